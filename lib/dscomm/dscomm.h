@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The umbrella header: everything that a program needs, nothing that only a
+ * backend module needs (that is <dscomm/backend.h>). */
+#ifndef DSCOMM_DSCOMM_H
+#define DSCOMM_DSCOMM_H
+
+#include <dscomm/version.h>
+#include <dscomm/types.h>
+#include <dscomm/status.h>
+#include <dscomm/log.h>
+#include <dscomm/store.h>
+#include <dscomm/init.h>
+#include <dscomm/group.h>
+#include <dscomm/work.h>
+#include <dscomm/collective.h>
+#include <dscomm/p2p.h>
+#include <dscomm/memory.h>
+#include <dscomm/hook.h>
+#include <dscomm/info.h>
+
+#endif

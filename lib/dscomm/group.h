@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Groups: ordered sets of ranks, each with its own sequence of operations.
+ *
+ * Different groups may be used by different threads at the same time; one group
+ * is used by one thread at a time ("MT: group"). The functions that only read
+ * what never changes are "MT: safe". */
+#ifndef DSCOMM_GROUP_H
+#define DSCOMM_GROUP_H
+
+#include <dscomm/status.h>
+#include <dscomm/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+    size_t size;
+    const char *backend; /* NULL = the parent's */
+    const char *name;    /* NULL = the parent's name, a slash, a number */
+    int timeout_ms;      /* 0 = the parent's */
+} dscomm_group_attr_t;
+#define DSCOMM_GROUP_ATTR_INIT {sizeof(dscomm_group_attr_t), NULL, NULL, 0}
+
+/* Makes a group of count of parent's ranks, in the order given, which must be the
+ * same on all callers and without duplicates. Collective over parent: every rank
+ * of it calls, with the same list; a rank that is not listed gets NULL and OK.
+ * attr may be NULL. MT: parent. */
+DSCOMM_API dscomm_status_t dscomm_group_new(dscomm_group_t *parent,
+                                            const int *ranks, int count,
+                                            const dscomm_group_attr_t *attr,
+                                            dscomm_group_t **ret_group);
+
+/* Splits parent into one group per color >= 0; within a group, ranks are ordered
+ * by (key, rank in parent). DSCOMM_NO_COLOR joins none and gets NULL and OK.
+ * Collective over parent. attr may be NULL. MT: parent. */
+DSCOMM_API dscomm_status_t dscomm_group_split(dscomm_group_t *parent, int color,
+                                              int key,
+                                              const dscomm_group_attr_t *attr,
+                                              dscomm_group_t **ret_group);
+
+/* Lays parent's ranks out as an n-dimensional mesh, row-major (the last dimension
+ * varies fastest), and gives this rank its group along each dimension:
+ * ret_groups[d] holds the ranks whose other coordinates equal this rank's, in
+ * order of coordinate d. The product of dims must be parent's size. A dimension of
+ * -1 (one at most) is computed. Collective over parent. MT: parent. */
+DSCOMM_API dscomm_status_t dscomm_group_mesh(dscomm_group_t *parent,
+                                             const int *dims, int ndims,
+                                             dscomm_group_t **ret_groups);
+
+/* Frees a group made by the calls above; NULL is fine. Local; waits for nothing:
+ * works that are still outstanding end with ERR_ABORTED on this rank. Not for the
+ * world, which dscomm_finalize() frees (ERR_STATE). MT: group. */
+DSCOMM_API dscomm_status_t dscomm_group_free(dscomm_group_t *group);
+
+/* Ends everything on the group, here and on its other ranks: calls that wait now
+ * and all later ones return ERR_ABORTED and say who aborted and why. reason may be
+ * NULL. The group must still be freed. MT: safe, from any thread. */
+DSCOMM_API dscomm_status_t dscomm_group_abort(dscomm_group_t *group,
+                                              const char *reason);
+
+/* OK while the group works; else the status with which it was revoked, and the
+ * sentence in dscomm_last_error(). MT: safe. */
+DSCOMM_API dscomm_status_t dscomm_group_status(const dscomm_group_t *group);
+
+/* This rank's number in the group, the number of ranks; -1 for NULL. MT: safe. */
+DSCOMM_API int dscomm_group_rank(const dscomm_group_t *group);
+DSCOMM_API int dscomm_group_size(const dscomm_group_t *group);
+/* Names of the group and of its backend; live as long as the group. MT: safe. */
+DSCOMM_API const char *dscomm_group_name(const dscomm_group_t *group);
+DSCOMM_API const char *dscomm_group_backend(const dscomm_group_t *group);
+/* The group's default deadline. MT: safe. */
+DSCOMM_API int dscomm_group_timeout(const dscomm_group_t *group);
+
+/* World rank of the group's rank, and back; ERR_INVALID for a rank out of range,
+ * ERR_NOT_FOUND for a world rank that is not in the group. MT: safe. */
+DSCOMM_API dscomm_status_t dscomm_group_to_global(const dscomm_group_t *group,
+                                                  int rank, int *ret_rank);
+DSCOMM_API dscomm_status_t dscomm_group_from_global(const dscomm_group_t *group,
+                                                    int rank, int *ret_rank);
+
+/* Number of collectives started on the group; equal on all ranks between two of
+ * them. MT: group. */
+DSCOMM_API uint64_t dscomm_group_sequence(const dscomm_group_t *group);
+
+/* What the group's backend does itself. */
+#define DSCOMM_CAP_NATIVE_COLLECTIVES ((uint64_t)1 << 0)
+#define DSCOMM_CAP_ANY_SOURCE ((uint64_t)1 << 1)
+#define DSCOMM_CAP_ZERO_COPY ((uint64_t)1 << 2) /* dscomm_mem_alloc() pays */
+#define DSCOMM_CAP_DEVICE_MEMORY ((uint64_t)1 << 3)
+#define DSCOMM_CAP_DEATH_DETECTION ((uint64_t)1 << 4)
+#define DSCOMM_CAP_MISMATCH_DETECTION ((uint64_t)1 << 5)
+/* Or of DSCOMM_CAP_*; 0 for NULL. MT: safe. */
+DSCOMM_API uint64_t dscomm_group_capabilities(const dscomm_group_t *group);
+
+/* Device stream on which calls with device pointers are ordered; NULL is the
+ * default stream. ERR_UNSUPPORTED unless DSCOMM_CAP_DEVICE_MEMORY. MT: group. */
+DSCOMM_API dscomm_status_t dscomm_group_set_stream(dscomm_group_t *group,
+                                                   void *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The hook table: how a profiler sees every operation. One table for the process;
+ * unset, an operation pays two predictable branches. */
+#ifndef DSCOMM_HOOK_H
+#define DSCOMM_HOOK_H
+
+#include <dscomm/status.h>
+#include <dscomm/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What an operation is. Values are ABI: append only. */
+typedef enum {
+    DSCOMM_COLL_BROADCAST = 0,
+    DSCOMM_COLL_REDUCE = 1,
+    DSCOMM_COLL_ALL_REDUCE = 2,
+    DSCOMM_COLL_ALL_GATHER = 3,
+    DSCOMM_COLL_ALL_GATHER_V = 4,
+    DSCOMM_COLL_REDUCE_SCATTER = 5,
+    DSCOMM_COLL_REDUCE_SCATTER_V = 6,
+    DSCOMM_COLL_GATHER = 7,
+    DSCOMM_COLL_GATHER_V = 8,
+    DSCOMM_COLL_SCATTER = 9,
+    DSCOMM_COLL_SCATTER_V = 10,
+    DSCOMM_COLL_ALL_TO_ALL = 11,
+    DSCOMM_COLL_ALL_TO_ALL_V = 12,
+    DSCOMM_COLL_BARRIER = 13,
+    DSCOMM_COLL_SEND = 14,
+    DSCOMM_COLL_RECV = 15
+} dscomm_coll_t;
+#define DSCOMM_COLL_COUNT 16
+
+/* "all_reduce"; "invalid" for any other number; static. MT: safe. */
+DSCOMM_API const char *dscomm_coll_name(dscomm_coll_t coll);
+
+/* One operation, as its hooks see it. Valid during the hook call only. */
+typedef struct {
+    size_t size;
+    const dscomm_group_t *group;
+    uint64_t sequence; /* of collectives on the group; point to point: its own */
+    int coll;          /* dscomm_coll_t */
+    int dtype;         /* dscomm_dtype_t */
+    int op;            /* dscomm_op_t, -1 where nothing is reduced */
+    int root;          /* or the peer of a send or receive; -1 where none */
+    int tag;           /* of a send or receive, else -1 */
+    int async;         /* 1: the caller got a work */
+    size_t count;      /* elements, as passed; _v: those of this rank */
+    size_t bytes;      /* count * size of dtype; all_gather, reduce_scatter,
+                          gather, scatter, all_to_all: of the whole, p times */
+    const void *send;
+    void *recv;
+} dscomm_op_info_t;
+
+typedef struct {
+    size_t size;
+    /* Before the operation starts; what it returns is handed to end. */
+    uint64_t (*begin)(const dscomm_op_info_t *info, void *arg);
+    /* When it is complete (for a work: when completion was seen). */
+    void (*end)(const dscomm_op_info_t *info, dscomm_status_t status,
+                uint64_t token, void *arg);
+    void *arg;
+} dscomm_hooks_t;
+
+/* Installs a table, which is copied; NULL removes it. Fails with ERR_STATE while
+ * another is installed. Operations in flight end with the table they began with,
+ * so arg must outlive them. MT: safe. */
+DSCOMM_API dscomm_status_t dscomm_hooks_set(const dscomm_hooks_t *hooks);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

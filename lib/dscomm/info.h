@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What this library was built with, can load and can be told: what `dscomm info`
+ * prints. */
+#ifndef DSCOMM_INFO_H
+#define DSCOMM_INFO_H
+
+#include <dscomm/status.h>
+#include <dscomm/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One DSCOMM_* setting. Strings are static, except value, which lives until the
+ * environment changes. */
+typedef struct {
+    size_t size;
+    const char *name;          /* "DSCOMM_TIMEOUT" */
+    const char *type;          /* "seconds", "bytes", "bool", "enum", ... */
+    const char *default_value; /* as text */
+    const char *accepted;      /* range or list of words, as text */
+    const char *help;          /* one sentence */
+    const char *value;         /* what the environment says, or NULL */
+} dscomm_setting_info_t;
+
+/* Fills *info (whose size member is set) with setting index = 0, 1, ...; ERR_NOT_FOUND
+ * beyond the last one. MT: safe. */
+DSCOMM_API dscomm_status_t dscomm_setting_info(size_t index,
+                                               dscomm_setting_info_t *info);
+
+/* One backend, built in or found as a module; strings live until the process
+ * ends. */
+typedef struct {
+    size_t size;
+    const char *name; /* from the file's name where the module was refused */
+    const char *path; /* NULL = built in */
+    int priority;     /* larger is tried first by "auto" */
+    int usable;       /* 0: why says what is wrong with it */
+    const char *why;  /* NULL where usable */
+} dscomm_backend_info_t;
+
+/* As dscomm_setting_info(), for backends. Loads the modules on first use. MT: safe. */
+DSCOMM_API dscomm_status_t dscomm_backend_info(size_t index,
+                                               dscomm_backend_info_t *info);
+
+/* The folder that modules are loaded from; static. MT: safe. */
+DSCOMM_API const char *dscomm_backend_directory(void);
+
+/* One choice made when the library was built: name and value of index = 0, 1, ...
+ * ("compiler", "gcc 12.2.0"), ERR_NOT_FOUND beyond the last one; static. MT: safe. */
+DSCOMM_API dscomm_status_t dscomm_build_info(size_t index, const char **ret_name,
+                                             const char **ret_value);
+
+/* Names of the processor features in use, space separated ("avx2 f16c"); static.
+ * MT: safe. */
+DSCOMM_API const char *dscomm_cpu_features(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

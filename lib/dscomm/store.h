@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A key-value store: how ranks exchange addresses before they can communicate.
+ *
+ * Three kinds behind one handle: memory (one process, threads), file (a shared
+ * file, flock) and TCP (torch's TCPStore protocol, so Python peers can share it).
+ * Keys are non-empty C strings of at most 8 KiB including all prefixes, values
+ * are at most 8 MiB of any bytes. */
+#ifndef DSCOMM_STORE_H
+#define DSCOMM_STORE_H
+
+#include <dscomm/status.h>
+#include <dscomm/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DSCOMM_STORE_KEY_MAX ((size_t)8 << 10)
+#define DSCOMM_STORE_VALUE_MAX ((size_t)8 << 20)
+
+typedef struct {
+    size_t size;
+    int timeout_ms;   /* default of every wait in this store; 0 = 300000 */
+    int serve;        /* TCP: 1 = serve the port in this process as well */
+    int listen_fd;    /* TCP with serve: > 0 = an inherited listening socket,
+                         which the store takes over */
+    int world_size;   /* TCP with serve, > 0: opening waits for that many
+                         clients (torch's wait_for_workers); file: the users of
+                         the file, of which the last to close removes it */
+} dscomm_store_attr_t;
+#define DSCOMM_STORE_ATTR_INIT {sizeof(dscomm_store_attr_t), 0, 0, 0, 0}
+
+/* Opens the store that url names:
+ *   memory://           a new private store of this process
+ *   file:///PATH        created where absent
+ *   tcp://HOST:PORT     [v6]:PORT too; port 0 with serve = any free port, see
+ *                       dscomm_store_port()
+ * attr may be NULL. Connecting retries until the time-out: a server that is not
+ * up yet is no failure. A port in use, a name that does not resolve and a
+ * foreign server are errors that say so. MT: safe. */
+DSCOMM_API dscomm_status_t dscomm_store_open(const char *url,
+                                             const dscomm_store_attr_t *attr,
+                                             dscomm_store_t **ret_store);
+
+/* A view of store in which every key is PREFIX/key, as torch's PrefixStore. It
+ * holds a reference to store, which may be closed first. MT: safe. */
+DSCOMM_API dscomm_status_t dscomm_store_prefix(dscomm_store_t *store,
+                                               const char *prefix,
+                                               dscomm_store_t **ret_store);
+
+/* Closes a store or a view; NULL is fine. A server that this store started ends
+ * when its last view is closed. MT: safe, but not while another thread uses the
+ * same handle. */
+DSCOMM_API void dscomm_store_close(dscomm_store_t *store);
+
+/* TCP: the port served or connected to; otherwise 0. MT: safe. */
+DSCOMM_API int dscomm_store_port(const dscomm_store_t *store);
+
+/* All calls below: timeout_ms in milliseconds or DSCOMM_TIMEOUT_DEFAULT. A store
+ * may be used by several threads; a waiting call delays the others on the same
+ * TCP connection. MT: safe. */
+
+/* Stores size bytes under key, replacing what was there. value may be NULL if
+ * size is 0. */
+DSCOMM_API dscomm_status_t dscomm_store_set(dscomm_store_t *store,
+                                            const char *key, const void *value,
+                                            size_t size);
+
+/* Waits for key and returns a copy of its value, which the caller frees with
+ * dscomm_store_free(). *ret_value is never NULL on success, and one byte beyond
+ * *ret_size is 0, so text can be used as a C string. ERR_TIMEOUT names the key. */
+DSCOMM_API dscomm_status_t dscomm_store_get(dscomm_store_t *store,
+                                            const char *key, int timeout_ms,
+                                            void **ret_value, size_t *ret_size);
+DSCOMM_API void dscomm_store_free(void *value);
+
+/* Waits for count keys, then returns all values; ret_values and ret_sizes are
+ * arrays of count, each value freed with dscomm_store_free(). On failure nothing
+ * is left to free. */
+DSCOMM_API dscomm_status_t dscomm_store_multi_get(dscomm_store_t *store,
+                                                  const char *const *keys,
+                                                  size_t count, int timeout_ms,
+                                                  void **ret_values,
+                                                  size_t *ret_sizes);
+
+/* Waits until all keys exist. ERR_TIMEOUT names the missing ones. */
+DSCOMM_API dscomm_status_t dscomm_store_wait(dscomm_store_t *store,
+                                             const char *const *keys,
+                                             size_t count, int timeout_ms);
+
+/* Adds delta to the decimal number under key (0 where absent) and returns the
+ * sum. ERR_INVALID where the value is no number or the sum overflows. */
+DSCOMM_API dscomm_status_t dscomm_store_add(dscomm_store_t *store,
+                                            const char *key, int64_t delta,
+                                            int64_t *ret_sum);
+
+/* Replaces the value by desired if it equals expected, or if the key is absent
+ * and expected is empty; returns what is stored then (a copy to be freed). An
+ * absent key with a non-empty expected stores nothing and returns expected, as
+ * torch does. */
+DSCOMM_API dscomm_status_t dscomm_store_compare_set(
+    dscomm_store_t *store, const char *key, const void *expected,
+    size_t expected_size, const void *desired, size_t desired_size,
+    void **ret_value, size_t *ret_size);
+
+/* Appends size bytes to the value (to nothing where the key is absent). */
+DSCOMM_API dscomm_status_t dscomm_store_append(dscomm_store_t *store,
+                                               const char *key,
+                                               const void *value, size_t size);
+
+/* Removes key; *ret_deleted (may be NULL) is 1 if it existed, else 0. */
+DSCOMM_API dscomm_status_t dscomm_store_delete(dscomm_store_t *store,
+                                               const char *key,
+                                               int *ret_deleted);
+
+/* *ret_present = 1 if all keys exist now, else 0. Does not wait. */
+DSCOMM_API dscomm_status_t dscomm_store_check(dscomm_store_t *store,
+                                              const char *const *keys,
+                                              size_t count, int *ret_present);
+
+/* Number of keys in the whole store, whatever the prefix. */
+DSCOMM_API dscomm_status_t dscomm_store_num_keys(dscomm_store_t *store,
+                                                 int64_t *ret_count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

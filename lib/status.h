@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The thread's error sentence, as the library itself handles it. */
+#ifndef LIB_STATUS_H
+#define LIB_STATUS_H
+
+#include <dscomm/backend.h>
+
+#define DSCOMM_ERROR_MAX 512
+
+/* Stores text as it is; for a failure that happened elsewhere (another rank, an
+ * earlier work) and is reported now. */
+dscomm_status_t dscomm_priv_fail_with(dscomm_status_t status, const char *text);
+
+#endif
