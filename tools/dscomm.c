@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The program `dscomm`: finds the subcommand and hands over. */
+#include "config.h"
+
+#include "tools/tool.h"
+
+#include <dscomm/version.h>
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+static const tool_command_t commands[] = {
+    {"run", tool_run, "start a program as several ranks on this machine"},
+    {"info", tool_info, "show build, processor, backends and settings"},
+};
+
+static void print_usage(FILE *to)
+{
+    fprintf(to, "Usage: dscomm COMMAND [OPTION...]\n\nCommands:\n");
+    for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
+        fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].summary);
+    fprintf(to, "\n'dscomm COMMAND --help' tells a command's options, "
+                "'dscomm --version' the version.\n");
+}
+
+static int print_version(void)
+{
+    printf("dscomm %s\n", DSCOMM_VERSION_STRING);
+    if (dscomm_version() != DSCOMM_VERSION)
+        printf("libdscomm %s\n", dscomm_version_string());
+    return TOOL_OK;
+}
+
+static const tool_command_t *find_command(const char *name)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : "";
+    const tool_command_t *command = find_command(word);
+
+    setlocale(LC_CTYPE, "");
+    setlocale(LC_MESSAGES, "");
+    if (command)
+        return command->main(argc - 1, argv + 1);
+    if (strcmp(word, "--version") == 0)
+        return print_version();
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        print_usage(stdout);
+        return TOOL_OK;
+    }
+    if (*word)
+        fprintf(stderr, "dscomm: no command '%s'\n", word);
+    print_usage(stderr);
+    return TOOL_USAGE;
+}

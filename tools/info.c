@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `dscomm info`: what the library was built with, what it can load, and what it
+ * can be told. */
+#include "config.h"
+
+#include "tools/tool.h"
+
+#include <dscomm/info.h>
+#include <dscomm/version.h>
+#include <stdio.h>
+
+static void print_build(void)
+{
+    const char *name, *value;
+
+    printf("dscomm %s\n\nBuild:\n", dscomm_version_string());
+    for (size_t i = 0; dscomm_build_info(i, &name, &value) == DSCOMM_OK; i++)
+        printf("  %-16s %s\n", name, value);
+    const char *features = dscomm_cpu_features();
+    printf("  %-16s %s\n", "processor", *features ? features : "baseline");
+}
+
+static void print_backends(void)
+{
+    dscomm_backend_info_t info = {.size = sizeof(info)};
+
+    printf("Backends, in %s:\n", dscomm_backend_directory());
+    for (size_t i = 0; dscomm_backend_info(i, &info) == DSCOMM_OK; i++) {
+        printf("  %-16s ", info.name);
+        if (info.usable)
+            printf("priority %d, ", info.priority);
+        printf("%s\n", info.path ? info.path : "built in");
+        if (!info.usable)
+            printf("  %-16s not usable: %s\n", "", info.why);
+    }
+}
+
+static void print_settings(void)
+{
+    dscomm_setting_info_t info = {.size = sizeof(info)};
+
+    printf("Settings:\n");
+    for (size_t i = 0; dscomm_setting_info(i, &info) == DSCOMM_OK; i++) {
+        printf("  %s", info.name);
+        if (info.value)
+            printf("=%s", info.value);
+        printf("\n      %s\n      %s", info.help, info.type);
+        if (info.accepted && *info.accepted)
+            printf(": %s", info.accepted);
+        printf("; default: %s\n",
+               info.default_value ? info.default_value : "none");
+    }
+}
+
+int tool_info(int argc, char **argv)
+{
+    gboolean build = FALSE, backends = FALSE, settings = FALSE;
+    const GOptionEntry entries[] = {
+        {"build", 0, 0, G_OPTION_ARG_NONE, &build,
+         "Version, build choices and processor", NULL},
+        {"backends", 0, 0, G_OPTION_ARG_NONE, &backends,
+         "Modules found, and why others were refused", NULL},
+        {"settings", 0, 0, G_OPTION_ARG_NONE, &settings,
+         "DSCOMM_* variables: meaning, default, and value now", NULL},
+        {NULL, 0, 0, 0, NULL, NULL, NULL},
+    };
+
+    if (!tool_parse(&argc, &argv, entries, NULL,
+                    "Without options all parts are shown."))
+        return TOOL_USAGE;
+    if (argc > 1)
+        return tool_fail(TOOL_USAGE, "info", "unexpected argument '%s'",
+                         argv[1]);
+    gboolean all = !build && !backends && !settings;
+    if (all || build)
+        print_build();
+    if (all)
+        printf("\n");
+    if (all || backends)
+        print_backends();
+    if (all)
+        printf("\n");
+    if (all || settings)
+        print_settings();
+    return fflush(stdout) == 0 ? TOOL_OK
+                               : tool_fail(TOOL_FAILED, "info", "cannot write");
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options and messages in one form for all subcommands. */
+#include "config.h"
+
+#include "tools/tool.h"
+
+#include <stdio.h>
+
+gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
+                    const char *parameters, const char *description)
+{
+    const char *command = (*argv)[0];
+    GOptionContext *context = g_option_context_new(parameters);
+    GError *error = NULL;
+    char *name = g_strdup_printf("dscomm %s", command);
+
+    g_set_prgname(name);
+    g_option_context_set_strict_posix(context, TRUE);
+    g_option_context_set_description(context, description);
+    g_option_context_add_main_entries(context, entries, NULL);
+    gboolean parsed = g_option_context_parse(context, argc, argv, &error);
+    if (!parsed) {
+        tool_fail(TOOL_USAGE, command, "%s; 'dscomm %s --help' explains",
+                  error->message, command);
+        g_error_free(error);
+    }
+    g_option_context_free(context);
+    g_free(name);
+    return parsed;
+}
+
+int tool_fail(int status, const char *command, const char *format, ...)
+{
+    va_list args;
+    char *sentence;
+
+    va_start(args, format);
+    sentence = g_strdup_vprintf(format, args);
+    va_end(args);
+    fprintf(stderr, "dscomm %s: %s\n", command, sentence);
+    g_free(sentence);
+    return status;
+}

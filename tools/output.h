@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tagged output: what the ranks write, line by line, each line behind its
+ * rank's number. A line is written whole: lines of different ranks, and of
+ * stdout and stderr where both go to one place, never mix. */
+#ifndef TOOLS_OUTPUT_H
+#define TOOLS_OUTPUT_H
+
+#include <glib.h>
+
+/* A line longer than this is broken, each piece tagged. */
+#define TOOL_LINE_MAX ((gsize)1 << 20)
+
+typedef struct tool_output tool_output_t;
+
+/* For that many ranks, to this process's stdout and stderr. */
+tool_output_t *tool_output_new(int ranks);
+void tool_output_free(tool_output_t *output);
+
+/* Makes rank's two pipes; ret_fds = the ends that become its stdout and stderr,
+ * to be closed by the caller. 0, or an errno. */
+int tool_output_open(tool_output_t *output, int rank, int ret_fds[2]);
+
+/* Appends struct pollfd of all that is waited for to fds. */
+void tool_output_prepare(tool_output_t *output, GArray *fds);
+/* Moves bytes, after a poll of what prepare appended. Never blocks. */
+void tool_output_dispatch(tool_output_t *output, const GArray *fds);
+
+/* No rank is left: takes what the pipes still hold and closes them. */
+void tool_output_end(tool_output_t *output);
+/* Whether all that was taken has been written. */
+gboolean tool_output_idle(const tool_output_t *output);
+
+#endif

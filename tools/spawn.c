@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Starting one rank, see spawn.h. */
+#include "config.h"
+
+#include "tools/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Who a process is, in words that only its launcher may speak: set for an outer
+ * job, they would be wrong in ours. */
+static const char *const stale[] = {
+    "DSCOMM_RANK",        "DSCOMM_WORLD_SIZE", "DSCOMM_LOCAL_RANK",
+    "DSCOMM_LOCAL_SIZE",  "DSCOMM_NODE_RANK",  "DSCOMM_MASTER_ADDR",
+    "DSCOMM_MASTER_PORT", "NODE_RANK",         "TORCHELASTIC_ERROR_FILE",
+};
+
+/* torchrun's variables; a number is printed where text is NULL. */
+typedef struct {
+    const char *name;
+    const char *text;
+    int number;
+} variable_t;
+
+static char **set_variables(char **environment, const variable_t *variables,
+                            size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const variable_t *v = &variables[i];
+        char *number = g_strdup_printf("%d", v->number);
+        environment = g_environ_setenv(environment, v->name,
+                                       v->text ? v->text : number, TRUE);
+        g_free(number);
+    }
+    return environment;
+}
+
+char **tool_spawn_environment(const tool_job_t *job, int rank,
+                              char *const *environment)
+{
+    const variable_t variables[] = {
+        {"RANK", NULL, rank},
+        {"WORLD_SIZE", NULL, job->ranks},
+        {"LOCAL_RANK", NULL, rank},
+        {"LOCAL_WORLD_SIZE", NULL, job->ranks},
+        {"GROUP_RANK", NULL, 0},
+        {"GROUP_WORLD_SIZE", NULL, 1},
+        {"ROLE_NAME", "default", 0},
+        {"ROLE_RANK", NULL, rank},
+        {"ROLE_WORLD_SIZE", NULL, job->ranks},
+        {"MASTER_ADDR", "127.0.0.1", 0},
+        {"MASTER_PORT", NULL, job->port},
+        {"TORCHELASTIC_RUN_ID", job->run_id, 0},
+        {"TORCHELASTIC_RESTART_COUNT", NULL, 0},
+        {"TORCHELASTIC_MAX_RESTARTS", NULL, 0},
+        {"TORCHELASTIC_USE_AGENT_STORE", "True", 0},
+    };
+    char **result = g_strdupv((char **)environment);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(stale); i++)
+        result = g_environ_unsetenv(result, stale[i]);
+    if (job->ranks > 1)
+        result = g_environ_setenv(result, "OMP_NUM_THREADS", "1", FALSE);
+    return set_variables(result, variables, G_N_ELEMENTS(variables));
+}
+
+static void child_stdio(const tool_job_t *job, int rank, const int *fds)
+{
+    if (rank > 0)
+        dup2(job->null_fd, STDIN_FILENO);
+    if (fds) {
+        dup2(fds[0], STDOUT_FILENO);
+        dup2(fds[1], STDERR_FILENO);
+    }
+}
+
+/* In the child, which shares our memory until it executes: system calls only.
+ * Death of the parent before prctl() shows as another parent. */
+static void child_execute(const tool_job_t *job, int rank, const int *fds,
+                          char *const *environment, pid_t parent)
+{
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+        return;
+    if (!(job->foreground && rank == 0))
+        setpgid(0, 0);
+    child_stdio(job, rank, fds);
+    setrlimit(RLIMIT_NOFILE, &job->files);
+    sigaction(SIGPIPE, &job->pipe_action, NULL);
+    sigprocmask(SIG_SETMASK, &job->mask, NULL);
+    execvpe(job->argv[0], job->argv, (char **)environment);
+}
+
+/* vfork, since fork's copy of the page tables is most of a start's time. The
+ * child tells by the pipe if it could not execute. */
+static pid_t start_child(const tool_job_t *job, int rank, const int *fds,
+                         char *const *environment, int tell)
+{
+    pid_t parent = getpid();
+    pid_t pid = vfork();
+
+    if (pid == 0) {
+        child_execute(job, rank, fds, environment, parent);
+        int error = errno;
+        ssize_t told = write(tell, &error, sizeof(error));
+        _exit(told < 0 ? 126 : 127);
+    }
+    return pid;
+}
+
+static int hear_child(int fd)
+{
+    int error;
+    ssize_t size;
+
+    do
+        size = read(fd, &error, sizeof(error));
+    while (size < 0 && errno == EINTR);
+    return size == sizeof(error) ? error : 0;
+}
+
+int tool_spawn(const tool_job_t *job, int rank, const int *fds, pid_t *ret_pid,
+               gboolean *ret_executing)
+{
+    int ends[2];
+    int error = 0;
+
+    *ret_executing = FALSE;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return errno;
+    char **environment = tool_spawn_environment(job, rank, environ);
+    pid_t pid = start_child(job, rank, fds, environment, ends[1]);
+    if (pid < 0)
+        error = errno;
+    close(ends[1]);
+    if (pid > 0) {
+        error = hear_child(ends[0]);
+        *ret_executing = error != 0;
+        if (error)
+            waitpid(pid, NULL, 0);
+    }
+    close(ends[0]);
+    g_strfreev(environment);
+    if (!error)
+        *ret_pid = pid;
+    return error;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Starting one rank: its environment, its stdio and its process. */
+#ifndef TOOLS_SPAWN_H
+#define TOOLS_SPAWN_H
+
+#include <glib.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+/* What all ranks of a job have in common. */
+typedef struct {
+    char **argv; /* the program and its arguments, searched in PATH */
+    int ranks;
+    int port; /* of the store */
+    char run_id[40];
+    int null_fd; /* /dev/null: stdin of all ranks but 0 */
+    gboolean
+        foreground; /* rank 0 stays in our process group, for the terminal */
+    sigset_t mask;  /* signals, as they were when the program started */
+    struct sigaction pipe_action;
+    struct rlimit files;
+    pid_t *pids; /* of the ranks, shared with the guard; 0 = does not run */
+} tool_job_t;
+
+/* Environment of a rank: environment, with torchrun's variables for this rank
+ * and without those that would contradict them; g_strfreev(). */
+char **tool_spawn_environment(const tool_job_t *job, int rank,
+                              char *const *environment);
+
+/* Starts rank with fds as stdout and stderr (NULL: ours). Returns 0, or the
+ * errno of what failed; *ret_executing says whether exec did. The process is
+ * the leader of its own group, and is killed when this one dies. */
+int tool_spawn(const tool_job_t *job, int rank, const int *fds, pid_t *ret_pid,
+               gboolean *ret_executing);
+
+#endif

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Running a job, see supervise.h. One loop of poll() over a signalfd and the
+ * ranks' pipes. Processes that a rank started and left behind become our
+ * children (we are a subreaper), so that "no child is left" means that nothing
+ * is left of the job. */
+#include "config.h"
+
+#include "tools/guard.h"
+#include "tools/output.h"
+#include "tools/supervise.h"
+#include "tools/tool.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A process that survives SIGKILL so long hangs in the kernel. */
+#define GIVE_UP_US (10 * G_USEC_PER_SEC)
+
+typedef enum { RUNNING, ENDING, KILLING, GIVEN_UP } stage_t;
+
+typedef struct {
+    const tool_job_t *job;
+    const tool_limits_t *limits;
+    tool_output_t *output; /* NULL: not tagged */
+    int signal_fd;
+    pid_t *pids;       /* job's */
+    int running;       /* ranks */
+    gboolean children; /* is any process left, the ranks' own included? */
+    stage_t stage;
+    gint64 deadline;  /* of the stage; monotonic time, G_MAXINT64 = none */
+    int end_signal;   /* what processes are told in this stage */
+    GHashTable *told; /* pids that were */
+    int status;       /* to exit with */
+    int signal;       /* to end by */
+} supervisor_t;
+
+static const int end_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+static const int passed_signals[] = {SIGUSR1, SIGUSR2};
+
+/* A signal that was ignored when we were started (nohup) stays so. */
+static void add_signal(sigset_t *set, int signal)
+{
+    struct sigaction action;
+
+    if (sigaction(signal, NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+        sigaddset(set, signal);
+}
+
+static void fill_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGCHLD);
+    add_signal(set, SIGTSTP);
+    for (size_t i = 0; i < G_N_ELEMENTS(end_signals); i++)
+        add_signal(set, end_signals[i]);
+    for (size_t i = 0; i < G_N_ELEMENTS(passed_signals); i++)
+        add_signal(set, passed_signals[i]);
+}
+
+int tool_supervise_prepare(tool_job_t *job)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigset_t set;
+
+    job->pids = tool_guard_start(job->ranks);
+    if (!job->pids)
+        return tool_fail(-1, "run", "cannot start the guard process: %s",
+                         g_strerror(errno));
+    fill_signals(&set);
+    sigaction(SIGPIPE, &ignore, &job->pipe_action);
+    sigaction(SIGCHLD, &standard, NULL);
+    sigprocmask(SIG_BLOCK, &set, &job->mask);
+    sigdelset(&job->mask, SIGCHLD);
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) == 0)
+        return 0;
+    return tool_fail(-1, "run", "cannot adopt the ranks' processes: %s",
+                     g_strerror(errno));
+}
+
+static void tell(supervisor_t *s, pid_t pid)
+{
+    if (!g_hash_table_add(s->told, GINT_TO_POINTER(pid)))
+        return;
+    int group = kill(-pid, s->end_signal) == 0;
+    if (!group)
+        kill(pid, s->end_signal);
+    if (s->end_signal != SIGKILL)
+        kill(group ? -pid : pid, SIGCONT);
+}
+
+/* Every child that was not told yet. A pid here is of a child that we have not
+ * reaped, so it cannot have become another process, nor another process group.
+ */
+static void tell_children(supervisor_t *s)
+{
+    char *path = g_strdup_printf("/proc/self/task/%d/children", getpid());
+    char *text = NULL;
+
+    for (int i = 0; i < s->job->ranks; i++)
+        if (s->pids[i])
+            tell(s, s->pids[i]);
+    if (g_file_get_contents(path, &text, NULL, NULL))
+        for (char *at = text; *g_strchug(at);)
+            tell(s, (pid_t)strtol(at, &at, 10));
+    g_free(text);
+    g_free(path);
+}
+
+static void enter(supervisor_t *s, stage_t stage, int signal, gint64 duration)
+{
+    s->stage = stage;
+    s->deadline = g_get_monotonic_time() + duration;
+    s->end_signal = signal;
+    g_hash_table_remove_all(s->told);
+    tell_children(s);
+}
+
+static void end_all(supervisor_t *s, int signal)
+{
+    enter(s, ENDING, signal, s->limits->grace_us);
+}
+
+static void kill_all(supervisor_t *s)
+{
+    enter(s, KILLING, SIGKILL, GIVE_UP_US);
+}
+
+/* "rank 3" or "ranks 0, 2-5": those that run; g_free(). */
+static char *name_running(const supervisor_t *s)
+{
+    GString *text = g_string_new(s->running == 1 ? "rank" : "ranks");
+    const char *separator = " ";
+
+    for (int i = 0; i < s->job->ranks; i++) {
+        int first = i;
+        if (!s->pids[i])
+            continue;
+        while (i + 1 < s->job->ranks && s->pids[i + 1])
+            i++;
+        g_string_append_printf(text, "%s%d", separator, first);
+        if (i > first)
+            g_string_append_printf(text, "-%d", i);
+        separator = ", ";
+    }
+    return g_string_free(text, FALSE);
+}
+
+/* How a rank failed, to stderr. Returns the exit status that says so. */
+static int report(const supervisor_t *s, int rank, pid_t pid, int wait_status)
+{
+    int signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
+    char *others = s->running > 0 ? name_running(s) : NULL;
+
+    fprintf(stderr, "dscomm run: rank %d (pid %d) ", rank, (int)pid);
+    if (signal)
+        fprintf(stderr, "was killed by signal %d (%s%s)", signal,
+                strsignal(signal),
+                WCOREDUMP(wait_status) ? ", core dumped" : "");
+    else
+        fprintf(stderr, "exited with status %d", WEXITSTATUS(wait_status));
+    fprintf(stderr, others ? "; ending %s\n" : "\n", others);
+    g_free(others);
+    return signal ? 128 + signal : WEXITSTATUS(wait_status);
+}
+
+static void rank_ended(supervisor_t *s, int rank, int wait_status)
+{
+    pid_t pid = s->pids[rank];
+
+    s->pids[rank] = 0;
+    s->running--;
+    if (s->stage != RUNNING || wait_status == 0)
+        return;
+    s->status = report(s, rank, pid, wait_status);
+    end_all(s, SIGTERM);
+}
+
+/* Reaps which (-1 = any child) if it has ended; FALSE if none has. */
+static gboolean reap_one(supervisor_t *s, pid_t which)
+{
+    int wait_status;
+    pid_t pid = waitpid(which, &wait_status, WNOHANG);
+
+    if (pid < 0 && which == -1)
+        s->children = FALSE;
+    if (pid <= 0)
+        return FALSE;
+    g_hash_table_remove(s->told, GINT_TO_POINTER(pid));
+    for (int i = 0; i < s->job->ranks; i++)
+        if (s->pids[i] == pid)
+            rank_ended(s, i, wait_status);
+    return TRUE;
+}
+
+/* SIGCHLD tells of the child that ended first: of several, that is the one to
+ * blame. */
+static void reap(supervisor_t *s, pid_t first)
+{
+    reap_one(s, first);
+    while (reap_one(s, -1))
+        continue;
+    if (!s->children)
+        return;
+    if (s->stage != RUNNING)
+        tell_children(s);
+    else if (s->running == 0)
+        end_all(s, SIGTERM);
+}
+
+/* The terminal's own signals reach a rank 0 in our process group without us. */
+static gboolean has_signal(const supervisor_t *s, int rank,
+                           const struct signalfd_siginfo *info)
+{
+    return rank == 0 && s->job->foreground && info->ssi_code == SI_KERNEL;
+}
+
+static void pass_signal(supervisor_t *s, const struct signalfd_siginfo *info,
+                        int signal)
+{
+    for (int i = 0; i < s->job->ranks; i++)
+        if (s->pids[i] && !has_signal(s, i, info) &&
+            kill(-s->pids[i], signal) < 0)
+            kill(s->pids[i], signal);
+}
+
+static void suspend(supervisor_t *s, const struct signalfd_siginfo *info)
+{
+    pass_signal(s, info, SIGTSTP);
+    raise(SIGSTOP);
+    pass_signal(s, info, SIGCONT);
+}
+
+static void end_by_signal(supervisor_t *s, const struct signalfd_siginfo *info)
+{
+    gboolean again = s->signal != 0;
+
+    s->signal = (int)info->ssi_signo;
+    if (!s->children) {
+        s->stage = GIVEN_UP;
+    } else if (again) {
+        kill_all(s);
+    } else if (s->pids[0] && has_signal(s, 0, info)) {
+        pid_t pid = s->pids[0];
+        s->pids[0] = 0;
+        end_all(s, s->signal);
+        s->pids[0] = pid;
+    } else {
+        end_all(s, s->signal);
+    }
+}
+
+static gboolean is_in(int signal, const int *signals, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (signals[i] == signal)
+            return TRUE;
+    return FALSE;
+}
+
+static void handle_signals(supervisor_t *s)
+{
+    struct signalfd_siginfo info;
+
+    while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+        int signal = (int)info.ssi_signo;
+        if (signal == SIGCHLD)
+            reap(s, (pid_t)info.ssi_pid);
+        else if (signal == SIGTSTP)
+            suspend(s, &info);
+        else if (is_in(signal, end_signals, G_N_ELEMENTS(end_signals)))
+            end_by_signal(s, &info);
+        else
+            pass_signal(s, &info, signal);
+    }
+}
+
+static void handle_deadline(supervisor_t *s)
+{
+    char *who = name_running(s);
+
+    if (s->stage == RUNNING) {
+        tool_fail(0, "run", "%s still ran after %g s; ending %s", who,
+                  (double)s->limits->timeout_us / G_USEC_PER_SEC,
+                  s->running == 1 ? "it" : "them");
+        s->status = TOOL_TIMED_OUT;
+        end_all(s, SIGTERM);
+    } else if (s->stage == ENDING) {
+        if (s->running > 0)
+            tool_fail(0, "run", "%s did not end within %g s; killing %s", who,
+                      (double)s->limits->grace_us / G_USEC_PER_SEC,
+                      s->running == 1 ? "it" : "them");
+        kill_all(s);
+    } else {
+        tool_fail(0, "run",
+                  "some processes do not end even by SIGKILL; "
+                  "leaving them behind");
+        s->stage = GIVEN_UP;
+    }
+    g_free(who);
+}
+
+/* Milliseconds to the deadline, rounded up, for poll(). */
+static int wait_time(const supervisor_t *s)
+{
+    gint64 left = s->deadline - g_get_monotonic_time();
+
+    if (s->deadline == G_MAXINT64 || !s->children)
+        return -1;
+    return left <= 0 ? 0 : (int)MIN(left / 1000 + 1, G_MAXINT);
+}
+
+static void wait_once(supervisor_t *s, GArray *fds)
+{
+    struct pollfd signals = {s->signal_fd, POLLIN, 0};
+
+    g_array_set_size(fds, 0);
+    g_array_append_val(fds, signals);
+    if (s->output)
+        tool_output_prepare(s->output, fds);
+    if (poll((struct pollfd *)(void *)fds->data, fds->len, wait_time(s)) < 0)
+        return;
+    if (s->output)
+        tool_output_dispatch(s->output, fds);
+    if (g_array_index(fds, struct pollfd, 0).revents)
+        handle_signals(s);
+    if (s->children && g_get_monotonic_time() >= s->deadline)
+        handle_deadline(s);
+}
+
+static gboolean is_done(const supervisor_t *s)
+{
+    if (s->stage == GIVEN_UP)
+        return TRUE;
+    return !s->children && (!s->output || tool_output_idle(s->output));
+}
+
+static void supervise(supervisor_t *s)
+{
+    GArray *fds = g_array_new(FALSE, FALSE, sizeof(struct pollfd));
+
+    while (!is_done(s)) {
+        wait_once(s, fds);
+        if (!s->children && s->output && s->stage != GIVEN_UP)
+            tool_output_end(s->output);
+    }
+    g_array_free(fds, TRUE);
+}
+
+static int fail_start(const supervisor_t *s, int rank, int error,
+                      gboolean executing)
+{
+    if (executing) {
+        int missing = error == ENOENT || error == ENOTDIR;
+        return tool_fail(missing ? TOOL_NOT_FOUND : TOOL_NOT_EXECUTABLE, "run",
+                         "cannot execute '%s': %s", s->job->argv[0],
+                         g_strerror(error));
+    }
+    return tool_fail(TOOL_INTERNAL, "run", "cannot start rank %d of %d: %s%s",
+                     rank, s->job->ranks, g_strerror(error),
+                     error == EAGAIN   ? "; see 'ulimit -u'"
+                     : error == EMFILE ? "; see 'ulimit -n'"
+                                       : "");
+}
+
+static gboolean start_one(supervisor_t *s, int rank)
+{
+    int fds[2];
+    gboolean executing = FALSE;
+    int error = s->output ? tool_output_open(s->output, rank, fds) : 0;
+
+    if (!error) {
+        error = tool_spawn(s->job, rank, s->output ? fds : NULL, &s->pids[rank],
+                           &executing);
+        if (s->output) {
+            close(fds[0]);
+            close(fds[1]);
+        }
+    }
+    if (error) {
+        s->status = fail_start(s, rank, error, executing);
+        return FALSE;
+    }
+    s->running++;
+    s->children = TRUE;
+    return TRUE;
+}
+
+static void start_all(supervisor_t *s)
+{
+    int rank = 0;
+
+    while (rank < s->job->ranks && start_one(s, rank))
+        rank++;
+    if (rank < s->job->ranks && s->children)
+        end_all(s, SIGTERM);
+}
+
+/* As if the signal had never been caught, so that a shell sees it. No core of
+ * ours. */
+static void die_by(int signal)
+{
+    struct rlimit none = {0, 0};
+    sigset_t set;
+
+    setrlimit(RLIMIT_CORE, &none);
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    raise(signal);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+int tool_supervise(const tool_job_t *job, const tool_limits_t *limits)
+{
+    supervisor_t s = {.job = job, .limits = limits, .deadline = G_MAXINT64};
+    sigset_t set;
+
+    s.pids = job->pids;
+    fill_signals(&set);
+    s.signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (s.signal_fd < 0)
+        return tool_fail(TOOL_INTERNAL, "run", "cannot receive signals: %s",
+                         g_strerror(errno));
+    s.told = g_hash_table_new(NULL, NULL);
+    if (limits->tag_output)
+        s.output = tool_output_new(job->ranks);
+    if (limits->timeout_us > 0)
+        s.deadline = g_get_monotonic_time() + limits->timeout_us;
+    start_all(&s);
+    supervise(&s);
+    tool_output_free(s.output);
+    g_hash_table_destroy(s.told);
+    close(s.signal_fd);
+    if (s.signal)
+        die_by(s.signal);
+    return s.status;
+}

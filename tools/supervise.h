@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Running a job of local ranks from its start to the end of its last process.
+ */
+#ifndef TOOLS_SUPERVISE_H
+#define TOOLS_SUPERVISE_H
+
+#include "tools/spawn.h"
+
+typedef struct {
+    gint64 timeout_us; /* of the whole job; 0 = none */
+    gint64 grace_us;   /* from being told to end to SIGKILL */
+    gboolean tag_output;
+} tool_limits_t;
+
+/* Blocks and collects the signals that a supervisor handles, and makes this
+ * process the parent of every process that loses its own; a guard ends the
+ * ranks should this process be killed. Call it before a thread exists. Fills
+ * job's pids, and the members that restore the former state in the ranks. -1: a
+ * sentence went to stderr. */
+int tool_supervise_prepare(tool_job_t *job);
+
+/* Starts all ranks, and returns the exit status that the program should end
+ * with when no process of the job is left. Ends by a signal that ended the job.
+ */
+int tool_supervise(const tool_job_t *job, const tool_limits_t *limits);
+
+#endif

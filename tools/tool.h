@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the subcommands of the program `dscomm` share. */
+#ifndef TOOLS_TOOL_H
+#define TOOLS_TOOL_H
+
+#include <glib.h>
+
+/* Exit statuses of every subcommand; 124 to 127 are as in timeout(1). */
+enum {
+    TOOL_OK = 0,
+    TOOL_FAILED = 1,
+    TOOL_USAGE = 2,
+    TOOL_TIMED_OUT = 124,
+    TOOL_INTERNAL = 125,
+    TOOL_NOT_EXECUTABLE = 126,
+    TOOL_NOT_FOUND = 127
+};
+
+/* One subcommand; argv[0] is its name. Returns the exit status. */
+typedef struct {
+    const char *name;
+    int (*main)(int argc, char **argv);
+    const char *summary;
+} tool_command_t;
+
+int tool_run(int argc, char **argv);
+int tool_info(int argc, char **argv);
+
+/* Parses the options before the first other word, and removes them; --help
+ * prints and exits. FALSE: a sentence went to stderr, the exit status is
+ * TOOL_USAGE. parameters and description appear in the help. */
+gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
+                    const char *parameters, const char *description);
+
+/* "dscomm COMMAND: sentence" to stderr; returns status. */
+int tool_fail(int status, const char *command, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+
+#endif
