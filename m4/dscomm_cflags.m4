@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What is added to every compilation and link. CFLAGS and LDFLAGS belong to the
+# user and are never edited.
+
+# DSCOMM_C11: refuses a compiler without what the sources need.
+AC_DEFUN([DSCOMM_C11],
+[AC_MSG_CHECKING([whether $CC knows C11 atomics])
+AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[
+#include <stdatomic.h>
+_Static_assert(sizeof(void *) <= sizeof(unsigned long long), "size");
+static _Atomic unsigned long long word;
+static _Thread_local int mine;
+]], [[mine = 1; return (int)atomic_fetch_add(&word, 1) + mine;]])],
+    [AC_MSG_RESULT([yes])],
+    [AC_MSG_RESULT([no])
+     AC_MSG_ERROR([$CC is no C11 compiler; set CC to gcc >= 5 or clang >= 3.9])])
+])
+
+# DSCOMM_TRY_FLAG(VARIABLE, FLAG): appends FLAG to VARIABLE if the compiler takes
+# it without a word.
+AC_DEFUN([DSCOMM_TRY_FLAG],
+[dscomm_save_CFLAGS=$CFLAGS
+CFLAGS="$CFLAGS -Werror $2"
+AC_COMPILE_IFELSE([AC_LANG_PROGRAM], [$1="$$1 $2"])
+CFLAGS=$dscomm_save_CFLAGS
+])
+
+# DSCOMM_CFLAGS: WARN_CFLAGS, VISIBILITY_CFLAGS, SANITIZER_FLAGS, COVERAGE_FLAGS
+# and DEFS_LDFLAGS, with the options that choose them.
+AC_DEFUN([DSCOMM_CFLAGS],
+[DSCOMM_SANITIZERS
+DSCOMM_COVERAGE
+AC_ARG_ENABLE([werror],
+    [AS_HELP_STRING([--enable-werror], [treat warnings as errors])],
+    [], [enable_werror=no])
+AC_MSG_CHECKING([which warnings $CC knows])
+for dscomm_flag in -Wall -Wextra -Wshadow -Wstrict-prototypes \
+    -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wvla; do
+    DSCOMM_TRY_FLAG([WARN_CFLAGS], [$dscomm_flag])
+done
+AC_MSG_RESULT([$WARN_CFLAGS])
+AS_IF([test "$enable_werror" = yes], [WARN_CFLAGS="$WARN_CFLAGS -Werror"])
+DSCOMM_TRY_FLAG([VISIBILITY_CFLAGS], [-fvisibility=hidden])
+DSCOMM_DEFS
+AC_SUBST([WARN_CFLAGS])
+AC_SUBST([VISIBILITY_CFLAGS])
+])
+
+AC_DEFUN([DSCOMM_SANITIZERS],
+[AC_ARG_ENABLE([sanitizers],
+    [AS_HELP_STRING([--enable-sanitizers=LIST],
+                    [address,undefined or thread])],
+    [], [enable_sanitizers=no])
+AS_CASE([$enable_sanitizers],
+    [no], [dscomm_sanitizers=no],
+    [yes], [dscomm_sanitizers=address,undefined],
+    [dscomm_sanitizers=$enable_sanitizers])
+AS_IF([test "$dscomm_sanitizers" != no], [
+    AC_MSG_CHECKING([whether -fsanitize=$dscomm_sanitizers works])
+    SANITIZER_FLAGS="-fsanitize=$dscomm_sanitizers -fno-omit-frame-pointer"
+    SANITIZER_FLAGS="$SANITIZER_FLAGS -fno-sanitize-recover=all"
+    SANITIZER_CFLAGS=$SANITIZER_FLAGS
+    DSCOMM_TRY_LINK([SANITIZER], [], [], [AC_MSG_RESULT([yes])],
+        [AC_MSG_RESULT([no])
+         AC_MSG_ERROR([$CC cannot link with -fsanitize=$dscomm_sanitizers])])])
+AC_SUBST([SANITIZER_FLAGS])
+])
+
+AC_DEFUN([DSCOMM_COVERAGE],
+[AC_ARG_ENABLE([coverage],
+    [AS_HELP_STRING([--enable-coverage], [count executed lines, for make coverage])],
+    [], [enable_coverage=no])
+AS_IF([test "$enable_coverage" = yes], [COVERAGE_FLAGS=--coverage])
+AC_SUBST([COVERAGE_FLAGS])
+AM_CONDITIONAL([ENABLE_COVERAGE], [test "$enable_coverage" = yes])
+])
+
+# Undefined symbols in a library are errors, except with clang's sanitizers,
+# whose runtime is linked to programs only.
+AC_DEFUN([DSCOMM_DEFS],
+[AC_MSG_CHECKING([whether the linker takes -z defs])
+dscomm_save_LDFLAGS=$LDFLAGS
+dscomm_save_CFLAGS=$CFLAGS
+LDFLAGS="$LDFLAGS -shared -Wl,-z,defs"
+CFLAGS="$CFLAGS -fPIC $SANITIZER_FLAGS"
+AC_LINK_IFELSE([AC_LANG_SOURCE([[int *dscomm_f(int *x); int *dscomm_f(int *x)
+    { x[*x]++; return x; }]])],
+    [DEFS_LDFLAGS=-Wl,-z,defs
+     AC_MSG_RESULT([yes])],
+    [AC_MSG_RESULT([no])])
+LDFLAGS=$dscomm_save_LDFLAGS
+CFLAGS=$dscomm_save_CFLAGS
+AC_SUBST([DEFS_LDFLAGS])
+])
