@@ -11,4 +11,11 @@
  * earlier work) and is reported now. */
 dscomm_status_t dscomm_priv_fail_with(dscomm_status_t status, const char *text);
 
+/* Makes one line of at most size - 1 bytes out of text: cuts before a UTF-8
+ * character rather than inside, and writes blanks over control characters. */
+void dscomm_priv_tidy(char *text, size_t size);
+
+/* Copies text to buffer, tidied, for use in a message; returns buffer. */
+const char *dscomm_priv_quote(const char *text, char *buffer, size_t size);
+
 #endif
