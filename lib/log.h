@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The log, as the library itself steers it. */
+#ifndef LIB_LOG_H
+#define LIB_LOG_H
+
+#include <dscomm/log.h>
+
+/* Tells the default handler which rank this process is; the first call counts.
+ * Until then it is what DSCOMM_RANK or RANK says. */
+void dscomm_priv_log_rank(int rank);
+
+/* ERR_ENVIRONMENT where DSCOMM_LOG is not understood (the log itself then goes on
+ * with "warn"). */
+dscomm_status_t dscomm_priv_log_check(void);
+
+#endif
