@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The settings table: every DSCOMM_* variable that the core reads, one row each.
- * Backends bring their own rows (dscomm_backend_t.settings). */
+ * Backends bring their own rows (dscomm_backend_t.settings). A table ends with a
+ * row whose name is NULL. An empty value counts as unset. */
 #ifndef ENV_SETTINGS_H
 #define ENV_SETTINGS_H
 
@@ -10,7 +11,7 @@
 enum {
     SETTING_BACKEND,      /* STRING "auto" */
     SETTING_BACKEND_PATH, /* STRING, ignored in set-uid programs */
-    SETTING_INIT_METHOD,  /* STRING "env://" */
+    SETTING_INIT_METHOD,  /* STRING "env://", ignored in set-uid programs */
     SETTING_TIMEOUT,      /* MSEC 1800 */
     SETTING_LOG,          /* STRING "warn" */
     SETTING_CPU,          /* ENUM auto|c|avx2|avx512 */
@@ -25,10 +26,11 @@ enum {
     SETTING_COUNT
 };
 
-/* Row of a SETTING_* index. */
+/* Row of a SETTING_* index; row 0 begins the table. */
 const dscomm_setting_t *dscomm_priv_setting(int index);
 
-/* A number, or text, of the core's own table. */
+/* A number, or text, of the core's own table. A number that neither environment
+ * nor default gives is -1. */
 dscomm_status_t dscomm_priv_setting_number(int index, int64_t *ret_value);
 const char *dscomm_priv_setting_text(int index);
 
@@ -37,10 +39,34 @@ const char *dscomm_priv_setting_text(int index);
 dscomm_status_t dscomm_priv_setting_parse(const dscomm_setting_t *row,
                                           const char *text, int64_t *ret_value);
 
+/* The same without a sentence: 0 and *ret_value, or -1. */
+int dscomm_priv_setting_try(const dscomm_setting_t *row, const char *text,
+                            int64_t *ret_value);
+
+/* What row accepts, as text: "1 to 65535", "caller or thread"; static. */
+const char *dscomm_priv_setting_accepted(const dscomm_setting_t *row);
+
+/* What the environment says about row, or NULL. Paths are left out in set-uid
+ * programs. */
+const char *dscomm_priv_setting_value(const dscomm_setting_t *row);
+
+/* ERR_ENVIRONMENT with a sentence where the environment's value of any row of the
+ * core's table makes no sense. */
+dscomm_status_t dscomm_priv_settings_validate(void);
+
+/* The setting whose name is most like name, or NULL if none is like it. */
+const char *dscomm_priv_setting_nearest(const char *name,
+                                        const dscomm_setting_t *const *tables,
+                                        size_t count);
+
 /* Warns, once a process, about every DSCOMM_* variable that is in environ but in no
  * table, with the nearest name. tables: core's and the loaded backends'. */
 void dscomm_priv_settings_check(char *const *environment,
                                 const dscomm_setting_t *const *tables,
                                 size_t count);
+
+/* A decimal number, with blanks around it and nothing else: 0 and *ret_value, or -1.
+ * A sign is no digit. */
+int dscomm_priv_parse_decimal(const char *text, int64_t *ret_value);
 
 #endif
