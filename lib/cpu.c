@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Processor features: what the processor has, the system saves on a context
+ * switch, and DSCOMM_CPU leaves. */
+#include "config.h"
+
+#include "env/settings.h"
+#include "lib/cpu.h"
+
+#include <dscomm/info.h>
+#include <glib.h>
+#include <stdlib.h>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
+#ifndef HWCAP_ASIMD
+#define HWCAP_ASIMD (1 << 1)
+#endif
+#endif
+
+static const struct {
+    uint64_t bit;
+    const char *name;
+} features[] = {
+    {CPU_SSE2, "sse2"},         {CPU_AVX2, "avx2"},
+    {CPU_FMA, "fma"},           {CPU_F16C, "f16c"},
+    {CPU_AVX512F, "avx512f"},   {CPU_AVX512BW, "avx512bw"},
+    {CPU_AVX512DQ, "avx512dq"}, {CPU_AVX512VL, "avx512vl"},
+    {CPU_GFNI, "gfni"},         {CPU_NEON, "neon"},
+};
+
+/* What each word of DSCOMM_CPU leaves, in the order of the setting's words. */
+static const uint64_t masks[] = {
+    ~(uint64_t)0,
+    0,
+    CPU_SSE2 | CPU_AVX2 | CPU_FMA | CPU_F16C,
+    CPU_SSE2 | CPU_AVX2 | CPU_FMA | CPU_F16C | CPU_AVX512F | CPU_AVX512BW |
+        CPU_AVX512DQ | CPU_AVX512VL | CPU_GFNI,
+};
+
+#if defined(__x86_64__) || defined(__i386__)
+
+/* Registers of CPUID, and what the system must save for a feature (XCR0). */
+enum { EBX, ECX, EDX, REGISTERS };
+enum { SAVES_NONE = 0, SAVES_YMM = 0x06, SAVES_ZMM = 0xe6 };
+
+static const struct {
+    uint64_t bit;
+    int leaf, reg, shift;
+    unsigned saves;
+} cpuid_bits[] = {
+    {CPU_SSE2, 1, EDX, 26, SAVES_NONE},
+    {CPU_FMA, 1, ECX, 12, SAVES_YMM},
+    {CPU_F16C, 1, ECX, 29, SAVES_YMM},
+    {CPU_AVX2, 7, EBX, 5, SAVES_YMM},
+    {CPU_AVX512F, 7, EBX, 16, SAVES_ZMM},
+    {CPU_AVX512DQ, 7, EBX, 17, SAVES_ZMM},
+    {CPU_AVX512BW, 7, EBX, 30, SAVES_ZMM},
+    {CPU_AVX512VL, 7, EBX, 31, SAVES_ZMM},
+    {CPU_GFNI, 7, ECX, 8, SAVES_NONE},
+};
+
+/* XCR0, or 0 where the system does not use XSAVE (bit 27 of leaf 1's ECX). */
+static unsigned saved_state(unsigned leaf1_ecx)
+{
+    unsigned low, high;
+
+    if (!(leaf1_ecx & 1u << 27))
+        return 0;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+static uint64_t detect(void)
+{
+    unsigned leaves[8][REGISTERS] = {{0}}, eax, saved;
+    uint64_t found = 0;
+
+    if (!__get_cpuid(1, &eax, &leaves[1][EBX], &leaves[1][ECX],
+                     &leaves[1][EDX]))
+        return 0;
+    __get_cpuid_count(7, 0, &eax, &leaves[7][EBX], &leaves[7][ECX],
+                      &leaves[7][EDX]);
+    saved = saved_state(leaves[1][ECX]);
+    for (size_t i = 0; i < G_N_ELEMENTS(cpuid_bits); i++) {
+        unsigned reg = leaves[cpuid_bits[i].leaf][cpuid_bits[i].reg];
+        unsigned needs = cpuid_bits[i].saves;
+
+        if (reg >> cpuid_bits[i].shift & 1 && (saved & needs) == needs)
+            found |= cpuid_bits[i].bit;
+    }
+    return found;
+}
+
+#elif defined(__aarch64__)
+
+static uint64_t detect(void)
+{
+    return getauxval(AT_HWCAP) & HWCAP_ASIMD ? CPU_NEON : 0;
+}
+
+#else
+
+static uint64_t detect(void)
+{
+    return 0;
+}
+
+#endif
+
+/* All, where DSCOMM_CPU makes no sense: dscomm_init() refuses it. */
+static uint64_t mask(void)
+{
+    const char *text = getenv("DSCOMM_CPU");
+    int64_t word = 0;
+
+    if (text && *text &&
+        dscomm_priv_setting_try(dscomm_priv_setting(SETTING_CPU), text, &word))
+        word = 0;
+    g_assert((size_t)word < G_N_ELEMENTS(masks));
+    return masks[word];
+}
+
+uint64_t dscomm_priv_cpu_features(void)
+{
+    static gsize once;
+    static uint64_t usable;
+
+    if (g_once_init_enter(&once)) {
+        usable = detect() & mask();
+        g_once_init_leave(&once, 1);
+    }
+    return usable;
+}
+
+const char *dscomm_cpu_features(void)
+{
+    static gsize once;
+    static char names[96];
+
+    if (g_once_init_enter(&once)) {
+        for (size_t i = 0; i < G_N_ELEMENTS(features); i++) {
+            if (!(dscomm_priv_cpu_features() & features[i].bit))
+                continue;
+            if (*names)
+                g_strlcat(names, " ", sizeof names);
+            g_strlcat(names, features[i].name, sizeof names);
+        }
+        g_once_init_leave(&once, 1);
+    }
+    return names;
+}
