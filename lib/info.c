@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How the library was built, and what it can be told. Nothing here may differ
+ * between two builds of one source with one tool chain: no dates, no paths. */
+#include "config.h"
+
+#include "env/settings.h"
+#include "lib/module.h"
+#include "lib/status.h"
+
+#include <dscomm/backend.h>
+#include <dscomm/info.h>
+#include <dscomm/version.h>
+#include <glib.h>
+#include <string.h>
+
+#if defined(__clang__)
+#define COMPILER                                                               \
+    "clang " G_STRINGIFY(__clang_major__) "." G_STRINGIFY(                     \
+        __clang_minor__) "." G_STRINGIFY(__clang_patchlevel__)
+#else
+#define COMPILER                                                               \
+    "gcc " G_STRINGIFY(__GNUC__) "." G_STRINGIFY(                              \
+        __GNUC_MINOR__) "." G_STRINGIFY(__GNUC_PATCHLEVEL__)
+#endif
+
+#if defined(__x86_64__)
+#define PROCESSOR "x86_64"
+#elif defined(__i386__)
+#define PROCESSOR "i386"
+#elif defined(__aarch64__)
+#define PROCESSOR "aarch64"
+#elif defined(__powerpc64__)
+#define PROCESSOR "powerpc64"
+#elif defined(__riscv)
+#define PROCESSOR "riscv"
+#else
+#define PROCESSOR "other"
+#endif
+
+#if defined(__GLIBC__)
+#define LIBC "glibc " G_STRINGIFY(__GLIBC__) "." G_STRINGIFY(__GLIBC_MINOR__)
+#else
+#define LIBC "other"
+#endif
+
+#define GLIB                                                                   \
+    G_STRINGIFY(GLIB_MAJOR_VERSION)                                            \
+    "." G_STRINGIFY(GLIB_MINOR_VERSION) "." G_STRINGIFY(GLIB_MICRO_VERSION)
+
+static const struct {
+    const char *name, *value;
+} choices[] = {
+    {"version", DSCOMM_VERSION_STRING},
+    {"backend abi", G_STRINGIFY(DSCOMM_BACKEND_ABI)},
+    {"compiler", COMPILER},
+    {"processor", PROCESSOR},
+    {"bits", sizeof(void *) == 8 ? "64" : "32"},
+    {"byte order", G_BYTE_ORDER == G_LITTLE_ENDIAN ? "little" : "big"},
+    {"libc", LIBC},
+    {"glib", GLIB},
+#ifdef G_DISABLE_ASSERT
+    {"assertions", "no"},
+#else
+    {"assertions", "yes"},
+#endif
+};
+
+static const char *const type_names[] = {
+    [DSCOMM_SETTING_BOOL] = "bool",   [DSCOMM_SETTING_INT] = "integer",
+    [DSCOMM_SETTING_BYTES] = "bytes", [DSCOMM_SETTING_MSEC] = "seconds",
+    [DSCOMM_SETTING_ENUM] = "enum",   [DSCOMM_SETTING_STRING] = "text",
+};
+
+dscomm_status_t dscomm_build_info(size_t index, const char **ret_name,
+                                  const char **ret_value)
+{
+    if (!ret_name || !ret_value)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_build_info: ret_name and ret_value must not "
+                           "be NULL");
+    if (index >= G_N_ELEMENTS(choices))
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
+                           "dscomm_build_info: no choice %zu; there are %zu",
+                           index, G_N_ELEMENTS(choices));
+    *ret_name = choices[index].name;
+    *ret_value = choices[index].value;
+    return DSCOMM_OK;
+}
+
+/* Row index of the core's table and then of the backends', or NULL. */
+static const dscomm_setting_t *find_row(size_t index)
+{
+    const dscomm_setting_t *table = dscomm_priv_setting(0);
+
+    for (size_t next = 0; table; table = dscomm_priv_backend_settings(next++)) {
+        for (; table->name; table++) {
+            if (index-- == 0)
+                return table;
+        }
+    }
+    return NULL;
+}
+
+/* Members that an older caller does not know are left out, those that a newer
+ * one has besides are zeroed. */
+static void copy_out(const dscomm_setting_info_t *from,
+                     dscomm_setting_info_t *info)
+{
+    size_t size = info->size, head = sizeof info->size;
+    size_t known = MIN(size, sizeof *from);
+
+    memcpy((char *)info + head, (const char *)from + head, known - head);
+    memset((char *)info + known, 0, size - known);
+}
+
+dscomm_status_t dscomm_setting_info(size_t index, dscomm_setting_info_t *info)
+{
+    const dscomm_setting_t *row;
+    dscomm_setting_info_t full;
+
+    if (!info || info->size < sizeof info->size)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_setting_info: info must not be NULL, and "
+                           "its size must be sizeof(dscomm_setting_info_t)");
+    row = find_row(index);
+    if (!row)
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
+                           "dscomm_setting_info: no setting %zu", index);
+    full.name = row->name;
+    full.type = type_names[row->type];
+    full.default_value = row->default_value;
+    full.accepted = dscomm_priv_setting_accepted(row);
+    full.help = row->help;
+    full.value = dscomm_priv_setting_value(row);
+    copy_out(&full, info);
+    return DSCOMM_OK;
+}
