@@ -24,11 +24,11 @@ typedef struct source source_t;
 struct source {
     const char *name;
     int (*present)(const source_t *source, const lookup_t *lookup);
-    const char *marker;         /* what has_marker looks for */
+    const char *marker; /* what has_marker looks for */
     const char *names[NUMBERS]; /* of the variables; NULL where there is none */
-    int agrees;                 /* 1: RANK and WORLD_SIZE, if set, must say the
+    int agrees; /* 1: RANK and WORLD_SIZE, if set, must say the
                                    same */
-    int elastic;                /* 1: TORCHELASTIC_* say who serves the store */
+    int elastic; /* 1: TORCHELASTIC_* say who serves the store */
 };
 
 static const struct {
