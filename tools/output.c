@@ -27,7 +27,7 @@ typedef struct {
 } sink_t;
 
 typedef struct {
-    int fd;   /* -1: closed */
+    int fd; /* -1: closed */
     int slot; /* index in the poll array, -1 = not polled */
     sink_t *sink;
     GByteArray *line; /* begun, not ended */

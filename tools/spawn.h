@@ -17,7 +17,7 @@ typedef struct {
     int null_fd; /* /dev/null: stdin of all ranks but 0 */
     gboolean
         foreground; /* rank 0 stays in our process group, for the terminal */
-    sigset_t mask;  /* signals, as they were when the program started */
+    sigset_t mask; /* signals, as they were when the program started */
     struct sigaction pipe_action;
     struct rlimit files;
     pid_t *pids; /* of the ranks, shared with the guard; 0 = does not run */

@@ -30,15 +30,15 @@ typedef struct {
     const tool_limits_t *limits;
     tool_output_t *output; /* NULL: not tagged */
     int signal_fd;
-    pid_t *pids;       /* job's */
-    int running;       /* ranks */
+    pid_t *pids; /* job's */
+    int running; /* ranks */
     gboolean children; /* is any process left, the ranks' own included? */
     stage_t stage;
-    gint64 deadline;  /* of the stage; monotonic time, G_MAXINT64 = none */
-    int end_signal;   /* what processes are told in this stage */
+    gint64 deadline; /* of the stage; monotonic time, G_MAXINT64 = none */
+    int end_signal; /* what processes are told in this stage */
     GHashTable *told; /* pids that were */
-    int status;       /* to exit with */
-    int signal;       /* to end by */
+    int status; /* to exit with */
+    int signal; /* to end by */
 } supervisor_t;
 
 static const int end_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};

@@ -8,7 +8,7 @@
 
 typedef struct {
     gint64 timeout_us; /* of the whole job; 0 = none */
-    gint64 grace_us;   /* from being told to end to SIGKILL */
+    gint64 grace_us; /* from being told to end to SIGKILL */
     gboolean tag_output;
 } tool_limits_t;
 

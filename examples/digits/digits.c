@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Data-parallel training: a small network learns to read handwritten digits.
+ *
+ *     dscomm run -n 4 digits digits.csv.gz
+ *
+ * Every rank holds the whole network and takes its share of every batch. The
+ * ranks add up their gradients with one all_reduce a batch, and then take the
+ * same step. The batch has the same images however many ranks share it, so one
+ * rank or four learn the same, up to rounding. */
+#include <dscomm/dscomm.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+enum {
+    PIXELS = 64,
+    HIDDEN = 48,
+    DIGITS = 10,
+    ROW = PIXELS + 1, /* the pixels, 0 to 16, and the digit */
+    IMAGES = 1797,
+    TRAIN = 1437, /* the other 360 are the test */
+    BATCH = 32,
+    LINE = 1024
+};
+
+static const float learning_rate = 0.1f, momentum = 0.9f;
+
+/* What is learned, and its gradient: one flat buffer, one all_reduce. */
+typedef struct {
+    float hidden[HIDDEN][PIXELS], hidden_bias[HIDDEN];
+    float out[DIGITS][HIDDEN], out_bias[DIGITS];
+    float loss; /* of the gradient: it is summed along with the rest */
+} network_t;
+enum { FLOATS = sizeof(network_t) / sizeof(float) };
+
+typedef struct {
+    float hidden[HIDDEN], chance[DIGITS];
+} activation_t;
+
+typedef struct {
+    const char *file;
+    int epochs;
+    unsigned long long seed;
+} options_t;
+
+/* splitmix64: the same numbers on every machine. */
+static unsigned long long next_random(unsigned long long *state)
+{
+    unsigned long long z = (*state += 0x9e3779b97f4a7c15u);
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static void shuffle(int *order, int count, unsigned long long *state)
+{
+    for (int i = count - 1; i > 0; i--) {
+        int j = (int)(next_random(state) % (unsigned)(i + 1));
+        int swap = order[i];
+        order[i] = order[j];
+        order[j] = swap;
+    }
+}
+
+/* Uniform in +-sqrt(6 / inputs), which suits ReLU. */
+static void fill_random(float *weights, int count, int inputs,
+                        unsigned long long *state)
+{
+    float range = sqrtf(6.0f / (float)inputs);
+
+    for (int i = 0; i < count; i++)
+        weights[i] =
+            range * ((float)(next_random(state) >> 40) / 8388608.0f - 1.0f);
+}
+
+/* One line, "0,5,13,...,DIGIT", to ROW bytes; 0, or -1 if it is not that. */
+static int parse_row(const char *line, unsigned char *row)
+{
+    for (int i = 0; i < ROW; i++) {
+        char *end;
+        long value = strtol(line, &end, 10);
+        long max = i < PIXELS ? 16 : 9;
+        int is_last = i == ROW - 1;
+
+        if (end == line || value < 0 || value > max)
+            return -1;
+        if (is_last ? *end != '\n' && *end != '\r' && *end != '\0'
+                    : *end != ',')
+            return -1;
+        row[i] = (unsigned char)value;
+        line = end + 1;
+    }
+    return 0;
+}
+
+/* All images, to rows; 0, or -1 with a text in error. */
+static int read_rows(gzFile file, unsigned char *rows, char *error, size_t size)
+{
+    char line[LINE];
+    int count = 0, bad = 0, code;
+
+    while (!bad && gzgets(file, line, sizeof(line))) {
+        bad = count == IMAGES || parse_row(line, rows + count * ROW) < 0;
+        count += !bad;
+    }
+    const char *reason = gzerror(file, &code);
+    if (code != Z_OK && code != Z_STREAM_END)
+        snprintf(error, size, "after %d images: %s", count, reason);
+    else if (bad)
+        snprintf(error, size, "line %d is no image of %d pixels", count + 1,
+                 PIXELS);
+    else if (count < IMAGES)
+        snprintf(error, size, "%d images instead of %d", count, IMAGES);
+    else
+        return 0;
+    return -1;
+}
+
+/* blob = 'D' and the images, or 'E' and the reason why there are none. */
+static size_t load(const char *name, char *blob, size_t size)
+{
+    gzFile file = gzopen(name, "rb");
+    char error[256] = "cannot open it";
+    int failed = 1;
+
+    if (file) {
+        failed =
+            read_rows(file, (unsigned char *)blob + 1, error, sizeof(error));
+        gzclose(file);
+    }
+    blob[0] = failed ? 'E' : 'D';
+    if (!failed)
+        return 1 + IMAGES * ROW;
+    return 1 + (size_t)snprintf(blob + 1, size - 1, "%.3000s: %s", name, error);
+}
+
+/* Rank 0 reads the file, all get the images, or all leave. To be freed with
+ * dscomm_blob_free(). */
+static unsigned char *share_images(dscomm_group_t *world, const char *name)
+{
+    static char blob[1 + IMAGES * ROW];
+    void *shared;
+    size_t size = 0;
+
+    if (dscomm_group_rank(world) == 0)
+        size = load(name, blob, sizeof(blob));
+    DSCOMM_CHECK(dscomm_broadcast_blob(world, blob, size, 0, &shared, &size));
+    if (*(char *)shared == 'D')
+        return shared;
+    fprintf(stderr, "digits: rank %d: %.*s\n", dscomm_group_rank(world),
+            (int)size - 1, (char *)shared + 1);
+    dscomm_blob_free(shared);
+    dscomm_finalize(world);
+    exit(1);
+}
+
+static void forward(const network_t *net, const unsigned char *row,
+                    activation_t *ret)
+{
+    float sum = 0, top = -INFINITY;
+
+    for (int h = 0; h < HIDDEN; h++) {
+        float x = net->hidden_bias[h];
+        for (int p = 0; p < PIXELS; p++)
+            x += net->hidden[h][p] * (float)row[p] / 16.0f;
+        ret->hidden[h] = x > 0 ? x : 0;
+    }
+    for (int d = 0; d < DIGITS; d++) {
+        float x = net->out_bias[d];
+        for (int h = 0; h < HIDDEN; h++)
+            x += net->out[d][h] * ret->hidden[h];
+        ret->chance[d] = x;
+        top = x > top ? x : top;
+    }
+    for (int d = 0; d < DIGITS; d++)
+        sum += ret->chance[d] = expf(ret->chance[d] - top);
+    for (int d = 0; d < DIGITS; d++)
+        ret->chance[d] /= sum;
+}
+
+/* Adds one image's gradient and loss. */
+static void backward(const network_t *net, const unsigned char *row,
+                     const activation_t *act, network_t *grad)
+{
+    float back[HIDDEN] = {0};
+
+    grad->loss -= logf(act->chance[row[PIXELS]] + 1e-30f);
+    for (int d = 0; d < DIGITS; d++) {
+        float delta = act->chance[d] - (d == row[PIXELS] ? 1.0f : 0.0f);
+        grad->out_bias[d] += delta;
+        for (int h = 0; h < HIDDEN; h++) {
+            grad->out[d][h] += delta * act->hidden[h];
+            back[h] += delta * net->out[d][h];
+        }
+    }
+    for (int h = 0; h < HIDDEN; h++) {
+        if (act->hidden[h] <= 0)
+            continue;
+        grad->hidden_bias[h] += back[h];
+        for (int p = 0; p < PIXELS; p++)
+            grad->hidden[h][p] += back[h] * (float)row[p] / 16.0f;
+    }
+}
+
+static void step(float *net, float *velocity, const float *grad, int batch)
+{
+    for (int i = 0; i < FLOATS - 1; i++) { /* all but the loss */
+        velocity[i] = momentum * velocity[i] - learning_rate * grad[i] / batch;
+        net[i] += velocity[i];
+    }
+}
+
+/* The first of count things that rank of ranks takes: even shares. */
+static int share(int count, int rank, int ranks)
+{
+    return (int)((long)count * rank / ranks);
+}
+
+/* Returns the mean loss of an epoch. */
+static double train_epoch(dscomm_group_t *world, const unsigned char *rows,
+                          const int *order, network_t *net, network_t *velocity,
+                          network_t *grad)
+{
+    int rank = dscomm_group_rank(world), ranks = dscomm_group_size(world);
+    double loss = 0;
+
+    for (int at = 0; at < TRAIN; at += BATCH) {
+        int batch = TRAIN - at < BATCH ? TRAIN - at : BATCH;
+        int end = share(batch, rank + 1, ranks);
+
+        memset(grad, 0, sizeof(*grad));
+        for (int i = share(batch, rank, ranks); i < end; i++) {
+            const unsigned char *row = rows + order[at + i] * ROW;
+            activation_t act;
+            forward(net, row, &act);
+            backward(net, row, &act, grad);
+        }
+        DSCOMM_CHECK(dscomm_all_reduce(world, grad, grad, FLOATS,
+                                       DSCOMM_FLOAT32, DSCOMM_SUM, NULL));
+        step((float *)net, (float *)velocity, (float *)grad, batch);
+        loss += (double)grad->loss;
+    }
+    return loss / TRAIN;
+}
+
+/* Returns the fraction of the test images that are read correctly. */
+static double test(dscomm_group_t *world, const unsigned char *rows,
+                   const int *order, const network_t *net)
+{
+    int rank = dscomm_group_rank(world), ranks = dscomm_group_size(world);
+    const int count = IMAGES - TRAIN;
+    int64_t correct = 0;
+
+    for (int i = share(count, rank, ranks); i < share(count, rank + 1, ranks);
+         i++) {
+        const unsigned char *row = rows + order[i] * ROW;
+        activation_t act;
+        int best = 0;
+
+        forward(net, row, &act);
+        for (int d = 1; d < DIGITS; d++)
+            best = act.chance[d] > act.chance[best] ? d : best;
+        correct += best == row[PIXELS];
+    }
+    DSCOMM_CHECK(dscomm_all_reduce(world, &correct, &correct, 1, DSCOMM_INT64,
+                                   DSCOMM_SUM, NULL));
+    return (double)correct / count;
+}
+
+static void learn(dscomm_group_t *world, const unsigned char *rows,
+                  const options_t *options)
+{
+    static network_t net, velocity;
+    unsigned long long state = options->seed;
+    int order[IMAGES];
+    int speaks = dscomm_group_rank(world) == 0;
+    void *grad;
+
+    for (int i = 0; i < IMAGES; i++)
+        order[i] = i;
+    shuffle(order, IMAGES, &state);
+    fill_random(&net.hidden[0][0], HIDDEN * PIXELS, PIXELS, &state);
+    fill_random(&net.out[0][0], DIGITS * HIDDEN, HIDDEN, &state);
+    DSCOMM_CHECK(dscomm_mem_alloc(world, sizeof(network_t), &grad));
+    for (int epoch = 1; epoch <= options->epochs; epoch++) {
+        shuffle(order, TRAIN, &state);
+        double loss = train_epoch(world, rows, order, &net, &velocity, grad);
+        if (speaks)
+            printf("epoch %d: loss %.8f\n", epoch, loss);
+    }
+    double accuracy = test(world, rows, order + TRAIN, &net);
+    if (speaks)
+        printf("test accuracy: %.2f %%\n", 100 * accuracy);
+    DSCOMM_CHECK(dscomm_mem_free(world, grad));
+}
+
+static int parse_options(int argc, char **argv, options_t *ret_options)
+{
+    options_t o = {"digits.csv.gz", 20, 1};
+    int option;
+
+    while ((option = getopt(argc, argv, "e:s:")) != -1) {
+        if (option == 'e')
+            o.epochs = atoi(optarg);
+        else if (option == 's')
+            o.seed = strtoull(optarg, NULL, 10);
+        else
+            return -1;
+    }
+    if (optind < argc)
+        o.file = argv[optind++];
+    if (optind < argc || o.epochs < 1)
+        return -1;
+    *ret_options = o;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    dscomm_group_t *world;
+    options_t options;
+
+    if (parse_options(argc, argv, &options) < 0) {
+        fprintf(stderr, "Usage: digits [-e EPOCHS] [-s SEED] [FILE]\n");
+        return 2;
+    }
+    DSCOMM_CHECK(dscomm_init(NULL, &world));
+    unsigned char *blob = share_images(world, options.file);
+    learn(world, blob + 1, &options);
+    dscomm_blob_free(blob);
+    DSCOMM_CHECK(dscomm_finalize(world));
+    return 0;
+}
