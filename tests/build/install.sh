@@ -1,0 +1,57 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What make install puts down serves a program that knows pkg-config alone; make
+# uninstall takes all of it away.
+
+. "$abs_top_srcdir/tests/tap.sh"
+
+root=$scratch/root
+unset DSCOMM_BACKEND_PATH MAKEFLAGS MFLAGS MAKELEVEL
+
+# makes TARGET
+makes()
+{
+    "$MAKE" -C "$abs_top_builddir" "$1" DESTDIR="$root" >"$scratch/log" 2>&1 &&
+        return
+    sed 's/^/# /' "$scratch/log"
+    return 1
+}
+
+makes install
+result $? 'make install' || { tap_done; exit; }
+
+export PKG_CONFIG_SYSROOT_DIR="$root"
+export PKG_CONFIG_PATH="$root$libdir/pkgconfig"
+export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
+export LD_LIBRARY_PATH="$root$libdir"
+
+cat >"$scratch/app.c" <<'END'
+#include <stdio.h>
+#include <stdlib.h>
+#include <dscomm/dscomm.h>
+
+int main(void)
+{
+    if (dscomm_version() != DSCOMM_VERSION)
+        return 1;
+    puts(dscomm_version_string());
+    return 0;
+}
+END
+# Flags are words on purpose.
+# shellcheck disable=SC2046,SC2086
+$CC $SANITIZER_FLAGS -o "$scratch/app" "$scratch/app.c" \
+    $("$PKG_CONFIG" --cflags --libs dscomm) 1>&2
+result $? 'a program compiles with pkg-config alone'
+is "$("$scratch/app")" "$PACKAGE_VERSION" 'and runs'
+
+find "$root" -name '*.so' -exec readelf -d {} + |
+    grep -E 'R(UN)?PATH' | grep -F "$abs_top_builddir" 1>&2
+is $? 1 'no library remembers where it was built'
+
+makes uninstall
+result $? 'make uninstall'
+find "$root" ! -type d >"$scratch/left"
+find "$root" -type d -name 'dscomm*' >>"$scratch/left"
+same "$scratch/left" /dev/null 'nothing is left'
+tap_done

@@ -1,0 +1,68 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# libdscomm exports what its map lists, each name in its node; the map lists what
+# the headers declare; a module exports its descriptor and nothing else.
+
+. "$abs_top_srcdir/tests/tap.sh"
+
+map=$abs_top_srcdir/lib/libdscomm.map
+headers=$abs_top_srcdir/lib/dscomm
+
+# "node name" of every line of the map
+listed()
+{
+    awk '/ \{$/ { node = $1 } /^ +dscomm_[a-z0-9_]+;$/ {
+        sub(";", ""); print node, $1 }' "$map" | sort
+}
+
+# "node name" of every exported function, or "- name" of what has no node
+exported()
+{
+    "$NM" -D --defined-only "$1" | awk '$2 != "A" {
+        if (split($3, part, "@+") == 1) part[2] = "-"; print part[2], part[1] }' |
+        sort
+}
+
+# declared FILE...: names marked DSCOMM_API
+declared()
+{
+    cat "$@" | awk '
+        /^#/ { while (/\\$/) getline; next }
+        /^(DSCOMM_API|DSCOMM_BACKEND_EXPORT) / { text = ""; open = 1 }
+        open { text = text " " $0 }
+        open && /;/ {
+            match(text, /dscomm_[a-z0-9_]+ ?\(/)
+            name = substr(text, RSTART, RLENGTH)
+            gsub(/[ (]/, "", name)
+            print name
+            open = 0
+        }' | sort
+}
+
+public_headers=$(find "$headers" -name '*.h' ! -name backend.h)
+listed >"$scratch/listed"
+exported "$abs_top_builddir/lib/.libs/libdscomm.so" >"$scratch/exported"
+# One word a header.
+# shellcheck disable=SC2086
+declared $public_headers >"$scratch/public"
+declared "$headers/backend.h" >"$scratch/private"
+sed -n 's/^DSCOMM_[0-9.]* //p' "$scratch/listed" | sort >"$scratch/map-public"
+sed -n 's/^DSCOMM_PRIVATE_[0-9]* //p' "$scratch/listed" >"$scratch/map-private"
+
+same "$scratch/map-public" "$scratch/public" 'public node = public headers'
+same "$scratch/map-private" "$scratch/private" 'private node = backend.h'
+same "$scratch/exported" "$scratch/listed" 'libdscomm exports its map'
+
+abi=$(sed -n 's/^#define DSCOMM_BACKEND_ABI //p' "$headers/backend.h")
+echo "DSCOMM_PRIVATE_$abi" >"$scratch/want"
+sed -n 's/^\(DSCOMM_PRIVATE_[0-9]*\) .*/\1/p' "$map" >"$scratch/got"
+same "$scratch/got" "$scratch/want" 'private node is named for the ABI'
+
+for module in "$abs_top_builddir"/backends/.libs/*.so; do
+    [ -e "$module" ] || continue
+    name=$(basename "$module" .so)
+    echo "- dscomm_backend_$name" >"$scratch/want"
+    exported "$module" >"$scratch/got"
+    same "$scratch/got" "$scratch/want" "$name.so exports its descriptor"
+done
+tap_done

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# For shell tests: results as TAP, and a folder that goes when the test ends.
+# shellcheck shell=sh
+
+tap_count=0
+scratch=$(mktemp -d) || exit 99
+trap 'rm -rf "$scratch"' EXIT
+: "${abs_top_srcdir:?run me with make check}" "${abs_top_builddir:?}"
+
+# result STATUS TEXT: ok where STATUS is 0
+result()
+{
+    tap_count=$((tap_count + 1))
+    if [ "$1" = 0 ]; then
+        echo "ok $tap_count - $2"
+    else
+        echo "not ok $tap_count - $2"
+        return 1
+    fi
+}
+
+# is GOT WANT TEXT
+is()
+{
+    [ "$1" = "$2" ]
+    result $? "$3" || printf "# got '%s', want '%s'\n" "$1" "$2"
+}
+
+# same GOT WANT TEXT: two sorted files are equal
+same()
+{
+    diff "$2" "$1" >"$scratch/diff"
+    result $? "$3" ||
+        sed -n 's/^</# missing:/p; s/^>/# too many:/p' "$scratch/diff"
+}
+
+# skip TEXT REASON
+skip()
+{
+    tap_count=$((tap_count + 1))
+    echo "ok $tap_count - $1 # SKIP $2"
+}
+
+# skip_all REASON
+skip_all()
+{
+    echo "1..0 # SKIP $1"
+    exit 0
+}
+
+tap_done()
+{
+    echo "1..$tap_count"
+}
