@@ -28,6 +28,7 @@
 #ifndef DSCOMM_BACKEND_H
 #define DSCOMM_BACKEND_H
 
+#include <dscomm/group.h>
 #include <dscomm/hook.h>
 #include <dscomm/log.h>
 #include <dscomm/status.h>
@@ -152,7 +153,9 @@ typedef struct {
      * collective) waits for into text, for a time-out's message. */
     void (*explain)(void *impl, const dscomm_request_t *request, char *text,
                     size_t size);
-    /* Memory the transport moves without copies. */
+    /* Memory the transport moves without copies. mem_alloc may answer
+     * ERR_UNSUPPORTED without a sentence: then the core gives plain memory, and
+     * frees it itself. */
     dscomm_status_t (*mem_alloc)(void *impl, size_t size, void **ret_memory);
     dscomm_status_t (*mem_free)(void *impl, void *memory);
     dscomm_status_t (*mem_register)(void *impl, void *memory, size_t size);
