@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The processes on the other side: whether they live, and what they do. */
+#include "config.h"
+
+#include "backends/shm/shm.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <glib.h>
+
+shm_peers_t *shm_peers_new(int count)
+{
+    shm_peers_t *peers = g_new0(shm_peers_t, 1);
+
+    peers->references = 1;
+    peers->count = count;
+    peers->fds = g_new(int, (gsize)count);
+    peers->pids = g_new0(pid_t, (gsize)count);
+    for (int i = 0; i < count; i++)
+        peers->fds[i] = -1;
+    return peers;
+}
+
+void shm_peers_free(shm_peers_t *peers)
+{
+    if (!peers || atomic_fetch_sub(&peers->references, 1) != 1)
+        return;
+    for (int i = 0; i < peers->count; i++)
+        if (peers->fds[i] >= 0)
+            close(peers->fds[i]);
+    g_free(peers->fds);
+    g_free(peers->pids);
+    g_free(peers);
+}
+
+int shm_peers_dead(const shm_t *shm)
+{
+    struct pollfd polls[SHM_MAX_RANKS];
+
+    for (int r = 0; r < shm->ranks; r++)
+        polls[r] = (struct pollfd){shm->peers->fds[shm->peer[r]], POLLIN, 0};
+    if (poll(polls, (nfds_t)shm->ranks, 0) <= 0)
+        return -1;
+    for (int r = 0; r < shm->ranks; r++)
+        if (polls[r].revents &&
+            !atomic_load_explicit(&shm_control(shm, r)->left,
+                                  memory_order_acquire))
+            return r;
+    return -1;
+}
+
+/* State letter of a process, from the third field of its stat; 0 if unknown. */
+static char process_state(pid_t pid)
+{
+    char path[32], text[512];
+    char *end, state = 0;
+    FILE *file;
+    size_t n;
+
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    file = fopen(path, "re");
+    if (!file)
+        return 0;
+    n = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[n] = 0;
+    end = strrchr(text, ')');
+    if (end && end[1] == ' ')
+        state = end[2];
+    return state;
+}
+
+const char *shm_peers_describe(const shm_t *shm, int rank, char *buffer,
+                               size_t size)
+{
+    static const struct {
+        char letter;
+        const char *text;
+    } states[] = {{'T', ", stopped by a signal"}, {'t', ", stopped by a debugger"},
+                  {'Z', ", dead"},                {'X', ", dead"},
+                  {'D', ", in uninterruptible sleep"}, {'R', ", running"},
+                  {'S', ", sleeping"}};
+    pid_t pid = shm->peers->pids[shm->peer[rank]];
+    char letter = process_state(pid);
+    const char *text = "";
+
+    for (size_t i = 0; i < G_N_ELEMENTS(states); i++)
+        if (states[i].letter == letter)
+            text = states[i].text;
+    snprintf(buffer, size, "rank %d (pid %ld%s)", rank, (long)pid, text);
+    return buffer;
+}

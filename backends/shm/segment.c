@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The segment of a group: an anonymous file, mapped by every rank. Nothing of it
+ * has a name, so nothing can outlive the processes. */
+#include "config.h"
+
+#include "backends/shm/shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define MIB ((uint64_t)1 << 20)
+#define PAGE ((uint64_t)4096)
+
+static uint64_t round_up(uint64_t value, uint64_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+/* A power of two times total/ranks, within [low, high]. */
+static uint64_t share(uint64_t total, int ranks, uint64_t low, uint64_t high)
+{
+    uint64_t bytes = high;
+
+    while (bytes > low && bytes * (uint64_t)ranks > total)
+        bytes /= 2;
+    return bytes;
+}
+
+/* The setting, or where that is 0 (automatic) the value given, in whole pages. */
+static dscomm_status_t size_setting(int setting, uint64_t automatic,
+                                    uint64_t *ret_size)
+{
+    int64_t value;
+    dscomm_status_t status =
+        dscomm_setting_number(&shm_settings[setting], &value);
+
+    if (status)
+        return status;
+    *ret_size = round_up(value ? (uint64_t)value : automatic, PAGE);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t shm_layout_make(int ranks, shm_layout_t *ret_layout)
+{
+    shm_layout_t l = {.ranks = (uint64_t)ranks};
+    uint64_t p = l.ranks;
+    dscomm_status_t status;
+
+    if ((status = size_setting(SHM_SETTING_RING,
+                               share(32 * MIB, ranks, MIB / 2, 4 * MIB),
+                               &l.ring_size)) ||
+        (status = size_setting(SHM_SETTING_CHANNEL,
+                               share(4 * MIB, ranks, MIB / 16, 2 * MIB),
+                               &l.channel_size)) ||
+        (status = size_setting(SHM_SETTING_HEAP, 0, &l.heap_size)))
+        return status;
+    l.control = round_up(sizeof(shm_header_t), PAGE);
+    l.control_stride = round_up(sizeof(shm_control_t), PAGE);
+    l.ring = l.control + p * l.control_stride;
+    l.channel = l.ring + p * l.ring_size;
+    l.heap = l.channel + p * p * l.channel_size;
+    l.total = l.heap + p * l.heap_size;
+    *ret_layout = l;
+    return DSCOMM_OK;
+}
+
+/* The file is sparse, but a size limit counts its end: give up the heap first. */
+static dscomm_status_t fit_file_limit(const char *name, shm_layout_t *layout)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+        layout->total <= limit.rlim_cur)
+        return DSCOMM_OK;
+    layout->heap_size = 0;
+    layout->total = layout->heap;
+    if (layout->total <= limit.rlim_cur) {
+        dscomm_log(DSCOMM_LOG_INFO, "shm",
+                   "group '%s': file size limit (ulimit -f) is too small for "
+                   "shared heaps; dscomm_mem_alloc gives plain memory",
+                   name);
+        return DSCOMM_OK;
+    }
+    return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                       "group '%s': its shared segment spans %llu bytes, but the "
+                       "file size limit is %llu; raise it (ulimit -f) or lower "
+                       "DSCOMM_SHM_RING and DSCOMM_SHM_CHANNEL",
+                       name, (unsigned long long)layout->total,
+                       (unsigned long long)limit.rlim_cur);
+}
+
+static dscomm_status_t fail_file(const char *name, const char *call, int fd)
+{
+    int error = errno;
+
+    if (fd >= 0)
+        close(fd);
+    return dscomm_fail(error == ENOMEM || error == ENOSPC || error == EMFILE ||
+                               error == ENFILE
+                           ? DSCOMM_ERR_NO_MEMORY
+                           : DSCOMM_ERR_IO,
+                       "group '%s': cannot make its shared segment: %s: %s%s",
+                       name, call, strerror(error),
+                       error == EMFILE ? "; raise the limit of open files "
+                                         "(ulimit -n)"
+                                       : "");
+}
+
+dscomm_status_t shm_segment_create(const char *name, shm_layout_t *layout,
+                                   int *ret_fd)
+{
+    dscomm_status_t status = fit_file_limit(name, layout);
+    int fd;
+
+    if (status)
+        return status;
+    fd = memfd_create("dscomm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return fail_file(name, "memfd_create", -1);
+    if (ftruncate(fd, (off_t)layout->total))
+        return fail_file(name, "ftruncate", fd);
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+        return fail_file(name, "sealing", fd);
+    *ret_fd = fd;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t shm_segment_reserve(shm_t *shm, uint64_t offset, uint64_t size,
+                                    const char *what)
+{
+    int result;
+
+    do {
+        result = fallocate(shm->fd, FALLOC_FL_KEEP_SIZE, (off_t)offset,
+                           (off_t)size);
+    } while (result && errno == EINTR);
+    if (result)
+        return dscomm_fail(
+            DSCOMM_ERR_NO_MEMORY,
+            "rank %d of group '%s' cannot reserve %llu bytes of shared memory "
+            "for its %s: %s; free memory, raise the memory limit of the "
+            "container or job, or lower DSCOMM_SHM_RING and "
+            "DSCOMM_SHM_CHANNEL",
+            shm->rank, shm->name, (unsigned long long)size, what,
+            strerror(errno));
+    return DSCOMM_OK;
+}
+
+dscomm_status_t shm_segment_map(shm_t *shm)
+{
+    const shm_layout_t *l = &shm->layout;
+    dscomm_status_t status;
+    void *base = mmap(NULL, l->heap, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_NORESERVE, shm->fd, 0);
+
+    if (base == MAP_FAILED)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "rank %d cannot map the %llu bytes of group '%s': "
+                           "%s; raise the address space limit (ulimit -v) or "
+                           "lower DSCOMM_SHM_RING and DSCOMM_SHM_CHANNEL",
+                           shm->rank, (unsigned long long)l->heap, shm->name,
+                           strerror(errno));
+    shm->base = base;
+    shm->header = base;
+    shm->own = shm_control(shm, shm->rank);
+    status = shm_segment_reserve(
+        shm, l->control + (uint64_t)shm->rank * l->control_stride,
+        l->control_stride, "control block");
+    if (!status && !shm->rank)
+        status = shm_segment_reserve(shm, 0, l->control, "header");
+    if (status)
+        shm_segment_unmap(shm);
+    return status;
+}
+
+void shm_segment_unmap(shm_t *shm)
+{
+    if (shm->base)
+        munmap(shm->base, shm->layout.heap);
+    shm->base = NULL;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The shared-memory backend: what its files share.
+ *
+ * One memfd segment a group:
+ *
+ *   header | control block of rank 0, 1, ... | ring of rank 0, 1, ... |
+ *   channel 0->0, 0->1, ... | heap of rank 0, 1, ...
+ *
+ * A rank writes its own control block, ring, outgoing channels and heap, and
+ * reads everyone's. The file is sparse; each rank reserves its own pages before
+ * it first uses them, so memory lands on its NUMA node and a lack of it is a
+ * status, never SIGBUS.
+ *
+ * Collectives are cut into steps, numbered alike on all ranks. For a step a rank
+ * may put bytes into its ring and then raises the flag in its line number
+ * (step mod SHM_LINES): step << 32 | chain, where chain is a hash over the
+ * fingerprints of all collectives so far. Whoever waits for that flag sees by the
+ * same comparison that the peer runs the same program. When a rank has read all
+ * it wants of a step, it says so in its done counter; ring space and lines are
+ * reused only behind everyone's done counters. */
+#ifndef SHM_SHM_H
+#define SHM_SHM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <dscomm/backend.h>
+
+#define SHM_MAGIC 0x6473636f6d6d3031u /* "dscomm01" */
+#define SHM_LINES 256
+#define SHM_LINE 64 /* bytes of a cache line */
+#define SHM_INLINE 56
+#define SHM_INLINE_PREMUL 48 /* the factor takes the last word */
+#define SHM_RECORDS 64
+#define SHM_MAX_RANKS 1024
+#define SHM_TEXT 512
+#define SHM_CPU_WORDS 16
+
+/* A flag and the bytes that ride in its cache line. */
+typedef struct {
+    _Alignas(SHM_LINE) _Atomic uint64_t flag;
+    union {
+        uint64_t word[SHM_INLINE / 8];
+        unsigned char byte[SHM_INLINE];
+    };
+} shm_line_t;
+
+/* word[] of the first line of an operation whose data is not inline. */
+enum { WORD_REFERENCE = 0, WORD_LONGEST = 1, WORD_RESULT = 2, WORD_FACTOR = 6 };
+
+/* What a rank did last, for messages about mismatches and time-outs. */
+typedef struct {
+    uint64_t sequence;
+    uint64_t count;
+    int32_t root;
+    int8_t coll, dtype, op;
+} shm_record_t;
+
+typedef struct {
+    uint64_t magic;
+    uint32_t ranks;
+    _Alignas(SHM_LINE) _Atomic uint32_t sleepers; /* ranks in a futex wait */
+    _Alignas(SHM_LINE) _Atomic int32_t revoked;   /* status, 0 = not revoked */
+    _Atomic uint32_t revoking;                    /* 1: somebody writes text */
+    char text[SHM_TEXT];
+} shm_header_t;
+
+typedef struct {
+    _Alignas(2 * SHM_LINE) _Atomic uint64_t done; /* steps below are read */
+    _Alignas(2 * SHM_LINE) _Atomic uint32_t wake; /* futex word */
+    _Atomic uint32_t sleeping;
+    _Atomic uint32_t left; /* closed the group, or will in good order */
+    int32_t pid;
+    uint64_t cpus[SHM_CPU_WORDS]; /* affinity mask when opened */
+    _Alignas(SHM_LINE) _Atomic uint8_t channel[SHM_MAX_RANKS]; /* in use */
+    _Alignas(SHM_LINE) shm_record_t record[SHM_RECORDS];
+    shm_line_t line[SHM_LINES];
+} shm_control_t;
+
+/* Offsets and sizes of everything in a segment: a function of the number of ranks
+ * and the settings, computed by rank 0 and sent to the others. */
+typedef struct {
+    uint64_t ranks;
+    uint64_t control, control_stride;
+    uint64_t ring, ring_size;       /* ring_size bytes a rank */
+    uint64_t channel, channel_size; /* channel_size bytes an ordered pair */
+    uint64_t heap, heap_size;       /* heap_size bytes a rank; may be 0 */
+    uint64_t total;
+} shm_layout_t;
+
+/* The processes of a world: shared by its groups, counted. */
+typedef struct {
+    _Atomic int references;
+    int count;
+    int *fds;    /* pidfds; -1 for this process */
+    pid_t *pids;
+    bool oversubscribed; /* more ranks than processors */
+} shm_peers_t;
+
+/* How a payload is handed to a peer: by plain stores, which leave it in the cache,
+ * or by non-temporal ones, which is faster between distant caches. One choice a
+ * pair of ranks, made in shm_distance(). */
+typedef enum { SHM_PLAIN, SHM_STREAM } shm_store_t;
+
+typedef struct shm_op shm_op_t;
+typedef struct shm_request shm_request_t;
+typedef struct shm_p2p shm_p2p_t;
+typedef struct shm_heap shm_heap_t;
+
+/* A wait. Start with a zeroed shm_wait_t; after each fruitless look call
+ * shm_wait(), at the end shm_wait_end(). */
+typedef struct {
+    unsigned spins;
+    unsigned rounds;  /* calls of shm_wait_slow() */
+    bool sleepy;      /* waits so long that it sleeps */
+    bool announced;   /* others know that this rank sleeps */
+    uint32_t ticket;  /* futex value at that time */
+    int suspect;      /* rank + 1 that has died; revoked in the next round */
+    uint64_t moves;   /* shm->moves when last looked at */
+    uint64_t since_us;   /* start of the fruitless time, 0 = not yet known */
+    uint64_t checked_us; /* when peers were last looked at */
+} shm_wait_t;
+
+typedef struct {
+    int rank, ranks;
+    /* Hot: steps of collectives. */
+    uint64_t step;  /* next one */
+    uint64_t floor; /* steps below are read by everyone, as far as known */
+    uint64_t place; /* next byte of the ring, never wraps */
+    uint64_t tail;  /* oldest step whose ring bytes are not reused */
+    uint32_t chain;
+    unsigned spin_limit;
+    uint64_t moves;      /* grows with all that gets done */
+    unsigned completed;  /* requests, not yet told by progress */
+    shm_header_t *header;
+    shm_control_t *own;
+    unsigned char *base;
+    bool ring_reserved;
+    shm_layout_t layout;
+    uint64_t start[SHM_LINES]; /* place of a step's first byte in the rings */
+    dscomm_reduce_fn kernels[DSCOMM_DTYPE_COUNT][DSCOMM_OP_COUNT];
+    const void **sources;      /* ranks pointers, scratch */
+    double *factors;           /* ranks factors, scratch */
+    uint8_t *store;            /* shm_store_t towards each rank */
+    /* Running collectives, oldest first. */
+    shm_request_t *queue_head, *queue_tail;
+    uint64_t op_step;     /* first step of the one that runs, 0 = none */
+    uint32_t op_chain;
+    const dscomm_coll_args_t *op_args;
+    shm_p2p_t *p2p;
+    shm_heap_t *heap;
+    shm_wait_t hint;
+    shm_peers_t *peers;
+    int *peer; /* index in peers of each rank */
+    dscomm_group_t *group;
+    char *name;
+    int *world_ranks;
+    int timeout_ms;
+    int fd;
+} shm_t;
+
+static inline shm_control_t *shm_control(const shm_t *shm, int rank)
+{
+    return (shm_control_t *)(shm->base + shm->layout.control +
+                             (size_t)rank * shm->layout.control_stride);
+}
+
+static inline unsigned char *shm_ring(const shm_t *shm, int rank)
+{
+    return shm->base + shm->layout.ring + (size_t)rank * shm->layout.ring_size;
+}
+
+/* segment.c: the file and its mapping. */
+dscomm_status_t shm_layout_make(int ranks, shm_layout_t *ret_layout);
+dscomm_status_t shm_segment_create(const char *name, shm_layout_t *layout,
+                                   int *ret_fd);
+dscomm_status_t shm_segment_map(shm_t *shm);
+void shm_segment_unmap(shm_t *shm);
+/* Backs size bytes at offset with pages of the calling rank's node. */
+dscomm_status_t shm_segment_reserve(shm_t *shm, uint64_t offset, uint64_t size,
+                                    const char *what);
+
+/* connect.c: how the ranks of a group come together. Fills in fd, layout and, if
+ * there is no parent, peers; returns when all ranks have mapped the segment.
+ * attach is called in between, on every rank. */
+dscomm_status_t shm_connect(shm_t *shm, const dscomm_backend_args_t *args,
+                            dscomm_status_t (*attach)(shm_t *shm));
+
+/* peers.c: other processes: are they alive, and what do they do? */
+shm_peers_t *shm_peers_new(int count);
+void shm_peers_free(shm_peers_t *peers);
+/* A rank of the group whose process has ended, or -1. */
+int shm_peers_dead(const shm_t *shm);
+/* "rank 3 (pid 812, stopped)"; returns buffer. */
+const char *shm_peers_describe(const shm_t *shm, int rank, char *buffer,
+                               size_t size);
+
+/* wait.c: see shm_wait_t. */
+dscomm_status_t shm_wait_slow(shm_t *shm, shm_wait_t *wait);
+void shm_wait_end_slow(shm_t *shm, shm_wait_t *wait);
+/* The wait slot: sleeps once, unless progress is possible. */
+void shm_wait_hint(void *impl, unsigned timeout_us);
+void shm_wake_slow(shm_t *shm);
+
+static inline void shm_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb");
+#endif
+}
+
+static inline dscomm_status_t shm_wait(shm_t *shm, shm_wait_t *wait)
+{
+    if (wait->spins++ < shm->spin_limit) {
+        shm_pause();
+        return DSCOMM_OK;
+    }
+    return shm_wait_slow(shm, wait);
+}
+
+static inline void shm_wait_end(shm_t *shm, shm_wait_t *wait)
+{
+    if (wait->announced)
+        shm_wait_end_slow(shm, wait);
+}
+
+/* After raising a flag or a counter. The load may not move before the store; on
+ * the reader's side wait.c sees to the rest. */
+static inline void shm_wake(shm_t *shm)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(&shm->header->sleepers, memory_order_relaxed))
+        shm_wake_slow(shm);
+}
+
+void shm_revoke(void *impl, dscomm_status_t status, const char *sentence);
+dscomm_status_t shm_status(void *impl, char *text, size_t size);
+/* Stores the revocation's sentence as this thread's and returns its status. */
+dscomm_status_t shm_revoked(shm_t *shm);
+/* Revokes with this thread's last sentence and returns the group's status. */
+dscomm_status_t shm_revoke_last(shm_t *shm, dscomm_status_t status);
+
+/* explain.c: sentences about who is late or did something else. */
+void shm_explain(void *impl, const dscomm_request_t *request, char *text,
+                 size_t size);
+/* A rank that freed the group without beginning the current collective, or -1. */
+int shm_left_early(const shm_t *shm);
+/* ERR_MISMATCH with a sentence and the group revoked, if a peer runs another
+ * collective than the current one; else OK. */
+dscomm_status_t shm_mismatch(shm_t *shm);
+
+/* collective.c: native collectives. */
+dscomm_status_t shm_run(void *impl, const dscomm_coll_args_t *args);
+dscomm_status_t shm_start(void *impl, const dscomm_coll_args_t *args,
+                          dscomm_request_t *request);
+int shm_native(void *impl, const dscomm_coll_args_t *args);
+unsigned shm_collective_progress(shm_t *shm);
+
+/* p2p.c: messages. */
+dscomm_status_t shm_p2p_new(shm_t *shm);
+void shm_p2p_free(shm_t *shm);
+dscomm_status_t shm_isend(void *impl, const dscomm_message_t *message,
+                          dscomm_request_t *request);
+dscomm_status_t shm_irecv(void *impl, const dscomm_message_t *message,
+                          dscomm_request_t *request);
+dscomm_status_t shm_send(void *impl, const dscomm_message_t *message);
+dscomm_status_t shm_recv(void *impl, const dscomm_message_t *message,
+                         dscomm_request_t *request);
+void shm_p2p_cancel(shm_t *shm, shm_request_t *request);
+unsigned shm_p2p_progress(shm_t *shm);
+bool shm_p2p_active(const shm_t *shm);
+void shm_p2p_explain(const shm_t *shm, char *text, size_t size);
+
+/* heap.c: memory that peers can read. */
+dscomm_status_t shm_mem_alloc(void *impl, size_t size, void **ret_memory);
+dscomm_status_t shm_mem_free(void *impl, void *memory);
+void shm_heap_free(shm_t *shm);
+/* Offset + 1 of [memory, memory + size) in this rank's heap, or 0. */
+uint64_t shm_heap_reference(const shm_t *shm, const void *memory, size_t size);
+/* The address of a peer's reference; NULL (and a sentence) where it cannot be
+ * mapped or does not lie in the peer's heap. */
+void *shm_heap_resolve(shm_t *shm, int rank, uint64_t reference, size_t size);
+
+extern const dscomm_setting_t shm_settings[];
+enum { SHM_SETTING_RING, SHM_SETTING_CHANNEL, SHM_SETTING_HEAP, SHM_SETTING_SPIN };
+
+#endif
