@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sentences about ranks that are late, or that do something else than this one. */
+#include "config.h"
+
+#include "backends/shm/shm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NAMED 8 /* ranks listed in one sentence */
+
+static void record_describe(const shm_record_t *record, char *buffer, size_t size)
+{
+    dscomm_coll_args_t args = {.coll = record->coll,
+                               .dtype = record->dtype,
+                               .op = record->op,
+                               .root = record->root,
+                               .count = record->count,
+                               .sequence = record->sequence};
+
+    dscomm_coll_describe(&args, buffer, size);
+}
+
+/* A copy of a rank's record of an operation; false where it is gone or torn. */
+static bool record_of(const shm_t *shm, int rank, uint64_t sequence,
+                      shm_record_t *ret_record)
+{
+    *ret_record = shm_control(shm, rank)->record[sequence % SHM_RECORDS];
+    return ret_record->sequence == sequence;
+}
+
+static uint64_t last_sequence(const shm_t *shm, int rank)
+{
+    uint64_t last = 0;
+
+    for (int i = 0; i < SHM_RECORDS; i++) {
+        uint64_t sequence = shm_control(shm, rank)->record[i].sequence;
+
+        if (sequence > last)
+            last = sequence;
+    }
+    return last;
+}
+
+static bool records_differ(const shm_record_t *a, const shm_record_t *b)
+{
+    return a->coll != b->coll || a->dtype != b->dtype || a->op != b->op ||
+           a->root != b->root || a->count != b->count;
+}
+
+/* The oldest operation that both remember and that was not the same; counts of _v
+ * calls may differ and are compared last. */
+static bool first_difference(const shm_t *shm, int rank, uint64_t until,
+                             shm_record_t *ret_mine, shm_record_t *ret_theirs)
+{
+    uint64_t from = until > SHM_RECORDS ? until - SHM_RECORDS + 1 : 1;
+
+    for (uint64_t s = from; s <= until; s++)
+        if (record_of(shm, shm->rank, s, ret_mine) &&
+            record_of(shm, rank, s, ret_theirs) &&
+            records_differ(ret_mine, ret_theirs))
+            return true;
+    return false;
+}
+
+static dscomm_status_t fail_mismatch(shm_t *shm, int rank)
+{
+    char mine_text[160], theirs_text[160];
+    shm_record_t mine, theirs;
+
+    if (first_difference(shm, rank, shm->op_args->sequence, &mine, &theirs)) {
+        record_describe(&mine, mine_text, sizeof mine_text);
+        record_describe(&theirs, theirs_text, sizeof theirs_text);
+    } else {
+        dscomm_coll_describe(shm->op_args, mine_text, sizeof mine_text);
+        snprintf(theirs_text, sizeof theirs_text,
+                 "something else, more than %d operations ago", SHM_RECORDS);
+    }
+    dscomm_fail(DSCOMM_ERR_MISMATCH,
+                "group '%s': rank %d called %s, but rank %d called %s; all ranks "
+                "must call the same collectives in the same order with matching "
+                "arguments",
+                shm->name, shm->rank, mine_text, rank, theirs_text);
+    return shm_revoke_last(shm, DSCOMM_ERR_MISMATCH);
+}
+
+dscomm_status_t shm_mismatch(shm_t *shm)
+{
+    if (!shm->op_step)
+        return DSCOMM_OK;
+    for (int r = 0; r < shm->ranks; r++) {
+        uint64_t flag = atomic_load_explicit(
+            &shm_control(shm, r)->line[shm->op_step % SHM_LINES].flag,
+            memory_order_acquire);
+        int32_t ahead = (int32_t)((uint32_t)(flag >> 32) - (uint32_t)shm->op_step);
+
+        if (flag && ahead >= 0 && (ahead > 0 || (uint32_t)flag != shm->op_chain))
+            return fail_mismatch(shm, r);
+    }
+    return DSCOMM_OK;
+}
+
+/* Appends as snprintf does, never beyond size. */
+static size_t append(char *text, size_t size, size_t used, const char *word)
+{
+    int n = snprintf(text + used, size - used, "%s%s", used ? ", " : "", word);
+
+    return n < 0 || (size_t)n >= size - used ? size - 1 : used + (size_t)n;
+}
+
+/* Ranks that have not begun operation sequence, with what is known of them. */
+static int list_late(const shm_t *shm, uint64_t sequence, char *text, size_t size)
+{
+    char word[96];
+    size_t used = 0;
+    int late = 0;
+
+    text[0] = 0;
+    for (int r = 0; r < shm->ranks; r++) {
+        if (last_sequence(shm, r) >= sequence)
+            continue;
+        if (late++ < NAMED)
+            used = append(text, size, used,
+                          shm_peers_describe(shm, r, word, sizeof word));
+    }
+    if (late > NAMED) {
+        snprintf(word, sizeof word, "and %d more", late - NAMED);
+        append(text, size, used, word);
+    }
+    return late;
+}
+
+/* All have begun it: then those whose done counter is behind. */
+static void explain_begun(const shm_t *shm, const char *what, char *text,
+                          size_t size)
+{
+    char word[96], list[320] = "";
+    size_t used = 0;
+
+    for (int r = 0; r < shm->ranks; r++)
+        if (r != shm->rank && atomic_load(&shm_control(shm, r)->done) <=
+                                  shm->op_step)
+            used = append(list, sizeof list, used,
+                          shm_peers_describe(shm, r, word, sizeof word));
+    snprintf(text, size, "all ranks began %s of group '%s', but %s did not finish",
+             what, shm->name, list[0] ? list : "some of them");
+}
+
+int shm_left_early(const shm_t *shm)
+{
+    for (int r = 0; shm->op_step && r < shm->ranks; r++)
+        if (atomic_load_explicit(&shm_control(shm, r)->left,
+                                 memory_order_acquire) &&
+            last_sequence(shm, r) < shm->op_args->sequence)
+            return r;
+    return -1;
+}
+
+void shm_explain(void *impl, const dscomm_request_t *request, char *text,
+                 size_t size)
+{
+    const shm_t *shm = impl;
+    char what[160], list[320];
+
+    (void)request;
+    if (!shm->op_step) {
+        shm_p2p_explain(shm, text, size);
+        return;
+    }
+    dscomm_coll_describe(shm->op_args, what, sizeof what);
+    if (list_late(shm, shm->op_args->sequence, list, sizeof list))
+        snprintf(text, size, "%s of group '%s' still waits for %s", what,
+                 shm->name, list);
+    else
+        explain_begun(shm, what, text, size);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Waiting that takes longer than a few microseconds: yield, then sleep, and look
+ * at times whether there is still something to wait for. */
+#include "config.h"
+
+#include "backends/shm/shm.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define YIELD_US 2000       /* yield that long before sleeping */
+#define CHECK_US 1000       /* look at peers and clock that often */
+#define SLEEP_SHORT_US 2000 /* first sleep; a lost wake-up costs at most one */
+#define SLEEP_LONG_US 20000
+
+static uint64_t now_us(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+void shm_wake_slow(shm_t *shm)
+{
+    for (int r = 0; r < shm->ranks; r++) {
+        shm_control_t *control = shm_control(shm, r);
+
+        if (!atomic_load_explicit(&control->sleeping, memory_order_relaxed))
+            continue;
+        atomic_fetch_add(&control->wake, 1);
+        syscall(SYS_futex, &control->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+    }
+}
+
+/* The flags that others raise are plain stores followed by a plain load of
+ * sleepers. The barrier here, on all processors that run such code, takes the
+ * place of the fence that they would need in between. */
+static void barrier_everywhere(void)
+{
+    syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+}
+
+/* Says that this rank is about to sleep. The caller looks once more at what it waits
+ * for before it does. */
+static void announce_sleep(shm_t *shm, shm_wait_t *wait)
+{
+    wait->ticket = atomic_load(&shm->own->wake);
+    wait->announced = true;
+    atomic_store(&shm->own->sleeping, 1);
+    atomic_fetch_add(&shm->header->sleepers, 1);
+    barrier_everywhere();
+}
+
+void shm_wait_end_slow(shm_t *shm, shm_wait_t *wait)
+{
+    wait->announced = false;
+    atomic_fetch_sub(&shm->header->sleepers, 1);
+    atomic_store(&shm->own->sleeping, 0);
+}
+
+static void sleep_announced(shm_t *shm, shm_wait_t *wait, unsigned timeout_us)
+{
+    struct timespec timeout = {0, (long)timeout_us * 1000};
+
+    syscall(SYS_futex, &shm->own->wake, FUTEX_WAIT, wait->ticket, &timeout,
+            NULL, 0);
+    shm_wait_end_slow(shm, wait);
+}
+
+void shm_revoke(void *impl, dscomm_status_t status, const char *sentence)
+{
+    shm_t *shm = impl;
+    shm_header_t *header = shm->header;
+    uint32_t free_to_write = 0;
+
+    if (!atomic_compare_exchange_strong(&header->revoking, &free_to_write, 1))
+        return;
+    snprintf(header->text, sizeof header->text, "%s", sentence);
+    atomic_store_explicit(&header->revoked, status, memory_order_release);
+    atomic_thread_fence(memory_order_seq_cst);
+    shm_wake_slow(shm);
+}
+
+dscomm_status_t shm_status(void *impl, char *text, size_t size)
+{
+    shm_t *shm = impl;
+    int32_t status =
+        atomic_load_explicit(&shm->header->revoked, memory_order_acquire);
+
+    if (status >= 0)
+        return DSCOMM_OK;
+    if (text)
+        snprintf(text, size, "%.*s", SHM_TEXT - 1, shm->header->text);
+    return (dscomm_status_t)status;
+}
+
+dscomm_status_t shm_revoked(shm_t *shm)
+{
+    char text[SHM_TEXT];
+    dscomm_status_t status = shm_status(shm, text, sizeof text);
+
+    return status ? dscomm_fail(status, "%s", text) : DSCOMM_OK;
+}
+
+dscomm_status_t shm_revoke_last(shm_t *shm, dscomm_status_t status)
+{
+    shm_revoke(shm, status, dscomm_last_error());
+    return shm_revoked(shm);
+}
+
+/* A peer's process has ended. What it did before counts: the caller looks once
+ * more at what it waits for, and only then the group is given up. */
+static dscomm_status_t fail_peer(shm_t *shm, int rank)
+{
+    bool left = atomic_load(&shm_control(shm, rank)->left);
+    char what[160] = "point-to-point messages";
+
+    if (shm->op_step)
+        dscomm_coll_describe(shm->op_args, what, sizeof what);
+    dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                "rank %d (pid %ld) %s during %s of group '%s'%s; the group cannot "
+                "go on",
+                rank, (long)shm->peers->pids[shm->peer[rank]],
+                left ? "freed the group" : "died", what, shm->name,
+                left ? "" : "; its own output or the kernel log may say why");
+    return shm_revoke_last(shm, DSCOMM_ERR_PEER_FAILED);
+}
+
+static dscomm_status_t check_peers(shm_t *shm, shm_wait_t *wait)
+{
+    int gone;
+
+    if (wait->suspect)
+        return fail_peer(shm, wait->suspect - 1);
+    gone = shm_peers_dead(shm);
+    if (gone < 0)
+        gone = shm_left_early(shm);
+    wait->suspect = gone + 1;
+    return DSCOMM_OK;
+}
+
+/* Works have no wait of their own, so what it would remember stays in shm. */
+void shm_wait_hint(void *impl, unsigned timeout_us)
+{
+    shm_t *shm = impl;
+    shm_wait_t *wait = &shm->hint;
+    uint64_t now = now_us();
+
+    if (wait->moves != shm->moves) {
+        *wait = (shm_wait_t){.moves = shm->moves};
+        sched_yield();
+        return;
+    }
+    if (!wait->since_us)
+        wait->since_us = now;
+    if (wait->suspect || now - wait->checked_us >= CHECK_US) {
+        wait->checked_us = now;
+        if (check_peers(shm, wait) || wait->suspect)
+            return;
+    }
+    if (now - wait->since_us < YIELD_US) {
+        sched_yield();
+        return;
+    }
+    announce_sleep(shm, wait);
+    shm_collective_progress(shm);
+    shm_p2p_progress(shm);
+    if (shm->moves == wait->moves &&
+        !atomic_load_explicit(&shm->header->revoked, memory_order_relaxed))
+        sleep_announced(shm, wait,
+                        timeout_us < SLEEP_SHORT_US ? timeout_us
+                                                    : SLEEP_SHORT_US);
+    else
+        shm_wait_end_slow(shm, wait);
+}
+
+static dscomm_status_t check_deadline(shm_t *shm, uint64_t waited_us)
+{
+    char text[SHM_TEXT - 64];
+
+    if (shm->timeout_ms < 0 || waited_us < (uint64_t)shm->timeout_ms * 1000)
+        return DSCOMM_OK;
+    shm_explain(shm, NULL, text, sizeof text);
+    dscomm_fail(DSCOMM_ERR_TIMEOUT, "no progress for %.1f s: %s",
+                shm->timeout_ms / 1000.0, text);
+    return shm_revoke_last(shm, DSCOMM_ERR_TIMEOUT);
+}
+
+static dscomm_status_t look_around(shm_t *shm, shm_wait_t *wait, uint64_t now)
+{
+    dscomm_status_t status;
+
+    if ((status = shm_mismatch(shm)))
+        return status;
+    if (!wait->since_us)
+        wait->since_us = now;
+    wait->checked_us = now;
+    if ((status = check_peers(shm, wait)))
+        return status;
+    return check_deadline(shm, now - wait->since_us);
+}
+
+/* One turn of a wait that already takes long: first announce the sleep and have the
+ * caller look again, then sleep. */
+static void turn_to_sleep(shm_t *shm, shm_wait_t *wait, uint64_t waited_us)
+{
+    if (wait->announced)
+        sleep_announced(shm, wait,
+                        waited_us > 10 * YIELD_US ? SLEEP_LONG_US
+                                                  : SLEEP_SHORT_US);
+    else
+        announce_sleep(shm, wait);
+}
+
+dscomm_status_t shm_wait_slow(shm_t *shm, shm_wait_t *wait)
+{
+    dscomm_status_t status;
+    uint64_t now;
+
+    if (atomic_load_explicit(&shm->header->revoked, memory_order_relaxed))
+        return shm_revoked(shm);
+    if (shm_p2p_active(shm))
+        shm_p2p_progress(shm);
+    dscomm_backend_progress_others(shm->group);
+    if (wait->moves != shm->moves) {
+        wait->moves = shm->moves;
+        wait->since_us = wait->checked_us = 0;
+        wait->suspect = 0;
+    }
+    if (wait->rounds++ % 32 && !wait->suspect && !wait->sleepy) {
+        sched_yield();
+        return DSCOMM_OK;
+    }
+    now = now_us();
+    if (wait->suspect || now - wait->checked_us >= CHECK_US) {
+        status = look_around(shm, wait, now);
+        if (status || wait->suspect)
+            return status;
+    }
+    wait->sleepy = now - wait->since_us > YIELD_US;
+    if (wait->sleepy)
+        turn_to_sleep(shm, wait, now - wait->since_us);
+    else
+        sched_yield();
+    return DSCOMM_OK;
+}
