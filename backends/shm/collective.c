@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Native collectives: the shortest ones in a straight line, the others as machines
+ * that run blocking or in a queue. */
+#include "config.h"
+
+#include "backends/shm/steps.h"
+
+bool shm_floor_reached(shm_t *shm, uint64_t need)
+{
+    uint64_t lowest = UINT64_MAX;
+
+    for (int r = 0; r < shm->ranks; r++) {
+        uint64_t done = atomic_load_explicit(&shm_control(shm, r)->done,
+                                             memory_order_acquire);
+
+        if (r != shm->rank && done < lowest)
+            lowest = done;
+    }
+    if (shm->floor < lowest)
+        shm->floor = lowest;
+    return shm->floor >= need;
+}
+
+dscomm_status_t shm_ring_reserve(shm_t *shm)
+{
+    uint64_t size = shm->layout.ring_size;
+    dscomm_status_t status = shm_segment_reserve(
+        shm, shm->layout.ring + (uint64_t)shm->rank * size, size, "ring");
+
+    if (status)
+        return shm_revoke_last(shm, status);
+    shm->ring_reserved = true;
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t await_writable(shm_t *shm, uint64_t step)
+{
+    shm_wait_t wait = {0};
+    dscomm_status_t status = DSCOMM_OK;
+
+    while (!status && !shm_writable(shm, step))
+        status = shm_wait(shm, &wait);
+    shm_wait_end(shm, &wait);
+    return status;
+}
+
+static dscomm_status_t await_raised_slow(shm_t *shm, int rank, uint64_t step)
+{
+    shm_wait_t wait = {0};
+    dscomm_status_t status = DSCOMM_OK;
+
+    while (!status && !shm_raised(shm, rank, step))
+        status = shm_wait(shm, &wait);
+    shm_wait_end(shm, &wait);
+    return status;
+}
+
+/* Everyone raises one flag and waits for everyone's: the line of a barrier or of a
+ * small all_reduce. */
+static inline dscomm_status_t meet(shm_t *shm, uint64_t step)
+{
+    shm_raise(shm, step);
+    for (int r = 0; r < shm->ranks; r++) {
+        dscomm_status_t status;
+
+        if (shm_raised(shm, r, step))
+            continue;
+        if ((status = await_raised_slow(shm, r, step)))
+            return status;
+    }
+    shm_all_arrived(shm, step);
+    return DSCOMM_OK;
+}
+
+static inline void copy_small(unsigned char *dest, const unsigned char *source,
+                              size_t size)
+{
+    uint64_t first, last;
+
+    if (size < 8) {
+        for (size_t i = 0; i < size; i++)
+            dest[i] = source[i];
+        return;
+    }
+    for (size_t i = 0; i + 8 <= size; i += 8) {
+        memcpy(&first, source + i, 8);
+        memcpy(dest + i, &first, 8);
+    }
+    memcpy(&last, source + size - 8, 8);
+    memcpy(dest + size - 8, &last, 8);
+}
+
+static dscomm_status_t run_line(shm_t *shm, const dscomm_coll_args_t *args,
+                                size_t bytes)
+{
+    uint64_t step;
+    shm_line_t *line;
+    dscomm_status_t status;
+    double size = shm->ranks;
+
+    shm_begin(shm, args);
+    step = shm_take(shm, 0);
+    if (!shm_writable(shm, step) && (status = await_writable(shm, step)))
+        return status;
+    line = shm_line(shm, shm->rank, step);
+    if (bytes)
+        copy_small(line->byte, args->send, bytes);
+    if (args->op == DSCOMM_PREMUL_SUM)
+        memcpy(&line->word[WORD_FACTOR], &args->factor, sizeof args->factor);
+    if ((status = meet(shm, step)))
+        return status;
+    if (bytes) {
+        const double *factors = &size;
+
+        for (int r = 0; r < shm->ranks; r++)
+            shm->sources[r] = shm_line(shm, r, step)->byte;
+        if (args->op == DSCOMM_PREMUL_SUM) {
+            for (int r = 0; r < shm->ranks; r++)
+                memcpy(&shm->factors[r],
+                       &shm_line(shm, r, step)->word[WORD_FACTOR],
+                       sizeof(double));
+            factors = shm->factors;
+        }
+        shm->kernels[args->dtype][args->op](args->recv, shm->sources,
+                                            (size_t)shm->ranks, args->count,
+                                            factors);
+    }
+    shm_end(shm);
+    return DSCOMM_OK;
+}
+
+static int begin(shm_t *shm, shm_op_t *op, const dscomm_coll_args_t *args)
+{
+    static int (*const begins[DSCOMM_COLL_COUNT])(shm_t *, shm_op_t *) = {
+        [DSCOMM_COLL_BROADCAST] = shm_exchange_begin,
+        [DSCOMM_COLL_REDUCE] = shm_reduce_begin,
+        [DSCOMM_COLL_ALL_REDUCE] = shm_reduce_begin,
+        [DSCOMM_COLL_ALL_GATHER] = shm_exchange_begin,
+        [DSCOMM_COLL_ALL_GATHER_V] = shm_exchange_begin,
+        [DSCOMM_COLL_REDUCE_SCATTER] = shm_reduce_begin,
+        [DSCOMM_COLL_REDUCE_SCATTER_V] = shm_reduce_begin,
+        [DSCOMM_COLL_GATHER] = shm_exchange_begin,
+        [DSCOMM_COLL_GATHER_V] = shm_exchange_begin,
+        [DSCOMM_COLL_SCATTER] = shm_exchange_begin,
+        [DSCOMM_COLL_SCATTER_V] = shm_exchange_begin,
+        [DSCOMM_COLL_ALL_TO_ALL] = shm_exchange_begin,
+        [DSCOMM_COLL_ALL_TO_ALL_V] = shm_exchange_begin,
+        [DSCOMM_COLL_BARRIER] = shm_exchange_begin,
+    };
+
+    shm_begin(shm, args);
+    memset(op, 0, sizeof *op);
+    op->args = args;
+    op->first = op->data = shm->step;
+    if (args->op >= 0)
+        op->kernel = shm->kernels[args->dtype][args->op];
+    return begins[args->coll](shm, op);
+}
+
+static dscomm_status_t run_machine(shm_t *shm, const dscomm_coll_args_t *args)
+{
+    shm_op_t op;
+    shm_wait_t wait = {0};
+    int result = begin(shm, &op, args);
+
+    while (result == SHM_AGAIN) {
+        uint64_t moves = shm->moves;
+
+        result = op.advance(shm, &op);
+        if (result == SHM_AGAIN && shm->moves == moves)
+            result = shm_wait(shm, &wait);
+        else
+            wait.spins = 0;
+    }
+    shm_wait_end(shm, &wait);
+    if (result < 0)
+        return (dscomm_status_t)result;
+    shm_end(shm);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t shm_run(void *impl, const dscomm_coll_args_t *args)
+{
+    shm_t *shm = impl;
+    size_t bytes = args->count * args->element;
+
+    if (args->coll == DSCOMM_COLL_ALL_REDUCE &&
+        bytes <= (args->op == DSCOMM_PREMUL_SUM ? SHM_INLINE_PREMUL : SHM_INLINE))
+        return run_line(shm, args, bytes);
+    if (args->coll == DSCOMM_COLL_BARRIER)
+        return run_line(shm, args, 0);
+    return run_machine(shm, args);
+}
+
+int shm_native(void *impl, const dscomm_coll_args_t *args)
+{
+    (void)impl;
+    return args->coll < DSCOMM_COLL_SEND;
+}
+
+dscomm_status_t shm_start(void *impl, const dscomm_coll_args_t *args,
+                          dscomm_request_t *request)
+{
+    shm_t *shm = impl;
+    shm_request_t *own = (shm_request_t *)request;
+
+    own->kind = SHM_COLLECTIVE;
+    own->next = NULL;
+    own->collective.args = *args;
+    own->collective.op.args = NULL; /* begins when it is its turn */
+    own->head.status = DSCOMM_IN_PROGRESS;
+    if (shm->queue_tail)
+        shm->queue_tail->next = own;
+    else
+        shm->queue_head = own;
+    shm->queue_tail = own;
+    shm_collective_progress(shm);
+    return DSCOMM_OK;
+}
+
+static void unqueue(shm_t *shm, shm_request_t *request)
+{
+    shm_request_t **link = &shm->queue_head, *before = NULL;
+
+    while (*link && *link != request) {
+        before = *link;
+        link = &before->next;
+    }
+    if (!*link)
+        return;
+    *link = request->next;
+    if (shm->queue_tail == request)
+        shm->queue_tail = before;
+}
+
+static void finish(shm_t *shm, shm_request_t *request, int result)
+{
+    unqueue(shm, request);
+    shm->completed++;
+    shm->moves++;
+    if (result < 0)
+        shm->op_step = 0;
+    request->head.status = result < 0 ? (dscomm_status_t)result : DSCOMM_OK;
+}
+
+void shm_collective_cancel(shm_t *shm, shm_request_t *request)
+{
+    if (shm->op_args == &request->collective.args)
+        shm->op_step = 0;
+    unqueue(shm, request);
+}
+
+/* The head of the queue: begun if it is not, and moved on. */
+static int advance_head(shm_t *shm)
+{
+    shm_request_t *head = shm->queue_head;
+    shm_op_t *op = &head->collective.op;
+    int result = SHM_AGAIN;
+
+    if (!op->args)
+        result = begin(shm, op, &head->collective.args);
+    if (result == SHM_AGAIN)
+        result = op->advance(shm, op);
+    if (result == SHM_DONE)
+        shm_end(shm);
+    return result;
+}
+
+unsigned shm_collective_progress(shm_t *shm)
+{
+    unsigned before = shm->completed;
+
+    while (shm->queue_head) {
+        int result = shm->op_step ? (int)shm_mismatch(shm) : 0;
+
+        if (!result)
+            result = advance_head(shm);
+        if (result == SHM_AGAIN)
+            break;
+        finish(shm, shm->queue_head, result);
+        if (result < 0)
+            break;
+    }
+    return shm->completed - before;
+}

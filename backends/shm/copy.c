@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copies that bypass the cache. */
+#include "config.h"
+
+#include "backends/shm/copy.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+
+void shm_copy_stream(void *dest, const void *source, size_t size)
+{
+    char *to = dest;
+    const char *from = source;
+    size_t head = -(uintptr_t)to & 63;
+
+    if (size < 256) {
+        memcpy(dest, source, size);
+        return;
+    }
+    memcpy(to, from, head);
+    to += head;
+    from += head;
+    size -= head;
+    for (; size >= 64; size -= 64, to += 64, from += 64) {
+        __m128i a = _mm_loadu_si128((const __m128i *)from);
+        __m128i b = _mm_loadu_si128((const __m128i *)(from + 16));
+        __m128i c = _mm_loadu_si128((const __m128i *)(from + 32));
+        __m128i d = _mm_loadu_si128((const __m128i *)(from + 48));
+
+        _mm_stream_si128((__m128i *)to, a);
+        _mm_stream_si128((__m128i *)(to + 16), b);
+        _mm_stream_si128((__m128i *)(to + 32), c);
+        _mm_stream_si128((__m128i *)(to + 48), d);
+    }
+    memcpy(to, from, size);
+    /* Streamed stores are ordered by no later release store, only by this. */
+    _mm_sfence();
+}
+#else
+void shm_copy_stream(void *dest, const void *source, size_t size)
+{
+    memcpy(dest, source, size);
+}
+#endif

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Collectives that move data and reduce nothing: broadcast, all_gather, gather,
+ * scatter, all_to_all, their _v forms, barrier.
+ *
+ * A sender copies its parts, piece by piece, into its ring; receivers copy them
+ * out. A part is what one rank wants: one for all (broadcast, all_gather, gather) or
+ * one for each (scatter, all_to_all). A buffer from dscomm_mem_alloc is not copied
+ * in: receivers read it in place, and the sender waits until they have. */
+#include "config.h"
+
+#include "backends/shm/steps.h"
+
+#define CHUNK ((size_t)64 << 10)    /* bytes of a piece, at most */
+#define REFERENCE_MIN ((size_t)4096) /* in-place reading pays from here */
+
+enum { ROOT = 1, OTHERS = 2, ALL = ROOT | OTHERS };
+enum { STAGE_COUNTS, STAGE_DATA, STAGE_DRAIN };
+
+typedef struct {
+    unsigned char senders, receivers;
+    bool each;   /* one part for each rank */
+    bool counts; /* lengths are known to their owners only */
+} shape_t;
+
+static const shape_t shapes[DSCOMM_COLL_COUNT] = {
+    [DSCOMM_COLL_BROADCAST] = {ROOT, OTHERS, false, false},
+    [DSCOMM_COLL_ALL_GATHER] = {ALL, ALL, false, false},
+    [DSCOMM_COLL_ALL_GATHER_V] = {ALL, ALL, false, false},
+    [DSCOMM_COLL_GATHER] = {ALL, ROOT, false, false},
+    [DSCOMM_COLL_GATHER_V] = {ALL, ROOT, false, true},
+    [DSCOMM_COLL_SCATTER] = {ROOT, ALL, true, false},
+    [DSCOMM_COLL_SCATTER_V] = {ROOT, ALL, true, true},
+    [DSCOMM_COLL_ALL_TO_ALL] = {ALL, ALL, true, false},
+    [DSCOMM_COLL_ALL_TO_ALL_V] = {ALL, ALL, true, true},
+    [DSCOMM_COLL_BARRIER] = {ALL, ALL, false, false},
+};
+
+typedef struct {
+    unsigned char *start;
+    size_t bytes;
+} part_t;
+
+static inline const shape_t *shape_of(const shm_op_t *op)
+{
+    return &shapes[op->args->coll];
+}
+
+static inline bool takes_part(const shm_op_t *op, unsigned char who, int rank)
+{
+    return who & (rank == op->args->root ? ROOT : OTHERS);
+}
+
+/* What this rank sends to rank. */
+static part_t part_out(const shm_op_t *op, int rank)
+{
+    const dscomm_coll_args_t *a = op->args;
+    unsigned char *send = (unsigned char *)a->send;
+    size_t n = a->count * a->element;
+
+    if (a->send_counts)
+        return (part_t){send + a->send_displs[rank] * a->element,
+                        a->send_counts[rank] * a->element};
+    if (shape_of(op)->each)
+        return (part_t){send + (size_t)rank * n, n};
+    return (part_t){send, n};
+}
+
+/* What this rank receives from rank. */
+static part_t part_in(const shm_op_t *op, int rank)
+{
+    const dscomm_coll_args_t *a = op->args;
+    unsigned char *recv = a->recv;
+    size_t n = a->count * a->element;
+
+    if (a->recv_counts)
+        return (part_t){recv + a->recv_displs[rank] * a->element,
+                        a->recv_counts[rank] * a->element};
+    if (shape_of(op)->senders == ROOT)
+        return (part_t){recv, n};
+    return (part_t){recv + (size_t)rank * n, n};
+}
+
+/* Bytes of a part that fall into a piece. */
+static inline size_t piece_bytes(const shm_op_t *op, size_t part, size_t piece)
+{
+    size_t from = piece * op->chunk;
+
+    return from >= part ? 0 : part - from < op->chunk ? part - from : op->chunk;
+}
+
+static void copy_own_part(shm_t *shm, shm_op_t *op)
+{
+    const shape_t *shape = shape_of(op);
+    part_t from, to;
+
+    if (!takes_part(op, shape->senders, shm->rank) ||
+        !takes_part(op, shape->receivers, shm->rank))
+        return;
+    from = part_out(op, shm->rank);
+    to = part_in(op, shm->rank);
+    if (to.bytes && to.start != from.start)
+        memmove(to.start, from.start, to.bytes);
+}
+
+/* The longest part of the whole operation is known: cut it into pieces. */
+static void plan(shm_t *shm, shm_op_t *op, size_t longest)
+{
+    size_t parts = shape_of(op)->each ? (size_t)shm->ranks : 1;
+    size_t most = shm->layout.ring_size / 8 / parts & ~(size_t)(SHM_LINE - 1);
+    size_t chunk = CHUNK / (parts > 4 ? 4 : parts);
+
+    op->data = shm->step;
+    op->inlined = !shape_of(op)->counts && parts * longest <= SHM_INLINE;
+    chunk = chunk < most ? chunk : most;
+    chunk = chunk > SHM_LINE ? chunk : SHM_LINE;
+    op->chunk = longest < chunk ? longest : chunk;
+    op->pieces = longest ? (longest + op->chunk - 1) / op->chunk : 1;
+    op->region = op->inlined ? 0 : parts * op->chunk;
+}
+
+/* The own ring's bytes of a piece, or its line's. */
+static inline unsigned char *place(shm_t *shm, const shm_op_t *op, int rank,
+                                   uint64_t step)
+{
+    return op->inlined ? shm_line(shm, rank, step)->byte
+                       : shm_region(shm, rank, step);
+}
+
+static void put_parts(shm_t *shm, shm_op_t *op, uint64_t step)
+{
+    unsigned char *to = place(shm, op, shm->rank, step);
+    size_t from = op->published * op->chunk;
+
+    if (!shape_of(op)->each) {
+        part_t part = part_out(op, shm->rank);
+
+        shm_hand_over(shm, shm->rank, to, part.start + from,
+                      piece_bytes(op, part.bytes, op->published));
+        return;
+    }
+    for (int r = 0; r < shm->ranks; r++) {
+        part_t part = part_out(op, r);
+        size_t bytes = piece_bytes(op, part.bytes, op->published);
+
+        if (r != shm->rank && bytes)
+            shm_hand_over(shm, r, to + (size_t)r * op->chunk, part.start + from,
+                          bytes);
+    }
+}
+
+/* A buffer that peers can read where it is: all parts in one range. */
+static uint64_t reference_of(const shm_t *shm, const shm_op_t *op)
+{
+    const dscomm_coll_args_t *a = op->args;
+    size_t bytes = a->count * a->element *
+                   (shape_of(op)->each ? (size_t)shm->ranks : 1);
+
+    if (op->inlined || shape_of(op)->counts || bytes < REFERENCE_MIN)
+        return 0;
+    return shm_heap_reference(shm, a->send, bytes);
+}
+
+/* Writes and raises piece `published`, whose step was taken. All ranks raise the
+ * first piece, so that a mismatch is seen; then only senders. */
+static int put(shm_t *shm, shm_op_t *op)
+{
+    uint64_t step = op->taken;
+    bool sends = takes_part(op, shape_of(op)->senders, shm->rank) && op->bytes;
+    dscomm_status_t status;
+
+    if (!shm_writable(shm, step))
+        return SHM_AGAIN;
+    if (!op->inlined && !op->published) {
+        uint64_t reference = sends ? reference_of(shm, op) : 0;
+
+        shm_line(shm, shm->rank, step)->word[WORD_REFERENCE] = reference;
+        op->referenced = reference != 0;
+    }
+    if (sends && !op->referenced) {
+        if (!op->inlined && (status = shm_ring_ready(shm)))
+            return status;
+        put_parts(shm, op, step);
+    }
+    shm_raise(shm, step);
+    return SHM_DONE;
+}
+
+static int publish(shm_t *shm, shm_op_t *op)
+{
+    bool sends = takes_part(op, shape_of(op)->senders, shm->rank);
+
+    while (op->published < op->pieces &&
+           op->published - op->finished < SHM_LINES / 2) {
+        if (!op->taken)
+            op->taken = shm_take(shm, op->region);
+        if (!op->published || (sends && !op->referenced)) {
+            int result = put(shm, op);
+
+            if (result != SHM_DONE)
+                return result;
+        }
+        op->taken = 0;
+        op->published++;
+        shm->moves++;
+    }
+    return SHM_DONE;
+}
+
+static bool read_in_place(const shm_op_t *op, int rank)
+{
+    return op->references[rank / 64] >> (rank % 64) & 1;
+}
+
+/* Takes a peer's whole part from its own buffer. */
+static int get_reference(shm_t *shm, shm_op_t *op, int rank, uint64_t reference)
+{
+    part_t part = part_in(op, rank);
+    size_t skip = shape_of(op)->each ? (size_t)shm->rank * part.bytes : 0;
+    const unsigned char *from =
+        shm_heap_resolve(shm, rank, reference, skip + part.bytes);
+
+    if (!from)
+        return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
+    memcpy(part.start, from + skip, part.bytes);
+    op->references[rank / 64] |= (uint64_t)1 << (rank % 64);
+    return SHM_DONE;
+}
+
+static int get(shm_t *shm, shm_op_t *op, int rank)
+{
+    uint64_t step = op->data + op->finished;
+    part_t part = part_in(op, rank);
+    size_t bytes = piece_bytes(op, part.bytes, op->finished);
+    const unsigned char *from;
+
+    if (read_in_place(op, rank))
+        return SHM_DONE;
+    if (op->finished && !bytes)
+        return SHM_DONE;
+    if (!shm_raised(shm, rank, step))
+        return SHM_AGAIN;
+    if (!op->finished && !op->inlined && bytes) {
+        uint64_t reference =
+            shm_line(shm, rank, step)->word[WORD_REFERENCE];
+
+        if (reference)
+            return get_reference(shm, op, rank, reference);
+    }
+    from = place(shm, op, rank, step);
+    if (shape_of(op)->each)
+        from += (size_t)shm->rank * op->chunk;
+    if (bytes)
+        memcpy(part.start + op->finished * op->chunk, from, bytes);
+    return SHM_DONE;
+}
+
+/* Reads piece `finished` from everyone, beginning with the next rank. */
+static int consume_piece(shm_t *shm, shm_op_t *op)
+{
+    const shape_t *shape = shape_of(op);
+
+    for (; op->peer < shm->ranks - 1; op->peer++) {
+        int rank = (shm->rank + 1 + op->peer) % shm->ranks;
+        int result;
+
+        if (!takes_part(op, shape->senders, rank))
+            continue;
+        result = get(shm, op, rank);
+        if (result != SHM_DONE)
+            return result;
+        shm->moves++;
+    }
+    if (!op->finished && shape->senders == ALL && shape->receivers == ALL)
+        shm_all_arrived(shm, op->data);
+    op->peer = 0;
+    return SHM_DONE;
+}
+
+static int consume(shm_t *shm, shm_op_t *op)
+{
+    bool receives = takes_part(op, shape_of(op)->receivers, shm->rank);
+
+    while (op->finished < op->published) {
+        if (receives) {
+            int result = consume_piece(shm, op);
+
+            if (result != SHM_DONE)
+                return result;
+        }
+        op->finished++;
+        if (op->finished % 4 == 0)
+            shm_done(shm, op->data + op->finished);
+    }
+    return SHM_DONE;
+}
+
+/* Lengths that only their owners know: everyone puts what it sends to each rank into
+ * its ring, and the longest into its line. */
+static int put_counts(shm_t *shm, shm_op_t *op)
+{
+    const shape_t *shape = shape_of(op);
+    shm_line_t *line = shm_line(shm, shm->rank, op->first);
+    dscomm_status_t status = shm_ring_ready(shm);
+    uint64_t *counts = (uint64_t *)shm_region(shm, shm->rank, op->first);
+    uint64_t longest = 0;
+
+    if (status)
+        return status;
+    if (!shm_writable(shm, op->first))
+        return SHM_AGAIN;
+    for (int r = 0; r < shm->ranks; r++) {
+        counts[r] = takes_part(op, shape->senders, shm->rank) &&
+                            takes_part(op, shape->receivers, r)
+                        ? part_out(op, r).bytes
+                        : 0;
+        longest = counts[r] > longest ? counts[r] : longest;
+    }
+    line->word[WORD_LONGEST] = longest;
+    op->bytes = (size_t)longest;
+    op->taken = 0;
+    shm_raise(shm, op->first);
+    return SHM_DONE;
+}
+
+static int fail_counts(shm_t *shm, const shm_op_t *op, int rank, uint64_t sent,
+                       size_t expected)
+{
+    char what[160];
+
+    dscomm_coll_describe(op->args, what, sizeof what);
+    dscomm_fail(DSCOMM_ERR_MISMATCH,
+                "group '%s': %s: rank %d sends %llu bytes to rank %d, which "
+                "expects %zu; the counts of both must agree",
+                shm->name, what, rank, (unsigned long long)sent, shm->rank,
+                expected);
+    return shm_revoke_last(shm, DSCOMM_ERR_MISMATCH);
+}
+
+/* Everyone's lengths are there: compare and find the longest. */
+static int get_counts(shm_t *shm, shm_op_t *op)
+{
+    const shape_t *shape = shape_of(op);
+    bool receives = takes_part(op, shape->receivers, shm->rank);
+    uint64_t longest = 0;
+
+    for (int r = 0; r < shm->ranks; r++)
+        if (!shm_raised(shm, r, op->first))
+            return SHM_AGAIN;
+    shm_all_arrived(shm, op->first);
+    for (int r = 0; r < shm->ranks; r++) {
+        uint64_t theirs = shm_line(shm, r, op->first)->word[WORD_LONGEST];
+        const uint64_t *counts = (uint64_t *)shm_region(shm, r, op->first);
+
+        longest = theirs > longest ? theirs : longest;
+        if (receives && takes_part(op, shape->senders, r) &&
+            counts[shm->rank] != part_in(op, r).bytes)
+            return fail_counts(shm, op, r, counts[shm->rank],
+                               part_in(op, r).bytes);
+    }
+    copy_own_part(shm, op);
+    plan(shm, op, (size_t)longest);
+    op->stage = STAGE_DATA;
+    shm->moves++;
+    return SHM_DONE;
+}
+
+static int advance(shm_t *shm, shm_op_t *op)
+{
+    int result;
+
+    if (op->stage == STAGE_COUNTS) {
+        result = op->taken ? put_counts(shm, op) : SHM_DONE;
+        if (result == SHM_DONE)
+            result = get_counts(shm, op);
+        if (result != SHM_DONE)
+            return result;
+    }
+    while (op->finished < op->pieces) {
+        size_t finished = op->finished;
+
+        if ((result = publish(shm, op)) < 0 || (result = consume(shm, op)) < 0)
+            return result;
+        if (op->finished == finished)
+            return SHM_AGAIN;
+    }
+    if (!op->referenced)
+        return SHM_DONE;
+    if (op->stage != STAGE_DRAIN)
+        shm_done(shm, shm->step);
+    op->stage = STAGE_DRAIN;
+    return shm->floor >= shm->step || shm_floor_reached(shm, shm->step)
+               ? SHM_DONE
+               : SHM_AGAIN;
+}
+
+int shm_exchange_begin(shm_t *shm, shm_op_t *op)
+{
+    const dscomm_coll_args_t *a = op->args;
+    size_t longest = a->count * a->element;
+
+    op->advance = advance;
+    op->bytes = longest;
+    if (shape_of(op)->counts) {
+        op->stage = STAGE_COUNTS;
+        op->taken = shm_take(shm, (size_t)shm->ranks * sizeof(uint64_t));
+        return SHM_AGAIN;
+    }
+    if (a->recv_counts && a->coll == DSCOMM_COLL_ALL_GATHER_V)
+        for (int r = 0; r < shm->ranks; r++)
+            if (a->recv_counts[r] * a->element > longest)
+                longest = a->recv_counts[r] * a->element;
+    op->stage = STAGE_DATA;
+    copy_own_part(shm, op);
+    plan(shm, op, longest);
+    return SHM_AGAIN;
+}

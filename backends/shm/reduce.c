@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reductions: reduce, all_reduce, reduce_scatter and its _v form. Every element is
+ * folded by one rank, or by all alike, over the ranks' inputs in rank order.
+ *
+ * flat     everyone puts its input into its ring, whoever wants the result folds
+ *          all of it: one step. Short messages.
+ * scatter  the input is cut into a part for each rank; a rank folds its own part
+ *          and, for all_reduce and reduce, puts the result where the part came
+ *          from; the others copy it out. Pieces overlap: one is put in while the
+ *          next is folded and the third copied out.
+ * direct   everyone's buffers are from dscomm_mem_alloc: a rank folds its part from
+ *          all inputs where they are and stores it into all outputs. */
+#include "config.h"
+
+#include "backends/shm/steps.h"
+
+#define KIB ((size_t)1 << 10)
+#define FLAT_MOST (128 * KIB)     /* two ranks: flat up to here */
+#define FLAT_MOST_READ (48 * KIB) /* more ranks: while all inputs are below */
+#define FLAT_PIECE (32 * KIB)
+#define SCATTER_LEAST (32 * KIB) /* bytes of a ring that a piece takes */
+#define SCATTER_MOST (512 * KIB)
+#define DIRECT_BLOCK (32 * KIB)
+#define STREAM_LEAST (8192 * KIB) /* outputs of all ranks do not stay cached */
+#define AHEAD 2                   /* pieces put in before one is folded */
+
+enum { STAGE_MEET, STAGE_PIECES, STAGE_PART };
+
+typedef struct {
+    size_t offset, bytes;
+} part_t;
+
+static bool wants_all(const shm_t *shm, const shm_op_t *op)
+{
+    return op->args->coll == DSCOMM_COLL_ALL_REDUCE ||
+           (op->args->coll == DSCOMM_COLL_REDUCE &&
+            op->args->root == shm->rank);
+}
+
+static bool scatters(const shm_op_t *op)
+{
+    return op->args->coll == DSCOMM_COLL_REDUCE_SCATTER ||
+           op->args->coll == DSCOMM_COLL_REDUCE_SCATTER_V;
+}
+
+/* Rank's part of the input: of all_reduce and reduce a p-th in whole cache lines,
+ * of reduce_scatter what the caller says. */
+static part_t part_of(const shm_op_t *op, int rank)
+{
+    const dscomm_coll_args_t *a = op->args;
+    size_t offset = 0, total;
+
+    if (a->recv_counts) {
+        for (int r = 0; r < rank; r++)
+            offset += a->recv_counts[r];
+        return (part_t){offset * a->element, a->recv_counts[rank] * a->element};
+    }
+    if (scatters(op))
+        return (part_t){(size_t)rank * op->bytes, op->bytes};
+    total = a->count * a->element;
+    offset = (size_t)rank * op->bytes;
+    if (offset >= total)
+        return (part_t){total, 0};
+    return (part_t){offset,
+                    total - offset < op->bytes ? total - offset : op->bytes};
+}
+
+static part_t piece_of(const shm_op_t *op, int rank, size_t piece)
+{
+    part_t part = part_of(op, rank);
+    size_t from = piece * op->chunk;
+
+    if (from >= part.bytes)
+        return (part_t){part.offset, 0};
+    part.bytes -= from;
+    if (part.bytes > op->chunk)
+        part.bytes = op->chunk;
+    part.offset += from;
+    return part;
+}
+
+/* Factors of AVG and PREMUL_SUM for the kernels; all have arrived at the first
+ * step. */
+static void read_factors(shm_t *shm, const shm_op_t *op)
+{
+    shm->factors[0] = shm->ranks;
+    if (op->args->op != DSCOMM_PREMUL_SUM)
+        return;
+    for (int r = 0; r < shm->ranks; r++)
+        memcpy(&shm->factors[r],
+               &shm_line(shm, r, op->first)->word[WORD_FACTOR], sizeof(double));
+}
+
+static void write_factor(shm_t *shm, const shm_op_t *op)
+{
+    if (op->args->op == DSCOMM_PREMUL_SUM)
+        memcpy(&shm_line(shm, shm->rank, op->first)->word[WORD_FACTOR],
+               &op->args->factor, sizeof(double));
+}
+
+static void fold(shm_t *shm, const shm_op_t *op, void *dest, size_t bytes)
+{
+    op->kernel(dest, shm->sources, (size_t)shm->ranks, bytes / op->args->element,
+               shm->factors);
+}
+
+/* Have all ranks raised a step? op->peer remembers how far it looked. */
+static bool all_raised(shm_t *shm, shm_op_t *op, uint64_t step)
+{
+    while (op->peer < shm->ranks && shm_raised(shm, op->peer, step))
+        op->peer++;
+    if (op->peer < shm->ranks)
+        return false;
+    op->peer = 0;
+    return true;
+}
+
+/* --- flat --- */
+
+static int flat_publish(shm_t *shm, shm_op_t *op)
+{
+    const dscomm_coll_args_t *a = op->args;
+    part_t piece = {op->published * op->chunk, op->chunk};
+    unsigned char *to;
+    dscomm_status_t status;
+
+    if (!op->taken)
+        op->taken = shm_take(shm, op->region);
+    if (!shm_writable(shm, op->taken))
+        return SHM_AGAIN;
+    if (!op->inlined && (status = shm_ring_ready(shm)))
+        return status;
+    if (piece.offset + piece.bytes > op->bytes)
+        piece.bytes = op->bytes - piece.offset;
+    to = op->inlined ? shm_line(shm, shm->rank, op->taken)->byte
+                     : shm_region(shm, shm->rank, op->taken);
+    if (piece.bytes)
+        shm_hand_over(shm, (shm->rank + 1) % shm->ranks, to,
+                      (const unsigned char *)a->send + piece.offset,
+                      piece.bytes);
+    if (!op->published)
+        write_factor(shm, op);
+    shm_raise(shm, op->taken);
+    op->taken = 0;
+    op->published++;
+    shm->moves++;
+    return SHM_DONE;
+}
+
+static int flat_fold(shm_t *shm, shm_op_t *op)
+{
+    const dscomm_coll_args_t *a = op->args;
+    uint64_t step = op->data + op->finished;
+    size_t offset = op->finished * op->chunk;
+    size_t bytes = op->bytes - offset;
+
+    if (!all_raised(shm, op, step))
+        return SHM_AGAIN;
+    if (!op->finished) {
+        shm_all_arrived(shm, op->first);
+        read_factors(shm, op);
+    }
+    for (int r = 0; r < shm->ranks; r++)
+        shm->sources[r] = op->inlined ? shm_line(shm, r, step)->byte
+                                      : shm_region(shm, r, step);
+    shm->sources[shm->rank] = (const unsigned char *)a->send + offset;
+    bytes = bytes < op->chunk ? bytes : op->chunk;
+    if (bytes)
+        fold(shm, op, (unsigned char *)a->recv + offset, bytes);
+    op->finished++;
+    shm->moves++;
+    if (op->finished % 8 == 0)
+        shm_done(shm, step + 1);
+    return SHM_DONE;
+}
+
+static int flat_advance(shm_t *shm, shm_op_t *op)
+{
+    bool folds = wants_all(shm, op);
+    int result;
+
+    for (;;) {
+        if (op->published < op->pieces &&
+            (!folds || op->published - op->finished < AHEAD)) {
+            if ((result = flat_publish(shm, op)) < 0)
+                return result;
+            if (result == SHM_DONE)
+                continue;
+        }
+        if (!folds)
+            return op->published == op->pieces ? SHM_DONE : SHM_AGAIN;
+        if (op->finished == op->pieces)
+            return SHM_DONE;
+        if (op->finished == op->published ||
+            flat_fold(shm, op) == SHM_AGAIN)
+            return SHM_AGAIN;
+    }
+}
+
+static int flat_begin(shm_t *shm, shm_op_t *op)
+{
+    size_t most =
+        op->args->op == DSCOMM_PREMUL_SUM ? SHM_INLINE_PREMUL : SHM_INLINE;
+    size_t piece = FLAT_PIECE;
+
+    op->advance = flat_advance;
+    op->data = op->first = shm->step;
+    op->bytes = op->args->count * op->args->element;
+    op->inlined = op->bytes <= most;
+    if (piece > shm->layout.ring_size / 8)
+        piece = shm->layout.ring_size / 8;
+    op->chunk = op->bytes < piece ? op->bytes : piece;
+    op->pieces = op->bytes ? (op->bytes + op->chunk - 1) / op->chunk : 1;
+    op->region = op->inlined ? 0 : op->chunk;
+    return SHM_AGAIN;
+}
+
+/* --- scatter --- */
+
+static inline uint64_t input_step(const shm_op_t *op, size_t piece)
+{
+    return op->data + 2 * piece;
+}
+
+static inline uint64_t result_step(const shm_op_t *op, size_t piece)
+{
+    return op->data + 2 * piece + 1;
+}
+
+/* Where a rank's part of a piece lies in a ring. */
+static inline unsigned char *slot(const shm_t *shm, const shm_op_t *op, int ring,
+                                  int part, size_t piece)
+{
+    return shm_region(shm, ring, input_step(op, piece)) +
+           (size_t)part * op->chunk;
+}
+
+static int scatter_publish(shm_t *shm, shm_op_t *op)
+{
+    dscomm_status_t status;
+
+    if (!op->taken) {
+        op->taken = shm_take(shm, op->region);
+        shm_take(shm, 0);
+    }
+    if (!shm_writable(shm, op->taken + 1))
+        return SHM_AGAIN;
+    if ((status = shm_ring_ready(shm)))
+        return status;
+    for (int i = 1; i < shm->ranks; i++) {
+        int r = (shm->rank + i) % shm->ranks;
+        part_t piece = piece_of(op, r, op->published);
+
+        if (piece.bytes)
+            shm_hand_over(shm, r, slot(shm, op, shm->rank, r, op->published),
+                          (const unsigned char *)op->args->send + piece.offset,
+                          piece.bytes);
+    }
+    if (op->taken == op->first)
+        write_factor(shm, op);
+    shm_raise(shm, op->taken);
+    op->taken = 0;
+    op->published++;
+    shm->moves++;
+    return SHM_DONE;
+}
+
+static void copy_result(const shm_op_t *op, size_t offset, const void *from,
+                        size_t bytes)
+{
+    unsigned char *to = (unsigned char *)op->args->recv + offset;
+
+    if (op->stream)
+        shm_copy_stream(to, from, bytes);
+    else
+        memcpy(to, from, bytes);
+}
+
+/* Folds the own part of piece `reduced` and shows it to whoever wants it. */
+static int scatter_fold(shm_t *shm, shm_op_t *op)
+{
+    part_t piece = piece_of(op, shm->rank, op->reduced);
+    unsigned char *own = slot(shm, op, shm->rank, shm->rank, op->reduced);
+
+    if (!all_raised(shm, op, input_step(op, op->reduced)))
+        return SHM_AGAIN;
+    if (!op->reduced) {
+        shm_all_arrived(shm, op->first);
+        read_factors(shm, op);
+    }
+    for (int r = 0; r < shm->ranks; r++)
+        shm->sources[r] = slot(shm, op, r, shm->rank, op->reduced);
+    shm->sources[shm->rank] =
+        (const unsigned char *)op->args->send + piece.offset;
+    if (scatters(op)) {
+        if (piece.bytes)
+            fold(shm, op,
+                 (unsigned char *)op->args->recv + op->reduced * op->chunk,
+                 piece.bytes);
+    } else {
+        if (piece.bytes)
+            fold(shm, op, own, piece.bytes);
+        shm_raise(shm, result_step(op, op->reduced));
+        if (piece.bytes && wants_all(shm, op))
+            copy_result(op, piece.offset, own, piece.bytes);
+    }
+    op->reduced++;
+    shm->moves++;
+    return SHM_DONE;
+}
+
+/* Copies the others' results of piece `finished` out. */
+static int scatter_collect(shm_t *shm, shm_op_t *op)
+{
+    for (; wants_all(shm, op) && op->next < shm->ranks; op->next++) {
+        int r = (shm->rank + op->next) % shm->ranks;
+        part_t piece = piece_of(op, r, op->finished);
+
+        if (!shm_raised(shm, r, result_step(op, op->finished)))
+            return SHM_AGAIN;
+        if (piece.bytes)
+            copy_result(op, piece.offset, slot(shm, op, r, r, op->finished),
+                        piece.bytes);
+        shm->moves++;
+    }
+    op->next = 1;
+    op->finished++;
+    shm_done(shm, input_step(op, op->finished));
+    return SHM_DONE;
+}
+
+static int scatter_advance(shm_t *shm, shm_op_t *op)
+{
+    while (op->finished < op->pieces) {
+        uint64_t moves = shm->moves;
+        int result;
+
+        if (op->published < op->pieces && op->published - op->reduced < AHEAD &&
+            (result = scatter_publish(shm, op)) < 0)
+            return result;
+        if (op->reduced < op->published)
+            scatter_fold(shm, op);
+        if (op->finished < op->reduced &&
+            (op->finished + 1 < op->reduced || op->reduced == op->pieces))
+            scatter_collect(shm, op);
+        if (shm->moves == moves)
+            return SHM_AGAIN;
+    }
+    return SHM_DONE;
+}
+
+static size_t longest_part(const shm_t *shm, const shm_op_t *op)
+{
+    size_t longest = 0;
+
+    if (!op->args->recv_counts)
+        return part_of(op, 0).bytes;
+    for (int r = 0; r < shm->ranks; r++)
+        if (op->args->recv_counts[r] > longest)
+            longest = op->args->recv_counts[r];
+    return longest * op->args->element;
+}
+
+static int scatter_begin(shm_t *shm, shm_op_t *op)
+{
+    size_t longest = longest_part(shm, op), parts = (size_t)shm->ranks;
+    size_t region = longest * parts / 4;
+    size_t most = shm->layout.ring_size / 8;
+
+    if (most > SCATTER_MOST)
+        most = SCATTER_MOST;
+    region = region < SCATTER_LEAST ? SCATTER_LEAST : region;
+    region = region > most ? most : region;
+    op->chunk = region / parts & ~(size_t)(SHM_LINE - 1);
+    if (op->chunk < SHM_LINE)
+        op->chunk = SHM_LINE;
+    if (op->chunk > longest)
+        op->chunk = (longest + SHM_LINE - 1) & ~(size_t)(SHM_LINE - 1);
+    op->pieces = longest ? (longest + op->chunk - 1) / op->chunk : 1;
+    op->region = parts * op->chunk;
+    op->data = shm->step;
+    op->stream = !scatters(op) &&
+                 op->args->count * op->args->element * parts >= STREAM_LEAST;
+    op->next = 1;
+    op->stage = STAGE_PIECES;
+    op->advance = scatter_advance;
+    return SHM_AGAIN;
+}
+
+/* --- direct --- */
+
+static bool all_in_heaps(const shm_t *shm, const shm_op_t *op)
+{
+    for (int r = 0; r < shm->ranks; r++) {
+        const shm_line_t *line = shm_line(shm, r, op->first);
+
+        if (!line->word[WORD_REFERENCE] || !line->word[WORD_RESULT])
+            return false;
+    }
+    return true;
+}
+
+/* Folds one block of the own part into all outputs. */
+static dscomm_status_t direct_block(shm_t *shm, const shm_op_t *op, size_t offset,
+                                    size_t bytes)
+{
+    const dscomm_coll_args_t *a = op->args;
+    size_t total = a->count * a->element;
+    unsigned char *own = (unsigned char *)a->recv + offset;
+
+    for (int r = 0; r < shm->ranks; r++) {
+        const unsigned char *from = shm_heap_resolve(
+            shm, r, shm_line(shm, r, op->first)->word[WORD_REFERENCE], total);
+
+        if (!from)
+            return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
+        shm->sources[r] = from + offset;
+    }
+    fold(shm, op, own, bytes);
+    for (int i = 1; i < shm->ranks; i++) {
+        int r = (shm->rank + i) % shm->ranks;
+        unsigned char *to = shm_heap_resolve(
+            shm, r, shm_line(shm, r, op->first)->word[WORD_RESULT], total);
+
+        if (!to)
+            return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
+        if (op->stream)
+            shm_copy_stream(to + offset, own, bytes);
+        else
+            memcpy(to + offset, own, bytes);
+    }
+    return DSCOMM_OK;
+}
+
+static int direct_fold(shm_t *shm, shm_op_t *op)
+{
+    part_t part = part_of(op, shm->rank);
+    size_t block = DIRECT_BLOCK;
+
+    for (size_t from = 0; from < part.bytes; from += block) {
+        size_t bytes = part.bytes - from < block ? part.bytes - from : block;
+        dscomm_status_t status =
+            direct_block(shm, op, part.offset + from, bytes);
+
+        if (status)
+            return status;
+    }
+    shm_raise(shm, op->data);
+    op->stage = STAGE_PART;
+    shm->moves++;
+    return SHM_DONE;
+}
+
+static int direct_put(shm_t *shm, shm_op_t *op)
+{
+    const dscomm_coll_args_t *a = op->args;
+    size_t bytes = a->count * a->element;
+    shm_line_t *line = shm_line(shm, shm->rank, op->first);
+
+    if (!shm_writable(shm, op->data))
+        return SHM_AGAIN;
+    line->word[WORD_REFERENCE] = shm_heap_reference(shm, a->send, bytes);
+    line->word[WORD_RESULT] = shm_heap_reference(shm, a->recv, bytes);
+    write_factor(shm, op);
+    shm_raise(shm, op->first);
+    op->taken = 0;
+    shm->moves++;
+    return SHM_DONE;
+}
+
+/* All ranks say where their buffers are; one answer for all decides. */
+static int direct_advance(shm_t *shm, shm_op_t *op)
+{
+    int result = op->taken ? direct_put(shm, op) : SHM_DONE;
+
+    if (result != SHM_DONE)
+        return result;
+    if (op->stage == STAGE_MEET) {
+        if (!all_raised(shm, op, op->first))
+            return SHM_AGAIN;
+        shm_all_arrived(shm, op->first);
+        read_factors(shm, op);
+        if (!all_in_heaps(shm, op)) {
+            scatter_begin(shm, op);
+            return scatter_advance(shm, op);
+        }
+        if ((result = direct_fold(shm, op)) < 0)
+            return result;
+    }
+    return all_raised(shm, op, op->data) ? SHM_DONE : SHM_AGAIN;
+}
+
+static int direct_begin(shm_t *shm, shm_op_t *op)
+{
+    op->stream = op->args->count * op->args->element * (size_t)shm->ranks >=
+                 STREAM_LEAST;
+    op->taken = op->first = shm_take(shm, 0);
+    op->data = shm_take(shm, 0);
+    op->stage = STAGE_MEET;
+    op->advance = direct_advance;
+    return SHM_AGAIN;
+}
+
+int shm_reduce_begin(shm_t *shm, shm_op_t *op)
+{
+    const dscomm_coll_args_t *a = op->args;
+    size_t total = a->count * a->element, p = (size_t)shm->ranks;
+    size_t flat = p == 2 ? FLAT_MOST : FLAT_MOST_READ / (p - 1);
+    size_t share = (total / p + SHM_LINE - 1) / SHM_LINE * SHM_LINE;
+
+    if (scatters(op)) {
+        op->bytes = total;
+        return scatter_begin(shm, op);
+    }
+    if (total <= flat)
+        return flat_begin(shm, op);
+    op->bytes = share * p < total ? share + SHM_LINE : share;
+    if (a->coll == DSCOMM_COLL_ALL_REDUCE && shm->layout.heap_size)
+        return direct_begin(shm, op);
+    return scatter_begin(shm, op);
+}

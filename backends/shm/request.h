@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Operations in flight: the state of a collective, and of a message. */
+#ifndef SHM_REQUEST_H
+#define SHM_REQUEST_H
+
+#include "backends/shm/shm.h"
+
+/* What a running operation says after each turn: negative = dscomm_status_t. */
+enum { SHM_AGAIN = 0, SHM_DONE = 1 };
+
+/* A collective as a machine that never waits: advance does what can be done now.
+ * Pieces are numbered from 0; a piece is one step (or two, for reductions with a
+ * scattered result) and some bytes of every ring. */
+struct shm_op {
+    const dscomm_coll_args_t *args;
+    int (*advance)(shm_t *shm, shm_op_t *op);
+    dscomm_reduce_fn kernel;
+    size_t bytes;     /* of one part: what goes to, or comes from, one rank */
+    size_t chunk;     /* bytes of one part in one piece */
+    size_t region;    /* bytes of a ring that one piece takes */
+    size_t pieces;
+    size_t published; /* pieces put into the own ring */
+    size_t reduced;   /* pieces whose own part is reduced */
+    size_t finished;  /* pieces read to the end */
+    uint64_t first;   /* step of the operation */
+    uint64_t data;    /* step of piece 0 */
+    uint64_t taken;   /* a step taken for piece `published`, not yet written */
+    int stage;
+    int peer;         /* next rank to look at in the current piece */
+    int next;         /* next result to copy out of piece `finished` */
+    bool stream;      /* results bypass the cache */
+    bool inlined;     /* data rides in the lines */
+    bool referenced;  /* peers read this rank's buffer in place */
+    uint64_t references[SHM_MAX_RANKS / 64]; /* ranks read in place already */
+};
+
+typedef enum { SHM_COLLECTIVE, SHM_SEND, SHM_RECV } shm_kind_t;
+
+struct shm_request {
+    dscomm_request_t head;
+    shm_kind_t kind;
+    shm_request_t *next;
+    union {
+        struct {
+            dscomm_coll_args_t args;
+            shm_op_t op;
+        } collective;
+        struct {
+            dscomm_message_t message;
+            size_t moved;   /* bytes through the channel so far */
+            uint64_t id;    /* of a large message, given by its sender */
+            uint64_t total; /* bytes of the message that a receive matched */
+        } p2p;
+    };
+};
+
+void shm_collective_cancel(shm_t *shm, shm_request_t *request);
+
+/* How each kind of collective begins; exchange.c and reduce.c. */
+int shm_exchange_begin(shm_t *shm, shm_op_t *op);
+int shm_reduce_begin(shm_t *shm, shm_op_t *op);
+
+#endif

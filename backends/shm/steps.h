@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The hot path: steps, lines, flags and rings, as shm.h explains them. */
+#ifndef SHM_STEPS_H
+#define SHM_STEPS_H
+
+#include <string.h>
+
+#include "backends/shm/copy.h"
+#include "backends/shm/request.h"
+
+static inline shm_line_t *shm_line(const shm_t *shm, int rank, uint64_t step)
+{
+    return &shm_control(shm, rank)->line[step % SHM_LINES];
+}
+
+static inline uint64_t shm_flag(const shm_t *shm, uint64_t step)
+{
+    return step << 32 | shm->chain;
+}
+
+/* Has rank raised its flag of a step of the current operation? */
+static inline bool shm_raised(const shm_t *shm, int rank, uint64_t step)
+{
+    return atomic_load_explicit(&shm_line(shm, rank, step)->flag,
+                                memory_order_acquire) == shm_flag(shm, step);
+}
+
+static inline void shm_raise(shm_t *shm, uint64_t step)
+{
+    atomic_store_explicit(&shm_line(shm, shm->rank, step)->flag,
+                          shm_flag(shm, step), memory_order_release);
+    shm_wake(shm);
+}
+
+/* This rank has read all it wants of the steps below. */
+static inline void shm_done(shm_t *shm, uint64_t step)
+{
+    atomic_store_explicit(&shm->own->done, step, memory_order_release);
+    shm_wake(shm);
+}
+
+/* Takes the next step, and size bytes of every ring for it. The same sequence of
+ * calls on all ranks gives the same places. */
+static inline uint64_t shm_take(shm_t *shm, size_t size)
+{
+    uint64_t ring = shm->layout.ring_size;
+    uint64_t at = shm->place % ring;
+
+    size = (size + SHM_LINE - 1) & ~(size_t)(SHM_LINE - 1);
+    if (at + size > ring)
+        shm->place += ring - at;
+    shm->start[shm->step % SHM_LINES] = shm->place;
+    shm->place += size;
+    return shm->step++;
+}
+
+/* A rank's bytes of a step. */
+static inline unsigned char *shm_region(const shm_t *shm, int rank, uint64_t step)
+{
+    return shm_ring(shm, rank) +
+           shm->start[step % SHM_LINES] % shm->layout.ring_size;
+}
+
+bool shm_floor_reached(shm_t *shm, uint64_t need);
+
+/* May this rank write its line and its bytes of step, the last one taken? Then
+ * everyone has read what was there before. */
+static inline bool shm_writable(shm_t *shm, uint64_t step)
+{
+    uint64_t need = step >= SHM_LINES ? step - SHM_LINES + 1 : 0;
+
+    if (shm->tail < need)
+        shm->tail = need;
+    while (shm->tail < step && shm->start[shm->tail % SHM_LINES] +
+                                       shm->layout.ring_size <
+                                   shm->place)
+        shm->tail++;
+    need = shm->tail > need ? shm->tail : need;
+    return shm->floor >= need || shm_floor_reached(shm, need);
+}
+
+/* Everyone has raised a flag of the operation that begins with step: so everyone
+ * has finished what was before. */
+static inline void shm_all_arrived(shm_t *shm, uint64_t step)
+{
+    if (shm->floor < step)
+        shm->floor = step;
+}
+
+/* Begins the next collective of the group. */
+static inline void shm_begin(shm_t *shm, const dscomm_coll_args_t *args)
+{
+    shm_record_t *record = &shm->own->record[args->sequence % SHM_RECORDS];
+
+    record->count = args->coll == DSCOMM_COLL_ALL_GATHER_V ||
+                            args->coll == DSCOMM_COLL_REDUCE_SCATTER_V ||
+                            args->coll == DSCOMM_COLL_GATHER_V ||
+                            args->coll == DSCOMM_COLL_SCATTER_V ||
+                            args->coll == DSCOMM_COLL_ALL_TO_ALL_V
+                        ? 0
+                        : args->count;
+    record->root = args->root;
+    record->coll = (int8_t)args->coll;
+    record->dtype = (int8_t)args->dtype;
+    record->op = (int8_t)args->op;
+    record->sequence = args->sequence;
+    shm->chain = (shm->chain ^ args->fingerprint) * 0x9e3779b1u + 1;
+    shm->chain ^= shm->chain >> 15;
+    shm->op_chain = shm->chain;
+    shm->op_step = shm->step;
+    shm->op_args = args;
+}
+
+static inline void shm_end(shm_t *shm)
+{
+    shm_done(shm, shm->step);
+    shm->op_step = 0;
+    shm->moves++;
+}
+
+/* Reserves this rank's ring before its first use. */
+dscomm_status_t shm_ring_reserve(shm_t *shm);
+
+static inline dscomm_status_t shm_ring_ready(shm_t *shm)
+{
+    return shm->ring_reserved ? DSCOMM_OK : shm_ring_reserve(shm);
+}
+
+/* Copies a payload to where `rank` will read it. */
+static inline void shm_hand_over(const shm_t *shm, int rank, void *dest,
+                                 const void *source, size_t size)
+{
+    if (shm->store[rank] == SHM_STREAM)
+        shm_copy_stream(dest, source, size);
+    else
+        memcpy(dest, source, size);
+}
+
+#endif
