@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A channel carries messages from one rank to another: a ring of frames for small
+ * messages and control, and a ring of chunks for the bytes of large ones.
+ *
+ * A frame begins with a flag, its position in the stream plus one, which is
+ * written last; the flag behind the last frame is always zero. Frames are whole
+ * cache lines, and none wraps around. Chunks have their flags in lines of their
+ * own. Positions never wrap. */
+#ifndef SHM_CHANNEL_H
+#define SHM_CHANNEL_H
+
+#include "backends/shm/shm.h"
+
+#define FRAME_HEAD 24 /* bytes of a frame before its payload */
+
+typedef enum {
+    FRAME_SKIP = 1, /* nothing; the next frame is at the ring's beginning */
+    FRAME_EAGER,    /* a whole message */
+    FRAME_READY,    /* a large message is ready to be sent, or read in place */
+    FRAME_GRANT,    /* its receiver takes the bytes now */
+    FRAME_FINISHED  /* its receiver has read it in place */
+} shm_frame_kind_t;
+
+typedef struct {
+    _Alignas(SHM_LINE) _Atomic uint64_t flag;
+    uint32_t kind;
+    int32_t tag;
+    uint64_t bytes;
+    union {
+        unsigned char payload[SHM_LINE - FRAME_HEAD];
+        struct {
+            uint64_t id;        /* of a large message; its sender's number */
+            uint64_t reference; /* READY: shm_heap_reference(), or 0 */
+        };
+    };
+} shm_frame_t;
+
+/* Written by the receiver. */
+typedef struct {
+    _Alignas(2 * SHM_LINE) _Atomic uint64_t frames; /* bytes read */
+    _Alignas(2 * SHM_LINE) _Atomic uint64_t chunks; /* chunks read */
+} shm_credit_t;
+
+/* One end of a channel. */
+typedef struct {
+    shm_credit_t *credit;
+    unsigned char *ring;   /* of frames */
+    shm_line_t *flag;      /* of each chunk */
+    unsigned char *chunk;
+    size_t ring_bytes, chunk_bytes, nchunks, eager;
+    uint64_t frames, chunks;         /* position of this end */
+    uint64_t frames_free_to;         /* sender: may write below */
+    uint64_t chunks_free_to;
+} shm_end_t;
+
+void shm_end_init(shm_end_t *end, const shm_t *shm, int from, int to);
+
+/* Room for a frame with that much payload, or NULL. Fill all but flag. */
+shm_frame_t *shm_frame_reserve(shm_end_t *end, size_t payload);
+void shm_frame_commit(shm_end_t *end, shm_frame_t *frame, size_t payload);
+/* The next frame, or NULL; it stays until released. */
+shm_frame_t *shm_frame_peek(shm_end_t *end);
+void shm_frame_release(shm_end_t *end, const shm_frame_t *frame);
+
+/* Copies at most size bytes into, or out of, the next chunk; the bytes copied, 0
+ * where there is no room, or nothing to read. The receiver asks for the same sizes
+ * as the sender; dest may be NULL, or shorter than size. */
+size_t shm_chunk_put(shm_end_t *end, const void *source, size_t size);
+size_t shm_chunk_get(shm_end_t *end, void *dest, size_t size, size_t keep);
+
+#endif

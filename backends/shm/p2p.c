@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages. A small one travels in a frame and is buffered there, or aside if its
+ * receive is not posted yet. Of a large one a READY frame goes ahead; when its
+ * receive is there, a GRANT comes back and the bytes follow in chunks. One that
+ * lies in the sender's heap is read in place, and FINISHED comes back. */
+#include "config.h"
+
+#include "backends/shm/p2p.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <glib.h>
+
+#define REFERENCE_MIN ((size_t)16 << 10)
+
+static shm_pair_t *pair_of(shm_t *shm, int rank)
+{
+    return &shm->p2p->pairs[rank];
+}
+
+static void want(shm_t *shm, int rank)
+{
+    pair_of(shm, rank)->interest++;
+    shm->p2p->busy++;
+}
+
+static void unwant(shm_t *shm, int rank)
+{
+    pair_of(shm, rank)->interest--;
+    shm->p2p->busy--;
+}
+
+/* A posted receive needs the frames of its source, or of all. */
+static void want_source(shm_t *shm, int source)
+{
+    if (source == DSCOMM_ANY_SOURCE) {
+        shm->p2p->any++;
+        shm->p2p->busy++;
+    } else {
+        want(shm, source);
+    }
+}
+
+static void unwant_source(shm_t *shm, int source)
+{
+    if (source == DSCOMM_ANY_SOURCE) {
+        shm->p2p->any--;
+        shm->p2p->busy--;
+    } else {
+        unwant(shm, source);
+    }
+}
+
+/* Reserves the channel to a rank before its first use. */
+static dscomm_status_t open_channel(shm_t *shm, int rank)
+{
+    shm_pair_t *pair = pair_of(shm, rank);
+    uint64_t size = shm->layout.channel_size;
+    dscomm_status_t status;
+
+    if (pair->sends)
+        return DSCOMM_OK;
+    status = shm_segment_reserve(
+        shm,
+        shm->layout.channel +
+            ((uint64_t)shm->rank * (uint64_t)shm->ranks + (uint64_t)rank) * size,
+        size, "channel");
+    if (status)
+        return shm_revoke_last(shm, status);
+    shm_end_init(&pair->out, shm, shm->rank, rank);
+    atomic_store_explicit(&shm->own->channel[rank], 1, memory_order_release);
+    pair->sends = true;
+    return DSCOMM_OK;
+}
+
+/* May frames of a rank be looked at? Its channel has memory once it says so. */
+static bool incoming(shm_t *shm, int rank)
+{
+    shm_pair_t *pair = pair_of(shm, rank);
+
+    if (!pair->receives &&
+        atomic_load_explicit(&shm_control(shm, rank)->channel[shm->rank],
+                             memory_order_acquire)) {
+        shm_end_init(&pair->in, shm, rank, shm->rank);
+        pair->receives = true;
+    }
+    return pair->receives;
+}
+
+/* --- frames out --- */
+
+/* The next frame of a request; false where there is no room. Afterwards the request
+ * is complete or in the list where it waits. */
+static bool send_message(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
+{
+    const dscomm_message_t *message = &request->p2p.message;
+    bool eager = message->bytes <= pair->out.eager;
+    size_t payload = eager ? message->bytes : 2 * sizeof(uint64_t);
+    shm_frame_t *frame = shm_frame_reserve(&pair->out, payload);
+
+    if (!frame)
+        return false;
+    frame->kind = eager ? FRAME_EAGER : FRAME_READY;
+    frame->tag = message->tag;
+    frame->bytes = message->bytes;
+    if (eager && payload) {
+        memcpy(frame->payload, message->send, payload);
+    } else if (!eager) {
+        frame->id = request->p2p.id = ++pair->next_id;
+        frame->reference =
+            message->bytes >= REFERENCE_MIN
+                ? shm_heap_reference(shm, message->send, message->bytes)
+                : 0;
+    }
+    shm_frame_commit(&pair->out, frame, payload);
+    if (eager) {
+        shm_completed(shm, request, DSCOMM_OK);
+    } else {
+        shm_list_append(&pair->waiting, request);
+        want(shm, message->peer);
+    }
+    return true;
+}
+
+/* A receive answers a large message: GRANT, or FINISHED if it was read in place
+ * (moved is all of it then). */
+static bool send_answer(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
+{
+    bool finished = request->p2p.moved > 0;
+    shm_frame_t *frame = shm_frame_reserve(&pair->out, 2 * sizeof(uint64_t));
+
+    if (!frame)
+        return false;
+    frame->kind = finished ? FRAME_FINISHED : FRAME_GRANT;
+    frame->tag = request->head.tag;
+    frame->bytes = request->p2p.total;
+    frame->id = request->p2p.id;
+    frame->reference = 0;
+    shm_frame_commit(&pair->out, frame, 2 * sizeof(uint64_t));
+    if (finished) {
+        shm_received(shm, request, request->head.source, request->head.tag,
+                     request->p2p.total);
+    } else {
+        shm_list_append(&pair->arriving, request);
+        want(shm, request->head.source);
+    }
+    return true;
+}
+
+static bool send_frame(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
+{
+    bool sent = request->kind == SHM_SEND ? send_message(shm, request, pair)
+                                          : send_answer(shm, request, pair);
+
+    if (sent)
+        shm->moves++;
+    return sent;
+}
+
+/* Sends the request's frame, now or when there is room. */
+static dscomm_status_t queue_frame(shm_t *shm, shm_request_t *request, int rank)
+{
+    shm_pair_t *pair = pair_of(shm, rank);
+    dscomm_status_t status = open_channel(shm, rank);
+
+    if (status)
+        return status;
+    if (!shm_list_empty(&pair->frames) || !send_frame(shm, request, pair)) {
+        shm_list_append(&pair->frames, request);
+        want(shm, rank);
+    }
+    shm_wake(shm);
+    return DSCOMM_OK;
+}
+
+/* --- messages in --- */
+
+/* A receive meets a large message. */
+static dscomm_status_t accept_large(shm_t *shm, shm_request_t *request,
+                                    int source, int tag, uint64_t bytes,
+                                    uint64_t id, uint64_t reference)
+{
+    const dscomm_message_t *wanted = &request->p2p.message;
+
+    request->head.source = source;
+    request->head.tag = tag;
+    request->p2p.id = id;
+    request->p2p.total = bytes;
+    request->p2p.moved = 0;
+    if (reference) {
+        const void *from =
+            shm_heap_resolve(shm, source, reference, (size_t)bytes);
+
+        if (!from)
+            return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
+        memcpy(wanted->recv, from,
+               bytes < wanted->bytes ? (size_t)bytes : wanted->bytes);
+        request->p2p.moved = (size_t)bytes;
+    }
+    return queue_frame(shm, request, source);
+}
+
+static void take_bytes(shm_t *shm, shm_request_t *request, int source, int tag,
+                       const void *data, uint64_t bytes)
+{
+    const dscomm_message_t *wanted = &request->p2p.message;
+    size_t keep = bytes < wanted->bytes ? (size_t)bytes : wanted->bytes;
+
+    if (keep)
+        memcpy(wanted->recv, data, keep);
+    shm_received(shm, request, source, tag, bytes);
+}
+
+static dscomm_status_t fail_early(shm_t *shm, int source)
+{
+    dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                "group '%s': no memory to keep a message of rank %d until it is "
+                "received",
+                shm->name, source);
+    return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
+}
+
+static dscomm_status_t frame_message(shm_t *shm, int source,
+                                     const shm_frame_t *frame)
+{
+    bool large = frame->kind == FRAME_READY;
+    shm_request_t *request = shm_posted_take(shm->p2p, source, frame->tag);
+    shm_early_t *early;
+
+    if (request) {
+        unwant_source(shm, request->p2p.message.peer);
+        if (large)
+            return accept_large(shm, request, source, frame->tag, frame->bytes,
+                                frame->id, frame->reference);
+        take_bytes(shm, request, source, frame->tag, frame->payload,
+                   frame->bytes);
+        return DSCOMM_OK;
+    }
+    early = shm_early_add(shm->p2p, source, frame->tag,
+                          large ? 0 : (size_t)frame->bytes);
+    if (!early)
+        return fail_early(shm, source);
+    early->bytes = frame->bytes;
+    early->large = large;
+    if (large) {
+        early->id = frame->id;
+        early->reference = frame->reference;
+    } else {
+        memcpy(early->data, frame->payload, (size_t)frame->bytes);
+    }
+    return DSCOMM_OK;
+}
+
+/* An answer to a large send. */
+static dscomm_status_t frame_answer(shm_t *shm, int source,
+                                    const shm_frame_t *frame)
+{
+    shm_pair_t *pair = pair_of(shm, source);
+    shm_request_t *request = pair->waiting.head;
+
+    while (request && request->p2p.id != frame->id)
+        request = request->next;
+    if (!request) /* cancelled */
+        return DSCOMM_OK;
+    shm_list_remove(&pair->waiting, request);
+    if (frame->kind == FRAME_FINISHED) {
+        unwant(shm, source);
+        shm_completed(shm, request, DSCOMM_OK);
+    } else {
+        shm_list_append(&pair->sending, request);
+    }
+    return DSCOMM_OK;
+}
+
+static void push_frames(shm_t *shm, shm_pair_t *pair, int rank)
+{
+    while (pair->frames.head) {
+        shm_request_t *request = pair->frames.head;
+        shm_request_t *next = request->next;
+
+        if (!send_frame(shm, request, pair))
+            return;
+        pair->frames.head = next;
+        unwant(shm, rank);
+        shm_wake(shm);
+    }
+}
+
+static void push_chunks(shm_t *shm, shm_pair_t *pair, int rank)
+{
+    while (pair->sending.head) {
+        shm_request_t *request = pair->sending.head;
+        const dscomm_message_t *message = &request->p2p.message;
+        size_t moved = shm_chunk_put(
+            &pair->out, (const unsigned char *)message->send + request->p2p.moved,
+            message->bytes - request->p2p.moved);
+
+        if (!moved)
+            return;
+        request->p2p.moved += moved;
+        shm->moves++;
+        shm_wake(shm);
+        if (request->p2p.moved < message->bytes)
+            continue;
+        shm_list_remove(&pair->sending, request);
+        unwant(shm, rank);
+        shm_completed(shm, request, DSCOMM_OK);
+    }
+}
+
+static void pull_chunks(shm_t *shm, shm_pair_t *pair, int rank)
+{
+    while (pair->arriving.head) {
+        shm_request_t *request = pair->arriving.head;
+        const dscomm_message_t *wanted = &request->p2p.message;
+        size_t at = request->p2p.moved;
+        size_t keep = at < wanted->bytes ? wanted->bytes - at : 0;
+        size_t moved =
+            shm_chunk_get(&pair->in, keep ? (unsigned char *)wanted->recv + at : NULL,
+                          (size_t)request->p2p.total - at, keep);
+
+        if (!moved)
+            return;
+        request->p2p.moved += moved;
+        shm->moves++;
+        shm_wake(shm);
+        if (request->p2p.moved < request->p2p.total)
+            continue;
+        shm_list_remove(&pair->arriving, request);
+        unwant(shm, rank);
+        shm_received(shm, request, rank, request->head.tag, request->p2p.total);
+    }
+}
+
+static dscomm_status_t pull_frames(shm_t *shm, shm_pair_t *pair, int rank)
+{
+    dscomm_status_t status = DSCOMM_OK;
+    shm_frame_t *frame;
+
+    while (!status && (pair->interest || shm->p2p->any) &&
+           (frame = shm_frame_peek(&pair->in))) {
+        status = frame->kind == FRAME_EAGER || frame->kind == FRAME_READY
+                     ? frame_message(shm, rank, frame)
+                     : frame_answer(shm, rank, frame);
+        shm_frame_release(&pair->in, frame);
+        shm->moves++;
+        shm_wake(shm);
+    }
+    return status;
+}
+
+unsigned shm_p2p_progress(shm_t *shm)
+{
+    shm_p2p_t *p2p = shm->p2p;
+    unsigned before = shm->completed;
+
+    if (!p2p->busy)
+        return 0;
+    for (int r = 0; r < shm->ranks; r++) {
+        shm_pair_t *pair = &p2p->pairs[r];
+
+        if (!pair->interest && !p2p->any)
+            continue;
+        push_frames(shm, pair, r);
+        if (pair->sending.head)
+            push_chunks(shm, pair, r);
+        if (!incoming(shm, r))
+            continue;
+        pull_chunks(shm, pair, r);
+        if (pull_frames(shm, pair, r))
+            break;
+    }
+    return shm->completed - before;
+}
+
+bool shm_p2p_active(const shm_t *shm)
+{
+    return shm->p2p->busy > 0;
+}
+
+/* --- this rank to itself --- */
+
+static dscomm_status_t send_self(shm_t *shm, shm_request_t *request)
+{
+    const dscomm_message_t *message = &request->p2p.message;
+    shm_request_t *receive =
+        shm_posted_take(shm->p2p, shm->rank, message->tag);
+    bool large = message->bytes > shm->layout.channel_size / 32;
+    shm_early_t *early;
+
+    if (receive) {
+        unwant_source(shm, receive->p2p.message.peer);
+        take_bytes(shm, receive, shm->rank, message->tag, message->send,
+                   message->bytes);
+        shm_completed(shm, request, DSCOMM_OK);
+        return DSCOMM_OK;
+    }
+    early = shm_early_add(shm->p2p, shm->rank, message->tag,
+                          large ? 0 : message->bytes);
+    if (!early)
+        return fail_early(shm, shm->rank);
+    early->bytes = message->bytes;
+    early->large = large;
+    if (large) {
+        early->self = request;
+    } else {
+        if (message->bytes)
+            memcpy(early->data, message->send, message->bytes);
+        shm_completed(shm, request, DSCOMM_OK);
+    }
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t receive_early(shm_t *shm, shm_request_t *request,
+                                     shm_early_t *early)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (early->self) {
+        take_bytes(shm, request, shm->rank, early->tag,
+                   early->self->p2p.message.send, early->bytes);
+        shm_completed(shm, early->self, DSCOMM_OK);
+    } else if (early->large) {
+        status = accept_large(shm, request, early->source, early->tag,
+                              early->bytes, early->id, early->reference);
+    } else {
+        take_bytes(shm, request, early->source, early->tag, early->data,
+                   early->bytes);
+    }
+    g_free(early);
+    return status;
+}
+
+/* --- the slots --- */
+
+dscomm_status_t shm_isend(void *impl, const dscomm_message_t *message,
+                          dscomm_request_t *request)
+{
+    shm_t *shm = impl;
+    shm_request_t *own = (shm_request_t *)request;
+
+    own->kind = SHM_SEND;
+    own->p2p.message = *message;
+    own->p2p.moved = 0;
+    own->head.status = DSCOMM_IN_PROGRESS;
+    if (message->peer == shm->rank)
+        return send_self(shm, own);
+    return queue_frame(shm, own, message->peer);
+}
+
+dscomm_status_t shm_irecv(void *impl, const dscomm_message_t *message,
+                          dscomm_request_t *request)
+{
+    shm_t *shm = impl;
+    shm_request_t *own = (shm_request_t *)request;
+    shm_early_t *early = shm_early_take(shm->p2p, message);
+
+    own->kind = SHM_RECV;
+    own->p2p.message = *message;
+    own->p2p.moved = 0;
+    own->head.status = DSCOMM_IN_PROGRESS;
+    if (early)
+        return receive_early(shm, own, early);
+    shm_list_append(&shm->p2p->posted, own);
+    want_source(shm, message->peer);
+    return DSCOMM_OK;
+}
+
+/* Waits for a request of the caller's own; what completes meanwhile besides is told
+ * by the next progress. */
+static dscomm_status_t finish(shm_t *shm, shm_request_t *request)
+{
+    shm_wait_t wait = {0};
+    dscomm_status_t status = DSCOMM_OK;
+
+    while (!status && request->head.status == DSCOMM_IN_PROGRESS) {
+        uint64_t moves = shm->moves;
+
+        shm_p2p_progress(shm);
+        if (request->head.status == DSCOMM_IN_PROGRESS) {
+            if (shm->moves == moves)
+                status = shm_wait(shm, &wait);
+            else
+                wait.spins = 0;
+        }
+    }
+    shm_wait_end(shm, &wait);
+    if (status) {
+        shm_p2p_cancel(shm, request);
+        return status;
+    }
+    shm->completed--;
+    return request->head.status;
+}
+
+dscomm_status_t shm_send(void *impl, const dscomm_message_t *message)
+{
+    shm_request_t request;
+    dscomm_status_t status = shm_isend(impl, message, &request.head);
+
+    return status ? status : finish(impl, &request);
+}
+
+dscomm_status_t shm_recv(void *impl, const dscomm_message_t *message,
+                         dscomm_request_t *request)
+{
+    dscomm_status_t status = shm_irecv(impl, message, request);
+
+    return status ? status : finish(impl, (shm_request_t *)request);
+}
+
+static void forget_self(shm_p2p_t *p2p, const shm_request_t *request)
+{
+    for (shm_early_t **link = &p2p->early; *link; link = &(*link)->next) {
+        shm_early_t *early = *link;
+
+        if (early->self != request)
+            continue;
+        *link = early->next;
+        if (p2p->early_tail == &early->next)
+            p2p->early_tail = link;
+        g_free(early);
+        return;
+    }
+}
+
+void shm_p2p_cancel(shm_t *shm, shm_request_t *request)
+{
+    shm_p2p_t *p2p = shm->p2p;
+
+    if (shm_list_remove(&p2p->posted, request))
+        unwant_source(shm, request->p2p.message.peer);
+    for (int r = 0; r < shm->ranks; r++) {
+        shm_pair_t *pair = &p2p->pairs[r];
+
+        if (shm_list_remove(&pair->frames, request) ||
+            shm_list_remove(&pair->waiting, request) ||
+            shm_list_remove(&pair->sending, request) ||
+            shm_list_remove(&pair->arriving, request))
+            unwant(shm, r);
+    }
+    forget_self(p2p, request);
+}
+
+void shm_p2p_explain(const shm_t *shm, char *text, size_t size)
+{
+    const shm_request_t *receive = shm->p2p->posted.head;
+    char who[96] = "any rank";
+
+    if (receive) {
+        if (receive->p2p.message.peer >= 0)
+            shm_peers_describe(shm, receive->p2p.message.peer, who, sizeof who);
+        snprintf(text, size,
+                 "rank %d of group '%s' still waits for a message with tag %d "
+                 "from %s",
+                 shm->rank, shm->name, receive->p2p.message.tag, who);
+        return;
+    }
+    for (int r = 0; r < shm->ranks; r++) {
+        const shm_pair_t *pair = &shm->p2p->pairs[r];
+
+        if (!pair->interest)
+            continue;
+        snprintf(text, size,
+                 "rank %d of group '%s' still waits for %s to take or to send a "
+                 "message",
+                 shm->rank, shm->name,
+                 shm_peers_describe(shm, r, who, sizeof who));
+        return;
+    }
+    snprintf(text, size, "rank %d of group '%s' waits for nothing", shm->rank,
+             shm->name);
+}
+
+dscomm_status_t shm_p2p_new(shm_t *shm)
+{
+    shm->p2p = g_new0(shm_p2p_t, 1);
+    shm->p2p->pairs = g_new0(shm_pair_t, (gsize)shm->ranks);
+    shm->p2p->early_tail = &shm->p2p->early;
+    return DSCOMM_OK;
+}
+
+void shm_p2p_free(shm_t *shm)
+{
+    shm_p2p_t *p2p = shm->p2p;
+
+    if (!p2p)
+        return;
+    while (p2p->early) {
+        shm_early_t *next = p2p->early->next;
+
+        g_free(p2p->early);
+        p2p->early = next;
+    }
+    g_free(p2p->pairs);
+    g_free(p2p);
+    shm->p2p = NULL;
+}

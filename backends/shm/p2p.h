@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Point to point: the queues behind the channels. */
+#ifndef SHM_P2P_H
+#define SHM_P2P_H
+
+#include "backends/shm/channel.h"
+#include "backends/shm/request.h"
+
+typedef struct {
+    shm_request_t *head, *tail;
+} shm_list_t;
+
+/* What this rank knows of one peer. */
+typedef struct {
+    bool sends, receives; /* the channel to it, from it, is in use */
+    shm_end_t out, in;
+    unsigned interest;   /* requests that need its frames */
+    shm_list_t frames;   /* requests whose next frame found no room */
+    shm_list_t waiting;  /* large sends that it has not asked for yet */
+    shm_list_t sending;  /* large sends that it takes, in order */
+    shm_list_t arriving; /* large receives from it, in order */
+    uint64_t next_id;
+} shm_pair_t;
+
+/* A message that came before its receive. */
+typedef struct shm_early {
+    struct shm_early *next;
+    int source, tag;
+    uint64_t bytes, id, reference;
+    shm_request_t *self; /* a large message of this rank to itself */
+    bool large;
+    unsigned char data[];
+} shm_early_t;
+
+struct shm_p2p {
+    shm_pair_t *pairs;     /* of each rank */
+    shm_list_t posted;     /* receives without a message, oldest first */
+    unsigned any;          /* of them, those from any source */
+    unsigned busy;         /* pairs->interest of all, and any */
+    shm_early_t *early, **early_tail;
+};
+
+static inline bool shm_list_empty(const shm_list_t *list)
+{
+    return !list->head;
+}
+
+static inline void shm_list_append(shm_list_t *list, shm_request_t *request)
+{
+    request->next = NULL;
+    if (list->head)
+        list->tail->next = request;
+    else
+        list->head = request;
+    list->tail = request;
+}
+
+static inline bool shm_list_remove(shm_list_t *list, shm_request_t *request)
+{
+    shm_request_t **link = &list->head, *before = NULL;
+
+    while (*link && *link != request) {
+        before = *link;
+        link = &before->next;
+    }
+    if (!*link)
+        return false;
+    *link = request->next;
+    if (list->tail == request)
+        list->tail = before;
+    return true;
+}
+
+/* match.c: which message belongs to which receive. */
+bool shm_match(const dscomm_message_t *wanted, int source, int tag);
+/* The oldest posted receive that takes a message, removed; or NULL. */
+shm_request_t *shm_posted_take(shm_p2p_t *p2p, int source, int tag);
+/* The oldest early message that a receive takes, removed; or NULL. */
+shm_early_t *shm_early_take(shm_p2p_t *p2p, const dscomm_message_t *wanted);
+/* A new early message with room for bytes of data, appended; NULL without
+ * memory. */
+shm_early_t *shm_early_add(shm_p2p_t *p2p, int source, int tag, size_t bytes);
+/* Marks a receive complete: bytes of the message, OK or ERR_TRUNCATED. */
+void shm_received(shm_t *shm, shm_request_t *request, int source, int tag,
+                  uint64_t bytes);
+void shm_completed(shm_t *shm, shm_request_t *request, dscomm_status_t status);
+
+#endif
