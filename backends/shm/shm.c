@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The shared-memory backend: opening and closing a group, and the module's
+ * descriptor. */
+#include "config.h"
+
+#include "backends/shm/shm.h"
+
+#include "backends/shm/request.h"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <glib.h>
+
+#define SPIN_DEFAULT 2000 /* looks with a pause in between, 20 to 100 us */
+
+const dscomm_setting_t shm_settings[] = {
+    [SHM_SETTING_RING] = {"DSCOMM_SHM_RING", DSCOMM_SETTING_BYTES, "0", 0,
+                          (int64_t)1 << 30, NULL,
+                          "bytes of a rank's ring in each group; 0 = 4 MiB, less "
+                          "with more than 8 ranks, at least 512 KiB"},
+    [SHM_SETTING_CHANNEL] = {"DSCOMM_SHM_CHANNEL", DSCOMM_SETTING_BYTES, "0", 0,
+                             (int64_t)1 << 30, NULL,
+                             "bytes of a channel from one rank to another; 0 = "
+                             "2 MiB, less with more than 2 ranks, at least 64 "
+                             "KiB"},
+    [SHM_SETTING_HEAP] = {"DSCOMM_SHM_HEAP", DSCOMM_SETTING_BYTES, "16G", 0,
+                          (int64_t)1 << 40, NULL,
+                          "address space of a rank for dscomm_mem_alloc in each "
+                          "group; 0 = plain memory"},
+    [SHM_SETTING_SPIN] = {"DSCOMM_SHM_SPIN", DSCOMM_SETTING_INT, "-1", -1,
+                          1000000000, NULL,
+                          "looks at a flag before yielding; -1 = 2000, or 0 when "
+                          "ranks outnumber processors"},
+    {0},
+};
+
+static void publish_self(shm_t *shm)
+{
+    cpu_set_t set;
+
+    shm->own->pid = getpid();
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof set, &set);
+    memcpy(shm->own->cpus, &set, sizeof shm->own->cpus);
+}
+
+static dscomm_status_t attach(shm_t *shm)
+{
+    dscomm_status_t status = shm_segment_map(shm);
+
+    if (!status)
+        publish_self(shm);
+    return status;
+}
+
+/* Do the ranks of the world have a processor each? Asked once, by the group that
+ * brought the processes together. */
+static bool too_few_processors(const shm_t *shm)
+{
+    uint64_t all[SHM_CPU_WORDS] = {0};
+    int processors = 0;
+
+    for (int r = 0; r < shm->ranks; r++)
+        for (int w = 0; w < SHM_CPU_WORDS; w++)
+            all[w] |= shm_control(shm, r)->cpus[w];
+    for (int w = 0; w < SHM_CPU_WORDS; w++)
+        processors += __builtin_popcountll(all[w]);
+    return shm->ranks > processors;
+}
+
+/* How payloads go to each rank. Distances are not measured yet, so all are near:
+ * plain stores. */
+static void choose_stores(shm_t *shm)
+{
+    for (int r = 0; r < shm->ranks; r++)
+        shm->store[r] = SHM_PLAIN;
+}
+
+static dscomm_status_t tune(shm_t *shm, bool first)
+{
+    int64_t spin;
+    dscomm_status_t status =
+        dscomm_setting_number(&shm_settings[SHM_SETTING_SPIN], &spin);
+
+    if (status)
+        return status;
+    if (first)
+        shm->peers->oversubscribed = too_few_processors(shm);
+    if (spin < 0)
+        spin = shm->peers->oversubscribed ? 0 : SPIN_DEFAULT;
+    shm->spin_limit = (unsigned)spin;
+    choose_stores(shm);
+    syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
+    return DSCOMM_OK;
+}
+
+static shm_t *shm_new(const dscomm_backend_args_t *args)
+{
+    shm_t *shm = g_new0(shm_t, 1);
+    gsize ranks = (gsize)args->ranks;
+
+    shm->rank = args->rank;
+    shm->ranks = args->ranks;
+    shm->group = args->group;
+    shm->timeout_ms = args->timeout_ms;
+    shm->fd = -1;
+    shm->step = shm->floor = shm->tail = 1;
+    shm->name = g_strdup(args->name);
+    shm->world_ranks = g_new(int, ranks);
+    memcpy(shm->world_ranks, args->world_ranks, ranks * sizeof(int));
+    shm->peer = g_new0(int, ranks);
+    shm->sources = g_new0(const void *, ranks);
+    shm->factors = g_new0(double, ranks);
+    shm->store = g_new0(uint8_t, ranks);
+    for (int d = 0; d < DSCOMM_DTYPE_COUNT; d++)
+        for (int o = 0; o < DSCOMM_OP_COUNT; o++)
+            shm->kernels[d][o] =
+                dscomm_reduce_kernel((dscomm_dtype_t)d, (dscomm_op_t)o);
+    return shm;
+}
+
+static void shm_close(void *impl)
+{
+    shm_t *shm = impl;
+
+    shm_heap_free(shm);
+    shm_p2p_free(shm);
+    if (shm->base) {
+        atomic_store_explicit(&shm->own->left, 1, memory_order_release);
+        shm_wake(shm);
+        shm_segment_unmap(shm);
+    }
+    if (shm->fd >= 0)
+        close(shm->fd);
+    shm_peers_free(shm->peers);
+    g_free(shm->store);
+    g_free(shm->factors);
+    g_free(shm->sources);
+    g_free(shm->peer);
+    g_free(shm->world_ranks);
+    g_free(shm->name);
+    g_free(shm);
+}
+
+static dscomm_status_t shm_open(const dscomm_backend_args_t *args,
+                                void **ret_impl)
+{
+    dscomm_status_t status;
+    shm_t *shm;
+
+    if (args->ranks > SHM_MAX_RANKS)
+        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                           "group '%s' has %d ranks; backend shm takes at most "
+                           "%d",
+                           args->name, args->ranks, SHM_MAX_RANKS);
+    shm = shm_new(args);
+    status = shm_connect(shm, args, attach);
+    if (!status)
+        status = tune(shm, !args->parent);
+    if (!status)
+        status = shm_p2p_new(shm);
+    if (status) {
+        shm_close(shm);
+        return status;
+    }
+    *ret_impl = shm;
+    return DSCOMM_OK;
+}
+
+static void shm_quiesce(void *impl)
+{
+    shm_t *shm = impl;
+
+    atomic_store_explicit(&shm->own->left, 1, memory_order_release);
+}
+
+static unsigned shm_progress(void *impl)
+{
+    shm_t *shm = impl;
+    unsigned completed;
+
+    shm_collective_progress(shm);
+    shm_p2p_progress(shm);
+    completed = shm->completed;
+    shm->completed = 0;
+    return completed;
+}
+
+static uint64_t shm_capabilities(void *impl)
+{
+    const shm_t *shm = impl;
+
+    return DSCOMM_CAP_NATIVE_COLLECTIVES | DSCOMM_CAP_ANY_SOURCE |
+           DSCOMM_CAP_DEATH_DETECTION | DSCOMM_CAP_MISMATCH_DETECTION |
+           (shm->layout.heap_size ? DSCOMM_CAP_ZERO_COPY : 0);
+}
+
+static void shm_cancel(void *impl, dscomm_request_t *request)
+{
+    shm_t *shm = impl;
+    shm_request_t *own = (shm_request_t *)request;
+
+    if (own->kind == SHM_COLLECTIVE)
+        shm_collective_cancel(shm, own);
+    else
+        shm_p2p_cancel(shm, own);
+}
+
+static const char *shm_usable(const char *const *hosts, int ranks)
+{
+    for (int r = 1; r < ranks; r++)
+        if (strcmp(hosts[r], hosts[0]))
+            return "the ranks do not all run on one host";
+    return NULL;
+}
+
+static const dscomm_backend_ops_t ops = {
+    .size = sizeof(dscomm_backend_ops_t),
+    .request_size = sizeof(shm_request_t),
+    .open = shm_open,
+    .close = shm_close,
+    .isend = shm_isend,
+    .irecv = shm_irecv,
+    .cancel = shm_cancel,
+    .progress = shm_progress,
+    .revoke = shm_revoke,
+    .status = shm_status,
+    .capabilities = shm_capabilities,
+    .native = shm_native,
+    .run = shm_run,
+    .start = shm_start,
+    .send = shm_send,
+    .recv = shm_recv,
+    .wait = shm_wait_hint,
+    .explain = shm_explain,
+    .mem_alloc = shm_mem_alloc,
+    .mem_free = shm_mem_free,
+    .quiesce = shm_quiesce,
+};
+
+DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_shm;
+const dscomm_backend_t dscomm_backend_shm = {
+    .abi = DSCOMM_BACKEND_ABI,
+    .priority = 100,
+    .name = "shm",
+    .ops = &ops,
+    .settings = shm_settings,
+    .usable = shm_usable,
+};
