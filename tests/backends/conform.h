@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the areas of the conformance suite share.
+ *
+ * Every rank runs every test and collects failures with check() and its kin;
+ * after a test the verdicts are reduced, and rank 0 prints one TAP line. A rank
+ * that fails prints its sentences itself, as "# rank 2: ...". A test never
+ * returns early where its peers would wait for it. */
+#ifndef TESTS_BACKENDS_CONFORM_H
+#define TESTS_BACKENDS_CONFORM_H
+
+#include <dscomm/dscomm.h>
+
+#define CONFORM_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#define CONFORM_LENGTH(array) (sizeof(array) / sizeof(array)[0])
+
+/* This process's place in the job. group holds all ranks of the world and is
+ * made afresh for each test, which may break it. */
+typedef struct {
+    dscomm_group_t *world;
+    dscomm_group_t *group;
+    int rank, ranks;
+} conform_t;
+extern conform_t my;
+
+typedef struct {
+    const char *name;
+    void (*run)(void);
+} conform_test_t;
+
+/* tests ends with a row whose name is NULL. */
+typedef struct {
+    const char *name;
+    const conform_test_t *tests;
+} conform_area_t;
+
+extern const conform_area_t conform_collectives, conform_reductions,
+    conform_numbers, conform_variants, conform_p2p, conform_matching,
+    conform_groups, conform_works, conform_memory, conform_coalescing,
+    conform_blobs, conform_hooks, conform_threads, conform_arguments,
+    conform_stress;
+
+/* Fails the test on this rank unless cond; returns cond. Any thread. */
+int check(int cond, const char *format, ...) CONFORM_PRINTF(2, 3);
+/* The same for a status, and tells the library's sentence. Returns whether it
+ * was the wanted one. */
+int check_status(dscomm_status_t got, dscomm_status_t want, const char *format,
+                 ...) CONFORM_PRINTF(3, 4);
+#define CHECK_OK(call) check_status(call, DSCOMM_OK, "%s", #call)
+#define CHECK_FAILS(call, status) check_status(call, status, "%s", #call)
+/* Fails unless the last sentence contains text. */
+int check_sentence(const char *text, const char *what);
+/* The test cannot be made here; every rank says so. */
+void conform_skip(const char *reason);
+
+/* Numbers that all ranks draw alike. */
+uint64_t mix(uint64_t x);
+
+/* Bytes of elements first ... first + count - 1 of a stream of random bytes. */
+void pattern_bytes(void *dest, size_t element, uint64_t stream, size_t first,
+                   size_t count);
+/* A rank's inputs to a reduction, elements first and following. */
+typedef struct {
+    dscomm_dtype_t dtype;
+    dscomm_op_t op;
+    int ranks;
+    uint64_t seed;
+} pattern_t;
+void pattern_input(const pattern_t *pattern, int rank, size_t first,
+                   size_t count, void *dest);
+/* What reducing all ranks' inputs must give, from exact arithmetic. */
+void pattern_result(const pattern_t *pattern, size_t first, size_t count,
+                    void *dest);
+/* The factor that rank passes with PREMUL_SUM. */
+double pattern_factor(int rank);
+/* Element index of an array of dtype = value, rounded to nearest even. */
+void pattern_put(dscomm_dtype_t dtype, void *array, size_t index, double value);
+/* The inverse, exact, for floating-point dtypes. */
+double pattern_get(dscomm_dtype_t dtype, const void *array, size_t index);
+int pattern_is_float(dscomm_dtype_t dtype);
+
+/* Memory between two guards, and what must be in it afterwards. */
+typedef struct {
+    unsigned char *base, *want, *data;
+    size_t bytes, total;
+    dscomm_group_t *group; /* whose dscomm_mem_alloc() it came from, or NULL */
+} area_t;
+
+/* bytes bytes, misaligned by offset; group may be NULL. Filled with a pattern,
+ * which is expected to remain until area_expect() says otherwise. */
+int area_make(area_t *area, size_t bytes, size_t offset, dscomm_group_t *group);
+/* What is in the area now must be in it afterwards. */
+void area_keep(area_t *area);
+/* Where in want the byte stands that is at data + offset. */
+void *area_expect(area_t *area, size_t offset);
+/* Compares; what names the area in the failure. */
+int area_check(const area_t *area, const char *what);
+void area_drop(area_t *area);
+
+/* One collective from filling its buffers to checking them. The first block of
+ * members is the caller's; zero is a fine default for most. */
+typedef struct {
+    dscomm_group_t *group;
+    int coll; /* dscomm_coll_t */
+    dscomm_dtype_t dtype; /* of data that is only moved: any bytes */
+    dscomm_op_t op;
+    int root;
+    size_t count; /* of one block; _v: the blocks' mean */
+    uint64_t seed; /* equal on all ranks */
+    size_t offset; /* bytes of misalignment */
+    int in_place;
+    int gaps; /* _v: blocks lie in reverse order with holes between */
+    int allocated; /* buffers come from dscomm_mem_alloc() */
+
+    int rank, ranks;
+    size_t element;
+    size_t *send_counts, *send_displs, *recv_counts, *recv_displs;
+    area_t send_area, recv_area;
+    void *send, *recv;
+    dscomm_work_t *work;
+} exchange_t;
+
+/* Makes the buffers, starts, checks and frees. begin, then post, then end; the
+ * work (where post was asked for one) is waited for in between, and freed by
+ * end. run does all of it with a blocking call. */
+int exchange_begin(exchange_t *x);
+dscomm_status_t exchange_post(exchange_t *x, dscomm_work_t **ret_work);
+int exchange_end(exchange_t *x);
+int exchange_run(exchange_t *x);
+/* 1 where the collective sends to, or receives on, one rank only. */
+int exchange_rooted(int coll);
+int exchange_reduces(int coll);
+int exchange_in_place(int coll);
+
+/* One message. The first block of members is the caller's. */
+typedef struct {
+    dscomm_group_t *group;
+    int peer, tag; /* of a receive: or DSCOMM_ANY_SOURCE, DSCOMM_ANY_TAG */
+    size_t bytes;
+    uint64_t seed; /* of the contents: equal on both sides */
+
+    int receives;
+    area_t area;
+    dscomm_work_t *work;
+} letter_t;
+/* Start one; letter_end() waits and checks contents, source, tag and length. */
+void letter_isend(letter_t *l);
+void letter_irecv(letter_t *l);
+void letter_end(letter_t *l);
+/* Blocking, with the same checks. */
+void letter_send(letter_t *l);
+void letter_recv(letter_t *l);
+
+void conform_pause(long ms);
+double conform_now_ms(void);
+/* Large counts for few ranks; fewer elements where ranks share cores. */
+size_t conform_scale(size_t count);
+
+#endif
