@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every dtype with every operator, in every collective that reduces. */
+#include "config.h"
+
+#include "tests/backends/conform.h"
+
+static const int colls[] = {
+    DSCOMM_COLL_ALL_REDUCE,
+    DSCOMM_COLL_REDUCE,
+    DSCOMM_COLL_REDUCE_SCATTER,
+    DSCOMM_COLL_REDUCE_SCATTER_V,
+};
+
+static const size_t counts[] = {1, 3, 17, 64, 1000, 9001};
+
+static void run_counts(dscomm_dtype_t dtype, dscomm_op_t op)
+{
+    for (size_t c = 0; c < CONFORM_LENGTH(colls); c++) {
+        exchange_t x = {
+            .group = my.group, .coll = colls[c], .dtype = dtype, .op = op};
+
+        if (op == DSCOMM_PREMUL_SUM && x.coll == DSCOMM_COLL_REDUCE_SCATTER_V)
+            continue;
+        for (size_t i = 0; i < CONFORM_LENGTH(counts); i++) {
+            x.count = conform_scale(counts[i]);
+            x.root = (int)(i + c) % my.ranks;
+            x.seed = i * 100 + (size_t)dtype;
+            x.in_place = (i + c + (size_t)dtype) % 2 != 0;
+            x.offset = i % 3 == 2 ? 3 : 0;
+            exchange_run(&x);
+        }
+    }
+}
+
+static void run_op(dscomm_op_t op)
+{
+    for (int d = 0; d < DSCOMM_DTYPE_COUNT; d++)
+        if (dscomm_op_applies(op, (dscomm_dtype_t)d))
+            run_counts((dscomm_dtype_t)d, op);
+}
+
+static void test_sum(void)
+{
+    run_op(DSCOMM_SUM);
+}
+
+static void test_product(void)
+{
+    run_op(DSCOMM_PRODUCT);
+}
+
+static void test_min(void)
+{
+    run_op(DSCOMM_MIN);
+}
+
+static void test_max(void)
+{
+    run_op(DSCOMM_MAX);
+}
+
+static void test_avg(void)
+{
+    run_op(DSCOMM_AVG);
+}
+
+static void test_band(void)
+{
+    run_op(DSCOMM_BAND);
+}
+
+static void test_bor(void)
+{
+    run_op(DSCOMM_BOR);
+}
+
+static void test_bxor(void)
+{
+    run_op(DSCOMM_BXOR);
+}
+
+static void test_premul_sum(void)
+{
+    run_op(DSCOMM_PREMUL_SUM);
+}
+
+/* The table of what applies, as types.h says it. */
+static void test_applies(void)
+{
+    for (int d = 0; d < DSCOMM_DTYPE_COUNT; d++) {
+        int is_float = pattern_is_float((dscomm_dtype_t)d);
+        int is_bool = d == DSCOMM_BOOL;
+
+        for (int op = 0; op < DSCOMM_OP_COUNT; op++) {
+            int bits = op >= DSCOMM_BAND && op <= DSCOMM_BXOR;
+            int want = op == DSCOMM_PREMUL_SUM ? is_float
+                       : op == DSCOMM_AVG      ? !is_bool
+                       : bits                  ? !is_float
+                                               : 1;
+
+            check(dscomm_op_applies((dscomm_op_t)op, (dscomm_dtype_t)d) == want,
+                  "%s on %s: want %d", dscomm_op_name((dscomm_op_t)op),
+                  dscomm_dtype_name((dscomm_dtype_t)d), want);
+        }
+    }
+}
+
+/* Operators that do not apply are refused, and nothing is started. */
+static void test_refused(void)
+{
+    unsigned char in[64] = {0}, out[64] = {0};
+    exchange_t x = {.group = my.group,
+                    .coll = DSCOMM_COLL_ALL_REDUCE,
+                    .dtype = DSCOMM_INT32,
+                    .count = 5};
+
+    CHECK_FAILS(dscomm_all_reduce(my.group, in, out, 1, DSCOMM_FLOAT32,
+                                  DSCOMM_BAND, NULL),
+                DSCOMM_ERR_INVALID);
+    check_sentence("band", "operator named");
+    check_sentence("float32", "dtype named");
+    CHECK_FAILS(
+        dscomm_all_reduce(my.group, in, out, 1, DSCOMM_BOOL, DSCOMM_AVG, NULL),
+        DSCOMM_ERR_INVALID);
+    CHECK_FAILS(dscomm_reduce(my.group, in, out, 1, DSCOMM_FLOAT8_E4M3,
+                              DSCOMM_BXOR, 0, NULL),
+                DSCOMM_ERR_INVALID);
+    CHECK_FAILS(dscomm_all_reduce_premul_sum(my.group, in, out, 1, DSCOMM_INT32,
+                                             2.0, NULL),
+                DSCOMM_ERR_INVALID);
+    CHECK_FAILS(dscomm_all_reduce(my.group, in, out, 1, DSCOMM_FLOAT32,
+                                  (dscomm_op_t)77, NULL),
+                DSCOMM_ERR_INVALID);
+    CHECK_FAILS(dscomm_all_reduce(my.group, in, out, 1, (dscomm_dtype_t)15,
+                                  DSCOMM_SUM, NULL),
+                DSCOMM_ERR_INVALID);
+    exchange_run(&x);
+}
+
+static const conform_test_t tests[] = {
+    {"sum", test_sum},
+    {"product", test_product},
+    {"min", test_min},
+    {"max", test_max},
+    {"avg", test_avg},
+    {"band", test_band},
+    {"bor", test_bor},
+    {"bxor", test_bxor},
+    {"premul_sum", test_premul_sum},
+    {"which operator applies to which dtype", test_applies},
+    {"operators that do not apply are refused", test_refused},
+    {NULL, NULL},
+};
+const conform_area_t conform_reductions = {"reductions", tests};
