@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Point to point: sizes, directions, oneself, many at once. */
+#include "config.h"
+
+#include "tests/backends/conform.h"
+
+#include <stdlib.h>
+
+static int next_rank(void)
+{
+    return (my.rank + 1) % my.ranks;
+}
+
+static int prev_rank(void)
+{
+    return (my.rank + my.ranks - 1) % my.ranks;
+}
+
+static letter_t letter(int peer, int tag, size_t bytes, uint64_t seed)
+{
+    return (letter_t){.group = my.group,
+                      .peer = peer,
+                      .tag = tag,
+                      .bytes = bytes,
+                      .seed = seed};
+}
+
+static const size_t sizes[] = {0,    1,    3,     7,     8,     9,     31,
+                               55,   56,   57,    63,    64,    65,    500,
+                               4095, 4096, 16385, 65536, 65537, 300001};
+
+/* Blocking calls: even ranks send first. */
+static void test_blocking(void)
+{
+    for (size_t i = 0; i < CONFORM_LENGTH(sizes); i++)
+        for (int a = 0; a + 1 < my.ranks; a += 2) {
+            letter_t l = letter(my.rank == a ? a + 1 : a, (int)i, sizes[i], i);
+
+            if (my.rank == a) {
+                letter_send(&l);
+                letter_recv(&l);
+            } else if (my.rank == a + 1) {
+                letter_recv(&l);
+                letter_send(&l);
+            }
+        }
+}
+
+/* Around a ring; with one rank that is a message to oneself. */
+static void test_ring(void)
+{
+    for (size_t i = 0; i < CONFORM_LENGTH(sizes); i++) {
+        letter_t in =
+            letter(prev_rank(), 5, sizes[i], i * 64 + (uint64_t)prev_rank());
+        letter_t out =
+            letter(next_rank(), 5, sizes[i], i * 64 + (uint64_t)my.rank);
+
+        if (i % 2) {
+            letter_irecv(&in);
+            letter_isend(&out);
+            letter_end(&in);
+            letter_end(&out);
+        } else {
+            letter_isend(&out);
+            letter_recv(&in);
+            letter_end(&out);
+        }
+    }
+}
+
+/* Everyone with everyone at once, oneself included. */
+static void test_all_pairs(void)
+{
+    letter_t *letters = calloc(2 * (size_t)my.ranks, sizeof *letters);
+
+    for (size_t i = 0; letters && i < 3; i++) {
+        size_t bytes = conform_scale(i == 2 ? 70000 : i * 50);
+
+        for (int r = 0; r < my.ranks; r++) {
+            letters[r] = letter(r, 9, bytes, (uint64_t)(r * 64 + my.rank));
+            letter_irecv(&letters[r]);
+        }
+        for (int r = 0; r < my.ranks; r++) {
+            letter_t *out = &letters[my.ranks + r];
+
+            *out = letter(r, 9, bytes, (uint64_t)(my.rank * 64 + r));
+            letter_isend(out);
+        }
+        for (int r = 2 * my.ranks - 1; r >= 0; r--)
+            letter_end(&letters[r]);
+    }
+    free(letters);
+}
+
+static void test_self(void)
+{
+    for (size_t i = 0; i < CONFORM_LENGTH(sizes); i++) {
+        letter_t in = letter(my.rank, 3, sizes[i], i);
+        letter_t out = letter(my.rank, 3, sizes[i], i);
+
+        if (i % 3 == 0) { /* the receive is there first */
+            letter_irecv(&in);
+            letter_send(&out);
+            letter_end(&in);
+        } else if (i % 3 == 1) { /* the send is there first */
+            letter_isend(&out);
+            letter_recv(&in);
+            letter_end(&out);
+        } else {
+            letter_isend(&out);
+            letter_irecv(&in);
+            letter_end(&out);
+            letter_end(&in);
+        }
+    }
+}
+
+/* Eight MiB in both directions at the same time. */
+static void test_large(void)
+{
+    size_t bytes = my.ranks > 8 ? 100000 : (size_t)8 << 20;
+    letter_t in = letter(prev_rank(), 1, bytes, (uint64_t)prev_rank());
+    letter_t out = letter(next_rank(), 1, bytes, (uint64_t)my.rank);
+
+    letter_irecv(&in);
+    letter_isend(&out);
+    letter_end(&out);
+    letter_end(&in);
+    out.group = in.group = my.group;
+    letter_isend(&out);
+    letter_irecv(&in);
+    letter_end(&in);
+    letter_end(&out);
+}
+
+/* Far more small messages than any window holds, received late. */
+static void test_many_small(void)
+{
+    enum { MANY = 2000 };
+    letter_t *in = calloc(MANY, sizeof *in), *out = calloc(MANY, sizeof *out);
+
+    for (int i = 0; in && out && i < MANY; i++) {
+        out[i] = letter(next_rank(), 2, 24, (uint64_t)(my.rank + i * 64));
+        letter_isend(&out[i]);
+    }
+    for (int i = 0; in && out && i < MANY; i++) {
+        in[i] = letter(prev_rank(), 2, 24, (uint64_t)(prev_rank() + i * 64));
+        letter_recv(&in[i]);
+    }
+    for (int i = 0; in && out && i < MANY; i++)
+        letter_end(&out[i]);
+    free(in);
+    free(out);
+}
+
+/* A stream in one direction, blocking: the sender may run ahead only so far. */
+static void test_stream(void)
+{
+    for (int i = 0; i < 300 && my.ranks > 1; i++) {
+        size_t bytes = mix((uint64_t)i) % 3000;
+        letter_t l =
+            letter(my.rank == 0 ? my.ranks - 1 : 0, i, bytes, (uint64_t)i);
+
+        if (my.rank == 0)
+            letter_send(&l);
+        else if (my.rank == my.ranks - 1)
+            letter_recv(&l);
+    }
+    if (my.ranks == 1)
+        conform_skip("needs 2 ranks");
+}
+
+/* Two ranks that both send before they receive. */
+static void test_exchange(void)
+{
+    int peer = my.rank ^ 1;
+
+    for (size_t i = 0; i < CONFORM_LENGTH(sizes) && peer < my.ranks; i++) {
+        letter_t out = letter(peer, 4, sizes[i], (uint64_t)my.rank);
+        letter_t in = letter(peer, 4, sizes[i], (uint64_t)peer);
+
+        letter_isend(&out);
+        letter_irecv(&in);
+        letter_end(&out);
+        letter_end(&in);
+    }
+}
+
+/* Messages and collectives on one group do not disturb each other. */
+static void test_among_collectives(void)
+{
+    exchange_t x = {.group = my.group,
+                    .coll = DSCOMM_COLL_ALL_REDUCE,
+                    .dtype = DSCOMM_INT32,
+                    .count = 50};
+
+    for (int i = 0; i < 20; i++) {
+        size_t bytes = i % 2 ? 20000 : 20;
+        letter_t in = letter(prev_rank(), 6, bytes, (uint64_t)prev_rank());
+        letter_t out = letter(next_rank(), 6, bytes, (uint64_t)my.rank);
+
+        letter_irecv(&in);
+        x.seed++;
+        exchange_run(&x);
+        letter_isend(&out);
+        x.seed++;
+        exchange_run(&x);
+        letter_end(&in);
+        letter_end(&out);
+    }
+}
+
+static const conform_test_t tests[] = {
+    {"send and recv", test_blocking},
+    {"ring", test_ring},
+    {"all pairs at once", test_all_pairs},
+    {"to oneself", test_self},
+    {"eight MiB in both directions", test_large},
+    {"two thousand messages on their way", test_many_small},
+    {"a stream of blocking sends", test_stream},
+    {"both send first", test_exchange},
+    {"among collectives", test_among_collectives},
+    {NULL, NULL},
+};
+const conform_area_t conform_p2p = {"p2p", tests};
