@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a profiler sees: every operation once at its begin and once at its end. */
+#include "config.h"
+
+#include "tests/backends/conform.h"
+
+#include <string.h>
+
+#define EVENTS_MAX 64
+
+typedef struct {
+    dscomm_op_info_t begins[EVENTS_MAX], ends[EVENTS_MAX];
+    uint64_t tokens[EVENTS_MAX];
+    dscomm_status_t statuses[EVENTS_MAX];
+    int begun, ended;
+} record_t;
+
+static uint64_t on_begin(const dscomm_op_info_t *info, void *arg)
+{
+    record_t *record = arg;
+
+    if (info->group != my.group || record->begun == EVENTS_MAX)
+        return 0;
+    record->begins[record->begun] = *info;
+    return 1000 + (uint64_t)record->begun++;
+}
+
+static void on_end(const dscomm_op_info_t *info, dscomm_status_t status,
+                   uint64_t token, void *arg)
+{
+    record_t *record = arg;
+
+    if (info->group != my.group || record->ended == EVENTS_MAX)
+        return;
+    record->ends[record->ended] = *info;
+    record->statuses[record->ended] = status;
+    record->tokens[record->ended++] = token;
+}
+
+static record_t record;
+
+static void install(void)
+{
+    dscomm_hooks_t hooks = {sizeof hooks, on_begin, on_end, &record};
+
+    memset(&record, 0, sizeof record);
+    CHECK_OK(dscomm_hooks_set(&hooks));
+}
+
+/* One blocking collective, as the hooks must have seen it. */
+static void run_coll(int coll)
+{
+    exchange_t x = {.group = my.group,
+                    .coll = coll,
+                    .dtype = DSCOMM_INT32,
+                    .op = DSCOMM_MAX,
+                    .root = my.ranks - 1,
+                    .count = 6};
+    int spread = coll == DSCOMM_COLL_ALL_GATHER ||
+                 coll == DSCOMM_COLL_REDUCE_SCATTER ||
+                 coll == DSCOMM_COLL_GATHER || coll == DSCOMM_COLL_SCATTER ||
+                 coll == DSCOMM_COLL_ALL_TO_ALL;
+    const dscomm_op_info_t *seen = &record.begins[0];
+    const char *name = dscomm_coll_name(coll);
+
+    install();
+    exchange_run(&x);
+    CHECK_OK(dscomm_hooks_set(NULL));
+    if (!check(record.begun == 1 && record.ended == 1, "%s: %d begun, %d ended",
+               name, record.begun, record.ended))
+        return;
+    check(seen->coll == coll && seen->dtype == DSCOMM_INT32 &&
+              seen->count == 6 && seen->async == 0 && seen->tag == -1,
+          "%s: coll %d dtype %d count %zu async %d tag %d", name, seen->coll,
+          seen->dtype, seen->count, seen->async, seen->tag);
+    check(seen->bytes == 24 * (size_t)(spread ? my.ranks : 1), "%s: %zu bytes",
+          name, seen->bytes);
+    check(seen->op == (exchange_reduces(coll) ? (int)DSCOMM_MAX : -1) &&
+              seen->root == (exchange_rooted(coll) ? my.ranks - 1 : -1),
+          "%s: op %d root %d", name, seen->op, seen->root);
+    check(record.tokens[0] == 1000 && record.statuses[0] == DSCOMM_OK,
+          "%s: token %llu status %d", name,
+          (unsigned long long)record.tokens[0], record.statuses[0]);
+    check(seen->size >= sizeof *seen && record.ends[0].coll == coll &&
+              record.ends[0].sequence == seen->sequence,
+          "%s: end", name);
+}
+
+static void test_collectives(void)
+{
+    static const int colls[] = {
+        DSCOMM_COLL_BROADCAST,      DSCOMM_COLL_REDUCE,
+        DSCOMM_COLL_ALL_REDUCE,     DSCOMM_COLL_ALL_GATHER,
+        DSCOMM_COLL_REDUCE_SCATTER, DSCOMM_COLL_GATHER,
+        DSCOMM_COLL_SCATTER,        DSCOMM_COLL_ALL_TO_ALL,
+    };
+
+    for (size_t i = 0; i < CONFORM_LENGTH(colls); i++)
+        run_coll(colls[i]);
+}
+
+/* A work ends when its completion is seen, with the token of its begin. */
+static void test_works(void)
+{
+    exchange_t x[3];
+
+    install();
+    memset(x, 0, sizeof x);
+    for (int i = 0; i < 3; i++) {
+        x[i] = (exchange_t){.group = my.group,
+                            .coll = DSCOMM_COLL_ALL_REDUCE,
+                            .dtype = DSCOMM_INT32,
+                            .count = 5 + (size_t)i};
+        if (exchange_begin(&x[i]))
+            exchange_post(&x[i], &x[i].work);
+    }
+    check(record.begun == 3, "%d begun", record.begun);
+    for (int i = 2; i >= 0; i--)
+        if (x[i].work)
+            CHECK_OK(dscomm_work_wait(x[i].work, DSCOMM_TIMEOUT_DEFAULT));
+    check(record.ended == 3, "%d ended", record.ended);
+    for (int i = 0; i < 3; i++) {
+        size_t which = record.tokens[i] - 1000;
+
+        check(which < 3 && record.ends[i].count == 5 + which &&
+                  record.ends[i].async == 1,
+              "end %d: token %zu, count %zu", i, which, record.ends[i].count);
+        exchange_end(&x[i]);
+    }
+    CHECK_OK(dscomm_hooks_set(NULL));
+}
+
+static void test_messages(void)
+{
+    letter_t in = {.group = my.group,
+                   .tag = 8,
+                   .bytes = 12,
+                   .peer = (my.rank + my.ranks - 1) % my.ranks};
+    letter_t out = in;
+
+    out.peer = (my.rank + 1) % my.ranks;
+    install();
+    letter_isend(&out);
+    letter_recv(&in);
+    letter_end(&out);
+    CHECK_OK(dscomm_hooks_set(NULL));
+    if (!check(record.begun == 2 && record.ended == 2, "%d begun, %d ended",
+               record.begun, record.ended))
+        return;
+    check(record.begins[0].coll == DSCOMM_COLL_SEND &&
+              record.begins[0].root == out.peer && record.begins[0].tag == 8 &&
+              record.begins[0].async == 1 && record.begins[0].bytes == 12,
+          "send: coll %d peer %d tag %d", record.begins[0].coll,
+          record.begins[0].root, record.begins[0].tag);
+    check(record.begins[1].coll == DSCOMM_COLL_RECV &&
+              record.begins[1].root == in.peer && record.begins[1].op == -1 &&
+              record.begins[1].async == 0,
+          "receive: coll %d peer %d", record.begins[1].coll,
+          record.begins[1].root);
+}
+
+/* A refused call is no operation; one table at a time. */
+static void test_refused(void)
+{
+    dscomm_hooks_t other = {sizeof other, on_begin, on_end, &record};
+    int data = 0;
+
+    install();
+    CHECK_FAILS(dscomm_hooks_set(&other), DSCOMM_ERR_STATE);
+    CHECK_FAILS(
+        dscomm_broadcast(my.group, &data, 1, DSCOMM_INT32, my.ranks, NULL),
+        DSCOMM_ERR_INVALID);
+    check(record.begun == record.ended, "%d begun, %d ended", record.begun,
+          record.ended);
+    CHECK_OK(dscomm_hooks_set(NULL));
+    CHECK_OK(dscomm_hooks_set(NULL));
+}
+
+/* An operation that began under a table ends with it. */
+static void test_removed_in_flight(void)
+{
+    int32_t in = 0, out = 4;
+    dscomm_work_t *work = NULL;
+
+    install();
+    CHECK_OK(dscomm_irecv(my.group, &in, 1, DSCOMM_INT32,
+                          (my.rank + my.ranks - 1) % my.ranks, 0, &work));
+    CHECK_OK(dscomm_hooks_set(NULL));
+    CHECK_OK(dscomm_send(my.group, &out, 1, DSCOMM_INT32,
+                         (my.rank + 1) % my.ranks, 0));
+    CHECK_OK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+    dscomm_work_free(work);
+    check(record.begun == 1 && record.ended == 1, "%d begun, %d ended",
+          record.begun, record.ended);
+}
+
+static void test_names(void)
+{
+    check(strcmp(dscomm_coll_name(DSCOMM_COLL_ALL_TO_ALL_V), "all_to_all_v") ==
+              0,
+          "%s", dscomm_coll_name(DSCOMM_COLL_ALL_TO_ALL_V));
+    check(strcmp(dscomm_coll_name(DSCOMM_COLL_COUNT), "invalid") == 0 &&
+              strcmp(dscomm_coll_name(-1), "invalid") == 0,
+          "no collective");
+}
+
+static const conform_test_t tests[] = {
+    {"collectives", test_collectives},
+    {"works", test_works},
+    {"messages", test_messages},
+    {"refused calls, one table at a time", test_refused},
+    {"removed while an operation runs", test_removed_in_flight},
+    {"names", test_names},
+    {NULL, NULL},
+};
+const conform_area_t conform_hooks = {"hooks", tests};

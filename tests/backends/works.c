@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Works: several in flight on one group and on many, waited for in any order,
+ * tested, timed out, freed early. */
+#include "config.h"
+
+#include "tests/backends/conform.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FLIGHT 13
+
+static void prepare(exchange_t *x, int i, dscomm_group_t *group)
+{
+    memset(x, 0, sizeof *x);
+    x->group = group;
+    x->coll = i % 13;
+    x->dtype = i % 2 ? DSCOMM_FLOAT32 : DSCOMM_INT16;
+    x->op = i % 3 ? DSCOMM_SUM : DSCOMM_MAX;
+    x->root = i % dscomm_group_size(group);
+    x->count = conform_scale(i % 4 == 3 ? 30000 : 11 + (size_t)i);
+    x->seed = (uint64_t)i;
+    x->in_place = i / 13 % 2;
+}
+
+static void launch(exchange_t *x)
+{
+    if (exchange_begin(x))
+        exchange_post(x, &x->work);
+}
+
+static void wait_one(exchange_t *x)
+{
+    if (x->work)
+        CHECK_OK(dscomm_work_wait(x->work, DSCOMM_TIMEOUT_DEFAULT));
+}
+
+/* One at a time, every collective. */
+static void test_each(void)
+{
+    for (int i = 0; i < 26; i++) {
+        exchange_t x;
+
+        prepare(&x, i, my.group);
+        launch(&x);
+        wait_one(&x);
+        wait_one(&x);
+        check_status(x.work ? dscomm_work_test(x.work) : DSCOMM_OK, DSCOMM_OK,
+                     "dscomm_work_test afterwards");
+        exchange_end(&x);
+    }
+}
+
+static void run_flight(const unsigned char *order)
+{
+    exchange_t x[FLIGHT];
+
+    for (int i = 0; i < FLIGHT; i++) {
+        prepare(&x[i], i, my.group);
+        launch(&x[i]);
+    }
+    for (int i = 0; i < FLIGHT; i++)
+        wait_one(&x[order[i]]);
+    for (int i = 0; i < FLIGHT; i++)
+        exchange_end(&x[i]);
+}
+
+static void test_flight(void)
+{
+    static const unsigned char orders[][FLIGHT] = {
+        {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12},
+        {12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0},
+        {5, 3, 12, 0, 1, 8, 7, 2, 11, 10, 4, 9, 6},
+    };
+
+    for (size_t i = 0; i < CONFORM_LENGTH(orders); i++)
+        run_flight(orders[i]);
+    /* Each rank in an order of its own. */
+    run_flight(orders[my.rank % 3]);
+}
+
+/* A blocking call after works that nobody has waited for yet. */
+static void test_blocking_behind(void)
+{
+    exchange_t x[4], blocking;
+
+    for (int i = 0; i < 4; i++) {
+        prepare(&x[i], i + 2, my.group);
+        launch(&x[i]);
+    }
+    prepare(&blocking, 3, my.group);
+    exchange_run(&blocking);
+    CHECK_OK(dscomm_barrier(my.group, NULL));
+    for (int i = 0; i < 4; i++) {
+        wait_one(&x[i]);
+        exchange_end(&x[i]);
+    }
+}
+
+static void test_wait_all(void)
+{
+    exchange_t x[FLIGHT];
+    dscomm_work_t *works[FLIGHT + 2] = {NULL};
+
+    for (int i = 0; i < FLIGHT; i++) {
+        prepare(&x[i], i, my.group);
+        launch(&x[i]);
+        works[i + 1] = x[i].work;
+    }
+    CHECK_OK(dscomm_work_wait_all(works, FLIGHT + 2, DSCOMM_TIMEOUT_DEFAULT));
+    for (int i = 0; i < FLIGHT; i++) {
+        check_status(dscomm_work_test(x[i].work), DSCOMM_OK, "work %d", i);
+        exchange_end(&x[i]);
+    }
+    CHECK_OK(dscomm_work_wait_all(NULL, 0, 0));
+}
+
+static void test_wait_any(void)
+{
+    exchange_t x[FLIGHT];
+    dscomm_work_t *works[FLIGHT];
+    int left = FLIGHT;
+
+    for (int i = 0; i < FLIGHT; i++) {
+        prepare(&x[i], i, my.group);
+        launch(&x[i]);
+        works[i] = x[i].work;
+    }
+    for (; left > 0; left--) {
+        size_t index = FLIGHT;
+
+        if (!CHECK_OK(dscomm_work_wait_any(works, FLIGHT,
+                                           DSCOMM_TIMEOUT_DEFAULT, &index)) ||
+            !check(index < FLIGHT && works[index], "index %zu", index))
+            break;
+        check_status(dscomm_work_test(works[index]), DSCOMM_OK, "work %zu",
+                     index);
+        works[index] = NULL;
+    }
+    CHECK_FAILS(dscomm_work_wait_any(works, FLIGHT, 0, &(size_t){0}),
+                DSCOMM_ERR_INVALID);
+    for (int i = 0; i < FLIGHT; i++)
+        exchange_end(&x[i]);
+}
+
+/* wait_any finds the one that can complete among those that cannot yet. */
+static void test_wait_any_last(void)
+{
+    dscomm_work_t *works[3] = {NULL};
+    int32_t in[3] = {0}, out = 5;
+    size_t index = 9;
+
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(dscomm_irecv(my.group, &in[i], 1, DSCOMM_INT32,
+                              DSCOMM_ANY_SOURCE, i, &works[i]));
+    CHECK_FAILS(dscomm_work_wait_any(works, 3, 0, &index), DSCOMM_IN_PROGRESS);
+    for (int i = 2; i >= 0; i--) {
+        CHECK_OK(dscomm_barrier(my.group, NULL));
+        CHECK_OK(dscomm_send(my.group, &out, 1, DSCOMM_INT32,
+                             (my.rank + 1) % my.ranks, i));
+        CHECK_OK(
+            dscomm_work_wait_any(works, 3, DSCOMM_TIMEOUT_DEFAULT, &index));
+        check(index == (size_t)i, "work %zu completed, want %d", index, i);
+        dscomm_work_free(works[i]);
+        works[i] = NULL;
+    }
+}
+
+static void test_test(void)
+{
+    for (int i = 0; i < 13; i++) {
+        double start = conform_now_ms();
+        exchange_t x;
+        dscomm_status_t status = DSCOMM_OK;
+
+        prepare(&x, i, my.group);
+        launch(&x);
+        while (x.work && conform_now_ms() - start < 20000) {
+            status = dscomm_work_test(x.work);
+            if (status != DSCOMM_IN_PROGRESS)
+                break;
+        }
+        check_status(status, DSCOMM_OK, "dscomm_work_test");
+        exchange_end(&x);
+    }
+}
+
+/* Waiting a little for what cannot happen yet; the work is not harmed. */
+static void test_timeout(void)
+{
+    int32_t in = 0, out = 31 + my.rank;
+    int prev = (my.rank + my.ranks - 1) % my.ranks;
+    dscomm_work_t *work = NULL;
+    double start = conform_now_ms();
+
+    CHECK_OK(dscomm_irecv(my.group, &in, 1, DSCOMM_INT32, prev, 1, &work));
+    CHECK_FAILS(dscomm_work_wait(work, 0), DSCOMM_IN_PROGRESS);
+    CHECK_FAILS(dscomm_work_wait(work, 50), DSCOMM_IN_PROGRESS);
+    check(conform_now_ms() - start > 40, "50 ms took %.1f ms",
+          conform_now_ms() - start);
+    CHECK_FAILS(dscomm_work_wait_all(&work, 1, 20), DSCOMM_IN_PROGRESS);
+    CHECK_FAILS(dscomm_work_received(work, NULL, NULL, NULL), DSCOMM_ERR_STATE);
+    CHECK_OK(dscomm_barrier(my.group, NULL));
+    CHECK_OK(dscomm_send(my.group, &out, 1, DSCOMM_INT32,
+                         (my.rank + 1) % my.ranks, 1));
+    CHECK_OK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+    check(in == 31 + prev, "got %d", in);
+    dscomm_work_free(work);
+}
+
+/* A collective that the others join late is in progress until then. */
+static void test_late_collective(void)
+{
+    exchange_t x;
+
+    if (my.ranks == 1) {
+        conform_skip("needs 2 ranks");
+        return;
+    }
+    prepare(&x, DSCOMM_COLL_ALL_REDUCE, my.group);
+    if (my.rank == my.ranks - 1)
+        conform_pause(400);
+    launch(&x);
+    if (my.rank != my.ranks - 1 && x.work)
+        CHECK_FAILS(dscomm_work_wait(x.work, 30), DSCOMM_IN_PROGRESS);
+    wait_one(&x);
+    exchange_end(&x);
+}
+
+/* A freed work runs to its end. */
+static void test_free_running(void)
+{
+    exchange_t x[6], after;
+
+    for (int i = 0; i < 6; i++) {
+        prepare(&x[i], DSCOMM_COLL_ALL_REDUCE + 13 * i, my.group);
+        launch(&x[i]);
+        dscomm_work_free(x[i].work);
+        x[i].work = NULL;
+    }
+    prepare(&after, DSCOMM_COLL_ALL_TO_ALL, my.group);
+    exchange_run(&after);
+    CHECK_OK(dscomm_barrier(my.group, NULL));
+    for (int i = 0; i < 6; i++)
+        exchange_end(&x[i]);
+    dscomm_work_free(NULL);
+}
+
+#define GROUPS 4
+
+/* Works of several groups, started in one order and waited for in another. */
+static void test_several_groups(void)
+{
+    dscomm_group_t *groups[GROUPS] = {NULL};
+    exchange_t x[GROUPS][3];
+
+    for (int g = 0; g < GROUPS; g++)
+        CHECK_OK(dscomm_group_split(my.group, my.rank / (g + 1) % 2, my.rank,
+                                    NULL, &groups[g]));
+    for (int i = 0; i < 3; i++)
+        for (int g = 0; g < GROUPS; g++) {
+            prepare(&x[g][i], i * 4 + g, groups[g]);
+            launch(&x[g][i]);
+        }
+    for (int g = GROUPS - 1; g >= 0; g--)
+        for (int i = 0; i < 3; i++)
+            wait_one(&x[(g + my.rank) % GROUPS][2 - i]);
+    for (int g = 0; g < GROUPS; g++) {
+        for (int i = 0; i < 3; i++)
+            exchange_end(&x[g][i]);
+        CHECK_OK(dscomm_group_free(groups[g]));
+    }
+}
+
+/* Two groups whose ranks wait for different ones first: only works if waiting
+ * on one group lets the other go on. */
+static void test_crossed_groups(void)
+{
+    dscomm_group_t *groups[2] = {NULL, NULL};
+    exchange_t x[2];
+
+    for (int g = 0; g < 2; g++) {
+        CHECK_OK(dscomm_group_split(my.group, 0, 0, NULL, &groups[g]));
+        prepare(&x[g], DSCOMM_COLL_ALL_REDUCE, groups[g]);
+        x[g].count = conform_scale(200000);
+        launch(&x[g]);
+    }
+    wait_one(&x[my.rank % 2]);
+    wait_one(&x[1 - my.rank % 2]);
+    for (int g = 0; g < 2; g++) {
+        exchange_end(&x[g]);
+        CHECK_OK(dscomm_group_free(groups[g]));
+    }
+}
+
+static void test_names(void)
+{
+    dscomm_work_t *first = NULL, *second = NULL;
+    uint64_t sequence = 0;
+
+    CHECK_OK(dscomm_barrier(my.group, &first));
+    CHECK_OK(dscomm_barrier(my.group, &second));
+    sequence = dscomm_work_sequence(first);
+    check(dscomm_work_group(first) == my.group, "the work's group");
+    check(dscomm_work_sequence(second) == sequence + 1,
+          "sequence numbers %llu and %llu", (unsigned long long)sequence,
+          (unsigned long long)dscomm_work_sequence(second));
+    CHECK_OK(dscomm_work_wait(second, DSCOMM_TIMEOUT_DEFAULT));
+    CHECK_FAILS(dscomm_work_received(second, NULL, NULL, NULL),
+                DSCOMM_ERR_STATE);
+    CHECK_OK(dscomm_work_wait(first, DSCOMM_TIMEOUT_DEFAULT));
+    dscomm_work_free(first);
+    dscomm_work_free(second);
+}
+
+/* A refused call writes no work. */
+static void test_not_written(void)
+{
+    int dummy;
+    dscomm_work_t *const mark = (dscomm_work_t *)&dummy;
+    dscomm_work_t *work = mark;
+
+    CHECK_FAILS(
+        dscomm_broadcast(my.group, NULL, 1, DSCOMM_INT8, my.ranks, &work),
+        DSCOMM_ERR_INVALID);
+    CHECK_FAILS(dscomm_isend(my.group, &dummy, 1, DSCOMM_INT8, -3, 0, &work),
+                DSCOMM_ERR_INVALID);
+    check(work == mark, "a refused call wrote its work");
+}
+
+static const conform_test_t tests[] = {
+    {"each collective as a work", test_each},
+    {"all in flight, waited for in any order", test_flight},
+    {"a blocking call behind works", test_blocking_behind},
+    {"wait_all", test_wait_all},
+    {"wait_any", test_wait_any},
+    {"wait_any, the last first", test_wait_any_last},
+    {"test", test_test},
+    {"a short wait returns in progress", test_timeout},
+    {"a late rank keeps the others in progress", test_late_collective},
+    {"a freed work runs to its end", test_free_running},
+    {"several groups, waited for out of order", test_several_groups},
+    {"crossed waits on two groups", test_crossed_groups},
+    {"group and sequence of a work", test_names},
+    {"a refused call writes no work", test_not_written},
+    {NULL, NULL},
+};
+const conform_area_t conform_works = {"works", tests};
