@@ -15,10 +15,10 @@
 
 typedef enum {
     FRAME_SKIP = 1, /* nothing; the next frame is at the ring's beginning */
-    FRAME_EAGER,    /* a whole message */
-    FRAME_READY,    /* a large message is ready to be sent, or read in place */
-    FRAME_GRANT,    /* its receiver takes the bytes now */
-    FRAME_FINISHED  /* its receiver has read it in place */
+    FRAME_EAGER, /* a whole message */
+    FRAME_READY, /* a large message is ready to be sent, or read in place */
+    FRAME_GRANT, /* its receiver takes the bytes now */
+    FRAME_FINISHED /* its receiver has read it in place */
 } shm_frame_kind_t;
 
 typedef struct {
@@ -29,7 +29,7 @@ typedef struct {
     union {
         unsigned char payload[SHM_LINE - FRAME_HEAD];
         struct {
-            uint64_t id;        /* of a large message; its sender's number */
+            uint64_t id; /* of a large message; its sender's number */
             uint64_t reference; /* READY: shm_heap_reference(), or 0 */
         };
     };
@@ -44,12 +44,12 @@ typedef struct {
 /* One end of a channel. */
 typedef struct {
     shm_credit_t *credit;
-    unsigned char *ring;   /* of frames */
-    shm_line_t *flag;      /* of each chunk */
+    unsigned char *ring; /* of frames */
+    shm_line_t *flag; /* of each chunk */
     unsigned char *chunk;
     size_t ring_bytes, chunk_bytes, nchunks, eager;
-    uint64_t frames, chunks;         /* position of this end */
-    uint64_t frames_free_to;         /* sender: may write below */
+    uint64_t frames, chunks; /* position of this end */
+    uint64_t frames_free_to; /* sender: may write below */
     uint64_t chunks_free_to;
 } shm_end_t;
 

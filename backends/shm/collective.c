@@ -121,9 +121,8 @@ static dscomm_status_t run_line(shm_t *shm, const dscomm_coll_args_t *args,
                        sizeof(double));
             factors = shm->factors;
         }
-        shm->kernels[args->dtype][args->op](args->recv, shm->sources,
-                                            (size_t)shm->ranks, args->count,
-                                            factors);
+        shm->kernels[args->dtype][args->op](
+            args->recv, shm->sources, (size_t)shm->ranks, args->count, factors);
     }
     shm_end(shm);
     return DSCOMM_OK;
@@ -185,7 +184,8 @@ dscomm_status_t shm_run(void *impl, const dscomm_coll_args_t *args)
     size_t bytes = args->count * args->element;
 
     if (args->coll == DSCOMM_COLL_ALL_REDUCE &&
-        bytes <= (args->op == DSCOMM_PREMUL_SUM ? SHM_INLINE_PREMUL : SHM_INLINE))
+        bytes <=
+            (args->op == DSCOMM_PREMUL_SUM ? SHM_INLINE_PREMUL : SHM_INLINE))
         return run_line(shm, args, bytes);
     if (args->coll == DSCOMM_COLL_BARRIER)
         return run_line(shm, args, 0);

@@ -40,14 +40,12 @@ static dscomm_status_t fail_socket(const shm_t *shm, const char *call)
 {
     int error = errno;
 
-    return dscomm_fail(error == EMFILE || error == ENFILE
-                           ? DSCOMM_ERR_NO_MEMORY
-                           : DSCOMM_ERR_IO,
-                       "rank %d of group '%s' cannot meet its peers: %s: %s%s",
-                       shm->rank, shm->name, call, strerror(error),
-                       error == EMFILE
-                           ? "; raise the limit of open files (ulimit -n)"
-                           : "");
+    return dscomm_fail(
+        error == EMFILE || error == ENFILE ? DSCOMM_ERR_NO_MEMORY
+                                           : DSCOMM_ERR_IO,
+        "rank %d of group '%s' cannot meet its peers: %s: %s%s", shm->rank,
+        shm->name, call, strerror(error),
+        error == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
 }
 
 /* Own pidfd, or -1 where the kernel has none: then a death is seen only by the
@@ -131,9 +129,8 @@ static void leader_admit(leader_t *leader, int fd)
         shm_message_receive(fd, &hello, sizeof hello, &pidfd, 1,
                             MIN(soon, leader->deadline)) ||
         hello.magic != SHM_MAGIC ||
-        memcmp(hello.password, leader->password, PASSWORD) ||
-        hello.rank <= 0 || hello.rank >= shm->ranks ||
-        leader->sockets[hello.rank] >= 0) {
+        memcmp(hello.password, leader->password, PASSWORD) || hello.rank <= 0 ||
+        hello.rank >= shm->ranks || leader->sockets[hello.rank] >= 0) {
         dscomm_log(DSCOMM_LOG_INFO, "shm",
                    "group '%s': closed a connection that is not a rank's",
                    shm->name);
@@ -166,7 +163,8 @@ static dscomm_status_t fail_missing(const leader_t *leader)
         "group '%s': rank%s %s%s of %d did not join its shared memory within "
         "%.1f s; did they reach the same call?",
         shm->name, missing > 1 ? "s" : "", list->str,
-        missing > NAMED ? " and more" : "", shm->ranks, shm->timeout_ms / 1000.0);
+        missing > NAMED ? " and more" : "", shm->ranks,
+        shm->timeout_ms / 1000.0);
     g_string_free(list, TRUE);
     return status;
 }
@@ -220,7 +218,8 @@ static void leader_introduce(leader_t *leader)
                 fds[nfds++] = peers->fds[i];
         }
         for (int r = 1; r < peers->count; r++)
-            shm_message_send(leader->sockets[r], &batch, sizeof batch, fds, nfds);
+            shm_message_send(leader->sockets[r], &batch, sizeof batch, fds,
+                             nfds);
     }
 }
 
@@ -230,14 +229,15 @@ static dscomm_status_t leader_collect(leader_t *leader)
 
     for (int r = 1; r < shm->ranks; r++) {
         verdict_t ready;
-        int failed = shm_message_receive(leader->sockets[r], &ready, sizeof ready,
-                                         NULL, 0, leader->deadline);
+        int failed =
+            shm_message_receive(leader->sockets[r], &ready, sizeof ready, NULL,
+                                0, leader->deadline);
 
         if (failed)
-            return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
-                               "group '%s': rank %d %s while the group was made",
-                               shm->name, r,
-                               failed == ETIMEDOUT ? "was silent" : "went away");
+            return dscomm_fail(
+                DSCOMM_ERR_PEER_FAILED,
+                "group '%s': rank %d %s while the group was made", shm->name, r,
+                failed == ETIMEDOUT ? "was silent" : "went away");
         if (ready.status)
             return dscomm_fail(ready.status, "%.*s", (int)sizeof ready.text - 1,
                                ready.text);
@@ -274,8 +274,7 @@ static dscomm_status_t connect_leader(shm_t *shm,
     leader_t leader = {.shm = shm, .listener = -1, .with_peers = !args->parent};
     dscomm_status_t status;
 
-    leader.deadline =
-        g_get_monotonic_time() + (int64_t)args->timeout_ms * 1000;
+    leader.deadline = g_get_monotonic_time() + (int64_t)args->timeout_ms * 1000;
     leader.sockets = g_new(int, (gsize)shm->ranks);
     for (int r = 0; r < shm->ranks; r++)
         leader.sockets[r] = -1;
@@ -310,8 +309,8 @@ static bool from_hex(const char *hex, unsigned char *ret_bytes, size_t count)
     return true;
 }
 
-static dscomm_status_t member_join(shm_t *shm, const dscomm_backend_args_t *args,
-                                   int fd)
+static dscomm_status_t member_join(shm_t *shm,
+                                   const dscomm_backend_args_t *args, int fd)
 {
     hello_t hello = {.magic = SHM_MAGIC, .rank = shm->rank, .pid = getpid()};
     struct sockaddr_un address;
@@ -360,11 +359,10 @@ static dscomm_status_t member_verdict(shm_t *shm, int fd, int64_t deadline,
                                      ret_fd ? 1 : 0, deadline);
 
     if (failed)
-        return dscomm_fail(failed == ETIMEDOUT ? DSCOMM_ERR_TIMEOUT
-                                               : DSCOMM_ERR_PEER_FAILED,
-                           "group '%s': rank 0 %s while the group was made",
-                           shm->name,
-                           failed == ETIMEDOUT ? "was silent" : "went away");
+        return dscomm_fail(
+            failed == ETIMEDOUT ? DSCOMM_ERR_TIMEOUT : DSCOMM_ERR_PEER_FAILED,
+            "group '%s': rank 0 %s while the group was made", shm->name,
+            failed == ETIMEDOUT ? "was silent" : "went away");
     if (verdict.status)
         return dscomm_fail(verdict.status, "%.*s", (int)sizeof verdict.text - 1,
                            verdict.text);
@@ -404,8 +402,9 @@ static void member_report(int fd, dscomm_status_t status)
     shm_message_send(fd, &ready, sizeof ready, NULL, 0);
 }
 
-static dscomm_status_t member_meet(shm_t *shm, const dscomm_backend_args_t *args,
-                                   int fd, dscomm_status_t (*attach)(shm_t *shm))
+static dscomm_status_t member_meet(shm_t *shm,
+                                   const dscomm_backend_args_t *args, int fd,
+                                   dscomm_status_t (*attach)(shm_t *shm))
 {
     /* Rank 0 gives up first, and says why. */
     int64_t deadline = g_get_monotonic_time() +

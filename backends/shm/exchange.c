@@ -10,7 +10,7 @@
 
 #include "backends/shm/steps.h"
 
-#define CHUNK ((size_t)64 << 10)    /* bytes of a piece, at most */
+#define CHUNK ((size_t)64 << 10) /* bytes of a piece, at most */
 #define REFERENCE_MIN ((size_t)4096) /* in-place reading pays from here */
 
 enum { ROOT = 1, OTHERS = 2, ALL = ROOT | OTHERS };
@@ -18,7 +18,7 @@ enum { STAGE_COUNTS, STAGE_DATA, STAGE_DRAIN };
 
 typedef struct {
     unsigned char senders, receivers;
-    bool each;   /* one part for each rank */
+    bool each; /* one part for each rank */
     bool counts; /* lengths are known to their owners only */
 } shape_t;
 
@@ -152,8 +152,8 @@ static void put_parts(shm_t *shm, shm_op_t *op, uint64_t step)
 static uint64_t reference_of(const shm_t *shm, const shm_op_t *op)
 {
     const dscomm_coll_args_t *a = op->args;
-    size_t bytes = a->count * a->element *
-                   (shape_of(op)->each ? (size_t)shm->ranks : 1);
+    size_t bytes =
+        a->count * a->element * (shape_of(op)->each ? (size_t)shm->ranks : 1);
 
     if (op->inlined || shape_of(op)->counts || bytes < REFERENCE_MIN)
         return 0;
@@ -240,8 +240,7 @@ static int get(shm_t *shm, shm_op_t *op, int rank)
     if (!shm_raised(shm, rank, step))
         return SHM_AGAIN;
     if (!op->finished && !op->inlined && bytes) {
-        uint64_t reference =
-            shm_line(shm, rank, step)->word[WORD_REFERENCE];
+        uint64_t reference = shm_line(shm, rank, step)->word[WORD_REFERENCE];
 
         if (reference)
             return get_reference(shm, op, rank, reference);

@@ -9,7 +9,8 @@
 
 #define NAMED 8 /* ranks listed in one sentence */
 
-static void record_describe(const shm_record_t *record, char *buffer, size_t size)
+static void record_describe(const shm_record_t *record, char *buffer,
+                            size_t size)
 {
     dscomm_coll_args_t args = {.coll = record->coll,
                                .dtype = record->dtype,
@@ -76,14 +77,17 @@ static dscomm_status_t fail_mismatch(shm_t *shm, int rank)
         snprintf(theirs_text, sizeof theirs_text,
                  "something else, more than %d operations ago", SHM_RECORDS);
     }
-    dscomm_fail(DSCOMM_ERR_MISMATCH,
-                "group '%s': rank %d called %s, but rank %d called %s; all ranks "
-                "must call the same collectives in the same order with matching "
-                "arguments",
-                shm->name, shm->rank, mine_text, rank, theirs_text);
+    dscomm_fail(
+        DSCOMM_ERR_MISMATCH,
+        "group '%s': rank %d called %s, but rank %d called %s; all ranks "
+        "must call the same collectives in the same order with matching "
+        "arguments",
+        shm->name, shm->rank, mine_text, rank, theirs_text);
     return shm_revoke_last(shm, DSCOMM_ERR_MISMATCH);
 }
 
+/* A line that already carries a later step is no sign: its rank could reuse it only
+ * because this one had read what was there. */
 dscomm_status_t shm_mismatch(shm_t *shm)
 {
     if (!shm->op_step)
@@ -92,9 +96,9 @@ dscomm_status_t shm_mismatch(shm_t *shm)
         uint64_t flag = atomic_load_explicit(
             &shm_control(shm, r)->line[shm->op_step % SHM_LINES].flag,
             memory_order_acquire);
-        int32_t ahead = (int32_t)((uint32_t)(flag >> 32) - (uint32_t)shm->op_step);
 
-        if (flag && ahead >= 0 && (ahead > 0 || (uint32_t)flag != shm->op_chain))
+        if (flag >> 32 == (uint32_t)shm->op_step &&
+            (uint32_t)flag != shm->op_chain)
             return fail_mismatch(shm, r);
     }
     return DSCOMM_OK;
@@ -109,7 +113,8 @@ static size_t append(char *text, size_t size, size_t used, const char *word)
 }
 
 /* Ranks that have not begun operation sequence, with what is known of them. */
-static int list_late(const shm_t *shm, uint64_t sequence, char *text, size_t size)
+static int list_late(const shm_t *shm, uint64_t sequence, char *text,
+                     size_t size)
 {
     char word[96];
     size_t used = 0;
@@ -138,12 +143,13 @@ static void explain_begun(const shm_t *shm, const char *what, char *text,
     size_t used = 0;
 
     for (int r = 0; r < shm->ranks; r++)
-        if (r != shm->rank && atomic_load(&shm_control(shm, r)->done) <=
-                                  shm->op_step)
+        if (r != shm->rank &&
+            atomic_load(&shm_control(shm, r)->done) <= shm->op_step)
             used = append(list, sizeof list, used,
                           shm_peers_describe(shm, r, word, sizeof word));
-    snprintf(text, size, "all ranks began %s of group '%s', but %s did not finish",
-             what, shm->name, list[0] ? list : "some of them");
+    snprintf(text, size,
+             "all ranks began %s of group '%s', but %s did not finish", what,
+             shm->name, list[0] ? list : "some of them");
 }
 
 int shm_left_early(const shm_t *shm)

@@ -21,8 +21,8 @@ typedef struct {
 
 struct shm_heap {
     unsigned char **maps; /* of each rank's heap, NULL = not mapped */
-    GArray *free;         /* extent_t, by offset, none adjacent */
-    GHashTable *used;     /* address -> size */
+    GArray *free; /* extent_t, by offset, none adjacent */
+    GHashTable *used; /* address -> size */
 };
 
 static uint64_t heap_offset(const shm_t *shm, int rank)
@@ -119,8 +119,8 @@ dscomm_status_t shm_mem_alloc(void *impl, size_t size, void **ret_memory)
                            "DSCOMM_SHM_HEAP",
                            shm->rank, size, shm->name,
                            (unsigned long long)shm->layout.heap_size);
-    status = shm_segment_reserve(shm, heap_offset(shm, shm->rank) + offset, size,
-                                 "heap");
+    status = shm_segment_reserve(shm, heap_offset(shm, shm->rank) + offset,
+                                 size, "heap");
     if (status) {
         fallocate(shm->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                   (off_t)(heap_offset(shm, shm->rank) + offset), (off_t)size);
@@ -141,10 +141,11 @@ dscomm_status_t shm_mem_free(void *impl, void *memory)
     size_t offset;
 
     if (!size)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "dscomm_mem_free on group '%s': %p did not come from "
-                           "dscomm_mem_alloc of this group, or is freed already",
-                           shm->name, memory);
+        return dscomm_fail(
+            DSCOMM_ERR_INVALID,
+            "dscomm_mem_free on group '%s': %p did not come from "
+            "dscomm_mem_alloc of this group, or is freed already",
+            shm->name, memory);
     offset = (size_t)((unsigned char *)memory - heap->maps[shm->rank]);
     g_hash_table_remove(heap->used, memory);
     if (fallocate(shm->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -191,12 +192,13 @@ void *shm_heap_resolve(shm_t *shm, int rank, uint64_t reference, size_t size)
     uint64_t offset = reference - 1;
 
     if (!map) {
-        dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                    "rank %d cannot map the shared heap of rank %d (%llu bytes) "
-                    "of group '%s': %s; raise the address space limit (ulimit "
-                    "-v) or lower DSCOMM_SHM_HEAP",
-                    shm->rank, rank, (unsigned long long)shm->layout.heap_size,
-                    shm->name, strerror(errno));
+        dscomm_fail(
+            DSCOMM_ERR_NO_MEMORY,
+            "rank %d cannot map the shared heap of rank %d (%llu bytes) "
+            "of group '%s': %s; raise the address space limit (ulimit "
+            "-v) or lower DSCOMM_SHM_HEAP",
+            shm->rank, rank, (unsigned long long)shm->layout.heap_size,
+            shm->name, strerror(errno));
         return NULL;
     }
     if (offset >= shm->layout.heap_size ||

@@ -9,8 +9,7 @@
 bool shm_match(const dscomm_message_t *wanted, int source, int tag)
 {
     return (wanted->peer == source || wanted->peer == DSCOMM_ANY_SOURCE) &&
-           (wanted->tag == tag ||
-            (wanted->tag == DSCOMM_ANY_TAG && tag >= 0));
+           (wanted->tag == tag || (wanted->tag == DSCOMM_ANY_TAG && tag >= 0));
 }
 
 shm_request_t *shm_posted_take(shm_p2p_t *p2p, int source, int tag)
@@ -68,11 +67,11 @@ void shm_received(shm_t *shm, shm_request_t *request, int source, int tag,
     request->head.tag = tag;
     request->head.bytes = (size_t)bytes;
     if (bytes > request->p2p.message.bytes)
-        status = dscomm_fail(
-            DSCOMM_ERR_TRUNCATED,
-            "group '%s': a message of %llu bytes from rank %d with tag %d met a "
-            "receive of %zu bytes; the rest is lost",
-            shm->name, (unsigned long long)bytes, source, tag,
-            request->p2p.message.bytes);
+        status = dscomm_fail(DSCOMM_ERR_TRUNCATED,
+                             "group '%s': a message of %llu bytes from rank %d "
+                             "with tag %d met a "
+                             "receive of %zu bytes; the rest is lost",
+                             shm->name, (unsigned long long)bytes, source, tag,
+                             request->p2p.message.bytes);
     shm_completed(shm, request, status);
 }

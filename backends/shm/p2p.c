@@ -64,7 +64,8 @@ static dscomm_status_t open_channel(shm_t *shm, int rank)
     status = shm_segment_reserve(
         shm,
         shm->layout.channel +
-            ((uint64_t)shm->rank * (uint64_t)shm->ranks + (uint64_t)rank) * size,
+            ((uint64_t)shm->rank * (uint64_t)shm->ranks + (uint64_t)rank) *
+                size,
         size, "channel");
     if (status)
         return shm_revoke_last(shm, status);
@@ -214,10 +215,11 @@ static void take_bytes(shm_t *shm, shm_request_t *request, int source, int tag,
 
 static dscomm_status_t fail_early(shm_t *shm, int source)
 {
-    dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                "group '%s': no memory to keep a message of rank %d until it is "
-                "received",
-                shm->name, source);
+    dscomm_fail(
+        DSCOMM_ERR_NO_MEMORY,
+        "group '%s': no memory to keep a message of rank %d until it is "
+        "received",
+        shm->name, source);
     return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
 }
 
@@ -292,9 +294,10 @@ static void push_chunks(shm_t *shm, shm_pair_t *pair, int rank)
     while (pair->sending.head) {
         shm_request_t *request = pair->sending.head;
         const dscomm_message_t *message = &request->p2p.message;
-        size_t moved = shm_chunk_put(
-            &pair->out, (const unsigned char *)message->send + request->p2p.moved,
-            message->bytes - request->p2p.moved);
+        size_t moved = shm_chunk_put(&pair->out,
+                                     (const unsigned char *)message->send +
+                                         request->p2p.moved,
+                                     message->bytes - request->p2p.moved);
 
         if (!moved)
             return;
@@ -316,9 +319,9 @@ static void pull_chunks(shm_t *shm, shm_pair_t *pair, int rank)
         const dscomm_message_t *wanted = &request->p2p.message;
         size_t at = request->p2p.moved;
         size_t keep = at < wanted->bytes ? wanted->bytes - at : 0;
-        size_t moved =
-            shm_chunk_get(&pair->in, keep ? (unsigned char *)wanted->recv + at : NULL,
-                          (size_t)request->p2p.total - at, keep);
+        size_t moved = shm_chunk_get(
+            &pair->in, keep ? (unsigned char *)wanted->recv + at : NULL,
+            (size_t)request->p2p.total - at, keep);
 
         if (!moved)
             return;
@@ -384,8 +387,7 @@ bool shm_p2p_active(const shm_t *shm)
 static dscomm_status_t send_self(shm_t *shm, shm_request_t *request)
 {
     const dscomm_message_t *message = &request->p2p.message;
-    shm_request_t *receive =
-        shm_posted_take(shm->p2p, shm->rank, message->tag);
+    shm_request_t *receive = shm_posted_take(shm->p2p, shm->rank, message->tag);
     bool large = message->bytes > shm->layout.channel_size / 32;
     shm_early_t *early;
 
@@ -562,11 +564,11 @@ void shm_p2p_explain(const shm_t *shm, char *text, size_t size)
 
         if (!pair->interest)
             continue;
-        snprintf(text, size,
-                 "rank %d of group '%s' still waits for %s to take or to send a "
-                 "message",
-                 shm->rank, shm->name,
-                 shm_peers_describe(shm, r, who, sizeof who));
+        snprintf(
+            text, size,
+            "rank %d of group '%s' still waits for %s to take or to send a "
+            "message",
+            shm->rank, shm->name, shm_peers_describe(shm, r, who, sizeof who));
         return;
     }
     snprintf(text, size, "rank %d of group '%s' waits for nothing", shm->rank,

@@ -14,10 +14,10 @@ typedef struct {
 typedef struct {
     bool sends, receives; /* the channel to it, from it, is in use */
     shm_end_t out, in;
-    unsigned interest;   /* requests that need its frames */
-    shm_list_t frames;   /* requests whose next frame found no room */
-    shm_list_t waiting;  /* large sends that it has not asked for yet */
-    shm_list_t sending;  /* large sends that it takes, in order */
+    unsigned interest; /* requests that need its frames */
+    shm_list_t frames; /* requests whose next frame found no room */
+    shm_list_t waiting; /* large sends that it has not asked for yet */
+    shm_list_t sending; /* large sends that it takes, in order */
     shm_list_t arriving; /* large receives from it, in order */
     uint64_t next_id;
 } shm_pair_t;
@@ -33,10 +33,10 @@ typedef struct shm_early {
 } shm_early_t;
 
 struct shm_p2p {
-    shm_pair_t *pairs;     /* of each rank */
-    shm_list_t posted;     /* receives without a message, oldest first */
-    unsigned any;          /* of them, those from any source */
-    unsigned busy;         /* pairs->interest of all, and any */
+    shm_pair_t *pairs; /* of each rank */
+    shm_list_t posted; /* receives without a message, oldest first */
+    unsigned any; /* of them, those from any source */
+    unsigned busy; /* pairs->interest of all, and any */
     shm_early_t *early, **early_tail;
 };
 

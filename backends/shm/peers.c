@@ -79,9 +79,12 @@ const char *shm_peers_describe(const shm_t *shm, int rank, char *buffer,
     static const struct {
         char letter;
         const char *text;
-    } states[] = {{'T', ", stopped by a signal"}, {'t', ", stopped by a debugger"},
-                  {'Z', ", dead"},                {'X', ", dead"},
-                  {'D', ", in uninterruptible sleep"}, {'R', ", running"},
+    } states[] = {{'T', ", stopped by a signal"},
+                  {'t', ", stopped by a debugger"},
+                  {'Z', ", dead"},
+                  {'X', ", dead"},
+                  {'D', ", in uninterruptible sleep"},
+                  {'R', ", running"},
                   {'S', ", sleeping"}};
     pid_t pid = shm->peers->pids[shm->peer[rank]];
     char letter = process_state(pid);

@@ -15,14 +15,14 @@
 #include "backends/shm/steps.h"
 
 #define KIB ((size_t)1 << 10)
-#define FLAT_MOST (128 * KIB)     /* two ranks: flat up to here */
+#define FLAT_MOST (128 * KIB) /* two ranks: flat up to here */
 #define FLAT_MOST_READ (48 * KIB) /* more ranks: while all inputs are below */
 #define FLAT_PIECE (32 * KIB)
 #define SCATTER_LEAST (32 * KIB) /* bytes of a ring that a piece takes */
 #define SCATTER_MOST (512 * KIB)
 #define DIRECT_BLOCK (32 * KIB)
 #define STREAM_LEAST (8192 * KIB) /* outputs of all ranks do not stay cached */
-#define AHEAD 2                   /* pieces put in before one is folded */
+#define AHEAD 2 /* pieces put in before one is folded */
 
 enum { STAGE_MEET, STAGE_PIECES, STAGE_PART };
 
@@ -100,8 +100,8 @@ static void write_factor(shm_t *shm, const shm_op_t *op)
 
 static void fold(shm_t *shm, const shm_op_t *op, void *dest, size_t bytes)
 {
-    op->kernel(dest, shm->sources, (size_t)shm->ranks, bytes / op->args->element,
-               shm->factors);
+    op->kernel(dest, shm->sources, (size_t)shm->ranks,
+               bytes / op->args->element, shm->factors);
 }
 
 /* Have all ranks raised a step? op->peer remembers how far it looked. */
@@ -191,8 +191,7 @@ static int flat_advance(shm_t *shm, shm_op_t *op)
             return op->published == op->pieces ? SHM_DONE : SHM_AGAIN;
         if (op->finished == op->pieces)
             return SHM_DONE;
-        if (op->finished == op->published ||
-            flat_fold(shm, op) == SHM_AGAIN)
+        if (op->finished == op->published || flat_fold(shm, op) == SHM_AGAIN)
             return SHM_AGAIN;
     }
 }
@@ -228,8 +227,8 @@ static inline uint64_t result_step(const shm_op_t *op, size_t piece)
 }
 
 /* Where a rank's part of a piece lies in a ring. */
-static inline unsigned char *slot(const shm_t *shm, const shm_op_t *op, int ring,
-                                  int part, size_t piece)
+static inline unsigned char *slot(const shm_t *shm, const shm_op_t *op,
+                                  int ring, int part, size_t piece)
 {
     return shm_region(shm, ring, input_step(op, piece)) +
            (size_t)part * op->chunk;
@@ -401,8 +400,8 @@ static bool all_in_heaps(const shm_t *shm, const shm_op_t *op)
 }
 
 /* Folds one block of the own part into all outputs. */
-static dscomm_status_t direct_block(shm_t *shm, const shm_op_t *op, size_t offset,
-                                    size_t bytes)
+static dscomm_status_t direct_block(shm_t *shm, const shm_op_t *op,
+                                    size_t offset, size_t bytes)
 {
     const dscomm_coll_args_t *a = op->args;
     size_t total = a->count * a->element;

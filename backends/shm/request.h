@@ -15,22 +15,22 @@ struct shm_op {
     const dscomm_coll_args_t *args;
     int (*advance)(shm_t *shm, shm_op_t *op);
     dscomm_reduce_fn kernel;
-    size_t bytes;     /* of one part: what goes to, or comes from, one rank */
-    size_t chunk;     /* bytes of one part in one piece */
-    size_t region;    /* bytes of a ring that one piece takes */
+    size_t bytes; /* of one part: what goes to, or comes from, one rank */
+    size_t chunk; /* bytes of one part in one piece */
+    size_t region; /* bytes of a ring that one piece takes */
     size_t pieces;
     size_t published; /* pieces put into the own ring */
-    size_t reduced;   /* pieces whose own part is reduced */
-    size_t finished;  /* pieces read to the end */
-    uint64_t first;   /* step of the operation */
-    uint64_t data;    /* step of piece 0 */
-    uint64_t taken;   /* a step taken for piece `published`, not yet written */
+    size_t reduced; /* pieces whose own part is reduced */
+    size_t finished; /* pieces read to the end */
+    uint64_t first; /* step of the operation */
+    uint64_t data; /* step of piece 0 */
+    uint64_t taken; /* a step taken for piece `published`, not yet written */
     int stage;
-    int peer;         /* next rank to look at in the current piece */
-    int next;         /* next result to copy out of piece `finished` */
-    bool stream;      /* results bypass the cache */
-    bool inlined;     /* data rides in the lines */
-    bool referenced;  /* peers read this rank's buffer in place */
+    int peer; /* next rank to look at in the current piece */
+    int next; /* next result to copy out of piece `finished` */
+    bool stream; /* results bypass the cache */
+    bool inlined; /* data rides in the lines */
+    bool referenced; /* peers read this rank's buffer in place */
     uint64_t references[SHM_MAX_RANKS / 64]; /* ranks read in place already */
 };
 
@@ -47,8 +47,8 @@ struct shm_request {
         } collective;
         struct {
             dscomm_message_t message;
-            size_t moved;   /* bytes through the channel so far */
-            uint64_t id;    /* of a large message, given by its sender */
+            size_t moved; /* bytes through the channel so far */
+            uint64_t id; /* of a large message, given by its sender */
             uint64_t total; /* bytes of the message that a receive matched */
         } p2p;
     };

@@ -86,12 +86,13 @@ static dscomm_status_t fit_file_limit(const char *name, shm_layout_t *layout)
                    name);
         return DSCOMM_OK;
     }
-    return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                       "group '%s': its shared segment spans %llu bytes, but the "
-                       "file size limit is %llu; raise it (ulimit -f) or lower "
-                       "DSCOMM_SHM_RING and DSCOMM_SHM_CHANNEL",
-                       name, (unsigned long long)layout->total,
-                       (unsigned long long)limit.rlim_cur);
+    return dscomm_fail(
+        DSCOMM_ERR_NO_MEMORY,
+        "group '%s': its shared segment spans %llu bytes, but the "
+        "file size limit is %llu; raise it (ulimit -f) or lower "
+        "DSCOMM_SHM_RING and DSCOMM_SHM_CHANNEL",
+        name, (unsigned long long)layout->total,
+        (unsigned long long)limit.rlim_cur);
 }
 
 static dscomm_status_t fail_file(const char *name, const char *call, int fd)
@@ -136,8 +137,8 @@ dscomm_status_t shm_segment_reserve(shm_t *shm, uint64_t offset, uint64_t size,
     int result;
 
     do {
-        result = fallocate(shm->fd, FALLOC_FL_KEEP_SIZE, (off_t)offset,
-                           (off_t)size);
+        result =
+            fallocate(shm->fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size);
     } while (result && errno == EINTR);
     if (result)
         return dscomm_fail(

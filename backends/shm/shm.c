@@ -18,23 +18,25 @@
 #define SPIN_DEFAULT 2000 /* looks with a pause in between, 20 to 100 us */
 
 const dscomm_setting_t shm_settings[] = {
-    [SHM_SETTING_RING] = {"DSCOMM_SHM_RING", DSCOMM_SETTING_BYTES, "0", 0,
-                          (int64_t)1 << 30, NULL,
-                          "bytes of a rank's ring in each group; 0 = 4 MiB, less "
-                          "with more than 8 ranks, at least 512 KiB"},
+    [SHM_SETTING_RING] =
+        {"DSCOMM_SHM_RING", DSCOMM_SETTING_BYTES, "0", 0, (int64_t)1 << 30,
+         NULL,
+         "bytes of a rank's ring in each group; 0 = 4 MiB, less "
+         "with more than 8 ranks, at least 512 KiB"},
     [SHM_SETTING_CHANNEL] = {"DSCOMM_SHM_CHANNEL", DSCOMM_SETTING_BYTES, "0", 0,
                              (int64_t)1 << 30, NULL,
                              "bytes of a channel from one rank to another; 0 = "
                              "2 MiB, less with more than 2 ranks, at least 64 "
                              "KiB"},
-    [SHM_SETTING_HEAP] = {"DSCOMM_SHM_HEAP", DSCOMM_SETTING_BYTES, "16G", 0,
-                          (int64_t)1 << 40, NULL,
-                          "address space of a rank for dscomm_mem_alloc in each "
-                          "group; 0 = plain memory"},
-    [SHM_SETTING_SPIN] = {"DSCOMM_SHM_SPIN", DSCOMM_SETTING_INT, "-1", -1,
-                          1000000000, NULL,
-                          "looks at a flag before yielding; -1 = 2000, or 0 when "
-                          "ranks outnumber processors"},
+    [SHM_SETTING_HEAP] =
+        {"DSCOMM_SHM_HEAP", DSCOMM_SETTING_BYTES, "16G", 0, (int64_t)1 << 40,
+         NULL,
+         "address space of a rank for dscomm_mem_alloc in each "
+         "group; 0 = plain memory"},
+    [SHM_SETTING_SPIN] =
+        {"DSCOMM_SHM_SPIN", DSCOMM_SETTING_INT, "-1", -1, 1000000000, NULL,
+         "looks at a flag before yielding; -1 = 2000, or 0 when "
+         "ranks outnumber processors"},
     {0},
 };
 

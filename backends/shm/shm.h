@@ -62,8 +62,8 @@ typedef struct {
     uint64_t magic;
     uint32_t ranks;
     _Alignas(SHM_LINE) _Atomic uint32_t sleepers; /* ranks in a futex wait */
-    _Alignas(SHM_LINE) _Atomic int32_t revoked;   /* status, 0 = not revoked */
-    _Atomic uint32_t revoking;                    /* 1: somebody writes text */
+    _Alignas(SHM_LINE) _Atomic int32_t revoked; /* status, 0 = not revoked */
+    _Atomic uint32_t revoking; /* 1: somebody writes text */
     char text[SHM_TEXT];
 } shm_header_t;
 
@@ -84,9 +84,9 @@ typedef struct {
 typedef struct {
     uint64_t ranks;
     uint64_t control, control_stride;
-    uint64_t ring, ring_size;       /* ring_size bytes a rank */
+    uint64_t ring, ring_size; /* ring_size bytes a rank */
     uint64_t channel, channel_size; /* channel_size bytes an ordered pair */
-    uint64_t heap, heap_size;       /* heap_size bytes a rank; may be 0 */
+    uint64_t heap, heap_size; /* heap_size bytes a rank; may be 0 */
     uint64_t total;
 } shm_layout_t;
 
@@ -94,7 +94,7 @@ typedef struct {
 typedef struct {
     _Atomic int references;
     int count;
-    int *fds;    /* pidfds; -1 for this process */
+    int *fds; /* pidfds; -1 for this process */
     pid_t *pids;
     bool oversubscribed; /* more ranks than processors */
 } shm_peers_t;
@@ -113,27 +113,27 @@ typedef struct shm_heap shm_heap_t;
  * shm_wait(), at the end shm_wait_end(). */
 typedef struct {
     unsigned spins;
-    unsigned rounds;  /* calls of shm_wait_slow() */
-    bool sleepy;      /* waits so long that it sleeps */
-    bool announced;   /* others know that this rank sleeps */
-    uint32_t ticket;  /* futex value at that time */
-    int suspect;      /* rank + 1 that has died; revoked in the next round */
-    uint64_t moves;   /* shm->moves when last looked at */
-    uint64_t since_us;   /* start of the fruitless time, 0 = not yet known */
+    unsigned rounds; /* calls of shm_wait_slow() */
+    bool sleepy; /* waits so long that it sleeps */
+    bool announced; /* others know that this rank sleeps */
+    uint32_t ticket; /* futex value at that time */
+    int suspect; /* rank + 1 that has died; revoked in the next round */
+    uint64_t moves; /* shm->moves when last looked at */
+    uint64_t since_us; /* start of the fruitless time, 0 = not yet known */
     uint64_t checked_us; /* when peers were last looked at */
 } shm_wait_t;
 
 typedef struct {
     int rank, ranks;
     /* Hot: steps of collectives. */
-    uint64_t step;  /* next one */
+    uint64_t step; /* next one */
     uint64_t floor; /* steps below are read by everyone, as far as known */
     uint64_t place; /* next byte of the ring, never wraps */
-    uint64_t tail;  /* oldest step whose ring bytes are not reused */
+    uint64_t tail; /* oldest step whose ring bytes are not reused */
     uint32_t chain;
     unsigned spin_limit;
-    uint64_t moves;      /* grows with all that gets done */
-    unsigned completed;  /* requests, not yet told by progress */
+    uint64_t moves; /* grows with all that gets done */
+    unsigned completed; /* requests, not yet told by progress */
     shm_header_t *header;
     shm_control_t *own;
     unsigned char *base;
@@ -141,12 +141,12 @@ typedef struct {
     shm_layout_t layout;
     uint64_t start[SHM_LINES]; /* place of a step's first byte in the rings */
     dscomm_reduce_fn kernels[DSCOMM_DTYPE_COUNT][DSCOMM_OP_COUNT];
-    const void **sources;      /* ranks pointers, scratch */
-    double *factors;           /* ranks factors, scratch */
-    uint8_t *store;            /* shm_store_t towards each rank */
+    const void **sources; /* ranks pointers, scratch */
+    double *factors; /* ranks factors, scratch */
+    uint8_t *store; /* shm_store_t towards each rank */
     /* Running collectives, oldest first. */
     shm_request_t *queue_head, *queue_tail;
-    uint64_t op_step;     /* first step of the one that runs, 0 = none */
+    uint64_t op_step; /* first step of the one that runs, 0 = none */
     uint32_t op_chain;
     const dscomm_coll_args_t *op_args;
     shm_p2p_t *p2p;
@@ -286,6 +286,11 @@ uint64_t shm_heap_reference(const shm_t *shm, const void *memory, size_t size);
 void *shm_heap_resolve(shm_t *shm, int rank, uint64_t reference, size_t size);
 
 extern const dscomm_setting_t shm_settings[];
-enum { SHM_SETTING_RING, SHM_SETTING_CHANNEL, SHM_SETTING_HEAP, SHM_SETTING_SPIN };
+enum {
+    SHM_SETTING_RING,
+    SHM_SETTING_CHANNEL,
+    SHM_SETTING_HEAP,
+    SHM_SETTING_SPIN
+};
 
 #endif

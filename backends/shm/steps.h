@@ -55,7 +55,8 @@ static inline uint64_t shm_take(shm_t *shm, size_t size)
 }
 
 /* A rank's bytes of a step. */
-static inline unsigned char *shm_region(const shm_t *shm, int rank, uint64_t step)
+static inline unsigned char *shm_region(const shm_t *shm, int rank,
+                                        uint64_t step)
 {
     return shm_ring(shm, rank) +
            shm->start[step % SHM_LINES] % shm->layout.ring_size;
@@ -71,9 +72,9 @@ static inline bool shm_writable(shm_t *shm, uint64_t step)
 
     if (shm->tail < need)
         shm->tail = need;
-    while (shm->tail < step && shm->start[shm->tail % SHM_LINES] +
-                                       shm->layout.ring_size <
-                                   shm->place)
+    while (shm->tail < step &&
+           shm->start[shm->tail % SHM_LINES] + shm->layout.ring_size <
+               shm->place)
         shm->tail++;
     need = shm->tail > need ? shm->tail : need;
     return shm->floor >= need || shm_floor_reached(shm, need);

@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define YIELD_US 2000       /* yield that long before sleeping */
-#define CHECK_US 1000       /* look at peers and clock that often */
+#define YIELD_US 2000 /* yield that long before sleeping */
+#define CHECK_US 1000 /* look at peers and clock that often */
 #define SLEEP_SHORT_US 2000 /* first sleep; a lost wake-up costs at most one */
 #define SLEEP_LONG_US 20000
 
@@ -125,12 +125,13 @@ static dscomm_status_t fail_peer(shm_t *shm, int rank)
 
     if (shm->op_step)
         dscomm_coll_describe(shm->op_args, what, sizeof what);
-    dscomm_fail(DSCOMM_ERR_PEER_FAILED,
-                "rank %d (pid %ld) %s during %s of group '%s'%s; the group cannot "
-                "go on",
-                rank, (long)shm->peers->pids[shm->peer[rank]],
-                left ? "freed the group" : "died", what, shm->name,
-                left ? "" : "; its own output or the kernel log may say why");
+    dscomm_fail(
+        DSCOMM_ERR_PEER_FAILED,
+        "rank %d (pid %ld) %s during %s of group '%s'%s; the group cannot "
+        "go on",
+        rank, (long)shm->peers->pids[shm->peer[rank]],
+        left ? "freed the group" : "died", what, shm->name,
+        left ? "" : "; its own output or the kernel log may say why");
     return shm_revoke_last(shm, DSCOMM_ERR_PEER_FAILED);
 }
 
