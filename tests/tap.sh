@@ -23,7 +23,16 @@ result()
 is()
 {
     [ "$1" = "$2" ]
-    result $? "$3" || printf "# got '%s', want '%s'\n" "$1" "$2"
+    result $? "$3" ||
+        printf "got '%s', want '%s'\n" "$1" "$2" | sed 's/^/# /'
+}
+
+# like GOT PATTERN TEXT: a line of GOT matches the extended regular expression
+like()
+{
+    printf '%s\n' "$1" | grep -Eq -e "$2"
+    result $? "$3" ||
+        printf "got '%s', want /%s/\n" "$1" "$2" | sed 's/^/# /'
 }
 
 # same GOT WANT TEXT: two sorted files are equal

@@ -23,6 +23,10 @@
 /* A process that survives SIGKILL so long hangs in the kernel. */
 #define GIVE_UP_US (10 * G_USEC_PER_SEC)
 
+/* The same wish twice: timeout(1) signals its child, and then its child's group. A
+ * person who insists takes longer. */
+#define REPEAT_US (G_USEC_PER_SEC / 4)
+
 typedef enum { RUNNING, ENDING, KILLING, GIVEN_UP } stage_t;
 
 typedef struct {
@@ -36,9 +40,11 @@ typedef struct {
     stage_t stage;
     gint64 deadline; /* of the stage; monotonic time, G_MAXINT64 = none */
     int end_signal; /* what processes are told in this stage */
+    gboolean from_terminal; /* is that the terminal's signal? */
     GHashTable *told; /* pids that were */
     int status; /* to exit with */
     int signal; /* to end by */
+    gint64 signal_time; /* when it came */
 } supervisor_t;
 
 static const int end_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
@@ -85,9 +91,17 @@ int tool_supervise_prepare(tool_job_t *job)
                      g_strerror(errno));
 }
 
+/* A process in our own group gets the terminal's signals without us. */
+static gboolean has_signal(pid_t pid, gboolean from_terminal)
+{
+    return from_terminal && getpgid(pid) == getpgrp();
+}
+
 static void tell(supervisor_t *s, pid_t pid)
 {
     if (!g_hash_table_add(s->told, GINT_TO_POINTER(pid)))
+        return;
+    if (has_signal(pid, s->from_terminal))
         return;
     int group = kill(-pid, s->end_signal) == 0;
     if (!group)
@@ -130,6 +144,7 @@ static void end_all(supervisor_t *s, int signal)
 
 static void kill_all(supervisor_t *s)
 {
+    s->from_terminal = FALSE;
     enter(s, KILLING, SIGKILL, GIVE_UP_US);
 }
 
@@ -215,18 +230,12 @@ static void reap(supervisor_t *s, pid_t first)
         end_all(s, SIGTERM);
 }
 
-/* The terminal's own signals reach a rank 0 in our process group without us. */
-static gboolean has_signal(const supervisor_t *s, int rank,
-                           const struct signalfd_siginfo *info)
-{
-    return rank == 0 && s->job->foreground && info->ssi_code == SI_KERNEL;
-}
-
 static void pass_signal(supervisor_t *s, const struct signalfd_siginfo *info,
                         int signal)
 {
     for (int i = 0; i < s->job->ranks; i++)
-        if (s->pids[i] && !has_signal(s, i, info) &&
+        if (s->pids[i] &&
+            !has_signal(s->pids[i], info->ssi_code == SI_KERNEL) &&
             kill(-s->pids[i], signal) < 0)
             kill(s->pids[i], signal);
 }
@@ -240,21 +249,20 @@ static void suspend(supervisor_t *s, const struct signalfd_siginfo *info)
 
 static void end_by_signal(supervisor_t *s, const struct signalfd_siginfo *info)
 {
-    gboolean again = s->signal != 0;
+    gint64 now = g_get_monotonic_time();
 
-    s->signal = (int)info->ssi_signo;
+    if (s->signal && now - s->signal_time < REPEAT_US)
+        return;
     if (!s->children) {
         s->stage = GIVEN_UP;
-    } else if (again) {
+    } else if (s->signal) {
         kill_all(s);
-    } else if (s->pids[0] && has_signal(s, 0, info)) {
-        pid_t pid = s->pids[0];
-        s->pids[0] = 0;
-        end_all(s, s->signal);
-        s->pids[0] = pid;
     } else {
-        end_all(s, s->signal);
+        s->from_terminal = info->ssi_code == SI_KERNEL;
+        end_all(s, (int)info->ssi_signo);
     }
+    s->signal = (int)info->ssi_signo;
+    s->signal_time = now;
 }
 
 static gboolean is_in(int signal, const int *signals, size_t count)

@@ -1,0 +1,248 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# dscomm run, on programs of the shell: statuses, signals, output, nothing left.
+
+. "$abs_top_srcdir/tests/tap.sh"
+
+# run WHAT...: dscomm run, its output in $out and $err, its status in $status
+run()
+{
+    "$abs_top_builddir/tools/dscomm" run "$@" >"$scratch/out" 2>"$scratch/err"
+    status=$?
+    out=`tr -d '\000' <"$scratch/out"`
+    err=`cat "$scratch/err"`
+}
+
+# gone FILE...: whether the processes whose numbers are in the files end within 5
+# seconds
+gone()
+{
+    for pid in `cat "$@"`; do
+        tries=0
+        while grep -qv '^[0-9]* (.*) Z' "/proc/$pid/stat" 2>/dev/null; do
+            tries=$((tries + 1))
+            [ $tries -lt 100 ] || return 1
+            sleep 0.05
+        done
+    done
+}
+
+# appears COUNT FILE...: waits until so many files exist
+appears()
+{
+    want=$1
+    shift
+    tries=0
+    while [ `ls "$@" 2>/dev/null | wc -l` -lt $want ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 200 ] || return 1
+        sleep 0.05
+    done
+}
+
+# STATUS ARGUMENTS: what the options and the program's end make of the status
+statuses()
+{
+    while read -r want line; do
+        eval "run $line"
+        is $status $want "status of: $line"
+    done <<-'END'
+	0   -n 4 true
+	0   -n4 true
+	0   --ranks=4 true
+	0   -n 2 -- true
+	0   -n 2 sh -c 'exit 0' -n 5000
+	0   --help
+	1   -n 4 false
+	3   -n 4 sh -c 'exit $RANK'; [ $status = 1 -o $status = 2 ] && status=3
+	7   -n 3 sh -c '[ $RANK != 1 ] || exit 7; exec sleep 600'
+	139 -n 2 sh -c '[ $RANK = 0 ] && kill -SEGV $$; exec sleep 600'
+	127 -n 2 no-such-program-anywhere
+	127 -n 2 /no/such/folder/program
+	126 -n 2 "$scratch/plain"
+	126 -n 2 /
+	2   -n 2
+	2   true
+	2   -n 0 true
+	2   -n -1 true
+	2   -n 4097 true
+	2   -n many true
+	2   -n 2 --no-such-option true
+	2   -n 2 --timeout=-1 true
+	2   -n 2 --grace=x true
+	END
+}
+echo 'not a program' >"$scratch/plain"
+statuses
+
+run -n 3 sh -c '[ $RANK = 1 ] && exit 7; exec sleep 600'
+like "$err" '^dscomm run: rank 1 \(pid [0-9]+\) exited with status 7; ending ranks 0, 2$' \
+    'a failure is told'
+run -n 4 sh -c '[ $RANK = 0 ] && kill -9 $$; exec sleep 600'
+like "$err" 'rank 0 \(pid [0-9]+\) was killed by signal 9 \(.+\); ending ranks 1-3$' \
+    'a death by signal is told'
+is `grep -c . "$scratch/err"` 1 'only the first failure is told'
+run -n 2 sh -c 'trap "exit 9" TERM; [ $RANK = 1 ] && exit 5
+    while :; do sleep 0.05; done'
+is $status 5 'the first failure counts, not how the others end'
+run -n 2 no-such-program-anywhere
+like "$err" "cannot execute 'no-such-program-anywhere': .+" 'what cannot be executed'
+like "$(run -n 2; echo "$err")" 'Usage: dscomm run -n N PROGRAM' 'usage'
+"$abs_top_builddir/tools/dscomm" >/dev/null 2>"$scratch/err"
+is $? 2 'no command: status'
+is "`head -n 1 "$scratch/err"`" 'Usage: dscomm COMMAND [OPTION...]' 'no command: usage'
+is "`"$abs_top_builddir/tools/dscomm" --version | head -n 1`" \
+    "dscomm $PACKAGE_VERSION" 'version'
+
+# The environment
+unset OMP_NUM_THREADS
+run -n 3 sh -c 'echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $GROUP_RANK \
+    $GROUP_WORLD_SIZE $ROLE_NAME $ROLE_RANK $ROLE_WORLD_SIZE $MASTER_ADDR \
+    $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS \
+    $TORCHELASTIC_USE_AGENT_STORE $OMP_NUM_THREADS'
+is "`sort "$scratch/out"`" '0 3 0 3 0 1 default 0 3 127.0.0.1 0 0 True 1
+1 3 1 3 0 1 default 1 3 127.0.0.1 0 0 True 1
+2 3 2 3 0 1 default 2 3 127.0.0.1 0 0 True 1' 'torchrun'"'"'s variables'
+run -n 8 sh -c 'echo $MASTER_PORT $TORCHELASTIC_RUN_ID'
+is "`sort -u "$scratch/out" | grep -Ec '^[0-9]+ [0-9a-f]{32}$'`" 1 'one port, one id'
+is "`sort -u "$scratch/out" | wc -l | tr -d ' '`" 1 'the same on all ranks'
+before=$out
+run -n 8 sh -c 'echo $MASTER_PORT $TORCHELASTIC_RUN_ID'
+[ "$before" != "$out" ]
+result $? 'another id for another job'
+OMP_NUM_THREADS=3 run -n 2 sh -c 'echo $OMP_NUM_THREADS'
+is "`sort -u "$scratch/out"`" 3 'OMP_NUM_THREADS of the user stays'
+run -n 1 sh -c 'echo ${OMP_NUM_THREADS-unset}'
+is "$out" unset 'no OMP_NUM_THREADS for one rank'
+RANK=7 DSCOMM_RANK=7 DSCOMM_WORLD_SIZE=9 DSCOMM_LOG=info run -n 1 sh -c \
+    'echo $RANK ${DSCOMM_RANK-unset} ${DSCOMM_WORLD_SIZE-unset} $DSCOMM_LOG'
+is "$out" '0 unset unset info' 'an outer job is forgotten, settings are not'
+run -n 2 "$abs_top_builddir/tools/dscomm" run -n 2 sh -c 'echo $WORLD_SIZE-$RANK'
+is "`sort "$scratch/out" | tr '\n' ' '`" '2-0 2-0 2-1 2-1 ' 'a job in each rank of a job'
+
+# Input
+echo word | "$abs_top_builddir/tools/dscomm" run -n 3 \
+    sh -c 'read -r w; echo "$RANK:$w"' >"$scratch/out"
+is "`sort "$scratch/out" | tr '\n' ' '`" '0:word 1: 2: ' 'rank 0 gets stdin, others none'
+
+# Tagged output
+run -n 2 --tag-output sh -c 'echo out; echo err >&2; printf end; printf last >&2'
+is "`sort "$scratch/out"`" '[0]: end
+[0]: out
+[1]: end
+[1]: out' 'stdout, with an end of line where there was none'
+is "`sort "$scratch/err"`" '[0]: err
+[0]: last
+[1]: err
+[1]: last' 'stderr'
+run -n 4 --tag-output awk 'BEGIN {
+    for (i = 0; i < 200000; i++) line = line ENVIRON["RANK"]
+    for (i = 0; i < 5; i++) print line }'
+is "`awk '{ c = substr($1, 2, 1); if (length($0) != 200005 ||
+    $2 !~ "^" c "*$") bad++ } END { print NR, bad + 0 }' "$scratch/out"`" '20 0' \
+    'long lines stay whole'
+run -n 4 --tag-output seq 20000
+is "`grep -Ec '^\[[0-3]\]: [0-9]+$' "$scratch/out"`" 80000 'many lines stay whole'
+is "`sed -n 's/^\[2\]: //p' "$scratch/out" | cksum`" "`seq 20000 | cksum`" \
+    'in their order'
+run -n 1 --tag-output printf 'a\000b\377\r\n\n'
+is "`od -An -tx1 "$scratch/out" | tr -d ' \n'`" \
+    "`printf '[0]: a\000b\377\r\n[0]: \n' | od -An -tx1 | tr -d ' \n'`" 'binary data'
+run -n 1 --tag-output sh -c 'head -c 3000000 /dev/zero | tr "\000" x'
+is "`sed 's/^\[0\]: //' "$scratch/out" | tr -d '\n' | wc -c | tr -d ' '`" 3000000 \
+    'an endless line arrives in pieces'
+is "`grep -c '^\[0\]: x*$' "$scratch/out"`" 3 'which are tagged'
+"$abs_top_builddir/tools/dscomm" run -n 1 --tag-output sh -c \
+    'for i in 1 2 3 4 5 6 7 8 9; do echo o; echo e >&2; done' >"$scratch/out" 2>&1
+is "`grep -Ec '^\[0\]: [oe]$' "$scratch/out"`" 18 'both to one place'
+{
+    "$abs_top_builddir/tools/dscomm" run -n 2 --tag-output yes 2>/dev/null
+    echo $? >"$scratch/status"
+} | head -n 1 >/dev/null
+is "`cat "$scratch/status"`" 141 'a reader that leaves ends the ranks by SIGPIPE'
+
+# Time
+run -n 3 --timeout 0.3 sh -c '[ $RANK = 1 ] || exec sleep 600'
+is $status 124 'time-out: status'
+is "$err" 'dscomm run: ranks 0, 2 still ran after 0.3 s; ending them' \
+    'time-out: who still ran'
+run -n 2 --grace 0.2 sh -c 'trap "" TERM; [ $RANK = 1 ] && exit 4
+    while :; do sleep 0.05; done'
+is $status 4 'a rank that ignores SIGTERM: status'
+like "$err" '^dscomm run: rank 0 did not end within 0.2 s; killing it$' \
+    'a rank that ignores SIGTERM is killed'
+run -n 2 --timeout 600 true
+is $status 0 'in time'
+
+# Signals to dscomm itself
+for row in INT:130 TERM:143 HUP:129 QUIT:131; do
+    signal=${row%:*}
+    rm -f "$scratch"/got.*
+    timeout --preserve-status -s $signal 0.5 "$abs_top_builddir/tools/dscomm" run -n 2 sh -c \
+        "trap 'echo >$scratch/got.\$RANK; exit 0' $signal; while :; do sleep 0.05; done" \
+        >/dev/null 2>"$scratch/err"
+    is $? ${row#*:} "SIG$signal: dscomm ends by it"
+    is "`ls "$scratch"/got.0 "$scratch"/got.1 2>/dev/null | wc -l | tr -d ' '`" 2 \
+        "SIG$signal: the ranks get it"
+    is "`grep dscomm "$scratch/err"`" '' "SIG$signal: nobody is blamed"
+done
+for signal in USR1 USR2; do
+    rm -f "$scratch"/up.*
+    "$abs_top_builddir/tools/dscomm" run -n 2 sh -c \
+        "trap 'exit 0' $signal; echo >$scratch/up.\$RANK; while :; do sleep 0.05; done" &
+    appears 2 "$scratch"/up.0 "$scratch"/up.1
+    kill -$signal $!
+    wait $!
+    is $? 0 "SIG$signal is passed on, and no more"
+done
+(
+    trap '' HUP
+    exec "$abs_top_builddir/tools/dscomm" run -n 1 sh -c \
+        "echo >$scratch/up.hup; sleep 0.3"
+) &
+appears 1 "$scratch/up.hup"
+kill -HUP $!
+wait $!
+is $? 0 'a signal that was ignored stays ignored (nohup)'
+
+# Nothing is left
+run -n 3 sh -c "sleep 600 & echo \$! >$scratch/left.\$RANK"
+is $status 0 'left behind by ranks that ended: status'
+gone "$scratch"/left.*
+result $? 'left behind by ranks that ended'
+run -n 2 sh -c "setsid sh -c 'echo \$\$ >$scratch/left.\$RANK; sleep 600; :' &
+    while [ ! -s $scratch/left.\$RANK ]; do sleep 0.05; done; exit \$RANK"
+is $status 1 'in sessions of their own: status'
+gone "$scratch"/left.*
+result $? 'in sessions of their own'
+rm -f "$scratch"/left.*
+"$abs_top_builddir/tools/dscomm" run -n 2 sh -c \
+    "sleep 600 & echo \$! >$scratch/left.\$RANK; echo \$\$ >$scratch/left.p\$RANK; wait" &
+appears 4 "$scratch"/left.0 "$scratch"/left.1 "$scratch"/left.p0 "$scratch"/left.p1
+kill $!
+wait $!
+gone "$scratch"/left.*
+result $? 'by dscomm that was told to end'
+rm -f "$scratch"/left.*
+"$abs_top_builddir/tools/dscomm" run -n 2 sh -c \
+    "sleep 600 & echo \$! >$scratch/left.\$RANK; echo \$\$ >$scratch/left.p\$RANK; wait" &
+appears 4 "$scratch"/left.0 "$scratch"/left.1 "$scratch"/left.p0 "$scratch"/left.p1
+kill -KILL $!
+wait $! 2>/dev/null
+gone "$scratch"/left.*
+result $? 'by dscomm killed with SIGKILL'
+
+# Many ranks, few files
+run -n 64 --tag-output sh -c 'echo $RANK'
+is "`sort -u "$scratch/out" | grep -c .`" 64 '64 ranks'
+run -n 256 sh -c 'echo $RANK'
+is "`sort -u "$scratch/out" | grep -c .`" 256 '256 ranks'
+(
+    ulimit -n 40
+    run -n 64 true
+    echo "$status $err" >"$scratch/few"
+)
+like "`cat "$scratch/few"`" '^125 dscomm run: 64 ranks need [0-9]+ open files, .* 40: ' \
+    'too few open files'
+
+tap_done
