@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Channels: frames and chunks of random sizes, in random order of writing and
+ * reading, arrive once, in order and whole. */
+#include "tests/backends/shm/fixture.h"
+
+#include "backends/shm/channel.h"
+
+#define MESSAGES 20000
+
+static uint32_t next_random(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+/* Size and bytes of message number i, the same on both sides. */
+static size_t message_size(int i, size_t most)
+{
+    uint32_t state = (uint32_t)i;
+
+    next_random(&state);
+    return next_random(&state) % 3 ? next_random(&state) % 100
+                                   : next_random(&state) % (most + 1);
+}
+
+static bool put_frame(shm_end_t *end, int i)
+{
+    size_t size = message_size(i, end->eager);
+    shm_frame_t *frame = shm_frame_reserve(end, size);
+
+    if (!frame)
+        return false;
+    frame->kind = FRAME_EAGER;
+    frame->tag = i;
+    frame->bytes = size;
+    /* 0x01 bytes look like flags of early frames, 0xff like none. */
+    memset(frame->payload, i % 2 ? 1 : i, size);
+    shm_frame_commit(end, frame, size);
+    return true;
+}
+
+/* 1 got, 0 nothing there, -1 wrong. */
+static int get_frame(shm_end_t *end, int i)
+{
+    shm_frame_t *frame = shm_frame_peek(end);
+    bool right;
+
+    if (!frame)
+        return 0;
+    right = frame->tag == i && frame->bytes == message_size(i, end->eager);
+    for (size_t j = 0; right && j < frame->bytes; j++)
+        right = frame->payload[j] == (unsigned char)(i % 2 ? 1 : i);
+    shm_frame_release(end, frame);
+    return right ? 1 : -1;
+}
+
+static void test_frames(shm_t **shms)
+{
+    shm_end_t out, in;
+    uint32_t state = 3;
+    int sent = 0, received = 0, wrong = 0, full = 0;
+
+    shm_end_init(&out, shms[0], 0, 1);
+    shm_end_init(&in, shms[1], 0, 1);
+    while (received < MESSAGES) {
+        int result;
+
+        for (uint32_t n = next_random(&state) % 20; n && sent < MESSAGES; n--) {
+            if (!put_frame(&out, sent)) {
+                full++;
+                break;
+            }
+            sent++;
+        }
+        for (uint32_t n = next_random(&state) % 20; n; n--) {
+            result = get_frame(&in, received);
+            if (!result)
+                break;
+            received++;
+            wrong += result < 0;
+        }
+    }
+    is_int(wrong, 0, "%d frames arrive whole and in order", MESSAGES);
+    ok(full > 0, "although the ring was full at times");
+    ok(!shm_frame_peek(&in), "and nothing comes behind them");
+}
+
+static void test_full(shm_t **shms)
+{
+    shm_end_t out, in;
+    int sent = 0, received = 0;
+
+    shm_end_init(&out, shms[1], 1, 0);
+    shm_end_init(&in, shms[0], 1, 0);
+    while (put_frame(&out, sent))
+        sent++;
+    ok(sent > 10, "a ring takes %d frames", sent);
+    ok(!put_frame(&out, sent), "and no more");
+    while (get_frame(&in, received) > 0)
+        received++;
+    is_int(received, sent, "all come out");
+    ok(put_frame(&out, sent), "then there is room again");
+}
+
+static void test_chunks(shm_t **shms)
+{
+    size_t total = 5000001, sent = 0, received = 0, n;
+    unsigned char *source = g_malloc(total), *dest = g_malloc0(total);
+    shm_end_t out, in;
+
+    shm_end_init(&out, shms[0], 0, 1);
+    shm_end_init(&in, shms[1], 0, 1);
+    for (size_t i = 0; i < total; i++)
+        source[i] = (unsigned char)(i * 2654435761u >> 24);
+    ok(!shm_chunk_get(&in, dest, total, total), "an empty bulk ring is empty");
+    while (received < total) {
+        while ((n = shm_chunk_put(&out, source + sent, total - sent)))
+            sent += n;
+        while (received < sent &&
+               (n = shm_chunk_get(&in, dest + received, total - received,
+                                  total - received)))
+            received += n;
+    }
+    ok(!memcmp(source, dest, total), "5000001 bytes arrive in chunks");
+    shm_chunk_put(&out, source, 1000);
+    memset(dest, 0, 1000);
+    is_int((long long)shm_chunk_get(&in, dest, 1000, 10), 1000,
+           "a short receive takes a whole chunk");
+    ok(!memcmp(source, dest, 10) && !dest[10], "and keeps its beginning");
+    g_free(source);
+    g_free(dest);
+}
+
+static void test_sizes(void)
+{
+    for (int ranks = 2; ranks <= 64; ranks *= 2) {
+        shm_t *shms[1];
+        shm_layout_t layout;
+        shm_end_t end;
+        int fd = -1;
+
+        shm_layout_make(ranks, &layout);
+        if (shm_segment_create("test", &layout, &fd))
+            bail("%s", dscomm_last_error());
+        shms[0] = fixture_rank(0, ranks, &layout, fd);
+        close(fd);
+        shm_end_init(&end, shms[0], 0, 1);
+        ok(end.nchunks >= 3 && end.chunk_bytes >= 4096 && end.eager >= 1024 &&
+               end.chunk + end.nchunks * end.chunk_bytes <=
+                   (unsigned char *)end.credit + layout.channel_size,
+           "a channel of %d ranks: %zu chunks of %zu, eager to %zu", ranks,
+           end.nchunks, end.chunk_bytes, end.eager);
+        fixture_close(shms, 1);
+    }
+}
+
+int main(void)
+{
+    shm_t *shms[2];
+
+    g_setenv("DSCOMM_SHM_CHANNEL", "64K", TRUE);
+    fixture_open(shms, 2);
+    test_frames(shms);
+    test_full(shms);
+    fixture_close(shms, 2);
+    fixture_open(shms, 2);
+    test_chunks(shms);
+    fixture_close(shms, 2);
+    g_unsetenv("DSCOMM_SHM_CHANNEL");
+    test_sizes();
+    return tap_done();
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Groups of shm without other processes: several shm_t in one, on one segment. */
+#ifndef TESTS_SHM_FIXTURE_H
+#define TESTS_SHM_FIXTURE_H
+
+#include "config.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include <glib.h>
+
+#include "backends/shm/shm.h"
+#include "tests/tap.h"
+
+static inline shm_t *fixture_rank(int rank, int ranks,
+                                  const shm_layout_t *layout, int fd)
+{
+    shm_t *shm = g_new0(shm_t, 1);
+
+    shm->rank = rank;
+    shm->ranks = ranks;
+    shm->layout = *layout;
+    shm->fd = dup(fd);
+    shm->name = g_strdup("test");
+    if (shm_segment_map(shm))
+        bail("cannot map: %s", dscomm_last_error());
+    return shm;
+}
+
+/* ranks mappings of one new segment. */
+static inline void fixture_open(shm_t **shms, int ranks)
+{
+    shm_layout_t layout;
+    int fd = -1;
+
+    if (shm_layout_make(ranks, &layout) ||
+        shm_segment_create("test", &layout, &fd))
+        bail("cannot make a segment: %s", dscomm_last_error());
+    for (int r = 0; r < ranks; r++)
+        shms[r] = fixture_rank(r, ranks, &layout, fd);
+    close(fd);
+}
+
+static inline void fixture_close(shm_t **shms, int ranks)
+{
+    for (int r = 0; r < ranks; r++) {
+        shm_heap_free(shms[r]);
+        shm_segment_unmap(shms[r]);
+        close(shms[r]->fd);
+        g_free(shms[r]->name);
+        g_free(shms[r]);
+    }
+}
+
+#endif
