@@ -8,6 +8,7 @@
 
 #include <dscomm/info.h>
 #include <glib.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -75,7 +76,7 @@ static unsigned saved_state(unsigned leaf1_ecx)
 static uint64_t detect(void)
 {
     unsigned leaves[8][REGISTERS] = {{0}}, eax, saved;
-    uint64_t found = 0;
+    uint64_t bits = 0;
 
     if (!__get_cpuid(1, &eax, &leaves[1][EBX], &leaves[1][ECX],
                      &leaves[1][EDX]))
@@ -88,9 +89,9 @@ static uint64_t detect(void)
         unsigned needs = cpuid_bits[i].saves;
 
         if (reg >> cpuid_bits[i].shift & 1 && (saved & needs) == needs)
-            found |= cpuid_bits[i].bit;
+            bits |= cpuid_bits[i].bit;
     }
-    return found;
+    return bits;
 }
 
 #elif defined(__aarch64__)
@@ -122,32 +123,30 @@ static uint64_t mask(void)
     return masks[word];
 }
 
+static pthread_once_t found = PTHREAD_ONCE_INIT;
+static uint64_t usable;
+static char names[96];
+
+static void find(void)
+{
+    usable = detect() & mask();
+    for (size_t i = 0; i < G_N_ELEMENTS(features); i++) {
+        if (!(usable & features[i].bit))
+            continue;
+        if (*names)
+            g_strlcat(names, " ", sizeof names);
+        g_strlcat(names, features[i].name, sizeof names);
+    }
+}
+
 uint64_t dscomm_priv_cpu_features(void)
 {
-    static gsize once;
-    static uint64_t usable;
-
-    if (g_once_init_enter(&once)) {
-        usable = detect() & mask();
-        g_once_init_leave(&once, 1);
-    }
+    pthread_once(&found, find);
     return usable;
 }
 
 const char *dscomm_cpu_features(void)
 {
-    static gsize once;
-    static char names[96];
-
-    if (g_once_init_enter(&once)) {
-        for (size_t i = 0; i < G_N_ELEMENTS(features); i++) {
-            if (!(dscomm_priv_cpu_features() & features[i].bit))
-                continue;
-            if (*names)
-                g_strlcat(names, " ", sizeof names);
-            g_strlcat(names, features[i].name, sizeof names);
-        }
-        g_once_init_leave(&once, 1);
-    }
+    pthread_once(&found, find);
     return names;
 }

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <glib.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -40,12 +41,13 @@ static const char *const level_names[] = {
 static atomic_int highest = INT_MAX;
 static atomic_int known_rank = RANK_UNKNOWN;
 
-static GMutex lock; /* of the next two lines */
+/* Of the next two lines. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static levels_t levels;
 static int have_levels, rank_given, looked_for_rank;
 
-static GRWLock
-    handler_lock; /* read while a handler runs, written to replace it */
+/* Read while a handler runs, written to replace it. */
+static pthread_rwlock_t handler_lock = PTHREAD_RWLOCK_INITIALIZER;
 static dscomm_log_handler_t user_handler;
 static void *user_arg;
 
@@ -173,27 +175,27 @@ dscomm_status_t dscomm_log_set_levels(const char *text)
 
     if (!text || parse_levels(text, &table, wrong, sizeof wrong))
         return refuse(DSCOMM_ERR_INVALID, "dscomm_log_set_levels", wrong);
-    g_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     install_levels(&table);
-    g_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
     return DSCOMM_OK;
 }
 
 void dscomm_log_set_handler(dscomm_log_handler_t handler, void *arg)
 {
-    g_rw_lock_writer_lock(&handler_lock);
+    pthread_rwlock_wrlock(&handler_lock);
     user_handler = handler;
     user_arg = arg;
-    g_rw_lock_writer_unlock(&handler_lock);
+    pthread_rwlock_unlock(&handler_lock);
 }
 
 void dscomm_priv_log_rank(int rank)
 {
-    g_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     if (!rank_given)
         atomic_store(&known_rank, rank);
     rank_given = looked_for_rank = 1;
-    g_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
 }
 
 /* With lock held. */
@@ -237,13 +239,13 @@ static int passes(dscomm_log_level_t level, const char *domain)
     const int *own;
     int result;
 
-    g_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     if (!have_levels)
         read_environment();
     look_for_rank();
     own = domain_level(&levels, domain);
     result = (int)level <= (own ? *own : levels.level);
-    g_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
     return result;
 }
 
@@ -252,11 +254,11 @@ static void deliver(dscomm_log_level_t level, const char *domain,
 {
     dscomm_log_handler_t handler;
 
-    g_rw_lock_reader_lock(&handler_lock);
+    pthread_rwlock_rdlock(&handler_lock);
     handler = user_handler;
     if (handler)
         handler(level, domain, message, user_arg);
-    g_rw_lock_reader_unlock(&handler_lock);
+    pthread_rwlock_unlock(&handler_lock);
     if (!handler)
         write_line(level, domain, message);
 }
