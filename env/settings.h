@@ -9,20 +9,20 @@
 
 /* Indices into the core's table. */
 enum {
-    SETTING_BACKEND,      /* STRING "auto" */
+    SETTING_BACKEND, /* STRING "auto" */
     SETTING_BACKEND_PATH, /* STRING, ignored in set-uid programs */
-    SETTING_INIT_METHOD,  /* STRING "env://", ignored in set-uid programs */
-    SETTING_TIMEOUT,      /* MSEC 1800 */
-    SETTING_LOG,          /* STRING "warn" */
-    SETTING_CPU,          /* ENUM auto|c|avx2|avx512 */
-    SETTING_PROGRESS,     /* ENUM caller|thread */
-    SETTING_RANK,         /* INT */
-    SETTING_WORLD_SIZE,   /* INT */
-    SETTING_LOCAL_RANK,   /* INT */
-    SETTING_LOCAL_SIZE,   /* INT */
-    SETTING_NODE_RANK,    /* INT */
-    SETTING_MASTER_ADDR,  /* STRING */
-    SETTING_MASTER_PORT,  /* INT 1-65535 */
+    SETTING_INIT_METHOD, /* STRING "env://", ignored in set-uid programs */
+    SETTING_TIMEOUT, /* MSEC 1800 */
+    SETTING_LOG, /* STRING "warn" */
+    SETTING_CPU, /* ENUM auto|c|avx2|avx512 */
+    SETTING_PROGRESS, /* ENUM caller|thread */
+    SETTING_RANK, /* INT */
+    SETTING_WORLD_SIZE, /* INT */
+    SETTING_LOCAL_RANK, /* INT */
+    SETTING_LOCAL_SIZE, /* INT */
+    SETTING_NODE_RANK, /* INT */
+    SETTING_MASTER_ADDR, /* STRING */
+    SETTING_MASTER_PORT, /* INT 1-65535 */
     SETTING_COUNT
 };
 

@@ -183,7 +183,9 @@ typedef struct {
     dscomm_setting_type_t type;
     const char *default_value; /* as in the environment; NULL = unset */
     int64_t min, max;          /* INT, BYTES, MSEC (in ms) */
-    const char *words;         /* ENUM: "auto|yes|no" */
+    const char *words;         /* ENUM: "auto|yes|no"; STRING: what is accepted,
+                                  in words, or NULL; "path" is ignored in
+                                  set-uid programs */
     const char *help;
 } dscomm_setting_t;
 

@@ -16,8 +16,9 @@ extern "C" {
 typedef struct {
     size_t size;
     const char *name;          /* "DSCOMM_TIMEOUT" */
-    const char *type;          /* "seconds", "bytes", "bool", "enum", ... */
-    const char *default_value; /* as text */
+    const char *type;          /* "bool", "integer", "bytes", "seconds", "enum",
+                                  "text" */
+    const char *default_value; /* as text; NULL = none */
     const char *accepted;      /* range or list of words, as text */
     const char *help;          /* one sentence */
     const char *value;         /* what the environment says, or NULL */
