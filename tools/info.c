@@ -6,18 +6,18 @@
 #include "tools/tool.h"
 
 #include <dscomm/info.h>
-#include <dscomm/version.h>
 #include <stdio.h>
 
 static void print_build(void)
 {
     const char *name, *value;
 
-    printf("dscomm %s\n\nBuild:\n", dscomm_version_string());
+    printf("Build:\n");
     for (size_t i = 0; dscomm_build_info(i, &name, &value) == DSCOMM_OK; i++)
         printf("  %-16s %s\n", name, value);
     const char *features = dscomm_cpu_features();
-    printf("  %-16s %s\n", "processor", *features ? features : "baseline");
+    printf("  %-16s %s\n", "cpu features",
+           *features ? features : "none beyond the baseline");
 }
 
 static void print_backends(void)
@@ -57,7 +57,7 @@ int tool_info(int argc, char **argv)
     gboolean build = FALSE, backends = FALSE, settings = FALSE;
     const GOptionEntry entries[] = {
         {"build", 0, 0, G_OPTION_ARG_NONE, &build,
-         "Version, build choices and processor", NULL},
+         "Version, build choices and processor features", NULL},
         {"backends", 0, 0, G_OPTION_ARG_NONE, &backends,
          "Modules found, and why others were refused", NULL},
         {"settings", 0, 0, G_OPTION_ARG_NONE, &settings,

@@ -1,0 +1,59 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The example digits on 1, 2 and 4 ranks: it learns, and learns the same.
+
+. "$abs_top_srcdir/tests/tap.sh"
+
+digits=$abs_top_builddir/examples/digits/digits
+data=$abs_top_srcdir/examples/digits/digits.csv.gz
+[ -x "$digits" ] || skip_all 'digits was not built: no zlib'
+
+# learn RANKS ARGUMENTS...: digits under dscomm run, its status in $status
+learn()
+{
+    ranks=$1
+    shift
+    DSCOMM_TIMEOUT=60 "$abs_top_builddir/tools/dscomm" run -n "$ranks" \
+        --timeout 100 "$digits" "$@" >"$scratch/out" 2>"$scratch/err"
+    status=$?
+    sed 's/^/# /' "$scratch/err"
+}
+
+# losses FILE
+losses()
+{
+    sed -n 's/^epoch [0-9]*: loss //p' "$1"
+}
+
+for n in 1 2 4; do
+    learn $n "$data"
+    is $status 0 "$n ranks: status"
+    mv "$scratch/out" "$scratch/out.$n"
+    is "$(losses "$scratch/out.$n" | grep -c .)" 20 "$n ranks: one loss an epoch"
+    accuracy=$(sed -n 's/^test accuracy: \([0-9.]*\) %$/\1/p' "$scratch/out.$n")
+    awk "BEGIN { exit !(\"$accuracy\" + 0 >= 95) }"
+    result $? "$n ranks: $accuracy % of the test is read, of 95 %"
+    losses "$scratch/out.$n" >"$scratch/losses.$n"
+    paste "$scratch/losses.1" "$scratch/losses.$n" | awk '
+        { d = ($1 - $2) / $1; if (d < 0) d = -d; if (d > worst) worst = d }
+        END { print "# largest difference", worst + 0, "of the loss"
+              exit !(NR == 20 && worst <= 1e-4) }'
+    result $? "$n ranks: the losses of one rank"
+done
+
+head -c 5000 "$data" >"$scratch/short.csv.gz"
+echo 1,2,3 >"$scratch/wrong.csv"
+for file in none.csv.gz short.csv.gz wrong.csv; do
+    learn 3 "$scratch/$file"
+    is $status 1 "$file: status"
+    is "$(grep -c "^digits: rank [012]: $scratch/$file: " "$scratch/err")" 3 \
+        "$file: every rank says so"
+done
+
+"$abs_top_builddir/tools/dscomm" run -n 3 --tag-output \
+    "$abs_top_builddir/examples/hello/hello" | sort >"$scratch/hello"
+is "$(cat "$scratch/hello")" '[0]: rank 0 of 3: the sum of all ranks is 3
+[1]: rank 1 of 3: the sum of all ranks is 3
+[2]: rank 2 of 3: the sum of all ranks is 3' 'hello'
+
+tap_done

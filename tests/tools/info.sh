@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# dscomm info: its parts, what it says of modules and settings.
+
+. "$abs_top_srcdir/tests/tap.sh"
+
+# info WHAT...: dscomm info, its output in $out, its status in $status
+info()
+{
+    out=$("$abs_top_builddir/tools/dscomm" info "$@" 2>"$scratch/err")
+    status=$?
+}
+
+# parts: the headings of $out
+parts()
+{
+    printf '%s\n' "$out" | sed -n 's/^\([A-Z][a-z]*\)[,:].*/\1/p' | tr '\n' ' '
+}
+
+info
+is $status 0 'status'
+is "$(parts)" 'Build Backends Settings ' 'all parts'
+info --settings
+is "$(parts)" 'Settings ' 'one part'
+info --backends --build
+is "$(parts)" 'Build Backends ' 'two parts'
+
+info --build
+like "$out" "^  version  *$PACKAGE_VERSION\$" 'the version'
+like "$out" '^  compiler  *(gcc|clang) [0-9.]+$' 'the compiler'
+like "$out" '^  cpu features  *[a-z0-9]' 'the processor'
+
+info --backends
+like "$out" '^  self  *.*built in$' 'self is built in'
+like "$out" "^  shm  *priority [0-9]+, $DSCOMM_BACKEND_PATH/shm.so\$" \
+    'shm is found'
+mkdir "$scratch/modules"
+echo 'no module' >"$scratch/modules/broken.so"
+DSCOMM_BACKEND_PATH=$scratch/modules info --backends
+is $status 0 'a broken module: status'
+like "$out" "^Backends, in $scratch/modules:\$" 'the folder that was asked for'
+like "$out" "^  broken  *$scratch/modules/broken.so\$" 'a broken module is told'
+like "$out" '^ +not usable: .+' 'and why it was refused'
+
+DSCOMM_TIMEOUT=5 info --settings
+like "$out" '^  DSCOMM_TIMEOUT=5$' 'the value that is set'
+like "$out" '^      seconds: .*; default: 1800$' 'type and default'
+like "$out" '^  DSCOMM_BACKEND$' 'a setting that is not set'
+like "$out" '^      enum: .*caller.*; default: caller$' 'the words accepted'
+
+info --no-such-option
+is $status 2 'unknown option'
+info word
+is $status 2 'unexpected argument'
+like "$(cat "$scratch/err")" "unexpected argument 'word'" 'which one'
+if [ -c /dev/full ]; then
+    "$abs_top_builddir/tools/dscomm" info >/dev/full 2>"$scratch/err"
+    is $? 1 'output that cannot be written'
+else
+    skip 'output that cannot be written' 'no /dev/full'
+fi
+
+tap_done
