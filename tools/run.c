@@ -54,9 +54,13 @@ static int check_options(const options_t *options)
 /* GOption knows "-n 4" and "--ranks=4", people write "-n4" as well. */
 static void split_ranks(char **argv)
 {
-    for (int i = 1; argv[i] && strchr("-0123456789", argv[i][0]); i++)
-        if (g_str_has_prefix(argv[i], "-n") && g_ascii_isdigit(argv[i][2]))
-            argv[i] = g_strdup_printf("--ranks=%s", argv[i] + 2);
+    for (int i = 1; argv[i] && strchr("-0123456789", argv[i][0]); i++) {
+        if (!g_str_has_prefix(argv[i], "-n") || !g_ascii_isdigit(argv[i][2]))
+            continue;
+        char *word = g_strdup_printf("--ranks=%s", argv[i] + 2);
+        argv[i] = (char *)g_intern_string(word);
+        g_free(word);
+    }
 }
 
 static int read_options(int argc, char **argv, options_t *ret_options)
