@@ -52,6 +52,6 @@ is $? 1 'no library remembers where it was built'
 makes uninstall
 result $? 'make uninstall'
 find "$root" ! -type d >"$scratch/left"
-find "$root" -type d -name 'dscomm*' >>"$scratch/left"
+find "$root$prefix" -mindepth 1 -type d -name dscomm >>"$scratch/left"
 same "$scratch/left" /dev/null 'nothing is left'
 tap_done
