@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# DSCOMM_SIMD: flags for the kernels of one instruction set each. They apply to
-# files of their own, whose code runs only where the processor has the set.
-# Sets AVX2_CFLAGS, AVX512_CFLAGS, HAVE_AVX2, HAVE_AVX512, dscomm_simd.
+# DSCOMM_SIMD: flags for all kernels, and for those of one instruction set each. They
+# apply to files of their own, whose code runs only where the processor has the
+# set. Sets KERNEL_CFLAGS, AVX2_CFLAGS, AVX512_CFLAGS, HAVE_AVX2, HAVE_AVX512, dscomm_simd.
 AC_DEFUN([DSCOMM_SIMD],
 [dscomm_simd=
+# A user's -O2 comes later than -O3 but leaves single options alone.
+for dscomm_flag in -O3 -ftree-vectorize -fvect-cost-model=dynamic \
+    -ffp-contract=off -fno-math-errno -fno-trapping-math; do
+    DSCOMM_TRY_FLAG([KERNEL_CFLAGS], [$dscomm_flag])
+done
+AC_SUBST([KERNEL_CFLAGS])
 have_avx2=no
 have_avx512=no
 AC_SUBST([AVX2_CFLAGS], ["-mavx2 -mfma -mf16c"])

@@ -237,7 +237,8 @@ DSCOMM_API const char *dscomm_setting_text(const dscomm_setting_t *row);
 /* dest[i] = sources[0][i] op sources[1][i] op ..., folded from left to right, for
  * count elements and nsources >= 1; see collective.h for the arithmetic. dest may be
  * equal to one of the sources, but overlap none in part. Any alignment. factors:
- * PREMUL_SUM: nsources factors; AVG: factors[0] is the divisor; else NULL. */
+ * PREMUL_SUM: nsources factors; AVG: factors[0] is the divisor, a whole number not
+ * less than nsources; else NULL. */
 typedef void (*dscomm_reduce_fn)(void *dest, const void *const *sources,
                                  size_t nsources, size_t count,
                                  const double *factors);

@@ -53,7 +53,10 @@ typedef enum {
  *               sum in 64 bits, truncated towards zero; not for BOOL
  * BAND BOR BXOR integers and BOOL only
  * PREMUL_SUM    every input times the rank's own factor, then SUM; floating
- *               point only; called through the _premul_sum functions */
+ *               point only; called through the _premul_sum functions
+ *
+ * A result too large for a float is infinity, or NaN in FLOAT8_E4M3, which has no
+ * infinity (what rounds to 448 is 448: up to 464, as in PyTorch). */
 typedef enum {
     DSCOMM_SUM = 0,
     DSCOMM_PRODUCT = 1,

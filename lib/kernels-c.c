@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reduction kernels in plain C, for every dtype and operator. They are what any
+ * other variant is held to, bit for bit (which NaN a NaN is excepted), so products
+ * and sums must not be contracted: compile with -ffp-contract=off. */
+#include "config.h"
+
+#include "lib/kernels.h"
+#include "lib/minifloat.h"
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* Element i of the destination depends on element i of the sources only, so a loop
+ * may be vectorised although the destination may be one of the sources. */
+#if defined(__clang__)
+/* At -O0, and with sanitizers, it is not; no need to say so. */
+#pragma clang diagnostic ignored "-Wpass-failed"
+#define LANES _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define LANES _Pragma("GCC ivdep")
+#endif
+
+#define JOINED_(a, b) a##b
+#define JOINED(a, b) JOINED_(a, b)
+
+#define FOLD_BYTES 2048 /* of accumulators: they stay in the first cache */
+#define FACTOR(op, s) ((op) == DSCOMM_PREMUL_SUM ? factors[s] : 0)
+#define DIVISOR(op) ((op) == DSCOMM_AVG ? factors[0] : 1)
+
+/* What most folds do at their ends: nothing. */
+#define TAKE_AS_IS(op, x, factor) (x)
+#define GIVE_AS_IS(op, a, divisor) (a)
+
+#define MIN_OF(a, b) ((a) < (b) ? (a) : (b))
+#define MAX_OF(a, b) ((a) > (b) ? (a) : (b))
+#define JOIN_ORDER(op, a, b) ((op) == DSCOMM_MIN ? MIN_OF(a, b) : MAX_OF(a, b))
+
+/* The function type##_name, which calls fold with op. */
+#define KERNEL(type, name, op, fold)                                           \
+    static void JOINED(type, _##name)(void *dest, const void *const *sources,  \
+                                      size_t nsources, size_t count,           \
+                                      const double *factors)                   \
+    {                                                                          \
+        fold(op, dest, sources, nsources, count, factors);                     \
+    }
+
+#define BITS 8
+#include "lib/kernels-integer.h"
+
+#define BITS 16
+#include "lib/kernels-integer.h"
+
+#define BITS 32
+#include "lib/kernels-integer.h"
+
+#define BITS 64
+#include "lib/kernels-integer.h"
+
+#define TYPE float32
+#define REAL float
+#define WORD uint32_t
+#include "lib/kernels-real.h"
+
+#define TYPE float64
+#define REAL double
+#define WORD uint64_t
+#include "lib/kernels-real.h"
+
+#define TYPE float16
+#define CODE uint16_t
+#define KEY int16_t
+#define TOP FLOAT16_TOP
+#include "lib/kernels-minifloat.h"
+
+#define TYPE bfloat16
+#define CODE uint16_t
+#define KEY int16_t
+#define TOP BFLOAT16_TOP
+#include "lib/kernels-minifloat.h"
+
+#define TYPE float8_e4m3
+#define CODE uint8_t
+#define KEY int8_t
+#define TOP FLOAT8_E4M3_TOP
+#include "lib/kernels-minifloat.h"
+
+#define TYPE float8_e5m2
+#define CODE uint8_t
+#define KEY int8_t
+#define TOP FLOAT8_E5M2_TOP
+#include "lib/kernels-minifloat.h"
+
+/* Booleans: any byte in, 0 or 1 out. */
+#define FOLD fold_bool
+#define ELEMENT uint8_t
+#define ACCUMULATOR uint8_t
+#define TAKE(op, x, factor) ((x) != 0)
+#define JOIN(op, a, b)                                                         \
+    ((op) == DSCOMM_BAND  ? (a) & (b)                                          \
+     : (op) == DSCOMM_BOR ? (a) | (b)                                          \
+                          : (a) ^ (b))
+#define GIVE GIVE_AS_IS
+#include "lib/kernels-fold.h"
+
+KERNEL(bool, band, DSCOMM_BAND, fold_bool)
+KERNEL(bool, bor, DSCOMM_BOR, fold_bool)
+KERNEL(bool, bxor, DSCOMM_BXOR, fold_bool)
+
+/* own: of the type itself; wrapping: of the unsigned type of its width. */
+#define INTEGER_ROW(own, wrapping)                                             \
+    {                                                                          \
+        [DSCOMM_SUM] = wrapping##_sum, [DSCOMM_PRODUCT] = wrapping##_product,  \
+        [DSCOMM_MIN] = own##_min, [DSCOMM_MAX] = own##_max,                    \
+        [DSCOMM_AVG] = own##_avg, [DSCOMM_BAND] = wrapping##_band,             \
+        [DSCOMM_BOR] = wrapping##_bor, [DSCOMM_BXOR] = wrapping##_bxor,        \
+    }
+#define FLOAT_ROW(type)                                                        \
+    {                                                                          \
+        [DSCOMM_SUM] = type##_sum, [DSCOMM_PRODUCT] = type##_product,          \
+        [DSCOMM_MIN] = type##_min, [DSCOMM_MAX] = type##_max,                  \
+        [DSCOMM_AVG] = type##_avg, [DSCOMM_PREMUL_SUM] = type##_premul_sum,    \
+    }
+#define BOOL_ROW                                                               \
+    {                                                                          \
+        [DSCOMM_SUM] = bool_bor, [DSCOMM_PRODUCT] = bool_band,                 \
+        [DSCOMM_MIN] = bool_band, [DSCOMM_MAX] = bool_bor,                     \
+        [DSCOMM_BAND] = bool_band, [DSCOMM_BOR] = bool_bor,                    \
+        [DSCOMM_BXOR] = bool_bxor,                                             \
+    }
+
+const dscomm_reduce_fn
+    dscomm_priv_kernels_c[DSCOMM_DTYPE_COUNT][DSCOMM_OP_COUNT] = {
+        [DSCOMM_INT8] = INTEGER_ROW(int8, uint8),
+        [DSCOMM_UINT8] = INTEGER_ROW(uint8, uint8),
+        [DSCOMM_INT16] = INTEGER_ROW(int16, uint16),
+        [DSCOMM_UINT16] = INTEGER_ROW(uint16, uint16),
+        [DSCOMM_INT32] = INTEGER_ROW(int32, uint32),
+        [DSCOMM_UINT32] = INTEGER_ROW(uint32, uint32),
+        [DSCOMM_INT64] = INTEGER_ROW(int64, uint64),
+        [DSCOMM_UINT64] = INTEGER_ROW(uint64, uint64),
+        [DSCOMM_FLOAT16] = FLOAT_ROW(float16),
+        [DSCOMM_BFLOAT16] = FLOAT_ROW(bfloat16),
+        [DSCOMM_FLOAT32] = FLOAT_ROW(float32),
+        [DSCOMM_FLOAT64] = FLOAT_ROW(float64),
+        [DSCOMM_FLOAT8_E4M3] = FLOAT_ROW(float8_e4m3),
+        [DSCOMM_FLOAT8_E5M2] = FLOAT_ROW(float8_e5m2),
+        [DSCOMM_BOOL] = BOOL_ROW,
+};
