@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ranks that die or fall silent: the others are told who, soon, and nothing
+ * hangs. */
+#include "config.h"
+
+#include "tests/backends/job.h"
+#include "tests/tap.h"
+
+#include <signal.h>
+#include <stdint.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RANKS 3
+#define LARGE 200000
+
+/* Within this time the survivors must know. */
+#define NOTICE_MS 2000
+
+static float in[LARGE], out[LARGE * RANKS];
+
+typedef dscomm_status_t (*turn_t)(dscomm_group_t *group, int rank, int ranks);
+
+static dscomm_status_t turn_small(dscomm_group_t *group, int rank, int ranks)
+{
+    (void)rank;
+    (void)ranks;
+    return dscomm_all_reduce(group, in, out, 4, DSCOMM_FLOAT32, DSCOMM_SUM,
+                             NULL);
+}
+
+static dscomm_status_t turn_large(dscomm_group_t *group, int rank, int ranks)
+{
+    (void)rank;
+    (void)ranks;
+    return dscomm_all_reduce(group, in, out, LARGE, DSCOMM_FLOAT32, DSCOMM_SUM,
+                             NULL);
+}
+
+static dscomm_status_t turn_barrier(dscomm_group_t *group, int rank, int ranks)
+{
+    (void)rank;
+    (void)ranks;
+    return dscomm_barrier(group, NULL);
+}
+
+static dscomm_status_t turn_all_to_all(dscomm_group_t *group, int rank,
+                                       int ranks)
+{
+    (void)rank;
+    (void)ranks;
+    return dscomm_all_to_all(group, in, out, 20000, DSCOMM_FLOAT32, NULL);
+}
+
+static dscomm_status_t turn_gather(dscomm_group_t *group, int rank, int ranks)
+{
+    (void)rank;
+    (void)ranks;
+    return dscomm_gather(group, in, out, 3000, DSCOMM_FLOAT32, 0, NULL);
+}
+
+static dscomm_status_t turn_broadcast(dscomm_group_t *group, int rank,
+                                      int ranks)
+{
+    (void)rank;
+    return dscomm_broadcast(group, out, 3000, DSCOMM_FLOAT32, ranks - 1, NULL);
+}
+
+static dscomm_status_t turn_works(dscomm_group_t *group, int rank, int ranks)
+{
+    dscomm_work_t *works[4] = {NULL};
+    dscomm_status_t status = DSCOMM_OK;
+
+    (void)rank;
+    (void)ranks;
+    for (int i = 0; i < 4 && status == DSCOMM_OK; i++)
+        status = dscomm_all_reduce(group, in + i * 5000, out + i * 5000, 5000,
+                                   DSCOMM_FLOAT32, DSCOMM_SUM, &works[i]);
+    if (status == DSCOMM_OK)
+        status = dscomm_work_wait_all(works, 4, DSCOMM_TIMEOUT_DEFAULT);
+    for (int i = 0; i < 4; i++)
+        dscomm_work_free(works[i]);
+    return status;
+}
+
+static dscomm_status_t ring(dscomm_group_t *group, int rank, int ranks,
+                            size_t count)
+{
+    dscomm_work_t *work = NULL;
+    dscomm_status_t status;
+
+    status = dscomm_isend(group, in, count, DSCOMM_FLOAT32, (rank + 1) % ranks,
+                          1, &work);
+    if (status == DSCOMM_OK)
+        status = dscomm_recv(group, out, count, DSCOMM_FLOAT32,
+                             (rank + ranks - 1) % ranks, 1, NULL, NULL);
+    if (status == DSCOMM_OK)
+        status = dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
+    dscomm_work_free(work);
+    return status;
+}
+
+static dscomm_status_t turn_ring(dscomm_group_t *group, int rank, int ranks)
+{
+    return ring(group, rank, ranks, 10);
+}
+
+static dscomm_status_t turn_large_ring(dscomm_group_t *group, int rank,
+                                       int ranks)
+{
+    return ring(group, rank, ranks, LARGE);
+}
+
+/* Everyone but the victim waits for a message that never comes. */
+static dscomm_status_t turn_never(dscomm_group_t *group, int rank, int ranks)
+{
+    return dscomm_recv(group, out, 1, DSCOMM_FLOAT32, (rank + 1) % ranks, 9,
+                       NULL, NULL);
+}
+
+static dscomm_status_t turn_any_source(dscomm_group_t *group, int rank,
+                                       int ranks)
+{
+    (void)rank;
+    (void)ranks;
+    return dscomm_recv(group, out, 1, DSCOMM_FLOAT32, DSCOMM_ANY_SOURCE,
+                       DSCOMM_ANY_TAG, NULL, NULL);
+}
+
+/* Loops until something fails, and leaves. */
+static void loop(job_rank_t *me)
+{
+    turn_t turn = *(turn_t *)me->arg;
+    dscomm_status_t status = DSCOMM_OK;
+    dscomm_group_t *world;
+    double started = 0;
+
+    if (job_init(me, &world) < 0)
+        return;
+    while (status == DSCOMM_OK) {
+        me->report->loops++;
+        started = job_now_ms();
+        status = turn(world, me->rank, me->ranks);
+    }
+    job_tell(me, status, started);
+    started = job_now_ms();
+    dscomm_finalize(world);
+    me->report->value = (int64_t)(job_now_ms() - started);
+}
+
+/* A survivor must have been told in time, by rank and pid. */
+static int survivor_knows(const job_t *job, int rank, int victim, pid_t pid,
+                          double killed)
+{
+    const job_report_t *report = &job->reports[rank];
+    char who[32], process[32];
+    int passed = report->ended && report->status == DSCOMM_ERR_PEER_FAILED;
+
+    if (!passed)
+        printf("# rank %d: ended %d, %s: %s\n", rank, report->ended,
+               dscomm_status_name(report->status), report->sentence);
+    if (!passed)
+        return 0;
+    snprintf(who, sizeof who, "rank %d", victim);
+    snprintf(process, sizeof process, "%d", (int)pid);
+    passed &= job_sentence_has(job, rank, who);
+    passed &= job_sentence_has(job, rank, process);
+    if (report->at_ms - killed > job_slowly(NOTICE_MS)) {
+        printf("# rank %d knew after %.0f ms\n", rank, report->at_ms - killed);
+        passed = 0;
+    }
+    if (report->value > job_slowly(NOTICE_MS)) {
+        printf("# rank %d: finalize took %d ms\n", rank, (int)report->value);
+        passed = 0;
+    }
+    return passed && job_exited(job, rank);
+}
+
+/* 1 where the backend promises what is tested. */
+static int promises(const job_t *job, uint64_t capability, const char *name)
+{
+    for (int r = 0; r < job->ranks; r++)
+        if (job->reports[r].ready &&
+            !(job->reports[r].capabilities & capability)) {
+            skip("%s: the backend does not promise it", name);
+            return 0;
+        }
+    return 1;
+}
+
+static void run_kill(const char *name, turn_t turn, int64_t loops, int victim)
+{
+    job_t job;
+    pid_t pid;
+    double killed;
+    int passed;
+
+    job_make(&job, RANKS, 0, loop, &turn);
+    job_start(&job);
+    passed = job_wait_loops(&job, loops);
+    job_sleep_ms((int)job_draw(15));
+    pid = job.pids[victim];
+    killed = job_now_ms();
+    kill(pid, SIGKILL);
+    passed &= job_join(&job, 5000);
+    if (promises(&job, DSCOMM_CAP_DEATH_DETECTION, name)) {
+        for (int r = 0; r < RANKS; r++)
+            if (r != victim)
+                passed &= survivor_knows(&job, r, victim, pid, killed);
+        ok(passed, "kill -9 of rank %d: %s", victim, name);
+    }
+    job_end(&job, name);
+}
+
+static void test_kill(void)
+{
+    static const struct {
+        const char *name;
+        turn_t turn;
+        int64_t loops; /* before the kill */
+    } cases[] = {
+        {"small all_reduce", turn_small, 200},
+        {"large all_reduce", turn_large, 5},
+        {"barrier", turn_barrier, 200},
+        {"all_to_all", turn_all_to_all, 10},
+        {"gather to rank 0", turn_gather, 20},
+        {"broadcast from the last rank", turn_broadcast, 20},
+        {"works in flight", turn_works, 10},
+        {"ring of small messages", turn_ring, 100},
+        {"ring of large messages", turn_large_ring, 5},
+        {"a receive that waits", turn_never, 1},
+        {"a receive from any source", turn_any_source, 1},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int victim = 0; victim < RANKS; victim++)
+            run_kill(cases[i].name, cases[i].turn, cases[i].loops, victim);
+}
+
+/* Again and again at other moments, with both ends of the range of sizes. */
+static void test_kill_repeated(void)
+{
+    for (int i = 0; i < 6; i++) {
+        run_kill("large all_reduce again", turn_large, 1 + i, i % RANKS);
+        run_kill("small all_reduce again", turn_small, 1 + i * 50, i % RANKS);
+    }
+}
+
+/* The victim dies while the others are busy with something else. */
+static void be_elsewhere(job_rank_t *me)
+{
+    dscomm_group_t *world;
+    double started;
+    dscomm_status_t status;
+
+    if (job_init(me, &world) < 0)
+        return;
+    dscomm_barrier(world, NULL);
+    me->report->loops = 1;
+    if (me->rank == 1)
+        pause();
+    job_sleep_ms(600);
+    started = job_now_ms();
+    status = dscomm_barrier(world, NULL);
+    job_tell(me, status, started);
+    dscomm_finalize(world);
+}
+
+static void test_died_elsewhere(void)
+{
+    job_t job;
+    pid_t pid;
+    int passed;
+
+    job_make(&job, RANKS, 0, be_elsewhere, NULL);
+    job_start(&job);
+    passed = job_wait_loops(&job, 1);
+    pid = job.pids[1];
+    job_sleep_ms(100);
+    kill(pid, SIGKILL);
+    passed &= job_join(&job, 5000);
+    if (promises(&job, DSCOMM_CAP_DEATH_DETECTION, "died between calls")) {
+        passed &= survivor_knows(&job, 0, 1, pid, job_now_ms());
+        passed &= survivor_knows(&job, 2, 1, pid, job_now_ms());
+        ok(passed, "a rank that died between calls is named by the next one");
+    }
+    job_end(&job, "died between calls");
+}
+
+/* Leaves by exit(), as a program does that forgets dscomm_finalize(). */
+static void leave_early(job_rank_t *me)
+{
+    dscomm_group_t *world;
+    double started;
+    dscomm_status_t status;
+
+    if (job_init(me, &world) < 0)
+        return;
+    dscomm_barrier(world, NULL);
+    if (me->rank == 1)
+        _exit(0);
+    started = job_now_ms();
+    status = dscomm_finalize(world);
+    job_tell(me, status, started);
+}
+
+static void test_left_early(void)
+{
+    job_t job;
+    int passed;
+
+    job_make(&job, RANKS, 0, leave_early, NULL);
+    job_start(&job);
+    passed = job_join(&job, 5000);
+    if (promises(&job, DSCOMM_CAP_DEATH_DETECTION, "left without finalize")) {
+        passed &= job.reports[0].took_ms < job_slowly(NOTICE_MS) &&
+                  job.reports[2].took_ms < job_slowly(NOTICE_MS);
+        ok(passed && job.reports[0].ended && job.reports[2].ended,
+           "finalize does not wait for a rank that has left (%.0f ms)",
+           job.reports[0].took_ms);
+    }
+    job_end(&job, "left without finalize");
+}
+
+/* A child of the victim lives on with all its file descriptors. */
+static void loop_with_child(job_rank_t *me)
+{
+    turn_t turn = turn_small;
+    dscomm_status_t status = DSCOMM_OK;
+    dscomm_group_t *world;
+
+    if (job_init(me, &world) < 0)
+        return;
+    if (me->rank == 1) {
+        pid_t child = fork();
+
+        if (child == 0) {
+            job_sleep_ms(job_slowly(3500));
+            _exit(0);
+        }
+        me->report->value = child;
+    }
+    while (status == DSCOMM_OK) {
+        me->report->loops++;
+        status = turn(world, me->rank, me->ranks);
+    }
+    job_tell(me, status, job_now_ms());
+    dscomm_finalize(world);
+}
+
+static void test_child_lives_on(void)
+{
+    job_t job;
+    pid_t pid, child;
+    double killed;
+    int passed;
+
+    job_make(&job, RANKS, 0, loop_with_child, NULL);
+    job_start(&job);
+    passed = job_wait_loops(&job, 20);
+    pid = job.pids[1];
+    child = (pid_t)job.reports[1].value;
+    killed = job_now_ms();
+    kill(pid, SIGKILL);
+    passed &= job_join(&job, 6000);
+    if (promises(&job, DSCOMM_CAP_DEATH_DETECTION, "child lives on")) {
+        passed &= survivor_knows(&job, 0, 1, pid, killed);
+        passed &= survivor_knows(&job, 2, 1, pid, killed);
+        ok(passed, "a death is seen although the dead rank's child lives on");
+    }
+    if (child > 0 && kill(child, SIGKILL) == 0)
+        waitpid(child, NULL, 0);
+    job_end(&job, "child lives on");
+}
+
+/* After SIGSTOP the others' deadline passes; after SIGCONT the stopped rank is
+ * told the same. */
+static void run_stop(const char *name, turn_t turn, int victim)
+{
+    job_t job;
+    char who[32];
+    int passed, timeout = job_slowly(1200);
+
+    job_make(&job, RANKS, timeout, loop, &turn);
+    job_start(&job);
+    passed = job_wait_loops(&job, 3);
+    kill(job.pids[victim], SIGSTOP);
+    job_sleep_ms(2 * timeout);
+    kill(job.pids[victim], SIGCONT);
+    passed &= job_join(&job, 6000);
+    snprintf(who, sizeof who, "rank %d", victim);
+    for (int r = 0; r < RANKS; r++) {
+        passed &= job.reports[r].status == DSCOMM_ERR_TIMEOUT;
+        if (r != victim)
+            passed &= job.reports[r].took_ms > timeout * 0.8 &&
+                      job.reports[r].took_ms < timeout * 2.5;
+        passed &= job_sentence_has(&job, r, who);
+    }
+    if (!ok(passed, "a stopped rank %d is named: %s", victim, name))
+        for (int r = 0; r < RANKS; r++)
+            printf("# rank %d: %s after %.0f ms: %s\n", r,
+                   dscomm_status_name(job.reports[r].status),
+                   job.reports[r].took_ms, job.reports[r].sentence);
+    job_end(&job, name);
+}
+
+static void test_stop(void)
+{
+    run_stop("small all_reduce", turn_small, 0);
+    run_stop("large all_reduce", turn_large, 1);
+    run_stop("barrier", turn_barrier, 2);
+    run_stop("works", turn_works, 1);
+    run_stop("ring", turn_ring, 2);
+}
+
+int main(void)
+{
+    test_kill();
+    test_kill_repeated();
+    test_died_elsewhere();
+    test_left_early();
+    test_child_lives_on();
+    test_stop();
+    return tap_done();
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See job.h. */
+#include "config.h"
+
+#include "tests/backends/job.h"
+#include "tests/tap.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+double job_now_ms(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
+}
+
+void job_sleep_ms(int ms)
+{
+    struct timespec time = {ms / 1000, (long)(ms % 1000) * 1000000};
+
+    while (nanosleep(&time, &time) < 0 && errno == EINTR)
+        continue;
+}
+
+int job_slowly(int ms)
+{
+    const char *valgrind = getenv("VALGRIND");
+    const char *sanitizer = getenv("SANITIZER_FLAGS");
+
+    if (valgrind && *valgrind)
+        return ms * 20;
+    return sanitizer && strstr(sanitizer, "sanitize") ? ms * 4 : ms;
+}
+
+unsigned job_draw(unsigned limit)
+{
+    static uint32_t state = 12345;
+
+    state = state * 1664525 + 1013904223;
+    return (state >> 8) % limit;
+}
+
+/* Entries of /dev/shm that are anybody's; a leak shows as a difference. */
+static int count_shm(void)
+{
+    DIR *folder = opendir("/dev/shm");
+    struct dirent *entry;
+    int count = 0;
+
+    while (folder && (entry = readdir(folder)) != NULL)
+        count += strstr(entry->d_name, "dscomm") != NULL;
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
+void job_make(job_t *job, int ranks, int timeout_ms, job_scenario_t scenario,
+              void *arg)
+{
+    static int number;
+
+    memset(job, 0, sizeof *job);
+    job->ranks = ranks;
+    job->timeout_ms = timeout_ms ? timeout_ms : job_slowly(20000);
+    job->scenario = scenario;
+    job->arg = arg;
+    snprintf(job->path, sizeof job->path, "/tmp/dscomm-test.%d.%d",
+             (int)getpid(), number++);
+    snprintf(job->rendezvous, sizeof job->rendezvous, "file://%s", job->path);
+    unlink(job->path);
+    job->reports =
+        mmap(NULL, sizeof *job->reports * JOB_RANKS_MAX, PROT_READ | PROT_WRITE,
+             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (job->reports == MAP_FAILED)
+        bail("no memory for reports: %s", strerror(errno));
+    /* What a rank leaves behind becomes our child. */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+void job_start_rank(job_t *job, int rank)
+{
+    job_rank_t me = {
+        rank,     job->ranks,         job->rendezvous, job->timeout_ms,
+        job->arg, &job->reports[rank]};
+    pid_t parent = getpid();
+
+    fflush(NULL);
+    job->pids[rank] = fork();
+    if (job->pids[rank] < 0)
+        bail("fork: %s", strerror(errno));
+    if (job->pids[rank] > 0)
+        return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    job->scenario(&me);
+    fflush(NULL);
+    _exit(0);
+}
+
+void job_start(job_t *job)
+{
+    for (int r = 0; r < job->ranks; r++)
+        job_start_rank(job, r);
+}
+
+int job_wait_loops(job_t *job, int64_t loops)
+{
+    double end = job_now_ms() + job_slowly(15000);
+
+    for (int r = 0; r < job->ranks; r++)
+        while (job->pids[r] && job->reports[r].loops < loops &&
+               !job->reports[r].ended) {
+            if (job_now_ms() > end)
+                return 0;
+            job_sleep_ms(1);
+        }
+    return 1;
+}
+
+static int reap(job_t *job)
+{
+    int left = 0;
+
+    for (int r = 0; r < job->ranks; r++) {
+        if (job->pids[r] &&
+            waitpid(job->pids[r], &job->statuses[r], WNOHANG) == job->pids[r])
+            job->pids[r] = 0;
+        left += job->pids[r] != 0;
+    }
+    return left;
+}
+
+int job_join(job_t *job, int limit_ms)
+{
+    double end = job_now_ms() + job_slowly(limit_ms);
+
+    while (reap(job) > 0 && job_now_ms() < end)
+        job_sleep_ms(2);
+    if (reap(job) == 0)
+        return 1;
+    for (int r = 0; r < job->ranks; r++) {
+        if (!job->pids[r])
+            continue;
+        printf("# rank %d did not end in %d ms\n", r, limit_ms);
+        kill(job->pids[r], SIGKILL);
+        waitpid(job->pids[r], &job->statuses[r], 0);
+        job->pids[r] = 0;
+        job->statuses[r] = -1;
+    }
+    return 0;
+}
+
+int job_exited(const job_t *job, int rank)
+{
+    return job->statuses[rank] == 0;
+}
+
+void job_end(job_t *job, const char *name)
+{
+    pid_t left;
+
+    job_join(job, 0);
+    left = waitpid(-1, NULL, WNOHANG);
+    if (left != -1 || errno != ECHILD)
+        ok(0, "%s: no process is left", name);
+    if (count_shm() != 0)
+        ok(0, "%s: nothing is left in /dev/shm", name);
+    munmap(job->reports, sizeof *job->reports * JOB_RANKS_MAX);
+    unlink(job->path);
+}
+
+dscomm_status_t job_init(job_rank_t *me, dscomm_group_t **ret_world)
+{
+    dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
+    double started = job_now_ms();
+    dscomm_status_t status;
+
+    attr.init_method = me->rendezvous;
+    attr.has_rank = 1;
+    attr.rank = me->rank;
+    attr.world_size = me->ranks;
+    attr.timeout_ms = me->timeout_ms;
+    status = dscomm_init(&attr, ret_world);
+    if (status < 0) {
+        job_tell(me, status, started);
+        return status;
+    }
+    me->report->capabilities = dscomm_group_capabilities(*ret_world);
+    me->report->ready = 1;
+    return status;
+}
+
+void job_tell(job_rank_t *me, dscomm_status_t status, double started)
+{
+    job_report_t *report = me->report;
+
+    report->status = status;
+    report->at_ms = job_now_ms();
+    report->took_ms = report->at_ms - started;
+    snprintf(report->sentence, sizeof report->sentence, "%s",
+             status < 0 ? dscomm_last_error() : "");
+    report->ended = 1;
+}
+
+int job_sentence_has(const job_t *job, int rank, const char *text)
+{
+    if (strstr(job->reports[rank].sentence, text))
+        return 1;
+    printf("# rank %d: the sentence lacks \"%s\": %s: %s\n", rank, text,
+           dscomm_status_name(job->reports[rank].status),
+           job->reports[rank].sentence);
+    return 0;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A job whose ranks are forked by the test itself, so that it can kill, stop and
+ * starve them. Ranks report through shared memory; only the parent speaks TAP. */
+#ifndef TESTS_BACKENDS_JOB_H
+#define TESTS_BACKENDS_JOB_H
+
+#include <dscomm/dscomm.h>
+#include <sys/types.h>
+
+#define JOB_RANKS_MAX 16
+
+/* What a rank tells. Written by the rank, read by the parent. */
+typedef struct {
+    volatile int64_t loops; /* turns made so far */
+    volatile int ready; /* 1: init is done */
+    volatile int ended; /* 1: what follows is final */
+    dscomm_status_t status; /* of the call that failed, or OK */
+    double at_ms; /* when it returned, job_now_ms() */
+    double took_ms;
+    uint64_t capabilities;
+    int64_t value, other_status; /* whatever the scenario says */
+    char sentence[600];
+} job_report_t;
+
+/* A rank's own view. arg is the scenario's. */
+typedef struct {
+    int rank, ranks;
+    const char *rendezvous; /* an init_method of this job alone */
+    int timeout_ms; /* 0: 20 seconds */
+    void *arg;
+    job_report_t *report;
+} job_rank_t;
+
+typedef void (*job_scenario_t)(job_rank_t *me);
+
+typedef struct {
+    int ranks;
+    pid_t pids[JOB_RANKS_MAX]; /* 0: not started, or reaped */
+    int statuses[JOB_RANKS_MAX]; /* of waitpid(); -1: killed by job_join() */
+    job_report_t *reports;
+    char path[64], rendezvous[80];
+    int timeout_ms;
+    job_scenario_t scenario;
+    void *arg;
+} job_t;
+
+/* Prepares; zero timeout is the default. The scenario runs in each process that
+ * job_start_rank() forks; job_start() starts all. */
+void job_make(job_t *job, int ranks, int timeout_ms, job_scenario_t scenario,
+              void *arg);
+void job_start_rank(job_t *job, int rank);
+void job_start(job_t *job);
+/* Waits until every started rank has made so many turns, or has ended. */
+int job_wait_loops(job_t *job, int64_t loops);
+/* Waits for the processes; those that do not end in limit_ms are killed, which
+ * makes it return 0. */
+int job_join(job_t *job, int limit_ms);
+/* Frees, and checks that nothing of the job is left. name is of the test. */
+void job_end(job_t *job, const char *name);
+/* 1 where the rank ended by exit(0). */
+int job_exited(const job_t *job, int rank);
+
+/* In a rank: joins the job. Failure goes into the report. */
+dscomm_status_t job_init(job_rank_t *me, dscomm_group_t **ret_world);
+/* In a rank: this is the outcome; started as of job_now_ms(). */
+void job_tell(job_rank_t *me, dscomm_status_t status, double started);
+
+double job_now_ms(void);
+void job_sleep_ms(int ms);
+/* Deadlines are longer under valgrind and sanitizers. */
+int job_slowly(int ms);
+/* Each call gives another number below limit, the same in every run. */
+unsigned job_draw(unsigned limit);
+/* 1 and a failed check where the sentence lacks text. */
+int job_sentence_has(const job_t *job, int rank, const char *text);
+
+#endif

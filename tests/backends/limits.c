@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Too few file descriptors, too little memory, a /dev/shm that is full: a status
+ * and a sentence, never a signal, and nobody waits for ever. */
+#include "config.h"
+
+#include "tests/backends/job.h"
+#include "tests/tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdint.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RANKS 3
+#define COUNT 100000
+
+typedef struct {
+    const char *name;
+    int resource;
+    rlim_t limit;
+    int victims; /* 0: all ranks; else only rank 1 */
+    int must_run; /* the limit is none of the library's business */
+} limit_t;
+
+/* Joins, moves a few sizes, leaves. */
+static void work(job_rank_t *me)
+{
+    static float in[COUNT], out[COUNT];
+    static const size_t counts[] = {1, 100, COUNT};
+    dscomm_status_t status = DSCOMM_OK, last;
+    double started = job_now_ms();
+    dscomm_group_t *world;
+    void *memory = NULL;
+
+    if (job_init(me, &world) < 0)
+        return;
+    for (int i = 0; i < 3 && status == DSCOMM_OK; i++)
+        status = dscomm_all_reduce(world, in, out, counts[i], DSCOMM_FLOAT32,
+                                   DSCOMM_SUM, NULL);
+    if (status == DSCOMM_OK)
+        me->report->other_status = dscomm_mem_alloc(world, 1 << 20, &memory);
+    if (memory)
+        memset(memory, 1, 1 << 20);
+    job_tell(me, status, started);
+    last = dscomm_finalize(world);
+    if (status == DSCOMM_OK && last < 0)
+        job_tell(me, last, started);
+}
+
+/* A descriptor limit counts from what is open already, an address space limit
+ * from what is mapped. */
+static rlim_t in_use(int resource)
+{
+    unsigned long pages = 0;
+    FILE *file;
+    int fd;
+
+    if (resource == RLIMIT_NOFILE) {
+        fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        close(fd);
+        return (rlim_t)fd;
+    }
+    if (resource != RLIMIT_AS)
+        return 0;
+    file = fopen("/proc/self/statm", "r");
+    if (file && fscanf(file, "%lu", &pages) != 1)
+        pages = 0;
+    if (file)
+        fclose(file);
+    return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+static void work_limited(job_rank_t *me)
+{
+    const limit_t *l = me->arg;
+    rlim_t value = in_use(l->resource) + l->limit;
+    struct rlimit limit = {value, value};
+
+    if (!l->victims || me->rank == 1)
+        setrlimit((__rlimit_resource_t)l->resource, &limit);
+    work(me);
+}
+
+/* Every rank ended by itself, and one that failed says why. */
+static int ended_well(const job_t *job)
+{
+    int passed = 1;
+
+    for (int r = 0; r < job->ranks; r++) {
+        const job_report_t *report = &job->reports[r];
+
+        passed &= job_exited(job, r) && report->ended &&
+                  (report->status == DSCOMM_OK ||
+                   (report->status < 0 && report->sentence[0]));
+        if (job->statuses[r] > 0 && WIFSIGNALED(job->statuses[r]))
+            printf("# rank %d: killed by signal %d\n", r,
+                   WTERMSIG(job->statuses[r]));
+    }
+    return passed;
+}
+
+static int all_ok(const job_t *job)
+{
+    int passed = 1;
+
+    for (int r = 0; r < job->ranks; r++)
+        passed &= job->reports[r].ended && job->reports[r].status == DSCOMM_OK;
+    return passed;
+}
+
+static void tell_all(const job_t *job)
+{
+    for (int r = 0; r < job->ranks; r++)
+        printf("# rank %d: ended %d, wait status %d, %s: %s\n", r,
+               job->reports[r].ended, job->statuses[r],
+               dscomm_status_name(job->reports[r].status),
+               job->reports[r].sentence);
+}
+
+static void run_limit(const limit_t *l)
+{
+    job_t job;
+    int passed;
+
+    job_make(&job, RANKS, job_slowly(1200), work_limited, (void *)l);
+    job_start(&job);
+    passed = job_join(&job, 8000) && ended_well(&job);
+    if (l->must_run)
+        passed &= all_ok(&job);
+    if (!ok(passed, "%s, %llu more than in use, %s%s", l->name,
+            (unsigned long long)l->limit, l->victims ? "one rank" : "all ranks",
+            all_ok(&job) ? ": works" : ": is told"))
+        tell_all(&job);
+    job_end(&job, l->name);
+}
+
+static void test_limits(void)
+{
+    static const limit_t limits[] = {
+        {"open files", RLIMIT_NOFILE, 0, 1, 0},
+        {"open files", RLIMIT_NOFILE, 1, 0, 0},
+        {"open files", RLIMIT_NOFILE, 2, 1, 0},
+        {"open files", RLIMIT_NOFILE, 4, 1, 0},
+        {"open files", RLIMIT_NOFILE, 6, 0, 0},
+        {"open files", RLIMIT_NOFILE, 9, 0, 0},
+        {"open files", RLIMIT_NOFILE, 64, 0, 1},
+        {"locked memory", RLIMIT_MEMLOCK, 0, 0, 1},
+        {"address space", RLIMIT_AS, 1 << 16, 1, 0},
+        {"address space", RLIMIT_AS, 1 << 20, 0, 0},
+        {"address space", RLIMIT_AS, 1 << 22, 1, 0},
+        {"address space", RLIMIT_AS, 1 << 24, 0, 0},
+        {"file size", RLIMIT_FSIZE, 0, 0, 0},
+        {"file size", RLIMIT_FSIZE, 1 << 16, 1, 0},
+        {"file size", RLIMIT_FSIZE, 1 << 20, 0, 0},
+        {"core dumps", RLIMIT_CORE, 0, 0, 1},
+    };
+    const char *sanitizer = getenv("SANITIZER_FLAGS");
+
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+        if (limits[i].resource == RLIMIT_AS && sanitizer &&
+            strstr(sanitizer, "sanitize"))
+            skip("address space: a sanitizer maps terabytes");
+        else
+            run_limit(&limits[i]);
+}
+
+/* A /dev/shm of 64 KiB, or none that can be written; in a mount namespace. */
+static void run_small_shm(const char *name, const char *options)
+{
+    job_t job;
+    int passed;
+
+    if (mount("dscomm-test", "/dev/shm", "tmpfs",
+              options[0] == 'r' ? MS_RDONLY : 0, "size=64k") < 0) {
+        skip("%s: mount: %s", name, strerror(errno));
+        return;
+    }
+    job_make(&job, RANKS, job_slowly(3000), work, NULL);
+    job_start(&job);
+    passed = job_join(&job, 10000) && ended_well(&job);
+    if (!ok(passed, "%s: %s", name, all_ok(&job) ? "works" : "is told"))
+        tell_all(&job);
+    job_end(&job, name);
+    umount("/dev/shm");
+}
+
+static void test_small_shm(void)
+{
+    if (unshare(CLONE_NEWNS) < 0 ||
+        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
+        skip("/dev/shm of 64 KiB: no mount namespace: %s", strerror(errno));
+        return;
+    }
+    run_small_shm("/dev/shm of 64 KiB", "w");
+    run_small_shm("/dev/shm that is read-only", "r");
+}
+
+int main(void)
+{
+    test_limits();
+    test_small_shm();
+    return tap_done();
+}

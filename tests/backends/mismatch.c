@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A rank that calls something else than its peers: all are told what both
+ * called, and nothing hangs or is overwritten. */
+#include "config.h"
+
+#include "tests/backends/job.h"
+#include "tests/tap.h"
+
+#include <stdint.h>
+
+#define RANKS 3
+#define SPACE 400000
+
+static int32_t in[SPACE], out[SPACE];
+
+/* One call; how says what is not in the fixed arguments. */
+typedef struct {
+    int coll;
+    size_t count;
+    dscomm_dtype_t dtype;
+    dscomm_op_t op;
+    int root;
+} call_t;
+
+/* Two calls that do not match, and what the sentence must contain. */
+typedef struct {
+    const char *name;
+    call_t theirs, odd;
+    const char *words[2];
+    int odd_rank, as_work;
+} case_t;
+
+static dscomm_status_t make_call(dscomm_group_t *group, const call_t *c,
+                                 dscomm_work_t **work)
+{
+    switch (c->coll) {
+    case DSCOMM_COLL_ALL_REDUCE:
+        return dscomm_all_reduce(group, in, out, c->count, c->dtype, c->op,
+                                 work);
+    case DSCOMM_COLL_BROADCAST:
+        return dscomm_broadcast(group, out, c->count, c->dtype, c->root, work);
+    case DSCOMM_COLL_REDUCE:
+        return dscomm_reduce(group, in, out, c->count, c->dtype, c->op, c->root,
+                             work);
+    case DSCOMM_COLL_ALL_GATHER:
+        return dscomm_all_gather(group, in, out, c->count, c->dtype, work);
+    case DSCOMM_COLL_ALL_TO_ALL:
+        return dscomm_all_to_all(group, in, out, c->count, c->dtype, work);
+    case DSCOMM_COLL_GATHER:
+        return dscomm_gather(group, in, out, c->count, c->dtype, c->root, work);
+    default:
+        return dscomm_barrier(group, work);
+    }
+}
+
+static dscomm_status_t make_and_wait(dscomm_group_t *group, const call_t *call,
+                                     int as_work)
+{
+    dscomm_work_t *work = NULL;
+    dscomm_status_t status = make_call(group, call, as_work ? &work : NULL);
+
+    if (work)
+        status = dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
+    dscomm_work_free(work);
+    return status;
+}
+
+/* A few matching calls first. Ranks that were through before the mismatch was
+ * seen learn of it by the next call. */
+static void run_rank(job_rank_t *me)
+{
+    const case_t *c = me->arg;
+    const call_t matching = {DSCOMM_COLL_ALL_REDUCE, 3, DSCOMM_INT32,
+                             DSCOMM_MAX, 0};
+    dscomm_status_t status = DSCOMM_OK;
+    dscomm_group_t *world;
+    double started;
+
+    if (job_init(me, &world) < 0)
+        return;
+    for (int i = 0; i < 3 && status == DSCOMM_OK; i++)
+        status = make_and_wait(world, &matching, 0);
+    me->report->other_status = status;
+    started = job_now_ms();
+    status = make_and_wait(
+        world, me->rank == c->odd_rank ? &c->odd : &c->theirs, c->as_work);
+    for (int i = 0; i < 3 && status == DSCOMM_OK; i++)
+        status = dscomm_barrier(world, NULL);
+    job_tell(me, status, started);
+    dscomm_finalize(world);
+}
+
+static int detects(const job_t *job)
+{
+    for (int r = 0; r < job->ranks; r++)
+        if (job->reports[r].ready &&
+            !(job->reports[r].capabilities & DSCOMM_CAP_MISMATCH_DETECTION))
+            return 0;
+    return 1;
+}
+
+static void run_case(const case_t *c)
+{
+    job_t job;
+    char who[32];
+    int passed;
+
+    job_make(&job, RANKS, job_slowly(5000), run_rank, (void *)c);
+    job_start(&job);
+    passed = job_join(&job, 8000);
+    if (!detects(&job)) {
+        skip("%s: the backend does not promise it", c->name);
+        job_end(&job, c->name);
+        return;
+    }
+    snprintf(who, sizeof who, "rank %d", c->odd_rank);
+    for (int r = 0; r < RANKS; r++) {
+        passed &= job.reports[r].other_status == DSCOMM_OK;
+        passed &= job.reports[r].status == DSCOMM_ERR_MISMATCH;
+        passed &= job.reports[r].took_ms < job_slowly(2000);
+        passed &= job_sentence_has(&job, r, who);
+        for (int i = 0; i < 2; i++)
+            passed &= job_sentence_has(&job, r, c->words[i]);
+    }
+    if (!ok(passed, "%s, rank %d, %s", c->name, c->odd_rank,
+            c->as_work ? "works" : "blocking"))
+        for (int r = 0; r < RANKS; r++)
+            printf("# rank %d: %s after %.0f ms: %s\n", r,
+                   dscomm_status_name(job.reports[r].status),
+                   job.reports[r].took_ms, job.reports[r].sentence);
+    job_end(&job, c->name);
+}
+
+#define SUM(count)                                                             \
+    {                                                                          \
+        DSCOMM_COLL_ALL_REDUCE, count, DSCOMM_INT32, DSCOMM_SUM, 0             \
+    }
+
+static const case_t cases[] = {
+    {"another collective",
+     SUM(5),
+     {DSCOMM_COLL_BROADCAST, 5, DSCOMM_INT32, 0, 0},
+     {"all_reduce", "broadcast"},
+     1,
+     0},
+    {"a barrier instead",
+     SUM(70000),
+     {DSCOMM_COLL_BARRIER, 0, 0, 0, 0},
+     {"all_reduce", "barrier"},
+     2,
+     0},
+    {"another count", SUM(5), SUM(6), {"count 5", "count 6"}, 0, 0},
+    {"another count, long against short",
+     SUM(4),
+     SUM(90000),
+     {"count 4", "count 90000"},
+     1,
+     0},
+    {"another count, long",
+     SUM(90000),
+     SUM(90001),
+     {"count 90000", "count 90001"},
+     2,
+     0},
+    {"another dtype",
+     SUM(5),
+     {DSCOMM_COLL_ALL_REDUCE, 5, DSCOMM_UINT32, DSCOMM_SUM, 0},
+     {" int32", "uint32"},
+     1,
+     0},
+    {"another operator",
+     SUM(500),
+     {DSCOMM_COLL_ALL_REDUCE, 500, DSCOMM_INT32, DSCOMM_MAX, 0},
+     {"sum", "max"},
+     0,
+     0},
+    {"another root",
+     {DSCOMM_COLL_BROADCAST, 5, DSCOMM_INT32, 0, 0},
+     {DSCOMM_COLL_BROADCAST, 5, DSCOMM_INT32, 0, 1},
+     {"root 0", "root 1"},
+     2,
+     0},
+    {"another root, long reduce",
+     {DSCOMM_COLL_REDUCE, 60000, DSCOMM_INT32, DSCOMM_SUM, 2},
+     {DSCOMM_COLL_REDUCE, 60000, DSCOMM_INT32, DSCOMM_SUM, 0},
+     {"root 2", "root 0"},
+     0,
+     0},
+    {"gather with another count",
+     {DSCOMM_COLL_GATHER, 9, DSCOMM_INT32, 0, 0},
+     {DSCOMM_COLL_GATHER, 8, DSCOMM_INT32, 0, 0},
+     {"count 9", "count 8"},
+     2,
+     0},
+    {"all_gather with another count",
+     {DSCOMM_COLL_ALL_GATHER, 3000, DSCOMM_INT32, 0, 0},
+     {DSCOMM_COLL_ALL_GATHER, 2999, DSCOMM_INT32, 0, 0},
+     {"count 3000", "count 2999"},
+     1,
+     0},
+    {"all_to_all with another dtype",
+     {DSCOMM_COLL_ALL_TO_ALL, 2, DSCOMM_INT32, 0, 0},
+     {DSCOMM_COLL_ALL_TO_ALL, 2, DSCOMM_INT64, 0, 0},
+     {"int32", "int64"},
+     0,
+     0},
+};
+
+/* _v calls whose counts contradict each other: rank 1 sends one element more
+ * than the others expect. */
+static void run_rank_v(job_rank_t *me)
+{
+    int which = *(int *)me->arg;
+    size_t n = me->rank == 1 ? 6 : 5, more[RANKS] = {5, 5, 5};
+    size_t sends[RANKS] = {n, n, n};
+    dscomm_group_t *world;
+    dscomm_status_t status;
+    double started;
+
+    if (job_init(me, &world) < 0)
+        return;
+    started = job_now_ms();
+    if (which == DSCOMM_COLL_GATHER_V)
+        status = dscomm_gather_v(world, in, n, out, more, NULL, DSCOMM_INT32, 0,
+                                 NULL);
+    else if (which == DSCOMM_COLL_SCATTER_V)
+        status = dscomm_scatter_v(world, in, more, NULL, out, n, DSCOMM_INT32,
+                                  0, NULL);
+    else
+        status = dscomm_all_to_all_v(world, in, sends, NULL, out, more, NULL,
+                                     DSCOMM_INT32, NULL);
+    for (int i = 0; i < 3 && status == DSCOMM_OK; i++)
+        status = dscomm_barrier(world, NULL);
+    job_tell(me, status, started);
+    dscomm_finalize(world);
+}
+
+static void run_case_v(int coll)
+{
+    job_t job;
+    const char *name = dscomm_coll_name(coll);
+    int passed;
+
+    job_make(&job, RANKS, job_slowly(5000), run_rank_v, &coll);
+    job_start(&job);
+    passed = job_join(&job, 8000);
+    for (int r = 0; r < RANKS; r++) {
+        passed &= job.reports[r].status == DSCOMM_ERR_MISMATCH;
+        passed &= job.reports[r].took_ms < job_slowly(2000);
+        passed &= job_sentence_has(&job, r, "rank 1");
+        passed &= job_sentence_has(&job, r, name);
+    }
+    if (!ok(passed, "%s: counts that contradict each other", name))
+        for (int r = 0; r < RANKS; r++)
+            printf("# rank %d: %s: %s\n", r,
+                   dscomm_status_name(job.reports[r].status),
+                   job.reports[r].sentence);
+    job_end(&job, name);
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        case_t c = cases[i];
+
+        run_case(&c);
+        c.as_work = 1;
+        run_case(&c);
+    }
+    run_case_v(DSCOMM_COLL_GATHER_V);
+    run_case_v(DSCOMM_COLL_SCATTER_V);
+    run_case_v(DSCOMM_COLL_ALL_TO_ALL_V);
+    return tap_done();
+}

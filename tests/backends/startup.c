@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Joining and leaving when something is wrong: ranks that are missing, late,
+ * doubled or contradict each other, ports in use, strangers on the port. */
+#include "config.h"
+
+#include "tests/backends/job.h"
+#include "tests/tap.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct sockaddr_in local(int port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port),
+                                  .sin_addr = {htonl(INADDR_LOOPBACK)}};
+
+    return address;
+}
+
+/* A socket that listens on a free port. */
+static int listen_somewhere(int *ret_port)
+{
+    struct sockaddr_in address = local(0);
+    socklen_t length = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 ||
+        listen(fd, 16) < 0 ||
+        getsockname(fd, (struct sockaddr *)&address, &length) < 0)
+        bail("no port: %s", strerror(errno));
+    *ret_port = ntohs(address.sin_port);
+    return fd;
+}
+
+static void use_tcp(job_t *job)
+{
+    int port;
+
+    close(listen_somewhere(&port));
+    snprintf(job->rendezvous, sizeof job->rendezvous, "tcp://127.0.0.1:%d",
+             port);
+}
+
+/* Joins, sums once, leaves. */
+static void join_and_leave(job_rank_t *me)
+{
+    int32_t one = 1, sum = 0;
+    dscomm_group_t *world;
+    dscomm_status_t status;
+    double started = job_now_ms();
+
+    if (job_init(me, &world) < 0)
+        return;
+    status =
+        dscomm_all_reduce(world, &one, &sum, 1, DSCOMM_INT32, DSCOMM_SUM, NULL);
+    me->report->value = sum;
+    if (status == DSCOMM_OK)
+        status = dscomm_finalize(world);
+    job_tell(me, status, started);
+}
+
+static void tell_all(const job_t *job)
+{
+    for (int r = 0; r < job->ranks; r++)
+        printf("# rank %d: ended %d, %s after %.0f ms: %s\n", r,
+               job->reports[r].ended,
+               dscomm_status_name(job->reports[r].status),
+               job->reports[r].took_ms, job->reports[r].sentence);
+}
+
+static int all_summed(const job_t *job)
+{
+    int passed = 1;
+
+    for (int r = 0; r < job->ranks; r++)
+        passed &= job->reports[r].ended &&
+                  job->reports[r].status == DSCOMM_OK &&
+                  job->reports[r].value == job->ranks;
+    return passed;
+}
+
+static void run_missing(int tcp, int missing, int also_missing)
+{
+    job_t job;
+    char numbers[2][16];
+    int passed, timeout = job_slowly(1000);
+
+    job_make(&job, 8, timeout, join_and_leave, NULL);
+    if (tcp)
+        use_tcp(&job);
+    snprintf(numbers[0], sizeof numbers[0], "%d", missing);
+    snprintf(numbers[1], sizeof numbers[1], "%d", also_missing);
+    for (int r = 0; r < job.ranks; r++)
+        if (r != missing && r != also_missing)
+            job_start_rank(&job, r);
+    passed = job_join(&job, 6000);
+    for (int r = 0; r < job.ranks; r++) {
+        if (r == missing || r == also_missing)
+            continue;
+        passed &= job.reports[r].status == DSCOMM_ERR_TIMEOUT;
+        passed &= job.reports[r].took_ms < timeout + job_slowly(2500);
+        passed &= job_sentence_has(&job, r, numbers[0]);
+        passed &= job_sentence_has(&job, r, numbers[1]);
+    }
+    if (!ok(passed, "ranks %d and %d never come, %s: they are named", missing,
+            also_missing, tcp ? "tcp" : "file"))
+        tell_all(&job);
+    job_end(&job, "missing ranks");
+}
+
+static void test_missing(void)
+{
+    run_missing(0, 5, 7);
+    run_missing(0, 0, 3);
+    run_missing(1, 5, 7);
+}
+
+/* Without rank 0 nobody serves: the others say where they looked. */
+static void test_nobody_serves(void)
+{
+    job_t job;
+    int passed;
+    const char *port;
+
+    job_make(&job, 3, job_slowly(1000), join_and_leave, NULL);
+    use_tcp(&job);
+    port = strrchr(job.rendezvous, ':') + 1;
+    job_start_rank(&job, 1);
+    job_start_rank(&job, 2);
+    passed = job_join(&job, 6000);
+    for (int r = 1; r < 3; r++)
+        passed &= job.reports[r].status == DSCOMM_ERR_TIMEOUT &&
+                  job_sentence_has(&job, r, port);
+    if (!ok(passed, "rank 0 never serves: the address is named"))
+        tell_all(&job);
+    job_end(&job, "nobody serves");
+}
+
+static void run_late(int tcp)
+{
+    job_t job;
+    int passed;
+
+    job_make(&job, 4, 0, join_and_leave, NULL);
+    if (tcp)
+        use_tcp(&job);
+    for (int r = job.ranks - 1; r >= 0; r--) {
+        job_start_rank(&job, r);
+        job_sleep_ms(200);
+    }
+    passed = job_join(&job, 10000) && all_summed(&job);
+    if (!ok(passed, "ranks that come late and in reverse order, %s",
+            tcp ? "tcp" : "file"))
+        tell_all(&job);
+    job_end(&job, "late ranks");
+}
+
+/* Rank 2 thinks it is rank 1. Nobody may believe that all is well. */
+static void join_doubled(job_rank_t *me)
+{
+    if (me->rank == 2)
+        me->rank = 1;
+    join_and_leave(me);
+}
+
+static void test_doubled(void)
+{
+    job_t job;
+    int passed;
+
+    job_make(&job, 3, job_slowly(1500), join_doubled, NULL);
+    job_start(&job);
+    passed = job_join(&job, 8000);
+    for (int r = 0; r < 3; r++)
+        passed &= job.reports[r].ended && job.reports[r].status < 0;
+    if (!ok(passed, "two processes claim one rank: all fail, none hangs"))
+        tell_all(&job);
+    job_end(&job, "doubled rank");
+}
+
+/* Rank 1 thinks that there are 3. */
+static void join_miscounted(job_rank_t *me)
+{
+    if (me->rank == 1)
+        me->ranks = 3;
+    join_and_leave(me);
+}
+
+static void test_miscounted(void)
+{
+    job_t job;
+    int passed;
+
+    job_make(&job, 2, job_slowly(1500), join_miscounted, NULL);
+    job_start(&job);
+    passed = job_join(&job, 8000);
+    passed &= job.reports[0].ended && job.reports[1].ended &&
+              job.reports[1].status < 0;
+    if (!ok(passed, "ranks disagree about the world's size: none hangs"))
+        tell_all(&job);
+    job_end(&job, "miscounted world");
+}
+
+/* One wrong thing in the environment, and who is to blame in the sentence. */
+typedef struct {
+    const char *set[3][2];
+    dscomm_status_t want;
+    const char *word;
+} environment_t;
+
+static void init_from_environment(job_rank_t *me)
+{
+    const environment_t *e = me->arg;
+    dscomm_group_t *world = NULL;
+    double started = job_now_ms();
+    dscomm_status_t status;
+
+    for (int i = 0; i < 3 && e->set[i][0]; i++)
+        setenv(e->set[i][0], e->set[i][1], 1);
+    status = dscomm_init(NULL, &world);
+    job_tell(me, status, started);
+    dscomm_finalize(world);
+}
+
+static void test_environment(void)
+{
+    static const environment_t cases[] = {
+        {{{"DSCOMM_RANK", "3"}, {"DSCOMM_WORLD_SIZE", "2"}},
+         DSCOMM_ERR_ENVIRONMENT,
+         "DSCOMM_RANK"},
+        {{{"DSCOMM_RANK", "two"}, {"DSCOMM_WORLD_SIZE", "2"}},
+         DSCOMM_ERR_ENVIRONMENT,
+         "two"},
+        {{{"DSCOMM_RANK", "-1"}, {"DSCOMM_WORLD_SIZE", "2"}},
+         DSCOMM_ERR_ENVIRONMENT,
+         "-1"},
+        {{{"DSCOMM_RANK", "0"}}, DSCOMM_ERR_ENVIRONMENT, "DSCOMM_WORLD_SIZE"},
+        {{{"DSCOMM_TIMEOUT", "soon"}}, DSCOMM_ERR_ENVIRONMENT, "soon"},
+        {{{"DSCOMM_BACKEND", "warp"}, {"DSCOMM_RANK", ""}},
+         DSCOMM_ERR_NO_BACKEND,
+         "warp"},
+        {{{"DSCOMM_INIT_METHOD", "carrier-pigeon://x"},
+          {"DSCOMM_RANK", "0"},
+          {"DSCOMM_WORLD_SIZE", "2"}},
+         DSCOMM_ERR_ENVIRONMENT,
+         "carrier-pigeon"},
+        {{{NULL, NULL}}, DSCOMM_OK, ""},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        job_t job;
+        int passed;
+
+        job_make(&job, 1, 0, init_from_environment, (void *)&cases[i]);
+        job_start(&job);
+        passed = job_join(&job, 5000) &&
+                 job.reports[0].status == cases[i].want &&
+                 job_sentence_has(&job, 0, cases[i].word);
+        if (!ok(passed, "environment %s=%s",
+                cases[i].set[0][0] ? cases[i].set[0][0] : "(none)",
+                cases[i].set[0][0] ? cases[i].set[0][1] : ""))
+            tell_all(&job);
+        job_end(&job, "environment");
+    }
+}
+
+/* The same by attributes. */
+typedef struct {
+    dscomm_init_attr_t attr;
+    const char *word;
+} attribute_t;
+
+static void init_from_attributes(job_rank_t *me)
+{
+    const attribute_t *a = me->arg;
+    dscomm_group_t *world = NULL;
+    double started = job_now_ms();
+
+    job_tell(me, dscomm_init(&a->attr, &world), started);
+    dscomm_finalize(world);
+}
+
+static void test_attributes(void)
+{
+    const size_t size = sizeof(dscomm_init_attr_t);
+    const attribute_t cases[] = {
+        {{size, NULL, "file:///tmp/x", NULL, 1, 2, 2, 0, NULL}, "2"},
+        {{size, NULL, "file:///tmp/x", NULL, 1, -1, 2, 0, NULL}, "-1"},
+        {{size, NULL, "file:///tmp/x", NULL, 1, 0, 0, 0, NULL}, "0"},
+        {{size, NULL, "bogus:///tmp/x", NULL, 1, 0, 2, 0, NULL}, "bogus"},
+        {{size, NULL, NULL, NULL, 0, 0, 0, -5, NULL}, "-5"},
+        {{3, NULL, NULL, NULL, 0, 0, 0, 0, NULL}, "size"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        job_t job;
+        int passed;
+
+        job_make(&job, 1, 0, init_from_attributes, (void *)&cases[i]);
+        job_start(&job);
+        passed = job_join(&job, 5000) &&
+                 job.reports[0].status == DSCOMM_ERR_INVALID &&
+                 job_sentence_has(&job, 0, cases[i].word);
+        if (!ok(passed, "wrong attribute %zu", i))
+            tell_all(&job);
+        job_end(&job, "attributes");
+    }
+}
+
+/* Somebody else listens there, and answers nothing. */
+static void test_port_in_use(void)
+{
+    job_t job;
+    int port, passed, fd = listen_somewhere(&port);
+    char number[16];
+
+    job_make(&job, 2, job_slowly(1500), join_and_leave, NULL);
+    snprintf(job.rendezvous, sizeof job.rendezvous, "tcp://127.0.0.1:%d", port);
+    snprintf(number, sizeof number, "%d", port);
+    job_start(&job);
+    passed = job_join(&job, 8000);
+    for (int r = 0; r < 2; r++)
+        passed &=
+            job.reports[r].status < 0 && job_sentence_has(&job, r, number);
+    passed &= job_sentence_has(&job, 0, "in use");
+    if (!ok(passed, "the port is in use: both ranks name it"))
+        tell_all(&job);
+    job_end(&job, "port in use");
+    close(fd);
+}
+
+static int connect_to(int port)
+{
+    struct sockaddr_in address = local(port);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0 &&
+        connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* Never reads an answer; what is sent is nonsense, cut short or endless. */
+static void pester(int port)
+{
+    static const char http[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    static const unsigned char huge[] = {0,    0x3c, 0x85, 0xf9, 0x3c,
+                                         0,    0xff, 0xff, 0xff, 0xff,
+                                         0xff, 0xff, 0xff, 0x7f};
+    unsigned char noise[512];
+
+    for (int i = 0; i < 40; i++) {
+        int fd = connect_to(port);
+        ssize_t sent = 0;
+
+        for (size_t k = 0; k < sizeof noise; k++)
+            noise[k] = (unsigned char)job_draw(256);
+        if (i % 4 == 0)
+            sent = send(fd, http, sizeof http, MSG_NOSIGNAL);
+        else if (i % 4 == 1)
+            sent = send(fd, noise, sizeof noise, MSG_NOSIGNAL);
+        else if (i % 4 == 2)
+            sent = send(fd, huge, sizeof huge, MSG_NOSIGNAL);
+        else if (fd >= 0) /* connected, and silent for ever */
+            sent = 1;
+        if (sent <= 0 || i % 8 == 0)
+            close(fd);
+    }
+}
+
+static void test_strangers(void)
+{
+    job_t job;
+    pid_t pest;
+    int passed, port;
+
+    job_make(&job, 3, 0, join_and_leave, NULL);
+    use_tcp(&job);
+    port = atoi(strrchr(job.rendezvous, ':') + 1);
+    job_start_rank(&job, 0);
+    for (int i = 0, fd = -1; i < 300 && fd < 0; i++) {
+        job_sleep_ms(10);
+        fd = connect_to(port); /* rank 0 serves */
+        close(fd);
+    }
+    fflush(NULL);
+    pest = fork();
+    if (pest == 0) {
+        pester(port);
+        pause();
+    }
+    job_sleep_ms(200);
+    job_start_rank(&job, 1);
+    job_start_rank(&job, 2);
+    passed = job_join(&job, 15000) && all_summed(&job);
+    if (pest > 0) {
+        kill(pest, SIGKILL);
+        waitpid(pest, NULL, 0);
+    }
+    if (!ok(passed, "strangers, nonsense and silence on the port"))
+        tell_all(&job);
+    job_end(&job, "strangers");
+}
+
+/* Rank 1 does not come to finalize. */
+static void stay_away(job_rank_t *me)
+{
+    dscomm_group_t *world;
+    double started;
+
+    if (job_init(me, &world) < 0)
+        return;
+    dscomm_barrier(world, NULL);
+    started = job_now_ms();
+    if (me->rank == 1)
+        job_sleep_ms(3 * me->timeout_ms);
+    job_tell(me, dscomm_finalize(world), started);
+}
+
+static void test_finalize_timeout(void)
+{
+    job_t job;
+    int passed, timeout = job_slowly(1000);
+
+    job_make(&job, 3, timeout, stay_away, NULL);
+    job_start(&job);
+    passed = job_join(&job, 10000);
+    for (int r = 0; r < 3; r += 2)
+        passed &= job.reports[r].status == DSCOMM_ERR_TIMEOUT &&
+                  job.reports[r].took_ms < 2.5 * timeout &&
+                  job_sentence_has(&job, r, "rank 1");
+    if (!ok(passed, "finalize names who does not come"))
+        tell_all(&job);
+    job_end(&job, "finalize");
+}
+
+static void finalize_twice(job_rank_t *me)
+{
+    dscomm_group_t *world;
+
+    if (job_init(me, &world) < 0)
+        return;
+    me->report->value = dscomm_finalize(world);
+    job_tell(me, dscomm_finalize(world), job_now_ms());
+    me->report->other_status = dscomm_finalize(NULL);
+}
+
+static void test_finalize_twice(void)
+{
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        job_t job;
+        int passed;
+
+        job_make(&job, ranks, 0, finalize_twice, NULL);
+        job_start(&job);
+        passed = job_join(&job, 5000);
+        for (int r = 0; r < ranks; r++)
+            passed &= job.reports[r].value == DSCOMM_OK &&
+                      job.reports[r].status == DSCOMM_ERR_STATE &&
+                      job.reports[r].other_status == DSCOMM_OK &&
+                      job_exited(&job, r);
+        if (!ok(passed, "finalize twice, %d ranks", ranks))
+            tell_all(&job);
+        job_end(&job, "finalize twice");
+    }
+}
+
+int main(void)
+{
+    test_missing();
+    test_nobody_serves();
+    run_late(0);
+    run_late(1);
+    test_doubled();
+    test_miscounted();
+    test_environment();
+    test_attributes();
+    test_port_in_use();
+    test_strangers();
+    test_finalize_timeout();
+    test_finalize_twice();
+    return tap_done();
+}
