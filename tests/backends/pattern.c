@@ -141,7 +141,7 @@ static double float_input(const pattern_t *p, int rank, size_t index)
 {
     int mirror = p->ranks - 1 - rank;
     uint64_t r = draw(p, rank, index);
-    int deviation;
+    int mean = 3 + (int)(mix(p->seed + index) & 1), deviation;
 
     switch (p->op) {
     case DSCOMM_PRODUCT:
@@ -151,9 +151,9 @@ static double float_input(const pattern_t *p, int rank, size_t index)
                (r & 2 ? -1 : 1);
     case DSCOMM_AVG:
         deviation = (int)(draw(p, rank < mirror ? rank : mirror, index) % 4);
-        return 3 + (rank == mirror  ? 0
-                    : rank < mirror ? deviation
-                                    : -deviation);
+        return mean + (rank == mirror  ? 0
+                       : rank < mirror ? deviation
+                                       : -deviation);
     default:
         return (double)(int)(r % 15) - 7;
     }
@@ -200,11 +200,29 @@ static uint64_t bool_input(const pattern_t *p, int rank, size_t index)
     return rare == is_and ? 0 : truths[r >> 60 & 3];
 }
 
+/* Products of odd numbers are never 0; where many ranks take part, bits are
+ * mostly set for `and`, and rarely for `or`. */
+static uint64_t favour(const pattern_t *p, uint64_t value)
+{
+    uint64_t set = value, rare = value;
+
+    for (int ranks = p->ranks; ranks > 1; ranks /= 2) {
+        value = mix(value);
+        set |= value;
+        rare &= value;
+    }
+    if (p->op == DSCOMM_PRODUCT)
+        return value | 1;
+    if (p->op == DSCOMM_BAND)
+        return set;
+    return p->op == DSCOMM_BOR ? rare : value;
+}
+
 /* Whole range, extended to 64 bits; sums of 64-bit averages must not wrap. */
 static uint64_t integer_input(const pattern_t *p, int rank, size_t index)
 {
     unsigned unused = 64 - 8 * (unsigned)dscomm_dtype_size(p->dtype);
-    uint64_t value = draw(p, rank, index);
+    uint64_t value = favour(p, draw(p, rank, index));
 
     if (p->op == DSCOMM_AVG && unused == 0)
         return p->dtype & 1 ? value >> 20 : (uint64_t)((int64_t)value >> 20);
