@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The contract between libdscomm and a backend module.
  *
- * A module is NAME.so in $(libdir)/dscomm/backends (pkg-config variable backenddir)
- * and exports one symbol, the constant dscomm_backend_NAME of type dscomm_backend_t.
- * It links libdscomm. The loader checks abi, then name, then ops->size, and makes
- * its own copy of ops in which missing optional slots are NULL. A module is never
- * unloaded. backends/self/self.c is the shortest complete backend, and the one to
- * copy; a smallest useful one gives open, close, isend, irecv and progress.
+ * A module is NAME.so in $(libdir)/dscomm/backends (pkg-config variable
+ * backenddir) and exports one symbol, the constant dscomm_backend_NAME of type
+ * dscomm_backend_t. It links libdscomm. The loader checks abi, then name, then
+ * ops->size, and makes its own copy of ops in which missing optional slots are
+ * NULL. A module is never unloaded. backends/self/self.c is the shortest
+ * complete backend, and the one to copy; a smallest useful one gives open,
+ * close, isend, irecv and progress.
  *
  * Who calls what, and when. An implementation ("impl") serves one group in one
  * process. The core never calls two slots of one impl at the same time, except
@@ -15,16 +16,17 @@
  * pointers, ranks, counts and their products are valid, and no byte count
  * overflows. A group of one rank never reaches a module.
  *
- * Failure. A slot that fails returns a negative status after dscomm_fail() with a
- * sentence: operation, group, rank, cause, remedy. A failure that leaves peers
- * without what they wait for (death, time-out, mismatch) revokes the group: the
- * backend makes every rank's present and later call return that status and
- * sentence, within milliseconds where the transport allows.
+ * Failure. A slot that fails returns a negative status after dscomm_fail() with
+ * a sentence: operation, group, rank, cause, remedy. A failure that leaves
+ * peers without what they wait for (death, time-out, mismatch) revokes the
+ * group: the backend makes every rank's present and later call return that
+ * status and sentence, within milliseconds where the transport allows.
  *
- * Waiting. A slot that may wait (run, send, recv) gives up when the group's time-out
- * has passed without progress, sees a revocation and a peer's death at once, and
- * calls dscomm_backend_progress_others() from time to time, so that works on other
- * groups of the process go on. All other slots return without waiting. */
+ * Waiting. A slot that may wait (run, send, recv) gives up when the group's
+ * time-out has passed without progress, sees a revocation and a peer's death at
+ * once, and calls dscomm_backend_progress_others() from time to time, so that
+ * works on other groups of the process go on. All other slots return without
+ * waiting. */
 #ifndef DSCOMM_BACKEND_H
 #define DSCOMM_BACKEND_H
 
@@ -39,73 +41,76 @@
 extern "C" {
 #endif
 
-/* Grows with every incompatible change; a module of another number is refused. */
+/* Grows with every incompatible change; a module of another number is
+ * refused. */
 #define DSCOMM_BACKEND_ABI 1
 
 /* One collective. Which members mean something follows from coll; counts are in
  * elements, as in the public call. */
 typedef struct {
-    int coll;  /* dscomm_coll_t, below DSCOMM_COLL_SEND */
+    int coll; /* dscomm_coll_t, below DSCOMM_COLL_SEND */
     int dtype; /* dscomm_dtype_t */
-    int op;    /* dscomm_op_t; -1 where nothing is reduced */
-    int root;  /* -1 where none */
-    size_t count;           /* broadcast, reduce, all_reduce: elements;
-                               all_gather, gather: send count; reduce_scatter,
-                               scatter: receive count; all_to_all: per peer;
-                               _v: this rank's own count */
-    size_t element;         /* bytes of one element */
-    const void *send;       /* broadcast: NULL except on root */
-    void *recv;             /* broadcast: the buffer */
+    int op; /* dscomm_op_t; -1 where nothing is reduced */
+    int root; /* -1 where none */
+    /* broadcast, reduce, all_reduce: elements; all_gather, gather: send count;
+     * reduce_scatter, scatter: receive count; all_to_all: per peer; _v: this
+     * rank's own count */
+    size_t count;
+    size_t element; /* bytes of one element */
+    const void *send; /* broadcast: NULL except on root */
+    void *recv; /* broadcast: the buffer */
     const size_t *send_counts, *send_displs; /* displs are never NULL where */
     const size_t *recv_counts, *recv_displs; /* counts are not */
-    double factor;          /* of PREMUL_SUM */
-    uint64_t sequence;      /* of collectives on this group, from 1 */
-    uint32_t fingerprint;   /* of what must be equal on all ranks: coll, dtype,
-                               op, root, and count unless _v */
+    double factor; /* of PREMUL_SUM */
+    uint64_t sequence; /* of collectives on this group, from 1 */
+    /* of what must be equal on all ranks: coll, dtype, op, root, and count
+     * unless _v */
+    uint32_t fingerprint;
 } dscomm_coll_args_t;
 
 /* One message of bytes bytes. */
 typedef struct {
     const void *send; /* of a send, else NULL */
-    void *recv;       /* of a receive, else NULL */
+    void *recv; /* of a receive, else NULL */
     size_t bytes;
     int peer; /* or DSCOMM_ANY_SOURCE, if the backend has that capability */
-    int tag;  /* or DSCOMM_ANY_TAG on a receive */
+    int tag; /* or DSCOMM_ANY_TAG on a receive */
 } dscomm_message_t;
 
-/* State of one non-blocking operation. The core allocates ops->request_size bytes
- * (at least sizeof(dscomm_request_t), zeroed), of which the backend may use what
- * follows this head. The backend sets status last, when it will not touch the
- * request or its buffers again. */
+/* State of one non-blocking operation. The core allocates ops->request_size
+ * bytes (at least sizeof(dscomm_request_t), zeroed), of which the backend may
+ * use what follows this head. The backend sets status last, when it will not
+ * touch the request or its buffers again. */
 typedef struct {
     dscomm_status_t status; /* IN_PROGRESS until complete */
-    int source, tag;        /* of a completed receive */
-    size_t bytes;           /* of a completed receive */
+    int source, tag; /* of a completed receive */
+    size_t bytes; /* of a completed receive */
 } dscomm_request_t;
 
 /* What open gets; strings, arrays and store live until close. */
 typedef struct {
     size_t size;
     dscomm_group_t *group; /* for the services below */
-    void *parent;          /* impl of the group it is made from, if it has the
-                              same backend: connections may be shared. Closed
-                              after its children. NULL for a world */
-    const char *name;      /* for messages */
-    const char *id;        /* unique in the job, equal on all ranks */
-    int rank, ranks;       /* this one, and how many */
+    /* impl of the group it is made from, if it has the same backend:
+     * connections may be shared. Closed after its children. NULL for a world */
+    void *parent;
+    const char *name; /* for messages */
+    const char *id; /* unique in the job, equal on all ranks */
+    int rank, ranks; /* this one, and how many */
     const int *world_ranks; /* numbers in the world, for messages */
     dscomm_store_t *store; /* private to the group: keys may be short */
-    int timeout_ms;        /* default deadline of every operation, and of open */
+    int timeout_ms; /* default deadline of every operation, and of open */
 } dscomm_backend_args_t;
 
 /* size is of the table that the module was compiled with; members are appended
- * only. Required: open, close, isend, irecv, cancel, progress, revoke, status. */
+ * only. Required: open, close, isend, irecv, cancel, progress, revoke,
+ * status. */
 typedef struct {
     size_t size;
     size_t request_size; /* bytes of this backend's request */
 
-    /* Collective over the group; gives up after timeout_ms and names the ranks that
-     * did not come. */
+    /* Collective over the group; gives up after timeout_ms and names the ranks
+     * that did not come. */
     dscomm_status_t (*open)(const dscomm_backend_args_t *args, void **ret_impl);
     /* Local. Works have been completed or cancelled. Never waits for peers. */
     void (*close)(void *impl);
@@ -117,13 +122,14 @@ typedef struct {
                              dscomm_request_t *request);
     /* Forgets a started request, of a group that is revoked or being freed. */
     void (*cancel)(void *impl, dscomm_request_t *request);
-    /* Advances whatever can advance; returns how many requests were completed. */
+    /* Advances whatever can advance; returns how many requests were
+     * completed. */
     unsigned (*progress)(void *impl);
-    /* Marks the group broken for all ranks, with status and sentence; the first call
-     * wins. From any thread; takes no lock that another slot may hold. */
+    /* Marks the group broken for all ranks, with status and sentence; the first
+     * call wins. From any thread; takes no lock that another slot may hold. */
     void (*revoke)(void *impl, dscomm_status_t status, const char *sentence);
-    /* OK, or what revoked the group; the sentence goes to text (size bytes) if text
-     * is not NULL. */
+    /* OK, or what revoked the group; the sentence goes to text (size bytes) if
+     * text is not NULL. */
     dscomm_status_t (*status)(void *impl, char *text, size_t size);
 
     /* From here on optional. */
@@ -134,11 +140,11 @@ typedef struct {
      * and argument class, since the answer may depend on coll, dtype, op and
      * count. Without it, none is taken. */
     int (*native)(void *impl, const dscomm_coll_args_t *args);
-    /* One collective from beginning to end. Never called while requests of start
-     * are incomplete. */
+    /* One collective from beginning to end. Never called while requests of
+     * start are incomplete. */
     dscomm_status_t (*run)(void *impl, const dscomm_coll_args_t *args);
-    /* Starts one; collectives of one impl take effect in the order started. args is
-     * copied by the backend; arrays in it stay valid. */
+    /* Starts one; collectives of one impl take effect in the order started.
+     * args is copied by the backend; arrays in it stay valid. */
     dscomm_status_t (*start)(void *impl, const dscomm_coll_args_t *args,
                              dscomm_request_t *request);
     /* Blocking forms of isend and irecv, for backends that can do better than
@@ -146,8 +152,9 @@ typedef struct {
     dscomm_status_t (*send)(void *impl, const dscomm_message_t *message);
     dscomm_status_t (*recv)(void *impl, const dscomm_message_t *message,
                             dscomm_request_t *request);
-    /* Sleeps until progress may have something to do, at most timeout_us; called
-     * after progress was fruitless for a while. Without it the core yields. */
+    /* Sleeps until progress may have something to do, at most timeout_us;
+     * called after progress was fruitless for a while. Without it the core
+     * yields. */
     void (*wait)(void *impl, unsigned timeout_us);
     /* Who is late: writes a sentence on what request (NULL: the oldest started
      * collective) waits for into text, for a time-out's message. */
@@ -161,8 +168,8 @@ typedef struct {
     dscomm_status_t (*mem_register)(void *impl, void *memory, size_t size);
     dscomm_status_t (*mem_deregister)(void *impl, void *memory);
     dscomm_status_t (*set_stream)(void *impl, void *stream);
-    /* Last call of a group that ends in order, after its final barrier: from here on
-     * a peer that leaves has not died. */
+    /* Last call of a group that ends in order, after its final barrier: from
+     * here on a peer that leaves has not died. */
     void (*quiesce)(void *impl);
 } dscomm_backend_ops_t;
 
@@ -182,23 +189,23 @@ typedef struct {
     const char *name; /* "DSCOMM_SHM_RING" */
     dscomm_setting_type_t type;
     const char *default_value; /* as in the environment; NULL = unset */
-    int64_t min, max;          /* INT, BYTES, MSEC (in ms) */
-    const char *words;         /* ENUM: "auto|yes|no"; STRING: what is accepted,
-                                  in words, or NULL; "path" is ignored in
-                                  set-uid programs */
+    int64_t min, max; /* INT, BYTES, MSEC (in ms) */
+    /* ENUM: "auto|yes|no"; STRING: what is accepted, in words, or NULL; "path"
+     * is ignored in set-uid programs */
+    const char *words;
     const char *help;
 } dscomm_setting_t;
 
 typedef struct {
-    uint32_t abi;       /* DSCOMM_BACKEND_ABI */
-    uint32_t priority;  /* larger is tried first by "auto" */
-    const char *name;   /* as in the file's name */
+    uint32_t abi; /* DSCOMM_BACKEND_ABI */
+    uint32_t priority; /* larger is tried first by "auto" */
+    const char *name; /* as in the file's name */
     const dscomm_backend_ops_t *ops;
-    const dscomm_setting_t *settings; /* ends with a row whose name is NULL; or
-                                         NULL */
-    /* May this module serve a world whose ranks live on hosts[0 ... ranks-1] (equal
-     * text = can share memory)? Returns NULL for yes, or static text why not.
-     * Optional. Local and cheap. */
+    /* ends with a row whose name is NULL; or NULL */
+    const dscomm_setting_t *settings;
+    /* May this module serve a world whose ranks live on hosts[0 ... ranks-1]
+     * (equal text = can share memory)? Returns NULL for yes, or static text why
+     * not. Optional. Local and cheap. */
     const char *(*usable)(const char *const *hosts, int ranks);
 } dscomm_backend_t;
 
@@ -234,16 +241,17 @@ DSCOMM_API dscomm_status_t dscomm_setting_number(const dscomm_setting_t *row,
 /* The text of a STRING setting, or NULL. */
 DSCOMM_API const char *dscomm_setting_text(const dscomm_setting_t *row);
 
-/* dest[i] = sources[0][i] op sources[1][i] op ..., folded from left to right, for
- * count elements and nsources >= 1; see collective.h for the arithmetic. dest may be
- * equal to one of the sources, but overlap none in part. Any alignment. factors:
- * PREMUL_SUM: nsources factors; AVG: factors[0] is the divisor, a whole number not
- * less than nsources; else NULL. */
+/* dest[i] = sources[0][i] op sources[1][i] op ..., folded from left to right,
+ * for count elements and nsources >= 1; see collective.h for the arithmetic.
+ * dest may be equal to one of the sources, but overlap none in part. Any
+ * alignment. factors: PREMUL_SUM: nsources factors; AVG: factors[0] is the
+ * divisor, a whole number not less than nsources; else NULL. */
 typedef void (*dscomm_reduce_fn)(void *dest, const void *const *sources,
                                  size_t nsources, size_t count,
                                  const double *factors);
 
-/* The fastest kernel of this processor; NULL where op does not apply to dtype. */
+/* The fastest kernel of this processor; NULL where op does not apply to
+ * dtype. */
 DSCOMM_API dscomm_reduce_fn dscomm_reduce_kernel(dscomm_dtype_t dtype,
                                                  dscomm_op_t op);
 

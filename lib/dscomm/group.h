@@ -17,45 +17,49 @@ extern "C" {
 typedef struct {
     size_t size;
     const char *backend; /* NULL = the parent's */
-    const char *name;    /* NULL = the parent's name, a slash, a number */
-    int timeout_ms;      /* 0 = the parent's */
+    const char *name; /* NULL = the parent's name, a slash, a number */
+    int timeout_ms; /* 0 = the parent's */
 } dscomm_group_attr_t;
-#define DSCOMM_GROUP_ATTR_INIT {sizeof(dscomm_group_attr_t), NULL, NULL, 0}
+#define DSCOMM_GROUP_ATTR_INIT                                                 \
+    {                                                                          \
+        sizeof(dscomm_group_attr_t), NULL, NULL, 0                             \
+    }
 
-/* Makes a group of count of parent's ranks, in the order given, which must be the
- * same on all callers and without duplicates. Collective over parent: every rank
- * of it calls, with the same list; a rank that is not listed gets NULL and OK.
- * attr may be NULL. MT: parent. */
+/* Makes a group of count of parent's ranks, in the order given, which must be
+ * the same on all callers and without duplicates. Collective over parent: every
+ * rank of it calls, with the same list; a rank that is not listed gets NULL and
+ * OK. attr may be NULL. MT: parent. */
 DSCOMM_API dscomm_status_t dscomm_group_new(dscomm_group_t *parent,
                                             const int *ranks, int count,
                                             const dscomm_group_attr_t *attr,
                                             dscomm_group_t **ret_group);
 
-/* Splits parent into one group per color >= 0; within a group, ranks are ordered
- * by (key, rank in parent). DSCOMM_NO_COLOR joins none and gets NULL and OK.
- * Collective over parent. attr may be NULL. MT: parent. */
+/* Splits parent into one group per color >= 0; within a group, ranks are
+ * ordered by (key, rank in parent). DSCOMM_NO_COLOR joins none and gets NULL
+ * and OK. Collective over parent. attr may be NULL. MT: parent. */
 DSCOMM_API dscomm_status_t dscomm_group_split(dscomm_group_t *parent, int color,
                                               int key,
                                               const dscomm_group_attr_t *attr,
                                               dscomm_group_t **ret_group);
 
-/* Lays parent's ranks out as an n-dimensional mesh, row-major (the last dimension
- * varies fastest), and gives this rank its group along each dimension:
- * ret_groups[d] holds the ranks whose other coordinates equal this rank's, in
- * order of coordinate d. The product of dims must be parent's size. A dimension of
- * -1 (one at most) is computed. Collective over parent. MT: parent. */
+/* Lays parent's ranks out as an n-dimensional mesh, row-major (the last
+ * dimension varies fastest), and gives this rank its group along each
+ * dimension: ret_groups[d] holds the ranks whose other coordinates equal this
+ * rank's, in order of coordinate d. The product of dims must be parent's size.
+ * A dimension of -1 (one at most) is computed. Collective over parent. MT:
+ * parent. */
 DSCOMM_API dscomm_status_t dscomm_group_mesh(dscomm_group_t *parent,
                                              const int *dims, int ndims,
                                              dscomm_group_t **ret_groups);
 
-/* Frees a group made by the calls above; NULL is fine. Local; waits for nothing:
- * works that are still outstanding end with ERR_ABORTED on this rank. Not for the
- * world, which dscomm_finalize() frees (ERR_STATE). MT: group. */
+/* Frees a group made by the calls above; NULL is fine. Local; waits for
+ * nothing: works that are still outstanding end with ERR_ABORTED on this rank.
+ * Not for the world, which dscomm_finalize() frees (ERR_STATE). MT: group. */
 DSCOMM_API dscomm_status_t dscomm_group_free(dscomm_group_t *group);
 
-/* Ends everything on the group, here and on its other ranks: calls that wait now
- * and all later ones return ERR_ABORTED and say who aborted and why. reason may be
- * NULL. The group must still be freed. MT: safe, from any thread. */
+/* Ends everything on the group, here and on its other ranks: calls that wait
+ * now and all later ones return ERR_ABORTED and say who aborted and why. reason
+ * may be NULL. The group must still be freed. MT: safe, from any thread. */
 DSCOMM_API dscomm_status_t dscomm_group_abort(dscomm_group_t *group,
                                               const char *reason);
 
@@ -63,17 +67,19 @@ DSCOMM_API dscomm_status_t dscomm_group_abort(dscomm_group_t *group,
  * sentence in dscomm_last_error(). MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_group_status(const dscomm_group_t *group);
 
-/* This rank's number in the group, the number of ranks; -1 for NULL. MT: safe. */
+/* This rank's number in the group, the number of ranks; -1 for NULL. MT:
+ * safe. */
 DSCOMM_API int dscomm_group_rank(const dscomm_group_t *group);
 DSCOMM_API int dscomm_group_size(const dscomm_group_t *group);
-/* Names of the group and of its backend; live as long as the group. MT: safe. */
+/* Names of the group and of its backend; live as long as the group. MT:
+ * safe. */
 DSCOMM_API const char *dscomm_group_name(const dscomm_group_t *group);
 DSCOMM_API const char *dscomm_group_backend(const dscomm_group_t *group);
 /* The group's default deadline. MT: safe. */
 DSCOMM_API int dscomm_group_timeout(const dscomm_group_t *group);
 
-/* World rank of the group's rank, and back; ERR_INVALID for a rank out of range,
- * ERR_NOT_FOUND for a world rank that is not in the group. MT: safe. */
+/* World rank of the group's rank, and back; ERR_INVALID for a rank out of
+ * range, ERR_NOT_FOUND for a world rank that is not in the group. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_group_to_global(const dscomm_group_t *group,
                                                   int rank, int *ret_rank);
 DSCOMM_API dscomm_status_t dscomm_group_from_global(const dscomm_group_t *group,
@@ -94,7 +100,8 @@ DSCOMM_API uint64_t dscomm_group_sequence(const dscomm_group_t *group);
 DSCOMM_API uint64_t dscomm_group_capabilities(const dscomm_group_t *group);
 
 /* Device stream on which calls with device pointers are ordered; NULL is the
- * default stream. ERR_UNSUPPORTED unless DSCOMM_CAP_DEVICE_MEMORY. MT: group. */
+ * default stream. ERR_UNSUPPORTED unless DSCOMM_CAP_DEVICE_MEMORY. MT:
+ * group. */
 DSCOMM_API dscomm_status_t dscomm_group_set_stream(dscomm_group_t *group,
                                                    void *stream);
 

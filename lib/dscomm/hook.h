@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The hook table: how a profiler sees every operation. One table for the process;
- * unset, an operation pays two predictable branches. */
+/* The hook table: how a profiler sees every operation. One table for the
+ * process; unset, an operation pays two predictable branches. */
 #ifndef DSCOMM_HOOK_H
 #define DSCOMM_HOOK_H
 
@@ -39,16 +39,18 @@ DSCOMM_API const char *dscomm_coll_name(dscomm_coll_t coll);
 typedef struct {
     size_t size;
     const dscomm_group_t *group;
-    uint64_t sequence; /* of collectives on the group; point to point: its own */
-    int coll;          /* dscomm_coll_t */
-    int dtype;         /* dscomm_dtype_t */
-    int op;            /* dscomm_op_t, -1 where nothing is reduced */
-    int root;          /* or the peer of a send or receive; -1 where none */
-    int tag;           /* of a send or receive, else -1 */
-    int async;         /* 1: the caller got a work */
-    size_t count;      /* elements, as passed; _v: those of this rank */
-    size_t bytes;      /* count * size of dtype; all_gather, reduce_scatter,
-                          gather, scatter, all_to_all: of the whole, p times */
+    /* of collectives on the group; point to point: its own */
+    uint64_t sequence;
+    int coll; /* dscomm_coll_t */
+    int dtype; /* dscomm_dtype_t */
+    int op; /* dscomm_op_t, -1 where nothing is reduced */
+    int root; /* or the peer of a send or receive; -1 where none */
+    int tag; /* of a send or receive, else -1 */
+    int async; /* 1: the caller got a work */
+    size_t count; /* elements, as passed; _v: those of this rank */
+    /* count * size of dtype; all_gather, reduce_scatter, gather, scatter,
+     * all_to_all: of the whole, p times */
+    size_t bytes;
     const void *send;
     void *recv;
 } dscomm_op_info_t;
@@ -63,9 +65,9 @@ typedef struct {
     void *arg;
 } dscomm_hooks_t;
 
-/* Installs a table, which is copied; NULL removes it. Fails with ERR_STATE while
- * another is installed. Operations in flight end with the table they began with,
- * so arg must outlive them. MT: safe. */
+/* Installs a table, which is copied; NULL removes it. Fails with ERR_STATE
+ * while another is installed. Operations in flight end with the table they
+ * began with, so arg must outlive them. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_hooks_set(const dscomm_hooks_t *hooks);
 
 #ifdef __cplusplus

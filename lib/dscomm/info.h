@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What this library was built with, can load and can be told: what `dscomm info`
- * prints. */
+/* What this library was built with, can load and can be told: what `dscomm
+ * info` prints. */
 #ifndef DSCOMM_INFO_H
 #define DSCOMM_INFO_H
 
@@ -15,17 +15,17 @@ extern "C" {
  * environment changes. */
 typedef struct {
     size_t size;
-    const char *name;          /* "DSCOMM_TIMEOUT" */
-    const char *type;          /* "bool", "integer", "bytes", "seconds", "enum",
-                                  "text" */
+    const char *name; /* "DSCOMM_TIMEOUT" */
+    /* "bool", "integer", "bytes", "seconds", "enum", "text" */
+    const char *type;
     const char *default_value; /* as text; NULL = none */
-    const char *accepted;      /* range or list of words, as text */
-    const char *help;          /* one sentence */
-    const char *value;         /* what the environment says, or NULL */
+    const char *accepted; /* range or list of words, as text */
+    const char *help; /* one sentence */
+    const char *value; /* what the environment says, or NULL */
 } dscomm_setting_info_t;
 
-/* Fills *info (whose size member is set) with setting index = 0, 1, ...; ERR_NOT_FOUND
- * beyond the last one. MT: safe. */
+/* Fills *info (whose size member is set) with setting index = 0, 1, ...;
+ * ERR_NOT_FOUND beyond the last one. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_setting_info(size_t index,
                                                dscomm_setting_info_t *info);
 
@@ -35,25 +35,29 @@ typedef struct {
     size_t size;
     const char *name; /* from the file's name where the module was refused */
     const char *path; /* NULL = built in */
-    int priority;     /* larger is tried first by "auto" */
-    int usable;       /* 0: why says what is wrong with it */
-    const char *why;  /* NULL where usable */
+    int priority; /* larger is tried first by "auto" */
+    int usable; /* 0: why says what is wrong with it */
+    const char *why; /* NULL where usable */
 } dscomm_backend_info_t;
 
-/* As dscomm_setting_info(), for backends. Loads the modules on first use. MT: safe. */
+/* As dscomm_setting_info(), for backends. Loads the modules on first use. MT:
+ * safe. */
 DSCOMM_API dscomm_status_t dscomm_backend_info(size_t index,
                                                dscomm_backend_info_t *info);
 
 /* The folder that modules are loaded from; static. MT: safe. */
 DSCOMM_API const char *dscomm_backend_directory(void);
 
-/* One choice made when the library was built: name and value of index = 0, 1, ...
- * ("compiler", "gcc 12.2.0"), ERR_NOT_FOUND beyond the last one; static. MT: safe. */
-DSCOMM_API dscomm_status_t dscomm_build_info(size_t index, const char **ret_name,
+/* One choice made when the library was built: name and value of index = 0, 1,
+ * ...
+ * ("compiler", "gcc 12.2.0"), ERR_NOT_FOUND beyond the last one; static. MT:
+ * safe. */
+DSCOMM_API dscomm_status_t dscomm_build_info(size_t index,
+                                             const char **ret_name,
                                              const char **ret_value);
 
-/* Names of the processor features in use, space separated ("avx2 f16c"); static.
- * MT: safe. */
+/* Names of the processor features in use, space separated ("avx2 f16c");
+ * static. MT: safe. */
 DSCOMM_API const char *dscomm_cpu_features(void);
 
 #ifdef __cplusplus

@@ -14,34 +14,37 @@ extern "C" {
  * variables), or take the default. Attribute > environment > default. */
 typedef struct {
     size_t size;
-    const char *backend;     /* "auto", or a backend's name */
+    const char *backend; /* "auto", or a backend's name */
     const char *init_method; /* "env://", "tcp://HOST:PORT", "file:///PATH" */
-    dscomm_store_t *store;   /* rendezvous through this store instead; must stay
-                                open until dscomm_finalize() */
-    int has_rank;            /* 1: rank and world_size below are given */
+    /* rendezvous through this store instead; must stay open until
+     * dscomm_finalize() */
+    dscomm_store_t *store;
+    int has_rank; /* 1: rank and world_size below are given */
     int rank;
     int world_size;
-    int timeout_ms;          /* default deadline of every operation */
-    const char *name;        /* of the world, in messages; "world" */
+    int timeout_ms; /* default deadline of every operation */
+    const char *name; /* of the world, in messages; "world" */
 } dscomm_init_attr_t;
 #define DSCOMM_INIT_ATTR_INIT                                                  \
-    {sizeof(dscomm_init_attr_t), NULL, NULL, NULL, 0, 0, 0, 0, NULL}
+    {                                                                          \
+        sizeof(dscomm_init_attr_t), NULL, NULL, NULL, 0, 0, 0, 0, NULL         \
+    }
 
 /* Joins the job and returns its group of all ranks. Collective over the job:
- * returns when every rank has arrived, or with ERR_TIMEOUT and the missing ranks'
- * numbers. attr may be NULL. Without a launcher the world has one rank.
+ * returns when every rank has arrived, or with ERR_TIMEOUT and the missing
+ * ranks' numbers. attr may be NULL. Without a launcher the world has one rank.
  * May be called several times (by two libraries in one process, say) if each
- * call has its own rendezvous: the n-th call of every rank makes the n-th world.
- * MT: safe, but the order of calls must be the same on all ranks. */
+ * call has its own rendezvous: the n-th call of every rank makes the n-th
+ * world. MT: safe, but the order of calls must be the same on all ranks. */
 DSCOMM_API dscomm_status_t dscomm_init(const dscomm_init_attr_t *attr,
                                        dscomm_group_t **ret_world);
 
-/* Leaves the job and frees the world, its remaining groups and works. Collective:
- * waits, at most the world's time-out, until every rank's earlier sends are
- * delivered and every rank has arrived. A world that was aborted or lost a peer
- * is freed without waiting. The handle is gone whatever is returned; NULL is
- * fine; a second call with the same handle is ERR_STATE. In a forked child it
- * only frees memory. MT: world. */
+/* Leaves the job and frees the world, its remaining groups and works.
+ * Collective: waits, at most the world's time-out, until every rank's earlier
+ * sends are delivered and every rank has arrived. A world that was aborted or
+ * lost a peer is freed without waiting. The handle is gone whatever is
+ * returned; NULL is fine; a second call with the same handle is ERR_STATE. In a
+ * forked child it only frees memory. MT: world. */
 DSCOMM_API dscomm_status_t dscomm_finalize(dscomm_group_t *world);
 
 #ifdef __cplusplus

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The log: what a caller cannot see in a status. Silent below "warn" unless
- * DSCOMM_LOG asks for more, e.g. DSCOMM_LOG=info or DSCOMM_LOG=warn,shm:debug. */
+ * DSCOMM_LOG asks for more, e.g. DSCOMM_LOG=info or
+ * DSCOMM_LOG=warn,shm:debug. */
 #ifndef DSCOMM_LOG_H
 #define DSCOMM_LOG_H
 
@@ -30,8 +31,8 @@ typedef void (*dscomm_log_handler_t)(dscomm_log_level_t level,
  * and arg must stay valid until replaced. MT: safe. */
 DSCOMM_API void dscomm_log_set_handler(dscomm_log_handler_t handler, void *arg);
 
-/* Sets the levels as DSCOMM_LOG does: "LEVEL" for all domains, "DOMAIN:LEVEL" for
- * one, comma separated. ERR_INVALID names the first word that is not
+/* Sets the levels as DSCOMM_LOG does: "LEVEL" for all domains, "DOMAIN:LEVEL"
+ * for one, comma separated. ERR_INVALID names the first word that is not
  * understood, and nothing changes. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_log_set_levels(const char *levels);
 

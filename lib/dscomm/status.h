@@ -50,8 +50,8 @@ DSCOMM_API const char *dscomm_status_name(dscomm_status_t status);
  * lives until this thread's next failure. MT: safe (one text a thread). */
 DSCOMM_API const char *dscomm_last_error(void);
 
-/* For small programs: run a call; if it fails, print where and why to stderr and
- * exit(1). The library itself never prints or exits. Needs <stdio.h> and
+/* For small programs: run a call; if it fails, print where and why to stderr
+ * and exit(1). The library itself never prints or exits. Needs <stdio.h> and
  * <stdlib.h>. */
 #define DSCOMM_CHECK(call)                                                     \
     do {                                                                       \

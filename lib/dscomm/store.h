@@ -2,9 +2,9 @@
 /* A key-value store: how ranks exchange addresses before they can communicate.
  *
  * Three kinds behind one handle: memory (one process, threads), file (a shared
- * file, flock) and TCP (torch's TCPStore protocol, so Python peers can share it).
- * Keys are non-empty C strings of at most 8 KiB including all prefixes, values
- * are at most 8 MiB of any bytes. */
+ * file, flock) and TCP (torch's TCPStore protocol, so Python peers can share
+ * it). Keys are non-empty C strings of at most 8 KiB including all prefixes,
+ * values are at most 8 MiB of any bytes. */
 #ifndef DSCOMM_STORE_H
 #define DSCOMM_STORE_H
 
@@ -20,15 +20,20 @@ extern "C" {
 
 typedef struct {
     size_t size;
-    int timeout_ms;   /* default of every wait in this store; 0 = 300000 */
-    int serve;        /* TCP: 1 = serve the port in this process as well */
-    int listen_fd;    /* TCP with serve: > 0 = an inherited listening socket,
-                         which the store takes over */
-    int world_size;   /* TCP with serve, > 0: opening waits for that many
-                         clients (torch's wait_for_workers); file: the users of
-                         the file, of which the last to close removes it */
+    int timeout_ms; /* default of every wait in this store; 0 = 300000 */
+    int serve; /* TCP: 1 = serve the port in this process as well */
+    /* TCP with serve: > 0 = an inherited listening socket, which the store
+     * takes over */
+    int listen_fd;
+    /* TCP with serve, > 0: opening waits for that many clients (torch's
+     * wait_for_workers); file: the users of the file, of which the last to
+     * close removes it */
+    int world_size;
 } dscomm_store_attr_t;
-#define DSCOMM_STORE_ATTR_INIT {sizeof(dscomm_store_attr_t), 0, 0, 0, 0}
+#define DSCOMM_STORE_ATTR_INIT                                                 \
+    {                                                                          \
+        sizeof(dscomm_store_attr_t), 0, 0, 0, 0                                \
+    }
 
 /* Opens the store that url names:
  *   memory://           a new private store of this process
@@ -56,9 +61,9 @@ DSCOMM_API void dscomm_store_close(dscomm_store_t *store);
 /* TCP: the port served or connected to; otherwise 0. MT: safe. */
 DSCOMM_API int dscomm_store_port(const dscomm_store_t *store);
 
-/* All calls below: timeout_ms in milliseconds or DSCOMM_TIMEOUT_DEFAULT. A store
- * may be used by several threads; a waiting call delays the others on the same
- * TCP connection. MT: safe. */
+/* All calls below: timeout_ms in milliseconds or DSCOMM_TIMEOUT_DEFAULT. A
+ * store may be used by several threads; a waiting call delays the others on the
+ * same TCP connection. MT: safe. */
 
 /* Stores size bytes under key, replacing what was there. value may be NULL if
  * size is 0. */
@@ -68,15 +73,16 @@ DSCOMM_API dscomm_status_t dscomm_store_set(dscomm_store_t *store,
 
 /* Waits for key and returns a copy of its value, which the caller frees with
  * dscomm_store_free(). *ret_value is never NULL on success, and one byte beyond
- * *ret_size is 0, so text can be used as a C string. ERR_TIMEOUT names the key. */
+ * *ret_size is 0, so text can be used as a C string. ERR_TIMEOUT names the
+ * key. */
 DSCOMM_API dscomm_status_t dscomm_store_get(dscomm_store_t *store,
                                             const char *key, int timeout_ms,
                                             void **ret_value, size_t *ret_size);
 DSCOMM_API void dscomm_store_free(void *value);
 
 /* Waits for count keys, then returns all values; ret_values and ret_sizes are
- * arrays of count, each value freed with dscomm_store_free(). On failure nothing
- * is left to free. */
+ * arrays of count, each value freed with dscomm_store_free(). On failure
+ * nothing is left to free. */
 DSCOMM_API dscomm_status_t dscomm_store_multi_get(dscomm_store_t *store,
                                                   const char *const *keys,
                                                   size_t count, int timeout_ms,

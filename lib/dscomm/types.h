@@ -34,13 +34,14 @@ typedef enum {
     DSCOMM_UINT32 = 5,
     DSCOMM_INT64 = 6,
     DSCOMM_UINT64 = 7,
-    DSCOMM_FLOAT16 = 8,      /* IEEE 754 binary16 */
-    DSCOMM_BFLOAT16 = 9,     /* upper half of a binary32 */
-    DSCOMM_FLOAT32 = 10,     /* IEEE 754 binary32 */
-    DSCOMM_FLOAT64 = 11,     /* IEEE 754 binary64 */
-    DSCOMM_FLOAT8_E4M3 = 12, /* OCP E4M3: no infinities, NaN 0x7f/0xff, max 448 */
-    DSCOMM_FLOAT8_E5M2 = 13, /* OCP E5M2: IEEE-like, infinities, max 57344 */
-    DSCOMM_BOOL = 14         /* one byte; 0 is false, all else is true */
+    DSCOMM_FLOAT16 = 8, /* IEEE 754 binary16 */
+    DSCOMM_BFLOAT16 = 9, /* upper half of a binary32 */
+    DSCOMM_FLOAT32 = 10, /* IEEE 754 binary32 */
+    DSCOMM_FLOAT64 = 11, /* IEEE 754 binary64 */
+    /* OCP E4M3: no infinities, NaN 0x7f/0xff, max 448 */
+    DSCOMM_FLOAT8_E4M3 = 12,
+    DSCOMM_FLOAT8_E5M2 = 13, /* OCP: IEEE-like, infinities, max 57344 */
+    DSCOMM_BOOL = 14 /* one byte; 0 is false, all else is true */
 } dscomm_dtype_t;
 #define DSCOMM_DTYPE_COUNT 15
 
@@ -55,8 +56,8 @@ typedef enum {
  * PREMUL_SUM    every input times the rank's own factor, then SUM; floating
  *               point only; called through the _premul_sum functions
  *
- * A result too large for a float is infinity, or NaN in FLOAT8_E4M3, which has no
- * infinity (what rounds to 448 is 448: up to 464, as in PyTorch). */
+ * A result too large for a float is infinity, or NaN in FLOAT8_E4M3, which has
+ * no infinity (what rounds to 448 is 448: up to 464, as in PyTorch). */
 typedef enum {
     DSCOMM_SUM = 0,
     DSCOMM_PRODUCT = 1,
@@ -70,8 +71,9 @@ typedef enum {
 } dscomm_op_t;
 #define DSCOMM_OP_COUNT 9
 
-/* Time-outs are in milliseconds; 0 asks without waiting. */
-#define DSCOMM_TIMEOUT_DEFAULT (-1) /* what the group or the store was given */
+/* Time-outs are in milliseconds; 0 asks without waiting, and this one is what
+ * the group or the store was given. */
+#define DSCOMM_TIMEOUT_DEFAULT (-1)
 
 #define DSCOMM_ANY_SOURCE (-1)
 #define DSCOMM_ANY_TAG (-1)

@@ -2,9 +2,9 @@
 /* Works: operations that were started and may still run.
  *
  * A work belongs to its group and follows its thread rule. Its buffers, and the
- * arrays of counts of a _v call, stay untouched until it is complete. Progress is
- * made by whoever waits or tests on any group of the world, or by the progress
- * thread (DSCOMM_PROGRESS=thread). */
+ * arrays of counts of a _v call, stay untouched until it is complete. Progress
+ * is made by whoever waits or tests on any group of the world, or by the
+ * progress thread (DSCOMM_PROGRESS=thread). */
 #ifndef DSCOMM_WORK_H
 #define DSCOMM_WORK_H
 
@@ -15,35 +15,36 @@
 extern "C" {
 #endif
 
-/* Waits until the work is complete and returns its status. With ERR_TIMEOUT after
- * the group's own deadline the group is revoked; a shorter timeout_ms that passes
- * returns IN_PROGRESS, and the work goes on. May be called again. MT: group. */
+/* Waits until the work is complete and returns its status. With ERR_TIMEOUT
+ * after the group's own deadline the group is revoked; a shorter timeout_ms
+ * that passes returns IN_PROGRESS, and the work goes on. May be called again.
+ * MT: group. */
 DSCOMM_API dscomm_status_t dscomm_work_wait(dscomm_work_t *work,
                                             int timeout_ms);
 
 /* IN_PROGRESS, or the work's final status; never waits. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_work_test(dscomm_work_t *work);
 
-/* Waits until one of count works is complete; *ret_index is its index, the return
- * its status. NULL entries are skipped; ERR_INVALID where all are NULL. IN_PROGRESS
- * after timeout_ms. MT: the works' groups. */
+/* Waits until one of count works is complete; *ret_index is its index, the
+ * return its status. NULL entries are skipped; ERR_INVALID where all are NULL.
+ * IN_PROGRESS after timeout_ms. MT: the works' groups. */
 DSCOMM_API dscomm_status_t dscomm_work_wait_any(dscomm_work_t *const *works,
                                                 size_t count, int timeout_ms,
                                                 size_t *ret_index);
 
-/* Waits until all are complete; NULL entries are skipped. OK, or the first failure
- * in order of the array (all are complete then as well), or IN_PROGRESS after
- * timeout_ms. MT: the works' groups. */
+/* Waits until all are complete; NULL entries are skipped. OK, or the first
+ * failure in order of the array (all are complete then as well), or IN_PROGRESS
+ * after timeout_ms. MT: the works' groups. */
 DSCOMM_API dscomm_status_t dscomm_work_wait_all(dscomm_work_t *const *works,
                                                 size_t count, int timeout_ms);
 
-/* Frees a work; NULL is fine. One that still runs goes on to its end on its own,
- * and its buffers stay in use until then. MT: group. */
+/* Frees a work; NULL is fine. One that still runs goes on to its end on its
+ * own, and its buffers stay in use until then. MT: group. */
 DSCOMM_API void dscomm_work_free(dscomm_work_t *work);
 
-/* After a receive: the sender's rank in the group, its tag and the bytes received.
- * Outputs may be NULL. ERR_STATE unless the work is a completed receive.
- * MT: group. */
+/* After a receive: the sender's rank in the group, its tag and the bytes
+ * received. Outputs may be NULL. ERR_STATE unless the work is a completed
+ * receive. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_work_received(const dscomm_work_t *work,
                                                 int *ret_source, int *ret_tag,
                                                 size_t *ret_bytes);
@@ -55,9 +56,9 @@ DSCOMM_API uint64_t dscomm_work_sequence(const dscomm_work_t *work);
 /* Between begin and end, calls on the group with ret_work == NULL are recorded
  * instead of run; end starts all of them in order as one operation, whose work
  * it returns, or waits for it where ret_work is NULL. Calls that need an answer
- * at once (monitored_barrier, the blob calls) and calls with a work are ERR_STATE
- * in between. A call that is refused is not recorded and does not end the
- * recording. MT: group. */
+ * at once (monitored_barrier, the blob calls) and calls with a work are
+ * ERR_STATE in between. A call that is refused is not recorded and does not end
+ * the recording. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group);
 DSCOMM_API dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
                                                dscomm_work_t **ret_work);
