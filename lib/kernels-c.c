@@ -22,9 +22,17 @@
 #define JOINED_(a, b) a##b
 #define JOINED(a, b) JOINED_(a, b)
 
+/* What a kernel was called with, and where in it a fold is. */
+typedef struct {
+    void *dest;
+    const void *const *sources;
+    size_t nsources, count, first;
+    const double *factors;
+} fold_t;
+
 #define FOLD_BYTES 2048 /* of accumulators: they stay in the first cache */
-#define FACTOR(op, s) ((op) == DSCOMM_PREMUL_SUM ? factors[s] : 0)
-#define DIVISOR(op) ((op) == DSCOMM_AVG ? factors[0] : 1)
+#define FACTOR(op, s) ((op) == DSCOMM_PREMUL_SUM ? fold->factors[s] : 0)
+#define DIVISOR(op) ((op) == DSCOMM_AVG ? fold->factors[0] : 1)
 
 /* What most folds do at their ends: nothing. */
 #define TAKE_AS_IS(op, x, factor) (x)
@@ -34,13 +42,15 @@
 #define MAX_OF(a, b) ((a) > (b) ? (a) : (b))
 #define JOIN_ORDER(op, a, b) ((op) == DSCOMM_MIN ? MIN_OF(a, b) : MAX_OF(a, b))
 
-/* The function type##_name, which calls fold with op. */
-#define KERNEL(type, name, op, fold)                                           \
+/* The function type_name, which calls function with op. */
+#define KERNEL(type, name, op, function)                                       \
     static void JOINED(type, _##name)(void *dest, const void *const *sources,  \
                                       size_t nsources, size_t count,           \
                                       const double *factors)                   \
     {                                                                          \
-        fold(op, dest, sources, nsources, count, factors);                     \
+        fold_t fold = {dest, sources, nsources, count, 0, factors};            \
+                                                                               \
+        function(op, &fold);                                                   \
     }
 
 #define BITS 8

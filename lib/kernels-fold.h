@@ -12,82 +12,96 @@
  * own, in which nothing is left of the other operators. */
 
 #define FOLD_ELEMENT JOINED(FOLD, _element)
-#define FOLD_DIRECT JOINED(FOLD, _direct)
-#define FOLD_BLOCK JOINED(FOLD, _block)
+#define FOLD_STEP JOINED(FOLD, _step)
+#define FOLD_LAST JOINED(FOLD, _last)
+
+/* So many operands, the sums being one of them, a loop reads at once. Where they are
+ * converted it is busy with fewer. */
+#define FOLD_MOST (sizeof(ELEMENT) == sizeof(ACCUMULATOR) ? 4 : 2)
+#define FOLD_BLOCK (FOLD_BYTES / sizeof(ACCUMULATOR))
 
 /* An element at any address, behind a pointer that may be the destination's. */
 typedef ELEMENT FOLD_ELEMENT __attribute__((aligned(1), may_alias));
 
-/* A few sources at once; n, how many, is a constant. */
-ALWAYS_INLINE void FOLD_DIRECT(int op, int n, FOLD_ELEMENT *dest,
-                               const void *const *sources, size_t count,
-                               const double *factors)
+/* Joins the n sources from s on to the sums (held) or to nothing, and leaves the
+ * result in the destination (last) or in the sums. All but s are constants. */
+ALWAYS_INLINE void FOLD_STEP(int op, const fold_t *fold, int held, size_t s,
+                             size_t n, int last, ACCUMULATOR *sums)
 {
-    const FOLD_ELEMENT *a = sources[0], *b = sources[n > 1 ? 1 : 0];
-    const FOLD_ELEMENT *c = sources[n > 2 ? 2 : 0], *d = sources[n > 3 ? 3 : 0];
-    ACCUMULATOR fa = FACTOR(op, 0), fb = FACTOR(op, n > 1 ? 1 : 0);
-    ACCUMULATOR fc = FACTOR(op, n > 2 ? 2 : 0), fd = FACTOR(op, n > 3 ? 3 : 0);
+    const size_t t = n > 1 ? s + 1 : s, u = n > 2 ? s + 2 : s;
+    const size_t v = n > 3 ? s + 3 : s;
+    const FOLD_ELEMENT *a =
+        (const FOLD_ELEMENT *)fold->sources[s] + fold->first;
+    const FOLD_ELEMENT *b =
+        (const FOLD_ELEMENT *)fold->sources[t] + fold->first;
+    const FOLD_ELEMENT *c =
+        (const FOLD_ELEMENT *)fold->sources[u] + fold->first;
+    const FOLD_ELEMENT *d =
+        (const FOLD_ELEMENT *)fold->sources[v] + fold->first;
+    FOLD_ELEMENT *dest = (FOLD_ELEMENT *)fold->dest + fold->first;
+    ACCUMULATOR fa = FACTOR(op, s), fb = FACTOR(op, t);
+    ACCUMULATOR fc = FACTOR(op, u), fd = FACTOR(op, v);
     ACCUMULATOR divisor = DIVISOR(op);
 
     (void)fa, (void)fb, (void)fc, (void)fd, (void)divisor;
     LANES
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < fold->count; i++) {
         ACCUMULATOR sum = TAKE(op, a[i], fa);
+
+        if (held)
+            sum = JOIN(op, sums[i], sum);
         if (n > 1)
             sum = JOIN(op, sum, TAKE(op, b[i], fb));
         if (n > 2)
             sum = JOIN(op, sum, TAKE(op, c[i], fc));
         if (n > 3)
             sum = JOIN(op, sum, TAKE(op, d[i], fd));
-        dest[i] = GIVE(op, sum, divisor);
+        if (last)
+            dest[i] = GIVE(op, sum, divisor);
+        else
+            sums[i] = sum;
     }
 }
 
-/* All sources, for the few elements from first that fit a block of accumulators. */
-ALWAYS_INLINE void FOLD_BLOCK(int op, FOLD_ELEMENT *dest,
-                              const void *const *sources, size_t nsources,
-                              size_t first, size_t count, const double *factors)
+/* The last step, with however many sources are left from s on: up to most. */
+ALWAYS_INLINE void FOLD_LAST(int op, const fold_t *fold, int held, size_t s,
+                             size_t most, ACCUMULATOR *sums)
 {
-    ACCUMULATOR sums[FOLD_BYTES / sizeof(ACCUMULATOR)];
-    ACCUMULATOR divisor = DIVISOR(op);
-    const FOLD_ELEMENT *x = (const FOLD_ELEMENT *)sources[0] + first;
-    ACCUMULATOR factor = FACTOR(op, 0);
+    size_t n = fold->nsources - s;
 
-    (void)factor, (void)divisor;
-    for (size_t i = 0; i < count; i++)
-        sums[i] = TAKE(op, x[i], factor);
-    for (size_t s = 1; s < nsources; s++) {
-        x = (const FOLD_ELEMENT *)sources[s] + first;
-        factor = FACTOR(op, s);
-        LANES
-        for (size_t i = 0; i < count; i++)
-            sums[i] = JOIN(op, sums[i], TAKE(op, x[i], factor));
-    }
-    LANES
-    for (size_t i = 0; i < count; i++)
-        dest[first + i] = GIVE(op, sums[i], divisor);
+    if (n == 1)
+        FOLD_STEP(op, fold, held, s, 1, 1, sums);
+    else if (n == 2 && most >= 2)
+        FOLD_STEP(op, fold, held, s, 2, 1, sums);
+    else if (n == 3 && most >= 3)
+        FOLD_STEP(op, fold, held, s, 3, 1, sums);
+    else if (most >= 4)
+        FOLD_STEP(op, fold, held, s, 4, 1, sums);
 }
 
-ALWAYS_INLINE void FOLD(int op, void *dest, const void *const *sources,
-                        size_t nsources, size_t count, const double *factors)
+ALWAYS_INLINE void FOLD(int op, fold_t *fold)
 {
-    const size_t block = FOLD_BYTES / sizeof(ACCUMULATOR);
+    const size_t count = fold->count, most = FOLD_MOST;
+    ACCUMULATOR sums[FOLD_BLOCK];
+    size_t s;
 
-    if (nsources == 2) {
-        FOLD_DIRECT(op, 2, dest, sources, count, factors);
-    } else if (nsources == 3) {
-        FOLD_DIRECT(op, 3, dest, sources, count, factors);
-    } else if (nsources == 4) {
-        FOLD_DIRECT(op, 4, dest, sources, count, factors);
-    } else {
-        for (size_t first = 0; first < count; first += block)
-            FOLD_BLOCK(op, dest, sources, nsources, first,
-                       count - first < block ? count - first : block, factors);
+    if (fold->nsources <= most) {
+        FOLD_LAST(op, fold, 0, 0, most, sums);
+        return;
+    }
+    for (; fold->first < count; fold->first += FOLD_BLOCK) {
+        fold->count = MIN_OF(count - fold->first, FOLD_BLOCK);
+        FOLD_STEP(op, fold, 0, 0, most, 0, sums);
+        for (s = most; fold->nsources - s >= most; s += most - 1)
+            FOLD_STEP(op, fold, 1, s, most - 1, 0, sums);
+        FOLD_LAST(op, fold, 1, s, most - 1, sums);
     }
 }
 
 #undef FOLD_ELEMENT
-#undef FOLD_DIRECT
+#undef FOLD_STEP
+#undef FOLD_LAST
+#undef FOLD_MOST
 #undef FOLD_BLOCK
 #undef FOLD
 #undef ELEMENT

@@ -35,52 +35,55 @@ MINIFLOAT float minifloat_value(uint32_t bits)
     return value;
 }
 
-/* code >= special is infinity where its mantissa is 0, else NaN. Comparisons are
- * signed because SSE2 has no others. */
-MINIFLOAT float minifloat_widen(uint32_t code, uint32_t negative, int mantissa,
-                                int bias, int32_t special)
+/* A format of so many bits; special is its first magnitude (code without sign) that
+ * is no number: infinity, or E4M3's NaN. */
+
+MINIFLOAT float minifloat_widen(uint32_t code, int bits, int mantissa, int bias,
+                                uint32_t special)
 {
-    uint32_t rebias = (uint32_t)(127 - bias) << 23;
-    uint32_t normal = (code << (23 - mantissa)) + rebias;
-    /* A denormal is 1.m less 1, both times 2^(1 - bias). */
-    float denormal = minifloat_value(normal + (1u << 23)) -
-                     minifloat_value(rebias + (1u << 23));
-    uint32_t bits =
-        (int32_t)code < 1 << mantissa ? minifloat_bits(denormal) : normal;
-    bits |= (int32_t)code >= special ? 0x7f800000u : 0;
-    return minifloat_value(bits | negative << 31);
+    uint32_t sign = 1u << (bits - 1);
+    uint32_t magnitude = code & (sign - 1);
+    uint32_t least = (uint32_t)(128 - bias) << 23; /* the least normal number */
+    /* Of a normal number the double, of a denormal one this much too large. */
+    float size = minifloat_value((magnitude << (23 - mantissa)) + least);
+    float denormal = size - minifloat_value(least), normal = size / 2;
+    uint32_t result = minifloat_bits(denormal < normal ? denormal : normal);
+
+    result |= (int32_t)magnitude >= (int32_t)special ? 0x7f800000u : 0;
+    return minifloat_value(result | (code & sign) << (32 - bits));
 }
 
-/* The code without sign; special is what overflow becomes. */
-MINIFLOAT uint32_t minifloat_round(float value, int mantissa, int bias,
-                                   int32_t special)
+MINIFLOAT uint32_t minifloat_round(float value, int bits, int mantissa,
+                                   int bias, uint32_t special)
 {
-    int shift = 23 - mantissa;
-    uint32_t rebias = (uint32_t)(127 - bias) << 23;
-    uint32_t bits = minifloat_bits(value) & 0x7fffffff;
-    uint32_t up = (1u << (shift - 1)) - 1 + (bits >> shift & 1);
-    uint32_t normal = (bits - rebias + up) >> shift;
-    /* The last place of this power of two is worth the smallest denormal. */
-    uint32_t power = (uint32_t)(151 - bias - mantissa) << 23;
-    float sum = minifloat_value(bits) + minifloat_value(power);
-    uint32_t denormal = minifloat_bits(sum) - power;
-    uint32_t nan = (bits >> shift & ((1u << mantissa) - 1)) |
-                   1u << (mantissa - 1) | (uint32_t)special;
-    uint32_t code =
-        (int32_t)bits < (int32_t)(rebias + (1u << 23)) ? denormal : normal;
-    code = (int32_t)code > special ? (uint32_t)special : code;
-    return (int32_t)bits > 0x7f800000 ? nan : code;
+    const int shift = 23 - mantissa;
+    uint32_t least = (uint32_t)(128 - bias) << 23;
+    float low = minifloat_value(least);
+    float high = minifloat_value((special << shift) + least - (1u << 23));
+    uint32_t word = minifloat_bits(value);
+    float size = minifloat_value(word & 0x7fffffff), power, sum;
+    uint32_t unit, code;
+
+    size = size < high ? size : high; /* so is NaN */
+    power = minifloat_value(minifloat_bits(size) & 0x7f800000);
+    power = power > low ? power : low;
+    /* The last place of this power of two is worth that of the result. */
+    unit = minifloat_bits(power) + ((uint32_t)shift << 23);
+    sum = size + minifloat_value(unit);
+    code = minifloat_bits(sum) - unit;
+    code += (minifloat_bits(power) - least) >> shift;
+    code |= value != value ? 1u << (mantissa - 1) : 0;
+    return code | (word & 0x80000000) >> (32 - bits);
 }
 
 MINIFLOAT float float16_widen(uint16_t code)
 {
-    return minifloat_widen(code & 0x7fffu, code >> 15, 10, 15, 0x7c00);
+    return minifloat_widen(code, 16, 10, 15, 0x7c00);
 }
 
 MINIFLOAT uint16_t float16_round(float value)
 {
-    uint32_t negative = minifloat_bits(value) >> 31;
-    return (uint16_t)(minifloat_round(value, 10, 15, 0x7c00) | negative << 15);
+    return (uint16_t)minifloat_round(value, 16, 10, 15, 0x7c00);
 }
 
 MINIFLOAT float bfloat16_widen(uint16_t code)
@@ -98,24 +101,22 @@ MINIFLOAT uint16_t bfloat16_round(float value)
 
 MINIFLOAT float float8_e4m3_widen(uint8_t code)
 {
-    return minifloat_widen(code & 0x7fu, code >> 7, 3, 7, 0x7f);
+    return minifloat_widen(code, 8, 3, 7, 0x7f);
 }
 
 MINIFLOAT uint8_t float8_e4m3_round(float value)
 {
-    uint32_t negative = minifloat_bits(value) >> 31;
-    return (uint8_t)(minifloat_round(value, 3, 7, 0x7f) | negative << 7);
+    return (uint8_t)minifloat_round(value, 8, 3, 7, 0x7f);
 }
 
 MINIFLOAT float float8_e5m2_widen(uint8_t code)
 {
-    return minifloat_widen(code & 0x7fu, code >> 7, 2, 15, 0x7c);
+    return minifloat_widen(code, 8, 2, 15, 0x7c);
 }
 
 MINIFLOAT uint8_t float8_e5m2_round(float value)
 {
-    uint32_t negative = minifloat_bits(value) >> 31;
-    return (uint8_t)(minifloat_round(value, 2, 15, 0x7c) | negative << 7);
+    return (uint8_t)minifloat_round(value, 8, 2, 15, 0x7c);
 }
 
 #endif
