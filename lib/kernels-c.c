@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reduction kernels in plain C, for every dtype and operator. They are what any
- * other variant is held to, bit for bit (which NaN a NaN is excepted), so products
- * and sums must not be contracted: compile with -ffp-contract=off. */
+/* Reduction kernels in plain C, for every dtype and operator. They are what
+ * any other variant is held to, bit for bit (which NaN a NaN is excepted), so
+ * products and sums must not be contracted: compile with -ffp-contract=off. */
 #include "config.h"
 
 #include "lib/kernels.h"
@@ -9,8 +9,8 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* Element i of the destination depends on element i of the sources only, so a loop
- * may be vectorised although the destination may be one of the sources. */
+/* Element i of the destination depends on element i of the sources only, so a
+ * loop may be vectorised although the destination may be one of the sources. */
 #if defined(__clang__)
 /* At -O0, and with sanitizers, it is not; no need to say so. */
 #pragma clang diagnostic ignored "-Wpass-failed"

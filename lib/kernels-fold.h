@@ -15,16 +15,17 @@
 #define FOLD_STEP JOINED(FOLD, _step)
 #define FOLD_LAST JOINED(FOLD, _last)
 
-/* So many operands, the sums being one of them, a loop reads at once. Where they are
- * converted it is busy with fewer. */
+/* So many operands, the sums being one of them, a loop reads at once. Where
+ * they are converted it is busy with fewer. */
 #define FOLD_MOST (sizeof(ELEMENT) == sizeof(ACCUMULATOR) ? 4 : 2)
 #define FOLD_BLOCK (FOLD_BYTES / sizeof(ACCUMULATOR))
 
 /* An element at any address, behind a pointer that may be the destination's. */
 typedef ELEMENT FOLD_ELEMENT __attribute__((aligned(1), may_alias));
 
-/* Joins the n sources from s on to the sums (held) or to nothing, and leaves the
- * result in the destination (last) or in the sums. All but s are constants. */
+/* Joins the n sources from s on to the sums (held) or to nothing, and leaves
+ * the result in the destination (last) or in the sums. All but s are
+ * constants. */
 ALWAYS_INLINE void FOLD_STEP(int op, const fold_t *fold, int held, size_t s,
                              size_t n, int last, ACCUMULATOR *sums)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Template of the kernels for integers of BITS bits (which it undefines), signed and
- * unsigned. Sums, products and bits are the unsigned type's for both: they wrap. */
+/* Template of the kernels for integers of BITS bits (which it undefines),
+ * signed and unsigned. Sums, products and bits are the unsigned type's for
+ * both: they wrap. */
 
 #define SIGNED JOINED(JOINED(int, BITS), _t)
 #define UNSIGNED JOINED(JOINED(uint, BITS), _t)
@@ -34,10 +35,11 @@
 #define GIVE GIVE_AS_IS
 #include "lib/kernels-fold.h"
 
-/* AVG. Below 64 bits a double holds any sum exactly (of up to 2^21 sources), and the
- * quotient, which is rounded, is never rounded up to an integer: it is at least
- * 1 / divisor away from the next. It is a vector operation, as no division of
- * integers is. With a divisor not less than the number of sources the result fits. */
+/* AVG. Below 64 bits a double holds any sum exactly (of up to 2^21 sources),
+ * and the quotient, which is rounded, is never rounded up to an integer: it is
+ * at least 1 / divisor away from the next. It is a vector operation, as no
+ * division of integers is. With a divisor not less than the number of sources
+ * the result fits. */
 #define JOIN_MEAN(op, a, b) ((a) + (b))
 #if BITS == 64
 #define GIVE_SIGNED(op, a, divisor) ((int64_t)(a) / (int64_t)(divisor))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Template of the kernels for the 16- or 8-bit float TYPE, whose codes are CODE (KEY
- * where signed) and of whose magnitudes TOP is the last that is no NaN; undefines
- * them. Arithmetic is float32's; order is found without it. */
+/* Template of the kernels for the 16- or 8-bit float TYPE, whose codes are
+ * CODE (KEY where signed) and of whose magnitudes TOP is the last that is no
+ * NaN; undefines them. Arithmetic is float32's; order is found without it. */
 
 #define FOLD_SUM JOINED(fold_, TYPE)
 #define FOLD_ORDER JOINED(fold_order_, TYPE)
@@ -20,10 +20,11 @@
     JOINED(TYPE, _round)((op) == DSCOMM_AVG ? (a) / (divisor) : (a))
 #include "lib/kernels-fold.h"
 
-/* With the magnitude of negative codes inverted, codes sort as signed integers: NaNs
- * of either sign at the ends, -0 below +0. Counted modulo 2^bits the two ends are
- * neighbours, so turning all keys by the number of NaNs puts every NaN where it
- * wins: at the bottom for MIN, at the top for MAX. */
+/* With the magnitude of negative codes inverted, codes sort as signed
+ * integers: NaNs of either sign at the ends, -0 below +0. Counted modulo
+ * 2^bits the two ends are neighbours, so turning all keys by the number of
+ * NaNs puts every NaN where it wins: at the bottom for MIN, at the top for
+ * MAX. */
 ALWAYS_INLINE int KEY_SHIFT(int op)
 {
     const int nans = (1 << (8 * sizeof(CODE) - 1)) - 1 - TOP;

@@ -6,9 +6,10 @@
 #define MIN_REAL JOINED(min_, TYPE)
 #define MAX_REAL JOINED(max_, TYPE)
 
-/* Both ways round, a minimum differs only where its operands are equal (then in the
- * sign of zeros, of which - wins an or) or where one is NaN (then one of the two is
- * that NaN, and its exponent and some of its mantissa survive an or). */
+/* Both ways round, a minimum differs only where its operands are equal (then
+ * in the sign of zeros, of which - wins an or) or where one is NaN (then one
+ * of the two is that NaN, and its exponent and some of its mantissa survive an
+ * or). */
 ALWAYS_INLINE REAL MIN_REAL(REAL a, REAL b)
 {
     union {

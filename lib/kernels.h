@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of reduction kernels: one row an instruction set, best first; each row
- * has a kernel for every dtype and operator, or NULL where the next row serves. */
+/* The table of reduction kernels: one row an instruction set, best first; each
+ * row has a kernel for every dtype and operator, or NULL where the next row
+ * serves. */
 #ifndef LIB_KERNELS_H
 #define LIB_KERNELS_H
 
@@ -12,9 +13,9 @@ typedef struct {
     const dscomm_reduce_fn (*table)[DSCOMM_OP_COUNT]; /* [DSCOMM_DTYPE_COUNT] */
 } dscomm_kernels_t;
 
-/* The plain C row: complete, portable, and what all others are held to, bit for bit;
- * only which NaN a NaN is may differ. Integer averages of less than 64 bits are
- * exact for up to 2^21 sources. */
+/* The plain C row: complete, portable, and what all others are held to, bit
+ * for bit; only which NaN a NaN is may differ. Integer averages of less than
+ * 64 bits are exact for up to 2^21 sources. */
 extern const dscomm_reduce_fn dscomm_priv_kernels_c[DSCOMM_DTYPE_COUNT]
                                                    [DSCOMM_OP_COUNT];
 

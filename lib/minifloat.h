@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* 16- and 8-bit floats to and from float32, without branches, so that a compiler
- * can vectorise loops of them.
+/* 16- and 8-bit floats to and from float32, without branches, so that a
+ * compiler can vectorise loops of them.
  *
- * To float32 is exact. From float32 rounds once, to nearest even, denormals
+ * * To float32 is exact. From float32 rounds once, to nearest even, denormals
  * included; what is too large becomes infinity, or NaN in E4M3, which has no
- * infinities: 464 is the last value that still rounds to 448, as in PyTorch. A NaN
- * keeps its sign and stays a NaN. Only bfloat16 shares float32's denormals, so a
- * process that flushes those loses nothing of the other formats. */
+ * infinities: 464 is the last value that still rounds to 448, as in PyTorch. A
+ * NaN keeps its sign and stays a NaN. Only bfloat16 shares float32's
+ * denormals, so a process that flushes those loses nothing of the other
+ * formats. */
 #ifndef LIB_MINIFLOAT_H
 #define LIB_MINIFLOAT_H
 
@@ -35,8 +36,8 @@ MINIFLOAT float minifloat_value(uint32_t bits)
     return value;
 }
 
-/* A format of so many bits; special is its first magnitude (code without sign) that
- * is no number: infinity, or E4M3's NaN. */
+/* A format of so many bits; special is its first magnitude (code without sign)
+ * that is no number: infinity, or E4M3's NaN. */
 
 MINIFLOAT float minifloat_widen(uint32_t code, int bits, int mantissa, int bias,
                                 uint32_t special)

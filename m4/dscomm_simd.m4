@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# DSCOMM_SIMD: flags for all kernels, and for those of one instruction set each. They
-# apply to files of their own, whose code runs only where the processor has the
-# set. Sets KERNEL_CFLAGS, AVX2_CFLAGS, AVX512_CFLAGS, HAVE_AVX2, HAVE_AVX512, dscomm_simd.
+# DSCOMM_SIMD: flags for all kernels, and for those of one instruction set each.
+# They apply to files of their own, whose code runs only where the processor has
+# the set. Sets KERNEL_CFLAGS, AVX2_CFLAGS, AVX512_CFLAGS, HAVE_AVX2,
+# HAVE_AVX512, dscomm_simd.
 AC_DEFUN([DSCOMM_SIMD],
 [dscomm_simd=
 # A user's -O2 comes later than -O3 but leaves single options alone.

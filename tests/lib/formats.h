@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Floating-point formats by their definitions, in exact arithmetic and slowly: what
- * a code stands for, and which code is nearest to a number. */
+/* Floating-point formats by their definitions, in exact arithmetic and slowly:
+ * what a code stands for, and which code is nearest to a number. */
 #ifndef TESTS_LIB_FORMATS_H
 #define TESTS_LIB_FORMATS_H
 
@@ -79,9 +79,9 @@ static inline int format_is_nan(const format_t *format, uint64_t code)
     return isnan(format_value(format, code)) != 0;
 }
 
-/* The code of a value that has at most 25 significant bits, or of any for the two
- * widest formats: nearest, ties to the even code, and from half a unit above the
- * largest number on the first special. */
+/* The code of a value that has at most 25 significant bits, or of any for the
+ * two widest formats: nearest, ties to the even code, and from half a unit
+ * above the largest number on the first special. */
 static inline uint64_t format_round(const format_t *format, double value)
 {
     uint64_t low = 0, high = format_special(format), half;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reduction kernels: all rows that run here, every dtype and operator, against
  * arithmetic by definition (integers: modular, or of 128 bits; floats: one
- * correctly rounded operation after the other) and against results worked out by
- * hand. */
+ * correctly rounded operation after the other) and against results worked out
+ * by hand. */
 #include "config.h"
 
 #include "lib/cpu.h"
@@ -120,8 +120,9 @@ static uint64_t fold_booleans(const plan_t *plan, size_t n, size_t i)
 
 /* Floats */
 
-/* As the accumulator has it: float64 as it is, all others rounded to float32, which
- * a double has room to do after one operation on two float32 as if it were exact. */
+/* As the accumulator has it: float64 as it is, all others rounded to float32,
+ * which a double has room to do after one operation on two float32 as if it
+ * were exact. */
 static double accumulated(const plan_t *plan, double exact)
 {
     volatile double result =
@@ -226,7 +227,8 @@ static void fill(plan_t *plan)
     }
 }
 
-/* One run: the sources' codes at odd or even addresses, dest among them or not. */
+/* One run: the sources' codes at odd or even addresses, dest among them or
+ * not. */
 
 static void put(const plan_t *plan, unsigned char *at, const uint64_t *codes,
                 size_t count)
@@ -367,8 +369,8 @@ static void test_row(const dscomm_kernels_t *row)
     }
 }
 
-/* By hand. Rounding at every step would give others for the sums of narrow floats:
- * 2048, 256, 16 and 8. */
+/* By hand. Rounding at every step would give others for the sums of narrow
+ * floats: 2048, 256, 16 and 8. */
 #define AVG_BY(n)                                                              \
     {                                                                          \
         n, n, n                                                                \

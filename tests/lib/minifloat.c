@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* 16- and 8-bit floats: every code, every boundary between two codes, and numbers
- * from the standards. */
+/* 16- and 8-bit floats: every code, every boundary between two codes, and
+ * numbers from the standards. */
 #include "config.h"
 
 #include "lib/minifloat.h"
@@ -103,8 +103,9 @@ static void test_random(const format_t *format)
        dscomm_dtype_name(format->dtype));
 }
 
-/* IEEE 754-2019 (binary16), OCP 8-bit Floating Point Specification 1.0 (its table of
- * exponents and extremes); overflow of E4M3 as PyTorch's float8_e4m3fn. */
+/* IEEE 754-2019 (binary16), OCP 8-bit Floating Point Specification 1.0 (its
+ * table of exponents and extremes); overflow of E4M3 as PyTorch's
+ * float8_e4m3fn. */
 static const struct {
     dscomm_dtype_t dtype;
     float value;
