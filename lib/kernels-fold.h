@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Template of one fold over any number of sources; kernels-c.c includes it once for
- * every pair of element and accumulator. It takes, and undefines,
+/* Template of one fold over any number of sources; kernels-c.c includes it once
+ * for every pair of element and accumulator. It takes, and undefines,
  *
  *   FOLD                  what the function is called
  *   ELEMENT, ACCUMULATOR  types

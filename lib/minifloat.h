@@ -2,7 +2,7 @@
 /* 16- and 8-bit floats to and from float32, without branches, so that a
  * compiler can vectorise loops of them.
  *
- * * To float32 is exact. From float32 rounds once, to nearest even, denormals
+ * To float32 is exact. From float32 rounds once, to nearest even, denormals
  * included; what is too large becomes infinity, or NaN in E4M3, which has no
  * infinities: 464 is the last value that still rounds to 448, as in PyTorch. A
  * NaN keeps its sign and stays a NaN. Only bfloat16 shares float32's

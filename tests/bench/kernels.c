@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How fast the reduction kernels are: GB/s of result, the median of a few rounds,
- * one line a dtype and one column an operator, and memcpy of as many bytes for
- * comparison.
+/* How fast the reduction kernels are: GB/s of result, the median of a few
+ * rounds, one line a dtype and one column an operator, and memcpy of as many
+ * bytes for comparison.
  *
  *   kernels [SOURCES [BYTES [ROW]]]      defaults: 2 65536 c */
 #include "config.h"
