@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What all kinds of store need: deadlines, copies of values, and the sentence
+ * on keys that did not come. */
+#include "config.h"
+
+#include "lib/store.h"
+
+#include "lib/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NAMES_MAX 6 /* missing keys that a sentence names */
+
+/* Waiting */
+
+dscomm_priv_deadline_t dscomm_priv_deadline(int timeout_ms)
+{
+    dscomm_priv_deadline_t deadline = {
+        g_get_monotonic_time() + (gint64)timeout_ms * 1000, timeout_ms};
+
+    return deadline;
+}
+
+gboolean dscomm_priv_deadline_passed(dscomm_priv_deadline_t deadline)
+{
+    return g_get_monotonic_time() >= deadline.at;
+}
+
+int dscomm_priv_deadline_left(dscomm_priv_deadline_t deadline)
+{
+    gint64 left = deadline.at - g_get_monotonic_time();
+
+    return left > 0 ? (int)((left + 999) / 1000) : 0;
+}
+
+void dscomm_priv_back_off(dscomm_priv_deadline_t deadline, gint64 *pause_us,
+                          gint64 most_us)
+{
+    gint64 left = deadline.at - g_get_monotonic_time();
+
+    if (left > 0)
+        g_usleep((gulong)MIN(*pause_us, left));
+    *pause_us = MIN(*pause_us * 2, most_us);
+}
+
+void dscomm_priv_gate_init(dscomm_priv_gate_t *gate)
+{
+    g_mutex_init(&gate->mutex);
+    g_cond_init(&gate->cond);
+    gate->taken = FALSE;
+}
+
+void dscomm_priv_gate_clear(dscomm_priv_gate_t *gate)
+{
+    g_mutex_clear(&gate->mutex);
+    g_cond_clear(&gate->cond);
+}
+
+dscomm_status_t dscomm_priv_gate_enter(dscomm_priv_gate_t *gate,
+                                       dscomm_priv_deadline_t deadline)
+{
+    gboolean mine;
+
+    g_mutex_lock(&gate->mutex);
+    while (gate->taken) {
+        if (!g_cond_wait_until(&gate->cond, &gate->mutex, deadline.at))
+            break;
+    }
+    mine = !gate->taken;
+    gate->taken = TRUE;
+    g_mutex_unlock(&gate->mutex);
+    if (!mine)
+        return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                           "another thread used the store for all of %d ms: "
+                           "open one store a thread, or allow more time",
+                           deadline.ms);
+    return DSCOMM_OK;
+}
+
+void dscomm_priv_gate_leave(dscomm_priv_gate_t *gate)
+{
+    g_mutex_lock(&gate->mutex);
+    gate->taken = FALSE;
+    g_cond_signal(&gate->cond);
+    g_mutex_unlock(&gate->mutex);
+}
+
+/* Values and sentences */
+
+void *dscomm_priv_value(const void *data, size_t size)
+{
+    char *value = g_try_malloc(size + 1);
+
+    if (!value) {
+        dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a value of %zu bytes",
+                    size);
+        return NULL;
+    }
+    if (data && size)
+        memcpy(value, data, size);
+    value[size] = '\0';
+    return value;
+}
+
+void dscomm_priv_values_drop(void **values, size_t count)
+{
+    for (size_t i = 0; values && i < count; i++) {
+        g_free(values[i]);
+        values[i] = NULL;
+    }
+}
+
+dscomm_status_t dscomm_priv_fail_missing(const char *const *keys,
+                                         const uint8_t *present, size_t count,
+                                         dscomm_priv_deadline_t deadline)
+{
+    char names[384], name[48];
+    size_t missing = 0, length = 0;
+
+    names[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        if (present && present[i])
+            continue;
+        if (missing++ < NAMES_MAX && length < sizeof names)
+            length += (size_t)snprintf(
+                names + length, sizeof names - length, "%s'%s'",
+                length ? ", " : "",
+                dscomm_priv_quote(keys[i] + 1, name, sizeof name));
+    }
+    if (missing > NAMES_MAX && length < sizeof names)
+        snprintf(names + length, sizeof names - length, " and %zu more",
+                 missing - NAMES_MAX);
+    if (!missing)
+        return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                           "the last of %zu keys came after the %d ms allowed",
+                           count, deadline.ms);
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                       "%zu of %zu keys not set within %d ms: %s", missing,
+                       count, deadline.ms, names);
+}

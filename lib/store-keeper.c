@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the server's commands do: keys, queues, and sessions that wait. */
+#include "config.h"
+
+#include "lib/store-session.h"
+#include "lib/store-table.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct dscomm_priv_keeper {
+    dscomm_priv_table_t *table;
+    GHashTable *queues; /* GBytes -> GQueue of GBytes, never empty */
+    GHashTable *waiters; /* GBytes -> GHashTable, a set of sessions */
+    GHashTable *barriers; /* the same, of sessions in BARRIER */
+};
+
+typedef dscomm_priv_keeper_t keeper_t;
+typedef dscomm_priv_session_t session_t;
+
+/* One request: its session, and its keys, values and integers. */
+typedef struct {
+    session_t *session;
+    const uint8_t *data;
+    const dscomm_priv_span_t *spans;
+    size_t count;
+    const char *problem; /* why the connection is to be closed */
+} request_t;
+
+static void unref_bytes(gpointer bytes)
+{
+    g_bytes_unref(bytes);
+}
+
+static void unref_set(gpointer set)
+{
+    g_hash_table_unref(set);
+}
+
+static void free_queue(gpointer queue)
+{
+    g_queue_free_full(queue, unref_bytes);
+}
+
+keeper_t *dscomm_priv_keeper_new(void)
+{
+    keeper_t *keeper = g_new(keeper_t, 1);
+
+    keeper->table = dscomm_priv_table_new();
+    keeper->queues = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
+                                           unref_bytes, free_queue);
+    keeper->waiters = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
+                                            unref_bytes, unref_set);
+    keeper->barriers = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
+                                             unref_bytes, unref_set);
+    return keeper;
+}
+
+void dscomm_priv_keeper_free(keeper_t *keeper)
+{
+    g_hash_table_unref(keeper->barriers);
+    g_hash_table_unref(keeper->waiters);
+    g_hash_table_unref(keeper->queues);
+    dscomm_priv_table_free(keeper->table);
+    g_free(keeper);
+}
+
+/* Waiting */
+
+/* Notes that session waits for key; FALSE if it is noted already. */
+static gboolean note(GHashTable *waiters, GBytes *key, session_t *session)
+{
+    GHashTable *set = g_hash_table_lookup(waiters, key);
+
+    if (!set) {
+        set = g_hash_table_new(NULL, NULL);
+        g_hash_table_insert(waiters, g_bytes_ref(key), set);
+    }
+    if (!g_hash_table_add(set, session))
+        return FALSE;
+    g_ptr_array_add(session->waits, g_bytes_ref(key));
+    return TRUE;
+}
+
+static void unnote(GHashTable *waiters, GBytes *key, session_t *session)
+{
+    GHashTable *set = g_hash_table_lookup(waiters, key);
+
+    if (!set)
+        return;
+    g_hash_table_remove(set, session);
+    if (!g_hash_table_size(set))
+        g_hash_table_remove(waiters, key);
+}
+
+void dscomm_priv_keeper_forget(keeper_t *keeper, session_t *session)
+{
+    for (guint i = 0; i < session->waits->len; i++) {
+        unnote(keeper->waiters, session->waits->pdata[i], session);
+        unnote(keeper->barriers, session->waits->pdata[i], session);
+    }
+    g_ptr_array_set_size(session->waits, 0);
+    session->waiting = FALSE;
+    session->missing = 0;
+}
+
+static void stop_waiting(session_t *session)
+{
+    uint8_t answer = WIRE_STOP_WAITING;
+
+    session->waiting = FALSE;
+    dscomm_priv_session_answer(session, &answer, 1);
+}
+
+/* One key less for session to wait for. */
+static void came(keeper_t *keeper, session_t *session)
+{
+    if (--session->missing)
+        return;
+    dscomm_priv_keeper_forget(keeper, session);
+    stop_waiting(session);
+}
+
+static void wake_all(keeper_t *keeper, GHashTable *waiters, GBytes *key)
+{
+    GHashTable *set = g_hash_table_lookup(waiters, key);
+    GHashTableIter iter;
+    gpointer session;
+
+    if (!set)
+        return;
+    g_hash_table_ref(set);
+    g_hash_table_remove(waiters, key);
+    g_hash_table_iter_init(&iter, set);
+    while (g_hash_table_iter_next(&iter, &session, NULL))
+        came(keeper, session);
+    g_hash_table_unref(set);
+}
+
+static void wake_one(keeper_t *keeper, GBytes *key)
+{
+    GHashTable *set = g_hash_table_lookup(keeper->waiters, key);
+    GHashTableIter iter;
+    gpointer session;
+
+    if (!set)
+        return;
+    g_hash_table_iter_init(&iter, set);
+    if (!g_hash_table_iter_next(&iter, &session, NULL))
+        return;
+    unnote(keeper->waiters, key, session);
+    came(keeper, session);
+}
+
+static void store(keeper_t *keeper, GBytes *key, GBytes *value)
+{
+    dscomm_priv_table_set(keeper->table, key, value);
+    wake_all(keeper, keeper->waiters, key);
+}
+
+static gboolean is_there(const keeper_t *keeper, GBytes *key)
+{
+    return dscomm_priv_table_get(keeper->table, key) ||
+           g_hash_table_contains(keeper->queues, key);
+}
+
+/* Reading requests and writing answers */
+
+static const uint8_t *span_data(const request_t *request, size_t i)
+{
+    return request->data + request->spans[i].offset;
+}
+
+/* A key or value of the request, which lives as long as the request does. */
+static GBytes *look(const request_t *request, size_t i)
+{
+    return g_bytes_new_static(span_data(request, i), request->spans[i].size);
+}
+
+/* A copy; NULL closes the connection. */
+static GBytes *copy(request_t *request, size_t i)
+{
+    GBytes *bytes =
+        dscomm_priv_bytes(span_data(request, i), request->spans[i].size);
+
+    if (!bytes)
+        request->problem = "no memory for its request";
+    return bytes;
+}
+
+static int64_t integer(const request_t *request, size_t i)
+{
+    int64_t value;
+
+    memcpy(&value, span_data(request, i), sizeof value);
+    return value;
+}
+
+static void answer_integer(const request_t *request, int64_t value)
+{
+    dscomm_priv_session_answer(request->session, &value, sizeof value);
+}
+
+static void answer_byte(const request_t *request, uint8_t value)
+{
+    dscomm_priv_session_answer(request->session, &value, sizeof value);
+}
+
+/* Commands */
+
+static void run_nothing(keeper_t *keeper, request_t *request)
+{
+    (void)keeper;
+    (void)request;
+}
+
+/* SET and MULTI_SET */
+static void run_set(keeper_t *keeper, request_t *request)
+{
+    for (size_t i = 0; i < request->count; i += 2) {
+        GBytes *key = copy(request, i);
+        GBytes *value = copy(request, i + 1);
+
+        if (key && value)
+            store(keeper, key, value);
+        if (value)
+            g_bytes_unref(value);
+        if (key)
+            g_bytes_unref(key);
+    }
+}
+
+static void run_compare_set(keeper_t *keeper, request_t *request)
+{
+    GBytes *key = copy(request, 0), *expected = look(request, 1);
+    GBytes *desired = copy(request, 2), *answer;
+    gboolean replace;
+
+    if (key && desired) {
+        answer = dscomm_priv_table_compare(keeper->table, key, expected,
+                                           desired, &replace);
+        dscomm_priv_session_answer_value(request->session, answer);
+        if (replace)
+            store(keeper, key, desired);
+        g_bytes_unref(answer);
+    }
+    if (desired)
+        g_bytes_unref(desired);
+    g_bytes_unref(expected);
+    if (key)
+        g_bytes_unref(key);
+}
+
+/* GET and MULTI_GET */
+static void run_get(keeper_t *keeper, request_t *request)
+{
+    for (size_t i = 0; i < request->count; i++) {
+        GBytes *key = look(request, i);
+
+        dscomm_priv_session_answer_value(
+            request->session, dscomm_priv_table_get(keeper->table, key));
+        g_bytes_unref(key);
+    }
+}
+
+/* FALSE: the value is no number. */
+static gboolean add(keeper_t *keeper, request_t *request, int64_t delta,
+                    GBytes *key, int64_t *ret_sum)
+{
+    GBytes *text;
+
+    if (dscomm_priv_table_sum(keeper->table, key, delta, ret_sum, &text)) {
+        request->problem = "it adds to what is no number";
+        return FALSE;
+    }
+    store(keeper, key, text);
+    g_bytes_unref(text);
+    return TRUE;
+}
+
+static void run_add(keeper_t *keeper, request_t *request)
+{
+    GBytes *key = copy(request, 0);
+    int64_t sum;
+
+    if (!key)
+        return;
+    if (add(keeper, request, integer(request, 1), key, &sum))
+        answer_integer(request, sum);
+    g_bytes_unref(key);
+}
+
+static void run_check(keeper_t *keeper, request_t *request)
+{
+    gboolean ready = TRUE;
+
+    for (size_t i = 0; i < request->count && ready; i++) {
+        GBytes *key = look(request, i);
+
+        ready = is_there(keeper, key);
+        g_bytes_unref(key);
+    }
+    answer_byte(request, ready ? WIRE_READY : WIRE_NOT_READY);
+}
+
+static gboolean may_wait(request_t *request)
+{
+    if (request->session->waiting)
+        request->problem = "it waits twice at a time";
+    return !request->session->waiting;
+}
+
+static void run_wait(keeper_t *keeper, request_t *request)
+{
+    session_t *session = request->session;
+
+    if (!may_wait(request))
+        return;
+    for (size_t i = 0; i < request->count; i++) {
+        GBytes *key = look(request, i);
+
+        if (!is_there(keeper, key)) {
+            g_bytes_unref(key);
+            key = copy(request, i);
+            if (key && note(keeper->waiters, key, session))
+                session->missing++;
+        }
+        if (key)
+            g_bytes_unref(key);
+    }
+    session->waiting = TRUE;
+    if (!session->missing)
+        stop_waiting(session);
+}
+
+static void run_cancel_wait(keeper_t *keeper, request_t *request)
+{
+    dscomm_priv_keeper_forget(keeper, request->session);
+    answer_byte(request, WIRE_CANCELED);
+}
+
+static void run_num_keys(keeper_t *keeper, request_t *request)
+{
+    answer_integer(request, (int64_t)dscomm_priv_table_count(keeper->table));
+}
+
+static void run_delete_key(keeper_t *keeper, request_t *request)
+{
+    GBytes *key = look(request, 0);
+
+    answer_integer(request, dscomm_priv_table_remove(keeper->table, key));
+    g_bytes_unref(key);
+}
+
+static void run_append(keeper_t *keeper, request_t *request)
+{
+    GBytes *key = copy(request, 0), *value;
+
+    if (!key)
+        return;
+    if (dscomm_priv_table_join(keeper->table, key, span_data(request, 1),
+                               request->spans[1].size, &value)) {
+        request->problem = "it appends beyond what a value may have";
+    } else {
+        store(keeper, key, value);
+        g_bytes_unref(value);
+    }
+    g_bytes_unref(key);
+}
+
+static void run_ping(keeper_t *keeper, request_t *request)
+{
+    (void)keeper;
+    dscomm_priv_session_answer(request->session, span_data(request, 0),
+                               request->spans[0].size);
+}
+
+static void run_queue_push(keeper_t *keeper, request_t *request)
+{
+    GBytes *key = copy(request, 0), *value = copy(request, 1);
+    GQueue *queue;
+
+    if (key && value) {
+        queue = g_hash_table_lookup(keeper->queues, key);
+        if (!queue) {
+            queue = g_queue_new();
+            g_hash_table_insert(keeper->queues, g_bytes_ref(key), queue);
+        }
+        g_queue_push_tail(queue, g_bytes_ref(value));
+        wake_one(keeper, key);
+    }
+    if (value)
+        g_bytes_unref(value);
+    if (key)
+        g_bytes_unref(key);
+}
+
+static void run_queue_pop(keeper_t *keeper, request_t *request)
+{
+    GBytes *key = look(request, 0), *value;
+    GQueue *queue = g_hash_table_lookup(keeper->queues, key);
+
+    answer_integer(request, queue ? (int64_t)g_queue_get_length(queue) : 0);
+    if (queue) {
+        value = g_queue_pop_head(queue);
+        dscomm_priv_session_answer_value(request->session, value);
+        g_bytes_unref(value);
+        if (g_queue_is_empty(queue))
+            g_hash_table_remove(keeper->queues, key);
+    }
+    g_bytes_unref(key);
+}
+
+static void run_queue_len(keeper_t *keeper, request_t *request)
+{
+    GBytes *key = look(request, 0);
+    GQueue *queue = g_hash_table_lookup(keeper->queues, key);
+
+    answer_integer(request, queue ? (int64_t)g_queue_get_length(queue) : 0);
+    g_bytes_unref(key);
+}
+
+static void run_list_keys(keeper_t *keeper, request_t *request)
+{
+    GPtrArray *keys = dscomm_priv_table_keys(keeper->table);
+
+    answer_integer(request, keys->len);
+    for (guint i = 0; i < keys->len; i++)
+        dscomm_priv_session_answer_value(request->session, keys->pdata[i]);
+    g_ptr_array_unref(keys);
+}
+
+static void run_barrier(keeper_t *keeper, request_t *request)
+{
+    GBytes *key;
+    int64_t sum;
+
+    if (!may_wait(request))
+        return;
+    key = copy(request, 0);
+    if (!key)
+        return;
+    if (add(keeper, request, 1, key, &sum)) {
+        request->session->waiting = TRUE;
+        request->session->missing = 1;
+        note(keeper->barriers, key, request->session);
+        if (sum >= integer(request, 1))
+            wake_all(keeper, keeper->barriers, key);
+    }
+    g_bytes_unref(key);
+}
+
+static void (*const commands[WIRE_COMMANDS])(keeper_t *keeper,
+                                             request_t *request) = {
+    [WIRE_VALIDATE] = run_nothing,
+    [WIRE_SET] = run_set,
+    [WIRE_COMPARE_SET] = run_compare_set,
+    [WIRE_GET] = run_get,
+    [WIRE_ADD] = run_add,
+    [WIRE_CHECK] = run_check,
+    [WIRE_WAIT] = run_wait,
+    [WIRE_GETNUMKEYS] = run_num_keys,
+    [WIRE_DELETE_KEY] = run_delete_key,
+    [WIRE_APPEND] = run_append,
+    [WIRE_MULTI_GET] = run_get,
+    [WIRE_MULTI_SET] = run_set,
+    [WIRE_CANCEL_WAIT] = run_cancel_wait,
+    [WIRE_PING] = run_ping,
+    [WIRE_QUEUE_PUSH] = run_queue_push,
+    [WIRE_QUEUE_POP] = run_queue_pop,
+    [WIRE_QUEUE_LEN] = run_queue_len,
+    [WIRE_LIST_KEYS] = run_list_keys,
+    [WIRE_BARRIER] = run_barrier,
+};
+
+gboolean dscomm_priv_keeper_execute(keeper_t *keeper, session_t *session,
+                                    const uint8_t *data,
+                                    const char **ret_problem)
+{
+    request_t request = {
+        .session = session,
+        .data = data,
+        .spans = (const dscomm_priv_span_t *)(void *)session->scan.spans->data,
+        .count = session->scan.spans->len,
+    };
+
+    commands[session->scan.command](keeper, &request);
+    if (!request.problem)
+        return TRUE;
+    *ret_problem = request.problem;
+    return FALSE;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A client's connection: made, shared by threads, and made again after a
+ * failure that left it out of step. */
+#include "config.h"
+
+#include "lib/store-link.h"
+
+#include "lib/status.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define GRACE_MS 2000 /* for an answer that is due at once */
+#define RESOLVE_MS 30000 /* for a name that has no address yet */
+#define CLOSED_MAX 8 /* handshakes that may end in a closed connection */
+#define FIRST_PAUSE_US 10000
+#define MOST_PAUSE_US 500000
+
+typedef dscomm_priv_link_t link_t;
+
+void dscomm_priv_link_init(link_t *link, const char *host, int port,
+                           const char *peer)
+{
+    dscomm_priv_gate_init(&link->gate);
+    link->host = g_strdup(host);
+    link->port = port;
+    link->peer = g_strdup(peer);
+    link->fd = -1;
+}
+
+/* Connecting */
+
+static void disconnect(link_t *link)
+{
+    if (link->fd >= 0)
+        close(link->fd);
+    link->fd = -1;
+}
+
+void dscomm_priv_link_clear(link_t *link)
+{
+    disconnect(link);
+    dscomm_priv_gate_clear(&link->gate);
+    g_free(link->peer);
+    g_free(link->host);
+}
+
+/* An answer that is due may take GRACE_MS, even if the call's time is over. */
+dscomm_priv_deadline_t dscomm_priv_grace(dscomm_priv_deadline_t deadline)
+{
+    dscomm_priv_deadline_t least = dscomm_priv_deadline(GRACE_MS);
+
+    return deadline.at > least.at ? deadline : least;
+}
+
+/* VALIDATE and PING leave in one packet: torch's server wants the five bytes of
+ * VALIDATE at once. */
+static dscomm_status_t shake_hands(link_t *link,
+                                   dscomm_priv_deadline_t deadline)
+{
+    uint32_t nonce = (uint32_t)getpid() ^ 0x5CA1AB1E, echo;
+    dscomm_priv_buffer_t hello = {0};
+    dscomm_status_t status;
+
+    dscomm_priv_put_u8(&hello, WIRE_VALIDATE);
+    dscomm_priv_put_u32(&hello, WIRE_MAGIC);
+    dscomm_priv_put_u8(&hello, WIRE_PING);
+    dscomm_priv_put_u32(&hello, nonce);
+    if (hello.bad)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a request");
+    status = dscomm_priv_send_all(link->fd, link->peer, hello.data, hello.size,
+                                  deadline);
+    dscomm_priv_buffer_clear(&hello);
+    if (!status)
+        status = dscomm_priv_recv_all(link->fd, link->peer, &echo, sizeof echo,
+                                      deadline);
+    if (!status && echo != nonce)
+        status = dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                             "%s answers, but not as a TCPStore does: another "
+                             "service has that port; choose another",
+                             link->peer);
+    return status;
+}
+
+/* One attempt; *ret_again tells whether another may end better. */
+static dscomm_status_t
+connect_once(link_t *link, dscomm_priv_deadline_t deadline, gboolean *ret_again)
+{
+    dscomm_status_t status = dscomm_priv_connect(
+        link->host, link->port, deadline, &link->fd, ret_again);
+
+    if (status)
+        return status;
+    status = shake_hands(link, deadline);
+    *ret_again = status == DSCOMM_ERR_PEER_FAILED;
+    if (status)
+        disconnect(link);
+    return status;
+}
+
+/* Whether to try again after the attempt that began at start and failed. */
+static gboolean is_worth_it(dscomm_status_t status, gint64 start, int *closed)
+{
+    if (status == DSCOMM_ERR_NOT_FOUND)
+        return g_get_monotonic_time() - start < (gint64)RESOLVE_MS * 1000;
+    if (status == DSCOMM_ERR_PEER_FAILED)
+        return ++*closed < CLOSED_MAX;
+    return TRUE;
+}
+
+dscomm_status_t dscomm_priv_link_connect(link_t *link,
+                                         dscomm_priv_deadline_t deadline)
+{
+    gint64 start = g_get_monotonic_time(), pause = FIRST_PAUSE_US;
+    char cause[DSCOMM_ERROR_MAX];
+    dscomm_status_t status;
+    gboolean again;
+    int closed = 0;
+
+    for (;;) {
+        status = connect_once(link, deadline, &again);
+        if (!status || !again || !is_worth_it(status, start, &closed))
+            break;
+        if (dscomm_priv_deadline_passed(deadline))
+            break;
+        dscomm_priv_back_off(deadline, &pause, MOST_PAUSE_US);
+    }
+    g_strlcpy(cause, dscomm_last_error(), sizeof cause);
+    if (status == DSCOMM_ERR_PEER_FAILED)
+        return dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                           "%s accepts connections and closes them: no "
+                           "TCPStore, or one that is full",
+                           link->peer);
+    if (status == DSCOMM_ERR_IO)
+        return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                           "no store within %d ms: %s; is the process that "
+                           "serves it running, and may this host reach it?",
+                           deadline.ms, cause);
+    return status;
+}
+
+/* TRUE where the server has closed the connection, or sent what nobody asked
+ * for. */
+static gboolean is_spoilt(const link_t *link)
+{
+    uint8_t byte;
+    ssize_t got = recv(link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+    return got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+dscomm_status_t dscomm_priv_link_enter(link_t *link,
+                                       dscomm_priv_deadline_t deadline)
+{
+    dscomm_status_t status = dscomm_priv_gate_enter(&link->gate, deadline);
+    gboolean again;
+
+    if (status)
+        return status;
+    if (link->fd >= 0 && is_spoilt(link))
+        disconnect(link);
+    if (link->fd < 0)
+        status = connect_once(link, dscomm_priv_grace(deadline), &again);
+    if (!status)
+        return DSCOMM_OK;
+    dscomm_priv_gate_leave(&link->gate);
+    if (status != DSCOMM_ERR_IO)
+        return status;
+    return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                       "the store at %s is gone; the process that serves it, "
+                       "most often rank 0, has ended",
+                       link->peer);
+}
+
+/* After a failure on the way no one knows what comes next on the connection. */
+dscomm_status_t dscomm_priv_link_leave(link_t *link, dscomm_status_t status)
+{
+    if (status)
+        disconnect(link);
+    dscomm_priv_gate_leave(&link->gate);
+    return status;
+}
+
+/* A server can only close the connection on what it does not accept. If it
+ * still takes connections, that was it. */
+dscomm_status_t dscomm_priv_link_leave_refused(link_t *link,
+                                               dscomm_status_t status,
+                                               const char *key, const char *why)
+{
+    dscomm_priv_deadline_t deadline = dscomm_priv_deadline(GRACE_MS);
+    char cause[DSCOMM_ERROR_MAX], shown[64];
+    gboolean again;
+
+    if (status != DSCOMM_ERR_PEER_FAILED)
+        return dscomm_priv_link_leave(link, status);
+    g_strlcpy(cause, dscomm_last_error(), sizeof cause);
+    disconnect(link);
+    if (connect_once(link, deadline, &again))
+        status = dscomm_priv_fail_with(status, cause);
+    else
+        status = dscomm_fail(
+            DSCOMM_ERR_INVALID,
+            "the store at %s refuses to change key '%s': %s", link->peer,
+            dscomm_priv_quote(key + 1, shown, sizeof shown), why);
+    dscomm_priv_gate_leave(&link->gate);
+    return status;
+}
+
+/* Requests and answers */
+
+dscomm_status_t dscomm_priv_link_ask(link_t *link,
+                                     dscomm_priv_buffer_t *request,
+                                     dscomm_priv_deadline_t deadline)
+{
+    dscomm_status_t status;
+
+    if (request->bad)
+        status = dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a request");
+    else
+        status =
+            dscomm_priv_send_all(link->fd, link->peer, request->data,
+                                 request->size, dscomm_priv_grace(deadline));
+    dscomm_priv_buffer_clear(request);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_link_answer(link_t *link, void *data, size_t size,
+                                        dscomm_priv_deadline_t deadline)
+{
+    return dscomm_priv_recv_all(link->fd, link->peer, data, size,
+                                dscomm_priv_grace(deadline));
+}
+
+dscomm_status_t dscomm_priv_link_nonsense(const link_t *link,
+                                          const char *command, uint64_t got)
+{
+    return dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                       "the store at %s answers %s with %" G_GUINT64_FORMAT
+                       ", which makes no sense: is it a TCPStore?",
+                       link->peer, command, got);
+}
+
+dscomm_status_t dscomm_priv_link_answer_value(link_t *link,
+                                              dscomm_priv_deadline_t deadline,
+                                              void **ret_value,
+                                              size_t *ret_size)
+{
+    uint64_t size = 0;
+    dscomm_status_t status =
+        dscomm_priv_link_answer(link, &size, sizeof size, deadline);
+    void *value;
+
+    if (status)
+        return status;
+    if (size > DSCOMM_STORE_VALUE_MAX)
+        return dscomm_priv_link_nonsense(link, "with a value, whose size is",
+                                         size);
+    value = dscomm_priv_value(NULL, size);
+    if (!value)
+        return DSCOMM_ERR_NO_MEMORY;
+    status = dscomm_priv_link_answer(link, value, size, deadline);
+    if (status) {
+        g_free(value);
+        return status;
+    }
+    *ret_value = value;
+    *ret_size = size;
+    return DSCOMM_OK;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A client's connection to a TCP store. */
+#ifndef LIB_STORE_LINK_H
+#define LIB_STORE_LINK_H
+
+#include "lib/store-socket.h"
+#include "lib/store-wire.h"
+
+typedef struct {
+    dscomm_priv_gate_t gate; /* one thread at a time */
+    char *host;
+    int port;
+    char *peer; /* the address, for messages */
+    int fd; /* -1: to be connected again */
+} dscomm_priv_link_t;
+
+void dscomm_priv_link_init(dscomm_priv_link_t *link, const char *host, int port,
+                           const char *peer);
+void dscomm_priv_link_clear(dscomm_priv_link_t *link);
+
+/* Connects, trying again until the deadline. */
+dscomm_status_t dscomm_priv_link_connect(dscomm_priv_link_t *link,
+                                         dscomm_priv_deadline_t deadline);
+
+/* Takes the connection for a request and its answers, connected anew if it was
+ * lost; leave gives it back, and drops it where status says that no one knows
+ * what comes next on it. Returns status. */
+dscomm_status_t dscomm_priv_link_enter(dscomm_priv_link_t *link,
+                                       dscomm_priv_deadline_t deadline);
+dscomm_status_t dscomm_priv_link_leave(dscomm_priv_link_t *link,
+                                       dscomm_status_t status);
+/* As leave, for commands that a server may refuse, which it can only do by
+ * closing the connection: ERR_INVALID with why, if that is what happened. */
+dscomm_status_t dscomm_priv_link_leave_refused(dscomm_priv_link_t *link,
+                                               dscomm_status_t status,
+                                               const char *key,
+                                               const char *why);
+
+/* An answer that is due at once may take a little, even if the call's time is
+ * over: the later of deadline and that. */
+dscomm_priv_deadline_t dscomm_priv_grace(dscomm_priv_deadline_t deadline);
+
+/* Sends a request, which is cleared in any case. */
+dscomm_status_t dscomm_priv_link_ask(dscomm_priv_link_t *link,
+                                     dscomm_priv_buffer_t *request,
+                                     dscomm_priv_deadline_t deadline);
+/* Receives size bytes of an answer that is due. */
+dscomm_status_t dscomm_priv_link_answer(dscomm_priv_link_t *link, void *data,
+                                        size_t size,
+                                        dscomm_priv_deadline_t deadline);
+dscomm_status_t dscomm_priv_link_answer_value(dscomm_priv_link_t *link,
+                                              dscomm_priv_deadline_t deadline,
+                                              void **ret_value,
+                                              size_t *ret_size);
+/* Fails with ERR_PROTOCOL. */
+dscomm_status_t dscomm_priv_link_nonsense(const dscomm_priv_link_t *link,
+                                          const char *command, uint64_t got);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Listening sockets: which addresses a server takes. */
+#include "config.h"
+
+#include "lib/store-socket.h"
+
+#include "lib/status.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void dscomm_priv_listen_close(dscomm_priv_listen_t *listening)
+{
+    for (int i = 0; i < listening->count; i++)
+        close(listening->fds[i]);
+    listening->count = 0;
+}
+
+static void set_port(struct sockaddr *address, int port)
+{
+    if (address->sa_family == AF_INET)
+        ((struct sockaddr_in *)address)->sin_port = htons((uint16_t)port);
+    else
+        ((struct sockaddr_in6 *)address)->sin6_port = htons((uint16_t)port);
+}
+
+/* Adds a socket for address, on the port of the first one where there is one.
+ * Returns 0 or an errno. */
+static int add(dscomm_priv_listen_t *listening, struct sockaddr *address,
+               socklen_t length, gboolean dual)
+{
+    int fd = socket(address->sa_family,
+                    SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+    int on = 1, only = !dual, problem;
+
+    if (fd < 0)
+        return errno;
+    set_port(address, listening->port);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (address->sa_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
+    if (bind(fd, address, length) != 0 || listen(fd, SOMAXCONN) != 0) {
+        problem = errno;
+        close(fd);
+        return problem;
+    }
+    listening->port = dscomm_priv_socket_port(fd);
+    listening->fds[listening->count++] = fd;
+    return 0;
+}
+
+/* All interfaces: one socket for both families, or IPv4 where IPv6 is off. */
+static int add_all(dscomm_priv_listen_t *listening)
+{
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6,
+                              .sin6_addr = IN6ADDR_ANY_INIT};
+    struct sockaddr_in v4 = {.sin_family = AF_INET,
+                             .sin_addr = {htonl(INADDR_ANY)}};
+    int problem = add(listening, (struct sockaddr *)&v6, sizeof v6, TRUE);
+
+    if (problem && problem != EADDRINUSE)
+        problem = add(listening, (struct sockaddr *)&v4, sizeof v4, FALSE);
+    return problem;
+}
+
+static gboolean is_literal(const char *host)
+{
+    struct in6_addr address;
+
+    return inet_pton(AF_INET, host, &address) == 1 ||
+           inet_pton(AF_INET6, host, &address) == 1;
+}
+
+static gboolean is_local_name(const char *host)
+{
+    return g_ascii_strcasecmp(host, "localhost") == 0 ||
+           g_str_has_prefix(host, "localhost.") ||
+           g_str_has_prefix(host, "ip6-localhost");
+}
+
+/* Binds every address of the list that is this machine's. Of several, one in
+ * use is an error only where the port was asked for. */
+static int add_list(dscomm_priv_listen_t *listening, struct addrinfo *list,
+                    gboolean loopback_is_fine)
+{
+    gboolean chosen = listening->port != 0;
+    int problem = EADDRNOTAVAIL;
+
+    for (struct addrinfo *next = list; next; next = next->ai_next) {
+        int one;
+
+        if (listening->count == LISTEN_MAX)
+            break;
+        if (!loopback_is_fine && dscomm_priv_address_is_loopback(next->ai_addr))
+            continue;
+        one = add(listening, next->ai_addr, next->ai_addrlen, FALSE);
+        if (one == EADDRINUSE && chosen)
+            return one;
+        if (one && one != EADDRNOTAVAIL && one != EAFNOSUPPORT)
+            problem = one;
+    }
+    return listening->count ? 0 : problem;
+}
+
+static dscomm_status_t fail_listen(const char *host, int port, int problem)
+{
+    char shown[64];
+
+    dscomm_priv_quote(host, shown, sizeof shown);
+    if (problem == EADDRINUSE)
+        return dscomm_fail(
+            DSCOMM_ERR_IO,
+            "serve the store on %s: port %d is in use; end the process that "
+            "has it (ss -ltnp), or choose another port, or 0 for a free one",
+            shown, port);
+    if (problem == EACCES)
+        return dscomm_fail(DSCOMM_ERR_IO,
+                           "serve the store on %s: port %d is reserved; "
+                           "choose one from 1024 on",
+                           shown, port);
+    return dscomm_fail(DSCOMM_ERR_IO, "serve the store on %s, port %d: %s",
+                       shown, port, g_strerror(problem));
+}
+
+dscomm_status_t dscomm_priv_listen(const char *host, int port,
+                                   dscomm_priv_listen_t *ret_listen)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                             .ai_socktype = SOCK_STREAM};
+    dscomm_priv_listen_t listening = {.port = port};
+    struct addrinfo *list;
+    char shown[64];
+    int problem = getaddrinfo(host, NULL, &hints, &list);
+
+    if (problem)
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
+                           "serve the store on '%s': the name has no address: "
+                           "%s; name one that resolves on every node, or give "
+                           "its address",
+                           dscomm_priv_quote(host, shown, sizeof shown),
+                           gai_strerror(problem));
+    problem =
+        add_list(&listening, list, is_literal(host) || is_local_name(host));
+    freeaddrinfo(list);
+    if (problem == EADDRNOTAVAIL) {
+        dscomm_log(DSCOMM_LOG_INFO, "store",
+                   "'%s' leads to no address of this machine that others "
+                   "reach: serving on all interfaces",
+                   dscomm_priv_quote(host, shown, sizeof shown));
+        problem = add_all(&listening);
+    }
+    if (problem) {
+        dscomm_priv_listen_close(&listening);
+        return fail_listen(host, port, problem);
+    }
+    *ret_listen = listening;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_listen_adopt(int fd, int port,
+                                         dscomm_priv_listen_t *ret_listen)
+{
+    int listens = 0, has = dscomm_priv_socket_port(fd), own;
+    socklen_t length = sizeof listens;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 ||
+        !listens || !has)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "store listen_fd %d is no listening TCP socket", fd);
+    if (port && port != has)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "store listen_fd %d listens on port %d, but the "
+                           "address says %d",
+                           fd, has, port);
+    own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (own < 0)
+        return dscomm_fail(DSCOMM_ERR_IO, "store listen_fd %d: %s", fd,
+                           g_strerror(errno));
+    fcntl(own, F_SETFL, fcntl(own, F_GETFL) | O_NONBLOCK);
+    ret_listen->fds[0] = own;
+    ret_listen->count = 1;
+    ret_listen->port = has;
+    return DSCOMM_OK;
+}
+
+const char *dscomm_priv_listen_host(const dscomm_priv_listen_t *listening,
+                                    char *buffer)
+{
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+
+    g_strlcpy(buffer, "127.0.0.1", LISTEN_HOST_MAX);
+    if (getsockname(listening->fds[0], (struct sockaddr *)&address, &length))
+        return buffer;
+    if (address.ss_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = (const void *)&address;
+
+        if (IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr))
+            return g_strlcpy(buffer, "::1", LISTEN_HOST_MAX), buffer;
+    } else {
+        const struct sockaddr_in *v4 = (const void *)&address;
+
+        if (v4->sin_addr.s_addr == htonl(INADDR_ANY))
+            return buffer;
+    }
+    getnameinfo((struct sockaddr *)&address, length, buffer, LISTEN_HOST_MAX,
+                NULL, 0, NI_NUMERICHOST);
+    return buffer;
+}

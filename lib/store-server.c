@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The server's thread: accepts, reads and writes as sockets become ready, and
+ * closes who is late. No client can make another one wait. */
+#include "config.h"
+
+#include "lib/store-server.h"
+
+#include "lib/status.h"
+#include "lib/store-session.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define EVENTS 64
+#define ACCEPT_BATCH 64
+#define TICK_US 1000000 /* how often late sessions are looked for, */
+#define TICK_LEAST_US 10000 /* or a quarter of the limit if that is less */
+#define ACCEPT_PAUSE_US 200000 /* after accept found no file descriptor */
+
+struct dscomm_priv_server {
+    dscomm_priv_listen_t listening;
+    dscomm_priv_server_limits_t limits;
+    int epoll, stop; /* stop: an eventfd, readable when it is over */
+    GThread *thread;
+    dscomm_priv_keeper_t *keeper;
+    GHashTable *sessions; /* a set */
+    GQueue touched; /* sessions with new answers */
+    GQueue dead; /* sessions to be freed */
+    gint64 tick_us, tick_at;
+    gint64 accept_at; /* 0: accepting; else when to try again */
+};
+
+typedef dscomm_priv_server_t server_t;
+typedef dscomm_priv_session_t session_t;
+
+static void watch(server_t *server, session_t *session, int how)
+{
+    struct epoll_event event = {.events = session->events, .data.ptr = session};
+
+    /* cannot fail: the descriptor is ours, and known or not as how says; but
+     * where it did, the session would only be late, and closed for that */
+    if (epoll_ctl(server->epoll, how, session->fd, &event) != 0)
+        dscomm_log(DSCOMM_LOG_DEBUG, "store", "epoll_ctl for %s: %s",
+                   session->peer, g_strerror(errno));
+}
+
+static void watch_listening(server_t *server, uint32_t events)
+{
+    for (int i = 0; i < server->listening.count; i++) {
+        struct epoll_event event = {.events = events,
+                                    .data.ptr = &server->listening.fds[i]};
+
+        epoll_ctl(server->epoll, EPOLL_CTL_MOD, server->listening.fds[i],
+                  &event);
+    }
+}
+
+/* Late sessions are looked for only while any could be late. */
+static void need_tick(server_t *server)
+{
+    if (!server->tick_at)
+        server->tick_at = g_get_monotonic_time() + server->tick_us;
+}
+
+static void bury(server_t *server, session_t *session, const char *problem)
+{
+    if (session->dead)
+        return;
+    if (problem)
+        dscomm_log(DSCOMM_LOG_DEBUG, "store", "closing %s: %s", session->peer,
+                   problem);
+    session->dead = TRUE;
+    dscomm_priv_keeper_forget(server->keeper, session);
+    epoll_ctl(server->epoll, EPOLL_CTL_DEL, session->fd, NULL);
+    g_hash_table_remove(server->sessions, session);
+    g_queue_push_tail(&server->dead, session);
+}
+
+/* After the events of one round, which may still name the dead. */
+static void free_dead(server_t *server)
+{
+    session_t *session;
+
+    while ((session = g_queue_pop_head(&server->dead)) != NULL) {
+        if (session->queued)
+            g_queue_remove(&server->touched, session);
+        dscomm_priv_session_free(session);
+    }
+}
+
+static gboolean may_be_late(const session_t *session)
+{
+    return !session->validated || session->request_began ||
+           session->answer_moved;
+}
+
+static void update(server_t *server, session_t *session)
+{
+    unsigned events = 0;
+
+    if (!dscomm_priv_session_is_full(session))
+        events |= EPOLLIN;
+    if (session->out_bytes)
+        events |= EPOLLOUT;
+    if (events != session->events) {
+        session->events = events;
+        watch(server, session, EPOLL_CTL_MOD);
+    }
+    if (may_be_late(session))
+        need_tick(server);
+}
+
+/* Accepting */
+
+static void admit(server_t *server, int fd, const struct sockaddr *address,
+                  socklen_t length)
+{
+    int on = 1, idle = 60, interval = 15;
+    char peer[SOCKET_NAME_MAX];
+    session_t *session;
+
+    if (g_hash_table_size(server->sessions) >= server->limits.connections) {
+        dscomm_log(DSCOMM_LOG_DEBUG, "store",
+                   "refusing a connection: there are %zu",
+                   server->limits.connections);
+        close(fd);
+        return;
+    }
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+    dscomm_priv_address_name(address, length, peer);
+    session = dscomm_priv_session_new(fd, peer, &server->touched);
+    g_hash_table_add(server->sessions, session);
+    session->events = EPOLLIN;
+    watch(server, session, EPOLL_CTL_ADD);
+    need_tick(server);
+}
+
+static void pause_accepting(server_t *server, int problem)
+{
+    dscomm_log(DSCOMM_LOG_WARN, "store",
+               "cannot accept a connection: %s; trying again (raise the limit "
+               "of open files, ulimit -n)",
+               g_strerror(problem));
+    watch_listening(server, 0);
+    server->accept_at = g_get_monotonic_time() + ACCEPT_PAUSE_US;
+}
+
+static void accept_some(server_t *server, int listening)
+{
+    for (int i = 0; i < ACCEPT_BATCH; i++) {
+        struct sockaddr_storage address;
+        socklen_t length = sizeof address;
+        int fd = accept4(listening, (struct sockaddr *)&address, &length,
+                         SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd >= 0) {
+            admit(server, fd, (struct sockaddr *)&address, length);
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+                   errno == ENOMEM) {
+            pause_accepting(server, errno);
+            return;
+        } else if (errno != EINTR && errno != ECONNABORTED) {
+            return;
+        }
+    }
+}
+
+/* Time */
+
+static const char *is_late(const server_t *server, const session_t *session,
+                           gint64 now)
+{
+    gint64 stall = (gint64)server->limits.stall_ms * 1000;
+
+    if (!session->validated &&
+        now - session->accepted > (gint64)server->limits.validate_ms * 1000)
+        return "it sent no VALIDATE in time";
+    if (session->request_began && now - session->request_began > stall)
+        return "it did not complete its request in time";
+    if (session->answer_moved && now - session->answer_moved > stall)
+        return "it does not read its answers";
+    return NULL;
+}
+
+static void tick(server_t *server, gint64 now)
+{
+    GList *sessions = g_hash_table_get_keys(server->sessions);
+    gboolean again = FALSE;
+
+    for (GList *next = sessions; next; next = next->next) {
+        const char *problem = is_late(server, next->data, now);
+
+        if (problem)
+            bury(server, next->data, problem);
+        else
+            again = again || may_be_late(next->data);
+    }
+    g_list_free(sessions);
+    server->tick_at = again ? now + server->tick_us : 0;
+}
+
+static int time_left(gint64 at, gint64 now)
+{
+    return at > now ? (int)((at - now + 999) / 1000) : 0;
+}
+
+/* For epoll_wait: milliseconds until something is due, -1 for never. */
+static int next_due(const server_t *server)
+{
+    gint64 now = g_get_monotonic_time();
+    int due = -1;
+
+    if (server->tick_at)
+        due = time_left(server->tick_at, now);
+    if (server->accept_at) {
+        int accept = time_left(server->accept_at, now);
+
+        due = due < 0 ? accept : MIN(due, accept);
+    }
+    return due;
+}
+
+static void do_due(server_t *server)
+{
+    gint64 now = g_get_monotonic_time();
+
+    if (server->tick_at && now >= server->tick_at)
+        tick(server, now);
+    if (server->accept_at && now >= server->accept_at) {
+        server->accept_at = 0;
+        watch_listening(server, EPOLLIN);
+    }
+}
+
+/* Rounds */
+
+static gboolean is_listening(const server_t *server, const void *pointer)
+{
+    const int *fds = server->listening.fds;
+
+    return pointer == &fds[0] || pointer == &fds[1] || pointer == &fds[2] ||
+           pointer == &fds[3];
+}
+
+static void serve_session(server_t *server, session_t *session, uint32_t events)
+{
+    const char *problem = NULL;
+    gboolean good = TRUE;
+
+    if (session->dead)
+        return;
+    if (events & (EPOLLIN | EPOLLERR | EPOLLHUP))
+        good = dscomm_priv_session_read(session, server->keeper, &problem);
+    if (good && (events & EPOLLOUT))
+        good = dscomm_priv_session_write(session, server->keeper, &problem);
+    if (!good)
+        bury(server, session, problem);
+    else
+        update(server, session);
+}
+
+/* Sends the answers that this round has made, of whichever session. */
+static void send_touched(server_t *server)
+{
+    session_t *session;
+
+    while ((session = g_queue_pop_head(&server->touched)) != NULL) {
+        const char *problem = NULL;
+
+        session->queued = FALSE;
+        if (session->dead)
+            continue;
+        if (!dscomm_priv_session_write(session, server->keeper, &problem))
+            bury(server, session, problem);
+        else
+            update(server, session);
+    }
+}
+
+static gpointer run(gpointer data)
+{
+    server_t *server = data;
+    struct epoll_event events[EVENTS];
+
+    for (;;) {
+        int count = epoll_wait(server->epoll, events, EVENTS, next_due(server));
+
+        for (int i = 0; i < count; i++) {
+            void *pointer = events[i].data.ptr;
+
+            if (pointer == &server->stop)
+                return NULL;
+            if (is_listening(server, pointer))
+                accept_some(server, *(int *)pointer);
+            else
+                serve_session(server, pointer, events[i].events);
+        }
+        send_touched(server);
+        do_due(server);
+        free_dead(server);
+    }
+}
+
+/* Opening and closing */
+
+static dscomm_status_t watch_first(server_t *server)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &server->stop};
+
+    server->epoll = epoll_create1(EPOLL_CLOEXEC);
+    server->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (server->epoll < 0 || server->stop < 0 ||
+        epoll_ctl(server->epoll, EPOLL_CTL_ADD, server->stop, &event) != 0)
+        return dscomm_fail(DSCOMM_ERR_IO, "start the store's server: %s",
+                           g_strerror(errno));
+    for (int i = 0; i < server->listening.count; i++) {
+        event.data.ptr = &server->listening.fds[i];
+        if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, server->listening.fds[i],
+                      &event) != 0)
+            return dscomm_fail(DSCOMM_ERR_IO, "start the store's server: %s",
+                               g_strerror(errno));
+    }
+    return DSCOMM_OK;
+}
+
+/* The thread takes no signal that is meant for the program. */
+static dscomm_status_t start_thread(server_t *server)
+{
+    GError *error = NULL;
+    dscomm_status_t status = DSCOMM_OK;
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    server->thread = g_thread_try_new("dscomm-store", run, server, &error);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!server->thread) {
+        status =
+            dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                        "start the store's server thread: %s", error->message);
+        g_error_free(error);
+    }
+    return status;
+}
+
+static void server_free(server_t *server)
+{
+    GHashTableIter iter;
+    gpointer session;
+
+    g_hash_table_iter_init(&iter, server->sessions);
+    while (g_hash_table_iter_next(&iter, &session, NULL))
+        dscomm_priv_session_free(session);
+    free_dead(server);
+    g_hash_table_unref(server->sessions);
+    g_queue_clear(&server->touched);
+    dscomm_priv_keeper_free(server->keeper);
+    if (server->stop >= 0)
+        close(server->stop);
+    if (server->epoll >= 0)
+        close(server->epoll);
+    g_free(server);
+}
+
+dscomm_status_t
+dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
+                        const dscomm_priv_server_limits_t *limits,
+                        server_t **ret_server)
+{
+    const dscomm_priv_server_limits_t usual = SERVER_LIMITS_INIT;
+    server_t *server = g_new0(server_t, 1);
+    dscomm_status_t status;
+    gint64 least;
+
+    server->listening = *listening;
+    server->limits = limits ? *limits : usual;
+    least = MIN(server->limits.validate_ms, server->limits.stall_ms);
+    server->tick_us = CLAMP(least * 1000 / 4, TICK_LEAST_US, TICK_US);
+    server->epoll = server->stop = -1;
+    server->sessions = g_hash_table_new(NULL, NULL);
+    server->keeper = dscomm_priv_keeper_new();
+    g_queue_init(&server->touched);
+    g_queue_init(&server->dead);
+    status = watch_first(server);
+    if (!status)
+        status = start_thread(server);
+    if (status) {
+        server_free(server);
+        return status;
+    }
+    *ret_server = server;
+    return DSCOMM_OK;
+}
+
+void dscomm_priv_server_close(server_t *server)
+{
+    const uint64_t one = 1;
+
+    if (!server)
+        return;
+    if (write(server->stop, &one, sizeof one) != (ssize_t)sizeof one)
+        dscomm_log(DSCOMM_LOG_ERROR, "store", "eventfd: %s", g_strerror(errno));
+    g_thread_join(server->thread);
+    dscomm_priv_listen_close(&server->listening);
+    server_free(server);
+}
+
+const dscomm_priv_listen_t *dscomm_priv_server_listening(const server_t *server)
+{
+    return &server->listening;
+}

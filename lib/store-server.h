@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The server of a TCP store: one thread, any number of clients. */
+#ifndef LIB_STORE_SERVER_H
+#define LIB_STORE_SERVER_H
+
+#include "lib/store-socket.h"
+
+typedef struct {
+    size_t connections; /* beyond them, new ones are closed */
+    int validate_ms; /* for the first command of a connection */
+    int stall_ms; /* for the rest of a request, and for a reader of
+                     answers to take some */
+} dscomm_priv_server_limits_t;
+
+#define SERVER_LIMITS_INIT                                                     \
+    {                                                                          \
+        16384, 10000, 60000                                                    \
+    }
+
+typedef struct dscomm_priv_server dscomm_priv_server_t;
+
+/* Serves on the sockets, which it takes over if it succeeds. limits may be
+ * NULL. */
+dscomm_status_t
+dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
+                        const dscomm_priv_server_limits_t *limits,
+                        dscomm_priv_server_t **ret_server);
+/* Closes all connections and joins the thread; NULL is fine. */
+void dscomm_priv_server_close(dscomm_priv_server_t *server);
+const dscomm_priv_listen_t *
+dscomm_priv_server_listening(const dscomm_priv_server_t *server);
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bytes in, bytes out, for one client of the server. Never blocks. */
+#include "config.h"
+
+#include "lib/store-session.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define READ_SIZE ((size_t)64 << 10) /* in one go, so that all get a turn */
+#define IDLE_ROOM ((size_t)64 << 10) /* more is given back between requests */
+#define COPY_MAX ((size_t)4 << 10) /* larger values are referenced */
+#define OUT_MAX ((size_t)1 << 20) /* then requests have to wait */
+#define VECTORS 64
+#define TURN_MAX                                                               \
+    ((size_t)4 << 20) /* sent at a time, so that all get a turn                \
+                       */
+#define TURNS 4
+
+static void unref_bytes(gpointer bytes)
+{
+    g_bytes_unref(bytes);
+}
+
+dscomm_priv_session_t *dscomm_priv_session_new(int fd, const char *peer,
+                                               GQueue *touched)
+{
+    dscomm_priv_session_t *session = g_new0(dscomm_priv_session_t, 1);
+
+    session->fd = fd;
+    g_strlcpy(session->peer, peer, sizeof session->peer);
+    session->touched = touched;
+    session->accepted = g_get_monotonic_time();
+    dscomm_priv_scan_init(&session->scan);
+    g_queue_init(&session->out);
+    session->waits = g_ptr_array_new_with_free_func(unref_bytes);
+    return session;
+}
+
+void dscomm_priv_session_free(dscomm_priv_session_t *session)
+{
+    g_ptr_array_unref(session->waits);
+    g_queue_clear_full(&session->out, unref_bytes);
+    dscomm_priv_buffer_clear(&session->tail);
+    dscomm_priv_buffer_clear(&session->in);
+    dscomm_priv_scan_clear(&session->scan);
+    close(session->fd);
+    g_free(session);
+}
+
+/* Answers */
+
+static void touch(dscomm_priv_session_t *session)
+{
+    if (!session->queued)
+        g_queue_push_tail(session->touched, session);
+    session->queued = TRUE;
+    if (!session->answer_moved)
+        session->answer_moved = g_get_monotonic_time();
+}
+
+void dscomm_priv_session_answer(dscomm_priv_session_t *session,
+                                const void *data, size_t size)
+{
+    dscomm_priv_buffer_put(&session->tail, data, size);
+    session->out_bytes += size;
+    touch(session);
+}
+
+/* Makes a segment of the tail. */
+static void seal(dscomm_priv_session_t *session)
+{
+    dscomm_priv_buffer_t *tail = &session->tail;
+
+    if (!tail->size)
+        return;
+    g_queue_push_tail(&session->out, g_bytes_new_take(tail->data, tail->size));
+    tail->data = NULL;
+    tail->size = tail->room = 0;
+}
+
+void dscomm_priv_session_answer_value(dscomm_priv_session_t *session,
+                                      GBytes *value)
+{
+    gsize size = 0;
+    const void *data = value ? g_bytes_get_data(value, &size) : NULL;
+    uint64_t length = size;
+
+    dscomm_priv_session_answer(session, &length, sizeof length);
+    if (size <= COPY_MAX) {
+        dscomm_priv_session_answer(session, data, size);
+        return;
+    }
+    seal(session);
+    g_queue_push_tail(&session->out, g_bytes_ref(value));
+    session->out_bytes += size;
+}
+
+gboolean dscomm_priv_session_is_full(const dscomm_priv_session_t *session)
+{
+    return session->out_bytes > OUT_MAX;
+}
+
+static void drop_sent(dscomm_priv_session_t *session, size_t sent)
+{
+    session->out_bytes -= sent;
+    sent += session->out_sent;
+    while (!g_queue_is_empty(&session->out)) {
+        GBytes *first = g_queue_peek_head(&session->out);
+
+        if (sent < g_bytes_get_size(first))
+            break;
+        sent -= g_bytes_get_size(first);
+        g_bytes_unref(g_queue_pop_head(&session->out));
+    }
+    session->out_sent = sent;
+}
+
+/* What sendmsg made of the first answers: -1 with errno. */
+static ssize_t send_some(dscomm_priv_session_t *session)
+{
+    struct iovec vectors[VECTORS];
+    struct msghdr message = {.msg_iov = vectors};
+    size_t skip = session->out_sent;
+
+    for (GList *next = session->out.head; next && message.msg_iovlen < VECTORS;
+         next = next->next) {
+        gsize size;
+        const uint8_t *data = g_bytes_get_data(next->data, &size);
+        struct iovec *vector = &vectors[message.msg_iovlen++];
+
+        vector->iov_base = (void *)(data + skip);
+        vector->iov_len = size - skip;
+        skip = 0;
+    }
+    return sendmsg(session->fd, &message, MSG_NOSIGNAL);
+}
+
+/* FALSE where the client has left. */
+static gboolean send_answers(dscomm_priv_session_t *session)
+{
+    size_t turn = 0;
+
+    seal(session);
+    while (session->out_bytes && turn < TURN_MAX) {
+        ssize_t sent = send_some(session);
+
+        if (sent < 0) {
+            if (errno == EINTR)
+                continue;
+            return errno == EAGAIN || errno == EWOULDBLOCK;
+        }
+        drop_sent(session, (size_t)sent);
+        turn += (size_t)sent;
+        session->answer_moved = g_get_monotonic_time();
+    }
+    if (!session->out_bytes)
+        session->answer_moved = 0;
+    return TRUE;
+}
+
+/* Requests */
+
+/* Forgets the first done bytes, and the memory of large requests. */
+static void consume(dscomm_priv_buffer_t *in, size_t done)
+{
+    in->size -= done;
+    if (in->size)
+        memmove(in->data, in->data + done, in->size);
+    else if (in->room > IDLE_ROOM)
+        dscomm_priv_buffer_clear(in);
+}
+
+static gboolean execute_all(dscomm_priv_session_t *session,
+                            dscomm_priv_keeper_t *keeper,
+                            const char **ret_problem)
+{
+    dscomm_priv_buffer_t *in = &session->in;
+    dscomm_priv_scan_t *scan = &session->scan;
+    size_t done = 0;
+
+    while (done < in->size && !dscomm_priv_session_is_full(session)) {
+        const uint8_t *data = in->data + done;
+        dscomm_priv_scan_result_t result =
+            dscomm_priv_scan(scan, data, in->size - done, ret_problem);
+
+        if (result == SCAN_BAD)
+            return FALSE;
+        if (scan->command >= 0 && !session->validated &&
+            scan->command != WIRE_VALIDATE) {
+            *ret_problem = "its first command is not VALIDATE";
+            return FALSE;
+        }
+        if (result == SCAN_MORE)
+            break;
+        session->validated = TRUE;
+        if (!dscomm_priv_keeper_execute(keeper, session, data, ret_problem))
+            return FALSE;
+        done += scan->end;
+        dscomm_priv_scan_next(scan);
+    }
+    if (done) {
+        consume(in, done);
+        session->request_began = 0;
+    }
+    if (!in->size || dscomm_priv_session_is_full(session))
+        session->request_began = 0;
+    else if (!session->request_began)
+        session->request_began = g_get_monotonic_time();
+    return TRUE;
+}
+
+gboolean dscomm_priv_session_read(dscomm_priv_session_t *session,
+                                  dscomm_priv_keeper_t *keeper,
+                                  const char **ret_problem)
+{
+    dscomm_priv_buffer_t *in = &session->in;
+    ssize_t got;
+
+    *ret_problem = NULL;
+    if (!dscomm_priv_buffer_reserve(in, READ_SIZE)) {
+        *ret_problem = "no memory for its request";
+        return FALSE;
+    }
+    do
+        got = recv(session->fd, in->data + in->size, READ_SIZE, 0);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return errno == EAGAIN || errno == EWOULDBLOCK;
+    if (got == 0)
+        return FALSE;
+    in->size += (size_t)got;
+    return execute_all(session, keeper, ret_problem);
+}
+
+gboolean dscomm_priv_session_write(dscomm_priv_session_t *session,
+                                   dscomm_priv_keeper_t *keeper,
+                                   const char **ret_problem)
+{
+    *ret_problem = NULL;
+    if (session->tail.bad) {
+        *ret_problem = "no memory for its answer";
+        return FALSE;
+    }
+    for (int turn = 0; turn < TURNS && session->out_bytes; turn++) {
+        gboolean full = dscomm_priv_session_is_full(session);
+
+        if (!send_answers(session))
+            return FALSE;
+        if (!full || dscomm_priv_session_is_full(session))
+            break;
+        if (!execute_all(session, keeper, ret_problem))
+            return FALSE;
+    }
+    return TRUE;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One client of the server: its socket, the request that arrives, the answers
+ * that leave. */
+#ifndef LIB_STORE_SESSION_H
+#define LIB_STORE_SESSION_H
+
+#include "lib/store-socket.h"
+#include "lib/store-wire.h"
+
+typedef struct dscomm_priv_session dscomm_priv_session_t;
+typedef struct dscomm_priv_keeper dscomm_priv_keeper_t;
+
+struct dscomm_priv_session {
+    int fd;
+    char peer[SOCKET_NAME_MAX];
+    GQueue *touched; /* sessions with new answers; the server's */
+    gboolean queued; /* in touched */
+    gboolean dead; /* closed; freed when the server gets to it */
+    unsigned events; /* what the server's epoll watches */
+    gint64 accepted, request_began, answer_moved; /* us; 0 = not now */
+
+    gboolean validated;
+    dscomm_priv_buffer_t in;
+    dscomm_priv_scan_t scan;
+
+    GQueue out; /* GBytes that were not sent yet */
+    size_t out_sent; /* bytes of the first that were */
+    size_t out_bytes; /* that are to be sent, tail included */
+    dscomm_priv_buffer_t tail; /* small answers, not yet in out */
+
+    /* WAIT or BARRIER under way, the keeper's */
+    gboolean waiting;
+    size_t missing; /* keys */
+    GPtrArray *waits; /* GBytes of keys with whom the keeper notes it */
+};
+
+/* Takes over fd. */
+dscomm_priv_session_t *dscomm_priv_session_new(int fd, const char *peer,
+                                               GQueue *touched);
+/* Closes the socket. The keeper must have forgotten it. */
+void dscomm_priv_session_free(dscomm_priv_session_t *session);
+
+/* Adds to the answers. Large values are not copied. */
+void dscomm_priv_session_answer(dscomm_priv_session_t *session,
+                                const void *data, size_t size);
+void dscomm_priv_session_answer_value(dscomm_priv_session_t *session,
+                                      GBytes *value);
+
+/* Reads what has arrived and has the keeper execute it. FALSE: the connection
+ * is to be closed; *ret_problem says why, or is NULL where the client left. */
+gboolean dscomm_priv_session_read(dscomm_priv_session_t *session,
+                                  dscomm_priv_keeper_t *keeper,
+                                  const char **ret_problem);
+/* Sends what the socket takes, then goes on with requests that waited for room.
+ */
+gboolean dscomm_priv_session_write(dscomm_priv_session_t *session,
+                                   dscomm_priv_keeper_t *keeper,
+                                   const char **ret_problem);
+/* So much is to be sent that no further request is looked at. */
+gboolean dscomm_priv_session_is_full(const dscomm_priv_session_t *session);
+
+/* Keys, queues and those who wait for them. */
+dscomm_priv_keeper_t *dscomm_priv_keeper_new(void);
+void dscomm_priv_keeper_free(dscomm_priv_keeper_t *keeper);
+/* Executes the request that session->scan has found in data. FALSE: the
+ * connection is to be closed, *ret_problem says why. */
+gboolean dscomm_priv_keeper_execute(dscomm_priv_keeper_t *keeper,
+                                    dscomm_priv_session_t *session,
+                                    const uint8_t *data,
+                                    const char **ret_problem);
+/* Ends what session waits for. */
+void dscomm_priv_keeper_forget(dscomm_priv_keeper_t *keeper,
+                               dscomm_priv_session_t *session);
+
+#endif

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Addresses as text, connecting, and transfers with a deadline. */
+#include "config.h"
+
+#include "lib/store-socket.h"
+
+#include "lib/status.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ATTEMPT_MS 3000 /* for one of several addresses, which may be dead */
+
+static dscomm_status_t bad_address(const char *address, const char *problem)
+{
+    char shown[80];
+
+    return dscomm_fail(DSCOMM_ERR_INVALID,
+                       "store address '%s': %s; give HOST:PORT or [v6]:PORT",
+                       dscomm_priv_quote(address, shown, sizeof shown),
+                       problem);
+}
+
+dscomm_status_t dscomm_priv_address_split(const char *address, char **ret_host,
+                                          int *ret_port)
+{
+    const char *host = address, *end, *colon;
+    guint64 port;
+
+    if (*address == '[') {
+        host = address + 1;
+        end = strchr(host, ']');
+        if (!end || end[1] != ':')
+            return bad_address(address, "there is no ']:' and port");
+        colon = end + 1;
+    } else {
+        colon = end = strrchr(address, ':');
+        if (!colon)
+            return bad_address(address, "there is no port");
+        if (strchr(address, ':') != colon)
+            return bad_address(address, "an IPv6 address needs brackets");
+    }
+    if (end == host)
+        return bad_address(address, "there is no host");
+    if (!g_ascii_string_to_unsigned(colon + 1, 10, 0, 65535, &port, NULL))
+        return bad_address(address, "the port is no number from 0 to 65535");
+    *ret_host = g_strndup(host, (gsize)(end - host));
+    *ret_port = (int)port;
+    return DSCOMM_OK;
+}
+
+const char *dscomm_priv_address_name(const struct sockaddr *address,
+                                     socklen_t length, char *buffer)
+{
+    char host[46], port[8];
+
+    if (getnameinfo(address, length, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        g_strlcpy(buffer, "(unknown address)", SOCKET_NAME_MAX);
+    else
+        snprintf(buffer, SOCKET_NAME_MAX,
+                 address->sa_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
+                 port);
+    return buffer;
+}
+
+gboolean dscomm_priv_address_is_loopback(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const void *)address;
+
+        return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+    }
+    if (address->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = (const void *)address;
+
+        return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+    }
+    return FALSE;
+}
+
+int dscomm_priv_socket_port(int fd)
+{
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+
+    if (getsockname(fd, (struct sockaddr *)&address, &length) != 0)
+        return 0;
+    if (address.ss_family == AF_INET)
+        return ntohs(((struct sockaddr_in *)&address)->sin_port);
+    if (address.ss_family == AF_INET6)
+        return ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
+    return 0;
+}
+
+/* Waits until fd is ready for events. FALSE: the deadline came first. */
+static gboolean wait_for(int fd, short events, dscomm_priv_deadline_t deadline)
+{
+    struct pollfd entry = {.fd = fd, .events = events};
+
+    for (;;) {
+        int left = dscomm_priv_deadline_left(deadline);
+        int ready = poll(&entry, 1, left);
+
+        if (ready > 0)
+            return TRUE;
+        if (ready == 0 && left == 0)
+            return FALSE;
+    }
+}
+
+/* A connection to a free local port may meet itself: the kernel picks as its
+ * own port the very one that it calls. */
+static gboolean talks_to_itself(int fd)
+{
+    struct sockaddr_storage own, peer;
+    socklen_t own_length = sizeof own, peer_length = sizeof peer;
+
+    memset(&own, 0, sizeof own);
+    memset(&peer, 0, sizeof peer);
+    return getsockname(fd, (struct sockaddr *)&own, &own_length) == 0 &&
+           getpeername(fd, (struct sockaddr *)&peer, &peer_length) == 0 &&
+           own_length == peer_length && memcmp(&own, &peer, own_length) == 0;
+}
+
+/* 0 and *ret_fd, or an errno. */
+static int connect_one(const struct addrinfo *address,
+                       dscomm_priv_deadline_t deadline, int *ret_fd)
+{
+    int fd = socket(address->ai_family,
+                    SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+    int problem = 0, one = 1;
+    socklen_t length = sizeof problem;
+
+    if (fd < 0)
+        return errno;
+    if (connect(fd, address->ai_addr, address->ai_addrlen) != 0) {
+        problem = errno;
+        if (problem == EINPROGRESS || problem == EINTR) {
+            if (!wait_for(fd, POLLOUT, deadline))
+                problem = ETIMEDOUT;
+            else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &length))
+                problem = errno;
+        }
+    }
+    if (!problem && talks_to_itself(fd))
+        problem = ECONNREFUSED;
+    if (problem) {
+        close(fd);
+        return problem;
+    }
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    *ret_fd = fd;
+    return 0;
+}
+
+static dscomm_status_t resolve(const char *host, int port,
+                               struct addrinfo **ret_list, gboolean *ret_again)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                             .ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_NUMERICSERV};
+    char service[8], shown[64];
+    int problem;
+
+    snprintf(service, sizeof service, "%d", port);
+    problem = getaddrinfo(host, service, &hints, ret_list);
+    if (!problem)
+        return DSCOMM_OK;
+    *ret_again =
+        problem == EAI_AGAIN || problem == EAI_NONAME || problem == EAI_SYSTEM;
+    return dscomm_fail(
+        DSCOMM_ERR_NOT_FOUND,
+        "store host '%s' has no address: %s; name one that resolves "
+        "on every node, or give its address",
+        dscomm_priv_quote(host, shown, sizeof shown),
+        problem == EAI_SYSTEM ? g_strerror(errno) : gai_strerror(problem));
+}
+
+dscomm_status_t dscomm_priv_connect(const char *host, int port,
+                                    dscomm_priv_deadline_t deadline,
+                                    int *ret_fd, gboolean *ret_again)
+{
+    struct addrinfo *list, *address;
+    char name[SOCKET_NAME_MAX] = "";
+    dscomm_status_t status;
+    int problem = 0;
+
+    status = resolve(host, port, &list, ret_again);
+    if (status)
+        return status;
+    for (address = list; address; address = address->ai_next) {
+        dscomm_priv_deadline_t attempt = dscomm_priv_deadline(ATTEMPT_MS);
+
+        if (!list->ai_next || attempt.at > deadline.at)
+            attempt = deadline;
+        problem = connect_one(address, attempt, ret_fd);
+        if (!problem)
+            break;
+        if (!name[0] || problem != EADDRNOTAVAIL)
+            dscomm_priv_address_name(address->ai_addr, address->ai_addrlen,
+                                     name);
+    }
+    freeaddrinfo(list);
+    if (!problem)
+        return DSCOMM_OK;
+    *ret_again = TRUE;
+    return dscomm_fail(DSCOMM_ERR_IO, "connect to the store at %s: %s", name,
+                       g_strerror(problem));
+}
+
+static dscomm_status_t gone(const char *peer, int problem)
+{
+    return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                       "the store at %s is gone: %s; the process that serves "
+                       "it, most often rank 0, has ended",
+                       peer,
+                       problem ? g_strerror(problem) : "connection closed");
+}
+
+static dscomm_status_t late(const char *peer, dscomm_priv_deadline_t deadline)
+{
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                       "the store at %s did not answer within %d ms", peer,
+                       deadline.ms);
+}
+
+dscomm_status_t dscomm_priv_send_all(int fd, const char *peer, const void *data,
+                                     size_t size,
+                                     dscomm_priv_deadline_t deadline)
+{
+    const uint8_t *next = data;
+
+    while (size) {
+        ssize_t sent = send(fd, next, size, MSG_NOSIGNAL);
+
+        if (sent >= 0) {
+            next += sent;
+            size -= (size_t)sent;
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            if (!wait_for(fd, POLLOUT, deadline))
+                return late(peer, deadline);
+        } else if (errno != EINTR) {
+            return gone(peer, errno);
+        }
+    }
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_recv_all(int fd, const char *peer, void *data,
+                                     size_t size,
+                                     dscomm_priv_deadline_t deadline)
+{
+    uint8_t *next = data;
+
+    while (size) {
+        ssize_t got = recv(fd, next, size, 0);
+
+        if (got > 0) {
+            next += got;
+            size -= (size_t)got;
+        } else if (got == 0) {
+            return gone(peer, 0);
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            if (!wait_for(fd, POLLIN, deadline))
+                return late(peer, deadline);
+        } else if (errno != EINTR) {
+            return gone(peer, errno);
+        }
+    }
+    return DSCOMM_OK;
+}

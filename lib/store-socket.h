@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* TCP sockets of the store: names, connecting, listening, and transfers that
+ * end at a deadline. All sockets are non-blocking and closed on exec. */
+#ifndef LIB_STORE_SOCKET_H
+#define LIB_STORE_SOCKET_H
+
+#include "lib/store.h"
+
+#include <sys/socket.h>
+
+/* Splits "HOST:PORT" or "[v6]:PORT"; *ret_host is freed with g_free(). */
+dscomm_status_t dscomm_priv_address_split(const char *address, char **ret_host,
+                                          int *ret_port);
+
+/* "127.0.0.1:29500", "[::1]:29500"; returns buffer. */
+#define SOCKET_NAME_MAX 72
+const char *dscomm_priv_address_name(const struct sockaddr *address,
+                                     socklen_t length, char *buffer);
+
+/* The port of a bound socket, or 0. */
+int dscomm_priv_socket_port(int fd);
+
+/* One attempt at each address of host, in turn. ERR_IO and a sentence;
+ * ERR_NOT_FOUND where the name has no address, *ret_again telling whether that
+ * may change. */
+dscomm_status_t dscomm_priv_connect(const char *host, int port,
+                                    dscomm_priv_deadline_t deadline,
+                                    int *ret_fd, gboolean *ret_again);
+
+/* Sends or receives all of size bytes. ERR_TIMEOUT at the deadline,
+ * ERR_PEER_FAILED where the other end is gone, with sentences that name peer.
+ */
+dscomm_status_t dscomm_priv_send_all(int fd, const char *peer, const void *data,
+                                     size_t size,
+                                     dscomm_priv_deadline_t deadline);
+dscomm_status_t dscomm_priv_recv_all(int fd, const char *peer, void *data,
+                                     size_t size,
+                                     dscomm_priv_deadline_t deadline);
+
+/* Listening sockets of one server, all on one port. */
+#define LISTEN_MAX 4
+typedef struct {
+    int fds[LISTEN_MAX];
+    int count;
+    int port;
+} dscomm_priv_listen_t;
+
+/* Binds to what host names: its addresses if they are this machine's; the
+ * loopback addresses for a loopback name; all interfaces where the name leads
+ * elsewhere (an address of a proxy) or, without being "localhost", to the
+ * loopback (a machine's own name in /etc/hosts). port 0: any. */
+dscomm_status_t dscomm_priv_listen(const char *host, int port,
+                                   dscomm_priv_listen_t *ret_listen);
+/* A duplicate of fd, a listening socket made elsewhere; port 0: whichever it
+ * has. */
+dscomm_status_t dscomm_priv_listen_adopt(int fd, int port,
+                                         dscomm_priv_listen_t *ret_listen);
+void dscomm_priv_listen_close(dscomm_priv_listen_t *listening);
+
+/* An address of this machine at which the server answers, as text. */
+#define LISTEN_HOST_MAX 64
+const char *dscomm_priv_listen_host(const dscomm_priv_listen_t *listening,
+                                    char *buffer);
+
+/* 1 where address is of the loopback network. */
+gboolean dscomm_priv_address_is_loopback(const struct sockaddr *address);
+
+#endif

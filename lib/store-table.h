@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Keys, values and their rules: what ADD, APPEND and COMPARE_SET mean, for
+ * every kind of store and for the server. No locks: its owner has them. */
+#ifndef LIB_STORE_TABLE_H
+#define LIB_STORE_TABLE_H
+
+#include <dscomm/store.h>
+
+#include <glib.h>
+
+typedef struct dscomm_priv_table dscomm_priv_table_t;
+
+dscomm_priv_table_t *dscomm_priv_table_new(void);
+void dscomm_priv_table_free(dscomm_priv_table_t *table);
+void dscomm_priv_table_clear(dscomm_priv_table_t *table);
+
+/* A copy of size bytes; NULL after dscomm_fail(). */
+GBytes *dscomm_priv_bytes(const void *data, size_t size);
+
+/* The value, which the table owns, or NULL. */
+GBytes *dscomm_priv_table_get(const dscomm_priv_table_t *table, GBytes *key);
+/* Takes references of its own. */
+void dscomm_priv_table_set(dscomm_priv_table_t *table, GBytes *key,
+                           GBytes *value);
+gboolean dscomm_priv_table_remove(dscomm_priv_table_t *table, GBytes *key);
+size_t dscomm_priv_table_count(const dscomm_priv_table_t *table);
+/* All keys, each with a reference for the caller. */
+GPtrArray *dscomm_priv_table_keys(const dscomm_priv_table_t *table);
+
+/* What a command would store, without storing it; the caller frees it with
+ * g_bytes_unref(). */
+
+/* The decimal text of value + delta. ERR_INVALID where value is no decimal
+ * number or the sum overflows. */
+dscomm_status_t dscomm_priv_table_sum(const dscomm_priv_table_t *table,
+                                      GBytes *key, int64_t delta,
+                                      int64_t *ret_sum, GBytes **ret_text);
+/* value and data joined. ERR_INVALID where that is longer than a value may be.
+ */
+dscomm_status_t dscomm_priv_table_join(const dscomm_priv_table_t *table,
+                                       GBytes *key, const void *data,
+                                       size_t size, GBytes **ret_value);
+/* What COMPARE_SET answers; *ret_store tells whether it is to be stored. */
+GBytes *dscomm_priv_table_compare(const dscomm_priv_table_t *table, GBytes *key,
+                                  GBytes *expected, GBytes *desired,
+                                  gboolean *ret_store);
+
+#endif

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tcp://: a client of torch's TCPStore protocol, whose server may be ours or
+ * torch's, and the server too where this process hosts it. */
+#include "config.h"
+
+#include "lib/store-link.h"
+#include "lib/store-server.h"
+
+#include "lib/status.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define CHUNK 1024 /* keys in one request */
+#define WORKERS_PAUSE_US 10000 /* between looks at how many have come */
+
+typedef struct {
+    dscomm_priv_store_t head;
+    dscomm_priv_link_t link;
+    dscomm_priv_server_t *server; /* or NULL */
+} tcp_t;
+
+typedef dscomm_priv_link_t link_t;
+
+static link_t *link_of(dscomm_priv_store_t *self)
+{
+    return &((tcp_t *)self)->link;
+}
+
+static void tcp_close(dscomm_priv_store_t *self)
+{
+    tcp_t *tcp = (tcp_t *)self;
+
+    dscomm_priv_link_clear(&tcp->link);
+    dscomm_priv_server_close(tcp->server);
+    g_free(tcp);
+}
+
+static int tcp_port(const dscomm_priv_store_t *self)
+{
+    return ((const tcp_t *)self)->link.port;
+}
+
+static dscomm_status_t tcp_set(dscomm_priv_store_t *self, const char *key,
+                               const void *value, size_t size,
+                               dscomm_priv_deadline_t deadline)
+{
+    dscomm_priv_buffer_t request = {0};
+    dscomm_status_t status;
+    link_t *link = link_of(self);
+
+    status = dscomm_priv_link_enter(link, deadline);
+    if (status)
+        return status;
+    dscomm_priv_put_u8(&request, WIRE_SET);
+    dscomm_priv_put_key(&request, key);
+    dscomm_priv_put_bytes(&request, value, size);
+    return dscomm_priv_link_leave(
+        link, dscomm_priv_link_ask(link, &request, deadline));
+}
+
+/* Asks for each key alone; FALSE where no one can tell. */
+static gboolean find_present(link_t *link, const char *const *keys,
+                             size_t count, dscomm_priv_deadline_t deadline,
+                             uint8_t *present)
+{
+    for (size_t done = 0, some; done < count; done += some) {
+        dscomm_priv_buffer_t request = {0};
+
+        some = MIN(count - done, CHUNK);
+        for (size_t i = 0; i < some; i++)
+            dscomm_priv_put_keys(&request, WIRE_CHECK, keys + done + i, 1);
+        if (dscomm_priv_link_ask(link, &request, deadline) ||
+            dscomm_priv_link_answer(link, present + done, some, deadline))
+            return FALSE;
+        for (size_t i = 0; i < some; i++)
+            present[done + i] = present[done + i] == WIRE_READY;
+    }
+    return TRUE;
+}
+
+/* The deadline has passed. The answer to WAIT may be on its way all the same:
+ * *ret_came. */
+static dscomm_status_t
+cancel_wait(link_t *link, dscomm_priv_deadline_t deadline, gboolean *ret_came)
+{
+    dscomm_priv_buffer_t request = {0};
+    dscomm_status_t status;
+    uint8_t byte;
+
+    *ret_came = FALSE;
+    dscomm_priv_put_u8(&request, WIRE_CANCEL_WAIT);
+    status = dscomm_priv_link_ask(link, &request, deadline);
+    if (!status)
+        status = dscomm_priv_link_answer(link, &byte, 1, deadline);
+    if (!status && byte == WIRE_STOP_WAITING) {
+        *ret_came = TRUE;
+        status = dscomm_priv_link_answer(link, &byte, 1, deadline);
+    }
+    if (!status && byte != WIRE_CANCELED)
+        status = dscomm_priv_link_nonsense(link, "CANCEL_WAIT", byte);
+    return status;
+}
+
+/* ERR_TIMEOUT leaves the connection usable, unless *ret_late is FALSE. */
+static dscomm_status_t wait_some(link_t *link, const char *const *keys,
+                                 size_t count, dscomm_priv_deadline_t deadline,
+                                 gboolean *ret_late)
+{
+    dscomm_priv_buffer_t request = {0};
+    dscomm_status_t status;
+    uint8_t byte = 0;
+    gboolean came;
+
+    *ret_late = FALSE;
+    dscomm_priv_put_keys(&request, WIRE_WAIT, keys, count);
+    status = dscomm_priv_link_ask(link, &request, deadline);
+    if (status)
+        return status;
+    status = dscomm_priv_recv_all(link->fd, link->peer, &byte, 1, deadline);
+    if (status == DSCOMM_ERR_TIMEOUT) {
+        status = cancel_wait(link, deadline, &came);
+        if (status || came)
+            return status;
+        *ret_late = TRUE;
+        return DSCOMM_ERR_TIMEOUT;
+    }
+    if (!status && byte != WIRE_STOP_WAITING)
+        return dscomm_priv_link_nonsense(link, "WAIT", byte);
+    return status;
+}
+
+static dscomm_status_t wait_all(link_t *link, const char *const *keys,
+                                size_t count, dscomm_priv_deadline_t deadline,
+                                gboolean *ret_late)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    *ret_late = FALSE;
+    for (size_t done = 0, some; done < count && !status; done += some) {
+        some = MIN(count - done, CHUNK);
+        status = wait_some(link, keys + done, some, deadline, ret_late);
+    }
+    return status;
+}
+
+/* The connection is in order, but not all keys came. */
+static dscomm_status_t fail_late(link_t *link, const char *const *keys,
+                                 size_t count, dscomm_priv_deadline_t deadline)
+{
+    uint8_t *present = g_try_malloc0(count);
+    gboolean known =
+        present && find_present(link, keys, count, deadline, present);
+    dscomm_status_t status =
+        dscomm_priv_fail_missing(keys, known ? present : NULL, count, deadline);
+
+    g_free(present);
+    dscomm_priv_link_leave(link, known ? DSCOMM_OK : status);
+    return status;
+}
+
+static dscomm_status_t fetch(link_t *link, const char *const *keys,
+                             size_t count, dscomm_priv_deadline_t deadline,
+                             void **ret_values, size_t *ret_sizes)
+{
+    dscomm_priv_buffer_t request = {0};
+    dscomm_status_t status;
+
+    if (count == 1) {
+        dscomm_priv_put_u8(&request, WIRE_GET);
+        dscomm_priv_put_key(&request, keys[0]);
+    } else {
+        dscomm_priv_put_keys(&request, WIRE_MULTI_GET, keys, count);
+    }
+    status = dscomm_priv_link_ask(link, &request, deadline);
+    for (size_t i = 0; i < count && !status; i++)
+        status = dscomm_priv_link_answer_value(link, deadline, &ret_values[i],
+                                               &ret_sizes[i]);
+    return status;
+}
+
+static dscomm_status_t tcp_get(dscomm_priv_store_t *self,
+                               const char *const *keys, size_t count,
+                               dscomm_priv_deadline_t deadline,
+                               void **ret_values, size_t *ret_sizes)
+{
+    dscomm_status_t status;
+    gboolean late;
+    link_t *link = link_of(self);
+
+    status = dscomm_priv_link_enter(link, deadline);
+    if (status)
+        return status;
+    status = wait_all(link, keys, count, deadline, &late);
+    if (late)
+        return fail_late(link, keys, count, deadline);
+    for (size_t done = 0, some; ret_values && done < count && !status;
+         done += some) {
+        some = MIN(count - done, CHUNK);
+        status = fetch(link, keys + done, some, deadline, ret_values + done,
+                       ret_sizes + done);
+    }
+    if (status)
+        dscomm_priv_values_drop(ret_values, count);
+    return dscomm_priv_link_leave(link, status);
+}
+
+static dscomm_status_t tcp_add(dscomm_priv_store_t *self, const char *key,
+                               int64_t delta, dscomm_priv_deadline_t deadline,
+                               int64_t *ret_sum)
+{
+    dscomm_priv_buffer_t request = {0};
+    dscomm_status_t status;
+    link_t *link = link_of(self);
+
+    status = dscomm_priv_link_enter(link, deadline);
+    if (status)
+        return status;
+    dscomm_priv_put_u8(&request, WIRE_ADD);
+    dscomm_priv_put_key(&request, key);
+    dscomm_priv_put_u64(&request, (uint64_t)delta);
+    status = dscomm_priv_link_ask(link, &request, deadline);
+    if (!status)
+        status =
+            dscomm_priv_link_answer(link, ret_sum, sizeof *ret_sum, deadline);
+    return dscomm_priv_link_leave_refused(
+        link, status, key,
+        "its value is no decimal number, or the sum does not "
+        "fit in 64 bits");
+}
+
+static dscomm_status_t tcp_compare_set(dscomm_priv_store_t *self,
+                                       const char *key, GBytes *expected,
+                                       GBytes *desired,
+                                       dscomm_priv_deadline_t deadline,
+                                       void **ret_value, size_t *ret_size)
+{
+    dscomm_priv_buffer_t request = {0};
+    dscomm_status_t status;
+    link_t *link = link_of(self);
+
+    status = dscomm_priv_link_enter(link, deadline);
+    if (status)
+        return status;
+    dscomm_priv_put_u8(&request, WIRE_COMPARE_SET);
+    dscomm_priv_put_key(&request, key);
+    dscomm_priv_put_bytes(&request, g_bytes_get_data(expected, NULL),
+                          g_bytes_get_size(expected));
+    dscomm_priv_put_bytes(&request, g_bytes_get_data(desired, NULL),
+                          g_bytes_get_size(desired));
+    status = dscomm_priv_link_ask(link, &request, deadline);
+    if (!status)
+        status =
+            dscomm_priv_link_answer_value(link, deadline, ret_value, ret_size);
+    return dscomm_priv_link_leave(link, status);
+}
+
+/* PING makes the server say that it went well. */
+static dscomm_status_t tcp_append(dscomm_priv_store_t *self, const char *key,
+                                  const void *value, size_t size,
+                                  dscomm_priv_deadline_t deadline)
+{
+    dscomm_priv_buffer_t request = {0};
+    const uint32_t nonce = 0xA99E4DED;
+    dscomm_status_t status;
+    uint32_t echo = 0;
+    link_t *link = link_of(self);
+
+    status = dscomm_priv_link_enter(link, deadline);
+    if (status)
+        return status;
+    dscomm_priv_put_u8(&request, WIRE_APPEND);
+    dscomm_priv_put_key(&request, key);
+    dscomm_priv_put_bytes(&request, value, size);
+    dscomm_priv_put_u8(&request, WIRE_PING);
+    dscomm_priv_put_u32(&request, nonce);
+    status = dscomm_priv_link_ask(link, &request, deadline);
+    if (!status)
+        status = dscomm_priv_link_answer(link, &echo, sizeof echo, deadline);
+    if (!status && echo != nonce)
+        status = dscomm_priv_link_nonsense(link, "PING", echo);
+    return dscomm_priv_link_leave_refused(
+        link, status, key, "its value would become longer than 8 MiB");
+}
+
+static dscomm_status_t tcp_remove(dscomm_priv_store_t *self, const char *key,
+                                  dscomm_priv_deadline_t deadline,
+                                  int *ret_deleted)
+{
+    dscomm_priv_buffer_t request = {0};
+    dscomm_status_t status;
+    uint64_t deleted = 0;
+    link_t *link = link_of(self);
+
+    status = dscomm_priv_link_enter(link, deadline);
+    if (status)
+        return status;
+    dscomm_priv_put_u8(&request, WIRE_DELETE_KEY);
+    dscomm_priv_put_key(&request, key);
+    status = dscomm_priv_link_ask(link, &request, deadline);
+    if (!status)
+        status =
+            dscomm_priv_link_answer(link, &deleted, sizeof deleted, deadline);
+    if (!status && deleted > 1)
+        status = dscomm_priv_link_nonsense(link, "DELETE_KEY", deleted);
+    if (!status)
+        *ret_deleted = (int)deleted;
+    return dscomm_priv_link_leave(link, status);
+}
+
+static dscomm_status_t tcp_check(dscomm_priv_store_t *self,
+                                 const char *const *keys, size_t count,
+                                 dscomm_priv_deadline_t deadline,
+                                 int *ret_present)
+{
+    uint8_t byte = WIRE_READY;
+    dscomm_status_t status;
+    link_t *link = link_of(self);
+
+    status = dscomm_priv_link_enter(link, deadline);
+    if (status)
+        return status;
+    for (size_t done = 0, some; done < count && byte == WIRE_READY && !status;
+         done += some) {
+        dscomm_priv_buffer_t request = {0};
+
+        some = MIN(count - done, CHUNK);
+        dscomm_priv_put_keys(&request, WIRE_CHECK, keys + done, some);
+        status = dscomm_priv_link_ask(link, &request, deadline);
+        if (!status)
+            status = dscomm_priv_link_answer(link, &byte, 1, deadline);
+    }
+    if (!status && byte > WIRE_NOT_READY)
+        status = dscomm_priv_link_nonsense(link, "CHECK", byte);
+    if (!status)
+        *ret_present = byte == WIRE_READY;
+    return dscomm_priv_link_leave(link, status);
+}
+
+/* torch's counter of clients is no key of the user's. */
+static dscomm_status_t tcp_num_keys(dscomm_priv_store_t *self,
+                                    dscomm_priv_deadline_t deadline,
+                                    int64_t *ret_count)
+{
+    static const char *const counter = WIRE_INIT_KEY;
+    dscomm_priv_buffer_t request = {0};
+    dscomm_status_t status;
+    int64_t count = 0;
+    uint8_t byte = 0;
+    link_t *link = link_of(self);
+
+    status = dscomm_priv_link_enter(link, deadline);
+    if (status)
+        return status;
+    dscomm_priv_put_u8(&request, WIRE_GETNUMKEYS);
+    dscomm_priv_put_keys(&request, WIRE_CHECK, &counter, 1);
+    status = dscomm_priv_link_ask(link, &request, deadline);
+    if (!status)
+        status = dscomm_priv_link_answer(link, &count, sizeof count, deadline);
+    if (!status)
+        status = dscomm_priv_link_answer(link, &byte, 1, deadline);
+    if (!status && (byte > WIRE_NOT_READY || count < (byte == WIRE_READY)))
+        status = dscomm_priv_link_nonsense(link, "GETNUMKEYS", (uint64_t)count);
+    if (!status)
+        *ret_count = count - (byte == WIRE_READY);
+    return dscomm_priv_link_leave(link, status);
+}
+
+static const dscomm_priv_store_ops_t ops = {
+    .close = tcp_close,
+    .port = tcp_port,
+    .set = tcp_set,
+    .get = tcp_get,
+    .add = tcp_add,
+    .compare_set = tcp_compare_set,
+    .append = tcp_append,
+    .remove = tcp_remove,
+    .check = tcp_check,
+    .num_keys = tcp_num_keys,
+};
+
+/* Opening */
+
+/* torch's wait_for_workers: clients count themselves, the host waits for all.
+ */
+static dscomm_status_t wait_workers(tcp_t *tcp, int world_size,
+                                    dscomm_priv_deadline_t deadline)
+{
+    gint64 pause = WORKERS_PAUSE_US;
+    dscomm_status_t status;
+    int64_t count = 0;
+
+    status = tcp_add(&tcp->head, WIRE_INIT_KEY, 1, deadline, &count);
+    while (!status && tcp->server && count < world_size) {
+        if (dscomm_priv_deadline_passed(deadline))
+            return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                               "%d of %d clients came to the store at %s "
+                               "within %d ms",
+                               (int)count, world_size, tcp->link.peer,
+                               deadline.ms);
+        dscomm_priv_back_off(deadline, &pause, WORKERS_PAUSE_US);
+        status = tcp_add(&tcp->head, WIRE_INIT_KEY, 0, deadline, &count);
+    }
+    return status;
+}
+
+static dscomm_status_t serve(const char *host, int port,
+                             const dscomm_store_attr_t *attr,
+                             dscomm_priv_server_t **ret_server)
+{
+    dscomm_priv_listen_t listening;
+    dscomm_status_t status;
+
+    if (attr->listen_fd)
+        status = dscomm_priv_listen_adopt(attr->listen_fd, port, &listening);
+    else
+        status = dscomm_priv_listen(host, port, &listening);
+    if (status)
+        return status;
+    status = dscomm_priv_server_open(&listening, NULL, ret_server);
+    if (status)
+        dscomm_priv_listen_close(&listening);
+    return status;
+}
+
+/* The client of the server's own process goes straight to it, not through
+ * names. peer is the address that all others use. */
+static tcp_t *tcp_new(const char *host, int port, dscomm_priv_server_t *server)
+{
+    tcp_t *tcp = g_new(tcp_t, 1);
+    char own[LISTEN_HOST_MAX], shown[64];
+    char *peer;
+
+    tcp->head.ops = &ops;
+    tcp->server = server;
+    if (server)
+        port = dscomm_priv_server_listening(server)->port;
+    peer = g_strdup_printf(strchr(host, ':') ? "[%s]:%d" : "%s:%d",
+                           dscomm_priv_quote(host, shown, sizeof shown), port);
+    if (server)
+        host =
+            dscomm_priv_listen_host(dscomm_priv_server_listening(server), own);
+    dscomm_priv_link_init(&tcp->link, host, port, peer);
+    g_free(peer);
+    return tcp;
+}
+
+static dscomm_status_t open_at(const char *host, int port,
+                               const dscomm_store_attr_t *attr,
+                               dscomm_priv_store_t **ret_store)
+{
+    dscomm_priv_deadline_t deadline = dscomm_priv_deadline(attr->timeout_ms);
+    dscomm_priv_server_t *server = NULL;
+    dscomm_status_t status = DSCOMM_OK;
+    tcp_t *tcp;
+
+    if (attr->serve)
+        status = serve(host, port, attr, &server);
+    else if (!port)
+        status = dscomm_fail(DSCOMM_ERR_INVALID,
+                             "port 0 is for the process that serves the store; "
+                             "all others give the port that it has got");
+    if (status)
+        return status;
+    tcp = tcp_new(host, port, server);
+    status = dscomm_priv_link_connect(&tcp->link, deadline);
+    if (!status && attr->world_size)
+        status = wait_workers(tcp, attr->world_size, deadline);
+    if (status) {
+        tcp_close(&tcp->head);
+        return status;
+    }
+    if (attr->serve && attr->listen_fd)
+        close(attr->listen_fd);
+    *ret_store = &tcp->head;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_store_tcp(const char *address,
+                                      const dscomm_store_attr_t *attr,
+                                      dscomm_priv_store_t **ret_store)
+{
+    dscomm_status_t status;
+    char *host;
+    int port;
+
+    status = dscomm_priv_address_split(address, &host, &port);
+    if (status)
+        return status;
+    status = open_at(host, port, attr, ret_store);
+    g_free(host);
+    return status;
+}

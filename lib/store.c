@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* dscomm_store_t: a view of a store with a prefix. Checks arguments, makes
+ * whole keys of them, and hands over to the kind. */
+#include "config.h"
+
+#include "lib/store.h"
+
+#include "lib/status.h"
+
+#include <string.h>
+
+#define TIMEOUT_MS 300000
+
+struct dscomm_store {
+    dscomm_priv_store_t *shared;
+    char *prefix; /* "/" or "/PREFIX/", before every key */
+    int timeout_ms;
+};
+
+/* Opening and closing */
+
+static dscomm_status_t read_attr(const dscomm_store_attr_t *attr,
+                                 dscomm_store_attr_t *ret_attr)
+{
+    dscomm_store_attr_t known = DSCOMM_STORE_ATTR_INIT;
+
+    if (attr) {
+        const uint8_t *bytes = (const uint8_t *)attr;
+
+        if (attr->size < sizeof attr->size)
+            return dscomm_fail(DSCOMM_ERR_INVALID,
+                               "store attributes of size %zu: start them with "
+                               "DSCOMM_STORE_ATTR_INIT",
+                               attr->size);
+        for (size_t i = sizeof known; i < attr->size; i++) {
+            if (bytes[i])
+                return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                                   "store attributes have a member at byte "
+                                   "%zu, which this libdscomm does not know",
+                                   i);
+        }
+        memcpy(&known, attr, MIN(attr->size, sizeof known));
+        known.size = sizeof known;
+    }
+    if (known.timeout_ms < DSCOMM_TIMEOUT_DEFAULT)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "store attribute timeout_ms is %d: give "
+                           "milliseconds, or 0 for %d",
+                           known.timeout_ms, TIMEOUT_MS);
+    if (known.world_size < 0 || known.listen_fd < 0)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "store attribute %s is negative: 0 is for none",
+                           known.world_size < 0 ? "world_size" : "listen_fd");
+    if (known.timeout_ms <= 0)
+        known.timeout_ms = TIMEOUT_MS;
+    *ret_attr = known;
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t open_kind(const char *url,
+                                 const dscomm_store_attr_t *attr,
+                                 dscomm_priv_store_t **ret_shared)
+{
+    char shown[80];
+
+    if (strcmp(url, "memory://") == 0)
+        return dscomm_priv_store_memory(ret_shared);
+    if (g_str_has_prefix(url, "file:///"))
+        return dscomm_priv_store_file(url + strlen("file://"), attr,
+                                      ret_shared);
+    if (g_str_has_prefix(url, "tcp://"))
+        return dscomm_priv_store_tcp(url + strlen("tcp://"), attr, ret_shared);
+    return dscomm_fail(DSCOMM_ERR_INVALID,
+                       "store '%s': give memory://, file:///PATH or "
+                       "tcp://HOST:PORT",
+                       dscomm_priv_quote(url, shown, sizeof shown));
+}
+
+static dscomm_store_t *view_new(dscomm_priv_store_t *shared, char *prefix,
+                                int timeout_ms)
+{
+    dscomm_store_t *store = g_new(dscomm_store_t, 1);
+
+    store->shared = shared;
+    store->prefix = prefix;
+    store->timeout_ms = timeout_ms;
+    return store;
+}
+
+dscomm_status_t dscomm_store_open(const char *url,
+                                  const dscomm_store_attr_t *attr,
+                                  dscomm_store_t **ret_store)
+{
+    dscomm_store_attr_t known;
+    dscomm_priv_store_t *shared;
+    dscomm_status_t status;
+
+    if (!url || !ret_store)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "dscomm_store_open: %s is NULL",
+                           url ? "ret_store" : "url");
+    status = read_attr(attr, &known);
+    if (status)
+        return status;
+    status = open_kind(url, &known, &shared);
+    if (status)
+        return status;
+    g_atomic_ref_count_init(&shared->refs);
+    *ret_store = view_new(shared, g_strdup("/"), known.timeout_ms);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_store_prefix(dscomm_store_t *store, const char *prefix,
+                                    dscomm_store_t **ret_store)
+{
+    if (!store || !prefix || !ret_store)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_store_prefix: %s is NULL",
+                           !store    ? "store"
+                           : !prefix ? "prefix"
+                                     : "ret_store");
+    if (strlen(store->prefix) + strlen(prefix) + 1 >= DSCOMM_STORE_KEY_MAX)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "prefix of %zu bytes: a key has at most %zu with "
+                           "all its prefixes",
+                           strlen(prefix), DSCOMM_STORE_KEY_MAX);
+    g_atomic_ref_count_inc(&store->shared->refs);
+    *ret_store =
+        view_new(store->shared, g_strconcat(store->prefix, prefix, "/", NULL),
+                 store->timeout_ms);
+    return DSCOMM_OK;
+}
+
+void dscomm_store_close(dscomm_store_t *store)
+{
+    if (!store)
+        return;
+    if (g_atomic_ref_count_dec(&store->shared->refs))
+        store->shared->ops->close(store->shared);
+    g_free(store->prefix);
+    g_free(store);
+}
+
+int dscomm_store_port(const dscomm_store_t *store)
+{
+    if (!store || !store->shared->ops->port)
+        return 0;
+    return store->shared->ops->port(store->shared);
+}
+
+void dscomm_store_free(void *value)
+{
+    g_free(value);
+}
+
+/* Arguments */
+
+#define NOT_NULL(argument)                                                     \
+    do {                                                                       \
+        if (!(argument))                                                       \
+            return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", __func__, \
+                               #argument);                                     \
+    } while (0)
+
+static dscomm_status_t whole_keys(const dscomm_store_t *store,
+                                  const char *const *keys, size_t count,
+                                  char ***ret_whole)
+{
+    char **whole = g_try_new0(char *, count + 1);
+    const char *problem = NULL;
+
+    if (!whole)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %zu keys",
+                           count);
+    for (size_t i = 0; i < count && !problem; i++) {
+        if (!keys[i] || !keys[i][0])
+            problem = keys[i] ? "empty" : "NULL";
+        else if (strlen(store->prefix) + strlen(keys[i]) > DSCOMM_STORE_KEY_MAX)
+            problem = "longer than a key may be with all its prefixes (8 KiB)";
+        else
+            whole[i] = g_strconcat(store->prefix, keys[i], NULL);
+        if (problem)
+            dscomm_fail(DSCOMM_ERR_INVALID, "store key %zu of %zu is %s", i + 1,
+                        count, problem);
+    }
+    if (problem) {
+        g_strfreev(whole);
+        return DSCOMM_ERR_INVALID;
+    }
+    *ret_whole = whole;
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t check_value(const void *value, size_t size)
+{
+    if (!value && size)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "store value is NULL, its size is %zu", size);
+    if (size > DSCOMM_STORE_VALUE_MAX)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "store value of %zu bytes: at most %zu are "
+                           "possible; split it over several keys",
+                           size, DSCOMM_STORE_VALUE_MAX);
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t read_timeout(const dscomm_store_t *store, int timeout_ms,
+                                    dscomm_priv_deadline_t *ret_deadline)
+{
+    if (timeout_ms < DSCOMM_TIMEOUT_DEFAULT)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "store time-out of %d ms: give 0 or more, or "
+                           "DSCOMM_TIMEOUT_DEFAULT",
+                           timeout_ms);
+    *ret_deadline = dscomm_priv_deadline(
+        timeout_ms == DSCOMM_TIMEOUT_DEFAULT ? store->timeout_ms : timeout_ms);
+    return DSCOMM_OK;
+}
+
+/* Calls */
+
+dscomm_status_t dscomm_store_set(dscomm_store_t *store, const char *key,
+                                 const void *value, size_t size)
+{
+    dscomm_status_t status;
+    char **whole;
+
+    NOT_NULL(store);
+    status = check_value(value, size);
+    if (!status)
+        status = whole_keys(store, &key, 1, &whole);
+    if (status)
+        return status;
+    status = store->shared->ops->set(store->shared, whole[0], value, size,
+                                     dscomm_priv_deadline(store->timeout_ms));
+    g_strfreev(whole);
+    return status;
+}
+
+/* values and sizes are filled on success only, both or none of them NULL. */
+static dscomm_status_t get(dscomm_store_t *store, const char *const *keys,
+                           size_t count, int timeout_ms, void **values,
+                           size_t *sizes)
+{
+    dscomm_priv_deadline_t deadline;
+    dscomm_status_t status;
+    char **whole;
+
+    status = read_timeout(store, timeout_ms, &deadline);
+    if (!status)
+        status = whole_keys(store, keys, count, &whole);
+    if (status)
+        return status;
+    if (count)
+        status =
+            store->shared->ops->get(store->shared, (const char *const *)whole,
+                                    count, deadline, values, sizes);
+    g_strfreev(whole);
+    return status;
+}
+
+dscomm_status_t dscomm_store_get(dscomm_store_t *store, const char *key,
+                                 int timeout_ms, void **ret_value,
+                                 size_t *ret_size)
+{
+    dscomm_status_t status;
+    void *value = NULL;
+    size_t size = 0;
+
+    NOT_NULL(store);
+    NOT_NULL(ret_value);
+    NOT_NULL(ret_size);
+    status = get(store, &key, 1, timeout_ms, &value, &size);
+    if (status)
+        return status;
+    *ret_value = value;
+    *ret_size = size;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_store_multi_get(dscomm_store_t *store,
+                                       const char *const *keys, size_t count,
+                                       int timeout_ms, void **ret_values,
+                                       size_t *ret_sizes)
+{
+    NOT_NULL(store);
+    if (count) {
+        NOT_NULL(keys);
+        NOT_NULL(ret_values);
+        NOT_NULL(ret_sizes);
+        memset(ret_values, 0, count * sizeof *ret_values);
+    }
+    return get(store, keys, count, timeout_ms, ret_values, ret_sizes);
+}
+
+dscomm_status_t dscomm_store_wait(dscomm_store_t *store,
+                                  const char *const *keys, size_t count,
+                                  int timeout_ms)
+{
+    NOT_NULL(store);
+    if (count)
+        NOT_NULL(keys);
+    return get(store, keys, count, timeout_ms, NULL, NULL);
+}
+
+dscomm_status_t dscomm_store_add(dscomm_store_t *store, const char *key,
+                                 int64_t delta, int64_t *ret_sum)
+{
+    dscomm_status_t status;
+    int64_t sum;
+    char **whole;
+
+    NOT_NULL(store);
+    status = whole_keys(store, &key, 1, &whole);
+    if (status)
+        return status;
+    status =
+        store->shared->ops->add(store->shared, whole[0], delta,
+                                dscomm_priv_deadline(store->timeout_ms), &sum);
+    g_strfreev(whole);
+    if (!status && ret_sum)
+        *ret_sum = sum;
+    return status;
+}
+
+dscomm_status_t dscomm_store_compare_set(dscomm_store_t *store, const char *key,
+                                         const void *expected,
+                                         size_t expected_size,
+                                         const void *desired,
+                                         size_t desired_size, void **ret_value,
+                                         size_t *ret_size)
+{
+    GBytes *before, *after;
+    dscomm_status_t status;
+    void *value;
+    size_t size;
+    char **whole;
+
+    NOT_NULL(store);
+    status = check_value(expected, expected_size);
+    if (!status)
+        status = check_value(desired, desired_size);
+    if (!status)
+        status = whole_keys(store, &key, 1, &whole);
+    if (status)
+        return status;
+    before = g_bytes_new_static(expected, expected_size);
+    after = g_bytes_new_static(desired, desired_size);
+    status = store->shared->ops->compare_set(
+        store->shared, whole[0], before, after,
+        dscomm_priv_deadline(store->timeout_ms), &value, &size);
+    g_bytes_unref(before);
+    g_bytes_unref(after);
+    g_strfreev(whole);
+    if (status)
+        return status;
+    if (ret_size)
+        *ret_size = size;
+    if (ret_value)
+        *ret_value = value;
+    else
+        g_free(value);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_store_append(dscomm_store_t *store, const char *key,
+                                    const void *value, size_t size)
+{
+    dscomm_status_t status;
+    char **whole;
+
+    NOT_NULL(store);
+    status = check_value(value, size);
+    if (!status)
+        status = whole_keys(store, &key, 1, &whole);
+    if (status)
+        return status;
+    status =
+        store->shared->ops->append(store->shared, whole[0], value, size,
+                                   dscomm_priv_deadline(store->timeout_ms));
+    g_strfreev(whole);
+    return status;
+}
+
+dscomm_status_t dscomm_store_delete(dscomm_store_t *store, const char *key,
+                                    int *ret_deleted)
+{
+    dscomm_status_t status;
+    char **whole;
+    int deleted;
+
+    NOT_NULL(store);
+    status = whole_keys(store, &key, 1, &whole);
+    if (status)
+        return status;
+    status = store->shared->ops->remove(store->shared, whole[0],
+                                        dscomm_priv_deadline(store->timeout_ms),
+                                        &deleted);
+    g_strfreev(whole);
+    if (!status && ret_deleted)
+        *ret_deleted = deleted;
+    return status;
+}
+
+dscomm_status_t dscomm_store_check(dscomm_store_t *store,
+                                   const char *const *keys, size_t count,
+                                   int *ret_present)
+{
+    dscomm_status_t status;
+    char **whole;
+    int present = 1;
+
+    NOT_NULL(store);
+    NOT_NULL(ret_present);
+    if (count)
+        NOT_NULL(keys);
+    status = whole_keys(store, keys, count, &whole);
+    if (status)
+        return status;
+    if (count)
+        status = store->shared->ops->check(
+            store->shared, (const char *const *)whole, count,
+            dscomm_priv_deadline(store->timeout_ms), &present);
+    g_strfreev(whole);
+    if (!status)
+        *ret_present = present;
+    return status;
+}
+
+dscomm_status_t dscomm_store_num_keys(dscomm_store_t *store, int64_t *ret_count)
+{
+    NOT_NULL(store);
+    NOT_NULL(ret_count);
+    return store->shared->ops->num_keys(
+        store->shared, dscomm_priv_deadline(store->timeout_ms), ret_count);
+}

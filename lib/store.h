@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the kinds of key-value store have in common. store.c checks arguments,
+ * joins prefixes and dispatches; a kind sees whole keys only. */
+#ifndef LIB_STORE_H
+#define LIB_STORE_H
+
+#include <dscomm/store.h>
+
+#include <glib.h>
+
+/* When a call gives up, and the time-out it was given, for the sentence. */
+typedef struct {
+    gint64 at; /* of g_get_monotonic_time(), in us */
+    int ms;
+} dscomm_priv_deadline_t;
+
+dscomm_priv_deadline_t dscomm_priv_deadline(int timeout_ms);
+gboolean dscomm_priv_deadline_passed(dscomm_priv_deadline_t deadline);
+/* For poll(): milliseconds left, rounded up; 0 where it has passed. */
+int dscomm_priv_deadline_left(dscomm_priv_deadline_t deadline);
+
+/* Sleeps *pause_us, but not beyond the deadline, and doubles *pause_us up to
+ * most_us. */
+void dscomm_priv_back_off(dscomm_priv_deadline_t deadline, gint64 *pause_us,
+                          gint64 most_us);
+
+typedef struct dscomm_priv_store dscomm_priv_store_t;
+
+/* Keys begin with '/', which is torch's own prefix and no part of what the user
+ * sees: messages leave it out. All arguments are checked, and lengths are
+ * within limits. A value that is returned comes from dscomm_priv_value(). Calls
+ * may come from several threads. */
+typedef struct {
+    void (*close)(dscomm_priv_store_t *self);
+    int (*port)(const dscomm_priv_store_t *self); /* optional */
+    dscomm_status_t (*set)(dscomm_priv_store_t *self, const char *key,
+                           const void *value, size_t size,
+                           dscomm_priv_deadline_t deadline);
+    /* Waits for the keys; returns their values unless ret_values is NULL. On
+     * failure all of ret_values are NULL. */
+    dscomm_status_t (*get)(dscomm_priv_store_t *self, const char *const *keys,
+                           size_t count, dscomm_priv_deadline_t deadline,
+                           void **ret_values, size_t *ret_sizes);
+    dscomm_status_t (*add)(dscomm_priv_store_t *self, const char *key,
+                           int64_t delta, dscomm_priv_deadline_t deadline,
+                           int64_t *ret_sum);
+    dscomm_status_t (*compare_set)(dscomm_priv_store_t *self, const char *key,
+                                   GBytes *expected, GBytes *desired,
+                                   dscomm_priv_deadline_t deadline,
+                                   void **ret_value, size_t *ret_size);
+    dscomm_status_t (*append)(dscomm_priv_store_t *self, const char *key,
+                              const void *value, size_t size,
+                              dscomm_priv_deadline_t deadline);
+    dscomm_status_t (*remove)(dscomm_priv_store_t *self, const char *key,
+                              dscomm_priv_deadline_t deadline,
+                              int *ret_deleted);
+    dscomm_status_t (*check)(dscomm_priv_store_t *self, const char *const *keys,
+                             size_t count, dscomm_priv_deadline_t deadline,
+                             int *ret_present);
+    dscomm_status_t (*num_keys)(dscomm_priv_store_t *self,
+                                dscomm_priv_deadline_t deadline,
+                                int64_t *ret_count);
+} dscomm_priv_store_ops_t;
+
+/* The head of every kind; all views of a store share it. */
+struct dscomm_priv_store {
+    const dscomm_priv_store_ops_t *ops;
+    gatomicrefcount refs;
+};
+
+/* The kinds. attr has been checked, and its timeout_ms is never 0. */
+dscomm_status_t dscomm_priv_store_memory(dscomm_priv_store_t **ret_store);
+dscomm_status_t dscomm_priv_store_file(const char *path,
+                                       const dscomm_store_attr_t *attr,
+                                       dscomm_priv_store_t **ret_store);
+/* address is what follows "tcp://". */
+dscomm_status_t dscomm_priv_store_tcp(const char *address,
+                                      const dscomm_store_attr_t *attr,
+                                      dscomm_priv_store_t **ret_store);
+
+/* A copy that dscomm_store_free() frees, with a 0 behind; NULL after
+ * dscomm_fail(). data may be NULL: the copy is then left to be filled. */
+void *dscomm_priv_value(const void *data, size_t size);
+
+/* Frees the values that a get which fails has got so far, and sets all to NULL.
+ */
+void dscomm_priv_values_drop(void **values, size_t count);
+
+/* Fails with ERR_TIMEOUT and names the keys for which present[i] is 0; present
+ * may be NULL where no one can tell. */
+dscomm_status_t dscomm_priv_fail_missing(const char *const *keys,
+                                         const uint8_t *present, size_t count,
+                                         dscomm_priv_deadline_t deadline);
+
+/* One thread at a time, as a mutex, but waiting for it ends at a deadline. */
+typedef struct {
+    GMutex mutex;
+    GCond cond;
+    gboolean taken;
+} dscomm_priv_gate_t;
+
+void dscomm_priv_gate_init(dscomm_priv_gate_t *gate);
+void dscomm_priv_gate_clear(dscomm_priv_gate_t *gate);
+/* ERR_TIMEOUT where another thread keeps the gate. */
+dscomm_status_t dscomm_priv_gate_enter(dscomm_priv_gate_t *gate,
+                                       dscomm_priv_deadline_t deadline);
+void dscomm_priv_gate_leave(dscomm_priv_gate_t *gate);
+
+#endif
