@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define GRACE_MS 2000
 #define NAMES_MAX 6 /* missing keys that a sentence names */
 
 /* Waiting */
@@ -32,6 +33,13 @@ int dscomm_priv_deadline_left(dscomm_priv_deadline_t deadline)
     gint64 left = deadline.at - g_get_monotonic_time();
 
     return left > 0 ? (int)((left + 999) / 1000) : 0;
+}
+
+dscomm_priv_deadline_t dscomm_priv_grace(dscomm_priv_deadline_t deadline)
+{
+    dscomm_priv_deadline_t least = dscomm_priv_deadline(GRACE_MS);
+
+    return deadline.at > least.at ? deadline : least;
 }
 
 void dscomm_priv_back_off(dscomm_priv_deadline_t deadline, gint64 *pause_us,
@@ -60,15 +68,16 @@ void dscomm_priv_gate_clear(dscomm_priv_gate_t *gate)
 dscomm_status_t dscomm_priv_gate_enter(dscomm_priv_gate_t *gate,
                                        dscomm_priv_deadline_t deadline)
 {
+    gint64 until = dscomm_priv_grace(deadline).at;
     gboolean mine;
 
     g_mutex_lock(&gate->mutex);
     while (gate->taken) {
-        if (!g_cond_wait_until(&gate->cond, &gate->mutex, deadline.at))
+        if (!g_cond_wait_until(&gate->cond, &gate->mutex, until))
             break;
     }
     mine = !gate->taken;
-    gate->taken = TRUE;
+    gate->taken = TRUE; /* as it is where it is not mine */
     g_mutex_unlock(&gate->mutex);
     if (!mine)
         return dscomm_fail(DSCOMM_ERR_TIMEOUT,

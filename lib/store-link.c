@@ -46,14 +46,6 @@ void dscomm_priv_link_clear(link_t *link)
     g_free(link->host);
 }
 
-/* An answer that is due may take GRACE_MS, even if the call's time is over. */
-dscomm_priv_deadline_t dscomm_priv_grace(dscomm_priv_deadline_t deadline)
-{
-    dscomm_priv_deadline_t least = dscomm_priv_deadline(GRACE_MS);
-
-    return deadline.at > least.at ? deadline : least;
-}
-
 /* VALIDATE and PING leave in one packet: torch's server wants the five bytes of
  * VALIDATE at once. */
 static dscomm_status_t shake_hands(link_t *link,
@@ -188,7 +180,8 @@ dscomm_status_t dscomm_priv_link_leave_refused(link_t *link,
                                                dscomm_status_t status,
                                                const char *key, const char *why)
 {
-    dscomm_priv_deadline_t deadline = dscomm_priv_deadline(GRACE_MS);
+    dscomm_priv_deadline_t deadline =
+        dscomm_priv_grace(dscomm_priv_deadline(0));
     char cause[DSCOMM_ERROR_MAX], shown[64];
     gboolean again;
 

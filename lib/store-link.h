@@ -36,10 +36,6 @@ dscomm_status_t dscomm_priv_link_leave_refused(dscomm_priv_link_t *link,
                                                const char *key,
                                                const char *why);
 
-/* An answer that is due at once may take a little, even if the call's time is
- * over: the later of deadline and that. */
-dscomm_priv_deadline_t dscomm_priv_grace(dscomm_priv_deadline_t deadline);
-
 /* Sends a request, which is cleared in any case. */
 dscomm_status_t dscomm_priv_link_ask(dscomm_priv_link_t *link,
                                      dscomm_priv_buffer_t *request,

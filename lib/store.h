@@ -19,6 +19,11 @@ gboolean dscomm_priv_deadline_passed(dscomm_priv_deadline_t deadline);
 /* For poll(): milliseconds left, rounded up; 0 where it has passed. */
 int dscomm_priv_deadline_left(dscomm_priv_deadline_t deadline);
 
+/* For what is due at once: an answer, or a lock that is held for moments. It
+ * may take a little even if the call's time is over; the later of deadline and
+ * that. */
+dscomm_priv_deadline_t dscomm_priv_grace(dscomm_priv_deadline_t deadline);
+
 /* Sleeps *pause_us, but not beyond the deadline, and doubles *pause_us up to
  * most_us. */
 void dscomm_priv_back_off(dscomm_priv_deadline_t deadline, gint64 *pause_us,
@@ -101,7 +106,8 @@ typedef struct {
 
 void dscomm_priv_gate_init(dscomm_priv_gate_t *gate);
 void dscomm_priv_gate_clear(dscomm_priv_gate_t *gate);
-/* ERR_TIMEOUT where another thread keeps the gate. */
+/* ERR_TIMEOUT where another thread keeps the gate beyond the deadline's grace.
+ */
 dscomm_status_t dscomm_priv_gate_enter(dscomm_priv_gate_t *gate,
                                        dscomm_priv_deadline_t deadline);
 void dscomm_priv_gate_leave(dscomm_priv_gate_t *gate);
