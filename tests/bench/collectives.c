@@ -13,6 +13,8 @@
  * all_reduce, pingpong, which is one way), of the gathered result, or of one
  * rank's input. Buffers hold 0x3f bytes, since lines of zeros can be stored
  * faster than others. */
+#include "config.h"
+
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
