@@ -60,7 +60,9 @@ typedef struct {
     const void *send; /* broadcast: NULL except on root */
     void *recv; /* broadcast: the buffer */
     const size_t *send_counts, *send_displs; /* displs are never NULL where */
-    const size_t *recv_counts, *recv_displs; /* counts are not */
+    const size_t *recv_counts, *recv_displs; /* counts are not;
+                               reduce_scatter_v: recv_displs are the offsets of
+                               the ranks' parts in send */
     double factor; /* of PREMUL_SUM */
     uint64_t sequence; /* of collectives on this group, from 1 */
     /* of what must be equal on all ranks: coll, dtype, op, root, and count
@@ -68,7 +70,8 @@ typedef struct {
     uint32_t fingerprint;
 } dscomm_coll_args_t;
 
-/* One message of bytes bytes. */
+/* One message of bytes bytes. Tags below -1 are the core's own: they match like
+ * any other, but DSCOMM_ANY_TAG does not match them. */
 typedef struct {
     const void *send; /* of a send, else NULL */
     void *recv; /* of a receive, else NULL */
@@ -120,7 +123,9 @@ typedef struct {
                              dscomm_request_t *request);
     dscomm_status_t (*irecv)(void *impl, const dscomm_message_t *message,
                              dscomm_request_t *request);
-    /* Forgets a started request, of a group that is revoked or being freed. */
+    /* Forgets a started request, of a group that is revoked or being freed; or
+     * a receive that nobody waits for any more, on a group that goes on: a
+     * message that comes later is kept for the next receive. */
     void (*cancel)(void *impl, dscomm_request_t *request);
     /* Advances whatever can advance; returns how many requests were
      * completed. */
@@ -136,9 +141,10 @@ typedef struct {
 
     /* DSCOMM_CAP_* of this impl. */
     uint64_t (*capabilities)(void *impl);
-    /* 1 where run and start take this collective natively; asked once per kind
-     * and argument class, since the answer may depend on coll, dtype, op and
-     * count. Without it, none is taken. */
+    /* 1 where run and start take this collective natively; the answer may
+     * depend on coll, dtype, op and count, and must be the same on all ranks.
+     * Without it, none is taken. Never asked where capabilities has
+     * DSCOMM_CAP_NATIVE_COLLECTIVES: then all of them are. */
     int (*native)(void *impl, const dscomm_coll_args_t *args);
     /* One collective from beginning to end. Never called while requests of
      * start are incomplete. */
@@ -148,7 +154,8 @@ typedef struct {
     dscomm_status_t (*start)(void *impl, const dscomm_coll_args_t *args,
                              dscomm_request_t *request);
     /* Blocking forms of isend and irecv, for backends that can do better than
-     * start and progress. request tells what was received. */
+     * start and progress. May be called while requests are incomplete, which
+     * go on meanwhile. request tells what was received. */
     dscomm_status_t (*send)(void *impl, const dscomm_message_t *message);
     dscomm_status_t (*recv)(void *impl, const dscomm_message_t *message,
                             dscomm_request_t *request);

@@ -55,6 +55,8 @@ typedef struct {
     void *recv;
 } dscomm_op_info_t;
 
+/* The functions may be called from any thread that makes progress, and while
+ * the library holds locks: they start, wait for and free nothing. */
 typedef struct {
     size_t size;
     /* Before the operation starts; what it returns is handed to end. */
