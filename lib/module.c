@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The module loader: where modules are, what is checked before one is used. It knows
+ * no transport by name, except self, which is built in. */
+#include "config.h"
+
+#include "lib/module.h"
+
+#include "env/settings.h"
+#include "lib/log.h"
+#include "lib/status.h"
+
+#include <dlfcn.h>
+#include <glib.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef DSCOMM_BACKEND_DIR
+#define DSCOMM_BACKEND_DIR "/usr/local/lib/dscomm/backends"
+#endif
+
+#define SYMBOL_PREFIX "dscomm_backend_"
+/* Larger tables than this are none. */
+#define OPS_MAX 65536
+
+extern const dscomm_backend_t dscomm_backend_self;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static GPtrArray *modules; /* dscomm_module_t, self first; never freed */
+static char *directory; /* colon list of folders; never freed */
+
+/* The folder "dscomm/backends" beside libdscomm, if it exists. */
+static char *beside_library(void)
+{
+    char path[PATH_MAX];
+    char *parent, *folder;
+    Dl_info info;
+
+    if (!dladdr((void *)dscomm_backend_directory, &info) || !info.dli_fname ||
+        !realpath(info.dli_fname, path))
+        return NULL;
+    parent = g_path_get_dirname(path);
+    folder = g_build_filename(parent, "dscomm", "backends", NULL);
+    g_free(parent);
+    if (g_file_test(folder, G_FILE_TEST_IS_DIR))
+        return folder;
+    g_free(folder);
+    return NULL;
+}
+
+static void find_directory(void)
+{
+    const char *path = dscomm_priv_setting_text(SETTING_BACKEND_PATH);
+
+    directory = path ? g_strdup(path) : beside_library();
+    if (!directory)
+        directory = g_strdup(DSCOMM_BACKEND_DIR);
+}
+
+static dscomm_module_t *find(const char *name)
+{
+    for (guint i = 0; i < modules->len; i++) {
+        dscomm_module_t *module = g_ptr_array_index(modules, i);
+
+        if (!strcmp(module->name, name))
+            return module;
+    }
+    return NULL;
+}
+
+static void add(const char *name, const char *path)
+{
+    dscomm_module_t *module;
+
+    if (find(name)) {
+        dscomm_log(DSCOMM_LOG_DEBUG, "core",
+                   "%s is left out: an earlier backend has its name", path);
+        return;
+    }
+    module = g_new0(dscomm_module_t, 1);
+    module->name = g_strdup(name);
+    module->path = g_strdup(path);
+    g_ptr_array_add(modules, module);
+}
+
+static int compare_names(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int is_identifier(const char *name)
+{
+    return *name && strspn(name, "abcdefghijklmnopqrstuvwxyz"
+                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") ==
+                        strlen(name);
+}
+
+/* In the order of names, so that a scan means the same everywhere. */
+static void scan_folder(const char *folder)
+{
+    GDir *dir = g_dir_open(folder, 0, NULL);
+    GPtrArray *files = g_ptr_array_new_with_free_func(g_free);
+    const char *file;
+
+    while (dir && (file = g_dir_read_name(dir)))
+        if (g_str_has_suffix(file, ".so"))
+            g_ptr_array_add(files, g_strndup(file, strlen(file) - 3));
+    g_ptr_array_sort(files, compare_names);
+    for (guint i = 0; i < files->len; i++) {
+        const char *name = g_ptr_array_index(files, i);
+        char *path = g_strdup_printf("%s/%s.so", folder, name);
+
+        if (is_identifier(name))
+            add(name, path);
+        g_free(path);
+    }
+    g_ptr_array_free(files, TRUE);
+    if (dir)
+        g_dir_close(dir);
+    else
+        dscomm_log(DSCOMM_LOG_INFO, "core", "no backend modules in %s: %s",
+                   folder, "the folder cannot be read");
+}
+
+static void take_ops(dscomm_module_t *module)
+{
+    const dscomm_backend_ops_t *ops = module->backend->ops;
+
+    memcpy(&module->ops, ops, MIN(ops->size, sizeof module->ops));
+    module->ops.size = sizeof module->ops;
+}
+
+static void scan(void)
+{
+    dscomm_module_t *self;
+    char **folders;
+
+    if (modules)
+        return;
+    modules = g_ptr_array_new();
+    add("self", NULL);
+    self = g_ptr_array_index(modules, 0);
+    self->backend = &dscomm_backend_self;
+    self->tried = 1;
+    take_ops(self);
+    find_directory();
+    folders = g_strsplit(directory, ":", -1);
+    for (char **folder = folders; *folder; folder++)
+        if (**folder)
+            scan_folder(*folder);
+    g_strfreev(folders);
+}
+
+/* Has this module what a backend must have? NULL, or why not (to be freed). */
+static char *check_ops(const dscomm_backend_ops_t *ops)
+{
+    const size_t required = offsetof(dscomm_backend_ops_t, capabilities);
+
+    if (!ops)
+        return g_strdup("it has no table of operations");
+    if (ops->size < required || ops->size > OPS_MAX)
+        return g_strdup_printf("its table of operations has %zu bytes, this "
+                               "libdscomm needs at least %zu",
+                               ops->size, required);
+    if (ops->request_size < sizeof(dscomm_request_t))
+        return g_strdup_printf("its requests have %zu bytes, at least %zu are "
+                               "needed",
+                               ops->request_size, sizeof(dscomm_request_t));
+    if (!ops->open || !ops->close || !ops->isend || !ops->irecv ||
+        !ops->cancel || !ops->progress || !ops->revoke || !ops->status)
+        return g_strdup("a required operation is missing");
+    return NULL;
+}
+
+static char *check_backend(const dscomm_module_t *module,
+                           const dscomm_backend_t *backend)
+{
+    if (backend->abi != DSCOMM_BACKEND_ABI)
+        return g_strdup_printf("it was built for backend abi %u, this "
+                               "libdscomm has %u",
+                               backend->abi, DSCOMM_BACKEND_ABI);
+    if (!backend->name || strcmp(backend->name, module->name))
+        return g_strdup_printf("it calls itself '%s', but its file says '%s'",
+                               backend->name ? backend->name : "",
+                               module->name);
+    return check_ops(backend->ops);
+}
+
+/* The symbol must be the module's own, not of a library that it needs. */
+static char *find_backend(const dscomm_module_t *module, void *handle,
+                          const dscomm_backend_t **ret_backend)
+{
+    char *symbol = g_strconcat(SYMBOL_PREFIX, module->name, NULL);
+    void *address = dlsym(handle, symbol);
+    char own[PATH_MAX], found[PATH_MAX], *why = NULL;
+    Dl_info info;
+
+    if (!address)
+        why = g_strdup_printf("it has no symbol %s", symbol);
+    else if (!dladdr(address, &info) || !realpath(info.dli_fname, found) ||
+             !realpath(module->path, own) || strcmp(own, found))
+        why =
+            g_strdup_printf("its symbol %s belongs to another library", symbol);
+    else
+        *ret_backend = address;
+    g_free(symbol);
+    return why;
+}
+
+static char *load(dscomm_module_t *module)
+{
+    const dscomm_backend_t *backend = NULL;
+    void *handle = dlopen(module->path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    const char *error;
+    char *why;
+
+    if (!handle) {
+        error = dlerror();
+        return g_strdup(error ? error : "dlopen failed");
+    }
+    why = find_backend(module, handle, &backend);
+    if (!why)
+        why = check_backend(module, backend);
+    if (!why) {
+        module->backend = backend;
+        take_ops(module);
+    }
+    return why;
+}
+
+static void try(dscomm_module_t *module)
+{
+    char *why;
+
+    if (module->tried)
+        return;
+    module->tried = 1;
+    why = load(module);
+    if (!why)
+        return;
+    module->why = why;
+    dscomm_log(DSCOMM_LOG_INFO, "core", "backend module %s is refused: %s",
+               module->path, why);
+}
+
+static dscomm_status_t not_found(const char *name)
+{
+    GString *names = g_string_new(NULL);
+    char quoted[64];
+    dscomm_status_t status;
+
+    for (guint i = 0; i < modules->len; i++) {
+        const dscomm_module_t *module = g_ptr_array_index(modules, i);
+
+        g_string_append_printf(names, "%s%s", i ? ", " : "", module->name);
+    }
+    status = dscomm_fail(
+        DSCOMM_ERR_NO_BACKEND, "there is no backend '%s' in %s; found: %s",
+        dscomm_priv_quote(name, quoted, sizeof quoted), directory, names->str);
+    g_string_free(names, TRUE);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_module_find(const char *name,
+                                        const dscomm_module_t **ret_module)
+{
+    dscomm_module_t *module;
+    dscomm_status_t status = DSCOMM_OK;
+
+    pthread_mutex_lock(&lock);
+    scan();
+    module = find(name);
+    if (module)
+        try(module);
+    if (!module)
+        status = not_found(name);
+    else if (!module->backend)
+        status = dscomm_fail(DSCOMM_ERR_NO_BACKEND,
+                             "backend module %s is refused: %s", module->path,
+                             module->why);
+    else
+        *ret_module = module;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+const dscomm_module_t *dscomm_priv_module_get(size_t index)
+{
+    dscomm_module_t *module = NULL;
+
+    pthread_mutex_lock(&lock);
+    scan();
+    if (index < modules->len) {
+        module = g_ptr_array_index(modules, (guint)index);
+        try(module);
+    }
+    pthread_mutex_unlock(&lock);
+    return module;
+}
+
+const dscomm_module_t *dscomm_priv_module_self(void)
+{
+    return dscomm_priv_module_get(0);
+}
+
+const dscomm_setting_t *dscomm_priv_backend_settings(size_t index)
+{
+    const dscomm_module_t *module;
+
+    for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++) {
+        if (!module->backend || !module->backend->settings)
+            continue;
+        if (index-- == 0)
+            return module->backend->settings;
+    }
+    return NULL;
+}
+
+/* Members that an older caller does not know are left out. */
+static void copy_out(const dscomm_backend_info_t *from,
+                     dscomm_backend_info_t *info)
+{
+    size_t size = info->size, head = sizeof info->size;
+    size_t known = MIN(size, sizeof *from);
+
+    memcpy((char *)info + head, (const char *)from + head, known - head);
+    memset((char *)info + known, 0, size - known);
+}
+
+dscomm_status_t dscomm_backend_info(size_t index, dscomm_backend_info_t *info)
+{
+    const dscomm_module_t *module;
+    dscomm_backend_info_t full;
+
+    if (!info || info->size < sizeof info->size)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_backend_info: info must not be NULL, and "
+                           "its size must be sizeof(dscomm_backend_info_t)");
+    module = dscomm_priv_module_get(index);
+    if (!module)
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
+                           "dscomm_backend_info: no backend %zu", index);
+    full.name = module->name;
+    full.path = module->path;
+    full.priority = module->backend ? (int)module->backend->priority : 0;
+    full.usable = module->backend != NULL;
+    full.why = module->why;
+    copy_out(&full, info);
+    return DSCOMM_OK;
+}
+
+const char *dscomm_backend_directory(void)
+{
+    pthread_mutex_lock(&lock);
+    scan();
+    pthread_mutex_unlock(&lock);
+    return directory;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Backend modules: found, checked, loaded when first asked for, never unloaded. */
+#ifndef LIB_MODULE_H
+#define LIB_MODULE_H
+
+#include <dscomm/backend.h>
+#include <dscomm/info.h>
+
+typedef struct {
+    const char *name; /* from the file's name */
+    const char *path; /* NULL = built in */
+    const dscomm_backend_t *backend; /* NULL where refused */
+    dscomm_backend_ops_t ops; /* missing optional slots are NULL */
+    const char *why; /* refused: the reason */
+    int tried;
+} dscomm_module_t;
+
+/* The module named name, loaded; ERR_NO_BACKEND with the reason, or with the names of
+ * those there are. */
+dscomm_status_t dscomm_priv_module_find(const char *name,
+                                        const dscomm_module_t **ret_module);
+
+/* Module index = 0, 1, ..., loaded if it can be; NULL beyond the last. */
+const dscomm_module_t *dscomm_priv_module_get(size_t index);
+
+/* The built-in backend for groups of one rank. */
+const dscomm_module_t *dscomm_priv_module_self(void);
+
+/* Settings table of module index = 0, 1, ..., modules without one left out; NULL
+ * beyond the last. */
+const dscomm_setting_t *dscomm_priv_backend_settings(size_t index);
+
+#endif
