@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Time for deadlines: monotonic, in nanoseconds. */
+#ifndef LIB_CLOCK_H
+#define LIB_CLOCK_H
+
+#include <dscomm/types.h>
+#include <limits.h>
+#include <time.h>
+
+#define NS_PER_MS INT64_C(1000000)
+
+static inline int64_t dscomm_priv_clock(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 * NS_PER_MS + now.tv_nsec;
+}
+
+/* When timeout_ms have passed since now; never where it is negative. */
+static inline int64_t dscomm_priv_clock_after(int64_t now, int timeout_ms)
+{
+    return timeout_ms < 0 ? INT64_MAX : now + timeout_ms * NS_PER_MS;
+}
+
+/* Milliseconds left, rounded up, 0 where none are; -1 for never. */
+static inline int dscomm_priv_clock_left(int64_t deadline)
+{
+    int64_t left;
+
+    if (deadline == INT64_MAX)
+        return -1;
+    left = (deadline - dscomm_priv_clock() + NS_PER_MS - 1) / NS_PER_MS;
+    return left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
+}
+
+/* In a loop that spins. */
+static inline void dscomm_priv_cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Operations as text, for sentences and logs. */
+#include "config.h"
+#include <dscomm/backend.h>
+#include <stdio.h>
+
+const char *dscomm_coll_describe(const dscomm_coll_args_t *args, char *buffer,
+                                 size_t size)
+{
+    char op[32] = "", root[32] = "";
+
+    if (args->op >= 0)
+        snprintf(op, sizeof(op), ", %s", dscomm_op_name((dscomm_op_t)args->op));
+    if (args->root >= 0)
+        snprintf(root, sizeof(root), ", root %d", args->root);
+    if (args->coll == DSCOMM_COLL_BARRIER)
+        snprintf(buffer, size, "barrier() #%llu",
+                 (unsigned long long)args->sequence);
+    else
+        snprintf(buffer, size, "%s(count %zu, %s%s%s) #%llu",
+                 dscomm_coll_name((dscomm_coll_t)args->coll), args->count,
+                 dscomm_dtype_name((dscomm_dtype_t)args->dtype), op, root,
+                 (unsigned long long)args->sequence);
+    return buffer;
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Groups: opening and freeing them, and what they tell about themselves. */
+#include "config.h"
+
+#include "lib/group.h"
+
+#include "lib/coalesce.h"
+#include "lib/memory.h"
+#include "lib/progress.h"
+#include "lib/status.h"
+#include "lib/world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void map_ranks(dscomm_group_t *group, int world_size)
+{
+    group->from_world = g_new(int, (gsize)world_size);
+    for (int i = 0; i < world_size; i++)
+        group->from_world[i] = -1;
+    for (int i = 0; i < group->size; i++)
+        group->from_world[group->world_ranks[i]] = i;
+}
+
+static dscomm_group_t *group_new(const dscomm_group_plan_t *plan)
+{
+    dscomm_group_t *group = g_new0(dscomm_group_t, 1);
+
+    group->generation = dscomm_priv_generation();
+    group->rank = plan->rank;
+    group->size = plan->count;
+    group->max_count = (size_t)PTRDIFF_MAX / 8 / (size_t)plan->count;
+    group->ops = plan->module->ops;
+    group->module = plan->module;
+    group->timeout_ms = plan->timeout_ms;
+    group->world = plan->world;
+    group->name = g_strdup(plan->name);
+    group->id = g_strdup(plan->id);
+    group->world_ranks = plan->world_ranks;
+    map_ranks(group, plan->world->size);
+    group->scratch = g_new0(size_t, 2 * (gsize)plan->count);
+    group->request = g_malloc0(group->ops.request_size);
+    atomic_init(&group->uses, 1);
+    atomic_init(&group->holds, 1);
+    pthread_mutex_init(&group->lock, NULL);
+    return group;
+}
+
+void dscomm_priv_group_destroy(dscomm_group_t *group)
+{
+    dscomm_priv_world_delist(group);
+    dscomm_priv_works_destroy(group);
+    dscomm_priv_memory_destroy(group);
+    if (group->recorded)
+        g_array_free(group->recorded, TRUE);
+    pthread_mutex_destroy(&group->lock);
+    g_free(group->request);
+    g_free(group->scratch);
+    g_free(group->from_world);
+    g_free(group->world_ranks);
+    g_free(group->id);
+    g_free(group->name);
+    g_free(group);
+}
+
+void dscomm_priv_group_hold(dscomm_group_t *group)
+{
+    atomic_fetch_add_explicit(&group->holds, 1, memory_order_relaxed);
+}
+
+void dscomm_priv_group_release(dscomm_group_t *group)
+{
+    if (atomic_fetch_sub_explicit(&group->holds, 1, memory_order_acq_rel) == 1)
+        dscomm_priv_group_destroy(group);
+}
+
+/* The store of a group is a view of the world's; a group of one has none. */
+static dscomm_status_t open_store(dscomm_group_t *group)
+{
+    dscomm_store_t *base = group->world->meeting.store;
+    char *prefix;
+    dscomm_status_t status;
+
+    if (!base)
+        return DSCOMM_OK;
+    prefix = g_strconcat("g/", group->id, NULL);
+    status = dscomm_store_prefix(base, prefix, &group->store);
+    g_free(prefix);
+    return status;
+}
+
+static dscomm_status_t open_impl(dscomm_group_t *group, dscomm_group_t *parent)
+{
+    dscomm_backend_args_t args = {
+        .size = sizeof args,
+        .group = group,
+        .name = group->name,
+        .id = group->id,
+        .rank = group->rank,
+        .ranks = group->size,
+        .world_ranks = group->world_ranks,
+        .store = group->store,
+        .timeout_ms = group->timeout_ms,
+    };
+    dscomm_status_t status;
+
+    if (parent && parent->module == group->module)
+        args.parent = parent->impl;
+    status = group->ops.open(&args, &group->impl);
+    if (status < 0)
+        return status;
+    if (args.parent) {
+        group->parent = parent;
+        atomic_fetch_add(&parent->uses, 1);
+    }
+    return DSCOMM_OK;
+}
+
+/* Decides, once, how a blocking collective goes to the backend. */
+static void choose_path(dscomm_group_t *group)
+{
+    if (group->ops.capabilities)
+        group->capabilities = group->ops.capabilities(group->impl);
+    group->run = group->ops.run;
+    if (!group->run || !(group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES))
+        dscomm_priv_group_set(group, GROUP_SLOW);
+}
+
+dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
+                                       dscomm_group_t **ret_group)
+{
+    dscomm_group_t *group = group_new(plan);
+    dscomm_status_t status = open_store(group);
+
+    dscomm_priv_world_enlist(group);
+    if (status == DSCOMM_OK)
+        status = open_impl(group, plan->parent);
+    if (status < 0) {
+        dscomm_store_close(group->store);
+        dscomm_priv_group_destroy(group);
+        return status;
+    }
+    choose_path(group);
+    dscomm_log(DSCOMM_LOG_DEBUG, "core",
+               "group '%s' (%s): rank %d of %d, backend %s", group->name,
+               group->id, group->rank, group->size, group->module->name);
+    *ret_group = group;
+    return DSCOMM_OK;
+}
+
+/* The last user of the impl is gone. */
+static void close_impl(dscomm_group_t *group)
+{
+    dscomm_group_t *parent = group->parent;
+
+    if (atomic_fetch_sub(&group->uses, 1) != 1)
+        return;
+    dscomm_priv_memory_release(group);
+    group->ops.close(group->impl);
+    group->impl = NULL;
+    dscomm_store_close(group->store);
+    group->store = NULL;
+    dscomm_priv_group_release(group);
+    if (parent)
+        close_impl(parent);
+}
+
+void dscomm_priv_group_drop(dscomm_group_t *group)
+{
+    char text[DSCOMM_ERROR_MAX];
+
+    snprintf(text, sizeof text,
+             "group '%s' was freed while the work was running", group->name);
+    dscomm_priv_coalesce_drop(group);
+    pthread_mutex_lock(&group->lock);
+    dscomm_priv_works_cancel(group, DSCOMM_ERR_ABORTED, text);
+    dscomm_priv_pending_settle(group);
+    dscomm_priv_group_set(group, GROUP_FREED);
+    pthread_mutex_unlock(&group->lock);
+    close_impl(group);
+}
+
+dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group, char *text,
+                                          size_t size)
+{
+    dscomm_status_t status = group->ops.status(group->impl, text, size);
+
+    if (status != DSCOMM_OK)
+        dscomm_priv_group_set(group, GROUP_REVOKED);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_group_usable(dscomm_group_t *group,
+                                         const char *name)
+{
+    char text[DSCOMM_ERROR_MAX];
+    dscomm_status_t status;
+
+    if (!group)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: group is NULL", name);
+    if (dscomm_priv_group_forked(group))
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "%s on group '%s': process forked after "
+                           "dscomm_init; call dscomm_init again in the child",
+                           name, group->name);
+    if (dscomm_priv_group_is(group, GROUP_FREED))
+        return dscomm_fail(DSCOMM_ERR_STATE, "%s: the group was freed", name);
+    if (!dscomm_priv_group_is(group, GROUP_REVOKED))
+        return DSCOMM_OK;
+    status = group->ops.status(group->impl, text, sizeof text);
+    return status < 0 ? dscomm_priv_fail_with(status, text) : DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_group_ready(dscomm_group_t *group, const char *name)
+{
+    dscomm_status_t status = dscomm_priv_group_usable(group, name);
+
+    if (status == DSCOMM_OK && dscomm_priv_group_is(group, GROUP_COALESCING))
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "%s on group '%s': not allowed between "
+                           "coalesce_begin and _end",
+                           name, group->name);
+    return status;
+}
+
+dscomm_status_t dscomm_group_free(dscomm_group_t *group)
+{
+    const char *name = "dscomm_group_free";
+
+    if (!group)
+        return DSCOMM_OK;
+    if (dscomm_priv_group_forked(group))
+        return dscomm_priv_group_usable(group, name);
+    if (group == group->world->group)
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "%s: '%s' is the world; call dscomm_finalize", name,
+                           group->name);
+    dscomm_priv_group_drop(group);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_group_abort(dscomm_group_t *group, const char *reason)
+{
+    char text[DSCOMM_ERROR_MAX], quoted[256];
+
+    if (!group)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_group_abort: group is NULL");
+    if (dscomm_priv_group_forked(group))
+        return dscomm_priv_group_usable(group, "dscomm_group_abort");
+    snprintf(text, sizeof text, "rank %d aborted group '%s'%s%s", group->rank,
+             group->name, reason ? ": " : "",
+             reason ? dscomm_priv_quote(reason, quoted, sizeof quoted) : "");
+    group->ops.revoke(group->impl, DSCOMM_ERR_ABORTED, text);
+    dscomm_priv_group_set(group, GROUP_REVOKED);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_group_status(const dscomm_group_t *group)
+{
+    char text[DSCOMM_ERROR_MAX];
+    dscomm_status_t status;
+
+    if (!group || dscomm_priv_group_forked(group) ||
+        dscomm_priv_group_is(group, GROUP_FREED))
+        return dscomm_priv_group_usable((dscomm_group_t *)group,
+                                        "dscomm_group_status");
+    status = group->ops.status(group->impl, text, sizeof text);
+    return status < 0 ? dscomm_priv_fail_with(status, text) : DSCOMM_OK;
+}
+
+int dscomm_group_rank(const dscomm_group_t *group)
+{
+    return group ? group->rank : -1;
+}
+
+int dscomm_group_size(const dscomm_group_t *group)
+{
+    return group ? group->size : -1;
+}
+
+const char *dscomm_group_name(const dscomm_group_t *group)
+{
+    return group ? group->name : "";
+}
+
+const char *dscomm_group_backend(const dscomm_group_t *group)
+{
+    return group ? group->module->name : "";
+}
+
+int dscomm_group_timeout(const dscomm_group_t *group)
+{
+    return group ? group->timeout_ms : -1;
+}
+
+dscomm_status_t dscomm_group_to_global(const dscomm_group_t *group, int rank,
+                                       int *ret_rank)
+{
+    const char *name = "dscomm_group_to_global";
+
+    if (!group || !ret_rank)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", name,
+                           group ? "ret_rank" : "group");
+    if (rank < 0 || rank >= group->size)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: rank %d of group '%s' is not in 0 ... %d", name,
+                           rank, group->name, group->size - 1);
+    *ret_rank = group->world_ranks[rank];
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_group_from_global(const dscomm_group_t *group, int rank,
+                                         int *ret_rank)
+{
+    const char *name = "dscomm_group_from_global";
+
+    if (!group || !ret_rank)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", name,
+                           group ? "ret_rank" : "group");
+    if (rank < 0 || rank >= group->world->size)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: world rank %d is not in 0 ... %d", name, rank,
+                           group->world->size - 1);
+    if (group->from_world[rank] < 0)
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
+                           "%s: world rank %d is not in group '%s'", name, rank,
+                           group->name);
+    *ret_rank = group->from_world[rank];
+    return DSCOMM_OK;
+}
+
+uint64_t dscomm_group_sequence(const dscomm_group_t *group)
+{
+    return group ? group->sequence : 0;
+}
+
+uint64_t dscomm_group_capabilities(const dscomm_group_t *group)
+{
+    return group ? group->capabilities : 0;
+}
+
+dscomm_status_t dscomm_group_set_stream(dscomm_group_t *group, void *stream)
+{
+    const char *name = "dscomm_group_set_stream";
+    dscomm_status_t status = dscomm_priv_group_usable(group, name);
+
+    if (status < 0)
+        return status;
+    if (!group->ops.set_stream ||
+        !(group->capabilities & DSCOMM_CAP_DEVICE_MEMORY))
+        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                           "%s: backend %s of group '%s' takes no device "
+                           "memory",
+                           name, group->module->name, group->name);
+    pthread_mutex_lock(&group->lock);
+    status = group->ops.set_stream(group->impl, stream);
+    pthread_mutex_unlock(&group->lock);
+    return status;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The group: what a collective needs first, then everything else. */
+#ifndef LIB_GROUP_H
+#define LIB_GROUP_H
+
+#include <dscomm/backend.h>
+#include <dscomm/dscomm.h>
+#include <glib.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "lib/module.h"
+#include "lib/process.h"
+
+struct dscomm_world;
+
+/* Bits of dscomm_group.state. Any of them sends an operation to the slow path. */
+enum {
+    GROUP_REVOKED = 1 << 0, /* ended; the backend's status tells why */
+    GROUP_COALESCING = 1 << 1, /* calls are recorded */
+    GROUP_PENDING = 1 << 2, /* works run: calls to the backend need the lock */
+    GROUP_SLOW = 1 << 3, /* no run slot, or it must be asked what it takes */
+    GROUP_FREED = 1 << 4,
+};
+
+/* Locking. While GROUP_PENDING is set, other threads may make progress on the group,
+ * so calls into the backend, the list of pending works and the free list need the
+ * lock. While it is clear they belong to the thread that uses the group, which is
+ * how a blocking collective does without a lock. Only a holder of the lock sets or
+ * clears it. Order: a group's lock, then the list of groups in progress.c, then
+ * (only tried, never waited for) another group's lock. */
+struct dscomm_group {
+    atomic_uint state;
+    unsigned generation; /* of the process that made it */
+    void *impl;
+    dscomm_status_t (*run)(void *impl, const dscomm_coll_args_t *args);
+    uint64_t sequence; /* of the last collective */
+    size_t max_count; /* elements of any dtype, times size, that are in range */
+    int rank, size;
+
+    dscomm_backend_ops_t ops;
+    const dscomm_module_t *module;
+    uint64_t capabilities;
+    int timeout_ms;
+    struct dscomm_world *world;
+    dscomm_group_t *parent; /* whose impl this impl may lean on */
+    dscomm_store_t *store;
+    char *name, *id;
+    int *world_ranks; /* size entries: group to world */
+    int *from_world; /* world size entries: -1 where not a member */
+    size_t *scratch; /* 2 * size entries: displacements of packed blocks */
+    uint64_t children, messages, barriers; /* counters for ids */
+
+    atomic_int uses; /* open handle, and open children: keep impl open */
+    atomic_int holds; /* open impl, and works not freed: keep this memory */
+    dscomm_group_t *world_next; /* in world->groups */
+
+    pthread_mutex_t lock;
+    struct dscomm_work *pending, *pending_tail; /* started, in order */
+    struct dscomm_work *idle; /* free list */
+    GPtrArray *slabs;
+    size_t work_size;
+    dscomm_request_t *request; /* of a blocking receive */
+    uint64_t completed; /* counts retired works */
+    int unscanned; /* a slot ran that may have completed requests */
+    int64_t
+        wait_since; /* ns: start of a wait, or completed changed; 0: unknown */
+    uint64_t wait_seen; /* completed at that time */
+
+    dscomm_group_t *next, *prev; /* in the list of groups with works */
+    int listed;
+
+    GArray *recorded; /* dscomm_call_t, while coalescing */
+    GHashTable *memory, *registered; /* addresses; memory.c */
+};
+
+/* What a new group is made of. world_ranks: count entries, taken over, also on
+ * failure; rank is this process's number among them. */
+typedef struct {
+    struct dscomm_world *world;
+    dscomm_group_t *parent; /* NULL for a world */
+    const dscomm_module_t *module;
+    const char *name, *id;
+    int *world_ranks;
+    int rank, count;
+    int timeout_ms;
+} dscomm_group_plan_t;
+
+dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
+                                       dscomm_group_t **ret_group);
+
+/* Ends the handle: pending works end with ERR_ABORTED, the impl is closed when no
+ * child leans on it, the memory goes with the last work. */
+void dscomm_priv_group_drop(dscomm_group_t *group);
+/* Frees the memory, whatever still points at it. */
+void dscomm_priv_group_destroy(dscomm_group_t *group);
+/* Adds or removes what keeps the memory. */
+void dscomm_priv_group_hold(dscomm_group_t *group);
+void dscomm_priv_group_release(dscomm_group_t *group);
+
+/* OK, or why nothing can run on group: NULL, forked, freed, revoked. name is the
+ * public call's. */
+dscomm_status_t dscomm_priv_group_usable(dscomm_group_t *group,
+                                         const char *name);
+/* As above, and not coalescing either. */
+dscomm_status_t dscomm_priv_group_ready(dscomm_group_t *group,
+                                        const char *name);
+/* The status with which the backend was revoked, its sentence to text; notes a
+ * revocation in state. */
+dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group, char *text,
+                                          size_t size);
+
+/* New children of a collective over parent: checked attributes, the module, and a
+ * plan for the given members (ranks of parent). discriminator is appended to the id
+ * where it is >= 0. ret_group gets NULL where this rank is not listed. */
+dscomm_status_t dscomm_priv_group_attr(dscomm_group_t *parent, const char *name,
+                                       const dscomm_group_attr_t *attr,
+                                       dscomm_group_attr_t *ret_attr);
+dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
+                                        const int *ranks, int count,
+                                        const dscomm_group_attr_t *attr,
+                                        int discriminator,
+                                        dscomm_group_t **ret_group);
+/* ERR_MISMATCH where hash is not the same on all ranks of group. */
+dscomm_status_t dscomm_priv_group_agree(dscomm_group_t *group, const char *name,
+                                        uint64_t hash);
+
+/* Non-zero where an operation must take the slow path. */
+static inline unsigned dscomm_priv_group_busy(const dscomm_group_t *group)
+{
+    unsigned attention =
+        atomic_load_explicit(&dscomm_priv_attention, memory_order_relaxed);
+    unsigned state = atomic_load_explicit(&group->state, memory_order_acquire);
+
+    return state | (attention ^ group->generation);
+}
+
+static inline int dscomm_priv_group_forked(const dscomm_group_t *group)
+{
+    return dscomm_priv_generation() != group->generation;
+}
+
+static inline void dscomm_priv_group_set(dscomm_group_t *group, unsigned bits)
+{
+    atomic_fetch_or_explicit(&group->state, bits, memory_order_acq_rel);
+}
+
+static inline void dscomm_priv_group_clear(dscomm_group_t *group, unsigned bits)
+{
+    atomic_fetch_and_explicit(&group->state, ~bits, memory_order_acq_rel);
+}
+
+static inline int dscomm_priv_group_is(const dscomm_group_t *group,
+                                       unsigned bits)
+{
+    return atomic_load_explicit(&group->state, memory_order_acquire) & bits;
+}
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The word that every operation looks at, and the handler that counts forks. */
+#include "config.h"
+#include "lib/process.h"
+#include "lib/progress.h"
+#include "lib/rendezvous.h"
+#include "lib/world.h"
+
+#include <dscomm/backend.h>
+#include <glib.h>
+#include <pthread.h>
+
+atomic_uint dscomm_priv_attention;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int registered;
+
+/* In the child: the worlds stay known, so that they can be freed, but every lock
+ * may have been held by a thread that does not exist here. */
+static void after_fork(void)
+{
+    atomic_fetch_add(&dscomm_priv_attention, DSCOMM_ATTENTION_FORK);
+    dscomm_priv_progress_forked();
+    dscomm_priv_world_forked();
+    dscomm_priv_rendezvous_forked();
+}
+
+static void watch(void)
+{
+    registered = pthread_atfork(NULL, NULL, after_fork);
+}
+
+dscomm_status_t dscomm_priv_process_watch(void)
+{
+    pthread_once(&once, watch);
+    if (registered)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "pthread_atfork: %s",
+                           g_strerror(registered));
+    return DSCOMM_OK;
+}

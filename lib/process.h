@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What every operation must notice about the process: that it was forked, and that
+ * hooks are installed. Both live in one word, so that looking costs one load. */
+#ifndef LIB_PROCESS_H
+#define LIB_PROCESS_H
+
+#include <dscomm/status.h>
+#include <stdatomic.h>
+
+/* Bit 0: hooks are installed. The rest counts forks between the first process and
+ * this one. */
+#define DSCOMM_ATTENTION_HOOKS 1u
+#define DSCOMM_ATTENTION_FORK 2u
+extern atomic_uint dscomm_priv_attention;
+
+/* The word less the hooks: equal as long as the process is the same. */
+static inline unsigned dscomm_priv_generation(void)
+{
+    return atomic_load_explicit(&dscomm_priv_attention, memory_order_relaxed) &
+           ~DSCOMM_ATTENTION_HOOKS;
+}
+
+/* Arranges that a fork is noticed; from dscomm_init(), any number of times. */
+dscomm_status_t dscomm_priv_process_watch(void);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The thread that makes progress while the program computes
+ * (DSCOMM_PROGRESS=thread): one a process, as long as there is a world. */
+#include "config.h"
+#include "env/settings.h"
+#include "lib/progress.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#define NAP_MIN_US 1
+#define NAP_MAX_US 256
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t work_came = PTHREAD_COND_INITIALIZER;
+static unsigned users;
+static int stopping;
+static atomic_int running;
+static pthread_t thread;
+
+/* Sleeps until a group has works; 0 when the thread shall end. */
+static int sleep_until_wanted(void)
+{
+    int go_on;
+
+    pthread_mutex_lock(&lock);
+    while (!stopping && dscomm_priv_progress_idle())
+        pthread_cond_wait(&work_came, &lock);
+    go_on = !stopping;
+    pthread_mutex_unlock(&lock);
+    return go_on;
+}
+
+static void *loop(void *arg)
+{
+    useconds_t nap = NAP_MIN_US;
+
+    while (sleep_until_wanted()) {
+        if (dscomm_priv_progress_all()) {
+            nap = NAP_MIN_US;
+            continue;
+        }
+        usleep(nap);
+        nap = MIN(nap * 2, NAP_MAX_US);
+    }
+    return arg;
+}
+
+/* Signals are the program's business. */
+static int create(void)
+{
+    sigset_t all, old;
+    int error;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    error = pthread_create(&thread, NULL, loop, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return error;
+}
+
+void dscomm_priv_progress_wake(void)
+{
+    if (!atomic_load_explicit(&running, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&lock);
+    pthread_cond_signal(&work_came);
+    pthread_mutex_unlock(&lock);
+}
+
+dscomm_status_t dscomm_priv_progress_start(void)
+{
+    int64_t mode;
+    int error = 0;
+    dscomm_status_t status =
+        dscomm_priv_setting_number(SETTING_PROGRESS, &mode);
+
+    if (status < 0)
+        return status;
+    pthread_mutex_lock(&lock);
+    if (mode && !atomic_load(&running)) {
+        stopping = 0;
+        error = create();
+        atomic_store(&running, !error);
+    }
+    users += !error;
+    pthread_mutex_unlock(&lock);
+    if (error)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "cannot start the progress thread: %s; unset "
+                           "DSCOMM_PROGRESS",
+                           g_strerror(error));
+    return DSCOMM_OK;
+}
+
+void dscomm_priv_progress_stop(void)
+{
+    int last;
+
+    pthread_mutex_lock(&lock);
+    last = --users == 0 && atomic_load(&running);
+    if (last) {
+        stopping = 1;
+        atomic_store(&running, 0);
+        pthread_cond_signal(&work_came);
+    }
+    pthread_mutex_unlock(&lock);
+    if (last)
+        pthread_join(thread, NULL);
+}
+
+void dscomm_priv_progress_thread_forked(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&work_came, NULL);
+    users = 0;
+    stopping = 0;
+    atomic_store(&running, 0);
+}

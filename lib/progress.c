@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The list of groups with works, in the whole process: whoever waits walks it, so
+ * that a rank that waits on one group does not hold up its peers on another. */
+#include "config.h"
+#include "lib/progress.h"
+#include "lib/status.h"
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static dscomm_group_t *list;
+static atomic_uint listed;
+
+void dscomm_priv_pending_add(dscomm_group_t *group)
+{
+    if (group->listed)
+        return;
+    dscomm_priv_group_set(group, GROUP_PENDING);
+    pthread_mutex_lock(&list_lock);
+    group->listed = 1;
+    group->prev = NULL;
+    group->next = list;
+    if (list)
+        list->prev = group;
+    list = group;
+    atomic_fetch_add_explicit(&listed, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&list_lock);
+    dscomm_priv_progress_wake();
+}
+
+/* With both locks held. Clearing GROUP_PENDING hands the group back to its own
+ * thread: nothing of the backend is touched after it. */
+static void settle(dscomm_group_t *group)
+{
+    if (!group->listed || group->pending)
+        return;
+    group->listed = 0;
+    if (group->prev)
+        group->prev->next = group->next;
+    else
+        list = group->next;
+    if (group->next)
+        group->next->prev = group->prev;
+    atomic_fetch_sub_explicit(&listed, 1, memory_order_relaxed);
+    dscomm_priv_group_clear(group, GROUP_PENDING);
+}
+
+void dscomm_priv_pending_settle(dscomm_group_t *group)
+{
+    if (!group->listed || group->pending)
+        return;
+    pthread_mutex_lock(&list_lock);
+    settle(group);
+    pthread_mutex_unlock(&list_lock);
+}
+
+static void scan(dscomm_group_t *group)
+{
+    dscomm_work_t *work, *next;
+
+    group->unscanned = 0;
+    for (work = group->pending; work; work = next) {
+        next = work->next;
+        if (work->request.status != DSCOMM_IN_PROGRESS)
+            dscomm_priv_work_retire(work, work->request.status, NULL);
+    }
+}
+
+unsigned dscomm_priv_progress(dscomm_group_t *group)
+{
+    uint64_t before = group->completed;
+
+    if (!group->pending)
+        return 0;
+    if (group->ops.progress(group->impl) || group->unscanned)
+        scan(group);
+    return (unsigned)(group->completed - before);
+}
+
+int dscomm_priv_progress_broken(dscomm_group_t *group)
+{
+    char text[DSCOMM_ERROR_MAX];
+    dscomm_status_t status;
+
+    if (group->ops.status(group->impl, NULL, 0) == DSCOMM_OK)
+        return 0;
+    scan(group);
+    status = dscomm_priv_group_revoked(group, text, sizeof(text));
+    dscomm_priv_works_cancel(group, status, text);
+    return 1;
+}
+
+int dscomm_priv_progress_wanted(const dscomm_group_t *group)
+{
+    unsigned own = group && dscomm_priv_group_is(group, GROUP_PENDING);
+
+    return atomic_load_explicit(&listed, memory_order_relaxed) > own;
+}
+
+/* Only groups that nobody is working on; the list's lock is not held meanwhile. A
+ * group stays on the list as long as its lock is held, so next is still right when
+ * the list's lock is taken again. */
+static unsigned walk(const dscomm_group_t *except)
+{
+    dscomm_group_t *group, *next;
+    unsigned completed = 0;
+
+    pthread_mutex_lock(&list_lock);
+    for (group = list; group; group = next) {
+        next = group->next;
+        if (group == except || pthread_mutex_trylock(&group->lock))
+            continue;
+        pthread_mutex_unlock(&list_lock);
+        completed += dscomm_priv_progress(group);
+        if (!completed)
+            dscomm_priv_progress_broken(group);
+        pthread_mutex_lock(&list_lock);
+        next = group->next;
+        settle(group);
+        pthread_mutex_unlock(&group->lock);
+    }
+    pthread_mutex_unlock(&list_lock);
+    return completed;
+}
+
+void dscomm_backend_progress_others(dscomm_group_t *group)
+{
+    if (dscomm_priv_progress_wanted(group))
+        walk(group);
+}
+
+unsigned dscomm_priv_progress_all(void)
+{
+    return walk(NULL);
+}
+
+int dscomm_priv_progress_idle(void)
+{
+    return atomic_load_explicit(&listed, memory_order_relaxed) == 0;
+}
+
+void dscomm_priv_progress_forked(void)
+{
+    pthread_mutex_init(&list_lock, NULL);
+    list = NULL;
+    atomic_store(&listed, 0);
+    dscomm_priv_progress_thread_forked();
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Waiting for works: spin, then watch the clock, the group's state and the
+ * other groups, and sleep where the backend can be woken. */
+#include "config.h"
+#include "lib/clock.h"
+#include "lib/progress.h"
+#include "lib/status.h"
+
+#include <sched.h>
+#include <stdio.h>
+
+#define SPINS 256
+#define REST_US 1000 /* where nothing else needs this thread */
+#define SHORT_REST_US 20 /* where it does */
+
+/* The oldest started part of work, for a message. */
+static dscomm_work_t *part(dscomm_work_t *work)
+{
+    dscomm_work_t *child;
+
+    if (work->call.kind != CALL_COMPOUND)
+        return work;
+    for (child = work->group->pending; child; child = child->next)
+        if (child->compound == work)
+            return child;
+    return NULL;
+}
+
+static void describe(const dscomm_work_t *work, char *text, size_t size)
+{
+    const dscomm_call_t *call = &work->call;
+
+    if (call->kind == CALL_COLLECTIVE)
+        dscomm_coll_describe(&call->coll, text, size);
+    else if (call->p2p.receive)
+        snprintf(text, size, "recv from rank %d (-1: any) with tag %d",
+                 call->p2p.message.peer, call->p2p.message.tag);
+    else
+        snprintf(text, size, "send to rank %d with tag %d",
+                 call->p2p.message.peer, call->p2p.message.tag);
+}
+
+/* The group's own deadline has passed: nothing more can run on it. */
+static void expire(dscomm_work_t *work)
+{
+    dscomm_group_t *group = work->group;
+    dscomm_work_t *culprit = part(work);
+    char what[128] = "a coalesced call", why[256] = "", text[DSCOMM_ERROR_MAX];
+
+    if (culprit)
+        describe(culprit, what, sizeof(what));
+    if (group->ops.explain)
+        group->ops.explain(group->impl, culprit ? &culprit->request : NULL, why,
+                           sizeof(why));
+    snprintf(text, sizeof(text),
+             "%s of group '%s' (rank %d of %d) made no progress for %d ms%s%s",
+             what, group->name, group->rank, group->size, group->timeout_ms,
+             *why ? ": " : "", why);
+    group->ops.revoke(group->impl, DSCOMM_ERR_TIMEOUT, text);
+    dscomm_priv_group_set(group, GROUP_REVOKED);
+    if (!dscomm_priv_progress_broken(group))
+        dscomm_priv_works_cancel(group, DSCOMM_ERR_TIMEOUT, text);
+}
+
+/* One step of progress on work's group; 1 when work is complete. */
+static int advance(dscomm_work_t *work)
+{
+    dscomm_priv_progress(work->group);
+    return dscomm_priv_work_done(work);
+}
+
+/* 1 when work is complete, since its group came to an end. Internal works have
+ * deadlines of their own, which do the group no harm. */
+static int is_over(dscomm_work_t *work, int64_t now)
+{
+    dscomm_group_t *group = work->group;
+
+    if (dscomm_priv_progress_broken(group))
+        return 1;
+    if (!group->wait_since || group->wait_seen != group->completed) {
+        group->wait_since = now;
+        group->wait_seen = group->completed;
+    }
+    if (now - group->wait_since < group->timeout_ms * NS_PER_MS ||
+        work->call.internal)
+        return 0;
+    expire(work);
+    return 1;
+}
+
+static void rest(dscomm_group_t *group, int64_t at_most_ns, int hurry)
+{
+    int64_t us = MIN(at_most_ns / 1000 + 1, hurry ? SHORT_REST_US : REST_US);
+
+    if (group->ops.wait)
+        group->ops.wait(group->impl, (unsigned)us);
+    else
+        sched_yield();
+}
+
+static void wait_locked(dscomm_work_t *work, int timeout_ms)
+{
+    dscomm_group_t *group = work->group;
+    int64_t now, end = 0;
+    int spins = 0;
+
+    group->wait_since = 0;
+    while (!advance(work)) {
+        if (timeout_ms == 0)
+            return;
+        if (++spins < SPINS) {
+            dscomm_priv_cpu_relax();
+            continue;
+        }
+        now = dscomm_priv_clock();
+        if (!end)
+            end = dscomm_priv_clock_after(now, timeout_ms);
+        if (is_over(work, now) || now >= end)
+            return;
+        dscomm_backend_progress_others(group);
+        rest(group, end - now, dscomm_priv_progress_wanted(group));
+    }
+}
+
+dscomm_status_t dscomm_priv_work_wait(dscomm_work_t *work, int timeout_ms)
+{
+    dscomm_group_t *group = work->group;
+
+    if (!dscomm_priv_work_done(work)) {
+        pthread_mutex_lock(&group->lock);
+        wait_locked(work, timeout_ms);
+        dscomm_priv_pending_settle(group);
+        pthread_mutex_unlock(&group->lock);
+    }
+    return dscomm_priv_work_result(work);
+}
+
+static dscomm_status_t check(const dscomm_work_t *work, const char *name,
+                             int timeout_ms)
+{
+    if (timeout_ms < DSCOMM_TIMEOUT_DEFAULT)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: timeout_ms is %d; give milliseconds, 0 or "
+                           "DSCOMM_TIMEOUT_DEFAULT",
+                           name, timeout_ms);
+    if (!work)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: work is NULL", name);
+    if (dscomm_priv_group_forked(work->group))
+        return dscomm_priv_group_usable(work->group, name);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_work_wait(dscomm_work_t *work, int timeout_ms)
+{
+    dscomm_status_t status = check(work, "dscomm_work_wait", timeout_ms);
+
+    return status < 0 ? status : dscomm_priv_work_wait(work, timeout_ms);
+}
+
+dscomm_status_t dscomm_work_test(dscomm_work_t *work)
+{
+    dscomm_status_t status = check(work, "dscomm_work_test", 0);
+
+    if (status < 0)
+        return status;
+    status = dscomm_priv_work_wait(work, 0);
+    if (status == DSCOMM_IN_PROGRESS)
+        dscomm_backend_progress_others(work->group);
+    return status;
+}
+
+static dscomm_status_t check_array(dscomm_work_t *const *works, size_t count,
+                                   const char *name, int timeout_ms)
+{
+    dscomm_status_t status = DSCOMM_OK;
+    size_t i;
+
+    if (!works && count)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: works is NULL", name);
+    for (i = 0; i < count && status == DSCOMM_OK; i++)
+        if (works[i])
+            status = check(works[i], name, timeout_ms);
+    return status;
+}
+
+dscomm_status_t dscomm_work_wait_all(dscomm_work_t *const *works, size_t count,
+                                     int timeout_ms)
+{
+    const char *name = "dscomm_work_wait_all";
+    dscomm_status_t status, first = DSCOMM_OK;
+    dscomm_work_t *failed = NULL;
+    int64_t end;
+    size_t i;
+
+    status = check_array(works, count, name, timeout_ms);
+    if (status < 0)
+        return status;
+    end = dscomm_priv_clock_after(dscomm_priv_clock(), timeout_ms);
+    for (i = 0; i < count; i++) {
+        if (!works[i])
+            continue;
+        status = dscomm_priv_work_wait(works[i], dscomm_priv_clock_left(end));
+        if (status == DSCOMM_IN_PROGRESS)
+            return status;
+        if (status < 0 && !failed) {
+            failed = works[i];
+            first = status;
+        }
+    }
+    return failed ? dscomm_priv_work_result(failed) : first;
+}
+
+/* Looks after one of several works; slow: also at clock and state. */
+static int visit(dscomm_work_t *work, int slow, int64_t now)
+{
+    dscomm_group_t *group = work->group;
+
+    if (dscomm_priv_work_done(work))
+        return 1;
+    pthread_mutex_lock(&group->lock);
+    if (!advance(work) && slow)
+        is_over(work, now);
+    dscomm_priv_pending_settle(group);
+    pthread_mutex_unlock(&group->lock);
+    return dscomm_priv_work_done(work);
+}
+
+/* Sleeps for a moment; the works' groups are in no order. */
+static void rest_any(dscomm_work_t *const *works, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count && !works[i]; i++)
+        ;
+    dscomm_backend_progress_others(NULL);
+    pthread_mutex_lock(&works[i]->group->lock);
+    if (!dscomm_priv_work_done(works[i]))
+        rest(works[i]->group, NS_PER_MS, 1);
+    pthread_mutex_unlock(&works[i]->group->lock);
+}
+
+/* Index of a complete one, or count. */
+static size_t visit_all(dscomm_work_t *const *works, size_t count, int slow,
+                        int64_t now)
+{
+    size_t i;
+
+    for (i = 0; i < count; i++)
+        if (works[i] && visit(works[i], slow, now))
+            return i;
+    return count;
+}
+
+static dscomm_status_t wait_any(dscomm_work_t *const *works, size_t count,
+                                int timeout_ms, size_t *ret_index)
+{
+    int64_t now = dscomm_priv_clock();
+    int64_t end = dscomm_priv_clock_after(now, timeout_ms);
+    int spins = 0;
+    size_t i;
+
+    for (i = 0; i < count; i++)
+        if (works[i])
+            works[i]->group->wait_since = 0;
+    while ((i = visit_all(works, count, spins >= SPINS, now)) == count) {
+        if (++spins < SPINS && timeout_ms)
+            continue;
+        now = dscomm_priv_clock();
+        if (now >= end)
+            return DSCOMM_IN_PROGRESS;
+        rest_any(works, count);
+    }
+    *ret_index = i;
+    return dscomm_priv_work_result(works[i]);
+}
+
+dscomm_status_t dscomm_work_wait_any(dscomm_work_t *const *works, size_t count,
+                                     int timeout_ms, size_t *ret_index)
+{
+    const char *name = "dscomm_work_wait_any";
+    dscomm_status_t status = check_array(works, count, name, timeout_ms);
+    size_t i;
+
+    if (status < 0)
+        return status;
+    if (!ret_index)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: ret_index is NULL", name);
+    for (i = 0; i < count; i++)
+        if (works[i])
+            return wait_any(works, count, timeout_ms, ret_index);
+    return dscomm_fail(DSCOMM_ERR_INVALID, "%s: all works are NULL", name);
+}
+
+void dscomm_work_free(dscomm_work_t *work)
+{
+    dscomm_group_t *group;
+
+    if (!work || dscomm_priv_group_forked(work->group))
+        return;
+    group = work->group;
+    dscomm_priv_group_hold(group);
+    pthread_mutex_lock(&group->lock);
+    if (dscomm_priv_work_done(work))
+        dscomm_priv_work_discard(work);
+    else
+        work->zombie = 1;
+    pthread_mutex_unlock(&group->lock);
+    dscomm_priv_group_release(group);
+}
+
+dscomm_status_t dscomm_work_received(const dscomm_work_t *work, int *ret_source,
+                                     int *ret_tag, size_t *ret_bytes)
+{
+    dscomm_status_t status =
+        check(work, "dscomm_work_received", DSCOMM_TIMEOUT_DEFAULT);
+
+    if (status < 0)
+        return status;
+    status = atomic_load_explicit(&work->status, memory_order_acquire);
+    if (work->call.kind != CALL_MESSAGE || !work->call.p2p.receive ||
+        (status != DSCOMM_OK && status != DSCOMM_ERR_TRUNCATED))
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "dscomm_work_received: the work is no completed "
+                           "receive; wait for it first");
+    if (ret_source)
+        *ret_source = work->request.source;
+    if (ret_tag)
+        *ret_tag = work->request.tag;
+    if (ret_bytes)
+        *ret_bytes = work->request.bytes;
+    return DSCOMM_OK;
+}
+
+dscomm_group_t *dscomm_work_group(const dscomm_work_t *work)
+{
+    return work && !dscomm_priv_group_is(work->group, GROUP_FREED) ? work->group
+                                                                   : NULL;
+}
+
+uint64_t dscomm_work_sequence(const dscomm_work_t *work)
+{
+    if (!work)
+        return 0;
+    return work->call.kind == CALL_MESSAGE ? work->call.p2p.sequence
+                                           : work->call.coll.sequence;
+}

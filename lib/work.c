@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Works: their memory, how they start and end. */
+#include "config.h"
+#include "lib/work.h"
+#include "lib/progress.h"
+#include "lib/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SLAB_WORKS 16
+
+/* Room for the request, and for the next work to start on a cache line. */
+static size_t work_size(const dscomm_group_t *group)
+{
+    size_t size = offsetof(dscomm_work_t, request) + group->ops.request_size;
+
+    return (MAX(size, sizeof(dscomm_work_t)) + 63) & ~(size_t)63;
+}
+
+static dscomm_status_t grow(dscomm_group_t *group)
+{
+    char *slab;
+    int i;
+
+    group->work_size = work_size(group);
+    slab = aligned_alloc(64, SLAB_WORKS * group->work_size);
+    if (!slab)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "group '%s': no memory for %d works of %zu bytes",
+                           group->name, SLAB_WORKS, group->work_size);
+    memset(slab, 0, SLAB_WORKS * group->work_size);
+    if (!group->slabs)
+        group->slabs = g_ptr_array_new();
+    g_ptr_array_add(group->slabs, slab);
+    for (i = SLAB_WORKS - 1; i >= 0; i--) {
+        dscomm_work_t *work = (void *)(slab + (size_t)i * group->work_size);
+
+        work->group = group;
+        work->next = group->idle;
+        group->idle = work;
+    }
+    return DSCOMM_OK;
+}
+
+/* A work outlives the call, so it cannot point into the scratch space. */
+static dscomm_status_t own_displs(dscomm_work_t *work)
+{
+    dscomm_group_t *group = work->group;
+    dscomm_coll_args_t *args = &work->call.coll;
+    size_t size = (size_t)group->size, *send = group->scratch;
+
+    if (args->send_displs != send && args->recv_displs != send + size)
+        return DSCOMM_OK;
+    work->displs = g_try_new(size_t, 2 * size);
+    if (!work->displs)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "group '%s': no memory for displacements of %zu "
+                           "ranks",
+                           group->name, size);
+    memcpy(work->displs, send, 2 * size * sizeof(*send));
+    if (args->send_displs == send)
+        args->send_displs = work->displs;
+    if (args->recv_displs == send + size)
+        args->recv_displs = work->displs + size;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
+                                     const dscomm_call_t *call,
+                                     dscomm_work_t **ret_work)
+{
+    dscomm_work_t *work;
+    dscomm_status_t status;
+
+    if (!group->idle) {
+        status = grow(group);
+        if (status < 0)
+            return status;
+    }
+    work = group->idle;
+    group->idle = work->next;
+    memset(work, 0, group->work_size);
+    work->group = group;
+    work->call = *call;
+    atomic_store_explicit(&work->status, DSCOMM_IN_PROGRESS,
+                          memory_order_relaxed);
+    dscomm_priv_group_hold(group);
+    status = call->kind == CALL_COLLECTIVE ? own_displs(work) : DSCOMM_OK;
+    if (status < 0) {
+        dscomm_priv_work_discard(work);
+        return status;
+    }
+    *ret_work = work;
+    return DSCOMM_OK;
+}
+
+/* The group's memory stays: its impl is open, or the caller holds it. */
+void dscomm_priv_work_discard(dscomm_work_t *work)
+{
+    dscomm_group_t *group = work->group;
+
+    g_clear_pointer(&work->text, g_free);
+    g_clear_pointer(&work->displs, g_free);
+    g_clear_pointer(&work->copy, g_free);
+    work->next = group->idle;
+    group->idle = work;
+    dscomm_priv_group_release(group);
+}
+
+static void link_pending(dscomm_work_t *work)
+{
+    dscomm_group_t *group = work->group;
+
+    work->pending = 1;
+    work->next = NULL;
+    work->prev = group->pending_tail;
+    if (work->prev)
+        work->prev->next = work;
+    else
+        group->pending = work;
+    group->pending_tail = work;
+    group->unscanned = 1;
+    dscomm_priv_pending_add(group);
+}
+
+static void unlink_pending(dscomm_work_t *work)
+{
+    dscomm_group_t *group = work->group;
+
+    if (!work->pending)
+        return;
+    work->pending = 0;
+    if (work->prev)
+        work->prev->next = work->next;
+    else
+        group->pending = work->next;
+    if (work->next)
+        work->next->prev = work->prev;
+    else
+        group->pending_tail = work->prev;
+}
+
+static dscomm_status_t hand_over(dscomm_work_t *work)
+{
+    dscomm_group_t *group = work->group;
+    const dscomm_call_t *call = &work->call;
+
+    if (call->kind == CALL_COLLECTIVE)
+        return group->ops.start(group->impl, &call->coll, &work->request);
+    if (call->p2p.receive)
+        return group->ops.irecv(group->impl, &call->p2p.message,
+                                &work->request);
+    return group->ops.isend(group->impl, &call->p2p.message, &work->request);
+}
+
+dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work)
+{
+    dscomm_group_t *group = work->group;
+    dscomm_status_t status;
+
+    work->request.status = DSCOMM_IN_PROGRESS;
+    if (!work->call.internal)
+        work->span = dscomm_priv_hook_begin(group, &work->call);
+    status = hand_over(work);
+    group->unscanned = 1;
+    if (status < 0) {
+        dscomm_priv_hook_end(group, &work->call, work->span, status);
+        return status;
+    }
+    if (work->request.status == DSCOMM_IN_PROGRESS)
+        link_pending(work);
+    else
+        dscomm_priv_work_retire(work, work->request.status, NULL);
+    return DSCOMM_OK;
+}
+
+/* What went wrong with a request; the caller frees it. */
+static char *explain(dscomm_work_t *work, dscomm_status_t status)
+{
+    dscomm_group_t *group = work->group;
+    const dscomm_call_t *call = &work->call;
+    char text[DSCOMM_ERROR_MAX];
+
+    if (dscomm_priv_group_revoked(group, text, sizeof(text)) == status)
+        return g_strdup(text);
+    if (status == DSCOMM_ERR_TRUNCATED)
+        return g_strdup_printf(
+            "recv on group '%s': the message of %zu bytes from rank %d with "
+            "tag %d is longer than the buffer of %zu bytes",
+            group->name, work->request.bytes, work->request.source,
+            work->request.tag, call->p2p.message.bytes);
+    if (call->kind == CALL_COLLECTIVE)
+        return g_strdup_printf(
+            "%s of group '%s' failed: %s",
+            dscomm_coll_describe(&call->coll, text, sizeof(text)), group->name,
+            dscomm_strerror(status));
+    return g_strdup_printf("%s with rank %d on group '%s' failed: %s",
+                           call->p2p.receive ? "recv" : "send",
+                           call->p2p.message.peer, group->name,
+                           dscomm_strerror(status));
+}
+
+static void retire_child(dscomm_work_t *child, dscomm_status_t status)
+{
+    dscomm_work_t *compound = child->compound;
+
+    if (status < 0 && compound->failure == DSCOMM_OK) {
+        compound->failure = status;
+        compound->text = g_steal_pointer(&child->text);
+    }
+    dscomm_priv_work_discard(child);
+    dscomm_priv_work_seal(compound);
+}
+
+void dscomm_priv_work_seal(dscomm_work_t *work)
+{
+    if (--work->remaining == 0)
+        dscomm_priv_work_retire(work, work->failure, NULL);
+}
+
+/* The status is stored last: whoever sees it, without the lock, may use the work. */
+void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
+                             const char *text)
+{
+    unlink_pending(work);
+    work->group->completed++;
+    if (status < 0 && !work->text)
+        work->text = text ? g_strdup(text) : explain(work, status);
+    dscomm_priv_hook_end(work->group, &work->call, work->span, status);
+    if (work->compound)
+        retire_child(work, status);
+    else if (work->zombie)
+        dscomm_priv_work_discard(work);
+    else
+        atomic_store_explicit(&work->status, status, memory_order_release);
+}
+
+void dscomm_priv_work_cancel(dscomm_work_t *work, dscomm_status_t status,
+                             const char *text)
+{
+    if (work->request.status == DSCOMM_IN_PROGRESS)
+        work->group->ops.cancel(work->group->impl, &work->request);
+    else
+        status = work->request.status;
+    dscomm_priv_work_retire(work, status, text);
+}
+
+void dscomm_priv_works_cancel(dscomm_group_t *group, dscomm_status_t status,
+                              const char *text)
+{
+    while (group->pending)
+        dscomm_priv_work_cancel(group->pending, status, text);
+}
+
+void dscomm_priv_works_destroy(dscomm_group_t *group)
+{
+    guint i, k;
+
+    for (i = 0; group->slabs && i < group->slabs->len; i++) {
+        char *slab = g_ptr_array_index(group->slabs, i);
+
+        for (k = 0; k < SLAB_WORKS; k++) {
+            dscomm_work_t *work = (void *)(slab + k * group->work_size);
+
+            g_free(work->text);
+            g_free(work->displs);
+            g_free(work->copy);
+        }
+        free(slab);
+    }
+    if (group->slabs)
+        g_ptr_array_free(group->slabs, TRUE);
+}
+
+dscomm_status_t dscomm_priv_work_start(dscomm_group_t *group,
+                                       const dscomm_call_t *call,
+                                       dscomm_work_t **ret_work)
+{
+    dscomm_work_t *work;
+    dscomm_status_t status;
+
+    pthread_mutex_lock(&group->lock);
+    status = dscomm_priv_work_new(group, call, &work);
+    if (status == DSCOMM_OK) {
+        status = dscomm_priv_work_launch(work);
+        if (status == DSCOMM_OK)
+            *ret_work = work;
+        else
+            dscomm_priv_work_discard(work);
+    }
+    pthread_mutex_unlock(&group->lock);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_work_block(dscomm_group_t *group,
+                                       const dscomm_call_t *call,
+                                       dscomm_request_t *ret_request)
+{
+    dscomm_work_t *work;
+    dscomm_status_t status = dscomm_priv_work_start(group, call, &work);
+
+    if (status < 0)
+        return status;
+    status = dscomm_priv_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
+    if (ret_request)
+        *ret_request = work->request;
+    dscomm_work_free(work);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_work_result(dscomm_work_t *work)
+{
+    dscomm_status_t status =
+        atomic_load_explicit(&work->status, memory_order_acquire);
+
+    if (status < 0)
+        dscomm_priv_fail_with(status, work->text ? work->text
+                                                 : dscomm_strerror(status));
+    return status;
+}

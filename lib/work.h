@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Works: one started call, and the backend's request behind it. */
+#ifndef LIB_WORK_H
+#define LIB_WORK_H
+
+#include "lib/group.h"
+#include "lib/hook.h"
+
+enum {
+    CALL_COLLECTIVE,
+    CALL_MESSAGE,
+    CALL_COMPOUND, /* coalesced calls: children of their own */
+};
+
+/* One call, as recorded and as started. */
+typedef struct {
+    int kind; /* CALL_* */
+    int async; /* the caller gets a work */
+    int internal; /* not the user's: hooks do not see it */
+    union {
+        dscomm_coll_args_t coll;
+        struct {
+            dscomm_message_t message;
+            int receive; /* 0: a send */
+            int dtype;
+            size_t count;
+            uint64_t sequence;
+        } p2p;
+    };
+} dscomm_call_t;
+
+struct dscomm_work {
+    _Atomic(dscomm_status_t) status; /* final when not IN_PROGRESS; set last */
+    dscomm_group_t *group;
+    dscomm_call_t call;
+    dscomm_work_t *next, *prev; /* pending list; next: free list */
+    int pending; /* on the pending list */
+    int zombie; /* freed by its user */
+    char *text; /* sentence of a failure */
+    size_t *displs; /* owned displacements of a _v call */
+    void *copy; /* owned bytes of an internal send */
+    dscomm_hook_span_t span;
+    dscomm_work_t *compound; /* of which this is a child */
+    size_t remaining; /* of a compound: children not retired */
+    dscomm_status_t failure; /* of a compound: the first one */
+    _Alignas(64) dscomm_request_t request; /* and what follows, request_size */
+};
+
+/* All below are called with the group's lock held, unless they say otherwise. */
+
+/* A work of the group's free list, with call copied into it. */
+dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
+                                     const dscomm_call_t *call,
+                                     dscomm_work_t **ret_work);
+/* Gives back one that nothing refers to. */
+void dscomm_priv_work_discard(dscomm_work_t *work);
+/* Hands work to the backend. On failure nothing was started, and work is the
+ * caller's still. */
+dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work);
+/* Completes a work; text is NULL or the sentence. Frees it if its user did. */
+void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
+                             const char *text);
+/* A compound whose children have all been started. */
+void dscomm_priv_work_seal(dscomm_work_t *work);
+/* Forgets a started work: it ends with status. */
+void dscomm_priv_work_cancel(dscomm_work_t *work, dscomm_status_t status,
+                             const char *text);
+/* Cancels all pending works. */
+void dscomm_priv_works_cancel(dscomm_group_t *group, dscomm_status_t status,
+                              const char *text);
+/* Frees the slabs; no lock, nobody uses the group any more. */
+void dscomm_priv_works_destroy(dscomm_group_t *group);
+
+/* No lock held by the caller from here on. */
+
+/* Starts call, to be waited by the caller or given to the user. */
+dscomm_status_t dscomm_priv_work_start(dscomm_group_t *group,
+                                       const dscomm_call_t *call,
+                                       dscomm_work_t **ret_work);
+/* Starts, waits and frees. ret_request, if not NULL, gets the request's head. */
+dscomm_status_t dscomm_priv_work_block(dscomm_group_t *group,
+                                       const dscomm_call_t *call,
+                                       dscomm_request_t *ret_request);
+/* The status; the sentence becomes this thread's. */
+dscomm_status_t dscomm_priv_work_result(dscomm_work_t *work);
+/* Waits until work is complete, at most timeout_ms. */
+dscomm_status_t dscomm_priv_work_wait(dscomm_work_t *work, int timeout_ms);
+
+static inline int dscomm_priv_work_done(dscomm_work_t *work)
+{
+    return atomic_load_explicit(&work->status, memory_order_acquire) !=
+           DSCOMM_IN_PROGRESS;
+}
+
+#endif

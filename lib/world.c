@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Worlds: their groups, and which of them are alive. */
+#include "config.h"
+
+#include "lib/world.h"
+
+static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
+static dscomm_world_t *live;
+
+dscomm_world_t *dscomm_priv_world_new(int size)
+{
+    dscomm_world_t *world = g_new0(dscomm_world_t, 1);
+
+    world->size = size;
+    pthread_mutex_init(&world->lock, NULL);
+    return world;
+}
+
+void dscomm_priv_world_free(dscomm_world_t *world)
+{
+    pthread_mutex_destroy(&world->lock);
+    g_free(world);
+}
+
+void dscomm_priv_world_enlist(dscomm_group_t *group)
+{
+    dscomm_world_t *world = group->world;
+
+    pthread_mutex_lock(&world->lock);
+    group->world_next = world->groups;
+    world->groups = group;
+    pthread_mutex_unlock(&world->lock);
+}
+
+void dscomm_priv_world_delist(dscomm_group_t *group)
+{
+    dscomm_world_t *world = group->world;
+    dscomm_group_t **link;
+
+    pthread_mutex_lock(&world->lock);
+    for (link = &world->groups; *link; link = &(*link)->world_next) {
+        if (*link == group) {
+            *link = group->world_next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&world->lock);
+}
+
+void dscomm_priv_world_publish(dscomm_world_t *world)
+{
+    pthread_mutex_lock(&live_lock);
+    world->next = live;
+    live = world;
+    pthread_mutex_unlock(&live_lock);
+}
+
+dscomm_world_t *dscomm_priv_world_withdraw(const dscomm_group_t *group)
+{
+    dscomm_world_t **link, *world = NULL;
+
+    pthread_mutex_lock(&live_lock);
+    for (link = &live; *link; link = &(*link)->next) {
+        if ((*link)->group == group) {
+            world = *link;
+            *link = world->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&live_lock);
+    return world;
+}
+
+void dscomm_priv_world_forked(void)
+{
+    pthread_mutex_init(&live_lock, NULL);
+}
