@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Coalescing: calls are recorded, then started in order as the children of one
+ * compound work. */
+#include "config.h"
+#include "lib/coalesce.h"
+
+#include <dscomm/hook.h>
+#include <string.h>
+
+static const char *call_name(const dscomm_call_t *call)
+{
+    if (call->kind == CALL_MESSAGE)
+        return call->p2p.receive ? "recv" : "send";
+    return dscomm_coll_name((dscomm_coll_t)call->coll.coll);
+}
+
+/* Displacements in the scratch space would not outlive the next call, so they are
+ * left out here and computed again when the call is started. */
+static void forget_scratch(const dscomm_group_t *group, dscomm_call_t *call)
+{
+    const size_t *scratch = group->scratch;
+
+    if (call->kind != CALL_COLLECTIVE)
+        return;
+    if (call->coll.send_displs == scratch)
+        call->coll.send_displs = NULL;
+    if (call->coll.recv_displs == scratch + group->size)
+        call->coll.recv_displs = NULL;
+}
+
+dscomm_status_t dscomm_priv_coalesce_record(dscomm_group_t *group,
+                                            const dscomm_call_t *call)
+{
+    dscomm_call_t copy = *call;
+
+    if (group->recorded->len == G_MAXINT / sizeof(copy))
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "%s on group '%s': %u calls are recorded already",
+                           call_name(call), group->name, group->recorded->len);
+    copy.async = 1;
+    forget_scratch(group, &copy);
+    g_array_append_val(group->recorded, copy);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_coalesce_refuse(const dscomm_group_t *group,
+                                            const char *name)
+{
+    return dscomm_fail(DSCOMM_ERR_STATE,
+                       "%s on group '%s': between coalesce_begin and _end only "
+                       "calls without a work can be recorded",
+                       name, group->name);
+}
+
+void dscomm_priv_coalesce_drop(dscomm_group_t *group)
+{
+    if (group->recorded)
+        g_array_free(group->recorded, TRUE);
+    group->recorded = NULL;
+    dscomm_priv_group_clear(group, GROUP_COALESCING);
+}
+
+dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group)
+{
+    dscomm_status_t status =
+        dscomm_priv_group_ready(group, "dscomm_coalesce_begin");
+
+    if (status < 0)
+        return status;
+    group->recorded = g_array_new(FALSE, FALSE, sizeof(dscomm_call_t));
+    dscomm_priv_group_set(group, GROUP_COALESCING);
+    return DSCOMM_OK;
+}
+
+static void pack(const size_t *counts, int size, size_t *displs)
+{
+    size_t offset = 0;
+    int i;
+
+    for (i = 0; i < size; i++) {
+        displs[i] = offset;
+        offset += counts[i];
+    }
+}
+
+static void restore_scratch(dscomm_group_t *group, dscomm_coll_args_t *args)
+{
+    if (args->send_counts && !args->send_displs) {
+        pack(args->send_counts, group->size, group->scratch);
+        args->send_displs = group->scratch;
+    }
+    if (args->recv_counts && !args->recv_displs) {
+        pack(args->recv_counts, group->size, group->scratch + group->size);
+        args->recv_displs = group->scratch + group->size;
+    }
+}
+
+static void number(dscomm_group_t *group, dscomm_call_t *call)
+{
+    if (call->kind == CALL_COLLECTIVE) {
+        call->coll.sequence = ++group->sequence;
+        restore_scratch(group, &call->coll);
+    } else {
+        call->p2p.sequence = ++group->messages;
+    }
+}
+
+/* With the group's lock held. */
+static dscomm_status_t start_child(dscomm_work_t *compound, dscomm_call_t *call)
+{
+    dscomm_work_t *child;
+    dscomm_status_t status;
+
+    number(compound->group, call);
+    status = dscomm_priv_work_new(compound->group, call, &child);
+    if (status < 0)
+        return status;
+    child->compound = compound;
+    compound->remaining++;
+    status = dscomm_priv_work_launch(child);
+    if (status < 0) {
+        compound->remaining--;
+        dscomm_priv_work_discard(child);
+    }
+    return status;
+}
+
+/* With the group's lock held. The compound counts one more than its children, so
+ * that it cannot complete before the last is started. A child that does not start
+ * ends the matter: the ones before it go on to their end on their own. */
+static dscomm_status_t start_all(dscomm_group_t *group, GArray *calls,
+                                 dscomm_work_t **ret_work)
+{
+    dscomm_call_t call = {.kind = CALL_COMPOUND, .async = 1};
+    dscomm_work_t *compound;
+    dscomm_status_t status;
+    guint i;
+
+    call.coll.sequence = group->sequence + 1;
+    status = dscomm_priv_work_new(group, &call, &compound);
+    if (status < 0)
+        return status;
+    compound->remaining = 1;
+    for (i = 0; i < calls->len && status == DSCOMM_OK; i++)
+        status = start_child(compound, &g_array_index(calls, dscomm_call_t, i));
+    if (status < 0)
+        compound->zombie = 1;
+    else
+        *ret_work = compound;
+    dscomm_priv_work_seal(compound);
+    return status;
+}
+
+dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
+                                    dscomm_work_t **ret_work)
+{
+    const char *name = "dscomm_coalesce_end";
+    dscomm_work_t *work = NULL;
+    GArray *calls;
+    dscomm_status_t status;
+
+    if (!group)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: group is NULL", name);
+    if (!dscomm_priv_group_is(group, GROUP_COALESCING))
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "%s on group '%s': there was no coalesce_begin",
+                           name, group->name);
+    status = dscomm_priv_group_usable(group, name);
+    calls = g_steal_pointer(&group->recorded);
+    dscomm_priv_coalesce_drop(group);
+    if (status == DSCOMM_OK) {
+        pthread_mutex_lock(&group->lock);
+        status = start_all(group, calls, &work);
+        pthread_mutex_unlock(&group->lock);
+    }
+    g_array_free(calls, TRUE);
+    if (status < 0)
+        return status;
+    if (ret_work) {
+        *ret_work = work;
+        return DSCOMM_OK;
+    }
+    status = dscomm_priv_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
+    dscomm_work_free(work);
+    return status;
+}

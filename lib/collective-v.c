@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Collectives with a count for every rank. Displacements that the caller left out
+ * are computed into the group's scratch space, of which a work takes a copy. */
+#include "config.h"
+#include "lib/dispatch.h"
+
+static dscomm_coll_args_t describe(int coll, const void *send, void *recv,
+                                   size_t count, dscomm_dtype_t dtype, int op,
+                                   int root)
+{
+    return (dscomm_coll_args_t){
+        .coll = coll,
+        .dtype = (int)dtype,
+        .op = op,
+        .root = root,
+        .count = count,
+        .element = dscomm_priv_element_of(dtype),
+        .send = send,
+        .recv = recv,
+        .factor = 1.0,
+        .fingerprint = dscomm_priv_fingerprint(coll, (int)dtype, op, root, 0),
+    };
+}
+
+static const size_t *pack(const size_t *counts, int size, size_t *displs)
+{
+    size_t offset = 0;
+    int i;
+
+    for (i = 0; i < size; i++) {
+        displs[i] = offset;
+        offset += counts[i];
+    }
+    return displs;
+}
+
+static dscomm_status_t dispatch(dscomm_group_t *group, dscomm_coll_args_t *args,
+                                dscomm_work_t **ret_work)
+{
+    dscomm_status_t status = dscomm_priv_check(group, args);
+
+    if (status < 0)
+        return status;
+    if (args->send_counts && !args->send_displs)
+        args->send_displs =
+            pack(args->send_counts, group->size, group->scratch);
+    if (args->recv_counts && !args->recv_displs)
+        args->recv_displs =
+            pack(args->recv_counts, group->size, group->scratch + group->size);
+    return dscomm_priv_dispatch(group, args, ret_work);
+}
+
+dscomm_status_t dscomm_all_gather_v(dscomm_group_t *group, const void *send,
+                                    size_t send_count, void *recv,
+                                    const size_t *recv_counts,
+                                    const size_t *recv_displs,
+                                    dscomm_dtype_t dtype,
+                                    dscomm_work_t **ret_work)
+{
+    dscomm_coll_args_t args = describe(DSCOMM_COLL_ALL_GATHER_V, send, recv,
+                                       send_count, dtype, -1, -1);
+
+    args.recv_counts = recv_counts;
+    args.recv_displs = recv_displs;
+    return dispatch(group, &args, ret_work);
+}
+
+dscomm_status_t dscomm_reduce_scatter_v(dscomm_group_t *group, const void *send,
+                                        void *recv, const size_t *recv_counts,
+                                        dscomm_dtype_t dtype, dscomm_op_t op,
+                                        dscomm_work_t **ret_work)
+{
+    size_t own = group && recv_counts ? recv_counts[group->rank] : 0;
+    dscomm_coll_args_t args = describe(DSCOMM_COLL_REDUCE_SCATTER_V, send, recv,
+                                       own, dtype, (int)op, -1);
+
+    if (op == DSCOMM_PREMUL_SUM)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "reduce_scatter_v: operator premul_sum needs a "
+                           "factor, which this call does not have");
+    args.recv_counts = recv_counts;
+    return dispatch(group, &args, ret_work);
+}
+
+dscomm_status_t dscomm_gather_v(dscomm_group_t *group, const void *send,
+                                size_t send_count, void *recv,
+                                const size_t *recv_counts,
+                                const size_t *recv_displs, dscomm_dtype_t dtype,
+                                int root, dscomm_work_t **ret_work)
+{
+    dscomm_coll_args_t args =
+        describe(DSCOMM_COLL_GATHER_V, send, recv, send_count, dtype, -1, root);
+
+    if (group && group->rank == root) {
+        args.recv_counts = recv_counts;
+        args.recv_displs = recv_displs;
+    }
+    return dispatch(group, &args, ret_work);
+}
+
+dscomm_status_t dscomm_scatter_v(dscomm_group_t *group, const void *send,
+                                 const size_t *send_counts,
+                                 const size_t *send_displs, void *recv,
+                                 size_t recv_count, dscomm_dtype_t dtype,
+                                 int root, dscomm_work_t **ret_work)
+{
+    dscomm_coll_args_t args = describe(DSCOMM_COLL_SCATTER_V, send, recv,
+                                       recv_count, dtype, -1, root);
+
+    if (group && group->rank == root) {
+        args.send_counts = send_counts;
+        args.send_displs = send_displs;
+    }
+    return dispatch(group, &args, ret_work);
+}
+
+dscomm_status_t dscomm_all_to_all_v(
+    dscomm_group_t *group, const void *send, const size_t *send_counts,
+    const size_t *send_displs, void *recv, const size_t *recv_counts,
+    const size_t *recv_displs, dscomm_dtype_t dtype, dscomm_work_t **ret_work)
+{
+    size_t own = group && send_counts ? send_counts[group->rank] : 0;
+    dscomm_coll_args_t args =
+        describe(DSCOMM_COLL_ALL_TO_ALL_V, send, recv, own, dtype, -1, -1);
+
+    args.send_counts = send_counts;
+    args.send_displs = send_displs;
+    args.recv_counts = recv_counts;
+    args.recv_displs = recv_displs;
+    return dispatch(group, &args, ret_work);
+}

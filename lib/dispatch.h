@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From a checked collective to the backend. */
+#ifndef LIB_DISPATCH_H
+#define LIB_DISPATCH_H
+
+#include "lib/check.h"
+
+/* Everything but the simple case: hooks, works, coalescing, a revoked group, a
+ * backend that takes only some collectives. */
+dscomm_status_t dscomm_priv_dispatch_slow(dscomm_group_t *group,
+                                          dscomm_coll_args_t *args,
+                                          dscomm_work_t **ret_work);
+
+/* A blocking collective on a group where nothing else is going on runs at once. */
+static inline dscomm_status_t dscomm_priv_dispatch(dscomm_group_t *group,
+                                                   dscomm_coll_args_t *args,
+                                                   dscomm_work_t **ret_work)
+{
+    if (G_UNLIKELY(ret_work || dscomm_priv_group_busy(group)))
+        return dscomm_priv_dispatch_slow(group, args, ret_work);
+    args->sequence = ++group->sequence;
+    return group->run(group->impl, args);
+}
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Point to point: check, describe, hand to the backend. */
+#include "config.h"
+#include "lib/check.h"
+#include "lib/coalesce.h"
+#include "lib/work.h"
+
+#include <string.h>
+
+static dscomm_status_t check_peer(const dscomm_group_t *group, const char *name,
+                                  int peer, int tag, int receive)
+{
+    if ((peer < 0 || peer >= group->size) &&
+        !(receive && peer == DSCOMM_ANY_SOURCE))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': rank %d is not in 0 ... %d", name,
+                           group->name, peer, group->size - 1);
+    if (tag < 0 && !(receive && tag == DSCOMM_ANY_TAG))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': tag %d is not in 0 ... %d", name,
+                           group->name, tag, DSCOMM_TAG_MAX);
+    if (peer == DSCOMM_ANY_SOURCE &&
+        !(group->capabilities & DSCOMM_CAP_ANY_SOURCE))
+        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                           "%s on group '%s': backend %s cannot receive from "
+                           "any source; name the sender",
+                           name, group->name, group->module->name);
+    return DSCOMM_OK;
+}
+
+/* The slow path of checking: finds the cause. */
+static dscomm_status_t check(const dscomm_group_t *group,
+                             const dscomm_call_t *call, const char *name)
+{
+    const dscomm_message_t *message = &call->p2p.message;
+    dscomm_dtype_t dtype = (dscomm_dtype_t)call->p2p.dtype;
+    size_t count = call->p2p.count;
+
+    if (!group)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: group is NULL", name);
+    if ((unsigned)dtype >= DSCOMM_DTYPE_COUNT)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': %d is no dtype", name,
+                           group->name, (int)dtype);
+    if (count > group->max_count)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': %zu elements of %s are more than "
+                           "memory can hold",
+                           name, group->name, count, dscomm_dtype_name(dtype));
+    if (!message->send && !message->recv && count)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': the buffer is NULL, but has %zu "
+                           "elements",
+                           name, group->name, count);
+    return check_peer(group, name, message->peer, message->tag,
+                      call->p2p.receive);
+}
+
+static inline dscomm_call_t describe(const void *send, void *recv, size_t count,
+                                     dscomm_dtype_t dtype, int peer, int tag)
+{
+    dscomm_call_t call = {.kind = CALL_MESSAGE};
+
+    call.p2p.message.send = send;
+    call.p2p.message.recv = recv;
+    call.p2p.message.bytes = count * dscomm_priv_element_of(dtype);
+    call.p2p.message.peer = peer;
+    call.p2p.message.tag = tag;
+    call.p2p.dtype = (int)dtype;
+    call.p2p.count = count;
+    return call;
+}
+
+/* Never yes to what is wrong. */
+static inline int quick(const dscomm_group_t *group, const dscomm_call_t *call,
+                        const void *buffer)
+{
+    return dscomm_priv_quick(group, buffer, call->p2p.count,
+                             (dscomm_dtype_t)call->p2p.dtype) &&
+           (unsigned)call->p2p.message.peer < (unsigned)group->size &&
+           call->p2p.message.tag >= 0;
+}
+
+static dscomm_status_t transfer(dscomm_group_t *group,
+                                const dscomm_call_t *call)
+{
+    if (!call->p2p.receive)
+        return group->ops.send(group->impl, &call->p2p.message);
+    memset(group->request, 0, group->ops.request_size);
+    return group->ops.recv(group->impl, &call->p2p.message, group->request);
+}
+
+/* With hooks, or while works run. */
+static dscomm_status_t transfer_slow(dscomm_group_t *group, dscomm_call_t *call)
+{
+    dscomm_hook_span_t span = dscomm_priv_hook_begin(group, call);
+    int pending = dscomm_priv_group_is(group, GROUP_PENDING) != 0;
+    dscomm_status_t status;
+
+    if (pending)
+        pthread_mutex_lock(&group->lock);
+    status = transfer(group, call);
+    if (pending) {
+        group->unscanned = 1;
+        pthread_mutex_unlock(&group->lock);
+    }
+    dscomm_priv_hook_end(group, call, span, status);
+    return status;
+}
+
+static dscomm_status_t block(dscomm_group_t *group, dscomm_call_t *call)
+{
+    int can =
+        call->p2p.receive ? group->ops.recv != NULL : group->ops.send != NULL;
+
+    if (can)
+        return transfer_slow(group, call);
+    return dscomm_priv_work_block(group, call, group->request);
+}
+
+/* A blocking call where something else is going on as well. */
+static dscomm_status_t block_slow(dscomm_group_t *group, dscomm_call_t *call,
+                                  const char *name, int wants_answer)
+{
+    dscomm_status_t status = dscomm_priv_group_usable(group, name);
+
+    if (status < 0)
+        return status;
+    if (dscomm_priv_group_is(group, GROUP_COALESCING)) {
+        if (wants_answer)
+            return dscomm_fail(DSCOMM_ERR_STATE,
+                               "%s on group '%s': between coalesce_begin and "
+                               "_end ret_source and ret_bytes must be NULL",
+                               name, group->name);
+        return dscomm_priv_coalesce_record(group, call);
+    }
+    call->p2p.sequence = ++group->messages;
+    return block(group, call);
+}
+
+dscomm_status_t dscomm_send(dscomm_group_t *group, const void *buffer,
+                            size_t count, dscomm_dtype_t dtype, int dest,
+                            int tag)
+{
+    dscomm_call_t call = describe(buffer, NULL, count, dtype, dest, tag);
+
+    if (G_UNLIKELY(!quick(group, &call, buffer))) {
+        dscomm_status_t status = check(group, &call, "send");
+        if (status < 0)
+            return status;
+    }
+    if (G_UNLIKELY(dscomm_priv_group_busy(group) || !group->ops.send))
+        return block_slow(group, &call, "send", 0);
+    group->messages++;
+    return group->ops.send(group->impl, &call.p2p.message);
+}
+
+dscomm_status_t dscomm_recv(dscomm_group_t *group, void *buffer, size_t count,
+                            dscomm_dtype_t dtype, int source, int tag,
+                            int *ret_source, size_t *ret_bytes)
+{
+    dscomm_call_t call = describe(NULL, buffer, count, dtype, source, tag);
+    dscomm_status_t status = DSCOMM_OK;
+
+    call.p2p.receive = 1;
+    if (G_UNLIKELY(!quick(group, &call, buffer)))
+        status = check(group, &call, "recv");
+    if (status < 0)
+        return status;
+    if (G_UNLIKELY(dscomm_priv_group_busy(group) || !group->ops.recv)) {
+        status = block_slow(group, &call, "recv", ret_source || ret_bytes);
+    } else {
+        group->messages++;
+        status = transfer(group, &call);
+    }
+    if (status == DSCOMM_OK || status == DSCOMM_ERR_TRUNCATED) {
+        if (ret_source)
+            *ret_source = group->request->source;
+        if (ret_bytes)
+            *ret_bytes = group->request->bytes;
+    }
+    return status;
+}
+
+static dscomm_status_t start(dscomm_group_t *group, dscomm_call_t *call,
+                             const void *buffer, const char *name,
+                             dscomm_work_t **ret_work)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (!quick(group, call, buffer))
+        status = check(group, call, name);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_group_usable(group, name);
+    if (status < 0)
+        return status;
+    if (dscomm_priv_group_is(group, GROUP_COALESCING))
+        return ret_work ? dscomm_priv_coalesce_refuse(group, name)
+                        : dscomm_priv_coalesce_record(group, call);
+    if (!ret_work)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': ret_work is NULL; only between "
+                           "coalesce_begin and _end may it be",
+                           name, group->name);
+    call->async = 1;
+    call->p2p.sequence = ++group->messages;
+    return dscomm_priv_work_start(group, call, ret_work);
+}
+
+dscomm_status_t dscomm_isend(dscomm_group_t *group, const void *buffer,
+                             size_t count, dscomm_dtype_t dtype, int dest,
+                             int tag, dscomm_work_t **ret_work)
+{
+    dscomm_call_t call = describe(buffer, NULL, count, dtype, dest, tag);
+
+    return start(group, &call, buffer, "isend", ret_work);
+}
+
+dscomm_status_t dscomm_irecv(dscomm_group_t *group, void *buffer, size_t count,
+                             dscomm_dtype_t dtype, int source, int tag,
+                             dscomm_work_t **ret_work)
+{
+    dscomm_call_t call = describe(NULL, buffer, count, dtype, source, tag);
+
+    call.p2p.receive = 1;
+    return start(group, &call, buffer, "irecv", ret_work);
+}
