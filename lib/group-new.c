@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* New groups out of a parent's ranks: who agrees, who is in, what it is called. */
+#include "config.h"
+
+#include "lib/group.h"
+
+#include "lib/world.h"
+
+#include <string.h>
+
+/* What attr says, over what the parent has. */
+static dscomm_status_t merge(const dscomm_group_t *parent, const char *name,
+                             const dscomm_group_attr_t *attr,
+                             dscomm_group_attr_t *merged)
+{
+    const unsigned char *bytes = (const unsigned char *)attr;
+
+    if (!attr)
+        return DSCOMM_OK;
+    if (attr->size < sizeof attr->size || attr->size > 4096)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: attr.size is %zu; start from "
+                           "DSCOMM_GROUP_ATTR_INIT",
+                           name, attr->size);
+    for (size_t i = sizeof *attr; i < attr->size; i++)
+        if (bytes[i])
+            return dscomm_fail(DSCOMM_ERR_INVALID,
+                               "%s: attr has members that this libdscomm does "
+                               "not know (byte %zu is set)",
+                               name, i);
+    memcpy(merged, attr, MIN(attr->size, sizeof *attr));
+    if (merged->timeout_ms < 0)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: attr.timeout_ms is %d; give milliseconds, or 0 "
+                           "for those of '%s'",
+                           name, merged->timeout_ms, parent->name);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_group_attr(dscomm_group_t *parent, const char *name,
+                                       const dscomm_group_attr_t *attr,
+                                       dscomm_group_attr_t *ret_attr)
+{
+    dscomm_group_attr_t merged = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_status_t status = dscomm_priv_group_ready(parent, name);
+
+    if (status == DSCOMM_OK)
+        status = merge(parent, name, attr, &merged);
+    if (status < 0)
+        return status;
+    if (!merged.backend)
+        merged.backend = parent->module->name;
+    if (!merged.timeout_ms)
+        merged.timeout_ms = parent->timeout_ms;
+    *ret_attr = merged;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_group_agree(dscomm_group_t *group, const char *name,
+                                        uint64_t hash)
+{
+    uint64_t *hashes = g_new(uint64_t, (gsize)group->size);
+    dscomm_status_t status =
+        dscomm_all_gather(group, &hash, hashes, 1, DSCOMM_UINT64, NULL);
+
+    for (int i = 0; status == DSCOMM_OK && i < group->size; i++)
+        if (hashes[i] != hash)
+            status = dscomm_fail(DSCOMM_ERR_MISMATCH,
+                                 "%s on group '%s': rank %d was called with "
+                                 "other arguments than this rank, %d",
+                                 name, group->name, i, group->rank);
+    g_free(hashes);
+    return status;
+}
+
+/* Groups of one rank never reach a module. */
+static dscomm_status_t choose_module(const char *backend, int count,
+                                     const dscomm_module_t **ret_module)
+{
+    if (count > 1)
+        return dscomm_priv_module_find(backend, ret_module);
+    *ret_module = dscomm_priv_module_self();
+    return DSCOMM_OK;
+}
+
+static int own_index(const dscomm_group_t *parent, const int *ranks, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (ranks[i] == parent->rank)
+            return i;
+    return -1;
+}
+
+static int *to_world(const dscomm_group_t *parent, const int *ranks, int count)
+{
+    int *world_ranks = g_new(int, (gsize)count);
+
+    for (int i = 0; i < count; i++)
+        world_ranks[i] = parent->world_ranks[ranks[i]];
+    return world_ranks;
+}
+
+dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
+                                        const int *ranks, int count,
+                                        const dscomm_group_attr_t *attr,
+                                        int discriminator,
+                                        dscomm_group_t **ret_group)
+{
+    unsigned long long number = ++parent->children;
+    int rank = own_index(parent, ranks, count);
+    const dscomm_module_t *module = NULL;
+    char *id, *name;
+    dscomm_status_t status;
+
+    if (rank < 0) {
+        *ret_group = NULL;
+        return DSCOMM_OK;
+    }
+    status = choose_module(attr->backend, count, &module);
+    if (status < 0)
+        return status;
+    id = discriminator < 0
+             ? g_strdup_printf("%s.%llu", parent->id, number)
+             : g_strdup_printf("%s.%llu.%d", parent->id, number, discriminator);
+    name = attr->name ? g_strdup(attr->name)
+                      : g_strdup_printf("%s/%llu", parent->name, number);
+    status = dscomm_priv_group_open(
+        &(dscomm_group_plan_t){.world = parent->world,
+                               .parent = parent,
+                               .module = module,
+                               .name = name,
+                               .id = id,
+                               .world_ranks = to_world(parent, ranks, count),
+                               .rank = rank,
+                               .count = count,
+                               .timeout_ms = attr->timeout_ms},
+        ret_group);
+    g_free(name);
+    g_free(id);
+    return status;
+}
+
+/* FNV-1a. */
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
+{
+    const unsigned char *bytes = data;
+
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static dscomm_status_t check_list(const dscomm_group_t *parent,
+                                  const int *ranks, int count)
+{
+    const char *name = "dscomm_group_new";
+    unsigned char *seen;
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (!ranks || count < 1 || count > parent->size)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: a list of %d ranks of '%s', which has %d", name,
+                           ranks ? count : 0, parent->name, parent->size);
+    seen = g_new0(unsigned char, (gsize)parent->size);
+    for (int i = 0; i < count && status == DSCOMM_OK; i++) {
+        if (ranks[i] < 0 || ranks[i] >= parent->size)
+            status =
+                dscomm_fail(DSCOMM_ERR_INVALID,
+                            "%s: ranks[%d] is %d, not in 0 ... %d of '%s'",
+                            name, i, ranks[i], parent->size - 1, parent->name);
+        else if (seen[ranks[i]]++)
+            status = dscomm_fail(DSCOMM_ERR_INVALID,
+                                 "%s: rank %d is listed twice", name, ranks[i]);
+    }
+    g_free(seen);
+    return status;
+}
+
+dscomm_status_t dscomm_group_new(dscomm_group_t *parent, const int *ranks,
+                                 int count, const dscomm_group_attr_t *attr,
+                                 dscomm_group_t **ret_group)
+{
+    const char *name = "dscomm_group_new";
+    dscomm_group_attr_t merged;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    dscomm_status_t status =
+        dscomm_priv_group_attr(parent, name, attr, &merged);
+
+    if (status < 0)
+        return status;
+    if (!ret_group)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: ret_group is NULL", name);
+    status = check_list(parent, ranks, count);
+    if (status < 0)
+        return status;
+    hash = hash_bytes(hash, ranks, (size_t)count * sizeof *ranks);
+    hash = hash_bytes(hash, merged.backend, strlen(merged.backend));
+    status = dscomm_priv_group_agree(parent, name, hash);
+    if (status < 0)
+        return status;
+    return dscomm_priv_group_child(parent, ranks, count, &merged, -1,
+                                   ret_group);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A mesh: one group along each dimension. */
+#include "config.h"
+
+#include "lib/group.h"
+
+#include <string.h>
+
+/* Checks dims, with the one that is -1 computed. */
+static dscomm_status_t complete(const dscomm_group_t *parent, const int *dims,
+                                int ndims, int *full)
+{
+    const char *name = "dscomm_group_mesh";
+    int64_t product = 1;
+    int unknown = -1;
+
+    for (int d = 0; d < ndims; d++) {
+        full[d] = dims[d];
+        if (dims[d] == -1 && unknown < 0) {
+            unknown = d;
+            continue;
+        }
+        if (dims[d] < 1)
+            return dscomm_fail(DSCOMM_ERR_INVALID,
+                               "%s: dims[%d] is %d; dimensions are positive, "
+                               "and one may be -1",
+                               name, d, dims[d]);
+        product *= dims[d];
+        if (product > parent->size)
+            break;
+    }
+    if (unknown >= 0 && parent->size % product == 0) {
+        full[unknown] = (int)(parent->size / product);
+        product = parent->size;
+    }
+    if (product != parent->size)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: the product of dims does not %s the %d ranks "
+                           "of '%s'",
+                           name, unknown < 0 ? "equal" : "divide", parent->size,
+                           parent->name);
+    return DSCOMM_OK;
+}
+
+/* The ranks that differ from rank in coordinate d only. */
+static void line(int rank, const int *dims, int ndims, int d, int *ranks,
+                 int *ret_first)
+{
+    int stride = 1;
+
+    for (int i = ndims - 1; i > d; i--)
+        stride *= dims[i];
+    *ret_first = rank - rank / stride % dims[d] * stride;
+    for (int i = 0; i < dims[d]; i++)
+        ranks[i] = *ret_first + i * stride;
+}
+
+static dscomm_status_t open_lines(dscomm_group_t *parent, const int *dims,
+                                  int ndims, const dscomm_group_attr_t *attr,
+                                  dscomm_group_t **groups)
+{
+    int *ranks = g_new(int, (gsize)parent->size), first;
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (int d = 0; d < ndims && status == DSCOMM_OK; d++) {
+        line(parent->rank, dims, ndims, d, ranks, &first);
+        status = dscomm_priv_group_child(parent, ranks, dims[d], attr, first,
+                                         &groups[d]);
+    }
+    g_free(ranks);
+    return status;
+}
+
+static uint64_t hash_dims(const int *dims, int ndims)
+{
+    uint64_t hash = (uint64_t)ndims;
+
+    for (int d = 0; d < ndims; d++)
+        hash = hash * UINT64_C(0x100000001b3) + (uint64_t)dims[d];
+    return hash;
+}
+
+dscomm_status_t dscomm_group_mesh(dscomm_group_t *parent, const int *dims,
+                                  int ndims, dscomm_group_t **ret_groups)
+{
+    const char *name = "dscomm_group_mesh";
+    dscomm_group_attr_t attr;
+    dscomm_group_t **groups;
+    int *full;
+    dscomm_status_t status = dscomm_priv_group_attr(parent, name, NULL, &attr);
+
+    if (status < 0)
+        return status;
+    if (!dims || !ret_groups || ndims < 1 || ndims > 64)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: no dims, no ret_groups, or ndims %d is not in "
+                           "1 ... 64",
+                           name, ndims);
+    full = g_new(int, (gsize)ndims);
+    groups = g_new0(dscomm_group_t *, (gsize)ndims);
+    status = complete(parent, dims, ndims, full);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_group_agree(parent, name, hash_dims(full, ndims));
+    if (status == DSCOMM_OK)
+        status = open_lines(parent, full, ndims, &attr, groups);
+    if (status == DSCOMM_OK)
+        memcpy(ret_groups, groups, (size_t)ndims * sizeof *groups);
+    for (int d = 0; status < 0 && d < ndims; d++)
+        if (groups[d])
+            dscomm_priv_group_drop(groups[d]);
+    g_free(groups);
+    g_free(full);
+    return status;
+}
