@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which rank of how many this process is, and where the ranks meet. Attribute before
+ * address before environment; two that contradict are an error. */
+#include "config.h"
+
+#include "lib/discover.h"
+
+#include "env/launcher.h"
+#include "env/settings.h"
+#include "lib/status.h"
+
+#include <glib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An init_method, taken apart. */
+typedef struct {
+    char *url; /* without query; NULL: env:// */
+    int has_rank, rank, world_size;
+} method_t;
+
+static const char *from_environment(const char *name, void *arg)
+{
+    (void)arg;
+    return getenv(name);
+}
+
+static dscomm_status_t bad_method(const char *text, const char *why)
+{
+    char quoted[256];
+
+    return dscomm_fail(DSCOMM_ERR_INVALID,
+                       "init_method '%s': %s; give env://, tcp://HOST:PORT or "
+                       "file:///PATH",
+                       dscomm_priv_quote(text, quoted, sizeof quoted), why);
+}
+
+/* One "name=value" of the query. 1: rank, 2: world_size, 0: other, -1: no number. */
+static int read_word(const char *word, method_t *method)
+{
+    static const char *const names[] = {"rank=", "world_size="};
+    int *const values[] = {&method->rank, &method->world_size};
+    gint64 number;
+
+    for (int i = 0; i < 2; i++) {
+        if (!g_str_has_prefix(word, names[i]))
+            continue;
+        if (!g_ascii_string_to_signed(word + strlen(names[i]), 10, 0,
+                                      G_MAXINT32, &number, NULL))
+            return -1;
+        *values[i] = (int)number;
+        return i + 1;
+    }
+    return 0;
+}
+
+static dscomm_status_t read_query(const char *text, const char *query,
+                                  method_t *method)
+{
+    char **words = g_strsplit(query, "&", -1);
+    int found = 0, kind = 0;
+
+    for (char **word = words; *word && kind >= 0; word++) {
+        kind = read_word(*word, method);
+        found |= kind > 0 ? kind : 0;
+    }
+    g_strfreev(words);
+    if (kind < 0)
+        return bad_method(text, "rank and world_size are whole numbers");
+    if (found == 1 || found == 2)
+        return bad_method(text, "rank and world_size go together");
+    method->has_rank = found != 0;
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t read_method(const char *text, method_t *method)
+{
+    const char *query = strchr(text, '?');
+    size_t length = query ? (size_t)(query - text) : strlen(text);
+    char *url = g_strndup(text, length);
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (query)
+        status = read_query(text, query + 1, method);
+    if (status == DSCOMM_OK && !g_str_has_prefix(url, "env://") &&
+        !g_str_has_prefix(url, "tcp://") && !g_str_has_prefix(url, "file://"))
+        status = bad_method(text, "no such method");
+    if (status < 0 || g_str_has_prefix(url, "env://"))
+        g_free(url);
+    else
+        method->url = url;
+    return status;
+}
+
+/* The world's numbers, from where they are given first. */
+static dscomm_status_t choose_rank(const dscomm_init_attr_t *attr,
+                                   const method_t *method,
+                                   const dscomm_launch_t *launch,
+                                   dscomm_join_t *join)
+{
+    join->rank = attr->has_rank     ? attr->rank
+                 : method->has_rank ? method->rank
+                                    : launch->rank;
+    join->size = attr->has_rank     ? attr->world_size
+                 : method->has_rank ? method->world_size
+                                    : launch->world_size;
+    if (attr->has_rank && method->has_rank)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "rank and world_size are given in the attributes "
+                           "and in init_method; leave one out");
+    if (join->size < 1 || join->rank < 0 || join->rank >= join->size)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "rank %d of a world of %d ranks; a rank is in 0 ... "
+                           "world_size - 1",
+                           join->rank, join->size);
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
+                                    method_t *method,
+                                    const dscomm_launch_t *launch,
+                                    dscomm_join_t *join)
+{
+    const char *address = launch->master_addr;
+
+    join->store = attr->store;
+    join->serve = method->url || launch->agent_store != 1;
+    if (join->store || join->size == 1)
+        return DSCOMM_OK;
+    join->url = g_steal_pointer(&method->url);
+    if (join->url)
+        return DSCOMM_OK;
+    if (!*address || launch->master_port < 1)
+        return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                           "%s is not set, so that rank %d of %d cannot find "
+                           "the others; set MASTER_ADDR and MASTER_PORT, or "
+                           "use a launcher, as dscomm run",
+                           *address ? "MASTER_PORT" : "MASTER_ADDR", join->rank,
+                           join->size);
+    join->url = g_strdup_printf(strchr(address, ':') && *address != '['
+                                    ? "tcp://[%s]:%d"
+                                    : "tcp://%s:%d",
+                                address, launch->master_port);
+    return DSCOMM_OK;
+}
+
+/* What the launcher says must make sense only where it is needed. */
+static dscomm_status_t ask_launcher(const dscomm_init_attr_t *attr,
+                                    const method_t *method,
+                                    dscomm_launch_t *launch)
+{
+    int needed = !(attr->has_rank || method->has_rank) ||
+                 !(attr->store || method->url || attr->world_size == 1);
+    dscomm_status_t status =
+        dscomm_priv_launch_discover(from_environment, NULL, launch);
+
+    if (status < 0 && !needed) {
+        *launch = (dscomm_launch_t){.rank = -1, .world_size = -1};
+        return DSCOMM_OK;
+    }
+    return status;
+}
+
+static dscomm_status_t choose_timeout(const dscomm_init_attr_t *attr,
+                                      dscomm_join_t *join)
+{
+    int64_t timeout_ms = attr->timeout_ms;
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (!timeout_ms)
+        status = dscomm_priv_setting_number(SETTING_TIMEOUT, &timeout_ms);
+    join->timeout_ms = (int)MIN(timeout_ms, G_MAXINT);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_discover(const dscomm_init_attr_t *attr,
+                                     dscomm_join_t *ret_join)
+{
+    const char *text = attr->init_method;
+    const char *backend = attr->backend;
+    method_t method = {0};
+    dscomm_launch_t launch = {.rank = -1, .world_size = -1};
+    dscomm_join_t join = {0};
+    dscomm_status_t status = choose_timeout(attr, &join);
+
+    if (!text)
+        text = dscomm_priv_setting_text(SETTING_INIT_METHOD);
+    if (status == DSCOMM_OK)
+        status = read_method(text ? text : "env://", &method);
+    if (status == DSCOMM_OK)
+        status = ask_launcher(attr, &method, &launch);
+    if (status == DSCOMM_OK)
+        status = choose_rank(attr, &method, &launch, &join);
+    if (status == DSCOMM_OK)
+        status = choose_place(attr, &method, &launch, &join);
+    g_free(method.url);
+    if (status < 0)
+        return status;
+    if (!backend)
+        backend = dscomm_priv_setting_text(SETTING_BACKEND);
+    join.backend = g_strdup(backend ? backend : "auto");
+    snprintf(join.run_id, sizeof join.run_id, "%s",
+             *launch.run_id ? launch.run_id : "0");
+    *ret_join = join;
+    return DSCOMM_OK;
+}
+
+void dscomm_priv_join_clear(dscomm_join_t *join)
+{
+    g_free(join->url);
+    g_free(join->backend);
+}

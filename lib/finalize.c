@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Leaving a job: deliver what was sent, meet once more, then take everything
+ * apart. */
+#include "config.h"
+
+#include "lib/clock.h"
+#include "lib/progress.h"
+#include "lib/status.h"
+#include "lib/world.h"
+
+#include <dscomm/init.h>
+
+static dscomm_work_t *pending_send(const dscomm_group_t *group)
+{
+    for (dscomm_work_t *work = group->pending; work; work = work->next)
+        if (work->call.kind == CALL_MESSAGE && !work->call.p2p.receive &&
+            !work->compound)
+            return work;
+    return NULL;
+}
+
+/* Waits for the group's sends, freed or not. */
+static void flush(dscomm_group_t *group, int64_t deadline)
+{
+    dscomm_work_t *work;
+
+    pthread_mutex_lock(&group->lock);
+    while ((work = pending_send(group)) && dscomm_priv_clock() < deadline) {
+        dscomm_priv_progress(group);
+        if (work == pending_send(group) && dscomm_priv_progress_broken(group))
+            break;
+        if (work == pending_send(group) && group->ops.wait)
+            group->ops.wait(group->impl, 1000);
+    }
+    dscomm_priv_pending_settle(group);
+    pthread_mutex_unlock(&group->lock);
+}
+
+static void warn_about_works(dscomm_group_t *group)
+{
+    int count = 0;
+
+    pthread_mutex_lock(&group->lock);
+    for (dscomm_work_t *work = group->pending; work; work = work->next)
+        count += !work->call.internal;
+    pthread_mutex_unlock(&group->lock);
+    if (count)
+        dscomm_log(DSCOMM_LOG_WARN, "core",
+                   "dscomm_finalize: %d work%s of group '%s' not complete and "
+                   "cancelled; wait for every work",
+                   count, count > 1 ? "s are" : " is", group->name);
+}
+
+static int is_open(const dscomm_group_t *group)
+{
+    return !dscomm_priv_group_is(group, GROUP_FREED);
+}
+
+/* Every rank's sends are delivered, and every rank has come. */
+static dscomm_status_t meet_again(dscomm_world_t *world)
+{
+    dscomm_group_t *group = world->group;
+    int64_t deadline =
+        dscomm_priv_clock_after(dscomm_priv_clock(), group->timeout_ms);
+
+    dscomm_priv_group_clear(group, GROUP_COALESCING);
+    for (dscomm_group_t *g = world->groups; g; g = g->world_next)
+        if (is_open(g))
+            flush(g, deadline);
+    return dscomm_barrier(group, NULL);
+}
+
+/* Youngest first, so that children go before what they lean on. All are held,
+ * so that the list stays as it is. */
+static void close_groups(dscomm_world_t *world, int orderly)
+{
+    dscomm_group_t *group;
+
+    for (group = world->groups; group; group = group->world_next) {
+        dscomm_priv_group_hold(group);
+        if (!is_open(group))
+            continue;
+        warn_about_works(group);
+        if (orderly && group->ops.quiesce)
+            group->ops.quiesce(group->impl);
+    }
+    for (group = world->groups; group; group = group->world_next)
+        if (is_open(group))
+            dscomm_priv_group_drop(group);
+}
+
+/* Works that their users kept go as well. */
+static void free_groups(dscomm_world_t *world)
+{
+    while (world->groups)
+        dscomm_priv_group_destroy(world->groups);
+}
+
+/* In a forked child: the parent goes on with everything that these handles
+ * stand for. Only a backend could free its own memory, and must not touch what
+ * it shares with others; so that is kept, where a search for leaks finds it. */
+static void forget(dscomm_world_t *world)
+{
+    static GPtrArray *left_behind;
+
+    pthread_mutex_init(&world->lock, NULL);
+    if (!left_behind)
+        left_behind = g_ptr_array_new();
+    for (dscomm_group_t *group = world->groups; group;
+         group = group->world_next)
+        if (group->impl)
+            g_ptr_array_add(left_behind, group->impl);
+    free_groups(world);
+    dscomm_priv_world_free(world);
+}
+
+static void leave(dscomm_world_t *world, int orderly, int timeout_ms)
+{
+    close_groups(world, orderly);
+    dscomm_priv_rendezvous_leave(&world->meeting, orderly, timeout_ms);
+    dscomm_priv_progress_stop();
+    free_groups(world);
+    dscomm_priv_world_free(world);
+}
+
+dscomm_status_t dscomm_finalize(dscomm_group_t *group)
+{
+    dscomm_world_t *world;
+    dscomm_status_t status;
+    int timeout_ms;
+
+    if (!group)
+        return DSCOMM_OK;
+    world = dscomm_priv_world_withdraw(group);
+    if (!world)
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "dscomm_finalize: this is no world, or it was "
+                           "finalized before");
+    if (dscomm_priv_group_forked(group)) {
+        forget(world);
+        return DSCOMM_OK;
+    }
+    timeout_ms = group->timeout_ms;
+    if (group->ops.status(group->impl, NULL, 0) != DSCOMM_OK) {
+        leave(world, 0, timeout_ms);
+        return DSCOMM_OK;
+    }
+    status = meet_again(world);
+    leave(world, status == DSCOMM_OK, timeout_ms);
+    return status;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Joining a job: discover, meet, open the group of all ranks. */
+#include "config.h"
+
+#include "env/settings.h"
+#include "lib/discover.h"
+#include "lib/log.h"
+#include "lib/process.h"
+#include "lib/progress.h"
+#include "lib/world.h"
+
+#include <dscomm/init.h>
+#include <string.h>
+#include <unistd.h>
+
+static dscomm_status_t merge(const dscomm_init_attr_t *attr,
+                             dscomm_init_attr_t *merged)
+{
+    const char *name = "dscomm_init";
+    const unsigned char *bytes = (const unsigned char *)attr;
+
+    if (!attr)
+        return DSCOMM_OK;
+    if (attr->size < sizeof attr->size || attr->size > 4096)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: attr.size is %zu; start from "
+                           "DSCOMM_INIT_ATTR_INIT",
+                           name, attr->size);
+    for (size_t i = sizeof *attr; i < attr->size; i++)
+        if (bytes[i])
+            return dscomm_fail(DSCOMM_ERR_INVALID,
+                               "%s: attr has members that this libdscomm does "
+                               "not know (byte %zu is set)",
+                               name, i);
+    memcpy(merged, attr, MIN(attr->size, sizeof *attr));
+    if (merged->timeout_ms < 0)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: attr.timeout_ms is %d; give milliseconds, or 0 "
+                           "for the default",
+                           name, merged->timeout_ms);
+    return DSCOMM_OK;
+}
+
+/* Unknown variables can only be told when all modules are known, which are not
+ * loaded for the sake of a warning. */
+static void check_environment(const dscomm_join_t *join)
+{
+    const dscomm_setting_t *tables[64];
+    size_t count = 0;
+
+    if (join->size == 1 || strcmp(join->backend, "auto"))
+        return;
+    tables[count++] = dscomm_priv_setting(0);
+    while (count < G_N_ELEMENTS(tables) &&
+           (tables[count] = dscomm_priv_backend_settings(count - 1)))
+        count++;
+    dscomm_priv_settings_check(environ, tables, count);
+}
+
+static dscomm_status_t prepare(void)
+{
+    dscomm_status_t status = dscomm_priv_process_watch();
+
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_settings_validate();
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_log_check();
+    return status;
+}
+
+/* Without peers there is nobody to meet; a backend that was asked for must be there
+ * all the same. */
+static dscomm_status_t meet_nobody(const dscomm_join_t *join,
+                                   const dscomm_module_t **ret_module)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (strcmp(join->backend, "auto"))
+        status = dscomm_priv_module_find(join->backend, ret_module);
+    *ret_module = dscomm_priv_module_self();
+    return status;
+}
+
+static int *count_up(int count)
+{
+    int *ranks = g_new(int, (gsize)count);
+
+    for (int i = 0; i < count; i++)
+        ranks[i] = i;
+    return ranks;
+}
+
+static dscomm_status_t open_world(const dscomm_join_t *join, const char *name,
+                                  const dscomm_module_t *module,
+                                  dscomm_world_t *world)
+{
+    return dscomm_priv_group_open(
+        &(dscomm_group_plan_t){.world = world,
+                               .module = module,
+                               .name = name ? name : "world",
+                               .id = "w",
+                               .world_ranks = count_up(join->size),
+                               .rank = join->rank,
+                               .count = join->size,
+                               .timeout_ms = join->timeout_ms},
+        &world->group);
+}
+
+static dscomm_status_t join_world(const dscomm_join_t *join, const char *name,
+                                  dscomm_world_t *world)
+{
+    const dscomm_module_t *module = NULL;
+    dscomm_status_t status;
+
+    if (join->size == 1)
+        status = meet_nobody(join, &module);
+    else
+        status = dscomm_priv_rendezvous(join, &world->meeting, &module);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_progress_start();
+    if (status < 0)
+        return status;
+    check_environment(join);
+    status = open_world(join, name, module, world);
+    if (status < 0)
+        dscomm_priv_progress_stop();
+    return status;
+}
+
+dscomm_status_t dscomm_init(const dscomm_init_attr_t *attr,
+                            dscomm_group_t **ret_world)
+{
+    dscomm_init_attr_t merged = DSCOMM_INIT_ATTR_INIT;
+    dscomm_join_t join = {0};
+    dscomm_world_t *world;
+    dscomm_status_t status = merge(attr, &merged);
+
+    if (status < 0)
+        return status;
+    if (!ret_world)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_init: ret_world is NULL");
+    status = prepare();
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_discover(&merged, &join);
+    if (status < 0)
+        return status;
+    dscomm_priv_log_rank(join.rank);
+    world = dscomm_priv_world_new(join.size);
+    status = join_world(&join, merged.name, world);
+    if (status == DSCOMM_OK) {
+        dscomm_priv_world_publish(world);
+        *ret_world = world->group;
+    } else {
+        dscomm_priv_rendezvous_leave(&world->meeting, 0, 0);
+        dscomm_priv_world_free(world);
+    }
+    dscomm_priv_join_clear(&join);
+    return status;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a rank tells the others when it joins, as lines of text: the first names
+ * the format, each of the others is one value. */
+#include "config.h"
+
+#include "lib/roster.h"
+
+#include "lib/status.h"
+
+#include <dscomm/version.h>
+#include <glib.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FORMAT "dscomm-record 1"
+#define RECORD_MAX 65536
+
+enum { LINE_FORMAT, NUMBERS = 1, TEXTS = 5, LINES = 10 };
+
+/* Trimmed text of a small file, or "". */
+static char *read_line(const char *path)
+{
+    char *text = NULL;
+
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return g_strdup("");
+    return g_strstrip(text);
+}
+
+static char *read_link(const char *path)
+{
+    char *text = g_file_read_link(path, NULL);
+
+    return text ? text : g_strdup("");
+}
+
+void dscomm_priv_node_name(char node[DSCOMM_NODE_MAX])
+{
+    if (gethostname(node, DSCOMM_NODE_MAX) || !*node)
+        g_strlcpy(node, "unknown", DSCOMM_NODE_MAX);
+    node[DSCOMM_NODE_MAX - 1] = '\0';
+}
+
+/* Processes that share kernel, network and pid namespace can pass each other
+ * descriptors and watch each other. */
+static char *host_identity(void)
+{
+    char *boot = read_line("/proc/sys/kernel/random/boot_id");
+    char *net = read_link("/proc/self/ns/net");
+    char *pid = read_link("/proc/self/ns/pid");
+    char node[DSCOMM_NODE_MAX], *text;
+
+    dscomm_priv_node_name(node);
+    text = g_strjoin(" ", *boot ? boot : node, net, pid, NULL);
+    g_free(boot);
+    g_free(net);
+    g_free(pid);
+    return text;
+}
+
+/* With "auto" everything is loaded, else only what was asked for. */
+static char *list_modules(const char *backend, char **ret_why)
+{
+    const dscomm_module_t *module;
+    GString *names = g_string_new(" ");
+
+    *ret_why = g_strdup("");
+    if (strcmp(backend, "auto")) {
+        if (dscomm_priv_module_find(backend, &module) == DSCOMM_OK) {
+            g_string_append_printf(names, "%s ", backend);
+        } else {
+            g_free(*ret_why);
+            *ret_why = g_strdup(dscomm_last_error());
+        }
+        return g_string_free(names, FALSE);
+    }
+    for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++)
+        if (module->backend)
+            g_string_append_printf(names, "%s ", module->name);
+    return g_string_free(names, FALSE);
+}
+
+/* A value is one line. */
+static char *one_line(char *text)
+{
+    dscomm_priv_tidy(text, strlen(text) + 1);
+    return text;
+}
+
+void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record)
+{
+    char node[DSCOMM_NODE_MAX];
+
+    dscomm_priv_node_name(node);
+    record->version = DSCOMM_VERSION;
+    record->abi = DSCOMM_BACKEND_ABI;
+    record->size = join->size;
+    record->pid = getpid();
+    record->node = one_line(g_strdup(node));
+    record->host = one_line(host_identity());
+    record->backend = one_line(g_strdup(join->backend));
+    record->modules = list_modules(join->backend, &record->why);
+    one_line(record->why);
+}
+
+char *dscomm_priv_record_write(const dscomm_record_t *r)
+{
+    return g_strdup_printf("%s\n%lld\n%lld\n%lld\n%lld\n%s\n%s\n%s\n%s\n%s",
+                           FORMAT, (long long)r->version, (long long)r->abi,
+                           (long long)r->size, (long long)r->pid, r->node,
+                           r->host, r->backend, r->modules, r->why);
+}
+
+static int read_numbers(char **lines, dscomm_record_t *record)
+{
+    gint64 numbers[TEXTS - NUMBERS];
+
+    for (int i = 0; i < TEXTS - NUMBERS; i++)
+        if (!g_ascii_string_to_signed(lines[NUMBERS + i], 10, 0, G_MAXINT32,
+                                      &numbers[i], NULL))
+            return -1;
+    record->version = numbers[0];
+    record->abi = numbers[1];
+    record->size = numbers[2];
+    record->pid = numbers[3];
+    return 0;
+}
+
+static int read_lines(char **lines, dscomm_record_t *record)
+{
+    if (g_strv_length(lines) != LINES || strcmp(lines[LINE_FORMAT], FORMAT) ||
+        read_numbers(lines, record))
+        return -1;
+    record->node = g_strdup(lines[TEXTS]);
+    record->host = g_strdup(lines[TEXTS + 1]);
+    record->backend = g_strdup(lines[TEXTS + 2]);
+    record->modules = g_strdup(lines[TEXTS + 3]);
+    record->why = g_strdup(lines[TEXTS + 4]);
+    return 0;
+}
+
+int dscomm_priv_record_read(const char *text, size_t size,
+                            dscomm_record_t *record)
+{
+    char **lines, *copy;
+    int result;
+
+    if (size > RECORD_MAX || memchr(text, '\0', size))
+        return -1;
+    copy = g_strndup(text, size);
+    lines = g_strsplit(copy, "\n", LINES + 1);
+    result = read_lines(lines, record);
+    g_strfreev(lines);
+    g_free(copy);
+    return result;
+}
+
+void dscomm_priv_record_clear(dscomm_record_t *record)
+{
+    g_free(record->node);
+    g_free(record->host);
+    g_free(record->backend);
+    g_free(record->modules);
+    g_free(record->why);
+    memset(record, 0, sizeof *record);
+}

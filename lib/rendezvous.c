@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The store of a rendezvous: opened once a process however many worlds meet
+ * there, with keys of their own for each, and closed by its server last. */
+#include "config.h"
+
+#include "lib/rendezvous.h"
+
+#include "lib/clock.h"
+#include "lib/roster.h"
+
+#include <glib.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define RETRY_US 20000
+#define DSCOMM_TOKEN_MAX 128
+
+/* One place where worlds of this process meet others, as one rank of theirs. It
+ * stays known when its store is closed, for the sake of count. */
+typedef struct dscomm_point {
+    char *url;
+    int rank;
+    pthread_mutex_t lock;
+    dscomm_store_t *store; /* open while there are users */
+    unsigned users;
+    unsigned count; /* worlds so far: the n-th of every rank is the same one */
+    struct dscomm_point *next;
+} point_t;
+
+static pthread_mutex_t points_lock = PTHREAD_MUTEX_INITIALIZER;
+static point_t *points;
+
+static point_t *find_point(const char *url, int rank)
+{
+    point_t *point;
+
+    pthread_mutex_lock(&points_lock);
+    for (point = points; point; point = point->next)
+        if (point->rank == rank && !strcmp(point->url, url))
+            break;
+    if (!point) {
+        point = g_new0(point_t, 1);
+        point->url = g_strdup(url);
+        point->rank = rank;
+        pthread_mutex_init(&point->lock, NULL);
+        point->next = points;
+        points = point;
+    }
+    pthread_mutex_unlock(&points_lock);
+    return point;
+}
+
+void dscomm_priv_rendezvous_forked(void)
+{
+    pthread_mutex_init(&points_lock, NULL);
+    points = NULL;
+}
+
+static int is_tcp(const char *url)
+{
+    return g_str_has_prefix(url, "tcp:");
+}
+
+static dscomm_status_t open_store(const dscomm_join_t *join, int64_t deadline,
+                                  dscomm_store_t **ret_store)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+
+    attr.timeout_ms = MAX(dscomm_priv_clock_left(deadline), 1);
+    attr.serve = is_tcp(join->url) && join->serve && join->rank == 0;
+    attr.world_size = is_tcp(join->url) ? 0 : join->size;
+    return dscomm_store_open(join->url, &attr, ret_store);
+}
+
+/* The number of this world among those that meet at the point. One that failed
+ * does not count where its store is gone with it. */
+static dscomm_status_t enter_point(const dscomm_join_t *join, int64_t deadline,
+                                   dscomm_meeting_t *meeting,
+                                   dscomm_store_t **ret_store,
+                                   unsigned *ret_number)
+{
+    point_t *point = find_point(join->url, join->rank);
+    dscomm_status_t status = DSCOMM_OK;
+
+    pthread_mutex_lock(&point->lock);
+    if (!point->users)
+        status = open_store(join, deadline, &point->store);
+    if (status == DSCOMM_OK) {
+        point->users++;
+        *ret_number = ++point->count;
+        *ret_store = point->store;
+        meeting->point = point;
+    }
+    pthread_mutex_unlock(&point->lock);
+    return status;
+}
+
+static void leave_point(point_t *point, int forget)
+{
+    pthread_mutex_lock(&point->lock);
+    point->count -= forget != 0;
+    if (--point->users == 0) {
+        dscomm_store_close(point->store);
+        point->store = NULL;
+    }
+    pthread_mutex_unlock(&point->lock);
+}
+
+/* In a store of the user's own the store itself counts. */
+static dscomm_status_t enter_store(const dscomm_join_t *join,
+                                   unsigned *ret_number)
+{
+    char *key =
+        g_strdup_printf("dscomm/%s/worlds/%d", join->run_id, join->rank);
+    int64_t number = 0;
+    dscomm_status_t status = dscomm_store_add(join->store, key, 1, &number);
+
+    g_free(key);
+    *ret_number = (unsigned)number;
+    return status;
+}
+
+static dscomm_status_t enter(const dscomm_join_t *join, int64_t deadline,
+                             dscomm_meeting_t *meeting)
+{
+    dscomm_store_t *store = join->store;
+    unsigned number = 0;
+    char *prefix;
+    dscomm_status_t status;
+
+    if (store)
+        status = enter_store(join, &number);
+    else
+        status = enter_point(join, deadline, meeting, &store, &number);
+    if (status < 0)
+        return status;
+    prefix = g_strdup_printf("dscomm/%s/%u", join->run_id, number);
+    status = dscomm_store_prefix(store, prefix, &meeting->store);
+    g_free(prefix);
+    if (status < 0 && meeting->point)
+        leave_point(meeting->point, 1);
+    return status;
+}
+
+/* The server that was found may be an older world's, about to end: its end is
+ * no failure as long as there is time for the new one to come up. */
+static int try_again(const dscomm_join_t *join, dscomm_status_t status,
+                     int64_t deadline)
+{
+    if (join->store || !join->serve || !join->rank || !is_tcp(join->url) ||
+        dscomm_priv_clock() >= deadline)
+        return 0;
+    return status == DSCOMM_ERR_IO || status == DSCOMM_ERR_PEER_FAILED;
+}
+
+static dscomm_status_t meet(const dscomm_join_t *join, const char *token,
+                            int64_t deadline, dscomm_meeting_t *meeting,
+                            const dscomm_module_t **ret_module)
+{
+    dscomm_status_t status = enter(join, deadline, meeting);
+
+    if (status < 0)
+        return status;
+    status =
+        dscomm_priv_roster(join, meeting->store, token, deadline, ret_module);
+    if (status < 0) {
+        dscomm_store_close(g_steal_pointer(&meeting->store));
+        if (meeting->point)
+            leave_point(g_steal_pointer(&meeting->point),
+                        join->serve && is_tcp(join->url));
+    }
+    return status;
+}
+
+/* Names this call, for one that claims the same rank; unique. */
+static void make_token(char *token, size_t size)
+{
+    char node[DSCOMM_NODE_MAX];
+    uint64_t number = 0;
+
+    dscomm_priv_node_name(node);
+    if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
+        number = (uint64_t)dscomm_priv_clock();
+    snprintf(token, size, "pid %ld on %s, %016llx", (long)getpid(), node,
+             (unsigned long long)number);
+}
+
+dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
+                                       dscomm_meeting_t *ret_meeting,
+                                       const dscomm_module_t **ret_module)
+{
+    int64_t deadline =
+        dscomm_priv_clock_after(dscomm_priv_clock(), join->timeout_ms);
+    dscomm_meeting_t meeting = {.rank = join->rank, .size = join->size};
+    char token[DSCOMM_TOKEN_MAX];
+    dscomm_status_t status;
+
+    make_token(token, sizeof token);
+    meeting.serves = !join->store && join->serve && is_tcp(join->url);
+    for (;;) {
+        status = meet(join, token, deadline, &meeting, ret_module);
+        if (status == DSCOMM_OK || !try_again(join, status, deadline))
+            break;
+        g_usleep(RETRY_US);
+    }
+    if (status == DSCOMM_OK)
+        *ret_meeting = meeting;
+    return status;
+}
+
+/* The last of the others says so. */
+static void say_goodbye(const dscomm_meeting_t *meeting, int timeout_ms)
+{
+    int64_t left = 0;
+    void *value;
+    size_t size;
+
+    if (meeting->rank) {
+        if (dscomm_store_add(meeting->store, "left", 1, &left) == DSCOMM_OK &&
+            left == meeting->size - 1)
+            dscomm_store_set(meeting->store, "empty", "", 0);
+    } else if (dscomm_store_get(meeting->store, "empty", timeout_ms, &value,
+                                &size) == DSCOMM_OK) {
+        dscomm_store_free(value);
+    }
+}
+
+void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
+                                  int timeout_ms)
+{
+    if (!meeting->store)
+        return;
+    if (orderly && meeting->serves)
+        say_goodbye(meeting, timeout_ms);
+    dscomm_store_close(meeting->store);
+    meeting->store = NULL;
+    if (meeting->point)
+        leave_point(meeting->point, 0);
+    meeting->point = NULL;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every rank puts a record of itself into the store; rank 0 reads all of them
+ * and puts its verdict there: the backend, or what is wrong, in the same words
+ * for everyone. */
+#include "config.h"
+
+#include "lib/roster.h"
+
+#include "lib/clock.h"
+#include "lib/status.h"
+
+#include <glib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How much longer than rank 0 the others wait, so that its sentence reaches
+ * them; and how long it stays for that when it has failed. */
+#define GRACE_MS 1000
+
+typedef struct {
+    const dscomm_join_t *join;
+    dscomm_store_t *store;
+    int64_t deadline;
+} roster_t;
+
+/* Who is this rank? The first process that says so, and nobody else. */
+static dscomm_status_t claim(const roster_t *roster, const char *token)
+{
+    char key[32];
+    void *value;
+    size_t size;
+    dscomm_status_t status;
+
+    snprintf(key, sizeof key, "claim/%d", roster->join->rank);
+    status = dscomm_store_compare_set(roster->store, key, "", 0, token,
+                                      strlen(token), &value, &size);
+    if (status < 0)
+        return status;
+    if (size != strlen(token) || memcmp(value, token, size)) {
+        char quoted[128];
+
+        status = dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                             "rank %d is taken by another process (%s): give "
+                             "each process its own rank; a file:// store left "
+                             "by an earlier run must be removed",
+                             roster->join->rank,
+                             dscomm_priv_quote(value, quoted, sizeof quoted));
+    }
+    dscomm_store_free(value);
+    return status;
+}
+
+static dscomm_status_t register_self(const roster_t *roster)
+{
+    dscomm_record_t record;
+    dscomm_status_t status;
+    char key[32], *text;
+
+    dscomm_priv_record_own(roster->join, &record);
+    text = dscomm_priv_record_write(&record);
+    snprintf(key, sizeof key, "r/%d", roster->join->rank);
+    status = dscomm_store_set(roster->store, key, text, strlen(text));
+    g_free(text);
+    dscomm_priv_record_clear(&record);
+    return status;
+}
+
+static char **record_keys(int count)
+{
+    char **keys = g_new0(char *, (gsize)count + 1);
+
+    for (int i = 0; i < count; i++)
+        keys[i] = g_strdup_printf("r/%d", i);
+    return keys;
+}
+
+/* ERR_TIMEOUT with the numbers of the ranks that have no record yet; *ret_came
+ * is how many do. */
+static dscomm_status_t name_missing(const roster_t *roster, int *ret_came)
+{
+    const int size = roster->join->size;
+    GString *ranks = g_string_new(NULL);
+    char **keys = record_keys(size);
+    int missing = 0;
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (int i = 0; i < size && status == DSCOMM_OK; i++) {
+        int present = 0;
+
+        status = dscomm_store_check(roster->store,
+                                    (const char *const *)&keys[i], 1, &present);
+        if (status < 0 || present)
+            continue;
+        g_string_append_printf(ranks, "%s%d", missing++ ? ", " : "", i);
+    }
+    g_strfreev(keys);
+    if (status == DSCOMM_OK && missing)
+        status = dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                             "rank%s %s of %d did not come within %.1f s",
+                             missing > 1 ? "s" : "", ranks->str, size,
+                             roster->join->timeout_ms / 1000.0);
+    g_string_free(ranks, TRUE);
+    *ret_came = size - missing;
+    return status;
+}
+
+static dscomm_status_t compare_records(const dscomm_record_t *records,
+                                       int count)
+{
+    const dscomm_record_t *mine = &records[0];
+
+    for (int i = 1; i < count; i++) {
+        const dscomm_record_t *other = &records[i];
+
+        if (other->version != mine->version || other->abi != mine->abi)
+            return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                               "rank 0 has libdscomm %lld with backend abi "
+                               "%lld, rank %d on %s has %lld with %lld; give "
+                               "all ranks one version",
+                               (long long)mine->version, (long long)mine->abi,
+                               i, other->node, (long long)other->version,
+                               (long long)other->abi);
+        if (other->size != mine->size)
+            return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                               "rank 0 was told of %lld ranks, rank %d on %s "
+                               "of %lld; give all the same world size",
+                               (long long)mine->size, i, other->node,
+                               (long long)other->size);
+        if (strcmp(other->backend, mine->backend))
+            return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                               "rank 0 asks for backend '%s', rank %d on %s "
+                               "for '%s'; give all the same DSCOMM_BACKEND",
+                               mine->backend, i, other->node, other->backend);
+    }
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t read_records(void **values, const size_t *sizes,
+                                    int count, dscomm_record_t *records)
+{
+    for (int i = 0; i < count; i++)
+        if (dscomm_priv_record_read(values[i], sizes[i], &records[i]))
+            return dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                               "the record of rank %d makes no sense: it has "
+                               "another version of libdscomm, or another "
+                               "program uses the store",
+                               i);
+    return compare_records(records, count);
+}
+
+static dscomm_status_t get_records(const roster_t *roster,
+                                   dscomm_record_t *records, int *ret_came)
+{
+    const int size = roster->join->size;
+    char **keys = record_keys(size);
+    void **values = g_new0(void *, (gsize)size);
+    size_t *sizes = g_new0(size_t, (gsize)size);
+    dscomm_status_t status = dscomm_store_multi_get(
+        roster->store, (const char *const *)keys, (size_t)size,
+        dscomm_priv_clock_left(roster->deadline), values, sizes);
+
+    *ret_came = size;
+    if (status == DSCOMM_ERR_TIMEOUT) {
+        dscomm_status_t named = name_missing(roster, ret_came);
+
+        status = named < 0 ? named : status;
+    } else if (status == DSCOMM_OK) {
+        status = read_records(values, sizes, size, records);
+        for (int i = 0; i < size; i++)
+            dscomm_store_free(values[i]);
+    }
+    g_strfreev(keys);
+    g_free(values);
+    g_free(sizes);
+    return status;
+}
+
+/* The others must read why it failed before the store goes with this process.
+ */
+static void linger(const roster_t *roster, int came)
+{
+    int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), 2 * GRACE_MS),
+            seen = 0;
+
+    while (dscomm_priv_clock() < end) {
+        if (dscomm_store_add(roster->store, "seen", 0, &seen) < 0 ||
+            seen >= came - 1)
+            return;
+        g_usleep(2000);
+    }
+}
+
+static void publish_failure(const roster_t *roster, dscomm_status_t status,
+                            int came)
+{
+    char *sentence = g_strdup(dscomm_last_error());
+    char *text = g_strdup_printf("error\n%d\n%s", (int)status, sentence);
+
+    if (dscomm_store_set(roster->store, "summary", text, strlen(text)) ==
+        DSCOMM_OK)
+        linger(roster, came);
+    dscomm_priv_fail_with(status, sentence);
+    g_free(text);
+    g_free(sentence);
+}
+
+static dscomm_status_t publish(const roster_t *roster,
+                               const dscomm_module_t *module)
+{
+    char *text = g_strdup_printf("ok\n%s", module->name);
+    dscomm_status_t status =
+        dscomm_store_set(roster->store, "summary", text, strlen(text));
+
+    g_free(text);
+    return status;
+}
+
+static dscomm_status_t lead(const roster_t *roster,
+                            const dscomm_module_t **ret_module)
+{
+    const int size = roster->join->size;
+    dscomm_record_t *records = g_new0(dscomm_record_t, (gsize)size);
+    int came = size;
+    dscomm_status_t status = get_records(roster, records, &came);
+
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_choose_backend(records, size, ret_module);
+    if (status == DSCOMM_OK)
+        status = publish(roster, *ret_module);
+    else
+        publish_failure(roster, status, came);
+    for (int i = 0; i < size; i++)
+        dscomm_priv_record_clear(&records[i]);
+    g_free(records);
+    return status;
+}
+
+/* Rank 0's verdict, from its text. */
+static dscomm_status_t obey(const roster_t *roster, const char *text,
+                            const dscomm_module_t **ret_module)
+{
+    char **lines = g_strsplit(text, "\n", 3);
+    gint64 number;
+    int64_t seen;
+    dscomm_status_t status;
+
+    if (lines[0] && !strcmp(lines[0], "ok") && lines[1]) {
+        status = dscomm_priv_module_find(lines[1], ret_module);
+    } else if (lines[0] && !strcmp(lines[0], "error") && lines[1] && lines[2] &&
+               g_ascii_string_to_signed(lines[1], 10, -1000, -1, &number,
+                                        NULL)) {
+        char quoted[DSCOMM_ERROR_MAX];
+
+        dscomm_store_add(roster->store, "seen", 1, &seen);
+        dscomm_priv_quote(lines[2], quoted, sizeof quoted);
+        status = dscomm_priv_fail_with((dscomm_status_t)number, quoted);
+    } else {
+        status = dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                             "what rank 0 published makes no sense; another "
+                             "program uses the store");
+    }
+    g_strfreev(lines);
+    return status;
+}
+
+static dscomm_status_t follow(const roster_t *roster,
+                              const dscomm_module_t **ret_module)
+{
+    int left = dscomm_priv_clock_left(roster->deadline), came;
+    void *value;
+    size_t size;
+    dscomm_status_t status;
+
+    status = dscomm_store_get(roster->store, "summary",
+                              MIN(left, G_MAXINT - GRACE_MS) + GRACE_MS, &value,
+                              &size);
+    if (status == DSCOMM_ERR_TIMEOUT) {
+        dscomm_status_t named = name_missing(roster, &came);
+
+        return named < 0 ? named : status;
+    }
+    if (status < 0)
+        return status;
+    status = obey(roster, value, ret_module);
+    dscomm_store_free(value);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_roster(const dscomm_join_t *join,
+                                   dscomm_store_t *store, const char *token,
+                                   int64_t deadline,
+                                   const dscomm_module_t **ret_module)
+{
+    roster_t roster = {join, store, deadline};
+    dscomm_status_t status = claim(&roster, token);
+
+    if (status == DSCOMM_OK)
+        status = register_self(&roster);
+    if (status < 0)
+        return status;
+    return join->rank ? follow(&roster, ret_module) : lead(&roster, ret_module);
+}
