@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Groups: who is in, what they are called, what they outlive. */
+#include "config.h"
+
+#include "tests/lib/ranks.h"
+
+/* Sum of world ranks over group, computed with it. */
+static int sum_of_ranks(rank_t *self, dscomm_group_t *group)
+{
+    int32_t mine = self->rank, sum = -1;
+
+    CHECK(self, dscomm_all_reduce(group, &mine, &sum, 1, DSCOMM_INT32,
+                                  DSCOMM_SUM, NULL) == DSCOMM_OK);
+    return sum;
+}
+
+static void new_groups(rank_t *self)
+{
+    const int odd[] = {3, 1}, first[] = {0};
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_group_t *group = self->world, *lone = self->world;
+    int other;
+
+    attr.name = "odd ones";
+    attr.timeout_ms = 1234;
+    CHECK(self,
+          dscomm_group_new(self->world, odd, 2, &attr, &group) == DSCOMM_OK);
+    CHECK(self, (self->rank % 2 == 1) == (group != NULL));
+    CHECK(self,
+          dscomm_group_new(self->world, first, 1, NULL, &lone) == DSCOMM_OK);
+    CHECK(self, (self->rank == 0) == (lone != NULL));
+    if (lone) {
+        CHECK(self, !strcmp(dscomm_group_backend(lone), "self"));
+        CHECK(self, !strcmp(dscomm_group_name(lone), "world/2"));
+        CHECK(self, sum_of_ranks(self, lone) == 0);
+        CHECK(self, dscomm_group_from_global(lone, 1, &other) ==
+                        DSCOMM_ERR_NOT_FOUND);
+    }
+    if (group) {
+        CHECK(self, dscomm_group_size(group) == 2);
+        CHECK(self, dscomm_group_rank(group) == (self->rank == 3 ? 0 : 1));
+        CHECK(self, !strcmp(dscomm_group_name(group), "odd ones"));
+        CHECK(self, !strcmp(dscomm_group_backend(group), "thread"));
+        CHECK(self, dscomm_group_timeout(group) == 1234);
+        CHECK(self, !dscomm_group_to_global(group, 0, &other) && other == 3);
+        CHECK(self, !dscomm_group_from_global(group, 1, &other) && other == 1);
+        CHECK(self, sum_of_ranks(self, group) == 4);
+        CHECK(self, dscomm_group_sequence(group) == 1);
+    }
+    CHECK(self, dscomm_group_free(group) == DSCOMM_OK);
+    CHECK(self, dscomm_group_free(lone) == DSCOMM_OK);
+}
+
+/* Reversed by key; rank 4 joins none. */
+static void split(rank_t *self)
+{
+    int color = self->rank == 4 ? DSCOMM_NO_COLOR : self->rank / 2;
+    dscomm_group_t *group = self->world;
+    int partner = self->rank ^ 1;
+
+    CHECK(self, dscomm_group_split(self->world, color, -self->rank, NULL,
+                                   &group) == DSCOMM_OK);
+    CHECK(self, (self->rank == 4) == (group == NULL));
+    if (!group)
+        return;
+    CHECK(self, dscomm_group_size(group) == 2);
+    CHECK(self, dscomm_group_rank(group) == 1 - self->rank % 2);
+    CHECK(self, sum_of_ranks(self, group) == self->rank + partner);
+    CHECK(self, dscomm_group_free(group) == DSCOMM_OK);
+}
+
+static void mesh(rank_t *self)
+{
+    const int dims[] = {2, -1}, wrong[] = {4, -1};
+    dscomm_group_t *groups[2] = {NULL, NULL};
+    int row = self->rank / 3, column = self->rank % 3;
+
+    CHECK(self, dscomm_group_mesh(self->world, wrong, 2, groups) ==
+                    DSCOMM_ERR_INVALID);
+    CHECK(self, dscomm_group_mesh(self->world, dims, 2, groups) == DSCOMM_OK);
+    if (!groups[0])
+        return;
+    CHECK(self, dscomm_group_size(groups[0]) == 2);
+    CHECK(self, dscomm_group_size(groups[1]) == 3);
+    CHECK(self, dscomm_group_rank(groups[0]) == row);
+    CHECK(self, dscomm_group_rank(groups[1]) == column);
+    CHECK(self, sum_of_ranks(self, groups[0]) == 2 * column + 3);
+    CHECK(self, sum_of_ranks(self, groups[1]) == 9 * row + 3);
+    for (int d = 0; d < 2; d++)
+        CHECK(self, dscomm_group_free(groups[d]) == DSCOMM_OK);
+}
+
+/* Rank 2 has another idea of the list. */
+static void disagree(rank_t *self)
+{
+    const int ranks[] = {0, self->rank == 2 ? 2 : 1};
+    dscomm_group_t *group;
+    dscomm_status_t status =
+        dscomm_group_new(self->world, ranks, 2, NULL, &group);
+
+    CHECK(self, status == DSCOMM_ERR_MISMATCH);
+    CHECK(self,
+          strstr(dscomm_last_error(),
+                 self->rank == 2 ? "rank 0 was called" : "rank 2 was called"));
+    CHECK(self, dscomm_barrier(self->world, NULL) == DSCOMM_OK);
+}
+
+/* A child lives on when its parent is freed; what is left goes with the world.
+ */
+static void outlive(rank_t *self)
+{
+    dscomm_group_t *parent, *child, *left;
+
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &parent));
+    CHECK(self, !dscomm_group_split(parent, 0, 0, NULL, &child));
+    CHECK(self, !strcmp(dscomm_group_name(child), "world/1/1"));
+    CHECK(self, dscomm_group_free(parent) == DSCOMM_OK);
+    CHECK(self, sum_of_ranks(self, child) == 3);
+    CHECK(self, !dscomm_group_split(child, 0, 0, NULL, &left));
+    CHECK(self, sum_of_ranks(self, left) == 3);
+    CHECK(self, dscomm_group_free(child) == DSCOMM_OK);
+}
+
+static void abort_group(rank_t *self)
+{
+    dscomm_group_t *group;
+    dscomm_status_t status;
+
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+    if (self->rank == 1) {
+        usleep(20000);
+        CHECK(self, !dscomm_group_abort(group, "enough\nof it"));
+    }
+    status = dscomm_barrier(group, NULL);
+    CHECK(self, status == DSCOMM_ERR_ABORTED);
+    CHECK(self, strstr(dscomm_last_error(), "rank 1 aborted"));
+    CHECK(self, strstr(dscomm_last_error(), "enough of it"));
+    CHECK(self, dscomm_group_status(group) == DSCOMM_ERR_ABORTED);
+    CHECK(self, dscomm_barrier(group, NULL) == DSCOMM_ERR_ABORTED);
+    CHECK(self, dscomm_group_status(self->world) == DSCOMM_OK);
+    CHECK(self, dscomm_group_free(group) == DSCOMM_OK);
+    CHECK(self, dscomm_barrier(self->world, NULL) == DSCOMM_OK);
+}
+
+/* Calls that do not match end the group, and say who called what. */
+static void mismatch(rank_t *self)
+{
+    int32_t x = 1, y;
+    dscomm_status_t status;
+
+    if (self->rank)
+        status = dscomm_all_reduce(self->world, &x, &y, 1, DSCOMM_INT32,
+                                   DSCOMM_MAX, NULL);
+    else
+        status = dscomm_barrier(self->world, NULL);
+    CHECK(self, status == DSCOMM_ERR_MISMATCH);
+    CHECK(self, strstr(dscomm_last_error(), "barrier() #1"));
+    CHECK(self, strstr(dscomm_last_error(), "all_reduce(count 1, int32, max)"));
+}
+
+/* What the backend does not take is refused everywhere, and nothing hangs. */
+static void unsupported(rank_t *self)
+{
+    int32_t x[2] = {1, 2}, y[2];
+
+    CHECK(self, dscomm_all_to_all(self->world, x, y, 1, DSCOMM_INT32, NULL) ==
+                    DSCOMM_ERR_UNSUPPORTED);
+    CHECK(self, strstr(dscomm_last_error(), "thread has no native all_to_all"));
+    CHECK(self, dscomm_group_sequence(self->world) == 0);
+}
+
+static void blobs(rank_t *self)
+{
+    char text[32];
+    size_t size = 99, sizes[4];
+    void *blob;
+
+    snprintf(text, sizeof text, "rank %d%.*s", self->rank, self->rank, "....");
+    CHECK(self, !dscomm_broadcast_blob(self->world, text, strlen(text), 2,
+                                       &blob, &size));
+    CHECK(self, size == 8 && !memcmp(blob, "rank 2..", 8));
+    dscomm_blob_free(blob);
+    CHECK(self, !dscomm_broadcast_blob(self->world, NULL, 0, 1, &blob, &size));
+    CHECK(self, size == 0 && blob);
+    dscomm_blob_free(blob);
+    CHECK(self, !dscomm_all_gather_blob(self->world, text, strlen(text), &blob,
+                                        sizes));
+    CHECK(self, sizes[0] == 6 && sizes[1] == 7 && sizes[2] == 8);
+    CHECK(self, !memcmp(blob, "rank 0rank 1.rank 2..", 21));
+    dscomm_blob_free(blob);
+}
+
+int main(void)
+{
+    ranks_use_modules();
+    ranks_run(5, 10000, new_groups, "groups from lists");
+    ranks_run(5, 10000, split, "split by colour and key");
+    ranks_run(6, 10000, mesh, "a mesh");
+    ranks_run(3, 10000, disagree, "lists that differ are found");
+    ranks_run(3, 10000, outlive, "children outlive their parents");
+    ranks_run(3, 10000, abort_group, "abort ends one group");
+    ranks_run(3, 10000, mismatch, "calls that do not match");
+    ranks_run(2, 10000, unsupported, "what the backend does not take");
+    ranks_run(3, 10000, blobs, "blobs");
+    return tap_done();
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The loader: takes what is right, refuses everything else with a reason. */
+#include "config.h"
+
+#include "lib/module.h"
+#include "tests/lib/ranks.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+static char logged[16384];
+
+static void remember(dscomm_log_level_t level, const char *domain,
+                     const char *message, void *arg)
+{
+    size_t length = strlen(logged);
+
+    (void)level;
+    (void)domain;
+    (void)arg;
+    snprintf(logged + length, sizeof logged - length, "%s\n", message);
+}
+
+/* Module, and what the reason must contain; NULL: it is taken. */
+static const struct {
+    const char *name, *reason[2];
+} modules[] = {
+    {"fine", {NULL, NULL}},
+    {"badabi", {"abi 42", "has 1"}},
+    {"badname", {"'another'", "'badname'"}},
+    {"badsize", {"table of operations has", "at least"}},
+    {"badrequest", {"requests have", "at least"}},
+    {"badslot", {"required operation is missing", ""}},
+    {"badops", {"no table of operations", ""}},
+    {"nothing", {"no symbol dscomm_backend_nothing", ""}},
+    {"borrower", {"dscomm_backend_borrower belongs to another library", ""}},
+    {"text", {"text.so", ""}},
+};
+
+static const dscomm_module_t *find(const char *name)
+{
+    const dscomm_module_t *module;
+
+    for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++)
+        if (!strcmp(module->name, name))
+            return module;
+    return NULL;
+}
+
+static void check_one(size_t i)
+{
+    const char *name = modules[i].name;
+    const dscomm_module_t *module = find(name), *found = NULL;
+    dscomm_status_t status;
+    char line[128];
+
+    if (!ok(module != NULL, "%s is found", name))
+        return;
+    status = dscomm_priv_module_find(name, &found);
+    if (!modules[i].reason[0]) {
+        ok(module->backend && status == DSCOMM_OK && found == module,
+           "%s is taken", name);
+        return;
+    }
+    ok(!module->backend && module->why, "%s is refused", name);
+    is_int(status, DSCOMM_ERR_NO_BACKEND, "%s: an error when asked for", name);
+    for (int k = 0; k < 2; k++)
+        ok(strstr(dscomm_last_error(), modules[i].reason[k]) != NULL,
+           "%s: the reason says \"%s\": %s", name, modules[i].reason[k],
+           dscomm_last_error());
+    snprintf(line, sizeof line, "/%s.so is refused: ", name);
+    ok(strstr(logged, line) != NULL, "%s: the log names the file", name);
+}
+
+static void check_taken(void)
+{
+    const dscomm_module_t *module = find("fine");
+    const dscomm_setting_t *row = dscomm_priv_backend_settings(0);
+
+    ok(module->ops.progress && module->ops.status, "required slots are kept");
+    ok(!module->ops.run && !module->ops.capabilities && !module->ops.quiesce,
+       "slots beyond the module's table are NULL");
+    ok(row && !strcmp(row->name, "DSCOMM_fine_KNOB"),
+       "its settings are listed");
+    ok(!dscomm_priv_backend_settings(1), "and those of refused ones are not");
+}
+
+static void check_info(void)
+{
+    dscomm_backend_info_t info = {.size = sizeof info};
+    size_t i, self = 0, refused = 0;
+
+    for (i = 0; dscomm_backend_info(i, &info) == DSCOMM_OK; i++) {
+        self += !strcmp(info.name, "self") && !info.path && info.usable;
+        refused += !info.usable && info.path && info.why;
+    }
+    is_int((long long)i, 11, "dscomm_backend_info lists self and ten modules");
+    is_int((long long)self, 1, "self is built in and usable");
+    is_int((long long)refused, 9, "nine say why they are refused");
+    is_int(dscomm_backend_info(i, &info), DSCOMM_ERR_NOT_FOUND,
+           "nothing beyond");
+    is_int(dscomm_backend_info(0, NULL), DSCOMM_ERR_INVALID, "info NULL");
+    info.size = 0;
+    is_int(dscomm_backend_info(0, &info), DSCOMM_ERR_INVALID, "info.size 0");
+}
+
+static void check_unknown(void)
+{
+    const dscomm_module_t *module;
+
+    is_int(dscomm_priv_module_find("teleport", &module), DSCOMM_ERR_NO_BACKEND,
+           "a name that no module has");
+    ok(strstr(dscomm_last_error(), "teleport") &&
+           strstr(dscomm_last_error(), "fine"),
+       "the sentence names it, and those there are: %s", dscomm_last_error());
+}
+
+/* A folder of this test's own, with links to the modules: two folders in the
+ * path, one of which does not exist. */
+static void prepare(char *folder)
+{
+    const char *top = getenv("abs_top_builddir");
+    char from[4096], to[4096], path[8192];
+    FILE *file;
+
+    if (!mkdtemp(folder))
+        bail("mkdtemp failed");
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++) {
+        snprintf(from, sizeof from, "%s/tests/lib/modules/.libs/%s.so",
+                 top ? top : ".", modules[i].name);
+        snprintf(to, sizeof to, "%s/%s.so", folder, modules[i].name);
+        if (strcmp(modules[i].name, "text") && symlink(from, to))
+            bail("symlink failed");
+    }
+    snprintf(to, sizeof to, "%s/text.so", folder);
+    file = fopen(to, "w");
+    if (!file || fputs("no ELF file\n", file) < 0 || fclose(file))
+        bail("cannot write %s", to);
+    snprintf(path, sizeof path, "%s/absent:%s", folder, folder);
+    setenv("DSCOMM_BACKEND_PATH", path, 1);
+    snprintf(from, sizeof from, "%s/tests/lib/modules/.libs/liblender.so",
+             top ? top : ".");
+    if (!dlopen(from, RTLD_NOW | RTLD_GLOBAL))
+        bail("%s", dlerror());
+}
+
+static void clean(const char *folder)
+{
+    char path[4096];
+
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++) {
+        snprintf(path, sizeof path, "%s/%s.so", folder, modules[i].name);
+        unlink(path);
+    }
+    rmdir(folder);
+}
+
+int main(void)
+{
+    char folder[] = "/tmp/dscomm-module-XXXXXX";
+
+    prepare(folder);
+    dscomm_log_set_levels("info");
+    dscomm_log_set_handler(remember, NULL);
+    ok(!strncmp(dscomm_backend_directory(), folder, strlen(folder)),
+       "the folder is the environment's");
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
+        check_one(i);
+    check_taken();
+    check_info();
+    check_unknown();
+    clean(folder);
+    return tap_done();
+}

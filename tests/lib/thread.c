@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A backend whose ranks are threads of one process, for tests of the core:
+ * whoever comes last carries a collective out for all, on their own buffers.
+ * Messages are copied at once. It has no blocking operations, takes only some
+ * collectives, and keeps everything of a group behind one lock. */
+#include "config.h"
+
+#include <dscomm/backend.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RANKS_MAX 16
+#define TEXT_MAX 512
+
+/* One message under way. */
+typedef struct parcel {
+    struct parcel *next;
+    int source, tag;
+    size_t bytes;
+    char data[];
+} parcel_t;
+
+/* One collective: what everyone brought. */
+typedef struct round {
+    struct round *next;
+    uint64_t sequence;
+    int came, left;
+    dscomm_coll_args_t args[RANKS_MAX];
+} round_t;
+
+/* What the ranks of a group share. */
+typedef struct hall {
+    struct hall *next;
+    char id[64];
+    int ranks, users;
+    pthread_mutex_t lock;
+    parcel_t *mail[RANKS_MAX]; /* for each rank, oldest first */
+    round_t *rounds;
+    atomic_int revoking, revoked;
+    char text[TEXT_MAX];
+} hall_t;
+
+typedef struct request {
+    dscomm_request_t head;
+    struct request *next;
+    int collective;
+    uint64_t sequence;
+    dscomm_message_t message;
+} request_t;
+
+typedef struct {
+    hall_t *hall;
+    int rank;
+    request_t *posted; /* receives and collectives, oldest first */
+} impl_t;
+
+static pthread_mutex_t halls_lock = PTHREAD_MUTEX_INITIALIZER;
+static hall_t *halls;
+
+static hall_t *hall_new(const dscomm_backend_args_t *args, const char *id)
+{
+    hall_t *hall = calloc(1, sizeof *hall);
+
+    snprintf(hall->id, sizeof hall->id, "%s", id);
+    hall->ranks = args->ranks;
+    pthread_mutex_init(&hall->lock, NULL);
+    hall->next = halls;
+    halls = hall;
+    return hall;
+}
+
+/* The first rank of a group makes a number for its hall, the others read it. */
+static dscomm_status_t find_hall_id(const dscomm_backend_args_t *args, char *id,
+                                    size_t size)
+{
+    static atomic_int number;
+    char text[16];
+    void *value;
+    size_t length;
+    dscomm_status_t status;
+
+    if (args->rank == 0) {
+        snprintf(text, sizeof text, "%d", atomic_fetch_add(&number, 1));
+        status = dscomm_store_set(args->store, "hall", text, strlen(text));
+        if (status < 0)
+            return status;
+    }
+    status = dscomm_store_get(args->store, "hall", args->timeout_ms, &value,
+                              &length);
+    if (status < 0)
+        return status;
+    snprintf(id, size, "%s", (char *)value);
+    dscomm_store_free(value);
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t thread_open(const dscomm_backend_args_t *args,
+                                   void **ret_impl)
+{
+    char id[64];
+    hall_t *hall;
+    impl_t *impl;
+    dscomm_status_t status;
+
+    if (args->ranks > RANKS_MAX)
+        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED, "%d ranks", args->ranks);
+    status = find_hall_id(args, id, sizeof id);
+    if (status < 0)
+        return status;
+    pthread_mutex_lock(&halls_lock);
+    for (hall = halls; hall; hall = hall->next)
+        if (!strcmp(hall->id, id))
+            break;
+    if (!hall)
+        hall = hall_new(args, id);
+    hall->users++;
+    pthread_mutex_unlock(&halls_lock);
+    impl = calloc(1, sizeof *impl);
+    impl->hall = hall;
+    impl->rank = args->rank;
+    *ret_impl = impl;
+    return DSCOMM_OK;
+}
+
+static void hall_free(hall_t *hall)
+{
+    hall_t **link = &halls;
+
+    while (*link != hall)
+        link = &(*link)->next;
+    *link = hall->next;
+    for (int r = 0; r < hall->ranks; r++)
+        while (hall->mail[r]) {
+            parcel_t *parcel = hall->mail[r];
+
+            hall->mail[r] = parcel->next;
+            free(parcel);
+        }
+    while (hall->rounds) {
+        round_t *turn = hall->rounds;
+
+        hall->rounds = turn->next;
+        free(turn);
+    }
+    pthread_mutex_destroy(&hall->lock);
+    free(hall);
+}
+
+/* Kept until the last one goes, and until everyone could have come. */
+static void thread_close(void *self)
+{
+    impl_t *impl = self;
+
+    pthread_mutex_lock(&halls_lock);
+    if (--impl->hall->users == 0)
+        hall_free(impl->hall);
+    pthread_mutex_unlock(&halls_lock);
+    free(impl);
+}
+
+static void thread_revoke(void *self, dscomm_status_t status, const char *text)
+{
+    hall_t *hall = ((impl_t *)self)->hall;
+
+    if (atomic_exchange(&hall->revoking, 1))
+        return;
+    snprintf(hall->text, sizeof hall->text, "%s", text);
+    atomic_store(&hall->revoked, status);
+}
+
+static dscomm_status_t thread_status(void *self, char *text, size_t size)
+{
+    hall_t *hall = ((impl_t *)self)->hall;
+    int status = atomic_load(&hall->revoked);
+
+    if (status && text)
+        snprintf(text, size, "%s", hall->text);
+    return (dscomm_status_t)status;
+}
+
+static dscomm_status_t check(impl_t *impl)
+{
+    int status = atomic_load(&impl->hall->revoked);
+
+    return status ? dscomm_fail((dscomm_status_t)status, "%s", impl->hall->text)
+                  : DSCOMM_OK;
+}
+
+/* Messages. */
+
+static dscomm_status_t thread_isend(void *self, const dscomm_message_t *message,
+                                    dscomm_request_t *request)
+{
+    impl_t *impl = self;
+    dscomm_status_t status = check(impl);
+    parcel_t *parcel, **link;
+
+    if (status < 0)
+        return status;
+    parcel = calloc(1, sizeof *parcel + message->bytes);
+    parcel->source = impl->rank;
+    parcel->tag = message->tag;
+    parcel->bytes = message->bytes;
+    if (message->bytes)
+        memcpy(parcel->data, message->send, message->bytes);
+    pthread_mutex_lock(&impl->hall->lock);
+    link = &impl->hall->mail[message->peer];
+    while (*link)
+        link = &(*link)->next;
+    *link = parcel;
+    pthread_mutex_unlock(&impl->hall->lock);
+    request->status = DSCOMM_OK;
+    return DSCOMM_OK;
+}
+
+static int matches(const parcel_t *parcel, const dscomm_message_t *wanted)
+{
+    int tag = wanted->tag == DSCOMM_ANY_TAG ? parcel->tag >= 0
+                                            : parcel->tag == wanted->tag;
+
+    return tag && (wanted->peer == DSCOMM_ANY_SOURCE ||
+                   wanted->peer == parcel->source);
+}
+
+static int receive(impl_t *impl, request_t *request)
+{
+    parcel_t **link = &impl->hall->mail[impl->rank], *parcel;
+    size_t bytes;
+
+    while (*link && !matches(*link, &request->message))
+        link = &(*link)->next;
+    parcel = *link;
+    if (!parcel)
+        return 0;
+    *link = parcel->next;
+    bytes = parcel->bytes < request->message.bytes ? parcel->bytes
+                                                   : request->message.bytes;
+    if (bytes)
+        memcpy(request->message.recv, parcel->data, bytes);
+    request->head.source = parcel->source;
+    request->head.tag = parcel->tag;
+    request->head.bytes = parcel->bytes;
+    request->head.status = parcel->bytes > request->message.bytes
+                               ? DSCOMM_ERR_TRUNCATED
+                               : DSCOMM_OK;
+    free(parcel);
+    return 1;
+}
+
+static void post(impl_t *impl, request_t *request)
+{
+    request_t **link = &impl->posted;
+
+    while (*link)
+        link = &(*link)->next;
+    request->next = NULL;
+    *link = request;
+}
+
+static dscomm_status_t thread_irecv(void *self, const dscomm_message_t *message,
+                                    dscomm_request_t *head)
+{
+    impl_t *impl = self;
+    request_t *request = (request_t *)head;
+    dscomm_status_t status = check(impl);
+
+    if (status < 0)
+        return status;
+    request->message = *message;
+    post(impl, request);
+    return DSCOMM_OK;
+}
+
+/* Collectives. */
+
+static void reduce_all(round_t *turn, int ranks, int root)
+{
+    const dscomm_coll_args_t *args = turn->args;
+    const void *sources[RANKS_MAX];
+    double factors[RANKS_MAX];
+    size_t bytes = args->count * args->element;
+    void *sum = malloc(bytes + 1);
+
+    for (int r = 0; r < ranks; r++) {
+        sources[r] = args[r].send;
+        factors[r] = args[r].op == DSCOMM_AVG ? ranks : args[r].factor;
+    }
+    dscomm_reduce_kernel((dscomm_dtype_t)args->dtype, (dscomm_op_t)args->op)(
+        sum, sources, (size_t)ranks, args->count, factors);
+    for (int r = 0; r < ranks && bytes; r++)
+        if (root < 0 || r == root)
+            memcpy(args[r].recv, sum, bytes);
+    free(sum);
+}
+
+static void gather_all(round_t *turn, int ranks)
+{
+    const dscomm_coll_args_t *args = turn->args;
+
+    for (int to = 0; to < ranks; to++)
+        for (int from = 0; from < ranks; from++) {
+            size_t bytes = args[from].count * args[from].element;
+            size_t offset = args[to].recv_displs
+                                ? args[to].recv_displs[from] * args->element
+                                : bytes * (size_t)from;
+            char *place = (char *)args[to].recv + offset;
+
+            if (bytes && place != args[from].send)
+                memcpy(place, args[from].send, bytes);
+        }
+}
+
+static void broadcast_all(round_t *turn, int ranks)
+{
+    const dscomm_coll_args_t *args = turn->args;
+    const dscomm_coll_args_t *root = &args[args->root];
+    size_t bytes = root->count * root->element;
+
+    for (int r = 0; r < ranks; r++)
+        if (r != args->root && bytes)
+            memcpy(args[r].recv, root->send, bytes);
+}
+
+static void carry_out(hall_t *hall, round_t *turn)
+{
+    switch (turn->args[0].coll) {
+    case DSCOMM_COLL_BROADCAST:
+        broadcast_all(turn, hall->ranks);
+        break;
+    case DSCOMM_COLL_REDUCE:
+    case DSCOMM_COLL_ALL_REDUCE:
+        reduce_all(turn, hall->ranks, turn->args[0].root);
+        break;
+    case DSCOMM_COLL_ALL_GATHER:
+    case DSCOMM_COLL_ALL_GATHER_V:
+        gather_all(turn, hall->ranks);
+        break;
+    default:
+        break;
+    }
+}
+
+static int thread_native(void *self, const dscomm_coll_args_t *args)
+{
+    static const unsigned taken =
+        1u << DSCOMM_COLL_BROADCAST | 1u << DSCOMM_COLL_REDUCE |
+        1u << DSCOMM_COLL_ALL_REDUCE | 1u << DSCOMM_COLL_ALL_GATHER |
+        1u << DSCOMM_COLL_ALL_GATHER_V | 1u << DSCOMM_COLL_BARRIER;
+
+    (void)self;
+    return taken >> args->coll & 1;
+}
+
+static round_t *find_round(hall_t *hall, uint64_t sequence)
+{
+    round_t **link = &hall->rounds;
+
+    while (*link && (*link)->sequence != sequence)
+        link = &(*link)->next;
+    if (!*link) {
+        *link = calloc(1, sizeof **link);
+        (*link)->sequence = sequence;
+    }
+    return *link;
+}
+
+/* Everyone is here: same call, then do it. */
+static void complete(impl_t *impl, round_t *turn)
+{
+    hall_t *hall = impl->hall;
+    char text[TEXT_MAX];
+
+    for (int r = 1; r < hall->ranks; r++)
+        if (turn->args[r].fingerprint != turn->args[0].fingerprint) {
+            char a[128], b[128];
+
+            dscomm_coll_describe(&turn->args[0], a, sizeof a);
+            dscomm_coll_describe(&turn->args[r], b, sizeof b);
+            snprintf(text, sizeof text, "rank 0 called %s, rank %d %s", a, r,
+                     b);
+            thread_revoke(impl, DSCOMM_ERR_MISMATCH, text);
+            return;
+        }
+    carry_out(hall, turn);
+}
+
+static dscomm_status_t thread_start(void *self, const dscomm_coll_args_t *args,
+                                    dscomm_request_t *head)
+{
+    impl_t *impl = self;
+    request_t *request = (request_t *)head;
+    dscomm_status_t status = check(impl);
+    round_t *turn;
+
+    if (status < 0)
+        return status;
+    request->collective = 1;
+    request->sequence = args->sequence;
+    pthread_mutex_lock(&impl->hall->lock);
+    turn = find_round(impl->hall, args->sequence);
+    turn->args[impl->rank] = *args;
+    if (++turn->came == impl->hall->ranks)
+        complete(impl, turn);
+    pthread_mutex_unlock(&impl->hall->lock);
+    post(impl, request);
+    return DSCOMM_OK;
+}
+
+static int leave_round(impl_t *impl, request_t *request)
+{
+    hall_t *hall = impl->hall;
+    round_t **link = &hall->rounds, *turn;
+
+    while (*link && (*link)->sequence != request->sequence)
+        link = &(*link)->next;
+    turn = *link;
+    if (!turn || turn->came < hall->ranks || atomic_load(&hall->revoked))
+        return 0;
+    if (++turn->left == hall->ranks) {
+        *link = turn->next;
+        free(turn);
+    }
+    request->head.status = DSCOMM_OK;
+    return 1;
+}
+
+static unsigned thread_progress(void *self)
+{
+    impl_t *impl = self;
+    request_t **link = &impl->posted;
+    unsigned completed = 0;
+
+    pthread_mutex_lock(&impl->hall->lock);
+    while (*link) {
+        request_t *request = *link;
+        int done = request->collective ? leave_round(impl, request)
+                                       : receive(impl, request);
+
+        if (done) {
+            *link = request->next;
+            completed++;
+        } else {
+            link = &request->next;
+        }
+    }
+    pthread_mutex_unlock(&impl->hall->lock);
+    return completed;
+}
+
+static void thread_cancel(void *self, dscomm_request_t *head)
+{
+    impl_t *impl = self;
+    request_t **link = &impl->posted;
+
+    while (*link && *link != (request_t *)head)
+        link = &(*link)->next;
+    if (*link)
+        *link = (*link)->next;
+}
+
+static uint64_t thread_capabilities(void *self)
+{
+    (void)self;
+    return DSCOMM_CAP_ANY_SOURCE | DSCOMM_CAP_MISMATCH_DETECTION;
+}
+
+static void thread_explain(void *self, const dscomm_request_t *request,
+                           char *text, size_t size)
+{
+    (void)self;
+    (void)request;
+    snprintf(text, size, "nobody knows who is late");
+}
+
+static const dscomm_backend_ops_t ops = {
+    .size = sizeof(dscomm_backend_ops_t),
+    .request_size = sizeof(request_t),
+    .open = thread_open,
+    .close = thread_close,
+    .isend = thread_isend,
+    .irecv = thread_irecv,
+    .cancel = thread_cancel,
+    .progress = thread_progress,
+    .revoke = thread_revoke,
+    .status = thread_status,
+    .capabilities = thread_capabilities,
+    .native = thread_native,
+    .start = thread_start,
+    .explain = thread_explain,
+};
+
+DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_thread;
+const dscomm_backend_t dscomm_backend_thread = {
+    .abi = DSCOMM_BACKEND_ABI,
+    .priority = 1,
+    .name = "thread",
+    .ops = &ops,
+};

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Works: completion, time-outs, cancelling, and groups in several threads. */
+#include "config.h"
+
+#include "tests/lib/ranks.h"
+
+#define ROUNDS 300
+
+static void several_in_order(rank_t *self)
+{
+    int32_t in[8], out[8];
+    dscomm_work_t *works[8];
+
+    for (int i = 0; i < 8; i++) {
+        in[i] = self->rank + i;
+        CHECK(self, !dscomm_all_reduce(self->world, &in[i], &out[i], 1,
+                                       DSCOMM_INT32, DSCOMM_SUM, &works[i]));
+        CHECK(self, dscomm_work_sequence(works[i]) == (uint64_t)i + 1);
+        CHECK(self, dscomm_work_group(works[i]) == self->world);
+    }
+    CHECK(self, dscomm_barrier(self->world, NULL) == DSCOMM_OK);
+    for (int i = 7; i >= 0; i--) {
+        CHECK(self, dscomm_work_wait(works[i], -1) == DSCOMM_OK);
+        CHECK(self, dscomm_work_wait(works[i], 0) == DSCOMM_OK);
+        CHECK(self, dscomm_work_test(works[i]) == DSCOMM_OK);
+        CHECK(self, out[i] == 3 + 3 * i);
+        dscomm_work_free(works[i]);
+    }
+}
+
+/* Rank 0 is late on purpose: the others see work in progress. */
+static void wait_a_little(rank_t *self)
+{
+    dscomm_work_t *work;
+
+    if (self->rank == 0)
+        usleep(100000);
+    CHECK(self, !dscomm_barrier(self->world, &work));
+    if (self->rank) {
+        CHECK(self, dscomm_work_test(work) == DSCOMM_IN_PROGRESS);
+        CHECK(self, dscomm_work_wait(work, 0) == DSCOMM_IN_PROGRESS);
+        CHECK(self, dscomm_work_wait(work, 10) == DSCOMM_IN_PROGRESS);
+    }
+    CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_OK);
+    dscomm_work_free(work);
+}
+
+/* The displacements of a _v call outlive it. */
+static void packed(rank_t *self)
+{
+    size_t counts[2][3] = {{1, 2, 3}, {3, 2, 1}};
+    int32_t in[2][3], out[2][6];
+    dscomm_work_t *works[2];
+
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 3; i++)
+            in[k][i] = 100 * k + 10 * self->rank + i;
+        CHECK(self, !dscomm_all_gather_v(
+                        self->world, in[k], counts[k][self->rank], out[k],
+                        counts[k], NULL, DSCOMM_INT32, &works[k]));
+    }
+    CHECK(self, dscomm_work_wait_all(works, 2, -1) == DSCOMM_OK);
+    CHECK(self, out[0][0] == 0 && out[0][1] == 10 && out[0][5] == 22);
+    CHECK(self, out[1][2] == 102 && out[1][3] == 110 && out[1][5] == 120);
+    for (int k = 0; k < 2; k++)
+        dscomm_work_free(works[k]);
+}
+
+/* Messages in a ring, from any source too. */
+static void messages(rank_t *self)
+{
+    int next = (self->rank + 1) % self->size, source = -9, tag = -9;
+    int before = (self->rank + self->size - 1) % self->size;
+    int64_t out = self->rank, in = -1, more[2] = {7, 8};
+    dscomm_work_t *work;
+    size_t bytes = 0;
+
+    CHECK(self, !dscomm_irecv(self->world, &in, 1, DSCOMM_INT64,
+                              DSCOMM_ANY_SOURCE, DSCOMM_ANY_TAG, &work));
+    CHECK(self, dscomm_work_received(work, &source, &tag, &bytes) ==
+                    DSCOMM_ERR_STATE);
+    CHECK(self, !dscomm_send(self->world, &out, 1, DSCOMM_INT64, next, 5));
+    CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_OK && in == before);
+    CHECK(self, !dscomm_work_received(work, &source, &tag, &bytes));
+    CHECK(self, source == before && tag == 5 && bytes == 8);
+    dscomm_work_free(work);
+    CHECK(self, !dscomm_send(self->world, more, 2, DSCOMM_INT64, next, 6));
+    CHECK(self, dscomm_recv(self->world, &in, 1, DSCOMM_INT64, before, 6,
+                            &source, &bytes) == DSCOMM_ERR_TRUNCATED);
+    CHECK(self, in == 7 && bytes == 16 && source == before);
+    CHECK(self, strstr(dscomm_last_error(), "16 bytes"));
+    CHECK(self, dscomm_barrier(self->world, NULL) == DSCOMM_OK);
+}
+
+/* A freed work runs on to its end. */
+static void zombies(rank_t *self)
+{
+    static int32_t in[3][64], out[3][64];
+    dscomm_work_t *work;
+
+    for (int i = 0; i < 64; i++) {
+        in[self->rank][i] = i + self->rank;
+        CHECK(self, !dscomm_all_reduce(self->world, &in[self->rank][i],
+                                       &out[self->rank][i], 1, DSCOMM_INT32,
+                                       DSCOMM_SUM, &work));
+        dscomm_work_free(work);
+    }
+    CHECK(self, dscomm_barrier(self->world, NULL) == DSCOMM_OK);
+    for (int i = 0; i < 64; i++)
+        CHECK(self, out[self->rank][i] == 3 * i + 3);
+}
+
+/* What nobody sends: the group's own time-out ends the group. */
+static void expire(rank_t *self)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_work_t *work, *other;
+    dscomm_group_t *group;
+    int x;
+
+    attr.timeout_ms = 100;
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
+    CHECK(self, !dscomm_irecv(group, &x, 1, DSCOMM_INT32, 0, 1, &work));
+    CHECK(self, !dscomm_irecv(group, &x, 1, DSCOMM_INT32, 1, 2, &other));
+    CHECK(self, dscomm_work_wait(work, 20) == DSCOMM_IN_PROGRESS);
+    CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_ERR_TIMEOUT);
+    CHECK(self, strstr(dscomm_last_error(), "100 ms"));
+    CHECK(self, strstr(dscomm_last_error(), "nobody knows"));
+    CHECK(self, dscomm_work_test(other) == DSCOMM_ERR_TIMEOUT);
+    CHECK(self, dscomm_group_status(group) == DSCOMM_ERR_TIMEOUT);
+    CHECK(self, dscomm_barrier(group, NULL) == DSCOMM_ERR_TIMEOUT);
+    CHECK(self, dscomm_isend(group, &x, 1, DSCOMM_INT32, 0, 1, &work) ==
+                    DSCOMM_ERR_TIMEOUT);
+    dscomm_work_free(work);
+    dscomm_work_free(other);
+    CHECK(self, !dscomm_group_free(group));
+}
+
+/* Works end with their group, and their handles stay good. */
+static void freed_group(rank_t *self)
+{
+    dscomm_work_t *work;
+    dscomm_group_t *group;
+    int x;
+
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+    CHECK(self, !dscomm_irecv(group, &x, 1, DSCOMM_INT32, 0, 1, &work));
+    CHECK(self, !dscomm_group_free(group));
+    CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_ERR_ABORTED);
+    CHECK(self, strstr(dscomm_last_error(), "was freed"));
+    CHECK(self, dscomm_work_group(work) == NULL);
+    dscomm_work_free(work);
+}
+
+static void any_of(rank_t *self)
+{
+    dscomm_group_t *group;
+    dscomm_work_t *works[3] = {NULL, NULL, NULL};
+    size_t index = 9;
+    int x, y = 1;
+
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+    CHECK(self, !dscomm_irecv(self->world, &x, 1, DSCOMM_INT32,
+                              DSCOMM_ANY_SOURCE, 1, &works[0]));
+    CHECK(self, !dscomm_irecv(group, &x, 1, DSCOMM_INT32, DSCOMM_ANY_SOURCE, 1,
+                              &works[2]));
+    CHECK(self,
+          dscomm_work_wait_any(works, 3, 0, &index) == DSCOMM_IN_PROGRESS);
+    CHECK(self,
+          dscomm_work_wait_any(works, 3, 10, &index) == DSCOMM_IN_PROGRESS);
+    CHECK(self, dscomm_work_wait_all(works, 3, 10) == DSCOMM_IN_PROGRESS);
+    CHECK(self, index == 9);
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    CHECK(self, !dscomm_send(group, &y, 1, DSCOMM_INT32, self->rank ^ 1, 1));
+    CHECK(self, !dscomm_work_wait_any(works, 3, -1, &index) && index == 2);
+    CHECK(self, !dscomm_barrier(group, NULL));
+    CHECK(self,
+          !dscomm_send(self->world, &y, 1, DSCOMM_INT32, self->rank ^ 1, 1));
+    CHECK(self, !dscomm_work_wait_all(works, 3, -1));
+    dscomm_work_free(works[0]);
+    dscomm_work_free(works[2]);
+    CHECK(self, !dscomm_group_free(group));
+}
+
+/* One thread of two in a rank, with a group of its own. */
+typedef struct {
+    rank_t *rank;
+    dscomm_group_t *group;
+} user_t;
+
+static void *use_group(void *arg)
+{
+    user_t *user = arg;
+    rank_t *self = user->rank;
+    dscomm_work_t *works[3];
+    int32_t in[3], out[3];
+
+    for (int i = 0; i < ROUNDS; i++) {
+        for (int k = 0; k < 3; k++) {
+            in[k] = i + k;
+            CHECK(self,
+                  !dscomm_all_reduce(user->group, &in[k], &out[k], 1,
+                                     DSCOMM_INT32, DSCOMM_SUM, &works[k]));
+        }
+        if (i % 3 == 0)
+            CHECK(self, !dscomm_barrier(user->group, NULL));
+        CHECK(self, !dscomm_work_wait_all(works, 3, -1));
+        for (int k = 0; k < 3; k++) {
+            CHECK(self, out[k] == self->size * (i + k));
+            dscomm_work_free(works[k]);
+        }
+    }
+    return NULL;
+}
+
+static void two_threads(rank_t *self)
+{
+    user_t users[2];
+    pthread_t thread;
+
+    for (int i = 0; i < 2; i++) {
+        users[i].rank = self;
+        CHECK(self,
+              !dscomm_group_split(self->world, 0, 0, NULL, &users[i].group));
+    }
+    pthread_create(&thread, NULL, use_group, &users[1]);
+    use_group(&users[0]);
+    pthread_join(thread, NULL);
+    for (int i = 0; i < 2; i++)
+        CHECK(self, !dscomm_group_free(users[i].group));
+}
+
+/* Ranks that wait in different orders, each for a different group first, get on
+ * only because all groups make progress. */
+static void crosswise(rank_t *self)
+{
+    dscomm_group_t *groups[2];
+    dscomm_work_t *works[2];
+
+    for (int i = 0; i < 2; i++)
+        CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &groups[i]));
+    for (int round = 0; round < 100; round++) {
+        for (int i = 0; i < 2; i++) {
+            int k = self->rank % 2 ? 1 - i : i;
+
+            CHECK(self, !dscomm_barrier(groups[k], &works[k]));
+        }
+        for (int i = 0; i < 2; i++) {
+            int k = self->rank % 2 ? i : 1 - i;
+
+            CHECK(self, !dscomm_work_wait(works[k], -1));
+            dscomm_work_free(works[k]);
+        }
+    }
+    for (int i = 0; i < 2; i++)
+        CHECK(self, !dscomm_group_free(groups[i]));
+}
+
+/* Nobody waits: the progress thread completes the work. */
+static void progress_thread(rank_t *self)
+{
+    static int done[RANKS_MAX];
+    dscomm_work_t *work;
+    int x = 1, y = 0;
+
+    CHECK(self, !dscomm_all_reduce(self->world, &x, &y, 1, DSCOMM_INT32,
+                                   DSCOMM_SUM, &work));
+    usleep(50000);
+    done[self->rank] = dscomm_work_wait(work, 2000);
+    CHECK(self, done[self->rank] == DSCOMM_OK && y == self->size);
+    dscomm_work_free(work);
+    two_threads(self);
+}
+
+/* The group of one rank: messages to oneself. */
+static void alone(rank_t *self)
+{
+    const int me[] = {self->rank};
+    dscomm_group_t *groups[2] = {NULL, NULL}, *group;
+    dscomm_work_t *send, *recv;
+    int x = 41, y = 0, z = 0, source;
+    size_t bytes;
+
+    CHECK(self,
+          !dscomm_group_split(self->world, self->rank, 0, NULL, &groups[0]));
+    group = groups[0];
+    (void)me;
+    CHECK(self, dscomm_recv(group, &y, 1, DSCOMM_INT32, 0, 1, NULL, NULL) ==
+                    DSCOMM_ERR_STATE);
+    CHECK(self,
+          dscomm_send(group, &x, 1, DSCOMM_INT32, 0, 1) == DSCOMM_ERR_STATE);
+    CHECK(self, !dscomm_irecv(group, &y, 1, DSCOMM_INT32, DSCOMM_ANY_SOURCE,
+                              DSCOMM_ANY_TAG, &recv));
+    CHECK(self, dscomm_work_test(recv) == DSCOMM_IN_PROGRESS);
+    CHECK(self, !dscomm_send(group, &x, 1, DSCOMM_INT32, 0, 3));
+    CHECK(self, !dscomm_work_test(recv) && y == 41);
+    dscomm_work_free(recv);
+    CHECK(self, !dscomm_isend(group, &x, 1, DSCOMM_INT32, 0, 4, &send));
+    CHECK(self, dscomm_work_test(send) == DSCOMM_IN_PROGRESS);
+    CHECK(self,
+          !dscomm_recv(group, &z, 1, DSCOMM_INT32, 0, 4, &source, &bytes));
+    CHECK(self, z == 41 && source == 0 && bytes == 4);
+    CHECK(self, !dscomm_work_wait(send, -1));
+    dscomm_work_free(send);
+    CHECK(self, !dscomm_group_free(group));
+}
+
+int main(void)
+{
+    ranks_use_modules();
+    ranks_run(3, 10000, several_in_order, "works start in order");
+    ranks_run(3, 10000, wait_a_little, "a wait that is too short");
+    ranks_run(3, 10000, packed, "packed displacements are kept");
+    ranks_run(4, 10000, messages, "messages");
+    ranks_run(3, 10000, zombies, "freed works go on");
+    ranks_run(2, 10000, expire, "the group's deadline");
+    ranks_run(2, 10000, freed_group, "works of a freed group");
+    ranks_run(2, 10000, any_of, "waiting for any and for all");
+    ranks_run(3, 20000, two_threads, "two threads, two groups");
+    ranks_run(4, 20000, crosswise, "waits in different orders");
+    ranks_run(2, 10000, alone, "messages to oneself");
+    setenv("DSCOMM_PROGRESS", "thread", 1);
+    ranks_run(3, 20000, progress_thread, "the progress thread");
+    return tap_done();
+}
