@@ -18,7 +18,9 @@ listed()
 # "node name" of every exported function, or "- name" of what has no node
 exported()
 {
-    "$NM" -D --defined-only "$1" | awk '$2 != "A" {
+    # NM may hold flags.
+    # shellcheck disable=SC2086
+    $NM -D --defined-only "$1" | awk '$2 != "A" {
         if (split($3, part, "@+") == 1) part[2] = "-"; print part[2], part[1] }' |
         sort
 }
