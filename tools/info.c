@@ -7,6 +7,7 @@
 
 #include <dscomm/info.h>
 #include <stdio.h>
+#include <string.h>
 
 static void print_build(void)
 {
@@ -35,6 +36,16 @@ static void print_backends(void)
     }
 }
 
+/* "enum: a or b"; the accepted values alone where they name the type. */
+static void print_accepted(const dscomm_setting_info_t *info)
+{
+    const char *accepted = info->accepted ? info->accepted : "";
+
+    if (!strstr(accepted, info->type))
+        printf("%s%s", info->type, *accepted ? ": " : "");
+    printf("%s", accepted);
+}
+
 static void print_settings(void)
 {
     dscomm_setting_info_t info = {.size = sizeof(info)};
@@ -44,9 +55,8 @@ static void print_settings(void)
         printf("  %s", info.name);
         if (info.value)
             printf("=%s", info.value);
-        printf("\n      %s\n      %s", info.help, info.type);
-        if (info.accepted && *info.accepted)
-            printf(": %s", info.accepted);
+        printf("\n      %s\n      ", info.help);
+        print_accepted(&info);
         printf("; default: %s\n",
                info.default_value ? info.default_value : "none");
     }

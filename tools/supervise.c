@@ -23,8 +23,8 @@
 /* A process that survives SIGKILL so long hangs in the kernel. */
 #define GIVE_UP_US (10 * G_USEC_PER_SEC)
 
-/* The same wish twice: timeout(1) signals its child, and then its child's group. A
- * person who insists takes longer. */
+/* The same wish twice: timeout(1) signals its child, and then its child's
+ * group. A person who insists takes longer. */
 #define REPEAT_US (G_USEC_PER_SEC / 4)
 
 typedef enum { RUNNING, ENDING, KILLING, GIVEN_UP } stage_t;

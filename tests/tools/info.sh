@@ -44,7 +44,7 @@ like "$out" '^ +not usable: .+' 'and why it was refused'
 
 DSCOMM_TIMEOUT=5 info --settings
 like "$out" '^  DSCOMM_TIMEOUT=5$' 'the value that is set'
-like "$out" '^      seconds: .*; default: 1800$' 'type and default'
+like "$out" '^      [0-9.]+ to [0-9.]+ seconds; default: 1800$' 'range and default'
 like "$out" '^  DSCOMM_BACKEND$' 'a setting that is not set'
 like "$out" '^      enum: .*caller.*; default: caller$' 'the words accepted'
 
