@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A channel carries messages from one rank to another: a ring of frames for small
- * messages and control, and a ring of chunks for the bytes of large ones.
+/* A channel carries messages from one rank to another: a ring of frames for
+ * small messages and control, and a ring of chunks for the bytes of large ones.
  *
  * A frame begins with a flag, its position in the stream plus one, which is
  * written last; the flag behind the last frame is always zero. Frames are whole
@@ -62,9 +62,9 @@ void shm_frame_commit(shm_end_t *end, shm_frame_t *frame, size_t payload);
 shm_frame_t *shm_frame_peek(shm_end_t *end);
 void shm_frame_release(shm_end_t *end, const shm_frame_t *frame);
 
-/* Copies at most size bytes into, or out of, the next chunk; the bytes copied, 0
- * where there is no room, or nothing to read. The receiver asks for the same sizes
- * as the sender; dest may be NULL, or shorter than size. */
+/* Copies at most size bytes into, or out of, the next chunk; the bytes copied,
+ * 0 where there is no room, or nothing to read. The receiver asks for the same
+ * sizes as the sender; dest may be NULL, or shorter than size. */
 size_t shm_chunk_put(shm_end_t *end, const void *source, size_t size);
 size_t shm_chunk_get(shm_end_t *end, void *dest, size_t size, size_t keep);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Native collectives: the shortest ones in a straight line, the others as machines
- * that run blocking or in a queue. */
+/* Native collectives: the shortest ones in a straight line, the others as
+ * machines that run blocking or in a queue. */
 #include "config.h"
 
 #include "backends/shm/steps.h"
@@ -55,8 +55,8 @@ static dscomm_status_t await_raised_slow(shm_t *shm, int rank, uint64_t step)
     return status;
 }
 
-/* Everyone raises one flag and waits for everyone's: the line of a barrier or of a
- * small all_reduce. */
+/* Everyone raises one flag and waits for everyone's: the line of a barrier or
+ * of a small all_reduce. */
 static inline dscomm_status_t meet(shm_t *shm, uint64_t step)
 {
     shm_raise(shm, step);
@@ -183,6 +183,8 @@ dscomm_status_t shm_run(void *impl, const dscomm_coll_args_t *args)
     shm_t *shm = impl;
     size_t bytes = args->count * args->element;
 
+    if (shm_is_revoked(shm))
+        return shm_revoked(shm);
     if (args->coll == DSCOMM_COLL_ALL_REDUCE &&
         bytes <=
             (args->op == DSCOMM_PREMUL_SUM ? SHM_INLINE_PREMUL : SHM_INLINE))
@@ -204,6 +206,8 @@ dscomm_status_t shm_start(void *impl, const dscomm_coll_args_t *args,
     shm_t *shm = impl;
     shm_request_t *own = (shm_request_t *)request;
 
+    if (shm_is_revoked(shm))
+        return shm_revoked(shm);
     own->kind = SHM_COLLECTIVE;
     own->next = NULL;
     own->collective.args = *args;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the ranks of a group come together: rank 0 listens on a unix socket without
- * a file, whose name and password go through the store, and hands out the segment
- * and everyone's pidfd. */
+/* How the ranks of a group come together: rank 0 listens on a unix socket
+ * without a file, whose name and password go through the store, and hands out
+ * the segment and everyone's pidfd. */
 #include "config.h"
 
 #include "backends/shm/connect.h"

@@ -38,8 +38,8 @@ int shm_message_send(int fd, const void *message, size_t size, const int *fds,
                      int nfds);
 
 /* Receives exactly size bytes that begin with SHM_MAGIC, and at most max_fds
- * descriptors (absent ones are -1); 0, or an errno: ETIMEDOUT, ECONNRESET at the
- * end, EPROTO for anything else that is wrong. */
+ * descriptors (absent ones are -1); 0, or an errno: ETIMEDOUT, ECONNRESET at
+ * the end, EPROTO for anything else that is wrong. */
 int shm_message_receive(int fd, void *message, size_t size, int *ret_fds,
                         int max_fds, int64_t deadline);
 

@@ -3,9 +3,10 @@
  * scatter, all_to_all, their _v forms, barrier.
  *
  * A sender copies its parts, piece by piece, into its ring; receivers copy them
- * out. A part is what one rank wants: one for all (broadcast, all_gather, gather) or
- * one for each (scatter, all_to_all). A buffer from dscomm_mem_alloc is not copied
- * in: receivers read it in place, and the sender waits until they have. */
+ * out. A part is what one rank wants: one for all (broadcast, all_gather,
+ * gather) or one for each (scatter, all_to_all). A buffer from dscomm_mem_alloc
+ * is not copied in: receivers read it in place, and the sender waits until they
+ * have. */
 #include "config.h"
 
 #include "backends/shm/steps.h"
@@ -160,8 +161,8 @@ static uint64_t reference_of(const shm_t *shm, const shm_op_t *op)
     return shm_heap_reference(shm, a->send, bytes);
 }
 
-/* Writes and raises piece `published`, whose step was taken. All ranks raise the
- * first piece, so that a mismatch is seen; then only senders. */
+/* Writes and raises piece `published`, whose step was taken. All ranks raise
+ * the first piece, so that a mismatch is seen; then only senders. */
 static int put(shm_t *shm, shm_op_t *op)
 {
     uint64_t step = op->taken;
@@ -293,8 +294,8 @@ static int consume(shm_t *shm, shm_op_t *op)
     return SHM_DONE;
 }
 
-/* Lengths that only their owners know: everyone puts what it sends to each rank into
- * its ring, and the longest into its line. */
+/* Lengths that only their owners know: everyone puts what it sends to each rank
+ * into its ring, and the longest into its line. */
 static int put_counts(shm_t *shm, shm_op_t *op)
 {
     const shape_t *shape = shape_of(op);

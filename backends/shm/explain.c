@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sentences about ranks that are late, or that do something else than this one. */
+/* Sentences about ranks that are late, or that do something else than this one.
+ */
 #include "config.h"
 
 #include "backends/shm/shm.h"
@@ -49,8 +50,8 @@ static bool records_differ(const shm_record_t *a, const shm_record_t *b)
            a->root != b->root || a->count != b->count;
 }
 
-/* The oldest operation that both remember and that was not the same; counts of _v
- * calls may differ and are compared last. */
+/* The oldest operation that both remember and that was not the same; counts of
+ * _v calls may differ and are compared last. */
 static bool first_difference(const shm_t *shm, int rank, uint64_t until,
                              shm_record_t *ret_mine, shm_record_t *ret_theirs)
 {
@@ -86,8 +87,8 @@ static dscomm_status_t fail_mismatch(shm_t *shm, int rank)
     return shm_revoke_last(shm, DSCOMM_ERR_MISMATCH);
 }
 
-/* A line that already carries a later step is no sign: its rank could reuse it only
- * because this one had read what was there. */
+/* A line that already carries a later step is no sign: its rank could reuse it
+ * only because this one had read what was there. */
 dscomm_status_t shm_mismatch(shm_t *shm)
 {
     if (!shm->op_step)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that peers can read and write: each rank's heap is a part of the segment,
- * mapped by its owner at the first allocation and by a peer at the first use. */
+/* Memory that peers can read and write: each rank's heap is a part of the
+ * segment, mapped by its owner at the first allocation and by a peer at the
+ * first use. */
 #include "config.h"
 
 #include "backends/shm/shm.h"

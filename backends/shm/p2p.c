@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages. A small one travels in a frame and is buffered there, or aside if its
- * receive is not posted yet. Of a large one a READY frame goes ahead; when its
- * receive is there, a GRANT comes back and the bytes follow in chunks. One that
- * lies in the sender's heap is read in place, and FINISHED comes back. */
+/* Messages. A small one travels in a frame and is buffered there, or aside if
+ * its receive is not posted yet. Of a large one a READY frame goes ahead; when
+ * its receive is there, a GRANT comes back and the bytes follow in chunks. One
+ * that lies in the sender's heap is read in place, and FINISHED comes back. */
 #include "config.h"
 
 #include "backends/shm/p2p.h"
@@ -91,8 +91,8 @@ static bool incoming(shm_t *shm, int rank)
 
 /* --- frames out --- */
 
-/* The next frame of a request; false where there is no room. Afterwards the request
- * is complete or in the list where it waits. */
+/* The next frame of a request; false where there is no room. Afterwards the
+ * request is complete or in the list where it waits. */
 static bool send_message(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
 {
     const dscomm_message_t *message = &request->p2p.message;
@@ -469,8 +469,8 @@ dscomm_status_t shm_irecv(void *impl, const dscomm_message_t *message,
     return DSCOMM_OK;
 }
 
-/* Waits for a request of the caller's own; what completes meanwhile besides is told
- * by the next progress. */
+/* Waits for a request of the caller's own; what completes meanwhile besides is
+ * told by the next progress. */
 static dscomm_status_t finish(shm_t *shm, shm_request_t *request)
 {
     shm_wait_t wait = {0};

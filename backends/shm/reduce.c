@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reductions: reduce, all_reduce, reduce_scatter and its _v form. Every element is
- * folded by one rank, or by all alike, over the ranks' inputs in rank order.
+/* Reductions: reduce, all_reduce, reduce_scatter and its _v form. Every element
+ * is folded by one rank, or by all alike, over the ranks' inputs in rank order.
  *
- * flat     everyone puts its input into its ring, whoever wants the result folds
- *          all of it: one step. Short messages.
- * scatter  the input is cut into a part for each rank; a rank folds its own part
- *          and, for all_reduce and reduce, puts the result where the part came
- *          from; the others copy it out. Pieces overlap: one is put in while the
- *          next is folded and the third copied out.
- * direct   everyone's buffers are from dscomm_mem_alloc: a rank folds its part from
- *          all inputs where they are and stores it into all outputs. */
+ * flat     everyone puts its input into its ring, whoever wants the result
+ * folds all of it: one step. Short messages. scatter  the input is cut into a
+ * part for each rank; a rank folds its own part and, for all_reduce and reduce,
+ * puts the result where the part came from; the others copy it out. Pieces
+ * overlap: one is put in while the next is folded and the third copied out.
+ * direct   everyone's buffers are from dscomm_mem_alloc: a rank folds its part
+ * from all inputs where they are and stores it into all outputs. */
 #include "config.h"
 
 #include "backends/shm/steps.h"
@@ -21,7 +20,8 @@
 #define SCATTER_LEAST (32 * KIB) /* bytes of a ring that a piece takes */
 #define SCATTER_MOST (512 * KIB)
 #define DIRECT_BLOCK (32 * KIB)
-#define STREAM_LEAST (8192 * KIB) /* outputs of all ranks do not stay cached */
+#define STREAM_LEAST (8192 * KIB) /* outputs of all ranks do not stay cached   \
+                                   */
 #define AHEAD 2 /* pieces put in before one is folded */
 
 enum { STAGE_MEET, STAGE_PIECES, STAGE_PART };
@@ -43,8 +43,8 @@ static bool scatters(const shm_op_t *op)
            op->args->coll == DSCOMM_COLL_REDUCE_SCATTER_V;
 }
 
-/* Rank's part of the input: of all_reduce and reduce a p-th in whole cache lines,
- * of reduce_scatter what the caller says. */
+/* Rank's part of the input: of all_reduce and reduce a p-th in whole cache
+ * lines, of reduce_scatter what the caller says. */
 static part_t part_of(const shm_op_t *op, int rank)
 {
     const dscomm_coll_args_t *a = op->args;

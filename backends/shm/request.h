@@ -8,9 +8,9 @@
 /* What a running operation says after each turn: negative = dscomm_status_t. */
 enum { SHM_AGAIN = 0, SHM_DONE = 1 };
 
-/* A collective as a machine that never waits: advance does what can be done now.
- * Pieces are numbered from 0; a piece is one step (or two, for reductions with a
- * scattered result) and some bytes of every ring. */
+/* A collective as a machine that never waits: advance does what can be done
+ * now. Pieces are numbered from 0; a piece is one step (or two, for reductions
+ * with a scattered result) and some bytes of every ring. */
 struct shm_op {
     const dscomm_coll_args_t *args;
     int (*advance)(shm_t *shm, shm_op_t *op);

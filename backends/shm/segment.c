@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The segment of a group: an anonymous file, mapped by every rank. Nothing of it
- * has a name, so nothing can outlive the processes. */
+/* The segment of a group: an anonymous file, mapped by every rank. Nothing of
+ * it has a name, so nothing can outlive the processes. */
 #include "config.h"
 
 #include "backends/shm/shm.h"
@@ -31,7 +31,8 @@ static uint64_t share(uint64_t total, int ranks, uint64_t low, uint64_t high)
     return bytes;
 }
 
-/* The setting, or where that is 0 (automatic) the value given, in whole pages. */
+/* The setting, or where that is 0 (automatic) the value given, in whole pages.
+ */
 static dscomm_status_t size_setting(int setting, uint64_t automatic,
                                     uint64_t *ret_size)
 {
@@ -69,7 +70,8 @@ dscomm_status_t shm_layout_make(int ranks, shm_layout_t *ret_layout)
     return DSCOMM_OK;
 }
 
-/* The file is sparse, but a size limit counts its end: give up the heap first. */
+/* The file is sparse, but a size limit counts its end: give up the heap first.
+ */
 static dscomm_status_t fit_file_limit(const char *name, shm_layout_t *layout)
 {
     struct rlimit limit;

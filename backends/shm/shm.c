@@ -59,8 +59,8 @@ static dscomm_status_t attach(shm_t *shm)
     return status;
 }
 
-/* Do the ranks of the world have a processor each? Asked once, by the group that
- * brought the processes together. */
+/* Do the ranks of the world have a processor each? Asked once, by the group
+ * that brought the processes together. */
 static bool too_few_processors(const shm_t *shm)
 {
     uint64_t all[SHM_CPU_WORDS] = {0};
@@ -74,8 +74,8 @@ static bool too_few_processors(const shm_t *shm)
     return shm->ranks > processors;
 }
 
-/* How payloads go to each rank. Distances are not measured yet, so all are near:
- * plain stores. */
+/* How payloads go to each rank. Distances are not measured yet, so all are
+ * near: plain stores. */
 static void choose_stores(shm_t *shm)
 {
     for (int r = 0; r < shm->ranks; r++)

@@ -11,13 +11,13 @@
  * it first uses them, so memory lands on its NUMA node and a lack of it is a
  * status, never SIGBUS.
  *
- * Collectives are cut into steps, numbered alike on all ranks. For a step a rank
- * may put bytes into its ring and then raises the flag in its line number
+ * Collectives are cut into steps, numbered alike on all ranks. For a step a
+ * rank may put bytes into its ring and then raises the flag in its line number
  * (step mod SHM_LINES): step << 32 | chain, where chain is a hash over the
- * fingerprints of all collectives so far. Whoever waits for that flag sees by the
- * same comparison that the peer runs the same program. When a rank has read all
- * it wants of a step, it says so in its done counter; ring space and lines are
- * reused only behind everyone's done counters. */
+ * fingerprints of all collectives so far. Whoever waits for that flag sees by
+ * the same comparison that the peer runs the same program. When a rank has read
+ * all it wants of a step, it says so in its done counter; ring space and lines
+ * are reused only behind everyone's done counters. */
 #ifndef SHM_SHM_H
 #define SHM_SHM_H
 
@@ -79,8 +79,8 @@ typedef struct {
     shm_line_t line[SHM_LINES];
 } shm_control_t;
 
-/* Offsets and sizes of everything in a segment: a function of the number of ranks
- * and the settings, computed by rank 0 and sent to the others. */
+/* Offsets and sizes of everything in a segment: a function of the number of
+ * ranks and the settings, computed by rank 0 and sent to the others. */
 typedef struct {
     uint64_t ranks;
     uint64_t control, control_stride;
@@ -99,9 +99,9 @@ typedef struct {
     bool oversubscribed; /* more ranks than processors */
 } shm_peers_t;
 
-/* How a payload is handed to a peer: by plain stores, which leave it in the cache,
- * or by non-temporal ones, which is faster between distant caches. One choice a
- * pair of ranks, made in shm_distance(). */
+/* How a payload is handed to a peer: by plain stores, which leave it in the
+ * cache, or by non-temporal ones, which is faster between distant caches. One
+ * choice a pair of ranks, made in shm_distance(). */
 typedef enum { SHM_PLAIN, SHM_STREAM } shm_store_t;
 
 typedef struct shm_op shm_op_t;
@@ -167,6 +167,12 @@ static inline shm_control_t *shm_control(const shm_t *shm, int rank)
                              (size_t)rank * shm->layout.control_stride);
 }
 
+static inline bool shm_is_revoked(const shm_t *shm)
+{
+    return atomic_load_explicit(&shm->header->revoked, memory_order_relaxed) !=
+           0;
+}
+
 static inline unsigned char *shm_ring(const shm_t *shm, int rank)
 {
     return shm->base + shm->layout.ring + (size_t)rank * shm->layout.ring_size;
@@ -182,8 +188,8 @@ void shm_segment_unmap(shm_t *shm);
 dscomm_status_t shm_segment_reserve(shm_t *shm, uint64_t offset, uint64_t size,
                                     const char *what);
 
-/* connect.c: how the ranks of a group come together. Fills in fd, layout and, if
- * there is no parent, peers; returns when all ranks have mapped the segment.
+/* connect.c: how the ranks of a group come together. Fills in fd, layout and,
+ * if there is no parent, peers; returns when all ranks have mapped the segment.
  * attach is called in between, on every rank. */
 dscomm_status_t shm_connect(shm_t *shm, const dscomm_backend_args_t *args,
                             dscomm_status_t (*attach)(shm_t *shm));
@@ -247,7 +253,8 @@ dscomm_status_t shm_revoke_last(shm_t *shm, dscomm_status_t status);
 /* explain.c: sentences about who is late or did something else. */
 void shm_explain(void *impl, const dscomm_request_t *request, char *text,
                  size_t size);
-/* A rank that freed the group without beginning the current collective, or -1. */
+/* A rank that freed the group without beginning the current collective, or -1.
+ */
 int shm_left_early(const shm_t *shm);
 /* ERR_MISMATCH with a sentence and the group revoked, if a peer runs another
  * collective than the current one; else OK. */

@@ -39,8 +39,8 @@ static inline void shm_done(shm_t *shm, uint64_t step)
     shm_wake(shm);
 }
 
-/* Takes the next step, and size bytes of every ring for it. The same sequence of
- * calls on all ranks gives the same places. */
+/* Takes the next step, and size bytes of every ring for it. The same sequence
+ * of calls on all ranks gives the same places. */
 static inline uint64_t shm_take(shm_t *shm, size_t size)
 {
     uint64_t ring = shm->layout.ring_size;
@@ -80,8 +80,8 @@ static inline bool shm_writable(shm_t *shm, uint64_t step)
     return shm->floor >= need || shm_floor_reached(shm, need);
 }
 
-/* Everyone has raised a flag of the operation that begins with step: so everyone
- * has finished what was before. */
+/* Everyone has raised a flag of the operation that begins with step: so
+ * everyone has finished what was before. */
 static inline void shm_all_arrived(shm_t *shm, uint64_t step)
 {
     if (shm->floor < step)

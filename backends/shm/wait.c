@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waiting that takes longer than a few microseconds: yield, then sleep, and look
- * at times whether there is still something to wait for. */
+/* Waiting that takes longer than a few microseconds: yield, then sleep, and
+ * look at times whether there is still something to wait for. */
 #include "config.h"
 
 #include "backends/shm/shm.h"
@@ -17,7 +17,8 @@
 
 #define YIELD_US 2000 /* yield that long before sleeping */
 #define CHECK_US 1000 /* look at peers and clock that often */
-#define SLEEP_SHORT_US 2000 /* first sleep; a lost wake-up costs at most one */
+#define SLEEP_SHORT_US 2000 /* first sleep; a lost wake-up costs at most one   \
+                             */
 #define SLEEP_LONG_US 20000
 
 static uint64_t now_us(void)
@@ -48,8 +49,8 @@ static void barrier_everywhere(void)
     syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
-/* Says that this rank is about to sleep. The caller looks once more at what it waits
- * for before it does. */
+/* Says that this rank is about to sleep. The caller looks once more at what it
+ * waits for before it does. */
 static void announce_sleep(shm_t *shm, shm_wait_t *wait)
 {
     wait->ticket = atomic_load(&shm->own->wake);
@@ -174,8 +175,7 @@ void shm_wait_hint(void *impl, unsigned timeout_us)
     announce_sleep(shm, wait);
     shm_collective_progress(shm);
     shm_p2p_progress(shm);
-    if (shm->moves == wait->moves &&
-        !atomic_load_explicit(&shm->header->revoked, memory_order_relaxed))
+    if (shm->moves == wait->moves && !shm_is_revoked(shm))
         sleep_announced(shm, wait,
                         timeout_us < SLEEP_SHORT_US ? timeout_us
                                                     : SLEEP_SHORT_US);
@@ -209,8 +209,8 @@ static dscomm_status_t look_around(shm_t *shm, shm_wait_t *wait, uint64_t now)
     return check_deadline(shm, now - wait->since_us);
 }
 
-/* One turn of a wait that already takes long: first announce the sleep and have the
- * caller look again, then sleep. */
+/* One turn of a wait that already takes long: first announce the sleep and have
+ * the caller look again, then sleep. */
 static void turn_to_sleep(shm_t *shm, shm_wait_t *wait, uint64_t waited_us)
 {
     if (wait->announced)
@@ -226,7 +226,7 @@ dscomm_status_t shm_wait_slow(shm_t *shm, shm_wait_t *wait)
     dscomm_status_t status;
     uint64_t now;
 
-    if (atomic_load_explicit(&shm->header->revoked, memory_order_relaxed))
+    if (shm_is_revoked(shm))
         return shm_revoked(shm);
     if (shm_p2p_active(shm))
         shm_p2p_progress(shm);
