@@ -7,6 +7,7 @@
 
 #include "lib/clock.h"
 #include "lib/roster.h"
+#include "lib/status.h"
 
 #include <glib.h>
 #include <pthread.h>
@@ -64,15 +65,40 @@ static int is_tcp(const char *url)
     return g_str_has_prefix(url, "tcp:");
 }
 
-static dscomm_status_t open_store(const dscomm_join_t *join, int64_t deadline,
-                                  dscomm_store_t **ret_store)
+static dscomm_status_t open_once(const dscomm_join_t *join, int64_t deadline,
+                                 dscomm_store_t **ret_store)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    char why[DSCOMM_ERROR_MAX];
+    dscomm_status_t status;
 
     attr.timeout_ms = MAX(dscomm_priv_clock_left(deadline), 1);
     attr.serve = is_tcp(join->url) && join->serve && join->rank == 0;
     attr.world_size = is_tcp(join->url) ? 0 : join->size;
-    return dscomm_store_open(join->url, &attr, ret_store);
+    status = dscomm_store_open(join->url, &attr, ret_store);
+    if (status == DSCOMM_ERR_TIMEOUT && join->serve && join->rank) {
+        snprintf(why, sizeof why, "%s", dscomm_last_error());
+        return dscomm_fail(status,
+                           "rank 0 of %d did not come within %.1f s: %s",
+                           join->size, join->timeout_ms / 1000.0, why);
+    }
+    return status;
+}
+
+/* Where this process has met others before, some of them may just be leaving: a
+ * file that has had its users goes with the last. */
+static dscomm_status_t open_store(const point_t *point,
+                                  const dscomm_join_t *join, int64_t deadline,
+                                  dscomm_store_t **ret_store)
+{
+    dscomm_status_t status = open_once(join, deadline, ret_store);
+
+    while (status == DSCOMM_ERR_STATE && point->count && !is_tcp(join->url) &&
+           dscomm_priv_clock() < deadline) {
+        g_usleep(RETRY_US);
+        status = open_once(join, deadline, ret_store);
+    }
+    return status;
 }
 
 /* The number of this world among those that meet at the point. One that failed
@@ -87,7 +113,7 @@ static dscomm_status_t enter_point(const dscomm_join_t *join, int64_t deadline,
 
     pthread_mutex_lock(&point->lock);
     if (!point->users)
-        status = open_store(join, deadline, &point->store);
+        status = open_store(point, join, deadline, &point->store);
     if (status == DSCOMM_OK) {
         point->users++;
         *ret_number = ++point->count;

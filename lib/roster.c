@@ -17,6 +17,9 @@
 /* How much longer than rank 0 the others wait, so that its sentence reaches
  * them; and how long it stays for that when it has failed. */
 #define GRACE_MS 1000
+/* Between looks whether the store is still the same. */
+#define FIRST_LOOK_MS 50
+#define MOST_LOOK_MS 1000
 
 typedef struct {
     const dscomm_join_t *join;
@@ -264,17 +267,55 @@ static dscomm_status_t obey(const roster_t *roster, const char *text,
     return status;
 }
 
+/* A store that has lost this rank's record is not the one it was put in: the
+ * client has connected again, to the next world's server. */
+static dscomm_status_t check_own_record(const roster_t *roster)
+{
+    char name[32];
+    const char *key = name;
+    int present = 0;
+    dscomm_status_t status;
+
+    snprintf(name, sizeof name, "r/%d", roster->join->rank);
+    status = dscomm_store_check(roster->store, &key, 1, &present);
+    if (status == DSCOMM_OK && !present)
+        return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                           "the store lost the record of rank %d; its server "
+                           "was started anew",
+                           roster->join->rank);
+    return status;
+}
+
+/* Rank 0's verdict, as text; looks at times whether it can still come. */
+static dscomm_status_t await_verdict(const roster_t *roster, void **ret_value,
+                                     size_t *ret_size)
+{
+    int64_t end = roster->deadline + GRACE_MS * NS_PER_MS;
+    int slice = FIRST_LOOK_MS;
+    dscomm_status_t status;
+
+    for (;;) {
+        int left = dscomm_priv_clock_left(end);
+
+        status = dscomm_store_get(roster->store, "summary", MIN(left, slice),
+                                  ret_value, ret_size);
+        if (status != DSCOMM_ERR_TIMEOUT || left <= slice)
+            return status;
+        status = check_own_record(roster);
+        if (status < 0)
+            return status;
+        slice = MIN(2 * slice, MOST_LOOK_MS);
+    }
+}
+
 static dscomm_status_t follow(const roster_t *roster,
                               const dscomm_module_t **ret_module)
 {
-    int left = dscomm_priv_clock_left(roster->deadline), came;
+    int came;
     void *value;
     size_t size;
-    dscomm_status_t status;
+    dscomm_status_t status = await_verdict(roster, &value, &size);
 
-    status = dscomm_store_get(roster->store, "summary",
-                              MIN(left, G_MAXINT - GRACE_MS) + GRACE_MS, &value,
-                              &size);
     if (status == DSCOMM_ERR_TIMEOUT) {
         dscomm_status_t named = name_missing(roster, &came);
 
