@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Records that ranks exchange: written, read, and what is no record. */
+#include "config.h"
+
+#include "lib/roster.h"
+#include "tests/tap.h"
+
+#include <glib.h>
+
+#define GOOD "dscomm-record 1\n1000\n1\n4\n77\nnode\nhost\nauto\n self \n"
+
+static void check_round_trip(void)
+{
+    dscomm_join_t join = {.rank = 1, .size = 4, .backend = (char *)"auto"};
+    dscomm_record_t record, copy;
+    char *text;
+
+    dscomm_priv_record_own(&join, &record);
+    text = dscomm_priv_record_write(&record);
+    if (!is_int(dscomm_priv_record_read(text, strlen(text), &copy), 0,
+                "what is written can be read"))
+        bail("%s", text);
+    is_int(copy.version, record.version, "version");
+    is_int(copy.abi, DSCOMM_BACKEND_ABI, "abi");
+    is_int(copy.size, 4, "size");
+    is_int(copy.pid, record.pid, "pid");
+    is_str(copy.node, record.node, "node");
+    is_str(copy.host, record.host, "host");
+    is_str(copy.backend, "auto", "backend");
+    is_str(copy.modules, record.modules, "modules");
+    is_str(copy.why, "", "why");
+    ok(strstr(copy.modules, " self ") != NULL, "self is among the modules");
+    dscomm_priv_record_clear(&record);
+    dscomm_priv_record_clear(&copy);
+    g_free(text);
+}
+
+static void check_known(void)
+{
+    dscomm_record_t record;
+
+    is_int(dscomm_priv_record_read(GOOD, strlen(GOOD), &record), 0, "a record");
+    is_int(record.version, 1000, "its version");
+    is_int(record.pid, 77, "its pid");
+    is_str(record.node, "node", "its node");
+    dscomm_priv_record_clear(&record);
+}
+
+/* Every beginning of a record, and a few things more. */
+static void check_refused(void)
+{
+    static const char *const texts[] = {
+        "",
+        "\n\n\n\n\n\n\n\n\n",
+        "dscomm-record 2\n1000\n1\n4\n77\nnode\nhost\nauto\n self \n",
+        "dscomm-record 1\n-1\n1\n4\n77\nnode\nhost\nauto\n self \n",
+        "dscomm-record 1\n1000\nx\n4\n77\nnode\nhost\nauto\n self \n",
+        "dscomm-record 1\n1000\n1\n99999999999\n77\nnode\nhost\nauto\n\n",
+        GOOD "\nmore",
+    };
+    dscomm_record_t record;
+    char zero[] = GOOD;
+
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        is_int(dscomm_priv_record_read(texts[i], strlen(texts[i]), &record), -1,
+               "text %zu is no record", i);
+    for (size_t size = 0; size < strlen(GOOD); size++)
+        if (dscomm_priv_record_read(GOOD, size, &record) != -1)
+            ok(0, "%zu bytes of a record are none", size);
+    zero[20] = '\0';
+    is_int(dscomm_priv_record_read(zero, sizeof zero - 1, &record), -1,
+           "a zero byte");
+}
+
+int main(void)
+{
+    check_round_trip();
+    check_known();
+    check_refused();
+    return tap_done();
+}

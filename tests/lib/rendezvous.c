@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Meeting over TCP and in a file: again and again, in several worlds at a time,
+ * and when it goes wrong. Ranks are threads. */
+#include "config.h"
+
+#include "tests/lib/ranks.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+/* One rank of a meeting, and what came of it. */
+typedef struct {
+    char url[128];
+    int rank, size, timeout_ms, worlds;
+    char failure[1024];
+    dscomm_status_t status;
+} guest_t;
+
+static int free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) ||
+        getsockname(fd, (struct sockaddr *)&address, &size))
+        bail("no free port");
+    close(fd);
+    return ntohs(address.sin_port);
+}
+
+static dscomm_status_t join(const guest_t *guest, dscomm_group_t **ret_world)
+{
+    dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
+
+    attr.backend = "thread";
+    attr.init_method = guest->url;
+    attr.has_rank = 1;
+    attr.rank = guest->rank;
+    attr.world_size = guest->size;
+    attr.timeout_ms = guest->timeout_ms;
+    return dscomm_init(&attr, ret_world);
+}
+
+/* Joins two worlds, leaves the first, then the second; several times. */
+static void *visit(void *arg)
+{
+    guest_t *guest = arg;
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (int i = 0; i < guest->worlds && status == DSCOMM_OK; i++) {
+        dscomm_group_t *first, *second;
+
+        status = join(guest, &first);
+        if (status == DSCOMM_OK)
+            status = join(guest, &second);
+        if (status == DSCOMM_OK)
+            status = dscomm_barrier(second, NULL);
+        if (status == DSCOMM_OK)
+            status = dscomm_finalize(first);
+        if (status == DSCOMM_OK)
+            status = dscomm_finalize(second);
+    }
+    guest->status = status;
+    if (status < 0)
+        snprintf(guest->failure, sizeof guest->failure, "%s",
+                 dscomm_last_error());
+    return NULL;
+}
+
+static void invite(guest_t *guests, int count, const char *url, int timeout_ms)
+{
+    for (int i = 0; i < count; i++) {
+        guests[i] = (guest_t){.rank = i, .size = count, .worlds = 1};
+        guests[i].timeout_ms = timeout_ms;
+        snprintf(guests[i].url, sizeof guests[i].url, "%s", url);
+    }
+}
+
+static void receive(guest_t *guests, int count)
+{
+    pthread_t threads[8];
+
+    for (int i = 0; i < count; i++)
+        pthread_create(&threads[i], NULL, visit, &guests[i]);
+    for (int i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void all_are(const guest_t *guests, int count, dscomm_status_t want,
+                    const char *words, const char *what)
+{
+    for (int i = 0; i < count; i++) {
+        is_int(guests[i].status, want, "%s: rank %d: %s", what, guests[i].rank,
+               guests[i].failure);
+        ok(strstr(guests[i].failure, words) != NULL, "  says \"%s\"", words);
+    }
+}
+
+static void check_tcp(void)
+{
+    guest_t guests[4];
+    char url[64];
+
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", free_port());
+    invite(guests, 4, url, 20000);
+    for (int i = 0; i < 4; i++)
+        guests[i].worlds = 5;
+    receive(guests, 4);
+    all_are(guests, 4, DSCOMM_OK, "", "over TCP, ten worlds");
+}
+
+static void check_tcp_failures(void)
+{
+    guest_t guests[3];
+    char url[64];
+
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", free_port());
+    invite(guests, 3, url, 300);
+    receive(&guests[1], 2);
+    all_are(&guests[1], 2, DSCOMM_ERR_TIMEOUT, "rank 0 of 3 did not come",
+            "rank 0 is missing");
+    invite(guests, 3, url, 500);
+    receive(guests, 2);
+    all_are(guests, 2, DSCOMM_ERR_TIMEOUT,
+            "rank 2 of 3 did not come within 0.5 s", "rank 2 is missing");
+    invite(guests, 3, url, 10000);
+    receive(guests, 3);
+    all_are(guests, 3, DSCOMM_OK, "", "all come at last");
+}
+
+static void check_file(void)
+{
+    char folder[] = "/tmp/dscomm-meet-XXXXXX", url[128];
+    guest_t guests[3];
+
+    if (!mkdtemp(folder))
+        bail("mkdtemp failed");
+    snprintf(url, sizeof url, "file://%s/store", folder);
+    invite(guests, 3, url, 20000);
+    for (int i = 0; i < 3; i++)
+        guests[i].worlds = 3;
+    receive(guests, 3);
+    all_are(guests, 3, DSCOMM_OK, "", "in a file, six worlds");
+    ok(rmdir(folder) == 0, "the last one removes the file");
+}
+
+/* A file that a crashed run left is told from a living one's. */
+static void check_old_file(void)
+{
+    char folder[] = "/tmp/dscomm-meet-XXXXXX", path[128];
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *store;
+    guest_t guest;
+
+    if (!mkdtemp(folder))
+        bail("mkdtemp failed");
+    snprintf(path, sizeof path, "file://%s/store", folder);
+    attr.world_size = 2;
+    if (dscomm_store_open(path, &attr, &store))
+        bail("%s", dscomm_last_error());
+    dscomm_store_set(store, "dscomm/0/1/claim/0", "pid 1 on a crashed run", 22);
+    invite(&guest, 1, path, 2000);
+    guest.size = 2;
+    receive(&guest, 1);
+    all_are(&guest, 1, DSCOMM_ERR_ENVIRONMENT, "rank 0 is taken",
+            "an old file");
+    ok(strstr(guest.failure, "a crashed run") != NULL, "says by whom");
+    dscomm_store_close(store);
+    unlink(strchr(path, '/') + 2);
+    rmdir(folder);
+}
+
+int main(void)
+{
+    ranks_use_modules();
+    dscomm_log_set_levels("error");
+    check_tcp();
+    check_tcp_failures();
+    check_file();
+    check_old_file();
+    return tap_done();
+}
