@@ -84,6 +84,15 @@ static gboolean is_local_name(const char *host)
            g_str_has_prefix(host, "ip6-localhost");
 }
 
+/* "::" stands for both families. */
+static gboolean is_any_v6(const struct sockaddr *address)
+{
+    const struct sockaddr_in6 *v6 = (const void *)address;
+
+    return address->sa_family == AF_INET6 &&
+           IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr);
+}
+
 /* Binds every address of the list that is this machine's. Of several, one in
  * use is an error only where the port was asked for. */
 static int add_list(dscomm_priv_listen_t *listening, struct addrinfo *list,
@@ -99,7 +108,8 @@ static int add_list(dscomm_priv_listen_t *listening, struct addrinfo *list,
             break;
         if (!loopback_is_fine && dscomm_priv_address_is_loopback(next->ai_addr))
             continue;
-        one = add(listening, next->ai_addr, next->ai_addrlen, FALSE);
+        one = add(listening, next->ai_addr, next->ai_addrlen,
+                  is_any_v6(next->ai_addr));
         if (one == EADDRINUSE && chosen)
             return one;
         if (one && one != EADDRNOTAVAIL && one != EAFNOSUPPORT)

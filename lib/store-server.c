@@ -35,6 +35,7 @@ struct dscomm_priv_server {
     GQueue dead; /* sessions to be freed */
     gint64 tick_us, tick_at;
     gint64 accept_at; /* 0: accepting; else when to try again */
+    gboolean starved; /* of file descriptors, and the log knows */
 };
 
 typedef dscomm_priv_server_t server_t;
@@ -147,10 +148,12 @@ static void admit(server_t *server, int fd, const struct sockaddr *address,
 
 static void pause_accepting(server_t *server, int problem)
 {
-    dscomm_log(DSCOMM_LOG_WARN, "store",
-               "cannot accept a connection: %s; trying again (raise the limit "
-               "of open files, ulimit -n)",
-               g_strerror(problem));
+    if (!server->starved)
+        dscomm_log(DSCOMM_LOG_WARN, "store",
+                   "cannot accept a connection: %s; trying again (raise the "
+                   "limit of open files, ulimit -n)",
+                   g_strerror(problem));
+    server->starved = TRUE;
     watch_listening(server, 0);
     server->accept_at = g_get_monotonic_time() + ACCEPT_PAUSE_US;
 }
@@ -164,6 +167,7 @@ static void accept_some(server_t *server, int listening)
                          SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (fd >= 0) {
+            server->starved = FALSE;
             admit(server, fd, (struct sockaddr *)&address, length);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
                    errno == ENOMEM) {
@@ -265,7 +269,7 @@ static void serve_session(server_t *server, session_t *session, uint32_t events)
         good = dscomm_priv_session_write(session, server->keeper, &problem);
     if (!good)
         bury(server, session, problem);
-    else
+    else if (!session->queued) /* else send_touched() does */
         update(server, session);
 }
 

@@ -37,12 +37,15 @@ typedef struct {
 
 /* Opens the store that url names:
  *   memory://           a new private store of this process
- *   file:///PATH        created where absent
+ *   file:///PATH        created where absent; a run that was killed leaves it
+ *                       behind, so give every run a name of its own
  *   tcp://HOST:PORT     [v6]:PORT too; port 0 with serve = any free port, see
  *                       dscomm_store_port()
  * attr may be NULL. Connecting retries until the time-out: a server that is not
- * up yet is no failure. A port in use, a name that does not resolve and a
- * foreign server are errors that say so. MT: safe. */
+ * up yet is no failure, nor (for 30 seconds) a name that has no address yet. A
+ * port in use and a foreign server are errors that say so. A server listens on
+ * what HOST names, on loopback only if that is loopback; where HOST leads to no
+ * address of this machine (a proxy), on all interfaces. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_store_open(const char *url,
                                              const dscomm_store_attr_t *attr,
                                              dscomm_store_t **ret_store);
@@ -95,21 +98,23 @@ DSCOMM_API dscomm_status_t dscomm_store_wait(dscomm_store_t *store,
                                              size_t count, int timeout_ms);
 
 /* Adds delta to the decimal number under key (0 where absent) and returns the
- * sum. ERR_INVALID where the value is no number or the sum overflows. */
+ * sum (ret_sum may be NULL). ERR_INVALID where the value is no number or the sum
+ * overflows. */
 DSCOMM_API dscomm_status_t dscomm_store_add(dscomm_store_t *store,
                                             const char *key, int64_t delta,
                                             int64_t *ret_sum);
 
 /* Replaces the value by desired if it equals expected, or if the key is absent
- * and expected is empty; returns what is stored then (a copy to be freed). An
- * absent key with a non-empty expected stores nothing and returns expected, as
- * torch does. */
+ * and expected is empty; returns what is stored then (a copy to be freed; both
+ * outputs may be NULL). An absent key with a non-empty expected stores nothing and
+ * returns expected, as torch does. */
 DSCOMM_API dscomm_status_t dscomm_store_compare_set(
     dscomm_store_t *store, const char *key, const void *expected,
     size_t expected_size, const void *desired, size_t desired_size,
     void **ret_value, size_t *ret_size);
 
-/* Appends size bytes to the value (to nothing where the key is absent). */
+/* Appends size bytes to the value (to nothing where the key is absent).
+ * ERR_INVALID where it would become longer than 8 MiB. */
 DSCOMM_API dscomm_status_t dscomm_store_append(dscomm_store_t *store,
                                                const char *key,
                                                const void *value, size_t size);
