@@ -1,0 +1,691 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The server against clients that are strange, slow, hostile or gone. */
+#include "config.h"
+
+#include "lib/store-server.h"
+
+#include "tests/lib/store-raw.h"
+#include "tests/tap.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#define WAIT_MS 5000
+
+static dscomm_priv_server_t *serve(const dscomm_priv_server_limits_t *limits,
+                                   int *ret_port)
+{
+    dscomm_priv_listen_t listening;
+    dscomm_priv_server_t *server;
+
+    if (dscomm_priv_listen("127.0.0.1", 0, &listening) ||
+        dscomm_priv_server_open(&listening, limits, &server))
+        bail("server: %s", dscomm_last_error());
+    *ret_port = listening.port;
+    return server;
+}
+
+/* A connection that has said VALIDATE. */
+static int client(int port)
+{
+    raw_t raw = {.size = 0};
+    int fd = raw_connect(port);
+
+    raw_hello(&raw);
+    if (fd < 0 || !raw_send(fd, raw.data, raw.size))
+        bail("cannot connect");
+    return fd;
+}
+
+/* Whether a client that connects now is served. */
+static int is_alive(int port)
+{
+    raw_t raw = {.size = 0};
+    int fd = client(port);
+    uint32_t echo = 0;
+
+    raw_ping(&raw, 0x12345678);
+    raw_send(fd, raw.data, raw.size);
+    raw_recv(fd, &echo, 4, WAIT_MS);
+    close(fd);
+    return echo == 0x12345678;
+}
+
+/* Every command once, and what torch's server answers to it. */
+static void put_traffic(raw_t *raw, raw_t *answers)
+{
+    raw_hello(raw);
+    raw_ping(raw, 0xCAFE0001);
+    raw_put(answers, 0xCAFE0001, 4);
+    raw_command(raw, 1, "/k", "value", NULL);
+    raw_command(raw, 3, "/k", NULL, NULL);
+    raw_text(answers, "value");
+    raw_command(raw, 3, "/absent", NULL, NULL);
+    raw_text(answers, "");
+    raw_command(raw, 2, "/k", "value", "other");
+    raw_text(answers, "other");
+    raw_command(raw, 2, "/k", "value", "third");
+    raw_text(answers, "other");
+    raw_command(raw, 2, "/c", "x", "y");
+    raw_text(answers, "x");
+    raw_command(raw, 4, "/n", NULL, NULL);
+    raw_put(raw, (uint64_t)-3, 8);
+    raw_put(answers, (uint64_t)-3, 8);
+    raw_command(raw, 3, "/n", NULL, NULL);
+    raw_text(answers, "-3");
+    raw_keys(raw, 5, "/k", "/n");
+    raw_put(answers, 0, 1);
+    raw_keys(raw, 5, "/k", "/absent");
+    raw_put(answers, 1, 1);
+    raw_keys(raw, 5, NULL, NULL);
+    raw_put(answers, 0, 1);
+    raw_keys(raw, 6, "/k", "/n");
+    raw_put(answers, 0, 1);
+    raw_command(raw, 7, NULL, NULL, NULL);
+    raw_put(answers, 2, 8);
+    raw_command(raw, 8, "/n", NULL, NULL);
+    raw_put(answers, 1, 8);
+    raw_command(raw, 8, "/n", NULL, NULL);
+    raw_put(answers, 0, 8);
+    raw_command(raw, 9, "/k", "!", NULL);
+    raw_keys(raw, 10, "/k", "/absent");
+    raw_text(answers, "other!");
+    raw_text(answers, "");
+    raw_put(raw, 11, 1); /* MULTI_SET */
+    raw_put(raw, 2, 8);
+    raw_text(raw, "/m1");
+    raw_text(raw, "1");
+    raw_text(raw, "/m2");
+    raw_text(raw, "");
+    raw_keys(raw, 10, "/m2", "/m1");
+    raw_text(answers, "");
+    raw_text(answers, "1");
+    raw_command(raw, 12, NULL, NULL, NULL); /* CANCEL_WAIT without WAIT */
+    raw_put(answers, 1, 1);
+    raw_command(raw, 15, "/q", NULL, NULL); /* QUEUE_POP of nothing */
+    raw_put(answers, 0, 8);
+    raw_command(raw, 14, "/q", "one", NULL);
+    raw_command(raw, 14, "/q", "two", NULL);
+    raw_keys(raw, 5, "/q", NULL); /* a queue counts */
+    raw_put(answers, 0, 1);
+    raw_command(raw, 3, "/q", NULL, NULL); /* but is no key */
+    raw_text(answers, "");
+    raw_command(raw, 8, "/q", NULL, NULL);
+    raw_put(answers, 0, 8);
+    raw_command(raw, 16, "/q", NULL, NULL);
+    raw_put(answers, 2, 8);
+    raw_command(raw, 15, "/q", NULL, NULL);
+    raw_put(answers, 2, 8);
+    raw_text(answers, "one");
+    raw_command(raw, 15, "/q", NULL, NULL);
+    raw_put(answers, 1, 8);
+    raw_text(answers, "two");
+    raw_command(raw, 16, "/q", NULL, NULL);
+    raw_put(answers, 0, 8);
+    raw_command(raw, 18, "/b", NULL, NULL); /* BARRIER of one */
+    raw_put(raw, 1, 8);
+    raw_put(answers, 0, 1);
+    raw_command(raw, 3, "/b", NULL, NULL);
+    raw_text(answers, "1");
+    raw_command(raw, 8, "/b", NULL, NULL);
+    raw_put(answers, 1, 8);
+    raw_command(raw, 8, "/m1", NULL, NULL);
+    raw_put(answers, 1, 8);
+    raw_command(raw, 8, "/m2", NULL, NULL);
+    raw_put(answers, 1, 8);
+    raw_command(raw, 17, NULL, NULL, NULL); /* LIST_KEYS */
+    raw_put(answers, 1, 8);
+    raw_text(answers, "/k");
+    raw_command(raw, 8, "/k", NULL, NULL);
+    raw_put(answers, 1, 8);
+}
+
+/* The same traffic in portions of any size gives the same answers. */
+static void test_segments(void)
+{
+    static const size_t portions[] = {RAW_MAX, 1, 2, 3, 7, 64, 255};
+    dscomm_priv_server_t *server;
+    int port, fd;
+
+    server = serve(NULL, &port);
+    for (size_t i = 0; i < sizeof portions / sizeof portions[0]; i++) {
+        static raw_t raw, answers;
+        static uint8_t got[RAW_MAX];
+        long n;
+
+        raw.size = answers.size = 0;
+        put_traffic(&raw, &answers);
+        fd = raw_connect(port);
+        for (size_t sent = 0, some; sent < raw.size; sent += some) {
+            struct timespec moment = {0, 20000};
+
+            some = raw.size - sent;
+            if (some > portions[i])
+                some = portions[i];
+            if (!raw_send(fd, raw.data + sent, some))
+                break;
+            nanosleep(&moment, NULL); /* so that it leaves alone */
+        }
+        n = raw_recv(fd, got, answers.size, WAIT_MS);
+        is_int(n, (long)answers.size, "portions of %zu: bytes of answers",
+               portions[i]);
+        ok(n > 0 && memcmp(got, answers.data, (size_t)n) == 0,
+           "portions of %zu: the answers", portions[i]);
+        is_int(raw_recv(fd, got, 1, 10), 0, "portions of %zu: nothing else",
+               portions[i]);
+        close(fd);
+    }
+    dscomm_priv_server_close(server);
+}
+
+/* Requests after which the server closes. */
+static void test_malformed(void)
+{
+    enum { HUGE_KEY, HUGE_VALUE, LENGTHS, MANY_KEYS, NEGATIVE_KEYS };
+    static const struct {
+        const char *name;
+        const char *bytes; /* after VALIDATE; NULL: made below */
+        size_t size;
+        int made;
+    } rows[] = {
+        {"an unknown command", "\x13", 1, 0},
+        {"command 255", "\xff", 1, 0},
+        {"a key of 8 KiB and 1", NULL, 0, HUGE_KEY},
+        {"a value of 8 MiB and 1", NULL, 0, HUGE_VALUE},
+        {"a length of 2^64 - 1", NULL, 0, LENGTHS},
+        {"128 Ki keys and 1", NULL, 0, MANY_KEYS},
+        {"-1 keys", NULL, 0, NEGATIVE_KEYS},
+        {"a second, wrong magic", "\0\1\2\3\4", 5, 0},
+        {"add to text",
+         "\1\1\0\0\0\0\0\0\0t\1\0\0\0\0\0\0\0x"
+         "\4\1\0\0\0\0\0\0\0t\1\0\0\0\0\0\0\0",
+         37, 0},
+        {"two waits at a time",
+         "\6\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0A"
+         "\6\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0B",
+         36, 0},
+    };
+    dscomm_priv_server_t *server;
+    int port;
+
+    server = serve(NULL, &port);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        raw_t raw = {.size = 0};
+        int fd = client(port);
+
+        switch (rows[i].bytes ? -1 : rows[i].made) {
+        case HUGE_KEY:
+            raw_put(&raw, 3, 1);
+            raw_put(&raw, DSCOMM_STORE_KEY_MAX + 1, 8);
+            break;
+        case HUGE_VALUE:
+            raw_command(&raw, 1, "k", NULL, NULL);
+            raw_put(&raw, DSCOMM_STORE_VALUE_MAX + 1, 8);
+            break;
+        case LENGTHS:
+            raw_put(&raw, 3, 1);
+            raw_put(&raw, UINT64_MAX, 8);
+            break;
+        case MANY_KEYS:
+            raw_put(&raw, 5, 1);
+            raw_put(&raw, ((uint64_t)128 << 10) + 1, 8);
+            break;
+        case NEGATIVE_KEYS:
+            raw_put(&raw, 11, 1);
+            raw_put(&raw, UINT64_MAX, 8);
+            break;
+        default:
+            memcpy(raw.data, rows[i].bytes, rows[i].size);
+            raw.size = rows[i].size;
+        }
+        raw_send(fd, raw.data, raw.size);
+        ok(raw_closes(fd, WAIT_MS), "%s: closed", rows[i].name);
+        close(fd);
+    }
+    ok(is_alive(port), "others are served");
+    dscomm_priv_server_close(server);
+}
+
+/* First bytes that are no VALIDATE. */
+static void test_strangers(void)
+{
+    static const char *const rows[] = {
+        "GET / HTTP/1.0\r\n\r\n",
+        "SSH-2.0-x\r\n",
+        "\1abcdefgh",
+        "\x0d"
+        "1234",
+    };
+    dscomm_priv_server_t *server;
+    raw_t raw = {.size = 0};
+    int port, fd;
+
+    server = serve(NULL, &port);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        fd = raw_connect(port);
+        raw_send(fd, rows[i], strlen(rows[i]));
+        ok(raw_closes(fd, WAIT_MS), "stranger %zu: closed", i);
+        close(fd);
+    }
+    raw_put(&raw, 0, 1);
+    raw_put(&raw, 0xDEADBEEF, 4);
+    fd = raw_connect(port);
+    raw_send(fd, raw.data, raw.size);
+    ok(raw_closes(fd, WAIT_MS), "wrong magic: closed");
+    close(fd);
+    ok(is_alive(port), "others are served");
+    dscomm_priv_server_close(server);
+}
+
+/* Truncated requests, then gone: at every byte of the traffic. */
+static void test_truncated(void)
+{
+    static raw_t raw, answers;
+    dscomm_priv_server_t *server;
+    int port;
+
+    server = serve(NULL, &port);
+    raw.size = answers.size = 0;
+    put_traffic(&raw, &answers);
+    for (size_t cut = 0; cut < raw.size; cut++) {
+        int fd = raw_connect(port);
+
+        raw_send(fd, raw.data, cut);
+        close(fd);
+    }
+    ok(is_alive(port), "others are served after %zu cut connections", raw.size);
+    dscomm_priv_server_close(server);
+}
+
+static uint32_t random_state = 20260101;
+
+static uint32_t next_random(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 17;
+    random_state ^= random_state << 5;
+    return random_state;
+}
+
+/* Traffic with bytes changed, for a second; the server neither falls nor stops.
+ */
+static void test_fuzz(void)
+{
+    static raw_t raw, answers;
+    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+    double end = raw_now_ms() + 1000;
+    dscomm_priv_server_t *server;
+    unsigned long rounds = 0;
+    int port;
+
+    server = serve(&limits, &port);
+    for (; raw_now_ms() < end; rounds++) {
+        int fd = raw_connect(port), changes = (int)(next_random() % 8);
+        size_t cut;
+        uint8_t byte;
+
+        raw.size = answers.size = 0;
+        put_traffic(&raw, &answers);
+        for (int i = 0; i < changes; i++)
+            raw.data[5 + next_random() % (raw.size - 5)] =
+                (uint8_t)next_random();
+        cut = next_random() % raw.size;
+        raw_send(fd, raw.data, cut);
+        raw_send(fd, raw.data + cut, raw.size - cut);
+        raw_recv(fd, &byte, 1, 1);
+        close(fd);
+    }
+    ok(is_alive(port), "others are served after %lu rounds", rounds);
+    dscomm_priv_server_close(server);
+}
+
+/* Connections that never finish what they began hold no one up, and end. */
+static void test_slow(void)
+{
+    enum { SLOW = 200 };
+    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+    dscomm_priv_server_t *server;
+    raw_t part = {.size = 0};
+    int fds[SLOW], port, closed = 0;
+    uint8_t byte = 0;
+    double start;
+
+    limits.validate_ms = 300;
+    limits.stall_ms = 300;
+    server = serve(&limits, &port);
+    raw_put(&part, 1, 1);
+    raw_put(&part, 3, 8);
+    raw_put(&part, 'k', 1);
+    for (int i = 0; i < SLOW; i++) {
+        fds[i] = i % 4 ? client(port) : raw_connect(port);
+        if (i % 4 == 1) /* a request's beginning */
+            raw_send(fds[i], part.data, part.size);
+        if (i % 4 == 2) /* a wait, which may take for ever */
+            raw_send(fds[i], "\6\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0z", 18);
+        if (i % 8 == 0) /* a VALIDATE's beginning */
+            raw_send(fds[i], &byte, 1);
+    }
+    start = raw_now_ms();
+    ok(is_alive(port), "others are served");
+    ok(raw_now_ms() - start < 250, "at once");
+    for (int i = 0; i < SLOW; i += 4)
+        closed += raw_closes(fds[i], 2000);
+    is_int(closed, SLOW / 4, "who sends no VALIDATE is closed");
+    closed = 0;
+    for (int i = 1; i < SLOW; i += 4)
+        closed += raw_closes(fds[i], 2000);
+    is_int(closed, SLOW / 4, "who sends half a request is closed");
+    closed = 0;
+    for (int i = 2; i < SLOW; i += 4)
+        closed += raw_recv(fds[i], &byte, 1, 0) != 0;
+    is_int(closed, 0, "who waits is not");
+    closed = 0;
+    for (int i = 3; i < SLOW; i += 4)
+        closed += raw_recv(fds[i], &byte, 1, 0) != 0;
+    is_int(closed, 0, "who is idle is not");
+    for (int i = 0; i < SLOW; i++)
+        close(fds[i]);
+    dscomm_priv_server_close(server);
+}
+
+/* Dripping a request does not buy time. */
+static void test_drip(void)
+{
+    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+    dscomm_priv_server_t *server;
+    raw_t raw = {.size = 0};
+    int port, fd, sent = 0;
+
+    limits.stall_ms = 200;
+    server = serve(&limits, &port);
+    fd = client(port);
+    raw_put(&raw, 1, 1);
+    raw_put(&raw, 4000, 8);
+    raw_send(fd, raw.data, raw.size);
+    while (sent < 200) {
+        uint8_t byte;
+
+        if (!raw_send(fd, "k", 1) || raw_recv(fd, &byte, 1, 10) < 0)
+            break;
+        sent++;
+    }
+    ok(sent > 5 && sent < 200, "closed after %d drops", sent);
+    close(fd);
+    dscomm_priv_server_close(server);
+}
+
+/* Someone asks for much and reads nothing. */
+static void test_deaf(void)
+{
+    enum { ASKS = 400 };
+    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+    dscomm_priv_server_t *server;
+    static uint8_t value[1 << 20];
+    raw_t raw = {.size = 0};
+    int port, fd, setter;
+
+    limits.stall_ms = 400;
+    server = serve(&limits, &port);
+    setter = client(port);
+    raw_command(&raw, 1, "/large", NULL, NULL);
+    raw_put(&raw, sizeof value, 8);
+    raw_send(setter, raw.data, raw.size);
+    raw_send(setter, value, sizeof value);
+    raw.size = 0;
+    raw_ping(&raw, 5);
+    raw_send(setter, raw.data, raw.size);
+    is_int(raw_recv(setter, value, 4, WAIT_MS), 4, "a large value is set");
+    fd = client(port);
+    raw.size = 0;
+    for (int i = 0; i < ASKS; i++)
+        raw_command(&raw, 3, "/large", NULL, NULL);
+    raw_send(fd, raw.data, raw.size);
+    ok(is_alive(port), "others are served");
+    usleep(1200 * 1000);
+    for (int i = 0; i < 64; i++) { /* what the socket still had */
+        if (raw_recv(fd, value, sizeof value, 1000) < (long)sizeof value)
+            break;
+    }
+    ok(raw_closes(fd, WAIT_MS), "who does not read is closed");
+    close(fd);
+    /* and one who reads gets all, in order */
+    fd = client(port);
+    raw_send(fd, raw.data, raw.size);
+    {
+        int whole = 0;
+
+        for (int i = 0; i < ASKS; i++) {
+            uint64_t size = 0;
+
+            if (raw_recv(fd, &size, 8, WAIT_MS) != 8 || size != sizeof value ||
+                raw_recv(fd, value, sizeof value, WAIT_MS) !=
+                    (long)sizeof value)
+                break;
+            whole++;
+        }
+        is_int(whole, ASKS, "who reads gets all answers");
+    }
+    close(fd);
+    close(setter);
+    dscomm_priv_server_close(server);
+}
+
+/* Waits that are fulfilled, cancelled, doubled and left. */
+static void test_waits(void)
+{
+    dscomm_priv_server_t *server;
+    raw_t raw = {.size = 0};
+    int port, a, b, c;
+    uint8_t bytes[3];
+
+    server = serve(NULL, &port);
+    a = client(port);
+    b = client(port);
+    c = client(port);
+    raw_keys(&raw, 6, "/x", "/x");
+    raw_send(a, raw.data, raw.size);
+    raw_send(b, raw.data, raw.size);
+    is_int(raw_recv(a, bytes, 1, 50), 0, "a wait waits");
+    close(b); /* leaves in the middle */
+    raw.size = 0;
+    raw_command(&raw, 1, "/x", "", NULL);
+    raw_send(c, raw.data, raw.size);
+    is_int(raw_recv(a, bytes, 1, WAIT_MS), 1, "the key wakes it");
+    is_int(bytes[0], 0, "with STOP_WAITING");
+    raw.size = 0;
+    raw_keys(&raw, 6, "/y", "/x");
+    raw_put(&raw, 12, 1);
+    raw_send(a, raw.data, raw.size);
+    is_int(raw_recv(a, bytes, 2, 100), 1, "CANCEL_WAIT answers once");
+    is_int(bytes[0], 1, "with WAIT_CANCELED");
+    raw.size = 0;
+    raw_command(&raw, 1, "/y", "", NULL);
+    raw_send(c, raw.data, raw.size);
+    is_int(raw_recv(a, bytes, 1, 50), 0, "the key wakes no one any more");
+    raw.size = 0;
+    raw_keys(&raw, 6, "/x", NULL);
+    raw_put(&raw, 12, 1);
+    raw_send(a, raw.data, raw.size);
+    is_int(raw_recv(a, bytes, 2, WAIT_MS), 2, "a cancel that is late");
+    ok(bytes[0] == 0 && bytes[1] == 1, "is answered [0][1]");
+    ok(is_alive(port), "others are served");
+    close(a);
+    close(c);
+    dscomm_priv_server_close(server);
+}
+
+static void test_queues_and_barriers(void)
+{
+    dscomm_priv_server_t *server;
+    raw_t raw = {.size = 0};
+    uint8_t bytes[2];
+    int port, a, b, c;
+
+    server = serve(NULL, &port);
+    a = client(port);
+    b = client(port);
+    c = client(port);
+    raw_keys(&raw, 6, "/q", NULL);
+    raw_send(a, raw.data, raw.size);
+    raw_send(b, raw.data, raw.size);
+    usleep(50000);
+    raw.size = 0;
+    raw_command(&raw, 14, "/q", "x", NULL);
+    raw_send(c, raw.data, raw.size);
+    {
+        int woken = (raw_recv(a, bytes, 1, 200) == 1) +
+                    (raw_recv(b, bytes, 1, 200) == 1);
+
+        is_int(woken, 1, "QUEUE_PUSH wakes one");
+    }
+    close(a);
+    close(b);
+    a = client(port);
+    b = client(port);
+    raw.size = 0;
+    raw_command(&raw, 18, "/b", NULL, NULL);
+    raw_put(&raw, 3, 8);
+    raw_send(a, raw.data, raw.size);
+    raw_send(b, raw.data, raw.size);
+    is_int(raw_recv(a, bytes, 1, 50), 0, "two of three wait in BARRIER");
+    raw_send(c, raw.data, raw.size);
+    is_int(raw_recv(a, bytes, 1, WAIT_MS), 1, "the third frees the first,");
+    is_int(raw_recv(b, bytes, 1, WAIT_MS), 1, "the second,");
+    is_int(raw_recv(c, bytes, 1, WAIT_MS), 1, "and itself");
+    close(a);
+    close(b);
+    close(c);
+    dscomm_priv_server_close(server);
+}
+
+static void test_crowd(void)
+{
+    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+    dscomm_priv_server_t *server;
+    int port, fds[8];
+
+    limits.connections = 8;
+    server = serve(&limits, &port);
+    for (int i = 0; i < 8; i++)
+        fds[i] = client(port);
+    usleep(100000);
+    {
+        int fd = raw_connect(port);
+
+        ok(raw_closes(fd, WAIT_MS), "one more than allowed is closed");
+        close(fd);
+    }
+    close(fds[0]);
+    usleep(100000);
+    ok(is_alive(port), "after one has left there is room");
+    for (int i = 1; i < 8; i++)
+        close(fds[i]);
+    dscomm_priv_server_close(server);
+}
+
+static double cpu_ms(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e3 +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e3;
+}
+
+/* No file descriptor left: the server waits without spinning, and recovers. */
+static void test_no_descriptors(void)
+{
+    struct rlimit old, tight;
+    dscomm_priv_server_t *server;
+    int port, fd, late, lowest;
+    raw_t raw = {.size = 0};
+    uint32_t echo = 0;
+    double before;
+
+    server = serve(NULL, &port);
+    fd = client(port);
+    late = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    getrlimit(RLIMIT_NOFILE, &old);
+    usleep(50000);
+    lowest = dup(0);
+    close(lowest);
+    tight = old;
+    tight.rlim_cur = (rlim_t)lowest;
+    setrlimit(RLIMIT_NOFILE, &tight);
+    {
+        struct sockaddr_in address = {.sin_family = AF_INET,
+                                      .sin_port = htons((uint16_t)port),
+                                      .sin_addr = {htonl(INADDR_LOOPBACK)}};
+
+        is_int(connect(late, (struct sockaddr *)&address, sizeof address), 0,
+               "the kernel takes the connection");
+    }
+    raw_hello(&raw);
+    raw_ping(&raw, 99);
+    raw_send(late, raw.data, raw.size);
+    before = cpu_ms();
+    is_int(raw_recv(late, &echo, 4, 600), 0, "but the server cannot");
+    ok(cpu_ms() - before < 200, "and does not spin: %.0f ms of processor time",
+       cpu_ms() - before);
+    raw.size = 0;
+    raw_ping(&raw, 98);
+    raw_send(fd, raw.data, raw.size);
+    is_int(raw_recv(fd, &echo, 4, WAIT_MS), 4, "it serves who is connected");
+    setrlimit(RLIMIT_NOFILE, &old);
+    is_int(raw_recv(late, &echo, 4, WAIT_MS), 4, "and the new one when it can");
+    is_int(echo, 99, "rightly");
+    close(late);
+    close(fd);
+    dscomm_priv_server_close(server);
+}
+
+static volatile sig_atomic_t signals_here;
+static pthread_t main_thread;
+
+static void on_signal(int number)
+{
+    (void)number;
+    signals_here = pthread_equal(pthread_self(), main_thread) ? 1 : -1;
+}
+
+/* Signals of the program are not the server's. */
+static void test_signals(void)
+{
+    dscomm_priv_server_t *server;
+    sigset_t usr1, before, now;
+    int port;
+
+    main_thread = pthread_self();
+    signal(SIGUSR1, on_signal);
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &usr1, &before);
+    server = serve(NULL, &port);
+    kill(getpid(), SIGUSR1);
+    usleep(50000);
+    is_int(signals_here, 0, "the server's thread takes no signal");
+    pthread_sigmask(SIG_SETMASK, &before, &now);
+    is_int(signals_here, 1, "which waits for the program");
+    ok(sigismember(&now, SIGUSR1) && !sigismember(&now, SIGTERM),
+       "whose mask is as it was");
+    dscomm_priv_server_close(server);
+}
+
+int main(void)
+{
+    test_segments();
+    test_malformed();
+    test_strangers();
+    test_truncated();
+    test_fuzz();
+    test_slow();
+    test_drip();
+    test_deaf();
+    test_waits();
+    test_queues_and_barriers();
+    test_crowd();
+    test_no_descriptors();
+    test_signals();
+    return tap_done();
+}
