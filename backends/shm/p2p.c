@@ -436,12 +436,20 @@ static dscomm_status_t receive_early(shm_t *shm, shm_request_t *request,
 
 /* --- the slots --- */
 
+static bool is_revoked(const shm_t *shm)
+{
+    return atomic_load_explicit(&shm->header->revoked, memory_order_relaxed) !=
+           0;
+}
+
 dscomm_status_t shm_isend(void *impl, const dscomm_message_t *message,
                           dscomm_request_t *request)
 {
     shm_t *shm = impl;
     shm_request_t *own = (shm_request_t *)request;
 
+    if (is_revoked(shm))
+        return shm_revoked(shm);
     own->kind = SHM_SEND;
     own->p2p.message = *message;
     own->p2p.moved = 0;
@@ -456,8 +464,11 @@ dscomm_status_t shm_irecv(void *impl, const dscomm_message_t *message,
 {
     shm_t *shm = impl;
     shm_request_t *own = (shm_request_t *)request;
-    shm_early_t *early = shm_early_take(shm->p2p, message);
+    shm_early_t *early;
 
+    if (is_revoked(shm))
+        return shm_revoked(shm);
+    early = shm_early_take(shm->p2p, message);
     own->kind = SHM_RECV;
     own->p2p.message = *message;
     own->p2p.moved = 0;
