@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -252,6 +253,15 @@ static int write_all(int fd, const uint8_t *data, size_t size, off_t offset)
     return 0;
 }
 
+/* A write beyond the limit would raise SIGXFSZ. */
+static int exceeds_limit(off_t size)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+           limit.rlim_cur != RLIM_INFINITY && (rlim_t)size > limit.rlim_cur;
+}
+
 /* In one piece, and taken back where it does not fit. */
 dscomm_status_t dscomm_priv_records_append(records_t *records, const char *key,
                                            const void *value, size_t size)
@@ -271,6 +281,8 @@ dscomm_status_t dscomm_priv_records_append(records_t *records, const char *key,
     }
     if (fstat(records->fd, &info) != 0)
         problem = errno;
+    else if (exceeds_limit(info.st_size + (off_t)record.size))
+        problem = EFBIG;
     else
         problem =
             write_all(records->fd, record.data, record.size, info.st_size);
