@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which rank of how many this process is, and where the ranks meet. Attribute before
- * address before environment; two that contradict are an error. */
+/* Which rank of how many this process is, and where the ranks meet. Attribute
+ * before address before environment; two that contradict are an error. */
 #include "config.h"
 
 #include "lib/discover.h"
@@ -16,6 +16,8 @@
 
 /* An init_method, taken apart. */
 typedef struct {
+    const char *name; /* of the attribute or variable that it came from */
+    dscomm_status_t wrong; /* what a bad one is */
     char *url; /* without query; NULL: env:// */
     int has_rank, rank, world_size;
 } method_t;
@@ -26,17 +28,20 @@ static const char *from_environment(const char *name, void *arg)
     return getenv(name);
 }
 
-static dscomm_status_t bad_method(const char *text, const char *why)
+static dscomm_status_t bad_method(const method_t *method, const char *text,
+                                  const char *why)
 {
     char quoted[256];
 
-    return dscomm_fail(DSCOMM_ERR_INVALID,
-                       "init_method '%s': %s; give env://, tcp://HOST:PORT or "
+    return dscomm_fail(method->wrong,
+                       "%s '%s': %s; give env://, tcp://HOST:PORT or "
                        "file:///PATH",
+                       method->name,
                        dscomm_priv_quote(text, quoted, sizeof quoted), why);
 }
 
-/* One "name=value" of the query. 1: rank, 2: world_size, 0: other, -1: no number. */
+/* One "name=value" of the query. 1: rank, 2: world_size, 0: other, -1: no
+ * number. */
 static int read_word(const char *word, method_t *method)
 {
     static const char *const names[] = {"rank=", "world_size="};
@@ -67,9 +72,10 @@ static dscomm_status_t read_query(const char *text, const char *query,
     }
     g_strfreev(words);
     if (kind < 0)
-        return bad_method(text, "rank and world_size are whole numbers");
+        return bad_method(method, text,
+                          "rank and world_size are whole numbers");
     if (found == 1 || found == 2)
-        return bad_method(text, "rank and world_size go together");
+        return bad_method(method, text, "rank and world_size go together");
     method->has_rank = found != 0;
     return DSCOMM_OK;
 }
@@ -85,7 +91,7 @@ static dscomm_status_t read_method(const char *text, method_t *method)
         status = read_query(text, query + 1, method);
     if (status == DSCOMM_OK && !g_str_has_prefix(url, "env://") &&
         !g_str_has_prefix(url, "tcp://") && !g_str_has_prefix(url, "file://"))
-        status = bad_method(text, "no such method");
+        status = bad_method(method, text, "no such method");
     if (status < 0 || g_str_has_prefix(url, "env://"))
         g_free(url);
     else
@@ -179,13 +185,16 @@ dscomm_status_t dscomm_priv_discover(const dscomm_init_attr_t *attr,
 {
     const char *text = attr->init_method;
     const char *backend = attr->backend;
-    method_t method = {0};
+    method_t method = {"init_method", DSCOMM_ERR_INVALID, NULL, 0, 0, 0};
     dscomm_launch_t launch = {.rank = -1, .world_size = -1};
     dscomm_join_t join = {0};
     dscomm_status_t status = choose_timeout(attr, &join);
 
-    if (!text)
+    if (!text) {
         text = dscomm_priv_setting_text(SETTING_INIT_METHOD);
+        method.name = "DSCOMM_INIT_METHOD";
+        method.wrong = DSCOMM_ERR_ENVIRONMENT;
+    }
     if (status == DSCOMM_OK)
         status = read_method(text ? text : "env://", &method);
     if (status == DSCOMM_OK)
