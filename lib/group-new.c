@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* New groups out of a parent's ranks: who agrees, who is in, what it is called. */
+/* New groups out of a parent's ranks: who agrees, who is in, what it is called.
+ */
 #include "config.h"
 
 #include "lib/group.h"
@@ -73,14 +74,16 @@ dscomm_status_t dscomm_priv_group_agree(dscomm_group_t *group, const char *name,
     return status;
 }
 
-/* Groups of one rank never reach a module. */
+/* Groups of one rank never reach a module, but a wrong name is wrong there,
+ * too. */
 static dscomm_status_t choose_module(const char *backend, int count,
                                      const dscomm_module_t **ret_module)
 {
-    if (count > 1)
-        return dscomm_priv_module_find(backend, ret_module);
-    *ret_module = dscomm_priv_module_self();
-    return DSCOMM_OK;
+    dscomm_status_t status = dscomm_priv_module_find(backend, ret_module);
+
+    if (status == DSCOMM_OK && count == 1)
+        *ret_module = dscomm_priv_module_self();
+    return status;
 }
 
 static int own_index(const dscomm_group_t *parent, const int *ranks, int count)
