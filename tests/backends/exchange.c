@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One collective from filling its buffers to checking them. Each is described by
- * a row: who sends and who receives, and whether one block or one per rank. */
+/* One collective from filling its buffers to checking them. Each is described
+ * by a row: who sends and who receives, and whether one block or one per rank.
+ */
 #include "config.h"
 
 #include "tests/backends/conform.h"
@@ -219,6 +220,7 @@ int exchange_begin(exchange_t *x)
     x->element = dscomm_dtype_size(x->dtype);
     x->send = x->recv = NULL;
     x->work = NULL;
+    x->gaps = x->gaps && shape->counts != FIXED;
     make_counts(x);
     if (!check(x->send_counts != NULL, "no memory for counts"))
         return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A job whose ranks are forked by the test itself, so that it can kill, stop and
- * starve them. Ranks report through shared memory; only the parent speaks TAP. */
+/* A job whose ranks are forked by the test itself, so that it can kill, stop
+ * and starve them. Ranks report through shared memory; only the parent speaks
+ * TAP. */
 #ifndef TESTS_BACKENDS_JOB_H
 #define TESTS_BACKENDS_JOB_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Too few file descriptors, too little memory, a /dev/shm that is full: a status
- * and a sentence, never a signal, and nobody waits for ever. */
+/* Too few file descriptors, too little memory, a /dev/shm that is full: a
+ * status and a sentence, never a signal, and nobody waits for ever. */
 #include "config.h"
 
 #include "tests/backends/job.h"

@@ -97,7 +97,8 @@ static void run_side_by_side(int kill_one)
     job_end(&jobs[1], "second job");
 }
 
-/* As a library would: a world of its own, with the ranks the other way round. */
+/* As a library would: a world of its own, with the ranks the other way round.
+ */
 static dscomm_status_t init_other(const job_rank_t *me, dscomm_store_t *store,
                                   dscomm_group_t **ret_world)
 {
@@ -204,25 +205,53 @@ static void same_rendezvous(job_rank_t *me)
     job_tell(me, status, started);
 }
 
-/* A world after a world. */
+/* One sum on a world that ends again. */
+static dscomm_status_t live_once(job_rank_t *me, dscomm_group_t *world)
+{
+    int32_t one = 1, sum = 0;
+    dscomm_status_t status =
+        dscomm_all_reduce(world, &one, &sum, 1, DSCOMM_INT32, DSCOMM_SUM, NULL);
+
+    me->report->value += sum != me->ranks;
+    return status < 0 ? status : dscomm_finalize(world);
+}
+
+/* A world after a world, each with a file of its own. */
 static void again_and_again(job_rank_t *me)
 {
     dscomm_status_t status = DSCOMM_OK;
     double started = job_now_ms();
+    job_rank_t now = *me;
+    char url[128];
+
+    now.rendezvous = url;
+    for (int i = 0; i < 5 && status == DSCOMM_OK; i++) {
+        dscomm_group_t *world;
+
+        snprintf(url, sizeof url, "%s.%d", me->rendezvous, i);
+        status = job_init(&now, &world);
+        if (status == DSCOMM_OK)
+            status = live_once(me, world);
+    }
+    job_tell(me, status, started);
+}
+
+/* A world after a world, through one store that stays open. */
+static void again_on_one_store(job_rank_t *me)
+{
+    dscomm_store_t *store = NULL;
+    double started = job_now_ms();
+    dscomm_status_t status = open_other(me, &store);
 
     for (int i = 0; i < 5 && status == DSCOMM_OK; i++) {
         dscomm_group_t *world;
-        int32_t one = 1, sum = 0;
 
-        status = job_init(me, &world);
+        status = init_other(me, store, &world);
         if (status == DSCOMM_OK)
-            status = dscomm_all_reduce(world, &one, &sum, 1, DSCOMM_INT32,
-                                       DSCOMM_SUM, NULL);
-        me->report->value += sum != me->ranks;
-        if (status == DSCOMM_OK)
-            status = dscomm_finalize(world);
+            status = live_once(me, world);
     }
     job_tell(me, status, started);
+    dscomm_store_close(store);
 }
 
 /* What a forked child may do with the world: fail, and free its memory.
@@ -310,7 +339,8 @@ int main(void)
     run_side_by_side(1);
     run_simple("two worlds in one process", two_worlds);
     run_simple("three worlds of one rendezvous", same_rendezvous);
-    run_simple("a world after a world", again_and_again);
+    run_simple("a world after a world, each with its file", again_and_again);
+    run_simple("a world after a world on one store", again_on_one_store);
     run_simple("a forked child loses the world, its parent does not",
                fork_inside);
     run_simple("a forked child joins a job of its own", fork_then_init);
