@@ -52,33 +52,52 @@ void dscomm_priv_back_off(dscomm_priv_deadline_t deadline, gint64 *pause_us,
     *pause_us = MIN(*pause_us * 2, most_us);
 }
 
+void dscomm_priv_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+gboolean dscomm_priv_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex,
+                               dscomm_priv_deadline_t deadline)
+{
+    struct timespec until = {deadline.at / G_USEC_PER_SEC,
+                             deadline.at % G_USEC_PER_SEC * 1000};
+
+    return pthread_cond_timedwait(cond, mutex, &until) == 0;
+}
+
 void dscomm_priv_gate_init(dscomm_priv_gate_t *gate)
 {
-    g_mutex_init(&gate->mutex);
-    g_cond_init(&gate->cond);
+    pthread_mutex_init(&gate->mutex, NULL);
+    dscomm_priv_cond_init(&gate->cond);
     gate->taken = FALSE;
 }
 
 void dscomm_priv_gate_clear(dscomm_priv_gate_t *gate)
 {
-    g_mutex_clear(&gate->mutex);
-    g_cond_clear(&gate->cond);
+    pthread_mutex_destroy(&gate->mutex);
+    pthread_cond_destroy(&gate->cond);
 }
 
 dscomm_status_t dscomm_priv_gate_enter(dscomm_priv_gate_t *gate,
                                        dscomm_priv_deadline_t deadline)
 {
-    gint64 until = dscomm_priv_grace(deadline).at;
+    dscomm_priv_deadline_t until = dscomm_priv_grace(deadline);
     gboolean mine;
 
-    g_mutex_lock(&gate->mutex);
+    pthread_mutex_lock(&gate->mutex);
     while (gate->taken) {
-        if (!g_cond_wait_until(&gate->cond, &gate->mutex, until))
+        if (!dscomm_priv_cond_wait(&gate->cond, &gate->mutex, until))
             break;
     }
     mine = !gate->taken;
     gate->taken = TRUE; /* as it is where it is not mine */
-    g_mutex_unlock(&gate->mutex);
+    pthread_mutex_unlock(&gate->mutex);
     if (!mine)
         return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                            "another thread used the store for all of %d ms: "
@@ -89,10 +108,10 @@ dscomm_status_t dscomm_priv_gate_enter(dscomm_priv_gate_t *gate,
 
 void dscomm_priv_gate_leave(dscomm_priv_gate_t *gate)
 {
-    g_mutex_lock(&gate->mutex);
+    pthread_mutex_lock(&gate->mutex);
     gate->taken = FALSE;
-    g_cond_signal(&gate->cond);
-    g_mutex_unlock(&gate->mutex);
+    pthread_cond_signal(&gate->cond);
+    pthread_mutex_unlock(&gate->mutex);
 }
 
 /* Values and sentences */

@@ -9,8 +9,8 @@
 
 typedef struct {
     dscomm_priv_store_t head;
-    GMutex mutex;
-    GCond changed; /* a key was set */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; /* a key was set */
     dscomm_priv_table_t *table;
 } memory_t;
 
@@ -23,7 +23,7 @@ static memory_t *lock(dscomm_priv_store_t *self)
 {
     memory_t *memory = (memory_t *)self;
 
-    g_mutex_lock(&memory->mutex);
+    pthread_mutex_lock(&memory->mutex);
     return memory;
 }
 
@@ -32,7 +32,7 @@ static void store(memory_t *memory, GBytes *key, GBytes *value)
 {
     dscomm_priv_table_set(memory->table, key, value);
     g_bytes_unref(value);
-    g_cond_broadcast(&memory->changed);
+    pthread_cond_broadcast(&memory->changed);
 }
 
 static void memory_close(dscomm_priv_store_t *self)
@@ -40,8 +40,8 @@ static void memory_close(dscomm_priv_store_t *self)
     memory_t *memory = (memory_t *)self;
 
     dscomm_priv_table_free(memory->table);
-    g_cond_clear(&memory->changed);
-    g_mutex_clear(&memory->mutex);
+    pthread_cond_destroy(&memory->changed);
+    pthread_mutex_destroy(&memory->mutex);
     g_free(memory);
 }
 
@@ -59,7 +59,7 @@ static dscomm_status_t memory_set(dscomm_priv_store_t *self, const char *key,
     name = key_of(key);
     memory = lock(self);
     store(memory, name, value);
-    g_mutex_unlock(&memory->mutex);
+    pthread_mutex_unlock(&memory->mutex);
     g_bytes_unref(name);
     return DSCOMM_OK;
 }
@@ -92,7 +92,7 @@ static dscomm_status_t wait_keys(memory_t *memory, const char *const *keys,
         if (!in_time)
             break;
         in_time =
-            g_cond_wait_until(&memory->changed, &memory->mutex, deadline.at);
+            dscomm_priv_cond_wait(&memory->changed, &memory->mutex, deadline);
     }
     if (in_time || all_present(memory, names, count, NULL))
         return DSCOMM_OK;
@@ -138,7 +138,7 @@ static dscomm_status_t memory_get(dscomm_priv_store_t *self,
     status = wait_keys(memory, keys, names, count, deadline);
     if (!status && ret_values)
         status = copy_values(memory, names, count, ret_values, ret_sizes);
-    g_mutex_unlock(&memory->mutex);
+    pthread_mutex_unlock(&memory->mutex);
     for (size_t i = 0; i < count; i++)
         g_bytes_unref(names[i]);
     g_free(names);
@@ -158,7 +158,7 @@ static dscomm_status_t memory_add(dscomm_priv_store_t *self, const char *key,
     status = dscomm_priv_table_sum(memory->table, name, delta, ret_sum, &text);
     if (!status)
         store(memory, name, text);
-    g_mutex_unlock(&memory->mutex);
+    pthread_mutex_unlock(&memory->mutex);
     g_bytes_unref(name);
     return status;
 }
@@ -189,7 +189,7 @@ static dscomm_status_t memory_compare_set(dscomm_priv_store_t *self,
     value = dscomm_priv_value(g_bytes_get_data(answer, NULL), size);
     if (value && replace)
         store(memory, name, g_bytes_ref(own));
-    g_mutex_unlock(&memory->mutex);
+    pthread_mutex_unlock(&memory->mutex);
     g_bytes_unref(answer);
     g_bytes_unref(own);
     g_bytes_unref(name);
@@ -212,7 +212,7 @@ static dscomm_status_t memory_append(dscomm_priv_store_t *self, const char *key,
     status = dscomm_priv_table_join(memory->table, name, data, size, &value);
     if (!status)
         store(memory, name, value);
-    g_mutex_unlock(&memory->mutex);
+    pthread_mutex_unlock(&memory->mutex);
     g_bytes_unref(name);
     return status;
 }
@@ -226,7 +226,7 @@ static dscomm_status_t memory_remove(dscomm_priv_store_t *self, const char *key,
 
     (void)deadline;
     *ret_deleted = dscomm_priv_table_remove(memory->table, name) ? 1 : 0;
-    g_mutex_unlock(&memory->mutex);
+    pthread_mutex_unlock(&memory->mutex);
     g_bytes_unref(name);
     return DSCOMM_OK;
 }
@@ -246,7 +246,7 @@ static dscomm_status_t memory_check(dscomm_priv_store_t *self,
         present = dscomm_priv_table_get(memory->table, name) != NULL;
         g_bytes_unref(name);
     }
-    g_mutex_unlock(&memory->mutex);
+    pthread_mutex_unlock(&memory->mutex);
     *ret_present = present;
     return DSCOMM_OK;
 }
@@ -259,7 +259,7 @@ static dscomm_status_t memory_num_keys(dscomm_priv_store_t *self,
 
     (void)deadline;
     *ret_count = (int64_t)dscomm_priv_table_count(memory->table);
-    g_mutex_unlock(&memory->mutex);
+    pthread_mutex_unlock(&memory->mutex);
     return DSCOMM_OK;
 }
 
@@ -280,8 +280,8 @@ dscomm_status_t dscomm_priv_store_memory(dscomm_priv_store_t **ret_store)
     memory_t *memory = g_new(memory_t, 1);
 
     memory->head.ops = &ops;
-    g_mutex_init(&memory->mutex);
-    g_cond_init(&memory->changed);
+    pthread_mutex_init(&memory->mutex, NULL);
+    dscomm_priv_cond_init(&memory->changed);
     memory->table = dscomm_priv_table_new();
     *ret_store = &memory->head;
     return DSCOMM_OK;

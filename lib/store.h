@@ -7,6 +7,7 @@
 #include <dscomm/store.h>
 
 #include <glib.h>
+#include <pthread.h>
 
 /* When a call gives up, and the time-out it was given, for the sentence. */
 typedef struct {
@@ -97,10 +98,16 @@ dscomm_status_t dscomm_priv_fail_missing(const char *const *keys,
                                          const uint8_t *present, size_t count,
                                          dscomm_priv_deadline_t deadline);
 
+/* A condition whose waits end at a deadline; FALSE where it has passed. With
+ * pthreads, whose locks the thread sanitizer knows. */
+void dscomm_priv_cond_init(pthread_cond_t *cond);
+gboolean dscomm_priv_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex,
+                               dscomm_priv_deadline_t deadline);
+
 /* One thread at a time, as a mutex, but waiting for it ends at a deadline. */
 typedef struct {
-    GMutex mutex;
-    GCond cond;
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
     gboolean taken;
 } dscomm_priv_gate_t;
 
