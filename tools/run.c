@@ -3,6 +3,7 @@
  * ranks. */
 #include "config.h"
 
+#include "tools/guard.h"
 #include "tools/supervise.h"
 #include "tools/tool.h"
 
@@ -16,6 +17,8 @@
 #include <unistd.h>
 
 #define RANKS_MAX 4096
+/* To open a store that is served here. */
+#define STORE_TIMEOUT_MS 10000
 
 typedef struct {
     int ranks;
@@ -153,8 +156,11 @@ static int prepare_job(const options_t *options, tool_job_t *ret_job)
     if (job.null_fd < 0)
         return tool_fail(TOOL_INTERNAL, "run", "/dev/null: %s",
                          g_strerror(errno));
-    if (tool_supervise_prepare(&job) < 0)
-        return TOOL_INTERNAL;
+    job.pids = tool_guard_start(job.ranks);
+    if (!job.pids)
+        return tool_fail(TOOL_INTERNAL, "run",
+                         "cannot start the guard process: %s",
+                         g_strerror(errno));
     *ret_job = job;
     return TOOL_OK;
 }
@@ -164,10 +170,24 @@ static int open_store(dscomm_store_t **ret_store)
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
 
     attr.serve = 1;
+    attr.timeout_ms = STORE_TIMEOUT_MS;
     if (dscomm_store_open("tcp://127.0.0.1:0", &attr, ret_store) == DSCOMM_OK)
         return TOOL_OK;
     return tool_fail(TOOL_INTERNAL, "run", "cannot serve the ranks' store: %s",
                      dscomm_last_error());
+}
+
+static int run_job(const options_t *options, tool_job_t *job)
+{
+    const tool_limits_t limits = {
+        .timeout_us = (gint64)(options->timeout * G_USEC_PER_SEC),
+        .grace_us = (gint64)(options->grace * G_USEC_PER_SEC),
+        .tag_output = options->tag_output,
+    };
+
+    if (tool_supervise_prepare(job) < 0)
+        return TOOL_INTERNAL;
+    return tool_supervise(job, &limits);
 }
 
 int tool_run(int argc, char **argv)
@@ -183,13 +203,8 @@ int tool_run(int argc, char **argv)
         status = open_store(&store);
     if (status != TOOL_OK)
         return status;
-    const tool_limits_t limits = {
-        .timeout_us = (gint64)(options.timeout * G_USEC_PER_SEC),
-        .grace_us = (gint64)(options.grace * G_USEC_PER_SEC),
-        .tag_output = options.tag_output,
-    };
     job.port = dscomm_store_port(store);
-    status = tool_supervise(&job, &limits);
+    status = run_job(&options, &job);
     dscomm_store_close(store);
     return status;
 }

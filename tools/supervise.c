@@ -5,7 +5,6 @@
  * is left of the job. */
 #include "config.h"
 
-#include "tools/guard.h"
 #include "tools/output.h"
 #include "tools/supervise.h"
 #include "tools/tool.h"
@@ -76,14 +75,10 @@ int tool_supervise_prepare(tool_job_t *job)
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigset_t set;
 
-    job->pids = tool_guard_start(job->ranks);
-    if (!job->pids)
-        return tool_fail(-1, "run", "cannot start the guard process: %s",
-                         g_strerror(errno));
     fill_signals(&set);
     sigaction(SIGPIPE, &ignore, &job->pipe_action);
     sigaction(SIGCHLD, &standard, NULL);
-    sigprocmask(SIG_BLOCK, &set, &job->mask);
+    pthread_sigmask(SIG_BLOCK, &set, &job->mask);
     sigdelset(&job->mask, SIGCHLD);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) == 0)
         return 0;
@@ -422,7 +417,7 @@ static void die_by(int signal)
     sigemptyset(&set);
     sigaddset(&set, signal);
     raise(signal);
-    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
 int tool_supervise(const tool_job_t *job, const tool_limits_t *limits)

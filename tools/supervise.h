@@ -13,10 +13,9 @@ typedef struct {
 } tool_limits_t;
 
 /* Blocks and collects the signals that a supervisor handles, and makes this
- * process the parent of every process that loses its own; a guard ends the
- * ranks should this process be killed. Call it before a thread exists. Fills
- * job's pids, and the members that restore the former state in the ranks. -1: a
- * sentence went to stderr. */
+ * process the parent of every process that loses its own. Other threads must
+ * block all signals. Fills the members of job that restore the former state in
+ * the ranks. -1: a sentence went to stderr. */
 int tool_supervise_prepare(tool_job_t *job);
 
 /* Starts all ranks, and returns the exit status that the program should end
