@@ -136,16 +136,42 @@ static int list_late(const shm_t *shm, uint64_t sequence, char *text,
     return late;
 }
 
-/* All have begun it: then those whose done counter is behind. */
+/* How far a rank has come in the current operation: the steps whose flags it
+ * raised, then those it has read. */
+static uint64_t reach(const shm_t *shm, int rank)
+{
+    uint64_t raised = shm->op_step;
+
+    for (uint64_t step = shm->op_step; step < shm->step; step++) {
+        uint64_t flag = atomic_load_explicit(
+            &shm_control(shm, rank)->line[step % SHM_LINES].flag,
+            memory_order_acquire);
+
+        if (flag == (step << 32 | shm->op_chain))
+            raised = step + 1;
+    }
+    return ((raised - shm->op_step) << 32) +
+           (atomic_load(&shm_control(shm, rank)->done) > shm->op_step
+                ? atomic_load(&shm_control(shm, rank)->done) - shm->op_step
+                : 0);
+}
+
+/* All have begun it: then those that came least far, unless all came as far. */
 static void explain_begun(const shm_t *shm, const char *what, char *text,
                           size_t size)
 {
     char word[96], list[320] = "";
+    uint64_t least = UINT64_MAX, most = 0;
     size_t used = 0;
 
-    for (int r = 0; r < shm->ranks; r++)
-        if (r != shm->rank &&
-            atomic_load(&shm_control(shm, r)->done) <= shm->op_step)
+    for (int r = 0; r < shm->ranks; r++) {
+        uint64_t at = reach(shm, r);
+
+        least = at < least ? at : least;
+        most = at > most ? at : most;
+    }
+    for (int r = 0; r < shm->ranks && least < most; r++)
+        if (reach(shm, r) == least)
             used = append(list, sizeof list, used,
                           shm_peers_describe(shm, r, word, sizeof word));
     snprintf(text, size,
