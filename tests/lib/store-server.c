@@ -254,8 +254,7 @@ static void test_strangers(void)
         "GET / HTTP/1.0\r\n\r\n",
         "SSH-2.0-x\r\n",
         "\1abcdefgh",
-        "\x0d"
-        "1234",
+        "\r1234",
     };
     dscomm_priv_server_t *server;
     raw_t raw = {.size = 0};
@@ -602,7 +601,12 @@ static void test_no_descriptors(void)
     raw_t raw = {.size = 0};
     uint32_t echo = 0;
     double before;
+    const char *preload = getenv("LD_PRELOAD");
 
+    if (preload && strstr(preload, "vgpreload")) {
+        skip("valgrind has a limit of descriptors of its own");
+        return;
+    }
     server = serve(NULL, &port);
     fd = client(port);
     late = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
