@@ -23,9 +23,12 @@ static const struct {
     {DSCOMM_INT8, 16385}, {DSCOMM_FLOAT32, 16384}, {DSCOMM_FLOAT64, 8195},
 };
 
+/* Other roots than the first take turns with the sizes. */
 static void run_sizes(exchange_t x)
 {
-    for (size_t i = 0; i < CONFORM_LENGTH(sizes); i++) {
+    size_t first = (size_t)x.root % 3, step = x.root ? 3 : 1;
+
+    for (size_t i = first; i < CONFORM_LENGTH(sizes); i += step) {
         x.dtype = sizes[i].dtype;
         x.count = conform_scale(sizes[i].count);
         for (int variant = 0; variant < 4; variant++) {

@@ -144,7 +144,7 @@ static void run(int steps, uint64_t seed)
 
 static void test_random(void)
 {
-    run(my.ranks > 8 ? 200 : 2000, 20240229);
+    run(my.ranks > 8 ? 200 : my.ranks > 5 ? 1000 : 2000, 20240229);
 }
 
 static const conform_test_t tests[] = {
