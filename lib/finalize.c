@@ -46,9 +46,9 @@ static void warn_about_works(dscomm_group_t *group)
     pthread_mutex_unlock(&group->lock);
     if (count)
         dscomm_log(DSCOMM_LOG_WARN, "core",
-                   "dscomm_finalize: %d work%s of group '%s' not complete and "
-                   "cancelled; wait for every work",
-                   count, count > 1 ? "s are" : " is", group->name);
+                   "dscomm_finalize: group '%s' has %d incomplete work%s, "
+                   "cancelled now; wait for every work before",
+                   group->name, count, count > 1 ? "s" : "");
 }
 
 static int is_open(const dscomm_group_t *group)

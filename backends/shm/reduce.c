@@ -20,8 +20,7 @@
 #define SCATTER_LEAST (32 * KIB) /* bytes of a ring that a piece takes */
 #define SCATTER_MOST (512 * KIB)
 #define DIRECT_BLOCK (32 * KIB)
-#define STREAM_LEAST (8192 * KIB) /* outputs of all ranks do not stay cached   \
-                                   */
+#define STREAM_LEAST (8192 * KIB) /* outputs that do not stay cached */
 #define AHEAD 2 /* pieces put in before one is folded */
 
 enum { STAGE_MEET, STAGE_PIECES, STAGE_PART };
