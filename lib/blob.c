@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Byte blobs whose length only their owner knows: sizes first, then bytes. A rank
- * without memory for the result says so before the bytes are sent, and all ranks
- * give up together. */
+/* Byte blobs whose length only their owner knows: sizes first, then bytes. A
+ * rank without memory for the result says so before the bytes are sent, and all
+ * ranks give up together. */
 #include "config.h"
 #include "lib/group.h"
 

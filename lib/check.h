@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checks of arguments: a quick predicate in line, and the slow path that finds the
- * cause and makes the sentence. */
+/* Checks of arguments: a quick predicate in line, and the slow path that finds
+ * the cause and makes the sentence. */
 #ifndef LIB_CHECK_H
 #define LIB_CHECK_H
 
 #include "lib/group.h"
 
-/* Bytes of an element of each dtype, and of each op the dtypes it applies to (a bit
- * each): types.c's answers, as tables for the code that cannot afford a call. */
+/* Bytes of an element of each dtype, and of each op the dtypes it applies to (a
+ * bit each): types.c's answers, as tables for the code that cannot afford a
+ * call. */
 extern const uint8_t dscomm_priv_element[DSCOMM_DTYPE_COUNT];
 extern const uint16_t dscomm_priv_applies[DSCOMM_OP_COUNT];
 
-/* Checks everything about a collective: OK, or ERR_INVALID with a sentence. args is
- * filled in, except for element where dtype makes no sense. */
+/* Checks everything about a collective: OK, or ERR_INVALID with a sentence.
+ * args is filled in, except for element where dtype makes no sense. */
 dscomm_status_t dscomm_priv_check(dscomm_group_t *group,
                                   const dscomm_coll_args_t *args);
 
 /* The quick forms may say no to what is right in rare cases (count 0 with NULL
- * buffers), never yes to what is wrong; after a no, dscomm_priv_check() decides. */
+ * buffers), never yes to what is wrong; after a no, dscomm_priv_check()
+ * decides. */
 
 static inline size_t dscomm_priv_element_of(dscomm_dtype_t dtype)
 {

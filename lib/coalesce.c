@@ -14,8 +14,8 @@ static const char *call_name(const dscomm_call_t *call)
     return dscomm_coll_name((dscomm_coll_t)call->coll.coll);
 }
 
-/* Displacements in the scratch space would not outlive the next call, so they are
- * left out here and computed again when the call is started. */
+/* Displacements in the scratch space would not outlive the next call, so they
+ * are left out here and computed again when the call is started. */
 static void forget_scratch(const dscomm_group_t *group, dscomm_call_t *call)
 {
     const size_t *scratch = group->scratch;
@@ -125,9 +125,9 @@ static dscomm_status_t start_child(dscomm_work_t *compound, dscomm_call_t *call)
     return status;
 }
 
-/* With the group's lock held. The compound counts one more than its children, so
- * that it cannot complete before the last is started. A child that does not start
- * ends the matter: the ones before it go on to their end on their own. */
+/* With the group's lock held. The compound counts one more than its children,
+ * so that it cannot complete before the last is started. A child that does not
+ * start ends the matter: the ones before it go on to their end on their own. */
 static dscomm_status_t start_all(dscomm_group_t *group, GArray *calls,
                                  dscomm_work_t **ret_work)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collectives with a count for every rank. Displacements that the caller left out
- * are computed into the group's scratch space, of which a work takes a copy. */
+/* Collectives with a count for every rank. Displacements that the caller left
+ * out are computed into the group's scratch space, of which a work takes a
+ * copy. */
 #include "config.h"
 #include "lib/dispatch.h"
 

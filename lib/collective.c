@@ -3,8 +3,8 @@
 #include "config.h"
 #include "lib/dispatch.h"
 
-/* A call whose quick check said no goes on only if the thorough one finds nothing.
- * Straight line otherwise: see lib/dispatch.h. */
+/* A call whose quick check said no goes on only if the thorough one finds
+ * nothing. Straight line otherwise: see lib/dispatch.h. */
 #define CHECKED(group, args, quick)                                            \
     do {                                                                       \
         if (G_UNLIKELY(!(quick))) {                                            \
@@ -34,7 +34,8 @@ static inline dscomm_coll_args_t describe(int coll, const void *send,
     };
 }
 
-/* send and recv hold these many blocks of count; in_place: they may be equal. */
+/* send and recv hold these many blocks of count; in_place: they may be equal.
+ */
 static inline int disjoint(const dscomm_coll_args_t *args, size_t send_blocks,
                            size_t recv_blocks, int in_place)
 {

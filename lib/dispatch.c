@@ -5,8 +5,8 @@
 #include "lib/coalesce.h"
 #include "lib/work.h"
 
-/* The schedules over send and recv, by which the core can run what a backend does
- * not, would be chosen here. */
+/* The schedules over send and recv, by which the core can run what a backend
+ * does not, would be chosen here. */
 static dscomm_status_t unsupported(dscomm_group_t *group,
                                    const dscomm_coll_args_t *args,
                                    const char *kind)

@@ -14,7 +14,8 @@
 
 struct dscomm_world;
 
-/* Bits of dscomm_group.state. Any of them sends an operation to the slow path. */
+/* Bits of dscomm_group.state. Any of them sends an operation to the slow path.
+ */
 enum {
     GROUP_REVOKED = 1 << 0, /* ended; the backend's status tells why */
     GROUP_COALESCING = 1 << 1, /* calls are recorded */
@@ -23,12 +24,12 @@ enum {
     GROUP_FREED = 1 << 4,
 };
 
-/* Locking. While GROUP_PENDING is set, other threads may make progress on the group,
- * so calls into the backend, the list of pending works and the free list need the
- * lock. While it is clear they belong to the thread that uses the group, which is
- * how a blocking collective does without a lock. Only a holder of the lock sets or
- * clears it. Order: a group's lock, then the list of groups in progress.c, then
- * (only tried, never waited for) another group's lock. */
+/* Locking. While GROUP_PENDING is set, other threads may make progress on the
+ * group, so calls into the backend, the list of pending works and the free list
+ * need the lock. While it is clear they belong to the thread that uses the
+ * group, which is how a blocking collective does without a lock. Only a holder
+ * of the lock sets or clears it. Order: a group's lock, then the list of groups
+ * in progress.c, then (only tried, never waited for) another group's lock. */
 struct dscomm_group {
     atomic_uint state;
     unsigned generation; /* of the process that made it */
@@ -89,8 +90,8 @@ typedef struct {
 dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
                                        dscomm_group_t **ret_group);
 
-/* Ends the handle: pending works end with ERR_ABORTED, the impl is closed when no
- * child leans on it, the memory goes with the last work. */
+/* Ends the handle: pending works end with ERR_ABORTED, the impl is closed when
+ * no child leans on it, the memory goes with the last work. */
 void dscomm_priv_group_drop(dscomm_group_t *group);
 /* Frees the memory, whatever still points at it. */
 void dscomm_priv_group_destroy(dscomm_group_t *group);
@@ -98,8 +99,8 @@ void dscomm_priv_group_destroy(dscomm_group_t *group);
 void dscomm_priv_group_hold(dscomm_group_t *group);
 void dscomm_priv_group_release(dscomm_group_t *group);
 
-/* OK, or why nothing can run on group: NULL, forked, freed, revoked. name is the
- * public call's. */
+/* OK, or why nothing can run on group: NULL, forked, freed, revoked. name is
+ * the public call's. */
 dscomm_status_t dscomm_priv_group_usable(dscomm_group_t *group,
                                          const char *name);
 /* As above, and not coalescing either. */
@@ -110,9 +111,10 @@ dscomm_status_t dscomm_priv_group_ready(dscomm_group_t *group,
 dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group, char *text,
                                           size_t size);
 
-/* New children of a collective over parent: checked attributes, the module, and a
- * plan for the given members (ranks of parent). discriminator is appended to the id
- * where it is >= 0. ret_group gets NULL where this rank is not listed. */
+/* New children of a collective over parent: checked attributes, the module, and
+ * a plan for the given members (ranks of parent). discriminator is appended to
+ * the id where it is >= 0. ret_group gets NULL where this rank is not listed.
+ */
 dscomm_status_t dscomm_priv_group_attr(dscomm_group_t *parent, const char *name,
                                        const dscomm_group_attr_t *attr,
                                        dscomm_group_attr_t *ret_attr);

@@ -8,8 +8,8 @@
 #include <dscomm/backend.h>
 #include <pthread.h>
 
-/* Tables are never freed, since operations in flight end with the one they began
- * with; one that comes back is found again. */
+/* Tables are never freed, since operations in flight end with the one they
+ * began with; one that comes back is found again. */
 typedef struct node {
     dscomm_hooks_t hooks;
     struct node *next;

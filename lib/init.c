@@ -68,8 +68,8 @@ static dscomm_status_t prepare(void)
     return status;
 }
 
-/* Without peers there is nobody to meet; a backend that was asked for must be there
- * all the same. */
+/* Without peers there is nobody to meet; a backend that was asked for must be
+ * there all the same. */
 static dscomm_status_t meet_nobody(const dscomm_join_t *join,
                                    const dscomm_module_t **ret_module)
 {

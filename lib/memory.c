@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory for buffers: the backend's own where it has some, plain pages elsewhere.
- * Addresses are remembered, so that a wrong one is refused and the rest is given
- * back with the group. */
+/* Memory for buffers: the backend's own where it has some, plain pages
+ * elsewhere. Addresses are remembered, so that a wrong one is refused and the
+ * rest is given back with the group. */
 #include "config.h"
 #include "lib/memory.h"
 
@@ -30,8 +30,8 @@ static dscomm_status_t map_pages(size_t size, void **ret_memory)
     return DSCOMM_OK;
 }
 
-/* A backend may decline; *ret_mapped is the size of plain pages, 0 where the memory
- * is the backend's. */
+/* A backend may decline; *ret_mapped is the size of plain pages, 0 where the
+ * memory is the backend's. */
 static dscomm_status_t obtain(dscomm_group_t *group, size_t size,
                               void **ret_memory, size_t *ret_mapped)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The module loader: where modules are, what is checked before one is used. It knows
- * no transport by name, except self, which is built in. */
+/* The module loader: where modules are, what is checked before one is used. It
+ * knows no transport by name, except self, which is built in. */
 #include "config.h"
 
 #include "lib/module.h"
@@ -356,4 +356,9 @@ const char *dscomm_backend_directory(void)
     scan();
     pthread_mutex_unlock(&lock);
     return directory;
+}
+
+void dscomm_priv_module_forked(void)
+{
+    pthread_mutex_init(&lock, NULL);
 }

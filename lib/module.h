@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Backend modules: found, checked, loaded when first asked for, never unloaded. */
+/* Backend modules: found, checked, loaded when first asked for, never unloaded.
+ */
 #ifndef LIB_MODULE_H
 #define LIB_MODULE_H
 
@@ -15,8 +16,8 @@ typedef struct {
     int tried;
 } dscomm_module_t;
 
-/* The module named name, loaded; ERR_NO_BACKEND with the reason, or with the names of
- * those there are. */
+/* The module named name, loaded; ERR_NO_BACKEND with the reason, or with the
+ * names of those there are. */
 dscomm_status_t dscomm_priv_module_find(const char *name,
                                         const dscomm_module_t **ret_module);
 
@@ -26,8 +27,11 @@ const dscomm_module_t *dscomm_priv_module_get(size_t index);
 /* The built-in backend for groups of one rank. */
 const dscomm_module_t *dscomm_priv_module_self(void);
 
-/* Settings table of module index = 0, 1, ..., modules without one left out; NULL
- * beyond the last. */
+/* Settings table of module index = 0, 1, ..., modules without one left out;
+ * NULL beyond the last. */
 const dscomm_setting_t *dscomm_priv_backend_settings(size_t index);
+
+/* In a forked child: its lock is new. */
+void dscomm_priv_module_forked(void);
 
 #endif

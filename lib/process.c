@@ -2,6 +2,7 @@
 /* The word that every operation looks at, and the handler that counts forks. */
 #include "config.h"
 #include "lib/process.h"
+#include "lib/module.h"
 #include "lib/progress.h"
 #include "lib/rendezvous.h"
 #include "lib/world.h"
@@ -15,11 +16,12 @@ atomic_uint dscomm_priv_attention;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int registered;
 
-/* In the child: the worlds stay known, so that they can be freed, but every lock
- * may have been held by a thread that does not exist here. */
+/* In the child: the worlds stay known, so that they can be freed, but every
+ * lock may have been held by a thread that does not exist here. */
 static void after_fork(void)
 {
     atomic_fetch_add(&dscomm_priv_attention, DSCOMM_ATTENTION_FORK);
+    dscomm_priv_module_forked();
     dscomm_priv_progress_forked();
     dscomm_priv_world_forked();
     dscomm_priv_rendezvous_forked();

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every operation must notice about the process: that it was forked, and that
- * hooks are installed. Both live in one word, so that looking costs one load. */
+/* What every operation must notice about the process: that it was forked, and
+ * that hooks are installed. Both live in one word, so that looking costs one
+ * load. */
 #ifndef LIB_PROCESS_H
 #define LIB_PROCESS_H
 
 #include <dscomm/status.h>
 #include <stdatomic.h>
 
-/* Bit 0: hooks are installed. The rest counts forks between the first process and
- * this one. */
+/* Bit 0: hooks are installed. The rest counts forks between the first process
+ * and this one. */
 #define DSCOMM_ATTENTION_HOOKS 1u
 #define DSCOMM_ATTENTION_FORK 2u
 extern atomic_uint dscomm_priv_attention;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The list of groups with works, in the whole process: whoever waits walks it, so
- * that a rank that waits on one group does not hold up its peers on another. */
+/* The list of groups with works, in the whole process: whoever waits walks it,
+ * so that a rank that waits on one group does not hold up its peers on another.
+ */
 #include "config.h"
 #include "lib/progress.h"
 #include "lib/status.h"
@@ -95,9 +96,9 @@ int dscomm_priv_progress_wanted(const dscomm_group_t *group)
     return atomic_load_explicit(&listed, memory_order_relaxed) > own;
 }
 
-/* Only groups that nobody is working on; the list's lock is not held meanwhile. A
- * group stays on the list as long as its lock is held, so next is still right when
- * the list's lock is taken again. */
+/* Only groups that nobody is working on; the list's lock is not held meanwhile.
+ * A group stays on the list as long as its lock is held, so next is still right
+ * when the list's lock is taken again. */
 static unsigned walk(const dscomm_group_t *except)
 {
     dscomm_group_t *group, *next;

@@ -5,16 +5,16 @@
 
 #include "lib/work.h"
 
-/* With the group's lock held: put the group on the list of those with works, take it
- * off where it has none any more. */
+/* With the group's lock held: put the group on the list of those with works,
+ * take it off where it has none any more. */
 void dscomm_priv_pending_add(dscomm_group_t *group);
 void dscomm_priv_pending_settle(dscomm_group_t *group);
 
 /* With the group's lock held: lets the backend advance and retires what is
  * complete; returns how many. */
 unsigned dscomm_priv_progress(dscomm_group_t *group);
-/* With the group's lock held: where the group is revoked, ends all its works and
- * returns 1. */
+/* With the group's lock held: where the group is revoked, ends all its works
+ * and returns 1. */
 int dscomm_priv_progress_broken(dscomm_group_t *group);
 /* 1 where a group other than this one has works. */
 int dscomm_priv_progress_wanted(const dscomm_group_t *group);
@@ -23,7 +23,8 @@ int dscomm_priv_progress_wanted(const dscomm_group_t *group);
 unsigned dscomm_priv_progress_all(void);
 int dscomm_priv_progress_idle(void);
 
-/* In progress-thread.c: one user more, or less, of the progress thread, if the settings ask for one. */
+/* In progress-thread.c: one user more, or less, of the progress thread, if the
+ * settings ask for one. */
 dscomm_status_t dscomm_priv_progress_start(void);
 void dscomm_priv_progress_stop(void);
 /* The list is no longer empty. */

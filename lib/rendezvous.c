@@ -6,6 +6,7 @@
 #include "lib/rendezvous.h"
 
 #include "lib/clock.h"
+#include "lib/process.h"
 #include "lib/roster.h"
 #include "lib/status.h"
 
@@ -24,6 +25,7 @@
 typedef struct dscomm_point {
     char *url;
     int rank;
+    unsigned generation; /* of the process: a forked child begins anew */
     pthread_mutex_t lock;
     dscomm_store_t *store; /* open while there are users */
     unsigned users;
@@ -40,12 +42,14 @@ static point_t *find_point(const char *url, int rank)
 
     pthread_mutex_lock(&points_lock);
     for (point = points; point; point = point->next)
-        if (point->rank == rank && !strcmp(point->url, url))
+        if (point->rank == rank && !strcmp(point->url, url) &&
+            point->generation == dscomm_priv_generation())
             break;
     if (!point) {
         point = g_new0(point_t, 1);
         point->url = g_strdup(url);
         point->rank = rank;
+        point->generation = dscomm_priv_generation();
         pthread_mutex_init(&point->lock, NULL);
         point->next = points;
         points = point;
@@ -57,7 +61,6 @@ static point_t *find_point(const char *url, int rank)
 void dscomm_priv_rendezvous_forked(void)
 {
     pthread_mutex_init(&points_lock, NULL);
-    points = NULL;
 }
 
 static int is_tcp(const char *url)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rendezvous: how the ranks of a world find each other in a store, and how they
- * leave it again. */
+/* The rendezvous: how the ranks of a world find each other in a store, and how
+ * they leave it again. */
 #ifndef LIB_RENDEZVOUS_H
 #define LIB_RENDEZVOUS_H
 
@@ -29,18 +29,19 @@ typedef struct {
     int serves; /* other ranks use the server in this process */
 } dscomm_meeting_t;
 
-/* Meets the other ranks, at most timeout_ms from now, and agrees on the backend. On
- * failure the sentence is the same on all ranks that came, where possible. */
+/* Meets the other ranks, at most timeout_ms from now, and agrees on the
+ * backend. On failure the sentence is the same on all ranks that came, where
+ * possible. */
 dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
                                        dscomm_meeting_t *ret_meeting,
                                        const dscomm_module_t **ret_module);
 
-/* Leaves. orderly: all ranks do, so one that serves waits for the others, at most
- * timeout_ms. */
+/* Leaves. orderly: all ranks do, so one that serves waits for the others, at
+ * most timeout_ms. */
 void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
                                   int timeout_ms);
 
-/* In a forked child: forgets stores and locks of the parent. */
+/* In a forked child: its lock is new. */
 void dscomm_priv_rendezvous_forked(void);
 
 #endif

@@ -219,7 +219,8 @@ void dscomm_priv_work_seal(dscomm_work_t *work)
         dscomm_priv_work_retire(work, work->failure, NULL);
 }
 
-/* The status is stored last: whoever sees it, without the lock, may use the work. */
+/* The status is stored last: whoever sees it, without the lock, may use the
+ * work. */
 void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
                              const char *text)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The world: what all groups of one dscomm_init() share, and the list of live worlds
- * that tells a second dscomm_finalize() from a first one. */
+/* The world: what all groups of one dscomm_init() share, and the list of live
+ * worlds that tells a second dscomm_finalize() from a first one. */
 #ifndef LIB_WORLD_H
 #define LIB_WORLD_H
 
@@ -23,8 +23,8 @@ void dscomm_priv_world_free(dscomm_world_t *world);
 void dscomm_priv_world_enlist(dscomm_group_t *group);
 void dscomm_priv_world_delist(dscomm_group_t *group);
 
-/* Puts world among the live ones; takes the world that group is out again, or returns
- * NULL where group is no live world. */
+/* Puts world among the live ones; takes the world that group is out again, or
+ * returns NULL where group is no live world. */
 void dscomm_priv_world_publish(dscomm_world_t *world);
 dscomm_world_t *dscomm_priv_world_withdraw(const dscomm_group_t *group);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The backend for groups of one rank: every collective is a copy or a reduction of
- * one input, and messages go from this rank to itself. It is built in, complete, and
- * the one to copy when writing another. */
+/* The backend for groups of one rank: every collective is a copy or a reduction
+ * of one input, and messages go from this rank to itself. It is built in,
+ * complete, and the one to copy when writing another. */
 #include "config.h"
 
 #include <dscomm/backend.h>
@@ -12,7 +12,8 @@
 
 #define TEXT_MAX 512
 
-/* What a request of this backend is: the head that the core knows, then our own. */
+/* What a request of this backend is: the head that the core knows, then our
+ * own. */
 typedef struct request {
     dscomm_request_t head;
     dscomm_message_t message;
@@ -82,8 +83,8 @@ static dscomm_status_t check_revoked(self_t *self)
     return DSCOMM_OK;
 }
 
-/* Messages. Sends and receives that find no partner wait in a list; whichever comes
- * second moves the bytes. */
+/* Messages. Sends and receives that find no partner wait in a list; whichever
+ * comes second moves the bytes. */
 
 static int matches(const dscomm_message_t *send, const dscomm_message_t *recv)
 {
@@ -183,7 +184,8 @@ static dscomm_status_t self_irecv(void *impl, const dscomm_message_t *message,
     return DSCOMM_OK;
 }
 
-/* Nobody else can come to the rescue of a blocking call, so it fails at once. */
+/* Nobody else can come to the rescue of a blocking call, so it fails at once.
+ */
 static dscomm_status_t self_send(void *impl, const dscomm_message_t *message)
 {
     self_t *self = impl;
