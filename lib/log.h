@@ -9,8 +9,8 @@
  * Until then it is what DSCOMM_RANK or RANK says. */
 void dscomm_priv_log_rank(int rank);
 
-/* ERR_ENVIRONMENT where DSCOMM_LOG is not understood (the log itself then goes on
- * with "warn"). */
+/* ERR_ENVIRONMENT where DSCOMM_LOG is not understood (the log itself then goes
+ * on with "warn"). */
 dscomm_status_t dscomm_priv_log_check(void);
 
 #endif

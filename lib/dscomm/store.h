@@ -98,16 +98,16 @@ DSCOMM_API dscomm_status_t dscomm_store_wait(dscomm_store_t *store,
                                              size_t count, int timeout_ms);
 
 /* Adds delta to the decimal number under key (0 where absent) and returns the
- * sum (ret_sum may be NULL). ERR_INVALID where the value is no number or the sum
- * overflows. */
+ * sum (ret_sum may be NULL). ERR_INVALID where the value is no number or the
+ * sum overflows. */
 DSCOMM_API dscomm_status_t dscomm_store_add(dscomm_store_t *store,
                                             const char *key, int64_t delta,
                                             int64_t *ret_sum);
 
 /* Replaces the value by desired if it equals expected, or if the key is absent
  * and expected is empty; returns what is stored then (a copy to be freed; both
- * outputs may be NULL). An absent key with a non-empty expected stores nothing and
- * returns expected, as torch does. */
+ * outputs may be NULL). An absent key with a non-empty expected stores nothing
+ * and returns expected, as torch does. */
 DSCOMM_API dscomm_status_t dscomm_store_compare_set(
     dscomm_store_t *store, const char *key, const void *expected,
     size_t expected_size, const void *desired, size_t desired_size,

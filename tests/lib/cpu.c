@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Features, against what the kernel lists in /proc/cpuinfo. DSCOMM_CPU is read once,
- * so each case is a child. */
+/* Features, against what the kernel lists in /proc/cpuinfo. DSCOMM_CPU is read
+ * once, so each case is a child. */
 #include "config.h"
 
 #include "lib/cpu.h"
@@ -15,7 +15,8 @@
 
 #include "tests/tap.h"
 
-/* In the order that dscomm_cpu_features() lists them; the kernel calls neon asimd. */
+/* In the order that dscomm_cpu_features() lists them; the kernel calls neon
+ * asimd. */
 static const struct {
     uint64_t bit;
     const char *name, *flag;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which lines pass, where they go, and what they look like. What the environment
- * says is read once, so each case of it is a child. */
+/* Which lines pass, where they go, and what they look like. What the
+ * environment says is read once, so each case of it is a child. */
 #include "config.h"
 
 #include "lib/log.h"
