@@ -274,6 +274,25 @@ static void copy_result(const shm_op_t *op, size_t offset, const void *from,
         memcpy(to, from, bytes);
 }
 
+/* Folds the own part into the ring, and from there into the own result; or, where
+ * peers are far, the other way round. */
+static void show_result(shm_t *shm, shm_op_t *op, part_t piece,
+                        unsigned char *own)
+{
+    unsigned char *recv = (unsigned char *)op->args->recv + piece.offset;
+    bool wants = wants_all(shm, op) && piece.bytes;
+
+    if (wants && shm->far) {
+        fold(shm, op, recv, piece.bytes);
+        shm_copy_stream(own, recv, piece.bytes);
+    } else if (piece.bytes) {
+        fold(shm, op, own, piece.bytes);
+    }
+    shm_raise(shm, result_step(op, op->reduced));
+    if (wants && !shm->far)
+        copy_result(op, piece.offset, own, piece.bytes);
+}
+
 /* Folds the own part of piece `reduced` and shows it to whoever wants it. */
 static int scatter_fold(shm_t *shm, shm_op_t *op)
 {
@@ -296,11 +315,7 @@ static int scatter_fold(shm_t *shm, shm_op_t *op)
                  (unsigned char *)op->args->recv + op->reduced * op->chunk,
                  piece.bytes);
     } else {
-        if (piece.bytes)
-            fold(shm, op, own, piece.bytes);
-        shm_raise(shm, result_step(op, op->reduced));
-        if (piece.bytes && wants_all(shm, op))
-            copy_result(op, piece.offset, own, piece.bytes);
+        show_result(shm, op, piece, own);
     }
     op->reduced++;
     shm->moves++;

@@ -15,6 +15,9 @@
 
 #include <glib.h>
 
+/* Words of DSCOMM_SHM_STORE, in order. */
+enum { STORE_AUTO, STORE_PLAIN, STORE_STREAM };
+
 #define SPIN_DEFAULT 2000 /* looks with a pause in between, 20 to 100 us */
 
 const dscomm_setting_t shm_settings[] = {
@@ -37,6 +40,12 @@ const dscomm_setting_t shm_settings[] = {
         {"DSCOMM_SHM_SPIN", DSCOMM_SETTING_INT, "-1", -1, 1000000000, NULL,
          "looks at a flag before yielding; -1 = 2000, or 0 when "
          "ranks outnumber processors"},
+    [SHM_SETTING_STORE] =
+        {"DSCOMM_SHM_STORE", DSCOMM_SETTING_ENUM, "auto", 0, 0,
+         "auto|plain|stream",
+         "how payloads are put into shared memory: plain stores "
+         "leave them in the cache, streaming ones do not; auto "
+         "measures the distance of each pair of ranks"},
     {0},
 };
 
@@ -74,15 +83,39 @@ static bool too_few_processors(const shm_t *shm)
     return shm->ranks > processors;
 }
 
-/* How payloads go to each rank. Distances are not measured yet, so all are
- * near: plain stores. */
-static void choose_stores(shm_t *shm)
+/* The rank in a group that has an index in the list of processes. */
+static int rank_of_peer(const shm_t *shm, int peer)
 {
-    for (int r = 0; r < shm->ranks; r++)
-        shm->store[r] = SHM_PLAIN;
+    int rank = 0;
+
+    while (shm->peer[rank] != peer)
+        rank++;
+    return rank;
 }
 
-static dscomm_status_t tune(shm_t *shm, bool first)
+/* How payloads go to each rank: as DSCOMM_SHM_STORE says, else as the parent
+ * group does it, else by the distance measured. */
+static dscomm_status_t choose_stores(shm_t *shm, const shm_t *parent)
+{
+    int64_t kind;
+    dscomm_status_t status =
+        dscomm_setting_number(&shm_settings[SHM_SETTING_STORE], &kind);
+
+    if (status)
+        return status;
+    for (int r = 0; r < shm->ranks; r++)
+        shm->store[r] = kind == STORE_STREAM ? SHM_STREAM : SHM_PLAIN;
+    if (kind == STORE_AUTO && parent)
+        for (int r = 0; r < shm->ranks; r++)
+            shm->store[r] = parent->store[rank_of_peer(parent, shm->peer[r])];
+    else if (kind == STORE_AUTO && !shm->peers->oversubscribed)
+        shm_distance(shm);
+    for (int r = 0; r < shm->ranks; r++)
+        shm->far = shm->far || shm->store[r] == SHM_STREAM;
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t tune(shm_t *shm, const shm_t *parent)
 {
     int64_t spin;
     dscomm_status_t status =
@@ -90,14 +123,13 @@ static dscomm_status_t tune(shm_t *shm, bool first)
 
     if (status)
         return status;
-    if (first)
+    if (!parent)
         shm->peers->oversubscribed = too_few_processors(shm);
     if (spin < 0)
         spin = shm->peers->oversubscribed ? 0 : SPIN_DEFAULT;
     shm->spin_limit = (unsigned)spin;
-    choose_stores(shm);
     syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
-    return DSCOMM_OK;
+    return choose_stores(shm, parent);
 }
 
 static shm_t *shm_new(const dscomm_backend_args_t *args)
@@ -162,7 +194,7 @@ static dscomm_status_t shm_open(const dscomm_backend_args_t *args,
     shm = shm_new(args);
     status = shm_connect(shm, args, attach);
     if (!status)
-        status = tune(shm, !args->parent);
+        status = tune(shm, args->parent);
     if (!status)
         status = shm_p2p_new(shm);
     if (status) {

@@ -74,6 +74,7 @@ typedef struct {
     _Atomic uint32_t left; /* closed the group, or will in good order */
     int32_t pid;
     uint64_t cpus[SHM_CPU_WORDS]; /* affinity mask when opened */
+    _Alignas(2 * SHM_LINE) _Atomic uint64_t probe; /* see distance.c */
     _Alignas(SHM_LINE) _Atomic uint8_t channel[SHM_MAX_RANKS]; /* in use */
     _Alignas(SHM_LINE) shm_record_t record[SHM_RECORDS];
     shm_line_t line[SHM_LINES];
@@ -144,6 +145,7 @@ typedef struct {
     const void **sources; /* ranks pointers, scratch */
     double *factors; /* ranks factors, scratch */
     uint8_t *store; /* shm_store_t towards each rank */
+    bool far; /* one of them is SHM_STREAM */
     /* Running collectives, oldest first. */
     shm_request_t *queue_head, *queue_tail;
     uint64_t op_step; /* first step of the one that runs, 0 = none */
@@ -193,6 +195,9 @@ dscomm_status_t shm_segment_reserve(shm_t *shm, uint64_t offset, uint64_t size,
  * attach is called in between, on every rank. */
 dscomm_status_t shm_connect(shm_t *shm, const dscomm_backend_args_t *args,
                             dscomm_status_t (*attach)(shm_t *shm));
+
+/* distance.c: chooses store[] by measuring; all ranks call it together. */
+void shm_distance(shm_t *shm);
 
 /* peers.c: other processes: are they alive, and what do they do? */
 shm_peers_t *shm_peers_new(int count);
@@ -297,7 +302,8 @@ enum {
     SHM_SETTING_RING,
     SHM_SETTING_CHANNEL,
     SHM_SETTING_HEAP,
-    SHM_SETTING_SPIN
+    SHM_SETTING_SPIN,
+    SHM_SETTING_STORE
 };
 
 #endif
