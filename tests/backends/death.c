@@ -421,5 +421,6 @@ int main(void)
     test_left_early();
     test_child_lives_on();
     test_stop();
+    is_int(job_leftovers(), 0, "nothing is left of any job");
     return tap_done();
 }

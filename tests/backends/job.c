@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+static int leftovers;
+
 double job_now_ms(void)
 {
     struct timespec time;
@@ -37,7 +39,7 @@ int job_slowly(int ms)
 
     if (valgrind && *valgrind)
         return ms * 20;
-    return sanitizer && strstr(sanitizer, "sanitize") ? ms * 4 : ms;
+    return sanitizer && strstr(sanitizer, "sanitize") ? ms * 2 : ms;
 }
 
 unsigned job_draw(unsigned limit)
@@ -102,8 +104,7 @@ void job_start_rank(job_t *job, int rank)
     if (getppid() != parent)
         _exit(1);
     job->scenario(&me);
-    fflush(NULL);
-    _exit(0);
+    exit(0); /* not _exit(): a sanitizer looks for leaks at exit */
 }
 
 void job_start(job_t *job)
@@ -170,12 +171,21 @@ void job_end(job_t *job, const char *name)
 
     job_join(job, 0);
     left = waitpid(-1, NULL, WNOHANG);
-    if (left != -1 || errno != ECHILD)
-        ok(0, "%s: no process is left", name);
-    if (count_shm() != 0)
-        ok(0, "%s: nothing is left in /dev/shm", name);
+    if (left != -1 || errno != ECHILD) {
+        printf("# %s: a process is left\n", name);
+        leftovers++;
+    }
+    if (count_shm() != 0) {
+        printf("# %s: something is left in /dev/shm\n", name);
+        leftovers++;
+    }
     munmap(job->reports, sizeof *job->reports * JOB_RANKS_MAX);
     unlink(job->path);
+}
+
+int job_leftovers(void)
+{
+    return leftovers;
 }
 
 dscomm_status_t job_init(job_rank_t *me, dscomm_group_t **ret_world)

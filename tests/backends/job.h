@@ -56,8 +56,10 @@ int job_wait_loops(job_t *job, int64_t loops);
 /* Waits for the processes; those that do not end in limit_ms are killed, which
  * makes it return 0. */
 int job_join(job_t *job, int limit_ms);
-/* Frees, and checks that nothing of the job is left. name is of the test. */
+/* Frees, and looks for what is left of the job, to be told with name. */
 void job_end(job_t *job, const char *name);
+/* How many jobs left something behind: the last check of a program. */
+int job_leftovers(void);
 /* 1 where the rank ended by exit(0). */
 int job_exited(const job_t *job, int rank);
 

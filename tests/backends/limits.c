@@ -78,11 +78,16 @@ static void work_limited(job_rank_t *me)
 {
     const limit_t *l = me->arg;
     rlim_t value = in_use(l->resource) + l->limit;
-    struct rlimit limit = {value, value};
+    struct rlimit before, limit;
 
+    getrlimit((__rlimit_resource_t)l->resource, &before);
+    limit = before;
+    limit.rlim_cur = value;
     if (!l->victims || me->rank == 1)
         setrlimit((__rlimit_resource_t)l->resource, &limit);
     work(me);
+    /* What a sanitizer does at exit is not limited. */
+    setrlimit((__rlimit_resource_t)l->resource, &before);
 }
 
 /* Every rank ended by itself, and one that failed says why. */
@@ -203,5 +208,6 @@ int main(void)
 {
     test_limits();
     test_small_shm();
+    is_int(job_leftovers(), 0, "nothing is left of any job");
     return tap_done();
 }

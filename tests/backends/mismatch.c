@@ -270,5 +270,6 @@ int main(void)
     run_case_v(DSCOMM_COLL_GATHER_V);
     run_case_v(DSCOMM_COLL_SCATTER_V);
     run_case_v(DSCOMM_COLL_ALL_TO_ALL_V);
+    is_int(job_leftovers(), 0, "nothing is left of any job");
     return tap_done();
 }

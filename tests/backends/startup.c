@@ -486,5 +486,6 @@ int main(void)
     test_strangers();
     test_finalize_timeout();
     test_finalize_twice();
+    is_int(job_leftovers(), 0, "nothing is left of any job");
     return tap_done();
 }

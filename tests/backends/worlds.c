@@ -344,5 +344,6 @@ int main(void)
     run_simple("a forked child loses the world, its parent does not",
                fork_inside);
     run_simple("a forked child joins a job of its own", fork_then_init);
+    is_int(job_leftovers(), 0, "nothing is left of any job");
     return tap_done();
 }
