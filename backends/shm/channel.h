@@ -27,11 +27,11 @@ typedef struct {
     int32_t tag;
     uint64_t bytes;
     union {
-        unsigned char payload[SHM_LINE - FRAME_HEAD];
         struct {
             uint64_t id; /* of a large message; its sender's number */
             uint64_t reference; /* READY: shm_heap_reference(), or 0 */
         };
+        unsigned char payload[1]; /* bytes of it, beyond the struct as well */
     };
 } shm_frame_t;
 
