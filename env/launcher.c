@@ -255,8 +255,8 @@ static dscomm_status_t read_master(const lookup_t *lookup,
     return read_number(lookup, name, "a port", 1, 65535, &launch->master_port);
 }
 
-/* Whether the address is torchrun's own, whose agent may serve the store there.
- */
+/* Whether the address is torchrun's own, whose agent may serve the store
+ * there. */
 static dscomm_status_t read_agent(const lookup_t *lookup,
                                   dscomm_launch_t *launch)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The settings table: every DSCOMM_* variable that the core reads, one row each.
- * Backends bring their own rows (dscomm_backend_t.settings). A table ends with a
- * row whose name is NULL. An empty value counts as unset. */
+/* The settings table: every DSCOMM_* variable that the core reads, one row
+ * each. Backends bring their own rows (dscomm_backend_t.settings). A table ends
+ * with a row whose name is NULL. An empty value counts as unset. */
 #ifndef ENV_SETTINGS_H
 #define ENV_SETTINGS_H
 
@@ -34,8 +34,8 @@ const dscomm_setting_t *dscomm_priv_setting(int index);
 dscomm_status_t dscomm_priv_setting_number(int index, int64_t *ret_value);
 const char *dscomm_priv_setting_text(int index);
 
-/* Parses text as row says; the sentence names the variable, the value and what is
- * accepted. */
+/* Parses text as row says; the sentence names the variable, the value and what
+ * is accepted. */
 dscomm_status_t dscomm_priv_setting_parse(const dscomm_setting_t *row,
                                           const char *text, int64_t *ret_value);
 
@@ -50,8 +50,8 @@ const char *dscomm_priv_setting_accepted(const dscomm_setting_t *row);
  * programs. */
 const char *dscomm_priv_setting_value(const dscomm_setting_t *row);
 
-/* ERR_ENVIRONMENT with a sentence where the environment's value of any row of the
- * core's table makes no sense. */
+/* ERR_ENVIRONMENT with a sentence where the environment's value of any row of
+ * the core's table makes no sense. */
 dscomm_status_t dscomm_priv_settings_validate(void);
 
 /* The setting whose name is most like name, or NULL if none is like it. */
@@ -59,14 +59,15 @@ const char *dscomm_priv_setting_nearest(const char *name,
                                         const dscomm_setting_t *const *tables,
                                         size_t count);
 
-/* Warns, once a process, about every DSCOMM_* variable that is in environ but in no
- * table, with the nearest name. tables: core's and the loaded backends'. */
+/* Warns, once a process, about every DSCOMM_* variable that is in environ but
+ * in no table, with the nearest name. tables: core's and the loaded
+ * backends'. */
 void dscomm_priv_settings_check(char *const *environment,
                                 const dscomm_setting_t *const *tables,
                                 size_t count);
 
-/* A decimal number, with blanks around it and nothing else: 0 and *ret_value, or -1.
- * A sign is no digit. */
+/* A decimal number, with blanks around it and nothing else: 0 and *ret_value,
+ * or -1. A sign is no digit. */
 int dscomm_priv_parse_decimal(const char *text, int64_t *ret_value);
 
 #endif

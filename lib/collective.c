@@ -34,8 +34,8 @@ static inline dscomm_coll_args_t describe(int coll, const void *send,
     };
 }
 
-/* send and recv hold these many blocks of count; in_place: they may be equal.
- */
+/* send and recv hold these many blocks of count; in_place: they may be
+ * equal. */
 static inline int disjoint(const dscomm_coll_args_t *args, size_t send_blocks,
                            size_t recv_blocks, int in_place)
 {

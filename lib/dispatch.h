@@ -11,8 +11,8 @@ dscomm_status_t dscomm_priv_dispatch_slow(dscomm_group_t *group,
                                           dscomm_coll_args_t *args,
                                           dscomm_work_t **ret_work);
 
-/* A blocking collective on a group where nothing else is going on runs at once.
- */
+/* A blocking collective on a group where nothing else is going on runs at
+ * once. */
 static inline dscomm_status_t dscomm_priv_dispatch(dscomm_group_t *group,
                                                    dscomm_coll_args_t *args,
                                                    dscomm_work_t **ret_work)

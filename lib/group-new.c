@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* New groups out of a parent's ranks: who agrees, who is in, what it is called.
- */
+/* New groups out of a parent's ranks: who agrees, who is in, what it is
+ * called. */
 #include "config.h"
 
 #include "lib/group.h"

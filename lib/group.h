@@ -14,8 +14,8 @@
 
 struct dscomm_world;
 
-/* Bits of dscomm_group.state. Any of them sends an operation to the slow path.
- */
+/* Bits of dscomm_group.state. Any of them sends an operation to the slow
+ * path. */
 enum {
     GROUP_REVOKED = 1 << 0, /* ended; the backend's status tells why */
     GROUP_COALESCING = 1 << 1, /* calls are recorded */
@@ -113,8 +113,8 @@ dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group, char *text,
 
 /* New children of a collective over parent: checked attributes, the module, and
  * a plan for the given members (ranks of parent). discriminator is appended to
- * the id where it is >= 0. ret_group gets NULL where this rank is not listed.
- */
+ * the id where it is >= 0. ret_group gets NULL where this rank is not
+ * listed. */
 dscomm_status_t dscomm_priv_group_attr(dscomm_group_t *parent, const char *name,
                                        const dscomm_group_attr_t *attr,
                                        dscomm_group_attr_t *ret_attr);

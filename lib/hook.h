@@ -11,8 +11,8 @@ typedef struct {
     uint64_t token;
 } dscomm_hook_span_t;
 
-/* Calls begin, if hooks are installed. call is a dscomm_call_t of lib/work.h.
- */
+/* Calls begin, if hooks are installed. call is a dscomm_call_t of
+ * lib/work.h. */
 dscomm_hook_span_t dscomm_priv_hook_begin(const dscomm_group_t *group,
                                           const void *call);
 /* Calls the end that belongs to span, if there is one. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Backend modules: found, checked, loaded when first asked for, never unloaded.
- */
+/* Backend modules: found, checked, loaded when first asked for, never
+ * unloaded. */
 #ifndef LIB_MODULE_H
 #define LIB_MODULE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The list of groups with works, in the whole process: whoever waits walks it,
- * so that a rank that waits on one group does not hold up its peers on another.
- */
+ * so that a rank that waits on one group does not hold up its peers on
+ * another. */
 #include "config.h"
 #include "lib/progress.h"
 #include "lib/status.h"

@@ -179,8 +179,8 @@ static dscomm_status_t get_records(const roster_t *roster,
     return status;
 }
 
-/* The others must read why it failed before the store goes with this process.
- */
+/* The others must read why it failed before the store goes with this
+ * process. */
 static void linger(const roster_t *roster, int came)
 {
     int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), 2 * GRACE_MS),

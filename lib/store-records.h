@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* torch's FileStore format: a file of records that only grows. A record is a
  * u32 length and a key, a u32 length and a value; the last one of a key counts.
- * The key "-/KEY" removes /KEY. Writers hold flock exclusively, readers shared.
- */
+ * The key "-/KEY" removes /KEY. Writers hold flock exclusively, readers
+ * shared. */
 #ifndef LIB_STORE_RECORDS_H
 #define LIB_STORE_RECORDS_H
 
@@ -34,8 +34,8 @@ dscomm_status_t dscomm_priv_records_lock(dscomm_priv_records_t *records,
                                          dscomm_priv_deadline_t deadline);
 void dscomm_priv_records_unlock(dscomm_priv_records_t *records);
 
-/* Appends a record; the next lock brings it into the table. Locked exclusively.
- */
+/* Appends a record; the next lock brings it into the table. Locked
+ * exclusively. */
 dscomm_status_t dscomm_priv_records_append(dscomm_priv_records_t *records,
                                            const char *key, const void *value,
                                            size_t size);

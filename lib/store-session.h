@@ -51,8 +51,8 @@ void dscomm_priv_session_answer_value(dscomm_priv_session_t *session,
 gboolean dscomm_priv_session_read(dscomm_priv_session_t *session,
                                   dscomm_priv_keeper_t *keeper,
                                   const char **ret_problem);
-/* Sends what the socket takes, then goes on with requests that waited for room.
- */
+/* Sends what the socket takes, then goes on with requests that waited for
+ * room. */
 gboolean dscomm_priv_session_write(dscomm_priv_session_t *session,
                                    dscomm_priv_keeper_t *keeper,
                                    const char **ret_problem);

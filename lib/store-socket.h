@@ -28,8 +28,8 @@ dscomm_status_t dscomm_priv_connect(const char *host, int port,
                                     int *ret_fd, gboolean *ret_again);
 
 /* Sends or receives all of size bytes. ERR_TIMEOUT at the deadline,
- * ERR_PEER_FAILED where the other end is gone, with sentences that name peer.
- */
+ * ERR_PEER_FAILED where the other end is gone, with sentences that name
+ * peer. */
 dscomm_status_t dscomm_priv_send_all(int fd, const char *peer, const void *data,
                                      size_t size,
                                      dscomm_priv_deadline_t deadline);

@@ -35,8 +35,8 @@ GPtrArray *dscomm_priv_table_keys(const dscomm_priv_table_t *table);
 dscomm_status_t dscomm_priv_table_sum(const dscomm_priv_table_t *table,
                                       GBytes *key, int64_t delta,
                                       int64_t *ret_sum, GBytes **ret_text);
-/* value and data joined. ERR_INVALID where that is longer than a value may be.
- */
+/* value and data joined. ERR_INVALID where that is longer than a value may
+ * be. */
 dscomm_status_t dscomm_priv_table_join(const dscomm_priv_table_t *table,
                                        GBytes *key, const void *data,
                                        size_t size, GBytes **ret_value);

@@ -381,8 +381,8 @@ static const dscomm_priv_store_ops_t ops = {
 
 /* Opening */
 
-/* torch's wait_for_workers: clients count themselves, the host waits for all.
- */
+/* torch's wait_for_workers: clients count themselves, the host waits for
+ * all. */
 static dscomm_status_t wait_workers(tcp_t *tcp, int world_size,
                                     dscomm_priv_deadline_t deadline)
 {

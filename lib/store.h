@@ -88,8 +88,8 @@ dscomm_status_t dscomm_priv_store_tcp(const char *address,
  * dscomm_fail(). data may be NULL: the copy is then left to be filled. */
 void *dscomm_priv_value(const void *data, size_t size);
 
-/* Frees the values that a get which fails has got so far, and sets all to NULL.
- */
+/* Frees the values that a get which fails has got so far, and sets all to
+ * NULL. */
 void dscomm_priv_values_drop(void **values, size_t count);
 
 /* Fails with ERR_TIMEOUT and names the keys for which present[i] is 0; present
@@ -113,8 +113,8 @@ typedef struct {
 
 void dscomm_priv_gate_init(dscomm_priv_gate_t *gate);
 void dscomm_priv_gate_clear(dscomm_priv_gate_t *gate);
-/* ERR_TIMEOUT where another thread keeps the gate beyond the deadline's grace.
- */
+/* ERR_TIMEOUT where another thread keeps the gate beyond the deadline's
+ * grace. */
 dscomm_status_t dscomm_priv_gate_enter(dscomm_priv_gate_t *gate,
                                        dscomm_priv_deadline_t deadline);
 void dscomm_priv_gate_leave(dscomm_priv_gate_t *gate);

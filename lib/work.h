@@ -46,8 +46,8 @@ struct dscomm_work {
     _Alignas(64) dscomm_request_t request; /* and what follows, request_size */
 };
 
-/* All below are called with the group's lock held, unless they say otherwise.
- */
+/* All below are called with the group's lock held, unless they say
+ * otherwise. */
 
 /* A work of the group's free list, with call copied into it. */
 dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
@@ -78,8 +78,8 @@ void dscomm_priv_works_destroy(dscomm_group_t *group);
 dscomm_status_t dscomm_priv_work_start(dscomm_group_t *group,
                                        const dscomm_call_t *call,
                                        dscomm_work_t **ret_work);
-/* Starts, waits and frees. ret_request, if not NULL, gets the request's head.
- */
+/* Starts, waits and frees. ret_request, if not NULL, gets the request's
+ * head. */
 dscomm_status_t dscomm_priv_work_block(dscomm_group_t *group,
                                        const dscomm_call_t *call,
                                        dscomm_request_t *ret_request);

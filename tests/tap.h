@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks that speak the Test Anything Protocol. A test calls ok() and its kin
  * as often as it likes and ends with `return tap_done();`. Not for several
- * threads or processes at once: reduce the verdict, and let one of them speak.
- */
+ * threads or processes at once: reduce the verdict, and let one of them
+ * speak. */
 #ifndef TESTS_TAP_H
 #define TESTS_TAP_H
 

@@ -8,8 +8,8 @@
 
 /* Starts the guard and returns memory, shared with it, for count group numbers:
  * those that are not 0 when this process is gone are killed. NULL: errno says
- * why. Call it before a thread exists; undone by the end of this process only.
- */
+ * why. Call it before a thread exists; undone by the end of this process
+ * only. */
 pid_t *tool_guard_start(int count);
 
 #endif

@@ -106,8 +106,8 @@ static void tell(supervisor_t *s, pid_t pid)
 }
 
 /* Every child that was not told yet. A pid here is of a child that we have not
- * reaped, so it cannot have become another process, nor another process group.
- */
+ * reaped, so it cannot have become another process, nor another process
+ * group. */
 static void tell_children(supervisor_t *s)
 {
     char *path = g_strdup_printf("/proc/self/task/%d/children", getpid());

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Running a job of local ranks from its start to the end of its last process.
- */
+/* Running a job of local ranks from its start to the end of its last
+ * process. */
 #ifndef TOOLS_SUPERVISE_H
 #define TOOLS_SUPERVISE_H
 
@@ -19,8 +19,8 @@ typedef struct {
 int tool_supervise_prepare(tool_job_t *job);
 
 /* Starts all ranks, and returns the exit status that the program should end
- * with when no process of the job is left. Ends by a signal that ended the job.
- */
+ * with when no process of the job is left. Ends by a signal that ended the
+ * job. */
 int tool_supervise(const tool_job_t *job, const tool_limits_t *limits);
 
 #endif

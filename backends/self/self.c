@@ -184,8 +184,8 @@ static dscomm_status_t self_irecv(void *impl, const dscomm_message_t *message,
     return DSCOMM_OK;
 }
 
-/* Nobody else can come to the rescue of a blocking call, so it fails at once.
- */
+/* Nobody else can come to the rescue of a blocking call, so it fails at
+ * once. */
 static dscomm_status_t self_send(void *impl, const dscomm_message_t *message)
 {
     self_t *self = impl;

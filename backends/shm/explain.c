@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sentences about ranks that are late, or that do something else than this one.
- */
+/* Sentences about ranks that are late, or that do something else than this
+ * one. */
 #include "config.h"
 
 #include "backends/shm/shm.h"

@@ -274,8 +274,8 @@ static void copy_result(const shm_op_t *op, size_t offset, const void *from,
         memcpy(to, from, bytes);
 }
 
-/* Folds the own part into the ring, and from there into the own result; or, where
- * peers are far, the other way round. */
+/* Folds the own part into the ring, and from there into the own result; or,
+ * where peers are far, the other way round. */
 static void show_result(shm_t *shm, shm_op_t *op, part_t piece,
                         unsigned char *own)
 {

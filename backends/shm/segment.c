@@ -31,8 +31,8 @@ static uint64_t share(uint64_t total, int ranks, uint64_t low, uint64_t high)
     return bytes;
 }
 
-/* The setting, or where that is 0 (automatic) the value given, in whole pages.
- */
+/* The setting, or where that is 0 (automatic) the value given, in whole
+ * pages. */
 static dscomm_status_t size_setting(int setting, uint64_t automatic,
                                     uint64_t *ret_size)
 {
@@ -70,8 +70,8 @@ dscomm_status_t shm_layout_make(int ranks, shm_layout_t *ret_layout)
     return DSCOMM_OK;
 }
 
-/* The file is sparse, but a size limit counts its end: give up the heap first.
- */
+/* The file is sparse, but a size limit counts its end: give up the heap
+ * first. */
 static dscomm_status_t fit_file_limit(const char *name, shm_layout_t *layout)
 {
     struct rlimit limit;

@@ -258,8 +258,8 @@ dscomm_status_t shm_revoke_last(shm_t *shm, dscomm_status_t status);
 /* explain.c: sentences about who is late or did something else. */
 void shm_explain(void *impl, const dscomm_request_t *request, char *text,
                  size_t size);
-/* A rank that freed the group without beginning the current collective, or -1.
- */
+/* A rank that freed the group without beginning the current collective, or
+ * -1. */
 int shm_left_early(const shm_t *shm);
 /* ERR_MISMATCH with a sentence and the group revoked, if a peer runs another
  * collective than the current one; else OK. */

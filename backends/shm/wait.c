@@ -17,8 +17,7 @@
 
 #define YIELD_US 2000 /* yield that long before sleeping */
 #define CHECK_US 1000 /* look at peers and clock that often */
-#define SLEEP_SHORT_US 2000 /* first sleep; a lost wake-up costs at most one   \
-                             */
+#define SLEEP_SHORT_US 2000 /* first sleep; what a lost wake-up costs */
 #define SLEEP_LONG_US 20000
 
 static uint64_t now_us(void)

@@ -80,8 +80,8 @@ static void test_null_arrays(void)
                                 DSCOMM_INT32, NULL));
     REFUSED(dscomm_all_to_all_v(my.group, in, NULL, NULL, out, counts, NULL,
                                 DSCOMM_INT32, NULL));
-    /* This rank's own count and its entry in the array contradict each other.
-     */
+    /* This rank's own count and its entry in the array contradict each
+     * other. */
     REFUSED(dscomm_all_gather_v(my.group, in, 3, out, counts, NULL,
                                 DSCOMM_INT32, NULL));
     still_works();

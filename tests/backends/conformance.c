@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The conformance suite: a program that runs as N ranks under any launcher and
- * holds a backend to the public headers. Arguments name areas; none means all.
- */
+ * holds a backend to the public headers. Arguments name areas; none means
+ * all. */
 #include "config.h"
 
 #include "tests/backends/conform.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One collective from filling its buffers to checking them. Each is described
- * by a row: who sends and who receives, and whether one block or one per rank.
- */
+ * by a row: who sends and who receives, and whether one block or one per
+ * rank. */
 #include "config.h"
 
 #include "tests/backends/conform.h"

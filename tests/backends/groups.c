@@ -237,8 +237,8 @@ static void test_new_refused(void)
     exercise(my.group);
 }
 
-/* Halves of halves until one rank is left; all used, then freed parent first.
- */
+/* Halves of halves until one rank is left; all used, then freed parent
+ * first. */
 static void test_nested(void)
 {
     dscomm_group_t *groups[8] = {my.group};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a profiler sees: every operation once at its begin and once at its end.
- */
+/* What a profiler sees: every operation once at its begin and once at its
+ * end. */
 #include "config.h"
 
 #include "tests/backends/conform.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which message a receive gets: tags, order, any source, any tag, truncation.
- */
+/* Which message a receive gets: tags, order, any source, any tag,
+ * truncation. */
 #include "config.h"
 
 #include "tests/backends/conform.h"

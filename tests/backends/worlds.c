@@ -97,8 +97,8 @@ static void run_side_by_side(int kill_one)
     job_end(&jobs[1], "second job");
 }
 
-/* As a library would: a world of its own, with the ranks the other way round.
- */
+/* As a library would: a world of its own, with the ranks the other way
+ * round. */
 static dscomm_status_t init_other(const job_rank_t *me, dscomm_store_t *store,
                                   dscomm_group_t **ret_world)
 {

@@ -105,8 +105,8 @@ static void disagree(rank_t *self)
     CHECK(self, dscomm_barrier(self->world, NULL) == DSCOMM_OK);
 }
 
-/* A child lives on when its parent is freed; what is left goes with the world.
- */
+/* A child lives on when its parent is freed; what is left goes with the
+ * world. */
 static void outlive(rank_t *self)
 {
     dscomm_group_t *parent, *child, *left;

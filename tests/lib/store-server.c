@@ -307,8 +307,8 @@ static uint32_t next_random(void)
     return random_state;
 }
 
-/* Traffic with bytes changed, for a second; the server neither falls nor stops.
- */
+/* Traffic with bytes changed, for a second; the server neither falls nor
+ * stops. */
 static void test_fuzz(void)
 {
     static raw_t raw, answers;

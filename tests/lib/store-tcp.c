@@ -292,8 +292,8 @@ static void test_cancel(void)
     }
 }
 
-/* After a late answer the connection is out of step: the next call makes anew.
- */
+/* After a late answer the connection is out of step: the next call makes
+ * anew. */
 static void test_reconnect(void)
 {
     fake_t fake = {.answers = {"\7"}, .sizes = {1}, .connections = 2};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Groups of shm without other processes: several shm_t in one, on one segment. */
+/* Groups of shm without other processes: several shm_t in one, on one
+ * segment. */
 #ifndef TESTS_SHM_FIXTURE_H
 #define TESTS_SHM_FIXTURE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages between ranks that form a group: descriptors travel, garbage does not
- * hurt, silence ends. */
+/* Messages between ranks that form a group: descriptors travel, garbage does
+ * not hurt, silence ends. */
 #include "tests/backends/shm/fixture.h"
 
 #include <errno.h>
