@@ -168,7 +168,7 @@ static int flat_fold(shm_t *shm, shm_op_t *op)
         fold(shm, op, (unsigned char *)a->recv + offset, bytes);
     op->finished++;
     shm->moves++;
-    if (op->finished % 8 == 0)
+    if (op->finished < op->pieces)
         shm_done(shm, step + 1);
     return SHM_DONE;
 }
@@ -183,6 +183,8 @@ static int flat_advance(shm_t *shm, shm_op_t *op)
             (!folds || op->published - op->finished < AHEAD)) {
             if ((result = flat_publish(shm, op)) < 0)
                 return result;
+            if (result == SHM_DONE && !folds)
+                shm_done(shm, op->data + op->published);
             if (result == SHM_DONE)
                 continue;
         }

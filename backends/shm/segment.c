@@ -60,6 +60,9 @@ dscomm_status_t shm_layout_make(int ranks, shm_layout_t *ret_layout)
                                &l.channel_size)) ||
         (status = size_setting(SHM_SETTING_HEAP, 0, &l.heap_size)))
         return status;
+    /* A piece takes a line a rank at least, and eight of them must fit. */
+    if (l.ring_size < 8 * SHM_LINE * p)
+        l.ring_size = round_up(8 * SHM_LINE * p, PAGE);
     l.control = round_up(sizeof(shm_header_t), PAGE);
     l.control_stride = round_up(sizeof(shm_control_t), PAGE);
     l.ring = l.control + p * l.control_stride;

@@ -24,8 +24,8 @@ const dscomm_setting_t shm_settings[] = {
     [SHM_SETTING_RING] =
         {"DSCOMM_SHM_RING", DSCOMM_SETTING_BYTES, "0", 0, (int64_t)1 << 30,
          NULL,
-         "bytes of a rank's ring in each group; 0 = 4 MiB, less "
-         "with more than 8 ranks, at least 512 KiB"},
+         "bytes of a rank's ring in each group, at least 512 a rank; 0 = 4 "
+         "MiB, less with more than 8 ranks, at least 512 KiB"},
     [SHM_SETTING_CHANNEL] = {"DSCOMM_SHM_CHANNEL", DSCOMM_SETTING_BYTES, "0", 0,
                              (int64_t)1 << 30, NULL,
                              "bytes of a channel from one rank to another; 0 = "

@@ -44,6 +44,22 @@ static void test_layout(void)
     }
 }
 
+/* A piece of some collectives takes a line a rank, and several pieces are on
+ * their way. */
+static void test_small_ring(void)
+{
+    shm_layout_t layout;
+
+    g_setenv("DSCOMM_SHM_RING", "4K", TRUE);
+    for (int ranks = 2; ranks <= 1024; ranks *= 2) {
+        is_int(shm_layout_make(ranks, &layout), DSCOMM_OK,
+               "a ring of 4 KiB and %d ranks", ranks);
+        ok(layout.ring_size >= 8 * 64 * (uint64_t)ranks,
+           "has room for eight lines of each");
+    }
+    g_unsetenv("DSCOMM_SHM_RING");
+}
+
 static void test_file_limit(void)
 {
     struct rlimit before, low = {64 * MIB, RLIM_INFINITY};
@@ -114,6 +130,7 @@ static void test_sharing(void)
 int main(void)
 {
     test_layout();
+    test_small_ring();
     test_file_limit();
     test_bad_setting();
     test_sharing();
