@@ -490,6 +490,7 @@ static dscomm_status_t finish(shm_t *shm, shm_request_t *request)
     while (!status && request->head.status == DSCOMM_IN_PROGRESS) {
         uint64_t moves = shm->moves;
 
+        shm_collective_progress(shm);
         shm_p2p_progress(shm);
         if (request->head.status == DSCOMM_IN_PROGRESS) {
             if (shm->moves == moves)

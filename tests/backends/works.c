@@ -97,6 +97,29 @@ static void test_blocking_behind(void)
     }
 }
 
+/* The message that the first rank waits for comes only when the collective,
+ * which needs it all the time, has come to its end elsewhere. */
+static void test_message_behind(void)
+{
+    size_t count = conform_scale(1 << 20);
+    float *buffer = calloc(count, sizeof(float));
+    dscomm_work_t *work = NULL;
+    int last = my.ranks - 1, note = my.rank;
+
+    CHECK_OK(dscomm_all_reduce(my.group, buffer, buffer, count, DSCOMM_FLOAT32,
+                               DSCOMM_SUM, &work));
+    if (my.rank == 0 && last)
+        CHECK_OK(dscomm_recv(my.group, &note, 1, DSCOMM_INT32, last, 5, NULL,
+                             NULL));
+    CHECK_OK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+    if (my.rank == last && last)
+        CHECK_OK(dscomm_send(my.group, &note, 1, DSCOMM_INT32, 0, 5));
+    if (my.rank == 0)
+        check(note == last, "the message says %d", note);
+    dscomm_work_free(work);
+    free(buffer);
+}
+
 static void test_wait_all(void)
 {
     exchange_t x[FLIGHT];
@@ -332,6 +355,7 @@ static const conform_test_t tests[] = {
     {"each collective as a work", test_each},
     {"all in flight, waited for in any order", test_flight},
     {"a blocking call behind works", test_blocking_behind},
+    {"a message behind a collective", test_message_behind},
     {"wait_all", test_wait_all},
     {"wait_any", test_wait_any},
     {"wait_any, the last first", test_wait_any_last},
