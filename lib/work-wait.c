@@ -106,8 +106,10 @@ static void wait_locked(dscomm_work_t *work, int timeout_ms)
 
     group->wait_since = 0;
     while (!advance(work)) {
-        if (timeout_ms == 0)
+        if (timeout_ms == 0) {
+            dscomm_priv_progress_broken(group);
             return;
+        }
         if (++spins < SPINS) {
             dscomm_priv_cpu_relax();
             continue;
@@ -262,7 +264,8 @@ static dscomm_status_t wait_any(dscomm_work_t *const *works, size_t count,
     for (i = 0; i < count; i++)
         if (works[i])
             works[i]->group->wait_since = 0;
-    while ((i = visit_all(works, count, spins >= SPINS, now)) == count) {
+    while ((i = visit_all(works, count, !timeout_ms || spins >= SPINS, now)) ==
+           count) {
         if (++spins < SPINS && timeout_ms)
             continue;
         now = dscomm_priv_clock();

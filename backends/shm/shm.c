@@ -15,6 +15,8 @@
 
 #include <glib.h>
 
+#define WATCH 64 /* fruitless calls of progress between looks at the clock */
+
 /* Words of DSCOMM_SHM_STORE, in order. */
 enum { STORE_AUTO, STORE_PLAIN, STORE_STREAM };
 
@@ -221,6 +223,10 @@ static unsigned shm_progress(void *impl)
     shm_p2p_progress(shm);
     completed = shm->completed;
     shm->completed = 0;
+    if (completed)
+        shm->fruitless = 0;
+    else if (++shm->fruitless % WATCH == 0)
+        shm_watch(shm);
     return completed;
 }
 

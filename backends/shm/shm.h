@@ -135,6 +135,7 @@ typedef struct {
     unsigned spin_limit;
     uint64_t moves; /* grows with all that gets done */
     unsigned completed; /* requests, not yet told by progress */
+    unsigned fruitless; /* calls of progress in a row */
     shm_header_t *header;
     shm_control_t *own;
     unsigned char *base;
@@ -213,6 +214,8 @@ dscomm_status_t shm_wait_slow(shm_t *shm, shm_wait_t *wait);
 void shm_wait_end_slow(shm_t *shm, shm_wait_t *wait);
 /* The wait slot: sleeps once, unless progress is possible. */
 void shm_wait_hint(void *impl, unsigned timeout_us);
+/* Looks at peers, now and then, for whoever tests works and never waits. */
+void shm_watch(shm_t *shm);
 void shm_wake_slow(shm_t *shm);
 
 static inline void shm_pause(void)

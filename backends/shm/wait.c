@@ -149,6 +149,19 @@ static dscomm_status_t check_peers(shm_t *shm, shm_wait_t *wait)
 }
 
 /* Works have no wait of their own, so what it would remember stays in shm. */
+void shm_watch(shm_t *shm)
+{
+    shm_wait_t *wait = &shm->hint;
+    uint64_t now = now_us();
+
+    if (wait->moves != shm->moves)
+        *wait = (shm_wait_t){.moves = shm->moves};
+    if (!wait->suspect && now - wait->checked_us < CHECK_US)
+        return;
+    wait->checked_us = now;
+    check_peers(shm, wait);
+}
+
 void shm_wait_hint(void *impl, unsigned timeout_us)
 {
     shm_t *shm = impl;
