@@ -19,6 +19,7 @@
 #define CHECK_US 1000 /* look at peers and clock that often */
 #define SLEEP_SHORT_US 2000 /* first sleep; what a lost wake-up costs */
 #define SLEEP_LONG_US 20000
+#define REVOKE_US 100000 /* writing a sentence takes less, even if preempted */
 
 static uint64_t now_us(void)
 {
@@ -75,13 +76,28 @@ static void sleep_announced(shm_t *shm, shm_wait_t *wait, unsigned timeout_us)
     shm_wait_end_slow(shm, wait);
 }
 
+/* Somebody else writes why the group is revoked. That takes a moment; false if
+ * it does not end, since its writer has died over it. */
+static bool revoked_by_other(const shm_t *shm)
+{
+    uint64_t start = now_us();
+
+    while (!shm_is_revoked(shm)) {
+        if (now_us() - start > REVOKE_US)
+            return false;
+        sched_yield();
+    }
+    return true;
+}
+
 void shm_revoke(void *impl, dscomm_status_t status, const char *sentence)
 {
     shm_t *shm = impl;
     shm_header_t *header = shm->header;
     uint32_t free_to_write = 0;
 
-    if (!atomic_compare_exchange_strong(&header->revoking, &free_to_write, 1))
+    if (!atomic_compare_exchange_strong(&header->revoking, &free_to_write, 1) &&
+        revoked_by_other(shm))
         return;
     snprintf(header->text, sizeof header->text, "%s", sentence);
     atomic_store_explicit(&header->revoked, status, memory_order_release);
