@@ -182,16 +182,21 @@ dscomm_status_t shm_run(void *impl, const dscomm_coll_args_t *args)
 {
     shm_t *shm = impl;
     size_t bytes = args->count * args->element;
+    dscomm_status_t status;
 
     if (shm_is_revoked(shm))
         return shm_revoked(shm);
     if (args->coll == DSCOMM_COLL_ALL_REDUCE &&
         bytes <=
             (args->op == DSCOMM_PREMUL_SUM ? SHM_INLINE_PREMUL : SHM_INLINE))
-        return run_line(shm, args, bytes);
-    if (args->coll == DSCOMM_COLL_BARRIER)
-        return run_line(shm, args, 0);
-    return run_machine(shm, args);
+        status = run_line(shm, args, bytes);
+    else if (args->coll == DSCOMM_COLL_BARRIER)
+        status = run_line(shm, args, 0);
+    else
+        status = run_machine(shm, args);
+    if (status)
+        shm->op_step = 0; /* op_args is the caller's */
+    return status;
 }
 
 int shm_native(void *impl, const dscomm_coll_args_t *args)

@@ -521,13 +521,15 @@ int shm_reduce_begin(shm_t *shm, shm_op_t *op)
     const dscomm_coll_args_t *a = op->args;
     size_t total = a->count * a->element, p = (size_t)shm->ranks;
     size_t flat = p == 2 ? FLAT_MOST : FLAT_MOST_READ / (p - 1);
+    /* Also by many ranks: peers may run the same one in a straight line. */
+    bool inlined = total <= SHM_INLINE;
     size_t share = (total / p + SHM_LINE - 1) / SHM_LINE * SHM_LINE;
 
     if (scatters(op)) {
         op->bytes = total;
         return scatter_begin(shm, op);
     }
-    if (total <= flat)
+    if (total <= flat || inlined)
         return flat_begin(shm, op);
     op->bytes = share * p < total ? share + SHM_LINE : share;
     if (a->coll == DSCOMM_COLL_ALL_REDUCE && shm->layout.heap_size)
