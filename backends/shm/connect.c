@@ -199,13 +199,14 @@ static void leader_tell(leader_t *leader, dscomm_status_t status, int fd)
     for (int r = 1; r < leader->shm->ranks; r++)
         if (leader->sockets[r] >= 0)
             shm_message_send(leader->sockets[r], &verdict, sizeof verdict, &fd,
-                             status || fd < 0 ? 0 : 1);
+                             status || fd < 0 ? 0 : 1, leader->deadline);
 }
 
 /* Everyone's pid and pidfd to everyone, in messages of PEER_BATCH. */
-static void leader_introduce(leader_t *leader)
+static dscomm_status_t leader_introduce(leader_t *leader)
 {
-    const shm_peers_t *peers = leader->shm->peers;
+    const shm_t *shm = leader->shm;
+    const shm_peers_t *peers = shm->peers;
 
     for (int from = 0; from < peers->count; from += PEER_BATCH) {
         peers_t batch = {.magic = SHM_MAGIC};
@@ -217,10 +218,19 @@ static void leader_introduce(leader_t *leader)
             if (peers->fds[i] >= 0)
                 fds[nfds++] = peers->fds[i];
         }
-        for (int r = 1; r < peers->count; r++)
-            shm_message_send(leader->sockets[r], &batch, sizeof batch, fds,
-                             nfds);
+        for (int r = 1; r < peers->count; r++) {
+            int error = shm_message_send(leader->sockets[r], &batch,
+                                         sizeof batch, fds, nfds,
+                                         leader->deadline);
+
+            if (error)
+                return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                                   "group '%s': cannot introduce rank %d to "
+                                   "the others: %s",
+                                   shm->name, r, strerror(error));
+        }
     }
+    return DSCOMM_OK;
 }
 
 static dscomm_status_t leader_collect(leader_t *leader)
@@ -260,8 +270,10 @@ static dscomm_status_t leader_meet(leader_t *leader,
     if (status)
         return status;
     if (leader->with_peers)
-        leader_introduce(leader);
-    if (!(status = attach(shm)))
+        status = leader_introduce(leader);
+    if (!status)
+        status = attach(shm);
+    if (!status)
         status = leader_collect(leader);
     leader_tell(leader, status, -1);
     return status;
@@ -310,7 +322,8 @@ static bool from_hex(const char *hex, unsigned char *ret_bytes, size_t count)
 }
 
 static dscomm_status_t member_join(shm_t *shm,
-                                   const dscomm_backend_args_t *args, int fd)
+                                   const dscomm_backend_args_t *args, int fd,
+                                   int64_t deadline)
 {
     hello_t hello = {.magic = SHM_MAGIC, .rank = shm->rank, .pid = getpid()};
     struct sockaddr_un address;
@@ -343,7 +356,8 @@ static dscomm_status_t member_join(shm_t *shm,
     if (connect(fd, (struct sockaddr *)&address, length))
         return fail_socket(shm, "connect to rank 0 (same network namespace?)");
     pidfd = args->parent ? -1 : own_pidfd();
-    if (shm_message_send(fd, &hello, sizeof hello, &pidfd, pidfd >= 0))
+    if (shm_message_send(fd, &hello, sizeof hello, &pidfd, pidfd >= 0,
+                         deadline))
         status = fail_socket(shm, "greet rank 0");
     if (pidfd >= 0)
         close(pidfd);
@@ -399,7 +413,7 @@ static void member_report(int fd, dscomm_status_t status)
 
     if (status)
         snprintf(ready.text, sizeof ready.text, "%s", dscomm_last_error());
-    shm_message_send(fd, &ready, sizeof ready, NULL, 0);
+    shm_message_send(fd, &ready, sizeof ready, NULL, 0, 0);
 }
 
 static dscomm_status_t member_meet(shm_t *shm,
@@ -409,7 +423,7 @@ static dscomm_status_t member_meet(shm_t *shm,
     /* Rank 0 gives up first, and says why. */
     int64_t deadline = g_get_monotonic_time() +
                        (int64_t)args->timeout_ms * 1000 + 2 * G_USEC_PER_SEC;
-    dscomm_status_t status = member_join(shm, args, fd);
+    dscomm_status_t status = member_join(shm, args, fd, deadline);
 
     if (status || (status = member_verdict(shm, fd, deadline, &shm->fd)))
         return status;

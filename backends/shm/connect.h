@@ -33,9 +33,10 @@ typedef struct {
 /* True when fd is readable before deadline (g_get_monotonic_time()). */
 bool shm_message_poll(int fd, int64_t deadline);
 
-/* Sends one message with descriptors; 0, or an errno. */
+/* Sends one message with descriptors, for which it waits until deadline where
+ * too many are on their way; 0, or an errno. */
 int shm_message_send(int fd, const void *message, size_t size, const int *fds,
-                     int nfds);
+                     int nfds, int64_t deadline);
 
 /* Receives exactly size bytes that begin with SHM_MAGIC, and at most max_fds
  * descriptors (absent ones are -1); 0, or an errno: ETIMEDOUT, ECONNRESET at

@@ -33,7 +33,7 @@ bool shm_message_poll(int fd, int64_t deadline)
 }
 
 int shm_message_send(int fd, const void *message, size_t size, const int *fds,
-                     int nfds)
+                     int nfds, int64_t deadline)
 {
     struct iovec part = {(void *)message, size};
     struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
@@ -50,10 +50,17 @@ int shm_message_send(int fd, const void *message, size_t size, const int *fds,
         CMSG_FIRSTHDR(&header)->cmsg_len = CMSG_LEN(length);
         memcpy(CMSG_DATA(CMSG_FIRSTHDR(&header)), fds, length);
     }
-    do {
-        n = sendmsg(fd, &header, MSG_NOSIGNAL);
-    } while (n < 0 && errno == EINTR);
-    return n < 0 ? errno : 0;
+    while ((n = sendmsg(fd, &header, MSG_NOSIGNAL)) < 0) {
+        int error = errno;
+
+        /* A user's descriptors in flight are limited like open files; they get
+         * fewer as the receivers take them. */
+        if (error == ETOOMANYREFS && g_get_monotonic_time() < deadline)
+            g_usleep(500);
+        else if (error != EINTR)
+            return error;
+    }
+    return 0;
 }
 
 /* Descriptors that came along: the first max_fds are kept, others closed. */

@@ -5,9 +5,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "backends/shm/connect.h"
+
+#define MANY 20 /* messages with two descriptors each */
+#define NOBODY 65534
 
 static int64_t in_ms(int ms)
 {
@@ -33,7 +38,8 @@ static void test_descriptors(int a, int b)
     if (pipe(ends))
         bail("pipe: %s", strerror(errno));
     before = open_files();
-    is_int(shm_message_send(a, &hello, sizeof hello, ends, 2), 0, "send two");
+    is_int(shm_message_send(a, &hello, sizeof hello, ends, 2, in_ms(1000)), 0,
+           "send two");
     is_int(shm_message_receive(b, &got, sizeof got, received, 2, in_ms(1000)),
            0, "receive two descriptors");
     is_int(got.rank, 5, "with the message");
@@ -42,7 +48,7 @@ static void test_descriptors(int a, int b)
     ok(fcntl(received[0], F_GETFD) & FD_CLOEXEC, "closed on exec");
     close(received[0]);
     close(received[1]);
-    shm_message_send(a, &hello, sizeof hello, ends, 2);
+    shm_message_send(a, &hello, sizeof hello, ends, 2, in_ms(1000));
     is_int(shm_message_receive(b, &got, sizeof got, received, 1, in_ms(1000)),
            0, "one wanted, two sent");
     close(received[0]);
@@ -70,7 +76,7 @@ static void test_garbage(int a, int b)
            EPROTO, "so is a long one");
     if (pipe(ends))
         bail("pipe: %s", strerror(errno));
-    shm_message_send(a, "bad", 3, ends, 2);
+    shm_message_send(a, "bad", 3, ends, 2, in_ms(1000));
     is_int(shm_message_receive(b, &got, sizeof got, received, 1, in_ms(1000)),
            EPROTO, "so is a bad one with descriptors");
     close(ends[0]);
@@ -92,6 +98,49 @@ static void test_silence(int a, int b)
            ECONNRESET, "a peer that closed is told apart");
 }
 
+/* An ordinary user with few files sends more descriptors than may be on their
+ * way; exits with 0 if all of them leave. */
+static void send_many(int fd)
+{
+    struct rlimit few = {16, 16};
+    hello_t hello = {.magic = SHM_MAGIC};
+    int fds[2] = {0, 1}, failed = 0;
+
+    if ((!geteuid() && setresuid(NOBODY, NOBODY, NOBODY)) ||
+        setrlimit(RLIMIT_NOFILE, &few))
+        _exit(77);
+    for (int i = 0; i < MANY && !failed; i++)
+        failed = shm_message_send(fd, &hello, sizeof hello, fds, 2,
+                                  in_ms(10000));
+    _exit(failed ? 1 : 0);
+}
+
+static void test_in_flight(int a, int b)
+{
+    int received[2], status, got = 0;
+    hello_t hello;
+    pid_t child = fork();
+
+    if (child == 0)
+        send_many(a);
+    g_usleep(100000);
+    while (got < MANY && !shm_message_receive(b, &hello, sizeof hello, received,
+                                              2, in_ms(1000))) {
+        got++;
+        close(received[0]);
+        close(received[1]);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        bail("no child: %s", strerror(errno));
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+        skip("cannot become an ordinary user");
+        return;
+    }
+    ok(WIFEXITED(status) && !WEXITSTATUS(status),
+       "a sender waits where too many descriptors are on their way");
+    is_int(got, MANY, "all of them arrive");
+}
+
 int main(void)
 {
     int pair[2];
@@ -100,6 +149,7 @@ int main(void)
         bail("socketpair: %s", strerror(errno));
     test_descriptors(pair[0], pair[1]);
     test_garbage(pair[0], pair[1]);
+    test_in_flight(pair[0], pair[1]);
     test_silence(pair[0], pair[1]);
     close(pair[1]);
     return tap_done();
