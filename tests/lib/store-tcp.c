@@ -9,6 +9,7 @@
 #include "tests/tap.h"
 
 #include <fcntl.h>
+#include <netdb.h>
 #include <pthread.h>
 
 #define HELLO 10 /* bytes of VALIDATE and PING */
@@ -506,6 +507,17 @@ static void test_shared(void)
     dscomm_store_close(store);
 }
 
+/* A bare system may have no /etc/hosts. */
+static int has_localhost(void)
+{
+    struct addrinfo *found = NULL;
+    int status = getaddrinfo("localhost", NULL, NULL, &found);
+
+    if (!status)
+        freeaddrinfo(found);
+    return !status;
+}
+
 static void test_addresses(void)
 {
     static const char *const hosts[] = {"localhost", "[::1]", "0.0.0.0",
@@ -522,6 +534,10 @@ static void test_addresses(void)
         status = dscomm_store_open(address, &attr, &store);
         if (status == DSCOMM_ERR_IO && strchr(hosts[i], '[')) {
             skip("no IPv6 here: %s", dscomm_last_error());
+            continue;
+        }
+        if (status == DSCOMM_ERR_NOT_FOUND && i == 0 && !has_localhost()) {
+            skip("localhost has no address here");
             continue;
         }
         status_is(status, DSCOMM_OK, hosts[i]);
