@@ -219,9 +219,9 @@ static dscomm_status_t leader_introduce(leader_t *leader)
                 fds[nfds++] = peers->fds[i];
         }
         for (int r = 1; r < peers->count; r++) {
-            int error = shm_message_send(leader->sockets[r], &batch,
-                                         sizeof batch, fds, nfds,
-                                         leader->deadline);
+            int error =
+                shm_message_send(leader->sockets[r], &batch, sizeof batch, fds,
+                                 nfds, leader->deadline);
 
             if (error)
                 return dscomm_fail(DSCOMM_ERR_PEER_FAILED,

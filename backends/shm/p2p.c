@@ -14,48 +14,10 @@
 
 #define REFERENCE_MIN ((size_t)16 << 10)
 
-static shm_pair_t *pair_of(shm_t *shm, int rank)
-{
-    return &shm->p2p->pairs[rank];
-}
-
-static void want(shm_t *shm, int rank)
-{
-    pair_of(shm, rank)->interest++;
-    shm->p2p->busy++;
-}
-
-static void unwant(shm_t *shm, int rank)
-{
-    pair_of(shm, rank)->interest--;
-    shm->p2p->busy--;
-}
-
-/* A posted receive needs the frames of its source, or of all. */
-static void want_source(shm_t *shm, int source)
-{
-    if (source == DSCOMM_ANY_SOURCE) {
-        shm->p2p->any++;
-        shm->p2p->busy++;
-    } else {
-        want(shm, source);
-    }
-}
-
-static void unwant_source(shm_t *shm, int source)
-{
-    if (source == DSCOMM_ANY_SOURCE) {
-        shm->p2p->any--;
-        shm->p2p->busy--;
-    } else {
-        unwant(shm, source);
-    }
-}
-
 /* Reserves the channel to a rank before its first use. */
 static dscomm_status_t open_channel(shm_t *shm, int rank)
 {
-    shm_pair_t *pair = pair_of(shm, rank);
+    shm_pair_t *pair = shm_pair(shm, rank);
     uint64_t size = shm->layout.channel_size;
     dscomm_status_t status;
 
@@ -78,7 +40,7 @@ static dscomm_status_t open_channel(shm_t *shm, int rank)
 /* May frames of a rank be looked at? Its channel has memory once it says so. */
 static bool incoming(shm_t *shm, int rank)
 {
-    shm_pair_t *pair = pair_of(shm, rank);
+    shm_pair_t *pair = shm_pair(shm, rank);
 
     if (!pair->receives &&
         atomic_load_explicit(&shm_control(shm, rank)->channel[shm->rank],
@@ -119,7 +81,7 @@ static bool send_message(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
         shm_completed(shm, request, DSCOMM_OK);
     } else {
         shm_list_append(&pair->waiting, request);
-        want(shm, message->peer);
+        shm_want(shm, message->peer);
     }
     return true;
 }
@@ -144,7 +106,7 @@ static bool send_answer(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
                      request->p2p.total);
     } else {
         shm_list_append(&pair->arriving, request);
-        want(shm, request->head.source);
+        shm_want(shm, request->head.source);
     }
     return true;
 }
@@ -162,14 +124,14 @@ static bool send_frame(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
 /* Sends the request's frame, now or when there is room. */
 static dscomm_status_t queue_frame(shm_t *shm, shm_request_t *request, int rank)
 {
-    shm_pair_t *pair = pair_of(shm, rank);
+    shm_pair_t *pair = shm_pair(shm, rank);
     dscomm_status_t status = open_channel(shm, rank);
 
     if (status)
         return status;
     if (!shm_list_empty(&pair->frames) || !send_frame(shm, request, pair)) {
         shm_list_append(&pair->frames, request);
-        want(shm, rank);
+        shm_want(shm, rank);
     }
     shm_wake(shm);
     return DSCOMM_OK;
@@ -187,6 +149,7 @@ static dscomm_status_t accept_large(shm_t *shm, shm_request_t *request,
     request->head.source = source;
     request->head.tag = tag;
     request->p2p.id = id;
+    request->p2p.reference = reference;
     request->p2p.total = bytes;
     request->p2p.moved = 0;
     if (reference) {
@@ -231,7 +194,7 @@ static dscomm_status_t frame_message(shm_t *shm, int source,
     shm_early_t *early;
 
     if (request) {
-        unwant_source(shm, request->p2p.message.peer);
+        shm_unwant_source(shm, request->p2p.message.peer);
         if (large)
             return accept_large(shm, request, source, frame->tag, frame->bytes,
                                 frame->id, frame->reference);
@@ -258,7 +221,7 @@ static dscomm_status_t frame_message(shm_t *shm, int source,
 static dscomm_status_t frame_answer(shm_t *shm, int source,
                                     const shm_frame_t *frame)
 {
-    shm_pair_t *pair = pair_of(shm, source);
+    shm_pair_t *pair = shm_pair(shm, source);
     shm_request_t *request = pair->waiting.head;
 
     while (request && request->p2p.id != frame->id)
@@ -267,7 +230,7 @@ static dscomm_status_t frame_answer(shm_t *shm, int source,
         return DSCOMM_OK;
     shm_list_remove(&pair->waiting, request);
     if (frame->kind == FRAME_FINISHED) {
-        unwant(shm, source);
+        shm_unwant(shm, source);
         shm_completed(shm, request, DSCOMM_OK);
     } else {
         shm_list_append(&pair->sending, request);
@@ -284,7 +247,7 @@ static void push_frames(shm_t *shm, shm_pair_t *pair, int rank)
         if (!send_frame(shm, request, pair))
             return;
         pair->frames.head = next;
-        unwant(shm, rank);
+        shm_unwant(shm, rank);
         shm_wake(shm);
     }
 }
@@ -307,7 +270,7 @@ static void push_chunks(shm_t *shm, shm_pair_t *pair, int rank)
         if (request->p2p.moved < message->bytes)
             continue;
         shm_list_remove(&pair->sending, request);
-        unwant(shm, rank);
+        shm_unwant(shm, rank);
         shm_completed(shm, request, DSCOMM_OK);
     }
 }
@@ -331,8 +294,12 @@ static void pull_chunks(shm_t *shm, shm_pair_t *pair, int rank)
         if (request->p2p.moved < request->p2p.total)
             continue;
         shm_list_remove(&pair->arriving, request);
-        unwant(shm, rank);
-        shm_received(shm, request, rank, request->head.tag, request->p2p.total);
+        shm_unwant(shm, rank);
+        if (request->kind == SHM_DRAIN)
+            g_free(request);
+        else
+            shm_received(shm, request, rank, request->head.tag,
+                         request->p2p.total);
     }
 }
 
@@ -360,7 +327,9 @@ unsigned shm_p2p_progress(shm_t *shm)
 
     if (!p2p->busy)
         return 0;
-    for (int r = 0; r < shm->ranks; r++) {
+    p2p->first = (p2p->first + 1) % shm->ranks;
+    for (int i = 0; i < shm->ranks; i++) {
+        int r = (p2p->first + i) % shm->ranks;
         shm_pair_t *pair = &p2p->pairs[r];
 
         if (!pair->interest && !p2p->any)
@@ -392,7 +361,7 @@ static dscomm_status_t send_self(shm_t *shm, shm_request_t *request)
     shm_early_t *early;
 
     if (receive) {
-        unwant_source(shm, receive->p2p.message.peer);
+        shm_unwant_source(shm, receive->p2p.message.peer);
         take_bytes(shm, receive, shm->rank, message->tag, message->send,
                    message->bytes);
         shm_completed(shm, request, DSCOMM_OK);
@@ -436,19 +405,13 @@ static dscomm_status_t receive_early(shm_t *shm, shm_request_t *request,
 
 /* --- the slots --- */
 
-static bool is_revoked(const shm_t *shm)
-{
-    return atomic_load_explicit(&shm->header->revoked, memory_order_relaxed) !=
-           0;
-}
-
 dscomm_status_t shm_isend(void *impl, const dscomm_message_t *message,
                           dscomm_request_t *request)
 {
     shm_t *shm = impl;
     shm_request_t *own = (shm_request_t *)request;
 
-    if (is_revoked(shm))
+    if (shm_is_revoked(shm))
         return shm_revoked(shm);
     own->kind = SHM_SEND;
     own->p2p.message = *message;
@@ -466,7 +429,7 @@ dscomm_status_t shm_irecv(void *impl, const dscomm_message_t *message,
     shm_request_t *own = (shm_request_t *)request;
     shm_early_t *early;
 
-    if (is_revoked(shm))
+    if (shm_is_revoked(shm))
         return shm_revoked(shm);
     early = shm_early_take(shm->p2p, message);
     own->kind = SHM_RECV;
@@ -476,7 +439,7 @@ dscomm_status_t shm_irecv(void *impl, const dscomm_message_t *message,
     if (early)
         return receive_early(shm, own, early);
     shm_list_append(&shm->p2p->posted, own);
-    want_source(shm, message->peer);
+    shm_want_source(shm, message->peer);
     return DSCOMM_OK;
 }
 
@@ -522,39 +485,6 @@ dscomm_status_t shm_recv(void *impl, const dscomm_message_t *message,
     dscomm_status_t status = shm_irecv(impl, message, request);
 
     return status ? status : finish(impl, (shm_request_t *)request);
-}
-
-static void forget_self(shm_p2p_t *p2p, const shm_request_t *request)
-{
-    for (shm_early_t **link = &p2p->early; *link; link = &(*link)->next) {
-        shm_early_t *early = *link;
-
-        if (early->self != request)
-            continue;
-        *link = early->next;
-        if (p2p->early_tail == &early->next)
-            p2p->early_tail = link;
-        g_free(early);
-        return;
-    }
-}
-
-void shm_p2p_cancel(shm_t *shm, shm_request_t *request)
-{
-    shm_p2p_t *p2p = shm->p2p;
-
-    if (shm_list_remove(&p2p->posted, request))
-        unwant_source(shm, request->p2p.message.peer);
-    for (int r = 0; r < shm->ranks; r++) {
-        shm_pair_t *pair = &p2p->pairs[r];
-
-        if (shm_list_remove(&pair->frames, request) ||
-            shm_list_remove(&pair->waiting, request) ||
-            shm_list_remove(&pair->sending, request) ||
-            shm_list_remove(&pair->arriving, request))
-            unwant(shm, r);
-    }
-    forget_self(p2p, request);
 }
 
 void shm_p2p_explain(const shm_t *shm, char *text, size_t size)
@@ -607,6 +537,8 @@ void shm_p2p_free(shm_t *shm)
         g_free(p2p->early);
         p2p->early = next;
     }
+    for (int r = 0; r < shm->ranks; r++)
+        shm_drains_free(&p2p->pairs[r]);
     g_free(p2p->pairs);
     g_free(p2p);
     shm->p2p = NULL;

@@ -37,8 +37,47 @@ struct shm_p2p {
     shm_list_t posted; /* receives without a message, oldest first */
     unsigned any; /* of them, those from any source */
     unsigned busy; /* pairs->interest of all, and any */
+    int first; /* rank looked at first; another one each time */
     shm_early_t *early, **early_tail;
 };
+
+static inline shm_pair_t *shm_pair(shm_t *shm, int rank)
+{
+    return &shm->p2p->pairs[rank];
+}
+
+static inline void shm_want(shm_t *shm, int rank)
+{
+    shm_pair(shm, rank)->interest++;
+    shm->p2p->busy++;
+}
+
+static inline void shm_unwant(shm_t *shm, int rank)
+{
+    shm_pair(shm, rank)->interest--;
+    shm->p2p->busy--;
+}
+
+/* A posted receive needs the frames of its source, or of all. */
+static inline void shm_want_source(shm_t *shm, int source)
+{
+    if (source == DSCOMM_ANY_SOURCE) {
+        shm->p2p->any++;
+        shm->p2p->busy++;
+    } else {
+        shm_want(shm, source);
+    }
+}
+
+static inline void shm_unwant_source(shm_t *shm, int source)
+{
+    if (source == DSCOMM_ANY_SOURCE) {
+        shm->p2p->any--;
+        shm->p2p->busy--;
+    } else {
+        shm_unwant(shm, source);
+    }
+}
 
 static inline bool shm_list_empty(const shm_list_t *list)
 {
@@ -70,6 +109,9 @@ static inline bool shm_list_remove(shm_list_t *list, shm_request_t *request)
         list->tail = before;
     return true;
 }
+
+/* cancel.c: receives of nobody that are cancelled halfway, see SHM_DRAIN. */
+void shm_drains_free(shm_pair_t *pair);
 
 /* match.c: which message belongs to which receive. */
 bool shm_match(const dscomm_message_t *wanted, int source, int tag);

@@ -34,7 +34,9 @@ struct shm_op {
     uint64_t references[SHM_MAX_RANKS / 64]; /* ranks read in place already */
 };
 
-typedef enum { SHM_COLLECTIVE, SHM_SEND, SHM_RECV } shm_kind_t;
+/* SHM_DRAIN: takes the place of a receive that was cancelled while its message
+ * came, and throws the rest away. */
+typedef enum { SHM_COLLECTIVE, SHM_SEND, SHM_RECV, SHM_DRAIN } shm_kind_t;
 
 struct shm_request {
     dscomm_request_t head;
@@ -49,6 +51,7 @@ struct shm_request {
             dscomm_message_t message;
             size_t moved; /* bytes through the channel so far */
             uint64_t id; /* of a large message, given by its sender */
+            uint64_t reference; /* where it lies, if it is read in place */
             uint64_t total; /* bytes of the message that a receive matched */
         } p2p;
     };

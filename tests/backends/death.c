@@ -153,9 +153,8 @@ static dscomm_status_t turn_tested_receive(dscomm_group_t *group, int rank,
                                            int ranks)
 {
     dscomm_work_t *work;
-    dscomm_status_t status =
-        dscomm_irecv(group, out, 1, DSCOMM_FLOAT32, (rank + 1) % ranks, 9,
-                     &work);
+    dscomm_status_t status = dscomm_irecv(group, out, 1, DSCOMM_FLOAT32,
+                                          (rank + 1) % ranks, 9, &work);
 
     return status == DSCOMM_OK ? test_only(work) : status;
 }

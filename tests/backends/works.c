@@ -109,8 +109,8 @@ static void test_message_behind(void)
     CHECK_OK(dscomm_all_reduce(my.group, buffer, buffer, count, DSCOMM_FLOAT32,
                                DSCOMM_SUM, &work));
     if (my.rank == 0 && last)
-        CHECK_OK(dscomm_recv(my.group, &note, 1, DSCOMM_INT32, last, 5, NULL,
-                             NULL));
+        CHECK_OK(
+            dscomm_recv(my.group, &note, 1, DSCOMM_INT32, last, 5, NULL, NULL));
     CHECK_OK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
     if (my.rank == last && last)
         CHECK_OK(dscomm_send(my.group, &note, 1, DSCOMM_INT32, 0, 5));

@@ -110,8 +110,8 @@ static void send_many(int fd)
         setrlimit(RLIMIT_NOFILE, &few))
         _exit(77);
     for (int i = 0; i < MANY && !failed; i++)
-        failed = shm_message_send(fd, &hello, sizeof hello, fds, 2,
-                                  in_ms(10000));
+        failed =
+            shm_message_send(fd, &hello, sizeof hello, fds, 2, in_ms(10000));
     _exit(failed ? 1 : 0);
 }
 

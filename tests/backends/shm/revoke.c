@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Revoking a group: the first sentence stays, and whoever fails never goes on as
- * if nothing had happened. */
+/* Revoking a group: the first sentence stays, and whoever fails never goes on
+ * as if nothing had happened. */
 #include "tests/backends/shm/fixture.h"
 
 #include <pthread.h>

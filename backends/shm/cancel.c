@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Cancelling a message. What a peer was told must still be kept: a sender that
+ * may send sends, so somebody takes it. */
+#include "config.h"
+
+#include "backends/shm/p2p.h"
+
+#include <glib.h>
+
+/* A large message of this rank to itself waits for no receive any more. */
+static void forget_self(shm_p2p_t *p2p, const shm_request_t *request)
+{
+    for (shm_early_t **link = &p2p->early; *link; link = &(*link)->next) {
+        shm_early_t *early = *link;
+
+        if (early->self != request)
+            continue;
+        *link = early->next;
+        if (p2p->early_tail == &early->next)
+            p2p->early_tail = link;
+        g_free(early);
+        return;
+    }
+}
+
+/* The sender has no answer yet: its message is the oldest one for the next
+ * receive. */
+static void put_back(shm_p2p_t *p2p, const shm_request_t *request)
+{
+    shm_early_t *early = g_new0(shm_early_t, 1);
+
+    early->source = request->head.source;
+    early->tag = request->head.tag;
+    early->bytes = request->p2p.total;
+    early->id = request->p2p.id;
+    early->reference = request->p2p.reference;
+    early->large = true;
+    early->next = p2p->early;
+    if (!p2p->early)
+        p2p->early_tail = &early->next;
+    p2p->early = early;
+}
+
+/* The sender sends: the rest of its chunks must leave the ring. */
+static void drain(shm_pair_t *pair, const shm_request_t *request)
+{
+    shm_list_t *list = &pair->arriving;
+    shm_request_t **link = &list->head;
+    shm_request_t *rest;
+
+    while (*link && *link != request)
+        link = &(*link)->next;
+    if (!*link)
+        return;
+    rest = g_new(shm_request_t, 1);
+    *rest = *request;
+    rest->kind = SHM_DRAIN;
+    rest->p2p.message.recv = NULL;
+    rest->p2p.message.bytes = 0;
+    *link = rest;
+    if (list->tail == request)
+        list->tail = rest;
+}
+
+void shm_drains_free(shm_pair_t *pair)
+{
+    while (pair->arriving.head) {
+        shm_request_t *request = pair->arriving.head;
+
+        pair->arriving.head = request->next;
+        if (request->kind == SHM_DRAIN)
+            g_free(request);
+    }
+}
+
+void shm_p2p_cancel(shm_t *shm, shm_request_t *request)
+{
+    shm_p2p_t *p2p = shm->p2p;
+
+    if (shm_list_remove(&p2p->posted, request))
+        shm_unwant_source(shm, request->p2p.message.peer);
+    for (int r = 0; r < shm->ranks; r++) {
+        shm_pair_t *pair = &p2p->pairs[r];
+        bool unanswered = shm_list_remove(&pair->frames, request);
+
+        if (unanswered && request->kind == SHM_RECV)
+            put_back(p2p, request);
+        if (unanswered || shm_list_remove(&pair->waiting, request) ||
+            shm_list_remove(&pair->sending, request))
+            shm_unwant(shm, r);
+        drain(pair, request);
+    }
+    forget_self(p2p, request);
+}
