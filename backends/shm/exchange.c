@@ -223,6 +223,10 @@ static int get_reference(shm_t *shm, shm_op_t *op, int rank, uint64_t reference)
     if (!from)
         return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
     memcpy(part.start, from + skip, part.bytes);
+    /* Its owner may have freed it, but only after a revocation. */
+    atomic_thread_fence(memory_order_acquire);
+    if (shm_is_revoked(shm))
+        return shm_revoked(shm);
     op->references[rank / 64] |= (uint64_t)1 << (rank % 64);
     return SHM_DONE;
 }

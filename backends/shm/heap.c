@@ -156,7 +156,9 @@ dscomm_status_t shm_mem_free(void *impl, void *memory)
                    strerror(errno));
         memset(memory, 0, size);
     }
-    give_extent(heap, (extent_t){offset, size});
+    /* Of a broken group a peer may still be writing its result here. */
+    if (!shm_is_revoked(shm))
+        give_extent(heap, (extent_t){offset, size});
     return DSCOMM_OK;
 }
 

@@ -45,7 +45,7 @@ int shm_peers_dead(const shm_t *shm)
     if (poll(polls, (nfds_t)shm->ranks, 0) <= 0)
         return -1;
     for (int r = 0; r < shm->ranks; r++)
-        if (polls[r].revents &&
+        if (polls[r].revents & POLLIN &&
             !atomic_load_explicit(&shm_control(shm, r)->left,
                                   memory_order_acquire))
             return r;

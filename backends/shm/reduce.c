@@ -502,7 +502,10 @@ static int direct_advance(shm_t *shm, shm_op_t *op)
         if ((result = direct_fold(shm, op)) < 0)
             return result;
     }
-    return all_raised(shm, op, op->data) ? SHM_DONE : SHM_AGAIN;
+    if (!all_raised(shm, op, op->data))
+        return SHM_AGAIN;
+    /* Buffers may have been freed under way, but only after a revocation. */
+    return shm_is_revoked(shm) ? (int)shm_revoked(shm) : SHM_DONE;
 }
 
 static int direct_begin(shm_t *shm, shm_op_t *op)

@@ -95,7 +95,7 @@ typedef struct {
 typedef struct {
     _Atomic int references;
     int count;
-    int *fds; /* pidfds; -1 for this process */
+    int *fds; /* pidfds; -1 where the kernel has none */
     pid_t *pids;
     bool oversubscribed; /* more ranks than processors */
 } shm_peers_t;

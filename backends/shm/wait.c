@@ -19,8 +19,7 @@
 #define CHECK_US 1000 /* look at peers and clock that often */
 #define SLEEP_SHORT_US 2000 /* first sleep; what a lost wake-up costs */
 #define SLEEP_LONG_US 20000
-#define REVOKE_US 100000 /* writing a sentence takes less, even if preempted   \
-                          */
+#define REVOKE_US 100000 /* writing a sentence takes less */
 
 static uint64_t now_us(void)
 {

@@ -82,6 +82,20 @@ static void test_references(shm_t *a, shm_t *b)
     shm_mem_free(a, memory);
 }
 
+/* A peer that does not know yet that the group is broken may write its result
+ * into memory that was freed here: nobody else gets it. */
+static void test_revoked(shm_t *shm)
+{
+    void *before, *after;
+
+    if (shm_mem_alloc(shm, 10000, &before))
+        bail("%s", dscomm_last_error());
+    shm_revoke(shm, DSCOMM_ERR_ABORTED, "broken");
+    is_int(shm_mem_free(shm, before), DSCOMM_OK, "freed on a broken group");
+    is_int(shm_mem_alloc(shm, 10000, &after), DSCOMM_OK, "allocated anew");
+    ok(after != before, "elsewhere");
+}
+
 int main(void)
 {
     shm_t *shms[2];
@@ -90,6 +104,7 @@ int main(void)
     fixture_open(shms, 2);
     test_random(shms[0]);
     test_references(shms[0], shms[1]);
+    test_revoked(shms[0]);
     fixture_close(shms, 2);
     return tap_done();
 }
