@@ -35,6 +35,15 @@ static const size_t *pack(const size_t *counts, int size, size_t *displs)
     return displs;
 }
 
+/* Counts that all ranks must give alike. */
+static void sign_counts(dscomm_coll_args_t *args, int size)
+{
+    for (int i = 0; i < size; i++)
+        args->fingerprint = dscomm_priv_fingerprint(
+            (int)(args->fingerprint >> 16), i, 0, (int)args->fingerprint,
+            args->recv_counts[i]);
+}
+
 static dscomm_status_t dispatch(dscomm_group_t *group, dscomm_coll_args_t *args,
                                 dscomm_work_t **ret_work)
 {
@@ -42,6 +51,9 @@ static dscomm_status_t dispatch(dscomm_group_t *group, dscomm_coll_args_t *args,
 
     if (status < 0)
         return status;
+    if (args->coll == DSCOMM_COLL_ALL_GATHER_V ||
+        args->coll == DSCOMM_COLL_REDUCE_SCATTER_V)
+        sign_counts(args, group->size);
     if (args->send_counts && !args->send_displs)
         args->send_displs =
             pack(args->send_counts, group->size, group->scratch);

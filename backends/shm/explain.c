@@ -76,7 +76,8 @@ static dscomm_status_t fail_mismatch(shm_t *shm, int rank)
     } else {
         dscomm_coll_describe(shm->op_args, mine_text, sizeof mine_text);
         snprintf(theirs_text, sizeof theirs_text,
-                 "something else, more than %d operations ago", SHM_RECORDS);
+                 "it, or one of up to %d calls before, with other counts",
+                 SHM_RECORDS);
     }
     dscomm_fail(
         DSCOMM_ERR_MISMATCH,

@@ -66,7 +66,7 @@ typedef struct {
     double factor; /* of PREMUL_SUM */
     uint64_t sequence; /* of collectives on this group, from 1 */
     /* of what must be equal on all ranks: coll, dtype, op, root, and count
-     * unless _v */
+     * unless _v; all_gather_v and reduce_scatter_v: recv_counts */
     uint32_t fingerprint;
 } dscomm_coll_args_t;
 

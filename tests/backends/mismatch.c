@@ -30,6 +30,19 @@ typedef struct {
     int odd_rank, as_work;
 } case_t;
 
+/* Every rank gives count, the next one root more, as this rank believes. */
+static dscomm_status_t gather_v(dscomm_group_t *group, const call_t *c,
+                                dscomm_work_t **work)
+{
+    static size_t counts[RANKS]; /* must outlive a work */
+
+    for (int r = 0; r < RANKS; r++)
+        counts[r] = c->count;
+    counts[(dscomm_group_rank(group) + 1) % RANKS] += (size_t)c->root;
+    return dscomm_all_gather_v(group, in, c->count, out, counts, NULL, c->dtype,
+                               work);
+}
+
 static dscomm_status_t make_call(dscomm_group_t *group, const call_t *c,
                                  dscomm_work_t **work)
 {
@@ -48,6 +61,8 @@ static dscomm_status_t make_call(dscomm_group_t *group, const call_t *c,
         return dscomm_all_to_all(group, in, out, c->count, c->dtype, work);
     case DSCOMM_COLL_GATHER:
         return dscomm_gather(group, in, out, c->count, c->dtype, c->root, work);
+    case DSCOMM_COLL_ALL_GATHER_V:
+        return gather_v(group, c, work);
     default:
         return dscomm_barrier(group, work);
     }
@@ -141,6 +156,12 @@ static const case_t cases[] = {
      SUM(5),
      {DSCOMM_COLL_BROADCAST, 5, DSCOMM_INT32, 0, 0},
      {"all_reduce", "broadcast"},
+     1,
+     0},
+    {"other counts of all_gather_v",
+     {DSCOMM_COLL_ALL_GATHER_V, 100, DSCOMM_INT32, 0, 0},
+     {DSCOMM_COLL_ALL_GATHER_V, 100, DSCOMM_INT32, 0, 7},
+     {"all_gather_v", "other counts"},
      1,
      0},
     {"a barrier instead",
