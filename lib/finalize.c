@@ -98,7 +98,8 @@ static void free_groups(dscomm_world_t *world)
 
 /* In a forked child: the parent goes on with everything that these handles
  * stand for. Only a backend could free its own memory, and must not touch what
- * it shares with others; so that is kept, where a search for leaks finds it. */
+ * it shares with others, and the same goes for stores; so that is kept, where a
+ * search for leaks finds it. */
 static void forget(dscomm_world_t *world)
 {
     static GPtrArray *left_behind;
@@ -107,9 +108,11 @@ static void forget(dscomm_world_t *world)
     if (!left_behind)
         left_behind = g_ptr_array_new();
     for (dscomm_group_t *group = world->groups; group;
-         group = group->world_next)
-        if (group->impl)
-            g_ptr_array_add(left_behind, group->impl);
+         group = group->world_next) {
+        g_ptr_array_add(left_behind, group->impl);
+        g_ptr_array_add(left_behind, group->store);
+    }
+    g_ptr_array_add(left_behind, world->meeting.store);
     free_groups(world);
     dscomm_priv_world_free(world);
 }
