@@ -230,12 +230,22 @@ static unsigned shm_progress(void *impl)
     return completed;
 }
 
+/* Kernels before 5.3 have no pidfds, and some sandboxes forbid them. */
+static bool sees_deaths(const shm_t *shm)
+{
+    for (int r = 0; r < shm->ranks; r++)
+        if (r != shm->rank && shm->peers->fds[shm->peer[r]] < 0)
+            return false;
+    return true;
+}
+
 static uint64_t shm_capabilities(void *impl)
 {
     const shm_t *shm = impl;
 
     return DSCOMM_CAP_NATIVE_COLLECTIVES | DSCOMM_CAP_ANY_SOURCE |
-           DSCOMM_CAP_DEATH_DETECTION | DSCOMM_CAP_MISMATCH_DETECTION |
+           DSCOMM_CAP_MISMATCH_DETECTION |
+           (sees_deaths(shm) ? DSCOMM_CAP_DEATH_DETECTION : 0) |
            (shm->layout.heap_size ? DSCOMM_CAP_ZERO_COPY : 0);
 }
 
