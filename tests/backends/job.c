@@ -38,7 +38,7 @@ int job_slowly(int ms)
     const char *sanitizer = getenv("SANITIZER_FLAGS");
 
     if (valgrind && *valgrind)
-        return ms * 20;
+        return ms * 8;
     return sanitizer && strstr(sanitizer, "sanitize") ? ms * 2 : ms;
 }
 

@@ -82,14 +82,14 @@ static void work_limited(job_rank_t *me)
     rlim_t value = in_use(l->resource) + l->limit;
     struct rlimit before, limit;
 
-    getrlimit((__rlimit_resource_t)l->resource, &before);
+    getrlimit(l->resource, &before);
     limit = before;
     limit.rlim_cur = value;
     if (!l->victims || me->rank == 1)
-        setrlimit((__rlimit_resource_t)l->resource, &limit);
+        setrlimit(l->resource, &limit);
     work(me);
     /* What a sanitizer does at exit is not limited. */
-    setrlimit((__rlimit_resource_t)l->resource, &before);
+    setrlimit(l->resource, &before);
 }
 
 /* Every rank ended by itself, and one that failed says why. */

@@ -5,6 +5,7 @@
 
 #include "tests/backends/conform.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define GROUPS 6
@@ -142,9 +143,13 @@ static void run(int steps, uint64_t seed)
             CHECK_OK(dscomm_group_free(s.groups[i]));
 }
 
+/* CONFORM_SEED=N in the environment of all ranks draws other operations. */
 static void test_random(void)
 {
-    run(my.ranks > 8 ? 200 : my.ranks > 5 ? 1000 : 2000, 20240229);
+    const char *seed = getenv("CONFORM_SEED");
+
+    run(my.ranks > 8 ? 200 : my.ranks > 5 ? 1000 : 2000,
+        seed ? strtoull(seed, NULL, 10) : 20240229);
 }
 
 static const conform_test_t tests[] = {
