@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# For the scripts that run the conformance suite: conform BACKEND RANKS [AREA...]
-# runs it under $launch ("LAUNCHER -n RANKS PROGRAM" must start it) and passes its
-# results on.
+# For the scripts that run the conformance suite: conform BACKEND RANKS
+# [AREA...] runs it under $launch ("LAUNCHER -n RANKS PROGRAM" must start it)
+# and passes its results on.
 # shellcheck shell=sh
 
 . "$abs_top_srcdir/tests/tap.sh"

@@ -148,7 +148,9 @@ static void test_random(void)
 {
     const char *seed = getenv("CONFORM_SEED");
 
-    run(my.ranks > 8 ? 200 : my.ranks > 5 ? 1000 : 2000,
+    run(my.ranks > 8   ? 200
+        : my.ranks > 5 ? 1000
+                       : 2000,
         seed ? strtoull(seed, NULL, 10) : 20240229);
 }
 
