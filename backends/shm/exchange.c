@@ -55,30 +55,28 @@ static inline bool takes_part(const shm_op_t *op, unsigned char who, int rank)
 static part_t part_out(const shm_op_t *op, int rank)
 {
     const dscomm_coll_args_t *a = op->args;
-    unsigned char *send = (unsigned char *)a->send;
     size_t n = a->count * a->element;
 
     if (a->send_counts)
-        return (part_t){send + a->send_displs[rank] * a->element,
+        return (part_t){shm_at(a->send, a->send_displs[rank] * a->element),
                         a->send_counts[rank] * a->element};
     if (shape_of(op)->each)
-        return (part_t){send + (size_t)rank * n, n};
-    return (part_t){send, n};
+        return (part_t){shm_at(a->send, (size_t)rank * n), n};
+    return (part_t){shm_at(a->send, 0), n};
 }
 
 /* What this rank receives from rank. */
 static part_t part_in(const shm_op_t *op, int rank)
 {
     const dscomm_coll_args_t *a = op->args;
-    unsigned char *recv = a->recv;
     size_t n = a->count * a->element;
 
     if (a->recv_counts)
-        return (part_t){recv + a->recv_displs[rank] * a->element,
+        return (part_t){shm_at(a->recv, a->recv_displs[rank] * a->element),
                         a->recv_counts[rank] * a->element};
     if (shape_of(op)->senders == ROOT)
-        return (part_t){recv, n};
-    return (part_t){recv + (size_t)rank * n, n};
+        return (part_t){a->recv, n};
+    return (part_t){shm_at(a->recv, (size_t)rank * n), n};
 }
 
 /* Bytes of a part that fall into a piece. */

@@ -135,8 +135,7 @@ static int flat_publish(shm_t *shm, shm_op_t *op)
                      : shm_region(shm, shm->rank, op->taken);
     if (piece.bytes)
         shm_hand_over(shm, (shm->rank + 1) % shm->ranks, to,
-                      (const unsigned char *)a->send + piece.offset,
-                      piece.bytes);
+                      shm_at(a->send, piece.offset), piece.bytes);
     if (!op->published)
         write_factor(shm, op);
     shm_raise(shm, op->taken);
@@ -162,10 +161,10 @@ static int flat_fold(shm_t *shm, shm_op_t *op)
     for (int r = 0; r < shm->ranks; r++)
         shm->sources[r] = op->inlined ? shm_line(shm, r, step)->byte
                                       : shm_region(shm, r, step);
-    shm->sources[shm->rank] = (const unsigned char *)a->send + offset;
+    shm->sources[shm->rank] = shm_at(a->send, offset);
     bytes = bytes < op->chunk ? bytes : op->chunk;
     if (bytes)
-        fold(shm, op, (unsigned char *)a->recv + offset, bytes);
+        fold(shm, op, shm_at(a->recv, offset), bytes);
     op->finished++;
     shm->moves++;
     if (op->finished < op->pieces)
@@ -253,8 +252,7 @@ static int scatter_publish(shm_t *shm, shm_op_t *op)
 
         if (piece.bytes)
             shm_hand_over(shm, r, slot(shm, op, shm->rank, r, op->published),
-                          (const unsigned char *)op->args->send + piece.offset,
-                          piece.bytes);
+                          shm_at(op->args->send, piece.offset), piece.bytes);
     }
     if (op->taken == op->first)
         write_factor(shm, op);
@@ -268,7 +266,7 @@ static int scatter_publish(shm_t *shm, shm_op_t *op)
 static void copy_result(const shm_op_t *op, size_t offset, const void *from,
                         size_t bytes)
 {
-    unsigned char *to = (unsigned char *)op->args->recv + offset;
+    unsigned char *to = shm_at(op->args->recv, offset);
 
     if (op->stream)
         shm_copy_stream(to, from, bytes);
@@ -281,7 +279,7 @@ static void copy_result(const shm_op_t *op, size_t offset, const void *from,
 static void show_result(shm_t *shm, shm_op_t *op, part_t piece,
                         unsigned char *own)
 {
-    unsigned char *recv = (unsigned char *)op->args->recv + piece.offset;
+    unsigned char *recv = shm_at(op->args->recv, piece.offset);
     bool wants = wants_all(shm, op) && piece.bytes;
 
     if (wants && shm->far) {
@@ -309,12 +307,10 @@ static int scatter_fold(shm_t *shm, shm_op_t *op)
     }
     for (int r = 0; r < shm->ranks; r++)
         shm->sources[r] = slot(shm, op, r, shm->rank, op->reduced);
-    shm->sources[shm->rank] =
-        (const unsigned char *)op->args->send + piece.offset;
+    shm->sources[shm->rank] = shm_at(op->args->send, piece.offset);
     if (scatters(op)) {
         if (piece.bytes)
-            fold(shm, op,
-                 (unsigned char *)op->args->recv + op->reduced * op->chunk,
+            fold(shm, op, shm_at(op->args->recv, op->reduced * op->chunk),
                  piece.bytes);
     } else {
         show_result(shm, op, piece, own);
@@ -421,7 +417,7 @@ static dscomm_status_t direct_block(shm_t *shm, const shm_op_t *op,
 {
     const dscomm_coll_args_t *a = op->args;
     size_t total = a->count * a->element;
-    unsigned char *own = (unsigned char *)a->recv + offset;
+    unsigned char *own = shm_at(a->recv, offset);
 
     for (int r = 0; r < shm->ranks; r++) {
         const unsigned char *from = shm_heap_resolve(

@@ -8,6 +8,12 @@
 #include "backends/shm/copy.h"
 #include "backends/shm/request.h"
 
+/* offset bytes into a buffer, which may be NULL where it is not used. */
+static inline unsigned char *shm_at(const void *buffer, size_t offset)
+{
+    return (unsigned char *)((uintptr_t)buffer + offset);
+}
+
 static inline shm_line_t *shm_line(const shm_t *shm, int rank, uint64_t step)
 {
     return &shm_control(shm, rank)->line[step % SHM_LINES];
