@@ -11,12 +11,16 @@
 #define NAP_MIN_US 1
 #define NAP_MAX_US 256
 
+/* Held while the thread is started or joined, so that no other is started
+ * meanwhile. */
+static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned users;
+static pthread_t thread;
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work_came = PTHREAD_COND_INITIALIZER;
-static unsigned users;
 static int stopping;
 static atomic_int running;
-static pthread_t thread;
 
 /* Sleeps until a group has works; 0 when the thread shall end. */
 static int sleep_until_wanted(void)
@@ -77,14 +81,14 @@ dscomm_status_t dscomm_priv_progress_start(void)
 
     if (status < 0)
         return status;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&users_lock);
     if (mode && !atomic_load(&running)) {
         stopping = 0;
         error = create();
         atomic_store(&running, !error);
     }
     users += !error;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&users_lock);
     if (error)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "cannot start the progress thread: %s; unset "
@@ -93,24 +97,27 @@ dscomm_status_t dscomm_priv_progress_start(void)
     return DSCOMM_OK;
 }
 
+static void end(void)
+{
+    pthread_mutex_lock(&lock);
+    stopping = 1;
+    pthread_cond_signal(&work_came);
+    pthread_mutex_unlock(&lock);
+    pthread_join(thread, NULL);
+    atomic_store(&running, 0);
+}
+
 void dscomm_priv_progress_stop(void)
 {
-    int last;
-
-    pthread_mutex_lock(&lock);
-    last = --users == 0 && atomic_load(&running);
-    if (last) {
-        stopping = 1;
-        atomic_store(&running, 0);
-        pthread_cond_signal(&work_came);
-    }
-    pthread_mutex_unlock(&lock);
-    if (last)
-        pthread_join(thread, NULL);
+    pthread_mutex_lock(&users_lock);
+    if (--users == 0 && atomic_load(&running))
+        end();
+    pthread_mutex_unlock(&users_lock);
 }
 
 void dscomm_priv_progress_thread_forked(void)
 {
+    pthread_mutex_init(&users_lock, NULL);
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&work_came, NULL);
     users = 0;

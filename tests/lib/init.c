@@ -284,6 +284,36 @@ static void check_fork(void)
            "finalize cancels what is left, and frees it");
 }
 
+static void *come_and_go(void *arg)
+{
+    for (int i = 0; i < 500; i++) {
+        dscomm_group_t *world;
+
+        if (dscomm_init(NULL, &world) < 0 || dscomm_finalize(world) < 0)
+            return arg;
+    }
+    return NULL;
+}
+
+/* The progress thread ends with its last user while the next one comes. */
+static void check_progress_thread(void)
+{
+    pthread_t threads[3];
+    int failed = 0;
+
+    setenv("DSCOMM_PROGRESS", "thread", 1);
+    for (int i = 0; i < 3; i++)
+        pthread_create(&threads[i], NULL, come_and_go, &failed);
+    for (int i = 0; i < 3; i++) {
+        void *result;
+
+        pthread_join(threads[i], &result);
+        failed += result != NULL;
+    }
+    is_int(failed, 0, "threads come and go, each with a progress thread");
+    unsetenv("DSCOMM_PROGRESS");
+}
+
 static void many_worlds(rank_t *self)
 {
     CHECK(self, !dscomm_barrier(self->world, NULL));
@@ -300,6 +330,7 @@ int main(void)
     check_missing();
     check_disagreement();
     check_fork();
+    check_progress_thread();
     for (int size = 1; size <= 8; size *= 2)
         ranks_run(size, 10000, many_worlds, "a world");
     return tap_done();
