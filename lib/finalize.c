@@ -10,28 +10,46 @@
 
 #include <dscomm/init.h>
 
+#define LAST_TURNS 8
+
 static dscomm_work_t *pending_send(const dscomm_group_t *group)
 {
     for (dscomm_work_t *work = group->pending; work; work = work->next)
-        if (work->call.kind == CALL_MESSAGE && !work->call.p2p.receive &&
-            !work->compound)
+        if (work->call.kind == CALL_MESSAGE && !work->call.p2p.receive)
             return work;
     return NULL;
 }
 
-/* Waits for the group's sends, freed or not. */
+/* Waits for the group's sends, freed or not. Peers may be doing the same on
+ * other groups, whose receives are this rank's to go on with. */
 static void flush(dscomm_group_t *group, int64_t deadline)
 {
     dscomm_work_t *work;
+    int64_t left;
 
     pthread_mutex_lock(&group->lock);
-    while ((work = pending_send(group)) && dscomm_priv_clock() < deadline) {
+    while ((work = pending_send(group)) &&
+           (left = deadline - dscomm_priv_clock()) > 0) {
         dscomm_priv_progress(group);
-        if (work == pending_send(group) && dscomm_priv_progress_broken(group))
+        if (work != pending_send(group))
+            continue;
+        if (dscomm_priv_progress_broken(group))
             break;
-        if (work == pending_send(group) && group->ops.wait)
-            group->ops.wait(group->impl, 1000);
+        dscomm_backend_progress_others(group);
+        dscomm_priv_progress_rest(group, left,
+                                  dscomm_priv_progress_wanted(group));
     }
+    dscomm_priv_pending_settle(group);
+    pthread_mutex_unlock(&group->lock);
+}
+
+/* What peers sent is on its way no more, so a few turns put it where receives
+ * that nobody waited for want it. */
+static void take_in(dscomm_group_t *group)
+{
+    pthread_mutex_lock(&group->lock);
+    for (int i = 0; group->pending && i < LAST_TURNS; i++)
+        dscomm_priv_progress(group);
     dscomm_priv_pending_settle(group);
     pthread_mutex_unlock(&group->lock);
 }
@@ -62,12 +80,17 @@ static dscomm_status_t meet_again(dscomm_world_t *world)
     dscomm_group_t *group = world->group;
     int64_t deadline =
         dscomm_priv_clock_after(dscomm_priv_clock(), group->timeout_ms);
+    dscomm_status_t status;
 
     dscomm_priv_group_clear(group, GROUP_COALESCING);
     for (dscomm_group_t *g = world->groups; g; g = g->world_next)
         if (is_open(g))
             flush(g, deadline);
-    return dscomm_barrier(group, NULL);
+    status = dscomm_barrier(group, NULL);
+    for (dscomm_group_t *g = world->groups; g; g = g->world_next)
+        if (is_open(g))
+            take_in(g);
+    return status;
 }
 
 /* Youngest first, so that children go before what they lean on. All are held,

@@ -6,6 +6,11 @@
 #include "lib/progress.h"
 #include "lib/status.h"
 
+#include <sched.h>
+
+#define REST_US 1000 /* where nothing else needs this thread */
+#define SHORT_REST_US 20 /* where it does */
+
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static dscomm_group_t *list;
 static atomic_uint listed;
@@ -87,6 +92,17 @@ int dscomm_priv_progress_broken(dscomm_group_t *group)
     status = dscomm_priv_group_revoked(group, text, sizeof(text));
     dscomm_priv_works_cancel(group, status, text);
     return 1;
+}
+
+void dscomm_priv_progress_rest(dscomm_group_t *group, int64_t at_most_ns,
+                               int hurry)
+{
+    int64_t us = MIN(at_most_ns / 1000 + 1, hurry ? SHORT_REST_US : REST_US);
+
+    if (group->ops.wait)
+        group->ops.wait(group->impl, (unsigned)us);
+    else
+        sched_yield();
 }
 
 int dscomm_priv_progress_wanted(const dscomm_group_t *group)

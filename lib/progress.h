@@ -16,6 +16,10 @@ unsigned dscomm_priv_progress(dscomm_group_t *group);
 /* With the group's lock held: where the group is revoked, ends all its works
  * and returns 1. */
 int dscomm_priv_progress_broken(dscomm_group_t *group);
+/* With the group's lock held: sleeps for a moment, where the backend can be
+ * woken; hurry: others need this thread as well. */
+void dscomm_priv_progress_rest(dscomm_group_t *group, int64_t at_most_ns,
+                               int hurry);
 /* 1 where a group other than this one has works. */
 int dscomm_priv_progress_wanted(const dscomm_group_t *group);
 

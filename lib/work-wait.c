@@ -6,12 +6,9 @@
 #include "lib/progress.h"
 #include "lib/status.h"
 
-#include <sched.h>
 #include <stdio.h>
 
 #define SPINS 256
-#define REST_US 1000 /* where nothing else needs this thread */
-#define SHORT_REST_US 20 /* where it does */
 
 /* The oldest started part of work, for a message. */
 static dscomm_work_t *part(dscomm_work_t *work)
@@ -88,16 +85,6 @@ static int is_over(dscomm_work_t *work, int64_t now)
     return 1;
 }
 
-static void rest(dscomm_group_t *group, int64_t at_most_ns, int hurry)
-{
-    int64_t us = MIN(at_most_ns / 1000 + 1, hurry ? SHORT_REST_US : REST_US);
-
-    if (group->ops.wait)
-        group->ops.wait(group->impl, (unsigned)us);
-    else
-        sched_yield();
-}
-
 static void wait_locked(dscomm_work_t *work, int timeout_ms)
 {
     dscomm_group_t *group = work->group;
@@ -120,7 +107,8 @@ static void wait_locked(dscomm_work_t *work, int timeout_ms)
         if (is_over(work, now) || now >= end)
             return;
         dscomm_backend_progress_others(group);
-        rest(group, end - now, dscomm_priv_progress_wanted(group));
+        dscomm_priv_progress_rest(group, end - now,
+                                  dscomm_priv_progress_wanted(group));
     }
 }
 
@@ -237,7 +225,7 @@ static void rest_any(dscomm_work_t *const *works, size_t count)
     dscomm_backend_progress_others(NULL);
     pthread_mutex_lock(&works[i]->group->lock);
     if (!dscomm_priv_work_done(works[i]))
-        rest(works[i]->group, NS_PER_MS, 1);
+        dscomm_priv_progress_rest(works[i]->group, NS_PER_MS, 1);
     pthread_mutex_unlock(&works[i]->group->lock);
 }
 

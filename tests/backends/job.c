@@ -87,6 +87,38 @@ void job_make(job_t *job, int ranks, int timeout_ms, job_scenario_t scenario,
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
+struct sockaddr_in job_address(int port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port),
+                                  .sin_addr = {htonl(INADDR_LOOPBACK)}};
+
+    return address;
+}
+
+int job_listen(int *ret_port)
+{
+    struct sockaddr_in address = job_address(0);
+    socklen_t length = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 ||
+        listen(fd, 16) < 0 ||
+        getsockname(fd, (struct sockaddr *)&address, &length) < 0)
+        bail("no port: %s", strerror(errno));
+    *ret_port = ntohs(address.sin_port);
+    return fd;
+}
+
+void job_use_tcp(job_t *job)
+{
+    int port;
+
+    close(job_listen(&port));
+    snprintf(job->rendezvous, sizeof job->rendezvous, "tcp://127.0.0.1:%d",
+             port);
+}
+
 void job_start_rank(job_t *job, int rank)
 {
     job_rank_t me = {

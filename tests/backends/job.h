@@ -6,6 +6,7 @@
 #define TESTS_BACKENDS_JOB_H
 
 #include <dscomm/dscomm.h>
+#include <netinet/in.h>
 #include <sys/types.h>
 
 #define JOB_RANKS_MAX 16
@@ -45,12 +46,18 @@ typedef struct {
     void *arg;
 } job_t;
 
+/* Of a port of this machine; and a socket that listens on a free one. */
+struct sockaddr_in job_address(int port);
+int job_listen(int *ret_port);
+
 /* Prepares; zero timeout is the default. The scenario runs in each process that
  * job_start_rank() forks; job_start() starts all. */
 void job_make(job_t *job, int ranks, int timeout_ms, job_scenario_t scenario,
               void *arg);
 void job_start_rank(job_t *job, int rank);
 void job_start(job_t *job);
+/* Before the start: meet in a store that rank 0 serves, instead of a file. */
+void job_use_tcp(job_t *job);
 /* Waits until every started rank has made so many turns, or has ended. */
 int job_wait_loops(job_t *job, int64_t loops);
 /* Waits for the processes; those that do not end in limit_ms are killed, which

@@ -14,39 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct sockaddr_in local(int port)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)port),
-                                  .sin_addr = {htonl(INADDR_LOOPBACK)}};
-
-    return address;
-}
-
-/* A socket that listens on a free port. */
-static int listen_somewhere(int *ret_port)
-{
-    struct sockaddr_in address = local(0);
-    socklen_t length = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0 ||
-        listen(fd, 16) < 0 ||
-        getsockname(fd, (struct sockaddr *)&address, &length) < 0)
-        bail("no port: %s", strerror(errno));
-    *ret_port = ntohs(address.sin_port);
-    return fd;
-}
-
-static void use_tcp(job_t *job)
-{
-    int port;
-
-    close(listen_somewhere(&port));
-    snprintf(job->rendezvous, sizeof job->rendezvous, "tcp://127.0.0.1:%d",
-             port);
-}
-
 /* Joins, sums once, leaves. */
 static void join_and_leave(job_rank_t *me)
 {
@@ -93,7 +60,7 @@ static void run_missing(int tcp, int missing, int also_missing)
 
     job_make(&job, 8, timeout, join_and_leave, NULL);
     if (tcp)
-        use_tcp(&job);
+        job_use_tcp(&job);
     snprintf(numbers[0], sizeof numbers[0], "%d", missing);
     snprintf(numbers[1], sizeof numbers[1], "%d", also_missing);
     for (int r = 0; r < job.ranks; r++)
@@ -129,7 +96,7 @@ static void test_nobody_serves(void)
     const char *port;
 
     job_make(&job, 3, job_slowly(1000), join_and_leave, NULL);
-    use_tcp(&job);
+    job_use_tcp(&job);
     port = strrchr(job.rendezvous, ':') + 1;
     job_start_rank(&job, 1);
     job_start_rank(&job, 2);
@@ -149,7 +116,7 @@ static void run_late(int tcp)
 
     job_make(&job, 4, 0, join_and_leave, NULL);
     if (tcp)
-        use_tcp(&job);
+        job_use_tcp(&job);
     for (int r = job.ranks - 1; r >= 0; r--) {
         job_start_rank(&job, r);
         job_sleep_ms(200);
@@ -317,7 +284,7 @@ static void test_attributes(void)
 static void test_port_in_use(void)
 {
     job_t job;
-    int port, passed, fd = listen_somewhere(&port);
+    int port, passed, fd = job_listen(&port);
     char number[16];
 
     job_make(&job, 2, job_slowly(1500), join_and_leave, NULL);
@@ -337,7 +304,7 @@ static void test_port_in_use(void)
 
 static int connect_to(int port)
 {
-    struct sockaddr_in address = local(port);
+    struct sockaddr_in address = job_address(port);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     if (fd >= 0 &&
@@ -382,7 +349,7 @@ static void test_strangers(void)
     int passed, port;
 
     job_make(&job, 3, 0, join_and_leave, NULL);
-    use_tcp(&job);
+    job_use_tcp(&job);
     port = atoi(strrchr(job.rendezvous, ':') + 1);
     job_start_rank(&job, 0);
     for (int i = 0, fd = -1; i < 300 && fd < 0; i++) {
