@@ -19,6 +19,8 @@
 
 #define RETRY_US 20000
 #define DSCOMM_TOKEN_MAX 128
+/* Between the end of the final barrier and the last goodbye. */
+#define GOODBYE_MS 5000
 
 /* One place where worlds of this process meet others, as one rank of theirs. It
  * stays known when its store is closed, for the sake of count. */
@@ -240,7 +242,9 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
     return status;
 }
 
-/* The last of the others says so. */
+/* The last of the others says so. One that died since they met, or was told
+ * that another did, says nothing, and nobody else is harmed where the store
+ * goes. */
 static void say_goodbye(const dscomm_meeting_t *meeting, int timeout_ms)
 {
     int64_t left = 0;
@@ -251,7 +255,8 @@ static void say_goodbye(const dscomm_meeting_t *meeting, int timeout_ms)
         if (dscomm_store_add(meeting->store, "left", 1, &left) == DSCOMM_OK &&
             left == meeting->size - 1)
             dscomm_store_set(meeting->store, "empty", "", 0);
-    } else if (dscomm_store_get(meeting->store, "empty", timeout_ms, &value,
+    } else if (dscomm_store_get(meeting->store, "empty",
+                                MIN(timeout_ms, GOODBYE_MS), &value,
                                 &size) == DSCOMM_OK) {
         dscomm_store_free(value);
     }

@@ -36,8 +36,8 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
                                        dscomm_meeting_t *ret_meeting,
                                        const dscomm_module_t **ret_module);
 
-/* Leaves. orderly: all ranks do, so one that serves waits for the others, at
- * most timeout_ms. */
+/* Leaves. orderly: all ranks do, so one that serves waits for the others, a few
+ * seconds and at most timeout_ms. */
 void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
                                   int timeout_ms);
 
