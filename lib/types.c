@@ -103,7 +103,7 @@ const char *dscomm_coll_name(dscomm_coll_t coll)
 
 int dscomm_dtype_from_name(const char *name, dscomm_dtype_t *ret_dtype)
 {
-    for (int i = 0; name && i < DSCOMM_DTYPE_COUNT; i++) {
+    for (int i = 0; name && ret_dtype && i < DSCOMM_DTYPE_COUNT; i++) {
         if (strcmp(name, dtypes[i].name) == 0) {
             *ret_dtype = (dscomm_dtype_t)i;
             return 0;
@@ -114,7 +114,7 @@ int dscomm_dtype_from_name(const char *name, dscomm_dtype_t *ret_dtype)
 
 int dscomm_op_from_name(const char *name, dscomm_op_t *ret_op)
 {
-    for (int i = 0; name && i < DSCOMM_OP_COUNT; i++) {
+    for (int i = 0; name && ret_op && i < DSCOMM_OP_COUNT; i++) {
         if (strcmp(name, op_names[i]) == 0) {
             *ret_op = (dscomm_op_t)i;
             return 0;

@@ -110,6 +110,8 @@ static void test_strangers(void)
     }
     is_int(dscomm_dtype_from_name(NULL, &dtype), -1, "NULL is no dtype");
     is_int(dscomm_op_from_name(NULL, &op), -1, "NULL is no operator");
+    is_int(dscomm_dtype_from_name("int8", NULL), -1, "no place for a dtype");
+    is_int(dscomm_op_from_name("sum", NULL), -1, "no place for an operator");
     ok(dtype == DSCOMM_INT16 && op == DSCOMM_MAX, "nothing was written");
     for (size_t i = 0; i < N(no_numbers); i++) {
         int n = no_numbers[i];
