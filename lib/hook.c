@@ -143,3 +143,8 @@ void dscomm_priv_hook_end(const dscomm_group_t *group, const void *call,
     describe(group, call, &info);
     span.hooks->end(&info, status, span.token, span.hooks->arg);
 }
+
+void dscomm_priv_hook_forked(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}

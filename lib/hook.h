@@ -19,4 +19,7 @@ dscomm_hook_span_t dscomm_priv_hook_begin(const dscomm_group_t *group,
 void dscomm_priv_hook_end(const dscomm_group_t *group, const void *call,
                           dscomm_hook_span_t span, dscomm_status_t status);
 
+/* In a forked child: its lock is new. */
+void dscomm_priv_hook_forked(void);
+
 #endif

@@ -292,3 +292,9 @@ void dscomm_log(dscomm_log_level_t level, const char *domain,
     }
     errno = saved;
 }
+
+void dscomm_priv_log_forked(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    pthread_rwlock_init(&handler_lock, NULL);
+}

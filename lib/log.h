@@ -13,4 +13,7 @@ void dscomm_priv_log_rank(int rank);
  * on with "warn"). */
 dscomm_status_t dscomm_priv_log_check(void);
 
+/* In a forked child: its locks are new. */
+void dscomm_priv_log_forked(void);
+
 #endif

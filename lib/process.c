@@ -2,6 +2,8 @@
 /* The word that every operation looks at, and the handler that counts forks. */
 #include "config.h"
 #include "lib/process.h"
+#include "lib/hook.h"
+#include "lib/log.h"
 #include "lib/module.h"
 #include "lib/progress.h"
 #include "lib/rendezvous.h"
@@ -21,6 +23,8 @@ static int registered;
 static void after_fork(void)
 {
     atomic_fetch_add(&dscomm_priv_attention, DSCOMM_ATTENTION_FORK);
+    dscomm_priv_log_forked();
+    dscomm_priv_hook_forked();
     dscomm_priv_module_forked();
     dscomm_priv_progress_forked();
     dscomm_priv_world_forked();
