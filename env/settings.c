@@ -422,6 +422,36 @@ static void warn_unknown(const char *name,
                    quoted);
 }
 
+/* The name in the environment's entry, if it is one that no table knows; to be
+ * freed. */
+static char *unknown_name(const char *entry,
+                          const dscomm_setting_t *const *tables, size_t count)
+{
+    char *name;
+
+    if (!g_str_has_prefix(entry, PREFIX))
+        return NULL;
+    name = g_strndup(entry, strcspn(entry, "="));
+    if (is_known(name, tables, count))
+        g_clear_pointer(&name, g_free);
+    return name;
+}
+
+int dscomm_priv_settings_unknown(char *const *environment,
+                                 const dscomm_setting_t *const *tables,
+                                 size_t count)
+{
+    int unknown = 0;
+
+    for (; environment && *environment && !unknown; environment++) {
+        char *name = unknown_name(*environment, tables, count);
+
+        unknown = name != NULL;
+        g_free(name);
+    }
+    return unknown;
+}
+
 void dscomm_priv_settings_check(char *const *environment,
                                 const dscomm_setting_t *const *tables,
                                 size_t count)
@@ -431,12 +461,9 @@ void dscomm_priv_settings_check(char *const *environment,
     if (!environment || atomic_flag_test_and_set(&done))
         return;
     for (; *environment; environment++) {
-        char *name;
+        char *name = unknown_name(*environment, tables, count);
 
-        if (!g_str_has_prefix(*environment, PREFIX))
-            continue;
-        name = g_strndup(*environment, strcspn(*environment, "="));
-        if (!is_known(name, tables, count))
+        if (name)
             warn_unknown(name, tables, count);
         g_free(name);
     }

@@ -59,6 +59,11 @@ const char *dscomm_priv_setting_nearest(const char *name,
                                         const dscomm_setting_t *const *tables,
                                         size_t count);
 
+/* 1 where environ has a DSCOMM_* variable that is in no table. */
+int dscomm_priv_settings_unknown(char *const *environment,
+                                 const dscomm_setting_t *const *tables,
+                                 size_t count);
+
 /* Warns, once a process, about every DSCOMM_* variable that is in environ but
  * in no table, with the nearest name. tables: core's and the loaded
  * backends'. */

@@ -38,19 +38,24 @@ static dscomm_status_t merge(const dscomm_init_attr_t *attr,
                            "%s: attr.timeout_ms is %d; give milliseconds, or 0 "
                            "for the default",
                            name, merged->timeout_ms);
+    if (!merged->has_rank && (merged->rank || merged->world_size))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: attr.rank is %d and attr.world_size %d, but "
+                           "attr.has_rank is 0; set it to 1, or the others to "
+                           "0",
+                           name, merged->rank, merged->world_size);
     return DSCOMM_OK;
 }
 
-/* Unknown variables can only be told when all modules are known, which are not
- * loaded for the sake of a warning. */
-static void check_environment(const dscomm_join_t *join)
+/* A variable that the core does not know may be a module's. All modules are
+ * loaded to find out, which is not worth it where there is none. */
+static void check_environment(void)
 {
-    const dscomm_setting_t *tables[64];
-    size_t count = 0;
+    const dscomm_setting_t *tables[64] = {dscomm_priv_setting(0)};
+    size_t count = 1;
 
-    if (join->size == 1 || strcmp(join->backend, "auto"))
+    if (!dscomm_priv_settings_unknown(environ, tables, 1))
         return;
-    tables[count++] = dscomm_priv_setting(0);
     while (count < G_N_ELEMENTS(tables) &&
            (tables[count] = dscomm_priv_backend_settings(count - 1)))
         count++;
@@ -63,8 +68,6 @@ static dscomm_status_t prepare(void)
 
     if (status == DSCOMM_OK)
         status = dscomm_priv_settings_validate();
-    if (status == DSCOMM_OK)
-        status = dscomm_priv_log_check();
     return status;
 }
 
@@ -120,7 +123,6 @@ static dscomm_status_t join_world(const dscomm_join_t *join, const char *name,
         status = dscomm_priv_progress_start();
     if (status < 0)
         return status;
-    check_environment(join);
     status = open_world(join, name, module, world);
     if (status < 0)
         dscomm_priv_progress_stop();
@@ -146,6 +148,7 @@ dscomm_status_t dscomm_init(const dscomm_init_attr_t *attr,
     if (status < 0)
         return status;
     dscomm_priv_log_rank(join.rank);
+    check_environment();
     world = dscomm_priv_world_new(join.size);
     status = join_world(&join, merged.name, world);
     if (status == DSCOMM_OK) {

@@ -19,7 +19,7 @@ typedef struct {
     /* rendezvous through this store instead; must stay open until
      * dscomm_finalize() */
     dscomm_store_t *store;
-    int has_rank; /* 1: rank and world_size below are given */
+    int has_rank; /* 1: rank and world_size below are given; else they are 0 */
     int rank;
     int world_size;
     int timeout_ms; /* default deadline of every operation */

@@ -5,6 +5,7 @@
 
 #include "tests/lib/ranks.h"
 
+#include <stdatomic.h>
 #include <sys/wait.h>
 
 static dscomm_status_t init_with(const char *backend, const char *method,
@@ -85,6 +86,11 @@ static void check_attr(void)
     attr.size = sizeof attr;
     is_int(dscomm_init(&attr, &world), DSCOMM_ERR_INVALID, "timeout_ms -77");
     is_int(dscomm_init(NULL, NULL), DSCOMM_ERR_INVALID, "no ret_world");
+    attr.timeout_ms = 0;
+    attr.world_size = 2;
+    is_int(dscomm_init(&attr, &world), DSCOMM_ERR_INVALID,
+           "a world_size without has_rank");
+    ok(strstr(dscomm_last_error(), "set it to 1") != NULL, "says so");
 }
 
 static void check_alone(void)
@@ -122,6 +128,35 @@ static void check_environment(void)
            "a bad value is an error");
     ok(strstr(dscomm_last_error(), "DSCOMM_TIMEOUT") != NULL, "that names it");
     unsetenv("DSCOMM_TIMEOUT");
+}
+
+static void keep_line(dscomm_log_level_t level, const char *domain,
+                      const char *message, void *arg)
+{
+    (void)level, (void)domain;
+    snprintf(arg, 256, "%s", message);
+}
+
+/* Must come first: the check is made once a process. */
+static void check_unknown_variable(void)
+{
+    dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
+    dscomm_group_t *world;
+    char line[256] = "";
+
+    setenv("DSCOMM_BACKND", "shm", 1);
+    dscomm_log_set_levels("warn");
+    dscomm_log_set_handler(keep_line, line);
+    attr.backend = "self";
+    is_int(dscomm_init(&attr, &world), DSCOMM_OK,
+           "an unknown variable is no error");
+    is_str(line,
+           "DSCOMM_BACKND is no setting and has no effect; is DSCOMM_BACKEND "
+           "meant?",
+           "but a warning, also where there is one rank and one backend");
+    dscomm_finalize(world);
+    dscomm_log_set_handler(NULL, NULL);
+    unsetenv("DSCOMM_BACKND");
 }
 
 /* A thread that joins as it is told, and what came of it. */
@@ -284,6 +319,58 @@ static void check_fork(void)
            "finalize cancels what is left, and frees it");
 }
 
+/* A log handler that keeps its thread until it may go on. */
+typedef struct {
+    atomic_int entered, go_on;
+} stall_t;
+
+static void stall(dscomm_log_level_t level, const char *domain,
+                  const char *message, void *arg)
+{
+    stall_t *self = arg;
+
+    (void)level, (void)domain, (void)message;
+    atomic_store(&self->entered, 1);
+    while (!atomic_load(&self->go_on))
+        usleep(1000);
+}
+
+static void *join_alone(void *arg)
+{
+    dscomm_group_t *world;
+
+    if (dscomm_init(NULL, &world) == DSCOMM_OK)
+        dscomm_finalize(world);
+    return arg;
+}
+
+static void check_fork_while_logging(void)
+{
+    stall_t self = {0};
+    pthread_t thread;
+    pid_t child;
+    int status = -1;
+
+    dscomm_log_set_levels("debug");
+    dscomm_log_set_handler(stall, &self);
+    pthread_create(&thread, NULL, join_alone, NULL);
+    while (!atomic_load(&self.entered))
+        usleep(1000);
+    child = fork();
+    if (child == 0) {
+        alarm(20);
+        dscomm_log_set_handler(NULL, NULL);
+        dscomm_log_set_levels("error");
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    atomic_store(&self.go_on, 1);
+    pthread_join(thread, NULL);
+    dscomm_log_set_handler(NULL, NULL);
+    dscomm_log_set_levels("error");
+    is_int(status, 0, "a fork while another thread logs");
+}
+
 static void *come_and_go(void *arg)
 {
     for (int i = 0; i < 500; i++) {
@@ -322,6 +409,7 @@ static void many_worlds(rank_t *self)
 int main(void)
 {
     ranks_use_modules();
+    check_unknown_variable();
     dscomm_log_set_levels("error");
     check_refusals();
     check_attr();
@@ -330,6 +418,7 @@ int main(void)
     check_missing();
     check_disagreement();
     check_fork();
+    check_fork_while_logging();
     check_progress_thread();
     for (int size = 1; size <= 8; size *= 2)
         ranks_run(size, 10000, many_worlds, "a world");
