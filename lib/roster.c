@@ -17,7 +17,7 @@
 /* How much longer than rank 0 the others wait, so that its sentence reaches
  * them; and how long it stays for that when it has failed. */
 #define GRACE_MS 1000
-/* Between looks whether the store is still the same. */
+/* Between looks at what has come, and whether the store is still the same. */
 #define FIRST_LOOK_MS 50
 #define MOST_LOOK_MS 1000
 
@@ -108,48 +108,117 @@ static dscomm_status_t name_missing(const roster_t *roster, int *ret_came)
     return status;
 }
 
-static dscomm_status_t compare_records(const dscomm_record_t *records,
-                                       int count)
+/* What rank 0 was told, and another. */
+static dscomm_status_t compare_records(const dscomm_record_t *mine,
+                                       const dscomm_record_t *other, int rank)
 {
-    const dscomm_record_t *mine = &records[0];
+    if (other->version != mine->version || other->abi != mine->abi)
+        return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                           "rank 0 has libdscomm %lld with backend abi %lld, "
+                           "rank %d on %s has %lld with %lld; give all ranks "
+                           "one version",
+                           (long long)mine->version, (long long)mine->abi, rank,
+                           other->node, (long long)other->version,
+                           (long long)other->abi);
+    if (other->size != mine->size)
+        return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                           "rank 0 was told of %lld ranks, rank %d on %s of "
+                           "%lld; give all the same world size",
+                           (long long)mine->size, rank, other->node,
+                           (long long)other->size);
+    if (strcmp(other->backend, mine->backend))
+        return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                           "rank 0 asks for backend '%s', rank %d on %s for "
+                           "'%s'; give all the same DSCOMM_BACKEND",
+                           mine->backend, rank, other->node, other->backend);
+    return DSCOMM_OK;
+}
 
-    for (int i = 1; i < count; i++) {
-        const dscomm_record_t *other = &records[i];
-
-        if (other->version != mine->version || other->abi != mine->abi)
-            return dscomm_fail(DSCOMM_ERR_MISMATCH,
-                               "rank 0 has libdscomm %lld with backend abi "
-                               "%lld, rank %d on %s has %lld with %lld; give "
-                               "all ranks one version",
-                               (long long)mine->version, (long long)mine->abi,
-                               i, other->node, (long long)other->version,
-                               (long long)other->abi);
-        if (other->size != mine->size)
-            return dscomm_fail(DSCOMM_ERR_MISMATCH,
-                               "rank 0 was told of %lld ranks, rank %d on %s "
-                               "of %lld; give all the same world size",
-                               (long long)mine->size, i, other->node,
-                               (long long)other->size);
-        if (strcmp(other->backend, mine->backend))
-            return dscomm_fail(DSCOMM_ERR_MISMATCH,
-                               "rank 0 asks for backend '%s', rank %d on %s "
-                               "for '%s'; give all the same DSCOMM_BACKEND",
-                               mine->backend, i, other->node, other->backend);
-    }
+static dscomm_status_t read_record(const void *value, size_t size, int rank,
+                                   dscomm_record_t *record)
+{
+    if (dscomm_priv_record_read(value, size, record))
+        return dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                           "the record of rank %d makes no sense: it has "
+                           "another version of libdscomm, or another program "
+                           "uses the store",
+                           rank);
     return DSCOMM_OK;
 }
 
 static dscomm_status_t read_records(void **values, const size_t *sizes,
                                     int count, dscomm_record_t *records)
 {
-    for (int i = 0; i < count; i++)
-        if (dscomm_priv_record_read(values[i], sizes[i], &records[i]))
-            return dscomm_fail(DSCOMM_ERR_PROTOCOL,
-                               "the record of rank %d makes no sense: it has "
-                               "another version of libdscomm, or another "
-                               "program uses the store",
-                               i);
-    return compare_records(records, count);
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (int i = 0; i < count && status == DSCOMM_OK; i++) {
+        status = read_record(values[i], sizes[i], i, &records[i]);
+        if (status == DSCOMM_OK)
+            status = compare_records(&records[0], &records[i], i);
+    }
+    return status;
+}
+
+/* Whether what has come so far fits this rank's own record, the first one. A
+ * rank that is told otherwise would make all wait for ranks that do not
+ * exist. */
+static dscomm_status_t look_at_records(const roster_t *roster, char **keys,
+                                       dscomm_record_t *records, int *ret_came)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    *ret_came = 0;
+    for (int i = 0; i < roster->join->size && status == DSCOMM_OK; i++) {
+        const char *key = keys[i];
+        int present = records[i].node != NULL;
+        void *value;
+        size_t size;
+
+        if (!present)
+            status = dscomm_store_check(roster->store, &key, 1, &present);
+        *ret_came += present;
+        if (status < 0 || !present || records[i].node)
+            continue;
+        status = dscomm_store_get(roster->store, key, DSCOMM_TIMEOUT_DEFAULT,
+                                  &value, &size);
+        if (status < 0)
+            continue;
+        status = read_record(value, size, i, &records[i]);
+        dscomm_store_free(value);
+        if (status == DSCOMM_OK)
+            status = compare_records(&records[0], &records[i], i);
+    }
+    return status;
+}
+
+/* All records as bytes; looks at times at those that have come. */
+static dscomm_status_t await_records(const roster_t *roster, char **keys,
+                                     void **values, size_t *sizes,
+                                     int *ret_came)
+{
+    const int size = roster->join->size;
+    dscomm_record_t *seen = g_new0(dscomm_record_t, (gsize)size);
+    int slice = FIRST_LOOK_MS;
+    dscomm_status_t status;
+
+    for (;;) {
+        int left = dscomm_priv_clock_left(roster->deadline);
+
+        *ret_came = size;
+        status = dscomm_store_multi_get(roster->store,
+                                        (const char *const *)keys, (size_t)size,
+                                        MIN(left, slice), values, sizes);
+        if (status != DSCOMM_ERR_TIMEOUT || left <= slice)
+            break;
+        status = look_at_records(roster, keys, seen, ret_came);
+        if (status < 0)
+            break;
+        slice = MIN(2 * slice, MOST_LOOK_MS);
+    }
+    for (int i = 0; i < size; i++)
+        dscomm_priv_record_clear(&seen[i]);
+    g_free(seen);
+    return status;
 }
 
 static dscomm_status_t get_records(const roster_t *roster,
@@ -159,11 +228,9 @@ static dscomm_status_t get_records(const roster_t *roster,
     char **keys = record_keys(size);
     void **values = g_new0(void *, (gsize)size);
     size_t *sizes = g_new0(size_t, (gsize)size);
-    dscomm_status_t status = dscomm_store_multi_get(
-        roster->store, (const char *const *)keys, (size_t)size,
-        dscomm_priv_clock_left(roster->deadline), values, sizes);
+    dscomm_status_t status =
+        await_records(roster, keys, values, sizes, ret_came);
 
-    *ret_came = size;
     if (status == DSCOMM_ERR_TIMEOUT) {
         dscomm_status_t named = name_missing(roster, ret_came);
 
@@ -211,7 +278,8 @@ static void publish_failure(const roster_t *roster, dscomm_status_t status,
 static dscomm_status_t publish(const roster_t *roster,
                                const dscomm_module_t *module)
 {
-    char *text = g_strdup_printf("ok\n%s", module->name);
+    char *text =
+        g_strdup_printf("ok\n%s\n%d", module->name, roster->join->size);
     dscomm_status_t status =
         dscomm_store_set(roster->store, "summary", text, strlen(text));
 
@@ -239,6 +307,21 @@ static dscomm_status_t lead(const roster_t *roster,
     return status;
 }
 
+/* A rank beyond those that rank 0 knows of is in no record that it read. */
+static dscomm_status_t check_size(const dscomm_join_t *join, const char *size)
+{
+    char own[16], quoted[32];
+
+    snprintf(own, sizeof own, "%d", join->size);
+    if (!strcmp(size, own))
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                       "rank 0 was told of %s ranks, rank %d of %s; give all "
+                       "the same world size",
+                       dscomm_priv_quote(size, quoted, sizeof quoted),
+                       join->rank, own);
+}
+
 /* Rank 0's verdict, from its text. */
 static dscomm_status_t obey(const roster_t *roster, const char *text,
                             const dscomm_module_t **ret_module)
@@ -248,8 +331,10 @@ static dscomm_status_t obey(const roster_t *roster, const char *text,
     int64_t seen;
     dscomm_status_t status;
 
-    if (lines[0] && !strcmp(lines[0], "ok") && lines[1]) {
-        status = dscomm_priv_module_find(lines[1], ret_module);
+    if (lines[0] && !strcmp(lines[0], "ok") && lines[1] && lines[2]) {
+        status = check_size(roster->join, lines[2]);
+        if (status == DSCOMM_OK)
+            status = dscomm_priv_module_find(lines[1], ret_module);
     } else if (lines[0] && !strcmp(lines[0], "error") && lines[1] && lines[2] &&
                g_ascii_string_to_signed(lines[1], 10, -1000, -1, &number,
                                         NULL)) {

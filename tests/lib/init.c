@@ -254,6 +254,17 @@ static void check_disagreement(void)
     run(joiners, 3);
     all_fail(joiners, 3, DSCOMM_ERR_MISMATCH, "rank 2 on", "sizes differ");
     prepare(joiners, 3, store);
+    joiners[0].attr.world_size = 5;
+    run(joiners, 3);
+    all_fail(joiners, 3, DSCOMM_ERR_MISMATCH, "rank 0 was told of 5 ranks",
+             "rank 0's size is larger");
+    prepare(joiners, 3, store);
+    joiners[0].attr.world_size = joiners[1].attr.world_size = 2;
+    run(joiners, 3);
+    is_int(joiners[1].status, DSCOMM_OK, "two make a world");
+    all_fail(&joiners[2], 1, DSCOMM_ERR_MISMATCH,
+             "rank 0 was told of 2 ranks, rank 2 of 3", "a third");
+    prepare(joiners, 3, store);
     joiners[1].attr.backend = "auto";
     run(joiners, 3);
     all_fail(joiners, 3, DSCOMM_ERR_MISMATCH, "rank 1 on", "backends differ");
