@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of algorithms. */
+#include "config.h"
+#include "lib/algorithm.h"
+#include "lib/algorithms/algorithms.h"
+
+int dscomm_priv_foldable(const dscomm_coll_args_t *args)
+{
+    int narrow = args->dtype == DSCOMM_FLOAT16 ||
+                 args->dtype == DSCOMM_BFLOAT16 ||
+                 args->dtype == DSCOMM_FLOAT8_E4M3 ||
+                 args->dtype == DSCOMM_FLOAT8_E5M2;
+    int exact = args->op == DSCOMM_MIN || args->op == DSCOMM_MAX;
+
+    if (args->op == DSCOMM_AVG && args->dtype <= DSCOMM_UINT32)
+        return 0;
+    return !narrow || exact;
+}
+
+static int folds(const dscomm_coll_args_t *args, int ranks)
+{
+    (void)ranks;
+    return dscomm_priv_foldable(args);
+}
+
+#define COLL(name) DSCOMM_COLL_##name
+
+/* Of each collective, the first that fits anything is what serves where the
+ * table of choices has nothing better. */
+const dscomm_algorithm_t dscomm_priv_algorithms[] = {
+    {COLL(BROADCAST), "binomial", NULL, dscomm_priv_binomial_broadcast},
+    {COLL(BROADCAST), "linear", NULL, dscomm_priv_linear_broadcast},
+    {COLL(REDUCE), "linear", NULL, dscomm_priv_linear_reduce},
+    {COLL(REDUCE), "binomial", folds, dscomm_priv_binomial_reduce},
+    {COLL(ALL_REDUCE), "pairwise", NULL, dscomm_priv_pairwise_all_reduce},
+    {COLL(ALL_REDUCE), "linear", NULL, dscomm_priv_linear_all_reduce},
+    {COLL(ALL_REDUCE), "recursive_doubling", folds,
+     dscomm_priv_recursive_doubling_all_reduce},
+    {COLL(ALL_REDUCE), "ring", folds, dscomm_priv_ring_all_reduce},
+    {COLL(ALL_GATHER), "ring", NULL, dscomm_priv_ring_all_gather},
+    {COLL(ALL_GATHER), "linear", NULL, dscomm_priv_linear_all_gather},
+    {COLL(ALL_GATHER_V), "ring", NULL, dscomm_priv_ring_all_gather},
+    {COLL(ALL_GATHER_V), "linear", NULL, dscomm_priv_linear_all_gather},
+    {COLL(REDUCE_SCATTER), "pairwise", NULL,
+     dscomm_priv_pairwise_reduce_scatter},
+    {COLL(REDUCE_SCATTER), "ring", folds, dscomm_priv_ring_reduce_scatter},
+    {COLL(REDUCE_SCATTER_V), "pairwise", NULL,
+     dscomm_priv_pairwise_reduce_scatter},
+    {COLL(REDUCE_SCATTER_V), "ring", folds, dscomm_priv_ring_reduce_scatter},
+    {COLL(GATHER), "linear", NULL, dscomm_priv_linear_gather},
+    {COLL(GATHER_V), "linear", NULL, dscomm_priv_linear_gather},
+    {COLL(SCATTER), "linear", NULL, dscomm_priv_linear_scatter},
+    {COLL(SCATTER_V), "linear", NULL, dscomm_priv_linear_scatter},
+    {COLL(ALL_TO_ALL), "pairwise", NULL, dscomm_priv_pairwise_all_to_all},
+    {COLL(ALL_TO_ALL), "linear", NULL, dscomm_priv_linear_all_to_all},
+    {COLL(ALL_TO_ALL_V), "pairwise", NULL, dscomm_priv_pairwise_all_to_all},
+    {COLL(ALL_TO_ALL_V), "linear", NULL, dscomm_priv_linear_all_to_all},
+    {COLL(BARRIER), "dissemination", NULL, dscomm_priv_dissemination_barrier},
+    {COLL(BARRIER), "linear", NULL, dscomm_priv_linear_barrier},
+    {0, NULL, NULL, NULL},
+};
+
+int dscomm_priv_algorithm_number(const dscomm_algorithm_t *algorithm)
+{
+    return (int)(algorithm - dscomm_priv_algorithms);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What lib/algorithms/ offers to the table in lib/algorithm.c. */
+#ifndef LIB_ALGORITHMS_ALGORITHMS_H
+#define LIB_ALGORITHMS_ALGORITHMS_H
+
+#include "lib/algorithm.h"
+
+void dscomm_priv_binomial_broadcast(dscomm_plan_t *plan);
+void dscomm_priv_binomial_reduce(dscomm_plan_t *plan);
+
+void dscomm_priv_dissemination_barrier(dscomm_plan_t *plan);
+
+void dscomm_priv_linear_broadcast(dscomm_plan_t *plan);
+void dscomm_priv_linear_reduce(dscomm_plan_t *plan);
+void dscomm_priv_linear_all_reduce(dscomm_plan_t *plan);
+void dscomm_priv_linear_all_gather(dscomm_plan_t *plan);
+void dscomm_priv_linear_gather(dscomm_plan_t *plan);
+void dscomm_priv_linear_scatter(dscomm_plan_t *plan);
+void dscomm_priv_linear_all_to_all(dscomm_plan_t *plan);
+void dscomm_priv_linear_barrier(dscomm_plan_t *plan);
+
+void dscomm_priv_pairwise_all_reduce(dscomm_plan_t *plan);
+void dscomm_priv_pairwise_reduce_scatter(dscomm_plan_t *plan);
+void dscomm_priv_pairwise_all_to_all(dscomm_plan_t *plan);
+
+void dscomm_priv_recursive_doubling_all_reduce(dscomm_plan_t *plan);
+
+void dscomm_priv_ring_all_reduce(dscomm_plan_t *plan);
+void dscomm_priv_ring_all_gather(dscomm_plan_t *plan);
+void dscomm_priv_ring_reduce_scatter(dscomm_plan_t *plan);
+
+#endif

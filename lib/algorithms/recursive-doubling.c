@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Recursive doubling: in round k ranks 2^k apart exchange what they have. Where
+ * p is no power of two, the first ranks are paired, and one of each pair stands
+ * for both.
+ *
+ * Cost: all_reduce: floor(log2 p) rounds of n bytes each way, and 2 more where
+ * p is no power of two; n bytes of extra memory.
+ * Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective
+ * Communication Operations in MPICH", International Journal of High Performance
+ * Computing Applications 19(1), 2005, section 4.1. */
+#include "config.h"
+#include "lib/algorithms/algorithms.h"
+#include "lib/algorithms/blocks.h"
+
+/* Of so many ranks, the first 2 * extra are paired; the others, and the odd
+ * one of each pair, have a number in a power of two. */
+typedef struct {
+    int power, extra;
+    int number; /* -1: another rank stands for this one */
+} fold_t;
+
+static fold_t fold(int rank, int ranks)
+{
+    fold_t fold = {.power = 1};
+
+    while (fold.power <= ranks / 2)
+        fold.power *= 2;
+    fold.extra = ranks - fold.power;
+    if (rank >= 2 * fold.extra)
+        fold.number = rank - fold.extra;
+    else
+        fold.number = rank % 2 ? rank / 2 : -1;
+    return fold;
+}
+
+static int rank_of(const fold_t *fold, int number)
+{
+    return number < fold->extra ? 2 * number + 1 : number + fold->extra;
+}
+
+/* Joins what came from peer to what is here, the lower ranks' first. */
+static void join(dscomm_plan_t *plan, dscomm_place_t own, dscomm_place_t came,
+                 int peer, int final)
+{
+    dscomm_place_t result = dscomm_priv_at(AT_RECV, 0);
+    int first = plan->rank < peer;
+
+    dscomm_priv_plan_fold(plan, result, first ? own : came, first ? came : own,
+                          plan->args->count, final);
+}
+
+void dscomm_priv_recursive_doubling_all_reduce(dscomm_plan_t *plan)
+{
+    const dscomm_coll_args_t *args = plan->args;
+    const size_t bytes = args->count * args->element;
+    const fold_t world = fold(plan->rank, plan->ranks);
+    const dscomm_place_t result = dscomm_priv_at(AT_RECV, 0);
+    const dscomm_place_t came = dscomm_priv_plan_scratch(plan, bytes);
+    dscomm_place_t own = dscomm_priv_at(AT_SEND, 0);
+    int paired = plan->rank < 2 * world.extra, partner = plan->rank ^ 1;
+
+    if (args->op == DSCOMM_PREMUL_SUM) {
+        dscomm_priv_plan_load(plan, result, own, args->count);
+        own = result;
+    }
+    if (world.number < 0) {
+        dscomm_priv_plan_send(plan, partner, own, bytes);
+        dscomm_priv_plan_round(plan);
+        dscomm_priv_plan_recv(plan, partner, result, bytes);
+        return;
+    }
+    if (paired) {
+        dscomm_priv_plan_recv(plan, partner, came, bytes);
+        dscomm_priv_plan_round(plan);
+        join(plan, own, came, partner, 0);
+        own = result;
+    }
+    for (int distance = 1; distance < world.power; distance *= 2) {
+        int peer = rank_of(&world, world.number ^ distance);
+
+        dscomm_priv_plan_recv(plan, peer, came, bytes);
+        dscomm_priv_plan_send(plan, peer, own, bytes);
+        dscomm_priv_plan_round(plan);
+        join(plan, own, came, peer, 2 * distance == world.power);
+        own = result;
+    }
+    if (paired)
+        dscomm_priv_plan_send(plan, partner, result, bytes);
+}

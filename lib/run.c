@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How schedules run. */
+#include "config.h"
+#include "lib/run.h"
+#include "lib/algorithm.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Tags: those below -16 are the schedules'. The number of the collective keeps
+ * collectives apart that are under way together, the chain's its chains; both
+ * come round again long after. Field 0 is that of the greetings, which meet
+ * whatever the algorithm. */
+#define TAG_FIRST 16
+#define TAG_CHAIN_BITS 12
+#define TAG_CHAINS ((UINT32_C(1) << TAG_CHAIN_BITS) - 1)
+#define TAG_SEQUENCE_MASK 0x7fff
+
+static int make_tag(const dscomm_run_t *run, uint32_t field)
+{
+    uint32_t sequence = (uint32_t)run->args.sequence & TAG_SEQUENCE_MASK;
+
+    return -(int)(TAG_FIRST + (sequence << TAG_CHAIN_BITS | field));
+}
+
+static size_t request_size(const dscomm_port_t *port)
+{
+    return (MAX(port->ops->request_size, sizeof(dscomm_request_t)) + 63) &
+           ~(size_t)63;
+}
+
+/* Cache lines of its own, and pages only where they are used. */
+static void *allocate(size_t bytes)
+{
+    void *memory;
+
+    return posix_memalign(&memory, 64, MAX(bytes, 64)) ? NULL : memory;
+}
+
+dscomm_run_t *dscomm_priv_run_new(const dscomm_schedule_t *schedule,
+                                  const dscomm_port_t *port)
+{
+    dscomm_run_t *run = g_new0(dscomm_run_t, 1);
+    size_t size = request_size(port), count = schedule->most_messages;
+
+    run->schedule = schedule;
+    run->port = *port;
+    run->slots = g_new0(dscomm_run_slot_t, schedule->window);
+    run->messages = g_new0(dscomm_run_message_t, count);
+    run->idle = g_new0(dscomm_request_t *, count);
+    run->pointers = g_new0(const void *, schedule->most_sources);
+    run->factors = g_new0(double, (gsize)schedule->most_sources + 1);
+    run->requests = allocate(count * size);
+    run->base[AT_SCRATCH] = allocate(schedule->scratch);
+    if (!run->requests || !run->base[AT_SCRATCH]) {
+        dscomm_priv_run_free(run);
+        return NULL;
+    }
+    for (size_t i = 0; i < count; i++)
+        run->idle[i] = (void *)(run->requests + i * size);
+    return run;
+}
+
+void dscomm_priv_run_free(dscomm_run_t *run)
+{
+    if (!run)
+        return;
+    g_free(run->slots);
+    g_free(run->messages);
+    g_free(run->idle);
+    g_free(run->pointers);
+    g_free(run->factors);
+    free(run->requests);
+    free(run->base[AT_SCRATCH]);
+    g_free(run);
+}
+
+static const char *call_name(const dscomm_run_t *run)
+{
+    return dscomm_coll_name((dscomm_coll_t)run->args.coll);
+}
+
+/* The first failure counts. */
+G_GNUC_PRINTF(3, 4)
+static void fail(dscomm_run_t *run, dscomm_status_t status, const char *format,
+                 ...)
+{
+    va_list list;
+
+    if (run->status != DSCOMM_IN_PROGRESS)
+        return;
+    va_start(list, format);
+    vsnprintf(run->text, sizeof run->text, format, list);
+    va_end(list);
+    run->status = status;
+}
+
+/* The base may be NULL, where nothing is read or written. */
+static void *address(const dscomm_run_t *run, const dscomm_place_t *place)
+{
+    return (void *)((uintptr_t)run->base[place->at] + place->offset);
+}
+
+static void reduce(dscomm_run_t *run, const dscomm_step_t *step)
+{
+    const dscomm_schedule_t *schedule = run->schedule;
+    const dscomm_place_t *sources = schedule->sources + step->source;
+    const double *known =
+        (const void *)(run->base[AT_SCRATCH] + schedule->factors);
+    dscomm_reduce_fn kernel = step->final ? schedule->final : schedule->partial;
+
+    run->factors[0] = schedule->ranks;
+    for (uint32_t i = 0; i < step->nsources; i++) {
+        run->pointers[i] = address(run, &sources[i]);
+        if (schedule->factors)
+            run->factors[i] =
+                sources[i].owner < 0 ? 1.0 : known[sources[i].owner];
+    }
+    kernel(address(run, &step->place), run->pointers, step->nsources,
+           step->bytes, run->factors);
+}
+
+static void copy(dscomm_run_t *run, const dscomm_step_t *step)
+{
+    const dscomm_place_t *from = &run->schedule->sources[step->source];
+    char *dest = address(run, &step->place);
+    const char *source = address(run, from);
+
+    if (dest != source)
+        memcpy(dest, source, step->bytes);
+}
+
+static void describe_greeting(const dscomm_greeting_t *greeting,
+                              uint64_t sequence, char *text, size_t size)
+{
+    dscomm_coll_args_t args = {
+        .coll = greeting->coll,
+        .dtype = greeting->dtype,
+        .op = greeting->op,
+        .root = greeting->root,
+        .count = greeting->count,
+        .sequence = sequence,
+    };
+
+    dscomm_coll_describe(&args, text, size);
+}
+
+/* What another rank was called with, and what this one: why they differ. */
+static void refuse_greeting(dscomm_run_t *run, const dscomm_step_t *step,
+                            const dscomm_greeting_t *theirs)
+{
+    const dscomm_greeting_t *ours = &run->schedule->greeting;
+    char here[128], there[128];
+
+    describe_greeting(ours, run->args.sequence, here, sizeof here);
+    describe_greeting(theirs, run->args.sequence, there, sizeof there);
+    if (theirs->fingerprint != ours->fingerprint)
+        fail(run, DSCOMM_ERR_MISMATCH,
+             "group '%s': rank %d called %s, rank %d called %s%s; all ranks "
+             "must make the same calls in the same order",
+             run->port.name, step->peer, there, run->schedule->rank, here,
+             strcmp(here, there) ? "" : " with other counts");
+    else if (theirs->algorithm != ours->algorithm)
+        fail(run, DSCOMM_ERR_MISMATCH,
+             "%s of group '%s': rank %d and rank %d use different algorithms; "
+             "give all ranks the same DSCOMM_ALGORITHM",
+             here, run->port.name, step->peer, run->schedule->rank);
+    else
+        fail(run, DSCOMM_ERR_MISMATCH,
+             "%s of group '%s': rank %d sends %llu bytes to rank %d, which "
+             "expects %llu; the counts of the two must agree",
+             here, run->port.name, step->peer,
+             (unsigned long long)theirs->total, run->schedule->rank,
+             (unsigned long long)step->total);
+}
+
+static void check_greeting(dscomm_run_t *run, const dscomm_step_t *step,
+                           size_t bytes)
+{
+    const dscomm_greeting_t *ours = &run->schedule->greeting;
+    const char *stage = run->base[AT_SCRATCH] + step->stage;
+    dscomm_greeting_t theirs;
+
+    if (bytes < sizeof theirs) {
+        fail(run, DSCOMM_ERR_PROTOCOL,
+             "%s #%llu of group '%s': rank %d sent %zu bytes where a greeting "
+             "of %zu is due; it may have another version of libdscomm",
+             call_name(run), (unsigned long long)run->args.sequence,
+             run->port.name, step->peer, bytes, sizeof theirs);
+        return;
+    }
+    memcpy(&theirs, stage, sizeof theirs);
+    if (theirs.fingerprint != ours->fingerprint ||
+        theirs.algorithm != ours->algorithm || theirs.total != step->total ||
+        bytes != sizeof theirs + step->bytes)
+        refuse_greeting(run, step, &theirs);
+    else if (step->bytes)
+        memcpy(address(run, &step->place), stage + sizeof theirs, step->bytes);
+}
+
+/* A message has come to its end. */
+static void complete(dscomm_run_t *run, const dscomm_step_t *step,
+                     const dscomm_request_t *request)
+{
+    if (request->status < 0 && request->status != DSCOMM_ERR_TRUNCATED)
+        fail(run, request->status,
+             "%s #%llu of group '%s': the message %s rank %d failed: %s",
+             call_name(run), (unsigned long long)run->args.sequence,
+             run->port.name, step->kind == STEP_SEND ? "to" : "from",
+             step->peer, dscomm_strerror(request->status));
+    else if (step->kind == STEP_SEND)
+        return;
+    else if (step->greets)
+        check_greeting(run, step, request->bytes);
+    else if (request->status || request->bytes != step->bytes)
+        fail(run, DSCOMM_ERR_MISMATCH,
+             "%s #%llu of group '%s': rank %d sent %zu bytes where rank %d "
+             "expects %zu; the ranks disagree on counts or on the algorithm",
+             call_name(run), (unsigned long long)run->args.sequence,
+             run->port.name, step->peer, request->bytes, run->schedule->rank,
+             step->bytes);
+}
+
+static dscomm_message_t make_message(const dscomm_run_t *run,
+                                     const dscomm_step_t *step, uint32_t chain)
+{
+    char *data = address(run, &step->place);
+    size_t bytes = step->bytes;
+    uint32_t field = 1 + chain % TAG_CHAINS;
+    dscomm_message_t message = {.peer = step->peer};
+
+    if (step->greets) {
+        dscomm_greeting_t greeting = run->schedule->greeting;
+
+        field = 0;
+        greeting.total = step->total;
+        if (step->kind == STEP_SEND) {
+            char *stage = run->base[AT_SCRATCH] + step->stage;
+
+            memcpy(stage, &greeting, sizeof greeting);
+            if (bytes)
+                memcpy(stage + sizeof greeting, data, bytes);
+        } else {
+            bytes = GREETING_MOST;
+        }
+        data = run->base[AT_SCRATCH] + step->stage;
+        bytes += sizeof greeting;
+    }
+    message.bytes = bytes;
+    message.tag = make_tag(run, field);
+    if (step->kind == STEP_SEND)
+        message.send = data;
+    else
+        message.recv = data;
+    return message;
+}
+
+static void post(dscomm_run_t *run, const dscomm_step_t *step,
+                 dscomm_run_slot_t *slot)
+{
+    const dscomm_backend_ops_t *ops = run->port.ops;
+    dscomm_request_t *request = run->idle[run->nidle - 1];
+    dscomm_message_t message = make_message(run, step, slot->chain);
+    dscomm_status_t status;
+
+    memset(request, 0, ops->request_size);
+    request->status = DSCOMM_IN_PROGRESS;
+    status = step->kind == STEP_SEND
+                 ? ops->isend(run->port.impl, &message, request)
+                 : ops->irecv(run->port.impl, &message, request);
+    if (status < 0) {
+        fail(run, status, "%s", dscomm_last_error());
+    } else if (request->status != DSCOMM_IN_PROGRESS) {
+        complete(run, step, request);
+    } else {
+        run->nidle--;
+        run->messages[run->nmessages++] =
+            (dscomm_run_message_t){step, slot, request};
+        slot->outstanding++;
+    }
+}
+
+static void execute(dscomm_run_t *run, const dscomm_step_t *step,
+                    dscomm_run_slot_t *slot)
+{
+    if (step->kind == STEP_COPY)
+        copy(run, step);
+    else if (step->kind == STEP_REDUCE)
+        reduce(run, step);
+    else
+        post(run, step, slot);
+}
+
+/* The slot's next chain; 0 where there is none. */
+static int next_chain(dscomm_run_t *run, dscomm_run_slot_t *slot,
+                      uint32_t chain)
+{
+    const dscomm_schedule_t *schedule = run->schedule;
+
+    if (chain >= schedule->nchains)
+        return 0;
+    slot->chain = chain;
+    slot->next = schedule->chains[chain];
+    slot->end = schedule->chains[chain + 1];
+    return 1;
+}
+
+/* Goes on with rounds until one has to wait. */
+static void proceed(dscomm_run_t *run, dscomm_run_slot_t *slot)
+{
+    while (!slot->outstanding) {
+        const dscomm_step_t *step;
+
+        while (slot->next == slot->end) {
+            if (!next_chain(run, slot, slot->chain + run->schedule->window)) {
+                if (--run->open == 0)
+                    run->status = DSCOMM_OK;
+                return;
+            }
+        }
+        do {
+            step = &run->schedule->steps[slot->next++];
+            execute(run, step, slot);
+            if (run->status != DSCOMM_IN_PROGRESS)
+                return;
+        } while (!step->last);
+    }
+}
+
+void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args)
+{
+    const dscomm_schedule_t *schedule = run->schedule;
+    uintptr_t send = (uintptr_t)args->send;
+
+    run->args = *args;
+    run->base[AT_SEND] = (char *)send;
+    run->base[AT_RECV] = args->recv;
+    run->status = DSCOMM_IN_PROGRESS;
+    run->nmessages = 0;
+    run->nidle = schedule->most_messages;
+    run->open = schedule->window;
+    if (schedule->factors)
+        memcpy(run->base[AT_SCRATCH] + schedule->factors +
+                   (size_t)schedule->rank * sizeof(double),
+               &args->factor, sizeof(double));
+    for (uint32_t i = 0; i < schedule->window; i++) {
+        run->slots[i].outstanding = 0;
+        run->slots[i].next = run->slots[i].end = 0;
+        run->slots[i].chain = i - schedule->window;
+    }
+    for (uint32_t i = 0; i < schedule->window; i++)
+        if (run->status == DSCOMM_IN_PROGRESS)
+            proceed(run, &run->slots[i]);
+}
+
+unsigned dscomm_priv_run_advance(dscomm_run_t *run)
+{
+    unsigned arrived = 0;
+
+    for (uint32_t i = 0; i < run->nmessages;) {
+        dscomm_run_message_t message = run->messages[i];
+
+        if (message.request->status == DSCOMM_IN_PROGRESS) {
+            i++;
+            continue;
+        }
+        arrived++;
+        run->messages[i] = run->messages[--run->nmessages];
+        run->idle[run->nidle++] = message.request;
+        complete(run, message.step, message.request);
+        if (run->status == DSCOMM_IN_PROGRESS &&
+            --message.slot->outstanding == 0)
+            proceed(run, message.slot);
+        if (run->status != DSCOMM_IN_PROGRESS)
+            break;
+    }
+    return arrived;
+}
+
+void dscomm_priv_run_cancel(dscomm_run_t *run, dscomm_status_t status)
+{
+    for (uint32_t i = 0; i < run->nmessages; i++) {
+        dscomm_request_t *request = run->messages[i].request;
+
+        if (request->status == DSCOMM_IN_PROGRESS)
+            run->port.ops->cancel(run->port.impl, request);
+    }
+    run->nmessages = 0;
+    run->nidle = run->schedule->most_messages;
+    for (uint32_t i = 0; i < run->nidle; i++)
+        run->idle[i] = (void *)(run->requests + i * request_size(&run->port));
+    if (run->status == DSCOMM_IN_PROGRESS)
+        run->status = status;
+}
+
+void dscomm_priv_run_explain(const dscomm_run_t *run, char *text, size_t size)
+{
+    const dscomm_schedule_t *schedule = run->schedule;
+    size_t length;
+
+    length = (size_t)snprintf(text, size, "by %s, it waits for",
+                              schedule->algorithm->name);
+    for (uint32_t i = 0; i < run->nmessages && length < size; i++) {
+        const dscomm_step_t *step = run->messages[i].step;
+
+        length += (size_t)snprintf(
+            text + length, size - length, "%s a message %s rank %d",
+            i ? "," : "", step->kind == STEP_SEND ? "to" : "from", step->peer);
+    }
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Runs: a schedule on its way, with buffers, requests and scratch. */
+#ifndef LIB_RUN_H
+#define LIB_RUN_H
+
+#include "lib/schedule.h"
+
+/* Through what a run talks. */
+typedef struct {
+    const dscomm_backend_ops_t *ops;
+    void *impl;
+    const char *name; /* of the group, for sentences */
+} dscomm_port_t;
+
+/* One chain of the window. */
+typedef struct {
+    uint32_t chain;
+    uint32_t next, end; /* steps */
+    uint32_t outstanding; /* messages of the round */
+} dscomm_run_slot_t;
+
+typedef struct {
+    const dscomm_step_t *step;
+    dscomm_run_slot_t *slot;
+    dscomm_request_t *request;
+} dscomm_run_message_t;
+
+typedef struct dscomm_run {
+    struct dscomm_run *next; /* its owner's list */
+    const dscomm_schedule_t *schedule;
+    dscomm_port_t port;
+    dscomm_coll_args_t args; /* of this time */
+    char *base[AT_COUNT];
+    dscomm_run_slot_t *slots;
+    dscomm_run_message_t *messages; /* under way */
+    uint32_t nmessages, open; /* open: slots with a chain */
+    char *requests;
+    dscomm_request_t **idle; /* requests not under way */
+    uint32_t nidle;
+    const void **pointers; /* of the sources of one reduction, */
+    double *factors; /* and their factors */
+    dscomm_status_t status; /* IN_PROGRESS until it ends */
+    char text[512]; /* why it failed */
+} dscomm_run_t;
+
+/* Memory for runs of schedule over port; NULL where there is none. Both must
+ * stay. */
+dscomm_run_t *dscomm_priv_run_new(const dscomm_schedule_t *schedule,
+                                  const dscomm_port_t *port);
+void dscomm_priv_run_free(dscomm_run_t *run);
+
+/* Starts it; args must fit the schedule. It may end at once. */
+void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args);
+/* After the backend's progress: goes on. Returns how many messages have
+ * arrived. When run->status is OK it has ended. When it is a failure, text says
+ * what it was; nobody else has been told, and messages are under way until the
+ * run is cancelled. */
+unsigned dscomm_priv_run_advance(dscomm_run_t *run);
+/* Forgets what is under way: the run ends with status. */
+void dscomm_priv_run_cancel(dscomm_run_t *run, dscomm_status_t status);
+/* What it waits for, in words. */
+void dscomm_priv_run_explain(const dscomm_run_t *run, char *text, size_t size);
+
+#endif

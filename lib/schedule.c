@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How schedules are built. */
+#include "config.h"
+#include "lib/schedule.h"
+#include "lib/algorithm.h"
+
+#include <string.h>
+
+#define ALIGNED(bytes) (((bytes) + 63) & ~(size_t)63)
+
+static dscomm_step_t *step_at(const dscomm_plan_t *plan, guint index)
+{
+    return &g_array_index(plan->steps, dscomm_step_t, index);
+}
+
+static guint chain_start(const dscomm_plan_t *plan)
+{
+    return g_array_index(plan->chains, uint32_t, plan->chains->len - 1);
+}
+
+static void add(dscomm_plan_t *plan, const dscomm_step_t *step)
+{
+    g_array_append_val(plan->steps, *step);
+}
+
+dscomm_place_t dscomm_priv_plan_scratch(dscomm_plan_t *plan, size_t bytes)
+{
+    dscomm_place_t place = dscomm_priv_at(AT_SCRATCH, plan->scratch);
+
+    plan->scratch += ALIGNED(bytes);
+    return place;
+}
+
+void dscomm_priv_plan_window(dscomm_plan_t *plan, uint32_t window, size_t bytes)
+{
+    plan->window = window;
+    plan->slot = ALIGNED(bytes);
+}
+
+void dscomm_priv_plan_chain(dscomm_plan_t *plan)
+{
+    uint32_t start = plan->steps->len;
+
+    g_assert(plan->chained || !start);
+    dscomm_priv_plan_round(plan);
+    if (plan->chained)
+        g_array_append_val(plan->chains, start);
+    plan->chained = 1;
+}
+
+/* The slots lie behind the rest of the scratch, whose size is not known before
+ * the end: finish() moves them there. */
+dscomm_place_t dscomm_priv_plan_slot(const dscomm_plan_t *plan)
+{
+    size_t chain = plan->chains->len - 1;
+
+    return dscomm_priv_at(AT_COUNT, chain % plan->window * plan->slot);
+}
+
+void dscomm_priv_plan_round(dscomm_plan_t *plan)
+{
+    if (plan->steps->len > chain_start(plan))
+        step_at(plan, plan->steps->len - 1)->last = 1;
+    plan->most_messages = MAX(plan->most_messages, plan->round_messages);
+    plan->round_messages = 0;
+}
+
+static void message(dscomm_plan_t *plan, dscomm_step_t step, int32_t *first)
+{
+    step.greets = first[step.peer] < 0;
+    plan->round_messages++;
+    if (step.greets) {
+        dscomm_step_t greeting = step;
+
+        first[step.peer] = (int32_t)plan->steps->len;
+        step.greets = step.bytes <= GREETING_MOST;
+        if (!step.greets) {
+            greeting.bytes = 0;
+            add(plan, &greeting);
+            plan->round_messages++;
+        }
+    }
+    add(plan, &step);
+    step_at(plan, (guint)first[step.peer])->total += step.bytes;
+}
+
+void dscomm_priv_plan_send(dscomm_plan_t *plan, int peer, dscomm_place_t from,
+                           size_t bytes)
+{
+    message(plan,
+            (dscomm_step_t){.kind = STEP_SEND,
+                            .peer = peer,
+                            .place = from,
+                            .bytes = bytes},
+            plan->first_send);
+}
+
+void dscomm_priv_plan_recv(dscomm_plan_t *plan, int peer, dscomm_place_t to,
+                           size_t bytes)
+{
+    message(plan,
+            (dscomm_step_t){
+                .kind = STEP_RECV, .peer = peer, .place = to, .bytes = bytes},
+            plan->first_recv);
+}
+
+static uint32_t add_sources(dscomm_plan_t *plan, const dscomm_place_t *from,
+                            uint32_t nfrom)
+{
+    uint32_t first = plan->sources->len;
+
+    g_array_append_vals(plan->sources, from, nfrom);
+    plan->most_sources = MAX(plan->most_sources, nfrom);
+    return first;
+}
+
+void dscomm_priv_plan_copy(dscomm_plan_t *plan, dscomm_place_t to,
+                           dscomm_place_t from, size_t bytes)
+{
+    dscomm_step_t step = {.kind = STEP_COPY, .place = to, .bytes = bytes};
+
+    if (!bytes)
+        return;
+    step.source = add_sources(plan, &from, 1);
+    step.nsources = 1;
+    add(plan, &step);
+}
+
+void dscomm_priv_plan_reduce(dscomm_plan_t *plan, dscomm_place_t to,
+                             const dscomm_place_t *from, uint32_t nfrom,
+                             size_t count, int final)
+{
+    dscomm_step_t step = {.kind = STEP_REDUCE,
+                          .place = to,
+                          .bytes = count,
+                          .nsources = nfrom,
+                          .final = (uint8_t)(final != 0)};
+
+    if (!count)
+        return;
+    step.source = add_sources(plan, from, nfrom);
+    add(plan, &step);
+}
+
+void dscomm_priv_plan_fold(dscomm_plan_t *plan, dscomm_place_t to,
+                           dscomm_place_t a, dscomm_place_t b, size_t count,
+                           int final)
+{
+    const dscomm_place_t from[] = {a, b};
+
+    dscomm_priv_plan_reduce(plan, to, from, 2, count, final);
+}
+
+/* The factors' place is only made when one of them is asked for. */
+static dscomm_place_t factor_at(dscomm_plan_t *plan, int rank)
+{
+    if (!plan->factors)
+        plan->factors = dscomm_priv_plan_scratch(plan, (size_t)plan->ranks *
+                                                           sizeof(double))
+                            .offset;
+    return dscomm_priv_at(AT_SCRATCH,
+                          plan->factors + (size_t)rank * sizeof(double));
+}
+
+void dscomm_priv_plan_load(dscomm_plan_t *plan, dscomm_place_t to,
+                           dscomm_place_t from, size_t count)
+{
+    if (plan->args->op != DSCOMM_PREMUL_SUM) {
+        dscomm_priv_plan_copy(plan, to, from, count * plan->args->element);
+        return;
+    }
+    factor_at(plan, plan->rank);
+    from = dscomm_priv_input(from, plan->rank);
+    dscomm_priv_plan_reduce(plan, to, &from, 1, count, 0);
+}
+
+void dscomm_priv_plan_send_factor(dscomm_plan_t *plan, int peer)
+{
+    if (plan->args->op == DSCOMM_PREMUL_SUM)
+        dscomm_priv_plan_send(plan, peer, factor_at(plan, plan->rank),
+                              sizeof(double));
+}
+
+void dscomm_priv_plan_recv_factor(dscomm_plan_t *plan, int peer)
+{
+    if (plan->args->op == DSCOMM_PREMUL_SUM)
+        dscomm_priv_plan_recv(plan, peer, factor_at(plan, peer),
+                              sizeof(double));
+}
+
+/* Room for greetings, and for as long a message behind them: what comes may be
+ * another than what is awaited. */
+static void add_stages(dscomm_plan_t *plan)
+{
+    for (guint i = 0; i < plan->steps->len; i++) {
+        dscomm_step_t *step = step_at(plan, i);
+        size_t room = step->kind == STEP_SEND ? step->bytes : GREETING_MOST;
+
+        if (step->greets)
+            step->stage = dscomm_priv_plan_scratch(
+                              plan, sizeof(dscomm_greeting_t) + room)
+                              .offset;
+    }
+}
+
+static void move(dscomm_place_t *place, size_t slots)
+{
+    if (place->at != AT_COUNT)
+        return;
+    place->at = AT_SCRATCH;
+    place->offset += slots;
+}
+
+static void add_slots(dscomm_plan_t *plan)
+{
+    size_t slots = plan->scratch;
+
+    for (guint i = 0; i < plan->steps->len; i++)
+        move(&step_at(plan, i)->place, slots);
+    for (guint i = 0; i < plan->sources->len; i++)
+        move(&g_array_index(plan->sources, dscomm_place_t, i), slots);
+    plan->scratch += plan->window * plan->slot;
+}
+
+static void set_kernels(dscomm_schedule_t *schedule,
+                        const dscomm_coll_args_t *args)
+{
+    dscomm_dtype_t dtype = (dscomm_dtype_t)args->dtype;
+    dscomm_op_t op = (dscomm_op_t)args->op;
+
+    if (args->op < 0)
+        return;
+    schedule->final = dscomm_reduce_kernel(dtype, op);
+    schedule->partial = op == DSCOMM_AVG
+                            ? dscomm_reduce_kernel(dtype, DSCOMM_SUM)
+                            : schedule->final;
+}
+
+static void set_greeting(dscomm_schedule_t *schedule,
+                         const dscomm_coll_args_t *args)
+{
+    schedule->greeting = (dscomm_greeting_t){
+        .fingerprint = args->fingerprint,
+        .coll = (uint8_t)args->coll,
+        .dtype = (uint8_t)args->dtype,
+        .op = (int8_t)args->op,
+        .algorithm = (uint8_t)dscomm_priv_algorithm_number(schedule->algorithm),
+        .root = args->root,
+        .count = args->count,
+    };
+}
+
+static dscomm_schedule_t *finish(dscomm_plan_t *plan,
+                                 const dscomm_algorithm_t *algorithm)
+{
+    dscomm_schedule_t *schedule = g_new0(dscomm_schedule_t, 1);
+    uint32_t end = plan->steps->len;
+
+    dscomm_priv_plan_round(plan);
+    g_array_append_val(plan->chains, end);
+    add_stages(plan);
+    add_slots(plan);
+    schedule->algorithm = algorithm;
+    schedule->rank = plan->rank;
+    schedule->ranks = plan->ranks;
+    schedule->nchains = plan->chains->len - 1;
+    schedule->window = MIN(plan->window, MAX(schedule->nchains, 1));
+    schedule->most_messages = plan->most_messages * schedule->window;
+    schedule->most_sources = plan->most_sources;
+    schedule->scratch = plan->scratch;
+    schedule->factors = plan->factors;
+    schedule->steps = (void *)g_array_free(plan->steps, FALSE);
+    schedule->chains = (void *)g_array_free(plan->chains, FALSE);
+    schedule->sources = (void *)g_array_free(plan->sources, FALSE);
+    set_kernels(schedule, plan->args);
+    set_greeting(schedule, plan->args);
+    return schedule;
+}
+
+dscomm_schedule_t *
+dscomm_priv_schedule_new(const dscomm_algorithm_t *algorithm,
+                         const dscomm_coll_args_t *args, int rank, int ranks)
+{
+    size_t size = (size_t)ranks * sizeof(int32_t);
+    uint32_t start = 0;
+    dscomm_schedule_t *schedule;
+    dscomm_plan_t plan = {
+        .args = args,
+        .rank = rank,
+        .ranks = ranks,
+        .steps = g_array_new(FALSE, FALSE, sizeof(dscomm_step_t)),
+        .chains = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
+        .sources = g_array_new(FALSE, FALSE, sizeof(dscomm_place_t)),
+        .window = 1,
+        .scratch = 64, /* so that no offset is 0 */
+        .first_send = memset(g_malloc(size), -1, size),
+        .first_recv = memset(g_malloc(size), -1, size),
+    };
+
+    g_array_append_val(plan.chains, start);
+    algorithm->build(&plan);
+    schedule = finish(&plan, algorithm);
+    g_free(plan.first_send);
+    g_free(plan.first_recv);
+    return schedule;
+}
+
+void dscomm_priv_schedule_free(dscomm_schedule_t *schedule)
+{
+    if (!schedule)
+        return;
+    g_free(schedule->steps);
+    g_free(schedule->chains);
+    g_free(schedule->sources);
+    g_free(schedule);
+}
