@@ -15,6 +15,7 @@ enum {
     SETTING_TIMEOUT, /* MSEC 1800 */
     SETTING_LOG, /* STRING "warn" */
     SETTING_CPU, /* ENUM auto|c|avx2|avx512 */
+    SETTING_ALGORITHM, /* STRING */
     SETTING_PROGRESS, /* ENUM caller|thread */
     SETTING_RANK, /* INT */
     SETTING_WORLD_SIZE, /* INT */

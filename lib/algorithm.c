@@ -6,10 +6,9 @@
 
 int dscomm_priv_foldable(const dscomm_coll_args_t *args)
 {
-    int narrow = args->dtype == DSCOMM_FLOAT16 ||
-                 args->dtype == DSCOMM_BFLOAT16 ||
-                 args->dtype == DSCOMM_FLOAT8_E4M3 ||
-                 args->dtype == DSCOMM_FLOAT8_E5M2;
+    int narrow =
+        args->dtype == DSCOMM_FLOAT16 || args->dtype == DSCOMM_BFLOAT16 ||
+        args->dtype == DSCOMM_FLOAT8_E4M3 || args->dtype == DSCOMM_FLOAT8_E5M2;
     int exact = args->op == DSCOMM_MIN || args->op == DSCOMM_MAX;
 
     if (args->op == DSCOMM_AVG && args->dtype <= DSCOMM_UINT32)

@@ -5,28 +5,6 @@
 #include "lib/coalesce.h"
 #include "lib/work.h"
 
-/* The schedules over send and recv, by which the core can run what a backend
- * does not, would be chosen here. */
-static dscomm_status_t unsupported(dscomm_group_t *group,
-                                   const dscomm_coll_args_t *args,
-                                   const char *kind)
-{
-    const char *name = dscomm_coll_name((dscomm_coll_t)args->coll);
-    const char *backend = group->module->name;
-
-    if (args->op < 0)
-        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
-                           "%s on group '%s': backend %s has no native %s%s; "
-                           "choose another backend",
-                           name, group->name, backend, kind, name);
-    return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
-                       "%s on group '%s': backend %s has no native %s%s of %s "
-                       "with operator %s; choose another backend",
-                       name, group->name, backend, kind, name,
-                       dscomm_dtype_name((dscomm_dtype_t)args->dtype),
-                       dscomm_op_name((dscomm_op_t)args->op));
-}
-
 static int is_native(dscomm_group_t *group, const dscomm_coll_args_t *args)
 {
     if (group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES)
@@ -34,22 +12,43 @@ static int is_native(dscomm_group_t *group, const dscomm_coll_args_t *args)
     return group->ops.native && group->ops.native(group->impl, args);
 }
 
-/* Nothing is started that the backend cannot finish. */
-static dscomm_status_t check_native(dscomm_group_t *group,
-                                    const dscomm_coll_args_t *args, int async)
+/* Once for each collective and group. */
+static void tell(dscomm_group_t *group, const dscomm_coll_args_t *args,
+                 const dscomm_algorithm_t *algorithm)
 {
+    uint32_t bit = UINT32_C(1) << args->coll;
+
+    if (group->told & bit)
+        return;
+    group->told |= bit;
+    dscomm_log(DSCOMM_LOG_INFO, "core",
+               "group '%s': %s is a schedule over backend %s's messages (%s)",
+               group->name, dscomm_coll_name((dscomm_coll_t)args->coll),
+               group->module->name, algorithm->name);
+}
+
+/* What runs the collective: NULL for the backend itself. The answer is the same
+ * on all ranks. */
+static const dscomm_algorithm_t *
+choose(dscomm_group_t *group, const dscomm_coll_args_t *args, int async)
+{
+    const dscomm_choice_t *rule =
+        dscomm_priv_choice_rule(group->rules, args, group->size);
+    const dscomm_algorithm_t *algorithm = rule ? rule->algorithm : NULL;
     int native = 0;
 
-    if (group->ops.run || group->ops.start) {
+    if (algorithm && group->size > 1)
+        return algorithm;
+    if (async ? group->ops.start != NULL : group->ops.run || group->ops.start) {
         pthread_mutex_lock(&group->lock);
         native = is_native(group, args);
         pthread_mutex_unlock(&group->lock);
     }
-    if (!native)
-        return unsupported(group, args, "");
-    if (async && !group->ops.start)
-        return unsupported(group, args, "non-blocking ");
-    return DSCOMM_OK;
+    if (native)
+        return NULL;
+    algorithm = dscomm_priv_choice_default(args, group->size);
+    tell(group, args, algorithm);
+    return algorithm;
 }
 
 static dscomm_status_t run(dscomm_group_t *group, dscomm_call_t *call)
@@ -62,21 +61,38 @@ static dscomm_status_t run(dscomm_group_t *group, dscomm_call_t *call)
     return status;
 }
 
-/* A blocking call starts after the works before it. Without a start slot it can
- * only be run, which is right while all pending works are messages: those make
- * progress in run. */
+/* Without a start slot a blocking call can only be run, which is right while
+ * all pending works are messages, since those make progress in run. */
+static dscomm_status_t run_locked(dscomm_group_t *group, dscomm_call_t *call)
+{
+    dscomm_status_t status;
+
+    pthread_mutex_lock(&group->lock);
+    dscomm_priv_works_drain(group);
+    status = run(group, call);
+    group->unscanned = 1;
+    pthread_mutex_unlock(&group->lock);
+    return status;
+}
+
+/* A blocking call returns after the collectives before it. Native ones see to
+ * that themselves; to wait for schedules holds nobody up, since all ranks have
+ * started them. */
 static dscomm_status_t block(dscomm_group_t *group, dscomm_call_t *call)
 {
     dscomm_status_t status;
 
-    if (!dscomm_priv_group_is(group, GROUP_PENDING) && group->ops.run)
+    if (!call->algorithm && group->ops.run &&
+        !dscomm_priv_group_is(group, GROUP_PENDING))
         return run(group, call);
-    if (group->ops.start)
-        return dscomm_priv_work_block(group, call, NULL);
-    pthread_mutex_lock(&group->lock);
-    status = run(group, call);
-    group->unscanned = 1;
-    pthread_mutex_unlock(&group->lock);
+    if (!call->algorithm && !group->ops.start)
+        return run_locked(group, call);
+    status = dscomm_priv_work_block(group, call, NULL);
+    if (dscomm_priv_group_is(group, GROUP_SCHEDULED)) {
+        pthread_mutex_lock(&group->lock);
+        dscomm_priv_works_drain(group);
+        pthread_mutex_unlock(&group->lock);
+    }
     return status;
 }
 
@@ -94,10 +110,8 @@ dscomm_status_t dscomm_priv_dispatch_slow(dscomm_group_t *group,
     coalescing = dscomm_priv_group_is(group, GROUP_COALESCING) != 0;
     if (coalescing && ret_work)
         return dscomm_priv_coalesce_refuse(group, name);
-    status = check_native(group, args, coalescing || ret_work);
-    if (status < 0)
-        return status;
     call.coll = *args;
+    call.algorithm = choose(group, args, coalescing || ret_work);
     if (coalescing)
         return dscomm_priv_coalesce_record(group, &call);
     call.coll.sequence = ++group->sequence;

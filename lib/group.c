@@ -4,6 +4,7 @@
 
 #include "lib/group.h"
 
+#include "env/settings.h"
 #include "lib/coalesce.h"
 #include "lib/memory.h"
 #include "lib/progress.h"
@@ -52,6 +53,9 @@ void dscomm_priv_group_destroy(dscomm_group_t *group)
     dscomm_priv_world_delist(group);
     dscomm_priv_works_destroy(group);
     dscomm_priv_memory_destroy(group);
+    dscomm_priv_shelf_free(group->shelf);
+    if (group->rules)
+        g_array_free(group->rules, TRUE);
     if (group->recorded)
         g_array_free(group->recorded, TRUE);
     pthread_mutex_destroy(&group->lock);
@@ -120,20 +124,27 @@ static dscomm_status_t open_impl(dscomm_group_t *group, dscomm_group_t *parent)
 /* Decides, once, how a blocking collective goes to the backend. */
 static void choose_path(dscomm_group_t *group)
 {
+    const dscomm_port_t port = {&group->ops, group->impl, group->name};
+
     if (group->ops.capabilities)
         group->capabilities = group->ops.capabilities(group->impl);
     group->run = group->ops.run;
-    if (!group->run || !(group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES))
+    if (!group->run || group->rules->len ||
+        !(group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES))
         dscomm_priv_group_set(group, GROUP_SLOW);
+    group->shelf = dscomm_priv_shelf_new(&port, group->rank, group->size);
 }
 
 dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
                                        dscomm_group_t **ret_group)
 {
     dscomm_group_t *group = group_new(plan);
-    dscomm_status_t status = open_store(group);
+    dscomm_status_t status = dscomm_priv_choices_read(
+        dscomm_priv_setting_text(SETTING_ALGORITHM), &group->rules);
 
     dscomm_priv_world_enlist(group);
+    if (status == DSCOMM_OK)
+        status = open_store(group);
     if (status == DSCOMM_OK)
         status = open_impl(group, plan->parent);
     if (status < 0) {

@@ -9,8 +9,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "lib/choice.h"
 #include "lib/module.h"
 #include "lib/process.h"
+#include "lib/shelf.h"
 
 struct dscomm_world;
 
@@ -22,6 +24,7 @@ enum {
     GROUP_PENDING = 1 << 2, /* works run: calls to the backend need the lock */
     GROUP_SLOW = 1 << 3, /* no run slot, or it must be asked what it takes */
     GROUP_FREED = 1 << 4,
+    GROUP_SCHEDULED = 1 << 5, /* some of the works are schedules */
 };
 
 /* Locking. While GROUP_PENDING is set, other threads may make progress on the
@@ -62,7 +65,7 @@ struct dscomm_group {
     GPtrArray *slabs;
     size_t work_size;
     dscomm_request_t *request; /* of a blocking receive */
-    uint64_t completed; /* counts retired works */
+    uint64_t completed; /* counts retired works, and messages of schedules */
     int unscanned; /* a slot ran that may have completed requests */
     int64_t
         wait_since; /* ns: start of a wait, or completed changed; 0: unknown */
@@ -70,6 +73,11 @@ struct dscomm_group {
 
     dscomm_group_t *next, *prev; /* in the list of groups with works */
     int listed;
+
+    GArray *rules; /* dscomm_choice_t: the user's */
+    dscomm_shelf_t *shelf;
+    unsigned scheduled; /* works that are schedules */
+    uint32_t told; /* collectives whose schedule the log knows of, a bit each */
 
     GArray *recorded; /* dscomm_call_t, while coalescing */
     GHashTable *memory, *registered; /* addresses; memory.c */

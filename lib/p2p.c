@@ -113,7 +113,8 @@ static dscomm_status_t block(dscomm_group_t *group, dscomm_call_t *call)
     int can =
         call->p2p.receive ? group->ops.recv != NULL : group->ops.send != NULL;
 
-    if (can)
+    /* The backend's blocking forms do not go on with schedules. */
+    if (can && !dscomm_priv_group_is(group, GROUP_SCHEDULED))
         return transfer_slow(group, call);
     return dscomm_priv_work_block(group, call, group->request);
 }

@@ -65,6 +65,7 @@ static void scan(dscomm_group_t *group)
     group->unscanned = 0;
     for (work = group->pending; work; work = next) {
         next = work->next;
+        dscomm_priv_work_advance(work);
         if (work->request.status != DSCOMM_IN_PROGRESS)
             dscomm_priv_work_retire(work, work->request.status, NULL);
     }
@@ -76,7 +77,8 @@ unsigned dscomm_priv_progress(dscomm_group_t *group)
 
     if (!group->pending)
         return 0;
-    if (group->ops.progress(group->impl) || group->unscanned)
+    if (group->ops.progress(group->impl) || group->unscanned ||
+        group->scheduled)
         scan(group);
     return (unsigned)(group->completed - before);
 }

@@ -26,7 +26,8 @@ typedef struct {
 } dscomm_run_message_t;
 
 typedef struct dscomm_run {
-    struct dscomm_run *next; /* its owner's list */
+    struct dscomm_run *next; /* on the shelf */
+    struct dscomm_shape *shape; /* where it belongs there */
     const dscomm_schedule_t *schedule;
     dscomm_port_t port;
     dscomm_coll_args_t args; /* of this time */

@@ -88,10 +88,8 @@ void dscomm_priv_plan_send(dscomm_plan_t *plan, int peer, dscomm_place_t from,
                            size_t bytes)
 {
     message(plan,
-            (dscomm_step_t){.kind = STEP_SEND,
-                            .peer = peer,
-                            .place = from,
-                            .bytes = bytes},
+            (dscomm_step_t){
+                .kind = STEP_SEND, .peer = peer, .place = from, .bytes = bytes},
             plan->first_send);
 }
 
@@ -155,9 +153,9 @@ void dscomm_priv_plan_fold(dscomm_plan_t *plan, dscomm_place_t to,
 static dscomm_place_t factor_at(dscomm_plan_t *plan, int rank)
 {
     if (!plan->factors)
-        plan->factors = dscomm_priv_plan_scratch(plan, (size_t)plan->ranks *
-                                                           sizeof(double))
-                            .offset;
+        plan->factors =
+            dscomm_priv_plan_scratch(plan, (size_t)plan->ranks * sizeof(double))
+                .offset;
     return dscomm_priv_at(AT_SCRATCH,
                           plan->factors + (size_t)rank * sizeof(double));
 }
@@ -197,9 +195,9 @@ static void add_stages(dscomm_plan_t *plan)
         size_t room = step->kind == STEP_SEND ? step->bytes : GREETING_MOST;
 
         if (step->greets)
-            step->stage = dscomm_priv_plan_scratch(
-                              plan, sizeof(dscomm_greeting_t) + room)
-                              .offset;
+            step->stage =
+                dscomm_priv_plan_scratch(plan, sizeof(dscomm_greeting_t) + room)
+                    .offset;
     }
 }
 
@@ -277,9 +275,9 @@ static dscomm_schedule_t *finish(dscomm_plan_t *plan,
     return schedule;
 }
 
-dscomm_schedule_t *
-dscomm_priv_schedule_new(const dscomm_algorithm_t *algorithm,
-                         const dscomm_coll_args_t *args, int rank, int ranks)
+dscomm_schedule_t *dscomm_priv_schedule_new(const dscomm_algorithm_t *algorithm,
+                                            const dscomm_coll_args_t *args,
+                                            int rank, int ranks)
 {
     size_t size = (size_t)ranks * sizeof(int32_t);
     uint32_t start = 0;

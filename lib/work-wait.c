@@ -46,7 +46,9 @@ static void expire(dscomm_work_t *work)
 
     if (culprit)
         describe(culprit, what, sizeof(what));
-    if (group->ops.explain)
+    if (culprit && culprit->run)
+        dscomm_priv_run_explain(culprit->run, why, sizeof(why));
+    else if (group->ops.explain)
         group->ops.explain(group->impl, culprit ? &culprit->request : NULL, why,
                            sizeof(why));
     snprintf(text, sizeof(text),
@@ -57,13 +59,6 @@ static void expire(dscomm_work_t *work)
     dscomm_priv_group_set(group, GROUP_REVOKED);
     if (!dscomm_priv_progress_broken(group))
         dscomm_priv_works_cancel(group, DSCOMM_ERR_TIMEOUT, text);
-}
-
-/* One step of progress on work's group; 1 when work is complete. */
-static int advance(dscomm_work_t *work)
-{
-    dscomm_priv_progress(work->group);
-    return dscomm_priv_work_done(work);
 }
 
 /* 1 when work is complete, since its group came to an end. Internal works have
@@ -92,7 +87,11 @@ static void wait_locked(dscomm_work_t *work, int timeout_ms)
     int spins = 0;
 
     group->wait_since = 0;
-    while (!advance(work)) {
+    for (;;) {
+        if (dscomm_priv_progress(group))
+            spins = 0;
+        if (dscomm_priv_work_done(work))
+            return;
         if (timeout_ms == 0) {
             dscomm_priv_progress_broken(group);
             return;
@@ -109,6 +108,31 @@ static void wait_locked(dscomm_work_t *work, int timeout_ms)
         dscomm_backend_progress_others(group);
         dscomm_priv_progress_rest(group, end - now,
                                   dscomm_priv_progress_wanted(group));
+    }
+}
+
+static dscomm_work_t *first_scheduled(const dscomm_group_t *group)
+{
+    dscomm_work_t *work = group->pending;
+
+    while (work && !work->run)
+        work = work->next;
+    return work;
+}
+
+/* A work that its user has freed is kept from going before it was seen to
+ * end. */
+void dscomm_priv_works_drain(dscomm_group_t *group)
+{
+    dscomm_work_t *work;
+
+    while ((work = first_scheduled(group))) {
+        int zombie = work->zombie;
+
+        work->zombie = 0;
+        wait_locked(work, DSCOMM_TIMEOUT_DEFAULT);
+        if (zombie)
+            dscomm_priv_work_discard(work);
     }
 }
 
@@ -208,7 +232,8 @@ static int visit(dscomm_work_t *work, int slow, int64_t now)
     if (dscomm_priv_work_done(work))
         return 1;
     pthread_mutex_lock(&group->lock);
-    if (!advance(work) && slow)
+    dscomm_priv_progress(group);
+    if (slow && !dscomm_priv_work_done(work))
         is_over(work, now);
     dscomm_priv_pending_settle(group);
     pthread_mutex_unlock(&group->lock);

@@ -141,11 +141,68 @@ static void unlink_pending(dscomm_work_t *work)
         group->pending_tail = work->prev;
 }
 
+/* A schedule that has ended gives its result to the request, where the result
+ * of a native collective would be. One that failed leaves peers waiting, so the
+ * group ends. */
+static void settle_run(dscomm_work_t *work)
+{
+    dscomm_group_t *group = work->group;
+    dscomm_run_t *run = work->run;
+
+    if (run->status < 0) {
+        group->ops.revoke(group->impl, run->status, run->text);
+        dscomm_priv_group_set(group, GROUP_REVOKED);
+        dscomm_priv_run_cancel(run, run->status);
+        work->text = g_strdup(run->text);
+    }
+    work->request.status = run->status;
+}
+
+static dscomm_status_t start_run(dscomm_work_t *work)
+{
+    dscomm_group_t *group = work->group;
+    const dscomm_call_t *call = &work->call;
+
+    work->run =
+        dscomm_priv_shelf_take(group->shelf, call->algorithm, &call->coll);
+    if (!work->run)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "%s of group '%s': no memory for %s",
+                           dscomm_coll_name((dscomm_coll_t)call->coll.coll),
+                           group->name, call->algorithm->name);
+    if (!group->scheduled++)
+        dscomm_priv_group_set(group, GROUP_SCHEDULED);
+    dscomm_priv_run_start(work->run, &call->coll);
+    settle_run(work);
+    return DSCOMM_OK;
+}
+
+static void end_run(dscomm_work_t *work)
+{
+    dscomm_group_t *group = work->group;
+
+    dscomm_priv_shelf_give(group->shelf, work->run);
+    work->run = NULL;
+    if (!--group->scheduled)
+        dscomm_priv_group_clear(group, GROUP_SCHEDULED);
+}
+
+void dscomm_priv_work_advance(dscomm_work_t *work)
+{
+    if (!work->run)
+        return;
+    work->group->completed += dscomm_priv_run_advance(work->run);
+    if (work->run->status != DSCOMM_IN_PROGRESS)
+        settle_run(work);
+}
+
 static dscomm_status_t hand_over(dscomm_work_t *work)
 {
     dscomm_group_t *group = work->group;
     const dscomm_call_t *call = &work->call;
 
+    if (call->algorithm)
+        return start_run(work);
     if (call->kind == CALL_COLLECTIVE)
         return group->ops.start(group->impl, &call->coll, &work->request);
     if (call->p2p.receive)
@@ -225,6 +282,8 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
                              const char *text)
 {
     unlink_pending(work);
+    if (work->run)
+        end_run(work);
     work->group->completed++;
     if (status < 0 && !work->text)
         work->text = text ? g_strdup(text) : explain(work, status);
@@ -240,7 +299,9 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
 void dscomm_priv_work_cancel(dscomm_work_t *work, dscomm_status_t status,
                              const char *text)
 {
-    if (work->request.status == DSCOMM_IN_PROGRESS)
+    if (work->request.status == DSCOMM_IN_PROGRESS && work->run)
+        dscomm_priv_run_cancel(work->run, status);
+    else if (work->request.status == DSCOMM_IN_PROGRESS)
         work->group->ops.cancel(work->group->impl, &work->request);
     else
         status = work->request.status;

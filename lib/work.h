@@ -17,6 +17,8 @@ typedef struct {
     int kind; /* CALL_* */
     int async; /* the caller gets a work */
     int internal; /* not the user's: hooks do not see it */
+    /* of a collective: what runs it; NULL: the backend */
+    const dscomm_algorithm_t *algorithm;
     union {
         dscomm_coll_args_t coll;
         struct {
@@ -40,6 +42,7 @@ struct dscomm_work {
     size_t *displs; /* owned displacements of a _v call */
     void *copy; /* owned bytes of an internal send */
     dscomm_hook_span_t span;
+    dscomm_run_t *run; /* of a collective with an algorithm */
     dscomm_work_t *compound; /* of which this is a child */
     size_t remaining; /* of a compound: children not retired */
     dscomm_status_t failure; /* of a compound: the first one */
@@ -58,6 +61,8 @@ void dscomm_priv_work_discard(dscomm_work_t *work);
 /* Hands work to the backend. On failure nothing was started, and work is the
  * caller's still. */
 dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work);
+/* After the backend's progress: goes on with work's schedule. */
+void dscomm_priv_work_advance(dscomm_work_t *work);
 /* Completes a work; text is NULL or the sentence. Frees it if its user did. */
 void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
                              const char *text);
@@ -69,6 +74,8 @@ void dscomm_priv_work_cancel(dscomm_work_t *work, dscomm_status_t status,
 /* Cancels all pending works. */
 void dscomm_priv_works_cancel(dscomm_group_t *group, dscomm_status_t status,
                               const char *text);
+/* Waits for all works that are schedules. */
+void dscomm_priv_works_drain(dscomm_group_t *group);
 /* Frees the slabs; no lock, nobody uses the group any more. */
 void dscomm_priv_works_destroy(dscomm_group_t *group);
 

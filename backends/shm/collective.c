@@ -201,8 +201,9 @@ dscomm_status_t shm_run(void *impl, const dscomm_coll_args_t *args)
 
 int shm_native(void *impl, const dscomm_coll_args_t *args)
 {
-    (void)impl;
-    return args->coll < DSCOMM_COLL_SEND;
+    const shm_t *shm = impl;
+
+    return shm->native && args->coll < DSCOMM_COLL_SEND;
 }
 
 dscomm_status_t shm_start(void *impl, const dscomm_coll_args_t *args,

@@ -48,6 +48,10 @@ const dscomm_setting_t shm_settings[] = {
          "how payloads are put into shared memory: plain stores "
          "leave them in the cache, streaming ones do not; auto "
          "measures the distance of each pair of ranks"},
+    [SHM_SETTING_NATIVE] =
+        {"DSCOMM_SHM_NATIVE", DSCOMM_SETTING_BOOL, "1", 0, 1, NULL,
+         "collectives by shared memory itself; 0 = by schedules over "
+         "messages, as on other backends"},
     {0},
 };
 
@@ -119,12 +123,16 @@ static dscomm_status_t choose_stores(shm_t *shm, const shm_t *parent)
 
 static dscomm_status_t tune(shm_t *shm, const shm_t *parent)
 {
-    int64_t spin;
+    int64_t spin, native;
     dscomm_status_t status =
         dscomm_setting_number(&shm_settings[SHM_SETTING_SPIN], &spin);
 
+    if (!status)
+        status =
+            dscomm_setting_number(&shm_settings[SHM_SETTING_NATIVE], &native);
     if (status)
         return status;
+    shm->native = native;
     if (!parent)
         shm->peers->oversubscribed = too_few_processors(shm);
     if (spin < 0)
@@ -243,8 +251,8 @@ static uint64_t shm_capabilities(void *impl)
 {
     const shm_t *shm = impl;
 
-    return DSCOMM_CAP_NATIVE_COLLECTIVES | DSCOMM_CAP_ANY_SOURCE |
-           DSCOMM_CAP_MISMATCH_DETECTION |
+    return DSCOMM_CAP_ANY_SOURCE | DSCOMM_CAP_MISMATCH_DETECTION |
+           (shm->native ? DSCOMM_CAP_NATIVE_COLLECTIVES : 0) |
            (sees_deaths(shm) ? DSCOMM_CAP_DEATH_DETECTION : 0) |
            (shm->layout.heap_size ? DSCOMM_CAP_ZERO_COPY : 0);
 }

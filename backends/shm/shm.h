@@ -147,6 +147,7 @@ typedef struct {
     double *factors; /* ranks factors, scratch */
     uint8_t *store; /* shm_store_t towards each rank */
     bool far; /* one of them is SHM_STREAM */
+    bool native; /* DSCOMM_SHM_NATIVE */
     /* Running collectives, oldest first. */
     shm_request_t *queue_head, *queue_tail;
     uint64_t op_step; /* first step of the one that runs, 0 = none */
@@ -306,7 +307,8 @@ enum {
     SHM_SETTING_CHANNEL,
     SHM_SETTING_HEAP,
     SHM_SETTING_SPIN,
-    SHM_SETTING_STORE
+    SHM_SETTING_STORE,
+    SHM_SETTING_NATIVE
 };
 
 #endif

@@ -56,9 +56,8 @@ void dscomm_priv_binomial_broadcast(dscomm_plan_t *plan)
         }
         for (int far = node.reach / 2; far; far /= 2)
             if (node.number + far < plan->ranks)
-                dscomm_priv_plan_send(plan,
-                                      rank_of(plan, node.number + far), place,
-                                      piece.bytes);
+                dscomm_priv_plan_send(plan, rank_of(plan, node.number + far),
+                                      place, piece.bytes);
     }
 }
 

@@ -152,9 +152,8 @@ static void reduce(dscomm_plan_t *plan, int root)
             if (root >= 0 && r != root)
                 continue;
             dscomm_priv_plan_send_factor(plan, r);
-            dscomm_priv_plan_send(plan, r,
-                                  dscomm_priv_at(AT_SEND, piece.offset),
-                                  piece.bytes);
+            dscomm_priv_plan_send(
+                plan, r, dscomm_priv_at(AT_SEND, piece.offset), piece.bytes);
         }
         if (receives)
             reduce_piece(plan, &piece, room);

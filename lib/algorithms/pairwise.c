@@ -4,12 +4,11 @@
  * rank order, so it takes every dtype and operator.
  *
  * Cost: p - 1 messages of a block each way; all_reduce, which gathers what it
- * has scattered, 2 (p - 1). Each rank sends (p - 1) / p of the bytes, all_reduce
- * twice that, which is the least there is. Extra memory: reductions some pieces
- * of p blocks.
- * Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective
- * Communication Operations in MPICH", International Journal of High Performance
- * Computing Applications 19(1), 2005, sections 3 and 4. */
+ * has scattered, 2 (p - 1). Each rank sends (p - 1) / p of the bytes,
+ * all_reduce twice that, which is the least there is. Extra memory: reductions
+ * some pieces of p blocks. Source: Thakur, Rabenseifner, Gropp, "Optimization
+ * of Collective Communication Operations in MPICH", International Journal of
+ * High Performance Computing Applications 19(1), 2005, sections 3 and 4. */
 #include "config.h"
 #include "lib/algorithms/algorithms.h"
 #include "lib/algorithms/blocks.h"
@@ -141,8 +140,7 @@ void dscomm_priv_pairwise_all_reduce(dscomm_plan_t *plan)
         dscomm_priv_plan_chain(plan);
         for (size_t r = 0; r < ranks; r++) {
             parts[r] = cut(args, whole.count, ranks, r);
-            inputs[r] =
-                dscomm_priv_at(AT_SEND, whole.offset + parts[r].offset);
+            inputs[r] = dscomm_priv_at(AT_SEND, whole.offset + parts[r].offset);
             results[r] =
                 dscomm_priv_at(AT_RECV, whole.offset + parts[r].offset);
         }

@@ -42,10 +42,10 @@ static void reduce_lap(dscomm_plan_t *plan, const lap_t *lap)
         dscomm_priv_plan_send(plan, next, dscomm_priv_beyond(from, out.offset),
                               out.bytes);
         dscomm_priv_plan_round(plan);
-        dscomm_priv_plan_fold(
-            plan, dscomm_priv_beyond(lap->result, in.offset), lap->came,
-            dscomm_priv_beyond(lap->own, in.offset), in.count,
-            s == plan->ranks - 2);
+        dscomm_priv_plan_fold(plan, dscomm_priv_beyond(lap->result, in.offset),
+                              lap->came,
+                              dscomm_priv_beyond(lap->own, in.offset), in.count,
+                              s == plan->ranks - 2);
     }
 }
 
@@ -58,12 +58,10 @@ static void gather_lap(dscomm_plan_t *plan, const lap_t *lap)
         piece_t out = block(plan, lap, plan->rank + 1 - s);
         piece_t in = block(plan, lap, plan->rank - s);
 
-        dscomm_priv_plan_recv(plan, before,
-                              dscomm_priv_beyond(lap->result, in.offset),
-                              in.bytes);
-        dscomm_priv_plan_send(plan, next,
-                              dscomm_priv_beyond(lap->result, out.offset),
-                              out.bytes);
+        dscomm_priv_plan_recv(
+            plan, before, dscomm_priv_beyond(lap->result, in.offset), in.bytes);
+        dscomm_priv_plan_send(
+            plan, next, dscomm_priv_beyond(lap->result, out.offset), out.bytes);
         dscomm_priv_plan_round(plan);
     }
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Works: operations that were started and may still run.
  *
+ * Collectives of one group start in program order and may end in another; a
+ * blocking collective returns after all those before it.
+ *
  * A work belongs to its group and follows its thread rule. Its buffers, and the
  * arrays of counts of a _v call, stay untouched until it is complete. Progress
  * is made by whoever waits or tests on any group of the world, or by the

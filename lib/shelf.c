@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The shelf: a few shapes, the one not used for longest makes room. */
+#include "config.h"
+#include "lib/shelf.h"
+#include "lib/algorithm.h"
+
+#include <string.h>
+
+#define SHAPES 16
+/* Scratch that idle runs may keep; beyond it their memory is given back. */
+#define KEPT_BYTES ((size_t)64 << 20)
+
+/* What makes a schedule: equal bytes, equal schedule. */
+typedef struct {
+    const dscomm_algorithm_t *algorithm;
+    size_t count;
+    uint32_t fingerprint;
+    int32_t dtype, op, root;
+} shape_key_t;
+
+typedef struct dscomm_shape {
+    shape_key_t key;
+    dscomm_schedule_t *schedule;
+    dscomm_run_t *idle;
+    unsigned taken; /* runs under way */
+    int shelved; /* 0: goes with its last run */
+    uint64_t used;
+} shape_t;
+
+struct dscomm_shelf {
+    dscomm_port_t port;
+    int rank, ranks;
+    shape_t *shapes[SHAPES]; /* NULL: free */
+    size_t kept;
+    uint64_t clock;
+};
+
+dscomm_shelf_t *dscomm_priv_shelf_new(const dscomm_port_t *port, int rank,
+                                      int ranks)
+{
+    dscomm_shelf_t *shelf = g_new0(dscomm_shelf_t, 1);
+
+    shelf->port = *port;
+    shelf->rank = rank;
+    shelf->ranks = ranks;
+    return shelf;
+}
+
+static void drop_idle(dscomm_shelf_t *shelf, shape_t *shape)
+{
+    while (shape->idle) {
+        dscomm_run_t *run = shape->idle;
+
+        shape->idle = run->next;
+        shelf->kept -= shape->schedule->scratch;
+        dscomm_priv_run_free(run);
+    }
+}
+
+/* Its runs under way outlive it on the shelf. */
+static void unshelve(dscomm_shelf_t *shelf, shape_t *shape)
+{
+    drop_idle(shelf, shape);
+    shape->shelved = 0;
+    if (shape->taken)
+        return;
+    dscomm_priv_schedule_free(shape->schedule);
+    g_free(shape);
+}
+
+void dscomm_priv_shelf_free(dscomm_shelf_t *shelf)
+{
+    if (!shelf)
+        return;
+    for (int i = 0; i < SHAPES; i++)
+        if (shelf->shapes[i])
+            unshelve(shelf, shelf->shapes[i]);
+    g_free(shelf);
+}
+
+static shape_t *shape_new(dscomm_shelf_t *shelf, const shape_key_t *key,
+                          const dscomm_coll_args_t *args)
+{
+    shape_t *shape = g_new0(shape_t, 1);
+
+    shape->key = *key;
+    shape->schedule = dscomm_priv_schedule_new(key->algorithm, args,
+                                               shelf->rank, shelf->ranks);
+    return shape;
+}
+
+/* The place of what was not used for longest. */
+static shape_t **oldest(dscomm_shelf_t *shelf)
+{
+    shape_t **place = &shelf->shapes[0];
+
+    for (int i = 0; i < SHAPES; i++) {
+        if (!shelf->shapes[i])
+            return &shelf->shapes[i];
+        if (shelf->shapes[i]->used < (*place)->used)
+            place = &shelf->shapes[i];
+    }
+    return place;
+}
+
+/* Calls with counts of their own for every rank come and go. */
+static shape_t *find(dscomm_shelf_t *shelf, const shape_key_t *key,
+                     const dscomm_coll_args_t *args)
+{
+    shape_t **place;
+
+    if (args->send_counts || args->recv_counts)
+        return shape_new(shelf, key, args);
+    for (int i = 0; i < SHAPES; i++)
+        if (shelf->shapes[i] &&
+            !memcmp(&shelf->shapes[i]->key, key, sizeof *key))
+            return shelf->shapes[i];
+    place = oldest(shelf);
+    if (*place)
+        unshelve(shelf, *place);
+    *place = shape_new(shelf, key, args);
+    (*place)->shelved = 1;
+    return *place;
+}
+
+dscomm_run_t *dscomm_priv_shelf_take(dscomm_shelf_t *shelf,
+                                     const dscomm_algorithm_t *algorithm,
+                                     const dscomm_coll_args_t *args)
+{
+    shape_key_t key;
+    shape_t *shape;
+    dscomm_run_t *run;
+
+    memset(&key, 0, sizeof key);
+    key.algorithm = algorithm;
+    key.count = args->count;
+    key.fingerprint = args->fingerprint;
+    key.dtype = args->dtype;
+    key.op = args->op;
+    key.root = args->root;
+    shape = find(shelf, &key, args);
+    shape->used = ++shelf->clock;
+    run = shape->idle;
+    if (run) {
+        shape->idle = run->next;
+        shelf->kept -= shape->schedule->scratch;
+    } else {
+        run = dscomm_priv_run_new(shape->schedule, &shelf->port);
+    }
+    if (run) {
+        run->shape = shape;
+        shape->taken++;
+    } else if (!shape->shelved) {
+        unshelve(shelf, shape);
+    }
+    return run;
+}
+
+void dscomm_priv_shelf_give(dscomm_shelf_t *shelf, dscomm_run_t *run)
+{
+    shape_t *shape = run->shape;
+    size_t scratch = shape->schedule->scratch;
+
+    shape->taken--;
+    if (shape->shelved && shelf->kept + scratch <= KEPT_BYTES) {
+        run->next = shape->idle;
+        shape->idle = run;
+        shelf->kept += scratch;
+        return;
+    }
+    dscomm_priv_run_free(run);
+    if (!shape->shelved)
+        unshelve(shelf, shape);
+}
