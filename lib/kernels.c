@@ -6,6 +6,9 @@
 #include "lib/kernels.h"
 
 static const dscomm_kernels_t rows[] = {
+#ifdef HAVE_KERNELS_AVX2
+    {"avx2", CPU_AVX2 | CPU_F16C, dscomm_priv_kernels_avx2},
+#endif
     {"c", 0, dscomm_priv_kernels_c},
 };
 

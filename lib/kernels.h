@@ -19,6 +19,14 @@ typedef struct {
 extern const dscomm_reduce_fn dscomm_priv_kernels_c[DSCOMM_DTYPE_COUNT]
                                                    [DSCOMM_OP_COUNT];
 
+/* The others, where they were compiled. */
+extern const dscomm_reduce_fn dscomm_priv_kernels_avx2[DSCOMM_DTYPE_COUNT]
+                                                      [DSCOMM_OP_COUNT];
+extern const dscomm_reduce_fn dscomm_priv_kernels_avx512[DSCOMM_DTYPE_COUNT]
+                                                        [DSCOMM_OP_COUNT];
+extern const dscomm_reduce_fn dscomm_priv_kernels_neon[DSCOMM_DTYPE_COUNT]
+                                                      [DSCOMM_OP_COUNT];
+
 /* Row index = 0, 1, ... as compiled in, usable or not; NULL beyond the last. */
 const dscomm_kernels_t *dscomm_priv_kernels_row(size_t index);
 

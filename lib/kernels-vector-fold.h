@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Template of one fold over any number of sources, in vectors;
+ * kernels-vector.h includes it once for every kind of accumulator. It takes,
+ * and undefines,
+ *
+ *   FOLD                  what the function is called
+ *   ACCUMULATOR           type: what a vector's elements are summed in
+ *   FACTOR_TYPE           of an accumulator's elements
+ *   TAKE(op, at, factor)  the elements of a vector as an accumulator
+ *   JOIN(op, a, b)        two accumulators made one
+ *   GIVE(op, a, divisor)  an accumulator as elements again
+ *
+ * op is a constant wherever a fold is called. Accumulators stay in registers
+ * while the sources are gone through. */
+
+#define FOLD_ONE JOINED(FOLD, _one)
+#define FOLD_MORE JOINED(FOLD, _more)
+#define FOLD_MANY JOINED(FOLD, _many)
+
+/* So many accumulators are worked on at once. */
+#define FOLD_WIDTH ((size_t)(sizeof(ACCUMULATOR) <= 2 * VECTOR_BYTES ? 4 : 1))
+
+ALWAYS_INLINE u8v FOLD_ONE(int op, const fold_t *fold, size_t at)
+{
+    FACTOR_TYPE factor = FACTOR(op, 0), divisor = DIVISOR(op);
+    ACCUMULATOR sum = TAKE(op, SOURCE(0) + at, factor);
+
+    (void)factor, (void)divisor;
+    for (size_t s = 1; s < fold->nsources; s++) {
+        factor = FACTOR(op, s);
+        sum = JOIN(op, sum, TAKE(op, SOURCE(s) + at, factor));
+    }
+    return (u8v)GIVE(op, sum, divisor);
+}
+
+/* Four vectors; past: not by way of the cache. */
+ALWAYS_INLINE void FOLD_MORE(int op, const fold_t *fold, size_t at, int past)
+{
+    const unsigned char *from = SOURCE(0) + at;
+    FACTOR_TYPE factor = FACTOR(op, 0), divisor = DIVISOR(op);
+    ACCUMULATOR a = TAKE(op, from, factor);
+    ACCUMULATOR b = TAKE(op, from + VECTOR_BYTES, factor);
+    ACCUMULATOR c = TAKE(op, from + 2 * VECTOR_BYTES, factor);
+    ACCUMULATOR d = TAKE(op, from + 3 * VECTOR_BYTES, factor);
+
+    (void)factor, (void)divisor;
+    for (size_t s = 1; s < fold->nsources; s++) {
+        from = SOURCE(s) + at;
+        factor = FACTOR(op, s);
+        a = JOIN(op, a, TAKE(op, from, factor));
+        b = JOIN(op, b, TAKE(op, from + VECTOR_BYTES, factor));
+        c = JOIN(op, c, TAKE(op, from + 2 * VECTOR_BYTES, factor));
+        d = JOIN(op, d, TAKE(op, from + 3 * VECTOR_BYTES, factor));
+    }
+    put(fold->dest + at, (u8v)GIVE(op, a, divisor), past);
+    put(fold->dest + at + VECTOR_BYTES, (u8v)GIVE(op, b, divisor), past);
+    put(fold->dest + at + 2 * VECTOR_BYTES, (u8v)GIVE(op, c, divisor), past);
+    put(fold->dest + at + 3 * VECTOR_BYTES, (u8v)GIVE(op, d, divisor), past);
+}
+
+/* As many as there are four of from at on; where it ended. */
+ALWAYS_INLINE size_t FOLD_MANY(int op, const fold_t *fold, size_t at)
+{
+    const size_t step = 4 * VECTOR_BYTES;
+
+    if (fold->past) {
+        for (; fold->bytes - at >= step; at += step)
+            FOLD_MORE(op, fold, at, 1);
+        stores_done();
+    } else {
+        for (; fold->bytes - at >= step; at += step)
+            FOLD_MORE(op, fold, at, 0);
+    }
+    return at;
+}
+
+/* The vectors at both ends overlap what is between, which is aligned in the
+ * destination. They are stored last: their sources may be the destination. */
+ALWAYS_INLINE void FOLD(int op, const fold_t *fold)
+{
+    const size_t end = fold->bytes - VECTOR_BYTES;
+    u8v first = FOLD_ONE(op, fold, 0), last = FOLD_ONE(op, fold, end);
+    size_t at = fold->first;
+
+    if (FOLD_WIDTH > 1)
+        at = FOLD_MANY(op, fold, at);
+    for (; at < end; at += VECTOR_BYTES)
+        put(fold->dest + at, FOLD_ONE(op, fold, at), 0);
+    put(fold->dest, first, 0);
+    put(fold->dest + end, last, 0);
+}
+
+#undef FOLD_ONE
+#undef FOLD_MORE
+#undef FOLD_MANY
+#undef FOLD_WIDTH
+#undef FOLD
+#undef ACCUMULATOR
+#undef FACTOR_TYPE
+#undef TAKE
+#undef JOIN
+#undef GIVE
