@@ -49,7 +49,6 @@ static const row_t rows[] = {
     {COLL(ALL_TO_ALL), ANY, END, "pairwise"},
     {COLL(ALL_TO_ALL_V), 8, END, "linear"},
     {COLL(ALL_TO_ALL_V), ANY, END, "pairwise"},
-    {COLL(BARRIER), 2, END, "linear"},
     {COLL(BARRIER), ANY, END, "dissemination"},
 };
 

@@ -3,6 +3,8 @@
  * compound work. */
 #include "config.h"
 #include "lib/coalesce.h"
+#include "lib/dispatch.h"
+#include "lib/fusion.h"
 
 #include <dscomm/hook.h>
 #include <string.h>
@@ -98,7 +100,8 @@ static void restore_scratch(dscomm_group_t *group, dscomm_coll_args_t *args)
 static void number(dscomm_group_t *group, dscomm_call_t *call)
 {
     if (call->kind == CALL_COLLECTIVE) {
-        call->coll.sequence = ++group->sequence;
+        group->sequence += dscomm_priv_fusion_count(call->fusion);
+        call->coll.sequence = group->sequence;
         restore_scratch(group, &call->coll);
     } else {
         call->p2p.sequence = ++group->messages;
@@ -115,6 +118,7 @@ static dscomm_status_t start_child(dscomm_work_t *compound, dscomm_call_t *call)
     status = dscomm_priv_work_new(compound->group, call, &child);
     if (status < 0)
         return status;
+    call->fusion = NULL;
     child->compound = compound;
     compound->remaining++;
     status = dscomm_priv_work_launch(child);
@@ -151,12 +155,46 @@ static dscomm_status_t start_all(dscomm_group_t *group, GArray *calls,
     return status;
 }
 
+static void free_calls(GArray *calls)
+{
+    for (guint i = 0; i < calls->len; i++)
+        dscomm_priv_fusion_free(g_array_index(calls, dscomm_call_t, i).fusion);
+    g_array_free(calls, TRUE);
+}
+
+/* What is to be started for what was recorded: small calls of one kind go as
+ * one. */
+static dscomm_status_t plan_calls(dscomm_group_t *group, const GArray *recorded,
+                                  GArray *calls)
+{
+    const dscomm_call_t *call = (const void *)recorded->data;
+    size_t left = recorded->len, extent;
+
+    for (; left; left -= extent, call += extent) {
+        dscomm_call_t one = *call;
+
+        extent = dscomm_priv_fusion_extent(call, left);
+        if (extent > 1 && !dscomm_priv_fusion_new(call, extent, &one))
+            return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                               "dscomm_coalesce_end on group '%s': no memory "
+                               "for a buffer for %zu calls",
+                               group->name, extent);
+        if (one.kind == CALL_COLLECTIVE) {
+            restore_scratch(group, &one.coll);
+            one.algorithm = dscomm_priv_dispatch_choose(group, &one.coll, 1);
+            forget_scratch(group, &one);
+        }
+        g_array_append_val(calls, one);
+    }
+    return DSCOMM_OK;
+}
+
 dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
                                     dscomm_work_t **ret_work)
 {
     const char *name = "dscomm_coalesce_end";
     dscomm_work_t *work = NULL;
-    GArray *calls;
+    GArray *recorded, *calls;
     dscomm_status_t status;
 
     if (!group)
@@ -166,14 +204,18 @@ dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
                            "%s on group '%s': there was no coalesce_begin",
                            name, group->name);
     status = dscomm_priv_group_usable(group, name);
-    calls = g_steal_pointer(&group->recorded);
+    recorded = g_steal_pointer(&group->recorded);
     dscomm_priv_coalesce_drop(group);
+    calls = g_array_new(FALSE, FALSE, sizeof(dscomm_call_t));
+    if (status == DSCOMM_OK)
+        status = plan_calls(group, recorded, calls);
     if (status == DSCOMM_OK) {
         pthread_mutex_lock(&group->lock);
         status = start_all(group, calls, &work);
         pthread_mutex_unlock(&group->lock);
     }
-    g_array_free(calls, TRUE);
+    g_array_free(recorded, TRUE);
+    free_calls(calls);
     if (status < 0)
         return status;
     if (ret_work) {

@@ -27,10 +27,9 @@ static void tell(dscomm_group_t *group, const dscomm_coll_args_t *args,
                group->module->name, algorithm->name);
 }
 
-/* What runs the collective: NULL for the backend itself. The answer is the same
- * on all ranks. */
-static const dscomm_algorithm_t *
-choose(dscomm_group_t *group, const dscomm_coll_args_t *args, int async)
+const dscomm_algorithm_t *
+dscomm_priv_dispatch_choose(dscomm_group_t *group,
+                            const dscomm_coll_args_t *args, int async)
 {
     const dscomm_choice_t *rule =
         dscomm_priv_choice_rule(group->rules, args, group->size);
@@ -111,9 +110,9 @@ dscomm_status_t dscomm_priv_dispatch_slow(dscomm_group_t *group,
     if (coalescing && ret_work)
         return dscomm_priv_coalesce_refuse(group, name);
     call.coll = *args;
-    call.algorithm = choose(group, args, coalescing || ret_work);
     if (coalescing)
         return dscomm_priv_coalesce_record(group, &call);
+    call.algorithm = dscomm_priv_dispatch_choose(group, args, ret_work != NULL);
     call.coll.sequence = ++group->sequence;
     if (ret_work)
         return dscomm_priv_work_start(group, &call, ret_work);

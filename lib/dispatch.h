@@ -11,6 +11,12 @@ dscomm_status_t dscomm_priv_dispatch_slow(dscomm_group_t *group,
                                           dscomm_coll_args_t *args,
                                           dscomm_work_t **ret_work);
 
+/* What runs the collective: NULL for the backend itself; async: it must be able
+ * to start it. The answer is the same on all ranks. No lock is held. */
+const dscomm_algorithm_t *
+dscomm_priv_dispatch_choose(dscomm_group_t *group,
+                            const dscomm_coll_args_t *args, int async);
+
 /* A blocking collective on a group where nothing else is going on runs at
  * once. */
 static inline dscomm_status_t dscomm_priv_dispatch(dscomm_group_t *group,

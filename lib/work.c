@@ -2,6 +2,7 @@
 /* Works: their memory, how they start and end. */
 #include "config.h"
 #include "lib/work.h"
+#include "lib/fusion.h"
 #include "lib/progress.h"
 #include "lib/status.h"
 
@@ -103,6 +104,7 @@ void dscomm_priv_work_discard(dscomm_work_t *work)
     g_clear_pointer(&work->text, g_free);
     g_clear_pointer(&work->displs, g_free);
     g_clear_pointer(&work->copy, g_free);
+    g_clear_pointer(&work->call.fusion, dscomm_priv_fusion_free);
     work->next = group->idle;
     group->idle = work;
     dscomm_priv_group_release(group);
@@ -284,6 +286,8 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
     unlink_pending(work);
     if (work->run)
         end_run(work);
+    if (work->call.fusion && status == DSCOMM_OK)
+        dscomm_priv_fusion_unpack(work->call.fusion);
     work->group->completed++;
     if (status < 0 && !work->text)
         work->text = text ? g_strdup(text) : explain(work, status);
@@ -328,6 +332,7 @@ void dscomm_priv_works_destroy(dscomm_group_t *group)
             g_free(work->text);
             g_free(work->displs);
             g_free(work->copy);
+            dscomm_priv_fusion_free(work->call.fusion);
         }
         free(slab);
     }

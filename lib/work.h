@@ -12,6 +12,9 @@ enum {
     CALL_COMPOUND, /* coalesced calls: children of their own */
 };
 
+/* Small calls that go as one, see fusion.h. */
+typedef struct dscomm_fusion dscomm_fusion_t;
+
 /* One call, as recorded and as started. */
 typedef struct {
     int kind; /* CALL_* */
@@ -19,6 +22,7 @@ typedef struct {
     int internal; /* not the user's: hooks do not see it */
     /* of a collective: what runs it; NULL: the backend */
     const dscomm_algorithm_t *algorithm;
+    dscomm_fusion_t *fusion; /* owned by the work, once there is one */
     union {
         dscomm_coll_args_t coll;
         struct {
