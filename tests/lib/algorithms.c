@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every algorithm, with every number of ranks and counts around everything that
+ * an algorithm may trip over, over a transport that mixes and delays
+ * messages. */
+#include "config.h"
+
+#include "tests/lib/case.h"
+#include "tests/tap.h"
+
+#include <string.h>
+
+static const int ranks_tried[] = {2, 3, 4, 5, 6, 7, 8, 9, 16, 17};
+
+/* Of elements: few, about as many as ranks, and about what fits a greeting. */
+static size_t counts_of(int ranks, size_t element, size_t *ret_counts)
+{
+    const size_t p = (size_t)ranks, greeting = GREETING_MOST / element;
+    const size_t counts[] = {0,
+                             1,
+                             2,
+                             3,
+                             p - 1,
+                             p,
+                             p + 1,
+                             2 * p + 1,
+                             97,
+                             greeting - 1,
+                             greeting,
+                             greeting + 1,
+                             greeting * p + 1};
+
+    memcpy(ret_counts, counts, sizeof counts);
+    return sizeof counts / sizeof counts[0];
+}
+
+/* Around the lengths of the pieces. */
+static size_t long_counts_of(int ranks, size_t element, size_t *ret_counts)
+{
+    const size_t kib = 1024 / element, p = (size_t)ranks;
+    const size_t counts[] = {
+        64 * kib,          64 * kib + 1,  128 * kib + 1,        128 * kib * p,
+        128 * kib * p + 1, 640 * kib + 3, 128 * kib * p * 5 + 7};
+
+    memcpy(ret_counts, counts, sizeof counts);
+    return sizeof counts / sizeof counts[0];
+}
+
+/* Of the pairs that mean something, those that algorithms treat differently. */
+static const struct {
+    int dtype, op;
+} kinds[] = {
+    {DSCOMM_INT32, DSCOMM_SUM},
+    {DSCOMM_FLOAT32, DSCOMM_SUM},
+    {DSCOMM_BFLOAT16, DSCOMM_SUM},
+    {DSCOMM_BFLOAT16, DSCOMM_MAX},
+    {DSCOMM_FLOAT64, DSCOMM_AVG},
+    {DSCOMM_INT32, DSCOMM_AVG},
+    {DSCOMM_INT8, DSCOMM_AVG},
+    {DSCOMM_FLOAT32, DSCOMM_PREMUL_SUM},
+    {DSCOMM_BFLOAT16, DSCOMM_PREMUL_SUM},
+};
+
+static int is_reduction(int coll)
+{
+    return coll == DSCOMM_COLL_REDUCE || coll == DSCOMM_COLL_ALL_REDUCE ||
+           coll == DSCOMM_COLL_REDUCE_SCATTER ||
+           coll == DSCOMM_COLL_REDUCE_SCATTER_V;
+}
+
+static int has_root(int coll)
+{
+    return coll == DSCOMM_COLL_BROADCAST || coll == DSCOMM_COLL_REDUCE ||
+           coll == DSCOMM_COLL_GATHER || coll == DSCOMM_COLL_GATHER_V ||
+           coll == DSCOMM_COLL_SCATTER || coll == DSCOMM_COLL_SCATTER_V;
+}
+
+static int in_place_means_something(int coll)
+{
+    return coll != DSCOMM_COLL_BROADCAST && coll != DSCOMM_COLL_ALL_TO_ALL &&
+           coll != DSCOMM_COLL_ALL_TO_ALL_V && coll != DSCOMM_COLL_BARRIER;
+}
+
+/* A small float would round the sum of more ranks. */
+static int is_exact(const case_t *c)
+{
+    return c->dtype != DSCOMM_BFLOAT16 || c->op != DSCOMM_PREMUL_SUM ||
+           c->ranks <= 9;
+}
+
+typedef struct {
+    unsigned tried, failed;
+    uint64_t seed;
+} tally_t;
+
+static void tell(const case_t *c, const loop_plan_t *plan, const char *text)
+{
+    printf("# %s %s of %zu %s (operator %d), %d ranks, root %d, in place %d, "
+           "eager %d, seed %llu: %s\n",
+           dscomm_coll_name((dscomm_coll_t)c->algorithm->coll),
+           c->algorithm->name, c->count,
+           dscomm_dtype_name((dscomm_dtype_t)c->dtype), c->op, c->ranks,
+           c->root, c->in_place, plan->eager, (unsigned long long)plan->seed,
+           text);
+}
+
+static void try_one(const case_t *c, tally_t *tally)
+{
+    static stage_t stage;
+    loop_plan_t plan = {.ranks = c->ranks, .seed = ++tally->seed};
+    char text[1024] = "messages are left over";
+    loop_t *loop;
+
+    plan.eager = plan.seed % 2;
+    loop = loop_new(&plan);
+    case_begin(c, loop, 1 + plan.seed % 3, &stage);
+    case_drive(c, loop, &stage);
+    tally->tried++;
+    if (!case_check(c, &stage, text, sizeof text) || loop_pending(loop)) {
+        if (tally->failed++ < 5)
+            tell(c, &plan, text);
+    }
+    case_end(c, &stage);
+    loop_free(loop);
+}
+
+static void try_places(case_t *c, tally_t *tally)
+{
+    const int roots[] = {0, c->ranks / 2, c->ranks - 1};
+    const int nroots = has_root(c->algorithm->coll) ? 3 : 1;
+
+    if (!is_exact(c))
+        return;
+    for (int i = 0; i < nroots; i++) {
+        c->root = has_root(c->algorithm->coll) ? roots[i] : -1;
+        for (c->in_place = 0;
+             c->in_place <= in_place_means_something(c->algorithm->coll);
+             c->in_place++)
+            try_one(c, tally);
+    }
+}
+
+static int fits(const case_t *c)
+{
+    dscomm_coll_args_t args = {.coll = c->algorithm->coll,
+                               .dtype = c->dtype,
+                               .op = c->op,
+                               .count = c->count};
+
+    return !c->algorithm->fits || c->algorithm->fits(&args, c->ranks);
+}
+
+static void try_kinds(case_t *c, size_t kinds_tried, int longer, tally_t *tally)
+{
+    size_t counts[16];
+
+    for (size_t k = 0; k < kinds_tried; k++) {
+        size_t ncounts, element;
+
+        c->dtype = kinds[k].dtype;
+        c->op = is_reduction(c->algorithm->coll) ? kinds[k].op : -1;
+        element = dscomm_dtype_size((dscomm_dtype_t)c->dtype);
+        ncounts = longer ? long_counts_of(c->ranks, element, counts)
+                         : counts_of(c->ranks, element, counts);
+        for (size_t i = 0; i < ncounts; i++) {
+            c->count = counts[i];
+            if (fits(c))
+                try_places(c, tally);
+        }
+    }
+}
+
+static void test_algorithm(const dscomm_algorithm_t *algorithm)
+{
+    const char *coll = dscomm_coll_name((dscomm_coll_t)algorithm->coll);
+    const size_t all =
+        is_reduction(algorithm->coll) ? sizeof kinds / sizeof kinds[0] : 1;
+
+    for (size_t i = 0; i < sizeof ranks_tried / sizeof ranks_tried[0]; i++) {
+        case_t c = {
+            .algorithm = algorithm, .ranks = ranks_tried[i], .odd_one = -1};
+        tally_t tally = {.seed = 1000 * i};
+
+        try_kinds(&c, c.ranks <= 9 ? all : MIN(all, 3), 0, &tally);
+        if (c.ranks <= 4 && algorithm->coll != DSCOMM_COLL_BARRIER)
+            try_kinds(&c, 1, 1, &tally);
+        ok(!tally.failed, "%s %s, %d ranks", coll, algorithm->name, c.ranks);
+    }
+}
+
+int main(void)
+{
+    const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;
+
+    for (; algorithm->name; algorithm++)
+        test_algorithm(algorithm);
+    return tap_done();
+}

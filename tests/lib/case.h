@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One collective of all ranks over the loop transport: inputs, and results by
+ * plain arithmetic on small whole numbers, which every dtype can hold. */
+#ifndef TESTS_LIB_CASE_H
+#define TESTS_LIB_CASE_H
+
+#include "lib/run.h"
+#include "lib/algorithm.h"
+#include "tests/lib/loop.h"
+
+#define CASE_RANKS 32
+
+typedef struct {
+    const dscomm_algorithm_t *algorithm;
+    int ranks, root, dtype, op;
+    size_t count; /* of a _v call: of the longest rank */
+    int in_place;
+    int odd_one; /* a rank that is called with one element more, or -1 */
+} case_t;
+
+typedef struct {
+    dscomm_coll_args_t args[CASE_RANKS];
+    char *send[CASE_RANKS], *recv[CASE_RANKS]; /* with guards around */
+    size_t send_bytes[CASE_RANKS], recv_bytes[CASE_RANKS];
+    size_t counts[CASE_RANKS][CASE_RANKS]; /* [sender][receiver] */
+    size_t send_counts[CASE_RANKS][CASE_RANKS];
+    size_t send_displs[CASE_RANKS][CASE_RANKS];
+    size_t recv_counts[CASE_RANKS][CASE_RANKS];
+    size_t recv_displs[CASE_RANKS][CASE_RANKS];
+    dscomm_schedule_t *schedules[CASE_RANKS];
+    dscomm_run_t *runs[CASE_RANKS];
+} stage_t;
+
+/* Buffers, arguments and runs of c over loop; freed with case_end(). */
+void case_begin(const case_t *c, loop_t *loop, uint64_t sequence,
+                stage_t *stage);
+/* Starts rank's run, which goes on in case_drive(). */
+void case_start(stage_t *stage, int rank);
+/* Starts and drives all until nothing moves. Returns how many have ended. */
+int case_drive(const case_t *c, loop_t *loop, stage_t *stage);
+/* 1 where every rank has what it must have, and nothing else was written; else
+ * text says what is wrong. */
+int case_check(const case_t *c, const stage_t *stage, char *text, size_t size);
+void case_end(const case_t *c, stage_t *stage);
+
+#endif
