@@ -118,7 +118,7 @@ dscomm_status_t dscomm_store_prefix(dscomm_store_t *store, const char *prefix,
                            !store    ? "store"
                            : !prefix ? "prefix"
                                      : "ret_store");
-    if (strlen(store->prefix) + strlen(prefix) + 1 >= DSCOMM_STORE_KEY_MAX)
+    if (strlen(store->prefix) + strlen(prefix) + 1 >= WHOLE_KEY_MAX)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "prefix of %zu bytes: a key has at most %zu with "
                            "all its prefixes",
@@ -174,8 +174,8 @@ static dscomm_status_t whole_keys(const dscomm_store_t *store,
     for (size_t i = 0; i < count && !problem; i++) {
         if (!keys[i] || !keys[i][0])
             problem = keys[i] ? "empty" : "NULL";
-        else if (strlen(store->prefix) + strlen(keys[i]) > DSCOMM_STORE_KEY_MAX)
-            problem = "longer than a key may be with all its prefixes (8 KiB)";
+        else if (strlen(store->prefix) + strlen(keys[i]) > WHOLE_KEY_MAX)
+            problem = "longer than a key may be with all its prefixes (8191 bytes)";
         else
             whole[i] = g_strconcat(store->prefix, keys[i], NULL);
         if (problem)
