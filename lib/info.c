@@ -12,6 +12,7 @@
 #include <dscomm/version.h>
 #include <glib.h>
 #include <string.h>
+#include <unistd.h>
 
 #if defined(__clang__)
 #define COMPILER                                                               \
@@ -133,5 +134,27 @@ dscomm_status_t dscomm_setting_info(size_t index, dscomm_setting_info_t *info)
     full.help = row->help;
     full.value = dscomm_priv_setting_value(row);
     copy_out(&full, info);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_setting_unknown(size_t index, const char **ret_name,
+                                       const char **ret_nearest)
+{
+    const dscomm_setting_t *tables[DSCOMM_TABLES_MAX];
+    size_t count;
+    const char *name;
+
+    if (!ret_name || !ret_nearest)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_setting_unknown: ret_name and ret_nearest "
+                           "must not be NULL");
+    count = dscomm_priv_setting_tables(tables);
+    name = dscomm_priv_settings_unknown(environ, tables, count, index);
+    if (!name)
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
+                           "dscomm_setting_unknown: no unknown variable %zu",
+                           index);
+    *ret_name = name;
+    *ret_nearest = dscomm_priv_setting_nearest(name, tables, count);
     return DSCOMM_OK;
 }

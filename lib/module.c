@@ -317,6 +317,18 @@ const dscomm_setting_t *dscomm_priv_backend_settings(size_t index)
     return NULL;
 }
 
+size_t dscomm_priv_setting_tables(
+    const dscomm_setting_t *ret_tables[DSCOMM_TABLES_MAX])
+{
+    size_t count = 1;
+
+    ret_tables[0] = dscomm_priv_setting(0);
+    while (count < DSCOMM_TABLES_MAX &&
+           (ret_tables[count] = dscomm_priv_backend_settings(count - 1)))
+        count++;
+    return count;
+}
+
 /* Members that an older caller does not know are left out. */
 static void copy_out(const dscomm_backend_info_t *from,
                      dscomm_backend_info_t *info)

@@ -31,6 +31,13 @@ const dscomm_module_t *dscomm_priv_module_self(void);
  * NULL beyond the last. */
 const dscomm_setting_t *dscomm_priv_backend_settings(size_t index);
 
+#define DSCOMM_TABLES_MAX 64
+
+/* The core's settings table and those of all modules, which are loaded for it;
+ * returns how many there are. */
+size_t dscomm_priv_setting_tables(
+    const dscomm_setting_t *ret_tables[DSCOMM_TABLES_MAX]);
+
 /* In a forked child: its lock is new. */
 void dscomm_priv_module_forked(void);
 

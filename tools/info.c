@@ -6,6 +6,7 @@
 #include "tools/tool.h"
 
 #include <dscomm/info.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,6 +47,14 @@ static void print_accepted(const dscomm_setting_info_t *info)
     printf("%s", accepted);
 }
 
+static void print_value(const char *value)
+{
+    char *printable = tool_printable(value);
+
+    printf("=%s", printable);
+    g_free(printable);
+}
+
 static void print_settings(void)
 {
     dscomm_setting_info_t info = {.size = sizeof(info)};
@@ -54,11 +63,25 @@ static void print_settings(void)
     for (size_t i = 0; dscomm_setting_info(i, &info) == DSCOMM_OK; i++) {
         printf("  %s", info.name);
         if (info.value)
-            printf("=%s", info.value);
+            print_value(info.value);
         printf("\n      %s\n      ", info.help);
         print_accepted(&info);
         printf("; default: %s\n",
                info.default_value ? info.default_value : "none");
+    }
+}
+
+static void warn_unknown(void)
+{
+    const char *name, *nearest;
+
+    for (size_t i = 0; dscomm_setting_unknown(i, &name, &nearest) == DSCOMM_OK;
+         i++) {
+        char *printable = tool_printable(name);
+        tool_fail(0, "info", "%s is no setting and has no effect%s%s%s",
+                  printable, nearest ? "; is " : "", nearest ? nearest : "",
+                  nearest ? " meant?" : "");
+        g_free(printable);
     }
 }
 
@@ -92,6 +115,10 @@ int tool_info(int argc, char **argv)
         printf("\n");
     if (all || settings)
         print_settings();
-    return fflush(stdout) == 0 ? TOOL_OK
-                               : tool_fail(TOOL_FAILED, "info", "cannot write");
+    if (fflush(stdout) != 0)
+        return tool_fail(TOOL_FAILED, "info", "cannot write: %s",
+                         g_strerror(errno));
+    if (all || settings)
+        warn_unknown();
+    return TOOL_OK;
 }

@@ -8,6 +8,7 @@
 #include <glib.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/tap.h"
 
@@ -111,6 +112,32 @@ static void test_sizes(void)
     is_int(dscomm_setting_info(0, NULL), DSCOMM_ERR_INVALID, "no info");
 }
 
+/* With what no shell would set. */
+static void test_unknown(void)
+{
+    char *kept[] = {(char *)"DSCOMM_RANK=0", (char *)"DSCOMM_RANC",
+                    (char *)"PATH=/bin", (char *)"DSCOMM_\033X=1", NULL};
+    char **before = environ;
+    const char *name = NULL, *nearest = NULL;
+
+    environ = kept;
+    is_int(dscomm_setting_unknown(0, &name, &nearest), DSCOMM_OK, "unknown");
+    is_str(name, "DSCOMM_RANC", "its name");
+    is_str(nearest, "DSCOMM_RANK", "the nearest");
+    is_int(dscomm_setting_unknown(1, &name, &nearest), DSCOMM_OK, "another");
+    is_str(name, "DSCOMM_\033X", "its name");
+    is_int(dscomm_setting_unknown(2, &name, &nearest), DSCOMM_ERR_NOT_FOUND,
+           "no more");
+    environ = NULL;
+    is_int(dscomm_setting_unknown(0, &name, &nearest), DSCOMM_ERR_NOT_FOUND,
+           "no environment");
+    environ = before;
+    is_int(dscomm_setting_unknown(0, NULL, &nearest), DSCOMM_ERR_INVALID,
+           "no name");
+    is_int(dscomm_setting_unknown(0, &name, NULL), DSCOMM_ERR_INVALID,
+           "no nearest");
+}
+
 static void test_build(void)
 {
     const char *name, *value;
@@ -134,6 +161,7 @@ int main(void)
     test_settings();
     test_list();
     test_sizes();
+    test_unknown();
     test_build();
     return tap_done();
 }
