@@ -175,7 +175,8 @@ static dscomm_status_t whole_keys(const dscomm_store_t *store,
         if (!keys[i] || !keys[i][0])
             problem = keys[i] ? "empty" : "NULL";
         else if (strlen(store->prefix) + strlen(keys[i]) > WHOLE_KEY_MAX)
-            problem = "longer than a key may be with all its prefixes (8191 bytes)";
+            problem =
+                "longer than a key may be with all its prefixes (8191 bytes)";
         else
             whole[i] = g_strconcat(store->prefix, keys[i], NULL);
         if (problem)

@@ -3,10 +3,10 @@
  *
  * Three kinds behind one handle: memory (one process, threads), file (a shared
  * file, flock) and TCP (torch's TCPStore protocol, so Python peers can share
- * it). Keys are non-empty C strings of at most 8191 bytes including all prefixes
- * and their slashes (torch's limit, 8 KiB, counts a slash of its own in front),
- * values are at most 8 MiB of any bytes; the limits are the same for all
- * kinds. */
+ * it). Keys are non-empty C strings of at most 8191 bytes including all
+ * prefixes and their slashes (torch's limit, 8 KiB, counts a slash of its own
+ * in front), values are at most 8 MiB of any bytes; the limits are the same for
+ * all kinds. */
 #ifndef DSCOMM_STORE_H
 #define DSCOMM_STORE_H
 
@@ -101,8 +101,8 @@ DSCOMM_API dscomm_status_t dscomm_store_wait(dscomm_store_t *store,
 
 /* Adds delta to the decimal number under key (0 where absent) and returns the
  * sum (ret_sum may be NULL). ERR_INVALID where the value is no number or the
- * sum overflows 64 bits; only where torch itself serves the store, the sum wraps
- * around instead, and nobody is told. */
+ * sum overflows 64 bits; only where torch itself serves the store, the sum
+ * wraps around instead, and nobody is told. */
 DSCOMM_API dscomm_status_t dscomm_store_add(dscomm_store_t *store,
                                             const char *key, int64_t delta,
                                             int64_t *ret_sum);
