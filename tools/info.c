@@ -3,6 +3,7 @@
  * can be told. */
 #include "config.h"
 
+#include "tools/info.h"
 #include "tools/tool.h"
 
 #include <dscomm/info.h>
@@ -85,40 +86,54 @@ static void warn_unknown(void)
     }
 }
 
+static void print(const tool_info_parts_t *parts)
+{
+    gboolean all = parts->build && parts->backends && parts->settings;
+
+    if (parts->build)
+        print_build();
+    if (all)
+        printf("\n");
+    if (parts->backends)
+        print_backends();
+    if (all)
+        printf("\n");
+    if (parts->settings)
+        print_settings();
+}
+
 int tool_info(int argc, char **argv)
 {
-    gboolean build = FALSE, backends = FALSE, settings = FALSE;
+    tool_info_parts_t parts = {FALSE, FALSE, FALSE};
+    gboolean json = FALSE;
     const GOptionEntry entries[] = {
-        {"build", 0, 0, G_OPTION_ARG_NONE, &build,
+        {"build", 0, 0, G_OPTION_ARG_NONE, &parts.build,
          "Version, build choices and processor features", NULL},
-        {"backends", 0, 0, G_OPTION_ARG_NONE, &backends,
+        {"backends", 0, 0, G_OPTION_ARG_NONE, &parts.backends,
          "Modules found, and why others were refused", NULL},
-        {"settings", 0, 0, G_OPTION_ARG_NONE, &settings,
+        {"settings", 0, 0, G_OPTION_ARG_NONE, &parts.settings,
          "DSCOMM_* variables: meaning, default, and value now", NULL},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &json, "Print it as JSON", NULL},
         {NULL, 0, 0, 0, NULL, NULL, NULL},
     };
 
     if (!tool_parse(&argc, &argv, entries, NULL,
-                    "Without options all parts are shown."))
+                    "Without --build, --backends and --settings, all parts "
+                    "are shown."))
         return TOOL_USAGE;
     if (argc > 1)
         return tool_fail(TOOL_USAGE, "info", "unexpected argument '%s'",
                          argv[1]);
-    gboolean all = !build && !backends && !settings;
-    if (all || build)
-        print_build();
-    if (all)
-        printf("\n");
-    if (all || backends)
-        print_backends();
-    if (all)
-        printf("\n");
-    if (all || settings)
-        print_settings();
-    if (fflush(stdout) != 0)
+    if (!parts.build && !parts.backends && !parts.settings)
+        parts = (tool_info_parts_t){TRUE, TRUE, TRUE};
+    if (json)
+        tool_info_print_json(&parts);
+    else
+        print(&parts);
+    if (fflush(stdout) != 0 || ferror(stdout))
         return tool_fail(TOOL_FAILED, "info", "cannot write: %s",
                          g_strerror(errno));
-    if (all || settings)
+    if (parts.settings && !json)
         warn_unknown();
     return TOOL_OK;
 }
