@@ -83,6 +83,7 @@ typedef struct {
     const rules_t *rules;
     const char *name;
     int root; /* this rank is the root, or there is none */
+    size_t send, recv; /* elements of the buffers */
 } check_t;
 
 static int mine(const check_t *check, int who)
@@ -190,63 +191,94 @@ static int in_place(const check_t *check)
     return send == recv;
 }
 
-/* Blocks of _v calls may lie anywhere, so only the worst is seen there. */
+/* One side of a _v call is a block for each rank, the other one block, which
+ * may be nowhere but at this rank's own. */
+static int touches_blocks(const check_t *check)
+{
+    const dscomm_coll_args_t *args = check->args;
+    const int by_send = check->rules->send_v || check->rules->op;
+    const char *blocks = by_send ? args->send : args->recv;
+    const char *single = by_send ? args->recv : args->send;
+    const size_t *counts = args->recv_counts, *displs = args->recv_displs;
+    size_t offset = 0, bytes = args->count * args->element;
+
+    if (check->rules->send_v) {
+        counts = args->send_counts;
+        displs = args->send_displs;
+    }
+    for (int i = 0; i < check->group->size; offset += counts[i++]) {
+        const char *block;
+
+        if (!counts[i])
+            continue;
+        block = blocks + (displs ? displs[i] : offset) * args->element;
+        if (!(i == check->group->rank && block == single) &&
+            !dscomm_priv_apart(block, counts[i] * args->element, single, bytes))
+            return 1;
+    }
+    return 0;
+}
+
+/* Where both sides are blocks, only the worst is seen. */
+static int overlaps(const check_t *check)
+{
+    const dscomm_coll_args_t *args = check->args;
+
+    if (check->rules->send_v && check->rules->recv_v)
+        return args->send == args->recv;
+    if (check->rules->send_v || check->rules->recv_v)
+        return touches_blocks(check);
+    return !in_place(check) &&
+           !dscomm_priv_apart(args->send, check->send * args->element,
+                              args->recv, check->recv * args->element);
+}
+
 static dscomm_status_t check_overlap(const check_t *check)
 {
     const rules_t *r = check->rules;
-    const dscomm_coll_args_t *args = check->args;
-    size_t bytes = args->count * args->element, p = (size_t)check->group->size;
-    int shared;
 
-    if (!mine(check, r->send) || !mine(check, r->recv) || !bytes)
+    if (!mine(check, r->send) || !mine(check, r->recv) || !check->send ||
+        !check->recv || !overlaps(check))
         return DSCOMM_OK;
-    if (r->send_v || r->recv_v)
-        shared = r->apart && args->send == args->recv;
-    else
-        shared = !in_place(check) &&
-                 !dscomm_priv_apart(args->send, r->send_p ? bytes * p : bytes,
-                                    args->recv, r->recv_p ? bytes * p : bytes);
-    if (shared)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': send and receive buffers "
-                           "overlap%s",
-                           check->name, check->group->name,
-                           r->apart ? "; this call is never in place"
-                                    : " other than in place");
-    return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_INVALID,
+                       "%s on group '%s': send and receive buffers overlap%s",
+                       check->name, check->group->name,
+                       r->apart ? "; this call is never in place"
+                                : " other than in place");
 }
 
 /* The arrays of a _v call, and how many elements each buffer has. */
-static dscomm_status_t check_counts(const check_t *check, size_t *ret_send,
-                                    size_t *ret_recv)
+static dscomm_status_t check_counts(check_t *check)
 {
     const dscomm_coll_args_t *args = check->args;
+    const rules_t *r = check->rules;
+    const size_t p = (size_t)check->group->size;
     dscomm_status_t status = DSCOMM_OK;
 
-    *ret_send = *ret_recv = args->count;
-    if (mine(check, check->rules->send_v))
+    check->send = r->send_p ? args->count * p : args->count;
+    check->recv = r->recv_p ? args->count * p : args->count;
+    if (mine(check, r->send_v))
         status = check_array(check, "send", args->send_counts,
-                             args->send_displs, ret_send);
-    if (status == DSCOMM_OK && mine(check, check->rules->recv_v))
+                             args->send_displs, &check->send);
+    if (status == DSCOMM_OK && mine(check, r->recv_v))
         status = check_array(check, "recv", args->recv_counts,
-                             args->recv_displs, ret_recv);
+                             args->recv_displs, &check->recv);
     if (args->coll == DSCOMM_COLL_REDUCE_SCATTER_V) {
-        *ret_send = *ret_recv;
-        *ret_recv = args->count;
+        check->send = check->recv;
+        check->recv = args->count;
     }
     return status;
 }
 
-static dscomm_status_t check_buffers(const check_t *check)
+static dscomm_status_t check_buffers(check_t *check)
 {
     const dscomm_coll_args_t *args = check->args;
-    size_t send, recv;
-    dscomm_status_t status = check_counts(check, &send, &recv);
+    dscomm_status_t status = check_counts(check);
 
     if (status == DSCOMM_OK && mine(check, check->rules->send))
-        status = check_buffer(check, "send", args->send, send);
+        status = check_buffer(check, "send", args->send, check->send);
     if (status == DSCOMM_OK && mine(check, check->rules->recv))
-        status = check_buffer(check, "recv", args->recv, recv);
+        status = check_buffer(check, "recv", args->recv, check->recv);
     return status;
 }
 
@@ -268,8 +300,10 @@ static dscomm_status_t check_own_count(const check_t *check)
 dscomm_status_t dscomm_priv_check(dscomm_group_t *group,
                                   const dscomm_coll_args_t *args)
 {
-    check_t check = {group, args, &rules[args->coll],
-                     dscomm_coll_name((dscomm_coll_t)args->coll), 1};
+    check_t check = {.group = group,
+                     .args = args,
+                     .rules = &rules[args->coll],
+                     .name = dscomm_coll_name((dscomm_coll_t)args->coll)};
     const rules_t *r = check.rules;
     dscomm_status_t status;
 

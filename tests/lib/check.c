@@ -123,6 +123,10 @@ static void check_v(void)
             dscomm_all_to_all_v(W, a, one, NULL, b, NULL, NULL, F, NULL));
     INVALID("never in place",
             dscomm_all_to_all_v(W, a, one, NULL, a, one, NULL, F, NULL));
+    INVALID("overlap", dscomm_all_gather_v(W, a + 1, 2, a, two, NULL, F, NULL));
+    INVALID("overlap", dscomm_gather_v(W, a, 2, a, two, one, F, 0, NULL));
+    INVALID("overlap", dscomm_scatter_v(W, a, two, NULL, a + 1, 2, F, 0, NULL));
+    INVALID("overlap", dscomm_reduce_scatter_v(W, a, a + 1, two, F, S, NULL));
     INVALID("group is NULL",
             dscomm_all_to_all_v(NULL, a, one, NULL, b, one, NULL, F, NULL));
 }
@@ -248,6 +252,10 @@ static void check_empty(void)
            "all_gather in place");
     is_int(dscomm_reduce_scatter(W, a, a, 2, F, S, NULL), DSCOMM_OK,
            "reduce_scatter in place");
+    is_int(dscomm_all_gather_v(W, a + 1, 2, a, two, one, F, NULL), DSCOMM_OK,
+           "all_gather_v in place");
+    is_int(dscomm_reduce_scatter_v(W, a, a, two, F, S, NULL), DSCOMM_OK,
+           "reduce_scatter_v in place");
 }
 
 int main(void)
