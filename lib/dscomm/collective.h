@@ -136,10 +136,14 @@ DSCOMM_API dscomm_status_t dscomm_all_to_all_v(
 DSCOMM_API dscomm_status_t dscomm_barrier(dscomm_group_t *group,
                                           dscomm_work_t **ret_work);
 
-/* A barrier that names who is late: rank 0 waits for every other rank, at most
- * timeout_ms, and where some did not come returns ERR_TIMEOUT with their
- * numbers (all of them, not the first one), as do the ranks that came. The
- * group is not revoked. Slower than dscomm_barrier(). */
+/* A barrier that names who is late. No rank waits longer than its own
+ * timeout_ms. When the earliest of these deadlines comes near (by a tenth of a
+ * second, at most a quarter of it) and some ranks have not come, the barrier
+ * ends for all with ERR_TIMEOUT and their numbers, not only the first one; also
+ * for those, at once, when they come. Where rank 0 itself does not come, the
+ * others say that, and rank 0 when it comes. The group is not revoked: the next
+ * call on each rank belongs to the next barrier. Slower than
+ * dscomm_barrier(). */
 DSCOMM_API dscomm_status_t dscomm_monitored_barrier(dscomm_group_t *group,
                                                     int timeout_ms);
 
