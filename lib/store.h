@@ -75,6 +75,8 @@ typedef struct {
 struct dscomm_priv_store {
     const dscomm_priv_store_ops_t *ops;
     gatomicrefcount refs;
+    unsigned generation; /* of the process that opened it */
+    dscomm_priv_store_t *inherited; /* the next that a forked child closed */
 };
 
 /* The kinds. attr has been checked, and its timeout_ms is never 0. */

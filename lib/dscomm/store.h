@@ -6,7 +6,10 @@
  * it). Keys are non-empty C strings of at most 8191 bytes including all
  * prefixes and their slashes (torch's limit, 8 KiB, counts a slash of its own
  * in front), values are at most 8 MiB of any bytes; the limits are the same for
- * all kinds. */
+ * all kinds.
+ *
+ * A forked child can only close a store that it inherits (the parent's stays as
+ * it is) and open one of its own; other calls return ERR_STATE. */
 #ifndef DSCOMM_STORE_H
 #define DSCOMM_STORE_H
 
