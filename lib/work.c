@@ -240,11 +240,12 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
 void dscomm_priv_work_cancel(dscomm_work_t *work, dscomm_status_t status,
                              const char *text)
 {
-    if (work->request.status == DSCOMM_IN_PROGRESS)
+    if (work->request.status == DSCOMM_IN_PROGRESS) {
         work->group->ops.cancel(work->group->impl, &work->request);
-    else
-        status = work->request.status;
-    dscomm_priv_work_retire(work, status, text);
+        dscomm_priv_work_retire(work, status, text);
+    } else {
+        dscomm_priv_work_retire(work, work->request.status, NULL);
+    }
 }
 
 void dscomm_priv_works_cancel(dscomm_group_t *group, dscomm_status_t status,
