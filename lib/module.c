@@ -9,7 +9,9 @@
 #include "lib/log.h"
 #include "lib/status.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <glib.h>
 #include <limits.h>
 #include <pthread.h>
@@ -29,6 +31,7 @@ extern const dscomm_backend_t dscomm_backend_self;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static GPtrArray *modules; /* dscomm_module_t, self first; never freed */
 static char *directory; /* colon list of folders; never freed */
+static GString *unreadable; /* of which these, and why; never freed */
 
 /* The folder "dscomm/backends" beside libdscomm, if it exists. */
 static char *beside_library(void)
@@ -96,16 +99,42 @@ static int is_identifier(const char *name)
                         strlen(name);
 }
 
+static void note_unreadable(const char *folder, int problem)
+{
+    const char *remedy = problem == EMFILE || problem == ENFILE
+                             ? "allow more open files, see ulimit -n"
+                             : "set DSCOMM_BACKEND_PATH to a folder of modules";
+
+    g_string_append_printf(unreadable, "; %s cannot be read: %s (%s)", folder,
+                           g_strerror(problem), remedy);
+    dscomm_log(DSCOMM_LOG_INFO, "core", "no backend modules in %s: %s", folder,
+               g_strerror(problem));
+}
+
+/* Names of the modules, without ".so". */
+static GPtrArray *list_folder(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    GPtrArray *files = g_ptr_array_new_with_free_func(g_free);
+    struct dirent *entry;
+
+    if (!dir) {
+        note_unreadable(folder, errno);
+        return files;
+    }
+    while ((entry = readdir(dir)))
+        if (g_str_has_suffix(entry->d_name, ".so"))
+            g_ptr_array_add(
+                files, g_strndup(entry->d_name, strlen(entry->d_name) - 3));
+    closedir(dir);
+    return files;
+}
+
 /* In the order of names, so that a scan means the same everywhere. */
 static void scan_folder(const char *folder)
 {
-    GDir *dir = g_dir_open(folder, 0, NULL);
-    GPtrArray *files = g_ptr_array_new_with_free_func(g_free);
-    const char *file;
+    GPtrArray *files = list_folder(folder);
 
-    while (dir && (file = g_dir_read_name(dir)))
-        if (g_str_has_suffix(file, ".so"))
-            g_ptr_array_add(files, g_strndup(file, strlen(file) - 3));
     g_ptr_array_sort(files, compare_names);
     for (guint i = 0; i < files->len; i++) {
         const char *name = g_ptr_array_index(files, i);
@@ -116,11 +145,6 @@ static void scan_folder(const char *folder)
         g_free(path);
     }
     g_ptr_array_free(files, TRUE);
-    if (dir)
-        g_dir_close(dir);
-    else
-        dscomm_log(DSCOMM_LOG_INFO, "core", "no backend modules in %s: %s",
-                   folder, "the folder cannot be read");
 }
 
 static void take_ops(dscomm_module_t *module)
@@ -139,6 +163,7 @@ static void scan(void)
     if (modules)
         return;
     modules = g_ptr_array_new();
+    unreadable = g_string_new(NULL);
     add("self", NULL);
     self = g_ptr_array_index(modules, 0);
     self->backend = &dscomm_backend_self;
@@ -255,9 +280,10 @@ static dscomm_status_t not_found(const char *name)
 
         g_string_append_printf(names, "%s%s", i ? ", " : "", module->name);
     }
-    status = dscomm_fail(
-        DSCOMM_ERR_NO_BACKEND, "there is no backend '%s' in %s; found: %s",
-        dscomm_priv_quote(name, quoted, sizeof quoted), directory, names->str);
+    status = dscomm_fail(DSCOMM_ERR_NO_BACKEND,
+                         "there is no backend '%s' in %s; found: %s%s",
+                         dscomm_priv_quote(name, quoted, sizeof quoted),
+                         directory, names->str, unreadable->str);
     g_string_free(names, TRUE);
     return status;
 }
@@ -368,6 +394,14 @@ const char *dscomm_backend_directory(void)
     scan();
     pthread_mutex_unlock(&lock);
     return directory;
+}
+
+const char *dscomm_priv_module_unreadable(void)
+{
+    pthread_mutex_lock(&lock);
+    scan();
+    pthread_mutex_unlock(&lock);
+    return unreadable->str;
 }
 
 void dscomm_priv_module_forked(void)

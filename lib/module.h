@@ -27,6 +27,10 @@ const dscomm_module_t *dscomm_priv_module_get(size_t index);
 /* The built-in backend for groups of one rank. */
 const dscomm_module_t *dscomm_priv_module_self(void);
 
+/* For the end of a sentence: "", or "; FOLDER cannot be read: ..." for each
+ * folder of modules that could not be. */
+const char *dscomm_priv_module_unreadable(void);
+
 /* Settings table of module index = 0, 1, ..., modules without one left out;
  * NULL beyond the last. */
 const dscomm_setting_t *dscomm_priv_backend_settings(size_t index);

@@ -59,26 +59,35 @@ static char *host_identity(void)
     return text;
 }
 
-/* With "auto" everything is loaded, else only what was asked for. */
-static char *list_modules(const char *backend, char **ret_why)
+/* With "auto" everything is loaded, and what cannot be is told... */
+static char *list_all(char **ret_why)
 {
     const dscomm_module_t *module;
     GString *names = g_string_new(" ");
+    GString *why = g_string_new(dscomm_priv_module_unreadable());
 
-    *ret_why = g_strdup("");
-    if (strcmp(backend, "auto")) {
-        if (dscomm_priv_module_find(backend, &module) == DSCOMM_OK) {
-            g_string_append_printf(names, "%s ", backend);
-        } else {
-            g_free(*ret_why);
-            *ret_why = g_strdup(dscomm_last_error());
-        }
-        return g_string_free(names, FALSE);
-    }
     for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++)
         if (module->backend)
             g_string_append_printf(names, "%s ", module->name);
+        else
+            g_string_append_printf(why, "; %s: %s", module->name, module->why);
+    *ret_why = g_string_free(why, FALSE);
     return g_string_free(names, FALSE);
+}
+
+/* ...else only what was asked for. */
+static char *list_modules(const char *backend, char **ret_why)
+{
+    const dscomm_module_t *module;
+
+    if (!strcmp(backend, "auto"))
+        return list_all(ret_why);
+    if (dscomm_priv_module_find(backend, &module) < 0) {
+        *ret_why = g_strdup(dscomm_last_error());
+        return g_strdup(" ");
+    }
+    *ret_why = g_strdup("");
+    return g_strdup_printf(" %s ", backend);
 }
 
 /* A value is one line. */

@@ -19,7 +19,7 @@ typedef struct {
     char *host; /* equal text = can share memory */
     char *backend; /* asked for */
     char *modules; /* names of those it can load, blanks between and around */
-    char *why; /* why the one asked for is not among them, or "" */
+    char *why; /* why the one asked for, or others, are not among them, or "" */
 } dscomm_record_t;
 
 /* The name of this machine, or "unknown". */
