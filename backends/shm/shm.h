@@ -61,7 +61,8 @@ typedef struct {
 typedef struct {
     uint64_t magic;
     uint32_t ranks;
-    _Alignas(SHM_LINE) _Atomic uint32_t sleepers; /* ranks in a futex wait */
+    /* Ranks in a futex wait, and those that must always look for some. */
+    _Alignas(SHM_LINE) _Atomic uint32_t sleepers;
     _Alignas(SHM_LINE) _Atomic int32_t revoked; /* status, 0 = not revoked */
     _Atomic uint32_t revoking; /* 1: somebody writes text */
     char text[SHM_TEXT];
@@ -73,6 +74,7 @@ typedef struct {
     _Atomic uint32_t sleeping;
     _Atomic uint32_t left; /* closed the group, or will in good order */
     int32_t pid;
+    bool unordered; /* no membarrier(2) reaches this rank */
     uint64_t cpus[SHM_CPU_WORDS]; /* affinity mask when opened */
     _Alignas(2 * SHM_LINE) _Atomic uint64_t probe; /* see distance.c */
     _Alignas(SHM_LINE) _Atomic uint8_t channel[SHM_MAX_RANKS]; /* in use */
@@ -209,7 +211,10 @@ int shm_peers_dead(const shm_t *shm);
 const char *shm_peers_describe(const shm_t *shm, int rank, char *buffer,
                                size_t size);
 
-/* wait.c: see shm_wait_t. */
+/* wait.c: see shm_wait_t. First every rank says whether membarrier(2) works for
+ * it; when all have, every rank makes up for those for which it does not. */
+void shm_wait_register(shm_t *shm);
+void shm_wait_agree(shm_t *shm);
 dscomm_status_t shm_wait_slow(shm_t *shm, shm_wait_t *wait);
 void shm_wait_end_slow(shm_t *shm, shm_wait_t *wait);
 /* The wait slot: sleeps once, unless progress is possible. */
@@ -242,8 +247,8 @@ static inline void shm_wait_end(shm_t *shm, shm_wait_t *wait)
         shm_wait_end_slow(shm, wait);
 }
 
-/* After raising a flag or a counter. The load may not move before the store; on
- * the reader's side wait.c sees to the rest. */
+/* After raising a flag or a counter. The load may not move before the store:
+ * wait.c sees to it on the sleeper's side, or has sleepers never be zero. */
 static inline void shm_wake(shm_t *shm)
 {
     atomic_signal_fence(memory_order_seq_cst);

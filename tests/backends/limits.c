@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "tests/backends/job.h"
+#include "tests/backends/sandbox.h"
 #include "tests/tap.h"
 
 #include <errno.h>
@@ -206,6 +207,33 @@ static void test_small_shm(void)
     run_small_shm("/dev/shm that is read-only", "r");
 }
 
+/* Rank 1 alone, or all ranks. */
+static void work_sandboxed(job_rank_t *me)
+{
+    if (!*(int *)me->arg || me->rank == 1)
+        me->report->value = sandbox_without_membarrier() ? errno : 0;
+    work(me);
+}
+
+static void test_sandbox(void)
+{
+    for (int victims = 0; victims < 2; victims++) {
+        job_t job;
+        int passed;
+
+        job_make(&job, RANKS, 0, work_sandboxed, &victims);
+        job_start(&job);
+        passed = job_join(&job, 15000) && all_ok(&job);
+        if (job.reports[1].value)
+            skip("system calls cannot be filtered: %s",
+                 strerror((int)job.reports[1].value));
+        else
+            ok(passed, "%s without membarrier",
+               victims ? "rank 1" : "all ranks");
+        job_end(&job, "sandbox");
+    }
+}
+
 int main(void)
 {
     const char *preload = getenv("LD_PRELOAD");
@@ -213,6 +241,7 @@ int main(void)
     if (preload && strstr(preload, "vgpreload"))
         skip_all("valgrind has limits of its own");
     test_limits();
+    test_sandbox();
     test_small_shm();
     is_int(job_leftovers(), 0, "nothing is left of any job");
     return tap_done();
