@@ -36,7 +36,8 @@ DSCOMM_API dscomm_status_t dscomm_group_new(dscomm_group_t *parent,
 
 /* Splits parent into one group per color >= 0; within a group, ranks are
  * ordered by (key, rank in parent). DSCOMM_NO_COLOR joins none and gets NULL
- * and OK. Collective over parent. attr may be NULL. MT: parent. */
+ * and OK. Collective over parent. attr may be NULL; ranks of one color ask for
+ * the same backend, else all get ERR_MISMATCH. MT: parent. */
 DSCOMM_API dscomm_status_t dscomm_group_split(dscomm_group_t *parent, int color,
                                               int key,
                                               const dscomm_group_attr_t *attr,
