@@ -159,20 +159,21 @@ dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
     GArray *calls;
     dscomm_status_t status;
 
-    if (!group)
-        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: group is NULL", name);
+    status = dscomm_priv_group_usable(group, name);
+    if (status < 0) {
+        if (group)
+            dscomm_priv_coalesce_drop(group);
+        return status;
+    }
     if (!dscomm_priv_group_is(group, GROUP_COALESCING))
         return dscomm_fail(DSCOMM_ERR_STATE,
                            "%s on group '%s': there was no coalesce_begin",
                            name, group->name);
-    status = dscomm_priv_group_usable(group, name);
     calls = g_steal_pointer(&group->recorded);
     dscomm_priv_coalesce_drop(group);
-    if (status == DSCOMM_OK) {
-        pthread_mutex_lock(&group->lock);
-        status = start_all(group, calls, &work);
-        pthread_mutex_unlock(&group->lock);
-    }
+    pthread_mutex_lock(&group->lock);
+    status = start_all(group, calls, &work);
+    pthread_mutex_unlock(&group->lock);
     g_array_free(calls, TRUE);
     if (status < 0)
         return status;

@@ -206,9 +206,7 @@ dscomm_status_t dscomm_priv_group_usable(dscomm_group_t *group,
                            name, group->name);
     if (dscomm_priv_group_is(group, GROUP_FREED))
         return dscomm_fail(DSCOMM_ERR_STATE, "%s: the group was freed", name);
-    if (!dscomm_priv_group_is(group, GROUP_REVOKED))
-        return DSCOMM_OK;
-    status = group->ops.status(group->impl, text, sizeof text);
+    status = dscomm_priv_group_revoked(group, text, sizeof text);
     return status < 0 ? dscomm_priv_fail_with(status, text) : DSCOMM_OK;
 }
 

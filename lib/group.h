@@ -99,8 +99,8 @@ void dscomm_priv_group_destroy(dscomm_group_t *group);
 void dscomm_priv_group_hold(dscomm_group_t *group);
 void dscomm_priv_group_release(dscomm_group_t *group);
 
-/* OK, or why nothing can run on group: NULL, forked, freed, revoked. name is
- * the public call's. */
+/* OK, or why nothing can run on group: NULL, forked, freed, revoked by any
+ * rank. name is the public call's. */
 dscomm_status_t dscomm_priv_group_usable(dscomm_group_t *group,
                                          const char *name);
 /* As above, and not coalescing either. */

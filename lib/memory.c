@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+/* To give back, a group need not work. */
 static dscomm_status_t check(dscomm_group_t *group, const char *name)
 {
     if (!group)
@@ -75,7 +76,7 @@ dscomm_status_t dscomm_mem_alloc(dscomm_group_t *group, size_t size,
                                  void **ret_memory)
 {
     const char *name = "dscomm_mem_alloc";
-    dscomm_status_t status = check(group, name);
+    dscomm_status_t status = dscomm_priv_group_usable(group, name);
     size_t mapped;
     void *memory;
 
@@ -121,7 +122,7 @@ dscomm_status_t dscomm_mem_register(dscomm_group_t *group, void *memory,
                                     size_t size)
 {
     const char *name = "dscomm_mem_register";
-    dscomm_status_t status = check(group, name);
+    dscomm_status_t status = dscomm_priv_group_usable(group, name);
 
     if (status < 0)
         return status;
