@@ -355,39 +355,6 @@ size_t dscomm_priv_setting_tables(
     return count;
 }
 
-/* Members that an older caller does not know are left out. */
-static void copy_out(const dscomm_backend_info_t *from,
-                     dscomm_backend_info_t *info)
-{
-    size_t size = info->size, head = sizeof info->size;
-    size_t known = MIN(size, sizeof *from);
-
-    memcpy((char *)info + head, (const char *)from + head, known - head);
-    memset((char *)info + known, 0, size - known);
-}
-
-dscomm_status_t dscomm_backend_info(size_t index, dscomm_backend_info_t *info)
-{
-    const dscomm_module_t *module;
-    dscomm_backend_info_t full;
-
-    if (!info || info->size < sizeof info->size)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "dscomm_backend_info: info must not be NULL, and "
-                           "its size must be sizeof(dscomm_backend_info_t)");
-    module = dscomm_priv_module_get(index);
-    if (!module)
-        return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
-                           "dscomm_backend_info: no backend %zu", index);
-    full.name = module->name;
-    full.path = module->path;
-    full.priority = module->backend ? (int)module->backend->priority : 0;
-    full.usable = module->backend != NULL;
-    full.why = module->why;
-    copy_out(&full, info);
-    return DSCOMM_OK;
-}
-
 const char *dscomm_backend_directory(void)
 {
     pthread_mutex_lock(&lock);

@@ -94,6 +94,7 @@ static void test_sizes(void)
     dscomm_setting_info_t older = {
         .size = offsetof(dscomm_setting_info_t, default_value), .value = "x"};
     char zeros[sizeof newer.more] = "";
+    dscomm_backend_info_t backend;
 
     memset(newer.more, 'x', sizeof newer.more);
     newer.guard = 'g';
@@ -109,7 +110,13 @@ static void test_sizes(void)
     is_str(older.value, "x", "nor what follows");
     older.size = 0;
     is_int(dscomm_setting_info(0, &older), DSCOMM_ERR_INVALID, "no size");
+    older.size = (size_t)1 << (4 * sizeof(size_t));
+    is_int(dscomm_setting_info(0, &older), DSCOMM_ERR_INVALID, "any size");
     is_int(dscomm_setting_info(0, NULL), DSCOMM_ERR_INVALID, "no info");
+    backend.size = older.size;
+    is_int(dscomm_backend_info(0, &backend), DSCOMM_ERR_INVALID,
+           "a backend's, too");
+    is_int(dscomm_backend_info(0, NULL), DSCOMM_ERR_INVALID, "or none");
 }
 
 /* With what no shell would set. */
