@@ -3,6 +3,7 @@
  * compound work. */
 #include "config.h"
 #include "lib/coalesce.h"
+#include "lib/dispatch.h"
 
 #include <dscomm/hook.h>
 #include <string.h>
@@ -72,34 +73,11 @@ dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group)
     return DSCOMM_OK;
 }
 
-static void pack(const size_t *counts, int size, size_t *displs)
-{
-    size_t offset = 0;
-    int i;
-
-    for (i = 0; i < size; i++) {
-        displs[i] = offset;
-        offset += counts[i];
-    }
-}
-
-static void restore_scratch(dscomm_group_t *group, dscomm_coll_args_t *args)
-{
-    if (args->send_counts && !args->send_displs) {
-        pack(args->send_counts, group->size, group->scratch);
-        args->send_displs = group->scratch;
-    }
-    if (args->recv_counts && !args->recv_displs) {
-        pack(args->recv_counts, group->size, group->scratch + group->size);
-        args->recv_displs = group->scratch + group->size;
-    }
-}
-
 static void number(dscomm_group_t *group, dscomm_call_t *call)
 {
     if (call->kind == CALL_COLLECTIVE) {
         call->coll.sequence = ++group->sequence;
-        restore_scratch(group, &call->coll);
+        dscomm_priv_complete_displs(group, &call->coll);
     } else {
         call->p2p.sequence = ++group->messages;
     }
