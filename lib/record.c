@@ -8,7 +8,9 @@
 #include "lib/status.h"
 
 #include <dscomm/version.h>
+#include <errno.h>
 #include <glib.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -163,6 +165,19 @@ int dscomm_priv_record_read(const char *text, size_t size,
     g_strfreev(lines);
     g_free(copy);
     return result;
+}
+
+int dscomm_priv_record_gone(const dscomm_record_t *record)
+{
+    char *host;
+    int here;
+
+    if (kill((pid_t)record->pid, 0) == 0 || errno != ESRCH)
+        return 0;
+    host = one_line(host_identity());
+    here = strcmp(host, record->host) == 0;
+    g_free(host);
+    return here;
 }
 
 void dscomm_priv_record_clear(dscomm_record_t *record)

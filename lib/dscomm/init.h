@@ -35,7 +35,10 @@ typedef struct {
  * ranks' numbers. attr may be NULL. Without a launcher the world has one rank.
  * May be called several times (by two libraries in one process, say) if each
  * call has its own rendezvous: the n-th call of every rank makes the n-th
- * world. MT: safe, but the order of calls must be the same on all ranks. */
+ * world, also over programs that a launcher's job runs one after the other. A
+ * file:// path is of one job: the last rank to leave removes the file, and one
+ * that a killed job left is refused with a sentence that says to remove it. MT:
+ * safe, but the order of calls must be the same on all ranks. */
 DSCOMM_API dscomm_status_t dscomm_init(const dscomm_init_attr_t *attr,
                                        dscomm_group_t **ret_world);
 

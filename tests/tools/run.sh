@@ -183,6 +183,13 @@ TMPDIR=$scratch/nowhere TORCHELASTIC_ERROR_FILE=/outer run -n 2 sh -c \
 is "$status `sort -u "$scratch/out"`" '0 none' 'no place for error files: a job without'
 unset TMPDIR
 
+# Two programs of the suite, one after the other in each rank
+for method in env:// "file://$scratch/meeting"; do
+    DSCOMM_INIT_METHOD=$method DSCOMM_TIMEOUT=20 run -n 3 sh -c \
+        '"$1" arguments && "$1" arguments' sh "$abs_top_builddir/tests/backends/conformance"
+    is "$status `grep -c '^1\.\.' "$scratch/out"`" '0 2' "programs one after the other, $method"
+done
+
 # Input
 echo word | "$abs_top_builddir/tools/dscomm" run -n 3 \
     sh -c 'read -r w; echo "$RANK:$w"' >"$scratch/out"
