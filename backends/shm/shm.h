@@ -34,6 +34,7 @@
 #define SHM_INLINE 56
 #define SHM_INLINE_PREMUL 48 /* the factor takes the last word */
 #define SHM_RECORDS 64
+#define SHM_COUNTS 8
 #define SHM_MAX_RANKS 1024
 #define SHM_TEXT 512
 #define SHM_CPU_WORDS 16
@@ -55,8 +56,15 @@ typedef struct {
     uint64_t sequence;
     uint64_t count;
     int32_t root;
+    uint32_t fingerprint;
     int8_t coll, dtype, op;
 } shm_record_t;
+
+/* Its last all_gather_v or reduce_scatter_v: counts of the first ranks. */
+typedef struct {
+    uint64_t sequence, sum;
+    uint64_t first[SHM_COUNTS];
+} shm_counts_t;
 
 typedef struct {
     uint64_t magic;
@@ -79,6 +87,7 @@ typedef struct {
     _Alignas(2 * SHM_LINE) _Atomic uint64_t probe; /* see distance.c */
     _Alignas(SHM_LINE) _Atomic uint8_t channel[SHM_MAX_RANKS]; /* in use */
     _Alignas(SHM_LINE) shm_record_t record[SHM_RECORDS];
+    shm_counts_t counts;
     shm_line_t line[SHM_LINES];
 } shm_control_t;
 
@@ -263,12 +272,15 @@ dscomm_status_t shm_revoked(shm_t *shm);
 /* Revokes with this thread's last sentence and returns the group's status. */
 dscomm_status_t shm_revoke_last(shm_t *shm, dscomm_status_t status);
 
-/* explain.c: sentences about who is late or did something else. */
+/* explain.c: sentences about who is late. */
 void shm_explain(void *impl, const dscomm_request_t *request, char *text,
                  size_t size);
 /* A rank that freed the group without beginning the current collective, or
  * -1. */
 int shm_left_early(const shm_t *shm);
+
+/* mismatch.c. Shows others the counts that must be the same on all ranks. */
+void shm_counts_publish(shm_t *shm, const dscomm_coll_args_t *args);
 /* ERR_MISMATCH with a sentence and the group revoked, if a peer runs another
  * collective than the current one; else OK. */
 dscomm_status_t shm_mismatch(shm_t *shm);
