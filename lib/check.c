@@ -3,31 +3,6 @@
 #include "config.h"
 #include "lib/check.h"
 
-#define INTEGERS 0x00ff
-#define FLOATS 0x3f00
-#define BOOLEAN 0x4000
-#define EVERY (INTEGERS | FLOATS | BOOLEAN)
-
-const uint8_t dscomm_priv_element[DSCOMM_DTYPE_COUNT] = {
-    [DSCOMM_INT8] = 1,        [DSCOMM_UINT8] = 1,       [DSCOMM_INT16] = 2,
-    [DSCOMM_UINT16] = 2,      [DSCOMM_INT32] = 4,       [DSCOMM_UINT32] = 4,
-    [DSCOMM_INT64] = 8,       [DSCOMM_UINT64] = 8,      [DSCOMM_FLOAT16] = 2,
-    [DSCOMM_BFLOAT16] = 2,    [DSCOMM_FLOAT32] = 4,     [DSCOMM_FLOAT64] = 8,
-    [DSCOMM_FLOAT8_E4M3] = 1, [DSCOMM_FLOAT8_E5M2] = 1, [DSCOMM_BOOL] = 1,
-};
-
-const uint16_t dscomm_priv_applies[DSCOMM_OP_COUNT] = {
-    [DSCOMM_SUM] = EVERY,
-    [DSCOMM_PRODUCT] = EVERY,
-    [DSCOMM_MIN] = EVERY,
-    [DSCOMM_MAX] = EVERY,
-    [DSCOMM_AVG] = INTEGERS | FLOATS,
-    [DSCOMM_BAND] = INTEGERS | BOOLEAN,
-    [DSCOMM_BOR] = INTEGERS | BOOLEAN,
-    [DSCOMM_BXOR] = INTEGERS | BOOLEAN,
-    [DSCOMM_PREMUL_SUM] = FLOATS,
-};
-
 /* Who uses a buffer or an array. */
 enum { NOBODY, ROOT, OTHERS, ALL };
 

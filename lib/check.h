@@ -7,8 +7,7 @@
 #include "lib/group.h"
 
 /* Bytes of an element of each dtype, and of each op the dtypes it applies to (a
- * bit each): types.c's answers, as tables for the code that cannot afford a
- * call. */
+ * bit each): what types.c answers, for the code that cannot afford a call. */
 extern const uint8_t dscomm_priv_element[DSCOMM_DTYPE_COUNT];
 extern const uint16_t dscomm_priv_applies[DSCOMM_OP_COUNT];
 

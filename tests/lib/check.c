@@ -2,8 +2,9 @@
 /* Arguments: every public call refuses what makes no sense, with a sentence. */
 #include "config.h"
 
-#include "lib/check.h"
 #include "tests/tap.h"
+
+#include <dscomm/dscomm.h>
 
 static dscomm_group_t *world;
 static float a[8], b[8];
@@ -26,18 +27,6 @@ static size_t far_away[1] = {SIZE_MAX / 2};
            (words), dscomm_last_error());                                      \
     } while (0)
 #define INVALID(words, call) REFUSED(DSCOMM_ERR_INVALID, words, call)
-
-static void check_tables(void)
-{
-    for (int d = 0; d < DSCOMM_DTYPE_COUNT; d++) {
-        is_int(dscomm_priv_element[d], (int)dscomm_dtype_size(d),
-               "element size of %s", dscomm_dtype_name(d));
-        for (int o = 0; o < DSCOMM_OP_COUNT; o++)
-            if ((dscomm_priv_applies[o] >> d & 1) != dscomm_op_applies(o, d))
-                ok(0, "%s applies to %s", dscomm_op_name(o),
-                   dscomm_dtype_name(d));
-    }
-}
 
 static void check_collectives(void)
 {
@@ -262,7 +251,6 @@ int main(void)
 {
     if (dscomm_init(NULL, &world))
         bail("%s", dscomm_last_error());
-    check_tables();
     check_collectives();
     check_v();
     check_messages();
