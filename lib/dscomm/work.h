@@ -49,7 +49,8 @@ DSCOMM_API dscomm_status_t dscomm_work_received(const dscomm_work_t *work,
                                                 int *ret_source, int *ret_tag,
                                                 size_t *ret_bytes);
 
-/* The group, and the operation's sequence number on it. MT: safe. */
+/* The group, NULL once it was freed, and the operation's sequence number on it.
+ * MT: safe. */
 DSCOMM_API dscomm_group_t *dscomm_work_group(const dscomm_work_t *work);
 DSCOMM_API uint64_t dscomm_work_sequence(const dscomm_work_t *work);
 
