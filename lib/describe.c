@@ -20,7 +20,9 @@ const char *dscomm_coll_describe(const dscomm_coll_args_t *args, char *buffer,
     if (args->root >= 0)
         snprintf(root, sizeof(root), ", root %d", args->root);
     if (args->coll == DSCOMM_COLL_BARRIER)
-        snprintf(buffer, size, "barrier() #%llu",
+        snprintf(buffer, size, "%s() #%llu",
+                 args->root == DSCOMM_ROOT_FINALIZE ? "dscomm_finalize"
+                                                    : "barrier",
                  (unsigned long long)args->sequence);
     else
         snprintf(buffer, size, "%s(%scount %zu, %s%s%s) #%llu",

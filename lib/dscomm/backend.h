@@ -49,13 +49,18 @@ extern "C" {
  * refused. */
 #define DSCOMM_BACKEND_ABI 1
 
+/* The root of the barrier by which all ranks meet in dscomm_finalize(): a
+ * barrier like any other, but no other call matches it, and messages call it
+ * what it is. */
+#define DSCOMM_ROOT_FINALIZE (-2)
+
 /* One collective. Which members mean something follows from coll; counts are in
  * elements, as in the public call. */
 typedef struct {
     int coll; /* dscomm_coll_t, below DSCOMM_COLL_SEND */
     int dtype; /* dscomm_dtype_t */
     int op; /* dscomm_op_t; -1 where nothing is reduced */
-    int root; /* -1 where none */
+    int root; /* -1 where none; of a barrier, or DSCOMM_ROOT_FINALIZE */
     /* broadcast, reduce, all_reduce: elements; all_gather, gather: send count;
      * reduce_scatter, scatter: receive count; all_to_all: per peer; _v: this
      * rank's own count */

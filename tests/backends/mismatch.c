@@ -348,6 +348,54 @@ static void test_majority(void)
         }
 }
 
+/* Rank 0 leaves while the others want something of it. */
+static void leave_early(job_rank_t *me)
+{
+    const call_t *call = me->arg;
+    dscomm_group_t *world;
+    dscomm_status_t status = DSCOMM_OK;
+    double started;
+
+    if (job_init(me, &world) < 0)
+        return;
+    started = job_now_ms();
+    if (me->rank)
+        status = make_and_wait(world, call, me->rank == 2);
+    for (int i = 0; me->rank && i < 3 && status == DSCOMM_OK; i++)
+        status = dscomm_barrier(world, NULL);
+    if (status < 0) {
+        job_tell(me, status, started);
+        dscomm_finalize(world);
+    } else {
+        job_tell(me, dscomm_finalize(world), started);
+    }
+}
+
+static void run_leaving(call_t call)
+{
+    const char *name = dscomm_coll_name((dscomm_coll_t)call.coll);
+    char words[32];
+    job_t job;
+    int passed;
+
+    job_make(&job, RANKS, job_slowly(5000), leave_early, &call);
+    job_start(&job);
+    passed = job_join(&job, 8000);
+    snprintf(words, sizeof words, "called %s(", name);
+    for (int r = 0; r < RANKS; r++) {
+        passed &= job.reports[r].status == DSCOMM_ERR_MISMATCH;
+        passed &= job.reports[r].took_ms < job_slowly(2000);
+        passed &= job_sentence_has(&job, r, "rank 0 called dscomm_finalize()");
+        passed &= job_sentence_has(&job, r, words);
+    }
+    if (!ok(passed, "%s, but rank 0 leaves", name))
+        for (int r = 0; r < RANKS; r++)
+            printf("# rank %d: %s: %s\n", r,
+                   dscomm_status_name(job.reports[r].status),
+                   job.reports[r].sentence);
+    job_end(&job, name);
+}
+
 int main(void)
 {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -361,6 +409,10 @@ int main(void)
     run_case_v(DSCOMM_COLL_GATHER_V);
     run_case_v(DSCOMM_COLL_SCATTER_V);
     run_case_v(DSCOMM_COLL_ALL_TO_ALL_V);
+    run_leaving((call_t)SUM(5));
+    run_leaving((call_t)SUM(90000));
+    run_leaving((call_t){DSCOMM_COLL_BARRIER, 0, 0, 0, 0});
+    run_leaving((call_t){DSCOMM_COLL_BROADCAST, 9, DSCOMM_INT32, 0, 1});
     is_int(job_leftovers(), 0, "nothing is left of any job");
     return tap_done();
 }
