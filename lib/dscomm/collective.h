@@ -3,6 +3,15 @@
  * matching arguments; a call that does not match its peers' ends with
  * ERR_MISMATCH and says which rank called what.
  *
+ * That is seen by a rank that waits for another one with another call. Where a
+ * call does not wait for all ranks, a rank may return OK although another one
+ * disagrees: in broadcast and scatter all wait for root alone, and root for
+ * nobody; in gather and reduce root waits for all, and the others for nobody
+ * (a long reduce and the _v forms wait for all). No mismatch is silent:
+ * the group is broken from then on, at least one rank is told, and so is every
+ * rank by its next call that waits for all, a barrier for example;
+ * dscomm_finalize() of a group that is known to be broken just frees it.
+ *
  * Common to all: p is the group's size; counts and displacements are in
  * elements of dtype; count 0 is valid, and its buffers may be NULL. Send and
  * receive buffers do not overlap, except that they may be the same pointer

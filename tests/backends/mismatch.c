@@ -396,6 +396,120 @@ static void run_leaving(call_t call)
     job_end(&job, name);
 }
 
+#define ROOT_RANKS 4
+
+/* A call of rank `odd` with root 1, of the others with root 0. Bits of must:
+ * the ranks that wait for one which disagrees, and so are told in that call. */
+typedef struct {
+    int coll;
+    size_t count;
+    int odd, must;
+} root_case_t;
+
+static dscomm_status_t call_rooted(dscomm_group_t *group, int coll,
+                                   size_t count, int root)
+{
+    size_t counts[ROOT_RANKS];
+
+    for (int r = 0; r < ROOT_RANKS; r++)
+        counts[r] = count;
+    switch (coll) {
+    case DSCOMM_COLL_BROADCAST:
+        return dscomm_broadcast(group, out, count, DSCOMM_INT8, root, NULL);
+    case DSCOMM_COLL_SCATTER:
+        return dscomm_scatter(group, in, out, count, DSCOMM_INT8, root, NULL);
+    case DSCOMM_COLL_SCATTER_V:
+        return dscomm_scatter_v(group, in, counts, NULL, out, count,
+                                DSCOMM_INT8, root, NULL);
+    case DSCOMM_COLL_GATHER:
+        return dscomm_gather(group, in, out, count, DSCOMM_INT8, root, NULL);
+    case DSCOMM_COLL_GATHER_V:
+        return dscomm_gather_v(group, in, count, out, counts, NULL, DSCOMM_INT8,
+                               root, NULL);
+    default:
+        return dscomm_reduce(group, in, out, count, DSCOMM_INT8, DSCOMM_MAX,
+                             root, NULL);
+    }
+}
+
+/* other_status: of the call itself; status: of the first that failed. */
+static void run_rank_root(job_rank_t *me)
+{
+    const root_case_t *c = me->arg;
+    dscomm_group_t *world;
+    dscomm_status_t status;
+    double started;
+
+    if (job_init(me, &world) < 0)
+        return;
+    started = job_now_ms();
+    status = call_rooted(world, c->coll, c->count, me->rank == c->odd);
+    me->report->other_status = status;
+    if (status == DSCOMM_OK)
+        status = dscomm_barrier(world, NULL);
+    job_tell(me, status, started);
+    dscomm_finalize(world);
+}
+
+static void run_root_case(const root_case_t *c)
+{
+    const char *name = dscomm_coll_name(c->coll);
+    job_t job;
+    int passed;
+
+    job_make(&job, ROOT_RANKS, job_slowly(5000), run_rank_root, (void *)c);
+    job_start(&job);
+    passed = job_join(&job, 8000);
+    for (int r = 0; r < ROOT_RANKS; r++) {
+        const job_report_t *report = &job.reports[r];
+
+        passed &= report->other_status == DSCOMM_ERR_MISMATCH ||
+                  (report->other_status == DSCOMM_OK && !(c->must >> r & 1));
+        passed &= report->status == DSCOMM_ERR_MISMATCH &&
+                  report->took_ms < job_slowly(2000);
+        passed &= job_sentence_has(&job, r, name) &&
+                  job_sentence_has(&job, r, "root 0") &&
+                  job_sentence_has(&job, r, "root 1");
+    }
+    if (!ok(passed, "%s of %zu with root 1 on rank %d", name, c->count, c->odd))
+        for (int r = 0; r < ROOT_RANKS; r++)
+            printf("# rank %d: %s, then %s after %.0f ms: %s\n", r,
+                   dscomm_status_name(
+                       (dscomm_status_t)job.reports[r].other_status),
+                   dscomm_status_name(job.reports[r].status),
+                   job.reports[r].took_ms, job.reports[r].sentence);
+    job_end(&job, name);
+}
+
+/* What <dscomm/collective.h> says of roots that differ. */
+static void test_roots(void)
+{
+    static const root_case_t roots[] = {
+        {DSCOMM_COLL_BROADCAST, 9, 0, 0xf},
+        {DSCOMM_COLL_BROADCAST, 9, 1, 0},
+        {DSCOMM_COLL_BROADCAST, 9, 3, 1 << 3},
+        {DSCOMM_COLL_BROADCAST, 20000, 0, 0xf},
+        {DSCOMM_COLL_BROADCAST, 20000, 1, 0},
+        {DSCOMM_COLL_BROADCAST, 20000, 3, 1 << 3},
+        {DSCOMM_COLL_SCATTER, 3000, 0, 0xf},
+        {DSCOMM_COLL_SCATTER, 3000, 1, 0},
+        {DSCOMM_COLL_SCATTER, 3000, 3, 1 << 3},
+        {DSCOMM_COLL_GATHER, 3000, 0, 0},
+        {DSCOMM_COLL_GATHER, 3000, 1, 1 << 0 | 1 << 1},
+        {DSCOMM_COLL_GATHER, 3000, 3, 1 << 0},
+        {DSCOMM_COLL_REDUCE, 3000, 0, 0},
+        {DSCOMM_COLL_REDUCE, 3000, 1, 1 << 0 | 1 << 1},
+        {DSCOMM_COLL_REDUCE, 3000, 3, 1 << 0},
+        {DSCOMM_COLL_REDUCE, SPACE, 0, 0xf},
+        {DSCOMM_COLL_REDUCE, SPACE, 3, 0xf},
+        {DSCOMM_COLL_SCATTER_V, 30, 1, 0xf},
+        {DSCOMM_COLL_GATHER_V, 30, 0, 0xf},
+    };
+
+    for (size_t i = 0; i < sizeof roots / sizeof roots[0]; i++)
+        run_root_case(&roots[i]);
+}
+
 int main(void)
 {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -406,6 +520,7 @@ int main(void)
         run_case(&c);
     }
     test_majority();
+    test_roots();
     run_case_v(DSCOMM_COLL_GATHER_V);
     run_case_v(DSCOMM_COLL_SCATTER_V);
     run_case_v(DSCOMM_COLL_ALL_TO_ALL_V);
