@@ -101,14 +101,30 @@ static dscomm_status_t check_root(const check_t *check)
     return DSCOMM_OK;
 }
 
+/* Elements that memory can hold. */
+static size_t most(const check_t *check)
+{
+    return (size_t)PTRDIFF_MAX / check->args->element;
+}
+
 static dscomm_status_t too_large(const check_t *check, size_t count)
 {
     return dscomm_fail(DSCOMM_ERR_INVALID,
-                       "%s on group '%s': %zu elements of %s for each of %d "
-                       "ranks are more than memory can hold",
-                       check->name, check->group->name, count,
-                       dscomm_dtype_name((dscomm_dtype_t)check->args->dtype),
-                       check->group->size);
+                       "%s on group '%s' of %d ranks: %zu elements of %s are "
+                       "more than memory can hold",
+                       check->name, check->group->name, check->group->size,
+                       count,
+                       dscomm_dtype_name((dscomm_dtype_t)check->args->dtype));
+}
+
+static dscomm_status_t check_count(const check_t *check)
+{
+    const rules_t *r = check->rules;
+    size_t blocks = r->send_p || r->recv_p ? (size_t)check->group->size : 1;
+
+    return check->args->count > most(check) / blocks
+               ? too_large(check, check->args->count)
+               : DSCOMM_OK;
 }
 
 /* Counts and displacements of one side; *ret_total is the sum of the counts. */
@@ -116,7 +132,7 @@ static dscomm_status_t check_array(const check_t *check, const char *side,
                                    const size_t *counts, const size_t *displs,
                                    size_t *ret_total)
 {
-    const size_t limit = check->group->max_count;
+    const size_t limit = most(check);
     size_t total = 0;
     int i;
 
@@ -125,9 +141,9 @@ static dscomm_status_t check_array(const check_t *check, const char *side,
                            "%s on group '%s': %s_counts is NULL", check->name,
                            check->group->name, side);
     for (i = 0; i < check->group->size; i++) {
-        if (counts[i] > limit)
+        if (counts[i] > limit - total)
             return too_large(check, counts[i]);
-        if (displs && displs[i] > (size_t)PTRDIFF_MAX / 8 - counts[i])
+        if (displs && displs[i] > limit - counts[i])
             return dscomm_fail(DSCOMM_ERR_INVALID,
                                "%s on group '%s': %s_displs[%d] is %zu, more "
                                "than memory can hold",
@@ -288,8 +304,8 @@ dscomm_status_t dscomm_priv_check(dscomm_group_t *group,
     status = check_words(&check);
     if (status == DSCOMM_OK)
         status = check_root(&check);
-    if (status == DSCOMM_OK && args->count > group->max_count)
-        status = too_large(&check, args->count);
+    if (status == DSCOMM_OK)
+        status = check_count(&check);
     if (status == DSCOMM_OK)
         status = check_buffers(&check);
     if (status == DSCOMM_OK)

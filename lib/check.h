@@ -17,8 +17,8 @@ dscomm_status_t dscomm_priv_check(dscomm_group_t *group,
                                   const dscomm_coll_args_t *args);
 
 /* The quick forms may say no to what is right in rare cases (count 0 with NULL
- * buffers), never yes to what is wrong; after a no, dscomm_priv_check()
- * decides. */
+ * buffers, and on 32 bits large counts), never yes to what is wrong; after a
+ * no, dscomm_priv_check() decides. */
 
 static inline size_t dscomm_priv_element_of(dscomm_dtype_t dtype)
 {

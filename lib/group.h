@@ -36,7 +36,7 @@ struct dscomm_group {
     void *impl;
     dscomm_status_t (*run)(void *impl, const dscomm_coll_args_t *args);
     uint64_t sequence; /* of the last collective */
-    size_t max_count; /* elements of any dtype, times size, that are in range */
+    size_t max_count; /* elements of any dtype, times size, are in range */
     int rank, size;
 
     dscomm_backend_ops_t ops;

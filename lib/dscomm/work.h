@@ -59,7 +59,8 @@ DSCOMM_API uint64_t dscomm_work_sequence(const dscomm_work_t *work);
  * it returns, or waits for it where ret_work is NULL. Calls that need an answer
  * at once (monitored_barrier, the blob calls) and calls with a work are
  * ERR_STATE in between. A call that is refused is not recorded and does not end
- * the recording. MT: group. */
+ * the recording. Where one cannot be started, end fails, and those before it go
+ * on to their end on their own. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group);
 DSCOMM_API dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
                                                dscomm_work_t **ret_work);

@@ -9,6 +9,7 @@
 static dscomm_group_t *world;
 static float a[8], b[8];
 static size_t one[1] = {1}, two[1] = {2}, huge[1] = {SIZE_MAX / 2};
+static size_t big[1] = {SIZE_MAX / 4};
 static size_t far_away[1] = {SIZE_MAX / 2};
 
 #define BIG (SIZE_MAX / 4)
@@ -17,6 +18,7 @@ static size_t far_away[1] = {SIZE_MAX / 2};
 
 #define W world
 #define F DSCOMM_FLOAT32
+#define B DSCOMM_INT8
 #define S DSCOMM_SUM
 
 /* Runs a call that must fail, and looks for words in its sentence. */
@@ -36,6 +38,7 @@ static void check_collectives(void)
     INVALID("root 1", dscomm_broadcast(W, a, 1, F, 1, NULL));
     INVALID("root -1", dscomm_broadcast(W, a, 1, F, -1, NULL));
     INVALID("memory can hold", dscomm_broadcast(W, a, BIG, F, 0, NULL));
+    INVALID("buffer is NULL", dscomm_broadcast(W, NULL, BIG, B, 0, NULL));
 
     INVALID("group is NULL", dscomm_reduce(NULL, a, b, 1, F, S, 0, NULL));
     INVALID("send buffer", dscomm_reduce(W, NULL, b, 1, F, S, 0, NULL));
@@ -93,6 +96,8 @@ static void check_v(void)
             dscomm_all_gather_v(W, a, 1, b, huge, NULL, F, NULL));
     INVALID("recv_displs[0]",
             dscomm_all_gather_v(W, a, 1, b, one, far_away, F, NULL));
+    INVALID("buffer is NULL",
+            dscomm_all_gather_v(W, NULL, BIG, NULL, big, NULL, B, NULL));
     INVALID("recv_counts is NULL",
             dscomm_reduce_scatter_v(W, a, b, NULL, F, S, NULL));
     INVALID("send buffer",
@@ -131,6 +136,7 @@ static void check_messages(void)
     INVALID("tag -1 is not", dscomm_send(W, a, 1, F, 0, DSCOMM_ANY_TAG));
     INVALID("no dtype", dscomm_send(W, a, 1, BAD_DTYPE, 0, 0));
     INVALID("memory can hold", dscomm_send(W, a, BIG, F, 0, 0));
+    INVALID("buffer is NULL", dscomm_send(W, NULL, BIG, B, 0, 0));
     INVALID("rank 1 is not", dscomm_recv(W, a, 1, F, 1, 0, NULL, NULL));
     INVALID("tag -2 is not", dscomm_recv(W, a, 1, F, 0, -2, NULL, NULL));
     INVALID("ret_work is NULL", dscomm_isend(W, a, 1, F, 0, 0, NULL));
