@@ -298,8 +298,8 @@ dscomm_status_t dscomm_priv_check(dscomm_group_t *group,
     const rules_t *r = check.rules;
     dscomm_status_t status;
 
-    if (!group)
-        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: group is NULL", check.name);
+    if (!group || dscomm_priv_group_is(group, GROUP_FREED))
+        return dscomm_priv_group_alive(group, check.name);
     check.root = !r->rooted || args->root == group->rank;
     status = check_words(&check);
     if (status == DSCOMM_OK)

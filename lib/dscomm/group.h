@@ -3,7 +3,13 @@
  *
  * Different groups may be used by different threads at the same time; one group
  * is used by one thread at a time ("MT: group"). The functions that only read
- * what never changes are "MT: safe". */
+ * what never changes are "MT: safe".
+ *
+ * A handle must not be used after dscomm_group_free(), or dscomm_finalize() of
+ * its world. To find such mistakes, the last 256 groups that a process gave up
+ * are remembered: calls on them return ERR_INVALID and say so, and questions
+ * about rank, size, name, backend, time-out and capabilities are answered as
+ * before. Nothing is promised for older ones. */
 #ifndef DSCOMM_GROUP_H
 #define DSCOMM_GROUP_H
 

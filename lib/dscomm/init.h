@@ -47,8 +47,9 @@ DSCOMM_API dscomm_status_t dscomm_init(const dscomm_init_attr_t *attr,
  * sends are delivered and every rank has arrived; where one calls another
  * collective on the world instead, both get ERR_MISMATCH. A world that was
  * aborted or lost a peer is freed without waiting. The handle is gone whatever
- * is returned; NULL is fine; a second call with the same handle is ERR_STATE.
- * In a forked child it only frees memory. MT: world. */
+ * is returned (calls on it are ERR_INVALID, as group.h tells); NULL is fine; a
+ * second call with the same handle is ERR_STATE. In a forked child it only
+ * frees memory. MT: world. */
 DSCOMM_API dscomm_status_t dscomm_finalize(dscomm_group_t *world);
 
 #ifdef __cplusplus

@@ -4,7 +4,9 @@
  * A work belongs to its group and follows its thread rule. Its buffers, and the
  * arrays of counts of a _v call, stay untouched until it is complete. Progress
  * is made by whoever waits or tests on any group of the world, or by the
- * progress thread (DSCOMM_PROGRESS=thread). */
+ * progress thread (DSCOMM_PROGRESS=thread). A work must not be used after it
+ * was freed, or after dscomm_finalize() of its world, which frees all; unlike a
+ * group (see group.h), a work that is gone is not recognized. */
 #ifndef DSCOMM_WORK_H
 #define DSCOMM_WORK_H
 
