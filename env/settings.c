@@ -426,34 +426,34 @@ static void warn_unknown(const char *name,
                    quoted);
 }
 
-/* The name in the environment's entry, if it is one that no table knows; to be
- * freed. */
-static char *unknown_name(const char *entry,
-                          const dscomm_setting_t *const *tables, size_t count)
+/* The name in the environment's entry, if it is one that no table knows. */
+static const char *unknown_name(const char *entry,
+                                const dscomm_setting_t *const *tables,
+                                size_t count)
 {
+    const char *interned = NULL;
     char *name;
 
     if (!g_str_has_prefix(entry, PREFIX))
         return NULL;
     name = g_strndup(entry, strcspn(entry, "="));
-    if (is_known(name, tables, count))
-        g_clear_pointer(&name, g_free);
-    return name;
+    if (!is_known(name, tables, count))
+        interned = g_intern_string(name);
+    g_free(name);
+    return interned;
 }
 
-int dscomm_priv_settings_unknown(char *const *environment,
-                                 const dscomm_setting_t *const *tables,
-                                 size_t count)
+const char *dscomm_priv_settings_unknown(char *const *environment,
+                                         const dscomm_setting_t *const *tables,
+                                         size_t count, size_t index)
 {
-    int unknown = 0;
+    for (; environment && *environment; environment++) {
+        const char *name = unknown_name(*environment, tables, count);
 
-    for (; environment && *environment && !unknown; environment++) {
-        char *name = unknown_name(*environment, tables, count);
-
-        unknown = name != NULL;
-        g_free(name);
+        if (name && index-- == 0)
+            return name;
     }
-    return unknown;
+    return NULL;
 }
 
 void dscomm_priv_settings_check(char *const *environment,
@@ -465,10 +465,9 @@ void dscomm_priv_settings_check(char *const *environment,
     if (!environment || atomic_flag_test_and_set(&done))
         return;
     for (; *environment; environment++) {
-        char *name = unknown_name(*environment, tables, count);
+        const char *name = unknown_name(*environment, tables, count);
 
         if (name)
             warn_unknown(name, tables, count);
-        g_free(name);
     }
 }

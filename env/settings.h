@@ -60,10 +60,11 @@ const char *dscomm_priv_setting_nearest(const char *name,
                                         const dscomm_setting_t *const *tables,
                                         size_t count);
 
-/* 1 where environ has a DSCOMM_* variable that is in no table. */
-int dscomm_priv_settings_unknown(char *const *environment,
-                                 const dscomm_setting_t *const *tables,
-                                 size_t count);
+/* Name of DSCOMM_* variable index = 0, 1, ... of those in environment that are
+ * in no table; static. NULL beyond the last. */
+const char *dscomm_priv_settings_unknown(char *const *environment,
+                                         const dscomm_setting_t *const *tables,
+                                         size_t count, size_t index);
 
 /* Warns, once a process, about every DSCOMM_* variable that is in environ but
  * in no table, with the nearest name. tables: core's and the loaded

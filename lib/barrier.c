@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The monitored barrier: rank 0 hears from everyone, then tells everyone who
- * came.
+/* The monitored barrier. Rank 0 calls everyone; who hears it answers how much
+ * time it has left, or that it has waited in vain before; and rank 0 tells all,
+ * also those that come later, how the barrier ended. It waits no longer than
+ * the earliest deadline allows, so that nobody ends without knowing who was
+ * missing.
  *
- * Messages carry the number of the barrier: what arrives late, for a barrier
- * that has ended already, is thrown away by the next one. They use tags that no
- * user can name and DSCOMM_ANY_TAG does not match. */
+ * Messages carry the number of the barrier: what was meant for one that has
+ * ended is thrown away by the next. They use tags that no user can name and
+ * DSCOMM_ANY_TAG does not match. */
 #include "config.h"
 #include "lib/clock.h"
 #include "lib/progress.h"
 
 #include <string.h>
 
-#define TAG_ARRIVED (-2)
-#define TAG_VERDICT (-3)
-#define ANSWER_GRACE_MS 1000
+#define TAG_CALL (-2)
+#define TAG_ANSWER (-3)
+#define TAG_VERDICT (-4)
+#define TRAVEL_MS 100 /* of a deadline, for the verdict to arrive */
+
+static const char name[] = "dscomm_monitored_barrier";
 
 /* One message of the barrier. */
 typedef struct {
@@ -80,151 +86,283 @@ static void withdraw(dscomm_work_t *work)
     dscomm_work_free(work);
 }
 
+/* The sentence of what failed says in which call. */
+static dscomm_status_t explain(const dscomm_group_t *group,
+                               dscomm_status_t status)
+{
+    return status < 0 ? dscomm_fail(status, "%s of group '%s': %s", name,
+                                    group->name, dscomm_last_error())
+                      : status;
+}
+
 /* Receives note, whose first word is the barrier's number; what older barriers
  * left behind is thrown away. IN_PROGRESS where nothing came before the
  * deadline. */
 static dscomm_status_t await(dscomm_group_t *group, const note_t *note,
-                             dscomm_work_t *work, int64_t deadline)
+                             int64_t deadline)
 {
     const uint64_t *number = note->buffer;
+    dscomm_work_t *work;
     dscomm_status_t status;
 
-    for (;;) {
-        status = dscomm_priv_work_wait(work, dscomm_priv_clock_left(deadline));
-        if (status == DSCOMM_IN_PROGRESS) {
-            withdraw(work);
-            return status;
-        }
-        dscomm_work_free(work);
-        if (status < 0 || *number == group->barriers)
-            return status;
+    do {
         status = post(group, note, &work);
         if (status < 0)
-            return status;
-    }
+            break;
+        status = dscomm_priv_work_wait(work, dscomm_priv_clock_left(deadline));
+        if (status == DSCOMM_IN_PROGRESS)
+            withdraw(work);
+        else
+            dscomm_work_free(work);
+    } while (status == DSCOMM_OK && *number != group->barriers);
+    return explain(group, status);
 }
 
-/* The verdict: the barrier's number, then a bit for each rank that is late. */
+/* What a rank answers. */
 typedef struct {
-    uint64_t *words;
-    size_t bytes;
+    uint64_t number;
+    uint64_t left_ms; /* until its deadline; 0: it gave up */
+    uint64_t timeout_ms; /* that it was given */
+} answer_t;
+
+/* How a barrier ended: if not for all, then the named ranks are why. */
+typedef enum { PASSED, LATE, GAVE_UP, LOST } end_t;
+
+typedef struct {
+    uint64_t number, end, timeout_ms;
+    uint64_t whose; /* rank with that time-out, the earliest */
+    uint64_t named[]; /* a bit for each rank */
 } verdict_t;
 
-static verdict_t verdict_new(const dscomm_group_t *group)
+static size_t verdict_bytes(const dscomm_group_t *group)
 {
-    size_t words = 1 + ((size_t)group->size + 63) / 64;
-    verdict_t verdict = {g_new0(uint64_t, words), words * sizeof(uint64_t)};
-
-    return verdict;
+    return sizeof(verdict_t) +
+           ((size_t)group->size + 63) / 64 * sizeof(uint64_t);
 }
 
-static int is_late(const verdict_t *verdict, int rank)
+static int is_named(const verdict_t *verdict, int rank)
 {
-    return verdict->words[1 + rank / 64] >> (rank % 64) & 1;
+    return verdict->named[rank / 64] >> (rank % 64) & 1;
 }
 
-static void set_late(verdict_t *verdict, int rank)
+static void set_end(verdict_t *verdict, end_t end, int rank)
 {
-    verdict->words[1 + rank / 64] |= UINT64_C(1) << (rank % 64);
+    verdict->end = end;
+    verdict->named[rank / 64] |= UINT64_C(1) << (rank % 64);
 }
 
-/* OK, or ERR_TIMEOUT with the numbers of all that are late. */
+/* "ranks 1, 3 of 5", to be freed. */
+static char *list_named(const dscomm_group_t *group, const verdict_t *verdict)
+{
+    GString *text = g_string_new(NULL);
+    int count = 0;
+
+    for (int rank = 0; rank < group->size; rank++)
+        if (is_named(verdict, rank))
+            g_string_append_printf(text, "%s%d", count++ ? ", " : "", rank);
+    g_string_prepend(text, count > 1 ? "ranks " : "rank ");
+    g_string_append_printf(text, " of %d", group->size);
+    return g_string_free(text, FALSE);
+}
+
+/* The status of a barrier that has ended, and its sentence. */
 static dscomm_status_t pronounce(const dscomm_group_t *group,
-                                 const verdict_t *verdict, int timeout_ms)
+                                 const verdict_t *verdict)
 {
-    GString *ranks = g_string_new(NULL);
-    dscomm_status_t status = DSCOMM_OK;
-    int rank, late = 0;
+    const char *what = "did not come";
+    int culprit = is_named(verdict, group->rank);
+    char *ranks;
 
-    for (rank = 0; rank < group->size; rank++) {
-        if (!is_late(verdict, rank))
-            continue;
-        g_string_append_printf(ranks, "%s%d", late ? ", " : "", rank);
-        late++;
+    if (verdict->end == PASSED)
+        return DSCOMM_OK;
+    if (verdict->end == GAVE_UP) {
+        what = "gave up, since rank 0 did not come";
+        culprit = group->rank == 0;
     }
-    if (late)
-        status = dscomm_fail(DSCOMM_ERR_TIMEOUT,
-                             "monitored_barrier of group '%s': rank%s %s of %d "
-                             "did not come within %d ms",
-                             group->name, late > 1 ? "s" : "", ranks->str,
-                             group->size, timeout_ms);
-    g_string_free(ranks, TRUE);
-    return status;
+    ranks = list_named(group, verdict);
+    if (verdict->end == LOST)
+        dscomm_fail(DSCOMM_ERR_PEER_FAILED, "%s of group '%s': %s left or died",
+                    name, group->name, ranks);
+    else
+        dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                    "%s of group '%s': %s %s within the %d ms that rank %d "
+                    "waits%s",
+                    name, group->name, ranks, what, (int)verdict->timeout_ms,
+                    (int)verdict->whose,
+                    culprit ? "; this rank came too late" : "");
+    g_free(ranks);
+    return verdict->end == LOST ? DSCOMM_ERR_PEER_FAILED : DSCOMM_ERR_TIMEOUT;
 }
 
-static dscomm_status_t collect(dscomm_group_t *group, verdict_t *verdict,
-                               int64_t deadline)
+/* Rank 0's view while it collects answers. */
+typedef struct {
+    answer_t *answers;
+    dscomm_work_t **works; /* receives that wait, of each rank or NULL */
+    int missing; /* how many */
+    int64_t deadline;
+} roll_t;
+
+static dscomm_status_t ask(dscomm_group_t *group, roll_t *roll, int rank)
 {
-    uint64_t *numbers = g_new0(uint64_t, (gsize)group->size);
-    dscomm_work_t **works = g_new0(dscomm_work_t *, (gsize)group->size);
-    dscomm_status_t status = DSCOMM_OK;
-    int rank;
+    note_t note = {1, &roll->answers[rank], sizeof(answer_t), rank, TAG_ANSWER};
 
-    for (rank = 1; rank < group->size && status == DSCOMM_OK; rank++) {
-        note_t note = {1, &numbers[rank], sizeof(*numbers), rank, TAG_ARRIVED};
-        status = post(group, &note, &works[rank]);
+    return post(group, &note, &roll->works[rank]);
+}
+
+/* A rank has come. Its deadline may be before all others. */
+static void take_answer(roll_t *roll, verdict_t *verdict, int rank)
+{
+    const answer_t *answer = &roll->answers[rank];
+    int64_t left = (int64_t)MIN(answer->left_ms, INT_MAX);
+    int64_t deadline =
+        dscomm_priv_clock() + (left - MIN(left / 4, TRAVEL_MS)) * NS_PER_MS;
+
+    roll->missing--;
+    if (!left)
+        set_end(verdict, GAVE_UP, rank);
+    if (deadline >= roll->deadline)
+        return;
+    roll->deadline = deadline;
+    verdict->whose = (uint64_t)rank;
+    verdict->timeout_ms = answer->timeout_ms;
+}
+
+/* Until all have come, the time is up, or one of them will not come. */
+static dscomm_status_t collect(dscomm_group_t *group, roll_t *roll,
+                               verdict_t *verdict)
+{
+    while (roll->missing && verdict->end == PASSED) {
+        size_t rank;
+        dscomm_status_t status =
+            dscomm_work_wait_any(roll->works, (size_t)group->size,
+                                 dscomm_priv_clock_left(roll->deadline), &rank);
+
+        if (status == DSCOMM_IN_PROGRESS)
+            break;
+        g_clear_pointer(&roll->works[rank], dscomm_work_free);
+        if (status < 0) {
+            set_end(verdict, LOST, (int)rank);
+            return explain(group, status);
+        }
+        if (roll->answers[rank].number == group->barriers)
+            take_answer(roll, verdict, (int)rank);
+        else if ((status = ask(group, roll, (int)rank)) < 0)
+            return explain(group, status);
     }
-    for (rank = 1; rank < group->size; rank++) {
-        note_t note = {1, &numbers[rank], sizeof(*numbers), rank, TAG_ARRIVED};
-        dscomm_status_t one;
+    return DSCOMM_OK;
+}
 
-        if (!works[rank])
+/* Ranks whose receives still wait are late, unless something else happened. */
+static void withdraw_all(dscomm_group_t *group, roll_t *roll,
+                         verdict_t *verdict)
+{
+    int late = verdict->end == PASSED;
+
+    for (int rank = 1; rank < group->size; rank++) {
+        if (!roll->works[rank])
             continue;
-        one = await(group, &note, works[rank], status < 0 ? 0 : deadline);
-        if (one == DSCOMM_IN_PROGRESS)
-            set_late(verdict, rank);
-        else if (one < 0)
-            status = one;
+        withdraw(roll->works[rank]);
+        if (late)
+            set_end(verdict, LATE, rank);
     }
-    g_free(works);
-    g_free(numbers);
-    return status;
+}
+
+static dscomm_status_t call_all(dscomm_group_t *group, roll_t *roll)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (int rank = 1; rank < group->size && status == DSCOMM_OK; rank++) {
+        note_t note = {0, &group->barriers, sizeof(uint64_t), rank, TAG_CALL};
+
+        status = ask(group, roll, rank);
+        if (status == DSCOMM_OK)
+            status = post_copy(group, &note);
+    }
+    return explain(group, status);
+}
+
+/* Also to those that are late: they need not wait when they come. */
+static dscomm_status_t tell_all(dscomm_group_t *group, verdict_t *verdict)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    verdict->number = group->barriers;
+    for (int rank = 1; rank < group->size && status == DSCOMM_OK; rank++) {
+        note_t note = {0, verdict, verdict_bytes(group), rank, TAG_VERDICT};
+
+        if (verdict->end != LOST || !is_named(verdict, rank))
+            status = post_copy(group, &note);
+    }
+    return explain(group, status);
 }
 
 static dscomm_status_t lead(dscomm_group_t *group, verdict_t *verdict,
                             int64_t deadline)
 {
-    dscomm_status_t status = collect(group, verdict, deadline);
-    int rank;
+    roll_t roll = {.answers = g_new0(answer_t, (gsize)group->size),
+                   .works = g_new0(dscomm_work_t *, (gsize)group->size),
+                   .missing = group->size - 1,
+                   .deadline = deadline};
+    dscomm_status_t status = call_all(group, &roll), told = DSCOMM_OK;
 
-    verdict->words[0] = group->barriers;
-    for (rank = 1; rank < group->size && status == DSCOMM_OK; rank++) {
-        note_t note = {0, verdict->words, verdict->bytes, rank, TAG_VERDICT};
-        if (!is_late(verdict, rank))
-            status = post_copy(group, &note);
-    }
-    return status;
+    if (status == DSCOMM_OK)
+        status = collect(group, &roll, verdict);
+    withdraw_all(group, &roll, verdict);
+    g_free(roll.works);
+    g_free(roll.answers);
+    if (status == DSCOMM_OK || verdict->end == LOST)
+        told = tell_all(group, verdict);
+    return status < 0 ? status : told;
 }
 
-/* Rank 0 may have come a moment later than this rank, and so answers later. */
-static dscomm_status_t follow(dscomm_group_t *group, verdict_t *verdict,
-                              int64_t deadline)
+/* Rank 0 has not called in time: it need not wait for this rank when it
+ * does. */
+static dscomm_status_t give_up(dscomm_group_t *group, answer_t *answer)
 {
-    note_t here = {0, &group->barriers, sizeof(uint64_t), 0, TAG_ARRIVED};
-    note_t answer = {1, verdict->words, verdict->bytes, 0, TAG_VERDICT};
-    dscomm_work_t *work;
-    dscomm_status_t status = post_copy(group, &here);
+    note_t note = {0, answer, sizeof *answer, 0, TAG_ANSWER};
+    dscomm_status_t status = post_copy(group, &note);
 
-    if (status == DSCOMM_OK)
-        status = post(group, &answer, &work);
-    if (status == DSCOMM_OK)
-        status = await(group, &answer, work, deadline);
+    if (status < 0)
+        return explain(group, status);
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                       "%s of group '%s': rank 0 of %d did not come within %d "
+                       "ms",
+                       name, group->name, group->size, (int)answer->timeout_ms);
+}
+
+static dscomm_status_t follow(dscomm_group_t *group, verdict_t *verdict,
+                              int timeout_ms, int64_t deadline)
+{
+    uint64_t call;
+    answer_t answer = {.number = group->barriers,
+                       .timeout_ms = (uint64_t)timeout_ms};
+    note_t called = {1, &call, sizeof call, 0, TAG_CALL};
+    note_t here = {0, &answer, sizeof answer, 0, TAG_ANSWER};
+    note_t told = {1, verdict, verdict_bytes(group), 0, TAG_VERDICT};
+    dscomm_status_t status = await(group, &called, deadline);
+
+    if (status == DSCOMM_IN_PROGRESS)
+        return give_up(group, &answer);
+    if (status < 0)
+        return status;
+    answer.left_ms = MAX((uint64_t)dscomm_priv_clock_left(deadline), 1);
+    status = post_copy(group, &here);
+    if (status < 0)
+        return explain(group, status);
+    status = await(group, &told, deadline);
     if (status == DSCOMM_IN_PROGRESS)
         return dscomm_fail(DSCOMM_ERR_TIMEOUT,
-                           "monitored_barrier of group '%s': rank 0 sent no "
-                           "answer; it did not come itself, or this rank, %d, "
-                           "came too late for it",
-                           group->name, group->rank);
+                           "%s of group '%s': rank 0 of %d came, but did not "
+                           "say within %d ms who is missing",
+                           name, group->name, group->size, timeout_ms);
     return status;
 }
 
 dscomm_status_t dscomm_monitored_barrier(dscomm_group_t *group, int timeout_ms)
 {
-    const char *name = "dscomm_monitored_barrier";
     dscomm_status_t status = dscomm_priv_group_ready(group, name);
-    verdict_t verdict;
-    int64_t now;
-    int grace;
+    verdict_t *verdict;
+    int64_t deadline;
 
     if (status < 0)
         return status;
@@ -233,19 +371,16 @@ dscomm_status_t dscomm_monitored_barrier(dscomm_group_t *group, int timeout_ms)
                            timeout_ms);
     if (timeout_ms == DSCOMM_TIMEOUT_DEFAULT)
         timeout_ms = group->timeout_ms;
-    now = dscomm_priv_clock();
-    grace = MAX(timeout_ms, ANSWER_GRACE_MS);
+    deadline = dscomm_priv_clock_after(dscomm_priv_clock(), timeout_ms);
     group->barriers++;
-    verdict = verdict_new(group);
+    verdict = g_malloc0(verdict_bytes(group));
+    verdict->timeout_ms = (uint64_t)timeout_ms;
     if (group->rank == 0)
-        status =
-            lead(group, &verdict, dscomm_priv_clock_after(now, timeout_ms));
+        status = lead(group, verdict, deadline);
     else
-        status = follow(group, &verdict,
-                        dscomm_priv_clock_after(now, timeout_ms) +
-                            grace * NS_PER_MS);
+        status = follow(group, verdict, timeout_ms, deadline);
     if (status == DSCOMM_OK)
-        status = pronounce(group, &verdict, timeout_ms);
-    g_free(verdict.words);
+        status = pronounce(group, verdict);
+    g_free(verdict);
     return status;
 }

@@ -3,31 +3,6 @@
 #include "config.h"
 #include "lib/check.h"
 
-#define INTEGERS 0x00ff
-#define FLOATS 0x3f00
-#define BOOLEAN 0x4000
-#define EVERY (INTEGERS | FLOATS | BOOLEAN)
-
-const uint8_t dscomm_priv_element[DSCOMM_DTYPE_COUNT] = {
-    [DSCOMM_INT8] = 1,        [DSCOMM_UINT8] = 1,       [DSCOMM_INT16] = 2,
-    [DSCOMM_UINT16] = 2,      [DSCOMM_INT32] = 4,       [DSCOMM_UINT32] = 4,
-    [DSCOMM_INT64] = 8,       [DSCOMM_UINT64] = 8,      [DSCOMM_FLOAT16] = 2,
-    [DSCOMM_BFLOAT16] = 2,    [DSCOMM_FLOAT32] = 4,     [DSCOMM_FLOAT64] = 8,
-    [DSCOMM_FLOAT8_E4M3] = 1, [DSCOMM_FLOAT8_E5M2] = 1, [DSCOMM_BOOL] = 1,
-};
-
-const uint16_t dscomm_priv_applies[DSCOMM_OP_COUNT] = {
-    [DSCOMM_SUM] = EVERY,
-    [DSCOMM_PRODUCT] = EVERY,
-    [DSCOMM_MIN] = EVERY,
-    [DSCOMM_MAX] = EVERY,
-    [DSCOMM_AVG] = INTEGERS | FLOATS,
-    [DSCOMM_BAND] = INTEGERS | BOOLEAN,
-    [DSCOMM_BOR] = INTEGERS | BOOLEAN,
-    [DSCOMM_BXOR] = INTEGERS | BOOLEAN,
-    [DSCOMM_PREMUL_SUM] = FLOATS,
-};
-
 /* Who uses a buffer or an array. */
 enum { NOBODY, ROOT, OTHERS, ALL };
 
@@ -83,6 +58,7 @@ typedef struct {
     const rules_t *rules;
     const char *name;
     int root; /* this rank is the root, or there is none */
+    size_t send, recv; /* elements of the buffers */
 } check_t;
 
 static int mine(const check_t *check, int who)
@@ -125,14 +101,30 @@ static dscomm_status_t check_root(const check_t *check)
     return DSCOMM_OK;
 }
 
+/* Elements that memory can hold. */
+static size_t most(const check_t *check)
+{
+    return (size_t)PTRDIFF_MAX / check->args->element;
+}
+
 static dscomm_status_t too_large(const check_t *check, size_t count)
 {
     return dscomm_fail(DSCOMM_ERR_INVALID,
-                       "%s on group '%s': %zu elements of %s for each of %d "
-                       "ranks are more than memory can hold",
-                       check->name, check->group->name, count,
-                       dscomm_dtype_name((dscomm_dtype_t)check->args->dtype),
-                       check->group->size);
+                       "%s on group '%s' of %d ranks: %zu elements of %s are "
+                       "more than memory can hold",
+                       check->name, check->group->name, check->group->size,
+                       count,
+                       dscomm_dtype_name((dscomm_dtype_t)check->args->dtype));
+}
+
+static dscomm_status_t check_count(const check_t *check)
+{
+    const rules_t *r = check->rules;
+    size_t blocks = r->send_p || r->recv_p ? (size_t)check->group->size : 1;
+
+    return check->args->count > most(check) / blocks
+               ? too_large(check, check->args->count)
+               : DSCOMM_OK;
 }
 
 /* Counts and displacements of one side; *ret_total is the sum of the counts. */
@@ -140,7 +132,7 @@ static dscomm_status_t check_array(const check_t *check, const char *side,
                                    const size_t *counts, const size_t *displs,
                                    size_t *ret_total)
 {
-    const size_t limit = check->group->max_count;
+    const size_t limit = most(check);
     size_t total = 0;
     int i;
 
@@ -149,9 +141,9 @@ static dscomm_status_t check_array(const check_t *check, const char *side,
                            "%s on group '%s': %s_counts is NULL", check->name,
                            check->group->name, side);
     for (i = 0; i < check->group->size; i++) {
-        if (counts[i] > limit)
+        if (counts[i] > limit - total)
             return too_large(check, counts[i]);
-        if (displs && displs[i] > (size_t)PTRDIFF_MAX / 8 - counts[i])
+        if (displs && displs[i] > limit - counts[i])
             return dscomm_fail(DSCOMM_ERR_INVALID,
                                "%s on group '%s': %s_displs[%d] is %zu, more "
                                "than memory can hold",
@@ -190,63 +182,94 @@ static int in_place(const check_t *check)
     return send == recv;
 }
 
-/* Blocks of _v calls may lie anywhere, so only the worst is seen there. */
+/* One side of a _v call is a block for each rank, the other one block, which
+ * may be nowhere but at this rank's own. */
+static int touches_blocks(const check_t *check)
+{
+    const dscomm_coll_args_t *args = check->args;
+    const int by_send = check->rules->send_v || check->rules->op;
+    const char *blocks = by_send ? args->send : args->recv;
+    const char *single = by_send ? args->recv : args->send;
+    const size_t *counts = args->recv_counts, *displs = args->recv_displs;
+    size_t offset = 0, bytes = args->count * args->element;
+
+    if (check->rules->send_v) {
+        counts = args->send_counts;
+        displs = args->send_displs;
+    }
+    for (int i = 0; i < check->group->size; offset += counts[i++]) {
+        const char *block;
+
+        if (!counts[i])
+            continue;
+        block = blocks + (displs ? displs[i] : offset) * args->element;
+        if (!(i == check->group->rank && block == single) &&
+            !dscomm_priv_apart(block, counts[i] * args->element, single, bytes))
+            return 1;
+    }
+    return 0;
+}
+
+/* Where both sides are blocks, only the worst is seen. */
+static int overlaps(const check_t *check)
+{
+    const dscomm_coll_args_t *args = check->args;
+
+    if (check->rules->send_v && check->rules->recv_v)
+        return args->send == args->recv;
+    if (check->rules->send_v || check->rules->recv_v)
+        return touches_blocks(check);
+    return !in_place(check) &&
+           !dscomm_priv_apart(args->send, check->send * args->element,
+                              args->recv, check->recv * args->element);
+}
+
 static dscomm_status_t check_overlap(const check_t *check)
 {
     const rules_t *r = check->rules;
-    const dscomm_coll_args_t *args = check->args;
-    size_t bytes = args->count * args->element, p = (size_t)check->group->size;
-    int shared;
 
-    if (!mine(check, r->send) || !mine(check, r->recv) || !bytes)
+    if (!mine(check, r->send) || !mine(check, r->recv) || !check->send ||
+        !check->recv || !overlaps(check))
         return DSCOMM_OK;
-    if (r->send_v || r->recv_v)
-        shared = r->apart && args->send == args->recv;
-    else
-        shared = !in_place(check) &&
-                 !dscomm_priv_apart(args->send, r->send_p ? bytes * p : bytes,
-                                    args->recv, r->recv_p ? bytes * p : bytes);
-    if (shared)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': send and receive buffers "
-                           "overlap%s",
-                           check->name, check->group->name,
-                           r->apart ? "; this call is never in place"
-                                    : " other than in place");
-    return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_INVALID,
+                       "%s on group '%s': send and receive buffers overlap%s",
+                       check->name, check->group->name,
+                       r->apart ? "; this call is never in place"
+                                : " other than in place");
 }
 
 /* The arrays of a _v call, and how many elements each buffer has. */
-static dscomm_status_t check_counts(const check_t *check, size_t *ret_send,
-                                    size_t *ret_recv)
+static dscomm_status_t check_counts(check_t *check)
 {
     const dscomm_coll_args_t *args = check->args;
+    const rules_t *r = check->rules;
+    const size_t p = (size_t)check->group->size;
     dscomm_status_t status = DSCOMM_OK;
 
-    *ret_send = *ret_recv = args->count;
-    if (mine(check, check->rules->send_v))
+    check->send = r->send_p ? args->count * p : args->count;
+    check->recv = r->recv_p ? args->count * p : args->count;
+    if (mine(check, r->send_v))
         status = check_array(check, "send", args->send_counts,
-                             args->send_displs, ret_send);
-    if (status == DSCOMM_OK && mine(check, check->rules->recv_v))
+                             args->send_displs, &check->send);
+    if (status == DSCOMM_OK && mine(check, r->recv_v))
         status = check_array(check, "recv", args->recv_counts,
-                             args->recv_displs, ret_recv);
+                             args->recv_displs, &check->recv);
     if (args->coll == DSCOMM_COLL_REDUCE_SCATTER_V) {
-        *ret_send = *ret_recv;
-        *ret_recv = args->count;
+        check->send = check->recv;
+        check->recv = args->count;
     }
     return status;
 }
 
-static dscomm_status_t check_buffers(const check_t *check)
+static dscomm_status_t check_buffers(check_t *check)
 {
     const dscomm_coll_args_t *args = check->args;
-    size_t send, recv;
-    dscomm_status_t status = check_counts(check, &send, &recv);
+    dscomm_status_t status = check_counts(check);
 
     if (status == DSCOMM_OK && mine(check, check->rules->send))
-        status = check_buffer(check, "send", args->send, send);
+        status = check_buffer(check, "send", args->send, check->send);
     if (status == DSCOMM_OK && mine(check, check->rules->recv))
-        status = check_buffer(check, "recv", args->recv, recv);
+        status = check_buffer(check, "recv", args->recv, check->recv);
     return status;
 }
 
@@ -268,19 +291,21 @@ static dscomm_status_t check_own_count(const check_t *check)
 dscomm_status_t dscomm_priv_check(dscomm_group_t *group,
                                   const dscomm_coll_args_t *args)
 {
-    check_t check = {group, args, &rules[args->coll],
-                     dscomm_coll_name((dscomm_coll_t)args->coll), 1};
+    check_t check = {.group = group,
+                     .args = args,
+                     .rules = &rules[args->coll],
+                     .name = dscomm_coll_name((dscomm_coll_t)args->coll)};
     const rules_t *r = check.rules;
     dscomm_status_t status;
 
-    if (!group)
-        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: group is NULL", check.name);
+    if (!group || dscomm_priv_group_is(group, GROUP_FREED))
+        return dscomm_priv_group_alive(group, check.name);
     check.root = !r->rooted || args->root == group->rank;
     status = check_words(&check);
     if (status == DSCOMM_OK)
         status = check_root(&check);
-    if (status == DSCOMM_OK && args->count > group->max_count)
-        status = too_large(&check, args->count);
+    if (status == DSCOMM_OK)
+        status = check_count(&check);
     if (status == DSCOMM_OK)
         status = check_buffers(&check);
     if (status == DSCOMM_OK)

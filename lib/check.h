@@ -7,8 +7,7 @@
 #include "lib/group.h"
 
 /* Bytes of an element of each dtype, and of each op the dtypes it applies to (a
- * bit each): types.c's answers, as tables for the code that cannot afford a
- * call. */
+ * bit each): what types.c answers, for the code that cannot afford a call. */
 extern const uint8_t dscomm_priv_element[DSCOMM_DTYPE_COUNT];
 extern const uint16_t dscomm_priv_applies[DSCOMM_OP_COUNT];
 
@@ -18,8 +17,8 @@ dscomm_status_t dscomm_priv_check(dscomm_group_t *group,
                                   const dscomm_coll_args_t *args);
 
 /* The quick forms may say no to what is right in rare cases (count 0 with NULL
- * buffers), never yes to what is wrong; after a no, dscomm_priv_check()
- * decides. */
+ * buffers, and on 32 bits large counts), never yes to what is wrong; after a
+ * no, dscomm_priv_check() decides. */
 
 static inline size_t dscomm_priv_element_of(dscomm_dtype_t dtype)
 {

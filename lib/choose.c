@@ -29,8 +29,8 @@ static char *refuse(const dscomm_record_t *records, int count,
     int rank = first_without(records, count, module->name);
 
     if (rank >= 0)
-        return g_strdup_printf("rank %d on %s cannot load it", rank,
-                               records[rank].node);
+        return g_strdup_printf("rank %d on %s cannot load it%s", rank,
+                               records[rank].node, records[rank].why);
     if (!module->backend->usable)
         return NULL;
     hosts = g_new(const char *, (guint)count);
@@ -94,8 +94,9 @@ static dscomm_status_t choose_best(const dscomm_record_t *records, int count,
     else
         status = dscomm_fail(DSCOMM_ERR_NO_BACKEND,
                              "no backend can serve this world of %d ranks "
-                             "(modules in %s)%s",
-                             count, dscomm_backend_directory(), reasons->str);
+                             "(modules in %s)%s%s",
+                             count, dscomm_backend_directory(), reasons->str,
+                             dscomm_priv_module_unreadable());
     dscomm_log(DSCOMM_LOG_INFO, "core", "backend %s is chosen%s",
                best ? best->name : "none", reasons->str);
     g_string_free(reasons, TRUE);

@@ -74,35 +74,12 @@ dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group)
     return DSCOMM_OK;
 }
 
-static void pack(const size_t *counts, int size, size_t *displs)
-{
-    size_t offset = 0;
-    int i;
-
-    for (i = 0; i < size; i++) {
-        displs[i] = offset;
-        offset += counts[i];
-    }
-}
-
-static void restore_scratch(dscomm_group_t *group, dscomm_coll_args_t *args)
-{
-    if (args->send_counts && !args->send_displs) {
-        pack(args->send_counts, group->size, group->scratch);
-        args->send_displs = group->scratch;
-    }
-    if (args->recv_counts && !args->recv_displs) {
-        pack(args->recv_counts, group->size, group->scratch + group->size);
-        args->recv_displs = group->scratch + group->size;
-    }
-}
-
 static void number(dscomm_group_t *group, dscomm_call_t *call)
 {
     if (call->kind == CALL_COLLECTIVE) {
         group->sequence += dscomm_priv_fusion_count(call->fusion);
         call->coll.sequence = group->sequence;
-        restore_scratch(group, &call->coll);
+        dscomm_priv_complete_displs(group, &call->coll);
     } else {
         call->p2p.sequence = ++group->messages;
     }
@@ -180,7 +157,7 @@ static dscomm_status_t plan_calls(dscomm_group_t *group, const GArray *recorded,
                                "for a buffer for %zu calls",
                                group->name, extent);
         if (one.kind == CALL_COLLECTIVE) {
-            restore_scratch(group, &one.coll);
+            dscomm_priv_complete_displs(group, &one.coll);
             one.algorithm = dscomm_priv_dispatch_choose(group, &one.coll, 1);
             forget_scratch(group, &one);
         }
@@ -197,18 +174,20 @@ dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
     GArray *recorded, *calls;
     dscomm_status_t status;
 
-    if (!group)
-        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: group is NULL", name);
+    status = dscomm_priv_group_usable(group, name);
+    if (status < 0) {
+        if (group)
+            dscomm_priv_coalesce_drop(group);
+        return status;
+    }
     if (!dscomm_priv_group_is(group, GROUP_COALESCING))
         return dscomm_fail(DSCOMM_ERR_STATE,
                            "%s on group '%s': there was no coalesce_begin",
                            name, group->name);
-    status = dscomm_priv_group_usable(group, name);
     recorded = g_steal_pointer(&group->recorded);
     dscomm_priv_coalesce_drop(group);
     calls = g_array_new(FALSE, FALSE, sizeof(dscomm_call_t));
-    if (status == DSCOMM_OK)
-        status = plan_calls(group, recorded, calls);
+    status = plan_calls(group, recorded, calls);
     if (status == DSCOMM_OK) {
         pthread_mutex_lock(&group->lock);
         status = start_all(group, calls, &work);

@@ -26,13 +26,23 @@ static dscomm_coll_args_t describe(int coll, const void *send, void *recv,
 static const size_t *pack(const size_t *counts, int size, size_t *displs)
 {
     size_t offset = 0;
-    int i;
 
-    for (i = 0; i < size; i++) {
+    for (int i = 0; i < size; i++) {
         displs[i] = offset;
         offset += counts[i];
     }
     return displs;
+}
+
+void dscomm_priv_complete_displs(dscomm_group_t *group,
+                                 dscomm_coll_args_t *args)
+{
+    if (args->send_counts && !args->send_displs)
+        args->send_displs =
+            pack(args->send_counts, group->size, group->scratch);
+    if (args->recv_counts && !args->recv_displs)
+        args->recv_displs =
+            pack(args->recv_counts, group->size, group->scratch + group->size);
 }
 
 /* Counts that all ranks must give alike. */
@@ -54,12 +64,7 @@ static dscomm_status_t dispatch(dscomm_group_t *group, dscomm_coll_args_t *args,
     if (args->coll == DSCOMM_COLL_ALL_GATHER_V ||
         args->coll == DSCOMM_COLL_REDUCE_SCATTER_V)
         sign_counts(args, group->size);
-    if (args->send_counts && !args->send_displs)
-        args->send_displs =
-            pack(args->send_counts, group->size, group->scratch);
-    if (args->recv_counts && !args->recv_displs)
-        args->recv_displs =
-            pack(args->recv_counts, group->size, group->scratch + group->size);
+    dscomm_priv_complete_displs(group, args);
     return dscomm_priv_dispatch(group, args, ret_work);
 }
 

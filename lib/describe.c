@@ -7,6 +7,12 @@
 const char *dscomm_coll_describe(const dscomm_coll_args_t *args, char *buffer,
                                  size_t size)
 {
+    static const uint8_t is_v[DSCOMM_COLL_COUNT] = {
+        [DSCOMM_COLL_ALL_GATHER_V] = 1, [DSCOMM_COLL_REDUCE_SCATTER_V] = 1,
+        [DSCOMM_COLL_GATHER_V] = 1,     [DSCOMM_COLL_SCATTER_V] = 1,
+        [DSCOMM_COLL_ALL_TO_ALL_V] = 1,
+    };
+    unsigned coll = (unsigned)args->coll;
     char op[32] = "", root[32] = "";
 
     if (args->op >= 0)
@@ -14,12 +20,15 @@ const char *dscomm_coll_describe(const dscomm_coll_args_t *args, char *buffer,
     if (args->root >= 0)
         snprintf(root, sizeof(root), ", root %d", args->root);
     if (args->coll == DSCOMM_COLL_BARRIER)
-        snprintf(buffer, size, "barrier() #%llu",
+        snprintf(buffer, size, "%s() #%llu",
+                 args->root == DSCOMM_ROOT_FINALIZE ? "dscomm_finalize"
+                                                    : "barrier",
                  (unsigned long long)args->sequence);
     else
-        snprintf(buffer, size, "%s(count %zu, %s%s%s) #%llu",
-                 dscomm_coll_name((dscomm_coll_t)args->coll), args->count,
-                 dscomm_dtype_name((dscomm_dtype_t)args->dtype), op, root,
-                 (unsigned long long)args->sequence);
+        snprintf(buffer, size, "%s(%scount %zu, %s%s%s) #%llu",
+                 dscomm_coll_name((dscomm_coll_t)args->coll),
+                 coll < DSCOMM_COLL_COUNT && is_v[coll] ? "own " : "",
+                 args->count, dscomm_dtype_name((dscomm_dtype_t)args->dtype),
+                 op, root, (unsigned long long)args->sequence);
     return buffer;
 }

@@ -17,6 +17,10 @@ const dscomm_algorithm_t *
 dscomm_priv_dispatch_choose(dscomm_group_t *group,
                             const dscomm_coll_args_t *args, int async);
 
+/* Displacements that a _v call was not given, in the group's scratch space. */
+void dscomm_priv_complete_displs(dscomm_group_t *group,
+                                 dscomm_coll_args_t *args);
+
 /* A blocking collective on a group where nothing else is going on runs at
  * once. */
 static inline dscomm_status_t dscomm_priv_dispatch(dscomm_group_t *group,

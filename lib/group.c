@@ -48,6 +48,8 @@ static dscomm_group_t *group_new(const dscomm_group_plan_t *plan)
     return group;
 }
 
+/* The struct itself stays for a while, so that whoever uses the handle still is
+ * told: what that reads is its state, numbers and name. */
 void dscomm_priv_group_destroy(dscomm_group_t *group)
 {
     dscomm_priv_world_delist(group);
@@ -56,16 +58,16 @@ void dscomm_priv_group_destroy(dscomm_group_t *group)
     dscomm_priv_shelf_free(group->shelf);
     if (group->rules)
         g_array_free(group->rules, TRUE);
-    if (group->recorded)
-        g_array_free(group->recorded, TRUE);
+    dscomm_priv_coalesce_drop(group);
+    dscomm_priv_group_set(group, GROUP_FREED);
     pthread_mutex_destroy(&group->lock);
-    g_free(group->request);
-    g_free(group->scratch);
-    g_free(group->from_world);
-    g_free(group->world_ranks);
-    g_free(group->id);
-    g_free(group->name);
-    g_free(group);
+    g_clear_pointer(&group->request, g_free);
+    g_clear_pointer(&group->scratch, g_free);
+    g_clear_pointer(&group->from_world, g_free);
+    g_clear_pointer(&group->world_ranks, g_free);
+    g_clear_pointer(&group->id, g_free);
+    group->world = NULL;
+    dscomm_priv_world_bury(group);
 }
 
 void dscomm_priv_group_hold(dscomm_group_t *group)
@@ -202,24 +204,33 @@ dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group, char *text,
     return status;
 }
 
-dscomm_status_t dscomm_priv_group_usable(dscomm_group_t *group,
-                                         const char *name)
+dscomm_status_t dscomm_priv_group_alive(const dscomm_group_t *group,
+                                        const char *name)
 {
-    char text[DSCOMM_ERROR_MAX];
-    dscomm_status_t status;
-
     if (!group)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: group is NULL", name);
+    if (dscomm_priv_group_is(group, GROUP_FREED))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': the group was finalized or freed "
+                           "before; make a new one",
+                           name, group->name);
     if (dscomm_priv_group_forked(group))
         return dscomm_fail(DSCOMM_ERR_STATE,
                            "%s on group '%s': process forked after "
                            "dscomm_init; call dscomm_init again in the child",
                            name, group->name);
-    if (dscomm_priv_group_is(group, GROUP_FREED))
-        return dscomm_fail(DSCOMM_ERR_STATE, "%s: the group was freed", name);
-    if (!dscomm_priv_group_is(group, GROUP_REVOKED))
-        return DSCOMM_OK;
-    status = group->ops.status(group->impl, text, sizeof text);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_group_usable(dscomm_group_t *group,
+                                         const char *name)
+{
+    char text[DSCOMM_ERROR_MAX];
+    dscomm_status_t status = dscomm_priv_group_alive(group, name);
+
+    if (status < 0)
+        return status;
+    status = dscomm_priv_group_revoked(group, text, sizeof text);
     return status < 0 ? dscomm_priv_fail_with(status, text) : DSCOMM_OK;
 }
 
@@ -238,11 +249,13 @@ dscomm_status_t dscomm_priv_group_ready(dscomm_group_t *group, const char *name)
 dscomm_status_t dscomm_group_free(dscomm_group_t *group)
 {
     const char *name = "dscomm_group_free";
+    dscomm_status_t status;
 
     if (!group)
         return DSCOMM_OK;
-    if (dscomm_priv_group_forked(group))
-        return dscomm_priv_group_usable(group, name);
+    status = dscomm_priv_group_alive(group, name);
+    if (status < 0)
+        return status;
     if (group == group->world->group)
         return dscomm_fail(DSCOMM_ERR_STATE,
                            "%s: '%s' is the world; call dscomm_finalize", name,
@@ -254,12 +267,11 @@ dscomm_status_t dscomm_group_free(dscomm_group_t *group)
 dscomm_status_t dscomm_group_abort(dscomm_group_t *group, const char *reason)
 {
     char text[DSCOMM_ERROR_MAX], quoted[256];
+    dscomm_status_t status =
+        dscomm_priv_group_alive(group, "dscomm_group_abort");
 
-    if (!group)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "dscomm_group_abort: group is NULL");
-    if (dscomm_priv_group_forked(group))
-        return dscomm_priv_group_usable(group, "dscomm_group_abort");
+    if (status < 0)
+        return status;
     snprintf(text, sizeof text, "rank %d aborted group '%s'%s%s", group->rank,
              group->name, reason ? ": " : "",
              reason ? dscomm_priv_quote(reason, quoted, sizeof quoted) : "");
@@ -271,12 +283,11 @@ dscomm_status_t dscomm_group_abort(dscomm_group_t *group, const char *reason)
 dscomm_status_t dscomm_group_status(const dscomm_group_t *group)
 {
     char text[DSCOMM_ERROR_MAX];
-    dscomm_status_t status;
+    dscomm_status_t status =
+        dscomm_priv_group_alive(group, "dscomm_group_status");
 
-    if (!group || dscomm_priv_group_forked(group) ||
-        dscomm_priv_group_is(group, GROUP_FREED))
-        return dscomm_priv_group_usable((dscomm_group_t *)group,
-                                        "dscomm_group_status");
+    if (status < 0)
+        return status;
     status = group->ops.status(group->impl, text, sizeof text);
     return status < 0 ? dscomm_priv_fail_with(status, text) : DSCOMM_OK;
 }
@@ -306,14 +317,20 @@ int dscomm_group_timeout(const dscomm_group_t *group)
     return group ? group->timeout_ms : -1;
 }
 
+static int is_freed(const dscomm_group_t *group)
+{
+    return dscomm_priv_group_is(group, GROUP_FREED) != 0;
+}
+
 dscomm_status_t dscomm_group_to_global(const dscomm_group_t *group, int rank,
                                        int *ret_rank)
 {
     const char *name = "dscomm_group_to_global";
 
-    if (!group || !ret_rank)
-        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", name,
-                           group ? "ret_rank" : "group");
+    if (!group || is_freed(group))
+        return dscomm_priv_group_alive(group, name);
+    if (!ret_rank)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: ret_rank is NULL", name);
     if (rank < 0 || rank >= group->size)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: rank %d of group '%s' is not in 0 ... %d", name,
@@ -327,9 +344,10 @@ dscomm_status_t dscomm_group_from_global(const dscomm_group_t *group, int rank,
 {
     const char *name = "dscomm_group_from_global";
 
-    if (!group || !ret_rank)
-        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", name,
-                           group ? "ret_rank" : "group");
+    if (!group || is_freed(group))
+        return dscomm_priv_group_alive(group, name);
+    if (!ret_rank)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: ret_rank is NULL", name);
     if (rank < 0 || rank >= group->world->size)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: world rank %d is not in 0 ... %d", name, rank,

@@ -23,7 +23,7 @@ enum {
     GROUP_COALESCING = 1 << 1, /* calls are recorded */
     GROUP_PENDING = 1 << 2, /* works run: calls to the backend need the lock */
     GROUP_SLOW = 1 << 3, /* no run slot, or it must be asked what it takes */
-    GROUP_FREED = 1 << 4,
+    GROUP_FREED = 1 << 4, /* by its user; what follows may be gone */
     GROUP_SCHEDULED = 1 << 5, /* some of the works are schedules */
 };
 
@@ -39,7 +39,7 @@ struct dscomm_group {
     void *impl;
     dscomm_status_t (*run)(void *impl, const dscomm_coll_args_t *args);
     uint64_t sequence; /* of the last collective */
-    size_t max_count; /* elements of any dtype, times size, that are in range */
+    size_t max_count; /* elements of any dtype, times size, are in range */
     int rank, size;
 
     dscomm_backend_ops_t ops;
@@ -101,14 +101,18 @@ dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
 /* Ends the handle: pending works end with ERR_ABORTED, the impl is closed when
  * no child leans on it, the memory goes with the last work. */
 void dscomm_priv_group_drop(dscomm_group_t *group);
-/* Frees the memory, whatever still points at it. */
+/* Frees what is behind the handle, whatever still points at it. */
 void dscomm_priv_group_destroy(dscomm_group_t *group);
 /* Adds or removes what keeps the memory. */
 void dscomm_priv_group_hold(dscomm_group_t *group);
 void dscomm_priv_group_release(dscomm_group_t *group);
 
-/* OK, or why nothing can run on group: NULL, forked, freed, revoked. name is
- * the public call's. */
+/* OK, or why the handle stands for nothing: NULL or freed (ERR_INVALID),
+ * forked (ERR_STATE). name is the public call's. */
+dscomm_status_t dscomm_priv_group_alive(const dscomm_group_t *group,
+                                        const char *name);
+/* OK, or why nothing can run on group: NULL, forked, freed, revoked by any
+ * rank. name is the public call's. */
 dscomm_status_t dscomm_priv_group_usable(dscomm_group_t *group,
                                          const char *name);
 /* As above, and not coalescing either. */

@@ -81,7 +81,7 @@ static void describe_collective(const dscomm_group_t *group,
     info->coll = args->coll;
     info->dtype = args->dtype;
     info->op = args->op;
-    info->root = args->root;
+    info->root = MAX(args->root, -1);
     info->tag = -1;
     info->count = args->count;
     info->bytes = args->count * args->element;

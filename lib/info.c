@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the library was built, and what it can be told. Nothing here may differ
- * between two builds of one source with one tool chain: no dates, no paths. */
+/* How the library was built, what it can load and be told. Nothing here may
+ * differ between two builds of one source with one tool chain: no dates, no
+ * paths. */
 #include "config.h"
 
 #include "env/settings.h"
@@ -12,6 +13,7 @@
 #include <dscomm/version.h>
 #include <glib.h>
 #include <string.h>
+#include <unistd.h>
 
 #if defined(__clang__)
 #define COMPILER                                                               \
@@ -46,6 +48,9 @@
 #define GLIB                                                                   \
     G_STRINGIFY(GLIB_MAJOR_VERSION)                                            \
     "." G_STRINGIFY(GLIB_MINOR_VERSION) "." G_STRINGIFY(GLIB_MICRO_VERSION)
+
+/* No structure is larger; a size that is was never set. */
+#define INFO_MAX 4096
 
 static const struct {
     const char *name, *value;
@@ -101,37 +106,89 @@ static const dscomm_setting_t *find_row(size_t index)
     return NULL;
 }
 
+/* The size of a structure of any version. */
+static dscomm_status_t check_size(const char *name, const size_t *size)
+{
+    if (size && *size >= sizeof *size && *size <= INFO_MAX)
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_INVALID,
+                       "%s: info must not be NULL, and its size must be that "
+                       "of the structure",
+                       name);
+}
+
 /* Members that an older caller does not know are left out, those that a newer
  * one has besides are zeroed. */
-static void copy_out(const dscomm_setting_info_t *from,
-                     dscomm_setting_info_t *info)
+static void copy_out(const void *from, size_t known, void *info)
 {
-    size_t size = info->size, head = sizeof info->size;
-    size_t known = MIN(size, sizeof *from);
+    const size_t head = sizeof known, size = *(size_t *)info;
 
+    known = MIN(size, known);
     memcpy((char *)info + head, (const char *)from + head, known - head);
     memset((char *)info + known, 0, size - known);
 }
 
 dscomm_status_t dscomm_setting_info(size_t index, dscomm_setting_info_t *info)
 {
+    const char *name = "dscomm_setting_info";
     const dscomm_setting_t *row;
     dscomm_setting_info_t full;
 
-    if (!info || info->size < sizeof info->size)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "dscomm_setting_info: info must not be NULL, and "
-                           "its size must be sizeof(dscomm_setting_info_t)");
+    if (check_size(name, info ? &info->size : NULL) < 0)
+        return DSCOMM_ERR_INVALID;
     row = find_row(index);
     if (!row)
-        return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
-                           "dscomm_setting_info: no setting %zu", index);
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND, "%s: no setting %zu", name,
+                           index);
     full.name = row->name;
     full.type = type_names[row->type];
     full.default_value = row->default_value;
     full.accepted = dscomm_priv_setting_accepted(row);
     full.help = row->help;
     full.value = dscomm_priv_setting_value(row);
-    copy_out(&full, info);
+    copy_out(&full, sizeof full, info);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_backend_info(size_t index, dscomm_backend_info_t *info)
+{
+    const char *name = "dscomm_backend_info";
+    const dscomm_module_t *module;
+    dscomm_backend_info_t full;
+
+    if (check_size(name, info ? &info->size : NULL) < 0)
+        return DSCOMM_ERR_INVALID;
+    module = dscomm_priv_module_get(index);
+    if (!module)
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND, "%s: no backend %zu", name,
+                           index);
+    full.name = module->name;
+    full.path = module->path;
+    full.priority = module->backend ? (int)module->backend->priority : 0;
+    full.usable = module->backend != NULL;
+    full.why = module->why;
+    copy_out(&full, sizeof full, info);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_setting_unknown(size_t index, const char **ret_name,
+                                       const char **ret_nearest)
+{
+    const dscomm_setting_t *tables[DSCOMM_TABLES_MAX];
+    size_t count;
+    const char *name;
+
+    if (!ret_name || !ret_nearest)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_setting_unknown: ret_name and ret_nearest "
+                           "must not be NULL");
+    count = dscomm_priv_setting_tables(tables);
+    name = dscomm_priv_settings_unknown(environ, tables, count, index);
+    if (!name)
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
+                           "dscomm_setting_unknown: no unknown variable %zu",
+                           index);
+    *ret_name = name;
+    *ret_nearest = dscomm_priv_setting_nearest(name, tables, count);
     return DSCOMM_OK;
 }

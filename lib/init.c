@@ -51,15 +51,12 @@ static dscomm_status_t merge(const dscomm_init_attr_t *attr,
  * loaded to find out, which is not worth it where there is none. */
 static void check_environment(void)
 {
-    const dscomm_setting_t *tables[64] = {dscomm_priv_setting(0)};
-    size_t count = 1;
+    const dscomm_setting_t *tables[DSCOMM_TABLES_MAX];
 
-    if (!dscomm_priv_settings_unknown(environ, tables, 1))
-        return;
-    while (count < G_N_ELEMENTS(tables) &&
-           (tables[count] = dscomm_priv_backend_settings(count - 1)))
-        count++;
-    dscomm_priv_settings_check(environ, tables, count);
+    tables[0] = dscomm_priv_setting(0);
+    if (dscomm_priv_settings_unknown(environ, tables, 1, 0))
+        dscomm_priv_settings_check(environ, tables,
+                                   dscomm_priv_setting_tables(tables));
 }
 
 static dscomm_status_t prepare(void)

@@ -8,15 +8,6 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-static dscomm_status_t check(dscomm_group_t *group, const char *name)
-{
-    if (!group)
-        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: group is NULL", name);
-    if (dscomm_priv_group_forked(group))
-        return dscomm_priv_group_usable(group, name);
-    return DSCOMM_OK;
-}
-
 static dscomm_status_t map_pages(size_t size, void **ret_memory)
 {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -75,7 +66,7 @@ dscomm_status_t dscomm_mem_alloc(dscomm_group_t *group, size_t size,
                                  void **ret_memory)
 {
     const char *name = "dscomm_mem_alloc";
-    dscomm_status_t status = check(group, name);
+    dscomm_status_t status = dscomm_priv_group_usable(group, name);
     size_t mapped;
     void *memory;
 
@@ -101,7 +92,7 @@ dscomm_status_t dscomm_mem_alloc(dscomm_group_t *group, size_t size,
 dscomm_status_t dscomm_mem_free(dscomm_group_t *group, void *memory)
 {
     const char *name = "dscomm_mem_free";
-    dscomm_status_t status = check(group, name);
+    dscomm_status_t status = dscomm_priv_group_alive(group, name);
     size_t size;
 
     if (status < 0 || !memory)
@@ -121,7 +112,7 @@ dscomm_status_t dscomm_mem_register(dscomm_group_t *group, void *memory,
                                     size_t size)
 {
     const char *name = "dscomm_mem_register";
-    dscomm_status_t status = check(group, name);
+    dscomm_status_t status = dscomm_priv_group_usable(group, name);
 
     if (status < 0)
         return status;
@@ -145,7 +136,7 @@ dscomm_status_t dscomm_mem_register(dscomm_group_t *group, void *memory,
 dscomm_status_t dscomm_mem_deregister(dscomm_group_t *group, void *memory)
 {
     const char *name = "dscomm_mem_deregister";
-    dscomm_status_t status = check(group, name);
+    dscomm_status_t status = dscomm_priv_group_alive(group, name);
     size_t size;
 
     if (status < 0)

@@ -59,6 +59,7 @@ static dscomm_status_t open_lines(dscomm_group_t *parent, const int *dims,
                                   int ndims, const dscomm_group_attr_t *attr,
                                   dscomm_group_t **groups)
 {
+    const uint64_t children = parent->children + (uint64_t)ndims;
     int *ranks = g_new(int, (gsize)parent->size), first;
     dscomm_status_t status = DSCOMM_OK;
 
@@ -68,6 +69,9 @@ static dscomm_status_t open_lines(dscomm_group_t *parent, const int *dims,
                                          &groups[d]);
     }
     g_free(ranks);
+    /* Where one rank fails, others may have come further; what follows is to
+     * have the same id on all. */
+    parent->children = children;
     return status;
 }
 

@@ -9,7 +9,9 @@
 #include "lib/log.h"
 #include "lib/status.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <glib.h>
 #include <limits.h>
 #include <pthread.h>
@@ -29,6 +31,7 @@ extern const dscomm_backend_t dscomm_backend_self;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static GPtrArray *modules; /* dscomm_module_t, self first; never freed */
 static char *directory; /* colon list of folders; never freed */
+static GString *unreadable; /* of which these, and why; never freed */
 
 /* The folder "dscomm/backends" beside libdscomm, if it exists. */
 static char *beside_library(void)
@@ -96,16 +99,42 @@ static int is_identifier(const char *name)
                         strlen(name);
 }
 
+static void note_unreadable(const char *folder, int problem)
+{
+    const char *remedy = problem == EMFILE || problem == ENFILE
+                             ? "allow more open files, see ulimit -n"
+                             : "set DSCOMM_BACKEND_PATH to a folder of modules";
+
+    g_string_append_printf(unreadable, "; %s cannot be read: %s (%s)", folder,
+                           g_strerror(problem), remedy);
+    dscomm_log(DSCOMM_LOG_INFO, "core", "no backend modules in %s: %s", folder,
+               g_strerror(problem));
+}
+
+/* Names of the modules, without ".so". */
+static GPtrArray *list_folder(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    GPtrArray *files = g_ptr_array_new_with_free_func(g_free);
+    struct dirent *entry;
+
+    if (!dir) {
+        note_unreadable(folder, errno);
+        return files;
+    }
+    while ((entry = readdir(dir)))
+        if (g_str_has_suffix(entry->d_name, ".so"))
+            g_ptr_array_add(
+                files, g_strndup(entry->d_name, strlen(entry->d_name) - 3));
+    closedir(dir);
+    return files;
+}
+
 /* In the order of names, so that a scan means the same everywhere. */
 static void scan_folder(const char *folder)
 {
-    GDir *dir = g_dir_open(folder, 0, NULL);
-    GPtrArray *files = g_ptr_array_new_with_free_func(g_free);
-    const char *file;
+    GPtrArray *files = list_folder(folder);
 
-    while (dir && (file = g_dir_read_name(dir)))
-        if (g_str_has_suffix(file, ".so"))
-            g_ptr_array_add(files, g_strndup(file, strlen(file) - 3));
     g_ptr_array_sort(files, compare_names);
     for (guint i = 0; i < files->len; i++) {
         const char *name = g_ptr_array_index(files, i);
@@ -116,11 +145,6 @@ static void scan_folder(const char *folder)
         g_free(path);
     }
     g_ptr_array_free(files, TRUE);
-    if (dir)
-        g_dir_close(dir);
-    else
-        dscomm_log(DSCOMM_LOG_INFO, "core", "no backend modules in %s: %s",
-                   folder, "the folder cannot be read");
 }
 
 static void take_ops(dscomm_module_t *module)
@@ -139,6 +163,7 @@ static void scan(void)
     if (modules)
         return;
     modules = g_ptr_array_new();
+    unreadable = g_string_new(NULL);
     add("self", NULL);
     self = g_ptr_array_index(modules, 0);
     self->backend = &dscomm_backend_self;
@@ -255,9 +280,10 @@ static dscomm_status_t not_found(const char *name)
 
         g_string_append_printf(names, "%s%s", i ? ", " : "", module->name);
     }
-    status = dscomm_fail(
-        DSCOMM_ERR_NO_BACKEND, "there is no backend '%s' in %s; found: %s",
-        dscomm_priv_quote(name, quoted, sizeof quoted), directory, names->str);
+    status = dscomm_fail(DSCOMM_ERR_NO_BACKEND,
+                         "there is no backend '%s' in %s; found: %s%s",
+                         dscomm_priv_quote(name, quoted, sizeof quoted),
+                         directory, names->str, unreadable->str);
     g_string_free(names, TRUE);
     return status;
 }
@@ -317,37 +343,16 @@ const dscomm_setting_t *dscomm_priv_backend_settings(size_t index)
     return NULL;
 }
 
-/* Members that an older caller does not know are left out. */
-static void copy_out(const dscomm_backend_info_t *from,
-                     dscomm_backend_info_t *info)
+size_t dscomm_priv_setting_tables(
+    const dscomm_setting_t *ret_tables[DSCOMM_TABLES_MAX])
 {
-    size_t size = info->size, head = sizeof info->size;
-    size_t known = MIN(size, sizeof *from);
+    size_t count = 1;
 
-    memcpy((char *)info + head, (const char *)from + head, known - head);
-    memset((char *)info + known, 0, size - known);
-}
-
-dscomm_status_t dscomm_backend_info(size_t index, dscomm_backend_info_t *info)
-{
-    const dscomm_module_t *module;
-    dscomm_backend_info_t full;
-
-    if (!info || info->size < sizeof info->size)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "dscomm_backend_info: info must not be NULL, and "
-                           "its size must be sizeof(dscomm_backend_info_t)");
-    module = dscomm_priv_module_get(index);
-    if (!module)
-        return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
-                           "dscomm_backend_info: no backend %zu", index);
-    full.name = module->name;
-    full.path = module->path;
-    full.priority = module->backend ? (int)module->backend->priority : 0;
-    full.usable = module->backend != NULL;
-    full.why = module->why;
-    copy_out(&full, info);
-    return DSCOMM_OK;
+    ret_tables[0] = dscomm_priv_setting(0);
+    while (count < DSCOMM_TABLES_MAX &&
+           (ret_tables[count] = dscomm_priv_backend_settings(count - 1)))
+        count++;
+    return count;
 }
 
 const char *dscomm_backend_directory(void)
@@ -356,6 +361,14 @@ const char *dscomm_backend_directory(void)
     scan();
     pthread_mutex_unlock(&lock);
     return directory;
+}
+
+const char *dscomm_priv_module_unreadable(void)
+{
+    pthread_mutex_lock(&lock);
+    scan();
+    pthread_mutex_unlock(&lock);
+    return unreadable->str;
 }
 
 void dscomm_priv_module_forked(void)

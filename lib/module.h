@@ -27,9 +27,20 @@ const dscomm_module_t *dscomm_priv_module_get(size_t index);
 /* The built-in backend for groups of one rank. */
 const dscomm_module_t *dscomm_priv_module_self(void);
 
+/* For the end of a sentence: "", or "; FOLDER cannot be read: ..." for each
+ * folder of modules that could not be. */
+const char *dscomm_priv_module_unreadable(void);
+
 /* Settings table of module index = 0, 1, ..., modules without one left out;
  * NULL beyond the last. */
 const dscomm_setting_t *dscomm_priv_backend_settings(size_t index);
+
+#define DSCOMM_TABLES_MAX 64
+
+/* The core's settings table and those of all modules, which are loaded for it;
+ * returns how many there are. */
+size_t dscomm_priv_setting_tables(
+    const dscomm_setting_t *ret_tables[DSCOMM_TABLES_MAX]);
 
 /* In a forked child: its lock is new. */
 void dscomm_priv_module_forked(void);

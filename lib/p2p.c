@@ -42,7 +42,7 @@ static dscomm_status_t check(const dscomm_group_t *group,
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': %d is no dtype", name,
                            group->name, (int)dtype);
-    if (count > group->max_count)
+    if (count > (size_t)PTRDIFF_MAX / dscomm_priv_element_of(dtype))
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': %zu elements of %s are more than "
                            "memory can hold",

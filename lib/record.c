@@ -8,7 +8,9 @@
 #include "lib/status.h"
 
 #include <dscomm/version.h>
+#include <errno.h>
 #include <glib.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,26 +61,35 @@ static char *host_identity(void)
     return text;
 }
 
-/* With "auto" everything is loaded, else only what was asked for. */
-static char *list_modules(const char *backend, char **ret_why)
+/* With "auto" everything is loaded, and what cannot be is told... */
+static char *list_all(char **ret_why)
 {
     const dscomm_module_t *module;
     GString *names = g_string_new(" ");
+    GString *why = g_string_new(dscomm_priv_module_unreadable());
 
-    *ret_why = g_strdup("");
-    if (strcmp(backend, "auto")) {
-        if (dscomm_priv_module_find(backend, &module) == DSCOMM_OK) {
-            g_string_append_printf(names, "%s ", backend);
-        } else {
-            g_free(*ret_why);
-            *ret_why = g_strdup(dscomm_last_error());
-        }
-        return g_string_free(names, FALSE);
-    }
     for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++)
         if (module->backend)
             g_string_append_printf(names, "%s ", module->name);
+        else
+            g_string_append_printf(why, "; %s: %s", module->name, module->why);
+    *ret_why = g_string_free(why, FALSE);
     return g_string_free(names, FALSE);
+}
+
+/* ...else only what was asked for. */
+static char *list_modules(const char *backend, char **ret_why)
+{
+    const dscomm_module_t *module;
+
+    if (!strcmp(backend, "auto"))
+        return list_all(ret_why);
+    if (dscomm_priv_module_find(backend, &module) < 0) {
+        *ret_why = g_strdup(dscomm_last_error());
+        return g_strdup(" ");
+    }
+    *ret_why = g_strdup("");
+    return g_strdup_printf(" %s ", backend);
 }
 
 /* A value is one line. */
@@ -154,6 +165,19 @@ int dscomm_priv_record_read(const char *text, size_t size,
     g_strfreev(lines);
     g_free(copy);
     return result;
+}
+
+int dscomm_priv_record_gone(const dscomm_record_t *record)
+{
+    char *host;
+    int here;
+
+    if (kill((pid_t)record->pid, 0) == 0 || errno != ESRCH)
+        return 0;
+    host = one_line(host_identity());
+    here = strcmp(host, record->host) == 0;
+    g_free(host);
+    return here;
 }
 
 void dscomm_priv_record_clear(dscomm_record_t *record)

@@ -21,6 +21,8 @@
 #define DSCOMM_TOKEN_MAX 128
 /* Between the end of the final barrier and the last goodbye. */
 #define GOODBYE_MS 5000
+/* Between the first and the last rank's end of a program. */
+#define LEAVE_MS 1000
 
 /* One place where worlds of this process meet others, as one rank of theirs. It
  * stays known when its store is closed, for the sake of count. */
@@ -32,6 +34,8 @@ typedef struct dscomm_point {
     dscomm_store_t *store; /* open while there are users */
     unsigned users;
     unsigned count; /* worlds so far: the n-th of every rank is the same one */
+    unsigned before; /* worlds of processes that were this rank before */
+    char *key; /* in a launcher's store: where they are counted */
     struct dscomm_point *next;
 } point_t;
 
@@ -90,19 +94,56 @@ static dscomm_status_t open_once(const dscomm_join_t *join, int64_t deadline,
     return status;
 }
 
-/* Where this process has met others before, some of them may just be leaving: a
- * file that has had its users goes with the last. */
+/* Where this process, or one that was this rank before, has met others, some of
+ * them may just be leaving: a file that has had its users goes with the
+ * last. */
 static dscomm_status_t open_store(const point_t *point,
                                   const dscomm_join_t *join, int64_t deadline,
                                   dscomm_store_t **ret_store)
 {
     dscomm_status_t status = open_once(join, deadline, ret_store);
 
-    while (status == DSCOMM_ERR_STATE && point->count && !is_tcp(join->url) &&
+    if (!point->count)
+        deadline = MIN(deadline,
+                       dscomm_priv_clock_after(dscomm_priv_clock(), LEAVE_MS));
+    while (status == DSCOMM_ERR_STATE && !is_tcp(join->url) &&
            dscomm_priv_clock() < deadline) {
         g_usleep(RETRY_US);
         status = open_once(join, deadline, ret_store);
     }
+    return status;
+}
+
+/* A launcher's store outlives the processes, so that two programs of a job, one
+ * after the other, meet in the same. How many worlds the first has left is kept
+ * there. */
+static dscomm_status_t count_before(point_t *point, const dscomm_join_t *join)
+{
+    int64_t left = 0;
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (join->serve || point->key || !is_tcp(join->url))
+        return DSCOMM_OK;
+    point->key = g_strdup_printf("dscomm/%s/left/%d", join->run_id, join->rank);
+    status = dscomm_store_add(point->store, point->key, 0, &left);
+    point->before = (unsigned)left;
+    if (status < 0)
+        g_clear_pointer(&point->key, g_free);
+    return status;
+}
+
+static dscomm_status_t use_store(point_t *point, const dscomm_join_t *join,
+                                 int64_t deadline)
+{
+    dscomm_status_t status;
+
+    if (point->users)
+        return DSCOMM_OK;
+    status = open_store(point, join, deadline, &point->store);
+    if (status == DSCOMM_OK)
+        status = count_before(point, join);
+    if (status < 0)
+        dscomm_store_close(g_steal_pointer(&point->store));
     return status;
 }
 
@@ -114,14 +155,13 @@ static dscomm_status_t enter_point(const dscomm_join_t *join, int64_t deadline,
                                    unsigned *ret_number)
 {
     point_t *point = find_point(join->url, join->rank);
-    dscomm_status_t status = DSCOMM_OK;
+    dscomm_status_t status;
 
     pthread_mutex_lock(&point->lock);
-    if (!point->users)
-        status = open_store(point, join, deadline, &point->store);
+    status = use_store(point, join, deadline);
     if (status == DSCOMM_OK) {
         point->users++;
-        *ret_number = ++point->count;
+        *ret_number = point->before + ++point->count;
         *ret_store = point->store;
         meeting->point = point;
     }
@@ -265,13 +305,18 @@ static void say_goodbye(const dscomm_meeting_t *meeting, int timeout_ms)
 void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
                                   int timeout_ms)
 {
+    int64_t left = 0;
+
     if (!meeting->store)
         return;
     if (orderly && meeting->serves)
         say_goodbye(meeting, timeout_ms);
     dscomm_store_close(meeting->store);
     meeting->store = NULL;
-    if (meeting->point)
-        leave_point(meeting->point, 0);
+    if (!meeting->point)
+        return;
+    if (orderly && meeting->point->key)
+        dscomm_store_add(meeting->point->store, meeting->point->key, 1, &left);
+    leave_point(meeting->point, 0);
     meeting->point = NULL;
 }

@@ -46,7 +46,9 @@ static dscomm_status_t claim(const roster_t *roster, const char *token)
         status = dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
                              "rank %d is taken by another process (%s): give "
                              "each process its own rank; a file:// store left "
-                             "by an earlier run must be removed",
+                             "by an earlier run must be removed, and an "
+                             "earlier program of the job must have finalized "
+                             "its world",
                              roster->join->rank,
                              dscomm_priv_quote(value, quoted, sizeof quoted));
     }
@@ -134,6 +136,18 @@ static dscomm_status_t compare_records(const dscomm_record_t *mine,
     return DSCOMM_OK;
 }
 
+/* Of two runs that use one file, the later finds the records of the earlier. */
+static dscomm_status_t check_alive(const dscomm_record_t *record, int rank)
+{
+    if (!dscomm_priv_record_gone(record))
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                       "rank %d (pid %lld on %s) ended before all had come: "
+                       "see its own output; or its record is of an earlier "
+                       "run, whose file:// store must be removed",
+                       rank, (long long)record->pid, record->node);
+}
+
 static dscomm_status_t read_record(const void *value, size_t size, int rank,
                                    dscomm_record_t *record)
 {
@@ -146,6 +160,29 @@ static dscomm_status_t read_record(const void *value, size_t size, int rank,
     return DSCOMM_OK;
 }
 
+/* That of rank, if it is there. */
+static dscomm_status_t get_record(const roster_t *roster, const char *key,
+                                  int rank, dscomm_record_t *record,
+                                  int *ret_present)
+{
+    int present = 0;
+    void *value;
+    size_t size;
+    dscomm_status_t status =
+        dscomm_store_check(roster->store, &key, 1, &present);
+
+    if (status == DSCOMM_OK && present) {
+        status = dscomm_store_get(roster->store, key, DSCOMM_TIMEOUT_DEFAULT,
+                                  &value, &size);
+        if (status < 0)
+            return status;
+        status = read_record(value, size, rank, record);
+        dscomm_store_free(value);
+    }
+    *ret_present = present;
+    return status;
+}
+
 static dscomm_status_t read_records(void **values, const size_t *sizes,
                                     int count, dscomm_record_t *records)
 {
@@ -155,6 +192,8 @@ static dscomm_status_t read_records(void **values, const size_t *sizes,
         status = read_record(values[i], sizes[i], i, &records[i]);
         if (status == DSCOMM_OK)
             status = compare_records(&records[0], &records[i], i);
+        if (status == DSCOMM_OK)
+            status = check_alive(&records[i], i);
     }
     return status;
 }
@@ -169,24 +208,15 @@ static dscomm_status_t look_at_records(const roster_t *roster, char **keys,
 
     *ret_came = 0;
     for (int i = 0; i < roster->join->size && status == DSCOMM_OK; i++) {
-        const char *key = keys[i];
         int present = records[i].node != NULL;
-        void *value;
-        size_t size;
 
         if (!present)
-            status = dscomm_store_check(roster->store, &key, 1, &present);
+            status = get_record(roster, keys[i], i, &records[i], &present);
         *ret_came += present;
-        if (status < 0 || !present || records[i].node)
-            continue;
-        status = dscomm_store_get(roster->store, key, DSCOMM_TIMEOUT_DEFAULT,
-                                  &value, &size);
-        if (status < 0)
-            continue;
-        status = read_record(value, size, i, &records[i]);
-        dscomm_store_free(value);
-        if (status == DSCOMM_OK)
+        if (status == DSCOMM_OK && present)
             status = compare_records(&records[0], &records[i], i);
+        if (status == DSCOMM_OK && present)
+            status = check_alive(&records[i], i);
     }
     return status;
 }
@@ -371,6 +401,19 @@ static dscomm_status_t check_own_record(const roster_t *roster)
     return status;
 }
 
+/* Who waits for rank 0's verdict waits for its process. */
+static dscomm_status_t check_leader(const roster_t *roster)
+{
+    dscomm_record_t record = {0};
+    int present = 0;
+    dscomm_status_t status = get_record(roster, "r/0", 0, &record, &present);
+
+    if (status == DSCOMM_OK && present)
+        status = check_alive(&record, 0);
+    dscomm_priv_record_clear(&record);
+    return status;
+}
+
 /* Rank 0's verdict, as text; looks at times whether it can still come. */
 static dscomm_status_t await_verdict(const roster_t *roster, void **ret_value,
                                      size_t *ret_size)
@@ -387,6 +430,8 @@ static dscomm_status_t await_verdict(const roster_t *roster, void **ret_value,
         if (status != DSCOMM_ERR_TIMEOUT || left <= slice)
             return status;
         status = check_own_record(roster);
+        if (status == DSCOMM_OK)
+            status = check_leader(roster);
         if (status < 0)
             return status;
         slice = MIN(2 * slice, MOST_LOOK_MS);

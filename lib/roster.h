@@ -19,7 +19,7 @@ typedef struct {
     char *host; /* equal text = can share memory */
     char *backend; /* asked for */
     char *modules; /* names of those it can load, blanks between and around */
-    char *why; /* why the one asked for is not among them, or "" */
+    char *why; /* why the one asked for, or others, are not among them, or "" */
 } dscomm_record_t;
 
 /* The name of this machine, or "unknown". */
@@ -32,6 +32,8 @@ void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record);
 char *dscomm_priv_record_write(const dscomm_record_t *record);
 int dscomm_priv_record_read(const char *text, size_t size,
                             dscomm_record_t *record);
+/* 1 where it is of a process of this machine that has ended. */
+int dscomm_priv_record_gone(const dscomm_record_t *record);
 void dscomm_priv_record_clear(dscomm_record_t *record);
 
 /* The backend for these ranks, or why there is none. */

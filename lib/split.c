@@ -7,39 +7,53 @@
 #include <stdlib.h>
 
 typedef struct {
-    int32_t color, key, rank;
+    int32_t color, key;
+    int32_t backend; /* hash of its name */
+    int32_t rank;
 } member_t;
 
-static int by_key(const void *a, const void *b)
+#define WORDS (sizeof(member_t) / sizeof(int32_t))
+
+/* By colour, then in the order of the new group. */
+static int compare(const void *a, const void *b)
 {
     const member_t *x = a, *y = b;
 
+    if (x->color != y->color)
+        return x->color < y->color ? -1 : 1;
     if (x->key != y->key)
         return x->key < y->key ? -1 : 1;
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* Everyone's colour and key. */
-static dscomm_status_t gather(dscomm_group_t *parent, int color, int key,
+/* What everyone gave, sorted. All ranks see the same, and so find the same
+ * fault in it. */
+static dscomm_status_t gather(dscomm_group_t *parent, const member_t *own,
                               member_t *members)
 {
-    const int32_t own[2] = {color, key};
-    int32_t *all = g_new(int32_t, 2 * (gsize)parent->size);
     dscomm_status_t status =
-        dscomm_all_gather(parent, own, all, 2, DSCOMM_INT32, NULL);
+        dscomm_all_gather(parent, own, members, WORDS, DSCOMM_INT32, NULL);
 
-    for (int i = 0; status == DSCOMM_OK && i < parent->size; i++)
-        members[i] = (member_t){all[2 * i], all[2 * i + 1], i};
-    g_free(all);
-    return status;
+    if (status < 0)
+        return status;
+    qsort(members, (size_t)parent->size, sizeof *members, compare);
+    for (int i = 1; i < parent->size; i++) {
+        const member_t *a = &members[i - 1], *b = &members[i];
+
+        if (a->color == b->color && a->color >= 0 && a->backend != b->backend)
+            return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                               "dscomm_group_split of '%s': ranks %d and %d "
+                               "have color %d, but ask for different backends",
+                               parent->name, a->rank, b->rank, a->color);
+    }
+    return DSCOMM_OK;
 }
 
 /* The ranks of one colour, in order; returns how many. */
-static int pick(member_t *members, int size, int color, int *ranks)
+static int pick(const member_t *members, int size, int color, int *ranks)
 {
     int count = 0;
 
-    qsort(members, (size_t)size, sizeof *members, by_key);
     for (int i = 0; i < size; i++)
         if (color >= 0 && members[i].color == color)
             ranks[count++] = members[i].rank;
@@ -52,7 +66,7 @@ dscomm_status_t dscomm_group_split(dscomm_group_t *parent, int color, int key,
 {
     const char *name = "dscomm_group_split";
     dscomm_group_attr_t merged;
-    member_t *members;
+    member_t own, *members;
     int *ranks, count;
     dscomm_status_t status =
         dscomm_priv_group_attr(parent, name, attr, &merged);
@@ -66,7 +80,9 @@ dscomm_status_t dscomm_group_split(dscomm_group_t *parent, int color, int key,
                                      : "ret_group is NULL");
     members = g_new(member_t, (gsize)parent->size);
     ranks = g_new(int, (gsize)parent->size);
-    status = gather(parent, color, key, members);
+    own = (member_t){color, key, (int32_t)g_str_hash(merged.backend),
+                     parent->rank};
+    status = gather(parent, &own, members);
     if (status == DSCOMM_OK) {
         count = pick(members, parent->size, color, ranks);
         status = dscomm_priv_group_child(parent, ranks, count, &merged, color,

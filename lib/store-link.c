@@ -114,9 +114,9 @@ dscomm_status_t dscomm_priv_link_connect(link_t *link,
         status = connect_once(link, deadline, &again);
         if (!status || !again || !is_worth_it(status, start, &closed))
             break;
+        dscomm_priv_back_off(deadline, &pause, MOST_PAUSE_US);
         if (dscomm_priv_deadline_passed(deadline))
             break;
-        dscomm_priv_back_off(deadline, &pause, MOST_PAUSE_US);
     }
     g_strlcpy(cause, dscomm_last_error(), sizeof cause);
     if (status == DSCOMM_ERR_PEER_FAILED)

@@ -93,6 +93,18 @@ static gboolean is_any_v6(const struct sockaddr *address)
            IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr);
 }
 
+/* A file of hosts may give a name the same address twice. */
+static gboolean is_repeated(const struct addrinfo *list,
+                            const struct addrinfo *address)
+{
+    for (; list != address; list = list->ai_next) {
+        if (list->ai_addrlen == address->ai_addrlen &&
+            memcmp(list->ai_addr, address->ai_addr, list->ai_addrlen) == 0)
+            return TRUE;
+    }
+    return FALSE;
+}
+
 /* Binds every address of the list that is this machine's. Of several, one in
  * use is an error only where the port was asked for. */
 static int add_list(dscomm_priv_listen_t *listening, struct addrinfo *list,
@@ -106,7 +118,9 @@ static int add_list(dscomm_priv_listen_t *listening, struct addrinfo *list,
 
         if (listening->count == LISTEN_MAX)
             break;
-        if (!loopback_is_fine && dscomm_priv_address_is_loopback(next->ai_addr))
+        if (is_repeated(list, next) ||
+            (!loopback_is_fine &&
+             dscomm_priv_address_is_loopback(next->ai_addr)))
             continue;
         one = add(listening, next->ai_addr, next->ai_addrlen,
                   is_any_v6(next->ai_addr));
@@ -139,22 +153,19 @@ static dscomm_status_t fail_listen(const char *host, int port, int problem)
 }
 
 dscomm_status_t dscomm_priv_listen(const char *host, int port,
+                                   dscomm_priv_deadline_t deadline,
                                    dscomm_priv_listen_t *ret_listen)
 {
-    struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                             .ai_socktype = SOCK_STREAM};
     dscomm_priv_listen_t listening = {.port = port};
+    dscomm_status_t status;
     struct addrinfo *list;
+    gboolean again;
     char shown[64];
-    int problem = getaddrinfo(host, NULL, &hints, &list);
+    int problem;
 
-    if (problem)
-        return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
-                           "serve the store on '%s': the name has no address: "
-                           "%s; name one that resolves on every node, or give "
-                           "its address",
-                           dscomm_priv_quote(host, shown, sizeof shown),
-                           gai_strerror(problem));
+    status = dscomm_priv_resolve(host, port, deadline, &list, &again);
+    if (status)
+        return status;
     problem =
         add_list(&listening, list, is_literal(host) || is_local_name(host));
     freeaddrinfo(list);
@@ -199,27 +210,36 @@ dscomm_status_t dscomm_priv_listen_adopt(int fd, int port,
     return DSCOMM_OK;
 }
 
+/* All interfaces of either family; IPv6 may be switched off even for the
+ * loopback, IPv4 is not where a socket takes both. */
+static const char *loopback_of(int fd, const struct sockaddr *address)
+{
+    int only = 0;
+    socklen_t length = sizeof only;
+
+    if (address->sa_family == AF_INET)
+        return ((const struct sockaddr_in *)(const void *)address)
+                           ->sin_addr.s_addr == htonl(INADDR_ANY)
+                   ? "127.0.0.1"
+                   : NULL;
+    if (!is_any_v6(address))
+        return NULL;
+    getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &length);
+    return only ? "::1" : "127.0.0.1";
+}
+
 const char *dscomm_priv_listen_host(const dscomm_priv_listen_t *listening,
                                     char *buffer)
 {
-    struct sockaddr_storage address;
-    socklen_t length = sizeof address;
+    struct sockaddr_storage storage;
+    struct sockaddr *address = (struct sockaddr *)&storage;
+    socklen_t length = sizeof storage;
+    const char *loopback = "127.0.0.1";
 
-    g_strlcpy(buffer, "127.0.0.1", LISTEN_HOST_MAX);
-    if (getsockname(listening->fds[0], (struct sockaddr *)&address, &length))
-        return buffer;
-    if (address.ss_family == AF_INET6) {
-        const struct sockaddr_in6 *v6 = (const void *)&address;
-
-        if (IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr))
-            return g_strlcpy(buffer, "::1", LISTEN_HOST_MAX), buffer;
-    } else {
-        const struct sockaddr_in *v4 = (const void *)&address;
-
-        if (v4->sin_addr.s_addr == htonl(INADDR_ANY))
-            return buffer;
-    }
-    getnameinfo((struct sockaddr *)&address, length, buffer, LISTEN_HOST_MAX,
-                NULL, 0, NI_NUMERICHOST);
+    if (getsockname(listening->fds[0], address, &length) == 0)
+        loopback = loopback_of(listening->fds[0], address);
+    if (loopback || getnameinfo(address, length, buffer, LISTEN_HOST_MAX, NULL,
+                                0, NI_NUMERICHOST) != 0)
+        g_strlcpy(buffer, loopback ? loopback : "127.0.0.1", LISTEN_HOST_MAX);
     return buffer;
 }

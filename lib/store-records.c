@@ -17,7 +17,7 @@
 #define FIRST_PAUSE_US 200 /* between attempts to get the lock */
 #define MOST_PAUSE_US 10000
 #define READ_SIZE ((size_t)64 << 10)
-#define KEY_MAX (DSCOMM_STORE_KEY_MAX + 1) /* with the '-' that removes */
+#define KEY_MAX (WHOLE_KEY_MAX + 1) /* with the '-' that removes */
 
 typedef dscomm_priv_records_t records_t;
 

@@ -9,8 +9,6 @@
 #include "lib/store-session.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -123,7 +121,6 @@ static void update(server_t *server, session_t *session)
 static void admit(server_t *server, int fd, const struct sockaddr *address,
                   socklen_t length)
 {
-    int on = 1, idle = 60, interval = 15;
     char peer[SOCKET_NAME_MAX];
     session_t *session;
 
@@ -134,10 +131,7 @@ static void admit(server_t *server, int fd, const struct sockaddr *address,
         close(fd);
         return;
     }
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
+    dscomm_priv_socket_tune(fd);
     dscomm_priv_address_name(address, length, peer);
     session = dscomm_priv_session_new(fd, peer, &server->touched);
     g_hash_table_add(server->sessions, session);

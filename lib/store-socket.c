@@ -59,7 +59,7 @@ dscomm_status_t dscomm_priv_address_split(const char *address, char **ret_host,
 const char *dscomm_priv_address_name(const struct sockaddr *address,
                                      socklen_t length, char *buffer)
 {
-    char host[46], port[8];
+    char host[SOCKET_NAME_MAX - 9], port[6]; /* "[fe80::1%eth0]:29500" */
 
     if (getnameinfo(address, length, host, sizeof host, port, sizeof port,
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0)
@@ -84,6 +84,16 @@ gboolean dscomm_priv_address_is_loopback(const struct sockaddr *address)
         return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
     }
     return FALSE;
+}
+
+void dscomm_priv_socket_tune(int fd)
+{
+    int on = 1, idle = 60, interval = 15;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
 }
 
 int dscomm_priv_socket_port(int fd)
@@ -111,7 +121,7 @@ static gboolean wait_for(int fd, short events, dscomm_priv_deadline_t deadline)
 
         if (ready > 0)
             return TRUE;
-        if (ready == 0 && left == 0)
+        if (left == 0)
             return FALSE;
     }
 }
@@ -136,7 +146,7 @@ static int connect_one(const struct addrinfo *address,
 {
     int fd = socket(address->ai_family,
                     SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
-    int problem = 0, one = 1;
+    int problem = 0;
     socklen_t length = sizeof problem;
 
     if (fd < 0)
@@ -156,33 +166,45 @@ static int connect_one(const struct addrinfo *address,
         close(fd);
         return problem;
     }
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    dscomm_priv_socket_tune(fd);
     *ret_fd = fd;
     return 0;
 }
 
-static dscomm_status_t resolve(const char *host, int port,
-                               struct addrinfo **ret_list, gboolean *ret_again)
+/* What this process lacks, and no server can help. */
+static gboolean is_own_problem(int problem)
 {
-    struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                             .ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_NUMERICSERV};
-    char service[8], shown[64];
-    int problem;
+    return problem == EMFILE || problem == ENFILE || problem == ENOMEM ||
+           problem == ENOBUFS;
+}
 
-    snprintf(service, sizeof service, "%d", port);
-    problem = getaddrinfo(host, service, &hints, ret_list);
-    if (!problem)
-        return DSCOMM_OK;
-    *ret_again =
-        problem == EAI_AGAIN || problem == EAI_NONAME || problem == EAI_SYSTEM;
+static dscomm_status_t fail_connect(const char *name, int problem,
+                                    gboolean *ret_again)
+{
+    *ret_again = !is_own_problem(problem);
     return dscomm_fail(
-        DSCOMM_ERR_NOT_FOUND,
-        "store host '%s' has no address: %s; name one that resolves "
-        "on every node, or give its address",
-        dscomm_priv_quote(host, shown, sizeof shown),
-        problem == EAI_SYSTEM ? g_strerror(errno) : gai_strerror(problem));
+        *ret_again ? DSCOMM_ERR_IO : DSCOMM_ERR_NO_MEMORY,
+        "connect to the store at %s: %s%s", name, g_strerror(problem),
+        problem == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+}
+
+static int count_of(const struct addrinfo *list)
+{
+    int count = 0;
+
+    for (; list; list = list->ai_next)
+        count++;
+    return count;
+}
+
+/* When to give up one of several addresses, of which some may be dead. */
+static dscomm_priv_deadline_t share_of(dscomm_priv_deadline_t deadline,
+                                       int addresses)
+{
+    int share = dscomm_priv_deadline_left(deadline) / addresses;
+
+    return addresses == 1 ? deadline
+                          : dscomm_priv_deadline(MIN(share, ATTEMPT_MS));
 }
 
 dscomm_status_t dscomm_priv_connect(const char *host, int port,
@@ -192,29 +214,24 @@ dscomm_status_t dscomm_priv_connect(const char *host, int port,
     struct addrinfo *list, *address;
     char name[SOCKET_NAME_MAX] = "";
     dscomm_status_t status;
-    int problem = 0;
+    int problem = 0, left;
 
-    status = resolve(host, port, &list, ret_again);
+    status = dscomm_priv_resolve(host, port, deadline, &list, ret_again);
     if (status)
         return status;
+    left = count_of(list);
     for (address = list; address; address = address->ai_next) {
-        dscomm_priv_deadline_t attempt = dscomm_priv_deadline(ATTEMPT_MS);
-
-        if (!list->ai_next || attempt.at > deadline.at)
-            attempt = deadline;
-        problem = connect_one(address, attempt, ret_fd);
+        problem = connect_one(address, share_of(deadline, left--), ret_fd);
         if (!problem)
             break;
         if (!name[0] || problem != EADDRNOTAVAIL)
             dscomm_priv_address_name(address->ai_addr, address->ai_addrlen,
                                      name);
+        if (is_own_problem(problem))
+            break;
     }
     freeaddrinfo(list);
-    if (!problem)
-        return DSCOMM_OK;
-    *ret_again = TRUE;
-    return dscomm_fail(DSCOMM_ERR_IO, "connect to the store at %s: %s", name,
-                       g_strerror(problem));
+    return problem ? fail_connect(name, problem, ret_again) : DSCOMM_OK;
 }
 
 static dscomm_status_t gone(const char *peer, int problem)

@@ -17,12 +17,26 @@ dscomm_status_t dscomm_priv_address_split(const char *address, char **ret_host,
 const char *dscomm_priv_address_name(const struct sockaddr *address,
                                      socklen_t length, char *buffer);
 
+/* What every connection of the protocol gets: no delay of small requests, and
+ * notice of an end that vanished, after some minutes. */
+void dscomm_priv_socket_tune(int fd);
+
 /* The port of a bound socket, or 0. */
 int dscomm_priv_socket_port(int fd);
 
-/* One attempt at each address of host, in turn. ERR_IO and a sentence;
- * ERR_NOT_FOUND where the name has no address, *ret_again telling whether that
- * may change. */
+/* The addresses of host, with port, for freeaddrinfo(). ERR_NOT_FOUND where it
+ * has none, *ret_again telling whether that may change; ERR_TIMEOUT where no
+ * name server answers. */
+struct addrinfo;
+dscomm_status_t dscomm_priv_resolve(const char *host, int port,
+                                    dscomm_priv_deadline_t deadline,
+                                    struct addrinfo **ret_list,
+                                    gboolean *ret_again);
+
+/* One attempt at each address of host, in turn, each with its share of the
+ * time. ERR_IO where none answers, ERR_NO_MEMORY where this process has no
+ * means to ask, or as dscomm_priv_resolve(); *ret_again tells whether it may
+ * end better later. */
 dscomm_status_t dscomm_priv_connect(const char *host, int port,
                                     dscomm_priv_deadline_t deadline,
                                     int *ret_fd, gboolean *ret_again);
@@ -50,6 +64,7 @@ typedef struct {
  * elsewhere (an address of a proxy) or, without being "localhost", to the
  * loopback (a machine's own name in /etc/hosts). port 0: any. */
 dscomm_status_t dscomm_priv_listen(const char *host, int port,
+                                   dscomm_priv_deadline_t deadline,
                                    dscomm_priv_listen_t *ret_listen);
 /* A duplicate of fd, a listening socket made elsewhere; port 0: whichever it
  * has. */

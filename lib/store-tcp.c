@@ -406,6 +406,7 @@ static dscomm_status_t wait_workers(tcp_t *tcp, int world_size,
 
 static dscomm_status_t serve(const char *host, int port,
                              const dscomm_store_attr_t *attr,
+                             dscomm_priv_deadline_t deadline,
                              dscomm_priv_server_t **ret_server)
 {
     dscomm_priv_listen_t listening;
@@ -414,7 +415,7 @@ static dscomm_status_t serve(const char *host, int port,
     if (attr->listen_fd)
         status = dscomm_priv_listen_adopt(attr->listen_fd, port, &listening);
     else
-        status = dscomm_priv_listen(host, port, &listening);
+        status = dscomm_priv_listen(host, port, deadline, &listening);
     if (status)
         return status;
     status = dscomm_priv_server_open(&listening, NULL, ret_server);
@@ -455,7 +456,7 @@ static dscomm_status_t open_at(const char *host, int port,
     tcp_t *tcp;
 
     if (attr->serve)
-        status = serve(host, port, attr, &server);
+        status = serve(host, port, attr, deadline, &server);
     else if (!port)
         status = dscomm_fail(DSCOMM_ERR_INVALID,
                              "port 0 is for the process that serves the store; "

@@ -4,6 +4,8 @@
 
 #include "lib/store-wire.h"
 
+#include "lib/store.h"
+
 #include <string.h>
 
 #define SPANS_KEPT 1024 /* a request of more gives the memory back */
@@ -214,8 +216,7 @@ static dscomm_priv_scan_result_t scan_field(dscomm_priv_scan_t *scan,
     case 'n':
         return scan_count(scan, data, available, ret_problem);
     case 'k':
-        return scan_bytes(scan, data, available, DSCOMM_STORE_KEY_MAX,
-                          ret_problem);
+        return scan_bytes(scan, data, available, WHOLE_KEY_MAX, ret_problem);
     default:
         return scan_bytes(scan, data, available, DSCOMM_STORE_VALUE_MAX,
                           ret_problem);

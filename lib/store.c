@@ -5,6 +5,7 @@
 
 #include "lib/store.h"
 
+#include "lib/process.h"
 #include "lib/status.h"
 
 #include <string.h>
@@ -16,6 +17,28 @@ struct dscomm_store {
     char *prefix; /* "/" or "/PREFIX/", before every key */
     int timeout_ms;
 };
+
+#define NOT_NULL(argument)                                                     \
+    do {                                                                       \
+        if (!(argument))                                                       \
+            return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", __func__, \
+                               #argument);                                     \
+    } while (0)
+
+#define USABLE(store)                                                          \
+    do {                                                                       \
+        NOT_NULL(store);                                                       \
+        if (is_inherited(store))                                               \
+            return dscomm_fail(DSCOMM_ERR_STATE,                               \
+                               "%s: the store was opened before this process " \
+                               "was forked: open one of its own",              \
+                               __func__);                                      \
+    } while (0)
+
+static gboolean is_inherited(const dscomm_store_t *store)
+{
+    return store->shared->generation != dscomm_priv_generation();
+}
 
 /* Opening and closing */
 
@@ -101,10 +124,13 @@ dscomm_status_t dscomm_store_open(const char *url,
     status = read_attr(attr, &known);
     if (status)
         return status;
-    status = open_kind(url, &known, &shared);
+    status = dscomm_priv_process_watch();
+    if (!status)
+        status = open_kind(url, &known, &shared);
     if (status)
         return status;
     g_atomic_ref_count_init(&shared->refs);
+    shared->generation = dscomm_priv_generation();
     *ret_store = view_new(shared, g_strdup("/"), known.timeout_ms);
     return DSCOMM_OK;
 }
@@ -112,13 +138,10 @@ dscomm_status_t dscomm_store_open(const char *url,
 dscomm_status_t dscomm_store_prefix(dscomm_store_t *store, const char *prefix,
                                     dscomm_store_t **ret_store)
 {
-    if (!store || !prefix || !ret_store)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "dscomm_store_prefix: %s is NULL",
-                           !store    ? "store"
-                           : !prefix ? "prefix"
-                                     : "ret_store");
-    if (strlen(store->prefix) + strlen(prefix) + 1 >= DSCOMM_STORE_KEY_MAX)
+    USABLE(store);
+    NOT_NULL(prefix);
+    NOT_NULL(ret_store);
+    if (strlen(store->prefix) + strlen(prefix) + 1 >= WHOLE_KEY_MAX)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "prefix of %zu bytes: a key has at most %zu with "
                            "all its prefixes",
@@ -130,12 +153,29 @@ dscomm_status_t dscomm_store_prefix(dscomm_store_t *store, const char *prefix,
     return DSCOMM_OK;
 }
 
+/* In a forked child: sockets, locks and threads are the parent's, and may have
+ * been in the middle of anything. So all of it is kept as it is, where a search
+ * for leaks finds it. */
+static void leave_behind(dscomm_priv_store_t *shared)
+{
+    static dscomm_priv_store_t *list;
+
+    do
+        shared->inherited = g_atomic_pointer_get(&list);
+    while (!g_atomic_pointer_compare_and_exchange(&list, shared->inherited,
+                                                  shared));
+}
+
 void dscomm_store_close(dscomm_store_t *store)
 {
     if (!store)
         return;
-    if (g_atomic_ref_count_dec(&store->shared->refs))
-        store->shared->ops->close(store->shared);
+    if (g_atomic_ref_count_dec(&store->shared->refs)) {
+        if (is_inherited(store))
+            leave_behind(store->shared);
+        else
+            store->shared->ops->close(store->shared);
+    }
     g_free(store->prefix);
     g_free(store);
 }
@@ -154,13 +194,6 @@ void dscomm_store_free(void *value)
 
 /* Arguments */
 
-#define NOT_NULL(argument)                                                     \
-    do {                                                                       \
-        if (!(argument))                                                       \
-            return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", __func__, \
-                               #argument);                                     \
-    } while (0)
-
 static dscomm_status_t whole_keys(const dscomm_store_t *store,
                                   const char *const *keys, size_t count,
                                   char ***ret_whole)
@@ -174,8 +207,9 @@ static dscomm_status_t whole_keys(const dscomm_store_t *store,
     for (size_t i = 0; i < count && !problem; i++) {
         if (!keys[i] || !keys[i][0])
             problem = keys[i] ? "empty" : "NULL";
-        else if (strlen(store->prefix) + strlen(keys[i]) > DSCOMM_STORE_KEY_MAX)
-            problem = "longer than a key may be with all its prefixes (8 KiB)";
+        else if (strlen(store->prefix) + strlen(keys[i]) > WHOLE_KEY_MAX)
+            problem =
+                "longer than a key may be with all its prefixes (8191 bytes)";
         else
             whole[i] = g_strconcat(store->prefix, keys[i], NULL);
         if (problem)
@@ -224,7 +258,7 @@ dscomm_status_t dscomm_store_set(dscomm_store_t *store, const char *key,
     dscomm_status_t status;
     char **whole;
 
-    NOT_NULL(store);
+    USABLE(store);
     status = check_value(value, size);
     if (!status)
         status = whole_keys(store, &key, 1, &whole);
@@ -266,7 +300,7 @@ dscomm_status_t dscomm_store_get(dscomm_store_t *store, const char *key,
     void *value = NULL;
     size_t size = 0;
 
-    NOT_NULL(store);
+    USABLE(store);
     NOT_NULL(ret_value);
     NOT_NULL(ret_size);
     status = get(store, &key, 1, timeout_ms, &value, &size);
@@ -282,7 +316,7 @@ dscomm_status_t dscomm_store_multi_get(dscomm_store_t *store,
                                        int timeout_ms, void **ret_values,
                                        size_t *ret_sizes)
 {
-    NOT_NULL(store);
+    USABLE(store);
     if (count) {
         NOT_NULL(keys);
         NOT_NULL(ret_values);
@@ -296,7 +330,7 @@ dscomm_status_t dscomm_store_wait(dscomm_store_t *store,
                                   const char *const *keys, size_t count,
                                   int timeout_ms)
 {
-    NOT_NULL(store);
+    USABLE(store);
     if (count)
         NOT_NULL(keys);
     return get(store, keys, count, timeout_ms, NULL, NULL);
@@ -309,7 +343,7 @@ dscomm_status_t dscomm_store_add(dscomm_store_t *store, const char *key,
     int64_t sum;
     char **whole;
 
-    NOT_NULL(store);
+    USABLE(store);
     status = whole_keys(store, &key, 1, &whole);
     if (status)
         return status;
@@ -335,7 +369,7 @@ dscomm_status_t dscomm_store_compare_set(dscomm_store_t *store, const char *key,
     size_t size;
     char **whole;
 
-    NOT_NULL(store);
+    USABLE(store);
     status = check_value(expected, expected_size);
     if (!status)
         status = check_value(desired, desired_size);
@@ -368,7 +402,7 @@ dscomm_status_t dscomm_store_append(dscomm_store_t *store, const char *key,
     dscomm_status_t status;
     char **whole;
 
-    NOT_NULL(store);
+    USABLE(store);
     status = check_value(value, size);
     if (!status)
         status = whole_keys(store, &key, 1, &whole);
@@ -388,7 +422,7 @@ dscomm_status_t dscomm_store_delete(dscomm_store_t *store, const char *key,
     char **whole;
     int deleted;
 
-    NOT_NULL(store);
+    USABLE(store);
     status = whole_keys(store, &key, 1, &whole);
     if (status)
         return status;
@@ -409,7 +443,7 @@ dscomm_status_t dscomm_store_check(dscomm_store_t *store,
     char **whole;
     int present = 1;
 
-    NOT_NULL(store);
+    USABLE(store);
     NOT_NULL(ret_present);
     if (count)
         NOT_NULL(keys);
@@ -428,7 +462,7 @@ dscomm_status_t dscomm_store_check(dscomm_store_t *store,
 
 dscomm_status_t dscomm_store_num_keys(dscomm_store_t *store, int64_t *ret_count)
 {
-    NOT_NULL(store);
+    USABLE(store);
     NOT_NULL(ret_count);
     return store->shared->ops->num_keys(
         store->shared, dscomm_priv_deadline(store->timeout_ms), ret_count);

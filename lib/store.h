@@ -32,6 +32,9 @@ void dscomm_priv_back_off(dscomm_priv_deadline_t deadline, gint64 *pause_us,
 
 typedef struct dscomm_priv_store dscomm_priv_store_t;
 
+/* A key as the kinds see it, with torch's '/'. */
+#define WHOLE_KEY_MAX (DSCOMM_STORE_KEY_MAX + 1)
+
 /* Keys begin with '/', which is torch's own prefix and no part of what the user
  * sees: messages leave it out. All arguments are checked, and lengths are
  * within limits. A value that is returned comes from dscomm_priv_value(). Calls
@@ -72,6 +75,8 @@ typedef struct {
 struct dscomm_priv_store {
     const dscomm_priv_store_ops_t *ops;
     gatomicrefcount refs;
+    unsigned generation; /* of the process that opened it */
+    dscomm_priv_store_t *inherited; /* the next that a forked child closed */
 };
 
 /* The kinds. attr has been checked, and its timeout_ms is never 0. */

@@ -2,41 +2,52 @@
 /* Names, sizes and kinds of element types, operators and operations. */
 #include "config.h"
 
-#include <dscomm/hook.h>
-#include <dscomm/types.h>
+#include "lib/check.h"
 
 #include <string.h>
 
-/* Operators that are defined on a kind of element type. */
-enum {
-    FOLDS = 1 << DSCOMM_SUM | 1 << DSCOMM_PRODUCT | 1 << DSCOMM_MIN |
-            1 << DSCOMM_MAX,
-    BITS = 1 << DSCOMM_BAND | 1 << DSCOMM_BOR | 1 << DSCOMM_BXOR,
-    ON_INTEGERS = FOLDS | BITS | 1 << DSCOMM_AVG,
-    ON_FLOATS = FOLDS | 1 << DSCOMM_AVG | 1 << DSCOMM_PREMUL_SUM,
-    ON_BOOL = FOLDS | BITS
+/* Bits of dtypes. */
+#define INTEGERS 0x00ff
+#define FLOATS 0x3f00
+#define BOOLEAN 0x4000
+#define EVERY (INTEGERS | FLOATS | BOOLEAN)
+
+const uint8_t dscomm_priv_element[DSCOMM_DTYPE_COUNT] = {
+    [DSCOMM_INT8] = 1,        [DSCOMM_UINT8] = 1,       [DSCOMM_INT16] = 2,
+    [DSCOMM_UINT16] = 2,      [DSCOMM_INT32] = 4,       [DSCOMM_UINT32] = 4,
+    [DSCOMM_INT64] = 8,       [DSCOMM_UINT64] = 8,      [DSCOMM_FLOAT16] = 2,
+    [DSCOMM_BFLOAT16] = 2,    [DSCOMM_FLOAT32] = 4,     [DSCOMM_FLOAT64] = 8,
+    [DSCOMM_FLOAT8_E4M3] = 1, [DSCOMM_FLOAT8_E5M2] = 1, [DSCOMM_BOOL] = 1,
 };
 
-static const struct {
-    const char *name;
-    size_t size;
-    unsigned ops;
-} dtypes[DSCOMM_DTYPE_COUNT] = {
-    [DSCOMM_INT8] = {"int8", 1, ON_INTEGERS},
-    [DSCOMM_UINT8] = {"uint8", 1, ON_INTEGERS},
-    [DSCOMM_INT16] = {"int16", 2, ON_INTEGERS},
-    [DSCOMM_UINT16] = {"uint16", 2, ON_INTEGERS},
-    [DSCOMM_INT32] = {"int32", 4, ON_INTEGERS},
-    [DSCOMM_UINT32] = {"uint32", 4, ON_INTEGERS},
-    [DSCOMM_INT64] = {"int64", 8, ON_INTEGERS},
-    [DSCOMM_UINT64] = {"uint64", 8, ON_INTEGERS},
-    [DSCOMM_FLOAT16] = {"float16", 2, ON_FLOATS},
-    [DSCOMM_BFLOAT16] = {"bfloat16", 2, ON_FLOATS},
-    [DSCOMM_FLOAT32] = {"float32", 4, ON_FLOATS},
-    [DSCOMM_FLOAT64] = {"float64", 8, ON_FLOATS},
-    [DSCOMM_FLOAT8_E4M3] = {"float8_e4m3", 1, ON_FLOATS},
-    [DSCOMM_FLOAT8_E5M2] = {"float8_e5m2", 1, ON_FLOATS},
-    [DSCOMM_BOOL] = {"bool", 1, ON_BOOL},
+const uint16_t dscomm_priv_applies[DSCOMM_OP_COUNT] = {
+    [DSCOMM_SUM] = EVERY,
+    [DSCOMM_PRODUCT] = EVERY,
+    [DSCOMM_MIN] = EVERY,
+    [DSCOMM_MAX] = EVERY,
+    [DSCOMM_AVG] = INTEGERS | FLOATS,
+    [DSCOMM_BAND] = INTEGERS | BOOLEAN,
+    [DSCOMM_BOR] = INTEGERS | BOOLEAN,
+    [DSCOMM_BXOR] = INTEGERS | BOOLEAN,
+    [DSCOMM_PREMUL_SUM] = FLOATS,
+};
+
+static const char *const dtype_names[DSCOMM_DTYPE_COUNT] = {
+    [DSCOMM_INT8] = "int8",
+    [DSCOMM_UINT8] = "uint8",
+    [DSCOMM_INT16] = "int16",
+    [DSCOMM_UINT16] = "uint16",
+    [DSCOMM_INT32] = "int32",
+    [DSCOMM_UINT32] = "uint32",
+    [DSCOMM_INT64] = "int64",
+    [DSCOMM_UINT64] = "uint64",
+    [DSCOMM_FLOAT16] = "float16",
+    [DSCOMM_BFLOAT16] = "bfloat16",
+    [DSCOMM_FLOAT32] = "float32",
+    [DSCOMM_FLOAT64] = "float64",
+    [DSCOMM_FLOAT8_E4M3] = "float8_e4m3",
+    [DSCOMM_FLOAT8_E5M2] = "float8_e5m2",
+    [DSCOMM_BOOL] = "bool",
 };
 
 static const char *const op_names[DSCOMM_OP_COUNT] = {
@@ -83,12 +94,12 @@ static int is_op(dscomm_op_t op)
 
 size_t dscomm_dtype_size(dscomm_dtype_t dtype)
 {
-    return is_dtype(dtype) ? dtypes[dtype].size : 0;
+    return dscomm_priv_element_of(dtype);
 }
 
 const char *dscomm_dtype_name(dscomm_dtype_t dtype)
 {
-    return is_dtype(dtype) ? dtypes[dtype].name : "invalid";
+    return is_dtype(dtype) ? dtype_names[dtype] : "invalid";
 }
 
 const char *dscomm_op_name(dscomm_op_t op)
@@ -104,7 +115,7 @@ const char *dscomm_coll_name(dscomm_coll_t coll)
 int dscomm_dtype_from_name(const char *name, dscomm_dtype_t *ret_dtype)
 {
     for (int i = 0; name && ret_dtype && i < DSCOMM_DTYPE_COUNT; i++) {
-        if (strcmp(name, dtypes[i].name) == 0) {
+        if (strcmp(name, dtype_names[i]) == 0) {
             *ret_dtype = (dscomm_dtype_t)i;
             return 0;
         }
@@ -125,5 +136,6 @@ int dscomm_op_from_name(const char *name, dscomm_op_t *ret_op)
 
 int dscomm_op_applies(dscomm_op_t op, dscomm_dtype_t dtype)
 {
-    return is_op(op) && is_dtype(dtype) && (dtypes[dtype].ops >> op & 1);
+    return is_op(op) && is_dtype(dtype) &&
+           (dscomm_priv_applies[op] >> dtype & 1);
 }

@@ -94,6 +94,7 @@ static void wait_locked(dscomm_work_t *work, int timeout_ms)
             return;
         if (timeout_ms == 0) {
             dscomm_priv_progress_broken(group);
+            dscomm_backend_progress_others(group);
             return;
         }
         if (++spins < SPINS) {
@@ -175,12 +176,7 @@ dscomm_status_t dscomm_work_test(dscomm_work_t *work)
 {
     dscomm_status_t status = check(work, "dscomm_work_test", 0);
 
-    if (status < 0)
-        return status;
-    status = dscomm_priv_work_wait(work, 0);
-    if (status == DSCOMM_IN_PROGRESS)
-        dscomm_backend_progress_others(work->group);
-    return status;
+    return status < 0 ? status : dscomm_priv_work_wait(work, 0);
 }
 
 static dscomm_status_t check_array(dscomm_work_t *const *works, size_t count,
@@ -247,7 +243,6 @@ static void rest_any(dscomm_work_t *const *works, size_t count)
 
     for (i = 0; i < count && !works[i]; i++)
         ;
-    dscomm_backend_progress_others(NULL);
     pthread_mutex_lock(&works[i]->group->lock);
     if (!dscomm_priv_work_done(works[i]))
         dscomm_priv_progress_rest(works[i]->group, NS_PER_MS, 1);
@@ -281,6 +276,7 @@ static dscomm_status_t wait_any(dscomm_work_t *const *works, size_t count,
            count) {
         if (++spins < SPINS && timeout_ms)
             continue;
+        dscomm_backend_progress_others(NULL);
         now = dscomm_priv_clock();
         if (now >= end)
             return DSCOMM_IN_PROGRESS;

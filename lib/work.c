@@ -303,13 +303,15 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
 void dscomm_priv_work_cancel(dscomm_work_t *work, dscomm_status_t status,
                              const char *text)
 {
-    if (work->request.status == DSCOMM_IN_PROGRESS && work->run)
-        dscomm_priv_run_cancel(work->run, status);
-    else if (work->request.status == DSCOMM_IN_PROGRESS)
-        work->group->ops.cancel(work->group->impl, &work->request);
-    else
-        status = work->request.status;
-    dscomm_priv_work_retire(work, status, text);
+    if (work->request.status == DSCOMM_IN_PROGRESS) {
+        if (work->run)
+            dscomm_priv_run_cancel(work->run, status);
+        else
+            work->group->ops.cancel(work->group->impl, &work->request);
+        dscomm_priv_work_retire(work, status, text);
+    } else {
+        dscomm_priv_work_retire(work, work->request.status, NULL);
+    }
 }
 
 void dscomm_priv_works_cancel(dscomm_group_t *group, dscomm_status_t status,

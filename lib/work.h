@@ -72,7 +72,8 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
                              const char *text);
 /* A compound whose children have all been started. */
 void dscomm_priv_work_seal(dscomm_work_t *work);
-/* Forgets a started work: it ends with status. */
+/* Forgets a started work: it ends with status, unless it came to its own end
+ * before. */
 void dscomm_priv_work_cancel(dscomm_work_t *work, dscomm_status_t status,
                              const char *text);
 /* Cancels all pending works. */

@@ -7,6 +7,9 @@
 static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
 static dscomm_world_t *live;
 
+#define GRAVES_MAX 256 /* as group.h promises */
+static GQueue graves = G_QUEUE_INIT; /* dscomm_group_t, oldest first */
+
 dscomm_world_t *dscomm_priv_world_new(int size)
 {
     dscomm_world_t *world = g_new0(dscomm_world_t, 1);
@@ -45,6 +48,20 @@ void dscomm_priv_world_delist(dscomm_group_t *group)
         }
     }
     pthread_mutex_unlock(&world->lock);
+}
+
+void dscomm_priv_world_bury(dscomm_group_t *group)
+{
+    dscomm_group_t *oldest = NULL;
+
+    pthread_mutex_lock(&live_lock);
+    g_queue_push_tail(&graves, group);
+    if (graves.length > GRAVES_MAX)
+        oldest = g_queue_pop_head(&graves);
+    pthread_mutex_unlock(&live_lock);
+    if (oldest)
+        g_free(oldest->name);
+    g_free(oldest);
 }
 
 void dscomm_priv_world_publish(dscomm_world_t *world)

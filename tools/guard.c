@@ -3,6 +3,7 @@
  * process has, and so wakes up when that is gone, however it went. */
 #include "config.h"
 
+#include "tools/errors.h"
 #include "tools/guard.h"
 
 #include <errno.h>
@@ -30,7 +31,8 @@ static void detach(void)
         return;
 }
 
-static void guard(int fd, const volatile pid_t *groups, int count)
+static void guard(int fd, const volatile pid_t *groups, int count,
+                  const char *folder)
 {
     char byte;
 
@@ -40,11 +42,13 @@ static void guard(int fd, const volatile pid_t *groups, int count)
     for (int i = 0; i < count; i++)
         if (groups[i] > 0)
             kill(-groups[i], SIGKILL);
+    tool_errors_remove(folder);
     _exit(0);
 }
 
 /* Two forks, so that the guard is nobody's child to wait for. */
-static int start(const int ends[2], const pid_t *groups, int count)
+static int start(const int ends[2], const pid_t *groups, int count,
+                 const char *folder)
 {
     pid_t pid = fork();
 
@@ -52,7 +56,7 @@ static int start(const int ends[2], const pid_t *groups, int count)
         close(ends[1]);
         pid_t second = fork();
         if (second == 0)
-            guard(ends[0], groups, count);
+            guard(ends[0], groups, count, folder);
         _exit(second < 0 ? errno : 0);
     }
     if (pid < 0)
@@ -63,7 +67,7 @@ static int start(const int ends[2], const pid_t *groups, int count)
     return WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
 }
 
-pid_t *tool_guard_start(int count)
+pid_t *tool_guard_start(int count, const char *folder)
 {
     size_t size = (size_t)count * sizeof(pid_t);
     pid_t *groups = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -73,7 +77,7 @@ pid_t *tool_guard_start(int count)
     if (groups == MAP_FAILED)
         return NULL;
     if (pipe2(ends, O_CLOEXEC) == 0) {
-        int error = start(ends, groups, count);
+        int error = start(ends, groups, count, folder);
         close(ends[0]);
         if (!error)
             return groups;

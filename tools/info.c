@@ -3,9 +3,11 @@
  * can be told. */
 #include "config.h"
 
+#include "tools/info.h"
 #include "tools/tool.h"
 
 #include <dscomm/info.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,6 +48,14 @@ static void print_accepted(const dscomm_setting_info_t *info)
     printf("%s", accepted);
 }
 
+static void print_value(const char *value)
+{
+    char *printable = tool_printable(value);
+
+    printf("=%s", printable);
+    g_free(printable);
+}
+
 static void print_settings(void)
 {
     dscomm_setting_info_t info = {.size = sizeof(info)};
@@ -54,7 +64,7 @@ static void print_settings(void)
     for (size_t i = 0; dscomm_setting_info(i, &info) == DSCOMM_OK; i++) {
         printf("  %s", info.name);
         if (info.value)
-            printf("=%s", info.value);
+            print_value(info.value);
         printf("\n      %s\n      ", info.help);
         print_accepted(&info);
         printf("; default: %s\n",
@@ -62,36 +72,68 @@ static void print_settings(void)
     }
 }
 
+static void warn_unknown(void)
+{
+    const char *name, *nearest;
+
+    for (size_t i = 0; dscomm_setting_unknown(i, &name, &nearest) == DSCOMM_OK;
+         i++) {
+        char *printable = tool_printable(name);
+        tool_fail(0, "info", "%s is no setting and has no effect%s%s%s",
+                  printable, nearest ? "; is " : "", nearest ? nearest : "",
+                  nearest ? " meant?" : "");
+        g_free(printable);
+    }
+}
+
+static void print(const tool_info_parts_t *parts)
+{
+    gboolean all = parts->build && parts->backends && parts->settings;
+
+    if (parts->build)
+        print_build();
+    if (all)
+        printf("\n");
+    if (parts->backends)
+        print_backends();
+    if (all)
+        printf("\n");
+    if (parts->settings)
+        print_settings();
+}
+
 int tool_info(int argc, char **argv)
 {
-    gboolean build = FALSE, backends = FALSE, settings = FALSE;
+    tool_info_parts_t parts = {FALSE, FALSE, FALSE};
+    gboolean json = FALSE;
     const GOptionEntry entries[] = {
-        {"build", 0, 0, G_OPTION_ARG_NONE, &build,
+        {"build", 0, 0, G_OPTION_ARG_NONE, &parts.build,
          "Version, build choices and processor features", NULL},
-        {"backends", 0, 0, G_OPTION_ARG_NONE, &backends,
+        {"backends", 0, 0, G_OPTION_ARG_NONE, &parts.backends,
          "Modules found, and why others were refused", NULL},
-        {"settings", 0, 0, G_OPTION_ARG_NONE, &settings,
+        {"settings", 0, 0, G_OPTION_ARG_NONE, &parts.settings,
          "DSCOMM_* variables: meaning, default, and value now", NULL},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &json, "Print it as JSON", NULL},
         {NULL, 0, 0, 0, NULL, NULL, NULL},
     };
 
     if (!tool_parse(&argc, &argv, entries, NULL,
-                    "Without options all parts are shown."))
+                    "Without --build, --backends and --settings, all parts "
+                    "are shown."))
         return TOOL_USAGE;
     if (argc > 1)
         return tool_fail(TOOL_USAGE, "info", "unexpected argument '%s'",
                          argv[1]);
-    gboolean all = !build && !backends && !settings;
-    if (all || build)
-        print_build();
-    if (all)
-        printf("\n");
-    if (all || backends)
-        print_backends();
-    if (all)
-        printf("\n");
-    if (all || settings)
-        print_settings();
-    return fflush(stdout) == 0 ? TOOL_OK
-                               : tool_fail(TOOL_FAILED, "info", "cannot write");
+    if (!parts.build && !parts.backends && !parts.settings)
+        parts = (tool_info_parts_t){TRUE, TRUE, TRUE};
+    if (json)
+        tool_info_print_json(&parts);
+    else
+        print(&parts);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return tool_fail(TOOL_FAILED, "info", "cannot write: %s",
+                         g_strerror(errno));
+    if (parts.settings && !json)
+        warn_unknown();
+    return TOOL_OK;
 }

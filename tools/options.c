@@ -29,6 +29,22 @@ gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
     return parsed;
 }
 
+char *tool_printable(const char *text)
+{
+    GString *clean = g_string_new(NULL);
+
+    while (*text) {
+        gunichar c = g_utf8_get_char_validated(text, -1);
+        if (c < (gunichar)-2 && g_unichar_isprint(c)) {
+            g_string_append_unichar(clean, c);
+            text = g_utf8_next_char(text);
+        } else {
+            g_string_append_printf(clean, "\\x%02x", (guchar)*text++);
+        }
+    }
+    return g_string_free(clean, FALSE);
+}
+
 int tool_fail(int status, const char *command, const char *format, ...)
 {
     va_list args;

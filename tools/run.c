@@ -3,6 +3,7 @@
  * ranks. */
 #include "config.h"
 
+#include "tools/errors.h"
 #include "tools/guard.h"
 #include "tools/supervise.h"
 #include "tools/tool.h"
@@ -156,11 +157,14 @@ static int prepare_job(const options_t *options, tool_job_t *ret_job)
     if (job.null_fd < 0)
         return tool_fail(TOOL_INTERNAL, "run", "/dev/null: %s",
                          g_strerror(errno));
-    job.pids = tool_guard_start(job.ranks);
-    if (!job.pids)
+    job.error_folder = tool_errors_make();
+    job.pids = tool_guard_start(job.ranks, job.error_folder);
+    if (!job.pids) {
+        tool_errors_remove(job.error_folder);
         return tool_fail(TOOL_INTERNAL, "run",
                          "cannot start the guard process: %s",
                          g_strerror(errno));
+    }
     *ret_job = job;
     return TOOL_OK;
 }

@@ -2,6 +2,7 @@
 /* Starting one rank, see spawn.h. */
 #include "config.h"
 
+#include "tools/errors.h"
 #include "tools/spawn.h"
 
 #include <errno.h>
@@ -26,16 +27,37 @@ typedef struct {
     int number;
 } variable_t;
 
+/* What stays as the user has it; torchrun's defaults otherwise. */
+static const variable_t defaults[] = {
+    {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT", 0},
+    {"TORCH_NCCL_ASYNC_ERROR_HANDLING", NULL, 1},
+    {"OMP_NUM_THREADS", NULL, 1},
+};
+
 static char **set_variables(char **environment, const variable_t *variables,
-                            size_t count)
+                            size_t count, gboolean overwrite)
 {
     for (size_t i = 0; i < count; i++) {
         const variable_t *v = &variables[i];
         char *number = g_strdup_printf("%d", v->number);
         environment = g_environ_setenv(environment, v->name,
-                                       v->text ? v->text : number, TRUE);
+                                       v->text ? v->text : number, overwrite);
         g_free(number);
     }
+    return environment;
+}
+
+static char **set_error_file(char **environment, const tool_job_t *job,
+                             int rank)
+{
+    char *path;
+
+    if (!job->error_folder)
+        return environment;
+    path = tool_errors_path(job->error_folder, rank);
+    environment =
+        g_environ_setenv(environment, "TORCHELASTIC_ERROR_FILE", path, TRUE);
+    g_free(path);
     return environment;
 }
 
@@ -63,9 +85,11 @@ char **tool_spawn_environment(const tool_job_t *job, int rank,
 
     for (size_t i = 0; i < G_N_ELEMENTS(stale); i++)
         result = g_environ_unsetenv(result, stale[i]);
-    if (job->ranks > 1)
-        result = g_environ_setenv(result, "OMP_NUM_THREADS", "1", FALSE);
-    return set_variables(result, variables, G_N_ELEMENTS(variables));
+    result = set_error_file(result, job, rank);
+    /* the last is for several ranks only */
+    result = set_variables(result, defaults,
+                           G_N_ELEMENTS(defaults) - (job->ranks == 1), FALSE);
+    return set_variables(result, variables, G_N_ELEMENTS(variables), TRUE);
 }
 
 static void child_stdio(const tool_job_t *job, int rank, const int *fds)

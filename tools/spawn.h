@@ -14,6 +14,7 @@ typedef struct {
     int ranks;
     int port; /* of the store */
     char run_id[40];
+    char *error_folder; /* tools/errors.h; NULL: there is none */
     int null_fd; /* /dev/null: stdin of all ranks but 0 */
     gboolean
         foreground; /* rank 0 stays in our process group, for the terminal */

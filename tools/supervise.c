@@ -5,6 +5,7 @@
  * is left of the job. */
 #include "config.h"
 
+#include "tools/errors.h"
 #include "tools/output.h"
 #include "tools/supervise.h"
 #include "tools/tool.h"
@@ -21,6 +22,10 @@
 
 /* A process that survives SIGKILL so long hangs in the kernel. */
 #define GIVE_UP_US (10 * G_USEC_PER_SEC)
+
+/* Of what a rank says about its failure. */
+#define MESSAGE_LINES 20
+#define MESSAGE_LINE_MAX 1000
 
 /* The same wish twice: timeout(1) signals its child, and then its child's
  * group. A person who insists takes longer. */
@@ -163,6 +168,27 @@ static char *name_running(const supervisor_t *s)
     return g_string_free(text, FALSE);
 }
 
+/* What rank said about its failure, to stderr. */
+static void report_message(const supervisor_t *s, int rank)
+{
+    char *folder = s->job->error_folder;
+    char *message = folder ? tool_errors_read(folder, rank) : NULL;
+    char **lines = g_strsplit(message ? message : "", "\n", MESSAGE_LINES + 1);
+
+    for (int i = 0; lines[i]; i++) {
+        char *line = g_strndup(g_strchomp(lines[i]), MESSAGE_LINE_MAX);
+        char *printable = tool_printable(line);
+        if (i == MESSAGE_LINES)
+            tool_fail(0, "run", "rank %d: ...", rank);
+        else if (*line)
+            tool_fail(0, "run", "rank %d: %s", rank, printable);
+        g_free(printable);
+        g_free(line);
+    }
+    g_strfreev(lines);
+    g_free(message);
+}
+
 /* How a rank failed, to stderr. Returns the exit status that says so. */
 static int report(const supervisor_t *s, int rank, pid_t pid, int wait_status)
 {
@@ -190,6 +216,7 @@ static void rank_ended(supervisor_t *s, int rank, int wait_status)
     if (s->stage != RUNNING || wait_status == 0)
         return;
     s->status = report(s, rank, pid, wait_status);
+    report_message(s, rank);
     end_all(s, SIGTERM);
 }
 
@@ -441,6 +468,7 @@ int tool_supervise(const tool_job_t *job, const tool_limits_t *limits)
     tool_output_free(s.output);
     g_hash_table_destroy(s.told);
     close(s.signal_fd);
+    tool_errors_remove(job->error_folder);
     if (s.signal)
         die_by(s.signal);
     return s.status;

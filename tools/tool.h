@@ -32,6 +32,9 @@ int tool_info(int argc, char **argv);
 gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
                     const char *parameters, const char *description);
 
+/* text with what no terminal should get as "\x1b"; g_free(). */
+char *tool_printable(const char *text);
+
 /* "dscomm COMMAND: sentence" to stderr; returns status. */
 int tool_fail(int status, const char *command, const char *format, ...)
     G_GNUC_PRINTF(3, 4);

@@ -148,6 +148,9 @@ static int begin(shm_t *shm, shm_op_t *op, const dscomm_coll_args_t *args)
     };
 
     shm_begin(shm, args);
+    if (args->coll == DSCOMM_COLL_ALL_GATHER_V ||
+        args->coll == DSCOMM_COLL_REDUCE_SCATTER_V)
+        shm_counts_publish(shm, args);
     memset(op, 0, sizeof *op);
     op->args = args;
     op->first = op->data = shm->step;

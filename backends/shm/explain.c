@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sentences about ranks that are late, or that do something else than this
- * one. */
+/* Sentences about ranks that are late. */
 #include "config.h"
 
 #include "backends/shm/shm.h"
@@ -9,27 +8,6 @@
 #include <string.h>
 
 #define NAMED 8 /* ranks listed in one sentence */
-
-static void record_describe(const shm_record_t *record, char *buffer,
-                            size_t size)
-{
-    dscomm_coll_args_t args = {.coll = record->coll,
-                               .dtype = record->dtype,
-                               .op = record->op,
-                               .root = record->root,
-                               .count = record->count,
-                               .sequence = record->sequence};
-
-    dscomm_coll_describe(&args, buffer, size);
-}
-
-/* A copy of a rank's record of an operation; false where it is gone or torn. */
-static bool record_of(const shm_t *shm, int rank, uint64_t sequence,
-                      shm_record_t *ret_record)
-{
-    *ret_record = shm_control(shm, rank)->record[sequence % SHM_RECORDS];
-    return ret_record->sequence == sequence;
-}
 
 static uint64_t last_sequence(const shm_t *shm, int rank)
 {
@@ -42,68 +20,6 @@ static uint64_t last_sequence(const shm_t *shm, int rank)
             last = sequence;
     }
     return last;
-}
-
-static bool records_differ(const shm_record_t *a, const shm_record_t *b)
-{
-    return a->coll != b->coll || a->dtype != b->dtype || a->op != b->op ||
-           a->root != b->root || a->count != b->count;
-}
-
-/* The oldest operation that both remember and that was not the same; counts of
- * _v calls may differ and are compared last. */
-static bool first_difference(const shm_t *shm, int rank, uint64_t until,
-                             shm_record_t *ret_mine, shm_record_t *ret_theirs)
-{
-    uint64_t from = until > SHM_RECORDS ? until - SHM_RECORDS + 1 : 1;
-
-    for (uint64_t s = from; s <= until; s++)
-        if (record_of(shm, shm->rank, s, ret_mine) &&
-            record_of(shm, rank, s, ret_theirs) &&
-            records_differ(ret_mine, ret_theirs))
-            return true;
-    return false;
-}
-
-static dscomm_status_t fail_mismatch(shm_t *shm, int rank)
-{
-    char mine_text[160], theirs_text[160];
-    shm_record_t mine, theirs;
-
-    if (first_difference(shm, rank, shm->op_args->sequence, &mine, &theirs)) {
-        record_describe(&mine, mine_text, sizeof mine_text);
-        record_describe(&theirs, theirs_text, sizeof theirs_text);
-    } else {
-        dscomm_coll_describe(shm->op_args, mine_text, sizeof mine_text);
-        snprintf(theirs_text, sizeof theirs_text,
-                 "it, or one of up to %d calls before, with other counts",
-                 SHM_RECORDS);
-    }
-    dscomm_fail(
-        DSCOMM_ERR_MISMATCH,
-        "group '%s': rank %d called %s, but rank %d called %s; all ranks "
-        "must call the same collectives in the same order with matching "
-        "arguments",
-        shm->name, shm->rank, mine_text, rank, theirs_text);
-    return shm_revoke_last(shm, DSCOMM_ERR_MISMATCH);
-}
-
-/* A line that already carries a later step is no sign: its rank could reuse it
- * only because this one had read what was there. */
-dscomm_status_t shm_mismatch(shm_t *shm)
-{
-    if (!shm->op_step)
-        return DSCOMM_OK;
-    for (int r = 0; r < shm->ranks; r++) {
-        uint64_t flag = atomic_load_explicit(
-            &shm_control(shm, r)->line[shm->op_step % SHM_LINES].flag,
-            memory_order_acquire);
-
-        if (flag >> 32 == (uint32_t)shm->op_step &&
-            (uint32_t)flag != shm->op_chain)
-            return fail_mismatch(shm, r);
-    }
-    return DSCOMM_OK;
 }
 
 /* Appends as snprintf does, never beyond size. */

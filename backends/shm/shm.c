@@ -7,10 +7,8 @@
 
 #include "backends/shm/request.h"
 
-#include <linux/membarrier.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <glib.h>
@@ -69,9 +67,11 @@ static dscomm_status_t attach(shm_t *shm)
 {
     dscomm_status_t status = shm_segment_map(shm);
 
-    if (!status)
-        publish_self(shm);
-    return status;
+    if (status)
+        return status;
+    publish_self(shm);
+    shm_wait_register(shm);
+    return DSCOMM_OK;
 }
 
 /* Do the ranks of the world have a processor each? Asked once, by the group
@@ -138,7 +138,7 @@ static dscomm_status_t tune(shm_t *shm, const shm_t *parent)
     if (spin < 0)
         spin = shm->peers->oversubscribed ? 0 : SPIN_DEFAULT;
     shm->spin_limit = (unsigned)spin;
-    syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
+    shm_wait_agree(shm);
     return choose_stores(shm, parent);
 }
 

@@ -34,6 +34,7 @@
 #define SHM_INLINE 56
 #define SHM_INLINE_PREMUL 48 /* the factor takes the last word */
 #define SHM_RECORDS 64
+#define SHM_COUNTS 8
 #define SHM_MAX_RANKS 1024
 #define SHM_TEXT 512
 #define SHM_CPU_WORDS 16
@@ -55,13 +56,21 @@ typedef struct {
     uint64_t sequence;
     uint64_t count;
     int32_t root;
+    uint32_t fingerprint;
     int8_t coll, dtype, op;
 } shm_record_t;
+
+/* Its last all_gather_v or reduce_scatter_v: counts of the first ranks. */
+typedef struct {
+    uint64_t sequence, sum;
+    uint64_t first[SHM_COUNTS];
+} shm_counts_t;
 
 typedef struct {
     uint64_t magic;
     uint32_t ranks;
-    _Alignas(SHM_LINE) _Atomic uint32_t sleepers; /* ranks in a futex wait */
+    /* Ranks in a futex wait, and those that must always look for some. */
+    _Alignas(SHM_LINE) _Atomic uint32_t sleepers;
     _Alignas(SHM_LINE) _Atomic int32_t revoked; /* status, 0 = not revoked */
     _Atomic uint32_t revoking; /* 1: somebody writes text */
     char text[SHM_TEXT];
@@ -73,10 +82,12 @@ typedef struct {
     _Atomic uint32_t sleeping;
     _Atomic uint32_t left; /* closed the group, or will in good order */
     int32_t pid;
+    bool unordered; /* no membarrier(2) reaches this rank */
     uint64_t cpus[SHM_CPU_WORDS]; /* affinity mask when opened */
     _Alignas(2 * SHM_LINE) _Atomic uint64_t probe; /* see distance.c */
     _Alignas(SHM_LINE) _Atomic uint8_t channel[SHM_MAX_RANKS]; /* in use */
     _Alignas(SHM_LINE) shm_record_t record[SHM_RECORDS];
+    shm_counts_t counts;
     shm_line_t line[SHM_LINES];
 } shm_control_t;
 
@@ -210,7 +221,10 @@ int shm_peers_dead(const shm_t *shm);
 const char *shm_peers_describe(const shm_t *shm, int rank, char *buffer,
                                size_t size);
 
-/* wait.c: see shm_wait_t. */
+/* wait.c: see shm_wait_t. First every rank says whether membarrier(2) works for
+ * it; when all have, every rank makes up for those for which it does not. */
+void shm_wait_register(shm_t *shm);
+void shm_wait_agree(shm_t *shm);
 dscomm_status_t shm_wait_slow(shm_t *shm, shm_wait_t *wait);
 void shm_wait_end_slow(shm_t *shm, shm_wait_t *wait);
 /* The wait slot: sleeps once, unless progress is possible. */
@@ -243,8 +257,8 @@ static inline void shm_wait_end(shm_t *shm, shm_wait_t *wait)
         shm_wait_end_slow(shm, wait);
 }
 
-/* After raising a flag or a counter. The load may not move before the store; on
- * the reader's side wait.c sees to the rest. */
+/* After raising a flag or a counter. The load may not move before the store:
+ * wait.c sees to it on the sleeper's side, or has sleepers never be zero. */
 static inline void shm_wake(shm_t *shm)
 {
     atomic_signal_fence(memory_order_seq_cst);
@@ -259,12 +273,15 @@ dscomm_status_t shm_revoked(shm_t *shm);
 /* Revokes with this thread's last sentence and returns the group's status. */
 dscomm_status_t shm_revoke_last(shm_t *shm, dscomm_status_t status);
 
-/* explain.c: sentences about who is late or did something else. */
+/* explain.c: sentences about who is late. */
 void shm_explain(void *impl, const dscomm_request_t *request, char *text,
                  size_t size);
 /* A rank that freed the group without beginning the current collective, or
  * -1. */
 int shm_left_early(const shm_t *shm);
+
+/* mismatch.c. Shows others the counts that must be the same on all ranks. */
+void shm_counts_publish(shm_t *shm, const dscomm_coll_args_t *args);
 /* ERR_MISMATCH with a sentence and the group revoked, if a peer runs another
  * collective than the current one; else OK. */
 dscomm_status_t shm_mismatch(shm_t *shm);

@@ -99,14 +99,9 @@ static inline void shm_begin(shm_t *shm, const dscomm_coll_args_t *args)
 {
     shm_record_t *record = &shm->own->record[args->sequence % SHM_RECORDS];
 
-    record->count = args->coll == DSCOMM_COLL_ALL_GATHER_V ||
-                            args->coll == DSCOMM_COLL_REDUCE_SCATTER_V ||
-                            args->coll == DSCOMM_COLL_GATHER_V ||
-                            args->coll == DSCOMM_COLL_SCATTER_V ||
-                            args->coll == DSCOMM_COLL_ALL_TO_ALL_V
-                        ? 0
-                        : args->count;
+    record->count = args->count;
     record->root = args->root;
+    record->fingerprint = args->fingerprint;
     record->coll = (int8_t)args->coll;
     record->dtype = (int8_t)args->dtype;
     record->op = (int8_t)args->op;

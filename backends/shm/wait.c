@@ -29,8 +29,10 @@ static uint64_t now_us(void)
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
+/* Where the fence is needed, sleepers is never zero. */
 void shm_wake_slow(shm_t *shm)
 {
+    atomic_thread_fence(memory_order_seq_cst);
     for (int r = 0; r < shm->ranks; r++) {
         shm_control_t *control = shm_control(shm, r);
 
@@ -43,10 +45,30 @@ void shm_wake_slow(shm_t *shm)
 
 /* The flags that others raise are plain stores followed by a plain load of
  * sleepers. The barrier here, on all processors that run such code, takes the
- * place of the fence that they would need in between. */
+ * place of the fence that they would need in between. Kernels before 4.16 and
+ * some sandboxes do not have it. */
 static void barrier_everywhere(void)
 {
+    atomic_thread_fence(memory_order_seq_cst);
     syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+}
+
+void shm_wait_register(shm_t *shm)
+{
+    shm->own->unordered =
+        syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0,
+                0) != 0;
+}
+
+/* One rank without it can neither order others' stores nor have its own
+ * ordered: then all that raise a flag go to shm_wake_slow(). */
+void shm_wait_agree(shm_t *shm)
+{
+    for (int r = 0; r < shm->ranks; r++)
+        if (shm_control(shm, r)->unordered) {
+            atomic_fetch_add(&shm->header->sleepers, 1);
+            return;
+        }
 }
 
 /* Says that this rank is about to sleep. The caller looks once more at what it
@@ -101,7 +123,6 @@ void shm_revoke(void *impl, dscomm_status_t status, const char *sentence)
         return;
     snprintf(header->text, sizeof header->text, "%s", sentence);
     atomic_store_explicit(&header->revoked, status, memory_order_release);
-    atomic_thread_fence(memory_order_seq_cst);
     shm_wake_slow(shm);
 }
 

@@ -6,21 +6,25 @@
  * dscomm_backend_t. It links libdscomm. The loader checks abi, then name, then
  * ops->size, and makes its own copy of ops in which missing optional slots are
  * NULL. A module is never unloaded. backends/self/self.c is the shortest
- * complete backend, and the one to copy; a smallest useful one gives open,
- * close, isend, irecv and progress.
+ * complete backend, and the one to copy; the smallest gives the slots up to
+ * status, that is messages and nothing else.
  *
  * Who calls what, and when. An implementation ("impl") serves one group in one
  * process. The core never calls two slots of one impl at the same time, except
- * revoke and status, which may come from any thread at any time. Slots of
- * different impls may run at the same time. Arguments are already checked:
- * pointers, ranks, counts and their products are valid, and no byte count
- * overflows. A group of one rank never reaches a module.
+ * revoke and status, which may come from any thread at any time. The next call
+ * may come from another thread than the last: whoever makes progress. Slots of
+ * different impls may run at the same time, so what impls share needs a lock of
+ * the backend's. Arguments are already checked: pointers, ranks, counts and
+ * their products are valid, and no byte count overflows; buffers of no bytes
+ * may be NULL. A group of one rank never reaches a module.
  *
  * Failure. A slot that fails returns a negative status after dscomm_fail() with
  * a sentence: operation, group, rank, cause, remedy. A failure that leaves
  * peers without what they wait for (death, time-out, mismatch) revokes the
  * group: the backend makes every rank's present and later call return that
- * status and sentence, within milliseconds where the transport allows.
+ * status and sentence, within milliseconds where the transport allows. A
+ * request has no sentence of its own, so one that fails has revoked the group
+ * first; ERR_TRUNCATED alone does not, and the group goes on.
  *
  * Waiting. A slot that may wait (run, send, recv) gives up when the group's
  * time-out has passed without progress, sees a revocation and a peer's death at
@@ -45,13 +49,18 @@ extern "C" {
  * refused. */
 #define DSCOMM_BACKEND_ABI 1
 
+/* The root of the barrier by which all ranks meet in dscomm_finalize(): a
+ * barrier like any other, but no other call matches it, and messages call it
+ * what it is. */
+#define DSCOMM_ROOT_FINALIZE (-2)
+
 /* One collective. Which members mean something follows from coll; counts are in
  * elements, as in the public call. */
 typedef struct {
     int coll; /* dscomm_coll_t, below DSCOMM_COLL_SEND */
     int dtype; /* dscomm_dtype_t */
     int op; /* dscomm_op_t; -1 where nothing is reduced */
-    int root; /* -1 where none */
+    int root; /* -1 where none; of a barrier, or DSCOMM_ROOT_FINALIZE */
     /* broadcast, reduce, all_reduce: elements; all_gather, gather: send count;
      * reduce_scatter, scatter: receive count; all_to_all: per peer; _v: this
      * rank's own count */
@@ -70,8 +79,10 @@ typedef struct {
     uint32_t fingerprint;
 } dscomm_coll_args_t;
 
-/* One message of bytes bytes. Tags below -1 are the core's own: they match like
- * any other, but DSCOMM_ANY_TAG does not match them. */
+/* One message of bytes bytes; the structure is gone when the call returns, the
+ * buffer stays until the request is complete. A shorter message than the
+ * receive asks for is no failure. Tags below -1 are the core's own: they match
+ * like any other, but DSCOMM_ANY_TAG does not match them. */
 typedef struct {
     const void *send; /* of a send, else NULL */
     void *recv; /* of a receive, else NULL */
@@ -81,13 +92,14 @@ typedef struct {
 } dscomm_message_t;
 
 /* State of one non-blocking operation. The core allocates ops->request_size
- * bytes (at least sizeof(dscomm_request_t), zeroed), of which the backend may
- * use what follows this head. The backend sets status last, when it will not
- * touch the request or its buffers again. */
+ * bytes (at least sizeof(dscomm_request_t), zeroed, aligned as by malloc), of
+ * which the backend may use what follows this head; they stay where they are.
+ * The backend sets status last, when it will not touch the request or its
+ * buffers again: in progress, or in start, isend, irecv, run, send or recv. */
 typedef struct {
     dscomm_status_t status; /* IN_PROGRESS until complete */
     int source, tag; /* of a completed receive */
-    size_t bytes; /* of a completed receive */
+    size_t bytes; /* of a completed receive: of the message, if truncated */
 } dscomm_request_t;
 
 /* What open gets; strings, arrays and store live until close. */
@@ -125,7 +137,8 @@ typedef struct {
                              dscomm_request_t *request);
     /* Forgets a started request, of a group that is revoked or being freed; or
      * a receive that nobody waits for any more, on a group that goes on: a
-     * message that comes later is kept for the next receive. */
+     * message that comes later is kept for the next receive. Afterwards the
+     * backend touches neither request nor buffer. */
     void (*cancel)(void *impl, dscomm_request_t *request);
     /* Advances whatever can advance; returns how many requests were
      * completed. */
@@ -134,7 +147,7 @@ typedef struct {
      * call wins. From any thread; takes no lock that another slot may hold. */
     void (*revoke)(void *impl, dscomm_status_t status, const char *sentence);
     /* OK, or what revoked the group; the sentence goes to text (size bytes) if
-     * text is not NULL. */
+     * text is not NULL. Cheap: every poll asks. */
     dscomm_status_t (*status)(void *impl, char *text, size_t size);
 
     /* From here on optional. */
@@ -167,7 +180,8 @@ typedef struct {
      * collective) waits for into text, for a time-out's message. */
     void (*explain)(void *impl, const dscomm_request_t *request, char *text,
                     size_t size);
-    /* Memory the transport moves without copies. mem_alloc may answer
+    /* Memory the transport moves without copies: whole pages, zeroed. The core
+     * gives back what is left before close. mem_alloc may answer
      * ERR_UNSUPPORTED without a sentence: then the core gives plain memory, and
      * frees it itself. */
     dscomm_status_t (*mem_alloc)(void *impl, size_t size, void **ret_memory);

@@ -3,6 +3,15 @@
  * matching arguments; a call that does not match its peers' ends with
  * ERR_MISMATCH and says which rank called what.
  *
+ * That is seen by a rank that waits for another one with another call. Where a
+ * call does not wait for all ranks, a rank may return OK although another one
+ * disagrees: in broadcast and scatter all wait for root alone, and root for
+ * nobody; in gather and reduce root waits for all, and the others for nobody
+ * (a long reduce and the _v forms wait for all). No mismatch is silent:
+ * the group is broken from then on, at least one rank is told, and so is every
+ * rank by its next call that waits for all, a barrier for example;
+ * dscomm_finalize() of a group that is known to be broken just frees it.
+ *
  * Common to all: p is the group's size; counts and displacements are in
  * elements of dtype; count 0 is valid, and its buffers may be NULL. Send and
  * receive buffers do not overlap, except that they may be the same pointer
@@ -136,10 +145,14 @@ DSCOMM_API dscomm_status_t dscomm_all_to_all_v(
 DSCOMM_API dscomm_status_t dscomm_barrier(dscomm_group_t *group,
                                           dscomm_work_t **ret_work);
 
-/* A barrier that names who is late: rank 0 waits for every other rank, at most
- * timeout_ms, and where some did not come returns ERR_TIMEOUT with their
- * numbers (all of them, not the first one), as do the ranks that came. The
- * group is not revoked. Slower than dscomm_barrier(). */
+/* A barrier that names who is late. No rank waits longer than its own
+ * timeout_ms. When the earliest of these deadlines comes near (by a tenth of a
+ * second, at most a quarter of it) and some ranks have not come, the barrier
+ * ends for all with ERR_TIMEOUT and their numbers, not only the first one; also
+ * for those, at once, when they come. Where rank 0 itself does not come, the
+ * others say that, and rank 0 when it comes. The group is not revoked: the next
+ * call on each rank belongs to the next barrier. Slower than
+ * dscomm_barrier(). */
 DSCOMM_API dscomm_status_t dscomm_monitored_barrier(dscomm_group_t *group,
                                                     int timeout_ms);
 

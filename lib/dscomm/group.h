@@ -3,7 +3,13 @@
  *
  * Different groups may be used by different threads at the same time; one group
  * is used by one thread at a time ("MT: group"). The functions that only read
- * what never changes are "MT: safe". */
+ * what never changes are "MT: safe".
+ *
+ * A handle must not be used after dscomm_group_free(), or dscomm_finalize() of
+ * its world. To find such mistakes, the last 256 groups that a process gave up
+ * are remembered: calls on them return ERR_INVALID and say so, and questions
+ * about rank, size, name, backend, time-out and capabilities are answered as
+ * before. Nothing is promised for older ones. */
 #ifndef DSCOMM_GROUP_H
 #define DSCOMM_GROUP_H
 
@@ -36,7 +42,8 @@ DSCOMM_API dscomm_status_t dscomm_group_new(dscomm_group_t *parent,
 
 /* Splits parent into one group per color >= 0; within a group, ranks are
  * ordered by (key, rank in parent). DSCOMM_NO_COLOR joins none and gets NULL
- * and OK. Collective over parent. attr may be NULL. MT: parent. */
+ * and OK. Collective over parent. attr may be NULL; ranks of one color ask for
+ * the same backend, else all get ERR_MISMATCH. MT: parent. */
 DSCOMM_API dscomm_status_t dscomm_group_split(dscomm_group_t *parent, int color,
                                               int key,
                                               const dscomm_group_attr_t *attr,
@@ -58,8 +65,11 @@ DSCOMM_API dscomm_status_t dscomm_group_mesh(dscomm_group_t *parent,
 DSCOMM_API dscomm_status_t dscomm_group_free(dscomm_group_t *group);
 
 /* Ends everything on the group, here and on its other ranks: calls that wait
- * now and all later ones return ERR_ABORTED and say who aborted and why. reason
- * may be NULL. The group must still be freed. MT: safe, from any thread. */
+ * now and all later ones return ERR_ABORTED and say who aborted and why, those
+ * too that would need no peer. Works can still be asked and freed, memory given
+ * back (dscomm_mem_free(), _deregister()), and the questions below are
+ * answered; the group must still be freed. reason may be NULL. MT: safe, from
+ * any thread. */
 DSCOMM_API dscomm_status_t dscomm_group_abort(dscomm_group_t *group,
                                               const char *reason);
 

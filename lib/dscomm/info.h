@@ -29,6 +29,15 @@ typedef struct {
 DSCOMM_API dscomm_status_t dscomm_setting_info(size_t index,
                                                dscomm_setting_info_t *info);
 
+/* DSCOMM_* variable index = 0, 1, ... of the environment that is no setting,
+ * and so has no effect, and the setting whose name is most like it, or NULL;
+ * static. ERR_NOT_FOUND beyond the last one. The name may hold any byte but
+ * '='. Loads the modules on first use. MT: safe while nobody changes the
+ * environment. */
+DSCOMM_API dscomm_status_t dscomm_setting_unknown(size_t index,
+                                                  const char **ret_name,
+                                                  const char **ret_nearest);
+
 /* One backend, built in or found as a module; strings live until the process
  * ends. */
 typedef struct {

@@ -35,16 +35,21 @@ typedef struct {
  * ranks' numbers. attr may be NULL. Without a launcher the world has one rank.
  * May be called several times (by two libraries in one process, say) if each
  * call has its own rendezvous: the n-th call of every rank makes the n-th
- * world. MT: safe, but the order of calls must be the same on all ranks. */
+ * world, also over programs that a launcher's job runs one after the other. A
+ * file:// path is of one job: the last rank to leave removes the file, and one
+ * that a killed job left is refused with a sentence that says to remove it. MT:
+ * safe, but the order of calls must be the same on all ranks. */
 DSCOMM_API dscomm_status_t dscomm_init(const dscomm_init_attr_t *attr,
                                        dscomm_group_t **ret_world);
 
 /* Leaves the job and frees the world, its remaining groups and works.
  * Collective: waits, at most the world's time-out, until every rank's earlier
- * sends are delivered and every rank has arrived. A world that was aborted or
- * lost a peer is freed without waiting. The handle is gone whatever is
- * returned; NULL is fine; a second call with the same handle is ERR_STATE. In a
- * forked child it only frees memory. MT: world. */
+ * sends are delivered and every rank has arrived; where one calls another
+ * collective on the world instead, both get ERR_MISMATCH. A world that was
+ * aborted or lost a peer is freed without waiting. The handle is gone whatever
+ * is returned (calls on it are ERR_INVALID, as group.h tells); NULL is fine; a
+ * second call with the same handle is ERR_STATE. In a forked child it only
+ * frees memory. MT: world. */
 DSCOMM_API dscomm_status_t dscomm_finalize(dscomm_group_t *world);
 
 #ifdef __cplusplus

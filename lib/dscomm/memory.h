@@ -14,7 +14,9 @@ extern "C" {
 
 /* size bytes, page aligned, zeroed, for buffers of operations on group. Local.
  * ERR_NO_MEMORY where the system has no more to give (pages are reserved now,
- * not on first touch). Stays valid until freed or the group is. MT: group. */
+ * not on first touch); ERR_ABORTED and its like where group has come to its
+ * end, for dscomm_mem_register() as well. Stays valid until freed or the group
+ * is. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_mem_alloc(dscomm_group_t *group, size_t size,
                                             void **ret_memory);
 

@@ -3,8 +3,13 @@
  *
  * Three kinds behind one handle: memory (one process, threads), file (a shared
  * file, flock) and TCP (torch's TCPStore protocol, so Python peers can share
- * it). Keys are non-empty C strings of at most 8 KiB including all prefixes,
- * values are at most 8 MiB of any bytes. */
+ * it). Keys are non-empty C strings of at most 8191 bytes including all
+ * prefixes and their slashes (torch's limit, 8 KiB, counts a slash of its own
+ * in front), values are at most 8 MiB of any bytes; the limits are the same for
+ * all kinds.
+ *
+ * A forked child can only close a store that it inherits (the parent's stays as
+ * it is) and open one of its own; other calls return ERR_STATE. */
 #ifndef DSCOMM_STORE_H
 #define DSCOMM_STORE_H
 
@@ -15,7 +20,7 @@
 extern "C" {
 #endif
 
-#define DSCOMM_STORE_KEY_MAX ((size_t)8 << 10)
+#define DSCOMM_STORE_KEY_MAX ((size_t)8191)
 #define DSCOMM_STORE_VALUE_MAX ((size_t)8 << 20)
 
 typedef struct {
@@ -42,7 +47,8 @@ typedef struct {
  *   tcp://HOST:PORT     [v6]:PORT too; port 0 with serve = any free port, see
  *                       dscomm_store_port()
  * attr may be NULL. Connecting retries until the time-out: a server that is not
- * up yet is no failure, nor (for 30 seconds) a name that has no address yet. A
+ * up yet is no failure, nor (for 30 seconds) a name that has no address yet.
+ * Of several addresses each has its share of the time. A
  * port in use and a foreign server are errors that say so. A server listens on
  * what HOST names, on loopback only if that is loopback; where HOST leads to no
  * address of this machine (a proxy), on all interfaces. MT: safe. */
@@ -99,7 +105,8 @@ DSCOMM_API dscomm_status_t dscomm_store_wait(dscomm_store_t *store,
 
 /* Adds delta to the decimal number under key (0 where absent) and returns the
  * sum (ret_sum may be NULL). ERR_INVALID where the value is no number or the
- * sum overflows. */
+ * sum overflows 64 bits; only where torch itself serves the store, the sum
+ * wraps around instead, and nobody is told. */
 DSCOMM_API dscomm_status_t dscomm_store_add(dscomm_store_t *store,
                                             const char *key, int64_t delta,
                                             int64_t *ret_sum);

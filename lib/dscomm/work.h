@@ -7,7 +7,9 @@
  * A work belongs to its group and follows its thread rule. Its buffers, and the
  * arrays of counts of a _v call, stay untouched until it is complete. Progress
  * is made by whoever waits or tests on any group of the world, or by the
- * progress thread (DSCOMM_PROGRESS=thread). */
+ * progress thread (DSCOMM_PROGRESS=thread). A work must not be used after it
+ * was freed, or after dscomm_finalize() of its world, which frees all; unlike a
+ * group (see group.h), a work that is gone is not recognized. */
 #ifndef DSCOMM_WORK_H
 #define DSCOMM_WORK_H
 
@@ -52,7 +54,8 @@ DSCOMM_API dscomm_status_t dscomm_work_received(const dscomm_work_t *work,
                                                 int *ret_source, int *ret_tag,
                                                 size_t *ret_bytes);
 
-/* The group, and the operation's sequence number on it. MT: safe. */
+/* The group, NULL once it was freed, and the operation's sequence number on it.
+ * MT: safe. */
 DSCOMM_API dscomm_group_t *dscomm_work_group(const dscomm_work_t *work);
 DSCOMM_API uint64_t dscomm_work_sequence(const dscomm_work_t *work);
 
@@ -61,7 +64,8 @@ DSCOMM_API uint64_t dscomm_work_sequence(const dscomm_work_t *work);
  * it returns, or waits for it where ret_work is NULL. Calls that need an answer
  * at once (monitored_barrier, the blob calls) and calls with a work are
  * ERR_STATE in between. A call that is refused is not recorded and does not end
- * the recording. MT: group. */
+ * the recording. Where one cannot be started, end fails, and those before it go
+ * on to their end on their own. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group);
 DSCOMM_API dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
                                                dscomm_work_t **ret_work);

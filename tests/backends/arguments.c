@@ -87,6 +87,32 @@ static void test_null_arrays(void)
     still_works();
 }
 
+/* Blocks and one more that share memory other than in place. */
+static void test_overlap(void)
+{
+    int next = (my.rank + 1) % my.ranks;
+    size_t counts[64] = {0}, displs[64];
+
+    for (int r = 0; r < 64; r++)
+        displs[r] = (size_t)r * 2;
+    if (my.ranks == 1)
+        return;
+    counts[next] = 2;
+    REFUSED(dscomm_all_to_all_v(my.group, in, counts, NULL, in, counts, NULL,
+                                DSCOMM_INT32, NULL));
+    for (int r = 0; r < my.ranks; r++)
+        counts[r] = 2;
+    REFUSED(dscomm_all_gather_v(my.group, out + displs[next], 2, out, counts,
+                                displs, DSCOMM_INT32, NULL));
+    REFUSED(dscomm_gather_v(my.group, out + displs[next], 2, out, counts, NULL,
+                            DSCOMM_INT32, my.rank, NULL));
+    REFUSED(dscomm_scatter_v(my.group, in, counts, displs, in + displs[next], 2,
+                             DSCOMM_INT32, my.rank, NULL));
+    REFUSED(dscomm_reduce_scatter_v(my.group, in, in + displs[next], counts,
+                                    DSCOMM_INT32, DSCOMM_SUM, NULL));
+    still_works();
+}
+
 /* Byte counts that overflow must not come out small. */
 static void test_overflow(void)
 {
@@ -187,6 +213,7 @@ static const conform_test_t tests[] = {
     {"roots out of range", test_roots},
     {"NULL buffers", test_null_buffers},
     {"NULL and contradictory arrays", test_null_arrays},
+    {"buffers that overlap", test_overlap},
     {"byte counts that overflow", test_overflow},
     {"no such dtype", test_dtypes},
     {"messages", test_messages},

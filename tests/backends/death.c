@@ -44,6 +44,14 @@ static dscomm_status_t turn_barrier(dscomm_group_t *group, int rank, int ranks)
     return dscomm_barrier(group, NULL);
 }
 
+static dscomm_status_t turn_monitored(dscomm_group_t *group, int rank,
+                                      int ranks)
+{
+    (void)rank;
+    (void)ranks;
+    return dscomm_monitored_barrier(group, 10000);
+}
+
 static dscomm_status_t turn_all_to_all(dscomm_group_t *group, int rank,
                                        int ranks)
 {
@@ -249,7 +257,9 @@ static void run_kill(const char *name, turn_t turn, int64_t loops, int victim)
     passed &= job_join(&job, 5000);
     for (int r = 0; r < RANKS; r++)
         if (r != victim)
-            passed &= survivor_knows(&job, r, victim, pid, killed);
+            passed &= survivor_knows(&job, r, victim, pid, killed) &&
+                      (turn != turn_monitored ||
+                       job_sentence_has(&job, r, "dscomm_monitored_barrier"));
     ok(passed, "kill -9 of rank %d: %s", victim, name);
     job_end(&job, name);
 }
@@ -264,6 +274,7 @@ static void test_kill(void)
         {"small all_reduce", turn_small, 200},
         {"large all_reduce", turn_large, 5},
         {"barrier", turn_barrier, 200},
+        {"monitored_barrier", turn_monitored, 100},
         {"all_to_all", turn_all_to_all, 10},
         {"gather to rank 0", turn_gather, 20},
         {"broadcast from the last rank", turn_broadcast, 20},

@@ -121,11 +121,42 @@ static void test_no_goodbye(void)
     job_end(&job, "no goodbye");
 }
 
+/* Rank 1 is busy until long after the deadline. */
+static void leave_late(job_rank_t *me)
+{
+    dscomm_group_t *world;
+    double started;
+
+    if (job_init(me, &world) < 0)
+        return;
+    if (me->rank == 1)
+        job_sleep_ms(3 * me->timeout_ms);
+    started = job_now_ms();
+    job_tell(me, dscomm_finalize(world), started);
+}
+
+static void test_late(void)
+{
+    job_t job;
+    int passed;
+
+    job_make(&job, 2, job_slowly(800), leave_late, NULL);
+    job_start(&job);
+    passed = job_join(&job, 8000) && job.reports[0].ended &&
+             job.reports[0].status == DSCOMM_ERR_TIMEOUT &&
+             job_sentence_has(&job, 0, "dscomm_finalize() #") &&
+             job_sentence_has(&job, 0, "rank 1");
+    if (!ok(passed, "a rank that does not leave is named"))
+        tell_all(&job);
+    job_end(&job, "late");
+}
+
 int main(void)
 {
     test_sends(0, "sends");
     test_sends(1, "coalesced sends");
     test_no_goodbye();
+    test_late();
     is_int(job_leftovers(), 0, "nothing is left of any job");
     return tap_done();
 }

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "tests/backends/job.h"
+#include "tests/backends/sandbox.h"
 #include "tests/tap.h"
 
 #include <errno.h>
@@ -195,15 +196,51 @@ static void run_small_shm(const char *name, const char *options)
     umount("/dev/shm");
 }
 
+/* Lets no mount that follows be seen elsewhere. In a chroot, / is none. */
+static int hide_mounts(void)
+{
+    if (unshare(CLONE_NEWNS) < 0)
+        return -1;
+    if (!mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
+        return 0;
+    return mount("none", "/dev/shm", NULL, MS_PRIVATE, NULL);
+}
+
 static void test_small_shm(void)
 {
-    if (unshare(CLONE_NEWNS) < 0 ||
-        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
+    if (hide_mounts() < 0) {
         skip("/dev/shm of 64 KiB: no mount namespace: %s", strerror(errno));
         return;
     }
     run_small_shm("/dev/shm of 64 KiB", "w");
     run_small_shm("/dev/shm that is read-only", "r");
+}
+
+/* Rank 1 alone, or all ranks. */
+static void work_sandboxed(job_rank_t *me)
+{
+    if (!*(int *)me->arg || me->rank == 1)
+        me->report->value = sandbox_without_membarrier() ? errno : 0;
+    work(me);
+}
+
+static void test_sandbox(void)
+{
+    for (int victims = 0; victims < 2; victims++) {
+        job_t job;
+        int passed;
+
+        job_make(&job, RANKS, 0, work_sandboxed, &victims);
+        job_start(&job);
+        passed = job_join(&job, 15000) && all_ok(&job);
+        if (job.reports[1].value)
+            skip("system calls cannot be filtered: %s",
+                 strerror((int)job.reports[1].value));
+        else
+            ok(passed, "%s without membarrier",
+               victims ? "rank 1" : "all ranks");
+        job_end(&job, "sandbox");
+    }
 }
 
 int main(void)
@@ -213,6 +250,7 @@ int main(void)
     if (preload && strstr(preload, "vgpreload"))
         skip_all("valgrind has limits of its own");
     test_limits();
+    test_sandbox();
     test_small_shm();
     is_int(job_leftovers(), 0, "nothing is left of any job");
     return tap_done();

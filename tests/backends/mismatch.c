@@ -28,6 +28,7 @@ typedef struct {
     call_t theirs, odd;
     const char *words[2];
     int odd_rank, as_work;
+    int last; /* the odd rank comes when the others wait */
 } case_t;
 
 /* Every rank gives count, the next one root more, as this rank believes. */
@@ -41,6 +42,17 @@ static dscomm_status_t gather_v(dscomm_group_t *group, const call_t *c,
     counts[(dscomm_group_rank(group) + 1) % RANKS] += (size_t)c->root;
     return dscomm_all_gather_v(group, in, c->count, out, counts, NULL, c->dtype,
                                work);
+}
+
+static dscomm_status_t scatter_v(dscomm_group_t *group, const call_t *c,
+                                 dscomm_work_t **work)
+{
+    static size_t counts[RANKS];
+
+    for (int r = 0; r < RANKS; r++)
+        counts[r] = c->count + (size_t)(r == c->root);
+    return dscomm_reduce_scatter_v(group, in, out, counts, c->dtype, c->op,
+                                   work);
 }
 
 static dscomm_status_t make_call(dscomm_group_t *group, const call_t *c,
@@ -63,6 +75,8 @@ static dscomm_status_t make_call(dscomm_group_t *group, const call_t *c,
         return dscomm_gather(group, in, out, c->count, c->dtype, c->root, work);
     case DSCOMM_COLL_ALL_GATHER_V:
         return gather_v(group, c, work);
+    case DSCOMM_COLL_REDUCE_SCATTER_V:
+        return scatter_v(group, c, work);
     default:
         return dscomm_barrier(group, work);
     }
@@ -96,6 +110,8 @@ static void run_rank(job_rank_t *me)
     for (int i = 0; i < 3 && status == DSCOMM_OK; i++)
         status = make_and_wait(world, &matching, 0);
     me->report->other_status = status;
+    if (c->last && me->rank == c->odd_rank)
+        job_sleep_ms(job_slowly(200));
     started = job_now_ms();
     status = make_and_wait(
         world, me->rank == c->odd_rank ? &c->odd : &c->theirs, c->as_work);
@@ -157,42 +173,50 @@ static const case_t cases[] = {
      {DSCOMM_COLL_BROADCAST, 5, DSCOMM_INT32, 0, 0},
      {"all_reduce", "broadcast"},
      1,
+     0,
      0},
     {"other counts of all_gather_v",
      {DSCOMM_COLL_ALL_GATHER_V, 100, DSCOMM_INT32, 0, 0},
      {DSCOMM_COLL_ALL_GATHER_V, 100, DSCOMM_INT32, 0, 7},
-     {"all_gather_v", "other counts"},
+     {"all_gather_v(counts 100, 100, 100, sum 300, int32)",
+      "all_gather_v(counts 100, 100, 107, sum 307, int32)"},
      1,
+     0,
      0},
     {"a barrier instead",
      SUM(70000),
      {DSCOMM_COLL_BARRIER, 0, 0, 0, 0},
      {"all_reduce", "barrier"},
      2,
+     0,
      0},
-    {"another count", SUM(5), SUM(6), {"count 5", "count 6"}, 0, 0},
+    {"another count", SUM(5), SUM(6), {"count 5", "count 6"}, 0, 0, 0},
     {"another count, long against short",
      SUM(4),
      SUM(90000),
      {"count 4", "count 90000"},
      1,
+     0,
      0},
     {"another count, long",
      SUM(90000),
      SUM(90001),
      {"count 90000", "count 90001"},
      2,
+     0,
      0},
     {"another dtype",
      SUM(5),
      {DSCOMM_COLL_ALL_REDUCE, 5, DSCOMM_UINT32, DSCOMM_SUM, 0},
      {" int32", "uint32"},
      1,
+     0,
      0},
     {"another operator",
      SUM(500),
      {DSCOMM_COLL_ALL_REDUCE, 500, DSCOMM_INT32, DSCOMM_MAX, 0},
      {"sum", "max"},
+     0,
      0,
      0},
     {"another root",
@@ -200,11 +224,13 @@ static const case_t cases[] = {
      {DSCOMM_COLL_BROADCAST, 5, DSCOMM_INT32, 0, 1},
      {"root 0", "root 1"},
      2,
+     0,
      0},
     {"another root, long reduce",
      {DSCOMM_COLL_REDUCE, 60000, DSCOMM_INT32, DSCOMM_SUM, 2},
      {DSCOMM_COLL_REDUCE, 60000, DSCOMM_INT32, DSCOMM_SUM, 0},
      {"root 2", "root 0"},
+     0,
      0,
      0},
     {"gather with another count",
@@ -212,17 +238,20 @@ static const case_t cases[] = {
      {DSCOMM_COLL_GATHER, 8, DSCOMM_INT32, 0, 0},
      {"count 9", "count 8"},
      2,
+     0,
      0},
     {"all_gather with another count",
      {DSCOMM_COLL_ALL_GATHER, 3000, DSCOMM_INT32, 0, 0},
      {DSCOMM_COLL_ALL_GATHER, 2999, DSCOMM_INT32, 0, 0},
      {"count 3000", "count 2999"},
      1,
+     0,
      0},
     {"all_to_all with another dtype",
      {DSCOMM_COLL_ALL_TO_ALL, 2, DSCOMM_INT32, 0, 0},
      {DSCOMM_COLL_ALL_TO_ALL, 2, DSCOMM_INT64, 0, 0},
      {"int32", "int64"},
+     0,
      0,
      0},
 };
@@ -279,6 +308,208 @@ static void run_case_v(int coll)
     job_end(&job, name);
 }
 
+/* When the odd one comes last, all calls are known, and so is who differs. */
+static void test_majority(void)
+{
+    static const struct {
+        call_t theirs, odd;
+        const char *called; /* by the odd one */
+    } calls[] = {
+        {{DSCOMM_COLL_ALL_GATHER_V, 5, DSCOMM_INT32, 0, 0},
+         {DSCOMM_COLL_ALL_GATHER_V, 5, DSCOMM_INT32, 0, 1},
+         "all_gather_v(counts "},
+        {{DSCOMM_COLL_REDUCE_SCATTER_V, 5, DSCOMM_INT32, DSCOMM_MAX, 1},
+         {DSCOMM_COLL_REDUCE_SCATTER_V, 5, DSCOMM_INT32, DSCOMM_MAX, 2},
+         "reduce_scatter_v(counts 5, 5, 6, sum 16, int32, max)"},
+        {SUM(5), SUM(6), "all_reduce(count 6, int32, sum)"},
+        {{DSCOMM_COLL_BARRIER, 0, 0, 0, 0},
+         {DSCOMM_COLL_GATHER, 6, DSCOMM_INT8, 0, 1},
+         "gather(count 6, int8, root 1)"},
+    };
+    static const char *const others[] = {"ranks 1, 2", "ranks 0, 2",
+                                         "ranks 0, 1"};
+
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        for (int odd = 0; odd < RANKS; odd++) {
+            char first[100], rest[100];
+            case_t c = {"the odd one comes last",
+                        calls[i].theirs,
+                        calls[i].odd,
+                        {first, rest},
+                        odd,
+                        0,
+                        1};
+
+            snprintf(first, sizeof first, "rank %d called %s", odd,
+                     calls[i].called);
+            snprintf(rest, sizeof rest, "but %s called %s", others[odd],
+                     dscomm_coll_name(calls[i].theirs.coll));
+            run_case(&c);
+        }
+}
+
+/* Rank 0 leaves while the others want something of it. */
+static void leave_early(job_rank_t *me)
+{
+    const call_t *call = me->arg;
+    dscomm_group_t *world;
+    dscomm_status_t status = DSCOMM_OK;
+    double started;
+
+    if (job_init(me, &world) < 0)
+        return;
+    started = job_now_ms();
+    if (me->rank)
+        status = make_and_wait(world, call, me->rank == 2);
+    for (int i = 0; me->rank && i < 3 && status == DSCOMM_OK; i++)
+        status = dscomm_barrier(world, NULL);
+    if (status < 0) {
+        job_tell(me, status, started);
+        dscomm_finalize(world);
+    } else {
+        job_tell(me, dscomm_finalize(world), started);
+    }
+}
+
+static void run_leaving(call_t call)
+{
+    const char *name = dscomm_coll_name((dscomm_coll_t)call.coll);
+    char words[32];
+    job_t job;
+    int passed;
+
+    job_make(&job, RANKS, job_slowly(5000), leave_early, &call);
+    job_start(&job);
+    passed = job_join(&job, 8000);
+    snprintf(words, sizeof words, "called %s(", name);
+    for (int r = 0; r < RANKS; r++) {
+        passed &= job.reports[r].status == DSCOMM_ERR_MISMATCH;
+        passed &= job.reports[r].took_ms < job_slowly(2000);
+        passed &= job_sentence_has(&job, r, "rank 0 called dscomm_finalize()");
+        passed &= job_sentence_has(&job, r, words);
+    }
+    if (!ok(passed, "%s, but rank 0 leaves", name))
+        for (int r = 0; r < RANKS; r++)
+            printf("# rank %d: %s: %s\n", r,
+                   dscomm_status_name(job.reports[r].status),
+                   job.reports[r].sentence);
+    job_end(&job, name);
+}
+
+#define ROOT_RANKS 4
+
+/* A call of rank `odd` with root 1, of the others with root 0. Bits of must:
+ * the ranks that wait for one which disagrees, and so are told in that call. */
+typedef struct {
+    int coll;
+    size_t count;
+    int odd, must;
+} root_case_t;
+
+static dscomm_status_t call_rooted(dscomm_group_t *group, int coll,
+                                   size_t count, int root)
+{
+    size_t counts[ROOT_RANKS];
+
+    for (int r = 0; r < ROOT_RANKS; r++)
+        counts[r] = count;
+    switch (coll) {
+    case DSCOMM_COLL_BROADCAST:
+        return dscomm_broadcast(group, out, count, DSCOMM_INT8, root, NULL);
+    case DSCOMM_COLL_SCATTER:
+        return dscomm_scatter(group, in, out, count, DSCOMM_INT8, root, NULL);
+    case DSCOMM_COLL_SCATTER_V:
+        return dscomm_scatter_v(group, in, counts, NULL, out, count,
+                                DSCOMM_INT8, root, NULL);
+    case DSCOMM_COLL_GATHER:
+        return dscomm_gather(group, in, out, count, DSCOMM_INT8, root, NULL);
+    case DSCOMM_COLL_GATHER_V:
+        return dscomm_gather_v(group, in, count, out, counts, NULL, DSCOMM_INT8,
+                               root, NULL);
+    default:
+        return dscomm_reduce(group, in, out, count, DSCOMM_INT8, DSCOMM_MAX,
+                             root, NULL);
+    }
+}
+
+/* other_status: of the call itself; status: of the first that failed. */
+static void run_rank_root(job_rank_t *me)
+{
+    const root_case_t *c = me->arg;
+    dscomm_group_t *world;
+    dscomm_status_t status;
+    double started;
+
+    if (job_init(me, &world) < 0)
+        return;
+    started = job_now_ms();
+    status = call_rooted(world, c->coll, c->count, me->rank == c->odd);
+    me->report->other_status = status;
+    if (status == DSCOMM_OK)
+        status = dscomm_barrier(world, NULL);
+    job_tell(me, status, started);
+    dscomm_finalize(world);
+}
+
+static void run_root_case(const root_case_t *c)
+{
+    const char *name = dscomm_coll_name(c->coll);
+    job_t job;
+    int passed;
+
+    job_make(&job, ROOT_RANKS, job_slowly(5000), run_rank_root, (void *)c);
+    job_start(&job);
+    passed = job_join(&job, 8000);
+    for (int r = 0; r < ROOT_RANKS; r++) {
+        const job_report_t *report = &job.reports[r];
+
+        passed &= report->other_status == DSCOMM_ERR_MISMATCH ||
+                  (report->other_status == DSCOMM_OK && !(c->must >> r & 1));
+        passed &= report->status == DSCOMM_ERR_MISMATCH &&
+                  report->took_ms < job_slowly(2000);
+        passed &= job_sentence_has(&job, r, name) &&
+                  job_sentence_has(&job, r, "root 0") &&
+                  job_sentence_has(&job, r, "root 1");
+    }
+    if (!ok(passed, "%s of %zu with root 1 on rank %d", name, c->count, c->odd))
+        for (int r = 0; r < ROOT_RANKS; r++)
+            printf("# rank %d: %s, then %s after %.0f ms: %s\n", r,
+                   dscomm_status_name(
+                       (dscomm_status_t)job.reports[r].other_status),
+                   dscomm_status_name(job.reports[r].status),
+                   job.reports[r].took_ms, job.reports[r].sentence);
+    job_end(&job, name);
+}
+
+/* What <dscomm/collective.h> says of roots that differ. */
+static void test_roots(void)
+{
+    static const root_case_t roots[] = {
+        {DSCOMM_COLL_BROADCAST, 9, 0, 0xf},
+        {DSCOMM_COLL_BROADCAST, 9, 1, 0},
+        {DSCOMM_COLL_BROADCAST, 9, 3, 1 << 3},
+        {DSCOMM_COLL_BROADCAST, 20000, 0, 0xf},
+        {DSCOMM_COLL_BROADCAST, 20000, 1, 0},
+        {DSCOMM_COLL_BROADCAST, 20000, 3, 1 << 3},
+        {DSCOMM_COLL_SCATTER, 3000, 0, 0xf},
+        {DSCOMM_COLL_SCATTER, 3000, 1, 0},
+        {DSCOMM_COLL_SCATTER, 3000, 3, 1 << 3},
+        {DSCOMM_COLL_GATHER, 3000, 0, 0},
+        {DSCOMM_COLL_GATHER, 3000, 1, 1 << 0 | 1 << 1},
+        {DSCOMM_COLL_GATHER, 3000, 3, 1 << 0},
+        {DSCOMM_COLL_REDUCE, 3000, 0, 0},
+        {DSCOMM_COLL_REDUCE, 3000, 1, 1 << 0 | 1 << 1},
+        {DSCOMM_COLL_REDUCE, 3000, 3, 1 << 0},
+        {DSCOMM_COLL_REDUCE, SPACE, 0, 0xf},
+        {DSCOMM_COLL_REDUCE, SPACE, 3, 0xf},
+        {DSCOMM_COLL_SCATTER_V, 30, 1, 0xf},
+        {DSCOMM_COLL_GATHER_V, 30, 0, 0xf},
+    };
+
+    for (size_t i = 0; i < sizeof roots / sizeof roots[0]; i++)
+        run_root_case(&roots[i]);
+}
+
 int main(void)
 {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -288,9 +519,15 @@ int main(void)
         c.as_work = 1;
         run_case(&c);
     }
+    test_majority();
+    test_roots();
     run_case_v(DSCOMM_COLL_GATHER_V);
     run_case_v(DSCOMM_COLL_SCATTER_V);
     run_case_v(DSCOMM_COLL_ALL_TO_ALL_V);
+    run_leaving((call_t)SUM(5));
+    run_leaving((call_t)SUM(90000));
+    run_leaving((call_t){DSCOMM_COLL_BARRIER, 0, 0, 0, 0});
+    run_leaving((call_t){DSCOMM_COLL_BROADCAST, 9, DSCOMM_INT32, 0, 1});
     is_int(job_leftovers(), 0, "nothing is left of any job");
     return tap_done();
 }

@@ -237,6 +237,39 @@ static void test_environment(void)
     }
 }
 
+/* Rank 1, or every rank, has no modules. */
+static void join_without_modules(job_rank_t *me)
+{
+    if (me->arg || me->rank == 1)
+        setenv("DSCOMM_BACKEND_PATH", "/nonexistent/backends", 1);
+    setenv("DSCOMM_BACKEND", "auto", 1);
+    join_and_leave(me);
+}
+
+static void test_no_modules(void)
+{
+    static const char *const words[2][2] = {
+        {"rank 1 on", "/nonexistent/backends cannot be read"},
+        {"self: ", "/nonexistent/backends cannot be read: No such file or "
+                   "directory (set DSCOMM_BACKEND_PATH"}};
+
+    for (int all = 0; all < 2; all++) {
+        job_t job;
+        int passed;
+
+        job_make(&job, 2, 0, join_without_modules, all ? &job : NULL);
+        job_start(&job);
+        passed = job_join(&job, 8000);
+        for (int r = 0; r < 2; r++)
+            passed &= job.reports[r].status == DSCOMM_ERR_NO_BACKEND &&
+                      job_sentence_has(&job, r, words[all][0]) &&
+                      job_sentence_has(&job, r, words[all][1]);
+        if (!ok(passed, "no modules on %s", all ? "any rank" : "rank 1"))
+            tell_all(&job);
+        job_end(&job, "no modules");
+    }
+}
+
 /* The same by attributes. */
 typedef struct {
     dscomm_init_attr_t attr;
@@ -448,6 +481,7 @@ int main(void)
     test_doubled();
     test_miscounted();
     test_environment();
+    test_no_modules();
     test_attributes();
     test_port_in_use();
     test_strangers();

@@ -5,6 +5,7 @@
 
 #include "tests/backends/conform.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -316,6 +317,55 @@ static void test_crossed_groups(void)
     }
 }
 
+static dscomm_status_t poll_wait(dscomm_work_t *work)
+{
+    return dscomm_work_wait(work, 0);
+}
+
+static dscomm_status_t poll_all(dscomm_work_t *work)
+{
+    return dscomm_work_wait_all(&work, 1, 0);
+}
+
+static dscomm_status_t poll_any(dscomm_work_t *work)
+{
+    return dscomm_work_wait_any(&work, 1, 0, &(size_t){0});
+}
+
+/* The same for those who ask and never wait. */
+static void test_crossed_polls(void)
+{
+    static dscomm_status_t (*const polls[])(dscomm_work_t *) = {
+        dscomm_work_test, poll_wait, poll_all, poll_any};
+    dscomm_group_t *groups[2] = {NULL, NULL};
+
+    for (int g = 0; g < 2; g++)
+        CHECK_OK(dscomm_group_split(my.group, 0, 0, NULL, &groups[g]));
+    for (size_t i = 0; i < CONFORM_LENGTH(polls); i++) {
+        double start = conform_now_ms();
+        exchange_t x[2];
+        dscomm_status_t status;
+
+        for (int g = 0; g < 2; g++) {
+            prepare(&x[g], DSCOMM_COLL_ALL_REDUCE, groups[g]);
+            x[g].count = conform_scale(300000);
+            launch(&x[g]);
+        }
+        do {
+            sched_yield();
+            status = polls[i](x[my.rank % 2].work);
+        } while (status == DSCOMM_IN_PROGRESS &&
+                 conform_now_ms() - start < 20000);
+        check_status(status, DSCOMM_OK, "poll %zu", i);
+        for (int g = 0; g < 2; g++) {
+            wait_one(&x[g]);
+            exchange_end(&x[g]);
+        }
+    }
+    for (int g = 0; g < 2; g++)
+        CHECK_OK(dscomm_group_free(groups[g]));
+}
+
 static void test_names(void)
 {
     dscomm_work_t *first = NULL, *second = NULL;
@@ -365,6 +415,7 @@ static const conform_test_t tests[] = {
     {"a freed work runs to its end", test_free_running},
     {"several groups, waited for out of order", test_several_groups},
     {"crossed waits on two groups", test_crossed_groups},
+    {"crossed polls on two groups", test_crossed_polls},
     {"group and sequence of a work", test_names},
     {"a refused call writes no work", test_not_written},
     {NULL, NULL},

@@ -4,43 +4,111 @@
 
 #include "tests/lib/ranks.h"
 
+#include <time.h>
+
+#define SLACK_MS 300 /* of a busy machine */
+
 static void all_come(rank_t *self)
 {
     for (int i = 0; i < 20; i++)
         CHECK(self, !dscomm_monitored_barrier(self->world, -1));
 }
 
-/* Ranks 1 and 3 stay away once; what they send afterwards confuses nobody. */
+static int64_t now_ms(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+/* One call, and whether it kept its deadline. */
+static dscomm_status_t enter(rank_t *self, int timeout_ms)
+{
+    int64_t start = now_ms();
+    dscomm_status_t status = dscomm_monitored_barrier(self->world, timeout_ms);
+
+    CHECK(self, now_ms() - start < timeout_ms + SLACK_MS);
+    return status;
+}
+
+/* Ranks 1 and 3 stay away once; what they send afterwards confuses nobody. They
+ * are told at once how it ended. */
 static void two_late(rank_t *self)
 {
     int late = self->rank == 1 || self->rank == 3;
+    int64_t start;
 
     if (late)
-        usleep(400000);
-    CHECK(self,
-          dscomm_monitored_barrier(self->world, 100) == DSCOMM_ERR_TIMEOUT);
-    if (!late)
-        CHECK(self, strstr(dscomm_last_error(), "ranks 1, 3 of 5"));
-    else
-        CHECK(self, strstr(dscomm_last_error(), "came too late"));
+        usleep(600000);
+    start = now_ms();
+    CHECK(self, enter(self, 300) == DSCOMM_ERR_TIMEOUT);
+    CHECK(self, strstr(dscomm_last_error(), "dscomm_monitored_barrier"));
+    CHECK(self, strstr(dscomm_last_error(), "ranks 1, 3 of 5 did not come"));
+    if (late) {
+        CHECK(self, strstr(dscomm_last_error(), "this rank came too late"));
+        CHECK(self, now_ms() - start < SLACK_MS);
+    }
     CHECK(self, dscomm_group_status(self->world) == DSCOMM_OK);
     CHECK(self, !dscomm_barrier(self->world, NULL));
     for (int i = 0; i < 3; i++)
         CHECK(self, !dscomm_monitored_barrier(self->world, 5000));
 }
 
+/* The others gave up, each in time, and rank 0 is told so when it comes: the
+ * barrier has passed for nobody. */
 static void root_late(rank_t *self)
 {
     if (self->rank == 0) {
         CHECK(self, !dscomm_barrier(self->world, NULL));
-        CHECK(self, dscomm_monitored_barrier(self->world, 50) == DSCOMM_OK);
+        CHECK(self, enter(self, 5000) == DSCOMM_ERR_TIMEOUT);
+        CHECK(self, strstr(dscomm_last_error(),
+                           "gave up, since rank 0 did not come within the 50"));
+        CHECK(self, strstr(dscomm_last_error(), "this rank came too late"));
     } else {
-        CHECK(self,
-              dscomm_monitored_barrier(self->world, 20) == DSCOMM_ERR_TIMEOUT);
-        CHECK(self, strstr(dscomm_last_error(), "rank 0 sent no answer"));
+        CHECK(self, enter(self, 50) == DSCOMM_ERR_TIMEOUT);
+        CHECK(self, strstr(dscomm_last_error(), "rank 0 of 3 did not come"));
         CHECK(self, !dscomm_barrier(self->world, NULL));
     }
     CHECK(self, !dscomm_monitored_barrier(self->world, 5000));
+}
+
+/* Rank 2 never comes; the others come one after the other. All name it, and
+ * none waits longer than its own time-out allows. */
+static void one_missing(rank_t *self)
+{
+    const int delays_ms[] = {400, 0, 0, 800};
+
+    if (self->rank != 2) {
+        usleep((useconds_t)delays_ms[self->rank] * 1000);
+        CHECK(self, enter(self, 2000) == DSCOMM_ERR_TIMEOUT);
+        CHECK(self, strstr(dscomm_last_error(), ": rank 2 of 4 did not come "
+                                                "within the 2000 ms"));
+    }
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+}
+
+/* Whoever is late, those that try again meet in the end. */
+static void again(rank_t *self, int late)
+{
+    dscomm_status_t status = DSCOMM_ERR_TIMEOUT;
+
+    if (self->rank == late)
+        usleep(900000);
+    for (int i = 0; i < 50 && status == DSCOMM_ERR_TIMEOUT; i++)
+        status = enter(self, 250);
+    CHECK(self, status == DSCOMM_OK);
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+}
+
+static void root_again(rank_t *self)
+{
+    again(self, 0);
+}
+
+static void other_again(rank_t *self)
+{
+    again(self, 2);
 }
 
 /* Its messages are not for those who take any tag. */
@@ -67,6 +135,9 @@ int main(void)
     ranks_run(5, 10000, all_come, "everyone comes");
     ranks_run(5, 10000, two_late, "two are late");
     ranks_run(3, 10000, root_late, "rank 0 is late");
+    ranks_run(4, 10000, one_missing, "one never comes");
+    ranks_run(3, 10000, root_again, "all try again until rank 0 is there");
+    ranks_run(3, 10000, other_again, "all try again until rank 2 is there");
     ranks_run(2, 10000, any_tag, "any tag does not match");
     return tap_done();
 }

@@ -105,6 +105,45 @@ static void disagree(rank_t *self)
     CHECK(self, dscomm_barrier(self->world, NULL) == DSCOMM_OK);
 }
 
+/* Rank 2 would have another backend; alone it may. */
+static void disagree_on_backend(rank_t *self)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_group_t *group;
+    dscomm_status_t status;
+
+    attr.backend = self->rank == 2 ? "self" : NULL;
+    status = dscomm_group_split(self->world, 7, 0, &attr, &group);
+    CHECK(self, status == DSCOMM_ERR_MISMATCH);
+    CHECK(self, strstr(dscomm_last_error(), "ranks 1 and 2 have color 7"));
+    CHECK(self,
+          !dscomm_group_split(self->world, self->rank == 2, 0, &attr, &group));
+    CHECK(self, sum_of_ranks(self, group) == (self->rank == 2 ? 2 : 1));
+    CHECK(self, !dscomm_group_free(group));
+}
+
+/* One rank cannot open its first group, so others never come to the second;
+ * the next group is made all the same. */
+static void failed_mesh(rank_t *self)
+{
+    const int all[] = {0, 1, 2, 3}, dims[] = {2, 2};
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_group_t *parent, *lines[2] = {NULL, NULL}, *group = NULL;
+
+    attr.name = "fragile";
+    attr.timeout_ms = 300;
+    CHECK(self, !dscomm_group_new(self->world, all, 4, &attr, &parent));
+    CHECK(self, dscomm_group_mesh(parent, dims, 2, lines) < 0);
+    CHECK(self, !lines[0] && !lines[1]);
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    CHECK(self, !dscomm_group_new(parent, all, 4, NULL, &group));
+    CHECK(self, !strcmp(dscomm_group_name(group), "fragile/3"));
+    if (group)
+        CHECK(self, sum_of_ranks(self, group) == 6);
+    CHECK(self, !dscomm_group_free(group));
+    CHECK(self, !dscomm_group_free(parent));
+}
+
 /* A child lives on when its parent is freed; what is left goes with the
  * world. */
 static void outlive(rank_t *self)
@@ -197,6 +236,8 @@ int main(void)
     ranks_run(5, 10000, split, "split by colour and key");
     ranks_run(6, 10000, mesh, "a mesh");
     ranks_run(3, 10000, disagree, "lists that differ are found");
+    ranks_run(3, 1000, disagree_on_backend, "backends that differ are found");
+    ranks_run(4, 10000, failed_mesh, "a mesh that one rank cannot open");
     ranks_run(3, 10000, outlive, "children outlive their parents");
     ranks_run(3, 10000, abort_group, "abort ends one group");
     ranks_run(3, 10000, mismatch, "calls that do not match");

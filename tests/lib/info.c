@@ -8,6 +8,7 @@
 #include <glib.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/tap.h"
 
@@ -93,6 +94,7 @@ static void test_sizes(void)
     dscomm_setting_info_t older = {
         .size = offsetof(dscomm_setting_info_t, default_value), .value = "x"};
     char zeros[sizeof newer.more] = "";
+    dscomm_backend_info_t backend;
 
     memset(newer.more, 'x', sizeof newer.more);
     newer.guard = 'g';
@@ -108,7 +110,39 @@ static void test_sizes(void)
     is_str(older.value, "x", "nor what follows");
     older.size = 0;
     is_int(dscomm_setting_info(0, &older), DSCOMM_ERR_INVALID, "no size");
+    older.size = (size_t)1 << (4 * sizeof(size_t));
+    is_int(dscomm_setting_info(0, &older), DSCOMM_ERR_INVALID, "any size");
     is_int(dscomm_setting_info(0, NULL), DSCOMM_ERR_INVALID, "no info");
+    backend.size = older.size;
+    is_int(dscomm_backend_info(0, &backend), DSCOMM_ERR_INVALID,
+           "a backend's, too");
+    is_int(dscomm_backend_info(0, NULL), DSCOMM_ERR_INVALID, "or none");
+}
+
+/* With what no shell would set. */
+static void test_unknown(void)
+{
+    char *kept[] = {(char *)"DSCOMM_RANK=0", (char *)"DSCOMM_RANC",
+                    (char *)"PATH=/bin", (char *)"DSCOMM_\033X=1", NULL};
+    char **before = environ;
+    const char *name = NULL, *nearest = NULL;
+
+    environ = kept;
+    is_int(dscomm_setting_unknown(0, &name, &nearest), DSCOMM_OK, "unknown");
+    is_str(name, "DSCOMM_RANC", "its name");
+    is_str(nearest, "DSCOMM_RANK", "the nearest");
+    is_int(dscomm_setting_unknown(1, &name, &nearest), DSCOMM_OK, "another");
+    is_str(name, "DSCOMM_\033X", "its name");
+    is_int(dscomm_setting_unknown(2, &name, &nearest), DSCOMM_ERR_NOT_FOUND,
+           "no more");
+    environ = NULL;
+    is_int(dscomm_setting_unknown(0, &name, &nearest), DSCOMM_ERR_NOT_FOUND,
+           "no environment");
+    environ = before;
+    is_int(dscomm_setting_unknown(0, NULL, &nearest), DSCOMM_ERR_INVALID,
+           "no name");
+    is_int(dscomm_setting_unknown(0, &name, NULL), DSCOMM_ERR_INVALID,
+           "no nearest");
 }
 
 static void test_build(void)
@@ -134,6 +168,7 @@ int main(void)
     test_settings();
     test_list();
     test_sizes();
+    test_unknown();
     test_build();
     return tap_done();
 }

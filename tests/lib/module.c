@@ -6,7 +6,9 @@
 #include "tests/lib/ranks.h"
 
 #include <dlfcn.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 static char logged[16384];
 
@@ -113,6 +115,69 @@ static void check_unknown(void)
     ok(strstr(dscomm_last_error(), "teleport") &&
            strstr(dscomm_last_error(), "fine"),
        "the sentence names it, and those there are: %s", dscomm_last_error());
+    ok(strstr(dscomm_last_error(), "/absent cannot be read: No such file") !=
+           NULL,
+       "and the folder that is not there: %s", dscomm_last_error());
+}
+
+/* A folder that cannot be read, and what is said of it. */
+typedef struct {
+    const char *path;
+    int few_files; /* no descriptor is left */
+    const char *words[3];
+} unreadable_t;
+
+/* In a process of its own, since the folders are read once. */
+static void find_nothing(const unreadable_t *row, int out)
+{
+    const dscomm_module_t *module;
+    struct rlimit before, limit;
+    dscomm_status_t status;
+
+    setenv("DSCOMM_BACKEND_PATH", row->path, 1);
+    getrlimit(RLIMIT_NOFILE, &before);
+    limit = before;
+    limit.rlim_cur = (rlim_t)out + 1;
+    if (row->few_files && setrlimit(RLIMIT_NOFILE, &limit))
+        _exit(1);
+    status = dscomm_priv_module_find("shm", &module);
+    setrlimit(RLIMIT_NOFILE, &before);
+    dprintf(out, "%s: %s", dscomm_status_name(status), dscomm_last_error());
+    _exit(0);
+}
+
+static void check_unreadable(const char *folder)
+{
+    const unreadable_t rows[] = {
+        {"/nonexistent/backends",
+         0,
+         {"/nonexistent/backends cannot be read", "No such file or directory",
+          "set DSCOMM_BACKEND_PATH"}},
+        {"/dev/null",
+         0,
+         {"/dev/null cannot be read", "Not a directory",
+          "set DSCOMM_BACKEND_PATH"}},
+        {folder, 1, {"cannot be read", "Too many open files", "ulimit -n"}},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[600] = "";
+        int ends[2], length;
+
+        if (pipe(ends))
+            bail("no pipe");
+        if (fork() == 0)
+            find_nothing(&rows[i], ends[1]);
+        close(ends[1]);
+        length = (int)read(ends[0], text, sizeof text - 1);
+        close(ends[0]);
+        wait(NULL);
+        ok(length > 0 && !strncmp(text, "ERR_NO_BACKEND", 14),
+           "unreadable %zu: the status", i);
+        for (int k = 0; k < 3; k++)
+            ok(strstr(text, rows[i].words[k]) != NULL,
+               "unreadable %zu: says \"%s\": %s", i, rows[i].words[k], text);
+    }
 }
 
 /* A folder of this test's own, with links to the modules: two folders in the
@@ -160,6 +225,7 @@ int main(void)
     char folder[] = "/tmp/dscomm-module-XXXXXX";
 
     prepare(folder);
+    check_unreadable(folder);
     dscomm_log_set_levels("info");
     dscomm_log_set_handler(remember, NULL);
     ok(!strncmp(dscomm_backend_directory(), folder, strlen(folder)),

@@ -7,7 +7,10 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
 
 /* One rank of a meeting, and what came of it. */
 typedef struct {
@@ -173,6 +176,60 @@ static void check_old_file(void)
     rmdir(folder);
 }
 
+/* A process that joins as that guest, and is killed once its record is there;
+ * its pid. */
+static pid_t join_and_die(guest_t *guest)
+{
+    const char *path = strchr(guest->url, '/') + 2;
+    char want[32];
+    int there = 0;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        receive(guest, 1);
+        _exit(0);
+    }
+    snprintf(want, sizeof want, "/r/%d", guest->rank);
+    for (int i = 0; i < 1000 && !there; i++) {
+        char text[4096];
+        FILE *file = fopen(path, "rb");
+        size_t size = file ? fread(text, 1, sizeof text, file) : 0;
+
+        there = memmem(text, size, want, strlen(want)) != NULL;
+        if (file)
+            fclose(file);
+        usleep(10000);
+    }
+    ok(there, "the process came");
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    return pid;
+}
+
+/* A run that was killed before all had come leaves ranks that wait for no one,
+ * for whom nobody must wait. */
+static void check_dead_rank(int dead, int size)
+{
+    char folder[] = "/tmp/dscomm-meet-XXXXXX", url[128], words[64];
+    time_t begin = time(NULL);
+    guest_t guests[3];
+    pid_t pid;
+
+    if (!mkdtemp(folder))
+        bail("mkdtemp failed");
+    snprintf(url, sizeof url, "file://%s/store", folder);
+    invite(guests, size, url, 50000);
+    pid = join_and_die(&guests[dead]);
+    receive(&guests[!dead], 1);
+    snprintf(words, sizeof words, "rank %d (pid %d on ", dead, (int)pid);
+    all_are(&guests[!dead], 1, DSCOMM_ERR_PEER_FAILED, words, "a dead rank");
+    ok(strstr(guests[!dead].failure, "must be removed") != NULL,
+       "  says what to do");
+    ok(time(NULL) - begin < 30, "  at once");
+    unlink(strchr(url, '/') + 2);
+    rmdir(folder);
+}
+
 int main(void)
 {
     ranks_use_modules();
@@ -181,5 +238,8 @@ int main(void)
     check_tcp_failures();
     check_file();
     check_old_file();
+    check_dead_rank(1, 2);
+    check_dead_rank(1, 3);
+    check_dead_rank(0, 2);
     return tap_done();
 }

@@ -18,7 +18,8 @@ serve(const dscomm_priv_server_limits_t *limits, int *ret_port)
     dscomm_priv_listen_t listening;
     dscomm_priv_server_t *server;
 
-    if (dscomm_priv_listen("127.0.0.1", 0, &listening) ||
+    if (dscomm_priv_listen("127.0.0.1", 0, dscomm_priv_deadline(WAIT_MS),
+                           &listening) ||
         dscomm_priv_server_open(&listening, limits, &server))
         bail("server: %s", dscomm_last_error());
     *ret_port = listening.port;

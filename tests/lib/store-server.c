@@ -169,7 +169,7 @@ static void test_malformed(void)
         switch (rows[i].bytes ? -1 : rows[i].made) {
         case HUGE_KEY:
             raw_put(&raw, 3, 1);
-            raw_put(&raw, DSCOMM_STORE_KEY_MAX + 1, 8);
+            raw_put(&raw, (8 << 10) + 1, 8);
             break;
         case HUGE_VALUE:
             raw_command(&raw, 1, "k", NULL, NULL);

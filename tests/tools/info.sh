@@ -48,6 +48,16 @@ like "$out" '^      [0-9.]+ to [0-9.]+ seconds; default: 1800$' 'range and defau
 like "$out" '^  DSCOMM_BACKEND$' 'a setting that is not set'
 like "$out" '^      enum: .*caller.*; default: caller$' 'the words accepted'
 
+is "$(cat "$scratch/err")" '' 'nothing to warn about'
+esc=$(printf 'a\033[1mb\377')
+DSCOMM_BACKEND=$esc info --settings
+like "$out" '^  DSCOMM_BACKEND=a\\x1b\[1mb\\xff$' 'a value no terminal should get'
+DSCOMM_BACKND=shm DSCOMM_SHM_RINGS=1 DSCOMM_XYZZY=1 info --settings
+is $status 0 'unknown variables: status'
+is "$(sort "$scratch/err")" 'dscomm info: DSCOMM_BACKND is no setting and has no effect; is DSCOMM_BACKEND meant?
+dscomm info: DSCOMM_SHM_RINGS is no setting and has no effect; is DSCOMM_SHM_RING meant?
+dscomm info: DSCOMM_XYZZY is no setting and has no effect' 'unknown variables are told'
+
 info --no-such-option
 is $status 2 'unknown option'
 info word

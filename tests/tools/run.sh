@@ -95,14 +95,15 @@ is "`"$abs_top_builddir/tools/dscomm" --version | head -n 1`" \
     "dscomm $PACKAGE_VERSION" 'version'
 
 # The environment
-unset OMP_NUM_THREADS
+unset OMP_NUM_THREADS TORCHELASTIC_SIGNALS_TO_HANDLE TORCH_NCCL_ASYNC_ERROR_HANDLING
 run -n 3 sh -c 'echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $GROUP_RANK \
     $GROUP_WORLD_SIZE $ROLE_NAME $ROLE_RANK $ROLE_WORLD_SIZE $MASTER_ADDR \
     $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS \
-    $TORCHELASTIC_USE_AGENT_STORE $OMP_NUM_THREADS'
-is "`sort "$scratch/out"`" '0 3 0 3 0 1 default 0 3 127.0.0.1 0 0 True 1
-1 3 1 3 0 1 default 1 3 127.0.0.1 0 0 True 1
-2 3 2 3 0 1 default 2 3 127.0.0.1 0 0 True 1' 'torchrun'"'"'s variables'
+    $TORCHELASTIC_USE_AGENT_STORE $OMP_NUM_THREADS \
+    $TORCHELASTIC_SIGNALS_TO_HANDLE $TORCH_NCCL_ASYNC_ERROR_HANDLING'
+is "`sort "$scratch/out"`" '0 3 0 3 0 1 default 0 3 127.0.0.1 0 0 True 1 SIGTERM,SIGINT,SIGHUP,SIGQUIT 1
+1 3 1 3 0 1 default 1 3 127.0.0.1 0 0 True 1 SIGTERM,SIGINT,SIGHUP,SIGQUIT 1
+2 3 2 3 0 1 default 2 3 127.0.0.1 0 0 True 1 SIGTERM,SIGINT,SIGHUP,SIGQUIT 1' 'torchrun'"'"'s variables'
 run -n 8 sh -c 'echo $MASTER_PORT $TORCHELASTIC_RUN_ID'
 is "`sort -u "$scratch/out" | grep -Ec '^[0-9]+ [0-9a-f]{32}$'`" 1 'one port, one id'
 is "`sort -u "$scratch/out" | wc -l | tr -d ' '`" 1 'the same on all ranks'
@@ -110,8 +111,10 @@ before=$out
 run -n 8 sh -c 'echo $MASTER_PORT $TORCHELASTIC_RUN_ID'
 [ "$before" != "$out" ]
 result $? 'another id for another job'
-OMP_NUM_THREADS=3 run -n 2 sh -c 'echo $OMP_NUM_THREADS'
-is "`sort -u "$scratch/out"`" 3 'OMP_NUM_THREADS of the user stays'
+OMP_NUM_THREADS=3 TORCH_NCCL_ASYNC_ERROR_HANDLING=0 TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM \
+    run -n 2 sh -c 'echo $OMP_NUM_THREADS $TORCH_NCCL_ASYNC_ERROR_HANDLING \
+    $TORCHELASTIC_SIGNALS_TO_HANDLE'
+is "`sort -u "$scratch/out"`" '3 0 SIGTERM' 'these stay as the user has them'
 run -n 1 sh -c 'echo ${OMP_NUM_THREADS-unset}'
 is "$out" unset 'no OMP_NUM_THREADS for one rank'
 RANK=7 DSCOMM_RANK=7 DSCOMM_WORLD_SIZE=9 DSCOMM_LOG=info run -n 1 sh -c \
@@ -119,6 +122,73 @@ RANK=7 DSCOMM_RANK=7 DSCOMM_WORLD_SIZE=9 DSCOMM_LOG=info run -n 1 sh -c \
 is "$out" '0 unset unset info' 'an outer job is forgotten, settings are not'
 run -n 2 "$abs_top_builddir/tools/dscomm" run -n 2 sh -c 'echo $WORLD_SIZE-$RANK'
 is "`sort "$scratch/out" | tr '\n' ' '`" '2-0 2-0 2-1 2-1 ' 'a job in each rank of a job'
+
+# Error files
+# said: what dscomm run prints of the failure's reason, in $out
+said()
+{
+    out=`sed -n 's/^dscomm run: rank 1: //p' "$scratch/err"`
+}
+
+# says TEXT FORMAT WANT: rank 1 writes FORMAT to its error file and fails
+says()
+{
+    run -n 2 sh -c '[ $RANK = 0 ] && exec sleep 600
+        printf "$1" >"$TORCHELASTIC_ERROR_FILE"; exit 3' sh "$2"
+    said
+    is "$status $out" "3 $3" "error file: $1"
+}
+
+mkdir "$scratch/tmp"
+TMPDIR=$scratch/tmp
+export TMPDIR
+says 'as @record writes it' '{"message": {"message": "ValueError: no \\"data\\"",
+    "extraInfo": {"py_callstack": "[[", "timestamp": "1"}}}\n' 'ValueError: no "data"'
+says 'as text' '{"message": "out of luck"}' 'out of luck'
+says 'several lines, control characters' '{"message": "a\\u001b[1m\\r\\n\\n\\tb\\u00e9\\n"}' \
+    'a\x1b[1m
+\x09bé'
+says 'no JSON' 'oh no' ''
+says 'other JSON' '[{"message": 1}]' ''
+says 'a message that is no text' '{"message": {"message": [1]}}' ''
+says 'a part' '{"message": "out of' ''
+says 'no text' '{"message": "\377\376"}' ''
+run -n 2 sh -c '[ $RANK = 0 ] && exec sleep 600
+    awk "BEGIN { for (i = 0; i < 400000; i++) printf \"[\" }" >"$TORCHELASTIC_ERROR_FILE"; exit 3'
+said
+is "$status $out" '3 ' 'error file: deeply nested'
+run -n 2 sh -c '[ $RANK = 0 ] && exec sleep 600
+    { printf "{\"message\": \""; seq -s "\\n" 30; echo "\"}"; } >"$TORCHELASTIC_ERROR_FILE"; exit 3'
+said
+is "$out" "`seq 20; echo ...`" 'error file: many lines are cut'
+run -n 2 sh -c '[ $RANK = 0 ] && exec sleep 600
+    { printf "{\"message\": \""; head -c 2000000 /dev/zero | tr "\000" x; echo "\"}"; } \
+    >"$TORCHELASTIC_ERROR_FILE"; exit 3'
+said
+is "$status $out" '3 ' 'error file: huge'
+run -n 2 sh -c '[ $RANK = 0 ] && exec sleep 600; mkfifo "$TORCHELASTIC_ERROR_FILE"; exit 3'
+said
+is "$status $out" '3 ' 'error file: a pipe'
+echo '{"message": "secret"}' >"$scratch/secret"
+run -n 2 sh -c '[ $RANK = 0 ] && exec sleep 600
+    ln -s "$1" "$TORCHELASTIC_ERROR_FILE"; exit 3' sh "$scratch/secret"
+said
+is "$status $out" '3 ' 'error file: a link'
+is "`ls "$scratch/tmp"`" '' 'error files go with the job'
+run -n 2 sh -c 'stat -c %a "${TORCHELASTIC_ERROR_FILE%/*}"; echo "$TORCHELASTIC_ERROR_FILE" >&2'
+is "`sort -u "$scratch/out"`" 700 'nobody else sees them'
+is "`sort -u "$scratch/err" | sed 's|.*/||' | tr '\n' ' '`" '0.json 1.json ' 'each rank has its own'
+TMPDIR=$scratch/nowhere TORCHELASTIC_ERROR_FILE=/outer run -n 2 sh -c \
+    'echo ${TORCHELASTIC_ERROR_FILE-none}'
+is "$status `sort -u "$scratch/out"`" '0 none' 'no place for error files: a job without'
+unset TMPDIR
+
+# Two programs of the suite, one after the other in each rank
+for method in env:// "file://$scratch/meeting"; do
+    DSCOMM_INIT_METHOD=$method DSCOMM_TIMEOUT=20 run -n 3 sh -c \
+        '"$1" arguments && "$1" arguments' sh "$abs_top_builddir/tests/backends/conformance"
+    is "$status `grep -c '^1\.\.' "$scratch/out"`" '0 2' "programs one after the other, $method"
+done
 
 # Input
 echo word | "$abs_top_builddir/tools/dscomm" run -n 3 \
@@ -211,6 +281,8 @@ wait $!
 is $? 0 'a signal that was ignored stays ignored (nohup)'
 
 # Nothing is left
+TMPDIR=$scratch/tmp
+export TMPDIR
 run -n 3 sh -c "sleep 600 & echo \$! >$scratch/left.\$RANK"
 is $status 0 'left behind by ranks that ended: status'
 gone "$scratch"/left.*
@@ -236,6 +308,12 @@ kill -KILL $!
 wait $! 2>/dev/null
 gone "$scratch"/left.*
 result $? 'by dscomm killed with SIGKILL'
+tries=0
+while [ -n "`ls "$scratch/tmp"`" ] && [ $tries -lt 100 ]; do
+    tries=$((tries + 1))
+    sleep 0.05
+done
+is "`ls "$scratch/tmp"`" '' 'nor its error files'
 
 # Many ranks, few files
 run -n 64 --tag-output sh -c 'echo $RANK'

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ranks that call different collectives: which one is it, and what did it
+ * call? */
+#include "config.h"
+
+#include "backends/shm/shm.h"
+
+#include <stdio.h>
+
+#define NAMED 8 /* ranks listed in one sentence */
+
+void shm_counts_publish(shm_t *shm, const dscomm_coll_args_t *args)
+{
+    shm_counts_t *counts = &shm->own->counts;
+
+    counts->sequence = args->sequence;
+    counts->sum = 0;
+    for (int r = 0; r < shm->ranks; r++) {
+        counts->sum += args->recv_counts[r];
+        if (r < SHM_COUNTS)
+            counts->first[r] = args->recv_counts[r];
+    }
+}
+
+/* "counts 5, 12, 5, sum 22", of a call whose counts are the same for all. */
+static void counts_describe(const shm_t *shm, const shm_counts_t *counts,
+                            char *buffer, size_t size)
+{
+    size_t used = 0;
+    int shown = shm->ranks < SHM_COUNTS ? shm->ranks : SHM_COUNTS;
+
+    for (int r = 0; r < shown && used < size; r++)
+        used += (size_t)snprintf(buffer + used, size - used, "%s%llu",
+                                 r ? ", " : "counts ",
+                                 (unsigned long long)counts->first[r]);
+    if (used < size)
+        snprintf(buffer + used, size - used, "%s, sum %llu",
+                 shown < shm->ranks ? " ..." : "",
+                 (unsigned long long)counts->sum);
+}
+
+static void record_describe(const shm_t *shm, int rank,
+                            const shm_record_t *record, char *buffer,
+                            size_t size)
+{
+    const shm_counts_t *counts = &shm_control(shm, rank)->counts;
+    dscomm_coll_args_t args = {.coll = record->coll,
+                               .dtype = record->dtype,
+                               .op = record->op,
+                               .root = record->root,
+                               .count = record->count,
+                               .sequence = record->sequence};
+    char list[128];
+
+    if (counts->sequence != record->sequence) {
+        dscomm_coll_describe(&args, buffer, size);
+        return;
+    }
+    counts_describe(shm, counts, list, sizeof list);
+    snprintf(buffer, size, "%s(%s, %s%s%s) #%llu",
+             dscomm_coll_name((dscomm_coll_t)record->coll), list,
+             dscomm_dtype_name((dscomm_dtype_t)record->dtype),
+             record->op >= 0 ? ", " : "",
+             record->op >= 0 ? dscomm_op_name((dscomm_op_t)record->op) : "",
+             (unsigned long long)record->sequence);
+}
+
+/* A copy of a rank's record of an operation; false where it is gone or torn. */
+static bool record_of(const shm_t *shm, int rank, uint64_t sequence,
+                      shm_record_t *ret_record)
+{
+    *ret_record = shm_control(shm, rank)->record[sequence % SHM_RECORDS];
+    return ret_record->sequence == sequence;
+}
+
+/* The oldest operation that two ranks remember and that was not the same; 0
+ * where there is none. */
+static uint64_t first_difference(const shm_t *shm, int rank, uint64_t until)
+{
+    uint64_t from = until > SHM_RECORDS ? until - SHM_RECORDS + 1 : 1;
+    shm_record_t mine, theirs;
+
+    for (uint64_t s = from; s <= until; s++)
+        if (record_of(shm, shm->rank, s, &mine) &&
+            record_of(shm, rank, s, &theirs) &&
+            mine.fingerprint != theirs.fingerprint)
+            return s;
+    return 0;
+}
+
+/* How many ranks have made an operation's call as rank has; and how many are
+ * known to have made any. */
+static int count_alike(const shm_t *shm, int rank, uint64_t sequence,
+                       int *ret_known)
+{
+    shm_record_t one, other;
+    int alike = 0;
+
+    *ret_known = 0;
+    if (!record_of(shm, rank, sequence, &one))
+        return 0;
+    for (int r = 0; r < shm->ranks; r++)
+        if (record_of(shm, r, sequence, &other)) {
+            alike += other.fingerprint == one.fingerprint;
+            ++*ret_known;
+        }
+    return alike;
+}
+
+/* Do more than half of at least three agree with rank? */
+static bool has_majority(const shm_t *shm, int rank, uint64_t sequence)
+{
+    int known, alike = count_alike(shm, rank, sequence, &known);
+
+    return known > 2 && 2 * alike > known;
+}
+
+/* "rank 0", or "ranks 0, 2" where those agree and are more than half. */
+static void list_alike(const shm_t *shm, int rank, uint64_t sequence,
+                       char *text, size_t size)
+{
+    shm_record_t one, other;
+    size_t used;
+    int listed = 0;
+
+    if (!has_majority(shm, rank, sequence) ||
+        !record_of(shm, rank, sequence, &one)) {
+        snprintf(text, size, "rank %d", rank);
+        return;
+    }
+    used = (size_t)snprintf(text, size, "ranks");
+    for (int r = 0; r < shm->ranks && used < size; r++) {
+        if (!record_of(shm, r, sequence, &other) ||
+            other.fingerprint != one.fingerprint)
+            continue;
+        if (listed == NAMED) {
+            snprintf(text + used, size - used, ", ...");
+            return;
+        }
+        used += (size_t)snprintf(text + used, size - used, "%s %d",
+                                 listed++ ? "," : "", r);
+    }
+}
+
+/* The odd one comes first, if it is known which one that is. */
+static void explain(const shm_t *shm, int rank, uint64_t sequence)
+{
+    bool mine_is_odd = has_majority(shm, rank, sequence) ||
+                       !has_majority(shm, shm->rank, sequence);
+    int odd = mine_is_odd ? shm->rank : rank;
+    int other = mine_is_odd ? rank : shm->rank;
+    char odd_text[200], other_text[200], others[64];
+    shm_record_t record;
+
+    record_of(shm, odd, sequence, &record);
+    record_describe(shm, odd, &record, odd_text, sizeof odd_text);
+    record_of(shm, other, sequence, &record);
+    record_describe(shm, other, &record, other_text, sizeof other_text);
+    list_alike(shm, other, sequence, others, sizeof others);
+    dscomm_fail(DSCOMM_ERR_MISMATCH,
+                "group '%s': rank %d called %s, but %s called %s; all ranks "
+                "must call the same collectives in the same order with "
+                "matching arguments",
+                shm->name, odd, odd_text, others, other_text);
+}
+
+static dscomm_status_t fail_mismatch(shm_t *shm, int rank)
+{
+    uint64_t sequence = first_difference(shm, rank, shm->op_args->sequence);
+    char what[160];
+
+    if (sequence) {
+        explain(shm, rank, sequence);
+    } else {
+        dscomm_coll_describe(shm->op_args, what, sizeof what);
+        dscomm_fail(DSCOMM_ERR_MISMATCH,
+                    "group '%s': before %s, more than %d calls ago, ranks %d "
+                    "and %d called different collectives; all ranks must call "
+                    "the same collectives in the same order with matching "
+                    "arguments",
+                    shm->name, what, SHM_RECORDS, shm->rank, rank);
+    }
+    return shm_revoke_last(shm, DSCOMM_ERR_MISMATCH);
+}
+
+/* A line that already carries a later step is no sign: its rank could reuse it
+ * only because this one had read what was there. */
+dscomm_status_t shm_mismatch(shm_t *shm)
+{
+    if (!shm->op_step)
+        return DSCOMM_OK;
+    for (int r = 0; r < shm->ranks; r++) {
+        uint64_t flag = atomic_load_explicit(
+            &shm_control(shm, r)->line[shm->op_step % SHM_LINES].flag,
+            memory_order_acquire);
+
+        if (flag >> 32 == (uint32_t)shm->op_step &&
+            (uint32_t)flag != shm->op_chain)
+            return fail_mismatch(shm, r);
+    }
+    return DSCOMM_OK;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* After an abort: every call says so, on every rank, and what was taken can be
+ * given back. */
+#include "config.h"
+
+#include "tests/backends/conform.h"
+
+#define RANKS_MAX 1024
+
+static int32_t in[RANKS_MAX], out[RANKS_MAX];
+static size_t counts[RANKS_MAX]; /* all 1 */
+static void *memory, *registered = &out;
+
+static dscomm_status_t make_groups(int which)
+{
+    dscomm_group_t *group;
+    int self = my.rank, all = -1;
+
+    switch (which) {
+    case 0:
+        return dscomm_group_new(my.group, &self, 1, NULL, &group);
+    case 1:
+        return dscomm_group_split(my.group, 0, 0, NULL, &group);
+    default:
+        return dscomm_group_mesh(my.group, &all, 1, &group);
+    }
+}
+
+static dscomm_status_t take_memory(int which)
+{
+    void *more;
+
+    return which ? dscomm_mem_register(my.group, in, sizeof in)
+                 : dscomm_mem_alloc(my.group, 1 << 16, &more);
+}
+
+/* A blocking call and one with a work, as which is even or odd. */
+static dscomm_status_t even(int which)
+{
+    dscomm_work_t *work, **ret_work = which % 2 ? &work : NULL;
+
+    switch (which / 2) {
+    case 0:
+        return dscomm_barrier(my.group, ret_work);
+    case 1:
+        return dscomm_broadcast(my.group, in, 1, DSCOMM_INT32, 0, ret_work);
+    case 2:
+        return dscomm_reduce(my.group, in, out, 1, DSCOMM_INT32, DSCOMM_MAX, 0,
+                             ret_work);
+    case 3:
+        return dscomm_all_reduce(my.group, in, out, 1, DSCOMM_INT32, DSCOMM_SUM,
+                                 ret_work);
+    case 4: /* which moves nothing */
+        return dscomm_all_reduce(my.group, in, out, 0, DSCOMM_INT32, DSCOMM_SUM,
+                                 ret_work);
+    case 5:
+        return dscomm_all_gather(my.group, in, out, 1, DSCOMM_INT32, ret_work);
+    case 6:
+        return dscomm_reduce_scatter(my.group, in, out, 1, DSCOMM_INT32,
+                                     DSCOMM_SUM, ret_work);
+    case 7:
+        return dscomm_gather(my.group, in, out, 1, DSCOMM_INT32, 0, ret_work);
+    case 8:
+        return dscomm_scatter(my.group, in, out, 1, DSCOMM_INT32, 0, ret_work);
+    default:
+        return dscomm_all_to_all(my.group, in, out, 1, DSCOMM_INT32, ret_work);
+    }
+}
+
+static dscomm_status_t uneven(int which)
+{
+    dscomm_work_t *work, **ret_work = which % 2 ? &work : NULL;
+
+    switch (which / 2) {
+    case 0:
+        return dscomm_all_gather_v(my.group, in, 1, out, counts, NULL,
+                                   DSCOMM_INT32, ret_work);
+    case 1:
+        return dscomm_reduce_scatter_v(my.group, in, out, counts, DSCOMM_INT32,
+                                       DSCOMM_SUM, ret_work);
+    case 2:
+        return dscomm_gather_v(my.group, in, 1, out, counts, NULL, DSCOMM_INT32,
+                               0, ret_work);
+    case 3:
+        return dscomm_scatter_v(my.group, in, counts, NULL, out, 1,
+                                DSCOMM_INT32, 0, ret_work);
+    default:
+        return dscomm_all_to_all_v(my.group, in, counts, NULL, out, counts,
+                                   NULL, DSCOMM_INT32, ret_work);
+    }
+}
+
+static dscomm_status_t message(int which)
+{
+    int peer = (my.rank + which / 4) % my.ranks;
+    dscomm_work_t *work;
+
+    switch (which % 4) {
+    case 0:
+        return dscomm_send(my.group, in, 1, DSCOMM_INT32, peer, 0);
+    case 1:
+        return dscomm_recv(my.group, out, 1, DSCOMM_INT32, peer, 0, NULL, NULL);
+    case 2:
+        return dscomm_isend(my.group, in, 1, DSCOMM_INT32, peer, 0, &work);
+    default:
+        return dscomm_irecv(my.group, out, 1, DSCOMM_INT32, peer, 0, &work);
+    }
+}
+
+static dscomm_status_t other(int which)
+{
+    size_t sizes[RANKS_MAX];
+    void *blob;
+
+    switch (which) {
+    case 0:
+        return dscomm_monitored_barrier(my.group, 100);
+    case 1:
+        return dscomm_broadcast_blob(my.group, in, 4, 0, &blob, sizes);
+    case 2:
+        return dscomm_all_gather_blob(my.group, in, 4, &blob, sizes);
+    case 3:
+        return dscomm_coalesce_begin(my.group);
+    case 4:
+        return dscomm_coalesce_end(my.group, NULL);
+    default:
+        return dscomm_group_set_stream(my.group, NULL);
+    }
+}
+
+static const struct {
+    const char *what;
+    dscomm_status_t (*call)(int which);
+    int count;
+} kinds[] = {
+    {"memory", take_memory, 2},    {"group", make_groups, 3},
+    {"even collective", even, 20}, {"_v collective", uneven, 10},
+    {"message", message, 8},       {"other call", other, 6},
+};
+#define KINDS ((int)CONFORM_LENGTH(kinds))
+
+static void await_abort(void)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (int i = 0; i < 1000 && status == DSCOMM_OK; i++) {
+        status = dscomm_group_status(my.group);
+        if (status == DSCOMM_OK)
+            conform_pause(2);
+    }
+    check_status(status, DSCOMM_ERR_ABORTED, "dscomm_group_status");
+}
+
+static void abort_group(void)
+{
+    CHECK_OK(dscomm_barrier(my.world, NULL));
+    if (my.rank == my.ranks / 2)
+        CHECK_OK(dscomm_group_abort(my.group, "the pump is dry"));
+    await_abort();
+}
+
+static void give_back(void)
+{
+    CHECK_OK(dscomm_mem_free(my.group, memory));
+    CHECK_OK(dscomm_mem_deregister(my.group, registered));
+}
+
+/* Each rank and each kind begins somewhere else: the first call after an abort
+ * may find what later ones remember. */
+static void run_kind(int k)
+{
+    for (int i = 0; i < kinds[k].count; i++) {
+        int which = (i + my.rank) % kinds[k].count;
+
+        check_status(kinds[k].call(which), DSCOMM_ERR_ABORTED,
+                     "%s %d after an abort", kinds[k].what, which);
+        check_sentence("the pump is dry", kinds[k].what);
+    }
+}
+
+static void test_every_call(void)
+{
+    dscomm_group_t *whole = my.group;
+
+    for (size_t i = 0; i < RANKS_MAX; i++)
+        counts[i] = 1;
+    for (int k = 0; k < KINDS; k++) {
+        CHECK_OK(dscomm_group_split(whole, 0, my.rank, NULL, &my.group));
+        CHECK_OK(dscomm_mem_alloc(my.group, 1 << 16, &memory));
+        CHECK_OK(dscomm_mem_register(my.group, registered, sizeof out));
+        abort_group();
+        run_kind(k);
+        give_back();
+        CHECK_OK(dscomm_group_free(my.group));
+    }
+    my.group = whole;
+    CHECK_OK(dscomm_barrier(my.group, NULL));
+}
+
+static void test_while_coalescing(void)
+{
+    dscomm_work_t *work = NULL;
+
+    CHECK_OK(dscomm_coalesce_begin(my.group));
+    CHECK_OK(dscomm_all_reduce(my.group, in, out, 1, DSCOMM_INT32, DSCOMM_SUM,
+                               NULL));
+    abort_group();
+    CHECK_FAILS(
+        dscomm_all_reduce(my.group, in, out, 1, DSCOMM_INT32, DSCOMM_SUM, NULL),
+        DSCOMM_ERR_ABORTED);
+    CHECK_FAILS(dscomm_coalesce_end(my.group, &work), DSCOMM_ERR_ABORTED);
+}
+
+static const conform_test_t tests[] = {
+    {"every call", test_every_call},
+    {"while calls are recorded", test_while_coalescing},
+    {NULL, NULL},
+};
+const conform_area_t conform_aborted = {"aborted", tests};

@@ -1,0 +1,98 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# configure --with-PART=DIR takes the part from DIR and from nowhere else; a DIR
+# without it is refused, by its name and with what was looked for.
+
+. "$abs_top_srcdir/tests/tap.sh"
+
+unset MPI_CFLAGS MPI_LIBS IBVERBS_CFLAGS IBVERBS_LIBS NVCC CONFIG_SITE
+
+# A source folder of its own: configure refuses one in which it was run before,
+# and parts whose sources are yet to come are to be looked for too.
+mkdir -p "$scratch/source/build" "$scratch/source/compression/cuda" \
+    "$scratch/source/backends/mpi" "$scratch/source/backends/ibverbs"
+cd "$scratch/source" || exit 99
+ln -s "$abs_top_srcdir/configure" "$abs_top_srcdir/build-aux" \
+    "$abs_top_srcdir/lib" .
+: >compression/cuda/cuda.c
+: >backends/mpi/mpi.c
+: >backends/ibverbs/ibverbs.c
+cd build || exit 99
+
+# configures OPTION...: its end
+configures()
+{
+    ../configure -q -C --no-create CC="$CC" --with-mpi=no --with-ibverbs=no \
+        --with-cuda=no "$@" 2>&1 | tail -n 12
+}
+
+# library FILE FUNCTION
+library()
+{
+    mkdir -p "${1%/*}"
+    echo "int $2(void); int $2(void) { return 0; }" >"$scratch/x.c"
+    # CC may hold flags.
+    # shellcheck disable=SC2086
+    $CC -shared -fPIC -o "$1" "$scratch/x.c"
+}
+
+# program FILE TEXT: one that prints TEXT
+program()
+{
+    mkdir -p "${1%/*}"
+    printf '#!/bin/sh\necho "%s"\n' "$2" >"$1"
+    chmod +x "$1"
+}
+
+verbs=$scratch/verbs
+mkdir -p "$verbs/include/infiniband"
+cat >"$verbs/include/infiniband/verbs.h" <<'END'
+#include <stddef.h>
+void *ibv_get_device_list(int *);
+END
+library "$verbs/lib64/libibverbs.so" ibv_get_device_list
+
+mpi=$scratch/mpi
+mkdir -p "$mpi/include"
+cat >"$mpi/include/mpi.h" <<'END'
+#define MPICH_VERSION "98.7"
+int MPI_Initialized(int *);
+END
+library "$mpi/lib/libmpi.so" MPI_Initialized
+
+cuda=$scratch/cuda
+mkdir -p "$cuda/include"
+: >"$cuda/include/cuda_runtime.h"
+program "$cuda/bin/nvcc" 'Cuda tools, release 98.7, V98.7.6'
+library "$cuda/lib64/libcudart_static.a" cudart
+
+end=$(configures --with-mpi="$mpi" --with-ibverbs="$verbs" --with-cuda="$cuda")
+like "$end" "mpi +yes \(MPICH 98\.7 in $mpi\)" 'mpi: files'
+like "$end" "ibverbs +yes \(libibverbs in $verbs\)" 'ibverbs: files'
+like "$end" "cuda +yes \(CUDA 98\.7 in $cuda\)" 'cuda: files'
+
+program "$scratch/wrapper/bin/mpicc" "cc -I$mpi/include -L$mpi/lib -lmpi"
+mkdir -p "$scratch/package/lib/pkgconfig"
+cat >"$scratch/package/lib/pkgconfig/libibverbs.pc" <<END
+Name: libibverbs
+Description: a fake
+Version: 98.7
+Libs: -L$verbs/lib64 -libverbs
+Cflags: -I$verbs/include
+END
+end=$(configures --with-mpi="$scratch/wrapper" --with-ibverbs="$scratch/package")
+like "$end" "mpi +yes \(MPICH 98\.7 in $scratch/wrapper\)" 'mpi: mpicc'
+like "$end" "yes \(libibverbs 98\.7 in $scratch/package\)" 'ibverbs: pkg-config'
+
+# refuses NAME DIR WHAT TEXT
+refuses()
+{
+    like "$(configures --with-"$1=$2")" "error: --with-$1=$2: .*$3" "$4"
+}
+refuses mpi "$verbs" 'mpicc.*mpi\.h.* in '"$verbs" 'mpi: not there'
+refuses ibverbs "$mpi" 'libibverbs\.pc.*verbs\.h.* in '"$mpi" 'ibverbs: not there'
+refuses cuda "$mpi" "bin/nvcc in $mpi" 'cuda: not there'
+rm "$cuda/include/cuda_runtime.h"
+refuses cuda "$cuda" "cuda_runtime\.h.* in $cuda" 'cuda: no runtime'
+refuses mpi "$scratch/nowhere" 'no such folder.*mpicc' 'no such folder'
+tap_done

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Stores and fork: a child may close what it inherited, and open its own. */
+#include "config.h"
+
+#include <dscomm/store.h>
+
+#include "tests/tap.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { USED = 1, NO_SENTENCE = 2, OPENED_NONE = 4, HUNG = 98, DIED = 99 };
+
+/* What the child makes of an inherited store: bits of what went wrong. */
+static int use_inherited(dscomm_store_t *store)
+{
+    const char *keys[] = {"k"};
+    dscomm_store_t *own = NULL, *view = NULL;
+    int wrong = 0, flag;
+    int64_t number;
+    void *value;
+    size_t size;
+
+    if (dscomm_store_set(store, "k", "child", 5) != DSCOMM_ERR_STATE ||
+        dscomm_store_get(store, "k", 100, &value, &size) != DSCOMM_ERR_STATE ||
+        dscomm_store_wait(store, keys, 1, 100) != DSCOMM_ERR_STATE ||
+        dscomm_store_multi_get(store, keys, 1, 100, &value, &size) !=
+            DSCOMM_ERR_STATE ||
+        dscomm_store_add(store, "n", 1, NULL) != DSCOMM_ERR_STATE ||
+        dscomm_store_compare_set(store, "k", "", 0, "", 0, NULL, NULL) !=
+            DSCOMM_ERR_STATE ||
+        dscomm_store_append(store, "k", "", 0) != DSCOMM_ERR_STATE ||
+        dscomm_store_delete(store, "k", NULL) != DSCOMM_ERR_STATE ||
+        dscomm_store_check(store, keys, 1, &flag) != DSCOMM_ERR_STATE ||
+        dscomm_store_num_keys(store, &number) != DSCOMM_ERR_STATE ||
+        dscomm_store_prefix(store, "p", &view) != DSCOMM_ERR_STATE)
+        wrong |= USED;
+    if (!strstr(dscomm_last_error(), "fork"))
+        wrong |= NO_SENTENCE;
+    dscomm_store_close(store);
+    if (dscomm_store_open("memory://", NULL, &own) ||
+        dscomm_store_set(own, "k", "v", 1))
+        wrong |= OPENED_NONE;
+    dscomm_store_close(own);
+    return wrong;
+}
+
+/* The exit status of a child that does it. */
+static int in_child(dscomm_store_t *store)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        alarm(10);
+        _exit(use_inherited(store));
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid)
+        bail("fork failed");
+    if (WIFEXITED(status))
+        return WEXITSTATUS(status);
+    return WTERMSIG(status) == SIGALRM ? HUNG : DIED;
+}
+
+static void test_kind(const char *kind, const char *url)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *store = NULL, *other = NULL;
+    void *value = NULL;
+    char address[64];
+    size_t size = 0;
+
+    attr.serve = strncmp(url, "tcp:", 4) == 0;
+    attr.timeout_ms = 5000;
+    if (dscomm_store_open(url, &attr, &store))
+        bail("%s: %s", url, dscomm_last_error());
+    dscomm_store_set(store, "k", "parent", 6);
+    is_int(in_child(store), 0, "%s: a child is refused, and closes it", kind);
+    is_int(dscomm_store_get(store, "k", 1000, &value, &size), DSCOMM_OK,
+           "%s: the parent goes on", kind);
+    ok(size == 6 && memcmp(value, "parent", 6) == 0,
+       "%s: with what it has stored", kind);
+    dscomm_store_free(value);
+    if (attr.serve) {
+        snprintf(address, sizeof address, "tcp://127.0.0.1:%d",
+                 dscomm_store_port(store));
+        attr.serve = 0;
+        is_int(dscomm_store_open(address, &attr, &other), DSCOMM_OK,
+               "%s: and serves new clients", kind);
+        dscomm_store_close(other);
+    }
+    dscomm_store_close(store);
+}
+
+int main(void)
+{
+    char folder[] = "/tmp/dscomm-fork-XXXXXX", url[64], *path;
+
+    if (!mkdtemp(folder))
+        bail("mkdtemp failed");
+    snprintf(url, sizeof url, "file://%s/store", folder);
+    path = url + strlen("file://");
+    test_kind("memory", "memory://");
+    test_kind("tcp", "tcp://127.0.0.1:0");
+    test_kind("file", url);
+    unlink(path);
+    rmdir(folder);
+    return tap_done();
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Names that hang, addresses that are dead or doubled, and no descriptors. The
+ * resolver is the test's own, since no name server does this at will. */
+#include "config.h"
+
+#include "lib/store-socket.h"
+
+#include "tests/lib/store-raw.h"
+#include "tests/tap.h"
+
+#include <dlfcn.h>
+#include <netdb.h>
+#include <sys/resource.h>
+
+typedef int resolve_t(const char *host, const char *service,
+                      const struct addrinfo *hints, struct addrinfo **ret_list);
+
+static const char *const both[] = {"127.0.0.2", "127.0.0.1"};
+static const char *const twice[] = {"127.0.0.1", "127.0.0.1"};
+
+/* "hang.test" answers after two seconds; others as the arrays say. */
+int getaddrinfo(const char *host, const char *service,
+                const struct addrinfo *hints, struct addrinfo **ret_list)
+{
+    resolve_t *real = (resolve_t *)(uintptr_t)dlsym(RTLD_NEXT, "getaddrinfo");
+    const char *const *hosts = NULL;
+
+    if (!strcmp(host, "hang.test") && !(hints->ai_flags & AI_NUMERICHOST)) {
+        usleep(2000 * 1000);
+        host = "127.0.0.1";
+    }
+    if (!strcmp(host, "both.test"))
+        hosts = both;
+    if (!strcmp(host, "localhost.twice"))
+        hosts = twice;
+    if (!hosts)
+        return real(host, service, hints, ret_list);
+    if (hints->ai_flags & AI_NUMERICHOST)
+        return EAI_NONAME;
+    if (real(hosts[0], service, hints, ret_list) != 0 ||
+        real(hosts[1], service, hints, &(*ret_list)->ai_next) != 0)
+        bail("127.0.0.1 has no address");
+    return 0;
+}
+
+static void test_name_that_hangs(void)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *store = NULL;
+
+    attr.timeout_ms = 200;
+    for (attr.serve = 0; attr.serve < 2; attr.serve++) {
+        double start = raw_now_ms(), took;
+
+        is_int(dscomm_store_open("tcp://hang.test:29", &attr, &store),
+               DSCOMM_ERR_TIMEOUT, "serve %d: a name server does not answer",
+               attr.serve);
+        took = raw_now_ms() - start;
+        ok(took >= 200 && took < 1500, "given up after %.0f ms", took);
+        ok(strstr(dscomm_last_error(), "hang.test") != NULL, "%s",
+           dscomm_last_error());
+    }
+    usleep(2000 * 1000); /* the answers come when no one waits */
+}
+
+/* A port of 127.0.0.2 whose queue is full, so that a connection hangs. */
+static int listen_full(int port, int *ret_client)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port),
+                                  .sin_addr = {htonl(INADDR_LOOPBACK + 1)}};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    *ret_client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
+        listen(fd, 0) != 0 ||
+        connect(*ret_client, (struct sockaddr *)&address, sizeof address) != 0)
+        bail("cannot fill a queue");
+    return fd;
+}
+
+/* The first of two addresses is dead: the second has its share of the time. */
+static void test_dead_address(void)
+{
+    int port, client, good = raw_listen(&port);
+    int full = listen_full(port, &client), fd = -1;
+    double start = raw_now_ms();
+    gboolean again = FALSE;
+
+    is_int(dscomm_priv_connect("127.0.0.2", port, dscomm_priv_deadline(100),
+                               &fd, &again),
+           DSCOMM_ERR_IO, "the first address is dead");
+    ok(again, "which may change");
+    is_int(dscomm_priv_connect("both.test", port, dscomm_priv_deadline(1000),
+                               &fd, &again),
+           DSCOMM_OK, "the second is tried as well");
+    ok(raw_now_ms() - start < 1000, "in time");
+    if (fd >= 0)
+        close(fd);
+    close(client);
+    close(full);
+    close(good);
+}
+
+static void test_doubled_address(void)
+{
+    dscomm_priv_listen_t listening;
+    int port, fd = raw_listen(&port);
+
+    close(fd);
+    if (is_int(dscomm_priv_listen("localhost.twice", port,
+                                  dscomm_priv_deadline(1000), &listening),
+               DSCOMM_OK, "a name with the same address twice")) {
+        is_int(listening.count, 1, "is served once");
+        dscomm_priv_listen_close(&listening);
+    }
+}
+
+/* The way to one's own server where IPv6 may be switched off. */
+static void test_own_host(void)
+{
+    static const struct {
+        const char *host, *own;
+    } rows[] = {
+        {"0.0.0.0", "127.0.0.1"},
+        {"::", "127.0.0.1"},
+        {"127.0.0.2", "127.0.0.2"},
+        {"::1", "::1"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        dscomm_priv_listen_t listening;
+        char own[LISTEN_HOST_MAX];
+
+        if (dscomm_priv_listen(rows[i].host, 0, dscomm_priv_deadline(1000),
+                               &listening)) {
+            skip("%s", dscomm_last_error());
+            continue;
+        }
+        is_str(dscomm_priv_listen_host(&listening, own), rows[i].own,
+               "the server of %s is reached at", rows[i].host);
+        dscomm_priv_listen_close(&listening);
+    }
+}
+
+/* What the system refuses this process is known at once, and blamed on no
+ * server. */
+static void test_no_descriptors(void)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *store = NULL;
+    double start = raw_now_ms();
+    struct rlimit old, tight;
+    int lowest = dup(0);
+    dscomm_status_t status;
+
+    getrlimit(RLIMIT_NOFILE, &old);
+    tight = old;
+    tight.rlim_cur = (rlim_t)lowest;
+    close(lowest);
+    attr.timeout_ms = 3000;
+    setrlimit(RLIMIT_NOFILE, &tight);
+    status = dscomm_store_open("tcp://127.0.0.1:29", &attr, &store);
+    setrlimit(RLIMIT_NOFILE, &old);
+    is_int(status, DSCOMM_ERR_NO_MEMORY, "no descriptor for a connection");
+    ok(raw_now_ms() - start < 2000, "is not tried again");
+    ok(strstr(dscomm_last_error(), "ulimit -n") != NULL, "%s",
+       dscomm_last_error());
+}
+
+int main(void)
+{
+    test_name_that_hangs();
+    test_dead_address();
+    test_doubled_address();
+    test_own_host();
+    test_no_descriptors();
+    return tap_done();
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* dscomm info --json, read by a parser. */
+#include "config.h"
+
+#include <dscomm/info.h>
+#include <dscomm/version.h>
+#include <json-glib/json-glib.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/tap.h"
+
+/* What `dscomm info --json OPTION` prints, parsed; options ends with NULL. */
+static JsonParser *ask(const char *option)
+{
+    char *program =
+        g_build_filename(g_getenv("abs_top_builddir"), "tools", "dscomm", NULL);
+    char *argv[] = {program, (char *)"info", (char *)"--json", (char *)option,
+                    NULL};
+    JsonParser *parser = json_parser_new();
+    char *text = NULL, *errors = NULL;
+    int status = -1;
+    GError *error = NULL;
+
+    g_spawn_sync(NULL, argv, NULL, 0, NULL, NULL, &text, &errors, &status,
+                 NULL);
+    is_int(status, 0, "info --json %s", option ? option : "");
+    is_str(errors, "", "is silent on standard error");
+    ok(text && g_utf8_validate(text, -1, NULL), "and UTF-8");
+    if (!json_parser_load_from_data(parser, text ? text : "", -1, &error) ||
+        !JSON_NODE_HOLDS_OBJECT(json_parser_get_root(parser)))
+        bail("no JSON object: %s", error ? error->message : text);
+    g_free(text);
+    g_free(errors);
+    g_free(program);
+    return parser;
+}
+
+static JsonObject *root_of(JsonParser *parser)
+{
+    return json_node_get_object(json_parser_get_root(parser));
+}
+
+/* The member as text; "null" where it is null, NULL where there is none. */
+static const char *text_of(JsonObject *object, const char *name)
+{
+    JsonNode *node = object ? json_object_get_member(object, name) : NULL;
+
+    if (node && JSON_NODE_HOLDS_NULL(node))
+        return "null";
+    return node && JSON_NODE_HOLDS_VALUE(node) ? json_node_get_string(node)
+                                               : NULL;
+}
+
+/* The object in array whose member "name" is name. */
+static JsonObject *find(JsonObject *root, const char *array, const char *name)
+{
+    JsonArray *list = json_object_get_array_member(root, array);
+
+    for (guint i = 0; list && i < json_array_get_length(list); i++) {
+        JsonObject *object = json_array_get_object_element(list, i);
+        if (g_strcmp0(text_of(object, "name"), name) == 0)
+            return object;
+    }
+    return NULL;
+}
+
+static const char *or_null(const char *text)
+{
+    return text ? text : "null";
+}
+
+static void check_settings(JsonObject *root)
+{
+    dscomm_setting_info_t info = {.size = sizeof info};
+    size_t count = 0;
+
+    for (; dscomm_setting_info(count, &info) == DSCOMM_OK; count++) {
+        JsonObject *setting = find(root, "settings", info.name);
+        const char *value = info.value ? info.value : info.default_value;
+
+        is_str(text_of(setting, "type"), info.type, "%s: type", info.name);
+        is_str(text_of(setting, "default"), or_null(info.default_value),
+               "%s: default", info.name);
+        is_str(text_of(setting, "value"), or_null(value), "%s: value",
+               info.name);
+        is_str(text_of(setting, "accepted"), info.accepted, "%s: accepted",
+               info.name);
+        is_str(text_of(setting, "help"), info.help, "%s: help", info.name);
+        is_str(text_of(setting, "origin"),
+               info.value           ? "environment"
+               : info.default_value ? "default"
+                                    : "null",
+               "%s: origin", info.name);
+    }
+    is_int(
+        json_array_get_length(json_object_get_array_member(root, "settings")),
+        (int)count, "all settings, and no more");
+}
+
+static void check_build(JsonObject *root)
+{
+    JsonObject *build = json_object_get_object_member(root, "build");
+    const char *name, *value;
+
+    is_str(text_of(build, "version"), DSCOMM_VERSION_STRING, "version");
+    for (size_t i = 0; dscomm_build_info(i, &name, &value) == DSCOMM_OK; i++) {
+        char *member = g_strdelimit(g_strdup(name), " ", '_');
+        is_str(text_of(build, member), value, "%s", member);
+        g_free(member);
+    }
+    ok(json_object_get_array_member(build, "cpu_features") != NULL,
+       "cpu_features");
+}
+
+static void check_backends(JsonObject *root, const char *folder)
+{
+    JsonObject *self = find(root, "backends", "self");
+    JsonObject *broken = find(root, "backends", "broken");
+    char *path = g_build_filename(folder, "broken.so", NULL);
+
+    is_str(text_of(root, "backend_directory"), folder, "the folder");
+    ok(self && json_object_get_boolean_member(self, "usable"), "self: usable");
+    is_str(text_of(self, "path"), "null", "self: built in");
+    is_str(text_of(self, "why"), "null", "self: nothing wrong");
+    ok(self &&
+           json_object_get_int_member_with_default(self, "priority", -1) >= 0,
+       "self: priority");
+    ok(broken && !json_object_get_boolean_member(broken, "usable"),
+       "a broken module: not usable");
+    is_str(text_of(broken, "path"), path, "its path");
+    is_str(text_of(broken, "priority"), "null", "no priority");
+    ok(strlen(or_null(text_of(broken, "why"))) > 4, "why");
+    g_free(path);
+}
+
+static void check_unknown(JsonObject *root)
+{
+    is_str(text_of(find(root, "unknown", "DSCOMM_BACKND"), "nearest"),
+           "DSCOMM_BACKEND", "an unknown variable and the nearest");
+    is_str(text_of(find(root, "unknown", "DSCOMM_XYZZY"), "nearest"), "null",
+           "and none");
+    is_int(json_array_get_length(json_object_get_array_member(root, "unknown")),
+           2, "no more are unknown");
+}
+
+static void check_parts(const char *option, const char *members)
+{
+    JsonParser *parser = ask(option);
+    GList *names = json_object_get_members(root_of(parser));
+    GString *text = g_string_new(NULL);
+
+    for (GList *at = names; at; at = at->next)
+        g_string_append_printf(text, "%s ", (const char *)at->data);
+    is_str(text->str, members, "its members");
+    g_string_free(text, TRUE);
+    g_list_free(names);
+    g_object_unref(parser);
+}
+
+int main(void)
+{
+    char *folder = g_dir_make_tmp("dscomm-XXXXXX", NULL);
+    char *path = g_build_filename(folder, "broken.so", NULL);
+    JsonParser *parser;
+    JsonObject *setting;
+
+    if (!g_file_set_contents(path, "no module", -1, NULL))
+        bail("cannot write %s", path);
+    g_setenv("DSCOMM_BACKEND_PATH", folder, TRUE);
+    g_setenv("DSCOMM_TIMEOUT", "5", TRUE);
+    g_setenv("DSCOMM_BACKND", "shm", TRUE);
+    g_setenv("DSCOMM_XYZZY", "", TRUE);
+    parser = ask(NULL);
+    check_build(root_of(parser));
+    check_backends(root_of(parser), folder);
+    check_settings(root_of(parser));
+    check_unknown(root_of(parser));
+    setting = find(root_of(parser), "settings", "DSCOMM_TIMEOUT");
+    is_str(text_of(setting, "value"), "5", "what the environment says");
+    g_object_unref(parser);
+
+    check_parts("--build", "build ");
+    check_parts("--backends", "backend_directory backends ");
+    check_parts("--settings", "settings unknown ");
+
+    g_setenv("DSCOMM_BACKEND", "\"\\\033\t\377", TRUE);
+    parser = ask(NULL);
+    setting = find(root_of(parser), "settings", "DSCOMM_BACKEND");
+    is_str(text_of(setting, "value"), "\"\\\033\t\357\277\275",
+           "a value with bytes that JSON does not have");
+    g_object_unref(parser);
+    remove(path);
+    remove(folder);
+    g_free(path);
+    g_free(folder);
+    return tap_done();
+}

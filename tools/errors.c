@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The ranks' error files, see errors.h. What is read there was written by any
+ * program, perhaps badly. */
+#include "config.h"
+
+#include "tools/errors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <json-glib/json-glib.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SIZE_MAX_READ ((off_t)1 << 20)
+/* The parser recurses. */
+#define DEPTH_MAX 32
+
+char *tool_errors_make(void)
+{
+    char *name = g_build_filename(g_get_tmp_dir(), "dscomm-run-XXXXXX", NULL);
+    char *path = g_canonicalize_filename(name, NULL);
+
+    g_free(name);
+    if (g_mkdtemp(path))
+        return path;
+    g_free(path);
+    return NULL;
+}
+
+void tool_errors_remove(const char *folder)
+{
+    GDir *dir = folder ? g_dir_open(folder, 0, NULL) : NULL;
+    const char *name;
+
+    if (!dir)
+        return;
+    while ((name = g_dir_read_name(dir))) {
+        char *path = g_build_filename(folder, name, NULL);
+        g_unlink(path);
+        g_free(path);
+    }
+    g_dir_close(dir);
+    g_rmdir(folder);
+}
+
+char *tool_errors_path(const char *folder, int rank)
+{
+    return g_strdup_printf("%s/%d.json", folder, rank);
+}
+
+static char *read_all(int fd)
+{
+    struct stat st;
+    char *text = NULL;
+    gsize size = 0;
+
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+        st.st_size > SIZE_MAX_READ)
+        return NULL;
+    text = g_malloc((gsize)st.st_size + 1);
+    while (size < (gsize)st.st_size) {
+        ssize_t got = read(fd, text + size, (gsize)st.st_size - size);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        size += (gsize)got;
+    }
+    text[size] = '\0';
+    return text;
+}
+
+/* Neither a link nor a pipe without a writer may be followed, or waited for. */
+static char *read_file(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    char *text = fd < 0 ? NULL : read_all(fd);
+
+    if (fd >= 0)
+        close(fd);
+    return text;
+}
+
+static gboolean is_shallow(const char *text)
+{
+    gboolean quoted = FALSE;
+    int depth = 0;
+
+    for (; *text && depth <= DEPTH_MAX; text++) {
+        if (quoted && *text == '\\' && text[1])
+            text++;
+        else if (*text == '"')
+            quoted = !quoted;
+        else if (!quoted && strchr("[{", *text))
+            depth++;
+        else if (!quoted && strchr("]}", *text))
+            depth--;
+    }
+    return depth <= DEPTH_MAX;
+}
+
+static JsonNode *member(JsonNode *node, const char *name)
+{
+    if (!node || !JSON_NODE_HOLDS_OBJECT(node))
+        return NULL;
+    return json_object_get_member(json_node_get_object(node), name);
+}
+
+/* {"message": "text"} or {"message": {"message": "text", ...}} */
+static const char *find_message(JsonNode *root)
+{
+    JsonNode *outer = member(root, "message");
+    JsonNode *inner = member(outer, "message");
+    JsonNode *node = inner ? inner : outer;
+
+    if (!node || json_node_get_value_type(node) != G_TYPE_STRING)
+        return NULL;
+    return json_node_get_string(node);
+}
+
+char *tool_errors_read(const char *folder, int rank)
+{
+    char *path = tool_errors_path(folder, rank);
+    char *text = read_file(path);
+    JsonParser *parser = json_parser_new();
+    char *message = NULL;
+
+    if (text && is_shallow(text) &&
+        json_parser_load_from_data(parser, text, -1, NULL))
+        message = g_strdup(find_message(json_parser_get_root(parser)));
+    g_object_unref(parser);
+    g_free(text);
+    g_free(path);
+    return message;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The files in which ranks say why they fail, TORCHELASTIC_ERROR_FILE: torch's
+ * @record writes its exception there, as JSON. They lie in a folder of the job,
+ * which goes with it. */
+#ifndef TOOLS_ERRORS_H
+#define TOOLS_ERRORS_H
+
+/* Makes the folder; NULL where that cannot be. g_free(). */
+char *tool_errors_make(void);
+/* Removes it with the files in it; NULL is fine. */
+void tool_errors_remove(const char *folder);
+
+/* Where rank writes; g_free(). */
+char *tool_errors_path(const char *folder, int rank);
+/* The message that rank wrote, any text, or NULL; g_free(). */
+char *tool_errors_read(const char *folder, int rank);
+
+#endif
