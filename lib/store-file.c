@@ -55,7 +55,7 @@ static dscomm_status_t leave(file_t *file, dscomm_status_t status)
 
 static GBytes *key_of(const char *key)
 {
-    return g_bytes_new(key, strlen(key));
+    return g_bytes_new_static(key, strlen(key));
 }
 
 /* Appends a record of key with value, whose reference it takes. */

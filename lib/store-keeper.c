@@ -5,8 +5,8 @@
 #include "lib/store-session.h"
 #include "lib/store-table.h"
 
-#include <stdio.h>
-#include <stdlib.h>
+#include "lib/status.h"
+
 #include <string.h>
 
 struct dscomm_priv_keeper {
@@ -14,6 +14,7 @@ struct dscomm_priv_keeper {
     GHashTable *queues; /* GBytes -> GQueue of GBytes, never empty */
     GHashTable *waiters; /* GBytes -> GHashTable, a set of sessions */
     GHashTable *barriers; /* the same, of sessions in BARRIER */
+    gboolean full; /* and the log knows */
 };
 
 typedef dscomm_priv_keeper_t keeper_t;
@@ -43,17 +44,36 @@ static void free_queue(gpointer queue)
     g_queue_free_full(queue, unref_bytes);
 }
 
-keeper_t *dscomm_priv_keeper_new(void)
+/* Nobody's key, see store-wire.h. */
+static GBytes *server_key(void)
 {
-    keeper_t *keeper = g_new(keeper_t, 1);
+    return g_bytes_new_static(WIRE_SERVER_KEY, strlen(WIRE_SERVER_KEY));
+}
 
-    keeper->table = dscomm_priv_table_new();
+static void name_server(keeper_t *keeper)
+{
+    uint8_t name[WIRE_NAME_SIZE];
+    GBytes *key = server_key(), *value;
+
+    dscomm_priv_wire_name(name, WIRE_NAMED_ITSELF);
+    value = g_bytes_new(name, sizeof name);
+    dscomm_priv_table_set(keeper->table, key, value);
+    g_bytes_unref(value);
+    g_bytes_unref(key);
+}
+
+keeper_t *dscomm_priv_keeper_new(size_t most)
+{
+    keeper_t *keeper = g_new0(keeper_t, 1);
+
+    keeper->table = dscomm_priv_table_new(most);
     keeper->queues = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
                                            unref_bytes, free_queue);
     keeper->waiters = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
                                             unref_bytes, unref_set);
     keeper->barriers = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
                                              unref_bytes, unref_set);
+    name_server(keeper);
     return keeper;
 }
 
@@ -68,18 +88,27 @@ void dscomm_priv_keeper_free(keeper_t *keeper)
 
 /* Waiting */
 
-/* Notes that session waits for key; FALSE if it is noted already. */
+/* Notes that session waits for key; FALSE if it is noted already. The copy is
+ * no larger than the request, which had room. */
 static gboolean note(GHashTable *waiters, GBytes *key, session_t *session)
 {
     GHashTable *set = g_hash_table_lookup(waiters, key);
+    gsize size;
+    const void *data = g_bytes_get_data(key, &size);
+    void *own;
 
+    if (set && g_hash_table_contains(set, session))
+        return FALSE;
+    own = g_malloc(size + 1);
+    memcpy(own, data, size);
+    key = dscomm_priv_budget_take(session->under_way, own, size,
+                                  size + SESSION_NOTE_COST);
     if (!set) {
         set = g_hash_table_new(NULL, NULL);
         g_hash_table_insert(waiters, g_bytes_ref(key), set);
     }
-    if (!g_hash_table_add(set, session))
-        return FALSE;
-    g_ptr_array_add(session->waits, g_bytes_ref(key));
+    g_hash_table_add(set, session);
+    g_ptr_array_add(session->waits, key);
     return TRUE;
 }
 
@@ -153,12 +182,6 @@ static void wake_one(keeper_t *keeper, GBytes *key)
     came(keeper, session);
 }
 
-static void store(keeper_t *keeper, GBytes *key, GBytes *value)
-{
-    dscomm_priv_table_set(keeper->table, key, value);
-    wake_all(keeper, keeper->waiters, key);
-}
-
 static gboolean is_there(const keeper_t *keeper, GBytes *key)
 {
     return dscomm_priv_table_get(keeper->table, key) ||
@@ -178,15 +201,35 @@ static GBytes *look(const request_t *request, size_t i)
     return g_bytes_new_static(span_data(request, i), request->spans[i].size);
 }
 
-/* A copy; NULL closes the connection. */
-static GBytes *copy(request_t *request, size_t i)
+/* There was no room for it. */
+static void refuse(keeper_t *keeper, request_t *request)
+{
+    if (!keeper->full)
+        dscomm_log(DSCOMM_LOG_WARN, "store", "closing %s: %s",
+                   request->session->peer, dscomm_last_error());
+    keeper->full = TRUE;
+    request->problem = "the store is full";
+}
+
+/* A copy to be stored; NULL closes the connection. */
+static GBytes *copy(keeper_t *keeper, request_t *request, size_t i)
 {
     GBytes *bytes =
-        dscomm_priv_bytes(span_data(request, i), request->spans[i].size);
+        dscomm_priv_budget_copy(dscomm_priv_table_budget(keeper->table),
+                                span_data(request, i), request->spans[i].size);
 
     if (!bytes)
-        request->problem = "no memory for its request";
+        refuse(keeper, request);
     return bytes;
+}
+
+static void store(keeper_t *keeper, request_t *request, GBytes *key,
+                  GBytes *value)
+{
+    if (dscomm_priv_table_set(keeper->table, key, value))
+        refuse(keeper, request);
+    else
+        wake_all(keeper, keeper->waiters, key);
 }
 
 static int64_t integer(const request_t *request, size_t i)
@@ -218,38 +261,35 @@ static void run_nothing(keeper_t *keeper, request_t *request)
 /* SET and MULTI_SET */
 static void run_set(keeper_t *keeper, request_t *request)
 {
-    for (size_t i = 0; i < request->count; i += 2) {
-        GBytes *key = copy(request, i);
-        GBytes *value = copy(request, i + 1);
+    for (size_t i = 0; i < request->count && !request->problem; i += 2) {
+        GBytes *key = look(request, i);
+        GBytes *value = copy(keeper, request, i + 1);
 
-        if (key && value)
-            store(keeper, key, value);
-        if (value)
+        if (value) {
+            store(keeper, request, key, value);
             g_bytes_unref(value);
-        if (key)
-            g_bytes_unref(key);
+        }
+        g_bytes_unref(key);
     }
 }
 
 static void run_compare_set(keeper_t *keeper, request_t *request)
 {
-    GBytes *key = copy(request, 0), *expected = look(request, 1);
-    GBytes *desired = copy(request, 2), *answer;
+    GBytes *key = look(request, 0), *expected = look(request, 1);
+    GBytes *desired = copy(keeper, request, 2), *answer;
     gboolean replace;
 
-    if (key && desired) {
+    if (desired) {
         answer = dscomm_priv_table_compare(keeper->table, key, expected,
                                            desired, &replace);
         dscomm_priv_session_answer_value(request->session, answer);
         if (replace)
-            store(keeper, key, desired);
+            store(keeper, request, key, desired);
         g_bytes_unref(answer);
-    }
-    if (desired)
         g_bytes_unref(desired);
+    }
     g_bytes_unref(expected);
-    if (key)
-        g_bytes_unref(key);
+    g_bytes_unref(key);
 }
 
 /* GET and MULTI_GET */
@@ -264,28 +304,30 @@ static void run_get(keeper_t *keeper, request_t *request)
     }
 }
 
-/* FALSE: the value is no number. */
+/* FALSE: the value is no number, or the store is full. */
 static gboolean add(keeper_t *keeper, request_t *request, int64_t delta,
                     GBytes *key, int64_t *ret_sum)
 {
+    dscomm_status_t status;
     GBytes *text;
 
-    if (dscomm_priv_table_sum(keeper->table, key, delta, ret_sum, &text)) {
+    status = dscomm_priv_table_sum(keeper->table, key, delta, ret_sum, &text);
+    if (status == DSCOMM_ERR_NO_MEMORY) {
+        refuse(keeper, request);
+    } else if (status) {
         request->problem = "it adds to what is no number";
-        return FALSE;
+    } else {
+        store(keeper, request, key, text);
+        g_bytes_unref(text);
     }
-    store(keeper, key, text);
-    g_bytes_unref(text);
-    return TRUE;
+    return !request->problem;
 }
 
 static void run_add(keeper_t *keeper, request_t *request)
 {
-    GBytes *key = copy(request, 0);
+    GBytes *key = look(request, 0);
     int64_t sum;
 
-    if (!key)
-        return;
     if (add(keeper, request, integer(request, 1), key, &sum))
         answer_integer(request, sum);
     g_bytes_unref(key);
@@ -320,14 +362,9 @@ static void run_wait(keeper_t *keeper, request_t *request)
     for (size_t i = 0; i < request->count; i++) {
         GBytes *key = look(request, i);
 
-        if (!is_there(keeper, key)) {
-            g_bytes_unref(key);
-            key = copy(request, i);
-            if (key && note(keeper->waiters, key, session))
-                session->missing++;
-        }
-        if (key)
-            g_bytes_unref(key);
+        if (!is_there(keeper, key) && note(keeper->waiters, key, session))
+            session->missing++;
+        g_bytes_unref(key);
     }
     session->waiting = TRUE;
     if (!session->missing)
@@ -342,7 +379,12 @@ static void run_cancel_wait(keeper_t *keeper, request_t *request)
 
 static void run_num_keys(keeper_t *keeper, request_t *request)
 {
-    answer_integer(request, (int64_t)dscomm_priv_table_count(keeper->table));
+    GBytes *key = server_key();
+    size_t count = dscomm_priv_table_count(keeper->table);
+
+    count -= dscomm_priv_table_get(keeper->table, key) != NULL;
+    answer_integer(request, (int64_t)count);
+    g_bytes_unref(key);
 }
 
 static void run_delete_key(keeper_t *keeper, request_t *request)
@@ -355,15 +397,17 @@ static void run_delete_key(keeper_t *keeper, request_t *request)
 
 static void run_append(keeper_t *keeper, request_t *request)
 {
-    GBytes *key = copy(request, 0), *value;
+    GBytes *key = look(request, 0), *value;
+    dscomm_status_t status;
 
-    if (!key)
-        return;
-    if (dscomm_priv_table_join(keeper->table, key, span_data(request, 1),
-                               request->spans[1].size, &value)) {
+    status = dscomm_priv_table_join(keeper->table, key, span_data(request, 1),
+                                    request->spans[1].size, &value);
+    if (status == DSCOMM_ERR_INVALID) {
         request->problem = "it appends beyond what a value may have";
+    } else if (status) {
+        refuse(keeper, request);
     } else {
-        store(keeper, key, value);
+        store(keeper, request, key, value);
         g_bytes_unref(value);
     }
     g_bytes_unref(key);
@@ -378,7 +422,7 @@ static void run_ping(keeper_t *keeper, request_t *request)
 
 static void run_queue_push(keeper_t *keeper, request_t *request)
 {
-    GBytes *key = copy(request, 0), *value = copy(request, 1);
+    GBytes *key = copy(keeper, request, 0), *value = copy(keeper, request, 1);
     GQueue *queue;
 
     if (key && value) {
@@ -424,10 +468,15 @@ static void run_queue_len(keeper_t *keeper, request_t *request)
 static void run_list_keys(keeper_t *keeper, request_t *request)
 {
     GPtrArray *keys = dscomm_priv_table_keys(keeper->table);
+    GBytes *own = server_key();
+    guint at;
 
+    if (g_ptr_array_find_with_equal_func(keys, own, g_bytes_equal, &at))
+        g_ptr_array_remove_index_fast(keys, at);
     answer_integer(request, keys->len);
     for (guint i = 0; i < keys->len; i++)
         dscomm_priv_session_answer_value(request->session, keys->pdata[i]);
+    g_bytes_unref(own);
     g_ptr_array_unref(keys);
 }
 
@@ -438,9 +487,7 @@ static void run_barrier(keeper_t *keeper, request_t *request)
 
     if (!may_wait(request))
         return;
-    key = copy(request, 0);
-    if (!key)
-        return;
+    key = look(request, 0);
     if (add(keeper, request, 1, key, &sum)) {
         request->session->waiting = TRUE;
         request->session->missing = 1;

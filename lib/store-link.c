@@ -27,6 +27,7 @@ void dscomm_priv_link_init(link_t *link, const char *host, int port,
     link->port = port;
     link->peer = g_strdup(peer);
     link->fd = -1;
+    link->met = FALSE;
 }
 
 /* Connecting */
@@ -46,32 +47,84 @@ void dscomm_priv_link_clear(link_t *link)
     g_free(link->host);
 }
 
-/* VALIDATE and PING leave in one packet: torch's server wants the five bytes of
- * VALIDATE at once. */
-static dscomm_status_t shake_hands(link_t *link,
-                                   dscomm_priv_deadline_t deadline)
+/* VALIDATE, PING and COMPARE_SET leave in one packet: torch's server wants the
+ * five bytes of VALIDATE at once. The name is for a server that has none. */
+static dscomm_status_t greet(link_t *link, uint32_t nonce,
+                             dscomm_priv_deadline_t deadline)
 {
-    uint32_t nonce = (uint32_t)getpid() ^ 0x5CA1AB1E, echo;
     dscomm_priv_buffer_t hello = {0};
+    uint8_t name[WIRE_NAME_SIZE];
     dscomm_status_t status;
 
+    dscomm_priv_wire_name(name, WIRE_NAMED_BY_CLIENT);
     dscomm_priv_put_u8(&hello, WIRE_VALIDATE);
     dscomm_priv_put_u32(&hello, WIRE_MAGIC);
     dscomm_priv_put_u8(&hello, WIRE_PING);
     dscomm_priv_put_u32(&hello, nonce);
+    dscomm_priv_put_u8(&hello, WIRE_COMPARE_SET);
+    dscomm_priv_put_key(&hello, WIRE_SERVER_KEY);
+    dscomm_priv_put_bytes(&hello, NULL, 0);
+    dscomm_priv_put_bytes(&hello, name, sizeof name);
     if (hello.bad)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a request");
     status = dscomm_priv_send_all(link->fd, link->peer, hello.data, hello.size,
                                   deadline);
     dscomm_priv_buffer_clear(&hello);
-    if (!status)
-        status = dscomm_priv_recv_all(link->fd, link->peer, &echo, sizeof echo,
-                                      deadline);
+    return status;
+}
+
+static dscomm_status_t receive_echo(link_t *link, uint32_t nonce,
+                                    dscomm_priv_deadline_t deadline)
+{
+    dscomm_status_t status;
+    uint32_t echo;
+
+    status = dscomm_priv_recv_all(link->fd, link->peer, &echo, sizeof echo,
+                                  deadline);
     if (!status && echo != nonce)
-        status = dscomm_fail(DSCOMM_ERR_PROTOCOL,
-                             "%s answers, but not as a TCPStore does: another "
-                             "service has that port; choose another",
-                             link->peer);
+        return dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                           "%s answers, but not as a TCPStore does: another "
+                           "service has that port; choose another",
+                           link->peer);
+    return status;
+}
+
+static dscomm_status_t receive_server(link_t *link,
+                                      dscomm_priv_deadline_t deadline)
+{
+    struct {
+        uint64_t size;
+        uint8_t name[WIRE_NAME_SIZE];
+    } answer;
+    dscomm_status_t status = dscomm_priv_recv_all(link->fd, link->peer, &answer,
+                                                  sizeof answer, deadline);
+
+    if (status)
+        return status;
+    if (answer.size != sizeof answer.name)
+        return dscomm_priv_link_nonsense(
+            link, "COMPARE_SET with a value, whose size is", answer.size);
+    if (link->met && memcmp(link->server, answer.name, sizeof answer.name) != 0)
+        return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                           "the store at %s is another one than before: the "
+                           "process that served it, most often rank 0, has "
+                           "ended, and what it held is gone",
+                           link->peer);
+    memcpy(link->server, answer.name, sizeof answer.name);
+    link->met = TRUE;
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t shake_hands(link_t *link,
+                                   dscomm_priv_deadline_t deadline)
+{
+    uint32_t nonce = (uint32_t)getpid() ^ 0x5CA1AB1E;
+    dscomm_status_t status = greet(link, nonce, deadline);
+
+    if (!status)
+        status = receive_echo(link, nonce, deadline);
+    if (!status)
+        status = receive_server(link, deadline);
     return status;
 }
 
@@ -174,11 +227,13 @@ dscomm_status_t dscomm_priv_link_leave(link_t *link, dscomm_status_t status)
     return status;
 }
 
-/* A server can only close the connection on what it does not accept. If it
- * still takes connections, that was it. */
+/* A server can only close the connection on what it does not accept. If it is
+ * still there, that was it. */
 dscomm_status_t dscomm_priv_link_leave_refused(link_t *link,
                                                dscomm_status_t status,
-                                               const char *key, const char *why)
+                                               const char *key,
+                                               dscomm_status_t refused,
+                                               const char *why)
 {
     dscomm_priv_deadline_t deadline =
         dscomm_priv_grace(dscomm_priv_deadline(0));
@@ -193,9 +248,8 @@ dscomm_status_t dscomm_priv_link_leave_refused(link_t *link,
         status = dscomm_priv_fail_with(status, cause);
     else
         status = dscomm_fail(
-            DSCOMM_ERR_INVALID,
-            "the store at %s refuses to change key '%s': %s", link->peer,
-            dscomm_priv_quote(key + 1, shown, sizeof shown), why);
+            refused, "the store at %s refuses to change key '%s': %s",
+            link->peer, dscomm_priv_quote(key + 1, shown, sizeof shown), why);
     dscomm_priv_gate_leave(&link->gate);
     return status;
 }

@@ -12,6 +12,8 @@ typedef struct {
     int port;
     char *peer; /* the address, for messages */
     int fd; /* -1: to be connected again */
+    uint8_t server[WIRE_NAME_SIZE]; /* of the first connection, */
+    gboolean met; /* if there was one */
 } dscomm_priv_link_t;
 
 void dscomm_priv_link_init(dscomm_priv_link_t *link, const char *host, int port,
@@ -23,17 +25,19 @@ dscomm_status_t dscomm_priv_link_connect(dscomm_priv_link_t *link,
                                          dscomm_priv_deadline_t deadline);
 
 /* Takes the connection for a request and its answers, connected anew if it was
- * lost; leave gives it back, and drops it where status says that no one knows
- * what comes next on it. Returns status. */
+ * lost, but to no other server than the first; leave gives it back, and drops
+ * it where status says that no one knows what comes next on it. Returns status.
+ */
 dscomm_status_t dscomm_priv_link_enter(dscomm_priv_link_t *link,
                                        dscomm_priv_deadline_t deadline);
 dscomm_status_t dscomm_priv_link_leave(dscomm_priv_link_t *link,
                                        dscomm_status_t status);
 /* As leave, for commands that a server may refuse, which it can only do by
- * closing the connection: ERR_INVALID with why, if that is what happened. */
+ * closing the connection: refused with why, if that is what happened. */
 dscomm_status_t dscomm_priv_link_leave_refused(dscomm_priv_link_t *link,
                                                dscomm_status_t status,
                                                const char *key,
+                                               dscomm_status_t refused,
                                                const char *why);
 
 /* Sends a request, which is cleared in any case. */

@@ -16,7 +16,7 @@ typedef struct {
 
 static GBytes *key_of(const char *key)
 {
-    return g_bytes_new(key, strlen(key));
+    return g_bytes_new_static(key, strlen(key));
 }
 
 static memory_t *lock(dscomm_priv_store_t *self)
@@ -28,11 +28,19 @@ static memory_t *lock(dscomm_priv_store_t *self)
 }
 
 /* Stores value, takes over its reference, and wakes who waits. */
-static void store(memory_t *memory, GBytes *key, GBytes *value)
+static dscomm_status_t store(memory_t *memory, GBytes *key, GBytes *value)
 {
-    dscomm_priv_table_set(memory->table, key, value);
+    dscomm_status_t status = dscomm_priv_table_set(memory->table, key, value);
+
     g_bytes_unref(value);
     pthread_cond_broadcast(&memory->changed);
+    return status;
+}
+
+static GBytes *copy_of(memory_t *memory, const void *data, size_t size)
+{
+    return dscomm_priv_budget_copy(dscomm_priv_table_budget(memory->table),
+                                   data, size);
 }
 
 static void memory_close(dscomm_priv_store_t *self)
@@ -49,19 +57,17 @@ static dscomm_status_t memory_set(dscomm_priv_store_t *self, const char *key,
                                   const void *data, size_t size,
                                   dscomm_priv_deadline_t deadline)
 {
-    GBytes *value = dscomm_priv_bytes(data, size);
-    GBytes *name;
-    memory_t *memory;
+    GBytes *name = key_of(key), *value;
+    memory_t *memory = lock(self);
+    dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
 
     (void)deadline;
-    if (!value)
-        return DSCOMM_ERR_NO_MEMORY;
-    name = key_of(key);
-    memory = lock(self);
-    store(memory, name, value);
+    value = copy_of(memory, data, size);
+    if (value)
+        status = store(memory, name, value);
     pthread_mutex_unlock(&memory->mutex);
     g_bytes_unref(name);
-    return DSCOMM_OK;
+    return status;
 }
 
 /* Whether all are there; tells which, unless present is NULL. */
@@ -157,44 +163,44 @@ static dscomm_status_t memory_add(dscomm_priv_store_t *self, const char *key,
     (void)deadline;
     status = dscomm_priv_table_sum(memory->table, name, delta, ret_sum, &text);
     if (!status)
-        store(memory, name, text);
+        status = store(memory, name, text);
     pthread_mutex_unlock(&memory->mutex);
     g_bytes_unref(name);
     return status;
 }
 
-/* expected and desired are the caller's bytes: what stays is a copy. */
 static dscomm_status_t memory_compare_set(dscomm_priv_store_t *self,
                                           const char *key, GBytes *expected,
                                           GBytes *desired,
                                           dscomm_priv_deadline_t deadline,
                                           void **ret_value, size_t *ret_size)
 {
-    gsize size, desired_size;
-    const void *desired_data = g_bytes_get_data(desired, &desired_size);
-    GBytes *own = dscomm_priv_bytes(desired_data, desired_size);
-    GBytes *name, *answer;
+    GBytes *name = key_of(key), *answer, *own = NULL;
+    memory_t *memory = lock(self);
+    dscomm_status_t status = DSCOMM_OK;
     gboolean replace;
-    memory_t *memory;
+    const void *data;
     void *value;
+    gsize size;
 
     (void)deadline;
-    if (!own)
-        return DSCOMM_ERR_NO_MEMORY;
-    name = key_of(key);
-    memory = lock(self);
-    answer =
-        dscomm_priv_table_compare(memory->table, name, expected, own, &replace);
-    size = g_bytes_get_size(answer);
-    value = dscomm_priv_value(g_bytes_get_data(answer, NULL), size);
+    answer = dscomm_priv_table_compare(memory->table, name, expected, desired,
+                                       &replace);
+    data = g_bytes_get_data(answer, &size);
+    value = dscomm_priv_value(data, size);
     if (value && replace)
-        store(memory, name, g_bytes_ref(own));
-    pthread_mutex_unlock(&memory->mutex);
+        own = copy_of(memory, data, size); /* desired is the caller's */
+    if (!value || (replace && !own))
+        status = DSCOMM_ERR_NO_MEMORY;
+    else if (replace)
+        status = store(memory, name, own);
     g_bytes_unref(answer);
-    g_bytes_unref(own);
+    pthread_mutex_unlock(&memory->mutex);
     g_bytes_unref(name);
-    if (!value)
-        return DSCOMM_ERR_NO_MEMORY;
+    if (status) {
+        g_free(value);
+        return status;
+    }
     *ret_value = value;
     *ret_size = size;
     return DSCOMM_OK;
@@ -211,7 +217,7 @@ static dscomm_status_t memory_append(dscomm_priv_store_t *self, const char *key,
     (void)deadline;
     status = dscomm_priv_table_join(memory->table, name, data, size, &value);
     if (!status)
-        store(memory, name, value);
+        status = store(memory, name, value);
     pthread_mutex_unlock(&memory->mutex);
     g_bytes_unref(name);
     return status;
@@ -282,7 +288,7 @@ dscomm_status_t dscomm_priv_store_memory(dscomm_priv_store_t **ret_store)
     memory->head.ops = &ops;
     pthread_mutex_init(&memory->mutex, NULL);
     dscomm_priv_cond_init(&memory->changed);
-    memory->table = dscomm_priv_table_new();
+    memory->table = dscomm_priv_table_new(DSCOMM_STORE_TOTAL_MAX);
     *ret_store = &memory->head;
     return DSCOMM_OK;
 }

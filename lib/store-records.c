@@ -18,6 +18,7 @@
 #define MOST_PAUSE_US 10000
 #define READ_SIZE ((size_t)64 << 10)
 #define KEY_MAX (WHOLE_KEY_MAX + 1) /* with the '-' that removes */
+#define COUNTERS_ROOM ((size_t)16 << 10)
 
 typedef dscomm_priv_records_t records_t;
 
@@ -54,7 +55,7 @@ dscomm_status_t dscomm_priv_records_open(records_t *records, const char *path)
         g_free(records->path);
         return status;
     }
-    records->table = dscomm_priv_table_new();
+    records->table = dscomm_priv_table_new(DSCOMM_STORE_TOTAL_MAX);
     return DSCOMM_OK;
 }
 
@@ -131,7 +132,9 @@ static dscomm_status_t apply(records_t *records, const uint8_t *key,
                              size_t value_size)
 {
     gboolean removes = key[0] == '-';
-    GBytes *name = g_bytes_new(key + removes, key_size - (size_t)removes);
+    GBytes *name =
+        g_bytes_new_static(key + removes, key_size - (size_t)removes);
+    dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
     GBytes *copy;
 
     if (removes) {
@@ -139,13 +142,14 @@ static dscomm_status_t apply(records_t *records, const uint8_t *key,
         g_bytes_unref(name);
         return DSCOMM_OK;
     }
-    copy = dscomm_priv_bytes(value, value_size);
+    copy = dscomm_priv_budget_copy(dscomm_priv_table_budget(records->table),
+                                   value, value_size);
     if (copy) {
-        dscomm_priv_table_set(records->table, name, copy);
+        status = dscomm_priv_table_set(records->table, name, copy);
         g_bytes_unref(copy);
     }
     g_bytes_unref(name);
-    return copy ? DSCOMM_OK : DSCOMM_ERR_NO_MEMORY;
+    return status;
 }
 
 static dscomm_status_t read_record(records_t *records)
@@ -262,14 +266,31 @@ static int exceeds_limit(off_t size)
            limit.rlim_cur != RLIM_INFINITY && (rlim_t)size > limit.rlim_cur;
 }
 
+/* What everyone could not read again must not be written. Removals always fit,
+ * and so do the counters of users. */
+static dscomm_status_t check_room(const records_t *records, const char *key,
+                                  size_t size)
+{
+    dscomm_priv_budget_t *budget = dscomm_priv_table_budget(records->table);
+    size_t more = strlen(key) + size + 2 * BUDGET_COPY_COST;
+
+    if (key[0] != '/' ||
+        dscomm_priv_budget_has_room(budget, more + COUNTERS_ROOM))
+        return DSCOMM_OK;
+    return dscomm_priv_budget_fail(budget, more);
+}
+
 /* In one piece, and taken back where it does not fit. */
 dscomm_status_t dscomm_priv_records_append(records_t *records, const char *key,
                                            const void *value, size_t size)
 {
+    dscomm_status_t status = check_room(records, key, size);
     dscomm_priv_buffer_t record = {0};
     struct stat info;
     int problem;
 
+    if (status)
+        return status;
     dscomm_priv_put_u32(&record, (uint32_t)strlen(key));
     dscomm_priv_buffer_put(&record, key, strlen(key));
     dscomm_priv_put_u32(&record, (uint32_t)size);

@@ -31,6 +31,7 @@ struct dscomm_priv_server {
     GHashTable *sessions; /* a set */
     GQueue touched; /* sessions with new answers */
     GQueue dead; /* sessions to be freed */
+    dscomm_priv_budget_t under_way;
     gint64 tick_us, tick_at;
     gint64 accept_at; /* 0: accepting; else when to try again */
     gboolean starved; /* of file descriptors, and the log knows */
@@ -133,7 +134,8 @@ static void admit(server_t *server, int fd, const struct sockaddr *address,
     }
     dscomm_priv_socket_tune(fd);
     dscomm_priv_address_name(address, length, peer);
-    session = dscomm_priv_session_new(fd, peer, &server->touched);
+    session =
+        dscomm_priv_session_new(fd, peer, &server->touched, &server->under_way);
     g_hash_table_add(server->sessions, session);
     session->events = EPOLLIN;
     watch(server, session, EPOLL_CTL_ADD);
@@ -384,9 +386,10 @@ dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
     server->limits = limits ? *limits : usual;
     least = MIN(server->limits.validate_ms, server->limits.stall_ms);
     server->tick_us = CLAMP(least * 1000 / 4, TICK_LEAST_US, TICK_US);
+    server->under_way.most = server->limits.under_way;
     server->epoll = server->stop = -1;
     server->sessions = g_hash_table_new(NULL, NULL);
-    server->keeper = dscomm_priv_keeper_new();
+    server->keeper = dscomm_priv_keeper_new(server->limits.kept);
     g_queue_init(&server->touched);
     g_queue_init(&server->dead);
     status = watch_first(server);

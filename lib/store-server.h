@@ -10,11 +10,13 @@ typedef struct {
     int validate_ms; /* for the first command of a connection */
     int stall_ms; /* for the rest of a request, and for a reader of
                      answers to take some */
+    size_t kept; /* bytes of keys and values */
+    size_t under_way; /* bytes of requests and answers that are incomplete */
 } dscomm_priv_server_limits_t;
 
 #define SERVER_LIMITS_INIT                                                     \
     {                                                                          \
-        16384, 10000, 60000                                                    \
+        16384, 10000, 60000, DSCOMM_STORE_TOTAL_MAX, DSCOMM_STORE_TOTAL_MAX    \
     }
 
 typedef struct dscomm_priv_server dscomm_priv_server_t;

@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 #define READ_SIZE ((size_t)64 << 10) /* in one go, so that all get a turn */
-#define IDLE_ROOM ((size_t)64 << 10) /* more is given back between requests */
+#define LITTLE ((size_t)16 << 10) /* what a session always may have */
+#define SEAL_SIZE ((size_t)64 << 10) /* small answers in one piece */
 #define COPY_MAX ((size_t)4 << 10) /* larger values are referenced */
 #define OUT_MAX ((size_t)1 << 20) /* then requests have to wait */
 #define VECTORS 64
@@ -25,13 +26,15 @@ static void unref_bytes(gpointer bytes)
 }
 
 dscomm_priv_session_t *dscomm_priv_session_new(int fd, const char *peer,
-                                               GQueue *touched)
+                                               GQueue *touched,
+                                               dscomm_priv_budget_t *under_way)
 {
     dscomm_priv_session_t *session = g_new0(dscomm_priv_session_t, 1);
 
     session->fd = fd;
     g_strlcpy(session->peer, peer, sizeof session->peer);
     session->touched = touched;
+    session->under_way = under_way;
     session->accepted = g_get_monotonic_time();
     dscomm_priv_scan_init(&session->scan);
     g_queue_init(&session->out);
@@ -45,6 +48,7 @@ void dscomm_priv_session_free(dscomm_priv_session_t *session)
     g_queue_clear_full(&session->out, unref_bytes);
     dscomm_priv_buffer_clear(&session->tail);
     dscomm_priv_buffer_clear(&session->in);
+    dscomm_priv_budget_hold(session->under_way, &session->held, 0);
     dscomm_priv_scan_clear(&session->scan);
     close(session->fd);
     g_free(session);
@@ -61,12 +65,13 @@ static void touch(dscomm_priv_session_t *session)
         session->answer_moved = g_get_monotonic_time();
 }
 
-void dscomm_priv_session_answer(dscomm_priv_session_t *session,
-                                const void *data, size_t size)
+/* Too much is under way, and this session has its part in it. */
+static gboolean is_too_much(const dscomm_priv_session_t *session)
 {
-    dscomm_priv_buffer_put(&session->tail, data, size);
-    session->out_bytes += size;
-    touch(session);
+    size_t own = session->held + session->out_bytes +
+                 session->waits->len * SESSION_NOTE_COST;
+
+    return !dscomm_priv_budget_has_room(session->under_way, 0) && own > LITTLE;
 }
 
 /* Makes a segment of the tail. */
@@ -76,9 +81,23 @@ static void seal(dscomm_priv_session_t *session)
 
     if (!tail->size)
         return;
-    g_queue_push_tail(&session->out, g_bytes_new_take(tail->data, tail->size));
+    g_queue_push_tail(&session->out,
+                      dscomm_priv_budget_take(session->under_way, tail->data,
+                                              tail->size,
+                                              tail->room + BUDGET_COPY_COST));
     tail->data = NULL;
     tail->size = tail->room = 0;
+    tail->bad = tail->bad || is_too_much(session);
+}
+
+void dscomm_priv_session_answer(dscomm_priv_session_t *session,
+                                const void *data, size_t size)
+{
+    dscomm_priv_buffer_put(&session->tail, data, size);
+    session->out_bytes += size;
+    if (session->tail.size >= SEAL_SIZE)
+        seal(session);
+    touch(session);
 }
 
 void dscomm_priv_session_answer_value(dscomm_priv_session_t *session,
@@ -94,6 +113,8 @@ void dscomm_priv_session_answer_value(dscomm_priv_session_t *session,
         return;
     }
     seal(session);
+    if (session->tail.bad)
+        return;
     g_queue_push_tail(&session->out, g_bytes_ref(value));
     session->out_bytes += size;
 }
@@ -163,14 +184,25 @@ static gboolean send_answers(dscomm_priv_session_t *session)
 
 /* Requests */
 
-/* Forgets the first done bytes, and the memory of large requests. */
+/* Forgets the first done bytes, and their memory. */
 static void consume(dscomm_priv_buffer_t *in, size_t done)
 {
-    in->size -= done;
-    if (in->size)
-        memmove(in->data, in->data + done, in->size);
-    else if (in->room > IDLE_ROOM)
-        dscomm_priv_buffer_clear(in);
+    dscomm_priv_buffer_t rest = {0};
+
+    dscomm_priv_buffer_put(&rest, in->data + done, in->size - done);
+    dscomm_priv_buffer_clear(in);
+    *in = rest;
+}
+
+static gboolean count(dscomm_priv_session_t *session, const char **ret_problem)
+{
+    dscomm_priv_budget_hold(session->under_way, &session->held,
+                            session->in.room);
+    if (session->in.bad)
+        *ret_problem = "no memory for its request";
+    else if (is_too_much(session))
+        *ret_problem = "more is under way than the server has room for";
+    return !*ret_problem;
 }
 
 static gboolean execute_all(dscomm_priv_session_t *session,
@@ -209,29 +241,25 @@ static gboolean execute_all(dscomm_priv_session_t *session,
         session->request_began = 0;
     else if (!session->request_began)
         session->request_began = g_get_monotonic_time();
-    return TRUE;
+    return count(session, ret_problem);
 }
 
 gboolean dscomm_priv_session_read(dscomm_priv_session_t *session,
                                   dscomm_priv_keeper_t *keeper,
                                   const char **ret_problem)
 {
-    dscomm_priv_buffer_t *in = &session->in;
+    uint8_t bytes[READ_SIZE];
     ssize_t got;
 
     *ret_problem = NULL;
-    if (!dscomm_priv_buffer_reserve(in, READ_SIZE)) {
-        *ret_problem = "no memory for its request";
-        return FALSE;
-    }
     do
-        got = recv(session->fd, in->data + in->size, READ_SIZE, 0);
+        got = recv(session->fd, bytes, sizeof bytes, 0);
     while (got < 0 && errno == EINTR);
     if (got < 0)
         return errno == EAGAIN || errno == EWOULDBLOCK;
     if (got == 0)
         return FALSE;
-    in->size += (size_t)got;
+    dscomm_priv_buffer_put(&session->in, bytes, (size_t)got);
     return execute_all(session, keeper, ret_problem);
 }
 
@@ -241,7 +269,7 @@ gboolean dscomm_priv_session_write(dscomm_priv_session_t *session,
 {
     *ret_problem = NULL;
     if (session->tail.bad) {
-        *ret_problem = "no memory for its answer";
+        *ret_problem = "no room for its answers";
         return FALSE;
     }
     for (int turn = 0; turn < TURNS && session->out_bytes; turn++) {

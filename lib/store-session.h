@@ -4,6 +4,7 @@
 #ifndef LIB_STORE_SESSION_H
 #define LIB_STORE_SESSION_H
 
+#include "lib/store-budget.h"
 #include "lib/store-socket.h"
 #include "lib/store-wire.h"
 
@@ -18,6 +19,9 @@ struct dscomm_priv_session {
     gboolean dead; /* closed; freed when the server gets to it */
     unsigned events; /* what the server's epoll watches */
     gint64 accepted, request_began, answer_moved; /* us; 0 = not now */
+
+    dscomm_priv_budget_t *under_way; /* bytes of all sessions; the server's */
+    size_t held; /* of them, by in */
 
     gboolean validated;
     dscomm_priv_buffer_t in;
@@ -34,9 +38,13 @@ struct dscomm_priv_session {
     GPtrArray *waits; /* GBytes of keys with whom the keeper notes it */
 };
 
+/* Of each in waits, besides its bytes. */
+#define SESSION_NOTE_COST ((size_t)768)
+
 /* Takes over fd. */
 dscomm_priv_session_t *dscomm_priv_session_new(int fd, const char *peer,
-                                               GQueue *touched);
+                                               GQueue *touched,
+                                               dscomm_priv_budget_t *under_way);
 /* Closes the socket. The keeper must have forgotten it. */
 void dscomm_priv_session_free(dscomm_priv_session_t *session);
 
@@ -59,8 +67,8 @@ gboolean dscomm_priv_session_write(dscomm_priv_session_t *session,
 /* So much is to be sent that no further request is looked at. */
 gboolean dscomm_priv_session_is_full(const dscomm_priv_session_t *session);
 
-/* Keys, queues and those who wait for them. */
-dscomm_priv_keeper_t *dscomm_priv_keeper_new(void);
+/* Keys, queues and those who wait for them. most: bytes of keys and values. */
+dscomm_priv_keeper_t *dscomm_priv_keeper_new(size_t most);
 void dscomm_priv_keeper_free(dscomm_priv_keeper_t *keeper);
 /* Executes the request that session->scan has found in data. FALSE: the
  * connection is to be closed, *ret_problem says why. */

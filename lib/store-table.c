@@ -12,6 +12,7 @@
 
 struct dscomm_priv_table {
     GHashTable *values; /* GBytes -> GBytes */
+    dscomm_priv_budget_t budget;
 };
 
 static void unref_bytes(gpointer bytes)
@@ -19,10 +20,11 @@ static void unref_bytes(gpointer bytes)
     g_bytes_unref(bytes);
 }
 
-dscomm_priv_table_t *dscomm_priv_table_new(void)
+dscomm_priv_table_t *dscomm_priv_table_new(size_t most)
 {
-    dscomm_priv_table_t *table = g_new(dscomm_priv_table_t, 1);
+    dscomm_priv_table_t *table = g_new0(dscomm_priv_table_t, 1);
 
+    table->budget.most = most;
     table->values = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
                                           unref_bytes, unref_bytes);
     return table;
@@ -41,20 +43,9 @@ void dscomm_priv_table_clear(dscomm_priv_table_t *table)
     g_hash_table_remove_all(table->values);
 }
 
-GBytes *dscomm_priv_bytes(const void *data, size_t size)
+dscomm_priv_budget_t *dscomm_priv_table_budget(dscomm_priv_table_t *table)
 {
-    void *copy = NULL;
-
-    if (size) {
-        copy = g_try_malloc(size);
-        if (!copy) {
-            dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                        "no memory for a value of %zu bytes", size);
-            return NULL;
-        }
-        memcpy(copy, data, size);
-    }
-    return g_bytes_new_take(copy, size);
+    return &table->budget;
 }
 
 GBytes *dscomm_priv_table_get(const dscomm_priv_table_t *table, GBytes *key)
@@ -62,10 +53,23 @@ GBytes *dscomm_priv_table_get(const dscomm_priv_table_t *table, GBytes *key)
     return g_hash_table_lookup(table->values, key);
 }
 
-void dscomm_priv_table_set(dscomm_priv_table_t *table, GBytes *key,
-                           GBytes *value)
+dscomm_status_t dscomm_priv_table_set(dscomm_priv_table_t *table, GBytes *key,
+                                      GBytes *value)
 {
-    g_hash_table_replace(table->values, g_bytes_ref(key), g_bytes_ref(value));
+    gpointer own;
+
+    if (g_hash_table_lookup_extended(table->values, key, &own, NULL)) {
+        g_bytes_ref(own);
+    } else {
+        gsize size;
+        const void *data = g_bytes_get_data(key, &size);
+
+        own = dscomm_priv_budget_copy(&table->budget, data, size);
+        if (!own)
+            return DSCOMM_ERR_NO_MEMORY;
+    }
+    g_hash_table_replace(table->values, own, g_bytes_ref(value));
+    return DSCOMM_OK;
 }
 
 gboolean dscomm_priv_table_remove(dscomm_priv_table_t *table, GBytes *key)
@@ -123,13 +127,14 @@ static const char *quote(GBytes *bytes, size_t skip, char *buffer, size_t room)
     return dscomm_priv_quote(text, buffer, room);
 }
 
-dscomm_status_t dscomm_priv_table_sum(const dscomm_priv_table_t *table,
-                                      GBytes *key, int64_t delta,
-                                      int64_t *ret_sum, GBytes **ret_text)
+dscomm_status_t dscomm_priv_table_sum(dscomm_priv_table_t *table, GBytes *key,
+                                      int64_t delta, int64_t *ret_sum,
+                                      GBytes **ret_text)
 {
     GBytes *value = dscomm_priv_table_get(table, key);
     char text[24], name[64], shown[32];
     int64_t old = 0, sum;
+    GBytes *made;
 
     if (value && !number_of(value, &old))
         return dscomm_fail(DSCOMM_ERR_INVALID,
@@ -143,18 +148,21 @@ dscomm_status_t dscomm_priv_table_sum(const dscomm_priv_table_t *table,
                            " does not fit in 64 bits",
                            delta, quote(key, 1, name, sizeof name), old);
     snprintf(text, sizeof text, "%" PRId64, sum);
+    made = dscomm_priv_budget_copy(&table->budget, text, strlen(text));
+    if (!made)
+        return DSCOMM_ERR_NO_MEMORY;
     *ret_sum = sum;
-    *ret_text = g_bytes_new(text, strlen(text));
+    *ret_text = made;
     return DSCOMM_OK;
 }
 
-dscomm_status_t dscomm_priv_table_join(const dscomm_priv_table_t *table,
-                                       GBytes *key, const void *data,
-                                       size_t size, GBytes **ret_value)
+dscomm_status_t dscomm_priv_table_join(dscomm_priv_table_t *table, GBytes *key,
+                                       const void *data, size_t size,
+                                       GBytes **ret_value)
 {
     GBytes *old = dscomm_priv_table_get(table, key);
-    gsize old_size = old ? g_bytes_get_size(old) : 0;
-    uint8_t *joined = NULL;
+    gsize old_size = old ? g_bytes_get_size(old) : 0, cost;
+    uint8_t *joined;
     char name[64];
 
     if (old_size + size > DSCOMM_STORE_VALUE_MAX)
@@ -163,18 +171,20 @@ dscomm_status_t dscomm_priv_table_join(const dscomm_priv_table_t *table,
                            "has at most %zu",
                            size, old_size, quote(key, 1, name, sizeof name),
                            DSCOMM_STORE_VALUE_MAX);
-    if (old_size + size) {
-        joined = g_try_malloc(old_size + size);
-        if (!joined)
-            return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                               "no memory for a value of %zu bytes",
-                               old_size + size);
-        if (old_size)
-            memcpy(joined, g_bytes_get_data(old, NULL), old_size);
-        if (size)
-            memcpy(joined + old_size, data, size);
-    }
-    *ret_value = g_bytes_new_take(joined, old_size + size);
+    cost = old_size + size + BUDGET_COPY_COST;
+    if (!dscomm_priv_budget_has_room(&table->budget, cost))
+        return dscomm_priv_budget_fail(&table->budget, cost);
+    joined = g_try_malloc(old_size + size + 1);
+    if (!joined)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "no memory for a value of %zu bytes",
+                           old_size + size);
+    if (old_size)
+        memcpy(joined, g_bytes_get_data(old, NULL), old_size);
+    if (size)
+        memcpy(joined + old_size, data, size);
+    *ret_value =
+        dscomm_priv_budget_take(&table->budget, joined, old_size + size, cost);
     return DSCOMM_OK;
 }
 

@@ -4,42 +4,44 @@
 #ifndef LIB_STORE_TABLE_H
 #define LIB_STORE_TABLE_H
 
-#include <dscomm/store.h>
+#include "lib/store-budget.h"
 
-#include <glib.h>
+#include <dscomm/store.h>
 
 typedef struct dscomm_priv_table dscomm_priv_table_t;
 
-dscomm_priv_table_t *dscomm_priv_table_new(void);
+/* most: bytes that it may hold. */
+dscomm_priv_table_t *dscomm_priv_table_new(size_t most);
 void dscomm_priv_table_free(dscomm_priv_table_t *table);
 void dscomm_priv_table_clear(dscomm_priv_table_t *table);
 
-/* A copy of size bytes; NULL after dscomm_fail(). */
-GBytes *dscomm_priv_bytes(const void *data, size_t size);
+/* Values that are to be stored are made with it. */
+dscomm_priv_budget_t *dscomm_priv_table_budget(dscomm_priv_table_t *table);
 
 /* The value, which the table owns, or NULL. */
 GBytes *dscomm_priv_table_get(const dscomm_priv_table_t *table, GBytes *key);
-/* Takes references of its own. */
-void dscomm_priv_table_set(dscomm_priv_table_t *table, GBytes *key,
-                           GBytes *value);
+/* Copies key, and takes a reference to value. ERR_NO_MEMORY where the table is
+ * full. */
+dscomm_status_t dscomm_priv_table_set(dscomm_priv_table_t *table, GBytes *key,
+                                      GBytes *value);
 gboolean dscomm_priv_table_remove(dscomm_priv_table_t *table, GBytes *key);
 size_t dscomm_priv_table_count(const dscomm_priv_table_t *table);
 /* All keys, each with a reference for the caller. */
 GPtrArray *dscomm_priv_table_keys(const dscomm_priv_table_t *table);
 
 /* What a command would store, without storing it; the caller frees it with
- * g_bytes_unref(). */
+ * g_bytes_unref(). ERR_NO_MEMORY where there is no room for it. */
 
 /* The decimal text of value + delta. ERR_INVALID where value is no decimal
  * number or the sum overflows. */
-dscomm_status_t dscomm_priv_table_sum(const dscomm_priv_table_t *table,
-                                      GBytes *key, int64_t delta,
-                                      int64_t *ret_sum, GBytes **ret_text);
+dscomm_status_t dscomm_priv_table_sum(dscomm_priv_table_t *table, GBytes *key,
+                                      int64_t delta, int64_t *ret_sum,
+                                      GBytes **ret_text);
 /* value and data joined. ERR_INVALID where that is longer than a value may
  * be. */
-dscomm_status_t dscomm_priv_table_join(const dscomm_priv_table_t *table,
-                                       GBytes *key, const void *data,
-                                       size_t size, GBytes **ret_value);
+dscomm_status_t dscomm_priv_table_join(dscomm_priv_table_t *table, GBytes *key,
+                                       const void *data, size_t size,
+                                       GBytes **ret_value);
 /* What COMPARE_SET answers; *ret_store tells whether it is to be stored. */
 GBytes *dscomm_priv_table_compare(const dscomm_priv_table_t *table, GBytes *key,
                                   GBytes *expected, GBytes *desired,

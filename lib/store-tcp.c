@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define CHUNK 1024 /* keys in one request */
+#define FULL "the store is full: delete keys that are no longer used"
 #define WORKERS_PAUSE_US 10000 /* between looks at how many have come */
 
 typedef struct {
@@ -41,22 +42,42 @@ static int tcp_port(const dscomm_priv_store_t *self)
     return ((const tcp_t *)self)->link.port;
 }
 
+/* SET or APPEND. PING makes the server say that it went well, and what is set
+ * is there for everyone when the call returns. */
+static dscomm_status_t change(link_t *link, int command, const char *key,
+                              const void *value, size_t size,
+                              dscomm_priv_deadline_t deadline)
+{
+    dscomm_priv_buffer_t request = {0};
+    const uint32_t nonce = 0xA99E4DED;
+    dscomm_status_t status;
+    uint32_t echo = 0;
+
+    dscomm_priv_put_u8(&request, (uint8_t)command);
+    dscomm_priv_put_key(&request, key);
+    dscomm_priv_put_bytes(&request, value, size);
+    dscomm_priv_put_u8(&request, WIRE_PING);
+    dscomm_priv_put_u32(&request, nonce);
+    status = dscomm_priv_link_ask(link, &request, deadline);
+    if (!status)
+        status = dscomm_priv_link_answer(link, &echo, sizeof echo, deadline);
+    if (!status && echo != nonce)
+        status = dscomm_priv_link_nonsense(link, "PING", echo);
+    return status;
+}
+
 static dscomm_status_t tcp_set(dscomm_priv_store_t *self, const char *key,
                                const void *value, size_t size,
                                dscomm_priv_deadline_t deadline)
 {
-    dscomm_priv_buffer_t request = {0};
-    dscomm_status_t status;
     link_t *link = link_of(self);
+    dscomm_status_t status = dscomm_priv_link_enter(link, deadline);
 
-    status = dscomm_priv_link_enter(link, deadline);
     if (status)
         return status;
-    dscomm_priv_put_u8(&request, WIRE_SET);
-    dscomm_priv_put_key(&request, key);
-    dscomm_priv_put_bytes(&request, value, size);
-    return dscomm_priv_link_leave(
-        link, dscomm_priv_link_ask(link, &request, deadline));
+    status = change(link, WIRE_SET, key, value, size, deadline);
+    return dscomm_priv_link_leave_refused(link, status, key,
+                                          DSCOMM_ERR_NO_MEMORY, FULL);
 }
 
 /* Asks for each key alone; FALSE where no one can tell. */
@@ -224,9 +245,9 @@ static dscomm_status_t tcp_add(dscomm_priv_store_t *self, const char *key,
         status =
             dscomm_priv_link_answer(link, ret_sum, sizeof *ret_sum, deadline);
     return dscomm_priv_link_leave_refused(
-        link, status, key,
-        "its value is no decimal number, or the sum does not "
-        "fit in 64 bits");
+        link, status, key, DSCOMM_ERR_INVALID,
+        "its value is no decimal number, or the sum does not fit in 64 bits, "
+        "or " FULL);
 }
 
 static dscomm_status_t tcp_compare_set(dscomm_priv_store_t *self,
@@ -252,35 +273,23 @@ static dscomm_status_t tcp_compare_set(dscomm_priv_store_t *self,
     if (!status)
         status =
             dscomm_priv_link_answer_value(link, deadline, ret_value, ret_size);
-    return dscomm_priv_link_leave(link, status);
+    return dscomm_priv_link_leave_refused(link, status, key,
+                                          DSCOMM_ERR_NO_MEMORY, FULL);
 }
 
-/* PING makes the server say that it went well. */
 static dscomm_status_t tcp_append(dscomm_priv_store_t *self, const char *key,
                                   const void *value, size_t size,
                                   dscomm_priv_deadline_t deadline)
 {
-    dscomm_priv_buffer_t request = {0};
-    const uint32_t nonce = 0xA99E4DED;
-    dscomm_status_t status;
-    uint32_t echo = 0;
     link_t *link = link_of(self);
+    dscomm_status_t status = dscomm_priv_link_enter(link, deadline);
 
-    status = dscomm_priv_link_enter(link, deadline);
     if (status)
         return status;
-    dscomm_priv_put_u8(&request, WIRE_APPEND);
-    dscomm_priv_put_key(&request, key);
-    dscomm_priv_put_bytes(&request, value, size);
-    dscomm_priv_put_u8(&request, WIRE_PING);
-    dscomm_priv_put_u32(&request, nonce);
-    status = dscomm_priv_link_ask(link, &request, deadline);
-    if (!status)
-        status = dscomm_priv_link_answer(link, &echo, sizeof echo, deadline);
-    if (!status && echo != nonce)
-        status = dscomm_priv_link_nonsense(link, "PING", echo);
+    status = change(link, WIRE_APPEND, key, value, size, deadline);
     return dscomm_priv_link_leave_refused(
-        link, status, key, "its value would become longer than 8 MiB");
+        link, status, key, DSCOMM_ERR_INVALID,
+        "its value would become longer than 8 MiB, or " FULL);
 }
 
 static dscomm_status_t tcp_remove(dscomm_priv_store_t *self, const char *key,
@@ -337,7 +346,8 @@ static dscomm_status_t tcp_check(dscomm_priv_store_t *self,
     return dscomm_priv_link_leave(link, status);
 }
 
-/* torch's counter of clients is no key of the user's. */
+/* torch's counter of clients, and the name that a client has given to torch's
+ * server, are no keys of the user's. */
 static dscomm_status_t tcp_num_keys(dscomm_priv_store_t *self,
                                     dscomm_priv_deadline_t deadline,
                                     int64_t *ret_count)
@@ -347,6 +357,7 @@ static dscomm_status_t tcp_num_keys(dscomm_priv_store_t *self,
     dscomm_status_t status;
     int64_t count = 0;
     uint8_t byte = 0;
+    int others;
     link_t *link = link_of(self);
 
     status = dscomm_priv_link_enter(link, deadline);
@@ -359,10 +370,11 @@ static dscomm_status_t tcp_num_keys(dscomm_priv_store_t *self,
         status = dscomm_priv_link_answer(link, &count, sizeof count, deadline);
     if (!status)
         status = dscomm_priv_link_answer(link, &byte, 1, deadline);
-    if (!status && (byte > WIRE_NOT_READY || count < (byte == WIRE_READY)))
+    others = (byte == WIRE_READY) + (link->server[0] == WIRE_NAMED_BY_CLIENT);
+    if (!status && (byte > WIRE_NOT_READY || count < others))
         status = dscomm_priv_link_nonsense(link, "GETNUMKEYS", (uint64_t)count);
     if (!status)
-        *ret_count = count - (byte == WIRE_READY);
+        *ret_count = count - others;
     return dscomm_priv_link_leave(link, status);
 }
 

@@ -7,6 +7,7 @@
 #include "lib/store.h"
 
 #include <string.h>
+#include <sys/random.h>
 
 #define SPANS_KEPT 1024 /* a request of more gives the memory back */
 
@@ -95,6 +96,14 @@ void dscomm_priv_put_keys(dscomm_priv_buffer_t *request, int command,
     dscomm_priv_put_u64(request, count);
     for (size_t i = 0; i < count; i++)
         dscomm_priv_put_key(request, keys[i]);
+}
+
+void dscomm_priv_wire_name(uint8_t *name, uint8_t named)
+{
+    if (getrandom(name, WIRE_NAME_SIZE, GRND_NONBLOCK) != WIRE_NAME_SIZE)
+        for (size_t i = 0; i < WIRE_NAME_SIZE; i++)
+            name[i] = (uint8_t)g_random_int();
+    name[0] = named;
 }
 
 void dscomm_priv_scan_init(dscomm_priv_scan_t *scan)

@@ -35,7 +35,15 @@ enum {
 #define WIRE_MAGIC 0x3C85F7CEu
 #define WIRE_KEYS_MAX ((uint64_t)128 << 10) /* in one request */
 #define WIRE_FRAME_MAX ((size_t)64 << 20) /* bytes of one request */
-#define WIRE_INIT_KEY "init/" /* counts clients; has no '/' before it */
+/* These two have no '/' before them, and so are nobody's keys: torch's counter
+ * of clients, and a name that tells a server from the next one on its port. Our
+ * server has a name from the start, and does not count its key; torch's gets
+ * one from the first client of ours. */
+#define WIRE_INIT_KEY "init/"
+#define WIRE_SERVER_KEY "dscomm/server"
+#define WIRE_NAME_SIZE 16
+#define WIRE_NAMED_ITSELF 's' /* the first byte of the name */
+#define WIRE_NAMED_BY_CLIENT 'c'
 
 enum { WIRE_READY = 0, WIRE_NOT_READY = 1 }; /* answers to CHECK */
 enum { WIRE_STOP_WAITING = 0, WIRE_CANCELED = 1 }; /* to WAIT, CANCEL_WAIT */
@@ -60,6 +68,8 @@ void dscomm_priv_put_u64(dscomm_priv_buffer_t *buffer, uint64_t value);
 void dscomm_priv_put_bytes(dscomm_priv_buffer_t *buffer, const void *data,
                            size_t size);
 void dscomm_priv_put_key(dscomm_priv_buffer_t *buffer, const char *key);
+/* A new name of WIRE_NAME_SIZE bytes. */
+void dscomm_priv_wire_name(uint8_t *name, uint8_t named);
 /* A whole request of many keys. */
 void dscomm_priv_put_keys(dscomm_priv_buffer_t *request, int command,
                           const char *const *keys, size_t count);

@@ -31,6 +31,14 @@ static int print_version(void)
     return TOOL_OK;
 }
 
+static void print_unknown(const char *word)
+{
+    char *printable = tool_printable(word);
+
+    fprintf(stderr, "dscomm: no command '%s'\n", printable);
+    g_free(printable);
+}
+
 static const tool_command_t *find_command(const char *name)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
@@ -55,7 +63,7 @@ int main(int argc, char **argv)
         return TOOL_OK;
     }
     if (*word)
-        fprintf(stderr, "dscomm: no command '%s'\n", word);
+        print_unknown(word);
     print_usage(stderr);
     return TOOL_USAGE;
 }

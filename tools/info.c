@@ -78,11 +78,9 @@ static void warn_unknown(void)
 
     for (size_t i = 0; dscomm_setting_unknown(i, &name, &nearest) == DSCOMM_OK;
          i++) {
-        char *printable = tool_printable(name);
-        tool_fail(0, "info", "%s is no setting and has no effect%s%s%s",
-                  printable, nearest ? "; is " : "", nearest ? nearest : "",
+        tool_fail(0, "info", "%s is no setting and has no effect%s%s%s", name,
+                  nearest ? "; is " : "", nearest ? nearest : "",
                   nearest ? " meant?" : "");
-        g_free(printable);
     }
 }
 

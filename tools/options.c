@@ -45,15 +45,26 @@ char *tool_printable(const char *text)
     return g_string_free(clean, FALSE);
 }
 
+char *tool_sentence(const char *command, const char *format, va_list args)
+{
+    char *sentence = g_strdup_vprintf(format, args);
+    char *printable = tool_printable(sentence);
+    char *line = g_strdup_printf("dscomm %s: %s\n", command, printable);
+
+    g_free(printable);
+    g_free(sentence);
+    return line;
+}
+
 int tool_fail(int status, const char *command, const char *format, ...)
 {
     va_list args;
-    char *sentence;
+    char *line;
 
     va_start(args, format);
-    sentence = g_strdup_vprintf(format, args);
+    line = tool_sentence(command, format, args);
     va_end(args);
-    fprintf(stderr, "dscomm %s: %s\n", command, sentence);
-    g_free(sentence);
+    fputs(line, stderr);
+    g_free(line);
     return status;
 }

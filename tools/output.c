@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "tools/output.h"
+#include "tools/tool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,6 +38,8 @@ struct tool_output {
     int ranks;
     stream_t *streams; /* two a rank */
     sink_t sinks[2];
+    sink_t *errors; /* where stderr goes */
+    gboolean failed; /* to write */
 };
 
 static gboolean is_same_file(int a, int b)
@@ -58,9 +61,10 @@ tool_output_t *tool_output_new(int ranks)
         output->sinks[i].queue = g_byte_array_new();
     }
     output->streams = g_new0(stream_t, 2 * ranks);
+    output->errors = &output->sinks[same ? 0 : 1];
     for (int i = 0; i < 2 * ranks; i++) {
         output->streams[i].fd = -1;
-        output->streams[i].sink = &output->sinks[same ? 0 : i % 2];
+        output->streams[i].sink = i % 2 ? output->errors : &output->sinks[0];
         output->streams[i].line = g_byte_array_new();
     }
     return output;
@@ -199,8 +203,14 @@ static void give(tool_output_t *output, sink_t *sink)
     gsize size = MIN(sink->queue->len - sink->written, PIPE_BUF);
     ssize_t written = write(sink->fd, sink->queue->data + sink->written, size);
 
-    if (written < 0 && errno != EAGAIN && errno != EINTR)
+    if (written < 0 && errno != EAGAIN && errno != EINTR) {
+        if (errno != EPIPE)
+            output->failed = TRUE;
+        if (errno != EPIPE && sink->fd == STDOUT_FILENO)
+            tool_fail(0, "run", "cannot write the ranks' output: %s",
+                      g_strerror(errno));
         lose_sink(output, sink);
+    }
     if (written > 0)
         sink->written += (gsize)written;
     if (sink->written == sink->queue->len) {
@@ -233,6 +243,18 @@ void tool_output_end(tool_output_t *output)
         close_stream(stream);
         take(stream, i / 2);
     }
+}
+
+void tool_output_say(tool_output_t *output, const char *line)
+{
+    if (output->errors->fd >= 0)
+        g_byte_array_append(output->errors->queue, (const guint8 *)line,
+                            (guint)strlen(line));
+}
+
+gboolean tool_output_failed(const tool_output_t *output)
+{
+    return output->failed;
 }
 
 gboolean tool_output_idle(const tool_output_t *output)

@@ -20,6 +20,9 @@ void tool_output_free(tool_output_t *output);
  * to be closed by the caller. 0, or an errno. */
 int tool_output_open(tool_output_t *output, int rank, int ret_fds[2]);
 
+/* Writes line, with its end, to stderr between lines of the ranks. */
+void tool_output_say(tool_output_t *output, const char *line);
+
 /* Appends struct pollfd of all that is waited for to fds. */
 void tool_output_prepare(tool_output_t *output, GArray *fds);
 /* Moves bytes, after a poll of what prepare appended. Never blocks. */
@@ -27,6 +30,8 @@ void tool_output_dispatch(tool_output_t *output, const GArray *fds);
 
 /* No rank is left: takes what the pipes still hold and closes them. */
 void tool_output_end(tool_output_t *output);
+/* Whether something could not be written, other than for lack of a reader. */
+gboolean tool_output_failed(const tool_output_t *output);
 /* Whether all that was taken has been written. */
 gboolean tool_output_idle(const tool_output_t *output);
 

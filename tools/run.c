@@ -58,7 +58,14 @@ static int check_options(const options_t *options)
 /* GOption knows "-n 4" and "--ranks=4", people write "-n4" as well. */
 static void split_ranks(char **argv)
 {
-    for (int i = 1; argv[i] && strchr("-0123456789", argv[i][0]); i++) {
+    static const char *const with_value[] = {"-n", "--ranks", "--timeout",
+                                             "--grace", NULL};
+
+    for (int i = 1; argv[i] && argv[i][0] == '-'; i++) {
+        if (strcmp(argv[i], "--") == 0)
+            return;
+        if (g_strv_contains(with_value, argv[i]) && argv[i + 1])
+            i++;
         if (!g_str_has_prefix(argv[i], "-n") || !g_ascii_isdigit(argv[i][2]))
             continue;
         char *word = g_strdup_printf("--ranks=%s", argv[i] + 2);
@@ -152,7 +159,7 @@ static int prepare_job(const options_t *options, tool_job_t *ret_job)
         status = make_run_id(job.run_id, sizeof(job.run_id));
     if (status != TOOL_OK)
         return status;
-    job.foreground = tcgetpgrp(STDIN_FILENO) == getpgrp();
+    job.terminal = tcgetpgrp(STDIN_FILENO) >= 0;
     job.null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (job.null_fd < 0)
         return tool_fail(TOOL_INTERNAL, "run", "/dev/null: %s",
@@ -160,10 +167,11 @@ static int prepare_job(const options_t *options, tool_job_t *ret_job)
     job.error_folder = tool_errors_make();
     job.pids = tool_guard_start(job.ranks, job.error_folder);
     if (!job.pids) {
+        tool_fail(0, "run", "cannot start the guard process: %s",
+                  g_strerror(errno));
         tool_errors_remove(job.error_folder);
-        return tool_fail(TOOL_INTERNAL, "run",
-                         "cannot start the guard process: %s",
-                         g_strerror(errno));
+        g_free(job.error_folder);
+        return TOOL_INTERNAL;
     }
     *ret_job = job;
     return TOOL_OK;
@@ -181,11 +189,19 @@ static int open_store(dscomm_store_t **ret_store)
                      dscomm_last_error());
 }
 
+/* Only 0 becomes 0, which may mean "never". */
+static gint64 to_us(double seconds)
+{
+    gint64 us = (gint64)(seconds * G_USEC_PER_SEC);
+
+    return seconds > 0 ? MAX(us, 1) : 0;
+}
+
 static int run_job(const options_t *options, tool_job_t *job)
 {
     const tool_limits_t limits = {
-        .timeout_us = (gint64)(options->timeout * G_USEC_PER_SEC),
-        .grace_us = (gint64)(options->grace * G_USEC_PER_SEC),
+        .timeout_us = to_us(options->timeout),
+        .grace_us = to_us(options->grace),
         .tag_output = options->tag_output,
     };
 
@@ -203,12 +219,14 @@ int tool_run(int argc, char **argv)
 
     if (status == TOOL_OK)
         status = prepare_job(&options, &job);
-    if (status == TOOL_OK)
-        status = open_store(&store);
     if (status != TOOL_OK)
         return status;
-    job.port = dscomm_store_port(store);
-    status = run_job(&options, &job);
-    dscomm_store_close(store);
+    status = open_store(&store);
+    if (status == TOOL_OK) {
+        job.port = dscomm_store_port(store);
+        status = run_job(&options, &job);
+        dscomm_store_close(store);
+    }
+    g_free(job.error_folder);
     return status;
 }

@@ -109,8 +109,11 @@ static void child_execute(const tool_job_t *job, int rank, const int *fds,
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
         return;
-    if (!(job->foreground && rank == 0))
+    if (!(job->terminal && rank == 0)) {
         setpgid(0, 0);
+        /* or its output would stop it where "stty tostop" is set */
+        signal(SIGTTOU, SIG_IGN);
+    }
     child_stdio(job, rank, fds);
     setrlimit(RLIMIT_NOFILE, &job->files);
     sigaction(SIGPIPE, &job->pipe_action, NULL);

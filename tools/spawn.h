@@ -16,8 +16,7 @@ typedef struct {
     char run_id[40];
     char *error_folder; /* tools/errors.h; NULL: there is none */
     int null_fd; /* /dev/null: stdin of all ranks but 0 */
-    gboolean
-        foreground; /* rank 0 stays in our process group, for the terminal */
+    gboolean terminal; /* is stdin; rank 0 stays in our group to read it */
     sigset_t mask; /* signals, as they were when the program started */
     struct sigaction pipe_action;
     struct rlimit files;

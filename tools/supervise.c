@@ -168,6 +168,21 @@ static char *name_running(const supervisor_t *s)
     return g_string_free(text, FALSE);
 }
 
+/* A sentence to stderr; where that is tagged output's too, as a line of it. */
+static void say(const supervisor_t *s, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    char *line = tool_sentence("run", format, args);
+    va_end(args);
+    if (s->output)
+        tool_output_say(s->output, line);
+    else
+        fputs(line, stderr);
+    g_free(line);
+}
+
 /* What rank said about its failure, to stderr. */
 static void report_message(const supervisor_t *s, int rank)
 {
@@ -177,12 +192,10 @@ static void report_message(const supervisor_t *s, int rank)
 
     for (int i = 0; lines[i]; i++) {
         char *line = g_strndup(g_strchomp(lines[i]), MESSAGE_LINE_MAX);
-        char *printable = tool_printable(line);
         if (i == MESSAGE_LINES)
-            tool_fail(0, "run", "rank %d: ...", rank);
+            say(s, "rank %d: ...", rank);
         else if (*line)
-            tool_fail(0, "run", "rank %d: %s", rank, printable);
-        g_free(printable);
+            say(s, "rank %d: %s", rank, line);
         g_free(line);
     }
     g_strfreev(lines);
@@ -194,15 +207,18 @@ static int report(const supervisor_t *s, int rank, pid_t pid, int wait_status)
 {
     int signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
     char *others = s->running > 0 ? name_running(s) : NULL;
+    char *how;
 
-    fprintf(stderr, "dscomm run: rank %d (pid %d) ", rank, (int)pid);
     if (signal)
-        fprintf(stderr, "was killed by signal %d (%s%s)", signal,
-                strsignal(signal),
-                WCOREDUMP(wait_status) ? ", core dumped" : "");
+        how = g_strdup_printf("was killed by signal %d (%s%s)", signal,
+                              g_strsignal(signal),
+                              WCOREDUMP(wait_status) ? ", core dumped" : "");
     else
-        fprintf(stderr, "exited with status %d", WEXITSTATUS(wait_status));
-    fprintf(stderr, others ? "; ending %s\n" : "\n", others);
+        how =
+            g_strdup_printf("exited with status %d", WEXITSTATUS(wait_status));
+    say(s, "rank %d (pid %d) %s%s%s", rank, (int)pid, how,
+        others ? "; ending " : "", others ? others : "");
+    g_free(how);
     g_free(others);
     return signal ? 128 + signal : WEXITSTATUS(wait_status);
 }
@@ -220,20 +236,36 @@ static void rank_ended(supervisor_t *s, int rank, int wait_status)
     end_all(s, SIGTERM);
 }
 
+/* It would hang, and its peers with it; it is not ours to wake it up. */
+static void rank_stopped(const supervisor_t *s, int rank, int signal)
+{
+    if (rank > 0 && (signal == SIGTTIN || signal == SIGTTOU))
+        say(s,
+            "rank %d (pid %d) is stopped, since only rank 0 may use the "
+            "terminal",
+            rank, (int)s->pids[rank]);
+}
+
 /* Reaps which (-1 = any child) if it has ended; FALSE if none has. */
 static gboolean reap_one(supervisor_t *s, pid_t which)
 {
     int wait_status;
-    pid_t pid = waitpid(which, &wait_status, WNOHANG);
+    pid_t pid = waitpid(which, &wait_status, WNOHANG | WUNTRACED);
 
     if (pid < 0 && which == -1)
         s->children = FALSE;
     if (pid <= 0)
         return FALSE;
-    g_hash_table_remove(s->told, GINT_TO_POINTER(pid));
-    for (int i = 0; i < s->job->ranks; i++)
-        if (s->pids[i] == pid)
+    if (!WIFSTOPPED(wait_status))
+        g_hash_table_remove(s->told, GINT_TO_POINTER(pid));
+    for (int i = 0; i < s->job->ranks; i++) {
+        if (s->pids[i] != pid)
+            continue;
+        if (WIFSTOPPED(wait_status))
+            rank_stopped(s, i, WSTOPSIG(wait_status));
+        else
             rank_ended(s, i, wait_status);
+    }
     return TRUE;
 }
 
@@ -252,21 +284,19 @@ static void reap(supervisor_t *s, pid_t first)
         end_all(s, SIGTERM);
 }
 
-static void pass_signal(supervisor_t *s, const struct signalfd_siginfo *info,
-                        int signal)
+static void pass_signal(supervisor_t *s, gboolean from_terminal, int signal)
 {
     for (int i = 0; i < s->job->ranks; i++)
-        if (s->pids[i] &&
-            !has_signal(s->pids[i], info->ssi_code == SI_KERNEL) &&
+        if (s->pids[i] && !has_signal(s->pids[i], from_terminal) &&
             kill(-s->pids[i], signal) < 0)
             kill(s->pids[i], signal);
 }
 
 static void suspend(supervisor_t *s, const struct signalfd_siginfo *info)
 {
-    pass_signal(s, info, SIGTSTP);
+    pass_signal(s, info->ssi_code == SI_KERNEL, SIGTSTP);
     raise(SIGSTOP);
-    pass_signal(s, info, SIGCONT);
+    pass_signal(s, FALSE, SIGCONT);
 }
 
 static void end_by_signal(supervisor_t *s, const struct signalfd_siginfo *info)
@@ -308,7 +338,7 @@ static void handle_signals(supervisor_t *s)
         else if (is_in(signal, end_signals, G_N_ELEMENTS(end_signals)))
             end_by_signal(s, &info);
         else
-            pass_signal(s, &info, signal);
+            pass_signal(s, info.ssi_code == SI_KERNEL, signal);
     }
 }
 
@@ -317,16 +347,16 @@ static void handle_deadline(supervisor_t *s)
     char *who = name_running(s);
 
     if (s->stage == RUNNING) {
-        tool_fail(0, "run", "%s still ran after %g s; ending %s", who,
-                  (double)s->limits->timeout_us / G_USEC_PER_SEC,
-                  s->running == 1 ? "it" : "them");
+        say(s, "%s still ran after %g s; ending %s", who,
+            (double)s->limits->timeout_us / G_USEC_PER_SEC,
+            s->running == 1 ? "it" : "them");
         s->status = TOOL_TIMED_OUT;
         end_all(s, SIGTERM);
     } else if (s->stage == ENDING) {
         if (s->running > 0)
-            tool_fail(0, "run", "%s did not end within %g s; killing %s", who,
-                      (double)s->limits->grace_us / G_USEC_PER_SEC,
-                      s->running == 1 ? "it" : "them");
+            say(s, "%s did not end within %g s; killing %s", who,
+                (double)s->limits->grace_us / G_USEC_PER_SEC,
+                s->running == 1 ? "it" : "them");
         kill_all(s);
     } else {
         tool_fail(0, "run",
@@ -388,10 +418,15 @@ static int fail_start(const supervisor_t *s, int rank, int error,
                       gboolean executing)
 {
     if (executing) {
+        const char *program = s->job->argv[0];
         int missing = error == ENOENT || error == ENOTDIR;
+        if (missing && strchr(program, '/') && access(program, F_OK) == 0)
+            return tool_fail(TOOL_NOT_EXECUTABLE, "run",
+                             "cannot execute '%s': it is there, but its "
+                             "interpreter or loader is not",
+                             program);
         return tool_fail(missing ? TOOL_NOT_FOUND : TOOL_NOT_EXECUTABLE, "run",
-                         "cannot execute '%s': %s", s->job->argv[0],
-                         g_strerror(error));
+                         "cannot execute '%s': %s", program, g_strerror(error));
     }
     return tool_fail(TOOL_INTERNAL, "run", "cannot start rank %d of %d: %s%s",
                      rank, s->job->ranks, g_strerror(error),
@@ -465,6 +500,8 @@ int tool_supervise(const tool_job_t *job, const tool_limits_t *limits)
         s.deadline = g_get_monotonic_time() + limits->timeout_us;
     start_all(&s);
     supervise(&s);
+    if (s.output && tool_output_failed(s.output) && s.status == TOOL_OK)
+        s.status = TOOL_INTERNAL;
     tool_output_free(s.output);
     g_hash_table_destroy(s.told);
     close(s.signal_fd);

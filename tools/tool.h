@@ -35,7 +35,11 @@ gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
 /* text with what no terminal should get as "\x1b"; g_free(). */
 char *tool_printable(const char *text);
 
-/* "dscomm COMMAND: sentence" to stderr; returns status. */
+/* "dscomm COMMAND: sentence" and an end of line, printable; g_free(). */
+char *tool_sentence(const char *command, const char *format, va_list args)
+    G_GNUC_PRINTF(2, 0);
+
+/* The same to stderr; returns status. */
 int tool_fail(int status, const char *command, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 

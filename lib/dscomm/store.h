@@ -5,8 +5,11 @@
  * file, flock) and TCP (torch's TCPStore protocol, so Python peers can share
  * it). Keys are non-empty C strings of at most 8191 bytes including all
  * prefixes and their slashes (torch's limit, 8 KiB, counts a slash of its own
- * in front), values are at most 8 MiB of any bytes; the limits are the same for
- * all kinds.
+ * in front), values are at most 8 MiB of any bytes, and all of a store's keys
+ * and values at most 1 GiB, with 256 bytes added for each key and for each
+ * value; the limits are the same for all kinds. Beyond the last one calls fail
+ * with ERR_NO_MEMORY (add and append over TCP, where a server cannot say why,
+ * with ERR_INVALID).
  *
  * A forked child can only close a store that it inherits (the parent's stays as
  * it is) and open one of its own; other calls return ERR_STATE. */
@@ -22,6 +25,7 @@ extern "C" {
 
 #define DSCOMM_STORE_KEY_MAX ((size_t)8191)
 #define DSCOMM_STORE_VALUE_MAX ((size_t)8 << 20)
+#define DSCOMM_STORE_TOTAL_MAX ((size_t)1 << 30)
 
 typedef struct {
     size_t size;
@@ -72,7 +76,10 @@ DSCOMM_API int dscomm_store_port(const dscomm_store_t *store);
 
 /* All calls below: timeout_ms in milliseconds or DSCOMM_TIMEOUT_DEFAULT. A
  * store may be used by several threads; a waiting call delays the others on the
- * same TCP connection. MT: safe. */
+ * same TCP connection. A lost TCP connection is made again, but only to the
+ * same server: one that was restarted has lost its keys, and is
+ * ERR_PEER_FAILED. What a call has changed is seen by all once it has returned.
+ * MT: safe. */
 
 /* Stores size bytes under key, replacing what was there. value may be NULL if
  * size is 0. */

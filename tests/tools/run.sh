@@ -67,12 +67,24 @@ statuses()
 	2   -n -1 true
 	2   -n 4097 true
 	2   -n many true
+	2   -n '' true
+	2   -n4x true
+	2   -n 100000 true
+	126 -n 2 "$scratch/script"
+	124 -n 1 --timeout 1e-9 sleep 600
+	0   -n 1 -- "$scratch/echo" -n5; is "$out" -n5 'a -n5 of the program, behind --'
+	0   -n 1 --grace 1 "$scratch/7z" -n5; is "$out" -n5 'a -n5 of the program'
+	0   -n2 --timeout 60 -n1 sh -c 'echo $WORLD_SIZE'; is "$out" 1 'the last -n counts'
 	2   -n 2 --no-such-option true
 	2   -n 2 --timeout=-1 true
 	2   -n 2 --grace=x true
 	END
 }
 echo 'not a program' >"$scratch/plain"
+printf '#!/no/such/interpreter\n' >"$scratch/script"
+printf '#!/bin/sh\nprintf "%%s\\n" "$1"\n' >"$scratch/echo"
+cp "$scratch/echo" "$scratch/7z"
+chmod +x "$scratch/script" "$scratch/echo" "$scratch/7z"
 statuses
 
 run -n 3 sh -c '[ $RANK = 1 ] && exit 7; exec sleep 600'
@@ -87,6 +99,10 @@ run -n 2 sh -c 'trap "exit 9" TERM; [ $RANK = 1 ] && exit 5
 is $status 5 'the first failure counts, not how the others end'
 run -n 2 no-such-program-anywhere
 like "$err" "cannot execute 'no-such-program-anywhere': .+" 'what cannot be executed'
+run -n 2 "$scratch/script"
+like "$err" "cannot execute '.*/script': it is there, but its interpreter" 'a missing interpreter'
+run -n 2 "`printf '/no/\033[1m'`"
+like "$err" "cannot execute '/no/.x1b.1m': .+" 'no control characters in messages'
 like "$(run -n 2; echo "$err")" 'Usage: dscomm run -n N PROGRAM' 'usage'
 "$abs_top_builddir/tools/dscomm" >/dev/null 2>"$scratch/err"
 is $? 2 'no command: status'
@@ -230,6 +246,20 @@ is "`grep -Ec '^\[0\]: [oe]$' "$scratch/out"`" 18 'both to one place'
     echo $? >"$scratch/status"
 } | head -n 1 >/dev/null
 is "`cat "$scratch/status"`" 141 'a reader that leaves ends the ranks by SIGPIPE'
+
+if [ -c /dev/full ]; then
+    "$abs_top_builddir/tools/dscomm" run -n 1 --tag-output sh -c 'echo; sleep 0.5' \
+        >/dev/full 2>"$scratch/err"
+    is $? 125 'output that cannot be written: status'
+    like "`cat "$scratch/err"`" "^dscomm run: cannot write the ranks' output: .+" \
+        'output that cannot be written is told'
+else
+    skip 'output that cannot be written' 'no /dev/full'
+fi
+run -n 2 --tag-output sh -c '[ $RANK = 1 ] && exit 3
+    exec awk "BEGIN { for (;;) { for (i = 0; i < 5000; i++) printf \"x\"; print \"\" } }" >&2'
+is "`grep -Evc '^\[0\]: x*$|^dscomm run: rank 1 .*; ending rank 0$' "$scratch/err"`" 0 \
+    'our own messages do not break lines'
 
 # Time
 run -n 3 --timeout 0.3 sh -c '[ $RANK = 1 ] || exec sleep 600'
