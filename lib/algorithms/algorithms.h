@@ -10,6 +10,10 @@ void dscomm_priv_binomial_reduce(dscomm_plan_t *plan);
 
 void dscomm_priv_dissemination_barrier(dscomm_plan_t *plan);
 
+void dscomm_priv_halving_doubling_all_reduce(dscomm_plan_t *plan);
+void dscomm_priv_halving_doubling_reduce(dscomm_plan_t *plan);
+void dscomm_priv_halving_doubling_reduce_scatter(dscomm_plan_t *plan);
+
 void dscomm_priv_linear_broadcast(dscomm_plan_t *plan);
 void dscomm_priv_linear_reduce(dscomm_plan_t *plan);
 void dscomm_priv_linear_all_reduce(dscomm_plan_t *plan);

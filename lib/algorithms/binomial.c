@@ -96,8 +96,7 @@ void dscomm_priv_binomial_reduce(dscomm_plan_t *plan)
     const dscomm_coll_args_t *args = plan->args;
     const node_t node = find_node(plan);
     const size_t pieces = count_pieces(args, args->count, PIECE);
-    const size_t room =
-        (cut(args, args->count, pieces, 0).bytes + 63) & ~(size_t)63;
+    const size_t room = aligned(cut(args, args->count, pieces, 0).bytes);
 
     dscomm_priv_plan_window(plan, WINDOW, 2 * room);
     for (size_t i = 0; i < pieces; i++) {

@@ -84,6 +84,12 @@ static inline piece_t cut(const dscomm_coll_args_t *args, size_t count,
     return (piece_t){first, part, first * args->element, part * args->element};
 }
 
+/* Bytes on cache lines of their own. */
+static inline size_t aligned(size_t bytes)
+{
+    return (bytes + 63) & ~(size_t)63;
+}
+
 static inline int wrap(int rank, int ranks)
 {
     return (rank % ranks + ranks) % ranks;

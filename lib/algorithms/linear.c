@@ -134,8 +134,7 @@ static void reduce(dscomm_plan_t *plan, int root)
 {
     const dscomm_coll_args_t *args = plan->args;
     const size_t pieces = count_pieces(args, args->count, PIECE);
-    const size_t room =
-        (cut(args, args->count, pieces, 0).bytes + 63) & ~(size_t)63;
+    const size_t room = aligned(cut(args, args->count, pieces, 0).bytes);
     const int receives = root < 0 || plan->rank == root;
 
     dscomm_priv_plan_window(plan, WINDOW,

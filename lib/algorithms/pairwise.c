@@ -72,11 +72,6 @@ static void exchange(dscomm_plan_t *plan, const exchange_t *all)
     g_free(came);
 }
 
-static size_t aligned(size_t bytes)
-{
-    return (bytes + 63) & ~(size_t)63;
-}
-
 void dscomm_priv_pairwise_reduce_scatter(dscomm_plan_t *plan)
 {
     const dscomm_coll_args_t *args = plan->args;

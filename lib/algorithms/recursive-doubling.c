@@ -11,32 +11,7 @@
 #include "config.h"
 #include "lib/algorithms/algorithms.h"
 #include "lib/algorithms/blocks.h"
-
-/* Of so many ranks, the first 2 * extra are paired; the others, and the odd
- * one of each pair, have a number in a power of two. */
-typedef struct {
-    int power, extra;
-    int number; /* -1: another rank stands for this one */
-} fold_t;
-
-static fold_t fold(int rank, int ranks)
-{
-    fold_t fold = {.power = 1};
-
-    while (fold.power <= ranks / 2)
-        fold.power *= 2;
-    fold.extra = ranks - fold.power;
-    if (rank >= 2 * fold.extra)
-        fold.number = rank - fold.extra;
-    else
-        fold.number = rank % 2 ? rank / 2 : -1;
-    return fold;
-}
-
-static int rank_of(const fold_t *fold, int number)
-{
-    return number < fold->extra ? 2 * number + 1 : number + fold->extra;
-}
+#include "lib/algorithms/fold.h"
 
 /* Joins what came from peer to what is here, the lower ranks' first. */
 static void join(dscomm_plan_t *plan, dscomm_place_t own, dscomm_place_t came,
@@ -57,7 +32,8 @@ void dscomm_priv_recursive_doubling_all_reduce(dscomm_plan_t *plan)
     const dscomm_place_t result = dscomm_priv_at(AT_RECV, 0);
     const dscomm_place_t came = dscomm_priv_plan_scratch(plan, bytes);
     dscomm_place_t own = dscomm_priv_at(AT_SEND, 0);
-    int paired = plan->rank < 2 * world.extra, partner = plan->rank ^ 1;
+    const int paired = fold_paired(&world, plan->rank);
+    const int partner = plan->rank ^ 1;
 
     if (args->op == DSCOMM_PREMUL_SUM) {
         dscomm_priv_plan_load(plan, result, own, args->count);
@@ -76,7 +52,7 @@ void dscomm_priv_recursive_doubling_all_reduce(dscomm_plan_t *plan)
         own = result;
     }
     for (int distance = 1; distance < world.power; distance *= 2) {
-        int peer = rank_of(&world, world.number ^ distance);
+        int peer = fold_rank(&world, world.number ^ distance);
 
         dscomm_priv_plan_recv(plan, peer, came, bytes);
         dscomm_priv_plan_send(plan, peer, own, bytes);

@@ -175,7 +175,7 @@ void dscomm_priv_ring_reduce_scatter(dscomm_plan_t *plan)
     const dscomm_coll_args_t *args = plan->args;
     size_t most = most_recv_count(args, plan->ranks);
     size_t pieces = count_pieces(args, most, PIECE);
-    size_t room = (cut(args, most, pieces, 0).bytes + 63) & ~(size_t)63;
+    size_t room = aligned(cut(args, most, pieces, 0).bytes);
 
     dscomm_priv_plan_window(plan, WINDOW, 3 * room);
     for (size_t i = 0; i < pieces; i++) {

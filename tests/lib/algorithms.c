@@ -187,11 +187,13 @@ static void test_algorithm(const dscomm_algorithm_t *algorithm)
     }
 }
 
-int main(void)
+/* An argument: only the algorithm of that name. */
+int main(int argc, char **argv)
 {
     const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;
 
     for (; algorithm->name; algorithm++)
-        test_algorithm(algorithm);
+        if (argc < 2 || !strcmp(argv[1], algorithm->name))
+            test_algorithm(algorithm);
     return tap_done();
 }
