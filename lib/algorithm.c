@@ -22,6 +22,12 @@ static int folds(const dscomm_coll_args_t *args, int ranks)
     return dscomm_priv_foldable(args);
 }
 
+static int is_power(const dscomm_coll_args_t *args, int ranks)
+{
+    (void)args;
+    return !(ranks & (ranks - 1));
+}
+
 #define COLL(name) DSCOMM_COLL_##name
 
 /* Of each collective, the first that fits anything is what serves where the
@@ -29,21 +35,33 @@ static int folds(const dscomm_coll_args_t *args, int ranks)
 const dscomm_algorithm_t dscomm_priv_algorithms[] = {
     {COLL(BROADCAST), "binomial", NULL, dscomm_priv_binomial_broadcast},
     {COLL(BROADCAST), "linear", NULL, dscomm_priv_linear_broadcast},
+    {COLL(BROADCAST), "knomial", NULL, dscomm_priv_knomial_broadcast},
+    {COLL(BROADCAST), "chain", NULL, dscomm_priv_chain_broadcast},
+    {COLL(BROADCAST), "scatter_all_gather", NULL,
+     dscomm_priv_scatter_all_gather_broadcast},
     {COLL(REDUCE), "linear", NULL, dscomm_priv_linear_reduce},
     {COLL(REDUCE), "binomial", folds, dscomm_priv_binomial_reduce},
+    {COLL(REDUCE), "knomial", folds, dscomm_priv_knomial_reduce},
+    {COLL(REDUCE), "chain", folds, dscomm_priv_chain_reduce},
     {COLL(REDUCE), "halving_doubling", folds,
      dscomm_priv_halving_doubling_reduce},
     {COLL(ALL_REDUCE), "pairwise", NULL, dscomm_priv_pairwise_all_reduce},
     {COLL(ALL_REDUCE), "linear", NULL, dscomm_priv_linear_all_reduce},
+    {COLL(ALL_REDUCE), "bruck", NULL, dscomm_priv_bruck_all_reduce},
     {COLL(ALL_REDUCE), "recursive_doubling", folds,
      dscomm_priv_recursive_doubling_all_reduce},
+    {COLL(ALL_REDUCE), "tree", folds, dscomm_priv_tree_all_reduce},
     {COLL(ALL_REDUCE), "ring", folds, dscomm_priv_ring_all_reduce},
     {COLL(ALL_REDUCE), "halving_doubling", folds,
      dscomm_priv_halving_doubling_all_reduce},
     {COLL(ALL_GATHER), "ring", NULL, dscomm_priv_ring_all_gather},
     {COLL(ALL_GATHER), "linear", NULL, dscomm_priv_linear_all_gather},
+    {COLL(ALL_GATHER), "bruck", NULL, dscomm_priv_bruck_all_gather},
+    {COLL(ALL_GATHER), "recursive_doubling", is_power,
+     dscomm_priv_recursive_doubling_all_gather},
     {COLL(ALL_GATHER_V), "ring", NULL, dscomm_priv_ring_all_gather},
     {COLL(ALL_GATHER_V), "linear", NULL, dscomm_priv_linear_all_gather},
+    {COLL(ALL_GATHER_V), "bruck", NULL, dscomm_priv_bruck_all_gather},
     {COLL(REDUCE_SCATTER), "pairwise", NULL,
      dscomm_priv_pairwise_reduce_scatter},
     {COLL(REDUCE_SCATTER), "ring", folds, dscomm_priv_ring_reduce_scatter},
@@ -55,11 +73,14 @@ const dscomm_algorithm_t dscomm_priv_algorithms[] = {
     {COLL(REDUCE_SCATTER_V), "halving_doubling", folds,
      dscomm_priv_halving_doubling_reduce_scatter},
     {COLL(GATHER), "linear", NULL, dscomm_priv_linear_gather},
+    {COLL(GATHER), "binomial", NULL, dscomm_priv_binomial_gather},
     {COLL(GATHER_V), "linear", NULL, dscomm_priv_linear_gather},
     {COLL(SCATTER), "linear", NULL, dscomm_priv_linear_scatter},
+    {COLL(SCATTER), "binomial", NULL, dscomm_priv_binomial_scatter},
     {COLL(SCATTER_V), "linear", NULL, dscomm_priv_linear_scatter},
     {COLL(ALL_TO_ALL), "pairwise", NULL, dscomm_priv_pairwise_all_to_all},
     {COLL(ALL_TO_ALL), "linear", NULL, dscomm_priv_linear_all_to_all},
+    {COLL(ALL_TO_ALL), "bruck", NULL, dscomm_priv_bruck_all_to_all},
     {COLL(ALL_TO_ALL_V), "pairwise", NULL, dscomm_priv_pairwise_all_to_all},
     {COLL(ALL_TO_ALL_V), "linear", NULL, dscomm_priv_linear_all_to_all},
     {COLL(BARRIER), "dissemination", NULL, dscomm_priv_dissemination_barrier},

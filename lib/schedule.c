@@ -150,7 +150,7 @@ void dscomm_priv_plan_fold(dscomm_plan_t *plan, dscomm_place_t to,
 }
 
 /* The factors' place is only made when one of them is asked for. */
-static dscomm_place_t factor_at(dscomm_plan_t *plan, int rank)
+dscomm_place_t dscomm_priv_plan_factor(dscomm_plan_t *plan, int rank)
 {
     if (!plan->factors)
         plan->factors =
@@ -167,7 +167,7 @@ void dscomm_priv_plan_load(dscomm_plan_t *plan, dscomm_place_t to,
         dscomm_priv_plan_copy(plan, to, from, count * plan->args->element);
         return;
     }
-    factor_at(plan, plan->rank);
+    dscomm_priv_plan_factor(plan, plan->rank);
     from = dscomm_priv_input(from, plan->rank);
     dscomm_priv_plan_reduce(plan, to, &from, 1, count, 0);
 }
@@ -175,14 +175,15 @@ void dscomm_priv_plan_load(dscomm_plan_t *plan, dscomm_place_t to,
 void dscomm_priv_plan_send_factor(dscomm_plan_t *plan, int peer)
 {
     if (plan->args->op == DSCOMM_PREMUL_SUM)
-        dscomm_priv_plan_send(plan, peer, factor_at(plan, plan->rank),
+        dscomm_priv_plan_send(plan, peer,
+                              dscomm_priv_plan_factor(plan, plan->rank),
                               sizeof(double));
 }
 
 void dscomm_priv_plan_recv_factor(dscomm_plan_t *plan, int peer)
 {
     if (plan->args->op == DSCOMM_PREMUL_SUM)
-        dscomm_priv_plan_recv(plan, peer, factor_at(plan, peer),
+        dscomm_priv_plan_recv(plan, peer, dscomm_priv_plan_factor(plan, peer),
                               sizeof(double));
 }
 

@@ -141,6 +141,9 @@ void dscomm_priv_plan_load(dscomm_plan_t *plan, dscomm_place_t to,
  * input, or that rank's comes. Nothing for other operators. */
 void dscomm_priv_plan_send_factor(dscomm_plan_t *plan, int peer);
 void dscomm_priv_plan_recv_factor(dscomm_plan_t *plan, int peer);
+/* With PREMUL_SUM: where rank's factor lies, a double; those of the next ranks
+ * follow. For algorithms that pass on what is not their own. */
+dscomm_place_t dscomm_priv_plan_factor(dscomm_plan_t *plan, int rank);
 
 static inline dscomm_place_t dscomm_priv_at(int at, size_t offset)
 {

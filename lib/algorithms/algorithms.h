@@ -7,12 +7,24 @@
 
 void dscomm_priv_binomial_broadcast(dscomm_plan_t *plan);
 void dscomm_priv_binomial_reduce(dscomm_plan_t *plan);
+void dscomm_priv_binomial_gather(dscomm_plan_t *plan);
+void dscomm_priv_binomial_scatter(dscomm_plan_t *plan);
+
+void dscomm_priv_bruck_all_reduce(dscomm_plan_t *plan);
+void dscomm_priv_bruck_all_gather(dscomm_plan_t *plan);
+void dscomm_priv_bruck_all_to_all(dscomm_plan_t *plan);
+
+void dscomm_priv_chain_broadcast(dscomm_plan_t *plan);
+void dscomm_priv_chain_reduce(dscomm_plan_t *plan);
 
 void dscomm_priv_dissemination_barrier(dscomm_plan_t *plan);
 
 void dscomm_priv_halving_doubling_all_reduce(dscomm_plan_t *plan);
 void dscomm_priv_halving_doubling_reduce(dscomm_plan_t *plan);
 void dscomm_priv_halving_doubling_reduce_scatter(dscomm_plan_t *plan);
+
+void dscomm_priv_knomial_broadcast(dscomm_plan_t *plan);
+void dscomm_priv_knomial_reduce(dscomm_plan_t *plan);
 
 void dscomm_priv_linear_broadcast(dscomm_plan_t *plan);
 void dscomm_priv_linear_reduce(dscomm_plan_t *plan);
@@ -28,9 +40,14 @@ void dscomm_priv_pairwise_reduce_scatter(dscomm_plan_t *plan);
 void dscomm_priv_pairwise_all_to_all(dscomm_plan_t *plan);
 
 void dscomm_priv_recursive_doubling_all_reduce(dscomm_plan_t *plan);
+void dscomm_priv_recursive_doubling_all_gather(dscomm_plan_t *plan);
 
 void dscomm_priv_ring_all_reduce(dscomm_plan_t *plan);
 void dscomm_priv_ring_all_gather(dscomm_plan_t *plan);
 void dscomm_priv_ring_reduce_scatter(dscomm_plan_t *plan);
+
+void dscomm_priv_scatter_all_gather_broadcast(dscomm_plan_t *plan);
+
+void dscomm_priv_tree_all_reduce(dscomm_plan_t *plan);
 
 #endif

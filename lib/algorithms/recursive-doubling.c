@@ -4,10 +4,12 @@
  * for both.
  *
  * Cost: all_reduce: floor(log2 p) rounds of n bytes each way, and 2 more where
- * p is no power of two; n bytes of extra memory.
+ * p is no power of two; n bytes of extra memory. all_gather, of a power of two
+ * of ranks only: log2 p rounds, in all (p - 1) / p of the gathered bytes each
+ * way, which is the least there is; no extra memory.
  * Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective
  * Communication Operations in MPICH", International Journal of High Performance
- * Computing Applications 19(1), 2005, section 4.1. */
+ * Computing Applications 19(1), 2005, sections 3.1 and 4.1. */
 #include "config.h"
 #include "lib/algorithms/algorithms.h"
 #include "lib/algorithms/blocks.h"
@@ -62,4 +64,23 @@ void dscomm_priv_recursive_doubling_all_reduce(dscomm_plan_t *plan)
     }
     if (paired)
         dscomm_priv_plan_send(plan, partner, result, bytes);
+}
+
+void dscomm_priv_recursive_doubling_all_gather(dscomm_plan_t *plan)
+{
+    const dscomm_coll_args_t *args = plan->args;
+    const size_t bytes = args->count * args->element;
+
+    dscomm_priv_plan_copy(plan, recv_block(args, plan->rank),
+                          dscomm_priv_at(AT_SEND, 0), bytes);
+    for (int distance = 1; distance < plan->ranks; distance *= 2) {
+        const int peer = plan->rank ^ distance;
+        const int first = plan->rank & -distance;
+
+        dscomm_priv_plan_recv(plan, peer, recv_block(args, first ^ distance),
+                              (size_t)distance * bytes);
+        dscomm_priv_plan_send(plan, peer, recv_block(args, first),
+                              (size_t)distance * bytes);
+        dscomm_priv_plan_round(plan);
+    }
 }
