@@ -83,19 +83,30 @@ const dscomm_choice_t *dscomm_priv_choice_row(size_t index)
     return index < G_N_ELEMENTS(rows) ? &table[index] : NULL;
 }
 
-static uint64_t sum(const size_t *counts, int ranks)
+static uint64_t sum(const dscomm_coll_args_t *args, int ranks)
 {
+    const size_t *counts = args->recv_counts;
     uint64_t total = 0;
 
+    if (!counts)
+        return (uint64_t)args->count * (uint64_t)ranks;
     for (int r = 0; r < ranks; r++)
         total += counts[r];
     return total;
+}
+
+static int is_sized(int coll)
+{
+    return coll != DSCOMM_COLL_GATHER_V && coll != DSCOMM_COLL_SCATTER_V &&
+           coll != DSCOMM_COLL_ALL_TO_ALL_V;
 }
 
 uint64_t dscomm_priv_choice_bytes(const dscomm_coll_args_t *args, int ranks)
 {
     uint64_t count = args->count;
 
+    if (!is_sized(args->coll))
+        return 0;
     switch (args->coll) {
     case DSCOMM_COLL_ALL_GATHER:
     case DSCOMM_COLL_REDUCE_SCATTER:
@@ -106,12 +117,8 @@ uint64_t dscomm_priv_choice_bytes(const dscomm_coll_args_t *args, int ranks)
         break;
     case DSCOMM_COLL_ALL_GATHER_V:
     case DSCOMM_COLL_REDUCE_SCATTER_V:
-        count = sum(args->recv_counts, ranks);
+        count = sum(args, ranks);
         break;
-    case DSCOMM_COLL_GATHER_V:
-    case DSCOMM_COLL_SCATTER_V:
-    case DSCOMM_COLL_ALL_TO_ALL_V:
-        return 0;
     default:
         break;
     }
@@ -131,12 +138,10 @@ static int fits(const dscomm_algorithm_t *algorithm,
     return !algorithm->fits || algorithm->fits(args, ranks);
 }
 
-const dscomm_choice_t *dscomm_priv_choice_rule(const GArray *rules,
-                                               const dscomm_coll_args_t *args,
-                                               int ranks)
+static const dscomm_choice_t *find_rule(const GArray *rules,
+                                        const dscomm_coll_args_t *args,
+                                        int ranks, uint64_t bytes)
 {
-    uint64_t bytes = dscomm_priv_choice_bytes(args, ranks);
-
     for (guint i = 0; rules && i < rules->len; i++) {
         const dscomm_choice_t *rule = &g_array_index(rules, dscomm_choice_t, i);
 
@@ -147,10 +152,9 @@ const dscomm_choice_t *dscomm_priv_choice_rule(const GArray *rules,
     return NULL;
 }
 
-const dscomm_algorithm_t *
-dscomm_priv_choice_default(const dscomm_coll_args_t *args, int ranks)
+static const dscomm_algorithm_t *find_default(const dscomm_coll_args_t *args,
+                                              int ranks, uint64_t bytes)
 {
-    uint64_t bytes = dscomm_priv_choice_bytes(args, ranks);
     const dscomm_choice_t *row;
     const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;
 
@@ -161,6 +165,86 @@ dscomm_priv_choice_default(const dscomm_coll_args_t *args, int ranks)
     while (algorithm->coll != args->coll || !fits(algorithm, args, ranks))
         algorithm++;
     return algorithm;
+}
+
+const dscomm_choice_t *dscomm_priv_choice_rule(const GArray *rules,
+                                               const dscomm_coll_args_t *args,
+                                               int ranks)
+{
+    if (!rules || !rules->len)
+        return NULL;
+    return find_rule(rules, args, ranks, dscomm_priv_choice_bytes(args, ranks));
+}
+
+const dscomm_algorithm_t *
+dscomm_priv_choice_default(const dscomm_coll_args_t *args, int ranks)
+{
+    return find_default(args, ranks, dscomm_priv_choice_bytes(args, ranks));
+}
+
+/* The first of the limits of choice beyond bytes; END where there is none. */
+static uint64_t beyond(const dscomm_choice_t *choice, uint64_t bytes)
+{
+    if (choice->from > bytes)
+        return choice->from;
+    return choice->to >= bytes && choice->to < END ? choice->to + 1 : END;
+}
+
+/* Where something else may serve. */
+static uint64_t next_limit(const GArray *rules, int coll, uint64_t bytes)
+{
+    const dscomm_choice_t *row;
+    uint64_t next = END;
+
+    for (size_t i = 0; (row = dscomm_priv_choice_row(i)); i++)
+        if (row->coll == coll)
+            next = MIN(next, beyond(row, bytes));
+    for (guint i = 0; rules && i < rules->len; i++) {
+        row = &g_array_index(rules, dscomm_choice_t, i);
+        if (row->coll == coll)
+            next = MIN(next, beyond(row, bytes));
+    }
+    return next;
+}
+
+static dscomm_choice_span_t span_from(const GArray *rules,
+                                      const dscomm_coll_args_t *args, int ranks,
+                                      uint64_t bytes)
+{
+    return (dscomm_choice_span_t){
+        .from = bytes,
+        .to = END,
+        .rule = find_rule(rules, args, ranks, bytes),
+        .algorithm = find_default(args, ranks, bytes),
+    };
+}
+
+static int same(const dscomm_choice_span_t *a, const dscomm_choice_span_t *b)
+{
+    if (a->algorithm != b->algorithm || !a->rule != !b->rule)
+        return 0;
+    return !a->rule || a->rule->algorithm == b->rule->algorithm;
+}
+
+void dscomm_priv_choice_span(const GArray *rules,
+                             const dscomm_coll_args_t *args, int ranks,
+                             uint64_t bytes, dscomm_choice_span_t *ret_span)
+{
+    dscomm_choice_span_t span = span_from(rules, args, ranks, 0);
+    uint64_t at = is_sized(args->coll) ? 0 : END;
+
+    while (at != END && (at = next_limit(rules, args->coll, at)) != END) {
+        dscomm_choice_span_t next = span_from(rules, args, ranks, at);
+
+        if (same(&span, &next))
+            continue;
+        if (at > bytes) {
+            span.to = at - 1;
+            break;
+        }
+        span = next;
+    }
+    *ret_span = span;
 }
 
 static int find_coll(const char *name)

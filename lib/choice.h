@@ -22,7 +22,7 @@ dscomm_status_t dscomm_priv_choices_read(const char *text, GArray **ret_rules);
 
 /* The bytes by which a collective is chosen, equal on all ranks: those of the
  * longest buffer of a rank. 0 for gather_v, scatter_v and all_to_all_v, whose
- * counts no rank knows all of. */
+ * counts no rank knows all of. Without recv_counts, count is everyone's. */
 uint64_t dscomm_priv_choice_bytes(const dscomm_coll_args_t *args, int ranks);
 
 /* The user's rule for args, or NULL. */
@@ -32,6 +32,19 @@ const dscomm_choice_t *dscomm_priv_choice_rule(const GArray *rules,
 /* What serves where there is no rule. */
 const dscomm_algorithm_t *
 dscomm_priv_choice_default(const dscomm_coll_args_t *args, int ranks);
+
+/* What serves calls of from to to bytes, both included. */
+typedef struct {
+    uint64_t from, to;
+    const dscomm_choice_t *rule; /* the user's, or NULL */
+    const dscomm_algorithm_t *algorithm; /* where there is no rule */
+} dscomm_choice_span_t;
+
+/* The span of calls like args that bytes lies in; their count does not
+ * matter. */
+void dscomm_priv_choice_span(const GArray *rules,
+                             const dscomm_coll_args_t *args, int ranks,
+                             uint64_t bytes, dscomm_choice_span_t *ret_span);
 
 /* The table of defaults, row by row; NULL beyond the last. */
 const dscomm_choice_t *dscomm_priv_choice_row(size_t index);

@@ -28,25 +28,32 @@ static void tell(dscomm_group_t *group, const dscomm_coll_args_t *args,
 }
 
 const dscomm_algorithm_t *
-dscomm_priv_dispatch_choose(dscomm_group_t *group,
-                            const dscomm_coll_args_t *args, int async)
+dscomm_priv_dispatch_peek(dscomm_group_t *group, const dscomm_coll_args_t *args,
+                          int async)
 {
     const dscomm_choice_t *rule =
         dscomm_priv_choice_rule(group->rules, args, group->size);
-    const dscomm_algorithm_t *algorithm = rule ? rule->algorithm : NULL;
     int native = 0;
 
-    if (algorithm && group->size > 1)
-        return algorithm;
+    if (rule && rule->algorithm && group->size > 1)
+        return rule->algorithm;
     if (async ? group->ops.start != NULL : group->ops.run || group->ops.start) {
         pthread_mutex_lock(&group->lock);
         native = is_native(group, args);
         pthread_mutex_unlock(&group->lock);
     }
-    if (native)
-        return NULL;
-    algorithm = dscomm_priv_choice_default(args, group->size);
-    tell(group, args, algorithm);
+    return native ? NULL : dscomm_priv_choice_default(args, group->size);
+}
+
+const dscomm_algorithm_t *
+dscomm_priv_dispatch_choose(dscomm_group_t *group,
+                            const dscomm_coll_args_t *args, int async)
+{
+    const dscomm_algorithm_t *algorithm =
+        dscomm_priv_dispatch_peek(group, args, async);
+
+    if (algorithm)
+        tell(group, args, algorithm);
     return algorithm;
 }
 

@@ -12,7 +12,11 @@ dscomm_status_t dscomm_priv_dispatch_slow(dscomm_group_t *group,
                                           dscomm_work_t **ret_work);
 
 /* What runs the collective: NULL for the backend itself; async: it must be able
- * to start it. The answer is the same on all ranks. No lock is held. */
+ * to start it. The answer is the same on all ranks. No lock is held. peek does
+ * not tell the log. */
+const dscomm_algorithm_t *
+dscomm_priv_dispatch_peek(dscomm_group_t *group, const dscomm_coll_args_t *args,
+                          int async);
 const dscomm_algorithm_t *
 dscomm_priv_dispatch_choose(dscomm_group_t *group,
                             const dscomm_coll_args_t *args, int async);

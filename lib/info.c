@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include "env/settings.h"
+#include "lib/info.h"
 #include "lib/module.h"
 #include "lib/status.h"
 
@@ -106,8 +107,7 @@ static const dscomm_setting_t *find_row(size_t index)
     return NULL;
 }
 
-/* The size of a structure of any version. */
-static dscomm_status_t check_size(const char *name, const size_t *size)
+dscomm_status_t dscomm_priv_info_check(const char *name, const size_t *size)
 {
     if (size && *size >= sizeof *size && *size <= INFO_MAX)
         return DSCOMM_OK;
@@ -117,9 +117,7 @@ static dscomm_status_t check_size(const char *name, const size_t *size)
                        name);
 }
 
-/* Members that an older caller does not know are left out, those that a newer
- * one has besides are zeroed. */
-static void copy_out(const void *from, size_t known, void *info)
+void dscomm_priv_info_copy(const void *from, size_t known, void *info)
 {
     const size_t head = sizeof known, size = *(size_t *)info;
 
@@ -134,7 +132,7 @@ dscomm_status_t dscomm_setting_info(size_t index, dscomm_setting_info_t *info)
     const dscomm_setting_t *row;
     dscomm_setting_info_t full;
 
-    if (check_size(name, info ? &info->size : NULL) < 0)
+    if (dscomm_priv_info_check(name, info ? &info->size : NULL) < 0)
         return DSCOMM_ERR_INVALID;
     row = find_row(index);
     if (!row)
@@ -146,7 +144,7 @@ dscomm_status_t dscomm_setting_info(size_t index, dscomm_setting_info_t *info)
     full.accepted = dscomm_priv_setting_accepted(row);
     full.help = row->help;
     full.value = dscomm_priv_setting_value(row);
-    copy_out(&full, sizeof full, info);
+    dscomm_priv_info_copy(&full, sizeof full, info);
     return DSCOMM_OK;
 }
 
@@ -156,7 +154,7 @@ dscomm_status_t dscomm_backend_info(size_t index, dscomm_backend_info_t *info)
     const dscomm_module_t *module;
     dscomm_backend_info_t full;
 
-    if (check_size(name, info ? &info->size : NULL) < 0)
+    if (dscomm_priv_info_check(name, info ? &info->size : NULL) < 0)
         return DSCOMM_ERR_INVALID;
     module = dscomm_priv_module_get(index);
     if (!module)
@@ -167,7 +165,7 @@ dscomm_status_t dscomm_backend_info(size_t index, dscomm_backend_info_t *info)
     full.priority = module->backend ? (int)module->backend->priority : 0;
     full.usable = module->backend != NULL;
     full.why = module->why;
-    copy_out(&full, sizeof full, info);
+    dscomm_priv_info_copy(&full, sizeof full, info);
     return DSCOMM_OK;
 }
 

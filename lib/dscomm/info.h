@@ -4,6 +4,7 @@
 #ifndef DSCOMM_INFO_H
 #define DSCOMM_INFO_H
 
+#include <dscomm/hook.h>
 #include <dscomm/status.h>
 #include <dscomm/types.h>
 
@@ -68,6 +69,47 @@ DSCOMM_API dscomm_status_t dscomm_build_info(size_t index,
 /* Names of the processor features in use, space separated ("avx2 f16c");
  * static. MT: safe. */
 DSCOMM_API const char *dscomm_cpu_features(void);
+
+/* One of the library's own algorithms, by which a backend's messages carry out
+ * a collective; the string is static. */
+typedef struct {
+    size_t size;
+    int coll; /* dscomm_coll_t */
+    const char *name; /* "ring" */
+} dscomm_algorithm_info_t;
+
+/* As dscomm_setting_info(), for algorithms; in the order of coll. MT: safe. */
+DSCOMM_API dscomm_status_t dscomm_algorithm_info(size_t index,
+                                                 dscomm_algorithm_info_t *info);
+
+/* Which algorithm serves calls of so many bytes; strings are static. */
+typedef struct {
+    size_t size;
+    uint64_t from, to; /* the same serves these bytes, both included */
+    /* Where the backend has nothing of its own. */
+    const char *by_default;
+    /* What DSCOMM_ALGORITHM says, which comes first: a name, "native", that is
+     * the backend's own where it has one, or NULL. */
+    const char *by_setting;
+} dscomm_choice_info_t;
+
+/* Fills *info (whose size member is set) for coll on so many ranks (2 or more).
+ * bytes: of the longest buffer of one rank, so that of all blocks in all_gather
+ * or scatter; gather_v, scatter_v and all_to_all_v are chosen without. op
+ * matters where coll reduces; UINT64_MAX stands for no end. ERR_ENVIRONMENT
+ * where DSCOMM_ALGORITHM makes no sense. MT: safe while nobody changes the
+ * environment. */
+DSCOMM_API dscomm_status_t dscomm_choice_info(int ranks, dscomm_coll_t coll,
+                                              dscomm_dtype_t dtype,
+                                              dscomm_op_t op, uint64_t bytes,
+                                              dscomm_choice_info_t *info);
+
+/* What carries out a call on group: "native" where the backend does it itself,
+ * else the name of an algorithm; static. count is that of the call, for _v that
+ * of every rank; async: 1 for a call that gives a work. Local. MT: group. */
+DSCOMM_API dscomm_status_t dscomm_group_algorithm(
+    dscomm_group_t *group, dscomm_coll_t coll, dscomm_dtype_t dtype,
+    dscomm_op_t op, size_t count, int async, const char **ret_name);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the library tells about algorithms: which there are, and which serves a
+ * call. */
+#include "config.h"
+
+#include "env/settings.h"
+#include "lib/dispatch.h"
+#include "lib/info.h"
+
+#include <dscomm/info.h>
+
+static const char *name_of(const dscomm_algorithm_t *algorithm)
+{
+    return algorithm ? algorithm->name : "native";
+}
+
+static size_t count_algorithms(void)
+{
+    size_t count = 0;
+
+    while (dscomm_priv_algorithms[count].name)
+        count++;
+    return count;
+}
+
+dscomm_status_t dscomm_algorithm_info(size_t index,
+                                      dscomm_algorithm_info_t *info)
+{
+    const char *name = "dscomm_algorithm_info";
+    dscomm_algorithm_info_t full;
+
+    if (dscomm_priv_info_check(name, info ? &info->size : NULL) < 0)
+        return DSCOMM_ERR_INVALID;
+    if (index >= count_algorithms())
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
+                           "%s: no algorithm %zu; there are %zu", name, index,
+                           count_algorithms());
+    full.coll = dscomm_priv_algorithms[index].coll;
+    full.name = dscomm_priv_algorithms[index].name;
+    dscomm_priv_info_copy(&full, sizeof full, info);
+    return DSCOMM_OK;
+}
+
+static int reduces(dscomm_coll_t coll)
+{
+    return coll == DSCOMM_COLL_REDUCE || coll == DSCOMM_COLL_ALL_REDUCE ||
+           coll == DSCOMM_COLL_REDUCE_SCATTER ||
+           coll == DSCOMM_COLL_REDUCE_SCATTER_V;
+}
+
+/* The call that is asked about, as far as a choice depends on it. */
+static dscomm_status_t make_args(const char *name, dscomm_coll_t coll,
+                                 dscomm_dtype_t dtype, dscomm_op_t op,
+                                 dscomm_coll_args_t *ret_args)
+{
+    if ((unsigned)coll >= DSCOMM_COLL_SEND)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %d is no collective", name,
+                           (int)coll);
+    if ((unsigned)dtype >= DSCOMM_DTYPE_COUNT)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %d is no dtype", name,
+                           (int)dtype);
+    if (reduces(coll) && !dscomm_op_applies(op, dtype))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: operator %s does not apply to %s", name,
+                           dscomm_op_name(op), dscomm_dtype_name(dtype));
+    *ret_args = (dscomm_coll_args_t){.coll = (int)coll,
+                                     .dtype = (int)dtype,
+                                     .op = reduces(coll) ? (int)op : -1,
+                                     .root = -1,
+                                     .element = dscomm_priv_element_of(dtype)};
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_choice_info(int ranks, dscomm_coll_t coll,
+                                   dscomm_dtype_t dtype, dscomm_op_t op,
+                                   uint64_t bytes, dscomm_choice_info_t *info)
+{
+    const char *name = "dscomm_choice_info";
+    dscomm_choice_info_t full;
+    dscomm_choice_span_t span;
+    dscomm_coll_args_t args;
+    dscomm_status_t status;
+    GArray *rules;
+
+    if (dscomm_priv_info_check(name, info ? &info->size : NULL) < 0)
+        return DSCOMM_ERR_INVALID;
+    if (ranks < 2)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: ranks is %d; only 2 and more need an algorithm",
+                           name, ranks);
+    status = make_args(name, coll, dtype, op, &args);
+    if (status < 0)
+        return status;
+    status = dscomm_priv_choices_read(
+        dscomm_priv_setting_text(SETTING_ALGORITHM), &rules);
+    if (status < 0)
+        return status;
+    dscomm_priv_choice_span(rules, &args, ranks, bytes, &span);
+    full.from = span.from;
+    full.to = span.to;
+    full.by_default = span.algorithm->name;
+    full.by_setting = span.rule ? name_of(span.rule->algorithm) : NULL;
+    dscomm_priv_info_copy(&full, sizeof full, info);
+    g_array_free(rules, TRUE);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_group_algorithm(dscomm_group_t *group,
+                                       dscomm_coll_t coll, dscomm_dtype_t dtype,
+                                       dscomm_op_t op, size_t count, int async,
+                                       const char **ret_name)
+{
+    const char *name = "dscomm_group_algorithm";
+    dscomm_coll_args_t args;
+    dscomm_status_t status = dscomm_priv_group_alive(group, name);
+
+    if (status < 0)
+        return status;
+    if (!ret_name)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: ret_name is NULL", name);
+    status = make_args(name, coll, dtype, op, &args);
+    if (status < 0)
+        return status;
+    args.count = count;
+    *ret_name = name_of(dscomm_priv_dispatch_peek(group, &args, async != 0));
+    return DSCOMM_OK;
+}
