@@ -24,27 +24,51 @@ typedef struct {
  * fits. Thresholds: doc/performance.md. */
 static const row_t rows[] = {
     {COLL(BROADCAST), 2, END, "linear"},
-    {COLL(BROADCAST), ANY, END, "binomial"},
+    {COLL(BROADCAST), ANY, 16 K, "knomial"},
+    {COLL(BROADCAST), ANY, 512 K, "binomial"},
+    {COLL(BROADCAST), 16, END, "chain"},
+    {COLL(BROADCAST), ANY, 8192 K, "scatter_all_gather"},
+    {COLL(BROADCAST), ANY, END, "chain"},
     {COLL(REDUCE), 2, END, "linear"},
-    {COLL(REDUCE), ANY, 64 K, "binomial"},
-    {COLL(REDUCE), ANY, END, "binomial"},
+    {COLL(REDUCE), ANY, 16 K, "knomial"},
+    {COLL(REDUCE), ANY, 512 K, "binomial"},
+    {COLL(REDUCE), 16, END, "chain"},
+    {COLL(REDUCE), ANY, 8192 K, "halving_doubling"},
+    {COLL(REDUCE), ANY, END, "chain"},
     {COLL(REDUCE), ANY, END, "linear"},
     {COLL(ALL_REDUCE), 2, 32 K, "linear"},
     {COLL(ALL_REDUCE), ANY, 16 K, "recursive_doubling"},
     {COLL(ALL_REDUCE), 8, 8 K, "linear"},
+    {COLL(ALL_REDUCE), ANY, 4 K, "bruck"},
     {COLL(ALL_REDUCE), 16, END, "pairwise"},
+    {COLL(ALL_REDUCE), ANY, 1024 K, "halving_doubling"},
     {COLL(ALL_REDUCE), ANY, END, "ring"},
     {COLL(ALL_REDUCE), ANY, END, "pairwise"},
+    {COLL(ALL_GATHER), 4, 64 K, "linear"},
+    {COLL(ALL_GATHER), ANY, 32 K, "recursive_doubling"},
+    {COLL(ALL_GATHER), ANY, 32 K, "bruck"},
     {COLL(ALL_GATHER), 16, 64 K, "linear"},
     {COLL(ALL_GATHER), ANY, END, "ring"},
+    {COLL(ALL_GATHER_V), 4, 64 K, "linear"},
+    {COLL(ALL_GATHER_V), ANY, 32 K, "bruck"},
     {COLL(ALL_GATHER_V), 16, 64 K, "linear"},
     {COLL(ALL_GATHER_V), ANY, END, "ring"},
+    {COLL(REDUCE_SCATTER), 4, END, "pairwise"},
+    {COLL(REDUCE_SCATTER), ANY, 32 K, "halving_doubling"},
     {COLL(REDUCE_SCATTER), ANY, END, "pairwise"},
+    {COLL(REDUCE_SCATTER_V), 4, END, "pairwise"},
+    {COLL(REDUCE_SCATTER_V), ANY, 32 K, "halving_doubling"},
     {COLL(REDUCE_SCATTER_V), ANY, END, "pairwise"},
+    {COLL(GATHER), 8, END, "linear"},
+    {COLL(GATHER), ANY, 64 K, "binomial"},
     {COLL(GATHER), ANY, END, "linear"},
     {COLL(GATHER_V), ANY, END, "linear"},
+    {COLL(SCATTER), 8, END, "linear"},
+    {COLL(SCATTER), ANY, 64 K, "binomial"},
     {COLL(SCATTER), ANY, END, "linear"},
     {COLL(SCATTER_V), ANY, END, "linear"},
+    {COLL(ALL_TO_ALL), 4, END, "linear"},
+    {COLL(ALL_TO_ALL), ANY, 4 K, "bruck"},
     {COLL(ALL_TO_ALL), 8, END, "linear"},
     {COLL(ALL_TO_ALL), ANY, END, "pairwise"},
     {COLL(ALL_TO_ALL_V), 8, END, "linear"},
@@ -265,11 +289,11 @@ static int read_range(const char *text, dscomm_choice_t *rule)
     int wrong = !ends[0] || !ends[1];
 
     if (!wrong && *ends[0]) {
-        wrong = dscomm_priv_setting_parse(&bytes, ends[0], &value) < 0;
+        wrong = dscomm_priv_setting_try(&bytes, ends[0], &value) != 0;
         rule->from = wrong ? 0 : (uint64_t)value;
     }
     if (!wrong && *ends[1]) {
-        wrong = dscomm_priv_setting_parse(&bytes, ends[1], &value) < 0;
+        wrong = dscomm_priv_setting_try(&bytes, ends[1], &value) != 0;
         rule->to = wrong ? 0 : (uint64_t)value;
     }
     g_strfreev(ends);
