@@ -1,25 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `dscomm run`: the command line, the store, and the limits of a job of local
- * ranks. */
+/* `dscomm run`: the command line. */
 #include "config.h"
 
-#include "tools/errors.h"
-#include "tools/guard.h"
-#include "tools/supervise.h"
+#include "tools/job.h"
 #include "tools/tool.h"
 
-#include <dscomm/status.h>
-#include <dscomm/store.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 #define RANKS_MAX 4096
-/* To open a store that is served here. */
-#define STORE_TIMEOUT_MS 10000
 
 typedef struct {
     int ranks;
@@ -102,93 +90,6 @@ static int read_options(int argc, char **argv, options_t *ret_options)
     return status;
 }
 
-/* Pipes, and two connections of every rank to the store. */
-static int raise_file_limit(const options_t *options, struct rlimit *ret_before)
-{
-    rlim_t need = 64 + (rlim_t)options->ranks * (options->tag_output ? 4 : 2);
-    struct rlimit limit;
-
-    getrlimit(RLIMIT_NOFILE, &limit);
-    *ret_before = limit;
-    if (limit.rlim_cur >= need)
-        return TOOL_OK;
-    if (limit.rlim_max < need)
-        return tool_fail(TOOL_INTERNAL, "run",
-                         "%d ranks need %llu open files, and the hard limit "
-                         "is %llu: raise it (ulimit -Hn) or start fewer",
-                         options->ranks, (unsigned long long)need,
-                         (unsigned long long)limit.rlim_max);
-    limit.rlim_cur = need;
-    if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
-        return TOOL_OK;
-    return tool_fail(TOOL_INTERNAL, "run", "cannot have %llu open files: %s",
-                     (unsigned long long)need, g_strerror(errno));
-}
-
-/* Ours must not get the numbers of stdin, stdout and stderr. */
-static void fill_standard_fds(void)
-{
-    int fd;
-
-    do
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    while (fd >= 0 && fd <= STDERR_FILENO && fcntl(fd, F_SETFD, 0) == 0);
-    if (fd > STDERR_FILENO)
-        close(fd);
-}
-
-static int make_run_id(char *id, size_t size)
-{
-    guint32 words[4];
-
-    if (getrandom(words, sizeof(words), 0) != sizeof(words))
-        return tool_fail(TOOL_INTERNAL, "run", "no random numbers: %s",
-                         g_strerror(errno));
-    snprintf(id, size, "%08x%08x%08x%08x", words[0], words[1], words[2],
-             words[3]);
-    return TOOL_OK;
-}
-
-static int prepare_job(const options_t *options, tool_job_t *ret_job)
-{
-    tool_job_t job = {.argv = options->argv, .ranks = options->ranks};
-    int status = raise_file_limit(options, &job.files);
-
-    fill_standard_fds();
-    if (status == TOOL_OK)
-        status = make_run_id(job.run_id, sizeof(job.run_id));
-    if (status != TOOL_OK)
-        return status;
-    job.terminal = tcgetpgrp(STDIN_FILENO) >= 0;
-    job.null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (job.null_fd < 0)
-        return tool_fail(TOOL_INTERNAL, "run", "/dev/null: %s",
-                         g_strerror(errno));
-    job.error_folder = tool_errors_make();
-    job.pids = tool_guard_start(job.ranks, job.error_folder);
-    if (!job.pids) {
-        tool_fail(0, "run", "cannot start the guard process: %s",
-                  g_strerror(errno));
-        tool_errors_remove(job.error_folder);
-        g_free(job.error_folder);
-        return TOOL_INTERNAL;
-    }
-    *ret_job = job;
-    return TOOL_OK;
-}
-
-static int open_store(dscomm_store_t **ret_store)
-{
-    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
-
-    attr.serve = 1;
-    attr.timeout_ms = STORE_TIMEOUT_MS;
-    if (dscomm_store_open("tcp://127.0.0.1:0", &attr, ret_store) == DSCOMM_OK)
-        return TOOL_OK;
-    return tool_fail(TOOL_INTERNAL, "run", "cannot serve the ranks' store: %s",
-                     dscomm_last_error());
-}
-
 /* Only 0 becomes 0, which may mean "never". */
 static gint64 to_us(double seconds)
 {
@@ -197,36 +98,17 @@ static gint64 to_us(double seconds)
     return seconds > 0 ? MAX(us, 1) : 0;
 }
 
-static int run_job(const options_t *options, tool_job_t *job)
-{
-    const tool_limits_t limits = {
-        .timeout_us = to_us(options->timeout),
-        .grace_us = to_us(options->grace),
-        .tag_output = options->tag_output,
-    };
-
-    if (tool_supervise_prepare(job) < 0)
-        return TOOL_INTERNAL;
-    return tool_supervise(job, &limits);
-}
-
 int tool_run(int argc, char **argv)
 {
     options_t options;
-    tool_job_t job;
-    dscomm_store_t *store;
     int status = read_options(argc, argv, &options);
 
-    if (status == TOOL_OK)
-        status = prepare_job(&options, &job);
     if (status != TOOL_OK)
         return status;
-    status = open_store(&store);
-    if (status == TOOL_OK) {
-        job.port = dscomm_store_port(store);
-        status = run_job(&options, &job);
-        dscomm_store_close(store);
-    }
-    g_free(job.error_folder);
-    return status;
+    const tool_limits_t limits = {
+        .timeout_us = to_us(options.timeout),
+        .grace_us = to_us(options.grace),
+        .tag_output = options.tag_output,
+    };
+    return tool_job_run("run", options.argv, options.ranks, &limits);
 }

@@ -10,6 +10,7 @@
 
 /* What all ranks of a job have in common. */
 typedef struct {
+    const char *command; /* "run": ours, for messages */
     char **argv; /* the program and its arguments, searched in PATH */
     int ranks;
     int port; /* of the store */

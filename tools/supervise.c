@@ -87,7 +87,7 @@ int tool_supervise_prepare(tool_job_t *job)
     sigdelset(&job->mask, SIGCHLD);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) == 0)
         return 0;
-    return tool_fail(-1, "run", "cannot adopt the ranks' processes: %s",
+    return tool_fail(-1, job->command, "cannot adopt the ranks' processes: %s",
                      g_strerror(errno));
 }
 
@@ -174,7 +174,7 @@ static void say(const supervisor_t *s, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    char *line = tool_sentence("run", format, args);
+    char *line = tool_sentence(s->job->command, format, args);
     va_end(args);
     if (s->output)
         tool_output_say(s->output, line);
@@ -231,8 +231,12 @@ static void rank_ended(supervisor_t *s, int rank, int wait_status)
     s->running--;
     if (s->stage != RUNNING || wait_status == 0)
         return;
-    s->status = report(s, rank, pid, wait_status);
-    report_message(s, rank);
+    if (WIFEXITED(wait_status) && s->limits->ranks_explain) {
+        s->status = WEXITSTATUS(wait_status);
+    } else {
+        s->status = report(s, rank, pid, wait_status);
+        report_message(s, rank);
+    }
     end_all(s, SIGTERM);
 }
 
@@ -359,7 +363,7 @@ static void handle_deadline(supervisor_t *s)
                 s->running == 1 ? "it" : "them");
         kill_all(s);
     } else {
-        tool_fail(0, "run",
+        tool_fail(0, s->job->command,
                   "some processes do not end even by SIGKILL; "
                   "leaving them behind");
         s->stage = GIVEN_UP;
@@ -421,15 +425,17 @@ static int fail_start(const supervisor_t *s, int rank, int error,
         const char *program = s->job->argv[0];
         int missing = error == ENOENT || error == ENOTDIR;
         if (missing && strchr(program, '/') && access(program, F_OK) == 0)
-            return tool_fail(TOOL_NOT_EXECUTABLE, "run",
+            return tool_fail(TOOL_NOT_EXECUTABLE, s->job->command,
                              "cannot execute '%s': it is there, but its "
                              "interpreter or loader is not",
                              program);
-        return tool_fail(missing ? TOOL_NOT_FOUND : TOOL_NOT_EXECUTABLE, "run",
-                         "cannot execute '%s': %s", program, g_strerror(error));
+        return tool_fail(missing ? TOOL_NOT_FOUND : TOOL_NOT_EXECUTABLE,
+                         s->job->command, "cannot execute '%s': %s", program,
+                         g_strerror(error));
     }
-    return tool_fail(TOOL_INTERNAL, "run", "cannot start rank %d of %d: %s%s",
-                     rank, s->job->ranks, g_strerror(error),
+    return tool_fail(TOOL_INTERNAL, s->job->command,
+                     "cannot start rank %d of %d: %s%s", rank, s->job->ranks,
+                     g_strerror(error),
                      error == EAGAIN   ? "; see 'ulimit -u'"
                      : error == EMFILE ? "; see 'ulimit -n'"
                                        : "");
@@ -491,8 +497,8 @@ int tool_supervise(const tool_job_t *job, const tool_limits_t *limits)
     fill_signals(&set);
     s.signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (s.signal_fd < 0)
-        return tool_fail(TOOL_INTERNAL, "run", "cannot receive signals: %s",
-                         g_strerror(errno));
+        return tool_fail(TOOL_INTERNAL, job->command,
+                         "cannot receive signals: %s", g_strerror(errno));
     s.told = g_hash_table_new(NULL, NULL);
     if (limits->tag_output)
         s.output = tool_output_new(job->ranks);

@@ -10,6 +10,7 @@ typedef struct {
     gint64 timeout_us; /* of the whole job; 0 = none */
     gint64 grace_us; /* from being told to end to SIGKILL */
     gboolean tag_output;
+    gboolean ranks_explain; /* why they exit with a status other than 0 */
 } tool_limits_t;
 
 /* Blocks and collects the signals that a supervisor handles, and makes this
