@@ -11,6 +11,7 @@
 
 static const tool_command_t commands[] = {
     {"run", tool_run, "start a program as several ranks on this machine"},
+    {"perf", tool_perf, "measure the operations, and verify them"},
     {"info", tool_info, "show build, processor, backends and settings"},
 };
 

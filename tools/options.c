@@ -6,8 +6,9 @@
 
 #include <stdio.h>
 
-gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
-                    const char *parameters, const char *description)
+static gboolean parse(int *argc, char ***argv, const GOptionEntry *entries,
+                      const char *parameters, const char *description,
+                      gboolean strict)
 {
     const char *command = (*argv)[0];
     GOptionContext *context = g_option_context_new(parameters);
@@ -15,7 +16,7 @@ gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
     char *name = g_strdup_printf("dscomm %s", command);
 
     g_set_prgname(name);
-    g_option_context_set_strict_posix(context, TRUE);
+    g_option_context_set_strict_posix(context, strict);
     g_option_context_set_description(context, description);
     g_option_context_add_main_entries(context, entries, NULL);
     gboolean parsed = g_option_context_parse(context, argc, argv, &error);
@@ -27,6 +28,19 @@ gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
     g_option_context_free(context);
     g_free(name);
     return parsed;
+}
+
+gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
+                    const char *parameters, const char *description)
+{
+    return parse(argc, argv, entries, parameters, description, TRUE);
+}
+
+gboolean tool_parse_anywhere(int *argc, char ***argv,
+                             const GOptionEntry *entries,
+                             const char *parameters, const char *description)
+{
+    return parse(argc, argv, entries, parameters, description, FALSE);
 }
 
 char *tool_printable(const char *text)

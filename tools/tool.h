@@ -25,12 +25,18 @@ typedef struct {
 
 int tool_run(int argc, char **argv);
 int tool_info(int argc, char **argv);
+int tool_perf(int argc, char **argv);
 
 /* Parses the options before the first other word, and removes them; --help
  * prints and exits. FALSE: a sentence went to stderr, the exit status is
  * TOOL_USAGE. parameters and description appear in the help. */
 gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
                     const char *parameters, const char *description);
+
+/* The same for options that may stand behind other words, which stay. */
+gboolean tool_parse_anywhere(int *argc, char ***argv,
+                             const GOptionEntry *entries,
+                             const char *parameters, const char *description);
 
 /* text with what no terminal should get as "\x1b"; g_free(). */
 char *tool_printable(const char *text);

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line, see perf-options.h. */
+#include "config.h"
+
+#include "tools/perf-operations.h"
+#include "tools/perf-options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RANKS_MAX 4096
+/* A number that was not given. */
+#define ABSENT G_MININT
+
+/* As GOption leaves them. */
+typedef struct {
+    char *min, *max, *step, *dtypes, *ops, *root;
+} words_t;
+
+static const struct {
+    char letter;
+    const char *name;
+} letters[] = {
+    {'n', "ranks"},      {'b', "minbytes"}, {'e', "maxbytes"},
+    {'f', "stepfactor"}, {'i', "iters"},    {'w', "warmup_iters"},
+    {'m', "agg_iters"},  {'t', "time"},     {'c', "check"},
+};
+
+/* "--ranks=4" for "-n4", which people write and GOption does not know; else
+ * word. */
+static char *spell_out(char *word)
+{
+    if (word[0] != '-' || !word[1] || !g_ascii_isdigit(word[2]))
+        return word;
+    for (size_t i = 0; i < G_N_ELEMENTS(letters); i++)
+        if (word[1] == letters[i].letter) {
+            char *text = g_strdup_printf("--%s=%s", letters[i].name, word + 2);
+            word = (char *)g_intern_string(text);
+            g_free(text);
+            break;
+        }
+    return word;
+}
+
+/* -c may stand alone: the next word is its number only if it is one. */
+static void prepare_words(int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "-c") != 0 && strcmp(argv[i], "--check") != 0)
+            argv[i] = spell_out(argv[i]);
+        else if (i + 1 == argc || !g_ascii_isdigit(argv[i + 1][0]))
+            argv[i] = (char *)g_intern_static_string("--check=1");
+    }
+}
+
+static char *describe_operations(void)
+{
+    GString *text = g_string_new("Operations:\n");
+    const perf_operation_t *operation;
+
+    for (size_t i = 0; (operation = perf_operation(i)); i++)
+        g_string_append_printf(text, "  %-18s %s\n", operation->name,
+                               operation->summary);
+    g_string_append(text, "\nIn its own job (-n) or under any launcher. Sizes "
+                          "are bytes and may end in K, M, G\nor T, of 1024.");
+    return g_string_free(text, FALSE);
+}
+
+static gboolean parse(int *argc, char ***argv, perf_options_t *o, words_t *w)
+{
+    const GOptionEntry entries[] = {
+        {"ranks", 'n', 0, G_OPTION_ARG_INT, &o->ranks,
+         "Start N ranks here (without a launcher)", "N"},
+        {"minbytes", 'b', 0, G_OPTION_ARG_STRING, &w->min, "Smallest size (8)",
+         "SIZE"},
+        {"maxbytes", 'e', 0, G_OPTION_ARG_STRING, &w->max, "Largest size (32M)",
+         "SIZE"},
+        {"stepfactor", 'f', 0, G_OPTION_ARG_DOUBLE, &o->factor,
+         "Factor from one size to the next (4)", "F"},
+        {"stepbytes", 0, 0, G_OPTION_ARG_STRING, &w->step,
+         "Difference between sizes, instead of a factor", "SIZE"},
+        {"datatype", 'd', 0, G_OPTION_ARG_STRING, &w->dtypes,
+         "Element types, or all (float32)", "LIST"},
+        {"op", 'o', 0, G_OPTION_ARG_STRING, &w->ops,
+         "Reduction operators, or all (sum)", "LIST"},
+        {"root", 'r', 0, G_OPTION_ARG_STRING, &w->root,
+         "Root, all, or rotate (0)", "RANK"},
+        {"time", 't', 0, G_OPTION_ARG_DOUBLE, &o->time,
+         "Seconds of a figure (0.1)", "S"},
+        {"iters", 'i', 0, G_OPTION_ARG_INT, &o->iterations,
+         "Calls of a figure, instead of its time", "N"},
+        {"warmup_iters", 'w', 0, G_OPTION_ARG_INT, &o->warmup,
+         "Calls before a figure (5)", "N"},
+        {"agg_iters", 'm', 0, G_OPTION_ARG_INT, &o->aggregate,
+         "Coalesce N calls into one (1)", "N"},
+        {"check", 'c', 0, G_OPTION_ARG_INT, &o->checks,
+         "Verified calls of a figure, 0 for none (1)", "N"},
+        {"backend", 0, 0, G_OPTION_ARG_STRING, &o->backend, "Backend (auto)",
+         "NAME"},
+        {"async", 0, 0, G_OPTION_ARG_NONE, &o->async,
+         "Start calls, and wait for their works", NULL},
+        {"overlap", 0, 0, G_OPTION_ARG_NONE, &o->overlap,
+         "How much of a call a computation hides", NULL},
+        {"register", 'R', 0, G_OPTION_ARG_NONE, &o->registered,
+         "Buffers of dscomm_mem_alloc()", NULL},
+        {"no-pin", 0, 0, G_OPTION_ARG_NONE, &o->unpinned,
+         "Do not bind ranks to processors", NULL},
+        {"json", 'J', 0, G_OPTION_ARG_NONE, &o->json, "Print JSON", NULL},
+        {"csv", 0, 0, G_OPTION_ARG_NONE, &o->csv, "Print CSV", NULL},
+        {"save", 0, 0, G_OPTION_ARG_FILENAME, &o->save,
+         "Write a baseline, as JSON", "FILE"},
+        {"against", 0, 0, G_OPTION_ARG_FILENAME, &o->against,
+         "Compare with a baseline", "FILE"},
+        {NULL, 0, 0, 0, NULL, NULL, NULL},
+    };
+    char *description = describe_operations();
+    gboolean parsed =
+        tool_parse_anywhere(argc, argv, entries, "OPERATION...", description);
+
+    g_free(description);
+    return parsed;
+}
+
+static int read_size(const char *option, const char *text, size_t *ret_size)
+{
+    if (!text || perf_parse_size(text, ret_size))
+        return TOOL_OK;
+    return tool_fail(TOOL_USAGE, "perf",
+                     "%s %s is no size; give bytes, as 8, 64K or 1.5M", option,
+                     text);
+}
+
+static int read_sizes(const words_t *w, perf_options_t *o)
+{
+    int status = read_size("-b", w->min, &o->min);
+
+    if (status == TOOL_OK)
+        status = read_size("-e", w->max, &o->max);
+    if (status == TOOL_OK)
+        status = read_size("--stepbytes", w->step, &o->step);
+    if (status != TOOL_OK)
+        return status;
+    if (!w->max)
+        o->max = MAX(o->max, o->min);
+    if (!w->min)
+        o->min = MIN(o->min, o->max);
+    if (o->min > o->max)
+        return tool_fail(TOOL_USAGE, "perf",
+                         "the smallest size, -b %s, is larger than the "
+                         "largest, -e %s",
+                         w->min, w->max);
+    if (w->step && o->step == 0)
+        return tool_fail(TOOL_USAGE, "perf", "--stepbytes must not be 0");
+    if (!(o->factor > 1 && o->factor <= 1e9))
+        return tool_fail(TOOL_USAGE, "perf",
+                         "-f must be more than 1, and 1000000000 at most");
+    return TOOL_OK;
+}
+
+/* nccl-tests' names of types that have another one here. */
+static const struct {
+    const char *name;
+    dscomm_dtype_t dtype;
+} aliases[] = {
+    {"half", DSCOMM_FLOAT16},       {"float", DSCOMM_FLOAT32},
+    {"double", DSCOMM_FLOAT64},     {"char", DSCOMM_INT8},
+    {"int", DSCOMM_INT32},          {"f8e4m3", DSCOMM_FLOAT8_E4M3},
+    {"f8e5m2", DSCOMM_FLOAT8_E5M2},
+};
+
+static gboolean find_dtype(const char *name, int *ret_number)
+{
+    dscomm_dtype_t dtype;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(aliases); i++)
+        if (strcmp(aliases[i].name, name) == 0) {
+            *ret_number = (int)aliases[i].dtype;
+            return TRUE;
+        }
+    if (dscomm_dtype_from_name(name, &dtype) != 0)
+        return FALSE;
+    *ret_number = (int)dtype;
+    return TRUE;
+}
+
+static gboolean find_op(const char *name, int *ret_number)
+{
+    dscomm_op_t op;
+
+    if (strcmp(name, "prod") == 0)
+        name = "product";
+    if (dscomm_op_from_name(name, &op) != 0)
+        return FALSE;
+    *ret_number = (int)op;
+    return TRUE;
+}
+
+/* Sets the flags of the names in a list, or of all count. */
+static int read_list(const char *option, const char *what, const char *list,
+                     gboolean (*find)(const char *name, int *ret_number),
+                     gboolean *flags, int count)
+{
+    char **names = g_strsplit(list, ",", -1);
+    int status = TOOL_OK;
+
+    for (int i = 0; names[i] && status == TOOL_OK; i++) {
+        int number;
+        if (strcmp(names[i], "all") == 0)
+            for (int k = 0; k < count; k++)
+                flags[k] = TRUE;
+        else if (find(names[i], &number))
+            flags[number] = TRUE;
+        else
+            status = tool_fail(TOOL_USAGE, "perf",
+                               "%s: there is no %s '%s'; the names are those "
+                               "of dscomm_types(3), lower case",
+                               option, what, names[i]);
+    }
+    if (!names[0])
+        status = tool_fail(TOOL_USAGE, "perf", "%s: which %s?", option, what);
+    g_strfreev(names);
+    return status;
+}
+
+static int read_root(const char *text, int *ret_root)
+{
+    char *end;
+    long root;
+
+    if (!text || strcmp(text, "rotate") == 0 || strcmp(text, "all") == 0) {
+        *ret_root = !text                 ? 0
+                    : strcmp(text, "all") ? PERF_ROOT_ROTATES
+                                          : PERF_ROOT_ALL;
+        return TOOL_OK;
+    }
+    root = strtol(text, &end, 10);
+    if (*end || end == text || root < 0 || root >= G_MAXINT)
+        return tool_fail(TOOL_USAGE, "perf",
+                         "-r %s is no rank, nor 'all' or 'rotate'", text);
+    *ret_root = (int)root;
+    return TOOL_OK;
+}
+
+static int check_numbers(const perf_options_t *o)
+{
+    const struct {
+        const char *option;
+        double value, min, max;
+    } numbers[] = {
+        {"-n", o->ranks, 1, RANKS_MAX},     {"-t", o->time, 1e-6, 1e6},
+        {"-i", o->iterations, 1, G_MAXINT}, {"-w", o->warmup, 0, G_MAXINT},
+        {"-m", o->aggregate, 1, 10000},     {"-c", o->checks, 0, G_MAXINT},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
+        if (numbers[i].value == ABSENT)
+            continue;
+        if (!(numbers[i].value >= numbers[i].min &&
+              numbers[i].value <= numbers[i].max))
+            return tool_fail(TOOL_USAGE, "perf", "%s must be %.10g to %.10g",
+                             numbers[i].option, numbers[i].min, numbers[i].max);
+    }
+    return TOOL_OK;
+}
+
+static int check_modes(const perf_options_t *o)
+{
+    if (o->json && o->csv)
+        return tool_fail(TOOL_USAGE, "perf",
+                         "--json and --csv exclude each "
+                         "other");
+    return TOOL_OK;
+}
+
+static int interpret(const words_t *w, char **names, perf_options_t *o)
+{
+    int status = check_numbers(o);
+
+    o->ranks = MAX(o->ranks, 0);
+    o->iterations = MAX(o->iterations, 0);
+    o->async = o->async || o->overlap;
+    if (status == TOOL_OK)
+        status = check_modes(o);
+    if (status == TOOL_OK)
+        status = read_sizes(w, o);
+    if (status == TOOL_OK)
+        status = read_list("-d", "type", w->dtypes ? w->dtypes : "float32",
+                           find_dtype, o->dtypes, DSCOMM_DTYPE_COUNT);
+    if (status == TOOL_OK)
+        status = read_list("-o", "operator", w->ops ? w->ops : "sum", find_op,
+                           o->ops, DSCOMM_OP_COUNT);
+    if (status == TOOL_OK)
+        status = read_root(w->root, &o->root);
+    if (status == TOOL_OK)
+        status = perf_select(o, names);
+    return status;
+}
+
+static void clear_words(words_t *w)
+{
+    g_free(w->min);
+    g_free(w->max);
+    g_free(w->step);
+    g_free(w->dtypes);
+    g_free(w->ops);
+    g_free(w->root);
+}
+
+int perf_options_read(int argc, char **argv, perf_options_t *ret_options)
+{
+    perf_options_t o = {.ranks = ABSENT,
+                        .min = 8,
+                        .max = (size_t)32 << 20,
+                        .factor = 4,
+                        .iterations = ABSENT,
+                        .time = 0.1,
+                        .warmup = 5,
+                        .aggregate = 1,
+                        .checks = 1};
+    words_t words = {0};
+    int status = TOOL_USAGE;
+
+    prepare_words(argc, argv);
+    if (parse(&argc, &argv, &o, &words))
+        status = interpret(&words, argv + 1, &o);
+    clear_words(&words);
+    if (status == TOOL_OK)
+        *ret_options = o;
+    else
+        perf_options_clear(&o);
+    return status;
+}
+
+void perf_options_clear(perf_options_t *o)
+{
+    g_free(o->operations);
+    g_free(o->backend);
+    g_free(o->save);
+    g_free(o->against);
+    memset(o, 0, sizeof *o);
+}
