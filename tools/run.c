@@ -164,15 +164,12 @@ static int prepare_job(const options_t *options, tool_job_t *ret_job)
     if (job.null_fd < 0)
         return tool_fail(TOOL_INTERNAL, "run", "/dev/null: %s",
                          g_strerror(errno));
-    job.error_folder = tool_errors_make();
-    job.pids = tool_guard_start(job.ranks, job.error_folder);
-    if (!job.pids) {
-        tool_fail(0, "run", "cannot start the guard process: %s",
-                  g_strerror(errno));
-        tool_errors_remove(job.error_folder);
-        g_free(job.error_folder);
-        return TOOL_INTERNAL;
-    }
+    int error = tool_guard_start(job.ranks, &job.guard);
+    if (error)
+        return tool_fail(TOOL_INTERNAL, "run",
+                         "cannot start the guard process: %s",
+                         g_strerror(error));
+    tool_errors_make(job.guard.folder, PATH_MAX);
     *ret_job = job;
     return TOOL_OK;
 }
@@ -227,6 +224,6 @@ int tool_run(int argc, char **argv)
         status = run_job(&options, &job);
         dscomm_store_close(store);
     }
-    g_free(job.error_folder);
+    tool_guard_end(&job.guard);
     return status;
 }
