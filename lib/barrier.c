@@ -364,8 +364,10 @@ dscomm_status_t dscomm_monitored_barrier(dscomm_group_t *group, int timeout_ms)
     verdict_t *verdict;
     int64_t deadline;
 
-    if (status < 0)
+    if (status == DSCOMM_ERR_INVALID || status == DSCOMM_ERR_STATE)
         return status;
+    if (status < 0) /* broken before; the sentence is of another call */
+        return explain(group, status);
     if (timeout_ms < DSCOMM_TIMEOUT_DEFAULT)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: timeout_ms is %d", name,
                            timeout_ms);

@@ -21,7 +21,17 @@ static dscomm_work_t *pending_send(const dscomm_group_t *group)
     return NULL;
 }
 
-/* Waits for the group's sends, freed or not. Peers may be doing the same on
+/* Nothing but receives is left, which give peers nothing. */
+static int is_quiet(const dscomm_group_t *group)
+{
+    for (dscomm_work_t *work = group->pending; work; work = work->next)
+        if (work->call.kind != CALL_MESSAGE || !work->call.p2p.receive)
+            return 0;
+    return 1;
+}
+
+/* Waits for the group's sends, freed or not, and says that there will be no
+ * more. Peers may be doing the same on
  * other groups, whose receives are this rank's to go on with. */
 static void flush(dscomm_group_t *group, int64_t deadline)
 {
@@ -40,6 +50,8 @@ static void flush(dscomm_group_t *group, int64_t deadline)
         dscomm_priv_progress_rest(group, left,
                                   dscomm_priv_progress_wanted(group));
     }
+    if (group->ops.leave && is_quiet(group))
+        group->ops.leave(group->impl);
     dscomm_priv_pending_settle(group);
     pthread_mutex_unlock(&group->lock);
 }

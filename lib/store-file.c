@@ -11,6 +11,7 @@
 
 #define FIRST_PAUSE_US 1000 /* between looks at the file */
 #define MOST_PAUSE_US 10000
+#define LOCKED_LOOK_US 1000000 /* NFS may show an old size until then */
 #define CLOSE_MS 5000
 
 /* Keys without '/', which no user's key can be. torch counts those who have the
@@ -152,9 +153,9 @@ static size_t find_present(const file_t *file, const char *const *keys,
     return found;
 }
 
-/* One look; *ret_all tells whether all were there. first: also if nothing in
- * the file has changed. */
-static dscomm_status_t look(file_t *file, gboolean first,
+/* One look; *ret_all tells whether all were there. locked: also if the file
+ * seems not to have changed. */
+static dscomm_status_t look(file_t *file, gboolean locked,
                             const char *const *keys, size_t n,
                             dscomm_priv_deadline_t deadline, uint8_t *present,
                             void **ret_values, size_t *ret_sizes,
@@ -165,7 +166,7 @@ static dscomm_status_t look(file_t *file, gboolean first,
     *ret_all = FALSE;
     if (status)
         return status;
-    if (first || dscomm_priv_records_changed(&file->records)) {
+    if (locked || dscomm_priv_records_changed(&file->records)) {
         status = dscomm_priv_records_lock(&file->records, FALSE, deadline);
         if (!status)
             dscomm_priv_records_unlock(&file->records);
@@ -188,17 +189,20 @@ static dscomm_status_t file_get(dscomm_priv_store_t *self,
     gint64 pause = FIRST_PAUSE_US;
     uint8_t *present = g_try_malloc(n);
     dscomm_status_t status;
-    gboolean all, last, first = TRUE;
+    gint64 now, looked = 0;
+    gboolean all, last;
 
     if (!present)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %zu keys", n);
     for (;;) {
-        last = dscomm_priv_deadline_passed(deadline);
-        status = look(file, first, keys, n, deadline, present, ret_values,
-                      ret_sizes, &all);
+        now = g_get_monotonic_time();
+        last = now >= deadline.at;
+        if (last || now - looked >= LOCKED_LOOK_US)
+            looked = now;
+        status = look(file, looked == now, keys, n, deadline, present,
+                      ret_values, ret_sizes, &all);
         if (status || all || last)
             break;
-        first = FALSE;
         dscomm_priv_back_off(deadline, &pause, MOST_PAUSE_US);
     }
     if (!status && !all)

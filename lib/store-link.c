@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define GRACE_MS 2000 /* for an answer that is due at once */
 #define RESOLVE_MS 30000 /* for a name that has no address yet */
 #define CLOSED_MAX 8 /* handshakes that may end in a closed connection */
 #define FIRST_PAUSE_US 10000

@@ -17,8 +17,11 @@
 
 void dscomm_priv_listen_close(dscomm_priv_listen_t *listening)
 {
-    for (int i = 0; i < listening->count; i++)
+    for (int i = 0; i < listening->count; i++) {
+        if (!listening->adopted) /* a forked child may have it as well */
+            shutdown(listening->fds[i], SHUT_RDWR);
         close(listening->fds[i]);
+    }
     listening->count = 0;
 }
 
@@ -207,6 +210,7 @@ dscomm_status_t dscomm_priv_listen_adopt(int fd, int port,
     ret_listen->fds[0] = own;
     ret_listen->count = 1;
     ret_listen->port = has;
+    ret_listen->adopted = TRUE;
     return DSCOMM_OK;
 }
 

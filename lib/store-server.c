@@ -154,6 +154,15 @@ static void pause_accepting(server_t *server, int problem)
     server->accept_at = g_get_monotonic_time() + ACCEPT_PAUSE_US;
 }
 
+/* Shut down, by someone else who has it: it would be ready for ever. */
+static void retire(server_t *server, int listening)
+{
+    dscomm_log(DSCOMM_LOG_ERROR, "store",
+               "port %d was shut down: no new clients can come",
+               server->listening.port);
+    epoll_ctl(server->epoll, EPOLL_CTL_DEL, listening, NULL);
+}
+
 static void accept_some(server_t *server, int listening)
 {
     for (int i = 0; i < ACCEPT_BATCH; i++) {
@@ -168,6 +177,9 @@ static void accept_some(server_t *server, int listening)
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
                    errno == ENOMEM) {
             pause_accepting(server, errno);
+            return;
+        } else if (errno == EINVAL) {
+            retire(server, listening);
             return;
         } else if (errno != EINTR && errno != ECONNABORTED) {
             return;

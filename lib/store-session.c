@@ -50,6 +50,7 @@ void dscomm_priv_session_free(dscomm_priv_session_t *session)
     dscomm_priv_buffer_clear(&session->in);
     dscomm_priv_budget_hold(session->under_way, &session->held, 0);
     dscomm_priv_scan_clear(&session->scan);
+    shutdown(session->fd, SHUT_RDWR); /* a forked child may have it as well */
     close(session->fd);
     g_free(session);
 }

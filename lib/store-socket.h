@@ -57,6 +57,7 @@ typedef struct {
     int fds[LISTEN_MAX];
     int count;
     int port;
+    gboolean adopted; /* someone else may go on with the socket */
 } dscomm_priv_listen_t;
 
 /* Binds to what host names: its addresses if they are this machine's; the

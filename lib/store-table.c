@@ -38,11 +38,6 @@ void dscomm_priv_table_free(dscomm_priv_table_t *table)
     g_free(table);
 }
 
-void dscomm_priv_table_clear(dscomm_priv_table_t *table)
-{
-    g_hash_table_remove_all(table->values);
-}
-
 dscomm_priv_budget_t *dscomm_priv_table_budget(dscomm_priv_table_t *table)
 {
     return &table->budget;

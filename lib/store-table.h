@@ -13,7 +13,6 @@ typedef struct dscomm_priv_table dscomm_priv_table_t;
 /* most: bytes that it may hold. */
 dscomm_priv_table_t *dscomm_priv_table_new(size_t most);
 void dscomm_priv_table_free(dscomm_priv_table_t *table);
-void dscomm_priv_table_clear(dscomm_priv_table_t *table);
 
 /* Values that are to be stored are made with it. */
 dscomm_priv_budget_t *dscomm_priv_table_budget(dscomm_priv_table_t *table);

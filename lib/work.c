@@ -249,6 +249,10 @@ static char *explain(dscomm_work_t *work, dscomm_status_t status)
             "tag %d is longer than the buffer of %zu bytes",
             group->name, work->request.bytes, work->request.source,
             work->request.tag, call->p2p.message.bytes);
+    if (status == DSCOMM_ERR_PEER_FAILED && group->ops.explain) {
+        group->ops.explain(group->impl, &work->request, text, sizeof(text));
+        return g_strdup(text);
+    }
     if (call->kind == CALL_COLLECTIVE)
         return g_strdup_printf(
             "%s of group '%s' failed: %s",

@@ -17,21 +17,20 @@
 /* The parser recurses. */
 #define DEPTH_MAX 32
 
-char *tool_errors_make(void)
+void tool_errors_make(char *folder, size_t size)
 {
     char *name = g_build_filename(g_get_tmp_dir(), "dscomm-run-XXXXXX", NULL);
     char *path = g_canonicalize_filename(name, NULL);
 
-    g_free(name);
-    if (g_mkdtemp(path))
-        return path;
+    if (g_strlcpy(folder, path, size) >= size || !g_mkdtemp(folder))
+        *folder = '\0';
     g_free(path);
-    return NULL;
+    g_free(name);
 }
 
 void tool_errors_remove(const char *folder)
 {
-    GDir *dir = folder ? g_dir_open(folder, 0, NULL) : NULL;
+    GDir *dir = *folder ? g_dir_open(folder, 0, NULL) : NULL;
     const char *name;
 
     if (!dir)

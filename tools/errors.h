@@ -5,9 +5,13 @@
 #ifndef TOOLS_ERRORS_H
 #define TOOLS_ERRORS_H
 
-/* Makes the folder; NULL where that cannot be. g_free(). */
-char *tool_errors_make(void);
-/* Removes it with the files in it; NULL is fine. */
+#include <stddef.h>
+
+/* Makes the folder and puts its path into folder, which has size bytes: before
+ * the folder exists, so that who sees these bytes can always remove it. ""
+ * where it cannot be made. */
+void tool_errors_make(char *folder, size_t size);
+/* Removes it with the files in it; "" is fine. */
 void tool_errors_remove(const char *folder);
 
 /* Where rank writes; g_free(). */

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,9 +32,9 @@ static void detach(void)
         return;
 }
 
-static void guard(int fd, const volatile pid_t *groups, int count,
-                  const char *folder)
+static void guard(int fd, const tool_guard_t *shared, int count)
 {
+    const volatile pid_t *groups = shared->groups;
     char byte;
 
     detach();
@@ -42,48 +43,58 @@ static void guard(int fd, const volatile pid_t *groups, int count,
     for (int i = 0; i < count; i++)
         if (groups[i] > 0)
             kill(-groups[i], SIGKILL);
-    tool_errors_remove(folder);
+    tool_errors_remove(shared->folder);
     _exit(0);
 }
 
-/* Two forks, so that the guard is nobody's child to wait for. */
-static int start(const int ends[2], const pid_t *groups, int count,
-                 const char *folder)
+/* As fork(), but without a signal at the child's end: such children are not
+ * among those that waitpid() waits for unless asked. All arguments are 0, in
+ * whatever order a machine has them. */
+static pid_t fork_apart(void)
 {
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        close(ends[1]);
-        pid_t second = fork();
-        if (second == 0)
-            guard(ends[0], groups, count, folder);
-        _exit(second < 0 ? errno : 0);
-    }
-    if (pid < 0)
-        return errno;
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+    return (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
 }
 
-pid_t *tool_guard_start(int count, const char *folder)
+static int start(int count, tool_guard_t *own)
 {
-    size_t size = (size_t)count * sizeof(pid_t);
-    pid_t *groups = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int ends[2];
 
-    if (groups == MAP_FAILED)
-        return NULL;
-    if (pipe2(ends, O_CLOEXEC) == 0) {
-        int error = start(ends, groups, count, folder);
-        close(ends[0]);
-        if (!error)
-            return groups;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return errno;
+    own->pid = fork_apart();
+    if (own->pid == 0) {
         close(ends[1]);
-        errno = error;
+        guard(ends[0], own, count);
     }
-    munmap(groups, size);
-    return NULL;
+    int error = own->pid < 0 ? errno : 0;
+    close(ends[0]);
+    own->fd = ends[1];
+    if (error)
+        close(ends[1]);
+    return error;
+}
+
+int tool_guard_start(int count, tool_guard_t *ret_guard)
+{
+    size_t size = PATH_MAX + (size_t)count * sizeof(pid_t);
+    char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    tool_guard_t own = {.folder = memory};
+
+    if (memory == MAP_FAILED)
+        return errno;
+    own.groups = (pid_t *)(void *)(memory + PATH_MAX);
+    int error = start(count, &own);
+    if (error)
+        munmap(memory, size);
+    else
+        *ret_guard = own;
+    return error;
+}
+
+void tool_guard_end(const tool_guard_t *own)
+{
+    close(own->fd);
+    while (waitpid(own->pid, NULL, __WCLONE) < 0 && errno == EINTR)
+        continue;
 }

@@ -5,12 +5,22 @@
 #ifndef TOOLS_GUARD_H
 #define TOOLS_GUARD_H
 
+#include <limits.h>
 #include <sys/types.h>
 
-/* Starts the guard and returns memory, shared with it, for count group numbers:
- * those that are not 0 when this process is gone are killed, and the folder
- * (tools/errors.h; NULL: there is none) is removed. NULL: errno says why. Call
- * it before a thread exists; undone by the end of this process only. */
-pid_t *tool_guard_start(int count, const char *folder);
+typedef struct {
+    pid_t pid;
+    int fd; /* whose end means ours */
+    /* Shared with the guard: */
+    char *folder; /* PATH_MAX bytes: what to remove (tools/errors.h), or "" */
+    pid_t *groups; /* those that are not 0 are killed */
+} tool_guard_t;
+
+/* Starts the guard for count groups; 0, or an errno. Call it before a thread
+ * exists. The guard is a child that waitpid() sees with __WCLONE only. */
+int tool_guard_start(int count, tool_guard_t *ret_guard);
+
+/* Lets it clean up and end, and waits for that. */
+void tool_guard_end(const tool_guard_t *guard);
 
 #endif

@@ -11,6 +11,7 @@
 #include <dscomm/store.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -69,7 +70,7 @@ static int make_run_id(tool_job_t *job)
 
 static int prepare(tool_job_t *job, const tool_limits_t *limits)
 {
-    int status = raise_file_limit(job, limits->tag_output, &job->files);
+    int error, status = raise_file_limit(job, limits->tag_output, &job->files);
 
     fill_standard_fds();
     if (status == TOOL_OK)
@@ -81,15 +82,12 @@ static int prepare(tool_job_t *job, const tool_limits_t *limits)
     if (job->null_fd < 0)
         return tool_fail(TOOL_INTERNAL, job->command, "/dev/null: %s",
                          g_strerror(errno));
-    job->error_folder = tool_errors_make();
-    job->pids = tool_guard_start(job->ranks, job->error_folder);
-    if (!job->pids) {
-        tool_fail(0, job->command, "cannot start the guard process: %s",
-                  g_strerror(errno));
-        tool_errors_remove(job->error_folder);
-        g_free(job->error_folder);
-        return TOOL_INTERNAL;
-    }
+    error = tool_guard_start(job->ranks, &job->guard);
+    if (error)
+        return tool_fail(TOOL_INTERNAL, job->command,
+                         "cannot start the guard process: %s",
+                         g_strerror(error));
+    tool_errors_make(job->guard.folder, PATH_MAX);
     return TOOL_OK;
 }
 
@@ -127,6 +125,6 @@ int tool_job_run(const char *command, char **argv, int ranks,
         status = supervise(&job, limits);
         dscomm_store_close(store);
     }
-    g_free(job.error_folder);
+    tool_guard_end(&job.guard);
     return status;
 }

@@ -52,9 +52,9 @@ static char **set_error_file(char **environment, const tool_job_t *job,
 {
     char *path;
 
-    if (!job->error_folder)
+    if (!*job->guard.folder)
         return environment;
-    path = tool_errors_path(job->error_folder, rank);
+    path = tool_errors_path(job->guard.folder, rank);
     environment =
         g_environ_setenv(environment, "TORCHELASTIC_ERROR_FILE", path, TRUE);
     g_free(path);

@@ -3,6 +3,8 @@
 #ifndef TOOLS_SPAWN_H
 #define TOOLS_SPAWN_H
 
+#include "tools/guard.h"
+
 #include <glib.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -15,13 +17,12 @@ typedef struct {
     int ranks;
     int port; /* of the store */
     char run_id[40];
-    char *error_folder; /* tools/errors.h; NULL: there is none */
     int null_fd; /* /dev/null: stdin of all ranks but 0 */
     gboolean terminal; /* is stdin; rank 0 stays in our group to read it */
     sigset_t mask; /* signals, as they were when the program started */
     struct sigaction pipe_action;
     struct rlimit files;
-    pid_t *pids; /* of the ranks, shared with the guard; 0 = does not run */
+    tool_guard_t guard; /* its groups are the ranks' pids, 0 = does not run */
 } tool_job_t;
 
 /* Environment of a rank: environment, with torchrun's variables for this rank

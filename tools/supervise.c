@@ -99,7 +99,8 @@ static gboolean has_signal(pid_t pid, gboolean from_terminal)
 
 static void tell(supervisor_t *s, pid_t pid)
 {
-    if (!g_hash_table_add(s->told, GINT_TO_POINTER(pid)))
+    if (pid == s->job->guard.pid ||
+        !g_hash_table_add(s->told, GINT_TO_POINTER(pid)))
         return;
     if (has_signal(pid, s->from_terminal))
         return;
@@ -186,8 +187,7 @@ static void say(const supervisor_t *s, const char *format, ...)
 /* What rank said about its failure, to stderr. */
 static void report_message(const supervisor_t *s, int rank)
 {
-    char *folder = s->job->error_folder;
-    char *message = folder ? tool_errors_read(folder, rank) : NULL;
+    char *message = tool_errors_read(s->job->guard.folder, rank);
     char **lines = g_strsplit(message ? message : "", "\n", MESSAGE_LINES + 1);
 
     for (int i = 0; lines[i]; i++) {
@@ -493,7 +493,7 @@ int tool_supervise(const tool_job_t *job, const tool_limits_t *limits)
     supervisor_t s = {.job = job, .limits = limits, .deadline = G_MAXINT64};
     sigset_t set;
 
-    s.pids = job->pids;
+    s.pids = job->guard.groups;
     fill_signals(&set);
     s.signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (s.signal_fd < 0)
@@ -511,8 +511,9 @@ int tool_supervise(const tool_job_t *job, const tool_limits_t *limits)
     tool_output_free(s.output);
     g_hash_table_destroy(s.told);
     close(s.signal_fd);
-    tool_errors_remove(job->error_folder);
-    if (s.signal)
+    if (s.signal) {
+        tool_guard_end(&job->guard);
         die_by(s.signal);
+    }
     return s.status;
 }

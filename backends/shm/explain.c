@@ -9,7 +9,7 @@
 
 #define NAMED 8 /* ranks listed in one sentence */
 
-static uint64_t last_sequence(const shm_t *shm, int rank)
+uint64_t shm_last_sequence(const shm_t *shm, int rank)
 {
     uint64_t last = 0;
 
@@ -40,7 +40,7 @@ static int list_late(const shm_t *shm, uint64_t sequence, char *text,
 
     text[0] = 0;
     for (int r = 0; r < shm->ranks; r++) {
-        if (last_sequence(shm, r) >= sequence)
+        if (shm_last_sequence(shm, r) >= sequence)
             continue;
         if (late++ < NAMED)
             used = append(text, size, used,
@@ -96,23 +96,16 @@ static void explain_begun(const shm_t *shm, const char *what, char *text,
              shm->name, list[0] ? list : "some of them");
 }
 
-int shm_left_early(const shm_t *shm)
-{
-    for (int r = 0; shm->op_step && r < shm->ranks; r++)
-        if (atomic_load_explicit(&shm_control(shm, r)->left,
-                                 memory_order_acquire) &&
-            last_sequence(shm, r) < shm->op_args->sequence)
-            return r;
-    return -1;
-}
-
 void shm_explain(void *impl, const dscomm_request_t *request, char *text,
                  size_t size)
 {
     const shm_t *shm = impl;
     char what[160], list[320];
 
-    (void)request;
+    if (request && request->status == DSCOMM_ERR_PEER_FAILED) {
+        shm_left_describe(shm, request->source, text, size);
+        return;
+    }
     if (!shm->op_step) {
         shm_p2p_explain(shm, text, size);
         return;

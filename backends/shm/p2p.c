@@ -468,6 +468,12 @@ static dscomm_status_t finish(shm_t *shm, shm_request_t *request)
         return status;
     }
     shm->completed--;
+    if (request->head.status == DSCOMM_ERR_PEER_FAILED) {
+        char text[SHM_TEXT];
+
+        shm_left_describe(shm, request->head.source, text, sizeof text);
+        return dscomm_fail(DSCOMM_ERR_PEER_FAILED, "%s", text);
+    }
     return request->head.status;
 }
 
@@ -482,9 +488,11 @@ dscomm_status_t shm_send(void *impl, const dscomm_message_t *message)
 dscomm_status_t shm_recv(void *impl, const dscomm_message_t *message,
                          dscomm_request_t *request)
 {
+    shm_request_t *own = (shm_request_t *)request;
     dscomm_status_t status = shm_irecv(impl, message, request);
 
-    return status ? status : finish(impl, (shm_request_t *)request);
+    own->p2p.blocking = true;
+    return status ? status : finish(impl, own);
 }
 
 void shm_p2p_explain(const shm_t *shm, char *text, size_t size)

@@ -150,6 +150,7 @@ static shm_t *shm_new(const dscomm_backend_args_t *args)
     shm->rank = args->rank;
     shm->ranks = args->ranks;
     shm->group = args->group;
+    shm->world = !args->parent;
     shm->timeout_ms = args->timeout_ms;
     shm->fd = -1;
     shm->step = shm->floor = shm->tail = 1;
@@ -174,8 +175,7 @@ static void shm_close(void *impl)
     shm_heap_free(shm);
     shm_p2p_free(shm);
     if (shm->base) {
-        atomic_store_explicit(&shm->own->left, 1, memory_order_release);
-        shm_wake(shm);
+        shm_leave(shm, shm_left(shm, shm->rank) ? SHM_LEFT : SHM_FREED);
         shm_segment_unmap(shm);
     }
     if (shm->fd >= 0)
@@ -217,9 +217,12 @@ static dscomm_status_t shm_open(const dscomm_backend_args_t *args,
 
 static void shm_quiesce(void *impl)
 {
-    shm_t *shm = impl;
+    shm_leave(impl, SHM_LEFT);
+}
 
-    atomic_store_explicit(&shm->own->left, 1, memory_order_release);
+static void shm_begin_to_leave(void *impl)
+{
+    shm_leave(impl, SHM_LEAVING);
 }
 
 static unsigned shm_progress(void *impl)
@@ -298,6 +301,7 @@ static const dscomm_backend_ops_t ops = {
     .mem_alloc = shm_mem_alloc,
     .mem_free = shm_mem_free,
     .quiesce = shm_quiesce,
+    .leave = shm_begin_to_leave,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_shm;

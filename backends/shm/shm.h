@@ -39,6 +39,11 @@
 #define SHM_TEXT 512
 #define SHM_CPU_WORDS 16
 
+/* How a rank leaves in good order. From SHM_LEAVING on it sends nothing more,
+ * and begins no collective but a world's last barrier; from SHM_LEFT on its
+ * process may end. */
+typedef enum { SHM_STAYS, SHM_LEAVING, SHM_LEFT, SHM_FREED } shm_left_t;
+
 /* A flag and the bytes that ride in its cache line. */
 typedef struct {
     _Alignas(SHM_LINE) _Atomic uint64_t flag;
@@ -80,7 +85,7 @@ typedef struct {
     _Alignas(2 * SHM_LINE) _Atomic uint64_t done; /* steps below are read */
     _Alignas(2 * SHM_LINE) _Atomic uint32_t wake; /* futex word */
     _Atomic uint32_t sleeping;
-    _Atomic uint32_t left; /* closed the group, or will in good order */
+    _Atomic uint32_t left; /* shm_left_t */
     int32_t pid;
     bool unordered; /* no membarrier(2) reaches this rank */
     uint64_t cpus[SHM_CPU_WORDS]; /* affinity mask when opened */
@@ -167,6 +172,7 @@ typedef struct {
     shm_p2p_t *p2p;
     shm_heap_t *heap;
     shm_wait_t hint;
+    bool world; /* the ranks' last meeting is a barrier of this group */
     shm_peers_t *peers;
     int *peer; /* index in peers of each rank */
     dscomm_group_t *group;
@@ -217,6 +223,7 @@ shm_peers_t *shm_peers_new(int count);
 void shm_peers_free(shm_peers_t *peers);
 /* A rank of the group whose process has ended, or -1. */
 int shm_peers_dead(const shm_t *shm);
+bool shm_peers_ended(const shm_t *shm, int rank);
 /* "rank 3 (pid 812, stopped)"; returns buffer. */
 const char *shm_peers_describe(const shm_t *shm, int rank, char *buffer,
                                size_t size);
@@ -276,9 +283,20 @@ dscomm_status_t shm_revoke_last(shm_t *shm, dscomm_status_t status);
 /* explain.c: sentences about who is late. */
 void shm_explain(void *impl, const dscomm_request_t *request, char *text,
                  size_t size);
-/* A rank that freed the group without beginning the current collective, or
- * -1. */
+/* The last collective that a rank has begun. */
+uint64_t shm_last_sequence(const shm_t *shm, int rank);
+
+/* leave.c: ranks that leave in good order, without what others need. */
+shm_left_t shm_left(const shm_t *shm, int rank);
+void shm_leave(shm_t *shm, shm_left_t how);
+/* A rank that left without beginning the current collective, or -1. */
 int shm_left_early(const shm_t *shm);
+/* "rank 3 has left (dscomm_finalize) ...", or all others where rank is -1. */
+void shm_left_describe(const shm_t *shm, int rank, char *text, size_t size);
+/* Ends receives that wait for ranks that have left. The group goes on. */
+void shm_left_receives(shm_t *shm);
+/* A rank that left while messages with it were half on their way, or -1. */
+int shm_left_halfway(const shm_t *shm);
 
 /* mismatch.c. Shows others the counts that must be the same on all ranks. */
 void shm_counts_publish(shm_t *shm, const dscomm_coll_args_t *args);

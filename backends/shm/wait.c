@@ -153,23 +153,36 @@ dscomm_status_t shm_revoke_last(shm_t *shm, dscomm_status_t status)
     return shm_revoked(shm);
 }
 
-/* A peer's process has ended. What it did before counts: the caller looks once
- * more at what it waits for, and only then the group is given up. */
+static dscomm_status_t fail_dead(shm_t *shm, int rank, const char *what)
+{
+    dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                "rank %d (pid %ld) died during %s of group '%s'; the group "
+                "cannot go on; its own output or the kernel log may say why",
+                rank, (long)shm->peers->pids[shm->peer[rank]], what, shm->name);
+    return shm_revoke_last(shm, DSCOMM_ERR_PEER_FAILED);
+}
+
+static dscomm_status_t fail_left(shm_t *shm, int rank, const char *what)
+{
+    char left[160];
+
+    shm_left_describe(shm, rank, left, sizeof left);
+    dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                "%s, while rank %d waits for it in %s; the group cannot go on",
+                left, shm->rank, what);
+    return shm_revoke_last(shm, DSCOMM_ERR_PEER_FAILED);
+}
+
+/* A peer is gone. What it did before counts: the caller looks once more at what
+ * it waits for, and only then the group is given up. */
 static dscomm_status_t fail_peer(shm_t *shm, int rank)
 {
-    bool left = atomic_load(&shm_control(shm, rank)->left);
+    bool left = shm_left(shm, rank) != SHM_STAYS && !shm_peers_ended(shm, rank);
     char what[160] = "point-to-point messages";
 
     if (shm->op_step)
         dscomm_coll_describe(shm->op_args, what, sizeof what);
-    dscomm_fail(
-        DSCOMM_ERR_PEER_FAILED,
-        "rank %d (pid %ld) %s during %s of group '%s'%s; the group cannot "
-        "go on",
-        rank, (long)shm->peers->pids[shm->peer[rank]],
-        left ? "freed the group" : "died", what, shm->name,
-        left ? "" : "; its own output or the kernel log may say why");
-    return shm_revoke_last(shm, DSCOMM_ERR_PEER_FAILED);
+    return left ? fail_left(shm, rank, what) : fail_dead(shm, rank, what);
 }
 
 static dscomm_status_t check_peers(shm_t *shm, shm_wait_t *wait)
@@ -178,9 +191,12 @@ static dscomm_status_t check_peers(shm_t *shm, shm_wait_t *wait)
 
     if (wait->suspect)
         return fail_peer(shm, wait->suspect - 1);
+    shm_left_receives(shm);
     gone = shm_peers_dead(shm);
     if (gone < 0)
         gone = shm_left_early(shm);
+    if (gone < 0)
+        gone = shm_left_halfway(shm);
     wait->suspect = gone + 1;
     return DSCOMM_OK;
 }

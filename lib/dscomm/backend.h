@@ -177,7 +177,8 @@ typedef struct {
      * yields. */
     void (*wait)(void *impl, unsigned timeout_us);
     /* Who is late: writes a sentence on what request (NULL: the oldest started
-     * collective) waits for into text, for a time-out's message. */
+     * collective) waits for into text, for a time-out's message; or why request
+     * has failed with ERR_PEER_FAILED although the group goes on. */
     void (*explain)(void *impl, const dscomm_request_t *request, char *text,
                     size_t size);
     /* Memory the transport moves without copies: whole pages, zeroed. The core
@@ -192,6 +193,12 @@ typedef struct {
     /* Last call of a group that ends in order, after its final barrier: from
      * here on a peer that leaves has not died. */
     void (*quiesce)(void *impl);
+    /* dscomm_finalize() begins: this rank starts nothing more on the group, but
+     * for a world's last barrier, and what it sent has been taken over by the
+     * transport. Peers that wait for something else of it, once they have what
+     * it sent, end with ERR_PEER_FAILED, if the backend can tell them. Receives
+     * may still be incomplete. */
+    void (*leave)(void *impl);
 } dscomm_backend_ops_t;
 
 /* One row of the settings table. The value is text in the environment, and a

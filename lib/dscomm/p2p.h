@@ -25,7 +25,11 @@ DSCOMM_API dscomm_status_t dscomm_send(dscomm_group_t *group,
 /* Receives at most count elements from rank source, or DSCOMM_ANY_SOURCE, with
  * tag, or DSCOMM_ANY_TAG. A longer message is ERR_TRUNCATED: the buffer holds
  * its beginning, the rest is gone, the group goes on. *ret_source and
- * *ret_bytes may be NULL; they tell whose message it was, and how long. */
+ * *ret_bytes may be NULL; they tell whose message it was, and how long. Where
+ * source has begun to leave in good order (dscomm_finalize() or
+ * dscomm_group_free()) and all that it sent has been received, a receive ends
+ * with ERR_PEER_FAILED, and the group goes on, if the backend can see it (shm
+ * can). */
 DSCOMM_API dscomm_status_t dscomm_recv(dscomm_group_t *group, void *buffer,
                                        size_t count, dscomm_dtype_t dtype,
                                        int source, int tag, int *ret_source,

@@ -340,6 +340,44 @@ static void test_died_elsewhere(void)
     job_end(&job, "died between calls");
 }
 
+/* Rank 1 dies while it waits in dscomm_finalize() with rank 0, for a rank that
+ * comes later. */
+static void die_leaving(job_rank_t *me)
+{
+    dscomm_group_t *world;
+    double started;
+
+    if (job_init(me, &world) < 0)
+        return;
+    dscomm_barrier(world, NULL);
+    me->report->loops = 1;
+    if (me->rank == 2)
+        job_sleep_ms(job_slowly(1500));
+    started = job_now_ms();
+    job_tell(me, dscomm_finalize(world), started);
+}
+
+static void test_died_leaving(void)
+{
+    job_t job;
+    double killed;
+    pid_t pid;
+    int passed;
+
+    job_make(&job, RANKS, 0, die_leaving, NULL);
+    job_start(&job);
+    passed = job_wait_loops(&job, 1);
+    pid = job.pids[1];
+    job_sleep_ms(200);
+    killed = job_now_ms();
+    kill(pid, SIGKILL);
+    passed &= job_join(&job, 5000);
+    passed &= survivor_knows(&job, 0, 1, pid, killed);
+    passed &= job_sentence_has(&job, 0, "died");
+    ok(passed, "a rank that dies in dscomm_finalize() has not left");
+    job_end(&job, "died leaving");
+}
+
 /* Leaves by exit(), as a program does that forgets dscomm_finalize(). */
 static void leave_early(job_rank_t *me)
 {
@@ -468,6 +506,7 @@ int main(void)
         test_kill();
         test_kill_repeated();
         test_died_elsewhere();
+        test_died_leaving();
         test_left_early();
         test_child_lives_on();
     } else {

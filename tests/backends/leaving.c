@@ -151,12 +151,248 @@ static void test_late(void)
     job_end(&job, "late");
 }
 
+/* Rank 1 leaves the job, or frees a group, while rank 0 waits for something of
+ * it. wait is rank 0's part; it ends with ERR_PEER_FAILED and these words. */
+typedef struct {
+    const char *name;
+    dscomm_status_t (*wait)(dscomm_group_t *group);
+    int in_group; /* of the two ranks, not the world */
+    int frees; /* that group, and finalizes later */
+    int revoked; /* the group is broken afterwards */
+    const char *words;
+} gone_t;
+
+static int32_t box;
+
+static dscomm_status_t wait_recv(dscomm_group_t *group)
+{
+    return dscomm_recv(group, &box, 1, DSCOMM_INT32, 1, 9, NULL, NULL);
+}
+
+static dscomm_status_t wait_any_source(dscomm_group_t *group)
+{
+    return dscomm_recv(group, &box, 1, DSCOMM_INT32, DSCOMM_ANY_SOURCE, 9, NULL,
+                       NULL);
+}
+
+static dscomm_status_t wait_work(dscomm_group_t *group)
+{
+    dscomm_work_t *work;
+    dscomm_status_t status =
+        dscomm_irecv(group, &box, 1, DSCOMM_INT32, 1, 9, &work);
+
+    if (status < 0)
+        return status;
+    status = dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
+    dscomm_work_free(work);
+    return status;
+}
+
+static dscomm_status_t wait_tested(dscomm_group_t *group)
+{
+    dscomm_work_t *work;
+    dscomm_status_t status =
+        dscomm_irecv(group, &box, 1, DSCOMM_INT32, 1, 9, &work);
+
+    if (status < 0)
+        return status;
+    while ((status = dscomm_work_test(work)) == DSCOMM_IN_PROGRESS)
+        continue;
+    dscomm_work_free(work);
+    return status;
+}
+
+static dscomm_status_t wait_send(dscomm_group_t *group)
+{
+    static char large[BYTES];
+
+    return dscomm_send(group, large, BYTES, DSCOMM_INT8, 1, 9);
+}
+
+static dscomm_status_t wait_all_reduce(dscomm_group_t *group)
+{
+    return dscomm_all_reduce(group, &box, &box, 1, DSCOMM_INT32, DSCOMM_SUM,
+                             NULL);
+}
+
+static dscomm_status_t wait_broadcast(dscomm_group_t *group)
+{
+    return dscomm_broadcast(group, &box, 1, DSCOMM_INT32, 1, NULL);
+}
+
+static dscomm_status_t wait_monitored(dscomm_group_t *group)
+{
+    return dscomm_monitored_barrier(group, 10000);
+}
+
+/* Small ones, which are buffered, and a large one, which rank 0 takes first. */
+static void send_before(dscomm_group_t *group)
+{
+    static char large[BYTES];
+    dscomm_work_t *work;
+
+    for (int32_t tag = 0; tag < 3; tag++) {
+        int32_t value = 100 + tag;
+
+        dscomm_send(group, &value, 1, DSCOMM_INT32, 0, tag);
+    }
+    memset(large, 'x', BYTES);
+    dscomm_isend(group, large, BYTES, DSCOMM_INT8, 0, 3, &work);
+    dscomm_work_free(work);
+}
+
+/* 1 where all of it has come. */
+static int take_before(dscomm_group_t *group, int first, int last)
+{
+    static char large[BYTES];
+    int good = 1;
+
+    if (last == 3)
+        good =
+            !dscomm_recv(group, large, BYTES, DSCOMM_INT8, 1, 3, NULL, NULL) &&
+            large[0] == 'x' && large[BYTES - 1] == 'x';
+    for (int32_t tag = first; tag < 3 && tag <= last; tag++) {
+        int32_t value = 0;
+
+        good &=
+            !dscomm_recv(group, &value, 1, DSCOMM_INT32, 1, tag, NULL, NULL) &&
+            value == 100 + tag;
+    }
+    return good;
+}
+
+static void stay(job_rank_t *me, dscomm_group_t *world, dscomm_group_t *group,
+                 const gone_t *gone)
+{
+    double started;
+    dscomm_status_t status;
+    int good = take_before(group, 1, 3);
+
+    if (gone->frees)
+        dscomm_barrier(world, NULL);
+    job_sleep_ms(100); /* rank 1 leaves meanwhile */
+    started = job_now_ms();
+    status = gone->wait(group);
+    job_tell(me, status, started);
+    good &= gone->revoked ||
+            (take_before(group, 0, 0) && !dscomm_group_status(group));
+    me->report->value = good;
+    me->report->other_status = dscomm_finalize(world);
+}
+
+static void leave_in_order(job_rank_t *me)
+{
+    const gone_t *gone = me->arg;
+    const int both[] = {0, 1};
+    dscomm_group_t *world, *group;
+
+    if (job_init(me, &world) < 0)
+        return;
+    group = world;
+    if (gone->in_group && dscomm_group_new(world, both, 2, NULL, &group) < 0)
+        return;
+    if (me->rank == 0) {
+        stay(me, world, group, gone);
+        return;
+    }
+    send_before(group);
+    if (gone->frees) {
+        dscomm_barrier(world, NULL);
+        dscomm_group_free(group);
+    }
+    me->report->other_status = dscomm_finalize(world);
+    me->report->ended = 1;
+}
+
+static void test_gone(void)
+{
+    static const gone_t cases[] = {
+        {"a receive", wait_recv, 0, 0, 0, "rank 1 has left (dscomm_finalize)"},
+        {"a receive in a group", wait_recv, 1, 0, 0,
+         "rank 1 has left (dscomm_finalize)"},
+        {"a receive from any source", wait_any_source, 0, 0, 0,
+         "all other ranks have left group 'world'"},
+        {"a receive as a work", wait_work, 0, 0, 0,
+         "rank 1 has left (dscomm_finalize)"},
+        {"a work that is tested", wait_tested, 1, 0, 0,
+         "rank 1 has left (dscomm_finalize)"},
+        {"an all_reduce in a group", wait_all_reduce, 1, 0, 1,
+         "rank 1 has left (dscomm_finalize)"},
+        {"a broadcast in a group", wait_broadcast, 1, 0, 1,
+         "rank 1 has left (dscomm_finalize)"},
+        {"a receive in a freed group", wait_recv, 1, 1, 0,
+         "rank 1 has left (dscomm_group_free)"},
+        {"a long send in a freed group", wait_send, 1, 1, 1,
+         "rank 1 has left (dscomm_group_free)"},
+        {"an all_reduce in a freed group", wait_all_reduce, 1, 1, 1,
+         "rank 1 has left (dscomm_group_free)"},
+        {"a monitored barrier", wait_monitored, 0, 0, 0,
+         "dscomm_monitored_barrier of group 'world': rank 1 has left "
+         "(dscomm_finalize)"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const int timeout = job_slowly(8000);
+        job_t job;
+        int passed;
+
+        job_make(&job, 2, timeout, leave_in_order, (void *)&cases[i]);
+        job_start(&job);
+        passed = job_join(&job, 2 * timeout) && job.reports[0].ended &&
+                 job.reports[0].status == DSCOMM_ERR_PEER_FAILED &&
+                 job.reports[0].took_ms < job_slowly(1000) &&
+                 job.reports[0].value == 1 &&
+                 job_sentence_has(&job, 0, cases[i].words);
+        for (int r = 0; r < 2; r++)
+            passed &= job.reports[r].other_status == DSCOMM_OK;
+        if (!ok(passed, "a rank leaves: %s", cases[i].name))
+            tell_all(&job);
+        job_end(&job, cases[i].name);
+    }
+}
+
+static void monitor(job_rank_t *me)
+{
+    dscomm_group_t *world;
+    double started;
+
+    if (job_init(me, &world) < 0)
+        return;
+    started = job_now_ms();
+    if (me->rank != 2)
+        job_tell(me, dscomm_monitored_barrier(world, 10000), started);
+    me->report->other_status = dscomm_finalize(world);
+}
+
+/* All that came are told who will not, at once. */
+static void test_monitored(void)
+{
+    job_t job;
+    int passed;
+
+    job_make(&job, 3, 0, monitor, NULL);
+    job_start(&job);
+    passed = job_join(&job, 15000);
+    for (int r = 0; r < 3; r++)
+        passed &= job.reports[r].other_status == DSCOMM_OK;
+    for (int r = 0; r < 2; r++)
+        passed &= job.reports[r].status == DSCOMM_ERR_PEER_FAILED &&
+                  job.reports[r].took_ms < job_slowly(1000) &&
+                  job_sentence_has(&job, r, "dscomm_monitored_barrier") &&
+                  job_sentence_has(&job, r, "rank 2");
+    if (!ok(passed, "a rank leaves: a monitored barrier of three"))
+        tell_all(&job);
+    job_end(&job, "monitored barrier");
+}
+
 int main(void)
 {
     test_sends(0, "sends");
     test_sends(1, "coalesced sends");
     test_no_goodbye();
     test_late();
+    test_gone();
+    test_monitored();
     is_int(job_leftovers(), 0, "nothing is left of any job");
     return tap_done();
 }

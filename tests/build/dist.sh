@@ -31,6 +31,7 @@ compare()
 }
 
 # A release that lies in a clone of something else has no .gitignore.
+: >"$scratch/all"
 if [ ! -f .gitignore ]; then
     skip 'the clone is shipped' 'this is no clone'
 elif ! git ls-files >"$scratch/all" 2>"$scratch/log"; then
@@ -40,7 +41,7 @@ else
 fi
 
 # What has no place for a line, and texts in which it would be strange
-sort -u "$scratch/shipped" "$scratch/all" 2>/dev/null |
+sort -u "$scratch/shipped" "$scratch/all" |
     grep -vE '^(COPYING|NEWS|doc/links)$|(^|/)README\.md$|\.gz$' \
         >"$scratch/texts"
 [ -s "$scratch/texts" ] && xargs -r grep -LF \

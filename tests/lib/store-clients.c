@@ -223,6 +223,36 @@ static void test_no_descriptors(void)
     dscomm_priv_server_close(server);
 }
 
+/* Whoever else has the listening socket may shut it down. */
+static void test_shut_down(void)
+{
+    dscomm_priv_listen_t listening;
+    dscomm_priv_server_t *server;
+    int port = 0, fd = raw_listen(&port), old;
+    raw_t raw = {.size = 0};
+    uint32_t echo = 0;
+    double before;
+
+    if (dscomm_priv_listen_adopt(fd, port, &listening) ||
+        dscomm_priv_server_open(&listening, NULL, &server))
+        bail("server: %s", dscomm_last_error());
+    old = client(port);
+    raw_ping(&raw, 7);
+    raw_send(old, raw.data, raw.size);
+    is_int(raw_recv(old, &echo, 4, WAIT_MS), 4, "a client of before");
+    shutdown(fd, SHUT_RDWR);
+    before = cpu_ms();
+    usleep(500 * 1000);
+    ok(cpu_ms() - before < 200,
+       "a socket that is shut down is left alone: %.0f ms of processor time",
+       cpu_ms() - before);
+    raw_send(old, raw.data, raw.size);
+    is_int(raw_recv(old, &echo, 4, WAIT_MS), 4, "and the client is served");
+    close(old);
+    close(fd);
+    dscomm_priv_server_close(server);
+}
+
 static volatile sig_atomic_t signals_here;
 static pthread_t main_thread;
 
@@ -262,6 +292,7 @@ int main(void)
     test_deaf();
     test_crowd();
     test_no_descriptors();
+    test_shut_down();
     test_signals();
     return tap_done();
 }

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -263,6 +264,31 @@ static void test_locked(void)
     unlink(path);
 }
 
+/* No room for a record: nothing of it stays. */
+static void test_no_room(void)
+{
+    static const char value[10000];
+    dscomm_store_t *store = NULL;
+    struct rlimit old, tight;
+    struct stat before, after;
+
+    status_is(open_for(0, 300, &store), DSCOMM_OK, "open");
+    getrlimit(RLIMIT_FSIZE, &old);
+    tight = old;
+    tight.rlim_cur = 8192;
+    setrlimit(RLIMIT_FSIZE, &tight);
+    stat(path, &before);
+    status_is(dscomm_store_set(store, "a", value, sizeof value), DSCOMM_ERR_IO,
+              "a file that may not grow so far");
+    stat(path, &after);
+    is_int(after.st_size, before.st_size, "is as before");
+    status_is(dscomm_store_set(store, "a", value, 100), DSCOMM_OK,
+              "and takes less");
+    setrlimit(RLIMIT_FSIZE, &old);
+    dscomm_store_close(store);
+    unlink(path);
+}
+
 /* Processes that count, append and leave; nothing is lost. */
 static void test_processes(void)
 {
@@ -312,6 +338,7 @@ int main(void)
     test_removed();
     test_left_over();
     test_locked();
+    test_no_room();
     test_processes();
     rmdir(folder);
     return tap_done();

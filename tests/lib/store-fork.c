@@ -94,6 +94,40 @@ static void test_kind(const char *kind, const char *url)
     dscomm_store_close(store);
 }
 
+/* A child that lives on holds the sockets of its parent's server, but not the
+ * clients, nor the port. */
+static void test_server_ends(void)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *store = NULL, *other = NULL;
+    char address[64];
+    pid_t pid;
+
+    attr.serve = 1;
+    attr.timeout_ms = 3000;
+    if (dscomm_store_open("tcp://127.0.0.1:0", &attr, &store))
+        bail("serve: %s", dscomm_last_error());
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%d",
+             dscomm_store_port(store));
+    if (dscomm_store_open(address, NULL, &other))
+        bail("open: %s", dscomm_last_error());
+    pid = fork();
+    if (pid == 0) {
+        sleep(20);
+        _exit(0);
+    }
+    dscomm_store_close(store);
+    is_int(dscomm_store_wait(other, (const char *[]){"k"}, 1, 2000),
+           DSCOMM_ERR_PEER_FAILED, "a child holds no client of a server");
+    store = NULL;
+    is_int(dscomm_store_open(address, &attr, &store), DSCOMM_OK,
+           "nor its port");
+    dscomm_store_close(store);
+    dscomm_store_close(other);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
 int main(void)
 {
     char folder[] = "/tmp/dscomm-fork-XXXXXX", url[64], *path;
@@ -105,6 +139,7 @@ int main(void)
     test_kind("memory", "memory://");
     test_kind("tcp", "tcp://127.0.0.1:0");
     test_kind("file", url);
+    test_server_ends();
     unlink(path);
     rmdir(folder);
     return tap_done();

@@ -165,7 +165,7 @@ static void test_commands(void)
         for (sent = 0; sent < 2 * LIMIT / 512; sent++) {
             raw_t raw = {.size = 0};
             char key[16];
-            uint8_t echo[5];
+            uint8_t echo[8];
 
             snprintf(key, sizeof key, "/%d", sent);
             raw_put(&raw, (uint64_t)commands[i], 1);

@@ -153,7 +153,7 @@ static void test_no_server(void)
         char url[120];
 
         snprintf(url, sizeof url, "tcp://%s", host);
-        status_is(open_at(url, 100, &store), DSCOMM_ERR_NOT_FOUND,
+        status_is(open_at(url, 2000, &store), DSCOMM_ERR_NOT_FOUND,
                   "a name without address");
     }
 }

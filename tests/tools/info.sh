@@ -3,6 +3,7 @@
 # dscomm info: its parts, what it says of modules and settings.
 
 . "$abs_top_srcdir/tests/tap.sh"
+unset DSCOMM_TEST_PYTHON # for other tests; no setting
 
 # info WHAT...: dscomm info, its output in $out, its status in $status
 info()

@@ -345,6 +345,16 @@ while [ -n "`ls "$scratch/tmp"`" ] && [ $tries -lt 100 ]; do
 done
 is "`ls "$scratch/tmp"`" '' 'nor its error files'
 
+if unshare -pf --mount-proc true 2>/dev/null; then
+    before=`date +%s`
+    unshare -pf --mount-proc "$abs_top_builddir/tools/dscomm" run -n 2 true
+    is $? 0 'as the first process of a container'
+    [ $((`date +%s` - before)) -lt 4 ]
+    result $? 'which ends at once'
+else
+    skip 'as the first process of a container' 'no permission for namespaces'
+fi
+
 # Many ranks, few files
 run -n 64 --tag-output sh -c 'echo $RANK'
 is "`sort -u "$scratch/out" | grep -c .`" 64 '64 ranks'

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ranks that leave in good order, while others wait for something that they
+ * will not do. What they did before counts. */
+#include "config.h"
+
+#include "backends/shm/p2p.h"
+
+#include <stdio.h>
+
+shm_left_t shm_left(const shm_t *shm, int rank)
+{
+    return (shm_left_t)atomic_load_explicit(&shm_control(shm, rank)->left,
+                                            memory_order_acquire);
+}
+
+void shm_leave(shm_t *shm, shm_left_t how)
+{
+    atomic_store_explicit(&shm->own->left, how, memory_order_release);
+    shm_wake(shm);
+}
+
+/* A rank that leaves the world still comes to its last barrier; one that calls
+ * something else there is told of a mismatch. */
+int shm_left_early(const shm_t *shm)
+{
+    shm_left_t enough = shm->world ? SHM_LEFT : SHM_LEAVING;
+
+    for (int r = 0; shm->op_step && r < shm->ranks; r++)
+        if (shm_left(shm, r) >= enough &&
+            shm_last_sequence(shm, r) < shm->op_args->sequence)
+            return r;
+    return -1;
+}
+
+void shm_left_describe(const shm_t *shm, int rank, char *text, size_t size)
+{
+    if (rank < 0)
+        snprintf(text, size,
+                 "all other ranks have left group '%s' and do nothing more",
+                 shm->name);
+    else
+        snprintf(text, size,
+                 "rank %d has left (%s) and does nothing more on group '%s'",
+                 rank,
+                 shm_left(shm, rank) == SHM_FREED ? "dscomm_group_free"
+                                                  : "dscomm_finalize",
+                 shm->name);
+}
+
+static bool all_others_left(const shm_t *shm)
+{
+    for (int r = 0; r < shm->ranks; r++)
+        if (r != shm->rank && shm_left(shm, r) == SHM_STAYS)
+            return false;
+    return true;
+}
+
+/* Has the source of a receive left? Where it may be any rank, this one could
+ * still send, unless it waits in this very call. */
+static bool is_hopeless(const shm_t *shm, const shm_request_t *receive)
+{
+    int source = receive->p2p.message.peer;
+
+    if (source == DSCOMM_ANY_SOURCE)
+        return receive->p2p.blocking && all_others_left(shm);
+    return source != shm->rank && shm_left(shm, source) != SHM_STAYS;
+}
+
+/* A receive that is hopeless before all messages are taken in, and waits still
+ * afterwards, gets none. */
+void shm_left_receives(shm_t *shm)
+{
+    shm_request_t *receive, *next;
+    bool any = false;
+
+    if (atomic_load(&shm->own->left) != SHM_STAYS)
+        return;
+    for (receive = shm->p2p->posted.head; receive; receive = receive->next) {
+        receive->p2p.hopeless = is_hopeless(shm, receive);
+        any = any || receive->p2p.hopeless;
+    }
+    if (!any)
+        return;
+    shm_p2p_progress(shm);
+    for (receive = shm->p2p->posted.head; receive; receive = next) {
+        next = receive->next;
+        if (!receive->p2p.hopeless)
+            continue;
+        shm_list_remove(&shm->p2p->posted, receive);
+        shm_unwant_source(shm, receive->p2p.message.peer);
+        receive->head.source = receive->p2p.message.peer;
+        shm_completed(shm, receive, DSCOMM_ERR_PEER_FAILED);
+    }
+}
+
+int shm_left_halfway(const shm_t *shm)
+{
+    for (int r = 0; r < shm->ranks; r++) {
+        const shm_pair_t *pair = &shm->p2p->pairs[r];
+
+        if ((pair->frames.head || pair->waiting.head || pair->sending.head ||
+             pair->arriving.head) &&
+            shm_left(shm, r) >= SHM_LEFT)
+            return r;
+    }
+    return -1;
+}
