@@ -395,18 +395,43 @@ void dscomm_priv_run_cancel(dscomm_run_t *run, dscomm_status_t status)
         run->status = status;
 }
 
-void dscomm_priv_run_explain(const dscomm_run_t *run, char *text, size_t size)
+/* " from ranks 1, 3", each once; nothing where there are none. */
+static void list_peers(const dscomm_run_t *run, int kind, GString *text)
 {
-    const dscomm_schedule_t *schedule = run->schedule;
-    size_t length;
+    const int ranks = run->schedule->ranks;
+    uint8_t *seen = g_new0(uint8_t, (gsize)ranks);
+    int count = 0, told = 0;
 
-    length = (size_t)snprintf(text, size, "by %s, it waits for",
-                              schedule->algorithm->name);
-    for (uint32_t i = 0; i < run->nmessages && length < size; i++) {
+    for (uint32_t i = 0; i < run->nmessages; i++) {
         const dscomm_step_t *step = run->messages[i].step;
 
-        length += (size_t)snprintf(
-            text + length, size - length, "%s a message %s rank %d",
-            i ? "," : "", step->kind == STEP_SEND ? "to" : "from", step->peer);
+        if (step->kind != kind)
+            continue;
+        count += !seen[step->peer];
+        seen[step->peer] = 1;
     }
+    for (int r = 0; r < ranks; r++) {
+        if (!seen[r])
+            continue;
+        if (!told++)
+            g_string_append_printf(text, " %s rank%s %d",
+                                   kind == STEP_SEND ? "to" : "from",
+                                   count > 1 ? "s" : "", r);
+        else
+            g_string_append_printf(text, ", %d", r);
+    }
+    g_free(seen);
+}
+
+void dscomm_priv_run_explain(const dscomm_run_t *run, char *text, size_t size)
+{
+    GString *received = g_string_new(NULL), *sent = g_string_new(NULL);
+
+    list_peers(run, STEP_RECV, received);
+    list_peers(run, STEP_SEND, sent);
+    snprintf(text, size, "by %s, it waits for messages%s%s%s",
+             run->schedule->algorithm->name, received->str,
+             received->len && sent->len ? " and" : "", sent->str);
+    g_string_free(received, TRUE);
+    g_string_free(sent, TRUE);
 }

@@ -59,7 +59,9 @@ void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args);
 unsigned dscomm_priv_run_advance(dscomm_run_t *run);
 /* Forgets what is under way: the run ends with status. */
 void dscomm_priv_run_cancel(dscomm_run_t *run, dscomm_status_t status);
-/* What it waits for, in words. */
+/* What it waits for, in words: the ranks whose messages have not come, and
+ * those that have not taken its own. One of them is late, or waits in turn for
+ * a rank that is; more cannot be known here. */
 void dscomm_priv_run_explain(const dscomm_run_t *run, char *text, size_t size);
 
 #endif

@@ -176,8 +176,7 @@ static void test_algorithm(const dscomm_algorithm_t *algorithm)
         is_reduction(algorithm->coll) ? sizeof kinds / sizeof kinds[0] : 1;
 
     for (size_t i = 0; i < sizeof ranks_tried / sizeof ranks_tried[0]; i++) {
-        case_t c = {
-            .algorithm = algorithm, .ranks = ranks_tried[i], .odd_one = -1};
+        case_t c = {.algorithm = algorithm, .ranks = ranks_tried[i]};
         tally_t tally = {.seed = 1000 * i};
 
         try_kinds(&c, c.ranks <= 9 ? all : MIN(all, 3), 0, &tally);

@@ -63,17 +63,14 @@ static void put(const case_t *c, char *buffer, size_t k, double x)
 /* Elements that rank gets as its own block, or gives. */
 static size_t block(const case_t *c, int rank)
 {
-    size_t most = c->count + (c->odd_one == rank);
-
-    return is_v(c) ? most * (size_t)(5 * rank % 4) / 3 : most;
+    return is_v(c) ? c->count * (size_t)((5 * rank + 1) % 4) / 3 : c->count;
 }
 
 static size_t between(const case_t *c, int from, int to)
 {
-    size_t most = c->count + (c->odd_one == from);
-
-    return IS(c, ALL_TO_ALL_V) ? most * (size_t)((3 * from + 5 * to) % 4) / 3
-                               : most;
+    return IS(c, ALL_TO_ALL_V)
+               ? c->count * (size_t)((3 * from + 5 * to) % 4) / 3
+               : c->count;
 }
 
 static size_t lay_out(size_t *counts, size_t *displs, int ranks, size_t gap)
@@ -105,17 +102,28 @@ static void count_blocks(const case_t *c, stage_t *stage, int rank)
         stage->recv_counts[rank][r] = all ? between(c, r, rank) : block(c, r);
         if (!is_v(c)) /* what others have is not known here */
             stage->send_counts[rank][r] = stage->recv_counts[rank][r] =
-                c->count + (c->odd_one == rank);
+                c->count;
     }
+}
+
+/* What all ranks must agree on, of counts. */
+static size_t sign(const case_t *c, const stage_t *stage, int rank)
+{
+    size_t sum = 0;
+
+    if (!is_v(c))
+        return c->count;
+    if (IS(c, ALL_GATHER_V) || IS(c, REDUCE_SCATTER_V))
+        for (int r = 0; r < c->ranks; r++)
+            sum = sum * 1000003 + stage->recv_counts[rank][r];
+    return sum;
 }
 
 static void make_args(const case_t *c, stage_t *stage, int rank,
                       uint64_t sequence)
 {
     dscomm_coll_args_t *args = &stage->args[rank];
-    const size_t own = IS(c, ALL_TO_ALL) || IS(c, ALL_TO_ALL_V)
-                           ? c->count + (c->odd_one == rank)
-                           : block(c, rank);
+    const size_t own = IS(c, ALL_TO_ALL_V) ? c->count : block(c, rank);
     const size_t gap = is_v(c) && !IS(c, REDUCE_SCATTER_V);
     const int rooted = c->root >= 0, at_root = rank == c->root;
     size_t all_send, all_recv, send = own, recv = own;
@@ -151,7 +159,7 @@ static void make_args(const case_t *c, stage_t *stage, int rank,
         .factor = factor(rank),
         .sequence = sequence,
         .fingerprint = dscomm_priv_fingerprint(
-            c->algorithm->coll, c->dtype, c->op, c->root, is_v(c) ? 0 : own),
+            c->algorithm->coll, c->dtype, c->op, c->root, sign(c, stage, rank)),
     };
     if (is_v(c) && !IS(c, GATHER_V) && !IS(c, ALL_GATHER_V) &&
         !IS(c, REDUCE_SCATTER_V) && (!rooted || at_root)) {
@@ -222,25 +230,62 @@ static void fill(const case_t *c, stage_t *stage, int rank)
         put(c, send, k, value(rank, k));
 }
 
+static void begin_rank(const case_t *c, loop_t *loop, uint64_t sequence,
+                       stage_t *stage, int rank)
+{
+    dscomm_port_t port = {loop_ops(), loop_impl(loop, rank), "loop"};
+
+    make_args(c, stage, rank, sequence);
+    make_buffers(c, stage, rank);
+    fill(c, stage, rank);
+    stage->schedules[rank] = dscomm_priv_schedule_new(
+        c->algorithm, &stage->args[rank], rank, c->ranks);
+    stage->runs[rank] = dscomm_priv_run_new(stage->schedules[rank], &port);
+}
+
+static void end_rank(stage_t *stage, int rank)
+{
+    if (stage->runs[rank]->status != DSCOMM_OK)
+        dscomm_priv_run_cancel(stage->runs[rank], DSCOMM_ERR_ABORTED);
+    dscomm_priv_run_free(stage->runs[rank]);
+    dscomm_priv_schedule_free(stage->schedules[rank]);
+    free(stage->send[rank] - GUARD);
+    free(stage->recv[rank] - GUARD);
+}
+
+void case_replace(const case_t *c, loop_t *loop, uint64_t sequence,
+                  stage_t *stage, int rank)
+{
+    end_rank(stage, rank);
+    begin_rank(c, loop, sequence, stage, rank);
+}
+
 void case_begin(const case_t *c, loop_t *loop, uint64_t sequence,
                 stage_t *stage)
 {
     memset(stage, 0, sizeof *stage);
-    for (int r = 0; r < c->ranks; r++) {
-        dscomm_port_t port = {loop_ops(), loop_impl(loop, r), "loop"};
-
-        make_args(c, stage, r, sequence);
-        make_buffers(c, stage, r);
-        fill(c, stage, r);
-        stage->schedules[r] = dscomm_priv_schedule_new(
-            c->algorithm, &stage->args[r], r, c->ranks);
-        stage->runs[r] = dscomm_priv_run_new(stage->schedules[r], &port);
-    }
+    for (int r = 0; r < c->ranks; r++)
+        begin_rank(c, loop, sequence, stage, r);
 }
 
 void case_start(stage_t *stage, int rank)
 {
     dscomm_priv_run_start(stage->runs[rank], &stage->args[rank]);
+}
+
+/* As a group does: a run that fails is cancelled at once. */
+static int advance(loop_t *loop, stage_t *stage, int rank)
+{
+    dscomm_run_t *run = stage->runs[rank];
+    int moved;
+
+    if (run->status != DSCOMM_IN_PROGRESS)
+        return 0;
+    loop_ops()->progress(loop_impl(loop, rank));
+    moved = dscomm_priv_run_advance(run) > 0;
+    if (run->status < 0)
+        dscomm_priv_run_cancel(run, run->status);
+    return moved;
 }
 
 int case_drive(const case_t *c, loop_t *loop, stage_t *stage)
@@ -256,10 +301,8 @@ int case_drive(const case_t *c, loop_t *loop, stage_t *stage)
         }
         moved = loop_step(loop);
         for (r = 0; r < c->ranks; r++) {
-            if (!started[r] || stage->runs[r]->status != DSCOMM_IN_PROGRESS)
-                continue;
-            loop_ops()->progress(loop_impl(loop, r));
-            moved += dscomm_priv_run_advance(stage->runs[r]) > 0;
+            if (started[r] && !loop_is_dead(loop, r))
+                moved += advance(loop, stage, r);
         }
     }
     for (int r = 0; r < c->ranks; r++)
@@ -340,8 +383,14 @@ static int is_guarded(const char *buffer, size_t bytes)
     return 1;
 }
 
-static int check_rank(const case_t *c, const stage_t *stage, int rank,
-                      char *text, size_t size)
+int case_is_guarded(const stage_t *stage, int rank)
+{
+    return is_guarded(stage->send[rank], stage->send_bytes[rank]) &&
+           is_guarded(stage->recv[rank], stage->recv_bytes[rank]);
+}
+
+int case_check_rank(const case_t *c, const stage_t *stage, int rank, char *text,
+                    size_t size)
 {
     const size_t bytes = stage->recv_bytes[rank];
     const char *got = stage->args[rank].recv;
@@ -355,8 +404,7 @@ static int check_rank(const case_t *c, const stage_t *stage, int rank,
                      rank, i, bytes, got[i] & 0xff, want[i] & 0xff);
             right = 0;
         }
-    if (!is_guarded(stage->send[rank], stage->send_bytes[rank]) ||
-        !is_guarded(stage->recv[rank], bytes)) {
+    if (!case_is_guarded(stage, rank)) {
         snprintf(text, size, "rank %d: bytes beside a buffer were written",
                  rank);
         right = 0;
@@ -402,7 +450,7 @@ int case_check(const case_t *c, const stage_t *stage, char *text, size_t size)
                      stage->runs[r]->text, why);
             return 0;
         }
-        if (!check_rank(c, stage, r, text, size) ||
+        if (!case_check_rank(c, stage, r, text, size) ||
             !check_send(c, own, r, text, size))
             return 0;
     }
@@ -411,12 +459,6 @@ int case_check(const case_t *c, const stage_t *stage, char *text, size_t size)
 
 void case_end(const case_t *c, stage_t *stage)
 {
-    for (int r = 0; r < c->ranks; r++) {
-        if (stage->runs[r]->status != DSCOMM_OK)
-            dscomm_priv_run_cancel(stage->runs[r], DSCOMM_ERR_ABORTED);
-        dscomm_priv_run_free(stage->runs[r]);
-        dscomm_priv_schedule_free(stage->schedules[r]);
-        free(stage->send[r] - GUARD);
-        free(stage->recv[r] - GUARD);
-    }
+    for (int r = 0; r < c->ranks; r++)
+        end_rank(stage, r);
 }

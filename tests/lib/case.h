@@ -15,7 +15,6 @@ typedef struct {
     int ranks, root, dtype, op;
     size_t count; /* of a _v call: of the longest rank */
     int in_place;
-    int odd_one; /* a rank that is called with one element more, or -1 */
 } case_t;
 
 typedef struct {
@@ -34,12 +33,19 @@ typedef struct {
 /* Buffers, arguments and runs of c over loop; freed with case_end(). */
 void case_begin(const case_t *c, loop_t *loop, uint64_t sequence,
                 stage_t *stage);
+/* Not started yet, rank is called with c instead of what the others are. */
+void case_replace(const case_t *c, loop_t *loop, uint64_t sequence,
+                  stage_t *stage, int rank);
 /* Starts rank's run, which goes on in case_drive(). */
 void case_start(stage_t *stage, int rank);
 /* Starts and drives all until nothing moves. Returns how many have ended. */
 int case_drive(const case_t *c, loop_t *loop, stage_t *stage);
-/* 1 where every rank has what it must have, and nothing else was written; else
- * text says what is wrong. */
+/* 1 where a rank, or every rank, has what it must have, and nothing else was
+ * written; else text says what is wrong. */
+int case_check_rank(const case_t *c, const stage_t *stage, int rank, char *text,
+                    size_t size);
+/* 1 where nothing beside rank's buffers was written. */
+int case_is_guarded(const stage_t *stage, int rank);
 int case_check(const case_t *c, const stage_t *stage, char *text, size_t size);
 void case_end(const case_t *c, stage_t *stage);
 

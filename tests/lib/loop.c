@@ -107,6 +107,11 @@ static int has_fault(const loop_t *loop, int rank, int fault)
            loop->rank[rank].started > loop->plan.after;
 }
 
+int loop_is_dead(const loop_t *loop, int rank)
+{
+    return has_fault(loop, rank, LOOP_DEAD);
+}
+
 static void finish(rank_t *self, dscomm_request_t *request,
                    dscomm_status_t status)
 {
@@ -189,6 +194,32 @@ static dscomm_status_t loop_irecv(void *impl, const dscomm_message_t *message,
     return DSCOMM_OK;
 }
 
+/* Messages of rank that nobody will receive any more; request NULL: those to
+ * the dead. */
+static void drop_arrived(rank_t *self, const dscomm_request_t *request)
+{
+    const loop_plan_t *plan = &self->loop->plan;
+
+    for (int r = 0; r < plan->ranks; r++) {
+        parcel_t **link = &self->loop->rank[r].arrived;
+
+        while (*link) {
+            parcel_t *parcel = *link;
+
+            if (parcel->source != self->rank || !parcel->request ||
+                (request ? parcel->request != request : r != plan->culprit)) {
+                link = &parcel->next;
+                continue;
+            }
+            if (!request)
+                finish(self, parcel->request, DSCOMM_ERR_PEER_FAILED);
+            *link = parcel->next;
+            free(parcel->copy);
+            free(parcel);
+        }
+    }
+}
+
 static void loop_cancel(void *impl, dscomm_request_t *request)
 {
     rank_t *self = impl;
@@ -204,12 +235,7 @@ static void loop_cancel(void *impl, dscomm_request_t *request)
     for (parcel_t *p = self->loop->way; p; p = p->next)
         if (p->request == request)
             p->request = NULL, p->lost = 1;
-    for (int r = 0; r < self->loop->plan.ranks; r++)
-        for (parcel_t *p = self->loop->rank[r].arrived; p; p = p->next)
-            if (p->request == request) {
-                p->request = NULL;
-                p->bytes = 0;
-            }
+    drop_arrived(self, request);
 }
 
 /* Who waits for the dead learns of it. */
@@ -237,6 +263,7 @@ static void tell_of_death(rank_t *self)
             p->request = NULL;
             p->lost = 1;
         }
+    drop_arrived(self, NULL);
 }
 
 static unsigned loop_progress(void *impl)
@@ -348,4 +375,19 @@ int loop_pending(const loop_t *loop)
             pending++;
     }
     return pending;
+}
+
+int loop_requests(const loop_t *loop)
+{
+    int requests = 0;
+
+    for (const parcel_t *p = loop->way; p; p = p->next)
+        requests += p->request != NULL;
+    for (int r = 0; r < loop->plan.ranks; r++) {
+        for (const parcel_t *p = loop->rank[r].arrived; p; p = p->next)
+            requests += p->request != NULL;
+        for (const posted_t *p = loop->rank[r].posted; p; p = p->next)
+            requests++;
+    }
+    return requests;
 }

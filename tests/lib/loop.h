@@ -39,5 +39,9 @@ unsigned loop_random(loop_t *loop, unsigned limit);
 unsigned loop_started(const loop_t *loop, int rank);
 /* Requests and messages that nobody has completed, cancelled or received. */
 int loop_pending(const loop_t *loop);
+/* Requests that nobody has completed or cancelled. */
+int loop_requests(const loop_t *loop);
+/* rank has died: it must not go on. */
+int loop_is_dead(const loop_t *loop, int rank);
 
 #endif
