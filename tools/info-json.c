@@ -79,6 +79,78 @@ static void add_backends(JsonBuilder *builder)
     json_builder_end_array(builder);
 }
 
+static void add_available(JsonBuilder *builder, int coll)
+{
+    dscomm_algorithm_info_t info = {.size = sizeof(info)};
+
+    json_builder_set_member_name(builder, "available");
+    json_builder_begin_array(builder);
+    for (size_t i = 0; dscomm_algorithm_info(i, &info) == DSCOMM_OK; i++)
+        if (info.coll == coll)
+            json_builder_add_string_value(builder, info.name);
+    json_builder_end_array(builder);
+}
+
+/* JSON's numbers hold no more, and no buffer does. */
+static void add_bytes(JsonBuilder *builder, const char *name, uint64_t bytes)
+{
+    json_builder_set_member_name(builder, name);
+    if (bytes > INT64_MAX)
+        json_builder_add_null_value(builder);
+    else
+        json_builder_add_int_value(builder, (gint64)bytes);
+}
+
+static void add_choices(JsonBuilder *builder, dscomm_coll_t coll,
+                        dscomm_dtype_t dtype, int ranks)
+{
+    dscomm_choice_info_t info = {.size = sizeof(info)};
+    uint64_t from = 0;
+
+    do {
+        if (dscomm_choice_info(ranks, coll, dtype, DSCOMM_SUM, from, &info) < 0)
+            return;
+        json_builder_begin_object(builder);
+        add_bytes(builder, "from", info.from);
+        add_bytes(builder, "to", info.to);
+        add_text(builder, "dtype",
+                 tool_info_reduces(coll) ? dscomm_dtype_name(dtype) : NULL);
+        add_text(builder, "by_default", info.by_default);
+        add_text(builder, "by_setting", info.by_setting);
+        json_builder_end_object(builder);
+        from = info.to + 1;
+    } while (from);
+}
+
+static void add_collective(JsonBuilder *builder, dscomm_coll_t coll, int ranks)
+{
+    json_builder_begin_object(builder);
+    add_text(builder, "name", dscomm_coll_name(coll));
+    add_available(builder, (int)coll);
+    json_builder_set_member_name(builder, "choices");
+    json_builder_begin_array(builder);
+    add_choices(builder, coll, DSCOMM_FLOAT32, ranks);
+    if (tool_info_reduces(coll))
+        add_choices(builder, coll, DSCOMM_BFLOAT16, ranks);
+    json_builder_end_array(builder);
+    json_builder_end_object(builder);
+}
+
+static void add_algorithms(JsonBuilder *builder, int ranks)
+{
+    json_builder_set_member_name(builder, "algorithms");
+    json_builder_begin_object(builder);
+    json_builder_set_member_name(builder, "ranks");
+    json_builder_add_int_value(builder, ranks);
+    add_text(builder, "setting", tool_info_algorithm_setting());
+    json_builder_set_member_name(builder, "collectives");
+    json_builder_begin_array(builder);
+    for (int coll = 0; coll < DSCOMM_COLL_SEND; coll++)
+        add_collective(builder, (dscomm_coll_t)coll, ranks);
+    json_builder_end_array(builder);
+    json_builder_end_object(builder);
+}
+
 static void add_setting(JsonBuilder *builder, const dscomm_setting_info_t *info)
 {
     const char *value = info->value ? info->value : info->default_value;
@@ -135,6 +207,8 @@ void tool_info_print_json(const tool_info_parts_t *parts)
         add_build(builder);
     if (parts->backends)
         add_backends(builder);
+    if (parts->ranks)
+        add_algorithms(builder, parts->ranks);
     if (parts->settings) {
         add_settings(builder);
         add_unknown(builder);

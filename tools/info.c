@@ -86,29 +86,42 @@ static void warn_unknown(void)
 
 static void print(const tool_info_parts_t *parts)
 {
-    gboolean all = parts->build && parts->backends && parts->settings;
+    const char *gap = "";
 
-    if (parts->build)
+    if (parts->build) {
         print_build();
-    if (all)
-        printf("\n");
-    if (parts->backends)
+        gap = "\n";
+    }
+    if (parts->backends) {
+        printf("%s", gap);
         print_backends();
-    if (all)
-        printf("\n");
-    if (parts->settings)
+        gap = "\n";
+    }
+    if (parts->ranks) {
+        printf("%s", gap);
+        tool_info_print_algorithms(parts->ranks);
+        gap = "\n";
+    }
+    if (parts->settings) {
+        printf("%s", gap);
         print_settings();
+    }
 }
 
 int tool_info(int argc, char **argv)
 {
-    tool_info_parts_t parts = {FALSE, FALSE, FALSE};
-    gboolean json = FALSE;
+    tool_info_parts_t parts = {FALSE, FALSE, FALSE, 0};
+    gboolean json = FALSE, algorithms = FALSE, known;
+    int ranks = 8;
     const GOptionEntry entries[] = {
         {"build", 0, 0, G_OPTION_ARG_NONE, &parts.build,
          "Version, build choices and processor features", NULL},
         {"backends", 0, 0, G_OPTION_ARG_NONE, &parts.backends,
          "Modules found, and why others were refused", NULL},
+        {"algorithms", 0, 0, G_OPTION_ARG_NONE, &algorithms,
+         "What carries out collectives, by bytes", NULL},
+        {"ranks", 'n', 0, G_OPTION_ARG_INT, &ranks,
+         "How many ranks to show algorithms for (default: 8)", "RANKS"},
         {"settings", 0, 0, G_OPTION_ARG_NONE, &parts.settings,
          "DSCOMM_* variables: meaning, default, and value now", NULL},
         {"json", 0, 0, G_OPTION_ARG_NONE, &json, "Print it as JSON", NULL},
@@ -116,14 +129,22 @@ int tool_info(int argc, char **argv)
     };
 
     if (!tool_parse(&argc, &argv, entries, NULL,
-                    "Without --build, --backends and --settings, all parts "
-                    "are shown."))
+                    "Without --build, --backends, --algorithms and --settings, "
+                    "all parts are shown."))
         return TOOL_USAGE;
     if (argc > 1)
         return tool_fail(TOOL_USAGE, "info", "unexpected argument '%s'",
                          argv[1]);
-    if (!parts.build && !parts.backends && !parts.settings)
-        parts = (tool_info_parts_t){TRUE, TRUE, TRUE};
+    if (ranks < 2)
+        return tool_fail(TOOL_USAGE, "info",
+                         "--ranks is %d; only 2 and more need an algorithm",
+                         ranks);
+    if (!parts.build && !parts.backends && !parts.settings && !algorithms)
+        parts.build = parts.backends = parts.settings = algorithms = TRUE;
+    known = !algorithms || tool_info_algorithms_known(ranks);
+    parts.ranks = algorithms && known ? ranks : 0;
+    if (!known)
+        tool_fail(TOOL_FAILED, "info", "%s", dscomm_last_error());
     if (json)
         tool_info_print_json(&parts);
     else
@@ -133,5 +154,5 @@ int tool_info(int argc, char **argv)
                          g_strerror(errno));
     if (parts.settings && !json)
         warn_unknown();
-    return TOOL_OK;
+    return known ? TOOL_OK : TOOL_FAILED;
 }

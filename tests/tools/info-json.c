@@ -144,6 +144,49 @@ static void check_unknown(JsonObject *root)
            2, "no more are unknown");
 }
 
+/* The choice of all_reduce at so many bytes. */
+static JsonObject *choice_at(JsonObject *algorithms, const char *dtype,
+                             gint64 bytes)
+{
+    JsonObject *coll = find(algorithms, "collectives", "all_reduce");
+    JsonArray *list = json_object_get_array_member(coll, "choices");
+
+    for (guint i = 0; i < json_array_get_length(list); i++) {
+        JsonObject *choice = json_array_get_object_element(list, i);
+
+        if (!g_strcmp0(text_of(choice, "dtype"), dtype) &&
+            json_object_get_int_member(choice, "from") <= bytes &&
+            (json_object_get_null_member(choice, "to") ||
+             json_object_get_int_member(choice, "to") >= bytes))
+            return choice;
+    }
+    return NULL;
+}
+
+static void check_algorithms(JsonObject *root)
+{
+    JsonObject *algorithms = json_object_get_object_member(root, "algorithms");
+    JsonObject *gather = find(algorithms, "collectives", "gather_v");
+    JsonArray *list = json_object_get_array_member(gather, "choices");
+    dscomm_choice_info_t info = {.size = sizeof info};
+
+    dscomm_choice_info(8, DSCOMM_COLL_ALL_REDUCE, DSCOMM_BFLOAT16, DSCOMM_SUM,
+                       1000000, &info);
+    is_int(json_object_get_int_member(algorithms, "ranks"), 8, "8 ranks");
+    is_str(text_of(choice_at(algorithms, "float32", 65535), "by_setting"),
+           "null", "what is not set");
+    is_str(text_of(choice_at(algorithms, "float32", 65536), "by_setting"),
+           "ring", "what is");
+    is_str(text_of(choice_at(algorithms, "bfloat16", 1000000), "by_setting"),
+           "null", "and for whom not");
+    is_str(text_of(choice_at(algorithms, "bfloat16", 1000000), "by_default"),
+           info.by_default, "the default");
+    is_int(json_array_get_length(list), 1, "one choice of gather_v");
+    list = json_object_get_array_member(gather, "available");
+    is_str(json_array_get_string_element(list, 0), "linear",
+           "the algorithm of gather_v");
+}
+
 static void check_parts(const char *option, const char *members)
 {
     JsonParser *parser = ask(option);
@@ -171,9 +214,11 @@ int main(void)
     g_setenv("DSCOMM_TIMEOUT", "5", TRUE);
     g_setenv("DSCOMM_BACKND", "shm", TRUE);
     g_setenv("DSCOMM_XYZZY", "", TRUE);
+    g_setenv("DSCOMM_ALGORITHM", "all_reduce:64K-:ring", TRUE);
     parser = ask(NULL);
     check_build(root_of(parser));
     check_backends(root_of(parser), folder);
+    check_algorithms(root_of(parser));
     check_settings(root_of(parser));
     check_unknown(root_of(parser));
     setting = find(root_of(parser), "settings", "DSCOMM_TIMEOUT");
@@ -182,6 +227,7 @@ int main(void)
 
     check_parts("--build", "build ");
     check_parts("--backends", "backend_directory backends ");
+    check_parts("--algorithms", "algorithms ");
     check_parts("--settings", "settings unknown ");
 
     g_setenv("DSCOMM_BACKEND", "\"\\\033\t\377", TRUE);

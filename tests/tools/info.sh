@@ -15,12 +15,12 @@ info()
 # parts: the headings of $out
 parts()
 {
-    printf '%s\n' "$out" | sed -n 's/^\([A-Z][a-z]*\)[,:].*/\1/p' | tr '\n' ' '
+    printf '%s\n' "$out" | sed -n 's/^\([A-Z][a-z]*\)\( algorithms\)*[,:].*/\1/p' | tr '\n' ' '
 }
 
 info
 is $status 0 'status'
-is "$(parts)" 'Build Backends Settings ' 'all parts'
+is "$(parts)" 'Build Backends Algorithms All Settings ' 'all parts'
 info --settings
 is "$(parts)" 'Settings ' 'one part'
 info --backends --build
@@ -48,6 +48,26 @@ like "$out" '^  DSCOMM_TIMEOUT=5$' 'the value that is set'
 like "$out" '^      [0-9.]+ to [0-9.]+ seconds; default: 1800$' 'range and default'
 like "$out" '^  DSCOMM_BACKEND$' 'a setting that is not set'
 like "$out" '^      enum: .*caller.*; default: caller$' 'the words accepted'
+
+info --algorithms -n 3
+is $status 0 'algorithms: status'
+is "$(parts)" 'Algorithms All ' 'algorithms'
+like "$out" '^Algorithms, for 3 ranks, ' 'for so many ranks'
+like "$out" '^  all_reduce  *0-[0-9]+K  *[a-z_]+' 'by bytes'
+like "$out" '^  gather_v  *all  *linear$' 'or not'
+like "$out" '^  all_reduce  *([a-z_]*, )*ring(, [a-z_]*)*$' 'all there are'
+DSCOMM_ALGORITHM=all_reduce:64K-1M:ring,barrier:native info --algorithms
+like "$out" '^  *64K-1M  *ring \(default: [a-z_]+\)  *[a-z_]+$' 'what is changed'
+like "$out" '^  barrier  *all  *native, else dissemination$' 'and what is left'
+like "$out" '^  as DSCOMM_ALGORITHM=all_reduce:64K-1M:ring,barrier:native says$' \
+    'by what'
+DSCOMM_ALGORITHM=all_reduce:sing info --algorithms --build
+is $status 1 'a setting that makes no sense: status'
+is "$(parts)" 'Build ' 'what can be shown is'
+like "$(cat "$scratch/err")" "'sing' is no algorithm of all_reduce" 'why'
+info -n 1
+is $status 2 'one rank needs none'
+info --settings
 
 is "$(cat "$scratch/err")" '' 'nothing to warn about'
 esc=$(printf 'a\033[1mb\377')
