@@ -142,6 +142,13 @@ double perf_baseline_time(const perf_baseline_t *b, const perf_row_t *row,
     return 0;
 }
 
+gboolean perf_baseline_option(const perf_baseline_t *b, const char *name)
+{
+    JsonNode *node = get(get_object(b->root, "options"), name, JSON_NODE_VALUE);
+
+    return node && json_node_get_boolean(node);
+}
+
 int perf_baseline_ranks(const perf_baseline_t *b)
 {
     return b->ranks;

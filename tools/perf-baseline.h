@@ -19,6 +19,9 @@ void perf_baseline_free(perf_baseline_t *baseline);
 /* Median time of the same measurement there, in microseconds; 0: none. */
 double perf_baseline_time(const perf_baseline_t *baseline,
                           const perf_row_t *row, perf_place_t place);
+/* "async" and so on: whether that run had it. */
+gboolean perf_baseline_option(const perf_baseline_t *baseline,
+                              const char *name);
 int perf_baseline_ranks(const perf_baseline_t *baseline);
 const char *perf_baseline_backend(const perf_baseline_t *baseline);
 

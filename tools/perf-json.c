@@ -52,7 +52,7 @@ static void print_options(const perf_options_t *o, FILE *to)
         fprintf(to, "\"seconds\": %g, ", o->time);
     fprintf(to, "\"warmup\": %d, \"aggregate\": %d, \"checks\": %d, ",
             o->warmup, o->aggregate, o->checks);
-    fprintf(to, "\"async\": %s, \"overlap\": %s, \"registered\": %s},\n",
+    fprintf(to, "\"async\": %s, \"overlapped\": %s, \"registered\": %s},\n",
             word(o->async), word(o->overlap), word(o->registered));
 }
 

@@ -21,7 +21,8 @@
 #define BATCH_US 500.0
 #define BATCHES_MIN 3
 #define BATCHES_MAX 1000
-#define CALLS_MAX 1000000
+/* Batches by which the time of a call is estimated before. */
+#define TRIES 3
 /* An interquartile range of so many percent of the median is noise. */
 #define NOISY 10.0
 
@@ -62,38 +63,50 @@ static dscomm_status_t slowest(const loop_t *loop, double *times, size_t count)
                              DSCOMM_FLOAT64, DSCOMM_MAX, NULL);
 }
 
+/* The best of a few batches: one that was interrupted says nothing. */
+static dscomm_status_t best_batch(const loop_t *loop, size_t calls,
+                                  double *ret_time)
+{
+    double times[TRIES];
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (int i = 0; i < TRIES && status == DSCOMM_OK; i++)
+        status = batch(loop, calls, &times[i]);
+    if (status == DSCOMM_OK)
+        status = slowest(loop, times, TRIES);
+    if (status != DSCOMM_OK)
+        return status;
+    for (int i = 1; i < TRIES; i++)
+        times[0] = MIN(times[0], times[i]);
+    *ret_time = MAX(times[0], 1e-3);
+    return DSCOMM_OK;
+}
+
 /* The time of one call, roughly, alike on all ranks. */
 static dscomm_status_t estimate(const loop_t *loop, double *ret_time)
 {
-    double time;
     dscomm_status_t status = DSCOMM_OK;
 
-    for (size_t calls = 1; status == DSCOMM_OK; calls *= 8) {
-        status = batch(loop, calls, &time);
-        if (status == DSCOMM_OK)
-            status = slowest(loop, &time, 1);
-        if (status == DSCOMM_OK)
-            *ret_time = MAX(time, 1e-3);
-        if (time * (double)calls > BATCH_US / 10 || calls > 4096)
+    for (size_t calls = 1; calls <= 4096 && status == DSCOMM_OK; calls *= 8) {
+        status = best_batch(loop, calls, ret_time);
+        if (status == DSCOMM_OK && *ret_time * (double)calls > BATCH_US / 10)
             break;
     }
     return status;
 }
 
+/* Batches of at least BATCH_US, but not too many of them. */
 static void plan(const perf_options_t *options, double time,
                  perf_times_t *times)
 {
-    double calls = CLAMP(BATCH_US / time, 1, CALLS_MAX);
-    double batches = options->time * 1e6 / (calls * time);
+    double all =
+        options->iterations ? options->iterations : options->time * 1e6 / time;
+    double calls = MAX(BATCH_US / time, all / BATCHES_MAX);
+    double least = options->iterations ? 1 : BATCHES_MIN;
 
-    if (options->iterations) {
-        calls = MIN(calls, options->iterations);
-        batches = options->iterations / calls;
-    } else {
-        batches = MAX(batches, BATCHES_MIN);
-    }
+    calls = CLAMP(calls, 1, MAX(all, 1));
     times->calls = (size_t)calls;
-    times->batches = (size_t)CLAMP(batches, 1, BATCHES_MAX);
+    times->batches = (size_t)CLAMP(all / calls, least, BATCHES_MAX);
 }
 
 static dscomm_status_t run_batches(const loop_t *loop, double *times,
@@ -217,7 +230,6 @@ static dscomm_status_t check_last(const loop_t *loop, perf_place_t place,
 {
     if (place == PERF_IN_PLACE || loop->rotates)
         return DSCOMM_OK;
-    /* Blobs are kept only when asked for; their buffer is as it was. */
     return count_wrong(loop->call, (guint32)loop->run->options->checks,
                        ret_wrong);
 }
@@ -226,14 +238,13 @@ static dscomm_status_t measure_place(perf_run_t *run, perf_call_t *call,
                                      perf_place_t place, perf_figure_t *figure)
 {
     loop_t loop = {run, call, perf_step(run->options, call), FALSE};
-    dscomm_status_t status;
+    dscomm_status_t status = DSCOMM_OK;
 
     perf_call_place(call, place, run->send, run->recv);
     figure->wrong = -1;
+    perf_fill(call, 0);
     if (run->options->checks > 0)
         status = check(&loop, &figure->wrong);
-    else
-        perf_fill(call, 0), status = DSCOMM_OK;
     loop.rotates =
         call->operation->rooted && run->options->root == PERF_ROOT_ROTATES;
     if (status == DSCOMM_OK)
@@ -245,8 +256,6 @@ static dscomm_status_t measure_place(perf_run_t *run, perf_call_t *call,
     return status;
 }
 
-/* Messages of two ranks are limited by what these can copy, but only rank 0 and
- * 1 move anything, and the others wait. */
 static double find_roof(perf_run_t *run, const perf_call_t *call,
                         perf_place_t place, size_t bytes)
 {
@@ -268,7 +277,7 @@ int perf_measure(perf_run_t *run, perf_call_t *call, size_t bytes,
     perf_call_size(call, bytes);
     row.bytes = call->total * call->size;
     row.count = call->count;
-    row.algorithm = perf_algorithm(call);
+    row.algorithm = perf_algorithm(run->options, call);
     for (perf_place_t place = 0; place < PERF_PLACES; place++) {
         perf_figure_t *figure = &row.figures[place];
         if (!operation->places[place] || status != DSCOMM_OK)

@@ -37,6 +37,7 @@ typedef enum {
 
 struct perf_operation {
     const char *name;
+    int coll; /* dscomm_coll_t; -1: several calls of the library's own */
     const char *summary;
     perf_call_fn run;
     perf_call_fn run_premul; /* NULL: PREMUL_SUM makes no sense */

@@ -41,6 +41,7 @@ void perf_report_operation(const perf_run_t *run,
 {
     if (run->report->form->operation)
         run->report->form->operation(run, stdout, operation);
+    fflush(stdout);
 }
 
 void perf_report_row(const perf_run_t *run, const perf_row_t *row)
@@ -79,12 +80,23 @@ static void warn_of_sharing(const perf_run_t *run)
              run->everyone[0].host);
 }
 
+static void warn_of_option(const perf_run_t *run, const char *name,
+                           gboolean now)
+{
+    if (perf_baseline_option(run->baseline, name) != now)
+        warn(run, "the baseline is %s%s, this is %s%s", now ? "not " : "", name,
+             now ? "" : "not ", name);
+}
+
 static void warn_of_baseline(const perf_run_t *run)
 {
     const perf_baseline_t *baseline = run->baseline;
 
     if (!baseline)
         return;
+    warn_of_option(run, "async", run->options->async);
+    warn_of_option(run, "overlapped", run->options->overlap);
+    warn_of_option(run, "registered", run->options->registered);
     if (perf_baseline_ranks(baseline) != run->ranks)
         warn(run, "the baseline is of %d ranks, this is of %d",
              perf_baseline_ranks(baseline), run->ranks);

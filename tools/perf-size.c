@@ -51,7 +51,6 @@ size_t perf_next_size(const perf_options_t *options, size_t bytes)
     double next = options->step ? (double)bytes + (double)options->step
                                 : (double)bytes * options->factor;
 
-    if (bytes == 0 && !options->step)
-        next = 1;
+    next = MAX(next, (double)bytes + 1);
     return next > (double)options->max ? 0 : (size_t)next;
 }

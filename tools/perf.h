@@ -130,8 +130,10 @@ double perf_now(void);
 /* "dscomm perf: WHAT: dscomm_last_error()"; returns TOOL_FAILED. */
 int perf_fail(const char *what);
 
-/* Name of the algorithm that this call would use; static. */
-const char *perf_algorithm(const perf_call_t *call);
+/* Name of the algorithm that serves this call, "native" for the backend's own,
+ * "-" where there is none; static. */
+const char *perf_algorithm(const perf_options_t *options,
+                           const perf_call_t *call);
 
 /* What is being done, on a terminal's stderr; NULL wipes it away. */
 void perf_progress(const perf_run_t *run, const char *format, ...)

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The figures of dscomm perf against values computed by hand: bandwidths, sizes
+ * and blocks, percentiles, and the parsing of sizes. */
+#include "config.h"
+
+#include "tests/tap.h"
+#include "tools/perf-measure.h"
+#include "tools/perf-operations.h"
+#include "tools/perf-options.h"
+
+#include <math.h>
+#include <string.h>
+
+static int is_near(double got, double want)
+{
+    return fabs(got - want) <= 1e-9 * (1 + fabs(want));
+}
+
+/* 1,000,000 bytes in 500 us are 2 GB/s; the factors for 4 ranks are those of
+ * nccl-tests' doc/PERFORMANCE.md. */
+static void test_bandwidths(void)
+{
+    static const struct {
+        const char *name;
+        double busbw;
+    } rows[] = {
+        {"all_reduce", 3},        {"reduce", 2},
+        {"broadcast", 2},         {"reduce_scatter", 1.5},
+        {"all_gather", 1.5},      {"all_to_all", 1.5},
+        {"gather", 1.5},          {"scatter", 1.5},
+        {"sendrecv", 2},          {"latency", 2},
+        {"bandwidth", 2},         {"all_gather_v", 1.5},
+        {"gather_v", 1.5},        {"scatter_v", 1.5},
+        {"all_to_all_v", 1.5},    {"broadcast_blob", 2},
+        {"all_gather_blob", 1.5}, {"reduce_scatter_v", 1.5},
+    };
+    double algbw = perf_algbw(1000000, 500);
+
+    ok(is_near(algbw, 2), "algbw");
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        const perf_operation_t *o = perf_operation_find(rows[i].name);
+        ok(o && is_near(perf_busbw(o, 4, algbw), rows[i].busbw), "busbw of %s",
+           rows[i].name);
+    }
+    ok(is_near(perf_busbw(perf_operation_find("all_reduce"), 2, 7), 7),
+       "all_reduce, 2 ranks: busbw is algbw");
+    ok(is_near(perf_busbw(perf_operation_find("all_reduce"), 1, 7), 0),
+       "all_reduce, 1 rank: nothing goes over a bus");
+}
+
+/* Size and count of a row, as nccl-tests has them. */
+static void test_sizes(void)
+{
+    static const struct {
+        const char *name;
+        int ranks;
+        size_t bytes, total, count;
+    } rows[] = {
+        {"all_reduce", 4, 1003, 250, 250}, {"all_gather", 4, 1003, 248, 62},
+        {"reduce_scatter", 3, 100, 24, 8}, {"all_to_all", 4, 8, 0, 0},
+        {"sendrecv", 4, 3, 0, 0},          {"barrier", 4, 1000, 0, 0},
+        {"scatter_v", 4, 1003, 248, 62},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        size_t arrays[4][4];
+        perf_call_t call = {.operation = perf_operation_find(rows[i].name),
+                            .ranks = rows[i].ranks,
+                            .size = 4,
+                            .send_counts = arrays[0],
+                            .send_displs = arrays[1],
+                            .recv_counts = arrays[2],
+                            .recv_displs = arrays[3]};
+        perf_call_size(&call, rows[i].bytes);
+        ok(call.total == rows[i].total && call.count == rows[i].count,
+           "%s of %zu bytes: %zu elements, count %zu", rows[i].name,
+           rows[i].bytes, call.total, call.count);
+    }
+}
+
+/* Blocks of different sizes cover the elements, without a gap; what one rank
+ * sends to another is what that one receives. */
+static void test_blocks(void)
+{
+    size_t arrays[4][5], sent = 0, received = 0, at = 0;
+    perf_call_t call = {.operation = perf_operation_find("all_gather_v"),
+                        .ranks = 4,
+                        .size = 1,
+                        .send_counts = arrays[0],
+                        .send_displs = arrays[1],
+                        .recv_counts = arrays[2],
+                        .recv_displs = arrays[3]};
+
+    perf_call_size(&call, 100);
+    for (int i = 0; i < 4; i++) {
+        perf_block_t block = perf_call_block(&call, i);
+        is_int((int)block.count, 10 * (i + 1), "rank %d has %d of 100", i,
+               10 * (i + 1));
+        is_int((int)block.offset, (int)at, "rank %d has no gap before", i);
+        at += block.count;
+    }
+    call.operation = perf_operation_find("all_to_all_v");
+    call.ranks = 5;
+    for (int i = 0; i < 5; i++) {
+        perf_call_size(&call, 107);
+        sent += perf_call_exchanged(&call, 3, i).count;
+        received += perf_call_exchanged(&call, i, 3).count;
+    }
+    is_int((int)sent, 105, "all_to_all_v: all is sent");
+    is_int((int)received, 105, "all_to_all_v: as much is received");
+}
+
+static void test_statistics(void)
+{
+    double times[100];
+    perf_times_t t = {0};
+
+    for (int i = 0; i < 100; i++)
+        times[i] = 100 - i;
+    perf_times_fill(times, 100, &t);
+    ok(t.min == 1 && t.max == 100, "extremes");
+    ok(t.p50 == 50 && t.p99 == 99, "median and 99th percentile");
+    ok(is_near(t.spread, 100 * (75.0 - 25) / 50), "spread");
+    times[0] = 7;
+    perf_times_fill(times, 1, &t);
+    ok(t.min == 7 && t.p50 == 7 && t.p99 == 7 && t.spread == 0, "one time");
+}
+
+static void test_parse_size(void)
+{
+    static const struct {
+        const char *text;
+        double bytes; /* -1: no size */
+    } rows[] = {
+        {"8", 8},
+        {"64K", 65536},
+        {"1M", 1048576},
+        {"1.5k", 1536},
+        {"2G", 2147483648.0},
+        {"1KiB", 1024},
+        {"16B", 16},
+        {"1TB", 1099511627776.0},
+        {"0", 0},
+        {"", -1},
+        {"K", -1},
+        {"-8", -1},
+        {"8X", -1},
+        {"1MM", -1},
+        {"0x10", -1},
+        {"1e", -1},
+        {"inf", -1},
+        {"nan", -1},
+        {"9999999999T", -1},
+        {"1 M", -1},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        size_t bytes = 77;
+        gboolean is = perf_parse_size(rows[i].text, &bytes);
+        ok(is == (rows[i].bytes >= 0) &&
+               (!is || (double)bytes == rows[i].bytes),
+           "'%s'", rows[i].text);
+    }
+}
+
+static void test_next_size(void)
+{
+    perf_options_t o = {.max = 100, .factor = 4};
+
+    is_int((int)perf_next_size(&o, 8), 32, "by factor");
+    is_int((int)perf_next_size(&o, 32), 0, "beyond the largest");
+    is_int((int)perf_next_size(&o, 0), 1, "after 0");
+    o.factor = 1.5;
+    is_int((int)perf_next_size(&o, 1), 2, "a small factor goes on");
+    o.step = 46;
+    is_int((int)perf_next_size(&o, 8), 54, "by step");
+    is_int((int)perf_next_size(&o, 54), 100, "the largest is reached");
+}
+
+int main(void)
+{
+    test_bandwidths();
+    test_sizes();
+    test_blocks();
+    test_statistics();
+    test_parse_size();
+    test_next_size();
+    return tap_done();
+}

@@ -1,0 +1,179 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# dscomm perf: its rows, its forms, what it refuses, and how it fails.
+
+. "$abs_top_srcdir/tests/tap.sh"
+
+# perf WHAT...: dscomm perf, its output in $out and $err, its status in $status
+perf()
+{
+    "$abs_top_builddir/tools/dscomm" perf "$@" >"$scratch/out" 2>"$scratch/err"
+    status=$?
+    out=$(cat "$scratch/out")
+    err=$(cat "$scratch/err")
+}
+
+# rows: the rows of $out; column N: what they have there, once each
+rows()
+{
+    grep -v '^#' "$scratch/out"
+}
+column()
+{
+    rows | awk -v n="$1" '{ print $n }' | sort -u | tr '\n' ' '
+}
+
+operations=$("$abs_top_builddir/tools/dscomm" perf --help |
+    sed -n '/^Operations:/,/^$/s/^  \([a-z_]*\) .*/\1/p')
+is "$(echo "$operations" | grep -c .)" 20 'operations in the help'
+
+# Every operation, two types, nothing wrong
+for ranks in 2 3; do
+    for operation in $operations; do
+        perf -n $ranks $operation -b 1 -e 10000 -f 100 -d int16,float32 -c \
+            -t 0.0005 -w 1
+        is "$status $(rows | awk '{ print $9, $13 }' | grep -vc '^\(0\|N/A\) \(0\|N/A\)$')" \
+            '0 0' "$operation, $ranks ranks: nothing is wrong" || echo "# $err"
+        [ "$(rows | awk '{ print $3 }' | sort -u | wc -l | tr -d ' ')" = 2 ]
+        result $? "$operation, $ranks ranks: both types"
+    done
+done
+perf -n 5 all_reduce reduce_scatter -d all -o all -b 120 -e 1K -f 8 -t 0.0002 -w 0
+is "$status $(column 9)$(column 13)" '0 0 0 ' 'every type and operator'
+is "$(rows | awk '{ print $1, $3, $4 }' | sort | uniq -d | wc -l | tr -d ' ')" \
+    "$(rows | awk '{ print $1, $3, $4 }' | sort -u | wc -l | tr -d ' ')" \
+    'each in both operations' || :
+is "$(rows | awk '{ print $3 }' | sort -u | wc -l | tr -d ' ')" 15 '15 types'
+is "$(rows | awk '{ print $4 }' | sort -u | wc -l | tr -d ' ')" 9 '9 operators'
+perf -n 17 all_reduce -d float8_e5m2,float8_e4m3,bfloat16 -o all -b 100 -e 100 \
+    -t 0.0002 -w 0
+is "$status $(column 9)" '0 0 ' 'more ranks than small floats can count'
+perf -n 2 all --async -b 64 -e 4K -f 64 -t 0.0005
+is "$status $(column 9)$(column 13)" '0 0 N/A 0 N/A ' 'with works'
+perf -n 2 all_reduce barrier --overlap -b 64 -e 4K -f 64 -t 0.0005
+is "$status $(column 9)" '0 0 ' 'overlapped'
+like "$out" 'hidden' 'overlapped: a column says how much'
+perf -n 2 all_reduce all_to_all -m 7 -b 64 -e 4K -f 64 -t 0.0005
+is "$status $(column 9)" '0 0 ' 'coalesced'
+perf -n 2 all_reduce broadcast -R -r rotate -b 64 -e 4K -f 64 -t 0.0005
+is "$status $(column 13)" '0 0 ' 'registered buffers, rotating roots'
+perf -n 3 gather -r all -b 64 -e 64 -t 0.0005
+is "$(column 5)" '0 1 2 ' 'all roots'
+perf all_reduce -b 64 -e 64 -t 0.0005
+is "$status $(column 9)" '0 0 ' 'one rank'
+
+# Letters, sizes and columns
+perf -n2 all_reduce -b8 -e 64 -f2 -i20 -w2 -c0
+is "$(rows | awk '{ print $1, $2 }' | tr '\n' ' ')" '8 2 16 4 32 8 64 16 ' 'by factor'
+is "$(column 9)" 'N/A ' '-c 0 checks nothing'
+perf -n 2 all_reduce -b 8 -e 1K --stepbytes 500 -t 0.0005
+is "$(rows | awk '{ print $1 }' | tr '\n' ' ')" '8 508 1008 ' 'by step'
+perf -b 100 -e 100 -t 0.0005 -n 3 all_gather
+is "$(rows | awk '{ print $1, $2, $3, $4, $5 }')" '96 8 float32 none -1' \
+    'sizes are rounded down to equal parts'
+is "$(rows | awk '{ print NF }')" 18 'columns'
+perf -n 2 all_reduce -d half,double -o max,prod -b 64 -e 64 -t 0.0005
+is "$(rows | awk '{ print $3, $4 }' | sort | tr '\n' ' ')" \
+    'float16 max float16 product float64 max float64 product ' "nccl-tests' names"
+perf -n 2 all_reduce -b 8 -e 8 -t 0.0005
+like "$out" '^#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong' \
+    'the header of nccl-tests'
+like "$out" '^# Out of bounds values : 0 OK$' 'and its last lines'
+like "$out" '^# Avg bus bandwidth    : [0-9.e-]+ $' 'both'
+perf -n 2 all_reduce barrier -b 8 -e 8 -t 0.0005 --csv
+is "$(awk -F, '{ print NF }' "$scratch/out" | sort -u)" 23 'CSV: fields'
+is "$(awk -F, '{ print $1, $7 }' "$scratch/out" | tr '\n' ' ')" \
+    'operation place all_reduce out all_reduce in barrier out ' 'CSV: lines'
+is "$(grep -c "$(printf '\r')" "$scratch/err")" 0 'no progress but to a terminal'
+
+# STATUS PATTERN ARGUMENTS: one sentence, which says what is wrong
+refusals()
+{
+    while read -r want pattern line; do
+        eval "perf $line"
+        is $status $want "status of: $line"
+        like "$err" "^dscomm perf: .*$(echo "$pattern" | tr _ ' ')" "sentence of: $line"
+        is "$(grep -c . "$scratch/err")" 1 "one sentence: $line"
+    done <<-'END'
+	2 which_operation
+	2 no_operation_'no-such' -n 2 no-such
+	2 is_larger_than -n 2 all_reduce -b 1M -e 8
+	2 is_no_size -n 2 all_reduce -b x
+	2 is_no_size -n 2 all_reduce -e 8Q
+	2 -f_must_be -n 2 all_reduce -f 1
+	2 must_not_be_0 -n 2 all_reduce --stepbytes 0
+	2 -n_must_be_1_to_4096 -n 0 all_reduce
+	2 -i_must_be -n 2 all_reduce -i 0
+	2 -m_must_be -n 2 all_reduce -m 0
+	2 -t_must_be -n 2 all_reduce -t nan
+	2 no_type_'float99' -n 2 all_reduce -d float99
+	2 no_operator_'no' -n 2 all_reduce -o no
+	2 is_no_rank -n 2 broadcast -r x
+	2 exclude_each_other -n 2 all_reduce --json --csv
+	2 none_of_these_operators -n 2 all_reduce -o band
+	2 no_form_that_returns_a_work -n 2 latency --async
+	2 no_form_that_returns_a_work -n 2 all_gather_blob -m 2
+	2 needs_2_ranks latency
+	2 --no-such-option --no-such-option
+	1 --save_/no/such/folder/x -n 2 all_reduce -e 8 --save /no/such/folder/x
+	1 not_a_baseline -n 2 all_reduce -e 8 --against "$scratch/corrupt"
+	1 not_a_baseline -n 2 all_reduce -e 8 --against /no/such/file
+	1 out_of_memory:.*choose_a_smaller -n 2 all_reduce -e 100T
+	1 out_of_memory:.*choose_a_smaller all_reduce -e 100T
+	1 no_such_backend|no_backend|unknown_backend -n 1 all_reduce --backend no-such
+	END
+}
+echo '{"format": "dscomm-perf", "rows": ' >"$scratch/corrupt"
+refusals
+perf -n 2 broadcast -r 2 -e 8
+is $status 2 'a root that does not exist: status'
+like "$err" '^dscomm perf: -r 2: there are 2 ranks only$' 'a root that does not exist'
+"$abs_top_builddir/tools/dscomm" run -n 2 "$abs_top_builddir/tools/dscomm" perf -n 3 \
+    all_reduce -e 8 >/dev/null 2>"$scratch/err"
+is $? 2 'another number than the launcher started: status'
+like "$(cat "$scratch/err")" '^dscomm perf: -n 3, but the launcher has started 2 ranks' \
+    'another number than the launcher started'
+"$abs_top_builddir/tools/dscomm" run -n 2 "$abs_top_builddir/tools/dscomm" perf -n 2 \
+    all_reduce -b 8 -e 8 -t 0.0005 >"$scratch/out" 2>&1
+is "$? $(rows | grep -c .)" '0 1' 'under a launcher'
+
+# Files
+if [ -c /dev/full ]; then
+    "$abs_top_builddir/tools/dscomm" perf -n 2 all_reduce -e 8 -t 0.0005 \
+        >/dev/full 2>"$scratch/err"
+    is $? 1 'output that cannot be written: status'
+    like "$(cat "$scratch/err")" '^dscomm perf: cannot write: ' 'output that cannot be written'
+    perf -n 2 all_reduce -e 8 -t 0.0005 --save /dev/full
+    is $status 1 'a full disk: status'
+    like "$err" '^dscomm perf: --save /dev/full: .*' 'a full disk'
+else
+    skip 'output that cannot be written' 'no /dev/full'
+fi
+perf -n 2 all_reduce -e 64 -t 0.0005 --save "$scratch/base.json"
+is "$status" 0 'a baseline is saved'
+perf -n 2 all_reduce -e 64 -t 0.0005 --against "$scratch/base.json" \
+    --save "$scratch/base.json"
+is "$status" 0 'and compared with and replaced in one run'
+like "$out" 'speedup' 'a column says how the times compare'
+is "$(rows | awk '{ print ($18 > 0) ($19 > 0) }' | sort -u)" 11 'ratios of both places'
+perf -n 3 all_reduce -e 64 -t 0.0005 --against "$scratch/base.json"
+like "$out" '^# Warning: the baseline is of 2 ranks, this is of 3$' 'of other ranks'
+is "$(find "$scratch" -name 'base.json?*' | grep -c .)" 0 'nothing is left beside it'
+
+# A rank that dies
+"$abs_top_builddir/tools/dscomm" perf -n 3 all_reduce -b 8 -e 8 -t 600 \
+    >"$scratch/out" 2>"$scratch/err" &
+job=$!
+tries=0
+while victim=$(sed -n 's/^#  Rank  1 Pid *\([0-9]*\) .*/\1/p' "$scratch/out" 2>/dev/null)
+    [ -z "$victim" ] && [ $tries -lt 100 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+done
+kill -KILL "$victim"
+wait $job
+is $? 137 'a rank that dies: status'
+like "$(cat "$scratch/err")" "rank 1 \(pid $victim\) was killed by signal 9" \
+    'a rank that dies is named'
+
+tap_done
