@@ -1,33 +1,104 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How fast the reduction kernels are: GB/s of result, the median of a few
- * rounds, one line a dtype and one column an operator, and memcpy of as many
- * bytes for comparison.
+/* How fast the reduction kernels are: GB/s of result of every row that runs
+ * here, beside what the memory allows, which is the faster of two loops that
+ * only or their sources together: one stores to the cache, one past it. All
+ * take turns; a figure is the median over rounds, by this thread's processor
+ * time.
  *
- *   kernels [SOURCES [BYTES [ROW]]]      defaults: 2 65536 c */
+ *   kernels [-s SOURCES] [-b BYTES,...] [-d DTYPE] [-o OP] [-n ROUNDS] [-i]
+ *
+ * Defaults: two sources of 4 KiB, 128 KiB and 64 MiB, all dtypes and
+ * operators, 15 rounds. -i: the first source is the destination. */
 #include "config.h"
 
+#include "lib/cpu.h"
 #include "lib/kernels.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { ROUNDS = 7, SOURCES_MAX = 64 };
+enum { ROUNDS_MAX = 101, SOURCES_MAX = 64, ROWS_MAX = 8, SIZES_MAX = 8 };
+
+#define BATCH 100e-6 /* seconds, at least */
 
 typedef struct {
-    const dscomm_kernels_t *row;
-    size_t nsources, bytes;
-    unsigned char *dest;
-    void *sources[SOURCES_MAX];
+    size_t nsources, bytes, largest, rounds;
+    int in_place;
+    unsigned char *buffers[SOURCES_MAX + 1];
+    const void *sources[SOURCES_MAX];
     double factors[SOURCES_MAX];
+    unsigned char *dest;
 } bench_t;
+
+typedef struct {
+    const char *name;
+    dscomm_reduce_fn run; /* NULL: none */
+    double rounds[ROUNDS_MAX];
+} column_t;
+
+/* What the memory allows */
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#define WIDE __attribute__((target("avx2")))
+typedef __m256i wide_t;
+#define WIDE_LOAD(at) _mm256_loadu_si256((const __m256i *)(at))
+#define WIDE_STORE(at, x) _mm256_store_si256((__m256i *)(at), x)
+#define WIDE_PAST(at, x) _mm256_stream_si256((__m256i *)(at), x)
+#define WIDE_OR(a, b) _mm256_or_si256(a, b)
+#define WIDE_DONE() _mm_sfence()
+#else
+#define WIDE
+typedef uint64_t wide_t __attribute__((vector_size(16), may_alias));
+#define WIDE_LOAD(at) (*(const wide_t *)(at))
+#define WIDE_STORE(at, x) (*(wide_t *)(at) = (x))
+#define WIDE_PAST WIDE_STORE
+#define WIDE_OR(a, b) ((a) | (b))
+#define WIDE_DONE() ((void)0)
+#endif
+
+#define LIMIT(name, store)                                                     \
+    WIDE static void name(void *dest, const void *const *sources, size_t n,    \
+                          size_t bytes, const double *factors)                 \
+    {                                                                          \
+        const size_t w = sizeof(wide_t);                                       \
+        unsigned char *to = dest;                                              \
+                                                                               \
+        (void)factors;                                                         \
+        for (size_t at = 0; at + 4 * w <= bytes; at += 4 * w) {                \
+            const unsigned char *from = (const unsigned char *)sources[0];     \
+            wide_t a = WIDE_LOAD(from + at), b = WIDE_LOAD(from + at + w);     \
+            wide_t c = WIDE_LOAD(from + at + 2 * w);                           \
+            wide_t d = WIDE_LOAD(from + at + 3 * w);                           \
+                                                                               \
+            for (size_t s = 1; s < n; s++) {                                   \
+                from = (const unsigned char *)sources[s] + at;                 \
+                a = WIDE_OR(a, WIDE_LOAD(from));                               \
+                b = WIDE_OR(b, WIDE_LOAD(from + w));                           \
+                c = WIDE_OR(c, WIDE_LOAD(from + 2 * w));                       \
+                d = WIDE_OR(d, WIDE_LOAD(from + 3 * w));                       \
+            }                                                                  \
+            store(to + at, a);                                                 \
+            store(to + at + w, b);                                             \
+            store(to + at + 2 * w, c);                                         \
+            store(to + at + 3 * w, d);                                         \
+        }                                                                      \
+        WIDE_DONE();                                                           \
+    }
+
+LIMIT(limit_plain, WIDE_STORE)
+LIMIT(limit_past, WIDE_PAST)
+
+/* Time */
 
 static double seconds(void)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
@@ -38,74 +109,66 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* kernel NULL: memcpy. */
-static void run(const bench_t *bench, dscomm_reduce_fn kernel, size_t count)
+static void call(const bench_t *bench, dscomm_reduce_fn run, size_t count,
+                 size_t times)
 {
-    if (kernel)
-        kernel(bench->dest, (const void *const *)bench->sources,
-               bench->nsources, count, bench->factors);
-    else
-        memcpy(bench->dest, bench->sources[0], bench->bytes);
-    __asm__ volatile("" : : "r"(bench->dest) : "memory");
+    for (size_t i = 0; i < times; i++)
+        run(bench->dest, bench->sources, bench->nsources, count,
+            bench->factors);
 }
 
-static double gigabytes(const bench_t *bench, dscomm_reduce_fn kernel,
-                        size_t count)
+/* The first call finds what the column before left in the cache. */
+static double batch(const bench_t *bench, dscomm_reduce_fn run, size_t count)
 {
-    double rounds[ROUNDS];
+    size_t runs = 0, burst = bench->bytes < 65536 ? 65536 / bench->bytes : 1;
+    double start, took;
 
-    for (int i = 0; i < ROUNDS; i++) {
-        double start = seconds(), took;
-        size_t runs = 0;
-
-        do {
-            run(bench, kernel, count);
-            runs++;
-            took = seconds() - start;
-        } while (took < 0.004);
-        rounds[i] = (double)bench->bytes * (double)runs / took * 1e-9;
-    }
-    qsort(rounds, ROUNDS, sizeof rounds[0], ascending);
-    return rounds[ROUNDS / 2];
+    call(bench, run, count, 1);
+    start = seconds();
+    do {
+        call(bench, run, count, burst);
+        runs += burst;
+        took = seconds() - start;
+    } while (took < BATCH);
+    return (double)bench->bytes * (double)runs / took * 1e-9;
 }
 
-/* Bytes that are modest numbers in every type, and no zeros. */
-static int prepare(bench_t *bench)
+/* The columns take turns. */
+static void measure(const bench_t *bench, column_t *columns, size_t ncolumns,
+                    size_t element)
 {
-    bench->dest = aligned_alloc(64, (bench->bytes + 63) / 64 * 64);
-    if (!bench->dest)
-        return -1;
-    memset(bench->dest, 0, bench->bytes);
-    for (size_t s = 0; s < bench->nsources; s++) {
-        bench->sources[s] = aligned_alloc(64, (bench->bytes + 63) / 64 * 64);
-        if (!bench->sources[s])
-            return -1;
-        memset(bench->sources[s], 0x3f, bench->bytes);
-        bench->factors[s] = (double)bench->nsources;
-    }
-    return 0;
-}
+    for (size_t round = 0; round < bench->rounds; round++) {
+        for (size_t i = 0; i < ncolumns; i++) {
+            int limit = i < 2;
 
-static void print_table(const bench_t *bench)
-{
-    printf("%-12s", bench->row->name);
-    for (int op = 0; op < DSCOMM_OP_COUNT; op++)
-        printf(" %10s", dscomm_op_name(op));
-    printf("\n");
-    for (int dtype = 0; dtype < DSCOMM_DTYPE_COUNT; dtype++) {
-        printf("%-12s", dscomm_dtype_name(dtype));
-        for (int op = 0; op < DSCOMM_OP_COUNT; op++) {
-            dscomm_reduce_fn kernel = bench->row->table[dtype][op];
-
-            if (kernel)
-                printf(" %10.1f",
-                       gigabytes(bench, kernel,
-                                 bench->bytes / dscomm_dtype_size(dtype)));
-            else
-                printf(" %10s", "-");
+            if (columns[i].run)
+                columns[i].rounds[round] =
+                    batch(bench, columns[i].run,
+                          limit ? bench->bytes : bench->bytes / element);
         }
-        printf("\n");
     }
+    for (size_t i = 0; i < ncolumns; i++)
+        qsort(columns[i].rounds, bench->rounds, sizeof columns[i].rounds[0],
+              ascending);
+}
+
+static double median(const bench_t *bench, const column_t *column)
+{
+    return column->rounds[bench->rounds / 2];
+}
+
+/* The output */
+
+static size_t rows(column_t *columns)
+{
+    const dscomm_kernels_t *row;
+    size_t n = 0;
+
+    for (size_t i = 0; (row = dscomm_priv_kernels_row(i)); i++) {
+        if (!(row->cpu & ~dscomm_priv_cpu_features()) && n < ROWS_MAX)
+            columns[n++].name = row->name;
+    }
+    return n;
 }
 
 static const dscomm_kernels_t *row_named(const char *name)
@@ -119,28 +182,140 @@ static const dscomm_kernels_t *row_named(const char *name)
     return NULL;
 }
 
+static void print_line(const bench_t *bench, dscomm_dtype_t dtype,
+                       dscomm_op_t op)
+{
+    static column_t columns[ROWS_MAX + 2];
+    size_t n = 2 + rows(columns + 2);
+    double limit, best = 0;
+
+    columns[0].run = limit_plain;
+    columns[1].run = bench->in_place ? limit_plain : limit_past;
+    for (size_t i = 2; i < n; i++)
+        columns[i].run = row_named(columns[i].name)->table[dtype][op];
+    measure(bench, columns, n, dscomm_dtype_size(dtype));
+    limit = median(bench, &columns[0]);
+    if (median(bench, &columns[1]) > limit)
+        limit = median(bench, &columns[1]);
+    printf("%-12s %-10s %7.1f", dscomm_dtype_name(dtype), dscomm_op_name(op),
+           limit);
+    for (size_t i = 2; i < n; i++) {
+        double value = median(bench, &columns[i]);
+
+        if (columns[i].run) {
+            printf(" %7.2f", value);
+            best = value > best ? value : best;
+        } else {
+            printf(" %7s", "-");
+        }
+    }
+    printf(" %7.2f\n", best / limit);
+    fflush(stdout);
+}
+
+static void print_table(const bench_t *bench, int dtype, int op)
+{
+    column_t columns[ROWS_MAX];
+    size_t n = rows(columns);
+
+    printf("%zu sources of %zu bytes%s, GB/s of result\n%-12s %-10s %7s",
+           bench->nsources, bench->bytes, bench->in_place ? ", in place" : "",
+           "dtype", "op", "limit");
+    for (size_t i = 0; i < n; i++)
+        printf(" %7s", columns[i].name);
+    printf(" %7s\n", "ratio");
+    for (int d = 0; d < DSCOMM_DTYPE_COUNT; d++) {
+        for (int o = 0; o < DSCOMM_OP_COUNT; o++) {
+            if (dscomm_op_applies(o, d) && (dtype < 0 || dtype == d) &&
+                (op < 0 || op == o))
+                print_line(bench, d, o);
+        }
+    }
+}
+
+/* Bytes that are modest numbers in every type, and no zeros. */
+static int prepare(bench_t *bench)
+{
+    for (size_t s = 0; s <= bench->nsources; s++) {
+        bench->buffers[s] =
+            aligned_alloc(4096, (bench->largest + 4095) / 4096 * 4096);
+        if (!bench->buffers[s])
+            return -1;
+        memset(bench->buffers[s], 0x3f, bench->largest);
+    }
+    for (size_t s = 0; s < bench->nsources; s++) {
+        bench->sources[s] = bench->buffers[s];
+        bench->factors[s] = (double)bench->nsources;
+    }
+    bench->dest = bench->buffers[bench->in_place ? 0 : bench->nsources];
+    return 0;
+}
+
+static size_t read_sizes(const char *text, size_t *sizes, size_t *ret_largest)
+{
+    size_t n = 0, largest = 0;
+    char *end;
+
+    while (*text && n < SIZES_MAX) {
+        sizes[n] = strtoul(text, &end, 10);
+        if (sizes[n] < 256 || (*end && *end != ','))
+            return 0;
+        largest = sizes[n] > largest ? sizes[n] : largest;
+        n++;
+        text = *end ? end + 1 : end;
+    }
+    *ret_largest = largest;
+    return n;
+}
+
+static int usage(const char *program)
+{
+    fprintf(stderr,
+            "usage: %s [-s SOURCES] [-b BYTES,...] [-d DTYPE] [-o OP] "
+            "[-n ROUNDS] [-i]\n",
+            program);
+    return 2;
+}
+
 int main(int argc, char **argv)
 {
-    static bench_t bench;
+    static bench_t bench = {.nsources = 2, .rounds = 15};
+    const char *bytes = "4096,131072,67108864";
+    dscomm_dtype_t dtype = (dscomm_dtype_t)-1;
+    dscomm_op_t op = (dscomm_op_t)-1;
+    size_t sizes[SIZES_MAX], nsizes;
+    int option, bad = 0;
 
-    bench.nsources = argc > 1 ? strtoul(argv[1], NULL, 10) : 2;
-    bench.bytes = argc > 2 ? strtoul(argv[2], NULL, 10) : 65536;
-    bench.row = row_named(argc > 3 ? argv[3] : "c");
-    if (!bench.row || bench.nsources < 1 || bench.nsources > SOURCES_MAX ||
-        bench.bytes < 8) {
-        fprintf(stderr, "usage: %s [SOURCES (1-%d) [BYTES [ROW]]]\n", argv[0],
-                SOURCES_MAX);
-        return 2;
+    while ((option = getopt(argc, argv, "s:b:d:o:n:i")) != -1) {
+        if (option == 's')
+            bench.nsources = strtoul(optarg, NULL, 10);
+        else if (option == 'b')
+            bytes = optarg;
+        else if (option == 'd')
+            bad |= dscomm_dtype_from_name(optarg, &dtype);
+        else if (option == 'o')
+            bad |= dscomm_op_from_name(optarg, &op);
+        else if (option == 'n')
+            bench.rounds = strtoul(optarg, NULL, 10);
+        else if (option == 'i')
+            bench.in_place = 1;
+        else
+            bad = 1;
     }
+    nsizes = read_sizes(bytes, sizes, &bench.largest);
+    if (bad || optind < argc || !nsizes || bench.nsources < 1 ||
+        bench.nsources > SOURCES_MAX || bench.rounds < 1 ||
+        bench.rounds > ROUNDS_MAX)
+        return usage(argv[0]);
     if (prepare(&bench) < 0) {
         perror("kernels");
         return 1;
     }
-    printf("%zu sources of %zu bytes, GB/s of result; memcpy %.1f\n",
-           bench.nsources, bench.bytes, gigabytes(&bench, NULL, 0));
-    print_table(&bench);
-    for (size_t s = 0; s < bench.nsources; s++)
-        free(bench.sources[s]);
-    free(bench.dest);
+    for (size_t i = 0; i < nsizes; i++) {
+        bench.bytes = sizes[i];
+        print_table(&bench, (int)dtype, (int)op);
+    }
+    for (size_t s = 0; s <= bench.nsources; s++)
+        free(bench.buffers[s]);
     return 0;
 }
