@@ -71,12 +71,16 @@ ALWAYS_INLINE f64v trunc_f64(f64v value)
     return _mm256_round_pd(value, TO_ZERO);
 }
 
-/* The low halves of all words. */
-ALWAYS_INLINE u16v narrow(u32v low, u32v high)
+ALWAYS_INLINE u32v upper_halves(u32v low, u32v high)
 {
-    __m256i packed = _mm256_packus_epi32((__m256i)low, (__m256i)high);
+    return (u32v)_mm256_blend_epi16((__m256i)(low >> 16), (__m256i)high, 0xaa);
+}
 
-    return (u16v)_mm256_permute4x64_epi64(packed, 0xd8);
+ALWAYS_INLINE f32_pair_t load_f16(const unsigned char *at)
+{
+    return (f32_pair_t){
+        _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)at)),
+        _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(at + 16)))};
 }
 
 ALWAYS_INLINE f32_pair_t widen_f16(u16v codes)
@@ -87,12 +91,27 @@ ALWAYS_INLINE f32_pair_t widen_f16(u16v codes)
                         _mm256_cvtph_ps(_mm256_extracti128_si256(all, 1))};
 }
 
+/* mode is a constant. */
+#define F16_CODES(values, mode)                                                \
+    ((u16v)_mm256_set_m128i(_mm256_cvtps_ph((values).high, mode),              \
+                            _mm256_cvtps_ph((values).low, mode)))
+
 ALWAYS_INLINE u16v round_f16(f32_pair_t values)
 {
-    __m128i low = _mm256_cvtps_ph(values.low, TO_NEAREST);
-    __m128i high = _mm256_cvtps_ph(values.high, TO_NEAREST);
+    return F16_CODES(values, TO_NEAREST);
+}
 
-    return (u16v)_mm256_set_m128i(high, low);
+ALWAYS_INLINE u16v chop_f16(f32_pair_t values)
+{
+    return F16_CODES(values, TO_ZERO);
+}
+
+ALWAYS_INLINE u16v differs(f32_pair_t a, f32_pair_t b)
+{
+    __m256i packed = _mm256_packs_epi32((__m256i)(a.low != b.low),
+                                        (__m256i)(a.high != b.high));
+
+    return (u16v)_mm256_permute4x64_epi64(packed, 0xd8) >> 15;
 }
 
 ALWAYS_INLINE void store_past(void *dest, u8v bytes)

@@ -67,12 +67,14 @@ ALWAYS_INLINE f32_pair_t mean_pair(int op, f32_pair_t sum, float divisor)
 #define FOLD fold_f16
 #define ACCUMULATOR f32_pair_t
 #define FACTOR_TYPE float
-#define TAKE(op, at, factor) scale_pair(op, widen_f16(LOAD(u16, at)), factor)
+#define TAKE(op, at, factor) scale_pair(op, load_f16(at), factor)
 #define JOIN join_pair
 #define GIVE(op, a, divisor) round_f16(mean_pair(op, a, divisor))
 #include "lib/kernels-vector-fold.h"
 
-/* bfloat16: low and high halves of words. */
+/* bfloat16: low and high halves of words. No sum has a NaN with anything in its
+ * lower half, as no source does, and begin() sees to the factors; so rounding
+ * turns none into anything else. */
 
 ALWAYS_INLINE f32_pair_t widen_bf16(u32v codes)
 {
@@ -83,15 +85,13 @@ ALWAYS_INLINE f32_pair_t widen_bf16(u32v codes)
 ALWAYS_INLINE u32v rounded_bf16(f32v value)
 {
     u32v bits = (u32v)value;
-    u32v rounded = bits + 0x7fff + (bits >> 16 & 1);
 
-    return SELECT(u32, value != value, bits | 0x400000, rounded);
+    return bits + 0x7fff + (bits >> 16 & 1);
 }
 
 ALWAYS_INLINE u32v round_bf16(f32_pair_t values)
 {
-    return rounded_bf16(values.low) >> 16 |
-           (rounded_bf16(values.high) & 0xffff0000u);
+    return upper_halves(rounded_bf16(values.low), rounded_bf16(values.high));
 }
 
 #define FOLD fold_bf16
@@ -110,61 +110,81 @@ ALWAYS_INLINE f32_quad_t widen_e5m2(u16v codes)
     return (f32_quad_t){widen_f16(codes << 8), widen_f16(codes & 0xff00)};
 }
 
-ALWAYS_INLINE f32_pair_t widen_upper_e4m3(u16v upper)
+/* Sums may as well stay so small; products are not the same. */
+ALWAYS_INLINE int is_small(int op)
+{
+    return op == DSCOMM_SUM || op == DSCOMM_AVG;
+}
+
+ALWAYS_INLINE f32_pair_t widen_upper_e4m3(int op, u16v upper)
 {
     u16v nan = (u16v)((upper & 0x7f00) == 0x7f00) & 0x7c00;
     u16v moved = (u16v)((i16v)upper >> 1) & 0xbf80;
     f32_pair_t small = widen_f16(moved | nan);
 
+    if (is_small(op))
+        return small;
     return (f32_pair_t){small.low * 0x1p8f, small.high * 0x1p8f};
 }
 
-ALWAYS_INLINE f32_quad_t widen_e4m3(u16v codes)
+ALWAYS_INLINE f32_quad_t widen_e4m3(int op, u16v codes)
 {
-    return (f32_quad_t){widen_upper_e4m3(codes << 8),
-                        widen_upper_e4m3(codes & 0xff00)};
+    return (f32_quad_t){widen_upper_e4m3(op, codes << 8),
+                        widen_upper_e4m3(op, codes & 0xff00)};
 }
 
-/* minifloat_round() of a vector, for 8 bits. */
-ALWAYS_INLINE u32v round_8(f32v value, int mantissa, int bias, uint32_t special)
+/* As float16, rounded to odd: cut off, and the last bit set where that was not
+ * nothing. Seven bits less or more, to round that is as good as the values. */
+ALWAYS_INLINE u16v odd_f16(f32_pair_t values)
 {
-    const int shift = 23 - mantissa;
-    const uint32_t least = (uint32_t)(128 - bias) << 23;
-    const int32_t high = (int32_t)((special << shift) + least - (1u << 23));
-    u32v word = (u32v)value, unit, code;
-    i32v size = min_i32((i32v)(word & 0x7fffffffu), (i32v){0} + high), power;
+    u16v codes = chop_f16(values);
 
-    power = max_i32(size & 0x7f800000, (i32v){0} + (int32_t)least);
-    unit = (u32v)power + ((uint32_t)shift << 23);
-    code = (u32v)((f32v)size + (f32v)unit) - unit;
-    code += ((u32v)power - least) >> shift;
-    code |= (u32v)(value != value) & (1u << (mantissa - 1));
-    return code | (word & SIGN_32) >> 24;
+    return codes | differs(widen_f16(codes), values);
 }
 
-ALWAYS_INLINE u16v round_pair(f32_pair_t values, int mantissa, int bias,
-                              uint32_t special)
+/* The code in the upper byte; what is in the lower byte means nothing. A NaN
+ * has so many zeros at its end that it stays one, as with bfloat16. */
+ALWAYS_INLINE u16v rounded_e5m2(f32_pair_t values)
 {
-    return narrow(round_8(values.low, mantissa, bias, special),
-                  round_8(values.high, mantissa, bias, special));
+    u16v codes = odd_f16(values);
+
+    return codes + 0x7f + (codes >> 8 & 1);
 }
 
-ALWAYS_INLINE u16v round_quad(int op, f32_quad_t sum, float divisor,
-                              int mantissa, int bias, uint32_t special)
+ALWAYS_INLINE u16v round_e5m2(int op, f32_quad_t sum, float divisor)
 {
-    f32_pair_t even = mean_pair(op, sum.even, divisor);
-    f32_pair_t odd = mean_pair(op, sum.odd, divisor);
+    u16v even = rounded_e5m2(mean_pair(op, sum.even, divisor));
+    u16v odd = rounded_e5m2(mean_pair(op, sum.odd, divisor));
 
-    return round_pair(even, mantissa, bias, special) |
-           round_pair(odd, mantissa, bias, special) << 8;
+    return even >> 8 | (odd & 0xff00);
+}
+
+/* Sign in the upper, magnitude in the lower byte. */
+ALWAYS_INLINE u16v rounded_e4m3(int op, f32_pair_t values)
+{
+    const float scale = is_small(op) ? 1 : 0x1p-8f;
+    u16v codes = odd_f16((f32_pair_t){values.low * scale, values.high * scale});
+    u16v size = codes & 0x7fff;
+
+    size = (size + 0x3f + (size >> 7 & 1)) >> 7;
+    return min_u16(size, (u16v){0} + 0x7f) | (codes & 0x8000);
+}
+
+ALWAYS_INLINE u16v round_e4m3(int op, f32_quad_t sum, float divisor)
+{
+    u16v even = rounded_e4m3(op, mean_pair(op, sum.even, divisor));
+    u16v odd = rounded_e4m3(op, mean_pair(op, sum.odd, divisor));
+
+    return ((even | even >> 8) & 0xff) | odd << 8 | (odd & 0x8000);
 }
 
 #define FOLD fold_e4m3
 #define ACCUMULATOR f32_quad_t
 #define FACTOR_TYPE float
-#define TAKE(op, at, factor) scale_quad(op, widen_e4m3(LOAD(u16, at)), factor)
+#define TAKE(op, at, factor)                                                   \
+    scale_quad(op, widen_e4m3(op, LOAD(u16, at)), factor)
 #define JOIN join_quad
-#define GIVE(op, a, divisor) round_quad(op, a, divisor, 3, 7, 0x7f)
+#define GIVE round_e4m3
 #include "lib/kernels-vector-fold.h"
 
 #define FOLD fold_e5m2
@@ -172,7 +192,7 @@ ALWAYS_INLINE u16v round_quad(int op, f32_quad_t sum, float divisor,
 #define FACTOR_TYPE float
 #define TAKE(op, at, factor) scale_quad(op, widen_e5m2(LOAD(u16, at)), factor)
 #define JOIN join_quad
-#define GIVE(op, a, divisor) round_quad(op, a, divisor, 2, 15, 0x7c)
+#define GIVE round_e5m2
 #include "lib/kernels-vector-fold.h"
 
 /* Order: keys that sort as signed integers, turned so that NaNs win. */

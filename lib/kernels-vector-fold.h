@@ -17,8 +17,8 @@
 #define FOLD_MORE JOINED(FOLD, _more)
 #define FOLD_MANY JOINED(FOLD, _many)
 
-/* So many accumulators are worked on at once. */
-#define FOLD_WIDTH ((size_t)(sizeof(ACCUMULATOR) <= 2 * VECTOR_BYTES ? 4 : 1))
+/* So many accumulators are worked on at once: 4, 2 or 1. */
+#define FOLD_WIDTH ((size_t)(4 * VECTOR_BYTES / sizeof(ACCUMULATOR)))
 
 ALWAYS_INLINE u8v FOLD_ONE(int op, const fold_t *fold, size_t at)
 {
@@ -33,35 +33,39 @@ ALWAYS_INLINE u8v FOLD_ONE(int op, const fold_t *fold, size_t at)
     return (u8v)GIVE(op, sum, divisor);
 }
 
-/* Four vectors; past: not by way of the cache. */
+/* Four vectors, or two; past: not by way of the cache. */
 ALWAYS_INLINE void FOLD_MORE(int op, const fold_t *fold, size_t at, int past)
 {
+    const size_t v = VECTOR_BYTES, w = FOLD_WIDTH > 2 ? 2 * v : 0;
     const unsigned char *from = SOURCE(0) + at;
     FACTOR_TYPE factor = FACTOR(op, 0), divisor = DIVISOR(op);
-    ACCUMULATOR a = TAKE(op, from, factor);
-    ACCUMULATOR b = TAKE(op, from + VECTOR_BYTES, factor);
-    ACCUMULATOR c = TAKE(op, from + 2 * VECTOR_BYTES, factor);
-    ACCUMULATOR d = TAKE(op, from + 3 * VECTOR_BYTES, factor);
+    ACCUMULATOR a = TAKE(op, from, factor), b = TAKE(op, from + v, factor);
+    ACCUMULATOR c = TAKE(op, from + w, factor);
+    ACCUMULATOR d = TAKE(op, from + w + v, factor);
 
     (void)factor, (void)divisor;
     for (size_t s = 1; s < fold->nsources; s++) {
         from = SOURCE(s) + at;
         factor = FACTOR(op, s);
         a = JOIN(op, a, TAKE(op, from, factor));
-        b = JOIN(op, b, TAKE(op, from + VECTOR_BYTES, factor));
-        c = JOIN(op, c, TAKE(op, from + 2 * VECTOR_BYTES, factor));
-        d = JOIN(op, d, TAKE(op, from + 3 * VECTOR_BYTES, factor));
+        b = JOIN(op, b, TAKE(op, from + v, factor));
+        if (FOLD_WIDTH > 2) {
+            c = JOIN(op, c, TAKE(op, from + w, factor));
+            d = JOIN(op, d, TAKE(op, from + w + v, factor));
+        }
     }
     put(fold->dest + at, (u8v)GIVE(op, a, divisor), past);
-    put(fold->dest + at + VECTOR_BYTES, (u8v)GIVE(op, b, divisor), past);
-    put(fold->dest + at + 2 * VECTOR_BYTES, (u8v)GIVE(op, c, divisor), past);
-    put(fold->dest + at + 3 * VECTOR_BYTES, (u8v)GIVE(op, d, divisor), past);
+    put(fold->dest + at + v, (u8v)GIVE(op, b, divisor), past);
+    if (FOLD_WIDTH > 2) {
+        put(fold->dest + at + w, (u8v)GIVE(op, c, divisor), past);
+        put(fold->dest + at + w + v, (u8v)GIVE(op, d, divisor), past);
+    }
 }
 
-/* As many as there are four of from at on; where it ended. */
+/* As far as there are so many from at on; where it ended. */
 ALWAYS_INLINE size_t FOLD_MANY(int op, const fold_t *fold, size_t at)
 {
-    const size_t step = 4 * VECTOR_BYTES;
+    const size_t step = FOLD_WIDTH * VECTOR_BYTES;
 
     if (fold->past) {
         for (; fold->bytes - at >= step; at += step)

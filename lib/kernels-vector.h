@@ -6,8 +6,10 @@
  *   min_x, max_x           of two vectors; of floats with NaN and -0 as MIN and
  *                          MAX have them
  *   trunc_f64              towards zero
- *   narrow                 the low halves of all words of two vectors
+ *   upper_halves           for each word, that of low below that of high
  *   widen_f16, round_f16   a vector of codes as a pair of float32, and back
+ *   load_f16, chop_f16     widen_f16 from memory; round_f16 towards zero
+ *   differs                1 where two pairs are not equal, in 16 bits, else 0
  *   store_past             to an aligned address, past the cache
  *   stores_done            orders those stores before all that follow
  *
@@ -67,6 +69,10 @@ static int begin(int op, size_t size, size_t count, fold_t *fold)
     if (op == DSCOMM_AVG &&
         (fold->nsources > AVG_SOURCES || fold->factors[0] > AVG_DIVISOR))
         return -1;
+    for (size_t s = 0; op == DSCOMM_PREMUL_SUM && s < fold->nsources; s++) {
+        if (fold->factors[s] != fold->factors[s])
+            return -1;
+    }
     fold->first = (VECTOR_BYTES - before) & ~(size - 1);
     fold->past = fold->bytes >= PAST_LEAST && before % size == 0 &&
                  !is_source(fold->dest, fold->sources, fold->nsources);

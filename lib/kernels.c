@@ -6,6 +6,13 @@
 #include "lib/kernels.h"
 
 static const dscomm_kernels_t rows[] = {
+#ifdef HAVE_KERNELS_NEON
+    {"neon", CPU_NEON, dscomm_priv_kernels_neon},
+#endif
+#ifdef HAVE_KERNELS_AVX512
+    {"avx512", CPU_AVX512F | CPU_AVX512BW | CPU_AVX512DQ | CPU_AVX512VL,
+     dscomm_priv_kernels_avx512},
+#endif
 #ifdef HAVE_KERNELS_AVX2
     {"avx2", CPU_AVX2 | CPU_F16C, dscomm_priv_kernels_avx2},
 #endif
@@ -19,14 +26,17 @@ const dscomm_kernels_t *dscomm_priv_kernels_row(size_t index)
     return index < ROWS ? &rows[index] : NULL;
 }
 
+static int is_usable(const dscomm_kernels_t *row)
+{
+    return !(row->cpu & ~dscomm_priv_cpu_features());
+}
+
 dscomm_reduce_fn dscomm_reduce_kernel(dscomm_dtype_t dtype, dscomm_op_t op)
 {
-    uint64_t cpu = dscomm_priv_cpu_features();
-
     if (!dscomm_op_applies(op, dtype))
         return NULL;
     for (size_t i = 0; i < ROWS; i++) {
-        if (!(rows[i].cpu & ~cpu) && rows[i].table[dtype][op])
+        if (is_usable(&rows[i]) && rows[i].table[dtype][op])
             return rows[i].table[dtype][op];
     }
     return NULL;

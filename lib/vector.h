@@ -31,10 +31,6 @@ VECTOR(f64, double)
 #define SIGN_32 0x80000000u
 #define SIGN_64 (UINT64_C(1) << 63)
 
-/* a where mask's bits are set, b where they are not. */
-#define SELECT(x, mask, a, b)                                                  \
-    ((x##v)(((u8v)(a) & (u8v)(mask)) | ((u8v)(b) & ~(u8v)(mask))))
-
 /* Elements that were widened: twice or four times the bits. */
 typedef struct {
     f32v low, high;

@@ -20,6 +20,22 @@ i32v f(f32v a) { return __builtin_convertvector(a + _mm256_cvtph_ps(
 #error
 #endif
 ]])
+DSCOMM_KERNELS_ROW([avx512], [AVX512],
+    [-mavx2 -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl], [[
+#include <immintrin.h>
+typedef int i32v __attribute__((vector_size(64)));
+i32v f(i32v a) { return a + (i32v)_mm512_min_epu8((__m512i)a,
+    _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_setzero_si256(), 1)); }
+#if !defined(__x86_64__)
+#error
+#endif
+]])
+DSCOMM_KERNELS_ROW([neon], [NEON], [], [[
+#include <arm_neon.h>
+#if !defined(__aarch64__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error
+#endif
+]])
 ])
 
 # DSCOMM_KERNELS_ROW(NAME, VARIABLE, FLAGS, SOURCE)

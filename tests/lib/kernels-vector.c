@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rows of kernels against the C row (which kernels.c holds to definitions),
+ * where that takes many elements: all pairs of 8-bit codes, all 16-bit codes,
+ * every size around a vector, results that go past the cache; and calls that
+ * a row leaves to the next. Bits are equal, or both are NaN. */
+#include "config.h"
+
+#include "lib/cpu.h"
+#include "lib/kernels.h"
+#include "tests/lib/formats.h"
+#include "tests/tap.h"
+
+#include <stdlib.h>
+
+enum { MANY = 300, PAIRS = 65536, SIZES = 300, MARGIN = 64 };
+#define LARGE (((size_t)8 << 20) + 1000)
+#define ROOM (LARGE + 2 * MARGIN)
+
+static unsigned char *buffers[3], *got, *want;
+static const double quarters[] = {0.25, -3, 0x1.555556p-2};
+
+/* A call, of a row and of the C row, with dest and the same bytes in all. */
+typedef struct {
+    const dscomm_kernels_t *row;
+    dscomm_dtype_t dtype;
+    dscomm_op_t op;
+    size_t nsources, count, shift; /* bytes off alignment */
+    const void *const *sources;
+    const double *factors;
+    int in_place;
+} call_t;
+
+static uint64_t random_word(void)
+{
+    static uint64_t state = 1;
+
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return state ^ state >> 29;
+}
+
+static uint64_t code_at(const unsigned char *bytes, size_t size, size_t i)
+{
+    uint64_t code = 0;
+
+    memcpy(&code, bytes + i * size, size); /* little end first */
+    return code;
+}
+
+static int is_same(const call_t *call)
+{
+    size_t size = dscomm_dtype_size(call->dtype), bytes = call->count * size;
+    const format_t *format = format_of(call->dtype);
+    const unsigned char *a = got + call->shift, *b = want + call->shift;
+
+    if (memcmp(got, want, call->shift) != 0 ||
+        memcmp(a + bytes, b + bytes, MARGIN) != 0) {
+        printf("# wrote outside of %zu elements\n", call->count);
+        return 0;
+    }
+    if (memcmp(a, b, bytes) == 0)
+        return 1;
+    for (size_t i = 0; i < call->count; i++) {
+        uint64_t x = code_at(a, size, i), y = code_at(b, size, i);
+
+        if (x == y ||
+            (format && format_is_nan(format, x) && format_is_nan(format, y)))
+            continue;
+        printf("# element %zu of %zu, %zu sources: got 0x%llx, want 0x%llx\n",
+               i, call->count, call->nsources, (unsigned long long)x,
+               (unsigned long long)y);
+        return 0;
+    }
+    return 1;
+}
+
+static void run(const call_t *call, dscomm_reduce_fn kernel, unsigned char *to)
+{
+    size_t bytes = call->count * dscomm_dtype_size(call->dtype);
+    const void *sources[MANY];
+
+    for (size_t s = 0; s < call->nsources; s++)
+        sources[s] = call->sources[s];
+    memset(to, 0xa5, bytes + call->shift + MARGIN);
+    if (call->in_place) {
+        memcpy(to + call->shift, sources[0], bytes);
+        sources[0] = to + call->shift;
+    }
+    kernel(to + call->shift, sources, call->nsources, call->count,
+           call->factors);
+}
+
+static int agrees(const call_t *call)
+{
+    run(call, call->row->table[call->dtype][call->op], got);
+    run(call, dscomm_priv_kernels_c[call->dtype][call->op], want);
+    return is_same(call);
+}
+
+static const double *factors_of(dscomm_op_t op, size_t nsources)
+{
+    static double divisor;
+
+    divisor = (double)nsources;
+    return op == DSCOMM_AVG          ? &divisor
+           : op == DSCOMM_PREMUL_SUM ? quarters
+                                     : NULL;
+}
+
+/* Every byte meets every byte, and every 16-bit code random ones; float32 and
+ * wider get random words. */
+static void fill_pairs(size_t size)
+{
+    for (size_t i = 0; i < PAIRS; i++) {
+        uint64_t words[3] = {random_word(), random_word(), random_word()};
+
+        if (size == 1) {
+            words[0] = i % 256;
+            words[1] = i / 256;
+        } else if (size == 2) {
+            words[0] = i;
+        }
+        for (int s = 0; s < 3; s++)
+            memcpy(buffers[s] + i * size, &words[s], size);
+    }
+}
+
+static int has_pairs(call_t call)
+{
+    int good = 1;
+
+    fill_pairs(dscomm_dtype_size(call.dtype));
+    call.count = PAIRS;
+    for (call.nsources = 1; call.nsources <= 3 && good; call.nsources++) {
+        call.factors = factors_of(call.op, call.nsources);
+        good = agrees(&call);
+    }
+    return good;
+}
+
+/* Every number of elements, at every byte's distance from alignment. */
+static int has_sizes(call_t call)
+{
+    int good = 1;
+
+    call.nsources = 2;
+    call.factors = factors_of(call.op, 2);
+    for (call.count = 0; call.count < SIZES && good; call.count++) {
+        call.shift = call.count * 7 % 64;
+        call.in_place = call.count % 2;
+        good = agrees(&call);
+    }
+    return good;
+}
+
+static int has_large(call_t call)
+{
+    int good = 1;
+
+    call.nsources = 2;
+    call.factors = factors_of(call.op, 2);
+    call.count = LARGE / dscomm_dtype_size(call.dtype);
+    for (call.shift = 0; call.shift < 24 && good; call.shift += 8)
+        good = agrees(&call);
+    call.in_place = 1;
+    return good && agrees(&call);
+}
+
+static void test_kernel(call_t call)
+{
+    const char *type = dscomm_dtype_name(call.dtype);
+    const char *op = dscomm_op_name(call.op), *name = call.row->name;
+
+    ok(has_pairs(call), "%s: %s, %s: many pairs", name, type, op);
+    ok(has_sizes(call), "%s: %s, %s: every size", name, type, op);
+    if (call.op == DSCOMM_SUM)
+        ok(has_large(call), "%s: %s, %s: large", name, type, op);
+}
+
+/* Averages of many sources or by large divisors, and factors that are NaN. */
+static void test_limits(call_t call)
+{
+    static const double nan_first[] = {NAN, 1}, large = 0x1p24 + 2;
+    const void *sources[MANY];
+    const char *type = dscomm_dtype_name(call.dtype);
+    int good = 1;
+
+    for (size_t s = 0; s < MANY; s++)
+        sources[s] = buffers[s % 3];
+    call.sources = sources;
+    call.count = 1000;
+    for (call.nsources = 255; call.nsources <= MANY && good;
+         call.nsources += call.nsources < 258 ? 1 : 42) {
+        call.factors = factors_of(call.op, call.nsources);
+        if (call.op == DSCOMM_AVG)
+            good = agrees(&call);
+    }
+    call.nsources = 2;
+    call.factors = call.op == DSCOMM_AVG ? &large : nan_first;
+    ok(good && agrees(&call), "%s: %s, %s: beyond limits", call.row->name, type,
+       dscomm_op_name(call.op));
+}
+
+static void test_row(const dscomm_kernels_t *row)
+{
+    const void *sources[] = {buffers[0], buffers[1], buffers[2]};
+    call_t call = {.row = row, .sources = sources};
+
+    if (row->cpu & ~dscomm_priv_cpu_features()) {
+        skip("%s: not of this processor, or masked by DSCOMM_CPU", row->name);
+        return;
+    }
+    for (int dtype = 0; dtype < DSCOMM_DTYPE_COUNT; dtype++) {
+        for (int op = 0; op < DSCOMM_OP_COUNT; op++) {
+            call.dtype = dtype;
+            call.op = op;
+            if (!row->table[dtype][op])
+                continue;
+            test_kernel(call);
+            if (op == DSCOMM_AVG || op == DSCOMM_PREMUL_SUM)
+                test_limits(call);
+        }
+    }
+}
+
+int main(void)
+{
+    const dscomm_kernels_t *row;
+
+    for (int s = 0; s < 3; s++)
+        buffers[s] = malloc(ROOM);
+    got = malloc(ROOM);
+    want = malloc(ROOM);
+    if (!buffers[0] || !buffers[1] || !buffers[2] || !got || !want)
+        bail("no memory");
+    for (int s = 0; s < 3; s++) {
+        for (size_t i = 0; i < ROOM; i++)
+            buffers[s][i] = (unsigned char)(random_word() >> 24);
+    }
+    for (size_t i = 0; (row = dscomm_priv_kernels_row(i)); i++) {
+        if (row->table != dscomm_priv_kernels_c)
+            test_row(row);
+    }
+    for (int s = 0; s < 3; s++)
+        free(buffers[s]);
+    free(got);
+    free(want);
+    return tap_done();
+}
