@@ -36,7 +36,7 @@ static const dscomm_setting_t settings[SETTING_COUNT + 1] = {
                      "What goes to stderr: error, warn, info, debug or "
                      "trace."},
     [SETTING_CPU] = {"DSCOMM_CPU", DSCOMM_SETTING_ENUM, "auto", 0, 0,
-                     "auto|c|avx2|avx512",
+                     "auto|c|avx2|avx512|neon",
                      "Best instruction set that kernels may use."},
     [SETTING_ALGORITHM] = {"DSCOMM_ALGORITHM", DSCOMM_SETTING_STRING, NULL, 0,
                            0, "COLLECTIVE:[FROM-TO:]ALGORITHM, comma separated",

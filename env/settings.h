@@ -14,7 +14,7 @@ enum {
     SETTING_INIT_METHOD, /* STRING "env://", ignored in set-uid programs */
     SETTING_TIMEOUT, /* MSEC 1800 */
     SETTING_LOG, /* STRING "warn" */
-    SETTING_CPU, /* ENUM auto|c|avx2|avx512 */
+    SETTING_CPU, /* ENUM auto|c|avx2|avx512|neon */
     SETTING_ALGORITHM, /* STRING */
     SETTING_PROGRESS, /* ENUM caller|thread */
     SETTING_RANK, /* INT */

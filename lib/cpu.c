@@ -38,6 +38,7 @@ static const uint64_t masks[] = {
     CPU_SSE2 | CPU_AVX2 | CPU_FMA | CPU_F16C,
     CPU_SSE2 | CPU_AVX2 | CPU_FMA | CPU_F16C | CPU_AVX512F | CPU_AVX512BW |
         CPU_AVX512DQ | CPU_AVX512VL | CPU_GFNI,
+    CPU_NEON,
 };
 
 #if defined(__x86_64__) || defined(__i386__)

@@ -19,7 +19,8 @@ enum {
 };
 
 /* CPU_* bits that processor and system support, less what DSCOMM_CPU masks: "c"
- * leaves none, "avx2" nothing beyond CPU_F16C, "auto" all. Found once. */
+ * leaves none, "avx2" nothing beyond CPU_F16C, "neon" CPU_NEON, "auto" all.
+ * Found once. */
 uint64_t dscomm_priv_cpu_features(void);
 
 #endif

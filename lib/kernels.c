@@ -5,6 +5,10 @@
 #include "lib/cpu.h"
 #include "lib/kernels.h"
 
+#include <dscomm/info.h>
+#include <pthread.h>
+#include <string.h>
+
 static const dscomm_kernels_t rows[] = {
 #ifdef HAVE_KERNELS_NEON
     {"neon", CPU_NEON, dscomm_priv_kernels_neon},
@@ -29,6 +33,26 @@ const dscomm_kernels_t *dscomm_priv_kernels_row(size_t index)
 static int is_usable(const dscomm_kernels_t *row)
 {
     return !(row->cpu & ~dscomm_priv_cpu_features());
+}
+
+static pthread_once_t named = PTHREAD_ONCE_INIT;
+static char names[64];
+
+static void name(void)
+{
+    for (size_t i = 0; i < ROWS; i++) {
+        if (!is_usable(&rows[i]))
+            continue;
+        if (*names)
+            strcat(names, " ");
+        strcat(names, rows[i].name);
+    }
+}
+
+const char *dscomm_kernels(void)
+{
+    pthread_once(&named, name);
+    return names;
 }
 
 dscomm_reduce_fn dscomm_reduce_kernel(dscomm_dtype_t dtype, dscomm_op_t op)

@@ -48,6 +48,7 @@ static void add_build(JsonBuilder *builder)
         g_free(member);
     }
     add_words(builder, "cpu_features", dscomm_cpu_features());
+    add_words(builder, "kernels", dscomm_kernels());
     json_builder_end_object(builder);
 }
 

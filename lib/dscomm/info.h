@@ -70,6 +70,10 @@ DSCOMM_API dscomm_status_t dscomm_build_info(size_t index,
  * static. MT: safe. */
 DSCOMM_API const char *dscomm_cpu_features(void);
 
+/* Names of the sets of reduction kernels in use, best first: what one does not
+ * have, the next does ("avx2 c"); static. MT: safe. */
+DSCOMM_API const char *dscomm_kernels(void);
+
 /* One of the library's own algorithms, by which a backend's messages carry out
  * a collective; the string is static. */
 typedef struct {

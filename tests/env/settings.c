@@ -235,6 +235,7 @@ static const struct {
     {SETTING_CPU, "DSCOMM_CPU", "c", 1},
     {SETTING_CPU, "DSCOMM_CPU", "avx2", 2},
     {SETTING_CPU, "DSCOMM_CPU", "avx512", 3},
+    {SETTING_CPU, "DSCOMM_CPU", "neon", 4},
     {SETTING_CPU, "DSCOMM_CPU", "avx1024", -77},
     {SETTING_PROGRESS, "DSCOMM_PROGRESS", NULL, 0},
     {SETTING_PROGRESS, "DSCOMM_PROGRESS", "thread", 1},

@@ -18,7 +18,7 @@ static const struct {
     {"DSCOMM_BACKEND", "text", "auto", "text"},
     {"DSCOMM_BACKEND_PATH", "text", NULL, "path"},
     {"DSCOMM_TIMEOUT", "seconds", "1800", "0.001 to 2147483.647 seconds"},
-    {"DSCOMM_CPU", "enum", "auto", "auto, c, avx2 or avx512"},
+    {"DSCOMM_CPU", "enum", "auto", "auto, c, avx2, avx512 or neon"},
     {"DSCOMM_PROGRESS", "enum", "caller", "caller or thread"},
     {"DSCOMM_WORLD_SIZE", "integer", NULL, "1 to 2147483647"},
     {"DSCOMM_MASTER_PORT", "integer", NULL, "1 to 65535"},

@@ -10,6 +10,8 @@
 #include "tests/lib/formats.h"
 #include "tests/tap.h"
 
+#include <dscomm/info.h>
+
 enum { SOURCES = 8, COUNT = 2500, MARGIN = 32 };
 
 static const size_t counts[] = {0, 1, 2, 7, 31, 1023, COUNT};
@@ -469,6 +471,23 @@ static void test_by_hand(void)
     }
 }
 
+/* Best first, with spaces between. */
+static void test_names(void)
+{
+    const dscomm_kernels_t *row;
+    char names[256] = "";
+
+    for (size_t i = 0; (row = dscomm_priv_kernels_row(i)); i++) {
+        if (row->cpu & ~dscomm_priv_cpu_features())
+            continue;
+        if (*names)
+            strcat(names, " ");
+        strcat(names, row->name);
+    }
+    is_str(dscomm_kernels(), names, "the rows in use are named");
+    ok(strcmp(names, "c") == 0 || strstr(names, " c"), "C is among them");
+}
+
 static void test_choice(void)
 {
     int wrong = 0;
@@ -489,6 +508,7 @@ int main(void)
 {
     const dscomm_kernels_t *row;
 
+    test_names();
     test_choice();
     test_by_hand();
     for (size_t i = 0; (row = dscomm_priv_kernels_row(i)); i++)

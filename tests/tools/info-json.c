@@ -111,6 +111,7 @@ static void check_build(JsonObject *root)
     }
     ok(json_object_get_array_member(build, "cpu_features") != NULL,
        "cpu_features");
+    ok(json_object_get_array_member(build, "kernels") != NULL, "kernels");
 }
 
 static void check_backends(JsonObject *root, const char *folder)
