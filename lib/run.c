@@ -3,6 +3,7 @@
 #include "config.h"
 #include "lib/run.h"
 #include "lib/algorithm.h"
+#include "lib/listen.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,7 +26,12 @@ static int make_tag(const dscomm_run_t *run, uint32_t field)
     return -(int)(TAG_FIRST + (sequence << TAG_CHAIN_BITS | field));
 }
 
-static size_t request_size(const dscomm_port_t *port)
+int dscomm_priv_run_greeting_tag(const dscomm_run_t *run)
+{
+    return make_tag(run, 0);
+}
+
+size_t dscomm_priv_request_size(const dscomm_port_t *port)
 {
     return (MAX(port->ops->request_size, sizeof(dscomm_request_t)) + 63) &
            ~(size_t)63;
@@ -43,7 +49,8 @@ dscomm_run_t *dscomm_priv_run_new(const dscomm_schedule_t *schedule,
                                   const dscomm_port_t *port)
 {
     dscomm_run_t *run = g_new0(dscomm_run_t, 1);
-    size_t size = request_size(port), count = schedule->most_messages;
+    size_t size = dscomm_priv_request_size(port),
+           count = schedule->most_messages;
 
     run->schedule = schedule;
     run->port = *port;
@@ -176,6 +183,46 @@ static void refuse_greeting(dscomm_run_t *run, const dscomm_step_t *step,
              (unsigned long long)step->total);
 }
 
+void dscomm_priv_run_compare(dscomm_run_t *run, int peer,
+                             const dscomm_greeting_t *theirs)
+{
+    const dscomm_greeting_t *ours = &run->schedule->greeting;
+    const dscomm_step_t step = {.peer = peer};
+
+    if (theirs->fingerprint != ours->fingerprint ||
+        theirs->algorithm != ours->algorithm)
+        refuse_greeting(run, &step, theirs);
+}
+
+/* A message's length is not what it should be. */
+static void refuse_length(dscomm_run_t *run, const dscomm_step_t *step,
+                          size_t bytes)
+{
+    fail(run, DSCOMM_ERR_MISMATCH,
+         "%s #%llu of group '%s': rank %d sent %zu bytes where rank %d "
+         "expects %zu; the ranks disagree on counts or on the algorithm",
+         call_name(run), (unsigned long long)run->args.sequence, run->port.name,
+         step->peer, bytes, run->schedule->rank, step->bytes);
+}
+
+/* What the sender was called with tells more, where it comes after it. Until
+ * then the round does not end. */
+static void doubt_length(dscomm_run_t *run, const dscomm_step_t *step,
+                         size_t bytes)
+{
+    for (uint32_t i = 0; i < run->nmessages; i++) {
+        const dscomm_step_t *other = run->messages[i].step;
+
+        if (other->greets && other->kind == STEP_RECV &&
+            other->peer == step->peer) {
+            run->doubted = step;
+            run->doubted_bytes = bytes;
+            return;
+        }
+    }
+    refuse_length(run, step, bytes);
+}
+
 static void check_greeting(dscomm_run_t *run, const dscomm_step_t *step,
                            size_t bytes)
 {
@@ -196,6 +243,8 @@ static void check_greeting(dscomm_run_t *run, const dscomm_step_t *step,
         theirs.algorithm != ours->algorithm || theirs.total != step->total ||
         bytes != sizeof theirs + step->bytes)
         refuse_greeting(run, step, &theirs);
+    else if (run->doubted && run->doubted->peer == step->peer)
+        refuse_length(run, run->doubted, run->doubted_bytes);
     else if (step->bytes)
         memcpy(address(run, &step->place), stage + sizeof theirs, step->bytes);
 }
@@ -215,12 +264,7 @@ static void complete(dscomm_run_t *run, const dscomm_step_t *step,
     else if (step->greets)
         check_greeting(run, step, request->bytes);
     else if (request->status || request->bytes != step->bytes)
-        fail(run, DSCOMM_ERR_MISMATCH,
-             "%s #%llu of group '%s': rank %d sent %zu bytes where rank %d "
-             "expects %zu; the ranks disagree on counts or on the algorithm",
-             call_name(run), (unsigned long long)run->args.sequence,
-             run->port.name, step->peer, request->bytes, run->schedule->rank,
-             step->bytes);
+        doubt_length(run, step, request->bytes);
 }
 
 static dscomm_message_t make_message(const dscomm_run_t *run,
@@ -266,6 +310,11 @@ static void post(dscomm_run_t *run, const dscomm_step_t *step,
     dscomm_status_t status;
 
     memset(request, 0, ops->request_size);
+    if (run->ears && step->greets && step->kind == STEP_RECV &&
+        dscomm_priv_listen_take(run, step, request)) {
+        complete(run, step, request);
+        return;
+    }
     request->status = DSCOMM_IN_PROGRESS;
     status = step->kind == STEP_SEND
                  ? ops->isend(run->port.impl, &message, request)
@@ -274,6 +323,7 @@ static void post(dscomm_run_t *run, const dscomm_step_t *step,
         fail(run, status, "%s", dscomm_last_error());
     } else if (request->status != DSCOMM_IN_PROGRESS) {
         complete(run, step, request);
+        slot->outstanding += run->doubted == step;
     } else {
         run->nidle--;
         run->messages[run->nmessages++] =
@@ -339,6 +389,7 @@ void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args)
     run->base[AT_RECV] = args->recv;
     run->status = DSCOMM_IN_PROGRESS;
     run->nmessages = 0;
+    run->doubted = NULL;
     run->nidle = schedule->most_messages;
     run->open = schedule->window;
     if (schedule->factors)
@@ -357,9 +408,10 @@ void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args)
 
 unsigned dscomm_priv_run_advance(dscomm_run_t *run)
 {
-    unsigned arrived = 0;
+    unsigned arrived = run->ears ? dscomm_priv_listen_advance(run) : 0;
 
-    for (uint32_t i = 0; i < run->nmessages;) {
+    for (uint32_t i = 0;
+         i < run->nmessages && run->status == DSCOMM_IN_PROGRESS;) {
         dscomm_run_message_t message = run->messages[i];
 
         if (message.request->status == DSCOMM_IN_PROGRESS) {
@@ -370,17 +422,18 @@ unsigned dscomm_priv_run_advance(dscomm_run_t *run)
         run->messages[i] = run->messages[--run->nmessages];
         run->idle[run->nidle++] = message.request;
         complete(run, message.step, message.request);
-        if (run->status == DSCOMM_IN_PROGRESS &&
+        if (run->status == DSCOMM_IN_PROGRESS && run->doubted != message.step &&
             --message.slot->outstanding == 0)
             proceed(run, message.slot);
-        if (run->status != DSCOMM_IN_PROGRESS)
-            break;
     }
+    if (run->ears && run->status != DSCOMM_IN_PROGRESS)
+        dscomm_priv_listen_end(run);
     return arrived;
 }
 
 void dscomm_priv_run_cancel(dscomm_run_t *run, dscomm_status_t status)
 {
+    dscomm_priv_listen_end(run);
     for (uint32_t i = 0; i < run->nmessages; i++) {
         dscomm_request_t *request = run->messages[i].request;
 
@@ -390,7 +443,8 @@ void dscomm_priv_run_cancel(dscomm_run_t *run, dscomm_status_t status)
     run->nmessages = 0;
     run->nidle = run->schedule->most_messages;
     for (uint32_t i = 0; i < run->nidle; i++)
-        run->idle[i] = (void *)(run->requests + i * request_size(&run->port));
+        run->idle[i] =
+            (void *)(run->requests + i * dscomm_priv_request_size(&run->port));
     if (run->status == DSCOMM_IN_PROGRESS)
         run->status = status;
 }

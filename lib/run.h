@@ -25,6 +25,8 @@ typedef struct {
     dscomm_request_t *request;
 } dscomm_run_message_t;
 
+typedef struct dscomm_ears dscomm_ears_t;
+
 typedef struct dscomm_run {
     struct dscomm_run *next; /* on the shelf */
     struct dscomm_shape *shape; /* where it belongs there */
@@ -40,6 +42,10 @@ typedef struct dscomm_run {
     uint32_t nidle;
     const void **pointers; /* of the sources of one reduction, */
     double *factors; /* and their factors */
+    dscomm_ears_t *ears; /* NULL unless it listens, see lib/listen.h */
+    /* a message of the wrong length, whose sender's greeting has yet to come */
+    const dscomm_step_t *doubted;
+    size_t doubted_bytes;
     dscomm_status_t status; /* IN_PROGRESS until it ends */
     char text[512]; /* why it failed */
 } dscomm_run_t;
@@ -63,5 +69,13 @@ void dscomm_priv_run_cancel(dscomm_run_t *run, dscomm_status_t status);
  * those that have not taken its own. One of them is late, or waits in turn for
  * a rank that is; more cannot be known here. */
 void dscomm_priv_run_explain(const dscomm_run_t *run, char *text, size_t size);
+
+/* For lib/listen.c. */
+
+size_t dscomm_priv_request_size(const dscomm_port_t *port);
+int dscomm_priv_run_greeting_tag(const dscomm_run_t *run);
+/* Fails where peer, which sends theirs, was called with something else. */
+void dscomm_priv_run_compare(dscomm_run_t *run, int peer,
+                             const dscomm_greeting_t *theirs);
 
 #endif

@@ -3,12 +3,14 @@
  * other groups, and sleep where the backend can be woken. */
 #include "config.h"
 #include "lib/clock.h"
+#include "lib/listen.h"
 #include "lib/progress.h"
 #include "lib/status.h"
 
 #include <stdio.h>
 
 #define SPINS 256
+#define LISTEN_AFTER_MS 1000
 
 /* The oldest started part of work, for a message. */
 static dscomm_work_t *part(dscomm_work_t *work)
@@ -61,6 +63,15 @@ static void expire(dscomm_work_t *work)
         dscomm_priv_works_cancel(group, DSCOMM_ERR_TIMEOUT, text);
 }
 
+/* Nothing has come for a while. That costs time only where somebody is late, or
+ * was called with something else, which listening may tell. */
+static void listen(dscomm_group_t *group)
+{
+    for (dscomm_work_t *work = group->pending; work; work = work->next)
+        if (work->run)
+            dscomm_priv_run_listen(work->run);
+}
+
 /* 1 when work is complete, since its group came to an end. Internal works have
  * deadlines of their own, which do the group no harm. */
 static int is_over(dscomm_work_t *work, int64_t now)
@@ -73,6 +84,9 @@ static int is_over(dscomm_work_t *work, int64_t now)
         group->wait_since = now;
         group->wait_seen = group->completed;
     }
+    if (now - group->wait_since >=
+        MIN(LISTEN_AFTER_MS, group->timeout_ms / 2) * NS_PER_MS)
+        listen(group);
     if (now - group->wait_since < group->timeout_ms * NS_PER_MS ||
         work->call.internal)
         return 0;

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "lib/check.h"
+#include "lib/listen.h"
 #include "tests/lib/case.h"
 
 #include <stdio.h>
@@ -270,6 +271,7 @@ void case_begin(const case_t *c, loop_t *loop, uint64_t sequence,
 
 void case_start(stage_t *stage, int rank)
 {
+    stage->started[rank] = 1;
     dscomm_priv_run_start(stage->runs[rank], &stage->args[rank]);
 }
 
@@ -288,26 +290,44 @@ static int advance(loop_t *loop, stage_t *stage, int rank)
     return moved;
 }
 
+/* Drives those that are started until nothing moves; one message at a time. */
+static int move(const case_t *c, loop_t *loop, stage_t *stage)
+{
+    int moved = loop_step(loop);
+
+    if (stage->listens && !loop_random(loop, 4))
+        dscomm_priv_run_listen(
+            stage->runs[loop_random(loop, (unsigned)c->ranks)]);
+    for (int r = 0; r < c->ranks; r++)
+        if (stage->started[r] && !loop_is_dead(loop, r))
+            moved += advance(loop, stage, r);
+    return moved;
+}
+
 int case_drive(const case_t *c, loop_t *loop, stage_t *stage)
 {
-    int started[CASE_RANKS] = {0}, nstarted = 0, ended = 0, moved = 1;
+    int nstarted = 0, ended = 0, moved = 1;
 
     while (nstarted < c->ranks || moved) {
         int r = (int)loop_random(loop, (unsigned)c->ranks);
 
-        if (!started[r]) {
-            started[r] = ++nstarted;
+        if (!stage->started[r]) {
+            nstarted++;
             case_start(stage, r);
         }
-        moved = loop_step(loop);
-        for (r = 0; r < c->ranks; r++) {
-            if (started[r] && !loop_is_dead(loop, r))
-                moved += advance(loop, stage, r);
-        }
+        moved = move(c, loop, stage);
     }
     for (int r = 0; r < c->ranks; r++)
         ended += stage->runs[r]->status == DSCOMM_OK;
     return ended;
+}
+
+void case_listen(const case_t *c, loop_t *loop, stage_t *stage)
+{
+    for (int r = 0; r < c->ranks; r++)
+        dscomm_priv_run_listen(stage->runs[r]);
+    while (move(c, loop, stage))
+        ;
 }
 
 static double reduced(const case_t *c, size_t k)

@@ -28,6 +28,8 @@ typedef struct {
     size_t recv_displs[CASE_RANKS][CASE_RANKS];
     dscomm_schedule_t *schedules[CASE_RANKS];
     dscomm_run_t *runs[CASE_RANKS];
+    int started[CASE_RANKS];
+    int listens; /* runs begin to listen at any time, without need */
 } stage_t;
 
 /* Buffers, arguments and runs of c over loop; freed with case_end(). */
@@ -40,6 +42,8 @@ void case_replace(const case_t *c, loop_t *loop, uint64_t sequence,
 void case_start(stage_t *stage, int rank);
 /* Starts and drives all until nothing moves. Returns how many have ended. */
 int case_drive(const case_t *c, loop_t *loop, stage_t *stage);
+/* All that cannot go on listen, see lib/listen.h. */
+void case_listen(const case_t *c, loop_t *loop, stage_t *stage);
 /* 1 where a rank, or every rank, has what it must have, and nothing else was
  * written; else text says what is wrong. */
 int case_check_rank(const case_t *c, const stage_t *stage, int rank, char *text,

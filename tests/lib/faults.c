@@ -240,6 +240,7 @@ static void try_fault(const case_t *c, size_t fault, int culprit,
                            .culprit = culprit,
                            .after = after};
     begin(&t);
+    t.stage.listens = tally->tried / 2 % 2;
     case_drive(&t.c, t.loop, &t.stage);
     faults[fault].check(&t);
     end(&t);
@@ -295,6 +296,205 @@ static void test_faults(const dscomm_algorithm_t *algorithm)
            faults[f].name, tallies[f].tried);
 }
 
+/* Another call than the others make. */
+typedef struct {
+    const char *what;
+    case_t c;
+} variant_t;
+
+/* A mismatch cannot be told where those who differ exchange no messages at all,
+ * as with another root or a rank that has only to send. Then there is no
+ * harm, or it ends with a time-out. */
+typedef struct {
+    unsigned told, waiting, harmless;
+} verdict_t;
+
+/* Both calls, unless they look the same. */
+static int names_calls(const char *text, const case_t *a, const case_t *b)
+{
+    return strstr(text, dscomm_coll_name((dscomm_coll_t)a->algorithm->coll)) &&
+           strstr(text, dscomm_coll_name((dscomm_coll_t)b->algorithm->coll));
+}
+
+/* Nobody may be fooled, or wait without knowing for whom. */
+static void judge_rank(try_t *t, const case_t *other, int rank)
+{
+    const dscomm_run_t *run = t->stage.runs[rank];
+    const int culprit = t->plan.culprit;
+
+    if (!case_is_guarded(&t->stage, rank))
+        snprintf(t->why, sizeof t->why,
+                 "rank %d: bytes beside a buffer were written", rank);
+    else if (run->status == DSCOMM_OK)
+        case_check_rank(rank == culprit ? other : &t->c, &t->stage, rank,
+                        t->why, sizeof t->why);
+    else if (run->status < 0 && (run->status != DSCOMM_ERR_MISMATCH ||
+                                 !names_rank(run->text, culprit) ||
+                                 !names_calls(run->text, &t->c, other)))
+        snprintf(t->why, sizeof t->why, "rank %d: %s: %s", rank,
+                 dscomm_status_name(run->status), run->text);
+}
+
+static void judge(try_t *t, const case_t *other, verdict_t *verdict)
+{
+    int told = 0, waiting = 0;
+
+    for (int r = 0; r < t->c.ranks && !*t->why; r++) {
+        judge_rank(t, other, r);
+        told += t->stage.runs[r]->status < 0;
+        waiting += t->stage.runs[r]->status == DSCOMM_IN_PROGRESS;
+    }
+    for (int r = 0; r < t->c.ranks && !told && !*t->why; r++)
+        if (t->stage.runs[r]->status == DSCOMM_IN_PROGRESS &&
+            !leads_to(t, r, t->plan.culprit))
+            snprintf(t->why, sizeof t->why,
+                     "rank %d waits, and does not know for the culprit", r);
+    if (told)
+        verdict->told++;
+    else if (waiting)
+        verdict->waiting++;
+    else
+        verdict->harmless++;
+}
+
+static void try_variant(const case_t *c, const variant_t *variant, int culprit,
+                        tally_t *tally, verdict_t *verdict)
+{
+    static try_t t;
+
+    t.c = *c;
+    t.plan = (loop_plan_t){
+        .seed = tally->tried, .eager = tally->tried % 2, .culprit = culprit};
+    begin(&t);
+    case_replace(&variant->c, t.loop, 1 + t.plan.seed % 3, &t.stage, culprit);
+    case_drive(&t.c, t.loop, &t.stage);
+    case_listen(&t.c, t.loop, &t.stage);
+    judge(&t, &variant->c, verdict);
+    end(&t);
+    count(&t, tally);
+}
+
+static const dscomm_algorithm_t *find_algorithm(int coll, const char *name)
+{
+    const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;
+
+    while (algorithm->coll != coll || strcmp(algorithm->name, name))
+        algorithm++;
+    return algorithm;
+}
+
+static size_t list_other_arguments(const case_t *c, variant_t *variants)
+{
+    size_t n = 0;
+
+    if (c->algorithm->coll == DSCOMM_COLL_BARRIER)
+        return 0;
+    variants[n] = (variant_t){"count", *c};
+    variants[n++].c.count += 3;
+    variants[n] = (variant_t){"dtype", *c};
+    variants[n++].c.dtype = DSCOMM_INT32;
+    variants[n] = (variant_t){"longer dtype", *c};
+    variants[n++].c.dtype = DSCOMM_FLOAT64;
+    if (c->op >= 0) {
+        variants[n] = (variant_t){"operator", *c};
+        variants[n++].c.op = DSCOMM_MAX;
+    }
+    if (c->root >= 0) {
+        variants[n] = (variant_t){"root", *c};
+        variants[n++].c.root = (c->root + 1) % c->ranks;
+    }
+    return n;
+}
+
+#define VARIANTS_MOST 32
+
+/* Calls that differ from c in one thing; returns how many. */
+static size_t list_variants(const case_t *c, variant_t *variants)
+{
+    static const struct {
+        int coll;
+        const char *name;
+    } others[] = {{DSCOMM_COLL_BARRIER, "dissemination"},
+                  {DSCOMM_COLL_BROADCAST, "binomial"},
+                  {DSCOMM_COLL_ALL_REDUCE, "ring"},
+                  {DSCOMM_COLL_ALL_GATHER, "ring"}};
+    const int coll = c->algorithm->coll;
+    size_t n = list_other_arguments(c, variants);
+
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (others[i].coll != coll)
+            variants[n++] = (variant_t){
+                "collective",
+                make_case(find_algorithm(others[i].coll, others[i].name),
+                          c->ranks, 0, c->count)};
+    for (const dscomm_algorithm_t *a = dscomm_priv_algorithms; a->name; a++)
+        if (a->coll == coll && a != c->algorithm && n < VARIANTS_MOST) {
+            variants[n] = (variant_t){"algorithm", *c};
+            variants[n++].c.algorithm = a;
+        }
+    return n;
+}
+
+static void try_variants(const case_t *c, tally_t *tally, verdict_t *verdict)
+{
+    variant_t variants[VARIANTS_MOST];
+    size_t n = fits(c) ? list_variants(c, variants) : 0;
+
+    for (size_t v = 0; v < n; v++)
+        for (int culprit = 0; culprit < c->ranks; culprit++)
+            if (fits(&variants[v].c))
+                try_variant(c, &variants[v], culprit, tally, verdict);
+}
+
+/* Chains whose messages may come before the greeting does. */
+static void try_long_variants(const dscomm_algorithm_t *algorithm,
+                              tally_t *tally, verdict_t *verdict)
+{
+    case_t c = make_case(algorithm, 3, 0, 300000);
+    variant_t variants[VARIANTS_MOST];
+    size_t n = fits(&c) ? list_other_arguments(&c, variants) : 0;
+
+    for (size_t v = 0; v < n; v++)
+        try_variant(&c, &variants[v], 1, tally, verdict);
+}
+
+/* Every rank hears from others and sends to others, whoever it is. */
+static int is_even(const dscomm_algorithm_t *algorithm)
+{
+    static const char *const names[] = {"ring", "bruck", "pairwise",
+                                        "dissemination"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (!strcmp(algorithm->name, names[i]))
+            return 1;
+    return algorithm->coll != DSCOMM_COLL_BARRIER &&
+           !has_root(algorithm->coll) && !strcmp(algorithm->name, "linear");
+}
+
+static void test_mismatches(const dscomm_algorithm_t *algorithm)
+{
+    const char *coll = dscomm_coll_name((dscomm_coll_t)algorithm->coll);
+    tally_t tally = {0};
+    verdict_t verdict = {0};
+
+    for (size_t i = 0; i < sizeof ranks_tried / sizeof ranks_tried[0]; i++) {
+        case_t c = make_case(algorithm, ranks_tried[i], 0, 7);
+
+        try_variants(&c, &tally, &verdict);
+        c = make_case(algorithm, ranks_tried[i], 1, 600);
+        try_variants(&c, &tally, &verdict);
+    }
+    try_long_variants(algorithm, &tally, &verdict);
+    ok(!tally.failed, "%s %s: another call fools nobody (%u tries)", coll,
+       algorithm->name, tally.tried);
+    if (is_even(algorithm))
+        is_int(verdict.told, tally.tried, "  and is always told");
+    else
+        ok(verdict.told > tally.tried / 2, "  and is told where it can be");
+    printf("# told %u, waiting %u, harmless %u\n", verdict.told,
+           verdict.waiting, verdict.harmless);
+}
+
 /* An argument: only the algorithm of that name. */
 int main(int argc, char **argv)
 {
@@ -303,5 +503,8 @@ int main(int argc, char **argv)
     for (; algorithm->name; algorithm++)
         if (argc < 2 || !strcmp(argv[1], algorithm->name))
             test_faults(algorithm);
+    for (algorithm = dscomm_priv_algorithms; algorithm->name; algorithm++)
+        if (argc < 2 || !strcmp(argv[1], algorithm->name))
+            test_mismatches(algorithm);
     return tap_done();
 }

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Listening: a receive for the greeting of each rank that has none posted. */
+#include "config.h"
+#include "lib/listen.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MESSAGE_MOST (sizeof(dscomm_greeting_t) + GREETING_MOST)
+
+enum { DEAF, OPEN, HEARD };
+
+typedef struct {
+    int state;
+    dscomm_request_t *request;
+    char *message;
+} ear_t;
+
+struct dscomm_ears {
+    ear_t *ears; /* of each rank */
+    char *memory;
+};
+
+/* A step that has been carried out, or is now. */
+static int has_come(const dscomm_run_t *run, uint32_t chain, uint32_t step)
+{
+    const dscomm_run_slot_t *slot = &run->slots[chain % run->schedule->window];
+
+    /* a slot that has not begun has a chain below 0 */
+    if ((int32_t)slot->chain < 0 || chain > slot->chain)
+        return 0;
+    return chain < slot->chain || step < slot->next;
+}
+
+/* Ranks whose greeting has come, or has a receive. */
+static uint8_t *find_greeted(const dscomm_run_t *run)
+{
+    const dscomm_schedule_t *schedule = run->schedule;
+    uint8_t *greeted = g_new0(uint8_t, (gsize)schedule->ranks);
+
+    greeted[schedule->rank] = 1;
+    for (uint32_t chain = 0; chain < schedule->nchains; chain++)
+        for (uint32_t i = schedule->chains[chain];
+             i < schedule->chains[chain + 1]; i++) {
+            const dscomm_step_t *step = &schedule->steps[i];
+
+            if (step->greets && step->kind == STEP_RECV &&
+                has_come(run, chain, i))
+                greeted[step->peer] = 1;
+        }
+    return greeted;
+}
+
+static void open_ear(dscomm_run_t *run, int peer)
+{
+    ear_t *ear = &run->ears->ears[peer];
+    dscomm_message_t message = {
+        .recv = ear->message,
+        .bytes = MESSAGE_MOST,
+        .peer = peer,
+        .tag = dscomm_priv_run_greeting_tag(run),
+    };
+
+    ear->request->status = DSCOMM_IN_PROGRESS;
+    if (run->port.ops->irecv(run->port.impl, &message, ear->request) >= 0)
+        ear->state = OPEN;
+}
+
+void dscomm_priv_run_listen(dscomm_run_t *run)
+{
+    const size_t ranks = (size_t)run->schedule->ranks;
+    const size_t size = dscomm_priv_request_size(&run->port);
+    const size_t room = (size + MESSAGE_MOST + 63) & ~(size_t)63;
+    uint8_t *greeted;
+    void *memory;
+
+    if (run->ears || run->status != DSCOMM_IN_PROGRESS ||
+        posix_memalign(&memory, 64, ranks * room))
+        return;
+    memset(memory, 0, ranks * room);
+    run->ears = g_new(dscomm_ears_t, 1);
+    run->ears->memory = memory;
+    run->ears->ears = g_new0(ear_t, ranks);
+    greeted = find_greeted(run);
+    for (size_t r = 0; r < ranks; r++) {
+        char *own = run->ears->memory + r * room;
+
+        run->ears->ears[r].request = (void *)own;
+        run->ears->ears[r].message = own + size;
+        if (!greeted[r])
+            open_ear(run, (int)r);
+    }
+    g_free(greeted);
+}
+
+/* Of the same call, it waits for the step that takes it. */
+static void hear(dscomm_run_t *run, int peer)
+{
+    const ear_t *ear = &run->ears->ears[peer];
+    dscomm_greeting_t theirs;
+
+    if (ear->request->status < 0 || ear->request->bytes < sizeof theirs)
+        return;
+    memcpy(&theirs, ear->message, sizeof theirs);
+    dscomm_priv_run_compare(run, peer, &theirs);
+}
+
+unsigned dscomm_priv_listen_advance(dscomm_run_t *run)
+{
+    unsigned heard = 0;
+
+    for (int r = 0; r < run->schedule->ranks; r++) {
+        ear_t *ear = &run->ears->ears[r];
+
+        if (ear->state != OPEN || ear->request->status == DSCOMM_IN_PROGRESS)
+            continue;
+        ear->state = HEARD;
+        heard++;
+        hear(run, r);
+    }
+    return heard;
+}
+
+static void close_ear(dscomm_run_t *run, ear_t *ear)
+{
+    if (ear->state == OPEN && ear->request->status == DSCOMM_IN_PROGRESS)
+        run->port.ops->cancel(run->port.impl, ear->request);
+    ear->state = DEAF;
+}
+
+int dscomm_priv_listen_take(dscomm_run_t *run, const dscomm_step_t *step,
+                            dscomm_request_t *ret_request)
+{
+    ear_t *ear = &run->ears->ears[step->peer];
+    const int heard =
+        ear->state != DEAF && ear->request->status != DSCOMM_IN_PROGRESS;
+
+    if (heard) {
+        memcpy(run->base[AT_SCRATCH] + step->stage, ear->message,
+               MIN(ear->request->bytes, MESSAGE_MOST));
+        *ret_request = *ear->request;
+    }
+    close_ear(run, ear);
+    return heard;
+}
+
+void dscomm_priv_listen_end(dscomm_run_t *run)
+{
+    dscomm_ears_t *ears = run->ears;
+
+    if (!ears)
+        return;
+    for (int r = 0; r < run->schedule->ranks; r++)
+        close_ear(run, &ears->ears[r]);
+    free(ears->memory);
+    g_free(ears->ears);
+    g_free(ears);
+    run->ears = NULL;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a run does that has not moved for a while: it hears greetings also from
+ * ranks whose turn has not come, or never comes. So a rank that was called with
+ * something else is known by its call, not only by what it fails to send. */
+#ifndef LIB_LISTEN_H
+#define LIB_LISTEN_H
+
+#include "lib/run.h"
+
+/* From now on run hears greetings from all ranks. Does nothing where it hears
+ * already, has ended or memory is short. */
+void dscomm_priv_run_listen(dscomm_run_t *run);
+
+/* For lib/run.c. What has been heard since, which may make the run fail;
+ * returns how many messages. */
+unsigned dscomm_priv_listen_advance(dscomm_run_t *run);
+/* The run comes to step, a receive of a greeting. 1 where it has been heard: it
+ * is in the step's stage then, and in ret_request how it came. */
+int dscomm_priv_listen_take(dscomm_run_t *run, const dscomm_step_t *step,
+                            dscomm_request_t *ret_request);
+/* Hears no more; anything not taken is forgotten. */
+void dscomm_priv_listen_end(dscomm_run_t *run);
+
+#endif
