@@ -5,11 +5,7 @@
 #define LIB_CHECK_H
 
 #include "lib/group.h"
-
-/* Bytes of an element of each dtype, and of each op the dtypes it applies to (a
- * bit each): what types.c answers, for the code that cannot afford a call. */
-extern const uint8_t dscomm_priv_element[DSCOMM_DTYPE_COUNT];
-extern const uint16_t dscomm_priv_applies[DSCOMM_OP_COUNT];
+#include "lib/types.h"
 
 /* Checks everything about a collective: OK, or ERR_INVALID with a sentence.
  * args is filled in, except for element where dtype makes no sense. */
@@ -19,12 +15,6 @@ dscomm_status_t dscomm_priv_check(dscomm_group_t *group,
 /* The quick forms may say no to what is right in rare cases (count 0 with NULL
  * buffers, and on 32 bits large counts), never yes to what is wrong; after a
  * no, dscomm_priv_check() decides. */
-
-static inline size_t dscomm_priv_element_of(dscomm_dtype_t dtype)
-{
-    return (unsigned)dtype < DSCOMM_DTYPE_COUNT ? dscomm_priv_element[dtype]
-                                                : 0;
-}
 
 /* Two buffers of these many bytes have none in common. */
 static inline int dscomm_priv_apart(const void *a, size_t a_bytes,

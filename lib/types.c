@@ -2,8 +2,9 @@
 /* Names, sizes and kinds of element types, operators and operations. */
 #include "config.h"
 
-#include "lib/check.h"
+#include "lib/types.h"
 
+#include <dscomm/hook.h>
 #include <string.h>
 
 /* Bits of dtypes. */

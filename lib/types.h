@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sizes of element types, and which operators apply to them: what types.c
+ * answers, for the code that cannot afford a call. */
+#ifndef LIB_TYPES_H
+#define LIB_TYPES_H
+
+#include <dscomm/types.h>
+
+/* Bytes of an element of each dtype, and of each op the dtypes it applies to (a
+ * bit each). */
+extern const uint8_t dscomm_priv_element[DSCOMM_DTYPE_COUNT];
+extern const uint16_t dscomm_priv_applies[DSCOMM_OP_COUNT];
+
+/* 0 for a value that is no dtype. */
+static inline size_t dscomm_priv_element_of(dscomm_dtype_t dtype)
+{
+    return (unsigned)dtype < DSCOMM_DTYPE_COUNT ? dscomm_priv_element[dtype]
+                                                : 0;
+}
+
+#endif
