@@ -40,10 +40,9 @@ typedef struct {
  * as a source. */
 #define PAST_LEAST ((size_t)8 << 20)
 
-/* Averages of 8 and 16 bits are found in float32, which is exact for so many
- * sources and such divisors. */
+/* Averages of 8 and 16 bits are found in float32, which holds the sum of so
+ * many sources. */
 #define AVG_SOURCES 256
-#define AVG_DIVISOR 0x1p24
 
 #define SOURCE(s) ((const unsigned char *)fold->sources[s])
 #define FACTOR(op, s) ((op) == DSCOMM_PREMUL_SUM ? fold->factors[s] : 0)
@@ -58,7 +57,8 @@ static int is_source(const void *dest, const void *const *sources, size_t n)
     return 0;
 }
 
-/* -1 where the next row serves better. size: of an element. */
+/* -1 where the next row serves: with what is shorter than a vector, and in two
+ * rare cases, of which one is a factor that is NaN. size: of an element. */
 static int begin(int op, size_t size, size_t count, fold_t *fold)
 {
     size_t before = (uintptr_t)fold->dest % VECTOR_BYTES;
@@ -66,8 +66,7 @@ static int begin(int op, size_t size, size_t count, fold_t *fold)
     fold->bytes = count * size;
     if (fold->bytes < VECTOR_BYTES)
         return -1;
-    if (op == DSCOMM_AVG &&
-        (fold->nsources > AVG_SOURCES || fold->factors[0] > AVG_DIVISOR))
+    if (op == DSCOMM_AVG && fold->nsources > AVG_SOURCES)
         return -1;
     for (size_t s = 0; op == DSCOMM_PREMUL_SUM && s < fold->nsources; s++) {
         if (fold->factors[s] != fold->factors[s])
