@@ -40,6 +40,7 @@ const dscomm_algorithm_t dscomm_priv_algorithms[] = {
     {COLL(BROADCAST), "scatter_all_gather", NULL,
      dscomm_priv_scatter_all_gather_broadcast},
     {COLL(REDUCE), "linear", NULL, dscomm_priv_linear_reduce},
+    {COLL(REDUCE), "pairwise", NULL, dscomm_priv_pairwise_reduce},
     {COLL(REDUCE), "binomial", folds, dscomm_priv_binomial_reduce},
     {COLL(REDUCE), "knomial", folds, dscomm_priv_knomial_reduce},
     {COLL(REDUCE), "chain", folds, dscomm_priv_chain_reduce},

@@ -36,6 +36,7 @@ void dscomm_priv_linear_all_to_all(dscomm_plan_t *plan);
 void dscomm_priv_linear_barrier(dscomm_plan_t *plan);
 
 void dscomm_priv_pairwise_all_reduce(dscomm_plan_t *plan);
+void dscomm_priv_pairwise_reduce(dscomm_plan_t *plan);
 void dscomm_priv_pairwise_reduce_scatter(dscomm_plan_t *plan);
 void dscomm_priv_pairwise_all_to_all(dscomm_plan_t *plan);
 

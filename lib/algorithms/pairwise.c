@@ -4,8 +4,9 @@
  * rank order, so it takes every dtype and operator.
  *
  * Cost: p - 1 messages of a block each way; all_reduce, which gathers what it
- * has scattered, 2 (p - 1). Each rank sends (p - 1) / p of the bytes,
- * all_reduce twice that, which is the least there is. Extra memory: reductions
+ * has scattered, 2 (p - 1); reduce p, the root 2 (p - 1). Each rank sends (p -
+ * 1) / p of the bytes, all_reduce twice that, which is the least there is; in
+ * reduce the root gets twice that, others all. Extra memory: reductions
  * some pieces of p blocks. Source: Thakur, Rabenseifner, Gropp, "Optimization
  * of Collective Communication Operations in MPICH", International Journal of
  * High Performance Computing Applications 19(1), 2005, sections 3 and 4. */
@@ -117,7 +118,26 @@ static void spread(dscomm_plan_t *plan, const dscomm_place_t *results,
     }
 }
 
-void dscomm_priv_pairwise_all_reduce(dscomm_plan_t *plan)
+/* Everyone's result goes to the root. */
+static void bring(dscomm_plan_t *plan, const dscomm_place_t *results,
+                  const piece_t *parts)
+{
+    const int root = plan->args->root;
+
+    if (plan->rank != root) {
+        dscomm_priv_plan_send(plan, root, results[plan->rank],
+                              parts[plan->rank].bytes);
+        return;
+    }
+    for (int i = 1; i < plan->ranks; i++) {
+        int from = wrap(plan->rank - i, plan->ranks);
+
+        dscomm_priv_plan_recv(plan, from, results[from], parts[from].bytes);
+    }
+}
+
+/* root: -1 where all get the result. */
+static void reduce(dscomm_plan_t *plan, int root)
 {
     const dscomm_coll_args_t *args = plan->args;
     const size_t ranks = (size_t)plan->ranks;
@@ -128,7 +148,7 @@ void dscomm_priv_pairwise_all_reduce(dscomm_plan_t *plan)
     dscomm_place_t *results = g_new(dscomm_place_t, ranks);
     piece_t *parts = g_new(piece_t, ranks);
 
-    dscomm_priv_plan_window(plan, WINDOW, room * (ranks - 1));
+    dscomm_priv_plan_window(plan, WINDOW, room * ranks);
     for (size_t i = 0; i < pieces; i++) {
         piece_t whole = cut(args, args->count, pieces, i);
 
@@ -139,6 +159,9 @@ void dscomm_priv_pairwise_all_reduce(dscomm_plan_t *plan)
             results[r] =
                 dscomm_priv_at(AT_RECV, whole.offset + parts[r].offset);
         }
+        if (root >= 0 && plan->rank != root)
+            results[plan->rank] = dscomm_priv_beyond(
+                dscomm_priv_plan_slot(plan), room * (ranks - 1));
         exchange(plan, &(exchange_t){
                            .inputs = inputs,
                            .pieces = parts,
@@ -146,9 +169,22 @@ void dscomm_priv_pairwise_all_reduce(dscomm_plan_t *plan)
                            .slot = dscomm_priv_plan_slot(plan),
                            .room = room,
                        });
-        spread(plan, results, parts);
+        if (root < 0)
+            spread(plan, results, parts);
+        else
+            bring(plan, results, parts);
     }
     g_free(inputs);
     g_free(results);
     g_free(parts);
+}
+
+void dscomm_priv_pairwise_all_reduce(dscomm_plan_t *plan)
+{
+    reduce(plan, -1);
+}
+
+void dscomm_priv_pairwise_reduce(dscomm_plan_t *plan)
+{
+    reduce(plan, plan->args->root);
 }

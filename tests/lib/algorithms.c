@@ -186,6 +186,69 @@ static void test_algorithm(const dscomm_algorithm_t *algorithm)
     }
 }
 
+/* Numbers whose sum depends on the order in which they are added. */
+static void fill_rough(const case_t *c, stage_t *stage)
+{
+    for (int r = 0; r < c->ranks; r++) {
+        float *input = (float *)(uintptr_t)stage->args[r].send;
+        uint32_t state = 12345 + (uint32_t)r;
+
+        for (size_t k = 0; k < c->count; k++) {
+            state = state * 1664525 + 1013904223;
+            input[k] = (float)(state >> 8) * (float)(1u << (state >> 27));
+        }
+    }
+}
+
+/* 1 where all ranks get bytes, which the first one sets. */
+static int is_same(const case_t *c, uint64_t seed, float *bytes, int *set)
+{
+    static stage_t stage;
+    loop_plan_t plan = {.ranks = c->ranks, .seed = seed, .eager = seed % 2};
+    loop_t *loop = loop_new(&plan);
+    int same;
+
+    case_begin(c, loop, 1, &stage);
+    fill_rough(c, &stage);
+    same = case_drive(c, loop, &stage) == c->ranks;
+    for (int r = 0; r < c->ranks; r++) {
+        if (!stage.args[r].recv)
+            continue;
+        if (!(*set)++)
+            memcpy(bytes, stage.args[r].recv, c->count * sizeof(float));
+        same &= !memcmp(bytes, stage.args[r].recv, c->count * sizeof(float));
+    }
+    case_end(c, &stage);
+    loop_free(loop);
+    return same;
+}
+
+/* All ranks get the same bits, whatever comes first, in place or not. */
+static void test_bits(const dscomm_algorithm_t *algorithm)
+{
+    static const int ranks[] = {2, 3, 5, 8, 9};
+    int same = 1;
+
+    for (size_t i = 0; i < sizeof ranks / sizeof ranks[0]; i++) {
+        const int rooted = algorithm->coll == DSCOMM_COLL_REDUCE;
+        case_t c = {.algorithm = algorithm,
+                    .ranks = ranks[i],
+                    .root = rooted ? 1 : -1,
+                    .dtype = DSCOMM_FLOAT32,
+                    .op = DSCOMM_SUM,
+                    .count = 999};
+        float bytes[999];
+        int set = 0;
+
+        for (uint64_t seed = 0; seed < 10; seed++) {
+            c.in_place = seed % 3 == 0;
+            same &= is_same(&c, seed, bytes, &set);
+        }
+    }
+    ok(same, "%s %s: the same bits",
+       dscomm_coll_name((dscomm_coll_t)algorithm->coll), algorithm->name);
+}
+
 /* An argument: only the algorithm of that name. */
 int main(int argc, char **argv)
 {
@@ -194,5 +257,10 @@ int main(int argc, char **argv)
     for (; algorithm->name; algorithm++)
         if (argc < 2 || !strcmp(argv[1], algorithm->name))
             test_algorithm(algorithm);
+    for (algorithm = dscomm_priv_algorithms; algorithm->name; algorithm++)
+        if ((algorithm->coll == DSCOMM_COLL_REDUCE ||
+             algorithm->coll == DSCOMM_COLL_ALL_REDUCE) &&
+            (argc < 2 || !strcmp(argv[1], algorithm->name)))
+            test_bits(algorithm);
     return tap_done();
 }
