@@ -197,15 +197,20 @@ static void mismatch(rank_t *self)
     CHECK(self, strstr(dscomm_last_error(), "all_reduce(count 1, int32, max)"));
 }
 
-/* What the backend does not take is refused everywhere, and nothing hangs. */
-static void unsupported(rank_t *self)
+/* What the backend does not take, the core does by messages. */
+static void scheduled(rank_t *self)
 {
-    int32_t x[2] = {1, 2}, y[2];
+    const dscomm_coll_t coll = DSCOMM_COLL_ALL_TO_ALL;
+    int32_t x[2] = {10 + self->rank, 20 + self->rank}, y[2] = {0};
+    const char *name = "native";
 
-    CHECK(self, dscomm_all_to_all(self->world, x, y, 1, DSCOMM_INT32, NULL) ==
-                    DSCOMM_ERR_UNSUPPORTED);
-    CHECK(self, strstr(dscomm_last_error(), "thread has no native all_to_all"));
-    CHECK(self, dscomm_group_sequence(self->world) == 0);
+    CHECK(self, !dscomm_group_algorithm(self->world, coll, DSCOMM_INT32,
+                                        DSCOMM_SUM, 1, 0, &name));
+    CHECK(self, strcmp(name, "native"));
+    CHECK(self, !dscomm_all_to_all(self->world, x, y, 1, DSCOMM_INT32, NULL));
+    CHECK(self, y[0] == 10 * (self->rank + 1));
+    CHECK(self, y[1] == 10 * (self->rank + 1) + 1);
+    CHECK(self, dscomm_group_sequence(self->world) == 1);
 }
 
 static void blobs(rank_t *self)
@@ -241,7 +246,7 @@ int main(void)
     ranks_run(3, 10000, outlive, "children outlive their parents");
     ranks_run(3, 10000, abort_group, "abort ends one group");
     ranks_run(3, 10000, mismatch, "calls that do not match");
-    ranks_run(2, 10000, unsupported, "what the backend does not take");
+    ranks_run(2, 10000, scheduled, "what the backend does not take");
     ranks_run(3, 10000, blobs, "blobs");
     return tap_done();
 }

@@ -211,6 +211,7 @@ int main(void)
 
     if (!g_file_set_contents(path, "no module", -1, NULL))
         bail("cannot write %s", path);
+    g_unsetenv("DSCOMM_SHM_NATIVE"); /* unknown where there is no shm */
     g_setenv("DSCOMM_BACKEND_PATH", folder, TRUE);
     g_setenv("DSCOMM_TIMEOUT", "5", TRUE);
     g_setenv("DSCOMM_BACKND", "shm", TRUE);
