@@ -56,6 +56,7 @@ void dscomm_priv_group_destroy(dscomm_group_t *group)
     dscomm_priv_works_destroy(group);
     dscomm_priv_memory_destroy(group);
     dscomm_priv_shelf_free(group->shelf);
+    g_clear_pointer(&group->history, g_free);
     if (group->rules)
         g_array_free(group->rules, TRUE);
     dscomm_priv_coalesce_drop(group);
@@ -134,6 +135,7 @@ static void choose_path(dscomm_group_t *group)
     if (!group->run || group->rules->len ||
         !(group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES))
         dscomm_priv_group_set(group, GROUP_SLOW);
+    group->history = g_new0(dscomm_history_t, 1);
     group->shelf = dscomm_priv_shelf_new(&port, group->rank, group->size);
 }
 

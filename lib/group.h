@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "lib/account.h"
 #include "lib/choice.h"
 #include "lib/module.h"
 #include "lib/process.h"
@@ -70,12 +71,15 @@ struct dscomm_group {
     int64_t
         wait_since; /* ns: start of a wait, or completed changed; 0: unknown */
     uint64_t wait_seen; /* completed at that time */
+    unsigned looks; /* inquests since then */
 
     dscomm_group_t *next, *prev; /* in the list of groups with works */
     int listed;
 
     GArray *rules; /* dscomm_choice_t: the user's */
     dscomm_shelf_t *shelf;
+    dscomm_history_t *history; /* of schedules */
+    uint32_t chain; /* of their fingerprints, in their order */
     unsigned scheduled; /* works that are schedules */
     uint32_t told; /* collectives whose schedule the log knows of, a bit each */
 

@@ -10,11 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tags: those below -16 are the schedules'. The number of the collective keeps
- * collectives apart that are under way together, the chain's its chains; both
- * come round again long after. Field 0 is that of the greetings, which meet
- * whatever the algorithm. */
-#define TAG_FIRST 16
+/* Tags: those from DSCOMM_TAG_COLLECTIVE down. The number of the collective
+ * keeps collectives apart that are under way together, the chain's its chains;
+ * both come round again long after. Field 0 is that of the greetings, which
+ * meet whatever the algorithm. */
 #define TAG_CHAIN_BITS 12
 #define TAG_CHAINS ((UINT32_C(1) << TAG_CHAIN_BITS) - 1)
 #define TAG_SEQUENCE_MASK 0x7fff
@@ -23,7 +22,7 @@ static int make_tag(const dscomm_run_t *run, uint32_t field)
 {
     uint32_t sequence = (uint32_t)run->args.sequence & TAG_SEQUENCE_MASK;
 
-    return -(int)(TAG_FIRST + (sequence << TAG_CHAIN_BITS | field));
+    return DSCOMM_TAG_COLLECTIVE - (int)(sequence << TAG_CHAIN_BITS | field);
 }
 
 int dscomm_priv_run_greeting_tag(const dscomm_run_t *run)
@@ -163,12 +162,19 @@ static void refuse_greeting(dscomm_run_t *run, const dscomm_step_t *step,
 
     describe_greeting(ours, run->args.sequence, here, sizeof here);
     describe_greeting(theirs, run->args.sequence, there, sizeof there);
+    run->differs =
+        theirs->chain != run->chain || theirs->fingerprint != ours->fingerprint;
     if (theirs->fingerprint != ours->fingerprint)
         fail(run, DSCOMM_ERR_MISMATCH,
              "group '%s': rank %d called %s, rank %d called %s%s; all ranks "
              "must make the same calls in the same order",
              run->port.name, step->peer, there, run->schedule->rank, here,
              strcmp(here, there) ? "" : " with other counts");
+    else if (theirs->chain != run->chain)
+        fail(run, DSCOMM_ERR_MISMATCH,
+             "group '%s': before %s, rank %d and rank %d have made different "
+             "calls; all ranks must make the same calls in the same order",
+             run->port.name, here, step->peer, run->schedule->rank);
     else if (theirs->algorithm != ours->algorithm)
         fail(run, DSCOMM_ERR_MISMATCH,
              "%s of group '%s': rank %d and rank %d use different algorithms; "
@@ -190,7 +196,7 @@ void dscomm_priv_run_compare(dscomm_run_t *run, int peer,
     const dscomm_step_t step = {.peer = peer};
 
     if (theirs->fingerprint != ours->fingerprint ||
-        theirs->algorithm != ours->algorithm)
+        theirs->chain != run->chain || theirs->algorithm != ours->algorithm)
         refuse_greeting(run, &step, theirs);
 }
 
@@ -198,6 +204,7 @@ void dscomm_priv_run_compare(dscomm_run_t *run, int peer,
 static void refuse_length(dscomm_run_t *run, const dscomm_step_t *step,
                           size_t bytes)
 {
+    run->differs = 1;
     fail(run, DSCOMM_ERR_MISMATCH,
          "%s #%llu of group '%s': rank %d sent %zu bytes where rank %d "
          "expects %zu; the ranks disagree on counts or on the algorithm",
@@ -239,7 +246,7 @@ static void check_greeting(dscomm_run_t *run, const dscomm_step_t *step,
         return;
     }
     memcpy(&theirs, stage, sizeof theirs);
-    if (theirs.fingerprint != ours->fingerprint ||
+    if (theirs.fingerprint != ours->fingerprint || theirs.chain != run->chain ||
         theirs.algorithm != ours->algorithm || theirs.total != step->total ||
         bytes != sizeof theirs + step->bytes)
         refuse_greeting(run, step, &theirs);
@@ -249,16 +256,27 @@ static void check_greeting(dscomm_run_t *run, const dscomm_step_t *step,
         memcpy(address(run, &step->place), stage + sizeof theirs, step->bytes);
 }
 
+static void refuse_request(dscomm_run_t *run, const dscomm_step_t *step,
+                           const dscomm_request_t *request)
+{
+    const dscomm_port_t *port = &run->port;
+    char why[256] = "";
+
+    if (request->status == DSCOMM_ERR_PEER_FAILED && port->ops->explain)
+        port->ops->explain(port->impl, request, why, sizeof why);
+    fail(run, request->status,
+         "%s #%llu of group '%s': the message %s rank %d failed: %s",
+         call_name(run), (unsigned long long)run->args.sequence, port->name,
+         step->kind == STEP_SEND ? "to" : "from", step->peer,
+         *why ? why : dscomm_strerror(request->status));
+}
+
 /* A message has come to its end. */
 static void complete(dscomm_run_t *run, const dscomm_step_t *step,
                      const dscomm_request_t *request)
 {
     if (request->status < 0 && request->status != DSCOMM_ERR_TRUNCATED)
-        fail(run, request->status,
-             "%s #%llu of group '%s': the message %s rank %d failed: %s",
-             call_name(run), (unsigned long long)run->args.sequence,
-             run->port.name, step->kind == STEP_SEND ? "to" : "from",
-             step->peer, dscomm_strerror(request->status));
+        refuse_request(run, step, request);
     else if (step->kind == STEP_SEND)
         return;
     else if (step->greets)
@@ -280,6 +298,7 @@ static dscomm_message_t make_message(const dscomm_run_t *run,
 
         field = 0;
         greeting.total = step->total;
+        greeting.chain = run->chain;
         if (step->kind == STEP_SEND) {
             char *stage = run->base[AT_SCRATCH] + step->stage;
 
@@ -388,6 +407,7 @@ void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args)
     run->base[AT_SEND] = (char *)send;
     run->base[AT_RECV] = args->recv;
     run->status = DSCOMM_IN_PROGRESS;
+    run->differs = 0;
     run->nmessages = 0;
     run->doubted = NULL;
     run->nidle = schedule->most_messages;

@@ -33,7 +33,7 @@ typedef struct {
     int8_t op;
     uint8_t algorithm; /* number in the table */
     int32_t root;
-    uint32_t zero;
+    uint32_t chain; /* of all the fingerprints up to this one */
     uint64_t count;
     uint64_t total; /* bytes from this rank to that one, in all messages */
 } dscomm_greeting_t;

@@ -180,6 +180,11 @@ void dscomm_store_close(dscomm_store_t *store)
     g_free(store);
 }
 
+void dscomm_priv_store_set_timeout(dscomm_store_t *store, int timeout_ms)
+{
+    store->timeout_ms = timeout_ms;
+}
+
 int dscomm_store_port(const dscomm_store_t *store)
 {
     if (!store || !store->shared->ops->port)

@@ -3,6 +3,7 @@
  * other groups, and sleep where the backend can be woken. */
 #include "config.h"
 #include "lib/clock.h"
+#include "lib/inquest.h"
 #include "lib/listen.h"
 #include "lib/progress.h"
 #include "lib/status.h"
@@ -39,28 +40,73 @@ static void describe(const dscomm_work_t *work, char *text, size_t size)
                  call->p2p.message.peer, call->p2p.message.tag);
 }
 
-/* The group's own deadline has passed: nothing more can run on it. */
+/* Nothing more can run on the group. */
+static void break_group(dscomm_group_t *group, dscomm_status_t status,
+                        const char *text)
+{
+    group->ops.revoke(group->impl, status, text);
+    dscomm_priv_group_set(group, GROUP_REVOKED);
+    if (!dscomm_priv_progress_broken(group))
+        dscomm_priv_works_cancel(group, status, text);
+}
+
+/* Who is late, and what for. ERR_MISMATCH, and text is the whole sentence,
+ * where the ranks have made different calls. */
+static dscomm_status_t explain(dscomm_group_t *group, dscomm_work_t *culprit,
+                               char *text, size_t size)
+{
+    dscomm_status_t status = DSCOMM_ERR_TIMEOUT;
+
+    if (culprit && culprit->run) {
+        status = dscomm_priv_inquest_timeout(culprit, text, size);
+        if (!*text)
+            dscomm_priv_run_explain(culprit->run, text, size);
+    } else if (group->ops.explain) {
+        group->ops.explain(group->impl, culprit ? &culprit->request : NULL,
+                           text, size);
+    }
+    return status;
+}
+
+/* The group's own deadline has passed. */
 static void expire(dscomm_work_t *work)
 {
     dscomm_group_t *group = work->group;
     dscomm_work_t *culprit = part(work);
-    char what[128] = "a coalesced call", why[256] = "", text[DSCOMM_ERROR_MAX];
+    char what[128] = "a coalesced call", why[DSCOMM_ERROR_MAX] = "";
+    char text[DSCOMM_ERROR_MAX];
+    dscomm_status_t status = explain(group, culprit, why, sizeof(why));
 
+    if (status == DSCOMM_ERR_MISMATCH) {
+        break_group(group, status, why);
+        return;
+    }
     if (culprit)
         describe(culprit, what, sizeof(what));
-    if (culprit && culprit->run)
-        dscomm_priv_run_explain(culprit->run, why, sizeof(why));
-    else if (group->ops.explain)
-        group->ops.explain(group->impl, culprit ? &culprit->request : NULL, why,
-                           sizeof(why));
     snprintf(text, sizeof(text),
              "%s of group '%s' (rank %d of %d) made no progress for %d ms%s%s",
              what, group->name, group->rank, group->size, group->timeout_ms,
              *why ? ": " : "", why);
-    group->ops.revoke(group->impl, DSCOMM_ERR_TIMEOUT, text);
-    dscomm_priv_group_set(group, GROUP_REVOKED);
-    if (!dscomm_priv_progress_broken(group))
-        dscomm_priv_works_cancel(group, DSCOMM_ERR_TIMEOUT, text);
+    break_group(group, status, text);
+}
+
+/* A schedule has waited for longer and longer: 1 where that ends the group. */
+static int look(dscomm_work_t *work, int64_t waited)
+{
+    dscomm_group_t *group = work->group;
+    int64_t first = CLAMP(group->timeout_ms / 4, 1, INQUEST_MS) * NS_PER_MS;
+    dscomm_work_t *culprit;
+    char text[DSCOMM_ERROR_MAX];
+
+    if (!group->scheduled || waited < first << group->looks)
+        return 0;
+    group->looks++;
+    culprit = part(work);
+    if (!culprit || !culprit->run ||
+        dscomm_priv_inquest_look(culprit, text, sizeof text) == DSCOMM_OK)
+        return 0;
+    break_group(group, DSCOMM_ERR_MISMATCH, text);
+    return 1;
 }
 
 /* Nothing has come for a while. That costs time only where somebody is late, or
@@ -83,13 +129,15 @@ static int is_over(dscomm_work_t *work, int64_t now)
     if (!group->wait_since || group->wait_seen != group->completed) {
         group->wait_since = now;
         group->wait_seen = group->completed;
+        group->looks = 0;
     }
     if (now - group->wait_since >=
         MIN(LISTEN_AFTER_MS, group->timeout_ms / 2) * NS_PER_MS)
         listen(group);
-    if (now - group->wait_since < group->timeout_ms * NS_PER_MS ||
-        work->call.internal)
+    if (work->call.internal)
         return 0;
+    if (now - group->wait_since < group->timeout_ms * NS_PER_MS)
+        return look(work, now - group->wait_since);
     expire(work);
     return 1;
 }

@@ -3,6 +3,7 @@
 #include "config.h"
 #include "lib/work.h"
 #include "lib/fusion.h"
+#include "lib/inquest.h"
 #include "lib/progress.h"
 #include "lib/status.h"
 
@@ -143,21 +144,31 @@ static void unlink_pending(dscomm_work_t *work)
         group->pending_tail = work->prev;
 }
 
-/* A schedule that has ended gives its result to the request, where the result
- * of a native collective would be. One that failed leaves peers waiting, so the
- * group ends. */
-static void settle_run(dscomm_work_t *work)
+/* What a failed schedule leaves: peers that wait, so the group ends. If it had
+ * ended before, that is why this one failed. */
+static void settle_failure(dscomm_work_t *work)
 {
     dscomm_group_t *group = work->group;
     dscomm_run_t *run = work->run;
+    dscomm_status_t status;
 
-    if (run->status < 0) {
-        group->ops.revoke(group->impl, run->status, run->text);
-        dscomm_priv_group_set(group, GROUP_REVOKED);
-        dscomm_priv_run_cancel(run, run->status);
-        work->text = g_strdup(run->text);
-    }
-    work->request.status = run->status;
+    if (run->differs)
+        dscomm_priv_inquest_mismatch(work, run->text, sizeof run->text);
+    group->ops.revoke(group->impl, run->status, run->text);
+    status = dscomm_priv_group_revoked(group, run->text, sizeof run->text);
+    if (status < 0)
+        run->status = status;
+    dscomm_priv_run_cancel(run, run->status);
+    work->text = g_strdup(run->text);
+}
+
+/* A schedule that has ended gives its result to the request, where the result
+ * of a native collective would be. */
+static void settle_run(dscomm_work_t *work)
+{
+    if (work->run->status < 0)
+        settle_failure(work);
+    work->request.status = work->run->status;
 }
 
 static dscomm_status_t start_run(dscomm_work_t *work)
@@ -174,6 +185,10 @@ static dscomm_status_t start_run(dscomm_work_t *work)
                            group->name, call->algorithm->name);
     if (!group->scheduled++)
         dscomm_priv_group_set(group, GROUP_SCHEDULED);
+    group->chain =
+        (group->chain ^ call->coll.fingerprint) * UINT32_C(0x9e3779b1) + 1;
+    work->run->chain = group->chain;
+    dscomm_priv_history_note(group->history, &call->coll, group->size);
     dscomm_priv_run_start(work->run, &call->coll);
     settle_run(work);
     return DSCOMM_OK;

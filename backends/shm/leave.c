@@ -56,14 +56,18 @@ static bool all_others_left(const shm_t *shm)
 }
 
 /* Has the source of a receive left? Where it may be any rank, this one could
- * still send, unless it waits in this very call. */
+ * still send, unless it waits in this very call. The world's last barrier may
+ * be messages of the core. */
 static bool is_hopeless(const shm_t *shm, const shm_request_t *receive)
 {
-    int source = receive->p2p.message.peer;
+    const dscomm_message_t *message = &receive->p2p.message;
+    int source = message->peer;
+    bool last = shm->world && message->tag <= DSCOMM_TAG_COLLECTIVE;
 
     if (source == DSCOMM_ANY_SOURCE)
         return receive->p2p.blocking && all_others_left(shm);
-    return source != shm->rank && shm_left(shm, source) != SHM_STAYS;
+    return source != shm->rank &&
+           shm_left(shm, source) >= (last ? SHM_LEFT : SHM_LEAVING);
 }
 
 /* A receive that is hopeless before all messages are taken in, and waits still

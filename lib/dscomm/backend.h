@@ -54,6 +54,10 @@ extern "C" {
  * what it is. */
 #define DSCOMM_ROOT_FINALIZE (-2)
 
+/* Tags from this one down are those of collectives that the core carries out by
+ * messages, that barrier perhaps. */
+#define DSCOMM_TAG_COLLECTIVE (-16)
+
 /* One collective. Which members mean something follows from coll; counts are in
  * elements, as in the public call. */
 typedef struct {
@@ -194,7 +198,8 @@ typedef struct {
      * here on a peer that leaves has not died. */
     void (*quiesce)(void *impl);
     /* dscomm_finalize() begins: this rank starts nothing more on the group, but
-     * for a world's last barrier, and what it sent has been taken over by the
+     * for a world's last barrier (which may be messages, see
+     * DSCOMM_TAG_COLLECTIVE), and what it sent has been taken over by the
      * transport. Peers that wait for something else of it, once they have what
      * it sent, end with ERR_PEER_FAILED, if the backend can tell them. Receives
      * may still be incomplete. */

@@ -7,7 +7,7 @@
  * call does not wait for all ranks, a rank may return OK although another one
  * disagrees: in broadcast and scatter all wait for root alone, and root for
  * nobody; in gather and reduce root waits for all, and the others for nobody
- * (a long reduce and the _v forms wait for all). No mismatch is silent:
+ * (shm's own long reduce and _v forms wait for all). No mismatch is silent:
  * the group is broken from then on, at least one rank is told, and so is every
  * rank by its next call that waits for all, a barrier for example;
  * dscomm_finalize() of a group that is known to be broken just frees it.

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See inquest.h. Accounts lie in the store under the rank's number in the
+ * world: a later one, of whatever group, replaces it. */
+#include "config.h"
+#include "lib/inquest.h"
+#include "lib/account.h"
+#include "lib/clock.h"
+#include "lib/store.h"
+#include "lib/world.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ASKED 64 /* ranks, besides those that are waited for */
+#define NAMED 8 /* ranks listed in one sentence */
+#define CALL_MS 200 /* of one message to the store */
+#define ALL_MS 500 /* of one inquest */
+#define GRACE_MS 250 /* for accounts that others are about to write */
+
+typedef struct {
+    dscomm_group_t *group;
+    const dscomm_run_t *run;
+    dscomm_store_t *store;
+    int64_t deadline;
+    int broken; /* the store does not answer */
+    int nwaits, *waits; /* ranks that this one waits for */
+    dscomm_account_t *accounts; /* of all ranks */
+} inquest_t;
+
+static int listed(const inquest_t *inquest, int rank)
+{
+    for (int i = 0; i < inquest->nwaits; i++)
+        if (inquest->waits[i] == rank)
+            return 1;
+    return 0;
+}
+
+static void list_waits(inquest_t *inquest)
+{
+    const dscomm_run_t *run = inquest->run;
+
+    for (uint32_t i = 0; i < run->nmessages; i++)
+        if (!listed(inquest, run->messages[i].step->peer))
+            inquest->waits[inquest->nwaits++] = run->messages[i].step->peer;
+}
+
+static void key_of(const inquest_t *inquest, int rank, char key[16])
+{
+    snprintf(key, 16, "%d", inquest->group->world_ranks[rank]);
+}
+
+static void publish(inquest_t *inquest)
+{
+    const dscomm_group_t *group = inquest->group;
+    char *text = dscomm_priv_account_write(group->history, group->id,
+                                           inquest->waits, inquest->nwaits);
+    char key[16];
+
+    key_of(inquest, group->rank, key);
+    inquest->broken =
+        dscomm_store_set(inquest->store, key, text, strlen(text)) < 0;
+    dscomm_priv_account_read(text, group->id, &inquest->accounts[group->rank]);
+    g_free(text);
+}
+
+static void ask(inquest_t *inquest, int rank)
+{
+    dscomm_account_t *account = &inquest->accounts[rank];
+    char key[16];
+    const char *keys = key;
+    void *value;
+    size_t size;
+    int present = 0;
+
+    if (inquest->broken || account->known ||
+        dscomm_priv_clock() > inquest->deadline)
+        return;
+    key_of(inquest, rank, key);
+    inquest->broken =
+        dscomm_store_check(inquest->store, &keys, 1, &present) < 0;
+    if (inquest->broken || !present)
+        return;
+    inquest->broken =
+        dscomm_store_get(inquest->store, key, CALL_MS, &value, &size) < 0;
+    if (inquest->broken)
+        return;
+    dscomm_priv_account_read(value, inquest->group->id, account);
+    dscomm_store_free(value);
+}
+
+static void ask_all(inquest_t *inquest)
+{
+    for (int i = 0; i < inquest->nwaits; i++)
+        ask(inquest, inquest->waits[i]);
+    for (int r = 0; r < MIN(inquest->group->size, ASKED); r++)
+        ask(inquest, r);
+}
+
+static int all_known(const inquest_t *inquest)
+{
+    for (int r = 0; r < MIN(inquest->group->size, ASKED); r++)
+        if (!inquest->accounts[r].known)
+            return 0;
+    return 1;
+}
+
+/* -1 where the store cannot be used. */
+static int inquest_begin(inquest_t *inquest, dscomm_work_t *work)
+{
+    dscomm_group_t *group = work->group;
+    dscomm_store_t *base = group->world->meeting.store;
+    int64_t now = dscomm_priv_clock();
+
+    *inquest = (inquest_t){.group = group, .run = work->run};
+    if (!base || dscomm_store_prefix(base, "calls", &inquest->store) < 0)
+        return -1;
+    dscomm_priv_store_set_timeout(inquest->store, CALL_MS);
+    inquest->deadline = dscomm_priv_clock_after(now, ALL_MS);
+    inquest->waits = g_new(int, (gsize)group->size);
+    inquest->accounts = g_new0(dscomm_account_t, (gsize)group->size);
+    list_waits(inquest);
+    publish(inquest);
+    return 0;
+}
+
+static void inquest_end(inquest_t *inquest)
+{
+    dscomm_store_close(inquest->store);
+    g_free(inquest->waits);
+    g_free(inquest->accounts);
+}
+
+static const dscomm_account_call_t *call_of(const inquest_t *inquest, int rank,
+                                            uint64_t sequence)
+{
+    return dscomm_priv_account_call(&inquest->accounts[rank], sequence);
+}
+
+static int agree(const inquest_t *inquest, int a, int b, uint64_t sequence)
+{
+    const dscomm_account_call_t *one = call_of(inquest, a, sequence);
+    const dscomm_account_call_t *other = call_of(inquest, b, sequence);
+
+    return one && other && one->fingerprint == other->fingerprint;
+}
+
+/* Do more than half of at least three agree with rank? */
+static int has_majority(const inquest_t *inquest, int rank, uint64_t sequence)
+{
+    int known = 0, alike = 0;
+
+    for (int r = 0; r < inquest->group->size; r++) {
+        known += call_of(inquest, r, sequence) != NULL;
+        alike += agree(inquest, rank, r, sequence);
+    }
+    return known > 2 && 2 * alike > known;
+}
+
+/* Appends ", RANK", or ", ..." where enough were named. */
+static void append_rank(GString *text, int *count, int rank)
+{
+    if (++*count <= NAMED)
+        g_string_append_printf(text, "%s%d", *count > 1 ? ", " : "", rank);
+    else if (*count == NAMED + 1)
+        g_string_append(text, ", ...");
+}
+
+/* "rank 3", "ranks 0, 2". */
+static char *name_ranks(const GString *list, int count)
+{
+    return g_strdup_printf("rank%s %s", count > 1 ? "s" : "", list->str);
+}
+
+/* rank, and who agrees with it where they are more than half. */
+static char *list_alike(const inquest_t *inquest, int rank, uint64_t sequence)
+{
+    GString *list = g_string_new(NULL);
+    int count = 0, many = has_majority(inquest, rank, sequence);
+    char *text;
+
+    for (int r = 0; r < inquest->group->size; r++)
+        if (r == rank || (many && agree(inquest, rank, r, sequence)))
+            append_rank(list, &count, r);
+    text = name_ranks(list, count);
+    g_string_free(list, TRUE);
+    return text;
+}
+
+/* The odd one comes first, if it is known which one that is. */
+static void explain(const inquest_t *inquest, int rank, uint64_t sequence,
+                    char *ret_text, size_t size)
+{
+    const int own = inquest->group->rank;
+    int mine_is_odd = has_majority(inquest, rank, sequence) ||
+                      !has_majority(inquest, own, sequence);
+    int odd = mine_is_odd ? own : rank, other = mine_is_odd ? rank : own;
+    char *others = list_alike(inquest, other, sequence);
+
+    snprintf(ret_text, size,
+             "group '%s': rank %d called %s, but %s called %s; all ranks must "
+             "call the same collectives in the same order with matching "
+             "arguments",
+             inquest->group->name, odd, call_of(inquest, odd, sequence)->text,
+             others, call_of(inquest, other, sequence)->text);
+    g_free(others);
+}
+
+/* ERR_MISMATCH and why, or OK: the oldest call that was not the same counts. */
+static dscomm_status_t compare(const inquest_t *inquest, char *ret_text,
+                               size_t size)
+{
+    const dscomm_account_t *own = &inquest->accounts[inquest->group->rank];
+    uint64_t first = 0;
+    int rank = -1;
+
+    for (int r = 0; r < inquest->group->size; r++) {
+        uint64_t sequence =
+            dscomm_priv_account_difference(own, &inquest->accounts[r]);
+
+        if (sequence && (!first || sequence < first)) {
+            first = sequence;
+            rank = r;
+        }
+    }
+    if (!first)
+        return DSCOMM_OK;
+    explain(inquest, rank, first, ret_text, size);
+    return DSCOMM_ERR_MISMATCH;
+}
+
+/* Once something is wrong, it is worth a moment to hear from all. */
+static dscomm_status_t judge(inquest_t *inquest, char *ret_text, size_t size)
+{
+    int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), GRACE_MS);
+
+    for (;;) {
+        ask_all(inquest);
+        if (all_known(inquest) || inquest->broken || dscomm_priv_clock() > end)
+            return compare(inquest, ret_text, size);
+        g_usleep(5000);
+    }
+}
+
+dscomm_status_t dscomm_priv_inquest_look(dscomm_work_t *work, char *ret_text,
+                                         size_t size)
+{
+    dscomm_status_t status = DSCOMM_OK;
+    inquest_t inquest;
+
+    if (inquest_begin(&inquest, work) < 0)
+        return DSCOMM_OK;
+    for (int i = 0; i < inquest.nwaits; i++)
+        ask(&inquest, inquest.waits[i]);
+    if (compare(&inquest, ret_text, size) < 0)
+        status = judge(&inquest, ret_text, size);
+    inquest_end(&inquest);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_inquest_mismatch(dscomm_work_t *work,
+                                             char *ret_text, size_t size)
+{
+    dscomm_status_t status;
+    inquest_t inquest;
+
+    if (inquest_begin(&inquest, work) < 0)
+        return DSCOMM_OK;
+    status = judge(&inquest, ret_text, size);
+    inquest_end(&inquest);
+    return status;
+}
+
+/* Does rank, as far as it tells, wait in this collective or a later one? */
+static int has_come(const inquest_t *inquest, int rank)
+{
+    return inquest->accounts[rank].last >= inquest->run->args.sequence;
+}
+
+/* Someone who waits in this collective waits for rank, which does not. */
+static int is_late(const inquest_t *inquest, int rank)
+{
+    if (has_come(inquest, rank))
+        return 0;
+    if (listed(inquest, rank))
+        return 1;
+    for (int r = 0; r < inquest->group->size; r++)
+        if (inquest->accounts[r].last == inquest->run->args.sequence &&
+            dscomm_priv_account_waits(&inquest->accounts[r], rank))
+            return 1;
+    return 0;
+}
+
+static void name_late(const inquest_t *inquest, char *ret_text, size_t size)
+{
+    GString *list = g_string_new(NULL);
+    int count = 0;
+    char *ranks;
+
+    for (int r = 0; r < inquest->group->size; r++)
+        if (is_late(inquest, r))
+            append_rank(list, &count, r);
+    ranks = name_ranks(list, count);
+    if (count)
+        snprintf(ret_text, size, "%s %s not made this call, or stand%s still",
+                 ranks, count > 1 ? "have" : "has", count > 1 ? "" : "s");
+    g_free(ranks);
+    g_string_free(list, TRUE);
+}
+
+dscomm_status_t dscomm_priv_inquest_timeout(dscomm_work_t *work, char *ret_text,
+                                            size_t size)
+{
+    dscomm_status_t status;
+    inquest_t inquest;
+
+    *ret_text = 0;
+    if (inquest_begin(&inquest, work) < 0)
+        return DSCOMM_ERR_TIMEOUT;
+    ask_all(&inquest);
+    status = compare(&inquest, ret_text, size);
+    if (status == DSCOMM_OK && !inquest.broken)
+        name_late(&inquest, ret_text, size);
+    inquest_end(&inquest);
+    return status < 0 ? status : DSCOMM_ERR_TIMEOUT;
+}

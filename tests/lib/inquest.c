@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Schedules that do not go on: whom the sentence names. all_to_all, gather and
+ * scatter are schedules over the thread backend. */
+#include "config.h"
+
+#include "tests/lib/ranks.h"
+
+#include <time.h>
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Until the group ends, without waiting in a call. */
+static void stay_away(rank_t *self)
+{
+    for (int i = 0; i < 2000 && !dscomm_group_status(self->world); i++)
+        usleep(5000);
+}
+
+/* Rank 3 makes one call less. */
+static void late(rank_t *self)
+{
+    int32_t x[4] = {0}, y[4];
+
+    CHECK(self, !dscomm_all_to_all(self->world, x, y, 1, DSCOMM_INT32, NULL));
+    if (self->rank == 3)
+        stay_away(self);
+    CHECK(self, dscomm_all_to_all(self->world, x, y, 1, DSCOMM_INT32, NULL) ==
+                    DSCOMM_ERR_TIMEOUT);
+    CHECK(self, strstr(dscomm_last_error(), "all_to_all(count 1, int32) #2"));
+    CHECK(self, strstr(dscomm_last_error(),
+                       ": rank 3 has not made this call, or stands still"));
+}
+
+/* Rank 2's call sends to rank 1 alone, which has nothing to receive. */
+static void never_meet(rank_t *self)
+{
+    int32_t x[4] = {0}, y[4];
+    int64_t began = now_ms();
+    dscomm_status_t status;
+
+    if (self->rank == 2)
+        status = dscomm_gather(self->world, x, y, 1, DSCOMM_INT32, 1, NULL);
+    else
+        status = dscomm_gather(self->world, x, y, 1, DSCOMM_INT32, 0, NULL);
+    for (int i = 0; i < 2 && !status; i++)
+        status = dscomm_all_to_all(self->world, x, y, 1, DSCOMM_INT32, NULL);
+    CHECK(self, status == DSCOMM_ERR_MISMATCH);
+    CHECK(self, now_ms() - began < 5000);
+    CHECK(self,
+          strstr(dscomm_last_error(),
+                 "rank 2 called gather(count 1, int32, root 1) #1, but "));
+    CHECK(self, strstr(dscomm_last_error(),
+                       " called gather(count 1, int32, root 0) #1"));
+}
+
+/* A broadcast that goes through everywhere, with two roots: no rank waits for
+ * another that differs, but the next collective tells. */
+static void silent(rank_t *self)
+{
+    int32_t x[2] = {0}, y[2];
+    dscomm_status_t status;
+
+    status =
+        dscomm_scatter(self->world, x, y, 1, DSCOMM_INT32, self->rank, NULL);
+    CHECK(self, status == DSCOMM_OK);
+    status = dscomm_all_to_all(self->world, x, y, 1, DSCOMM_INT32, NULL);
+    CHECK(self, status == DSCOMM_ERR_MISMATCH);
+    CHECK(self, strstr(dscomm_last_error(),
+                       "called scatter(count 1, int32, root 0) #1"));
+    CHECK(self, strstr(dscomm_last_error(),
+                       "called scatter(count 1, int32, root 1) #1"));
+}
+
+int main(void)
+{
+    ranks_use_modules();
+    ranks_run(4, 1500, late, "a rank that does not come is named");
+    ranks_run(4, 20000, never_meet, "ranks that do not meet");
+    ranks_run(2, 20000, silent, "a mismatch that nobody waits for");
+    return tap_done();
+}
