@@ -8,11 +8,14 @@
 #include "backends/shm/shm.h"
 
 #include <time.h>
+#include <unistd.h>
 
 #define BATCHES 6
 #define TRIPS 8 /* round trips in a batch */
+#define PATIENCE 1024 /* looks, some ten us */
+#define SLEEP_US 20
 #define LONGEST_NS 10000000 /* then the partner is late, and counts as near */
-#define FAR_NS 150 /* one way; 50 to 70 in one cache, 250 between two */
+#define FAR_NS 120 /* one way; 50 to 80 in one cache, else 160 to 280 */
 #define LOST_NS 1000 /* the two share a processor: nothing was measured */
 
 static uint64_t now_ns(void)
@@ -23,6 +26,8 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* Processes that have just met often share a processor, although another is
+ * idle: one that sleeps is woken there. */
 static bool await(_Atomic uint64_t *flag, uint64_t value, uint64_t deadline)
 {
     for (unsigned i = 1;
@@ -30,6 +35,8 @@ static bool await(_Atomic uint64_t *flag, uint64_t value, uint64_t deadline)
         shm_pause();
         if (i % 64 == 0 && now_ns() > deadline)
             return false;
+        if (i % PATIENCE == 0)
+            usleep(SLEEP_US);
     }
     return true;
 }
