@@ -3,6 +3,7 @@
 #include "config.h"
 #include "lib/run.h"
 #include "lib/algorithm.h"
+#include "lib/check.h"
 #include "lib/listen.h"
 
 #include <stdarg.h>
@@ -11,18 +12,21 @@
 #include <string.h>
 
 /* Tags: those from DSCOMM_TAG_COLLECTIVE down. The number of the collective
- * keeps collectives apart that are under way together, the chain's its chains;
- * both come round again long after. Field 0 is that of the greetings, which
- * meet whatever the algorithm. */
-#define TAG_CHAIN_BITS 12
-#define TAG_CHAINS ((UINT32_C(1) << TAG_CHAIN_BITS) - 1)
-#define TAG_SEQUENCE_MASK 0x7fff
+ * keeps collectives apart that are under way together, and comes round again
+ * after so many that memory cannot hold them. Field 0 is that of the greetings,
+ * which meet whatever the algorithm, the others are the places in the window:
+ * chains in one place follow one another on every rank, so their messages come
+ * in order. */
+#define TAG_FIELD_BITS 5
+#define TAG_SEQUENCE_MASK ((UINT32_C(1) << (27 - TAG_FIELD_BITS)) - 1)
+
+G_STATIC_ASSERT(WINDOW_MOST < 1 << TAG_FIELD_BITS);
 
 static int make_tag(const dscomm_run_t *run, uint32_t field)
 {
     uint32_t sequence = (uint32_t)run->args.sequence & TAG_SEQUENCE_MASK;
 
-    return DSCOMM_TAG_COLLECTIVE - (int)(sequence << TAG_CHAIN_BITS | field);
+    return DSCOMM_TAG_COLLECTIVE - (int)(sequence << TAG_FIELD_BITS | field);
 }
 
 int dscomm_priv_run_greeting_tag(const dscomm_run_t *run)
@@ -36,6 +40,24 @@ size_t dscomm_priv_request_size(const dscomm_port_t *port)
            ~(size_t)63;
 }
 
+size_t dscomm_priv_run_bytes(const dscomm_schedule_t *schedule,
+                             const dscomm_port_t *port)
+{
+    return sizeof(dscomm_run_t) + schedule->scratch +
+           schedule->most_messages *
+               (dscomm_priv_request_size(port) + sizeof(dscomm_run_message_t));
+}
+
+/* None is under way. */
+static void free_requests(dscomm_run_t *run)
+{
+    run->nmessages = 0;
+    run->nidle = run->schedule->most_messages;
+    for (uint32_t i = 0; i < run->nidle; i++)
+        run->idle[i] =
+            (void *)(run->requests + i * dscomm_priv_request_size(&run->port));
+}
+
 /* Cache lines of its own, and pages only where they are used. */
 static void *allocate(size_t bytes)
 {
@@ -44,28 +66,35 @@ static void *allocate(size_t bytes)
     return posix_memalign(&memory, 64, MAX(bytes, 64)) ? NULL : memory;
 }
 
+static int allocate_all(dscomm_run_t *run)
+{
+    const dscomm_schedule_t *schedule = run->schedule;
+    size_t count = schedule->most_messages, most = schedule->most_sources;
+    size_t size = dscomm_priv_request_size(&run->port);
+
+    run->slots = g_try_new0(dscomm_run_slot_t, schedule->window);
+    run->messages = g_try_new0(dscomm_run_message_t, count + 1);
+    run->idle = g_try_new0(dscomm_request_t *, count + 1);
+    run->pointers = g_try_new0(const void *, most + 1);
+    run->factors = g_try_new0(double, most + 1);
+    run->requests = allocate(count * size);
+    run->base[AT_SCRATCH] = allocate(schedule->scratch);
+    return run->slots && run->messages && run->idle && run->pointers &&
+           run->factors && run->requests && run->base[AT_SCRATCH];
+}
+
 dscomm_run_t *dscomm_priv_run_new(const dscomm_schedule_t *schedule,
                                   const dscomm_port_t *port)
 {
     dscomm_run_t *run = g_new0(dscomm_run_t, 1);
-    size_t size = dscomm_priv_request_size(port),
-           count = schedule->most_messages;
 
     run->schedule = schedule;
     run->port = *port;
-    run->slots = g_new0(dscomm_run_slot_t, schedule->window);
-    run->messages = g_new0(dscomm_run_message_t, count);
-    run->idle = g_new0(dscomm_request_t *, count);
-    run->pointers = g_new0(const void *, schedule->most_sources);
-    run->factors = g_new0(double, (gsize)schedule->most_sources + 1);
-    run->requests = allocate(count * size);
-    run->base[AT_SCRATCH] = allocate(schedule->scratch);
-    if (!run->requests || !run->base[AT_SCRATCH]) {
+    if (!allocate_all(run)) {
         dscomm_priv_run_free(run);
         return NULL;
     }
-    for (size_t i = 0; i < count; i++)
-        run->idle[i] = (void *)(run->requests + i * size);
+    free_requests(run);
     return run;
 }
 
@@ -138,9 +167,21 @@ static void copy(dscomm_run_t *run, const dscomm_step_t *step)
         memcpy(dest, source, step->bytes);
 }
 
+/* Coalesced calls that go as one have a fingerprint of all of them. */
+static int is_fused(const dscomm_greeting_t *greeting)
+{
+    return (greeting->coll == DSCOMM_COLL_ALL_REDUCE ||
+            greeting->coll == DSCOMM_COLL_BROADCAST) &&
+           greeting->fingerprint !=
+               dscomm_priv_fingerprint(greeting->coll, greeting->dtype,
+                                       greeting->op, greeting->root,
+                                       (size_t)greeting->count);
+}
+
 static void describe_greeting(const dscomm_greeting_t *greeting,
                               uint64_t sequence, char *text, size_t size)
 {
+    const char *fused = "coalesced calls, together ";
     dscomm_coll_args_t args = {
         .coll = greeting->coll,
         .dtype = greeting->dtype,
@@ -150,6 +191,11 @@ static void describe_greeting(const dscomm_greeting_t *greeting,
         .sequence = sequence,
     };
 
+    if (is_fused(greeting)) {
+        memcpy(text, fused, strlen(fused));
+        text += strlen(fused);
+        size -= strlen(fused);
+    }
     dscomm_coll_describe(&args, text, size);
 }
 
@@ -290,7 +336,7 @@ static dscomm_message_t make_message(const dscomm_run_t *run,
 {
     char *data = address(run, &step->place);
     size_t bytes = step->bytes;
-    uint32_t field = 1 + chain % TAG_CHAINS;
+    uint32_t field = 1 + chain % run->schedule->window;
     dscomm_message_t message = {.peer = step->peer};
 
     if (step->greets) {
@@ -460,11 +506,7 @@ void dscomm_priv_run_cancel(dscomm_run_t *run, dscomm_status_t status)
         if (request->status == DSCOMM_IN_PROGRESS)
             run->port.ops->cancel(run->port.impl, request);
     }
-    run->nmessages = 0;
-    run->nidle = run->schedule->most_messages;
-    for (uint32_t i = 0; i < run->nidle; i++)
-        run->idle[i] =
-            (void *)(run->requests + i * dscomm_priv_request_size(&run->port));
+    free_requests(run);
     if (run->status == DSCOMM_IN_PROGRESS)
         run->status = status;
 }

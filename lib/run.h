@@ -52,6 +52,9 @@ typedef struct dscomm_run {
     char text[512]; /* why it failed */
 } dscomm_run_t;
 
+/* Bytes of one run of schedule. */
+size_t dscomm_priv_run_bytes(const dscomm_schedule_t *schedule,
+                             const dscomm_port_t *port);
 /* Memory for runs of schedule over port; NULL where there is none. Both must
  * stay. */
 dscomm_run_t *dscomm_priv_run_new(const dscomm_schedule_t *schedule,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define ALIGNED(bytes) (((bytes) + 63) & ~(size_t)63)
+#define SCRATCH_MOST (SIZE_MAX / 2 & ~(size_t)63) /* no memory has so much */
 
 static dscomm_step_t *step_at(const dscomm_plan_t *plan, guint index)
 {
@@ -23,16 +24,25 @@ static void add(dscomm_plan_t *plan, const dscomm_step_t *step)
     g_array_append_val(plan->steps, *step);
 }
 
+static void grow_scratch(dscomm_plan_t *plan, size_t bytes)
+{
+    if (bytes > SCRATCH_MOST - plan->scratch)
+        plan->scratch = SCRATCH_MOST;
+    else
+        plan->scratch += ALIGNED(bytes);
+}
+
 dscomm_place_t dscomm_priv_plan_scratch(dscomm_plan_t *plan, size_t bytes)
 {
     dscomm_place_t place = dscomm_priv_at(AT_SCRATCH, plan->scratch);
 
-    plan->scratch += ALIGNED(bytes);
+    grow_scratch(plan, bytes);
     return place;
 }
 
 void dscomm_priv_plan_window(dscomm_plan_t *plan, uint32_t window, size_t bytes)
 {
+    g_assert(window && window <= WINDOW_MOST);
     plan->window = window;
     plan->slot = ALIGNED(bytes);
 }
@@ -218,7 +228,8 @@ static void add_slots(dscomm_plan_t *plan)
         move(&step_at(plan, i)->place, slots);
     for (guint i = 0; i < plan->sources->len; i++)
         move(&g_array_index(plan->sources, dscomm_place_t, i), slots);
-    plan->scratch += plan->window * plan->slot;
+    for (uint32_t i = 0; i < plan->window; i++)
+        grow_scratch(plan, plan->slot);
 }
 
 static void set_kernels(dscomm_schedule_t *schedule,
@@ -249,6 +260,11 @@ static void set_greeting(dscomm_schedule_t *schedule,
     };
 }
 
+static size_t array_bytes(GArray *array)
+{
+    return array->len * g_array_get_element_size(array);
+}
+
 static dscomm_schedule_t *finish(dscomm_plan_t *plan,
                                  const dscomm_algorithm_t *algorithm)
 {
@@ -256,6 +272,7 @@ static dscomm_schedule_t *finish(dscomm_plan_t *plan,
     uint32_t end = plan->steps->len;
 
     dscomm_priv_plan_round(plan);
+    plan->window = MIN(plan->window, plan->chains->len);
     g_array_append_val(plan->chains, end);
     add_stages(plan);
     add_slots(plan);
@@ -263,9 +280,11 @@ static dscomm_schedule_t *finish(dscomm_plan_t *plan,
     schedule->rank = plan->rank;
     schedule->ranks = plan->ranks;
     schedule->nchains = plan->chains->len - 1;
-    schedule->window = MIN(plan->window, MAX(schedule->nchains, 1));
+    schedule->window = plan->window;
     schedule->most_messages = plan->most_messages * schedule->window;
     schedule->most_sources = plan->most_sources;
+    schedule->bytes = array_bytes(plan->steps) + array_bytes(plan->chains) +
+                      array_bytes(plan->sources);
     schedule->scratch = plan->scratch;
     schedule->factors = plan->factors;
     schedule->steps = (void *)g_array_free(plan->steps, FALSE);

@@ -26,6 +26,8 @@ struct dscomm_algorithm;
 
 /* Messages up to so many bytes travel with the greeting, others follow it. */
 #define GREETING_MOST 1024
+/* Chains side by side, at most. */
+#define WINDOW_MOST 31
 
 typedef struct {
     uint32_t fingerprint;
@@ -72,6 +74,7 @@ typedef struct {
     uint32_t nchains, window;
     uint32_t most_messages; /* under way at the same time, at most */
     uint32_t most_sources; /* of one reduction */
+    size_t bytes; /* of steps, chains and sources */
     size_t scratch; /* bytes */
     size_t factors; /* offset in scratch of ranks factors; 0: none are needed */
     dscomm_reduce_fn partial, final; /* of one step, see dscomm_step_t */
@@ -104,7 +107,8 @@ void dscomm_priv_schedule_free(dscomm_schedule_t *schedule);
 
 /* Bytes of scratch for the whole schedule; before the first chain. */
 dscomm_place_t dscomm_priv_plan_scratch(dscomm_plan_t *plan, size_t bytes);
-/* How many chains may run side by side, and how much scratch each has. */
+/* How many chains may run side by side, on all ranks as many, and how much
+ * scratch each has. */
 void dscomm_priv_plan_window(dscomm_plan_t *plan, uint32_t window,
                              size_t bytes);
 /* Begins a chain: before any step, or not at all where there is one. All ranks

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #define SHAPES 16
-/* Scratch that idle runs may keep; beyond it their memory is given back. */
+/* What schedules may take, and idle runs of them. */
+#define SHELVED_BYTES ((size_t)16 << 20)
 #define KEPT_BYTES ((size_t)64 << 20)
 
 /* What makes a schedule: equal bytes, equal schedule. */
@@ -21,6 +22,7 @@ typedef struct {
 typedef struct dscomm_shape {
     shape_key_t key;
     dscomm_schedule_t *schedule;
+    size_t run_bytes;
     dscomm_run_t *idle;
     unsigned taken; /* runs under way */
     int shelved; /* 0: goes with its last run */
@@ -31,7 +33,7 @@ struct dscomm_shelf {
     dscomm_port_t port;
     int rank, ranks;
     shape_t *shapes[SHAPES]; /* NULL: free */
-    size_t kept;
+    size_t shelved, kept; /* bytes: of schedules, of idle runs */
     uint64_t clock;
 };
 
@@ -46,26 +48,29 @@ dscomm_shelf_t *dscomm_priv_shelf_new(const dscomm_port_t *port, int rank,
     return shelf;
 }
 
-static void drop_idle(dscomm_shelf_t *shelf, shape_t *shape)
+static void shape_free(shape_t *shape)
 {
+    dscomm_priv_schedule_free(shape->schedule);
+    g_free(shape);
+}
+
+/* Its runs under way outlive it on the shelf. */
+static void unshelve(dscomm_shelf_t *shelf, shape_t **place)
+{
+    shape_t *shape = *place;
+
+    *place = NULL;
     while (shape->idle) {
         dscomm_run_t *run = shape->idle;
 
         shape->idle = run->next;
-        shelf->kept -= shape->schedule->scratch;
+        shelf->kept -= shape->run_bytes;
         dscomm_priv_run_free(run);
     }
-}
-
-/* Its runs under way outlive it on the shelf. */
-static void unshelve(dscomm_shelf_t *shelf, shape_t *shape)
-{
-    drop_idle(shelf, shape);
+    shelf->shelved -= shape->schedule->bytes;
     shape->shelved = 0;
-    if (shape->taken)
-        return;
-    dscomm_priv_schedule_free(shape->schedule);
-    g_free(shape);
+    if (!shape->taken)
+        shape_free(shape);
 }
 
 void dscomm_priv_shelf_free(dscomm_shelf_t *shelf)
@@ -74,7 +79,7 @@ void dscomm_priv_shelf_free(dscomm_shelf_t *shelf)
         return;
     for (int i = 0; i < SHAPES; i++)
         if (shelf->shapes[i])
-            unshelve(shelf, shelf->shapes[i]);
+            unshelve(shelf, &shelf->shapes[i]);
     g_free(shelf);
 }
 
@@ -86,10 +91,11 @@ static shape_t *shape_new(dscomm_shelf_t *shelf, const shape_key_t *key,
     shape->key = *key;
     shape->schedule = dscomm_priv_schedule_new(key->algorithm, args,
                                                shelf->rank, shelf->ranks);
+    shape->run_bytes = dscomm_priv_run_bytes(shape->schedule, &shelf->port);
     return shape;
 }
 
-/* The place of what was not used for longest. */
+/* A free place, or the place of what was not used for longest. */
 static shape_t **oldest(dscomm_shelf_t *shelf)
 {
     shape_t **place = &shelf->shapes[0];
@@ -103,11 +109,30 @@ static shape_t **oldest(dscomm_shelf_t *shelf)
     return place;
 }
 
+/* What is larger than all that may be shelved together stays with its runs. */
+static void put_on(dscomm_shelf_t *shelf, shape_t *shape)
+{
+    const size_t bytes = shape->schedule->bytes;
+    shape_t **place = oldest(shelf);
+
+    if (shelf->shelved + bytes > SHELVED_BYTES)
+        for (int i = 0; i < SHAPES; i++)
+            if (shelf->shapes[i])
+                unshelve(shelf, &shelf->shapes[i]);
+    if (bytes > SHELVED_BYTES)
+        return;
+    if (*place)
+        unshelve(shelf, place);
+    *place = shape;
+    shelf->shelved += bytes;
+    shape->shelved = 1;
+}
+
 /* Calls with counts of their own for every rank come and go. */
 static shape_t *find(dscomm_shelf_t *shelf, const shape_key_t *key,
                      const dscomm_coll_args_t *args)
 {
-    shape_t **place;
+    shape_t *shape;
 
     if (args->send_counts || args->recv_counts)
         return shape_new(shelf, key, args);
@@ -115,12 +140,9 @@ static shape_t *find(dscomm_shelf_t *shelf, const shape_key_t *key,
         if (shelf->shapes[i] &&
             !memcmp(&shelf->shapes[i]->key, key, sizeof *key))
             return shelf->shapes[i];
-    place = oldest(shelf);
-    if (*place)
-        unshelve(shelf, *place);
-    *place = shape_new(shelf, key, args);
-    (*place)->shelved = 1;
-    return *place;
+    shape = shape_new(shelf, key, args);
+    put_on(shelf, shape);
+    return shape;
 }
 
 dscomm_run_t *dscomm_priv_shelf_take(dscomm_shelf_t *shelf,
@@ -143,7 +165,7 @@ dscomm_run_t *dscomm_priv_shelf_take(dscomm_shelf_t *shelf,
     run = shape->idle;
     if (run) {
         shape->idle = run->next;
-        shelf->kept -= shape->schedule->scratch;
+        shelf->kept -= shape->run_bytes;
     } else {
         run = dscomm_priv_run_new(shape->schedule, &shelf->port);
     }
@@ -151,7 +173,7 @@ dscomm_run_t *dscomm_priv_shelf_take(dscomm_shelf_t *shelf,
         run->shape = shape;
         shape->taken++;
     } else if (!shape->shelved) {
-        unshelve(shelf, shape);
+        shape_free(shape);
     }
     return run;
 }
@@ -159,16 +181,15 @@ dscomm_run_t *dscomm_priv_shelf_take(dscomm_shelf_t *shelf,
 void dscomm_priv_shelf_give(dscomm_shelf_t *shelf, dscomm_run_t *run)
 {
     shape_t *shape = run->shape;
-    size_t scratch = shape->schedule->scratch;
 
     shape->taken--;
-    if (shape->shelved && shelf->kept + scratch <= KEPT_BYTES) {
+    if (shape->shelved && shelf->kept + shape->run_bytes <= KEPT_BYTES) {
         run->next = shape->idle;
         shape->idle = run;
-        shelf->kept += scratch;
+        shelf->kept += shape->run_bytes;
         return;
     }
     dscomm_priv_run_free(run);
-    if (!shape->shelved)
-        unshelve(shelf, shape);
+    if (!shape->shelved && !shape->taken)
+        shape_free(shape);
 }
