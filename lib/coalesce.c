@@ -74,11 +74,13 @@ dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group)
     return DSCOMM_OK;
 }
 
+/* Calls that go as one have the number of the first, by which ranks that put
+ * others together find out. */
 static void number(dscomm_group_t *group, dscomm_call_t *call)
 {
     if (call->kind == CALL_COLLECTIVE) {
+        call->coll.sequence = group->sequence + 1;
         group->sequence += dscomm_priv_fusion_count(call->fusion);
-        call->coll.sequence = group->sequence;
         dscomm_priv_complete_displs(group, &call->coll);
     } else {
         call->p2p.sequence = ++group->messages;
@@ -153,9 +155,9 @@ static dscomm_status_t plan_calls(dscomm_group_t *group, const GArray *recorded,
         extent = dscomm_priv_fusion_extent(call, left);
         if (extent > 1 && !dscomm_priv_fusion_new(call, extent, &one))
             return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                               "dscomm_coalesce_end on group '%s': no memory "
-                               "for a buffer for %zu calls",
-                               group->name, extent);
+                               "dscomm_coalesce_end on group '%s': rank %d has "
+                               "no memory for a buffer for %zu calls",
+                               group->name, group->rank, extent);
         if (one.kind == CALL_COLLECTIVE) {
             dscomm_priv_complete_displs(group, &one.coll);
             one.algorithm = dscomm_priv_dispatch_choose(group, &one.coll, 1);
@@ -166,12 +168,32 @@ static dscomm_status_t plan_calls(dscomm_group_t *group, const GArray *recorded,
     return DSCOMM_OK;
 }
 
+/* Where memory is short peers wait in vain, so the group ends. */
+static dscomm_status_t start_recorded(dscomm_group_t *group,
+                                      const GArray *recorded,
+                                      dscomm_work_t **ret_work)
+{
+    GArray *calls = g_array_new(FALSE, FALSE, sizeof(dscomm_call_t));
+    dscomm_status_t status = plan_calls(group, recorded, calls);
+
+    if (status == DSCOMM_OK) {
+        pthread_mutex_lock(&group->lock);
+        status = start_all(group, calls, ret_work);
+        pthread_mutex_unlock(&group->lock);
+    } else {
+        dscomm_priv_group_revoke(group, status, dscomm_last_error());
+    }
+    free_calls(calls);
+    return status;
+}
+
 dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
                                     dscomm_work_t **ret_work)
 {
     const char *name = "dscomm_coalesce_end";
     dscomm_work_t *work = NULL;
-    GArray *recorded, *calls;
+    GArray *recorded;
+    uint64_t before;
     dscomm_status_t status;
 
     status = dscomm_priv_group_usable(group, name);
@@ -186,15 +208,9 @@ dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
                            name, group->name);
     recorded = g_steal_pointer(&group->recorded);
     dscomm_priv_coalesce_drop(group);
-    calls = g_array_new(FALSE, FALSE, sizeof(dscomm_call_t));
-    status = plan_calls(group, recorded, calls);
-    if (status == DSCOMM_OK) {
-        pthread_mutex_lock(&group->lock);
-        status = start_all(group, calls, &work);
-        pthread_mutex_unlock(&group->lock);
-    }
+    before = group->sequence;
+    status = start_recorded(group, recorded, &work);
     g_array_free(recorded, TRUE);
-    free_calls(calls);
     if (status < 0)
         return status;
     if (ret_work) {
@@ -203,5 +219,7 @@ dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
     }
     status = dscomm_priv_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
     dscomm_work_free(work);
+    if (group->sequence > before)
+        dscomm_priv_works_await(group);
     return status;
 }

@@ -81,9 +81,8 @@ static dscomm_status_t run_locked(dscomm_group_t *group, dscomm_call_t *call)
     return status;
 }
 
-/* A blocking call returns after the collectives before it. Native ones see to
- * that themselves; to wait for schedules holds nobody up, since all ranks have
- * started them. */
+/* A blocking call returns after the collectives before it. To wait for them
+ * holds nobody up, since all ranks have started them. */
 static dscomm_status_t block(dscomm_group_t *group, dscomm_call_t *call)
 {
     dscomm_status_t status;
@@ -94,11 +93,7 @@ static dscomm_status_t block(dscomm_group_t *group, dscomm_call_t *call)
     if (!call->algorithm && !group->ops.start)
         return run_locked(group, call);
     status = dscomm_priv_work_block(group, call, NULL);
-    if (dscomm_priv_group_is(group, GROUP_SCHEDULED)) {
-        pthread_mutex_lock(&group->lock);
-        dscomm_priv_works_drain(group);
-        pthread_mutex_unlock(&group->lock);
-    }
+    dscomm_priv_works_await(group);
     return status;
 }
 

@@ -12,7 +12,7 @@
 #define WHOLE_MOST ((size_t)1 << 20)
 
 typedef struct {
-    void *recv;
+    void *recv; /* NULL: it has what it gets */
     size_t bytes;
 } part_t;
 
@@ -64,6 +64,12 @@ static uint32_t sign(uint32_t fingerprint, const dscomm_call_t *call)
     return (fingerprint ^ call->coll.fingerprint) * UINT32_C(0x9e3779b1);
 }
 
+/* A broadcast's root, whose buffer nobody writes to. */
+static int is_source(const dscomm_coll_args_t *args)
+{
+    return args->coll == DSCOMM_COLL_BROADCAST && args->send;
+}
+
 dscomm_fusion_t *dscomm_priv_fusion_new(const dscomm_call_t *calls,
                                         size_t count, dscomm_call_t *ret_call)
 {
@@ -87,7 +93,8 @@ dscomm_fusion_t *dscomm_priv_fusion_new(const dscomm_call_t *calls,
         const dscomm_coll_args_t *one = &calls[i].coll;
         size_t bytes = bytes_of(&calls[i]);
 
-        fusion->parts[i] = (part_t){one->recv, bytes};
+        fusion->parts[i] =
+            (part_t){is_source(one) || !bytes ? NULL : one->recv, bytes};
         if (one->send && bytes)
             memcpy(fusion->buffer + offset, one->send, bytes);
         if (one->send)
@@ -113,7 +120,7 @@ void dscomm_priv_fusion_unpack(const dscomm_fusion_t *fusion)
     for (size_t i = 0; i < fusion->count; i++) {
         const part_t *part = &fusion->parts[i];
 
-        if (part->bytes)
+        if (part->recv)
             memcpy(part->recv, from, part->bytes);
         from += part->bytes;
     }

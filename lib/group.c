@@ -196,6 +196,13 @@ void dscomm_priv_group_drop(dscomm_group_t *group)
     close_impl(group);
 }
 
+void dscomm_priv_group_revoke(dscomm_group_t *group, dscomm_status_t status,
+                              const char *sentence)
+{
+    group->ops.revoke(group->impl, status, sentence);
+    dscomm_priv_group_set(group, GROUP_REVOKED);
+}
+
 dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group, char *text,
                                           size_t size)
 {
@@ -277,8 +284,7 @@ dscomm_status_t dscomm_group_abort(dscomm_group_t *group, const char *reason)
     snprintf(text, sizeof text, "rank %d aborted group '%s'%s%s", group->rank,
              group->name, reason ? ": " : "",
              reason ? dscomm_priv_quote(reason, quoted, sizeof quoted) : "");
-    group->ops.revoke(group->impl, DSCOMM_ERR_ABORTED, text);
-    dscomm_priv_group_set(group, GROUP_REVOKED);
+    dscomm_priv_group_revoke(group, DSCOMM_ERR_ABORTED, text);
     return DSCOMM_OK;
 }
 

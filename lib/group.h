@@ -122,6 +122,9 @@ dscomm_status_t dscomm_priv_group_usable(dscomm_group_t *group,
 /* As above, and not coalescing either. */
 dscomm_status_t dscomm_priv_group_ready(dscomm_group_t *group,
                                         const char *name);
+/* Ends the group for all ranks, unless that has happened before. Any thread. */
+void dscomm_priv_group_revoke(dscomm_group_t *group, dscomm_status_t status,
+                              const char *sentence);
 /* The status with which the backend was revoked, its sentence to text; notes a
  * revocation in state. */
 dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group, char *text,

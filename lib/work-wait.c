@@ -44,8 +44,7 @@ static void describe(const dscomm_work_t *work, char *text, size_t size)
 static void break_group(dscomm_group_t *group, dscomm_status_t status,
                         const char *text)
 {
-    group->ops.revoke(group->impl, status, text);
-    dscomm_priv_group_set(group, GROUP_REVOKED);
+    dscomm_priv_group_revoke(group, status, text);
     if (!dscomm_priv_progress_broken(group))
         dscomm_priv_works_cancel(group, status, text);
 }
@@ -110,12 +109,16 @@ static int look(dscomm_work_t *work, int64_t waited)
 }
 
 /* Nothing has come for a while. That costs time only where somebody is late, or
- * was called with something else, which listening may tell. */
+ * was called with something else, which listening may tell. The oldest schedule
+ * is the first that others may not have. */
 static void listen(dscomm_group_t *group)
 {
-    for (dscomm_work_t *work = group->pending; work; work = work->next)
-        if (work->run)
-            dscomm_priv_run_listen(work->run);
+    dscomm_work_t *work = group->pending;
+
+    while (work && !work->run)
+        work = work->next;
+    if (work)
+        dscomm_priv_run_listen(work->run);
 }
 
 /* 1 when work is complete, since its group came to an end. Internal works have
@@ -142,17 +145,45 @@ static int is_over(dscomm_work_t *work, int64_t now)
     return 1;
 }
 
-static void wait_locked(dscomm_work_t *work, int timeout_ms)
+/* What a wait is for: the end of a work, or of all collectives that were
+ * started on the group. */
+typedef struct {
+    dscomm_group_t *group;
+    dscomm_work_t *work; /* NULL: the collectives */
+} goal_t;
+
+static dscomm_work_t *first_collective(const dscomm_group_t *group)
 {
-    dscomm_group_t *group = work->group;
+    dscomm_work_t *work = group->pending;
+
+    while (work && work->call.kind != CALL_COLLECTIVE)
+        work = work->next;
+    return work;
+}
+
+/* What is still to be waited for, or NULL. Collectives that nobody holds any
+ * more are gone when they end, so only the list tells of them. */
+static dscomm_work_t *awaited(const goal_t *goal)
+{
+    if (!goal->work)
+        return first_collective(goal->group);
+    return dscomm_priv_work_done(goal->work) ? NULL : goal->work;
+}
+
+static void wait_locked(const goal_t *goal, int timeout_ms)
+{
+    dscomm_group_t *group = goal->group;
     int64_t now, end = 0;
     int spins = 0;
 
     group->wait_since = 0;
     for (;;) {
+        dscomm_work_t *work;
+
         if (dscomm_priv_progress(group))
             spins = 0;
-        if (dscomm_priv_work_done(work))
+        work = awaited(goal);
+        if (!work)
             return;
         if (timeout_ms == 0) {
             dscomm_priv_progress_broken(group);
@@ -174,40 +205,33 @@ static void wait_locked(dscomm_work_t *work, int timeout_ms)
     }
 }
 
-static dscomm_work_t *first_scheduled(const dscomm_group_t *group)
-{
-    dscomm_work_t *work = group->pending;
-
-    while (work && !work->run)
-        work = work->next;
-    return work;
-}
-
-/* A work that its user has freed is kept from going before it was seen to
- * end. */
 void dscomm_priv_works_drain(dscomm_group_t *group)
 {
-    dscomm_work_t *work;
+    const goal_t goal = {group, NULL};
 
-    while ((work = first_scheduled(group))) {
-        int zombie = work->zombie;
+    if (awaited(&goal))
+        wait_locked(&goal, DSCOMM_TIMEOUT_DEFAULT);
+    dscomm_priv_pending_settle(group);
+}
 
-        work->zombie = 0;
-        wait_locked(work, DSCOMM_TIMEOUT_DEFAULT);
-        if (zombie)
-            dscomm_priv_work_discard(work);
-    }
+void dscomm_priv_works_await(dscomm_group_t *group)
+{
+    if (!dscomm_priv_group_is(group, GROUP_PENDING))
+        return;
+    pthread_mutex_lock(&group->lock);
+    dscomm_priv_works_drain(group);
+    pthread_mutex_unlock(&group->lock);
 }
 
 dscomm_status_t dscomm_priv_work_wait(dscomm_work_t *work, int timeout_ms)
 {
-    dscomm_group_t *group = work->group;
+    const goal_t goal = {work->group, work};
 
     if (!dscomm_priv_work_done(work)) {
-        pthread_mutex_lock(&group->lock);
-        wait_locked(work, timeout_ms);
-        dscomm_priv_pending_settle(group);
-        pthread_mutex_unlock(&group->lock);
+        pthread_mutex_lock(&goal.group->lock);
+        wait_locked(&goal, timeout_ms);
+        dscomm_priv_pending_settle(goal.group);
+        pthread_mutex_unlock(&goal.group->lock);
     }
     return dscomm_priv_work_result(work);
 }

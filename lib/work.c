@@ -22,21 +22,21 @@ static size_t work_size(const dscomm_group_t *group)
 
 static dscomm_status_t grow(dscomm_group_t *group)
 {
-    char *slab;
-    int i;
+    const size_t size = work_size(group);
+    char *slab = aligned_alloc(64, SLAB_WORKS * size);
 
-    group->work_size = work_size(group);
-    slab = aligned_alloc(64, SLAB_WORKS * group->work_size);
     if (!slab)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                           "group '%s': no memory for %d works of %zu bytes",
-                           group->name, SLAB_WORKS, group->work_size);
-    memset(slab, 0, SLAB_WORKS * group->work_size);
+                           "group '%s': rank %d has no memory for %d works of "
+                           "%zu bytes",
+                           group->name, group->rank, SLAB_WORKS, size);
+    memset(slab, 0, SLAB_WORKS * size);
+    group->work_size = size;
     if (!group->slabs)
         group->slabs = g_ptr_array_new();
     g_ptr_array_add(group->slabs, slab);
-    for (i = SLAB_WORKS - 1; i >= 0; i--) {
-        dscomm_work_t *work = (void *)(slab + (size_t)i * group->work_size);
+    for (int i = SLAB_WORKS - 1; i >= 0; i--) {
+        dscomm_work_t *work = (void *)(slab + (size_t)i * size);
 
         work->group = group;
         work->next = group->idle;
@@ -57,15 +57,23 @@ static dscomm_status_t own_displs(dscomm_work_t *work)
     work->displs = g_try_new(size_t, 2 * size);
     if (!work->displs)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                           "group '%s': no memory for displacements of %zu "
-                           "ranks",
-                           group->name, size);
+                           "group '%s': rank %d has no memory for "
+                           "displacements of %zu ranks",
+                           group->name, group->rank, size);
     memcpy(work->displs, send, 2 * size * sizeof(*send));
     if (args->send_displs == send)
         args->send_displs = work->displs;
     if (args->recv_displs == send + size)
         args->recv_displs = work->displs + size;
     return DSCOMM_OK;
+}
+
+/* A collective that this rank cannot start leaves peers waiting, so the group
+ * ends. */
+static dscomm_status_t give_up(dscomm_group_t *group, dscomm_status_t status)
+{
+    dscomm_priv_group_revoke(group, status, dscomm_last_error());
+    return status;
 }
 
 dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
@@ -78,7 +86,7 @@ dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
     if (!group->idle) {
         status = grow(group);
         if (status < 0)
-            return status;
+            return call->kind == CALL_MESSAGE ? status : give_up(group, status);
     }
     work = group->idle;
     group->idle = work->next;
@@ -91,7 +99,7 @@ dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
     status = call->kind == CALL_COLLECTIVE ? own_displs(work) : DSCOMM_OK;
     if (status < 0) {
         dscomm_priv_work_discard(work);
-        return status;
+        return give_up(group, status);
     }
     *ret_work = work;
     return DSCOMM_OK;
@@ -154,7 +162,7 @@ static void settle_failure(dscomm_work_t *work)
 
     if (run->differs)
         dscomm_priv_inquest_mismatch(work, run->text, sizeof run->text);
-    group->ops.revoke(group->impl, run->status, run->text);
+    dscomm_priv_group_revoke(group, run->status, run->text);
     status = dscomm_priv_group_revoked(group, run->text, sizeof run->text);
     if (status < 0)
         run->status = status;
@@ -178,11 +186,13 @@ static dscomm_status_t start_run(dscomm_work_t *work)
 
     work->run =
         dscomm_priv_shelf_take(group->shelf, call->algorithm, &call->coll);
-    if (!work->run)
-        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                           "%s of group '%s': no memory for %s",
-                           dscomm_coll_name((dscomm_coll_t)call->coll.coll),
-                           group->name, call->algorithm->name);
+    if (!work->run) {
+        dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                    "%s of group '%s': rank %d has no memory for %s",
+                    dscomm_coll_name((dscomm_coll_t)call->coll.coll),
+                    group->name, group->rank, call->algorithm->name);
+        return give_up(group, DSCOMM_ERR_NO_MEMORY);
+    }
     if (!group->scheduled++)
         dscomm_priv_group_set(group, GROUP_SCHEDULED);
     group->chain =
@@ -354,6 +364,8 @@ void dscomm_priv_works_destroy(dscomm_group_t *group)
             g_free(work->displs);
             g_free(work->copy);
             dscomm_priv_fusion_free(work->call.fusion);
+            if (work->run) /* of the parent, in a forked child */
+                dscomm_priv_shelf_give(group->shelf, work->run);
         }
         free(slab);
     }

@@ -79,7 +79,7 @@ void dscomm_priv_work_cancel(dscomm_work_t *work, dscomm_status_t status,
 /* Cancels all pending works. */
 void dscomm_priv_works_cancel(dscomm_group_t *group, dscomm_status_t status,
                               const char *text);
-/* Waits for all works that are schedules. */
+/* Waits for all collectives. */
 void dscomm_priv_works_drain(dscomm_group_t *group);
 /* Frees the slabs; no lock, nobody uses the group any more. */
 void dscomm_priv_works_destroy(dscomm_group_t *group);
@@ -95,6 +95,8 @@ dscomm_status_t dscomm_priv_work_start(dscomm_group_t *group,
 dscomm_status_t dscomm_priv_work_block(dscomm_group_t *group,
                                        const dscomm_call_t *call,
                                        dscomm_request_t *ret_request);
+/* Waits for all collectives, after a call that must not return before. */
+void dscomm_priv_works_await(dscomm_group_t *group);
 /* The status; the sentence becomes this thread's. */
 dscomm_status_t dscomm_priv_work_result(dscomm_work_t *work);
 /* Waits until work is complete, at most timeout_ms. */
