@@ -9,39 +9,62 @@
 #include <dscomm/hook.h>
 #include <string.h>
 
-static const char *call_name(const dscomm_call_t *call)
-{
-    if (call->kind == CALL_MESSAGE)
-        return call->p2p.receive ? "recv" : "send";
-    return dscomm_coll_name((dscomm_coll_t)call->coll.coll);
-}
+/* Calls that a group keeps room for, between recordings. */
+#define KEPT_CALLS 1024
 
 /* Displacements in the scratch space would not outlive the next call, so they
  * are left out here and computed again when the call is started. */
-static void forget_scratch(const dscomm_group_t *group, dscomm_call_t *call)
+static void forget_scratch(const dscomm_group_t *group,
+                           dscomm_coll_args_t *args)
 {
     const size_t *scratch = group->scratch;
 
-    if (call->kind != CALL_COLLECTIVE)
-        return;
-    if (call->coll.send_displs == scratch)
-        call->coll.send_displs = NULL;
-    if (call->coll.recv_displs == scratch + group->size)
-        call->coll.recv_displs = NULL;
+    if (args->send_displs == scratch)
+        args->send_displs = NULL;
+    if (args->recv_displs == scratch + group->size)
+        args->recv_displs = NULL;
 }
 
-dscomm_status_t dscomm_priv_coalesce_record(dscomm_group_t *group,
-                                            const dscomm_call_t *call)
+/* The next call of the recording, to be filled in; NULL where there are too
+ * many. */
+static dscomm_call_t *add(dscomm_group_t *group)
 {
-    dscomm_call_t copy = *call;
+    const guint count = group->recorded->len;
 
-    if (group->recorded->len == G_MAXINT / sizeof(copy))
-        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                           "%s on group '%s': %u calls are recorded already",
-                           call_name(call), group->name, group->recorded->len);
-    copy.async = 1;
-    forget_scratch(group, &copy);
-    g_array_append_val(group->recorded, copy);
+    if (count == G_MAXINT / sizeof(dscomm_call_t)) {
+        dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                    "a call on group '%s' cannot be recorded: %u are already",
+                    group->name, count);
+        return NULL;
+    }
+    g_array_set_size(group->recorded, count + 1);
+    return &g_array_index(group->recorded, dscomm_call_t, count);
+}
+
+dscomm_status_t dscomm_priv_coalesce_collective(dscomm_group_t *group,
+                                                const dscomm_coll_args_t *args)
+{
+    dscomm_call_t *call = add(group);
+
+    if (!call)
+        return DSCOMM_ERR_NO_MEMORY;
+    memset(call, 0, offsetof(dscomm_call_t, coll));
+    call->kind = CALL_COLLECTIVE;
+    call->async = 1;
+    call->coll = *args;
+    forget_scratch(group, &call->coll);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_coalesce_message(dscomm_group_t *group,
+                                             const dscomm_call_t *message)
+{
+    dscomm_call_t *call = add(group);
+
+    if (!call)
+        return DSCOMM_ERR_NO_MEMORY;
+    *call = *message;
+    call->async = 1;
     return DSCOMM_OK;
 }
 
@@ -62,6 +85,14 @@ void dscomm_priv_coalesce_drop(dscomm_group_t *group)
     dscomm_priv_group_clear(group, GROUP_COALESCING);
 }
 
+static void forget_calls(dscomm_group_t *group)
+{
+    if (group->recorded->len > KEPT_CALLS)
+        dscomm_priv_coalesce_drop(group);
+    else
+        g_array_set_size(group->recorded, 0);
+}
+
 dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group)
 {
     dscomm_status_t status =
@@ -69,7 +100,8 @@ dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group)
 
     if (status < 0)
         return status;
-    group->recorded = g_array_new(FALSE, FALSE, sizeof(dscomm_call_t));
+    if (!group->recorded)
+        group->recorded = g_array_new(FALSE, FALSE, sizeof(dscomm_call_t));
     dscomm_priv_group_set(group, GROUP_COALESCING);
     return DSCOMM_OK;
 }
@@ -143,11 +175,10 @@ static void free_calls(GArray *calls)
 
 /* What is to be started for what was recorded: small calls of one kind go as
  * one. */
-static dscomm_status_t plan_calls(dscomm_group_t *group, const GArray *recorded,
-                                  GArray *calls)
+static dscomm_status_t plan_calls(dscomm_group_t *group, GArray *calls)
 {
-    const dscomm_call_t *call = (const void *)recorded->data;
-    size_t left = recorded->len, extent;
+    const dscomm_call_t *call = (const void *)group->recorded->data;
+    size_t left = group->recorded->len, extent;
 
     for (; left; left -= extent, call += extent) {
         dscomm_call_t one = *call;
@@ -161,7 +192,7 @@ static dscomm_status_t plan_calls(dscomm_group_t *group, const GArray *recorded,
         if (one.kind == CALL_COLLECTIVE) {
             dscomm_priv_complete_displs(group, &one.coll);
             one.algorithm = dscomm_priv_dispatch_choose(group, &one.coll, 1);
-            forget_scratch(group, &one);
+            forget_scratch(group, &one.coll);
         }
         g_array_append_val(calls, one);
     }
@@ -170,11 +201,10 @@ static dscomm_status_t plan_calls(dscomm_group_t *group, const GArray *recorded,
 
 /* Where memory is short peers wait in vain, so the group ends. */
 static dscomm_status_t start_recorded(dscomm_group_t *group,
-                                      const GArray *recorded,
                                       dscomm_work_t **ret_work)
 {
     GArray *calls = g_array_new(FALSE, FALSE, sizeof(dscomm_call_t));
-    dscomm_status_t status = plan_calls(group, recorded, calls);
+    dscomm_status_t status = plan_calls(group, calls);
 
     if (status == DSCOMM_OK) {
         pthread_mutex_lock(&group->lock);
@@ -192,7 +222,6 @@ dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
 {
     const char *name = "dscomm_coalesce_end";
     dscomm_work_t *work = NULL;
-    GArray *recorded;
     uint64_t before;
     dscomm_status_t status;
 
@@ -206,11 +235,10 @@ dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
         return dscomm_fail(DSCOMM_ERR_STATE,
                            "%s on group '%s': there was no coalesce_begin",
                            name, group->name);
-    recorded = g_steal_pointer(&group->recorded);
-    dscomm_priv_coalesce_drop(group);
+    dscomm_priv_group_clear(group, GROUP_COALESCING);
     before = group->sequence;
-    status = start_recorded(group, recorded, &work);
-    g_array_free(recorded, TRUE);
+    status = start_recorded(group, &work);
+    forget_calls(group);
     if (status < 0)
         return status;
     if (ret_work) {

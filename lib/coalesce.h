@@ -5,9 +5,11 @@
 
 #include "lib/work.h"
 
-/* Adds call to the recording. */
-dscomm_status_t dscomm_priv_coalesce_record(dscomm_group_t *group,
-                                            const dscomm_call_t *call);
+/* Add a call to the recording. */
+dscomm_status_t dscomm_priv_coalesce_collective(dscomm_group_t *group,
+                                                const dscomm_coll_args_t *args);
+dscomm_status_t dscomm_priv_coalesce_message(dscomm_group_t *group,
+                                             const dscomm_call_t *message);
 /* ERR_STATE: the call named name cannot be recorded. */
 dscomm_status_t dscomm_priv_coalesce_refuse(const dscomm_group_t *group,
                                             const char *name);

@@ -102,18 +102,16 @@ dscomm_status_t dscomm_priv_dispatch_slow(dscomm_group_t *group,
                                           dscomm_work_t **ret_work)
 {
     const char *name = dscomm_coll_name((dscomm_coll_t)args->coll);
-    dscomm_call_t call = {.kind = CALL_COLLECTIVE, .async = ret_work != NULL};
     dscomm_status_t status = dscomm_priv_group_usable(group, name);
-    int coalescing;
+    dscomm_call_t call;
 
     if (status < 0)
         return status;
-    coalescing = dscomm_priv_group_is(group, GROUP_COALESCING) != 0;
-    if (coalescing && ret_work)
-        return dscomm_priv_coalesce_refuse(group, name);
-    call.coll = *args;
-    if (coalescing)
-        return dscomm_priv_coalesce_record(group, &call);
+    if (dscomm_priv_group_is(group, GROUP_COALESCING))
+        return ret_work ? dscomm_priv_coalesce_refuse(group, name)
+                        : dscomm_priv_coalesce_collective(group, args);
+    call = (dscomm_call_t){
+        .kind = CALL_COLLECTIVE, .async = ret_work != NULL, .coll = *args};
     call.algorithm = dscomm_priv_dispatch_choose(group, args, ret_work != NULL);
     call.coll.sequence = ++group->sequence;
     if (ret_work)

@@ -67,11 +67,13 @@ static void take_in(dscomm_group_t *group)
     pthread_mutex_unlock(&group->lock);
 }
 
+/* Those of a group that has ended are over. */
 static void warn_about_works(dscomm_group_t *group)
 {
     int count = 0;
 
     pthread_mutex_lock(&group->lock);
+    dscomm_priv_progress_broken(group);
     for (dscomm_work_t *work = group->pending; work; work = work->next)
         count += !work->call.internal;
     pthread_mutex_unlock(&group->lock);

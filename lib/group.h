@@ -83,7 +83,7 @@ struct dscomm_group {
     unsigned scheduled; /* works that are schedules */
     uint32_t told; /* collectives whose schedule the log knows of, a bit each */
 
-    GArray *recorded; /* dscomm_call_t, while coalescing */
+    GArray *recorded; /* dscomm_call_t, while coalescing; or NULL */
     GHashTable *memory, *registered; /* addresses; memory.c */
 };
 

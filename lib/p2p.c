@@ -133,7 +133,7 @@ static dscomm_status_t block_slow(dscomm_group_t *group, dscomm_call_t *call,
                                "%s on group '%s': between coalesce_begin and "
                                "_end ret_source and ret_bytes must be NULL",
                                name, group->name);
-        return dscomm_priv_coalesce_record(group, call);
+        return dscomm_priv_coalesce_message(group, call);
     }
     call->p2p.sequence = ++group->messages;
     return block(group, call);
@@ -197,7 +197,7 @@ static dscomm_status_t start(dscomm_group_t *group, dscomm_call_t *call,
         return status;
     if (dscomm_priv_group_is(group, GROUP_COALESCING))
         return ret_work ? dscomm_priv_coalesce_refuse(group, name)
-                        : dscomm_priv_coalesce_record(group, call);
+                        : dscomm_priv_coalesce_message(group, call);
     if (!ret_work)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': ret_work is NULL; only between "
