@@ -5,6 +5,7 @@
 #include "env/settings.h"
 #include "lib/status.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #define ANY INT_MAX
@@ -20,8 +21,8 @@ typedef struct {
 
 #define COLL(name) DSCOMM_COLL_##name
 
-/* Of one collective, the first row whose limits hold and whose algorithm
- * fits. Thresholds: doc/performance.md. */
+/* One collective's rows stand together, and of them the first row whose limits
+ * hold and whose algorithm fits. Thresholds: doc/performance.md. */
 static const row_t rows[] = {
     {COLL(BROADCAST), 2, END, "linear"},
     {COLL(BROADCAST), ANY, 16 K, "knomial"},
@@ -87,24 +88,27 @@ static const dscomm_algorithm_t *find(int coll, const char *name)
     return NULL;
 }
 
-static dscomm_choice_t resolve(const row_t *row)
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static dscomm_choice_t table[G_N_ELEMENTS(rows)];
+static const dscomm_choice_t *table_end = table + G_N_ELEMENTS(rows);
+static const dscomm_choice_t *firsts[DSCOMM_COLL_COUNT]; /* of each coll */
+
+static void resolve(void)
 {
-    return (dscomm_choice_t){.coll = row->coll,
-                             .ranks = row->ranks,
-                             .to = row->to,
-                             .algorithm = find(row->coll, row->algorithm)};
+    for (size_t i = G_N_ELEMENTS(rows); i-- > 0;) {
+        table[i] = (dscomm_choice_t){
+            .coll = rows[i].coll,
+            .ranks = rows[i].ranks,
+            .to = rows[i].to,
+            .algorithm = find(rows[i].coll, rows[i].algorithm),
+        };
+        firsts[rows[i].coll] = &table[i];
+    }
 }
 
 const dscomm_choice_t *dscomm_priv_choice_row(size_t index)
 {
-    static dscomm_choice_t table[G_N_ELEMENTS(rows)];
-    static gsize done;
-
-    if (g_once_init_enter(&done)) {
-        for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
-            table[i] = resolve(&rows[i]);
-        g_once_init_leave(&done, 1);
-    }
+    pthread_once(&once, resolve);
     return index < G_N_ELEMENTS(rows) ? &table[index] : NULL;
 }
 
@@ -183,7 +187,9 @@ static const dscomm_algorithm_t *find_default(const dscomm_coll_args_t *args,
     const dscomm_choice_t *row;
     const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;
 
-    for (size_t i = 0; (row = dscomm_priv_choice_row(i)); i++)
+    pthread_once(&once, resolve);
+    for (row = firsts[args->coll]; row != table_end && row->coll == args->coll;
+         row++)
         if (matches(row, args, ranks, bytes) &&
             fits(row->algorithm, args, ranks))
             return row->algorithm;
