@@ -10,7 +10,7 @@ export DSCOMM_SHM_NATIVE
 for n in 2 3 5; do
     conform shm $n
 done
-conform shm 8 collectives reductions variants works stress
+conform shm 8 collectives reductions variants works stress crowd
 
 # Lines "COLLECTIVE ALGORITHM ALGORITHM..."
 "$abs_top_builddir/tools/dscomm" info --algorithms |

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Hundreds of works outstanding on several groups, started in one order and
+ * waited for in another, by one thread and by two; abandoned and aborted. */
+#include "config.h"
+
+#include "tests/backends/conform.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GROUPS 3
+#define EACH 72 /* works of each group */
+#define CROWD (GROUPS * EACH)
+
+typedef struct {
+    dscomm_group_t *groups[GROUPS];
+    exchange_t exchanges[CROWD];
+    int order[CROWD];
+    uint64_t seed; /* of what is done: equal on all ranks */
+} crowd_t;
+
+static void prepare(exchange_t *x, dscomm_group_t *group, uint64_t r)
+{
+    memset(x, 0, sizeof *x);
+    x->group = group;
+    x->coll = (int)(r % 14);
+    x->dtype = r >> 8 & 1 ? DSCOMM_INT32 : DSCOMM_FLOAT32;
+    x->root = (int)(r >> 12 & 0xff) % dscomm_group_size(group);
+    x->count = conform_scale(r >> 20 & 15 ? r >> 24 & 0x7f : 20000);
+    x->seed = r;
+    x->in_place = r >> 40 & 1;
+}
+
+/* Each rank in an order of its own. */
+static void shuffle(int *order, uint64_t seed)
+{
+    for (int i = 0; i < CROWD; i++) {
+        int k = (int)(mix(seed + (uint64_t)i) % (uint64_t)(i + 1));
+
+        order[i] = order[k];
+        order[k] = i;
+    }
+}
+
+static void post(crowd_t *c, int i)
+{
+    exchange_t *x = &c->exchanges[i];
+
+    prepare(x, c->groups[i % GROUPS], mix(c->seed + (uint64_t)i));
+    if (exchange_begin(x))
+        exchange_post(x, &x->work);
+}
+
+static void land(crowd_t *c)
+{
+    for (int i = 0; i < CROWD; i++) {
+        exchange_t *x = &c->exchanges[c->order[i]];
+
+        if (x->work)
+            CHECK_OK(dscomm_work_wait(x->work, DSCOMM_TIMEOUT_DEFAULT));
+        exchange_end(x);
+    }
+}
+
+static void fly(crowd_t *c)
+{
+    shuffle(c->order, c->seed + 1000 * (uint64_t)my.rank);
+    for (int i = 0; i < CROWD; i++)
+        post(c, i);
+    land(c);
+}
+
+static crowd_t *crowd_new(uint64_t seed)
+{
+    crowd_t *c = calloc(1, sizeof *c);
+
+    c->seed = seed;
+    for (int g = 0; g < GROUPS; g++)
+        CHECK_OK(dscomm_group_split(my.group, 0, g == 1 ? -my.rank : 0, NULL,
+                                    &c->groups[g]));
+    return c;
+}
+
+static void crowd_free(crowd_t *c)
+{
+    for (int g = 0; g < GROUPS; g++)
+        CHECK_OK(dscomm_group_free(c->groups[g]));
+    free(c);
+}
+
+static void test_one_thread(void)
+{
+    crowd_t *c = crowd_new(1);
+
+    fly(c);
+    c->seed = 2;
+    fly(c);
+    crowd_free(c);
+}
+
+static void *fly_in_thread(void *arg)
+{
+    fly(arg);
+    return NULL;
+}
+
+static void test_two_threads(void)
+{
+    crowd_t *c[2] = {crowd_new(3), crowd_new(4)};
+    pthread_t thread;
+    int started = check(pthread_create(&thread, NULL, fly_in_thread, c[1]) == 0,
+                        "no thread");
+
+    fly(c[0]);
+    if (started)
+        pthread_join(thread, NULL);
+    crowd_free(c[0]);
+    crowd_free(c[1]);
+}
+
+/* Recordings among them, every third of them blocking, so that it returns when
+ * all that was started on its group before has ended. */
+static void test_recordings(void)
+{
+    crowd_t *c = crowd_new(5);
+    dscomm_work_t *works[CROWD / EACH * 8] = {NULL};
+    int nworks = 0;
+
+    for (int i = 0; i < CROWD; i += 9) {
+        dscomm_group_t *group = c->groups[i / 9 % GROUPS];
+        int blocks = i / 9 % 3 == 2;
+
+        CHECK_OK(dscomm_coalesce_begin(group));
+        for (int k = i; k < i + 9; k++) {
+            exchange_t *x = &c->exchanges[k];
+
+            prepare(x, group, mix(c->seed + (uint64_t)k));
+            if (k % 9 < 6)
+                x->coll = DSCOMM_COLL_ALL_REDUCE;
+            if (exchange_begin(x))
+                exchange_post(x, NULL);
+        }
+        CHECK_OK(dscomm_coalesce_end(group, blocks ? NULL : &works[nworks]));
+        nworks += !blocks;
+    }
+    for (int i = nworks - 1; i >= 0; i--) {
+        CHECK_OK(dscomm_work_wait(works[i], DSCOMM_TIMEOUT_DEFAULT));
+        dscomm_work_free(works[i]);
+    }
+    for (int i = 0; i < CROWD; i++)
+        exchange_end(&c->exchanges[i]);
+    crowd_free(c);
+}
+
+/* Buffers of works that never end. */
+typedef struct {
+    int32_t in[64], out[64];
+    dscomm_work_t *works[EACH];
+} waiting_t;
+
+/* The last rank starts none of them, so that those that need it cannot end. */
+static void start_waiting(waiting_t *w, dscomm_group_t *group)
+{
+    for (int i = 0; i < EACH && my.rank != my.ranks - 1; i++) {
+        if (i % 8 == 0)
+            CHECK_OK(dscomm_coalesce_begin(group));
+        CHECK_OK(dscomm_all_reduce(
+            group, w->in, w->out, 1 + (size_t)i % 8, DSCOMM_INT32,
+            i % 3 ? DSCOMM_SUM : DSCOMM_MAX, i % 8 < 4 ? NULL : &w->works[i]));
+        if (i % 8 == 3)
+            CHECK_OK(dscomm_coalesce_end(group, &w->works[i]));
+    }
+}
+
+/* Returns how many have ended so. */
+static int end_waiting(waiting_t *w, dscomm_status_t status)
+{
+    int ended = 0;
+
+    for (int i = EACH - 1; i >= 0; i--) {
+        if (!w->works[i])
+            continue;
+        ended +=
+            check_status(dscomm_work_wait(w->works[i], DSCOMM_TIMEOUT_DEFAULT),
+                         status, "work %d", i);
+        dscomm_work_free(w->works[i]);
+        w->works[i] = NULL;
+    }
+    return ended;
+}
+
+static void *abort_soon(void *arg)
+{
+    conform_pause(50);
+    CHECK_OK(dscomm_group_abort(arg, "enough of them"));
+    return NULL;
+}
+
+/* Aborted by a thread that has nothing to do with them; other groups stay. */
+static void test_aborted(void)
+{
+    dscomm_group_t *group = NULL;
+    waiting_t w = {{0}, {0}, {NULL}};
+    crowd_t *c = crowd_new(6);
+    double start = conform_now_ms();
+    pthread_t thread;
+    int started = 0;
+
+    CHECK_OK(dscomm_group_split(my.group, 0, 0, NULL, &group));
+    start_waiting(&w, group);
+    for (int i = 0; i < CROWD; i++)
+        post(c, i);
+    shuffle(c->order, c->seed);
+    if (my.rank == 0)
+        started = check(pthread_create(&thread, NULL, abort_soon, group) == 0,
+                        "no thread");
+    land(c);
+    if (my.ranks > 1 && my.rank != my.ranks - 1) {
+        end_waiting(&w, DSCOMM_ERR_ABORTED);
+        check_sentence("enough of them", "reason");
+    }
+    if (started)
+        pthread_join(thread, NULL);
+    while (dscomm_group_status(group) == DSCOMM_OK &&
+           conform_now_ms() - start < 10000)
+        conform_pause(1);
+    CHECK_FAILS(dscomm_group_status(group), DSCOMM_ERR_ABORTED);
+    CHECK_OK(dscomm_group_free(group));
+    crowd_free(c);
+}
+
+/* Neither a freed group nor freed works wait for anything. */
+static void test_abandoned(void)
+{
+    dscomm_group_t *group = NULL;
+    waiting_t w = {{0}, {0}, {NULL}};
+    double start = conform_now_ms();
+
+    if (my.ranks == 1) {
+        conform_skip("needs 2 ranks");
+        return;
+    }
+    CHECK_OK(dscomm_group_split(my.group, 0, 0, NULL, &group));
+    start_waiting(&w, group);
+    for (int i = 0; i < EACH; i += 3) {
+        dscomm_work_free(w.works[i]);
+        w.works[i] = NULL;
+    }
+    if (my.rank == my.ranks - 1)
+        CHECK_OK(dscomm_barrier(my.group, NULL));
+    CHECK_OK(dscomm_group_free(group));
+    end_waiting(&w, DSCOMM_ERR_ABORTED);
+    if (my.rank != my.ranks - 1)
+        CHECK_OK(dscomm_barrier(my.group, NULL));
+    check(conform_now_ms() - start < 10000, "that took %.0f ms",
+          conform_now_ms() - start);
+}
+
+static const conform_test_t tests[] = {
+    {"hundreds of works on several groups", test_one_thread},
+    {"the same in two threads", test_two_threads},
+    {"recordings among them", test_recordings},
+    {"aborted while others go on", test_aborted},
+    {"abandoned", test_abandoned},
+    {NULL, NULL},
+};
+const conform_area_t conform_crowd = {"crowd", tests};
