@@ -39,6 +39,10 @@ for dscomm_flag in -Wall -Wextra -Wshadow -Wstrict-prototypes \
     DSCOMM_TRY_FLAG([WARN_CFLAGS], [$dscomm_flag])
 done
 AC_MSG_RESULT([$WARN_CFLAGS])
+# It warns of fences, which it does not model; ours are between processes, and so
+# out of its sight in any case.
+AS_IF([test "$dscomm_sanitizers" = thread],
+    [DSCOMM_TRY_FLAG([WARN_CFLAGS], [-Wno-tsan])])
 AS_IF([test "$enable_werror" = yes], [WARN_CFLAGS="$WARN_CFLAGS -Werror"])
 DSCOMM_TRY_FLAG([VISIBILITY_CFLAGS], [-fvisibility=hidden])
 DSCOMM_DEFS
