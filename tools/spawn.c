@@ -102,6 +102,22 @@ static void child_stdio(const tool_job_t *job, int rank, const int *fds)
     }
 }
 
+/* What stops a process from a terminal, for all of its group. */
+static const int stop_signals[] = {SIGTSTP, SIGTTIN, SIGTTOU};
+
+/* A child of vfork() that stopped would hold its parent, which could not even
+ * stop: these signals are blocked meanwhile, and what came is dropped here. The
+ * parent has it too, and stops; whoever reads then gets another. */
+static void drop_stops(void)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct sigaction action;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(stop_signals); i++)
+        if (sigaction(stop_signals[i], &ignore, &action) == 0)
+            sigaction(stop_signals[i], &action, NULL);
+}
+
 /* In the child, which shares our memory until it executes: system calls only.
  * Death of the parent before prctl() shows as another parent. */
 static void child_execute(const tool_job_t *job, int rank, const int *fds,
@@ -114,6 +130,7 @@ static void child_execute(const tool_job_t *job, int rank, const int *fds,
         /* or its output would stop it where "stty tostop" is set */
         signal(SIGTTOU, SIG_IGN);
     }
+    drop_stops();
     child_stdio(job, rank, fds);
     setrlimit(RLIMIT_NOFILE, &job->files);
     sigaction(SIGPIPE, &job->pipe_action, NULL);
@@ -127,14 +144,22 @@ static pid_t start_child(const tool_job_t *job, int rank, const int *fds,
                          char *const *environment, int tell)
 {
     pid_t parent = getpid();
-    pid_t pid = vfork();
+    sigset_t stops, mask;
 
+    sigemptyset(&stops);
+    for (size_t i = 0; i < G_N_ELEMENTS(stop_signals); i++)
+        sigaddset(&stops, stop_signals[i]);
+    pthread_sigmask(SIG_BLOCK, &stops, &mask);
+    pid_t pid = vfork();
     if (pid == 0) {
         child_execute(job, rank, fds, environment, parent);
         int error = errno;
         ssize_t told = write(tell, &error, sizeof(error));
         _exit(told < 0 ? 126 : 127);
     }
+    int error = errno;
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    errno = error;
     return pid;
 }
 
