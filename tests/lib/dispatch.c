@@ -225,8 +225,10 @@ static void abandoned(rank_t *self)
     }
 }
 
-const char *__asan_default_options(void);
-const char *__tsan_default_options(void);
+/* Sanitizers end a program that asks for too much, unless told otherwise. */
+#define VISIBLE __attribute__((visibility("default")))
+VISIBLE const char *__asan_default_options(void);
+VISIBLE const char *__tsan_default_options(void);
 
 const char *__asan_default_options(void)
 {
