@@ -225,8 +225,60 @@ static void abandoned(rank_t *self)
     }
 }
 
-const char *__asan_default_options(void);
-const char *__tsan_default_options(void);
+/* Longer than the deadline, but never as long without a message: rank 1 passes
+ * on a few segments at a time, then nothing any more. */
+static void slow(rank_t *self)
+{
+    const size_t bytes = 96 * (64 << 10);
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_status_t status = DSCOMM_IN_PROGRESS;
+    char *buffer = calloc(1, bytes);
+    dscomm_group_t *group;
+    dscomm_work_t *work;
+
+    attr.timeout_ms = 1000;
+    memset(buffer, self->rank ? 0 : 42, bytes);
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
+    CHECK(self,
+          !dscomm_broadcast(group, buffer, bytes, DSCOMM_UINT8, 0, &work));
+    while (self->rank == 1 && status == DSCOMM_IN_PROGRESS) {
+        usleep(60000);
+        status = dscomm_work_test(work);
+    }
+    CHECK(self, !dscomm_work_wait(work, -1));
+    CHECK(self, buffer[0] == 42 && buffer[bytes - 1] == 42);
+    dscomm_work_free(work);
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    if (self->rank != 1) {
+        status = dscomm_broadcast(group, buffer, bytes, DSCOMM_UINT8, 1, NULL);
+        CHECK(self, status == DSCOMM_ERR_TIMEOUT);
+        CHECK(self, strstr(dscomm_last_error(), "1000 ms"));
+        CHECK(self, strstr(dscomm_last_error(), "rank 1"));
+    }
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    CHECK(self, !dscomm_group_free(group));
+    free(buffer);
+}
+
+/* What was started everywhere ends before the world does. */
+static void unwaited(rank_t *self)
+{
+    static int32_t in[RANKS_MAX][RANKS_MAX], out[RANKS_MAX][RANKS_MAX];
+    dscomm_work_t *work;
+
+    for (int i = 0; i < 20; i++) {
+        CHECK(self,
+              !dscomm_all_to_all(self->world, in[self->rank], out[self->rank],
+                                 1, DSCOMM_INT32, &work));
+        if (i % 2)
+            dscomm_work_free(work);
+    }
+}
+
+/* Sanitizers end a program that asks for too much, unless told otherwise. */
+#define VISIBLE __attribute__((visibility("default")))
+VISIBLE const char *__asan_default_options(void);
+VISIBLE const char *__tsan_default_options(void);
 
 const char *__asan_default_options(void)
 {
@@ -249,5 +301,8 @@ int main(void)
     ranks_run(3, 10000, no_memory_coalesced, "the same, coalesced");
     ranks_run(3, 10000, aborted, "an aborted group");
     ranks_run(2, 10000, abandoned, "a group freed, a process forked");
+    ranks_run(3, 10000, unwaited, "works that nobody waits for");
+    setenv("DSCOMM_ALGORITHM", "broadcast:chain", 1);
+    ranks_run(3, 10000, slow, "longer than the deadline");
     return tap_done();
 }

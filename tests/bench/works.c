@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a work costs over a blocking call, and coalesced calls over one of the
+ * sum. Not a test.
+ *
+ *     dscomm run -n 2 tests/bench/works
+ *
+ * Rank r is bound to processor r modulo their number. Figures are medians of
+ * rank 0, in microseconds. */
+#include "config.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <dscomm/dscomm.h>
+
+#define ROUNDS 1001
+#define CALLS 10 /* in a round */
+#define PARTS 100
+#define PART 64 /* elements of each coalesced call */
+#define MOST ((size_t)1 << 18)
+
+static dscomm_group_t *world;
+static float in[MOST], out[MOST];
+
+static void must(dscomm_status_t status)
+{
+    if (status == DSCOMM_OK)
+        return;
+    fprintf(stderr, "%s\n", dscomm_last_error());
+    exit(1);
+}
+
+static double now_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+static void bind_to_processor(int rank)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET((size_t)rank % (size_t)sysconf(_SC_NPROCESSORS_ONLN), &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
+
+static dscomm_status_t sum(size_t first, size_t count, dscomm_work_t **ret_work)
+{
+    return dscomm_all_reduce(world, in + first, out + first, count,
+                             DSCOMM_FLOAT32, DSCOMM_SUM, ret_work);
+}
+
+static void blocking(size_t count)
+{
+    for (int i = 0; i < CALLS; i++)
+        must(sum(0, count, NULL));
+}
+
+static void with_works(size_t count)
+{
+    for (int i = 0; i < CALLS; i++) {
+        dscomm_work_t *work;
+
+        must(sum(0, count, &work));
+        must(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+        dscomm_work_free(work);
+    }
+}
+
+static void separate(size_t count)
+{
+    for (size_t i = 0; i < PARTS; i++)
+        must(sum(i * count, count, NULL));
+}
+
+static void coalesced(size_t count)
+{
+    must(dscomm_coalesce_begin(world));
+    separate(count);
+    must(dscomm_coalesce_end(world, NULL));
+}
+
+static void together(size_t count)
+{
+    must(sum(0, PARTS * count, NULL));
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+
+    return *x < *y ? -1 : *x > *y;
+}
+
+#define BODIES_MOST 3
+
+/* The median time of each body, a round of one after a round of the other. */
+static void measure(void (*const bodies[])(size_t), int nbodies, size_t count,
+                    double *ret_times)
+{
+    static double times[BODIES_MOST][ROUNDS];
+
+    for (int i = 0; i < ROUNDS; i++)
+        for (int b = 0; b < nbodies; b++) {
+            double start;
+
+            must(dscomm_barrier(world, NULL));
+            start = now_us();
+            bodies[b](count);
+            times[b][i] = now_us() - start;
+        }
+    for (int b = 0; b < nbodies; b++) {
+        qsort(times[b], ROUNDS, sizeof **times, compare);
+        ret_times[b] = times[b][ROUNDS / 2];
+    }
+}
+
+static void compare_works(void)
+{
+    void (*const bodies[])(size_t) = {blocking, with_works};
+    const int speaks = dscomm_group_rank(world) == 0;
+    double times[2];
+
+    if (speaks)
+        printf("%8s %9s %9s\n", "bytes", "blocking", "as a work");
+    for (size_t count = 2; count <= MOST; count *= 8) {
+        measure(bodies, 2, count, times);
+        if (speaks)
+            printf("%8zu %9.3f %9.3f\n", count * sizeof(float),
+                   times[0] / CALLS, times[1] / CALLS);
+    }
+}
+
+static void compare_coalesced(void)
+{
+    void (*const bodies[])(size_t) = {coalesced, together, separate};
+    double times[3];
+
+    measure(bodies, 3, PART, times);
+    if (dscomm_group_rank(world) == 0)
+        printf("%d calls of %zu bytes: coalesced %.2f, one of the sum %.2f, "
+               "separate %.2f\n",
+               PARTS, PART * sizeof(float), times[0], times[1], times[2]);
+}
+
+int main(void)
+{
+    must(dscomm_init(NULL, &world));
+    bind_to_processor(dscomm_group_rank(world));
+    for (size_t i = 0; i < MOST; i++)
+        in[i] = (float)(i % 7);
+    compare_works();
+    compare_coalesced();
+    must(dscomm_finalize(world));
+    return 0;
+}
