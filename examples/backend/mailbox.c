@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A backend of one's own: messages through mailboxes in shared memory, and
+ * nothing else. The library makes every collective of them. See README.md. */
+#define _GNU_SOURCE
+#include <dscomm/backend.h>
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/param.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+#define PIECE ((size_t)1 << 16)
+
+/* A piece on its way from one rank to another: the receiver's while full. */
+typedef struct {
+    _Alignas(64) atomic_int full;
+    dscomm_message_t whole; /* peer: the sender */
+    char data[PIECE];
+} box_t;
+
+/* What the ranks of a group share. */
+typedef struct {
+    atomic_int revoked; /* 1 while text is being written */
+    char text[512];
+    box_t boxes[]; /* from each rank to each rank */
+} shared_t;
+
+/* A message that has arrived, as far as it has. */
+typedef struct parcel {
+    TAILQ_ENTRY(parcel) link;
+    dscomm_message_t whole;
+    size_t have;
+    char data[];
+} parcel_t;
+
+/* The part that the library knows comes first. */
+typedef struct request {
+    dscomm_request_t common;
+    TAILQ_ENTRY(request) link;
+    TAILQ_HEAD(requests, request) * list; /* where it waits */
+    dscomm_message_t message;
+    size_t sent;
+} request_t;
+
+/* One group in one process. Lists have the oldest first. */
+typedef struct {
+    int rank, ranks;
+    size_t size; /* of shared */
+    shared_t *shared;
+    TAILQ_HEAD(, parcel) parcels;
+    struct requests receives, sends[]; /* to each rank */
+} impl_t;
+
+/* From any thread: without a lock, and the first call wins. */
+static void stop(void *self, dscomm_status_t status, const char *sentence)
+{
+    shared_t *shared = ((impl_t *)self)->shared;
+    int none = 0;
+
+    if (!atomic_compare_exchange_strong(&shared->revoked, &none, 1))
+        return;
+    snprintf(shared->text, sizeof shared->text, "%s", sentence);
+    shared->revoked = status;
+}
+
+static dscomm_status_t status_of(void *self, char *text, size_t size)
+{
+    shared_t *shared = ((impl_t *)self)->shared;
+    int status = shared->revoked;
+
+    if (status < 0 && text)
+        snprintf(text, size, "%s", shared->text);
+    return status < 0 ? (dscomm_status_t)status : DSCOMM_OK;
+}
+
+/* The status comes last: from there on the request is the library's. */
+static unsigned complete(request_t *request, dscomm_status_t status)
+{
+    TAILQ_REMOVE(request->list, request, link);
+    request->common.status = status;
+    return 1;
+}
+
+/* Gives receive the oldest message that it waits for, once that is whole. */
+static unsigned match(impl_t *impl, request_t *receive)
+{
+    const dscomm_message_t *want = &receive->message, *got;
+    parcel_t *parcel;
+
+    TAILQ_FOREACH (parcel, &impl->parcels, link)
+        if (parcel->whole.peer == want->peer &&
+            (parcel->whole.tag == want->tag ||
+             (want->tag == DSCOMM_ANY_TAG && parcel->whole.tag >= 0)))
+            break;
+    if (!parcel || parcel->have < parcel->whole.bytes)
+        return 0;
+    got = &parcel->whole;
+    if (got->bytes && want->bytes)
+        memcpy(want->recv, parcel->data, MIN(got->bytes, want->bytes));
+    receive->common.source = got->peer;
+    receive->common.tag = got->tag;
+    receive->common.bytes = got->bytes;
+    complete(receive,
+             got->bytes > want->bytes ? DSCOMM_ERR_TRUNCATED : DSCOMM_OK);
+    TAILQ_REMOVE(&impl->parcels, parcel, link);
+    free(parcel);
+    return 1;
+}
+
+/* Takes in the piece that has come from source. */
+static void pull(impl_t *impl, int source)
+{
+    box_t *box = &impl->shared->boxes[source * impl->ranks + impl->rank];
+    parcel_t *parcel;
+    size_t n;
+
+    if (!box->full)
+        return;
+    TAILQ_FOREACH (parcel, &impl->parcels, link)
+        if (parcel->whole.peer == source && parcel->have < parcel->whole.bytes)
+            break;
+    if (!parcel && !(parcel = calloc(1, sizeof *parcel + box->whole.bytes))) {
+        stop(impl, DSCOMM_ERR_NO_MEMORY, "no memory for a message");
+        return;
+    }
+    if (!parcel->have) {
+        parcel->whole = box->whole;
+        TAILQ_INSERT_TAIL(&impl->parcels, parcel, link);
+    }
+    n = MIN(parcel->whole.bytes - parcel->have, PIECE);
+    memcpy(parcel->data + parcel->have, box->data, n);
+    parcel->have += n;
+    box->full = 0;
+}
+
+/* Sends the next piece to a rank, if its box is empty. */
+static unsigned push(impl_t *impl, int to)
+{
+    box_t *box = &impl->shared->boxes[impl->rank * impl->ranks + to];
+    request_t *request = TAILQ_FIRST(&impl->sends[to]);
+    size_t n;
+
+    if (!request || box->full)
+        return 0;
+    n = MIN(request->message.bytes - request->sent, PIECE);
+    if (n)
+        memcpy(box->data, (char *)request->message.send + request->sent, n);
+    request->sent += n;
+    box->whole = request->message;
+    box->whole.peer = impl->rank;
+    box->full = 1;
+    return request->sent == request->message.bytes &&
+           complete(request, DSCOMM_OK);
+}
+
+static unsigned progress(void *self)
+{
+    impl_t *impl = self;
+    request_t *receive = TAILQ_FIRST(&impl->receives), *next;
+    unsigned completed = 0;
+
+    for (int r = 0; r < impl->ranks; r++) {
+        completed += push(impl, r);
+        pull(impl, r);
+    }
+    for (; receive; receive = next) {
+        next = TAILQ_NEXT(receive, link);
+        completed += match(impl, receive);
+    }
+    return completed;
+}
+
+static dscomm_status_t start(impl_t *impl, const dscomm_message_t *message,
+                             request_t *request, struct requests *list)
+{
+    if (status_of(impl, NULL, 0) < 0)
+        return dscomm_fail(status_of(impl, NULL, 0), "%s", impl->shared->text);
+    request->message = *message;
+    request->list = list;
+    TAILQ_INSERT_TAIL(list, request, link);
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t isend(void *self, const dscomm_message_t *message,
+                             dscomm_request_t *request)
+{
+    return start(self, message, (request_t *)request,
+                 &((impl_t *)self)->sends[message->peer]);
+}
+
+static dscomm_status_t irecv(void *self, const dscomm_message_t *message,
+                             dscomm_request_t *request)
+{
+    return start(self, message, (request_t *)request,
+                 &((impl_t *)self)->receives);
+}
+
+static void cancel(void *self, dscomm_request_t *request)
+{
+    (void)self;
+    TAILQ_REMOVE(((request_t *)request)->list, (request_t *)request, link);
+}
+
+static void leave(void *self)
+{
+    impl_t *impl = self;
+    parcel_t *parcel;
+
+    while ((parcel = TAILQ_FIRST(&impl->parcels)) != NULL) {
+        TAILQ_REMOVE(&impl->parcels, parcel, link);
+        free(parcel);
+    }
+    munmap(impl->shared, impl->size);
+    free(impl);
+}
+
+/* Rank 0 makes a file without a name, the others open it through /proc. */
+static int open_file(const dscomm_backend_args_t *args, size_t size)
+{
+    char path[64];
+    void *there;
+    int file;
+
+    if (args->rank == 0) {
+        file = memfd_create("mailbox", MFD_CLOEXEC);
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), file);
+        if (file >= 0 && ftruncate(file, (off_t)size) == 0)
+            dscomm_store_set(args->store, "file", path, strlen(path));
+        return file;
+    }
+    if (dscomm_store_get(args->store, "file", args->timeout_ms, &there, &size))
+        return -1;
+    file = open(there, O_RDWR | O_CLOEXEC);
+    dscomm_store_free(there);
+    return file;
+}
+
+/* Returns when all ranks have mapped the file. */
+static dscomm_status_t join(const dscomm_backend_args_t *args, void **ret_impl)
+{
+    const size_t ranks = (size_t)args->ranks;
+    impl_t *impl = calloc(1, sizeof *impl + ranks * sizeof *impl->sends);
+    dscomm_status_t status;
+    int64_t here = 0;
+    int file;
+
+    if (!impl)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a group");
+    impl->rank = args->rank;
+    impl->ranks = args->ranks;
+    impl->size = sizeof(shared_t) + ranks * ranks * sizeof(box_t);
+    TAILQ_INIT(&impl->parcels);
+    TAILQ_INIT(&impl->receives);
+    for (size_t r = 0; r < ranks; r++)
+        TAILQ_INIT(&impl->sends[r]);
+    file = open_file(args, impl->size);
+    impl->shared =
+        mmap(NULL, impl->size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (impl->shared == MAP_FAILED)
+        status = dscomm_fail(DSCOMM_ERR_IO, "group '%s': no shared memory: %m",
+                             args->name);
+    else
+        status = dscomm_store_add(args->store, "here", 1, &here);
+    if (here == args->ranks)
+        status = dscomm_store_set(args->store, "all", "", 0);
+    if (status == DSCOMM_OK)
+        status = dscomm_store_wait(args->store, &(const char *){"all"}, 1,
+                                   args->timeout_ms);
+    close(file);
+    if (status == DSCOMM_OK)
+        *ret_impl = impl;
+    else
+        leave(impl);
+    return status;
+}
+
+static const dscomm_backend_ops_t ops = {
+    .size = sizeof(dscomm_backend_ops_t),
+    .request_size = sizeof(request_t),
+    .open = join,
+    .close = leave,
+    .isend = isend,
+    .irecv = irecv,
+    .cancel = cancel,
+    .progress = progress,
+    .revoke = stop,
+    .status = status_of,
+};
+
+DSCOMM_BACKEND_EXPORT const dscomm_backend_t dscomm_backend_mailbox = {
+    .abi = DSCOMM_BACKEND_ABI,
+    .name = "mailbox",
+    .ops = &ops,
+};
