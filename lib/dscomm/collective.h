@@ -21,9 +21,12 @@
  *
  * Reductions combine the ranks' inputs in an order that depends on p, the count
  * and the algorithm, never on timing: the same inputs give the same bits on all
- * ranks and in all runs. shm combines in rank order, ((x0 op x1) op x2) ... 16-
- * and 8-bit floats are accumulated in float32 over all inputs and rounded once,
- * to nearest even.
+ * ranks and in all runs. 16- and 8-bit floats are accumulated in float32 over
+ * all inputs and rounded once, to nearest even, whatever the algorithm. shm's
+ * own collectives and the algorithms linear, pairwise and bruck combine in rank
+ * order, ((x0 op x1) op x2) ...; ring does so from another rank on for each
+ * part of the result; the others combine partial results, in the order of a
+ * tree.
  *
  * Failures besides the call's own: ERR_INVALID for arguments (nothing was
  * started), ERR_TIMEOUT, ERR_PEER_FAILED, ERR_MISMATCH, ERR_ABORTED (the group
