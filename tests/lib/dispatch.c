@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include "lib/group.h"
+#include "tests/lib/hungry.h"
 #include "tests/lib/ranks.h"
 
 #include <sys/wait.h>
@@ -273,21 +274,6 @@ static void unwaited(rank_t *self)
         if (i % 2)
             dscomm_work_free(work);
     }
-}
-
-/* Sanitizers end a program that asks for too much, unless told otherwise. */
-#define VISIBLE __attribute__((visibility("default")))
-VISIBLE const char *__asan_default_options(void);
-VISIBLE const char *__tsan_default_options(void);
-
-const char *__asan_default_options(void)
-{
-    return "allocator_may_return_null=1";
-}
-
-const char *__tsan_default_options(void)
-{
-    return "allocator_may_return_null=1";
 }
 
 int main(void)

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The shelf: which schedules and runs are used again, and which are not
+ * kept. */
+#include "config.h"
+
+#include "lib/algorithm.h"
+#include "lib/check.h"
+#include "lib/shelf.h"
+#include "tests/lib/hungry.h"
+#include "tests/lib/loop.h"
+#include "tests/tap.h"
+
+#include <string.h>
+
+static const dscomm_algorithm_t *ring(void)
+{
+    const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;
+
+    while (algorithm->coll != DSCOMM_COLL_ALL_REDUCE ||
+           strcmp(algorithm->name, "ring"))
+        algorithm++;
+    return algorithm;
+}
+
+static dscomm_run_t *take(dscomm_shelf_t *shelf, size_t count)
+{
+    const dscomm_coll_args_t args = {
+        .coll = DSCOMM_COLL_ALL_REDUCE,
+        .dtype = DSCOMM_FLOAT32,
+        .op = DSCOMM_SUM,
+        .root = -1,
+        .count = count,
+        .element = 4,
+        .fingerprint = dscomm_priv_fingerprint(
+            DSCOMM_COLL_ALL_REDUCE, DSCOMM_FLOAT32, DSCOMM_SUM, -1, count),
+    };
+
+    return dscomm_priv_shelf_take(shelf, ring(), &args);
+}
+
+static void test_same(dscomm_shelf_t *shelf)
+{
+    dscomm_run_t *one = take(shelf, 5), *two = take(shelf, 5);
+    dscomm_run_t *other = take(shelf, 6);
+
+    ok(one != two && one->schedule == two->schedule,
+       "two of a shape share a schedule");
+    ok(other->schedule != one->schedule, "another shape has its own");
+    dscomm_priv_shelf_give(shelf, one);
+    ok(take(shelf, 5) == one, "a run that was given back serves again");
+    dscomm_priv_shelf_give(shelf, one);
+    dscomm_priv_shelf_give(shelf, two);
+    dscomm_priv_shelf_give(shelf, other);
+}
+
+/* Runs of a shape that had to make room keep it until they are given back. */
+static void test_many(dscomm_shelf_t *shelf)
+{
+    dscomm_run_t *runs[40], *again;
+    const dscomm_schedule_t *first;
+    int own = 1;
+
+    for (size_t i = 0; i < 40; i++)
+        runs[i] = take(shelf, 100 + i);
+    first = runs[0]->schedule;
+    for (size_t i = 0; i < 40; i++)
+        own &= runs[i]->schedule->greeting.count == 100 + i;
+    ok(own, "40 shapes under way");
+    again = take(shelf, 100);
+    ok(again->schedule != first, "the oldest had to make room");
+    dscomm_priv_shelf_give(shelf, again);
+    for (size_t i = 0; i < 40; i++)
+        dscomm_priv_shelf_give(shelf, runs[i]);
+    again = take(shelf, 139);
+    ok(again == runs[39], "the latest had not");
+    dscomm_priv_shelf_give(shelf, again);
+}
+
+/* 64 ranks pass on 64 GiB in pieces of 64 blocks: some 300 steps a piece. */
+static void test_long(dscomm_shelf_t *shelf)
+{
+    const size_t count = (size_t)16 << 30;
+    dscomm_run_t *small = take(shelf, 5), *one = take(shelf, count), *two;
+
+    if (!one) {
+        skip("no room for some MiB of addresses");
+        dscomm_priv_shelf_give(shelf, small);
+        return;
+    }
+    ok(one->schedule->bytes > (size_t)16 << 20, "a schedule of %zu MiB",
+       one->schedule->bytes >> 20);
+    two = take(shelf, count);
+    ok(two && two->schedule != one->schedule, "is not kept");
+    dscomm_priv_shelf_give(shelf, one);
+    dscomm_priv_shelf_give(shelf, two);
+    dscomm_priv_shelf_give(shelf, small);
+}
+
+/* Sums of sizes that do not wrap round to small ones. */
+static void test_too_long(dscomm_shelf_t *shelf)
+{
+    is_int(take(shelf, SIZE_MAX / 8) == NULL, 1,
+           "there is no memory for all there could be");
+}
+
+int main(void)
+{
+    const loop_plan_t plan = {.ranks = 64, .seed = 1};
+    loop_t *loop = loop_new(&plan);
+    const dscomm_port_t port = {loop_ops(), loop_impl(loop, 0), "loop"};
+    dscomm_shelf_t *shelf = dscomm_priv_shelf_new(&port, 0, 64);
+
+    test_same(shelf);
+    test_many(shelf);
+    if (sizeof(size_t) > 4) {
+        test_long(shelf);
+        test_too_long(shelf);
+    }
+    dscomm_priv_shelf_free(shelf);
+    loop_free(loop);
+    return tap_done();
+}
