@@ -160,10 +160,15 @@ static dscomm_status_t check_list(const dscomm_group_t *parent,
     unsigned char *seen;
     dscomm_status_t status = DSCOMM_OK;
 
-    if (!ranks || count < 1 || count > parent->size)
+    if (!ranks)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: ranks is NULL; give the ranks of '%s' that "
+                           "form the group",
+                           name, parent->name);
+    if (count < 1 || count > parent->size)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: a list of %d ranks of '%s', which has %d", name,
-                           ranks ? count : 0, parent->name, parent->size);
+                           count, parent->name, parent->size);
     seen = g_new0(unsigned char, (gsize)parent->size);
     for (int i = 0; i < count && status == DSCOMM_OK; i++) {
         if (ranks[i] < 0 || ranks[i] >= parent->size)

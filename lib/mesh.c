@@ -95,11 +95,12 @@ dscomm_status_t dscomm_group_mesh(dscomm_group_t *parent, const int *dims,
 
     if (status < 0)
         return status;
-    if (!dims || !ret_groups || ndims < 1 || ndims > 64)
+    if (!dims || !ret_groups)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", name,
+                           dims ? "ret_groups" : "dims");
+    if (ndims < 1 || ndims > 64)
         return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s: no dims, no ret_groups, or ndims %d is not in "
-                           "1 ... 64",
-                           name, ndims);
+                           "%s: ndims is %d, not in 1 ... 64", name, ndims);
     full = g_new(int, (gsize)ndims);
     groups = g_new0(dscomm_group_t *, (gsize)ndims);
     status = complete(parent, dims, ndims, full);

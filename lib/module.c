@@ -7,6 +7,7 @@
 
 #include "env/settings.h"
 #include "lib/log.h"
+#include "lib/shared-object.h"
 #include "lib/status.h"
 
 #include <dirent.h>
@@ -130,6 +131,16 @@ static GPtrArray *list_folder(const char *folder)
     return files;
 }
 
+static void refuse_name(const char *name, const char *folder)
+{
+    char quoted[128];
+
+    dscomm_log(DSCOMM_LOG_INFO, "core",
+               "backend module '%s.so' in %s is refused: its name may have "
+               "letters, digits and _ only",
+               dscomm_priv_quote(name, quoted, sizeof quoted), folder);
+}
+
 /* In the order of names, so that a scan means the same everywhere. */
 static void scan_folder(const char *folder)
 {
@@ -142,6 +153,8 @@ static void scan_folder(const char *folder)
 
         if (is_identifier(name))
             add(name, path);
+        else
+            refuse_name(name, folder);
         g_free(path);
     }
     g_ptr_array_free(files, TRUE);
@@ -236,10 +249,13 @@ static char *find_backend(const dscomm_module_t *module, void *handle,
 static char *load(dscomm_module_t *module)
 {
     const dscomm_backend_t *backend = NULL;
-    void *handle = dlopen(module->path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    char *why = dscomm_priv_check_shared_object(module->path);
     const char *error;
-    char *why;
+    void *handle;
 
+    if (why)
+        return why;
+    handle = dlopen(module->path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!handle) {
         error = dlerror();
         return g_strdup(error ? error : "dlopen failed");

@@ -21,6 +21,9 @@
 #define DSCOMM_TOKEN_MAX 128
 /* Between the end of the final barrier and the last goodbye. */
 #define GOODBYE_MS 5000
+/* Between looks at who is still there, the first and later ones. */
+#define LOOK_MS 50
+#define LOOK_MOST_MS 500
 /* Between the first and the last rank's end of a program. */
 #define LEAVE_MS 1000
 
@@ -282,24 +285,105 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
     return status;
 }
 
-/* The last of the others says so. One that died since they met, or was told
- * that another did, says nothing, and nobody else is harmed where the store
- * goes. */
-static void say_goodbye(const dscomm_meeting_t *meeting, int timeout_ms)
+/* The last of the others says so. */
+static void say_goodbye(const dscomm_meeting_t *meeting)
 {
     int64_t left = 0;
+    char key[32];
+
+    snprintf(key, sizeof key, "left/%d", meeting->rank);
+    if (dscomm_store_set(meeting->store, key, "", 0) == DSCOMM_OK &&
+        dscomm_store_add(meeting->store, "left", 1, &left) == DSCOMM_OK &&
+        left == meeting->size - 1)
+        dscomm_store_set(meeting->store, "empty", "", 0);
+}
+
+static int has_left(const dscomm_meeting_t *meeting, int rank)
+{
+    char text[32];
+    const char *key = text;
+    int present = 0;
+
+    snprintf(text, sizeof text, "left/%d", rank);
+    return dscomm_store_check(meeting->store, &key, 1, &present) == DSCOMM_OK &&
+           present;
+}
+
+/* Has its process ended, as far as can be seen from here? */
+static int is_gone(const dscomm_meeting_t *meeting, int rank)
+{
+    dscomm_record_t record = {0};
+    int gone = 0;
+    char key[32];
     void *value;
     size_t size;
 
-    if (meeting->rank) {
-        if (dscomm_store_add(meeting->store, "left", 1, &left) == DSCOMM_OK &&
-            left == meeting->size - 1)
-            dscomm_store_set(meeting->store, "empty", "", 0);
-    } else if (dscomm_store_get(meeting->store, "empty",
-                                MIN(timeout_ms, GOODBYE_MS), &value,
-                                &size) == DSCOMM_OK) {
-        dscomm_store_free(value);
+    snprintf(key, sizeof key, "r/%d", rank);
+    if (dscomm_store_get(meeting->store, key, LOOK_MS, &value, &size) < 0)
+        return 0;
+    if (dscomm_priv_record_read(value, size, &record) == 0)
+        gone = dscomm_priv_record_gone(&record);
+    dscomm_priv_record_clear(&record);
+    dscomm_store_free(value);
+    return gone;
+}
+
+/* The ranks that have said nothing, to names; 1 where none of them will. One
+ * that has ended may have said it just before. */
+static int find_silent(const dscomm_meeting_t *meeting, GString *names)
+{
+    int living = 0;
+
+    g_string_truncate(names, 0);
+    for (int rank = 1; rank < meeting->size; rank++) {
+        int gone;
+
+        if (has_left(meeting, rank))
+            continue;
+        gone = is_gone(meeting, rank);
+        if (gone && has_left(meeting, rank))
+            continue;
+        living += !gone;
+        g_string_append_printf(names, "%s%d", names->len ? ", " : "", rank);
     }
+    return !living;
+}
+
+/* One that died since they met, or was told that another did, says nothing, and
+ * nobody else is harmed where the store goes. */
+static void await_goodbyes(const dscomm_meeting_t *meeting, int timeout_ms)
+{
+    const int64_t deadline = dscomm_priv_clock_after(
+        dscomm_priv_clock(), MIN(timeout_ms, GOODBYE_MS));
+    GString *names = g_string_new(NULL);
+    int slice = LOOK_MS, left;
+    void *value;
+    size_t size;
+    dscomm_status_t status;
+
+    do {
+        left = dscomm_priv_clock_left(deadline);
+        status = dscomm_store_get(meeting->store, "empty",
+                                  MAX(MIN(left, slice), 1), &value, &size);
+        slice = MIN(2 * slice, LOOK_MOST_MS);
+    } while (status == DSCOMM_ERR_TIMEOUT && !find_silent(meeting, names) &&
+             dscomm_priv_clock() < deadline);
+    if (status == DSCOMM_OK)
+        dscomm_store_free(value);
+    else if (names->len)
+        dscomm_log(DSCOMM_LOG_WARN, "core",
+                   "rank%s %s did not say goodbye in dscomm_finalize: dead, "
+                   "or failed there; see what it has written",
+                   strchr(names->str, ',') ? "s" : "", names->str);
+    g_string_free(names, TRUE);
+}
+
+static void leave_together(const dscomm_meeting_t *meeting, int timeout_ms)
+{
+    if (meeting->rank)
+        say_goodbye(meeting);
+    else
+        await_goodbyes(meeting, timeout_ms);
 }
 
 void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
@@ -310,7 +394,7 @@ void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
     if (!meeting->store)
         return;
     if (orderly && meeting->serves)
-        say_goodbye(meeting, timeout_ms);
+        leave_together(meeting, timeout_ms);
     dscomm_store_close(meeting->store);
     meeting->store = NULL;
     if (!meeting->point)

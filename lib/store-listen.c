@@ -144,7 +144,7 @@ static dscomm_status_t fail_listen(const char *host, int port, int problem)
         return dscomm_fail(
             DSCOMM_ERR_IO,
             "serve the store on %s: port %d is in use; end the process that "
-            "has it (ss -ltnp), or choose another port, or 0 for a free one",
+            "has it (ss -ltnp), or choose another port",
             shown, port);
     if (problem == EACCES)
         return dscomm_fail(DSCOMM_ERR_IO,

@@ -21,7 +21,7 @@ static void print_build(void)
     const char *features = dscomm_cpu_features();
     printf("  %-16s %s\n", "cpu features",
            *features ? features : "none beyond the baseline");
-    printf("  %-16s %s\n", "kernels", dscomm_kernels());
+    printf("  %-16s %s\n", "kernels in use", dscomm_kernels());
 }
 
 static void print_backends(void)

@@ -236,6 +236,9 @@ static void rank_ended(supervisor_t *s, int rank, int wait_status)
     } else {
         s->status = report(s, rank, pid, wait_status);
         report_message(s, rank);
+        /* of nobody who takes what it writes, which is ours to tell */
+        if (s->output && tool_output_failed(s->output))
+            s->status = TOOL_INTERNAL;
     }
     end_all(s, SIGTERM);
 }

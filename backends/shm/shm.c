@@ -24,32 +24,32 @@ const dscomm_setting_t shm_settings[] = {
     [SHM_SETTING_RING] =
         {"DSCOMM_SHM_RING", DSCOMM_SETTING_BYTES, "0", 0, (int64_t)1 << 30,
          NULL,
-         "bytes of a rank's ring in each group, at least 512 a rank; 0 = 4 "
-         "MiB, less with more than 8 ranks, at least 512 KiB"},
+         "Bytes of a rank's ring in each group, at least 512 a rank; 0 = 4 "
+         "MiB, less with more than 8 ranks, at least 512 KiB."},
     [SHM_SETTING_CHANNEL] = {"DSCOMM_SHM_CHANNEL", DSCOMM_SETTING_BYTES, "0", 0,
                              (int64_t)1 << 30, NULL,
-                             "bytes of a channel from one rank to another; 0 = "
+                             "Bytes of a channel from one rank to another; 0 = "
                              "2 MiB, less with more than 2 ranks, at least 64 "
-                             "KiB"},
+                             "KiB."},
     [SHM_SETTING_HEAP] =
         {"DSCOMM_SHM_HEAP", DSCOMM_SETTING_BYTES, "16G", 0, (int64_t)1 << 40,
          NULL,
-         "address space of a rank for dscomm_mem_alloc in each "
-         "group; 0 = plain memory"},
+         "Address space of a rank for dscomm_mem_alloc in each "
+         "group; 0 = plain memory."},
     [SHM_SETTING_SPIN] =
         {"DSCOMM_SHM_SPIN", DSCOMM_SETTING_INT, "-1", -1, 1000000000, NULL,
-         "looks at a flag before yielding; -1 = 2000, or 0 when "
-         "ranks outnumber processors"},
+         "Looks at a flag before yielding; -1 = 2000, or 0 when "
+         "ranks outnumber processors."},
     [SHM_SETTING_STORE] =
         {"DSCOMM_SHM_STORE", DSCOMM_SETTING_ENUM, "auto", 0, 0,
          "auto|plain|stream",
-         "how payloads are put into shared memory: plain stores "
+         "How payloads are put into shared memory: plain stores "
          "leave them in the cache, streaming ones do not; auto "
-         "measures the distance of each pair of ranks"},
+         "measures the distance of each pair of ranks."},
     [SHM_SETTING_NATIVE] =
         {"DSCOMM_SHM_NATIVE", DSCOMM_SETTING_BOOL, "1", 0, 1, NULL,
-         "collectives by shared memory itself; 0 = by schedules over "
-         "messages, as on other backends"},
+         "Collectives by shared memory itself; 0 = by schedules over "
+         "messages, as on other backends."},
     {0},
 };
 

@@ -8,6 +8,7 @@
  * same step. The batch has the same images however many ranks share it, so one
  * rank or four learn the same, up to rounding. */
 #include <dscomm/dscomm.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,9 +125,10 @@ static int read_rows(gzFile file, unsigned char *rows, char *error, size_t size)
 static size_t load(const char *name, char *blob, size_t size)
 {
     gzFile file = gzopen(name, "rb");
-    char error[256] = "cannot open it";
+    char error[256];
     int failed = 1;
 
+    snprintf(error, sizeof(error), "cannot open it: %s", strerror(errno));
     if (file) {
         failed =
             read_rows(file, (unsigned char *)blob + 1, error, sizeof(error));

@@ -15,7 +15,9 @@
  * Common to all: p is the group's size; counts and displacements are in
  * elements of dtype; count 0 is valid, and its buffers may be NULL. Send and
  * receive buffers do not overlap, except that they may be the same pointer
- * where a call says "in place". ret_work == NULL waits, else the call returns
+ * where a call says "in place"; and the blocks that a _v call receives do not
+ * overlap each other, which is not checked: what is in them then is undefined.
+ * ret_work == NULL waits, else the call returns
  * at once and *ret_work must be freed; on failure *ret_work is not written.
  * Buffers may be of any alignment.
  *

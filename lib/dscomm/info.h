@@ -66,8 +66,9 @@ DSCOMM_API dscomm_status_t dscomm_build_info(size_t index,
                                              const char **ret_name,
                                              const char **ret_value);
 
-/* Names of the processor features in use, space separated ("avx2 f16c");
- * static. MT: safe. */
+/* Names of the processor features found, less what DSCOMM_CPU leaves out, space
+ * separated ("avx2 f16c"); dscomm_kernels() is what is in use of them. Static.
+ * MT: safe. */
 DSCOMM_API const char *dscomm_cpu_features(void);
 
 /* Names of the sets of reduction kernels in use, best first: what one does not

@@ -175,7 +175,7 @@ static void check_groups(void)
     int rank;
 
     INVALID("group is NULL", dscomm_group_new(NULL, ranks, 1, NULL, &group));
-    INVALID("a list of 0", dscomm_group_new(W, NULL, 1, NULL, &group));
+    INVALID("ranks is NULL", dscomm_group_new(W, NULL, 1, NULL, &group));
     INVALID("a list of 0", dscomm_group_new(W, ranks, 0, NULL, &group));
     INVALID("a list of 2", dscomm_group_new(W, ranks, 2, NULL, &group));
     INVALID("ranks[0] is 1", dscomm_group_new(W, wrong, 1, NULL, &group));
@@ -191,7 +191,9 @@ static void check_groups(void)
     INVALID("does not equal", dscomm_group_mesh(W, dims, 2, groups));
     INVALID("dims[0] is 0", dscomm_group_mesh(W, none, 1, groups));
     INVALID("dims[1] is -1", dscomm_group_mesh(W, open, 2, groups));
-    INVALID("ndims 0", dscomm_group_mesh(W, dims, 0, groups));
+    INVALID("ndims is 0, not in 1", dscomm_group_mesh(W, dims, 0, groups));
+    INVALID("mesh: dims is NULL", dscomm_group_mesh(W, NULL, 1, groups));
+    INVALID("ret_groups is NULL", dscomm_group_mesh(W, dims, 2, NULL));
     INVALID("group is NULL", dscomm_group_mesh(NULL, dims, 2, groups));
     REFUSED(DSCOMM_ERR_STATE, "is the world", dscomm_group_free(W));
     is_int(dscomm_group_free(NULL), DSCOMM_OK, "freeing NULL");

@@ -36,7 +36,12 @@ static const struct {
     {"badops", {"no table of operations", ""}},
     {"nothing", {"no symbol dscomm_backend_nothing", ""}},
     {"borrower", {"dscomm_backend_borrower belongs to another library", ""}},
-    {"text", {"text.so", ""}},
+    {"text", {"text.so is refused: it is cut off or no shared object", ""}},
+    {"half", {"half.so is refused: it is cut off or no shared object", ""}},
+    {"sections",
+     {"sections.so is refused: it is cut off or no shared object", ""}},
+    {"folder", {"folder.so is refused: it is cut off or no shared object", ""}},
+    {"absent", {"absent.so is refused: it cannot be opened: No such file", ""}},
 };
 
 static const dscomm_module_t *find(const char *name)
@@ -96,9 +101,9 @@ static void check_info(void)
         self += !strcmp(info.name, "self") && !info.path && info.usable;
         refused += !info.usable && info.path && info.why;
     }
-    is_int((long long)i, 11, "dscomm_backend_info lists self and ten modules");
+    is_int((long long)i, 15, "dscomm_backend_info lists self and 14 modules");
     is_int((long long)self, 1, "self is built in and usable");
-    is_int((long long)refused, 9, "nine say why they are refused");
+    is_int((long long)refused, 13, "13 say why they are refused");
     is_int(dscomm_backend_info(i, &info), DSCOMM_ERR_NOT_FOUND,
            "nothing beyond");
     is_int(dscomm_backend_info(0, NULL), DSCOMM_ERR_INVALID, "info NULL");
@@ -180,27 +185,61 @@ static void check_unreadable(const char *folder)
     }
 }
 
+static void write_file(const char *folder, const char *name, const void *bytes,
+                       size_t size)
+{
+    char path[4096];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s.so", folder, name);
+    file = fopen(path, "wb");
+    if (!file || fwrite(bytes, 1, size, file) != size || fclose(file))
+        bail("cannot write %s", path);
+}
+
+/* What is no module: a text, a module of which less than the segments was
+ * copied, or all but the last byte, a folder, a link to nothing, and one whose
+ * name cannot be asked for. */
+static void add_broken(const char *folder, const char *module)
+{
+    FILE *file = fopen(module, "rb");
+    static char bytes[1 << 20];
+    size_t size = file ? fread(bytes, 1, sizeof bytes, file) : 0;
+    char path[4096];
+
+    if (size < 8192 || size == sizeof bytes || fclose(file))
+        bail("cannot read %s", module);
+    write_file(folder, "text", "no ELF file\n", 12);
+    write_file(folder, "half", bytes, 4096);
+    write_file(folder, "sections", bytes, size - 1);
+    write_file(folder, "odd name", bytes, size);
+    snprintf(path, sizeof path, "%s/folder.so", folder);
+    if (mkdir(path, 0700))
+        bail("mkdir failed");
+    snprintf(path, sizeof path, "%s/absent.so", folder);
+    if (symlink("nowhere", path))
+        bail("symlink failed");
+}
+
 /* A folder of this test's own, with links to the modules: two folders in the
  * path, one of which does not exist. */
 static void prepare(char *folder)
 {
     const char *top = getenv("abs_top_builddir");
     char from[4096], to[4096], path[8192];
-    FILE *file;
 
     if (!mkdtemp(folder))
         bail("mkdtemp failed");
-    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++) {
+    for (size_t i = 0; strcmp(modules[i].name, "text"); i++) {
         snprintf(from, sizeof from, "%s/tests/lib/modules/.libs/%s.so",
                  top ? top : ".", modules[i].name);
         snprintf(to, sizeof to, "%s/%s.so", folder, modules[i].name);
-        if (strcmp(modules[i].name, "text") && symlink(from, to))
+        if (symlink(from, to))
             bail("symlink failed");
     }
-    snprintf(to, sizeof to, "%s/text.so", folder);
-    file = fopen(to, "w");
-    if (!file || fputs("no ELF file\n", file) < 0 || fclose(file))
-        bail("cannot write %s", to);
+    snprintf(from, sizeof from, "%s/tests/lib/modules/.libs/fine.so",
+             top ? top : ".");
+    add_broken(folder, from);
     snprintf(path, sizeof path, "%s/absent:%s", folder, folder);
     setenv("DSCOMM_BACKEND_PATH", path, 1);
     snprintf(from, sizeof from, "%s/tests/lib/modules/.libs/liblender.so",
@@ -215,8 +254,10 @@ static void clean(const char *folder)
 
     for (size_t i = 0; i < sizeof modules / sizeof *modules; i++) {
         snprintf(path, sizeof path, "%s/%s.so", folder, modules[i].name);
-        unlink(path);
+        remove(path);
     }
+    snprintf(path, sizeof path, "%s/odd name.so", folder);
+    unlink(path);
     rmdir(folder);
 }
 
@@ -232,6 +273,8 @@ int main(void)
        "the folder is the environment's");
     for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
         check_one(i);
+    ok(strstr(logged, "'odd name.so'") != NULL,
+       "the log tells of a name that no backend can have");
     check_taken();
     check_info();
     check_unknown();

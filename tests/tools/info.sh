@@ -30,9 +30,9 @@ info --build
 like "$out" "^  version  *$PACKAGE_VERSION\$" 'the version'
 like "$out" '^  compiler  *(gcc|clang) [0-9.]+$' 'the compiler'
 like "$out" '^  cpu features  *[a-z0-9]' 'the processor'
-like "$out" '^  kernels  *([a-z0-9]+ )*c$' 'the kernels'
+like "$out" '^  kernels in use  *([a-z0-9]+ )*c$' 'the kernels'
 DSCOMM_CPU=c info --build
-like "$out" '^  kernels  *c$' 'the kernels that a setting leaves'
+like "$out" '^  kernels in use  *c$' 'the kernels that a setting leaves'
 
 info --backends
 like "$out" '^  self  *.*built in$' 'self is built in'

@@ -253,6 +253,8 @@ if [ -c /dev/full ]; then
     is $? 125 'output that cannot be written: status'
     like "`cat "$scratch/err"`" "^dscomm run: cannot write the ranks' output: .+" \
         'output that cannot be written is told'
+    "$abs_top_builddir/tools/dscomm" run -n 1 --tag-output yes >/dev/full 2>/dev/null
+    is $? 125 'output that cannot be written, and ranks die of it: status'
 else
     skip 'output that cannot be written' 'no /dev/full'
 fi

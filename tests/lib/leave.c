@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Leaving a rendezvous: whom the rank that serves waits for. Ranks are
+ * processes, which come and go without a world. */
+#include "config.h"
+
+#include "lib/clock.h"
+#include "lib/rendezvous.h"
+#include "tests/lib/store-raw.h"
+#include "tests/tap.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+
+static char logged[1024];
+
+static void remember(dscomm_log_level_t level, const char *domain,
+                     const char *message, void *arg)
+{
+    (void)level;
+    (void)domain;
+    (void)arg;
+    snprintf(logged, sizeof logged, "%s", message);
+}
+
+static dscomm_status_t meet(char *url, int rank, dscomm_meeting_t *meeting)
+{
+    static char backend[] = "fine";
+    const dscomm_join_t join = {.rank = rank,
+                                .size = 3,
+                                .url = url,
+                                .serve = 1,
+                                .run_id = "0",
+                                .backend = backend,
+                                .timeout_ms = 10000};
+    const dscomm_module_t *module;
+
+    return dscomm_priv_rendezvous(&join, meeting, &module);
+}
+
+/* Rank 0 serves the others until they have left, but not one that died. */
+static void check_silent_rank(void)
+{
+    char url[64];
+    dscomm_meeting_t meeting;
+    pid_t pids[2];
+    int64_t begin;
+    int port, fd = raw_listen(&port);
+
+    if (fd < 0)
+        bail("no free port");
+    close(fd);
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
+    for (int i = 0; i < 2; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            dscomm_status_t status = meet(url, i + 1, &meeting);
+
+            if (status == DSCOMM_OK && i)
+                dscomm_priv_rendezvous_leave(&meeting, 1, 10000);
+            _exit(status != DSCOMM_OK);
+        }
+    }
+    if (!is_int(meet(url, 0, &meeting), DSCOMM_OK, "three processes meet"))
+        return;
+    for (int i = 0; i < 2; i++) {
+        int status = -1;
+
+        waitpid(pids[i], &status, 0);
+        is_int(status, 0, "rank %d came, and went", i + 1);
+    }
+    dscomm_log_set_levels("warn");
+    dscomm_log_set_handler(remember, NULL);
+    begin = dscomm_priv_clock();
+    dscomm_priv_rendezvous_leave(&meeting, 1, 10000);
+    ok(dscomm_priv_clock() - begin < INT64_C(3000000000),
+       "rank 0 does not wait for one that died");
+    ok(!strncmp(logged, "rank 1 did not say goodbye", 26),
+       "and names it, alone: %s", logged);
+    dscomm_log_set_handler(NULL, NULL);
+}
+
+int main(void)
+{
+    const char *top = getenv("abs_top_builddir");
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s/tests/lib/modules/.libs", top ? top : ".");
+    setenv("DSCOMM_BACKEND_PATH", path, 1);
+    dscomm_log_set_levels("error");
+    check_silent_rank();
+    return tap_done();
+}
