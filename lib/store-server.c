@@ -14,12 +14,14 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define EVENTS 64
 #define ACCEPT_BATCH 64
 #define TICK_US 1000000 /* how often late sessions are looked for, */
 #define TICK_LEAST_US 10000 /* or a quarter of the limit if that is less */
+#define SILENT_US 500000 /* a client says VALIDATE at once */
 #define ACCEPT_PAUSE_US 200000 /* after accept found no file descriptor */
 
 struct dscomm_priv_server {
@@ -32,6 +34,8 @@ struct dscomm_priv_server {
     GQueue touched; /* sessions with new answers */
     GQueue dead; /* sessions to be freed */
     dscomm_priv_budget_t under_way;
+    GQueue silent; /* sessions that said no VALIDATE yet, oldest first */
+    size_t plenty; /* so many sessions that there is no room for those */
     gint64 tick_us, tick_at;
     gint64 accept_at; /* 0: accepting; else when to try again */
     gboolean starved; /* of file descriptors, and the log knows */
@@ -69,6 +73,13 @@ static void need_tick(server_t *server)
         server->tick_at = g_get_monotonic_time() + server->tick_us;
 }
 
+static void end_silence(server_t *server, session_t *session)
+{
+    if (session->silent.data)
+        g_queue_unlink(&server->silent, &session->silent);
+    session->silent.data = NULL;
+}
+
 static void bury(server_t *server, session_t *session, const char *problem)
 {
     if (session->dead)
@@ -80,6 +91,7 @@ static void bury(server_t *server, session_t *session, const char *problem)
     dscomm_priv_keeper_forget(server->keeper, session);
     epoll_ctl(server->epoll, EPOLL_CTL_DEL, session->fd, NULL);
     g_hash_table_remove(server->sessions, session);
+    end_silence(server, session);
     g_queue_push_tail(&server->dead, session);
 }
 
@@ -119,12 +131,30 @@ static void update(server_t *server, session_t *session)
 
 /* Accepting */
 
+/* Where room is short, those that hold it without a word must not keep others
+ * out; TRUE where some did. */
+static gboolean bury_silent(server_t *server)
+{
+    gint64 since = g_get_monotonic_time() - SILENT_US;
+    gboolean any = FALSE;
+    session_t *session;
+
+    while ((session = g_queue_peek_head(&server->silent)) != NULL &&
+           session->accepted <= since) {
+        bury(server, session, "it sent no VALIDATE, and room is short");
+        any = TRUE;
+    }
+    return any;
+}
+
 static void admit(server_t *server, int fd, const struct sockaddr *address,
                   socklen_t length)
 {
     char peer[SOCKET_NAME_MAX];
     session_t *session;
 
+    if (g_hash_table_size(server->sessions) >= server->plenty)
+        bury_silent(server);
     if (g_hash_table_size(server->sessions) >= server->limits.connections) {
         dscomm_log(DSCOMM_LOG_DEBUG, "store",
                    "refusing a connection: there are %zu",
@@ -137,6 +167,8 @@ static void admit(server_t *server, int fd, const struct sockaddr *address,
     session =
         dscomm_priv_session_new(fd, peer, &server->touched, &server->under_way);
     g_hash_table_add(server->sessions, session);
+    session->silent.data = session;
+    g_queue_push_tail_link(&server->silent, &session->silent);
     session->events = EPOLLIN;
     watch(server, session, EPOLL_CTL_ADD);
     need_tick(server);
@@ -176,7 +208,10 @@ static void accept_some(server_t *server, int listening)
             admit(server, fd, (struct sockaddr *)&address, length);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
                    errno == ENOMEM) {
-            pause_accepting(server, errno);
+            int problem = errno;
+
+            if (!bury_silent(server)) /* else there is room in the next round */
+                pause_accepting(server, problem);
             return;
         } else if (errno == EINVAL) {
             retire(server, listening);
@@ -275,6 +310,8 @@ static void serve_session(server_t *server, session_t *session, uint32_t events)
         good = dscomm_priv_session_read(session, server->keeper, &problem);
     if (good && (events & EPOLLOUT))
         good = dscomm_priv_session_write(session, server->keeper, &problem);
+    if (session->validated)
+        end_silence(server, session);
     if (!good)
         bury(server, session, problem);
     else if (!session->queued) /* else send_touched() does */
@@ -365,6 +402,16 @@ static dscomm_status_t start_thread(server_t *server)
     return status;
 }
 
+/* Three quarters of what the process may have. */
+static size_t find_plenty(size_t connections)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur == RLIM_INFINITY)
+        return connections;
+    return MIN(connections, (size_t)(files.rlim_cur / 4 * 3));
+}
+
 static void server_free(server_t *server)
 {
     GHashTableIter iter;
@@ -396,6 +443,7 @@ dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
 
     server->listening = *listening;
     server->limits = limits ? *limits : usual;
+    server->plenty = find_plenty(server->limits.connections);
     least = MIN(server->limits.validate_ms, server->limits.stall_ms);
     server->tick_us = CLAMP(least * 1000 / 4, TICK_LEAST_US, TICK_US);
     server->under_way.most = server->limits.under_way;
@@ -404,6 +452,7 @@ dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
     server->keeper = dscomm_priv_keeper_new(server->limits.kept);
     g_queue_init(&server->touched);
     g_queue_init(&server->dead);
+    g_queue_init(&server->silent);
     status = watch_first(server);
     if (!status)
         status = start_thread(server);

@@ -16,6 +16,7 @@ struct dscomm_priv_session {
     char peer[SOCKET_NAME_MAX];
     GQueue *touched; /* sessions with new answers; the server's */
     gboolean queued; /* in touched */
+    GList silent; /* the server's link; data: itself, or NULL: not there */
     gboolean dead; /* closed; freed when the server gets to it */
     unsigned events; /* what the server's epoll watches */
     gint64 accepted, request_began, answer_moved; /* us; 0 = not now */

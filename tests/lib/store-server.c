@@ -3,6 +3,7 @@
 #include "tests/lib/store-serve.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 
 /* Every command once, and what torch's server answers to it. */
 static void put_traffic(raw_t *raw, raw_t *answers)
@@ -379,6 +380,47 @@ static void test_queues_and_barriers(void)
     dscomm_priv_server_close(server);
 }
 
+/* Connections that say nothing hold room only while there is enough: of
+ * connections, or of the process's descriptors. */
+static void test_silent(int short_of_files)
+{
+    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+    const struct timespec moment = {0, 700000000};
+    const char *what = short_of_files ? "descriptors" : "connections";
+    struct rlimit before, few;
+    dscomm_priv_server_t *server;
+    int port, fds[8], closed = 0, early;
+    raw_t raw = {.size = 0};
+    uint32_t echo = 0;
+
+    limits.connections = short_of_files ? 1000 : 8;
+    limits.validate_ms = 60000;
+    server = serve(&limits, &port);
+    for (int i = 0; i < 8; i++)
+        fds[i] = i == 3 ? client(port) : raw_connect(port);
+    early = raw_closes(fds[0], 100);
+    nanosleep(&moment, NULL);
+    getrlimit(RLIMIT_NOFILE, &before);
+    few = before;
+    few.rlim_cur = (rlim_t)dup(0) + 1;
+    close((int)few.rlim_cur - 1);
+    if (short_of_files && setrlimit(RLIMIT_NOFILE, &few))
+        bail("setrlimit failed");
+    ok(is_alive(port), "no %s: a new client is served", what);
+    setrlimit(RLIMIT_NOFILE, &before);
+    for (int i = 0; i < 8; i++)
+        closed += i != 3 && raw_closes(fds[i], 1000);
+    is_int(early, 0, "no %s: the silent had time", what);
+    is_int(closed, 7, "no %s: the silent are closed", what);
+    raw_ping(&raw, 0xCAFE0002);
+    raw_send(fds[3], raw.data, raw.size);
+    raw_recv(fds[3], &echo, 4, WAIT_MS);
+    ok(echo == 0xCAFE0002, "no %s: a client among them stays", what);
+    for (int i = 0; i < 8; i++)
+        close(fds[i]);
+    dscomm_priv_server_close(server);
+}
+
 int main(void)
 {
     test_segments();
@@ -388,5 +430,7 @@ int main(void)
     test_fuzz();
     test_waits();
     test_queues_and_barriers();
+    test_silent(0);
+    test_silent(1);
     return tap_done();
 }
