@@ -220,26 +220,27 @@ static dscomm_status_t enter(const dscomm_join_t *join, int64_t deadline,
 }
 
 /* The server that was found may be an older world's, about to end: its end is
- * no failure as long as there is time for the new one to come up. */
+ * no failure as long as there is time for the new one to come up. But what rank
+ * 0 says is final. */
 static int try_again(const dscomm_join_t *join, dscomm_status_t status,
-                     int64_t deadline)
+                     int obeyed, int64_t deadline)
 {
-    if (join->store || !join->serve || !join->rank || !is_tcp(join->url) ||
-        dscomm_priv_clock() >= deadline)
+    if (obeyed || join->store || !join->serve || !join->rank ||
+        !is_tcp(join->url) || dscomm_priv_clock() >= deadline)
         return 0;
     return status == DSCOMM_ERR_IO || status == DSCOMM_ERR_PEER_FAILED;
 }
 
 static dscomm_status_t meet(const dscomm_join_t *join, const char *token,
                             int64_t deadline, dscomm_meeting_t *meeting,
-                            const dscomm_module_t **ret_module)
+                            int *ret_obeyed, const dscomm_module_t **ret_module)
 {
     dscomm_status_t status = enter(join, deadline, meeting);
 
     if (status < 0)
         return status;
-    status =
-        dscomm_priv_roster(join, meeting->store, token, deadline, ret_module);
+    status = dscomm_priv_roster(join, meeting->store, token, deadline,
+                                ret_obeyed, ret_module);
     if (status < 0) {
         dscomm_store_close(g_steal_pointer(&meeting->store));
         if (meeting->point)
@@ -270,13 +271,14 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
         dscomm_priv_clock_after(dscomm_priv_clock(), join->timeout_ms);
     dscomm_meeting_t meeting = {.rank = join->rank, .size = join->size};
     char token[DSCOMM_TOKEN_MAX];
+    int obeyed = 0;
     dscomm_status_t status;
 
     make_token(token, sizeof token);
     meeting.serves = !join->store && join->serve && is_tcp(join->url);
     for (;;) {
-        status = meet(join, token, deadline, &meeting, ret_module);
-        if (status == DSCOMM_OK || !try_again(join, status, deadline))
+        status = meet(join, token, deadline, &meeting, &obeyed, ret_module);
+        if (status == DSCOMM_OK || !try_again(join, status, obeyed, deadline))
             break;
         g_usleep(RETRY_US);
     }

@@ -25,6 +25,7 @@ typedef struct {
     const dscomm_join_t *join;
     dscomm_store_t *store;
     int64_t deadline;
+    int *obeyed; /* set where rank 0's verdict was read */
 } roster_t;
 
 /* Who is this rank? The first process that says so, and nobody else. */
@@ -276,16 +277,24 @@ static dscomm_status_t get_records(const roster_t *roster,
     return status;
 }
 
-/* The others must read why it failed before the store goes with this
- * process. */
-static void linger(const roster_t *roster, int came)
+/* The others must read why it failed before the store goes with this process.
+ * Those that have not come by the deadline are not waited for; where it fails
+ * before, they still come, all but a dead one. */
+static int readers(const roster_t *roster, dscomm_status_t status, int came)
+{
+    if (status == DSCOMM_ERR_TIMEOUT)
+        return came - 1;
+    return roster->join->size - 1 - (status == DSCOMM_ERR_PEER_FAILED);
+}
+
+static void linger(const roster_t *roster, int expected)
 {
     int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), 2 * GRACE_MS),
             seen = 0;
 
     while (dscomm_priv_clock() < end) {
         if (dscomm_store_add(roster->store, "seen", 0, &seen) < 0 ||
-            seen >= came - 1)
+            seen >= expected)
             return;
         g_usleep(2000);
     }
@@ -299,7 +308,7 @@ static void publish_failure(const roster_t *roster, dscomm_status_t status,
 
     if (dscomm_store_set(roster->store, "summary", text, strlen(text)) ==
         DSCOMM_OK)
-        linger(roster, came);
+        linger(roster, readers(roster, status, came));
     dscomm_priv_fail_with(status, sentence);
     g_free(text);
     g_free(sentence);
@@ -454,16 +463,17 @@ static dscomm_status_t follow(const roster_t *roster,
     if (status < 0)
         return status;
     status = obey(roster, value, ret_module);
+    *roster->obeyed = 1;
     dscomm_store_free(value);
     return status;
 }
 
 dscomm_status_t dscomm_priv_roster(const dscomm_join_t *join,
                                    dscomm_store_t *store, const char *token,
-                                   int64_t deadline,
+                                   int64_t deadline, int *ret_obeyed,
                                    const dscomm_module_t **ret_module)
 {
-    roster_t roster = {join, store, deadline};
+    roster_t roster = {join, store, deadline, ret_obeyed};
     dscomm_status_t status = claim(&roster, token);
 
     if (status == DSCOMM_OK)

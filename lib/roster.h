@@ -6,10 +6,11 @@
 #include "lib/rendezvous.h"
 
 /* Exchanges records through store, a view of the world's keys; returns the
- * backend that rank 0 chose. token tells this call from any other process. */
+ * backend that rank 0 chose. token tells this call from any other process.
+ * *ret_obeyed becomes 1 where the status is the verdict of rank 0. */
 dscomm_status_t dscomm_priv_roster(const dscomm_join_t *join,
                                    dscomm_store_t *store, const char *token,
-                                   int64_t deadline,
+                                   int64_t deadline, int *ret_obeyed,
                                    const dscomm_module_t **ret_module);
 
 /* What one rank says about itself. Strings are owned. */

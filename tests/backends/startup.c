@@ -81,11 +81,42 @@ static void run_missing(int tcp, int missing, int also_missing)
     job_end(&job, "missing ranks");
 }
 
+/* Rank 1 is killed when it has come; rank 2 comes later than rank 0 sees it. */
+static void run_killed(int tcp)
+{
+    job_t job;
+    int passed;
+
+    job_make(&job, 3, job_slowly(8000), join_and_leave, NULL);
+    if (tcp)
+        job_use_tcp(&job);
+    job_start_rank(&job, 0);
+    job_start_rank(&job, 1);
+    job_sleep_ms(job_slowly(300));
+    kill(job.pids[1], SIGKILL);
+    waitpid(job.pids[1], &job.statuses[1], 0);
+    job.pids[1] = 0;
+    job_sleep_ms(job_slowly(1300));
+    job_start_rank(&job, 2);
+    passed = job_join(&job, 10000);
+    for (int r = 0; r < 3; r += 2) {
+        passed &= job.reports[r].status == DSCOMM_ERR_PEER_FAILED;
+        passed &= job.reports[r].took_ms < job_slowly(5000);
+        passed &= job_sentence_has(&job, r, "rank 1 (pid ");
+    }
+    if (!ok(passed, "rank 1 is killed before rank 2 comes, %s: both name it",
+            tcp ? "tcp" : "file"))
+        tell_all(&job);
+    job_end(&job, "killed at start");
+}
+
 static void test_missing(void)
 {
     run_missing(0, 5, 7);
     run_missing(0, 0, 3);
     run_missing(1, 5, 7);
+    run_killed(0);
+    run_killed(1);
 }
 
 /* Without rank 0 nobody serves: the others say where they looked. */
