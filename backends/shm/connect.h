@@ -5,6 +5,11 @@
 
 #include "backends/shm/shm.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define SHM_KEY "shm" /* in the group's store: where rank 0 listens */
+#define SHM_TOLD "told" /* and how many of the others have given up */
 #define PASSWORD 16
 #define PEER_BATCH 64
 
@@ -40,8 +45,36 @@ int shm_message_send(int fd, const void *message, size_t size, const int *fds,
 
 /* Receives exactly size bytes that begin with SHM_MAGIC, and at most max_fds
  * descriptors (absent ones are -1); 0, or an errno: ETIMEDOUT, ECONNRESET at
- * the end, EPROTO for anything else that is wrong. */
+ * the end, EMFILE for a message whose descriptors found no room here, EPROTO
+ * for anything else that is wrong. */
 int shm_message_receive(int fd, void *message, size_t size, int *ret_fds,
                         int max_fds, int64_t deadline);
+
+socklen_t shm_connect_address(const char *name,
+                              struct sockaddr_un *ret_address);
+
+/* A system call failed, as errno says. */
+dscomm_status_t shm_connect_fail(const shm_t *shm, const char *call);
+
+/* Descriptors came that this process has no room for. */
+dscomm_status_t shm_connect_full(const shm_t *shm);
+
+/* Own pidfd, or -1 where the kernel has none: then a death is seen only by the
+ * deadline. */
+dscomm_status_t shm_connect_pidfd(const shm_t *shm, int *ret_fd);
+
+/* shm_connect() of rank 0. */
+dscomm_status_t shm_connect_leader(shm_t *shm,
+                                   const dscomm_backend_args_t *args,
+                                   dscomm_status_t (*attach)(shm_t *shm));
+
+/* This rank cannot go on, for the reason of dscomm_last_error(). The first
+ * reason of a group is kept in its store; a rank that blames another takes
+ * over that one. Returns the status that the rank then has. */
+dscomm_status_t shm_failure_settle(dscomm_store_t *store,
+                                   dscomm_status_t status);
+
+/* The reason that is kept, or DSCOMM_OK where there is none. */
+dscomm_status_t shm_failure_look(dscomm_store_t *store);
 
 #endif

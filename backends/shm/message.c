@@ -118,5 +118,8 @@ int shm_message_receive(int fd, void *message, size_t size, int *ret_fds,
         close(ret_fds[i]);
         ret_fds[i] = -1;
     }
+    if (n == (ssize_t)size && magic == SHM_MAGIC &&
+        !(header.msg_flags & MSG_TRUNC))
+        return EMFILE;
     return n ? EPROTO : ECONNRESET;
 }

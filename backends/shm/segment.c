@@ -106,15 +106,15 @@ static dscomm_status_t fail_file(const char *name, const char *call, int fd)
 
     if (fd >= 0)
         close(fd);
-    return dscomm_fail(error == ENOMEM || error == ENOSPC || error == EMFILE ||
-                               error == ENFILE
-                           ? DSCOMM_ERR_NO_MEMORY
-                           : DSCOMM_ERR_IO,
-                       "group '%s': cannot make its shared segment: %s: %s%s",
-                       name, call, strerror(error),
-                       error == EMFILE ? "; raise the limit of open files "
-                                         "(ulimit -n)"
-                                       : "");
+    return dscomm_fail(
+        error == ENOMEM || error == ENOSPC || error == EMFILE || error == ENFILE
+            ? DSCOMM_ERR_NO_MEMORY
+            : DSCOMM_ERR_IO,
+        "rank 0 of group '%s' cannot make its shared segment: %s: %s%s", name,
+        call, strerror(error),
+        error == EMFILE ? "; raise the limit of open files "
+                          "(ulimit -n)"
+                        : "");
 }
 
 dscomm_status_t shm_segment_create(const char *name, shm_layout_t *layout,

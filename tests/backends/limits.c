@@ -176,6 +176,75 @@ static void test_limits(void)
             run_limit(&limits[i]);
 }
 
+typedef struct {
+    int victim; /* the rank with the limit */
+    int limit; /* more files than are open already */
+    int splits; /* after init, where the limit begins */
+} named_t;
+
+/* Joins, then splits until something fails. */
+static void split_limited(job_rank_t *me)
+{
+    const named_t *n = me->arg;
+    struct rlimit before, limit;
+    dscomm_group_t *world, *group;
+    dscomm_status_t status = DSCOMM_OK;
+    double started = job_now_ms();
+
+    getrlimit(RLIMIT_NOFILE, &before);
+    limit = before;
+    limit.rlim_cur = in_use(RLIMIT_NOFILE) + (rlim_t)n->limit;
+    if (me->rank == n->victim && !n->splits)
+        setrlimit(RLIMIT_NOFILE, &limit);
+    if (job_init(me, &world) == DSCOMM_OK) {
+        limit.rlim_cur = in_use(RLIMIT_NOFILE) + (rlim_t)n->limit;
+        if (me->rank == n->victim && n->splits)
+            setrlimit(RLIMIT_NOFILE, &limit);
+        for (int i = 0; i < n->splits && status == DSCOMM_OK; i++)
+            status = dscomm_group_split(world, 0, 0, NULL, &group);
+        job_tell(me, status, started);
+        dscomm_finalize(world);
+    }
+    setrlimit(RLIMIT_NOFILE, &before);
+}
+
+/* All say so, soon: it was the victim, and its open files. */
+static void run_named(const named_t *n)
+{
+    char rank[16];
+    job_t job;
+    int passed;
+
+    snprintf(rank, sizeof rank, "rank %d", n->victim);
+    job_make(&job, RANKS, job_slowly(5000), split_limited, (void *)n);
+    job_start(&job);
+    passed = job_join(&job, 12000) && ended_well(&job);
+    for (int r = 0; r < RANKS; r++) {
+        passed &= job.reports[r].status == DSCOMM_ERR_NO_MEMORY;
+        passed &= job.reports[r].took_ms < job_slowly(2500);
+        passed &= job_sentence_has(&job, r, rank);
+        passed &= job_sentence_has(&job, r, "ulimit -n");
+    }
+    if (!ok(passed, "%s may open %d files more in %s: all name it", rank,
+            n->limit, n->splits ? "a split" : "init"))
+        tell_all(&job);
+    job_end(&job, "named limit");
+}
+
+/* With a file:// store, which takes two files while it is open: what is left is
+ * for the socket, its own pidfd, the segment and two others' pidfds. */
+static void test_named_limits(void)
+{
+    static const named_t named[] = {
+        {0, 4, 0}, {0, 5, 0}, {0, 6, 0}, {1, 3, 0}, {1, 4, 0}, {1, 5, 0},
+        {2, 4, 0}, {2, 5, 0}, {0, 0, 9}, {0, 1, 9}, {0, 2, 9}, {0, 3, 9},
+        {1, 0, 9}, {1, 1, 9}, {1, 2, 9}, {2, 0, 9}, {2, 1, 9}, {2, 3, 9},
+    };
+
+    for (size_t i = 0; i < sizeof named / sizeof named[0]; i++)
+        run_named(&named[i]);
+}
+
 /* A /dev/shm of 64 KiB, or none that can be written; in a mount namespace. */
 static void run_small_shm(const char *name, const char *options)
 {
@@ -250,6 +319,7 @@ int main(void)
     if (preload && strstr(preload, "vgpreload"))
         skip_all("valgrind has limits of its own");
     test_limits();
+    test_named_limits();
     test_sandbox();
     test_small_shm();
     is_int(job_leftovers(), 0, "nothing is left of any job");
