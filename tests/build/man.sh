@@ -7,8 +7,8 @@
 
 doc=$abs_top_srcdir/doc
 
-# Functions of the public nodes, and those that have a page or a link to one
-sed -n '/^DSCOMM_[0-9]/,/^}/s/^ *\(dscomm_[a-z0-9_]*\);$/\1.3/p' \
+# Functions of all nodes, and those that have a page or a link to one
+sed -n '/^DSCOMM_[0-9P]/,/^}/s/^ *\(dscomm_[a-z0-9_]*\);$/\1.3/p' \
     "$abs_top_srcdir/lib/libdscomm.map" | sort >"$scratch/functions"
 for page in "$doc"/*.rst; do basename "$page" .rst; done | sort >"$scratch/pages"
 sed 's/ .*//' "$doc/links" >"$scratch/links"

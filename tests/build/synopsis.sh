@@ -34,7 +34,7 @@ done
 cat "$abs_top_srcdir"/doc/*.3.rst |
     sed -n '/^SYNOPSIS$/,/^DESCRIPTION$/s/^    [^(]*\(dscomm_[a-z0-9_]*\)(.*/\1/p' |
     sort >"$scratch/declared"
-sed -n '/^DSCOMM_[0-9]/,/^}/s/^ *\(dscomm_[a-z0-9_]*\);$/\1/p' \
+sed -n '/^DSCOMM_[0-9P]/,/^}/s/^ *\(dscomm_[a-z0-9_]*\);$/\1/p' \
     "$abs_top_srcdir/lib/libdscomm.map" | sort >"$scratch/public"
 same "$scratch/declared" "$scratch/public" 'each function is in one synopsis'
 tap_done
