@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Takes membarrier(2) away from the calling thread and all that it starts, as
- * old kernels and some sandboxes do. */
+/* Takes a system call away from the calling thread and all that it starts, as
+ * old kernels and some sandboxes do, or makes it deadly. */
 #ifndef TESTS_BACKENDS_SANDBOX_H
 #define TESTS_BACKENDS_SANDBOX_H
 
@@ -11,13 +11,14 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* 0, or -1 and errno where filters of system calls are not to be had. */
-static inline int sandbox_without_membarrier(void)
+/* What a call returns is SECCOMP_RET_...; 0, or -1 and errno where filters of
+ * system calls are not to be had. */
+static inline int sandbox_filter(long call, unsigned result)
 {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, result),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};

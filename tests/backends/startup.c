@@ -4,12 +4,14 @@
 #include "config.h"
 
 #include "tests/backends/job.h"
+#include "tests/backends/sandbox.h"
 #include "tests/tap.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -108,6 +110,67 @@ static void run_killed(int tcp)
             tcp ? "tcp" : "file"))
         tell_all(&job);
     job_end(&job, "killed at start");
+}
+
+typedef struct {
+    const char *name;
+    long call; /* deadly for rank 1 */
+    int split; /* in the first split, else in init */
+} deadly_t;
+
+static void die_joining(job_rank_t *me)
+{
+    const deadly_t *d = me->arg;
+    struct rlimit no_core = {0, 0};
+    dscomm_group_t *world, *group;
+    double started;
+
+    setrlimit(RLIMIT_CORE, &no_core);
+    if (me->rank == 1 && !d->split)
+        me->report->value =
+            sandbox_filter(d->call, SECCOMP_RET_KILL_PROCESS) ? errno : 0;
+    if (job_init(me, &world) < 0)
+        return;
+    if (me->rank == 1 && d->split)
+        me->report->value =
+            sandbox_filter(d->call, SECCOMP_RET_KILL_PROCESS) ? errno : 0;
+    started = job_now_ms();
+    job_tell(me, dscomm_group_split(world, 0, 0, NULL, &group), started);
+    dscomm_finalize(world);
+}
+
+/* Rank 1 dies as the group is made, before or after it greets rank 0: both
+ * others name it, and not each other. */
+static void test_killed_joining(void)
+{
+    static const deadly_t deadly[] = {
+        {"init, greeted", SYS_recvmsg, 0},
+        {"split, greeted", SYS_recvmsg, 1},
+        {"split, not greeted", SYS_connect, 1},
+    };
+
+    for (size_t i = 0; i < sizeof deadly / sizeof deadly[0]; i++) {
+        job_t job;
+        int passed;
+
+        job_make(&job, 3, job_slowly(8000), die_joining, (void *)&deadly[i]);
+        job_start(&job);
+        passed = job_join(&job, 20000);
+        if (job.reports[1].value) {
+            skip("system calls cannot be filtered: %s",
+                 strerror((int)job.reports[1].value));
+            job_end(&job, deadly[i].name);
+            continue;
+        }
+        for (int r = 0; r < 3; r += 2) {
+            passed &= job.reports[r].status == DSCOMM_ERR_PEER_FAILED;
+            passed &= job.reports[r].took_ms < job_slowly(4000);
+            passed &= job_sentence_has(&job, r, "rank 1 ");
+        }
+        if (!ok(passed, "rank 1 dies in %s: both name it", deadly[i].name))
+            tell_all(&job);
+        job_end(&job, deadly[i].name);
+    }
 }
 
 static void test_missing(void)
@@ -506,6 +569,7 @@ static void test_finalize_twice(void)
 int main(void)
 {
     test_missing();
+    test_killed_joining();
     test_nobody_serves();
     run_late(0);
     run_late(1);
