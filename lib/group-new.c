@@ -5,6 +5,7 @@
 
 #include "lib/group.h"
 
+#include "lib/status.h"
 #include "lib/world.h"
 
 #include <string.h>
@@ -57,6 +58,16 @@ dscomm_status_t dscomm_priv_group_attr(dscomm_group_t *parent, const char *name,
     return DSCOMM_OK;
 }
 
+dscomm_status_t dscomm_priv_group_explain(const dscomm_group_t *group,
+                                          const char *name,
+                                          dscomm_status_t status)
+{
+    char why[DSCOMM_ERROR_MAX];
+
+    g_strlcpy(why, dscomm_last_error(), sizeof why);
+    return dscomm_fail(status, "%s on group '%s': %s", name, group->name, why);
+}
+
 dscomm_status_t dscomm_priv_group_agree(dscomm_group_t *group, const char *name,
                                         uint64_t hash)
 {
@@ -64,6 +75,8 @@ dscomm_status_t dscomm_priv_group_agree(dscomm_group_t *group, const char *name,
     dscomm_status_t status =
         dscomm_all_gather(group, &hash, hashes, 1, DSCOMM_UINT64, NULL);
 
+    if (status < 0)
+        status = dscomm_priv_group_explain(group, name, status);
     for (int i = 0; status == DSCOMM_OK && i < group->size; i++)
         if (hashes[i] != hash)
             status = dscomm_fail(DSCOMM_ERR_MISMATCH,

@@ -145,6 +145,10 @@ dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
 /* ERR_MISMATCH where hash is not the same on all ranks of group. */
 dscomm_status_t dscomm_priv_group_agree(dscomm_group_t *group, const char *name,
                                         uint64_t hash);
+/* The sentence of a failure within name, a call that the user knows. */
+dscomm_status_t dscomm_priv_group_explain(const dscomm_group_t *group,
+                                          const char *name,
+                                          dscomm_status_t status);
 
 /* Non-zero where an operation must take the slow path. */
 static inline unsigned dscomm_priv_group_busy(const dscomm_group_t *group)

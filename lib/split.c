@@ -35,7 +35,7 @@ static dscomm_status_t gather(dscomm_group_t *parent, const member_t *own,
         dscomm_all_gather(parent, own, members, WORDS, DSCOMM_INT32, NULL);
 
     if (status < 0)
-        return status;
+        return dscomm_priv_group_explain(parent, "dscomm_group_split", status);
     qsort(members, (size_t)parent->size, sizeof *members, compare);
     for (int i = 1; i < parent->size; i++) {
         const member_t *a = &members[i - 1], *b = &members[i];

@@ -181,6 +181,37 @@ static void abort_group(rank_t *self)
     CHECK(self, dscomm_barrier(self->world, NULL) == DSCOMM_OK);
 }
 
+/* A failure within a call that the user knows names that call. */
+static void abort_split(rank_t *self)
+{
+    dscomm_group_t *child;
+
+    if (self->rank == 1) {
+        usleep(20000);
+        CHECK(self, !dscomm_group_abort(self->world, "enough"));
+        return;
+    }
+    CHECK(self, dscomm_group_split(self->world, 0, 0, NULL, &child) ==
+                    DSCOMM_ERR_ABORTED);
+    CHECK(self, strstr(dscomm_last_error(), "dscomm_group_split on group "));
+    CHECK(self, strstr(dscomm_last_error(), "rank 1 aborted"));
+}
+
+static void abort_new(rank_t *self)
+{
+    const int ranks[] = {0, 1};
+    dscomm_group_t *child;
+
+    if (self->rank == 1) {
+        usleep(20000);
+        CHECK(self, !dscomm_group_abort(self->world, "enough"));
+        return;
+    }
+    CHECK(self, dscomm_group_new(self->world, ranks, 2, NULL, &child) ==
+                    DSCOMM_ERR_ABORTED);
+    CHECK(self, strstr(dscomm_last_error(), "dscomm_group_new on group "));
+}
+
 /* Calls that do not match end the group, and say who called what. */
 static void mismatch(rank_t *self)
 {
@@ -245,6 +276,8 @@ int main(void)
     ranks_run(4, 10000, failed_mesh, "a mesh that one rank cannot open");
     ranks_run(3, 10000, outlive, "children outlive their parents");
     ranks_run(3, 10000, abort_group, "abort ends one group");
+    ranks_run(3, 10000, abort_split, "abort within a split");
+    ranks_run(3, 10000, abort_new, "abort within a new group");
     ranks_run(3, 10000, mismatch, "calls that do not match");
     ranks_run(2, 10000, scheduled, "what the backend does not take");
     ranks_run(3, 10000, blobs, "blobs");
