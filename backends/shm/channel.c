@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "backends/shm/channel.h"
+#include "backends/shm/copy.h"
 
 #include <string.h>
 
@@ -24,7 +25,8 @@ void shm_end_init(shm_end_t *end, const shm_t *shm, int from, int to)
     size_t bulk = size - sizeof(shm_credit_t) - ring;
     size_t chunk = bulk / 4 & ~(size_t)(4 * SHM_LINE - 1);
 
-    *end = (shm_end_t){.credit = (shm_credit_t *)base};
+    *end = (shm_end_t){.credit = (shm_credit_t *)base,
+                       .path = &shm->path[from == shm->rank ? to : from]};
     end->ring = base + sizeof(shm_credit_t);
     end->ring_bytes = ring;
     end->chunk_bytes = chunk < CHUNK_MOST ? chunk : CHUNK_MOST;
@@ -53,13 +55,18 @@ static bool has_room(shm_end_t *end, uint64_t until)
     return until <= end->frames_free_to;
 }
 
+/* The flag behind the next frame. */
+static void put_end(shm_end_t *end, size_t bytes)
+{
+    atomic_store_explicit(&frame_at(end, end->frames + bytes)->flag, 0,
+                          memory_order_relaxed);
+}
+
 static void commit(shm_end_t *end, shm_frame_t *frame, size_t bytes)
 {
     uint64_t position = end->frames;
 
     end->frames += bytes;
-    atomic_store_explicit(&frame_at(end, end->frames)->flag, 0,
-                          memory_order_relaxed);
     atomic_store_explicit(&frame->flag, position + 1, memory_order_release);
 }
 
@@ -73,11 +80,13 @@ shm_frame_t *shm_frame_reserve(shm_end_t *end, size_t payload)
 
         if (!has_room(end, end->frames + left + bytes))
             return NULL;
+        put_end(end, left);
         skip->kind = FRAME_SKIP;
         commit(end, skip, left);
     }
     if (!has_room(end, end->frames + bytes))
         return NULL;
+    put_end(end, bytes);
     return frame_at(end, end->frames);
 }
 
@@ -91,6 +100,7 @@ shm_frame_t *shm_frame_peek(shm_end_t *end)
     for (;;) {
         shm_frame_t *frame = frame_at(end, end->frames);
 
+        __builtin_prefetch((const char *)frame + SHM_LINE);
         if (atomic_load_explicit(&frame->flag, memory_order_acquire) !=
             end->frames + 1)
             return NULL;
@@ -123,7 +133,8 @@ size_t shm_chunk_put(shm_end_t *end, const void *source, size_t size)
     }
     if (size > end->chunk_bytes)
         size = end->chunk_bytes;
-    memcpy(end->chunk + slot * end->chunk_bytes, source, size);
+    shm_path_copy(end->path, &end->credit->chunks,
+                  end->chunk + slot * end->chunk_bytes, source, size);
     end->chunks++;
     atomic_store_explicit(&end->flag[slot].flag, end->chunks,
                           memory_order_release);

@@ -48,6 +48,7 @@ typedef struct {
     shm_line_t *flag; /* of each chunk */
     unsigned char *chunk;
     size_t ring_bytes, chunk_bytes, nchunks, eager;
+    shm_path_t *path; /* from this rank to the other one */
     uint64_t frames, chunks; /* position of this end */
     uint64_t frames_free_to; /* sender: may write below */
     uint64_t chunks_free_to;
@@ -55,7 +56,8 @@ typedef struct {
 
 void shm_end_init(shm_end_t *end, const shm_t *shm, int from, int to);
 
-/* Room for a frame with that much payload, or NULL. Fill all but flag. */
+/* Room for a frame with that much payload, or NULL. Fill all but flag, and the
+ * first cache line last: its reader looks at it all the time. */
 shm_frame_t *shm_frame_reserve(shm_end_t *end, size_t payload);
 void shm_frame_commit(shm_end_t *end, shm_frame_t *frame, size_t payload);
 /* The next frame, or NULL; it stays until released. */

@@ -5,6 +5,7 @@
  * that lies in the sender's heap is read in place, and FINISHED comes back. */
 #include "config.h"
 
+#include "backends/shm/copy.h"
 #include "backends/shm/p2p.h"
 
 #include <stdio.h>
@@ -13,6 +14,9 @@
 #include <glib.h>
 
 #define REFERENCE_MIN ((size_t)16 << 10)
+#define PREFETCHED                                                             \
+    1024 /* bytes of a frame asked for before they are copied                  \
+          */
 
 /* Reserves the channel to a rank before its first use. */
 static dscomm_status_t open_channel(shm_t *shm, int rank)
@@ -53,6 +57,22 @@ static bool incoming(shm_t *shm, int rank)
 
 /* --- frames out --- */
 
+/* The first line last, see shm_frame_reserve(). */
+static void fill_frame(const shm_end_t *end, shm_frame_t *frame,
+                       const dscomm_message_t *message)
+{
+    const unsigned char *send = message->send;
+    size_t first = SHM_LINE - FRAME_HEAD;
+
+    if (message->bytes > first)
+        shm_path_copy(end->path, &end->credit->frames, frame->payload + first,
+                      send + first, message->bytes - first);
+    else
+        first = message->bytes;
+    if (first)
+        memcpy(frame->payload, send, first);
+}
+
 /* The next frame of a request; false where there is no room. Afterwards the
  * request is complete or in the list where it waits. */
 static bool send_message(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
@@ -64,12 +84,12 @@ static bool send_message(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
 
     if (!frame)
         return false;
+    if (eager)
+        fill_frame(&pair->out, frame, message);
     frame->kind = eager ? FRAME_EAGER : FRAME_READY;
     frame->tag = message->tag;
     frame->bytes = message->bytes;
-    if (eager && payload) {
-        memcpy(frame->payload, message->send, payload);
-    } else if (!eager) {
+    if (!eager) {
         frame->id = request->p2p.id = ++pair->next_id;
         frame->reference =
             message->bytes >= REFERENCE_MIN
@@ -171,6 +191,8 @@ static void take_bytes(shm_t *shm, shm_request_t *request, int source, int tag,
     const dscomm_message_t *wanted = &request->p2p.message;
     size_t keep = bytes < wanted->bytes ? (size_t)bytes : wanted->bytes;
 
+    for (size_t at = 2 * SHM_LINE; at < keep && at < PREFETCHED; at += SHM_LINE)
+        __builtin_prefetch((const char *)data + at);
     if (keep)
         memcpy(wanted->recv, data, keep);
     shm_received(shm, request, source, tag, bytes);

@@ -134,8 +134,8 @@ static int flat_publish(shm_t *shm, shm_op_t *op)
     to = op->inlined ? shm_line(shm, shm->rank, op->taken)->byte
                      : shm_region(shm, shm->rank, op->taken);
     if (piece.bytes)
-        shm_hand_over(shm, (shm->rank + 1) % shm->ranks, to,
-                      shm_at(a->send, piece.offset), piece.bytes);
+        shm_hand_over(shm, shm->rank, to, shm_at(a->send, piece.offset),
+                      piece.bytes);
     if (!op->published)
         write_factor(shm, op);
     shm_raise(shm, op->taken);
@@ -281,15 +281,16 @@ static void show_result(shm_t *shm, shm_op_t *op, part_t piece,
 {
     unsigned char *recv = shm_at(op->args->recv, piece.offset);
     bool wants = wants_all(shm, op) && piece.bytes;
+    bool far = shm->path[(shm->rank + 1) % shm->ranks].store == SHM_STREAM;
 
-    if (wants && shm->far) {
+    if (wants && far) {
         fold(shm, op, recv, piece.bytes);
         shm_copy_stream(own, recv, piece.bytes);
     } else if (piece.bytes) {
         fold(shm, op, own, piece.bytes);
     }
     shm_raise(shm, result_step(op, op->reduced));
-    if (wants && !shm->far)
+    if (wants && !far)
         copy_result(op, piece.offset, own, piece.bytes);
 }
 

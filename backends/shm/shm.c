@@ -45,7 +45,7 @@ const dscomm_setting_t shm_settings[] = {
          "auto|plain|stream",
          "How payloads are put into shared memory: plain stores "
          "leave them in the cache, streaming ones do not; auto "
-         "measures the distance of each pair of ranks."},
+         "measures how far away each rank is."},
     [SHM_SETTING_NATIVE] =
         {"DSCOMM_SHM_NATIVE", DSCOMM_SETTING_BOOL, "1", 0, 1, NULL,
          "Collectives by shared memory itself; 0 = by schedules over "
@@ -99,26 +99,24 @@ static int rank_of_peer(const shm_t *shm, int peer)
     return rank;
 }
 
-/* How payloads go to each rank: as DSCOMM_SHM_STORE says, else as the parent
- * group does it, else by the distance measured. */
+/* Paths as DSCOMM_SHM_STORE says; else by measuring, from where the parent
+ * group has got. */
 static dscomm_status_t choose_stores(shm_t *shm, const shm_t *parent)
 {
+    static const int stores[] = {[STORE_AUTO] = -1,
+                                 [STORE_PLAIN] = SHM_PLAIN,
+                                 [STORE_STREAM] = SHM_STREAM};
     int64_t kind;
     dscomm_status_t status =
         dscomm_setting_number(&shm_settings[SHM_SETTING_STORE], &kind);
 
-    if (status)
-        return status;
-    for (int r = 0; r < shm->ranks; r++)
-        shm->store[r] = kind == STORE_STREAM ? SHM_STREAM : SHM_PLAIN;
-    if (kind == STORE_AUTO && parent)
-        for (int r = 0; r < shm->ranks; r++)
-            shm->store[r] = parent->store[rank_of_peer(parent, shm->peer[r])];
-    else if (kind == STORE_AUTO && !shm->peers->oversubscribed)
-        shm_distance(shm);
-    for (int r = 0; r < shm->ranks; r++)
-        shm->far = shm->far || shm->store[r] == SHM_STREAM;
-    return DSCOMM_OK;
+    for (int r = 0; !status && r < shm->ranks; r++) {
+        if (kind == STORE_AUTO && parent)
+            shm->path[r] = parent->path[rank_of_peer(parent, shm->peer[r])];
+        else
+            shm_path_init(&shm->path[r], stores[kind]);
+    }
+    return status;
 }
 
 static dscomm_status_t tune(shm_t *shm, const shm_t *parent)
@@ -160,7 +158,7 @@ static shm_t *shm_new(const dscomm_backend_args_t *args)
     shm->peer = g_new0(int, ranks);
     shm->sources = g_new0(const void *, ranks);
     shm->factors = g_new0(double, ranks);
-    shm->store = g_new0(uint8_t, ranks);
+    shm->path = g_new0(shm_path_t, ranks);
     for (int d = 0; d < DSCOMM_DTYPE_COUNT; d++)
         for (int o = 0; o < DSCOMM_OP_COUNT; o++)
             shm->kernels[d][o] =
@@ -181,7 +179,7 @@ static void shm_close(void *impl)
     if (shm->fd >= 0)
         close(shm->fd);
     shm_peers_free(shm->peers);
-    g_free(shm->store);
+    g_free(shm->path);
     g_free(shm->factors);
     g_free(shm->sources);
     g_free(shm->peer);

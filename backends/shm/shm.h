@@ -89,7 +89,6 @@ typedef struct {
     int32_t pid;
     bool unordered; /* no membarrier(2) reaches this rank */
     uint64_t cpus[SHM_CPU_WORDS]; /* affinity mask when opened */
-    _Alignas(2 * SHM_LINE) _Atomic uint64_t probe; /* see distance.c */
     _Alignas(SHM_LINE) _Atomic uint8_t channel[SHM_MAX_RANKS]; /* in use */
     _Alignas(SHM_LINE) shm_record_t record[SHM_RECORDS];
     shm_counts_t counts;
@@ -116,10 +115,19 @@ typedef struct {
     bool oversubscribed; /* more ranks than processors */
 } shm_peers_t;
 
-/* How a payload is handed to a peer: by plain stores, which leave it in the
- * cache, or by non-temporal ones, which is faster between distant caches. One
- * choice a pair of ranks, made in shm_distance(). */
+/* How a payload is handed over: by plain stores, which leave it in the cache,
+ * or by non-temporal ones, which is faster between distant caches. */
 typedef enum { SHM_PLAIN, SHM_STREAM } shm_store_t;
+
+/* What this rank knows of the way to a rank, or to all: see store.c. */
+typedef struct {
+    uint8_t store; /* shm_store_t in use */
+    uint8_t samples; /* of those at the beginning */
+    uint16_t left; /* copies until the next look; 0: none */
+    unsigned
+        line_ns; /* a cache line of the other rank comes over; 0: unknown */
+    uint64_t seen; /* what the last look found there */
+} shm_path_t;
 
 typedef struct shm_op shm_op_t;
 typedef struct shm_request shm_request_t;
@@ -161,8 +169,7 @@ typedef struct {
     dscomm_reduce_fn kernels[DSCOMM_DTYPE_COUNT][DSCOMM_OP_COUNT];
     const void **sources; /* ranks pointers, scratch */
     double *factors; /* ranks factors, scratch */
-    uint8_t *store; /* shm_store_t towards each rank */
-    bool far; /* one of them is SHM_STREAM */
+    shm_path_t *path; /* to each rank; the own one: to all */
     bool native; /* DSCOMM_SHM_NATIVE */
     /* Running collectives, oldest first. */
     shm_request_t *queue_head, *queue_tail;
@@ -215,8 +222,14 @@ dscomm_status_t shm_segment_reserve(shm_t *shm, uint64_t offset, uint64_t size,
 dscomm_status_t shm_connect(shm_t *shm, const dscomm_backend_args_t *args,
                             dscomm_status_t (*attach)(shm_t *shm));
 
-/* distance.c: chooses store[] by measuring; all ranks call it together. */
-void shm_distance(shm_t *shm);
+/* store.c: chooses the stores of a path by measuring, as it is used. store: a
+ * shm_store_t, or -1: by measuring. */
+void shm_path_init(shm_path_t *path, int store);
+/* A line of the other rank took ns to come over. A shorter time is believed at
+ * once, a longer one, which may come from an interruption, by and by. */
+void shm_path_learn(shm_path_t *path, uint64_t ns);
+/* Looks at a word that the other rank writes. */
+void shm_path_look(shm_path_t *path, const _Atomic uint64_t *word);
 
 /* peers.c: other processes: are they alive, and what do they do? */
 shm_peers_t *shm_peers_new(int count);

@@ -24,6 +24,7 @@ static inline shm_t *fixture_rank(int rank, int ranks,
     shm->layout = *layout;
     shm->fd = dup(fd);
     shm->name = g_strdup("test");
+    shm->path = g_new0(shm_path_t, (gsize)ranks);
     if (shm_segment_map(shm))
         bail("cannot map: %s", dscomm_last_error());
     return shm;
@@ -49,6 +50,7 @@ static inline void fixture_close(shm_t **shms, int ranks)
         shm_heap_free(shms[r]);
         shm_segment_unmap(shms[r]);
         close(shms[r]->fd);
+        g_free(shms[r]->path);
         g_free(shms[r]->name);
         g_free(shms[r]);
     }
