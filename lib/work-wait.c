@@ -223,15 +223,24 @@ void dscomm_priv_works_await(dscomm_group_t *group)
     pthread_mutex_unlock(&group->lock);
 }
 
-dscomm_status_t dscomm_priv_work_wait(dscomm_work_t *work, int timeout_ms)
+void dscomm_priv_work_wait_locked(dscomm_work_t *work, int timeout_ms)
 {
     const goal_t goal = {work->group, work};
 
+    if (dscomm_priv_work_done(work))
+        return;
+    wait_locked(&goal, timeout_ms);
+    dscomm_priv_pending_settle(goal.group);
+}
+
+dscomm_status_t dscomm_priv_work_wait(dscomm_work_t *work, int timeout_ms)
+{
+    dscomm_group_t *group = work->group;
+
     if (!dscomm_priv_work_done(work)) {
-        pthread_mutex_lock(&goal.group->lock);
-        wait_locked(&goal, timeout_ms);
-        dscomm_priv_pending_settle(goal.group);
-        pthread_mutex_unlock(&goal.group->lock);
+        pthread_mutex_lock(&group->lock);
+        dscomm_priv_work_wait_locked(work, timeout_ms);
+        pthread_mutex_unlock(&group->lock);
     }
     return dscomm_priv_work_result(work);
 }

@@ -90,7 +90,7 @@ dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
     }
     work = group->idle;
     group->idle = work->next;
-    memset(work, 0, group->work_size);
+    memset(work, 0, call->algorithm ? sizeof *work : group->work_size);
     work->group = group;
     work->call = *call;
     atomic_store_explicit(&work->status, DSCOMM_IN_PROGRESS,
@@ -132,7 +132,8 @@ static void link_pending(dscomm_work_t *work)
         group->pending = work;
     group->pending_tail = work;
     group->unscanned = 1;
-    dscomm_priv_pending_add(group);
+    if (!work->held)
+        dscomm_priv_pending_add(group);
 }
 
 static void unlink_pending(dscomm_work_t *work)
@@ -373,39 +374,55 @@ void dscomm_priv_works_destroy(dscomm_group_t *group)
         g_ptr_array_free(group->slabs, TRUE);
 }
 
+/* Starts call; held: nobody else will look after it. */
+static dscomm_status_t start_locked(dscomm_group_t *group,
+                                    const dscomm_call_t *call, int held,
+                                    dscomm_work_t **ret_work)
+{
+    dscomm_work_t *work;
+    dscomm_status_t status = dscomm_priv_work_new(group, call, &work);
+
+    if (status < 0)
+        return status;
+    work->held = held;
+    status = dscomm_priv_work_launch(work);
+    if (status < 0)
+        dscomm_priv_work_discard(work);
+    else
+        *ret_work = work;
+    return status;
+}
+
 dscomm_status_t dscomm_priv_work_start(dscomm_group_t *group,
                                        const dscomm_call_t *call,
                                        dscomm_work_t **ret_work)
 {
-    dscomm_work_t *work;
     dscomm_status_t status;
 
     pthread_mutex_lock(&group->lock);
-    status = dscomm_priv_work_new(group, call, &work);
-    if (status == DSCOMM_OK) {
-        status = dscomm_priv_work_launch(work);
-        if (status == DSCOMM_OK)
-            *ret_work = work;
-        else
-            dscomm_priv_work_discard(work);
-    }
+    status = start_locked(group, call, 0, ret_work);
     pthread_mutex_unlock(&group->lock);
     return status;
 }
 
+/* The lock is held all the time, so that nobody else needs to know of it. */
 dscomm_status_t dscomm_priv_work_block(dscomm_group_t *group,
                                        const dscomm_call_t *call,
                                        dscomm_request_t *ret_request)
 {
     dscomm_work_t *work;
-    dscomm_status_t status = dscomm_priv_work_start(group, call, &work);
+    dscomm_status_t status;
 
-    if (status < 0)
-        return status;
-    status = dscomm_priv_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
-    if (ret_request)
-        *ret_request = work->request;
-    dscomm_work_free(work);
+    pthread_mutex_lock(&group->lock);
+    status = start_locked(group, call, 1, &work);
+    if (status == DSCOMM_OK) {
+        dscomm_priv_work_wait_locked(work, DSCOMM_TIMEOUT_DEFAULT);
+        status = dscomm_priv_work_result(work);
+        if (ret_request)
+            *ret_request = work->request;
+        dscomm_priv_work_discard(work);
+    }
+    pthread_mutex_unlock(&group->lock);
     return status;
 }
 
