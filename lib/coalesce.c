@@ -173,12 +173,34 @@ static void free_calls(GArray *calls)
     g_array_free(calls, TRUE);
 }
 
+static gint by_kind(gconstpointer a, gconstpointer b)
+{
+    const dscomm_call_t *one = a, *other = b;
+
+    return one->kind - other->kind;
+}
+
+/* Puts messages behind the collectives, both in their order: which collectives
+ * go as one must not depend on messages, of which each rank has its own. */
+static void part_messages(GArray *recorded)
+{
+    guint messages = 0;
+
+    for (guint i = 0; i < recorded->len; i++)
+        messages +=
+            g_array_index(recorded, dscomm_call_t, i).kind == CALL_MESSAGE;
+    if (messages && messages < recorded->len)
+        g_array_sort(recorded, by_kind);
+}
+
 /* What is to be started for what was recorded: small calls of one kind go as
  * one. */
 static dscomm_status_t plan_calls(dscomm_group_t *group, GArray *calls)
 {
     const dscomm_call_t *call = (const void *)group->recorded->data;
     size_t left = group->recorded->len, extent;
+
+    part_messages(group->recorded);
 
     for (; left; left -= extent, call += extent) {
         dscomm_call_t one = *call;

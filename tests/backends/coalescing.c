@@ -113,6 +113,33 @@ static void test_sendrecv(void)
     check(in == prev, "got %d from rank %d", in, prev);
 }
 
+/* Messages between collectives are some ranks' own: the others' collectives
+ * follow one another, and all must agree on which of them go as one. */
+static void test_between(void)
+{
+    int32_t one = 1, sums[4] = {0}, in[4] = {-1, -1, -1, -1}, out[4];
+    const int last = my.ranks - 1;
+
+    CHECK_OK(dscomm_coalesce_begin(my.group));
+    for (int i = 0; i < 4; i++) {
+        out[i] = 10 + i;
+        if (i && my.rank == 0)
+            CHECK_OK(dscomm_isend(my.group, &out[i], 1, DSCOMM_INT32, last, 3,
+                                  NULL));
+        if (i && my.rank == last)
+            CHECK_OK(
+                dscomm_irecv(my.group, &in[i], 1, DSCOMM_INT32, 0, 3, NULL));
+        CHECK_OK(dscomm_all_reduce(my.group, &one, &sums[i], 1, DSCOMM_INT32,
+                                   DSCOMM_SUM, NULL));
+    }
+    end_recording(0);
+    for (int i = 0; i < 4; i++) {
+        check(sums[i] == my.ranks, "sum %d is %d", i, sums[i]);
+        check(my.rank != last || !i || in[i] == 10 + i, "message %d is %d", i,
+              in[i]);
+    }
+}
+
 static void test_empty(void)
 {
     exchange_t x;
@@ -177,6 +204,7 @@ static const conform_test_t tests[] = {
     {"nothing moves before the end", test_recorded},
     {"messages", test_messages},
     {"send and recv", test_sendrecv},
+    {"messages between collectives", test_between},
     {"nothing at all", test_empty},
     {"refused calls", test_refused},
     {"two recordings in flight", test_two},
