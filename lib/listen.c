@@ -8,7 +8,9 @@
 
 #define MESSAGE_MOST (sizeof(dscomm_greeting_t) + GREETING_MOST)
 
-enum { DEAF, OPEN, HEARD };
+/* TAKEN: a step's receive, from its beginning on; to cancel it could lose a
+ * message that is halfway here. */
+enum { DEAF, OPEN, HEARD, TAKEN };
 
 typedef struct {
     int state;
@@ -128,20 +130,28 @@ static void close_ear(dscomm_run_t *run, ear_t *ear)
     ear->state = DEAF;
 }
 
-int dscomm_priv_listen_take(dscomm_run_t *run, const dscomm_step_t *step,
-                            dscomm_request_t *ret_request)
+dscomm_request_t *dscomm_priv_listen_take(dscomm_run_t *run,
+                                          const dscomm_step_t *step)
 {
-    ear_t *ear = &run->ears->ears[step->peer];
-    const int heard =
-        ear->state != DEAF && ear->request->status != DSCOMM_IN_PROGRESS;
+    ear_t *ear = run->ears ? &run->ears->ears[step->peer] : NULL;
 
-    if (heard) {
-        memcpy(run->base[AT_SCRATCH] + step->stage, ear->message,
-               MIN(ear->request->bytes, MESSAGE_MOST));
-        *ret_request = *ear->request;
-    }
-    close_ear(run, ear);
-    return heard;
+    if (!ear || ear->state == DEAF)
+        return NULL;
+    ear->state = TAKEN;
+    return ear->request;
+}
+
+int dscomm_priv_listen_give(dscomm_run_t *run, const dscomm_step_t *step,
+                            const dscomm_request_t *request)
+{
+    ear_t *ear = run->ears ? &run->ears->ears[step->peer] : NULL;
+
+    if (!ear || ear->request != request)
+        return 0;
+    memcpy(run->base[AT_SCRATCH] + step->stage, ear->message,
+           MIN(request->bytes, MESSAGE_MOST));
+    ear->state = DEAF;
+    return 1;
 }
 
 void dscomm_priv_listen_end(dscomm_run_t *run)

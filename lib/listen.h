@@ -14,11 +14,17 @@ void dscomm_priv_run_listen(dscomm_run_t *run);
 /* For lib/run.c. What has been heard since, which may make the run fail;
  * returns how many messages. */
 unsigned dscomm_priv_listen_advance(dscomm_run_t *run);
-/* The run comes to step, a receive of a greeting. 1 where it has been heard: it
- * is in the step's stage then, and in ret_request how it came. */
-int dscomm_priv_listen_take(dscomm_run_t *run, const dscomm_step_t *step,
-                            dscomm_request_t *ret_request);
-/* Hears no more; anything not taken is forgotten. */
+/* The run comes to step, a receive of a greeting: the request that receives it
+ * already, or has done so, which is the run's from now on; NULL: there is
+ * none. */
+dscomm_request_t *dscomm_priv_listen_take(dscomm_run_t *run,
+                                          const dscomm_step_t *step);
+/* request is complete: where it was taken, puts what came into step's stage and
+ * returns 1. */
+int dscomm_priv_listen_give(dscomm_run_t *run, const dscomm_step_t *step,
+                            const dscomm_request_t *request);
+/* Hears no more; anything not taken is forgotten. None of what was is under
+ * way. */
 void dscomm_priv_listen_end(dscomm_run_t *run);
 
 #endif

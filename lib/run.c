@@ -366,24 +366,58 @@ static dscomm_message_t make_message(const dscomm_run_t *run,
     return message;
 }
 
-static void post(dscomm_run_t *run, const dscomm_step_t *step,
-                 dscomm_run_slot_t *slot)
+/* Starts a message with the last idle request. */
+static dscomm_status_t start(dscomm_run_t *run, const dscomm_step_t *step,
+                             const dscomm_run_slot_t *slot)
 {
     const dscomm_backend_ops_t *ops = run->port.ops;
     dscomm_request_t *request = run->idle[run->nidle - 1];
     dscomm_message_t message = make_message(run, step, slot->chain);
-    dscomm_status_t status;
 
     memset(request, 0, ops->request_size);
-    if (run->ears && step->greets && step->kind == STEP_RECV &&
-        dscomm_priv_listen_take(run, step, request)) {
-        complete(run, step, request);
-        return;
-    }
     request->status = DSCOMM_IN_PROGRESS;
-    status = step->kind == STEP_SEND
-                 ? ops->isend(run->port.impl, &message, request)
-                 : ops->irecv(run->port.impl, &message, request);
+    return step->kind == STEP_SEND
+               ? ops->isend(run->port.impl, &message, request)
+               : ops->irecv(run->port.impl, &message, request);
+}
+
+/* A message has been started. */
+static void follow(dscomm_run_t *run, const dscomm_step_t *step,
+                   dscomm_run_slot_t *slot, dscomm_request_t *request)
+{
+    run->messages[run->nmessages++] =
+        (dscomm_run_message_t){step, slot, request};
+    slot->outstanding++;
+}
+
+/* Where what step receives was heard, or is about to be. */
+static int take(dscomm_run_t *run, const dscomm_step_t *step,
+                dscomm_run_slot_t *slot)
+{
+    dscomm_request_t *request = step->greets && step->kind == STEP_RECV
+                                    ? dscomm_priv_listen_take(run, step)
+                                    : NULL;
+
+    if (!request)
+        return 0;
+    if (request->status == DSCOMM_IN_PROGRESS) {
+        follow(run, step, slot, request);
+    } else {
+        dscomm_priv_listen_give(run, step, request);
+        complete(run, step, request);
+    }
+    return 1;
+}
+
+static void post(dscomm_run_t *run, const dscomm_step_t *step,
+                 dscomm_run_slot_t *slot)
+{
+    dscomm_request_t *request = run->idle[run->nidle - 1];
+    dscomm_status_t status;
+
+    if (run->ears && take(run, step, slot))
+        return;
+    status = start(run, step, slot);
     if (status < 0) {
         fail(run, status, "%s", dscomm_last_error());
     } else if (request->status != DSCOMM_IN_PROGRESS) {
@@ -391,9 +425,7 @@ static void post(dscomm_run_t *run, const dscomm_step_t *step,
         slot->outstanding += run->doubted == step;
     } else {
         run->nidle--;
-        run->messages[run->nmessages++] =
-            (dscomm_run_message_t){step, slot, request};
-        slot->outstanding++;
+        follow(run, step, slot, request);
     }
 }
 
@@ -486,20 +518,20 @@ unsigned dscomm_priv_run_advance(dscomm_run_t *run)
         }
         arrived++;
         run->messages[i] = run->messages[--run->nmessages];
-        run->idle[run->nidle++] = message.request;
+        if (!dscomm_priv_listen_give(run, message.step, message.request))
+            run->idle[run->nidle++] = message.request;
         complete(run, message.step, message.request);
         if (run->status == DSCOMM_IN_PROGRESS && run->doubted != message.step &&
             --message.slot->outstanding == 0)
             proceed(run, message.slot);
     }
-    if (run->ears && run->status != DSCOMM_IN_PROGRESS)
+    if (run->ears && run->status == DSCOMM_OK)
         dscomm_priv_listen_end(run);
     return arrived;
 }
 
 void dscomm_priv_run_cancel(dscomm_run_t *run, dscomm_status_t status)
 {
-    dscomm_priv_listen_end(run);
     for (uint32_t i = 0; i < run->nmessages; i++) {
         dscomm_request_t *request = run->messages[i].request;
 
@@ -507,6 +539,7 @@ void dscomm_priv_run_cancel(dscomm_run_t *run, dscomm_status_t status)
             run->port.ops->cancel(run->port.impl, request);
     }
     free_requests(run);
+    dscomm_priv_listen_end(run);
     if (run->status == DSCOMM_IN_PROGRESS)
         run->status = status;
 }
