@@ -71,7 +71,11 @@ struct dscomm_group {
     int64_t
         wait_since; /* ns: start of a wait, or completed changed; 0: unknown */
     uint64_t wait_seen; /* completed at that time */
-    unsigned looks; /* inquests since then */
+    int64_t wait_last; /* ns: latest look at the clock in this wait */
+    /* ns: waited without progress, in this wait and others, since the latest
+     * schedule was started */
+    int64_t stalled;
+    unsigned looks; /* inquests meanwhile */
 
     dscomm_group_t *next, *prev; /* in the list of groups with works */
     int listed;

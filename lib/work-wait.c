@@ -90,14 +90,14 @@ static void expire(dscomm_work_t *work)
 }
 
 /* A schedule has waited for longer and longer: 1 where that ends the group. */
-static int look(dscomm_work_t *work, int64_t waited)
+static int look(dscomm_work_t *work)
 {
     dscomm_group_t *group = work->group;
     int64_t first = CLAMP(group->timeout_ms / 4, 1, INQUEST_MS) * NS_PER_MS;
     dscomm_work_t *culprit;
     char text[DSCOMM_ERROR_MAX];
 
-    if (!group->scheduled || waited < first << group->looks)
+    if (!group->scheduled || group->stalled < first << group->looks)
         return 0;
     group->looks++;
     culprit = part(work);
@@ -121,6 +121,22 @@ static void listen(dscomm_group_t *group)
         dscomm_priv_run_listen(work->run);
 }
 
+/* The deadline is of one wait; but who waits again and again, for a short time
+ * each, must learn of a mismatch as well. */
+static void count_wait(dscomm_group_t *group, int64_t now)
+{
+    if (group->wait_seen != group->completed) {
+        group->wait_seen = group->completed;
+        group->wait_since = 0;
+        group->stalled = 0;
+        group->looks = 0;
+    }
+    if (!group->wait_since)
+        group->wait_since = group->wait_last = now;
+    group->stalled += now - group->wait_last;
+    group->wait_last = now;
+}
+
 /* 1 when work is complete, since its group came to an end. Internal works have
  * deadlines of their own, which do the group no harm. */
 static int is_over(dscomm_work_t *work, int64_t now)
@@ -129,18 +145,14 @@ static int is_over(dscomm_work_t *work, int64_t now)
 
     if (dscomm_priv_progress_broken(group))
         return 1;
-    if (!group->wait_since || group->wait_seen != group->completed) {
-        group->wait_since = now;
-        group->wait_seen = group->completed;
-        group->looks = 0;
-    }
-    if (now - group->wait_since >=
+    count_wait(group, now);
+    if (group->stalled >=
         MIN(LISTEN_AFTER_MS, group->timeout_ms / 2) * NS_PER_MS)
         listen(group);
     if (work->call.internal)
         return 0;
     if (now - group->wait_since < group->timeout_ms * NS_PER_MS)
-        return look(work, now - group->wait_since);
+        return look(work);
     expire(work);
     return 1;
 }

@@ -9,18 +9,37 @@
 
 #define DEADLINE_MS 60000
 
+/* In one wait, or in many short ones, none of which is long enough by itself.
+ */
+static dscomm_status_t await(dscomm_work_t *work, int step_ms)
+{
+    dscomm_status_t status;
+    time_t start = time(NULL);
+
+    do
+        status = dscomm_work_wait(work, step_ms);
+    while (status == DSCOMM_IN_PROGRESS &&
+           time(NULL) - start < DEADLINE_MS / 4000);
+    dscomm_work_free(work);
+    return status;
+}
+
+static int step_ms;
+
 /* Root 0 sends to rank 2, which waits for rank 1, which has what it wants. */
 static void other_root(rank_t *self)
 {
     dscomm_group_t *group;
     int32_t all[3] = {5, 6, 7}, own = 0;
     dscomm_status_t status;
+    dscomm_work_t *work;
     time_t start = time(NULL);
 
     CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
     CHECK(self, !dscomm_barrier(self->world, NULL));
-    status = dscomm_scatter(group, all, &own, 1, DSCOMM_INT32,
-                            self->rank == 2 ? 1 : 0, NULL);
+    CHECK(self, !dscomm_scatter(group, all, &own, 1, DSCOMM_INT32,
+                                self->rank == 2 ? 1 : 0, &work));
+    status = await(work, step_ms);
     if (self->rank == 2) {
         CHECK(self, status == DSCOMM_ERR_MISMATCH);
         CHECK(self, strstr(dscomm_last_error(), "rank 0 called scatter(count "
@@ -53,7 +72,10 @@ static void late(rank_t *self)
 int main(void)
 {
     ranks_use_modules();
+    step_ms = DSCOMM_TIMEOUT_DEFAULT;
     ranks_run(3, DEADLINE_MS, other_root, "a rank with another root");
+    step_ms = 5;
+    ranks_run(3, DEADLINE_MS, other_root, "a rank with another root, polling");
     ranks_run(3, DEADLINE_MS, late, "a rank that is late");
     return tap_done();
 }
