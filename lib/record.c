@@ -5,6 +5,7 @@
 
 #include "lib/roster.h"
 
+#include "env/settings.h"
 #include "lib/status.h"
 
 #include <dscomm/version.h>
@@ -18,7 +19,7 @@
 #define FORMAT "dscomm-record 1"
 #define RECORD_MAX 65536
 
-enum { LINE_FORMAT, NUMBERS = 1, TEXTS = 5, LINES = 10 };
+enum { LINE_FORMAT, NUMBERS = 1, TEXTS = 5, LINES = 11 };
 
 /* Trimmed text of a small file, or "". */
 static char *read_line(const char *path)
@@ -101,6 +102,7 @@ static char *one_line(char *text)
 
 void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record)
 {
+    const char *rules = dscomm_priv_setting_text(SETTING_ALGORITHM);
     char node[DSCOMM_NODE_MAX];
 
     dscomm_priv_node_name(node);
@@ -113,14 +115,15 @@ void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record)
     record->backend = one_line(g_strdup(join->backend));
     record->modules = list_modules(join->backend, &record->why);
     one_line(record->why);
+    record->rules = one_line(g_strdup(rules ? rules : ""));
 }
 
 char *dscomm_priv_record_write(const dscomm_record_t *r)
 {
-    return g_strdup_printf("%s\n%lld\n%lld\n%lld\n%lld\n%s\n%s\n%s\n%s\n%s",
+    return g_strdup_printf("%s\n%lld\n%lld\n%lld\n%lld\n%s\n%s\n%s\n%s\n%s\n%s",
                            FORMAT, (long long)r->version, (long long)r->abi,
                            (long long)r->size, (long long)r->pid, r->node,
-                           r->host, r->backend, r->modules, r->why);
+                           r->host, r->backend, r->modules, r->why, r->rules);
 }
 
 static int read_numbers(char **lines, dscomm_record_t *record)
@@ -148,6 +151,7 @@ static int read_lines(char **lines, dscomm_record_t *record)
     record->backend = g_strdup(lines[TEXTS + 2]);
     record->modules = g_strdup(lines[TEXTS + 3]);
     record->why = g_strdup(lines[TEXTS + 4]);
+    record->rules = g_strdup(lines[TEXTS + 5]);
     return 0;
 }
 
@@ -187,5 +191,6 @@ void dscomm_priv_record_clear(dscomm_record_t *record)
     g_free(record->backend);
     g_free(record->modules);
     g_free(record->why);
+    g_free(record->rules);
     memset(record, 0, sizeof *record);
 }

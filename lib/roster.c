@@ -134,6 +134,11 @@ static dscomm_status_t compare_records(const dscomm_record_t *mine,
                            "rank 0 asks for backend '%s', rank %d on %s for "
                            "'%s'; give all the same DSCOMM_BACKEND",
                            mine->backend, rank, other->node, other->backend);
+    if (strcmp(other->rules, mine->rules))
+        return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                           "rank 0 has DSCOMM_ALGORITHM '%s', rank %d on %s "
+                           "has '%s'; give all ranks the same",
+                           mine->rules, rank, other->node, other->rules);
     return DSCOMM_OK;
 }
 

@@ -21,6 +21,7 @@ typedef struct {
     char *backend; /* asked for */
     char *modules; /* names of those it can load, blanks between and around */
     char *why; /* why the one asked for, or others, are not among them, or "" */
+    char *rules; /* DSCOMM_ALGORITHM, or "" */
 } dscomm_record_t;
 
 /* The name of this machine, or "unknown". */

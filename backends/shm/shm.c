@@ -53,24 +53,45 @@ const dscomm_setting_t shm_settings[] = {
     {0},
 };
 
-static void publish_self(shm_t *shm)
+static dscomm_status_t publish_self(shm_t *shm)
 {
+    int64_t native;
+    dscomm_status_t status =
+        dscomm_setting_number(&shm_settings[SHM_SETTING_NATIVE], &native);
     cpu_set_t set;
 
+    if (status)
+        return status;
+    shm->own->native = shm->native = native;
     shm->own->pid = getpid();
     CPU_ZERO(&set);
     sched_getaffinity(0, sizeof set, &set);
     memcpy(shm->own->cpus, &set, sizeof shm->own->cpus);
+    return DSCOMM_OK;
 }
 
 static dscomm_status_t attach(shm_t *shm)
 {
     dscomm_status_t status = shm_segment_map(shm);
 
-    if (status)
-        return status;
-    publish_self(shm);
-    shm_wait_register(shm);
+    if (!status)
+        status = publish_self(shm);
+    if (!status)
+        shm_wait_register(shm);
+    return status;
+}
+
+/* Ranks that take different ways through a collective would not meet. */
+static dscomm_status_t compare_native(const shm_t *shm)
+{
+    bool native = shm_control(shm, 0)->native;
+
+    for (int r = 1; r < shm->ranks; r++)
+        if (shm_control(shm, r)->native != native)
+            return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                               "group '%s': DSCOMM_SHM_NATIVE is %d on rank 0, "
+                               "%d on rank %d; give all ranks the same",
+                               shm->name, native, !native, r);
     return DSCOMM_OK;
 }
 
@@ -121,16 +142,13 @@ static dscomm_status_t choose_stores(shm_t *shm, const shm_t *parent)
 
 static dscomm_status_t tune(shm_t *shm, const shm_t *parent)
 {
-    int64_t spin, native;
-    dscomm_status_t status =
-        dscomm_setting_number(&shm_settings[SHM_SETTING_SPIN], &spin);
+    int64_t spin;
+    dscomm_status_t status = compare_native(shm);
 
     if (!status)
-        status =
-            dscomm_setting_number(&shm_settings[SHM_SETTING_NATIVE], &native);
+        status = dscomm_setting_number(&shm_settings[SHM_SETTING_SPIN], &spin);
     if (status)
         return status;
-    shm->native = native;
     if (!parent)
         shm->peers->oversubscribed = too_few_processors(shm);
     if (spin < 0)

@@ -88,6 +88,7 @@ typedef struct {
     _Atomic uint32_t left; /* shm_left_t */
     int32_t pid;
     bool unordered; /* no membarrier(2) reaches this rank */
+    bool native; /* DSCOMM_SHM_NATIVE here */
     uint64_t cpus[SHM_CPU_WORDS]; /* affinity mask when opened */
     _Alignas(SHM_LINE) _Atomic uint8_t channel[SHM_MAX_RANKS]; /* in use */
     _Alignas(SHM_LINE) shm_record_t record[SHM_RECORDS];

@@ -6,8 +6,9 @@
 #include "tests/tap.h"
 
 #include <glib.h>
+#include <stdlib.h>
 
-#define GOOD "dscomm-record 1\n1000\n1\n4\n77\nnode\nhost\nauto\n self \n"
+#define GOOD "dscomm-record 1\n1000\n1\n4\n77\nnode\nhost\nauto\n self \n\n"
 
 static void check_round_trip(void)
 {
@@ -29,6 +30,7 @@ static void check_round_trip(void)
     is_str(copy.backend, "auto", "backend");
     is_str(copy.modules, record.modules, "modules");
     is_str(copy.why, "", "why");
+    is_str(copy.rules, "barrier:linear", "rules");
     ok(strstr(copy.modules, " self ") != NULL, "self is among the modules");
     dscomm_priv_record_clear(&record);
     dscomm_priv_record_clear(&copy);
@@ -51,11 +53,11 @@ static void check_refused(void)
 {
     static const char *const texts[] = {
         "",
-        "\n\n\n\n\n\n\n\n\n",
-        "dscomm-record 2\n1000\n1\n4\n77\nnode\nhost\nauto\n self \n",
-        "dscomm-record 1\n-1\n1\n4\n77\nnode\nhost\nauto\n self \n",
-        "dscomm-record 1\n1000\nx\n4\n77\nnode\nhost\nauto\n self \n",
-        "dscomm-record 1\n1000\n1\n99999999999\n77\nnode\nhost\nauto\n\n",
+        "\n\n\n\n\n\n\n\n\n\n",
+        "dscomm-record 2\n1000\n1\n4\n77\nnode\nhost\nauto\n self \n\n",
+        "dscomm-record 1\n-1\n1\n4\n77\nnode\nhost\nauto\n self \n\n",
+        "dscomm-record 1\n1000\nx\n4\n77\nnode\nhost\nauto\n self \n\n",
+        "dscomm-record 1\n1000\n1\n99999999999\n77\nnode\nhost\nauto\n\n\n",
         GOOD "\nmore",
     };
     dscomm_record_t record;
@@ -74,6 +76,7 @@ static void check_refused(void)
 
 int main(void)
 {
+    setenv("DSCOMM_ALGORITHM", "barrier:linear", 1);
     check_round_trip();
     check_known();
     check_refused();
