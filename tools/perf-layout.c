@@ -81,24 +81,22 @@ static char *at(const perf_call_t *call, void *buffer, size_t element)
 }
 
 /* Operations that gather have the own block of what they receive as input;
- * those that scatter receive into the own block of what they send. */
+ * those that scatter receive into the own block of what they send. Every rank
+ * is ready to be the root, which may be another one in each call. */
 void perf_call_place(perf_call_t *call, perf_place_t place, void *send_buffer,
                      void *recv_buffer)
 {
     const perf_operation_t *operation = call->operation;
     size_t own = perf_call_block(call, call->rank).offset;
-    gboolean root = call->rank == call->root;
 
     call->send = send_buffer;
     call->recv = recv_buffer;
     if (place == PERF_OUT_OF_PLACE)
         return;
-    if (operation->send == PERF_PART && (operation->recv == PERF_WHOLE || root))
+    if (operation->send == PERF_PART)
         call->send = at(call, recv_buffer, own);
-    else if (operation->recv == PERF_PART &&
-             (operation->send == PERF_WHOLE || root))
+    else if (operation->recv == PERF_PART)
         call->recv = at(call, send_buffer, own);
-    else if (operation->send == PERF_WHOLE &&
-             (operation->recv == PERF_WHOLE || root))
+    else if (operation->send == PERF_WHOLE)
         call->recv = send_buffer;
 }

@@ -30,6 +30,7 @@ typedef struct {
     perf_run_t *run;
     perf_call_t *call;
     perf_call_fn step;
+    perf_place_t place;
     gboolean rotates;
 } loop_t;
 
@@ -159,15 +160,21 @@ static dscomm_status_t count_wrong(const perf_call_t *call, guint32 seed,
     return status;
 }
 
+/* Of coalesced calls in place, each would have the result of the one before as
+ * its input: one goes alone. */
 static dscomm_status_t check_once(const loop_t *loop, guint32 seed,
                                   gint64 *ret_wrong)
 {
     perf_call_t *call = loop->call;
+    const int aggregate = call->aggregate;
     dscomm_status_t status;
 
     perf_fill(call, seed);
     call->keep = call->recv;
+    if (loop->place == PERF_IN_PLACE)
+        call->aggregate = 1;
     status = loop->step(call, NULL);
+    call->aggregate = aggregate;
     call->keep = NULL;
     if (status != DSCOMM_OK)
         return status;
@@ -225,10 +232,9 @@ static void rate(perf_run_t *run, const perf_call_t *call, size_t bytes,
 }
 
 /* Out of place the last result is still there, and the inputs are. */
-static dscomm_status_t check_last(const loop_t *loop, perf_place_t place,
-                                  gint64 *ret_wrong)
+static dscomm_status_t check_last(const loop_t *loop, gint64 *ret_wrong)
 {
-    if (place == PERF_IN_PLACE || loop->rotates)
+    if (loop->place == PERF_IN_PLACE || loop->rotates)
         return DSCOMM_OK;
     return count_wrong(loop->call, (guint32)loop->run->options->checks,
                        ret_wrong);
@@ -237,7 +243,8 @@ static dscomm_status_t check_last(const loop_t *loop, perf_place_t place,
 static dscomm_status_t measure_place(perf_run_t *run, perf_call_t *call,
                                      perf_place_t place, perf_figure_t *figure)
 {
-    loop_t loop = {run, call, perf_step(run->options, call), FALSE};
+    loop_t loop = {run, call, perf_step(run->options, call), place, FALSE};
+    const int root = call->root;
     dscomm_status_t status = DSCOMM_OK;
 
     perf_call_place(call, place, run->send, run->recv);
@@ -250,9 +257,10 @@ static dscomm_status_t measure_place(perf_run_t *run, perf_call_t *call,
     if (status == DSCOMM_OK)
         status = time_loop(&loop, &figure->times);
     if (status == DSCOMM_OK && run->options->checks > 0)
-        status = check_last(&loop, place, &figure->wrong);
+        status = check_last(&loop, &figure->wrong);
     if (status == DSCOMM_OK && run->options->overlap)
         status = measure_hidden(&loop, figure);
+    call->root = root;
     return status;
 }
 

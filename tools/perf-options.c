@@ -189,6 +189,8 @@ static gboolean find_op(const char *name, int *ret_number)
 
     if (strcmp(name, "prod") == 0)
         name = "product";
+    if (strcmp(name, "mulsum") == 0)
+        name = "premul_sum";
     if (dscomm_op_from_name(name, &op) != 0)
         return FALSE;
     *ret_number = (int)op;
@@ -227,12 +229,13 @@ static int read_root(const char *text, int *ret_root)
     char *end;
     long root;
 
-    if (!text || strcmp(text, "rotate") == 0 || strcmp(text, "all") == 0) {
-        *ret_root = !text                 ? 0
-                    : strcmp(text, "all") ? PERF_ROOT_ROTATES
-                                          : PERF_ROOT_ALL;
+    *ret_root = 0;
+    if (text && strcmp(text, "rotate") == 0)
+        *ret_root = PERF_ROOT_ROTATES;
+    else if (text && (strcmp(text, "all") == 0 || strcmp(text, "-1") == 0))
+        *ret_root = PERF_ROOT_ALL;
+    if (!text || *ret_root < 0)
         return TOOL_OK;
-    }
     root = strtol(text, &end, 10);
     if (*end || end == text || root < 0 || root >= G_MAXINT)
         return tool_fail(TOOL_USAGE, "perf",

@@ -243,10 +243,13 @@ static void test_in_place(void)
     call.operation = perf_operation_find("scatter");
     call.root = 1;
     perf_call_place(&call, PERF_IN_PLACE, send, recv);
-    ok(call.recv == recv, "scatter, not the root");
-    call.root = 2;
+    ok(call.send == send && call.recv == send + 200, "scatter, any root");
+    call.operation = perf_operation_find("gather");
     perf_call_place(&call, PERF_IN_PLACE, send, recv);
-    ok(call.recv == send + 200, "scatter, the root");
+    ok(call.send == recv + 200 && call.recv == recv, "gather, any root");
+    call.operation = perf_operation_find("reduce");
+    perf_call_place(&call, PERF_IN_PLACE, send, recv);
+    ok(call.send == send && call.recv == send, "reduce, any root");
     call.operation = perf_operation_find("all_reduce");
     perf_call_place(&call, PERF_IN_PLACE, send, recv);
     ok(call.send == call.recv, "all_reduce");

@@ -55,10 +55,17 @@ is "$status $(column 9)" '0 0 ' 'overlapped'
 like "$out" 'hidden' 'overlapped: a column says how much'
 perf -n 2 all_reduce all_to_all -m 7 -b 64 -e 4K -f 64 -t 0.0005
 is "$status $(column 9)" '0 0 ' 'coalesced'
+perf -n 2 all_reduce reduce_scatter -m 3 -b 256K -e 256K -t 0.0005
+is "$status $(column 13)" '0 0 ' 'coalesced, in place, and too long to go as one'
 perf -n 2 all_reduce broadcast -R -r rotate -b 64 -e 4K -f 64 -t 0.0005
 is "$status $(column 13)" '0 0 ' 'registered buffers, rotating roots'
 perf -n 3 gather -r all -b 64 -e 64 -t 0.0005
 is "$(column 5)" '0 1 2 ' 'all roots'
+perf -n 3 gather -r -1 -b 64 -e 64 -t 0.0005
+is "$(column 5)" '0 1 2 ' 'as nccl-tests has it, too'
+perf -n 3 gather reduce scatter -r rotate -b 96 -e 9600 -f 10 -t 0.0005
+is "$status $(column 5)$(column 9)$(column 13)" '0 0 0 0 ' \
+    'rotating roots: rows keep the first'
 perf all_reduce -b 64 -e 64 -t 0.0005
 is "$status $(column 9)" '0 0 ' 'one rank'
 
@@ -72,6 +79,8 @@ perf -b 100 -e 100 -t 0.0005 -n 3 all_gather
 is "$(rows | awk '{ print $1, $2, $3, $4, $5 }')" '96 8 float32 none -1' \
     'sizes are rounded down to equal parts'
 is "$(rows | awk '{ print NF }')" 18 'columns'
+perf -n 2 all_reduce -d float -o mulsum -b 64 -e 64 -t 0.0005
+is "$(rows | awk '{ print $3, $4 }')" 'float32 premul_sum' "nccl-tests' mulsum"
 perf -n 2 all_reduce -d half,double -o max,prod -b 64 -e 64 -t 0.0005
 is "$(rows | awk '{ print $3, $4 }' | sort | tr '\n' ' ')" \
     'float16 max float16 product float64 max float64 product ' "nccl-tests' names"
