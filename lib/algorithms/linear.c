@@ -3,7 +3,7 @@
  * every dtype, operator and count; reductions fold all inputs in rank order.
  *
  * Cost: one round, barrier two; a root, or in all_reduce and all_gather every
- * rank, handles p - 1 messages of n bytes. Extra memory: reductions p - 1
+ * rank, handles p - 1 messages of n bytes. Extra memory: reductions 2 p
  * pieces. The least latency for few ranks and bytes. */
 #include "config.h"
 #include "lib/algorithms/algorithms.h"

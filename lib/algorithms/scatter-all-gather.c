@@ -2,10 +2,10 @@
 /* Scatter and all-gather: the root's buffer is cut into a part for every rank;
  * parts go down a binomial tree, and then round a ring.
  *
- * Cost: ceil(log2 p) + p - 1 rounds; the root sends (p - 1) / p of n bytes, a
- * rank gets n once, and at most that again goes out: about twice the time of
- * one message of n bytes, whatever p. Several pieces of a long buffer are under
- * way. No extra memory.
+ * Cost: ceil(log2 p) + p - 1 rounds; a rank gets n bytes once, the root
+ * nothing; the root sends (p - 1) / p of n in each of the two parts, no other
+ * rank more: about twice the time of one message of n bytes, whatever p.
+ * Several pieces of a long buffer are under way. No extra memory.
  * Source: Barnett, Gupta, Payne, Shuler, van de Geijn, Watts, "Interprocessor
  * Collective Communication Library (InterCom)", Scalable High Performance
  * Computing Conference 1994; Thakur, Rabenseifner, Gropp, "Optimization of

@@ -159,12 +159,14 @@ typedef struct {
     /* DSCOMM_CAP_* of this impl. */
     uint64_t (*capabilities)(void *impl);
     /* 1 where run and start take this collective natively; the answer may
-     * depend on coll, dtype, op and count, and must be the same on all ranks.
-     * Without it, none is taken. Never asked where capabilities has
-     * DSCOMM_CAP_NATIVE_COLLECTIVES: then all of them are. */
+     * depend on coll, dtype, op and count (not of a _v call, where that is this
+     * rank's own), and must be the same on all ranks. Without it, none is
+     * taken. Never asked where capabilities has DSCOMM_CAP_NATIVE_COLLECTIVES:
+     * then all of them are. */
     int (*native)(void *impl, const dscomm_coll_args_t *args);
     /* One collective from beginning to end. Never called while requests of
-     * start are incomplete. */
+     * start are incomplete. Without start, a call with a work is made of
+     * messages: then all ranks must make a call in the same form. */
     dscomm_status_t (*run)(void *impl, const dscomm_coll_args_t *args);
     /* Starts one; collectives of one impl take effect in the order started.
      * args is copied by the backend; arrays in it stay valid. */
