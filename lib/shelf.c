@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The shelf: a few shapes, the one not used for longest makes room. */
+/* The shelf: boards of a few shapes each, of which the one not used for longest
+ * makes room. A shape has its place on one board, so it is found at once, and a
+ * program that goes through more shapes than there is room for still finds
+ * most. */
 #include "config.h"
 #include "lib/shelf.h"
 #include "lib/algorithm.h"
 
 #include <string.h>
 
-#define SHAPES 16
+#define BOARDS 64 /* a power of two */
+#define PLACES 4
 /* What schedules may take, and idle runs of them. */
 #define SHELVED_BYTES ((size_t)16 << 20)
 #define KEPT_BYTES ((size_t)64 << 20)
@@ -32,7 +36,7 @@ typedef struct dscomm_shape {
 struct dscomm_shelf {
     dscomm_port_t port;
     int rank, ranks;
-    shape_t *shapes[SHAPES]; /* NULL: free */
+    shape_t *shapes[BOARDS][PLACES]; /* NULL: free */
     size_t shelved, kept; /* bytes: of schedules, of idle runs */
     uint64_t clock;
 };
@@ -73,13 +77,19 @@ static void unshelve(dscomm_shelf_t *shelf, shape_t **place)
         shape_free(shape);
 }
 
+static void unshelve_all(dscomm_shelf_t *shelf)
+{
+    for (int b = 0; b < BOARDS; b++)
+        for (int i = 0; i < PLACES; i++)
+            if (shelf->shapes[b][i])
+                unshelve(shelf, &shelf->shapes[b][i]);
+}
+
 void dscomm_priv_shelf_free(dscomm_shelf_t *shelf)
 {
     if (!shelf)
         return;
-    for (int i = 0; i < SHAPES; i++)
-        if (shelf->shapes[i])
-            unshelve(shelf, &shelf->shapes[i]);
+    unshelve_all(shelf);
     g_free(shelf);
 }
 
@@ -95,16 +105,22 @@ static shape_t *shape_new(dscomm_shelf_t *shelf, const shape_key_t *key,
     return shape;
 }
 
-/* A free place, or the place of what was not used for longest. */
-static shape_t **oldest(dscomm_shelf_t *shelf)
+/* The fingerprint is a hash of the rest. */
+static shape_t **find_board(dscomm_shelf_t *shelf, const shape_key_t *key)
 {
-    shape_t **place = &shelf->shapes[0];
+    return shelf->shapes[key->fingerprint % BOARDS];
+}
 
-    for (int i = 0; i < SHAPES; i++) {
-        if (!shelf->shapes[i])
-            return &shelf->shapes[i];
-        if (shelf->shapes[i]->used < (*place)->used)
-            place = &shelf->shapes[i];
+/* A free place, or the place of what was not used for longest. */
+static shape_t **oldest(shape_t **board)
+{
+    shape_t **place = board;
+
+    for (int i = 0; i < PLACES; i++) {
+        if (!board[i])
+            return &board[i];
+        if (board[i]->used < (*place)->used)
+            place = &board[i];
     }
     return place;
 }
@@ -113,14 +129,13 @@ static shape_t **oldest(dscomm_shelf_t *shelf)
 static void put_on(dscomm_shelf_t *shelf, shape_t *shape)
 {
     const size_t bytes = shape->schedule->bytes;
-    shape_t **place = oldest(shelf);
+    shape_t **place;
 
-    if (shelf->shelved + bytes > SHELVED_BYTES)
-        for (int i = 0; i < SHAPES; i++)
-            if (shelf->shapes[i])
-                unshelve(shelf, &shelf->shapes[i]);
     if (bytes > SHELVED_BYTES)
         return;
+    if (shelf->shelved + bytes > SHELVED_BYTES)
+        unshelve_all(shelf);
+    place = oldest(find_board(shelf, &shape->key));
     if (*place)
         unshelve(shelf, place);
     *place = shape;
@@ -132,14 +147,13 @@ static void put_on(dscomm_shelf_t *shelf, shape_t *shape)
 static shape_t *find(dscomm_shelf_t *shelf, const shape_key_t *key,
                      const dscomm_coll_args_t *args)
 {
-    shape_t *shape;
+    shape_t *shape, **board = find_board(shelf, key);
 
     if (args->send_counts || args->recv_counts)
         return shape_new(shelf, key, args);
-    for (int i = 0; i < SHAPES; i++)
-        if (shelf->shapes[i] &&
-            !memcmp(&shelf->shapes[i]->key, key, sizeof *key))
-            return shelf->shapes[i];
+    for (int i = 0; i < PLACES; i++)
+        if (board[i] && !memcmp(&board[i]->key, key, sizeof *key))
+            return board[i];
     shape = shape_new(shelf, key, args);
     put_on(shelf, shape);
     return shape;

@@ -53,27 +53,48 @@ static void test_same(dscomm_shelf_t *shelf)
     dscomm_priv_shelf_give(shelf, other);
 }
 
+#define MANY 600 /* more than there is room for */
+
 /* Runs of a shape that had to make room keep it until they are given back. */
 static void test_many(dscomm_shelf_t *shelf)
 {
-    dscomm_run_t *runs[40], *again;
-    const dscomm_schedule_t *first;
-    int own = 1;
+    dscomm_run_t *runs[MANY], *again;
+    size_t own = 0, kept = 0;
 
-    for (size_t i = 0; i < 40; i++)
+    for (size_t i = 0; i < MANY; i++)
         runs[i] = take(shelf, 100 + i);
-    first = runs[0]->schedule;
-    for (size_t i = 0; i < 40; i++)
-        own &= runs[i]->schedule->greeting.count == 100 + i;
-    ok(own, "40 shapes under way");
-    again = take(shelf, 100);
-    ok(again->schedule != first, "the oldest had to make room");
-    dscomm_priv_shelf_give(shelf, again);
-    for (size_t i = 0; i < 40; i++)
+    for (size_t i = 0; i < MANY; i++)
+        own += runs[i]->schedule->greeting.count == 100 + i;
+    is_int((int)own, MANY, "so many shapes under way");
+    for (size_t i = MANY; i-- > 0;) {
+        const dscomm_schedule_t *before = runs[i]->schedule;
+
+        again = take(shelf, 100 + i);
+        kept += again->schedule == before;
+        dscomm_priv_shelf_give(shelf, again);
+        if (i == MANY - 1)
+            ok(kept == 1, "the latest is still there");
+    }
+    ok(kept >= 100 && kept < MANY, "%zu are still there, others are not", kept);
+    for (size_t i = 0; i < MANY; i++)
         dscomm_priv_shelf_give(shelf, runs[i]);
-    again = take(shelf, 139);
-    ok(again == runs[39], "the latest had not");
-    dscomm_priv_shelf_give(shelf, again);
+}
+
+/* A program that has more shapes than one would think, each time anew. */
+static void test_turns(dscomm_shelf_t *shelf)
+{
+    const dscomm_schedule_t *seen[60];
+    int kept = 0;
+
+    for (size_t turn = 0; turn < 2; turn++)
+        for (size_t i = 0; i < 60; i++) {
+            dscomm_run_t *run = take(shelf, 2000 + i);
+
+            kept += turn && run->schedule == seen[i];
+            seen[i] = run->schedule;
+            dscomm_priv_shelf_give(shelf, run);
+        }
+    ok(kept >= 50, "of 60 shapes in turn %d are found again", kept);
 }
 
 /* 64 ranks pass on 64 GiB in pieces of 64 blocks: some 300 steps a piece. */
@@ -94,6 +115,9 @@ static void test_long(dscomm_shelf_t *shelf)
     dscomm_priv_shelf_give(shelf, one);
     dscomm_priv_shelf_give(shelf, two);
     dscomm_priv_shelf_give(shelf, small);
+    two = take(shelf, 5);
+    ok(two == small, "and makes nobody leave");
+    dscomm_priv_shelf_give(shelf, two);
 }
 
 /* Sums of sizes that do not wrap round to small ones. */
@@ -111,6 +135,7 @@ int main(void)
     dscomm_shelf_t *shelf = dscomm_priv_shelf_new(&port, 0, 64);
 
     test_same(shelf);
+    test_turns(shelf);
     test_many(shelf);
     if (sizeof(size_t) > 4) {
         test_long(shelf);
