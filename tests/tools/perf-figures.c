@@ -48,6 +48,41 @@ static void test_bandwidths(void)
        "all_reduce, 1 rank: nothing goes over a bus");
 }
 
+/* Half of what 4 ranks must read and write, by rank, as a part of the row's
+ * bytes: of a gather, that all is read once, and written once by the root; in
+ * place, without the root's own quarter. */
+static void test_roofs(void)
+{
+    static const struct {
+        const char *name;
+        double out, in; /* -1: there is no such place */
+    } rows[] = {
+        {"all_reduce", (4 + 4) / 8.0, (4 + 4) / 8.0},
+        {"reduce", (4 + 1) / 8.0, (4 + 1) / 8.0},
+        {"reduce_scatter", (4 + 1) / 8.0, (4 + 1) / 8.0},
+        {"broadcast", -1, (1 + 3) / 8.0},
+        {"all_gather", (1 + 4) / 8.0, (1 + 3) / 8.0},
+        {"gather", (1 + 1) / 8.0, (0.75 + 0.75) / 8},
+        {"scatter", (1 + 1) / 8.0, (0.75 + 0.75) / 8},
+        {"all_to_all", (4 + 4) / 8.0, -1},
+        {"barrier", 0, -1},
+        {"sendrecv", (4 + 4) / 8.0, -1},
+        {"latency", (1 + 1) / 8.0, -1},
+        {"bandwidth", (1 + 1) / 8.0, -1},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        const perf_operation_t *o = perf_operation_find(rows[i].name);
+        const double want[] = {rows[i].out, rows[i].in};
+
+        for (perf_place_t place = 0; place < PERF_PLACES; place++)
+            ok(o->places[place] ? is_near(o->copied(4, place), want[place])
+                                : want[place] < 0,
+               "%%roof of %s, %s", rows[i].name,
+               place == PERF_IN_PLACE ? "in place" : "out of place");
+    }
+}
+
 /* Size and count of a row, as nccl-tests has them. */
 static void test_sizes(void)
 {
@@ -180,6 +215,7 @@ static void test_next_size(void)
 int main(void)
 {
     test_bandwidths();
+    test_roofs();
     test_sizes();
     test_blocks();
     test_statistics();
