@@ -138,10 +138,13 @@ static void count_wait(dscomm_group_t *group, int64_t now)
 }
 
 /* 1 when work is complete, since its group came to an end. Internal works have
- * deadlines of their own, which do the group no harm. */
-static int is_over(dscomm_work_t *work, int64_t now)
+ * deadlines of their own, which do the group no harm; and so has a wait that
+ * ends before the group's, however long this process is kept from the
+ * processor. */
+static int is_over(dscomm_work_t *work, int64_t now, int64_t end)
 {
     dscomm_group_t *group = work->group;
+    int64_t deadline;
 
     if (dscomm_priv_progress_broken(group))
         return 1;
@@ -151,7 +154,8 @@ static int is_over(dscomm_work_t *work, int64_t now)
         listen(group);
     if (work->call.internal)
         return 0;
-    if (now - group->wait_since < group->timeout_ms * NS_PER_MS)
+    deadline = dscomm_priv_clock_after(group->wait_since, group->timeout_ms);
+    if (now < deadline || end < deadline)
         return look(work);
     expire(work);
     return 1;
@@ -209,7 +213,7 @@ static void wait_locked(const goal_t *goal, int timeout_ms)
         now = dscomm_priv_clock();
         if (!end)
             end = dscomm_priv_clock_after(now, timeout_ms);
-        if (is_over(work, now) || now >= end)
+        if (is_over(work, now, end) || now >= end)
             return;
         dscomm_backend_progress_others(group);
         dscomm_priv_progress_rest(group, end - now,
@@ -328,7 +332,7 @@ dscomm_status_t dscomm_work_wait_all(dscomm_work_t *const *works, size_t count,
 }
 
 /* Looks after one of several works; slow: also at clock and state. */
-static int visit(dscomm_work_t *work, int slow, int64_t now)
+static int visit(dscomm_work_t *work, int slow, int64_t now, int64_t end)
 {
     dscomm_group_t *group = work->group;
 
@@ -337,7 +341,7 @@ static int visit(dscomm_work_t *work, int slow, int64_t now)
     pthread_mutex_lock(&group->lock);
     dscomm_priv_progress(group);
     if (slow && !dscomm_priv_work_done(work))
-        is_over(work, now);
+        is_over(work, now, end);
     dscomm_priv_pending_settle(group);
     pthread_mutex_unlock(&group->lock);
     return dscomm_priv_work_done(work);
@@ -358,12 +362,12 @@ static void rest_any(dscomm_work_t *const *works, size_t count)
 
 /* Index of a complete one, or count. */
 static size_t visit_all(dscomm_work_t *const *works, size_t count, int slow,
-                        int64_t now)
+                        int64_t now, int64_t end)
 {
     size_t i;
 
     for (i = 0; i < count; i++)
-        if (works[i] && visit(works[i], slow, now))
+        if (works[i] && visit(works[i], slow, now, end))
             return i;
     return count;
 }
@@ -379,8 +383,8 @@ static dscomm_status_t wait_any(dscomm_work_t *const *works, size_t count,
     for (i = 0; i < count; i++)
         if (works[i])
             works[i]->group->wait_since = 0;
-    while ((i = visit_all(works, count, !timeout_ms || spins >= SPINS, now)) ==
-           count) {
+    while ((i = visit_all(works, count, !timeout_ms || spins >= SPINS, now,
+                          end)) == count) {
         if (++spins < SPINS && timeout_ms)
             continue;
         dscomm_backend_progress_others(NULL);

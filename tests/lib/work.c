@@ -4,7 +4,26 @@
 
 #include "tests/lib/ranks.h"
 
+#include <signal.h>
+#include <time.h>
+
 #define ROUNDS 300
+
+static void doze(int signal)
+{
+    const struct timespec while_ms = {0, 400000000};
+
+    (void)signal;
+    nanosleep(&while_ms, NULL);
+}
+
+/* Keeps a thread from the processor for 400 ms, soon. */
+static void *disturb(void *arg)
+{
+    usleep(50000);
+    pthread_kill(*(pthread_t *)arg, SIGUSR1);
+    return NULL;
+}
 
 static void several_in_order(rank_t *self)
 {
@@ -108,6 +127,28 @@ static void zombies(rank_t *self)
     CHECK(self, dscomm_barrier(self->world, NULL) == DSCOMM_OK);
     for (int i = 0; i < 64; i++)
         CHECK(self, out[self->rank][i] == 3 * i + 3);
+}
+
+/* A wait that is shorter than the group's time-out does not end the group, even
+ * if this process comes to the processor too late. */
+static void disturbed(rank_t *self)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    pthread_t own = pthread_self(), other;
+    dscomm_work_t *work;
+    dscomm_group_t *group;
+    int x;
+
+    attr.timeout_ms = 200;
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
+    CHECK(self, !dscomm_irecv(group, &x, 1, DSCOMM_INT32, 0, 1, &work));
+    signal(SIGUSR1, doze);
+    pthread_create(&other, NULL, disturb, &own);
+    CHECK(self, dscomm_work_wait(work, 150) == DSCOMM_IN_PROGRESS);
+    pthread_join(other, NULL);
+    CHECK(self, dscomm_group_status(group) == DSCOMM_OK);
+    CHECK(self, !dscomm_group_free(group));
+    dscomm_work_free(work);
 }
 
 /* What nobody sends: the group's own time-out ends the group. */
@@ -314,6 +355,7 @@ int main(void)
     ranks_run(3, 10000, packed, "packed displacements are kept");
     ranks_run(4, 10000, messages, "messages");
     ranks_run(3, 10000, zombies, "freed works go on");
+    ranks_run(2, 10000, disturbed, "a wait that takes too long");
     ranks_run(2, 10000, expire, "the group's deadline");
     ranks_run(2, 10000, freed_group, "works of a freed group");
     ranks_run(2, 10000, any_of, "waiting for any and for all");
