@@ -5,12 +5,9 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
-/* Every command once, and what torch's server answers to it. */
-static void put_traffic(raw_t *raw, raw_t *answers)
+/* SET, GET, COMPARE_SET, ADD. */
+static void put_values(raw_t *raw, raw_t *answers)
 {
-    raw_hello(raw);
-    raw_ping(raw, 0xCAFE0001);
-    raw_put(answers, 0xCAFE0001, 4);
     raw_command(raw, 1, "/k", "value", NULL);
     raw_command(raw, 3, "/k", NULL, NULL);
     raw_text(answers, "value");
@@ -27,6 +24,11 @@ static void put_traffic(raw_t *raw, raw_t *answers)
     raw_put(answers, (uint64_t)-3, 8);
     raw_command(raw, 3, "/n", NULL, NULL);
     raw_text(answers, "-3");
+}
+
+/* Several keys at a time, their number, DELETE, APPEND. */
+static void put_keys(raw_t *raw, raw_t *answers)
+{
     raw_keys(raw, 5, "/k", "/n");
     raw_put(answers, 0, 1);
     raw_keys(raw, 5, "/k", "/absent");
@@ -56,6 +58,10 @@ static void put_traffic(raw_t *raw, raw_t *answers)
     raw_text(answers, "1");
     raw_command(raw, 12, NULL, NULL, NULL); /* CANCEL_WAIT without WAIT */
     raw_put(answers, 1, 1);
+}
+
+static void put_queue(raw_t *raw, raw_t *answers)
+{
     raw_command(raw, 15, "/q", NULL, NULL); /* QUEUE_POP of nothing */
     raw_put(answers, 0, 8);
     raw_command(raw, 14, "/q", "one", NULL);
@@ -76,6 +82,10 @@ static void put_traffic(raw_t *raw, raw_t *answers)
     raw_text(answers, "two");
     raw_command(raw, 16, "/q", NULL, NULL);
     raw_put(answers, 0, 8);
+}
+
+static void put_barrier(raw_t *raw, raw_t *answers)
+{
     raw_command(raw, 18, "/b", NULL, NULL); /* BARRIER of one */
     raw_put(raw, 1, 8);
     raw_put(answers, 0, 1);
@@ -83,6 +93,11 @@ static void put_traffic(raw_t *raw, raw_t *answers)
     raw_text(answers, "1");
     raw_command(raw, 8, "/b", NULL, NULL);
     raw_put(answers, 1, 8);
+}
+
+/* What is left by now, which is deleted: the traffic may come again. */
+static void put_end(raw_t *raw, raw_t *answers)
+{
     raw_command(raw, 8, "/m1", NULL, NULL);
     raw_put(answers, 1, 8);
     raw_command(raw, 8, "/m2", NULL, NULL);
@@ -92,6 +107,19 @@ static void put_traffic(raw_t *raw, raw_t *answers)
     raw_text(answers, "/k");
     raw_command(raw, 8, "/k", NULL, NULL);
     raw_put(answers, 1, 8);
+}
+
+/* Every command once, and what torch's server answers to it. */
+static void put_traffic(raw_t *raw, raw_t *answers)
+{
+    raw_hello(raw);
+    raw_ping(raw, 0xCAFE0001);
+    raw_put(answers, 0xCAFE0001, 4);
+    put_values(raw, answers);
+    put_keys(raw, answers);
+    put_queue(raw, answers);
+    put_barrier(raw, answers);
+    put_end(raw, answers);
 }
 
 /* The same traffic in portions of any size gives the same answers. */
