@@ -60,20 +60,6 @@ static const struct {
     {DSCOMM_BFLOAT16, DSCOMM_PREMUL_SUM},
 };
 
-static int is_reduction(int coll)
-{
-    return coll == DSCOMM_COLL_REDUCE || coll == DSCOMM_COLL_ALL_REDUCE ||
-           coll == DSCOMM_COLL_REDUCE_SCATTER ||
-           coll == DSCOMM_COLL_REDUCE_SCATTER_V;
-}
-
-static int has_root(int coll)
-{
-    return coll == DSCOMM_COLL_BROADCAST || coll == DSCOMM_COLL_REDUCE ||
-           coll == DSCOMM_COLL_GATHER || coll == DSCOMM_COLL_GATHER_V ||
-           coll == DSCOMM_COLL_SCATTER || coll == DSCOMM_COLL_SCATTER_V;
-}
-
 static int in_place_means_something(int coll)
 {
     return coll != DSCOMM_COLL_BROADCAST && coll != DSCOMM_COLL_ALL_TO_ALL &&
@@ -126,27 +112,17 @@ static void try_one(const case_t *c, tally_t *tally)
 static void try_places(case_t *c, tally_t *tally)
 {
     const int roots[] = {0, c->ranks / 2, c->ranks - 1};
-    const int nroots = has_root(c->algorithm->coll) ? 3 : 1;
+    const int nroots = case_has_root(c->algorithm->coll) ? 3 : 1;
 
     if (!is_exact(c))
         return;
     for (int i = 0; i < nroots; i++) {
-        c->root = has_root(c->algorithm->coll) ? roots[i] : -1;
+        c->root = case_has_root(c->algorithm->coll) ? roots[i] : -1;
         for (c->in_place = 0;
              c->in_place <= in_place_means_something(c->algorithm->coll);
              c->in_place++)
             try_one(c, tally);
     }
-}
-
-static int fits(const case_t *c)
-{
-    dscomm_coll_args_t args = {.coll = c->algorithm->coll,
-                               .dtype = c->dtype,
-                               .op = c->op,
-                               .count = c->count};
-
-    return !c->algorithm->fits || c->algorithm->fits(&args, c->ranks);
 }
 
 static void try_kinds(case_t *c, size_t kinds_tried, int longer, tally_t *tally)
@@ -157,13 +133,13 @@ static void try_kinds(case_t *c, size_t kinds_tried, int longer, tally_t *tally)
         size_t ncounts, element;
 
         c->dtype = kinds[k].dtype;
-        c->op = is_reduction(c->algorithm->coll) ? kinds[k].op : -1;
+        c->op = case_reduces(c->algorithm->coll) ? kinds[k].op : -1;
         element = dscomm_dtype_size((dscomm_dtype_t)c->dtype);
         ncounts = longer ? long_counts_of(c->ranks, element, counts)
                          : counts_of(c->ranks, element, counts);
         for (size_t i = 0; i < ncounts; i++) {
             c->count = counts[i];
-            if (fits(c))
+            if (case_fits(c))
                 try_places(c, tally);
         }
     }
@@ -173,7 +149,7 @@ static void test_algorithm(const dscomm_algorithm_t *algorithm)
 {
     const char *coll = dscomm_coll_name((dscomm_coll_t)algorithm->coll);
     const size_t all =
-        is_reduction(algorithm->coll) ? sizeof kinds / sizeof kinds[0] : 1;
+        case_reduces(algorithm->coll) ? sizeof kinds / sizeof kinds[0] : 1;
 
     for (size_t i = 0; i < sizeof ranks_tried / sizeof ranks_tried[0]; i++) {
         case_t c = {.algorithm = algorithm, .ranks = ranks_tried[i]};

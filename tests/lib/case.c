@@ -15,15 +15,34 @@
 
 #define IS(c, name) ((c)->algorithm->coll == DSCOMM_COLL_##name)
 
+int case_reduces(int coll)
+{
+    return coll == DSCOMM_COLL_REDUCE || coll == DSCOMM_COLL_ALL_REDUCE ||
+           coll == DSCOMM_COLL_REDUCE_SCATTER ||
+           coll == DSCOMM_COLL_REDUCE_SCATTER_V;
+}
+
+int case_has_root(int coll)
+{
+    return coll == DSCOMM_COLL_BROADCAST || coll == DSCOMM_COLL_REDUCE ||
+           coll == DSCOMM_COLL_GATHER || coll == DSCOMM_COLL_GATHER_V ||
+           coll == DSCOMM_COLL_SCATTER || coll == DSCOMM_COLL_SCATTER_V;
+}
+
+int case_fits(const case_t *c)
+{
+    dscomm_coll_args_t args = {.coll = c->algorithm->coll,
+                               .dtype = c->dtype,
+                               .op = c->op,
+                               .count = c->count};
+
+    return !c->algorithm->fits || c->algorithm->fits(&args, c->ranks);
+}
+
 static int is_v(const case_t *c)
 {
     return IS(c, ALL_GATHER_V) || IS(c, REDUCE_SCATTER_V) || IS(c, GATHER_V) ||
            IS(c, SCATTER_V) || IS(c, ALL_TO_ALL_V);
-}
-
-static int reduces(const case_t *c)
-{
-    return c->op >= 0;
 }
 
 /* Element k of what rank brings: whole numbers, from -8 to 8. */
@@ -386,7 +405,7 @@ static void expect(const expected_t *e)
     for (size_t k = 0; k < count; k++) {
         double x = value(c->root, k);
 
-        if (reduces(c))
+        if (case_reduces(c->algorithm->coll))
             x = reduced(c, first + k);
         else if (!IS(c, BROADCAST))
             x = value(c->root, k + 1000 * (size_t)e->rank);

@@ -32,6 +32,12 @@ typedef struct {
     int listens; /* runs begin to listen at any time, without need */
 } stage_t;
 
+/* Of a collective: it takes an operator; it takes a root. */
+int case_reduces(int coll);
+int case_has_root(int coll);
+/* The algorithm takes c. */
+int case_fits(const case_t *c);
+
 /* Buffers, arguments and runs of c over loop; freed with case_end(). */
 void case_begin(const case_t *c, loop_t *loop, uint64_t sequence,
                 stage_t *stage);

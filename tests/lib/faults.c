@@ -11,41 +11,17 @@
 
 static const int ranks_tried[] = {2, 3, 4, 5, 8};
 
-static int is_reduction(int coll)
-{
-    return coll == DSCOMM_COLL_REDUCE || coll == DSCOMM_COLL_ALL_REDUCE ||
-           coll == DSCOMM_COLL_REDUCE_SCATTER ||
-           coll == DSCOMM_COLL_REDUCE_SCATTER_V;
-}
-
-static int has_root(int coll)
-{
-    return coll == DSCOMM_COLL_BROADCAST || coll == DSCOMM_COLL_REDUCE ||
-           coll == DSCOMM_COLL_GATHER || coll == DSCOMM_COLL_GATHER_V ||
-           coll == DSCOMM_COLL_SCATTER || coll == DSCOMM_COLL_SCATTER_V;
-}
-
 static case_t make_case(const dscomm_algorithm_t *algorithm, int ranks,
                         int root, size_t count)
 {
     return (case_t){
         .algorithm = algorithm,
         .ranks = ranks,
-        .root = has_root(algorithm->coll) ? root % ranks : -1,
+        .root = case_has_root(algorithm->coll) ? root % ranks : -1,
         .dtype = DSCOMM_FLOAT32,
-        .op = is_reduction(algorithm->coll) ? DSCOMM_SUM : -1,
+        .op = case_reduces(algorithm->coll) ? DSCOMM_SUM : -1,
         .count = count,
     };
-}
-
-static int fits(const case_t *c)
-{
-    dscomm_coll_args_t args = {.coll = c->algorithm->coll,
-                               .dtype = c->dtype,
-                               .op = c->op,
-                               .count = c->count};
-
-    return !c->algorithm->fits || c->algorithm->fits(&args, c->ranks);
 }
 
 /* One try, and what is wrong with it. */
@@ -249,7 +225,7 @@ static void try_fault(const case_t *c, size_t fault, int culprit,
 
 static void try_culprits(const case_t *c, tally_t *tallies)
 {
-    if (!fits(c))
+    if (!case_fits(c))
         return;
     for (int culprit = 0; culprit < c->ranks; culprit++) {
         unsigned operations = count_operations(c, culprit);
@@ -266,7 +242,7 @@ static void try_long(const dscomm_algorithm_t *algorithm, tally_t *tallies)
     case_t c = make_case(algorithm, 3, 1, 300000);
     unsigned operations;
 
-    if (!fits(&c) || algorithm->coll == DSCOMM_COLL_BARRIER)
+    if (!case_fits(&c) || algorithm->coll == DSCOMM_COLL_BARRIER)
         return;
     operations = count_operations(&c, 1);
     for (size_t f = 0; f < NFAULTS; f++)
@@ -284,7 +260,7 @@ static void test_faults(const dscomm_algorithm_t *algorithm)
             case_t c = make_case(algorithm, ranks, 0, size ? 600 : 7);
 
             try_culprits(&c, tallies);
-            if (!has_root(algorithm->coll))
+            if (!case_has_root(algorithm->coll))
                 continue;
             c.root = ranks - 1;
             try_culprits(&c, tallies);
@@ -438,11 +414,11 @@ static size_t list_variants(const case_t *c, variant_t *variants)
 static void try_variants(const case_t *c, tally_t *tally, verdict_t *verdict)
 {
     variant_t variants[VARIANTS_MOST];
-    size_t n = fits(c) ? list_variants(c, variants) : 0;
+    size_t n = case_fits(c) ? list_variants(c, variants) : 0;
 
     for (size_t v = 0; v < n; v++)
         for (int culprit = 0; culprit < c->ranks; culprit++)
-            if (fits(&variants[v].c))
+            if (case_fits(&variants[v].c))
                 try_variant(c, &variants[v], culprit, tally, verdict);
 }
 
@@ -452,7 +428,7 @@ static void try_long_variants(const dscomm_algorithm_t *algorithm,
 {
     case_t c = make_case(algorithm, 3, 0, 300000);
     variant_t variants[VARIANTS_MOST];
-    size_t n = fits(&c) ? list_other_arguments(&c, variants) : 0;
+    size_t n = case_fits(&c) ? list_other_arguments(&c, variants) : 0;
 
     for (size_t v = 0; v < n; v++)
         try_variant(&c, &variants[v], 1, tally, verdict);
@@ -468,7 +444,8 @@ static int is_even(const dscomm_algorithm_t *algorithm)
         if (!strcmp(algorithm->name, names[i]))
             return 1;
     return algorithm->coll != DSCOMM_COLL_BARRIER &&
-           !has_root(algorithm->coll) && !strcmp(algorithm->name, "linear");
+           !case_has_root(algorithm->coll) &&
+           !strcmp(algorithm->name, "linear");
 }
 
 static void test_mismatches(const dscomm_algorithm_t *algorithm)
