@@ -484,10 +484,7 @@ static void run_stop(const char *name, turn_t turn, int victim, int named)
         passed &= job_sentence_has(&job, r, named ? who : "rank ");
     }
     if (!ok(passed, "a stopped rank %d is noticed: %s", victim, name))
-        for (int r = 0; r < RANKS; r++)
-            printf("# rank %d: %s after %.0f ms: %s\n", r,
-                   dscomm_status_name(job.reports[r].status),
-                   job.reports[r].took_ms, job.reports[r].sentence);
+        job_show(&job);
     job_end(&job, name);
 }
 

@@ -262,3 +262,32 @@ int job_sentence_has(const job_t *job, int rank, const char *text)
            job->reports[rank].sentence);
     return 0;
 }
+
+int job_was_told(const job_t *job, int rank, dscomm_status_t status,
+                 int limit_ms, const char *const *words)
+{
+    const job_report_t *report = &job->reports[rank];
+    int passed = report->ended && report->status == status &&
+                 report->took_ms < job_slowly(limit_ms);
+
+    if (!passed)
+        printf("# rank %d: not told %s within %d ms\n", rank,
+               dscomm_status_name(status), job_slowly(limit_ms));
+    for (; *words; words++)
+        passed &= job_sentence_has(job, rank, *words);
+    return passed;
+}
+
+void job_show(const job_t *job)
+{
+    for (int r = 0; r < job->ranks; r++) {
+        const job_report_t *report = &job->reports[r];
+
+        printf("# rank %d: %s after %.0f ms: %s (ended %d, wait status %d, "
+               "value %lld, other status %s)\n",
+               r, dscomm_status_name(report->status), report->took_ms,
+               report->sentence, report->ended, job->statuses[r],
+               (long long)report->value,
+               dscomm_status_name((dscomm_status_t)report->other_status));
+    }
+}

@@ -81,7 +81,14 @@ void job_sleep_ms(int ms);
 int job_slowly(int ms);
 /* Each call gives another number below limit, the same in every run. */
 unsigned job_draw(unsigned limit);
-/* 1 and a failed check where the sentence lacks text. */
+/* 0 and a comment where the sentence lacks text. */
 int job_sentence_has(const job_t *job, int rank, const char *text);
+/* 1 where rank was told this failure within limit_ms (more where all is slow),
+ * in a sentence with all of words, the last of which is NULL; else 0 and a
+ * comment. */
+int job_was_told(const job_t *job, int rank, dscomm_status_t status,
+                 int limit_ms, const char *const *words);
+/* After a check that failed: a comment on what each rank told. */
+void job_show(const job_t *job);
 
 #endif

@@ -120,15 +120,6 @@ static int all_ok(const job_t *job)
     return passed;
 }
 
-static void tell_all(const job_t *job)
-{
-    for (int r = 0; r < job->ranks; r++)
-        printf("# rank %d: ended %d, wait status %d, %s: %s\n", r,
-               job->reports[r].ended, job->statuses[r],
-               dscomm_status_name(job->reports[r].status),
-               job->reports[r].sentence);
-}
-
 static void run_limit(const limit_t *l)
 {
     job_t job;
@@ -142,7 +133,7 @@ static void run_limit(const limit_t *l)
     if (!ok(passed, "%s, %llu more than in use, %s%s", l->name,
             (unsigned long long)l->limit, l->victims ? "one rank" : "all ranks",
             all_ok(&job) ? ": works" : ": is told"))
-        tell_all(&job);
+        job_show(&job);
     job_end(&job, l->name);
 }
 
@@ -227,7 +218,7 @@ static void run_named(const named_t *n)
     }
     if (!ok(passed, "%s may open %d files more in %s: all name it", rank,
             n->limit, n->splits ? "a split" : "init"))
-        tell_all(&job);
+        job_show(&job);
     job_end(&job, "named limit");
 }
 
@@ -260,7 +251,7 @@ static void run_small_shm(const char *name, const char *options)
     job_start(&job);
     passed = job_join(&job, 10000) && ended_well(&job);
     if (!ok(passed, "%s: %s", name, all_ok(&job) ? "works" : "is told"))
-        tell_all(&job);
+        job_show(&job);
     job_end(&job, name);
     umount("/dev/shm");
 }

@@ -34,15 +34,6 @@ static void join_and_leave(job_rank_t *me)
     job_tell(me, status, started);
 }
 
-static void tell_all(const job_t *job)
-{
-    for (int r = 0; r < job->ranks; r++)
-        printf("# rank %d: ended %d, %s after %.0f ms: %s\n", r,
-               job->reports[r].ended,
-               dscomm_status_name(job->reports[r].status),
-               job->reports[r].took_ms, job->reports[r].sentence);
-}
-
 static int all_summed(const job_t *job)
 {
     int passed = 1;
@@ -79,7 +70,7 @@ static void run_missing(int tcp, int missing, int also_missing)
     }
     if (!ok(passed, "ranks %d and %d never come, %s: they are named", missing,
             also_missing, tcp ? "tcp" : "file"))
-        tell_all(&job);
+        job_show(&job);
     job_end(&job, "missing ranks");
 }
 
@@ -110,7 +101,7 @@ static void run_killed(int tcp)
     }
     if (!ok(passed, "rank 1 is killed before rank 2 comes, %s: both name it",
             tcp ? "tcp" : "file"))
-        tell_all(&job);
+        job_show(&job);
     job_end(&job, "killed at start");
 }
 
@@ -170,7 +161,7 @@ static void test_killed_joining(void)
             passed &= job_sentence_has(&job, r, "rank 1 ");
         }
         if (!ok(passed, "rank 1 dies in %s: both name it", deadly[i].name))
-            tell_all(&job);
+            job_show(&job);
         job_end(&job, deadly[i].name);
     }
 }
@@ -201,7 +192,7 @@ static void test_nobody_serves(void)
         passed &= job.reports[r].status == DSCOMM_ERR_TIMEOUT &&
                   job_sentence_has(&job, r, port);
     if (!ok(passed, "rank 0 never serves: the address is named"))
-        tell_all(&job);
+        job_show(&job);
     job_end(&job, "nobody serves");
 }
 
@@ -220,7 +211,7 @@ static void run_late(int tcp)
     passed = job_join(&job, 10000) && all_summed(&job);
     if (!ok(passed, "ranks that come late and in reverse order, %s",
             tcp ? "tcp" : "file"))
-        tell_all(&job);
+        job_show(&job);
     job_end(&job, "late ranks");
 }
 
@@ -243,7 +234,7 @@ static void test_doubled(void)
     for (int r = 0; r < 3; r++)
         passed &= job.reports[r].ended && job.reports[r].status < 0;
     if (!ok(passed, "two processes claim one rank: all fail, none hangs"))
-        tell_all(&job);
+        job_show(&job);
     job_end(&job, "doubled rank");
 }
 
@@ -266,7 +257,7 @@ static void test_miscounted(void)
     passed &= job.reports[0].ended && job.reports[1].ended &&
               job.reports[1].status < 0;
     if (!ok(passed, "ranks disagree about the world's size: none hangs"))
-        tell_all(&job);
+        job_show(&job);
     job_end(&job, "miscounted world");
 }
 
@@ -328,7 +319,7 @@ static void test_environment(void)
         if (!ok(passed, "environment %s=%s",
                 cases[i].set[0][0] ? cases[i].set[0][0] : "(none)",
                 cases[i].set[0][0] ? cases[i].set[0][1] : ""))
-            tell_all(&job);
+            job_show(&job);
         job_end(&job, "environment");
     }
 }
@@ -361,7 +352,7 @@ static void test_no_modules(void)
                       job_sentence_has(&job, r, words[all][0]) &&
                       job_sentence_has(&job, r, words[all][1]);
         if (!ok(passed, "no modules on %s", all ? "any rank" : "rank 1"))
-            tell_all(&job);
+            job_show(&job);
         job_end(&job, "no modules");
     }
 }
@@ -404,7 +395,7 @@ static void test_attributes(void)
                  job.reports[0].status == DSCOMM_ERR_INVALID &&
                  job_sentence_has(&job, 0, cases[i].word);
         if (!ok(passed, "wrong attribute %zu", i))
-            tell_all(&job);
+            job_show(&job);
         job_end(&job, "attributes");
     }
 }
@@ -426,7 +417,7 @@ static void test_port_in_use(void)
             job.reports[r].status < 0 && job_sentence_has(&job, r, number);
     passed &= job_sentence_has(&job, 0, "in use");
     if (!ok(passed, "the port is in use: both ranks name it"))
-        tell_all(&job);
+        job_show(&job);
     job_end(&job, "port in use");
     close(fd);
 }
@@ -501,7 +492,7 @@ static void test_strangers(void)
         waitpid(pest, NULL, 0);
     }
     if (!ok(passed, "strangers, nonsense and silence on the port"))
-        tell_all(&job);
+        job_show(&job);
     job_end(&job, "strangers");
 }
 
@@ -533,7 +524,7 @@ static void test_finalize_timeout(void)
                   job.reports[r].took_ms < 2.5 * timeout &&
                   job_sentence_has(&job, r, "rank 1");
     if (!ok(passed, "finalize names who does not come"))
-        tell_all(&job);
+        job_show(&job);
     job_end(&job, "finalize");
 }
 
@@ -563,7 +554,7 @@ static void test_finalize_twice(void)
                       job.reports[r].other_status == DSCOMM_OK &&
                       job_exited(&job, r);
         if (!ok(passed, "finalize twice, %d ranks", ranks))
-            tell_all(&job);
+            job_show(&job);
         job_end(&job, "finalize twice");
     }
 }

@@ -13,16 +13,6 @@
 
 #define RANKS 3
 
-static void tell_all(const job_t *job)
-{
-    for (int r = 0; r < job->ranks; r++)
-        printf("# rank %d: ended %d, wait status %d, value %lld, %s: %s\n", r,
-               job->reports[r].ended, job->statuses[r],
-               (long long)job->reports[r].value,
-               dscomm_status_name(job->reports[r].status),
-               job->reports[r].sentence);
-}
-
 static int all_ok(const job_t *job)
 {
     int passed = 1;
@@ -100,8 +90,8 @@ static void run_side_by_side(int kill_one)
     passed &= all_ok(&jobs[0]) == !kill_one;
     if (!ok(passed, "two jobs side by side%s",
             kill_one ? ", one of which loses a rank" : "")) {
-        tell_all(&jobs[0]);
-        tell_all(&jobs[1]);
+        job_show(&jobs[0]);
+        job_show(&jobs[1]);
     }
     job_end(&jobs[0], "first job");
     job_end(&jobs[1], "second job");
@@ -192,7 +182,7 @@ static void run_simple(const char *name, job_scenario_t scenario)
     job_start(&job);
     if (!ok(job_join(&job, 15000) && all_ok(&job) && sums_right(&job), "%s",
             name))
-        tell_all(&job);
+        job_show(&job);
     job_end(&job, name);
     unlink(other);
 }
