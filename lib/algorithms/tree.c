@@ -19,7 +19,7 @@
 void dscomm_priv_tree_all_reduce(dscomm_plan_t *plan)
 {
     const dscomm_coll_args_t *args = plan->args;
-    const dscomm_knomial_t node = dscomm_priv_knomial(plan, 0);
+    const dscomm_knomial_t node = dscomm_priv_knomial(plan, KNOMIAL_RADIX, 0);
     const size_t pieces = count_pieces(args, args->count, PIECE);
     const size_t room = aligned(cut(args, args->count, pieces, 0).bytes);
 
