@@ -17,17 +17,19 @@
 #define ALL_MS 500 /* of one inquest */
 #define GRACE_MS 250 /* for accounts that others are about to write */
 
-typedef struct {
+/* Of the group only that is used which never changes. */
+struct dscomm_inquest {
     dscomm_group_t *group;
-    const dscomm_run_t *run;
     dscomm_store_t *store;
+    uint64_t sequence; /* of the collective */
+    char *own; /* this rank's account, as text */
     int64_t deadline;
     int broken; /* the store does not answer */
     int nwaits, *waits; /* ranks that this one waits for */
     dscomm_account_t *accounts; /* of all ranks */
-} inquest_t;
+};
 
-static int listed(const inquest_t *inquest, int rank)
+static int listed(const dscomm_inquest_t *inquest, int rank)
 {
     for (int i = 0; i < inquest->nwaits; i++)
         if (inquest->waits[i] == rank)
@@ -35,35 +37,29 @@ static int listed(const inquest_t *inquest, int rank)
     return 0;
 }
 
-static void list_waits(inquest_t *inquest)
+static void list_waits(dscomm_inquest_t *inquest, const dscomm_run_t *run)
 {
-    const dscomm_run_t *run = inquest->run;
-
     for (uint32_t i = 0; i < run->nmessages; i++)
         if (!listed(inquest, run->messages[i].step->peer))
             inquest->waits[inquest->nwaits++] = run->messages[i].step->peer;
 }
 
-static void key_of(const inquest_t *inquest, int rank, char key[16])
+static void key_of(const dscomm_inquest_t *inquest, int rank, char key[16])
 {
     snprintf(key, 16, "%d", inquest->group->world_ranks[rank]);
 }
 
-static void publish(inquest_t *inquest)
+static void publish(dscomm_inquest_t *inquest)
 {
-    const dscomm_group_t *group = inquest->group;
-    char *text = dscomm_priv_account_write(group->history, group->id,
-                                           inquest->waits, inquest->nwaits);
     char key[16];
 
-    key_of(inquest, group->rank, key);
-    inquest->broken =
-        dscomm_store_set(inquest->store, key, text, strlen(text)) < 0;
-    dscomm_priv_account_read(text, group->id, &inquest->accounts[group->rank]);
-    g_free(text);
+    key_of(inquest, inquest->group->rank, key);
+    inquest->deadline = dscomm_priv_clock_after(dscomm_priv_clock(), ALL_MS);
+    inquest->broken = dscomm_store_set(inquest->store, key, inquest->own,
+                                       strlen(inquest->own)) < 0;
 }
 
-static void ask(inquest_t *inquest, int rank)
+static void ask(dscomm_inquest_t *inquest, int rank)
 {
     dscomm_account_t *account = &inquest->accounts[rank];
     char key[16];
@@ -88,7 +84,7 @@ static void ask(inquest_t *inquest, int rank)
     dscomm_store_free(value);
 }
 
-static void ask_all(inquest_t *inquest)
+static void ask_all(dscomm_inquest_t *inquest)
 {
     for (int i = 0; i < inquest->nwaits; i++)
         ask(inquest, inquest->waits[i]);
@@ -96,7 +92,7 @@ static void ask_all(inquest_t *inquest)
         ask(inquest, r);
 }
 
-static int all_known(const inquest_t *inquest)
+static int all_known(const dscomm_inquest_t *inquest)
 {
     for (int r = 0; r < MIN(inquest->group->size, ASKED); r++)
         if (!inquest->accounts[r].known)
@@ -104,39 +100,50 @@ static int all_known(const inquest_t *inquest)
     return 1;
 }
 
-/* -1 where the store cannot be used. */
-static int inquest_begin(inquest_t *inquest, dscomm_work_t *work)
+dscomm_inquest_t *dscomm_priv_inquest_new(const dscomm_work_t *work)
 {
     dscomm_group_t *group = work->group;
-    dscomm_store_t *base = group->world->meeting.store;
-    int64_t now = dscomm_priv_clock();
+    dscomm_store_t *base = group->world->meeting.store, *store;
+    dscomm_inquest_t *inquest;
 
-    *inquest = (inquest_t){.group = group, .run = work->run};
-    if (!base || dscomm_store_prefix(base, "calls", &inquest->store) < 0)
-        return -1;
-    dscomm_priv_store_set_timeout(inquest->store, CALL_MS);
-    inquest->deadline = dscomm_priv_clock_after(now, ALL_MS);
+    if (!base || dscomm_store_prefix(base, "calls", &store) < 0)
+        return NULL;
+    dscomm_priv_store_set_timeout(store, CALL_MS);
+    dscomm_priv_group_hold(group);
+    inquest = g_new0(dscomm_inquest_t, 1);
+    inquest->group = group;
+    inquest->store = store;
+    inquest->sequence = work->call.coll.sequence;
     inquest->waits = g_new(int, (gsize)group->size);
     inquest->accounts = g_new0(dscomm_account_t, (gsize)group->size);
-    list_waits(inquest);
-    publish(inquest);
-    return 0;
+    list_waits(inquest, work->run);
+    inquest->own = dscomm_priv_account_write(group->history, group->id,
+                                             inquest->waits, inquest->nwaits);
+    dscomm_priv_account_read(inquest->own, group->id,
+                             &inquest->accounts[group->rank]);
+    return inquest;
 }
 
-static void inquest_end(inquest_t *inquest)
+void dscomm_priv_inquest_free(dscomm_inquest_t *inquest)
 {
+    if (!inquest)
+        return;
     dscomm_store_close(inquest->store);
+    dscomm_priv_group_release(inquest->group);
+    g_free(inquest->own);
     g_free(inquest->waits);
     g_free(inquest->accounts);
+    g_free(inquest);
 }
 
-static const dscomm_account_call_t *call_of(const inquest_t *inquest, int rank,
-                                            uint64_t sequence)
+static const dscomm_account_call_t *call_of(const dscomm_inquest_t *inquest,
+                                            int rank, uint64_t sequence)
 {
     return dscomm_priv_account_call(&inquest->accounts[rank], sequence);
 }
 
-static int agree(const inquest_t *inquest, int a, int b, uint64_t sequence)
+static int agree(const dscomm_inquest_t *inquest, int a, int b,
+                 uint64_t sequence)
 {
     const dscomm_account_call_t *one = call_of(inquest, a, sequence);
     const dscomm_account_call_t *other = call_of(inquest, b, sequence);
@@ -145,7 +152,8 @@ static int agree(const inquest_t *inquest, int a, int b, uint64_t sequence)
 }
 
 /* Do more than half of at least three agree with rank? */
-static int has_majority(const inquest_t *inquest, int rank, uint64_t sequence)
+static int has_majority(const dscomm_inquest_t *inquest, int rank,
+                        uint64_t sequence)
 {
     int known = 0, alike = 0;
 
@@ -172,7 +180,8 @@ static char *name_ranks(const GString *list, int count)
 }
 
 /* rank, and who agrees with it where they are more than half. */
-static char *list_alike(const inquest_t *inquest, int rank, uint64_t sequence)
+static char *list_alike(const dscomm_inquest_t *inquest, int rank,
+                        uint64_t sequence)
 {
     GString *list = g_string_new(NULL);
     int count = 0, many = has_majority(inquest, rank, sequence);
@@ -187,8 +196,8 @@ static char *list_alike(const inquest_t *inquest, int rank, uint64_t sequence)
 }
 
 /* The odd one comes first, if it is known which one that is. */
-static void explain(const inquest_t *inquest, int rank, uint64_t sequence,
-                    char *ret_text, size_t size)
+static void explain(const dscomm_inquest_t *inquest, int rank,
+                    uint64_t sequence, char *ret_text, size_t size)
 {
     const int own = inquest->group->rank;
     int mine_is_odd = has_majority(inquest, rank, sequence) ||
@@ -206,7 +215,7 @@ static void explain(const inquest_t *inquest, int rank, uint64_t sequence,
 }
 
 /* ERR_MISMATCH and why, or OK: the oldest call that was not the same counts. */
-static dscomm_status_t compare(const inquest_t *inquest, char *ret_text,
+static dscomm_status_t compare(const dscomm_inquest_t *inquest, char *ret_text,
                                size_t size)
 {
     const dscomm_account_t *own = &inquest->accounts[inquest->group->rank];
@@ -229,7 +238,8 @@ static dscomm_status_t compare(const inquest_t *inquest, char *ret_text,
 }
 
 /* Once something is wrong, it is worth a moment to hear from all. */
-static dscomm_status_t judge(inquest_t *inquest, char *ret_text, size_t size)
+static dscomm_status_t judge(dscomm_inquest_t *inquest, char *ret_text,
+                             size_t size)
 {
     int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), GRACE_MS);
 
@@ -241,56 +251,46 @@ static dscomm_status_t judge(inquest_t *inquest, char *ret_text, size_t size)
     }
 }
 
-dscomm_status_t dscomm_priv_inquest_look(dscomm_work_t *work, char *ret_text,
-                                         size_t size)
+dscomm_status_t dscomm_priv_inquest_look(dscomm_inquest_t *inquest,
+                                         char *ret_text, size_t size)
 {
-    dscomm_status_t status = DSCOMM_OK;
-    inquest_t inquest;
-
-    if (inquest_begin(&inquest, work) < 0)
+    publish(inquest);
+    for (int i = 0; i < inquest->nwaits; i++)
+        ask(inquest, inquest->waits[i]);
+    if (compare(inquest, ret_text, size) == DSCOMM_OK)
         return DSCOMM_OK;
-    for (int i = 0; i < inquest.nwaits; i++)
-        ask(&inquest, inquest.waits[i]);
-    if (compare(&inquest, ret_text, size) < 0)
-        status = judge(&inquest, ret_text, size);
-    inquest_end(&inquest);
-    return status;
+    return judge(inquest, ret_text, size);
 }
 
-dscomm_status_t dscomm_priv_inquest_mismatch(dscomm_work_t *work,
+dscomm_status_t dscomm_priv_inquest_mismatch(dscomm_inquest_t *inquest,
                                              char *ret_text, size_t size)
 {
-    dscomm_status_t status;
-    inquest_t inquest;
-
-    if (inquest_begin(&inquest, work) < 0)
-        return DSCOMM_OK;
-    status = judge(&inquest, ret_text, size);
-    inquest_end(&inquest);
-    return status;
+    publish(inquest);
+    return judge(inquest, ret_text, size);
 }
 
 /* Does rank, as far as it tells, wait in this collective or a later one? */
-static int has_come(const inquest_t *inquest, int rank)
+static int has_come(const dscomm_inquest_t *inquest, int rank)
 {
-    return inquest->accounts[rank].last >= inquest->run->args.sequence;
+    return inquest->accounts[rank].last >= inquest->sequence;
 }
 
 /* Someone who waits in this collective waits for rank, which does not. */
-static int is_late(const inquest_t *inquest, int rank)
+static int is_late(const dscomm_inquest_t *inquest, int rank)
 {
     if (has_come(inquest, rank))
         return 0;
     if (listed(inquest, rank))
         return 1;
     for (int r = 0; r < inquest->group->size; r++)
-        if (inquest->accounts[r].last == inquest->run->args.sequence &&
+        if (inquest->accounts[r].last == inquest->sequence &&
             dscomm_priv_account_waits(&inquest->accounts[r], rank))
             return 1;
     return 0;
 }
 
-static void name_late(const inquest_t *inquest, char *ret_text, size_t size)
+static void name_late(const dscomm_inquest_t *inquest, char *ret_text,
+                      size_t size)
 {
     GString *list = g_string_new(NULL);
     int count = 0;
@@ -307,19 +307,15 @@ static void name_late(const inquest_t *inquest, char *ret_text, size_t size)
     g_string_free(list, TRUE);
 }
 
-dscomm_status_t dscomm_priv_inquest_timeout(dscomm_work_t *work, char *ret_text,
-                                            size_t size)
+dscomm_status_t dscomm_priv_inquest_timeout(dscomm_inquest_t *inquest,
+                                            char *ret_text, size_t size)
 {
     dscomm_status_t status;
-    inquest_t inquest;
 
-    *ret_text = 0;
-    if (inquest_begin(&inquest, work) < 0)
-        return DSCOMM_ERR_TIMEOUT;
-    ask_all(&inquest);
-    status = compare(&inquest, ret_text, size);
-    if (status == DSCOMM_OK && !inquest.broken)
-        name_late(&inquest, ret_text, size);
-    inquest_end(&inquest);
-    return status < 0 ? status : DSCOMM_ERR_TIMEOUT;
+    publish(inquest);
+    ask_all(inquest);
+    status = compare(inquest, ret_text, size);
+    if (status == DSCOMM_OK && !inquest->broken)
+        name_late(inquest, ret_text, size);
+    return status;
 }

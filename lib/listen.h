@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a run does that has not moved for a while: it hears greetings also from
  * ranks whose turn has not come, or never comes. So a rank that was called with
- * something else is known by its call, not only by what it fails to send. */
+ * something else is known by its call, not only by what it fails to send. What
+ * an inquest (inquest.h) finds is something else. */
 #ifndef LIB_LISTEN_H
 #define LIB_LISTEN_H
 

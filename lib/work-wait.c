@@ -49,60 +49,78 @@ static void break_group(dscomm_group_t *group, dscomm_status_t status,
         dscomm_priv_works_cancel(group, status, text);
 }
 
+typedef dscomm_status_t (*inquire_t)(dscomm_inquest_t *inquest, char *ret_text,
+                                     size_t size);
+
+/* What inquire says of a schedule. The lock is not held meanwhile, so that
+ * others can go on with the group, which a blocking call has told nobody of.
+ * work may be gone afterwards. */
+static dscomm_status_t ask_others(const dscomm_work_t *work, inquire_t inquire,
+                                  char *text, size_t size)
+{
+    dscomm_group_t *group = work->group;
+    dscomm_inquest_t *inquest = dscomm_priv_inquest_new(work);
+    dscomm_status_t status;
+
+    if (!inquest)
+        return DSCOMM_OK;
+    dscomm_priv_pending_add(group);
+    pthread_mutex_unlock(&group->lock);
+    status = inquire(inquest, text, size);
+    dscomm_priv_inquest_free(inquest);
+    pthread_mutex_lock(&group->lock);
+    return status;
+}
+
 /* Who is late, and what for. ERR_MISMATCH, and text is the whole sentence,
  * where the ranks have made different calls. */
 static dscomm_status_t explain(dscomm_group_t *group, dscomm_work_t *culprit,
                                char *text, size_t size)
 {
-    dscomm_status_t status = DSCOMM_ERR_TIMEOUT;
-
     if (culprit && culprit->run) {
-        status = dscomm_priv_inquest_timeout(culprit, text, size);
-        if (!*text)
-            dscomm_priv_run_explain(culprit->run, text, size);
-    } else if (group->ops.explain) {
+        dscomm_priv_run_explain(culprit->run, text, size);
+        return ask_others(culprit, dscomm_priv_inquest_timeout, text, size);
+    }
+    if (group->ops.explain)
         group->ops.explain(group->impl, culprit ? &culprit->request : NULL,
                            text, size);
-    }
-    return status;
+    return DSCOMM_OK;
 }
 
-/* The group's own deadline has passed. */
-static void expire(dscomm_work_t *work)
+/* The group's own deadline has passed. 0 where something has come since. */
+static int expire(dscomm_group_t *group, dscomm_work_t *culprit)
 {
-    dscomm_group_t *group = work->group;
-    dscomm_work_t *culprit = part(work);
+    const uint64_t before = group->completed;
     char what[128] = "a coalesced call", why[DSCOMM_ERROR_MAX] = "";
     char text[DSCOMM_ERROR_MAX];
-    dscomm_status_t status = explain(group, culprit, why, sizeof(why));
 
-    if (status == DSCOMM_ERR_MISMATCH) {
-        break_group(group, status, why);
-        return;
-    }
     if (culprit)
         describe(culprit, what, sizeof(what));
+    if (explain(group, culprit, why, sizeof(why)) < 0) {
+        break_group(group, DSCOMM_ERR_MISMATCH, why);
+        return 1;
+    }
+    if (group->completed != before)
+        return 0;
     snprintf(text, sizeof(text),
              "%s of group '%s' (rank %d of %d) made no progress for %d ms%s%s",
              what, group->name, group->rank, group->size, group->timeout_ms,
              *why ? ": " : "", why);
-    break_group(group, status, text);
+    break_group(group, DSCOMM_ERR_TIMEOUT, text);
+    return 1;
 }
 
 /* A schedule has waited for longer and longer: 1 where that ends the group. */
-static int look(dscomm_work_t *work)
+static int look(dscomm_group_t *group, dscomm_work_t *culprit)
 {
-    dscomm_group_t *group = work->group;
     int64_t first = CLAMP(group->timeout_ms / 4, 1, INQUEST_MS) * NS_PER_MS;
-    dscomm_work_t *culprit;
     char text[DSCOMM_ERROR_MAX];
 
-    if (!group->scheduled || group->stalled < first << group->looks)
+    if (!culprit || !culprit->run || group->stalled < first << group->looks)
         return 0;
     group->looks++;
-    culprit = part(work);
-    if (!culprit || !culprit->run ||
-        dscomm_priv_inquest_look(culprit, text, sizeof text) == DSCOMM_OK)
+    if (ask_others(culprit, dscomm_priv_inquest_look, text, sizeof text) ==
+        DSCOMM_OK)
         return 0;
     break_group(group, DSCOMM_ERR_MISMATCH, text);
     return 1;
@@ -140,7 +158,7 @@ static void count_wait(dscomm_group_t *group, int64_t now)
 /* 1 when work is complete, since its group came to an end. Internal works have
  * deadlines of their own, which do the group no harm; and so has a wait that
  * ends before the group's, however long this process is kept from the
- * processor. */
+ * processor. A work that nobody holds may be gone afterwards. */
 static int is_over(dscomm_work_t *work, int64_t now, int64_t end)
 {
     dscomm_group_t *group = work->group;
@@ -156,9 +174,8 @@ static int is_over(dscomm_work_t *work, int64_t now, int64_t end)
         return 0;
     deadline = dscomm_priv_clock_after(group->wait_since, group->timeout_ms);
     if (now < deadline || end < deadline)
-        return look(work);
-    expire(work);
-    return 1;
+        return look(group, part(work));
+    return expire(group, part(work));
 }
 
 /* What a wait is for: the end of a work, or of all collectives that were

@@ -153,6 +153,18 @@ static void unlink_pending(dscomm_work_t *work)
         group->pending_tail = work->prev;
 }
 
+/* A greeting has told of another call; what the others were called with may
+ * tell more. */
+static void inquire(dscomm_work_t *work)
+{
+    dscomm_run_t *run = work->run;
+    dscomm_inquest_t *inquest = dscomm_priv_inquest_new(work);
+
+    if (inquest)
+        dscomm_priv_inquest_mismatch(inquest, run->text, sizeof run->text);
+    dscomm_priv_inquest_free(inquest);
+}
+
 /* What a failed schedule leaves: peers that wait, so the group ends. If it had
  * ended before, that is why this one failed. */
 static void settle_failure(dscomm_work_t *work)
@@ -162,7 +174,7 @@ static void settle_failure(dscomm_work_t *work)
     dscomm_status_t status;
 
     if (run->differs)
-        dscomm_priv_inquest_mismatch(work, run->text, sizeof run->text);
+        inquire(work);
     dscomm_priv_group_revoke(group, run->status, run->text);
     status = dscomm_priv_group_revoked(group, run->text, sizeof run->text);
     if (status < 0)
@@ -407,7 +419,8 @@ dscomm_status_t dscomm_priv_work_start(dscomm_group_t *group,
     return status;
 }
 
-/* The lock is held all the time, so that nobody else needs to know of it. */
+/* The lock is held all the time, so that nobody else needs to know of it; a
+ * wait that takes long makes an exception. */
 dscomm_status_t dscomm_priv_work_block(dscomm_group_t *group,
                                        const dscomm_call_t *call,
                                        dscomm_request_t *ret_request)

@@ -41,7 +41,7 @@ struct dscomm_work {
     dscomm_call_t call;
     dscomm_work_t *next, *prev; /* pending list; next: free list */
     int pending; /* on the pending list */
-    int held; /* the group's lock is held from start to end */
+    int held; /* by a blocking call, like the group's lock */
     int zombie; /* freed by its user */
     char *text; /* sentence of a failure */
     size_t *displs; /* owned displacements of a _v call */
@@ -80,7 +80,8 @@ void dscomm_priv_work_cancel(dscomm_work_t *work, dscomm_status_t status,
 /* Cancels all pending works. */
 void dscomm_priv_works_cancel(dscomm_group_t *group, dscomm_status_t status,
                               const char *text);
-/* Waits until work is complete, at most timeout_ms. */
+/* These two may let go of the lock meanwhile. Waits until work is complete, at
+ * most timeout_ms. */
 void dscomm_priv_work_wait_locked(dscomm_work_t *work, int timeout_ms);
 /* Waits for all collectives. */
 void dscomm_priv_works_drain(dscomm_group_t *group);

@@ -5,6 +5,9 @@
 
 #include "tests/lib/ranks.h"
 
+#include <dscomm/hook.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <time.h>
 
 static int64_t now_ms(void)
@@ -77,11 +80,65 @@ static void silent(rank_t *self)
                        "called scatter(count 1, int32, root 1) #1"));
 }
 
+static char store_path[64];
+static pthread_t ended_by; /* rank 0's all_to_all */
+
+static void note_end(const dscomm_op_info_t *info, dscomm_status_t status,
+                     uint64_t token, void *arg)
+{
+    (void)status, (void)token, (void)arg;
+    if (info->coll == DSCOMM_COLL_ALL_TO_ALL &&
+        dscomm_group_rank(info->group) == 0)
+        ended_by = pthread_self();
+}
+
+/* While rank 0 asks a store that does not answer, what it waits for comes: the
+ * progress thread takes it. */
+static void store_stands_still(rank_t *self)
+{
+    int32_t x[2] = {0}, y[2];
+    int others = 0;
+
+    for (int i = 0; i < 3; i++) {
+        int fd = -1;
+
+        CHECK(self, !dscomm_barrier(self->world, NULL));
+        if (self->rank == 1) {
+            fd = open(store_path, O_RDWR | O_CLOEXEC);
+            CHECK(self, fd >= 0 && !flock(fd, LOCK_EX));
+            usleep(150000);
+        }
+        CHECK(self,
+              !dscomm_all_to_all(self->world, x, y, 1, DSCOMM_INT32, NULL));
+        others += self->rank == 0 && !pthread_equal(ended_by, pthread_self());
+        if (fd >= 0)
+            close(fd);
+    }
+    CHECK(self, self->rank != 0 || others > 0);
+}
+
+static void test_lock(void)
+{
+    const dscomm_hooks_t hooks = {.size = sizeof hooks, .end = note_end};
+    char url[80];
+
+    snprintf(store_path, sizeof store_path, "/tmp/dscomm-test.%d.inquest",
+             (int)getpid());
+    snprintf(url, sizeof url, "file://%s", store_path);
+    setenv("DSCOMM_PROGRESS", "thread", 1);
+    dscomm_hooks_set(&hooks);
+    ranks_run_in(url, 2, 20000, store_stands_still,
+                 "a store that stands still holds up nobody else");
+    dscomm_hooks_set(NULL);
+    unlink(store_path);
+}
+
 int main(void)
 {
     ranks_use_modules();
     ranks_run(4, 1500, late, "a rank that does not come is named");
     ranks_run(4, 20000, never_meet, "ranks that do not meet");
     ranks_run(2, 20000, silent, "a mismatch that nobody waits for");
+    test_lock();
     return tap_done();
 }

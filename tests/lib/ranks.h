@@ -60,16 +60,17 @@ static inline void *rank_main(void *arg)
     return NULL;
 }
 
-/* Runs body in size ranks and prints the verdict. */
-static inline void ranks_run(int size, int timeout_ms, rank_body_t body,
-                             const char *what)
+/* Runs body in size ranks, which meet in the store at url, and prints the
+ * verdict. */
+static inline void ranks_run_in(const char *url, int size, int timeout_ms,
+                                rank_body_t body, const char *what)
 {
     rank_thread_t threads[RANKS_MAX] = {0};
     pthread_t ids[RANKS_MAX];
     dscomm_store_t *store = NULL;
     int failed = 0;
 
-    dscomm_store_open("memory://", NULL, &store);
+    dscomm_store_open(url, NULL, &store);
     for (int i = 0; i < size; i++) {
         threads[i].rank.rank = i;
         threads[i].rank.size = size;
@@ -87,6 +88,12 @@ static inline void ranks_run(int size, int timeout_ms, rank_body_t body,
     }
     ok(!failed, "%s, %d ranks", what, size);
     dscomm_store_close(store);
+}
+
+static inline void ranks_run(int size, int timeout_ms, rank_body_t body,
+                             const char *what)
+{
+    ranks_run_in("memory://", size, timeout_ms, body, what);
 }
 
 /* Where the test modules are, for DSCOMM_BACKEND_PATH. */
