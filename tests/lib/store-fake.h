@@ -8,23 +8,13 @@
 #include <dscomm/store.h>
 
 #include "tests/lib/store-raw.h"
-#include "tests/tap.h"
+#include "tests/lib/store-told.h"
 
 #include <pthread.h>
 
 /* Bytes of VALIDATE, PING, and COMPARE_SET of "dscomm/server" to 16 bytes. */
 #define HELLO (5 + 5 + 1 + 8 + 13 + 8 + 8 + 16)
 static const char server_name[] = "\20\0\0\0\0\0\0\0c has this name:";
-
-static inline int status_is(dscomm_status_t got, dscomm_status_t want,
-                            const char *what)
-{
-    int passed = is_int(got, want, "%s", what);
-
-    if (!passed)
-        tap_text("last error:", dscomm_last_error());
-    return passed;
-}
 
 static inline const char *address_of(int port)
 {

@@ -5,7 +5,7 @@
 
 #include <dscomm/store.h>
 
-#include "tests/tap.h"
+#include "tests/lib/store-told.h"
 
 #include <fcntl.h>
 #include <stdint.h>
@@ -17,16 +17,6 @@
 #include <unistd.h>
 
 static char path[64], url[80];
-
-static int status_is(dscomm_status_t got, dscomm_status_t want,
-                     const char *what)
-{
-    int passed = is_int(got, want, "%s", what);
-
-    if (!passed)
-        tap_text("last error:", dscomm_last_error());
-    return passed;
-}
 
 static dscomm_status_t open_for(int world_size, int timeout_ms,
                                 dscomm_store_t **ret_store)

@@ -2,6 +2,7 @@
 /* Stores at the limit of what they may hold, which is small here, and servers
  * whose clients want more than there is room for. */
 #include "tests/lib/store-serve.h"
+#include "tests/lib/store-told.h"
 
 #include "lib/store-records.h"
 #include "lib/store-table.h"
@@ -9,16 +10,6 @@
 #include <sys/stat.h>
 
 #define LIMIT 100000
-
-static int status_is(dscomm_status_t got, dscomm_status_t want,
-                     const char *what)
-{
-    int passed = is_int(got, want, "%s", what);
-
-    if (!passed)
-        tap_text("last error:", dscomm_last_error());
-    return passed;
-}
 
 static dscomm_status_t put(dscomm_priv_table_t *table, const char *key,
                            const void *value, size_t size)
