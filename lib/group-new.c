@@ -5,6 +5,7 @@
 
 #include "lib/group.h"
 
+#include "lib/attr.h"
 #include "lib/status.h"
 #include "lib/world.h"
 
@@ -15,22 +16,11 @@ static dscomm_status_t merge(const dscomm_group_t *parent, const char *name,
                              const dscomm_group_attr_t *attr,
                              dscomm_group_attr_t *merged)
 {
-    const unsigned char *bytes = (const unsigned char *)attr;
+    dscomm_status_t status = dscomm_priv_attr_read(
+        name, "DSCOMM_GROUP_ATTR_INIT", attr, sizeof *attr, merged);
 
-    if (!attr)
-        return DSCOMM_OK;
-    if (attr->size < sizeof attr->size || attr->size > 4096)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s: attr.size is %zu; start from "
-                           "DSCOMM_GROUP_ATTR_INIT",
-                           name, attr->size);
-    for (size_t i = sizeof *attr; i < attr->size; i++)
-        if (bytes[i])
-            return dscomm_fail(DSCOMM_ERR_INVALID,
-                               "%s: attr has members that this libdscomm does "
-                               "not know (byte %zu is set)",
-                               name, i);
-    memcpy(merged, attr, MIN(attr->size, sizeof *attr));
+    if (!attr || status < 0)
+        return status;
     if (merged->timeout_ms < 0)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: attr.timeout_ms is %d; give milliseconds, or 0 "

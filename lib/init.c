@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "env/settings.h"
+#include "lib/attr.h"
 #include "lib/discover.h"
 #include "lib/log.h"
 #include "lib/process.h"
@@ -17,22 +18,11 @@ static dscomm_status_t merge(const dscomm_init_attr_t *attr,
                              dscomm_init_attr_t *merged)
 {
     const char *name = "dscomm_init";
-    const unsigned char *bytes = (const unsigned char *)attr;
+    dscomm_status_t status = dscomm_priv_attr_read(
+        name, "DSCOMM_INIT_ATTR_INIT", attr, sizeof *attr, merged);
 
-    if (!attr)
-        return DSCOMM_OK;
-    if (attr->size < sizeof attr->size || attr->size > 4096)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s: attr.size is %zu; start from "
-                           "DSCOMM_INIT_ATTR_INIT",
-                           name, attr->size);
-    for (size_t i = sizeof *attr; i < attr->size; i++)
-        if (bytes[i])
-            return dscomm_fail(DSCOMM_ERR_INVALID,
-                               "%s: attr has members that this libdscomm does "
-                               "not know (byte %zu is set)",
-                               name, i);
-    memcpy(merged, attr, MIN(attr->size, sizeof *attr));
+    if (!attr || status < 0)
+        return status;
     if (merged->timeout_ms < 0)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: attr.timeout_ms is %d; give milliseconds, or 0 "
