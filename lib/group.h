@@ -76,6 +76,7 @@ struct dscomm_group {
      * schedule was started */
     int64_t stalled;
     unsigned looks; /* inquests meanwhile */
+    unsigned tests; /* waits of no time */
 
     dscomm_group_t *next, *prev; /* in the list of groups with works */
     int listed;

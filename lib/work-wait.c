@@ -12,6 +12,7 @@
 
 #define SPINS 256
 #define LISTEN_AFTER_MS 1000
+#define TESTS 256 /* waits of no time between looks at the clock */
 
 /* The oldest started part of work, for a message. */
 static dscomm_work_t *part(dscomm_work_t *work)
@@ -140,7 +141,7 @@ static void listen(dscomm_group_t *group)
 }
 
 /* The deadline is of one wait; but who waits again and again, for a short time
- * each, must learn of a mismatch as well. */
+ * each or for none, must learn of a mismatch as well. */
 static void count_wait(dscomm_group_t *group, int64_t now)
 {
     if (group->wait_seen != group->completed) {
@@ -153,6 +154,9 @@ static void count_wait(dscomm_group_t *group, int64_t now)
         group->wait_since = group->wait_last = now;
     group->stalled += now - group->wait_last;
     group->wait_last = now;
+    if (group->stalled >=
+        MIN(LISTEN_AFTER_MS, group->timeout_ms / 2) * NS_PER_MS)
+        listen(group);
 }
 
 /* 1 when work is complete, since its group came to an end. Internal works have
@@ -167,15 +171,24 @@ static int is_over(dscomm_work_t *work, int64_t now, int64_t end)
     if (dscomm_priv_progress_broken(group))
         return 1;
     count_wait(group, now);
-    if (group->stalled >=
-        MIN(LISTEN_AFTER_MS, group->timeout_ms / 2) * NS_PER_MS)
-        listen(group);
     if (work->call.internal)
         return 0;
     deadline = dscomm_priv_clock_after(group->wait_since, group->timeout_ms);
     if (now < deadline || end < deadline)
         return look(group, part(work));
     return expire(group, part(work));
+}
+
+/* A wait of no time, after which the program does something else. */
+static void test_once(dscomm_work_t *work)
+{
+    dscomm_group_t *group = work->group;
+
+    if (!dscomm_priv_progress_broken(group) && ++group->tests % TESTS == 0) {
+        count_wait(group, dscomm_priv_clock());
+        look(work);
+    }
+    dscomm_backend_progress_others(group);
 }
 
 /* What a wait is for: the end of a work, or of all collectives that were
@@ -209,7 +222,8 @@ static void wait_locked(const goal_t *goal, int timeout_ms)
     int64_t now, end = 0;
     int spins = 0;
 
-    group->wait_since = 0;
+    if (timeout_ms)
+        group->wait_since = 0;
     for (;;) {
         dscomm_work_t *work;
 
@@ -219,8 +233,7 @@ static void wait_locked(const goal_t *goal, int timeout_ms)
         if (!work)
             return;
         if (timeout_ms == 0) {
-            dscomm_priv_progress_broken(group);
-            dscomm_backend_progress_others(group);
+            test_once(work);
             return;
         }
         if (++spins < SPINS) {
