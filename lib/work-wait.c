@@ -186,7 +186,7 @@ static void test_once(dscomm_work_t *work)
 
     if (!dscomm_priv_progress_broken(group) && ++group->tests % TESTS == 0) {
         count_wait(group, dscomm_priv_clock());
-        look(work);
+        look(group, part(work));
     }
     dscomm_backend_progress_others(group);
 }
