@@ -37,11 +37,8 @@ dscomm_priv_dispatch_peek(dscomm_group_t *group, const dscomm_coll_args_t *args,
 
     if (rule && rule->algorithm && group->size > 1)
         return rule->algorithm;
-    if (async ? group->ops.start != NULL : group->ops.run || group->ops.start) {
-        pthread_mutex_lock(&group->lock);
+    if (async ? group->ops.start != NULL : group->ops.run || group->ops.start)
         native = is_native(group, args);
-        pthread_mutex_unlock(&group->lock);
-    }
     return native ? NULL : dscomm_priv_choice_default(args, group->size);
 }
 

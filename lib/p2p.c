@@ -86,7 +86,7 @@ static dscomm_status_t transfer(dscomm_group_t *group,
 {
     if (!call->p2p.receive)
         return group->ops.send(group->impl, &call->p2p.message);
-    memset(group->request, 0, group->ops.request_size);
+    memset(group->request, 0, sizeof *group->request);
     return group->ops.recv(group->impl, &call->p2p.message, group->request);
 }
 

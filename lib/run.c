@@ -374,7 +374,7 @@ static dscomm_status_t start(dscomm_run_t *run, const dscomm_step_t *step,
     dscomm_request_t *request = run->idle[run->nidle - 1];
     dscomm_message_t message = make_message(run, step, slot->chain);
 
-    memset(request, 0, ops->request_size);
+    memset(request, 0, sizeof *request);
     request->status = DSCOMM_IN_PROGRESS;
     return step->kind == STEP_SEND
                ? ops->isend(run->port.impl, &message, request)

@@ -90,7 +90,7 @@ dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
     }
     work = group->idle;
     group->idle = work->next;
-    memset(work, 0, call->algorithm ? sizeof *work : group->work_size);
+    memset(work, 0, sizeof *work);
     work->group = group;
     work->call = *call;
     atomic_store_explicit(&work->status, DSCOMM_IN_PROGRESS,

@@ -15,13 +15,23 @@ static inline size_t frame_bytes(size_t payload)
     return (FRAME_HEAD + payload + SHM_LINE - 1) & ~(size_t)(SHM_LINE - 1);
 }
 
+/* The greatest power of two that is no more than size. */
+static size_t whole_power(size_t size)
+{
+    size_t power = SHM_LINE;
+
+    while (power <= size / 2)
+        power *= 2;
+    return power;
+}
+
 void shm_end_init(shm_end_t *end, const shm_t *shm, int from, int to)
 {
     size_t size = (size_t)shm->layout.channel_size;
     unsigned char *base =
         shm->base + shm->layout.channel +
         ((uint64_t)from * (uint64_t)shm->ranks + (uint64_t)to) * size;
-    size_t ring = size / 8 & ~(size_t)(SHM_LINE - 1);
+    size_t ring = whole_power(size / 8);
     size_t bulk = size - sizeof(shm_credit_t) - ring;
     size_t chunk = bulk / 4 & ~(size_t)(4 * SHM_LINE - 1);
 
@@ -40,7 +50,7 @@ void shm_end_init(shm_end_t *end, const shm_t *shm, int from, int to)
 
 static inline shm_frame_t *frame_at(const shm_end_t *end, uint64_t position)
 {
-    return (shm_frame_t *)(end->ring + position % end->ring_bytes);
+    return (shm_frame_t *)(end->ring + (position & (end->ring_bytes - 1)));
 }
 
 /* Room for the frame and the zero flag behind it. */
@@ -73,7 +83,7 @@ static void commit(shm_end_t *end, shm_frame_t *frame, size_t bytes)
 shm_frame_t *shm_frame_reserve(shm_end_t *end, size_t payload)
 {
     size_t bytes = frame_bytes(payload);
-    size_t left = end->ring_bytes - end->frames % end->ring_bytes;
+    size_t left = end->ring_bytes - (end->frames & (end->ring_bytes - 1));
 
     if (bytes > left) {
         shm_frame_t *skip = frame_at(end, end->frames);
@@ -106,7 +116,7 @@ shm_frame_t *shm_frame_peek(shm_end_t *end)
             return NULL;
         if (frame->kind != FRAME_SKIP)
             return frame;
-        end->frames += end->ring_bytes - end->frames % end->ring_bytes;
+        end->frames += end->ring_bytes - (end->frames & (end->ring_bytes - 1));
     }
 }
 

@@ -47,7 +47,8 @@ typedef struct {
     unsigned char *ring; /* of frames */
     shm_line_t *flag; /* of each chunk */
     unsigned char *chunk;
-    size_t ring_bytes, chunk_bytes, nchunks, eager;
+    size_t ring_bytes; /* a power of two */
+    size_t chunk_bytes, nchunks, eager;
     shm_path_t *path; /* from this rank to the other one */
     uint64_t frames, chunks; /* position of this end */
     uint64_t frames_free_to; /* sender: may write below */

@@ -220,7 +220,8 @@ dscomm_status_t shm_start(void *impl, const dscomm_coll_args_t *args,
     own->kind = SHM_COLLECTIVE;
     own->next = NULL;
     own->collective.args = *args;
-    own->collective.op.args = NULL; /* begins when it is its turn */
+    /* Begins when it is its turn. */
+    memset(&own->collective.op, 0, sizeof own->collective.op);
     own->head.status = DSCOMM_IN_PROGRESS;
     if (shm->queue_tail)
         shm->queue_tail->next = own;

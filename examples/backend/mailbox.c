@@ -23,9 +23,9 @@ typedef struct {
     char data[PIECE];
 } box_t;
 
-/* What the ranks of a group share. */
+/* What the ranks of a group share. revoked: 1 while text is being written. */
 typedef struct {
-    atomic_int revoked; /* 1 while text is being written */
+    atomic_int revoked;
     char text[512];
     box_t boxes[]; /* from each rank to each rank */
 } shared_t;
@@ -181,7 +181,7 @@ static dscomm_status_t start(impl_t *impl, const dscomm_message_t *message,
     if (status_of(impl, NULL, 0) < 0)
         return dscomm_fail(status_of(impl, NULL, 0), "%s", impl->shared->text);
     request->message = *message;
-    request->list = list;
+    request->list = list, request->sent = 0;
     TAILQ_INSERT_TAIL(list, request, link);
     return DSCOMM_OK;
 }

@@ -56,8 +56,8 @@ void dscomm_priv_recursive_doubling_all_reduce(dscomm_plan_t *plan)
     for (int distance = 1; distance < world.power; distance *= 2) {
         int peer = fold_rank(&world, world.number ^ distance);
 
-        dscomm_priv_plan_recv(plan, peer, came, bytes);
         dscomm_priv_plan_send(plan, peer, own, bytes);
+        dscomm_priv_plan_recv(plan, peer, came, bytes);
         dscomm_priv_plan_round(plan);
         join(plan, own, came, peer, 2 * distance == world.power);
         own = result;

@@ -96,8 +96,9 @@ typedef struct {
 } dscomm_message_t;
 
 /* State of one non-blocking operation. The core allocates ops->request_size
- * bytes (at least sizeof(dscomm_request_t), zeroed, aligned as by malloc), of
- * which the backend may use what follows this head; they stay where they are.
+ * bytes (at least sizeof(dscomm_request_t), aligned as by malloc), of which the
+ * backend may use what follows this head; they stay where they are. Only the
+ * head is zero at the start, the rest is what an earlier operation left.
  * The backend sets status last, when it will not touch the request or its
  * buffers again: in progress, or in start, isend, irecv, run, send or recv. */
 typedef struct {

@@ -273,6 +273,7 @@ static dscomm_status_t thread_irecv(void *self, const dscomm_message_t *message,
     if (status < 0)
         return status;
     request->message = *message;
+    request->collective = 0;
     post(impl, request);
     return DSCOMM_OK;
 }
