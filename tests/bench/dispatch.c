@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a call of the public API costs over the same call of the backend:
+ * checks, fingerprint, sequence number. Not a test.
+ *
+ *     tests/bench/dispatch
+ *
+ * One rank, backend self, which does next to nothing. The two take turns;
+ * nanoseconds, medians of rounds. */
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "lib/group.h"
+
+#include <dscomm/dscomm.h>
+
+#define ROUNDS 2001
+#define CALLS 1000 /* in a round */
+
+static double now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+static double api(dscomm_group_t *group, const float *in, float *out)
+{
+    double start = now_ns();
+
+    for (int i = 0; i < CALLS; i++)
+        DSCOMM_CHECK(dscomm_all_reduce(group, in, out, 2, DSCOMM_FLOAT32,
+                                       DSCOMM_SUM, NULL));
+    return (now_ns() - start) / CALLS;
+}
+
+static double backend(dscomm_group_t *group, const float *in, float *out)
+{
+    dscomm_coll_args_t args = {.coll = DSCOMM_COLL_ALL_REDUCE,
+                               .dtype = DSCOMM_FLOAT32,
+                               .op = DSCOMM_SUM,
+                               .root = -1,
+                               .count = 2,
+                               .element = sizeof *in,
+                               .send = in,
+                               .recv = out,
+                               .factor = 1.0};
+    double start = now_ns();
+
+    for (int i = 0; i < CALLS; i++) {
+        args.sequence++;
+        DSCOMM_CHECK(group->ops.run(group->impl, &args));
+    }
+    return (now_ns() - start) / CALLS;
+}
+
+int main(void)
+{
+    static double calls[ROUNDS], native[ROUNDS], over[ROUNDS];
+    dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
+    dscomm_group_t *group;
+    float in[2] = {1, 2}, out[2];
+
+    attr.has_rank = 1;
+    attr.rank = 0;
+    attr.world_size = 1;
+    DSCOMM_CHECK(dscomm_init(&attr, &group));
+    for (int i = 0; i < ROUNDS; i++) {
+        calls[i] = api(group, in, out);
+        native[i] = backend(group, in, out);
+        over[i] = calls[i] - native[i];
+    }
+    qsort(calls, ROUNDS, sizeof *calls, compare);
+    qsort(native, ROUNDS, sizeof *native, compare);
+    qsort(over, ROUNDS, sizeof *over, compare);
+    printf("dscomm_all_reduce %.1f ns, the backend's run %.1f ns, over it %.1f "
+           "ns\n",
+           calls[ROUNDS / 2], native[ROUNDS / 2], over[ROUNDS / 2]);
+    DSCOMM_CHECK(dscomm_finalize(group));
+    return 0;
+}
