@@ -66,6 +66,11 @@ static const dscomm_setting_t settings[SETTING_COUNT + 1] = {
                              65535, NULL,
                              "Port of rank 0's store; overrides "
                              "MASTER_PORT."},
+    [SETTING_SOCKET_IFNAME] = {"DSCOMM_SOCKET_IFNAME", DSCOMM_SETTING_STRING,
+                               NULL, 0, 0,
+                               "[^][=]NAME or NETWORK, comma separated",
+                               "Network interfaces to serve on, by the "
+                               "beginning of their names or by network."},
 };
 
 const dscomm_setting_t *dscomm_priv_setting(int index)
