@@ -5,6 +5,7 @@
 
 #include "lib/discover.h"
 
+#include "env/job.h"
 #include "env/launcher.h"
 #include "env/settings.h"
 #include "lib/status.h"
@@ -99,6 +100,17 @@ static dscomm_status_t read_method(const char *text, method_t *method)
     return status;
 }
 
+/* Numbers on the node are the launcher's, and only where it is its rank. */
+static void choose_seat(const dscomm_launch_t *launch, dscomm_join_t *join)
+{
+    const int known =
+        launch->rank == join->rank && launch->world_size == join->size;
+
+    join->local_rank = known ? launch->local_rank : -1;
+    join->local_size = known ? launch->local_size : -1;
+    join->node_rank = known ? launch->node_rank : -1;
+}
+
 /* The world's numbers, from where they are given first. */
 static dscomm_status_t choose_rank(const dscomm_init_attr_t *attr,
                                    const method_t *method,
@@ -129,6 +141,7 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
                                     dscomm_join_t *join)
 {
     const char *address = launch->master_addr;
+    int port = launch->master_port;
 
     join->store = attr->store;
     join->serve = method->url || launch->agent_store != 1;
@@ -137,7 +150,10 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
     join->url = g_steal_pointer(&method->url);
     if (join->url)
         return DSCOMM_OK;
-    if (!*address || launch->master_port < 1)
+    join->ports = launch->master_port < 1 && *join->job ? DSCOMM_PORTS : 1;
+    if (join->ports > 1)
+        port = dscomm_priv_job_port(join->job);
+    if (!*address || port < 1)
         return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
                            "%s is not set, so that rank %d of %d cannot find "
                            "the others; set MASTER_ADDR and MASTER_PORT, or "
@@ -147,7 +163,7 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
     join->url = g_strdup_printf(strchr(address, ':') && *address != '['
                                     ? "tcp://[%s]:%d"
                                     : "tcp://%s:%d",
-                                address, launch->master_port);
+                                address, port);
     return DSCOMM_OK;
 }
 
@@ -201,8 +217,11 @@ dscomm_status_t dscomm_priv_discover(const dscomm_init_attr_t *attr,
         status = ask_launcher(attr, &method, &launch);
     if (status == DSCOMM_OK)
         status = choose_rank(attr, &method, &launch, &join);
-    if (status == DSCOMM_OK)
+    if (status == DSCOMM_OK) {
+        choose_seat(&launch, &join);
+        dscomm_priv_job_name(from_environment, NULL, join.job, sizeof join.job);
         status = choose_place(attr, &method, &launch, &join);
+    }
     g_free(method.url);
     if (status < 0)
         return status;
