@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The options of `dscomm run`. */
+#ifndef TOOLS_RUN_OPTIONS_H
+#define TOOLS_RUN_OPTIONS_H
+
+#include "tools/supervise.h"
+
+typedef struct {
+    int ranks;
+    char **argv; /* the program and its arguments */
+    tool_limits_t limits; /* its place is below, or NULL */
+    tool_place_t place;
+} tool_run_options_t;
+
+/* Fills *ret_options, whose text lives as long as the process. Other than
+ * TOOL_OK: a sentence went to stderr. */
+int tool_run_options(int argc, char **argv, tool_run_options_t *ret_options);
+
+#endif
