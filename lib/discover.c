@@ -5,14 +5,13 @@
 
 #include "lib/discover.h"
 
-#include "env/job.h"
-#include "env/launcher.h"
+#include "env/env.h"
 #include "env/settings.h"
+#include "lib/log.h"
 #include "lib/status.h"
 
 #include <glib.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* An init_method, taken apart. */
@@ -22,12 +21,6 @@ typedef struct {
     char *url; /* without query; NULL: env:// */
     int has_rank, rank, world_size;
 } method_t;
-
-static const char *from_environment(const char *name, void *arg)
-{
-    (void)arg;
-    return getenv(name);
-}
 
 static dscomm_status_t bad_method(const method_t *method, const char *text,
                                   const char *why)
@@ -100,29 +93,58 @@ static dscomm_status_t read_method(const char *text, method_t *method)
     return status;
 }
 
-/* Numbers on the node are the launcher's, and only where it is its rank. */
-static void choose_seat(const dscomm_launch_t *launch, dscomm_join_t *join)
+/* 1: the environment's numbers are those of the world. */
+static int is_own(const dscomm_env_t *env, const dscomm_join_t *join)
 {
-    const int known =
-        launch->rank == join->rank && launch->world_size == join->size;
+    return dscomm_env_rank(env) == join->rank &&
+           dscomm_env_world_size(env) == join->size;
+}
 
-    join->local_rank = known ? launch->local_rank : -1;
-    join->local_size = known ? launch->local_size : -1;
-    join->node_rank = known ? launch->node_rank : -1;
+/* A number that a variable tells; what only follows from others does not
+ * count. */
+static int told(const dscomm_env_t *env, dscomm_env_field_t field, int number)
+{
+    const char *origin = dscomm_env_origin(env, field);
+
+    return origin && !strchr(origin, ' ') ? number : -1;
+}
+
+static void choose_seat(const dscomm_env_t *env, dscomm_join_t *join)
+{
+    join->local_rank = join->local_size = join->node_rank = -1;
+    if (!is_own(env, join))
+        return;
+    join->local_rank =
+        told(env, DSCOMM_ENV_LOCAL_RANK, dscomm_env_local_rank(env));
+    join->local_size =
+        told(env, DSCOMM_ENV_LOCAL_SIZE, dscomm_env_local_size(env));
+    join->node_rank =
+        told(env, DSCOMM_ENV_NODE_RANK, dscomm_env_node_rank(env));
+}
+
+/* The name of the environment's job is that of the world's only where its ranks
+ * are; an agent's store has other jobs' keys in any case. */
+static void choose_job(const dscomm_env_t *env, dscomm_join_t *join)
+{
+    const char *job = dscomm_env_job(env), *source = dscomm_env_source(env);
+    int agent =
+        strcmp(source, "torchrun") == 0 || strcmp(source, "dscomm") == 0;
+
+    g_strlcpy(join->run_id, agent && *job ? job : "0", sizeof join->run_id);
+    g_strlcpy(join->job, is_own(env, join) ? job : "", sizeof join->job);
 }
 
 /* The world's numbers, from where they are given first. */
 static dscomm_status_t choose_rank(const dscomm_init_attr_t *attr,
                                    const method_t *method,
-                                   const dscomm_launch_t *launch,
-                                   dscomm_join_t *join)
+                                   const dscomm_env_t *env, dscomm_join_t *join)
 {
     join->rank = attr->has_rank     ? attr->rank
                  : method->has_rank ? method->rank
-                                    : launch->rank;
+                                    : dscomm_env_rank(env);
     join->size = attr->has_rank     ? attr->world_size
                  : method->has_rank ? method->world_size
-                                    : launch->world_size;
+                                    : dscomm_env_world_size(env);
     if (attr->has_rank && method->has_rank)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "rank and world_size are given in the attributes "
@@ -136,23 +158,22 @@ static dscomm_status_t choose_rank(const dscomm_init_attr_t *attr,
 }
 
 static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
-                                    method_t *method,
-                                    const dscomm_launch_t *launch,
+                                    method_t *method, const dscomm_env_t *env,
                                     dscomm_join_t *join)
 {
-    const char *address = launch->master_addr;
-    int port = launch->master_port;
+    const char *address = dscomm_env_master_addr(env);
+    int port = dscomm_env_master_port(env);
 
     join->store = attr->store;
-    join->serve = method->url || launch->agent_store != 1;
+    join->serve = method->url || !dscomm_env_agent_store(env);
     if (join->store || join->size == 1)
         return DSCOMM_OK;
     join->url = g_steal_pointer(&method->url);
     if (join->url)
         return DSCOMM_OK;
-    join->ports = launch->master_port < 1 && *join->job ? DSCOMM_PORTS : 1;
-    if (join->ports > 1)
-        port = dscomm_priv_job_port(join->job);
+    if (dscomm_env_world_size(env) > 1 && (!*address || port < 1))
+        return dscomm_env_check_master(env);
+    join->ports = dscomm_priv_env_has_ports(env) ? DSCOMM_PORTS : 1;
     if (!*address || port < 1)
         return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
                            "%s is not set, so that rank %d of %d cannot find "
@@ -167,20 +188,39 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
     return DSCOMM_OK;
 }
 
+/* One line for who wonders, and what everybody should know. */
+static void tell(const dscomm_env_t *env)
+{
+    const char *text;
+
+    if (dscomm_env_rank(env) == 0)
+        dscomm_log(DSCOMM_LOG_INFO, "core",
+                   "%s: rank 0 of %d, local rank %d of %d, node %d; they meet "
+                   "at '%s' port %d",
+                   dscomm_env_source(env), dscomm_env_world_size(env),
+                   dscomm_env_local_rank(env), dscomm_env_local_size(env),
+                   dscomm_env_node_rank(env), dscomm_env_master_addr(env),
+                   dscomm_env_master_port(env));
+    for (size_t i = 0; (text = dscomm_env_warning(env, i)); i++)
+        dscomm_log(DSCOMM_LOG_WARN, "core", "%s", text);
+}
+
 /* What the launcher says must make sense only where it is needed. */
 static dscomm_status_t ask_launcher(const dscomm_init_attr_t *attr,
                                     const method_t *method,
-                                    dscomm_launch_t *launch)
+                                    dscomm_env_t **ret_env)
 {
-    int needed = !(attr->has_rank || method->has_rank) ||
-                 !(attr->store || method->url || attr->world_size == 1);
-    dscomm_status_t status =
-        dscomm_priv_launch_discover(from_environment, NULL, launch);
+    dscomm_env_attr_t tolerant = DSCOMM_ENV_ATTR_INIT;
+    int ranks_known = attr->has_rank || method->has_rank;
+    int place_known = attr->store || method->url || attr->world_size == 1;
+    dscomm_status_t status;
 
-    if (status < 0 && !needed) {
-        *launch = (dscomm_launch_t){.rank = -1, .world_size = -1};
-        return DSCOMM_OK;
-    }
+    tolerant.tolerate = 1;
+    status = dscomm_env_discover(&tolerant, ret_env);
+    if (status == DSCOMM_OK && !(ranks_known && place_known))
+        status = dscomm_env_status(*ret_env);
+    if (status == DSCOMM_OK && !ranks_known)
+        tell(*ret_env);
     return status;
 }
 
@@ -202,7 +242,7 @@ dscomm_status_t dscomm_priv_discover(const dscomm_init_attr_t *attr,
     const char *text = attr->init_method;
     const char *backend = attr->backend;
     method_t method = {"init_method", DSCOMM_ERR_INVALID, NULL, 0, 0, 0};
-    dscomm_launch_t launch = {.rank = -1, .world_size = -1};
+    dscomm_env_t *env = NULL;
     dscomm_join_t join = {0};
     dscomm_status_t status = choose_timeout(attr, &join);
 
@@ -214,22 +254,21 @@ dscomm_status_t dscomm_priv_discover(const dscomm_init_attr_t *attr,
     if (status == DSCOMM_OK)
         status = read_method(text ? text : "env://", &method);
     if (status == DSCOMM_OK)
-        status = ask_launcher(attr, &method, &launch);
+        status = ask_launcher(attr, &method, &env);
     if (status == DSCOMM_OK)
-        status = choose_rank(attr, &method, &launch, &join);
+        status = choose_rank(attr, &method, env, &join);
     if (status == DSCOMM_OK) {
-        choose_seat(&launch, &join);
-        dscomm_priv_job_name(from_environment, NULL, join.job, sizeof join.job);
-        status = choose_place(attr, &method, &launch, &join);
+        choose_seat(env, &join);
+        choose_job(env, &join);
+        status = choose_place(attr, &method, env, &join);
     }
+    dscomm_env_free(env);
     g_free(method.url);
     if (status < 0)
         return status;
     if (!backend)
         backend = dscomm_priv_setting_text(SETTING_BACKEND);
     join.backend = g_strdup(backend ? backend : "auto");
-    snprintf(join.run_id, sizeof join.run_id, "%s",
-             *launch.run_id ? launch.run_id : "0");
     *ret_join = join;
     return DSCOMM_OK;
 }

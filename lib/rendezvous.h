@@ -61,9 +61,8 @@ void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
                                   int timeout_ms);
 
 /* Where a launcher gave no port, a job has one of DSCOMM_PORTS, from the one
- * that its name leads to: above those that Linux hands out by itself. */
+ * that its name leads to (env/master.c). */
 #define DSCOMM_PORTS 8
-int dscomm_priv_job_port(const char *job);
 
 /* Whether the host of a world's store can be what its ranks meet at. */
 typedef enum {

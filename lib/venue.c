@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where ranks meet: the port that a job's name leads to, and hosts at which
- * nobody can. */
+/* Hosts at which ranks cannot meet. */
 #include "config.h"
 
 #include "lib/rendezvous.h"
@@ -14,20 +13,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <string.h>
-
-#define FIRST_PORT 61440 /* Linux hands out 32768 to 60999 */
-#define LAST_PORT 65535
-
-int dscomm_priv_job_port(const char *job)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-
-    for (; *job; job++)
-        hash = (hash ^ (uint8_t)*job) * UINT64_C(0x100000001b3);
-    hash ^= hash >> 32; /* the low bits alone mix least */
-    return FIRST_PORT +
-           (int)(hash % (LAST_PORT - FIRST_PORT - DSCOMM_PORTS + 2));
-}
 
 /* The host of the store, to be freed, or NULL. */
 static char *host_of(const dscomm_join_t *join)
