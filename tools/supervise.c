@@ -351,7 +351,7 @@ static void start_again(supervisor_t *s)
     start_all(s);
 }
 
-/* Tells what another node has to say, unless we are ending anyway. */
+/* Tells what another node has to say, unless we were told to end. */
 static void quote_node(const supervisor_t *s, const tool_nodes_event_t *event,
                        gboolean again)
 {
@@ -359,7 +359,7 @@ static void quote_node(const supervisor_t *s, const tool_nodes_event_t *event,
 
     if (event->node < 0 || event->node == s->job->node_rank || s->signal)
         return;
-    then = tool_name_consequence(s, again);
+    then = s->stage == RUNNING ? tool_name_consequence(s, again) : g_strdup("");
     tool_say(s, "node %d (%s): %s%s", event->node,
              tool_nodes_host(s->nodes, event->node), event->text, then);
     g_free(then);
