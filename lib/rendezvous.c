@@ -294,6 +294,20 @@ static void make_token(char *token, size_t size)
              (unsigned long long)number);
 }
 
+/* Loaded now, a module finds a process without threads of ours, and nobody
+ * waits for that. Why one cannot be loaded, its record will tell. */
+static void load_modules(const dscomm_join_t *join)
+{
+    const dscomm_module_t *module;
+
+    if (strcmp(join->backend, "auto")) {
+        dscomm_priv_module_find(join->backend, &module);
+        return;
+    }
+    for (size_t i = 0; dscomm_priv_module_get(i); i++)
+        ;
+}
+
 dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
                                        dscomm_meeting_t *ret_meeting,
                                        const dscomm_module_t **ret_module)
@@ -306,6 +320,7 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
     int final = 0;
     dscomm_status_t status = dscomm_priv_interface_validate();
 
+    load_modules(join);
     make_token(token, sizeof token);
     meeting.serves = dscomm_priv_join_serves(join);
     while (!status) {

@@ -16,7 +16,7 @@
 #define CLOSED_MAX 8 /* handshakes that may end in a closed connection */
 #define OTHER_JOB_MS 2000 /* for another job's store to end */
 #define PROBE_MS 1000 /* for one of several ports, where others may be */
-#define FIRST_PAUSE_US 10000
+#define FIRST_PAUSE_US 1000
 #define MOST_PAUSE_US 500000
 
 typedef dscomm_priv_link_t link_t;
