@@ -109,28 +109,37 @@ int dscomm_priv_interface_matches(const char *text, const char *name,
     return found != choice.exclude;
 }
 
+/* The number, from 1, of the first item that makes no sense, or 0. */
+static int find_bad(char *const *items)
+{
+    network_t network;
+
+    if (!*items)
+        return 1;
+    for (int i = 0; items[i]; i++)
+        if (!*items[i] || read_network(items[i], &network) > 0)
+            return i + 1;
+    return 0;
+}
+
 dscomm_status_t dscomm_priv_interface_check(const char *variable,
                                             const char *text)
 {
-    dscomm_status_t status = DSCOMM_OK;
-    network_t network;
     choice_t choice;
     char quoted[80];
+    int bad;
 
     read_choice(text, &choice);
-    for (char **item = choice.items; *item && !status; item++) {
-        if (**item && read_network(*item, &network) <= 0)
-            continue;
-        status = dscomm_fail(
-            DSCOMM_ERR_ENVIRONMENT,
-            "%s='%s': item %d is neither the name of an interface nor a "
-            "network; give names or networks as 10.0.0.0/8, comma separated, "
-            "'^' before all of them to leave them out",
-            variable, dscomm_priv_quote(text, quoted, sizeof quoted),
-            (int)(item - choice.items) + 1);
-    }
+    bad = find_bad(choice.items);
     g_strfreev(choice.items);
-    return status;
+    if (!bad)
+        return DSCOMM_OK;
+    return dscomm_fail(
+        DSCOMM_ERR_ENVIRONMENT,
+        "%s='%s': item %d is neither the name of an interface nor a network; "
+        "give names or networks as 10.0.0.0/8, comma separated, '^' before all "
+        "of them to leave them out",
+        variable, dscomm_priv_quote(text, quoted, sizeof quoted), bad);
 }
 
 const char *dscomm_priv_interface_choice(const char **ret_variable)
