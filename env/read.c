@@ -16,13 +16,13 @@ static const struct {
     const char *what;
     int min, max;
 } limits[] = {
-    [DSCOMM_ENV_RANK] = {"rank", 0, INT_MAX - 1},
-    [DSCOMM_ENV_WORLD_SIZE] = {"number of ranks", 1, INT_MAX},
-    [DSCOMM_ENV_LOCAL_RANK] = {"rank", 0, INT_MAX - 1},
-    [DSCOMM_ENV_LOCAL_SIZE] = {"number of ranks", 1, INT_MAX},
-    [DSCOMM_ENV_NODE_RANK] = {"number of a node", 0, INT_MAX - 1},
+    [DSCOMM_ENV_RANK] = {"a rank", 0, INT_MAX - 1},
+    [DSCOMM_ENV_WORLD_SIZE] = {"a number of ranks", 1, INT_MAX},
+    [DSCOMM_ENV_LOCAL_RANK] = {"a rank", 0, INT_MAX - 1},
+    [DSCOMM_ENV_LOCAL_SIZE] = {"a number of ranks", 1, INT_MAX},
+    [DSCOMM_ENV_NODE_RANK] = {"the number of a node", 0, INT_MAX - 1},
     [DSCOMM_ENV_MASTER_ADDR] = {"", 0, 0},
-    [DSCOMM_ENV_MASTER_PORT] = {"port", 1, 65535},
+    [DSCOMM_ENV_MASTER_PORT] = {"a port", 1, 65535},
 };
 
 char *dscomm_priv_env_title(const dscomm_env_t *env)
@@ -71,7 +71,7 @@ dscomm_status_t dscomm_priv_env_number(const env_view_t *view,
     if (text && (dscomm_priv_parse_decimal(text, &number) ||
                  number < limits[field].min || number > limits[field].max))
         return dscomm_priv_env_fail(view, env, name,
-                                    "not the %s. Set it to a decimal number "
+                                    "not %s. Set it to a decimal number "
                                     "from %d to %d, or unset it",
                                     limits[field].what, limits[field].min,
                                     limits[field].max);

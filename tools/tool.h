@@ -24,6 +24,7 @@ typedef struct {
 } tool_command_t;
 
 int tool_run(int argc, char **argv);
+int tool_env(int argc, char **argv);
 int tool_info(int argc, char **argv);
 int tool_perf(int argc, char **argv);
 

@@ -21,7 +21,7 @@ static const struct {
 } refused[] = {
     /* T19: no decimal numbers */
     {{"RANK=abc"}, "env[pod]: RANK='abc': ", "from 0 to"},
-    {{"RANK=1 2"}, "env[pod]: RANK='1 2': ", "not the rank"},
+    {{"RANK=1 2"}, "env[pod]: RANK='1 2': ", "not a rank"},
     {{"RANK=-1"}, "env[pod]: RANK='-1': ", ""},
     {{"RANK=0x1"}, "env[pod]: RANK='0x1': ", ""},
     {{"RANK=1.0"}, "env[pod]: RANK='1.0': ", ""},
@@ -32,7 +32,7 @@ static const struct {
     {{"MASTER_PORT=70000"},
      "env[singleton]: MASTER_PORT='70000': ",
      "from 1 to 65535"},
-    {{"MASTER_PORT=0"}, "env[singleton]: MASTER_PORT='0': ", "the port"},
+    {{"MASTER_PORT=0"}, "env[singleton]: MASTER_PORT='0': ", "not a port"},
     {{"RANK=+1", "WORLD_SIZE=4"}, "env[pod]: RANK='+1': ", ""},
     {{"RANK=1e0", "WORLD_SIZE=4"}, "env[pod]: RANK='1e0': ", ""},
     {{"RANK=1,", "WORLD_SIZE=4"}, "env[pod]: RANK='1,': ", ""},
