@@ -97,9 +97,9 @@ static void raise_limit(void)
 static int is_slow(void)
 {
     const char *flags = getenv("SANITIZER_FLAGS");
+    const char *valgrind = getenv("VALGRIND");
 
-    return (flags && strstr(flags, "sanitize")) || getenv("VALGRIND_LIB") ||
-           (getenv("LD_PRELOAD") && strstr(getenv("LD_PRELOAD"), "vgpreload"));
+    return (flags && strstr(flags, "sanitize")) || (valgrind && *valgrind);
 }
 
 int main(void)
