@@ -146,7 +146,7 @@ since()
 
 usual='--master 10.99.0.1 --join-timeout 30 --node-timeout 2 --grace 2'
 bounds=$usual
-keys=$abs_top_builddir/tests/tools/keys
+keys=$abs_top_builddir/tests/launchers/keys
 add_host 2>"$scratch/why" && add_host 2>>"$scratch/why" ||
     skip_all "no links between namespaces: $(tail -n 1 "$scratch/why")"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A rank that needs no backend: the ranks of an attempt exchange their numbers
- * through the launcher's store alone, and wait for each other there. */
+ * through a store alone, and wait for each other there. It is the launcher's,
+ * or rank 0 serves it. keys.py does the same with torch. */
 #include "config.h"
 
 #include <dscomm/status.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TIMEOUT_MS 20000
 
@@ -29,6 +31,8 @@ static void open_store(dscomm_store_t **ret_store)
     dscomm_store_t *base;
 
     attr.timeout_ms = TIMEOUT_MS;
+    attr.serve = strcmp(variable("TORCHELASTIC_USE_AGENT_STORE"), "True") &&
+                 !strcmp(variable("RANK"), "0");
     snprintf(url, sizeof url,
              strchr(host, ':') ? "tcp://[%s]:%s" : "tcp://%s:%s", host,
              variable("MASTER_PORT"));
@@ -57,8 +61,8 @@ static int sum_all(dscomm_store_t *store, int size)
     return sum;
 }
 
-/* The last one lets all go. */
-static void await_all(dscomm_store_t *store, int size)
+/* The last one lets all go, and rank 0, which may serve, goes last. */
+static void await_all(dscomm_store_t *store, int rank, int size)
 {
     const char *key = "all";
     int64_t count;
@@ -67,6 +71,11 @@ static void await_all(dscomm_store_t *store, int size)
     if (count == size)
         DSCOMM_CHECK(dscomm_store_set(store, key, "", 0));
     DSCOMM_CHECK(dscomm_store_wait(store, &key, 1, TIMEOUT_MS));
+    DSCOMM_CHECK(dscomm_store_add(store, "gone", 1, &count));
+    for (int i = 0; i < TIMEOUT_MS / 10 && count < size && !rank; i++) {
+        usleep(10000);
+        DSCOMM_CHECK(dscomm_store_add(store, "gone", 0, &count));
+    }
 }
 
 int main(void)
@@ -80,7 +89,7 @@ int main(void)
     snprintf(key, sizeof key, "rank/%s", rank);
     DSCOMM_CHECK(dscomm_store_set(store, key, rank, strlen(rank)));
     int sum = sum_all(store, size);
-    await_all(store, size);
+    await_all(store, atoi(rank), size);
     printf("rank %s of %d on node %s: %d\n", rank, size, variable("GROUP_RANK"),
            sum);
     dscomm_store_close(store);
