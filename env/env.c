@@ -108,27 +108,58 @@ static void forget(dscomm_env_t *env)
     *env->job = '\0';
 }
 
+/* Members that a newer caller knows besides must be zero. */
+static dscomm_status_t merge_attr(const dscomm_env_attr_t *attr,
+                                  dscomm_env_attr_t *merged)
+{
+    static const dscomm_env_attr_t none = DSCOMM_ENV_ATTR_INIT;
+
+    *merged = none;
+    if (!attr)
+        return DSCOMM_OK;
+    if (attr->size < sizeof attr->size || attr->size > 4096)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_env_discover: attr.size is %zu; start from "
+                           "DSCOMM_ENV_ATTR_INIT",
+                           attr->size);
+    for (size_t i = sizeof *attr; i < attr->size; i++) {
+        if (((const char *)attr)[i])
+            return dscomm_fail(DSCOMM_ERR_INVALID,
+                               "dscomm_env_discover: attr has a member at "
+                               "byte %zu, which this libdscomm does not know",
+                               i);
+    }
+    memcpy(merged, attr, MIN(attr->size, sizeof *attr));
+    return DSCOMM_OK;
+}
+
+static env_view_t view_of(const dscomm_env_attr_t *attr)
+{
+    env_view_t view = {from_process, NULL, ""};
+
+    if (attr->get)
+        view = (env_view_t){attr->get, attr->arg, ""};
+    if (attr->root && strcmp(attr->root, "/") != 0)
+        view.root = attr->root;
+    return view;
+}
+
 dscomm_status_t dscomm_env_discover(const dscomm_env_attr_t *attr,
                                     dscomm_env_t **ret_env)
 {
-    static const dscomm_env_attr_t none = DSCOMM_ENV_ATTR_INIT;
-    const dscomm_env_attr_t *a = attr ? attr : &none;
-    env_view_t view = {from_process, NULL, ""};
+    dscomm_env_attr_t merged;
+    env_view_t view;
     dscomm_env_t *env;
 
-    if (!ret_env || a->size < sizeof none)
+    if (!ret_env)
         return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "dscomm_env_discover: %s; set the attributes' size, "
-                           "and give a place for the result",
-                           ret_env ? "the attributes are too short"
-                                   : "there is no ret_env");
-    if (a->get)
-        view = (env_view_t){a->get, a->arg, ""};
-    if (a->root && strcmp(a->root, "/") != 0)
-        view.root = a->root;
+                           "dscomm_env_discover: ret_env is NULL");
+    if (merge_attr(attr, &merged) < 0)
+        return DSCOMM_ERR_INVALID;
+    view = view_of(&merged);
     env = make();
     env->status = dscomm_priv_env_read(&view, env);
-    if (env->status < 0 && !a->tolerate) {
+    if (env->status < 0 && !merged.tolerate) {
         dscomm_status_t status = env->status;
 
         dscomm_env_free(env);

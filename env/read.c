@@ -144,7 +144,8 @@ static dscomm_status_t check_order(const env_view_t *view, dscomm_env_t *env)
         int low = env->numbers[orders[i].low];
         int high = env->numbers[orders[i].high];
 
-        if (low < 0 || high < 0 || low < high + orders[i].may_equal)
+        if (low < 0 || high < 0 || low < high ||
+            (orders[i].may_equal && low == high))
             continue;
         return dscomm_priv_env_fail(
             view, env, env->origins[orders[i].low],
@@ -262,6 +263,26 @@ static void name_by_ancestor(const env_view_t *view, dscomm_env_t *env)
     g_free(name);
 }
 
+/* A manager's ranks have at least that of the scheduler around it. Its steps
+ * are not theirs. */
+static void name_by_scheduler(const env_view_t *view, dscomm_env_t *env)
+{
+    static const char *const names[] = {"SLURM_JOB_ID", "LSB_JOBID",
+                                        "PBS_JOBID"};
+    const char *id = NULL;
+    char *name;
+
+    if (*env->job || env->family->tier != ENV_TIER_MANAGER)
+        return;
+    for (size_t i = 0; i < G_N_ELEMENTS(names) && !id; i++)
+        id = dscomm_priv_view_value(view, names[i]);
+    if (!id)
+        return;
+    name = g_strdup_printf("%s/%s", env->family->name, id);
+    dscomm_priv_env_set_job(env, name);
+    g_free(name);
+}
+
 static void find_overlays(const env_view_t *view, dscomm_env_t *env)
 {
     for (size_t i = 0; i < dscomm_priv_env_overlay_count; i++) {
@@ -303,6 +324,7 @@ dscomm_status_t dscomm_priv_env_read(const env_view_t *view, dscomm_env_t *env)
         return status;
     name_job(view, env);
     name_by_ancestor(view, env);
+    name_by_scheduler(view, env);
     if (env->family->finish)
         status = env->family->finish(view, env);
     if (status == DSCOMM_OK)

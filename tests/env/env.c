@@ -87,6 +87,12 @@ static const struct {
     {{OMPI(0, 1, 0, 1), "PMIX_NAMESPACE=7", "OMPI_MCA_orte_hnp_uri=7.0;x"},
      "openmpi/7",
      0},
+    {{HYDRA(0, 4, 0, 2), "SLURM_JOB_ID=7", "SLURM_STEP_ID=1", "SLURM_PROCID=1",
+      "SLURM_STEP_NUM_TASKS=2"},
+     "hydra/7",
+     0},
+    {{OMPI(0, 4, 0, 2), "PBS_JOBID=7.x"}, "openmpi/7.x", 0},
+    {{"RANK=0", "WORLD_SIZE=2", "SLURM_JOB_ID=7"}, "", 0},
     {{"AWS_BATCH_JOB_NUM_NODES=2", "AWS_BATCH_JOB_NODE_INDEX=1",
       "AWS_BATCH_JOB_ID=a-b#1", "AWS_BATCH_JOB_ATTEMPT=2"},
      "batch/a-b/2",
@@ -186,6 +192,30 @@ static void test_overlays(void)
     is_str(dscomm_env_overlay(env, 1), "kubernetes", "and another");
     ok(!dscomm_env_overlay(env, 2), "no more");
     ok(!dscomm_env_warning(env, 0), "no warning");
+    dscomm_env_free(env);
+}
+
+/* From older and newer callers. */
+static void test_sizes(void)
+{
+    struct {
+        dscomm_env_attr_t attr;
+        int more;
+    } newer = {DSCOMM_ENV_ATTR_INIT, 0};
+    dscomm_env_attr_t older = DSCOMM_ENV_ATTR_INIT;
+    dscomm_env_t *env = NULL;
+
+    newer.attr.size = sizeof newer;
+    is_int(dscomm_env_discover(&newer.attr, &env), DSCOMM_OK,
+           "a newer caller's attributes, not used");
+    dscomm_env_free(env);
+    newer.more = 1;
+    is_int(dscomm_env_discover(&newer.attr, &env), DSCOMM_ERR_INVALID,
+           "a newer caller's attributes, used");
+    older.size = offsetof(dscomm_env_attr_t, root);
+    older.root = "/nowhere";
+    is_int(dscomm_env_discover(&older, &env), DSCOMM_OK,
+           "an older caller's attributes");
     dscomm_env_free(env);
 }
 
@@ -466,6 +496,7 @@ int main(void)
     test_jobs();
     test_verdicts();
     test_overlays();
+    test_sizes();
     test_arguments();
     test_files();
     test_ports();

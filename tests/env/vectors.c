@@ -39,7 +39,7 @@ static const vector_t vectors[] = {
      {OMPI(3, 5, 1, 2), "SLURM_JOB_ID=2", "SLURM_STEP_ID=5", "SLURM_PROCID=1",
       "SLURM_STEP_NUM_TASKS=3", "SLURM_NTASKS=3", "SLURM_LOCALID=0",
       "SLURM_NODEID=1", "SLURM_STEP_NODELIST=rack1-n[08-10]"},
-     "openmpi 3/5/1/2/- - -",
+     "openmpi 3/5/1/2/- - #",
      "env[openmpi]: MASTER_ADDR: not set, and mpirun does not tell where rank "
      "0 is. Set MASTER_ADDR to the host of rank 0"},
     {"Open MPI, duplicates that agree",
