@@ -15,9 +15,11 @@
 /* Who a process is, in words that only its launcher may speak: set for an outer
  * job, they would be wrong in ours. */
 static const char *const stale[] = {
-    "DSCOMM_RANK",        "DSCOMM_WORLD_SIZE", "DSCOMM_LOCAL_RANK",
-    "DSCOMM_LOCAL_SIZE",  "DSCOMM_NODE_RANK",  "DSCOMM_MASTER_ADDR",
-    "DSCOMM_MASTER_PORT", "NODE_RANK",         "TORCHELASTIC_ERROR_FILE",
+    "DSCOMM_RANK",        "DSCOMM_WORLD_SIZE",
+    "DSCOMM_LOCAL_RANK",  "DSCOMM_LOCAL_SIZE",
+    "DSCOMM_NODE_RANK",   "DSCOMM_MASTER_ADDR",
+    "DSCOMM_MASTER_PORT", "DSCOMM_LAUNCHER",
+    "NODE_RANK",          "TORCHELASTIC_ERROR_FILE",
 };
 
 /* torchrun's variables; a number is printed where text is NULL. */

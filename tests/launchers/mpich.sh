@@ -38,4 +38,9 @@ mpirun -pmi-port -n 2 "$hello"
 result $? 'without ranks in the environment'
 like "$err" 'PMI_ID=.*-pmi-port' 'without ranks in the environment: what to do'
 
+mpirun -n 4 "$dscomm" env --json
+told 4 hydra 'dscomm env'
+mpirun -n 3 "$dscomm" env --exec sh -c 'echo $RANK $WORLD_SIZE $LOCAL_RANK $MASTER_ADDR'
+given 3 'dscomm env --exec'
+
 tap_done

@@ -44,4 +44,9 @@ ranks 3 'an address and port that are given'
 mpirun -n 2 "$hello" : -n 3 "$hello"
 ranks 5 'two programs in one world'
 
+mpirun -n 4 "$dscomm" env --json
+told 4 openmpi 'dscomm env'
+mpirun -n 3 "$dscomm" env --exec sh -c 'echo $RANK $WORLD_SIZE $LOCAL_RANK $MASTER_ADDR'
+given 3 'dscomm env --exec'
+
 tap_done

@@ -4,12 +4,44 @@
 
 hello=$abs_top_builddir/examples/hello/hello
 digits=$abs_top_builddir/examples/digits/digits
+dscomm=$abs_top_builddir/tools/dscomm
 data=$abs_top_srcdir/examples/digits/digits.csv.gz
 DSCOMM_TIMEOUT=60
 export DSCOMM_TIMEOUT
 
 # No rank of an outer job.
 unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
+
+# told N FAMILY TEXT: $scratch/out is what dscomm env --json says in N ranks, started
+# by FAMILY
+told()
+{
+    sed -n "s/^{\"source\":\"$2\",\"rank\":\([0-9]*\),\"world_size\":$1,.*\"error\":null.*/\1/p" \
+        "$scratch/out" | sort -n >"$scratch/ranks"
+    seq 0 $(($1 - 1)) >"$scratch/want"
+    [ "$status" = 0 ] && cmp -s "$scratch/want" "$scratch/ranks"
+    result $? "$3" || {
+        echo "# status $status"
+        { cat "$scratch/out"; printf '%s\n' "$err"; } | sed 's/^/# /'
+    }
+}
+
+# given N TEXT: $scratch/out has RANK, WORLD_SIZE, LOCAL_RANK and MASTER_ADDR of N
+# ranks on this machine
+given()
+{
+    sort -n "$scratch/out" >"$scratch/ranks"
+    i=0
+    while [ $i -lt "$1" ]; do
+        echo "$i $1 $i 127.0.0.1"
+        i=$((i + 1))
+    done >"$scratch/want"
+    [ "$status" = 0 ] && cmp -s "$scratch/want" "$scratch/ranks"
+    result $? "$2" || {
+        echo "# status $status"
+        { cat "$scratch/out"; printf '%s\n' "$err"; } | sed 's/^/# /'
+    }
+}
 
 # bail REASON: what should work does not
 bail()

@@ -100,4 +100,27 @@ for PYTHON_RANKS in 0 1; do
     numbers 2 "rank 0 serves, Python in ranks % 2 = $PYTHON_RANKS"
 done
 
+# A program that knows torch alone, under other launchers
+sum=$abs_top_srcdir/tests/launchers/sum.py
+run "$dscomm" run -n 3 "$python" "$sum"
+ranks 3 'a torch program under dscomm run'
+for r in 1 0; do
+    timeout -k 5 120 "$dscomm" run --nnodes 2 --node-rank $r --master $address:29503 \
+        -n 2 "$python" "$sum" >"$scratch/out.$r" 2>"$scratch/err.$r" &
+    eval pid_$r=$!
+done
+wait "$pid_0"
+first=$?
+wait "$pid_1"
+status=$((first + $?))
+cat "$scratch"/out.[01] >"$scratch/out"
+err=$(cat "$scratch"/err.[01])
+ranks 4 'a torch program under dscomm run on two nodes'
+if command -v mpirun.mpich >/dev/null; then
+    run mpirun.mpich -localhost localhost -n 3 "$dscomm" env --exec "$python" "$sum"
+    ranks 3 'a torch program under mpirun, by dscomm env --exec'
+else
+    skip 'a torch program under mpirun' 'no mpirun.mpich (package mpich)'
+fi
+
 tap_done

@@ -27,6 +27,14 @@ ranks 4 'srun -r: nodes that begin in the middle of the job'
 run srun -N 2 -n 4 "$digits" "$data"
 is "$status $(grep -c '^epoch [0-9]*: loss ' "$scratch/out")" '0 20' 'digits'
 
+run srun -N 2 -n 4 "$dscomm" env --json
+told 4 slurm 'dscomm env'
+run srun -N 3 -n 5 "$dscomm" env --explain
+is "$(grep -c '^rank [0-4] of 5, by slurm' "$scratch/out") $(grep -c '^  slurm  *taken' "$scratch/out")" \
+    '5 5' 'dscomm env --explain'
+run srun -N 2 -n 3 "$dscomm" env --exec sh -c 'echo $RANK $WORLD_SIZE $MASTER_ADDR'
+is "$(sort "$scratch/out" | tr '\n' ,)" '0 3 n0,1 3 n0,2 3 n0,' 'dscomm env --exec'
+
 printf 'n2\nn0\nn2\n' >"$scratch/hosts"
 run env SLURM_HOSTFILE="$scratch/hosts" srun -m arbitrary -N 2 -n 3 "$hello"
 is "$status" 1 'srun -m arbitrary: rank 0 may be anywhere'
@@ -75,6 +83,17 @@ batch "srun -N 3 -n 3 sh -c 'exec $abs_top_builddir/tools/dscomm run \
     --rdzv-id \$SLURM_JOB_ID.\$SLURM_STEP_ID -n 2 \
     --master \$(scontrol show hostnames \$SLURM_STEP_NODELIST | head -n 1) $hello'"
 ranks 6 'dscomm run in srun'
+
+# torchrun, one a node
+python=${DSCOMM_TEST_PYTHON:-python3}
+if "$python" -c 'import torch.distributed.run' >/dev/null 2>&1; then
+    run srun -N 2 -n 2 sh -c 'exec "$1" -m torch.distributed.run --no-python \
+        --nnodes 2 --node-rank $SLURM_NODEID --master-addr n0 \
+        --nproc-per-node 2 "$2"' sh "$python" "$hello"
+    ranks 4 'torchrun in srun'
+else
+    skip 'torchrun in srun' "$python has no torch.distributed; set DSCOMM_TEST_PYTHON"
+fi
 
 # MPI's launchers in a job: there rank 0 may be on any node.
 OMPI_ALLOW_RUN_AS_ROOT=1
