@@ -122,6 +122,19 @@ static dscomm_status_t refuse_name(const env_view_t *view, dscomm_env_t *env)
     return status;
 }
 
+/* Both are the user's; one of them was perhaps forgotten. */
+static void warn_explicit(dscomm_env_t *env)
+{
+    for (size_t i = 0; i < dscomm_priv_env_family_count; i++) {
+        if (env->judgements[i].verdict == DSCOMM_ENV_IGNORED &&
+            dscomm_priv_env_families[i]->tier == ENV_TIER_EXPLICIT)
+            dscomm_priv_env_warn(env,
+                                 "%s, but DSCOMM_LAUNCHER asks for %s, which "
+                                 "is taken",
+                                 env->judgements[i].why, env->family->name);
+    }
+}
+
 static dscomm_status_t take_named(const env_view_t *view, const char *name,
                                   dscomm_env_t *env)
 {
@@ -135,6 +148,7 @@ static dscomm_status_t take_named(const env_view_t *view, const char *name,
                                         env->judgements[i].why);
         env->forced = 1;
         take(env, i);
+        warn_explicit(env);
         return DSCOMM_OK;
     }
     return refuse_name(view, env);

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FILE_MAX_BYTES ((size_t)64 << 10)
+#define FILE_MAX_BYTES 4096
 #define HOST_MAX_BYTES 255
 #define ANCESTORS_MAX 32
 

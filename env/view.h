@@ -23,7 +23,7 @@ const char *dscomm_priv_view_either(const env_view_t *view, const char *first,
 int dscomm_priv_view_same(const env_view_t *view, const char *name,
                           const char *other);
 
-/* A regular file's first bytes, at most 64 KiB; NULL where it cannot be read;
+/* A regular file's first bytes, at most 4 KiB; NULL where it cannot be read;
  * g_free(). */
 char *dscomm_priv_view_file(const env_view_t *view, const char *path);
 

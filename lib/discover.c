@@ -188,19 +188,40 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
     return DSCOMM_OK;
 }
 
+/* The sources that are there, but were not taken. */
+static char *list_losers(const dscomm_env_t *env)
+{
+    dscomm_env_candidate_t info = {.size = sizeof info};
+    GString *names = g_string_new(NULL);
+
+    for (size_t i = 0; dscomm_env_candidate(env, i, &info) == DSCOMM_OK; i++) {
+        if (info.verdict == DSCOMM_ENV_IGNORED &&
+            strcmp(info.name, "singleton") != 0)
+            g_string_append_printf(names, "%s%s", names->len ? ", " : "",
+                                   info.name);
+    }
+    if (!names->len)
+        g_string_append(names, "none");
+    return g_string_free(names, FALSE);
+}
+
 /* One line for who wonders, and what everybody should know. */
 static void tell(const dscomm_env_t *env)
 {
     const char *text;
 
-    if (dscomm_env_rank(env) == 0)
+    if (dscomm_env_rank(env) == 0) {
+        char *losers = list_losers(env);
+
         dscomm_log(DSCOMM_LOG_INFO, "core",
                    "%s: rank 0 of %d, local rank %d of %d, node %d; they meet "
-                   "at '%s' port %d",
+                   "at '%s' port %d; other sources: %s",
                    dscomm_env_source(env), dscomm_env_world_size(env),
                    dscomm_env_local_rank(env), dscomm_env_local_size(env),
                    dscomm_env_node_rank(env), dscomm_env_master_addr(env),
-                   dscomm_env_master_port(env));
+                   dscomm_env_master_port(env), losers);
+        g_free(losers);
+    }
     for (size_t i = 0; (text = dscomm_env_warning(env, i)); i++)
         dscomm_log(DSCOMM_LOG_WARN, "core", "%s", text);
 }

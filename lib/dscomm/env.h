@@ -86,8 +86,8 @@ DSCOMM_API const char *dscomm_env_job(const dscomm_env_t *env);
  * none. */
 DSCOMM_API const char *dscomm_env_source(const dscomm_env_t *env);
 
-/* Where a value is from: a variable's name, or words on how it follows from
- * others; static. NULL where the value is unknown. */
+/* Where a value is from: a variable's name, or words, with blanks between, on
+ * how it follows from others; static. NULL where the value is unknown. */
 DSCOMM_API const char *dscomm_env_origin(const dscomm_env_t *env,
                                          dscomm_env_field_t field);
 

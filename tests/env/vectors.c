@@ -227,6 +227,12 @@ static const vector_t vectors[] = {
      {OMPI(3, 8, 3, 4), "DSCOMM_LAUNCHER=singleton", "SLURM_JOB_ID=1"},
      ALONE,
      NULL},
+    {"the launcher named, and numbers besides",
+     {OMPI(1, 2, 1, 2), "DSCOMM_RANK=0", "DSCOMM_WORLD_SIZE=4",
+      "DSCOMM_LAUNCHER=openmpi", "MASTER_PORT=5"},
+     "openmpi 1/2/1/2/0 127.0.0.1 5",
+     "DSCOMM_RANK and DSCOMM_WORLD_SIZE set, but DSCOMM_LAUNCHER asks for "
+     "openmpi"},
     {"auto named",
      {OMPI(1, 2, 1, 2), "DSCOMM_LAUNCHER=auto"},
      "openmpi 1/2/1/2/0 127.0.0.1 -",
