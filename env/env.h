@@ -38,7 +38,10 @@ dscomm_status_t dscomm_priv_env_read(const env_view_t *view, dscomm_env_t *env);
 dscomm_status_t dscomm_priv_env_choose(const env_view_t *view,
                                        dscomm_env_t *env);
 
-/* Address and port, once the numbers are known (env/master.c). */
+/* The job's name, once the numbers are known (env/job.c). */
+void dscomm_priv_env_name_job(const env_view_t *view, dscomm_env_t *env);
+
+/* Address and port, once the job has its name (env/master.c). */
 dscomm_status_t dscomm_priv_env_find_master(const env_view_t *view,
                                             dscomm_env_t *env);
 
@@ -69,6 +72,10 @@ int dscomm_priv_env_one_node(const dscomm_env_t *env);
 /* 1: the port is the first of several, of which rank 0 takes one that is
  * free (DSCOMM_PORTS of lib/rendezvous.h). */
 int dscomm_priv_env_has_ports(const dscomm_env_t *env);
+
+/* The port that a job's name leads to, above those that Linux gives out
+ * itself. */
+int dscomm_priv_env_port(const char *job);
 
 /* "openmpi+azureml", for sentences; g_free(). */
 char *dscomm_priv_env_title(const dscomm_env_t *env);

@@ -10,10 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where a process that is alone may listen, if it must. */
-#define PORT_BASE 61440
-#define PORTS 4088
-
 static const struct {
     const char *name;
     dscomm_env_field_t field;
@@ -26,6 +22,15 @@ static const struct {
     {"MASTER_PORT", DSCOMM_ENV_MASTER_PORT},
 };
 
+/* A process that is alone is a job of its own. */
+static int own_port(void)
+{
+    char name[32];
+
+    g_snprintf(name, sizeof name, "process %d", (int)getpid());
+    return dscomm_priv_env_port(name);
+}
+
 /* The field as text, "" where it is unknown. */
 static const char *field_text(const dscomm_env_t *env, dscomm_env_field_t field,
                               char *buffer, size_t size)
@@ -35,7 +40,7 @@ static const char *field_text(const dscomm_env_t *env, dscomm_env_field_t field,
     if (field == DSCOMM_ENV_MASTER_ADDR)
         return dscomm_env_master_addr(env);
     if (field == DSCOMM_ENV_MASTER_PORT && number < 0)
-        number = PORT_BASE + (int)(getpid() % PORTS);
+        number = own_port();
     g_snprintf(buffer, (gulong)size, "%d", number);
     return number < 0 ? "" : buffer;
 }

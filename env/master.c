@@ -89,7 +89,7 @@ static dscomm_status_t find_address(const env_view_t *view, dscomm_env_t *env)
 }
 
 /* Fowler, Noll and Vo's hash, FNV-1a, whose low bits are then mixed well. */
-static int hash_to_port(const char *job)
+int dscomm_priv_env_port(const char *job)
 {
     uint64_t hash = 0xcbf29ce484222325;
 
@@ -112,7 +112,7 @@ static void find_port(dscomm_env_t *env)
     if (env->family->port)
         dscomm_priv_env_set_port(env, env->family->port, "default");
     else if (*env->job)
-        dscomm_priv_env_set_port(env, hash_to_port(env->job), by_name);
+        dscomm_priv_env_set_port(env, dscomm_priv_env_port(env->job), by_name);
 }
 
 dscomm_status_t dscomm_priv_env_find_master(const env_view_t *view,

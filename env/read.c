@@ -231,58 +231,6 @@ static void complete_one_node(dscomm_env_t *env)
     derive(env, DSCOMM_ENV_NODE_RANK, 0, "one node");
 }
 
-/* A job's name is that of its parts that are set. */
-static void name_job(const env_view_t *view, dscomm_env_t *env)
-{
-    const env_family_t *family = env->family;
-    GString *name = g_string_new(family->name);
-
-    for (size_t i = 0; i < G_N_ELEMENTS(family->job); i++) {
-        const char *variable =
-            dscomm_priv_view_either(view, family->job[i][0], family->job[i][1]);
-
-        if (variable)
-            g_string_append_printf(name, "/%s",
-                                   dscomm_priv_view_value(view, variable));
-    }
-    if (name->len > strlen(family->name))
-        dscomm_priv_env_set_job(env, name->str);
-    g_string_free(name, TRUE);
-}
-
-/* Where the job has no name but its ranks a common ancestor. */
-static void name_by_ancestor(const env_view_t *view, dscomm_env_t *env)
-{
-    char *name;
-
-    if (*env->job || !env->family->ancestor || !dscomm_priv_env_one_node(env))
-        return;
-    name = dscomm_priv_view_ancestor(view, env->family->ancestor);
-    if (name)
-        dscomm_priv_env_set_job(env, name);
-    g_free(name);
-}
-
-/* A manager's ranks have at least that of the scheduler around it. Its steps
- * are not theirs. */
-static void name_by_scheduler(const env_view_t *view, dscomm_env_t *env)
-{
-    static const char *const names[] = {"SLURM_JOB_ID", "LSB_JOBID",
-                                        "PBS_JOBID"};
-    const char *id = NULL;
-    char *name;
-
-    if (*env->job || env->family->tier != ENV_TIER_MANAGER)
-        return;
-    for (size_t i = 0; i < G_N_ELEMENTS(names) && !id; i++)
-        id = dscomm_priv_view_value(view, names[i]);
-    if (!id)
-        return;
-    name = g_strdup_printf("%s/%s", env->family->name, id);
-    dscomm_priv_env_set_job(env, name);
-    g_free(name);
-}
-
 static void find_overlays(const env_view_t *view, dscomm_env_t *env)
 {
     for (size_t i = 0; i < dscomm_priv_env_overlay_count; i++) {
@@ -322,9 +270,7 @@ dscomm_status_t dscomm_priv_env_read(const env_view_t *view, dscomm_env_t *env)
     status = read_numbers(view, env);
     if (status != DSCOMM_OK)
         return status;
-    name_job(view, env);
-    name_by_ancestor(view, env);
-    name_by_scheduler(view, env);
+    dscomm_priv_env_name_job(view, env);
     if (env->family->finish)
         status = env->family->finish(view, env);
     if (status == DSCOMM_OK)

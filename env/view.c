@@ -124,7 +124,7 @@ char *dscomm_priv_view_ancestor(const env_view_t *view, const char *name)
         if (read_process(view, path, &process))
             return NULL;
         if (strcmp(process.name, name) == 0)
-            return g_strdup_printf("%s %u %llu", name, process.pid,
+            return g_strdup_printf("%s/%u/%llu", name, process.pid,
                                    process.start);
         snprintf(path, sizeof path, "/proc/%u/stat", process.parent);
     }

@@ -30,7 +30,7 @@ char *dscomm_priv_view_file(const env_view_t *view, const char *path);
 /* This host's name; NULL where it cannot be read; g_free(). */
 char *dscomm_priv_view_host(const env_view_t *view);
 
-/* "NAME PID START" of the nearest ancestor that the kernel calls name, equal in
+/* "NAME/PID/START" of the nearest ancestor that the kernel calls name, equal in
  * all that descend from it; NULL where there is none; g_free(). */
 char *dscomm_priv_view_ancestor(const env_view_t *view, const char *name);
 

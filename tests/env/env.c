@@ -286,7 +286,7 @@ static const struct {
     const char *job, *address;
     int node_rank;
 } files[] = {
-    {{HYDRA(0, 2, 0, 2)}, "hydra_pmi_proxy 10 500", "127.0.0.1", 0},
+    {{HYDRA(0, 2, 0, 2)}, "hydra_pmi_proxy/10/500", "127.0.0.1", 0},
     {{HYDRA(0, 2, 0, 1)}, "", "", -1},
     {{"MV2_COMM_WORLD_RANK=0", "MV2_COMM_WORLD_SIZE=2",
       "MV2_COMM_WORLD_LOCAL_SIZE=2"},
