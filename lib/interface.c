@@ -262,15 +262,12 @@ dscomm_status_t dscomm_priv_interface_validate(void)
     GArray *list = NULL;
     dscomm_status_t status;
 
-    if (!choice)
+    if (!choice || strcmp(variable, "DSCOMM_SOCKET_IFNAME"))
         return DSCOMM_OK;
     status = dscomm_priv_interface_check(variable, choice);
     if (!status)
         status = dscomm_priv_interfaces(variable, choice, &list);
     if (list)
         g_array_unref(list);
-    if (!status || strcmp(variable, "NCCL_SOCKET_IFNAME"))
-        return status;
-    dscomm_log(DSCOMM_LOG_WARN, "core", "%s", dscomm_last_error());
-    return DSCOMM_OK;
+    return status;
 }

@@ -36,8 +36,8 @@ const char *dscomm_priv_interface_choice(const char **ret_variable);
 dscomm_status_t dscomm_priv_interfaces(const char *variable, const char *choice,
                                        GArray **ret_interfaces);
 
-/* OK, or why the environment's choice is none. A bad one of NCCL's is only
- * warned about: it is not ours. */
+/* OK, or why the environment's choice is none. One of NCCL's is not ours to
+ * refuse. */
 dscomm_status_t dscomm_priv_interface_validate(void);
 
 #endif

@@ -82,8 +82,12 @@ static int add_chosen(dscomm_priv_listen_t *listening)
     GArray *list;
     int problem;
 
-    if (!choice || dscomm_priv_interfaces(variable, choice, &list))
+    if (!choice)
         return add_all(listening);
+    if (dscomm_priv_interfaces(variable, choice, &list)) {
+        dscomm_log(DSCOMM_LOG_WARN, "store", "%s", dscomm_last_error());
+        return add_all(listening);
+    }
     problem = add(listening, (struct sockaddr *)&loopback, sizeof loopback, 0);
     for (guint i = 0; i < list->len && !problem; i++) {
         dscomm_interface_t *row = &g_array_index(list, dscomm_interface_t, i);

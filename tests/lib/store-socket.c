@@ -9,7 +9,9 @@
 #include "tests/tap.h"
 
 #include <dlfcn.h>
+#include <dscomm/log.h>
 #include <netdb.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 
 typedef int resolve_t(const char *host, const char *service,
@@ -17,6 +19,7 @@ typedef int resolve_t(const char *host, const char *service,
 
 static const char *const both[] = {"127.0.0.2", "127.0.0.1"};
 static const char *const twice[] = {"127.0.0.1", "127.0.0.1"};
+static const char *const elsewhere[] = {"192.0.2.7", "192.0.2.8"};
 static const char *const six[] = {"::1", "127.0.0.1"};
 static const char *const four[] = {"127.0.0.1", "::1"};
 
@@ -35,6 +38,8 @@ int getaddrinfo(const char *host, const char *service,
         hosts = both;
     if (!strcmp(host, "localhost.twice"))
         hosts = twice;
+    if (!strcmp(host, "elsewhere.test"))
+        hosts = elsewhere;
     if (!strcmp(host, "six.test"))
         hosts = six;
     if (!strcmp(host, "four.test"))
@@ -200,6 +205,43 @@ static void test_own_host(void)
 
 /* What the system refuses this process is known at once, and blamed on no
  * server. */
+/* Where the host is no address of this machine, a setting says what is. */
+static void test_interfaces(void)
+{
+    static const struct {
+        const char *variable, *value;
+        int count, any;
+    } rows[] = {
+        {NULL, NULL, 1, 1},
+        {"DSCOMM_SOCKET_IFNAME", "lo", 1, 0},
+        {"NCCL_SOCKET_IFNAME", "=lo", 1, 0},
+        {"NCCL_SOCKET_IFNAME", "=nosuch0", 1, 1},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct sockaddr_storage address = {0};
+        struct sockaddr_in *v4 = (struct sockaddr_in *)&address;
+        socklen_t length = sizeof address;
+        dscomm_priv_listen_t listening;
+        int any;
+
+        if (rows[i].variable)
+            setenv(rows[i].variable, rows[i].value, 1);
+        if (dscomm_priv_listen("elsewhere.test", 0, dscomm_priv_deadline(5000),
+                               &listening))
+            bail("%s", dscomm_last_error());
+        getsockname(listening.fds[0], (struct sockaddr *)&address, &length);
+        any = address.ss_family == AF_INET6 || !v4->sin_addr.s_addr;
+        ok(any == rows[i].any && listening.count == rows[i].count,
+           "%s=%s: served on %s", rows[i].variable ? rows[i].variable : "",
+           rows[i].variable ? rows[i].value : "",
+           any ? "all interfaces" : "those");
+        dscomm_priv_listen_close(&listening);
+        if (rows[i].variable)
+            unsetenv(rows[i].variable);
+    }
+}
+
 static void test_no_descriptors(void)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
@@ -231,6 +273,8 @@ int main(void)
     test_pauses();
     test_doubled_address();
     test_own_host();
+    dscomm_log_set_levels("error");
+    test_interfaces();
     test_no_descriptors();
     return tap_done();
 }
