@@ -5,6 +5,7 @@
 #include "env/nodelist.h"
 
 #include <glib.h>
+#include <glib/gstdio.h>
 #include <string.h>
 
 #include "tests/tap.h"
@@ -33,6 +34,7 @@ static const struct {
     {"n[5,5]", "n5 n5"},
     {"n[999999999999999999]", "n999999999999999999"},
     {"n1", "n1"},
+    {"n[98-0101]", "n98 n99 n100 n101"},
 };
 
 static const struct {
@@ -102,6 +104,51 @@ static void test_lists(void)
         is_str(text->str, "", "no host is visited");
         g_string_free(text, TRUE);
     }
+}
+
+/* What Slurm's own program says, blanks between; NULL where it says nothing. */
+static char *ask_slurm(const char *list)
+{
+    char *argv[] = {(char *)"scontrol", (char *)"show", (char *)"hostnames",
+                    (char *)list, NULL};
+    char *text = NULL;
+    int status = 0;
+
+    if (!g_spawn_sync(NULL, argv, NULL,
+                      G_SPAWN_SEARCH_PATH | G_SPAWN_STDERR_TO_DEV_NULL, NULL,
+                      NULL, &text, NULL, &status, NULL) ||
+        status)
+        g_clear_pointer(&text, g_free);
+    return text ? g_strdelimit(g_strstrip(text), "\n", ' ') : NULL;
+}
+
+/* It wants a file of settings. That of 22.05 takes nothing behind the last
+ * bracket. Of blanks it makes hosts without a name. */
+static void test_slurm(void)
+{
+    static const char settings[] = "ClusterName=x\nSlurmctldHost=localhost\n";
+    char *folder = g_dir_make_tmp("dscomm-XXXXXX", NULL);
+    char *path = g_build_filename(folder, "slurm.conf", NULL);
+    char *text;
+
+    g_file_set_contents(path, settings, -1, NULL);
+    g_setenv("SLURM_CONF", path, TRUE);
+    for (size_t i = 0; i < G_N_ELEMENTS(expanded); i++) {
+        if (strchr(expanded[i].text, ' '))
+            continue;
+        text = ask_slurm(expanded[i].text);
+        if (text && *text)
+            is_str(text, expanded[i].want, "scontrol on '%s'",
+                   expanded[i].text);
+        else
+            skip("scontrol on '%s': there is none, or it does not take it",
+                 expanded[i].text);
+        g_free(text);
+    }
+    g_unlink(path);
+    g_rmdir(folder);
+    g_free(path);
+    g_free(folder);
 }
 
 static void test_limits(void)
@@ -192,6 +239,7 @@ static void test_tasks(void)
 int main(void)
 {
     test_lists();
+    test_slurm();
     test_limits();
     test_tasks();
     return tap_done();
