@@ -15,9 +15,10 @@
 #include <unistd.h>
 
 #define ADDRESSES_MAX 16
-#define STAGGER_MS                                                             \
-    250 /* before the next address, while one does not answer                  \
-         */
+/* For all; the caller may try anew, as a lost packet is sent again after ever
+ * longer times. */
+#define ATTEMPT_MS 10000
+#define STAGGER_MS 250 /* before the next, while one does not answer */
 
 typedef struct {
     const struct addrinfo *addresses[ADDRESSES_MAX];
@@ -203,11 +204,12 @@ dscomm_status_t dscomm_priv_connect_list(const struct addrinfo *list, int port,
                                          dscomm_priv_deadline_t deadline,
                                          int *ret_fd, gboolean *ret_again)
 {
+    const dscomm_priv_deadline_t most = dscomm_priv_deadline(ATTEMPT_MS);
     attempt_t attempt = {.port = port};
     int result;
 
     sort(&attempt, list);
-    result = run(&attempt, deadline, ret_fd);
+    result = run(&attempt, deadline.at < most.at ? deadline : most, ret_fd);
     give_up(&attempt);
     if (result)
         return fail_connect(&attempt, ret_again);
