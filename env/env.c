@@ -144,10 +144,19 @@ static env_view_t view_of(const dscomm_env_attr_t *attr)
     return view;
 }
 
+/* A call that succeeds leaves the thread's sentence alone. */
+static void tolerate(dscomm_env_t *env, const char *sentence)
+{
+    env->sentence = g_strdup(dscomm_last_error());
+    forget(env);
+    dscomm_priv_fail_with(env->status, sentence);
+}
+
 dscomm_status_t dscomm_env_discover(const dscomm_env_attr_t *attr,
                                     dscomm_env_t **ret_env)
 {
     dscomm_env_attr_t merged;
+    char before[DSCOMM_ERROR_MAX];
     env_view_t view;
     dscomm_env_t *env;
 
@@ -156,6 +165,7 @@ dscomm_status_t dscomm_env_discover(const dscomm_env_attr_t *attr,
                            "dscomm_env_discover: ret_env is NULL");
     if (merge_attr(attr, &merged) < 0)
         return DSCOMM_ERR_INVALID;
+    g_strlcpy(before, dscomm_last_error(), sizeof before);
     view = view_of(&merged);
     env = make();
     env->status = dscomm_priv_env_read(&view, env);
@@ -165,10 +175,8 @@ dscomm_status_t dscomm_env_discover(const dscomm_env_attr_t *attr,
         dscomm_env_free(env);
         return status;
     }
-    if (env->status < 0) {
-        env->sentence = g_strdup(dscomm_last_error());
-        forget(env);
-    }
+    if (env->status < 0)
+        tolerate(env, before);
     *ret_env = env;
     return DSCOMM_OK;
 }

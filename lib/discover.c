@@ -191,14 +191,15 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
 /* The sources that are there, but were not taken. */
 static char *list_losers(const dscomm_env_t *env)
 {
-    dscomm_env_candidate_t info = {.size = sizeof info};
     GString *names = g_string_new(NULL);
 
-    for (size_t i = 0; dscomm_env_candidate(env, i, &info) == DSCOMM_OK; i++) {
-        if (info.verdict == DSCOMM_ENV_IGNORED &&
-            strcmp(info.name, "singleton") != 0)
+    for (size_t i = 0; i < dscomm_priv_env_family_count; i++) {
+        const env_family_t *family = dscomm_priv_env_families[i];
+
+        if (env->judgements[i].verdict == DSCOMM_ENV_IGNORED &&
+            family->tier != ENV_TIER_ALONE)
             g_string_append_printf(names, "%s%s", names->len ? ", " : "",
-                                   info.name);
+                                   family->name);
     }
     if (!names->len)
         g_string_append(names, "none");

@@ -234,6 +234,8 @@ static void test_arguments(void)
     attr.arg = (void *)broken;
     attr.tolerate = 1;
     is_int(dscomm_env_discover(&attr, &env), DSCOMM_OK, "tolerated");
+    ok(strstr(dscomm_last_error(), "attr.size is 1") != NULL,
+       "the last failure's sentence stays");
     is_int(dscomm_env_status(env), DSCOMM_ERR_ENVIRONMENT, "but told");
     ok(strstr(dscomm_last_error(), "RANK='x'") != NULL, "with a sentence");
     is_int(dscomm_env_rank(env), -1, "no rank");
