@@ -252,7 +252,21 @@ static void take(const options_t *o, tool_run_options_t *run)
     };
 }
 
-int tool_run_options(int argc, char **argv, tool_run_options_t *ret_options)
+void tool_run_options_clear(tool_run_options_t *options)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(options->texts); i++)
+        g_clear_pointer(&options->texts[i], g_free);
+}
+
+static void own_texts(const options_t *o, tool_run_options_t *options)
+{
+    char *const texts[] = {o->nodes, o->master, o->master_addr, o->id,
+                           o->log_dir};
+
+    memcpy(options->texts, texts, sizeof(texts));
+}
+
+int tool_run_options(int argc, char **argv, tool_run_options_t *options)
 {
     options_t o = {
         .node_rank = -1, .grace = 5, .join_timeout = 300, .node_timeout = 10};
@@ -294,14 +308,16 @@ int tool_run_options(int argc, char **argv, tool_run_options_t *ret_options)
     };
 
     respell_all(argv);
-    if (!tool_parse(&argc, &argv, entries, "PROGRAM [ARGUMENT...]",
-                    description))
+    gboolean parsed =
+        tool_parse(&argc, &argv, entries, "PROGRAM [ARGUMENT...]", description);
+    own_texts(&o, options);
+    if (!parsed)
         return TOOL_USAGE;
     o.argv = argv + 1;
     if (o.argv[0] && strcmp(o.argv[0], "--") == 0)
         o.argv++;
     int status = check_options(&o);
     if (status == TOOL_OK)
-        take(&o, ret_options);
+        take(&o, options);
     return status;
 }

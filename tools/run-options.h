@@ -10,10 +10,12 @@ typedef struct {
     char **argv; /* the program and its arguments */
     tool_limits_t limits; /* its place is below, or NULL */
     tool_place_t place;
+    char *texts[5]; /* what the others point to */
 } tool_run_options_t;
 
-/* Fills *ret_options, whose text lives as long as the process. Other than
- * TOOL_OK: a sentence went to stderr. */
-int tool_run_options(int argc, char **argv, tool_run_options_t *ret_options);
+/* Fills *options, which must be cleared. Other than TOOL_OK: a sentence went to
+ * stderr. */
+int tool_run_options(int argc, char **argv, tool_run_options_t *options);
+void tool_run_options_clear(tool_run_options_t *options);
 
 #endif

@@ -8,10 +8,12 @@
 
 int tool_run(int argc, char **argv)
 {
-    tool_run_options_t options;
+    tool_run_options_t options = {0};
     int status = tool_run_options(argc, argv, &options);
 
-    if (status != TOOL_OK)
-        return status;
-    return tool_job_run("run", options.argv, options.ranks, &options.limits);
+    if (status == TOOL_OK)
+        status =
+            tool_job_run("run", options.argv, options.ranks, &options.limits);
+    tool_run_options_clear(&options);
+    return status;
 }
