@@ -11,7 +11,8 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <stdio.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -22,6 +23,8 @@
 #define TEXT_MAX 256
 /* How much longer than node 0 the others wait for its plan. */
 #define GRACE_US (2 * G_USEC_PER_SEC)
+/* After which a node says for whom it waits. */
+#define NOTICE_MS 5000
 
 enum { LINE_FORMAT, LINE_NODES, LINE_RANKS, LINE_RESTARTS, LINE_PID };
 enum { LINE_ID = LINE_PID + 1, LINE_HOST, LINES };
@@ -109,31 +112,69 @@ static void clear_record(record_t *record)
     g_free(record->host);
 }
 
-/* Two nodes of one number, most often. */
+/* "pid P on HOST", what tells where P is a process, and a number of its own. */
+static char *make_token(const join_t *j)
+{
+    char *space = g_file_read_link("/proc/self/ns/pid", NULL);
+    guint32 number[2] = {0, 0};
+    ssize_t random = getrandom(number, sizeof(number), GRND_NONBLOCK);
+    char *token = g_strdup_printf("pid %d on %s, %s, %08x%08x", (int)getpid(),
+                                  j->host, space ? space : "", number[0],
+                                  random > 0 ? number[1]
+                                             : (guint32)g_get_monotonic_time());
+
+    g_free(space);
+    return token;
+}
+
+/* Whether the process that other names ran here, as mine does, and is gone. */
+static gboolean is_dead(const char *other, const char *mine)
+{
+    char **theirs = g_strsplit(other, ", ", 3);
+    char **ours = g_strsplit(mine, ", ", 3);
+    const char *host = theirs[0] ? strstr(theirs[0], " on ") : NULL;
+    const char *here = strstr(ours[0], " on ");
+    int pid = g_str_has_prefix(other, "pid ") ? atoi(other + 4) : 0;
+    gboolean dead = g_strv_length(theirs) == 3 && host && pid > 0 &&
+                    strcmp(host, here) == 0 &&
+                    strcmp(theirs[1], ours[1]) == 0 && kill(pid, 0) < 0 &&
+                    errno == ESRCH;
+
+    g_strfreev(ours);
+    g_strfreev(theirs);
+    return dead;
+}
+
+/* The first one with a number has it: two nodes were given the same, most
+ * often. One that was ended while it waited may come again. */
 static int claim(const join_t *j)
 {
     char *key = node_key("claim", j->place->node_rank);
-    guint64 number = (guint64)g_get_monotonic_time();
-    ssize_t random = getrandom(&number, sizeof(number), GRND_NONBLOCK);
-    char *token = g_strdup_printf("pid %d on %s, %016" G_GINT64_MODIFIER "x",
-                                  (int)getpid(), j->host,
-                                  random < 0 ? number ^ 1 : number);
-    void *value;
-    size_t size;
+    char *token = make_token(j);
+    char *expected = g_strdup("");
     int status = TOOL_OK;
+    gboolean again;
 
-    if (dscomm_store_compare_set(j->store, key, "", 0, token, strlen(token),
-                                 &value, &size) < 0) {
-        status = fail(j);
-    } else {
-        if (strcmp(value, token))
-            status = tool_fail(
-                TOOL_INTERNAL, j->job->command,
-                "node %d is there already (%.*s); give each node its own "
-                "--node-rank, and each job its own port",
-                j->place->node_rank, (int)strcspn(value, ","), (char *)value);
+    do {
+        void *value;
+        size_t size;
+        if (dscomm_store_compare_set(j->store, key, expected, strlen(expected),
+                                     token, strlen(token), &value, &size) < 0) {
+            status = fail(j);
+            break;
+        }
+        again = strcmp(value, token) && is_dead(value, token);
+        g_free(expected);
+        expected = g_strdup(value);
         dscomm_store_free(value);
-    }
+    } while (again);
+    if (status == TOOL_OK && strcmp(expected, token))
+        status = tool_fail(
+            TOOL_INTERNAL, j->job->command,
+            "node %d is there already (%.*s); give each node its own "
+            "--node-rank, and each job its own port",
+            j->place->node_rank, (int)strcspn(expected, ","), expected);
+    g_free(expected);
     g_free(token);
     g_free(key);
     return status;
@@ -226,7 +267,7 @@ static const char *explain_missing(const join_t *j)
                     : "";
 }
 
-/* "node 1 of 3 did not come..."; *ret_came = those that did. */
+/* "nodes 1, 2 of 3"; *ret_came = how many have come. g_free(). */
 static char *name_missing(const join_t *j, int *ret_came)
 {
     GString *names = g_string_new(NULL);
@@ -242,15 +283,45 @@ static char *name_missing(const join_t *j, int *ret_came)
         g_free(key);
     }
     *ret_came = j->place->nodes - missing;
-    char *text = g_strdup_printf(
-        "node%s %s of %d did not come within %g s%s", missing == 1 ? "" : "s",
-        names->str, j->place->nodes, (double)j->place->join_us / G_USEC_PER_SEC,
-        explain_missing(j));
+    char *text = g_strdup_printf("node%s %s of %d", missing == 1 ? "" : "s",
+                                 names->str, j->place->nodes);
     g_string_free(names, TRUE);
     return text;
 }
 
-/* Waits for all records. NULL, or what is wrong. */
+static char *fail_missing(const join_t *j, int *ret_came)
+{
+    char *names = name_missing(j, ret_came);
+    char *text = g_strdup_printf("%s did not come within %g s%s", names,
+                                 (double)j->place->join_us / G_USEC_PER_SEC,
+                                 explain_missing(j));
+
+    g_free(names);
+    return text;
+}
+
+/* Waits for all records; says at some time that it does. */
+static dscomm_status_t await_records(const join_t *j, char **keys,
+                                     void **values, size_t *sizes)
+{
+    const size_t count = (size_t)j->place->nodes;
+    int left = left_ms(j->deadline);
+    dscomm_status_t status =
+        dscomm_store_multi_get(j->store, (const char *const *)keys, count,
+                               MIN(left, NOTICE_MS), values, sizes);
+
+    if (status != DSCOMM_ERR_TIMEOUT || left <= NOTICE_MS)
+        return status;
+    int came;
+    char *names = name_missing(j, &came);
+    if (came < j->place->nodes)
+        tool_fail(0, j->job->command, "waiting for %s", names);
+    g_free(names);
+    return dscomm_store_multi_get(j->store, (const char *const *)keys, count,
+                                  left_ms(j->deadline), values, sizes);
+}
+
+/* NULL, or what is wrong. */
 static char *collect(join_t *j, int *ret_came)
 {
     const int nodes = j->place->nodes;
@@ -261,12 +332,10 @@ static char *collect(join_t *j, int *ret_came)
 
     for (int i = 0; i < nodes; i++)
         keys[i] = node_key("node", i);
-    dscomm_status_t status = dscomm_store_multi_get(
-        j->store, (const char *const *)keys, (size_t)nodes,
-        left_ms(j->deadline), values, sizes);
+    dscomm_status_t status = await_records(j, keys, values, sizes);
     *ret_came = nodes;
     if (status == DSCOMM_ERR_TIMEOUT)
-        wrong = name_missing(j, ret_came);
+        wrong = fail_missing(j, ret_came);
     else if (status < 0)
         wrong = g_strdup(dscomm_last_error());
     for (int i = 0; i < nodes && status == DSCOMM_OK; i++) {
@@ -375,12 +444,28 @@ static int follow(join_t *j)
 
 /* Together */
 
+/* Says at some time that it waits for node 0. */
+static dscomm_status_t await_store(join_t *j)
+{
+    int left = left_ms(j->deadline);
+    dscomm_status_t status =
+        tool_nodes_open(j->url, 0, MIN(left, NOTICE_MS), &j->store);
+
+    if (status != DSCOMM_ERR_TIMEOUT || left <= NOTICE_MS)
+        return status;
+    tool_fail(0, j->job->command, "waiting for node 0: %s",
+              dscomm_last_error());
+    return tool_nodes_open(j->url, 0, left_ms(j->deadline), &j->store);
+}
+
 static int open_store(join_t *j)
 {
     const int serve = j->place->node_rank == 0;
+    dscomm_status_t status =
+        serve ? tool_nodes_open(j->url, 1, left_ms(j->deadline), &j->store)
+              : await_store(j);
 
-    if (tool_nodes_open(j->url, serve, left_ms(j->deadline), &j->store) ==
-        DSCOMM_OK)
+    if (status == DSCOMM_OK)
         return TOOL_OK;
     if (serve)
         return tool_fail(TOOL_INTERNAL, j->job->command,

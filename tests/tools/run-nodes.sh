@@ -260,10 +260,25 @@ done <<'END'
 --max-restarts 2|--max-restarts 1|node 0 has --max-restarts 2, node 1 (host) 1; give all the same
 --rdzv-id a|--rdzv-id b|node 0 has --rdzv-id 'a', node 1 (host) 'b'; give all nodes of a job the same, and each job its own port
 END
+bounds='--join-timeout 20 --node-timeout 3'
+nodes=2
+node 1 -n 1 true
+sleep 5.5
+node 0 -n 1 sh -c 'echo $RANK'
+finish
+like "$(err 1)" "^dscomm run: waiting for node 0: no store within 5000 ms: .*$address" \
+    'who is waited for: node 0'
+is "$statuses $(cat "$scratch/out")" '0,0 0' 'who is waited for comes at last'
 nodes=3
 node 0 -n 1 true
 node 1 -n 1 true
 sleep 0.5
+kill -KILL "$pid_1"
+wait "$pid_1" 2>/dev/null
+started=0
+node 1 -n 1 true
+sleep 5.5
+is "$(err 0)" 'dscomm run: waiting for node 2 of 3' 'who is waited for: node 2'
 "$abs_top_builddir/tools/dscomm" run --nnodes 3 --node-rank 1 --master $address \
     -n 1 true 2>"$scratch/twice"
 is $? 125 'one number twice: status'
