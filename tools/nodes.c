@@ -7,14 +7,16 @@
 #include "tools/nodes-common.h"
 #include "tools/tool.h"
 
-#include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Between looks at the store, and between signs of life. */
-#define TICK_US (G_USEC_PER_SEC / 10)
+#define NS_PER_S 1000000000L
+#define TICK_NS (NS_PER_S / 10)
 #define BEAT_US (G_USEC_PER_SEC / 2)
 #define BURY_MS 1000
 #define TEXT_MAX 4096
@@ -35,9 +37,10 @@ struct tool_nodes {
     gint64 silence_us;
     dscomm_store_t *joined; /* the server of node 0 */
     dscomm_store_t *store; /* the thread's */
-    GThread *thread;
-    GMutex lock;
-    GCond wake;
+    gboolean watching; /* is there a thread? */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
     GQueue *posts, *events;
     gboolean leaving;
     int event_fd;
@@ -84,6 +87,18 @@ void tool_nodes_linger(dscomm_store_t *store, int count)
         g_usleep(10000);
 }
 
+/* Its waits are of monotonic time. */
+static void init_lock(tool_nodes_t *n)
+{
+    pthread_condattr_t attr;
+
+    pthread_mutex_init(&n->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&n->wake, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
 tool_nodes_t *tool_nodes_new(const tool_job_t *job, const tool_place_t *place,
                              char *const *hosts, const char *url,
                              dscomm_store_t *store)
@@ -103,8 +118,7 @@ tool_nodes_t *tool_nodes_new(const tool_job_t *job, const tool_place_t *place,
     n->beats = g_new0(int64_t, n->count);
     n->heard = g_new0(gint64, n->count);
     n->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    g_mutex_init(&n->lock);
-    g_cond_init(&n->wake);
+    init_lock(n);
     return n;
 }
 
@@ -119,9 +133,9 @@ static void emit(tool_nodes_t *n, tool_nodes_kind_t kind, int node, int status,
     event->node = node;
     event->status = status;
     event->text = g_strdup(text);
-    g_mutex_lock(&n->lock);
+    pthread_mutex_lock(&n->lock);
     g_queue_push_tail(n->events, event);
-    g_mutex_unlock(&n->lock);
+    pthread_mutex_unlock(&n->lock);
     eventfd_write(n->event_fd, 1);
 }
 
@@ -136,9 +150,9 @@ tool_nodes_event_t *tool_nodes_next(tool_nodes_t *n)
     eventfd_t count;
 
     eventfd_read(n->event_fd, &count);
-    g_mutex_lock(&n->lock);
+    pthread_mutex_lock(&n->lock);
     event = g_queue_pop_head(n->events);
-    g_mutex_unlock(&n->lock);
+    pthread_mutex_unlock(&n->lock);
     return event;
 }
 
@@ -180,10 +194,10 @@ static void post(tool_nodes_t *n, say_t say, char *text)
 
     p->say = say;
     p->text = text;
-    g_mutex_lock(&n->lock);
+    pthread_mutex_lock(&n->lock);
     g_queue_push_tail(n->posts, p);
-    g_cond_signal(&n->wake);
-    g_mutex_unlock(&n->lock);
+    pthread_cond_signal(&n->wake);
+    pthread_mutex_unlock(&n->lock);
 }
 
 void tool_nodes_end(tool_nodes_t *n, int status, const char *text)
@@ -280,9 +294,9 @@ static dscomm_status_t send_posts(tool_nodes_t *n)
     post_t *p;
 
     do {
-        g_mutex_lock(&n->lock);
+        pthread_mutex_lock(&n->lock);
         p = g_queue_pop_head(n->posts);
-        g_mutex_unlock(&n->lock);
+        pthread_mutex_unlock(&n->lock);
         if (!p)
             break;
         status = say[p->say](n, p->text);
@@ -440,19 +454,23 @@ static void lose_store(tool_nodes_t *n)
  * node has not left. */
 static gboolean pause_watch(tool_nodes_t *n)
 {
-    gint64 end = g_get_monotonic_time() + TICK_US;
+    struct timespec end;
     gboolean stay;
 
-    g_mutex_lock(&n->lock);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_nsec += TICK_NS;
+    end.tv_sec += end.tv_nsec / NS_PER_S;
+    end.tv_nsec %= NS_PER_S;
+    pthread_mutex_lock(&n->lock);
     while (!n->leaving && g_queue_is_empty(n->posts) &&
-           g_cond_wait_until(&n->wake, &n->lock, end))
+           pthread_cond_timedwait(&n->wake, &n->lock, &end) == 0)
         continue;
     stay = !n->leaving;
-    g_mutex_unlock(&n->lock);
+    pthread_mutex_unlock(&n->lock);
     return stay;
 }
 
-static gpointer watch(gpointer arg)
+static void *watch(void *arg)
 {
     tool_nodes_t *n = arg;
     gboolean stay;
@@ -465,9 +483,21 @@ static gpointer watch(gpointer arg)
     return NULL;
 }
 
+/* Without a thread this node can only leave. */
+static void end_unwatched(tool_nodes_t *n, int error)
+{
+    char *text = g_strdup_printf("dscomm run cannot start a thread: %s",
+                                 g_strerror(error));
+
+    emit(n, TOOL_NODES_END, -1, TOOL_INTERNAL, text);
+    tool_fail(0, "run", "%s", text);
+    g_free(text);
+}
+
 void tool_nodes_watch(tool_nodes_t *n)
 {
     sigset_t all, before;
+    int error;
 
     if (n->own > 0)
         g_strlcpy(n->grave, n->url, PATH_MAX);
@@ -478,8 +508,11 @@ void tool_nodes_watch(tool_nodes_t *n)
     }
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    n->thread = g_thread_new("nodes", watch, n);
+    error = pthread_create(&n->thread, NULL, watch, n);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    n->watching = error == 0;
+    if (error)
+        end_unwatched(n, error);
 }
 
 static void free_post(gpointer p)
@@ -498,12 +531,12 @@ void tool_nodes_leave(tool_nodes_t *n)
     if (!n)
         return;
     *n->grave = '\0';
-    g_mutex_lock(&n->lock);
+    pthread_mutex_lock(&n->lock);
     n->leaving = TRUE;
-    g_cond_signal(&n->wake);
-    g_mutex_unlock(&n->lock);
-    if (n->thread)
-        g_thread_join(n->thread);
+    pthread_cond_signal(&n->wake);
+    pthread_mutex_unlock(&n->lock);
+    if (n->watching)
+        pthread_join(n->thread, NULL);
     if (n->own == 0 && n->ended)
         tool_nodes_linger(n->store, n->count);
     dscomm_store_close(n->store);
@@ -515,8 +548,8 @@ void tool_nodes_leave(tool_nodes_t *n)
     g_free(n->beats);
     g_free(n->heard);
     close(n->event_fd);
-    g_mutex_clear(&n->lock);
-    g_cond_clear(&n->wake);
+    pthread_mutex_destroy(&n->lock);
+    pthread_cond_destroy(&n->wake);
     g_free(n);
 }
 

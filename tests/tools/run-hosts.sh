@@ -51,12 +51,13 @@ add_host()
     return $status
 }
 
-# on R COMMAND...: becomes COMMAND on host R, whose name is hostR
+# on R COMMAND...: becomes COMMAND on host R, whose name is hostR. ip netns exec would
+# not do in a chroot.
 on()
 {
     r=$1
     shift
-    exec ip netns exec $base-"$r" unshare -u sh -c \
+    exec nsenter --net=/run/netns/$base-"$r" unshare -u sh -c \
         'uname=$1; shift; hostname $uname && exec "$@"' sh host"$r" "$@"
 }
 
@@ -149,6 +150,8 @@ bounds=$usual
 keys=$abs_top_builddir/tests/launchers/keys
 add_host 2>"$scratch/why" && add_host 2>>"$scratch/why" ||
     skip_all "no links between namespaces: $(tail -n 1 "$scratch/why")"
+(on 1 true) 2>"$scratch/why" ||
+    skip_all "no programs in namespaces: $(tail -n 1 "$scratch/why")"
 
 # Two hosts
 nodes=2
