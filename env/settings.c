@@ -66,6 +66,15 @@ static const dscomm_setting_t settings[SETTING_COUNT + 1] = {
                              65535, NULL,
                              "Port of rank 0's store; overrides "
                              "MASTER_PORT."},
+    [SETTING_SOCKET_IFNAME] = {"DSCOMM_SOCKET_IFNAME", DSCOMM_SETTING_STRING,
+                               NULL, 0, 0,
+                               "[^][=]NAME or NETWORK, comma separated",
+                               "Network interfaces to serve on, by the "
+                               "beginning of their names or by network."},
+    [SETTING_LAUNCHER] = {"DSCOMM_LAUNCHER", DSCOMM_SETTING_STRING, "auto", 0,
+                          0, "auto, or a name that dscomm env --explain lists",
+                          "Source of rank and world size, instead of the "
+                          "first that is there."},
 };
 
 const dscomm_setting_t *dscomm_priv_setting(int index)

@@ -21,11 +21,35 @@ static int first_without(const dscomm_record_t *records, int count,
     return rank < count ? rank : -1;
 }
 
+/* What the module says of the hosts; one that can share memory with none is
+ * not the host that it seems. */
+static char *ask_usable(const dscomm_record_t *records, int count,
+                        const dscomm_module_t *module)
+{
+    const char **hosts = g_new(const char *, (guint)count), *why;
+    GString *text = g_string_new(NULL);
+    int alone = -1;
+
+    for (int rank = count - 1; rank >= 0; rank--) {
+        hosts[rank] = records[rank].host;
+        if (*records[rank].alone)
+            hosts[alone = rank] = records[rank].alone;
+    }
+    why = module->backend->usable(hosts, count);
+    if (why)
+        g_string_append(text, why);
+    if (why && alone >= 0)
+        g_string_append_printf(text, "; rank %d on %s can share no memory (%s)",
+                               alone, records[alone].node,
+                               records[alone].alone);
+    g_free(hosts);
+    return g_string_free(text, !why);
+}
+
 /* NULL, or why the module cannot serve these ranks (to be freed). */
 static char *refuse(const dscomm_record_t *records, int count,
                     const dscomm_module_t *module)
 {
-    const char **hosts, *why = NULL;
     int rank = first_without(records, count, module->name);
 
     if (rank >= 0)
@@ -33,12 +57,7 @@ static char *refuse(const dscomm_record_t *records, int count,
                                records[rank].node, records[rank].why);
     if (!module->backend->usable)
         return NULL;
-    hosts = g_new(const char *, (guint)count);
-    for (rank = 0; rank < count; rank++)
-        hosts[rank] = records[rank].host;
-    why = module->backend->usable(hosts, count);
-    g_free(hosts);
-    return why ? g_strdup(why) : NULL;
+    return ask_usable(records, count, module);
 }
 
 static dscomm_status_t choose_named(const dscomm_record_t *records, int count,

@@ -5,13 +5,13 @@
 
 #include "lib/discover.h"
 
-#include "env/launcher.h"
+#include "env/env.h"
 #include "env/settings.h"
+#include "lib/log.h"
 #include "lib/status.h"
 
 #include <glib.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* An init_method, taken apart. */
@@ -21,12 +21,6 @@ typedef struct {
     char *url; /* without query; NULL: env:// */
     int has_rank, rank, world_size;
 } method_t;
-
-static const char *from_environment(const char *name, void *arg)
-{
-    (void)arg;
-    return getenv(name);
-}
 
 static dscomm_status_t bad_method(const method_t *method, const char *text,
                                   const char *why)
@@ -99,18 +93,58 @@ static dscomm_status_t read_method(const char *text, method_t *method)
     return status;
 }
 
+/* 1: the environment's numbers are those of the world. */
+static int is_own(const dscomm_env_t *env, const dscomm_join_t *join)
+{
+    return dscomm_env_rank(env) == join->rank &&
+           dscomm_env_world_size(env) == join->size;
+}
+
+/* A number that a variable tells; what only follows from others does not
+ * count. */
+static int told(const dscomm_env_t *env, dscomm_env_field_t field, int number)
+{
+    const char *origin = dscomm_env_origin(env, field);
+
+    return origin && !strchr(origin, ' ') ? number : -1;
+}
+
+static void choose_seat(const dscomm_env_t *env, dscomm_join_t *join)
+{
+    join->local_rank = join->local_size = join->node_rank = -1;
+    if (!is_own(env, join))
+        return;
+    join->local_rank =
+        told(env, DSCOMM_ENV_LOCAL_RANK, dscomm_env_local_rank(env));
+    join->local_size =
+        told(env, DSCOMM_ENV_LOCAL_SIZE, dscomm_env_local_size(env));
+    join->node_rank =
+        told(env, DSCOMM_ENV_NODE_RANK, dscomm_env_node_rank(env));
+}
+
+/* The name of the environment's job is that of the world's only where its ranks
+ * are; an agent's store has other jobs' keys in any case. */
+static void choose_job(const dscomm_env_t *env, dscomm_join_t *join)
+{
+    const char *job = dscomm_env_job(env), *source = dscomm_env_source(env);
+    int agent =
+        strcmp(source, "torchrun") == 0 || strcmp(source, "dscomm") == 0;
+
+    g_strlcpy(join->run_id, agent && *job ? job : "0", sizeof join->run_id);
+    g_strlcpy(join->job, is_own(env, join) ? job : "", sizeof join->job);
+}
+
 /* The world's numbers, from where they are given first. */
 static dscomm_status_t choose_rank(const dscomm_init_attr_t *attr,
                                    const method_t *method,
-                                   const dscomm_launch_t *launch,
-                                   dscomm_join_t *join)
+                                   const dscomm_env_t *env, dscomm_join_t *join)
 {
     join->rank = attr->has_rank     ? attr->rank
                  : method->has_rank ? method->rank
-                                    : launch->rank;
+                                    : dscomm_env_rank(env);
     join->size = attr->has_rank     ? attr->world_size
                  : method->has_rank ? method->world_size
-                                    : launch->world_size;
+                                    : dscomm_env_world_size(env);
     if (attr->has_rank && method->has_rank)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "rank and world_size are given in the attributes "
@@ -124,20 +158,23 @@ static dscomm_status_t choose_rank(const dscomm_init_attr_t *attr,
 }
 
 static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
-                                    method_t *method,
-                                    const dscomm_launch_t *launch,
+                                    method_t *method, const dscomm_env_t *env,
                                     dscomm_join_t *join)
 {
-    const char *address = launch->master_addr;
+    const char *address = dscomm_env_master_addr(env);
+    int port = dscomm_env_master_port(env);
 
     join->store = attr->store;
-    join->serve = method->url || launch->agent_store != 1;
+    join->serve = method->url || !dscomm_env_agent_store(env);
     if (join->store || join->size == 1)
         return DSCOMM_OK;
     join->url = g_steal_pointer(&method->url);
     if (join->url)
         return DSCOMM_OK;
-    if (!*address || launch->master_port < 1)
+    if (dscomm_env_world_size(env) > 1 && (!*address || port < 1))
+        return dscomm_env_check_master(env);
+    join->ports = dscomm_priv_env_has_ports(env) ? DSCOMM_PORTS : 1;
+    if (!*address || port < 1)
         return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
                            "%s is not set, so that rank %d of %d cannot find "
                            "the others; set MASTER_ADDR and MASTER_PORT, or "
@@ -147,24 +184,65 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
     join->url = g_strdup_printf(strchr(address, ':') && *address != '['
                                     ? "tcp://[%s]:%d"
                                     : "tcp://%s:%d",
-                                address, launch->master_port);
+                                address, port);
     return DSCOMM_OK;
+}
+
+/* The sources that are there, but were not taken. */
+static char *list_losers(const dscomm_env_t *env)
+{
+    GString *names = g_string_new(NULL);
+
+    for (size_t i = 0; i < dscomm_priv_env_family_count; i++) {
+        const env_family_t *family = dscomm_priv_env_families[i];
+
+        if (env->judgements[i].verdict == DSCOMM_ENV_IGNORED &&
+            family->tier != ENV_TIER_ALONE)
+            g_string_append_printf(names, "%s%s", names->len ? ", " : "",
+                                   family->name);
+    }
+    if (!names->len)
+        g_string_append(names, "none");
+    return g_string_free(names, FALSE);
+}
+
+/* One line for who wonders, and what everybody should know. */
+static void tell(const dscomm_env_t *env)
+{
+    const char *text;
+
+    if (dscomm_env_rank(env) == 0) {
+        char *losers = list_losers(env);
+
+        dscomm_log(DSCOMM_LOG_INFO, "core",
+                   "%s: rank 0 of %d, local rank %d of %d, node %d; they meet "
+                   "at '%s' port %d; other sources: %s",
+                   dscomm_env_source(env), dscomm_env_world_size(env),
+                   dscomm_env_local_rank(env), dscomm_env_local_size(env),
+                   dscomm_env_node_rank(env), dscomm_env_master_addr(env),
+                   dscomm_env_master_port(env), losers);
+        g_free(losers);
+    }
+    for (size_t i = 0; (text = dscomm_env_warning(env, i)); i++)
+        dscomm_log(DSCOMM_LOG_WARN, "core", "%s", text);
 }
 
 /* What the launcher says must make sense only where it is needed. */
 static dscomm_status_t ask_launcher(const dscomm_init_attr_t *attr,
                                     const method_t *method,
-                                    dscomm_launch_t *launch)
+                                    dscomm_env_t **ret_env)
 {
-    int needed = !(attr->has_rank || method->has_rank) ||
-                 !(attr->store || method->url || attr->world_size == 1);
-    dscomm_status_t status =
-        dscomm_priv_launch_discover(from_environment, NULL, launch);
+    dscomm_env_attr_t tolerant = DSCOMM_ENV_ATTR_INIT;
+    int ranks_known = attr->has_rank || method->has_rank;
+    int place_known = attr->store || method->url || attr->world_size == 1;
+    dscomm_status_t status;
 
-    if (status < 0 && !needed) {
-        *launch = (dscomm_launch_t){.rank = -1, .world_size = -1};
-        return DSCOMM_OK;
-    }
+    tolerant.tolerate = 1;
+    status = dscomm_env_discover(&tolerant, ret_env);
+    if (status == DSCOMM_OK && !(ranks_known && place_known))
+        status = dscomm_env_status(*ret_env);
+    if (status == DSCOMM_OK && !ranks_known)
+        tell(*ret_env);
     return status;
 }
 
@@ -186,7 +264,7 @@ dscomm_status_t dscomm_priv_discover(const dscomm_init_attr_t *attr,
     const char *text = attr->init_method;
     const char *backend = attr->backend;
     method_t method = {"init_method", DSCOMM_ERR_INVALID, NULL, 0, 0, 0};
-    dscomm_launch_t launch = {.rank = -1, .world_size = -1};
+    dscomm_env_t *env = NULL;
     dscomm_join_t join = {0};
     dscomm_status_t status = choose_timeout(attr, &join);
 
@@ -198,19 +276,21 @@ dscomm_status_t dscomm_priv_discover(const dscomm_init_attr_t *attr,
     if (status == DSCOMM_OK)
         status = read_method(text ? text : "env://", &method);
     if (status == DSCOMM_OK)
-        status = ask_launcher(attr, &method, &launch);
+        status = ask_launcher(attr, &method, &env);
     if (status == DSCOMM_OK)
-        status = choose_rank(attr, &method, &launch, &join);
-    if (status == DSCOMM_OK)
-        status = choose_place(attr, &method, &launch, &join);
+        status = choose_rank(attr, &method, env, &join);
+    if (status == DSCOMM_OK) {
+        choose_seat(env, &join);
+        choose_job(env, &join);
+        status = choose_place(attr, &method, env, &join);
+    }
+    dscomm_env_free(env);
     g_free(method.url);
     if (status < 0)
         return status;
     if (!backend)
         backend = dscomm_priv_setting_text(SETTING_BACKEND);
     join.backend = g_strdup(backend ? backend : "auto");
-    snprintf(join.run_id, sizeof join.run_id, "%s",
-             *launch.run_id ? launch.run_id : "0");
     *ret_join = join;
     return DSCOMM_OK;
 }

@@ -40,6 +40,9 @@ static dscomm_group_t *group_new(const dscomm_group_plan_t *plan)
     group->id = g_strdup(plan->id);
     group->world_ranks = plan->world_ranks;
     map_ranks(group, plan->world->size);
+    dscomm_priv_nodes_place(&plan->world->meeting.nodes, plan->world_ranks,
+                            plan->count, plan->rank, &group->local_rank,
+                            &group->local_size, &group->node_rank);
     group->scratch = g_new0(size_t, 2 * (gsize)plan->count);
     group->request = g_malloc0(group->ops.request_size);
     atomic_init(&group->uses, 1);
@@ -308,6 +311,21 @@ int dscomm_group_rank(const dscomm_group_t *group)
 int dscomm_group_size(const dscomm_group_t *group)
 {
     return group ? group->size : -1;
+}
+
+int dscomm_group_local_rank(const dscomm_group_t *group)
+{
+    return group ? group->local_rank : -1;
+}
+
+int dscomm_group_local_size(const dscomm_group_t *group)
+{
+    return group ? group->local_size : -1;
+}
+
+int dscomm_group_node_rank(const dscomm_group_t *group)
+{
+    return group ? group->node_rank : -1;
 }
 
 const char *dscomm_group_name(const dscomm_group_t *group)

@@ -42,6 +42,7 @@ struct dscomm_group {
     uint64_t sequence; /* of the last collective */
     size_t max_count; /* elements of any dtype, times size, are in range */
     int rank, size;
+    int local_rank, local_size, node_rank;
 
     dscomm_backend_ops_t ops;
     const dscomm_module_t *module;

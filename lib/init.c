@@ -102,10 +102,12 @@ static dscomm_status_t join_world(const dscomm_join_t *join, const char *name,
     const dscomm_module_t *module = NULL;
     dscomm_status_t status;
 
-    if (join->size == 1)
+    if (join->size == 1) {
         status = meet_nobody(join, &module);
-    else
+        dscomm_priv_nodes_one(1, &world->meeting.nodes);
+    } else {
         status = dscomm_priv_rendezvous(join, &world->meeting, &module);
+    }
     if (status == DSCOMM_OK)
         status = dscomm_priv_progress_start();
     if (status < 0)

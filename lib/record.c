@@ -14,12 +14,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-#define FORMAT "dscomm-record 1"
+#define FORMAT "dscomm-record 2"
 #define RECORD_MAX 65536
 
-enum { LINE_FORMAT, NUMBERS = 1, TEXTS = 5, LINES = 11 };
+enum { LINE_FORMAT, NUMBERS = 1, TEXTS = 8, LINES = 15 };
 
 /* Trimmed text of a small file, or "". */
 static char *read_line(const char *path)
@@ -45,8 +47,40 @@ void dscomm_priv_node_name(char node[DSCOMM_NODE_MAX])
     node[DSCOMM_NODE_MAX - 1] = '\0';
 }
 
+/* Can this process have memory that others map, and pass it on? A filter of
+ * system calls may say no. "", or the call that failed. */
+static char *find_alone(void)
+{
+    const size_t size = 4096;
+    int fd = memfd_create("dscomm-probe", MFD_CLOEXEC);
+    int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const char *call = NULL;
+    void *memory;
+    char *why;
+
+    if (fd < 0)
+        call = "memfd_create";
+    else if (sock < 0)
+        call = "socket";
+    else if (ftruncate(fd, (off_t)size))
+        call = "ftruncate";
+    else if ((memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                            0)) == MAP_FAILED)
+        call = "mmap";
+    else
+        munmap(memory, size);
+    why = call ? g_strdup_printf("pid %ld: %s: %s", (long)getpid(), call,
+                                 g_strerror(errno))
+               : g_strdup("");
+    if (sock >= 0)
+        close(sock);
+    if (fd >= 0)
+        close(fd);
+    return why;
+}
+
 /* Processes that share kernel, network and pid namespace can pass each other
- * descriptors and watch each other. */
+ * descriptors and watch each other. The machine comes first. */
 static char *host_identity(void)
 {
     char *boot = read_line("/proc/sys/kernel/random/boot_id");
@@ -110,6 +144,10 @@ void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record)
     record->abi = DSCOMM_BACKEND_ABI;
     record->size = join->size;
     record->pid = getpid();
+    record->local_rank = join->local_rank;
+    record->local_size = join->local_size;
+    record->node_rank = join->node_rank;
+    record->alone = one_line(find_alone());
     record->node = one_line(g_strdup(node));
     record->host = one_line(host_identity());
     record->backend = one_line(g_strdup(join->backend));
@@ -120,24 +158,32 @@ void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record)
 
 char *dscomm_priv_record_write(const dscomm_record_t *r)
 {
-    return g_strdup_printf("%s\n%lld\n%lld\n%lld\n%lld\n%s\n%s\n%s\n%s\n%s\n%s",
-                           FORMAT, (long long)r->version, (long long)r->abi,
-                           (long long)r->size, (long long)r->pid, r->node,
-                           r->host, r->backend, r->modules, r->why, r->rules);
+    return g_strdup_printf(
+        "%s\n%lld\n%lld\n%lld\n%lld\n%lld\n%lld\n%lld\n%s\n%s\n%s\n%s\n%s\n%s\n"
+        "%s",
+        FORMAT, (long long)r->version, (long long)r->abi, (long long)r->size,
+        (long long)r->pid, (long long)r->local_rank, (long long)r->local_size,
+        (long long)r->node_rank, r->node, r->host, r->alone, r->backend,
+        r->modules, r->why, r->rules);
 }
 
 static int read_numbers(char **lines, dscomm_record_t *record)
 {
-    gint64 numbers[TEXTS - NUMBERS];
+    int64_t *const numbers[TEXTS - NUMBERS] = {
+        &record->version,   &record->abi,        &record->size,
+        &record->pid,       &record->local_rank, &record->local_size,
+        &record->node_rank,
+    };
+    gint64 number;
 
-    for (int i = 0; i < TEXTS - NUMBERS; i++)
-        if (!g_ascii_string_to_signed(lines[NUMBERS + i], 10, 0, G_MAXINT32,
-                                      &numbers[i], NULL))
+    for (int i = 0; i < TEXTS - NUMBERS; i++) {
+        const gint64 least = i < 4 ? 0 : -1;
+
+        if (!g_ascii_string_to_signed(lines[NUMBERS + i], 10, least, G_MAXINT32,
+                                      &number, NULL))
             return -1;
-    record->version = numbers[0];
-    record->abi = numbers[1];
-    record->size = numbers[2];
-    record->pid = numbers[3];
+        *numbers[i] = number;
+    }
     return 0;
 }
 
@@ -148,10 +194,11 @@ static int read_lines(char **lines, dscomm_record_t *record)
         return -1;
     record->node = g_strdup(lines[TEXTS]);
     record->host = g_strdup(lines[TEXTS + 1]);
-    record->backend = g_strdup(lines[TEXTS + 2]);
-    record->modules = g_strdup(lines[TEXTS + 3]);
-    record->why = g_strdup(lines[TEXTS + 4]);
-    record->rules = g_strdup(lines[TEXTS + 5]);
+    record->alone = g_strdup(lines[TEXTS + 2]);
+    record->backend = g_strdup(lines[TEXTS + 3]);
+    record->modules = g_strdup(lines[TEXTS + 4]);
+    record->why = g_strdup(lines[TEXTS + 5]);
+    record->rules = g_strdup(lines[TEXTS + 6]);
     return 0;
 }
 
@@ -188,6 +235,7 @@ void dscomm_priv_record_clear(dscomm_record_t *record)
 {
     g_free(record->node);
     g_free(record->host);
+    g_free(record->alone);
     g_free(record->backend);
     g_free(record->modules);
     g_free(record->why);

@@ -6,9 +6,11 @@
 #include "lib/rendezvous.h"
 
 #include "lib/clock.h"
+#include "lib/interface.h"
 #include "lib/process.h"
 #include "lib/roster.h"
 #include "lib/status.h"
+#include "lib/store.h"
 
 #include <glib.h>
 #include <pthread.h>
@@ -18,6 +20,8 @@
 #include <unistd.h>
 
 #define RETRY_US 20000
+/* Where it is doubtful that anyone comes. */
+#define DOUBTFUL_MS 30000
 #define DSCOMM_TOKEN_MAX 128
 /* Between the end of the final barrier and the last goodbye. */
 #define GOODBYE_MS 5000
@@ -77,23 +81,50 @@ static int is_tcp(const char *url)
     return g_str_has_prefix(url, "tcp:");
 }
 
+int dscomm_priv_join_serves(const dscomm_join_t *join)
+{
+    return !join->store && join->serve && is_tcp(join->url);
+}
+
+/* The store has not opened in time: who is to blame for that? */
+static dscomm_status_t explain_late(const dscomm_join_t *join,
+                                    dscomm_venue_t venue)
+{
+    char why[DSCOMM_ERROR_MAX];
+
+    if (venue != DSCOMM_VENUE_FINE)
+        return dscomm_priv_venue_fail(join);
+    if (!join->serve)
+        return DSCOMM_ERR_TIMEOUT;
+    snprintf(why, sizeof why, "%s", dscomm_last_error());
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                       "rank 0 of %d did not come within %.1f s: %s",
+                       join->size, join->timeout_ms / 1000.0, why);
+}
+
 static dscomm_status_t open_once(const dscomm_join_t *join, int64_t deadline,
                                  dscomm_store_t **ret_store)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
-    char why[DSCOMM_ERROR_MAX];
+    const dscomm_priv_job_t job = {*join->job ? join->job : NULL,
+                                   MAX(join->ports, 1)};
+    const int served = dscomm_priv_join_serves(join);
+    dscomm_venue_t venue = DSCOMM_VENUE_FINE;
     dscomm_status_t status;
 
+    if (served && join->rank)
+        venue = dscomm_priv_venue(join, deadline);
+    if (venue == DSCOMM_VENUE_WRONG)
+        return dscomm_priv_venue_fail(join);
     attr.timeout_ms = MAX(dscomm_priv_clock_left(deadline), 1);
-    attr.serve = is_tcp(join->url) && join->serve && join->rank == 0;
+    if (venue == DSCOMM_VENUE_DOUBTFUL)
+        attr.timeout_ms = MIN(attr.timeout_ms, DOUBTFUL_MS);
+    attr.serve = served && join->rank == 0;
     attr.world_size = is_tcp(join->url) ? 0 : join->size;
-    status = dscomm_store_open(join->url, &attr, ret_store);
-    if (status == DSCOMM_ERR_TIMEOUT && join->serve && join->rank) {
-        snprintf(why, sizeof why, "%s", dscomm_last_error());
-        return dscomm_fail(status,
-                           "rank 0 of %d did not come within %.1f s: %s",
-                           join->size, join->timeout_ms / 1000.0, why);
-    }
+    status = dscomm_priv_store_open(join->url, &attr, served ? &job : NULL,
+                                    ret_store);
+    if (status == DSCOMM_ERR_TIMEOUT && is_tcp(join->url) && join->rank)
+        status = explain_late(join, venue);
     return status;
 }
 
@@ -223,24 +254,24 @@ static dscomm_status_t enter(const dscomm_join_t *join, int64_t deadline,
  * no failure as long as there is time for the new one to come up. But what rank
  * 0 says is final. */
 static int try_again(const dscomm_join_t *join, dscomm_status_t status,
-                     int obeyed, int64_t deadline)
+                     int final, int64_t deadline)
 {
-    if (obeyed || join->store || !join->serve || !join->rank ||
-        !is_tcp(join->url) || dscomm_priv_clock() >= deadline)
+    if (final || !dscomm_priv_join_serves(join) || !join->rank ||
+        dscomm_priv_clock() >= deadline)
         return 0;
     return status == DSCOMM_ERR_IO || status == DSCOMM_ERR_PEER_FAILED;
 }
 
 static dscomm_status_t meet(const dscomm_join_t *join, const char *token,
                             int64_t deadline, dscomm_meeting_t *meeting,
-                            int *ret_obeyed, const dscomm_module_t **ret_module)
+                            int *ret_final, dscomm_verdict_t *ret_verdict)
 {
     dscomm_status_t status = enter(join, deadline, meeting);
 
     if (status < 0)
         return status;
     status = dscomm_priv_roster(join, meeting->store, token, deadline,
-                                ret_obeyed, ret_module);
+                                ret_final, ret_verdict);
     if (status < 0) {
         dscomm_store_close(g_steal_pointer(&meeting->store));
         if (meeting->point)
@@ -263,6 +294,20 @@ static void make_token(char *token, size_t size)
              (unsigned long long)number);
 }
 
+/* Loaded now, a module finds a process without threads of ours, and nobody
+ * waits for that. Why one cannot be loaded, its record will tell. */
+static void load_modules(const dscomm_join_t *join)
+{
+    const dscomm_module_t *module;
+
+    if (strcmp(join->backend, "auto")) {
+        dscomm_priv_module_find(join->backend, &module);
+        return;
+    }
+    for (size_t i = 0; dscomm_priv_module_get(i); i++)
+        ;
+}
+
 dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
                                        dscomm_meeting_t *ret_meeting,
                                        const dscomm_module_t **ret_module)
@@ -270,21 +315,27 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
     int64_t deadline =
         dscomm_priv_clock_after(dscomm_priv_clock(), join->timeout_ms);
     dscomm_meeting_t meeting = {.rank = join->rank, .size = join->size};
+    dscomm_verdict_t verdict = {0};
     char token[DSCOMM_TOKEN_MAX];
-    int obeyed = 0;
-    dscomm_status_t status;
+    int final = 0;
+    dscomm_status_t status = dscomm_priv_interface_validate();
 
+    load_modules(join);
     make_token(token, sizeof token);
-    meeting.serves = !join->store && join->serve && is_tcp(join->url);
-    for (;;) {
-        status = meet(join, token, deadline, &meeting, &obeyed, ret_module);
-        if (status == DSCOMM_OK || !try_again(join, status, obeyed, deadline))
+    meeting.serves = dscomm_priv_join_serves(join);
+    while (!status) {
+        status = meet(join, token, deadline, &meeting, &final, &verdict);
+        if (status == DSCOMM_OK || !try_again(join, status, final, deadline))
             break;
+        status = DSCOMM_OK;
         g_usleep(RETRY_US);
     }
-    if (status == DSCOMM_OK)
-        *ret_meeting = meeting;
-    return status;
+    if (status < 0)
+        return status;
+    meeting.nodes = verdict.nodes;
+    *ret_meeting = meeting;
+    *ret_module = verdict.module;
+    return DSCOMM_OK;
 }
 
 /* The last of the others says so. */
@@ -393,6 +444,7 @@ void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
 {
     int64_t left = 0;
 
+    dscomm_priv_nodes_clear(&meeting->nodes);
     if (!meeting->store)
         return;
     if (orderly && meeting->serves)

@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The rendezvous: how the ranks of a world find each other in a store, and how
- * they leave it again. */
+ * they leave it again.
+ *
+ * What it costs: a rank other than 0 sends the store about 10 requests, of a
+ * few hundred bytes, whatever the size of the world; rank 0 sends 5 and one
+ * that names all ranks' records, which come in one answer. So the store sees
+ * O(ranks) messages and sends O(ranks) bytes to rank 0, and the verdict, some
+ * dozen bytes and what the nodes take (lib/nodes.h), to each rank. While ranks
+ * are missing, those that have come look once a second whether it still makes
+ * sense to wait: rank 0 by a request for each missing record, the others by
+ * two. Where rank 0 itself is missing at the deadline, each rank asks for each
+ * record, to name those that are: O(ranks) messages a rank, the worst case. */
 #ifndef LIB_RENDEZVOUS_H
 #define LIB_RENDEZVOUS_H
 
 #include "lib/module.h"
+#include "lib/nodes.h"
 
 #include <dscomm/store.h>
 
@@ -16,10 +27,19 @@ typedef struct {
     dscomm_store_t *store; /* the user's, or NULL: open url */
     char *url; /* "tcp://HOST:PORT", "file:///PATH" */
     int serve; /* TCP: rank 0 serves the store */
+    int ports; /* TCP: > 1: at the first free one of so many, from PORT on */
     char run_id[128]; /* or "0" */
+    /* What no other job that may come to the same port has, and all ranks of
+     * this one do: the scheduler's number and step, say. "": not known. */
+    char job[128];
+    /* As the launcher has told; -1: it has not, or they were only inferred. */
+    int local_rank, local_size, node_rank;
     char *backend; /* asked for: a name, or "auto" */
     int timeout_ms;
 } dscomm_join_t;
+
+/* 1 where the store is in rank 0's process. */
+int dscomm_priv_join_serves(const dscomm_join_t *join);
 
 /* What a world keeps of it. */
 typedef struct {
@@ -27,6 +47,7 @@ typedef struct {
     struct dscomm_point *point; /* NULL where the store is the user's */
     int rank, size;
     int serves; /* other ranks use the server in this process */
+    dscomm_nodes_t nodes;
 } dscomm_meeting_t;
 
 /* Meets the other ranks, at most timeout_ms from now, and agrees on the
@@ -40,6 +61,23 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
  * seconds and at most timeout_ms. */
 void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
                                   int timeout_ms);
+
+/* Where a launcher gave no port, a job has one of DSCOMM_PORTS, from the one
+ * that its name leads to (env/master.c). */
+#define DSCOMM_PORTS 8
+
+/* Whether the host of a world's store can be what its ranks meet at. */
+typedef enum {
+    DSCOMM_VENUE_FINE,
+    /* the loopback, while launchers say that there are several nodes: none of
+     * the others comes there, unless all are the same machine */
+    DSCOMM_VENUE_DOUBTFUL,
+    /* this machine's name for itself, as stock /etc/hosts have it */
+    DSCOMM_VENUE_WRONG
+} dscomm_venue_t;
+dscomm_venue_t dscomm_priv_venue(const dscomm_join_t *join, int64_t deadline);
+/* ERR_ENVIRONMENT: nobody meets at this loopback. */
+dscomm_status_t dscomm_priv_venue_fail(const dscomm_join_t *join);
 
 /* In a forked child: its lock is new. */
 void dscomm_priv_rendezvous_forked(void);

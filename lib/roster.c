@@ -25,7 +25,7 @@ typedef struct {
     const dscomm_join_t *join;
     dscomm_store_t *store;
     int64_t deadline;
-    int *obeyed; /* set where rank 0's verdict was read */
+    int *final; /* set where another attempt ends no better */
 } roster_t;
 
 /* Who is this rank? The first process that says so, and nobody else. */
@@ -309,7 +309,7 @@ static void publish_failure(const roster_t *roster, dscomm_status_t status,
                             int came)
 {
     char *sentence = g_strdup(dscomm_last_error());
-    char *text = g_strdup_printf("error\n%d\n%s", (int)status, sentence);
+    char *text = dscomm_priv_verdict_write_failure(status, sentence);
 
     if (dscomm_store_set(roster->store, "summary", text, strlen(text)) ==
         DSCOMM_OK)
@@ -320,10 +320,9 @@ static void publish_failure(const roster_t *roster, dscomm_status_t status,
 }
 
 static dscomm_status_t publish(const roster_t *roster,
-                               const dscomm_module_t *module)
+                               const dscomm_verdict_t *verdict)
 {
-    char *text =
-        g_strdup_printf("ok\n%s\n%d", module->name, roster->join->size);
+    char *text = dscomm_priv_verdict_write(verdict);
     dscomm_status_t status =
         dscomm_store_set(roster->store, "summary", text, strlen(text));
 
@@ -331,69 +330,62 @@ static dscomm_status_t publish(const roster_t *roster,
     return status;
 }
 
+static void find_nodes(const dscomm_record_t *records, int size,
+                       dscomm_nodes_t *ret_nodes)
+{
+    dscomm_seat_t *seats = g_new0(dscomm_seat_t, (gsize)size);
+    GString *doubt = g_string_new(NULL);
+
+    for (int i = 0; i < size; i++)
+        seats[i] = (dscomm_seat_t){
+            .host = records[i].host,
+            .local_rank = (int)records[i].local_rank,
+            .local_size = (int)records[i].local_size,
+            .node_rank = (int)records[i].node_rank,
+        };
+    dscomm_priv_nodes_find(seats, size, ret_nodes, doubt);
+    if (doubt->len)
+        dscomm_log(DSCOMM_LOG_WARN, "core", "%s", doubt->str);
+    g_string_free(doubt, TRUE);
+    g_free(seats);
+}
+
 static dscomm_status_t lead(const roster_t *roster,
-                            const dscomm_module_t **ret_module)
+                            dscomm_verdict_t *ret_verdict)
 {
     const int size = roster->join->size;
     dscomm_record_t *records = g_new0(dscomm_record_t, (gsize)size);
+    dscomm_verdict_t verdict = {0};
     int came = size;
     dscomm_status_t status = get_records(roster, records, &came);
 
     if (status == DSCOMM_OK)
-        status = dscomm_priv_choose_backend(records, size, ret_module);
-    if (status == DSCOMM_OK)
-        status = publish(roster, *ret_module);
-    else
+        status = dscomm_priv_choose_backend(records, size, &verdict.module);
+    if (status == DSCOMM_OK) {
+        find_nodes(records, size, &verdict.nodes);
+        status = publish(roster, &verdict);
+    } else {
         publish_failure(roster, status, came);
+    }
     for (int i = 0; i < size; i++)
         dscomm_priv_record_clear(&records[i]);
     g_free(records);
+    if (status == DSCOMM_OK)
+        *ret_verdict = verdict;
+    else
+        dscomm_priv_nodes_clear(&verdict.nodes);
     return status;
-}
-
-/* A rank beyond those that rank 0 knows of is in no record that it read. */
-static dscomm_status_t check_size(const dscomm_join_t *join, const char *size)
-{
-    char own[16], quoted[32];
-
-    snprintf(own, sizeof own, "%d", join->size);
-    if (!strcmp(size, own))
-        return DSCOMM_OK;
-    return dscomm_fail(DSCOMM_ERR_MISMATCH,
-                       "rank 0 was told of %s ranks, rank %d of %s; give all "
-                       "the same world size",
-                       dscomm_priv_quote(size, quoted, sizeof quoted),
-                       join->rank, own);
 }
 
 /* Rank 0's verdict, from its text. */
 static dscomm_status_t obey(const roster_t *roster, const char *text,
-                            const dscomm_module_t **ret_module)
+                            dscomm_verdict_t *ret_verdict)
 {
-    char **lines = g_strsplit(text, "\n", 3);
-    gint64 number;
     int64_t seen;
-    dscomm_status_t status;
 
-    if (lines[0] && !strcmp(lines[0], "ok") && lines[1] && lines[2]) {
-        status = check_size(roster->join, lines[2]);
-        if (status == DSCOMM_OK)
-            status = dscomm_priv_module_find(lines[1], ret_module);
-    } else if (lines[0] && !strcmp(lines[0], "error") && lines[1] && lines[2] &&
-               g_ascii_string_to_signed(lines[1], 10, -1000, -1, &number,
-                                        NULL)) {
-        char quoted[DSCOMM_ERROR_MAX];
-
+    if (g_str_has_prefix(text, "error\n"))
         dscomm_store_add(roster->store, "seen", 1, &seen);
-        dscomm_priv_quote(lines[2], quoted, sizeof quoted);
-        status = dscomm_priv_fail_with((dscomm_status_t)number, quoted);
-    } else {
-        status = dscomm_fail(DSCOMM_ERR_PROTOCOL,
-                             "what rank 0 published makes no sense; another "
-                             "program uses the store");
-    }
-    g_strfreev(lines);
-    return status;
+    return dscomm_priv_verdict_read(roster->join, text, ret_verdict);
 }
 
 /* A store that has lost this rank's record is not the one it was put in: the
@@ -416,20 +408,36 @@ static dscomm_status_t check_own_record(const roster_t *roster)
 }
 
 /* Who waits for rank 0's verdict waits for its process. */
-static dscomm_status_t check_leader(const roster_t *roster)
+static dscomm_status_t check_leader(const roster_t *roster,
+                                    dscomm_record_t *leader)
 {
-    dscomm_record_t record = {0};
-    int present = 0;
-    dscomm_status_t status = get_record(roster, "r/0", 0, &record, &present);
+    int present = leader->node != NULL;
+    dscomm_status_t status = DSCOMM_OK;
 
-    if (status == DSCOMM_OK && present)
-        status = check_alive(&record, 0);
-    dscomm_priv_record_clear(&record);
-    return status;
+    if (!present)
+        status = get_record(roster, "r/0", 0, leader, &present);
+    return status == DSCOMM_OK && present ? check_alive(leader, 0) : status;
+}
+
+/* Where rank 0 serves the store of this very world, the end of the one is the
+ * end of the other. */
+static dscomm_status_t check_lost(const roster_t *roster,
+                                  const dscomm_record_t *leader,
+                                  dscomm_status_t status)
+{
+    if ((status != DSCOMM_ERR_PEER_FAILED && status != DSCOMM_ERR_IO) ||
+        !leader->node || !dscomm_priv_join_serves(roster->join))
+        return status;
+    *roster->final = 1;
+    return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                       "rank 0 (pid %lld on %s) ended before all had come: see "
+                       "its own output",
+                       (long long)leader->pid, leader->node);
 }
 
 /* Rank 0's verdict, as text; looks at times whether it can still come. */
-static dscomm_status_t await_verdict(const roster_t *roster, void **ret_value,
+static dscomm_status_t await_verdict(const roster_t *roster,
+                                     dscomm_record_t *leader, void **ret_value,
                                      size_t *ret_size)
 {
     int64_t end = roster->deadline + GRACE_MS * NS_PER_MS;
@@ -445,7 +453,7 @@ static dscomm_status_t await_verdict(const roster_t *roster, void **ret_value,
             return status;
         status = check_own_record(roster);
         if (status == DSCOMM_OK)
-            status = check_leader(roster);
+            status = check_leader(roster, leader);
         if (status < 0)
             return status;
         slice = MIN(2 * slice, MOST_LOOK_MS);
@@ -453,13 +461,16 @@ static dscomm_status_t await_verdict(const roster_t *roster, void **ret_value,
 }
 
 static dscomm_status_t follow(const roster_t *roster,
-                              const dscomm_module_t **ret_module)
+                              dscomm_verdict_t *ret_verdict)
 {
     int came;
     void *value;
     size_t size;
-    dscomm_status_t status = await_verdict(roster, &value, &size);
+    dscomm_record_t leader = {0};
+    dscomm_status_t status = await_verdict(roster, &leader, &value, &size);
 
+    status = check_lost(roster, &leader, status);
+    dscomm_priv_record_clear(&leader);
     if (status == DSCOMM_ERR_TIMEOUT) {
         dscomm_status_t named = name_missing(roster, &came);
 
@@ -467,23 +478,24 @@ static dscomm_status_t follow(const roster_t *roster,
     }
     if (status < 0)
         return status;
-    status = obey(roster, value, ret_module);
-    *roster->obeyed = 1;
+    status = obey(roster, value, ret_verdict);
+    *roster->final = 1;
     dscomm_store_free(value);
     return status;
 }
 
 dscomm_status_t dscomm_priv_roster(const dscomm_join_t *join,
                                    dscomm_store_t *store, const char *token,
-                                   int64_t deadline, int *ret_obeyed,
-                                   const dscomm_module_t **ret_module)
+                                   int64_t deadline, int *ret_final,
+                                   dscomm_verdict_t *ret_verdict)
 {
-    roster_t roster = {join, store, deadline, ret_obeyed};
+    roster_t roster = {join, store, deadline, ret_final};
     dscomm_status_t status = claim(&roster, token);
 
     if (status == DSCOMM_OK)
         status = register_self(&roster);
     if (status < 0)
         return status;
-    return join->rank ? follow(&roster, ret_module) : lead(&roster, ret_module);
+    return join->rank ? follow(&roster, ret_verdict)
+                      : lead(&roster, ret_verdict);
 }

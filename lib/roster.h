@@ -5,19 +5,37 @@
 
 #include "lib/rendezvous.h"
 
-/* Exchanges records through store, a view of the world's keys; returns the
- * backend that rank 0 chose. token tells this call from any other process.
- * *ret_obeyed becomes 1 where the status is the verdict of rank 0. */
+/* What rank 0 decides for all. */
+typedef struct {
+    const dscomm_module_t *module; /* the backend */
+    dscomm_nodes_t nodes;
+} dscomm_verdict_t;
+
+/* As text, to be freed; and back, which is a failure where it tells of one, of
+ * another size of the world, or makes no sense. */
+char *dscomm_priv_verdict_write(const dscomm_verdict_t *verdict);
+char *dscomm_priv_verdict_write_failure(dscomm_status_t status,
+                                        const char *sentence);
+dscomm_status_t dscomm_priv_verdict_read(const dscomm_join_t *join,
+                                         const char *text,
+                                         dscomm_verdict_t *ret_verdict);
+
+/* Exchanges records through store, a view of the world's keys; returns what
+ * rank 0 decided. token tells this call from any other process. *ret_final
+ * becomes 1 where another attempt ends no better: the status is the verdict of
+ * rank 0, or rank 0 was there and has ended. */
 dscomm_status_t dscomm_priv_roster(const dscomm_join_t *join,
                                    dscomm_store_t *store, const char *token,
-                                   int64_t deadline, int *ret_obeyed,
-                                   const dscomm_module_t **ret_module);
+                                   int64_t deadline, int *ret_final,
+                                   dscomm_verdict_t *ret_verdict);
 
 /* What one rank says about itself. Strings are owned. */
 typedef struct {
     int64_t version, abi, size, pid;
+    int64_t local_rank, local_size, node_rank; /* as told; -1: not known */
     char *node; /* host name, for messages */
     char *host; /* equal text = can share memory */
+    char *alone; /* why this process can share memory with none, or "" */
     char *backend; /* asked for */
     char *modules; /* names of those it can load, blanks between and around */
     char *why; /* why the one asked for, or others, are not among them, or "" */

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define GRACE_MS 2000
 #define NAMES_MAX 6 /* missing keys that a sentence names */
@@ -42,13 +43,26 @@ dscomm_priv_deadline_t dscomm_priv_grace(dscomm_priv_deadline_t deadline)
     return deadline.at > least.at ? deadline : least;
 }
 
+/* Not g_random_int(), whose numbers a forked child has as its parent. */
+static gint64 draw(gint64 now, gint64 below)
+{
+    uint64_t mixed = (uint64_t)now ^ (uint64_t)getpid() << 32;
+
+    mixed += (uintptr_t)&mixed; /* another in each thread */
+
+    mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (gint64)((mixed >> 31) % (uint64_t)below);
+}
+
 void dscomm_priv_back_off(dscomm_priv_deadline_t deadline, gint64 *pause_us,
                           gint64 most_us)
 {
-    gint64 left = deadline.at - g_get_monotonic_time();
+    gint64 now = g_get_monotonic_time(), left = deadline.at - now;
+    gint64 pause = *pause_us - draw(now, *pause_us / 2 + 1);
 
     if (left > 0)
-        g_usleep((gulong)MIN(*pause_us, left));
+        g_usleep((gulong)MIN(pause, left));
     *pause_us = MIN(*pause_us * 2, most_us);
 }
 

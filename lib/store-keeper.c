@@ -44,25 +44,34 @@ static void free_queue(gpointer queue)
     g_queue_free_full(queue, unref_bytes);
 }
 
-/* Nobody's key, see store-wire.h. */
-static GBytes *server_key(void)
+/* Nobody's keys, see store-wire.h. */
+static const char *const own_keys[] = {WIRE_SERVER_KEY, WIRE_JOB_KEY};
+
+static GBytes *own_key(size_t i)
 {
-    return g_bytes_new_static(WIRE_SERVER_KEY, strlen(WIRE_SERVER_KEY));
+    return g_bytes_new_static(own_keys[i], strlen(own_keys[i]));
 }
 
-static void name_server(keeper_t *keeper)
+static void set_own(keeper_t *keeper, size_t i, const void *data, size_t size)
 {
-    uint8_t name[WIRE_NAME_SIZE];
-    GBytes *key = server_key(), *value;
+    GBytes *key = own_key(i), *value = g_bytes_new(data, size);
 
-    dscomm_priv_wire_name(name, WIRE_NAMED_ITSELF);
-    value = g_bytes_new(name, sizeof name);
     dscomm_priv_table_set(keeper->table, key, value);
     g_bytes_unref(value);
     g_bytes_unref(key);
 }
 
-keeper_t *dscomm_priv_keeper_new(size_t most)
+static void name_server(keeper_t *keeper, const char *job)
+{
+    uint8_t name[WIRE_NAME_SIZE];
+
+    dscomm_priv_wire_name(name, WIRE_NAMED_ITSELF);
+    set_own(keeper, 0, name, sizeof name);
+    if (job)
+        set_own(keeper, 1, job, strlen(job));
+}
+
+keeper_t *dscomm_priv_keeper_new(size_t most, const char *job)
 {
     keeper_t *keeper = g_new0(keeper_t, 1);
 
@@ -73,7 +82,7 @@ keeper_t *dscomm_priv_keeper_new(size_t most)
                                             unref_bytes, unref_set);
     keeper->barriers = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
                                              unref_bytes, unref_set);
-    name_server(keeper);
+    name_server(keeper, job);
     return keeper;
 }
 
@@ -379,12 +388,15 @@ static void run_cancel_wait(keeper_t *keeper, request_t *request)
 
 static void run_num_keys(keeper_t *keeper, request_t *request)
 {
-    GBytes *key = server_key();
     size_t count = dscomm_priv_table_count(keeper->table);
 
-    count -= dscomm_priv_table_get(keeper->table, key) != NULL;
+    for (size_t i = 0; i < G_N_ELEMENTS(own_keys); i++) {
+        GBytes *key = own_key(i);
+
+        count -= dscomm_priv_table_get(keeper->table, key) != NULL;
+        g_bytes_unref(key);
+    }
     answer_integer(request, (int64_t)count);
-    g_bytes_unref(key);
 }
 
 static void run_delete_key(keeper_t *keeper, request_t *request)
@@ -468,15 +480,18 @@ static void run_queue_len(keeper_t *keeper, request_t *request)
 static void run_list_keys(keeper_t *keeper, request_t *request)
 {
     GPtrArray *keys = dscomm_priv_table_keys(keeper->table);
-    GBytes *own = server_key();
     guint at;
 
-    if (g_ptr_array_find_with_equal_func(keys, own, g_bytes_equal, &at))
-        g_ptr_array_remove_index_fast(keys, at);
+    for (size_t i = 0; i < G_N_ELEMENTS(own_keys); i++) {
+        GBytes *own = own_key(i);
+
+        if (g_ptr_array_find_with_equal_func(keys, own, g_bytes_equal, &at))
+            g_ptr_array_remove_index_fast(keys, at);
+        g_bytes_unref(own);
+    }
     answer_integer(request, keys->len);
     for (guint i = 0; i < keys->len; i++)
         dscomm_priv_session_answer_value(request->session, keys->pdata[i]);
-    g_bytes_unref(own);
     g_ptr_array_unref(keys);
 }
 

@@ -8,25 +8,43 @@
 #include "lib/status.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <string.h>
 #include <unistd.h>
 
 #define RESOLVE_MS 30000 /* for a name that has no address yet */
 #define CLOSED_MAX 8 /* handshakes that may end in a closed connection */
-#define FIRST_PAUSE_US 10000
+#define OTHER_JOB_MS 2000 /* for another job's store to end */
+#define PROBE_MS 1000 /* for one of several ports, where others may be */
+#define FIRST_PAUSE_US 1000
 #define MOST_PAUSE_US 500000
 
 typedef dscomm_priv_link_t link_t;
 
-void dscomm_priv_link_init(link_t *link, const char *host, int port,
-                           const char *peer)
+char *dscomm_priv_link_peer(const char *host, int port, int ports)
 {
+    const gboolean v6 = strchr(host, ':') != NULL;
+    char shown[64], range[16] = "";
+
+    if (ports > 1)
+        g_snprintf(range, sizeof range, "-%d", port + ports - 1);
+    return g_strdup_printf("%s%s%s:%d%s", v6 ? "[" : "",
+                           dscomm_priv_quote(host, shown, sizeof shown),
+                           v6 ? "]" : "", port, range);
+}
+
+void dscomm_priv_link_init(link_t *link, const char *host, int port,
+                           const dscomm_priv_job_t *job, const char *peer)
+{
+    *link = (link_t){.port = port, .ports = 1, .fd = -1};
     dscomm_priv_gate_init(&link->gate);
+    if (job) {
+        link->job = g_strdup(job->name);
+        link->ports = job->ports;
+    }
     link->host = g_strdup(host);
-    link->port = port;
-    link->peer = g_strdup(peer);
-    link->fd = -1;
-    link->met = FALSE;
+    link->peer =
+        peer ? g_strdup(peer) : dscomm_priv_link_peer(host, port, link->ports);
 }
 
 /* Connecting */
@@ -43,11 +61,13 @@ void dscomm_priv_link_clear(link_t *link)
     disconnect(link);
     dscomm_priv_gate_clear(&link->gate);
     g_free(link->peer);
+    g_free(link->job);
     g_free(link->host);
 }
 
 /* VALIDATE, PING and COMPARE_SET leave in one packet: torch's server wants the
- * five bytes of VALIDATE at once. The name is for a server that has none. */
+ * five bytes of VALIDATE at once. The name, and the job, are for a server that
+ * has none. */
 static dscomm_status_t greet(link_t *link, uint32_t nonce,
                              dscomm_priv_deadline_t deadline)
 {
@@ -64,6 +84,12 @@ static dscomm_status_t greet(link_t *link, uint32_t nonce,
     dscomm_priv_put_key(&hello, WIRE_SERVER_KEY);
     dscomm_priv_put_bytes(&hello, NULL, 0);
     dscomm_priv_put_bytes(&hello, name, sizeof name);
+    if (link->job) {
+        dscomm_priv_put_u8(&hello, WIRE_COMPARE_SET);
+        dscomm_priv_put_key(&hello, WIRE_JOB_KEY);
+        dscomm_priv_put_bytes(&hello, NULL, 0);
+        dscomm_priv_put_key(&hello, link->job);
+    }
     if (hello.bad)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a request");
     status = dscomm_priv_send_all(link->fd, link->peer, hello.data, hello.size,
@@ -110,8 +136,31 @@ static dscomm_status_t receive_server(link_t *link,
                            "ended, and what it held is gone",
                            link->peer);
     memcpy(link->server, answer.name, sizeof answer.name);
-    link->met = TRUE;
     return DSCOMM_OK;
+}
+
+static dscomm_status_t receive_job(link_t *link,
+                                   dscomm_priv_deadline_t deadline)
+{
+    char shown[2][64];
+    dscomm_status_t status;
+    void *value;
+    size_t size;
+
+    if (!link->job)
+        return DSCOMM_OK;
+    status = dscomm_priv_link_answer_value(link, deadline, &value, &size);
+    if (status)
+        return status;
+    if (size != strlen(link->job) || memcmp(value, link->job, size))
+        status = dscomm_fail(
+            DSCOMM_ERR_MISMATCH,
+            "the store at %s is of job '%s', and this process of job '%s': "
+            "two jobs have one port; give each its own (MASTER_PORT)",
+            link->peer, dscomm_priv_quote(value, shown[0], sizeof shown[0]),
+            dscomm_priv_quote(link->job, shown[1], sizeof shown[1]));
+    g_free(value);
+    return status;
 }
 
 static dscomm_status_t shake_hands(link_t *link,
@@ -124,22 +173,83 @@ static dscomm_status_t shake_hands(link_t *link,
         status = receive_echo(link, nonce, deadline);
     if (!status)
         status = receive_server(link, deadline);
+    if (!status)
+        status = receive_job(link, deadline);
+    if (!status)
+        link->met = TRUE;
     return status;
 }
 
-/* One attempt; *ret_again tells whether another may end better. */
-static dscomm_status_t
-connect_once(link_t *link, dscomm_priv_deadline_t deadline, gboolean *ret_again)
+/* One port of one server; *ret_again tells whether another attempt may end
+ * better. */
+static dscomm_status_t connect_port(link_t *link, const struct addrinfo *list,
+                                    int port, dscomm_priv_deadline_t deadline,
+                                    gboolean *ret_again)
 {
-    dscomm_status_t status = dscomm_priv_connect(
-        link->host, link->port, deadline, &link->fd, ret_again);
+    dscomm_status_t status =
+        dscomm_priv_connect_list(list, port, deadline, &link->fd, ret_again);
 
     if (status)
         return status;
     status = shake_hands(link, deadline);
-    *ret_again = status == DSCOMM_ERR_PEER_FAILED;
+    *ret_again =
+        status == DSCOMM_ERR_PEER_FAILED || status == DSCOMM_ERR_MISMATCH;
     if (status)
         disconnect(link);
+    return status;
+}
+
+/* This is where it is. */
+static void settle_port(link_t *link, int port)
+{
+    link->port = port;
+    link->ports = 1;
+    g_free(link->peer);
+    link->peer = dscomm_priv_link_peer(link->host, port, 1);
+}
+
+/* The port where the job's store is. What others answer on the rest is no
+ * failure, as long as the store may still come. */
+static dscomm_status_t probe(link_t *link, const struct addrinfo *list,
+                             dscomm_priv_deadline_t deadline,
+                             gboolean *ret_again)
+{
+    dscomm_status_t status = DSCOMM_ERR_IO;
+
+    for (int i = 0; i < link->ports && status; i++) {
+        const int left = dscomm_priv_deadline_left(deadline);
+
+        status =
+            connect_port(link, list, link->port + i,
+                         dscomm_priv_deadline(MIN(left, PROBE_MS)), ret_again);
+        if (status == DSCOMM_ERR_NO_MEMORY)
+            return status;
+        if (!status)
+            settle_port(link, link->port + i);
+    }
+    *ret_again = TRUE;
+    if (!status)
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_IO,
+                       "no store of job '%s' answers at any port of %s",
+                       link->job ? link->job : "", link->peer);
+}
+
+/* One attempt. */
+static dscomm_status_t
+connect_once(link_t *link, dscomm_priv_deadline_t deadline, gboolean *ret_again)
+{
+    struct addrinfo *list;
+    dscomm_status_t status =
+        dscomm_priv_resolve(link->host, link->port, deadline, &list, ret_again);
+
+    if (status)
+        return status;
+    if (link->ports > 1)
+        status = probe(link, list, deadline, ret_again);
+    else
+        status = connect_port(link, list, link->port, deadline, ret_again);
+    freeaddrinfo(list);
     return status;
 }
 
@@ -148,6 +258,8 @@ static gboolean is_worth_it(dscomm_status_t status, gint64 start, int *closed)
 {
     if (status == DSCOMM_ERR_NOT_FOUND)
         return g_get_monotonic_time() - start < (gint64)RESOLVE_MS * 1000;
+    if (status == DSCOMM_ERR_MISMATCH)
+        return g_get_monotonic_time() - start < (gint64)OTHER_JOB_MS * 1000;
     if (status == DSCOMM_ERR_PEER_FAILED)
         return ++*closed < CLOSED_MAX;
     return TRUE;

@@ -9,18 +9,24 @@
 typedef struct {
     dscomm_priv_gate_t gate; /* one thread at a time */
     char *host;
-    int port;
+    int port, ports; /* the first that it may be at, and how many */
+    char *job; /* whose store it must be, or NULL */
     char *peer; /* the address, for messages */
     int fd; /* -1: to be connected again */
     uint8_t server[WIRE_NAME_SIZE]; /* of the first connection, */
     gboolean met; /* if there was one */
 } dscomm_priv_link_t;
 
+/* "host:29500", "[::1]:61440-61447"; to be freed. */
+char *dscomm_priv_link_peer(const char *host, int port, int ports);
+
+/* job may be NULL; peer is host and port for messages, NULL: as they are. */
 void dscomm_priv_link_init(dscomm_priv_link_t *link, const char *host, int port,
-                           const char *peer);
+                           const dscomm_priv_job_t *job, const char *peer);
 void dscomm_priv_link_clear(dscomm_priv_link_t *link);
 
-/* Connects, trying again until the deadline. */
+/* Connects, trying again until the deadline. A store of another job is given
+ * time to end. */
 dscomm_status_t dscomm_priv_link_connect(dscomm_priv_link_t *link,
                                          dscomm_priv_deadline_t deadline);
 

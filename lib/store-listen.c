@@ -4,6 +4,7 @@
 
 #include "lib/store-socket.h"
 
+#include "lib/interface.h"
 #include "lib/status.h"
 
 #include <arpa/inet.h>
@@ -72,6 +73,34 @@ static int add_all(dscomm_priv_listen_t *listening)
     return problem;
 }
 
+/* What the environment chooses, behind the way to oneself. */
+static int add_chosen(dscomm_priv_listen_t *listening)
+{
+    const char *variable, *choice = dscomm_priv_interface_choice(&variable);
+    struct sockaddr_in loopback = {.sin_family = AF_INET,
+                                   .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    GArray *list;
+    int problem;
+
+    if (!choice)
+        return add_all(listening);
+    if (dscomm_priv_interfaces(variable, choice, &list)) {
+        dscomm_log(DSCOMM_LOG_WARN, "store", "%s", dscomm_last_error());
+        return add_all(listening);
+    }
+    problem = add(listening, (struct sockaddr *)&loopback, sizeof loopback, 0);
+    for (guint i = 0; i < list->len && !problem; i++) {
+        dscomm_interface_t *row = &g_array_index(list, dscomm_interface_t, i);
+        struct sockaddr *address = (struct sockaddr *)&row->address;
+
+        if (listening->count < LISTEN_MAX &&
+            !dscomm_priv_address_is_loopback(address))
+            problem = add(listening, address, row->length, FALSE);
+    }
+    g_array_unref(list);
+    return problem;
+}
+
 static gboolean is_literal(const char *host)
 {
     struct in6_addr address;
@@ -135,11 +164,18 @@ static int add_list(dscomm_priv_listen_t *listening, struct addrinfo *list,
     return listening->count ? 0 : problem;
 }
 
-static dscomm_status_t fail_listen(const char *host, int port, int problem)
+static dscomm_status_t fail_listen(const char *host, int port, int ports,
+                                   int problem)
 {
     char shown[64];
 
     dscomm_priv_quote(host, shown, sizeof shown);
+    if (problem == EADDRINUSE && ports > 1)
+        return dscomm_fail(
+            DSCOMM_ERR_IO,
+            "serve the store on %s: ports %d to %d, which the job's identity "
+            "led to, are in use; set MASTER_PORT to a free one",
+            shown, port, port + ports - 1);
     if (problem == EADDRINUSE)
         return dscomm_fail(
             DSCOMM_ERR_IO,
@@ -155,36 +191,55 @@ static dscomm_status_t fail_listen(const char *host, int port, int problem)
                        shown, port, g_strerror(problem));
 }
 
-dscomm_status_t dscomm_priv_listen(const char *host, int port,
-                                   dscomm_priv_deadline_t deadline,
-                                   dscomm_priv_listen_t *ret_listen)
+/* One port, with all sockets or none. */
+static int try_port(const char *host, struct addrinfo *list,
+                    dscomm_priv_listen_t *listening)
 {
-    dscomm_priv_listen_t listening = {.port = port};
+    char shown[64];
+    int problem =
+        add_list(listening, list, is_literal(host) || is_local_name(host));
+
+    if (problem == EADDRNOTAVAIL) {
+        dscomm_log(DSCOMM_LOG_INFO, "store",
+                   "'%s' leads to no address of this machine that others "
+                   "reach: serving on its interfaces",
+                   dscomm_priv_quote(host, shown, sizeof shown));
+        problem = add_chosen(listening);
+    }
+    if (problem)
+        dscomm_priv_listen_close(listening);
+    return problem;
+}
+
+dscomm_status_t dscomm_priv_listen_first(const char *host, int port, int ports,
+                                         dscomm_priv_deadline_t deadline,
+                                         dscomm_priv_listen_t *ret_listen)
+{
+    dscomm_priv_listen_t listening;
+    int problem = EADDRINUSE;
     dscomm_status_t status;
     struct addrinfo *list;
     gboolean again;
-    char shown[64];
-    int problem;
 
     status = dscomm_priv_resolve(host, port, deadline, &list, &again);
     if (status)
         return status;
-    problem =
-        add_list(&listening, list, is_literal(host) || is_local_name(host));
+    for (int i = 0; i < ports && problem == EADDRINUSE; i++) {
+        listening = (dscomm_priv_listen_t){.port = port + i};
+        problem = try_port(host, list, &listening);
+    }
     freeaddrinfo(list);
-    if (problem == EADDRNOTAVAIL) {
-        dscomm_log(DSCOMM_LOG_INFO, "store",
-                   "'%s' leads to no address of this machine that others "
-                   "reach: serving on all interfaces",
-                   dscomm_priv_quote(host, shown, sizeof shown));
-        problem = add_all(&listening);
-    }
-    if (problem) {
-        dscomm_priv_listen_close(&listening);
-        return fail_listen(host, port, problem);
-    }
+    if (problem)
+        return fail_listen(host, port, ports, problem);
     *ret_listen = listening;
     return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_listen(const char *host, int port,
+                                   dscomm_priv_deadline_t deadline,
+                                   dscomm_priv_listen_t *ret_listen)
+{
+    return dscomm_priv_listen_first(host, port, 1, deadline, ret_listen);
 }
 
 dscomm_status_t dscomm_priv_listen_adopt(int fd, int port,

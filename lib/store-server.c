@@ -293,10 +293,10 @@ static void do_due(server_t *server)
 
 static gboolean is_listening(const server_t *server, const void *pointer)
 {
-    const int *fds = server->listening.fds;
-
-    return pointer == &fds[0] || pointer == &fds[1] || pointer == &fds[2] ||
-           pointer == &fds[3];
+    for (int i = 0; i < server->listening.count; i++)
+        if (pointer == &server->listening.fds[i])
+            return TRUE;
+    return FALSE;
 }
 
 static void serve_session(server_t *server, session_t *session, uint32_t events)
@@ -434,7 +434,7 @@ static void server_free(server_t *server)
 dscomm_status_t
 dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
                         const dscomm_priv_server_limits_t *limits,
-                        server_t **ret_server)
+                        const char *job, server_t **ret_server)
 {
     const dscomm_priv_server_limits_t usual = SERVER_LIMITS_INIT;
     server_t *server = g_new0(server_t, 1);
@@ -449,7 +449,7 @@ dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
     server->under_way.most = server->limits.under_way;
     server->epoll = server->stop = -1;
     server->sessions = g_hash_table_new(NULL, NULL);
-    server->keeper = dscomm_priv_keeper_new(server->limits.kept);
+    server->keeper = dscomm_priv_keeper_new(server->limits.kept, job);
     g_queue_init(&server->touched);
     g_queue_init(&server->dead);
     g_queue_init(&server->silent);

@@ -21,12 +21,12 @@ typedef struct {
 
 typedef struct dscomm_priv_server dscomm_priv_server_t;
 
-/* Serves on the sockets, which it takes over if it succeeds. limits may be
- * NULL. */
+/* Serves job, which clients are told that ask, on the sockets, which it takes
+ * over if it succeeds. limits and job may be NULL. */
 dscomm_status_t
 dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
                         const dscomm_priv_server_limits_t *limits,
-                        dscomm_priv_server_t **ret_server);
+                        const char *job, dscomm_priv_server_t **ret_server);
 /* Closes all connections and joins the thread; NULL is fine. */
 void dscomm_priv_server_close(dscomm_priv_server_t *server);
 const dscomm_priv_listen_t *

@@ -68,8 +68,9 @@ gboolean dscomm_priv_session_write(dscomm_priv_session_t *session,
 /* So much is to be sent that no further request is looked at. */
 gboolean dscomm_priv_session_is_full(const dscomm_priv_session_t *session);
 
-/* Keys, queues and those who wait for them. most: bytes of keys and values. */
-dscomm_priv_keeper_t *dscomm_priv_keeper_new(size_t most);
+/* Keys, queues and those who wait for them. most: bytes of keys and values;
+ * job: whose they are, or NULL. */
+dscomm_priv_keeper_t *dscomm_priv_keeper_new(size_t most, const char *job);
 void dscomm_priv_keeper_free(dscomm_priv_keeper_t *keeper);
 /* Executes the request that session->scan has found in data. FALSE: the
  * connection is to be closed, *ret_problem says why. */

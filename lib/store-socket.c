@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Addresses as text, connecting, and transfers with a deadline. */
+/* Addresses as text, and transfers with a deadline. */
 #include "config.h"
 
 #include "lib/store-socket.h"
@@ -15,8 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#define ATTEMPT_MS 3000 /* for one of several addresses, which may be dead */
 
 static dscomm_status_t bad_address(const char *address, const char *problem)
 {
@@ -124,114 +122,6 @@ static gboolean wait_for(int fd, short events, dscomm_priv_deadline_t deadline)
         if (left == 0)
             return FALSE;
     }
-}
-
-/* A connection to a free local port may meet itself: the kernel picks as its
- * own port the very one that it calls. */
-static gboolean talks_to_itself(int fd)
-{
-    struct sockaddr_storage own, peer;
-    socklen_t own_length = sizeof own, peer_length = sizeof peer;
-
-    memset(&own, 0, sizeof own);
-    memset(&peer, 0, sizeof peer);
-    return getsockname(fd, (struct sockaddr *)&own, &own_length) == 0 &&
-           getpeername(fd, (struct sockaddr *)&peer, &peer_length) == 0 &&
-           own_length == peer_length && memcmp(&own, &peer, own_length) == 0;
-}
-
-/* 0 and *ret_fd, or an errno. */
-static int connect_one(const struct addrinfo *address,
-                       dscomm_priv_deadline_t deadline, int *ret_fd)
-{
-    int fd = socket(address->ai_family,
-                    SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
-    int problem = 0;
-    socklen_t length = sizeof problem;
-
-    if (fd < 0)
-        return errno;
-    if (connect(fd, address->ai_addr, address->ai_addrlen) != 0) {
-        problem = errno;
-        if (problem == EINPROGRESS || problem == EINTR) {
-            if (!wait_for(fd, POLLOUT, deadline))
-                problem = ETIMEDOUT;
-            else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &length))
-                problem = errno;
-        }
-    }
-    if (!problem && talks_to_itself(fd))
-        problem = ECONNREFUSED;
-    if (problem) {
-        close(fd);
-        return problem;
-    }
-    dscomm_priv_socket_tune(fd);
-    *ret_fd = fd;
-    return 0;
-}
-
-/* What this process lacks, and no server can help. */
-static gboolean is_own_problem(int problem)
-{
-    return problem == EMFILE || problem == ENFILE || problem == ENOMEM ||
-           problem == ENOBUFS;
-}
-
-static dscomm_status_t fail_connect(const char *name, int problem,
-                                    gboolean *ret_again)
-{
-    *ret_again = !is_own_problem(problem);
-    return dscomm_fail(
-        *ret_again ? DSCOMM_ERR_IO : DSCOMM_ERR_NO_MEMORY,
-        "connect to the store at %s: %s%s", name, g_strerror(problem),
-        problem == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
-}
-
-static int count_of(const struct addrinfo *list)
-{
-    int count = 0;
-
-    for (; list; list = list->ai_next)
-        count++;
-    return count;
-}
-
-/* When to give up one of several addresses, of which some may be dead. */
-static dscomm_priv_deadline_t share_of(dscomm_priv_deadline_t deadline,
-                                       int addresses)
-{
-    int share = dscomm_priv_deadline_left(deadline) / addresses;
-
-    return addresses == 1 ? deadline
-                          : dscomm_priv_deadline(MIN(share, ATTEMPT_MS));
-}
-
-dscomm_status_t dscomm_priv_connect(const char *host, int port,
-                                    dscomm_priv_deadline_t deadline,
-                                    int *ret_fd, gboolean *ret_again)
-{
-    struct addrinfo *list, *address;
-    char name[SOCKET_NAME_MAX] = "";
-    dscomm_status_t status;
-    int problem = 0, left;
-
-    status = dscomm_priv_resolve(host, port, deadline, &list, ret_again);
-    if (status)
-        return status;
-    left = count_of(list);
-    for (address = list; address; address = address->ai_next) {
-        problem = connect_one(address, share_of(deadline, left--), ret_fd);
-        if (!problem)
-            break;
-        if (!name[0] || problem != EADDRNOTAVAIL)
-            dscomm_priv_address_name(address->ai_addr, address->ai_addrlen,
-                                     name);
-        if (is_own_problem(problem))
-            break;
-    }
-    freeaddrinfo(list);
-    return problem ? fail_connect(name, problem, ret_again) : DSCOMM_OK;
 }
 
 static dscomm_status_t gone(const char *peer, int problem)

@@ -33,13 +33,16 @@ dscomm_status_t dscomm_priv_resolve(const char *host, int port,
                                     struct addrinfo **ret_list,
                                     gboolean *ret_again);
 
-/* One attempt at each address of host, in turn, each with its share of the
- * time. ERR_IO where none answers, ERR_NO_MEMORY where this process has no
- * means to ask, or as dscomm_priv_resolve(); *ret_again tells whether it may
- * end better later. */
+/* One attempt at each address of host, side by side. ERR_IO where none answers,
+ * ERR_NO_MEMORY where this process has no means to ask, or as
+ * dscomm_priv_resolve(); *ret_again tells whether it may end better later. */
 dscomm_status_t dscomm_priv_connect(const char *host, int port,
                                     dscomm_priv_deadline_t deadline,
                                     int *ret_fd, gboolean *ret_again);
+/* The same with what dscomm_priv_resolve() has found, at another port. */
+dscomm_status_t dscomm_priv_connect_list(const struct addrinfo *list, int port,
+                                         dscomm_priv_deadline_t deadline,
+                                         int *ret_fd, gboolean *ret_again);
 
 /* Sends or receives all of size bytes. ERR_TIMEOUT at the deadline,
  * ERR_PEER_FAILED where the other end is gone, with sentences that name
@@ -52,7 +55,7 @@ dscomm_status_t dscomm_priv_recv_all(int fd, const char *peer, void *data,
                                      dscomm_priv_deadline_t deadline);
 
 /* Listening sockets of one server, all on one port. */
-#define LISTEN_MAX 4
+#define LISTEN_MAX 8
 typedef struct {
     int fds[LISTEN_MAX];
     int count;
@@ -63,10 +66,15 @@ typedef struct {
 /* Binds to what host names: its addresses if they are this machine's; the
  * loopback addresses for a loopback name; all interfaces where the name leads
  * elsewhere (an address of a proxy) or, without being "localhost", to the
- * loopback (a machine's own name in /etc/hosts). port 0: any. */
+ * loopback (a machine's own name in /etc/hosts), or those that
+ * DSCOMM_SOCKET_IFNAME chooses, with the loopback. port 0: any. */
 dscomm_status_t dscomm_priv_listen(const char *host, int port,
                                    dscomm_priv_deadline_t deadline,
                                    dscomm_priv_listen_t *ret_listen);
+/* On the first of so many ports, from port on, that is free. */
+dscomm_status_t dscomm_priv_listen_first(const char *host, int port, int ports,
+                                         dscomm_priv_deadline_t deadline,
+                                         dscomm_priv_listen_t *ret_listen);
 /* A duplicate of fd, a listening socket made elsewhere; port 0: whichever it
  * has. */
 dscomm_status_t dscomm_priv_listen_adopt(int fd, int port,

@@ -346,8 +346,8 @@ static dscomm_status_t tcp_check(dscomm_priv_store_t *self,
     return dscomm_priv_link_leave(link, status);
 }
 
-/* torch's counter of clients, and the name that a client has given to torch's
- * server, are no keys of the user's. */
+/* torch's counter of clients, and the name and job that a client has given to
+ * torch's server, are no keys of the user's. */
 static dscomm_status_t tcp_num_keys(dscomm_priv_store_t *self,
                                     dscomm_priv_deadline_t deadline,
                                     int64_t *ret_count)
@@ -370,7 +370,8 @@ static dscomm_status_t tcp_num_keys(dscomm_priv_store_t *self,
         status = dscomm_priv_link_answer(link, &count, sizeof count, deadline);
     if (!status)
         status = dscomm_priv_link_answer(link, &byte, 1, deadline);
-    others = (byte == WIRE_READY) + (link->server[0] == WIRE_NAMED_BY_CLIENT);
+    others = (byte == WIRE_READY) + (link->server[0] == WIRE_NAMED_BY_CLIENT) *
+                                        (1 + (link->job != NULL));
     if (!status && (byte > WIRE_NOT_READY || count < others))
         status = dscomm_priv_link_nonsense(link, "GETNUMKEYS", (uint64_t)count);
     if (!status)
@@ -418,6 +419,7 @@ static dscomm_status_t wait_workers(tcp_t *tcp, int world_size,
 
 static dscomm_status_t serve(const char *host, int port,
                              const dscomm_store_attr_t *attr,
+                             const dscomm_priv_job_t *job,
                              dscomm_priv_deadline_t deadline,
                              dscomm_priv_server_t **ret_server)
 {
@@ -427,39 +429,42 @@ static dscomm_status_t serve(const char *host, int port,
     if (attr->listen_fd)
         status = dscomm_priv_listen_adopt(attr->listen_fd, port, &listening);
     else
-        status = dscomm_priv_listen(host, port, deadline, &listening);
+        status = dscomm_priv_listen_first(host, port, job ? job->ports : 1,
+                                          deadline, &listening);
     if (status)
         return status;
-    status = dscomm_priv_server_open(&listening, NULL, ret_server);
+    status = dscomm_priv_server_open(&listening, NULL, job ? job->name : NULL,
+                                     ret_server);
     if (status)
         dscomm_priv_listen_close(&listening);
     return status;
 }
 
 /* The client of the server's own process goes straight to it, not through
- * names. peer is the address that all others use. */
-static tcp_t *tcp_new(const char *host, int port, dscomm_priv_server_t *server)
+ * names, nor does it ask whose it is. */
+static tcp_t *tcp_new(const char *host, int port, const dscomm_priv_job_t *job,
+                      dscomm_priv_server_t *server)
 {
     tcp_t *tcp = g_new(tcp_t, 1);
-    char own[LISTEN_HOST_MAX], shown[64];
-    char *peer;
+    char own[LISTEN_HOST_MAX], *peer;
 
     tcp->head.ops = &ops;
     tcp->server = server;
-    if (server)
-        port = dscomm_priv_server_listening(server)->port;
-    peer = g_strdup_printf(strchr(host, ':') ? "[%s]:%d" : "%s:%d",
-                           dscomm_priv_quote(host, shown, sizeof shown), port);
-    if (server)
-        host =
-            dscomm_priv_listen_host(dscomm_priv_server_listening(server), own);
-    dscomm_priv_link_init(&tcp->link, host, port, peer);
+    if (!server) {
+        dscomm_priv_link_init(&tcp->link, host, port, job, NULL);
+        return tcp;
+    }
+    port = dscomm_priv_server_listening(server)->port;
+    peer = dscomm_priv_link_peer(host, port, 1);
+    host = dscomm_priv_listen_host(dscomm_priv_server_listening(server), own);
+    dscomm_priv_link_init(&tcp->link, host, port, NULL, peer);
     g_free(peer);
     return tcp;
 }
 
 static dscomm_status_t open_at(const char *host, int port,
                                const dscomm_store_attr_t *attr,
+                               const dscomm_priv_job_t *job,
                                dscomm_priv_store_t **ret_store)
 {
     dscomm_priv_deadline_t deadline = dscomm_priv_deadline(attr->timeout_ms);
@@ -468,14 +473,14 @@ static dscomm_status_t open_at(const char *host, int port,
     tcp_t *tcp;
 
     if (attr->serve)
-        status = serve(host, port, attr, deadline, &server);
+        status = serve(host, port, attr, job, deadline, &server);
     else if (!port)
         status = dscomm_fail(DSCOMM_ERR_INVALID,
                              "port 0 is for the process that serves the store; "
                              "all others give the port that it has got");
     if (status)
         return status;
-    tcp = tcp_new(host, port, server);
+    tcp = tcp_new(host, port, job, server);
     status = dscomm_priv_link_connect(&tcp->link, deadline);
     if (!status && attr->world_size)
         status = wait_workers(tcp, attr->world_size, deadline);
@@ -491,6 +496,7 @@ static dscomm_status_t open_at(const char *host, int port,
 
 dscomm_status_t dscomm_priv_store_tcp(const char *address,
                                       const dscomm_store_attr_t *attr,
+                                      const dscomm_priv_job_t *job,
                                       dscomm_priv_store_t **ret_store)
 {
     dscomm_status_t status;
@@ -500,7 +506,7 @@ dscomm_status_t dscomm_priv_store_tcp(const char *address,
     status = dscomm_priv_address_split(address, &host, &port);
     if (status)
         return status;
-    status = open_at(host, port, attr, ret_store);
+    status = open_at(host, port, attr, job, ret_store);
     g_free(host);
     return status;
 }

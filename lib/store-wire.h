@@ -35,12 +35,13 @@ enum {
 #define WIRE_MAGIC 0x3C85F7CEu
 #define WIRE_KEYS_MAX ((uint64_t)128 << 10) /* in one request */
 #define WIRE_FRAME_MAX ((size_t)64 << 20) /* bytes of one request */
-/* These two have no '/' before them, and so are nobody's keys: torch's counter
- * of clients, and a name that tells a server from the next one on its port. Our
- * server has a name from the start, and does not count its key; torch's gets
- * one from the first client of ours. */
+/* These have no '/' before them, and so are nobody's keys: torch's counter of
+ * clients; a name that tells a server from the next one on its port; and the
+ * job that it is for. Our server has the latter two from the start, and does
+ * not count their keys; torch's gets them from the first client of ours. */
 #define WIRE_INIT_KEY "init/"
 #define WIRE_SERVER_KEY "dscomm/server"
+#define WIRE_JOB_KEY "dscomm/job"
 #define WIRE_NAME_SIZE 16
 #define WIRE_NAMED_ITSELF 's' /* the first byte of the name */
 #define WIRE_NAMED_BY_CLIENT 'c'

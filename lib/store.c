@@ -82,6 +82,7 @@ static dscomm_status_t read_attr(const dscomm_store_attr_t *attr,
 
 static dscomm_status_t open_kind(const char *url,
                                  const dscomm_store_attr_t *attr,
+                                 const dscomm_priv_job_t *job,
                                  dscomm_priv_store_t **ret_shared)
 {
     char shown[80];
@@ -92,7 +93,8 @@ static dscomm_status_t open_kind(const char *url,
         return dscomm_priv_store_file(url + strlen("file://"), attr,
                                       ret_shared);
     if (g_str_has_prefix(url, "tcp://"))
-        return dscomm_priv_store_tcp(url + strlen("tcp://"), attr, ret_shared);
+        return dscomm_priv_store_tcp(url + strlen("tcp://"), attr, job,
+                                     ret_shared);
     return dscomm_fail(DSCOMM_ERR_INVALID,
                        "store '%s': give memory://, file:///PATH or "
                        "tcp://HOST:PORT",
@@ -114,19 +116,26 @@ dscomm_status_t dscomm_store_open(const char *url,
                                   const dscomm_store_attr_t *attr,
                                   dscomm_store_t **ret_store)
 {
-    dscomm_store_attr_t known;
-    dscomm_priv_store_t *shared;
-    dscomm_status_t status;
-
     if (!url || !ret_store)
         return dscomm_fail(DSCOMM_ERR_INVALID, "dscomm_store_open: %s is NULL",
                            url ? "ret_store" : "url");
-    status = read_attr(attr, &known);
+    return dscomm_priv_store_open(url, attr, NULL, ret_store);
+}
+
+dscomm_status_t dscomm_priv_store_open(const char *url,
+                                       const dscomm_store_attr_t *attr,
+                                       const dscomm_priv_job_t *job,
+                                       dscomm_store_t **ret_store)
+{
+    dscomm_store_attr_t known;
+    dscomm_priv_store_t *shared;
+    dscomm_status_t status = read_attr(attr, &known);
+
     if (status)
         return status;
     status = dscomm_priv_process_watch();
     if (!status)
-        status = open_kind(url, &known, &shared);
+        status = open_kind(url, &known, job, &shared);
     if (status)
         return status;
     g_atomic_ref_count_init(&shared->refs);

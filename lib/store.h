@@ -25,7 +25,8 @@ int dscomm_priv_deadline_left(dscomm_priv_deadline_t deadline);
  * that. */
 dscomm_priv_deadline_t dscomm_priv_grace(dscomm_priv_deadline_t deadline);
 
-/* Sleeps *pause_us, but not beyond the deadline, and doubles *pause_us up to
+/* Sleeps *pause_us or up to a half less, so that those who began together do
+ * not stay so, but not beyond the deadline, and doubles *pause_us up to
  * most_us. */
 void dscomm_priv_back_off(dscomm_priv_deadline_t deadline, gint64 *pause_us,
                           gint64 most_us);
@@ -79,14 +80,29 @@ struct dscomm_priv_store {
     dscomm_priv_store_t *inherited; /* the next that a forked child closed */
 };
 
+/* Whose a TCP store is. Its server tells, and a client whose name differs is
+ * no client of it: it goes on to the next port, if it may. */
+typedef struct {
+    const char *name; /* or NULL: anyone's */
+    int ports; /* where it may be: this many from the address's on */
+} dscomm_priv_job_t;
+
+/* dscomm_store_open(), for a job; NULL: anyone's. ERR_MISMATCH where a store of
+ * another job answers, and no one else does in a moment. */
+dscomm_status_t dscomm_priv_store_open(const char *url,
+                                       const dscomm_store_attr_t *attr,
+                                       const dscomm_priv_job_t *job,
+                                       dscomm_store_t **ret_store);
+
 /* The kinds. attr has been checked, and its timeout_ms is never 0. */
 dscomm_status_t dscomm_priv_store_memory(dscomm_priv_store_t **ret_store);
 dscomm_status_t dscomm_priv_store_file(const char *path,
                                        const dscomm_store_attr_t *attr,
                                        dscomm_priv_store_t **ret_store);
-/* address is what follows "tcp://". */
+/* address is what follows "tcp://"; job may be NULL. */
 dscomm_status_t dscomm_priv_store_tcp(const char *address,
                                       const dscomm_store_attr_t *attr,
+                                      const dscomm_priv_job_t *job,
                                       dscomm_priv_store_t **ret_store);
 
 /* Of this view alone, before anyone else uses it. */

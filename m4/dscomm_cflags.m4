@@ -55,6 +55,12 @@ AC_DEFUN([DSCOMM_SANITIZERS],
     [AS_HELP_STRING([--enable-sanitizers=LIST],
                     [address,undefined or thread])],
     [], [enable_sanitizers=no])
+AC_ARG_ENABLE([fuzzers],
+    [AS_HELP_STRING([--enable-fuzzers],
+                    [for make fuzz, with clang; implies --enable-sanitizers])],
+    [], [enable_fuzzers=no])
+AS_IF([test "$enable_fuzzers,$enable_sanitizers" = yes,no],
+    [enable_sanitizers=yes])
 AS_CASE([$enable_sanitizers],
     [no], [dscomm_sanitizers=no],
     [yes], [dscomm_sanitizers=address,undefined],
@@ -67,7 +73,27 @@ AS_IF([test "$dscomm_sanitizers" != no], [
     DSCOMM_TRY_LINK([SANITIZER], [], [], [AC_MSG_RESULT([yes])],
         [AC_MSG_RESULT([no])
          AC_MSG_ERROR([$CC cannot link with -fsanitize=$dscomm_sanitizers])])])
+AS_IF([test "$enable_fuzzers" = yes], [DSCOMM_FUZZERS])
+AM_CONDITIONAL([ENABLE_FUZZERS], [test "$enable_fuzzers" = yes])
 AC_SUBST([SANITIZER_FLAGS])
+])
+
+# Everything is compiled so that a fuzzer sees which branches its input takes.
+AC_DEFUN([DSCOMM_FUZZERS],
+[AC_MSG_CHECKING([whether -fsanitize=fuzzer works])
+dscomm_save_CFLAGS=$CFLAGS
+CFLAGS="$CFLAGS -fsanitize=fuzzer"
+AC_LINK_IFELSE([AC_LANG_SOURCE([[
+#include <stddef.h>
+#include <stdint.h>
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{ return size && data[0] > 255; }]])],
+    [AC_MSG_RESULT([yes])],
+    [AC_MSG_RESULT([no])
+     AC_MSG_ERROR([--enable-fuzzers needs clang and its libFuzzer; set CC=clang])])
+CFLAGS=$dscomm_save_CFLAGS
+SANITIZER_FLAGS="$SANITIZER_FLAGS -fsanitize=fuzzer-no-link"
 ])
 
 AC_DEFUN([DSCOMM_COVERAGE],

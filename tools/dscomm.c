@@ -10,8 +10,10 @@
 #include <string.h>
 
 static const tool_command_t commands[] = {
-    {"run", tool_run, "start a program as several ranks on this machine"},
+    {"run", tool_run,
+     "start a program as several ranks, here or on several nodes"},
     {"perf", tool_perf, "measure the operations, and verify them"},
+    {"env", tool_env, "show who this process is, and tell other programs"},
     {"info", tool_info, "show build, processor, backends and settings"},
 };
 

@@ -49,6 +49,15 @@ char *tool_errors_path(const char *folder, int rank)
     return g_strdup_printf("%s/%d.json", folder, rank);
 }
 
+void tool_errors_forget(const char *folder, int rank)
+{
+    char *path = tool_errors_path(folder, rank);
+
+    if (*folder)
+        g_unlink(path);
+    g_free(path);
+}
+
 static char *read_all(int fd)
 {
     struct stat st;

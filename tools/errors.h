@@ -14,6 +14,9 @@ void tool_errors_make(char *folder, size_t size);
 /* Removes it with the files in it; "" is fine. */
 void tool_errors_remove(const char *folder);
 
+/* Removes what rank has written, for its next start. */
+void tool_errors_forget(const char *folder, int rank);
+
 /* Where rank writes; g_free(). */
 char *tool_errors_path(const char *folder, int rank);
 /* The message that rank wrote, any text, or NULL; g_free(). */

@@ -5,6 +5,7 @@
 
 #include "tools/errors.h"
 #include "tools/guard.h"
+#include "tools/nodes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,14 +33,18 @@ static void detach(void)
         return;
 }
 
-static void guard(int fd, const tool_guard_t *shared, int count)
+static void guard(int fd, const tool_guard_t *shared, int count, int node)
 {
     const volatile pid_t *groups = shared->groups;
+    const pid_t guarded = getppid();
     char byte;
 
     detach();
     while (read(fd, &byte, 1) < 0 && errno == EINTR)
         continue;
+    /* before the other nodes' ranks fail for lack of ours */
+    if (*shared->url)
+        tool_nodes_bury(shared->url, node, guarded);
     for (int i = 0; i < count; i++)
         if (groups[i] > 0)
             kill(-groups[i], SIGKILL);
@@ -55,7 +60,7 @@ static pid_t fork_apart(void)
     return (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
 }
 
-static int start(int count, tool_guard_t *own)
+static int start(int count, int node, tool_guard_t *own)
 {
     int ends[2];
 
@@ -64,7 +69,7 @@ static int start(int count, tool_guard_t *own)
     own->pid = fork_apart();
     if (own->pid == 0) {
         close(ends[1]);
-        guard(ends[0], own, count);
+        guard(ends[0], own, count, node);
     }
     int error = own->pid < 0 ? errno : 0;
     close(ends[0]);
@@ -74,17 +79,18 @@ static int start(int count, tool_guard_t *own)
     return error;
 }
 
-int tool_guard_start(int count, tool_guard_t *ret_guard)
+int tool_guard_start(int count, int node, tool_guard_t *ret_guard)
 {
-    size_t size = PATH_MAX + (size_t)count * sizeof(pid_t);
+    size_t size = 2 * PATH_MAX + (size_t)count * sizeof(pid_t);
     char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     tool_guard_t own = {.folder = memory};
 
     if (memory == MAP_FAILED)
         return errno;
-    own.groups = (pid_t *)(void *)(memory + PATH_MAX);
-    int error = start(count, &own);
+    own.url = memory + PATH_MAX;
+    own.groups = (pid_t *)(void *)(memory + 2 * PATH_MAX);
+    int error = start(count, node, &own);
     if (error)
         munmap(memory, size);
     else

@@ -19,22 +19,23 @@
 /* To open a store that is served here. */
 #define STORE_TIMEOUT_MS 10000
 
-/* Pipes, and two connections of every rank to the store. */
-static int raise_file_limit(const tool_job_t *job, gboolean tag_output,
-                            struct rlimit *ret_before)
+/* Pipes and logs, and two connections of every rank to a store that is here. */
+static int raise_file_limit(const tool_job_t *job, const tool_limits_t *limits)
 {
-    rlim_t need = 64 + (rlim_t)job->ranks * (tag_output ? 4 : 2);
+    rlim_t need =
+        64 + (rlim_t)job->ranks * (limits->tag_output ? 2 : 0) +
+        (rlim_t)job->ranks * (limits->tag_output && limits->log_dir ? 2 : 0) +
+        (rlim_t)(job->node_rank == 0 ? job->world : 0) * 2;
     struct rlimit limit;
 
     getrlimit(RLIMIT_NOFILE, &limit);
-    *ret_before = limit;
     if (limit.rlim_cur >= need)
         return TOOL_OK;
     if (limit.rlim_max < need)
         return tool_fail(TOOL_INTERNAL, job->command,
                          "%d ranks need %llu open files, and the hard limit "
                          "is %llu: raise it (ulimit -Hn) or start fewer",
-                         job->ranks, (unsigned long long)need,
+                         job->world, (unsigned long long)need,
                          (unsigned long long)limit.rlim_max);
     limit.rlim_cur = need;
     if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
@@ -56,10 +57,14 @@ static void fill_standard_fds(void)
         close(fd);
 }
 
-static int make_run_id(tool_job_t *job)
+static int make_run_id(tool_job_t *job, const char *id)
 {
     guint32 words[4];
 
+    if (id) {
+        g_strlcpy(job->run_id, id, sizeof(job->run_id));
+        return TOOL_OK;
+    }
     if (getrandom(words, sizeof(words), 0) != sizeof(words))
         return tool_fail(TOOL_INTERNAL, job->command, "no random numbers: %s",
                          g_strerror(errno));
@@ -70,19 +75,22 @@ static int make_run_id(tool_job_t *job)
 
 static int prepare(tool_job_t *job, const tool_limits_t *limits)
 {
-    int error, status = raise_file_limit(job, limits->tag_output, &job->files);
+    const int node_rank = limits->place ? limits->place->node_rank : 0;
+    int error, status;
 
+    getrlimit(RLIMIT_NOFILE, &job->files);
+    status = raise_file_limit(job, limits);
     fill_standard_fds();
     if (status == TOOL_OK)
-        status = make_run_id(job);
+        status = make_run_id(job, limits->id);
     if (status != TOOL_OK)
         return status;
-    job->terminal = tcgetpgrp(STDIN_FILENO) >= 0;
+    job->terminal = node_rank == 0 && tcgetpgrp(STDIN_FILENO) >= 0;
     job->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (job->null_fd < 0)
         return tool_fail(TOOL_INTERNAL, job->command, "/dev/null: %s",
                          g_strerror(errno));
-    error = tool_guard_start(job->ranks, &job->guard);
+    error = tool_guard_start(job->ranks, node_rank, &job->guard);
     if (error)
         return tool_fail(TOOL_INTERNAL, job->command,
                          "cannot start the guard process: %s",
@@ -91,40 +99,71 @@ static int prepare(tool_job_t *job, const tool_limits_t *limits)
     return TOOL_OK;
 }
 
-static int open_store(const tool_job_t *job, dscomm_store_t **ret_store)
+static int open_store(tool_job_t *job, dscomm_store_t **ret_store)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
 
     attr.serve = 1;
     attr.timeout_ms = STORE_TIMEOUT_MS;
-    if (dscomm_store_open("tcp://127.0.0.1:0", &attr, ret_store) == DSCOMM_OK)
-        return TOOL_OK;
-    return tool_fail(TOOL_INTERNAL, job->command,
-                     "cannot serve the ranks' store: %s", dscomm_last_error());
+    if (dscomm_store_open("tcp://127.0.0.1:0", &attr, ret_store) < 0)
+        return tool_fail(TOOL_INTERNAL, job->command,
+                         "cannot serve the ranks' store: %s",
+                         dscomm_last_error());
+    job->port = dscomm_store_port(*ret_store);
+    return TOOL_OK;
 }
 
-static int supervise(tool_job_t *job, const tool_limits_t *limits)
+static int run_here(tool_job_t *job, const tool_limits_t *limits)
 {
-    if (tool_supervise_prepare(job) < 0)
-        return TOOL_INTERNAL;
-    return tool_supervise(job, limits);
+    dscomm_store_t *store;
+    int status = open_store(job, &store);
+
+    if (status != TOOL_OK)
+        return status;
+    status = TOOL_INTERNAL;
+    if (tool_supervise_prepare(job) == 0)
+        status = tool_supervise(job, limits, NULL);
+    dscomm_store_close(store);
+    return status;
+}
+
+static int run_on_nodes(tool_job_t *job, const tool_limits_t *limits)
+{
+    tool_nodes_t *nodes;
+    int status = tool_nodes_join(job, limits->place, &nodes);
+
+    if (status != TOOL_OK)
+        return status;
+    status = raise_file_limit(job, limits);
+    if (status == TOOL_OK && tool_supervise_prepare(job) < 0)
+        status = TOOL_INTERNAL;
+    tool_nodes_watch(nodes);
+    if (status == TOOL_OK)
+        return tool_supervise(job, limits, nodes);
+    tool_nodes_end(nodes, status, "its ranks could not be started");
+    tool_nodes_leave(nodes);
+    return status;
 }
 
 int tool_job_run(const char *command, char **argv, int ranks,
                  const tool_limits_t *limits)
 {
-    tool_job_t job = {.command = command, .argv = argv, .ranks = ranks};
-    dscomm_store_t *store;
+    tool_job_t job = {
+        .command = command,
+        .argv = argv,
+        .ranks = ranks,
+        .world = ranks,
+        .nodes = 1,
+        .address = "127.0.0.1",
+        .max_restarts = limits->max_restarts,
+        .log_dir = limits->log_dir,
+    };
     int status = prepare(&job, limits);
 
     if (status != TOOL_OK)
         return status;
-    status = open_store(&job, &store);
-    if (status == TOOL_OK) {
-        job.port = dscomm_store_port(store);
-        status = supervise(&job, limits);
-        dscomm_store_close(store);
-    }
+    status =
+        limits->place ? run_on_nodes(&job, limits) : run_here(&job, limits);
     tool_guard_end(&job.guard);
     return status;
 }

@@ -2,9 +2,11 @@
 /* Options and messages in one form for all subcommands. */
 #include "config.h"
 
+#include "tools/spawn.h"
 #include "tools/tool.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static gboolean parse(int *argc, char ***argv, const GOptionEntry *entries,
                       const char *parameters, const char *description,
@@ -41,6 +43,16 @@ gboolean tool_parse_anywhere(int *argc, char ***argv,
                              const char *parameters, const char *description)
 {
     return parse(argc, argv, entries, parameters, description, FALSE);
+}
+
+gboolean tool_is_id(const char *text)
+{
+    static const char fit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                              "abcdefghijklmnopqrstuvwxyz0123456789._-";
+    size_t length = strlen(text);
+
+    return length > 0 && length <= TOOL_ID_MAX && strspn(text, fit) == length &&
+           strcmp(text, ".") != 0 && strcmp(text, "..") != 0;
 }
 
 char *tool_printable(const char *text)

@@ -31,11 +31,13 @@ typedef struct {
     int fd; /* -1: closed */
     int slot; /* index in the poll array, -1 = not polled */
     sink_t *sink;
+    int log_fd; /* -1: none */
     GByteArray *line; /* begun, not ended */
 } stream_t;
 
 struct tool_output {
-    int ranks;
+    const char *command;
+    int first, ranks;
     stream_t *streams; /* two a rank */
     sink_t sinks[2];
     sink_t *errors; /* where stderr goes */
@@ -50,11 +52,13 @@ static gboolean is_same_file(int a, int b)
            x.st_ino == y.st_ino;
 }
 
-tool_output_t *tool_output_new(int ranks)
+tool_output_t *tool_output_new(const char *command, int first, int ranks)
 {
     tool_output_t *output = g_new0(tool_output_t, 1);
     gboolean same = is_same_file(STDOUT_FILENO, STDERR_FILENO);
 
+    output->command = command;
+    output->first = first;
     output->ranks = ranks;
     for (int i = 0; i < 2; i++) {
         output->sinks[i].fd = i == 0 ? STDOUT_FILENO : STDERR_FILENO;
@@ -63,7 +67,7 @@ tool_output_t *tool_output_new(int ranks)
     output->streams = g_new0(stream_t, 2 * ranks);
     output->errors = &output->sinks[same ? 0 : 1];
     for (int i = 0; i < 2 * ranks; i++) {
-        output->streams[i].fd = -1;
+        output->streams[i].fd = output->streams[i].log_fd = -1;
         output->streams[i].sink = i % 2 ? output->errors : &output->sinks[0];
         output->streams[i].line = g_byte_array_new();
     }
@@ -74,7 +78,9 @@ static void close_stream(stream_t *stream)
 {
     if (stream->fd >= 0)
         close(stream->fd);
-    stream->fd = -1;
+    if (stream->log_fd >= 0)
+        close(stream->log_fd);
+    stream->fd = stream->log_fd = -1;
 }
 
 void tool_output_free(tool_output_t *output)
@@ -109,6 +115,12 @@ int tool_output_open(tool_output_t *output, int rank, int ret_fds[2])
         ret_fds[i] = ends[i][1];
     }
     return 0;
+}
+
+void tool_output_tee(tool_output_t *output, int rank, const int logs[2])
+{
+    for (int i = 0; i < 2; i++)
+        output->streams[2 * rank + i].log_fd = logs[i];
 }
 
 static int add_slot(GArray *fds, int fd, short events)
@@ -171,16 +183,41 @@ static void feed(stream_t *stream, int rank, const guint8 *bytes, gsize size)
     }
 }
 
-/* One read; FALSE where there is nothing to read now. */
-static gboolean take(stream_t *stream, int rank)
+/* A log that cannot be written is told, and given up. */
+static void keep(tool_output_t *output, stream_t *stream, const guint8 *bytes,
+                 gsize size)
 {
+    while (size > 0 && stream->log_fd >= 0) {
+        ssize_t written = write(stream->log_fd, bytes, size);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0) {
+            tool_fail(0, output->command, "cannot write a rank's log: %s",
+                      g_strerror(errno));
+            output->failed = TRUE;
+            close(stream->log_fd);
+            stream->log_fd = -1;
+            return;
+        }
+        bytes += written;
+        size -= (gsize)written;
+    }
+}
+
+/* One read of stream i; FALSE where there is nothing to read now. */
+static gboolean take(tool_output_t *output, int i)
+{
+    stream_t *stream = &output->streams[i];
+    const int rank = output->first + i / 2;
     guint8 bytes[65536];
     ssize_t size = stream->fd < 0 ? 0 : read(stream->fd, bytes, sizeof(bytes));
 
-    if (size > 0)
+    if (size > 0) {
+        keep(output, stream, bytes, (gsize)size);
         feed(stream, rank, bytes, (gsize)size);
-    else if (size == 0 || (errno != EAGAIN && errno != EINTR))
+    } else if (size == 0 || (errno != EAGAIN && errno != EINTR)) {
         close_stream(stream);
+    }
     if (stream->fd < 0 && stream->line->len > 0)
         put_line(stream, rank, NULL, 0);
     return size > 0;
@@ -207,7 +244,7 @@ static void give(tool_output_t *output, sink_t *sink)
         if (errno != EPIPE)
             output->failed = TRUE;
         if (errno != EPIPE && sink->fd == STDOUT_FILENO)
-            tool_fail(0, "run", "cannot write the ranks' output: %s",
+            tool_fail(0, output->command, "cannot write the ranks' output: %s",
                       g_strerror(errno));
         lose_sink(output, sink);
     }
@@ -228,7 +265,7 @@ void tool_output_dispatch(tool_output_t *output, const GArray *fds)
 {
     for (int i = 0; i < 2 * output->ranks; i++)
         if (is_ready(fds, output->streams[i].slot))
-            take(&output->streams[i], i / 2);
+            take(output, i);
     for (int i = 0; i < 2; i++)
         if (is_ready(fds, output->sinks[i].slot))
             give(output, &output->sinks[i]);
@@ -237,11 +274,10 @@ void tool_output_dispatch(tool_output_t *output, const GArray *fds)
 void tool_output_end(tool_output_t *output)
 {
     for (int i = 0; i < 2 * output->ranks; i++) {
-        stream_t *stream = &output->streams[i];
-        while (take(stream, i / 2))
+        while (take(output, i))
             continue;
-        close_stream(stream);
-        take(stream, i / 2);
+        close_stream(&output->streams[i]);
+        take(output, i);
     }
 }
 

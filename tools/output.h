@@ -12,13 +12,18 @@
 
 typedef struct tool_output tool_output_t;
 
-/* For that many ranks, to this process's stdout and stderr. */
-tool_output_t *tool_output_new(int ranks);
+/* For that many ranks from first on, to this process's stdout and stderr.
+ * command is ours, for messages. */
+tool_output_t *tool_output_new(const char *command, int first, int ranks);
 void tool_output_free(tool_output_t *output);
 
 /* Makes rank's two pipes; ret_fds = the ends that become its stdout and stderr,
  * to be closed by the caller. 0, or an errno. */
 int tool_output_open(tool_output_t *output, int rank, int ret_fds[2]);
+
+/* What rank writes goes to files as well, as it is: logs = two descriptors,
+ * which become output's. */
+void tool_output_tee(tool_output_t *output, int rank, const int logs[2]);
 
 /* Writes line, with its end, to stderr between lines of the ranks. */
 void tool_output_say(tool_output_t *output, const char *line);

@@ -15,9 +15,11 @@
 /* Who a process is, in words that only its launcher may speak: set for an outer
  * job, they would be wrong in ours. */
 static const char *const stale[] = {
-    "DSCOMM_RANK",        "DSCOMM_WORLD_SIZE", "DSCOMM_LOCAL_RANK",
-    "DSCOMM_LOCAL_SIZE",  "DSCOMM_NODE_RANK",  "DSCOMM_MASTER_ADDR",
-    "DSCOMM_MASTER_PORT", "NODE_RANK",         "TORCHELASTIC_ERROR_FILE",
+    "DSCOMM_RANK",        "DSCOMM_WORLD_SIZE",
+    "DSCOMM_LOCAL_RANK",  "DSCOMM_LOCAL_SIZE",
+    "DSCOMM_NODE_RANK",   "DSCOMM_MASTER_ADDR",
+    "DSCOMM_MASTER_PORT", "DSCOMM_LAUNCHER",
+    "NODE_RANK",          "TORCHELASTIC_ERROR_FILE",
 };
 
 /* torchrun's variables; a number is printed where text is NULL. */
@@ -64,21 +66,22 @@ static char **set_error_file(char **environment, const tool_job_t *job,
 char **tool_spawn_environment(const tool_job_t *job, int rank,
                               char *const *environment)
 {
+    const int number = job->first_rank + rank;
     const variable_t variables[] = {
-        {"RANK", NULL, rank},
-        {"WORLD_SIZE", NULL, job->ranks},
+        {"RANK", NULL, number},
+        {"WORLD_SIZE", NULL, job->world},
         {"LOCAL_RANK", NULL, rank},
         {"LOCAL_WORLD_SIZE", NULL, job->ranks},
-        {"GROUP_RANK", NULL, 0},
-        {"GROUP_WORLD_SIZE", NULL, 1},
+        {"GROUP_RANK", NULL, job->node_rank},
+        {"GROUP_WORLD_SIZE", NULL, job->nodes},
         {"ROLE_NAME", "default", 0},
-        {"ROLE_RANK", NULL, rank},
-        {"ROLE_WORLD_SIZE", NULL, job->ranks},
-        {"MASTER_ADDR", "127.0.0.1", 0},
+        {"ROLE_RANK", NULL, number},
+        {"ROLE_WORLD_SIZE", NULL, job->world},
+        {"MASTER_ADDR", job->address, 0},
         {"MASTER_PORT", NULL, job->port},
         {"TORCHELASTIC_RUN_ID", job->run_id, 0},
-        {"TORCHELASTIC_RESTART_COUNT", NULL, 0},
-        {"TORCHELASTIC_MAX_RESTARTS", NULL, 0},
+        {"TORCHELASTIC_RESTART_COUNT", NULL, job->attempt},
+        {"TORCHELASTIC_MAX_RESTARTS", NULL, job->max_restarts},
         {"TORCHELASTIC_USE_AGENT_STORE", "True", 0},
     };
     char **result = g_strdupv((char **)environment);
@@ -94,7 +97,7 @@ char **tool_spawn_environment(const tool_job_t *job, int rank,
 
 static void child_stdio(const tool_job_t *job, int rank, const int *fds)
 {
-    if (rank > 0)
+    if (job->first_rank + rank > 0)
         dup2(job->null_fd, STDIN_FILENO);
     if (fds) {
         dup2(fds[0], STDOUT_FILENO);

@@ -5,16 +5,14 @@
  * is left of the job. */
 #include "config.h"
 
-#include "tools/errors.h"
-#include "tools/output.h"
 #include "tools/supervise.h"
+#include "tools/supervisor.h"
 #include "tools/tool.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -23,33 +21,9 @@
 /* A process that survives SIGKILL so long hangs in the kernel. */
 #define GIVE_UP_US (10 * G_USEC_PER_SEC)
 
-/* Of what a rank says about its failure. */
-#define MESSAGE_LINES 20
-#define MESSAGE_LINE_MAX 1000
-
 /* The same wish twice: timeout(1) signals its child, and then its child's
  * group. A person who insists takes longer. */
 #define REPEAT_US (G_USEC_PER_SEC / 4)
-
-typedef enum { RUNNING, ENDING, KILLING, GIVEN_UP } stage_t;
-
-typedef struct {
-    const tool_job_t *job;
-    const tool_limits_t *limits;
-    tool_output_t *output; /* NULL: not tagged */
-    int signal_fd;
-    pid_t *pids; /* job's */
-    int running; /* ranks */
-    gboolean children; /* is any process left, the ranks' own included? */
-    stage_t stage;
-    gint64 deadline; /* of the stage; monotonic time, G_MAXINT64 = none */
-    int end_signal; /* what processes are told in this stage */
-    gboolean from_terminal; /* is that the terminal's signal? */
-    GHashTable *told; /* pids that were */
-    int status; /* to exit with */
-    int signal; /* to end by */
-    gint64 signal_time; /* when it came */
-} supervisor_t;
 
 static const int end_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 static const int passed_signals[] = {SIGUSR1, SIGUSR2};
@@ -149,78 +123,47 @@ static void kill_all(supervisor_t *s)
     enter(s, KILLING, SIGKILL, GIVE_UP_US);
 }
 
-/* "rank 3" or "ranks 0, 2-5": those that run; g_free(). */
-static char *name_running(const supervisor_t *s)
+/* TRUE where the ranks are to start again because one of them failed. */
+static gboolean fail_attempt(supervisor_t *s, const char *text)
 {
-    GString *text = g_string_new(s->running == 1 ? "rank" : "ranks");
-    const char *separator = " ";
+    const gboolean again = s->job->attempt < s->job->max_restarts;
 
-    for (int i = 0; i < s->job->ranks; i++) {
-        int first = i;
-        if (!s->pids[i])
-            continue;
-        while (i + 1 < s->job->ranks && s->pids[i + 1])
-            i++;
-        g_string_append_printf(text, "%s%d", separator, first);
-        if (i > first)
-            g_string_append_printf(text, "-%d", i);
-        separator = ", ";
-    }
-    return g_string_free(text, FALSE);
-}
-
-/* A sentence to stderr; where that is tagged output's too, as a line of it. */
-static void say(const supervisor_t *s, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    char *line = tool_sentence(s->job->command, format, args);
-    va_end(args);
-    if (s->output)
-        tool_output_say(s->output, line);
+    if (!s->nodes)
+        s->restarting = again;
+    else if (again)
+        tool_nodes_restart(s->nodes, text);
     else
-        fputs(line, stderr);
-    g_free(line);
+        tool_nodes_end(s->nodes, s->status, text);
+    return again;
 }
 
-/* What rank said about its failure, to stderr. */
-static void report_message(const supervisor_t *s, int rank)
+/* What this node alone has to say ends the job. */
+static void end_job(const supervisor_t *s, const char *text)
 {
-    char *message = tool_errors_read(s->job->guard.folder, rank);
-    char **lines = g_strsplit(message ? message : "", "\n", MESSAGE_LINES + 1);
-
-    for (int i = 0; lines[i]; i++) {
-        char *line = g_strndup(g_strchomp(lines[i]), MESSAGE_LINE_MAX);
-        if (i == MESSAGE_LINES)
-            say(s, "rank %d: ...", rank);
-        else if (*line)
-            say(s, "rank %d: %s", rank, line);
-        g_free(line);
-    }
-    g_strfreev(lines);
-    g_free(message);
+    if (s->nodes)
+        tool_nodes_end(s->nodes, s->status, text);
 }
 
-/* How a rank failed, to stderr. Returns the exit status that says so. */
-static int report(const supervisor_t *s, int rank, pid_t pid, int wait_status)
+/* How a rank failed, to stderr and to the other nodes. */
+static void report(supervisor_t *s, int rank, pid_t pid, int wait_status)
 {
-    int signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
-    char *others = s->running > 0 ? name_running(s) : NULL;
-    char *how;
+    char *text = tool_name_failure(s->job, rank, pid, wait_status);
+    gboolean again = fail_attempt(s, text);
+    char *then = tool_name_consequence(s, again);
 
-    if (signal)
-        how = g_strdup_printf("was killed by signal %d (%s%s)", signal,
-                              g_strsignal(signal),
-                              WCOREDUMP(wait_status) ? ", core dumped" : "");
-    else
-        how =
-            g_strdup_printf("exited with status %d", WEXITSTATUS(wait_status));
-    say(s, "rank %d (pid %d) %s%s%s", rank, (int)pid, how,
-        others ? "; ending " : "", others ? others : "");
-    g_free(how);
-    g_free(others);
-    return signal ? 128 + signal : WEXITSTATUS(wait_status);
+    tool_say(s, "%s%s", text, then);
+    tool_quote_rank(s, rank);
+    /* of nobody who takes what it writes, which is ours to tell */
+    if (s->output && tool_output_failed(s->output))
+        s->status = TOOL_INTERNAL;
+    g_free(then);
+    g_free(text);
+}
+
+static int to_status(int wait_status)
+{
+    return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status)
+                                    : WEXITSTATUS(wait_status);
 }
 
 static void rank_ended(supervisor_t *s, int rank, int wait_status)
@@ -231,15 +174,9 @@ static void rank_ended(supervisor_t *s, int rank, int wait_status)
     s->running--;
     if (s->stage != RUNNING || wait_status == 0)
         return;
-    if (WIFEXITED(wait_status) && s->limits->ranks_explain) {
-        s->status = WEXITSTATUS(wait_status);
-    } else {
-        s->status = report(s, rank, pid, wait_status);
-        report_message(s, rank);
-        /* of nobody who takes what it writes, which is ours to tell */
-        if (s->output && tool_output_failed(s->output))
-            s->status = TOOL_INTERNAL;
-    }
+    s->status = to_status(wait_status);
+    if (WIFSIGNALED(wait_status) || !s->limits->ranks_explain)
+        report(s, rank, pid, wait_status);
     end_all(s, SIGTERM);
 }
 
@@ -247,10 +184,10 @@ static void rank_ended(supervisor_t *s, int rank, int wait_status)
 static void rank_stopped(const supervisor_t *s, int rank, int signal)
 {
     if (rank > 0 && (signal == SIGTTIN || signal == SIGTTOU))
-        say(s,
-            "rank %d (pid %d) is stopped, since only rank 0 may use the "
-            "terminal",
-            rank, (int)s->pids[rank]);
+        tool_say(s,
+                 "rank %d (pid %d) is stopped, since only rank 0 may use the "
+                 "terminal",
+                 s->job->first_rank + rank, (int)s->pids[rank]);
 }
 
 /* Reaps which (-1 = any child) if it has ended; FALSE if none has. */
@@ -283,12 +220,16 @@ static void reap(supervisor_t *s, pid_t first)
     reap_one(s, first);
     while (reap_one(s, -1))
         continue;
-    if (!s->children)
+    if (!s->children) {
+        s->succeeded |= s->stage == RUNNING;
         return;
-    if (s->stage != RUNNING)
+    }
+    if (s->stage != RUNNING) {
         tell_children(s);
-    else if (s->running == 0)
+    } else if (s->running == 0) {
+        s->succeeded = TRUE;
         end_all(s, SIGTERM);
+    }
 }
 
 static void pass_signal(supervisor_t *s, gboolean from_terminal, int signal)
@@ -322,6 +263,12 @@ static void end_by_signal(supervisor_t *s, const struct signalfd_siginfo *info)
     }
     s->signal = (int)info->ssi_signo;
     s->signal_time = now;
+    s->status = 128 + s->signal;
+    s->restarting = FALSE;
+    char *text = g_strdup_printf("dscomm run was told to end by signal %d (%s)",
+                                 s->signal, g_strsignal(s->signal));
+    end_job(s, text);
+    g_free(text);
 }
 
 static gboolean is_in(int signal, const int *signals, size_t count)
@@ -349,29 +296,121 @@ static void handle_signals(supervisor_t *s)
     }
 }
 
+static void time_out(supervisor_t *s, const char *who)
+{
+    char *text =
+        g_strdup_printf("%s still ran after %g s", who,
+                        (double)s->limits->timeout_us / G_USEC_PER_SEC);
+
+    tool_say(s, "%s; ending %s", text, s->running == 1 ? "it" : "them");
+    s->status = TOOL_TIMED_OUT;
+    end_job(s, text);
+    end_all(s, SIGTERM);
+    g_free(text);
+}
+
 static void handle_deadline(supervisor_t *s)
 {
-    char *who = name_running(s);
+    char *who = tool_name_running(s);
 
     if (s->stage == RUNNING) {
-        say(s, "%s still ran after %g s; ending %s", who,
-            (double)s->limits->timeout_us / G_USEC_PER_SEC,
-            s->running == 1 ? "it" : "them");
-        s->status = TOOL_TIMED_OUT;
-        end_all(s, SIGTERM);
+        time_out(s, who);
     } else if (s->stage == ENDING) {
         if (s->running > 0)
-            say(s, "%s did not end within %g s; killing %s", who,
-                (double)s->limits->grace_us / G_USEC_PER_SEC,
-                s->running == 1 ? "it" : "them");
+            tool_say(s, "%s did not end within %g s; killing %s", who,
+                     (double)s->limits->grace_us / G_USEC_PER_SEC,
+                     s->running == 1 ? "it" : "them");
         kill_all(s);
     } else {
         tool_fail(0, s->job->command,
                   "some processes do not end even by SIGKILL; "
                   "leaving them behind");
         s->stage = GIVEN_UP;
+        end_job(s, "some processes do not end even by SIGKILL");
     }
     g_free(who);
+}
+
+/* Other nodes */
+
+static void start_all(supervisor_t *s)
+{
+    if (tool_start_ranks(s))
+        return;
+    end_job(s, "not all of its ranks could be started");
+    end_all(s, SIGTERM);
+}
+
+static void start_again(supervisor_t *s)
+{
+    s->job->attempt++;
+    s->restarting = s->succeeded = FALSE;
+    s->status = TOOL_OK;
+    s->stage = RUNNING;
+    s->deadline = s->job_deadline;
+    start_all(s);
+}
+
+/* Tells what another node has to say, unless we were told to end. */
+static void quote_node(const supervisor_t *s, const tool_nodes_event_t *event,
+                       gboolean again)
+{
+    char *then;
+
+    if (event->node < 0 || event->node == s->job->node_rank || s->signal)
+        return;
+    then = s->stage == RUNNING ? tool_name_consequence(s, again) : g_strdup("");
+    tool_say(s, "node %d (%s): %s%s", event->node,
+             tool_nodes_host(s->nodes, event->node), event->text, then);
+    g_free(then);
+}
+
+static void end_by_node(supervisor_t *s, const tool_nodes_event_t *event)
+{
+    quote_node(s, event, FALSE);
+    s->over = TRUE;
+    s->restarting = FALSE;
+    if (!s->signal && s->status != TOOL_INTERNAL)
+        s->status = event->status;
+    if (s->stage == RUNNING && s->children)
+        end_all(s, SIGTERM);
+}
+
+static void restart_by_node(supervisor_t *s, const tool_nodes_event_t *event)
+{
+    quote_node(s, event, TRUE);
+    s->restarting = !s->signal;
+    if (s->stage == RUNNING && s->children)
+        end_all(s, SIGTERM);
+}
+
+static void handle_nodes(supervisor_t *s)
+{
+    tool_nodes_event_t *event;
+
+    while ((event = tool_nodes_next(s->nodes))) {
+        if (event->kind == TOOL_NODES_END)
+            end_by_node(s, event);
+        else if (event->kind == TOOL_NODES_RESTART)
+            restart_by_node(s, event);
+        else if (!s->signal && !s->over)
+            start_again(s);
+        tool_nodes_event_free(event);
+    }
+}
+
+/* No process of this attempt is left here. */
+static void attempt_ended(supervisor_t *s)
+{
+    if (s->output)
+        tool_output_end(s->output);
+    if (s->restarting && s->nodes)
+        tool_nodes_ready(s->nodes);
+    else if (s->restarting)
+        start_again(s);
+    else if (s->succeeded && s->nodes)
+        tool_nodes_done(s->nodes);
+    s->restarting = s->succeeded = FALSE;
 }
 
 /* Milliseconds to the deadline, rounded up, for poll(). */
@@ -386,10 +425,12 @@ static int wait_time(const supervisor_t *s)
 
 static void wait_once(supervisor_t *s, GArray *fds)
 {
-    struct pollfd signals = {s->signal_fd, POLLIN, 0};
+    struct pollfd own[] = {{s->signal_fd, POLLIN, 0}, {-1, POLLIN, 0}};
 
+    if (s->nodes)
+        own[1].fd = tool_nodes_fd(s->nodes);
     g_array_set_size(fds, 0);
-    g_array_append_val(fds, signals);
+    g_array_append_vals(fds, own, G_N_ELEMENTS(own));
     if (s->output)
         tool_output_prepare(s->output, fds);
     if (poll((struct pollfd *)(void *)fds->data, fds->len, wait_time(s)) < 0)
@@ -398,6 +439,8 @@ static void wait_once(supervisor_t *s, GArray *fds)
         tool_output_dispatch(s->output, fds);
     if (g_array_index(fds, struct pollfd, 0).revents)
         handle_signals(s);
+    if (g_array_index(fds, struct pollfd, 1).revents)
+        handle_nodes(s);
     if (s->children && g_get_monotonic_time() >= s->deadline)
         handle_deadline(s);
 }
@@ -406,7 +449,9 @@ static gboolean is_done(const supervisor_t *s)
 {
     if (s->stage == GIVEN_UP)
         return TRUE;
-    return !s->children && (!s->output || tool_output_idle(s->output));
+    if (s->children || (s->nodes && !s->over))
+        return FALSE;
+    return !s->output || tool_output_idle(s->output);
 }
 
 static void supervise(supervisor_t *s)
@@ -415,66 +460,10 @@ static void supervise(supervisor_t *s)
 
     while (!is_done(s)) {
         wait_once(s, fds);
-        if (!s->children && s->output && s->stage != GIVEN_UP)
-            tool_output_end(s->output);
+        if (!s->children && s->stage != GIVEN_UP)
+            attempt_ended(s);
     }
     g_array_free(fds, TRUE);
-}
-
-static int fail_start(const supervisor_t *s, int rank, int error,
-                      gboolean executing)
-{
-    if (executing) {
-        const char *program = s->job->argv[0];
-        int missing = error == ENOENT || error == ENOTDIR;
-        if (missing && strchr(program, '/') && access(program, F_OK) == 0)
-            return tool_fail(TOOL_NOT_EXECUTABLE, s->job->command,
-                             "cannot execute '%s': it is there, but its "
-                             "interpreter or loader is not",
-                             program);
-        return tool_fail(missing ? TOOL_NOT_FOUND : TOOL_NOT_EXECUTABLE,
-                         s->job->command, "cannot execute '%s': %s", program,
-                         g_strerror(error));
-    }
-    return tool_fail(TOOL_INTERNAL, s->job->command,
-                     "cannot start rank %d of %d: %s%s", rank, s->job->ranks,
-                     g_strerror(error),
-                     error == EAGAIN   ? "; see 'ulimit -u'"
-                     : error == EMFILE ? "; see 'ulimit -n'"
-                                       : "");
-}
-
-static gboolean start_one(supervisor_t *s, int rank)
-{
-    int fds[2];
-    gboolean executing = FALSE;
-    int error = s->output ? tool_output_open(s->output, rank, fds) : 0;
-
-    if (!error) {
-        error = tool_spawn(s->job, rank, s->output ? fds : NULL, &s->pids[rank],
-                           &executing);
-        if (s->output) {
-            close(fds[0]);
-            close(fds[1]);
-        }
-    }
-    if (error) {
-        s->status = fail_start(s, rank, error, executing);
-        return FALSE;
-    }
-    s->running++;
-    s->children = TRUE;
-    return TRUE;
-}
-
-static void start_all(supervisor_t *s)
-{
-    int rank = 0;
-
-    while (rank < s->job->ranks && start_one(s, rank))
-        rank++;
-    if (rank < s->job->ranks && s->children)
-        end_all(s, SIGTERM);
 }
 
 /* As if the signal had never been caught, so that a shell sees it. No core of
@@ -491,9 +480,10 @@ static void die_by(int signal)
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-int tool_supervise(const tool_job_t *job, const tool_limits_t *limits)
+int tool_supervise(tool_job_t *job, const tool_limits_t *limits,
+                   tool_nodes_t *nodes)
 {
-    supervisor_t s = {.job = job, .limits = limits, .deadline = G_MAXINT64};
+    supervisor_t s = {.job = job, .limits = limits, .nodes = nodes};
     sigset_t set;
 
     s.pids = job->guard.groups;
@@ -504,9 +494,11 @@ int tool_supervise(const tool_job_t *job, const tool_limits_t *limits)
                          "cannot receive signals: %s", g_strerror(errno));
     s.told = g_hash_table_new(NULL, NULL);
     if (limits->tag_output)
-        s.output = tool_output_new(job->ranks);
+        s.output = tool_output_new(job->command, job->first_rank, job->ranks);
+    s.job_deadline = G_MAXINT64;
     if (limits->timeout_us > 0)
-        s.deadline = g_get_monotonic_time() + limits->timeout_us;
+        s.job_deadline = g_get_monotonic_time() + limits->timeout_us;
+    s.deadline = s.job_deadline;
     start_all(&s);
     supervise(&s);
     if (s.output && tool_output_failed(s.output) && s.status == TOOL_OK)
@@ -514,6 +506,7 @@ int tool_supervise(const tool_job_t *job, const tool_limits_t *limits)
     tool_output_free(s.output);
     g_hash_table_destroy(s.told);
     close(s.signal_fd);
+    tool_nodes_leave(nodes);
     if (s.signal) {
         tool_guard_end(&job->guard);
         die_by(s.signal);

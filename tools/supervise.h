@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Running a job of local ranks from its start to the end of its last
+/* Running a job's ranks on this node from their start to the end of the last
  * process. */
 #ifndef TOOLS_SUPERVISE_H
 #define TOOLS_SUPERVISE_H
 
+#include "tools/nodes.h"
 #include "tools/spawn.h"
 
 typedef struct {
@@ -11,6 +12,10 @@ typedef struct {
     gint64 grace_us; /* from being told to end to SIGKILL */
     gboolean tag_output;
     gboolean ranks_explain; /* why they exit with a status other than 0 */
+    int max_restarts; /* of all ranks after one has failed */
+    const char *log_dir; /* NULL: none */
+    const char *id; /* of the job; NULL: a random one */
+    const tool_place_t *place; /* among several nodes; NULL: one */
 } tool_limits_t;
 
 /* Blocks and collects the signals that a supervisor handles, and makes this
@@ -20,8 +25,10 @@ typedef struct {
 int tool_supervise_prepare(tool_job_t *job);
 
 /* Starts all ranks, and returns the exit status that the program should end
- * with when no process of the job is left. Ends by a signal that ended the
+ * with when no process of the job is left here, and none runs on other nodes
+ * (NULL: there are none), which it leaves then. Ends by a signal that ended the
  * job. */
-int tool_supervise(const tool_job_t *job, const tool_limits_t *limits);
+int tool_supervise(tool_job_t *job, const tool_limits_t *limits,
+                   tool_nodes_t *nodes);
 
 #endif

@@ -24,6 +24,7 @@ typedef struct {
 } tool_command_t;
 
 int tool_run(int argc, char **argv);
+int tool_env(int argc, char **argv);
 int tool_info(int argc, char **argv);
 int tool_perf(int argc, char **argv);
 
@@ -37,6 +38,10 @@ gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
 gboolean tool_parse_anywhere(int *argc, char ***argv,
                              const GOptionEntry *entries,
                              const char *parameters, const char *description);
+
+/* Whether text is 1 to 100 letters, digits, '.', '_' and '-', and no "." or
+ * "..": fit for a run id, and a folder's name. */
+gboolean tool_is_id(const char *text);
 
 /* text with what no terminal should get as "\x1b"; g_free(). */
 char *tool_printable(const char *text);

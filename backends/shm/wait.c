@@ -53,11 +53,23 @@ static void barrier_everywhere(void)
     syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
+static long register_self(void)
+{
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0,
+                   0);
+}
+
+/* With several threads, as rank 0 has that serves a store, the kernel takes
+ * some 10 ms for it, at a time when all ranks wait for each other. So it is
+ * done when the module is loaded, which the core does before it starts any. */
+__attribute__((constructor)) static void register_early(void)
+{
+    register_self();
+}
+
 void shm_wait_register(shm_t *shm)
 {
-    shm->own->unordered =
-        syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0,
-                0) != 0;
+    shm->own->unordered = register_self() != 0;
 }
 
 /* One rank without it can neither order others' stores nor have its own

@@ -10,6 +10,7 @@
 #include <dscomm/log.h>
 #include <dscomm/store.h>
 #include <dscomm/init.h>
+#include <dscomm/env.h>
 #include <dscomm/group.h>
 #include <dscomm/work.h>
 #include <dscomm/collective.h>

@@ -81,6 +81,15 @@ DSCOMM_API dscomm_status_t dscomm_group_status(const dscomm_group_t *group);
  * safe. */
 DSCOMM_API int dscomm_group_rank(const dscomm_group_t *group);
 DSCOMM_API int dscomm_group_size(const dscomm_group_t *group);
+/* This rank's number among the group's ranks on its node; how many these are;
+ * the number of the node among the group's nodes, from 0. Those of the world
+ * are the launcher's where they agree with what ranks found out about their
+ * hosts when they met; else ranks that can share memory are one node, and
+ * counted by rank. Those of other groups are in the same orders. -1 for NULL.
+ * MT: safe. */
+DSCOMM_API int dscomm_group_local_rank(const dscomm_group_t *group);
+DSCOMM_API int dscomm_group_local_size(const dscomm_group_t *group);
+DSCOMM_API int dscomm_group_node_rank(const dscomm_group_t *group);
 /* Names of the group and of its backend; live as long as the group. MT:
  * safe. */
 DSCOMM_API const char *dscomm_group_name(const dscomm_group_t *group);

@@ -52,7 +52,7 @@ typedef struct {
  *                       dscomm_store_port()
  * attr may be NULL. Connecting retries until the time-out: a server that is not
  * up yet is no failure, nor (for 30 seconds) a name that has no address yet.
- * Of several addresses each has its share of the time. A
+ * Several addresses are tried side by side. A
  * port in use and a foreign server are errors that say so. A server listens on
  * what HOST names, on loopback only if that is loopback; where HOST leads to no
  * address of this machine (a proxy), on all interfaces. MT: safe. */

@@ -31,7 +31,10 @@ static dscomm_status_t meet(char *url, int rank, dscomm_meeting_t *meeting)
                                 .serve = 1,
                                 .run_id = "0",
                                 .backend = backend,
-                                .timeout_ms = 10000};
+                                .timeout_ms = 10000,
+                                .local_rank = -1,
+                                .local_size = -1,
+                                .node_rank = -1};
     const dscomm_module_t *module;
 
     return dscomm_priv_rendezvous(&join, meeting, &module);

@@ -8,11 +8,18 @@
 #include <glib.h>
 #include <stdlib.h>
 
-#define GOOD "dscomm-record 1\n1000\n1\n4\n77\nnode\nhost\nauto\n self \n\n"
+#define GOOD                                                                   \
+    "dscomm-record 2\n1000\n1\n4\n77\n1\n2\n-1\nnode\nhost\n\nauto\n self "    \
+    "\n\n"
 
 static void check_round_trip(void)
 {
-    dscomm_join_t join = {.rank = 1, .size = 4, .backend = (char *)"auto"};
+    dscomm_join_t join = {.rank = 1,
+                          .size = 4,
+                          .local_rank = 1,
+                          .local_size = 2,
+                          .node_rank = -1,
+                          .backend = (char *)"auto"};
     dscomm_record_t record, copy;
     char *text;
 
@@ -25,6 +32,10 @@ static void check_round_trip(void)
     is_int(copy.abi, DSCOMM_BACKEND_ABI, "abi");
     is_int(copy.size, 4, "size");
     is_int(copy.pid, record.pid, "pid");
+    is_int(copy.local_rank, 1, "local rank");
+    is_int(copy.local_size, 2, "local size");
+    is_int(copy.node_rank, -1, "node rank");
+    is_str(copy.alone, "", "it can share memory");
     is_str(copy.node, record.node, "node");
     is_str(copy.host, record.host, "host");
     is_str(copy.backend, "auto", "backend");
@@ -53,11 +64,14 @@ static void check_refused(void)
 {
     static const char *const texts[] = {
         "",
-        "\n\n\n\n\n\n\n\n\n\n",
-        "dscomm-record 2\n1000\n1\n4\n77\nnode\nhost\nauto\n self \n\n",
-        "dscomm-record 1\n-1\n1\n4\n77\nnode\nhost\nauto\n self \n\n",
-        "dscomm-record 1\n1000\nx\n4\n77\nnode\nhost\nauto\n self \n\n",
-        "dscomm-record 1\n1000\n1\n99999999999\n77\nnode\nhost\nauto\n\n\n",
+        "\n\n\n\n\n\n\n\n\n\n\n\n\n\n",
+        "dscomm-record 1\n1000\n1\n4\n77\nnode\nhost\nauto\n self \n\n",
+        "dscomm-record 3\n1000\n1\n4\n77\n1\n2\n0\nn\nh\n\nauto\n self \n\n",
+        "dscomm-record 2\n-1\n1\n4\n77\n1\n2\n0\nn\nh\n\nauto\n self \n\n",
+        "dscomm-record 2\n1000\nx\n4\n77\n1\n2\n0\nn\nh\n\nauto\n self \n\n",
+        "dscomm-record 2\n1000\n1\n99999999999\n7\n1\n2\n0\nn\nh\n\na\n s \n\n",
+        "dscomm-record 2\n1000\n1\n4\n77\n-2\n2\n0\nn\nh\n\nauto\n self \n\n",
+        "dscomm-record 2\n1000\n1\n4\n77\n1\n2\n\nn\nh\n\nauto\n self \n\n",
         GOOD "\nmore",
     };
     dscomm_record_t record;

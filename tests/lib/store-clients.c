@@ -234,7 +234,7 @@ static void test_shut_down(void)
     double before;
 
     if (dscomm_priv_listen_adopt(fd, port, &listening) ||
-        dscomm_priv_server_open(&listening, NULL, &server))
+        dscomm_priv_server_open(&listening, NULL, NULL, &server))
         bail("server: %s", dscomm_last_error());
     old = client(port);
     raw_ping(&raw, 7);

@@ -20,7 +20,7 @@ serve(const dscomm_priv_server_limits_t *limits, int *ret_port)
 
     if (dscomm_priv_listen("127.0.0.1", 0, dscomm_priv_deadline(WAIT_MS),
                            &listening) ||
-        dscomm_priv_server_open(&listening, limits, &server))
+        dscomm_priv_server_open(&listening, limits, NULL, &server))
         bail("server: %s", dscomm_last_error());
     *ret_port = listening.port;
     return server;

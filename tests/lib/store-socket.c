@@ -9,7 +9,9 @@
 #include "tests/tap.h"
 
 #include <dlfcn.h>
+#include <dscomm/log.h>
 #include <netdb.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 
 typedef int resolve_t(const char *host, const char *service,
@@ -17,6 +19,9 @@ typedef int resolve_t(const char *host, const char *service,
 
 static const char *const both[] = {"127.0.0.2", "127.0.0.1"};
 static const char *const twice[] = {"127.0.0.1", "127.0.0.1"};
+static const char *const elsewhere[] = {"192.0.2.7", "192.0.2.8"};
+static const char *const six[] = {"::1", "127.0.0.1"};
+static const char *const four[] = {"127.0.0.1", "::1"};
 
 /* "hang.test" answers after two seconds; others as the arrays say. */
 int getaddrinfo(const char *host, const char *service,
@@ -33,6 +38,12 @@ int getaddrinfo(const char *host, const char *service,
         hosts = both;
     if (!strcmp(host, "localhost.twice"))
         hosts = twice;
+    if (!strcmp(host, "elsewhere.test"))
+        hosts = elsewhere;
+    if (!strcmp(host, "six.test"))
+        hosts = six;
+    if (!strcmp(host, "four.test"))
+        hosts = four;
     if (!hosts)
         return real(host, service, hints, ret_list);
     if (hints->ai_flags & AI_NUMERICHOST)
@@ -97,9 +108,58 @@ static void test_dead_address(void)
     ok(raw_now_ms() - start < 1000, "in time");
     if (fd >= 0)
         close(fd);
+    start = raw_now_ms();
+    is_int(dscomm_priv_connect("both.test", port, dscomm_priv_deadline(60000),
+                               &fd, &again),
+           DSCOMM_OK, "and where there is much time");
+    ok(raw_now_ms() - start < 2000, "it is not spent on the first: %.0f ms",
+       raw_now_ms() - start);
+    if (fd >= 0)
+        close(fd);
     close(client);
     close(full);
     close(good);
+}
+
+/* ::1 first, where nobody listens, then 127.0.0.1; and the other way round. */
+static void test_both_families(void)
+{
+    gboolean again;
+    int port, fd, listening = raw_listen(&port);
+
+    if (is_int(dscomm_priv_connect("six.test", port, dscomm_priv_deadline(5000),
+                                   &fd, &again),
+               DSCOMM_OK, "IPv6 is refused, IPv4 is not"))
+        close(fd);
+    if (is_int(dscomm_priv_connect("four.test", port,
+                                   dscomm_priv_deadline(5000), &fd, &again),
+               DSCOMM_OK, "IPv4 first"))
+        close(fd);
+    close(listening);
+    is_int(dscomm_priv_connect("six.test", port, dscomm_priv_deadline(5000),
+                               &fd, &again),
+           DSCOMM_ERR_IO, "neither answers");
+    ok(again, "which may change: %s", dscomm_last_error());
+}
+
+/* Clients that began together try again at different times. */
+static void test_pauses(void)
+{
+    int different = 0, bad = 0;
+    double last = 0;
+
+    for (int i = 0; i < 20; i++) {
+        gint64 pause = 4000;
+        double start = raw_now_ms(), took;
+
+        dscomm_priv_back_off(dscomm_priv_deadline(1000), &pause, 6000);
+        took = raw_now_ms() - start;
+        bad += took < 1.99 || pause != 6000;
+        different += took > last + 0.05 || took < last - 0.05;
+        last = took;
+    }
+    is_int(bad, 0, "a pause is at least a half, and doubles up to the most");
+    ok(different > 10, "%d of 20 differ from the one before", different);
 }
 
 static void test_doubled_address(void)
@@ -145,6 +205,43 @@ static void test_own_host(void)
 
 /* What the system refuses this process is known at once, and blamed on no
  * server. */
+/* Where the host is no address of this machine, a setting says what is. */
+static void test_interfaces(void)
+{
+    static const struct {
+        const char *variable, *value;
+        int count, any;
+    } rows[] = {
+        {NULL, NULL, 1, 1},
+        {"DSCOMM_SOCKET_IFNAME", "lo", 1, 0},
+        {"NCCL_SOCKET_IFNAME", "=lo", 1, 0},
+        {"NCCL_SOCKET_IFNAME", "=nosuch0", 1, 1},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct sockaddr_storage address = {0};
+        struct sockaddr_in *v4 = (struct sockaddr_in *)&address;
+        socklen_t length = sizeof address;
+        dscomm_priv_listen_t listening;
+        int any;
+
+        if (rows[i].variable)
+            setenv(rows[i].variable, rows[i].value, 1);
+        if (dscomm_priv_listen("elsewhere.test", 0, dscomm_priv_deadline(5000),
+                               &listening))
+            bail("%s", dscomm_last_error());
+        getsockname(listening.fds[0], (struct sockaddr *)&address, &length);
+        any = address.ss_family == AF_INET6 || !v4->sin_addr.s_addr;
+        ok(any == rows[i].any && listening.count == rows[i].count,
+           "%s=%s: served on %s", rows[i].variable ? rows[i].variable : "",
+           rows[i].variable ? rows[i].value : "",
+           any ? "all interfaces" : "those");
+        dscomm_priv_listen_close(&listening);
+        if (rows[i].variable)
+            unsetenv(rows[i].variable);
+    }
+}
+
 static void test_no_descriptors(void)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
@@ -172,8 +269,12 @@ int main(void)
 {
     test_name_that_hangs();
     test_dead_address();
+    test_both_families();
+    test_pauses();
     test_doubled_address();
     test_own_host();
+    dscomm_log_set_levels("error");
+    test_interfaces();
     test_no_descriptors();
     return tap_done();
 }

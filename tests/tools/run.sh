@@ -133,9 +133,10 @@ OMP_NUM_THREADS=3 TORCH_NCCL_ASYNC_ERROR_HANDLING=0 TORCHELASTIC_SIGNALS_TO_HAND
 is "`sort -u "$scratch/out"`" '3 0 SIGTERM' 'these stay as the user has them'
 run -n 1 sh -c 'echo ${OMP_NUM_THREADS-unset}'
 is "$out" unset 'no OMP_NUM_THREADS for one rank'
-RANK=7 DSCOMM_RANK=7 DSCOMM_WORLD_SIZE=9 DSCOMM_LOG=info run -n 1 sh -c \
-    'echo $RANK ${DSCOMM_RANK-unset} ${DSCOMM_WORLD_SIZE-unset} $DSCOMM_LOG'
-is "$out" '0 unset unset info' 'an outer job is forgotten, settings are not'
+RANK=7 DSCOMM_RANK=7 DSCOMM_WORLD_SIZE=9 DSCOMM_LAUNCHER=slurm DSCOMM_LOG=info \
+    run -n 1 sh -c 'echo $RANK ${DSCOMM_RANK-unset} ${DSCOMM_WORLD_SIZE-unset} \
+    ${DSCOMM_LAUNCHER-unset} $DSCOMM_LOG'
+is "$out" '0 unset unset unset info' 'an outer job is forgotten, settings are not'
 run -n 2 "$abs_top_builddir/tools/dscomm" run -n 2 sh -c 'echo $WORLD_SIZE-$RANK'
 is "`sort "$scratch/out" | tr '\n' ' '`" '2-0 2-0 2-1 2-1 ' 'a job in each rank of a job'
 

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which source is taken, and of each source why or why not. */
+#include "config.h"
+
+#include "env/env.h"
+
+#include <string.h>
+
+/* "A, B and C" of the names in list for which they are set, or are not. */
+static char *list_marks(const env_view_t *view, const char *const *list,
+                        int set)
+{
+    GString *text = g_string_new(NULL);
+    const char *last = NULL;
+
+    for (int i = 0; i < ENV_MARKS && list[i]; i++) {
+        if ((dscomm_priv_view_value(view, list[i]) != NULL) != set)
+            continue;
+        if (last)
+            g_string_append_printf(text, "%s%s", text->len ? ", " : "", last);
+        last = list[i];
+    }
+    if (last)
+        g_string_append_printf(text, "%s%s", text->len ? " and " : "", last);
+    return g_string_free(text, FALSE);
+}
+
+static int has_all(const env_view_t *view, const env_family_t *family)
+{
+    for (int i = 0; i < ENV_MARKS && family->all[i]; i++) {
+        if (!dscomm_priv_view_value(view, family->all[i]))
+            return 0;
+    }
+    return 1;
+}
+
+static int has_any(const env_view_t *view, const env_family_t *family)
+{
+    for (int i = 0; i < ENV_MARKS && family->any[i]; i++) {
+        if (dscomm_priv_view_value(view, family->any[i]))
+            return 1;
+    }
+    return !family->any[0];
+}
+
+/* The marks that are missing, or those that are there. */
+static char *describe_marks(const env_view_t *view, const env_family_t *family)
+{
+    const char *const *list =
+        !has_all(view, family) || !family->any[0] ? family->all : family->any;
+    int present = has_all(view, family) && has_any(view, family);
+    char *names = list_marks(view, list, present);
+    char *text = !*names   ? g_strdup("nothing else is there")
+                 : present ? g_strdup_printf("%s set", names)
+                           : g_strdup_printf("%s not set", names);
+
+    g_free(names);
+    return text;
+}
+
+/* By its own variables alone. */
+static env_judgement_t judge(const env_view_t *view, const env_family_t *family,
+                             int asked)
+{
+    env_judgement_t judgement = {DSCOMM_ENV_ABSENT, NULL};
+
+    if (family->on_request && !asked) {
+        judgement.why =
+            g_strdup_printf("only where DSCOMM_LAUNCHER is '%s'", family->name);
+        return judgement;
+    }
+    if (has_all(view, family) && has_any(view, family)) {
+        int refused =
+            !asked && family->refuses && family->refuses(view, &judgement.why);
+
+        judgement.verdict = refused ? DSCOMM_ENV_REFUSED : DSCOMM_ENV_IGNORED;
+    }
+    if (!judgement.why)
+        judgement.why = describe_marks(view, family);
+    return judgement;
+}
+
+static void judge_all(const env_view_t *view, const char *wanted,
+                      dscomm_env_t *env)
+{
+    for (size_t i = 0; i < dscomm_priv_env_family_count; i++) {
+        const env_family_t *family = dscomm_priv_env_families[i];
+        int asked = wanted && g_ascii_strcasecmp(wanted, family->name) == 0;
+
+        env->judgements[i] = judge(view, family, asked);
+    }
+}
+
+static void take(dscomm_env_t *env, size_t index)
+{
+    env->judgements[index].verdict = DSCOMM_ENV_TAKEN;
+    env->family = dscomm_priv_env_families[index];
+}
+
+static dscomm_status_t take_first(dscomm_env_t *env)
+{
+    size_t i = 0;
+
+    while (env->judgements[i].verdict != DSCOMM_ENV_IGNORED)
+        i++;
+    take(env, i);
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t refuse_name(const env_view_t *view, dscomm_env_t *env)
+{
+    GString *names = g_string_new(NULL);
+    dscomm_status_t status;
+
+    for (size_t i = 0; i < dscomm_priv_env_family_count; i++)
+        g_string_append_printf(names, ", %s",
+                               dscomm_priv_env_families[i]->name);
+    status = dscomm_priv_env_fail(view, env, "DSCOMM_LAUNCHER",
+                                  "no such source. Set it to one of auto%s",
+                                  names->str);
+    g_string_free(names, TRUE);
+    return status;
+}
+
+/* Both are the user's; one of them was perhaps forgotten. */
+static void warn_explicit(dscomm_env_t *env)
+{
+    for (size_t i = 0; i < dscomm_priv_env_family_count; i++) {
+        if (env->judgements[i].verdict == DSCOMM_ENV_IGNORED &&
+            dscomm_priv_env_families[i]->tier == ENV_TIER_EXPLICIT)
+            dscomm_priv_env_warn(env,
+                                 "%s, but DSCOMM_LAUNCHER asks for %s, which "
+                                 "is taken",
+                                 env->judgements[i].why, env->family->name);
+    }
+}
+
+static dscomm_status_t take_named(const env_view_t *view, const char *name,
+                                  dscomm_env_t *env)
+{
+    for (size_t i = 0; i < dscomm_priv_env_family_count; i++) {
+        if (g_ascii_strcasecmp(dscomm_priv_env_families[i]->name, name) != 0)
+            continue;
+        if (env->judgements[i].verdict != DSCOMM_ENV_IGNORED)
+            return dscomm_priv_env_fail(view, env, "DSCOMM_LAUNCHER",
+                                        "is not there: %s. Start the program "
+                                        "by it, or unset DSCOMM_LAUNCHER",
+                                        env->judgements[i].why);
+        env->forced = 1;
+        take(env, i);
+        warn_explicit(env);
+        return DSCOMM_OK;
+    }
+    return refuse_name(view, env);
+}
+
+/* Of those present that were not taken. */
+static void explain_ignored(dscomm_env_t *env)
+{
+    int taken = 0;
+
+    for (size_t i = 0; i < dscomm_priv_env_family_count; i++) {
+        env_judgement_t *judgement = &env->judgements[i];
+        char *marks = judgement->why;
+
+        taken |= judgement->verdict == DSCOMM_ENV_TAKEN;
+        if (judgement->verdict != DSCOMM_ENV_IGNORED)
+            continue;
+        judgement->why =
+            g_strdup_printf("%s, but %s %s", marks, env->family->name,
+                            taken ? "comes first" : "is asked for");
+        g_free(marks);
+    }
+}
+
+dscomm_status_t dscomm_priv_env_choose(const env_view_t *view,
+                                       dscomm_env_t *env)
+{
+    const char *wanted = dscomm_priv_view_value(view, "DSCOMM_LAUNCHER");
+    dscomm_status_t status;
+
+    judge_all(view, wanted, env);
+    if (wanted && g_ascii_strcasecmp(wanted, "auto") != 0)
+        status = take_named(view, wanted, env);
+    else
+        status = take_first(env);
+    if (status == DSCOMM_OK)
+        explain_ignored(env);
+    return status;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* DeepSpeed's launcher, which starts a node's processes by itself. It has a
+ * word of its own for the number of local ranks, and where nodes have different
+ * numbers of them, an order of its own within a node. */
+#include "config.h"
+
+#include "env/family.h"
+
+const env_family_t dscomm_priv_env_deepspeed = {
+    .name = "deepspeed",
+    .about = "DeepSpeed's launcher",
+    .tier = ENV_TIER_AGENT,
+    .all = {"CROSS_SIZE", "LOCAL_SIZE", "RANK"},
+    .numbers =
+        {
+            [DSCOMM_ENV_RANK] = {"RANK"},
+            [DSCOMM_ENV_WORLD_SIZE] = {"WORLD_SIZE"},
+            [DSCOMM_ENV_LOCAL_RANK] = {"LOCAL_RANK"},
+            [DSCOMM_ENV_LOCAL_SIZE] = {"LOCAL_SIZE"},
+            [DSCOMM_ENV_NODE_RANK] = {"CROSS_RANK"},
+        },
+};

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The object that discovery fills, and what it tells. */
+#include "config.h"
+
+#include "env/env.h"
+#include "lib/info.h"
+#include "lib/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static dscomm_env_t *make(void)
+{
+    dscomm_env_t *env = g_new0(dscomm_env_t, 1);
+
+    for (int i = 0; i < ENV_NUMBERS; i++)
+        env->numbers[i] = -1;
+    env->port = -1;
+    env->overlays = g_ptr_array_new();
+    env->warnings = g_ptr_array_new_with_free_func(g_free);
+    env->judgements = g_new0(env_judgement_t, dscomm_priv_env_family_count);
+    return env;
+}
+
+void dscomm_env_free(dscomm_env_t *env)
+{
+    if (!env)
+        return;
+    for (size_t i = 0; i < dscomm_priv_env_family_count; i++)
+        g_free(env->judgements[i].why);
+    g_free(env->judgements);
+    g_ptr_array_unref(env->overlays);
+    g_ptr_array_unref(env->warnings);
+    g_free(env->address);
+    g_free(env->no_address);
+    g_free(env->sentence);
+    g_free(env);
+}
+
+void dscomm_priv_env_set(dscomm_env_t *env, dscomm_env_field_t field,
+                         int64_t number, const char *origin)
+{
+    g_assert(field < ENV_NUMBERS && number >= 0 && number <= G_MAXINT);
+    env->numbers[field] = (int)number;
+    env->origins[field] = origin;
+}
+
+void dscomm_priv_env_set_address(dscomm_env_t *env, char *address,
+                                 const char *origin)
+{
+    g_free(env->address);
+    env->address = address;
+    env->origins[DSCOMM_ENV_MASTER_ADDR] = address ? origin : NULL;
+}
+
+void dscomm_priv_env_set_port(dscomm_env_t *env, int port, const char *origin)
+{
+    env->port = port;
+    env->origins[DSCOMM_ENV_MASTER_PORT] = origin;
+}
+
+void dscomm_priv_env_warn(dscomm_env_t *env, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    g_ptr_array_add(env->warnings, g_strdup_vprintf(format, args));
+    va_end(args);
+}
+
+void dscomm_priv_env_no_address(dscomm_env_t *env, const char *format, ...)
+{
+    va_list args;
+
+    if (env->no_address)
+        return;
+    va_start(args, format);
+    env->no_address = g_strdup_vprintf(format, args);
+    va_end(args);
+}
+
+void dscomm_priv_env_set_job(dscomm_env_t *env, const char *name)
+{
+    char *sum = NULL;
+
+    if (strlen(name) >= sizeof env->job)
+        sum = g_compute_checksum_for_string(G_CHECKSUM_SHA256, name, -1);
+    g_strlcpy(env->job, sum ? sum : name, sizeof env->job);
+    g_free(sum);
+}
+
+static const char *from_process(const char *name, void *arg)
+{
+    (void)arg;
+    return getenv(name);
+}
+
+/* Numbers of an environment that makes no sense are nobody's. */
+static void forget(dscomm_env_t *env)
+{
+    for (int i = 0; i < ENV_NUMBERS; i++)
+        env->numbers[i] = -1;
+    for (int i = 0; i < DSCOMM_ENV_FIELD_COUNT; i++)
+        env->origins[i] = NULL;
+    g_clear_pointer(&env->address, g_free);
+    env->port = -1;
+    env->agent_store = 0;
+    *env->job = '\0';
+}
+
+/* Members that a newer caller knows besides must be zero. */
+static dscomm_status_t merge_attr(const dscomm_env_attr_t *attr,
+                                  dscomm_env_attr_t *merged)
+{
+    static const dscomm_env_attr_t none = DSCOMM_ENV_ATTR_INIT;
+
+    *merged = none;
+    if (!attr)
+        return DSCOMM_OK;
+    if (attr->size < sizeof attr->size || attr->size > 4096)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_env_discover: attr.size is %zu; start from "
+                           "DSCOMM_ENV_ATTR_INIT",
+                           attr->size);
+    for (size_t i = sizeof *attr; i < attr->size; i++) {
+        if (((const char *)attr)[i])
+            return dscomm_fail(DSCOMM_ERR_INVALID,
+                               "dscomm_env_discover: attr has a member at "
+                               "byte %zu, which this libdscomm does not know",
+                               i);
+    }
+    memcpy(merged, attr, MIN(attr->size, sizeof *attr));
+    return DSCOMM_OK;
+}
+
+static env_view_t view_of(const dscomm_env_attr_t *attr)
+{
+    env_view_t view = {from_process, NULL, ""};
+
+    if (attr->get)
+        view = (env_view_t){attr->get, attr->arg, ""};
+    if (attr->root && strcmp(attr->root, "/") != 0)
+        view.root = attr->root;
+    return view;
+}
+
+/* A call that succeeds leaves the thread's sentence alone. */
+static void tolerate(dscomm_env_t *env, const char *sentence)
+{
+    env->sentence = g_strdup(dscomm_last_error());
+    forget(env);
+    dscomm_priv_fail_with(env->status, sentence);
+}
+
+dscomm_status_t dscomm_env_discover(const dscomm_env_attr_t *attr,
+                                    dscomm_env_t **ret_env)
+{
+    dscomm_env_attr_t merged;
+    char before[DSCOMM_ERROR_MAX];
+    env_view_t view;
+    dscomm_env_t *env;
+
+    if (!ret_env)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_env_discover: ret_env is NULL");
+    if (merge_attr(attr, &merged) < 0)
+        return DSCOMM_ERR_INVALID;
+    g_strlcpy(before, dscomm_last_error(), sizeof before);
+    view = view_of(&merged);
+    env = make();
+    env->status = dscomm_priv_env_read(&view, env);
+    if (env->status < 0 && !merged.tolerate) {
+        dscomm_status_t status = env->status;
+
+        dscomm_env_free(env);
+        return status;
+    }
+    if (env->status < 0)
+        tolerate(env, before);
+    *ret_env = env;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_env_status(const dscomm_env_t *env)
+{
+    return env->status < 0 ? dscomm_priv_fail_with(env->status, env->sentence)
+                           : DSCOMM_OK;
+}
+
+int dscomm_env_rank(const dscomm_env_t *env)
+{
+    return env->numbers[DSCOMM_ENV_RANK];
+}
+
+int dscomm_env_world_size(const dscomm_env_t *env)
+{
+    return env->numbers[DSCOMM_ENV_WORLD_SIZE];
+}
+
+int dscomm_env_local_rank(const dscomm_env_t *env)
+{
+    return env->numbers[DSCOMM_ENV_LOCAL_RANK];
+}
+
+int dscomm_env_local_size(const dscomm_env_t *env)
+{
+    return env->numbers[DSCOMM_ENV_LOCAL_SIZE];
+}
+
+int dscomm_env_node_rank(const dscomm_env_t *env)
+{
+    return env->numbers[DSCOMM_ENV_NODE_RANK];
+}
+
+const char *dscomm_env_master_addr(const dscomm_env_t *env)
+{
+    return env->address ? env->address : "";
+}
+
+int dscomm_env_master_port(const dscomm_env_t *env)
+{
+    return env->port;
+}
+
+dscomm_status_t dscomm_env_check_master(const dscomm_env_t *env)
+{
+    dscomm_status_t status = dscomm_env_status(env);
+    char *title;
+
+    if (status != DSCOMM_OK || (env->address && env->port > 0))
+        return status;
+    title = dscomm_priv_env_title(env);
+    if (env->address)
+        status = dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                             "env[%s]: MASTER_PORT: not set, and nothing else "
+                             "tells it. Set MASTER_PORT to one number on all "
+                             "ranks",
+                             title);
+    else
+        status =
+            dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                        "env[%s]: MASTER_ADDR: not set, and %s. Set "
+                        "MASTER_ADDR to the host of rank 0",
+                        title,
+                        env->no_address ? env->no_address
+                                        : "nothing else tells where rank 0 is");
+    g_free(title);
+    return status;
+}
+
+int dscomm_env_agent_store(const dscomm_env_t *env)
+{
+    return env->agent_store;
+}
+
+const char *dscomm_env_job(const dscomm_env_t *env)
+{
+    return env->job;
+}
+
+const char *dscomm_env_source(const dscomm_env_t *env)
+{
+    return env->family ? env->family->name : "";
+}
+
+const char *dscomm_env_origin(const dscomm_env_t *env, dscomm_env_field_t field)
+{
+    return (unsigned)field < DSCOMM_ENV_FIELD_COUNT ? env->origins[field]
+                                                    : NULL;
+}
+
+static const char *at(const GPtrArray *array, size_t index)
+{
+    return index < array->len ? g_ptr_array_index(array, index) : NULL;
+}
+
+const char *dscomm_env_overlay(const dscomm_env_t *env, size_t index)
+{
+    return at(env->overlays, index);
+}
+
+const char *dscomm_env_warning(const dscomm_env_t *env, size_t index)
+{
+    return at(env->warnings, index);
+}
+
+dscomm_status_t dscomm_env_candidate(const dscomm_env_t *env, size_t index,
+                                     dscomm_env_candidate_t *info)
+{
+    dscomm_env_candidate_t row = {.size = sizeof row};
+    dscomm_status_t status = dscomm_priv_info_check("dscomm_env_candidate",
+                                                    info ? &info->size : NULL);
+
+    if (status != DSCOMM_OK)
+        return status;
+    if (index >= dscomm_priv_env_family_count)
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
+                           "dscomm_env_candidate: %zu is beyond the last "
+                           "source",
+                           index);
+    row.name = dscomm_priv_env_families[index]->name;
+    row.about = dscomm_priv_env_families[index]->about;
+    row.verdict = (int)env->judgements[index].verdict;
+    row.why = env->judgements[index].why;
+    dscomm_priv_info_copy(&row, sizeof row, info);
+    return DSCOMM_OK;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Flux. A batch script of it has none of a task's variables. */
+#include "config.h"
+
+#include "env/env.h"
+
+static dscomm_status_t count_local(const env_view_t *view, dscomm_env_t *env)
+{
+    int world = env->numbers[DSCOMM_ENV_WORLD_SIZE], nodes;
+    dscomm_status_t status = dscomm_priv_env_number(
+        view, env, "FLUX_JOB_NNODES", DSCOMM_ENV_WORLD_SIZE, &nodes);
+
+    if (status != DSCOMM_OK || nodes < 0 || world < 0)
+        return status;
+    if (nodes == 1)
+        dscomm_priv_env_set(env, DSCOMM_ENV_LOCAL_SIZE, world,
+                            "FLUX_JOB_NNODES");
+    else if (nodes == world)
+        dscomm_priv_env_set(env, DSCOMM_ENV_LOCAL_SIZE, 1, "FLUX_JOB_NNODES");
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t find_master(const env_view_t *view, dscomm_env_t *env)
+{
+    (void)view;
+    dscomm_priv_env_no_address(env, "Flux does not tell where rank 0 is");
+    return DSCOMM_OK;
+}
+
+const env_family_t dscomm_priv_env_flux = {
+    .name = "flux",
+    .about = "a task of Flux",
+    .tier = ENV_TIER_MANAGER,
+    .any = {"FLUX_TASK_RANK", "FLUX_JOB_SIZE"},
+    .numbers =
+        {
+            [DSCOMM_ENV_RANK] = {"FLUX_TASK_RANK"},
+            [DSCOMM_ENV_WORLD_SIZE] = {"FLUX_JOB_SIZE"},
+            [DSCOMM_ENV_LOCAL_RANK] = {"FLUX_TASK_LOCAL_ID"},
+        },
+    .complete = count_local,
+    .find_master = find_master,
+    .job = {{"FLUX_JOB_ID"}},
+};

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Process managers that speak PMI-1: Hydra of MPICH and Intel MPI, and others
+ * that set PMI's variables alone. */
+#include "config.h"
+
+#include "env/env.h"
+
+#define PMI_NUMBERS                                                            \
+    {                                                                          \
+        [DSCOMM_ENV_RANK] = {"PMI_RANK"},                                      \
+        [DSCOMM_ENV_WORLD_SIZE] = {"PMI_SIZE"},                                \
+        [DSCOMM_ENV_LOCAL_RANK] = {"MPI_LOCALRANKID", "PMI_LOCAL_RANK"},       \
+        [DSCOMM_ENV_LOCAL_SIZE] = {"MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"},       \
+    }
+
+/* srun --mpi=pmi2 sets the pair as well; Slurm knows more. Where mpiexec runs
+ * inside of a step, the step is that of its proxies. */
+static int is_slurm(const env_view_t *view, char **ret_why)
+{
+    const char *rank = dscomm_priv_view_value(view, "PMI_RANK");
+    const char *size = dscomm_priv_view_value(view, "PMI_SIZE");
+
+    if (!rank || !size || !dscomm_priv_env_is_step(view, rank, size))
+        return 0;
+    *ret_why = g_strdup("set by Slurm, whose step says the same");
+    return 1;
+}
+
+static int is_not_hydra(const env_view_t *view, char **ret_why)
+{
+    if (dscomm_priv_view_either(view, "PMI_RANK", "PMI_SIZE"))
+        return is_slurm(view, ret_why);
+    *ret_why = g_strdup("PMI_RANK and PMI_SIZE not set");
+    return 1;
+}
+
+static dscomm_status_t find_master(const env_view_t *view, dscomm_env_t *env)
+{
+    (void)view;
+    dscomm_priv_env_no_address(env, "mpiexec does not tell where rank 0 is");
+    return DSCOMM_OK;
+}
+
+const env_family_t dscomm_priv_env_hydra = {
+    .name = "hydra",
+    .about = "mpiexec of MPICH or Intel MPI",
+    .tier = ENV_TIER_MANAGER,
+    .any = {"MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+    .refuses = is_not_hydra,
+    .numbers = PMI_NUMBERS,
+    .find_master = find_master,
+    .job = {{"PMI_JOBID"}},
+    .ancestor = "hydra_pmi_proxy",
+};
+
+const env_family_t dscomm_priv_env_pmi = {
+    .name = "pmi",
+    .about = "a process manager that speaks PMI-1",
+    .tier = ENV_TIER_MANAGER,
+    .any = {"PMI_RANK", "PMI_SIZE"},
+    .refuses = is_slurm,
+    .numbers = PMI_NUMBERS,
+    .job = {{"PMI_JOBID"}},
+};
+
+static dscomm_status_t refuse(const env_view_t *view, dscomm_env_t *env)
+{
+    return dscomm_priv_env_fail(view, env, "PMI_ID",
+                                "the number of ranks is not in the "
+                                "environment. Use an MPI program, start "
+                                "without -pmi-port, or set DSCOMM_RANK and "
+                                "DSCOMM_WORLD_SIZE");
+}
+
+const env_family_t dscomm_priv_env_hydra_port = {
+    .name = "hydra-port",
+    .about = "mpiexec -pmi-port",
+    .tier = ENV_TIER_MANAGER,
+    .all = {"PMI_ID", "PMI_PORT"},
+    .complete = refuse,
+};

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What tells one job from others that may meet at the same place. */
+#include "config.h"
+
+#include "env/env.h"
+
+#include <string.h>
+
+/* By those of its parts that are set. */
+static void name_by_parts(const env_view_t *view, dscomm_env_t *env)
+{
+    const env_family_t *family = env->family;
+    GString *name = g_string_new(family->name);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(family->job); i++) {
+        const char *variable =
+            dscomm_priv_view_either(view, family->job[i][0], family->job[i][1]);
+
+        if (variable)
+            g_string_append_printf(name, "/%s",
+                                   dscomm_priv_view_value(view, variable));
+    }
+    if (name->len > strlen(family->name))
+        dscomm_priv_env_set_job(env, name->str);
+    g_string_free(name, TRUE);
+}
+
+/* Where the job has no name but its ranks a common ancestor. */
+static void name_by_ancestor(const env_view_t *view, dscomm_env_t *env)
+{
+    char *name;
+
+    if (!env->family->ancestor || !dscomm_priv_env_one_node(env))
+        return;
+    name = dscomm_priv_view_ancestor(view, env->family->ancestor);
+    if (name)
+        dscomm_priv_env_set_job(env, name);
+    g_free(name);
+}
+
+/* A manager's ranks have at least that of the scheduler around it. Its steps
+ * are not theirs. */
+static void name_by_scheduler(const env_view_t *view, dscomm_env_t *env)
+{
+    static const char *const names[] = {"SLURM_JOB_ID", "LSB_JOBID",
+                                        "PBS_JOBID"};
+    const char *id = NULL;
+    char *name;
+
+    if (env->family->tier != ENV_TIER_MANAGER)
+        return;
+    for (size_t i = 0; i < G_N_ELEMENTS(names) && !id; i++)
+        id = dscomm_priv_view_value(view, names[i]);
+    if (!id)
+        return;
+    name = g_strdup_printf("%s/%s", env->family->name, id);
+    dscomm_priv_env_set_job(env, name);
+    g_free(name);
+}
+
+void dscomm_priv_env_name_job(const env_view_t *view, dscomm_env_t *env)
+{
+    static void (*const ways[])(const env_view_t *, dscomm_env_t *) = {
+        name_by_parts, name_by_ancestor, name_by_scheduler};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(ways) && !*env->job; i++)
+        ways[i](view, env);
+}

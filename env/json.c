@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A reader of JSON that builds nothing. */
+#include "config.h"
+
+#include "env/json.h"
+
+#include <glib.h>
+#include <string.h>
+
+#define BLANKS " \t\r\n"
+#define DEPTH_MAX 32
+
+/* Where checking has come to; wrong is NULL until something is. */
+typedef struct {
+    const char *at;
+    const char *wrong;
+    int depth;
+} reader_t;
+
+static void check_value(reader_t *reader);
+
+static int fail(reader_t *reader, const char *wrong)
+{
+    if (!reader->wrong)
+        reader->wrong = wrong;
+    return 0;
+}
+
+static void skip_blanks(reader_t *reader)
+{
+    reader->at += strspn(reader->at, BLANKS);
+}
+
+/* Steps over c, with blanks on both sides. */
+static int take(reader_t *reader, char c)
+{
+    skip_blanks(reader);
+    if (reader->wrong || *reader->at != c)
+        return 0;
+    reader->at++;
+    skip_blanks(reader);
+    return 1;
+}
+
+static int is_hex(const char *at, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (!g_ascii_isxdigit(at[i]))
+            return 0;
+    }
+    return 1;
+}
+
+static void check_escape(reader_t *reader)
+{
+    const char *at = ++reader->at;
+
+    if (*at && strchr("\"\\/bfnrt", *at))
+        reader->at++;
+    else if (*at == 'u' && is_hex(at + 1, 4))
+        reader->at += 5;
+    else
+        fail(reader, "no such escape");
+}
+
+static void check_string(reader_t *reader)
+{
+    if (*reader->at != '"') {
+        fail(reader, "no string where one must be");
+        return;
+    }
+    reader->at++;
+    while (!reader->wrong && *reader->at != '"') {
+        if (*reader->at == '\\')
+            check_escape(reader);
+        else if (!*reader->at)
+            fail(reader, "a string that does not end");
+        else if ((unsigned char)*reader->at < 0x20)
+            fail(reader, "a control character");
+        else
+            reader->at++;
+    }
+    if (!reader->wrong)
+        reader->at++;
+}
+
+static void check_digits(reader_t *reader)
+{
+    if (!g_ascii_isdigit(*reader->at))
+        fail(reader, "no digit where one must be");
+    while (g_ascii_isdigit(*reader->at))
+        reader->at++;
+}
+
+static void check_number(reader_t *reader)
+{
+    reader->at += *reader->at == '-';
+    if (*reader->at == '0')
+        reader->at++;
+    else
+        check_digits(reader);
+    if (!reader->wrong && *reader->at == '.') {
+        reader->at++;
+        check_digits(reader);
+    }
+    if (!reader->wrong && (*reader->at == 'e' || *reader->at == 'E')) {
+        reader->at++;
+        reader->at += *reader->at == '+' || *reader->at == '-';
+        check_digits(reader);
+    }
+}
+
+static void check_word(reader_t *reader)
+{
+    static const char *const words[] = {"true", "false", "null"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++) {
+        if (g_str_has_prefix(reader->at, words[i])) {
+            reader->at += strlen(words[i]);
+            return;
+        }
+    }
+    fail(reader, *reader->at ? "no value where one must be" : "no end");
+}
+
+static void check_member(reader_t *reader)
+{
+    check_string(reader);
+    if (!take(reader, ':'))
+        fail(reader, "no colon behind a name");
+    else
+        check_value(reader);
+}
+
+/* Behind the bracket that opens. */
+static void check_list(reader_t *reader, char close,
+                       void (*check)(reader_t *reader))
+{
+    if (++reader->depth > DEPTH_MAX)
+        fail(reader, "nested deeper than 32");
+    reader->at++;
+    if (!take(reader, close)) {
+        do
+            check(reader);
+        while (take(reader, ','));
+        if (!reader->wrong && *reader->at != close)
+            fail(reader, "neither comma nor closing bracket");
+        reader->at += !reader->wrong;
+    }
+    reader->depth--;
+}
+
+static void check_value(reader_t *reader)
+{
+    skip_blanks(reader);
+    if (reader->wrong)
+        return;
+    if (*reader->at == '{')
+        check_list(reader, '}', check_member);
+    else if (*reader->at == '[')
+        check_list(reader, ']', check_value);
+    else if (*reader->at == '"')
+        check_string(reader);
+    else if (*reader->at == '-' || g_ascii_isdigit(*reader->at))
+        check_number(reader);
+    else
+        check_word(reader);
+}
+
+env_problem_t dscomm_priv_json_check(const char *text, const char **ret_value)
+{
+    reader_t reader = {text, NULL, 0};
+
+    check_value(&reader);
+    if (!reader.wrong)
+        skip_blanks(&reader);
+    if (*reader.at)
+        fail(&reader, "more behind the end");
+    if (!reader.wrong)
+        *ret_value = text + strspn(text, BLANKS);
+    return (env_problem_t){reader.wrong, (size_t)(reader.at - text)};
+}
+
+static const char *after_blanks(const char *at)
+{
+    return at + strspn(at, BLANKS);
+}
+
+static const char *after_string(const char *at)
+{
+    for (at++; *at != '"'; at++)
+        at += *at == '\\';
+    return at + 1;
+}
+
+/* Behind a value that is known to be one. */
+static const char *after_value(const char *at)
+{
+    int depth = 0;
+
+    do {
+        if (*at == '"') {
+            at = after_string(at);
+        } else if (strchr("[{", *at)) {
+            depth++;
+            at++;
+        } else if (strchr("]}", *at)) {
+            depth--;
+            at++;
+        } else {
+            at += strcspn(at + 1, "\"[]{},:" BLANKS) + 1;
+        }
+    } while (depth > 0);
+    return at;
+}
+
+static const char *first_of(const char *list, const char *brackets)
+{
+    if (!list || *list != brackets[0])
+        return NULL;
+    list = after_blanks(list + 1);
+    return *list == brackets[1] ? NULL : list;
+}
+
+const char *dscomm_priv_json_first(const char *array)
+{
+    return first_of(array, "[]");
+}
+
+const char *dscomm_priv_json_next(const char *value)
+{
+    value = after_blanks(after_value(value));
+    return *value == ',' ? after_blanks(value + 1) : NULL;
+}
+
+const char *dscomm_priv_json_member(const char *object, const char *name)
+{
+    const char *key = first_of(object, "{}");
+
+    while (key) {
+        char *text = dscomm_priv_json_string(key);
+        const char *colon = after_blanks(after_string(key));
+        const char *value = after_blanks(colon + 1);
+        int found = g_strcmp0(text, name) == 0;
+
+        g_free(text);
+        if (found)
+            return value;
+        key = dscomm_priv_json_next(value);
+    }
+    return NULL;
+}
+
+static gunichar read_hex(const char *at)
+{
+    gunichar code = 0;
+
+    for (int i = 0; i < 4; i++)
+        code = code * 16 + (gunichar)g_ascii_xdigit_value(at[i]);
+    return code;
+}
+
+/* "\uXXXX", or two of them that make one character; half a pair is
+ * U+FFFD. Returns the last byte. */
+static const char *add_code(GString *text, const char *at)
+{
+    gunichar code = read_hex(at + 1), low;
+
+    at += 4;
+    if (code >= 0xd800 && code < 0xdc00 && at[1] == '\\' && at[2] == 'u') {
+        low = read_hex(at + 3);
+        if (low >= 0xdc00 && low < 0xe000) {
+            code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+            at += 6;
+        }
+    }
+    if (code >= 0xd800 && code < 0xe000)
+        code = 0xfffd;
+    g_string_append_unichar(text, code);
+    return at;
+}
+
+char *dscomm_priv_json_string(const char *value)
+{
+    static const char letters[] = "bfnrt", meant[] = "\b\f\n\r\t";
+    GString *text;
+
+    if (!value || *value != '"')
+        return NULL;
+    text = g_string_new(NULL);
+    for (const char *at = value + 1; *at != '"'; at++) {
+        const char *letter;
+
+        if (*at != '\\') {
+            g_string_append_c(text, *at);
+            continue;
+        }
+        letter = strchr(letters, *++at);
+        if (*at == 'u')
+            at = add_code(text, at);
+        else
+            g_string_append_c(text, letter ? meant[letter - letters] : *at);
+    }
+    if (memchr(text->str, '\0', text->len))
+        return g_string_free(text, TRUE);
+    return g_string_free(text, FALSE);
+}
+
+int dscomm_priv_json_number(const char *value, int64_t *ret_number)
+{
+    int64_t number = 0;
+    size_t length = value ? strspn(value, "0123456789") : 0;
+
+    if (!length || length > 18 || g_ascii_isalpha(value[length]) ||
+        value[length] == '.')
+        return -1;
+    for (size_t i = 0; i < length; i++)
+        number = number * 10 + (value[i] - '0');
+    *ret_number = number;
+    return 0;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the ranks meet: what the user says, what the platform says, this node
+ * where there is no other, what the source's list of nodes says. */
+#include "config.h"
+
+#include "env/env.h"
+
+#include <string.h>
+
+/* Ports above those that Linux gives out itself, in blocks of eight: rank 0
+ * takes the first of a block that is free. */
+#define PORT_BASE 61440
+#define PORT_BLOCK 8
+#define PORT_BLOCKS 511
+
+static dscomm_status_t user_port(const env_view_t *view, dscomm_env_t *env)
+{
+    const char *name =
+        dscomm_priv_view_either(view, "DSCOMM_MASTER_PORT", "MASTER_PORT");
+    int port;
+    dscomm_status_t status =
+        dscomm_priv_env_number(view, env, name, DSCOMM_ENV_MASTER_PORT, &port);
+
+    if (status == DSCOMM_OK && port > 0)
+        dscomm_priv_env_set_port(env, port, name);
+    return status;
+}
+
+static dscomm_status_t user_address(const env_view_t *view, dscomm_env_t *env)
+{
+    const char *name =
+        dscomm_priv_view_either(view, "DSCOMM_MASTER_ADDR", "MASTER_ADDR");
+    char *address;
+
+    if (!name)
+        return DSCOMM_OK;
+    address = g_strstrip(g_strdup(dscomm_priv_view_value(view, name)));
+    if (!dscomm_priv_is_host(address)) {
+        g_free(address);
+        return dscomm_priv_env_fail(view, env, name,
+                                    "not a host. Set it to a name or an "
+                                    "address of at most 255 bytes without "
+                                    "blanks");
+    }
+    dscomm_priv_env_set_address(env, address, name);
+    return DSCOMM_OK;
+}
+
+static int is_there(const dscomm_env_t *env, const env_overlay_t *overlay)
+{
+    return g_ptr_array_find(env->overlays, overlay->name, NULL);
+}
+
+/* Platforms are asked on behalf of managers, which know no address. */
+static dscomm_status_t ask_overlays(const env_view_t *view, dscomm_env_t *env)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (env->family->tier != ENV_TIER_MANAGER)
+        return DSCOMM_OK;
+    for (size_t i = 0; i < dscomm_priv_env_overlay_count; i++) {
+        const env_overlay_t *overlay = dscomm_priv_env_overlays[i];
+
+        if (!is_there(env, overlay) || !overlay->find_master)
+            continue;
+        if (!env->address)
+            status = overlay->find_master(view, env);
+        if (status != DSCOMM_OK)
+            return status;
+        if (env->port < 0 && overlay->port && !dscomm_priv_env_one_node(env))
+            dscomm_priv_env_set_port(env, overlay->port, overlay->name);
+    }
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t find_address(const env_view_t *view, dscomm_env_t *env)
+{
+    dscomm_status_t status = user_address(view, env);
+
+    if (status == DSCOMM_OK)
+        status = ask_overlays(view, env);
+    if (status != DSCOMM_OK || env->address)
+        return status;
+    if (dscomm_priv_env_one_node(env))
+        dscomm_priv_env_set_address(env, g_strdup("127.0.0.1"), "one node");
+    else if (env->family->find_master)
+        status = env->family->find_master(view, env);
+    return status;
+}
+
+/* Fowler, Noll and Vo's hash, FNV-1a, whose low bits are then mixed well. */
+int dscomm_priv_env_port(const char *job)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+
+    for (; *job; job++)
+        hash = (hash ^ (unsigned char)*job) * 0x100000001b3;
+    return PORT_BASE + PORT_BLOCK * (int)((hash >> 16) % PORT_BLOCKS);
+}
+
+static const char by_name[] = "name of job";
+
+int dscomm_priv_env_has_ports(const dscomm_env_t *env)
+{
+    return env->origins[DSCOMM_ENV_MASTER_PORT] == by_name;
+}
+
+static void find_port(dscomm_env_t *env)
+{
+    if (env->port >= 0)
+        return;
+    if (env->family->port)
+        dscomm_priv_env_set_port(env, env->family->port, "default");
+    else if (*env->job)
+        dscomm_priv_env_set_port(env, dscomm_priv_env_port(env->job), by_name);
+}
+
+dscomm_status_t dscomm_priv_env_find_master(const env_view_t *view,
+                                            dscomm_env_t *env)
+{
+    dscomm_status_t status = user_port(view, env);
+
+    if (status == DSCOMM_OK)
+        status = find_address(view, env);
+    if (status == DSCOMM_OK)
+        find_port(env);
+    return status;
+}

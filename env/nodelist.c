@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Slurm's lists of nodes: checked as a whole, then expanded host by host, so
+ * that a list of many hosts takes no memory. */
+#include "config.h"
+
+#include "env/nodelist.h"
+
+#include <glib.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SEPARATORS ", \t\n"
+#define HOSTS_MAX 65536
+#define GROUPS_MAX 16
+#define DIGITS_MAX 18
+#define HOST_BYTES 256
+
+/* One pair of brackets: what is in it, and how many numbers that makes. */
+typedef struct {
+    const char *start, *end;
+    int64_t count;
+    size_t bytes; /* that the longest may have */
+} group_t;
+
+/* One element of the list, "rack[1-2]-n[08-10]". */
+typedef struct {
+    const char *start, *end;
+    group_t groups[GROUPS_MAX];
+    int group_count;
+    int64_t count; /* of its hosts */
+    size_t bytes; /* of its longest */
+} element_t;
+
+/* "08-10", or "8" */
+typedef struct {
+    int64_t low, high;
+    int digits; /* to which numbers are padded */
+    size_t bytes; /* that the longest number may have */
+} range_t;
+
+/* Where reading has come to; wrong is NULL until something is. */
+typedef struct {
+    const char *at;
+    const char *wrong;
+} reader_t;
+
+static int64_t read_number(reader_t *reader)
+{
+    const char *start = reader->at;
+    int64_t number = 0;
+
+    while (g_ascii_isdigit(*reader->at)) {
+        if (reader->at - start == DIGITS_MAX) {
+            reader->wrong = "a number of more than 18 digits";
+            return 0;
+        }
+        number = number * 10 + (*reader->at++ - '0');
+    }
+    if (reader->at == start)
+        reader->wrong = "no number where one must be";
+    return number;
+}
+
+static range_t read_range(reader_t *reader)
+{
+    const char *start = reader->at;
+    range_t range = {0};
+
+    range.low = range.high = read_number(reader);
+    range.digits = (int)(reader->at - start);
+    range.bytes = (size_t)range.digits;
+    if (!reader->wrong && *reader->at == '-') {
+        start = ++reader->at;
+        range.high = read_number(reader);
+        range.bytes = MAX(range.bytes, (size_t)(reader->at - start));
+    }
+    if (reader->wrong)
+        return range;
+    if (range.high < range.low)
+        reader->wrong = "a range that runs backwards";
+    else if (range.high - range.low >= HOSTS_MAX)
+        reader->wrong = "a range of more than 65536 hosts";
+    return range;
+}
+
+/* Behind "[", to behind "]". */
+static group_t read_group(reader_t *reader)
+{
+    group_t group = {.start = reader->at};
+
+    for (;;) {
+        range_t range = read_range(reader);
+
+        if (reader->wrong)
+            return group;
+        group.bytes = MAX(group.bytes, range.bytes);
+        group.count += range.high - range.low + 1;
+        if (*reader->at != ',')
+            break;
+        reader->at++;
+    }
+    group.end = reader->at;
+    if (*reader->at == ']')
+        reader->at++;
+    else
+        reader->wrong = *reader->at ? "what is neither number nor range"
+                                    : "a bracket that is not closed";
+    return group;
+}
+
+static void add_group(reader_t *reader, element_t *element)
+{
+    group_t group;
+
+    if (element->group_count == GROUPS_MAX) {
+        reader->wrong = "more than 16 pairs of brackets";
+        return;
+    }
+    reader->at++;
+    group = read_group(reader);
+    if (reader->wrong)
+        return;
+    element->groups[element->group_count++] = group;
+    element->bytes += group.bytes;
+    if (group.count > HOSTS_MAX || element->count * group.count > HOSTS_MAX)
+        reader->wrong = "more than 65536 hosts";
+    else
+        element->count *= group.count;
+}
+
+static element_t read_element(reader_t *reader)
+{
+    element_t element = {.start = reader->at, .count = 1};
+
+    while (!reader->wrong && *reader->at && !strchr(SEPARATORS, *reader->at)) {
+        if (*reader->at == '[') {
+            add_group(reader, &element);
+        } else if (*reader->at == ']') {
+            reader->wrong = "a bracket that was not opened";
+        } else if (g_ascii_iscntrl(*reader->at)) {
+            reader->wrong = "a control character";
+        } else {
+            reader->at++;
+            element.bytes++;
+        }
+    }
+    element.end = reader->at;
+    if (!reader->wrong && element.bytes >= HOST_BYTES)
+        reader->wrong = "a host of more than 255 bytes";
+    return element;
+}
+
+/* Number index of those in a group that was read before. */
+static void write_number(const group_t *group, int64_t index, GString *host)
+{
+    reader_t reader = {group->start, NULL};
+
+    for (;;) {
+        range_t range = read_range(&reader);
+        int64_t count = range.high - range.low + 1;
+
+        if (index < count) {
+            g_string_append_printf(host, "%0*" G_GINT64_FORMAT, range.digits,
+                                   (gint64)(range.low + index));
+            return;
+        }
+        index -= count;
+        reader.at++;
+    }
+}
+
+/* Host index of an element, the numbers of its last group changing fastest. */
+static void write_host(const element_t *element, int64_t index, GString *host)
+{
+    int64_t indices[GROUPS_MAX];
+    const char *at = element->start;
+
+    for (int i = element->group_count - 1; i >= 0; i--) {
+        indices[i] = index % element->groups[i].count;
+        index /= element->groups[i].count;
+    }
+    g_string_truncate(host, 0);
+    for (int i = 0; i < element->group_count; i++) {
+        const group_t *group = &element->groups[i];
+
+        g_string_append_len(host, at, group->start - 1 - at);
+        write_number(group, indices[i], host);
+        at = group->end + 1;
+    }
+    g_string_append_len(host, at, element->end - at);
+}
+
+/* The next element, or one of no hosts at the end of the list. */
+static element_t next_element(reader_t *reader)
+{
+    reader->at += strspn(reader->at, SEPARATORS);
+    if (!*reader->at)
+        return (element_t){.count = 0};
+    return read_element(reader);
+}
+
+static env_problem_t check(const char *text)
+{
+    reader_t reader = {text, NULL};
+    int64_t hosts = 0, count;
+
+    do {
+        count = next_element(&reader).count;
+        hosts += count;
+    } while (!reader.wrong && count);
+    if (!reader.wrong && !hosts)
+        reader.wrong = "no host";
+    return (env_problem_t){reader.wrong, (size_t)(reader.at - text)};
+}
+
+env_problem_t dscomm_priv_nodelist(const char *text,
+                                   int (*visit)(const char *host, void *arg),
+                                   void *arg)
+{
+    env_problem_t problem = check(text);
+    reader_t reader = {text, NULL};
+    GString *host;
+    int stop = 0;
+
+    if (problem.what)
+        return problem;
+    host = g_string_new(NULL);
+    while (!stop) {
+        element_t element = next_element(&reader);
+
+        stop = !element.count;
+        for (int64_t i = 0; !stop && i < element.count; i++) {
+            write_host(&element, i, host);
+            stop = visit(host->str, arg);
+        }
+    }
+    g_string_free(host, TRUE);
+    return problem;
+}
+
+/* "2" or "2(x3)": how many nodes, and how many tasks on each. */
+static int64_t read_repeat(reader_t *reader)
+{
+    int64_t repeat;
+
+    if (*reader->at != '(')
+        return 1;
+    reader->at++;
+    if (*reader->at != 'x') {
+        reader->wrong = "no x behind a parenthesis";
+        return 1;
+    }
+    reader->at++;
+    repeat = read_number(reader);
+    if (reader->wrong)
+        return 1;
+    if (*reader->at != ')')
+        reader->wrong = "a parenthesis that is not closed";
+    else if (repeat < 1 || repeat > G_MAXINT)
+        reader->wrong = "a repetition that is not from 1 to 2147483647";
+    else
+        reader->at++;
+    return repeat;
+}
+
+static void add_tasks(reader_t *reader, int64_t node, env_tasks_t *tasks)
+{
+    int64_t count = read_number(reader), repeat;
+
+    if (!reader->wrong && count > G_MAXINT)
+        reader->wrong = "a number of more than 2147483647 tasks";
+    repeat = reader->wrong ? 1 : read_repeat(reader);
+    if (reader->wrong)
+        return;
+    if (node >= tasks->nodes && node < tasks->nodes + repeat)
+        tasks->here = count;
+    tasks->nodes += repeat;
+    if (tasks->nodes > G_MAXINT ||
+        __builtin_add_overflow(tasks->tasks, count * repeat, &tasks->tasks))
+        reader->wrong = "more nodes or tasks than there can be";
+}
+
+env_problem_t dscomm_priv_tasks(const char *text, int64_t node,
+                                env_tasks_t *ret_tasks)
+{
+    reader_t reader = {text, NULL};
+    env_tasks_t tasks = {0, 0, -1};
+
+    for (;;) {
+        add_tasks(&reader, node, &tasks);
+        if (reader.wrong || *reader.at != ',')
+            break;
+        reader.at++;
+    }
+    if (!reader.wrong && *reader.at)
+        reader.wrong = "what is neither number nor comma";
+    if (!reader.wrong)
+        *ret_tasks = tasks;
+    return (env_problem_t){reader.wrong, (size_t)(reader.at - text)};
+}

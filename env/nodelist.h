@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Slurm's lists of nodes and of tasks, as in SLURM_STEP_NODELIST and
+ * SLURM_STEP_TASKS_PER_NODE. */
+#ifndef ENV_NODELIST_H
+#define ENV_NODELIST_H
+
+#include "env/problem.h"
+
+#include <stdint.h>
+
+/* Calls visit for every host of a list as "rack[1-2]-n[08-10],login", in order,
+ * until it returns other than 0. The whole list is checked before. Elements are
+ * separated by commas or blanks outside of brackets. Several pairs of brackets
+ * multiply, the left one slowest; numbers are padded with zeros to the digits
+ * of the range's first. An element is at most 65536 hosts, a host at most 255
+ * bytes. */
+env_problem_t dscomm_priv_nodelist(const char *text,
+                                   int (*visit)(const char *host, void *arg),
+                                   void *arg);
+
+/* What a list as "2(x3),1" says: 2, 2, 2 and 1 tasks. */
+typedef struct {
+    int64_t nodes;
+    int64_t tasks; /* of all nodes */
+    int64_t here; /* of the node asked for; -1: there is no such node */
+} env_tasks_t;
+
+env_problem_t dscomm_priv_tasks(const char *text, int64_t node,
+                                env_tasks_t *ret_tasks);
+
+#endif

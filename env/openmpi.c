@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Open MPI's mpirun, 4 (ORTE) and 5 (PRRTE). OMPI_COMM_WORLD_NODE_RANK is not
+ * the number of the node, but one of the process on it. */
+#include "config.h"
+
+#include "env/env.h"
+
+/* jsrun sets both, and knows more. */
+static int is_jsrun(const env_view_t *view, char **ret_why)
+{
+    if (!dscomm_priv_view_same(view, "OMPI_COMM_WORLD_RANK",
+                               "JSM_NAMESPACE_RANK") ||
+        !dscomm_priv_view_same(view, "OMPI_COMM_WORLD_SIZE",
+                               "JSM_NAMESPACE_SIZE"))
+        return 0;
+    *ret_why = g_strdup("set by jsrun, which says the same");
+    return 1;
+}
+
+static dscomm_status_t compare_jsrun(const env_view_t *view, dscomm_env_t *env)
+{
+    if (env->forced || !dscomm_priv_view_value(view, "JSM_NAMESPACE_RANK") ||
+        !dscomm_priv_view_value(view, "JSM_NAMESPACE_SIZE"))
+        return DSCOMM_OK;
+    return dscomm_priv_env_fail(view, env, "JSM_NAMESPACE_RANK",
+                                "jsrun and Open MPI disagree about rank or "
+                                "size. Name the one that is right in "
+                                "DSCOMM_LAUNCHER: jsrun or openmpi");
+}
+
+static dscomm_status_t find_master(const env_view_t *view, dscomm_env_t *env)
+{
+    (void)view;
+    dscomm_priv_env_no_address(env, "mpirun does not tell where rank 0 is");
+    return DSCOMM_OK;
+}
+
+const env_family_t dscomm_priv_env_openmpi = {
+    .name = "openmpi",
+    .about = "Open MPI's mpirun",
+    .tier = ENV_TIER_MANAGER,
+    .any = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+    .refuses = is_jsrun,
+    .numbers =
+        {
+            [DSCOMM_ENV_RANK] = {"OMPI_COMM_WORLD_RANK"},
+            [DSCOMM_ENV_WORLD_SIZE] = {"OMPI_COMM_WORLD_SIZE"},
+            [DSCOMM_ENV_LOCAL_RANK] = {"OMPI_COMM_WORLD_LOCAL_RANK"},
+            [DSCOMM_ENV_LOCAL_SIZE] = {"OMPI_COMM_WORLD_LOCAL_SIZE"},
+        },
+    .complete = compare_jsrun,
+    .find_master = find_master,
+    .job = {{"PMIX_NAMESPACE", "OMPI_MCA_orte_hnp_uri"}},
+};

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Discovery, from the source that is taken to numbers that hold. */
+#include "config.h"
+
+#include "env/env.h"
+#include "env/settings.h"
+#include "lib/status.h"
+
+#include <limits.h>
+#include <string.h>
+
+#define QUOTED 96
+
+/* What each field may be. */
+static const struct {
+    const char *what;
+    int min, max;
+} limits[] = {
+    [DSCOMM_ENV_RANK] = {"a rank", 0, INT_MAX - 1},
+    [DSCOMM_ENV_WORLD_SIZE] = {"a number of ranks", 1, INT_MAX},
+    [DSCOMM_ENV_LOCAL_RANK] = {"a rank", 0, INT_MAX - 1},
+    [DSCOMM_ENV_LOCAL_SIZE] = {"a number of ranks", 1, INT_MAX},
+    [DSCOMM_ENV_NODE_RANK] = {"the number of a node", 0, INT_MAX - 1},
+    [DSCOMM_ENV_MASTER_ADDR] = {"", 0, 0},
+    [DSCOMM_ENV_MASTER_PORT] = {"a port", 1, 65535},
+};
+
+char *dscomm_priv_env_title(const dscomm_env_t *env)
+{
+    GString *title = g_string_new(env->family ? env->family->name : "launcher");
+
+    for (guint i = 0; i < env->overlays->len; i++)
+        g_string_append_printf(title, "+%s",
+                               (char *)g_ptr_array_index(env->overlays, i));
+    return g_string_free(title, FALSE);
+}
+
+dscomm_status_t dscomm_priv_env_fail(const env_view_t *view,
+                                     const dscomm_env_t *env, const char *name,
+                                     const char *format, ...)
+{
+    const char *value = dscomm_priv_view_value(view, name);
+    char quoted[QUOTED] = "";
+    char *title, *text;
+    va_list args;
+    dscomm_status_t status;
+
+    va_start(args, format);
+    text = g_strdup_vprintf(format, args);
+    va_end(args);
+    title = dscomm_priv_env_title(env);
+    if (value)
+        dscomm_priv_quote(value, quoted, sizeof quoted);
+    status =
+        dscomm_fail(DSCOMM_ERR_ENVIRONMENT, "env[%s]: %s%s%s%s: %s", title,
+                    name, value ? "='" : "", quoted, value ? "'" : "", text);
+    g_free(title);
+    g_free(text);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_env_number(const env_view_t *view,
+                                       const dscomm_env_t *env,
+                                       const char *name,
+                                       dscomm_env_field_t field,
+                                       int *ret_number)
+{
+    const char *text = dscomm_priv_view_value(view, name);
+    int64_t number = -1;
+
+    if (text && (dscomm_priv_parse_decimal(text, &number) ||
+                 number < limits[field].min || number > limits[field].max))
+        return dscomm_priv_env_fail(view, env, name,
+                                    "not %s. Set it to a decimal number "
+                                    "from %d to %d, or unset it",
+                                    limits[field].what, limits[field].min,
+                                    limits[field].max);
+    *ret_number = (int)number;
+    return DSCOMM_OK;
+}
+
+int dscomm_priv_env_one_node(const dscomm_env_t *env)
+{
+    const int *numbers = env->numbers;
+
+    return numbers[DSCOMM_ENV_WORLD_SIZE] > 0 &&
+           numbers[DSCOMM_ENV_LOCAL_SIZE] == numbers[DSCOMM_ENV_WORLD_SIZE];
+}
+
+static dscomm_status_t read_variables(const env_view_t *view, dscomm_env_t *env)
+{
+    for (int i = 0; i < ENV_NUMBERS; i++) {
+        const char *const *names = env->family->numbers[i];
+        const char *name = dscomm_priv_view_either(view, names[0], names[1]);
+        dscomm_env_field_t field = (dscomm_env_field_t)i;
+        dscomm_status_t status;
+
+        if (!name)
+            continue;
+        status =
+            dscomm_priv_env_number(view, env, name, field, &env->numbers[i]);
+        if (status != DSCOMM_OK)
+            return status;
+        env->origins[i] = name;
+    }
+    return DSCOMM_OK;
+}
+
+/* Half a pair is no reason to try the next source, which would be wrong. */
+static dscomm_status_t check_pair(const env_view_t *view, dscomm_env_t *env)
+{
+    const env_family_t *family = env->family;
+    int missing = env->numbers[DSCOMM_ENV_RANK] < 0 ? DSCOMM_ENV_RANK
+                                                    : DSCOMM_ENV_WORLD_SIZE;
+    const char *set = family->all[0] ? family->all[0] : "DSCOMM_LAUNCHER";
+
+    if (env->numbers[missing] >= 0)
+        return DSCOMM_OK;
+    for (int i = ENV_NUMBERS - 1; i >= 0; i--) {
+        if (env->origins[i])
+            set = env->origins[i];
+    }
+    return dscomm_priv_env_fail(
+        view, env, set, "%s is missing. Set both %s and %s, or neither",
+        family->numbers[missing][0], family->numbers[DSCOMM_ENV_RANK][0],
+        family->numbers[DSCOMM_ENV_WORLD_SIZE][0]);
+}
+
+/* What must hold between two numbers. */
+static const struct {
+    dscomm_env_field_t low, high;
+    int may_equal;
+} orders[] = {
+    {DSCOMM_ENV_RANK, DSCOMM_ENV_WORLD_SIZE, 0},
+    {DSCOMM_ENV_LOCAL_RANK, DSCOMM_ENV_LOCAL_SIZE, 0},
+    {DSCOMM_ENV_LOCAL_RANK, DSCOMM_ENV_WORLD_SIZE, 0},
+    {DSCOMM_ENV_LOCAL_SIZE, DSCOMM_ENV_WORLD_SIZE, 1},
+    {DSCOMM_ENV_NODE_RANK, DSCOMM_ENV_WORLD_SIZE, 0},
+};
+
+static dscomm_status_t check_order(const env_view_t *view, dscomm_env_t *env)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(orders); i++) {
+        int low = env->numbers[orders[i].low];
+        int high = env->numbers[orders[i].high];
+
+        if (low < 0 || high < 0 || low < high ||
+            (orders[i].may_equal && low == high))
+            continue;
+        return dscomm_priv_env_fail(
+            view, env, env->origins[orders[i].low],
+            "must %s the %d of %s. Ranks count from 0; correct or unset both",
+            orders[i].may_equal ? "not exceed" : "be less than", high,
+            env->origins[orders[i].high]);
+    }
+    return DSCOMM_OK;
+}
+
+/* A stale RANK is a common cause of jobs in which all are rank 0; one that
+ * agrees is normal, since hooks of containers and programs set it. An agent's
+ * own RANK is not compared with what has started the agent. */
+static int is_compared(const dscomm_env_t *env)
+{
+    return !env->forced && (env->family->tier == ENV_TIER_MANAGER ||
+                            env->family->tier == ENV_TIER_STEP);
+}
+
+static dscomm_status_t check_generic(const env_view_t *view, dscomm_env_t *env)
+{
+    static const char *const names[] = {"RANK", "WORLD_SIZE"};
+
+    for (int i = DSCOMM_ENV_RANK; i <= DSCOMM_ENV_WORLD_SIZE; i++) {
+        int number;
+        dscomm_status_t status = dscomm_priv_env_number(
+            view, env, names[i], (dscomm_env_field_t)i, &number);
+
+        if (status != DSCOMM_OK)
+            return status;
+        if (number >= 0 && number != env->numbers[i])
+            return dscomm_priv_env_fail(
+                view, env, names[i],
+                "disagrees with %s='%d'. Unset RANK, WORLD_SIZE and LOCAL_RANK "
+                "if they are left over, or name the source that is right in "
+                "DSCOMM_LAUNCHER",
+                env->origins[i], env->numbers[i]);
+    }
+    return DSCOMM_OK;
+}
+
+/* Some programs set it to choose a device. */
+static dscomm_status_t compare_local(const env_view_t *view, dscomm_env_t *env)
+{
+    int own = env->numbers[DSCOMM_ENV_LOCAL_RANK], number;
+    dscomm_status_t status = dscomm_priv_env_number(
+        view, env, "LOCAL_RANK", DSCOMM_ENV_LOCAL_RANK, &number);
+
+    if (status == DSCOMM_OK && number >= 0 && own >= 0 && number != own)
+        dscomm_priv_env_warn(env,
+                             "LOCAL_RANK='%d' disagrees with %s='%d', which "
+                             "is taken",
+                             number, env->origins[DSCOMM_ENV_LOCAL_RANK], own);
+    return status;
+}
+
+static dscomm_status_t check_agreement(const env_view_t *view,
+                                       dscomm_env_t *env)
+{
+    dscomm_status_t status;
+
+    if (!is_compared(env))
+        return DSCOMM_OK;
+    status = check_generic(view, env);
+    return status == DSCOMM_OK ? compare_local(view, env) : status;
+}
+
+static void derive(dscomm_env_t *env, dscomm_env_field_t field, int number,
+                   const char *origin)
+{
+    if (env->numbers[field] < 0)
+        dscomm_priv_env_set(env, field, number, origin);
+}
+
+static void complete_one_node(dscomm_env_t *env)
+{
+    if (env->numbers[DSCOMM_ENV_WORLD_SIZE] == 1)
+        derive(env, DSCOMM_ENV_LOCAL_SIZE, 1, "one rank");
+    if (!dscomm_priv_env_one_node(env))
+        return;
+    derive(env, DSCOMM_ENV_LOCAL_RANK, env->numbers[DSCOMM_ENV_RANK],
+           "one node");
+    derive(env, DSCOMM_ENV_NODE_RANK, 0, "one node");
+}
+
+static void find_overlays(const env_view_t *view, dscomm_env_t *env)
+{
+    for (size_t i = 0; i < dscomm_priv_env_overlay_count; i++) {
+        const env_overlay_t *overlay = dscomm_priv_env_overlays[i];
+
+        if (strcmp(overlay->name, env->family->name) != 0 &&
+            dscomm_priv_view_value(view, overlay->marker) &&
+            !dscomm_priv_view_value(view, overlay->unless))
+            g_ptr_array_add(env->overlays, (char *)overlay->name);
+    }
+}
+
+static dscomm_status_t read_numbers(const env_view_t *view, dscomm_env_t *env)
+{
+    dscomm_status_t status = read_variables(view, env);
+
+    if (status == DSCOMM_OK && env->family->complete)
+        status = env->family->complete(view, env);
+    if (status == DSCOMM_OK)
+        status = check_pair(view, env);
+    if (status == DSCOMM_OK)
+        status = check_order(view, env);
+    if (status == DSCOMM_OK)
+        status = check_agreement(view, env);
+    if (status == DSCOMM_OK)
+        complete_one_node(env);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_env_read(const env_view_t *view, dscomm_env_t *env)
+{
+    dscomm_status_t status = dscomm_priv_env_choose(view, env);
+
+    if (status != DSCOMM_OK)
+        return status;
+    find_overlays(view, env);
+    status = read_numbers(view, env);
+    if (status != DSCOMM_OK)
+        return status;
+    dscomm_priv_env_name_job(view, env);
+    if (env->family->finish)
+        status = env->family->finish(view, env);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_env_find_master(view, env);
+    return status;
+}

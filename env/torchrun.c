@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* torchrun, and `dscomm run`, which sets the same. */
+#include "config.h"
+
+#include "env/env.h"
+
+const env_family_t dscomm_priv_env_torchrun = {
+    .name = "torchrun",
+    .about = "torchrun, or dscomm run",
+    .tier = ENV_TIER_AGENT,
+    .all = {"TORCHELASTIC_RUN_ID"},
+    .numbers =
+        {
+            [DSCOMM_ENV_RANK] = {"RANK"},
+            [DSCOMM_ENV_WORLD_SIZE] = {"WORLD_SIZE"},
+            [DSCOMM_ENV_LOCAL_RANK] = {"LOCAL_RANK"},
+            [DSCOMM_ENV_LOCAL_SIZE] = {"LOCAL_WORLD_SIZE"},
+            [DSCOMM_ENV_NODE_RANK] = {"GROUP_RANK"},
+        },
+    .finish = dscomm_priv_env_elastic,
+};
+
+/* The address is the agent's, unless the user gives another. */
+static dscomm_status_t read_agent(const env_view_t *view, dscomm_env_t *env)
+{
+    static const char agent[] = "TORCHELASTIC_USE_AGENT_STORE";
+    const char *text = dscomm_priv_view_value(view, agent);
+    const char *missing = NULL;
+
+    if (!text || g_ascii_strcasecmp(text, "true") != 0 ||
+        dscomm_priv_view_either(view, "DSCOMM_MASTER_ADDR",
+                                "DSCOMM_MASTER_PORT"))
+        return DSCOMM_OK;
+    if (!dscomm_priv_view_value(view, "MASTER_ADDR"))
+        missing = "MASTER_ADDR";
+    else if (!dscomm_priv_view_value(view, "MASTER_PORT"))
+        missing = "MASTER_PORT";
+    if (missing)
+        return dscomm_priv_env_fail(view, env, agent,
+                                    "%s is missing. Set MASTER_ADDR and "
+                                    "MASTER_PORT to the agent's store, or "
+                                    "unset it",
+                                    missing);
+    env->agent_store = 1;
+    return DSCOMM_OK;
+}
+
+/* A restarted job finds the keys of its predecessor in the agent's store. */
+dscomm_status_t dscomm_priv_env_elastic(const env_view_t *view,
+                                        dscomm_env_t *env)
+{
+    const char *id = dscomm_priv_view_value(view, "TORCHELASTIC_RUN_ID");
+    int restart;
+    char *name;
+    dscomm_status_t status =
+        dscomm_priv_env_number(view, env, "TORCHELASTIC_RESTART_COUNT",
+                               DSCOMM_ENV_NODE_RANK, &restart);
+
+    if (!id || status != DSCOMM_OK)
+        return status;
+    name = g_strdup_printf("%s/%d", id, MAX(restart, 0));
+    dscomm_priv_env_set_job(env, name);
+    g_free(name);
+    return read_agent(view, env);
+}

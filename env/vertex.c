@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Google Vertex AI, CLUSTER_SPEC:
+ *
+ *   {"cluster": {"workerpool0": ["host:port"], "workerpool1": [...]},
+ *    "task": {"type": "workerpool1", "index": 0}}
+ *
+ * and TF_CONFIG, which is like it and is often there for other reasons. */
+#include "config.h"
+
+#include "env/hosts.h"
+#include "env/json.h"
+
+#include <string.h>
+
+/* How a variable names the lists of a cluster, in the order of ranks. */
+typedef struct {
+    const char *variable;
+    const char *lists[6];
+} cluster_t;
+
+static const cluster_t vertex = {
+    "CLUSTER_SPEC",
+    {"workerpool0", "workerpool1", "workerpool2", "workerpool3"},
+};
+
+static const cluster_t tf_config = {
+    "TF_CONFIG",
+    {"chief", "master", "worker", "ps"},
+};
+
+static int64_t count(const char *list)
+{
+    const char *item = dscomm_priv_json_first(list);
+    int64_t items = 0;
+
+    for (; item; item = dscomm_priv_json_next(item))
+        items++;
+    return items;
+}
+
+/* Ranks of one list, and how many come before. */
+typedef struct {
+    int64_t before, own, all;
+} place_t;
+
+/* own: -1 where type is no list of the cluster. */
+static place_t find_place(const cluster_t *names, const char *cluster,
+                          const char *type)
+{
+    place_t place = {0, -1, 0};
+
+    for (int i = 0; names->lists[i]; i++) {
+        int64_t items =
+            count(dscomm_priv_json_member(cluster, names->lists[i]));
+
+        if (g_strcmp0(type, names->lists[i]) == 0) {
+            place.before = place.all;
+            place.own = items;
+        }
+        place.all += items;
+    }
+    return place;
+}
+
+static const char *first_host(const cluster_t *names, const char *cluster)
+{
+    const char *host = NULL;
+
+    for (int i = 0; names->lists[i] && !host; i++)
+        host = dscomm_priv_json_first(
+            dscomm_priv_json_member(cluster, names->lists[i]));
+    return host;
+}
+
+static dscomm_status_t use_task(const env_view_t *view, dscomm_env_t *env,
+                                const cluster_t *names, const char *value)
+{
+    const char *cluster = dscomm_priv_json_member(value, "cluster");
+    const char *task = dscomm_priv_json_member(value, "task");
+    char *type = dscomm_priv_json_string(dscomm_priv_json_member(task, "type"));
+    int64_t index = -1;
+    int is_number = dscomm_priv_json_number(
+                        dscomm_priv_json_member(task, "index"), &index) == 0;
+    place_t place = find_place(names, cluster, type);
+
+    g_free(type);
+    if (place.own < 0 || !is_number)
+        return dscomm_priv_env_fail(view, env, names->variable,
+                                    "task.type names no list of ranks in "
+                                    "cluster, or task.index is no number. "
+                                    "Correct it");
+    if (index >= place.own || place.all > G_MAXINT)
+        return dscomm_priv_env_fail(view, env, names->variable,
+                                    "task.index is %" G_GINT64_FORMAT
+                                    ", but its list has %" G_GINT64_FORMAT
+                                    " hosts. Correct it",
+                                    (gint64)index, (gint64)place.own);
+    dscomm_priv_hosts_set(env, place.before + index, place.all,
+                          names->variable);
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t find_self(const env_view_t *view, dscomm_env_t *env,
+                                 const cluster_t *names)
+{
+    const char *value;
+    dscomm_status_t status =
+        dscomm_priv_hosts_json(view, env, names->variable, &value);
+
+    return status == DSCOMM_OK ? use_task(view, env, names, value) : status;
+}
+
+static dscomm_status_t take_first(const env_view_t *view, dscomm_env_t *env,
+                                  const cluster_t *names)
+{
+    const char *value, *host;
+    char *text;
+    dscomm_status_t status =
+        dscomm_priv_hosts_json(view, env, names->variable, &value);
+
+    if (status != DSCOMM_OK)
+        return status;
+    host = first_host(names, dscomm_priv_json_member(value, "cluster"));
+    text = dscomm_priv_json_string(host);
+    if (text && dscomm_priv_hosts_set_master(env, text, names->variable))
+        return DSCOMM_OK;
+    return dscomm_priv_env_fail(view, env, names->variable,
+                                "its first host is not one. Correct it, or set "
+                                "MASTER_ADDR");
+}
+
+static dscomm_status_t find_vertex(const env_view_t *view, dscomm_env_t *env)
+{
+    return find_self(view, env, &vertex);
+}
+
+static dscomm_status_t vertex_master(const env_view_t *view, dscomm_env_t *env)
+{
+    return take_first(view, env, &vertex);
+}
+
+static dscomm_status_t find_tf_config(const env_view_t *view, dscomm_env_t *env)
+{
+    return find_self(view, env, &tf_config);
+}
+
+static dscomm_status_t tf_config_master(const env_view_t *view,
+                                        dscomm_env_t *env)
+{
+    return take_first(view, env, &tf_config);
+}
+
+const env_family_t dscomm_priv_env_vertex = {
+    .name = "vertex",
+    .about = "Vertex AI's CLUSTER_SPEC",
+    .tier = ENV_TIER_LIST,
+    .all = {"CLUSTER_SPEC"},
+    .complete = find_vertex,
+    .find_master = vertex_master,
+    .job = {{"CLOUD_ML_JOB_ID"}},
+};
+
+const env_family_t dscomm_priv_env_tf_config = {
+    .name = "tf_config",
+    .about = "TensorFlow's TF_CONFIG",
+    .tier = ENV_TIER_LIST,
+    .on_request = 1,
+    .all = {"TF_CONFIG"},
+    .complete = find_tf_config,
+    .find_master = tf_config_master,
+};

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Looking at an environment and a file system. */
+#include "config.h"
+
+#include "env/view.h"
+#include "env/settings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_MAX_BYTES 4096
+#define HOST_MAX_BYTES 255
+#define ANCESTORS_MAX 32
+
+const char *dscomm_priv_view_value(const env_view_t *view, const char *name)
+{
+    const char *text = name ? view->get(name, view->arg) : NULL;
+
+    return text && *text ? text : NULL;
+}
+
+const char *dscomm_priv_view_either(const env_view_t *view, const char *first,
+                                    const char *second)
+{
+    if (dscomm_priv_view_value(view, first))
+        return first;
+    return dscomm_priv_view_value(view, second) ? second : NULL;
+}
+
+int dscomm_priv_view_same(const env_view_t *view, const char *name,
+                          const char *other)
+{
+    const char *a = dscomm_priv_view_value(view, name);
+    const char *b = dscomm_priv_view_value(view, other);
+    int64_t left, right;
+
+    return a && b && dscomm_priv_parse_decimal(a, &left) == 0 &&
+           dscomm_priv_parse_decimal(b, &right) == 0 && left == right;
+}
+
+/* Files of /proc have no size. */
+static char *read_all(int fd)
+{
+    char *text = g_malloc(FILE_MAX_BYTES + 1);
+    size_t size = 0;
+    ssize_t got;
+
+    do {
+        got = read(fd, text + size, FILE_MAX_BYTES - size);
+        if (got > 0)
+            size += (size_t)got;
+    } while ((got > 0 && size < FILE_MAX_BYTES) || (got < 0 && errno == EINTR));
+    text[size] = '\0';
+    if (got < 0)
+        g_clear_pointer(&text, g_free);
+    return text;
+}
+
+/* A pipe without a writer must not be waited for. */
+char *dscomm_priv_view_file(const env_view_t *view, const char *path)
+{
+    char *full = g_strconcat(view->root, path, NULL);
+    int fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+    char *text = NULL;
+
+    g_free(full);
+    if (fd < 0)
+        return NULL;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        text = read_all(fd);
+    close(fd);
+    return text;
+}
+
+char *dscomm_priv_view_host(const env_view_t *view)
+{
+    char *text = dscomm_priv_view_file(view, "/proc/sys/kernel/hostname");
+
+    if (text && !dscomm_priv_is_host(g_strstrip(text)))
+        g_clear_pointer(&text, g_free);
+    return text;
+}
+
+/* Of /proc/PID/stat, "PID (NAME) STATE PPID ... START ...", where NAME may hold
+ * anything; START is the 22nd. */
+typedef struct {
+    char name[32];
+    unsigned pid, parent;
+    unsigned long long start;
+} process_t;
+
+static int read_process(const env_view_t *view, const char *path,
+                        process_t *ret_process)
+{
+    char *text = dscomm_priv_view_file(view, path);
+    char *open = text ? strchr(text, '(') : NULL;
+    char *close = open ? strrchr(open, ')') : NULL;
+    int found = 0;
+
+    if (close) {
+        *close = '\0';
+        g_strlcpy(ret_process->name, open + 1, sizeof ret_process->name);
+        found = sscanf(text, "%u", &ret_process->pid) +
+                sscanf(close + 1,
+                       " %*c %u %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u "
+                       "%*d %*d %*d %*d %*d %*d %llu",
+                       &ret_process->parent, &ret_process->start);
+    }
+    g_free(text);
+    return found == 3 ? 0 : -1;
+}
+
+char *dscomm_priv_view_ancestor(const env_view_t *view, const char *name)
+{
+    char path[48] = "/proc/self/stat";
+    process_t process;
+
+    for (int i = 0; i < ANCESTORS_MAX; i++) {
+        if (read_process(view, path, &process))
+            return NULL;
+        if (strcmp(process.name, name) == 0)
+            return g_strdup_printf("%s/%u/%llu", name, process.pid,
+                                   process.start);
+        snprintf(path, sizeof path, "/proc/%u/stat", process.parent);
+    }
+    return NULL;
+}
+
+int dscomm_priv_is_host(const char *text)
+{
+    size_t length = strlen(text);
+
+    for (const char *c = text; *c; c++) {
+        if (g_ascii_isspace(*c) || g_ascii_iscntrl(*c))
+            return 0;
+    }
+    return length > 0 && length <= HOST_MAX_BYTES;
+}
+
+int dscomm_priv_is_loopback(const char *text)
+{
+    int is_number = !text[strspn(text, "0123456789.")];
+
+    return (is_number && g_str_has_prefix(text, "127.")) ||
+           g_ascii_strcasecmp(text, "localhost") == 0 ||
+           strcmp(text, "::1") == 0 || strcmp(text, "[::1]") == 0;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How long ranks take from dscomm_init() to the end of their first barrier, and
+ * to leave again. Not a test.
+ *
+ *     tests/bench/startup [RANKS [ROUNDS [URL]]]
+ *
+ * Ranks are processes of their own, that begin together; 8, and 15 rounds, by
+ * default, which meet at a port of the loopback. Figures are milliseconds from
+ * the first rank's begin to the last one's end: least, median and most of all
+ * rounds. */
+#include "config.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <dscomm/dscomm.h>
+
+#define ROUNDS_MAX 1000
+
+enum { BEGUN, JOINED, MET, LEFT, TIMES };
+
+static double (*times)[TIMES]; /* of each rank, shared */
+static int ranks = 8, rounds = 15;
+static const char *url;
+
+static double now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+static void must(int good, const char *what)
+{
+    if (good)
+        return;
+    fprintf(stderr, "%s: %s\n", what, dscomm_last_error());
+    exit(1);
+}
+
+static int free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    must(fd >= 0 && !bind(fd, (struct sockaddr *)&address, size) &&
+             !getsockname(fd, (struct sockaddr *)&address, &size),
+         "no free port");
+    close(fd);
+    return ntohs(address.sin_port);
+}
+
+static void live(int rank, const char *where, int gate)
+{
+    dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
+    dscomm_group_t *world;
+    char byte;
+
+    attr.init_method = where;
+    attr.has_rank = 1;
+    attr.rank = rank;
+    attr.world_size = ranks;
+    attr.timeout_ms = 60000;
+    must(read(gate, &byte, 1) == 0, "gate");
+    times[rank][BEGUN] = now_ms();
+    must(dscomm_init(&attr, &world) == DSCOMM_OK, "dscomm_init");
+    times[rank][JOINED] = now_ms();
+    must(dscomm_barrier(world, NULL) == DSCOMM_OK, "dscomm_barrier");
+    times[rank][MET] = now_ms();
+    must(dscomm_finalize(world) == DSCOMM_OK, "dscomm_finalize");
+    times[rank][LEFT] = now_ms();
+    exit(0);
+}
+
+/* From the first rank's begin to the last one's end of each stage. */
+static void measure(double *ret_spans)
+{
+    char where[64];
+    int gate[2], status;
+    double begin;
+
+    snprintf(where, sizeof where, "tcp://127.0.0.1:%d", free_port());
+    must(pipe(gate) == 0, "pipe");
+    for (int i = 0; i < ranks; i++) {
+        pid_t pid = fork();
+
+        must(pid >= 0, "fork");
+        if (pid == 0) {
+            close(gate[1]);
+            live(i, url ? url : where, gate[0]);
+        }
+    }
+    usleep((useconds_t)(20000 + ranks * 1000)); /* all are at the gate */
+    close(gate[1]);
+    close(gate[0]);
+    for (int i = 0; i < ranks; i++)
+        must(wait(&status) > 0 && status == 0, "a rank failed");
+    begin = times[0][BEGUN];
+    for (int i = 1; i < ranks; i++)
+        begin = times[i][BEGUN] < begin ? times[i][BEGUN] : begin;
+    for (int t = JOINED; t < TIMES; t++) {
+        ret_spans[t] = 0;
+        for (int i = 0; i < ranks; i++)
+            if (times[i][t] - begin > ret_spans[t])
+                ret_spans[t] = times[i][t] - begin;
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double *first = a, *second = b;
+
+    return (*first > *second) - (*first < *second);
+}
+
+static void report(const char *name, double *spans)
+{
+    qsort(spans, (size_t)rounds, sizeof *spans, compare);
+    printf("%-24s %9.2f %9.2f %9.2f\n", name, spans[0], spans[rounds / 2],
+           spans[rounds - 1]);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const names[TIMES] = {
+        [JOINED] = "init", [MET] = "to the barrier's end", [LEFT] = "and left"};
+    static double spans[TIMES][ROUNDS_MAX];
+
+    if (argc > 1)
+        ranks = atoi(argv[1]);
+    if (argc > 2)
+        rounds = atoi(argv[2]);
+    if (argc > 3)
+        url = argv[3];
+    must(ranks > 0 && rounds > 0 && rounds <= ROUNDS_MAX,
+         "usage: startup [RANKS [ROUNDS [URL]]]");
+    times = mmap(NULL, (size_t)ranks * sizeof *times, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    must(times != MAP_FAILED, "mmap");
+    for (int r = 0; r < rounds; r++) {
+        double one[TIMES];
+
+        measure(one);
+        for (int t = JOINED; t < TIMES; t++)
+            spans[t][r] = one[t];
+    }
+    printf("%d ranks, %d rounds: ms    least    median      most\n", ranks,
+           rounds);
+    for (int t = JOINED; t < TIMES; t++)
+        report(names[t], spans[t]);
+    return 0;
+}

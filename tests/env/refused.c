@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Environments as people break them, and the sentences that say so. */
+#include "config.h"
+
+#include "tests/env/fixture.h"
+
+#define JSRUN                                                                  \
+    "JSM_NAMESPACE_RANK=1", "JSM_NAMESPACE_SIZE=4",                            \
+        "JSM_NAMESPACE_LOCAL_RANK=1", "JSM_NAMESPACE_LOCAL_SIZE=2"
+
+#define SAGEMAKER(hosts) "SM_HOSTS=" hosts, "SM_CURRENT_HOST=algo-9"
+
+#define CLUSTER(type, index)                                                   \
+    "CLUSTER_SPEC={\"cluster\":{\"workerpool0\":[\"h\"],\"workerpool1\":"      \
+    "[\"i\",\"j\"]},\"task\":{\"type\":\"" type "\",\"index\":" index "}}"
+
+/* What the sentence must say: its beginning, and something more. */
+static const struct {
+    const char *environment[VARIABLES];
+    const char *begins, *says;
+} refused[] = {
+    /* T19: no decimal numbers */
+    {{"RANK=abc"}, "env[pod]: RANK='abc': ", "from 0 to"},
+    {{"RANK=1 2"}, "env[pod]: RANK='1 2': ", "not a rank"},
+    {{"RANK=-1"}, "env[pod]: RANK='-1': ", ""},
+    {{"RANK=0x1"}, "env[pod]: RANK='0x1': ", ""},
+    {{"RANK=1.0"}, "env[pod]: RANK='1.0': ", ""},
+    {{"RANK=99999999999999999999"},
+     "env[pod]: RANK='99999999999999999999': ",
+     ""},
+    {{"WORLD_SIZE=0"}, "env[pod]: WORLD_SIZE='0': ", "from 1 to"},
+    {{"MASTER_PORT=70000"},
+     "env[singleton]: MASTER_PORT='70000': ",
+     "from 1 to 65535"},
+    {{"MASTER_PORT=0"}, "env[singleton]: MASTER_PORT='0': ", "not a port"},
+    {{"RANK=+1", "WORLD_SIZE=4"}, "env[pod]: RANK='+1': ", ""},
+    {{"RANK=1e0", "WORLD_SIZE=4"}, "env[pod]: RANK='1e0': ", ""},
+    {{"RANK=1,", "WORLD_SIZE=4"}, "env[pod]: RANK='1,': ", ""},
+    {{"RANK= ", "WORLD_SIZE=4"}, "env[pod]: RANK=' ': ", ""},
+    {{"RANK=1\n", "WORLD_SIZE=4"}, "env[pod]: RANK='1 ': ", ""},
+    {{"RANK=2147483648", "WORLD_SIZE=4"}, "env[pod]: RANK='2147483648': ", ""},
+    {{"RANK=4294967296", "WORLD_SIZE=4"}, "env[pod]: RANK='4294967296': ", ""},
+    {{"RANK=18446744073709551616", "WORLD_SIZE=4"}, "env[pod]: RANK=", ""},
+    {{"RANK=0", "WORLD_SIZE=-2"}, "env[pod]: WORLD_SIZE='-2': ", ""},
+    {{"RANK=0", "WORLD_SIZE=two"}, "env[pod]: WORLD_SIZE='two': ", ""},
+    {{"RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=x"},
+     "env[torch]: LOCAL_RANK='x': ",
+     ""},
+    {{"RANK=0", "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=0"},
+     "env[torch]: LOCAL_WORLD_SIZE='0': ",
+     ""},
+    {{"RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=0", "NODE_RANK=-1"},
+     "env[torch]: NODE_RANK='-1': ",
+     "number of a node"},
+    {{"RANK=0", "WORLD_SIZE=2", "MASTER_PORT=http"},
+     "env[pod]: MASTER_PORT='http': ",
+     ""},
+    {{"RANK=0", "WORLD_SIZE=2", "DSCOMM_MASTER_PORT=x", "MASTER_PORT=1"},
+     "env[pod]: DSCOMM_MASTER_PORT='x': ",
+     ""},
+    {{"DSCOMM_RANK=x", "DSCOMM_WORLD_SIZE=4"},
+     "env[dscomm]: DSCOMM_RANK='x': ",
+     ""},
+    {{OMPI(x, 4, 0, 1)}, "env[openmpi]: OMPI_COMM_WORLD_RANK='x': ", ""},
+    {{OMPI(0, 4, 0, 1), "RANK=y"}, "env[openmpi]: RANK='y': ", ""},
+    {{OMPI(0, 4, 0, 1), "LOCAL_RANK=y"}, "env[openmpi]: LOCAL_RANK='y': ", ""},
+    {{TORCHRUN, "TORCHELASTIC_RESTART_COUNT=-1"},
+     "env[torchrun]: TORCHELASTIC_RESTART_COUNT='-1': ",
+     ""},
+    {{"FLUX_TASK_RANK=0", "FLUX_JOB_SIZE=2", "FLUX_JOB_NNODES=0"},
+     "env[flux]: FLUX_JOB_NNODES='0': ",
+     ""},
+
+    /* T20: ranges */
+    {{"RANK=4", "WORLD_SIZE=4", "LOCAL_RANK=0"},
+     "env[torch]: RANK='4': must be less than the 4 of WORLD_SIZE",
+     ""},
+    {{"RANK=0", "WORLD_SIZE=4", "LOCAL_RANK=2", "LOCAL_WORLD_SIZE=2"},
+     "env[torch]: LOCAL_RANK='2': must be less than the 2 of LOCAL_WORLD_SIZE",
+     ""},
+    {{"RANK=0", "LOCAL_WORLD_SIZE=8", "WORLD_SIZE=4"},
+     "env[torch]: LOCAL_WORLD_SIZE='8': must not exceed the 4 of WORLD_SIZE",
+     ""},
+    {{"RANK=0", "WORLD_SIZE=4", "LOCAL_RANK=4"},
+     "env[torch]: LOCAL_RANK='4': ",
+     "WORLD_SIZE"},
+    {{"RANK=0", "WORLD_SIZE=4", "LOCAL_RANK=0", "NODE_RANK=4"},
+     "env[torch]: NODE_RANK='4': ",
+     "WORLD_SIZE"},
+    {{"RANK=5", "WORLD_SIZE=4"}, "env[pod]: RANK='5': ", "WORLD_SIZE"},
+    {{"DSCOMM_RANK=2", "DSCOMM_WORLD_SIZE=2"},
+     "env[dscomm]: DSCOMM_RANK='2': ",
+     "the 2 of DSCOMM_WORLD_SIZE"},
+    {{OMPI(8, 8, 0, 1)}, "env[openmpi]: OMPI_COMM_WORLD_RANK='8': ", "the 8"},
+    {{"AWS_BATCH_JOB_NUM_NODES=2", "AWS_BATCH_JOB_NODE_INDEX=2"},
+     "env[batch]: AWS_BATCH_JOB_NODE_INDEX='2': ",
+     "the 2 of"},
+    {{"AWS_BATCH_JOB_NUM_NODES=2", "AWS_BATCH_JOB_NODE_INDEX=1",
+      "AWS_BATCH_JOB_MAIN_NODE_INDEX=2"},
+     "env[batch]: AWS_BATCH_JOB_MAIN_NODE_INDEX='2': ",
+     "the 2 of"},
+
+    /* T21: half of a pair is no reason to try the next source */
+    {{"OMPI_COMM_WORLD_RANK=0", "SLURM_JOB_ID=1", "SLURM_STEP_ID=0",
+      "SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=2"},
+     "env[openmpi]: OMPI_COMM_WORLD_RANK='0': OMPI_COMM_WORLD_SIZE is missing",
+     "Set both"},
+    {{"OMPI_COMM_WORLD_SIZE=2"},
+     "env[openmpi]: OMPI_COMM_WORLD_SIZE='2': OMPI_COMM_WORLD_RANK is missing",
+     ""},
+    {{"WORLD_SIZE=4"}, "env[pod]: WORLD_SIZE='4': RANK is missing", ""},
+    {{"RANK=0"}, "env[pod]: RANK='0': WORLD_SIZE is missing", ""},
+    {{"RANK=0", "WORLD_SIZE="}, "env[pod]: RANK='0': WORLD_SIZE is", ""},
+    {{"RANK=0", "LOCAL_RANK=0"}, "env[torch]: RANK='0': WORLD_SIZE is", ""},
+    {{"DSCOMM_RANK=0"},
+     "env[dscomm]: DSCOMM_RANK='0': DSCOMM_WORLD_SIZE is missing",
+     ""},
+    {{"DSCOMM_WORLD_SIZE=2", "RANK=0", "WORLD_SIZE=2"},
+     "env[dscomm]: DSCOMM_WORLD_SIZE='2': DSCOMM_RANK is missing",
+     ""},
+    {{"DSCOMM_LOCAL_RANK=1", "RANK=0", "WORLD_SIZE=2"},
+     "env[dscomm]: DSCOMM_LOCAL_RANK='1': DSCOMM_RANK is missing",
+     ""},
+    {{"TORCHELASTIC_RUN_ID=x"},
+     "env[torchrun]: TORCHELASTIC_RUN_ID='x': RANK is missing",
+     ""},
+    {{"TORCHELASTIC_RUN_ID=x", "RANK=0"}, "env[torchrun]: RANK='0': ", ""},
+    {{"PMI_RANK=0", "MPI_LOCALRANKID=0"},
+     "env[hydra]: PMI_RANK='0': PMI_SIZE is missing",
+     ""},
+    {{"PMI_SIZE=2"}, "env[pmi]: PMI_SIZE='2': PMI_RANK is missing", ""},
+    {{"PALS_RANKID=2", "PALS_LOCAL_RANKID=0"},
+     "env[pals]: PALS_RANKID='2': PMI_SIZE is missing",
+     ""},
+    {{"MV2_COMM_WORLD_RANK=0"},
+     "env[mvapich2]: MV2_COMM_WORLD_RANK='0': MV2_COMM_WORLD_SIZE is",
+     ""},
+    {{"FLUX_TASK_RANK=0"}, "env[flux]: FLUX_TASK_RANK='0': ", ""},
+    {{"JSM_NAMESPACE_SIZE=2"}, "env[jsrun]: JSM_NAMESPACE_SIZE='2': ", ""},
+    {{"SLURM_JOB_ID=1", "SLURM_STEP_ID=0", "SLURM_PROCID=0"},
+     "env[slurm]: SLURM_PROCID='0': SLURM_STEP_NUM_TASKS is missing",
+     ""},
+    {{"SLURM_JOB_ID=1", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=2"},
+     "env[slurm]: SLURM_STEP_NUM_TASKS='2': SLURM_PROCID is missing",
+     ""},
+    {{"SM_HOSTS=[\"a\"]"},
+     "env[sagemaker]: SM_HOSTS='[\"a\"]': SM_CURRENT_HOST is missing",
+     ""},
+    {{"SM_CURRENT_HOST=a"}, "env[sagemaker]: SM_CURRENT_HOST='a': ", ""},
+    {{"AWS_BATCH_JOB_NUM_NODES=2"},
+     "env[batch]: AWS_BATCH_JOB_NUM_NODES='2': AWS_BATCH_JOB_NODE_INDEX is",
+     ""},
+    /* T12 */
+    {{"PMI_ID=1", "PMI_PORT=vm:38287", "MPI_LOCALRANKID=1",
+      "MPI_LOCALNRANKS=2"},
+     "env[hydra-port]: PMI_ID='1': the number of ranks is not in the",
+     "without -pmi-port"},
+
+    /* T14: two sources that disagree */
+    {{OMPI(3, 8, 3, 4), "RANK=0", "WORLD_SIZE=1", "LOCAL_RANK=0",
+      "MASTER_ADDR=h", "MASTER_PORT=1234"},
+     "env[openmpi]: RANK='0': disagrees with OMPI_COMM_WORLD_RANK='3'",
+     "DSCOMM_LAUNCHER"},
+    {{OMPI(3, 8, 3, 4), "RANK=3", "WORLD_SIZE=4"},
+     "env[openmpi]: WORLD_SIZE='4': disagrees with OMPI_COMM_WORLD_SIZE='8'",
+     "Unset RANK, WORLD_SIZE and LOCAL_RANK"},
+    {{OMPI(2, 4, 0, 1), "WORLD_SIZE=3"}, "env[openmpi]: WORLD_SIZE='3': ", ""},
+    {{HYDRA(2, 4, 0, 1), "WORLD_SIZE=3", "LOCAL_SIZE=2", "MASTER_ADDR=h"},
+     "env[hydra]: WORLD_SIZE='3': disagrees with PMI_SIZE='4'",
+     ""},
+    {{STEP(2, 4, 0, 1), "RANK=0", "WORLD_SIZE=4"},
+     "env[slurm]: RANK='0': disagrees with SLURM_PROCID='2'",
+     ""},
+    {{JSRUN, OMPI(2, 4, 0, 2)},
+     "env[openmpi]: JSM_NAMESPACE_RANK='1': ",
+     "jsrun or openmpi"},
+
+    /* what is asked for is not there */
+    {{"DSCOMM_LAUNCHER=srun"},
+     "env[launcher]: DSCOMM_LAUNCHER='srun': no such source",
+     "slurm"},
+    {{"DSCOMM_LAUNCHER=slurm", OMPI(0, 2, 0, 1), "SLURM_JOB_ID=1"},
+     "env[launcher]: DSCOMM_LAUNCHER='slurm': is not there: SLURM_STEP_ID not "
+     "set",
+     ""},
+    {{"DSCOMM_LAUNCHER=tf_config"},
+     "env[launcher]: DSCOMM_LAUNCHER='tf_config': is not there: TF_CONFIG not",
+     ""},
+
+    /* T16b: pods */
+    {{"RANK=1", "WORLD_SIZE=3", "PET_NPROC_PER_NODE=8"},
+     "env[pod]: PET_NPROC_PER_NODE='8': RANK counts pods",
+     "Start one process per GPU with torchrun"},
+    {{"RANK=1", "WORLD_SIZE=3", "NPROC_PER_NODE=8"},
+     "env[pod]: NPROC_PER_NODE='8': ",
+     ""},
+    {{"RANK=1", "WORLD_SIZE=3", "PET_NPROC_PER_NODE=auto"},
+     "env[pod]: PET_NPROC_PER_NODE='auto': ",
+     ""},
+
+    /* T18: SageMaker */
+    {{SAGEMAKER("[\"algo-1\",\"algo-10\"]")},
+     "env[sagemaker]: SM_CURRENT_HOST='algo-9': not in SM_HOSTS",
+     ""},
+    {{SAGEMAKER("[algo-1")},
+     "env[sagemaker]: SM_HOSTS='[algo-1': no JSON: ",
+     "at byte 1"},
+    {{SAGEMAKER("[]")}, "env[sagemaker]: SM_HOSTS='[]': not a list", ""},
+    {{SAGEMAKER("{}")}, "env[sagemaker]: SM_HOSTS='{}': not a list", ""},
+    {{SAGEMAKER("[1]")}, "env[sagemaker]: SM_HOSTS='[1]': not a list", ""},
+    {{SAGEMAKER("[\"a b\"]")}, "env[sagemaker]: SM_HOSTS='[\"a b\"]': ", ""},
+
+    /* T23: Slurm's lists */
+    {{STEP(2, 4, 0, 3), "SLURM_STEP_TASKS_PER_NODE=2(x2)"},
+     "env[slurm]: SLURM_NODEID='3': beyond the 2 nodes",
+     ""},
+    {{STEP(2, 5, 0, 1), "SLURM_STEP_TASKS_PER_NODE=2(x2)"},
+     "env[slurm]: SLURM_STEP_TASKS_PER_NODE='2(x2)': 4 tasks",
+     "tells 5"},
+    {{STEP(2, 4, 0, 1), "SLURM_STEP_TASKS_PER_NODE=2(x)"},
+     "env[slurm]: SLURM_STEP_TASKS_PER_NODE='2(x)': ",
+     "at byte 3"},
+    {{STEP(2, 4, 0, 1), "SLURM_GTIDS=1,,2"},
+     "env[slurm]: SLURM_GTIDS='1,,2': not a list",
+     ""},
+    {{STEP(2, 4, 0, 1), "SLURM_GTIDS=,"}, "env[slurm]: SLURM_GTIDS=','", ""},
+    {{STEP(2, 4, 2, 1), "SLURM_GTIDS=1,2"},
+     "env[slurm]: SLURM_LOCALID='2': must be less than the 2 of SLURM_GTIDS",
+     ""},
+    {{STEP(2, 4, 0, 1), "SLURM_STEP_TASKS_PER_NODE=2(x2)",
+      "SLURM_STEP_NODELIST=tux[1-3"},
+     "env[slurm]: SLURM_STEP_NODELIST='tux[1-3': a bracket that is not closed",
+     "MASTER_ADDR"},
+
+    /* T24c */
+    {{JSRUN, "LSB_MCPU_HOSTS=h1 4 h2"},
+     "env[jsrun]: LSB_MCPU_HOSTS='h1 4 h2': ",
+     "a host without a number of slots"},
+    {{JSRUN, "LSB_MCPU_HOSTS=h1 h2"}, "env[jsrun]: LSB_MCPU_HOSTS=", ""},
+    {{JSRUN, "LSB_MCPU_HOSTS=h1 1", "CSM_ALLOCATION_ID=1"},
+     "env[jsrun]: LSB_MCPU_HOSTS='h1 1': ",
+     "no host"},
+
+    /* T25b */
+    {{CLUSTER("workerpool1", "5")},
+     "env[vertex]: CLUSTER_SPEC='{\"cluster\"",
+     "task.index is 5, but its list has 2 hosts"},
+    {{CLUSTER("workerpool9", "0")}, "env[vertex]: ", "names no list"},
+    {{CLUSTER("workerpool1", "-1")}, "env[vertex]: ", "is no number"},
+    {{CLUSTER("workerpool1", "0.5")}, "env[vertex]: ", "is no number"},
+    {{CLUSTER("workerpool1", "\"0\"")}, "env[vertex]: ", "is no number"},
+    {{CLUSTER("workerpool1", "99999999999999999999")},
+     "env[vertex]: ",
+     "is no number"},
+    {{"CLUSTER_SPEC={}"}, "env[vertex]: CLUSTER_SPEC='{}': ", ""},
+    {{"CLUSTER_SPEC={\"cluster\":{\"workerpool0\":[\"h:0\",\"i\"]},"
+      "\"task\":{\"type\":\"workerpool0\",\"index\":0}}"},
+     "env[vertex]: CLUSTER_SPEC=",
+     "its first host is not one"},
+
+    /* the master */
+    {{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=two words"},
+     "env[pod]: MASTER_ADDR='two words': not a host",
+     ""},
+    {{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR= "},
+     "env[pod]: MASTER_ADDR=' ': ",
+     ""},
+    {{TORCHRUN, "DSCOMM_MASTER_ADDR=two words"},
+     "env[torchrun]: DSCOMM_MASTER_ADDR='two words': ",
+     ""},
+    {{"TORCHELASTIC_RUN_ID=x", "RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=h",
+      "TORCHELASTIC_USE_AGENT_STORE=True"},
+     "env[torchrun]: TORCHELASTIC_USE_AGENT_STORE='True': MASTER_PORT is",
+     ""},
+    {{"TORCHELASTIC_RUN_ID=x", "RANK=0", "WORLD_SIZE=2", "MASTER_PORT=1",
+      "TORCHELASTIC_USE_AGENT_STORE=True"},
+     "env[torchrun]: TORCHELASTIC_USE_AGENT_STORE='True': MASTER_ADDR is",
+     ""},
+    {{"AZUREML_EXPERIMENT_ID=e", OMPI(4, 8, 0, 4),
+      "AZ_BATCH_MASTER_NODE=10.0.0.1:x"},
+     "env[openmpi+azureml]: AZ_BATCH_MASTER_NODE='10.0.0.1:x': not a host",
+     ""},
+    {{"AWS_BATCH_JOB_NUM_NODES=2", "AWS_BATCH_JOB_NODE_INDEX=1",
+      "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS=1 2"},
+     "env[batch]: AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS='1 2': ",
+     ""},
+};
+
+static void test_refused(void)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(refused); i++) {
+        dscomm_env_t *env = NULL;
+        int right;
+
+        is_int(fixture_discover(refused[i].environment, NULL, &env),
+               DSCOMM_ERR_ENVIRONMENT, "case %zu is refused", i);
+        ok(!env, "nothing is written");
+        right = ok(g_str_has_prefix(dscomm_last_error(), refused[i].begins) &&
+                       strstr(dscomm_last_error(), refused[i].says),
+                   "%s ... %s", refused[i].begins, refused[i].says);
+        if (!right)
+            tap_text("", dscomm_last_error());
+        dscomm_env_free(env);
+    }
+}
+
+/* 255 bytes fit. */
+static void test_long_address(void)
+{
+    for (size_t length = 254; length < 258; length++) {
+        char address[300] = "MASTER_ADDR=";
+        const char *environment[] = {"RANK=0", "WORLD_SIZE=2", address, NULL};
+        dscomm_env_t *env = NULL;
+
+        memset(address + strlen(address), 'h', length);
+        is_int(fixture_discover(environment, NULL, &env),
+               length < 256 ? DSCOMM_OK : DSCOMM_ERR_ENVIRONMENT,
+               "an address of %zu bytes", length);
+        dscomm_env_free(env);
+    }
+}
+
+int main(void)
+{
+    test_refused();
+    test_long_address();
+    return tap_done();
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Bytes of strangers, as the store meets them. The first byte says where:
+ *
+ *     0  two clients of a TCP store's server, which share its keys. Then
+ *        portions: u8 (bit 0: whose, bit 1: it reads no answers, bit 2: the
+ *        server writes once more), u16 length, bytes.
+ *     1  a value that a client awaits from a server.
+ *     2  a record of a rank, in a store that ranks meet in.
+ *     3  rank 0's verdict there, read by rank 1 of 4.
+ *     4  the file of a file:// store. */
+#include "config.h"
+
+#include "lib/roster.h"
+#include "lib/store-link.h"
+#include "lib/store-records.h"
+#include "lib/store-session.h"
+
+#include <dscomm/log.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ROOM ((size_t)32 << 10)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+typedef struct {
+    dscomm_priv_session_t *session; /* NULL: closed */
+    int fd; /* the client's end */
+} client_t;
+
+typedef struct {
+    dscomm_priv_keeper_t *keeper;
+    dscomm_priv_budget_t under_way;
+    GQueue touched;
+    client_t clients[2];
+} server_t;
+
+static void must(int good)
+{
+    if (!good)
+        abort();
+}
+
+static void pair(int fds[2])
+{
+    must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+                    fds) == 0);
+}
+
+static void server_begin(server_t *server)
+{
+    int fds[2];
+
+    *server = (server_t){.under_way = {0, ROOM}};
+    g_queue_init(&server->touched);
+    server->keeper = dscomm_priv_keeper_new(ROOM, "job");
+    for (int i = 0; i < 2; i++) {
+        pair(fds);
+        server->clients[i].fd = fds[1];
+        server->clients[i].session = dscomm_priv_session_new(
+            fds[0], "stranger", &server->touched, &server->under_way);
+    }
+}
+
+static void close_client(server_t *server, client_t *client)
+{
+    if (!client->session)
+        return;
+    dscomm_priv_keeper_forget(server->keeper, client->session);
+    g_queue_remove(&server->touched, client->session);
+    dscomm_priv_session_free(client->session);
+    client->session = NULL;
+}
+
+static void write_answers(server_t *server, client_t *client)
+{
+    const char *problem = NULL;
+
+    if (client->session &&
+        !dscomm_priv_session_write(client->session, server->keeper, &problem))
+        close_client(server, client);
+}
+
+/* As the server's thread does after each round. */
+static void write_touched(server_t *server)
+{
+    dscomm_priv_session_t *session;
+
+    while ((session = g_queue_pop_head(&server->touched)) != NULL) {
+        session->queued = FALSE;
+        write_answers(server,
+                      &server->clients[session == server->clients[1].session]);
+    }
+}
+
+static void feed(server_t *server, client_t *client, const uint8_t *data,
+                 size_t size)
+{
+    const char *problem = NULL;
+    ssize_t sent = send(client->fd, data, size, MSG_NOSIGNAL);
+
+    if (sent > 0 && client->session &&
+        !dscomm_priv_session_read(client->session, server->keeper, &problem))
+        close_client(server, client);
+    write_touched(server);
+}
+
+static void drain(const client_t *client)
+{
+    char bytes[4096];
+
+    while (recv(client->fd, bytes, sizeof bytes, 0) > 0)
+        ;
+}
+
+static void run_server(const uint8_t *data, size_t size)
+{
+    server_t server;
+
+    server_begin(&server);
+    while (size >= 3) {
+        client_t *client = &server.clients[data[0] & 1];
+        size_t portion = data[1] | (size_t)data[2] << 8;
+        const int deaf = data[0] & 2, more = data[0] & 4;
+
+        portion = MIN(portion, size - 3);
+        feed(&server, client, data + 3, portion);
+        if (!deaf)
+            drain(client);
+        if (more)
+            write_answers(&server, client);
+        data += 3 + portion;
+        size -= 3 + portion;
+    }
+    for (int i = 0; i < 2; i++) {
+        close_client(&server, &server.clients[i]);
+        close(server.clients[i].fd);
+    }
+    must(server.under_way.used == 0);
+    dscomm_priv_keeper_free(server.keeper);
+}
+
+static void run_client(const uint8_t *data, size_t size)
+{
+    dscomm_priv_link_t link;
+    int fds[2];
+    void *value;
+    size_t length;
+
+    pair(fds);
+    dscomm_priv_link_init(&link, "fuzz", 1, NULL, NULL);
+    link.fd = fds[0];
+    if (send(fds[1], data, size, MSG_NOSIGNAL) == (ssize_t)size) {
+        shutdown(fds[1], SHUT_WR);
+        while (!dscomm_priv_link_answer_value(&link, dscomm_priv_deadline(1000),
+                                              &value, &length))
+            g_free(value);
+    }
+    close(fds[1]);
+    dscomm_priv_link_clear(&link);
+}
+
+static void run_record(const uint8_t *data, size_t size)
+{
+    dscomm_record_t record = {0}, again = {0};
+    char *text;
+
+    if (dscomm_priv_record_read((const char *)data, size, &record))
+        return;
+    text = dscomm_priv_record_write(&record);
+    must(dscomm_priv_record_read(text, strlen(text), &again) == 0);
+    must(again.pid == record.pid && !strcmp(again.why, record.why));
+    g_free(text);
+    dscomm_priv_record_clear(&record);
+    dscomm_priv_record_clear(&again);
+}
+
+static void run_verdict(const uint8_t *data, size_t size)
+{
+    const dscomm_join_t join = {.rank = 1, .size = 4};
+    char *text = dscomm_priv_value(data, size), *copy;
+    dscomm_verdict_t verdict, again;
+
+    if (!dscomm_priv_verdict_read(&join, text, &verdict)) {
+        copy = dscomm_priv_verdict_write(&verdict);
+        must(!dscomm_priv_verdict_read(&join, copy, &again));
+        must(!memcmp(verdict.nodes.local, again.nodes.local, 4 * sizeof(int)));
+        dscomm_priv_nodes_clear(&verdict.nodes);
+        dscomm_priv_nodes_clear(&again.nodes);
+        g_free(copy);
+    }
+    g_free(text);
+}
+
+static char path[64];
+
+static void remove_file(void)
+{
+    unlink(path);
+}
+
+static void run_file(const uint8_t *data, size_t size)
+{
+    dscomm_priv_records_t records;
+    int fd;
+
+    if (!*path) {
+        g_snprintf(path, sizeof path, "/tmp/dscomm-fuzz-%ld", (long)getpid());
+        atexit(remove_file);
+    }
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    must(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+    close(fd);
+    if (dscomm_priv_records_open(&records, path))
+        return;
+    if (!dscomm_priv_records_lock(&records, TRUE, dscomm_priv_deadline(1000))) {
+        dscomm_priv_records_append(&records, "/key", "value", 5);
+        dscomm_priv_records_unlock(&records);
+    }
+    dscomm_priv_records_close(&records);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static void (*const runs[])(const uint8_t *data, size_t size) = {
+        run_server, run_client, run_record, run_verdict, run_file,
+    };
+
+    static int quiet;
+
+    if (!quiet++)
+        dscomm_log_set_levels("error"); /* a full store is a warning */
+    if (size && data[0] < G_N_ELEMENTS(runs))
+        runs[data[0]](data + 1, size - 1);
+    return 0;
+}

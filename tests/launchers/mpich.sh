@@ -1,0 +1,46 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# MPICH's mpirun starts the ranks.
+
+. "$abs_top_srcdir/tests/tap.sh"
+. "$abs_top_srcdir/tests/launchers/ranks.sh"
+
+command -v mpirun.mpich >/dev/null ||
+    skip_all 'no mpirun.mpich (package mpich)'
+
+# Its processes talk over loopback.
+# mpirun ARGUMENT...
+mpirun()
+{
+    run mpirun.mpich -localhost localhost "$@"
+}
+
+for n in 1 2 4 7; do
+    mpirun -n $n "$hello"
+    ranks $n "$n ranks"
+done
+mpirun -n 4 "$digits" "$data"
+is "$status $(grep -c '^epoch [0-9]*: loss ' "$scratch/out")" '0 20' digits
+mpirun.mpich -localhost localhost -n 3 "$hello" >"$scratch/other" 2>&1 &
+mpirun -n 3 "$hello"
+ranks 3 'one of two jobs at once'
+wait $!
+status=$?
+cp "$scratch/other" "$scratch/out"
+ranks 3 'the other one'
+mpirun -n 2 "$hello" : -n 3 "$hello"
+ranks 5 'two programs in one world'
+run env MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 10000)) \
+    mpirun.mpich -localhost localhost -n 3 "$hello"
+ranks 3 'an address and port that are given'
+mpirun -pmi-port -n 2 "$hello"
+[ "$status" != 0 ]
+result $? 'without ranks in the environment'
+like "$err" 'PMI_ID=.*-pmi-port' 'without ranks in the environment: what to do'
+
+mpirun -n 4 "$dscomm" env --json
+told 4 hydra 'dscomm env'
+mpirun -n 3 "$dscomm" env --exec sh -c 'echo $RANK $WORLD_SIZE $LOCAL_RANK $MASTER_ADDR'
+given 3 'dscomm env --exec'
+
+tap_done

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Stores of jobs: found at one of several ports, and closed to others' clients,
+ * who are told. */
+#include "config.h"
+
+#include "lib/store.h"
+#include "tests/lib/store-raw.h"
+#include "tests/tap.h"
+
+#include <dscomm/log.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#define PORTS 8
+
+/* So many free ports in a row, the first one's number. */
+static int free_ports(void)
+{
+    for (int tries = 0; tries < 100; tries++) {
+        int fds[PORTS], port = 0, got, count = 0;
+
+        fds[0] = raw_listen(&port);
+        for (count = 1; count < PORTS; count++) {
+            struct sockaddr_in address = {.sin_family = AF_INET,
+                                          .sin_port =
+                                              htons((uint16_t)(port + count)),
+                                          .sin_addr = {htonl(INADDR_LOOPBACK)}};
+
+            fds[count] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+            if (bind(fds[count], (struct sockaddr *)&address, sizeof address)) {
+                close(fds[count]);
+                break;
+            }
+        }
+        got = count;
+        while (count)
+            close(fds[--count]);
+        if (got == PORTS && port + PORTS < 65536)
+            return port;
+    }
+    bail("no ports are free");
+    return -1;
+}
+
+static dscomm_status_t open_at(int port, int ports, const char *job, int serve,
+                               int timeout_ms, dscomm_store_t **ret_store)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    const dscomm_priv_job_t whose = {job, ports};
+    char url[64];
+
+    attr.serve = serve;
+    attr.timeout_ms = timeout_ms;
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
+    return dscomm_priv_store_open(url, &attr, &whose, ret_store);
+}
+
+static dscomm_store_t *must_open(int port, int ports, const char *job,
+                                 int serve)
+{
+    dscomm_store_t *store = NULL;
+
+    if (open_at(port, ports, job, serve, 20000, &store))
+        bail("%s of %s: %s", serve ? "server" : "client", job,
+             dscomm_last_error());
+    return store;
+}
+
+/* What one puts in, the other sees: they are in one store. */
+static int are_together(dscomm_store_t *a, dscomm_store_t *b)
+{
+    const char *key = "together";
+    int present = 0;
+
+    return !dscomm_store_set(a, key, "", 0) &&
+           !dscomm_store_check(b, &key, 1, &present) && present;
+}
+
+/* One port, which the user gave to two jobs. */
+static void test_one_port(void)
+{
+    const int port = free_ports();
+    dscomm_store_t *server = must_open(port, 1, "one", 1), *client, *other;
+    double begin;
+    int64_t count = -1;
+
+    client = must_open(port, 1, "one", 0);
+    ok(are_together(client, server), "a client of the job is served");
+    is_int(dscomm_store_num_keys(server, &count), 0, "keys are counted");
+    is_int(count, 1, "without those of the protocol");
+    begin = raw_now_ms();
+    is_int(open_at(port, 1, "two", 0, 60000, &other), DSCOMM_ERR_MISMATCH,
+           "one of another job is told");
+    ok(strstr(dscomm_last_error(), "'one'") &&
+           strstr(dscomm_last_error(), "'two'"),
+       "  %s", dscomm_last_error());
+    ok(raw_now_ms() - begin < 15000, "long before its deadline");
+    is_int(open_at(port, 1, "two", 1, 1000, &other), DSCOMM_ERR_IO,
+           "the port is in use for the other job's server");
+    dscomm_store_close(client);
+    client = must_open(port, 1, NULL, 0);
+    ok(are_together(client, server), "a client that has no job is served");
+    dscomm_store_close(client);
+    dscomm_store_close(server);
+    server = must_open(port, 1, NULL, 1);
+    client = must_open(port, 1, "one", 0);
+    ok(are_together(client, server), "a server that has none takes the first");
+    is_int(dscomm_store_num_keys(client, &count), 0, "keys are counted");
+    is_int(count, 1, "without that");
+    is_int(open_at(port, 1, "two", 0, 100, &other), DSCOMM_ERR_MISMATCH,
+           "and no other one");
+    dscomm_store_close(client);
+    dscomm_store_close(server);
+}
+
+static void *serve_later(void *arg)
+{
+    const int *port = arg;
+
+    usleep(300000);
+    return must_open(*port, 1, "two", 1);
+}
+
+/* The other job's store ends in time: it was the job before. */
+static void test_successor(void)
+{
+    int port = free_ports();
+    dscomm_store_t *server = must_open(port, 1, "one", 1), *client = NULL;
+    pthread_t thread;
+    void *next;
+
+    pthread_create(&thread, NULL, serve_later, &port);
+    dscomm_store_close(server);
+    is_int(open_at(port, 1, "two", 0, 20000, &client), 0,
+           "the next job's server comes to the same port");
+    pthread_join(thread, &next);
+    ok(are_together(client, next), "and serves its client");
+    dscomm_store_close(client);
+    dscomm_store_close(next);
+}
+
+/* Three jobs whose names led to one port, beside a service that is silent and
+ * one that speaks something else. */
+static void test_many_ports(void)
+{
+    static const char *const jobs[] = {"one", "two", "three"};
+    const int port = free_ports();
+    dscomm_store_t *servers[3], *clients[3];
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)(port + 1)),
+                                  .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int on = 1, silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    double begin = raw_now_ms();
+
+    setsockopt(silent, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(silent, (struct sockaddr *)&address, sizeof address) ||
+        listen(silent, 16))
+        bail("port %d: %s", port + 1, strerror(errno));
+    for (int i = 0; i < 3; i++)
+        servers[i] = must_open(port, PORTS, jobs[i], 1);
+    is_int(dscomm_store_port(servers[0]), port, "the first has the first port");
+    is_int(dscomm_store_port(servers[1]), port + 2, "the second passes it by");
+    is_int(dscomm_store_port(servers[2]), port + 3, "and so does the third");
+    for (int i = 2; i >= 0; i--) {
+        clients[i] = must_open(port, PORTS, jobs[i], 0);
+        ok(are_together(clients[i], servers[i]), "job %s finds its store",
+           jobs[i]);
+        is_int(dscomm_store_port(clients[i]), dscomm_store_port(servers[i]),
+               "  at its port");
+    }
+    ok(raw_now_ms() - begin < 15000, "a silent service is not waited for");
+    for (int i = 0; i < 3; i++) {
+        dscomm_store_close(clients[i]);
+        dscomm_store_close(servers[i]);
+    }
+    is_int(open_at(port, PORTS, "four", 0, 500, &clients[0]),
+           DSCOMM_ERR_TIMEOUT, "a job that nobody serves");
+    ok(strstr(dscomm_last_error(), "four") != NULL, "  %s",
+       dscomm_last_error());
+    close(silent);
+}
+
+/* All ports are taken. */
+static void test_no_port(void)
+{
+    const int port = free_ports();
+    dscomm_store_t *servers[2], *more;
+
+    servers[0] = must_open(port, 2, "one", 1);
+    servers[1] = must_open(port, 2, "two", 1);
+    is_int(open_at(port, 2, "three", 1, 1000, &more), DSCOMM_ERR_IO,
+           "a server finds no port");
+    ok(strstr(dscomm_last_error(), "MASTER_PORT") != NULL, "  %s",
+       dscomm_last_error());
+    dscomm_store_close(servers[0]);
+    dscomm_store_close(servers[1]);
+}
+
+int main(void)
+{
+    dscomm_log_set_levels("error");
+    test_one_port();
+    test_successor();
+    test_many_ports();
+    test_no_port();
+    return tap_done();
+}

@@ -1,0 +1,117 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# A real Slurm of three nodes: srun over its wire-ups, sbatch, salloc, and the other
+# launchers inside.
+
+. "$abs_top_srcdir/tests/tap.sh"
+. "$abs_top_srcdir/tests/slurm/cluster.sh"
+. "$abs_top_srcdir/tests/launchers/ranks.sh"
+
+cluster_enter
+cluster_start "$scratch/cluster" 3 || bail "no Slurm: $cluster_why"
+
+for type in none pmi2 pmix; do
+    if ! srun --mpi=list 2>&1 | grep -qw $type; then
+        skip "srun --mpi=$type" "this Slurm has no $type"
+        continue
+    fi
+    run srun --mpi=$type -N 3 -n 5 "$hello"
+    ranks 5 "srun --mpi=$type"
+done
+run srun -n 1 "$hello"
+ranks 1 'srun of one rank'
+run srun -N 3 -n 6 -m cyclic "$hello"
+ranks 6 'srun -m cyclic'
+run salloc -N 3 srun -N 2 -n 4 -r 1 "$hello"
+ranks 4 'srun -r: nodes that begin in the middle of the job'
+run srun -N 2 -n 4 "$digits" "$data"
+is "$status $(grep -c '^epoch [0-9]*: loss ' "$scratch/out")" '0 20' 'digits'
+
+run srun -N 2 -n 4 "$dscomm" env --json
+told 4 slurm 'dscomm env'
+run srun -N 3 -n 5 "$dscomm" env --explain
+is "$(grep -c '^rank [0-4] of 5, by slurm' "$scratch/out") $(grep -c '^  slurm  *taken' "$scratch/out")" \
+    '5 5' 'dscomm env --explain'
+run srun -N 2 -n 3 "$dscomm" env --exec sh -c 'echo $RANK $WORLD_SIZE $MASTER_ADDR'
+is "$(sort "$scratch/out" | tr '\n' ,)" '0 3 n0,1 3 n0,2 3 n0,' 'dscomm env --exec'
+
+printf 'n2\nn0\nn2\n' >"$scratch/hosts"
+run env SLURM_HOSTFILE="$scratch/hosts" srun -m arbitrary -N 2 -n 3 "$hello"
+is "$status" 1 'srun -m arbitrary: rank 0 may be anywhere'
+like "$err" 'env\[slurm\]: .*MASTER_ADDR' 'srun -m arbitrary: what to do'
+run env SLURM_HOSTFILE="$scratch/hosts" MASTER_ADDR=n2 \
+    srun -m arbitrary -N 2 -n 3 "$hello"
+ranks 3 'srun -m arbitrary, with an address'
+
+# Two steps at a time have ports of their own.
+run salloc -N 3 sh -c 'srun --overlap -N 3 -n 3 "$1" & srun --overlap -N 3 -n 3 "$1"; wait' \
+    sh "$hello"
+sort "$scratch/out" | uniq -c | awk '{ print $1 }' >"$scratch/twice"
+is "$status $(tr '\n' ' ' <"$scratch/twice")" '0 2 2 2 ' 'two steps at once'
+
+# Scripts
+# batch COMMAND: in a batch job of three nodes with two tasks each; sbatch -W would
+# look at it too rarely
+batch()
+{
+    rm -f "$scratch/done"
+    printf '#!/bin/sh\n%s\necho $? >%s\n' "$1" "$scratch/done" >"$scratch/job"
+    run sbatch -N 3 -n 6 -o "$scratch/job.out" -e "$scratch/job.err" \
+        "$scratch/job"
+    tries=0
+    until [ -s "$scratch/done" ] || [ $tries -ge 600 ]; do
+        tries=$((tries + 1))
+        sleep 0.1
+    done
+    status=$(cat "$scratch/done")
+    cat "$scratch/job.out" >"$scratch/out"
+    err=$(cat "$scratch/job.err")
+}
+
+batch "srun $hello"
+ranks 6 'srun in a batch script'
+batch "$hello"
+ranks 1 'a program in a batch script, without srun'
+like "$err" 'inside Slurm job [0-9]+ but not started by srun' \
+    'a program in a batch script: a warning'
+run salloc -N 3 -n 6 srun "$hello"
+ranks 6 'srun in salloc'
+run salloc -N 3 -n 6 "$hello"
+ranks 1 'a program in salloc, without srun'
+batch "srun -N 3 -n 3 sh -c 'exec $abs_top_builddir/tools/dscomm run \
+    --nnodes \$SLURM_STEP_NUM_NODES --node-rank \$SLURM_NODEID \
+    --rdzv-id \$SLURM_JOB_ID.\$SLURM_STEP_ID -n 2 \
+    --master \$(scontrol show hostnames \$SLURM_STEP_NODELIST | head -n 1) $hello'"
+ranks 6 'dscomm run in srun'
+
+# torchrun, one a node
+python=${DSCOMM_TEST_PYTHON:-python3}
+if "$python" -c 'import torch.distributed.run' >/dev/null 2>&1; then
+    run srun -N 2 -n 2 sh -c 'exec "$1" -m torch.distributed.run --no-python \
+        --nnodes 2 --node-rank $SLURM_NODEID --master-addr n0 \
+        --nproc-per-node 2 "$2"' sh "$python" "$hello"
+    ranks 4 'torchrun in srun'
+else
+    skip 'torchrun in srun' "$python has no torch.distributed; set DSCOMM_TEST_PYTHON"
+fi
+
+# MPI's launchers in a job: there rank 0 may be on any node.
+OMPI_ALLOW_RUN_AS_ROOT=1
+OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM
+for mpirun in mpirun.openmpi mpirun.mpich; do
+    if ! command -v $mpirun >/dev/null; then
+        skip "$mpirun in Slurm" "no $mpirun"
+        continue
+    fi
+    run salloc -N 3 -n 6 env MASTER_ADDR=n0 MASTER_PORT=29500 $mpirun -n 5 "$hello"
+    ranks 5 "$mpirun in salloc"
+    run salloc -N 3 -n 6 $mpirun -n 5 "$hello"
+    [ "$status" != 0 ]
+    result $? "$mpirun in salloc without an address: status $status"
+    like "$err" 'MASTER_ADDR.*not set' "$mpirun in salloc without an address"
+    batch "MASTER_ADDR=n0 MASTER_PORT=29500 $mpirun -n 6 $hello"
+    ranks 6 "$mpirun in a batch script"
+done
+
+tap_done

@@ -1,0 +1,171 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# dscomm env: what it shows, and what it sets for other programs. The sources
+# themselves are tested in tests/env.
+
+. "$abs_top_srcdir/tests/tap.sh"
+
+for name in RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT \
+    SLURM_JOB_ID PBS_JOBID LSB_JOBID FLUX_JOB_ID PMIX_RANK DSCOMM_LAUNCHER; do
+    unset $name
+done
+
+program=$abs_top_builddir/tools/dscomm
+
+# tool WHAT...: dscomm env, its output in $out and $err, its status in $status
+tool()
+{
+    out=$("$program" env "$@" 2>"$scratch/err")
+    status=$?
+    err=$(cat "$scratch/err")
+}
+
+# of NAME=VALUE... -- WHAT...: the same with variables
+of()
+{
+    for word; do
+        [ "$word" = -- ] && break
+        # Names and values of the test's own
+        export "${word?}"
+    done
+    while [ "$1" != -- ]; do shift; done
+    shift
+    tool "$@"
+}
+
+tool
+is $status 0 'alone: status'
+like "$out" '^rank 0 of 1, by singleton ' 'alone'
+like "$out" '^  master port  unknown$' 'what is unknown'
+is "$err" '' 'nothing to say'
+
+ompi='OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1
+    OMPI_COMM_WORLD_LOCAL_SIZE=2 PMIX_NAMESPACE=7'
+# Words on purpose
+# shellcheck disable=SC2086
+out=$(of $ompi -- && echo "$out")
+like "$out" "^rank 1 of 2, by openmpi \(Open MPI's mpirun\)\$" 'a rank'
+like "$out" '^  local size   2 +OMPI_COMM_WORLD_LOCAL_SIZE$' 'and where it is from'
+like "$out" '^  master addr  127\.0\.0\.1 +one node$' 'what follows'
+like "$out" '^  job          openmpi/7$' 'the job'
+
+out=$(of SLURM_JOB_ID=7 -- --explain && echo "$out")
+like "$out" '^  warning      inside Slurm job 7 but not started by srun' 'a warning'
+like "$out" '^  slurm        absent   SLURM_STEP_ID not set$' 'what is not there'
+like "$out" '^  singleton    taken    nothing else is there$' 'what is taken'
+is "$(printf '%s\n' "$out" | sed -n '/^sources/,$p' | sed -n '2p;$p' |
+    awk '{ print $1 }' | tr '\n' ' ')" 'dscomm singleton ' 'in their order'
+
+(of RANK=0 -- --explain; echo "$status $err"; echo "$out") >"$scratch/out"
+like "$(cat "$scratch/out")" "^1 dscomm env: env\[pod\]: RANK='0': WORLD_SIZE is missing" \
+    'half a pair is refused'
+like "$(cat "$scratch/out")" '^  pod          taken    RANK set$' 'and explained'
+esc=$(printf 'a\033[1mb')
+(of RANK="$esc" WORLD_SIZE=1 -- ; echo "$err") >"$scratch/out"
+like "$(cat "$scratch/out")" "RANK='a \[1mb'" 'a value no terminal should get'
+
+# JSON
+# shellcheck disable=SC2086
+(of $ompi -- --json && printf '%s\n' "$out") >"$scratch/json"
+is "$(wc -l <"$scratch/json" | tr -d ' ')" 1 'JSON is a line'
+like "$(cat "$scratch/json")" \
+    '^\{"source":"openmpi","rank":1,"world_size":2,.*"master_addr":"127.0.0.1"' 'values'
+like "$(cat "$scratch/json")" '"origins":\{"rank":"OMPI_COMM_WORLD_RANK",' 'origins'
+like "$(cat "$scratch/json")" '"error":null,"no_master":null\}$' 'no errors'
+(of RANK=x -- --json; echo "$status $out") >"$scratch/json"
+like "$(cat "$scratch/json")" '^1 \{.*"rank":null,.*"error":"env\[pod\]: RANK=' \
+    'an error in JSON'
+tool --json --explain
+like "$out" '"candidates":\[\{"name":"dscomm",.*"verdict":"taken","why":"nothing' \
+    'candidates'
+
+# For the shell
+names='$RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT'
+# shellcheck disable=SC2086
+got=$(export $ompi MASTER_PORT=5; eval "$("$program" env --export)"; eval "echo $names")
+is "$got" '1 2 1 2 127.0.0.1 5' 'eval "$(dscomm env --export)"'
+got=$(export DSCOMM_MASTER_ADDR="h';\$x"; eval "$("$program" env --export)"
+    printf '%s\n' "$MASTER_ADDR")
+is "$got" "h';\$x" 'a value that a shell must not read'
+# shellcheck disable=SC2086
+(of $ompi -- --exec sh -c "echo $names" && echo "$out") >"$scratch/out"
+like "$(cat "$scratch/out")" '^1 2 1 2 127\.0\.0\.1 6[1-5][0-9]{3}$' '--exec'
+tool --exec -- sh -c 'exit 7'
+is $status 7 'status of a program'
+(of SLURM_JOB_ID=7 -- --exec true; echo "$status $err") >"$scratch/out"
+like "$(cat "$scratch/out")" '^0 dscomm env: inside Slurm job 7' 'a warning'
+# shellcheck disable=SC2086
+(of $ompi RANK=1 MASTER_ADDR=h -- --exec sh -c "echo $names" && echo "$out") \
+    >"$scratch/out"
+like "$(cat "$scratch/out")" '^1 2 1 2 h 6' 'what is set is kept'
+# shellcheck disable=SC2086
+(of $ompi DSCOMM_LAUNCHER=openmpi RANK=0 -- --exec true; echo "$status $err") \
+    >"$scratch/out"
+like "$(cat "$scratch/out")" "^1 dscomm env: env: RANK='0': set, but found to be '1'" \
+    'what disagrees is refused'
+(of OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 -- --export
+    echo "$status $out $err") >"$scratch/out"
+like "$(cat "$scratch/out")" '^1  dscomm env: env\[openmpi\]: MASTER_ADDR: not set' \
+    'an address that is unknown'
+
+# Wrong use
+tool --exec "$scratch/nothing"
+is $status 127 'a program that is not there'
+: >"$scratch/file"
+tool --exec "$scratch/file"
+is $status 126 'a file that is none'
+while read -r line; do
+    # Words on purpose
+    # shellcheck disable=SC2086
+    tool $line
+    is $status 2 "refused: $line"
+done <<'END'
+--exec
+word
+--json --export
+--export --exec true
+--explain --exec true
+--nothing
+END
+if [ -c /dev/full ]; then
+    "$program" env >/dev/full 2>"$scratch/err"
+    is $? 1 'output that cannot be written'
+else
+    skip 'output that cannot be written' 'no /dev/full'
+fi
+
+# Under launchers, all ranks into one pipe: N ranks, whole lines, one port
+# under NAME COMMAND...
+under()
+{
+    name=$1
+    shift
+    if ! command -v "$1" >"$scratch/which"; then
+        skip "$name" "no $1"
+        return
+    fi
+    if ! "$@" true >"$scratch/log" 2>&1; then
+        skip "$name" "$1 cannot start a program: $(head -n 1 "$scratch/log")"
+        return
+    fi
+    "$@" "$program" env --exec sh -c "echo $names" 2>"$scratch/err" |
+        sort >"$scratch/out"
+    port=$(sed -n '1s/.* //p' "$scratch/out")
+    for rank in 0 1 2; do
+        echo "$rank 3 $rank 3 127.0.0.1 $port"
+    done >"$scratch/want"
+    same "$scratch/out" "$scratch/want" "$name: --exec"
+    "$@" "$program" env --json 2>"$scratch/err" |
+        grep -c '^{"source":"[a-z]*","rank":[0-2],.*}$' >"$scratch/out"
+    is "$(cat "$scratch/out")" 3 "$name: --json"
+    "$@" "$program" env --explain 2>"$scratch/err" |
+        grep -c '^rank [0-2] of 3, by [a-z]* (.*)$' >"$scratch/out"
+    is "$(cat "$scratch/out")" 3 "$name: --explain"
+}
+
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+under 'Open MPI' mpirun.openmpi --oversubscribe -n 3
+under 'MPICH' mpirun.mpich -n 3
+under 'dscomm run' "$program" run -n 3
+
+tap_done

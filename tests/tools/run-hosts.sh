@@ -1,0 +1,260 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# dscomm run on two and four hosts: network namespaces with a name and loopback of
+# their own, joined by a bridge in one more. Nothing of it is in the namespace of
+# this test, nor is there a way from one to the other.
+
+. "$abs_top_srcdir/tests/tap.sh"
+
+base=dscomm-$$
+hosts=0
+started=
+
+# Ends what was started here, and then the hosts.
+teardown()
+{
+    for r in $started; do
+        eval "kill -KILL \$pid_$r" 2>/dev/null
+    done
+    while [ $hosts -gt 0 ]; do
+        hosts=$((hosts - 1))
+        ip netns del $base-$hosts 2>/dev/null
+    done
+    ip netns del $base-net 2>/dev/null
+}
+
+[ "$(id -u)" = 0 ] || skip_all 'network namespaces need root'
+command -v ip >/dev/null || skip_all 'no ip (package iproute2)'
+command -v unshare >/dev/null || skip_all 'no unshare (package util-linux)'
+trap 'teardown; rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+ip netns add $base-net 2>"$scratch/why" ||
+    skip_all "no network namespaces: $(tail -n 1 "$scratch/why")"
+ip -n $base-net link set lo up &&
+    ip -n $base-net link add bridge type bridge 2>"$scratch/why" &&
+    ip -n $base-net link set bridge up ||
+    skip_all "no bridges: $(tail -n 1 "$scratch/why")"
+
+# add_host: the next one
+add_host()
+{
+    ip netns add $base-$hosts &&
+        ip -n $base-$hosts link set lo up &&
+        ip -n $base-$hosts link add eth0 type veth \
+            peer name port$hosts netns $base-net &&
+        ip -n $base-$hosts address add 10.99.0.$((hosts + 1))/24 dev eth0 &&
+        ip -n $base-$hosts link set eth0 up &&
+        ip -n $base-net link set port$hosts master bridge &&
+        ip -n $base-net link set port$hosts up
+    status=$?
+    hosts=$((hosts + 1))
+    return $status
+}
+
+# on R COMMAND...: becomes COMMAND on host R, whose name is hostR. ip netns exec would
+# not do in a chroot.
+on()
+{
+    r=$1
+    shift
+    exec nsenter --net=/run/netns/$base-"$r" unshare -u sh -c \
+        'uname=$1; shift; hostname $uname && exec "$@"' sh host"$r" "$@"
+}
+
+# node R ARGUMENT...: starts dscomm run as node R, on host R
+node()
+{
+    r=$1
+    shift
+    # Split on purpose: one word an option.
+    # shellcheck disable=SC2086
+    (on "$r" "$abs_top_builddir/tools/dscomm" run --nnodes "$nodes" \
+        --node-rank "$r" $bounds "$@") >"$scratch/out.$r" 2>"$scratch/err.$r" &
+    eval "pid_$r=\$!"
+    started="$started $r"
+}
+
+# finish: waits for all nodes; $statuses = theirs, in the order of their start
+finish()
+{
+    statuses=
+    for r in $started; do
+        eval "wait \$pid_$r"
+        statuses="$statuses$?,"
+    done
+    statuses=${statuses%,}
+    started=
+    cat "$scratch"/out.[0-9] | sort >"$scratch/out"
+}
+
+# all ARGUMENT...: as $nodes nodes, each of 2 ranks; in $statuses node 0's first
+all()
+{
+    rm -f "$scratch"/out.* "$scratch"/err.*
+    r=0
+    while [ $r -lt $nodes ]; do
+        next=$r
+        node $r -n 2 "$@"
+        r=$((next + 1))
+    done
+}
+
+# err R: what node R says
+err()
+{
+    sed 's/(pid [0-9]*)/(pid)/' "$scratch/err.$1"
+}
+
+# appears COUNT: waits until so many ranks are up
+appears()
+{
+    tries=0
+    while [ "$(ls "$scratch"/up.* 2>/dev/null | wc -l)" -lt "$1" ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 400 ] || return 1
+        sleep 0.05
+    done
+}
+
+# up: all nodes, whose ranks stay
+up()
+{
+    rm -f "$scratch"/up.*
+    all sh -c 'echo $$ >"$1/up.$RANK"; exec sleep 600' sh "$scratch"
+    appears $((2 * nodes))
+}
+
+# gone: whether all these ranks have ended
+gone()
+{
+    for pid in $(cat "$scratch"/up.*); do
+        tries=0
+        while grep -qv '^[0-9]* (.*) Z' "/proc/$pid/stat" 2>/dev/null; do
+            tries=$((tries + 1))
+            [ $tries -lt 100 ] || return 1
+            sleep 0.05
+        done
+    done
+}
+
+# since SECONDS TEXT: no more than that have passed since $before
+since()
+{
+    passed=$(($(date +%s) - before))
+    [ $passed -le "$1" ]
+    result $? "$2: within $1 s" || echo "# $passed s"
+}
+
+usual='--master 10.99.0.1 --join-timeout 30 --node-timeout 2 --grace 2'
+bounds=$usual
+keys=$abs_top_builddir/tests/launchers/keys
+add_host 2>"$scratch/why" && add_host 2>>"$scratch/why" ||
+    skip_all "no links between namespaces: $(tail -n 1 "$scratch/why")"
+(on 1 true) 2>"$scratch/why" ||
+    skip_all "no programs in namespaces: $(tail -n 1 "$scratch/why")"
+
+# Two hosts
+nodes=2
+node 1 -n 1 "$keys"
+node 0 -n 3 "$keys"
+finish
+is "$statuses" 0,0 'two hosts: statuses'
+is "$(cat "$scratch/out")" 'rank 0 of 4 on node 0: 6
+rank 1 of 4 on node 0: 6
+rank 2 of 4 on node 0: 6
+rank 3 of 4 on node 1: 6' 'two hosts: all ranks exchange their numbers'
+all --max-restarts 1 sh -c '[ $RANK$TORCHELASTIC_RESTART_COUNT != 30 ] ||
+    kill -KILL $$; exec "$1"' sh "$keys"
+finish
+is "$statuses $(grep -c 'of 4 on node [01]: 6$' "$scratch/out")" '0,0 4' \
+    'two hosts: started again'
+is "$(err 0)" 'dscomm run: node 1 (host1): rank 3 (pid) was killed by signal 9 (Killed); ending ranks 0-1; starting all again (restart 1 of 1)' \
+    'two hosts: why'
+DSCOMM_TIMEOUT=20 all --tag-output "$abs_top_builddir/examples/hello/hello"
+finish
+[ "${statuses%,*}" = "${statuses#*,}" ] && [ "${statuses%,*}" != 0 ]
+result $? "no backend reaches over hosts: statuses $statuses"
+for r in 0 1; do
+    like "$(err $r)" 'no backend can serve this world of 4 ranks .*shm: the ranks do not all run on one host' \
+        "no backend reaches over hosts: node $r says so"
+done
+up
+kill -KILL "$pid_1"
+before=$(date +%s)
+finish
+is "$statuses" 125,137 'a host dies: statuses'
+is "$(err 0)" 'dscomm run: node 1 (host1): dscomm run (pid) was killed; ending ranks 0-1' \
+    'a host dies: the other'
+since 10 'a host dies'
+gone
+result $? 'a host dies: no rank is left'
+
+# Addresses
+bounds='--master localhost --join-timeout 2'
+all true
+finish
+is "$statuses" 125,125 'a master on loopback: statuses'
+like "$(err 0)" '^dscomm run: node 1 of 2 did not come within 2 s; the address of --master is loopback here' \
+    'a master on loopback: node 0'
+like "$(err 1)" '^dscomm run: node 0 of 2 did not come: no store within' \
+    'a master on loopback: node 1'
+bounds=$usual
+
+# Four hosts
+add_host && add_host
+nodes=4
+all "$keys"
+finish
+is "$statuses" 0,0,0,0 'four hosts: statuses'
+is "$(grep -c 'of 8 on node [0-3]: 28$' "$scratch/out")" 8 \
+    'four hosts: all ranks exchange their numbers'
+all sh -c '[ $RANK != 5 ] || exit 9; exec sleep 600'
+finish
+is "$statuses" 9,9,9,9 'a rank fails: statuses'
+for r in 0 1 3; do
+    is "$(err $r)" "dscomm run: node 2 (host2): rank 5 (pid) exited with status 9; ending ranks $((2 * r))-$((2 * r + 1))" \
+        "a rank fails: node $r"
+done
+up
+ip -n $base-net link set port2 down
+before=$(date +%s)
+finish
+is "$statuses" 125,125,125,125 'a cable is cut: statuses'
+for r in 0 1 3; do
+    like "$(err $r)" "^dscomm run: node 2 \\(host2\\): nothing was heard of it for 2 s: .*; ending ranks $((2 * r))-$((2 * r + 1))\$" \
+        "a cable is cut: node $r"
+done
+like "$(err 2)" '^dscomm run: node 0 \(host0\): .*10\.99\.0\.1.*; ending ranks 4-5$' \
+    'a cable is cut: node 2'
+since 15 'a cable is cut'
+gone
+result $? 'a cable is cut: no rank is left'
+ip -n $base-net link set port2 up
+up
+ip -n $base-net link set port0 down
+before=$(date +%s)
+finish
+is "$statuses" 125,125,125,125 'the cable of node 0 is cut: statuses'
+for r in 1 2 3; do
+    like "$(err $r)" "^dscomm run: node 0 \\(host0\\): .*10\\.99\\.0\\.1.*; ending ranks $((2 * r))-$((2 * r + 1))\$" \
+        "the cable of node 0 is cut: node $r"
+done
+since 15 'the cable of node 0 is cut'
+gone
+result $? 'the cable of node 0 is cut: no rank is left'
+ip -n $base-net link set port0 up
+bounds='--master 10.99.0.1 --join-timeout 4'
+before=$(date +%s)
+for r in 0 1 2; do
+    next=$r
+    node $next -n 2 "$keys"
+done
+finish
+is "$statuses" 125,125,125 'a host never comes: statuses'
+for r in 0 1 2; do
+    is "$(err $r)" 'dscomm run: node 3 of 4 did not come within 4 s' \
+        "a host never comes: node $r names it"
+done
+since 12 'a host never comes'
+
+tap_done

@@ -1,0 +1,407 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# dscomm run on several nodes, all of which are this machine: one address of
+# loopback that no other test has.
+
+. "$abs_top_srcdir/tests/tap.sh"
+
+address=127.$((1 + $$ / 65536)).$(($$ / 256 % 256)).$(($$ % 256))
+host=$(uname -n)
+bounds='--join-timeout 30 --node-timeout 3 --grace 3'
+
+# node R ARGUMENT...: starts dscomm run as node R. Its output will be in
+# $scratch/out.R and err.R, and it counts for finish.
+node()
+{
+    r=$1
+    shift
+    # Split on purpose: one word an option.
+    # shellcheck disable=SC2086
+    "$abs_top_builddir/tools/dscomm" run --nnodes "$nodes" --node-rank "$r" \
+        --master $address $bounds "$@" >"$scratch/out.$r" 2>"$scratch/err.$r" &
+    eval "pid_$r=\$!"
+    eval "pid=\$!"
+    started="$started $r"
+}
+
+# finish: waits for all nodes; $statuses = theirs, in the order of their start
+finish()
+{
+    statuses=
+    for r in $started; do
+        eval "wait \$pid_$r"
+        statuses="$statuses$?,"
+    done
+    statuses=${statuses%,}
+    started=
+    cat "$scratch"/out.[0-9] >"$scratch/out"
+}
+
+# all N ARGUMENT...: as N nodes, to their end
+all()
+{
+    nodes=$1
+    shift
+    rm -f "$scratch"/out.* "$scratch"/err.* "$scratch"/up.*
+    n=$nodes
+    while [ "$n" -gt 0 ]; do
+        n=$((n - 1))
+        node $n "$@"
+    done
+    finish
+}
+
+# err R: what node R says
+err()
+{
+    sed "s/(pid [0-9]*)/(pid)/; s/ ($host)/ (host)/" "$scratch/err.$1"
+}
+
+# appears COUNT FILE...: waits until so many files exist
+appears()
+{
+    want=$1
+    shift
+    tries=0
+    while [ "$(ls "$@" 2>/dev/null | wc -l)" -lt "$want" ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 400 ] || return 1
+        sleep 0.05
+    done
+}
+
+started=
+
+# The environment; nodes of different sizes
+nodes=3
+node 2 -n 1 sh -c "$(cat <<'END'
+echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $GROUP_RANK \
+    $GROUP_WORLD_SIZE $ROLE_RANK $ROLE_WORLD_SIZE $MASTER_ADDR $MASTER_PORT \
+    $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS \
+    $TORCHELASTIC_USE_AGENT_STORE
+END
+)"
+node 0 -n 2 sh -c 'echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $GROUP_RANK'
+node 1 -n 3 sh -c 'echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $GROUP_RANK'
+finish
+is "$statuses" 0,0,0 'three nodes: statuses'
+is "$(sort "$scratch/out")" "0 6 0 2 0
+1 6 1 2 0
+2 6 0 3 1
+3 6 1 3 1
+4 6 2 3 1
+5 6 0 1 2 3 5 6 $address 29500 0 0 True" 'ranks of nodes of different sizes'
+all 2 -n 2 sh -c 'echo $TORCHELASTIC_RUN_ID'
+is "$(sort -u "$scratch/out" | grep -Ec '^[0-9a-f]{32}$') $(sort -u "$scratch/out" | wc -l | tr -d ' ')" \
+    '1 1' 'one id for all'
+all 2 -n 1 --rdzv-id job.1_a-b sh -c 'echo $TORCHELASTIC_RUN_ID'
+is "$(sort -u "$scratch/out")" job.1_a-b 'the id that is given'
+DSCOMM_TIMEOUT=60 all 2 -n 2 "$abs_top_builddir/examples/hello/hello"
+is "$(sort "$scratch/out")" 'rank 0 of 4: the sum of all ranks is 6
+rank 1 of 4: the sum of all ranks is 6
+rank 2 of 4: the sum of all ranks is 6
+rank 3 of 4: the sum of all ranks is 6' 'a world over nodes'
+all 1 -n 2 sh -c 'echo $RANK $MASTER_ADDR $MASTER_PORT'
+is "$(sort "$scratch/out" | tr '\n' ' ')" "0 $address 29500 1 $address 29500 " \
+    'one node, at the address that is given'
+
+# torchrun's words
+for words in '--nproc-per-node 2 --master-addr %s --master-port 29511' \
+    '--nproc_per_node=2 --master_addr=%s --master_port=29511' \
+    '-n2 --rdzv_endpoint %s:29511' '-n 2 --master [::1]:29511'; do
+    # shellcheck disable=SC2059
+    words=$(printf -- "$words" $address)
+    for r in 0 1; do
+        # shellcheck disable=SC2086
+        "$abs_top_builddir/tools/dscomm" run --nnodes=2 --node_rank=$r $words \
+            --join-timeout 30 sh -c 'echo $RANK $WORLD_SIZE $MASTER_PORT' \
+            >"$scratch/out.$r" 2>"$scratch/err.$r" &
+        eval pid_$r=$!
+    done
+    started='0 1'
+    finish
+    if grep -q ::1 "$scratch/err.0"; then
+        skip "$words" 'no IPv6 on loopback'
+        continue
+    fi
+    is "$statuses $(sort "$scratch/out" | tr '\n' ' ')" \
+        '0,0 0 4 29511 1 4 29511 2 4 29511 3 4 29511 ' "$words"
+done
+
+# Nodes that end early wait for the others
+all 2 -n 1 sh -c '[ $RANK = 0 ] || sleep 0.7'
+is "$statuses" 0,0 'a node that is done waits'
+all 2 -n 1 sh -c '[ $RANK = 0 ] || { sleep 0.5; exit 4; }'
+is "$statuses" 4,4 'and hears of a failure after that'
+
+# Failures
+all 2 -n 2 sh -c '[ $RANK = 3 ] && exit 7; exec sleep 600'
+is "$statuses" 7,7 'a rank fails: all nodes have its status'
+is "$(err 1)" 'dscomm run: rank 3 (pid) exited with status 7; ending rank 2' \
+    'a rank fails: its node'
+is "$(err 0)" 'dscomm run: node 1 (host): rank 3 (pid) exited with status 7; ending ranks 0-1' \
+    'a rank fails: the other node'
+all 3 -n 1 sh -c '[ $RANK = 1 ] && kill -SEGV $$; exec sleep 600'
+is "$statuses" 139,139,139 'killed by a signal: statuses'
+like "$(err 2)" '^dscomm run: node 1 \(host\): rank 1 \(pid\) was killed by signal 11 \(.*\); ending rank 2$' \
+    'killed by a signal: another node'
+nodes=2
+node 1 -n 1 no-such-program-anywhere
+node 0 -n 1 sleep 600
+finish
+is "$statuses" 127,127 'no program on one node'
+is "$(err 0)" 'dscomm run: node 1 (host): not all of its ranks could be started; ending rank 0' \
+    'no program on one node: the other'
+node 0 -n 1 --timeout 0.7 sleep 600
+node 1 -n 1 sleep 600
+finish
+is "$statuses" 124,124 'time-out of one node'
+is "$(err 1)" 'dscomm run: node 0 (host): rank 0 still ran after 0.7 s; ending rank 1' \
+    'time-out of one node: the other'
+
+# pair: two nodes with a rank each that is up and stays
+pair()
+{
+    nodes=2
+    rm -f "$scratch"/up.*
+    for r in 0 1; do
+        node $r -n 1 sh -c 'echo $$ >"$1/up.$RANK"; exec sleep 600' sh "$scratch"
+    done
+    appears 2 "$scratch/up.0" "$scratch/up.1"
+}
+
+# gone: whether both ranks have ended
+gone()
+{
+    for pid in $(cat "$scratch"/up.*); do
+        tries=0
+        while grep -qv '^[0-9]* (.*) Z' "/proc/$pid/stat" 2>/dev/null; do
+            tries=$((tries + 1))
+            [ $tries -lt 100 ] || return 1
+            sleep 0.05
+        done
+    done
+}
+
+pair
+kill -TERM "$pid_1"
+finish
+is "$statuses" 143,143 'a node is told to end'
+is "$(err 0)" 'dscomm run: node 1 (host): dscomm run was told to end by signal 15 (Terminated); ending rank 0' \
+    'a node is told to end: the other'
+pair
+kill -HUP "$pid_0"
+finish
+is "$statuses" 129,129 'node 0 is told to end'
+pair
+kill -KILL "$pid_1"
+finish
+is "$statuses" 125,137 'dscomm run of node 1 is killed'
+is "$(err 0)" 'dscomm run: node 1 (host): dscomm run (pid) was killed; ending rank 0' \
+    'dscomm run of node 1 is killed: node 0'
+gone
+result $? 'dscomm run of node 1 is killed: no rank is left'
+pair
+kill -KILL "$pid_0"
+finish
+is "$statuses" 137,125 'dscomm run of node 0 is killed'
+like "$(err 1)" "^dscomm run: node 0 \\(host\\): the store at .*$address.* is gone" \
+    'dscomm run of node 0 is killed: node 1'
+gone
+result $? 'dscomm run of node 0 is killed: no rank is left'
+for r in 0 1; do
+    pair
+    eval "kill -STOP \$pid_$r"
+    eval "wait \$pid_$((1 - r))"
+    is $? 125 "node $r hangs: the other's status"
+    eval "kill -CONT \$pid_$r"
+    finish
+    like "$(err $((1 - r)))" "^dscomm run: node $r \\(host\\): .*; ending rank $((1 - r))\$" \
+        "node $r hangs: the other"
+    gone
+    result $? "node $r hangs: no rank is left"
+done
+
+# Coming together
+bounds='--join-timeout 1.5 --node-timeout 3'
+before=$(date +%s)
+nodes=4
+node 0 -n 1 true
+node 2 -n 1 true
+finish
+is "$statuses" 125,125 'nodes that do not come: statuses'
+for r in 0 2; do
+    like "$(err $r)" '^dscomm run: nodes 1, 3 of 4 did not come within 1.5 s; the address of --master is loopback here' \
+        "nodes that do not come: node $r names them"
+done
+nodes=2
+node 1 -n 1 true
+finish
+is "$statuses" 125 'node 0 does not come: status'
+like "$(err 1)" '^dscomm run: node 0 of 2 did not come: no store within 1500 ms' \
+    'node 0 does not come: node 1'
+[ $(($(date +%s) - before)) -lt 20 ]
+result $? 'in time'
+bounds='--join-timeout 10 --node-timeout 3'
+# pairs ARGUMENTS-0|ARGUMENTS-1|WHAT NODE 0 SAYS
+while IFS='|' read -r first second want; do
+    nodes=2
+    # shellcheck disable=SC2086
+    node 0 -n 1 $first true
+    # shellcheck disable=SC2086
+    node 1 -n 1 $second true
+    finish
+    is "$statuses" 125,125 "$first and $second: statuses"
+    for r in 0 1; do
+        is "$(err $r)" "dscomm run: $want" "$first and $second: node $r"
+    done
+done <<'END'
+--nnodes 2|--nnodes 3|node 0 was told of 2 nodes, node 1 (host) of 3; give all the same --nnodes
+--max-restarts 2|--max-restarts 1|node 0 has --max-restarts 2, node 1 (host) 1; give all the same
+--rdzv-id a|--rdzv-id b|node 0 has --rdzv-id 'a', node 1 (host) 'b'; give all nodes of a job the same, and each job its own port
+END
+bounds='--join-timeout 20 --node-timeout 3'
+nodes=2
+node 1 -n 1 true
+sleep 5.5
+node 0 -n 1 sh -c 'echo $RANK'
+finish
+like "$(err 1)" "^dscomm run: waiting for node 0: no store within 5000 ms: .*$address" \
+    'who is waited for: node 0'
+is "$statuses $(cat "$scratch/out")" '0,0 0' 'who is waited for comes at last'
+nodes=3
+node 0 -n 1 true
+node 1 -n 1 true
+sleep 0.5
+kill -KILL "$pid_1"
+wait "$pid_1" 2>/dev/null
+started=0
+node 1 -n 1 true
+sleep 5.5
+is "$(err 0)" 'dscomm run: waiting for node 2 of 3' 'who is waited for: node 2'
+"$abs_top_builddir/tools/dscomm" run --nnodes 3 --node-rank 1 --master $address \
+    -n 1 true 2>"$scratch/twice"
+is $? 125 'one number twice: status'
+like "$(cat "$scratch/twice")" "^dscomm run: node 1 is there already \\(pid $pid_1 on .*\\); give each node its own --node-rank" \
+    'one number twice'
+node 2 -n 1 true
+finish
+is "$statuses" 0,0,0 'the others go on'
+pair
+"$abs_top_builddir/tools/dscomm" run --nnodes 2 --node-rank 0 --master $address \
+    -n 1 true 2>"$scratch/twice"
+is $? 125 'a port in use: status'
+like "$(cat "$scratch/twice")" "^dscomm run: node 0 cannot serve the job's store: .*29500" \
+    'a port in use'
+kill "$pid_0"
+finish
+
+# Restarts
+rm -f "$scratch"/count.*
+fail_twice='echo $RANK $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS
+    [ $TORCHELASTIC_RESTART_COUNT = 2 ] && exit 0
+    [ $RANK != 1 ] || exit 3
+    exec sleep 600'
+"$abs_top_builddir/tools/dscomm" run -n 2 --max-restarts 3 sh -c "$fail_twice" \
+    >"$scratch/out" 2>"$scratch/err.0"
+is $? 0 'restarts on one node: status'
+is "$(sort "$scratch/out" | grep '^1\|2 3$' | tr '\n' ,)" '0 2 3,1 0 3,1 1 3,1 2 3,' \
+    'restarts on one node: the count'
+is "$(err 0)" 'dscomm run: rank 1 (pid) exited with status 3; ending rank 0; starting all again (restart 1 of 3)
+dscomm run: rank 1 (pid) exited with status 3; ending rank 0; starting all again (restart 2 of 3)' \
+    'restarts on one node: messages'
+"$abs_top_builddir/tools/dscomm" run -n 2 --max-restarts 1 sh -c "$fail_twice" \
+    >"$scratch/out" 2>"$scratch/err.0"
+is $? 3 'too many failures: status'
+is "$(tail -n 1 "$scratch/err.0" | sed 's/(pid [0-9]*)/(pid)/')" \
+    'dscomm run: rank 1 (pid) exited with status 3; ending rank 0' \
+    'too many failures: message'
+"$abs_top_builddir/tools/dscomm" run -n 1 --max-restarts 5 --timeout 1 \
+    sh -c 'sleep 0.3; exit 1' 2>"$scratch/err.0"
+is $? 124 'the time-out is that of all attempts'
+"$abs_top_builddir/tools/dscomm" run -n 1 --max-restarts 1 sh -c '
+    [ $TORCHELASTIC_RESTART_COUNT = 1 ] ||
+        echo "{\"message\": \"old\"}" >"$TORCHELASTIC_ERROR_FILE"
+    exit 1' 2>"$scratch/err.0"
+is "$(grep -c ': old$' "$scratch/err.0")" 1 'the reason of an attempt is told once'
+all 2 -n 2 --max-restarts 3 sh -c "$fail_twice"
+is "$statuses" 0,0 'restarts on two nodes: statuses'
+is "$(sort "$scratch/out" | grep '^1\|2 3$' | tr '\n' ,)" \
+    '0 2 3,1 0 3,1 1 3,1 2 3,2 2 3,3 2 3,' \
+    'restarts on two nodes: the count'
+is "$(err 1 | sort -u)" 'dscomm run: node 0 (host): rank 1 (pid) exited with status 3; ending ranks 2-3; starting all again (restart 1 of 3)
+dscomm run: node 0 (host): rank 1 (pid) exited with status 3; ending ranks 2-3; starting all again (restart 2 of 3)' \
+    'restarts on two nodes: messages of the other'
+all 2 -n 1 --max-restarts 1 sh -c '[ $RANK = 0 ] ||
+    { [ $TORCHELASTIC_RESTART_COUNT = 1 ] || { sleep 0.5; exit 4; }; }; echo $RANK'
+is "$statuses $(sort "$scratch/out" | tr '\n' ' ')" '0,0 0 0 1 ' \
+    'a node that was done starts again'
+all 2 -n 1 --max-restarts 1 sh -c '[ $RANK = 0 ] || exit 6; exec sleep 600'
+is "$statuses" 6,6 'too many failures on two nodes'
+DSCOMM_TIMEOUT=60 all 2 -n 2 --max-restarts 1 sh -c '
+    [ $RANK$TORCHELASTIC_RESTART_COUNT = 20 ] && exit 1; exec "$1"' sh \
+    "$abs_top_builddir/examples/hello/hello"
+is "$statuses $(grep -c 'of 4: the sum of all ranks is 6$' "$scratch/out")" '0,0 4' \
+    'a world after a restart'
+
+# Logs
+all 2 -n 2 --rdzv-id logged --log-dir "$scratch/logs/new" --max-restarts 1 sh -c '
+    echo out $RANK; echo err $RANK >&2
+    [ $RANK$TORCHELASTIC_RESTART_COUNT != 30 ] || exit 1
+    [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exec sleep 600'
+is "$statuses $(cat "$scratch/out")" '0,0 ' 'logs: nothing elsewhere'
+is "$(cd "$scratch/logs/new" && find . -name '*.log' | LC_ALL=C sort | head -n 4)" \
+    './logged/attempt_0/0/stderr.log
+./logged/attempt_0/0/stdout.log
+./logged/attempt_0/1/stderr.log
+./logged/attempt_0/1/stdout.log' 'logs: their names'
+is "$(cat "$scratch"/logs/new/logged/attempt_1/*/stdout.log "$scratch"/logs/new/logged/attempt_1/3/stderr.log | tr '\n' ,)" \
+    'out 0,out 1,out 2,out 3,err 3,' 'logs: what they hold'
+all 2 -n 2 --rdzv-id tagged --log-dir "$scratch/logs" --tag-output sh -c '
+    echo out $RANK; printf err >&2'
+is "$(sort "$scratch/out" | tr '\n' ,)" '[0]: out 0,[1]: out 1,[2]: out 2,[3]: out 3,' \
+    'logs: both there and here'
+is "$(cat "$scratch"/logs/tagged/attempt_0/*/stdout.log "$scratch"/logs/tagged/attempt_0/*/stderr.log | tr '\n' ,)" \
+    'out 0,out 1,out 2,out 3,errerrerrerr' 'logs: as they were written'
+echo >"$scratch/file"
+"$abs_top_builddir/tools/dscomm" run -n 1 --log-dir "$scratch/file" true 2>"$scratch/err.0"
+is $? 125 'logs: no folder'
+like "$(err 0)" "^dscomm run: cannot make '.*/file/.*': " 'logs: why not'
+
+# Wrong use: STATUS ARGUMENTS
+while read -r want line; do
+    # shellcheck disable=SC2086
+    "$abs_top_builddir/tools/dscomm" run -n 1 $line true >"$scratch/out" 2>"$scratch/err.0"
+    is $? "$want" "status of: $line"
+done <<'END'
+2 --nnodes 2
+2 --nnodes 2 --node-rank 0
+2 --nnodes 2 --master 127.0.0.1
+2 --nnodes 2 --node-rank 2 --master 127.0.0.1
+2 --nnodes 2 --node-rank -1 --master 127.0.0.1
+2 --nnodes 0 --master 127.0.0.1
+2 --nnodes 5000 --node-rank 0 --master 127.0.0.1
+2 --nnodes 1:2 --node-rank 0 --master 127.0.0.1
+2 --nnodes x
+2 --node-rank 1
+2 --nnodes 2 --node-rank 0 --master 127.0.0.1:0
+2 --nnodes 2 --node-rank 0 --master 127.0.0.1:65536
+2 --nnodes 2 --node-rank 0 --master :29500
+2 --nnodes 2 --node-rank 0 --master [::1
+2 --nnodes 2 --node-rank 0 --master [::1]x
+2 --nnodes 2 --node-rank 0 --master 127.0.0.1:
+2 --nnodes 2 --node-rank 0 --master-port 29500
+2 --nnodes 2 --node-rank 0 --master-addr 127.0.0.1 --master-port 70000
+2 --master 127.0.0.1 --master-port 29500
+2 --max-restarts -1
+2 --rdzv-id a/b
+2 --rdzv-id ..
+2 --log-dir=
+2 --join-timeout -1
+2 --node-timeout 0
+2 --node-timeout nan
+0 --nnodes 1
+0 --nnodes 1 --node-rank 0 --max-restarts 3
+END
+
+tap_done

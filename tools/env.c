@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `dscomm env`: who this process is, and the same for a program that reads
+ * torch's variables. */
+#include "config.h"
+
+#include "tools/env.h"
+#include "tools/tool.h"
+
+#include <dscomm/status.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct {
+    gboolean json, export, exec, explain;
+} options_t;
+
+/* In one piece, so that ranks that share a pipe do not mix within lines. */
+static int print(const GString *text)
+{
+    const char *at = text->str;
+    size_t left = text->len;
+
+    while (left) {
+        ssize_t written = write(STDOUT_FILENO, at, left);
+
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return tool_fail(TOOL_FAILED, "env", "cannot write: %s",
+                             g_strerror(errno));
+        at += written;
+        left -= (size_t)written;
+    }
+    return TOOL_OK;
+}
+
+static int show(const dscomm_env_t *env, const options_t *options)
+{
+    GString *text = g_string_new(NULL);
+    int status;
+
+    if (options->json)
+        tool_env_print_json(env, options->explain, text);
+    else
+        tool_env_print(env, options->explain, text);
+    status = print(text);
+    g_string_free(text, TRUE);
+    if (status == TOOL_OK && dscomm_env_status(env) < 0)
+        status = options->json
+                     ? TOOL_FAILED
+                     : tool_fail(TOOL_FAILED, "env", "%s", dscomm_last_error());
+    return status;
+}
+
+/* What a table would show; these print none. */
+static int export(const dscomm_env_t *env)
+{
+    const char *warning;
+
+    for (size_t i = 0; (warning = dscomm_env_warning(env, i)); i++)
+        tool_fail(0, "env", "%s", warning);
+    if (dscomm_env_export(env) < 0)
+        return tool_fail(TOOL_FAILED, "env", "%s", dscomm_last_error());
+    return TOOL_OK;
+}
+
+static int print_exports(const dscomm_env_t *env)
+{
+    int status = export(env);
+    GString *text;
+
+    if (status != TOOL_OK)
+        return status;
+    text = g_string_new(NULL);
+    tool_env_print_exports(text);
+    status = print(text);
+    g_string_free(text, TRUE);
+    return status;
+}
+
+static int execute(const dscomm_env_t *env, char **argv)
+{
+    int status = export(env);
+
+    if (status != TOOL_OK)
+        return status;
+    execvp(argv[0], argv);
+    return tool_fail(errno == ENOENT ? TOOL_NOT_FOUND : TOOL_NOT_EXECUTABLE,
+                     "env", "cannot execute '%s': %s", argv[0],
+                     g_strerror(errno));
+}
+
+static int check_options(const options_t *options, char **argv)
+{
+    if (options->json + options->export + options->exec > 1)
+        return tool_fail(TOOL_USAGE, "env",
+                         "--json, --export and --exec exclude each other");
+    if (options->explain && (options->export || options->exec))
+        return tool_fail(TOOL_USAGE, "env",
+                         "--explain goes with neither --export nor --exec");
+    if (options->exec && !argv[0])
+        return tool_fail(TOOL_USAGE, "env",
+                         "which program? Usage: dscomm env --exec PROGRAM "
+                         "[ARGUMENT...]");
+    if (!options->exec && argv[0])
+        return tool_fail(TOOL_USAGE, "env",
+                         "unexpected argument '%s'; --exec runs a program",
+                         argv[0]);
+    return TOOL_OK;
+}
+
+static int run(const options_t *options, char **argv)
+{
+    dscomm_env_attr_t attr = DSCOMM_ENV_ATTR_INIT;
+    dscomm_env_t *env;
+    int status;
+
+    attr.tolerate = 1;
+    if (dscomm_env_discover(&attr, &env) < 0)
+        return tool_fail(TOOL_FAILED, "env", "%s", dscomm_last_error());
+    if (options->exec)
+        status = execute(env, argv);
+    else if (options->export)
+        status = print_exports(env);
+    else
+        status = show(env, options);
+    dscomm_env_free(env);
+    return status;
+}
+
+int tool_env(int argc, char **argv)
+{
+    options_t o = {FALSE, FALSE, FALSE, FALSE};
+    const GOptionEntry entries[] = {
+        {"explain", 0, 0, G_OPTION_ARG_NONE, &o.explain,
+         "Tell of each source why it was taken or not", NULL},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &o.json, "Print it as JSON, one line",
+         NULL},
+        {"export", 0, 0, G_OPTION_ARG_NONE, &o.export,
+         "Print commands for eval \"$(dscomm env --export)\"", NULL},
+        {"exec", 0, 0, G_OPTION_ARG_NONE, &o.exec,
+         "Run PROGRAM with RANK, WORLD_SIZE, ... set", NULL},
+        {NULL, 0, 0, 0, NULL, NULL, NULL},
+    };
+    int status;
+
+    if (!tool_parse(&argc, &argv, entries, "[PROGRAM [ARGUMENT...]]",
+                    "With --exec, PROGRAM is searched in PATH and takes this "
+                    "process's place."))
+        return TOOL_USAGE;
+    argv++;
+    if (argv[0] && strcmp(argv[0], "--") == 0)
+        argv++;
+    status = check_options(&o, argv);
+    return status == TOOL_OK ? run(&o, argv) : status;
+}

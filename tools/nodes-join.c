@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How the nodes of a job come together: each puts a record of itself into the
+ * store; node 0 reads them and puts the plan there, or what is wrong, in the
+ * same words for all. */
+#include "config.h"
+
+#include "tools/nodes-common.h"
+#include "tools/tool.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define FORMAT "dscomm-run 1"
+#define RECORD_MAX 1024
+#define TEXT_MAX 256
+/* How much longer than node 0 the others wait for its plan. */
+#define GRACE_US (2 * G_USEC_PER_SEC)
+/* After which a node says for whom it waits. */
+#define NOTICE_MS 5000
+
+enum { LINE_FORMAT, LINE_NODES, LINE_RANKS, LINE_RESTARTS, LINE_PID };
+enum { LINE_ID = LINE_PID + 1, LINE_HOST, LINES };
+enum { NUMBERS = LINE_ID - LINE_NODES };
+
+typedef struct {
+    gint64 numbers[NUMBERS]; /* nodes, ranks, restarts, pid */
+    char *id, *host;
+} record_t;
+
+typedef struct {
+    tool_job_t *job;
+    const tool_place_t *place;
+    char *url;
+    char *host; /* this node's name */
+    dscomm_store_t *store;
+    gint64 deadline;
+    char **hosts; /* all nodes' */
+    int *counts; /* and ranks */
+} join_t;
+
+static int left_ms(gint64 deadline)
+{
+    gint64 left = deadline - g_get_monotonic_time();
+
+    return left <= 0 ? 0 : (int)MIN(left / 1000 + 1, G_MAXINT);
+}
+
+static char *own_host(void)
+{
+    char host[TEXT_MAX] = "";
+
+    if (gethostname(host, sizeof(host) - 1) < 0 || !*host)
+        g_strlcpy(host, "unknown", sizeof(host));
+    return tool_printable(host);
+}
+
+static char *node_key(const char *what, int node)
+{
+    return g_strdup_printf("%s/%d", what, node);
+}
+
+static int fail(const join_t *j)
+{
+    return tool_fail(TOOL_INTERNAL, j->job->command, "the nodes' store: %s",
+                     dscomm_last_error());
+}
+
+/* Records */
+
+static char *write_record(const join_t *j)
+{
+    return g_strdup_printf("%s\n%d\n%d\n%d\n%d\n%s\n%s", FORMAT,
+                           j->place->nodes, j->job->ranks, j->job->max_restarts,
+                           (int)getpid(), j->place->id ? j->place->id : "",
+                           j->host);
+}
+
+static gboolean read_lines(char **lines, record_t *record)
+{
+    if (g_strv_length(lines) != LINES || strcmp(lines[LINE_FORMAT], FORMAT))
+        return FALSE;
+    for (int i = 0; i < NUMBERS; i++)
+        if (!g_ascii_string_to_signed(lines[LINE_NODES + i], 10, 0, G_MAXINT32,
+                                      &record->numbers[i], NULL))
+            return FALSE;
+    record->id = g_strdup(lines[LINE_ID]);
+    record->host = tool_printable(lines[LINE_HOST]);
+    return TRUE;
+}
+
+static gboolean read_record(const char *text, size_t size, record_t *record)
+{
+    if (size > RECORD_MAX || strlen(text) != size)
+        return FALSE;
+    char **lines = g_strsplit(text, "\n", LINES + 1);
+    gboolean fine = read_lines(lines, record);
+    g_strfreev(lines);
+    return fine;
+}
+
+static void clear_record(record_t *record)
+{
+    g_free(record->id);
+    g_free(record->host);
+}
+
+/* "pid P on HOST", what tells where P is a process, and a number of its own. */
+static char *make_token(const join_t *j)
+{
+    char *space = g_file_read_link("/proc/self/ns/pid", NULL);
+    guint32 number[2] = {0, 0};
+    ssize_t random = getrandom(number, sizeof(number), GRND_NONBLOCK);
+    char *token = g_strdup_printf("pid %d on %s, %s, %08x%08x", (int)getpid(),
+                                  j->host, space ? space : "", number[0],
+                                  random > 0 ? number[1]
+                                             : (guint32)g_get_monotonic_time());
+
+    g_free(space);
+    return token;
+}
+
+/* Whether the process that other names ran here, as mine does, and is gone. */
+static gboolean is_dead(const char *other, const char *mine)
+{
+    char **theirs = g_strsplit(other, ", ", 3);
+    char **ours = g_strsplit(mine, ", ", 3);
+    const char *host = theirs[0] ? strstr(theirs[0], " on ") : NULL;
+    const char *here = strstr(ours[0], " on ");
+    int pid = g_str_has_prefix(other, "pid ") ? atoi(other + 4) : 0;
+    gboolean dead = g_strv_length(theirs) == 3 && host && pid > 0 &&
+                    strcmp(host, here) == 0 &&
+                    strcmp(theirs[1], ours[1]) == 0 && kill(pid, 0) < 0 &&
+                    errno == ESRCH;
+
+    g_strfreev(ours);
+    g_strfreev(theirs);
+    return dead;
+}
+
+/* The first one with a number has it: two nodes were given the same, most
+ * often. One that was ended while it waited may come again. */
+static int claim(const join_t *j)
+{
+    char *key = node_key("claim", j->place->node_rank);
+    char *token = make_token(j);
+    char *expected = g_strdup("");
+    int status = TOOL_OK;
+    gboolean again;
+
+    do {
+        void *value;
+        size_t size;
+        if (dscomm_store_compare_set(j->store, key, expected, strlen(expected),
+                                     token, strlen(token), &value, &size) < 0) {
+            status = fail(j);
+            break;
+        }
+        again = strcmp(value, token) && is_dead(value, token);
+        g_free(expected);
+        expected = g_strdup(value);
+        dscomm_store_free(value);
+    } while (again);
+    if (status == TOOL_OK && strcmp(expected, token))
+        status = tool_fail(
+            TOOL_INTERNAL, j->job->command,
+            "node %d is there already (%.*s); give each node its own "
+            "--node-rank, and each job its own port",
+            j->place->node_rank, (int)strcspn(expected, ","), expected);
+    g_free(expected);
+    g_free(token);
+    g_free(key);
+    return status;
+}
+
+static int register_self(const join_t *j)
+{
+    char *key = node_key("node", j->place->node_rank);
+    char *text = write_record(j);
+    dscomm_status_t status =
+        dscomm_store_set(j->store, key, text, strlen(text));
+
+    g_free(text);
+    g_free(key);
+    return status < 0 ? fail(j) : TOOL_OK;
+}
+
+/* Node 0 */
+
+/* NULL, or how a record contradicts node 0; g_free(). */
+static char *compare(const join_t *j, int node, const record_t *record)
+{
+    const char *own = j->place->id ? j->place->id : "";
+
+    if (record->numbers[0] != j->place->nodes)
+        return g_strdup_printf("node 0 was told of %d nodes, node %d (%s) of "
+                               "%d; give all the same --nnodes",
+                               j->place->nodes, node, record->host,
+                               (int)record->numbers[0]);
+    if (record->numbers[2] != j->job->max_restarts)
+        return g_strdup_printf("node 0 has --max-restarts %d, node %d (%s) %d; "
+                               "give all the same",
+                               j->job->max_restarts, node, record->host,
+                               (int)record->numbers[2]);
+    if (strcmp(record->id, own))
+        return g_strdup_printf("node 0 has --rdzv-id '%s', node %d (%s) '%s'; "
+                               "give all nodes of a job the same, and each "
+                               "job its own port",
+                               own, node, record->host, record->id);
+    if (record->numbers[1] < 1 || record->numbers[1] > TOOL_RANKS_MAX)
+        return g_strdup_printf("node %d (%s) has %d ranks", node, record->host,
+                               (int)record->numbers[1]);
+    return NULL;
+}
+
+/* The same of its bytes; takes what the plan needs of it. */
+static char *look_at(join_t *j, int node, const void *value, size_t size)
+{
+    record_t record = {{0}, NULL, NULL};
+    char *wrong;
+
+    if (!read_record(value, size, &record))
+        return g_strdup_printf("what node %d says of itself makes no sense: "
+                               "give all nodes the same version of dscomm",
+                               node);
+    wrong = compare(j, node, &record);
+    if (!wrong) {
+        j->counts[node] = (int)record.numbers[1];
+        j->hosts[node] = g_strdup(record.host);
+    }
+    clear_record(&record);
+    return wrong;
+}
+
+static gboolean is_loopback(const struct sockaddr *address)
+{
+    const struct sockaddr_in *v4 = (const void *)address;
+    const struct sockaddr_in6 *v6 = (const void *)address;
+
+    if (address->sa_family == AF_INET)
+        return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+    return address->sa_family == AF_INET6 &&
+           IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+}
+
+/* Debian's /etc/hosts gives a machine's own name to 127.0.1.1: nobody else
+ * comes to a server there. */
+static const char *explain_missing(const join_t *j)
+{
+    struct addrinfo *list = NULL;
+    gboolean loopback = FALSE;
+
+    if (getaddrinfo(j->place->host, NULL, NULL, &list) == 0)
+        loopback = is_loopback(list->ai_addr);
+    if (list)
+        freeaddrinfo(list);
+    return loopback ? "; the address of --master is loopback here, where only "
+                      "this machine can reach it: see /etc/hosts, or give "
+                      "another address"
+                    : "";
+}
+
+/* "nodes 1, 2 of 3"; *ret_came = how many have come. g_free(). */
+static char *name_missing(const join_t *j, int *ret_came)
+{
+    GString *names = g_string_new(NULL);
+    int missing = 0;
+
+    for (int i = 0; i < j->place->nodes; i++) {
+        char *key = node_key("node", i);
+        int present = 0;
+        if (dscomm_store_check(j->store, (const char *const *)&key, 1,
+                               &present) == DSCOMM_OK &&
+            !present)
+            g_string_append_printf(names, "%s%d", missing++ ? ", " : "", i);
+        g_free(key);
+    }
+    *ret_came = j->place->nodes - missing;
+    char *text = g_strdup_printf("node%s %s of %d", missing == 1 ? "" : "s",
+                                 names->str, j->place->nodes);
+    g_string_free(names, TRUE);
+    return text;
+}
+
+static char *fail_missing(const join_t *j, int *ret_came)
+{
+    char *names = name_missing(j, ret_came);
+    char *text = g_strdup_printf("%s did not come within %g s%s", names,
+                                 (double)j->place->join_us / G_USEC_PER_SEC,
+                                 explain_missing(j));
+
+    g_free(names);
+    return text;
+}
+
+/* Waits for all records; says at some time that it does. */
+static dscomm_status_t await_records(const join_t *j, char **keys,
+                                     void **values, size_t *sizes)
+{
+    const size_t count = (size_t)j->place->nodes;
+    int left = left_ms(j->deadline);
+    dscomm_status_t status =
+        dscomm_store_multi_get(j->store, (const char *const *)keys, count,
+                               MIN(left, NOTICE_MS), values, sizes);
+
+    if (status != DSCOMM_ERR_TIMEOUT || left <= NOTICE_MS)
+        return status;
+    int came;
+    char *names = name_missing(j, &came);
+    if (came < j->place->nodes)
+        tool_fail(0, j->job->command, "waiting for %s", names);
+    g_free(names);
+    return dscomm_store_multi_get(j->store, (const char *const *)keys, count,
+                                  left_ms(j->deadline), values, sizes);
+}
+
+/* NULL, or what is wrong. */
+static char *collect(join_t *j, int *ret_came)
+{
+    const int nodes = j->place->nodes;
+    char **keys = g_new0(char *, nodes + 1);
+    void **values = g_new0(void *, nodes);
+    size_t *sizes = g_new0(size_t, nodes);
+    char *wrong = NULL;
+
+    for (int i = 0; i < nodes; i++)
+        keys[i] = node_key("node", i);
+    dscomm_status_t status = await_records(j, keys, values, sizes);
+    *ret_came = nodes;
+    if (status == DSCOMM_ERR_TIMEOUT)
+        wrong = fail_missing(j, ret_came);
+    else if (status < 0)
+        wrong = g_strdup(dscomm_last_error());
+    for (int i = 0; i < nodes && status == DSCOMM_OK; i++) {
+        if (!wrong)
+            wrong = look_at(j, i, values[i], sizes[i]);
+        dscomm_store_free(values[i]);
+    }
+    g_strfreev(keys);
+    g_free(values);
+    g_free(sizes);
+    return wrong;
+}
+
+static char *write_plan(const join_t *j)
+{
+    GString *plan = g_string_new("ok\n");
+
+    g_string_append(plan, j->job->run_id);
+    for (int i = 0; i < j->place->nodes; i++)
+        g_string_append_printf(plan, "\n%d %s", j->counts[i], j->hosts[i]);
+    return g_string_free(plan, FALSE);
+}
+
+static int lead(join_t *j)
+{
+    int came;
+    char *wrong = collect(j, &came);
+    char *plan = wrong ? g_strconcat("error\n", wrong, NULL) : write_plan(j);
+    dscomm_status_t status =
+        dscomm_store_set(j->store, "plan", plan, strlen(plan));
+    int result = TOOL_OK;
+
+    if (wrong) {
+        result = tool_fail(TOOL_INTERNAL, j->job->command, "%s", wrong);
+        tool_nodes_linger(j->store, came - 1);
+    } else if (status < 0) {
+        result = fail(j);
+    }
+    g_free(plan);
+    g_free(wrong);
+    return result;
+}
+
+/* The others */
+
+static gboolean read_node(join_t *j, int node, const char *line)
+{
+    char *end;
+    gint64 count = g_ascii_strtoll(line, &end, 10);
+
+    if (end == line || *end != ' ' || count < 1 || count > TOOL_RANKS_MAX)
+        return FALSE;
+    j->counts[node] = (int)count;
+    j->hosts[node] = tool_printable(end + 1);
+    return TRUE;
+}
+
+static gboolean read_plan(join_t *j, char **lines)
+{
+    const int nodes = j->place->nodes;
+
+    if ((int)g_strv_length(lines) != nodes + 2 || strcmp(lines[0], "ok") ||
+        !tool_is_id(lines[1]))
+        return FALSE;
+    g_strlcpy(j->job->run_id, lines[1], sizeof(j->job->run_id));
+    for (int i = 0; i < nodes; i++)
+        if (!read_node(j, i, lines[2 + i]))
+            return FALSE;
+    return TRUE;
+}
+
+static int obey(join_t *j, const char *plan)
+{
+    char **lines = g_strsplit(plan, "\n", j->place->nodes + 3);
+    int status = TOOL_OK;
+
+    if (lines[0] && !strcmp(lines[0], "error")) {
+        dscomm_store_add(j->store, "bye", 1, NULL);
+        status = tool_fail(TOOL_INTERNAL, j->job->command, "%s",
+                           lines[1] ? lines[1] : "");
+    } else if (!read_plan(j, lines)) {
+        status = tool_fail(TOOL_INTERNAL, j->job->command,
+                           "the plan of node 0 is not one for %d nodes; give "
+                           "all the same --nnodes and version of dscomm",
+                           j->place->nodes);
+    }
+    g_strfreev(lines);
+    return status;
+}
+
+static int follow(join_t *j)
+{
+    void *value;
+    size_t size;
+    int status;
+
+    if (dscomm_store_get(j->store, "plan", left_ms(j->deadline + GRACE_US),
+                         &value, &size) < 0)
+        return tool_fail(TOOL_INTERNAL, j->job->command,
+                         "node 0 came, but is gone, or said nothing: %s",
+                         dscomm_last_error());
+    status = obey(j, value);
+    dscomm_store_free(value);
+    return status;
+}
+
+/* Together */
+
+/* Says at some time that it waits for node 0. */
+static dscomm_status_t await_store(join_t *j)
+{
+    int left = left_ms(j->deadline);
+    dscomm_status_t status =
+        tool_nodes_open(j->url, 0, MIN(left, NOTICE_MS), &j->store);
+
+    if (status != DSCOMM_ERR_TIMEOUT || left <= NOTICE_MS)
+        return status;
+    tool_fail(0, j->job->command, "waiting for node 0: %s",
+              dscomm_last_error());
+    return tool_nodes_open(j->url, 0, left_ms(j->deadline), &j->store);
+}
+
+static int open_store(join_t *j)
+{
+    const int serve = j->place->node_rank == 0;
+    dscomm_status_t status =
+        serve ? tool_nodes_open(j->url, 1, left_ms(j->deadline), &j->store)
+              : await_store(j);
+
+    if (status == DSCOMM_OK)
+        return TOOL_OK;
+    if (serve)
+        return tool_fail(TOOL_INTERNAL, j->job->command,
+                         "node 0 cannot serve the job's store: %s",
+                         dscomm_last_error());
+    return tool_fail(TOOL_INTERNAL, j->job->command,
+                     "node 0 of %d did not come: %s", j->place->nodes,
+                     dscomm_last_error());
+}
+
+static void take_plan(join_t *j)
+{
+    tool_job_t *job = j->job;
+
+    job->nodes = j->place->nodes;
+    job->node_rank = j->place->node_rank;
+    job->address = j->place->host;
+    job->port = j->place->port;
+    job->first_rank = 0;
+    job->world = 0;
+    for (int i = 0; i < job->nodes; i++) {
+        if (i < job->node_rank)
+            job->first_rank += j->counts[i];
+        job->world += j->counts[i];
+    }
+}
+
+static int join(join_t *j)
+{
+    int status = open_store(j);
+
+    if (status == TOOL_OK)
+        status = claim(j);
+    if (status == TOOL_OK)
+        status = register_self(j);
+    if (status == TOOL_OK)
+        status = j->place->node_rank ? follow(j) : lead(j);
+    return status;
+}
+
+int tool_nodes_join(tool_job_t *job, const tool_place_t *place,
+                    tool_nodes_t **ret_nodes)
+{
+    join_t j = {.job = job, .place = place};
+    int status;
+
+    j.url = tool_nodes_url(place->host, place->port);
+    j.host = own_host();
+    j.deadline = g_get_monotonic_time() + place->join_us;
+    j.hosts = g_new0(char *, place->nodes + 1);
+    j.counts = g_new0(int, place->nodes);
+    status = join(&j);
+    if (status == TOOL_OK) {
+        take_plan(&j);
+        *ret_nodes = tool_nodes_new(job, place, j.hosts, j.url, j.store);
+    } else {
+        dscomm_store_close(j.store);
+    }
+    for (int i = 0; i < place->nodes; i++)
+        g_free(j.hosts[i]);
+    g_free(j.hosts);
+    g_free(j.counts);
+    g_free(j.host);
+    g_free(j.url);
+    return status;
+}
