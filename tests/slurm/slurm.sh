@@ -99,6 +99,9 @@ fi
 OMPI_ALLOW_RUN_AS_ROOT=1
 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM
+# It wants a remote shell to be there, though it will not use one.
+OMPI_MCA_plm_rsh_agent=sh
+export OMPI_MCA_plm_rsh_agent
 for mpirun in mpirun.openmpi mpirun.mpich; do
     if ! command -v $mpirun >/dev/null; then
         skip "$mpirun in Slurm" "no $mpirun"

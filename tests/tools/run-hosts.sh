@@ -145,7 +145,7 @@ since()
     result $? "$2: within $1 s" || echo "# $passed s"
 }
 
-usual='--master 10.99.0.1 --join-timeout 30 --node-timeout 2 --grace 2'
+usual='--master 10.99.0.1 --join-timeout 30 --node-timeout 4 --grace 2'
 bounds=$usual
 keys=$abs_top_builddir/tests/launchers/keys
 add_host 2>"$scratch/why" && add_host 2>>"$scratch/why" ||
@@ -221,7 +221,7 @@ before=$(date +%s)
 finish
 is "$statuses" 125,125,125,125 'a cable is cut: statuses'
 for r in 0 1 3; do
-    like "$(err $r)" "^dscomm run: node 2 \\(host2\\): nothing was heard of it for 2 s: .*; ending ranks $((2 * r))-$((2 * r + 1))\$" \
+    like "$(err $r)" "^dscomm run: node 2 \\(host2\\): nothing was heard of it for 4 s: .*; ending ranks $((2 * r))-$((2 * r + 1))\$" \
         "a cable is cut: node $r"
 done
 like "$(err 2)" '^dscomm run: node 0 \(host0\): .*10\.99\.0\.1.*; ending ranks 4-5$' \

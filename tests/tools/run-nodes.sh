@@ -7,7 +7,7 @@
 
 address=127.$((1 + $$ / 65536)).$(($$ / 256 % 256)).$(($$ % 256))
 host=$(uname -n)
-bounds='--join-timeout 30 --node-timeout 3 --grace 3'
+bounds='--join-timeout 30 --node-timeout 4 --grace 3'
 
 # node R ARGUMENT...: starts dscomm run as node R. Its output will be in
 # $scratch/out.R and err.R, and it counts for finish.
@@ -242,7 +242,7 @@ like "$(err 1)" '^dscomm run: node 0 of 2 did not come: no store within 1500 ms'
     'node 0 does not come: node 1'
 [ $(($(date +%s) - before)) -lt 20 ]
 result $? 'in time'
-bounds='--join-timeout 10 --node-timeout 3'
+bounds='--join-timeout 10 --node-timeout 5'
 # pairs ARGUMENTS-0|ARGUMENTS-1|WHAT NODE 0 SAYS
 while IFS='|' read -r first second want; do
     nodes=2
@@ -260,7 +260,7 @@ done <<'END'
 --max-restarts 2|--max-restarts 1|node 0 has --max-restarts 2, node 1 (host) 1; give all the same
 --rdzv-id a|--rdzv-id b|node 0 has --rdzv-id 'a', node 1 (host) 'b'; give all nodes of a job the same, and each job its own port
 END
-bounds='--join-timeout 20 --node-timeout 3'
+bounds='--join-timeout 20 --node-timeout 5'
 nodes=2
 node 1 -n 1 true
 sleep 5.5
