@@ -8,7 +8,7 @@
  * broadcast none, reduce some pieces, gather and scatter up to p n / 2.
  * Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective
  * Communication Operations in MPICH", International Journal of High Performance
- * Computing Applications 19(1), 2005, sections 3 and 4. */
+ * Computing Applications 19(1), 2005. */
 #include "config.h"
 #include "lib/algorithms/algorithms.h"
 #include "lib/algorithms/knomial.h"

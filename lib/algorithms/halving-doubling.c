@@ -13,7 +13,7 @@
  * Source: Rabenseifner, "Optimization of Collective Reduction Operations",
  * ICCS 2004, LNCS 3036; Thakur, Rabenseifner, Gropp, "Optimization of
  * Collective Communication Operations in MPICH", International Journal of High
- * Performance Computing Applications 19(1), 2005, section 4. */
+ * Performance Computing Applications 19(1), 2005. */
 #include "config.h"
 #include "lib/algorithms/algorithms.h"
 #include "lib/algorithms/blocks.h"

@@ -9,12 +9,14 @@
  * reduce the root gets twice that, others all. Extra memory: reductions
  * some pieces of p blocks. Source: Thakur, Rabenseifner, Gropp, "Optimization
  * of Collective Communication Operations in MPICH", International Journal of
- * High Performance Computing Applications 19(1), 2005, sections 3 and 4. */
+ * High Performance Computing Applications 19(1), 2005. */
 #include "config.h"
 #include "lib/algorithms/algorithms.h"
 #include "lib/algorithms/blocks.h"
 
 #define PIECE ((size_t)128 << 10)
+#define PIECE_LEAST ((size_t)4 << 10)
+#define SCRATCH ((size_t)64 << 20) /* of a reduction, where pieces permit */
 #define WINDOW 4
 #define PARTNERS 8 /* exchanges of all_to_all under way */
 
@@ -39,6 +41,12 @@ void dscomm_priv_pairwise_all_to_all(dscomm_plan_t *plan)
         dscomm_priv_plan_send(plan, to, send_block(args, to),
                               send_count(args, to) * args->element);
     }
+}
+
+/* Bytes of a block's piece: of many ranks, small ones. */
+static size_t piece_of(size_t ranks)
+{
+    return CLAMP(SCRATCH / WINDOW / ranks, PIECE_LEAST, PIECE);
 }
 
 /* The same piece of all blocks: blocks[r] is rank r's place in send. Leaves the
@@ -78,7 +86,7 @@ void dscomm_priv_pairwise_reduce_scatter(dscomm_plan_t *plan)
     const dscomm_coll_args_t *args = plan->args;
     const size_t ranks = (size_t)plan->ranks;
     const size_t most = most_recv_count(args, plan->ranks);
-    const size_t pieces = count_pieces(args, most, PIECE);
+    const size_t pieces = count_pieces(args, most, piece_of(ranks));
     const size_t room = aligned(cut(args, most, pieces, 0).bytes);
     dscomm_place_t *inputs = g_new(dscomm_place_t, ranks);
     piece_t *parts = g_new(piece_t, ranks);
@@ -141,7 +149,8 @@ static void reduce(dscomm_plan_t *plan, int root)
 {
     const dscomm_coll_args_t *args = plan->args;
     const size_t ranks = (size_t)plan->ranks;
-    const size_t pieces = count_pieces(args, args->count, PIECE * ranks);
+    const size_t pieces =
+        count_pieces(args, args->count, piece_of(ranks) * ranks);
     const size_t most = cut(args, args->count, pieces, 0).count;
     const size_t room = aligned(cut(args, most, ranks, 0).bytes);
     dscomm_place_t *inputs = g_new(dscomm_place_t, ranks);

@@ -9,7 +9,7 @@
  * way, which is the least there is; no extra memory.
  * Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective
  * Communication Operations in MPICH", International Journal of High Performance
- * Computing Applications 19(1), 2005, sections 3.1 and 4.1. */
+ * Computing Applications 19(1), 2005. */
 #include "config.h"
 #include "lib/algorithms/algorithms.h"
 #include "lib/algorithms/blocks.h"

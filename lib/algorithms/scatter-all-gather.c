@@ -10,7 +10,7 @@
  * Collective Communication Library (InterCom)", Scalable High Performance
  * Computing Conference 1994; Thakur, Rabenseifner, Gropp, "Optimization of
  * Collective Communication Operations in MPICH", International Journal of High
- * Performance Computing Applications 19(1), 2005, section 3.4. */
+ * Performance Computing Applications 19(1), 2005. */
 #include "config.h"
 #include "lib/algorithms/algorithms.h"
 #include "lib/algorithms/blocks.h"
