@@ -4,6 +4,8 @@
 #define DSCOMM_STATUS_H
 
 #include <dscomm/types.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,8 +53,7 @@ DSCOMM_API const char *dscomm_status_name(dscomm_status_t status);
 DSCOMM_API const char *dscomm_last_error(void);
 
 /* For small programs: run a call; if it fails, print where and why to stderr
- * and exit(1). The library itself never prints or exits. Needs <stdio.h> and
- * <stdlib.h>. */
+ * and exit(1). The library itself never prints or exits. */
 #define DSCOMM_CHECK(call)                                                     \
     do {                                                                       \
         dscomm_status_t dscomm_check_status_ = (call);                         \
