@@ -180,8 +180,11 @@ static void emit_text(tool_nodes_t *n, tool_nodes_kind_t kind, const char *text)
     gint64 node = g_ascii_strtoll(text, &end, 10);
     gint64 status = g_ascii_strtoll(end, &rest, 10);
 
-    if (node < -1 || node >= n->count || status < 0 || status > 255)
-        emit(n, kind, -1, TOOL_INTERNAL, "the store says what makes no sense");
+    if (end == text || rest == end || node < -1 || node >= n->count ||
+        status < 0 || status > 255)
+        emit(n, kind, -1, TOOL_INTERNAL,
+             "what the nodes' store says makes no sense; has a "
+             "stranger written there?");
     else
         emit(n, kind, (int)node, (int)status, g_strchug(rest));
 }
@@ -490,7 +493,6 @@ static void end_unwatched(tool_nodes_t *n, int error)
                                  g_strerror(error));
 
     emit(n, TOOL_NODES_END, -1, TOOL_INTERNAL, text);
-    tool_fail(0, "run", "%s", text);
     g_free(text);
 }
 

@@ -357,11 +357,14 @@ static void quote_node(const supervisor_t *s, const tool_nodes_event_t *event,
 {
     char *then;
 
-    if (event->node < 0 || event->node == s->job->node_rank || s->signal)
+    if (!*event->text || event->node == s->job->node_rank || s->signal)
         return;
     then = s->stage == RUNNING ? tool_name_consequence(s, again) : g_strdup("");
-    tool_say(s, "node %d (%s): %s%s", event->node,
-             tool_nodes_host(s->nodes, event->node), event->text, then);
+    if (event->node < 0)
+        tool_say(s, "%s%s", event->text, then);
+    else
+        tool_say(s, "node %d (%s): %s%s", event->node,
+                 tool_nodes_host(s->nodes, event->node), event->text, then);
     g_free(then);
 }
 

@@ -296,6 +296,49 @@ like "$(cat "$scratch/twice")" "^dscomm run: node 0 cannot serve the job's store
 kill "$pid_0"
 finish
 
+# Strangers at the store
+put=$abs_top_builddir/tests/tools/put
+url=tcp://$address:29500
+bounds='--join-timeout 20 --node-timeout 5'
+nodes=2
+for record in '' 'dscomm-run 1
+2
+-1
+0
+7
+
+stranger' 'dscomm-run 1
+2
+1
+0
+7
+
+stranger
+more'; do
+    node 0 -n 1 true
+    "$put" "$url" dscomm-run/node/1 "$record"
+    finish
+    is "$statuses $(err 0)" '125 dscomm run: what node 1 says of itself makes no sense: give all nodes the same version of dscomm' \
+        'a record that is none'
+done
+for end in '' x '5 0 x' '-2 3 x' '1 256 x'; do
+    pair
+    "$put" "$url" dscomm-run/end "$end"
+    finish
+    is "$statuses" 125,125 "an end of '$end'"
+    like "$(err 1)" "^dscomm run: what the nodes' store says makes no sense; .*; ending rank 1\$" \
+        "an end of '$end': it is told"
+done
+"$abs_top_builddir/tools/dscomm" run -n 1 --master $address sleep 600 \
+    2>"$scratch/err.0" &
+pid_0=$!
+node 1 -n 1 true
+finish
+is "$statuses $(err 1)" '125 dscomm run: the plan of node 0 is not one for 2 nodes; give all the same --nnodes and version of dscomm' \
+    'the store of another job'
+kill $pid_0
+wait $pid_0
+
 # Restarts
 rm -f "$scratch"/count.*
 fail_twice='echo $RANK $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_MAX_RESTARTS

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A stranger at a job's store: put URL KEY VALUE. */
+#include "config.h"
+
+#include <dscomm/status.h>
+#include <dscomm/store.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int main(int argc, char **argv)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *store;
+
+    if (argc != 4) {
+        fprintf(stderr, "Usage: put URL KEY VALUE\n");
+        return 2;
+    }
+    attr.timeout_ms = 20000;
+    DSCOMM_CHECK(dscomm_store_open(argv[1], &attr, &store));
+    DSCOMM_CHECK(dscomm_store_set(store, argv[2], argv[3], strlen(argv[3])));
+    dscomm_store_close(store);
+    return 0;
+}
