@@ -67,7 +67,8 @@ void dscomm_priv_link_clear(link_t *link)
 
 /* VALIDATE, PING and COMPARE_SET leave in one packet: torch's server wants the
  * five bytes of VALIDATE at once. The name, and the job, are for a server that
- * has none. */
+ * has none. One that is met while looking for the job's among several ports is
+ * a stranger then, and gets no job. */
 static dscomm_status_t greet(link_t *link, uint32_t nonce,
                              dscomm_priv_deadline_t deadline)
 {
@@ -88,7 +89,7 @@ static dscomm_status_t greet(link_t *link, uint32_t nonce,
         dscomm_priv_put_u8(&hello, WIRE_COMPARE_SET);
         dscomm_priv_put_key(&hello, WIRE_JOB_KEY);
         dscomm_priv_put_bytes(&hello, NULL, 0);
-        dscomm_priv_put_key(&hello, link->job);
+        dscomm_priv_put_key(&hello, link->ports > 1 ? "" : link->job);
     }
     if (hello.bad)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a request");

@@ -186,6 +186,27 @@ static void test_many_ports(void)
     close(silent);
 }
 
+/* A store that is nobody's is found first, and is not taken for the job's. */
+static void test_nameless(void)
+{
+    const int port = free_ports();
+    dscomm_store_t *nameless = must_open(port, 1, NULL, 1);
+    dscomm_store_t *server = must_open(port, PORTS, "one", 1), *client, *other;
+    int64_t count = -1;
+
+    is_int(dscomm_store_port(server), port + 1, "the job passes it by");
+    client = must_open(port, PORTS, "one", 0);
+    ok(are_together(client, server), "and so does its client");
+    is_int(dscomm_store_num_keys(nameless, &count), 0, "its keys are counted");
+    is_int(count, 0, "and are none");
+    other = must_open(port, 1, "two", 0);
+    ok(are_together(other, nameless), "it is still for whom it is");
+    dscomm_store_close(other);
+    dscomm_store_close(client);
+    dscomm_store_close(server);
+    dscomm_store_close(nameless);
+}
+
 /* All ports are taken. */
 static void test_no_port(void)
 {
@@ -208,6 +229,7 @@ int main(void)
     test_one_port();
     test_successor();
     test_many_ports();
+    test_nameless();
     test_no_port();
     return tap_done();
 }
