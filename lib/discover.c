@@ -173,7 +173,9 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
         return DSCOMM_OK;
     if (dscomm_env_world_size(env) > 1 && (!*address || port < 1))
         return dscomm_env_check_master(env);
-    join->ports = dscomm_priv_env_has_ports(env) ? DSCOMM_PORTS : 1;
+    /* among several a store is known by its job */
+    join->ports =
+        dscomm_priv_env_has_ports(env) && *join->job ? DSCOMM_PORTS : 1;
     if (!*address || port < 1)
         return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
                            "%s is not set, so that rank %d of %d cannot find "
