@@ -104,7 +104,7 @@ static void forget(dscomm_env_t *env)
         env->origins[i] = NULL;
     g_clear_pointer(&env->address, g_free);
     env->port = -1;
-    env->agent_store = 0;
+    env->agent_store = env->agent_port = 0;
     *env->job = '\0';
 }
 

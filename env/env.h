@@ -23,6 +23,7 @@ struct dscomm_env {
     const char *origins[DSCOMM_ENV_FIELD_COUNT];
     char *no_address; /* why there is none, where somebody can tell */
     int agent_store;
+    int agent_port; /* 1: MASTER_PORT is of an agent's store, not for ours */
     char job[128];
     GPtrArray *overlays; /* static names */
     GPtrArray *warnings;

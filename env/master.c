@@ -15,8 +15,9 @@
 
 static dscomm_status_t user_port(const env_view_t *view, dscomm_env_t *env)
 {
-    const char *name =
-        dscomm_priv_view_either(view, "DSCOMM_MASTER_PORT", "MASTER_PORT");
+    const int taken = env->agent_port && !env->agent_store;
+    const char *name = dscomm_priv_view_either(view, "DSCOMM_MASTER_PORT",
+                                               taken ? NULL : "MASTER_PORT");
     int port;
     dscomm_status_t status =
         dscomm_priv_env_number(view, env, name, DSCOMM_ENV_MASTER_PORT, &port);

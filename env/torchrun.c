@@ -20,15 +20,18 @@ const env_family_t dscomm_priv_env_torchrun = {
     .finish = dscomm_priv_env_elastic,
 };
 
-/* The address is the agent's, unless the user gives another. */
+/* The address is the agent's, unless the user gives another. The agent listens
+ * at its port in any case. */
 static dscomm_status_t read_agent(const env_view_t *view, dscomm_env_t *env)
 {
     static const char agent[] = "TORCHELASTIC_USE_AGENT_STORE";
     const char *text = dscomm_priv_view_value(view, agent);
     const char *missing = NULL;
 
-    if (!text || g_ascii_strcasecmp(text, "true") != 0 ||
-        dscomm_priv_view_either(view, "DSCOMM_MASTER_ADDR",
+    if (!text || g_ascii_strcasecmp(text, "true") != 0)
+        return DSCOMM_OK;
+    env->agent_port = 1;
+    if (dscomm_priv_view_either(view, "DSCOMM_MASTER_ADDR",
                                 "DSCOMM_MASTER_PORT"))
         return DSCOMM_OK;
     if (!dscomm_priv_view_value(view, "MASTER_ADDR"))
