@@ -203,11 +203,13 @@ static dscomm_status_t enter_point(const dscomm_join_t *join, int64_t deadline,
     return status;
 }
 
+/* forget: the world does not count if the store goes. One that stays, for the
+ * sake of another world, keeps what the failed one has put there. */
 static void leave_point(point_t *point, int forget)
 {
     pthread_mutex_lock(&point->lock);
-    point->count -= forget != 0;
     if (--point->users == 0) {
+        point->count -= forget != 0;
         dscomm_store_close(point->store);
         point->store = NULL;
     }

@@ -230,12 +230,63 @@ static void check_dead_rank(int dead, int size)
     rmdir(folder);
 }
 
+static pthread_barrier_t together;
+
+/* A second world at the same place, for which rank 2 comes too late, while the
+ * first one lives on in the same store; and a third. */
+static void *visit_again(void *arg)
+{
+    guest_t *guest = arg;
+    dscomm_group_t *first = NULL, *second = NULL;
+    dscomm_status_t status = join(guest, &first);
+
+    pthread_barrier_wait(&together);
+    if (guest->rank == 2)
+        pthread_barrier_wait(&together);
+    guest->timeout_ms = 500;
+    guest->worlds = join(guest, &second) == DSCOMM_ERR_TIMEOUT;
+    guest->timeout_ms = 20000;
+    if (guest->rank != 2)
+        pthread_barrier_wait(&together);
+    if (status == DSCOMM_OK)
+        status = join(guest, &second);
+    if (status == DSCOMM_OK)
+        status = dscomm_finalize(second);
+    if (status < 0)
+        snprintf(guest->failure, sizeof guest->failure, "%s",
+                 dscomm_last_error());
+    if (first)
+        dscomm_finalize(first);
+    guest->status = status;
+    return NULL;
+}
+
+static void check_late_rank(void)
+{
+    guest_t guests[3];
+    pthread_t threads[3];
+    char url[64];
+
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", free_port());
+    invite(guests, 3, url, 20000);
+    pthread_barrier_init(&together, NULL, 3);
+    for (int i = 0; i < 3; i++)
+        pthread_create(&threads[i], NULL, visit_again, &guests[i]);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&together);
+    for (int i = 0; i < 3; i++)
+        ok(guests[i].worlds, "a second world fails: rank %d is told", i);
+    all_are(guests, 3, DSCOMM_OK, "", "all come to a third world");
+}
+
 int main(void)
 {
     ranks_use_modules();
     dscomm_log_set_levels("error");
     check_tcp();
     check_tcp_failures();
+    check_late_rank();
     check_file();
     check_old_file();
     check_dead_rank(1, 2);
