@@ -5,6 +5,19 @@
 
 . "$abs_top_srcdir/tests/tap.sh"
 
+started=
+
+# What a test that is ended leaves behind would stay for minutes; a dscomm run that
+# is killed has its ranks killed by its guard.
+teardown()
+{
+    for r in $started; do
+        eval "kill -KILL \$pid_$r" 2>/dev/null
+    done
+}
+trap 'teardown; rm -rf "$scratch"' EXIT
+trap 'exit 1' HUP INT TERM
+
 address=127.$((1 + $$ / 65536)).$(($$ / 256 % 256)).$(($$ % 256))
 host=$(uname -n)
 bounds='--join-timeout 30 --node-timeout 4 --grace 3'
@@ -69,8 +82,6 @@ appears()
         sleep 0.05
     done
 }
-
-started=
 
 # The environment; nodes of different sizes
 nodes=3
