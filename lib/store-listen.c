@@ -36,15 +36,18 @@ static void set_port(struct sockaddr *address, int port)
 
 /* Adds a socket for address, on the port of the first one where there is one.
  * Returns 0 or an errno. */
-static int add(dscomm_priv_listen_t *listening, struct sockaddr *address,
+static int add(dscomm_priv_listen_t *listening, const struct sockaddr *wanted,
                socklen_t length, gboolean dual)
 {
-    int fd = socket(address->sa_family,
+    struct sockaddr_storage own;
+    struct sockaddr *address = (struct sockaddr *)&own;
+    int fd = socket(wanted->sa_family,
                     SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
     int on = 1, only = !dual, problem;
 
     if (fd < 0)
         return errno;
+    memcpy(&own, wanted, length);
     set_port(address, listening->port);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (address->sa_family == AF_INET6)
@@ -73,12 +76,75 @@ static int add_all(dscomm_priv_listen_t *listening)
     return problem;
 }
 
-/* What the environment chooses, behind the way to oneself. */
-static int add_chosen(dscomm_priv_listen_t *listening)
+/* A file of hosts may give a name the same address twice. */
+static gboolean is_repeated(const struct addrinfo *list,
+                            const struct addrinfo *address)
+{
+    for (; list != address; list = list->ai_next) {
+        if (list->ai_addrlen == address->ai_addrlen &&
+            memcmp(list->ai_addr, address->ai_addr, list->ai_addrlen) == 0)
+            return TRUE;
+    }
+    return FALSE;
+}
+
+/* One of loopback that is not the usual one. */
+static gboolean is_own_name(const struct sockaddr *address)
+{
+    const struct sockaddr_in *v4 = (const void *)address;
+
+    return dscomm_priv_address_is_loopback(address) &&
+           !(address->sa_family == AF_INET &&
+             v4->sin_addr.s_addr == htonl(INADDR_LOOPBACK));
+}
+
+/* The ways to oneself: the usual one, which must be free, and what the host's
+ * name leads to, as 127.0.1.1, where this machine's other ranks come. */
+static int add_loopback(dscomm_priv_listen_t *listening,
+                        const struct addrinfo *list)
+{
+    struct sockaddr_in usual = {.sin_family = AF_INET,
+                                .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int problem = add(listening, (struct sockaddr *)&usual, sizeof usual, 0);
+    const struct addrinfo *next = list;
+
+    for (; next && !problem && listening->count < LISTEN_MAX / 2;
+         next = next->ai_next) {
+        if (is_own_name(next->ai_addr) && !is_repeated(list, next))
+            problem = add(listening, next->ai_addr, next->ai_addrlen, 0);
+        if (problem == EADDRNOTAVAIL || problem == EAFNOSUPPORT)
+            problem = 0;
+    }
+    return problem;
+}
+
+/* An address that the kernel lists may be none that it gives yet, as one of
+ * IPv6 that is new: one that works is enough. */
+static int add_interfaces(dscomm_priv_listen_t *listening, const GArray *list)
+{
+    const int before = listening->count;
+    int problem = 0, absent = 0;
+
+    for (guint i = 0; i < list->len && !problem; i++) {
+        dscomm_interface_t *row = &g_array_index(list, dscomm_interface_t, i);
+        struct sockaddr *address = (struct sockaddr *)&row->address;
+
+        if (listening->count < LISTEN_MAX &&
+            !dscomm_priv_address_is_loopback(address))
+            problem = add(listening, address, row->length, FALSE);
+        if (problem == EADDRNOTAVAIL) {
+            absent = problem;
+            problem = 0;
+        }
+    }
+    return problem || listening->count > before ? problem : absent;
+}
+
+/* What the environment chooses, behind the ways to oneself. */
+static int add_chosen(dscomm_priv_listen_t *listening,
+                      const struct addrinfo *host)
 {
     const char *variable, *choice = dscomm_priv_interface_choice(&variable);
-    struct sockaddr_in loopback = {.sin_family = AF_INET,
-                                   .sin_addr = {htonl(INADDR_LOOPBACK)}};
     GArray *list;
     int problem;
 
@@ -88,15 +154,9 @@ static int add_chosen(dscomm_priv_listen_t *listening)
         dscomm_log(DSCOMM_LOG_WARN, "store", "%s", dscomm_last_error());
         return add_all(listening);
     }
-    problem = add(listening, (struct sockaddr *)&loopback, sizeof loopback, 0);
-    for (guint i = 0; i < list->len && !problem; i++) {
-        dscomm_interface_t *row = &g_array_index(list, dscomm_interface_t, i);
-        struct sockaddr *address = (struct sockaddr *)&row->address;
-
-        if (listening->count < LISTEN_MAX &&
-            !dscomm_priv_address_is_loopback(address))
-            problem = add(listening, address, row->length, FALSE);
-    }
+    problem = add_loopback(listening, host);
+    if (!problem)
+        problem = add_interfaces(listening, list);
     g_array_unref(list);
     return problem;
 }
@@ -123,18 +183,6 @@ static gboolean is_any_v6(const struct sockaddr *address)
 
     return address->sa_family == AF_INET6 &&
            IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr);
-}
-
-/* A file of hosts may give a name the same address twice. */
-static gboolean is_repeated(const struct addrinfo *list,
-                            const struct addrinfo *address)
-{
-    for (; list != address; list = list->ai_next) {
-        if (list->ai_addrlen == address->ai_addrlen &&
-            memcmp(list->ai_addr, address->ai_addr, list->ai_addrlen) == 0)
-            return TRUE;
-    }
-    return FALSE;
 }
 
 /* Binds every address of the list that is this machine's. Of several, one in
@@ -204,7 +252,7 @@ static int try_port(const char *host, struct addrinfo *list,
                    "'%s' leads to no address of this machine that others "
                    "reach: serving on its interfaces",
                    dscomm_priv_quote(host, shown, sizeof shown));
-        problem = add_chosen(listening);
+        problem = add_chosen(listening, list);
     }
     if (problem)
         dscomm_priv_listen_close(listening);

@@ -20,6 +20,7 @@ typedef int resolve_t(const char *host, const char *service,
 static const char *const both[] = {"127.0.0.2", "127.0.0.1"};
 static const char *const twice[] = {"127.0.0.1", "127.0.0.1"};
 static const char *const elsewhere[] = {"192.0.2.7", "192.0.2.8"};
+static const char *const myself[] = {"127.0.1.1", "127.0.1.1"};
 static const char *const six[] = {"::1", "127.0.0.1"};
 static const char *const four[] = {"127.0.0.1", "::1"};
 
@@ -40,6 +41,8 @@ int getaddrinfo(const char *host, const char *service,
         hosts = twice;
     if (!strcmp(host, "elsewhere.test"))
         hosts = elsewhere;
+    if (!strcmp(host, "myself.test"))
+        hosts = myself;
     if (!strcmp(host, "six.test"))
         hosts = six;
     if (!strcmp(host, "four.test"))
@@ -174,6 +177,14 @@ static void test_doubled_address(void)
         is_int(listening.count, 1, "is served once");
         dscomm_priv_listen_close(&listening);
     }
+    fd = raw_listen(&port);
+    if (is_int(dscomm_priv_listen_first("localhost.twice", port, 8,
+                                        dscomm_priv_deadline(1000), &listening),
+               DSCOMM_OK, "and at another port where the first is taken")) {
+        ok(listening.port > port, "  %d after %d", listening.port, port);
+        dscomm_priv_listen_close(&listening);
+    }
+    close(fd);
 }
 
 /* The way to one's own server where IPv6 may be switched off. */
@@ -203,8 +214,6 @@ static void test_own_host(void)
     }
 }
 
-/* What the system refuses this process is known at once, and blamed on no
- * server. */
 /* Where the host is no address of this machine, a setting says what is. */
 static void test_interfaces(void)
 {
@@ -242,6 +251,29 @@ static void test_interfaces(void)
     }
 }
 
+/* Where it is this machine's name for itself, its own ranks come to that. */
+static void test_interfaces_own_name(void)
+{
+    dscomm_priv_listen_t listening;
+    gboolean again;
+    int fd = -1;
+
+    setenv("DSCOMM_SOCKET_IFNAME", "lo", 1);
+    if (dscomm_priv_listen("myself.test", 0, dscomm_priv_deadline(5000),
+                           &listening))
+        bail("%s", dscomm_last_error());
+    unsetenv("DSCOMM_SOCKET_IFNAME");
+    is_int(listening.count, 2, "served at 127.0.0.1 and the name's address");
+    is_int(dscomm_priv_connect("myself.test", listening.port,
+                               dscomm_priv_deadline(5000), &fd, &again),
+           DSCOMM_OK, "the machine's own name leads to the server");
+    if (fd >= 0)
+        close(fd);
+    dscomm_priv_listen_close(&listening);
+}
+
+/* What the system refuses this process is known at once, and blamed on no
+ * server. */
 static void test_no_descriptors(void)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
@@ -275,6 +307,7 @@ int main(void)
     test_own_host();
     dscomm_log_set_levels("error");
     test_interfaces();
+    test_interfaces_own_name();
     test_no_descriptors();
     return tap_done();
 }
