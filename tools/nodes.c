@@ -446,11 +446,20 @@ static dscomm_status_t tick(tool_nodes_t *n)
     return status;
 }
 
-/* The store is node 0. */
+/* The store is node 0, which has not told it where it is this node. */
 static void lose_store(tool_nodes_t *n)
 {
+    char *text = g_strdup_printf("node 0 does not reach the store that it "
+                                 "serves itself: %s; give all nodes a "
+                                 "--master that leads to it",
+                                 dscomm_last_error());
+
     n->over = TRUE;
-    emit(n, TOOL_NODES_END, 0, TOOL_INTERNAL, dscomm_last_error());
+    if (n->own == 0)
+        emit(n, TOOL_NODES_END, -1, TOOL_INTERNAL, text);
+    else
+        emit(n, TOOL_NODES_END, 0, TOOL_INTERNAL, dscomm_last_error());
+    g_free(text);
 }
 
 /* Until there is something to say, or a moment has passed; TRUE while this

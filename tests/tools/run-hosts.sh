@@ -198,6 +198,13 @@ like "$(err 0)" '^dscomm run: node 1 of 2 did not come within 2 s; the address o
     'a master on loopback: node 0'
 like "$(err 1)" '^dscomm run: node 0 of 2 did not come: no store within' \
     'a master on loopback: node 1'
+nodes=1
+bounds='--master 10.99.0.77 --join-timeout 10 --node-timeout 2'
+node 0 -n 1 sleep 600
+finish
+is "$statuses" 125 'a master that is no address of node 0: status'
+like "$(err 0)" '^dscomm run: node 0 does not reach the store that it serves itself: .*10\.99\.0\.77' \
+    'a master that is no address of node 0: why'
 bounds=$usual
 
 # Four hosts
