@@ -309,9 +309,17 @@ static void time_out(supervisor_t *s, const char *who)
     g_free(text);
 }
 
+/* No process is left here, but other nodes have some, which the time-out of the
+ * job is for as well. */
+static gboolean awaits_nodes(const supervisor_t *s)
+{
+    return s->nodes && !s->over && s->stage == RUNNING && !s->children;
+}
+
 static void handle_deadline(supervisor_t *s)
 {
-    char *who = tool_name_running(s);
+    char *who =
+        awaits_nodes(s) ? g_strdup("other nodes") : tool_name_running(s);
 
     if (s->stage == RUNNING) {
         time_out(s, who);
@@ -421,7 +429,7 @@ static int wait_time(const supervisor_t *s)
 {
     gint64 left = s->deadline - g_get_monotonic_time();
 
-    if (s->deadline == G_MAXINT64 || !s->children)
+    if (s->deadline == G_MAXINT64 || !(s->children || awaits_nodes(s)))
         return -1;
     return left <= 0 ? 0 : (int)MIN(left / 1000 + 1, G_MAXINT);
 }
@@ -444,7 +452,8 @@ static void wait_once(supervisor_t *s, GArray *fds)
         handle_signals(s);
     if (g_array_index(fds, struct pollfd, 1).revents)
         handle_nodes(s);
-    if (s->children && g_get_monotonic_time() >= s->deadline)
+    if ((s->children || awaits_nodes(s)) &&
+        g_get_monotonic_time() >= s->deadline)
         handle_deadline(s);
 }
 

@@ -169,6 +169,14 @@ finish
 is "$statuses" 124,124 'time-out of one node'
 is "$(err 1)" 'dscomm run: node 0 (host): rank 0 still ran after 0.7 s; ending rank 1' \
     'time-out of one node: the other'
+node 0 -n 1 --timeout 0.7 true
+node 1 -n 1 sleep 600
+finish
+is "$statuses" 124,124 'time-out of a node that is done'
+is "$(err 0)" 'dscomm run: other nodes still ran after 0.7 s; ending them' \
+    'time-out of a node that is done: its word'
+is "$(err 1)" 'dscomm run: node 0 (host): other nodes still ran after 0.7 s; ending rank 1' \
+    'time-out of a node that is done: the other'
 
 # pair: two nodes with a rank each that is up and stays
 pair()
