@@ -44,6 +44,21 @@ static char *find_colon(char *text)
     return first == last ? last : NULL;
 }
 
+/* "[::1]" becomes "::1", as torch wants it; 0 where the brackets are no pair.
+ */
+static int strip_brackets(char *text)
+{
+    size_t length = strlen(text);
+
+    if (*text != '[')
+        return 1;
+    if (text[length - 1] != ']')
+        return 0;
+    text[length - 1] = '\0';
+    memmove(text, text + 1, length - 1);
+    return 1;
+}
+
 int dscomm_priv_hosts_set_master(dscomm_env_t *env, char *text,
                                  const char *origin)
 {
@@ -56,7 +71,7 @@ int dscomm_priv_hosts_set_master(dscomm_env_t *env, char *text,
             port > 65535)
             g_clear_pointer(&text, g_free);
     }
-    if (!text || !dscomm_priv_is_host(text)) {
+    if (!text || !strip_brackets(text) || !dscomm_priv_is_host(text)) {
         g_free(text);
         return 0;
     }

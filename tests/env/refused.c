@@ -257,6 +257,10 @@ static const struct {
       "\"task\":{\"type\":\"workerpool0\",\"index\":0}}"},
      "env[vertex]: CLUSTER_SPEC=",
      "its first host is not one"},
+    {{"CLUSTER_SPEC={\"cluster\":{\"workerpool0\":[\"[fd00::7\",\"b\"]},"
+      "\"task\":{\"type\":\"workerpool0\",\"index\":1}}"},
+     "env[vertex]: CLUSTER_SPEC='",
+     "its first host is not one"},
 
     /* the master */
     {{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=two words"},

@@ -361,6 +361,11 @@ static const vector_t vectors[] = {
       "\"task\":{\"type\":\"workerpool1\",\"index\":1}}"},
      "vertex 2/3/0/1/2 h-0 2222",
      NULL},
+    {"Vertex AI, an address of IPv6",
+     {"CLUSTER_SPEC={\"cluster\":{\"workerpool0\":[\"[fd00::7]:2222\",\"b\"]},"
+      "\"task\":{\"type\":\"workerpool0\",\"index\":1}}"},
+     "vertex 1/2/0/1/1 fd00::7 2222",
+     NULL},
     {"Vertex AI without ports",
      {"CLUSTER_SPEC= { \"task\" : {\"index\": 0, \"type\": \"workerpool0\"}, "
       "\"cluster\": {\"workerpool1\":[\"b\"],\"workerpool0\":[\"a\"]}} ",
