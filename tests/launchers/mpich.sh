@@ -21,7 +21,8 @@ for n in 1 2 4 7; do
 done
 mpirun -n 4 "$digits" "$data"
 is "$status $(grep -c '^epoch [0-9]*: loss ' "$scratch/out")" '0 20' digits
-mpirun.mpich -localhost localhost -n 3 "$hello" >"$scratch/other" 2>&1 &
+timeout -k 5 120 mpirun.mpich -localhost localhost -n 3 "$hello" \
+    >"$scratch/other" 2>&1 &
 mpirun -n 3 "$hello"
 ranks 3 'one of two jobs at once'
 wait $!

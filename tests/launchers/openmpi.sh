@@ -28,7 +28,8 @@ mpirun -n 4 "$digits" "$data"
 is "$status $(grep -c '^epoch [0-9]*: loss ' "$scratch/out")" '0 20' digits
 
 # Two jobs at once, which must not meet
-mpirun.openmpi --oversubscribe -n 3 "$hello" >"$scratch/other" 2>&1 &
+timeout -k 5 120 mpirun.openmpi --oversubscribe -n 3 "$hello" \
+    >"$scratch/other" 2>&1 &
 mpirun -n 3 "$hello"
 ranks 3 'one of two jobs at once'
 wait $!

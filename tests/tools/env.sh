@@ -144,8 +144,10 @@ under()
         skip "$name" "no $1"
         return
     fi
+    # None is waited for for ever.
+    set -- timeout -k 5 60 "$@"
     if ! "$@" true >"$scratch/log" 2>&1; then
-        skip "$name" "$1 cannot start a program: $(head -n 1 "$scratch/log")"
+        skip "$name" "$5 cannot start a program: $(head -n 1 "$scratch/log")"
         return
     fi
     "$@" "$program" env --exec sh -c "echo $names" 2>"$scratch/err" |
@@ -164,8 +166,10 @@ under()
 }
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+# It wants a remote shell to be there, though it will not use one.
+export OMPI_MCA_plm_rsh_agent=sh
 under 'Open MPI' mpirun.openmpi --oversubscribe -n 3
-under 'MPICH' mpirun.mpich -n 3
+under 'MPICH' mpirun.mpich -localhost localhost -n 3
 under 'dscomm run' "$program" run -n 3
 
 tap_done
