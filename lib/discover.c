@@ -9,6 +9,7 @@
 #include "env/settings.h"
 #include "lib/log.h"
 #include "lib/status.h"
+#include "lib/store-socket.h"
 
 #include <glib.h>
 #include <stdio.h>
@@ -74,6 +75,37 @@ static dscomm_status_t read_query(const char *text, const char *query,
     return DSCOMM_OK;
 }
 
+/* The port of a tcp:// URL; -1 where it has none, or no host. */
+static int port_of(const char *url)
+{
+    char *host = NULL;
+    int port;
+
+    if (dscomm_priv_address_split(url + strlen("tcp://"), &host, &port))
+        return -1;
+    g_free(host);
+    return port;
+}
+
+/* Also where nobody is to be met, since that is how it is tried first. */
+static dscomm_status_t check_form(const method_t *method, const char *text,
+                                  const char *url)
+{
+    if (g_str_has_prefix(url, "env://"))
+        return DSCOMM_OK;
+    if (g_str_has_prefix(url, "file://"))
+        return g_str_has_prefix(url, "file:///") && url[strlen("file:///")]
+                   ? DSCOMM_OK
+                   : bad_method(method, text, "the path must be absolute");
+    if (g_str_has_prefix(url, "tcp://"))
+        return port_of(url) >= 0
+                   ? DSCOMM_OK
+                   : bad_method(method, text,
+                                "a host and a port from 0 to 65535 are "
+                                "needed, and brackets around an IPv6 address");
+    return bad_method(method, text, "no such method");
+}
+
 static dscomm_status_t read_method(const char *text, method_t *method)
 {
     const char *query = strchr(text, '?');
@@ -83,9 +115,8 @@ static dscomm_status_t read_method(const char *text, method_t *method)
 
     if (query)
         status = read_query(text, query + 1, method);
-    if (status == DSCOMM_OK && !g_str_has_prefix(url, "env://") &&
-        !g_str_has_prefix(url, "tcp://") && !g_str_has_prefix(url, "file://"))
-        status = bad_method(method, text, "no such method");
+    if (status == DSCOMM_OK)
+        status = check_form(method, text, url);
     if (status < 0 || g_str_has_prefix(url, "env://"))
         g_free(url);
     else
@@ -134,6 +165,36 @@ static void choose_job(const dscomm_env_t *env, dscomm_join_t *join)
     g_strlcpy(join->job, is_own(env, join) ? job : "", sizeof join->job);
 }
 
+/* A place to meet is for several; without numbers each of them would be a job
+ * of one. */
+static dscomm_status_t check_known(const dscomm_init_attr_t *attr,
+                                   const method_t *method,
+                                   const dscomm_env_t *env)
+{
+    char quoted[256];
+
+    if (attr->has_rank || attr->store || method->has_rank || !method->url ||
+        env->forced || env->family->tier != ENV_TIER_ALONE)
+        return DSCOMM_OK;
+    return dscomm_fail(method->wrong,
+                       "%s '%s': nothing tells which rank of how many this "
+                       "process is; add ?rank=R&world_size=N, give rank and "
+                       "world_size as attributes or in DSCOMM_RANK and "
+                       "DSCOMM_WORLD_SIZE, or use a launcher, as dscomm run",
+                       method->name,
+                       dscomm_priv_quote(method->url, quoted, sizeof quoted));
+}
+
+/* Only who serves a free port knows which one it is. */
+static dscomm_status_t check_port(const method_t *method)
+{
+    if (!method->url || !g_str_has_prefix(method->url, "tcp://") ||
+        port_of(method->url) != 0)
+        return DSCOMM_OK;
+    return bad_method(method, method->url,
+                      "port 0 is a free one, which other ranks cannot know");
+}
+
 /* The world's numbers, from where they are given first. */
 static dscomm_status_t choose_rank(const dscomm_init_attr_t *attr,
                                    const method_t *method,
@@ -164,10 +225,15 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
     const char *address = dscomm_env_master_addr(env);
     int port = dscomm_env_master_port(env);
 
+    dscomm_status_t status;
+
     join->store = attr->store;
     join->serve = method->url || !dscomm_env_agent_store(env);
     if (join->store || join->size == 1)
         return DSCOMM_OK;
+    status = check_port(method);
+    if (status != DSCOMM_OK)
+        return status;
     join->url = g_steal_pointer(&method->url);
     if (join->url)
         return DSCOMM_OK;
@@ -188,6 +254,21 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
                                     : "tcp://%s:%d",
                                 address, port);
     return DSCOMM_OK;
+}
+
+static dscomm_status_t choose_world(const dscomm_init_attr_t *attr,
+                                    method_t *method, const dscomm_env_t *env,
+                                    dscomm_join_t *join)
+{
+    dscomm_status_t status = check_known(attr, method, env);
+
+    if (status == DSCOMM_OK)
+        status = choose_rank(attr, method, env, join);
+    if (status != DSCOMM_OK)
+        return status;
+    choose_seat(env, join);
+    choose_job(env, join);
+    return choose_place(attr, method, env, join);
 }
 
 /* The sources that are there, but were not taken. */
@@ -280,12 +361,7 @@ dscomm_status_t dscomm_priv_discover(const dscomm_init_attr_t *attr,
     if (status == DSCOMM_OK)
         status = ask_launcher(attr, &method, &env);
     if (status == DSCOMM_OK)
-        status = choose_rank(attr, &method, env, &join);
-    if (status == DSCOMM_OK) {
-        choose_seat(env, &join);
-        choose_job(env, &join);
-        status = choose_place(attr, &method, env, &join);
-    }
+        status = choose_world(attr, &method, env, &join);
     dscomm_env_free(env);
     g_free(method.url);
     if (status < 0)

@@ -7,6 +7,7 @@
 #include "tests/tap.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* One node of four ranks, whose launcher gives the job a name and no port. */
 static const char *const named[][2] = {
@@ -49,8 +50,91 @@ static void check(size_t i)
     dscomm_priv_join_clear(&join);
 }
 
+/* Methods that are refused, as an attribute and as a variable. */
+static const struct {
+    const char *method;
+    int size; /* attribute; 0: none */
+    const char *says;
+} refused[] = {
+    {"tcp://h:29500", 0, "which rank of how many"},
+    {"file:///tmp/x", 0, "dscomm run"},
+    {"file:///tmp/x?other=1", 0, "?rank=R&world_size=N"},
+    {"file://tmp/x", 1, "must be absolute"},
+    {"file://", 1, "must be absolute"},
+    {"file:///", 1, "must be absolute"},
+    {"file://tmp/x", 2, "must be absolute"},
+    {"tcp://", 1, "a host and a port"},
+    {"tcp://h", 1, "a host and a port"},
+    {"tcp://:29500", 1, "a host and a port"},
+    {"tcp://h:65536", 1, "a host and a port"},
+    {"tcp://h:-1", 1, "a host and a port"},
+    {"tcp://h:x", 1, "a host and a port"},
+    {"tcp://::1:29500", 1, "brackets around"},
+    {"tcp://h:x?rank=0&world_size=1", 0, "a host and a port"},
+    {"tcp://h:0", 2, "port 0"},
+    {"tcp://h:0?rank=0&world_size=2", 0, "port 0"},
+    {"tcp://h:0?rank=1&world_size=2", 0, "port 0"},
+};
+
+static const struct {
+    const char *method;
+    int size;
+} accepted[] = {
+    {"tcp://h:0", 1},
+    {"tcp://[::1]:29500", 2},
+    {"tcp://h:65535?rank=0&world_size=2", 0},
+    {"file:///x", 1},
+    {"file:///x?rank=0&world_size=1", 0},
+};
+
+static dscomm_status_t discover(const char *method, int size, int variable)
+{
+    dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
+    dscomm_join_t join = {0};
+    dscomm_status_t status;
+
+    attr.init_method = variable ? NULL : method;
+    attr.has_rank = size > 0;
+    attr.world_size = size;
+    setenv("DSCOMM_INIT_METHOD", variable ? method : "", 1);
+    status = dscomm_priv_discover(&attr, &join);
+    unsetenv("DSCOMM_INIT_METHOD");
+    dscomm_priv_join_clear(&join);
+    return status;
+}
+
+static void check_refused(size_t i, int variable)
+{
+    const char *name = variable ? "DSCOMM_INIT_METHOD '" : "init_method '";
+    const char *error;
+
+    is_int(discover(refused[i].method, refused[i].size, variable),
+           variable ? DSCOMM_ERR_ENVIRONMENT : DSCOMM_ERR_INVALID,
+           "%s%s' for %d", name, refused[i].method, refused[i].size);
+    error = dscomm_last_error();
+    ok(strncmp(error, name, strlen(name)) == 0 &&
+           strstr(error, refused[i].says),
+       "  says %s: %s", refused[i].says, error);
+}
+
+/* Without a launcher. */
+static void check_methods(void)
+{
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        check_refused(i, 0);
+        check_refused(i, 1);
+    }
+    for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++)
+        is_int(discover(accepted[i].method, accepted[i].size, 0), DSCOMM_OK,
+               "%s for %d", accepted[i].method, accepted[i].size);
+    setenv("DSCOMM_LAUNCHER", "singleton", 1);
+    is_int(discover("file:///x", 0, 0), DSCOMM_OK, "alone on request");
+    unsetenv("DSCOMM_LAUNCHER");
+}
+
 int main(void)
 {
+    check_methods();
     for (size_t i = 0; i < sizeof named / sizeof *named; i++)
         setenv(named[i][0], named[i][1], 1);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
