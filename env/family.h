@@ -102,6 +102,10 @@ extern const env_overlay_t dscomm_priv_env_kubernetes;
 int dscomm_priv_env_is_step(const env_view_t *view, const char *rank,
                             const char *size);
 
+/* ERR_ENVIRONMENT where PMI_RANK or PMI_SIZE contradicts rank or size. */
+dscomm_status_t dscomm_priv_env_compare_pmi(const env_view_t *view,
+                                            dscomm_env_t *env);
+
 /* The job by torch elastic's variables, and whether its agent serves the
  * store. */
 dscomm_status_t dscomm_priv_env_elastic(const env_view_t *view,

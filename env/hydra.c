@@ -26,6 +26,33 @@ static int is_slurm(const env_view_t *view, char **ret_why)
     return 1;
 }
 
+/* Where mpiexec runs below a source that sets the pair itself, each of its
+ * ranks sees the same numbers of that source. */
+dscomm_status_t dscomm_priv_env_compare_pmi(const env_view_t *view,
+                                            dscomm_env_t *env)
+{
+    static const char *const names[] = {"PMI_RANK", "PMI_SIZE"};
+
+    for (int i = DSCOMM_ENV_RANK; i <= DSCOMM_ENV_WORLD_SIZE; i++) {
+        int own = env->numbers[i], number;
+        dscomm_status_t status;
+
+        if (env->forced || own < 0)
+            continue;
+        status = dscomm_priv_env_number(view, env, names[i],
+                                        (dscomm_env_field_t)i, &number);
+        if (status != DSCOMM_OK)
+            return status;
+        if (number >= 0 && number != own)
+            return dscomm_priv_env_fail(
+                view, env, names[i],
+                "disagrees with %s='%d'. Name the source that is right in "
+                "DSCOMM_LAUNCHER: %s, or hydra or pmi",
+                env->origins[i], own, env->family->name);
+    }
+    return DSCOMM_OK;
+}
+
 static int is_not_hydra(const env_view_t *view, char **ret_why)
 {
     if (dscomm_priv_view_either(view, "PMI_RANK", "PMI_SIZE"))

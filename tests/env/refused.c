@@ -8,6 +8,8 @@
     "JSM_NAMESPACE_RANK=1", "JSM_NAMESPACE_SIZE=4",                            \
         "JSM_NAMESPACE_LOCAL_RANK=1", "JSM_NAMESPACE_LOCAL_SIZE=2"
 
+#define FLUX "FLUX_TASK_RANK=3", "FLUX_JOB_SIZE=4"
+
 #define SAGEMAKER(hosts) "SM_HOSTS=" hosts, "SM_CURRENT_HOST=algo-9"
 
 #define CLUSTER(type, index)                                                   \
@@ -174,6 +176,16 @@ static const struct {
     {{JSRUN, OMPI(2, 4, 0, 2)},
      "env[openmpi]: JSM_NAMESPACE_RANK='1': ",
      "jsrun or openmpi"},
+    {{FLUX, "PMI_RANK=0", "PMI_SIZE=4"},
+     "env[flux]: PMI_RANK='0': disagrees with FLUX_TASK_RANK='3'",
+     "DSCOMM_LAUNCHER: flux, or hydra or pmi"},
+    {{FLUX, "PMI_RANK=3", "PMI_SIZE=8"},
+     "env[flux]: PMI_SIZE='8': disagrees with FLUX_JOB_SIZE='4'",
+     "DSCOMM_LAUNCHER"},
+    {{FLUX, "PMI_RANK=x"}, "env[flux]: PMI_RANK='x': not a rank", ""},
+    {{"PALS_RANKID=1", "PMI_RANK=2", "PMI_SIZE=4"},
+     "env[pals]: PMI_RANK='2': disagrees with PALS_RANKID='1'",
+     "DSCOMM_LAUNCHER: pals"},
 
     /* what is asked for is not there */
     {{"DSCOMM_LAUNCHER=srun"},
