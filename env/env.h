@@ -14,6 +14,12 @@ typedef struct {
     char *why;
 } env_judgement_t;
 
+/* What a number may be, and how sentences call it. */
+typedef struct {
+    const char *what;
+    int min, max;
+} env_limits_t;
+
 struct dscomm_env {
     const env_family_t *family; /* whose numbers these are; NULL: none yet */
     int forced; /* 1: DSCOMM_LAUNCHER asks for it */
@@ -87,6 +93,13 @@ dscomm_status_t dscomm_priv_env_fail(const env_view_t *view,
                                      const dscomm_env_t *env, const char *name,
                                      const char *format, ...)
     G_GNUC_PRINTF(4, 5);
+
+/* A decimal number within limit in variable name, or *ret_number = -1 where it
+ * is not set. */
+dscomm_status_t dscomm_priv_env_count(const env_view_t *view,
+                                      const dscomm_env_t *env, const char *name,
+                                      const env_limits_t *limit,
+                                      int *ret_number);
 
 /* A decimal number of field's range in variable name, or *ret_number = -1 where
  * it is not set. */

@@ -4,19 +4,22 @@
 
 #include "env/env.h"
 
+#include <limits.h>
+
 static dscomm_status_t count_local(const env_view_t *view, dscomm_env_t *env)
 {
+    static const char origin[] = "FLUX_JOB_SIZE/FLUX_JOB_NNODES";
+    static const env_limits_t limit = {"a number of nodes", 1, INT_MAX};
     int world = env->numbers[DSCOMM_ENV_WORLD_SIZE], nodes;
-    dscomm_status_t status = dscomm_priv_env_number(
-        view, env, "FLUX_JOB_NNODES", DSCOMM_ENV_WORLD_SIZE, &nodes);
+    dscomm_status_t status =
+        dscomm_priv_env_count(view, env, "FLUX_JOB_NNODES", &limit, &nodes);
 
     if (status != DSCOMM_OK || nodes < 0 || world < 0)
         return status;
     if (nodes == 1)
-        dscomm_priv_env_set(env, DSCOMM_ENV_LOCAL_SIZE, world,
-                            "FLUX_JOB_NNODES");
+        dscomm_priv_env_set(env, DSCOMM_ENV_LOCAL_SIZE, world, origin);
     else if (nodes == world)
-        dscomm_priv_env_set(env, DSCOMM_ENV_LOCAL_SIZE, 1, "FLUX_JOB_NNODES");
+        dscomm_priv_env_set(env, DSCOMM_ENV_LOCAL_SIZE, 1, origin);
     return DSCOMM_OK;
 }
 

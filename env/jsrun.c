@@ -23,7 +23,7 @@ static char **read_hosts(const env_view_t *view, const char *text,
         if (!**word)
             continue;
         if (at % 2 && dscomm_priv_parse_decimal(*word, &slots))
-            *ret_wrong = "a host without a number of slots";
+            *ret_wrong = "what follows a host is no number of slots";
         else if (at % 2 == 0 && !dscomm_priv_is_host(*word))
             *ret_wrong = "what is no host";
         else if (at % 2 == 0 && at / 2 >= skip)

@@ -12,10 +12,7 @@
 #define QUOTED 96
 
 /* What each field may be. */
-static const struct {
-    const char *what;
-    int min, max;
-} limits[] = {
+static const env_limits_t limits[] = {
     [DSCOMM_ENV_RANK] = {"a rank", 0, INT_MAX - 1},
     [DSCOMM_ENV_WORLD_SIZE] = {"a number of ranks", 1, INT_MAX},
     [DSCOMM_ENV_LOCAL_RANK] = {"a rank", 0, INT_MAX - 1},
@@ -59,24 +56,31 @@ dscomm_status_t dscomm_priv_env_fail(const env_view_t *view,
     return status;
 }
 
+dscomm_status_t dscomm_priv_env_count(const env_view_t *view,
+                                      const dscomm_env_t *env, const char *name,
+                                      const env_limits_t *limit,
+                                      int *ret_number)
+{
+    const char *text = dscomm_priv_view_value(view, name);
+    int64_t number = -1;
+
+    if (text && (dscomm_priv_parse_decimal(text, &number) ||
+                 number < limit->min || number > limit->max))
+        return dscomm_priv_env_fail(view, env, name,
+                                    "not %s. Set it to a decimal number "
+                                    "from %d to %d, or unset it",
+                                    limit->what, limit->min, limit->max);
+    *ret_number = (int)number;
+    return DSCOMM_OK;
+}
+
 dscomm_status_t dscomm_priv_env_number(const env_view_t *view,
                                        const dscomm_env_t *env,
                                        const char *name,
                                        dscomm_env_field_t field,
                                        int *ret_number)
 {
-    const char *text = dscomm_priv_view_value(view, name);
-    int64_t number = -1;
-
-    if (text && (dscomm_priv_parse_decimal(text, &number) ||
-                 number < limits[field].min || number > limits[field].max))
-        return dscomm_priv_env_fail(view, env, name,
-                                    "not %s. Set it to a decimal number "
-                                    "from %d to %d, or unset it",
-                                    limits[field].what, limits[field].min,
-                                    limits[field].max);
-    *ret_number = (int)number;
-    return DSCOMM_OK;
+    return dscomm_priv_env_count(view, env, name, &limits[field], ret_number);
 }
 
 int dscomm_priv_env_one_node(const dscomm_env_t *env)

@@ -4,6 +4,26 @@
 
 #include "env/env.h"
 
+#include <limits.h>
+
+/* Nodes are groups. */
+static dscomm_status_t check_group(const env_view_t *view, dscomm_env_t *env)
+{
+    static const char name[] = "GROUP_WORLD_SIZE";
+    static const env_limits_t limit = {"a number of nodes", 1, INT_MAX};
+    int count;
+    dscomm_status_t status =
+        dscomm_priv_env_count(view, env, name, &limit, &count);
+
+    if (status != DSCOMM_OK || count < 0 ||
+        env->numbers[DSCOMM_ENV_NODE_RANK] < count)
+        return status;
+    return dscomm_priv_env_fail(view, env, "GROUP_RANK",
+                                "must be less than the %d of %s. Nodes count "
+                                "from 0; correct or unset both",
+                                count, name);
+}
+
 const env_family_t dscomm_priv_env_torchrun = {
     .name = "torchrun",
     .about = "torchrun, or dscomm run",
@@ -17,6 +37,7 @@ const env_family_t dscomm_priv_env_torchrun = {
             [DSCOMM_ENV_LOCAL_SIZE] = {"LOCAL_WORLD_SIZE"},
             [DSCOMM_ENV_NODE_RANK] = {"GROUP_RANK"},
         },
+    .complete = check_group,
     .finish = dscomm_priv_env_elastic,
 };
 
@@ -53,11 +74,11 @@ dscomm_status_t dscomm_priv_env_elastic(const env_view_t *view,
                                         dscomm_env_t *env)
 {
     const char *id = dscomm_priv_view_value(view, "TORCHELASTIC_RUN_ID");
+    static const env_limits_t limit = {"a number of restarts", 0, INT_MAX};
     int restart;
     char *name;
-    dscomm_status_t status =
-        dscomm_priv_env_number(view, env, "TORCHELASTIC_RESTART_COUNT",
-                               DSCOMM_ENV_NODE_RANK, &restart);
+    dscomm_status_t status = dscomm_priv_env_count(
+        view, env, "TORCHELASTIC_RESTART_COUNT", &limit, &restart);
 
     if (!id || status != DSCOMM_OK)
         return status;

@@ -82,13 +82,19 @@ static dscomm_status_t use_task(const env_view_t *view, dscomm_env_t *env,
     int is_number = dscomm_priv_json_number(
                         dscomm_priv_json_member(task, "index"), &index) == 0;
     place_t place = find_place(names, cluster, type);
+    const char *wrong = !cluster        ? "there is no cluster"
+                        : !place.all    ? "cluster has no list of hosts"
+                        : !task         ? "there is no task"
+                        : place.own < 0 ? "task.type names no list of cluster"
+                        : !is_number    ? "task.index is no number"
+                                        : NULL;
 
     g_free(type);
-    if (place.own < 0 || !is_number)
+    if (wrong)
         return dscomm_priv_env_fail(view, env, names->variable,
-                                    "task.type names no list of ranks in "
-                                    "cluster, or task.index is no number. "
-                                    "Correct it");
+                                    "%s. Correct it, or name another source in "
+                                    "DSCOMM_LAUNCHER",
+                                    wrong);
     if (index >= place.own || place.all > G_MAXINT)
         return dscomm_priv_env_fail(view, env, names->variable,
                                     "task.index is %" G_GINT64_FORMAT
