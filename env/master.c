@@ -5,6 +5,7 @@
 
 #include "env/env.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 
 /* Ports above those that Linux gives out itself, in blocks of eight: rank 0
@@ -27,6 +28,27 @@ static dscomm_status_t user_port(const env_view_t *view, dscomm_env_t *env)
     return status;
 }
 
+/* "::1", "[::1]" or "fe80::1%eth0". */
+static int is_ipv6(const char *text)
+{
+    struct in6_addr address;
+    char *inner = g_strdup(*text == '[' ? text + 1 : text);
+    char *end = strchr(inner, ']');
+    int is_pair = *text == '[' ? end && !end[1] : !end;
+
+    inner[strcspn(inner, "%]")] = '\0';
+    is_pair = is_pair && inet_pton(AF_INET6, inner, &address) == 1;
+    g_free(inner);
+    return is_pair;
+}
+
+/* A host that is no URL and has no port. */
+static int is_plain(const char *text)
+{
+    return dscomm_priv_is_host(text) && !strchr(text, '/') &&
+           (!strpbrk(text, ":[]") || is_ipv6(text));
+}
+
 static dscomm_status_t user_address(const env_view_t *view, dscomm_env_t *env)
 {
     const char *name =
@@ -36,12 +58,13 @@ static dscomm_status_t user_address(const env_view_t *view, dscomm_env_t *env)
     if (!name)
         return DSCOMM_OK;
     address = g_strstrip(g_strdup(dscomm_priv_view_value(view, name)));
-    if (!dscomm_priv_is_host(address)) {
+    if (!is_plain(address)) {
         g_free(address);
         return dscomm_priv_env_fail(view, env, name,
                                     "not a host. Set it to a name or an "
                                     "address of at most 255 bytes without "
-                                    "blanks");
+                                    "blanks, scheme and port, which goes into "
+                                    "MASTER_PORT");
     }
     dscomm_priv_env_set_address(env, address, name);
     return DSCOMM_OK;

@@ -14,13 +14,22 @@
 static const char list_name[] = "SM_HOSTS";
 static const char host_name[] = "SM_CURRENT_HOST";
 
+static int has_host(const GPtrArray *hosts, const char *host)
+{
+    for (guint i = 0; i < hosts->len; i++) {
+        if (strcmp(g_ptr_array_index(hosts, i), host) == 0)
+            return 1;
+    }
+    return 0;
+}
+
 /* The hosts, at least one; NULL after a failure; g_strfreev(). */
 static char **read_hosts(const env_view_t *view, const dscomm_env_t *env,
                          dscomm_status_t *ret_status)
 {
     GPtrArray *hosts = g_ptr_array_new_with_free_func(g_free);
     const char *value = NULL, *item = NULL;
-    int are_hosts = 1;
+    int are_hosts = 1, are_twice = 0;
 
     *ret_status = dscomm_priv_hosts_json(view, env, list_name, &value);
     if (*ret_status == DSCOMM_OK)
@@ -29,11 +38,15 @@ static char **read_hosts(const env_view_t *view, const dscomm_env_t *env,
         char *host = dscomm_priv_json_string(item);
 
         are_hosts = host && dscomm_priv_is_host(host);
+        are_twice |= are_hosts && has_host(hosts, host);
         g_ptr_array_add(hosts, host);
     }
     if (*ret_status == DSCOMM_OK && (!hosts->len || !are_hosts))
         *ret_status = dscomm_priv_env_fail(view, env, list_name,
                                            "not a list of hosts. Correct it");
+    if (*ret_status == DSCOMM_OK && are_twice)
+        *ret_status = dscomm_priv_env_fail(view, env, list_name,
+                                           "names a host twice. Correct it");
     if (*ret_status != DSCOMM_OK) {
         g_ptr_array_unref(hosts);
         return NULL;

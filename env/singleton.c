@@ -4,6 +4,8 @@
 #include "config.h"
 
 #include "env/env.h"
+#include "env/settings.h"
+#include "lib/status.h"
 
 static const struct {
     const char *variable;
@@ -35,14 +37,30 @@ static void warn(const env_view_t *view, dscomm_env_t *env)
     }
 }
 
+/* Programs set it to choose a device; so it is no mark of a launcher. */
+static void warn_local(const env_view_t *view, dscomm_env_t *env)
+{
+    const char *text = dscomm_priv_view_value(view, "LOCAL_RANK");
+    char quoted[96];
+    int64_t number;
+
+    if (text && dscomm_priv_parse_decimal(text, &number))
+        dscomm_priv_env_warn(env,
+                             "LOCAL_RANK='%s' is not a rank; 0 is taken, "
+                             "since there is one rank",
+                             dscomm_priv_quote(text, quoted, sizeof quoted));
+}
+
 static dscomm_status_t be_alone(const env_view_t *view, dscomm_env_t *env)
 {
     for (int i = 0; i < ENV_NUMBERS; i++)
         dscomm_priv_env_set(env, (dscomm_env_field_t)i, 0, "one rank");
     env->numbers[DSCOMM_ENV_WORLD_SIZE] = 1;
     env->numbers[DSCOMM_ENV_LOCAL_SIZE] = 1;
-    if (!env->forced)
+    if (!env->forced) {
         warn(view, env);
+        warn_local(view, env);
+    }
     return DSCOMM_OK;
 }
 

@@ -26,9 +26,20 @@ static int is_user_step(const env_view_t *view)
            number < STEPS_END;
 }
 
+/* Slurm 26 counts its own from -1 downwards. */
+static int is_number(const char *text)
+{
+    int64_t number;
+
+    return dscomm_priv_parse_decimal(*text == '-' ? text + 1 : text, &number) ==
+           0;
+}
+
+/* What is no number at all is a mistake, which is told when it is taken. */
 static int is_no_task(const env_view_t *view, char **ret_why)
 {
-    if (is_user_step(view))
+    if (is_user_step(view) ||
+        !is_number(dscomm_priv_view_value(view, "SLURM_STEP_ID")))
         return 0;
     *ret_why = g_strdup("SLURM_STEP_ID is not that of a step by srun");
     return 1;
@@ -112,11 +123,16 @@ static dscomm_status_t use_tasks(const env_view_t *view, dscomm_env_t *env,
 static dscomm_status_t count_local(const env_view_t *view, dscomm_env_t *env)
 {
     const char *text = dscomm_priv_view_value(view, tasks_name);
+    const char *step = dscomm_priv_view_value(view, "SLURM_STEP_ID");
     int node = env->numbers[DSCOMM_ENV_NODE_RANK];
     env_problem_t problem;
     env_tasks_t tasks;
     dscomm_status_t status;
 
+    if (!is_number(step))
+        return dscomm_priv_env_fail(view, env, "SLURM_STEP_ID",
+                                    "not the number of a step. Start the "
+                                    "program with srun, or unset it");
     if (!text || dscomm_priv_view_value(view, "SLURM_HET_SIZE"))
         return check_ranks(view, env);
     problem = dscomm_priv_tasks(text, MAX(node, 0), &tasks);

@@ -3,8 +3,10 @@
 #include "config.h"
 
 #include "env/env.h"
+#include "lib/status.h"
 
 #include <limits.h>
+#include <string.h>
 
 /* Nodes are groups. */
 static dscomm_status_t check_group(const env_view_t *view, dscomm_env_t *env)
@@ -41,6 +43,19 @@ const env_family_t dscomm_priv_env_torchrun = {
     .finish = dscomm_priv_env_elastic,
 };
 
+/* Torch compares with "True" alone. */
+static void warn_agent(dscomm_env_t *env, const char *name, const char *text)
+{
+    char quoted[96];
+
+    if (text && strcmp(text, "False") != 0)
+        dscomm_priv_env_warn(env,
+                             "%s='%s' is neither True nor False; False is "
+                             "taken, as torch does",
+                             name,
+                             dscomm_priv_quote(text, quoted, sizeof quoted));
+}
+
 /* The address is the agent's, unless the user gives another. The agent listens
  * at its port in any case. */
 static dscomm_status_t read_agent(const env_view_t *view, dscomm_env_t *env)
@@ -49,8 +64,10 @@ static dscomm_status_t read_agent(const env_view_t *view, dscomm_env_t *env)
     const char *text = dscomm_priv_view_value(view, agent);
     const char *missing = NULL;
 
-    if (!text || g_ascii_strcasecmp(text, "true") != 0)
+    if (!text || strcmp(text, "True") != 0) {
+        warn_agent(env, agent, text);
         return DSCOMM_OK;
+    }
     env->agent_port = 1;
     if (dscomm_priv_view_either(view, "DSCOMM_MASTER_ADDR",
                                 "DSCOMM_MASTER_PORT"))

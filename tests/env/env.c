@@ -61,6 +61,9 @@ static const struct {
      1},
     {{TORCHRUN, "TORCHELASTIC_USE_AGENT_STORE=False"}, "x/0", 0},
     {{TORCHRUN}, "x/0", 0},
+    /* torch compares with "True" */
+    {{TORCHRUN, "TORCHELASTIC_USE_AGENT_STORE=true"}, "x/0", 0},
+    {{TORCHRUN, "TORCHELASTIC_USE_AGENT_STORE=maybe"}, "x/0", 0},
     {{TORCHRUN, "TORCHELASTIC_USE_AGENT_STORE=True", "DSCOMM_MASTER_PORT=5"},
      "x/0",
      0},
