@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reduction kernels in plain C, for every dtype and operator. They are what
- * any other variant is held to, bit for bit (which NaN a NaN is excepted), so
- * products and sums must not be contracted: compile with -ffp-contract=off. */
+ * any other variant is held to, bit for bit, so products and sums must not be
+ * contracted: compile with -ffp-contract=off. Which operand's NaN the sum of
+ * two is depends on the processor and on the compiler; a result that is NaN is
+ * the quiet one without a sign instead. Minima and maxima of 16 and 8 bits need
+ * no arithmetic and keep theirs. */
 #include "config.h"
 
 #include "lib/kernels-table.h"
 #include "lib/kernels.h"
 #include "lib/minifloat.h"
+
+#include <math.h>
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
@@ -38,6 +43,8 @@ typedef struct {
 /* What most folds do at their ends: nothing. */
 #define TAKE_AS_IS(op, x, factor) (x)
 #define GIVE_AS_IS(op, a, divisor) (a)
+
+#define ONE_NAN(a) ((a) != (a) ? NAN : (a))
 
 #define MIN_OF(a, b) ((a) < (b) ? (a) : (b))
 #define MAX_OF(a, b) ((a) > (b) ? (a) : (b))

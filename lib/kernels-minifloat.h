@@ -5,9 +5,18 @@
 
 #define FOLD_SUM JOINED(fold_, TYPE)
 #define FOLD_ORDER JOINED(fold_order_, TYPE)
+#define ONE_CODE JOINED(one_nan_, TYPE)
 #define TO_KEY JOINED(key_, TYPE)
 #define FROM_KEY JOINED(code_, TYPE)
 #define KEY_SHIFT JOINED(shift_, TYPE)
+
+ALWAYS_INLINE CODE ONE_CODE(float value)
+{
+    const int magnitude = (1 << (8 * sizeof(CODE) - 1)) - 1;
+    CODE code = JOINED(TYPE, _round)(value);
+
+    return (code & magnitude) > TOP ? JOINED(TYPE, _round)(NAN) : code;
+}
 
 #define FOLD FOLD_SUM
 #define ELEMENT CODE
@@ -17,7 +26,7 @@
                                : JOINED(TYPE, _widen)(x))
 #define JOIN(op, a, b) ((op) == DSCOMM_PRODUCT ? (a) * (b) : (a) + (b))
 #define GIVE(op, a, divisor)                                                   \
-    JOINED(TYPE, _round)((op) == DSCOMM_AVG ? (a) / (divisor) : (a))
+    ONE_CODE((op) == DSCOMM_AVG ? (a) / (divisor) : (a))
 #include "lib/kernels-fold.h"
 
 /* With the magnitude of negative codes inverted, codes sort as signed
@@ -66,6 +75,7 @@ KERNEL(TYPE, premul_sum, DSCOMM_PREMUL_SUM, FOLD_SUM)
 #undef TOP
 #undef FOLD_SUM
 #undef FOLD_ORDER
+#undef ONE_CODE
 #undef TO_KEY
 #undef FROM_KEY
 #undef KEY_SHIFT

@@ -41,7 +41,8 @@ ALWAYS_INLINE REAL MAX_REAL(REAL a, REAL b)
      : (op) == DSCOMM_MIN   ? MIN_REAL(a, b)                                   \
      : (op) == DSCOMM_MAX   ? MAX_REAL(a, b)                                   \
                             : (a) + (b))
-#define GIVE(op, a, divisor) ((op) == DSCOMM_AVG ? (a) / (divisor) : (a))
+#define GIVE(op, a, divisor)                                                   \
+    ((op) == DSCOMM_AVG ? ONE_NAN((a) / (divisor)) : ONE_NAN(a))
 #include "lib/kernels-fold.h"
 
 KERNEL(TYPE, sum, DSCOMM_SUM, FOLD_REAL)

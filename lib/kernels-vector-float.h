@@ -11,14 +11,30 @@
      : (op) == DSCOMM_MIN   ? min_##x(a, b)                                    \
      : (op) == DSCOMM_MAX   ? max_##x(a, b)                                    \
                             : (a) + (b))
-#define GIVE_REAL(op, a, divisor) ((op) == DSCOMM_AVG ? (a) / (divisor) : (a))
+#define GIVE_REAL(x, op, a, divisor)                                           \
+    one_nan_##x((op) == DSCOMM_AVG ? (a) / (divisor) : (a))
+
+/* See kernels-c.c. */
+ALWAYS_INLINE f32v one_nan_f32(f32v a)
+{
+    u32v number = (u32v)(a == a);
+
+    return (f32v)(((u32v)a & number) | (0x7fc00000u & ~number));
+}
+
+ALWAYS_INLINE f64v one_nan_f64(f64v a)
+{
+    u64v number = (u64v)(a == a);
+
+    return (f64v)(((u64v)a & number) | (0x7ff8000000000000u & ~number));
+}
 
 #define FOLD fold_f32
 #define ACCUMULATOR f32v
 #define FACTOR_TYPE float
 #define TAKE(op, at, factor) TAKE_REAL(f32, op, at, factor)
 #define JOIN(op, a, b) JOIN_REAL(f32, op, a, b)
-#define GIVE GIVE_REAL
+#define GIVE(op, a, divisor) GIVE_REAL(f32, op, a, divisor)
 #include "lib/kernels-vector-fold.h"
 
 #define FOLD fold_f64
@@ -26,7 +42,7 @@
 #define FACTOR_TYPE double
 #define TAKE(op, at, factor) TAKE_REAL(f64, op, at, factor)
 #define JOIN(op, a, b) JOIN_REAL(f64, op, a, b)
-#define GIVE GIVE_REAL
+#define GIVE(op, a, divisor) GIVE_REAL(f64, op, a, divisor)
 #include "lib/kernels-vector-fold.h"
 
 /* Pairs and quads of float32 */
@@ -64,12 +80,29 @@ ALWAYS_INLINE f32_pair_t mean_pair(int op, f32_pair_t sum, float divisor)
     return (f32_pair_t){sum.low / divisor, sum.high / divisor};
 }
 
+/* Codes, where those above top are NaN. */
+
+ALWAYS_INLINE u16v one_nan_16(u16v codes, int16_t top, uint16_t nan)
+{
+    u16v is_nan = (u16v)((i16v)(codes & 0x7fff) > top);
+
+    return (codes & ~is_nan) | (nan & is_nan);
+}
+
+ALWAYS_INLINE u8v one_nan_8(u8v codes, int8_t top, uint8_t nan)
+{
+    u8v is_nan = (u8v)((i8v)(codes & 0x7f) > top);
+
+    return (codes & ~is_nan) | (nan & is_nan);
+}
+
 #define FOLD fold_f16
 #define ACCUMULATOR f32_pair_t
 #define FACTOR_TYPE float
 #define TAKE(op, at, factor) scale_pair(op, load_f16(at), factor)
 #define JOIN join_pair
-#define GIVE(op, a, divisor) round_f16(mean_pair(op, a, divisor))
+#define GIVE(op, a, divisor)                                                   \
+    one_nan_16(round_f16(mean_pair(op, a, divisor)), FLOAT16_TOP, 0x7e00)
 #include "lib/kernels-vector-fold.h"
 
 /* bfloat16: low and high halves of words. No sum has a NaN with anything in its
@@ -99,7 +132,9 @@ ALWAYS_INLINE u32v round_bf16(f32_pair_t values)
 #define FACTOR_TYPE float
 #define TAKE(op, at, factor) scale_pair(op, widen_bf16(LOAD(u32, at)), factor)
 #define JOIN join_pair
-#define GIVE(op, a, divisor) round_bf16(mean_pair(op, a, divisor))
+#define GIVE(op, a, divisor)                                                   \
+    one_nan_16((u16v)round_bf16(mean_pair(op, a, divisor)), BFLOAT16_TOP,      \
+               0x7fc0)
 #include "lib/kernels-vector-fold.h"
 
 /* 8 bits: even and odd bytes, in the upper half of 16 bits, where E5M2 is
@@ -184,7 +219,8 @@ ALWAYS_INLINE u16v round_e4m3(int op, f32_quad_t sum, float divisor)
 #define TAKE(op, at, factor)                                                   \
     scale_quad(op, widen_e4m3(op, LOAD(u16, at)), factor)
 #define JOIN join_quad
-#define GIVE round_e4m3
+#define GIVE(op, a, divisor)                                                   \
+    one_nan_8((u8v)round_e4m3(op, a, divisor), FLOAT8_E4M3_TOP, 0x7f)
 #include "lib/kernels-vector-fold.h"
 
 #define FOLD fold_e5m2
@@ -192,7 +228,8 @@ ALWAYS_INLINE u16v round_e4m3(int op, f32_quad_t sum, float divisor)
 #define FACTOR_TYPE float
 #define TAKE(op, at, factor) scale_quad(op, widen_e5m2(LOAD(u16, at)), factor)
 #define JOIN join_quad
-#define GIVE round_e5m2
+#define GIVE(op, a, divisor)                                                   \
+    one_nan_8((u8v)round_e5m2(op, a, divisor), FLOAT8_E5M2_TOP, 0x7e)
 #include "lib/kernels-vector-fold.h"
 
 /* Order: keys that sort as signed integers, turned so that NaNs win. */

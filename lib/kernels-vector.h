@@ -14,8 +14,7 @@
  *   stores_done            orders those stores before all that follow
  *
  * and makes a table of the functions that it likes. Results are those of
- * kernels-c.c, bit for bit, but for which NaN a NaN is: arithmetic is the
- * same, and in the same order. */
+ * kernels-c.c, bit for bit: arithmetic is the same, and in the same order. */
 #ifndef LIB_KERNELS_VECTOR_H
 #define LIB_KERNELS_VECTOR_H
 

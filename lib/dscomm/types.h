@@ -57,7 +57,10 @@ typedef enum {
  *               point only; called through the _premul_sum functions
  *
  * A result too large for a float is infinity, or NaN in FLOAT8_E4M3, which has
- * no infinity (what rounds to 448 is 448: up to 464, as in PyTorch). */
+ * no infinity (what rounds to 448 is 448: up to 464, as in PyTorch). A NaN that
+ * arithmetic gives is the quiet one without a sign: 0x7fc00000 in FLOAT32,
+ * 0x7e00 in FLOAT16, 0x7fc0 in BFLOAT16, 0x7ff8000000000000 in FLOAT64, 0x7f in
+ * FLOAT8_E4M3, 0x7e in FLOAT8_E5M2. So do MIN and MAX of 32 and 64 bits. */
 typedef enum {
     DSCOMM_SUM = 0,
     DSCOMM_PRODUCT = 1,

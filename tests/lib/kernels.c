@@ -471,6 +471,40 @@ static void test_by_hand(void)
     }
 }
 
+/* A NaN that arithmetic gives is the one of types.h, whatever went in. */
+static void test_nans(void)
+{
+    static const struct {
+        dscomm_dtype_t dtype;
+        uint64_t in[2], want;
+    } cases[] = {
+        {DSCOMM_FLOAT16, {0xfe01, 0x7d00}, 0x7e00},
+        {DSCOMM_BFLOAT16, {0x3f80, 0xffff}, 0x7fc0},
+        {DSCOMM_FLOAT32, {0xffc00001, 0x7fc12345}, 0x7fc00000},
+        {DSCOMM_FLOAT32, {0x7f800000, 0xff800000}, 0x7fc00000},
+        {DSCOMM_FLOAT64, {0xfff0000000000001, 0}, 0x7ff8000000000000},
+        {DSCOMM_FLOAT8_E4M3, {0xff, 0x38}, 0x7f},
+        {DSCOMM_FLOAT8_E4M3, {0xfe, 0xfe}, 0x7f}, /* too large */
+        {DSCOMM_FLOAT8_E5M2, {0xff, 0x3c}, 0x7e},
+    };
+    static plan_t plan;
+
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        unsigned char inputs[2][8], result[8];
+        const void *sources[] = {inputs[0], inputs[1]};
+
+        plan.dtype = cases[i].dtype;
+        plan.op = DSCOMM_SUM;
+        plan.bytes = dscomm_dtype_size(plan.dtype);
+        plan.format = format_of(plan.dtype);
+        for (int s = 0; s < 2; s++)
+            put(&plan, inputs[s], &cases[i].in[s], 1);
+        dscomm_reduce_kernel(plan.dtype, plan.op)(result, sources, 2, 1, NULL);
+        ok(get(&plan, result) == cases[i].want, "the NaN of %s, case %zu",
+           dscomm_dtype_name(plan.dtype), i);
+    }
+}
+
 /* Best first, with spaces between. */
 static void test_names(void)
 {
@@ -511,6 +545,7 @@ int main(void)
     test_names();
     test_choice();
     test_by_hand();
+    test_nans();
     for (size_t i = 0; (row = dscomm_priv_kernels_row(i)); i++)
         test_row(row);
     return tap_done();
