@@ -25,6 +25,8 @@
 #define GRACE_US (2 * G_USEC_PER_SEC)
 /* After which a node says for whom it waits. */
 #define NOTICE_MS 5000
+/* For what is there already. */
+#define LOOK_MS 1000
 
 enum { LINE_FORMAT, LINE_NODES, LINE_RANKS, LINE_RESTARTS, LINE_PID };
 enum { LINE_ID = LINE_PID + 1, LINE_HOST, LINES };
@@ -289,14 +291,37 @@ static char *name_missing(const join_t *j, int *ret_came)
     return text;
 }
 
-static char *fail_missing(const join_t *j, int *ret_came)
+/* NULL, or how one of the nodes that came contradicts node 0. */
+static char *compare_came(join_t *j, char **keys)
+{
+    char *wrong = NULL;
+
+    for (int i = 1; i < j->place->nodes && !wrong; i++) {
+        const char *key = keys[i];
+        int present = 0;
+        void *value;
+        size_t size;
+        if (dscomm_store_check(j->store, &key, 1, &present) < 0 || !present ||
+            dscomm_store_get(j->store, key, LOOK_MS, &value, &size) < 0)
+            continue;
+        wrong = look_at(j, i, value, size);
+        dscomm_store_free(value);
+    }
+    return wrong;
+}
+
+/* Who did not come, and what may be the reason. */
+static char *fail_missing(join_t *j, char **keys, int *ret_came)
 {
     char *names = name_missing(j, ret_came);
-    char *text = g_strdup_printf("%s did not come within %g s%s", names,
-                                 (double)j->place->join_us / G_USEC_PER_SEC,
-                                 explain_missing(j));
+    char *why = compare_came(j, keys);
+    char *text =
+        g_strdup_printf("%s did not come within %g s%s%s", names,
+                        (double)j->place->join_us / G_USEC_PER_SEC,
+                        why ? "; " : explain_missing(j), why ? why : "");
 
     g_free(names);
+    g_free(why);
     return text;
 }
 
@@ -335,7 +360,7 @@ static char *collect(join_t *j, int *ret_came)
     dscomm_status_t status = await_records(j, keys, values, sizes);
     *ret_came = nodes;
     if (status == DSCOMM_ERR_TIMEOUT)
-        wrong = fail_missing(j, ret_came);
+        wrong = fail_missing(j, keys, ret_came);
     else if (status < 0)
         wrong = g_strdup(dscomm_last_error());
     for (int i = 0; i < nodes && status == DSCOMM_OK; i++) {

@@ -279,6 +279,16 @@ done <<'END'
 --max-restarts 2|--max-restarts 1|node 0 has --max-restarts 2, node 1 (host) 1; give all the same
 --rdzv-id a|--rdzv-id b|node 0 has --rdzv-id 'a', node 1 (host) 'b'; give all nodes of a job the same, and each job its own port
 END
+bounds='--join-timeout 3 --node-timeout 5'
+nodes=3
+node 0 -n 1 true
+node 1 --nnodes 2 -n 1 true
+finish
+is "$statuses" 125,125 'another --nnodes, and a node does not come: statuses'
+for r in 0 1; do
+    is "$(err $r)" "dscomm run: node 2 of 3 did not come within 3 s; node 0 was told of 3 nodes, node 1 (host) of 2; give all the same --nnodes" \
+        "another --nnodes, and a node does not come: node $r"
+done
 bounds='--join-timeout 20 --node-timeout 5'
 nodes=2
 node 1 -n 1 true
