@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* `dscomm env`: who this process is, and the same for a program that reads
- * torch's variables. */
+/* `dscomm env`: who this process is, the same for a program that reads torch's
+ * variables, and how to start a job with mpirun. */
 #include "config.h"
 
+#include "tools/env-mpirun.h"
 #include "tools/env.h"
 #include "tools/tool.h"
 
@@ -11,8 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#define NOT_SAID G_MININT
+
 typedef struct {
-    gboolean json, export, exec, explain;
+    gboolean json, export, exec, explain, mpirun;
+    int nodes, ranks_per_node; /* or NOT_SAID */
+    char *mpirun_path;
 } options_t;
 
 /* In one piece, so that ranks that share a pipe do not mix within lines. */
@@ -91,8 +96,49 @@ static int execute(const dscomm_env_t *env, char **argv)
                      g_strerror(errno));
 }
 
+static int advise(const options_t *options, char **argv)
+{
+    const tool_env_mpirun_t asked = {
+        .program = options->mpirun_path,
+        .nodes = MAX(options->nodes, 0),
+        .ranks_per_node = MAX(options->ranks_per_node, 0),
+        .json = options->json,
+        .old = argv,
+    };
+    GString *text = g_string_new(NULL);
+    int status = tool_env_mpirun(&asked, text);
+    int printed = print(text);
+
+    g_string_free(text, TRUE);
+    return status == TOOL_OK ? printed : status;
+}
+
+static int check_mpirun(const options_t *options)
+{
+    if (options->mpirun &&
+        (options->export || options->exec || options->explain))
+        return tool_fail(TOOL_USAGE, "env",
+                         "--mpirun goes with --json, --nodes, --ranks-per-node "
+                         "and --mpirun-path only");
+    if (!options->mpirun &&
+        (options->nodes != NOT_SAID || options->mpirun_path ||
+         options->ranks_per_node != NOT_SAID))
+        return tool_fail(TOOL_USAGE, "env",
+                         "--nodes, --ranks-per-node and --mpirun-path go with "
+                         "--mpirun");
+    if ((options->nodes != NOT_SAID && options->nodes < 1) ||
+        (options->ranks_per_node != NOT_SAID && options->ranks_per_node < 1))
+        return tool_fail(TOOL_USAGE, "env",
+                         "--nodes and --ranks-per-node are at least 1");
+    return TOOL_OK;
+}
+
 static int check_options(const options_t *options, char **argv)
 {
+    int status = check_mpirun(options);
+
+    if (status != TOOL_OK || options->mpirun)
+        return status;
     if (options->json + options->export + options->exec > 1)
         return tool_fail(TOOL_USAGE, "env",
                          "--json, --export and --exec exclude each other");
@@ -129,29 +175,47 @@ static int run(const options_t *options, char **argv)
     return status;
 }
 
-int tool_env(int argc, char **argv)
+static int parse(int *argc, char ***argv, options_t *o)
 {
-    options_t o = {FALSE, FALSE, FALSE, FALSE};
     const GOptionEntry entries[] = {
-        {"explain", 0, 0, G_OPTION_ARG_NONE, &o.explain,
+        {"explain", 0, 0, G_OPTION_ARG_NONE, &o->explain,
          "Tell of each source why it was taken or not", NULL},
-        {"json", 0, 0, G_OPTION_ARG_NONE, &o.json, "Print it as JSON, one line",
-         NULL},
-        {"export", 0, 0, G_OPTION_ARG_NONE, &o.export,
+        {"json", 0, 0, G_OPTION_ARG_NONE, &o->json,
+         "Print it as JSON, one line", NULL},
+        {"export", 0, 0, G_OPTION_ARG_NONE, &o->export,
          "Print commands for eval \"$(dscomm env --export)\"", NULL},
-        {"exec", 0, 0, G_OPTION_ARG_NONE, &o.exec,
+        {"exec", 0, 0, G_OPTION_ARG_NONE, &o->exec,
          "Run PROGRAM with RANK, WORLD_SIZE, ... set", NULL},
+        {"mpirun", 0, 0, G_OPTION_ARG_NONE, &o->mpirun,
+         "Print how to start a job with the installed mpirun, and why", NULL},
+        {"nodes", 0, 0, G_OPTION_ARG_INT, &o->nodes,
+         "With --mpirun: on so many nodes", "N"},
+        {"ranks-per-node", 0, 0, G_OPTION_ARG_INT, &o->ranks_per_node,
+         "With --mpirun: so many ranks on each", "K"},
+        {"mpirun-path", 0, 0, G_OPTION_ARG_FILENAME, &o->mpirun_path,
+         "With --mpirun: this one instead of those in PATH", "PROG"},
         {NULL, 0, 0, 0, NULL, NULL, NULL},
     };
+
+    return tool_parse(argc, argv, entries, "[PROGRAM [ARGUMENT...]]",
+                      "With --exec, PROGRAM is searched in PATH and takes this "
+                      "process's place. With --mpirun, old arguments of mpirun "
+                      "may follow \"--\", and are judged.");
+}
+
+int tool_env(int argc, char **argv)
+{
+    options_t o = {.nodes = NOT_SAID, .ranks_per_node = NOT_SAID};
     int status;
 
-    if (!tool_parse(&argc, &argv, entries, "[PROGRAM [ARGUMENT...]]",
-                    "With --exec, PROGRAM is searched in PATH and takes this "
-                    "process's place."))
+    if (!parse(&argc, &argv, &o))
         return TOOL_USAGE;
     argv++;
     if (argv[0] && strcmp(argv[0], "--") == 0)
         argv++;
     status = check_options(&o, argv);
-    return status == TOOL_OK ? run(&o, argv) : status;
+    if (status == TOOL_OK)
+        status = o.mpirun ? advise(&o, argv) : run(&o, argv);
+    g_free(o.mpirun_path);
+    return status;
 }

@@ -1,0 +1,136 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# dscomm env --mpirun: what it prints starts ranks with the mpiruns that are
+# here. Which line for which mpirun is tested in tests/tools/advice.c.
+
+. "$abs_top_srcdir/tests/tap.sh"
+
+for name in RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT \
+    SLURM_JOB_ID SLURM_JOB_NUM_NODES PBS_JOBID LSB_JOBID DSCOMM_LAUNCHER \
+    I_MPI_ROOT OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM; do
+    unset $name
+done
+
+program=$abs_top_builddir/tools/dscomm
+
+# tool WHAT...: its output in $out and $err, its status in $status
+tool()
+{
+    out=$("$program" env "$@" 2>"$scratch/err")
+    status=$?
+    err=$(cat "$scratch/err")
+}
+
+# The line printed runs, with as many ranks as it says.
+# runs NAME PROGRAM RANKS WHAT...
+runs()
+{
+    name=$1 mpirun=$2 ranks=$3
+    shift 3
+    if ! command -v "$mpirun" >"$scratch/which"; then
+        skip "$name" "no $mpirun"
+        return
+    fi
+    tool --mpirun --mpirun-path "$mpirun" --ranks-per-node "$ranks" "$@"
+    is $status 0 "$name: advice"
+    line=$(printf '%s\n' "$out" | sed -n 2p | sed 's/ PROGRAM$//')
+    # The line is one for a shell
+    if ! eval "timeout 60 $line '$program' env --json" >"$scratch/out" \
+        2>"$scratch/err" </dev/null; then
+        result 1 "$name: $line"
+        sed 's/^/# /' "$scratch/err"
+        return
+    fi
+    result 0 "$name: $line"
+    sed -n 's/^{"source":"[a-z-]*","rank":\([0-9]*\),"world_size":\([0-9]*\),.*/\1 \2/p' \
+        "$scratch/out" | sort -n >"$scratch/got"
+    rank=0
+    while [ $rank -lt "$ranks" ]; do
+        echo "$rank $ranks"
+        rank=$((rank + 1))
+    done >"$scratch/want"
+    same "$scratch/got" "$scratch/want" "$name: $ranks ranks"
+}
+
+cores=$(getconf _NPROCESSORS_ONLN)
+for mpirun in mpirun.openmpi mpirun.mpich; do
+    runs "$mpirun" $mpirun 1
+    runs "$mpirun, more ranks than cores" $mpirun $((cores + 1))
+    runs "$mpirun, old arguments" $mpirun 2 -- --mca coll tuned \
+        --mca btl_sm_use_knem 1 --mca hwloc_base_binding_policy none \
+        --oversubscribe -x "A=b c"
+done
+
+# Stand-ins
+# fake NAME TEXT...: an mpirun whose --version prints so
+fake()
+{
+    name=$1
+    shift
+    {
+        echo '#!/bin/sh'
+        echo "$@"
+    } >"$scratch/$name"
+    chmod +x "$scratch/$name"
+}
+
+fake five "echo 'mpirun (Open MPI) 5.0.7'"
+tool --mpirun --mpirun-path "$scratch/five" --nodes 1 --ranks-per-node 1 -- \
+    mpirun --mca hwloc_base_binding_policy core ./a.out 'b c'
+is $status 0 'a stand-in: status'
+like "$out" "^# Open MPI 5\.0\.7: $scratch/five\$" 'its version'
+like "$out" "^$scratch/five .*--mca btl self,sm \./a\.out 'b c'\$" 'its line'
+like "$out" '^  --mca hwloc_base_binding_policy core +replaced: .*5\.x.*Instead: --bind-to' \
+    'an old argument'
+tool --mpirun --json --mpirun-path "$scratch/five" --ranks-per-node 1 -- --mca coll tuned
+is "$(printf '%s\n' "$out" | wc -l | tr -d ' ')" 1 'JSON is a line'
+like "$out" '^\[\{"program":".*","library":"Open MPI","version":"5\.0\.7","nodes":1,"ranks_per_node":1,"ranks":1,"line":"' \
+    'JSON'
+like "$out" '"given":\[\{"text":"--mca coll tuned","verdict":"dropped","why":"[^"]*","instead":"[^"]*\^han' \
+    'JSON of an old argument'
+
+fake chatty 'while :; do echo y; done'
+tool --mpirun --mpirun-path "$scratch/chatty"
+is "$status" 1 'one that prints for ever'
+fake slow 'sleep 100 & exec sleep 100'
+before=$(date +%s)
+tool --mpirun --mpirun-path "$scratch/slow"
+is "$status" 1 'one that hangs'
+[ $(($(date +%s) - before)) -lt 60 ]
+result $? 'is not waited for'
+like "$err" "^dscomm env: '.*/slow --version' has not ended after [0-9]+ ms$" 'and named'
+fake other 'echo x 1.0'
+tool --mpirun --mpirun-path "$scratch/other"
+is "$status" 1 'no mpirun'
+like "$err" "names neither Open MPI 4 or later" 'says what is known'
+tool --mpirun --mpirun-path "$scratch/nothing"
+is "$status" 1 'one that is not there'
+like "$err" "cannot execute '.*/nothing': No such file" 'says so'
+out=$(PATH=$scratch "$program" env --mpirun 2>&1)
+is $? 1 'no mpirun in PATH'
+like "$out" 'no mpirun is in PATH; --mpirun-path names one' 'says what to do'
+cp "$scratch/five" "$scratch/mpirun"
+ln -s mpirun "$scratch/mpiexec"
+out=$(PATH=$scratch "$program" env --mpirun --nodes 2 2>&1)
+is "$(printf '%s\n' "$out" | grep -c '^# ')" 1 'one by two names is one'
+like "$out" "^$scratch/mpirun .*--hostfile hosts " 'nodes that nobody gives'
+
+# Wrong use
+while read -r line; do
+    # Words on purpose
+    # shellcheck disable=SC2086
+    tool $line
+    is "$status" 2 "refused: $line"
+done <<'END'
+--mpirun --export
+--mpirun --explain
+--mpirun --exec true
+--nodes 2
+--ranks-per-node 2
+--mpirun-path mpirun
+--mpirun --nodes 0
+--mpirun --ranks-per-node -1
+--mpirun --nodes x
+END
+
+tap_done

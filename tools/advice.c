@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From a question to advice: what is the case, what follows for the command
+ * line, and what becomes of the old one. */
+#include "config.h"
+
+#include "tools/advice-state.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NODES_MAX 100000
+#define RANKS_MAX 4096
+
+const char *tool_advice_variable(const tool_advice_question_t *question,
+                                 const char *name)
+{
+    size_t length = strlen(name);
+
+    for (char *const *entry = question->environment; entry && *entry; entry++) {
+        if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
+            return (*entry)[length + 1] ? *entry + length + 1 : NULL;
+    }
+    return NULL;
+}
+
+static void free_part(void *part)
+{
+    tool_advice_part_t *p = part;
+
+    g_strfreev(p->words);
+    g_free(p->why);
+    g_free(p);
+}
+
+static void free_judgement(void *judgement)
+{
+    tool_advice_judgement_t *j = judgement;
+
+    g_free(j->text);
+    g_free(j->why);
+    g_free(j->instead);
+    g_free(j);
+}
+
+static void free_old(void *old)
+{
+    advice_old_t *o = old;
+
+    g_free(o->name);
+    g_free(o->value);
+    g_strfreev(o->words);
+    g_free(o);
+}
+
+void tool_advice_part_add(GPtrArray *parts, char **words, const char *why)
+{
+    tool_advice_part_t *part = g_new(tool_advice_part_t, 1);
+
+    part->words = words;
+    part->why = g_strdup(why);
+    g_ptr_array_add(parts, part);
+}
+
+char *tool_advice_expand(const advice_state_t *state, const char *text)
+{
+    GString *result = g_string_new(NULL);
+    const char *open;
+
+    while ((open = strchr(text, '{'))) {
+        const char *close = strchr(open, '}');
+        char *name;
+
+        g_assert(close);
+        name = g_strndup(open + 1, (gsize)(close - open - 1));
+        g_string_append_len(result, text, open - text);
+        g_assert(g_hash_table_contains(state->values, name));
+        g_string_append(result, g_hash_table_lookup(state->values, name));
+        g_free(name);
+        text = close + 1;
+    }
+    g_string_append(result, text);
+    return g_string_free(result, FALSE);
+}
+
+char **tool_advice_words(const advice_state_t *state, const char *text)
+{
+    char **words = g_strsplit(text, " ", -1);
+
+    for (int i = 0; words[i]; i++) {
+        char *word = tool_advice_expand(state, words[i]);
+
+        g_free(words[i]);
+        words[i] = word;
+    }
+    return words;
+}
+
+static G_GNUC_PRINTF(3, 4) void set(advice_state_t *state, const char *name,
+                                    const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    g_hash_table_insert(state->values, g_strdup(name),
+                        g_strdup_vprintf(format, args));
+    va_end(args);
+}
+
+static G_GNUC_PRINTF(2, 3) void note(advice_state_t *state, const char *format,
+                                     ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    g_ptr_array_add(state->advice->notes, g_strdup_vprintf(format, args));
+    va_end(args);
+}
+
+static int decimal(const char *text, int max)
+{
+    char *end;
+    gint64 number;
+
+    if (!text || !g_ascii_isdigit(*text))
+        return 0;
+    number = g_ascii_strtoll(text, &end, 10);
+    return *end || number > max ? 0 : (int)number;
+}
+
+/* The number of ranks that old arguments give, or 0. */
+static int old_ranks(const advice_state_t *state)
+{
+    static const char *const names[] = {"n", "np"};
+    const advice_old_t *old = NULL;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(names) && !old; i++)
+        old = tool_advice_old_find(state, OLD_OPTION, names[i]);
+    return old ? decimal(old->value, NODES_MAX * RANKS_MAX) : 0;
+}
+
+static void count(advice_state_t *state)
+{
+    const tool_advice_question_t *question = state->question;
+    tool_advice_t *advice = state->advice;
+    int ranks = old_ranks(state);
+    int nodes = question->nodes;
+
+    if (!nodes)
+        nodes = decimal(tool_advice_variable(question, "SLURM_JOB_NUM_NODES"),
+                        NODES_MAX);
+    advice->nodes = nodes ? nodes : 1;
+    advice->ranks_per_node = question->ranks_per_node;
+    if (!advice->ranks_per_node && ranks)
+        advice->ranks_per_node = (ranks + advice->nodes - 1) / advice->nodes;
+    else
+        ranks = 0;
+    if (!advice->ranks_per_node)
+        advice->ranks_per_node = MAX(state->machine.cores, 1);
+    advice->ranks = ranks ? ranks : advice->nodes * advice->ranks_per_node;
+}
+
+/* How many ranks share what. */
+static void place(advice_state_t *state)
+{
+    const tool_advice_machine_t *machine = &state->machine;
+    int each = state->advice->ranks_per_node;
+    int numa = machine->numa_nodes, cores = machine->cores;
+
+    set(state, "cores", "%d", cores);
+    set(state, "numa", "%d", numa);
+    set(state, "per_numa", "%d", numa ? each / numa : 0);
+    set(state, "pe", "%d", cores / each);
+    if (!cores)
+        state->facts |= FACT_BLIND;
+    else if (each > cores)
+        state->facts |= FACT_CROWDED;
+    else if (numa && each % numa == 0)
+        state->facts |= FACT_NUMA;
+    if (state->facts & FACT_NUMA)
+        set(state, "pe", "%d", machine->cores_per_numa / (each / numa));
+}
+
+/* What gives mpirun its nodes. */
+static const char *const schedulers[] = {"SLURM_JOB_ID", "PBS_JOBID",
+                                         "LSB_JOBID"};
+static const char *const host_options[] = {
+    "hostfile", "default-hostfile", "machinefile", "host", "H", "f", "hosts",
+    "rf",       "rankfile"};
+
+static void find_hosts(advice_state_t *state)
+{
+    gboolean known = FALSE;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(schedulers); i++) {
+        if (tool_advice_variable(state->question, schedulers[i]))
+            state->facts |= FACT_SCHEDULER;
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(host_options); i++)
+        known =
+            known || tool_advice_old_find(state, OLD_OPTION, host_options[i]);
+    if (state->advice->nodes > 1 && !known && !(state->facts & FACT_SCHEDULER))
+        state->facts |= FACT_NO_HOSTS;
+}
+
+static void find_network(advice_state_t *state)
+{
+    tool_advice_machine_t *machine = &state->machine;
+    const advice_old_t *old =
+        tool_advice_old_find(state, OLD_MCA, "btl_tcp_if_include");
+
+    if (old && old->value && tool_advice_is_network(old->value)) {
+        g_free(machine->subnet);
+        g_free(machine->interface);
+        machine->subnet = g_strdup(old->value);
+        machine->interface = g_strdup("the network that was given");
+    }
+    if (machine->subnet)
+        state->facts |= FACT_SUBNET;
+    if (machine->choice)
+        state->facts |= FACT_CHOICE;
+    set(state, "subnet", "%s", machine->subnet ? machine->subnet : "");
+    set(state, "interface", "%s", machine->interface ? machine->interface : "");
+}
+
+static gboolean may_be_root(const tool_advice_question_t *question)
+{
+    const char *allow =
+        tool_advice_variable(question, "OMPI_ALLOW_RUN_AS_ROOT");
+    const char *confirm =
+        tool_advice_variable(question, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM");
+
+    return !question->superuser ||
+           (allow && confirm && strcmp(allow, "1") == 0 &&
+            strcmp(confirm, "1") == 0);
+}
+
+static void find_facts(advice_state_t *state)
+{
+    const advice_old_t *pml = tool_advice_old_find(state, OLD_MCA, "pml");
+    const tool_advice_t *advice = state->advice;
+
+    if (advice->nodes > 1)
+        state->facts |= FACT_SEVERAL;
+    if (state->machine.rdma)
+        state->facts |= FACT_RDMA;
+    if (!may_be_root(state->question))
+        state->facts |= FACT_SUPERUSER;
+    if (pml && !pml->ambient && g_strcmp0(pml->value, "ucx") != 0 &&
+        g_strcmp0(pml->value, "ob1") != 0)
+        state->facts |= FACT_OWN_PML;
+    set(state, "nodes", "%d", advice->nodes);
+    set(state, "per_node", "%d", advice->ranks_per_node);
+    set(state, "ranks", "%d", advice->ranks);
+    set(state, "rdma", "%s", state->machine.rdma ? state->machine.rdma : "");
+    place(state);
+    find_hosts(state);
+    find_network(state);
+}
+
+static void add_notes(advice_state_t *state)
+{
+    static const char *const stale[] = {
+        "RANK",           "WORLD_SIZE",        "LOCAL_RANK",
+        "DSCOMM_RANK",    "DSCOMM_WORLD_SIZE", "DSCOMM_LOCAL_RANK",
+        "DSCOMM_LAUNCHER"};
+    int major = atoi(state->advice->version);
+
+    if (state->machine.no_rdma)
+        note(state, "RDMA device %s", state->machine.no_rdma);
+    if (state->facts & FACT_SEVERAL)
+        note(state, "the other nodes are taken to be like this one");
+    if (state->facts & FACT_BLIND)
+        note(state, "the number of cores is unknown, so nothing is bound");
+    if (state->advice->mask == ADVICE_OPENMPI_5 && major > 5)
+        note(state, "this table knows Open MPI up to 5.0; try the line first");
+    for (size_t i = 0; i < G_N_ELEMENTS(stale); i++) {
+        if (tool_advice_variable(state->question, stale[i]))
+            note(state,
+                 "%s is set here and would reach all ranks, each of which has "
+                 "its own: unset it",
+                 stale[i]);
+    }
+}
+
+static tool_advice_t *new_advice(const char *program)
+{
+    tool_advice_t *advice = g_new0(tool_advice_t, 1);
+
+    advice->program = g_strdup(program);
+    advice->variables = g_ptr_array_new_with_free_func(free_part);
+    advice->parts = g_ptr_array_new_with_free_func(free_part);
+    advice->judgements = g_ptr_array_new_with_free_func(free_judgement);
+    advice->notes = g_ptr_array_new_with_free_func(g_free);
+    return advice;
+}
+
+static void fill(const tool_advice_question_t *question, tool_advice_t *advice)
+{
+    const char *wanted = tool_advice_variable(question, "DSCOMM_SOCKET_IFNAME");
+    advice_state_t state = {.question = question, .advice = advice};
+
+    if (!wanted)
+        wanted = tool_advice_variable(question, "NCCL_SOCKET_IFNAME");
+    state.values =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    state.old = g_ptr_array_new_with_free_func(free_old);
+    tool_advice_machine_read(question->root, wanted, &state.machine);
+    tool_advice_old_read(&state);
+    count(&state);
+    find_facts(&state);
+    tool_advice_parts(&state);
+    tool_advice_old_judge(&state);
+    add_notes(&state);
+    tool_advice_machine_clear(&state.machine);
+    g_ptr_array_unref(state.old);
+    g_hash_table_unref(state.values);
+}
+
+tool_advice_t *tool_advise(const tool_advice_question_t *question,
+                           char **ret_problem)
+{
+    tool_advice_t *advice;
+
+    if (question->nodes < 0 || question->nodes > NODES_MAX ||
+        question->ranks_per_node < 0 || question->ranks_per_node > RANKS_MAX) {
+        *ret_problem = g_strdup_printf("nodes are 1 to %d, ranks per node 1 to "
+                                       "%d",
+                                       NODES_MAX, RANKS_MAX);
+        return NULL;
+    }
+    advice = new_advice(question->program);
+    advice->mask = tool_advice_version(question->version, &advice->library,
+                                       &advice->version);
+    if (!advice->mask) {
+        tool_advice_free(advice);
+        *ret_problem = g_strdup_printf(
+            "'%s --version' names neither Open MPI 4 or later, MPICH 3 or "
+            "later, nor Intel MPI 2019 or later",
+            question->program);
+        return NULL;
+    }
+    fill(question, advice);
+    return advice;
+}
+
+void tool_advice_free(tool_advice_t *advice)
+{
+    if (!advice)
+        return;
+    g_free(advice->program);
+    g_free(advice->version);
+    g_ptr_array_unref(advice->variables);
+    g_ptr_array_unref(advice->parts);
+    g_ptr_array_unref(advice->judgements);
+    g_ptr_array_unref(advice->notes);
+    g_strfreev(advice->command);
+    g_free(advice);
+}

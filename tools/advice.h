@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How to start a job with a given mpirun: its command line, each part with the
+ * reason, and what is wrong with an older one. Nothing is read but the
+ * question and the files below its root. */
+#ifndef TOOLS_ADVICE_H
+#define TOOLS_ADVICE_H
+
+#include <glib.h>
+
+/* Whose mpirun: bits, for tables of what holds for several. */
+enum {
+    ADVICE_OPENMPI_4 = 1,
+    ADVICE_OPENMPI_5 = 2, /* and later, with PRRTE */
+    ADVICE_MPICH = 4,
+    ADVICE_INTEL = 8
+};
+
+typedef struct {
+    const char *program; /* the mpirun, as it is to be printed */
+    const char *version; /* what its --version prints */
+    const char *root; /* "" for "/" */
+    char *const *environment; /* "NAME=VALUE", NULL at the end */
+    gboolean superuser;
+    int nodes, ranks_per_node; /* 0: not said */
+    char *const *old; /* arguments to judge, NULL at the end; or NULL */
+} tool_advice_question_t;
+
+/* Words of the command line that belong together. */
+typedef struct {
+    char **words; /* NULL at the end */
+    char *why;
+} tool_advice_part_t;
+
+typedef enum {
+    ADVICE_KEPT, /* right as it is, or already there */
+    ADVICE_REPLACED,
+    ADVICE_DROPPED,
+    ADVICE_UNKNOWN /* kept, but not in the table */
+} tool_advice_verdict_t;
+
+extern const char *const tool_advice_verdicts[];
+
+typedef struct {
+    char *text; /* what was given */
+    tool_advice_verdict_t verdict;
+    char *why;
+    char *instead; /* NULL: nothing */
+} tool_advice_judgement_t;
+
+typedef struct {
+    char *program;
+    const char *library; /* "Open MPI" */
+    char *version; /* "4.1.4" */
+    unsigned mask; /* one ADVICE_* bit */
+    int nodes, ranks_per_node, ranks;
+    GPtrArray *variables; /* parts: "NAME=VALUE" in front of the command */
+    GPtrArray *parts; /* of the command line, in its order */
+    GPtrArray *judgements; /* of the old arguments, in their order */
+    GPtrArray *notes; /* sentences */
+    char **command; /* the program and its arguments, where they were given */
+} tool_advice_t;
+
+/* NULL and a sentence in *ret_problem, g_free(), where version is of no mpirun
+ * that is known, or the counts make no sense. */
+tool_advice_t *tool_advise(const tool_advice_question_t *question,
+                           char **ret_problem);
+void tool_advice_free(tool_advice_t *advice);
+
+/* Whose version text is: an ADVICE_* bit, 0 for none that is known.
+ * *ret_version is its number, g_free(). */
+unsigned tool_advice_version(const char *text, const char **ret_library,
+                             char **ret_version);
+
+/* The whole command line, for a shell; g_free(). */
+char *tool_advice_line(const tool_advice_t *advice);
+
+/* words for a shell; g_free(). */
+char *tool_advice_quote(char *const *words);
+
+#endif
