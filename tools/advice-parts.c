@@ -84,9 +84,12 @@ static const row_t rows[] = {
     {ADVICE_OPENMPI_4, FACT_SEVERAL | FACT_SUBNET, 0,
      "--mca oob_tcp_if_include {subnet}",
      "the same for what mpirun's own daemons say"},
-    {ADVICE_OPENMPI_5, FACT_SEVERAL | FACT_SUBNET, 0,
-     "--prtemca prte_if_include {subnet}",
-     "the same for what mpirun's own daemons say"},
+    /* By name, since PRRTE 3 does not find the network of an interface that has
+     * an IPv6 address as well (openpmix#4031; seen with Open MPI 5.0.11). */
+    {ADVICE_OPENMPI_5, FACT_SEVERAL | FACT_SUBNET | FACT_CHOICE, 0,
+     "--prtemca prte_if_include {interface}",
+     "the same for what mpirun's own daemons say; by name, which must be the "
+     "same on all nodes, since PRRTE may not find a network"},
     {ADVICE_INTEL, FACT_SEVERAL, FACT_RDMA, "-genv I_MPI_OFI_PROVIDER tcp",
      "no RDMA device for libfabric to find"},
     {ADVICE_HYDRA, FACT_SEVERAL | FACT_SUBNET | FACT_CHOICE, 0,

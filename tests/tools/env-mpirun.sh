@@ -54,9 +54,9 @@ runs()
 
 cores=$(getconf _NPROCESSORS_ONLN)
 for mpirun in mpirun.openmpi mpirun.mpich; do
-    runs "$mpirun" $mpirun 1
-    runs "$mpirun, more ranks than cores" $mpirun $((cores + 1))
-    runs "$mpirun, old arguments" $mpirun 2 -- --mca coll tuned \
+    runs "$mpirun" "$mpirun" 1
+    runs "$mpirun, more ranks than cores" "$mpirun" $((cores + 1))
+    runs "$mpirun, old arguments" "$mpirun" 2 -- --mca coll tuned \
         --mca btl_sm_use_knem 1 --mca hwloc_base_binding_policy none \
         --oversubscribe -x "A=b c"
 done
