@@ -14,7 +14,7 @@ typedef struct {
     gboolean choice; /* there are other interfaces as well */
 } tool_advice_machine_t;
 
-/* wanted: interfaces in NCCL's syntax, or NULL. */
+/* wanted: interfaces, as of DSCOMM_SOCKET_IFNAME, or NULL. */
 void tool_advice_machine_read(const char *root, const char *wanted,
                               tool_advice_machine_t *ret_machine);
 void tool_advice_machine_clear(tool_advice_machine_t *machine);

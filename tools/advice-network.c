@@ -29,20 +29,45 @@ static gboolean is_inner(const char *interface)
     return FALSE;
 }
 
-/* NCCL's syntax: prefixes with commas between, "^" excludes, "=" is exact. */
-static gboolean is_wanted(const char *interface, const char *wanted)
+/* Whether the address of route is in the network of item, "10.0.0.0/8". */
+static gboolean is_in(const route_t *route, const char *item)
+{
+    char **words = g_strsplit(item, "/", 2);
+    struct in_addr network;
+    gint64 bits = words[1] ? g_ascii_strtoll(words[1], NULL, 10) : -1;
+    guint32 mask;
+
+    if (bits < 0 || bits > 32 || inet_pton(AF_INET, words[0], &network) != 1) {
+        g_strfreev(words);
+        return FALSE;
+    }
+    g_strfreev(words);
+    mask = bits ? htonl(0xffffffffu << (32 - bits)) : 0;
+    return ((route->destination ^ network.s_addr) & mask) == 0;
+}
+
+static gboolean fits(const route_t *route, const char *item, gboolean exact)
+{
+    if (strchr(item, '/'))
+        return is_in(route, item);
+    if (exact)
+        return strcmp(route->interface, item) == 0;
+    return *item && g_str_has_prefix(route->interface, item);
+}
+
+/* As of DSCOMM_SOCKET_IFNAME: beginnings of names and networks with commas
+ * between, "^" excludes, "=" wants whole names. */
+static gboolean is_wanted(const route_t *route, const char *wanted)
 {
     gboolean exclude = *wanted == '^', exact, found = FALSE;
-    char **words;
+    char **items;
 
     wanted += exclude;
     exact = *wanted == '=';
-    words = g_strsplit(wanted + exact, ",", -1);
-    for (int i = 0; words[i]; i++)
-        found = found ||
-                (exact ? strcmp(interface, words[i]) == 0
-                       : *words[i] && g_str_has_prefix(interface, words[i]));
-    g_strfreev(words);
+    items = g_strsplit(wanted + exact, ",", -1);
+    for (int i = 0; items[i]; i++)
+        found = found || fits(route, items[i], exact);
+    g_strfreev(items);
     return found != exclude;
 }
 
@@ -70,15 +95,14 @@ static char *subnet(const route_t *route)
     return g_strdup_printf("%s/%d", text, __builtin_popcount(route->mask));
 }
 
-/* Of two, the better: the one that is wanted, then the default's. */
+/* Of two the better has more; 0 is not to be used. */
 static int rank(const route_t *route, const char *wanted,
                 const char *by_default)
 {
-    if (wanted)
-        return is_wanted(route->interface, wanted) ? 3 : 0;
-    if (is_inner(route->interface))
+    if (wanted ? !is_wanted(route, wanted) : is_inner(route->interface))
         return 0;
-    return strcmp(route->interface, by_default) == 0 ? 2 : 1;
+    return 1 + !is_inner(route->interface) +
+           (strcmp(route->interface, by_default) == 0);
 }
 
 static void choose(char **lines, const char *wanted, const char *by_default,

@@ -201,7 +201,8 @@ const advice_old_t *tool_advice_old_find(const advice_state_t *state,
     for (guint i = 0; i < state->old->len; i++) {
         const advice_old_t *old = g_ptr_array_index(state->old, i);
 
-        if (old->kind == kind && strcmp(old->name, name) == 0)
+        if (old->kind == kind && strcmp(old->name, name) == 0 &&
+            (!found || !old->ambient))
             found = old;
     }
     return found;

@@ -64,7 +64,8 @@ static const row_t rows[] = {
 
     /* Transport */
     {ADVICE_OPENMPI, FACT_RDMA, FACT_OWN_PML, "--mca pml ucx",
-     "{rdma} is active, and UCX drives it; Debian turns UCX off unless asked"},
+     "{rdma} is active, and UCX drives it; Debian turns UCX off unless asked. "
+     "Leave it out where ompi_info lists no pml ucx"},
     {ADVICE_OPENMPI, 0, FACT_RDMA | FACT_OWN_PML, "--mca pml ob1",
      "no RDMA device: UCX would fail in MPI_Init"},
     {ADVICE_OPENMPI_4, 0, FACT_RDMA | FACT_OWN_PML | FACT_SEVERAL,
@@ -138,13 +139,13 @@ gboolean tool_advice_is_of_rank(const char *name)
 {
     static const char *const names[] = {
         "RANK",       "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
-        "LOCAL_SIZE", "NODE_RANK",  "GROUP_RANK", "LAUNCHER",
-        "HOST_ID"};
+        "LOCAL_SIZE", "NODE_RANK",  "GROUP_RANK", "DSCOMM_HOST_ID"};
+    const char *rest = name;
 
     if (g_str_has_prefix(name, "DSCOMM_"))
-        name += strlen("DSCOMM_");
+        rest += strlen("DSCOMM_");
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
-        if (strcmp(name, names[i]) == 0)
+        if (strcmp(name, names[i]) == 0 || strcmp(rest, names[i]) == 0)
             return TRUE;
     }
     return FALSE;

@@ -41,6 +41,7 @@ typedef struct {
 typedef struct {
     const tool_advice_question_t *question;
     tool_advice_t *advice;
+    const char *wanted; /* interfaces, as the user names them; or NULL */
     tool_advice_machine_t machine;
     unsigned facts;
     GHashTable *values; /* of {NAME} in tables: text to text */
@@ -51,7 +52,7 @@ typedef struct {
  * (tools/advice-options.c). */
 void tool_advice_old_read(advice_state_t *state);
 
-/* The last old one of a kind and name, or NULL. */
+/* The last old one of a kind and name, or the environment's; or NULL. */
 const advice_old_t *tool_advice_old_find(const advice_state_t *state,
                                          advice_kind_t kind, const char *name);
 

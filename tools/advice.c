@@ -261,15 +261,17 @@ static void find_facts(advice_state_t *state)
 static void add_notes(advice_state_t *state)
 {
     static const char *const stale[] = {
-        "RANK",           "WORLD_SIZE",        "LOCAL_RANK",
-        "DSCOMM_RANK",    "DSCOMM_WORLD_SIZE", "DSCOMM_LOCAL_RANK",
-        "DSCOMM_LAUNCHER"};
+        "RANK",        "WORLD_SIZE",        "LOCAL_RANK",
+        "DSCOMM_RANK", "DSCOMM_WORLD_SIZE", "DSCOMM_LOCAL_RANK"};
     int major = atoi(state->advice->version);
 
     if (state->machine.no_rdma)
         note(state, "RDMA device %s", state->machine.no_rdma);
     if (state->facts & FACT_SEVERAL)
         note(state, "the other nodes are taken to be like this one");
+    if (state->wanted && !state->machine.subnet)
+        note(state, "no interface here has an IPv4 network and fits '%s'",
+             state->wanted);
     if (state->facts & FACT_BLIND)
         note(state, "the number of cores is unknown, so nothing is bound");
     if (state->advice->mask == ADVICE_OPENMPI_5 && major > 5)
@@ -297,15 +299,15 @@ static tool_advice_t *new_advice(const char *program)
 
 static void fill(const tool_advice_question_t *question, tool_advice_t *advice)
 {
-    const char *wanted = tool_advice_variable(question, "DSCOMM_SOCKET_IFNAME");
     advice_state_t state = {.question = question, .advice = advice};
 
-    if (!wanted)
-        wanted = tool_advice_variable(question, "NCCL_SOCKET_IFNAME");
+    state.wanted = tool_advice_variable(question, "DSCOMM_SOCKET_IFNAME");
+    if (!state.wanted)
+        state.wanted = tool_advice_variable(question, "NCCL_SOCKET_IFNAME");
     state.values =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     state.old = g_ptr_array_new_with_free_func(free_old);
-    tool_advice_machine_read(question->root, wanted, &state.machine);
+    tool_advice_machine_read(question->root, state.wanted, &state.machine);
     tool_advice_old_read(&state);
     count(&state);
     find_facts(&state);

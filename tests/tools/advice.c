@@ -100,6 +100,20 @@ static const line_t lines[] = {
      "pml ob1 --mca btl self,vader,tcp --mca btl_tcp_if_include 10.1.0.0/22 "
      "--mca oob_tcp_if_include 10.1.0.0/22 -x DSCOMM_LOG -x MASTER_ADDR "
      "PROGRAM"},
+    {"4.1, variables that are a rank's, and that are not",
+     OPENMPI_4,
+     "small",
+     0,
+     2,
+     1,
+     {"LSB_JOBID=1", "DSCOMM_LAUNCHER=openmpi", "DSCOMM_HOST_ID=a",
+      "DSCOMM_NODE_RANK=0", "LD_LIBRARY_PATH=/l", "UCX_LOG_LEVEL=warn",
+      "BASH_FUNC_x%%=() { :; }"},
+     {"-x", "LAUNCHER=y", "-x", "UCX_LOG_LEVEL"},
+     "P -n 2 --map-by ppr:1:node:PE=2 --bind-to core --mca pml ob1 --mca btl "
+     "self,vader,tcp --mca btl_tcp_if_include 10.1.0.0/22 --mca "
+     "oob_tcp_if_include 10.1.0.0/22 -x DSCOMM_LAUNCHER -x LD_LIBRARY_PATH -x "
+     "LAUNCHER=y -x UCX_LOG_LEVEL PROGRAM"},
     {"4.1, nodes by Slurm, another network",
      OPENMPI_4,
      "plain",
@@ -316,6 +330,56 @@ static void check_line(const line_t *v)
     tool_advice_free(advice);
 }
 
+/* Which network, of docker0 172.17.0.0/16, eth1 192.168.7.0/24 and eth0
+ * 10.1.0.0/22, which has the default route. */
+static const struct {
+    const char *wanted, *subnet;
+} networks[] = {
+    {"", "10.1.0.0/22"},
+    {"eth", "10.1.0.0/22"},
+    {"eth1", "192.168.7.0/24"},
+    {"=eth1", "192.168.7.0/24"},
+    {"=eth", NULL},
+    {"wlan0,eth1", "192.168.7.0/24"},
+    {"^eth0", "192.168.7.0/24"},
+    {"^eth", "172.17.0.0/16"},
+    {"^=eth", "10.1.0.0/22"},
+    {"docker0", "172.17.0.0/16"},
+    {"192.168.0.0/16", "192.168.7.0/24"},
+    {"^10.0.0.0/8", "192.168.7.0/24"},
+    {"0.0.0.0/0", "10.1.0.0/22"},
+    {"192.168.7.0/33", NULL},
+    {"192.168.7/24", NULL},
+    {"ib0", NULL},
+};
+
+static void check_network(const char *variable, const char *wanted,
+                          const char *subnet)
+{
+    char *set = g_strdup_printf("%s=%s", variable, wanted);
+    const char *const environment[] = {set, NULL};
+    const question_t question = {.version = OPENMPI_4,
+                                 .machine = "plain",
+                                 .nodes = 2,
+                                 .environment = environment};
+    char *problem = NULL, *line, *want;
+    tool_advice_t *advice = ask(&question, &problem);
+
+    if (!advice)
+        bail("no advice: %s", problem);
+    line = tool_advice_line(advice);
+    want = g_strdup_printf("btl_tcp_if_include %s ", subnet ? subnet : "");
+    if (subnet)
+        ok(strstr(line, want) != NULL, "%s is %s", set, subnet);
+    else
+        ok(!strstr(line, "if_include") && advice->notes->len == 2,
+           "%s is none, which is said", set);
+    g_free(want);
+    g_free(line);
+    g_free(set);
+    tool_advice_free(advice);
+}
+
 static const char *const strangers[] = {
     "",
     "prterun (PRRTE) 3.0.8\n",
@@ -366,6 +430,12 @@ int main(void)
     machines_open();
     for (size_t i = 0; i < G_N_ELEMENTS(lines); i++)
         check_line(&lines[i]);
+    for (size_t i = 0; i < G_N_ELEMENTS(networks); i++) {
+        check_network("DSCOMM_SOCKET_IFNAME", networks[i].wanted,
+                      networks[i].subnet);
+        check_network("NCCL_SOCKET_IFNAME", networks[i].wanted,
+                      networks[i].subnet);
+    }
     check_refused();
     check_counts();
     machines_close();

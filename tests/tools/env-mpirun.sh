@@ -31,6 +31,12 @@ runs()
         skip "$name" "no $mpirun"
         return
     fi
+    if ! OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+        timeout 60 "$mpirun" -n 1 true >"$scratch/log" 2>&1 </dev/null; then
+        skip "$name" "$mpirun cannot start a program: $(grep '[a-z]' "$scratch/log" |
+            head -n 1)"
+        return
+    fi
     tool --mpirun --mpirun-path "$mpirun" --ranks-per-node "$ranks" "$@"
     is $status 0 "$name: advice"
     line=$(printf '%s\n' "$out" | sed -n 2p | sed 's/ PROGRAM$//')
