@@ -4,19 +4,23 @@
 
 #include "backends/two-level/two-level.h"
 
+int two_level_native(const two_level_t *level, const dscomm_coll_args_t *args)
+{
+    if (!level->ops->start)
+        return 0;
+    if (two_level_capabilities(level) & DSCOMM_CAP_NATIVE_COLLECTIVES)
+        return 1;
+    return level->ops->native && level->ops->native(level->impl, args);
+}
+
 int two_native(void *impl, const dscomm_coll_args_t *args)
 {
     two_t *two = impl;
-    const two_level_t *only = two->only;
 
-    if (!only)
-        return two->able;
-    if (!only->ops->start)
-        return 0;
-    if (only->ops->capabilities &&
-        only->ops->capabilities(only->impl) & DSCOMM_CAP_NATIVE_COLLECTIVES)
-        return 1;
-    return only->ops->native && only->ops->native(only->impl, args);
+    if (two->only)
+        return two_level_native(two->only, args);
+    return two_plan_fits(two, args) ||
+           two_level_native(&two->levels[TWO_FLAT], args);
 }
 
 static void drop_step(two_t *two, int cancel)

@@ -130,24 +130,18 @@ static dscomm_status_t open_rail(two_t *two, const dscomm_backend_args_t *args)
     return status;
 }
 
-static int is_able(const two_level_t *level)
-{
-    return !level->ops || (level->ops->start && level->ops->capabilities &&
-                           level->ops->capabilities(level->impl) &
-                               DSCOMM_CAP_NATIVE_COLLECTIVES);
-}
-
-/* All levels of all ranks must be able; whoever comes last says so. */
+/* Whoever comes last says whether INSIDE is able on all nodes. */
 static dscomm_status_t agree(two_t *two, const dscomm_backend_args_t *args)
 {
-    int able = 1;
+    const two_level_t *inside = &two->levels[TWO_INSIDE];
+    const int able = !inside->ops ||
+                     (inside->ops->start && two_level_capabilities(inside) &
+                                                DSCOMM_CAP_NATIVE_COLLECTIVES);
     int64_t opened = 0, count = 0;
     void *verdict;
     size_t size;
     dscomm_status_t status;
 
-    for (int i = 0; i < TWO_LEVELS; i++)
-        able &= is_able(&two->levels[i]);
     status = dscomm_store_add(args->store, ABLE, able, &count);
     if (!status)
         status = dscomm_store_add(args->store, OPENED, 1, &opened);

@@ -87,9 +87,9 @@ static void set_after(two_t *two, void (*after)(two_t *, const two_step_t *))
 }
 
 /* What partial results are combined with. */
-static int partial_op(const two_t *two)
+static int partial_op(const dscomm_coll_args_t *args)
 {
-    const int op = two->plan.args->op;
+    const int op = args->op;
 
     return op == DSCOMM_AVG || op == DSCOMM_PREMUL_SUM ? DSCOMM_SUM : op;
 }
@@ -99,7 +99,7 @@ static void set_first(const two_t *two, dscomm_coll_args_t *args)
 {
     const int op = two->plan.args->op;
 
-    args->op = op == DSCOMM_PREMUL_SUM ? op : partial_op(two);
+    args->op = op == DSCOMM_PREMUL_SUM ? op : partial_op(two->plan.args);
     args->factor = two->plan.args->factor;
 }
 
@@ -117,7 +117,7 @@ static void divide(two_t *two, const two_step_t *step)
 /* The partial results of nodes meet. */
 static void set_last(two_t *two, dscomm_coll_args_t *args, int keeps_result)
 {
-    args->op = partial_op(two);
+    args->op = partial_op(two->plan.args);
     if (keeps_result && two->plan.args->op == DSCOMM_AVG)
         set_after(two, divide);
 }
@@ -435,16 +435,18 @@ static dscomm_status_t plan_reduce_scatter(two_t *two)
     return DSCOMM_OK;
 }
 
+/* between: the step between nodes. */
 static const struct {
     dscomm_status_t (*make)(two_t *two);
-    int reduces;
+    int reduces, between;
 } plans[DSCOMM_COLL_SEND] = {
-    [DSCOMM_COLL_BARRIER] = {plan_barrier, 0},
-    [DSCOMM_COLL_BROADCAST] = {plan_broadcast, 0},
-    [DSCOMM_COLL_REDUCE] = {plan_reduce, 1},
-    [DSCOMM_COLL_ALL_REDUCE] = {plan_all_reduce, 1},
-    [DSCOMM_COLL_ALL_GATHER] = {plan_all_gather, 0},
-    [DSCOMM_COLL_REDUCE_SCATTER] = {plan_reduce_scatter, 1},
+    [DSCOMM_COLL_BARRIER] = {plan_barrier, 0, DSCOMM_COLL_BARRIER},
+    [DSCOMM_COLL_BROADCAST] = {plan_broadcast, 0, DSCOMM_COLL_BROADCAST},
+    [DSCOMM_COLL_REDUCE] = {plan_reduce, 1, DSCOMM_COLL_REDUCE},
+    [DSCOMM_COLL_ALL_REDUCE] = {plan_all_reduce, 1, DSCOMM_COLL_ALL_REDUCE},
+    [DSCOMM_COLL_ALL_GATHER] = {plan_all_gather, 0, DSCOMM_COLL_ALL_GATHER_V},
+    [DSCOMM_COLL_REDUCE_SCATTER] = {plan_reduce_scatter, 1,
+                                    DSCOMM_COLL_REDUCE_SCATTER_V},
 };
 
 /* May partial results be combined? */
@@ -464,14 +466,33 @@ static int divides(const dscomm_coll_args_t *args)
     }
 }
 
+/* FLAT is asked in place of the rail, which not all ranks have: about a call
+ * of as many elements in all. */
+int two_plan_fits(two_t *two, const dscomm_coll_args_t *args)
+{
+    dscomm_coll_args_t question = *args;
+
+    if (!two->able || !plans[args->coll].make ||
+        (plans[args->coll].reduces && !divides(args)))
+        return 0;
+    question.coll = plans[args->coll].between;
+    question.op = args->op < 0 ? -1 : partial_op(args);
+    question.send = question.recv = NULL;
+    if (question.coll != args->coll) {
+        for (int r = 0; r < two->ranks; r++)
+            two->even[r] = args->count;
+        question.recv_counts = question.recv_displs = two->even;
+    }
+    return two_level_native(&two->levels[TWO_FLAT], &question);
+}
+
 dscomm_status_t two_plan_make(two_t *two, const dscomm_coll_args_t *args)
 {
     two_plan_t *plan = &two->plan;
 
     plan->args = args;
     plan->count = plan->at = 0;
-    if (!two->only && plans[args->coll].make &&
-        (!plans[args->coll].reduces || divides(args)))
+    if (!two->only && two_plan_fits(two, args))
         return plans[args->coll].make(two);
     plan->steps[0].level = two->only ? two->only : &two->levels[TWO_FLAT];
     plan->steps[0].args = *args;

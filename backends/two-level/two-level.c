@@ -90,6 +90,7 @@ static void two_close(void *impl)
     g_free(two->scratch[1].bytes);
     g_free(two->counts);
     g_free(two->displs);
+    g_free(two->even);
     g_free(two->world_ranks);
     g_free(two->name);
     g_free(two);
@@ -109,6 +110,7 @@ static two_t *two_new(const dscomm_backend_args_t *args)
     memcpy(two->world_ranks, args->world_ranks, ranks * sizeof(int));
     two->counts = g_new0(size_t, ranks);
     two->displs = g_new0(size_t, ranks);
+    two->even = g_new0(size_t, ranks);
     return two;
 }
 
@@ -128,7 +130,7 @@ static dscomm_status_t read_settings(two_t *two)
     return DSCOMM_OK;
 }
 
-static uint64_t capabilities_of(const two_level_t *level)
+uint64_t two_level_capabilities(const two_level_t *level)
 {
     if (!level->ops || !level->ops->capabilities)
         return 0;
@@ -149,8 +151,8 @@ static dscomm_status_t two_open(const dscomm_backend_args_t *args,
         two_close(two);
         return status;
     }
-    if (!two->only &&
-        !(capabilities_of(&two->levels[TWO_FLAT]) & DSCOMM_CAP_ANY_SOURCE))
+    if (!two->only && !(two_level_capabilities(&two->levels[TWO_FLAT]) &
+                        DSCOMM_CAP_ANY_SOURCE))
         two->direct = 1;
     dscomm_log(DSCOMM_LOG_DEBUG, "two_level",
                "group '%s': %d ranks on %d nodes, %d on this one, %s",
@@ -194,17 +196,18 @@ static uint64_t two_capabilities(void *impl)
     const uint64_t both =
         DSCOMM_CAP_DEATH_DETECTION | DSCOMM_CAP_MISMATCH_DETECTION;
     two_t *two = impl;
-    uint64_t flat = capabilities_of(&two->levels[TWO_FLAT]), inside;
+    uint64_t flat = two_level_capabilities(&two->levels[TWO_FLAT]), inside;
 
     if (two->only)
-        return capabilities_of(two->only) & ~(uint64_t)DSCOMM_CAP_DEVICE_MEMORY;
+        return two_level_capabilities(two->only) &
+               ~(uint64_t)DSCOMM_CAP_DEVICE_MEMORY;
     inside = two->levels[TWO_INSIDE].ops
-                 ? capabilities_of(&two->levels[TWO_INSIDE])
+                 ? two_level_capabilities(&two->levels[TWO_INSIDE])
                  : ~(uint64_t)0;
     return (flat & inside & both) |
            (two->levels[TWO_INSIDE].ops ? inside & DSCOMM_CAP_ZERO_COPY : 0) |
            (two->direct ? 0 : flat & DSCOMM_CAP_ANY_SOURCE) |
-           (two->able ? DSCOMM_CAP_NATIVE_COLLECTIVES : 0);
+           (two->able ? flat & DSCOMM_CAP_NATIVE_COLLECTIVES : 0);
 }
 
 /* A level can be slept on where nothing else is waited for. */

@@ -70,7 +70,6 @@ typedef struct {
     two_step_t steps[3];
     int count, at;
     dscomm_request_t *request; /* of the step, or NULL */
-    double factor; /* AVG: the divisor */
 } two_plan_t;
 
 typedef struct {
@@ -93,13 +92,14 @@ typedef struct two {
 
     two_level_t levels[TWO_LEVELS];
     two_level_t *only; /* the one to which everything goes, or NULL */
-    int able; /* levels run collectives by themselves */
+    int able; /* on all nodes INSIDE runs all collectives by itself */
     int direct; /* messages in a node go by INSIDE */
     size_t slice; /* bytes from which nodes split a reduction */
 
     two_request_t *messages, *queue; /* queue: collectives, oldest first */
     two_plan_t plan;
     size_t *counts, *displs; /* ranks entries: of steps */
+    size_t *even; /* ranks entries: of questions to FLAT */
     two_scratch_t scratch[2];
     unsigned ticks;
     const two_request_t *failed; /* the latest whose peer failed, and why */
@@ -133,6 +133,7 @@ unsigned two_messages_scan(two_t *two);
 void two_message_cancel(two_t *two, two_request_t *request);
 
 /* collective.c */
+int two_level_native(const two_level_t *level, const dscomm_coll_args_t *args);
 int two_native(void *impl, const dscomm_coll_args_t *args);
 dscomm_status_t two_start(void *impl, const dscomm_coll_args_t *args,
                           dscomm_request_t *request);
@@ -148,10 +149,13 @@ void two_level_explain(const two_t *two, const two_level_t *level,
                        const dscomm_request_t *request, char *text,
                        size_t size);
 
-/* plan.c: two->plan for args; ERR_NO_MEMORY. */
+/* plan.c: has this collective a plan of several levels, on all ranks alike? And
+ * two->plan for args; ERR_NO_MEMORY. */
+int two_plan_fits(two_t *two, const dscomm_coll_args_t *args);
 dscomm_status_t two_plan_make(two_t *two, const dscomm_coll_args_t *args);
 
 /* two-level.c */
+uint64_t two_level_capabilities(const two_level_t *level);
 void two_revoke(void *impl, dscomm_status_t status, const char *sentence);
 dscomm_status_t two_status(void *impl, char *text, size_t size);
 /* OK, or the failure that revoked the group. */
