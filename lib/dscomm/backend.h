@@ -167,7 +167,9 @@ typedef struct {
     int (*native)(void *impl, const dscomm_coll_args_t *args);
     /* One collective from beginning to end. Never called while requests of
      * start are incomplete. Without start, a call with a work is made of
-     * messages: then all ranks must make a call in the same form. */
+     * messages: then all ranks must make a call in the same form. The same is
+     * true with DSCOMM_CAP_BLOCKING_APART, where what start does matches no
+     * run. */
     dscomm_status_t (*run)(void *impl, const dscomm_coll_args_t *args);
     /* Starts one; collectives of one impl take effect in the order started.
      * args is copied by the backend; arrays in it stay valid. */
@@ -272,6 +274,11 @@ DSCOMM_API void dscomm_log(dscomm_log_level_t level, const char *domain,
 /* Lets works on other groups of the process go on; cheap where there are none.
  * group: the one that waits. */
 DSCOMM_API void dscomm_backend_progress_others(dscomm_group_t *group);
+
+/* 1 where works or messages of any group of the process are incomplete, so that
+ * a slot which cannot call the above while it waits has to see to them in
+ * another way, with a thread perhaps. Cheap. */
+DSCOMM_API int dscomm_backend_has_works(void);
 
 /* The number of a setting: what the environment says, else the default.
  * ERR_ENVIRONMENT with the accepted values where it makes no sense. */
