@@ -28,6 +28,7 @@ const dscomm_setting_t two_settings[] = {
     {0},
 };
 
+/* RAIL need not be told: FLAT has its ranks, and nothing more is started. */
 void two_revoke(void *impl, dscomm_status_t status, const char *sentence)
 {
     two_t *two = impl;
@@ -36,13 +37,19 @@ void two_revoke(void *impl, dscomm_status_t status, const char *sentence)
         return;
     snprintf(two->text, sizeof two->text, "%s", sentence);
     atomic_store_explicit(&two->revoked, status, memory_order_release);
-    for (int i = 0; i < TWO_LEVELS; i++)
-        if (two->levels[i].ops)
-            two->levels[i].ops->revoke(two->levels[i].impl, status, two->text);
+    for (int i = 0; i < TWO_LEVELS; i++) {
+        const two_level_t *level = &two->levels[i];
+
+        if (!level->ops || i == TWO_RAIL)
+            continue;
+        level->ops->revoke(level->impl, status, two->text);
+        level->ops->status(level->impl, NULL, 0); /* may tell others at once */
+    }
 }
 
-/* A level that was revoked revokes the others. */
-static int look_at_levels(two_t *two)
+/* A level that was revoked revokes the others. All are asked, also when the
+ * group has ended: one that has to tell other ranks of it may do so then. */
+static void look_at_levels(two_t *two)
 {
     char text[sizeof two->text] = "";
 
@@ -50,23 +57,21 @@ static int look_at_levels(two_t *two)
         const two_level_t *level = &two->levels[i];
         int status = level->ops ? level->ops->status(level->impl, NULL, 0) : 0;
 
-        if (!status)
+        if (!status || atomic_load(&two->revoking))
             continue;
         level->ops->status(level->impl, text, sizeof text);
         two_sentence(two, level, text, sizeof text);
         two_revoke(two, (dscomm_status_t)status, text);
-        return 1;
     }
-    return 0;
 }
 
 dscomm_status_t two_status(void *impl, char *text, size_t size)
 {
     two_t *two = impl;
-    int status = atomic_load_explicit(&two->revoked, memory_order_acquire);
+    int status;
 
-    if (!status && look_at_levels(two))
-        status = atomic_load_explicit(&two->revoked, memory_order_acquire);
+    look_at_levels(two);
+    status = atomic_load_explicit(&two->revoked, memory_order_acquire);
     if (status && text)
         snprintf(text, size, "%s", two->text);
     return (dscomm_status_t)status;
@@ -191,21 +196,22 @@ static unsigned two_progress(void *impl)
     return completed + two_collectives_advance(two);
 }
 
+/* What holds for the group where it does so for each of its levels. */
 static uint64_t two_capabilities(void *impl)
 {
-    const uint64_t both =
+    const uint64_t noticed =
         DSCOMM_CAP_DEATH_DETECTION | DSCOMM_CAP_MISMATCH_DETECTION;
+    const uint64_t of_one = noticed | DSCOMM_CAP_NATIVE_COLLECTIVES |
+                            DSCOMM_CAP_ANY_SOURCE | DSCOMM_CAP_ZERO_COPY;
     two_t *two = impl;
-    uint64_t flat = two_level_capabilities(&two->levels[TWO_FLAT]), inside;
+    const two_level_t *inside = &two->levels[TWO_INSIDE];
+    uint64_t flat = two_level_capabilities(&two->levels[TWO_FLAT]);
+    uint64_t own = two_level_capabilities(inside);
 
     if (two->only)
-        return two_level_capabilities(two->only) &
-               ~(uint64_t)DSCOMM_CAP_DEVICE_MEMORY;
-    inside = two->levels[TWO_INSIDE].ops
-                 ? two_level_capabilities(&two->levels[TWO_INSIDE])
-                 : ~(uint64_t)0;
-    return (flat & inside & both) |
-           (two->levels[TWO_INSIDE].ops ? inside & DSCOMM_CAP_ZERO_COPY : 0) |
+        return two_level_capabilities(two->only) & of_one;
+    return (flat & (inside->ops ? own : noticed) & noticed) |
+           (own & DSCOMM_CAP_ZERO_COPY) |
            (two->direct ? 0 : flat & DSCOMM_CAP_ANY_SOURCE) |
            (two->able ? flat & DSCOMM_CAP_NATIVE_COLLECTIVES : 0);
 }
