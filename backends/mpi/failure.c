@@ -10,9 +10,11 @@
 
 #define ASK_EVERY 32
 
-/* What ranks tell each other. */
+/* What ranks tell each other. mark: one that comes late may be of an earlier
+ * group, whose communicator's number MPICH gives to the next. */
 typedef struct {
     int32_t status;
+    uint32_t mark;
     char text[TEXT_MAX];
 } notice_t;
 
@@ -78,6 +80,7 @@ void engine_tell(engine_t *engine)
         return;
     notice = g_new0(notice_t, 1);
     notice->status = engine->revoked;
+    notice->mark = engine->mark;
     memcpy(notice->text, engine->text, sizeof notice->text);
     request = g_new0(engine_request_t, 1);
     request->kind = ENGINE_SEND;
@@ -111,7 +114,8 @@ void engine_told(engine_t *engine, MPI_Message *message, size_t bytes)
                       "a rank has sent a notice that makes no sense");
         return;
     }
-    mark(engine, (dscomm_status_t)notice.status, notice.text);
+    if (notice.mark == engine->mark)
+        mark(engine, (dscomm_status_t)notice.status, notice.text);
 }
 
 static dscomm_status_t status_of(int code)

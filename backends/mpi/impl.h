@@ -81,6 +81,7 @@ typedef struct engine {
     atomic_int untold; /* the others are to be told */
     atomic_uint asked; /* calls of status */
     char text[TEXT_MAX];
+    uint32_t mark; /* of the group's id, in notices */
 } engine_t;
 
 /* library.c */

@@ -255,6 +255,7 @@ dscomm_status_t engine_open(const dscomm_backend_args_t *args, void **ret_impl)
     dscomm_status_t status;
 
     engine->name = args->name;
+    engine->mark = g_str_hash(args->id);
     engine->group = args->group;
     engine->rank = args->rank;
     engine->ranks = args->ranks;
