@@ -54,7 +54,7 @@ void engine_add(engine_t *engine, MPI_Request handle, engine_request_t *owner)
     active->owners[active->count++] = owner;
 }
 
-static const char *const kinds[] = {"a send", "a receive", "a collective"};
+static const char *const kinds[] = {"a send", "a receive"};
 
 /* All parts of a message are through. */
 static dscomm_status_t finish_receive(engine_request_t *request)
@@ -77,8 +77,6 @@ static void retire(engine_t *engine, engine_request_t *request)
     if (!orphan && status == DSCOMM_OK) {
         if (request->kind == ENGINE_RECEIVE)
             status = finish_receive(request);
-        else if (request->kind == ENGINE_COLLECTIVE)
-            engine_finish(engine, &request->args, request->stage);
     }
     g_free(request->stage);
     if (orphan) {

@@ -13,13 +13,8 @@
 
 #define ALIGN 64
 
-/* What happens to a collective: handle is NULL for MPI's blocking call. */
 typedef int (*call_t)(const engine_t *engine, const dscomm_coll_args_t *args,
-                      void *stage, MPI_Request *handle);
-
-#define CALL(name, iname, ...)                                                 \
-    (handle ? MPI_##iname(__VA_ARGS__, engine->comm, handle)                   \
-            : MPI_##name(__VA_ARGS__, engine->comm))
+                      void *stage);
 
 static char *at(const void *buffer, const dscomm_coll_args_t *args,
                 size_t index)
@@ -106,24 +101,22 @@ static void *stage_data(const engine_t *engine, const dscomm_coll_args_t *args,
 }
 
 static int call_barrier(const engine_t *engine, const dscomm_coll_args_t *args,
-                        void *stage, MPI_Request *handle)
+                        void *stage)
 {
     (void)args, (void)stage;
-    return handle ? MPI_Ibarrier(engine->comm, handle)
-                  : MPI_Barrier(engine->comm);
+    return MPI_Barrier(engine->comm);
 }
 
 static int call_broadcast(const engine_t *engine,
-                          const dscomm_coll_args_t *args, void *stage,
-                          MPI_Request *handle)
+                          const dscomm_coll_args_t *args, void *stage)
 {
     (void)stage;
-    return CALL(Bcast, Ibcast, args->recv, (int)args->count,
-                engine_types[args->dtype], args->root);
+    return MPI_Bcast(args->recv, (int)args->count, engine_types[args->dtype],
+                     args->root, engine->comm);
 }
 
 static int call_reduce(const engine_t *engine, const dscomm_coll_args_t *args,
-                       void *stage, MPI_Request *handle)
+                       void *stage)
 {
     const int is_root = engine->rank == args->root;
     const void *send = args->send;
@@ -133,28 +126,26 @@ static int call_reduce(const engine_t *engine, const dscomm_coll_args_t *args,
         recv = stage;
     else if (is_root && send == recv)
         send = MPI_IN_PLACE;
-    return CALL(Reduce, Ireduce, send, recv, (int)args->count,
-                engine_types[args->dtype], engine_op(args->dtype, args->op),
-                args->root);
+    return MPI_Reduce(send, recv, (int)args->count, engine_types[args->dtype],
+                      engine_op(args->dtype, args->op), args->root,
+                      engine->comm);
 }
 
 static int call_all_reduce(const engine_t *engine,
-                           const dscomm_coll_args_t *args, void *stage,
-                           MPI_Request *handle)
+                           const dscomm_coll_args_t *args, void *stage)
 {
     const int scaled = args->op == DSCOMM_PREMUL_SUM;
     const void *send =
         args->send == args->recv || scaled ? MPI_IN_PLACE : args->send;
 
     (void)stage;
-    return CALL(Allreduce, Iallreduce, send, args->recv, (int)args->count,
-                engine_types[args->dtype],
-                engine_op(args->dtype, scaled ? DSCOMM_SUM : args->op));
+    return MPI_Allreduce(
+        send, args->recv, (int)args->count, engine_types[args->dtype],
+        engine_op(args->dtype, scaled ? DSCOMM_SUM : args->op), engine->comm);
 }
 
 static int call_all_gather(const engine_t *engine,
-                           const dscomm_coll_args_t *args, void *stage,
-                           MPI_Request *handle)
+                           const dscomm_coll_args_t *args, void *stage)
 {
     const MPI_Datatype type = engine_types[args->dtype];
     const int count = (int)args->count;
@@ -163,14 +154,13 @@ static int call_all_gather(const engine_t *engine,
     (void)stage;
     if (send == at(args->recv, args, own_block(engine, args)))
         send = MPI_IN_PLACE;
-    return CALL(Allgather, Iallgather, send, count, type, args->recv, count,
-                type);
+    return MPI_Allgather(send, count, type, args->recv, count, type,
+                         engine->comm);
 }
 
 /* Into the stage, packed, where displacements are too large. */
 static int call_all_gather_v(const engine_t *engine,
-                             const dscomm_coll_args_t *args, void *stage,
-                             MPI_Request *handle)
+                             const dscomm_coll_args_t *args, void *stage)
 {
     const MPI_Datatype type = engine_types[args->dtype];
     int *counts = stage, *displs = counts + engine->ranks, packed = 0;
@@ -184,8 +174,9 @@ static int call_all_gather_v(const engine_t *engine,
     }
     if (!data && send == at(args->recv, args, args->recv_displs[engine->rank]))
         send = MPI_IN_PLACE;
-    return CALL(Allgatherv, Iallgatherv, send, (int)args->count, type,
-                data ? data : args->recv, counts, displs, type);
+    return MPI_Allgatherv(send, (int)args->count, type,
+                          data ? data : args->recv, counts, displs, type,
+                          engine->comm);
 }
 
 /* Where MPI puts this rank's part; it wants a place for no bytes as well. */
@@ -201,31 +192,30 @@ static void *result_of(const engine_t *engine, const dscomm_coll_args_t *args,
 }
 
 static int call_reduce_scatter(const engine_t *engine,
-                               const dscomm_coll_args_t *args, void *stage,
-                               MPI_Request *handle)
+                               const dscomm_coll_args_t *args, void *stage)
 {
     void *data = result_of(engine, args, stage);
 
-    return CALL(Reduce_scatter_block, Ireduce_scatter_block, args->send, data,
-                (int)args->count, engine_types[args->dtype],
-                engine_op(args->dtype, args->op));
+    return MPI_Reduce_scatter_block(
+        args->send, data, (int)args->count, engine_types[args->dtype],
+        engine_op(args->dtype, args->op), engine->comm);
 }
 
 static int call_reduce_scatter_v(const engine_t *engine,
-                                 const dscomm_coll_args_t *args, void *stage,
-                                 MPI_Request *handle)
+                                 const dscomm_coll_args_t *args, void *stage)
 {
     void *data = result_of(engine, args, stage);
     int *counts = stage;
 
     for (int r = 0; r < engine->ranks; r++)
         counts[r] = (int)args->recv_counts[r];
-    return CALL(Reduce_scatter, Ireduce_scatter, args->send, data, counts,
-                engine_types[args->dtype], engine_op(args->dtype, args->op));
+    return MPI_Reduce_scatter(args->send, data, counts,
+                              engine_types[args->dtype],
+                              engine_op(args->dtype, args->op), engine->comm);
 }
 
 static int call_gather(const engine_t *engine, const dscomm_coll_args_t *args,
-                       void *stage, MPI_Request *handle)
+                       void *stage)
 {
     const MPI_Datatype type = engine_types[args->dtype];
     const int count = (int)args->count, is_root = engine->rank == args->root;
@@ -234,12 +224,12 @@ static int call_gather(const engine_t *engine, const dscomm_coll_args_t *args,
     (void)stage;
     if (is_root && send == at(args->recv, args, own_block(engine, args)))
         send = MPI_IN_PLACE;
-    return CALL(Gather, Igather, send, count, type, is_root ? args->recv : NULL,
-                count, type, args->root);
+    return MPI_Gather(send, count, type, is_root ? args->recv : NULL, count,
+                      type, args->root, engine->comm);
 }
 
 static int call_scatter(const engine_t *engine, const dscomm_coll_args_t *args,
-                        void *stage, MPI_Request *handle)
+                        void *stage)
 {
     const MPI_Datatype type = engine_types[args->dtype];
     const int count = (int)args->count, is_root = engine->rank == args->root;
@@ -248,20 +238,19 @@ static int call_scatter(const engine_t *engine, const dscomm_coll_args_t *args,
     (void)stage;
     if (is_root && recv == at(args->send, args, own_block(engine, args)))
         recv = MPI_IN_PLACE;
-    return CALL(Scatter, Iscatter, is_root ? args->send : NULL, count, type,
-                recv, count, type, args->root);
+    return MPI_Scatter(is_root ? args->send : NULL, count, type, recv, count,
+                       type, args->root, engine->comm);
 }
 
 static int call_all_to_all(const engine_t *engine,
-                           const dscomm_coll_args_t *args, void *stage,
-                           MPI_Request *handle)
+                           const dscomm_coll_args_t *args, void *stage)
 {
     const MPI_Datatype type = engine_types[args->dtype];
     const int count = (int)args->count;
 
     (void)stage;
-    return CALL(Alltoall, Ialltoall, args->send, count, type, args->recv, count,
-                type);
+    return MPI_Alltoall(args->send, count, type, args->recv, count, type,
+                        engine->comm);
 }
 
 /* What a limit of MPI is about: elements of one call, or of all ranks'
@@ -301,7 +290,7 @@ int engine_native(void *impl, const dscomm_coll_args_t *args)
     const engine_t *engine = impl;
     size_t total;
 
-    if (!calls[args->coll].call || !reduces(args))
+    if (!engine->blocking || !calls[args->coll].call || !reduces(args))
         return 0;
     if (calls[args->coll].divisible)
         return 1;
@@ -341,7 +330,7 @@ static void unpack(const engine_t *engine, const dscomm_coll_args_t *args,
     }
 }
 
-void engine_finish(const engine_t *engine, const dscomm_coll_args_t *args,
+static void finish(const engine_t *engine, const dscomm_coll_args_t *args,
                    const void *stage)
 {
     const void *data = stage_data(engine, args, (void *)stage);
@@ -395,28 +384,6 @@ static void *piece_stage(const engine_t *engine, const dscomm_coll_args_t *args,
     return stage ? at(stage, args, number * engine->chunk) : NULL;
 }
 
-/* Starts all pieces. */
-static int post(engine_t *engine, engine_request_t *request, size_t pieces)
-{
-    const dscomm_coll_args_t *args = &request->args;
-    int code = MPI_SUCCESS;
-
-    for (size_t i = 0; i < pieces && code == MPI_SUCCESS; i++) {
-        dscomm_coll_args_t piece =
-            pieces == 1 ? *args : piece_of(engine, args, i);
-        MPI_Request handle;
-
-        code = calls[args->coll].call(
-            engine, &piece, piece_stage(engine, args, request->stage, i),
-            &handle);
-        if (code == MPI_SUCCESS) {
-            request->parts++;
-            engine_add(engine, handle, request);
-        }
-    }
-    return code;
-}
-
 static dscomm_status_t fail(engine_t *engine, const dscomm_coll_args_t *args,
                             int code)
 {
@@ -424,50 +391,6 @@ static dscomm_status_t fail(engine_t *engine, const dscomm_coll_args_t *args,
 
     dscomm_coll_describe(args, what, sizeof what);
     return engine_fail(engine, code, what);
-}
-
-static dscomm_status_t start_locked(engine_t *engine, engine_request_t *request)
-{
-    const size_t pieces = pieces_of(engine, &request->args);
-    dscomm_status_t status = engine_reserve(engine, pieces);
-    int code;
-
-    if (status < 0) {
-        engine_revoke(engine, status, dscomm_last_error());
-        return status;
-    }
-    if (request->args.op == DSCOMM_PREMUL_SUM)
-        multiply(&request->args);
-    code = post(engine, request, pieces);
-    if (code == MPI_SUCCESS) {
-        engine_test(engine);
-        return DSCOMM_OK;
-    }
-    status = fail(engine, &request->args, code);
-    engine_orphan(engine, request);
-    return status;
-}
-
-dscomm_status_t engine_start(void *impl, const dscomm_coll_args_t *args,
-                             dscomm_request_t *head)
-{
-    engine_t *engine = impl;
-    engine_request_t *request = (engine_request_t *)head;
-    dscomm_status_t status = engine_check(engine);
-
-    request->kind = ENGINE_COLLECTIVE;
-    request->parts = 0;
-    request->orphan = 0;
-    request->failure = DSCOMM_OK;
-    request->args = *args;
-    if (status == DSCOMM_OK)
-        status = make_stage(engine, args, &request->stage);
-    if (status < 0)
-        return status;
-    pthread_mutex_lock(engine->lock);
-    status = start_locked(engine, request);
-    pthread_mutex_unlock(engine->lock);
-    return status;
 }
 
 static int run_pieces(engine_t *engine, const dscomm_coll_args_t *args,
@@ -479,12 +402,12 @@ static int run_pieces(engine_t *engine, const dscomm_coll_args_t *args,
     if (args->op == DSCOMM_PREMUL_SUM)
         multiply(args);
     if (pieces == 1)
-        return calls[args->coll].call(engine, args, stage, NULL);
+        return calls[args->coll].call(engine, args, stage);
     for (size_t i = 0; i < pieces && code == MPI_SUCCESS; i++) {
         dscomm_coll_args_t piece = piece_of(engine, args, i);
 
-        code = calls[args->coll].call(
-            engine, &piece, piece_stage(engine, args, stage, i), NULL);
+        code = calls[args->coll].call(engine, &piece,
+                                      piece_stage(engine, args, stage, i));
     }
     return code;
 }
@@ -522,7 +445,7 @@ static dscomm_status_t run_blocking(engine_t *engine,
     if (!alone)
         pthread_mutex_unlock(engine->lock);
     if (code == MPI_SUCCESS)
-        engine_finish(engine, args, stage);
+        finish(engine, args, stage);
     else
         status = fail(engine, args, code);
     g_free(stage);
@@ -536,7 +459,5 @@ dscomm_status_t engine_run(void *impl, const dscomm_coll_args_t *args)
 
     if (G_UNLIKELY(status < 0))
         return status;
-    if (engine->blocking)
-        return run_blocking(engine, args);
-    return engine_run_polled(engine, args);
+    return run_blocking(engine, args);
 }

@@ -28,7 +28,6 @@ static const dscomm_backend_ops_t ops = {
     .capabilities = capabilities,
     .native = engine_native,
     .run = engine_run,
-    .start = engine_start,
     .explain = engine_explain,
 };
 

@@ -20,7 +20,7 @@
 
 #define TEXT_MAX 512
 
-typedef enum { ENGINE_SEND, ENGINE_RECEIVE, ENGINE_COLLECTIVE } engine_kind_t;
+typedef enum { ENGINE_SEND, ENGINE_RECEIVE } engine_kind_t;
 
 /* The core's head comes first. */
 typedef struct engine_request {
@@ -33,9 +33,7 @@ typedef struct engine_request {
     dscomm_message_t message;
     int64_t key; /* of its tag, see message.c */
     int32_t header; /* a tag that MPI has no room for */
-    dscomm_coll_args_t args;
-    void *stage; /* until complete: where a result is that goes elsewhere, or
-                    counts that MPI reads */
+    void *stage; /* until complete: where a message is that is too long */
 } engine_request_t;
 
 /* A message that has come before its receive. */
@@ -75,7 +73,6 @@ typedef struct engine {
     TAILQ_HEAD(, engine_arrival) arrivals;
     int *headers; /* of each rank: the tag of its next message, or -1 */
     unsigned completed;
-    int *counts; /* 2 * ranks, for run */
 
     atomic_int revoking, revoked; /* text is written between the two */
     atomic_int untold; /* the others are to be told */
@@ -160,8 +157,6 @@ dscomm_status_t engine_types_setup(void);
 
 int engine_native(void *impl, const dscomm_coll_args_t *args);
 dscomm_status_t engine_run(void *impl, const dscomm_coll_args_t *args);
-dscomm_status_t engine_start(void *impl, const dscomm_coll_args_t *args,
-                             dscomm_request_t *request);
 /* helper.c: a thread that goes on with works until it is stopped. */
 typedef struct {
     engine_t *engine;
@@ -172,12 +167,5 @@ typedef struct {
 } engine_helper_t;
 void engine_helper_start(engine_t *engine, engine_helper_t *ret_helper);
 void engine_helper_stop(engine_helper_t *helper);
-
-/* run.c: a collective that is polled for, with a deadline. */
-dscomm_status_t engine_run_polled(engine_t *engine,
-                                  const dscomm_coll_args_t *args);
-/* After MPI's part of a collective. */
-void engine_finish(const engine_t *engine, const dscomm_coll_args_t *args,
-                   const void *stage);
 
 #endif

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define POLL_MOST 64
+#define LAST_TESTS 64 /* what is about to be complete is better complete */
 /* The last of the users' tags. */
 #define WIRE_HEADER(engine) ((engine)->tag_limit - 1)
 #define WIRE_FOLLOW(engine) ((engine)->tag_limit - 2)
@@ -323,16 +324,20 @@ dscomm_status_t engine_irecv(void *impl, const dscomm_message_t *message,
     return DSCOMM_OK;
 }
 
+/* What MPI has begun to move goes on, which is why there are last tests. */
 void engine_cancel(void *impl, dscomm_request_t *head)
 {
     engine_t *engine = impl;
     engine_request_t *request = (engine_request_t *)head;
 
     pthread_mutex_lock(engine->lock);
-    if (request->kind == ENGINE_RECEIVE && !request->parts)
+    if (request->kind == ENGINE_RECEIVE && !request->parts) {
         TAILQ_REMOVE(&engine->receives, request, link);
-    else
+    } else {
+        for (int i = 0; i < LAST_TESTS && request->parts; i++)
+            engine_test(engine);
         engine_orphan(engine, request);
+    }
     pthread_mutex_unlock(engine->lock);
 }
 
@@ -387,8 +392,6 @@ void engine_explain(void *impl, const dscomm_request_t *head, char *text,
     (void)impl;
     if (!request)
         snprintf(text, size, "nothing is outstanding");
-    else if (request->kind == ENGINE_COLLECTIVE)
-        snprintf(text, size, "MPI does not tell which rank is late");
     else if (request->kind == ENGINE_SEND)
         snprintf(text, size, "rank %d has not received it",
                  request->message.peer);

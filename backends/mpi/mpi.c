@@ -185,12 +185,6 @@ static dscomm_status_t mpi_run(void *impl, const dscomm_coll_args_t *args)
     return engine.run(impl, args);
 }
 
-static dscomm_status_t mpi_start(void *impl, const dscomm_coll_args_t *args,
-                                 dscomm_request_t *request)
-{
-    return engine.start(impl, args, request);
-}
-
 static void mpi_explain(void *impl, const dscomm_request_t *request, char *text,
                         size_t size)
 {
@@ -223,7 +217,6 @@ static const dscomm_backend_ops_t ops = {
     .capabilities = mpi_capabilities,
     .native = mpi_native,
     .run = mpi_run,
-    .start = mpi_start,
     .explain = mpi_explain,
 };
 
