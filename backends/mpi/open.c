@@ -284,16 +284,21 @@ static int has_lost_ranks(const engine_t *engine)
            engine->revoked == DSCOMM_ERR_TIMEOUT;
 }
 
-/* MPI calls this collective, but its libraries just forget the handle. */
+/* MPI calls the end of a communicator collective, but its libraries just forget
+ * it, and MPICH gives its number to the next one. So one in which messages may
+ * still be on their way is kept. */
 void engine_close(void *impl)
 {
     engine_t *engine = impl;
+    int clean;
 
     pthread_mutex_lock(engine->lock);
     engine_poll(engine);
+    clean = !engine->revoked && TAILQ_EMPTY(&engine->arrivals) &&
+            !engine->active.count;
     engine_message_clear(engine);
     engine_active_clear(engine);
-    if (engine_library_alive())
+    if (engine_library_alive() && clean)
         MPI_Comm_free(&engine->comm);
     pthread_mutex_unlock(engine->lock);
     if (has_lost_ranks(engine))

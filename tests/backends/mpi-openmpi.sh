@@ -9,12 +9,15 @@ use_openmpi
 test_host
 
 # Debian's mpi4py is on Open MPI.
-python3 -c 'import mpi4py' 2>/dev/null
-has_mpi4py=$?
-if [ $has_mpi4py = 0 ]; then
+python=
+for candidate in python3 /usr/bin/python3; do
+    [ -n "$python" ] || ! $candidate -c 'import mpi4py' 2>/dev/null ||
+        python=$candidate
+done
+if [ -n "$python" ]; then
     library=$abs_top_builddir/lib/.libs/libdscomm.so
     # shellcheck disable=SC2086
-    DSCOMM_BACKEND=mpi $launch -n 3 python3 \
+    DSCOMM_BACKEND=mpi $launch -n 3 "$python" \
         "$abs_top_srcdir/tests/backends/mpi4py.py" "$library" \
         >"$scratch/out" 2>"$scratch/err" </dev/null
     [ $? = 0 ] && [ "$(grep -c '^content$' "$scratch/out")" = 3 ]
@@ -34,7 +37,7 @@ like "$err" 'DSCOMM_MPI_LIBRARY is mpich.*openmpi' 'another MPI than the program
 unset DSCOMM_MPI_LIBRARY
 DSCOMM_MPI_PATH=/nonexistent DSCOMM_BACKEND=mpi $launch -n 2 \
     "$abs_top_builddir/examples/hello/hello" >"$scratch/out" 2>&1
-like "$(cat "$scratch/out")" 'no module for .* in /nonexistent' 'no MPI at all'
+like "$(cat "$scratch/out")" 'no module for an MPI library' 'no MPI at all'
 
 # By the other one's mpirun
 if command -v mpirun.mpich >/dev/null; then
