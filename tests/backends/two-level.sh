@@ -4,28 +4,10 @@
 # this machine. shm serves on both levels: its collectives between nodes are as
 # any backend's that has all of them.
 
-. "$abs_top_srcdir/tests/backends/conform.sh"
+. "$abs_top_srcdir/tests/backends/hosts.sh"
 
-# Each rank is on the host that its letter in $hosts names.
-real=$conformance
-conformance=$scratch/on-host
-cat >"$conformance" <<'SCRIPT'
-#!/bin/sh
-DSCOMM_HOST_ID=$(echo "$hosts" | cut -c $((${RANK:-0} + 1)))
-export DSCOMM_HOST_ID
-exec "$real" "$@"
-SCRIPT
-chmod +x "$conformance"
 DSCOMM_TWO_LEVEL_BETWEEN=shm
-export real hosts DSCOMM_TWO_LEVEL_BETWEEN
-
-on()
-{
-    hosts=$1
-    shift
-    echo "# ranks on hosts $hosts"
-    conform two_level ${#hosts} "$@"
-}
+export DSCOMM_TWO_LEVEL_BETWEEN
 
 for hosts in aabb aaabbb aaab abab; do
     on "$hosts"
