@@ -75,6 +75,10 @@ static const dscomm_setting_t settings[SETTING_COUNT + 1] = {
                           0, "auto, or a name that dscomm env --explain lists",
                           "Source of rank and world size, instead of the "
                           "first that is there."},
+    [SETTING_HOST_ID] = {"DSCOMM_HOST_ID", DSCOMM_SETTING_STRING, NULL, 0, 0,
+                         NULL,
+                         "Name of the machine by which ranks find out whether "
+                         "they share one."},
 };
 
 const dscomm_setting_t *dscomm_priv_setting(int index)

@@ -23,8 +23,8 @@ static int first_without(const dscomm_record_t *records, int count,
 
 /* What the module says of the hosts; one that can share memory with none is
  * not the host that it seems. */
-static char *ask_usable(const dscomm_record_t *records, int count,
-                        const dscomm_module_t *module)
+static char *ask(const dscomm_record_t *records, int count,
+                 const char *(*opinion)(const char *const *hosts, int ranks))
 {
     const char **hosts = g_new(const char *, (guint)count), *why;
     GString *text = g_string_new(NULL);
@@ -35,7 +35,7 @@ static char *ask_usable(const dscomm_record_t *records, int count,
         if (*records[rank].alone)
             hosts[alone = rank] = records[rank].alone;
     }
-    why = module->backend->usable(hosts, count);
+    why = opinion(hosts, count);
     if (why)
         g_string_append(text, why);
     if (why && alone >= 0)
@@ -46,18 +46,23 @@ static char *ask_usable(const dscomm_record_t *records, int count,
     return g_string_free(text, !why);
 }
 
-/* NULL, or why the module cannot serve these ranks (to be freed). */
+/* NULL, or why the module cannot serve these ranks, or by its own choice does
+ * not (to be freed). */
 static char *refuse(const dscomm_record_t *records, int count,
-                    const dscomm_module_t *module)
+                    const dscomm_module_t *module, int by_choice)
 {
+    const dscomm_backend_t *backend = module->backend;
+    char *why = NULL;
     int rank = first_without(records, count, module->name);
 
     if (rank >= 0)
         return g_strdup_printf("rank %d on %s cannot load it%s", rank,
                                records[rank].node, records[rank].why);
-    if (!module->backend->usable)
-        return NULL;
-    return ask_usable(records, count, module);
+    if (backend->usable)
+        why = ask(records, count, backend->usable);
+    if (!why && by_choice && backend->advisable)
+        why = ask(records, count, backend->advisable);
+    return why;
 }
 
 static dscomm_status_t choose_named(const dscomm_record_t *records, int count,
@@ -75,7 +80,7 @@ static dscomm_status_t choose_named(const dscomm_record_t *records, int count,
     status = dscomm_priv_module_find(name, &module);
     if (status < 0)
         return status;
-    why = refuse(records, count, module);
+    why = refuse(records, count, module, 0);
     if (why) {
         dscomm_fail(DSCOMM_ERR_NO_BACKEND,
                     "backend %s cannot serve this world of %d ranks: %s", name,
@@ -100,7 +105,7 @@ static dscomm_status_t choose_best(const dscomm_record_t *records, int count,
         if (module->backend && best &&
             module->backend->priority <= best->backend->priority)
             continue;
-        why = module->backend ? refuse(records, count, module)
+        why = module->backend ? refuse(records, count, module, 1)
                               : g_strdup(module->why);
         if (!why)
             best = module;

@@ -78,6 +78,13 @@ static dscomm_status_t run_locked(dscomm_group_t *group, dscomm_call_t *call)
     return status;
 }
 
+/* Blocking calls that match no call with a work cannot be made of one. */
+static int must_run(const dscomm_group_t *group)
+{
+    return !group->ops.start ||
+           (group->capabilities & DSCOMM_CAP_BLOCKING_APART) != 0;
+}
+
 /* A blocking call returns after the collectives before it. To wait for them
  * holds nobody up, since all ranks have started them. */
 static dscomm_status_t block(dscomm_group_t *group, dscomm_call_t *call)
@@ -87,7 +94,7 @@ static dscomm_status_t block(dscomm_group_t *group, dscomm_call_t *call)
     if (!call->algorithm && group->ops.run &&
         !dscomm_priv_group_is(group, GROUP_PENDING))
         return run(group, call);
-    if (!call->algorithm && !group->ops.start)
+    if (!call->algorithm && must_run(group))
         return run_locked(group, call);
     status = dscomm_priv_work_block(group, call, NULL);
     dscomm_priv_works_await(group);

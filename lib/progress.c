@@ -146,6 +146,11 @@ void dscomm_backend_progress_others(dscomm_group_t *group)
         walk(group);
 }
 
+int dscomm_backend_has_works(void)
+{
+    return !dscomm_priv_progress_idle();
+}
+
 unsigned dscomm_priv_progress_all(void)
 {
     return walk(NULL);

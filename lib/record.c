@@ -79,17 +79,28 @@ static char *find_alone(void)
     return why;
 }
 
+/* DSCOMM_HOST_ID as one word, or "". */
+static char *host_id(void)
+{
+    const char *text = dscomm_priv_setting_text(SETTING_HOST_ID);
+
+    return g_strdelimit(g_strdup(text ? text : ""), " \t\r\n", '_');
+}
+
 /* Processes that share kernel, network and pid namespace can pass each other
  * descriptors and watch each other. The machine comes first. */
 static char *host_identity(void)
 {
-    char *boot = read_line("/proc/sys/kernel/random/boot_id");
+    char *told = host_id();
+    char *boot = *told ? told : read_line("/proc/sys/kernel/random/boot_id");
     char *net = read_link("/proc/self/ns/net");
     char *pid = read_link("/proc/self/ns/pid");
     char node[DSCOMM_NODE_MAX], *text;
 
     dscomm_priv_node_name(node);
     text = g_strjoin(" ", *boot ? boot : node, net, pid, NULL);
+    if (boot != told)
+        g_free(told);
     g_free(boot);
     g_free(net);
     g_free(pid);
@@ -131,6 +142,19 @@ static char *list_modules(const char *backend, char **ret_why)
 static char *one_line(char *text)
 {
     dscomm_priv_tidy(text, strlen(text) + 1);
+    return text;
+}
+
+char *dscomm_priv_record_host(void)
+{
+    char *alone = one_line(find_alone());
+    char *host = one_line(host_identity());
+    char *text = *alone ? g_strconcat(host, " ", alone, NULL) : NULL;
+
+    g_free(alone);
+    if (!text)
+        return host;
+    g_free(host);
     return text;
 }
 

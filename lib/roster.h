@@ -46,6 +46,10 @@ typedef struct {
 #define DSCOMM_NODE_MAX 65
 void dscomm_priv_node_name(char node[DSCOMM_NODE_MAX]);
 
+/* How this process is known among hosts (to be freed): equal text where memory
+ * can be shared, text of its own where it can share with none. */
+char *dscomm_priv_record_host(void);
+
 /* This process's record. */
 void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record);
 /* As text, and back; -1 where text is no record. */

@@ -1,29 +1,47 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# DSCOMM_MPI: an MPI for backends/mpi, through pkg-config, else through what
-# mpicc says it would do, else by its header and libmpi. The tree itself is never
-# compiled by mpicc.
-# Sets have_mpi, dscomm_mpi, MPI_CFLAGS, MPI_LIBS.
+# DSCOMM_MPI: the MPI libraries that backends/mpi has engines for: Open MPI, and
+# MPICH with those that share its ABI. Debian has both side by side. Each is found
+# through its own pkg-config file; where there is neither, or the user has named a
+# place, whatever MPI is there: through pkg-config, what its mpicc says it would
+# do, or its header and libmpi. The tree itself is never compiled by mpicc.
+# Sets have_mpi, dscomm_mpi, have_openmpi, have_mpich, and CFLAGS and LIBS of
+# OPENMPI and MPICH.
 AC_DEFUN([DSCOMM_MPI],
-[DSCOMM_ARG_WITH([mpi], [backend on an MPI library],
+[DSCOMM_ARG_WITH([mpi], [backend on MPI libraries],
     [bin/mpicc, or include/mpi.h and lib/libmpi.so])
-AC_ARG_VAR([MPI_CFLAGS], [flags for MPI, with MPI_LIBS])
-AC_ARG_VAR([MPI_LIBS], [libraries of MPI, in place of a search])
+AC_ARG_VAR([MPI_CFLAGS], [flags for the only MPI, with MPI_LIBS])
+AC_ARG_VAR([MPI_LIBS], [libraries of the only MPI, in place of a search])
 dscomm_mpi_found=
 dscomm_mpi_why=
+have_openmpi=no
+have_mpich=no
 AS_IF([test "$with_mpi" != no], [
     AC_MSG_CHECKING([for MPI])
-    DSCOMM_MPI_FLAGS
-    DSCOMM_TRY_LINK([MPI], [@%:@include <mpi.h>],
-        [int flag; return MPI_Initialized(&flag);],
-        [DSCOMM_MPI_NAME])
+    AS_IF([test -z "$MPI_LIBS$dscomm_mpi_dir"], [
+        DSCOMM_FIND_PC([mpi], [MPI], [ompi-c])
+        DSCOMM_MPI_TAKE
+        MPI_CFLAGS=
+        MPI_LIBS=
+        DSCOMM_FIND_PC([mpi], [MPI], [mpich])
+        DSCOMM_MPI_TAKE])
+    AS_IF([test -z "$dscomm_mpi_found"], [
+        DSCOMM_MPI_FLAGS
+        DSCOMM_MPI_TAKE])
     DSCOMM_EXPLAIN([mpi], [MPI],
-        [neither mpi-c.pc, ompi-c.pc or mpich.pc, nor mpicc, nor include/mpi.h and libmpi])
+        [neither ompi-c.pc, mpich.pc or mpi-c.pc, nor mpicc, nor include/mpi.h and libmpi])
     AC_MSG_RESULT([${dscomm_mpi_found:-no}])
 ])
 DSCOMM_DECIDE([mpi], [backends/mpi/mpi.c])
+AC_SUBST([OPENMPI_CFLAGS])
+AC_SUBST([OPENMPI_LIBS])
+AC_SUBST([MPICH_CFLAGS])
+AC_SUBST([MPICH_LIBS])
 AM_CONDITIONAL([HAVE_MPI], [test "$have_mpi" = yes])
+AM_CONDITIONAL([HAVE_OPENMPI], [test "$have_mpi$have_openmpi" = yesyes])
+AM_CONDITIONAL([HAVE_MPICH], [test "$have_mpi$have_mpich" = yesyes])
 ])
 
+# Any MPI.
 AC_DEFUN([DSCOMM_MPI_FLAGS],
 [for dscomm_module in mpi-c ompi-c mpich; do
     AS_IF([test -z "$MPI_LIBS"],
@@ -39,19 +57,36 @@ AS_IF([test -z "$MPI_LIBS"],
     [DSCOMM_FIND_FILES([mpi], [MPI], [mpi.h], [mpi])])
 ])
 
+# What MPI_CFLAGS and MPI_LIBS lead to is that of its family, if it links.
+AC_DEFUN([DSCOMM_MPI_TAKE],
+[AS_IF([test -n "$MPI_LIBS"], [
+    DSCOMM_TRY_LINK([MPI], [@%:@include <mpi.h>],
+        [int flag; return MPI_Initialized(&flag);], [
+        DSCOMM_MPI_NAME
+        AS_CASE([$dscomm_mpi_name],
+            [Open*], [have_openmpi=yes
+                      OPENMPI_CFLAGS=$MPI_CFLAGS
+                      OPENMPI_LIBS=$MPI_LIBS],
+            [have_mpich=yes
+             MPICH_CFLAGS=$MPI_CFLAGS
+             MPICH_LIBS=$MPI_LIBS])
+        dscomm_mpi_found="${dscomm_mpi_found:+$dscomm_mpi_found, }$dscomm_mpi_name"])
+])])
+
 # Which one it is, from its header.
 AC_DEFUN([DSCOMM_MPI_NAME],
-[dscomm_mpi_found="an MPI of unknown name"
+[dscomm_mpi_name="an MPI of unknown name"
 cat >conftest.c <<'_DSCOMM_EOF'
 #include <mpi.h>
 #if defined(OMPI_MAJOR_VERSION)
 found: Open MPI OMPI_MAJOR_VERSION.OMPI_MINOR_VERSION.OMPI_RELEASE_VERSION
 #elif defined(MPICH_VERSION)
+#undef MPICH
 found: MPICH MPICH_VERSION
 #endif
 _DSCOMM_EOF
 dscomm_word=`$CC -E -P $MPI_CFLAGS $CPPFLAGS conftest.c 2>/dev/null |
     $SED -n '/^found: */{s///;s/ *\. */./g;s/"//g;p;}'`
 rm -f conftest.c
-test -z "$dscomm_word" || dscomm_mpi_found=$dscomm_word
+test -z "$dscomm_word" || dscomm_mpi_name=$dscomm_word
 ])

@@ -167,7 +167,9 @@ typedef struct {
     int (*native)(void *impl, const dscomm_coll_args_t *args);
     /* One collective from beginning to end. Never called while requests of
      * start are incomplete. Without start, a call with a work is made of
-     * messages: then all ranks must make a call in the same form. */
+     * messages: then all ranks must make a call in the same form. The same is
+     * true with DSCOMM_CAP_BLOCKING_APART, where what start does matches no
+     * run. */
     dscomm_status_t (*run)(void *impl, const dscomm_coll_args_t *args);
     /* Starts one; collectives of one impl take effect in the order started.
      * args is copied by the backend; arrays in it stay valid. */
@@ -243,6 +245,9 @@ typedef struct {
      * (equal text = can share memory)? Returns NULL for yes, or static text why
      * not. Optional. Local and cheap. */
     const char *(*usable)(const char *const *hosts, int ranks);
+    /* As usable, but asked by "auto" alone: is there no better one for these
+     * hosts, whatever its priority? Optional. */
+    const char *(*advisable)(const char *const *hosts, int ranks);
 } dscomm_backend_t;
 
 #define DSCOMM_BACKEND_EXPORT DSCOMM_API
@@ -270,6 +275,11 @@ DSCOMM_API void dscomm_log(dscomm_log_level_t level, const char *domain,
  * group: the one that waits. */
 DSCOMM_API void dscomm_backend_progress_others(dscomm_group_t *group);
 
+/* 1 where works or messages of any group of the process are incomplete, so that
+ * a slot which cannot call the above while it waits has to see to them in
+ * another way, with a thread perhaps. Cheap. */
+DSCOMM_API int dscomm_backend_has_works(void);
+
 /* The number of a setting: what the environment says, else the default.
  * ERR_ENVIRONMENT with the accepted values where it makes no sense. */
 DSCOMM_API dscomm_status_t dscomm_setting_number(const dscomm_setting_t *row,
@@ -294,6 +304,44 @@ DSCOMM_API dscomm_reduce_fn dscomm_reduce_kernel(dscomm_dtype_t dtype,
 /* "all_reduce(count 5, float32, sum) #17", for messages; returns buffer. */
 DSCOMM_API const char *dscomm_coll_describe(const dscomm_coll_args_t *args,
                                             char *buffer, size_t size);
+
+/* Backends over other backends: an impl may open impls of its own for some or
+ * all of its ranks, and call their slots. What holds between the core and a
+ * backend then holds between it and those: one slot of an impl at a time,
+ * requests of ops->request_size bytes whose head is zero at the start, a store
+ * of their own, close before this impl's close returns. */
+typedef struct {
+    const dscomm_backend_ops_t *ops; /* missing optional slots are NULL */
+    void *impl;
+} dscomm_inner_t;
+
+/* ranks: numbers in the group, in the order of those in the new one; at least
+ * two of them, this rank's among them. name: for messages. part: unique in the
+ * group, equal on all of ranks; letters, digits, '-'. parent: an impl of the
+ * same backend whose ranks have all of these among them, or NULL; closed
+ * later. */
+typedef struct {
+    const char *backend, *name, *part;
+    const int *ranks;
+    int count;
+    void *parent;
+} dscomm_inner_plan_t;
+
+/* Collective over plan->ranks, in open only; args as open got them. */
+DSCOMM_API dscomm_status_t dscomm_inner_open(const dscomm_backend_args_t *args,
+                                             const dscomm_inner_plan_t *plan,
+                                             dscomm_inner_t **ret_inner);
+/* NULL is fine. */
+DSCOMM_API void dscomm_inner_close(dscomm_inner_t *inner);
+
+/* For usable: what the backend's own says, unless hosts is NULL; or static text
+ * if this process cannot load it. */
+DSCOMM_API const char *dscomm_inner_usable(const char *backend,
+                                           const char *const *hosts, int ranks);
+
+/* The text by which this process is known in hosts of usable. */
+#define DSCOMM_HOST_MAX 512
+DSCOMM_API void dscomm_backend_host(char text[DSCOMM_HOST_MAX]);
 
 #ifdef __cplusplus
 }

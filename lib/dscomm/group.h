@@ -115,6 +115,10 @@ DSCOMM_API uint64_t dscomm_group_sequence(const dscomm_group_t *group);
 #define DSCOMM_CAP_DEVICE_MEMORY ((uint64_t)1 << 3)
 #define DSCOMM_CAP_DEATH_DETECTION ((uint64_t)1 << 4)
 #define DSCOMM_CAP_MISMATCH_DETECTION ((uint64_t)1 << 5)
+/* Blocking collectives are the transport's own: they match no call with a work,
+ * so that all ranks must make a call in the same form, and neither time-out nor
+ * abort ends one that waits. */
+#define DSCOMM_CAP_BLOCKING_APART ((uint64_t)1 << 6)
 /* Or of DSCOMM_CAP_*; 0 for NULL. MT: safe. */
 DSCOMM_API uint64_t dscomm_group_capabilities(const dscomm_group_t *group);
 

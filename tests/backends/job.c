@@ -119,6 +119,18 @@ void job_use_tcp(job_t *job)
              port);
 }
 
+/* JOB_HOSTS, "abab", is a letter for each rank: the host it seems to be on. */
+static void set_host(int rank)
+{
+    const char *hosts = getenv("JOB_HOSTS");
+    char host[2] = "";
+
+    if (!hosts || !*hosts)
+        return;
+    host[0] = hosts[(size_t)rank % strlen(hosts)];
+    setenv("DSCOMM_HOST_ID", host, 1);
+}
+
 void job_start_rank(job_t *job, int rank)
 {
     job_rank_t me = {
@@ -135,6 +147,7 @@ void job_start_rank(job_t *job, int rank)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
+    set_host(rank);
     job->scenario(&me);
     exit(0); /* not _exit(): a sanitizer looks for leaks at exit */
 }

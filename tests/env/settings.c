@@ -264,6 +264,8 @@ static const struct {
     {SETTING_INIT_METHOD, "DSCOMM_INIT_METHOD", NULL, "env://"},
     {SETTING_LOG, "DSCOMM_LOG", NULL, "warn"},
     {SETTING_MASTER_ADDR, "DSCOMM_MASTER_ADDR", NULL, NULL},
+    {SETTING_HOST_ID, "DSCOMM_HOST_ID", NULL, NULL},
+    {SETTING_HOST_ID, "DSCOMM_HOST_ID", "a", "a"},
 };
 
 static void put(const char *name, const char *text)

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* MPI requests that are not complete, side by side as MPI_Testsome() wants
+ * them. */
+#include "config.h"
+
+#include "backends/mpi/impl.h"
+
+#include <string.h>
+
+#define LAST_TESTS 64
+
+static int grow(engine_active_t *active, size_t room)
+{
+    MPI_Request *handles = g_try_renew(MPI_Request, active->handles, room);
+    engine_request_t **owners;
+    MPI_Status *statuses;
+    int *indices;
+
+    if (handles)
+        active->handles = handles;
+    owners = g_try_renew(engine_request_t *, active->owners, room);
+    if (owners)
+        active->owners = owners;
+    statuses = g_try_renew(MPI_Status, active->statuses, room);
+    if (statuses)
+        active->statuses = statuses;
+    indices = g_try_renew(int, active->indices, room);
+    if (indices)
+        active->indices = indices;
+    return handles && owners && statuses && indices;
+}
+
+dscomm_status_t engine_reserve(engine_t *engine, size_t count)
+{
+    engine_active_t *active = &engine->active;
+    size_t room = (size_t)active->count + count;
+
+    if (room <= (size_t)active->room)
+        return DSCOMM_OK;
+    room = MAX(room + room / 2, 64);
+    if (room > G_MAXINT || !grow(active, room))
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "group '%s': no memory for %zu requests",
+                           engine->name, room);
+    active->room = (int)room;
+    return DSCOMM_OK;
+}
+
+void engine_add(engine_t *engine, MPI_Request handle, engine_request_t *owner)
+{
+    engine_active_t *active = &engine->active;
+
+    active->handles[active->count] = handle;
+    active->owners[active->count++] = owner;
+}
+
+static const char *const kinds[] = {"a send", "a receive"};
+
+/* All parts of a message are through. */
+static dscomm_status_t finish_receive(engine_request_t *request)
+{
+    dscomm_message_t *message = &request->message;
+
+    if (!request->stage)
+        return DSCOMM_OK;
+    if (message->bytes)
+        memcpy(message->recv, request->stage, message->bytes);
+    return DSCOMM_ERR_TRUNCATED;
+}
+
+/* All parts are complete. The status is written last. */
+static void retire(engine_t *engine, engine_request_t *request)
+{
+    dscomm_status_t status = request->failure;
+    int orphan = request->orphan;
+
+    if (!orphan && status == DSCOMM_OK) {
+        if (request->kind == ENGINE_RECEIVE)
+            status = finish_receive(request);
+    }
+    g_free(request->stage);
+    if (orphan) {
+        g_free(request);
+        return;
+    }
+    request->stage = NULL;
+    engine->completed++;
+    request->head.status = status;
+}
+
+static void complete(engine_t *engine, engine_request_t *request, int code)
+{
+    if (code != MPI_SUCCESS && !request->orphan)
+        request->failure = engine_fail(engine, code, kinds[request->kind]);
+    if (--request->parts == 0)
+        retire(engine, request);
+}
+
+/* Closes the gaps, and keeps the order. */
+static void pack(engine_active_t *active)
+{
+    int kept = 0;
+
+    for (int i = 0; i < active->count; i++) {
+        if (active->handles[i] == MPI_REQUEST_NULL)
+            continue;
+        active->handles[kept] = active->handles[i];
+        active->owners[kept++] = active->owners[i];
+    }
+    active->count = kept;
+}
+
+void engine_test(engine_t *engine)
+{
+    engine_active_t *active = &engine->active;
+    int done = 0, code;
+
+    if (!active->count)
+        return;
+    code = MPI_Testsome(active->count, active->handles, &done, active->indices,
+                        active->statuses);
+    if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) {
+        engine_fail(engine, code, "MPI_Testsome");
+        return;
+    }
+    if (done == MPI_UNDEFINED || !done)
+        return;
+    for (int i = 0; i < done; i++) {
+        engine_request_t *owner = active->owners[active->indices[i]];
+
+        complete(engine, owner,
+                 code == MPI_SUCCESS ? MPI_SUCCESS
+                                     : active->statuses[i].MPI_ERROR);
+    }
+    pack(active);
+}
+
+void engine_orphan(engine_t *engine, engine_request_t *request)
+{
+    engine_active_t *active = &engine->active;
+    engine_request_t *orphan;
+
+    if (!request->parts)
+        return;
+    orphan = g_new(engine_request_t, 1);
+    *orphan = *request;
+    orphan->orphan = 1;
+    for (int i = 0; i < active->count; i++)
+        if (active->owners[i] == request)
+            active->owners[i] = orphan;
+}
+
+/* What is not complete after a few turns stays with MPI, and so does the memory
+ * that it may still write to. */
+void engine_active_clear(engine_t *engine)
+{
+    engine_active_t *active = &engine->active;
+
+    for (int i = 0; i < LAST_TESTS && active->count && engine_library_alive();
+         i++)
+        engine_test(engine);
+    g_free(active->handles);
+    g_free(active->owners);
+    g_free(active->statuses);
+    g_free(active->indices);
+}

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Collectives: which are MPI's, and what comes before and after MPI's part.
+ *
+ * Blocking calls are MPI's blocking ones where all ranks agreed on that when
+ * the group was made, works its non-blocking ones; the two do not match each
+ * other. What needs more than MPI's ints, or counts that only one rank knows,
+ * or is rounded once over all inputs, is left to the core's schedules. */
+#include "config.h"
+
+#include "backends/mpi/impl.h"
+
+#include <string.h>
+
+#define ALIGN 64
+
+typedef int (*call_t)(const engine_t *engine, const dscomm_coll_args_t *args,
+                      void *stage);
+
+static char *at(const void *buffer, const dscomm_coll_args_t *args,
+                size_t index)
+{
+    return (char *)buffer + index * args->element;
+}
+
+static size_t own_block(const engine_t *engine, const dscomm_coll_args_t *args)
+{
+    return (size_t)engine->rank * args->count;
+}
+
+static size_t sum(const size_t *counts, int many)
+{
+    size_t total = 0;
+
+    for (int r = 0; r < many; r++)
+        total += counts[r];
+    return total;
+}
+
+/* Where part begins in its whole. */
+static const void *own_part(const engine_t *engine,
+                            const dscomm_coll_args_t *args)
+{
+    size_t index = args->recv_counts ? sum(args->recv_counts, engine->rank)
+                                     : own_block(engine, args);
+
+    return at(args->send, args, index);
+}
+
+/* MPI has no such displacements. */
+static int is_far(const engine_t *engine, const dscomm_coll_args_t *args)
+{
+    for (int r = 0; r < engine->ranks; r++)
+        if (args->recv_displs[r] > G_MAXINT)
+            return 1;
+    return 0;
+}
+
+/* MPICH 4.0 crashes where the root's result replaces its input. */
+static int is_shy(const engine_t *engine, const dscomm_coll_args_t *args)
+{
+#if defined(OPEN_MPI)
+    (void)engine, (void)args;
+    return 0;
+#else
+    return engine->rank == args->root && args->send == args->recv;
+#endif
+}
+
+/* How many bytes MPI puts into the stage instead of recv. */
+static size_t staged(const engine_t *engine, const dscomm_coll_args_t *args)
+{
+    switch (args->coll) {
+    case DSCOMM_COLL_REDUCE:
+        return is_shy(engine, args) ? args->count * args->element : 0;
+    case DSCOMM_COLL_REDUCE_SCATTER:
+    case DSCOMM_COLL_REDUCE_SCATTER_V:
+        return args->recv == own_part(engine, args)
+                   ? args->count * args->element
+                   : 0;
+    case DSCOMM_COLL_ALL_GATHER_V:
+        return is_far(engine, args)
+                   ? sum(args->recv_counts, engine->ranks) * args->element
+                   : 0;
+    default:
+        return 0;
+    }
+}
+
+static size_t ints_bytes(const engine_t *engine, const dscomm_coll_args_t *args)
+{
+    size_t bytes = 2 * (size_t)engine->ranks * sizeof(int);
+
+    return args->recv_counts ? (bytes + ALIGN - 1) / ALIGN * ALIGN : 0;
+}
+
+static void *stage_data(const engine_t *engine, const dscomm_coll_args_t *args,
+                        void *stage)
+{
+    return staged(engine, args) ? (char *)stage + ints_bytes(engine, args)
+                                : NULL;
+}
+
+static int call_barrier(const engine_t *engine, const dscomm_coll_args_t *args,
+                        void *stage)
+{
+    (void)args, (void)stage;
+    return MPI_Barrier(engine->comm);
+}
+
+static int call_broadcast(const engine_t *engine,
+                          const dscomm_coll_args_t *args, void *stage)
+{
+    (void)stage;
+    return MPI_Bcast(args->recv, (int)args->count, engine_types[args->dtype],
+                     args->root, engine->comm);
+}
+
+static int call_reduce(const engine_t *engine, const dscomm_coll_args_t *args,
+                       void *stage)
+{
+    const int is_root = engine->rank == args->root;
+    const void *send = args->send;
+    void *recv = is_root ? args->recv : NULL;
+
+    if (stage)
+        recv = stage;
+    else if (is_root && send == recv)
+        send = MPI_IN_PLACE;
+    return MPI_Reduce(send, recv, (int)args->count, engine_types[args->dtype],
+                      engine_op(args->dtype, args->op), args->root,
+                      engine->comm);
+}
+
+static int call_all_reduce(const engine_t *engine,
+                           const dscomm_coll_args_t *args, void *stage)
+{
+    const int scaled = args->op == DSCOMM_PREMUL_SUM;
+    const void *send =
+        args->send == args->recv || scaled ? MPI_IN_PLACE : args->send;
+
+    (void)stage;
+    return MPI_Allreduce(
+        send, args->recv, (int)args->count, engine_types[args->dtype],
+        engine_op(args->dtype, scaled ? DSCOMM_SUM : args->op), engine->comm);
+}
+
+static int call_all_gather(const engine_t *engine,
+                           const dscomm_coll_args_t *args, void *stage)
+{
+    const MPI_Datatype type = engine_types[args->dtype];
+    const int count = (int)args->count;
+    const void *send = args->send;
+
+    (void)stage;
+    if (send == at(args->recv, args, own_block(engine, args)))
+        send = MPI_IN_PLACE;
+    return MPI_Allgather(send, count, type, args->recv, count, type,
+                         engine->comm);
+}
+
+/* Into the stage, packed, where displacements are too large. */
+static int call_all_gather_v(const engine_t *engine,
+                             const dscomm_coll_args_t *args, void *stage)
+{
+    const MPI_Datatype type = engine_types[args->dtype];
+    int *counts = stage, *displs = counts + engine->ranks, packed = 0;
+    char *data = stage_data(engine, args, stage);
+    const void *send = args->send;
+
+    for (int r = 0; r < engine->ranks; r++) {
+        counts[r] = (int)args->recv_counts[r];
+        displs[r] = data ? packed : (int)args->recv_displs[r];
+        packed += counts[r];
+    }
+    if (!data && send == at(args->recv, args, args->recv_displs[engine->rank]))
+        send = MPI_IN_PLACE;
+    return MPI_Allgatherv(send, (int)args->count, type,
+                          data ? data : args->recv, counts, displs, type,
+                          engine->comm);
+}
+
+/* Where MPI puts this rank's part; it wants a place for no bytes as well. */
+static void *result_of(const engine_t *engine, const dscomm_coll_args_t *args,
+                       void *stage)
+{
+    static char nowhere[16];
+    void *data = stage_data(engine, args, stage);
+
+    if (!args->count)
+        return nowhere;
+    return data ? data : args->recv;
+}
+
+static int call_reduce_scatter(const engine_t *engine,
+                               const dscomm_coll_args_t *args, void *stage)
+{
+    void *data = result_of(engine, args, stage);
+
+    return MPI_Reduce_scatter_block(
+        args->send, data, (int)args->count, engine_types[args->dtype],
+        engine_op(args->dtype, args->op), engine->comm);
+}
+
+static int call_reduce_scatter_v(const engine_t *engine,
+                                 const dscomm_coll_args_t *args, void *stage)
+{
+    void *data = result_of(engine, args, stage);
+    int *counts = stage;
+
+    for (int r = 0; r < engine->ranks; r++)
+        counts[r] = (int)args->recv_counts[r];
+    return MPI_Reduce_scatter(args->send, data, counts,
+                              engine_types[args->dtype],
+                              engine_op(args->dtype, args->op), engine->comm);
+}
+
+static int call_gather(const engine_t *engine, const dscomm_coll_args_t *args,
+                       void *stage)
+{
+    const MPI_Datatype type = engine_types[args->dtype];
+    const int count = (int)args->count, is_root = engine->rank == args->root;
+    const void *send = args->send;
+
+    (void)stage;
+    if (is_root && send == at(args->recv, args, own_block(engine, args)))
+        send = MPI_IN_PLACE;
+    return MPI_Gather(send, count, type, is_root ? args->recv : NULL, count,
+                      type, args->root, engine->comm);
+}
+
+static int call_scatter(const engine_t *engine, const dscomm_coll_args_t *args,
+                        void *stage)
+{
+    const MPI_Datatype type = engine_types[args->dtype];
+    const int count = (int)args->count, is_root = engine->rank == args->root;
+    void *recv = args->recv;
+
+    (void)stage;
+    if (is_root && recv == at(args->send, args, own_block(engine, args)))
+        recv = MPI_IN_PLACE;
+    return MPI_Scatter(is_root ? args->send : NULL, count, type, recv, count,
+                       type, args->root, engine->comm);
+}
+
+static int call_all_to_all(const engine_t *engine,
+                           const dscomm_coll_args_t *args, void *stage)
+{
+    const MPI_Datatype type = engine_types[args->dtype];
+    const int count = (int)args->count;
+
+    (void)stage;
+    return MPI_Alltoall(args->send, count, type, args->recv, count, type,
+                        engine->comm);
+}
+
+/* What a limit of MPI is about: elements of one call, or of all ranks'
+ * blocks. divisible: it can be cut into pieces. */
+static const struct {
+    call_t call;
+    int divisible;
+} calls[DSCOMM_COLL_COUNT] = {
+    [DSCOMM_COLL_BARRIER] = {call_barrier, 0},
+    [DSCOMM_COLL_BROADCAST] = {call_broadcast, 1},
+    [DSCOMM_COLL_REDUCE] = {call_reduce, 1},
+    [DSCOMM_COLL_ALL_REDUCE] = {call_all_reduce, 1},
+    [DSCOMM_COLL_ALL_GATHER] = {call_all_gather, 0},
+    [DSCOMM_COLL_ALL_GATHER_V] = {call_all_gather_v, 0},
+    [DSCOMM_COLL_REDUCE_SCATTER] = {call_reduce_scatter, 0},
+    [DSCOMM_COLL_REDUCE_SCATTER_V] = {call_reduce_scatter_v, 0},
+    [DSCOMM_COLL_GATHER] = {call_gather, 0},
+    [DSCOMM_COLL_SCATTER] = {call_scatter, 0},
+    [DSCOMM_COLL_ALL_TO_ALL] = {call_all_to_all, 0},
+};
+
+/* Only an all-reduce has room for the products, in recv. */
+static int reduces(const dscomm_coll_args_t *args)
+{
+    int op = args->op;
+
+    if (op == DSCOMM_PREMUL_SUM) {
+        if (args->coll != DSCOMM_COLL_ALL_REDUCE)
+            return 0;
+        op = DSCOMM_SUM;
+    }
+    return op < 0 || engine_op(args->dtype, op) != MPI_OP_NULL;
+}
+
+int engine_native(void *impl, const dscomm_coll_args_t *args)
+{
+    const engine_t *engine = impl;
+    size_t total;
+
+    if (!engine->blocking || !calls[args->coll].call || !reduces(args))
+        return 0;
+    if (calls[args->coll].divisible)
+        return 1;
+    total = args->recv_counts ? sum(args->recv_counts, engine->ranks)
+                              : args->count * (size_t)engine->ranks;
+    return total <= engine->chunk;
+}
+
+/* AVG is the sum over the number of ranks. */
+static void divide(const engine_t *engine, const dscomm_coll_args_t *args)
+{
+    const double ranks = engine->ranks;
+    const void *source = args->recv;
+
+    if (args->count &&
+        (args->coll != DSCOMM_COLL_REDUCE || engine->rank == args->root))
+        dscomm_reduce_kernel((dscomm_dtype_t)args->dtype, DSCOMM_AVG)(
+            args->recv, &source, 1, args->count, &ranks);
+}
+
+static void multiply(const dscomm_coll_args_t *args)
+{
+    if (args->count)
+        dscomm_reduce_kernel((dscomm_dtype_t)args->dtype, DSCOMM_PREMUL_SUM)(
+            args->recv, &args->send, 1, args->count, &args->factor);
+}
+
+static void unpack(const engine_t *engine, const dscomm_coll_args_t *args,
+                   const char *data)
+{
+    for (int r = 0; r < engine->ranks; r++) {
+        size_t bytes = args->recv_counts[r] * args->element;
+
+        if (bytes)
+            memcpy(at(args->recv, args, args->recv_displs[r]), data, bytes);
+        data += bytes;
+    }
+}
+
+static void finish(const engine_t *engine, const dscomm_coll_args_t *args,
+                   const void *stage)
+{
+    const void *data = stage_data(engine, args, (void *)stage);
+
+    if (data && args->coll == DSCOMM_COLL_ALL_GATHER_V)
+        unpack(engine, args, data);
+    else if (data)
+        memcpy(args->recv, data, args->count * args->element);
+    if (args->op == DSCOMM_AVG)
+        divide(engine, args);
+}
+
+/* Sets *ret_stage; NULL where none is needed. */
+static dscomm_status_t
+make_stage(engine_t *engine, const dscomm_coll_args_t *args, void **ret_stage)
+{
+    const size_t bytes = ints_bytes(engine, args) + staged(engine, args);
+
+    *ret_stage = bytes ? g_try_malloc(bytes) : NULL;
+    if (*ret_stage || !bytes)
+        return DSCOMM_OK;
+    engine_revoke(engine, DSCOMM_ERR_NO_MEMORY,
+                  "mpi: a rank has no memory for a collective");
+    return engine_check(engine);
+}
+
+static size_t pieces_of(const engine_t *engine, const dscomm_coll_args_t *args)
+{
+    if (!calls[args->coll].divisible || args->count <= engine->chunk)
+        return 1;
+    return (args->count + engine->chunk - 1) / engine->chunk;
+}
+
+static dscomm_coll_args_t
+piece_of(const engine_t *engine, const dscomm_coll_args_t *args, size_t number)
+{
+    dscomm_coll_args_t piece = *args;
+    size_t index = number * engine->chunk;
+
+    piece.count = MIN(args->count - index, engine->chunk);
+    if (piece.send)
+        piece.send = at(args->send, args, index);
+    if (piece.recv)
+        piece.recv = at(args->recv, args, index);
+    return piece;
+}
+
+static void *piece_stage(const engine_t *engine, const dscomm_coll_args_t *args,
+                         void *stage, size_t number)
+{
+    return stage ? at(stage, args, number * engine->chunk) : NULL;
+}
+
+static dscomm_status_t fail(engine_t *engine, const dscomm_coll_args_t *args,
+                            int code)
+{
+    char what[128];
+
+    dscomm_coll_describe(args, what, sizeof what);
+    return engine_fail(engine, code, what);
+}
+
+static int run_pieces(engine_t *engine, const dscomm_coll_args_t *args,
+                      void *stage)
+{
+    const size_t pieces = pieces_of(engine, args);
+    int code = MPI_SUCCESS;
+
+    if (args->op == DSCOMM_PREMUL_SUM)
+        multiply(args);
+    if (pieces == 1)
+        return calls[args->coll].call(engine, args, stage);
+    for (size_t i = 0; i < pieces && code == MPI_SUCCESS; i++) {
+        dscomm_coll_args_t piece = piece_of(engine, args, i);
+
+        code = calls[args->coll].call(engine, &piece,
+                                      piece_stage(engine, args, stage, i));
+    }
+    return code;
+}
+
+/* While this thread is inside MPI, another one goes on with works. */
+static int run_helped(engine_t *engine, const dscomm_coll_args_t *args,
+                      void *stage)
+{
+    engine_helper_t helper;
+    int code;
+
+    engine_helper_start(engine, &helper);
+    code = run_pieces(engine, args, stage);
+    engine_helper_stop(&helper);
+    return code;
+}
+
+/* MPI's blocking call, with what only a few collectives need around it. */
+static dscomm_status_t run_blocking(engine_t *engine,
+                                    const dscomm_coll_args_t *args)
+{
+    const int alone = engine->lock == &engine->own_lock;
+    void *stage = NULL;
+    dscomm_status_t status = make_stage(engine, args, &stage);
+    int code;
+
+    if (status < 0)
+        return status;
+    if (!alone)
+        pthread_mutex_lock(engine->lock);
+    if (alone && G_UNLIKELY(dscomm_backend_has_works()))
+        code = run_helped(engine, args, stage);
+    else
+        code = run_pieces(engine, args, stage);
+    if (!alone)
+        pthread_mutex_unlock(engine->lock);
+    if (code == MPI_SUCCESS)
+        finish(engine, args, stage);
+    else
+        status = fail(engine, args, code);
+    g_free(stage);
+    return status;
+}
+
+dscomm_status_t engine_run(void *impl, const dscomm_coll_args_t *args)
+{
+    engine_t *engine = impl;
+    dscomm_status_t status = engine_check(engine);
+
+    if (G_UNLIKELY(status < 0))
+        return status;
+    return run_blocking(engine, args);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an engine offers. */
+#include "config.h"
+
+#include "backends/mpi/impl.h"
+
+G_STATIC_ASSERT(sizeof(engine_request_t) <= MPI_REQUEST_BYTES);
+
+static uint64_t capabilities(void *impl)
+{
+    const engine_t *engine = impl;
+
+    return DSCOMM_CAP_ANY_SOURCE |
+           (engine->blocking ? DSCOMM_CAP_BLOCKING_APART : 0);
+}
+
+static const dscomm_backend_ops_t ops = {
+    .size = sizeof(dscomm_backend_ops_t),
+    .request_size = sizeof(engine_request_t),
+    .open = engine_open,
+    .close = engine_close,
+    .isend = engine_isend,
+    .irecv = engine_irecv,
+    .cancel = engine_cancel,
+    .progress = engine_progress,
+    .revoke = engine_revoke,
+    .status = engine_status,
+    .capabilities = capabilities,
+    .native = engine_native,
+    .run = engine_run,
+    .explain = engine_explain,
+};
+
+DSCOMM_BACKEND_EXPORT extern const dscomm_mpi_engine_t dscomm_mpi_engine;
+const dscomm_mpi_engine_t dscomm_mpi_engine = {
+    .version = MPI_ENGINE_VERSION,
+    .abi = DSCOMM_BACKEND_ABI,
+    .name = ENGINE_NAME,
+    .ops = &ops,
+};

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Between backend mpi, which needs no MPI to be loaded, and its engines, of
+ * which there is one for each MPI library: the same sources, compiled with that
+ * library's header. An engine is MPI/NAME.so beside mpi.so, and exports the
+ * constant dscomm_mpi_engine. A process uses one at most. */
+#ifndef BACKENDS_MPI_ENGINE_H
+#define BACKENDS_MPI_ENGINE_H
+
+#include <dscomm/backend.h>
+
+/* Grows with every change of what is in this header. */
+#define MPI_ENGINE_VERSION 1
+
+/* An engine's requests are no larger. */
+#define MPI_REQUEST_BYTES 384
+
+typedef struct {
+    uint32_t version, abi; /* MPI_ENGINE_VERSION, DSCOMM_BACKEND_ABI */
+    const char *name; /* "openmpi", as in the file's name */
+    const dscomm_backend_ops_t *ops;
+} dscomm_mpi_engine_t;
+
+/* Rows of the settings table. */
+typedef enum {
+    MPI_SETTING_LIBRARY,
+    MPI_SETTING_PATH,
+    MPI_SETTING_BLOCKING,
+    MPI_SETTING_CHUNK
+} mpi_setting_t;
+enum { MPI_BLOCKING_AUTO, MPI_BLOCKING_YES, MPI_BLOCKING_NO };
+extern const dscomm_setting_t mpi_settings[];
+
+/* Families of MPI libraries: those that engines are named after. */
+#define MPI_FAMILIES 2
+extern const char *const mpi_families[MPI_FAMILIES];
+/* What a launcher has set for processes of this family, or NULL. */
+const char *mpi_family_wired(const char *family);
+/* The family that the launcher seems to be of, or NULL. */
+const char *mpi_family_launched(void);
+/* The family whose library this process has loaded, or NULL. */
+const char *mpi_family_loaded(void);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A group's end: marked here by anyone, told to the others by whoever calls
+ * next. */
+#include "config.h"
+
+#include "backends/mpi/impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ASK_EVERY 64
+
+/* What ranks tell each other. mark: one that comes late may be of an earlier
+ * group, whose communicator's number MPICH gives to the next. */
+typedef struct {
+    int32_t status;
+    uint32_t mark;
+    char text[TEXT_MAX];
+} notice_t;
+
+/* 1 where this call is the first. */
+static int mark(engine_t *engine, dscomm_status_t status, const char *sentence)
+{
+    if (atomic_exchange(&engine->revoking, 1))
+        return 0;
+    snprintf(engine->text, sizeof engine->text, "%s", sentence);
+    atomic_store_explicit(&engine->revoked, status, memory_order_release);
+    return 1;
+}
+
+void engine_revoke(void *impl, dscomm_status_t status, const char *sentence)
+{
+    engine_t *engine = impl;
+
+    if (mark(engine, status, sentence))
+        atomic_store(&engine->untold, 1);
+}
+
+dscomm_status_t engine_check(engine_t *engine)
+{
+    int status = atomic_load_explicit(&engine->revoked, memory_order_acquire);
+
+    if (G_UNLIKELY(status))
+        return dscomm_fail((dscomm_status_t)status, "%s", engine->text);
+    return DSCOMM_OK;
+}
+
+/* Others may have said something. Where another thread is at it, that one will
+ * see. */
+static void look(engine_t *engine)
+{
+    if (pthread_mutex_trylock(engine->lock))
+        return;
+    engine_poll(engine);
+    pthread_mutex_unlock(engine->lock);
+}
+
+dscomm_status_t engine_status(void *impl, char *text, size_t size)
+{
+    engine_t *engine = impl;
+    /* A count that is lost when two ask at once does no harm. */
+    unsigned asked = atomic_load_explicit(&engine->asked, memory_order_relaxed);
+    int status;
+
+    atomic_store_explicit(&engine->asked, asked + 1, memory_order_relaxed);
+    if (G_UNLIKELY(asked % ASK_EVERY == 0 || atomic_load(&engine->untold)))
+        look(engine);
+    status = atomic_load_explicit(&engine->revoked, memory_order_acquire);
+    if (status && text)
+        snprintf(text, size, "%s", engine->text);
+    return (dscomm_status_t)status;
+}
+
+void engine_tell(engine_t *engine)
+{
+    engine_request_t *request;
+    notice_t *notice;
+
+    if (!atomic_exchange(&engine->untold, 0) || !engine_library_alive() ||
+        engine_reserve(engine, (size_t)engine->ranks) < 0)
+        return;
+    notice = g_new0(notice_t, 1);
+    notice->status = engine->revoked;
+    notice->mark = engine->mark;
+    memcpy(notice->text, engine->text, sizeof notice->text);
+    request = g_new0(engine_request_t, 1);
+    request->kind = ENGINE_SEND;
+    request->orphan = 1;
+    request->stage = notice;
+    request->parts = 1; /* until all are posted */
+    for (int r = 0; r < engine->ranks; r++) {
+        MPI_Request handle;
+
+        if (r != engine->rank &&
+            engine_notify(engine, r, notice, sizeof *notice, &handle) == 0) {
+            request->parts++;
+            engine_add(engine, handle, request);
+        }
+    }
+    if (--request->parts == 0) {
+        g_free(notice);
+        g_free(request);
+    }
+}
+
+void engine_told(engine_t *engine, MPI_Message *message, size_t bytes)
+{
+    notice_t notice = {0};
+
+    if (bytes != sizeof notice ||
+        MPI_Mrecv(&notice, sizeof notice, MPI_BYTE, message,
+                  MPI_STATUS_IGNORE) != MPI_SUCCESS ||
+        notice.status >= 0 || !memchr(notice.text, '\0', sizeof notice.text)) {
+        engine_revoke(engine, DSCOMM_ERR_PROTOCOL,
+                      "a rank has sent a notice that makes no sense");
+        return;
+    }
+    if (notice.mark == engine->mark)
+        mark(engine, (dscomm_status_t)notice.status, notice.text);
+}
+
+static dscomm_status_t status_of(int code)
+{
+    int class = MPI_ERR_OTHER;
+
+    MPI_Error_class(code, &class);
+    if (class == MPI_ERR_TRUNCATE || class == MPI_ERR_COUNT)
+        return DSCOMM_ERR_MISMATCH;
+    if (class == MPI_ERR_NO_MEM)
+        return DSCOMM_ERR_NO_MEMORY;
+    return DSCOMM_ERR_PEER_FAILED;
+}
+
+dscomm_status_t engine_fail(engine_t *engine, int code, const char *what)
+{
+    char why[MPI_MAX_ERROR_STRING] = "", text[TEXT_MAX];
+    int length = 0;
+
+    MPI_Error_string(code, why, &length);
+    why[strcspn(why, "\n")] = '\0';
+    snprintf(text, sizeof text, "%s on group '%s' (rank %d of %d): MPI: %.250s",
+             what, engine->name, engine->rank, engine->ranks, why);
+    engine_revoke(engine, status_of(code), text);
+    return engine_check(engine);
+}

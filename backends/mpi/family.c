@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which MPI: what the process has loaded, and what its launcher is made for. */
+#define _GNU_SOURCE
+#include "config.h"
+
+#include "backends/mpi/engine.h"
+
+#include <dlfcn.h>
+#include <glib.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OPENMPI "openmpi"
+#define MPICH "mpich"
+
+const char *const mpi_families[MPI_FAMILIES] = {OPENMPI, MPICH};
+
+/* The most telling first. Slurm's srun sets those of PMIx or of PMI. */
+static const struct {
+    const char *variable, *family;
+} marks[] = {
+    {"OMPI_COMM_WORLD_SIZE", OPENMPI},
+    {"PMI_RANK", MPICH},
+    {"PMI_ID", MPICH},
+    {"PMI_FD", MPICH},
+    {"PMIX_RANK", OPENMPI},
+    {"PMIX_RANK", MPICH},
+};
+
+const char *mpi_family_wired(const char *family)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(marks); i++)
+        if (!strcmp(marks[i].family, family) && getenv(marks[i].variable))
+            return marks[i].variable;
+    return NULL;
+}
+
+const char *mpi_family_launched(void)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(marks); i++)
+        if (getenv(marks[i].variable))
+            return marks[i].family;
+    return NULL;
+}
+
+static int note(struct dl_phdr_info *info, size_t size, void *names)
+{
+    const char *slash = strrchr(info->dlpi_name, '/');
+    const char *base = slash ? slash + 1 : info->dlpi_name;
+
+    (void)size;
+    if (g_str_has_prefix(base, "libmpi"))
+        g_ptr_array_add(names, g_strdup(info->dlpi_name));
+    return 0;
+}
+
+static const char *family_of(const char *path)
+{
+    void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    const char *family = NULL;
+
+    if (!handle)
+        return NULL;
+    if (dlsym(handle, "ompi_mpi_comm_world"))
+        family = OPENMPI;
+    else if (dlsym(handle, "MPI_Init"))
+        family = MPICH;
+    dlclose(handle);
+    return family;
+}
+
+const char *mpi_family_loaded(void)
+{
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    const char *family = NULL;
+
+    dl_iterate_phdr(note, names);
+    for (guint i = 0; i < names->len && !family; i++)
+        family = family_of(g_ptr_array_index(names, i));
+    g_ptr_array_free(names, TRUE);
+    return family;
+}

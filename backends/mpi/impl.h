@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the sources of an engine share: a group in a process, and its
+ * requests. */
+#ifndef BACKENDS_MPI_IMPL_H
+#define BACKENDS_MPI_IMPL_H
+
+#include "backends/mpi/engine.h"
+
+#include <glib.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#if defined(OPEN_MPI)
+#define ENGINE_NAME "openmpi"
+#else
+#define ENGINE_NAME "mpich"
+#endif
+
+#define TEXT_MAX 512
+
+typedef enum { ENGINE_SEND, ENGINE_RECEIVE } engine_kind_t;
+
+/* The core's head comes first. */
+typedef struct engine_request {
+    dscomm_request_t head;
+    engine_kind_t kind;
+    unsigned parts; /* MPI requests that are not complete */
+    int orphan; /* cancelled: memory of ours, freed when complete */
+    dscomm_status_t failure;
+    TAILQ_ENTRY(engine_request) link; /* of a receive without a message */
+    dscomm_message_t message;
+    int64_t key; /* of its tag, see message.c */
+    int32_t header; /* a tag that MPI has no room for */
+    void *stage; /* until complete: where a message is that is too long */
+} engine_request_t;
+
+/* A message that has come before its receive. */
+typedef struct engine_arrival {
+    TAILQ_ENTRY(engine_arrival) link;
+    MPI_Message message;
+    size_t bytes;
+    int64_t key;
+    int source;
+} engine_arrival_t;
+
+/* MPI's requests and whose they are, packed. */
+typedef struct {
+    MPI_Request *handles;
+    engine_request_t **owners;
+    MPI_Status *statuses;
+    int *indices;
+    int count, room;
+} engine_active_t;
+
+typedef struct engine {
+    TAILQ_ENTRY(engine) link; /* in library.c */
+    const char *name;
+    dscomm_group_t *group;
+    int rank, ranks, timeout_ms;
+    MPI_Comm comm;
+    int blocking; /* all ranks: MPI's blocking calls */
+    size_t chunk; /* elements of one MPI call at most */
+    int tag_limit; /* tags of users below it go as they are */
+    int tag_room; /* the core's tags, from there on */
+
+    /* Own, or one for all groups where MPI has only one thread at a time. Held
+     * for everything below, and by whoever calls MPI, but for run. */
+    pthread_mutex_t own_lock, *lock;
+    engine_active_t active;
+    TAILQ_HEAD(, engine_request) receives; /* oldest first */
+    TAILQ_HEAD(, engine_arrival) arrivals;
+    int *headers; /* of each rank: the tag of its next message, or -1 */
+    unsigned completed;
+
+    atomic_int revoking, revoked; /* text is written between the two */
+    atomic_int untold; /* the others are to be told */
+    atomic_uint asked; /* calls of status */
+    char text[TEXT_MAX];
+    uint32_t mark; /* of the group's id, in notices */
+} engine_t;
+
+/* library.c */
+
+/* Initialises MPI, if nobody has. *ret_multiple: any thread may call it. */
+dscomm_status_t engine_library_open(int *ret_multiple);
+/* The lock of processes where MPI takes one thread at a time. */
+extern pthread_mutex_t engine_library_lock;
+/* Groups that must be told when the program finalises MPI. 0 where it has. */
+void engine_library_enlist(engine_t *engine);
+void engine_library_delist(engine_t *engine);
+int engine_library_alive(void);
+/* A rank will not come to MPI_Finalize(). */
+void engine_library_spoil(void);
+
+/* open.c */
+dscomm_status_t engine_open(const dscomm_backend_args_t *args, void **ret_impl);
+void engine_close(void *impl);
+
+/* failure.c */
+
+void engine_revoke(void *impl, dscomm_status_t status, const char *sentence);
+dscomm_status_t engine_status(void *impl, char *text, size_t size);
+/* The failure of a call on a group that is revoked, or OK. */
+dscomm_status_t engine_check(engine_t *engine);
+/* MPI call what has failed with code: revokes the group, and fails. */
+dscomm_status_t engine_fail(engine_t *engine, int code, const char *what);
+/* With the lock held: tells the other ranks, if that is to be done. */
+void engine_tell(engine_t *engine);
+/* A message from source says that the group is revoked. */
+void engine_told(engine_t *engine, MPI_Message *message, size_t bytes);
+
+/* active.c: with the lock held. */
+
+/* Room for so many handles more. */
+dscomm_status_t engine_reserve(engine_t *engine, size_t count);
+void engine_add(engine_t *engine, MPI_Request handle, engine_request_t *owner);
+/* Looks which are complete. */
+void engine_test(engine_t *engine);
+/* Takes request from the core: what MPI still has is completed, in time, for
+ * nobody. */
+void engine_orphan(engine_t *engine, engine_request_t *request);
+/* Gives up what is left. */
+void engine_active_clear(engine_t *engine);
+
+/* message.c */
+
+dscomm_status_t engine_isend(void *impl, const dscomm_message_t *message,
+                             dscomm_request_t *request);
+dscomm_status_t engine_irecv(void *impl, const dscomm_message_t *message,
+                             dscomm_request_t *request);
+void engine_cancel(void *impl, dscomm_request_t *request);
+unsigned engine_progress(void *impl);
+/* With the lock held. */
+void engine_poll(engine_t *engine);
+void engine_message_setup(engine_t *engine);
+void engine_message_clear(engine_t *engine);
+/* A message of the engine's own to a rank; the buffer stays until request is
+ * complete. */
+int engine_notify(engine_t *engine, int rank, const void *buffer, int bytes,
+                  MPI_Request *request);
+void engine_explain(void *impl, const dscomm_request_t *request, char *text,
+                    size_t size);
+/* bytes bytes as so many elements of a type, which is MPI_BYTE or to be
+ * freed. */
+int engine_bytes_type(size_t bytes, int *ret_count, MPI_Datatype *ret_type);
+
+/* types.c */
+
+extern const MPI_Datatype engine_types[DSCOMM_DTYPE_COUNT];
+/* What reduces dtype as op does, or MPI_OP_NULL; for AVG the sum. */
+MPI_Op engine_op(int dtype, int op);
+dscomm_status_t engine_types_setup(void);
+
+/* collective.c */
+
+int engine_native(void *impl, const dscomm_coll_args_t *args);
+dscomm_status_t engine_run(void *impl, const dscomm_coll_args_t *args);
+/* helper.c: a thread that goes on with works until it is stopped. */
+typedef struct {
+    engine_t *engine;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int started, stop;
+} engine_helper_t;
+void engine_helper_start(engine_t *engine, engine_helper_t *ret_helper);
+void engine_helper_stop(engine_helper_t *helper);
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The MPI library as a whole: who initialises and finalises it.
+ *
+ * MPI can be initialised once in a process. So what is initialised here is
+ * finalised when the program ends, and may serve one world after the other. */
+#include "config.h"
+
+#include "backends/mpi/impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+pthread_mutex_t engine_library_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static TAILQ_HEAD(, engine) engines = TAILQ_HEAD_INITIALIZER(engines);
+static int level, ready;
+static pid_t owner; /* who initialised MPI here, or 0 */
+static atomic_int spoilt, finalized;
+
+/* At the end of the program. After a failure MPI may wait for ranks that will
+ * not come, so then it is left alone. */
+static void finalize(void)
+{
+    int over = 0;
+
+    if (owner != getpid() || spoilt || !TAILQ_EMPTY(&engines))
+        return;
+    if (MPI_Finalized(&over) == MPI_SUCCESS && !over)
+        MPI_Finalize();
+}
+
+/* MPI_Finalize() deletes what hangs on MPI_COMM_SELF first. */
+static int see_finalize(MPI_Comm comm, int key, void *value, void *extra)
+{
+    engine_t *engine;
+
+    (void)comm, (void)key, (void)value, (void)extra;
+    finalized = 1;
+    pthread_mutex_lock(&lock);
+    TAILQ_FOREACH (engine, &engines, link)
+        engine_revoke(engine, DSCOMM_ERR_STATE,
+                      "the program has called MPI_Finalize() before "
+                      "dscomm_finalize()");
+    pthread_mutex_unlock(&lock);
+    return MPI_SUCCESS;
+}
+
+static dscomm_status_t check_library(void)
+{
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0, is_openmpi;
+
+    MPI_Get_library_version(text, &length);
+    text[strcspn(text, "\n")] = '\0';
+    is_openmpi = strncmp(text, "Open MPI", 8) == 0;
+    if (is_openmpi == (strcmp(ENGINE_NAME, "openmpi") == 0))
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_NO_BACKEND,
+                       "mpi: the module for " ENGINE_NAME
+                       " has met another MPI library in this process: %.100s",
+                       text);
+}
+
+static dscomm_status_t initialize(void)
+{
+    int rc;
+
+    if (!mpi_family_wired(ENGINE_NAME))
+        return dscomm_fail(
+            DSCOMM_ERR_ENVIRONMENT,
+            "mpi: MPI was not wired up: " ENGINE_NAME
+            " has not started this process%s%s; use its mpirun, or srun "
+            "--mpi=pmix",
+            mpi_family_launched() ? ", but something like " : "",
+            mpi_family_launched() ? mpi_family_launched() : "");
+    rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
+    if (rc != MPI_SUCCESS)
+        return dscomm_fail(DSCOMM_ERR_NO_BACKEND,
+                           "mpi: MPI_Init_thread has failed with %d", rc);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    owner = getpid();
+    atexit(finalize);
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t start(void)
+{
+    int started = 0, over = 0, key;
+    dscomm_status_t status = check_library();
+
+    if (status < 0)
+        return status;
+    MPI_Initialized(&started);
+    MPI_Finalized(&over);
+    if (over)
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "mpi: the program has finalised MPI, which cannot "
+                           "be initialised again");
+    if (!started)
+        status = initialize();
+    else
+        MPI_Query_thread(&level);
+    if (status < 0)
+        return status;
+    if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, see_finalize, &key,
+                               NULL) == MPI_SUCCESS)
+        MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+    return engine_types_setup();
+}
+
+dscomm_status_t engine_library_open(int *ret_multiple)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    pthread_mutex_lock(&lock);
+    if (finalized)
+        status = dscomm_fail(DSCOMM_ERR_STATE,
+                             "mpi: the program has finalised MPI, which "
+                             "cannot be initialised again");
+    else if (!ready)
+        status = start();
+    ready = status == DSCOMM_OK;
+    *ret_multiple = level == MPI_THREAD_MULTIPLE;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+void engine_library_enlist(engine_t *engine)
+{
+    pthread_mutex_lock(&lock);
+    TAILQ_INSERT_TAIL(&engines, engine, link);
+    pthread_mutex_unlock(&lock);
+}
+
+void engine_library_delist(engine_t *engine)
+{
+    pthread_mutex_lock(&lock);
+    TAILQ_REMOVE(&engines, engine, link);
+    pthread_mutex_unlock(&lock);
+}
+
+int engine_library_alive(void)
+{
+    return !finalized;
+}
+
+void engine_library_spoil(void)
+{
+    spoilt = 1;
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages. Receives are not MPI's: what has come is matched here, in the order
+ * that MPI shows it, and then received into the right buffer. So a message that
+ * is too long does no harm (MPI may write beyond the buffer), a receive can be
+ * withdrawn at any time, and revocations arrive by the same way.
+ *
+ * MPI has few tags: those of users go as they are below tag_limit, the core's
+ * lie behind it, and others are announced by a message of their own. */
+#include "config.h"
+
+#include "backends/mpi/impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define POLL_MOST 64
+#define LAST_TESTS 64 /* what is about to be complete is better complete */
+/* The last of the users' tags. */
+#define WIRE_HEADER(engine) ((engine)->tag_limit - 1)
+#define WIRE_FOLLOW(engine) ((engine)->tag_limit - 2)
+#define WIRE_NOTICE(engine) ((engine)->tag_limit - 3)
+#define TAGS_TAKEN 3
+#define MOST_AT_ONCE ((size_t)1 << 30)
+
+/* A tag of the core as a number below -1, any tag is -1. */
+static int64_t key_of(const engine_t *engine, int tag)
+{
+    if (tag >= DSCOMM_ANY_TAG)
+        return tag;
+    return -2 - (-(int64_t)tag) % engine->tag_room;
+}
+
+static int wire_of(const engine_t *engine, int64_t key)
+{
+    if (key < 0)
+        return engine->tag_limit + (int)(-2 - key);
+    return key < engine->tag_limit - TAGS_TAKEN ? (int)key
+                                                : WIRE_FOLLOW(engine);
+}
+
+/* So many blocks, and what is left of one. */
+static int make_large_type(size_t bytes, MPI_Datatype *ret_type)
+{
+    MPI_Aint displs[2] = {0, (MPI_Aint)(bytes / MOST_AT_ONCE * MOST_AT_ONCE)};
+    int lengths[2] = {(int)(bytes / MOST_AT_ONCE), (int)(bytes % MOST_AT_ONCE)};
+    MPI_Datatype types[2] = {MPI_DATATYPE_NULL, MPI_BYTE};
+    int code = MPI_Type_contiguous((int)MOST_AT_ONCE, MPI_BYTE, &types[0]);
+
+    if (code == MPI_SUCCESS)
+        code = MPI_Type_create_struct(2, lengths, displs, types, ret_type);
+    if (code == MPI_SUCCESS)
+        code = MPI_Type_commit(ret_type);
+    if (types[0] != MPI_DATATYPE_NULL)
+        MPI_Type_free(&types[0]);
+    return code;
+}
+
+int engine_bytes_type(size_t bytes, int *ret_count, MPI_Datatype *ret_type)
+{
+    *ret_count = 1;
+    if (bytes > MOST_AT_ONCE)
+        return make_large_type(bytes, ret_type);
+    *ret_count = (int)bytes;
+    *ret_type = MPI_BYTE;
+    return MPI_SUCCESS;
+}
+
+int engine_notify(engine_t *engine, int rank, const void *buffer, int bytes,
+                  MPI_Request *request)
+{
+    return MPI_Isend(buffer, bytes, MPI_BYTE, rank, WIRE_NOTICE(engine),
+                     engine->comm, request) != MPI_SUCCESS;
+}
+
+static int matches(const engine_request_t *receive,
+                   const engine_arrival_t *arrival)
+{
+    const int peer = receive->message.peer;
+
+    if (peer != arrival->source && peer != DSCOMM_ANY_SOURCE)
+        return 0;
+    if (receive->key == DSCOMM_ANY_TAG)
+        return arrival->key >= 0;
+    return receive->key == arrival->key;
+}
+
+/* Into the buffer, or where there is room for all of it. */
+static int post_receive(engine_t *engine, engine_request_t *receive,
+                        engine_arrival_t *arrival, MPI_Request *ret_handle)
+{
+    const dscomm_message_t *message = &receive->message;
+    void *buffer = message->recv;
+    MPI_Datatype type;
+    int count, code;
+
+    if (arrival->bytes > message->bytes)
+        receive->stage = buffer = g_try_malloc(arrival->bytes);
+    if (arrival->bytes && !buffer)
+        return MPI_ERR_NO_MEM;
+    code = engine_bytes_type(arrival->bytes, &count, &type);
+    if (code == MPI_SUCCESS)
+        code = MPI_Imrecv(buffer, count, type, &arrival->message, ret_handle);
+    if (type != MPI_BYTE)
+        MPI_Type_free(&type);
+    (void)engine;
+    return code;
+}
+
+/* A receive gets its message. */
+static void deliver(engine_t *engine, engine_request_t *receive,
+                    engine_arrival_t *arrival)
+{
+    MPI_Request handle;
+    int code = MPI_ERR_NO_MEM;
+
+    receive->head.source = arrival->source;
+    receive->head.tag =
+        arrival->key < 0 ? receive->message.tag : (int)arrival->key;
+    receive->head.bytes = arrival->bytes;
+    if (engine_reserve(engine, 1) == DSCOMM_OK)
+        code = post_receive(engine, receive, arrival, &handle);
+    if (code == MPI_SUCCESS) {
+        receive->parts = 1;
+        engine_add(engine, handle, receive);
+        return;
+    }
+    engine->completed++;
+    receive->head.status = engine_fail(engine, code, "a receive");
+}
+
+static void match(engine_t *engine, engine_arrival_t *arrival)
+{
+    engine_request_t *receive;
+    engine_arrival_t *kept;
+
+    TAILQ_FOREACH (receive, &engine->receives, link) {
+        if (!matches(receive, arrival))
+            continue;
+        TAILQ_REMOVE(&engine->receives, receive, link);
+        deliver(engine, receive, arrival);
+        return;
+    }
+    kept = g_new(engine_arrival_t, 1);
+    *kept = *arrival;
+    TAILQ_INSERT_TAIL(&engine->arrivals, kept, link);
+}
+
+/* What source sends next has a tag that MPI has no room for. */
+static void read_header(engine_t *engine, engine_arrival_t *arrival)
+{
+    int32_t tag = -1;
+
+    if (arrival->bytes != sizeof tag ||
+        MPI_Mrecv(&tag, sizeof tag, MPI_BYTE, &arrival->message,
+                  MPI_STATUS_IGNORE) != MPI_SUCCESS ||
+        tag < 0)
+        engine_revoke(engine, DSCOMM_ERR_PROTOCOL,
+                      "a rank has sent a tag that makes no sense");
+    else
+        engine->headers[arrival->source] = tag;
+}
+
+static void take(engine_t *engine, engine_arrival_t *arrival, int wire)
+{
+    if (wire == WIRE_NOTICE(engine)) {
+        engine_told(engine, &arrival->message, arrival->bytes);
+        return;
+    }
+    if (wire == WIRE_HEADER(engine)) {
+        read_header(engine, arrival);
+        return;
+    }
+    arrival->key = wire;
+    if (wire == WIRE_FOLLOW(engine))
+        arrival->key = engine->headers[arrival->source];
+    else if (wire >= engine->tag_limit)
+        arrival->key = -2 - (int64_t)(wire - engine->tag_limit);
+    match(engine, arrival);
+}
+
+void engine_poll(engine_t *engine)
+{
+    if (!engine_library_alive())
+        return;
+    engine_tell(engine);
+    for (int i = 0; i < POLL_MOST; i++) {
+        engine_arrival_t arrival = {0};
+        MPI_Status status;
+        MPI_Count bytes = 0;
+        int found = 0, code;
+
+        code = MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, engine->comm, &found,
+                           &arrival.message, &status);
+        if (code != MPI_SUCCESS)
+            engine_fail(engine, code, "MPI_Improbe");
+        if (code != MPI_SUCCESS || !found)
+            return;
+        MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+        arrival.source = status.MPI_SOURCE;
+        arrival.bytes = (size_t)bytes;
+        take(engine, &arrival, status.MPI_TAG);
+    }
+}
+
+unsigned engine_progress(void *impl)
+{
+    engine_t *engine = impl;
+    unsigned completed;
+
+    if (!engine_library_alive())
+        return 0;
+    pthread_mutex_lock(engine->lock);
+    engine_poll(engine);
+    engine_test(engine);
+    completed = engine->completed;
+    engine->completed = 0;
+    pthread_mutex_unlock(engine->lock);
+    return completed;
+}
+
+static void prepare(engine_request_t *request, engine_kind_t kind,
+                    const dscomm_message_t *message, int64_t key)
+{
+    request->kind = kind;
+    request->parts = 0;
+    request->orphan = 0;
+    request->failure = DSCOMM_OK;
+    request->stage = NULL;
+    request->message = *message;
+    request->key = key;
+}
+
+static int post_send(engine_t *engine, engine_request_t *request)
+{
+    const dscomm_message_t *message = &request->message;
+    const int wire = wire_of(engine, request->key);
+    MPI_Request handle;
+    MPI_Datatype type;
+    int count, code = MPI_SUCCESS;
+
+    if (wire == WIRE_FOLLOW(engine)) {
+        request->header = message->tag;
+        code = MPI_Isend(&request->header, sizeof request->header, MPI_BYTE,
+                         message->peer, WIRE_HEADER(engine), engine->comm,
+                         &handle);
+        if (code != MPI_SUCCESS)
+            return code;
+        engine_add(engine, handle, request);
+        request->parts++;
+    }
+    code = engine_bytes_type(message->bytes, &count, &type);
+    if (code == MPI_SUCCESS)
+        code = MPI_Isend(message->send, count, type, message->peer, wire,
+                         engine->comm, &handle);
+    if (code == MPI_SUCCESS) {
+        engine_add(engine, handle, request);
+        request->parts++;
+    }
+    if (type != MPI_BYTE)
+        MPI_Type_free(&type);
+    return code;
+}
+
+dscomm_status_t engine_isend(void *impl, const dscomm_message_t *message,
+                             dscomm_request_t *head)
+{
+    engine_t *engine = impl;
+    engine_request_t *request = (engine_request_t *)head;
+    dscomm_status_t status = engine_check(engine);
+    int code;
+
+    if (status < 0)
+        return status;
+    prepare(request, ENGINE_SEND, message, key_of(engine, message->tag));
+    pthread_mutex_lock(engine->lock);
+    status = engine_reserve(engine, 2);
+    if (status == DSCOMM_OK) {
+        code = post_send(engine, request);
+        if (code != MPI_SUCCESS) {
+            status = engine_fail(engine, code, "a send");
+            engine_orphan(engine, request);
+        } else {
+            engine_test(engine);
+        }
+    }
+    pthread_mutex_unlock(engine->lock);
+    return status;
+}
+
+/* The oldest message that has come for it, if there is one. */
+static engine_arrival_t *find_arrival(engine_t *engine,
+                                      const engine_request_t *receive)
+{
+    engine_arrival_t *arrival;
+
+    TAILQ_FOREACH (arrival, &engine->arrivals, link)
+        if (matches(receive, arrival))
+            break;
+    return arrival;
+}
+
+dscomm_status_t engine_irecv(void *impl, const dscomm_message_t *message,
+                             dscomm_request_t *head)
+{
+    engine_t *engine = impl;
+    engine_request_t *request = (engine_request_t *)head;
+    dscomm_status_t status = engine_check(engine);
+    engine_arrival_t *arrival;
+
+    if (status < 0)
+        return status;
+    prepare(request, ENGINE_RECEIVE, message, key_of(engine, message->tag));
+    pthread_mutex_lock(engine->lock);
+    arrival = find_arrival(engine, request);
+    if (arrival) {
+        TAILQ_REMOVE(&engine->arrivals, arrival, link);
+        deliver(engine, request, arrival);
+        g_free(arrival);
+        engine_test(engine);
+    } else {
+        TAILQ_INSERT_TAIL(&engine->receives, request, link);
+    }
+    pthread_mutex_unlock(engine->lock);
+    return DSCOMM_OK;
+}
+
+/* What MPI has begun to move goes on, which is why there are last tests. */
+void engine_cancel(void *impl, dscomm_request_t *head)
+{
+    engine_t *engine = impl;
+    engine_request_t *request = (engine_request_t *)head;
+
+    pthread_mutex_lock(engine->lock);
+    if (request->kind == ENGINE_RECEIVE && !request->parts) {
+        TAILQ_REMOVE(&engine->receives, request, link);
+    } else {
+        for (int i = 0; i < LAST_TESTS && request->parts; i++)
+            engine_test(engine);
+        engine_orphan(engine, request);
+    }
+    pthread_mutex_unlock(engine->lock);
+}
+
+void engine_message_setup(engine_t *engine)
+{
+    int *most = NULL, found = 0, bound = 32767;
+
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, (void *)&most, &found);
+    if (found && most)
+        bound = *most;
+    engine->tag_limit = bound / 4;
+    engine->tag_room = bound - engine->tag_limit;
+    TAILQ_INIT(&engine->receives);
+    TAILQ_INIT(&engine->arrivals);
+    engine->headers = g_new(int, (gsize)engine->ranks);
+    for (int r = 0; r < engine->ranks; r++)
+        engine->headers[r] = -1;
+}
+
+/* MPI wants to get rid of what it has shown. */
+static void discard(engine_t *engine, engine_arrival_t *arrival)
+{
+    engine_request_t *request = g_new0(engine_request_t, 1);
+
+    request->kind = ENGINE_RECEIVE;
+    request->orphan = 1;
+    deliver(engine, request, arrival);
+    if (!request->parts) {
+        g_free(request->stage);
+        g_free(request);
+    }
+}
+
+void engine_message_clear(engine_t *engine)
+{
+    engine_arrival_t *arrival;
+
+    while ((arrival = TAILQ_FIRST(&engine->arrivals)) != NULL) {
+        TAILQ_REMOVE(&engine->arrivals, arrival, link);
+        if (engine_library_alive())
+            discard(engine, arrival);
+        g_free(arrival);
+    }
+    g_free(engine->headers);
+}
+
+void engine_explain(void *impl, const dscomm_request_t *head, char *text,
+                    size_t size)
+{
+    const engine_request_t *request = (const engine_request_t *)head;
+
+    (void)impl;
+    if (!request)
+        snprintf(text, size, "nothing is outstanding");
+    else if (request->kind == ENGINE_SEND)
+        snprintf(text, size, "rank %d has not received it",
+                 request->message.peer);
+    else
+        snprintf(text, size,
+                 request->parts ? "rank %d is still sending it"
+                                : "nothing has come from rank %d",
+                 request->parts ? request->head.source : request->message.peer);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Backend mpi: finds the engine for the MPI library in question, loads it when
+ * the first group is opened, and hands everything on to it. So a program that
+ * does without MPI never loads one. */
+#define _GNU_SOURCE
+#include "config.h"
+
+#include "backends/mpi/engine.h"
+
+#include <dlfcn.h>
+#include <glib.h>
+#include <pthread.h>
+#include <string.h>
+
+#define FOLDER "mpi" /* of engines, beside this module */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static dscomm_backend_ops_t engine; /* size 0: not loaded yet */
+
+/* The folder of engines, to be freed. */
+static char *find_folder(void)
+{
+    const char *given = dscomm_setting_text(&mpi_settings[MPI_SETTING_PATH]);
+    char *parent, *folder = NULL;
+    Dl_info info;
+
+    if (given)
+        return g_strdup(given);
+    if (dladdr((void *)mpi_settings, &info) && info.dli_fname) {
+        parent = g_path_get_dirname(info.dli_fname);
+        folder = g_build_filename(parent, FOLDER, NULL);
+        g_free(parent);
+    }
+    return folder ? folder : g_strdup(FOLDER);
+}
+
+/* The file of an engine, to be freed; NULL where there is none. */
+static char *find_file(const char *name)
+{
+    char *folder = find_folder();
+    char *file = g_strdup_printf("%s/%s.so", folder, name);
+
+    g_free(folder);
+    if (!g_file_test(file, G_FILE_TEST_EXISTS))
+        g_clear_pointer(&file, g_free);
+    return file;
+}
+
+static int exists(const char *name)
+{
+    char *file = find_file(name);
+
+    g_free(file);
+    return file != NULL;
+}
+
+static const char *first_family(void)
+{
+    for (int i = 0; i < MPI_FAMILIES; i++)
+        if (exists(mpi_families[i]))
+            return mpi_families[i];
+    return NULL;
+}
+
+/* Two MPI libraries in one process would take each other's symbols. */
+static dscomm_status_t choose(const char **ret_name)
+{
+    const char *asked = dscomm_setting_text(&mpi_settings[MPI_SETTING_LIBRARY]);
+    const char *loaded = mpi_family_loaded();
+    const char *name = asked ? asked : loaded;
+
+    if (asked && loaded && strcmp(asked, loaded))
+        return dscomm_fail(DSCOMM_ERR_NO_BACKEND,
+                           "mpi: DSCOMM_MPI_LIBRARY is %s, but this program "
+                           "has loaded another MPI library, %s; unset it",
+                           asked, loaded);
+    if (!name)
+        name = mpi_family_launched();
+    if (!asked && !loaded && (!name || !exists(name)))
+        name = first_family();
+    *ret_name = name ? name : mpi_families[0];
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t take(const char *name, const char *file, void *handle)
+{
+    const dscomm_mpi_engine_t *found = dlsym(handle, "dscomm_mpi_engine");
+
+    if (!found || found->version != MPI_ENGINE_VERSION ||
+        found->abi != DSCOMM_BACKEND_ABI || strcmp(found->name, name) ||
+        found->ops->size != sizeof engine ||
+        found->ops->request_size > MPI_REQUEST_BYTES)
+        return dscomm_fail(DSCOMM_ERR_NO_BACKEND,
+                           "mpi: %s is not of this version of dscomm", file);
+    engine = *found->ops;
+    dscomm_log(DSCOMM_LOG_INFO, "mpi", "MPI library %s, by %s", name, file);
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t load(const char *name)
+{
+    char *file = find_file(name), *folder = find_folder();
+    dscomm_status_t status;
+    void *handle;
+
+    if (!file)
+        status = dscomm_fail(DSCOMM_ERR_NO_BACKEND,
+                             "mpi: there is no module for %s in %s; install "
+                             "it, or name another with DSCOMM_MPI_LIBRARY",
+                             name, folder);
+    else if (!(handle = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)))
+        status = dscomm_fail(DSCOMM_ERR_NO_BACKEND, "mpi: %s", dlerror());
+    else
+        status = take(name, file, handle);
+    g_free(folder);
+    g_free(file);
+    return status;
+}
+
+static dscomm_status_t mpi_open(const dscomm_backend_args_t *args,
+                                void **ret_impl)
+{
+    const char *name = NULL;
+    dscomm_status_t status = DSCOMM_OK;
+
+    pthread_mutex_lock(&lock);
+    if (!engine.size) {
+        status = choose(&name);
+        if (status == DSCOMM_OK)
+            status = load(name);
+    }
+    pthread_mutex_unlock(&lock);
+    return status < 0 ? status : engine.open(args, ret_impl);
+}
+
+static void mpi_close(void *impl)
+{
+    engine.close(impl);
+}
+
+static dscomm_status_t mpi_isend(void *impl, const dscomm_message_t *message,
+                                 dscomm_request_t *request)
+{
+    return engine.isend(impl, message, request);
+}
+
+static dscomm_status_t mpi_irecv(void *impl, const dscomm_message_t *message,
+                                 dscomm_request_t *request)
+{
+    return engine.irecv(impl, message, request);
+}
+
+static void mpi_cancel(void *impl, dscomm_request_t *request)
+{
+    engine.cancel(impl, request);
+}
+
+static unsigned mpi_progress(void *impl)
+{
+    return engine.progress(impl);
+}
+
+static void mpi_revoke(void *impl, dscomm_status_t status, const char *sentence)
+{
+    engine.revoke(impl, status, sentence);
+}
+
+static dscomm_status_t mpi_status(void *impl, char *text, size_t size)
+{
+    return engine.status(impl, text, size);
+}
+
+static uint64_t mpi_capabilities(void *impl)
+{
+    return engine.capabilities(impl);
+}
+
+static int mpi_native(void *impl, const dscomm_coll_args_t *args)
+{
+    return engine.native(impl, args);
+}
+
+static dscomm_status_t mpi_run(void *impl, const dscomm_coll_args_t *args)
+{
+    return engine.run(impl, args);
+}
+
+static void mpi_explain(void *impl, const dscomm_request_t *request, char *text,
+                        size_t size)
+{
+    engine.explain(impl, request, text, size);
+}
+
+/* Whether MPI connects these hosts, only its launcher knows. */
+static const char *mpi_usable(const char *const *hosts, int ranks)
+{
+    (void)hosts;
+    (void)ranks;
+    if (!first_family())
+        return "there is no module for an MPI library";
+    if (!mpi_family_launched() && !mpi_family_loaded())
+        return "no MPI has started the job; use its mpirun, or srun --mpi=pmix";
+    return NULL;
+}
+
+static const dscomm_backend_ops_t ops = {
+    .size = sizeof(dscomm_backend_ops_t),
+    .request_size = MPI_REQUEST_BYTES,
+    .open = mpi_open,
+    .close = mpi_close,
+    .isend = mpi_isend,
+    .irecv = mpi_irecv,
+    .cancel = mpi_cancel,
+    .progress = mpi_progress,
+    .revoke = mpi_revoke,
+    .status = mpi_status,
+    .capabilities = mpi_capabilities,
+    .native = mpi_native,
+    .run = mpi_run,
+    .explain = mpi_explain,
+};
+
+DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_mpi;
+const dscomm_backend_t dscomm_backend_mpi = {
+    .abi = DSCOMM_BACKEND_ABI,
+    .priority = 20,
+    .name = "mpi",
+    .ops = &ops,
+    .settings = mpi_settings,
+    .usable = mpi_usable,
+};

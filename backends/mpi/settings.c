@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The settings of backend mpi. */
+#include "config.h"
+
+#include "backends/mpi/engine.h"
+
+const dscomm_setting_t mpi_settings[] = {
+    [MPI_SETTING_LIBRARY] =
+        {"DSCOMM_MPI_LIBRARY", DSCOMM_SETTING_STRING, NULL, 0, 0, NULL,
+         "MPI library: openmpi or mpich; unset: the one that the process has "
+         "loaded, else the launcher's, else the first that is there"},
+    [MPI_SETTING_PATH] =
+        {"DSCOMM_MPI_PATH", DSCOMM_SETTING_STRING, NULL, 0, 0, "path",
+         "folder of the modules for MPI libraries; unset: mpi beside mpi.so"},
+    [MPI_SETTING_BLOCKING] =
+        {"DSCOMM_MPI_BLOCKING", DSCOMM_SETTING_ENUM, "auto", 0, 0,
+         "auto|yes|no",
+         "blocking collectives are MPI's blocking calls, which nothing can "
+         "interrupt, and not schedules over messages; auto: where all ranks "
+         "have MPI_THREAD_MULTIPLE"},
+    [MPI_SETTING_CHUNK] = {"DSCOMM_MPI_CHUNK", DSCOMM_SETTING_INT, "1073741824",
+                           1, 2147483647, NULL,
+                           "elements that one MPI call gets at most"},
+    {.name = NULL},
+};

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The impls below a group. */
+#include "config.h"
+
+#include "backends/two-level/two-level.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LABEL_MAX 256
+#define OPENED "opened"
+#define ABLE "able"
+#define VERDICT "verdict"
+
+dscomm_request_t *two_request_take(two_level_t *level)
+{
+    dscomm_request_t *request =
+        level->idle->len
+            ? g_ptr_array_steal_index_fast(level->idle, level->idle->len - 1)
+            : g_malloc0(level->ops->request_size);
+
+    memset(request, 0, sizeof *request);
+    request->status = DSCOMM_IN_PROGRESS;
+    level->live++;
+    return request;
+}
+
+void two_request_give(two_level_t *level, dscomm_request_t *request)
+{
+    level->live--;
+    g_ptr_array_add(level->idle, request);
+}
+
+/* "world (ranks 0, 2)": the numbers of the level's ranks are others. */
+static void describe(const two_t *two, const int *ranks, int count, char *text,
+                     size_t size)
+{
+    int used = snprintf(text, size, "%s (ranks", two->name);
+
+    for (int i = 0; i < count && (size_t)used < size - 32; i++)
+        used += snprintf(text + used, size - (size_t)used, "%s %d",
+                         i ? "," : "", ranks[i]);
+    snprintf(text + used, size - (size_t)used, ")");
+}
+
+static dscomm_status_t open_level(two_t *two, const dscomm_backend_args_t *args,
+                                  int which, dscomm_inner_plan_t *plan)
+{
+    const int setting =
+        which == TWO_INSIDE ? TWO_SETTING_INSIDE : TWO_SETTING_BETWEEN;
+    two_level_t *level = &two->levels[which];
+    char name[LABEL_MAX];
+    dscomm_status_t status;
+
+    plan->backend = dscomm_setting_text(&two_settings[setting]);
+    if (plan->count < two->ranks) {
+        describe(two, plan->ranks, plan->count, name, sizeof name);
+        level->name = g_strdup(name);
+        level->count = plan->count;
+        level->members = g_new(int, (gsize)plan->count);
+        memcpy(level->members, plan->ranks, (gsize)plan->count * sizeof(int));
+    }
+    plan->name = level->name ? level->name : two->name;
+    if (!strcmp(plan->backend, "two_level"))
+        return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                           "%s is two_level itself; name a backend that can "
+                           "serve there",
+                           two_settings[setting].name);
+    status = dscomm_inner_open(args, plan, &level->inner);
+    if (status < 0)
+        return status;
+    level->ops = level->inner->ops;
+    level->impl = level->inner->impl;
+    level->idle = g_ptr_array_new_with_free_func(g_free);
+    return DSCOMM_OK;
+}
+
+static void *impl_of(const two_t *parent, int which)
+{
+    return parent ? parent->levels[which].impl : NULL;
+}
+
+static dscomm_status_t open_flat(two_t *two, const dscomm_backend_args_t *args,
+                                 const two_t *parent)
+{
+    int *ranks = g_new(int, (gsize)two->ranks);
+    dscomm_inner_plan_t plan = {.part = "flat",
+                                .ranks = ranks,
+                                .count = two->ranks,
+                                .parent = impl_of(parent, TWO_FLAT)};
+    dscomm_status_t status;
+
+    for (int r = 0; r < two->ranks; r++)
+        ranks[r] = r;
+    status = open_level(two, args, TWO_FLAT, &plan);
+    g_free(ranks);
+    return status;
+}
+
+static dscomm_status_t
+open_inside(two_t *two, const dscomm_backend_args_t *args, const two_t *parent)
+{
+    const int node = two->node[two->rank];
+    char part[32];
+    dscomm_inner_plan_t plan = {.part = part,
+                                .ranks = two->order + two->first[node],
+                                .count = two->size[node],
+                                .parent = impl_of(parent, TWO_INSIDE)};
+
+    snprintf(part, sizeof part, "node%d", node);
+    return open_level(two, args, TWO_INSIDE, &plan);
+}
+
+static dscomm_status_t open_rail(two_t *two, const dscomm_backend_args_t *args)
+{
+    const int local = two->local[two->rank];
+    int *ranks = g_new(int, (gsize)two->nodes);
+    char part[32];
+    dscomm_inner_plan_t plan = {.part = part,
+                                .ranks = ranks,
+                                .count = two->nodes,
+                                .parent = two->levels[TWO_FLAT].impl};
+    dscomm_status_t status;
+
+    for (int n = 0; n < two->nodes; n++)
+        ranks[n] = two->order[two->first[n] + local];
+    snprintf(part, sizeof part, "rail%d", local);
+    status = open_level(two, args, TWO_RAIL, &plan);
+    g_free(ranks);
+    return status;
+}
+
+/* Whoever comes last says whether INSIDE is able on all nodes. */
+static dscomm_status_t agree(two_t *two, const dscomm_backend_args_t *args)
+{
+    const two_level_t *inside = &two->levels[TWO_INSIDE];
+    const int able = !inside->ops ||
+                     (inside->ops->start && two_level_capabilities(inside) &
+                                                DSCOMM_CAP_NATIVE_COLLECTIVES);
+    int64_t opened = 0, count = 0;
+    void *verdict;
+    size_t size;
+    dscomm_status_t status;
+
+    status = dscomm_store_add(args->store, ABLE, able, &count);
+    if (!status)
+        status = dscomm_store_add(args->store, OPENED, 1, &opened);
+    if (!status && opened == two->ranks)
+        status = dscomm_store_add(args->store, ABLE, 0, &count);
+    if (!status && opened == two->ranks)
+        status = dscomm_store_set(args->store, VERDICT,
+                                  count == two->ranks ? "1" : "0", 1);
+    if (!status)
+        status = dscomm_store_get(args->store, VERDICT, args->timeout_ms,
+                                  &verdict, &size);
+    if (status)
+        return status;
+    two->able = size == 1 && *(char *)verdict == '1';
+    dscomm_store_free(verdict);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t two_levels_open(two_t *two, const dscomm_backend_args_t *args,
+                                const two_t *parent)
+{
+    const int node = two->node[two->rank];
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (two->nodes > 1)
+        status = open_flat(two, args, parent);
+    if (!status && two->size[node] > 1)
+        status = open_inside(two, args, parent);
+    if (status)
+        return status;
+    if (two->nodes == 1 || two->nodes == two->ranks) {
+        two->only = &two->levels[two->nodes == 1 ? TWO_INSIDE : TWO_FLAT];
+        return DSCOMM_OK;
+    }
+    if (two->is_even || two->local[two->rank] == 0)
+        status = open_rail(two, args);
+    if (!status && parent && !parent->only)
+        two->able = parent->able;
+    else if (!status)
+        status = agree(two, args);
+    return status;
+}
+
+void two_levels_close(two_t *two)
+{
+    for (int i = TWO_LEVELS - 1; i >= 0; i--) {
+        two_level_t *level = &two->levels[i];
+
+        dscomm_inner_close(level->inner);
+        if (level->idle)
+            g_ptr_array_free(level->idle, TRUE);
+        g_free(level->members);
+        g_free(level->name);
+    }
+}

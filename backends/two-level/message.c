@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages: each goes by the level that joins its two ranks.
+ *
+ * A receive from any source must be matched in the order of posting with
+ * messages of both, and a receive once posted cannot be taken back from a level
+ * without loss. So where such receives are possible, what the user sends goes
+ * by FLAT, whoever it is for; the core's own messages always name their
+ * source. */
+#include "config.h"
+
+#include "backends/two-level/two-level.h"
+
+/* The level, and peer's number in it. */
+static two_level_t *route(two_t *two, const dscomm_message_t *message,
+                          int *ret_peer)
+{
+    const int peer = message->peer;
+
+    *ret_peer = peer;
+    if (two->only)
+        return two->only;
+    if (peer < 0 || two->node[peer] != two->node[two->rank] ||
+        !two->levels[TWO_INSIDE].ops || !(two->direct || message->tag < -1))
+        return &two->levels[TWO_FLAT];
+    *ret_peer = two->local[peer];
+    return &two->levels[TWO_INSIDE];
+}
+
+/* The number of a level's rank in the group. */
+static int source_of(const two_t *two, const two_level_t *level, int source)
+{
+    if (two->only || level != &two->levels[TWO_INSIDE] || source < 0)
+        return source;
+    return two->order[two->first[two->node[two->rank]] + source];
+}
+
+static void complete(two_t *two, two_request_t *request)
+{
+    const dscomm_request_t *inner = request->inner;
+    dscomm_status_t status = inner->status;
+
+    request->head.source = source_of(two, request->level, inner->source);
+    request->head.tag = inner->tag;
+    request->head.bytes = inner->bytes;
+    if (status == DSCOMM_ERR_PEER_FAILED) {
+        two->failed = request;
+        two_level_explain(two, request->level, inner, two->why,
+                          sizeof two->why);
+    }
+    two_request_give(request->level, request->inner);
+    request->inner = NULL;
+    request->head.status = status;
+}
+
+static dscomm_status_t start(two_t *two, const dscomm_message_t *message,
+                             two_request_t *request, int receive)
+{
+    dscomm_message_t inner = *message;
+    two_level_t *level = route(two, message, &inner.peer);
+    dscomm_status_t status = two_check(two);
+
+    if (status < 0)
+        return status;
+    if (two->failed == request)
+        two->failed = NULL;
+    request->collective = 0;
+    request->level = level;
+    request->inner = two_request_take(level);
+    status = (receive ? level->ops->irecv
+                      : level->ops->isend)(level->impl, &inner, request->inner);
+    if (status < 0) {
+        two_request_give(level, request->inner);
+        return status;
+    }
+    if (request->inner->status != DSCOMM_IN_PROGRESS) {
+        complete(two, request);
+        return DSCOMM_OK;
+    }
+    request->next = two->messages;
+    two->messages = request;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t two_isend(void *impl, const dscomm_message_t *message,
+                          dscomm_request_t *request)
+{
+    return start(impl, message, (two_request_t *)request, 0);
+}
+
+dscomm_status_t two_irecv(void *impl, const dscomm_message_t *message,
+                          dscomm_request_t *request)
+{
+    return start(impl, message, (two_request_t *)request, 1);
+}
+
+unsigned two_messages_scan(two_t *two)
+{
+    two_request_t **link = &two->messages, *request;
+    unsigned completed = 0;
+
+    while ((request = *link)) {
+        if (request->inner->status == DSCOMM_IN_PROGRESS) {
+            link = &request->next;
+            continue;
+        }
+        *link = request->next;
+        complete(two, request);
+        completed++;
+    }
+    return completed;
+}
+
+void two_message_cancel(two_t *two, two_request_t *request)
+{
+    two_request_t **link = &two->messages;
+
+    while (*link && *link != request)
+        link = &(*link)->next;
+    if (!*link)
+        return;
+    *link = request->next;
+    request->level->ops->cancel(request->level->impl, request->inner);
+    two_request_give(request->level, request->inner);
+    request->inner = NULL;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Backends inside a backend: what one may open for some of its ranks. */
+#include "config.h"
+
+#include "lib/group.h"
+
+#include "lib/roster.h"
+
+/* What is given out comes first. */
+typedef struct {
+    dscomm_inner_t given;
+    dscomm_backend_ops_t ops;
+    char *name, *id;
+    int *world_ranks;
+    dscomm_store_t *store;
+} inner_t;
+
+static int own_rank(const dscomm_backend_args_t *args,
+                    const dscomm_inner_plan_t *plan)
+{
+    for (int i = 0; i < plan->count; i++)
+        if (plan->ranks[i] == args->rank)
+            return i;
+    return -1;
+}
+
+static inner_t *inner_new(const dscomm_backend_args_t *args,
+                          const dscomm_inner_plan_t *plan,
+                          const dscomm_module_t *module)
+{
+    inner_t *inner = g_new0(inner_t, 1);
+
+    inner->ops = module->ops;
+    inner->given.ops = &inner->ops;
+    inner->name = g_strdup(plan->name);
+    inner->id = g_strconcat(args->id, ".", plan->part, NULL);
+    inner->world_ranks = g_new(int, (gsize)plan->count);
+    for (int i = 0; i < plan->count; i++)
+        inner->world_ranks[i] = args->world_ranks[plan->ranks[i]];
+    return inner;
+}
+
+static void inner_free(inner_t *inner)
+{
+    dscomm_store_close(inner->store);
+    g_free(inner->world_ranks);
+    g_free(inner->id);
+    g_free(inner->name);
+    g_free(inner);
+}
+
+dscomm_status_t dscomm_inner_open(const dscomm_backend_args_t *args,
+                                  const dscomm_inner_plan_t *plan,
+                                  dscomm_inner_t **ret_inner)
+{
+    const dscomm_module_t *module = NULL;
+    dscomm_backend_args_t own = *args;
+    dscomm_status_t status = dscomm_priv_module_find(plan->backend, &module);
+    inner_t *inner;
+
+    if (status < 0)
+        return status;
+    inner = inner_new(args, plan, module);
+    status = dscomm_store_prefix(args->store, plan->part, &inner->store);
+    if (status < 0) {
+        inner_free(inner);
+        return status;
+    }
+    own.size = sizeof own;
+    own.parent = plan->parent;
+    own.name = inner->name;
+    own.id = inner->id;
+    own.rank = own_rank(args, plan);
+    own.ranks = plan->count;
+    own.world_ranks = inner->world_ranks;
+    own.store = inner->store;
+    status = inner->ops.open(&own, &inner->given.impl);
+    if (status < 0)
+        inner_free(inner);
+    else
+        *ret_inner = &inner->given;
+    return status;
+}
+
+void dscomm_inner_close(dscomm_inner_t *given)
+{
+    if (!given)
+        return;
+    given->ops->close(given->impl);
+    inner_free((inner_t *)given);
+}
+
+const char *dscomm_inner_usable(const char *backend, const char *const *hosts,
+                                int ranks)
+{
+    const dscomm_module_t *module;
+
+    if (dscomm_priv_module_find(backend, &module) < 0)
+        return "a backend that it needs cannot be loaded";
+    if (!hosts || !module->backend->usable)
+        return NULL;
+    return module->backend->usable(hosts, ranks);
+}
+
+void dscomm_backend_host(char text[DSCOMM_HOST_MAX])
+{
+    char *host = dscomm_priv_record_host();
+
+    g_strlcpy(text, host, DSCOMM_HOST_MAX);
+    g_free(host);
+}

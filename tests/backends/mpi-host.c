@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A program that uses MPI itself, beside backend mpi; the first argument says
+ * how. Each rank that is content prints "content". */
+#include "config.h"
+
+#include <dscomm/dscomm.h>
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define COUNT 20000
+
+static dscomm_group_t *world;
+static int rank, ranks;
+
+static void need(int cond, const char *what)
+{
+    if (cond)
+        return;
+    fprintf(stderr, "rank %d: not so: %s (%s)\n", rank, what,
+            dscomm_last_error());
+    exit(3);
+}
+
+static void join(void)
+{
+    DSCOMM_CHECK(dscomm_init(NULL, &world));
+    rank = dscomm_group_rank(world);
+    ranks = dscomm_group_size(world);
+    need(!strcmp(dscomm_group_backend(world), "mpi"), "backend mpi");
+}
+
+static void sum_ours(void)
+{
+    int mine = rank + 1, sum = 0;
+    dscomm_work_t *work;
+
+    DSCOMM_CHECK(dscomm_all_reduce(world, &mine, &sum, 1, DSCOMM_INT32,
+                                   DSCOMM_SUM, NULL));
+    need(sum == ranks * (ranks + 1) / 2, "the library's sum");
+    sum = 0;
+    DSCOMM_CHECK(dscomm_all_reduce(world, &mine, &sum, 1, DSCOMM_INT32,
+                                   DSCOMM_SUM, &work));
+    DSCOMM_CHECK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+    dscomm_work_free(work);
+    need(sum == ranks * (ranks + 1) / 2, "the library's sum by a work");
+}
+
+/* With messages to and from everybody that only the program knows of. */
+static void sum_theirs(void)
+{
+    int mine = rank + 1, sum = 0, next = (rank + 1) % ranks, got = -1;
+    int prev = (rank + ranks - 1) % ranks;
+    MPI_Request request;
+
+    MPI_Irecv(&got, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
+              &request);
+    sum_ours();
+    MPI_Send(&rank, 1, MPI_INT, next, 5, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    need(got == prev, "the program's message");
+    MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    need(sum == ranks * (ranks + 1) / 2, "the program's sum");
+}
+
+/* MPI before and after, of the least and of the highest level. */
+static void use_both(int wanted)
+{
+    int level;
+
+    MPI_Init_thread(NULL, NULL, wanted, &level);
+    for (int i = 0; i < 2; i++) {
+        join();
+        for (int k = 0; k < 5; k++)
+            sum_theirs();
+        DSCOMM_CHECK(dscomm_finalize(world));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+}
+
+static void use_single(void)
+{
+    use_both(MPI_THREAD_SINGLE);
+}
+
+static void use_multiple(void)
+{
+    use_both(MPI_THREAD_MULTIPLE);
+}
+
+/* Two worlds one after the other, and not a word of MPI. */
+static void use_none(void)
+{
+    int over = 1;
+
+    for (int i = 0; i < 2; i++) {
+        join();
+        sum_ours();
+        DSCOMM_CHECK(dscomm_finalize(world));
+    }
+    MPI_Finalized(&over);
+    need(!over, "MPI goes on until the end");
+}
+
+/* MPI ends too early. */
+static void end_early(void)
+{
+    MPI_Init(NULL, NULL);
+    join();
+    MPI_Finalize();
+    need(dscomm_barrier(world, NULL) == DSCOMM_ERR_STATE, "ERR_STATE");
+    need(strstr(dscomm_last_error(), "MPI_Finalize") != NULL, "the sentence");
+    DSCOMM_CHECK(dscomm_finalize(world));
+    need(dscomm_init(NULL, &world) < 0, "there is no MPI any more");
+}
+
+static void die(void)
+{
+    join();
+    if (rank == ranks - 1)
+        raise(SIGKILL);
+    sleep(1);
+    dscomm_barrier(world, NULL);
+    sleep(30);
+}
+
+static uint64_t hash(const void *data, size_t bytes)
+{
+    const unsigned char *byte = data;
+    uint64_t sum = UINT64_C(14695981039346656037);
+
+    while (bytes--)
+        sum = (sum ^ *byte++) * UINT64_C(1099511628211);
+    return sum;
+}
+
+/* Everybody's bits are the same, and the same again. */
+static void compare_bits(const float *in, float *out, size_t count,
+                         dscomm_op_t op)
+{
+    uint64_t mine[2], all[2 * 64];
+
+    for (int i = 0; i < 2; i++) {
+        usleep((useconds_t)(rand() % 200));
+        DSCOMM_CHECK(
+            dscomm_all_reduce(world, in, out, count, DSCOMM_FLOAT32, op, NULL));
+        mine[i] = hash(out, count * sizeof *out);
+    }
+    DSCOMM_CHECK(dscomm_all_gather(world, mine, all, 2, DSCOMM_UINT64, NULL));
+    for (int i = 0; i < 2 * ranks; i++)
+        need(all[i] == all[0], "the same bits on all ranks, always");
+}
+
+static void see_bits(void)
+{
+    static float in[COUNT], out[COUNT];
+
+    join();
+    srand((unsigned)rank + 1);
+    for (size_t i = 0; i < COUNT; i++)
+        in[i] = (float)rand() / 1e7f - 100;
+    for (size_t count = 1; count <= COUNT; count = count * 3 + 1)
+        for (int op = DSCOMM_SUM; op <= DSCOMM_AVG; op++)
+            compare_bits(in, out, count, (dscomm_op_t)op);
+    DSCOMM_CHECK(dscomm_finalize(world));
+}
+
+/* Not wired up: what is said. */
+static void complain(void)
+{
+    if (dscomm_init(NULL, &world) == DSCOMM_OK)
+        exit(3);
+    fprintf(stderr, "%s\n", dscomm_last_error());
+    exit(4);
+}
+
+static void complain_after_init(void)
+{
+    MPI_Init(NULL, NULL);
+    complain();
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} modes[] = {
+    {"single", use_single}, {"multiple", use_multiple},
+    {"none", use_none},     {"early", end_early},
+    {"die", die},           {"bits", see_bits},
+    {"complain", complain}, {"lost", complain_after_init},
+};
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; argc > 1 && i < sizeof modes / sizeof modes[0]; i++) {
+        if (strcmp(modes[i].name, argv[1]))
+            continue;
+        modes[i].run();
+        printf("content\n");
+        return 0;
+    }
+    return 2;
+}

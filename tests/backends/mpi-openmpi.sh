@@ -1,0 +1,59 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Backend mpi on Open MPI: programs that use MPI as well, jobs that are not wired
+# up, and the conformance suite.
+
+. "$abs_top_srcdir/tests/backends/mpi.sh"
+
+use_openmpi
+test_host
+
+# Debian's mpi4py is on Open MPI.
+python=
+for candidate in python3 /usr/bin/python3; do
+    [ -n "$python" ] || ! $candidate -c 'import mpi4py' 2>/dev/null ||
+        python=$candidate
+done
+if [ -n "$python" ]; then
+    library=$abs_top_builddir/lib/.libs/libdscomm.so
+    # shellcheck disable=SC2086
+    DSCOMM_BACKEND=mpi $launch -n 3 "$python" \
+        "$abs_top_srcdir/tests/backends/mpi4py.py" "$library" \
+        >"$scratch/out" 2>"$scratch/err" </dev/null
+    [ $? = 0 ] && [ "$(grep -c '^content$' "$scratch/out")" = 3 ]
+    result $? 'mpi4py in the same process' || sed 's/^/# /' "$scratch/err"
+else
+    skip 'no mpi4py (package python3-mpi4py)'
+fi
+
+# Started by nothing that knows of MPI
+launch="$abs_top_builddir/tools/dscomm run"
+start 2 complain
+like "$err" 'not wired up.*mpirun' 'dscomm run is no launcher of MPI'
+DSCOMM_MPI_LIBRARY=mpich
+export DSCOMM_MPI_LIBRARY
+start 2 complain
+like "$err" 'DSCOMM_MPI_LIBRARY is mpich.*openmpi' 'another MPI than the program has'
+unset DSCOMM_MPI_LIBRARY
+DSCOMM_MPI_PATH=/nonexistent DSCOMM_BACKEND=mpi $launch -n 2 \
+    "$abs_top_builddir/examples/hello/hello" >"$scratch/out" 2>&1
+like "$(cat "$scratch/out")" 'no module for an MPI library' 'no MPI at all'
+
+# By the other one's mpirun
+if command -v mpirun.mpich >/dev/null; then
+    launch='timeout -k 5 60 mpirun.mpich -localhost localhost'
+    start 2 complain
+    like "$err" 'not wired up' "MPICH's mpirun: before MPI_Init()"
+    start 2 lost
+    like "$err" 'not wired up: it has 1 rank where the job has 2' \
+        "MPICH's mpirun: after MPI_Init()"
+else
+    skip 'no mpirun.mpich'
+fi
+
+use_openmpi
+conform_must_fail mpi 2
+for n in 2 3; do
+    conform mpi $n
+done
+tap_done

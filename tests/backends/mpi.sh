@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# For tests of backend mpi: use_openmpi or use_mpich sets $launch, as conform.sh
+# wants it, and $host, the program that uses MPI itself.
+# shellcheck shell=sh
+
+. "$abs_top_srcdir/tests/backends/conform.sh"
+
+unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
+unset DSCOMM_MPI_LIBRARY DSCOMM_MPI_BLOCKING DSCOMM_MPI_CHUNK
+# Warnings of UCX about what a test has left undone on purpose
+UCX_LOG_LEVEL=error
+export UCX_LOG_LEVEL
+
+use()
+{
+    host=$abs_top_builddir/tests/backends/mpi-host-$1
+    [ -x "$host" ] || skip_all "configure has found no $1"
+    command -v "mpirun.$1" >/dev/null || skip_all "no mpirun.$1"
+}
+
+use_openmpi()
+{
+    use openmpi
+    OMPI_ALLOW_RUN_AS_ROOT=1
+    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    # It wants a remote shell to be there, though it will not use one.
+    OMPI_MCA_plm_rsh_agent=sh
+    export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM \
+        OMPI_MCA_plm_rsh_agent
+    launch='timeout -k 5 200 mpirun.openmpi --oversubscribe --bind-to none'
+}
+
+use_mpich()
+{
+    use mpich
+    launch='timeout -k 5 200 mpirun.mpich -localhost localhost'
+}
+
+# start N MODE: its status in $status, what it prints in $out and $err
+start()
+{
+    # The launcher is a command with arguments.
+    # shellcheck disable=SC2086
+    DSCOMM_BACKEND=mpi $launch -n "$1" "$host" "$2" >"$scratch/out" \
+        2>"$scratch/err" </dev/null
+    status=$?
+    out=$(cat "$scratch/out")
+    err=$(cat "$scratch/err")
+}
+
+# content N MODE TEXT: all ranks are content, and the launcher is
+content()
+{
+    start "$1" "$2"
+    [ "$status" = 0 ] && [ "$(grep -c '^content$' "$scratch/out")" = "$1" ]
+    result $? "$3" ||
+        { echo "# status $status"; sed 's/^/# /' "$scratch/out" "$scratch/err"; }
+}
+
+# What a program may do with MPI beside the library
+test_host()
+{
+    content 3 single 'a program that uses MPI, in one thread'
+    content 3 multiple 'a program that uses MPI, in any thread'
+    content 3 none 'a program that does not'
+    content 2 early 'a program that finalises MPI too early'
+    for n in 2 3 4 5; do
+        content $n bits "the same bits on all of $n ranks"
+    done
+    begun=$(date +%s)
+    start 3 die
+    [ "$status" != 0 ] && [ $(($(date +%s) - begun)) -lt 25 ]
+    result $? 'a rank that dies ends the job'
+}

@@ -1,0 +1,51 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The conformance suite on two levels, on nodes that DSCOMM_HOST_ID makes of
+# this machine. shm serves on both levels: its collectives between nodes are as
+# any backend's that has all of them.
+
+. "$abs_top_srcdir/tests/backends/hosts.sh"
+
+DSCOMM_TWO_LEVEL_BETWEEN=shm
+export DSCOMM_TWO_LEVEL_BETWEEN
+
+for hosts in aabb aaabbb aaab abab; do
+    on "$hosts"
+done
+for hosts in aaa abc abbab; do
+    on "$hosts" collectives reductions variants p2p works groups
+done
+# Every all_reduce by slices, and none; messages in a node by its own backend.
+DSCOMM_TWO_LEVEL_SLICE=0 on abba collectives reductions
+DSCOMM_TWO_LEVEL_SLICE=1T on aabb collectives reductions
+DSCOMM_TWO_LEVEL_ANY_SOURCE=0 on abba p2p matching works stress
+
+# Messages alone between nodes: then every collective is a schedule. And auto
+# takes two levels where it should.
+if $CC $SANITIZER_FLAGS -O2 -I"$abs_top_srcdir/lib" -fPIC -shared \
+    -o "$scratch/mailbox.so" "$abs_top_srcdir/examples/backend/mailbox.c"; then
+    DSCOMM_BACKEND_PATH=$DSCOMM_BACKEND_PATH:$scratch
+    DSCOMM_TWO_LEVEL_BETWEEN=mailbox
+    on aaab collectives reductions variants p2p matching works groups stress
+    # chosen HOSTS: the backend that auto takes
+    chosen()
+    {
+        hosts=$1 DSCOMM_BACKEND=auto DSCOMM_LOG=core:info $launch \
+            -n ${#1} "$conformance" collectives 2>&1 |
+            sed -n 's/.*: backend \([a-z_]*\) is chosen.*/\1/p'
+    }
+    is "$(chosen aba)" two_level 'auto, two hosts and three ranks'
+    is "$(chosen abc)" mailbox 'auto, a rank on each host'
+    is "$(chosen aaa)" shm 'auto, one host'
+else
+    skip 'the example backend cannot be compiled'
+fi
+
+# A rank that is killed is named, whatever node it is on. shm's own
+# tests are of more: the rest of death.t counts on one level.
+DSCOMM_TWO_LEVEL_BETWEEN=shm DSCOMM_BACKEND=two_level JOB_HOSTS=aab \
+    "$abs_top_builddir/tests/backends/death.t" >"$scratch/out" 2>&1
+grep ' - kill -9 of ' "$scratch/out" >"$scratch/kills"
+[ -s "$scratch/kills" ] && ! grep '^not' "$scratch/kills"
+result $? 'a rank that is killed is named' || sed 's/^/# /' "$scratch/out"
+tap_done

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What blocking collectives of backend mpi cost beyond the same MPI call, made
+ * directly in the same process; interleaved, medians. Run by mpirun with two
+ * ranks or more, each on a core of its own:
+ *
+ *   DSCOMM_BACKEND=mpi mpirun -n 2 tests/bench/mpi-openmpi
+ */
+#include "config.h"
+
+#include <dscomm/dscomm.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define ROUNDS 41
+
+static dscomm_group_t *world;
+static float *in, *out;
+static int ranks;
+
+static double now_ns(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
+}
+
+static void our_all_reduce(size_t count)
+{
+    DSCOMM_CHECK(dscomm_all_reduce(world, in, out, count, DSCOMM_FLOAT32,
+                                   DSCOMM_SUM, NULL));
+}
+
+static void mpi_all_reduce(size_t count)
+{
+    MPI_Allreduce(in, out, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void our_broadcast(size_t count)
+{
+    DSCOMM_CHECK(dscomm_broadcast(world, out, count, DSCOMM_FLOAT32, 0, NULL));
+}
+
+static void mpi_broadcast(size_t count)
+{
+    MPI_Bcast(out, (int)count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+}
+
+static void our_all_gather(size_t count)
+{
+    DSCOMM_CHECK(dscomm_all_gather(world, in, out, count / (size_t)ranks,
+                                   DSCOMM_FLOAT32, NULL));
+}
+
+static void mpi_all_gather(size_t count)
+{
+    int part = (int)(count / (size_t)ranks);
+
+    MPI_Allgather(in, part, MPI_FLOAT, out, part, MPI_FLOAT, MPI_COMM_WORLD);
+}
+
+static void our_barrier(size_t count)
+{
+    (void)count;
+    DSCOMM_CHECK(dscomm_barrier(world, NULL));
+}
+
+static void mpi_barrier(size_t count)
+{
+    (void)count;
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static const struct {
+    const char *name;
+    void (*ours)(size_t count), (*theirs)(size_t count);
+} rows[] = {
+    {"all_reduce", our_all_reduce, mpi_all_reduce},
+    {"broadcast", our_broadcast, mpi_broadcast},
+    {"all_gather", our_all_gather, mpi_all_gather},
+    {"barrier", our_barrier, mpi_barrier},
+};
+
+/* Nanoseconds of one call. */
+static double measure(void (*call)(size_t), size_t count, int loops)
+{
+    double start;
+
+    for (int i = 0; i < loops / 8 + 1; i++)
+        call(count);
+    MPI_Barrier(MPI_COMM_WORLD);
+    start = now_ns();
+    for (int i = 0; i < loops; i++)
+        call(count);
+    return (now_ns() - start) / loops;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double *values)
+{
+    qsort(values, ROUNDS, sizeof *values, compare);
+    return values[ROUNDS / 2];
+}
+
+static void run(size_t row, size_t count)
+{
+    const int loops = count > 100000 ? 20 : count > 2000 ? 400 : 10000;
+    double ours[ROUNDS], theirs[ROUNDS], more[ROUNDS];
+
+    for (int i = 0; i < ROUNDS; i++) {
+        if (i % 2)
+            ours[i] = measure(rows[row].ours, count, loops);
+        theirs[i] = measure(rows[row].theirs, count, loops);
+        if (i % 2 == 0)
+            ours[i] = measure(rows[row].ours, count, loops);
+        more[i] = ours[i] - theirs[i];
+    }
+    if (dscomm_group_rank(world) == 0)
+        printf("%-12s %9zu %12.0f %12.0f %9.0f\n", rows[row].name,
+               count * sizeof(float), median(theirs), median(ours),
+               median(more));
+}
+
+int main(void)
+{
+    static const size_t counts[] = {2, 256, 16384, 262144, 1048576};
+    int level;
+
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
+    DSCOMM_CHECK(dscomm_init(NULL, &world));
+    ranks = dscomm_group_size(world);
+    in = calloc(1048576, sizeof *in);
+    out = calloc(1048576, sizeof *out);
+    if (!in || !out)
+        return 1;
+    if (dscomm_group_rank(world) == 0)
+        printf("%-12s %9s %12s %12s %9s\n", "ns", "bytes", "MPI", "dscomm",
+               "more");
+    for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++)
+        for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+            if (rows[row].ours != our_barrier || i == 0)
+                run(row, counts[i]);
+    free(in);
+    free(out);
+    DSCOMM_CHECK(dscomm_finalize(world));
+    MPI_Finalize();
+    return 0;
+}
