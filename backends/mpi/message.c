@@ -331,6 +331,7 @@ void engine_cancel(void *impl, dscomm_request_t *head)
     engine_request_t *request = (engine_request_t *)head;
 
     pthread_mutex_lock(engine->lock);
+    engine->cancelled = 1;
     if (request->kind == ENGINE_RECEIVE && !request->parts) {
         TAILQ_REMOVE(&engine->receives, request, link);
     } else {

@@ -18,7 +18,7 @@ if [ -n "$python" ]; then
     library=$abs_top_builddir/lib/.libs/libdscomm.so
     # shellcheck disable=SC2086
     DSCOMM_BACKEND=mpi $launch -n 3 "$python" \
-        "$abs_top_srcdir/tests/backends/mpi4py.py" "$library" \
+        "$abs_top_srcdir/tests/backends/mpi-host.py" "$library" \
         >"$scratch/out" 2>"$scratch/err" </dev/null
     [ $? = 0 ] && [ "$(grep -c '^content$' "$scratch/out")" = 3 ]
     result $? 'mpi4py in the same process' || sed 's/^/# /' "$scratch/err"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mpi4py and libdscomm in one process: both sum over the same ranks.
 
-Usage: mpi4py.py LIBDSCOMM. Exit status 77: there is no mpi4py.
+Usage: mpi-host.py LIBDSCOMM. Exit status 77: there is no mpi4py.
 """
 
 import ctypes
