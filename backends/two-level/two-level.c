@@ -348,7 +348,7 @@ static const dscomm_backend_ops_t ops = {
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_two_level;
 const dscomm_backend_t dscomm_backend_two_level = {
     .abi = DSCOMM_BACKEND_ABI,
-    .priority = 60,
+    .priority = 10,
     .name = "two_level",
     .ops = &ops,
     .settings = two_settings,
