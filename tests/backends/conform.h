@@ -152,6 +152,10 @@ void letter_recv(letter_t *l);
 
 void conform_pause(long ms);
 double conform_now_ms(void);
+/* News on the world, where a test's own group is busy or broken: hear waits
+ * until that rank tells this one. */
+void conform_tell(int rank);
+void conform_hear(int rank);
 /* Large counts for few ranks; fewer elements where ranks share cores. */
 size_t conform_scale(size_t count);
 

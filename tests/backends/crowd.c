@@ -209,6 +209,7 @@ static void test_aborted(void)
 
     CHECK_OK(dscomm_group_split(my.group, 0, 0, NULL, &group));
     start_waiting(&w, group);
+    CHECK_OK(dscomm_barrier(my.world, NULL)); /* nobody aborts before that */
     for (int i = 0; i < CROWD; i++)
         post(c, i);
     shuffle(c->order, c->seed);

@@ -373,11 +373,14 @@ static void test_abort(void)
     dscomm_status_t status = DSCOMM_OK;
 
     CHECK_OK(dscomm_barrier(my.group, NULL));
-    if (my.rank == culprit) /* when all have left the barrier */
-        conform_pause(my.ranks > 8 ? 500 : 100);
+    if (my.rank != culprit) /* which waits until all have left the barrier */
+        conform_tell(culprit);
+    for (int r = 0; r < my.ranks && my.rank == culprit; r++)
+        if (r != culprit)
+            conform_hear(r);
     if (my.rank == culprit)
         CHECK_OK(dscomm_group_abort(my.group, "the pump is dry"));
-    for (int i = 0; i < 1000 && status == DSCOMM_OK; i++) {
+    for (int i = 0; i < 5000 && status == DSCOMM_OK; i++) {
         status = dscomm_group_status(my.group);
         if (status == DSCOMM_OK)
             conform_pause(2);
