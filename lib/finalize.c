@@ -21,11 +21,17 @@ static dscomm_work_t *pending_send(const dscomm_group_t *group)
     return NULL;
 }
 
-/* Nothing but receives is left, which give peers nothing. */
+/* What gives peers nothing on this group. */
+static int is_silent(const dscomm_call_t *call)
+{
+    return call->kind == CALL_CUSTOM ||
+           (call->kind == CALL_MESSAGE && call->p2p.receive);
+}
+
 static int is_quiet(const dscomm_group_t *group)
 {
     for (dscomm_work_t *work = group->pending; work; work = work->next)
-        if (work->call.kind != CALL_MESSAGE || !work->call.p2p.receive)
+        if (!is_silent(&work->call))
             return 0;
     return 1;
 }
@@ -75,7 +81,7 @@ static void warn_about_works(dscomm_group_t *group)
     pthread_mutex_lock(&group->lock);
     dscomm_priv_progress_broken(group);
     for (dscomm_work_t *work = group->pending; work; work = work->next)
-        count += !work->call.internal;
+        count += !work->call.internal || work->call.kind == CALL_CUSTOM;
     pthread_mutex_unlock(&group->lock);
     if (count)
         dscomm_log(DSCOMM_LOG_WARN, "core",

@@ -87,6 +87,7 @@ struct dscomm_group {
     dscomm_history_t *history; /* of schedules */
     uint32_t chain; /* of their fingerprints, in their order */
     unsigned scheduled; /* works that are schedules */
+    unsigned custom; /* works that are their callers' own */
     uint32_t told; /* collectives whose schedule the log knows of, a bit each */
 
     GArray *recorded; /* dscomm_call_t, while coalescing; or NULL */

@@ -78,7 +78,7 @@ unsigned dscomm_priv_progress(dscomm_group_t *group)
     if (!group->pending)
         return 0;
     if (group->ops.progress(group->impl) || group->unscanned ||
-        group->scheduled)
+        group->scheduled || group->custom)
         scan(group);
     return (unsigned)(group->completed - before);
 }

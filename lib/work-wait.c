@@ -490,9 +490,31 @@ dscomm_group_t *dscomm_work_group(const dscomm_work_t *work)
                                                                    : NULL;
 }
 
+dscomm_status_t dscomm_work_create(dscomm_group_t *group,
+                                   const dscomm_work_ops_t *ops, void *state,
+                                   dscomm_work_t **ret_work)
+{
+    const char *name = "dscomm_work_create";
+    const dscomm_call_t call = {
+        .kind = CALL_CUSTOM, .async = 1, .internal = 1, .custom = {ops, state}};
+    dscomm_status_t status = dscomm_priv_group_ready(group, name);
+
+    if (status < 0)
+        return status;
+    if (!ops || !ret_work)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s on group '%s': %s is NULL",
+                           name, group->name, ops ? "ret_work" : "ops");
+    if (ops->size < sizeof *ops || !ops->advance || !ops->cancel)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': ops has size %zu; fill in size, "
+                           "advance and cancel",
+                           name, group->name, ops->size);
+    return dscomm_priv_work_start(group, &call, ret_work);
+}
+
 uint64_t dscomm_work_sequence(const dscomm_work_t *work)
 {
-    if (!work)
+    if (!work || work->call.kind == CALL_CUSTOM)
         return 0;
     return work->call.kind == CALL_MESSAGE ? work->call.p2p.sequence
                                            : work->call.coll.sequence;

@@ -229,8 +229,20 @@ static void end_run(dscomm_work_t *work)
         dscomm_priv_group_clear(group, GROUP_SCHEDULED);
 }
 
+static void advance_custom(dscomm_work_t *work)
+{
+    dscomm_status_t status =
+        work->call.custom.ops->advance(work->call.custom.state);
+
+    if (status < 0)
+        work->text = g_strdup(dscomm_last_error());
+    work->request.status = status;
+}
+
 void dscomm_priv_work_advance(dscomm_work_t *work)
 {
+    if (work->call.kind == CALL_CUSTOM)
+        advance_custom(work);
     if (!work->run)
         return;
     work->group->completed += dscomm_priv_run_advance(work->run);
@@ -238,11 +250,20 @@ void dscomm_priv_work_advance(dscomm_work_t *work)
         settle_run(work);
 }
 
+static dscomm_status_t start_custom(dscomm_work_t *work)
+{
+    work->group->custom++;
+    advance_custom(work);
+    return DSCOMM_OK;
+}
+
 static dscomm_status_t hand_over(dscomm_work_t *work)
 {
     dscomm_group_t *group = work->group;
     const dscomm_call_t *call = &work->call;
 
+    if (call->kind == CALL_CUSTOM)
+        return start_custom(work);
     if (call->algorithm)
         return start_run(work);
     if (call->kind == CALL_COLLECTIVE)
@@ -330,6 +351,8 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
     unlink_pending(work);
     if (work->run)
         end_run(work);
+    if (work->call.kind == CALL_CUSTOM)
+        work->group->custom--;
     if (work->call.fusion && status == DSCOMM_OK)
         dscomm_priv_fusion_unpack(work->call.fusion);
     work->group->completed++;
@@ -350,6 +373,8 @@ void dscomm_priv_work_cancel(dscomm_work_t *work, dscomm_status_t status,
     if (work->request.status == DSCOMM_IN_PROGRESS) {
         if (work->run)
             dscomm_priv_run_cancel(work->run, status);
+        else if (work->call.kind == CALL_CUSTOM)
+            work->call.custom.ops->cancel(work->call.custom.state, status);
         else
             work->group->ops.cancel(work->group->impl, &work->request);
         dscomm_priv_work_retire(work, status, text);

@@ -6,10 +6,13 @@
 #include "lib/group.h"
 #include "lib/hook.h"
 
+#include <dscomm/work.h>
+
 enum {
     CALL_COLLECTIVE,
     CALL_MESSAGE,
     CALL_COMPOUND, /* coalesced calls: children of their own */
+    CALL_CUSTOM, /* made by the caller of dscomm_work_create() */
 };
 
 /* Small calls that go as one, see fusion.h. */
@@ -32,6 +35,10 @@ typedef struct {
             size_t count;
             uint64_t sequence;
         } p2p;
+        struct {
+            const dscomm_work_ops_t *ops;
+            void *state;
+        } custom;
     };
 } dscomm_call_t;
 
@@ -66,7 +73,7 @@ void dscomm_priv_work_discard(dscomm_work_t *work);
 /* Hands work to the backend. On failure nothing was started, and work is the
  * caller's still. */
 dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work);
-/* After the backend's progress: goes on with work's schedule. */
+/* After the backend's progress: goes on with what is not the backend's. */
 void dscomm_priv_work_advance(dscomm_work_t *work);
 /* Completes a work; text is NULL or the sentence. Frees it if its user did. */
 void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,

@@ -59,6 +59,33 @@ DSCOMM_API dscomm_status_t dscomm_work_received(const dscomm_work_t *work,
 DSCOMM_API dscomm_group_t *dscomm_work_group(const dscomm_work_t *work);
 DSCOMM_API uint64_t dscomm_work_sequence(const dscomm_work_t *work);
 
+/* An operation of the caller's own, made of others perhaps. */
+typedef struct {
+    size_t size; /* of this structure */
+    /* Goes on without waiting: IN_PROGRESS until the operation is complete,
+     * then its status, whose sentence is dscomm_last_error(). Called once from
+     * dscomm_work_create(), then again and again by whoever makes progress on
+     * the group, never by two threads at a time. May call what starts, tests,
+     * aborts and frees on other groups of the world, but nothing on this
+     * one. */
+    dscomm_status_t (*advance)(void *state);
+    /* The group has ended with status (ERR_ABORTED where it was freed), and so
+     * has the work: lets go of state and buffers at once. advance is not called
+     * any more. */
+    void (*cancel)(void *state, dscomm_status_t status);
+} dscomm_work_ops_t;
+
+/* Starts such an operation as a work of group like any other: it can be waited
+ * for and freed, and the progress thread sees to it. ops and state stay until
+ * advance returns something else than IN_PROGRESS, or cancel. It has no
+ * sequence number, matches nothing on other ranks and does not delay blocking
+ * collectives; its deadlines are its own. ERR_INVALID where a pointer is NULL.
+ * MT: group. */
+DSCOMM_API dscomm_status_t dscomm_work_create(dscomm_group_t *group,
+                                              const dscomm_work_ops_t *ops,
+                                              void *state,
+                                              dscomm_work_t **ret_work);
+
 /* Between begin and end, calls on the group with ret_work == NULL are recorded
  * instead of run; end starts all of them in order as one operation, whose work
  * it returns, or waits for it where ret_work is NULL. Calls that need an answer

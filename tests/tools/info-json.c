@@ -211,7 +211,9 @@ int main(void)
 
     if (!g_file_set_contents(path, "no module", -1, NULL))
         bail("cannot write %s", path);
-    g_unsetenv("DSCOMM_SHM_NATIVE"); /* unknown where there is no shm */
+    /* Unknown where their modules are not. */
+    g_unsetenv("DSCOMM_SHM_NATIVE");
+    g_unsetenv("DSCOMM_MPI_PATH");
     g_setenv("DSCOMM_BACKEND_PATH", folder, TRUE);
     g_setenv("DSCOMM_TIMEOUT", "5", TRUE);
     g_setenv("DSCOMM_BACKND", "shm", TRUE);
