@@ -65,14 +65,13 @@ ALWAYS_INLINE void store_past(void *dest, u8v bytes)
     _mm512_stream_si512(dest, (__m512i)bytes);
 }
 
+/* One operation: a ^ (b & c). */
+#define MIRROR_16(code)                                                        \
+    ((i16v)_mm512_ternarylogic_epi32((__m512i)(code), (__m512i)((code) >> 15), \
+                                     _mm512_set1_epi16(0x7fff), 0x78))
+
 #define NEXT_ROW dscomm_priv_kernels_avx2
 #include "lib/kernels-vector.h"
-
-#define ARITHMETIC(type)                                                       \
-    {                                                                          \
-        [DSCOMM_SUM] = type##_sum, [DSCOMM_PRODUCT] = type##_product,          \
-        [DSCOMM_AVG] = type##_avg, [DSCOMM_PREMUL_SUM] = type##_premul_sum,    \
-    }
 
 const dscomm_reduce_fn
     dscomm_priv_kernels_avx512[DSCOMM_DTYPE_COUNT][DSCOMM_OP_COUNT] = {
@@ -80,7 +79,13 @@ const dscomm_reduce_fn
         [DSCOMM_UINT8] = {[DSCOMM_AVG] = uint8_avg},
         [DSCOMM_INT16] = {[DSCOMM_AVG] = int16_avg},
         [DSCOMM_UINT16] = {[DSCOMM_AVG] = uint16_avg},
-        [DSCOMM_BFLOAT16] = ARITHMETIC(bfloat16),
-        [DSCOMM_FLOAT8_E4M3] = ARITHMETIC(float8_e4m3),
-        [DSCOMM_FLOAT8_E5M2] = ARITHMETIC(float8_e5m2),
+        [DSCOMM_INT32] = {[DSCOMM_AVG] = int32_avg},
+        [DSCOMM_UINT32] = {[DSCOMM_AVG] = uint32_avg},
+        [DSCOMM_INT64] = {[DSCOMM_AVG] = int64_avg},
+        [DSCOMM_UINT64] = {[DSCOMM_AVG] = uint64_avg},
+        [DSCOMM_FLOAT16] =
+            {[DSCOMM_MIN] = float16_min, [DSCOMM_MAX] = float16_max},
+        [DSCOMM_BFLOAT16] = FLOAT_ROW(bfloat16),
+        [DSCOMM_FLOAT8_E4M3] = FLOAT_ROW(float8_e4m3),
+        [DSCOMM_FLOAT8_E5M2] = FLOAT_ROW(float8_e5m2),
 };

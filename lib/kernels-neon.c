@@ -57,6 +57,16 @@ ALWAYS_INLINE u32v upper_halves(u32v low, u32v high)
     return (u32v)vsriq_n_u32((uint32x4_t)high, (uint32x4_t)low, 16);
 }
 
+ALWAYS_INLINE i16v double_high_i16(i16v a, i16v b)
+{
+    return (i16v)vqdmulhq_s16((int16x8_t)a, (int16x8_t)b);
+}
+
+ALWAYS_INLINE u64v multiply_low(u64v a, u64v b)
+{
+    return (u64v)vmull_u32(vmovn_u64((uint64x2_t)a), vmovn_u64((uint64x2_t)b));
+}
+
 ALWAYS_INLINE f32_pair_t widen_f16(u16v codes)
 {
     float16x8_t all = (float16x8_t)codes;

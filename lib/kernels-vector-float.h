@@ -237,16 +237,21 @@ ALWAYS_INLINE u16v round_e4m3(int op, f32_quad_t sum, float divisor)
 #define KEY_TURN(op, magnitude, top)                                           \
     ((op) == DSCOMM_MIN ? (magnitude) - (top) : (top) - (magnitude))
 
+/* Negative codes with their magnitudes inverted; twice, they are themselves. */
+#ifndef MIRROR_16
+#define MIRROR_16(code) ((code) ^ (((code) >> 15) & 0x7fff))
+#endif
+
 ALWAYS_INLINE i16v key_16(i16v code, int turn)
 {
-    return (i16v)((u16v)(code ^ ((code < 0) & 0x7fff)) + (uint16_t)turn);
+    return (i16v)((u16v)MIRROR_16(code) + (uint16_t)turn);
 }
 
 ALWAYS_INLINE i16v code_16(i16v key, int turn)
 {
     i16v code = (i16v)((u16v)key - (uint16_t)turn);
 
-    return code ^ ((code < 0) & 0x7fff);
+    return MIRROR_16(code);
 }
 
 ALWAYS_INLINE i8v key_8(i8v code, int turn)

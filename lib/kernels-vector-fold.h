@@ -9,6 +9,9 @@
  *   TAKE(op, at, factor)  the elements of a vector as an accumulator
  *   JOIN(op, a, b)        two accumulators made one
  *   GIVE(op, a, divisor)  an accumulator as elements again
+ *   DIVISOR_TYPE, DIVISOR(op)
+ *                         what GIVE divides by, made once a call; a FACTOR_TYPE
+ *                         where they are not defined
  *
  * op is a constant wherever a fold is called. Accumulators stay in registers
  * while the sources are gone through. */
@@ -17,12 +20,18 @@
 #define FOLD_MORE JOINED(FOLD, _more)
 #define FOLD_MANY JOINED(FOLD, _many)
 
+#ifndef DIVISOR_TYPE
+#define DIVISOR_TYPE FACTOR_TYPE
+#define DIVISOR(op) ((op) == DSCOMM_AVG ? fold->factors[0] : 1)
+#endif
+
 /* So many accumulators are worked on at once: 4, 2 or 1. */
 #define FOLD_WIDTH ((size_t)(4 * VECTOR_BYTES / sizeof(ACCUMULATOR)))
 
-ALWAYS_INLINE u8v FOLD_ONE(int op, const fold_t *fold, size_t at)
+ALWAYS_INLINE u8v FOLD_ONE(int op, const fold_t *fold, size_t at,
+                           DIVISOR_TYPE divisor)
 {
-    FACTOR_TYPE factor = FACTOR(op, 0), divisor = DIVISOR(op);
+    FACTOR_TYPE factor = FACTOR(op, 0);
     ACCUMULATOR sum = TAKE(op, SOURCE(0) + at, factor);
 
     (void)factor, (void)divisor;
@@ -33,12 +42,14 @@ ALWAYS_INLINE u8v FOLD_ONE(int op, const fold_t *fold, size_t at)
     return (u8v)GIVE(op, sum, divisor);
 }
 
-/* Four vectors, or two; past: not by way of the cache. */
-ALWAYS_INLINE void FOLD_MORE(int op, const fold_t *fold, size_t at, int past)
+/* Four vectors, two or one; past: not by way of the cache. */
+ALWAYS_INLINE void FOLD_MORE(int op, const fold_t *fold, size_t at, int past,
+                             DIVISOR_TYPE divisor)
 {
-    const size_t v = VECTOR_BYTES, w = FOLD_WIDTH > 2 ? 2 * v : 0;
+    const size_t v = FOLD_WIDTH > 1 ? VECTOR_BYTES : 0;
+    const size_t w = FOLD_WIDTH > 2 ? 2 * v : 0;
     const unsigned char *from = SOURCE(0) + at;
-    FACTOR_TYPE factor = FACTOR(op, 0), divisor = DIVISOR(op);
+    FACTOR_TYPE factor = FACTOR(op, 0);
     ACCUMULATOR a = TAKE(op, from, factor), b = TAKE(op, from + v, factor);
     ACCUMULATOR c = TAKE(op, from + w, factor);
     ACCUMULATOR d = TAKE(op, from + w + v, factor);
@@ -48,14 +59,16 @@ ALWAYS_INLINE void FOLD_MORE(int op, const fold_t *fold, size_t at, int past)
         from = SOURCE(s) + at;
         factor = FACTOR(op, s);
         a = JOIN(op, a, TAKE(op, from, factor));
-        b = JOIN(op, b, TAKE(op, from + v, factor));
+        if (FOLD_WIDTH > 1)
+            b = JOIN(op, b, TAKE(op, from + v, factor));
         if (FOLD_WIDTH > 2) {
             c = JOIN(op, c, TAKE(op, from + w, factor));
             d = JOIN(op, d, TAKE(op, from + w + v, factor));
         }
     }
     put(fold->dest + at, (u8v)GIVE(op, a, divisor), past);
-    put(fold->dest + at + v, (u8v)GIVE(op, b, divisor), past);
+    if (FOLD_WIDTH > 1)
+        put(fold->dest + at + v, (u8v)GIVE(op, b, divisor), past);
     if (FOLD_WIDTH > 2) {
         put(fold->dest + at + w, (u8v)GIVE(op, c, divisor), past);
         put(fold->dest + at + w + v, (u8v)GIVE(op, d, divisor), past);
@@ -63,17 +76,18 @@ ALWAYS_INLINE void FOLD_MORE(int op, const fold_t *fold, size_t at, int past)
 }
 
 /* As far as there are so many from at on; where it ended. */
-ALWAYS_INLINE size_t FOLD_MANY(int op, const fold_t *fold, size_t at)
+ALWAYS_INLINE size_t FOLD_MANY(int op, const fold_t *fold, size_t at,
+                               DIVISOR_TYPE divisor)
 {
     const size_t step = FOLD_WIDTH * VECTOR_BYTES;
 
     if (fold->past) {
         for (; fold->bytes - at >= step; at += step)
-            FOLD_MORE(op, fold, at, 1);
+            FOLD_MORE(op, fold, at, 1, divisor);
         stores_done();
     } else {
         for (; fold->bytes - at >= step; at += step)
-            FOLD_MORE(op, fold, at, 0);
+            FOLD_MORE(op, fold, at, 0, divisor);
     }
     return at;
 }
@@ -83,13 +97,13 @@ ALWAYS_INLINE size_t FOLD_MANY(int op, const fold_t *fold, size_t at)
 ALWAYS_INLINE void FOLD(int op, const fold_t *fold)
 {
     const size_t end = fold->bytes - VECTOR_BYTES;
-    u8v first = FOLD_ONE(op, fold, 0), last = FOLD_ONE(op, fold, end);
-    size_t at = fold->first;
+    const DIVISOR_TYPE divisor = DIVISOR(op);
+    u8v first = FOLD_ONE(op, fold, 0, divisor);
+    u8v last = FOLD_ONE(op, fold, end, divisor);
+    size_t at = FOLD_MANY(op, fold, fold->first, divisor);
 
-    if (FOLD_WIDTH > 1)
-        at = FOLD_MANY(op, fold, at);
     for (; at < end; at += VECTOR_BYTES)
-        put(fold->dest + at, FOLD_ONE(op, fold, at), 0);
+        put(fold->dest + at, FOLD_ONE(op, fold, at, divisor), 0);
     put(fold->dest, first, 0);
     put(fold->dest + end, last, 0);
 }
@@ -101,6 +115,8 @@ ALWAYS_INLINE void FOLD(int op, const fold_t *fold)
 #undef FOLD
 #undef ACCUMULATOR
 #undef FACTOR_TYPE
+#undef DIVISOR_TYPE
+#undef DIVISOR
 #undef TAKE
 #undef JOIN
 #undef GIVE

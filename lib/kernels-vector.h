@@ -7,13 +7,16 @@
  *                          MAX have them
  *   trunc_f64              towards zero
  *   upper_halves           for each word, that of low below that of high
+ *   double_high_i16        the upper half of twice the product
+ *   multiply_low           the lower words of two u64v, made 64 bits
  *   widen_f16, round_f16   a vector of codes as a pair of float32, and back
  *   load_f16, chop_f16     widen_f16 from memory; round_f16 towards zero
  *   differs                1 where two pairs are not equal, in 16 bits, else 0
  *   store_past             to an aligned address, past the cache
  *   stores_done            orders those stores before all that follow
  *
- * and makes a table of the functions that it likes. Results are those of
+ * and MIRROR_16 (kernels-vector-float.h), where it has a shorter one; it makes
+ * a table of the functions that it likes. Results are those of
  * kernels-c.c, bit for bit: arithmetic is the same, and in the same order. */
 #ifndef LIB_KERNELS_VECTOR_H
 #define LIB_KERNELS_VECTOR_H
@@ -39,13 +42,14 @@ typedef struct {
  * as a source. */
 #define PAST_LEAST ((size_t)8 << 20)
 
-/* Averages of 8 and 16 bits are found in float32, which holds the sum of so
- * many sources. */
-#define AVG_SOURCES 256
+/* Averages of 8 bits are found in 16, those of 16 in float32, which hold the
+ * sum of so many sources; and a divisor below that is what all of them can be
+ * multiplied by the reciprocal of. */
+#define AVG_SOURCES(size) ((size) == 1 ? 64 : 256)
+#define AVG_DIVISOR 32768
 
 #define SOURCE(s) ((const unsigned char *)fold->sources[s])
 #define FACTOR(op, s) ((op) == DSCOMM_PREMUL_SUM ? fold->factors[s] : 0)
-#define DIVISOR(op) ((op) == DSCOMM_AVG ? fold->factors[0] : 1)
 
 static int is_source(const void *dest, const void *const *sources, size_t n)
 {
@@ -56,16 +60,26 @@ static int is_source(const void *dest, const void *const *sources, size_t n)
     return 0;
 }
 
-/* -1 where the next row serves: with what is shorter than a vector, and in two
+/* Whether an average of integers is left to the next row: that of one source,
+ * and rare ones. */
+static int is_odd_average(int dtype, size_t size, const fold_t *fold)
+{
+    if (dtype > DSCOMM_UINT64)
+        return 0;
+    return fold->nsources > AVG_SOURCES(size) || fold->factors[0] < 2 ||
+           fold->factors[0] >= AVG_DIVISOR;
+}
+
+/* -1 where the next row serves: with what is shorter than a vector, and in
  * rare cases, of which one is a factor that is NaN. size: of an element. */
-static int begin(int op, size_t size, size_t count, fold_t *fold)
+static int begin(int dtype, int op, size_t size, size_t count, fold_t *fold)
 {
     size_t before = (uintptr_t)fold->dest % VECTOR_BYTES;
 
     fold->bytes = count * size;
     if (fold->bytes < VECTOR_BYTES)
         return -1;
-    if (op == DSCOMM_AVG && fold->nsources > AVG_SOURCES)
+    if (op == DSCOMM_AVG && is_odd_average(dtype, size, fold))
         return -1;
     for (size_t s = 0; op == DSCOMM_PREMUL_SUM && s < fold->nsources; s++) {
         if (fold->factors[s] != fold->factors[s])
@@ -86,7 +100,7 @@ static int begin(int op, size_t size, size_t count, fold_t *fold)
     {                                                                          \
         fold_t fold = {dest, sources, nsources, 0, 0, factors, 0};             \
                                                                                \
-        if (begin(op, size, count, &fold) == 0)                                \
+        if (begin(dtype, op, size, count, &fold) == 0)                         \
             function(op, &fold);                                               \
         else                                                                   \
             NEXT_ROW[dtype][op](dest, sources, nsources, count, factors);      \

@@ -53,6 +53,16 @@ ORDER(u32, epu32)
 ORDER_REALS(f32, ps, u32, SIGN_32)
 ORDER_REALS(f64, pd, u64, SIGN_64)
 
+ALWAYS_INLINE i16v double_high_i16(i16v a, i16v b)
+{
+    return (i16v)MM(mulhi_epi16)((INTEGERS)(a + a), (INTEGERS)b);
+}
+
+ALWAYS_INLINE u64v multiply_low(u64v a, u64v b)
+{
+    return (u64v)MM(mul_epu32)((INTEGERS)a, (INTEGERS)b);
+}
+
 ALWAYS_INLINE u16v round_f16(f32_pair_t values)
 {
     return F16_CODES(values, TO_NEAREST);

@@ -41,15 +41,7 @@ typedef struct {
 } i32_pair_t;
 
 typedef struct {
-    f64v low, high;
-} f64_pair_t;
-
-typedef struct {
     f32_pair_t even, odd;
 } f32_quad_t;
-
-typedef struct {
-    i32_pair_t even, odd;
-} i32_quad_t;
 
 #endif

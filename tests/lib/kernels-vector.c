@@ -14,6 +14,7 @@
 
 enum { MANY = 300, PAIRS = 65536, SIZES = 300, MARGIN = 64 };
 #define LARGE (((size_t)8 << 20) + 1000)
+#define MAX_OF(a, b) ((a) > (b) ? (a) : (b))
 #define ROOM (LARGE + 2 * MARGIN)
 
 static unsigned char *buffers[3], *got, *want;
@@ -175,30 +176,64 @@ static void test_kernel(call_t call)
         ok(has_large(call), "%s: %s, %s: large", name, type, op);
 }
 
-/* Averages of many sources or by a large divisor. All 16-bit sources but one
- * are the largest there are, so that float32 would round 65535 - 1 / 300 up. */
-static int has_averages(call_t call)
+/* Sources that add up to the most, and to the least, that so many can; all of
+ * them but the first, so that float32 would round 65535 - 1 / 300 up. */
+static int has_edges(call_t call, uint8_t top)
 {
-    static const double large = 0x1p24 + 1;
+    size_t size = dscomm_dtype_size(call.dtype);
     const void *sources[MANY];
-    int good = 1;
 
     for (size_t s = 0; s < MANY; s++)
         sources[s] = buffers[s > 0];
-    memset(buffers[1], 0xff, 8 * call.count);
-    memset(buffers[0], 0xff, 8 * call.count);
-    for (size_t i = 0; i < 8 * call.count; i += 2)
-        buffers[0][i] = 0xfe;
+    memset(buffers[1], top == 0x80 ? 0 : 0xff, size * call.count);
+    for (size_t i = size - 1; i < size * call.count; i += size)
+        buffers[1][i] = top;
+    memcpy(buffers[0], buffers[1], size * call.count);
+    for (size_t i = 0; i < size * call.count; i += size)
+        buffers[0][i] ^= 1;
     call.sources = sources;
-    for (call.nsources = 254; call.nsources < 259 && good; call.nsources++) {
-        call.factors = factors_of(call.op, call.nsources);
+    return agrees(&call);
+}
+
+/* By divisors that are whole numbers of every kind, with as many sources as
+ * kernels sum in narrow words, and one more. */
+static int has_averages(call_t call)
+{
+    static const size_t numbers[] = {2,   3,   63,  64,  65,
+                                     254, 255, 256, 257, MANY};
+    static const double divisors[] = {
+        0,   3,     5,     7,     8,     10,         127,
+        641, 32766, 32767, 32768, 65537, 0x1p24 + 1, 0x1p32 - 1};
+    static const uint8_t tops[] = {0xff, 0x7f, 0x80};
+    int good = 1;
+
+    call.count = 150;
+    for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++) {
+        call.nsources = numbers[n];
+        for (size_t d = 0; d < sizeof divisors / sizeof *divisors; d++) {
+            double divisor = MAX_OF(divisors[d], (double)numbers[n]);
+
+            call.factors = &divisor;
+            for (size_t t = 0; t < sizeof tops && good; t++)
+                good = has_edges(call, tops[t]);
+        }
+    }
+    return good;
+}
+
+/* Random elements by every divisor up to MANY. */
+static int has_divisors(call_t call)
+{
+    int good = 1;
+
+    call.nsources = 2;
+    for (int d = 2; d < MANY && good; d++) {
+        double divisor = d;
+
+        call.factors = &divisor;
         good = agrees(&call);
     }
-    call.nsources = MANY;
-    call.factors = factors_of(call.op, MANY);
-    good = good && agrees(&call);
-    call.factors = &large;
-    return good && agrees(&call);
+    return good;
 }
 
 /* A factor that is NaN and has all its bits set. */
@@ -218,8 +253,10 @@ static void test_limits(call_t call)
     const char *type = dscomm_dtype_name(call.dtype), *name = call.row->name;
 
     call.count = 1000;
-    if (call.op == DSCOMM_AVG)
+    if (call.op == DSCOMM_AVG) {
+        ok(has_divisors(call), "%s: %s: averages by any divisor", name, type);
         ok(has_averages(call), "%s: %s: averages of many", name, type);
+    }
     if (call.op == DSCOMM_PREMUL_SUM)
         ok(has_nan_factors(call), "%s: %s: factor NaN", name, type);
 }
