@@ -23,7 +23,4 @@ void tool_advice_machine_clear(tool_advice_machine_t *machine);
 void tool_advice_machine_network(const char *root, const char *wanted,
                                  tool_advice_machine_t *machine);
 
-/* A file below root, or NULL; g_free(). */
-char *tool_advice_machine_file(const char *root, const char *path);
-
 #endif

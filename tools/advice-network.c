@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "tools/advice-machine.h"
+#include "tools/processors.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -132,7 +133,7 @@ static void choose(char **lines, const char *wanted, const char *by_default,
 void tool_advice_machine_network(const char *root, const char *wanted,
                                  tool_advice_machine_t *machine)
 {
-    char *text = tool_advice_machine_file(root, "proc/net/route");
+    char *text = tool_root_file(root, "proc/net/route");
     char **lines = g_strsplit(text ? text : "", "\n", -1);
     char by_default[32] = "";
     route_t route;

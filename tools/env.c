@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "tools/env-mpirun.h"
+#include "tools/env-placement.h"
 #include "tools/env.h"
 #include "tools/tool.h"
 
@@ -15,9 +16,10 @@
 #define NOT_SAID G_MININT
 
 typedef struct {
-    gboolean json, export, exec, explain, mpirun;
+    gboolean json, export, exec, explain, mpirun, placement;
+    tool_env_placement_t place;
     int nodes, ranks_per_node; /* or NOT_SAID */
-    char *mpirun_path;
+    char *mpirun_path, *devices;
 } options_t;
 
 /* In one piece, so that ranks that share a pipe do not mix within lines. */
@@ -84,10 +86,28 @@ static int print_exports(const dscomm_env_t *env)
     return status;
 }
 
-static int execute(const dscomm_env_t *env, char **argv)
+static int show_placement(const dscomm_env_t *env, const options_t *options)
+{
+    GString *text = g_string_new(NULL);
+    int status = TOOL_OK;
+
+    if (dscomm_env_status(env) < 0)
+        status = tool_fail(TOOL_FAILED, "env", "%s", dscomm_last_error());
+    if (status == TOOL_OK)
+        status = tool_env_placement(env, &options->place, text);
+    if (status == TOOL_OK)
+        status = print(text);
+    g_string_free(text, TRUE);
+    return status;
+}
+
+static int execute(const dscomm_env_t *env, const options_t *options,
+                   char **argv)
 {
     int status = export(env);
 
+    if (status == TOOL_OK && options->placement)
+        status = tool_env_bind(env, &options->place);
     if (status != TOOL_OK)
         return status;
     execvp(argv[0], argv);
@@ -115,8 +135,8 @@ static int advise(const options_t *options, char **argv)
 
 static int check_mpirun(const options_t *options)
 {
-    if (options->mpirun &&
-        (options->export || options->exec || options->explain))
+    if (options->mpirun && (options->export || options->exec ||
+                            options->explain || options->placement))
         return tool_fail(TOOL_USAGE, "env",
                          "--mpirun goes with --json, --nodes, --ranks-per-node "
                          "and --mpirun-path only");
@@ -133,10 +153,24 @@ static int check_mpirun(const options_t *options)
     return TOOL_OK;
 }
 
+static int check_placement(const options_t *options)
+{
+    if (options->placement && (options->export || options->explain))
+        return tool_fail(TOOL_USAGE, "env",
+                         "--placement goes with neither --export nor "
+                         "--explain");
+    if (!options->placement && (options->devices || options->place.rebind))
+        return tool_fail(TOOL_USAGE, "env",
+                         "--device and --rebind go with --placement");
+    return TOOL_OK;
+}
+
 static int check_options(const options_t *options, char **argv)
 {
     int status = check_mpirun(options);
 
+    if (status == TOOL_OK)
+        status = check_placement(options);
     if (status != TOOL_OK || options->mpirun)
         return status;
     if (options->json + options->export + options->exec > 1)
@@ -166,9 +200,11 @@ static int run(const options_t *options, char **argv)
     if (dscomm_env_discover(&attr, &env) < 0)
         return tool_fail(TOOL_FAILED, "env", "%s", dscomm_last_error());
     if (options->exec)
-        status = execute(env, argv);
+        status = execute(env, options, argv);
     else if (options->export)
         status = print_exports(env);
+    else if (options->placement)
+        status = show_placement(env, options);
     else
         status = show(env, options);
     dscomm_env_free(env);
@@ -186,6 +222,16 @@ static int parse(int *argc, char ***argv, options_t *o)
          "Print commands for eval \"$(dscomm env --export)\"", NULL},
         {"exec", 0, 0, G_OPTION_ARG_NONE, &o->exec,
          "Run PROGRAM with RANK, WORLD_SIZE, ... set", NULL},
+        {"placement", 0, 0, G_OPTION_ARG_NONE, &o->placement,
+         "Print which processors this rank should have; with --exec, bind to "
+         "them",
+         NULL},
+        {"device", 0, 0, G_OPTION_ARG_STRING, &o->devices,
+         "With --placement: near this device, or the node's devices in the "
+         "order of its ranks",
+         "PCI[,PCI...]"},
+        {"rebind", 0, 0, G_OPTION_ARG_NONE, &o->place.rebind,
+         "With --placement: also where the launcher has bound the rank", NULL},
         {"mpirun", 0, 0, G_OPTION_ARG_NONE, &o->mpirun,
          "Print how to start a job with the installed mpirun, and why", NULL},
         {"nodes", 0, 0, G_OPTION_ARG_INT, &o->nodes,
@@ -213,9 +259,12 @@ int tool_env(int argc, char **argv)
     argv++;
     if (argv[0] && strcmp(argv[0], "--") == 0)
         argv++;
+    o.place.devices = o.devices;
+    o.place.json = o.json;
     status = check_options(&o, argv);
     if (status == TOOL_OK)
         status = o.mpirun ? advise(&o, argv) : run(&o, argv);
+    g_free(o.devices);
     g_free(o.mpirun_path);
     return status;
 }

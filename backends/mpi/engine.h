@@ -40,4 +40,14 @@ const char *mpi_family_launched(void);
 /* The family whose library this process has loaded, or NULL. */
 const char *mpi_family_loaded(void);
 
+/* A group of the job, and MPI_COMM_WORLD. */
+typedef struct {
+    const char *group, *source; /* its name; the launcher, as discovery says */
+    const char *library; /* MPI's own name */
+    int ranks, mpi_ranks;
+} mpi_wiring_t;
+
+/* ERR_ENVIRONMENT where MPI has fewer ranks than the group, with what to do. */
+dscomm_status_t mpi_check_wiring(const mpi_wiring_t *wiring);
+
 #endif

@@ -6,6 +6,7 @@
 
 #include "backends/mpi/impl.h"
 
+#include <dscomm/env.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,23 +35,26 @@ static int wants_blocking(int multiple)
     return value == MPI_BLOCKING_AUTO ? multiple : value == MPI_BLOCKING_YES;
 }
 
-/* Is MPI's world the job's? */
 static dscomm_status_t check_world(const dscomm_backend_args_t *args)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-    int size = 0, length;
+    mpi_wiring_t wiring = {args->name, "", text, args->ranks, 0};
+    dscomm_env_attr_t attr = DSCOMM_ENV_ATTR_INIT;
+    dscomm_env_t *env = NULL;
+    dscomm_status_t status;
+    int length;
 
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (size >= args->ranks)
+    MPI_Comm_size(MPI_COMM_WORLD, &wiring.mpi_ranks);
+    if (wiring.mpi_ranks >= wiring.ranks)
         return DSCOMM_OK;
     MPI_Get_library_version(text, &length);
     text[strcspn(text, ",\n")] = '\0';
-    return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
-                       "group '%s': MPI was not wired up: it has %d rank%s "
-                       "where the job has %d; start it by the mpirun of this "
-                       "MPI (%.60s), or by srun --mpi=pmix",
-                       args->name, size, size == 1 ? "" : "s", args->ranks,
-                       text);
+    attr.tolerate = 1;
+    if (dscomm_env_discover(&attr, &env) == DSCOMM_OK)
+        wiring.source = dscomm_env_source(env);
+    status = mpi_check_wiring(&wiring);
+    dscomm_env_free(env);
+    return status;
 }
 
 static dscomm_status_t prepare(const dscomm_backend_args_t *args,

@@ -15,6 +15,7 @@
 static const struct {
     const char *text, *want; /* blanks between */
 } expanded[] = {
+    /* T22 */
     {"rack[1-2]-n[08-10],login",
      "rack1-n08 rack1-n09 rack1-n10 rack2-n08 rack2-n09 rack2-n10 login"},
     {"n[1,3-5,07]", "n1 n3 n4 n5 n07"},

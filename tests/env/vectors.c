@@ -2,19 +2,7 @@
 /* Environments as launchers make them, and who one is in them. */
 #include "config.h"
 
-#include "tests/env/fixture.h"
-
-typedef struct {
-    const char *name;
-    const char *environment[VARIABLES];
-    /* source, rank/world/local rank/local size/node, address, port; "-" where
-     * unknown, "#" for a port by the name of the job */
-    const char *want;
-    /* a warning has it, or why there is no master; NULL: neither is there */
-    const char *says;
-} vector_t;
-
-#define ALONE "singleton 0/1/0/1/0 127.0.0.1 -"
+#include "tests/env/vectors.h"
 
 static const vector_t vectors[] = {
     {"T01 nothing", {NULL}, ALONE, NULL},
@@ -269,15 +257,6 @@ static const vector_t vectors[] = {
      "slurm 5/8/1/4/1 n1 50000",
      NULL},
 
-    {"T16 PyTorchJob",
-     {"RANK=1", "WORLD_SIZE=3", "MASTER_ADDR=job-master-0", "MASTER_PORT=23456",
-      "PET_NPROC_PER_NODE=1"},
-     "pod 1/3/0/1/1 job-master-0 23456",
-     NULL},
-    {"a pod without a port",
-     {"RANK=1", "WORLD_SIZE=3", "MASTER_ADDR=h"},
-     "pod 1/3/0/1/1 h -",
-     "env[pod]: MASTER_PORT: not set"},
     {"two terminals of one machine",
      {"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29500"},
      "torch 1/2/1/2/0 127.0.0.1 29500",
@@ -313,100 +292,6 @@ static const vector_t vectors[] = {
      {"RANK=2147483646", "WORLD_SIZE=2147483647", "LOCAL_RANK=0",
       "MASTER_ADDR=h"},
      "torch 2147483646/2147483647/0/-/- h 29500",
-     NULL},
-
-    {"T17 Azure ML",
-     {"AZUREML_EXPERIMENT_ID=e", OMPI(4, 8, 0, 4),
-      "AZ_BATCH_MASTER_NODE=10.0.1.17:6000"},
-     "openmpi 4/8/0/4/- 10.0.1.17 6105",
-     NULL},
-    {"T17 Azure ML and a port",
-     {"AZUREML_EXPERIMENT_ID=e", OMPI(4, 8, 0, 4),
-      "AZ_BATCH_MASTER_NODE=10.0.1.17:6000", "MASTER_PORT=7000"},
-     "openmpi 4/8/0/4/- 10.0.1.17 7000",
-     NULL},
-    {"T17b Azure ML without a master",
-     {"AZUREML_EXPERIMENT_ID=e", OMPI(4, 8, 0, 4)},
-     "openmpi 4/8/0/4/- - 6105",
-     "env[openmpi+azureml]: MASTER_ADDR: not set, and neither "
-     "AZ_BATCH_MASTER_NODE nor AZ_BATCHAI_MPI_MASTER_NODE is set"},
-    {"Azure ML, one node",
-     {"AZUREML_EXPERIMENT_ID=e", OMPI(1, 4, 1, 4),
-      "AZ_BATCHAI_MPI_MASTER_NODE=10.0.0.5", "PMIX_NAMESPACE=77"},
-     "openmpi 1/4/1/4/0 10.0.0.5 #",
-     NULL},
-    {"not Azure ML but DLTS",
-     {"AZUREML_EXPERIMENT_ID=e", "DLTS_JOB_ID=1", OMPI(4, 8, 0, 4),
-      "AZ_BATCH_MASTER_NODE=10.0.1.17:6000"},
-     "openmpi 4/8/0/4/- - -",
-     "mpirun does not tell"},
-    {"T18 SageMaker, mpirun",
-     {"SM_TRAINING_ENV={}", "SM_HOSTS=[\"algo-1\",\"algo-10\",\"algo-2\"]",
-      "SM_CURRENT_HOST=algo-2", OMPI(16, 24, 0, 8), "MASTER_ADDR=algo-1",
-      "MASTER_PORT=7777"},
-     "openmpi 16/24/0/8/- algo-1 7777",
-     NULL},
-    {"SageMaker, mpirun, no address",
-     {"SM_TRAINING_ENV={}", "SM_HOSTS=[\"algo-1\",\"algo-10\",\"algo-2\"]",
-      "SM_CURRENT_HOST=algo-2", OMPI(16, 24, 0, 8)},
-     "openmpi 16/24/0/8/- algo-1 7777",
-     NULL},
-    {"SageMaker, smddp",
-     {"SM_TRAINING_ENV={}", "SM_HOSTS=[\"algo-1\",\"algo-2\"]",
-      "SM_CURRENT_HOST=algo-1", OMPI(3, 16, 3, 8),
-      "SMDATAPARALLEL_USE_HOMOGENEOUS=1", "SMDATAPARALLEL_SERVER_ADDR=algo-1",
-      "SMDATAPARALLEL_SERVER_PORT=7592"},
-     "openmpi 3/16/3/8/- algo-1 7777",
-     NULL},
-    {"T18b SageMaker, plain",
-     {"SM_TRAINING_ENV={}", "SM_HOSTS=[\"algo-1\",\"algo-10\",\"algo-2\"]",
-      "SM_CURRENT_HOST=algo-2"},
-     "sagemaker 2/3/0/1/2 algo-1 7777",
-     NULL},
-    {"SageMaker, torchrun",
-     {"SM_TRAINING_ENV={}", "SM_HOSTS=[\"algo-1\",\"algo-2\"]",
-      "SM_CURRENT_HOST=algo-2", TORCHRUN},
-     "torchrun 9/16/1/8/1 n0 29500",
-     NULL},
-    {"T25 Vertex AI",
-     {"CLUSTER_SPEC={\"cluster\":{\"workerpool0\":[\"h-0:2222\"],"
-      "\"workerpool1\":[\"h-1:2222\",\"h-2:2222\"]},\"environment\":\"cloud\","
-      "\"task\":{\"type\":\"workerpool1\",\"index\":1}}"},
-     "vertex 2/3/0/1/2 h-0 2222",
-     NULL},
-    {"Vertex AI, an address of IPv6",
-     {"CLUSTER_SPEC={\"cluster\":{\"workerpool0\":[\"[fd00::7]:2222\",\"b\"]},"
-      "\"task\":{\"type\":\"workerpool0\",\"index\":1}}"},
-     "vertex 1/2/0/1/1 fd00::7 2222",
-     NULL},
-    {"Vertex AI without ports",
-     {"CLUSTER_SPEC= { \"task\" : {\"index\": 0, \"type\": \"workerpool0\"}, "
-      "\"cluster\": {\"workerpool1\":[\"b\"],\"workerpool0\":[\"a\"]}} ",
-      "CLOUD_ML_JOB_ID=9"},
-     "vertex 0/2/0/1/0 a #",
-     NULL},
-    {"TF_CONFIG is not asked",
-     {"TF_CONFIG={\"cluster\":{\"worker\":[\"w:1\"]},"
-      "\"task\":{\"type\":\"worker\",\"index\":0}}"},
-     ALONE,
-     NULL},
-    {"TF_CONFIG is asked",
-     {"DSCOMM_LAUNCHER=tf_config",
-      "TF_CONFIG={\"cluster\":{\"worker\":[\"w0:2222\",\"w1:2222\"],"
-      "\"chief\":[\"c:2222\"]},\"task\":{\"type\":\"worker\",\"index\":1}}"},
-     "tf_config 2/3/0/1/2 c 2222",
-     NULL},
-    {"AWS Batch",
-     {"AWS_BATCH_JOB_NUM_NODES=4", "AWS_BATCH_JOB_NODE_INDEX=3",
-      "AWS_BATCH_JOB_MAIN_NODE_INDEX=0", "AWS_BATCH_JOB_ID=a-b#3",
-      "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS=10.0.0.7"},
-     "batch 3/4/0/1/3 10.0.0.7 #",
-     NULL},
-    {"AWS Batch, another main node",
-     {"AWS_BATCH_JOB_NUM_NODES=4", "AWS_BATCH_JOB_NODE_INDEX=1",
-      "AWS_BATCH_JOB_MAIN_NODE_INDEX=2",
-      "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS=10.0.0.7", "MASTER_PORT=5"},
-     "batch 3/4/0/1/3 10.0.0.7 5",
      NULL},
 
     {"MVAPICH2",
@@ -520,80 +405,8 @@ static const vector_t vectors[] = {
      NULL},
 };
 
-static void add_number(GString *text, const char *before, int number)
-{
-    if (number < 0)
-        g_string_append_printf(text, "%s-", before);
-    else
-        g_string_append_printf(text, "%s%d", before, number);
-}
-
-/* A port by the job's name is above those that Linux gives out, and the first
- * of eight. */
-static void add_port(GString *text, const dscomm_env_t *env)
-{
-    int port = dscomm_env_master_port(env);
-
-    if (port >= 61440 && port <= 65520 && port % 8 == 0)
-        g_string_append(text, " #");
-    else
-        add_number(text, " ", port);
-}
-
-static char *describe(const dscomm_env_t *env)
-{
-    GString *text = g_string_new(dscomm_env_source(env));
-    const char *address = dscomm_env_master_addr(env);
-
-    add_number(text, " ", dscomm_env_rank(env));
-    add_number(text, "/", dscomm_env_world_size(env));
-    add_number(text, "/", dscomm_env_local_rank(env));
-    add_number(text, "/", dscomm_env_local_size(env));
-    add_number(text, "/", dscomm_env_node_rank(env));
-    g_string_append_printf(text, " %s", *address ? address : "-");
-    add_port(text, env);
-    return g_string_free(text, FALSE);
-}
-
-/* Warnings, and why the master is not known where there are others. */
-static char *words_of(const dscomm_env_t *env)
-{
-    GString *words = g_string_new(NULL);
-    const char *text;
-
-    for (size_t i = 0; (text = dscomm_env_warning(env, i)); i++)
-        g_string_append_printf(words, "%s\n", text);
-    if (dscomm_env_world_size(env) > 1 && dscomm_env_check_master(env) < 0)
-        g_string_append(words, dscomm_last_error());
-    return g_string_free(words, FALSE);
-}
-
-static void check(const dscomm_env_t *env, const vector_t *want)
-{
-    char *text = describe(env), *words = words_of(env);
-
-    is_str(text, want->want, "%s", want->name);
-    if (!want->says)
-        is_str(words, "", "%s: says nothing", want->name);
-    else if (!ok(strstr(words, want->says) != NULL, "%s: says %s", want->name,
-                 want->says))
-        tap_text("", words);
-    g_free(text);
-    g_free(words);
-}
-
 int main(void)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(vectors); i++) {
-        dscomm_env_t *env;
-
-        if (is_int(fixture_discover(vectors[i].environment, NULL, &env),
-                   DSCOMM_OK, "%s is understood", vectors[i].name)) {
-            check(env, &vectors[i]);
-            dscomm_env_free(env);
-        } else {
-            tap_text("", dscomm_last_error());
-        }
-    }
+    vectors_try(vectors, G_N_ELEMENTS(vectors));
     return tap_done();
 }

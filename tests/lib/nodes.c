@@ -61,7 +61,7 @@ static const row_t rows[] = {
      {1, 0},
      1,
      ""},
-    {"virtual local ranks: all 0 of 4",
+    {"T26 virtual local ranks: all 0 of 4",
      4,
      {{"a 1", 0, 4, 0}, {"a 1", 0, 4, 0}, {"a 1", 0, 4, 0}, {"a 1", 0, 4, 0}},
      {0, 0, 0, 0},

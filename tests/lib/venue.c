@@ -43,7 +43,7 @@ static void check_venues(void)
         {"tcp://far.test:1", 4, 2, 1, DSCOMM_VENUE_FINE},
         {"tcp://192.0.2.1:1", 4, 2, 1, DSCOMM_VENUE_FINE},
         {"tcp://127.0.0.1:1", 4, 4, 0, DSCOMM_VENUE_FINE}, /* one node */
-        {"tcp://own.test:1", 4, 4, 0, DSCOMM_VENUE_FINE},
+        {"tcp://own.test:1", 4, 4, 0, DSCOMM_VENUE_FINE}, /* T27b */
         {"tcp://127.0.0.1:1", 4, -1, -1, DSCOMM_VENUE_FINE}, /* unknown */
         {"tcp://127.0.0.1:1", 4, 2, 0, DSCOMM_VENUE_DOUBTFUL},
         {"tcp://127.0.0.1:1", 4, 2, 1, DSCOMM_VENUE_DOUBTFUL},
@@ -90,7 +90,7 @@ static void check_trap(void)
     dscomm_meeting_t meeting;
 
     is_int(dscomm_priv_rendezvous(&join, &meeting, &module),
-           DSCOMM_ERR_ENVIRONMENT, "127.0.1.1 on another node is an error");
+           DSCOMM_ERR_ENVIRONMENT, "T27 127.0.1.1 on another node is an error");
     ok(strstr(dscomm_last_error(), "'own.test'") &&
            strstr(dscomm_last_error(), "/etc/hosts"),
        "that names both: %s", dscomm_last_error());

@@ -20,6 +20,22 @@ for type in none pmi2 pmix; do
 done
 run srun -n 1 "$hello"
 ranks 1 'srun of one rank'
+
+# Without a wire-up every process is an MPI world of its own.
+host=$abs_top_builddir/tests/backends/mpi-host-mpich
+if [ -x "$host" ]; then
+    for mode in complain lost; do
+        run env DSCOMM_BACKEND=mpi DSCOMM_MPI_LIBRARY=mpich \
+            DSCOMM_MPI_PATH="$abs_top_builddir/backends/mpi/.libs" \
+            srun --mpi=none -N 2 -n 4 "$host" $mode
+        [ "$status" != 0 ]
+        result $? "T28 MPI without a wire-up, $mode: status $status"
+        like "$err" 'MPI was not wired up: .*srun --mpi=pmi' \
+            "T28 MPI without a wire-up, $mode"
+    done
+else
+    skip 'T28 MPI without a wire-up' 'configure has found no MPICH'
+fi
 run srun -N 3 -n 6 -m cyclic "$hello"
 ranks 6 'srun -m cyclic'
 run salloc -N 3 srun -N 2 -n 4 -r 1 "$hello"

@@ -134,6 +134,31 @@ else
     skip 'output that cannot be written' 'no /dev/full'
 fi
 
+# Placement. Where this process is bound already, it stays.
+run2()
+{
+    status=0
+    "$program" run -n 2 "$program" env --placement "$@" >"$scratch/out" \
+        2>"$scratch/err" || status=$?
+}
+if nproc --all | grep -qx "$(nproc)" && [ "$(nproc)" -ge 2 ]; then
+    run2 --exec sh -c 'echo $RANK $(nproc) $OMP_NUM_THREADS'
+    is "$status $(grep -c '^[01] [1-9][0-9]* [1-9]' "$scratch/out")" '0 2' \
+        '--placement --exec binds, and tells OpenMP'
+    run2 --rebind --exec sh -c 'grep Cpus_allowed_list: /proc/self/status'
+    is "$(sort -u "$scratch/out" | wc -l)" 2 '--placement: no two ranks share'
+else
+    skip '--placement --exec' 'one processor, or bound already'
+fi
+run2 --json
+is "$status $(grep -c '^{"rank":[01],"local_rank":[01],"bind":.*,"why":".*","warning":null}$' \
+    "$scratch/out")" '0 2' '--placement --json'
+tool --placement --device x
+is "$status" 2 '--device: no address'
+like "$err" "'x' is no PCI address" '--device: no address'
+tool --device 1a:00.0
+is "$status" 2 '--device without --placement'
+
 # Under launchers, all ranks into one pipe: N ranks, whole lines, one port
 # under NAME COMMAND...
 under()

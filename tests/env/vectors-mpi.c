@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Environments in which discovery and MPI disagree about the size of the
+ * world. */
+#include "config.h"
+
+#include "backends/mpi/engine.h"
+#include "tests/env/fixture.h"
+
+static const struct {
+    const char *name;
+    const char *environment[VARIABLES];
+    int mpi_ranks;
+    const char *says; /* NULL: it is well */
+} vectors[] = {
+    {"T28 srun without a wire-up: worlds of one",
+     {STEP(3, 4, 1, 1), "SLURM_STEP_TASKS_PER_NODE=2(x2)",
+      "SLURM_STEP_NODELIST=n[1-2]"},
+     1,
+     "MPI was not wired up: it has 1 rank where the job has 4; use srun "
+     "--mpi=pmix or --mpi=pmi2"},
+    {"T28 srun, wired up",
+     {STEP(3, 4, 1, 1), "SLURM_STEP_TASKS_PER_NODE=2(x2)",
+      "SLURM_STEP_NODELIST=n[1-2]", "PMI_RANK=3", "PMI_SIZE=4"},
+     4,
+     NULL},
+    {"another MPI's mpirun",
+     {OMPI(1, 2, 1, 2)},
+     1,
+     "1 rank where the job has 2; start it by the mpirun of this MPI (Some "
+     "MPI 9.8)"},
+    {"torchrun",
+     {TORCHRUN},
+     1,
+     "1 rank where the job has 16; torchrun and dscomm run start no MPI"},
+    {"a world that mpirun made too small",
+     {"DSCOMM_RANK=0", "DSCOMM_WORLD_SIZE=4"},
+     3,
+     "3 ranks where the job has 4"},
+    {"a part of MPI's ranks",
+     {"DSCOMM_RANK=0", "DSCOMM_WORLD_SIZE=2"},
+     4,
+     NULL},
+};
+
+static void try(size_t i)
+{
+    mpi_wiring_t wiring = {"world", "", "Some MPI 9.8", 0, 0};
+    dscomm_env_t *env;
+
+    if (!is_int(fixture_discover(vectors[i].environment, NULL, &env), DSCOMM_OK,
+                "%s is understood", vectors[i].name))
+        return;
+    wiring.source = dscomm_env_source(env);
+    wiring.ranks = dscomm_env_world_size(env);
+    wiring.mpi_ranks = vectors[i].mpi_ranks;
+    if (!vectors[i].says) {
+        is_int(mpi_check_wiring(&wiring), DSCOMM_OK, "%s", vectors[i].name);
+    } else {
+        is_int(mpi_check_wiring(&wiring), DSCOMM_ERR_ENVIRONMENT, "%s",
+               vectors[i].name);
+        if (!ok(strstr(dscomm_last_error(), vectors[i].says) != NULL,
+                "%s: says %s", vectors[i].name, vectors[i].says))
+            tap_text("", dscomm_last_error());
+    }
+    dscomm_env_free(env);
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(vectors); i++)
+        try(i);
+    return tap_done();
+}
