@@ -7,8 +7,9 @@
 . "$abs_top_srcdir/tests/launchers/ranks.sh"
 
 python=${DSCOMM_TEST_PYTHON:-python3}
+no_torch=${DSCOMM_TEST_NO_TORCH:-"$python has no torch.distributed; set DSCOMM_TEST_PYTHON"}
 "$python" -c 'import torch.distributed.run' >/dev/null 2>&1 ||
-    skip_all "$python has no torch.distributed; set DSCOMM_TEST_PYTHON"
+    skip_all "$no_torch"
 # One that no other test has: two torchrun of one port would meet.
 address=127.$((1 + $$ / 65536)).$(($$ / 256 % 256)).$(($$ % 256))
 keys=$abs_top_builddir/tests/launchers/keys

@@ -6,11 +6,12 @@
 . "$abs_top_srcdir/tests/tap.sh"
 
 python=${DSCOMM_TEST_PYTHON:-python3}
+no_torch=${DSCOMM_TEST_NO_TORCH:-"$python has no torch.distributed; set DSCOMM_TEST_PYTHON"}
 library=$abs_top_builddir/lib/.libs/libdscomm.so
 [ -z "$(echo $SANITIZER_FLAGS)" ] ||
     skip_all 'Python cannot load a library with sanitizers'
 [ -e "$library" ] || skip_all 'libdscomm is not built as a shared library'
 "$python" -c 'import torch.distributed as d; d.TCPStore, d.FileStore' \
     >/dev/null 2>&1 ||
-    skip_all "$python has no torch.distributed; set DSCOMM_TEST_PYTHON"
+    skip_all "$no_torch"
 "$python" "$abs_top_srcdir/tests/lib/store-torch.py" "$library" "$scratch"

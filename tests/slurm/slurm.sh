@@ -102,13 +102,14 @@ ranks 6 'dscomm run in srun'
 
 # torchrun, one a node
 python=${DSCOMM_TEST_PYTHON:-python3}
+no_torch=${DSCOMM_TEST_NO_TORCH:-"$python has no torch.distributed; set DSCOMM_TEST_PYTHON"}
 if "$python" -c 'import torch.distributed.run' >/dev/null 2>&1; then
     run srun -N 2 -n 2 sh -c 'exec "$1" -m torch.distributed.run --no-python \
         --nnodes 2 --node-rank $SLURM_NODEID --master-addr n0 \
         --nproc-per-node 2 "$2"' sh "$python" "$hello"
     ranks 4 'torchrun in srun'
 else
-    skip 'torchrun in srun' "$python has no torch.distributed; set DSCOMM_TEST_PYTHON"
+    skip 'torchrun in srun' "$no_torch"
 fi
 
 # MPI's launchers in a job: there rank 0 may be on any node.
