@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MESSAGE_MOST (sizeof(dscomm_greeting_t) + GREETING_MOST)
+#define MESSAGE_MOST (GREETING_WHOLE + GREETING_MOST)
 
 /* TAKEN: a step's receive, from its beginning on; to cancel it could lose a
  * message that is halfway here. */
@@ -101,10 +101,9 @@ static void hear(dscomm_run_t *run, int peer)
     const ear_t *ear = &run->ears->ears[peer];
     dscomm_greeting_t theirs;
 
-    if (ear->request->status < 0 || ear->request->bytes < sizeof theirs)
-        return;
-    memcpy(&theirs, ear->message, sizeof theirs);
-    dscomm_priv_run_compare(run, peer, &theirs);
+    if (ear->request->status >= 0 &&
+        dscomm_priv_greeting_get(ear->message, ear->request->bytes, &theirs))
+        dscomm_priv_run_compare(run, peer, &theirs);
 }
 
 unsigned dscomm_priv_listen_advance(dscomm_run_t *run)

@@ -282,24 +282,24 @@ static void check_greeting(dscomm_run_t *run, const dscomm_step_t *step,
     const dscomm_greeting_t *ours = &run->schedule->greeting;
     const char *stage = run->base[AT_SCRATCH] + step->stage;
     dscomm_greeting_t theirs;
+    size_t head = dscomm_priv_greeting_get(stage, bytes, &theirs);
 
-    if (bytes < sizeof theirs) {
+    if (!head) {
         fail(run, DSCOMM_ERR_PROTOCOL,
              "%s #%llu of group '%s': rank %d sent %zu bytes where a greeting "
-             "of %zu is due; it may have another version of libdscomm",
+             "of %d or more is due; it may have another version of libdscomm",
              call_name(run), (unsigned long long)run->args.sequence,
-             run->port.name, step->peer, bytes, sizeof theirs);
+             run->port.name, step->peer, bytes, GREETING_PACKED);
         return;
     }
-    memcpy(&theirs, stage, sizeof theirs);
     if (theirs.fingerprint != ours->fingerprint || theirs.chain != run->chain ||
         theirs.algorithm != ours->algorithm || theirs.total != step->total ||
-        bytes != sizeof theirs + step->bytes)
+        bytes != head + step->bytes)
         refuse_greeting(run, step, &theirs);
     else if (run->doubted && run->doubted->peer == step->peer)
         refuse_length(run, run->doubted, run->doubted_bytes);
     else if (step->bytes)
-        memcpy(address(run, &step->place), stage + sizeof theirs, step->bytes);
+        memcpy(address(run, &step->place), stage + head, step->bytes);
 }
 
 static void refuse_request(dscomm_run_t *run, const dscomm_step_t *step,
@@ -331,6 +331,21 @@ static void complete(dscomm_run_t *run, const dscomm_step_t *step,
         doubt_length(run, step, request->bytes);
 }
 
+/* Into step's stage, with what is sent behind it; the bytes of both. */
+static size_t put_greeting(const dscomm_run_t *run, const dscomm_step_t *step)
+{
+    char *stage = run->base[AT_SCRATCH] + step->stage;
+    dscomm_greeting_t greeting = run->schedule->greeting;
+    size_t head;
+
+    greeting.total = step->total;
+    greeting.chain = run->chain;
+    head = dscomm_priv_greeting_put(stage, &greeting);
+    if (step->bytes)
+        memcpy(stage + head, address(run, &step->place), step->bytes);
+    return head + step->bytes;
+}
+
 static dscomm_message_t make_message(const dscomm_run_t *run,
                                      const dscomm_step_t *step, uint32_t chain)
 {
@@ -340,22 +355,10 @@ static dscomm_message_t make_message(const dscomm_run_t *run,
     dscomm_message_t message = {.peer = step->peer};
 
     if (step->greets) {
-        dscomm_greeting_t greeting = run->schedule->greeting;
-
         field = 0;
-        greeting.total = step->total;
-        greeting.chain = run->chain;
-        if (step->kind == STEP_SEND) {
-            char *stage = run->base[AT_SCRATCH] + step->stage;
-
-            memcpy(stage, &greeting, sizeof greeting);
-            if (bytes)
-                memcpy(stage + sizeof greeting, data, bytes);
-        } else {
-            bytes = GREETING_MOST;
-        }
+        bytes = step->kind == STEP_SEND ? put_greeting(run, step)
+                                        : GREETING_WHOLE + GREETING_MOST;
         data = run->base[AT_SCRATCH] + step->stage;
-        bytes += sizeof greeting;
     }
     message.bytes = bytes;
     message.tag = make_tag(run, field);

@@ -207,8 +207,7 @@ static void add_stages(dscomm_plan_t *plan)
 
         if (step->greets)
             step->stage =
-                dscomm_priv_plan_scratch(plan, sizeof(dscomm_greeting_t) + room)
-                    .offset;
+                dscomm_priv_plan_scratch(plan, GREETING_WHOLE + room).offset;
     }
 }
 

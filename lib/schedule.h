@@ -22,23 +22,14 @@
 #include <dscomm/hook.h>
 #include <glib.h>
 
+#include "lib/greeting.h"
+
 struct dscomm_algorithm;
 
 /* Messages up to so many bytes travel with the greeting, others follow it. */
 #define GREETING_MOST 1024
 /* Chains side by side, at most. */
 #define WINDOW_MOST 31
-
-typedef struct {
-    uint32_t fingerprint;
-    uint8_t coll, dtype;
-    int8_t op;
-    uint8_t algorithm; /* number in the table */
-    int32_t root;
-    uint32_t chain; /* of all the fingerprints up to this one */
-    uint64_t count;
-    uint64_t total; /* bytes from this rank to that one, in all messages */
-} dscomm_greeting_t;
 
 enum { AT_SEND, AT_RECV, AT_SCRATCH, AT_COUNT };
 

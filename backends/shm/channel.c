@@ -7,8 +7,13 @@
 
 #include <string.h>
 
+#include <glib.h>
+
 #define EAGER_MOST ((size_t)16 << 10)
 #define CHUNK_MOST ((size_t)64 << 10)
+
+G_STATIC_ASSERT(offsetof(shm_frame_t, payload) == FRAME_HEAD);
+G_STATIC_ASSERT(EAGER_MOST <= UINT16_MAX);
 
 static inline size_t frame_bytes(size_t payload)
 {
@@ -122,8 +127,7 @@ shm_frame_t *shm_frame_peek(shm_end_t *end)
 
 void shm_frame_release(shm_end_t *end, const shm_frame_t *frame)
 {
-    size_t payload = frame->kind == FRAME_EAGER ? (size_t)frame->bytes
-                                                : 2 * sizeof(uint64_t);
+    size_t payload = frame->kind == FRAME_EAGER ? frame->size : FRAME_LARGE;
 
     end->frames += frame_bytes(payload);
     atomic_store_explicit(&end->credit->frames, end->frames,

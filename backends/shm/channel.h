@@ -11,7 +11,10 @@
 
 #include "backends/shm/shm.h"
 
-#define FRAME_HEAD 24 /* bytes of a frame before its payload */
+/* Bytes of a frame before its payload, and of the payload of a frame that is
+ * about a large message. */
+#define FRAME_HEAD 16
+#define FRAME_LARGE 24
 
 typedef enum {
     FRAME_SKIP = 1, /* nothing; the next frame is at the ring's beginning */
@@ -23,13 +26,14 @@ typedef enum {
 
 typedef struct {
     _Alignas(SHM_LINE) _Atomic uint64_t flag;
-    uint32_t kind;
     int32_t tag;
-    uint64_t bytes;
+    uint16_t kind;
+    uint16_t size; /* EAGER: bytes of payload */
     union {
-        struct {
-            uint64_t id; /* of a large message; its sender's number */
+        struct { /* of a large message */
+            uint64_t id; /* its sender's number */
             uint64_t reference; /* READY: shm_heap_reference(), or 0 */
+            uint64_t bytes;
         };
         unsigned char payload[1]; /* bytes of it, beyond the struct as well */
     };

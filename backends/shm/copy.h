@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies that bypass the cache. */
+/* Copies that bypass the cache, and those that need not wait for it. */
 #ifndef SHM_COPY_H
 #define SHM_COPY_H
 
@@ -25,6 +25,37 @@ static inline void shm_path_copy(shm_path_t *path, const _Atomic uint64_t *word,
         shm_copy_stream(dest, source, size);
     else
         memcpy(dest, source, size);
+}
+
+/* Loads as wide as the stores that a schedule has just made its message with; a
+ * wider one would wait until these have left the processor. */
+static inline void shm_copy_words(unsigned char *to, const unsigned char *from,
+                                  size_t bytes)
+{
+    uint64_t word;
+
+    for (; bytes >= sizeof word; bytes -= sizeof word) {
+        memcpy(&word, from, sizeof word);
+        __asm__ volatile("" : "+r"(word));
+        memcpy(to, &word, sizeof word);
+        from += sizeof word;
+        to += sizeof word;
+    }
+    if (bytes)
+        memcpy(to, from, bytes);
+}
+
+/* Field by field, for the same reason. */
+static inline void shm_copy_message(dscomm_message_t *to,
+                                    const dscomm_message_t *from)
+{
+    const volatile dscomm_message_t *fields = from;
+
+    to->send = fields->send;
+    to->recv = fields->recv;
+    to->bytes = fields->bytes;
+    to->peer = fields->peer;
+    to->tag = fields->tag;
 }
 
 #endif

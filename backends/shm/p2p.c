@@ -69,8 +69,7 @@ static void fill_frame(const shm_end_t *end, shm_frame_t *frame,
                       send + first, message->bytes - first);
     else
         first = message->bytes;
-    if (first)
-        memcpy(frame->payload, send, first);
+    shm_copy_words(frame->payload, send, first);
 }
 
 /* The next frame of a request; false where there is no room. Afterwards the
@@ -79,7 +78,7 @@ static bool send_message(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
 {
     const dscomm_message_t *message = &request->p2p.message;
     bool eager = message->bytes <= pair->out.eager;
-    size_t payload = eager ? message->bytes : 2 * sizeof(uint64_t);
+    size_t payload = eager ? message->bytes : FRAME_LARGE;
     shm_frame_t *frame = shm_frame_reserve(&pair->out, payload);
 
     if (!frame)
@@ -87,9 +86,10 @@ static bool send_message(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
     if (eager)
         fill_frame(&pair->out, frame, message);
     frame->kind = eager ? FRAME_EAGER : FRAME_READY;
+    frame->size = (uint16_t)payload;
     frame->tag = message->tag;
-    frame->bytes = message->bytes;
     if (!eager) {
+        frame->bytes = message->bytes;
         frame->id = request->p2p.id = ++pair->next_id;
         frame->reference =
             message->bytes >= REFERENCE_MIN
@@ -111,7 +111,7 @@ static bool send_message(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
 static bool send_answer(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
 {
     bool finished = request->p2p.moved > 0;
-    shm_frame_t *frame = shm_frame_reserve(&pair->out, 2 * sizeof(uint64_t));
+    shm_frame_t *frame = shm_frame_reserve(&pair->out, FRAME_LARGE);
 
     if (!frame)
         return false;
@@ -120,7 +120,7 @@ static bool send_answer(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
     frame->bytes = request->p2p.total;
     frame->id = request->p2p.id;
     frame->reference = 0;
-    shm_frame_commit(&pair->out, frame, 2 * sizeof(uint64_t));
+    shm_frame_commit(&pair->out, frame, FRAME_LARGE);
     if (finished) {
         shm_received(shm, request, request->head.source, request->head.tag,
                      request->p2p.total);
@@ -221,20 +221,20 @@ static dscomm_status_t frame_message(shm_t *shm, int source,
             return accept_large(shm, request, source, frame->tag, frame->bytes,
                                 frame->id, frame->reference);
         take_bytes(shm, request, source, frame->tag, frame->payload,
-                   frame->bytes);
+                   frame->size);
         return DSCOMM_OK;
     }
-    early = shm_early_add(shm->p2p, source, frame->tag,
-                          large ? 0 : (size_t)frame->bytes);
+    early =
+        shm_early_add(shm->p2p, source, frame->tag, large ? 0 : frame->size);
     if (!early)
         return fail_early(shm, source);
-    early->bytes = frame->bytes;
+    early->bytes = large ? frame->bytes : frame->size;
     early->large = large;
     if (large) {
         early->id = frame->id;
         early->reference = frame->reference;
     } else {
-        memcpy(early->data, frame->payload, (size_t)frame->bytes);
+        memcpy(early->data, frame->payload, frame->size);
     }
     return DSCOMM_OK;
 }
@@ -436,7 +436,7 @@ dscomm_status_t shm_isend(void *impl, const dscomm_message_t *message,
     if (shm_is_revoked(shm))
         return shm_revoked(shm);
     own->kind = SHM_SEND;
-    own->p2p.message = *message;
+    shm_copy_message(&own->p2p.message, message);
     own->p2p.moved = 0;
     own->head.status = DSCOMM_IN_PROGRESS;
     if (message->peer == shm->rank)
@@ -455,7 +455,7 @@ dscomm_status_t shm_irecv(void *impl, const dscomm_message_t *message,
         return shm_revoked(shm);
     early = shm_early_take(shm->p2p, message);
     own->kind = SHM_RECV;
-    own->p2p.message = *message;
+    shm_copy_message(&own->p2p.message, message);
     own->p2p.moved = 0;
     own->p2p.blocking = false;
     own->head.status = DSCOMM_IN_PROGRESS;

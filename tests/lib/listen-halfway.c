@@ -69,9 +69,10 @@ static void arrive(const dscomm_run_t *run, int peer, int32_t value)
         if (p->message.peer != peer || p->ended)
             continue;
         if (to) {
-            memcpy(to, &greeting, sizeof greeting);
-            memcpy(to + sizeof greeting, &value, sizeof value);
-            p->request->bytes = sizeof greeting + sizeof value;
+            size_t head = dscomm_priv_greeting_put(to, &greeting);
+
+            memcpy(to + head, &value, sizeof value);
+            p->request->bytes = head + sizeof value;
         }
         p->ended = 1;
         p->request->status = DSCOMM_OK;

@@ -32,7 +32,7 @@ static bool put_frame(shm_end_t *end, int i)
         return false;
     frame->kind = FRAME_EAGER;
     frame->tag = i;
-    frame->bytes = size;
+    frame->size = (uint16_t)size;
     /* 0x01 bytes look like flags of early frames, 0xff like none. */
     memset(frame->payload, i % 2 ? 1 : i, size);
     shm_frame_commit(end, frame, size);
@@ -47,8 +47,8 @@ static int get_frame(shm_end_t *end, int i)
 
     if (!frame)
         return 0;
-    right = frame->tag == i && frame->bytes == message_size(i, end->eager);
-    for (size_t j = 0; right && j < frame->bytes; j++)
+    right = frame->tag == i && frame->size == message_size(i, end->eager);
+    for (size_t j = 0; right && j < frame->size; j++)
         right = frame->payload[j] == (unsigned char)(i % 2 ? 1 : i);
     shm_frame_release(end, frame);
     return right ? 1 : -1;
