@@ -33,6 +33,7 @@ void dscomm_env_free(dscomm_env_t *env)
     g_ptr_array_unref(env->warnings);
     g_free(env->address);
     g_free(env->no_address);
+    g_free(env->root);
     g_free(env->sentence);
     g_free(env);
 }
@@ -105,6 +106,7 @@ static void forget(dscomm_env_t *env)
     g_clear_pointer(&env->address, g_free);
     env->port = -1;
     env->agent_store = env->agent_port = 0;
+    env->ancestor = NULL;
     *env->job = '\0';
 }
 
@@ -219,7 +221,7 @@ const char *dscomm_env_master_addr(const dscomm_env_t *env)
 
 int dscomm_env_master_port(const dscomm_env_t *env)
 {
-    return env->port;
+    return dscomm_priv_env_named(env)->port;
 }
 
 dscomm_status_t dscomm_env_check_master(const dscomm_env_t *env)
@@ -227,7 +229,8 @@ dscomm_status_t dscomm_env_check_master(const dscomm_env_t *env)
     dscomm_status_t status = dscomm_env_status(env);
     char *title;
 
-    if (status != DSCOMM_OK || (env->address && env->port > 0))
+    if (status != DSCOMM_OK ||
+        (env->address && dscomm_env_master_port(env) > 0))
         return status;
     title = dscomm_priv_env_title(env);
     if (env->address)
@@ -255,7 +258,7 @@ int dscomm_env_agent_store(const dscomm_env_t *env)
 
 const char *dscomm_env_job(const dscomm_env_t *env)
 {
-    return env->job;
+    return dscomm_priv_env_named(env)->job;
 }
 
 const char *dscomm_env_source(const dscomm_env_t *env)
@@ -265,8 +268,11 @@ const char *dscomm_env_source(const dscomm_env_t *env)
 
 const char *dscomm_env_origin(const dscomm_env_t *env, dscomm_env_field_t field)
 {
-    return (unsigned)field < DSCOMM_ENV_FIELD_COUNT ? env->origins[field]
-                                                    : NULL;
+    if ((unsigned)field >= DSCOMM_ENV_FIELD_COUNT)
+        return NULL;
+    if (field == DSCOMM_ENV_MASTER_PORT)
+        dscomm_priv_env_named(env);
+    return env->origins[field];
 }
 
 static const char *at(const GPtrArray *array, size_t index)

@@ -31,6 +31,10 @@ struct dscomm_env {
     int agent_store;
     int agent_port; /* 1: MASTER_PORT is of an agent's store, not for ours */
     char job[128];
+    /* The job is named after an ancestor, or else as job says; found where it
+     * is asked for, since looking at processes takes longer than all else. */
+    const char *ancestor; /* static; NULL: job is the name */
+    char *root; /* of the file system to look at */
     GPtrArray *overlays; /* static names */
     GPtrArray *warnings;
     env_judgement_t *judgements; /* one a family */
@@ -47,6 +51,11 @@ dscomm_status_t dscomm_priv_env_choose(const env_view_t *view,
 
 /* The job's name, once the numbers are known (env/job.c). */
 void dscomm_priv_env_name_job(const env_view_t *view, dscomm_env_t *env);
+
+/* Names it after its ancestor, if it is to be (env/job.c); then the port by its
+ * name is known as well (env/master.c). MT: safe. */
+const dscomm_env_t *dscomm_priv_env_named(const dscomm_env_t *env);
+void dscomm_priv_env_find_port(dscomm_env_t *env);
 
 /* Address and port, once the job has its name (env/master.c). */
 dscomm_status_t dscomm_priv_env_find_master(const env_view_t *view,

@@ -35,7 +35,8 @@ static int own_port(void)
 static const char *field_text(const dscomm_env_t *env, dscomm_env_field_t field,
                               char *buffer, size_t size)
 {
-    int number = field < ENV_NUMBERS ? env->numbers[field] : env->port;
+    int number =
+        field < ENV_NUMBERS ? env->numbers[field] : dscomm_env_master_port(env);
 
     if (field == DSCOMM_ENV_MASTER_ADDR)
         return dscomm_env_master_addr(env);

@@ -4,6 +4,7 @@
 
 #include "env/env.h"
 
+#include <pthread.h>
 #include <string.h>
 
 /* By those of its parts that are set. */
@@ -28,14 +29,31 @@ static void name_by_parts(const env_view_t *view, dscomm_env_t *env)
 /* Where the job has no name but its ranks a common ancestor. */
 static void name_by_ancestor(const env_view_t *view, dscomm_env_t *env)
 {
-    char *name;
-
     if (!env->family->ancestor || !dscomm_priv_env_one_node(env))
         return;
-    name = dscomm_priv_view_ancestor(view, env->family->ancestor);
-    if (name)
-        dscomm_priv_env_set_job(env, name);
-    g_free(name);
+    env->ancestor = env->family->ancestor;
+    env->root = g_strdup(view->root);
+}
+
+/* Objects never change for their users. */
+const dscomm_env_t *dscomm_priv_env_named(const dscomm_env_t *env)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    dscomm_env_t *own = (dscomm_env_t *)(uintptr_t)env;
+    const env_view_t view = {NULL, NULL, env->root};
+    char *name;
+
+    pthread_mutex_lock(&lock);
+    if (own->ancestor) {
+        name = dscomm_priv_view_ancestor(&view, own->ancestor);
+        if (name)
+            dscomm_priv_env_set_job(own, name);
+        g_free(name);
+        own->ancestor = NULL;
+        dscomm_priv_env_find_port(own);
+    }
+    pthread_mutex_unlock(&lock);
+    return env;
 }
 
 /* A manager's ranks have at least that of the scheduler around it. Its steps

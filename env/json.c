@@ -26,9 +26,17 @@ static int fail(reader_t *reader, const char *wrong)
     return 0;
 }
 
+/* Mostly there is none. */
+static const char *after_blanks(const char *at)
+{
+    while (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n')
+        at++;
+    return at;
+}
+
 static void skip_blanks(reader_t *reader)
 {
-    reader->at += strspn(reader->at, BLANKS);
+    reader->at = after_blanks(reader->at);
 }
 
 /* Steps over c, with blanks on both sides. */
@@ -63,6 +71,12 @@ static void check_escape(reader_t *reader)
         fail(reader, "no such escape");
 }
 
+/* What means nothing but itself in a string. */
+static int is_plain(unsigned char c)
+{
+    return c >= 0x20 && c != '"' && c != '\\';
+}
+
 static void check_string(reader_t *reader)
 {
     if (*reader->at != '"') {
@@ -70,15 +84,16 @@ static void check_string(reader_t *reader)
         return;
     }
     reader->at++;
-    while (!reader->wrong && *reader->at != '"') {
+    while (!reader->wrong) {
+        while (is_plain((unsigned char)*reader->at))
+            reader->at++;
+        if (*reader->at == '"')
+            break;
         if (*reader->at == '\\')
             check_escape(reader);
-        else if (!*reader->at)
-            fail(reader, "a string that does not end");
-        else if ((unsigned char)*reader->at < 0x20)
-            fail(reader, "a control character");
         else
-            reader->at++;
+            fail(reader, *reader->at ? "a control character"
+                                     : "a string that does not end");
     }
     if (!reader->wrong)
         reader->at++;
@@ -181,16 +196,28 @@ env_problem_t dscomm_priv_json_check(const char *text, const char **ret_value)
     return (env_problem_t){reader.wrong, (size_t)(reader.at - text)};
 }
 
-static const char *after_blanks(const char *at)
-{
-    return at + strspn(at, BLANKS);
-}
-
 static const char *after_string(const char *at)
 {
-    for (at++; *at != '"'; at++)
-        at += *at == '\\';
-    return at + 1;
+    at++;
+    for (;;) {
+        while (is_plain((unsigned char)*at))
+            at++;
+        if (*at == '"')
+            return at + 1;
+        at += 2;
+    }
+}
+
+const char *dscomm_priv_json_plain(const char *value, size_t *ret_length)
+{
+    const char *at = value ? value + 1 : NULL;
+
+    if (!value || *value != '"')
+        return NULL;
+    while (is_plain((unsigned char)*at))
+        at++;
+    *ret_length = (size_t)(at - value - 1);
+    return *at == '"' ? value + 1 : NULL;
 }
 
 /* Behind a value that is known to be one. */

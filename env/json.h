@@ -25,6 +25,9 @@ const char *dscomm_priv_json_member(const char *object, const char *name);
  * "\u0000". */
 char *dscomm_priv_json_string(const char *value);
 
+/* Where the bytes of a string are that has no escape. */
+const char *dscomm_priv_json_plain(const char *value, size_t *ret_length);
+
 /* A whole number that is not negative: 0 and *ret_number, or -1. */
 int dscomm_priv_json_number(const char *value, int64_t *ret_number);
 

@@ -3,91 +3,127 @@
 #include "config.h"
 
 #include "env/env.h"
-#include "env/settings.h"
 
 #include <string.h>
 
-/* "h1 n1 h2 n2", with numbers of slots. NULL, and what is wrong, where it is
- * not that. The first host of a system with CSM is not one that computes. */
-static char **read_hosts(const env_view_t *view, const char *text,
-                         const char **ret_wrong)
-{
-    char **words = g_strsplit_set(text, " \t\n", -1);
-    GPtrArray *hosts = g_ptr_array_new_with_free_func(g_free);
-    int skip = dscomm_priv_view_value(view, "CSM_ALLOCATION_ID") != NULL;
-    int64_t slots;
-    int at = 0;
+static const char list_name[] = "LSB_MCPU_HOSTS";
 
-    *ret_wrong = NULL;
-    for (char **word = words; *word && !*ret_wrong; word++) {
-        if (!**word)
-            continue;
-        if (at % 2 && dscomm_priv_parse_decimal(*word, &slots))
-            *ret_wrong = "what follows a host is no number of slots";
-        else if (at % 2 == 0 && !dscomm_priv_is_host(*word))
-            *ret_wrong = "what is no host";
-        else if (at % 2 == 0 && at / 2 >= skip)
-            g_ptr_array_add(hosts, g_strdup(*word));
+/* Of "h1 n1 h2 n2", with numbers of slots: where reading has come to. */
+typedef struct {
+    const char *at;
+    const char *wrong; /* NULL until something is */
+} reader_t;
+
+/* The next word; its length is 0 at the end, and before what is no text. */
+static size_t read_word(reader_t *reader, const char **ret_word)
+{
+    const char *at = reader->at;
+
+    while (*at == ' ' || *at == '\t' || *at == '\n')
         at++;
-    }
-    if (!*ret_wrong && (at % 2 || !hosts->len))
-        *ret_wrong = at % 2 ? "a host without a number of slots" : "no host";
-    g_strfreev(words);
-    g_ptr_array_add(hosts, NULL);
-    return (char **)g_ptr_array_free(hosts, FALSE);
+    *ret_word = at;
+    while ((unsigned char)*at > ' ' && *at != 0x7f)
+        at++;
+    if (*at && *at != ' ' && *at != '\t' && *at != '\n')
+        reader->wrong = "what is no host";
+    reader->at = at;
+    return (size_t)(at - *ret_word);
+}
+
+static int is_number(const char *text, size_t length)
+{
+    size_t digits = 0;
+
+    while (digits < length && g_ascii_isdigit(text[digits]))
+        digits++;
+    return digits == length && digits <= 18;
+}
+
+/* The next host, and its length, 0 at the end or where something is wrong. */
+static size_t read_host(reader_t *reader, const char **ret_host)
+{
+    size_t length = read_word(reader, ret_host), digits;
+    const char *slots;
+
+    if (!length || reader->wrong)
+        return 0;
+    digits = read_word(reader, &slots);
+    if (length > 255)
+        reader->wrong = "what is no host";
+    else if (!digits)
+        reader->wrong = "a host without a number of slots";
+    else if (!is_number(slots, digits))
+        reader->wrong = "what follows a host is no number of slots";
+    return reader->wrong ? 0 : length;
+}
+
+/* The first host of a system with CSM is not one that computes. */
+static reader_t start(const env_view_t *view, const char *text)
+{
+    reader_t reader = {text, NULL};
+    const char *host;
+
+    if (dscomm_priv_view_value(view, "CSM_ALLOCATION_ID"))
+        read_host(&reader, &host);
+    return reader;
 }
 
 /* Names may be short or not. */
-static int is_same_host(const char *a, const char *b)
+static int is_same_host(const char *host, size_t length, const char *own)
 {
-    size_t length = strcspn(a, ".");
+    const char *dot = memchr(host, '.', length);
+    size_t name = dot ? (size_t)(dot - host) : length;
 
-    return length == strcspn(b, ".") && g_ascii_strncasecmp(a, b, length) == 0;
+    return name == strcspn(own, ".") &&
+           g_ascii_strncasecmp(host, own, name) == 0;
 }
 
+/* What is wrong with the list is told where it is needed. */
 static dscomm_status_t find_node(const env_view_t *view, dscomm_env_t *env)
 {
-    static const char list[] = "LSB_MCPU_HOSTS";
-    const char *text = dscomm_priv_view_value(view, list);
+    const char *text = dscomm_priv_view_value(view, list_name);
     char *own = text ? dscomm_priv_view_host(view) : NULL;
-    const char *wrong;
-    char **hosts;
+    reader_t reader;
+    const char *host;
+    size_t length;
 
     if (!own)
         return DSCOMM_OK;
-    hosts = read_hosts(view, text, &wrong);
-    for (int i = 0; !wrong && hosts[i]; i++) {
-        if (!is_same_host(hosts[i], own))
+    reader = start(view, text);
+    for (int i = 0; (length = read_host(&reader, &host)); i++) {
+        if (!is_same_host(host, length, own))
             continue;
-        dscomm_priv_env_set(env, DSCOMM_ENV_NODE_RANK, i, list);
+        dscomm_priv_env_set(env, DSCOMM_ENV_NODE_RANK, i, list_name);
         break;
     }
-    g_strfreev(hosts);
     g_free(own);
     return DSCOMM_OK;
 }
 
 static dscomm_status_t find_master(const env_view_t *view, dscomm_env_t *env)
 {
-    static const char list[] = "LSB_MCPU_HOSTS";
-    const char *text = dscomm_priv_view_value(view, list);
-    const char *wrong;
-    char **hosts;
+    const char *text = dscomm_priv_view_value(view, list_name);
+    const char *first, *host;
+    reader_t reader;
+    size_t length;
 
     if (!text) {
         dscomm_priv_env_no_address(env, "LSB_MCPU_HOSTS is not set either");
         return DSCOMM_OK;
     }
-    hosts = read_hosts(view, text, &wrong);
-    if (!wrong)
-        dscomm_priv_env_set_address(env, g_strdup(hosts[0]),
-                                    "first host of LSB_MCPU_HOSTS");
-    g_strfreev(hosts);
-    if (wrong)
-        return dscomm_priv_env_fail(view, env, list,
+    reader = start(view, text);
+    length = read_host(&reader, &first);
+    if (!length && !reader.wrong)
+        reader.wrong = "no host";
+    while (read_host(&reader, &host))
+        continue;
+    if (reader.wrong)
+        return dscomm_priv_env_fail(view, env, list_name,
                                     "not a list of hosts and slots: %s. "
                                     "Correct it, or set MASTER_ADDR",
-                                    wrong);
+                                    reader.wrong);
+    dscomm_priv_env_set_address(env, g_strndup(first, length),
+                                "first host of LSB_MCPU_HOSTS");
     return DSCOMM_OK;
 }
 

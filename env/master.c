@@ -126,12 +126,12 @@ static const char by_name[] = "name of job";
 
 int dscomm_priv_env_has_ports(const dscomm_env_t *env)
 {
-    return env->origins[DSCOMM_ENV_MASTER_PORT] == by_name;
+    return dscomm_env_origin(env, DSCOMM_ENV_MASTER_PORT) == by_name;
 }
 
-static void find_port(dscomm_env_t *env)
+void dscomm_priv_env_find_port(dscomm_env_t *env)
 {
-    if (env->port >= 0)
+    if (env->port >= 0 || env->ancestor)
         return;
     if (env->family->port)
         dscomm_priv_env_set_port(env, env->family->port, "default");
@@ -147,6 +147,6 @@ dscomm_status_t dscomm_priv_env_find_master(const env_view_t *view,
     if (status == DSCOMM_OK)
         status = find_address(view, env);
     if (status == DSCOMM_OK)
-        find_port(env);
+        dscomm_priv_env_find_port(env);
     return status;
 }

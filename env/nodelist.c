@@ -46,18 +46,19 @@ typedef struct {
 
 static int64_t read_number(reader_t *reader)
 {
-    const char *start = reader->at;
+    const char *at = reader->at;
     int64_t number = 0;
+    unsigned digit;
 
-    while (g_ascii_isdigit(*reader->at)) {
-        if (reader->at - start == DIGITS_MAX) {
-            reader->wrong = "a number of more than 18 digits";
-            return 0;
-        }
-        number = number * 10 + (*reader->at++ - '0');
+    while ((digit = (unsigned)*at - '0') < 10 && at - reader->at < DIGITS_MAX) {
+        number = number * 10 + digit;
+        at++;
     }
-    if (reader->at == start)
+    if (digit < 10)
+        reader->wrong = "a number of more than 18 digits";
+    else if (at == reader->at)
         reader->wrong = "no number where one must be";
+    reader->at = at;
     return number;
 }
 
@@ -128,26 +129,36 @@ static void add_group(reader_t *reader, element_t *element)
         element->count *= group.count;
 }
 
-static element_t read_element(reader_t *reader)
+/* What means nothing but itself. */
+static int is_plain(unsigned char c)
 {
-    element_t element = {.start = reader->at, .count = 1};
+    return c > ' ' && c != ',' && c != '[' && c != ']' && c != 0x7f;
+}
 
+/* Groups that are not counted are left as they are, since a list may have
+ * thousands of elements. */
+static void read_element(reader_t *reader, element_t *element)
+{
+    element->start = reader->at;
+    element->group_count = 0;
+    element->count = 1;
+    element->bytes = 0;
     while (!reader->wrong && *reader->at && !strchr(SEPARATORS, *reader->at)) {
-        if (*reader->at == '[') {
-            add_group(reader, &element);
-        } else if (*reader->at == ']') {
-            reader->wrong = "a bracket that was not opened";
-        } else if (g_ascii_iscntrl(*reader->at)) {
-            reader->wrong = "a control character";
-        } else {
+        const char *start = reader->at;
+
+        while (is_plain((unsigned char)*reader->at))
             reader->at++;
-            element.bytes++;
-        }
+        element->bytes += (size_t)(reader->at - start);
+        if (*reader->at == '[')
+            add_group(reader, element);
+        else if (*reader->at == ']')
+            reader->wrong = "a bracket that was not opened";
+        else if (*reader->at && !strchr(SEPARATORS, *reader->at))
+            reader->wrong = "a control character";
     }
-    element.end = reader->at;
-    if (!reader->wrong && element.bytes >= HOST_BYTES)
+    element->end = reader->at;
+    if (!reader->wrong && element->bytes >= HOST_BYTES)
         reader->wrong = "a host of more than 255 bytes";
-    return element;
 }
 
 /* Number index of those in a group that was read before. */
@@ -191,25 +202,44 @@ static void write_host(const element_t *element, int64_t index, GString *host)
 }
 
 /* The next element, or one of no hosts at the end of the list. */
-static element_t next_element(reader_t *reader)
+static void next_element(reader_t *reader, element_t *element)
 {
-    reader->at += strspn(reader->at, SEPARATORS);
-    if (!*reader->at)
-        return (element_t){.count = 0};
-    return read_element(reader);
+    while (*reader->at && strchr(SEPARATORS, *reader->at))
+        reader->at++;
+    element->count = 0;
+    if (*reader->at)
+        read_element(reader, element);
 }
 
 static env_problem_t check(const char *text)
 {
     reader_t reader = {text, NULL};
-    int64_t hosts = 0, count;
+    element_t element;
+    int64_t hosts = 0;
 
     do {
-        count = next_element(&reader).count;
-        hosts += count;
-    } while (!reader.wrong && count);
+        next_element(&reader, &element);
+        hosts += element.count;
+    } while (!reader.wrong && element.count);
     if (!reader.wrong && !hosts)
         reader.wrong = "no host";
+    return (env_problem_t){reader.wrong, (size_t)(reader.at - text)};
+}
+
+env_problem_t dscomm_priv_nodelist_first(const char *text, char **ret_host)
+{
+    reader_t reader = {text, NULL};
+    element_t element;
+    GString *host;
+
+    next_element(&reader, &element);
+    if (!reader.wrong && !element.count)
+        reader.wrong = "no host";
+    if (!reader.wrong) {
+        host = g_string_new(NULL);
+        write_host(&element, 0, host);
+        *ret_host = g_string_free(host, FALSE);
+    }
     return (env_problem_t){reader.wrong, (size_t)(reader.at - text)};
 }
 
@@ -219,6 +249,7 @@ env_problem_t dscomm_priv_nodelist(const char *text,
 {
     env_problem_t problem = check(text);
     reader_t reader = {text, NULL};
+    element_t element;
     GString *host;
     int stop = 0;
 
@@ -226,8 +257,7 @@ env_problem_t dscomm_priv_nodelist(const char *text,
         return problem;
     host = g_string_new(NULL);
     while (!stop) {
-        element_t element = next_element(&reader);
-
+        next_element(&reader, &element);
         stop = !element.count;
         for (int64_t i = 0; !stop && i < element.count; i++) {
             write_host(&element, i, host);

@@ -18,6 +18,10 @@ env_problem_t dscomm_priv_nodelist(const char *text,
                                    int (*visit)(const char *host, void *arg),
                                    void *arg);
 
+/* The first host, to be freed. Only the element that it is in is checked, since
+ * a list may have thousands. */
+env_problem_t dscomm_priv_nodelist_first(const char *text, char **ret_host);
+
 /* What a list as "2(x3),1" says: 2, 2, 2 and 1 tasks. */
 typedef struct {
     int64_t nodes;

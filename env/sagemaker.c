@@ -14,61 +14,83 @@
 static const char list_name[] = "SM_HOSTS";
 static const char host_name[] = "SM_CURRENT_HOST";
 
-static int has_host(const GPtrArray *hosts, const char *host)
+/* The list, and where this host is in it. */
+typedef struct {
+    gint64 count, index; /* index: -1 where it is not there */
+    int is_twice;
+} hosts_t;
+
+/* 1: it is own; 0: another host; -1: none. */
+static int compare(const char *item, const char *own)
 {
-    for (guint i = 0; i < hosts->len; i++) {
-        if (strcmp(g_ptr_array_index(hosts, i), host) == 0)
-            return 1;
-    }
-    return 0;
+    size_t length;
+    const char *plain = dscomm_priv_json_plain(item, &length);
+    char *text = plain ? NULL : dscomm_priv_json_string(item);
+    int result = -1;
+
+    if (text)
+        length = strlen(text);
+    if ((plain || text) && dscomm_priv_is_host_of(plain ? plain : text, length))
+        result = own && strlen(own) == length &&
+                 memcmp(plain ? plain : text, own, length) == 0;
+    g_free(text);
+    return result;
 }
 
-/* The hosts, at least one; NULL after a failure; g_strfreev(). */
-static char **read_hosts(const env_view_t *view, const dscomm_env_t *env,
-                         dscomm_status_t *ret_status)
+/* Where the list begins, once read_hosts() has accepted it. */
+static const char *first_of(const env_view_t *view)
 {
-    GPtrArray *hosts = g_ptr_array_new_with_free_func(g_free);
+    const char *text = dscomm_priv_view_value(view, list_name);
+
+    return dscomm_priv_json_first(text + strspn(text, " \t\r\n"));
+}
+
+/* At least one host. A host that is there twice finds that out by itself. */
+static dscomm_status_t read_hosts(const env_view_t *view,
+                                  const dscomm_env_t *env, hosts_t *ret_hosts)
+{
+    const char *own = dscomm_priv_view_value(view, host_name);
+    hosts_t hosts = {0, -1, 0};
     const char *value = NULL, *item = NULL;
-    int are_hosts = 1, are_twice = 0;
+    int found = 0;
+    dscomm_status_t status =
+        dscomm_priv_hosts_json(view, env, list_name, &value);
 
-    *ret_status = dscomm_priv_hosts_json(view, env, list_name, &value);
-    if (*ret_status == DSCOMM_OK)
-        item = dscomm_priv_json_first(value);
-    for (; item && are_hosts; item = dscomm_priv_json_next(item)) {
-        char *host = dscomm_priv_json_string(item);
-
-        are_hosts = host && dscomm_priv_is_host(host);
-        are_twice |= are_hosts && has_host(hosts, host);
-        g_ptr_array_add(hosts, host);
+    if (status != DSCOMM_OK)
+        return status;
+    item = dscomm_priv_json_first(value);
+    for (; item && found >= 0; item = dscomm_priv_json_next(item)) {
+        found = compare(item, own);
+        hosts.is_twice |= found > 0 && hosts.index >= 0;
+        if (found > 0)
+            hosts.index = hosts.count;
+        hosts.count++;
     }
-    if (*ret_status == DSCOMM_OK && (!hosts->len || !are_hosts))
-        *ret_status = dscomm_priv_env_fail(view, env, list_name,
-                                           "not a list of hosts. Correct it");
-    if (*ret_status == DSCOMM_OK && are_twice)
-        *ret_status = dscomm_priv_env_fail(view, env, list_name,
-                                           "names a host twice. Correct it");
-    if (*ret_status != DSCOMM_OK) {
-        g_ptr_array_unref(hosts);
-        return NULL;
-    }
-    g_ptr_array_add(hosts, NULL);
-    return (char **)g_ptr_array_free(hosts, FALSE);
+    if (!hosts.count || found < 0)
+        return dscomm_priv_env_fail(view, env, list_name,
+                                    "not a list of hosts. Correct it");
+    if (hosts.is_twice)
+        return dscomm_priv_env_fail(view, env, list_name,
+                                    "names a host twice. Correct it");
+    *ret_hosts = hosts;
+    return DSCOMM_OK;
 }
 
 static dscomm_status_t take_first(const env_view_t *view, dscomm_env_t *env)
 {
     dscomm_status_t status = DSCOMM_OK;
-    char **hosts;
+    hosts_t hosts;
 
     if (!dscomm_priv_view_value(view, list_name)) {
         dscomm_priv_env_no_address(env, "SM_HOSTS is not set either");
         return DSCOMM_OK;
     }
-    hosts = read_hosts(view, env, &status);
-    if (hosts)
-        dscomm_priv_env_set_address(env, g_strdup(hosts[0]),
+    if (env->family != &dscomm_priv_env_sagemaker)
+        status = read_hosts(view, env, &hosts);
+    if (status == DSCOMM_OK)
+        dscomm_priv_env_set_address(env,
+                                    dscomm_priv_json_string(first_of(view)),
                                     "first host of SM_HOSTS");
-    g_strfreev(hosts);
     return status;
 }
 
@@ -77,8 +99,7 @@ static dscomm_status_t find_self(const env_view_t *view, dscomm_env_t *env)
     const char *own = dscomm_priv_view_value(view, host_name);
     const char *list = dscomm_priv_view_value(view, list_name);
     dscomm_status_t status;
-    char **hosts;
-    guint index = 0, count;
+    hosts_t hosts;
 
     if (!own || !list)
         return dscomm_priv_env_fail(view, env, own ? host_name : list_name,
@@ -86,17 +107,13 @@ static dscomm_status_t find_self(const env_view_t *view, dscomm_env_t *env)
                                     "neither",
                                     own ? list_name : host_name, list_name,
                                     host_name);
-    hosts = read_hosts(view, env, &status);
-    if (!hosts)
+    status = read_hosts(view, env, &hosts);
+    if (status != DSCOMM_OK)
         return status;
-    count = g_strv_length(hosts);
-    while (index < count && strcmp(hosts[index], own) != 0)
-        index++;
-    g_strfreev(hosts);
-    if (index == count)
+    if (hosts.index < 0)
         return dscomm_priv_env_fail(view, env, host_name,
                                     "not in SM_HOSTS. Correct one of them");
-    dscomm_priv_hosts_set(env, index, count, host_name);
+    dscomm_priv_hosts_set(env, hosts.index, hosts.count, host_name);
     return DSCOMM_OK;
 }
 

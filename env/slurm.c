@@ -146,12 +146,6 @@ static dscomm_status_t count_local(const env_view_t *view, dscomm_env_t *env)
     return status == DSCOMM_OK ? check_ranks(view, env) : status;
 }
 
-static int keep_first(const char *host, void *arg)
-{
-    *(char **)arg = g_strdup(host);
-    return 1;
-}
-
 /* With an arbitrary distribution rank 0 may be anywhere. */
 static dscomm_status_t find_master(const env_view_t *view, dscomm_env_t *env)
 {
@@ -170,7 +164,7 @@ static dscomm_status_t find_master(const env_view_t *view, dscomm_env_t *env)
         dscomm_priv_env_no_address(env, "%s is not set either", nodes_name);
         return DSCOMM_OK;
     }
-    problem = dscomm_priv_nodelist(text, keep_first, &host);
+    problem = dscomm_priv_nodelist_first(text, &host);
     if (problem.what)
         return dscomm_priv_env_fail(view, env, nodes_name,
                                     "%s, at byte %zu. Correct it, or set "

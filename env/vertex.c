@@ -116,16 +116,15 @@ static dscomm_status_t find_self(const env_view_t *view, dscomm_env_t *env,
     return status == DSCOMM_OK ? use_task(view, env, names, value) : status;
 }
 
+/* After find_self(), which has checked the text. */
 static dscomm_status_t take_first(const env_view_t *view, dscomm_env_t *env,
                                   const cluster_t *names)
 {
-    const char *value, *host;
+    const char *value = dscomm_priv_view_value(view, names->variable);
+    const char *host;
     char *text;
-    dscomm_status_t status =
-        dscomm_priv_hosts_json(view, env, names->variable, &value);
 
-    if (status != DSCOMM_OK)
-        return status;
+    value += strspn(value, " \t\r\n");
     host = first_host(names, dscomm_priv_json_member(value, "cluster"));
     text = dscomm_priv_json_string(host);
     if (text && dscomm_priv_hosts_set_master(env, text, names->variable))

@@ -131,15 +131,22 @@ char *dscomm_priv_view_ancestor(const env_view_t *view, const char *name)
     return NULL;
 }
 
-int dscomm_priv_is_host(const char *text)
+int dscomm_priv_is_host_of(const char *text, size_t length)
 {
-    size_t length = strlen(text);
+    if (length < 1 || length > HOST_MAX_BYTES)
+        return 0;
+    for (size_t i = 0; i < length; i++) {
+        const unsigned char c = (unsigned char)text[i];
 
-    for (const char *c = text; *c; c++) {
-        if (g_ascii_isspace(*c) || g_ascii_iscntrl(*c))
+        if (c <= ' ' || c == 0x7f)
             return 0;
     }
-    return length > 0 && length <= HOST_MAX_BYTES;
+    return 1;
+}
+
+int dscomm_priv_is_host(const char *text)
+{
+    return dscomm_priv_is_host_of(text, strlen(text));
 }
 
 int dscomm_priv_is_loopback(const char *text)

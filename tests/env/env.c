@@ -324,6 +324,36 @@ static const struct {
      0},
 };
 
+/* Processes are looked at when the job's name is asked for, or what follows
+ * from it, whichever is first. */
+static void test_late_name(const char *root)
+{
+    static const char *const environment[] = {HYDRA(0, 2, 0, 2), NULL};
+    static const char *const in_slurm[] = {HYDRA(0, 2, 0, 2), "SLURM_JOB_ID=7",
+                                           NULL};
+    dscomm_env_t *env = find(environment, root);
+    int port = dscomm_env_master_port(env);
+
+    ok(port >= 61440 && port % 8 == 0, "a port by the name of the job");
+    is_str(dscomm_env_job(env), "hydra_pmi_proxy/10/500", "and the name");
+    dscomm_env_free(env);
+    env = find(environment, root);
+    is_str(dscomm_env_origin(env, DSCOMM_ENV_MASTER_PORT), "name of job",
+           "where the port is from, asked for first");
+    is_int(dscomm_env_master_port(env), port, "the same port");
+    dscomm_env_free(env);
+    env = find(environment, root);
+    is_int(dscomm_env_check_master(env), DSCOMM_OK, "the master, asked first");
+    dscomm_env_free(env);
+    env = find(in_slurm, NULL);
+    is_str(dscomm_env_job(env), "hydra/7", "the scheduler's, without files");
+    dscomm_env_free(env);
+    env = find(environment, NULL);
+    ok(!dscomm_env_origin(env, DSCOMM_ENV_MASTER_PORT), "nor a port then");
+    is_int(dscomm_env_master_port(env), -1, "as is told");
+    dscomm_env_free(env);
+}
+
 static void test_files(void)
 {
     char *root = g_dir_make_tmp("dscomm-env-XXXXXX", NULL);
@@ -340,6 +370,7 @@ static void test_files(void)
                i);
         dscomm_env_free(env);
     }
+    test_late_name(root);
     g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, NULL,
                  NULL, NULL);
     g_free(root);

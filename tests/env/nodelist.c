@@ -83,6 +83,34 @@ static int stop(const char *host, void *arg)
     return 1;
 }
 
+/* Only the first element is looked at. */
+static const struct {
+    const char *text, *want; /* NULL: refused */
+} firsts[] = {
+    {"rack[1-2]-n[08-10],login", "rack1-n08"},
+    {" b\ta", "b"},
+    {"n[1,3-5,07]", "n1"},
+    {"a,n[3-1]", "a"},
+    {"n[1,3-2]", NULL},
+    {"n[1", NULL},
+    {"", NULL},
+    {" ,", NULL},
+    {"n[1000000000000000000]", NULL},
+};
+
+static void test_first(void)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(firsts); i++) {
+        char *host = NULL;
+        env_problem_t problem =
+            dscomm_priv_nodelist_first(firsts[i].text, &host);
+
+        is_str(host, firsts[i].want, "first of '%s'", firsts[i].text);
+        is_int(problem.what != NULL, !firsts[i].want, "wrong or not");
+        g_free(host);
+    }
+}
+
 static void test_lists(void)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(expanded); i++) {
@@ -239,6 +267,7 @@ static void test_tasks(void)
 
 int main(void)
 {
+    test_first();
     test_lists();
     test_slurm();
     test_limits();

@@ -115,10 +115,14 @@ static void try_texts(const char *text)
 {
     env_tasks_t tasks;
     const char *value;
+    char *first = NULL;
     int hosts = 0;
     env_problem_t problem = dscomm_priv_nodelist(text, visit, &hosts);
 
     must(problem.what ? hosts == 0 && problem.at <= strlen(text) : hosts > 0);
+    problem = dscomm_priv_nodelist_first(text, &first);
+    must((problem.what || strlen(first) <= 255) && (!hosts || !problem.what));
+    g_free(first);
     problem = dscomm_priv_tasks(text, 1, &tasks);
     must(problem.what || (tasks.nodes >= 1 && tasks.here >= -1));
     problem = dscomm_priv_json_check(text, &value);

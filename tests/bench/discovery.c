@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How long dscomm_env_discover() takes in the environments of several
+ * launchers. Not a test.
+ *
+ *     tests/bench/discovery [ROUNDS]
+ *
+ * Cold is the first call of a process, which is a new one in each of 101 rounds
+ * by default; named is with the job's name and port, as dscomm_init() asks for
+ * them. Warm is the median of calls that follow. Figures are microseconds:
+ * median and most of all rounds. */
+#include "config.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <dscomm/dscomm.h>
+#include <dscomm/env.h>
+
+#define HOSTS 4096
+#define VARIABLES 64
+#define CALLS 201
+#define ROUNDS_MAX 1001
+
+enum { COLD, NAMED, WARM, FIGURES };
+
+static char *variables[VARIABLES + 1];
+static int count;
+
+static __attribute__((format(printf, 1, 2))) void put(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    if (count == VARIABLES || vasprintf(&variables[count++], format, args) < 0)
+        abort();
+    va_end(args);
+}
+
+typedef int write_t(char *text, size_t room, int index);
+
+static int write_name(char *text, size_t room, int i)
+{
+    return snprintf(text, room, "n%d-ib,", i);
+}
+
+static int write_odd(char *text, size_t room, int i)
+{
+    return snprintf(text, room, "%d,", 2 * i + 1);
+}
+
+static int write_slots(char *text, size_t room, int i)
+{
+    return snprintf(text, room, "n%d 42 ", i);
+}
+
+static int write_json(char *text, size_t room, int i)
+{
+    return snprintf(text, room, "\"h-%d\",", i);
+}
+
+static int write_tasks(char *text, size_t room, int i)
+{
+    return snprintf(text, room, "%d,", 1 + i % 2);
+}
+
+/* Before, an element for each host, after. */
+static void put_list(const char *before, write_t *write_one, const char *after)
+{
+    static char text[HOSTS * 32];
+    size_t used = 0;
+
+    for (int i = 0; i < HOSTS; i++)
+        used += (size_t)write_one(text + used, sizeof text - used, i);
+    text[used - 1] = '\0';
+    put("%s%s%s", before, text, after);
+}
+
+static void alone(void)
+{
+}
+
+static void run(void)
+{
+    put("TORCHELASTIC_RUN_ID=job");
+    put("TORCHELASTIC_USE_AGENT_STORE=True");
+    put("RANK=9");
+    put("WORLD_SIZE=16");
+    put("LOCAL_RANK=1");
+    put("LOCAL_WORLD_SIZE=8");
+    put("GROUP_RANK=1");
+    put("MASTER_ADDR=n0");
+    put("MASTER_PORT=29500");
+}
+
+static void openmpi(void)
+{
+    put("OMPI_COMM_WORLD_RANK=1");
+    put("OMPI_COMM_WORLD_SIZE=4");
+    put("OMPI_COMM_WORLD_LOCAL_RANK=1");
+    put("OMPI_COMM_WORLD_LOCAL_SIZE=4");
+    put("PMIX_NAMESPACE=2113208321");
+    put("PMIX_RANK=1");
+}
+
+static void mpich(void)
+{
+    put("PMI_RANK=1");
+    put("PMI_SIZE=4");
+    put("PMI_FD=8");
+    put("MPI_LOCALRANKID=1");
+    put("MPI_LOCALNRANKS=4");
+}
+
+static void step(int tasks)
+{
+    put("SLURM_JOB_ID=1");
+    put("SLURM_STEP_ID=0");
+    put("SLURM_PROCID=1");
+    put("SLURM_STEP_NUM_TASKS=%d", tasks);
+    put("SLURM_LOCALID=0");
+    put("SLURM_NODEID=1");
+}
+
+static void slurm(void)
+{
+    step(HOSTS);
+    put("SLURM_STEP_TASKS_PER_NODE=1(x%d)", HOSTS);
+    put("SLURM_STEP_NODELIST=n[0001-%d]", HOSTS);
+}
+
+static void slurm_odd(void)
+{
+    step(HOSTS);
+    put("SLURM_STEP_TASKS_PER_NODE=1(x%d)", HOSTS);
+    put_list("SLURM_STEP_NODELIST=n[", write_odd, "]");
+}
+
+static void slurm_names(void)
+{
+    step(HOSTS + HOSTS / 2);
+    put_list("SLURM_STEP_TASKS_PER_NODE=", write_tasks, "");
+    put_list("SLURM_STEP_NODELIST=", write_name, "");
+}
+
+static void jsrun(void)
+{
+    put("JSM_NAMESPACE_RANK=1");
+    put("JSM_NAMESPACE_SIZE=%d", HOSTS);
+    put("JSM_NAMESPACE_LOCAL_RANK=0");
+    put("JSM_NAMESPACE_LOCAL_SIZE=1");
+    put("LSB_JOBID=77");
+    put_list("LSB_MCPU_HOSTS=", write_slots, "");
+}
+
+static void sagemaker(void)
+{
+    put("SM_TRAINING_ENV={}");
+    put("SM_CURRENT_HOST=h-%d", HOSTS - 1);
+    put_list("SM_HOSTS=[", write_json, "]");
+}
+
+static void vertex(void)
+{
+    put_list("CLUSTER_SPEC={\"cluster\":{\"workerpool0\":[\"c:2222\"],"
+             "\"workerpool1\":[",
+             write_json,
+             "]},\"task\":{\"type\":\"workerpool1\",\"index\":4095}}");
+}
+
+static const struct {
+    const char *name;
+    void (*put)(void);
+} environments[] = {
+    {"none", alone},
+    {"torchrun, dscomm run", run},
+    {"Open MPI", openmpi},
+    {"MPICH", mpich},
+    {"Slurm, n[0001-4096]", slurm},
+    {"Slurm, n[1,3,...,8191]", slurm_odd},
+    {"Slurm, 4096 names", slurm_names},
+    {"jsrun, 4096 hosts", jsrun},
+    {"SageMaker, 4096 hosts", sagemaker},
+    {"Vertex AI, 4096 hosts", vertex},
+};
+#define ENVIRONMENTS (sizeof environments / sizeof environments[0])
+
+static double now_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double *first = a, *second = b;
+
+    return (*first > *second) - (*first < *second);
+}
+
+static void discover(dscomm_env_t **ret_env)
+{
+    if (dscomm_env_discover(NULL, ret_env) == DSCOMM_OK)
+        return;
+    fprintf(stderr, "%s\n", dscomm_last_error());
+    exit(1);
+}
+
+/* The process that is started for a round. */
+static int be_one(void)
+{
+    double begin = now_us(), figures[FIGURES], calls[CALLS];
+    dscomm_env_t *env;
+
+    now_us();
+    begin = now_us();
+    discover(&env);
+    figures[COLD] = now_us() - begin;
+    dscomm_env_job(env);
+    dscomm_env_master_port(env);
+    figures[NAMED] = now_us() - begin;
+    dscomm_env_free(env);
+    for (int i = 0; i < CALLS; i++) {
+        begin = now_us();
+        discover(&env);
+        calls[i] = now_us() - begin;
+        dscomm_env_free(env);
+    }
+    qsort(calls, CALLS, sizeof *calls, compare);
+    figures[WARM] = calls[CALLS / 2];
+    return write(STDOUT_FILENO, figures, sizeof figures) != sizeof figures;
+}
+
+static void start_one(size_t index, double *ret_figures)
+{
+    int ends[2], status;
+    pid_t pid;
+
+    if (pipe(ends) < 0 || (pid = fork()) < 0)
+        abort();
+    if (pid == 0) {
+        char *argv[] = {(char *)"discovery", (char *)"--one", NULL};
+        const char *libraries = getenv("LD_LIBRARY_PATH");
+
+        put("LD_LIBRARY_PATH=%s", libraries ? libraries : "");
+        put("PATH=/usr/bin");
+        put("HOME=/root");
+        environments[index].put();
+        dup2(ends[1], STDOUT_FILENO);
+        execve("/proc/self/exe", argv, variables);
+        _exit(127);
+    }
+    close(ends[1]);
+    if (read(ends[0], ret_figures, FIGURES * sizeof(double)) !=
+        (ssize_t)(FIGURES * sizeof(double)))
+        exit(1);
+    close(ends[0]);
+    waitpid(pid, &status, 0);
+}
+
+static void measure(size_t index, int rounds)
+{
+    static double all[FIGURES][ROUNDS_MAX];
+    double one[FIGURES];
+
+    for (int r = 0; r < rounds; r++) {
+        start_one(index, one);
+        for (int f = 0; f < FIGURES; f++)
+            all[f][r] = one[f];
+    }
+    printf("%-24s", environments[index].name);
+    for (int f = 0; f < FIGURES; f++) {
+        qsort(all[f], (size_t)rounds, sizeof(double), compare);
+        printf(" %9.1f", all[f][rounds / 2]);
+        if (f != WARM)
+            printf(" %7.1f", all[f][rounds - 1]);
+    }
+    printf("\n");
+}
+
+int main(int argc, char **argv)
+{
+    int rounds = argc > 1 ? atoi(argv[1]) : 101;
+
+    if (argc > 1 && strcmp(argv[1], "--one") == 0)
+        return be_one();
+    if (rounds < 1 || rounds > ROUNDS_MAX) {
+        fprintf(stderr, "usage: discovery [ROUNDS]\n");
+        return 2;
+    }
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    /* As the parent of MPICH's ranks is called. */
+    prctl(PR_SET_NAME, "hydra_pmi_proxy");
+    printf("%-24s %9s %7s %9s %7s %9s\n", "us", "cold", "most", "named", "most",
+           "warm");
+    for (size_t i = 0; i < ENVIRONMENTS; i++)
+        measure(i, rounds);
+    return 0;
+}
