@@ -3,6 +3,7 @@
 #include "config.h"
 #include "lib/dispatch.h"
 #include "lib/coalesce.h"
+#include "lib/stage.h"
 #include "lib/work.h"
 
 static int is_native(dscomm_group_t *group, const dscomm_coll_args_t *args)
@@ -54,12 +55,22 @@ dscomm_priv_dispatch_choose(dscomm_group_t *group,
     return algorithm;
 }
 
+static dscomm_status_t unstage(dscomm_call_t *call, dscomm_status_t status)
+{
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_stage_finish(call->stage, SIZE_MAX);
+    dscomm_priv_stage_free(call->stage);
+    return status;
+}
+
 static dscomm_status_t run(dscomm_group_t *group, dscomm_call_t *call)
 {
     dscomm_hook_span_t span = dscomm_priv_hook_begin(group, call);
     dscomm_status_t status;
 
     status = group->ops.run(group->impl, &call->coll);
+    if (G_UNLIKELY(call->stage))
+        status = unstage(call, status);
     dscomm_priv_hook_end(group, call, span, status);
     return status;
 }
@@ -101,6 +112,18 @@ static dscomm_status_t block(dscomm_group_t *group, dscomm_call_t *call)
     return status;
 }
 
+static dscomm_status_t record(dscomm_group_t *group, const dscomm_call_t *call,
+                              int async)
+{
+    const char *name = dscomm_coll_name((dscomm_coll_t)call->coll.coll);
+
+    if (async)
+        return dscomm_priv_coalesce_refuse(group, name);
+    if (dscomm_priv_stage_wanted(group, call))
+        return dscomm_priv_stage_refuse(group, name);
+    return dscomm_priv_coalesce_collective(group, &call->coll);
+}
+
 dscomm_status_t dscomm_priv_dispatch_slow(dscomm_group_t *group,
                                           dscomm_coll_args_t *args,
                                           dscomm_work_t **ret_work)
@@ -111,13 +134,15 @@ dscomm_status_t dscomm_priv_dispatch_slow(dscomm_group_t *group,
 
     if (status < 0)
         return status;
-    if (dscomm_priv_group_is(group, GROUP_COALESCING))
-        return ret_work ? dscomm_priv_coalesce_refuse(group, name)
-                        : dscomm_priv_coalesce_collective(group, args);
     call = (dscomm_call_t){
         .kind = CALL_COLLECTIVE, .async = ret_work != NULL, .coll = *args};
+    if (dscomm_priv_group_is(group, GROUP_COALESCING))
+        return record(group, &call, ret_work != NULL);
     call.algorithm = dscomm_priv_dispatch_choose(group, args, ret_work != NULL);
     call.coll.sequence = ++group->sequence;
+    if (G_UNLIKELY(dscomm_priv_stage_wanted(group, &call)) &&
+        (status = dscomm_priv_stage_call(group, &call)) < 0)
+        return status;
     if (ret_work)
         return dscomm_priv_work_start(group, &call, ret_work);
     return block(group, &call);

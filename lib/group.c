@@ -6,6 +6,7 @@
 
 #include "env/settings.h"
 #include "lib/coalesce.h"
+#include "lib/device.h"
 #include "lib/memory.h"
 #include "lib/progress.h"
 #include "lib/status.h"
@@ -132,10 +133,12 @@ static void choose_path(dscomm_group_t *group)
 {
     const dscomm_port_t port = {&group->ops, group->impl, group->name};
 
+    if (group->ops.trim)
+        group->ops.trim(group->impl, &group->ops);
     if (group->ops.capabilities)
         group->capabilities = group->ops.capabilities(group->impl);
     group->run = group->ops.run;
-    if (!group->run || group->rules->len ||
+    if (!group->run || group->rules->len || dscomm_priv_device_present() ||
         !(group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES))
         dscomm_priv_group_set(group, GROUP_SLOW);
     group->history = g_new0(dscomm_history_t, 1);

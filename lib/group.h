@@ -28,6 +28,9 @@ enum {
     GROUP_SCHEDULED = 1 << 5, /* some of the works are schedules */
 };
 
+/* How buffers of a device go to the backend. */
+enum { GROUP_DEVICES_TAKEN = 1, GROUP_DEVICES_STAGED };
+
 /* Locking. While GROUP_PENDING is set, other threads may make progress on the
  * group, so calls into the backend, the list of pending works and the free list
  * need the lock. While it is clear they belong to the thread that uses the
@@ -88,6 +91,7 @@ struct dscomm_group {
     uint32_t chain; /* of their fingerprints, in their order */
     unsigned scheduled; /* works that are schedules */
     unsigned custom; /* works that are their callers' own */
+    int devices; /* GROUP_DEVICES_*; 0: not asked yet */
     uint32_t told; /* collectives whose schedule the log knows of, a bit each */
 
     GArray *recorded; /* dscomm_call_t, while coalescing; or NULL */

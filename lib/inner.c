@@ -75,11 +75,14 @@ dscomm_status_t dscomm_inner_open(const dscomm_backend_args_t *args,
     own.world_ranks = inner->world_ranks;
     own.store = inner->store;
     status = inner->ops.open(&own, &inner->given.impl);
-    if (status < 0)
+    if (status < 0) {
         inner_free(inner);
-    else
-        *ret_inner = &inner->given;
-    return status;
+        return status;
+    }
+    if (inner->ops.trim)
+        inner->ops.trim(inner->given.impl, &inner->ops);
+    *ret_inner = &inner->given;
+    return DSCOMM_OK;
 }
 
 void dscomm_inner_close(dscomm_inner_t *given)

@@ -3,7 +3,7 @@
 #include "config.h"
 #include "lib/check.h"
 #include "lib/coalesce.h"
-#include "lib/work.h"
+#include "lib/stage.h"
 
 #include <string.h>
 
@@ -114,9 +114,24 @@ static dscomm_status_t block(dscomm_group_t *group, dscomm_call_t *call)
         call->p2p.receive ? group->ops.recv != NULL : group->ops.send != NULL;
 
     /* The backend's blocking forms do not go on with schedules. */
-    if (can && !dscomm_priv_group_is(group, GROUP_SCHEDULED))
+    if (can && !call->stage && !dscomm_priv_group_is(group, GROUP_SCHEDULED))
         return transfer_slow(group, call);
     return dscomm_priv_work_block(group, call, group->request);
+}
+
+static dscomm_status_t stage(dscomm_group_t *group, dscomm_call_t *call)
+{
+    if (G_LIKELY(!dscomm_priv_stage_wanted(group, call)))
+        return DSCOMM_OK;
+    return dscomm_priv_stage_call(group, call);
+}
+
+static dscomm_status_t record(dscomm_group_t *group, const dscomm_call_t *call,
+                              const char *name)
+{
+    if (dscomm_priv_stage_wanted(group, call))
+        return dscomm_priv_stage_refuse(group, name);
+    return dscomm_priv_coalesce_message(group, call);
 }
 
 /* A blocking call where something else is going on as well. */
@@ -133,10 +148,11 @@ static dscomm_status_t block_slow(dscomm_group_t *group, dscomm_call_t *call,
                                "%s on group '%s': between coalesce_begin and "
                                "_end ret_source and ret_bytes must be NULL",
                                name, group->name);
-        return dscomm_priv_coalesce_message(group, call);
+        return record(group, call, name);
     }
     call->p2p.sequence = ++group->messages;
-    return block(group, call);
+    status = stage(group, call);
+    return status < 0 ? status : block(group, call);
 }
 
 dscomm_status_t dscomm_send(dscomm_group_t *group, const void *buffer,
@@ -197,7 +213,7 @@ static dscomm_status_t start(dscomm_group_t *group, dscomm_call_t *call,
         return status;
     if (dscomm_priv_group_is(group, GROUP_COALESCING))
         return ret_work ? dscomm_priv_coalesce_refuse(group, name)
-                        : dscomm_priv_coalesce_message(group, call);
+                        : record(group, call, name);
     if (!ret_work)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': ret_work is NULL; only between "
@@ -205,6 +221,9 @@ static dscomm_status_t start(dscomm_group_t *group, dscomm_call_t *call,
                            name, group->name);
     call->async = 1;
     call->p2p.sequence = ++group->messages;
+    status = stage(group, call);
+    if (status < 0)
+        return status;
     return dscomm_priv_work_start(group, call, ret_work);
 }
 

@@ -5,6 +5,7 @@
 #include "lib/fusion.h"
 #include "lib/inquest.h"
 #include "lib/progress.h"
+#include "lib/stage.h"
 #include "lib/status.h"
 
 #include <stdlib.h>
@@ -86,6 +87,8 @@ dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
     if (!group->idle) {
         status = grow(group);
         if (status < 0)
+            dscomm_priv_stage_free(call->stage);
+        if (status < 0)
             return call->kind == CALL_MESSAGE ? status : give_up(group, status);
     }
     work = group->idle;
@@ -114,6 +117,7 @@ void dscomm_priv_work_discard(dscomm_work_t *work)
     g_clear_pointer(&work->displs, g_free);
     g_clear_pointer(&work->copy, g_free);
     g_clear_pointer(&work->call.fusion, dscomm_priv_fusion_free);
+    g_clear_pointer(&work->call.stage, dscomm_priv_stage_free);
     work->next = group->idle;
     group->idle = work;
     dscomm_priv_group_release(group);
@@ -343,6 +347,21 @@ void dscomm_priv_work_seal(dscomm_work_t *work)
         dscomm_priv_work_retire(work, work->failure, NULL);
 }
 
+/* The device gets what has come. */
+static dscomm_status_t unstage(dscomm_work_t *work, dscomm_status_t status)
+{
+    const size_t bytes =
+        work->call.kind == CALL_MESSAGE ? work->request.bytes : SIZE_MAX;
+    dscomm_status_t copied;
+
+    if (status != DSCOMM_OK && status != DSCOMM_ERR_TRUNCATED)
+        return status;
+    copied = dscomm_priv_stage_finish(work->call.stage, bytes);
+    if (copied < 0)
+        work->text = g_strdup(dscomm_last_error());
+    return copied < 0 ? copied : status;
+}
+
 /* The status is stored last: whoever sees it, without the lock, may use the
  * work. */
 void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
@@ -355,6 +374,8 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
         work->group->custom--;
     if (work->call.fusion && status == DSCOMM_OK)
         dscomm_priv_fusion_unpack(work->call.fusion);
+    if (work->call.stage)
+        status = unstage(work, status);
     work->group->completed++;
     if (status < 0 && !work->text)
         work->text = text ? g_strdup(text) : explain(work, status);
@@ -404,6 +425,7 @@ void dscomm_priv_works_destroy(dscomm_group_t *group)
             g_free(work->displs);
             g_free(work->copy);
             dscomm_priv_fusion_free(work->call.fusion);
+            dscomm_priv_stage_free(work->call.stage);
             if (work->run) /* of the parent, in a forked child */
                 dscomm_priv_shelf_give(group->shelf, work->run);
         }

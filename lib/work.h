@@ -17,6 +17,8 @@ enum {
 
 /* Small calls that go as one, see fusion.h. */
 typedef struct dscomm_fusion dscomm_fusion_t;
+/* Host memory in place of a device's, see stage.h. */
+typedef struct dscomm_stage dscomm_stage_t;
 
 /* One call, as recorded and as started. */
 typedef struct {
@@ -26,6 +28,7 @@ typedef struct {
     /* of a collective: what runs it; NULL: the backend */
     const dscomm_algorithm_t *algorithm;
     dscomm_fusion_t *fusion; /* owned by the work, once there is one */
+    dscomm_stage_t *stage; /* the same */
     union {
         dscomm_coll_args_t coll;
         struct {

@@ -125,7 +125,7 @@ typedef struct {
 /* size is of the table that the module was compiled with; members are appended
  * only. Required: open, close, isend, irecv, cancel, progress, revoke,
  * status. */
-typedef struct {
+typedef struct dscomm_backend_ops {
     size_t size;
     size_t request_size; /* bytes of this backend's request */
 
@@ -209,6 +209,15 @@ typedef struct {
      * it sent, end with ERR_PEER_FAILED, if the backend can tell them. Receives
      * may still be incomplete. */
     void (*leave)(void *impl);
+    /* Sets those optional slots of ops, a copy for this impl alone, to NULL
+     * that it does without, for all ranks alike. Called once, after open. */
+    void (*trim)(void *impl, struct dscomm_backend_ops *ops);
+    /* Asked when a buffer in the memory of a device first comes; devices: how
+     * many there are. NULL where run takes such buffers, for collectives that
+     * only move and reduce: not AVG, PREMUL_SUM or a _v call, and in place only
+     * all_reduce and broadcast; else why not, static text. All other buffers of
+     * devices the core replaces by host memory, and without this slot all. */
+    const char *(*device)(void *impl, int devices);
 } dscomm_backend_ops_t;
 
 /* One row of the settings table. The value is text in the environment, and a
