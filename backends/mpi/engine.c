@@ -29,6 +29,7 @@ static const dscomm_backend_ops_t ops = {
     .native = engine_native,
     .run = engine_run,
     .explain = engine_explain,
+    .device = engine_device,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_mpi_engine_t dscomm_mpi_engine;

@@ -25,9 +25,10 @@ typedef enum {
     MPI_SETTING_LIBRARY,
     MPI_SETTING_PATH,
     MPI_SETTING_BLOCKING,
-    MPI_SETTING_CHUNK
+    MPI_SETTING_CHUNK,
+    MPI_SETTING_CUDA_AWARE
 } mpi_setting_t;
-enum { MPI_BLOCKING_AUTO, MPI_BLOCKING_YES, MPI_BLOCKING_NO };
+enum { MPI_AUTO, MPI_YES, MPI_NO }; /* words of the settings that have them */
 extern const dscomm_setting_t mpi_settings[];
 
 /* Families of MPI libraries: those that engines are named after. */

@@ -147,6 +147,10 @@ void engine_explain(void *impl, const dscomm_request_t *request, char *text,
  * freed. */
 int engine_bytes_type(size_t bytes, int *ret_count, MPI_Datatype *ret_type);
 
+/* device.c */
+
+const char *engine_device(void *impl, int devices);
+
 /* types.c */
 
 extern const MPI_Datatype engine_types[DSCOMM_DTYPE_COUNT];

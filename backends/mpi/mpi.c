@@ -191,6 +191,11 @@ static void mpi_explain(void *impl, const dscomm_request_t *request, char *text,
     engine.explain(impl, request, text, size);
 }
 
+static const char *mpi_device(void *impl, int devices)
+{
+    return engine.device(impl, devices);
+}
+
 /* Whether MPI connects these hosts, only its launcher knows. */
 static const char *mpi_usable(const char *const *hosts, int ranks)
 {
@@ -218,6 +223,7 @@ static const dscomm_backend_ops_t ops = {
     .native = mpi_native,
     .run = mpi_run,
     .explain = mpi_explain,
+    .device = mpi_device,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_mpi;

@@ -8,7 +8,9 @@
 
 #include <dscomm/env.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define NAMES_MOST 8
 
@@ -26,13 +28,28 @@ typedef struct {
     int32_t mpi_ranks[];
 } map_t;
 
+/* Open MPI yields the processor while it waits where it is told so, as by its
+ * mpirun where ranks outnumber processors; MPICH never does. */
+static int hogs(void)
+{
+#if defined(OPEN_MPI)
+    return 0;
+#else
+    const char *ranks = getenv("MPI_LOCALNRANKS");
+
+    return ranks && atol(ranks) > sysconf(_SC_NPROCESSORS_ONLN);
+#endif
+}
+
 static int wants_blocking(int multiple)
 {
-    int64_t value = MPI_BLOCKING_AUTO;
+    int64_t value = MPI_AUTO;
 
     if (dscomm_setting_number(&mpi_settings[MPI_SETTING_BLOCKING], &value) < 0)
         return -1;
-    return value == MPI_BLOCKING_AUTO ? multiple : value == MPI_BLOCKING_YES;
+    if (value == MPI_AUTO)
+        return multiple && !hogs();
+    return value == MPI_YES;
 }
 
 static dscomm_status_t check_world(const dscomm_backend_args_t *args)
@@ -60,7 +77,7 @@ static dscomm_status_t check_world(const dscomm_backend_args_t *args)
 static dscomm_status_t prepare(const dscomm_backend_args_t *args,
                                engine_t *engine, card_t *card)
 {
-    int64_t chunk = 0;
+    int64_t chunk = 0, aware;
     int multiple = 0;
     dscomm_status_t status = engine_library_open(&multiple);
 
@@ -70,6 +87,9 @@ static dscomm_status_t prepare(const dscomm_backend_args_t *args,
     if (status == DSCOMM_OK)
         status =
             dscomm_setting_number(&mpi_settings[MPI_SETTING_CHUNK], &chunk);
+    if (status == DSCOMM_OK)
+        status = dscomm_setting_number(&mpi_settings[MPI_SETTING_CUDA_AWARE],
+                                       &aware);
     if (status == DSCOMM_OK && (card->blocking = wants_blocking(multiple)) < 0)
         status = DSCOMM_ERR_ENVIRONMENT;
     if (status < 0) {

@@ -17,9 +17,15 @@ const dscomm_setting_t mpi_settings[] = {
          "auto|yes|no",
          "blocking collectives are MPI's blocking calls, which nothing can "
          "interrupt, and not schedules over messages; auto: where all ranks "
-         "have MPI_THREAD_MULTIPLE"},
+         "have MPI_THREAD_MULTIPLE, and for MPICH, which never yields, where "
+         "they have a processor each"},
     [MPI_SETTING_CHUNK] = {"DSCOMM_MPI_CHUNK", DSCOMM_SETTING_INT, "1073741824",
                            1, 2147483647, NULL,
                            "elements that one MPI call gets at most"},
+    [MPI_SETTING_CUDA_AWARE] =
+        {"DSCOMM_CUDA_AWARE", DSCOMM_SETTING_ENUM, "auto", 0, 0, "auto|yes|no",
+         "MPI gets buffers in the memory of a device as they are, and not a "
+         "copy in host memory; auto: where MPIX_Query_cuda_support() says that "
+         "it takes them; a wrong yes crashes inside MPI"},
     {.name = NULL},
 };
