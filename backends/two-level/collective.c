@@ -4,9 +4,10 @@
 
 #include "backends/two-level/two-level.h"
 
-int two_level_native(const two_level_t *level, const dscomm_coll_args_t *args)
+int two_level_native(const two_t *two, const two_level_t *level,
+                     const dscomm_coll_args_t *args)
 {
-    if (!level->ops->start)
+    if (two->apart ? !level->ops->run : !level->ops->start)
         return 0;
     if (two_level_capabilities(level) & DSCOMM_CAP_NATIVE_COLLECTIVES)
         return 1;
@@ -18,9 +19,9 @@ int two_native(void *impl, const dscomm_coll_args_t *args)
     two_t *two = impl;
 
     if (two->only)
-        return two_level_native(two->only, args);
+        return two_level_native(two, two->only, args);
     return two_plan_fits(two, args) ||
-           two_level_native(&two->levels[TWO_FLAT], args);
+           two_level_native(two, &two->levels[TWO_FLAT], args);
 }
 
 static void drop_step(two_t *two, int cancel)

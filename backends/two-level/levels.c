@@ -72,6 +72,7 @@ static dscomm_status_t open_level(two_t *two, const dscomm_backend_args_t *args,
     level->ops = level->inner->ops;
     level->impl = level->inner->impl;
     level->idle = g_ptr_array_new_with_free_func(g_free);
+    pthread_mutex_init(&level->lock, NULL);
     return DSCOMM_OK;
 }
 
@@ -130,13 +131,18 @@ static dscomm_status_t open_rail(two_t *two, const dscomm_backend_args_t *args)
     return status;
 }
 
+static int is_able(const two_t *two, const two_level_t *inside)
+{
+    return (two->apart ? inside->ops->run != NULL
+                       : inside->ops->start != NULL) &&
+           (two_level_capabilities(inside) & DSCOMM_CAP_NATIVE_COLLECTIVES);
+}
+
 /* Whoever comes last says whether INSIDE is able on all nodes. */
 static dscomm_status_t agree(two_t *two, const dscomm_backend_args_t *args)
 {
     const two_level_t *inside = &two->levels[TWO_INSIDE];
-    const int able = !inside->ops ||
-                     (inside->ops->start && two_level_capabilities(inside) &
-                                                DSCOMM_CAP_NATIVE_COLLECTIVES);
+    const int able = !inside->ops || is_able(two, inside);
     int64_t opened = 0, count = 0;
     void *verdict;
     size_t size;
@@ -160,6 +166,12 @@ static dscomm_status_t agree(two_t *two, const dscomm_backend_args_t *args)
     return DSCOMM_OK;
 }
 
+static int is_apart(const two_level_t *level)
+{
+    return level->ops->run &&
+           (two_level_capabilities(level) & DSCOMM_CAP_BLOCKING_APART);
+}
+
 dscomm_status_t two_levels_open(two_t *two, const dscomm_backend_args_t *args,
                                 const two_t *parent)
 {
@@ -174,8 +186,10 @@ dscomm_status_t two_levels_open(two_t *two, const dscomm_backend_args_t *args,
         return status;
     if (two->nodes == 1 || two->nodes == two->ranks) {
         two->only = &two->levels[two->nodes == 1 ? TWO_INSIDE : TWO_FLAT];
+        two->apart = is_apart(two->only);
         return DSCOMM_OK;
     }
+    two->apart = is_apart(&two->levels[TWO_FLAT]);
     if (two->is_even || two->local[two->rank] == 0)
         status = open_rail(two, args);
     if (!status && parent && !parent->only)
@@ -191,8 +205,10 @@ void two_levels_close(two_t *two)
         two_level_t *level = &two->levels[i];
 
         dscomm_inner_close(level->inner);
-        if (level->idle)
+        if (level->idle) {
             g_ptr_array_free(level->idle, TRUE);
+            pthread_mutex_destroy(&level->lock);
+        }
         g_free(level->members);
         g_free(level->name);
     }

@@ -483,7 +483,7 @@ int two_plan_fits(two_t *two, const dscomm_coll_args_t *args)
             two->even[r] = args->count;
         question.recv_counts = question.recv_displs = two->even;
     }
-    return two_level_native(&two->levels[TWO_FLAT], &question);
+    return two_level_native(two, &two->levels[TWO_FLAT], &question);
 }
 
 dscomm_status_t two_plan_make(two_t *two, const dscomm_coll_args_t *args)

@@ -202,7 +202,8 @@ static uint64_t two_capabilities(void *impl)
     const uint64_t noticed =
         DSCOMM_CAP_DEATH_DETECTION | DSCOMM_CAP_MISMATCH_DETECTION;
     const uint64_t of_one = noticed | DSCOMM_CAP_NATIVE_COLLECTIVES |
-                            DSCOMM_CAP_ANY_SOURCE | DSCOMM_CAP_ZERO_COPY;
+                            DSCOMM_CAP_ANY_SOURCE | DSCOMM_CAP_ZERO_COPY |
+                            DSCOMM_CAP_BLOCKING_APART;
     two_t *two = impl;
     const two_level_t *inside = &two->levels[TWO_INSIDE];
     uint64_t flat = two_level_capabilities(&two->levels[TWO_FLAT]);
@@ -213,6 +214,7 @@ static uint64_t two_capabilities(void *impl)
     return (flat & (inside->ops ? own : noticed) & noticed) |
            (own & DSCOMM_CAP_ZERO_COPY) |
            (two->direct ? 0 : flat & DSCOMM_CAP_ANY_SOURCE) |
+           (two->apart ? DSCOMM_CAP_BLOCKING_APART : 0) |
            (two->able ? flat & DSCOMM_CAP_NATIVE_COLLECTIVES : 0);
 }
 
@@ -336,6 +338,7 @@ static const dscomm_backend_ops_t ops = {
     .status = two_status,
     .capabilities = two_capabilities,
     .native = two_native,
+    .run = two_run,
     .start = two_start,
     .wait = two_wait,
     .explain = two_explain,
@@ -343,6 +346,7 @@ static const dscomm_backend_ops_t ops = {
     .mem_free = two_mem_free,
     .quiesce = two_quiesce,
     .leave = two_leave,
+    .trim = two_trim,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_two_level;

@@ -20,6 +20,7 @@
 #include <dscomm/backend.h>
 
 #include <glib.h>
+#include <pthread.h>
 #include <stdatomic.h>
 
 enum { TWO_INSIDE, TWO_FLAT, TWO_RAIL, TWO_LEVELS };
@@ -46,6 +47,7 @@ typedef struct {
     int *members; /* the group's numbers of its ranks, or NULL */
     int count;
     GPtrArray *idle; /* requests of its size */
+    pthread_mutex_t lock; /* held by whoever is in a slot, in run.c */
 } two_level_t;
 
 typedef struct two_request {
@@ -93,6 +95,9 @@ typedef struct two {
     two_level_t levels[TWO_LEVELS];
     two_level_t *only; /* the one to which everything goes, or NULL */
     int able; /* on all nodes INSIDE runs all collectives by itself */
+    /* Blocking calls between nodes match no others: a blocking collective runs
+     * the levels' blocking calls, one with a work is made of messages. */
+    int apart;
     int direct; /* messages in a node go by INSIDE */
     size_t slice; /* bytes from which nodes split a reduction */
 
@@ -133,13 +138,18 @@ unsigned two_messages_scan(two_t *two);
 void two_message_cancel(two_t *two, two_request_t *request);
 
 /* collective.c */
-int two_level_native(const two_level_t *level, const dscomm_coll_args_t *args);
+int two_level_native(const two_t *two, const two_level_t *level,
+                     const dscomm_coll_args_t *args);
 int two_native(void *impl, const dscomm_coll_args_t *args);
 dscomm_status_t two_start(void *impl, const dscomm_coll_args_t *args,
                           dscomm_request_t *request);
 /* Goes on with the oldest collectives; returns how many are complete. */
 unsigned two_collectives_advance(two_t *two);
 void two_collective_cancel(two_t *two, two_request_t *request);
+
+/* run.c: a blocking collective, where there is such a slot. */
+dscomm_status_t two_run(void *impl, const dscomm_coll_args_t *args);
+void two_trim(void *impl, dscomm_backend_ops_t *ops);
 
 /* sentence.c: what a level says, with the group's name and numbers of ranks;
  * and what its explain slot says. */

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Blocking collectives made of the levels' blocking calls. Messages of the
+ * group must go on meanwhile: each level sees to its own while it runs, and a
+ * thread to those of the others, if there are any. */
+#include "config.h"
+
+#include "backends/two-level/two-level.h"
+
+#include <signal.h>
+#include <time.h>
+
+#define PAUSE_NS 50000
+
+typedef struct {
+    two_t *two;
+    pthread_t thread;
+    atomic_int stop;
+    int started;
+} helper_t;
+
+static void progress_idle_levels(two_t *two)
+{
+    for (int i = 0; i < TWO_LEVELS; i++) {
+        two_level_t *level = &two->levels[i];
+
+        if (!level->ops || pthread_mutex_trylock(&level->lock))
+            continue;
+        level->ops->progress(level->impl);
+        pthread_mutex_unlock(&level->lock);
+    }
+}
+
+static void *help(void *arg)
+{
+    const struct timespec pause = {0, PAUSE_NS};
+    helper_t *helper = arg;
+
+    while (!atomic_load_explicit(&helper->stop, memory_order_acquire)) {
+        progress_idle_levels(helper->two);
+        nanosleep(&pause, NULL);
+    }
+    return NULL;
+}
+
+/* Signals are for the program's own threads. */
+static void start_helper(helper_t *helper)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    helper->started = pthread_create(&helper->thread, NULL, help, helper) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void stop_helper(helper_t *helper)
+{
+    if (!helper->started)
+        return;
+    atomic_store_explicit(&helper->stop, 1, memory_order_release);
+    pthread_join(helper->thread, NULL);
+}
+
+static dscomm_status_t run_step(two_level_t *level, dscomm_coll_args_t *args)
+{
+    dscomm_status_t status;
+
+    args->sequence = ++level->sequence;
+    pthread_mutex_lock(&level->lock);
+    status = level->ops->run(level->impl, args);
+    pthread_mutex_unlock(&level->lock);
+    return status;
+}
+
+/* Peers of the other levels would wait for this rank. */
+static dscomm_status_t give_up(two_t *two, const two_level_t *level,
+                               dscomm_status_t status)
+{
+    char text[sizeof two->text];
+
+    g_strlcpy(text, dscomm_last_error(), sizeof text);
+    if (level)
+        two_sentence(two, level, text, sizeof text);
+    two_revoke(two, status, text);
+    return two_check(two);
+}
+
+static dscomm_status_t run_plan(two_t *two, const dscomm_coll_args_t *args)
+{
+    two_plan_t *plan = &two->plan;
+    dscomm_status_t status = two_plan_make(two, args);
+
+    if (status < 0)
+        return give_up(two, NULL, status);
+    for (; plan->at < plan->count; plan->at++) {
+        two_step_t *step = &plan->steps[plan->at];
+
+        status = run_step(step->level, &step->args);
+        if (status < 0)
+            return give_up(two, step->level, status);
+        if (step->after)
+            step->after(two, step);
+    }
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t run_helped(two_t *two, const dscomm_coll_args_t *args)
+{
+    helper_t helper = {.two = two};
+    dscomm_status_t status;
+
+    start_helper(&helper);
+    status = run_plan(two, args);
+    stop_helper(&helper);
+    return status;
+}
+
+dscomm_status_t two_run(void *impl, const dscomm_coll_args_t *args)
+{
+    two_t *two = impl;
+    dscomm_status_t status;
+
+    if (two->only) {
+        dscomm_coll_args_t own = *args;
+
+        return run_step(two->only, &own);
+    }
+    status = two_check(two);
+    if (status < 0)
+        return status;
+    status = two->messages ? run_helped(two, args) : run_plan(two, args);
+    two->plan.args = NULL;
+    return status;
+}
+
+void two_trim(void *impl, dscomm_backend_ops_t *ops)
+{
+    const two_t *two = impl;
+    const two_level_t *only = two->only;
+
+    if (only ? !only->ops->run : !two->apart)
+        ops->run = NULL;
+    if (only ? !only->ops->start : two->apart)
+        ops->start = NULL;
+}
