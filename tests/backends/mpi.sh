@@ -48,15 +48,38 @@ start()
     err=$(cat "$scratch/err")
 }
 
-# content N MODE TEXT: all ranks are content, and the launcher is. It may put
-# the words of two ranks into one line.
+# said TEXT: how often; Hydra may put the lines of several ranks into one
+said()
+{
+    grep -o "$1" "$scratch/out" | wc -l
+}
+
+# content N MODE TEXT: all ranks are content, and the launcher is
 content()
 {
     start "$1" "$2"
-    [ "$status" = 0 ] &&
-        [ "$(grep -o content "$scratch/out" | grep -c .)" = "$1" ]
+    [ "$status" = 0 ] && [ "$(said content)" -eq "$1" ]
     result $? "$3" ||
         { echo "# status $status"; sed 's/^/# /' "$scratch/out" "$scratch/err"; }
+}
+
+# The suite with other numbers of ranks, and with other settings, which do not
+# touch all of it
+more()
+{
+    for n in 1 4 5 8; do
+        conform mpi $n
+    done
+    for blocking in yes no; do
+        DSCOMM_MPI_BLOCKING=$blocking
+        export DSCOMM_MPI_BLOCKING
+        conform mpi 3 collectives reductions works
+    done
+    unset DSCOMM_MPI_BLOCKING
+    DSCOMM_MPI_CHUNK=1000
+    export DSCOMM_MPI_CHUNK
+    conform mpi 2 collectives reductions variants
+    unset DSCOMM_MPI_CHUNK
 }
 
 # What a program may do with MPI beside the library

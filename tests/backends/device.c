@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls on buffers of a device, which fake-cuda.c makes; the argument says when
+ * the process loads CUDA: "before" the world is made, "after", "never". Each
+ * rank that is content prints "content", and how many copies CUDA has made for
+ * the blocking all_reduce out of place. */
+#include "config.h"
+
+#include <dscomm/dscomm.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT 1000
+#define RANKS_MAX 8
+
+typedef dscomm_work_t **works_t;
+
+static dscomm_group_t *world;
+static int rank, ranks;
+static int (*take)(uint64_t *pointer, size_t bytes);
+static int (*to_host)(void *dest, uint64_t source, size_t bytes);
+static int (*to_device)(uint64_t dest, const void *source, size_t bytes);
+static int (*push)(void *context);
+static int (*pop)(void **context);
+static int (*attribute)(void *value, int which, uint64_t pointer);
+static unsigned *copies;
+
+static void need(int cond, const char *what)
+{
+    if (cond)
+        return;
+    fprintf(stderr, "rank %d: not so: %s (%s)\n", rank, what,
+            dscomm_last_error());
+    exit(3);
+}
+
+static void load(void)
+{
+    void *handle = dlopen("libcuda.so.1", RTLD_NOW);
+
+    need(handle != NULL, "there is a libcuda");
+    *(void **)&take = dlsym(handle, "cuMemAlloc_v2");
+    *(void **)&to_host = dlsym(handle, "cuMemcpyDtoH_v2");
+    *(void **)&to_device = dlsym(handle, "cuMemcpyHtoD_v2");
+    *(void **)&push = dlsym(handle, "cuCtxPushCurrent_v2");
+    *(void **)&pop = dlsym(handle, "cuCtxPopCurrent_v2");
+    *(void **)&attribute = dlsym(handle, "cuPointerGetAttribute");
+    copies = dlsym(handle, "fake_cuda_copies");
+}
+
+/* A context is current for the program's own copies only. */
+static void enter(uint64_t pointer)
+{
+    void *context = NULL;
+
+    need(!attribute(&context, 1, pointer) && !push(context), "a context");
+}
+
+static void leave(void)
+{
+    void *context;
+
+    pop(&context);
+}
+
+/* count numbers in the device, or in host memory where there is none. */
+static int32_t *place(size_t count, int32_t first, int32_t step)
+{
+    int32_t *values = malloc(count * sizeof *values);
+    uint64_t pointer = 0;
+
+    need(values != NULL, "memory");
+    for (size_t i = 0; i < count; i++)
+        values[i] = first + step * (int32_t)i;
+    if (!take)
+        return values;
+    need(!take(&pointer, count * sizeof *values), "memory of the device");
+    enter(pointer);
+    need(!to_device(pointer, values, count * sizeof *values), "a copy to it");
+    leave();
+    free(values);
+    return (int32_t *)(uintptr_t)pointer;
+}
+
+static int32_t at(const int32_t *numbers, size_t index)
+{
+    int32_t value = 0;
+
+    if (!take)
+        return numbers[index];
+    enter((uintptr_t)(numbers + index));
+    need(!to_host(&value, (uintptr_t)(numbers + index), sizeof value),
+         "a copy from the device");
+    leave();
+    return value;
+}
+
+static int32_t sum_of(size_t index)
+{
+    int32_t sum = 0;
+
+    for (int r = 0; r < ranks; r++)
+        sum += 1000 * r + (int32_t)index;
+    return sum;
+}
+
+/* The first, one between and the last of count. */
+#define SAME(numbers, count, want, what)                                       \
+    for (size_t k_ = 0; k_ < 3; k_++) {                                        \
+        size_t i = k_ * ((count)-1) / 2;                                       \
+        need(at(numbers, i) == (want), what);                                  \
+    }
+
+static void finish(dscomm_work_t *work)
+{
+    if (work)
+        DSCOMM_CHECK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+    dscomm_work_free(work);
+}
+
+static void reduce(works_t works)
+{
+    int32_t *in = place(COUNT, 1000 * rank, 1), *out = place(COUNT, -1, 0);
+    int32_t *all = place(COUNT * RANKS_MAX, 1000 * rank, 1);
+
+    DSCOMM_CHECK(dscomm_all_reduce(world, in, out, COUNT, DSCOMM_INT32,
+                                   DSCOMM_SUM, works));
+    finish(works ? *works : NULL);
+    SAME(out, COUNT, sum_of(i), "all_reduce");
+    DSCOMM_CHECK(dscomm_reduce(world, in, in, COUNT, DSCOMM_INT32, DSCOMM_SUM,
+                               1, works));
+    finish(works ? *works : NULL);
+    if (rank == 1)
+        SAME(in, COUNT, sum_of(i), "reduce in place");
+    DSCOMM_CHECK(dscomm_reduce_scatter(world, all, out, COUNT, DSCOMM_INT32,
+                                       DSCOMM_MAX, works));
+    finish(works ? *works : NULL);
+    SAME(out, COUNT, 1000 * (ranks - 1) + rank * COUNT + (int32_t)i,
+         "reduce_scatter");
+    DSCOMM_CHECK(dscomm_all_reduce(world, out, out, COUNT, DSCOMM_INT32,
+                                   DSCOMM_AVG, works));
+    finish(works ? *works : NULL);
+    SAME(out, COUNT, 1000 * (ranks - 1) + (ranks - 1) * COUNT / 2 + (int32_t)i,
+         "all_reduce in place, average");
+}
+
+static void move(works_t works)
+{
+    int32_t *one = place(COUNT, 1000 * rank, 1);
+    int32_t *all = place(COUNT * RANKS_MAX, -7, 0);
+    const size_t blocks = (size_t)ranks;
+
+    DSCOMM_CHECK(
+        dscomm_all_gather(world, one, all, COUNT, DSCOMM_INT32, works));
+    finish(works ? *works : NULL);
+    SAME(all, COUNT * blocks, (int32_t)(1000 * (i / COUNT) + i % COUNT),
+         "all_gather");
+    DSCOMM_CHECK(
+        dscomm_scatter(world, all, one, COUNT, DSCOMM_INT32, 0, works));
+    finish(works ? *works : NULL);
+    SAME(one, COUNT, 1000 * rank + (int32_t)i, "scatter");
+    DSCOMM_CHECK(dscomm_all_to_all(world, all, place(COUNT * RANKS_MAX, 0, 0),
+                                   1, DSCOMM_INT32, works));
+    finish(works ? *works : NULL);
+    DSCOMM_CHECK(dscomm_broadcast(world, one, COUNT, DSCOMM_INT32, 1, works));
+    finish(works ? *works : NULL);
+    SAME(one, COUNT, 1000 + (int32_t)i, "broadcast");
+}
+
+/* Gaps between the blocks are left alone. */
+static void gather_with_gaps(works_t works)
+{
+    int32_t *all = place(3 * RANKS_MAX, -7, 0), *one = place(2, rank, 10);
+    size_t counts[RANKS_MAX], displs[RANKS_MAX];
+
+    for (size_t r = 0; r < (size_t)ranks; r++) {
+        counts[r] = 2;
+        displs[r] = 3 * r;
+    }
+    DSCOMM_CHECK(dscomm_all_gather_v(world, one, 2, all, counts, displs,
+                                     DSCOMM_INT32, works));
+    finish(works ? *works : NULL);
+    for (size_t i = 0; i < (size_t)(3 * ranks - 1); i++)
+        need(at(all, i) == (i % 3 == 2 ? -7 : (int32_t)(i / 3 + 10 * (i % 3))),
+             "all_gather_v");
+}
+
+static void messages(void)
+{
+    const int next = (rank + 1) % ranks, prev = (rank + ranks - 1) % ranks;
+    int32_t *out = place(COUNT, 1000 * rank, 1), *in = place(COUNT, -7, 0);
+    size_t bytes = 0;
+    dscomm_work_t *works[2];
+
+    DSCOMM_CHECK(
+        dscomm_irecv(world, in, COUNT, DSCOMM_INT32, prev, 3, &works[0]));
+    DSCOMM_CHECK(
+        dscomm_isend(world, out, COUNT / 2, DSCOMM_INT32, next, 3, &works[1]));
+    finish(works[0]);
+    finish(works[1]);
+    SAME(in, COUNT, (i < COUNT / 2 ? 1000 * prev + (int32_t)i : -7),
+         "a message that is shorter than its buffer");
+    if (rank == 0)
+        DSCOMM_CHECK(dscomm_send(world, out, 5, DSCOMM_INT32, 1, 4));
+    if (rank != 1)
+        return;
+    DSCOMM_CHECK(dscomm_recv(world, in, 9, DSCOMM_INT32, 0, 4, NULL, &bytes));
+    need(bytes == 5 * sizeof *in && at(in, 4) == 4, "a blocking message");
+}
+
+static void refuse(void)
+{
+    int32_t *numbers = place(4, 0, 0);
+    dscomm_status_t want = take ? DSCOMM_ERR_UNSUPPORTED : DSCOMM_OK;
+    dscomm_work_t *work;
+
+    DSCOMM_CHECK(dscomm_coalesce_begin(world));
+    need(dscomm_all_reduce(world, numbers, numbers, 4, DSCOMM_INT32, DSCOMM_SUM,
+                           NULL) == want,
+         "coalesced");
+    DSCOMM_CHECK(dscomm_coalesce_end(world, &work));
+    finish(work);
+}
+
+int main(int argc, char **argv)
+{
+    const char *when = argc > 1 ? argv[1] : "never";
+    dscomm_work_t *work;
+    int32_t *in, *out;
+    unsigned before;
+
+    if (!strcmp(when, "before"))
+        load();
+    DSCOMM_CHECK(dscomm_init(NULL, &world));
+    rank = dscomm_group_rank(world);
+    ranks = dscomm_group_size(world);
+    if (!strcmp(when, "after"))
+        load();
+    in = place(COUNT, 0, 1);
+    out = place(COUNT, 0, 0);
+    before = copies ? *copies : 0;
+    DSCOMM_CHECK(dscomm_all_reduce(world, in, out, COUNT, DSCOMM_INT32,
+                                   DSCOMM_SUM, NULL));
+    before = copies ? *copies - before : 0;
+    reduce(NULL);
+    reduce(&work);
+    move(NULL);
+    move(&work);
+    gather_with_gaps(NULL);
+    gather_with_gaps(&work);
+    messages();
+    refuse();
+    need(take || !dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD),
+         "CUDA is not loaded");
+    DSCOMM_CHECK(dscomm_finalize(world));
+    printf("content %u\n", before);
+    return 0;
+}
