@@ -6,8 +6,8 @@
 . "$abs_top_srcdir/tests/tap.sh"
 . "$abs_top_srcdir/tests/launchers/ranks.sh"
 
-python=${DSCOMM_TEST_PYTHON:-python3}
-no_torch=${DSCOMM_TEST_NO_TORCH:-"$python has no torch.distributed; set DSCOMM_TEST_PYTHON"}
+python=${TEST_PYTHON:-python3}
+no_torch=${NO_TORCH:-"$python has no torch.distributed; set DSCOMM_TEST_PYTHON"}
 "$python" -c 'import torch.distributed.run' >/dev/null 2>&1 ||
     skip_all "$no_torch"
 # One that no other test has: two torchrun of one port would meet.

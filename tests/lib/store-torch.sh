@@ -5,8 +5,8 @@
 
 . "$abs_top_srcdir/tests/tap.sh"
 
-python=${DSCOMM_TEST_PYTHON:-python3}
-no_torch=${DSCOMM_TEST_NO_TORCH:-"$python has no torch.distributed; set DSCOMM_TEST_PYTHON"}
+python=${TEST_PYTHON:-python3}
+no_torch=${NO_TORCH:-"$python has no torch.distributed; set DSCOMM_TEST_PYTHON"}
 library=$abs_top_builddir/lib/.libs/libdscomm.so
 [ -z "$(echo $SANITIZER_FLAGS)" ] ||
     skip_all 'Python cannot load a library with sanitizers'

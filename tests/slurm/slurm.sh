@@ -101,8 +101,8 @@ batch "srun -N 3 -n 3 sh -c 'exec $abs_top_builddir/tools/dscomm run \
 ranks 6 'dscomm run in srun'
 
 # torchrun, one a node
-python=${DSCOMM_TEST_PYTHON:-python3}
-no_torch=${DSCOMM_TEST_NO_TORCH:-"$python has no torch.distributed; set DSCOMM_TEST_PYTHON"}
+python=${TEST_PYTHON:-python3}
+no_torch=${NO_TORCH:-"$python has no torch.distributed; set DSCOMM_TEST_PYTHON"}
 if "$python" -c 'import torch.distributed.run' >/dev/null 2>&1; then
     run srun -N 2 -n 2 sh -c 'exec "$1" -m torch.distributed.run --no-python \
         --nnodes 2 --node-rank $SLURM_NODEID --master-addr n0 \
