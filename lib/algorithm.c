@@ -93,3 +93,8 @@ int dscomm_priv_algorithm_number(const dscomm_algorithm_t *algorithm)
 {
     return (int)(algorithm - dscomm_priv_algorithms);
 }
+
+int dscomm_priv_algorithm_needs_power(const dscomm_algorithm_t *algorithm)
+{
+    return algorithm->fits == is_power;
+}

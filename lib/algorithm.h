@@ -20,6 +20,8 @@ typedef struct dscomm_algorithm {
 /* All of them; ends with a row whose name is NULL. Numbers are rows. */
 extern const dscomm_algorithm_t dscomm_priv_algorithms[];
 int dscomm_priv_algorithm_number(const dscomm_algorithm_t *algorithm);
+/* 1: it fits powers of two only. */
+int dscomm_priv_algorithm_needs_power(const dscomm_algorithm_t *algorithm);
 
 /* 1 where partial results may be made in the dtype itself and folded on: not
  * for floats of 16 and 8 bits, which are rounded once, when all inputs have

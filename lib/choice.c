@@ -83,7 +83,8 @@ static const dscomm_algorithm_t *find(int coll, const char *name)
     const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;
 
     for (; algorithm->name; algorithm++)
-        if (algorithm->coll == coll && !strcmp(algorithm->name, name))
+        if (algorithm->coll == coll &&
+            !g_ascii_strcasecmp(algorithm->name, name))
             return algorithm;
     return NULL;
 }
@@ -281,7 +282,7 @@ void dscomm_priv_choice_span(const GArray *rules,
 static int find_coll(const char *name)
 {
     for (int coll = 0; coll < DSCOMM_COLL_SEND; coll++)
-        if (!strcmp(name, dscomm_coll_name((dscomm_coll_t)coll)))
+        if (!g_ascii_strcasecmp(name, dscomm_coll_name((dscomm_coll_t)coll)))
             return coll;
     return -1;
 }
@@ -331,6 +332,21 @@ static dscomm_status_t refuse_name(int coll, const char *name)
     return status;
 }
 
+static dscomm_status_t refuse_coll(const char *name)
+{
+    GString *names = g_string_new(NULL);
+    char quoted[64];
+
+    for (int coll = 0; coll < DSCOMM_COLL_SEND; coll++)
+        g_string_append_printf(names, "%s%s", coll ? ", " : "",
+                               dscomm_coll_name((dscomm_coll_t)coll));
+    dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                "DSCOMM_ALGORITHM: '%s' is no collective; there are %s",
+                dscomm_priv_quote(name, quoted, sizeof quoted), names->str);
+    g_string_free(names, TRUE);
+    return DSCOMM_ERR_ENVIRONMENT;
+}
+
 /* COLLECTIVE:[FROM-TO:]ALGORITHM */
 static dscomm_status_t read_rule(const char *text, dscomm_choice_t *rule)
 {
@@ -341,14 +357,15 @@ static dscomm_status_t read_rule(const char *text, dscomm_choice_t *rule)
 
     *rule = (dscomm_choice_t){.ranks = ANY, .to = END};
     rule->coll = count ? find_coll(words[0]) : -1;
-    if (count < 2 || rule->coll < 0 ||
-        (count == 3 && read_range(words[1], rule)))
+    if (count >= 2 && rule->coll < 0)
+        status = refuse_coll(words[0]);
+    else if (count < 2 || (count == 3 && read_range(words[1], rule)))
         status = dscomm_fail(
             DSCOMM_ERR_ENVIRONMENT,
             "DSCOMM_ALGORITHM: '%s' is no rule; write "
             "COLLECTIVE:[FROM-TO:]ALGORITHM, such as all_reduce:64K-1M:ring",
             dscomm_priv_quote(text, quoted, sizeof quoted));
-    else if (strcmp(name, "native") &&
+    else if (g_ascii_strcasecmp(name, "native") &&
              !(rule->algorithm = find(rule->coll, name)))
         status = refuse_name(rule->coll, name);
     g_strfreev(words);

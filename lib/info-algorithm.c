@@ -37,6 +37,8 @@ dscomm_status_t dscomm_algorithm_info(size_t index,
                            count_algorithms());
     full.coll = dscomm_priv_algorithms[index].coll;
     full.name = dscomm_priv_algorithms[index].name;
+    full.power_of_two =
+        dscomm_priv_algorithm_needs_power(&dscomm_priv_algorithms[index]);
     dscomm_priv_info_copy(&full, sizeof full, info);
     return DSCOMM_OK;
 }

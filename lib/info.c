@@ -131,6 +131,7 @@ dscomm_status_t dscomm_setting_info(size_t index, dscomm_setting_info_t *info)
     const char *name = "dscomm_setting_info";
     const dscomm_setting_t *row;
     dscomm_setting_info_t full;
+    int64_t number;
 
     if (dscomm_priv_info_check(name, info ? &info->size : NULL) < 0)
         return DSCOMM_ERR_INVALID;
@@ -144,6 +145,8 @@ dscomm_status_t dscomm_setting_info(size_t index, dscomm_setting_info_t *info)
     full.accepted = dscomm_priv_setting_accepted(row);
     full.help = row->help;
     full.value = dscomm_priv_setting_value(row);
+    full.refused = full.value && row->type != DSCOMM_SETTING_STRING &&
+                   dscomm_priv_setting_try(row, full.value, &number) != 0;
     dscomm_priv_info_copy(&full, sizeof full, info);
     return DSCOMM_OK;
 }

@@ -100,14 +100,15 @@ static void print_choices(dscomm_coll_t coll, int ranks)
     } while (from);
 }
 
-static void print_available(dscomm_coll_t coll)
+static void print_available(dscomm_coll_t coll, int ranks)
 {
+    const gboolean is_power = !(ranks & (ranks - 1));
     dscomm_algorithm_info_t info = {.size = sizeof info};
     const char *before = "";
 
     printf("  %-*s ", NAME_WIDTH, dscomm_coll_name(coll));
     for (size_t i = 0; dscomm_algorithm_info(i, &info) == DSCOMM_OK; i++) {
-        if (info.coll != (int)coll)
+        if (info.coll != (int)coll || (info.power_of_two && !is_power))
             continue;
         printf("%s%s", before, info.name);
         before = ", ";
@@ -149,7 +150,7 @@ void tool_info_print_algorithms(int ranks)
         printf("  as DSCOMM_ALGORITHM=%s says\n", printable);
         g_free(printable);
     }
-    printf("\nAll algorithms:\n");
+    printf("\nAll algorithms for %d ranks:\n", ranks);
     for (int coll = 0; coll < DSCOMM_COLL_SEND; coll++)
-        print_available((dscomm_coll_t)coll);
+        print_available((dscomm_coll_t)coll, ranks);
 }

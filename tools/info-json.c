@@ -80,14 +80,14 @@ static void add_backends(JsonBuilder *builder)
     json_builder_end_array(builder);
 }
 
-static void add_available(JsonBuilder *builder, int coll)
+static void add_available(JsonBuilder *builder, int coll, int ranks)
 {
     dscomm_algorithm_info_t info = {.size = sizeof(info)};
 
     json_builder_set_member_name(builder, "available");
     json_builder_begin_array(builder);
     for (size_t i = 0; dscomm_algorithm_info(i, &info) == DSCOMM_OK; i++)
-        if (info.coll == coll)
+        if (info.coll == coll && (!info.power_of_two || !(ranks & (ranks - 1))))
             json_builder_add_string_value(builder, info.name);
     json_builder_end_array(builder);
 }
@@ -127,7 +127,7 @@ static void add_collective(JsonBuilder *builder, dscomm_coll_t coll, int ranks)
 {
     json_builder_begin_object(builder);
     add_text(builder, "name", dscomm_coll_name(coll));
-    add_available(builder, (int)coll);
+    add_available(builder, (int)coll, ranks);
     json_builder_set_member_name(builder, "choices");
     json_builder_begin_array(builder);
     add_choices(builder, coll, DSCOMM_FLOAT32, ranks);

@@ -85,6 +85,19 @@ static void warn_unknown(void)
     }
 }
 
+/* What dscomm_init() would refuse; the library looks at some before, and does
+ * as if they were not set. */
+static void warn_refused(void)
+{
+    dscomm_setting_info_t info = {.size = sizeof(info)};
+
+    for (size_t i = 0; dscomm_setting_info(i, &info) == DSCOMM_OK; i++)
+        if (info.refused)
+            tool_fail(0, "info",
+                      "%s='%s' is not accepted; set it to %s, or unset it",
+                      info.name, info.value, info.accepted);
+}
+
 static void print(const tool_info_parts_t *parts)
 {
     const char *gap = "";
@@ -153,6 +166,8 @@ int tool_info(int argc, char **argv)
     if (fflush(stdout) != 0 || ferror(stdout))
         return tool_fail(TOOL_FAILED, "info", "cannot write: %s",
                          g_strerror(errno));
+    if ((parts.settings || parts.build) && !json)
+        warn_refused();
     if (parts.settings && !json)
         warn_unknown();
     return known ? TOOL_OK : TOOL_FAILED;

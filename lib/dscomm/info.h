@@ -23,6 +23,7 @@ typedef struct {
     const char *accepted; /* range or list of words, as text */
     const char *help; /* one sentence */
     const char *value; /* what the environment says, or NULL */
+    int refused; /* 1: value is nothing that is accepted */
 } dscomm_setting_info_t;
 
 /* Fills *info (whose size member is set) with setting index = 0, 1, ...;
@@ -81,6 +82,7 @@ typedef struct {
     size_t size;
     int coll; /* dscomm_coll_t */
     const char *name; /* "ring" */
+    int power_of_two; /* 1: it needs as many ranks as a power of two */
 } dscomm_algorithm_info_t;
 
 /* As dscomm_setting_info(), for algorithms; in the order of coll. MT: safe. */

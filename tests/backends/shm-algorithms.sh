@@ -9,7 +9,7 @@ export DSCOMM_SHM_NATIVE
 
 # "  all_gather  ring, linear, ..." as "all_gather ring linear ..."
 "$abs_top_builddir/tools/dscomm" info --algorithms |
-    sed -e '1,/^All algorithms:/d' -e 's/,//g' -e 's/^ *//' >"$scratch/list"
+    sed -e '1,/^All algorithms/d' -e 's/,//g' -e 's/^ *//' >"$scratch/list"
 [ -s "$scratch/list" ]
 result $? 'dscomm info lists the algorithms'
 

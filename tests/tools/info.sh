@@ -3,7 +3,6 @@
 # dscomm info: its parts, what it says of modules and settings.
 
 . "$abs_top_srcdir/tests/tap.sh"
-unset DSCOMM_TEST_PYTHON # for other tests; no setting
 
 # info WHAT...: dscomm info, its output in $out, its status in $status
 info()
@@ -15,7 +14,7 @@ info()
 # parts: the headings of $out
 parts()
 {
-    printf '%s\n' "$out" | sed -n 's/^\([A-Z][a-z]*\)\( algorithms\)*[,:].*/\1/p' | tr '\n' ' '
+    printf '%s\n' "$out" | sed -n 's/^\([A-Z][a-z]*\)\( algorithms.*\)*[,:].*/\1/p' | tr '\n' ' '
 }
 
 info
@@ -73,6 +72,13 @@ is $status 2 'one rank needs none'
 info --settings
 
 is "$(cat "$scratch/err")" '' 'nothing to warn about'
+DSCOMM_CPU=bogus info
+like "$(cat "$scratch/err")" "DSCOMM_CPU='bogus' is not accepted; set it to auto, c, " \
+    'a value that is not accepted'
+info --algorithms -n 5
+like "$out" '^  all_gather  *ring, linear, bruck$' 'algorithms that serve 5 ranks'
+info --algorithms -n 4
+like "$out" '^  all_gather  *ring, linear, bruck, recursive_doubling$' 'and 4'
 esc=$(printf 'a\033[1mb\377')
 DSCOMM_BACKEND=$esc info --settings
 like "$out" '^  DSCOMM_BACKEND=a\\x1b\[1mb\\xff$' 'a value no terminal should get'
