@@ -9,6 +9,7 @@
 
 /* DeepSpeed's. The port in AZ_BATCH_MASTER_NODE is another service's. */
 #define PORT 6105
+#define LOCAL_PORT 54965
 
 static int take_host(const env_view_t *view, dscomm_env_t *env,
                      const char *name)
@@ -48,4 +49,5 @@ const env_overlay_t dscomm_priv_env_azureml = {
     .unless = "DLTS_JOB_ID",
     .find_master = find_master,
     .port = PORT,
+    .local_port = LOCAL_PORT,
 };

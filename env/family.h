@@ -60,7 +60,8 @@ typedef struct {
     const char *marker; /* there where this is set, */
     const char *unless; /* and this is not */
     dscomm_status_t (*find_master)(const env_view_t *view, dscomm_env_t *env);
-    int port; /* 0: none by default */
+    int port; /* of several nodes; 0: none by default */
+    int local_port; /* of one node, where the job has no name; 0: none */
 } env_overlay_t;
 
 /* In the order of precedence; the last is always there. */

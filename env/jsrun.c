@@ -141,5 +141,6 @@ const env_family_t dscomm_priv_env_jsrun = {
         },
     .complete = find_node,
     .find_master = find_master,
-    .job = {{"LSB_JOBID"}, {"LSB_JOBINDEX"}},
+    /* Several jsrun of one job have each their namespace. */
+    .job = {{"LSB_JOBID"}, {"LSB_JOBINDEX"}, {"PMIX_NAMESPACE"}},
 };

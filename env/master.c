@@ -129,6 +129,19 @@ int dscomm_priv_env_has_ports(const dscomm_env_t *env)
     return dscomm_env_origin(env, DSCOMM_ENV_MASTER_PORT) == by_name;
 }
 
+/* For one node, of which a platform's ports for several may be in use. */
+static void ask_overlays_last(dscomm_env_t *env)
+{
+    for (size_t i = 0; i < dscomm_priv_env_overlay_count; i++) {
+        const env_overlay_t *overlay = dscomm_priv_env_overlays[i];
+
+        if (is_there(env, overlay) && overlay->local_port &&
+            env->family->tier == ENV_TIER_MANAGER &&
+            dscomm_priv_env_one_node(env))
+            dscomm_priv_env_set_port(env, overlay->local_port, overlay->name);
+    }
+}
+
 void dscomm_priv_env_find_port(dscomm_env_t *env)
 {
     if (env->port >= 0 || env->ancestor)
@@ -137,6 +150,8 @@ void dscomm_priv_env_find_port(dscomm_env_t *env)
         dscomm_priv_env_set_port(env, env->family->port, "default");
     else if (*env->job)
         dscomm_priv_env_set_port(env, dscomm_priv_env_port(env->job), by_name);
+    else
+        ask_overlays_last(env);
 }
 
 dscomm_status_t dscomm_priv_env_find_master(const env_view_t *view,
