@@ -205,7 +205,7 @@ static dscomm_status_t fail_none(const char *variable, const char *choice,
                                  const struct ifaddrs *all)
 {
     GString *there = g_string_new(NULL);
-    char quoted[80], name[SOCKET_NAME_MAX];
+    char quoted[80], name[SOCKET_NAME_MAX], *colon;
 
     for (; all; all = all->ifa_next) {
         socklen_t length;
@@ -216,7 +216,9 @@ static dscomm_status_t fail_none(const char *variable, const char *choice,
                      ? sizeof(struct sockaddr_in)
                      : sizeof(struct sockaddr_in6);
         dscomm_priv_address_name(all->ifa_addr, length, name);
-        *strrchr(name, ':') = '\0'; /* the port, which is 0 */
+        colon = strrchr(name, ':'); /* before the port, which is 0 */
+        if (colon)
+            *colon = '\0';
         g_string_append_printf(there, "%s%s %s", there->len ? ", " : "",
                                all->ifa_name, name);
     }

@@ -224,14 +224,14 @@ static gboolean take(tool_output_t *output, int i)
 }
 
 /* Nobody reads what goes to sink: a rank that goes on writing gets SIGPIPE, as
- * it would without us. */
+ * it would without us. One that writes into a log as well goes on to do so. */
 static void lose_sink(tool_output_t *output, sink_t *sink)
 {
     sink->fd = -1;
     g_byte_array_set_size(sink->queue, 0);
     sink->written = 0;
     for (int i = 0; i < 2 * output->ranks; i++)
-        if (output->streams[i].sink == sink)
+        if (output->streams[i].sink == sink && output->streams[i].log_fd < 0)
             close_stream(&output->streams[i]);
 }
 

@@ -247,6 +247,13 @@ is "`grep -Ec '^\[0\]: [oe]$' "$scratch/out"`" 18 'both to one place'
     echo $? >"$scratch/status"
 } | head -n 1 >/dev/null
 is "`cat "$scratch/status"`" 141 'a reader that leaves ends the ranks by SIGPIPE'
+{
+    "$abs_top_builddir/tools/dscomm" run -n 1 --tag-output --log-dir "$scratch/kept" \
+        --rdzv-id x seq 200000 2>/dev/null
+    echo $? >"$scratch/status"
+} | head -n 1 >/dev/null
+is "`cat "$scratch/status"` `tail -n 1 "$scratch/kept/x/attempt_0/0/stdout.log"`" \
+    '0 200000' 'but not those that write a log as well'
 
 if [ -c /dev/full ]; then
     "$abs_top_builddir/tools/dscomm" run -n 1 --tag-output sh -c 'echo; sleep 0.5' \
