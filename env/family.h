@@ -51,6 +51,9 @@ typedef struct {
     /* A process that all ranks of a node descend from, as the kernel calls it:
      * names the job where nothing else does and there is one node. */
     const char *ancestor;
+    /* With the scheduler's job, where that names it: a variable that is the
+     * same in all ranks, since one step has started all their proxies. */
+    const char *step;
     int port; /* 0: none by default */
 } env_family_t;
 

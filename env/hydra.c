@@ -78,6 +78,7 @@ const env_family_t dscomm_priv_env_hydra = {
     .find_master = find_master,
     .job = {{"PMI_JOBID"}},
     .ancestor = "hydra_pmi_proxy",
+    .step = "SLURM_STEP_ID",
 };
 
 const env_family_t dscomm_priv_env_pmi = {

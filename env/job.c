@@ -57,11 +57,12 @@ const dscomm_env_t *dscomm_priv_env_named(const dscomm_env_t *env)
 }
 
 /* A manager's ranks have at least that of the scheduler around it. Its steps
- * are not theirs. */
+ * are not theirs, but for one that its proxies are. */
 static void name_by_scheduler(const env_view_t *view, dscomm_env_t *env)
 {
     static const char *const names[] = {"SLURM_JOB_ID", "LSB_JOBID",
                                         "PBS_JOBID"};
+    const char *step = dscomm_priv_view_value(view, env->family->step);
     const char *id = NULL;
     char *name;
 
@@ -71,7 +72,8 @@ static void name_by_scheduler(const env_view_t *view, dscomm_env_t *env)
         id = dscomm_priv_view_value(view, names[i]);
     if (!id)
         return;
-    name = g_strdup_printf("%s/%s", env->family->name, id);
+    name = g_strdup_printf("%s/%s%s%s", env->family->name, id, step ? "/" : "",
+                           step ? step : "");
     dscomm_priv_env_set_job(env, name);
     g_free(name);
 }

@@ -86,6 +86,18 @@ static dscomm_status_t read_agent(const env_view_t *view, dscomm_env_t *env)
     return DSCOMM_OK;
 }
 
+/* torchrun's own name for a job is the same for all that it is not told another
+ * for; their stores are at different places. */
+static char *name_job(const env_view_t *view, const char *id, int restart)
+{
+    const char *address = dscomm_priv_view_value(view, "MASTER_ADDR");
+    const char *port = dscomm_priv_view_value(view, "MASTER_PORT");
+
+    if (strcmp(id, "none") == 0 && address && port)
+        return g_strdup_printf("%s/%s:%s/%d", id, address, port, restart);
+    return g_strdup_printf("%s/%d", id, restart);
+}
+
 /* A restarted job finds the keys of its predecessor in the agent's store. */
 dscomm_status_t dscomm_priv_env_elastic(const env_view_t *view,
                                         dscomm_env_t *env)
@@ -99,7 +111,7 @@ dscomm_status_t dscomm_priv_env_elastic(const env_view_t *view,
 
     if (!id || status != DSCOMM_OK)
         return status;
-    name = g_strdup_printf("%s/%d", id, MAX(restart, 0));
+    name = name_job(view, id, MAX(restart, 0));
     dscomm_priv_env_set_job(env, name);
     g_free(name);
     return read_agent(view, env);

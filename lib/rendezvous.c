@@ -10,6 +10,7 @@
 #include "lib/process.h"
 #include "lib/roster.h"
 #include "lib/status.h"
+#include "lib/store-link.h"
 #include "lib/store.h"
 
 #include <glib.h>
@@ -24,7 +25,7 @@
 #define DOUBTFUL_MS 30000
 #define DSCOMM_TOKEN_MAX 128
 /* Between the end of the final barrier and the last goodbye. */
-#define GOODBYE_MS 5000
+#define GOODBYE_MS STORE_LINGER_MS
 /* Between looks at who is still there, the first and later ones. */
 #define LOOK_MS 50
 #define LOOK_MOST_MS 500

@@ -14,7 +14,7 @@
 
 #define RESOLVE_MS 30000 /* for a name that has no address yet */
 #define CLOSED_MAX 8 /* handshakes that may end in a closed connection */
-#define OTHER_JOB_MS 2000 /* for another job's store to end */
+#define OTHER_JOB_MS (STORE_LINGER_MS + 1000) /* for another job's to end */
 #define PROBE_MS 1000 /* for one of several ports, where others may be */
 #define FIRST_PAUSE_US 1000
 #define MOST_PAUSE_US 500000

@@ -6,6 +6,10 @@
 #include "lib/store-socket.h"
 #include "lib/store-wire.h"
 
+/* How long a server may stay for clients that have not said goodbye, whatever
+ * comes to its port in the meantime. */
+#define STORE_LINGER_MS 5000
+
 typedef struct {
     dscomm_priv_gate_t gate; /* one thread at a time */
     char *host;

@@ -12,6 +12,19 @@
 /* That node 0 stays for the others to read how it ended, at most. */
 #define TOOL_NODES_LINGER_MS 2000
 
+/* Between looks at the store, and between signs of life: with hundreds of nodes
+ * rarer, since node 0 serves all of them, but several within the silence after
+ * which a node is lost. */
+static inline gint64 tool_nodes_tick_us(int nodes)
+{
+    return CLAMP(nodes * (gint64)1000, G_USEC_PER_SEC / 10, G_USEC_PER_SEC);
+}
+
+static inline gint64 tool_nodes_beat_us(int nodes, gint64 silence_us)
+{
+    return MAX(MIN(nodes * (gint64)1000, silence_us / 4), G_USEC_PER_SEC / 2);
+}
+
 /* What all nodes have agreed upon, and the store they did it in, which is moved
  * to the new object. hosts = one for each node, is copied. */
 tool_nodes_t *tool_nodes_new(const tool_job_t *job, const tool_place_t *place,

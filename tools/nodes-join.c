@@ -4,18 +4,15 @@
  * same words for all. */
 #include "config.h"
 
+#include "tools/loopback.h"
 #include "tools/nodes-common.h"
 #include "tools/tool.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #define FORMAT "dscomm-run 1"
@@ -241,32 +238,15 @@ static char *look_at(join_t *j, int node, const void *value, size_t size)
     return wrong;
 }
 
-static gboolean is_loopback(const struct sockaddr *address)
-{
-    const struct sockaddr_in *v4 = (const void *)address;
-    const struct sockaddr_in6 *v6 = (const void *)address;
-
-    if (address->sa_family == AF_INET)
-        return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
-    return address->sa_family == AF_INET6 &&
-           IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
-}
-
 /* Debian's /etc/hosts gives a machine's own name to 127.0.1.1: nobody else
  * comes to a server there. */
 static const char *explain_missing(const join_t *j)
 {
-    struct addrinfo *list = NULL;
-    gboolean loopback = FALSE;
-
-    if (getaddrinfo(j->place->host, NULL, NULL, &list) == 0)
-        loopback = is_loopback(list->ai_addr);
-    if (list)
-        freeaddrinfo(list);
-    return loopback ? "; the address of --master is loopback here, where only "
-                      "this machine can reach it: see /etc/hosts, or give "
-                      "another address"
-                    : "";
+    return tool_host_is_loopback("/etc/hosts", j->place->host)
+               ? "; the address of --master is loopback here, where only "
+                 "this machine can reach it: see /etc/hosts, or give "
+                 "another address"
+               : "";
 }
 
 /* "nodes 1, 2 of 3"; *ret_came = how many have come. g_free(). */

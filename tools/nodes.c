@@ -14,10 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Between looks at the store, and between signs of life. */
 #define NS_PER_S 1000000000L
-#define TICK_NS (NS_PER_S / 10)
-#define BEAT_US (G_USEC_PER_SEC / 2)
 #define BURY_MS 1000
 #define TEXT_MAX 4096
 
@@ -427,7 +424,7 @@ static dscomm_status_t show_life(tool_nodes_t *n)
 
     if (now < n->next_beat)
         return DSCOMM_OK;
-    n->next_beat = now + BEAT_US;
+    n->next_beat = now + tool_nodes_beat_us(n->count, n->silence_us);
     return n->own == 0 ? look_at_beats(n) : beat(n, n->own, 1, &count);
 }
 
@@ -470,7 +467,7 @@ static gboolean pause_watch(tool_nodes_t *n)
     gboolean stay;
 
     clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_nsec += TICK_NS;
+    end.tv_nsec += tool_nodes_tick_us(n->count) * 1000;
     end.tv_sec += end.tv_nsec / NS_PER_S;
     end.tv_nsec %= NS_PER_S;
     pthread_mutex_lock(&n->lock);

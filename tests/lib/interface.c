@@ -7,6 +7,9 @@
 #include "tests/tap.h"
 
 #include <arpa/inet.h>
+#include <stdint.h>
+#include <netdb.h>
+#include <dlfcn.h>
 #include <dscomm/log.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -90,6 +93,38 @@ static void check_refused(void)
            "a good one is not");
 }
 
+static int nameless;
+
+typedef int name_t(const struct sockaddr *address, socklen_t length, char *host,
+                   socklen_t host_size, char *service, socklen_t service_size,
+                   int flags);
+
+/* The test's own: it may fail, as one does that has no memory. */
+int getnameinfo(const struct sockaddr *restrict address, socklen_t length,
+                char *restrict host, socklen_t host_size,
+                char *restrict service, socklen_t service_size, int flags)
+{
+    name_t *real = (name_t *)(uintptr_t)dlsym(RTLD_NEXT, "getnameinfo");
+
+    if (nameless)
+        return EAI_MEMORY;
+    return real(address, length, host, host_size, service, service_size, flags);
+}
+
+/* The sentence lists those that there are, with or without an address. */
+static void check_none(void)
+{
+    GArray *list;
+
+    for (nameless = 0; nameless < 2; nameless++) {
+        is_int(dscomm_priv_interfaces("X", "=nosuch", &list),
+               DSCOMM_ERR_ENVIRONMENT, "no interface is called so");
+        ok(strstr(dscomm_last_error(), "there are: ") != NULL, "  %s",
+           dscomm_last_error());
+    }
+    nameless = 0;
+}
+
 /* The loopback is there on every machine. */
 static void check_machine(void)
 {
@@ -128,5 +163,6 @@ int main(void)
     check_matches();
     check_refused();
     check_machine();
+    check_none();
     return tap_done();
 }

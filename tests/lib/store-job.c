@@ -119,30 +119,37 @@ static void test_one_port(void)
     dscomm_store_close(server);
 }
 
-static void *serve_later(void *arg)
-{
-    const int *port = arg;
+/* A job that has ended, but whose store stays for ranks that may not have said
+ * goodbye, as long as rank 0 does in dscomm_finalize(); and the next one. */
+typedef struct {
+    dscomm_store_t *first, *next;
+    int port, stay_ms;
+} succession_t;
 
-    usleep(300000);
-    return must_open(*port, 1, "two", 1);
+static void *succeed(void *arg)
+{
+    succession_t *s = arg;
+
+    usleep((useconds_t)s->stay_ms * 1000);
+    dscomm_store_close(s->first);
+    s->next = must_open(s->port, 1, "two", 1);
+    return NULL;
 }
 
-/* The other job's store ends in time: it was the job before. */
-static void test_successor(void)
+static void test_successor(int stay_ms)
 {
-    int port = free_ports();
-    dscomm_store_t *server = must_open(port, 1, "one", 1), *client = NULL;
+    const int port = free_ports();
+    succession_t s = {must_open(port, 1, "one", 1), NULL, port, stay_ms};
+    dscomm_store_t *client = NULL;
     pthread_t thread;
-    void *next;
 
-    pthread_create(&thread, NULL, serve_later, &port);
-    dscomm_store_close(server);
+    pthread_create(&thread, NULL, succeed, &s);
     is_int(open_at(port, 1, "two", 0, 20000, &client), 0,
-           "the next job's server comes to the same port");
-    pthread_join(thread, &next);
-    ok(are_together(client, next), "and serves its client");
+           "the next job's server comes to the same port after %d ms", stay_ms);
+    pthread_join(thread, NULL);
+    ok(are_together(client, s.next), "and serves its client");
     dscomm_store_close(client);
-    dscomm_store_close(next);
+    dscomm_store_close(s.next);
 }
 
 /* Three jobs whose names led to one port, beside a service that is silent and
@@ -227,7 +234,8 @@ int main(void)
 {
     dscomm_log_set_levels("error");
     test_one_port();
-    test_successor();
+    test_successor(300);
+    test_successor(3000);
     test_many_ports();
     test_nameless();
     test_no_port();
