@@ -25,12 +25,28 @@ static void forget_scratch(const dscomm_group_t *group,
         args->recv_displs = NULL;
 }
 
+/* Tells the last call what has become a part of it. */
+static void settle(dscomm_group_t *group)
+{
+    const dscomm_sequel_t *sequel = &group->sequel;
+    dscomm_call_t *call = sequel->call;
+
+    if (!call)
+        return;
+    call->coll.count += sequel->bytes / sequel->element;
+    call->coll.fingerprint = sequel->fingerprint;
+    call->parts += sequel->parts;
+    group->recorded_bytes += sequel->bytes;
+    group->sequel.call = NULL;
+}
+
 /* The next call of the recording, to be filled in; NULL where there are too
  * many. */
 static dscomm_call_t *add(dscomm_group_t *group)
 {
     const guint count = group->recorded->len;
 
+    settle(group);
     if (count == G_MAXINT / sizeof(dscomm_call_t)) {
         dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                     "a call on group '%s' cannot be recorded: %u are already",
@@ -41,11 +57,52 @@ static dscomm_call_t *add(dscomm_group_t *group)
     return &g_array_index(group->recorded, dscomm_call_t, count);
 }
 
+/* Together, they need buffers that are one or have nothing in common. */
+static void set_sequel(dscomm_group_t *group, dscomm_call_t *call)
+{
+    const dscomm_coll_args_t *args = &call->coll;
+    const size_t bytes = dscomm_priv_fusion_bytes(args);
+    const uintptr_t send = (uintptr_t)args->send, recv = (uintptr_t)args->recv;
+    size_t apart = send < recv ? recv - send : send - recv;
+
+    if (args->coll != DSCOMM_COLL_ALL_REDUCE || !bytes ||
+        !dscomm_priv_fusion_can(call))
+        return;
+    if (!apart)
+        apart = FUSION_WHOLE_MOST;
+    group->sequel = (dscomm_sequel_t){
+        .call = call,
+        .send = (const char *)args->send + bytes,
+        .recv = (const char *)args->recv + bytes,
+        .element = args->element,
+        .most_count = FUSION_PART_MOST / args->element,
+        .most = MIN(FUSION_WHOLE_MOST - group->recorded_bytes, apart - bytes),
+        .dtype = (dscomm_dtype_t)args->dtype,
+        .op = (dscomm_op_t)args->op,
+        .fingerprint = args->fingerprint,
+    };
+}
+
+/* Bytes of the calls that the next may join, now that args comes. */
+static void count_bytes(dscomm_group_t *group, const dscomm_coll_args_t *args)
+{
+    const guint last = group->recorded_last;
+    const dscomm_call_t *call =
+        last ? &g_array_index(group->recorded, dscomm_call_t, last - 1) : NULL;
+
+    if (!call || !dscomm_priv_fusion_joins(call, group->recorded_bytes, args))
+        group->recorded_bytes = 0;
+    group->recorded_bytes += dscomm_priv_fusion_bytes(args);
+}
+
 dscomm_status_t dscomm_priv_coalesce_collective(dscomm_group_t *group,
                                                 const dscomm_coll_args_t *args)
 {
-    dscomm_call_t *call = add(group);
+    dscomm_call_t *call;
 
+    settle(group);
+    count_bytes(group, args);
+    call = add(group);
     if (!call)
         return DSCOMM_ERR_NO_MEMORY;
     memset(call, 0, offsetof(dscomm_call_t, coll));
@@ -53,6 +110,9 @@ dscomm_status_t dscomm_priv_coalesce_collective(dscomm_group_t *group,
     call->async = 1;
     call->coll = *args;
     forget_scratch(group, &call->coll);
+    call->parts = 1;
+    group->recorded_last = group->recorded->len;
+    set_sequel(group, call);
     return DSCOMM_OK;
 }
 
@@ -82,6 +142,7 @@ void dscomm_priv_coalesce_drop(dscomm_group_t *group)
     if (group->recorded)
         g_array_free(group->recorded, TRUE);
     group->recorded = NULL;
+    group->sequel.call = NULL;
     dscomm_priv_group_clear(group, GROUP_COALESCING);
 }
 
@@ -102,6 +163,8 @@ dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group)
         return status;
     if (!group->recorded)
         group->recorded = g_array_new(FALSE, FALSE, sizeof(dscomm_call_t));
+    group->recorded_last = 0;
+    group->sequel.call = NULL;
     dscomm_priv_group_set(group, GROUP_COALESCING);
     return DSCOMM_OK;
 }
@@ -112,7 +175,7 @@ static void number(dscomm_group_t *group, dscomm_call_t *call)
 {
     if (call->kind == CALL_COLLECTIVE) {
         call->coll.sequence = group->sequence + 1;
-        group->sequence += dscomm_priv_fusion_count(call->fusion);
+        group->sequence += MAX(call->parts, 1);
         dscomm_priv_complete_displs(group, &call->coll);
     } else {
         call->p2p.sequence = ++group->messages;
@@ -221,6 +284,25 @@ static dscomm_status_t plan_calls(dscomm_group_t *group, GArray *calls)
     return DSCOMM_OK;
 }
 
+/* One call that nobody wants a work of is a blocking one, where those match
+ * calls with a work: other ranks may have put theirs together otherwise. */
+static int is_plain(const dscomm_group_t *group)
+{
+    return group->recorded->len == 1 && group->recorded_last == 1 &&
+           group->ops.start &&
+           !(group->capabilities & DSCOMM_CAP_BLOCKING_APART);
+}
+
+static dscomm_status_t run_plain(dscomm_group_t *group)
+{
+    dscomm_call_t call = g_array_index(group->recorded, dscomm_call_t, 0);
+
+    call.async = 0;
+    number(group, &call);
+    call.algorithm = dscomm_priv_dispatch_choose(group, &call.coll, 1);
+    return dscomm_priv_dispatch_block(group, &call);
+}
+
 /* Where memory is short peers wait in vain, so the group ends. */
 static dscomm_status_t start_recorded(dscomm_group_t *group,
                                       dscomm_work_t **ret_work)
@@ -258,6 +340,12 @@ dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
                            "%s on group '%s': there was no coalesce_begin",
                            name, group->name);
     dscomm_priv_group_clear(group, GROUP_COALESCING);
+    settle(group);
+    if (!ret_work && is_plain(group)) {
+        status = run_plain(group);
+        forget_calls(group);
+        return status;
+    }
     before = group->sequence;
     status = start_recorded(group, &work);
     forget_calls(group);

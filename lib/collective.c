@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives with one count: check, describe, dispatch. */
 #include "config.h"
+#include "lib/coalesce.h"
 #include "lib/dispatch.h"
 
 /* A call whose quick check said no goes on only if the thorough one finds
@@ -150,6 +151,10 @@ dscomm_status_t dscomm_all_reduce(dscomm_group_t *group, const void *send,
 {
     if (G_UNLIKELY(op == DSCOMM_PREMUL_SUM))
         return no_factor(group, "all_reduce");
+    if (G_UNLIKELY(group && dscomm_priv_group_is(group, GROUP_COALESCING)) &&
+        !ret_work &&
+        dscomm_priv_coalesce_extend(group, send, recv, count, dtype, op))
+        return DSCOMM_OK;
     return all_reduce(group, send, recv, count, dtype, op, 1.0, ret_work);
 }
 

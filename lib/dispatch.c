@@ -98,7 +98,8 @@ static int must_run(const dscomm_group_t *group)
 
 /* A blocking call returns after the collectives before it. To wait for them
  * holds nobody up, since all ranks have started them. */
-static dscomm_status_t block(dscomm_group_t *group, dscomm_call_t *call)
+dscomm_status_t dscomm_priv_dispatch_block(dscomm_group_t *group,
+                                           dscomm_call_t *call)
 {
     dscomm_status_t status;
 
@@ -145,5 +146,5 @@ dscomm_status_t dscomm_priv_dispatch_slow(dscomm_group_t *group,
         return status;
     if (ret_work)
         return dscomm_priv_work_start(group, &call, ret_work);
-    return block(group, &call);
+    return dscomm_priv_dispatch_block(group, &call);
 }

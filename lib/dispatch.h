@@ -11,6 +11,10 @@ dscomm_status_t dscomm_priv_dispatch_slow(dscomm_group_t *group,
                                           dscomm_coll_args_t *args,
                                           dscomm_work_t **ret_work);
 
+/* A blocking collective, numbered and with its algorithm, to its end. */
+dscomm_status_t dscomm_priv_dispatch_block(dscomm_group_t *group,
+                                           struct dscomm_call *call);
+
 /* What runs the collective: NULL for the backend itself; async: it must be able
  * to start it. The answer is the same on all ranks. No lock is held. peek does
  * not tell the log. */

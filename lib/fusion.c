@@ -7,10 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longer ones are bound by bandwidth, not by the call. */
-#define PART_MOST ((size_t)32 << 10)
-#define WHOLE_MOST ((size_t)1 << 20)
-
 typedef struct {
     void *recv; /* NULL: it has what it gets */
     size_t bytes;
@@ -22,52 +18,35 @@ struct dscomm_fusion {
     part_t parts[];
 };
 
-static size_t bytes_of(const dscomm_call_t *call)
-{
-    return call->coll.count * call->coll.element;
-}
-
-/* Element by element the same whatever lies beside it. A rank's factor is its
- * own, so other ranks cannot know whether two calls have the same. */
-static int can_fuse(const dscomm_call_t *call)
-{
-    const dscomm_coll_args_t *args = &call->coll;
-
-    return call->kind == CALL_COLLECTIVE &&
-           (args->coll == DSCOMM_COLL_ALL_REDUCE ||
-            args->coll == DSCOMM_COLL_BROADCAST) &&
-           args->op != DSCOMM_PREMUL_SUM && bytes_of(call) <= PART_MOST;
-}
-
-static int alike(const dscomm_call_t *a, const dscomm_call_t *b)
-{
-    return a->coll.coll == b->coll.coll && a->coll.dtype == b->coll.dtype &&
-           a->coll.op == b->coll.op && a->coll.root == b->coll.root;
-}
-
 size_t dscomm_priv_fusion_extent(const dscomm_call_t *calls, size_t count)
 {
-    size_t extent = 1, total = bytes_of(calls);
+    size_t extent = 1, total = dscomm_priv_fusion_bytes(&calls->coll);
 
-    if (!can_fuse(calls))
+    if (!dscomm_priv_fusion_can(calls))
         return 1;
-    while (extent < count && can_fuse(&calls[extent]) &&
-           alike(calls, &calls[extent]) &&
-           total + bytes_of(&calls[extent]) <= WHOLE_MOST)
-        total += bytes_of(&calls[extent++]);
+    while (extent < count && dscomm_priv_fusion_can(&calls[extent]) &&
+           dscomm_priv_fusion_alike(&calls->coll, &calls[extent].coll) &&
+           total + dscomm_priv_fusion_bytes(&calls[extent].coll) <=
+               FUSION_WHOLE_MOST)
+        total += dscomm_priv_fusion_bytes(&calls[extent++].coll);
     return extent;
-}
-
-/* Other counts in between are another call, even where the sum is the same. */
-static uint32_t sign(uint32_t fingerprint, const dscomm_call_t *call)
-{
-    return (fingerprint ^ call->coll.fingerprint) * UINT32_C(0x9e3779b1);
 }
 
 /* A broadcast's root, whose buffer nobody writes to. */
 static int is_source(const dscomm_coll_args_t *args)
 {
     return args->coll == DSCOMM_COLL_BROADCAST && args->send;
+}
+
+static uint32_t power(uint32_t base, uint32_t exponent)
+{
+    uint32_t result = 1;
+
+    for (; exponent; exponent /= 2) {
+        result *= exponent % 2 ? base : 1;
+        base *= base;
+    }
+    return result;
 }
 
 dscomm_fusion_t *dscomm_priv_fusion_new(const dscomm_call_t *calls,
@@ -77,6 +56,7 @@ dscomm_fusion_t *dscomm_priv_fusion_new(const dscomm_call_t *calls,
         g_try_malloc(sizeof *fusion + count * sizeof fusion->parts[0]);
     dscomm_coll_args_t *args = &ret_call->coll;
     size_t elements = 0, offset = 0;
+    uint32_t fingerprint = 0, parts = 0;
 
     for (size_t i = 0; i < count; i++)
         elements += calls[i].coll.count;
@@ -91,7 +71,7 @@ dscomm_fusion_t *dscomm_priv_fusion_new(const dscomm_call_t *calls,
     *ret_call = *calls;
     for (size_t i = 0; i < count; i++) {
         const dscomm_coll_args_t *one = &calls[i].coll;
-        size_t bytes = bytes_of(&calls[i]);
+        size_t bytes = dscomm_priv_fusion_bytes(one);
 
         fusion->parts[i] =
             (part_t){is_source(one) || !bytes ? NULL : one->recv, bytes};
@@ -100,17 +80,16 @@ dscomm_fusion_t *dscomm_priv_fusion_new(const dscomm_call_t *calls,
         if (one->send)
             args->send = fusion->buffer;
         offset += bytes;
-        args->fingerprint = sign(i ? args->fingerprint : 0, &calls[i]);
+        fingerprint =
+            fingerprint * power(FUSION_BASE, calls[i].parts) + one->fingerprint;
+        parts += calls[i].parts;
     }
+    args->fingerprint = fingerprint;
+    ret_call->parts = parts;
     args->count = elements;
     args->recv = fusion->buffer;
     ret_call->fusion = fusion;
     return fusion;
-}
-
-size_t dscomm_priv_fusion_count(const dscomm_fusion_t *fusion)
-{
-    return fusion ? fusion->count : 1;
 }
 
 void dscomm_priv_fusion_unpack(const dscomm_fusion_t *fusion)

@@ -31,6 +31,20 @@ enum {
 /* How buffers of a device go to the backend. */
 enum { GROUP_DEVICES_TAKEN = 1, GROUP_DEVICES_STAGED };
 
+/* What an all_reduce must be to become a part of the one recorded before it,
+ * and what has become so, of which that does not know yet. */
+typedef struct {
+    struct dscomm_call *call; /* that one; NULL: none can */
+    const char *send, *recv; /* where its buffers end */
+    size_t element; /* bytes */
+    size_t most_count, most; /* elements of one, bytes of all */
+    dscomm_dtype_t dtype;
+    dscomm_op_t op;
+    uint32_t parts;
+    uint32_t fingerprint; /* with that of call */
+    size_t bytes;
+} dscomm_sequel_t;
+
 /* Locking. While GROUP_PENDING is set, other threads may make progress on the
  * group, so calls into the backend, the list of pending works and the free list
  * need the lock. While it is clear they belong to the thread that uses the
@@ -95,6 +109,9 @@ struct dscomm_group {
     uint32_t told; /* collectives whose schedule the log knows of, a bit each */
 
     GArray *recorded; /* dscomm_call_t, while coalescing; or NULL */
+    size_t recorded_bytes; /* of calls that the next may join */
+    guint recorded_last; /* the last collective's number, from 1 */
+    dscomm_sequel_t sequel;
     GHashTable *memory, *registered; /* addresses; memory.c */
 };
 
@@ -169,6 +186,17 @@ static inline unsigned dscomm_priv_group_busy(const dscomm_group_t *group)
     unsigned state = atomic_load_explicit(&group->state, memory_order_acquire);
 
     return state | (attention ^ group->generation);
+}
+
+/* Zero where a call may be recorded. */
+static inline unsigned dscomm_priv_group_ended(const dscomm_group_t *group)
+{
+    unsigned attention =
+        atomic_load_explicit(&dscomm_priv_attention, memory_order_relaxed);
+    unsigned state = atomic_load_explicit(&group->state, memory_order_acquire);
+
+    return (state & (GROUP_REVOKED | GROUP_FREED)) |
+           (attention ^ group->generation);
 }
 
 static inline int dscomm_priv_group_forked(const dscomm_group_t *group)

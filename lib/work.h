@@ -21,7 +21,7 @@ typedef struct dscomm_fusion dscomm_fusion_t;
 typedef struct dscomm_stage dscomm_stage_t;
 
 /* One call, as recorded and as started. */
-typedef struct {
+typedef struct dscomm_call {
     int kind; /* CALL_* */
     int async; /* the caller gets a work */
     int internal; /* not the user's: hooks do not see it */
@@ -29,6 +29,7 @@ typedef struct {
     const dscomm_algorithm_t *algorithm;
     dscomm_fusion_t *fusion; /* owned by the work, once there is one */
     dscomm_stage_t *stage; /* the same */
+    uint32_t parts; /* coalesced calls that it stands for; 0: itself */
     union {
         dscomm_coll_args_t coll;
         struct {

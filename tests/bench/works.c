@@ -86,6 +86,15 @@ static void coalesced(size_t count)
     must(dscomm_coalesce_end(world, NULL));
 }
 
+/* With as much between the buffers as in them. */
+static void scattered(size_t count)
+{
+    must(dscomm_coalesce_begin(world));
+    for (size_t i = 0; i < PARTS; i++)
+        must(sum(2 * i * count, count, NULL));
+    must(dscomm_coalesce_end(world, NULL));
+}
+
 static void together(size_t count)
 {
     must(sum(0, PARTS * count, NULL));
@@ -98,7 +107,7 @@ static int compare(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-#define BODIES_MOST 3
+#define BODIES_MOST 4
 
 /* The median time of each body, a round of one after a round of the other. */
 static void measure(void (*const bodies[])(size_t), int nbodies, size_t count,
@@ -139,14 +148,15 @@ static void compare_works(void)
 
 static void compare_coalesced(void)
 {
-    void (*const bodies[])(size_t) = {coalesced, together, separate};
-    double times[3];
+    void (*const bodies[])(size_t) = {coalesced, scattered, together, separate};
+    double times[4];
 
-    measure(bodies, 3, PART, times);
+    measure(bodies, 4, PART, times);
     if (dscomm_group_rank(world) == 0)
-        printf("%d calls of %zu bytes: coalesced %.2f, one of the sum %.2f, "
-               "separate %.2f\n",
-               PARTS, PART * sizeof(float), times[0], times[1], times[2]);
+        printf("%d calls of %zu bytes: coalesced %.2f, scattered %.2f, one of "
+               "the sum %.2f, separate %.2f\n",
+               PARTS, PART * sizeof(float), times[0], times[1], times[2],
+               times[3]);
 }
 
 int main(void)

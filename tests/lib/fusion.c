@@ -120,6 +120,53 @@ static void turns(rank_t *self)
                         sums[i] == self->size);
 }
 
+/* Buffers that follow one another need not be packed, but who packs them gets
+ * the same: ranks have theirs in rows, in place, with gaps, or the results
+ * where inputs of calls before were. More than goes as one at once. */
+#define ROW_CALLS 60
+#define ROW_MOST 8192
+#define ROW_FIRST 16384 /* elements before the inputs */
+
+static size_t row_count(int call)
+{
+    return call % 7 == 3 ? (size_t)call : ROW_MOST;
+}
+
+static void rows(rank_t *self)
+{
+    const int layout = self->rank % 4, gap = layout == 2;
+    const size_t room = ROW_FIRST + ROW_CALLS * (ROW_MOST + 1);
+    int32_t *in = calloc(room, sizeof *in), *out = calloc(room, sizeof *out);
+    int32_t *to = layout % 2 ? in : out;
+    const size_t down = layout == 3 ? ROW_MOST : 0;
+    size_t at = ROW_FIRST;
+
+    for (size_t i = 0; i < room; i++)
+        in[i] = self->rank + 1;
+    CHECK(self, !dscomm_coalesce_begin(self->world));
+    for (int i = 0; i < ROW_CALLS; i++) {
+        for (size_t k = 0; k < row_count(i); k++)
+            in[at + k] = (int32_t)(self->rank * 1000 + i + (int)k % 10);
+        CHECK(self,
+              !dscomm_all_reduce(self->world, in + at, to + at - down,
+                                 row_count(i), DSCOMM_INT32, DSCOMM_SUM, NULL));
+        at += row_count(i) + (size_t)gap;
+    }
+    CHECK(self, !dscomm_coalesce_end(self->world, NULL));
+    CHECK(self, dscomm_group_sequence(self->world) == ROW_CALLS);
+    at = ROW_FIRST;
+    for (int i = 0; i < ROW_CALLS; i++) {
+        const int base = self->size * (self->size - 1) / 2 * 1000;
+
+        for (size_t k = 0; k < row_count(i); k++)
+            CHECK(self,
+                  to[at - down + k] == base + self->size * (i + (int)k % 10));
+        at += row_count(i) + (size_t)gap;
+    }
+    free(in);
+    free(out);
+}
+
 /* How the last rank's calls differ from the others', by what they add up to and
  * by which of them go together. */
 static const struct {
@@ -137,11 +184,15 @@ static const struct {
 
 static size_t difference;
 
+/* All ranks' buffers follow one another, or only the last rank's. */
+static int in_rows;
+
 static void mismatch(rank_t *self)
 {
-    static const float in[MOST];
+    static const float in[4 * MOST];
     static float out[RANKS_MAX][4][MOST];
-    const int odd = self->rank == self->size - 1;
+    const int odd = self->rank == self->size - 1, row = in_rows || odd;
+    size_t at = 0;
 
     CHECK(self, !dscomm_coalesce_begin(self->world));
     for (int i = 0; i < 4; i++) {
@@ -149,11 +200,13 @@ static void mismatch(rank_t *self)
                            : differences[difference].counts[i];
 
         CHECK(self,
-              !dscomm_all_reduce(self->world, in, out[self->rank][i], count,
-                                 odd && differences[difference].float_at == i
-                                     ? DSCOMM_FLOAT32
-                                     : DSCOMM_INT32,
-                                 DSCOMM_SUM, NULL));
+              !dscomm_all_reduce(
+                  self->world, in + (row ? at : 0),
+                  row ? out[self->rank][0] + at : out[self->rank][i], count,
+                  odd && differences[difference].float_at == i ? DSCOMM_FLOAT32
+                                                               : DSCOMM_INT32,
+                  DSCOMM_SUM, NULL));
+        at += count;
     }
     CHECK(self, dscomm_coalesce_end(self->world, NULL) == DSCOMM_ERR_MISMATCH);
     CHECK(self, strstr(dscomm_last_error(), "all_reduce("));
@@ -170,13 +223,18 @@ static void all_of(const char *how)
         ranks_run(ranks, 20000, broadcasts, what);
         snprintf(what, sizeof what, "roots in turn by %s", how);
         ranks_run(ranks, 20000, turns, what);
+        snprintf(what, sizeof what, "buffers in rows by %s", how);
+        ranks_run(ranks, 20000, rows, what);
     }
     for (difference = 0;
          difference < sizeof differences / sizeof differences[0];
          difference++) {
-        snprintf(what, sizeof what, "%s, by %s", differences[difference].what,
-                 how);
-        ranks_run(3, 20000, mismatch, what);
+        for (in_rows = 0; in_rows < 2; in_rows++) {
+            snprintf(what, sizeof what, "%s%s, by %s",
+                     differences[difference].what, in_rows ? ", in rows" : "",
+                     how);
+            ranks_run(3, 20000, mismatch, what);
+        }
     }
 }
 
