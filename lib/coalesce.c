@@ -57,7 +57,8 @@ static dscomm_call_t *add(dscomm_group_t *group)
     return &g_array_index(group->recorded, dscomm_call_t, count);
 }
 
-/* Together, they need buffers that are one or have nothing in common. */
+/* Together, they need buffers that are one or have nothing in common. What is a
+ * device's is not recorded, but must be looked at. */
 static void set_sequel(dscomm_group_t *group, dscomm_call_t *call)
 {
     const dscomm_coll_args_t *args = &call->coll;
@@ -65,7 +66,7 @@ static void set_sequel(dscomm_group_t *group, dscomm_call_t *call)
     const uintptr_t send = (uintptr_t)args->send, recv = (uintptr_t)args->recv;
     size_t apart = send < recv ? recv - send : send - recv;
 
-    if (args->coll != DSCOMM_COLL_ALL_REDUCE || !bytes ||
+    if (args->coll != DSCOMM_COLL_ALL_REDUCE || !bytes || group->devices ||
         !dscomm_priv_fusion_can(call))
         return;
     if (!apart)
