@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The public calls that communicate: their arguments. */
+#include "config.h"
+
+#include "compression/compressor.h"
+
+#include <dscomm/backend.h>
+#include <dscomm/dscomm.h>
+
+static int is_float(dscomm_dtype_t dtype)
+{
+    return dtype == DSCOMM_FLOAT16 || dtype == DSCOMM_BFLOAT16 ||
+           dtype == DSCOMM_FLOAT32 || dtype == DSCOMM_FLOAT64;
+}
+
+static dscomm_status_t check_one(const char *name, const dscomm_compressor_t *c,
+                                 const void *buffer)
+{
+    dscomm_status_t status = dscomm_priv_compressor_idle(c, name);
+
+    if (status == DSCOMM_OK && !buffer && c->count)
+        status = dscomm_fail(DSCOMM_ERR_INVALID,
+                             "%s: the buffer is NULL, but has %zu elements",
+                             name, c->count);
+    return status;
+}
+
+/* Each is marked while the others are looked at: none stands there twice. */
+static dscomm_status_t check_all(const char *name,
+                                 dscomm_compressor_t *const *compressors,
+                                 void *const *buffers, size_t n)
+{
+    dscomm_status_t status = DSCOMM_OK;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        status = check_one(name, compressors[i], buffers[i]);
+        if (status < 0)
+            break;
+        if (compressors[i]->channel != compressors[0]->channel) {
+            status = dscomm_fail(DSCOMM_ERR_INVALID,
+                                 "%s: compressor %zu is one of another group",
+                                 name, i);
+            break;
+        }
+        g_atomic_int_set(&compressors[i]->busy, 1);
+    }
+    while (i--)
+        g_atomic_int_set(&compressors[i]->busy, 0);
+    return status;
+}
+
+static dscomm_status_t call(const char *name,
+                            dscomm_compressor_t *const *compressors,
+                            void *const *buffers, size_t n,
+                            dscomm_dtype_t dtype, dscomm_work_t **ret_work)
+{
+    dscomm_status_t status = check_all(name, compressors, buffers, n);
+
+    if (status < 0)
+        return status;
+    if (!is_float(dtype))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: the dtype is %s; it can be float16, bfloat16, "
+                           "float32 or float64",
+                           name, dscomm_dtype_name(dtype));
+    status = dscomm_group_status(compressors[0]->channel->parent);
+    if (status < 0)
+        return status;
+    return dscomm_priv_exchange(compressors, buffers, n, dtype, ret_work);
+}
+
+dscomm_status_t dscomm_compressor_all_reduce(dscomm_compressor_t *compressor,
+                                             void *buffer, dscomm_dtype_t dtype,
+                                             dscomm_work_t **ret_work)
+{
+    return call("dscomm_compressor_all_reduce", &compressor, &buffer, 1, dtype,
+                ret_work);
+}
+
+dscomm_status_t dscomm_compressor_all_reduce_many(
+    dscomm_compressor_t *const *compressors, void *const *buffers, size_t n,
+    dscomm_dtype_t dtype, dscomm_work_t **ret_work)
+{
+    const char *name = "dscomm_compressor_all_reduce_many";
+
+    if (!n || !compressors || !buffers)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s", name,
+                           !n             ? "n is 0"
+                           : !compressors ? "compressors is NULL"
+                                          : "buffers is NULL");
+    return call(name, compressors, buffers, n, dtype, ret_work);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Channels: one for each group that has compressors. */
+#include "config.h"
+
+#include "compression/compressor.h"
+
+#include <dscomm/backend.h>
+#include <stdio.h>
+
+static GMutex lock;
+static GPtrArray *channels;
+
+static dscomm_channel_t *find(const dscomm_group_t *group)
+{
+    dscomm_channel_t *found = NULL;
+
+    g_mutex_lock(&lock);
+    for (guint i = 0; channels && i < channels->len && !found; i++) {
+        dscomm_channel_t *channel = g_ptr_array_index(channels, i);
+
+        if (channel->parent == group)
+            found = channel;
+    }
+    g_mutex_unlock(&lock);
+    return found;
+}
+
+static void keep(dscomm_channel_t *channel)
+{
+    g_mutex_lock(&lock);
+    if (!channels)
+        channels = g_ptr_array_new();
+    g_ptr_array_add(channels, channel);
+    g_mutex_unlock(&lock);
+}
+
+static void forget(dscomm_channel_t *channel)
+{
+    g_mutex_lock(&lock);
+    g_ptr_array_remove_fast(channels, channel);
+    g_mutex_unlock(&lock);
+}
+
+dscomm_status_t dscomm_priv_channel_take(dscomm_group_t *group,
+                                         dscomm_channel_t **ret_channel)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_channel_t *channel = find(group);
+    dscomm_status_t status = DSCOMM_OK;
+    char name[64];
+
+    if (!channel) {
+        channel = g_new0(dscomm_channel_t, 1);
+        channel->parent = group;
+        channel->rank = dscomm_group_rank(group);
+        channel->ranks = dscomm_group_size(group);
+        g_mutex_init(&channel->lock);
+        snprintf(name, sizeof name, "%.40s/compressed",
+                 dscomm_group_name(group));
+        attr.name = name;
+        if (channel->ranks > 1)
+            status = dscomm_group_split(group, 0, channel->rank, &attr,
+                                        &channel->group);
+        if (status < 0) {
+            g_mutex_clear(&channel->lock);
+            g_free(channel);
+            return status;
+        }
+        keep(channel);
+    }
+    channel->compressors++;
+    *ret_channel = channel;
+    return DSCOMM_OK;
+}
+
+/* After dscomm_finalize() the group is gone already, which is no failure. */
+void dscomm_priv_channel_give(dscomm_channel_t *channel)
+{
+    if (!channel || --channel->compressors)
+        return;
+    forget(channel);
+    dscomm_group_free(channel->group);
+    dscomm_priv_exchange_free(channel->idle);
+    g_mutex_clear(&channel->lock);
+    g_free(channel);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of codecs: ours, and those that the program adds. */
+#include "config.h"
+
+#include "compression/codecs/codecs.h"
+
+#include <dscomm/backend.h>
+#include <glib.h>
+#include <string.h>
+
+#define NAME_MAX_BYTES 15
+
+static GMutex lock;
+static GPtrArray *table; /* const dscomm_codec_t * */
+static GString *names;
+
+/* With the lock held. */
+static void add(const dscomm_codec_t *codec)
+{
+    g_ptr_array_add(table, (gpointer)codec);
+    if (names->len)
+        g_string_append_c(names, ' ');
+    g_string_append(names, codec->name);
+}
+
+static void fill(void)
+{
+    static const dscomm_codec_t *const own[] = {
+        &dscomm_priv_codec_none,     &dscomm_priv_codec_float16,
+        &dscomm_priv_codec_bfloat16, &dscomm_priv_codec_onebit,
+        &dscomm_priv_codec_int8,     &dscomm_priv_codec_topk,
+    };
+
+    if (table)
+        return;
+    table = g_ptr_array_new();
+    names = g_string_new(NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(own); i++)
+        add(own[i]);
+}
+
+static const dscomm_codec_t *find(const char *name)
+{
+    for (guint i = 0; i < table->len; i++) {
+        const dscomm_codec_t *codec = g_ptr_array_index(table, i);
+
+        if (!strcmp(codec->name, name))
+            return codec;
+    }
+    return NULL;
+}
+
+const dscomm_codec_t *dscomm_codec_find(const char *name)
+{
+    const dscomm_codec_t *codec;
+
+    g_mutex_lock(&lock);
+    fill();
+    codec = name ? find(name) : NULL;
+    g_mutex_unlock(&lock);
+    return codec;
+}
+
+const char *dscomm_codec_names(void)
+{
+    const char *text;
+
+    g_mutex_lock(&lock);
+    fill();
+    text = names->str;
+    g_mutex_unlock(&lock);
+    return text;
+}
+
+static int is_name(const char *name)
+{
+    return *name && strlen(name) <= NAME_MAX_BYTES &&
+           strspn(name,
+                  "abcdefghijklmnopqrstuvwxyz"
+                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == strlen(name);
+}
+
+/* What is wrong with codec, or NULL. */
+static const char *defect(const dscomm_codec_t *codec)
+{
+    if (codec->size < sizeof *codec)
+        return "its size is not that of the structure";
+    if (!codec->name || !is_name(codec->name))
+        return "its name is not made of 1 to 15 letters, digits and '_'";
+    if (!codec->bytes || !codec->encode || !codec->accumulate || !codec->decode)
+        return "bytes, encode, accumulate or decode is missing";
+    if (!codec->measure != !codec->settle)
+        return "measure and settle need each other";
+    return NULL;
+}
+
+dscomm_status_t dscomm_codec_register(const dscomm_codec_t *codec)
+{
+    const char *name = "dscomm_codec_register";
+    const char *wrong = codec ? defect(codec) : "it is NULL";
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (wrong)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: no such codec can be: %s",
+                           name, wrong);
+    g_mutex_lock(&lock);
+    fill();
+    if (find(codec->name))
+        status =
+            dscomm_fail(DSCOMM_ERR_INVALID, "%s: there is a codec '%s' already",
+                        name, codec->name);
+    else
+        add(codec);
+    g_mutex_unlock(&lock);
+    return status;
+}

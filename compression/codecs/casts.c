@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Shorter floats, and float32 as it is. */
+#include "config.h"
+
+#include "compression/codecs/codecs.h"
+
+#include <string.h>
+
+static size_t bytes_none(const dscomm_codec_args_t *args, size_t count)
+{
+    (void)args;
+    return count * sizeof(float);
+}
+
+static void encode_none(const dscomm_codec_args_t *args, float scale,
+                        const float *values, float *errors, size_t count,
+                        void *ret_bytes)
+{
+    float sum[DSCOMM_CODEC_BLOCK];
+
+    (void)args, (void)scale;
+    if (!errors) {
+        memcpy(ret_bytes, dscomm_priv_values(values), count * sizeof(float));
+        return;
+    }
+    memcpy(sum, errors, count * sizeof(float));
+    dscomm_priv_codec_kernels()->add(dscomm_priv_values(values), sum, count);
+    memcpy(ret_bytes, sum, count * sizeof(float));
+    memset(errors, 0, count * sizeof(float));
+}
+
+static int accumulate_none(const dscomm_codec_args_t *args, float scale,
+                           float factor, const void *from, size_t count,
+                           float *sum)
+{
+    const char *at = from;
+
+    (void)args, (void)scale;
+    for (size_t i = 0; i < count; i++) {
+        float value;
+
+        memcpy(&value, at + i * sizeof value, sizeof value);
+        value *= factor;
+        sum[i] += value;
+    }
+    return 0;
+}
+
+static int decode_none(const dscomm_codec_args_t *args, float scale,
+                       const void *from, size_t count, float *ret_values)
+{
+    (void)args, (void)scale;
+    memcpy(ret_values, from, count * sizeof(float));
+    return 0;
+}
+
+const dscomm_codec_t dscomm_priv_codec_none = {
+    sizeof dscomm_priv_codec_none,
+    "none",
+    0,
+    bytes_none,
+    NULL,
+    NULL,
+    encode_none,
+    accumulate_none,
+    decode_none,
+};
+
+static size_t bytes_cast(const dscomm_codec_args_t *args, size_t count)
+{
+    (void)args;
+    return count * sizeof(uint16_t);
+}
+
+typedef void (*to_t)(const float *x, float *e, size_t count, uint16_t *codes);
+typedef void (*from_t)(const uint16_t *codes, size_t count, float *ret_values);
+
+/* Rows begin anywhere, so codes go through memory of their own. */
+static void encode_cast(to_t to, const dscomm_codec_args_t *args,
+                        const float *values, float *errors, size_t count,
+                        void *ret_bytes)
+{
+    float scratch[DSCOMM_CODEC_BLOCK];
+    uint16_t codes[DSCOMM_CODEC_BLOCK];
+
+    to(dscomm_priv_values(values),
+       dscomm_priv_errors(args, errors, count, scratch), count, codes);
+    memcpy(ret_bytes, codes, count * sizeof *codes);
+}
+
+static int decode_cast(from_t from, const void *bytes, size_t count,
+                       float *ret_values)
+{
+    uint16_t codes[DSCOMM_CODEC_BLOCK];
+
+    memcpy(codes, bytes, count * sizeof *codes);
+    from(codes, count, ret_values);
+    return 0;
+}
+
+static int accumulate_cast(from_t from, float factor, const void *bytes,
+                           size_t count, float *sum)
+{
+    float values[DSCOMM_CODEC_BLOCK];
+
+    decode_cast(from, bytes, count, values);
+    return accumulate_none(NULL, 0, factor, values, count, sum);
+}
+
+#define CODEC(codec, format)                                                   \
+    static void encode_##format(const dscomm_codec_args_t *args, float scale,  \
+                                const float *values, float *errors,            \
+                                size_t count, void *ret_bytes)                 \
+    {                                                                          \
+        (void)scale;                                                           \
+        encode_cast(dscomm_priv_codec_kernels()->to_##format, args, values,    \
+                    errors, count, ret_bytes);                                 \
+    }                                                                          \
+    static int accumulate_##format(const dscomm_codec_args_t *args,            \
+                                   float scale, float factor,                  \
+                                   const void *from, size_t count, float *sum) \
+    {                                                                          \
+        (void)args, (void)scale;                                               \
+        return accumulate_cast(dscomm_priv_codec_kernels()->from_##format,     \
+                               factor, from, count, sum);                      \
+    }                                                                          \
+    static int decode_##format(const dscomm_codec_args_t *args, float scale,   \
+                               const void *from, size_t count,                 \
+                               float *ret_values)                              \
+    {                                                                          \
+        (void)args, (void)scale;                                               \
+        return decode_cast(dscomm_priv_codec_kernels()->from_##format, from,   \
+                           count, ret_values);                                 \
+    }                                                                          \
+    const dscomm_codec_t dscomm_priv_codec_##codec = {                         \
+        sizeof dscomm_priv_codec_##codec,                                      \
+        #codec,                                                                \
+        0,                                                                     \
+        bytes_cast,                                                            \
+        NULL,                                                                  \
+        NULL,                                                                  \
+        encode_##format,                                                       \
+        accumulate_##format,                                                   \
+        decode_##format,                                                       \
+    };
+
+CODEC(float16, half)
+CODEC(bfloat16, bfloat)

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One bit an element: the sign, with the root of the mean square for all. */
+#include "config.h"
+
+#include "compression/codecs/codecs.h"
+
+#include <math.h>
+
+static size_t bytes(const dscomm_codec_args_t *args, size_t count)
+{
+    (void)args;
+    return count / 8 + (count % 8 != 0);
+}
+
+static void measure(const dscomm_codec_args_t *args,
+                    double sums[DSCOMM_CODEC_SUMS], const float *values,
+                    const float *errors, size_t count)
+{
+    (void)args;
+    dscomm_priv_codec_kernels()->measure(sums, dscomm_priv_values(values),
+                                         dscomm_priv_values(errors), count);
+}
+
+/* Both roots are rounded to float32 before the division, as where a norm is
+ * divided by the root of a number of elements. */
+static float settle(const dscomm_codec_args_t *args,
+                    const double sums[DSCOMM_CODEC_SUMS], size_t count)
+{
+    double lanes[DSCOMM_CODEC_SUMS];
+
+    (void)args;
+    for (int i = 0; i < DSCOMM_CODEC_SUMS; i++)
+        lanes[i] = sums[i];
+    for (int width = DSCOMM_CODEC_SUMS / 2; width; width /= 2)
+        for (int i = 0; i < width; i++)
+            lanes[i] += lanes[i + width];
+    return (float)sqrt(lanes[0]) / (float)sqrt((double)count);
+}
+
+static void encode(const dscomm_codec_args_t *args, float scale,
+                   const float *values, float *errors, size_t count,
+                   void *ret_bytes)
+{
+    float scratch[DSCOMM_CODEC_BLOCK];
+
+    dscomm_priv_codec_kernels()->sign(
+        dscomm_priv_values(values),
+        dscomm_priv_errors(args, errors, count, scratch), count, scale,
+        ret_bytes);
+}
+
+static int accumulate(const dscomm_codec_args_t *args, float scale,
+                      float factor, const void *from, size_t count, float *sum)
+{
+    (void)args;
+    dscomm_priv_codec_kernels()->add_signs(from, count, scale * factor, sum);
+    return 0;
+}
+
+static int decode(const dscomm_codec_args_t *args, float scale,
+                  const void *from, size_t count, float *ret_values)
+{
+    dscomm_priv_codec_kernels()->put_signs(from, count, scale, args->stream,
+                                           ret_values);
+    return 0;
+}
+
+const dscomm_codec_t dscomm_priv_codec_onebit = {
+    sizeof dscomm_priv_codec_onebit,
+    "onebit",
+    1,
+    bytes,
+    measure,
+    settle,
+    encode,
+    accumulate,
+    decode,
+};

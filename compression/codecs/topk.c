@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Of each block the largest magnitudes, as they are; the rest is error. Of
+ * equal magnitudes the first ones count; a NaN is larger than all. */
+#include "config.h"
+
+#include "compression/codecs/codecs.h"
+
+#include <string.h>
+
+/* One element: its place in the block, and its value. */
+#define PLACE_BYTES sizeof(uint16_t)
+#define ENTRY_BYTES (PLACE_BYTES + sizeof(float))
+
+/* Of a block of count elements: at least one. */
+static size_t kept(const dscomm_codec_args_t *args, size_t count)
+{
+    size_t k = (size_t)(args->density * (double)count + 0.5);
+
+    if (!count)
+        return 0;
+    return k < 1 ? 1 : k > count ? count : k;
+}
+
+static size_t bytes(const dscomm_codec_args_t *args, size_t count)
+{
+    size_t blocks = count / DSCOMM_CODEC_BLOCK;
+
+    return ENTRY_BYTES * (blocks * kept(args, DSCOMM_CODEC_BLOCK) +
+                          kept(args, count % DSCOMM_CODEC_BLOCK));
+}
+
+static uint32_t magnitude(float x)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return bits & 0x7fffffff;
+}
+
+#define DIGIT_BITS 8
+#define DIGITS (1 << DIGIT_BITS)
+
+/* The k-th largest magnitude, and how many of those that are equal to it belong
+ * to the k largest: digit by digit, from the highest. */
+static uint32_t threshold(const float *u, size_t count, size_t k,
+                          size_t *ret_equal)
+{
+    uint32_t prefix = 0, mask = 0;
+
+    for (int shift = 32 - DIGIT_BITS; shift >= 0; shift -= DIGIT_BITS) {
+        uint16_t counts[DIGITS] = {0};
+        unsigned digit = DIGITS - 1;
+
+        for (size_t i = 0; i < count; i++) {
+            uint32_t size = magnitude(u[i]);
+
+            if ((size & mask) == prefix)
+                counts[size >> shift & (DIGITS - 1)]++;
+        }
+        while (counts[digit] < k)
+            k -= counts[digit--];
+        prefix |= (uint32_t)digit << shift;
+        mask |= (uint32_t)(DIGITS - 1) << shift;
+    }
+    *ret_equal = k;
+    return prefix;
+}
+
+static void encode(const dscomm_codec_args_t *args, float scale,
+                   const float *values, float *errors, size_t count,
+                   void *ret_bytes)
+{
+    float scratch[DSCOMM_CODEC_BLOCK];
+    float *u = dscomm_priv_errors(args, errors, count, scratch);
+    char *at = ret_bytes;
+    size_t equal;
+    uint32_t least;
+
+    (void)scale;
+    if (!count)
+        return;
+    dscomm_priv_codec_kernels()->add(dscomm_priv_values(values), u, count);
+    least = threshold(u, count, kept(args, count), &equal);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t size = magnitude(u[i]);
+        uint16_t place = (uint16_t)i;
+
+        if (size < least || (size == least && !equal))
+            continue;
+        equal -= size == least;
+        memcpy(at, &place, sizeof place);
+        memcpy(at + PLACE_BYTES, &u[i], sizeof u[i]);
+        at += ENTRY_BYTES;
+        u[i] = 0;
+    }
+}
+
+static int accumulate(const dscomm_codec_args_t *args, float scale,
+                      float factor, const void *from, size_t count, float *sum)
+{
+    const char *at = from;
+
+    (void)scale;
+    for (size_t k = kept(args, count); k; k--, at += ENTRY_BYTES) {
+        uint16_t place;
+        float value;
+
+        memcpy(&place, at, sizeof place);
+        memcpy(&value, at + PLACE_BYTES, sizeof value);
+        if (place >= count)
+            return -1;
+        value *= factor;
+        sum[place] += value;
+    }
+    return 0;
+}
+
+static int decode(const dscomm_codec_args_t *args, float scale,
+                  const void *from, size_t count, float *ret_values)
+{
+    memset(ret_values, 0, count * sizeof *ret_values);
+    return accumulate(args, scale, 1, from, count, ret_values);
+}
+
+const dscomm_codec_t dscomm_priv_codec_topk = {
+    sizeof dscomm_priv_codec_topk,
+    "topk",
+    1,
+    bytes,
+    NULL,
+    NULL,
+    encode,
+    accumulate,
+    decode,
+};

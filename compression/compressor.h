@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a compressor is, and the channel that all compressors of a group
+ * share. */
+#ifndef COMPRESSION_COMPRESSOR_H
+#define COMPRESSION_COMPRESSOR_H
+
+#include <dscomm/codec.h>
+#include <dscomm/compression.h>
+
+#include <glib.h>
+
+typedef struct dscomm_exchange dscomm_exchange_t;
+
+/* A group of the compressors' own, so that their messages match nobody
+ * else's. */
+typedef struct {
+    dscomm_group_t *parent;
+    dscomm_group_t *group; /* NULL where the parent has one rank */
+    int rank, ranks;
+    int compressors; /* that use it */
+    int tags; /* given out */
+    GMutex lock; /* of what follows, and of calls on group that do not wait */
+    dscomm_exchange_t *idle;
+} dscomm_channel_t;
+
+struct dscomm_compressor {
+    dscomm_channel_t *channel;
+    const dscomm_codec_t *codec;
+    dscomm_codec_args_t args;
+    dscomm_geometry_t geometry;
+    dscomm_op_t op;
+    int feedback;
+    size_t count, padded, chunk; /* as in dscomm_compressor_info_t */
+    float *worker; /* padded elements; NULL without feedback */
+    float *server; /* of this rank's part; scratch without feedback */
+    uint8_t *mask; /* or NULL */
+    size_t row; /* bytes of an encoded part: header, code, filling */
+    uint32_t signature; /* of all that must be the same on all ranks */
+    int tag; /* and the next one */
+    uint32_t calls;
+    gint busy; /* a call is outstanding */
+};
+
+/* What stands at the beginning of an encoded part. */
+typedef struct {
+    float scale;
+    uint32_t signature;
+    uint32_t call; /* number, on the compressor */
+    uint32_t phase; /* 0: to be reduced, 1: reduced */
+} dscomm_row_header_t;
+
+/* The number of elements of part number part. */
+static inline size_t dscomm_priv_part_count(const dscomm_compressor_t *c,
+                                            int part)
+{
+    size_t before = (size_t)part * c->chunk;
+
+    return before >= c->padded ? 0 : MIN(c->chunk, c->padded - before);
+}
+
+/* OK and idle, or a sentence; name is the public call's. */
+dscomm_status_t dscomm_priv_compressor_idle(const dscomm_compressor_t *c,
+                                            const char *name);
+
+/* What dscomm_compressor_save() writes. */
+size_t dscomm_priv_state_bytes(const dscomm_compressor_t *c);
+
+/* The channel of group, made if there is none; collective in that case. */
+dscomm_status_t dscomm_priv_channel_take(dscomm_group_t *group,
+                                         dscomm_channel_t **ret_channel);
+void dscomm_priv_channel_give(dscomm_channel_t *channel);
+
+/* One call on n compressors of one channel, checked. */
+dscomm_status_t dscomm_priv_exchange(dscomm_compressor_t *const *compressors,
+                                     void *const *buffers, size_t n,
+                                     dscomm_dtype_t dtype,
+                                     dscomm_work_t **ret_work);
+void dscomm_priv_exchange_free(dscomm_exchange_t *x);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Compressed all-reduce with error feedback, on any backend.
+ *
+ * A compressor belongs to one buffer of one group. What compression loses in
+ * one call it adds to the buffer of the next, so that over many calls nothing
+ * is lost: its state is that error, on this rank's side ("worker") and on the
+ * side of the part of the buffer that this rank reduces for all ("server").
+ *
+ * One call, with n ranks: each rank adds its worker error to the buffer,
+ * encodes it and sends part j to rank j; rank j decodes what it got, sums it in
+ * the order of the ranks, adds its server error, encodes that and sends it to
+ * all. All ranks decode the same bytes, so all get the same bits. Arithmetic is
+ * in float32 whatever the buffer's dtype; the algorithm is that of 1-bit Adam
+ * (arXiv:2102.02888, section 4.2), as in DeepSpeed's compressed_allreduce.
+ *
+ * With codec "onebit" an element becomes its sign and each side has one scale,
+ * the root of the mean square: bit 1 for what is not less than zero, so for
+ * -0 and NaN as well. A NaN or an infinity on any rank makes the whole result
+ * NaN on all; in the native geometry the errors are then as before the call,
+ * but for rounding, so that the next one is whole again.
+ *
+ * A compressor follows the thread rule of its group, and is freed before it. */
+#ifndef DSCOMM_COMPRESSION_H
+#define DSCOMM_COMPRESSION_H
+
+#include <dscomm/status.h>
+#include <dscomm/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct dscomm_compressor dscomm_compressor_t;
+/* One whose codec is "onebit". */
+typedef dscomm_compressor_t dscomm_onebit_t;
+
+/* How a buffer is cut into the ranks' parts. */
+typedef enum {
+    /* Parts of whole 1024-element tiles; nothing is padded. */
+    DSCOMM_GEOMETRY_NATIVE = 0,
+    /* DeepSpeed's: padded with zeros that carry errors as elements do, and so
+     * pull on the scale. Codec "onebit" only; bits equal to DeepSpeed's. */
+    DSCOMM_GEOMETRY_DEEPSPEED = 1
+} dscomm_geometry_t;
+
+typedef struct {
+    size_t size;
+    const char *codec; /* NULL: "onebit"; see dscomm/codec.h */
+    dscomm_geometry_t geometry;
+    dscomm_op_t op; /* DSCOMM_AVG or DSCOMM_SUM */
+    int feedback; /* 1: keep errors, 0: do not, -1: as the codec does */
+    /* DSCOMM_GEOMETRY_DEEPSPEED: elements with padding, a multiple of 8 times
+     * the ranks; 0: the smallest multiple of n * lcm(n, 8) for n ranks, as
+     * DeepSpeed's optimizers have it. */
+    size_t padded;
+    double density; /* "topk": part of the elements that is sent, in (0, 1] */
+} dscomm_compressor_attr_t;
+#define DSCOMM_COMPRESSOR_ATTR_INIT                                            \
+    {                                                                          \
+        sizeof(dscomm_compressor_attr_t), NULL, DSCOMM_GEOMETRY_NATIVE,        \
+            DSCOMM_AVG, -1, 0, 0.01                                            \
+    }
+
+/* A compressor for buffers of count elements, which may be 0. attr may be NULL.
+ * Collective over group, whose ranks give the same arguments, else
+ * ERR_MISMATCH. ERR_NOT_FOUND: no such codec. MT: group. */
+DSCOMM_API dscomm_status_t dscomm_compressor_create(
+    dscomm_group_t *group, size_t count, const dscomm_compressor_attr_t *attr,
+    dscomm_compressor_t **ret_compressor);
+/* The same with codec "onebit", whatever attr says of the codec. MT: group. */
+DSCOMM_API dscomm_status_t dscomm_onebit_create(
+    dscomm_group_t *group, size_t count, const dscomm_compressor_attr_t *attr,
+    dscomm_onebit_t **ret_onebit);
+
+/* Local. NULL is fine. ERR_STATE while a call is outstanding. MT: group. */
+DSCOMM_API dscomm_status_t
+dscomm_compressor_free(dscomm_compressor_t *compressor);
+
+/* Reduces buffer, of the compressor's count of elements, over all ranks, in
+ * place. dtype: float16, bfloat16, float32 or float64. With ret_work it returns
+ * when its own part is encoded, and the work goes on as works of the group do;
+ * without, when the result is there. All ranks call it for the same compressors
+ * in the same order. A failure ends the communication of all compressors of
+ * the group. ERR_STATE while an earlier call of the compressor is outstanding.
+ * MT: group. */
+DSCOMM_API dscomm_status_t
+dscomm_compressor_all_reduce(dscomm_compressor_t *compressor, void *buffer,
+                             dscomm_dtype_t dtype, dscomm_work_t **ret_work);
+#define dscomm_onebit_all_reduce dscomm_compressor_all_reduce
+#define dscomm_onebit_free dscomm_compressor_free
+
+/* The same for several compressors of one group at a time: each keeps its own
+ * scale and errors, and what goes to one rank goes together. buffers[i] is that
+ * of compressors[i]. None stands there twice. MT: group. */
+DSCOMM_API dscomm_status_t dscomm_compressor_all_reduce_many(
+    dscomm_compressor_t *const *compressors, void *const *buffers, size_t n,
+    dscomm_dtype_t dtype, dscomm_work_t **ret_work);
+
+/* Forgets all errors. ERR_STATE while a call is outstanding, as for all below.
+ * MT: group. */
+DSCOMM_API dscomm_status_t
+dscomm_compressor_reset(dscomm_compressor_t *compressor);
+
+/* Elements i with mask[i] == 0 stay out of it: they count as zero, their result
+ * is zero and they keep no error. mask has as many elements as the buffer, is
+ * copied, and is the same on all ranks; NULL takes it away. MT: group. */
+DSCOMM_API dscomm_status_t dscomm_compressor_set_mask(
+    dscomm_compressor_t *compressor, const uint8_t *mask);
+
+typedef struct {
+    size_t size;
+    const char *codec; /* static */
+    dscomm_geometry_t geometry;
+    dscomm_op_t op;
+    size_t count; /* elements of the buffer */
+    size_t padded; /* elements of the worker error; native: count */
+    size_t chunk; /* elements of a rank's part, but for the last ones */
+    size_t server; /* elements of this rank's part: of the server error */
+    size_t wire_bytes; /* that this rank sends in one call */
+    size_t state_bytes; /* that dscomm_compressor_save() writes */
+} dscomm_compressor_info_t;
+
+/* Fills as much of *ret_info as its size, which the caller sets, has room for.
+ * MT: safe. */
+DSCOMM_API dscomm_status_t dscomm_compressor_info(
+    const dscomm_compressor_t *compressor, dscomm_compressor_info_t *ret_info);
+
+/* The errors themselves, as many as info says, to look at or to overwrite; they
+ * stay the compressor's. *ret_worker is NULL where no errors are kept. MT:
+ * group. */
+DSCOMM_API dscomm_status_t dscomm_compressor_errors(
+    dscomm_compressor_t *compressor, float **ret_worker, float **ret_server);
+
+/* Writes the state to memory of at least state_bytes, or reads it from there.
+ * The form is the same on all machines, and ends with a SHA-256. What is
+ * damaged, or is that of another codec, geometry, count, number of ranks or
+ * rank, is refused with ERR_PROTOCOL, and the compressor stays as it was. MT:
+ * group. */
+DSCOMM_API dscomm_status_t dscomm_compressor_save(
+    const dscomm_compressor_t *compressor, void *memory, size_t bytes);
+DSCOMM_API dscomm_status_t dscomm_compressor_load(
+    dscomm_compressor_t *compressor, const void *memory, size_t bytes);
+/* The same with a file of this rank's own, which is replaced as a whole or not
+ * at all. ERR_IO with the system's reason. MT: group. */
+DSCOMM_API dscomm_status_t dscomm_compressor_save_file(
+    const dscomm_compressor_t *compressor, const char *path);
+DSCOMM_API dscomm_status_t
+dscomm_compressor_load_file(dscomm_compressor_t *compressor, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

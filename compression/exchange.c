@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A call from beginning to end: encode and send, reduce what came, send that
+ * on, decode. Everything travels in packets, so that the arithmetic of one runs
+ * while others are on their way. Nothing is allocated once the channel has had
+ * a call as large. */
+#include "config.h"
+
+#include "compression/exchange.h"
+
+#include <dscomm/backend.h>
+#include <dscomm/dscomm.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define PACKET_BYTES ((size_t)256 << 10)
+/* Longer outputs leave nothing in the caches that is worth keeping. */
+#define STREAM_BYTES ((size_t)16 << 20)
+#define ALIGNMENT 64
+
+static const char name[] = "dscomm_compressor_all_reduce";
+
+static part_t *part_at(const dscomm_exchange_t *x, size_t i)
+{
+    return &g_array_index(x->parts, part_t, i);
+}
+
+static segment_t *segment_at(const dscomm_exchange_t *x, size_t i)
+{
+    return &g_array_index(x->segments, segment_t, i);
+}
+
+static packet_t *packet_at(const dscomm_exchange_t *x, size_t i)
+{
+    return &g_array_index(x->packets, packet_t, i);
+}
+
+static char *region_of(const dscomm_exchange_t *x, char *regions, int rank)
+{
+    return regions + (size_t)rank * x->region;
+}
+
+/* Where what rank has sent to be reduced lies. */
+static char *gathered(const dscomm_exchange_t *x, int rank)
+{
+    return region_of(x, rank == x->channel->rank ? x->out : x->in, rank);
+}
+
+static dscomm_exchange_t *new_exchange(dscomm_channel_t *channel)
+{
+    dscomm_exchange_t *x = channel->idle;
+
+    if (x) {
+        channel->idle = x->next;
+    } else {
+        x = g_new0(dscomm_exchange_t, 1);
+        x->parts = g_array_new(FALSE, FALSE, sizeof(part_t));
+        x->segments = g_array_new(FALSE, FALSE, sizeof(segment_t));
+        x->packets = g_array_new(FALSE, FALSE, sizeof(packet_t));
+        x->sends = g_ptr_array_new();
+        x->gathers = g_ptr_array_new();
+        x->spreads = g_ptr_array_new();
+    }
+    x->next = NULL;
+    x->channel = channel;
+    x->reduced = x->spread = x->decoded = x->ready = x->sent = 0;
+    x->awaited = NULL;
+    x->since = 0;
+    return x;
+}
+
+void dscomm_priv_exchange_free(dscomm_exchange_t *x)
+{
+    while (x) {
+        dscomm_exchange_t *next = x->next;
+
+        g_array_free(x->parts, TRUE);
+        g_array_free(x->segments, TRUE);
+        g_array_free(x->packets, TRUE);
+        g_ptr_array_free(x->sends, TRUE);
+        g_ptr_array_free(x->gathers, TRUE);
+        g_ptr_array_free(x->spreads, TRUE);
+        free(x->memory);
+        g_free(x);
+        x = next;
+    }
+}
+
+/* Back to the idle ones; its compressors may be called again. */
+static void retire(dscomm_exchange_t *x)
+{
+    for (size_t i = 0; i < x->parts->len; i++)
+        g_atomic_int_set(&part_at(x, i)->c->busy, 0);
+    g_array_set_size(x->parts, 0);
+    g_array_set_size(x->segments, 0);
+    g_array_set_size(x->packets, 0);
+    g_ptr_array_set_size(x->sends, 0);
+    g_ptr_array_set_size(x->gathers, 0);
+    g_ptr_array_set_size(x->spreads, 0);
+    x->next = x->channel->idle;
+    x->channel->idle = x;
+}
+
+/* A packet grows until it is long enough. */
+static void add_segment(dscomm_exchange_t *x, const segment_t *segment)
+{
+    packet_t *last = x->packets->len ? packet_at(x, x->packets->len - 1) : NULL;
+    packet_t packet = {x->segments->len, x->segments->len + 1, segment->offset,
+                       segment->bytes};
+
+    if (last && last->bytes < PACKET_BYTES) {
+        last->last++;
+        last->bytes += segment->bytes;
+    } else {
+        g_array_append_val(x->packets, packet);
+    }
+    g_array_append_vals(x->segments, segment, 1);
+}
+
+/* A row is cut between blocks. */
+static void cut(dscomm_exchange_t *x, size_t index)
+{
+    const part_t *part = part_at(x, index);
+    const dscomm_compressor_t *c = part->c;
+    size_t block = c->codec->bytes(&c->args, DSCOMM_CODEC_BLOCK);
+    size_t step =
+        MAX(PACKET_BYTES / MAX(block, 1), 1) * (size_t)DSCOMM_CODEC_BLOCK;
+    size_t at = 0;
+
+    for (size_t from = 0; from < c->chunk; from += step) {
+        size_t to = MIN(from + step, c->chunk);
+        size_t end = to == c->chunk ? c->row
+                                    : sizeof(dscomm_row_header_t) +
+                                          c->codec->bytes(&c->args, to);
+        segment_t segment = {index, from, to, part->offset + at, end - at};
+
+        add_segment(x, &segment);
+        at = end;
+    }
+}
+
+static void plan(dscomm_exchange_t *x, dscomm_compressor_t *const *compressors,
+                 void *const *buffers, size_t n, dscomm_dtype_t dtype)
+{
+    size_t bytes = 0;
+
+    x->dtype = dtype;
+    x->region = 0;
+    for (size_t i = 0; i < n; i++) {
+        part_t part = {
+            .c = compressors[i], .buffer = buffers[i], .offset = x->region};
+
+        g_array_append_val(x->parts, part);
+        x->region += part.c->row;
+        bytes += part.c->count * dscomm_dtype_size(dtype);
+        cut(x, i);
+    }
+    x->stream = bytes >= STREAM_BYTES;
+    x->timeout_ms = dscomm_group_timeout(x->channel->parent);
+}
+
+/* Memory for three regions of each rank, and a place for each work. */
+static dscomm_status_t make_room(dscomm_exchange_t *x)
+{
+    size_t n = (size_t)x->channel->ranks, works = n * x->packets->len;
+    size_t room = 3 * n * x->region;
+
+    if (room > x->room) {
+        void *memory = NULL;
+
+        free(x->memory);
+        x->room = 0;
+        x->memory = NULL;
+        if (posix_memalign(&memory, ALIGNMENT, room))
+            return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                               "%s: no memory for %zu bytes of messages", name,
+                               room);
+        memset(memory, 0, room);
+        x->memory = memory;
+        x->room = room;
+    }
+    x->out = x->memory;
+    x->in = x->out + n * x->region;
+    x->results = x->in + n * x->region;
+    g_ptr_array_set_size(x->gathers, (gint)works);
+    g_ptr_array_set_size(x->spreads, (gint)works);
+    g_ptr_array_set_size(x->sends, 2 * (gint)works);
+    memset(x->gathers->pdata, 0, works * sizeof(gpointer));
+    memset(x->spreads->pdata, 0, works * sizeof(gpointer));
+    memset(x->sends->pdata, 0, 2 * works * sizeof(gpointer));
+    return DSCOMM_OK;
+}
+
+static dscomm_work_t **slot(const dscomm_exchange_t *x, GPtrArray *works,
+                            size_t packet, int rank)
+{
+    size_t i = packet * (size_t)x->channel->ranks + (size_t)rank;
+
+    return (dscomm_work_t **)&works->pdata[i];
+}
+
+static int tag_of(const dscomm_exchange_t *x, int phase)
+{
+    return part_at(x, 0)->c->tag + phase;
+}
+
+static dscomm_status_t receive(dscomm_exchange_t *x, GPtrArray *works,
+                               char *regions, int phase)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (size_t p = 0; p < x->packets->len; p++)
+        for (int r = 0; r < x->channel->ranks && status == DSCOMM_OK; r++)
+            if (r != x->channel->rank)
+                status = dscomm_irecv(x->channel->group,
+                                      region_of(x, regions, r) +
+                                          packet_at(x, p)->offset,
+                                      packet_at(x, p)->bytes, DSCOMM_UINT8, r,
+                                      tag_of(x, phase), slot(x, works, p, r));
+    return status;
+}
+
+/* The second half of sends is that of results. */
+static dscomm_status_t send(dscomm_exchange_t *x, size_t p, const char *region,
+                            int rank, int phase)
+{
+    const packet_t *packet = packet_at(x, p);
+
+    return dscomm_isend(
+        x->channel->group, region + packet->offset, packet->bytes, DSCOMM_UINT8,
+        rank, tag_of(x, phase),
+        slot(x, x->sends, p + (phase ? x->packets->len : 0), rank));
+}
+
+/* Each rank begins with the next one, so that not all send to the same. */
+static int peer_at(const dscomm_exchange_t *x, int i)
+{
+    return (x->channel->rank + i) % x->channel->ranks;
+}
+
+static dscomm_status_t encode_packet(dscomm_exchange_t *x, size_t p)
+{
+    const packet_t *packet = packet_at(x, p);
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (int i = 1; i <= x->channel->ranks && status == DSCOMM_OK; i++) {
+        int r = peer_at(x, i);
+        char *region = region_of(x, x->out, r);
+
+        for (size_t s = packet->first; s < packet->last; s++)
+            dscomm_priv_encode(x, part_at(x, segment_at(x, s)->part),
+                               segment_at(x, s), r, region);
+        if (r != x->channel->rank)
+            status = send(x, p, region, r, 0);
+    }
+    return status;
+}
+
+static dscomm_status_t start(dscomm_exchange_t *x)
+{
+    dscomm_status_t status = receive(x, x->gathers, x->in, 0);
+
+    if (status == DSCOMM_OK)
+        status = receive(x, x->spreads, x->results, 1);
+    for (size_t i = 0; i < x->parts->len && status == DSCOMM_OK; i++)
+        dscomm_priv_measure(x, part_at(x, i));
+    for (size_t p = 0; p < x->packets->len && status == DSCOMM_OK; p++)
+        status = encode_packet(x, p);
+    return status;
+}
+
+/* OK where the work in that place is complete; it is freed. */
+static dscomm_status_t look(dscomm_exchange_t *x, dscomm_work_t **work,
+                            int rank)
+{
+    dscomm_status_t status;
+
+    if (!*work)
+        return DSCOMM_OK;
+    status = dscomm_work_test(*work);
+    if (status == DSCOMM_OK)
+        g_clear_pointer(work, dscomm_work_free);
+    if (status == DSCOMM_IN_PROGRESS) {
+        x->awaited = *work;
+        x->awaited_rank = rank;
+    }
+    return status;
+}
+
+static dscomm_status_t look_all(dscomm_exchange_t *x, GPtrArray *works,
+                                size_t p)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (int r = 0; r < x->channel->ranks && status == DSCOMM_OK; r++)
+        status = look(x, slot(x, works, p, r), r);
+    return status;
+}
+
+/* The row of another rank must be one of the same call. */
+static dscomm_status_t check_row(const part_t *part, int rank, uint32_t phase,
+                                 char *region)
+{
+    const dscomm_compressor_t *c = part->c;
+    dscomm_row_header_t header;
+
+    memcpy(&header, dscomm_priv_row(part, region), sizeof header);
+    if (header.signature == c->signature && header.call == c->calls &&
+        header.phase == phase)
+        return DSCOMM_OK;
+    return dscomm_fail(
+        DSCOMM_ERR_MISMATCH,
+        "rank %d sent a part of %s where this rank expects one of call %" PRIu32
+        " of a compressor of %zu elements with codec %s: all ranks call for "
+        "the same compressors in the same order",
+        rank, header.signature == c->signature ? "another call" : "another one",
+        c->calls, c->count, c->codec->name);
+}
+
+static dscomm_status_t check_rows(const dscomm_exchange_t *x,
+                                  const part_t *part, uint32_t phase,
+                                  char *regions)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (int r = 0; r < x->channel->ranks && status == DSCOMM_OK; r++)
+        if (r != x->channel->rank)
+            status = check_row(part, r, phase, region_of(x, regions, r));
+    return status;
+}
+
+static dscomm_status_t fail_code(const dscomm_exchange_t *x, const part_t *part,
+                                 const char *what)
+{
+    return dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                       "the %s of codec %s that came on group '%s' make no "
+                       "sense",
+                       what, part->c->codec->name,
+                       dscomm_group_name(x->channel->parent));
+}
+
+static dscomm_status_t reduce_packet(dscomm_exchange_t *x, size_t p)
+{
+    const packet_t *packet = packet_at(x, p);
+    char **rows = g_newa(char *, (gsize)x->channel->ranks);
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (int r = 0; r < x->channel->ranks; r++)
+        rows[r] = gathered(x, r);
+    for (size_t s = packet->first; s < packet->last && !status; s++) {
+        const segment_t *segment = segment_at(x, s);
+        part_t *part = part_at(x, segment->part);
+
+        if (!segment->from)
+            status = check_rows(x, part, 0, x->in);
+        if (!status && dscomm_priv_reduce(x, part, segment, rows))
+            status = fail_code(x, part, "parts");
+        if (!status && segment->to == part->c->chunk) {
+            dscomm_priv_settle(x, part);
+            x->ready = segment->part + 1;
+        }
+    }
+    return status;
+}
+
+static dscomm_status_t spread_packet(dscomm_exchange_t *x, size_t p)
+{
+    const packet_t *packet = packet_at(x, p);
+    char *region = region_of(x, x->results, x->channel->rank);
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (size_t s = packet->first; s < packet->last; s++)
+        dscomm_priv_encode_result(x, part_at(x, segment_at(x, s)->part),
+                                  segment_at(x, s), region);
+    for (int i = 1; i < x->channel->ranks && status == DSCOMM_OK; i++)
+        status = send(x, p, region, peer_at(x, i), 1);
+    return status;
+}
+
+static dscomm_status_t decode_packet(dscomm_exchange_t *x, size_t p)
+{
+    const packet_t *packet = packet_at(x, p);
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (size_t s = packet->first; s < packet->last && !status; s++) {
+        const segment_t *segment = segment_at(x, s);
+        part_t *part = part_at(x, segment->part);
+
+        if (!segment->from)
+            status = check_rows(x, part, 1, x->results);
+        for (int r = 0; r < x->channel->ranks && !status; r++) {
+            char *region = region_of(x, x->results, r);
+
+            dscomm_priv_take_back(x, part, segment, r, region,
+                                  region_of(x, x->out, r));
+            if (dscomm_priv_decode(x, part, segment, r, region))
+                status = fail_code(x, part, "results");
+        }
+    }
+    return status;
+}
+
+/* All parts of packet p are reduced. */
+static int is_ready(const dscomm_exchange_t *x, size_t p)
+{
+    return segment_at(x, packet_at(x, p)->last - 1)->part < x->ready;
+}
+
+/* One step, if there is one: OK, IN_PROGRESS or a failure. */
+static dscomm_status_t reduce_next(dscomm_exchange_t *x)
+{
+    dscomm_status_t status = look_all(x, x->gathers, x->reduced);
+
+    if (status == DSCOMM_OK)
+        status = reduce_packet(x, x->reduced);
+    if (status == DSCOMM_OK)
+        x->reduced++;
+    return status;
+}
+
+static dscomm_status_t decode_next(dscomm_exchange_t *x)
+{
+    dscomm_status_t status = look_all(x, x->spreads, x->decoded);
+
+    if (status == DSCOMM_OK)
+        status = decode_packet(x, x->decoded);
+    if (status == DSCOMM_OK)
+        x->decoded++;
+    return status;
+}
+
+/* As far as it goes. */
+static dscomm_status_t go_on(dscomm_exchange_t *x)
+{
+    const size_t packets = x->packets->len, n = (size_t)x->channel->ranks;
+    dscomm_status_t status = DSCOMM_OK;
+
+    while (x->reduced < packets && status == DSCOMM_OK)
+        status = reduce_next(x);
+    while (x->spread < packets && status >= 0 && is_ready(x, x->spread)) {
+        dscomm_status_t sent = spread_packet(x, x->spread++);
+
+        status = sent < 0 ? sent : status;
+    }
+    while (x->decoded < x->spread && status == DSCOMM_OK)
+        status = decode_next(x);
+    for (; x->sent < 2 * packets * n && status == DSCOMM_OK; x->sent++) {
+        status = look(x, slot(x, x->sends, 0, 0) + x->sent, (int)(x->sent % n));
+        if (status != DSCOMM_OK)
+            break;
+    }
+    return status;
+}
+
+/* Frees the works in places [0, len): the group has ended, so none of them
+ * touches memory any more once it was asked. */
+static void drop(GPtrArray *works)
+{
+    for (guint i = 0; i < works->len; i++) {
+        dscomm_work_t *work = works->pdata[i];
+
+        if (!work)
+            continue;
+        dscomm_work_test(work);
+        dscomm_work_free(work);
+    }
+}
+
+/* A failure: the other ranks' calls end as well. The sentence is this thread's
+ * afterwards. */
+static dscomm_status_t fail(dscomm_exchange_t *x, dscomm_status_t status)
+{
+    char *text = g_strdup(dscomm_last_error());
+
+    if (x->channel->group)
+        dscomm_group_abort(x->channel->group, text);
+    drop(x->gathers);
+    drop(x->spreads);
+    drop(x->sends);
+    status = dscomm_fail(status, "%s on group '%s': %s", name,
+                         dscomm_group_name(x->channel->parent), text);
+    g_free(text);
+    retire(x);
+    return status;
+}
+
+static dscomm_status_t expire(dscomm_exchange_t *x)
+{
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                       "rank %d waits for rank %d, and nothing has come for %d "
+                       "ms",
+                       x->channel->rank, x->awaited_rank, x->timeout_ms);
+}
+
+/* How far a call has come, in steps. */
+static size_t steps(const dscomm_exchange_t *x)
+{
+    return x->reduced + x->spread + x->decoded + x->sent;
+}
+
+/* For a work: as go_on(), with a deadline, and the end of the call. */
+static dscomm_status_t advance(void *state)
+{
+    dscomm_exchange_t *x = state;
+    dscomm_channel_t *channel = x->channel;
+    dscomm_status_t status = DSCOMM_IN_PROGRESS;
+    size_t before;
+
+    if (!g_mutex_trylock(&channel->lock))
+        return status;
+    before = steps(x);
+    status = go_on(x);
+    if (status == DSCOMM_IN_PROGRESS) {
+        gint64 now = g_get_monotonic_time();
+
+        if (!x->since || steps(x) != before)
+            x->since = now;
+        if (now - x->since > (gint64)x->timeout_ms * 1000)
+            status = expire(x);
+    }
+    if (status < 0)
+        status = fail(x, status);
+    else if (status == DSCOMM_OK)
+        retire(x);
+    g_mutex_unlock(&channel->lock);
+    return status;
+}
+
+static void cancel(void *state, dscomm_status_t status)
+{
+    dscomm_exchange_t *x = state;
+    dscomm_channel_t *channel = x->channel;
+
+    g_mutex_lock(&channel->lock);
+    dscomm_fail(status, "the group has ended");
+    fail(x, status);
+    g_mutex_unlock(&channel->lock);
+}
+
+static dscomm_status_t run(dscomm_exchange_t *x)
+{
+    dscomm_channel_t *channel = x->channel;
+    dscomm_status_t status;
+
+    for (;;) {
+        g_mutex_lock(&channel->lock);
+        status = go_on(x);
+        if (status == DSCOMM_OK)
+            retire(x);
+        else if (status < 0)
+            status = fail(x, status);
+        g_mutex_unlock(&channel->lock);
+        if (status != DSCOMM_IN_PROGRESS)
+            return status;
+        /* The result is looked at above. */
+        dscomm_work_wait(x->awaited, DSCOMM_TIMEOUT_DEFAULT);
+    }
+}
+
+dscomm_status_t dscomm_priv_exchange(dscomm_compressor_t *const *compressors,
+                                     void *const *buffers, size_t n,
+                                     dscomm_dtype_t dtype,
+                                     dscomm_work_t **ret_work)
+{
+    static const dscomm_work_ops_t ops = {sizeof ops, advance, cancel};
+    dscomm_channel_t *channel = compressors[0]->channel;
+    dscomm_exchange_t *x;
+    dscomm_status_t status;
+
+    g_mutex_lock(&channel->lock);
+    x = new_exchange(channel);
+    plan(x, compressors, buffers, n, dtype);
+    for (size_t i = 0; i < n; i++) {
+        g_atomic_int_set(&compressors[i]->busy, 1);
+        compressors[i]->calls++;
+    }
+    status = make_room(x);
+    if (status == DSCOMM_OK)
+        status = start(x);
+    if (status < 0)
+        status = fail(x, status);
+    g_mutex_unlock(&channel->lock);
+    if (status < 0)
+        return status;
+    if (!ret_work)
+        return run(x);
+    status = dscomm_work_create(channel->parent, &ops, x, ret_work);
+    if (status < 0) {
+        g_mutex_lock(&channel->lock);
+        status = fail(x, status);
+        g_mutex_unlock(&channel->lock);
+    }
+    return status;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One call: what goes where, and how far it is. */
+#ifndef COMPRESSION_EXCHANGE_H
+#define COMPRESSION_EXCHANGE_H
+
+#include "compression/compressor.h"
+
+/* A compressor and its buffer. */
+typedef struct {
+    dscomm_compressor_t *c;
+    char *buffer;
+    size_t offset; /* of its row in a region */
+    float scale; /* of what this rank has reduced */
+    double sums[DSCOMM_CODEC_SUMS];
+    int spoilt; /* a rank's scale is not finite */
+} part_t;
+
+/* Elements of a row that are sent in one piece. */
+typedef struct {
+    size_t part; /* index */
+    size_t from, to; /* elements of the row; header: where from is 0 */
+    size_t offset, bytes; /* in a region */
+} segment_t;
+
+/* Segments that travel together. */
+typedef struct {
+    size_t first, last; /* segments; last is the one behind */
+    size_t offset, bytes;
+} packet_t;
+
+/* Regions hold a row of every part. Row number r of out and of results is for,
+ * or from, rank r; the own row of out is reduced where it is, and the own
+ * result is encoded there. */
+struct dscomm_exchange {
+    dscomm_exchange_t *next; /* idle ones */
+    dscomm_channel_t *channel;
+    dscomm_dtype_t dtype;
+    int stream;
+    GArray *parts, *segments, *packets;
+    size_t region; /* bytes */
+    char *memory, *out, *in, *results;
+    size_t room; /* bytes of memory */
+    GPtrArray *sends, *gathers, *spreads; /* works; NULL: complete */
+    /* Packets that were reduced, sent on, decoded; parts whose scale is
+     * known; sends known to be complete. */
+    size_t reduced, spread, decoded, ready, sent;
+    dscomm_work_t *awaited; /* why the call does not go on, and of whom */
+    int awaited_rank;
+    gint64 since; /* microseconds: it has not gone on; 0: unknown */
+    int timeout_ms;
+};
+
+/* In blocks.c: arithmetic on one segment. These look at the whole buffer of a
+ * part, encode a segment for rank, */
+void dscomm_priv_measure(const dscomm_exchange_t *x, part_t *part);
+void dscomm_priv_encode(const dscomm_exchange_t *x, part_t *part,
+                        const segment_t *segment, int rank, char *region);
+/* add what all ranks have sent (rows[rank]: regions) to the server error, */
+int dscomm_priv_reduce(const dscomm_exchange_t *x, part_t *part,
+                       const segment_t *segment, char *const *rows);
+/* finish the sums of a part that was reduced as a whole, */
+void dscomm_priv_settle(const dscomm_exchange_t *x, part_t *part);
+/* encode it, and decode what rank has encoded into the buffer. -1: the bytes
+ * make no sense. */
+void dscomm_priv_encode_result(const dscomm_exchange_t *x, part_t *part,
+                               const segment_t *segment, char *region);
+int dscomm_priv_decode(const dscomm_exchange_t *x, part_t *part,
+                       const segment_t *segment, int rank, char *region);
+/* Where that is not finite: takes what this rank has sent for it, in region,
+ * back into the worker error. Before it is decoded. */
+void dscomm_priv_take_back(const dscomm_exchange_t *x, part_t *part,
+                           const segment_t *segment, int rank,
+                           char *result_region, char *region);
+
+static inline char *dscomm_priv_row(const part_t *part, char *region)
+{
+    return region + part->offset;
+}
+
+#endif

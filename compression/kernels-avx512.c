@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* AVX-512: 64 elements are a word of signs, made and taken as masks. */
+#include "config.h"
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define ROW dscomm_priv_codec_kernels_avx512
+#define NAME "avx512"
+
+#define STEP 64
+#define VECTOR 16
+#define VECTORS (STEP / VECTOR)
+
+/* Turns each byte round: the first of its elements is the highest bit. */
+static uint64_t turn(uint64_t word)
+{
+    const uint64_t ones = UINT64_C(0x5555555555555555);
+    const uint64_t twos = UINT64_C(0x3333333333333333);
+    const uint64_t fours = UINT64_C(0x0f0f0f0f0f0f0f0f);
+
+    word = (word >> 1 & ones) | (word & ones) << 1;
+    word = (word >> 2 & twos) | (word & twos) << 2;
+    return (word >> 4 & fours) | (word & fours) << 4;
+}
+
+static uint64_t take(const uint8_t *bits)
+{
+    uint64_t word;
+
+    memcpy(&word, bits, sizeof word);
+    return turn(word);
+}
+
+static __m512 pick(uint64_t word, int k, float scale)
+{
+    return _mm512_mask_blend_ps((__mmask16)(word >> VECTOR * k),
+                                _mm512_set1_ps(-scale), _mm512_set1_ps(scale));
+}
+
+static size_t sign_vectors(const float *x, float *e, size_t count, float scale,
+                           uint8_t *ret_bits)
+{
+    size_t i = 0;
+
+    for (; i + STEP <= count; i += STEP) {
+        uint64_t word = 0;
+
+        for (int k = 0; k < VECTORS; k++) {
+            float *at = e + i + k * VECTOR;
+            __m512 u = _mm512_add_ps(_mm512_loadu_ps(x + i + k * VECTOR),
+                                     _mm512_loadu_ps(at));
+            __mmask16 mask =
+                _mm512_cmp_ps_mask(u, _mm512_setzero_ps(), _CMP_NLT_UQ);
+
+            word |= (uint64_t)mask << VECTOR * k;
+            _mm512_storeu_ps(at, _mm512_sub_ps(u, pick(mask, 0, scale)));
+        }
+        word = turn(word);
+        memcpy(ret_bits + i / 8, &word, sizeof word);
+    }
+    return i;
+}
+
+static size_t add_vectors(const uint8_t *bits, size_t count, float scale,
+                          float *sum)
+{
+    size_t i = 0;
+
+    for (; i + STEP <= count; i += STEP) {
+        uint64_t word = take(bits + i / 8);
+
+        for (int k = 0; k < VECTORS; k++) {
+            float *at = sum + i + k * VECTOR;
+
+            _mm512_storeu_ps(
+                at, _mm512_add_ps(_mm512_loadu_ps(at), pick(word, k, scale)));
+        }
+    }
+    return i;
+}
+
+/* Stores of 16 bytes: the alignment of a buffer of malloc(). */
+static void stream_quarters(float *at, __m512 value)
+{
+    _mm_stream_ps(at, _mm512_castps512_ps128(value));
+    _mm_stream_ps(at + 4, _mm512_extractf32x4_ps(value, 1));
+    _mm_stream_ps(at + 8, _mm512_extractf32x4_ps(value, 2));
+    _mm_stream_ps(at + 12, _mm512_extractf32x4_ps(value, 3));
+}
+
+static size_t put_streaming(const uint8_t *bits, size_t count, float scale,
+                            float *ret_values)
+{
+    int whole = (uintptr_t)ret_values % 64 == 0;
+    size_t i = 0;
+
+    for (; i + STEP <= count; i += STEP) {
+        uint64_t word = take(bits + i / 8);
+
+        for (int k = 0; k < VECTORS; k++) {
+            if (whole)
+                _mm512_stream_ps(ret_values + i + k * VECTOR,
+                                 pick(word, k, scale));
+            else
+                stream_quarters(ret_values + i + k * VECTOR,
+                                pick(word, k, scale));
+        }
+    }
+    _mm_sfence();
+    return i;
+}
+
+static size_t put_vectors(const uint8_t *bits, size_t count, float scale,
+                          int stream, float *ret_values)
+{
+    size_t i = 0;
+
+    if (stream && (uintptr_t)ret_values % 16 == 0)
+        return put_streaming(bits, count, scale, ret_values);
+    for (; i + STEP <= count; i += STEP) {
+        uint64_t word = take(bits + i / 8);
+
+        for (int k = 0; k < VECTORS; k++)
+            _mm512_storeu_ps(ret_values + i + k * VECTOR, pick(word, k, scale));
+    }
+    return i;
+}
+
+#include "compression/kernels-body.h"

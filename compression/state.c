@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The state of a compressor: forgotten, masked, looked at, saved and loaded.
+ *
+ * A saved state is little-endian: magic, version, codec, geometry, operator,
+ * ranks, rank, count, padded, elements of the worker and the server error;
+ * these errors as float32; and the SHA-256 of all before it. */
+#include "config.h"
+
+#include "compression/compressor.h"
+
+#include <dscomm/backend.h>
+#include <string.h>
+
+#define MAGIC "dscommEF"
+#define MAGIC_BYTES 8
+#define STATE_VERSION 1
+#define CODEC_BYTES 16
+#define SUM_BYTES 32
+
+/* As it stands in the file: no holes. */
+typedef struct {
+    char magic[MAGIC_BYTES];
+    uint32_t version, geometry, op, ranks, rank, reserved;
+    char codec[CODEC_BYTES];
+    uint64_t count, padded, worker, server;
+} state_header_t;
+G_STATIC_ASSERT(sizeof(state_header_t) == 80);
+
+static size_t worker_count(const dscomm_compressor_t *c)
+{
+    return c->feedback ? c->padded : 0;
+}
+
+static size_t server_count(const dscomm_compressor_t *c)
+{
+    return c->feedback ? dscomm_priv_part_count(c, c->channel->rank) : 0;
+}
+
+size_t dscomm_priv_state_bytes(const dscomm_compressor_t *c)
+{
+    return sizeof(state_header_t) +
+           (worker_count(c) + server_count(c)) * sizeof(float) + SUM_BYTES;
+}
+
+static state_header_t header_of(const dscomm_compressor_t *c)
+{
+    state_header_t header = {
+        .version = GUINT32_TO_LE(STATE_VERSION),
+        .geometry = GUINT32_TO_LE((uint32_t)c->geometry),
+        .op = GUINT32_TO_LE((uint32_t)c->op),
+        .ranks = GUINT32_TO_LE((uint32_t)c->channel->ranks),
+        .rank = GUINT32_TO_LE((uint32_t)c->channel->rank),
+        .count = GUINT64_TO_LE(c->count),
+        .padded = GUINT64_TO_LE(c->padded),
+        .worker = GUINT64_TO_LE(worker_count(c)),
+        .server = GUINT64_TO_LE(server_count(c)),
+    };
+
+    memcpy(header.magic, MAGIC, MAGIC_BYTES);
+    memcpy(header.codec, c->codec->name,
+           MIN(strlen(c->codec->name), CODEC_BYTES - 1));
+    return header;
+}
+
+/* Between memory of this machine and that of a saved state, either way. */
+static void copy_floats(void *to, const void *from, size_t count)
+{
+    if (count)
+        memcpy(to, from, count * sizeof(float));
+#if G_BYTE_ORDER != G_LITTLE_ENDIAN
+    for (size_t i = 0; i < count; i++) {
+        uint32_t word;
+
+        memcpy(&word, (char *)to + i * sizeof word, sizeof word);
+        word = GUINT32_SWAP_LE_BE(word);
+        memcpy((char *)to + i * sizeof word, &word, sizeof word);
+    }
+#endif
+}
+
+static void sum_of(const void *memory, size_t bytes, guint8 *ret_sum)
+{
+    GChecksum *checksum = g_checksum_new(G_CHECKSUM_SHA256);
+    gsize length = SUM_BYTES;
+
+    while (bytes) { /* the length is signed */
+        size_t some = MIN(bytes, (size_t)1 << 30);
+
+        g_checksum_update(checksum, memory, (gssize)some);
+        memory = (const char *)memory + some;
+        bytes -= some;
+    }
+    g_checksum_get_digest(checksum, ret_sum, &length);
+    g_checksum_free(checksum);
+}
+
+dscomm_status_t dscomm_compressor_save(const dscomm_compressor_t *compressor,
+                                       void *memory, size_t bytes)
+{
+    const char *name = "dscomm_compressor_save";
+    const dscomm_compressor_t *c = compressor;
+    dscomm_status_t status = dscomm_priv_compressor_idle(c, name);
+    state_header_t header;
+    size_t worker, server;
+    char *at = memory;
+
+    if (status < 0)
+        return status;
+    if (!memory || bytes < dscomm_priv_state_bytes(c))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: the state needs %zu bytes; memory %s %zu", name,
+                           dscomm_priv_state_bytes(c),
+                           memory ? "has"
+                                  : "is "
+                                    "NULL, bytes",
+                           bytes);
+    header = header_of(c);
+    worker = worker_count(c);
+    server = server_count(c);
+    memcpy(at, &header, sizeof header);
+    at += sizeof header;
+    copy_floats(at, c->worker, worker);
+    at += worker * sizeof(float);
+    copy_floats(at, c->server, server);
+    at += server * sizeof(float);
+    sum_of(memory, (size_t)(at - (char *)memory), (guint8 *)at);
+    return DSCOMM_OK;
+}
+
+/* Why a state is not one of c, or NULL. */
+static const char *refusal(const dscomm_compressor_t *c,
+                           const state_header_t *got, const char *memory,
+                           size_t bytes)
+{
+    state_header_t want = header_of(c);
+    guint8 sum[SUM_BYTES];
+
+    if (bytes < sizeof *got + SUM_BYTES ||
+        memcmp(got->magic, want.magic, MAGIC_BYTES))
+        return "this is no saved state of a compressor";
+    if (got->version != want.version)
+        return "it has a version that this library does not know";
+    if (memcmp(got->codec, want.codec, CODEC_BYTES))
+        return "it is that of another codec";
+    if (got->geometry != want.geometry || got->op != want.op ||
+        got->padded != want.padded)
+        return "it has another geometry or operator";
+    if (got->count != want.count)
+        return "it has another number of elements";
+    if (got->ranks != want.ranks)
+        return "it comes from a group with another number of ranks";
+    if (got->rank != want.rank)
+        return "it is that of another rank";
+    if (got->worker != want.worker || got->server != want.server)
+        return "one keeps errors and the other does not";
+    if (bytes != dscomm_priv_state_bytes(c))
+        return "it has been cut off, or something was added";
+    sum_of(memory, bytes - SUM_BYTES, sum);
+    if (memcmp(sum, memory + bytes - SUM_BYTES, SUM_BYTES))
+        return "it is damaged: its SHA-256 is not that of its bytes";
+    return NULL;
+}
+
+/* from: "" or what the bytes were read from. */
+static dscomm_status_t load(const char *name, dscomm_compressor_t *c,
+                            const char *memory, size_t bytes, const char *from)
+{
+    state_header_t got;
+    const char *wrong;
+
+    memset(&got, 0, sizeof got);
+    memcpy(&got, memory, MIN(bytes, sizeof got));
+    wrong = refusal(c, &got, memory, bytes);
+    if (wrong)
+        return dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                           "%s: %s%sthe state cannot be taken: %s", name, from,
+                           *from ? ": " : "", wrong);
+    memory += sizeof got;
+    copy_floats(c->worker, memory, worker_count(c));
+    memory += worker_count(c) * sizeof(float);
+    copy_floats(c->server, memory, server_count(c));
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_compressor_load(dscomm_compressor_t *compressor,
+                                       const void *memory, size_t bytes)
+{
+    const char *name = "dscomm_compressor_load";
+    dscomm_status_t status = dscomm_priv_compressor_idle(compressor, name);
+
+    if (status < 0)
+        return status;
+    if (!memory)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: memory is NULL", name);
+    return load(name, compressor, memory, bytes, "");
+}
+
+static dscomm_status_t fail_file(const char *name, GError *error)
+{
+    dscomm_status_t status =
+        dscomm_fail(DSCOMM_ERR_IO, "%s: %s", name, error->message);
+
+    g_error_free(error);
+    return status;
+}
+
+dscomm_status_t
+dscomm_compressor_save_file(const dscomm_compressor_t *compressor,
+                            const char *path)
+{
+    const char *name = "dscomm_compressor_save_file";
+    dscomm_status_t status = dscomm_priv_compressor_idle(compressor, name);
+    GError *error = NULL;
+    size_t bytes;
+    void *memory;
+
+    if (status < 0)
+        return status;
+    if (!path)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: path is NULL", name);
+    bytes = dscomm_priv_state_bytes(compressor);
+    memory = g_try_malloc(bytes);
+    if (!memory)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "%s: no memory for the %zu bytes of the state", name,
+                           bytes);
+    status = dscomm_compressor_save(compressor, memory, bytes);
+    if (status == DSCOMM_OK &&
+        !g_file_set_contents_full(path, memory, (gssize)bytes,
+                                  G_FILE_SET_CONTENTS_CONSISTENT |
+                                      G_FILE_SET_CONTENTS_DURABLE,
+                                  0666, &error))
+        status = fail_file(name, error);
+    g_free(memory);
+    return status;
+}
+
+dscomm_status_t dscomm_compressor_load_file(dscomm_compressor_t *compressor,
+                                            const char *path)
+{
+    const char *name = "dscomm_compressor_load_file";
+    dscomm_status_t status = dscomm_priv_compressor_idle(compressor, name);
+    GError *error = NULL;
+    char *memory;
+    gsize bytes;
+
+    if (status < 0)
+        return status;
+    if (!path)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: path is NULL", name);
+    if (!g_file_get_contents(path, &memory, &bytes, &error))
+        return fail_file(name, error);
+    status = load(name, compressor, memory, bytes, path);
+    g_free(memory);
+    return status;
+}
+
+dscomm_status_t dscomm_compressor_reset(dscomm_compressor_t *compressor)
+{
+    dscomm_status_t status =
+        dscomm_priv_compressor_idle(compressor, "dscomm_compressor_reset");
+
+    if (status < 0)
+        return status;
+    memset(compressor->server, 0,
+           dscomm_priv_part_count(compressor, compressor->channel->rank) *
+               sizeof(float));
+    if (compressor->worker)
+        memset(compressor->worker, 0, compressor->padded * sizeof(float));
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_compressor_set_mask(dscomm_compressor_t *compressor,
+                                           const uint8_t *mask)
+{
+    const char *name = "dscomm_compressor_set_mask";
+    dscomm_compressor_t *c = compressor;
+    dscomm_status_t status = dscomm_priv_compressor_idle(c, name);
+    uint8_t *copy = NULL;
+
+    if (status < 0)
+        return status;
+    if (mask) {
+        copy = g_try_malloc(MAX(c->count, 1));
+        if (!copy)
+            return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                               "%s: no memory for %zu elements", name,
+                               c->count);
+        memcpy(copy, mask, c->count);
+    }
+    g_free(c->mask);
+    c->mask = copy;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_compressor_errors(dscomm_compressor_t *compressor,
+                                         float **ret_worker, float **ret_server)
+{
+    const char *name = "dscomm_compressor_errors";
+    dscomm_status_t status = dscomm_priv_compressor_idle(compressor, name);
+
+    if (status < 0)
+        return status;
+    if (!ret_worker || !ret_server)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", name,
+                           ret_worker ? "ret_server" : "ret_worker");
+    *ret_worker = compressor->worker;
+    *ret_server = compressor->feedback ? compressor->server : NULL;
+    return DSCOMM_OK;
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls on compressors: as works, several at a time, masked, with numbers that
+ * are none, of small and empty buffers; refused, out of step, without a peer.
+ */
+#include "config.h"
+
+#include "tests/compression/compress.h"
+
+#define COUNT 3000
+#define MANY 5
+
+/* Works give the bits of blocking calls, whatever the order of waiting. */
+static void works(rank_t *self)
+{
+    dscomm_compressor_t *cs[MANY], *twins[MANY];
+    dscomm_work_t *w[MANY];
+    float x[MANY][COUNT], y[COUNT];
+    int wrong = 0;
+
+    for (int i = 0; i < MANY; i++) {
+        cs[i] = open_with(self, COUNT, i % 2 ? "int8" : "onebit");
+        twins[i] = open_with(self, COUNT, i % 2 ? "int8" : "onebit");
+    }
+    for (int call = 0; call < 4; call++) {
+        for (int i = 0; i < MANY; i++) {
+            fill_noise(x[i], COUNT, self->rank, call * MANY + i);
+            CHECK(self, !dscomm_compressor_all_reduce(cs[i], x[i],
+                                                      DSCOMM_FLOAT32, &w[i]));
+        }
+        for (int i = 0; i < MANY; i++) {
+            int k = (i * 2 + self->rank) % MANY;
+
+            CHECK(self, !dscomm_work_wait(w[k], -1));
+            dscomm_work_free(w[k]);
+        }
+        for (int i = 0; i < MANY; i++) {
+            fill_noise(y, COUNT, self->rank, call * MANY + i);
+            reduce(self, twins[i], y);
+            wrong += memcmp(x[i], y, sizeof y) != 0;
+        }
+    }
+    CHECK(self, !wrong);
+    close_all(self, cs, MANY);
+    close_all(self, twins, MANY);
+}
+
+/* Several buffers in one call: as one by one. */
+static void fused(rank_t *self)
+{
+    static const size_t counts[MANY] = {COUNT, 1, 0, 200, 1025};
+    dscomm_compressor_t *cs[MANY], *twins[MANY];
+    float x[MANY][COUNT], y[COUNT];
+    void *buffers[MANY];
+    dscomm_work_t *work = NULL;
+    int wrong = 0;
+
+    for (int i = 0; i < MANY; i++) {
+        const char *codec = i == 3 ? "topk" : "onebit";
+
+        cs[i] = open_with(self, counts[i], codec);
+        twins[i] = open_with(self, counts[i], codec);
+        buffers[i] = x[i];
+    }
+    for (int call = 0; call < 3; call++) {
+        for (int i = 0; i < MANY; i++)
+            fill_noise(x[i], counts[i], self->rank, call * MANY + i);
+        CHECK(self,
+              !dscomm_compressor_all_reduce_many(
+                  cs, buffers, MANY, DSCOMM_FLOAT32, call == 1 ? &work : NULL));
+        if (call == 1) {
+            CHECK(self, !dscomm_work_wait(work, -1));
+            dscomm_work_free(work);
+        }
+        for (int i = 0; i < MANY; i++) {
+            fill_noise(y, counts[i], self->rank, call * MANY + i);
+            reduce(self, twins[i], y);
+            wrong += memcmp(x[i], y, counts[i] * sizeof *y) != 0;
+        }
+    }
+    CHECK(self, !wrong);
+    close_all(self, cs, MANY);
+    close_all(self, twins, MANY);
+}
+
+/* Masked elements: zero, without errors, and not in anyone's scale. */
+static void masked(rank_t *self)
+{
+    dscomm_compressor_t *c = open_with(self, COUNT, "onebit");
+    dscomm_compressor_info_t info = {.size = sizeof info};
+    float x[COUNT], *worker, *server;
+    uint8_t mask[COUNT];
+    int wrong = 0;
+
+    for (int i = 0; i < COUNT; i++)
+        mask[i] = i % 4 == 0;
+    CHECK(self, !dscomm_compressor_set_mask(c, mask));
+    CHECK(self, !dscomm_compressor_info(c, &info));
+    for (int call = 0; call < 2; call++) {
+        for (int i = 0; i < COUNT; i++)
+            x[i] = mask[i] ? 1 : 1000;
+        reduce(self, c, x);
+        CHECK(self, !dscomm_compressor_errors(c, &worker, &server));
+        for (int i = 0; i < COUNT; i++)
+            wrong +=
+                mask[i] ? !(x[i] > 0 && x[i] < 2) : x[i] != 0 || worker[i] != 0;
+        for (size_t i = 0; i < info.server; i++)
+            wrong +=
+                !mask[(size_t)self->rank * info.chunk + i] && server[i] != 0;
+    }
+    CHECK(self, !wrong);
+    /* A quarter of ones: the root of the mean square is a half. */
+    CHECK(self, !dscomm_compressor_reset(c));
+    for (int i = 0; i < COUNT; i++)
+        x[i] = 1;
+    reduce(self, c, x);
+    CHECK(self, self->size > 1 || x[0] == 0.25f);
+    CHECK(self, !dscomm_compressor_set_mask(c, NULL));
+    reduce(self, c, x);
+    CHECK(self, x[1] != 0);
+    CHECK(self, !dscomm_compressor_free(c));
+}
+
+/* Keeps, or compares, the errors: equal but for rounding. */
+static void look_at_errors(rank_t *self, dscomm_compressor_t *c, float *kept,
+                           int compare)
+{
+    dscomm_compressor_info_t info = {.size = sizeof info};
+    float *worker, *server;
+    int wrong = 0;
+
+    CHECK(self, !dscomm_compressor_info(c, &info));
+    CHECK(self, !dscomm_compressor_errors(c, &worker, &server));
+    for (size_t i = 0; i < COUNT && compare; i++)
+        wrong += fabsf(worker[i] - kept[i]) > 1e-6f;
+    for (size_t i = 0; i < info.server && compare; i++)
+        wrong += server[i] != kept[COUNT + i];
+    CHECK(self, !wrong);
+    memcpy(kept, worker, COUNT * sizeof *kept);
+    memcpy(kept + COUNT, server, info.server * sizeof *kept);
+}
+
+/* A NaN on one rank spoils one call of all, and no more. */
+static void not_finite(rank_t *self)
+{
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    dscomm_compressor_t *c = open_with(self, COUNT, "onebit");
+    float x[COUNT], kept[2 * COUNT + 1024];
+
+    for (int call = 0; call < 6; call++) {
+        int spoilt = 0;
+
+        fill_noise(x, COUNT, self->rank, call);
+        reduce(self, c, x);
+        for (int i = 0; i < COUNT; i++)
+            spoilt += !isfinite(x[i]);
+        CHECK(self, spoilt == 0);
+        look_at_errors(self, c, kept, 0);
+        fill_noise(x, COUNT, self->rank, call);
+        if (self->rank == self->size - 1)
+            x[call * 500 % COUNT] = bad[call % 3];
+        reduce(self, c, x);
+        for (int i = 0; i < COUNT; i++)
+            spoilt += isnan(x[i]) != 0;
+        CHECK(self, spoilt == COUNT);
+        look_at_errors(self, c, kept, 1);
+    }
+    CHECK(self, !dscomm_compressor_free(c));
+}
+
+/* Fewer elements than ranks, or none, in both geometries. */
+static void small(rank_t *self)
+{
+    static const size_t counts[] = {0, 1, 2, 9};
+
+    for (int i = 0; i < 8; i++) {
+        dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
+        dscomm_compressor_t *c = NULL;
+        float x[9];
+        int wrong = 0;
+
+        attr.geometry = (dscomm_geometry_t)(i / 4);
+        CHECK(self,
+              !dscomm_compressor_create(self->world, counts[i % 4], &attr, &c));
+        for (int k = 0; k < 9; k++)
+            x[k] = k % 2 ? 3 : -3;
+        CHECK(self, !dscomm_compressor_all_reduce(c, counts[i % 4] ? x : NULL,
+                                                  DSCOMM_FLOAT32, NULL));
+        for (size_t k = 0; k < 9; k++)
+            wrong += k < counts[i % 4] && attr.geometry == 0
+                         ? x[k] != (k % 2 ? 3 : -3)
+                         : (x[k] > 0) != (k % 2);
+        CHECK(self, !wrong);
+        CHECK(self, !dscomm_compressor_free(c));
+    }
+}
+
+static void refused(rank_t *self)
+{
+    dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
+    dscomm_compressor_t *c = open_with(self, 4, NULL), *d = NULL;
+    dscomm_compressor_t *twice[2] = {c, c};
+    float x[4] = {0};
+    void *buffers[2] = {x, x};
+
+#define REFUSED(attributes, count, status, word)                               \
+    CHECK(self, dscomm_compressor_create(self->world, count, attributes,       \
+                                         &d) == (status));                     \
+    CHECK(self, strstr(dscomm_last_error(), word) && !d)
+    attr.codec = "zip";
+    REFUSED(&attr, 4, DSCOMM_ERR_NOT_FOUND, "no codec 'zip'");
+    attr.codec = "int8";
+    attr.geometry = DSCOMM_GEOMETRY_DEEPSPEED;
+    REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "onebit, not int8");
+    attr.codec = NULL;
+    attr.padded = 24 + 1;
+    REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "padded is 25");
+    attr.geometry = DSCOMM_GEOMETRY_NATIVE;
+    REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "no padding");
+    attr.padded = 0;
+    attr.geometry = (dscomm_geometry_t)7;
+    REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "7 is no geometry");
+    attr.geometry = DSCOMM_GEOMETRY_NATIVE;
+    attr.op = DSCOMM_MAX;
+    REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "op is max");
+    attr.op = DSCOMM_SUM;
+    attr.density = NAN;
+    REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "density is nan");
+    attr.density = 1;
+    attr.feedback = 2;
+    REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "feedback is 2");
+    attr.size = 3;
+    REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "attr.size is 3");
+    REFUSED(NULL, SIZE_MAX / 4, DSCOMM_ERR_INVALID, "more than memory");
+    CHECK(self,
+          dscomm_compressor_create(NULL, 4, NULL, &d) == DSCOMM_ERR_INVALID);
+    CHECK(self, dscomm_onebit_create(self->world, 4, NULL, NULL) ==
+                    DSCOMM_ERR_INVALID);
+
+    CHECK(self, dscomm_compressor_all_reduce(NULL, x, DSCOMM_FLOAT32, NULL) ==
+                    DSCOMM_ERR_INVALID);
+    CHECK(self, dscomm_compressor_all_reduce(c, NULL, DSCOMM_FLOAT32, NULL) ==
+                    DSCOMM_ERR_INVALID);
+    CHECK(self, dscomm_compressor_all_reduce(c, x, DSCOMM_INT32, NULL) ==
+                    DSCOMM_ERR_INVALID);
+    CHECK(self, strstr(dscomm_last_error(), "int32"));
+    CHECK(self,
+          dscomm_compressor_all_reduce_many(twice, buffers, 2, DSCOMM_FLOAT32,
+                                            NULL) == DSCOMM_ERR_STATE);
+    CHECK(self,
+          dscomm_compressor_all_reduce_many(twice, buffers, 0, DSCOMM_FLOAT32,
+                                            NULL) == DSCOMM_ERR_INVALID);
+    CHECK(self,
+          dscomm_compressor_all_reduce_many(NULL, buffers, 1, DSCOMM_FLOAT32,
+                                            NULL) == DSCOMM_ERR_INVALID);
+    reduce(self, c, x);
+    CHECK(self, !dscomm_compressor_free(c) && !dscomm_compressor_free(NULL));
+}
+
+/* While a call is outstanding. */
+static void busy(rank_t *self)
+{
+    dscomm_compressor_t *c = open_with(self, 4, NULL);
+    dscomm_work_t *work = NULL;
+    float x[4] = {1, 1, 1, 1}, *worker, *server;
+
+    if (self->rank == 0) {
+        CHECK(self, !dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, &work));
+        CHECK(self, dscomm_work_wait(work, 1) == DSCOMM_IN_PROGRESS);
+        CHECK(self, dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL) ==
+                        DSCOMM_ERR_STATE);
+        CHECK(self, dscomm_compressor_reset(c) == DSCOMM_ERR_STATE);
+        CHECK(self, dscomm_compressor_errors(c, &worker, &server) ==
+                        DSCOMM_ERR_STATE);
+        CHECK(self, dscomm_compressor_free(c) == DSCOMM_ERR_STATE);
+        CHECK(self, strstr(dscomm_last_error(), "not complete"));
+        CHECK(self, !dscomm_barrier(self->world, NULL));
+        CHECK(self, !dscomm_work_wait(work, -1));
+        dscomm_work_free(work);
+    } else {
+        CHECK(self, !dscomm_barrier(self->world, NULL));
+        reduce(self, c, x);
+    }
+    CHECK(self, x[0] == 1);
+    CHECK(self, !dscomm_compressor_free(c));
+}
+
+/* Different arguments at the same time. */
+static void mismatched(rank_t *self)
+{
+    dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
+    dscomm_compressor_t *c = NULL;
+    size_t count = self->rank == 1 ? 101 : 100;
+
+    CHECK(self, dscomm_compressor_create(self->world, count, NULL, &c) ==
+                    DSCOMM_ERR_MISMATCH);
+    CHECK(self, strstr(dscomm_last_error(), "rank 1") &&
+                    strstr(dscomm_last_error(), "count"));
+    attr.codec = self->rank == 2 ? "int8" : "onebit";
+    CHECK(self, dscomm_compressor_create(self->world, 100, &attr, &c) ==
+                    DSCOMM_ERR_MISMATCH);
+    CHECK(self, strstr(dscomm_last_error(), "codec of rank 2"));
+    CHECK(self, dscomm_group_status(self->world) == DSCOMM_OK);
+}
+
+/* The same compressors in another order. */
+static void out_of_step(rank_t *self)
+{
+    dscomm_compressor_t *cs[3] = {open_with(self, 100, NULL),
+                                  open_with(self, 100, NULL),
+                                  open_with(self, 100, NULL)};
+    dscomm_compressor_t *order[2] = {cs[0], cs[1 + self->rank % 2]};
+    float x[100] = {0}, y[100] = {0};
+    void *buffers[2] = {x, y};
+
+    CHECK(self, dscomm_compressor_all_reduce_many(order, buffers, 2,
+                                                  DSCOMM_FLOAT32, NULL) < 0);
+    CHECK(self, strstr(dscomm_last_error(), "in the same order"));
+    CHECK(self,
+          dscomm_compressor_all_reduce(cs[0], x, DSCOMM_FLOAT32, NULL) < 0);
+    CHECK(self, dscomm_group_status(self->world) == DSCOMM_OK);
+    close_all(self, cs, 3);
+}
+
+/* One rank does not call: the others learn at the deadline. */
+static void silent(rank_t *self)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_compressor_t *c = NULL;
+    dscomm_group_t *group = NULL;
+    dscomm_work_t *work = NULL;
+    float x[100] = {0};
+
+    attr.timeout_ms = 300;
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
+    CHECK(self, !dscomm_compressor_create(group, 100, NULL, &c));
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    if (self->rank != 1) {
+        dscomm_status_t status = dscomm_compressor_all_reduce(
+            c, x, DSCOMM_FLOAT32, self->rank ? NULL : &work);
+
+        CHECK(self, self->rank ? status < 0 : status == 0);
+        if (work)
+            CHECK(self, dscomm_work_wait(work, -1) < 0);
+        dscomm_work_free(work);
+        CHECK(self, strstr(dscomm_last_error(), "rank 1") ||
+                        strstr(dscomm_last_error(), "abort"));
+    }
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    CHECK(self, !dscomm_compressor_free(c));
+    CHECK(self, !dscomm_group_free(group));
+}
+
+/* The group ends under a call. */
+static void aborted(rank_t *self)
+{
+    dscomm_compressor_t *c;
+    dscomm_group_t *group = NULL;
+    dscomm_work_t *work = NULL;
+    float x[100] = {0};
+
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+    CHECK(self, !dscomm_onebit_create(group, 100, NULL, &c));
+    if (self->rank)
+        CHECK(self, !dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, &work));
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    if (!self->rank)
+        CHECK(self, !dscomm_group_abort(group, "enough"));
+    if (work)
+        CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_ERR_ABORTED);
+    dscomm_work_free(work);
+    while (dscomm_group_status(group) == DSCOMM_OK)
+        usleep(1000);
+    CHECK(self, dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL) ==
+                    DSCOMM_ERR_ABORTED);
+    CHECK(self, !dscomm_compressor_free(c));
+    CHECK(self, !dscomm_group_free(group));
+}
+
+int main(void)
+{
+    ranks_use_modules();
+    for (int n = 1; n <= 5; n++) {
+        ranks_run(n, 10000, works, "as works");
+        ranks_run(n, 10000, fused, "several in one call");
+        ranks_run(n, 10000, masked, "masked");
+        ranks_run(n, 10000, not_finite, "NaN and infinities");
+        ranks_run(n, 10000, small, "small and empty buffers");
+    }
+    ranks_run(1, 10000, refused, "refused");
+    ranks_run(3, 10000, refused, "refused");
+    ranks_run(3, 10000, busy, "outstanding");
+    ranks_run(3, 10000, mismatched, "other arguments");
+    ranks_run(2, 10000, out_of_step, "another order");
+    ranks_run(3, 10000, silent, "a rank that does not call");
+    ranks_run(3, 10000, aborted, "an abort");
+    return tap_done();
+}

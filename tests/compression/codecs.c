@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* All codecs through a compressor: exact where they are, nothing lost over many
+ * calls where they are not, all dtypes, and a codec of the program's own. */
+#include "config.h"
+
+#include "tests/compression/compress.h"
+
+#define COUNT 2500 /* two tiles and a half */
+
+static const char *const codecs[] = {"none",   "float16", "bfloat16",
+                                     "onebit", "int8",    "topk"};
+
+/* Whole numbers, which the exact codecs carry as they are. */
+static void exact(rank_t *self)
+{
+    for (int codec = 0; codec < 3; codec++)
+        for (int sum = 0; sum < 2; sum++) {
+            dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
+            dscomm_compressor_t *c = NULL;
+            int n = self->size, wrong = 0;
+            float x[COUNT];
+
+            attr.codec = codecs[codec];
+            attr.op = sum ? DSCOMM_SUM : DSCOMM_AVG;
+            CHECK(self,
+                  !dscomm_compressor_create(self->world, COUNT, &attr, &c));
+            for (int i = 0; i < COUNT; i++)
+                x[i] = (float)(n * (i % 7 - 3) * (self->rank + 1));
+            reduce(self, c, x);
+            for (int i = 0; i < COUNT; i++) {
+                int want = n * (i % 7 - 3) * n * (n + 1) / 2;
+
+                wrong += x[i] != (float)(sum ? want : want / n);
+            }
+            CHECK(self, !wrong);
+            CHECK(self, !dscomm_compressor_free(c));
+        }
+}
+
+/* A byte is enough for whole numbers up to 127, if that is the largest. */
+static void int8_exact(rank_t *self)
+{
+    dscomm_compressor_t *c = open_with(self, COUNT, "int8");
+    float x[COUNT];
+    int wrong = 0;
+
+    for (int i = 0; i < COUNT; i++)
+        x[i] = (float)(i % 16 ? i % 255 - 127 : 127);
+    reduce(self, c, x);
+    for (int i = 0; i < COUNT; i++)
+        wrong += fabsf(x[i] - (float)(i % 16 ? i % 255 - 127 : 127)) > 1e-4f;
+    CHECK(self, !wrong);
+    CHECK(self, !dscomm_compressor_free(c));
+}
+
+/* Of eight elements the two largest are sent; the others later. */
+static void topk_order(rank_t *self)
+{
+    dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
+    static const float first[8] = {0, 0, 0, -8, 0, 0, 0, 7};
+    static const float second[8] = {0, 0, -6, 0, 0, 5, 0, 0};
+    float x[8] = {1, 2, -6, -8, 3, 5, 4, 7}, zero[8] = {0};
+    dscomm_compressor_t *c = NULL;
+
+    attr.codec = "topk";
+    attr.density = 0.25;
+    attr.op = DSCOMM_SUM;
+    CHECK(self, !dscomm_compressor_create(self->world, 8, &attr, &c));
+    reduce(self, c, x);
+    reduce(self, c, zero);
+    for (int i = 0; i < 8; i++)
+        CHECK(self, x[i] == (float)self->size * first[i] &&
+                        zero[i] == (float)self->size * second[i]);
+    CHECK(self, !dscomm_compressor_free(c));
+}
+
+/* What all ranks still keep, as it would show in a result. */
+static void add_errors(rank_t *self, dscomm_compressor_t *c, double *sum)
+{
+    dscomm_compressor_info_t info = {.size = sizeof info};
+    float *worker, *server, all[COUNT], mean[COUNT];
+    size_t counts[RANKS_MAX];
+
+    CHECK(self, !dscomm_compressor_info(c, &info));
+    CHECK(self, !dscomm_compressor_errors(c, &worker, &server));
+    if (!worker || !server)
+        return;
+    CHECK(self, !dscomm_all_gather(self->world, &info.server, counts,
+                                   sizeof(size_t), DSCOMM_UINT8, NULL));
+    CHECK(self, !dscomm_all_gather_v(self->world, server, info.server, all,
+                                     counts, NULL, DSCOMM_FLOAT32, NULL));
+    CHECK(self, !dscomm_all_reduce(self->world, worker, mean, COUNT,
+                                   DSCOMM_FLOAT32, DSCOMM_AVG, NULL));
+    for (int i = 0; i < COUNT; i++)
+        sum[i] += (double)all[i] + mean[i];
+}
+
+/* Results and errors that are left add up to what went in. */
+static void conserved(rank_t *self)
+{
+    for (int codec = 3; codec < 6; codec++) {
+        dscomm_compressor_t *c = open_with(self, COUNT, codecs[codec]);
+        double in[COUNT] = {0}, out[COUNT] = {0}, most = 0;
+        float x[COUNT];
+
+        for (int call = 0; call < 20; call++) {
+            for (int r = 0; r < self->size; r++) {
+                fill_noise(x, COUNT, r, call);
+                for (int i = 0; i < COUNT; i++)
+                    in[i] += (double)x[i] / self->size;
+            }
+            fill_noise(x, COUNT, self->rank, call);
+            reduce(self, c, x);
+            for (int i = 0; i < COUNT; i++)
+                out[i] += x[i];
+        }
+        add_errors(self, c, out);
+        for (int i = 0; i < COUNT; i++)
+            most = fmax(most, fabs(in[i] - out[i]));
+        CHECK(self, most < 1e-4);
+        CHECK(self, !dscomm_compressor_free(c));
+    }
+}
+
+/* float64 and the short floats are what float32 makes of them. */
+static void dtypes(rank_t *self)
+{
+    dscomm_compressor_t *cs[2] = {open_with(self, COUNT, "onebit"),
+                                  open_with(self, COUNT, "onebit")};
+    float x[COUNT];
+    double wide[COUNT];
+    int wrong = 0;
+
+    for (int call = 0; call < 3; call++) {
+        fill_noise(x, COUNT, self->rank, call);
+        for (int i = 0; i < COUNT; i++)
+            wide[i] = x[i];
+        reduce(self, cs[0], x);
+        CHECK(self,
+              !dscomm_compressor_all_reduce(cs[1], wide, DSCOMM_FLOAT64, NULL));
+        for (int i = 0; i < COUNT; i++)
+            wrong += wide[i] != x[i];
+    }
+    CHECK(self, !wrong);
+    close_all(self, cs, 2);
+}
+
+/* Ones and halves: in 16 bits they are exact, and so is their root mean
+ * square where all are ones. */
+static void short_floats(rank_t *self)
+{
+    static const uint16_t one[2] = {0x3c00, 0x3f80};
+    static const dscomm_dtype_t types[2] = {DSCOMM_FLOAT16, DSCOMM_BFLOAT16};
+
+    for (int t = 0; t < 2; t++) {
+        dscomm_compressor_t *c = open_with(self, COUNT, "onebit");
+        uint16_t x[COUNT + 1];
+        int wrong = 0;
+
+        for (int i = 0; i < COUNT; i++)
+            x[i + 1] = (uint16_t)(one[t] | (i % 3 ? 0 : 0x8000));
+        CHECK(self, !dscomm_compressor_all_reduce(c, x + 1, types[t], NULL));
+        for (int i = 0; i < COUNT; i++)
+            wrong += x[i + 1] != (one[t] | (i % 3 ? 0 : 0x8000));
+        CHECK(self, !wrong);
+        CHECK(self, !dscomm_compressor_free(c));
+    }
+}
+
+/* A codec of the program's own: it sends the sum of two elements. */
+static size_t pair_bytes(const dscomm_codec_args_t *args, size_t count)
+{
+    (void)args;
+    return (count + 1) / 2 * sizeof(float);
+}
+
+static void pair_encode(const dscomm_codec_args_t *args, float scale,
+                        const float *values, float *errors, size_t count,
+                        void *ret_bytes)
+{
+    (void)args, (void)scale, (void)errors;
+    for (size_t i = 0; i < count; i += 2) {
+        float sum = values[i] + (i + 1 < count ? values[i + 1] : 0);
+
+        memcpy((char *)ret_bytes + i / 2 * sizeof sum, &sum, sizeof sum);
+    }
+}
+
+static int pair_accumulate(const dscomm_codec_args_t *args, float scale,
+                           float factor, const void *bytes, size_t count,
+                           float *sum)
+{
+    (void)args, (void)scale;
+    for (size_t i = 0; i < count; i++) {
+        float pair;
+
+        memcpy(&pair, (const char *)bytes + i / 2 * sizeof pair, sizeof pair);
+        if (pair == 1e9f)
+            return -1;
+        sum[i] += factor * pair / 2;
+    }
+    return 0;
+}
+
+static int pair_decode(const dscomm_codec_args_t *args, float scale,
+                       const void *bytes, size_t count, float *ret_values)
+{
+    memset(ret_values, 0, count * sizeof *ret_values);
+    return pair_accumulate(args, scale, 1, bytes, count, ret_values);
+}
+
+static const dscomm_codec_t pair = {.size = sizeof pair,
+                                    .name = "pair",
+                                    .bytes = pair_bytes,
+                                    .encode = pair_encode,
+                                    .accumulate = pair_accumulate,
+                                    .decode = pair_decode};
+
+static void own_codec(rank_t *self)
+{
+    dscomm_compressor_t *c = open_with(self, COUNT, "pair");
+    float x[COUNT];
+    int wrong = 0;
+
+    for (int i = 0; i < COUNT; i++)
+        x[i] = (float)(self->size * (i + self->rank));
+    reduce(self, c, x);
+    for (int i = 0; i < COUNT; i++) {
+        int n = self->size, even = i / 2 * 2;
+        /* of ranks: the mean of n * (even + 1/2 + rank) */
+        double want = n * (even + 0.5) + n * (n - 1) / 2.0;
+
+        wrong += x[i] != (float)want;
+    }
+    CHECK(self, !wrong);
+    CHECK(self, !dscomm_compressor_free(c));
+}
+
+/* What makes no sense in bytes that came. */
+static void nonsense(rank_t *self)
+{
+    dscomm_compressor_t *c = open_with(self, 10, "pair");
+    float x[10] = {1e9f, 0};
+
+    CHECK(self, dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL) < 0);
+    CHECK(self, strstr(dscomm_last_error(), "no sense"));
+    CHECK(self, !dscomm_compressor_free(c));
+}
+
+static void test_register(void)
+{
+    dscomm_codec_t wrong = pair;
+
+    is_str(dscomm_codec_names(), "none float16 bfloat16 onebit int8 topk",
+           "the codecs");
+    is_int(dscomm_codec_register(NULL), DSCOMM_ERR_INVALID, "NULL");
+    wrong.size = 8;
+    is_int(dscomm_codec_register(&wrong), DSCOMM_ERR_INVALID, "a wrong size");
+    wrong = pair;
+    wrong.name = "a b";
+    is_int(dscomm_codec_register(&wrong), DSCOMM_ERR_INVALID, "a wrong name");
+    wrong.name = "sixteen_letters_";
+    is_int(dscomm_codec_register(&wrong), DSCOMM_ERR_INVALID, "a long name");
+    wrong.name = "onebit";
+    is_int(dscomm_codec_register(&wrong), DSCOMM_ERR_INVALID, "a name twice");
+    wrong = pair;
+    wrong.decode = NULL;
+    is_int(dscomm_codec_register(&wrong), DSCOMM_ERR_INVALID, "no decode");
+    wrong = pair;
+    wrong.settle = dscomm_codec_find("onebit")->settle;
+    is_int(dscomm_codec_register(&wrong), DSCOMM_ERR_INVALID,
+           "settle without measure");
+    is_int(dscomm_codec_register(&pair), DSCOMM_OK, "a new one");
+    ok(dscomm_codec_find("pair") == &pair, "is found");
+    ok(!dscomm_codec_find("Pair") && !dscomm_codec_find(NULL),
+       "others are not");
+}
+
+int main(void)
+{
+    ranks_use_modules();
+    test_register();
+    for (int n = 1; n <= 5; n++) {
+        ranks_run(n, 10000, exact, "exact codecs");
+        ranks_run(n, 10000, int8_exact, "int8: whole numbers");
+        ranks_run(n, 10000, topk_order, "topk: the largest first");
+        ranks_run(n, 10000, conserved, "nothing is lost");
+        ranks_run(n, 10000, dtypes, "float64");
+        ranks_run(n, 10000, short_floats, "16-bit floats");
+        ranks_run(n, 10000, own_codec, "a codec of the program's own");
+    }
+    ranks_run(2, 10000, nonsense, "bytes that make no sense");
+    return tap_done();
+}
