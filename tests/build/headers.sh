@@ -11,10 +11,11 @@ compiles()
     shift
     echo "#include <dscomm/$header>" |
         "$@" -Wall -Wextra -pedantic -Werror -I"$abs_top_srcdir/lib" \
-            -fsyntax-only - 1>&2
+            -I"$abs_top_srcdir/compression" -fsyntax-only - 1>&2
 }
 
-for path in "$abs_top_srcdir"/lib/dscomm/*.h; do
+for path in "$abs_top_srcdir"/lib/dscomm/*.h \
+    "$abs_top_srcdir"/compression/dscomm/*.h; do
     header=${path##*/}
     # CC and CXX may hold flags.
     # shellcheck disable=SC2086

@@ -45,6 +45,23 @@ $CC $SANITIZER_FLAGS -o "$scratch/app" "$scratch/app.c" \
 result $? 'a program compiles with pkg-config alone'
 is "$("$scratch/app")" "$PACKAGE_VERSION" 'and runs'
 
+cat >"$scratch/codecs.c" <<'END'
+#include <stdio.h>
+#include <dscomm/codec.h>
+#include <dscomm/compression.h>
+
+int main(void)
+{
+    puts(dscomm_codec_find("onebit") ? "onebit" : "none");
+    return dscomm_compressor_free(NULL);
+}
+END
+# shellcheck disable=SC2046,SC2086
+$CC $SANITIZER_FLAGS -o "$scratch/codecs" "$scratch/codecs.c" \
+    $("$PKG_CONFIG" --cflags --libs dscomm-compression) 1>&2
+result $? 'and one with compression'
+is "$("$scratch/codecs")" onebit 'and runs'
+
 find "$root" -name '*.so' -exec readelf -d {} + |
     grep -E 'R(UN)?PATH' | grep -F "$abs_top_builddir" 1>&2
 is $? 1 'no library remembers where it was built'

@@ -1,18 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# libdscomm exports what its map lists, each name in its node; the map lists what
+# A library exports what its map lists, each name in its node; the map lists what
 # the headers declare; a module exports its descriptor and nothing else.
 
 . "$abs_top_srcdir/tests/tap.sh"
 
 map=$abs_top_srcdir/lib/libdscomm.map
 headers=$abs_top_srcdir/lib/dscomm
+compression=$abs_top_srcdir/compression
 
-# "node name" of every line of the map
+# listed MAP: "node name" of every line
 listed()
 {
     awk '/ \{$/ { node = $1 } /^ +dscomm_[a-z0-9_]+;$/ {
-        sub(";", ""); print node, $1 }' "$map" | sort
+        sub(";", ""); print node, $1 }' "$1" | sort
 }
 
 # "node name" of every exported function, or "- name" of what has no node
@@ -42,7 +43,7 @@ declared()
 }
 
 public_headers=$(find "$headers" -name '*.h' ! -name backend.h)
-listed >"$scratch/listed"
+listed "$map" >"$scratch/listed"
 exported "$abs_top_builddir/lib/.libs/libdscomm.so" >"$scratch/exported"
 # One word a header.
 # shellcheck disable=SC2086
@@ -54,6 +55,15 @@ sed -n 's/^DSCOMM_PRIVATE_[0-9]* //p' "$scratch/listed" >"$scratch/map-private"
 same "$scratch/map-public" "$scratch/public" 'public node = public headers'
 same "$scratch/map-private" "$scratch/private" 'private node = backend.h'
 same "$scratch/exported" "$scratch/listed" 'libdscomm exports its map'
+
+listed "$compression/libdscomm-compression.map" >"$scratch/listed"
+exported "$abs_top_builddir/compression/.libs/libdscomm-compression.so" \
+    >"$scratch/exported"
+declared "$compression"/dscomm/*.h >"$scratch/public"
+sed 's/^DSCOMM_COMPRESSION_[0-9.]* //' "$scratch/listed" | sort \
+    >"$scratch/map-public"
+same "$scratch/map-public" "$scratch/public" 'libdscomm-compression: its headers'
+same "$scratch/exported" "$scratch/listed" 'libdscomm-compression: its map'
 
 abi=$(sed -n 's/^#define DSCOMM_BACKEND_ABI //p' "$headers/backend.h")
 echo "DSCOMM_PRIVATE_$abi" >"$scratch/want"
