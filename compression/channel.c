@@ -7,38 +7,38 @@
 #include <dscomm/backend.h>
 #include <stdio.h>
 
-static GMutex lock;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static GPtrArray *channels;
 
 static dscomm_channel_t *find(const dscomm_group_t *group)
 {
     dscomm_channel_t *found = NULL;
 
-    g_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     for (guint i = 0; channels && i < channels->len && !found; i++) {
         dscomm_channel_t *channel = g_ptr_array_index(channels, i);
 
         if (channel->parent == group)
             found = channel;
     }
-    g_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
     return found;
 }
 
 static void keep(dscomm_channel_t *channel)
 {
-    g_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     if (!channels)
         channels = g_ptr_array_new();
     g_ptr_array_add(channels, channel);
-    g_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
 }
 
 static void forget(dscomm_channel_t *channel)
 {
-    g_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     g_ptr_array_remove_fast(channels, channel);
-    g_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
 }
 
 dscomm_status_t dscomm_priv_channel_take(dscomm_group_t *group,
@@ -54,7 +54,7 @@ dscomm_status_t dscomm_priv_channel_take(dscomm_group_t *group,
         channel->parent = group;
         channel->rank = dscomm_group_rank(group);
         channel->ranks = dscomm_group_size(group);
-        g_mutex_init(&channel->lock);
+        pthread_mutex_init(&channel->lock, NULL);
         snprintf(name, sizeof name, "%.40s/compressed",
                  dscomm_group_name(group));
         attr.name = name;
@@ -62,7 +62,7 @@ dscomm_status_t dscomm_priv_channel_take(dscomm_group_t *group,
             status = dscomm_group_split(group, 0, channel->rank, &attr,
                                         &channel->group);
         if (status < 0) {
-            g_mutex_clear(&channel->lock);
+            pthread_mutex_destroy(&channel->lock);
             g_free(channel);
             return status;
         }
@@ -81,6 +81,6 @@ void dscomm_priv_channel_give(dscomm_channel_t *channel)
     forget(channel);
     dscomm_group_free(channel->group);
     dscomm_priv_exchange_free(channel->idle);
-    g_mutex_clear(&channel->lock);
+    pthread_mutex_destroy(&channel->lock);
     g_free(channel);
 }

@@ -6,11 +6,12 @@
 
 #include <dscomm/backend.h>
 #include <glib.h>
+#include <pthread.h>
 #include <string.h>
 
 #define NAME_MAX_BYTES 15
 
-static GMutex lock;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static GPtrArray *table; /* const dscomm_codec_t * */
 static GString *names;
 
@@ -54,10 +55,10 @@ const dscomm_codec_t *dscomm_codec_find(const char *name)
 {
     const dscomm_codec_t *codec;
 
-    g_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     fill();
     codec = name ? find(name) : NULL;
-    g_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
     return codec;
 }
 
@@ -65,10 +66,10 @@ const char *dscomm_codec_names(void)
 {
     const char *text;
 
-    g_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     fill();
     text = names->str;
-    g_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
     return text;
 }
 
@@ -103,7 +104,7 @@ dscomm_status_t dscomm_codec_register(const dscomm_codec_t *codec)
     if (wrong)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: no such codec can be: %s",
                            name, wrong);
-    g_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     fill();
     if (find(codec->name))
         status =
@@ -111,6 +112,6 @@ dscomm_status_t dscomm_codec_register(const dscomm_codec_t *codec)
                         name, codec->name);
     else
         add(codec);
-    g_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
     return status;
 }

@@ -8,6 +8,7 @@
 #include <dscomm/compression.h>
 
 #include <glib.h>
+#include <pthread.h>
 
 typedef struct dscomm_exchange dscomm_exchange_t;
 
@@ -19,7 +20,8 @@ typedef struct {
     int rank, ranks;
     int compressors; /* that use it */
     int tags; /* given out */
-    GMutex lock; /* of what follows, and of calls on group that do not wait */
+    pthread_mutex_t
+        lock; /* of what follows, and of calls on group that do not wait */
     dscomm_exchange_t *idle;
 } dscomm_channel_t;
 

@@ -184,9 +184,6 @@ static dscomm_status_t make_room(dscomm_exchange_t *x)
     g_ptr_array_set_size(x->gathers, (gint)works);
     g_ptr_array_set_size(x->spreads, (gint)works);
     g_ptr_array_set_size(x->sends, 2 * (gint)works);
-    memset(x->gathers->pdata, 0, works * sizeof(gpointer));
-    memset(x->spreads->pdata, 0, works * sizeof(gpointer));
-    memset(x->sends->pdata, 0, 2 * works * sizeof(gpointer));
     return DSCOMM_OK;
 }
 
@@ -505,7 +502,7 @@ static dscomm_status_t advance(void *state)
     dscomm_status_t status = DSCOMM_IN_PROGRESS;
     size_t before;
 
-    if (!g_mutex_trylock(&channel->lock))
+    if (pthread_mutex_trylock(&channel->lock))
         return status;
     before = steps(x);
     status = go_on(x);
@@ -521,7 +518,7 @@ static dscomm_status_t advance(void *state)
         status = fail(x, status);
     else if (status == DSCOMM_OK)
         retire(x);
-    g_mutex_unlock(&channel->lock);
+    pthread_mutex_unlock(&channel->lock);
     return status;
 }
 
@@ -530,10 +527,10 @@ static void cancel(void *state, dscomm_status_t status)
     dscomm_exchange_t *x = state;
     dscomm_channel_t *channel = x->channel;
 
-    g_mutex_lock(&channel->lock);
+    pthread_mutex_lock(&channel->lock);
     dscomm_fail(status, "the group has ended");
     fail(x, status);
-    g_mutex_unlock(&channel->lock);
+    pthread_mutex_unlock(&channel->lock);
 }
 
 static dscomm_status_t run(dscomm_exchange_t *x)
@@ -542,13 +539,13 @@ static dscomm_status_t run(dscomm_exchange_t *x)
     dscomm_status_t status;
 
     for (;;) {
-        g_mutex_lock(&channel->lock);
+        pthread_mutex_lock(&channel->lock);
         status = go_on(x);
         if (status == DSCOMM_OK)
             retire(x);
         else if (status < 0)
             status = fail(x, status);
-        g_mutex_unlock(&channel->lock);
+        pthread_mutex_unlock(&channel->lock);
         if (status != DSCOMM_IN_PROGRESS)
             return status;
         /* The result is looked at above. */
@@ -566,7 +563,7 @@ dscomm_status_t dscomm_priv_exchange(dscomm_compressor_t *const *compressors,
     dscomm_exchange_t *x;
     dscomm_status_t status;
 
-    g_mutex_lock(&channel->lock);
+    pthread_mutex_lock(&channel->lock);
     x = new_exchange(channel);
     plan(x, compressors, buffers, n, dtype);
     for (size_t i = 0; i < n; i++) {
@@ -578,16 +575,16 @@ dscomm_status_t dscomm_priv_exchange(dscomm_compressor_t *const *compressors,
         status = start(x);
     if (status < 0)
         status = fail(x, status);
-    g_mutex_unlock(&channel->lock);
+    pthread_mutex_unlock(&channel->lock);
     if (status < 0)
         return status;
     if (!ret_work)
         return run(x);
     status = dscomm_work_create(channel->parent, &ops, x, ret_work);
     if (status < 0) {
-        g_mutex_lock(&channel->lock);
+        pthread_mutex_lock(&channel->lock);
         status = fail(x, status);
-        g_mutex_unlock(&channel->lock);
+        pthread_mutex_unlock(&channel->lock);
     }
     return status;
 }
