@@ -49,6 +49,7 @@ struct tool_nodes {
     gint64 next_beat;
     int64_t *beats; /* node 0: of each node, and when they last changed */
     gint64 *heard;
+    int lost; /* node 0: how many will say no goodbye */
 };
 
 char *tool_nodes_url(const char *host, int port)
@@ -394,6 +395,7 @@ static dscomm_status_t declare_lost(tool_nodes_t *n, int node)
     char *text = write_text(node, TOOL_INTERNAL, what);
     dscomm_status_t status = say_end(n, text);
 
+    n->lost++;
     g_free(text);
     g_free(what);
     return status;
@@ -546,7 +548,7 @@ void tool_nodes_leave(tool_nodes_t *n)
     if (n->watching)
         pthread_join(n->thread, NULL);
     if (n->own == 0 && n->ended)
-        tool_nodes_linger(n->store, n->count);
+        tool_nodes_linger(n->store, n->count - n->lost);
     dscomm_store_close(n->store);
     dscomm_store_close(n->joined);
     g_queue_free_full(n->posts, free_post);
