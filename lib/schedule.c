@@ -294,6 +294,18 @@ static dscomm_schedule_t *finish(dscomm_plan_t *plan,
     return schedule;
 }
 
+/* A rank alone has nobody to fold its input with, which algorithms rely on. */
+static void reduce_alone(dscomm_plan_t *plan)
+{
+    const dscomm_place_t own =
+        dscomm_priv_input(dscomm_priv_at(AT_SEND, 0), plan->rank);
+
+    if (plan->args->op == DSCOMM_PREMUL_SUM)
+        dscomm_priv_plan_factor(plan, plan->rank);
+    dscomm_priv_plan_reduce(plan, dscomm_priv_at(AT_RECV, 0), &own, 1,
+                            plan->args->count, 1);
+}
+
 dscomm_schedule_t *dscomm_priv_schedule_new(const dscomm_algorithm_t *algorithm,
                                             const dscomm_coll_args_t *args,
                                             int rank, int ranks)
@@ -315,7 +327,10 @@ dscomm_schedule_t *dscomm_priv_schedule_new(const dscomm_algorithm_t *algorithm,
     };
 
     g_array_append_val(plan.chains, start);
-    algorithm->build(&plan);
+    if (ranks == 1 && args->op >= 0)
+        reduce_alone(&plan);
+    else
+        algorithm->build(&plan);
     schedule = finish(&plan, algorithm);
     g_free(plan.first_send);
     g_free(plan.first_recv);

@@ -4,7 +4,11 @@
  *
  * Cost: one round, barrier two; a root, or in all_reduce and all_gather every
  * rank, handles p - 1 messages of n bytes. Extra memory: reductions 2 p
- * pieces. The least latency for few ranks and bytes. */
+ * pieces. The least latency for few ranks and bytes.
+ *
+ * Source: Pješivac-Grbović, Angskun, Bosilca, Fagg, Gabriel, Dongarra,
+ * "Performance Analysis of MPI Collective Operations", Cluster Computing 10(2),
+ * 2007, which calls it linear and flat tree. */
 #include "config.h"
 #include "lib/algorithms/algorithms.h"
 #include "lib/algorithms/blocks.h"

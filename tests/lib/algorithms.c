@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-static const int ranks_tried[] = {2, 3, 4, 5, 6, 7, 8, 9, 16, 17};
+static const int ranks_tried[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17};
 
 /* Of elements: few, about as many as ranks, and about what fits a greeting. */
 static size_t counts_of(int ranks, size_t element, size_t *ret_counts)
