@@ -73,6 +73,12 @@ ALWAYS_INLINE void store_past(void *dest, u8v bytes)
 #define NEXT_ROW dscomm_priv_kernels_avx2
 #include "lib/kernels-vector.h"
 
+#define ARITHMETIC(type)                                                       \
+    {                                                                          \
+        [DSCOMM_SUM] = type##_sum, [DSCOMM_PRODUCT] = type##_product,          \
+        [DSCOMM_AVG] = type##_avg, [DSCOMM_PREMUL_SUM] = type##_premul_sum,    \
+    }
+
 const dscomm_reduce_fn
     dscomm_priv_kernels_avx512[DSCOMM_DTYPE_COUNT][DSCOMM_OP_COUNT] = {
         [DSCOMM_INT8] = {[DSCOMM_AVG] = int8_avg},
@@ -86,6 +92,6 @@ const dscomm_reduce_fn
         [DSCOMM_FLOAT16] =
             {[DSCOMM_MIN] = float16_min, [DSCOMM_MAX] = float16_max},
         [DSCOMM_BFLOAT16] = FLOAT_ROW(bfloat16),
-        [DSCOMM_FLOAT8_E4M3] = FLOAT_ROW(float8_e4m3),
-        [DSCOMM_FLOAT8_E5M2] = FLOAT_ROW(float8_e5m2),
+        [DSCOMM_FLOAT8_E4M3] = ARITHMETIC(float8_e4m3),
+        [DSCOMM_FLOAT8_E5M2] = ARITHMETIC(float8_e5m2),
 };
