@@ -120,13 +120,20 @@ void perf_baseline_free(perf_baseline_t *b)
     g_free(b);
 }
 
+static int get_root(JsonObject *old)
+{
+    if (strcmp(get_text(old, "root"), "rotate") == 0)
+        return PERF_ROOT_ROTATES;
+    return (int)get_number(old, "root");
+}
+
 static gboolean is_same(JsonObject *old, const perf_row_t *row)
 {
     return strcmp(get_text(old, "operation"), row->operation->name) == 0 &&
            get_number(old, "bytes") == (double)row->bytes &&
            strcmp(get_text(old, "type"), dscomm_dtype_name(row->dtype)) == 0 &&
            strcmp(get_text(old, "redop"), perf_row_op(row)) == 0 &&
-           get_number(old, "root") == row->root;
+           get_root(old) == row->root;
 }
 
 double perf_baseline_time(const perf_baseline_t *b, const perf_row_t *row,

@@ -26,11 +26,13 @@ static void print_figure(const perf_run_t *run, FILE *to, const perf_row_t *row,
 {
     const perf_figure_t *f = &row->figures[place];
     double roof = perf_roof_percent(f);
+    char root[PERF_ROOT_TEXT];
 
-    fprintf(to, "%s,%zu,%zu,%s,%s,%d,%s,%s,%d,%s,", row->operation->name,
+    fprintf(to, "%s,%zu,%zu,%s,%s,%s,%s,%s,%d,%s,", row->operation->name,
             row->bytes, row->count, dscomm_dtype_name(row->dtype),
-            perf_row_op(row), row->root, place == PERF_IN_PLACE ? "in" : "out",
-            row->algorithm, run->ranks, dscomm_group_backend(run->group));
+            perf_row_op(row), perf_row_root(row, root),
+            place == PERF_IN_PLACE ? "in" : "out", row->algorithm, run->ranks,
+            dscomm_group_backend(run->group));
     fprintf(to, "%.4f,%.4f,%.4f,%.4f,%.2f,%.4f,%.4f,", f->times.p50,
             f->times.min, f->times.p99, f->times.max, f->times.spread, f->algbw,
             f->busbw);

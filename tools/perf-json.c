@@ -132,7 +132,10 @@ static void row(const perf_run_t *run, FILE *to, const perf_row_t *r,
             first ? "" : ",", r->operation->name, r->bytes);
     fprintf(to, "\"count\": %zu, \"type\": \"%s\", \"redop\": \"%s\", ",
             r->count, dscomm_dtype_name(r->dtype), perf_row_op(r));
-    fprintf(to, "\"root\": %d, \"algorithm\": ", r->root);
+    if (r->root == PERF_ROOT_ROTATES)
+        fprintf(to, "\"root\": \"rotate\", \"algorithm\": ");
+    else
+        fprintf(to, "\"root\": %d, \"algorithm\": ", r->root);
     print_text(to, r->algorithm);
     print_figure(run, to, "out_of_place", &r->figures[PERF_OUT_OF_PLACE]);
     print_figure(run, to, "in_place", &r->figures[PERF_IN_PLACE]);

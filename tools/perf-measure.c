@@ -272,6 +272,14 @@ static double find_roof(perf_run_t *run, const perf_call_t *call,
     return perf_roof_time(run, (size_t)((double)bytes * part));
 }
 
+static int shown_root(const perf_run_t *run, const perf_call_t *call)
+{
+    if (!call->operation->rooted)
+        return -1;
+    return run->options->root == PERF_ROOT_ROTATES ? PERF_ROOT_ROTATES
+                                                   : call->root;
+}
+
 int perf_measure(perf_run_t *run, perf_call_t *call, size_t bytes,
                  perf_row_t *ret_row)
 {
@@ -279,7 +287,7 @@ int perf_measure(perf_run_t *run, perf_call_t *call, size_t bytes,
     perf_row_t row = {.operation = operation,
                       .dtype = call->dtype,
                       .op = call->op,
-                      .root = operation->rooted ? call->root : -1};
+                      .root = shown_root(run, call)};
     dscomm_status_t status = DSCOMM_OK;
 
     perf_call_size(call, bytes);

@@ -268,6 +268,9 @@ static int check_numbers(const perf_options_t *o)
 
 static int check_modes(const perf_options_t *o)
 {
+    if ((o->save && !*o->save) || (o->against && !*o->against))
+        return tool_fail(TOOL_USAGE, "perf", "%s needs a file's name",
+                         o->save && !*o->save ? "--save" : "--against");
     if (o->json && o->csv)
         return tool_fail(TOOL_USAGE, "perf",
                          "--json and --csv exclude each "

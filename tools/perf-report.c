@@ -25,6 +25,14 @@ const char *perf_row_op(const perf_row_t *row)
     return row->operation->reduces ? dscomm_op_name(row->op) : "none";
 }
 
+const char *perf_row_root(const perf_row_t *row, char text[PERF_ROOT_TEXT])
+{
+    if (row->root == PERF_ROOT_ROTATES)
+        return "rotate";
+    g_snprintf(text, PERF_ROOT_TEXT, "%d", row->root);
+    return text;
+}
+
 void perf_report_begin(const perf_run_t *run)
 {
     perf_report_t *report = run->report;
@@ -94,6 +102,12 @@ static void warn_of_baseline(const perf_run_t *run)
 
     if (!baseline)
         return;
+    if (!run->compared)
+        warn(run, "the baseline has none of these rows: their operation, size, "
+                  "type, operator and root must be the same");
+    else if (run->compared < run->figures)
+        warn(run, "the baseline lacks %zu of the %zu figures",
+             run->figures - run->compared, run->figures);
     warn_of_option(run, "async", run->options->async);
     warn_of_option(run, "overlapped", run->options->overlap);
     warn_of_option(run, "registered", run->options->registered);

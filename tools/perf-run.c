@@ -15,7 +15,7 @@
 #include <errno.h>
 #include <string.h>
 
-static void compare(const perf_run_t *run, perf_row_t *row)
+static void compare(perf_run_t *run, perf_row_t *row)
 {
     for (perf_place_t place = 0; place < PERF_PLACES && run->baseline;
          place++) {
@@ -23,6 +23,7 @@ static void compare(const perf_run_t *run, perf_row_t *row)
         if (figure->valid && figure->times.p50 > 0)
             figure->ratio = perf_baseline_time(run->baseline, row, place) /
                             figure->times.p50;
+        run->compared += figure->ratio > 0;
     }
 }
 

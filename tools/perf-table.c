@@ -144,8 +144,11 @@ static void row(const perf_run_t *run, FILE *to, const perf_row_t *r,
                 gboolean first)
 {
     (void)first;
-    fprintf(to, "%12zu  %12zu  %8s  %6s  %6d", r->bytes, r->count,
-            dscomm_dtype_name(r->dtype), perf_row_op(r), r->root);
+    char root[PERF_ROOT_TEXT];
+
+    fprintf(to, "%12zu  %12zu  %8s  %6s  %6s", r->bytes, r->count,
+            dscomm_dtype_name(r->dtype), perf_row_op(r),
+            perf_row_root(r, root));
     print_figure(to, &r->figures[PERF_OUT_OF_PLACE]);
     print_figure(to, &r->figures[PERF_IN_PLACE]);
     print_more(run, to, r);

@@ -120,6 +120,7 @@ typedef struct {
     perf_baseline_t *baseline; /* on rank 0, with --against; else NULL */
     perf_report_t *report; /* on rank 0; else NULL */
     size_t figures, noisy; /* how many there were, how many spread */
+    size_t compared; /* how many of them the baseline has */
     gint64 wrong;
     double busbw_sum;
 } perf_run_t;
@@ -131,7 +132,8 @@ double perf_now(void);
 int perf_fail(const char *what);
 
 /* Name of the algorithm that serves this call, "native" for the backend's own,
- * "-" where there is none; static. */
+ * "-" where there is none; of coalesced calls, where all of them as one would
+ * have another, "one/all". Stays until the next call of this. */
 const char *perf_algorithm(const perf_options_t *options,
                            const perf_call_t *call);
 

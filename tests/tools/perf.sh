@@ -64,8 +64,8 @@ is "$(column 5)" '0 1 2 ' 'all roots'
 perf -n 3 gather -r -1 -b 64 -e 64 -t 0.0005
 is "$(column 5)" '0 1 2 ' 'as nccl-tests has it, too'
 perf -n 3 gather reduce scatter -r rotate -b 96 -e 9600 -f 10 -t 0.0005
-is "$status $(column 5)$(column 9)$(column 13)" '0 0 0 0 ' \
-    'rotating roots: rows keep the first'
+is "$status $(column 5)$(column 9)$(column 13)" '0 rotate 0 0 ' \
+    'rotating roots: rows say so'
 perf all_reduce -b 64 -e 64 -t 0.0005
 is "$status $(column 9)" '0 0 ' 'one rank'
 
@@ -124,6 +124,8 @@ refusals()
 	2 no_form_that_returns_a_work -n 2 all_gather_blob -m 2
 	2 needs_2_ranks latency
 	2 --no-such-option --no-such-option
+	2 --save_needs_a_file -n 2 all_reduce -e 8 --save ''
+	2 --against_needs_a_file -n 2 all_reduce -e 8 --against ''
 	1 --save_/no/such/folder/x -n 2 all_reduce -e 8 --save /no/such/folder/x
 	1 not_a_baseline -n 2 all_reduce -e 8 --against "$scratch/corrupt"
 	1 not_a_baseline -n 2 all_reduce -e 8 --against /no/such/file
@@ -166,6 +168,20 @@ is "$status" 0 'and compared with and replaced in one run'
 like "$out" 'speedup' 'a column says how the times compare'
 is "$(rows | awk '{ print ($18 ~ /^[0-9]+[.][0-9]+$/) ($19 ~ /^[0-9]+[.][0-9]+$/) }' | sort -u)" 11 \
     'ratios of both places'
+is "$(echo "$out" | grep -c 'Warning: the baseline')" 0 'of the same rows'
+perf -n 2 all_reduce -b 512 -e 512 -t 0.0005 --against "$scratch/base.json"
+like "$out$err" 'Warning: the baseline has none of these rows' 'of no row'
+perf -n 2 all_reduce -b 32 -e 128 -t 0.0005 --against "$scratch/base.json"
+like "$out$err" 'Warning: the baseline lacks 2 of the 4 figures' 'of some rows'
+perf -n 2 broadcast -r rotate -e 8 -t 0.0005 --json --save "$scratch/root.json"
+like "$out" '"root": "rotate"' 'a root that rotates is told from 0'
+perf -n 2 broadcast -e 8 -t 0.0005 --against "$scratch/root.json"
+like "$out$err" 'Warning: the baseline has none of these rows' 'and not compared with it'
+perf -n 2 broadcast -r rotate -e 8 -t 0.0005 --against "$scratch/root.json"
+is "$(echo "$out$err" | grep -c 'Warning: the baseline')" 0 'but with another'
+DSCOMM_ALGORITHM=all_reduce:-512:linear,all_reduce:ring \
+    perf -n 2 all_reduce -b 256 -e 256 -m 4 -t 0.0005
+like "$out" ' linear/ring$' 'algorithms of one call, and of all as one'
 perf -n 3 all_reduce -e 64 -t 0.0005 --against "$scratch/base.json"
 like "$out" '^# Warning: the baseline is of 2 ranks, this is of 3$' 'of other ranks'
 is "$(find "$scratch" -name 'base.json?*' | grep -c .)" 0 'nothing is left beside it'
