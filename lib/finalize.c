@@ -52,7 +52,7 @@ static void flush(dscomm_group_t *group, int64_t deadline)
             continue;
         if (dscomm_priv_progress_broken(group))
             break;
-        dscomm_backend_progress_others(group);
+        dscomm_priv_progress_others(group);
         dscomm_priv_progress_rest(group, left,
                                   dscomm_priv_progress_wanted(group));
     }

@@ -14,6 +14,8 @@
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static dscomm_group_t *list;
 static atomic_uint listed;
+static atomic_uint custom; /* works that are their callers' own */
+static _Thread_local int walking;
 
 void dscomm_priv_pending_add(dscomm_group_t *group)
 {
@@ -117,7 +119,7 @@ int dscomm_priv_progress_wanted(const dscomm_group_t *group)
 /* Only groups that nobody is working on; the list's lock is not held meanwhile.
  * A group stays on the list as long as its lock is held, so next is still right
  * when the list's lock is taken again. */
-static unsigned walk(const dscomm_group_t *except)
+static unsigned walk_list(const dscomm_group_t *except)
 {
     dscomm_group_t *group, *next;
     unsigned completed = 0;
@@ -140,10 +142,42 @@ static unsigned walk(const dscomm_group_t *except)
     return completed;
 }
 
+/* What a work of its caller's own does on other groups comes here again. */
+static unsigned walk(const dscomm_group_t *except)
+{
+    unsigned completed = 0;
+
+    if (walking)
+        return 0;
+    walking = 1;
+    completed = walk_list(except);
+    walking = 0;
+    return completed;
+}
+
 void dscomm_backend_progress_others(dscomm_group_t *group)
 {
     if (dscomm_priv_progress_wanted(group))
         walk(group);
+}
+
+void dscomm_priv_progress_custom(int more)
+{
+    atomic_fetch_add_explicit(&custom, (unsigned)more, memory_order_relaxed);
+}
+
+/* A work of its caller's own takes the locks of other groups. Whoever held this
+ * one meanwhile could meet another thread that does the same the other way
+ * round. */
+void dscomm_priv_progress_others(dscomm_group_t *group)
+{
+    if (!atomic_load_explicit(&custom, memory_order_relaxed)) {
+        dscomm_backend_progress_others(group);
+        return;
+    }
+    pthread_mutex_unlock(&group->lock);
+    dscomm_backend_progress_others(group);
+    pthread_mutex_lock(&group->lock);
 }
 
 int dscomm_backend_has_works(void)
@@ -166,5 +200,7 @@ void dscomm_priv_progress_forked(void)
     pthread_mutex_init(&list_lock, NULL);
     list = NULL;
     atomic_store(&listed, 0);
+    atomic_store(&custom, 0);
+    walking = 0;
     dscomm_priv_progress_thread_forked();
 }

@@ -20,6 +20,11 @@ int dscomm_priv_progress_broken(dscomm_group_t *group);
  * woken; hurry: others need this thread as well. */
 void dscomm_priv_progress_rest(dscomm_group_t *group, int64_t at_most_ns,
                                int hurry);
+/* With the group's lock held, which may be let go of meanwhile: lets works on
+ * other groups go on. */
+void dscomm_priv_progress_others(dscomm_group_t *group);
+/* One more, or less, of the works that are their callers' own. */
+void dscomm_priv_progress_custom(int more);
 /* 1 where a group other than this one has works. */
 int dscomm_priv_progress_wanted(const dscomm_group_t *group);
 

@@ -188,7 +188,7 @@ static void test_once(dscomm_work_t *work)
         count_wait(group, dscomm_priv_clock());
         look(group, part(work));
     }
-    dscomm_backend_progress_others(group);
+    dscomm_priv_progress_others(group);
 }
 
 /* What a wait is for: the end of a work, or of all collectives that were
@@ -245,7 +245,7 @@ static void wait_locked(const goal_t *goal, int timeout_ms)
             end = dscomm_priv_clock_after(now, timeout_ms);
         if (is_over(work, now, end) || now >= end)
             return;
-        dscomm_backend_progress_others(group);
+        dscomm_priv_progress_others(group);
         dscomm_priv_progress_rest(group, end - now,
                                   dscomm_priv_progress_wanted(group));
     }

@@ -254,9 +254,16 @@ void dscomm_priv_work_advance(dscomm_work_t *work)
         settle_run(work);
 }
 
+static void end_custom(dscomm_work_t *work)
+{
+    work->group->custom--;
+    dscomm_priv_progress_custom(-1);
+}
+
 static dscomm_status_t start_custom(dscomm_work_t *work)
 {
     work->group->custom++;
+    dscomm_priv_progress_custom(1);
     advance_custom(work);
     return DSCOMM_OK;
 }
@@ -371,7 +378,7 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
     if (work->run)
         end_run(work);
     if (work->call.kind == CALL_CUSTOM)
-        work->group->custom--;
+        end_custom(work);
     if (work->call.fusion && status == DSCOMM_OK)
         dscomm_priv_fusion_unpack(work->call.fusion);
     if (work->call.stage)
