@@ -100,10 +100,24 @@ static dscomm_status_t find_node(const env_view_t *view, dscomm_env_t *env)
     return DSCOMM_OK;
 }
 
+/* What follows the last host. */
+static int ends_with_number(const char *text)
+{
+    const char *end = text + strlen(text), *start;
+
+    while (end > text && (unsigned char)end[-1] <= ' ')
+        end--;
+    for (start = end; start > text && (unsigned char)start[-1] > ' ';)
+        start--;
+    return end > start && is_number(start, (size_t)(end - start));
+}
+
+/* The list may have thousands of hosts, of which the first is all that
+ * matters. */
 static dscomm_status_t find_master(const env_view_t *view, dscomm_env_t *env)
 {
     const char *text = dscomm_priv_view_value(view, list_name);
-    const char *first, *host;
+    const char *first;
     reader_t reader;
     size_t length;
 
@@ -115,8 +129,8 @@ static dscomm_status_t find_master(const env_view_t *view, dscomm_env_t *env)
     length = read_host(&reader, &first);
     if (!length && !reader.wrong)
         reader.wrong = "no host";
-    while (read_host(&reader, &host))
-        continue;
+    if (!reader.wrong && !ends_with_number(text))
+        reader.wrong = "a host without a number of slots";
     if (reader.wrong)
         return dscomm_priv_env_fail(view, env, list_name,
                                     "not a list of hosts and slots: %s. "

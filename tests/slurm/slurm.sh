@@ -130,6 +130,12 @@ for mpirun in mpirun.openmpi mpirun.mpich; do
     [ "$status" != 0 ]
     result $? "$mpirun in salloc without an address: status $status"
     like "$err" 'MASTER_ADDR.*not set' "$mpirun in salloc without an address"
+    # Each has a name of its own, from which the port follows.
+    run salloc -N 3 -n 6 env MASTER_ADDR=n0 sh -c '"$1" -n 3 "$2" & "$1" -n 3 "$2"; wait' \
+        sh $mpirun "$hello"
+    sort "$scratch/out" | uniq -c | awk '{ print $1 }' >"$scratch/twice"
+    is "$status $(tr '\n' ' ' <"$scratch/twice")" '0 2 2 2 ' "two $mpirun at once" ||
+        echo "# $err"
     batch "MASTER_ADDR=n0 MASTER_PORT=29500 $mpirun -n 6 $hello"
     ranks 6 "$mpirun in a batch script"
 done
