@@ -177,38 +177,48 @@ ALWAYS_INLINE u16v odd_f16(f32_pair_t values)
     return codes | differs(widen_f16(codes), values);
 }
 
+/* What is cut off matters only where the rest lies halfway between two codes.
+ * With sums and products of two it never does: the rest of a sum is then the
+ * larger number, or all ones behind the number below it, and products of as few
+ * bits are exact wherever they are halfway or more. (All pairs are tested.) */
+ALWAYS_INLINE u16v cut_f16(f32_pair_t values, int two)
+{
+    return two ? chop_f16(values) : odd_f16(values);
+}
+
 /* The code in the upper byte; what is in the lower byte means nothing. A NaN
  * has so many zeros at its end that it stays one, as with bfloat16. */
-ALWAYS_INLINE u16v rounded_e5m2(f32_pair_t values)
+ALWAYS_INLINE u16v rounded_e5m2(f32_pair_t values, int two)
 {
-    u16v codes = odd_f16(values);
+    u16v codes = cut_f16(values, two);
 
     return codes + 0x7f + (codes >> 8 & 1);
 }
 
-ALWAYS_INLINE u16v round_e5m2(int op, f32_quad_t sum, float divisor)
+ALWAYS_INLINE u16v round_e5m2(int op, f32_quad_t sum, float divisor, int two)
 {
-    u16v even = rounded_e5m2(mean_pair(op, sum.even, divisor));
-    u16v odd = rounded_e5m2(mean_pair(op, sum.odd, divisor));
+    u16v even = rounded_e5m2(mean_pair(op, sum.even, divisor), two);
+    u16v odd = rounded_e5m2(mean_pair(op, sum.odd, divisor), two);
 
     return even >> 8 | (odd & 0xff00);
 }
 
 /* Sign in the upper, magnitude in the lower byte. */
-ALWAYS_INLINE u16v rounded_e4m3(int op, f32_pair_t values)
+ALWAYS_INLINE u16v rounded_e4m3(int op, f32_pair_t values, int two)
 {
     const float scale = is_small(op) ? 1 : 0x1p-8f;
-    u16v codes = odd_f16((f32_pair_t){values.low * scale, values.high * scale});
+    u16v codes =
+        cut_f16((f32_pair_t){values.low * scale, values.high * scale}, two);
     u16v size = codes & 0x7fff;
 
     size = (size + 0x3f + (size >> 7 & 1)) >> 7;
     return min_u16(size, (u16v){0} + 0x7f) | (codes & 0x8000);
 }
 
-ALWAYS_INLINE u16v round_e4m3(int op, f32_quad_t sum, float divisor)
+ALWAYS_INLINE u16v round_e4m3(int op, f32_quad_t sum, float divisor, int two)
 {
-    u16v even = rounded_e4m3(op, mean_pair(op, sum.even, divisor));
-    u16v odd = rounded_e4m3(op, mean_pair(op, sum.odd, divisor));
+    u16v even = rounded_e4m3(op, mean_pair(op, sum.even, divisor), two);
+    u16v odd = rounded_e4m3(op, mean_pair(op, sum.odd, divisor), two);
 
     return ((even | even >> 8) & 0xff) | odd << 8 | (odd & 0x8000);
 }
@@ -220,7 +230,17 @@ ALWAYS_INLINE u16v round_e4m3(int op, f32_quad_t sum, float divisor)
     scale_quad(op, widen_e4m3(op, LOAD(u16, at)), factor)
 #define JOIN join_quad
 #define GIVE(op, a, divisor)                                                   \
-    one_nan_8((u8v)round_e4m3(op, a, divisor), FLOAT8_E4M3_TOP, 0x7f)
+    one_nan_8((u8v)round_e4m3(op, a, divisor, 0), FLOAT8_E4M3_TOP, 0x7f)
+#include "lib/kernels-vector-fold.h"
+
+#define FOLD fold_e4m3_two
+#define ACCUMULATOR f32_quad_t
+#define FACTOR_TYPE float
+#define TAKE(op, at, factor)                                                   \
+    scale_quad(op, widen_e4m3(op, LOAD(u16, at)), factor)
+#define JOIN join_quad
+#define GIVE(op, a, divisor)                                                   \
+    one_nan_8((u8v)round_e4m3(op, a, divisor, 1), FLOAT8_E4M3_TOP, 0x7f)
 #include "lib/kernels-vector-fold.h"
 
 #define FOLD fold_e5m2
@@ -229,8 +249,33 @@ ALWAYS_INLINE u16v round_e4m3(int op, f32_quad_t sum, float divisor)
 #define TAKE(op, at, factor) scale_quad(op, widen_e5m2(LOAD(u16, at)), factor)
 #define JOIN join_quad
 #define GIVE(op, a, divisor)                                                   \
-    one_nan_8((u8v)round_e5m2(op, a, divisor), FLOAT8_E5M2_TOP, 0x7e)
+    one_nan_8((u8v)round_e5m2(op, a, divisor, 0), FLOAT8_E5M2_TOP, 0x7e)
 #include "lib/kernels-vector-fold.h"
+
+#define FOLD fold_e5m2_two
+#define ACCUMULATOR f32_quad_t
+#define FACTOR_TYPE float
+#define TAKE(op, at, factor) scale_quad(op, widen_e5m2(LOAD(u16, at)), factor)
+#define JOIN join_quad
+#define GIVE(op, a, divisor)                                                   \
+    one_nan_8((u8v)round_e5m2(op, a, divisor, 1), FLOAT8_E5M2_TOP, 0x7e)
+#include "lib/kernels-vector-fold.h"
+
+/* Two sources, and that they are two is a constant. */
+#define FOLD_TWO(type)                                                         \
+    ALWAYS_INLINE void JOINED(fold_any_, type)(int op, const fold_t *fold)     \
+    {                                                                          \
+        fold_t two = *fold;                                                    \
+                                                                               \
+        two.nsources = 2;                                                      \
+        if (fold->nsources == 2 && (op == DSCOMM_SUM || op == DSCOMM_PRODUCT)) \
+            JOINED(JOINED(fold_, type), _two)(op, &two);                       \
+        else                                                                   \
+            JOINED(fold_, type)(op, fold);                                     \
+    }
+
+FOLD_TWO(e4m3)
+FOLD_TWO(e5m2)
 
 /* Order: keys that sort as signed integers, turned so that NaNs win. */
 
@@ -317,5 +362,7 @@ FLOAT_KERNELS(float16, 2, DSCOMM_FLOAT16, fold_f16, fold_order_f16)
 FLOAT_KERNELS(bfloat16, 2, DSCOMM_BFLOAT16, fold_bf16, fold_order_bf16)
 FLOAT_KERNELS(float32, 4, DSCOMM_FLOAT32, fold_f32, fold_f32)
 FLOAT_KERNELS(float64, 8, DSCOMM_FLOAT64, fold_f64, fold_f64)
-FLOAT_KERNELS(float8_e4m3, 1, DSCOMM_FLOAT8_E4M3, fold_e4m3, fold_order_e4m3)
-FLOAT_KERNELS(float8_e5m2, 1, DSCOMM_FLOAT8_E5M2, fold_e5m2, fold_order_e5m2)
+FLOAT_KERNELS(float8_e4m3, 1, DSCOMM_FLOAT8_E4M3, fold_any_e4m3,
+              fold_order_e4m3)
+FLOAT_KERNELS(float8_e5m2, 1, DSCOMM_FLOAT8_E5M2, fold_any_e5m2,
+              fold_order_e5m2)
