@@ -212,7 +212,7 @@ static void test_overlays(void)
 /* From older and newer callers. */
 static void test_sizes(void)
 {
-    struct {
+    static struct { /* whose padding is zero */
         dscomm_env_attr_t attr;
         int more;
     } newer = {DSCOMM_ENV_ATTR_INIT, 0};
