@@ -95,14 +95,30 @@ static int find(void)
     return 1;
 }
 
-int dscomm_priv_device_present(void)
+/* An object that stays loaded, and the one after whose load the driver was
+ * looked for. What is loaded later comes behind it in the list of objects. */
+static _Atomic(struct link_map *) anchor, anchored;
+
+void dscomm_priv_device_anchor(void *handle)
+{
+    struct link_map *map;
+
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0)
+        atomic_store_explicit(&anchor, map, memory_order_release);
+}
+
+static int is_last(struct link_map *map)
+{
+    return map && !__atomic_load_n(&map->l_next, __ATOMIC_ACQUIRE);
+}
+
+/* Looks for the driver where anything was loaded since that was done. */
+static int look(void)
 {
     unsigned long long now = 0;
 
-    if (atomic_load_explicit(&driver, memory_order_acquire))
-        return 1;
     dl_iterate_phdr(see_loads, &now);
-    if (G_LIKELY(now == atomic_load_explicit(&loads, memory_order_relaxed)))
+    if (now == atomic_load_explicit(&loads, memory_order_relaxed))
         return 0;
     pthread_mutex_lock(&lock);
     if (!driver && find())
@@ -110,6 +126,22 @@ int dscomm_priv_device_present(void)
     atomic_store_explicit(&loads, now, memory_order_relaxed);
     pthread_mutex_unlock(&lock);
     return driver != NULL;
+}
+
+int dscomm_priv_device_present(void)
+{
+    struct link_map *last = atomic_load_explicit(&anchor, memory_order_acquire);
+
+    if (atomic_load_explicit(&driver, memory_order_acquire))
+        return 1;
+    if (G_LIKELY(last ==
+                 atomic_load_explicit(&anchored, memory_order_acquire)) &&
+        is_last(last))
+        return 0;
+    if (look())
+        return 1;
+    atomic_store_explicit(&anchored, last, memory_order_release);
+    return 0;
 }
 
 static address_t address(const void *pointer)

@@ -11,6 +11,9 @@
 
 /* 1 where the process has CUDA's driver; a matter of nanoseconds. */
 int dscomm_priv_device_present(void);
+/* For lib/module.c: handle is of an object that stays loaded. While it is the
+ * last one to be loaded, the above takes one nanosecond. */
+void dscomm_priv_device_anchor(void *handle);
 /* 1 where the host must not touch what is at pointer. Memory that both can
  * touch is the host's here. */
 int dscomm_priv_device_owns(const void *pointer);

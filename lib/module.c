@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "lib/module.h"
+#include "lib/device.h"
 
 #include "env/settings.h"
 #include "lib/log.h"
@@ -260,6 +261,7 @@ static char *load(dscomm_module_t *module)
         error = dlerror();
         return g_strdup(error ? error : "dlopen failed");
     }
+    dscomm_priv_device_anchor(handle);
     why = find_backend(module, handle, &backend);
     if (!why)
         why = check_backend(module, backend);
