@@ -147,6 +147,14 @@ static dscomm_status_t time_loop(const loop_t *loop, perf_times_t *ret_times)
     return status;
 }
 
+dscomm_status_t perf_time(perf_run_t *run, perf_call_t *call, perf_call_fn step,
+                          perf_times_t *ret_times)
+{
+    const loop_t loop = {run, call, step, PERF_IN_PLACE, FALSE};
+
+    return time_loop(&loop, ret_times);
+}
+
 /* *ret_wrong grows by what is wrong on any rank. */
 static dscomm_status_t count_wrong(const perf_call_t *call, guint32 seed,
                                    gint64 *ret_wrong)

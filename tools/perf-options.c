@@ -2,6 +2,7 @@
 /* The command line, see perf-options.h. */
 #include "config.h"
 
+#include "tools/perf-compress.h"
 #include "tools/perf-operations.h"
 #include "tools/perf-options.h"
 
@@ -97,6 +98,8 @@ static gboolean parse(int *argc, char ***argv, perf_options_t *o, words_t *w)
          "Verified calls of a figure, 0 for none (1)", "N"},
         {"backend", 0, 0, G_OPTION_ARG_STRING, &o->backend, "Backend (auto)",
          "NAME"},
+        {"compress", 0, 0, G_OPTION_ARG_STRING, &o->compress,
+         "Compressed all_reduce beside the plain one", "CODEC"},
         {"async", 0, 0, G_OPTION_ARG_NONE, &o->async,
          "Start calls, and wait for their works", NULL},
         {"overlap", 0, 0, G_OPTION_ARG_NONE, &o->overlap,
@@ -297,7 +300,9 @@ static int interpret(const words_t *w, char **names, perf_options_t *o)
                            o->ops, DSCOMM_OP_COUNT);
     if (status == TOOL_OK)
         status = read_root(w->root, &o->root);
-    if (status == TOOL_OK)
+    if (status == TOOL_OK && o->compress)
+        status = perf_compress_check(o, names);
+    else if (status == TOOL_OK)
         status = perf_select(o, names);
     return status;
 }
@@ -341,6 +346,7 @@ void perf_options_clear(perf_options_t *o)
 {
     g_free(o->operations);
     g_free(o->backend);
+    g_free(o->compress);
     g_free(o->save);
     g_free(o->against);
     memset(o, 0, sizeof *o);

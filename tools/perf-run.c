@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "tools/perf-baseline.h"
+#include "tools/perf-compress.h"
 #include "tools/perf-measure.h"
 #include "tools/perf-operations.h"
 #include "tools/perf-options.h"
@@ -118,7 +119,7 @@ static int check_ranks(const perf_run_t *run)
     if (o->root >= run->ranks)
         return tool_fail(TOOL_USAGE, "perf", "-r %d: there are %d ranks only",
                          o->root, run->ranks);
-    for (size_t i = 0; o->operations[i]; i++)
+    for (size_t i = 0; o->operations && o->operations[i]; i++)
         if (run->ranks < o->operations[i]->least_ranks)
             return tool_fail(
                 TOOL_USAGE, "perf", "%s needs %d ranks; start them with -n",
@@ -182,6 +183,11 @@ static int run_measured(perf_run_t *run)
 
     if (status != TOOL_OK)
         return status;
+    if (run->options->compress) {
+        status = perf_compress(run);
+        perf_buffers_free(run);
+        return status;
+    }
     run->roof = perf_roof_new(run);
     status = measure_all(run);
     perf_roof_free(run->roof);

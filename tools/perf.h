@@ -32,6 +32,7 @@ typedef struct {
     gboolean ops[DSCOMM_OP_COUNT];
     int root; /* a rank, or PERF_ROOT_* */
     char *backend; /* NULL: auto */
+    char *compress; /* codec; NULL: nothing is compressed */
     gboolean async, overlap;
     gboolean registered; /* buffers of dscomm_mem_alloc() */
     gboolean unpinned;
@@ -66,6 +67,7 @@ typedef struct {
     int aggregate;
     double work; /* --overlap: turns of the computation */
     void *keep; /* a blob goes there as well, unless NULL */
+    struct dscomm_compressor *compressor; /* --compress */
 } perf_call_t;
 
 /* Times of one call, in microseconds, over batches. */
