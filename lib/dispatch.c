@@ -6,6 +6,9 @@
 #include "lib/stage.h"
 #include "lib/work.h"
 
+#include <stddef.h>
+#include <string.h>
+
 static int is_native(dscomm_group_t *group, const dscomm_coll_args_t *args)
 {
     if (group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES)
@@ -135,8 +138,10 @@ dscomm_status_t dscomm_priv_dispatch_slow(dscomm_group_t *group,
 
     if (status < 0)
         return status;
-    call = (dscomm_call_t){
-        .kind = CALL_COLLECTIVE, .async = ret_work != NULL, .coll = *args};
+    memset(&call, 0, offsetof(dscomm_call_t, coll)); /* the rest is args */
+    call.kind = CALL_COLLECTIVE;
+    call.async = ret_work != NULL;
+    call.coll = *args;
     if (dscomm_priv_group_is(group, GROUP_COALESCING))
         return record(group, &call, ret_work != NULL);
     call.algorithm = dscomm_priv_dispatch_choose(group, args, ret_work != NULL);
