@@ -74,6 +74,7 @@ dscomm_status_t dscomm_inner_open(const dscomm_backend_args_t *args,
     own.ranks = plan->count;
     own.world_ranks = inner->world_ranks;
     own.store = inner->store;
+    own.crowd = plan->crowd;
     status = inner->ops.open(&own, &inner->given.impl);
     if (status < 0) {
         inner_free(inner);

@@ -110,7 +110,7 @@ void shm_explain(void *impl, const dscomm_request_t *request, char *text,
         shm_p2p_explain(shm, text, size);
         return;
     }
-    dscomm_coll_describe(shm->op_args, what, sizeof what);
+    dscomm_coll_describe(shm_call(shm), what, sizeof what);
     if (list_late(shm, shm->op_args->sequence, list, sizeof list))
         snprintf(text, size, "%s of group '%s' still waits for %s", what,
                  shm->name, list);

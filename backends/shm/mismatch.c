@@ -13,6 +13,8 @@ void shm_counts_publish(shm_t *shm, const dscomm_coll_args_t *args)
 {
     shm_counts_t *counts = &shm->own->counts;
 
+    if (args->of && args->of->coll != args->coll)
+        return;
     counts->sequence = args->sequence;
     counts->sum = 0;
     for (int r = 0; r < shm->ranks; r++) {
@@ -49,7 +51,7 @@ static void record_describe(const shm_t *shm, int rank,
                                .op = record->op,
                                .root = record->root,
                                .count = record->count,
-                               .sequence = record->sequence};
+                               .sequence = record->number};
     char list[128];
 
     if (counts->sequence != record->sequence) {
@@ -57,12 +59,12 @@ static void record_describe(const shm_t *shm, int rank,
         return;
     }
     counts_describe(shm, counts, list, sizeof list);
-    snprintf(buffer, size, "%s(%s, %s%s%s) #%llu",
+    snprintf(buffer, size, "%s(%s, %s%s%s) #%u",
              dscomm_coll_name((dscomm_coll_t)record->coll), list,
              dscomm_dtype_name((dscomm_dtype_t)record->dtype),
              record->op >= 0 ? ", " : "",
              record->op >= 0 ? dscomm_op_name((dscomm_op_t)record->op) : "",
-             (unsigned long long)record->sequence);
+             record->number);
 }
 
 /* A copy of a rank's record of an operation; false where it is gone or torn. */
@@ -172,7 +174,7 @@ static dscomm_status_t fail_mismatch(shm_t *shm, int rank)
     if (sequence) {
         explain(shm, rank, sequence);
     } else {
-        dscomm_coll_describe(shm->op_args, what, sizeof what);
+        dscomm_coll_describe(shm_call(shm), what, sizeof what);
         dscomm_fail(DSCOMM_ERR_MISMATCH,
                     "group '%s': before %s, more than %d calls ago, ranks %d "
                     "and %d called different collectives; all ranks must call "

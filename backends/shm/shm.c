@@ -140,8 +140,9 @@ static dscomm_status_t choose_stores(shm_t *shm, const shm_t *parent)
     return status;
 }
 
-static dscomm_status_t tune(shm_t *shm, const shm_t *parent)
+static dscomm_status_t tune(shm_t *shm, const dscomm_backend_args_t *args)
 {
+    const shm_t *parent = args->parent;
     int64_t spin;
     dscomm_status_t status = compare_native(shm);
 
@@ -150,7 +151,9 @@ static dscomm_status_t tune(shm_t *shm, const shm_t *parent)
     if (status)
         return status;
     if (!parent)
-        shm->peers->oversubscribed = too_few_processors(shm);
+        shm->peers->oversubscribed =
+            too_few_processors(shm) ||
+            args->crowd > sysconf(_SC_NPROCESSORS_ONLN);
     if (spin < 0)
         spin = shm->peers->oversubscribed ? 0 : SPIN_DEFAULT;
     shm->spin_limit = (unsigned)spin;
@@ -220,7 +223,7 @@ static dscomm_status_t shm_open(const dscomm_backend_args_t *args,
     shm = shm_new(args);
     status = shm_connect(shm, args, attach);
     if (!status)
-        status = tune(shm, args->parent);
+        status = tune(shm, args);
     if (!status)
         status = shm_p2p_new(shm);
     if (status) {

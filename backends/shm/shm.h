@@ -63,6 +63,7 @@ typedef struct {
     int32_t root;
     uint32_t fingerprint;
     int8_t coll, dtype, op;
+    uint32_t number; /* of the call, of which this may be a step */
 } shm_record_t;
 
 /* Its last all_gather_v or reduce_scatter_v: counts of the first ranks. */
@@ -189,6 +190,12 @@ typedef struct {
     int timeout_ms;
     int fd;
 } shm_t;
+
+/* What this rank is in, as its user knows it. */
+static inline const dscomm_coll_args_t *shm_call(const shm_t *shm)
+{
+    return shm->op_args->of ? shm->op_args->of : shm->op_args;
+}
 
 static inline shm_control_t *shm_control(const shm_t *shm, int rank)
 {

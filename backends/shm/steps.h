@@ -98,13 +98,15 @@ static inline void shm_all_arrived(shm_t *shm, uint64_t step)
 static inline void shm_begin(shm_t *shm, const dscomm_coll_args_t *args)
 {
     shm_record_t *record = &shm->own->record[args->sequence % SHM_RECORDS];
+    const dscomm_coll_args_t *call = args->of ? args->of : args;
 
-    record->count = args->count;
-    record->root = args->root;
+    record->count = call->count;
+    record->root = call->root;
     record->fingerprint = args->fingerprint;
-    record->coll = (int8_t)args->coll;
-    record->dtype = (int8_t)args->dtype;
-    record->op = (int8_t)args->op;
+    record->coll = (int8_t)call->coll;
+    record->dtype = (int8_t)call->dtype;
+    record->op = (int8_t)call->op;
+    record->number = (uint32_t)call->sequence;
     record->sequence = args->sequence;
     shm->chain = (shm->chain ^ args->fingerprint) * 0x9e3779b1u + 1;
     shm->chain ^= shm->chain >> 15;

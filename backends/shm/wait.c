@@ -193,7 +193,7 @@ static dscomm_status_t fail_peer(shm_t *shm, int rank)
     char what[160] = "point-to-point messages";
 
     if (shm->op_step)
-        dscomm_coll_describe(shm->op_args, what, sizeof what);
+        dscomm_coll_describe(shm_call(shm), what, sizeof what);
     return left ? fail_left(shm, rank, what) : fail_dead(shm, rank, what);
 }
 

@@ -34,10 +34,21 @@ static int source_of(const two_t *two, const two_level_t *level, int source)
     return two->order[two->first[two->node[two->rank]] + source];
 }
 
+/* A rank that has left because the group had ended told its level of that
+ * first. */
+static dscomm_status_t status_of(two_t *two, const dscomm_request_t *inner)
+{
+    dscomm_status_t ended = DSCOMM_OK;
+
+    if (inner->status == DSCOMM_ERR_PEER_FAILED)
+        ended = two_status(two, NULL, 0);
+    return ended ? ended : inner->status;
+}
+
 static void complete(two_t *two, two_request_t *request)
 {
     const dscomm_request_t *inner = request->inner;
-    dscomm_status_t status = inner->status;
+    dscomm_status_t status = status_of(two, inner);
 
     request->head.source = source_of(two, request->level, inner->source);
     request->head.tag = inner->tag;

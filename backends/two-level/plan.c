@@ -77,6 +77,7 @@ static dscomm_coll_args_t *add(two_t *two, int level, int coll,
         .recv = recv,
         .factor = 1.0,
         .fingerprint = plan->args->fingerprint * 31 + (uint32_t)coll,
+        .of = plan->args,
     };
     return &step->args;
 }
@@ -496,6 +497,7 @@ dscomm_status_t two_plan_make(two_t *two, const dscomm_coll_args_t *args)
         return plans[args->coll].make(two);
     plan->steps[0].level = two->only ? two->only : &two->levels[TWO_FLAT];
     plan->steps[0].args = *args;
+    plan->steps[0].args.of = args;
     plan->steps[0].after = NULL;
     plan->count = 1;
     return DSCOMM_OK;

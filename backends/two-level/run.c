@@ -123,6 +123,7 @@ dscomm_status_t two_run(void *impl, const dscomm_coll_args_t *args)
     if (two->only) {
         dscomm_coll_args_t own = *args;
 
+        own.of = args;
         return run_step(two->only, &own);
     }
     status = two_check(two);

@@ -21,10 +21,11 @@ const dscomm_setting_t two_settings[] = {
          "Receives from any source, where the backend between nodes has them; "
          "0 = none, but messages inside a node go by its own backend."},
     [TWO_SETTING_SLICE] =
-        {"DSCOMM_TWO_LEVEL_SLICE", DSCOMM_SETTING_BYTES, "32K", 0,
+        {"DSCOMM_TWO_LEVEL_SLICE", DSCOMM_SETTING_BYTES, NULL, 0,
          (int64_t)1 << 40, NULL,
          "Bytes from which all ranks of a node share an all_reduce between "
-         "nodes that have equally many ranks; below, the first does it."},
+         "nodes that have equally many ranks; below, the first does it. Unset: "
+         "32K where all ranks have a processor, else none do."},
     {0},
 };
 
@@ -131,7 +132,7 @@ static dscomm_status_t read_settings(two_t *two)
     if (status)
         return status;
     two->direct = !any_source;
-    two->slice = (size_t)slice;
+    two->slice = slice < 0 ? TWO_SLICE_UNSET : (size_t)slice;
     return DSCOMM_OK;
 }
 

@@ -60,7 +60,7 @@ extern "C" {
 
 /* One collective. Which members mean something follows from coll; counts are in
  * elements, as in the public call. */
-typedef struct {
+typedef struct dscomm_coll_args {
     int coll; /* dscomm_coll_t, below DSCOMM_COLL_SEND */
     int dtype; /* dscomm_dtype_t */
     int op; /* dscomm_op_t; -1 where nothing is reduced */
@@ -81,6 +81,9 @@ typedef struct {
     /* of what must be equal on all ranks: coll, dtype, op, root, and count
      * unless _v; all_gather_v and reduce_scatter_v: recv_counts */
     uint32_t fingerprint;
+    /* The call of which this is a step, where there is one: to be named in
+     * messages. Stays valid as long as the arrays. */
+    const struct dscomm_coll_args *of;
 } dscomm_coll_args_t;
 
 /* One message of bytes bytes; the structure is gone when the call returns, the
@@ -120,6 +123,9 @@ typedef struct {
     const int *world_ranks; /* numbers in the world, for messages */
     dscomm_store_t *store; /* private to the group: keys may be short */
     int timeout_ms; /* default deadline of every operation, and of open */
+    /* Ranks of the job on this machine, where they are known to be more than
+     * those that the backend can see on it; else 0. */
+    int crowd;
 } dscomm_backend_args_t;
 
 /* size is of the table that the module was compiled with; members are appended
@@ -328,12 +334,13 @@ typedef struct {
  * two of them, this rank's among them. name: for messages. part: unique in the
  * group, equal on all of ranks; letters, digits, '-'. parent: an impl of the
  * same backend whose ranks have all of these among them, or NULL; closed
- * later. */
+ * later. crowd: as in dscomm_backend_args_t. */
 typedef struct {
     const char *backend, *name, *part;
     const int *ranks;
     int count;
     void *parent;
+    int crowd;
 } dscomm_inner_plan_t;
 
 /* Collective over plan->ranks, in open only; args as open got them. */
