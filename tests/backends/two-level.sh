@@ -9,11 +9,12 @@
 DSCOMM_TWO_LEVEL_BETWEEN=shm
 export DSCOMM_TWO_LEVEL_BETWEEN
 
-for hosts in aabb aaabbb aaab abab; do
-    on "$hosts"
+on aabb
+for hosts in aaabbb aaab abab; do
+    on "$hosts" collectives reductions variants p2p works groups aborted
 done
 for hosts in aaa abc abbab; do
-    on "$hosts" collectives reductions variants p2p works groups
+    on "$hosts" collectives p2p groups
 done
 # Every all_reduce by slices, and none; messages in a node by its own backend.
 DSCOMM_TWO_LEVEL_SLICE=0 on abba collectives reductions

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The library's schedules of an all_reduce in SimGrid's SMPI, which simulates
+ * their messages on hosts and links that need not exist. Each rank carries out
+ * the steps of its own schedule, with MPI's messages on buffers that nobody
+ * looks at, and with time for what it would reduce and copy; the result is the
+ * simulated time of the slowest. tests/bench/scaling.sh runs it:
+ *
+ *   scaling BYTES RANKS-PER-HOST NAME...
+ *
+ * with names of algorithms for all ranks alike; "two_level:NAME" is a
+ * reduce_scatter inside each host, an all_reduce by NAME between ranks of equal
+ * local number, and an all_gather inside. */
+#include "config.h"
+
+#include "lib/algorithm.h"
+#include "lib/algorithms/algorithms.h"
+
+#include <mpi.h>
+#include <smpi/smpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Hosts have 1e9 flops, which stand for so many bytes that pass a processor. */
+#define BYTES_PER_FLOP 10.0
+
+typedef struct {
+    uint32_t chain, next, end, outstanding;
+} slot_t;
+
+/* Ranks share their globals, so there are none. */
+typedef struct {
+    char *nothing; /* what all messages are read from and written to */
+    MPI_Comm inside, rail;
+    int local_ranks;
+} world_t;
+
+typedef struct {
+    const dscomm_schedule_t *schedule;
+    char *nothing;
+    size_t element;
+    MPI_Comm comm;
+    slot_t slots[WINDOW_MOST];
+    MPI_Request *requests;
+    slot_t **owners;
+    int count;
+} sim_t;
+
+static void work(double bytes)
+{
+    smpi_execute_flops(bytes / BYTES_PER_FLOP);
+}
+
+static void post(sim_t *sim, const dscomm_step_t *step, slot_t *slot,
+                 size_t bytes, int tag)
+{
+    MPI_Request *request = &sim->requests[sim->count];
+
+    if (step->kind == STEP_SEND)
+        MPI_Isend(sim->nothing, (int)bytes, MPI_BYTE, step->peer, tag,
+                  sim->comm, request);
+    else
+        MPI_Irecv(sim->nothing, (int)bytes, MPI_BYTE, step->peer, tag,
+                  sim->comm, request);
+    sim->owners[sim->count++] = slot;
+    slot->outstanding++;
+}
+
+static void message(sim_t *sim, const dscomm_step_t *step, slot_t *slot)
+{
+    const int tag = 1 + (int)(slot - sim->slots);
+    const size_t greeting = sizeof(dscomm_greeting_t);
+
+    if (!step->greets) {
+        post(sim, step, slot, step->bytes, tag);
+    } else if (step->bytes <= GREETING_MOST) {
+        post(sim, step, slot, greeting + step->bytes, 0);
+    } else {
+        post(sim, step, slot, greeting, 0);
+        post(sim, step, slot, step->bytes, tag);
+    }
+}
+
+static void carry_out(sim_t *sim, const dscomm_step_t *step, slot_t *slot)
+{
+    if (step->kind == STEP_SEND || step->kind == STEP_RECV)
+        message(sim, step, slot);
+    else if (step->kind == STEP_COPY)
+        work(2.0 * (double)step->bytes);
+    else
+        work((double)(step->bytes * sim->element * (step->nsources + 1)));
+}
+
+static void begin(sim_t *sim, slot_t *slot, uint32_t chain)
+{
+    const dscomm_schedule_t *schedule = sim->schedule;
+
+    slot->chain = chain;
+    slot->next = slot->end = 0;
+    if (chain < schedule->nchains) {
+        slot->next = schedule->chains[chain];
+        slot->end = schedule->chains[chain + 1];
+    }
+}
+
+/* Rounds, until one has messages to wait for. */
+static void advance(sim_t *sim, slot_t *slot)
+{
+    const dscomm_schedule_t *schedule = sim->schedule;
+
+    while (!slot->outstanding && slot->chain < schedule->nchains) {
+        while (slot->next < slot->end) {
+            const dscomm_step_t *step = &schedule->steps[slot->next++];
+
+            carry_out(sim, step, slot);
+            if (step->last)
+                break;
+        }
+        if (!slot->outstanding && slot->next == slot->end)
+            begin(sim, slot, slot->chain + schedule->window);
+    }
+}
+
+static void wait_for_one(sim_t *sim)
+{
+    int which;
+    slot_t *slot;
+
+    MPI_Waitany(sim->count, sim->requests, &which, MPI_STATUS_IGNORE);
+    slot = sim->owners[which];
+    sim->requests[which] = sim->requests[--sim->count];
+    sim->owners[which] = sim->owners[sim->count];
+    slot->outstanding--;
+    advance(sim, slot);
+}
+
+static const dscomm_algorithm_t *find(int coll, const char *name)
+{
+    const dscomm_algorithm_t *row = dscomm_priv_algorithms;
+
+    while (row->name && (row->coll != coll || strcmp(row->name, name)))
+        row++;
+    if (row->name)
+        return row;
+    fprintf(stderr, "there is no algorithm %s\n", name);
+    exit(2);
+}
+
+/* One collective of count floats on comm. */
+static void run(const world_t *world, MPI_Comm comm, int coll, const char *name,
+                size_t count)
+{
+    static char here[64];
+    dscomm_coll_args_t args = {
+        .coll = coll,
+        .dtype = DSCOMM_FLOAT32,
+        .op = coll == DSCOMM_COLL_ALL_GATHER ? -1 : DSCOMM_SUM,
+        .root = -1,
+        .count = count,
+        .element = sizeof(float),
+        .send = here,
+        .recv = here + 32,
+        .factor = 1.0};
+    const dscomm_algorithm_t *algorithm = find(coll, name);
+    sim_t sim = {
+        .comm = comm, .nothing = world->nothing, .element = sizeof(float)};
+    dscomm_schedule_t *schedule;
+    size_t room;
+    int rank, ranks;
+
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &ranks);
+    if (ranks == 1)
+        return;
+    schedule = dscomm_priv_schedule_new(algorithm, &args, rank, ranks);
+    room = 2 * (size_t)schedule->most_messages + 2;
+    sim.schedule = schedule;
+    sim.requests = calloc(room, sizeof *sim.requests);
+    sim.owners = calloc(room, sizeof *sim.owners);
+    for (uint32_t i = 0; i < schedule->window; i++) {
+        begin(&sim, &sim.slots[i], i);
+        advance(&sim, &sim.slots[i]);
+    }
+    while (sim.count)
+        wait_for_one(&sim);
+    free(sim.requests);
+    free(sim.owners);
+    dscomm_priv_schedule_free(schedule);
+}
+
+static void two_level(const world_t *world, const char *name, size_t count)
+{
+    const size_t part = count / (size_t)world->local_ranks;
+
+    run(world, world->inside, DSCOMM_COLL_REDUCE_SCATTER, "pairwise", part);
+    run(world, world->rail, DSCOMM_COLL_ALL_REDUCE, name, part);
+    run(world, world->inside, DSCOMM_COLL_ALL_GATHER, "ring", part);
+}
+
+/* Simulated seconds of the slowest rank. */
+static double measure(const world_t *world, const char *name, size_t count)
+{
+    double start, own, slowest = 0;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    start = MPI_Wtime();
+    if (strncmp(name, "two_level:", 10) == 0)
+        two_level(world, name + 10, count);
+    else
+        run(world, MPI_COMM_WORLD, DSCOMM_COLL_ALL_REDUCE, name, count);
+    own = MPI_Wtime() - start;
+    MPI_Allreduce(&own, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return slowest;
+}
+
+int main(int argc, char **argv)
+{
+    size_t bytes;
+    world_t world;
+    int rank;
+
+    MPI_Init(&argc, &argv);
+    if (argc < 4)
+        return 2;
+    bytes = strtoull(argv[1], NULL, 10);
+    world.local_ranks = atoi(argv[2]);
+    world.nothing = SMPI_SHARED_MALLOC(bytes + 4096);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_split(MPI_COMM_WORLD, rank / world.local_ranks, rank,
+                   &world.inside);
+    MPI_Comm_split(MPI_COMM_WORLD, rank % world.local_ranks, rank, &world.rail);
+    for (int i = 3; i < argc; i++) {
+        double seconds = measure(&world, argv[i], bytes / sizeof(float));
+
+        if (rank == 0)
+            printf("%s %zu %.1f\n", argv[i], bytes, seconds * 1e6);
+    }
+    SMPI_SHARED_FREE(world.nothing);
+    MPI_Finalize();
+    return 0;
+}
