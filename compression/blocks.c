@@ -7,6 +7,7 @@
 #include "compression/exchange.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #define BLOCK DSCOMM_CODEC_BLOCK
@@ -334,5 +335,7 @@ int dscomm_priv_decode(const dscomm_exchange_t *x, part_t *part,
             clear_masked(c->mask + base + i, count, values);
         store(x->dtype, values, count, to);
     }
+    if (x->stream) /* other threads see what went around the caches */
+        atomic_thread_fence(memory_order_seq_cst);
     return bad ? -1 : 0;
 }

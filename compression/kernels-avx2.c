@@ -79,7 +79,6 @@ static size_t put_vectors(const uint8_t *bits, size_t count, float scale,
         _mm_stream_ps(ret_values + i, _mm256_castps256_ps128(value));
         _mm_stream_ps(ret_values + i + 4, _mm256_extractf128_ps(value, 1));
     }
-    _mm_sfence();
     return i;
 }
 

@@ -109,7 +109,6 @@ static size_t put_streaming(const uint8_t *bits, size_t count, float scale,
                                 pick(word, k, scale));
         }
     }
-    _mm_sfence();
     return i;
 }
 

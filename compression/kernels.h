@@ -26,7 +26,8 @@ typedef struct {
     /* sum[i] += bit ? scale : -scale */
     void (*add_signs)(const uint8_t *bits, size_t count, float scale,
                       float *sum);
-    /* The same, stored; stream: around the caches where that is possible. */
+    /* The same, stored; stream: around the caches where that is possible, in
+     * any order, so that a fence must follow. */
     void (*put_signs)(const uint8_t *bits, size_t count, float scale,
                       int stream, float *ret_values);
     /* count <= KERNEL_GROUP: codes of u = x + e, and their scale; e = u - code

@@ -31,7 +31,9 @@ extern "C" {
 typedef struct {
     size_t size;
     double density; /* of the compressor's attributes */
-    int stream; /* decode: the whole output is larger than the caches */
+    /* decode: the whole output is larger than the caches; who stores past them
+     * need not wait, a fence follows */
+    int stream;
     int keep; /* encode: leave the errors as they were, see below */
 } dscomm_codec_args_t;
 

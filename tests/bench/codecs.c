@@ -12,6 +12,7 @@
 #include "compression/kernels.h"
 
 #include <dscomm/info.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +88,7 @@ static void decompress(const data_t *d)
     for (size_t i = 0; i < d->count; i += BLOCK)
         row->put_signs(d->bits + i / 8, BLOCK, 0.5f, d->count >= 1 << 22,
                        d->e + i);
+    atomic_thread_fence(memory_order_seq_cst);
 }
 
 typedef void (*task_t)(const data_t *d);
