@@ -91,10 +91,10 @@ def draw(n, seed, number):
                       for _ in range(n)] for _ in range(case["calls"])]
 
 
-def write(n, seed, number, path):
+def write(cases, path):
     with open(path, "wb") as file:
-        file.write(np.int64(number).tobytes())
-        for case, calls in draw(n, seed, number):
+        file.write(np.int64(len(cases)).tobytes())
+        for case, calls in cases:
             head = [case[k] for k in ("geometry", "op", "count", "padded",
                                       "calls")]
             file.write(np.array(head, np.int64).tobytes())
@@ -102,9 +102,9 @@ def write(n, seed, number, path):
                 file.write(np.concatenate(buffers).tobytes())
 
 
-def agree(got, want, scale):
+def agree(got, want, scale, part=1e-6):
     return len(got) == len(want) and bool(
-        np.all(np.abs(got - want) <= 1e-6 * scale + 1e-6 * np.abs(want)))
+        np.all(np.abs(got - want) <= part * (scale + np.abs(want))))
 
 
 def wrongs(model, calls, files):
@@ -144,6 +144,6 @@ def check(n, seed, number, prefix):
 if __name__ == "__main__":
     what, n, seed, number = sys.argv[1], *map(int, sys.argv[2:5])
     if what == "write":
-        write(n, seed, number, sys.argv[5])
+        write(list(draw(n, seed, number)), sys.argv[5])
     else:
         sys.exit(1 if check(n, seed, number, sys.argv[5]) else 0)
