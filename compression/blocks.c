@@ -127,8 +127,8 @@ static char *code_of(const part_t *part, size_t from, char *region)
            part->c->codec->bytes(&part->c->args, from);
 }
 
-static void put_header(const part_t *part, float scale, uint32_t phase,
-                       char *region)
+void dscomm_priv_put_header(const part_t *part, float scale, uint32_t phase,
+                            char *region)
 {
     dscomm_row_header_t header = {scale, part->c->signature, part->c->calls,
                                   phase};
@@ -136,7 +136,7 @@ static void put_header(const part_t *part, float scale, uint32_t phase,
     memcpy(dscomm_priv_row(part, region), &header, sizeof header);
 }
 
-static float scale_of(const part_t *part, char *region)
+float dscomm_priv_scale_of(const part_t *part, char *region)
 {
     dscomm_row_header_t header;
 
@@ -144,8 +144,7 @@ static float scale_of(const part_t *part, char *region)
     return header.scale;
 }
 
-/* In the native geometry, errors survive what is not finite. */
-static int keeps(const dscomm_compressor_t *c, float scale)
+int dscomm_priv_keeps(const dscomm_compressor_t *c, float scale)
 {
     return c->geometry == DSCOMM_GEOMETRY_NATIVE && !isfinite(scale);
 }
@@ -178,9 +177,9 @@ void dscomm_priv_encode(const dscomm_exchange_t *x, part_t *part,
     size_t all = extent(c, segment, rank);
     scratch_t scratch;
 
-    args.keep = keeps(c, part->scale);
+    args.keep = dscomm_priv_keeps(c, part->scale);
     if (!segment->from)
-        put_header(part, part->scale, 0, region);
+        dscomm_priv_put_header(part, part->scale, 0, region);
     for (size_t i = 0; i < all; i += BLOCK) {
         size_t count = MIN(BLOCK, all - i);
         float *errors = c->worker ? c->worker + base + i : NULL;
@@ -202,16 +201,17 @@ static int add_up(const dscomm_exchange_t *x, const part_t *part, size_t from,
 
     memset(sum, 0, count * sizeof *sum);
     for (int r = 0; r < x->channel->ranks; r++)
-        bad |= c->codec->accumulate(&c->args, scale_of(part, rows[r]), factor,
+        bad |= c->codec->accumulate(&c->args,
+                                    dscomm_priv_scale_of(part, rows[r]), factor,
                                     code_of(part, from, rows[r]), count, sum);
     return bad;
 }
 
-static int is_spoilt(const dscomm_exchange_t *x, const part_t *part,
-                     char *const *rows)
+int dscomm_priv_is_spoilt(const dscomm_exchange_t *x, const part_t *part,
+                          char *const *rows)
 {
     for (int r = 0; r < x->channel->ranks; r++)
-        if (keeps(part->c, scale_of(part, rows[r])))
+        if (dscomm_priv_keeps(part->c, dscomm_priv_scale_of(part, rows[r])))
             return 1;
     return 0;
 }
@@ -225,7 +225,7 @@ int dscomm_priv_reduce(const dscomm_exchange_t *x, part_t *part,
     scratch_t scratch;
 
     if (!segment->from)
-        part->spoilt = is_spoilt(x, part, rows);
+        part->spoilt = dscomm_priv_is_spoilt(x, part, rows);
     for (size_t i = 0; i < all && !part->spoilt; i += BLOCK) {
         size_t count = MIN(BLOCK, all - i), at = segment->from + i;
 
@@ -254,7 +254,7 @@ void dscomm_priv_settle(const dscomm_exchange_t *x, part_t *part)
     else if (c->codec->settle && count)
         part->scale = c->codec->settle(&c->args, part->sums, count);
     /* The sum of finite values was not: what was lost is unknown. */
-    if (!part->spoilt && keeps(c, part->scale))
+    if (!part->spoilt && dscomm_priv_keeps(c, part->scale))
         memset(c->server, 0, count * sizeof *c->server);
 }
 
@@ -266,9 +266,9 @@ void dscomm_priv_encode_result(const dscomm_exchange_t *x, part_t *part,
     int rank = x->channel->rank;
     size_t base = (size_t)rank * c->chunk, all = extent(c, segment, rank);
 
-    args.keep = keeps(c, part->scale);
+    args.keep = dscomm_priv_keeps(c, part->scale);
     if (!segment->from)
-        put_header(part, part->scale, 1, region);
+        dscomm_priv_put_header(part, part->scale, 1, region);
     for (size_t i = 0; i < all; i += BLOCK) {
         size_t count = MIN(BLOCK, all - i), at = segment->from + i;
         float *v = c->server + at;
@@ -285,13 +285,14 @@ void dscomm_priv_take_back(const dscomm_exchange_t *x, part_t *part,
                            char *result_region, char *region)
 {
     dscomm_compressor_t *c = part->c;
-    float scale = scale_of(part, region);
+    float scale = dscomm_priv_scale_of(part, region);
     size_t base = (size_t)rank * c->chunk + segment->from;
     size_t all = extent(c, segment, rank);
     scratch_t scratch;
 
-    if (!c->worker || !keeps(c, scale_of(part, result_region)) ||
-        keeps(c, scale))
+    if (!c->worker ||
+        !dscomm_priv_keeps(c, dscomm_priv_scale_of(part, result_region)) ||
+        dscomm_priv_keeps(c, scale))
         return;
     for (size_t i = 0; i < all; i += BLOCK) {
         size_t count = MIN(BLOCK, all - i);
@@ -315,7 +316,7 @@ int dscomm_priv_decode(const dscomm_exchange_t *x, part_t *part,
     size_t base = (size_t)rank * c->chunk + segment->from;
     size_t all = inside(c, base, extent(c, segment, rank));
     size_t size = dscomm_dtype_size(x->dtype);
-    float scale = scale_of(part, region);
+    float scale = dscomm_priv_scale_of(part, region);
     int bad = 0;
 
     args.stream = x->stream;

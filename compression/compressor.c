@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "compression/compressor.h"
+#include "compression/device.h"
 
 #include <dscomm/backend.h>
 #include <dscomm/dscomm.h>
@@ -129,6 +130,7 @@ static float *new_errors(size_t count)
 
 static void destroy(dscomm_compressor_t *c)
 {
+    dscomm_priv_device_free(c->side);
     dscomm_priv_channel_give(c->channel);
     free(c->worker);
     free(c->server);

@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 typedef struct dscomm_exchange dscomm_exchange_t;
+typedef struct dscomm_device_side dscomm_device_side_t;
 
 /* A group of the compressors' own, so that their messages match nobody
  * else's. */
@@ -41,6 +42,7 @@ struct dscomm_compressor {
     int tag; /* and the next one */
     uint32_t calls;
     gint busy; /* a call is outstanding */
+    dscomm_device_side_t *side; /* the errors on a device, or NULL */
 };
 
 /* What stands at the beginning of an encoded part. */

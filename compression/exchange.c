@@ -5,6 +5,7 @@
  * a call as large. */
 #include "config.h"
 
+#include "compression/device.h"
 #include "compression/exchange.h"
 
 #include <dscomm/backend.h>
@@ -12,179 +13,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define PACKET_BYTES ((size_t)256 << 10)
-/* Longer outputs leave nothing in the caches that is worth keeping. */
-#define STREAM_BYTES ((size_t)16 << 20)
-#define ALIGNMENT 64
-
 static const char name[] = "dscomm_compressor_all_reduce";
-
-static part_t *part_at(const dscomm_exchange_t *x, size_t i)
-{
-    return &g_array_index(x->parts, part_t, i);
-}
-
-static segment_t *segment_at(const dscomm_exchange_t *x, size_t i)
-{
-    return &g_array_index(x->segments, segment_t, i);
-}
-
-static packet_t *packet_at(const dscomm_exchange_t *x, size_t i)
-{
-    return &g_array_index(x->packets, packet_t, i);
-}
-
-static char *region_of(const dscomm_exchange_t *x, char *regions, int rank)
-{
-    return regions + (size_t)rank * x->region;
-}
 
 /* Where what rank has sent to be reduced lies. */
 static char *gathered(const dscomm_exchange_t *x, int rank)
 {
     return region_of(x, rank == x->channel->rank ? x->out : x->in, rank);
-}
-
-static dscomm_exchange_t *new_exchange(dscomm_channel_t *channel)
-{
-    dscomm_exchange_t *x = channel->idle;
-
-    if (x) {
-        channel->idle = x->next;
-    } else {
-        x = g_new0(dscomm_exchange_t, 1);
-        x->parts = g_array_new(FALSE, FALSE, sizeof(part_t));
-        x->segments = g_array_new(FALSE, FALSE, sizeof(segment_t));
-        x->packets = g_array_new(FALSE, FALSE, sizeof(packet_t));
-        x->sends = g_ptr_array_new();
-        x->gathers = g_ptr_array_new();
-        x->spreads = g_ptr_array_new();
-    }
-    x->next = NULL;
-    x->channel = channel;
-    x->reduced = x->spread = x->decoded = x->ready = x->sent = 0;
-    x->awaited = NULL;
-    x->since = 0;
-    return x;
-}
-
-void dscomm_priv_exchange_free(dscomm_exchange_t *x)
-{
-    while (x) {
-        dscomm_exchange_t *next = x->next;
-
-        g_array_free(x->parts, TRUE);
-        g_array_free(x->segments, TRUE);
-        g_array_free(x->packets, TRUE);
-        g_ptr_array_free(x->sends, TRUE);
-        g_ptr_array_free(x->gathers, TRUE);
-        g_ptr_array_free(x->spreads, TRUE);
-        free(x->memory);
-        g_free(x);
-        x = next;
-    }
-}
-
-/* Back to the idle ones; its compressors may be called again. */
-static void retire(dscomm_exchange_t *x)
-{
-    for (size_t i = 0; i < x->parts->len; i++)
-        g_atomic_int_set(&part_at(x, i)->c->busy, 0);
-    g_array_set_size(x->parts, 0);
-    g_array_set_size(x->segments, 0);
-    g_array_set_size(x->packets, 0);
-    g_ptr_array_set_size(x->sends, 0);
-    g_ptr_array_set_size(x->gathers, 0);
-    g_ptr_array_set_size(x->spreads, 0);
-    x->next = x->channel->idle;
-    x->channel->idle = x;
-}
-
-/* A packet grows until it is long enough. */
-static void add_segment(dscomm_exchange_t *x, const segment_t *segment)
-{
-    packet_t *last = x->packets->len ? packet_at(x, x->packets->len - 1) : NULL;
-    packet_t packet = {x->segments->len, x->segments->len + 1, segment->offset,
-                       segment->bytes};
-
-    if (last && last->bytes < PACKET_BYTES) {
-        last->last++;
-        last->bytes += segment->bytes;
-    } else {
-        g_array_append_val(x->packets, packet);
-    }
-    g_array_append_vals(x->segments, segment, 1);
-}
-
-/* A row is cut between blocks. */
-static void cut(dscomm_exchange_t *x, size_t index)
-{
-    const part_t *part = part_at(x, index);
-    const dscomm_compressor_t *c = part->c;
-    size_t block = c->codec->bytes(&c->args, DSCOMM_CODEC_BLOCK);
-    size_t step =
-        MAX(PACKET_BYTES / MAX(block, 1), 1) * (size_t)DSCOMM_CODEC_BLOCK;
-    size_t at = 0;
-
-    for (size_t from = 0; from < c->chunk; from += step) {
-        size_t to = MIN(from + step, c->chunk);
-        size_t end = to == c->chunk ? c->row
-                                    : sizeof(dscomm_row_header_t) +
-                                          c->codec->bytes(&c->args, to);
-        segment_t segment = {index, from, to, part->offset + at, end - at};
-
-        add_segment(x, &segment);
-        at = end;
-    }
-}
-
-static void plan(dscomm_exchange_t *x, dscomm_compressor_t *const *compressors,
-                 void *const *buffers, size_t n, dscomm_dtype_t dtype)
-{
-    size_t bytes = 0;
-
-    x->dtype = dtype;
-    x->region = 0;
-    for (size_t i = 0; i < n; i++) {
-        part_t part = {
-            .c = compressors[i], .buffer = buffers[i], .offset = x->region};
-
-        g_array_append_val(x->parts, part);
-        x->region += part.c->row;
-        bytes += part.c->count * dscomm_dtype_size(dtype);
-        cut(x, i);
-    }
-    x->stream = bytes >= STREAM_BYTES;
-    x->timeout_ms = dscomm_group_timeout(x->channel->parent);
-}
-
-/* Memory for three regions of each rank, and a place for each work. */
-static dscomm_status_t make_room(dscomm_exchange_t *x)
-{
-    size_t n = (size_t)x->channel->ranks, works = n * x->packets->len;
-    size_t room = 3 * n * x->region;
-
-    if (room > x->room) {
-        void *memory = NULL;
-
-        free(x->memory);
-        x->room = 0;
-        x->memory = NULL;
-        if (posix_memalign(&memory, ALIGNMENT, room))
-            return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                               "%s: no memory for %zu bytes of messages", name,
-                               room);
-        memset(memory, 0, room);
-        x->memory = memory;
-        x->room = room;
-    }
-    x->out = x->memory;
-    x->in = x->out + n * x->region;
-    x->results = x->in + n * x->region;
-    g_ptr_array_set_size(x->gathers, (gint)works);
-    g_ptr_array_set_size(x->spreads, (gint)works);
-    g_ptr_array_set_size(x->sends, 2 * (gint)works);
-    return DSCOMM_OK;
 }
 
 static dscomm_work_t **slot(const dscomm_exchange_t *x, GPtrArray *works,
@@ -243,9 +77,12 @@ static dscomm_status_t encode_packet(dscomm_exchange_t *x, size_t p)
         int r = peer_at(x, i);
         char *region = region_of(x, x->out, r);
 
-        for (size_t s = packet->first; s < packet->last; s++)
-            dscomm_priv_encode(x, part_at(x, segment_at(x, s)->part),
-                               segment_at(x, s), r, region);
+        for (size_t s = packet->first; s < packet->last; s++) {
+            part_t *part = part_at(x, segment_at(x, s)->part);
+
+            if (!part->side)
+                dscomm_priv_encode(x, part, segment_at(x, s), r, region);
+        }
         if (r != x->channel->rank)
             status = send(x, p, region, r, 0);
     }
@@ -258,8 +95,12 @@ static dscomm_status_t start(dscomm_exchange_t *x)
 
     if (status == DSCOMM_OK)
         status = receive(x, x->spreads, x->results, 1);
-    for (size_t i = 0; i < x->parts->len && status == DSCOMM_OK; i++)
-        dscomm_priv_measure(x, part_at(x, i));
+    for (size_t i = 0; i < x->parts->len && status == DSCOMM_OK; i++) {
+        if (part_at(x, i)->side)
+            status = dscomm_priv_device_encode(x, part_at(x, i));
+        else
+            dscomm_priv_measure(x, part_at(x, i));
+    }
     for (size_t p = 0; p < x->packets->len && status == DSCOMM_OK; p++)
         status = encode_packet(x, p);
     return status;
@@ -335,6 +176,23 @@ static dscomm_status_t fail_code(const dscomm_exchange_t *x, const part_t *part,
                        dscomm_group_name(x->channel->parent));
 }
 
+/* A device does a part at a time. */
+static dscomm_status_t reduce_segment(dscomm_exchange_t *x, part_t *part,
+                                      const segment_t *segment,
+                                      char *const *rows)
+{
+    const int is_last = segment->to == part->c->chunk;
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (part->side)
+        return is_last ? dscomm_priv_device_reduce(x, part, rows) : status;
+    if (dscomm_priv_reduce(x, part, segment, rows))
+        status = fail_code(x, part, "parts");
+    if (!status && is_last)
+        dscomm_priv_settle(x, part);
+    return status;
+}
+
 static dscomm_status_t reduce_packet(dscomm_exchange_t *x, size_t p)
 {
     const packet_t *packet = packet_at(x, p);
@@ -349,12 +207,10 @@ static dscomm_status_t reduce_packet(dscomm_exchange_t *x, size_t p)
 
         if (!segment->from)
             status = check_rows(x, part, 0, x->in);
-        if (!status && dscomm_priv_reduce(x, part, segment, rows))
-            status = fail_code(x, part, "parts");
-        if (!status && segment->to == part->c->chunk) {
-            dscomm_priv_settle(x, part);
+        if (!status)
+            status = reduce_segment(x, part, segment, rows);
+        if (!status && segment->to == part->c->chunk)
             x->ready = segment->part + 1;
-        }
     }
     return status;
 }
@@ -365,12 +221,34 @@ static dscomm_status_t spread_packet(dscomm_exchange_t *x, size_t p)
     char *region = region_of(x, x->results, x->channel->rank);
     dscomm_status_t status = DSCOMM_OK;
 
-    for (size_t s = packet->first; s < packet->last; s++)
-        dscomm_priv_encode_result(x, part_at(x, segment_at(x, s)->part),
-                                  segment_at(x, s), region);
+    for (size_t s = packet->first; s < packet->last; s++) {
+        part_t *part = part_at(x, segment_at(x, s)->part);
+
+        if (!part->side)
+            dscomm_priv_encode_result(x, part, segment_at(x, s), region);
+    }
     for (int i = 1; i < x->channel->ranks && status == DSCOMM_OK; i++)
         status = send(x, p, region, peer_at(x, i), 1);
     return status;
+}
+
+static dscomm_status_t decode_segment(dscomm_exchange_t *x, part_t *part,
+                                      const segment_t *segment)
+{
+    const int is_last = segment->to == part->c->chunk;
+
+    if (part->side)
+        return is_last ? dscomm_priv_device_decode(x, part) : DSCOMM_OK;
+    for (int r = 0; r < x->channel->ranks; r++) {
+        char *region = region_of(x, x->results, r);
+
+        dscomm_priv_take_back(x, part, segment, r, region,
+                              region_of(x, x->out, r));
+        if (dscomm_priv_decode(x, part, segment, r, region))
+            return fail_code(x, part, "results");
+    }
+    return is_last && part->origin ? dscomm_priv_device_finish(x, part)
+                                   : DSCOMM_OK;
 }
 
 static dscomm_status_t decode_packet(dscomm_exchange_t *x, size_t p)
@@ -384,14 +262,8 @@ static dscomm_status_t decode_packet(dscomm_exchange_t *x, size_t p)
 
         if (!segment->from)
             status = check_rows(x, part, 1, x->results);
-        for (int r = 0; r < x->channel->ranks && !status; r++) {
-            char *region = region_of(x, x->results, r);
-
-            dscomm_priv_take_back(x, part, segment, r, region,
-                                  region_of(x, x->out, r));
-            if (dscomm_priv_decode(x, part, segment, r, region))
-                status = fail_code(x, part, "results");
-        }
+        if (!status)
+            status = decode_segment(x, part, segment);
     }
     return status;
 }
@@ -476,7 +348,7 @@ static dscomm_status_t fail(dscomm_exchange_t *x, dscomm_status_t status)
     status = dscomm_fail(status, "%s on group '%s': %s", name,
                          dscomm_group_name(x->channel->parent), text);
     g_free(text);
-    retire(x);
+    dscomm_priv_exchange_retire(x);
     return status;
 }
 
@@ -517,7 +389,7 @@ static dscomm_status_t advance(void *state)
     if (status < 0)
         status = fail(x, status);
     else if (status == DSCOMM_OK)
-        retire(x);
+        dscomm_priv_exchange_retire(x);
     pthread_mutex_unlock(&channel->lock);
     return status;
 }
@@ -542,7 +414,7 @@ static dscomm_status_t run(dscomm_exchange_t *x)
         pthread_mutex_lock(&channel->lock);
         status = go_on(x);
         if (status == DSCOMM_OK)
-            retire(x);
+            dscomm_priv_exchange_retire(x);
         else if (status < 0)
             status = fail(x, status);
         pthread_mutex_unlock(&channel->lock);
@@ -564,13 +436,15 @@ dscomm_status_t dscomm_priv_exchange(dscomm_compressor_t *const *compressors,
     dscomm_status_t status;
 
     pthread_mutex_lock(&channel->lock);
-    x = new_exchange(channel);
-    plan(x, compressors, buffers, n, dtype);
+    x = dscomm_priv_exchange_new(channel);
+    dscomm_priv_exchange_plan(x, compressors, buffers, n, dtype);
     for (size_t i = 0; i < n; i++) {
         g_atomic_int_set(&compressors[i]->busy, 1);
         compressors[i]->calls++;
     }
-    status = make_room(x);
+    status = dscomm_priv_device_begin(x);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_exchange_room(x);
     if (status == DSCOMM_OK)
         status = start(x);
     if (status < 0)

@@ -4,6 +4,7 @@
 #define COMPRESSION_EXCHANGE_H
 
 #include "compression/compressor.h"
+#include "compression/device-ops.h"
 
 /* A compressor and its buffer. */
 typedef struct {
@@ -13,6 +14,8 @@ typedef struct {
     float scale; /* of what this rank has reduced */
     double sums[DSCOMM_CODEC_SUMS];
     int spoilt; /* a rank's scale is not finite */
+    dscomm_device_side_t *side; /* its arithmetic is a device's; NULL: ours */
+    char *origin; /* where buffer is a copy: the device's memory */
 } part_t;
 
 /* Elements of a row that are sent in one piece. */
@@ -40,6 +43,8 @@ struct dscomm_exchange {
     size_t region; /* bytes */
     char *memory, *out, *in, *results;
     size_t room; /* bytes of memory */
+    dscomm_device_queue_t *queue; /* of a part's device, or NULL */
+    dscomm_device_queue_t *pinned; /* that memory was taken with, or NULL */
     GPtrArray *sends, *gathers, *spreads; /* works; NULL: complete */
     /* Packets that were reduced, sent on, decoded; parts whose scale is
      * known; sends known to be complete. */
@@ -49,6 +54,17 @@ struct dscomm_exchange {
     gint64 since; /* microseconds: it has not gone on; 0: unknown */
     int timeout_ms;
 };
+
+/* In plan.c: one of the channel, which cuts the buffers to pieces. */
+dscomm_exchange_t *dscomm_priv_exchange_new(dscomm_channel_t *channel);
+void dscomm_priv_exchange_plan(dscomm_exchange_t *x,
+                               dscomm_compressor_t *const *compressors,
+                               void *const *buffers, size_t n,
+                               dscomm_dtype_t dtype);
+/* Memory for three regions of each rank, and a place for each work. */
+dscomm_status_t dscomm_priv_exchange_room(dscomm_exchange_t *x);
+/* Back to the idle ones; its compressors may be called again. */
+void dscomm_priv_exchange_retire(dscomm_exchange_t *x);
 
 /* In blocks.c: arithmetic on one segment. These look at the whole buffer of a
  * part, encode a segment for rank, */
@@ -71,6 +87,37 @@ int dscomm_priv_decode(const dscomm_exchange_t *x, part_t *part,
 void dscomm_priv_take_back(const dscomm_exchange_t *x, part_t *part,
                            const segment_t *segment, int rank,
                            char *result_region, char *region);
+
+/* What several do: writes the header of a row, reads the scale there, tells
+ * whether errors survive it as they do in the native geometry where a scale is
+ * not finite, and whether one of a part's rows has such a scale. */
+void dscomm_priv_put_header(const part_t *part, float scale, uint32_t phase,
+                            char *region);
+float dscomm_priv_scale_of(const part_t *part, char *region);
+int dscomm_priv_keeps(const dscomm_compressor_t *c, float scale);
+int dscomm_priv_is_spoilt(const dscomm_exchange_t *x, const part_t *part,
+                          char *const *rows);
+
+static inline part_t *part_at(const dscomm_exchange_t *x, size_t i)
+{
+    return &g_array_index(x->parts, part_t, i);
+}
+
+static inline segment_t *segment_at(const dscomm_exchange_t *x, size_t i)
+{
+    return &g_array_index(x->segments, segment_t, i);
+}
+
+static inline packet_t *packet_at(const dscomm_exchange_t *x, size_t i)
+{
+    return &g_array_index(x->packets, packet_t, i);
+}
+
+static inline char *region_of(const dscomm_exchange_t *x, char *regions,
+                              int rank)
+{
+    return regions + (size_t)rank * x->region;
+}
 
 static inline char *dscomm_priv_row(const part_t *part, char *region)
 {

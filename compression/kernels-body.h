@@ -6,6 +6,7 @@
  *   sign_vectors()     as the kernels, for a multiple of eight elements at the
  *   add_vectors()      beginning; they return how many they have done
  *   put_vectors() */
+#include "compression/arithmetic.h"
 #include "compression/kernels.h"
 
 #include <math.h>
@@ -20,22 +21,6 @@
 
 /* Adding and taking away this rounds to an integer, the nearest even. */
 #define ROUNDER 12582912.0f
-
-static uint32_t bits_of(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static float float_of(uint32_t bits)
-{
-    float x;
-
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 static void measure(double sums[KERNEL_SUMS], const float *x, const float *e,
                     size_t count)
@@ -72,7 +57,7 @@ static void sign(const float *x, float *e, size_t count, float scale,
             float u = x[i] + e[i];
 
             byte |= u < 0 ? 0 : bit;
-            e[i] = u - (u < 0 ? -scale : scale);
+            e[i] = onebit_error(u, scale);
         }
         ret_bits[(end - 1) / 8] = (uint8_t)byte;
     }
@@ -152,42 +137,6 @@ static void add_codes(const int8_t *codes, size_t count, float scale,
 static void add(const float *x, float *e, size_t count)
 {
     LANES for (size_t i = 0; i < count; i++) e[i] += x[i];
-}
-
-/* Behind 65504 and a half there is infinity; below 2^-14 the last place has a
- * fixed weight, which adding 0.5 shifts to that of a float32. */
-static uint16_t half_of(float x)
-{
-    uint32_t bits = bits_of(x), sign = bits >> 16 & 0x8000;
-    uint32_t size = bits & 0x7fffffff;
-    uint32_t small = bits_of(float_of(size) + 0.5f) - 0x3f000000;
-    uint32_t normal = (size + 0xc8000fff + (size >> 13 & 1)) >> 13;
-    uint32_t large = size > 0x7f800000 ? 0x7e00 | (size >> 13 & 0x3ff) : 0x7c00;
-    uint32_t code = size < 0x38800000 ? small : normal;
-
-    return (uint16_t)(sign | (size >= 0x47800000 ? large : code));
-}
-
-static float value_of_half(uint16_t code)
-{
-    uint32_t size = (code & 0x7fffu) << 13, sign = (code & 0x8000u) << 16;
-    uint32_t bits = bits_of(float_of(size) * 0x1p112f);
-
-    return float_of(sign | bits | (size >= 0x0f800000 ? 0x7f800000 : 0));
-}
-
-static uint16_t bfloat_of(float x)
-{
-    uint32_t bits = bits_of(x);
-    uint32_t nan = bits >> 16 | 0x40;
-    uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-
-    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded);
-}
-
-static float value_of_bfloat(uint16_t code)
-{
-    return float_of((uint32_t)code << 16);
 }
 
 #define CAST(format)                                                           \

@@ -7,6 +7,7 @@
 #include "config.h"
 
 #include "compression/compressor.h"
+#include "compression/device.h"
 
 #include <dscomm/backend.h>
 #include <string.h>
@@ -114,6 +115,9 @@ dscomm_status_t dscomm_compressor_save(const dscomm_compressor_t *compressor,
                                   : "is "
                                     "NULL, bytes",
                            bytes);
+    status = dscomm_priv_device_home(c, 0);
+    if (status < 0)
+        return status;
     header = header_of(c);
     worker = worker_count(c);
     server = server_count(c);
@@ -165,6 +169,7 @@ static const char *refusal(const dscomm_compressor_t *c,
 static dscomm_status_t load(const char *name, dscomm_compressor_t *c,
                             const char *memory, size_t bytes, const char *from)
 {
+    dscomm_status_t status;
     state_header_t got;
     const char *wrong;
 
@@ -175,6 +180,9 @@ static dscomm_status_t load(const char *name, dscomm_compressor_t *c,
         return dscomm_fail(DSCOMM_ERR_PROTOCOL,
                            "%s: %s%sthe state cannot be taken: %s", name, from,
                            *from ? ": " : "", wrong);
+    status = dscomm_priv_device_home(c, 1);
+    if (status < 0)
+        return status;
     memory += sizeof got;
     copy_floats(c->worker, memory, worker_count(c));
     memory += worker_count(c) * sizeof(float);
@@ -260,6 +268,8 @@ dscomm_status_t dscomm_compressor_reset(dscomm_compressor_t *compressor)
     dscomm_status_t status =
         dscomm_priv_compressor_idle(compressor, "dscomm_compressor_reset");
 
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_device_home(compressor, 1);
     if (status < 0)
         return status;
     memset(compressor->server, 0,
@@ -304,6 +314,9 @@ dscomm_status_t dscomm_compressor_errors(dscomm_compressor_t *compressor,
     if (!ret_worker || !ret_server)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", name,
                            ret_worker ? "ret_server" : "ret_worker");
+    status = dscomm_priv_device_home(compressor, 1);
+    if (status < 0)
+        return status;
     *ret_worker = compressor->worker;
     *ret_server = compressor->feedback ? compressor->server : NULL;
     return DSCOMM_OK;

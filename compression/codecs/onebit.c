@@ -2,9 +2,8 @@
 /* One bit an element: the sign, with the root of the mean square for all. */
 #include "config.h"
 
+#include "compression/arithmetic.h"
 #include "compression/codecs/codecs.h"
-
-#include <math.h>
 
 static size_t bytes(const dscomm_codec_args_t *args, size_t count)
 {
@@ -21,8 +20,6 @@ static void measure(const dscomm_codec_args_t *args,
                                          dscomm_priv_values(errors), count);
 }
 
-/* Both roots are rounded to float32 before the division, as where a norm is
- * divided by the root of a number of elements. */
 static float settle(const dscomm_codec_args_t *args,
                     const double sums[DSCOMM_CODEC_SUMS], size_t count)
 {
@@ -34,7 +31,7 @@ static float settle(const dscomm_codec_args_t *args,
     for (int width = DSCOMM_CODEC_SUMS / 2; width; width /= 2)
         for (int i = 0; i < width; i++)
             lanes[i] += lanes[i + width];
-    return (float)sqrt(lanes[0]) / (float)sqrt((double)count);
+    return onebit_scale(lanes[0], count);
 }
 
 static void encode(const dscomm_codec_args_t *args, float scale,

@@ -5,7 +5,7 @@
 
 . "$abs_top_srcdir/tests/tap.sh"
 
-unset MPI_CFLAGS MPI_LIBS IBVERBS_CFLAGS IBVERBS_LIBS NVCC CONFIG_SITE
+unset MPI_CFLAGS MPI_LIBS IBVERBS_CFLAGS IBVERBS_LIBS NVCC NVCCFLAGS CONFIG_SITE
 
 # A source folder of its own: configure refuses one in which it was run before,
 # and parts whose sources are yet to come are to be looked for too.
@@ -63,7 +63,16 @@ library "$mpi/lib/libmpi.so" MPI_Initialized
 cuda=$scratch/cuda
 mkdir -p "$cuda/include"
 : >"$cuda/include/cuda_runtime.h"
-program "$cuda/bin/nvcc" 'Cuda tools, release 98.7, V98.7.6'
+mkdir -p "$cuda/bin"
+cat >"$cuda/bin/nvcc" <<'END'
+#!/bin/sh
+case $* in
+*--version*) echo 'Cuda tools, release 98.7, V98.7.6' ;;
+*--list-gpu-arch*) printf 'compute_75\ncompute_90\n' ;;
+*) echo 'void dscomm_launch(void) {}' | cc -x c -c -o conftest_cuda.o - ;;
+esac
+END
+chmod +x "$cuda/bin/nvcc"
 library "$cuda/lib64/libcudart_static.a" cudart
 
 end=$(configures --with-mpi="$mpi" --with-ibverbs="$verbs" --with-cuda="$cuda")
@@ -92,6 +101,10 @@ refuses()
 refuses mpi "$verbs" 'mpicc.*mpi\.h.* in '"$verbs" 'mpi: not there'
 refuses ibverbs "$mpi" 'libibverbs\.pc.*verbs\.h.* in '"$mpi" 'ibverbs: not there'
 refuses cuda "$mpi" "bin/nvcc in $mpi" 'cuda: not there'
+like "$(configures --with-cuda="$cuda" --with-cuda-arch='90a 33')" \
+    "error: --with-cuda=$cuda: .*nvcc knows no 33, but 75 90" 'cuda: no such device'
+like "$(configures --with-cuda="$cuda" --with-cuda-arch=fast)" \
+    'error: .*knows no fast' 'cuda: no device at all'
 rm "$cuda/include/cuda_runtime.h"
 refuses cuda "$cuda" "cuda_runtime\.h.* in $cuda" 'cuda: no runtime'
 refuses mpi "$scratch/nowhere" 'no such folder.*mpicc' 'no such folder'

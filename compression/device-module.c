@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the table for devices comes from: cuda.so, loaded when a buffer of a
+ * device first comes, or a test. */
+#define _GNU_SOURCE
+#include "config.h"
+
+#include "compression/device.h"
+#include "lib/device.h"
+
+#include <dlfcn.h>
+#include <dscomm/backend.h>
+#include <pthread.h>
+#include <string.h>
+
+#ifndef DSCOMM_MODULE_DIR
+#define DSCOMM_MODULE_DIR "/usr/local/lib/dscomm"
+#endif
+#define FILE_NAME "cuda.so"
+#define DEVICES_MAX 64
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int tried;
+static const dscomm_device_ops_t *table;
+static const dscomm_device_ops_t *foreign; /* a test's */
+static char why[512] = "it was not looked for";
+static dscomm_device_queue_t *queues[DEVICES_MAX];
+
+/* Beside the library that this is in, so that an installation may be moved; a
+ * build has it in the library's own folder. Else where configure said. */
+static char *path_of_module(void)
+{
+    Dl_info info;
+    char *folder, *path = NULL;
+
+    if (dladdr(path_of_module, &info) && info.dli_fname) {
+        folder = g_path_get_dirname(info.dli_fname);
+        path = g_build_filename(
+            folder, g_str_has_suffix(folder, ".libs") ? "." : "dscomm",
+            FILE_NAME, NULL);
+        g_free(folder);
+    }
+    if (path && g_file_test(path, G_FILE_TEST_EXISTS))
+        return path;
+    g_free(path);
+    return g_build_filename(DSCOMM_MODULE_DIR, FILE_NAME, NULL);
+}
+
+/* The table of the module at path, or NULL and why. It stays loaded: kernels
+ * are registered by then. */
+static const dscomm_device_ops_t *load(const char *path)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    const dscomm_device_ops_t *ops;
+    dscomm_device_module_t entry;
+    const char *reason;
+
+    if (!handle) {
+        g_snprintf(why, sizeof why, "%s", dlerror());
+        return NULL;
+    }
+    *(void **)&entry = dlsym(handle, DSCOMM_DEVICE_SYMBOL);
+    ops = entry ? entry(DSCOMM_DEVICE_ABI) : NULL;
+    if (!ops || ops->abi != DSCOMM_DEVICE_ABI) {
+        g_snprintf(why, sizeof why,
+                   "%s is of another version; install it again", path);
+        return NULL;
+    }
+    reason = ops->why();
+    g_snprintf(why, sizeof why, "%s", reason ? reason : "");
+    return reason ? NULL : ops;
+}
+
+const dscomm_device_ops_t *dscomm_priv_device_table(void)
+{
+    char *path;
+
+    pthread_mutex_lock(&lock);
+    if (!tried && !foreign) {
+        tried = 1;
+        path = path_of_module();
+        table = load(path);
+        g_free(path);
+        dscomm_log(DSCOMM_LOG_INFO, "compression",
+                   "buffers of a device are compressed %s%s",
+                   table ? "there" : "in host memory: ", table ? "" : why);
+    }
+    pthread_mutex_unlock(&lock);
+    return foreign ? foreign : table;
+}
+
+const char *dscomm_priv_device_why(void)
+{
+    dscomm_priv_device_table();
+    return why;
+}
+
+static const dscomm_device_ops_t *current(void)
+{
+    return foreign ? foreign : table;
+}
+
+void dscomm_priv_device_use(const dscomm_device_ops_t *ops)
+{
+    for (int i = 0; i < DEVICES_MAX; i++) {
+        if (queues[i])
+            current()->close(queues[i]);
+        queues[i] = NULL;
+    }
+    foreign = ops;
+}
+
+int dscomm_priv_device_holds(const void *buffer, int *ret_device)
+{
+    const dscomm_device_ops_t *ops;
+
+    *ret_device = -1;
+    if (foreign) {
+        *ret_device = foreign->device(buffer);
+        return *ret_device >= 0;
+    }
+    if (G_LIKELY(!dscomm_priv_device_owns(buffer)))
+        return 0;
+    ops = dscomm_priv_device_table();
+    if (ops)
+        *ret_device = ops->device(buffer);
+    return 1;
+}
+
+dscomm_status_t dscomm_priv_device_result(int code, const char *what)
+{
+    if (!code)
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_IO, "%s: %s says %s", what, current()->name,
+                       current()->text(code));
+}
+
+dscomm_status_t dscomm_priv_device_queue(int device,
+                                         dscomm_device_queue_t **ret_queue)
+{
+    int code = 0;
+
+    if (device < 0 || device >= DEVICES_MAX)
+        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                           "device %d: there is room for %d devices", device,
+                           DEVICES_MAX);
+    pthread_mutex_lock(&lock);
+    if (!queues[device])
+        code = current()->open(device, &queues[device]);
+    *ret_queue = queues[device];
+    pthread_mutex_unlock(&lock);
+    return dscomm_priv_device_result(code, "beginning with a device");
+}

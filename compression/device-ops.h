@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a device does for codec "onebit": a table that the module cuda.so fills,
+ * and a host for tests. Plain C and C++.
+ *
+ * State: an error e is kept as (c, s), what was encoded and with which scale;
+ * it is c - s for c >= 0, -0 and NaN, else c + s, and is formed when it is next
+ * read. (e, 0) is the same error.
+ *
+ * Rows are those of the exchange: 16 bytes, of which a device reads and writes
+ * the scale at the beginning alone, and a bit for each element, the first one
+ * the highest of its byte. They begin at multiples of 16 bytes, and have room
+ * for whole words of 32 bits. All memory is the device's where nothing else is
+ * said. Functions return 0 or a number that text() explains; they do not wait,
+ * but for alloc, open, sync and their opposites. */
+#ifndef COMPRESSION_DEVICE_OPS_H
+#define COMPRESSION_DEVICE_OPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The first member of the table is this; a module with another is not used. */
+#define DSCOMM_DEVICE_ABI 1
+/* Bytes before the bits of a row. */
+#define DSCOMM_DEVICE_HEADER 16
+
+typedef enum {
+    DSCOMM_DEVICE_FLOAT32 = 0,
+    DSCOMM_DEVICE_FLOAT16 = 1,
+    DSCOMM_DEVICE_BFLOAT16 = 2
+} dscomm_device_format_t;
+
+/* Rows, one for each of so many ranks, that many bytes apart; row number r has
+ * the bits of elements [r * chunk, r * chunk + chunk), as far as there are. */
+typedef struct {
+    char *first;
+    size_t stride, ranks, chunk;
+} dscomm_device_rows_t;
+
+/* u = x + e; writes the bits of u to rows, and (u, scale) as the new errors.
+ * The scale goes to all rows, those without elements too. next may be c. */
+typedef struct {
+    dscomm_device_format_t format;
+    const void *x; /* count elements; those from there to padded are zeros */
+    size_t count, padded;
+    const float *c, *s;
+    float *next, *ret_s;
+    dscomm_device_rows_t rows;
+} dscomm_device_worker_t;
+
+/* u = e + the sum over all rows, in their order, of factor times what they say
+ * of count elements; as above. Row r begins at rows.first + r * stride. */
+typedef struct {
+    dscomm_device_rows_t rows;
+    float factor;
+    size_t count;
+    float *c, *s;
+    char *ret_row;
+} dscomm_device_server_t;
+
+/* Writes what all rows say of the first count elements. */
+typedef struct {
+    dscomm_device_format_t format;
+    dscomm_device_rows_t rows;
+    size_t count;
+    void *ret_x;
+} dscomm_device_unpack_t;
+
+/* c = e and s = 0. */
+typedef struct {
+    float *c, *s;
+    size_t count;
+} dscomm_device_materialise_t;
+
+/* e += what the row says, then e -= x; s is 0. */
+typedef struct {
+    dscomm_device_format_t format;
+    const void *x;
+    size_t count;
+    const char *row;
+    float *c;
+} dscomm_device_take_back_t;
+
+typedef struct dscomm_device_queue dscomm_device_queue_t;
+
+typedef struct {
+    uint32_t abi;
+    const char *name;
+    /* Why no device can be used, static; NULL where one can. */
+    const char *(*why)(void);
+    const char *(*text)(int code);
+    /* The device whose memory, that the host cannot touch, is at pointer; -1:
+     * none. */
+    int (*device)(const void *pointer);
+    /* Work on a device, one piece after the other, and after what the default
+     * stream has had before. */
+    int (*open)(int device, dscomm_device_queue_t **ret_queue);
+    void (*close)(dscomm_device_queue_t *queue); /* after sync */
+    int (*sync)(dscomm_device_queue_t *queue);
+    /* Zeros, of the device's or the host's memory. */
+    int (*alloc)(dscomm_device_queue_t *queue, size_t bytes, int on_host,
+                 void **ret_memory);
+    void (*release)(dscomm_device_queue_t *queue, int on_host, void *memory);
+    /* rows pieces of so many bytes, either way or on the device; the host's
+     * memory is that of alloc(), else it may wait. */
+    int (*copy)(dscomm_device_queue_t *queue, void *to, size_t to_stride,
+                const void *from, size_t from_stride, size_t bytes,
+                size_t rows);
+    int (*clear)(dscomm_device_queue_t *queue, void *memory, size_t bytes);
+    int (*worker)(dscomm_device_queue_t *queue,
+                  const dscomm_device_worker_t *args);
+    int (*server)(dscomm_device_queue_t *queue,
+                  const dscomm_device_server_t *args);
+    int (*unpack)(dscomm_device_queue_t *queue,
+                  const dscomm_device_unpack_t *args);
+    int (*materialise)(dscomm_device_queue_t *queue,
+                       const dscomm_device_materialise_t *args);
+    int (*take_back)(dscomm_device_queue_t *queue,
+                     const dscomm_device_take_back_t *args);
+} dscomm_device_ops_t;
+
+/* The one symbol of cuda.so: its table, or NULL where it has another ABI. */
+typedef const dscomm_device_ops_t *(*dscomm_device_module_t)(uint32_t abi);
+#define DSCOMM_DEVICE_SYMBOL "dscomm_device_cuda"
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Buffers in the memory of a device: their arithmetic is done there, and rows
+ * alone come to the host. What a device cannot do is done here, on a copy. */
+#ifndef COMPRESSION_DEVICE_H
+#define COMPRESSION_DEVICE_H
+
+#include "compression/exchange.h"
+
+/* In device-module.c: the table of cuda.so, which is loaded when first asked
+ * for, or NULL. */
+const dscomm_device_ops_t *dscomm_priv_device_table(void);
+/* Why there is no table; static. */
+const char *dscomm_priv_device_why(void);
+/* For tests: this table serves from here on, or none. No call is outstanding,
+ * and no compressor has been at a device. */
+void dscomm_priv_device_use(const dscomm_device_ops_t *ops);
+/* 1 where the host must not touch what is at buffer; *ret_device: its device,
+ * or -1 where there is no table. */
+int dscomm_priv_device_holds(const void *buffer, int *ret_device);
+/* The one queue of a device. */
+dscomm_status_t dscomm_priv_device_queue(int device,
+                                         dscomm_device_queue_t **ret_queue);
+/* OK, or the sentence for a code of the table. */
+dscomm_status_t dscomm_priv_device_result(int code, const char *what);
+
+/* In device-part.c: looks where the buffers of a call are. A part gets a side,
+ * or a copy of its buffer, or what is on a device comes back to the host. */
+dscomm_status_t dscomm_priv_device_begin(dscomm_exchange_t *x);
+/* Gives the copy back; finish() before it puts the result where it belongs. */
+void dscomm_priv_device_end(part_t *part);
+dscomm_status_t dscomm_priv_device_finish(const dscomm_exchange_t *x,
+                                          part_t *part);
+
+/* For a part with a side, as a whole: encodes it for all ranks; reduces what
+ * they have sent (rows as in dscomm_priv_reduce()) and encodes that; decodes
+ * the results. */
+dscomm_status_t dscomm_priv_device_encode(const dscomm_exchange_t *x,
+                                          part_t *part);
+dscomm_status_t dscomm_priv_device_reduce(const dscomm_exchange_t *x,
+                                          part_t *part, char *const *rows);
+dscomm_status_t dscomm_priv_device_decode(const dscomm_exchange_t *x,
+                                          part_t *part);
+
+/* Brings the errors to the host. changes: they will be others there. */
+dscomm_status_t dscomm_priv_device_home(const dscomm_compressor_t *c,
+                                        int changes);
+/* NULL is fine. */
+void dscomm_priv_device_free(dscomm_device_side_t *side);
+
+#endif
