@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A device that is a thread of this process: it fills the table that cuda.so
+ * fills. Its memory is mapped twice, and the host that touches what it was
+ * given for it dies. Work is done late, so that a result which nobody has
+ * waited for is not there. */
+#ifndef TESTS_COMPRESSION_FAKE_DEVICE_H
+#define TESTS_COMPRESSION_FAKE_DEVICE_H
+
+#include "compression/device-ops.h"
+
+extern const dscomm_device_ops_t fake_device_ops;
+
+/* What a program does with its own memory there, and waits for. */
+void *fake_device_alloc(size_t bytes);
+void fake_device_free(void *memory);
+void fake_device_write(void *to, const void *from, size_t bytes);
+void fake_device_read(void *to, const void *from, size_t bytes);
+
+/* Bytes that were copied for the library, since this was asked last. */
+size_t fake_device_copied(void);
+/* Pieces of memory that are there. */
+int fake_device_pieces(void);
+/* The call of the table after so many fails, once; -1: none. */
+void fake_device_fail(int calls);
+
+#endif
