@@ -183,10 +183,15 @@ static int both_nan(const float *a, const float *b, size_t count)
     return 1;
 }
 
-/* What is not finite, on one rank, or in the sum alone; then whole again. */
+static const case_t small = {
+    4, DSCOMM_GEOMETRY_NATIVE, DSCOMM_FLOAT32, DSCOMM_SUM, "onebit", -1, 0};
+static float large;
+
+/* What is not finite, on one rank, or in the sum alone where there are few
+ * elements; then whole again. */
 static void spoilt(rank_t *self)
 {
-    const case_t *k = &cases[1];
+    const case_t *k = current;
     size_t bytes = k->count * sizeof(float);
     dscomm_compressor_t *cs[] = {open_case(self, k), open_case(self, k)};
     float *x = fake_device_alloc(bytes), *got = malloc(bytes);
@@ -197,14 +202,14 @@ static void spoilt(rank_t *self)
         if (call == 1 && self->rank == 0)
             want[k->count - 1] = INFINITY;
         for (size_t i = 0; i < k->count && call == 3; i++)
-            want[i] = 3e38f;
+            want[i] = large;
         fake_device_write(x, want, bytes);
         call_with(self, cs[0], x, k->dtype, 0);
         call_with(self, cs[1], want, k->dtype, 0);
         fake_device_read(got, x, bytes);
         CHECK(self, both_nan(got, want, k->count));
         CHECK(self, call != 1 || isnan(got[0]));
-        CHECK(self, call != 3 || self->size == 1 || !isfinite(got[0]));
+        CHECK(self, call != 3 || self->size < 3 || !isfinite(got[0]));
         CHECK(self, is_same(cs[0], cs[1]));
     }
     close_all(self, cs, 2);
@@ -315,7 +320,12 @@ int main(void)
         }
     for (size_t s = 0; s < 3; s++) {
         ranks_run(sizes[s], 20000, moving, "now here, now there");
+        current = &cases[1];
+        large = 3e38f;
         ranks_run(sizes[s], 20000, spoilt, "not finite");
+        current = &small;
+        large = 1.5e38f;
+        ranks_run(sizes[s], 20000, spoilt, "a sum that is not finite");
         ranks_run(sizes[s], 20000, fused, "several in one call");
     }
     ranks_run(1, 20000, rows_only, "rows alone travel");
