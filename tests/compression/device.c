@@ -185,6 +185,9 @@ static int both_nan(const float *a, const float *b, size_t count)
 
 static const case_t small = {
     4, DSCOMM_GEOMETRY_NATIVE, DSCOMM_FLOAT32, DSCOMM_SUM, "onebit", -1, 0};
+static const case_t big = {
+    4 << 20, DSCOMM_GEOMETRY_NATIVE, DSCOMM_FLOAT32, DSCOMM_AVG, "onebit", -1,
+    0};
 static float large;
 
 /* What is not finite, on one rank, or in the sum alone where there are few
@@ -300,12 +303,19 @@ static void failing(rank_t *self)
     fake_device_free(x);
 }
 
+static void count_and_fail(void)
+{
+    ranks_run(1, 20000, rows_only, "rows alone travel");
+    for (at = 0; at < 17; at++)
+        ranks_run(1, 20000, failing, "a failure of the device");
+}
+
 int main(void)
 {
     static const int sizes[] = {1, 2, 3, 5};
 
     ranks_use_modules();
-    dscomm_priv_device_use(&fake_device_ops);
+    dscomm_priv_device_use(fake_device_table());
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (size_t s = 0; s < 4; s++) {
             char what[80];
@@ -328,9 +338,12 @@ int main(void)
         ranks_run(sizes[s], 20000, spoilt, "a sum that is not finite");
         ranks_run(sizes[s], 20000, fused, "several in one call");
     }
-    ranks_run(1, 20000, rows_only, "rows alone travel");
-    for (at = 0; at < 17; at++)
-        ranks_run(1, 20000, failing, "a failure of the device");
+    for (size_t s = 0; s < 3 && fake_device_real; s++) {
+        current = &big;
+        ranks_run(sizes[s], 60000, equal, "4 Mi elements");
+    }
+    if (!fake_device_real)
+        count_and_fail();
     is_int(fake_device_pieces(), 0, "all memory of the device is free");
     dscomm_priv_device_use(NULL);
     return tap_done();

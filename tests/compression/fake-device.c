@@ -439,7 +439,7 @@ static int device(const void *pointer)
     return find(pointer) ? 0 : -1;
 }
 
-const dscomm_device_ops_t fake_device_ops = {
+static const dscomm_device_ops_t ops = {
     .abi = DSCOMM_DEVICE_ABI,
     .name = "the fake",
     .why = why,
@@ -458,3 +458,10 @@ const dscomm_device_ops_t fake_device_ops = {
     .materialise = materialise,
     .take_back = take_back,
 };
+
+const int fake_device_real = 0;
+
+const dscomm_device_ops_t *fake_device_table(void)
+{
+    return &ops;
+}

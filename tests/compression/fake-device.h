@@ -8,7 +8,10 @@
 
 #include "compression/device-ops.h"
 
-extern const dscomm_device_ops_t fake_device_ops;
+const dscomm_device_ops_t *fake_device_table(void);
+/* 1 where it is a real one after all, see tests/gpu/real-device.c: nothing is
+ * counted, and nothing fails on demand. */
+extern const int fake_device_real;
 
 /* What a program does with its own memory there, and waits for. */
 void *fake_device_alloc(size_t bytes);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Compressors on buffers of a device whose driver there is, fake-cuda.c, but no
- * runtime for it: the work is done on a copy. A rank that is content prints
- * "content". */
+/* Compressors on buffers of a device. Its driver is fake-cuda.c, with no
+ * runtime for it, so that the work is done on a copy; or there is a device.
+ * Results are those of host memory. Arguments: counts of elements (5000). A
+ * rank that is content prints "content", the last count and the milliseconds of
+ * a call. */
 #include "config.h"
 
 #include <dscomm/compression.h>
@@ -11,15 +13,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define COUNT 5000
 #define CALLS 3
+#define TIMED 10
 
 static int (*take)(uint64_t *pointer, size_t bytes);
 static int (*to_host)(void *dest, uint64_t source, size_t bytes);
 static int (*to_device)(uint64_t dest, const void *source, size_t bytes);
 static int (*push)(void *context);
 static int (*attribute)(void *value, int which, uint64_t pointer);
+static int (*init)(unsigned flags);
+static int (*retain)(void **context, int device);
 
 static void need(int cond, const char *what)
 {
@@ -39,39 +45,83 @@ static void load(void)
     *(void **)&to_device = dlsym(handle, "cuMemcpyHtoD_v2");
     *(void **)&push = dlsym(handle, "cuCtxPushCurrent_v2");
     *(void **)&attribute = dlsym(handle, "cuPointerGetAttribute");
+    *(void **)&init = dlsym(handle, "cuInit");
+    *(void **)&retain = dlsym(handle, "cuDevicePrimaryCtxRetain");
 }
 
-int main(void)
+/* The fake one has a context for its memory only. */
+static uint64_t memory_of_device(size_t bytes)
 {
-    static float got[COUNT], want[COUNT];
-    dscomm_onebit_t *there, *here;
-    dscomm_group_t *world;
     void *context = NULL;
-    uint64_t x;
+    uint64_t x = 0;
+
+    if (init)
+        need(!init(0) && !retain(&context, 0) && !push(context), "a context");
+    need(!take(&x, bytes), "memory of the device");
+    if (!init)
+        need(!attribute(&context, 1, x) && !push(context), "a context");
+    return x;
+}
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec * 1e-6;
+}
+
+static void fill(float *x, size_t count, int seed)
+{
+    for (size_t i = 0; i < count; i++)
+        x[i] = (float)(((int)(i % 65521) * 79 + seed) % 1000 - 500);
+}
+
+/* The milliseconds of a call. */
+static double run(dscomm_group_t *world, size_t count)
+{
+    float *got = malloc(count * sizeof *got);
+    float *want = malloc(count * sizeof *want);
+    uint64_t device = memory_of_device(count * sizeof *got);
+    void *x = (void *)(uintptr_t)device;
+    dscomm_onebit_t *there, *here;
+    double begin;
+
+    need(got && want, "memory");
+    DSCOMM_CHECK(dscomm_onebit_create(world, count, NULL, &there));
+    DSCOMM_CHECK(dscomm_onebit_create(world, count, NULL, &here));
+    for (int call = 0; call < CALLS; call++) {
+        fill(want, count, call * 31 + dscomm_group_rank(world) * 101);
+        need(!to_device(device, want, count * sizeof *want), "a copy to it");
+        DSCOMM_CHECK(dscomm_onebit_all_reduce(there, x, DSCOMM_FLOAT32, NULL));
+        DSCOMM_CHECK(
+            dscomm_onebit_all_reduce(here, want, DSCOMM_FLOAT32, NULL));
+        need(!to_host(got, device, count * sizeof *got), "a copy from it");
+        need(!memcmp(got, want, count * sizeof *got), "the same result");
+    }
+    begin = now();
+    for (int call = 0; call < TIMED; call++)
+        DSCOMM_CHECK(dscomm_onebit_all_reduce(there, x, DSCOMM_FLOAT32, NULL));
+    begin = now() - begin;
+    DSCOMM_CHECK(dscomm_onebit_free(there));
+    DSCOMM_CHECK(dscomm_onebit_free(here));
+    free(got);
+    free(want);
+    return begin / TIMED;
+}
+
+int main(int argc, char **argv)
+{
+    dscomm_group_t *world;
 
     DSCOMM_CHECK(dscomm_init(NULL, &world));
     load();
-    need(!take(&x, sizeof got) && !attribute(&context, 1, x) && !push(context),
-         "memory of the device");
-    DSCOMM_CHECK(dscomm_onebit_create(world, COUNT, NULL, &there));
-    DSCOMM_CHECK(dscomm_onebit_create(world, COUNT, NULL, &here));
-    for (int call = 0; call < CALLS; call++) {
-        for (int i = 0; i < COUNT; i++)
-            want[i] = (float)((i * 7919 + call * 31 +
-                               dscomm_group_rank(world) * 101) %
-                                  1000 -
-                              500);
-        need(!to_device(x, want, sizeof want), "a copy to it");
-        DSCOMM_CHECK(dscomm_onebit_all_reduce(there, (void *)(uintptr_t)x,
-                                              DSCOMM_FLOAT32, NULL));
-        DSCOMM_CHECK(
-            dscomm_onebit_all_reduce(here, want, DSCOMM_FLOAT32, NULL));
-        need(!to_host(got, x, sizeof got), "a copy from it");
-        need(!memcmp(got, want, sizeof got), "the same result");
+    for (int i = 1; i < argc || i < 2; i++) {
+        size_t count = i < argc ? strtoull(argv[i], NULL, 10) : COUNT;
+        double time = run(world, count);
+
+        printf("content %zu elements, %.3f ms\n", count, time);
     }
-    DSCOMM_CHECK(dscomm_onebit_free(there));
-    DSCOMM_CHECK(dscomm_onebit_free(here));
     DSCOMM_CHECK(dscomm_finalize(world));
-    printf("content\n");
     return 0;
 }

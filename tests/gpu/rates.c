@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How fast the kernels of the module cuda.so are, as a part of the rate of a
+ * copy on the device, and whether they do the same twice. The bytes of a kernel
+ * are those that it has to move. An argument: log2 of the elements (28). */
+#include "config.h"
+
+#include "tests/compression/fake-device.h"
+#include "tests/tap.h"
+
+#include <glib.h>
+#include <stdint.h>
+#include <string.h>
+
+#define ALIGN 16
+#define SAMPLES 30
+#define AT_A_TIME 10 /* launches between two looks at the clock */
+#define ROWS_MAX 16
+
+static const dscomm_device_ops_t *ops;
+static dscomm_device_queue_t *queue;
+static size_t count, row; /* elements; bytes of a row of as many */
+static char *x, *c, *next, *rows, *result;
+static float *scales;
+static double reference; /* bytes a second */
+
+static void must(int code)
+{
+    if (code)
+        bail("device: %s", ops->text(code));
+}
+
+static void *take(size_t bytes)
+{
+    void *memory = NULL;
+
+    must(ops->alloc(queue, bytes, 0, &memory));
+    return memory;
+}
+
+/* Numbers of all kinds of sign, a piece at a time. */
+static void fill(char *to, size_t floats)
+{
+    enum { PIECE = 1 << 22 };
+    float *numbers = g_new(float, PIECE);
+    uint64_t state = 88172645463325252u;
+
+    for (size_t i = 0; i < PIECE; i++) {
+        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+        numbers[i] = (float)(int32_t)(state >> 32) / 0x80000000u;
+    }
+    for (size_t i = 0; i < floats; i += PIECE) {
+        size_t bytes = MIN(PIECE, floats - i) * sizeof *numbers;
+
+        must(ops->copy(queue, to + i * sizeof *numbers, bytes, numbers, bytes,
+                       bytes, 1));
+        must(ops->sync(queue));
+    }
+    g_free(numbers);
+}
+
+typedef int (*launch_t)(int argument);
+
+static int by_time(const void *a, const void *b)
+{
+    double d = *(const double *)a - *(const double *)b;
+
+    return (d > 0) - (d < 0);
+}
+
+/* Seconds of one launch, the median. */
+static double seconds(launch_t launch, int argument)
+{
+    double times[SAMPLES];
+
+    for (int i = -2; i < SAMPLES; i++) {
+        gint64 begin = g_get_monotonic_time();
+
+        for (int k = 0; k < AT_A_TIME; k++)
+            must(launch(argument));
+        must(ops->sync(queue));
+        if (i >= 0)
+            times[i] =
+                (double)(g_get_monotonic_time() - begin) * 1e-6 / AT_A_TIME;
+    }
+    qsort(times, SAMPLES, sizeof *times, by_time);
+    return times[SAMPLES / 2];
+}
+
+static int copy(int argument)
+{
+    (void)argument;
+    return ops->copy(queue, next, count * 4, c, count * 4, count * 4, 1);
+}
+
+static dscomm_device_rows_t rows_for(size_t ranks, size_t chunk)
+{
+    return (dscomm_device_rows_t){rows, row, ranks, chunk};
+}
+
+/* The first of the two errors stays, so that it can be done again. */
+static int worker(int format)
+{
+    dscomm_device_worker_t args = {
+        .format = (dscomm_device_format_t)format,
+        .x = x,
+        .count = count,
+        .padded = count,
+        .c = (float *)(void *)c,
+        .s = scales,
+        .next = (float *)(void *)next,
+        .ret_s = scales + 1,
+        .rows = rows_for(1, count),
+    };
+
+    return ops->worker(queue, &args);
+}
+
+static int server(int ranks)
+{
+    dscomm_device_server_t args = {
+        .rows = rows_for((size_t)ranks, count),
+        .factor = 1.0f / (float)ranks,
+        .count = count,
+        .c = (float *)(void *)next,
+        .s = scales + 2,
+        .ret_row = result,
+    };
+
+    return ops->server(queue, &args);
+}
+
+static int unpack(int format)
+{
+    dscomm_device_unpack_t args = {(dscomm_device_format_t)format,
+                                   rows_for(1, count), count, next};
+
+    return ops->unpack(queue, &args);
+}
+
+static int materialise(int argument)
+{
+    dscomm_device_materialise_t args = {(float *)(void *)next, scales + 2,
+                                        count};
+
+    (void)argument;
+    return ops->materialise(queue, &args);
+}
+
+static void rate(const char *what, launch_t launch, int argument,
+                 double bytes_each, double bar)
+{
+    double time = seconds(launch, argument);
+    double is = bytes_each * (double)count / time;
+
+    ok(is >= bar * reference,
+       "%-18s %8.3f ms %6.2f TB/s %5.1f %% of the copy, bar %2.0f %%", what,
+       time * 1e3, is * 1e-12, 100 * is / reference, 100 * bar);
+}
+
+/* A fingerprint of so many bytes of the device. */
+static char *sum_of(const char *from, size_t bytes)
+{
+    char *host = g_malloc(bytes), *sum;
+
+    must(ops->copy(queue, host, bytes, from, bytes, bytes, 1));
+    must(ops->sync(queue));
+    sum = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (guchar *)host, bytes);
+    g_free(host);
+    return sum;
+}
+
+static void repeat(void)
+{
+    size_t some = MIN(count * 4, (size_t)64 << 20);
+    char *first = NULL;
+    int same = 1;
+
+    for (int i = 0; i < 20; i++) {
+        char *bits, *errors, *both;
+
+        must(ops->clear(queue, next, count * 4));
+        must(ops->clear(queue, rows, row));
+        must(worker(DSCOMM_DEVICE_FLOAT32));
+        bits = sum_of(rows, row);
+        errors = sum_of(next, some);
+        both = g_strconcat(bits, errors, NULL);
+        same &= !first || !strcmp(first, both);
+        g_free(first);
+        g_free(bits);
+        g_free(errors);
+        first = both;
+    }
+    g_free(first);
+    ok(same, "20 times the worker: the same bits, scale and errors");
+}
+
+static void prepare(void)
+{
+    row = (DSCOMM_DEVICE_HEADER + count / 8 + ALIGN - 1) / ALIGN * ALIGN;
+    x = take(count * 4);
+    c = take(count * 4);
+    next = take(count * 4);
+    rows = take(row * ROWS_MAX);
+    result = take(row);
+    scales = take(3 * sizeof *scales);
+    fill(x, count);
+    fill(c, count);
+    fill(rows, row * ROWS_MAX / 4);
+    must(ops->clear(queue, scales, 3 * sizeof *scales));
+    for (size_t r = 0; r < ROWS_MAX; r++) /* scales are numbers */
+        must(ops->copy(queue, rows + r * row, 4, x, 4, 4, 1));
+}
+
+int main(int argc, char **argv)
+{
+    count = (size_t)1 << (argc > 1 ? atoi(argv[1]) : 28);
+    ops = fake_device_table();
+    must(ops->open(0, &queue));
+    prepare();
+    reference = 8 * (double)count / seconds(copy, 0);
+    printf("# %zu elements; a copy on the device: %.2f TB/s read and written\n",
+           count, reference * 1e-12);
+    repeat();
+    rate("worker float32", worker, DSCOMM_DEVICE_FLOAT32, 12.125, 0.85);
+    rate("worker float16", worker, DSCOMM_DEVICE_FLOAT16, 10.125, 0.85);
+    rate("worker bfloat16", worker, DSCOMM_DEVICE_BFLOAT16, 10.125, 0.85);
+    rate("server p=2", server, 2, 8.125 + 2 / 8.0, 0.85);
+    rate("server p=4", server, 4, 8.125 + 4 / 8.0, 0.85);
+    rate("server p=8", server, 8, 8.125 + 8 / 8.0, 0.85);
+    rate("server p=16", server, 16, 8.125 + 16 / 8.0, 0.70);
+    rate("unpack float32", unpack, DSCOMM_DEVICE_FLOAT32, 4.125, 0.85);
+    rate("unpack float16", unpack, DSCOMM_DEVICE_FLOAT16, 2.125, 0.85);
+    rate("materialise", materialise, 0, 8, 0.85);
+    return tap_done();
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What fake-device.h says, by the module cuda.so that DSCOMM_CUDA_MODULE names:
+ * the tests of the fake device are then those of a real one. */
+#include "config.h"
+
+#include "tests/compression/fake-device.h"
+
+#include <dlfcn.h>
+#include <glib.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+const int fake_device_real = 1;
+
+static const dscomm_device_ops_t *ops;
+static dscomm_device_queue_t *queue;
+static gint pieces;
+
+static void need(int cond, const char *what, const char *why)
+{
+    if (cond)
+        return;
+    fprintf(stderr, "%s: %s\n", what, why);
+    exit(1);
+}
+
+static void must(int code)
+{
+    need(!code, "device", code ? ops->text(code) : "");
+}
+
+const dscomm_device_ops_t *fake_device_table(void)
+{
+    const char *path = g_getenv("DSCOMM_CUDA_MODULE");
+    dscomm_device_module_t entry;
+    void *handle;
+
+    if (ops)
+        return ops;
+    need(path != NULL, "DSCOMM_CUDA_MODULE", "it is not set");
+    handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    need(handle != NULL, path, handle ? "" : dlerror());
+    *(void **)&entry = dlsym(handle, DSCOMM_DEVICE_SYMBOL);
+    need(entry != NULL, path, "no " DSCOMM_DEVICE_SYMBOL);
+    ops = entry(DSCOMM_DEVICE_ABI);
+    need(ops != NULL, path, "it has another ABI");
+    if (ops->why()) {
+        printf("1..0 # SKIP %s\n", ops->why());
+        exit(77);
+    }
+    must(ops->open(0, &queue));
+    return ops;
+}
+
+void *fake_device_alloc(size_t bytes)
+{
+    void *memory = NULL;
+
+    must(ops->alloc(queue, MAX(bytes, 1), 0, &memory));
+    g_atomic_int_inc(&pieces);
+    return memory;
+}
+
+void fake_device_free(void *memory)
+{
+    ops->release(queue, 0, memory);
+    g_atomic_int_add(&pieces, -1);
+}
+
+static void copy(void *to, const void *from, size_t bytes)
+{
+    if (!bytes)
+        return;
+    must(ops->copy(queue, to, bytes, from, bytes, bytes, 1));
+    must(ops->sync(queue));
+}
+
+void fake_device_write(void *to, const void *from, size_t bytes)
+{
+    copy(to, from, bytes);
+}
+
+void fake_device_read(void *to, const void *from, size_t bytes)
+{
+    copy(to, from, bytes);
+}
+
+size_t fake_device_copied(void)
+{
+    return 0;
+}
+
+int fake_device_pieces(void)
+{
+    return pieces;
+}
+
+void fake_device_fail(int calls)
+{
+    (void)calls;
+}
