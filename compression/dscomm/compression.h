@@ -19,6 +19,14 @@
  * NaN on all; in the native geometry the errors are then as before the call,
  * but for rounding, so that the next one is whole again.
  *
+ * A buffer may be in the memory of a CUDA device. Codec "onebit" then works
+ * there, on what is not float64, without a mask and with errors kept, where the
+ * module cuda.so can be loaded: results are those of hosts to the last bit, but
+ * for the order of one sum in float64, errors stay on the device, and what is
+ * encoded alone goes through host memory. All else is done on a copy in host
+ * memory. Calls come after what the default stream has under way, and wait for
+ * the device; dscomm_group_set_stream() does not reach them.
+ *
  * A compressor follows the thread rule of its group, and is freed before it. */
 #ifndef DSCOMM_COMPRESSION_H
 #define DSCOMM_COMPRESSION_H
@@ -126,8 +134,9 @@ DSCOMM_API dscomm_status_t dscomm_compressor_info(
     const dscomm_compressor_t *compressor, dscomm_compressor_info_t *ret_info);
 
 /* The errors themselves, as many as info says, to look at or to overwrite; they
- * stay the compressor's. *ret_worker is NULL where no errors are kept. MT:
- * group. */
+ * stay the compressor's. *ret_worker is NULL where no errors are kept. After a
+ * call on a device they are brought from there, and what is written counts
+ * until the next call; then ask again. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_compressor_errors(
     dscomm_compressor_t *compressor, float **ret_worker, float **ret_server);
 
