@@ -105,6 +105,10 @@ like "$(configures --with-cuda="$cuda" --with-cuda-arch='90a 33')" \
     "error: --with-cuda=$cuda: .*nvcc knows no 33, but 75 90" 'cuda: no such device'
 like "$(configures --with-cuda="$cuda" --with-cuda-arch=fast)" \
     'error: .*knows no fast' 'cuda: no device at all'
+mkdir -p "$scratch/left/bin"
+printf '#!/bin/sh\nexit 1\n' >"$scratch/left/bin/nvcc"
+chmod +x "$scratch/left/bin/nvcc"
+refuses cuda "$scratch/left" 'bin/nvcc does not run' 'cuda: a wrapper that was left'
 rm "$cuda/include/cuda_runtime.h"
 refuses cuda "$cuda" "cuda_runtime\.h.* in $cuda" 'cuda: no runtime'
 refuses mpi "$scratch/nowhere" 'no such folder.*mpicc' 'no such folder'

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What fake-device.h says, by the module cuda.so that DSCOMM_CUDA_MODULE names:
+/* What fake-device.h says, by the module cuda.so that TEST_CUDA_MODULE names:
  * the tests of the fake device are then those of a real one. */
 #include "config.h"
 
@@ -31,13 +31,13 @@ static void must(int code)
 
 const dscomm_device_ops_t *fake_device_table(void)
 {
-    const char *path = g_getenv("DSCOMM_CUDA_MODULE");
+    const char *path = g_getenv("TEST_CUDA_MODULE");
     dscomm_device_module_t entry;
     void *handle;
 
     if (ops)
         return ops;
-    need(path != NULL, "DSCOMM_CUDA_MODULE", "it is not set");
+    need(path != NULL, "TEST_CUDA_MODULE", "it is not set");
     handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     need(handle != NULL, path, handle ? "" : dlerror());
     *(void **)&entry = dlsym(handle, DSCOMM_DEVICE_SYMBOL);
