@@ -50,6 +50,33 @@ struct dscomm_exchange {
     int timeout_ms;
 };
 
+static inline part_t *part_at(const dscomm_exchange_t *x, size_t i)
+{
+    return &g_array_index(x->parts, part_t, i);
+}
+
+static inline segment_t *segment_at(const dscomm_exchange_t *x, size_t i)
+{
+    return &g_array_index(x->segments, segment_t, i);
+}
+
+static inline packet_t *packet_at(const dscomm_exchange_t *x, size_t i)
+{
+    return &g_array_index(x->packets, packet_t, i);
+}
+
+/* In packets.c. An idle one of channel, or a new one; */
+dscomm_exchange_t *dscomm_priv_exchange_new(dscomm_channel_t *channel);
+/* cuts what goes to a rank into packets; */
+void dscomm_priv_exchange_plan(dscomm_exchange_t *x,
+                               dscomm_compressor_t *const *compressors,
+                               void *const *buffers, size_t n,
+                               dscomm_dtype_t dtype);
+/* finds memory for three regions of each rank, and a place for each work. */
+dscomm_status_t dscomm_priv_exchange_room(dscomm_exchange_t *x);
+/* Back to the idle ones; its compressors may be called again, and freed. */
+void dscomm_priv_exchange_retire(dscomm_exchange_t *x);
+
 /* In blocks.c: arithmetic on one segment. These look at the whole buffer of a
  * part, encode a segment for rank, */
 void dscomm_priv_measure(const dscomm_exchange_t *x, part_t *part);

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a call needs before it begins, and leaves to the next one: packets,
+ * memory, places for works. */
+#include "config.h"
+
+#include "compression/exchange.h"
+
+#include <dscomm/backend.h>
+#include <dscomm/dscomm.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PACKET_BYTES ((size_t)256 << 10)
+/* Longer outputs leave nothing in the caches that is worth keeping. */
+#define STREAM_BYTES ((size_t)16 << 20)
+#define ALIGNMENT 64
+
+dscomm_exchange_t *dscomm_priv_exchange_new(dscomm_channel_t *channel)
+{
+    dscomm_exchange_t *x = channel->idle;
+
+    if (x) {
+        channel->idle = x->next;
+    } else {
+        x = g_new0(dscomm_exchange_t, 1);
+        x->parts = g_array_new(FALSE, FALSE, sizeof(part_t));
+        x->segments = g_array_new(FALSE, FALSE, sizeof(segment_t));
+        x->packets = g_array_new(FALSE, FALSE, sizeof(packet_t));
+        x->sends = g_ptr_array_new();
+        x->gathers = g_ptr_array_new();
+        x->spreads = g_ptr_array_new();
+    }
+    x->next = NULL;
+    x->channel = channel;
+    x->reduced = x->spread = x->decoded = x->ready = x->sent = 0;
+    x->awaited = NULL;
+    x->since = 0;
+    return x;
+}
+
+void dscomm_priv_exchange_free(dscomm_exchange_t *x)
+{
+    while (x) {
+        dscomm_exchange_t *next = x->next;
+
+        g_array_free(x->parts, TRUE);
+        g_array_free(x->segments, TRUE);
+        g_array_free(x->packets, TRUE);
+        g_ptr_array_free(x->sends, TRUE);
+        g_ptr_array_free(x->gathers, TRUE);
+        g_ptr_array_free(x->spreads, TRUE);
+        free(x->memory);
+        g_free(x);
+        x = next;
+    }
+}
+
+/* Back to the idle ones; its compressors may be called again. */
+void dscomm_priv_exchange_retire(dscomm_exchange_t *x)
+{
+    for (size_t i = 0; i < x->parts->len; i++)
+        g_atomic_int_set(&part_at(x, i)->c->busy, 0);
+    g_array_set_size(x->parts, 0);
+    g_array_set_size(x->segments, 0);
+    g_array_set_size(x->packets, 0);
+    g_ptr_array_set_size(x->sends, 0);
+    g_ptr_array_set_size(x->gathers, 0);
+    g_ptr_array_set_size(x->spreads, 0);
+    x->next = x->channel->idle;
+    x->channel->idle = x;
+}
+
+/* A packet grows until it is long enough. */
+static void add_segment(dscomm_exchange_t *x, const segment_t *segment)
+{
+    packet_t *last = x->packets->len ? packet_at(x, x->packets->len - 1) : NULL;
+    packet_t packet = {x->segments->len, x->segments->len + 1, segment->offset,
+                       segment->bytes};
+
+    if (last && last->bytes < PACKET_BYTES) {
+        last->last++;
+        last->bytes += segment->bytes;
+    } else {
+        g_array_append_val(x->packets, packet);
+    }
+    g_array_append_vals(x->segments, segment, 1);
+}
+
+/* A row is cut between blocks. */
+static void cut(dscomm_exchange_t *x, size_t index)
+{
+    const part_t *part = part_at(x, index);
+    const dscomm_compressor_t *c = part->c;
+    size_t block = c->codec->bytes(&c->args, DSCOMM_CODEC_BLOCK);
+    size_t step =
+        MAX(PACKET_BYTES / MAX(block, 1), 1) * (size_t)DSCOMM_CODEC_BLOCK;
+    size_t at = 0;
+
+    for (size_t from = 0; from < c->chunk; from += step) {
+        size_t to = MIN(from + step, c->chunk);
+        size_t end = to == c->chunk ? c->row
+                                    : sizeof(dscomm_row_header_t) +
+                                          c->codec->bytes(&c->args, to);
+        segment_t segment = {index, from, to, part->offset + at, end - at};
+
+        add_segment(x, &segment);
+        at = end;
+    }
+}
+
+void dscomm_priv_exchange_plan(dscomm_exchange_t *x,
+                               dscomm_compressor_t *const *compressors,
+                               void *const *buffers, size_t n,
+                               dscomm_dtype_t dtype)
+{
+    size_t bytes = 0;
+
+    x->dtype = dtype;
+    x->region = 0;
+    for (size_t i = 0; i < n; i++) {
+        part_t part = {
+            .c = compressors[i], .buffer = buffers[i], .offset = x->region};
+
+        g_array_append_val(x->parts, part);
+        x->region += part.c->row;
+        bytes += part.c->count * dscomm_dtype_size(dtype);
+        cut(x, i);
+    }
+    x->stream = bytes >= STREAM_BYTES;
+    x->timeout_ms = dscomm_group_timeout(x->channel->parent);
+}
+
+dscomm_status_t dscomm_priv_exchange_room(dscomm_exchange_t *x)
+{
+    size_t n = (size_t)x->channel->ranks, works = n * x->packets->len;
+    size_t room = 3 * n * x->region;
+
+    if (room > x->room) {
+        void *memory = NULL;
+
+        free(x->memory);
+        x->room = 0;
+        x->memory = NULL;
+        if (posix_memalign(&memory, ALIGNMENT, room))
+            return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                               "dscomm_compressor_all_reduce: no memory for "
+                               "%zu bytes of messages",
+                               room);
+        memset(memory, 0, room);
+        x->memory = memory;
+        x->room = room;
+    }
+    x->out = x->memory;
+    x->in = x->out + n * x->region;
+    x->results = x->in + n * x->region;
+    g_ptr_array_set_size(x->gathers, (gint)works);
+    g_ptr_array_set_size(x->spreads, (gint)works);
+    g_ptr_array_set_size(x->sends, 2 * (gint)works);
+    return DSCOMM_OK;
+}
