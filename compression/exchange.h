@@ -47,6 +47,7 @@ struct dscomm_exchange {
     dscomm_work_t *awaited; /* why the call does not go on, and of whom */
     int awaited_rank;
     gint64 since; /* microseconds: it has not gone on; 0: unknown */
+    gint64 seen; /* somebody has looked */
     int timeout_ms;
 };
 

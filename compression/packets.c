@@ -15,13 +15,23 @@
 #define STREAM_BYTES ((size_t)16 << 20)
 #define ALIGNMENT 64
 
+static dscomm_exchange_t *take_idle(dscomm_channel_t *channel)
+{
+    dscomm_exchange_t *x;
+
+    pthread_mutex_lock(&channel->idle_lock);
+    x = channel->idle;
+    if (x)
+        channel->idle = x->next;
+    pthread_mutex_unlock(&channel->idle_lock);
+    return x;
+}
+
 dscomm_exchange_t *dscomm_priv_exchange_new(dscomm_channel_t *channel)
 {
-    dscomm_exchange_t *x = channel->idle;
+    dscomm_exchange_t *x = take_idle(channel);
 
-    if (x) {
-        channel->idle = x->next;
-    } else {
+    if (!x) {
         x = g_new0(dscomm_exchange_t, 1);
         x->parts = g_array_new(FALSE, FALSE, sizeof(part_t));
         x->segments = g_array_new(FALSE, FALSE, sizeof(segment_t));
@@ -34,7 +44,7 @@ dscomm_exchange_t *dscomm_priv_exchange_new(dscomm_channel_t *channel)
     x->channel = channel;
     x->reduced = x->spread = x->decoded = x->ready = x->sent = 0;
     x->awaited = NULL;
-    x->since = 0;
+    x->since = x->seen = 0;
     return x;
 }
 
@@ -55,9 +65,11 @@ void dscomm_priv_exchange_free(dscomm_exchange_t *x)
     }
 }
 
-/* Back to the idle ones; its compressors may be called again. */
 void dscomm_priv_exchange_retire(dscomm_exchange_t *x)
 {
+    dscomm_channel_t *channel = x->channel;
+
+    pthread_mutex_lock(&channel->idle_lock);
     for (size_t i = 0; i < x->parts->len; i++)
         g_atomic_int_set(&part_at(x, i)->c->busy, 0);
     g_array_set_size(x->parts, 0);
@@ -66,8 +78,9 @@ void dscomm_priv_exchange_retire(dscomm_exchange_t *x)
     g_ptr_array_set_size(x->sends, 0);
     g_ptr_array_set_size(x->gathers, 0);
     g_ptr_array_set_size(x->spreads, 0);
-    x->next = x->channel->idle;
-    x->channel->idle = x;
+    x->next = channel->idle;
+    channel->idle = x;
+    pthread_mutex_unlock(&channel->idle_lock);
 }
 
 /* A packet grows until it is long enough. */

@@ -376,6 +376,106 @@ static void aborted(rank_t *self)
     CHECK(self, !dscomm_group_free(group));
 }
 
+/* Under a call that blocks, alone or beside a work. */
+static void abort_blocking(rank_t *self, int beside)
+{
+    dscomm_compressor_t *c, *d;
+    dscomm_group_t *group = NULL;
+    dscomm_work_t *work = NULL;
+    float x[100] = {0}, y[100] = {0};
+
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+    CHECK(self, !dscomm_onebit_create(group, 100, NULL, &c));
+    CHECK(self, !dscomm_onebit_create(group, 100, NULL, &d));
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    if (self->rank) {
+        if (beside)
+            CHECK(self,
+                  !dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, &work));
+        CHECK(self, dscomm_compressor_all_reduce(d, y, DSCOMM_FLOAT32, NULL) ==
+                        DSCOMM_ERR_ABORTED);
+        CHECK(self, strstr(dscomm_last_error(), "enough"));
+        if (work)
+            CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_ERR_ABORTED);
+        dscomm_work_free(work);
+    } else {
+        usleep(50000);
+        CHECK(self, !dscomm_group_abort(group, "enough"));
+    }
+    CHECK(self, !dscomm_compressor_free(c));
+    CHECK(self, !dscomm_compressor_free(d));
+    CHECK(self, !dscomm_group_free(group));
+}
+
+static void aborted_alone(rank_t *self)
+{
+    abort_blocking(self, 0);
+}
+
+static void aborted_beside(rank_t *self)
+{
+    abort_blocking(self, 1);
+}
+
+/* An abort at any moment of a blocking call, which has much to do. */
+static void aborted_midway(rank_t *self)
+{
+    enum { LARGE = 200000 };
+    float *x = calloc(LARGE, sizeof *x), y[100] = {0};
+
+    for (int round = 0; round < 20; round++) {
+        dscomm_compressor_t *c, *d;
+        dscomm_group_t *group = NULL;
+        dscomm_work_t *work = NULL;
+        dscomm_status_t status = DSCOMM_OK;
+
+        CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+        CHECK(self, !dscomm_onebit_create(group, 100, NULL, &c));
+        CHECK(self, !dscomm_onebit_create(group, LARGE, NULL, &d));
+        if (self->rank)
+            CHECK(self,
+                  !dscomm_compressor_all_reduce(c, y, DSCOMM_FLOAT32, &work));
+        CHECK(self, !dscomm_barrier(self->world, NULL));
+        for (int i = 0; status == DSCOMM_OK && i < 1000; i++) {
+            if (!self->rank && i == round % 5) {
+                usleep((useconds_t)round * 50);
+                CHECK(self, !dscomm_group_abort(group, "enough"));
+            }
+            status = dscomm_compressor_all_reduce(d, x, DSCOMM_FLOAT32, NULL);
+        }
+        CHECK(self, status == DSCOMM_ERR_ABORTED);
+        if (work)
+            CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_ERR_ABORTED);
+        dscomm_work_free(work);
+        CHECK(self, !dscomm_compressor_free(c));
+        CHECK(self, !dscomm_compressor_free(d));
+        CHECK(self, !dscomm_group_free(group));
+    }
+    free(x);
+}
+
+/* Time in which nobody looks is nobody's delay. */
+static void looked_at_late(rank_t *self)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_compressor_t *c = NULL;
+    dscomm_group_t *group = NULL;
+    dscomm_work_t *work = NULL;
+    float x[100] = {0};
+
+    attr.timeout_ms = 1000;
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
+    CHECK(self, !dscomm_compressor_create(group, 100, NULL, &c));
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    usleep(self->rank ? 1400000 : 0);
+    CHECK(self, !dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, &work));
+    usleep(self->rank ? 0 : 1200000);
+    CHECK(self, !dscomm_work_wait(work, -1));
+    dscomm_work_free(work);
+    CHECK(self, !dscomm_compressor_free(c));
+    CHECK(self, !dscomm_group_free(group));
+}
+
 int main(void)
 {
     ranks_use_modules();
@@ -393,5 +493,9 @@ int main(void)
     ranks_run(2, 10000, out_of_step, "another order");
     ranks_run(3, 10000, silent, "a rank that does not call");
     ranks_run(3, 10000, aborted, "an abort");
+    ranks_run(3, 10000, aborted_alone, "an abort under a blocking call");
+    ranks_run(3, 10000, aborted_beside, "the same beside a work");
+    ranks_run(3, 10000, aborted_midway, "an abort at any moment");
+    ranks_run(2, 10000, looked_at_late, "a work that was let alone");
     return tap_done();
 }
