@@ -167,6 +167,38 @@ static void not_finite(rank_t *self)
     CHECK(self, !dscomm_compressor_free(c));
 }
 
+/* Other codecs spoil a part of the result, of that call alone. */
+static void not_finite_others(rank_t *self)
+{
+    static const char *const codecs[] = {"none", "float16", "bfloat16", "int8",
+                                         "topk"};
+
+    for (int i = 0; i < 5; i++)
+        for (int kind = 0; kind < 3; kind++) {
+            dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
+            dscomm_compressor_t *c = NULL;
+            float x[COUNT];
+            int spoilt = 0;
+
+            attr.codec = codecs[i];
+            attr.feedback = 1;
+            CHECK(self,
+                  !dscomm_compressor_create(self->world, COUNT, &attr, &c));
+            for (int k = 0; k < COUNT; k++)
+                x[k] = kind == 0   ? NAN
+                       : k % 7     ? 1
+                       : kind == 1 ? INFINITY
+                                   : 1e5f;
+            reduce(self, c, x);
+            fill_noise(x, COUNT, self->rank, i);
+            reduce(self, c, x);
+            for (int k = 0; k < COUNT; k++)
+                spoilt += !isfinite(x[k]);
+            CHECK(self, spoilt == 0);
+            CHECK(self, !dscomm_compressor_free(c));
+        }
+}
+
 /* Fewer elements than ranks, or none, in both geometries. */
 static void small(rank_t *self)
 {
@@ -484,6 +516,7 @@ int main(void)
         ranks_run(n, 10000, fused, "several in one call");
         ranks_run(n, 10000, masked, "masked");
         ranks_run(n, 10000, not_finite, "NaN and infinities");
+        ranks_run(n, 10000, not_finite_others, "the same with other codecs");
         ranks_run(n, 10000, small, "small and empty buffers");
     }
     ranks_run(1, 10000, refused, "refused");
