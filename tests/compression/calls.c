@@ -228,6 +228,10 @@ static void small(rank_t *self)
 
 static void refused(rank_t *self)
 {
+    struct {
+        dscomm_compressor_attr_t known;
+        uint64_t more;
+    } newer = {DSCOMM_COMPRESSOR_ATTR_INIT, 0};
     dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
     dscomm_compressor_t *c = open_with(self, 4, NULL), *d = NULL;
     dscomm_compressor_t *twice[2] = {c, c};
@@ -262,6 +266,17 @@ static void refused(rank_t *self)
     REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "feedback is 2");
     attr.size = 3;
     REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "attr.size is 3");
+    newer.known.geometry = DSCOMM_GEOMETRY_DEEPSPEED;
+    newer.known.padded = SIZE_MAX / 8 / 48 * 48;
+    REFUSED(&newer.known, 4, DSCOMM_ERR_INVALID, "more than memory");
+    newer.known.padded = 48;
+    newer.known.size = sizeof newer;
+    newer.more = 1;
+    REFUSED(&newer.known, 4, DSCOMM_ERR_INVALID, "does not know");
+    newer.more = 0;
+    CHECK(self, !dscomm_compressor_create(self->world, 4, &newer.known, &d));
+    CHECK(self, !dscomm_compressor_free(d));
+    d = NULL;
     REFUSED(NULL, SIZE_MAX / 4, DSCOMM_ERR_INVALID, "more than memory");
     CHECK(self,
           dscomm_compressor_create(NULL, 4, NULL, &d) == DSCOMM_ERR_INVALID);
