@@ -196,6 +196,13 @@ static const char *mpi_device(void *impl, int devices)
     return engine.device(impl, devices);
 }
 
+/* The engine's own slots; from here on those above are not called. */
+static void mpi_trim(void *impl, dscomm_backend_ops_t *ops)
+{
+    (void)impl;
+    *ops = engine;
+}
+
 /* Whether MPI connects these hosts, only its launcher knows. */
 static const char *mpi_usable(const char *const *hosts, int ranks)
 {
@@ -224,6 +231,7 @@ static const dscomm_backend_ops_t ops = {
     .run = mpi_run,
     .explain = mpi_explain,
     .device = mpi_device,
+    .trim = mpi_trim,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_mpi;

@@ -215,8 +215,9 @@ typedef struct dscomm_backend_ops {
      * it sent, end with ERR_PEER_FAILED, if the backend can tell them. Receives
      * may still be incomplete. */
     void (*leave)(void *impl);
-    /* Sets those optional slots of ops, a copy for this impl alone, to NULL
-     * that it does without, for all ranks alike. Called once, after open. */
+    /* Changes ops, a copy for this impl alone: sets optional slots to NULL that
+     * it does without, for all ranks alike, and slots to what serves it better.
+     * Called once, after open. */
     void (*trim)(void *impl, struct dscomm_backend_ops *ops);
     /* Asked when a buffer in the memory of a device first comes; devices: how
      * many there are. NULL where run takes such buffers, for collectives that
