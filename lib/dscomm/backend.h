@@ -287,8 +287,9 @@ DSCOMM_API dscomm_status_t dscomm_fail(dscomm_status_t status,
 DSCOMM_API void dscomm_log(dscomm_log_level_t level, const char *domain,
                            const char *format, ...) DSCOMM_PRINTF(3, 4);
 
-/* Lets works on other groups of the process go on; cheap where there are none.
- * group: the one that waits. */
+/* Lets works on other groups of the process go on, and those of group that are
+ * their callers' own; cheap where there are none. group: the one that waits, in
+ * a slot that may wait. */
 DSCOMM_API void dscomm_backend_progress_others(dscomm_group_t *group);
 
 /* 1 where works or messages of any group of the process are incomplete, so that
