@@ -146,10 +146,13 @@ dscomm_status_t optimizer_average_signs(optimizer_t *optimizer, float *vector)
 dscomm_status_t optimizer_mask(optimizer_t *optimizer)
 {
     optimizer_t *o = optimizer;
+    size_t still = 0;
 
-    for (size_t i = 0; i < o->count; i++)
+    for (size_t i = 0; i < o->count; i++) {
         o->mask[i] = o->variance[i] > 0;
-    return dscomm_compressor_set_mask(o->onebit, o->mask);
+        still += !o->mask[i];
+    }
+    return dscomm_compressor_set_mask(o->onebit, still ? o->mask : NULL);
 }
 
 void optimizer_decay(float *average, const float *value, float beta,

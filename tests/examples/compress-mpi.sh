@@ -23,8 +23,8 @@ start()
 {
     backend=$1 n=$2 method=$3
     shift 3
-    env DSCOMM_BACKEND="$backend" timeout -k 5 100 "$@" -n "$n" "$digits" --compress "$method" "$data" \
-        >"$scratch/out" 2>"$scratch/err" </dev/null
+    env DSCOMM_BACKEND="$backend" timeout -k 5 100 "$@" -n "$n" "$digits" \
+        --compress "$method" "$data" >"$scratch/out" 2>"$scratch/err" </dev/null
     status=$?
     sed 's/^/# /' "$scratch/err"
 }
@@ -42,9 +42,9 @@ under()
         return
     fi
     for method in onebit onebit-lamb zero-one; do
-        start shm 2 $method "$abs_top_builddir/tools/dscomm" run
+        start shm 2 "$method" "$abs_top_builddir/tools/dscomm" run
         mv "$scratch/out" "$scratch/want"
-        start mpi 2 $method "$@"
+        start mpi 2 "$method" "$@"
         is $status 0 "$mpi: $method"
         sed -n 's/^test accuracy/# &/p; s/^saved/# &/p' "$scratch/out"
         cmp "$scratch/out" "$scratch/want" >&2 &&

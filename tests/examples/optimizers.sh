@@ -32,8 +32,8 @@ compare()
 
 for method in onebit-adam onebit-lamb zero-one-adam; do
     for n in 1 2 4; do
-        compare $method $n
+        compare "$method" $n
     done
-    compare $method 4 DSCOMM_CPU=c DSCOMM_SHM_NATIVE=0
+    compare "$method" 4 DSCOMM_CPU=c DSCOMM_SHM_NATIVE=0
 done
 tap_done
