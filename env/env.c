@@ -106,7 +106,7 @@ static void forget(dscomm_env_t *env)
     g_clear_pointer(&env->address, g_free);
     env->port = -1;
     env->agent_store = env->agent_port = 0;
-    env->ancestor = NULL;
+    env->ancestor = env->shared = NULL;
     *env->job = '\0';
 }
 
@@ -221,7 +221,23 @@ const char *dscomm_env_master_addr(const dscomm_env_t *env)
 
 int dscomm_env_master_port(const dscomm_env_t *env)
 {
-    return dscomm_priv_env_named(env)->port;
+    return env ? dscomm_priv_env_named(env)->port : -1;
+}
+
+static dscomm_status_t fail_port(const dscomm_env_t *env, const char *title)
+{
+    if (env->shared)
+        return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                           "env[%s]: MASTER_PORT: not set, and only %s names "
+                           "the job, which is the same for all that this job "
+                           "of the scheduler starts: two of them would meet at "
+                           "one port. Set MASTER_PORT to one number on all "
+                           "ranks of a program, and to another for each",
+                           title, env->shared);
+    return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                       "env[%s]: MASTER_PORT: not set, and nothing else tells "
+                       "it. Set MASTER_PORT to one number on all ranks",
+                       title);
 }
 
 dscomm_status_t dscomm_env_check_master(const dscomm_env_t *env)
@@ -234,11 +250,7 @@ dscomm_status_t dscomm_env_check_master(const dscomm_env_t *env)
         return status;
     title = dscomm_priv_env_title(env);
     if (env->address)
-        status = dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
-                             "env[%s]: MASTER_PORT: not set, and nothing else "
-                             "tells it. Set MASTER_PORT to one number on all "
-                             "ranks",
-                             title);
+        status = fail_port(env, title);
     else
         status =
             dscomm_fail(DSCOMM_ERR_ENVIRONMENT,

@@ -148,7 +148,7 @@ void dscomm_priv_env_find_port(dscomm_env_t *env)
         return;
     if (env->family->port)
         dscomm_priv_env_set_port(env, env->family->port, "default");
-    else if (*env->job)
+    else if (*env->job && !env->shared)
         dscomm_priv_env_set_port(env, dscomm_priv_env_port(env->job), by_name);
     else
         ask_overlays_last(env);

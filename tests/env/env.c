@@ -358,6 +358,10 @@ static void test_late_name(const char *root)
     dscomm_env_free(env);
     env = find(in_slurm, NULL);
     is_str(dscomm_env_job(env), "hydra/7", "the scheduler's, without files");
+    is_int(dscomm_env_master_port(env), -1, "which gives no port");
+    dscomm_env_free(env);
+    env = find(in_slurm, root);
+    is_int(dscomm_env_master_port(env), port, "as the ancestor does there");
     dscomm_env_free(env);
     env = find(environment, NULL);
     ok(!dscomm_env_origin(env, DSCOMM_ENV_MASTER_PORT), "nor a port then");
