@@ -185,37 +185,47 @@ dscomm_status_t dscomm_env_discover(const dscomm_env_attr_t *attr,
 
 dscomm_status_t dscomm_env_status(const dscomm_env_t *env)
 {
+    if (!env)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "env is NULL; dscomm_env_discover() makes one");
     return env->status < 0 ? dscomm_priv_fail_with(env->status, env->sentence)
                            : DSCOMM_OK;
 }
 
+static int number(const dscomm_env_t *env, dscomm_env_field_t field)
+{
+    return env ? env->numbers[field] : -1;
+}
+
 int dscomm_env_rank(const dscomm_env_t *env)
 {
-    return env->numbers[DSCOMM_ENV_RANK];
+    return number(env, DSCOMM_ENV_RANK);
 }
 
 int dscomm_env_world_size(const dscomm_env_t *env)
 {
-    return env->numbers[DSCOMM_ENV_WORLD_SIZE];
+    return number(env, DSCOMM_ENV_WORLD_SIZE);
 }
 
 int dscomm_env_local_rank(const dscomm_env_t *env)
 {
-    return env->numbers[DSCOMM_ENV_LOCAL_RANK];
+    return number(env, DSCOMM_ENV_LOCAL_RANK);
 }
 
 int dscomm_env_local_size(const dscomm_env_t *env)
 {
-    return env->numbers[DSCOMM_ENV_LOCAL_SIZE];
+    return number(env, DSCOMM_ENV_LOCAL_SIZE);
 }
 
 int dscomm_env_node_rank(const dscomm_env_t *env)
 {
-    return env->numbers[DSCOMM_ENV_NODE_RANK];
+    return number(env, DSCOMM_ENV_NODE_RANK);
 }
 
 const char *dscomm_env_master_addr(const dscomm_env_t *env)
 {
+    if (!env)
+        return NULL;
     return env->address ? env->address : "";
 }
 
@@ -265,22 +275,24 @@ dscomm_status_t dscomm_env_check_master(const dscomm_env_t *env)
 
 int dscomm_env_agent_store(const dscomm_env_t *env)
 {
-    return env->agent_store;
+    return env ? env->agent_store : -1;
 }
 
 const char *dscomm_env_job(const dscomm_env_t *env)
 {
-    return dscomm_priv_env_named(env)->job;
+    return env ? dscomm_priv_env_named(env)->job : NULL;
 }
 
 const char *dscomm_env_source(const dscomm_env_t *env)
 {
+    if (!env)
+        return NULL;
     return env->family ? env->family->name : "";
 }
 
 const char *dscomm_env_origin(const dscomm_env_t *env, dscomm_env_field_t field)
 {
-    if ((unsigned)field >= DSCOMM_ENV_FIELD_COUNT)
+    if (!env || (unsigned)field >= DSCOMM_ENV_FIELD_COUNT)
         return NULL;
     if (field == DSCOMM_ENV_MASTER_PORT)
         dscomm_priv_env_named(env);
@@ -294,12 +306,12 @@ static const char *at(const GPtrArray *array, size_t index)
 
 const char *dscomm_env_overlay(const dscomm_env_t *env, size_t index)
 {
-    return at(env->overlays, index);
+    return env ? at(env->overlays, index) : NULL;
 }
 
 const char *dscomm_env_warning(const dscomm_env_t *env, size_t index)
 {
-    return at(env->warnings, index);
+    return env ? at(env->warnings, index) : NULL;
 }
 
 dscomm_status_t dscomm_env_candidate(const dscomm_env_t *env, size_t index,
@@ -311,6 +323,8 @@ dscomm_status_t dscomm_env_candidate(const dscomm_env_t *env, size_t index,
 
     if (status != DSCOMM_OK)
         return status;
+    if (!env)
+        return dscomm_env_status(env);
     if (index >= dscomm_priv_env_family_count)
         return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
                            "dscomm_env_candidate: %zu is beyond the last "

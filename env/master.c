@@ -49,6 +49,19 @@ static int is_plain(const char *text)
            (!strpbrk(text, ":[]") || is_ipv6(text));
 }
 
+/* Brackets set an address apart from a port, of which there is none; PyTorch
+ * does not read them. */
+static char *without_brackets(char *text)
+{
+    char *end = *text == '[' ? strchr(text, ']') : NULL;
+
+    if (end) {
+        *end = '\0';
+        memmove(text, text + 1, strlen(text));
+    }
+    return text;
+}
+
 static dscomm_status_t user_address(const env_view_t *view, dscomm_env_t *env)
 {
     const char *name =
@@ -66,7 +79,7 @@ static dscomm_status_t user_address(const env_view_t *view, dscomm_env_t *env)
                                     "blanks, scheme and port, which goes into "
                                     "MASTER_PORT");
     }
-    dscomm_priv_env_set_address(env, address, name);
+    dscomm_priv_env_set_address(env, without_brackets(address), name);
     return DSCOMM_OK;
 }
 

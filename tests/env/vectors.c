@@ -21,7 +21,7 @@ static const vector_t vectors[] = {
      "LOCAL_RANK='x' is not a rank"},
     {"addresses of IPv6",
      {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=[fd00::7]", "MASTER_PORT=5"},
-     "pod 0/2/0/1/0 [fd00::7] 5",
+     "pod 0/2/0/1/0 fd00::7 5",
      NULL},
     {"an address with a zone",
      {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=fe80::1%eth0", "MASTER_PORT=5"},
