@@ -30,7 +30,7 @@ if [ -x "$host" ]; then
             srun --mpi=none -N 2 -n 4 "$host" $mode
         [ "$status" != 0 ]
         result $? "T28 MPI without a wire-up, $mode: status $status"
-        like "$err" 'MPI was not wired up: .*srun --mpi=pmi' \
+        like "$err" 'MPI was not wired up: .*srun --mpi=pmi2' \
             "T28 MPI without a wire-up, $mode"
     done
 else
