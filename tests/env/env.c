@@ -144,6 +144,10 @@ static const struct {
     const char *why;
 } verdicts[] = {
     {{NULL}, "singleton", DSCOMM_ENV_TAKEN, "nothing else is there"},
+    {{OMPI(0, 2, 0, 2), "DSCOMM_LAUNCHER=singleton"},
+     "singleton",
+     DSCOMM_ENV_TAKEN,
+     "DSCOMM_LAUNCHER asks for it"},
     {{NULL}, "torchrun", DSCOMM_ENV_ABSENT, "TORCHELASTIC_RUN_ID not set"},
     {{NULL}, "torch", DSCOMM_ENV_ABSENT, "RANK and WORLD_SIZE not set"},
     {{"SLURM_JOB_ID=1"}, "slurm", DSCOMM_ENV_ABSENT, "SLURM_STEP_ID not set"},

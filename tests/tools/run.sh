@@ -272,6 +272,13 @@ is "`grep -Evc '^\[0\]: x*$|^dscomm run: rank 1 .*; ending rank 0$' "$scratch/er
     'our own messages do not break lines'
 
 # Time
+for seconds in 0.5 86401 -1 x; do
+    run -n 1 --node-timeout=$seconds true
+    is $status 2 "--node-timeout $seconds: status"
+    [ $seconds = x ] ||
+        is "${err%%.*}" 'dscomm run: --node-timeout must be 1 to 86400 seconds' \
+            "--node-timeout $seconds"
+done
 run -n 3 --timeout 0.3 sh -c '[ $RANK = 1 ] || exec sleep 600'
 is $status 124 'time-out: status'
 is "$err" 'dscomm run: ranks 0, 2 still ran after 0.3 s; ending them' \
