@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Copies that bypass the cache. */
+/* Copies that bypass the cache, or read another one. */
 #include "config.h"
 
 #include "backends/shm/copy.h"
@@ -9,6 +9,34 @@
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
+
+/* From here on glibc has memcpy do it with rep movsb, which waits for every
+ * line that comes from another cache (4 KiB: 0.6 us instead of 0.3). */
+#define STRING_LEAST 2048
+#define STRING_MOST ((size_t)64 << 10)
+
+void shm_copy_out(void *dest, const void *source, size_t size)
+{
+    char *to = dest;
+    const char *from = source;
+
+    if (size < STRING_LEAST || size > STRING_MOST) {
+        memcpy(dest, source, size);
+        return;
+    }
+    for (; size >= 64; size -= 64, to += 64, from += 64) {
+        __m128i a = _mm_loadu_si128((const __m128i *)from);
+        __m128i b = _mm_loadu_si128((const __m128i *)(from + 16));
+        __m128i c = _mm_loadu_si128((const __m128i *)(from + 32));
+        __m128i d = _mm_loadu_si128((const __m128i *)(from + 48));
+
+        _mm_storeu_si128((__m128i *)to, a);
+        _mm_storeu_si128((__m128i *)(to + 16), b);
+        _mm_storeu_si128((__m128i *)(to + 32), c);
+        _mm_storeu_si128((__m128i *)(to + 48), d);
+    }
+    memcpy(to, from, size);
+}
 
 void shm_copy_stream(void *dest, const void *source, size_t size)
 {
@@ -40,6 +68,11 @@ void shm_copy_stream(void *dest, const void *source, size_t size)
     _mm_sfence();
 }
 #else
+void shm_copy_out(void *dest, const void *source, size_t size)
+{
+    memcpy(dest, source, size);
+}
+
 void shm_copy_stream(void *dest, const void *source, size_t size)
 {
     memcpy(dest, source, size);
