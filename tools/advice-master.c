@@ -57,7 +57,8 @@ static char *by_scheduler(const advice_state_t *state)
 
     if (slurm)
         return first_of_list(slurm);
-    if (lsf)
+    /* With CSM the first host is not one that computes. */
+    if (lsf && !tool_advice_variable(question, "CSM_ALLOCATION_ID"))
         return first_word(lsf, " \t\n");
     text = pbs ? tool_root_file(question->root, pbs + (*pbs == '/')) : NULL;
     host = text ? first_word(text, " \t\n") : NULL;
