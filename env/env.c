@@ -250,6 +250,22 @@ static dscomm_status_t fail_port(const dscomm_env_t *env, const char *title)
                        title);
 }
 
+/* Both at once, where the port is not known either. */
+static dscomm_status_t fail_address(const dscomm_env_t *env, const char *title)
+{
+    const char *why = env->no_address ? env->no_address
+                                      : "nothing else tells where rank 0 is";
+
+    return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                       "env[%s]: MASTER_ADDR: not set, and %s. Set "
+                       "MASTER_ADDR to the host of rank 0%s",
+                       title, why,
+                       dscomm_env_master_port(env) > 0
+                           ? ""
+                           : ", and MASTER_PORT to one number on all ranks of "
+                             "a program");
+}
+
 dscomm_status_t dscomm_env_check_master(const dscomm_env_t *env)
 {
     dscomm_status_t status = dscomm_env_status(env);
@@ -259,16 +275,7 @@ dscomm_status_t dscomm_env_check_master(const dscomm_env_t *env)
         (env->address && dscomm_env_master_port(env) > 0))
         return status;
     title = dscomm_priv_env_title(env);
-    if (env->address)
-        status = fail_port(env, title);
-    else
-        status =
-            dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
-                        "env[%s]: MASTER_ADDR: not set, and %s. Set "
-                        "MASTER_ADDR to the host of rank 0",
-                        title,
-                        env->no_address ? env->no_address
-                                        : "nothing else tells where rank 0 is");
+    status = (env->address ? fail_port : fail_address)(env, title);
     g_free(title);
     return status;
 }
