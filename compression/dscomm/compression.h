@@ -20,7 +20,8 @@
  * but for rounding, so that the next one is whole again. With other codecs they
  * spoil what travels with them, and errors that are not finite become zero.
  *
- * A compressor follows the thread rule of its group, and is freed before it. */
+ * Buffers are in the host's memory. A compressor follows the thread rule of its
+ * group, and is freed before it. */
 #ifndef DSCOMM_COMPRESSION_H
 #define DSCOMM_COMPRESSION_H
 
