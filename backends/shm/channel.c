@@ -172,7 +172,6 @@ shm_frame_t *shm_frame_peek(shm_end_t *end)
     for (;;) {
         shm_frame_t *frame = frame_at(end, end->frames);
 
-        __builtin_prefetch((const char *)frame + SHM_LINE);
         if (atomic_load_explicit(&frame->flag, memory_order_acquire) !=
             end->frames + 1)
             return NULL;

@@ -193,8 +193,7 @@ static void take_bytes(shm_t *shm, shm_request_t *request, int source, int tag,
     const dscomm_message_t *wanted = &request->p2p.message;
     size_t keep = bytes < wanted->bytes ? (size_t)bytes : wanted->bytes;
 
-    for (size_t at = 2 * SHM_LINE; keep <= PREFETCHED && at < keep;
-         at += SHM_LINE)
+    for (size_t at = SHM_LINE; keep <= PREFETCHED && at < keep; at += SHM_LINE)
         __builtin_prefetch((const char *)data + at);
     if (keep)
         shm_copy_out(wanted->recv, data, keep);
