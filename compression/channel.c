@@ -4,7 +4,7 @@
 
 #include "compression/compressor.h"
 
-#include <dscomm/backend.h>
+#include <dscomm/dscomm.h>
 #include <stdio.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -4,7 +4,6 @@
 
 #include "compression/codecs/codecs.h"
 
-#include <dscomm/backend.h>
 #include <glib.h>
 #include <pthread.h>
 #include <string.h>

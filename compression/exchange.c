@@ -7,7 +7,6 @@
 
 #include "compression/exchange.h"
 
-#include <dscomm/backend.h>
 #include <dscomm/dscomm.h>
 #include <inttypes.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 
 #include "compression/exchange.h"
 
-#include <dscomm/backend.h>
 #include <dscomm/dscomm.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,6 @@
 
 #include "compression/compressor.h"
 
-#include <dscomm/backend.h>
 #include <string.h>
 
 #define MAGIC "dscommEF"

@@ -271,18 +271,6 @@ typedef struct {
 /* Services of libdscomm for backends. They live in the symbol version
  * DSCOMM_PRIVATE_1, which is renamed with every DSCOMM_BACKEND_ABI. */
 
-#if defined(__GNUC__)
-#define DSCOMM_PRINTF(f, a) __attribute__((format(printf, f, a)))
-#else
-#define DSCOMM_PRINTF(f, a)
-#endif
-
-/* Stores the sentence of this thread's failure (at most 511 bytes) and returns
- * status. Call it once, where the cause is known. */
-DSCOMM_API dscomm_status_t dscomm_fail(dscomm_status_t status,
-                                       const char *format, ...)
-    DSCOMM_PRINTF(2, 3);
-
 /* One line to the log, if level is enabled for domain (the module's name). */
 DSCOMM_API void dscomm_log(dscomm_log_level_t level, const char *domain,
                            const char *format, ...) DSCOMM_PRINTF(3, 4);
