@@ -537,29 +537,6 @@ static void test_process(void)
     clear_environment();
 }
 
-/* The best of many: the machine may be busy. */
-static void test_time(void)
-{
-    static const char *const environment[] = {
-        STEP(4, 5, 0, 2), "SLURM_STEP_TASKS_PER_NODE=2(x2),1",
-        "SLURM_STEP_NODELIST=rack1-n[08-10]", "SLURM_GTIDS=4", NULL};
-    gint64 best = G_MAXINT64;
-
-    if (g_strcmp0(getenv("VALGRIND"), "yes") == 0) {
-        skip("time: under valgrind");
-        return;
-    }
-    for (int i = 0; i < 300; i++) {
-        gint64 start = g_get_monotonic_time();
-        dscomm_env_t *env = NULL;
-
-        fixture_discover(environment, NULL, &env);
-        dscomm_env_free(env);
-        best = MIN(best, g_get_monotonic_time() - start);
-    }
-    ok(best <= 100, "discovery takes %d us, at most 100", (int)best);
-}
-
 int main(void)
 {
     test_origins();
@@ -572,6 +549,5 @@ int main(void)
     test_ports();
     test_export();
     test_process();
-    test_time();
     return tap_done();
 }
