@@ -4,7 +4,6 @@
 
 #include "compression/compressor.h"
 
-#include <dscomm/backend.h>
 #include <dscomm/dscomm.h>
 
 static int is_float(dscomm_dtype_t dtype)

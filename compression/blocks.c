@@ -6,6 +6,7 @@
 #include "compression/codecs/codecs.h"
 #include "compression/exchange.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -83,6 +84,17 @@ static void forgive(const dscomm_compressor_t *c, size_t first, size_t count,
 {
     if (c->mask && errors)
         clear_masked(c->mask + first, inside(c, first, count), errors);
+}
+
+/* A NaN, once in the errors, would stay there for good. A codec with a scale
+ * tells by that what is not finite, and DeepSpeed keeps it. */
+static void forget_lost(const dscomm_compressor_t *c, size_t count,
+                        float *errors)
+{
+    if (c->codec->measure || !errors)
+        return;
+    for (size_t i = 0; i < count; i++)
+        errors[i] = fabsf(errors[i]) <= FLT_MAX ? errors[i] : 0;
 }
 
 static int is_plain(const dscomm_exchange_t *x, const dscomm_compressor_t *c,
@@ -187,6 +199,7 @@ void dscomm_priv_encode(const dscomm_exchange_t *x, part_t *part,
         c->codec->encode(
             &args, part->scale, fetch(x, part, base + i, count, scratch.values),
             errors, count, code_of(part, segment->from + i, region));
+        forget_lost(c, count, errors);
         forgive(c, base + i, count, errors);
     }
 }
@@ -276,6 +289,7 @@ void dscomm_priv_encode_result(const dscomm_exchange_t *x, part_t *part,
         c->codec->encode(&args, part->scale, c->feedback ? NULL : v,
                          c->feedback ? v : NULL, count,
                          code_of(part, at, region));
+        forget_lost(c, count, v);
         forgive(c, base + at, count, v);
     }
 }

@@ -4,7 +4,7 @@
 
 #include "compression/compressor.h"
 
-#include <dscomm/backend.h>
+#include <dscomm/dscomm.h>
 #include <stdio.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -41,6 +41,14 @@ static void forget(dscomm_channel_t *channel)
     pthread_mutex_unlock(&lock);
 }
 
+static void destroy(dscomm_channel_t *channel)
+{
+    dscomm_priv_exchange_free(channel->idle);
+    pthread_mutex_destroy(&channel->idle_lock);
+    pthread_mutex_destroy(&channel->lock);
+    g_free(channel);
+}
+
 dscomm_status_t dscomm_priv_channel_take(dscomm_group_t *group,
                                          dscomm_channel_t **ret_channel)
 {
@@ -55,6 +63,7 @@ dscomm_status_t dscomm_priv_channel_take(dscomm_group_t *group,
         channel->rank = dscomm_group_rank(group);
         channel->ranks = dscomm_group_size(group);
         pthread_mutex_init(&channel->lock, NULL);
+        pthread_mutex_init(&channel->idle_lock, NULL);
         snprintf(name, sizeof name, "%.40s/compressed",
                  dscomm_group_name(group));
         attr.name = name;
@@ -62,8 +71,7 @@ dscomm_status_t dscomm_priv_channel_take(dscomm_group_t *group,
             status = dscomm_group_split(group, 0, channel->rank, &attr,
                                         &channel->group);
         if (status < 0) {
-            pthread_mutex_destroy(&channel->lock);
-            g_free(channel);
+            destroy(channel);
             return status;
         }
         keep(channel);
@@ -73,14 +81,21 @@ dscomm_status_t dscomm_priv_channel_take(dscomm_group_t *group,
     return DSCOMM_OK;
 }
 
-/* After dscomm_finalize() the group is gone already, which is no failure. */
+/* Whoever has just ended the last call, perhaps another thread, is out of it
+ * afterwards. */
+static void meet(pthread_mutex_t *mutex)
+{
+    pthread_mutex_lock(mutex);
+    pthread_mutex_unlock(mutex);
+}
+
 void dscomm_priv_channel_give(dscomm_channel_t *channel)
 {
     if (!channel || --channel->compressors)
         return;
     forget(channel);
+    meet(&channel->lock);
+    meet(&channel->idle_lock);
     dscomm_group_free(channel->group);
-    dscomm_priv_exchange_free(channel->idle);
-    pthread_mutex_destroy(&channel->lock);
-    g_free(channel);
+    destroy(channel);
 }

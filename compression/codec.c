@@ -4,7 +4,6 @@
 
 #include "compression/codecs/codecs.h"
 
-#include <dscomm/backend.h>
 #include <glib.h>
 #include <pthread.h>
 #include <string.h>
@@ -13,15 +12,17 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static GPtrArray *table; /* const dscomm_codec_t * */
-static GString *names;
+static const char *names; /* interned: a list that somebody has stays */
 
 /* With the lock held. */
 static void add(const dscomm_codec_t *codec)
 {
+    char *list;
+
     g_ptr_array_add(table, (gpointer)codec);
-    if (names->len)
-        g_string_append_c(names, ' ');
-    g_string_append(names, codec->name);
+    list = g_strjoin(names ? " " : "", names ? names : "", codec->name, NULL);
+    names = g_intern_string(list);
+    g_free(list);
 }
 
 static void fill(void)
@@ -35,7 +36,6 @@ static void fill(void)
     if (table)
         return;
     table = g_ptr_array_new();
-    names = g_string_new(NULL);
     for (size_t i = 0; i < G_N_ELEMENTS(own); i++)
         add(own[i]);
 }
@@ -68,7 +68,7 @@ const char *dscomm_codec_names(void)
 
     pthread_mutex_lock(&lock);
     fill();
-    text = names->str;
+    text = names;
     pthread_mutex_unlock(&lock);
     return text;
 }

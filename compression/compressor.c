@@ -5,7 +5,6 @@
 #include "compression/compressor.h"
 #include "compression/device.h"
 
-#include <dscomm/backend.h>
 #include <dscomm/dscomm.h>
 #include <string.h>
 
@@ -13,6 +12,8 @@
 #define ALIGNMENT 64
 #define ROW_ALIGNMENT 16
 #define NAME_BYTES 16
+#define ATTR_MOST 4096
+#define ELEMENTS_MOST ((size_t)PTRDIFF_MAX / sizeof(double) / 2)
 
 /* What all ranks must agree on; sent as it is. */
 typedef struct {
@@ -45,14 +46,36 @@ static size_t padding_unit(size_t ranks)
     return ranks * (ranks / common_divisor(ranks, 8) * 8);
 }
 
-static dscomm_status_t check_attr(const char *name,
-                                  const dscomm_compressor_attr_t *attr)
+/* What attr says over the defaults in *ret_attr. It has the size of the
+ * program's headers: what these know beyond ours must be zero. */
+static dscomm_status_t read_attr(const char *name,
+                                 const dscomm_compressor_attr_t *attr,
+                                 dscomm_compressor_attr_t *ret_attr)
 {
-    if (attr->size != sizeof *attr)
+    const size_t known = sizeof *attr;
+    const char *bytes = (const char *)attr;
+
+    if (!attr)
+        return DSCOMM_OK;
+    if (attr->size < sizeof attr->size || attr->size > ATTR_MOST)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: attr.size is %zu; begin with "
                            "DSCOMM_COMPRESSOR_ATTR_INIT",
                            name, attr->size);
+    for (size_t i = known; i < attr->size; i++)
+        if (bytes[i])
+            return dscomm_fail(DSCOMM_ERR_INVALID,
+                               "%s: attr has a member set, behind byte %zu, "
+                               "that this library does not know",
+                               name, known);
+    memcpy(ret_attr, attr, MIN(attr->size, known));
+    ret_attr->size = known;
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t check_attr(const char *name,
+                                  const dscomm_compressor_attr_t *attr)
+{
     if (attr->geometry != DSCOMM_GEOMETRY_NATIVE &&
         attr->geometry != DSCOMM_GEOMETRY_DEEPSPEED)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %d is no geometry", name,
@@ -77,10 +100,10 @@ static dscomm_status_t check_geometry(const char *name,
                                       const dscomm_compressor_attr_t *attr,
                                       int ranks)
 {
-    if (c->count > (size_t)PTRDIFF_MAX / sizeof(double) / 2)
+    if (c->count > ELEMENTS_MOST || attr->padded > ELEMENTS_MOST)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: %zu elements are more than memory can hold",
-                           name, c->count);
+                           name, MAX(c->count, attr->padded));
     if (c->geometry == DSCOMM_GEOMETRY_NATIVE)
         return attr->padded ? dscomm_fail(DSCOMM_ERR_INVALID,
                                           "%s: padded is %zu, but the native "
@@ -284,12 +307,14 @@ static dscomm_status_t create_checked(const char *name, dscomm_group_t *group,
                                       dscomm_compressor_t **ret_compressor)
 {
     dscomm_compressor_attr_t own = DSCOMM_COMPRESSOR_ATTR_INIT;
+    dscomm_status_t status;
 
     if (!group || !ret_compressor)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", name,
                            group ? "ret_compressor" : "group");
-    if (attr)
-        own = *attr;
+    status = read_attr(name, attr, &own);
+    if (status < 0)
+        return status;
     if (codec)
         own.codec = codec;
     return create(name, group, count, &own, ret_compressor);

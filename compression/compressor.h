@@ -21,8 +21,8 @@ typedef struct {
     int rank, ranks;
     int compressors; /* that use it */
     int tags; /* given out */
-    pthread_mutex_t
-        lock; /* of what follows, and of calls on group that do not wait */
+    pthread_mutex_t lock; /* of calls on group that do not wait */
+    pthread_mutex_t idle_lock; /* with it held nothing is called */
     dscomm_exchange_t *idle;
 } dscomm_channel_t;
 

@@ -8,7 +8,7 @@
 #include "lib/device.h"
 
 #include <dlfcn.h>
-#include <dscomm/backend.h>
+#include <dscomm/dscomm.h>
 #include <pthread.h>
 #include <string.h>
 

@@ -8,7 +8,6 @@
 #include "compression/device.h"
 #include "lib/device.h"
 
-#include <dscomm/backend.h>
 #include <dscomm/dscomm.h>
 #include <math.h>
 #include <string.h>

@@ -8,10 +8,12 @@
 #include "compression/device.h"
 #include "compression/exchange.h"
 
-#include <dscomm/backend.h>
 #include <dscomm/dscomm.h>
 #include <inttypes.h>
 #include <string.h>
+
+/* Between looks at the group by a call that blocks. */
+#define LOOK_MS 100
 
 static const char name[] = "dscomm_compressor_all_reduce";
 
@@ -366,45 +368,59 @@ static size_t steps(const dscomm_exchange_t *x)
     return x->reduced + x->spread + x->decoded + x->sent;
 }
 
-/* For a work: as go_on(), with a deadline, and the end of the call. */
-static dscomm_status_t advance(void *state)
+/* IN_PROGRESS until the deadline. Only time in which somebody has looked
+ * counts: what came while nobody did could not be seen. */
+static dscomm_status_t watch(dscomm_exchange_t *x, int moved)
 {
-    dscomm_exchange_t *x = state;
-    dscomm_channel_t *channel = x->channel;
-    dscomm_status_t status = DSCOMM_IN_PROGRESS;
-    size_t before;
+    gint64 now = g_get_monotonic_time(), limit = (gint64)x->timeout_ms * 1000;
 
-    if (pthread_mutex_trylock(&channel->lock))
-        return status;
-    before = steps(x);
-    status = go_on(x);
-    if (status == DSCOMM_IN_PROGRESS) {
-        gint64 now = g_get_monotonic_time();
+    if (!x->since || moved || now - x->seen > limit / 4)
+        x->since = now;
+    x->seen = now;
+    return now - x->since > limit ? expire(x) : DSCOMM_IN_PROGRESS;
+}
 
-        if (!x->since || steps(x) != before)
-            x->since = now;
-        if (now - x->since > (gint64)x->timeout_ms * 1000)
-            status = expire(x);
-    }
+/* As far as it goes, up to the end of the call; with the channel's lock. */
+static dscomm_status_t turn(dscomm_exchange_t *x)
+{
+    size_t before = steps(x);
+    dscomm_status_t status = go_on(x);
+
+    if (status == DSCOMM_IN_PROGRESS)
+        status = watch(x, steps(x) != before);
     if (status < 0)
         status = fail(x, status);
     else if (status == DSCOMM_OK)
         dscomm_priv_exchange_retire(x);
+    return status;
+}
+
+static dscomm_status_t advance(void *state)
+{
+    dscomm_exchange_t *x = state;
+    dscomm_channel_t *channel = x->channel;
+    dscomm_status_t status;
+
+    if (pthread_mutex_trylock(&channel->lock))
+        return DSCOMM_IN_PROGRESS;
+    status = turn(x);
     pthread_mutex_unlock(&channel->lock);
     return status;
 }
 
+/* Without the channel's lock: this thread may be inside another call of it,
+ * whose look at a work has come round to here, or another thread that waits for
+ * a lock of ours. */
 static void cancel(void *state, dscomm_status_t status)
 {
     dscomm_exchange_t *x = state;
-    dscomm_channel_t *channel = x->channel;
 
-    pthread_mutex_lock(&channel->lock);
-    dscomm_fail(status, "the group has ended");
+    if (dscomm_group_status(x->channel->parent) != status)
+        dscomm_fail(status, "the group has ended");
     fail(x, status);
-    pthread_mutex_unlock(&channel->lock);
 }
 
+/* Where the group has ended, nobody tells the compressors' own. */
 static dscomm_status_t run(dscomm_exchange_t *x)
 {
     dscomm_channel_t *channel = x->channel;
@@ -412,16 +428,13 @@ static dscomm_status_t run(dscomm_exchange_t *x)
 
     for (;;) {
         pthread_mutex_lock(&channel->lock);
-        status = go_on(x);
-        if (status == DSCOMM_OK)
-            dscomm_priv_exchange_retire(x);
-        else if (status < 0)
-            status = fail(x, status);
+        status = dscomm_group_status(channel->parent);
+        status = status < 0 ? fail(x, status) : turn(x);
         pthread_mutex_unlock(&channel->lock);
         if (status != DSCOMM_IN_PROGRESS)
             return status;
         /* The result is looked at above. */
-        dscomm_work_wait(x->awaited, DSCOMM_TIMEOUT_DEFAULT);
+        dscomm_work_wait(x->awaited, LOOK_MS);
     }
 }
 

@@ -52,18 +52,35 @@ struct dscomm_exchange {
     dscomm_work_t *awaited; /* why the call does not go on, and of whom */
     int awaited_rank;
     gint64 since; /* microseconds: it has not gone on; 0: unknown */
+    gint64 seen; /* somebody has looked */
     int timeout_ms;
 };
 
-/* In plan.c: one of the channel, which cuts the buffers to pieces. */
+static inline part_t *part_at(const dscomm_exchange_t *x, size_t i)
+{
+    return &g_array_index(x->parts, part_t, i);
+}
+
+static inline segment_t *segment_at(const dscomm_exchange_t *x, size_t i)
+{
+    return &g_array_index(x->segments, segment_t, i);
+}
+
+static inline packet_t *packet_at(const dscomm_exchange_t *x, size_t i)
+{
+    return &g_array_index(x->packets, packet_t, i);
+}
+
+/* In packets.c. An idle one of channel, or a new one; */
 dscomm_exchange_t *dscomm_priv_exchange_new(dscomm_channel_t *channel);
+/* cuts what goes to a rank into packets; */
 void dscomm_priv_exchange_plan(dscomm_exchange_t *x,
                                dscomm_compressor_t *const *compressors,
                                void *const *buffers, size_t n,
                                dscomm_dtype_t dtype);
-/* Memory for three regions of each rank, and a place for each work. */
+/* finds memory for three regions of each rank, and a place for each work. */
 dscomm_status_t dscomm_priv_exchange_room(dscomm_exchange_t *x);
-/* Back to the idle ones; its compressors may be called again. */
+/* Back to the idle ones; its compressors may be called again, and freed. */
 void dscomm_priv_exchange_retire(dscomm_exchange_t *x);
 
 /* In blocks.c: arithmetic on one segment. These look at the whole buffer of a
@@ -97,21 +114,6 @@ float dscomm_priv_scale_of(const part_t *part, char *region);
 int dscomm_priv_keeps(const dscomm_compressor_t *c, float scale);
 int dscomm_priv_is_spoilt(const dscomm_exchange_t *x, const part_t *part,
                           char *const *rows);
-
-static inline part_t *part_at(const dscomm_exchange_t *x, size_t i)
-{
-    return &g_array_index(x->parts, part_t, i);
-}
-
-static inline segment_t *segment_at(const dscomm_exchange_t *x, size_t i)
-{
-    return &g_array_index(x->segments, segment_t, i);
-}
-
-static inline packet_t *packet_at(const dscomm_exchange_t *x, size_t i)
-{
-    return &g_array_index(x->packets, packet_t, i);
-}
 
 static inline char *region_of(const dscomm_exchange_t *x, char *regions,
                               int rank)

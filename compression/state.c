@@ -9,7 +9,6 @@
 #include "compression/compressor.h"
 #include "compression/device.h"
 
-#include <dscomm/backend.h>
 #include <string.h>
 
 #define MAGIC "dscommEF"
@@ -107,14 +106,12 @@ dscomm_status_t dscomm_compressor_save(const dscomm_compressor_t *compressor,
 
     if (status < 0)
         return status;
-    if (!memory || bytes < dscomm_priv_state_bytes(c))
+    if (!memory)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: memory is NULL", name);
+    if (bytes < dscomm_priv_state_bytes(c))
         return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s: the state needs %zu bytes; memory %s %zu", name,
-                           dscomm_priv_state_bytes(c),
-                           memory ? "has"
-                                  : "is "
-                                    "NULL, bytes",
-                           bytes);
+                           "%s: the state needs %zu bytes; memory has %zu",
+                           name, dscomm_priv_state_bytes(c), bytes);
     status = dscomm_priv_device_home(c, 0);
     if (status < 0)
         return status;

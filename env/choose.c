@@ -135,6 +135,16 @@ static void warn_explicit(dscomm_env_t *env)
     }
 }
 
+/* What has no marks is there in any case, and not for want of others. */
+static void explain_forced(env_judgement_t *judgement,
+                           const env_family_t *family)
+{
+    if (family->all[0] || family->any[0])
+        return;
+    g_free(judgement->why);
+    judgement->why = g_strdup("DSCOMM_LAUNCHER asks for it");
+}
+
 static dscomm_status_t take_named(const env_view_t *view, const char *name,
                                   dscomm_env_t *env)
 {
@@ -148,6 +158,7 @@ static dscomm_status_t take_named(const env_view_t *view, const char *name,
                                         env->judgements[i].why);
         env->forced = 1;
         take(env, i);
+        explain_forced(&env->judgements[i], env->family);
         warn_explicit(env);
         return DSCOMM_OK;
     }

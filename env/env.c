@@ -106,7 +106,7 @@ static void forget(dscomm_env_t *env)
     g_clear_pointer(&env->address, g_free);
     env->port = -1;
     env->agent_store = env->agent_port = 0;
-    env->ancestor = NULL;
+    env->ancestor = env->shared = NULL;
     *env->job = '\0';
 }
 
@@ -185,43 +185,85 @@ dscomm_status_t dscomm_env_discover(const dscomm_env_attr_t *attr,
 
 dscomm_status_t dscomm_env_status(const dscomm_env_t *env)
 {
+    if (!env)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "env is NULL; dscomm_env_discover() makes one");
     return env->status < 0 ? dscomm_priv_fail_with(env->status, env->sentence)
                            : DSCOMM_OK;
 }
 
+static int number(const dscomm_env_t *env, dscomm_env_field_t field)
+{
+    return env ? env->numbers[field] : -1;
+}
+
 int dscomm_env_rank(const dscomm_env_t *env)
 {
-    return env->numbers[DSCOMM_ENV_RANK];
+    return number(env, DSCOMM_ENV_RANK);
 }
 
 int dscomm_env_world_size(const dscomm_env_t *env)
 {
-    return env->numbers[DSCOMM_ENV_WORLD_SIZE];
+    return number(env, DSCOMM_ENV_WORLD_SIZE);
 }
 
 int dscomm_env_local_rank(const dscomm_env_t *env)
 {
-    return env->numbers[DSCOMM_ENV_LOCAL_RANK];
+    return number(env, DSCOMM_ENV_LOCAL_RANK);
 }
 
 int dscomm_env_local_size(const dscomm_env_t *env)
 {
-    return env->numbers[DSCOMM_ENV_LOCAL_SIZE];
+    return number(env, DSCOMM_ENV_LOCAL_SIZE);
 }
 
 int dscomm_env_node_rank(const dscomm_env_t *env)
 {
-    return env->numbers[DSCOMM_ENV_NODE_RANK];
+    return number(env, DSCOMM_ENV_NODE_RANK);
 }
 
 const char *dscomm_env_master_addr(const dscomm_env_t *env)
 {
+    if (!env)
+        return NULL;
     return env->address ? env->address : "";
 }
 
 int dscomm_env_master_port(const dscomm_env_t *env)
 {
-    return dscomm_priv_env_named(env)->port;
+    return env ? dscomm_priv_env_named(env)->port : -1;
+}
+
+static dscomm_status_t fail_port(const dscomm_env_t *env, const char *title)
+{
+    if (env->shared)
+        return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                           "env[%s]: MASTER_PORT: not set, and only %s names "
+                           "the job, which is the same for all that this job "
+                           "of the scheduler starts: two of them would meet at "
+                           "one port. Set MASTER_PORT to one number on all "
+                           "ranks of a program, and to another for each",
+                           title, env->shared);
+    return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                       "env[%s]: MASTER_PORT: not set, and nothing else tells "
+                       "it. Set MASTER_PORT to one number on all ranks",
+                       title);
+}
+
+/* Both at once, where the port is not known either. */
+static dscomm_status_t fail_address(const dscomm_env_t *env, const char *title)
+{
+    const char *why = env->no_address ? env->no_address
+                                      : "nothing else tells where rank 0 is";
+
+    return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                       "env[%s]: MASTER_ADDR: not set, and %s. Set "
+                       "MASTER_ADDR to the host of rank 0%s",
+                       title, why,
+                       dscomm_env_master_port(env) > 0
+                           ? ""
+                           : ", and MASTER_PORT to one number on all ranks of "
+                             "a program");
 }
 
 dscomm_status_t dscomm_env_check_master(const dscomm_env_t *env)
@@ -233,42 +275,31 @@ dscomm_status_t dscomm_env_check_master(const dscomm_env_t *env)
         (env->address && dscomm_env_master_port(env) > 0))
         return status;
     title = dscomm_priv_env_title(env);
-    if (env->address)
-        status = dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
-                             "env[%s]: MASTER_PORT: not set, and nothing else "
-                             "tells it. Set MASTER_PORT to one number on all "
-                             "ranks",
-                             title);
-    else
-        status =
-            dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
-                        "env[%s]: MASTER_ADDR: not set, and %s. Set "
-                        "MASTER_ADDR to the host of rank 0",
-                        title,
-                        env->no_address ? env->no_address
-                                        : "nothing else tells where rank 0 is");
+    status = (env->address ? fail_port : fail_address)(env, title);
     g_free(title);
     return status;
 }
 
 int dscomm_env_agent_store(const dscomm_env_t *env)
 {
-    return env->agent_store;
+    return env ? env->agent_store : -1;
 }
 
 const char *dscomm_env_job(const dscomm_env_t *env)
 {
-    return dscomm_priv_env_named(env)->job;
+    return env ? dscomm_priv_env_named(env)->job : NULL;
 }
 
 const char *dscomm_env_source(const dscomm_env_t *env)
 {
+    if (!env)
+        return NULL;
     return env->family ? env->family->name : "";
 }
 
 const char *dscomm_env_origin(const dscomm_env_t *env, dscomm_env_field_t field)
 {
-    if ((unsigned)field >= DSCOMM_ENV_FIELD_COUNT)
+    if (!env || (unsigned)field >= DSCOMM_ENV_FIELD_COUNT)
         return NULL;
     if (field == DSCOMM_ENV_MASTER_PORT)
         dscomm_priv_env_named(env);
@@ -282,12 +313,12 @@ static const char *at(const GPtrArray *array, size_t index)
 
 const char *dscomm_env_overlay(const dscomm_env_t *env, size_t index)
 {
-    return at(env->overlays, index);
+    return env ? at(env->overlays, index) : NULL;
 }
 
 const char *dscomm_env_warning(const dscomm_env_t *env, size_t index)
 {
-    return at(env->warnings, index);
+    return env ? at(env->warnings, index) : NULL;
 }
 
 dscomm_status_t dscomm_env_candidate(const dscomm_env_t *env, size_t index,
@@ -299,6 +330,8 @@ dscomm_status_t dscomm_env_candidate(const dscomm_env_t *env, size_t index,
 
     if (status != DSCOMM_OK)
         return status;
+    if (!env)
+        return dscomm_env_status(env);
     if (index >= dscomm_priv_env_family_count)
         return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
                            "dscomm_env_candidate: %zu is beyond the last "

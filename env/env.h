@@ -31,6 +31,9 @@ struct dscomm_env {
     int agent_store;
     int agent_port; /* 1: MASTER_PORT is of an agent's store, not for ours */
     char job[128];
+    /* The scheduler's variable that job is after, whose job may have started
+     * several programs that it does not tell apart; NULL: job is unique. */
+    const char *shared;
     /* The job is named after an ancestor, or else as job says; found where it
      * is asked for, since looking at processes takes longer than all else. */
     const char *ancestor; /* static; NULL: job is the name */

@@ -46,12 +46,21 @@ static const char *field_text(const dscomm_env_t *env, dscomm_env_field_t field,
     return number < 0 ? "" : buffer;
 }
 
+/* "[::1]" is "::1", which PyTorch reads. */
+static int is_bracketed(const char *text, const char *inner)
+{
+    size_t length = strlen(inner);
+
+    return *text == '[' && strncmp(text + 1, inner, length) == 0 &&
+           strcmp(text + 1 + length, "]") == 0;
+}
+
 /* As the reader of the variable would compare. */
 static int is_same(const char *left, const char *right)
 {
     char *a = g_strstrip(g_strdup(left));
     int64_t x, y;
-    int same = strcmp(a, right) == 0 ||
+    int same = strcmp(a, right) == 0 || is_bracketed(a, right) ||
                (dscomm_priv_parse_decimal(left, &x) == 0 &&
                 dscomm_priv_parse_decimal(right, &y) == 0 && x == y);
 
@@ -77,7 +86,8 @@ static dscomm_status_t put(const char *name, const char *text)
 {
     const char *old = getenv(name);
 
-    if ((old && *old) || !*text || setenv(name, text, 1) == 0)
+    if ((old && *old && !is_bracketed(old, text)) || !*text ||
+        setenv(name, text, 1) == 0)
         return DSCOMM_OK;
     return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                        "env: no memory to set the variable %s", name);

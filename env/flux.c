@@ -16,6 +16,11 @@ static dscomm_status_t count_local(const env_view_t *view, dscomm_env_t *env)
 
     if (status != DSCOMM_OK || nodes < 0 || world < 0)
         return status;
+    if (nodes > world)
+        return dscomm_priv_env_fail(view, env, "FLUX_JOB_NNODES",
+                                    "must not exceed the %d of FLUX_JOB_SIZE. "
+                                    "Correct or unset both",
+                                    world);
     if (nodes == 1)
         dscomm_priv_env_set(env, DSCOMM_ENV_LOCAL_SIZE, world, origin);
     else if (nodes == world)

@@ -95,8 +95,8 @@ static dscomm_status_t refuse(const env_view_t *view, dscomm_env_t *env)
 {
     return dscomm_priv_env_fail(view, env, "PMI_ID",
                                 "the number of ranks is not in the "
-                                "environment. Use an MPI program, start "
-                                "without -pmi-port, or set DSCOMM_RANK and "
+                                "environment. Start without -pmi-port, or set "
+                                "DSCOMM_RANK to PMI_ID, and "
                                 "DSCOMM_WORLD_SIZE");
 }
 

@@ -46,8 +46,10 @@ const dscomm_env_t *dscomm_priv_env_named(const dscomm_env_t *env)
     pthread_mutex_lock(&lock);
     if (own->ancestor) {
         name = dscomm_priv_view_ancestor(&view, own->ancestor);
-        if (name)
+        if (name) {
             dscomm_priv_env_set_job(own, name);
+            own->shared = NULL;
+        }
         g_free(name);
         own->ancestor = NULL;
         dscomm_priv_env_find_port(own);
@@ -56,25 +58,40 @@ const dscomm_env_t *dscomm_priv_env_named(const dscomm_env_t *env)
     return env;
 }
 
+/* The step that the manager has started its proxies as, which has a task for
+ * each node; one that the manager itself is in may have several managers. */
+static const char *proxies_step(const env_view_t *view, const dscomm_env_t *env)
+{
+    const char *step = dscomm_priv_view_value(view, env->family->step);
+
+    if (!step || !dscomm_priv_env_is_step(view, NULL, NULL) ||
+        dscomm_priv_env_is_step(view, NULL, "1"))
+        return NULL;
+    return step;
+}
+
 /* A manager's ranks have at least that of the scheduler around it. Its steps
  * are not theirs, but for one that its proxies are. */
 static void name_by_scheduler(const env_view_t *view, dscomm_env_t *env)
 {
     static const char *const names[] = {"SLURM_JOB_ID", "LSB_JOBID",
                                         "PBS_JOBID"};
-    const char *step = dscomm_priv_view_value(view, env->family->step);
-    const char *id = NULL;
+    const char *step, *id = NULL;
     char *name;
+    size_t i = 0;
 
     if (env->family->tier != ENV_TIER_MANAGER)
         return;
-    for (size_t i = 0; i < G_N_ELEMENTS(names) && !id; i++)
-        id = dscomm_priv_view_value(view, names[i]);
+    while (i < G_N_ELEMENTS(names) &&
+           !(id = dscomm_priv_view_value(view, names[i])))
+        i++;
     if (!id)
         return;
+    step = proxies_step(view, env);
     name = g_strdup_printf("%s/%s%s%s", env->family->name, id, step ? "/" : "",
                            step ? step : "");
     dscomm_priv_env_set_job(env, name);
+    env->shared = step ? NULL : names[i];
     g_free(name);
 }
 

@@ -78,7 +78,26 @@ static int is_same_host(const char *host, size_t length, const char *own)
            g_ascii_strncasecmp(host, own, name) == 0;
 }
 
-/* What is wrong with the list is told where it is needed. */
+static dscomm_status_t refuse(const env_view_t *view, const dscomm_env_t *env,
+                              const char *why)
+{
+    return dscomm_priv_env_fail(view, env, list_name,
+                                "not a list of hosts and slots: %s. Correct "
+                                "or unset it",
+                                why);
+}
+
+/* The list has all hosts of the job, of which jsrun may use a part. */
+static void set_node(dscomm_env_t *env, int node)
+{
+    const int world = env->numbers[DSCOMM_ENV_WORLD_SIZE];
+    const int local = env->numbers[DSCOMM_ENV_LOCAL_SIZE];
+
+    if (world < 0 || node <= world - MAX(local, 1))
+        dscomm_priv_env_set(env, DSCOMM_ENV_NODE_RANK, node, list_name);
+}
+
+/* All of it is read: what is malformed beyond this host is so on all ranks. */
 static dscomm_status_t find_node(const env_view_t *view, dscomm_env_t *env)
 {
     const char *text = dscomm_priv_view_value(view, list_name);
@@ -86,34 +105,23 @@ static dscomm_status_t find_node(const env_view_t *view, dscomm_env_t *env)
     reader_t reader;
     const char *host;
     size_t length;
+    int node = -1;
 
-    if (!own)
+    if (!text)
         return DSCOMM_OK;
     reader = start(view, text);
     for (int i = 0; (length = read_host(&reader, &host)); i++) {
-        if (!is_same_host(host, length, own))
-            continue;
-        dscomm_priv_env_set(env, DSCOMM_ENV_NODE_RANK, i, list_name);
-        break;
+        if (own && node < 0 && is_same_host(host, length, own))
+            node = i;
     }
     g_free(own);
+    if (reader.wrong)
+        return refuse(view, env, reader.wrong);
+    if (node >= 0)
+        set_node(env, node);
     return DSCOMM_OK;
 }
 
-/* What follows the last host. */
-static int ends_with_number(const char *text)
-{
-    const char *end = text + strlen(text), *start;
-
-    while (end > text && (unsigned char)end[-1] <= ' ')
-        end--;
-    for (start = end; start > text && (unsigned char)start[-1] > ' ';)
-        start--;
-    return end > start && is_number(start, (size_t)(end - start));
-}
-
-/* The list may have thousands of hosts, of which the first is all that
- * matters. */
 static dscomm_status_t find_master(const env_view_t *view, dscomm_env_t *env)
 {
     const char *text = dscomm_priv_view_value(view, list_name);
@@ -127,15 +135,8 @@ static dscomm_status_t find_master(const env_view_t *view, dscomm_env_t *env)
     }
     reader = start(view, text);
     length = read_host(&reader, &first);
-    if (!length && !reader.wrong)
-        reader.wrong = "no host";
-    if (!reader.wrong && !ends_with_number(text))
-        reader.wrong = "a host without a number of slots";
-    if (reader.wrong)
-        return dscomm_priv_env_fail(view, env, list_name,
-                                    "not a list of hosts and slots: %s. "
-                                    "Correct it, or set MASTER_ADDR",
-                                    reader.wrong);
+    if (!length)
+        return refuse(view, env, "no host");
     dscomm_priv_env_set_address(env, g_strndup(first, length),
                                 "first host of LSB_MCPU_HOSTS");
     return DSCOMM_OK;

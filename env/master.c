@@ -49,6 +49,32 @@ static int is_plain(const char *text)
            (!strpbrk(text, ":[]") || is_ipv6(text));
 }
 
+/* Without those at its ends; the end of a line is no blank, since who else
+ * reads the variable takes it for a part of the name. */
+static char *without_blanks(const char *text)
+{
+    size_t length;
+
+    text += strspn(text, " \t");
+    length = strlen(text);
+    while (length > 0 && strchr(" \t", text[length - 1]))
+        length--;
+    return g_strndup(text, length);
+}
+
+/* Brackets set an address apart from a port, of which there is none; PyTorch
+ * does not read them. */
+static char *without_brackets(char *text)
+{
+    char *end = *text == '[' ? strchr(text, ']') : NULL;
+
+    if (end) {
+        *end = '\0';
+        memmove(text, text + 1, strlen(text));
+    }
+    return text;
+}
+
 static dscomm_status_t user_address(const env_view_t *view, dscomm_env_t *env)
 {
     const char *name =
@@ -57,16 +83,17 @@ static dscomm_status_t user_address(const env_view_t *view, dscomm_env_t *env)
 
     if (!name)
         return DSCOMM_OK;
-    address = g_strstrip(g_strdup(dscomm_priv_view_value(view, name)));
+    address = without_blanks(dscomm_priv_view_value(view, name));
     if (!is_plain(address)) {
         g_free(address);
-        return dscomm_priv_env_fail(view, env, name,
-                                    "not a host. Set it to a name or an "
-                                    "address of at most 255 bytes without "
-                                    "blanks, scheme and port, which goes into "
-                                    "MASTER_PORT");
+        return dscomm_priv_env_fail(
+            view, env, name,
+            "not a host. Set it to a name or an "
+            "address of at most 255 bytes without "
+            "blanks, line ends, scheme and port, which goes into "
+            "MASTER_PORT");
     }
-    dscomm_priv_env_set_address(env, address, name);
+    dscomm_priv_env_set_address(env, without_brackets(address), name);
     return DSCOMM_OK;
 }
 
@@ -148,7 +175,7 @@ void dscomm_priv_env_find_port(dscomm_env_t *env)
         return;
     if (env->family->port)
         dscomm_priv_env_set_port(env, env->family->port, "default");
-    else if (*env->job)
+    else if (*env->job && !env->shared)
         dscomm_priv_env_set_port(env, dscomm_priv_env_port(env->job), by_name);
     else
         ask_overlays_last(env);

@@ -160,6 +160,23 @@ static dscomm_status_t check_order(const env_view_t *view, dscomm_env_t *env)
     return DSCOMM_OK;
 }
 
+/* Each of the other nodes has a rank at least, so there are not more of them
+ * than ranks elsewhere. */
+static dscomm_status_t check_node(const env_view_t *view, dscomm_env_t *env)
+{
+    const int *numbers = env->numbers;
+    const int world = numbers[DSCOMM_ENV_WORLD_SIZE];
+    const int local = numbers[DSCOMM_ENV_LOCAL_SIZE];
+
+    if (local < 1 || numbers[DSCOMM_ENV_NODE_RANK] <= world - local)
+        return DSCOMM_OK;
+    return dscomm_priv_env_fail(
+        view, env, env->origins[DSCOMM_ENV_NODE_RANK],
+        "must not exceed %d: %s tells %d ranks here, of %d. Nodes count from "
+        "0; correct or unset both",
+        world - local, env->origins[DSCOMM_ENV_LOCAL_SIZE], local, world);
+}
+
 /* A stale RANK is a common cause of jobs in which all are rank 0; one that
  * agrees is normal, since hooks of containers and programs set it. An agent's
  * own RANK is not compared with what has started the agent. */
@@ -257,6 +274,8 @@ static dscomm_status_t read_numbers(const env_view_t *view, dscomm_env_t *env)
         status = check_pair(view, env);
     if (status == DSCOMM_OK)
         status = check_order(view, env);
+    if (status == DSCOMM_OK)
+        status = check_node(view, env);
     if (status == DSCOMM_OK)
         status = check_agreement(view, env);
     if (status == DSCOMM_OK)

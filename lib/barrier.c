@@ -17,7 +17,7 @@
 #define TAG_CALL (-2)
 #define TAG_ANSWER (-3)
 #define TAG_VERDICT (-4)
-#define TRAVEL_MS 100 /* of a deadline, for the verdict to arrive */
+#define TRAVEL_MS 500 /* of a deadline, for the verdict to arrive */
 
 static const char name[] = "dscomm_monitored_barrier";
 

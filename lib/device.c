@@ -9,9 +9,7 @@
 
 #include <dlfcn.h>
 #include <glib.h>
-#include <link.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -95,21 +93,39 @@ static int find(void)
     return 1;
 }
 
-/* An object that stays loaded, and the one after whose load the driver was
- * looked for. What is loaded later comes behind it in the list of objects. */
-static _Atomic(struct link_map *) anchor, anchored;
+_Atomic(struct link_map *) dscomm_priv_device_last, dscomm_priv_device_looked;
+
+/* What an object needs comes behind it in the list; it is bound to stay, in
+ * case that it came from somewhere else at the same time. */
+static void settle(struct link_map *map)
+{
+    struct link_map *next;
+
+    while ((next = __atomic_load_n(&map->l_next, __ATOMIC_ACQUIRE))) {
+        dlopen(next->l_name, RTLD_NOLOAD | RTLD_LAZY | RTLD_NODELETE);
+        map = next;
+    }
+    atomic_store_explicit(&dscomm_priv_device_last, map, memory_order_release);
+}
 
 void dscomm_priv_device_anchor(void *handle)
 {
     struct link_map *map;
 
     if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0)
-        atomic_store_explicit(&anchor, map, memory_order_release);
+        settle(map);
 }
 
-static int is_last(struct link_map *map)
+/* Where there is no module: the object that this is in. */
+static struct link_map *find_last(void)
 {
-    return map && !__atomic_load_n(&map->l_next, __ATOMIC_ACQUIRE);
+    struct link_map *map;
+    Dl_info info;
+
+    if (!atomic_load_explicit(&dscomm_priv_device_last, memory_order_acquire) &&
+        dladdr1(&functions, &info, (void **)&map, RTLD_DL_LINKMAP))
+        settle(map);
+    return atomic_load_explicit(&dscomm_priv_device_last, memory_order_acquire);
 }
 
 /* Looks for the driver where anything was loaded since that was done. */
@@ -128,19 +144,14 @@ static int look(void)
     return driver != NULL;
 }
 
-int dscomm_priv_device_present(void)
+int dscomm_priv_device_look(void)
 {
-    struct link_map *last = atomic_load_explicit(&anchor, memory_order_acquire);
+    struct link_map *last = find_last();
 
-    if (atomic_load_explicit(&driver, memory_order_acquire))
+    if (atomic_load_explicit(&driver, memory_order_acquire) || look())
         return 1;
-    if (G_LIKELY(last ==
-                 atomic_load_explicit(&anchored, memory_order_acquire)) &&
-        is_last(last))
-        return 0;
-    if (look())
-        return 1;
-    atomic_store_explicit(&anchored, last, memory_order_release);
+    atomic_store_explicit(&dscomm_priv_device_looked, last,
+                          memory_order_release);
     return 0;
 }
 

@@ -7,13 +7,37 @@
 
 #include <dscomm/status.h>
 
+#include <link.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
-/* 1 where the process has CUDA's driver; a matter of nanoseconds. */
-int dscomm_priv_device_present(void);
-/* For lib/module.c: handle is of an object that stays loaded. While it is the
- * last one to be loaded, the above takes one nanosecond. */
+/* For lib/module.c: handle is of an object that stays loaded, as do those that
+ * came with it. */
 void dscomm_priv_device_anchor(void *handle);
+
+/* The last of these, and the one after whose load the driver was looked for.
+ * What is loaded later comes behind it in the list of objects. */
+extern _Atomic(struct link_map *) dscomm_priv_device_last;
+extern _Atomic(struct link_map *) dscomm_priv_device_looked;
+
+/* As below, where anything may have been loaded meanwhile. */
+int dscomm_priv_device_look(void);
+
+/* 1 where the process has CUDA's driver: a nanosecond, or ten where something
+ * was loaded since the last module. */
+static inline int dscomm_priv_device_present(void)
+{
+    struct link_map *last =
+        atomic_load_explicit(&dscomm_priv_device_last, memory_order_acquire);
+
+    if (last &&
+        last == atomic_load_explicit(&dscomm_priv_device_looked,
+                                     memory_order_acquire) &&
+        !__atomic_load_n(&last->l_next, __ATOMIC_ACQUIRE))
+        return 0;
+    return dscomm_priv_device_look();
+}
+
 /* 1 where the host must not touch what is at pointer. Memory that both can
  * touch is the host's here. */
 int dscomm_priv_device_owns(const void *pointer);

@@ -128,9 +128,17 @@ static dscomm_status_t record(dscomm_group_t *group, const dscomm_call_t *call,
     return dscomm_priv_coalesce_collective(group, &call->coll);
 }
 
-dscomm_status_t dscomm_priv_dispatch_slow(dscomm_group_t *group,
-                                          dscomm_coll_args_t *args,
-                                          dscomm_work_t **ret_work)
+/* A blocking call where nothing is going on, but the backend must be asked
+ * whether it takes it. */
+static int is_simple(dscomm_group_t *group, const dscomm_coll_args_t *args)
+{
+    return group->asks && dscomm_priv_group_busy(group) == GROUP_SLOW &&
+           group->ops.native(group->impl, args) &&
+           !dscomm_priv_device_present();
+}
+
+static dscomm_status_t dispatch(dscomm_group_t *group, dscomm_coll_args_t *args,
+                                dscomm_work_t **ret_work)
 {
     const char *name = dscomm_coll_name((dscomm_coll_t)args->coll);
     dscomm_status_t status = dscomm_priv_group_usable(group, name);
@@ -152,4 +160,14 @@ dscomm_status_t dscomm_priv_dispatch_slow(dscomm_group_t *group,
     if (ret_work)
         return dscomm_priv_work_start(group, &call, ret_work);
     return dscomm_priv_dispatch_block(group, &call);
+}
+
+dscomm_status_t dscomm_priv_dispatch_slow(dscomm_group_t *group,
+                                          dscomm_coll_args_t *args,
+                                          dscomm_work_t **ret_work)
+{
+    if (ret_work || !is_simple(group, args))
+        return dispatch(group, args, ret_work);
+    args->sequence = ++group->sequence;
+    return group->run(group->impl, args);
 }

@@ -4,6 +4,7 @@
 #define LIB_DISPATCH_H
 
 #include "lib/check.h"
+#include "lib/device.h"
 
 /* Everything but the simple case: hooks, works, coalescing, a revoked group, a
  * backend that takes only some collectives. */
@@ -35,7 +36,8 @@ static inline dscomm_status_t dscomm_priv_dispatch(dscomm_group_t *group,
                                                    dscomm_coll_args_t *args,
                                                    dscomm_work_t **ret_work)
 {
-    if (G_UNLIKELY(ret_work || dscomm_priv_group_busy(group)))
+    if (G_UNLIKELY(ret_work || dscomm_priv_group_busy(group) ||
+                   dscomm_priv_device_present()))
         return dscomm_priv_dispatch_slow(group, args, ret_work);
     args->sequence = ++group->sequence;
     return group->run(group->impl, args);

@@ -37,8 +37,8 @@ static int is_quiet(const dscomm_group_t *group)
 }
 
 /* Waits for the group's sends, freed or not, and says that there will be no
- * more. Peers may be doing the same on
- * other groups, whose receives are this rank's to go on with. */
+ * more. Peers may be doing the same on other groups, whose receives are this
+ * rank's to go on with. */
 static void flush(dscomm_group_t *group, int64_t deadline)
 {
     dscomm_work_t *work;

@@ -138,6 +138,8 @@ static void choose_path(dscomm_group_t *group)
     if (group->ops.capabilities)
         group->capabilities = group->ops.capabilities(group->impl);
     group->run = group->ops.run;
+    group->asks = group->run && group->ops.native && !group->rules->len &&
+                  !(group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES);
     if (!group->run || group->rules->len || dscomm_priv_device_present() ||
         !(group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES))
         dscomm_priv_group_set(group, GROUP_SLOW);

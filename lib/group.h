@@ -56,6 +56,7 @@ struct dscomm_group {
     unsigned generation; /* of the process that made it */
     void *impl;
     dscomm_status_t (*run)(void *impl, const dscomm_coll_args_t *args);
+    int asks; /* run may be called where native says yes, and nothing else */
     uint64_t sequence; /* of the last collective */
     size_t max_count; /* elements of any dtype, times size, are in range */
     int rank, size;

@@ -166,7 +166,8 @@ dscomm_status_t dscomm_send(dscomm_group_t *group, const void *buffer,
         if (status < 0)
             return status;
     }
-    if (G_UNLIKELY(dscomm_priv_group_busy(group) || !group->ops.send))
+    if (G_UNLIKELY(dscomm_priv_group_busy(group) || !group->ops.send ||
+                   dscomm_priv_device_present()))
         return block_slow(group, &call, "send", 0);
     group->messages++;
     return group->ops.send(group->impl, &call.p2p.message);
@@ -184,7 +185,8 @@ dscomm_status_t dscomm_recv(dscomm_group_t *group, void *buffer, size_t count,
         status = check(group, &call, "recv");
     if (status < 0)
         return status;
-    if (G_UNLIKELY(dscomm_priv_group_busy(group) || !group->ops.recv)) {
+    if (G_UNLIKELY(dscomm_priv_group_busy(group) || !group->ops.recv ||
+                   dscomm_priv_device_present())) {
         status = block_slow(group, &call, "recv", ret_source || ret_bytes);
     } else {
         group->messages++;

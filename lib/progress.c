@@ -118,8 +118,9 @@ int dscomm_priv_progress_wanted(const dscomm_group_t *group)
 
 /* Only groups that nobody is working on; the list's lock is not held meanwhile.
  * A group stays on the list as long as its lock is held, so next is still right
- * when the list's lock is taken again. */
-static unsigned walk_list(const dscomm_group_t *except)
+ * when the list's lock is taken again. locked: the caller has another group's
+ * lock, and so must not come to works that are their callers' own. */
+static unsigned walk_list(const dscomm_group_t *except, int locked)
 {
     dscomm_group_t *group, *next;
     unsigned completed = 0;
@@ -129,6 +130,10 @@ static unsigned walk_list(const dscomm_group_t *except)
         next = group->next;
         if (group == except || pthread_mutex_trylock(&group->lock))
             continue;
+        if (locked && group->custom) {
+            pthread_mutex_unlock(&group->lock);
+            continue;
+        }
         pthread_mutex_unlock(&list_lock);
         completed += dscomm_priv_progress(group);
         if (!completed)
@@ -143,22 +148,47 @@ static unsigned walk_list(const dscomm_group_t *except)
 }
 
 /* What a work of its caller's own does on other groups comes here again. */
-static unsigned walk(const dscomm_group_t *except)
+static unsigned walk(const dscomm_group_t *except, int locked)
 {
     unsigned completed = 0;
 
     if (walking)
         return 0;
     walking = 1;
-    completed = walk_list(except);
+    completed = walk_list(except, locked);
     walking = 0;
     return completed;
 }
 
-void dscomm_backend_progress_others(dscomm_group_t *group)
+static void progress_others(const dscomm_group_t *group, int locked)
 {
     if (dscomm_priv_progress_wanted(group))
-        walk(group);
+        walk(group, locked);
+}
+
+/* In a call that waits. The group has works of its callers' own only while it
+ * is pending, and then that call has its lock. */
+static void advance_own(dscomm_group_t *group)
+{
+    dscomm_work_t *work, *next;
+
+    walking = 1;
+    for (work = group->pending; work; work = next) {
+        next = work->next;
+        if (work->call.kind != CALL_CUSTOM)
+            continue;
+        dscomm_priv_work_advance(work);
+        if (work->request.status != DSCOMM_IN_PROGRESS)
+            dscomm_priv_work_retire(work, work->request.status, NULL);
+    }
+    walking = 0;
+}
+
+void dscomm_backend_progress_others(dscomm_group_t *group)
+{
+    if (group && group->custom && !walking)
+        advance_own(group);
+    progress_others(group, 0);
 }
 
 void dscomm_priv_progress_custom(int more)
@@ -172,11 +202,11 @@ void dscomm_priv_progress_custom(int more)
 void dscomm_priv_progress_others(dscomm_group_t *group)
 {
     if (!atomic_load_explicit(&custom, memory_order_relaxed)) {
-        dscomm_backend_progress_others(group);
+        progress_others(group, 1);
         return;
     }
     pthread_mutex_unlock(&group->lock);
-    dscomm_backend_progress_others(group);
+    progress_others(group, 0);
     pthread_mutex_lock(&group->lock);
 }
 
@@ -187,7 +217,7 @@ int dscomm_backend_has_works(void)
 
 unsigned dscomm_priv_progress_all(void)
 {
-    return walk(NULL);
+    return walk(NULL, 0);
 }
 
 int dscomm_priv_progress_idle(void)

@@ -18,11 +18,11 @@
 #ifndef LIB_SCHEDULE_H
 #define LIB_SCHEDULE_H
 
+#include "lib/greeting.h"
+
 #include <dscomm/backend.h>
 #include <dscomm/hook.h>
 #include <glib.h>
-
-#include "lib/greeting.h"
 
 struct dscomm_algorithm;
 

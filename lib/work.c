@@ -89,7 +89,9 @@ dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
         if (status < 0)
             dscomm_priv_stage_free(call->stage);
         if (status < 0)
-            return call->kind == CALL_MESSAGE ? status : give_up(group, status);
+            return call->kind == CALL_MESSAGE || call->kind == CALL_CUSTOM
+                       ? status
+                       : give_up(group, status);
     }
     work = group->idle;
     group->idle = work->next;

@@ -21,6 +21,11 @@ static const row_t in_front[] = {
 
 #define MAP_NUMA "ppr:{per_numa}:numa:PE={pe}"
 #define MAP_NODE "ppr:{per_node}:node"
+#define WHY_MASTER                                                             \
+    "rank 0 is there, on the first node, which mpirun tells no rank"
+#define WHY_NO_MASTER                                                          \
+    "put the first node's name for FIRST_HOST: rank 0 is there, which mpirun " \
+    "tells no rank"
 #define UNBOUND (FACT_CROWDED | FACT_BLIND)
 
 static const row_t rows[] = {
@@ -98,6 +103,17 @@ static const row_t rows[] = {
      "of several networks the one to use; must have this name on all nodes"},
     {ADVICE_HYDRA, FACT_SEVERAL | FACT_FORWARD, 0, "-genvall",
      "other nodes need {forward}; this is the default"},
+
+    /* Where ranks of several nodes meet */
+    {ADVICE_OPENMPI, FACT_MASTER, 0, "-x MASTER_ADDR={master}", WHY_MASTER},
+    {ADVICE_OPENMPI, FACT_NO_MASTER, 0, "-x MASTER_ADDR=FIRST_HOST",
+     WHY_NO_MASTER},
+    {ADVICE_HYDRA, FACT_MASTER, 0, "-genv MASTER_ADDR {master}", WHY_MASTER},
+    {ADVICE_HYDRA, FACT_NO_MASTER, 0, "-genv MASTER_ADDR FIRST_HOST",
+     WHY_NO_MASTER},
+    {ADVICE_HYDRA, FACT_NO_PORT, 0, "-genv MASTER_PORT 29500",
+     "a port of rank 0 that is free: mpiexec gives the job no name that one "
+     "could follow from. Another for each job of these nodes"},
 };
 
 static void add_rows(advice_state_t *state, const row_t *table, size_t count,

@@ -23,7 +23,10 @@ enum {
     FACT_CHOICE = 256, /* there are several */
     FACT_SCHEDULER = 512,
     FACT_OWN_PML = 1024, /* the old arguments name one that is not judged */
-    FACT_FORWARD = 2048 /* there are variables that other nodes need */
+    FACT_FORWARD = 2048, /* there are variables that other nodes need */
+    FACT_MASTER = 4096, /* rank 0's host must be told, and is known */
+    FACT_NO_MASTER = 8192, /* must be told, and is not known */
+    FACT_NO_PORT = 16384 /* no port is given, nor follows from Slurm's step */
 };
 
 /* An old argument with its values. */
@@ -58,6 +61,10 @@ const advice_old_t *tool_advice_old_find(const advice_state_t *state,
 
 /* Says of each what becomes of it (tools/advice-old.c). */
 void tool_advice_old_judge(advice_state_t *state);
+
+/* Whether several nodes have to be told where rank 0 is, and that
+ * (tools/advice-master.c). */
+void tool_advice_master(advice_state_t *state);
 
 /* The parts of the command line that the facts ask for
  * (tools/advice-parts.c). */

@@ -256,6 +256,7 @@ static void find_facts(advice_state_t *state)
     place(state);
     find_hosts(state);
     find_network(state);
+    tool_advice_master(state);
 }
 
 static void add_notes(advice_state_t *state)

@@ -7,13 +7,20 @@
 #include "tools/placement.h"
 #include "tools/tool.h"
 
+#include <dscomm/status.h>
 #include <errno.h>
+#include <json-glib/json-glib.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* FALSE, and a sentence, where one of them is no PCI address. */
 static gboolean check_devices(char *const *devices)
 {
+    if (devices && !devices[0]) {
+        tool_fail(0, "env", "--device '' names no device");
+        return FALSE;
+    }
     for (int i = 0; devices && devices[i]; i++) {
         char *address = tool_pci_address(devices[i]);
 
@@ -30,6 +37,36 @@ static gboolean check_devices(char *const *devices)
     return TRUE;
 }
 
+/* With --virtual-local-rank torchrun tells all ranks of a node that they are
+ * its rank 0; which they are follows from RANK where nodes have equally many.
+ */
+static int find_local_rank(const dscomm_env_t *env)
+{
+    const int local = dscomm_env_local_rank(env);
+    const int size = dscomm_env_local_size(env);
+    const int node = dscomm_env_node_rank(env);
+    gint64 own = dscomm_env_rank(env) - (gint64)MAX(node, 0) * size;
+
+    if (strcmp(dscomm_env_source(env), "torchrun") != 0 || local != 0 ||
+        size < 1 || dscomm_env_world_size(env) % size != 0 ||
+        (node < 0 && size != dscomm_env_world_size(env)) || own < 0 ||
+        own >= size)
+        return local;
+    return (int)own;
+}
+
+/* Tells it where the launcher has said something else. */
+static void warn_local_rank(int local_rank, tool_placement_t *placement)
+{
+    char *more = placement->warning;
+
+    placement->warning = g_strdup_printf(
+        "LOCAL_RANK is 0, but RANK says %d, as with torchrun "
+        "--virtual-local-rank; %d is taken%s%s",
+        local_rank, local_rank, more ? "; " : "", more ? more : "");
+    g_free(more);
+}
+
 /* NULL: a sentence went to stderr. */
 static tool_placement_t *ask(const dscomm_env_t *env,
                              const tool_env_placement_t *options)
@@ -39,7 +76,7 @@ static tool_placement_t *ask(const dscomm_env_t *env,
     const tool_placement_question_t question = {
         .root = "",
         .devices = (const char *const *)devices,
-        .local_rank = dscomm_env_local_rank(env),
+        .local_rank = find_local_rank(env),
         .local_size = dscomm_env_local_size(env),
         .force = options->rebind,
     };
@@ -47,6 +84,8 @@ static tool_placement_t *ask(const dscomm_env_t *env,
         check_devices(devices) ? tool_place(&question) : NULL;
 
     g_strfreev(devices);
+    if (placement && question.local_rank != dscomm_env_local_rank(env))
+        warn_local_rank(question.local_rank, placement);
     return placement;
 }
 
@@ -75,12 +114,39 @@ static void print_json(const dscomm_env_t *env,
     g_string_append_printf(
         text,
         "{\"rank\":%d,\"local_rank\":%d,\"bind\":%s,\"processors\":\"%s\","
-        "\"cores\":%d,\"numa_node\":%d,\"why\":\"%s\",\"warning\":%s%s%s}\n",
-        dscomm_env_rank(env), dscomm_env_local_rank(env),
+        "\"cores\":%d,\"numa_node\":%d,\"why\":\"%s\",\"warning\":%s%s%s,"
+        "\"error\":null}\n",
+        dscomm_env_rank(env), find_local_rank(env),
         placement->bind ? "true" : "false", list, placement->cores,
         placement->node, placement->why, quote,
         placement->warning ? placement->warning : "null", quote);
     g_free(list);
+}
+
+/* JSON is UTF-8, the environment is any bytes. */
+static char *quote_json(const char *text)
+{
+    JsonNode *node = json_node_new(JSON_NODE_VALUE);
+    char *valid = g_utf8_make_valid(text, -1), *quoted;
+
+    json_node_set_string(node, valid);
+    quoted = json_to_string(node, FALSE);
+    json_node_unref(node);
+    g_free(valid);
+    return quoted;
+}
+
+void tool_env_placement_error(const char *sentence, GString *text)
+{
+    char *quoted = quote_json(sentence);
+
+    g_string_append_printf(text,
+                           "{\"rank\":null,\"local_rank\":null,\"bind\":"
+                           "false,\"processors\":\"\",\"cores\":0,"
+                           "\"numa_node\":-1,\"why\":null,\"warning\":null,"
+                           "\"error\":%s}\n",
+                           quoted);
+    g_free(quoted);
 }
 
 int tool_env_placement(const dscomm_env_t *env,

@@ -16,6 +16,9 @@ typedef struct {
 int tool_env_placement(const dscomm_env_t *env,
                        const tool_env_placement_t *options, GString *text);
 
+/* Appends an object with the reason why nothing can be advised. */
+void tool_env_placement_error(const char *sentence, GString *text);
+
 /* Does it. No thread may have been started. */
 int tool_env_bind(const dscomm_env_t *env, const tool_env_placement_t *options);
 

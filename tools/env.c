@@ -89,16 +89,19 @@ static int print_exports(const dscomm_env_t *env)
 static int show_placement(const dscomm_env_t *env, const options_t *options)
 {
     GString *text = g_string_new(NULL);
-    int status = TOOL_OK;
+    int status = TOOL_OK, printed;
 
-    if (dscomm_env_status(env) < 0)
-        status = tool_fail(TOOL_FAILED, "env", "%s", dscomm_last_error());
-    if (status == TOOL_OK)
+    if (dscomm_env_status(env) == DSCOMM_OK)
         status = tool_env_placement(env, &options->place, text);
-    if (status == TOOL_OK)
-        status = print(text);
+    else if (options->json)
+        tool_env_placement_error(dscomm_last_error(), text);
+    else
+        tool_fail(0, "env", "%s", dscomm_last_error());
+    if (dscomm_env_status(env) < 0)
+        status = TOOL_FAILED;
+    printed = print(text);
     g_string_free(text, TRUE);
-    return status;
+    return status == TOOL_OK ? printed : status;
 }
 
 static int execute(const dscomm_env_t *env, const options_t *options,

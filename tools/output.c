@@ -288,6 +288,30 @@ void tool_output_say(tool_output_t *output, const char *line)
                             (guint)strlen(line));
 }
 
+/* stderr may be what nobody reads. */
+static gboolean is_writable(int fd)
+{
+    struct pollfd poll_fd = {fd, POLLOUT, 0};
+
+    return poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLOUT);
+}
+
+void tool_output_give_up(tool_output_t *output)
+{
+    gsize left = 0;
+
+    for (int i = 0; i < 2; i++) {
+        left += output->sinks[i].queue->len - output->sinks[i].written;
+        lose_sink(output, &output->sinks[i]);
+    }
+    output->failed = TRUE;
+    if (is_writable(STDERR_FILENO))
+        tool_fail(0, output->command,
+                  "nobody reads what the ranks have written; giving up the "
+                  "last %zu bytes",
+                  left);
+}
+
 gboolean tool_output_failed(const tool_output_t *output)
 {
     return output->failed;

@@ -156,6 +156,11 @@ gboolean perf_baseline_option(const perf_baseline_t *b, const char *name)
     return node && json_node_get_boolean(node);
 }
 
+int perf_baseline_aggregate(const perf_baseline_t *b)
+{
+    return (int)MAX(get_number(get_object(b->root, "options"), "aggregate"), 1);
+}
+
 int perf_baseline_ranks(const perf_baseline_t *b)
 {
     return b->ranks;

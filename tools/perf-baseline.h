@@ -22,6 +22,8 @@ double perf_baseline_time(const perf_baseline_t *baseline,
 /* "async" and so on: whether that run had it. */
 gboolean perf_baseline_option(const perf_baseline_t *baseline,
                               const char *name);
+/* Calls that it coalesced into one. */
+int perf_baseline_aggregate(const perf_baseline_t *baseline);
 int perf_baseline_ranks(const perf_baseline_t *baseline);
 const char *perf_baseline_backend(const perf_baseline_t *baseline);
 

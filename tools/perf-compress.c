@@ -17,6 +17,7 @@
 
 #include <dscomm/codec.h>
 #include <dscomm/compression.h>
+#include <math.h>
 #include <string.h>
 
 typedef struct {
@@ -133,10 +134,9 @@ int perf_compress_check(const perf_options_t *o, char *const *names)
         const char *name;
         gboolean given;
     } others[] = {
-        {"-m", o->aggregate > 1},
-        {"--overlap", o->overlap},
-        {"--save", o->save != NULL},
-        {"--against", o->against != NULL},
+        {"-m", o->aggregate > 1},    {"--overlap", o->overlap},
+        {"--save", o->save != NULL}, {"--against", o->against != NULL},
+        {"-r", o->root != 0},
     };
 
     if (!dscomm_codec_find(o->compress))
@@ -148,6 +148,11 @@ int perf_compress_check(const perf_options_t *o, char *const *names)
             return tool_fail(TOOL_USAGE, "perf",
                              "--compress and %s exclude each other",
                              others[i].name);
+    for (int i = 0; i < DSCOMM_OP_COUNT; i++)
+        if (o->ops[i] && i != DSCOMM_SUM && i != DSCOMM_AVG)
+            return tool_fail(TOOL_USAGE, "perf",
+                             "--compress: -o %s is not compressed; the mean is",
+                             dscomm_op_name((dscomm_op_t)i));
     for (int i = 0; names[i]; i++)
         if (strcmp(names[i], "all_reduce") != 0 && strcmp(names[i], "--") != 0)
             return tool_fail(TOOL_USAGE, "perf",
@@ -317,10 +322,12 @@ static void print_titles(const perf_run_t *run)
     const perf_options_t *o = run->options;
 
     if (o->json) {
-        printf("{\n  \"codec\": \"%s\", \"ranks\": %d, \"backend\": \"%s\", "
-               "\"async\": %s,\n  \"rows\": [",
-               o->compress, run->ranks, dscomm_group_backend(run->group),
-               o->async ? "true" : "false");
+        printf("{\n  \"format\": \"dscomm-perf-compress\", "
+               "\"format_version\": 1,\n  \"dscomm\": \"%s\", \"codec\": "
+               "\"%s\", \"ranks\": %d,\n  \"backend\": \"%s\", \"async\": "
+               "%s,\n  \"rows\": [",
+               dscomm_version_string(), o->compress, run->ranks,
+               dscomm_group_backend(run->group), o->async ? "true" : "false");
         return;
     }
     if (!o->csv)
@@ -330,7 +337,7 @@ static void print_titles(const perf_run_t *run)
                dscomm_version_string(), dscomm_group_backend(run->group),
                run->ranks, o->compress, "type");
     else
-        printf("type");
+        printf("codec,ranks,type");
     for (size_t i = 0; i < G_N_ELEMENTS(columns); i++)
         if (o->csv)
             printf(",%s", columns[i].name);
@@ -342,6 +349,16 @@ static void print_titles(const perf_run_t *run)
     printf("%s", o->csv ? "" : "\n");
 }
 
+static void print_nothing(const perf_options_t *o, size_t column)
+{
+    if (o->json)
+        printf(", \"%s\": null", columns[column].name);
+    else if (o->csv)
+        printf(",");
+    else
+        printf(" %*s", columns[column].width, "N/A");
+}
+
 static void print_line(const perf_run_t *run, const line_t *line,
                        gboolean first)
 {
@@ -350,12 +367,16 @@ static void print_line(const perf_run_t *run, const line_t *line,
 
     if (o->json)
         printf("%s\n    {\"type\": \"%s\"", first ? "" : ",", type);
+    else if (o->csv)
+        printf("%s,%d,%s", o->compress, run->ranks, type);
     else
-        printf(o->csv ? "%s" : "%10s", type);
+        printf("%10s", type);
     for (size_t i = 0; i < G_N_ELEMENTS(columns); i++) {
         double value = columns[i].value(line);
 
-        if (o->json)
+        if (value < 0 || !isfinite(value)) /* not measured */
+            print_nothing(o, i);
+        else if (o->json)
             printf(", \"%s\": %.*f", columns[i].name, columns[i].decimals * 2,
                    value);
         else if (o->csv)
@@ -391,9 +412,15 @@ static int measure_sizes(perf_run_t *run, perf_call_t *call,
 {
     const perf_options_t *o = run->options;
 
-    for (size_t bytes = o->min; bytes; bytes = perf_next_size(o, bytes)) {
-        memset(line, 0, sizeof *line);
+    size_t last = 0;
+
+    for (size_t bytes = o->min, next = 1; next; bytes = next) {
+        next = perf_next_size(o, bytes);
         call->count = MAX(bytes / call->size, 1);
+        if (call->count == last)
+            continue;
+        last = call->count;
+        memset(line, 0, sizeof *line);
         perf_progress(run, "%s, %zu bytes", o->compress, bytes);
         if (measure_line(run, call, self, line) != DSCOMM_OK)
             return perf_fail("--compress");

@@ -25,6 +25,7 @@ static const struct {
     {'n', "ranks"},      {'b', "minbytes"}, {'e', "maxbytes"},
     {'f', "stepfactor"}, {'i', "iters"},    {'w', "warmup_iters"},
     {'m', "agg_iters"},  {'t', "time"},     {'c', "check"},
+    {'r', "root"},
 };
 
 /* "--ranks=4" for "-n4", which people write and GOption does not know; else
@@ -43,13 +44,19 @@ static char *spell_out(char *word)
     return word;
 }
 
+/* "-1" as well: it is refused as a number, not as an option. */
+static gboolean is_number(const char *word)
+{
+    return g_ascii_isdigit(word[word[0] == '-']);
+}
+
 /* -c may stand alone: the next word is its number only if it is one. */
 static void prepare_words(int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "-c") != 0 && strcmp(argv[i], "--check") != 0)
             argv[i] = spell_out(argv[i]);
-        else if (i + 1 == argc || !g_ascii_isdigit(argv[i + 1][0]))
+        else if (i + 1 == argc || !is_number(argv[i + 1]))
             argv[i] = (char *)g_intern_static_string("--check=1");
     }
 }
@@ -188,12 +195,16 @@ static gboolean find_dtype(const char *name, int *ret_number)
 
 static gboolean find_op(const char *name, int *ret_number)
 {
+    static const char *const bitwise[] = {"band", "bor", "bxor"};
     dscomm_op_t op;
 
     if (strcmp(name, "prod") == 0)
         name = "product";
     if (strcmp(name, "mulsum") == 0)
         name = "premul_sum";
+    for (size_t i = 0; i < G_N_ELEMENTS(bitwise); i++)
+        if (strcmp(name, bitwise[i] + 1) == 0)
+            name = bitwise[i];
     if (dscomm_op_from_name(name, &op) != 0)
         return FALSE;
     *ret_number = (int)op;

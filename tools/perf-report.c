@@ -111,6 +111,9 @@ static void warn_of_baseline(const perf_run_t *run)
     warn_of_option(run, "async", run->options->async);
     warn_of_option(run, "overlapped", run->options->overlap);
     warn_of_option(run, "registered", run->options->registered);
+    if (perf_baseline_aggregate(baseline) != run->options->aggregate)
+        warn(run, "the baseline coalesces %d calls into one (-m), this %d",
+             perf_baseline_aggregate(baseline), run->options->aggregate);
     if (perf_baseline_ranks(baseline) != run->ranks)
         warn(run, "the baseline is of %d ranks, this is of %d",
              perf_baseline_ranks(baseline), run->ranks);
@@ -124,6 +127,9 @@ static void warn_of_noise(const perf_run_t *run, double line_now)
 {
     double line = perf_roof_first_line(run->roof);
 
+    if (line == 0 && perf_roof_has_line(run))
+        warn(run, "a cache line's way from rank 0 to rank 1 could not be "
+                  "measured: %%roof of small sizes says nothing");
     if (line > 0 && line_now > 0 &&
         (line_now > line * MOVED || line > line_now * MOVED))
         warn(run,

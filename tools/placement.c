@@ -17,6 +17,7 @@ typedef struct {
     tool_processors_t set;
     int node; /* -1: unknown */
     char *name; /* for sentences; NULL: nothing is known */
+    char *absent; /* a device that is not there; or NULL */
 } domain_t;
 
 typedef struct {
@@ -40,7 +41,8 @@ char *tool_pci_address(const char *text)
         if (sscanf(text, "%2x:%2x.%1x%n", &bus, &device, &function, &end) != 3)
             return NULL;
     }
-    if (text[end] || !g_ascii_isxdigit(*text))
+    if (text[end] || text[strspn(text, "0123456789abcdefABCDEF:.")] ||
+        device > 0x1f || function > 7)
         return NULL;
     return g_strdup_printf("%04x:%02x:%02x.%x", domain, bus, device, function);
 }
@@ -109,6 +111,10 @@ static void read_device(const state_t *s, const char *text, domain_t *domain)
              memcmp(&domain->set, &s->online, sizeof s->online) != 0)
         domain->name = g_strdup_printf("those near %s", address);
     g_free(path);
+    path = g_strdup_printf("%s/sys/bus/pci/devices/%s", root, address);
+    if (!g_file_test(path, G_FILE_TEST_EXISTS))
+        domain->absent = g_steal_pointer(&address);
+    g_free(path);
     g_free(address);
 }
 
@@ -147,7 +153,7 @@ static void read_nodes(state_t *s)
     g_ptr_array_unref(names);
     if (s->count)
         return;
-    s->domains[0] = (domain_t){s->online, -1, g_strdup("this machine")};
+    s->domains[0] = (domain_t){s->online, -1, g_strdup("this machine"), NULL};
     s->count = 1;
 }
 
@@ -159,20 +165,33 @@ static int domain_of(const state_t *s, int local_rank)
     return (int)((gint64)local_rank * s->count / s->question->local_size);
 }
 
+/* How many of the ranks below limit get domain. */
+static gint64 ranks_below(const state_t *s, int domain, int limit)
+{
+    const gint64 size = s->question->local_size, count = s->count;
+    gint64 first, end;
+
+    if (s->devices)
+        return limit > domain ? (limit - domain - 1) / count + 1 : 0;
+    first = (domain * size + count - 1) / count;
+    end = ((domain + 1) * size + count - 1) / count;
+    return MAX(MIN(end, limit) - first, 0);
+}
+
 /* The ranks that choose among the same processors, and which of them is
  * local_rank. */
 static int count_sharers(const state_t *s, const domain_t *own, int *ret_index)
 {
-    int count = 0;
+    gint64 count = 0, index = 0;
 
-    for (int r = 0; r < s->question->local_size; r++) {
-        const domain_t *other = &s->domains[domain_of(s, r)];
-
-        if (r == s->question->local_rank)
-            *ret_index = count;
-        count += !memcmp(&other->set, &own->set, sizeof own->set);
+    for (int d = 0; d < s->count; d++) {
+        if (memcmp(&s->domains[d].set, &own->set, sizeof own->set) != 0)
+            continue;
+        count += ranks_below(s, d, s->question->local_size);
+        index += ranks_below(s, d, s->question->local_rank);
     }
-    return count;
+    *ret_index = (int)index;
+    return (int)count;
 }
 
 /* Cores first to last, counted from 0, of those in cores, with all their
@@ -240,15 +259,20 @@ static void decide(const state_t *s)
                             mask, domain->name);
         bound = TRUE;
     }
-    if (!domain->name)
+    if (domain->absent) {
+        result->why = g_strdup("unknown: the device is not there");
+        result->warning = g_strdup_printf("this machine has no PCI device %s",
+                                          domain->absent);
+    } else if (!domain->name) {
         result->why = g_strdup("unknown: the machine does not tell which "
                                "processors are near the device");
-    else if (bound && (result->warning || !s->question->force))
+    } else if (bound && (result->warning || !s->question->force)) {
         result->why = g_strdup_printf("bound to %s already, by the launcher "
                                       "or a container",
                                       mask);
-    else
+    } else {
         share(s, domain, &set);
+    }
     g_free(mask);
 }
 
@@ -276,8 +300,10 @@ tool_placement_t *tool_place(const tool_placement_question_t *question)
             read_nodes(s);
         decide(s);
     }
-    for (int i = 0; i < s->count; i++)
+    for (int i = 0; i < s->count; i++) {
         g_free(s->domains[i].name);
+        g_free(s->domains[i].absent);
+    }
     g_free(s->domains);
     g_free(s);
     return result;

@@ -141,20 +141,21 @@ static int check_times(const options_t *o)
 {
     const struct {
         const char *name;
-        double seconds;
+        double seconds, min, max;
     } times[] = {
-        {"--timeout", o->timeout},
-        {"--grace", o->grace},
-        {"--join-timeout", o->join_timeout},
-        {"--node-timeout", o->node_timeout},
+        {"--timeout", o->timeout, 0, SECONDS_MAX},
+        {"--grace", o->grace, 0, SECONDS_MAX},
+        {"--join-timeout", o->join_timeout, 0, SECONDS_MAX},
+        {"--node-timeout", o->node_timeout, 1, 86400},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(times); i++)
-        if (!(times[i].seconds >= 0 && times[i].seconds <= SECONDS_MAX))
-            return tool_fail(TOOL_USAGE, "run", "%s must be 0 to %.0f seconds",
-                             times[i].name, SECONDS_MAX);
-    if (o->node_timeout < 1 || o->node_timeout > 86400)
-        return refuse("--node-timeout must be 1 to 86400 seconds");
+        if (!(times[i].seconds >= times[i].min &&
+              times[i].seconds <= times[i].max))
+            return tool_fail(TOOL_USAGE, "run",
+                             "%s must be %.0f to %.0f "
+                             "seconds",
+                             times[i].name, times[i].min, times[i].max);
     return TOOL_OK;
 }
 

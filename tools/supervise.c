@@ -424,12 +424,37 @@ static void attempt_ended(supervisor_t *s)
     s->restarting = s->succeeded = FALSE;
 }
 
+/* Nothing is left but what somebody has to read. */
+static gboolean awaits_reader(const supervisor_t *s)
+{
+    return s->output && !s->children && !(s->nodes && !s->over);
+}
+
+/* Who reads may take as long as the job may, and then what ranks get to end. */
+static gint64 current_deadline(const supervisor_t *s)
+{
+    if (s->children || awaits_nodes(s))
+        return s->deadline;
+    if (!s->ended || s->job_deadline == G_MAXINT64)
+        return G_MAXINT64;
+    return MAX(s->job_deadline, s->ended) + s->limits->grace_us;
+}
+
+static void give_up_output(supervisor_t *s)
+{
+    s->stage = GIVEN_UP;
+    if (s->status == TOOL_OK)
+        s->status = TOOL_TIMED_OUT;
+    tool_output_give_up(s->output);
+}
+
 /* Milliseconds to the deadline, rounded up, for poll(). */
 static int wait_time(const supervisor_t *s)
 {
-    gint64 left = s->deadline - g_get_monotonic_time();
+    gint64 deadline = current_deadline(s);
+    gint64 left = deadline - g_get_monotonic_time();
 
-    if (s->deadline == G_MAXINT64 || !(s->children || awaits_nodes(s)))
+    if (deadline == G_MAXINT64)
         return -1;
     return left <= 0 ? 0 : (int)MIN(left / 1000 + 1, G_MAXINT);
 }
@@ -452,9 +477,12 @@ static void wait_once(supervisor_t *s, GArray *fds)
         handle_signals(s);
     if (g_array_index(fds, struct pollfd, 1).revents)
         handle_nodes(s);
-    if ((s->children || awaits_nodes(s)) &&
-        g_get_monotonic_time() >= s->deadline)
+    if (g_get_monotonic_time() < current_deadline(s))
+        return;
+    if (s->children || awaits_nodes(s))
         handle_deadline(s);
+    else if (!tool_output_idle(s->output))
+        give_up_output(s);
 }
 
 static gboolean is_done(const supervisor_t *s)
@@ -474,6 +502,8 @@ static void supervise(supervisor_t *s)
         wait_once(s, fds);
         if (!s->children && s->stage != GIVEN_UP)
             attempt_ended(s);
+        if (!s->ended && awaits_reader(s))
+            s->ended = g_get_monotonic_time();
     }
     g_array_free(fds, TRUE);
 }

@@ -21,6 +21,7 @@ typedef struct {
     stage_t stage;
     gint64 job_deadline; /* monotonic time, G_MAXINT64 = none */
     gint64 deadline; /* of the stage */
+    gint64 ended; /* when only output was left; 0: not yet */
     int end_signal; /* what processes are told in this stage */
     gboolean from_terminal; /* is that the terminal's signal? */
     GHashTable *told; /* pids that were */

@@ -452,12 +452,25 @@ static dscomm_status_t run_blocking(engine_t *engine,
     return status;
 }
 
+/* 1 where there is nothing to do but MPI's call. */
+static int is_bare(const engine_t *engine, const dscomm_coll_args_t *args)
+{
+    return engine->lock == &engine->own_lock && args->op != DSCOMM_AVG &&
+           !args->recv_counts && !staged(engine, args) &&
+           !dscomm_backend_has_works();
+}
+
 dscomm_status_t engine_run(void *impl, const dscomm_coll_args_t *args)
 {
     engine_t *engine = impl;
     dscomm_status_t status = engine_check(engine);
 
+    int code;
+
     if (G_UNLIKELY(status < 0))
         return status;
-    return run_blocking(engine, args);
+    if (!is_bare(engine, args))
+        return run_blocking(engine, args);
+    code = run_pieces(engine, args, NULL);
+    return code == MPI_SUCCESS ? DSCOMM_OK : fail(engine, args, code);
 }

@@ -196,16 +196,30 @@ static const char *mpi_device(void *impl, int devices)
     return engine.device(impl, devices);
 }
 
+/* The engine's own slots; from here on those above are not called. */
+static void mpi_trim(void *impl, dscomm_backend_ops_t *ops)
+{
+    (void)impl;
+    *ops = engine;
+}
+
 /* Whether MPI connects these hosts, only its launcher knows. */
 static const char *mpi_usable(const char *const *hosts, int ranks)
 {
+    const char *asked = dscomm_setting_text(&mpi_settings[MPI_SETTING_LIBRARY]);
+    const char *name = asked ? asked : first_family();
+
     (void)hosts;
     (void)ranks;
     if (!first_family())
         return "there is no module for an MPI library";
-    if (!mpi_family_launched() && !mpi_family_loaded())
-        return "no MPI has started the job; use its mpirun, or srun --mpi=pmix";
-    return NULL;
+    if (mpi_family_launched() || mpi_family_loaded())
+        return NULL;
+    return strcmp(name, "mpich") == 0
+               ? "no MPI has started the job; use its mpirun, or srun "
+                 "--mpi=pmi2, or --mpi=pmix if this MPI has that"
+               : "no MPI has started the job; use its mpirun, or srun "
+                 "--mpi=pmix";
 }
 
 static const dscomm_backend_ops_t ops = {
@@ -224,6 +238,7 @@ static const dscomm_backend_ops_t ops = {
     .run = mpi_run,
     .explain = mpi_explain,
     .device = mpi_device,
+    .trim = mpi_trim,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_mpi;

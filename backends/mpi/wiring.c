@@ -8,15 +8,34 @@
 
 #include <string.h>
 
+/* What a library that begins so speaks with Slurm; "": any other. */
+static const struct {
+    const char *library, *remedy;
+} dialects[] = {
+    {"MPICH", "use srun --mpi=pmi2, or --mpi=pmix if this MPI has that"},
+    {"Intel", "use srun --mpi=pmi2, or --mpi=pmix if this MPI has that"},
+    {"Open MPI", "use srun --mpi=pmix, or --mpi=pmi2 if this MPI has that"},
+    {"", "use srun --mpi=pmix or --mpi=pmi2, whichever this MPI speaks"},
+};
+
 /* By what discovery calls the launcher; NULL: any other. */
 static const struct {
-    const char *source, *remedy;
+    const char *source, *remedy; /* NULL: by library */
 } remedies[] = {
-    {"slurm", "use srun --mpi=pmix or --mpi=pmi2, whichever this MPI speaks"},
+    {"slurm", NULL},
     {"torchrun", "torchrun and dscomm run start no MPI: start it by the mpirun "
                  "of this MPI"},
     {NULL, "start it by the mpirun of this MPI"},
 };
+
+static const char *find_dialect(const char *library)
+{
+    size_t i = 0;
+
+    while (strncmp(dialects[i].library, library, strlen(dialects[i].library)))
+        i++;
+    return dialects[i].remedy;
+}
 
 dscomm_status_t mpi_check_wiring(const mpi_wiring_t *wiring)
 {
@@ -27,9 +46,11 @@ dscomm_status_t mpi_check_wiring(const mpi_wiring_t *wiring)
         return DSCOMM_OK;
     while (remedies[i].source && strcmp(remedies[i].source, wiring->source))
         i++;
-    return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
-                       "group '%s': MPI was not wired up: it has %d rank%s "
-                       "where the job has %d; %s (%.60s)",
-                       wiring->group, count, count == 1 ? "" : "s",
-                       wiring->ranks, remedies[i].remedy, wiring->library);
+    return dscomm_fail(
+        DSCOMM_ERR_ENVIRONMENT,
+        "group '%s': MPI was not wired up: it has %d rank%s "
+        "where the job has %d; %s (%.60s)",
+        wiring->group, count, count == 1 ? "" : "s", wiring->ranks,
+        remedies[i].remedy ? remedies[i].remedy : find_dialect(wiring->library),
+        wiring->library);
 }

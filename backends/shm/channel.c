@@ -9,15 +9,25 @@
 
 #include <glib.h>
 
+/* Frames stay in the first cache of both ranks. What long frames carry does not
+ * fit there, and lines that the other rank still has in its second cache are
+ * slow to write again: their ring is larger than that. */
+#define RING_MOST ((size_t)8 << 10)
+#define INSIDE_MOST ((size_t)17 * SHM_LINE - FRAME_HEAD)
 #define EAGER_MOST ((size_t)16 << 10)
-#define CHUNK_MOST ((size_t)64 << 10)
+#define CHUNK_MOST ((size_t)16 << 10)
 
 G_STATIC_ASSERT(offsetof(shm_frame_t, payload) == FRAME_HEAD);
 G_STATIC_ASSERT(EAGER_MOST <= UINT16_MAX);
 
-static inline size_t frame_bytes(size_t payload)
+static inline size_t lines(size_t bytes)
 {
-    return (FRAME_HEAD + payload + SHM_LINE - 1) & ~(size_t)(SHM_LINE - 1);
+    return (bytes + SHM_LINE - 1) & ~(size_t)(SHM_LINE - 1);
+}
+
+static inline size_t frame_bytes(const shm_end_t *end, size_t payload)
+{
+    return lines(FRAME_HEAD + (payload > end->inside ? 0 : payload));
 }
 
 /* The greatest power of two that is no more than size. */
@@ -36,8 +46,9 @@ void shm_end_init(shm_end_t *end, const shm_t *shm, int from, int to)
     unsigned char *base =
         shm->base + shm->layout.channel +
         ((uint64_t)from * (uint64_t)shm->ranks + (uint64_t)to) * size;
-    size_t ring = whole_power(size / 8);
-    size_t bulk = size - sizeof(shm_credit_t) - ring;
+    size_t ring = MIN(whole_power(size / 8), RING_MOST);
+    size_t data = whole_power(size / 2);
+    size_t bulk = size - sizeof(shm_credit_t) - ring - data;
     size_t chunk = bulk / 4 & ~(size_t)(4 * SHM_LINE - 1);
 
     *end = (shm_end_t){.credit = (shm_credit_t *)base,
@@ -46,10 +57,16 @@ void shm_end_init(shm_end_t *end, const shm_t *shm, int from, int to)
     end->ring_bytes = ring;
     end->chunk_bytes = chunk < CHUNK_MOST ? chunk : CHUNK_MOST;
     end->nchunks = bulk / (end->chunk_bytes + SHM_LINE);
+    end->inside = MIN(ring / 4, INSIDE_MOST);
     end->flag = (shm_line_t *)(end->ring + ring);
-    end->chunk = (unsigned char *)(end->flag + end->nchunks);
-    end->eager = ring / 4 < EAGER_MOST ? ring / 4 : EAGER_MOST;
+    /* At the end, so on whole pages: a copy to somewhat beyond its source,
+     * modulo a page, is a slow one, and buffers often begin with a page. */
+    end->data = base + size - data;
+    end->data_bytes = data;
+    end->chunk = end->data - end->nchunks * end->chunk_bytes;
+    end->eager = MIN(data / 4, EAGER_MOST);
     end->frames_free_to = ring;
+    end->long_free_to = data;
     end->chunks_free_to = end->nchunks;
 }
 
@@ -85,11 +102,42 @@ static void commit(shm_end_t *end, shm_frame_t *frame, size_t bytes)
     atomic_store_explicit(&frame->flag, position + 1, memory_order_release);
 }
 
+/* Where the next long payload begins: none wraps around. */
+static inline uint64_t long_start(const shm_end_t *end, size_t payload)
+{
+    size_t left = end->data_bytes - (end->longs & (end->data_bytes - 1));
+
+    return end->longs + (payload > left ? left : 0);
+}
+
+/* Goes beyond the payload of a frame, if that is a long one. */
+static bool pass_long(shm_end_t *end, size_t payload)
+{
+    if (payload <= end->inside)
+        return false;
+    end->longs = long_start(end, payload) + lines(payload);
+    return true;
+}
+
+static bool has_long_room(shm_end_t *end, size_t payload)
+{
+    uint64_t until = long_start(end, payload) + payload;
+
+    if (payload <= end->inside || until <= end->long_free_to)
+        return true;
+    end->long_free_to =
+        atomic_load_explicit(&end->credit->longs, memory_order_acquire) +
+        end->data_bytes;
+    return until <= end->long_free_to;
+}
+
 shm_frame_t *shm_frame_reserve(shm_end_t *end, size_t payload)
 {
-    size_t bytes = frame_bytes(payload);
+    size_t bytes = frame_bytes(end, payload);
     size_t left = end->ring_bytes - (end->frames & (end->ring_bytes - 1));
 
+    if (!has_long_room(end, payload))
+        return NULL;
     if (bytes > left) {
         shm_frame_t *skip = frame_at(end, end->frames);
 
@@ -105,9 +153,18 @@ shm_frame_t *shm_frame_reserve(shm_end_t *end, size_t payload)
     return frame_at(end, end->frames);
 }
 
+unsigned char *shm_frame_payload(const shm_end_t *end, shm_frame_t *frame,
+                                 size_t payload)
+{
+    return payload > end->inside
+               ? end->data + (long_start(end, payload) & (end->data_bytes - 1))
+               : frame->payload;
+}
+
 void shm_frame_commit(shm_end_t *end, shm_frame_t *frame, size_t payload)
 {
-    commit(end, frame, frame_bytes(payload));
+    pass_long(end, payload);
+    commit(end, frame, frame_bytes(end, payload));
 }
 
 shm_frame_t *shm_frame_peek(shm_end_t *end)
@@ -115,7 +172,6 @@ shm_frame_t *shm_frame_peek(shm_end_t *end)
     for (;;) {
         shm_frame_t *frame = frame_at(end, end->frames);
 
-        __builtin_prefetch((const char *)frame + SHM_LINE);
         if (atomic_load_explicit(&frame->flag, memory_order_acquire) !=
             end->frames + 1)
             return NULL;
@@ -129,7 +185,10 @@ void shm_frame_release(shm_end_t *end, const shm_frame_t *frame)
 {
     size_t payload = frame->kind == FRAME_EAGER ? frame->size : FRAME_LARGE;
 
-    end->frames += frame_bytes(payload);
+    if (pass_long(end, payload))
+        atomic_store_explicit(&end->credit->longs, end->longs,
+                              memory_order_release);
+    end->frames += frame_bytes(end, payload);
     atomic_store_explicit(&end->credit->frames, end->frames,
                           memory_order_release);
 }
@@ -165,8 +224,8 @@ size_t shm_chunk_get(shm_end_t *end, void *dest, size_t size, size_t keep)
     if (size > end->chunk_bytes)
         size = end->chunk_bytes;
     if (keep)
-        memcpy(dest, end->chunk + slot * end->chunk_bytes,
-               size < keep ? size : keep);
+        shm_copy_out(dest, end->chunk + slot * end->chunk_bytes,
+                     size < keep ? size : keep);
     end->chunks++;
     atomic_store_explicit(&end->credit->chunks, end->chunks,
                           memory_order_release);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A channel carries messages from one rank to another: a ring of frames for
- * small messages and control, and a ring of chunks for the bytes of large ones.
+ * small messages and control, a ring for the payloads of longer frames, and a
+ * ring of chunks for the bytes of large messages.
  *
  * A frame begins with a flag, its position in the stream plus one, which is
  * written last; the flag behind the last frame is always zero. Frames are whole
@@ -35,13 +36,14 @@ typedef struct {
             uint64_t reference; /* READY: shm_heap_reference(), or 0 */
             uint64_t bytes;
         };
-        unsigned char payload[1]; /* bytes of it, beyond the struct as well */
+        unsigned char payload[1]; /* up to inside bytes, see below */
     };
 } shm_frame_t;
 
 /* Written by the receiver. */
 typedef struct {
     _Alignas(2 * SHM_LINE) _Atomic uint64_t frames; /* bytes read */
+    _Atomic uint64_t longs; /* bytes of long payloads read */
     _Alignas(2 * SHM_LINE) _Atomic uint64_t chunks; /* chunks read */
 } shm_credit_t;
 
@@ -49,14 +51,16 @@ typedef struct {
 typedef struct {
     shm_credit_t *credit;
     unsigned char *ring; /* of frames */
+    unsigned char *data; /* ring of long payloads */
     shm_line_t *flag; /* of each chunk */
     unsigned char *chunk;
-    size_t ring_bytes; /* a power of two */
+    size_t ring_bytes, data_bytes; /* powers of two */
+    size_t inside; /* payload that a frame holds itself, at most */
     size_t chunk_bytes, nchunks, eager;
     shm_path_t *path; /* from this rank to the other one */
-    uint64_t frames, chunks; /* position of this end */
+    uint64_t frames, longs, chunks; /* position of this end */
     uint64_t frames_free_to; /* sender: may write below */
-    uint64_t chunks_free_to;
+    uint64_t long_free_to, chunks_free_to;
 } shm_end_t;
 
 void shm_end_init(shm_end_t *end, const shm_t *shm, int from, int to);
@@ -64,6 +68,9 @@ void shm_end_init(shm_end_t *end, const shm_t *shm, int from, int to);
 /* Room for a frame with that much payload, or NULL. Fill all but flag, and the
  * first cache line last: its reader looks at it all the time. */
 shm_frame_t *shm_frame_reserve(shm_end_t *end, size_t payload);
+/* The payload of the frame reserved, or peeked at. */
+unsigned char *shm_frame_payload(const shm_end_t *end, shm_frame_t *frame,
+                                 size_t payload);
 void shm_frame_commit(shm_end_t *end, shm_frame_t *frame, size_t payload);
 /* The next frame, or NULL; it stays until released. */
 shm_frame_t *shm_frame_peek(shm_end_t *end);

@@ -14,6 +14,9 @@
  * after the next release store, as a memcpy's would be. */
 void shm_copy_stream(void *dest, const void *source, size_t size);
 
+/* memcpy of what another rank has just written. */
+void shm_copy_out(void *dest, const void *source, size_t size);
+
 /* A copy to where the ranks of a path will read it. word: see
  * shm_path_look(). */
 static inline void shm_path_copy(shm_path_t *path, const _Atomic uint64_t *word,

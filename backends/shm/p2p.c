@@ -14,9 +14,8 @@
 #include <glib.h>
 
 #define REFERENCE_MIN ((size_t)16 << 10)
-#define PREFETCHED                                                             \
-    1024 /* bytes of a frame asked for before they are copied                  \
-          */
+/* Bytes of a message that is asked for all at once. */
+#define PREFETCHED ((size_t)17 * SHM_LINE)
 
 /* Reserves the channel to a rank before its first use. */
 static dscomm_status_t open_channel(shm_t *shm, int rank)
@@ -62,14 +61,17 @@ static void fill_frame(const shm_end_t *end, shm_frame_t *frame,
                        const dscomm_message_t *message)
 {
     const unsigned char *send = message->send;
+    unsigned char *to = shm_frame_payload(end, frame, message->bytes);
     size_t first = SHM_LINE - FRAME_HEAD;
 
+    if (to != frame->payload)
+        first = 0;
     if (message->bytes > first)
-        shm_path_copy(end->path, &end->credit->frames, frame->payload + first,
-                      send + first, message->bytes - first);
+        shm_path_copy(end->path, &end->credit->frames, to + first, send + first,
+                      message->bytes - first);
     else
         first = message->bytes;
-    shm_copy_words(frame->payload, send, first);
+    shm_copy_words(to, send, first);
 }
 
 /* The next frame of a request; false where there is no room. Afterwards the
@@ -191,10 +193,10 @@ static void take_bytes(shm_t *shm, shm_request_t *request, int source, int tag,
     const dscomm_message_t *wanted = &request->p2p.message;
     size_t keep = bytes < wanted->bytes ? (size_t)bytes : wanted->bytes;
 
-    for (size_t at = 2 * SHM_LINE; at < keep && at < PREFETCHED; at += SHM_LINE)
+    for (size_t at = SHM_LINE; keep <= PREFETCHED && at < keep; at += SHM_LINE)
         __builtin_prefetch((const char *)data + at);
     if (keep)
-        memcpy(wanted->recv, data, keep);
+        shm_copy_out(wanted->recv, data, keep);
     shm_received(shm, request, source, tag, bytes);
 }
 
@@ -208,9 +210,10 @@ static dscomm_status_t fail_early(shm_t *shm, int source)
     return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
 }
 
-static dscomm_status_t frame_message(shm_t *shm, int source,
-                                     const shm_frame_t *frame)
+static dscomm_status_t frame_message(shm_t *shm, int source, shm_frame_t *frame)
 {
+    const unsigned char *payload =
+        shm_frame_payload(&shm_pair(shm, source)->in, frame, frame->size);
     bool large = frame->kind == FRAME_READY;
     shm_request_t *request = shm_posted_take(shm->p2p, source, frame->tag);
     shm_early_t *early;
@@ -220,8 +223,7 @@ static dscomm_status_t frame_message(shm_t *shm, int source,
         if (large)
             return accept_large(shm, request, source, frame->tag, frame->bytes,
                                 frame->id, frame->reference);
-        take_bytes(shm, request, source, frame->tag, frame->payload,
-                   frame->size);
+        take_bytes(shm, request, source, frame->tag, payload, frame->size);
         return DSCOMM_OK;
     }
     early =
@@ -234,7 +236,7 @@ static dscomm_status_t frame_message(shm_t *shm, int source,
         early->id = frame->id;
         early->reference = frame->reference;
     } else {
-        memcpy(early->data, frame->payload, frame->size);
+        memcpy(early->data, payload, frame->size);
     }
     return DSCOMM_OK;
 }

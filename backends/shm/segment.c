@@ -56,7 +56,7 @@ dscomm_status_t shm_layout_make(int ranks, shm_layout_t *ret_layout)
                                share(32 * MIB, ranks, MIB / 2, 4 * MIB),
                                &l.ring_size)) ||
         (status = size_setting(SHM_SETTING_CHANNEL,
-                               share(4 * MIB, ranks, MIB / 16, 2 * MIB),
+                               share(8 * MIB, ranks, MIB / 16, 4 * MIB),
                                &l.channel_size)) ||
         (status = size_setting(SHM_SETTING_HEAP, 0, &l.heap_size)))
         return status;

@@ -29,7 +29,7 @@ const dscomm_setting_t shm_settings[] = {
     [SHM_SETTING_CHANNEL] = {"DSCOMM_SHM_CHANNEL", DSCOMM_SETTING_BYTES, "0", 0,
                              (int64_t)1 << 30, NULL,
                              "Bytes of a channel from one rank to another; 0 = "
-                             "2 MiB, less with more than 2 ranks, at least 64 "
+                             "4 MiB, less with more than 2 ranks, at least 64 "
                              "KiB."},
     [SHM_SETTING_HEAP] =
         {"DSCOMM_SHM_HEAP", DSCOMM_SETTING_BYTES, "16G", 0, (int64_t)1 << 40,

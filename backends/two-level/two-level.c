@@ -353,7 +353,7 @@ static const dscomm_backend_ops_t ops = {
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_two_level;
 const dscomm_backend_t dscomm_backend_two_level = {
     .abi = DSCOMM_BACKEND_ABI,
-    .priority = 10,
+    .priority = 60,
     .name = "two_level",
     .ops = &ops,
     .settings = two_settings,

@@ -76,8 +76,7 @@ DSCOMM_API dscomm_status_t dscomm_codec_register(const dscomm_codec_t *codec);
 /* The codec of that name, or NULL. MT: safe. */
 DSCOMM_API const dscomm_codec_t *dscomm_codec_find(const char *name);
 
-/* The names of all, with a space between them; static until a codec is added.
- * MT: safe. */
+/* The names of all, with a space between them; static. MT: safe. */
 DSCOMM_API const char *dscomm_codec_names(void);
 
 #ifdef __cplusplus

@@ -6,14 +6,17 @@
  * Every rank holds the whole network and takes its share of every batch. The
  * ranks add up their gradients with one all_reduce a batch, and then take the
  * same step. The batch has the same images however many ranks share it, so one
- * rank or four learn the same, up to rounding. */
-#include <dscomm/dscomm.h>
+ * rank or four learn the same, up to rounding.
+ *
+ * With --compress an optimizer of ../optimizers does the step and its
+ * communication, and tells how much of that it has saved. */
+#include "../optimizers/optimizers.h"
 #include <errno.h>
+#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 
 enum {
@@ -41,11 +44,36 @@ typedef struct {
     float hidden[HIDDEN], chance[DIGITS];
 } activation_t;
 
+/* An optimizer, and what suits this network */
+typedef struct {
+    const char *name;
+    optimizer_create_t *create;
+    float rate, beta2, epsilon;
+    long warmup;
+} method_t;
+
+static const method_t methods[] = {
+    {"onebit", onebit_adam_create, 0.02f, 0.99f, 1e-2f, 180},
+    {"onebit-lamb", onebit_lamb_create, 0.003f, 0.99f, 1e-2f, 180},
+    {"zero-one", zero_one_adam_create, 0.02f, 0.99f, 1e-6f, 180},
+};
+enum { METHODS = sizeof(methods) / sizeof(methods[0]) };
+
 typedef struct {
     const char *file;
     int epochs;
     unsigned long long seed;
+    const method_t *method; /* NULL: none of them */
+    long warmup; /* 0: the method's */
 } options_t;
+
+/* Who learns, and from what */
+typedef struct {
+    dscomm_group_t *world;
+    const unsigned char *rows;
+    network_t net, velocity, *grad;
+    optimizer_t *optimizer; /* NULL: step() */
+} learner_t;
 
 /* splitmix64: the same numbers on every machine. */
 static unsigned long long next_random(unsigned long long *state)
@@ -222,30 +250,54 @@ static int share(int count, int rank, int ranks)
     return (int)((long)count * rank / ranks);
 }
 
-/* Returns the mean loss of an epoch. */
-static double train_epoch(dscomm_group_t *world, const unsigned char *rows,
-                          const int *order, network_t *net, network_t *velocity,
-                          network_t *grad)
+/* Adds the gradient of this rank's share of a batch. */
+static void add_share(learner_t *l, const int *order, int batch)
 {
-    int rank = dscomm_group_rank(world), ranks = dscomm_group_size(world);
+    int rank = dscomm_group_rank(l->world), ranks = dscomm_group_size(l->world);
+    int end = share(batch, rank + 1, ranks);
+
+    memset(l->grad, 0, sizeof(*l->grad));
+    for (int i = share(batch, rank, ranks); i < end; i++) {
+        const unsigned char *row = l->rows + order[i] * ROW;
+        activation_t act;
+        forward(&l->net, row, &act);
+        backward(&l->net, row, &act, l->grad);
+    }
+}
+
+/* For an optimizer the gradient of the batch is the mean of the ranks'. */
+static void step_optimizer(learner_t *l, int batch)
+{
+    float *grad = (float *)l->grad;
+    float factor = (float)dscomm_group_size(l->world) / (float)batch;
+
+    for (int i = 0; i < FLOATS - 1; i++)
+        grad[i] *= factor;
+    DSCOMM_CHECK(optimizer_step(l->optimizer, (float *)&l->net, grad));
+}
+
+/* Returns the mean loss of an epoch. */
+static double train_epoch(learner_t *l, const int *order)
+{
     double loss = 0;
 
     for (int at = 0; at < TRAIN; at += BATCH) {
         int batch = TRAIN - at < BATCH ? TRAIN - at : BATCH;
-        int end = share(batch, rank + 1, ranks);
 
-        memset(grad, 0, sizeof(*grad));
-        for (int i = share(batch, rank, ranks); i < end; i++) {
-            const unsigned char *row = rows + order[at + i] * ROW;
-            activation_t act;
-            forward(net, row, &act);
-            backward(net, row, &act, grad);
+        add_share(l, order + at, batch);
+        if (l->optimizer) {
+            step_optimizer(l, batch);
+        } else {
+            DSCOMM_CHECK(dscomm_all_reduce(l->world, l->grad, l->grad, FLOATS,
+                                           DSCOMM_FLOAT32, DSCOMM_SUM, NULL));
+            step((float *)&l->net, (float *)&l->velocity, (float *)l->grad,
+                 batch);
         }
-        DSCOMM_CHECK(dscomm_all_reduce(world, grad, grad, FLOATS,
-                                       DSCOMM_FLOAT32, DSCOMM_SUM, NULL));
-        step((float *)net, (float *)velocity, (float *)grad, batch);
-        loss += (double)grad->loss;
+        loss += (double)l->grad->loss;
     }
+    if (l->optimizer) /* so far this rank's alone */
+        DSCOMM_CHECK(dscomm_all_reduce(l->world, &loss, &loss, 1,
+                                       DSCOMM_FLOAT64, DSCOMM_SUM, NULL));
     return loss / TRAIN;
 }
 
@@ -273,43 +325,104 @@ static double test(dscomm_group_t *world, const unsigned char *rows,
     return (double)correct / count;
 }
 
+static void start_learner(learner_t *l, const options_t *options,
+                          unsigned long long *state)
+{
+    const size_t sizes[] = {HIDDEN * PIXELS, HIDDEN, DIGITS * HIDDEN, DIGITS};
+    const method_t *method = options->method;
+    optimizer_attr_t attr = OPTIMIZER_ATTR_INIT;
+    void *grad;
+
+    fill_random(&l->net.hidden[0][0], HIDDEN * PIXELS, PIXELS, state);
+    fill_random(&l->net.out[0][0], DIGITS * HIDDEN, HIDDEN, state);
+    DSCOMM_CHECK(dscomm_mem_alloc(l->world, sizeof(network_t), &grad));
+    l->grad = grad;
+    if (!method)
+        return;
+    attr.rate = method->rate;
+    attr.beta2 = method->beta2;
+    attr.epsilon = method->epsilon;
+    attr.warmup = options->warmup ? options->warmup : method->warmup;
+    attr.local_doubling = attr.warmup;
+    DSCOMM_CHECK(method->create(l->world, &attr, sizes, 4, &l->optimizer));
+}
+
+/* What all ranks have sent for the steps */
+static void tell_traffic(const learner_t *l, int speaks)
+{
+    optimizer_traffic_t own = optimizer_traffic(l->optimizer);
+    uint64_t bytes[] = {own.sent, own.plain};
+
+    DSCOMM_CHECK(dscomm_all_reduce(l->world, bytes, bytes, 2, DSCOMM_UINT64,
+                                   DSCOMM_SUM, NULL));
+    if (!speaks)
+        return;
+    printf("bytes sent: %llu, uncompressed: %llu\n",
+           (unsigned long long)bytes[0], (unsigned long long)bytes[1]);
+    if (bytes[0])
+        printf("saved: %.2f %%, %.2f times fewer bytes\n",
+               100 - 100 * (double)bytes[0] / (double)bytes[1],
+               (double)bytes[1] / (double)bytes[0]);
+}
+
 static void learn(dscomm_group_t *world, const unsigned char *rows,
                   const options_t *options)
 {
-    static network_t net, velocity;
+    static learner_t l;
     unsigned long long state = options->seed;
     int order[IMAGES];
     int speaks = dscomm_group_rank(world) == 0;
-    void *grad;
 
+    l.world = world;
+    l.rows = rows;
     for (int i = 0; i < IMAGES; i++)
         order[i] = i;
     shuffle(order, IMAGES, &state);
-    fill_random(&net.hidden[0][0], HIDDEN * PIXELS, PIXELS, &state);
-    fill_random(&net.out[0][0], DIGITS * HIDDEN, HIDDEN, &state);
-    DSCOMM_CHECK(dscomm_mem_alloc(world, sizeof(network_t), &grad));
+    start_learner(&l, options, &state);
     for (int epoch = 1; epoch <= options->epochs; epoch++) {
         shuffle(order, TRAIN, &state);
-        double loss = train_epoch(world, rows, order, &net, &velocity, grad);
+        double loss = train_epoch(&l, order);
         if (speaks)
             printf("epoch %d: loss %.8f\n", epoch, loss);
     }
-    double accuracy = test(world, rows, order + TRAIN, &net);
+    if (l.optimizer)
+        DSCOMM_CHECK(optimizer_sync(l.optimizer, (float *)&l.net));
+    double accuracy = test(world, rows, order + TRAIN, &l.net);
     if (speaks)
         printf("test accuracy: %.2f %%\n", 100 * accuracy);
-    DSCOMM_CHECK(dscomm_mem_free(world, grad));
+    if (l.optimizer)
+        tell_traffic(&l, speaks);
+    optimizer_free(l.optimizer);
+    DSCOMM_CHECK(dscomm_mem_free(world, l.grad));
+}
+
+static const method_t *find_method(const char *name)
+{
+    for (int i = 0; i < METHODS; i++)
+        if (!strcmp(methods[i].name, name))
+            return &methods[i];
+    return NULL;
 }
 
 static int parse_options(int argc, char **argv, options_t *ret_options)
 {
-    options_t o = {"digits.csv.gz", 20, 1};
+    static const struct option longs[] = {
+        {"compress", required_argument, NULL, 'c'},
+        {"warmup", required_argument, NULL, 'w'},
+        {NULL, 0, NULL, 0},
+    };
+    options_t o = {.file = "digits.csv.gz", .epochs = 20, .seed = 1};
     int option;
 
-    while ((option = getopt(argc, argv, "e:s:")) != -1) {
+    while ((option = getopt_long(argc, argv, "e:s:", longs, NULL)) != -1) {
         if (option == 'e')
             o.epochs = atoi(optarg);
         else if (option == 's')
             o.seed = strtoull(optarg, NULL, 10);
+        else if (option == 'c' && find_method(optarg))
+            o.method = find_method(optarg);
+        else if (option == 'w' && atol(optarg) > 0)
+            o.warmup = atol(optarg);
         else
             return -1;
     }
@@ -327,7 +440,9 @@ int main(int argc, char **argv)
     options_t options;
 
     if (parse_options(argc, argv, &options) < 0) {
-        fprintf(stderr, "Usage: digits [-e EPOCHS] [-s SEED] [FILE]\n");
+        fprintf(stderr, "Usage: digits [-e EPOCHS] [-s SEED] [--compress "
+                        "onebit|onebit-lamb|zero-one]\n"
+                        "              [--warmup STEPS] [FILE]\n");
         return 2;
     }
     DSCOMM_CHECK(dscomm_init(NULL, &world));

@@ -215,8 +215,9 @@ typedef struct dscomm_backend_ops {
      * it sent, end with ERR_PEER_FAILED, if the backend can tell them. Receives
      * may still be incomplete. */
     void (*leave)(void *impl);
-    /* Sets those optional slots of ops, a copy for this impl alone, to NULL
-     * that it does without, for all ranks alike. Called once, after open. */
+    /* Changes ops, a copy for this impl alone: sets optional slots to NULL that
+     * it does without, for all ranks alike, and slots to what serves it better.
+     * Called once, after open. */
     void (*trim)(void *impl, struct dscomm_backend_ops *ops);
     /* Asked when a buffer in the memory of a device first comes; devices: how
      * many there are. NULL where run takes such buffers, for collectives that
@@ -270,24 +271,9 @@ typedef struct {
 /* Services of libdscomm for backends. They live in the symbol version
  * DSCOMM_PRIVATE_1, which is renamed with every DSCOMM_BACKEND_ABI. */
 
-#if defined(__GNUC__)
-#define DSCOMM_PRINTF(f, a) __attribute__((format(printf, f, a)))
-#else
-#define DSCOMM_PRINTF(f, a)
-#endif
-
-/* Stores the sentence of this thread's failure (at most 511 bytes) and returns
- * status. Call it once, where the cause is known. */
-DSCOMM_API dscomm_status_t dscomm_fail(dscomm_status_t status,
-                                       const char *format, ...)
-    DSCOMM_PRINTF(2, 3);
-
-/* One line to the log, if level is enabled for domain (the module's name). */
-DSCOMM_API void dscomm_log(dscomm_log_level_t level, const char *domain,
-                           const char *format, ...) DSCOMM_PRINTF(3, 4);
-
-/* Lets works on other groups of the process go on; cheap where there are none.
- * group: the one that waits. */
+/* Lets works on other groups of the process go on, and those of group that are
+ * their callers' own; cheap where there are none. group: the one that waits, in
+ * a slot that may wait. */
 DSCOMM_API void dscomm_backend_progress_others(dscomm_group_t *group);
 
 /* 1 where works or messages of any group of the process are incomplete, so that

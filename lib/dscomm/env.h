@@ -54,7 +54,8 @@ DSCOMM_API dscomm_status_t dscomm_env_discover(const dscomm_env_attr_t *attr,
 DSCOMM_API void dscomm_env_free(dscomm_env_t *env);
 
 /* OK, or why the environment makes no sense, with the sentence as after a call
- * that failed. MT: safe. */
+ * that failed. All calls below take NULL for env: numbers are -1 then, texts
+ * NULL, statuses ERR_INVALID. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_env_status(const dscomm_env_t *env);
 
 /* The numbers; -1 where the environment does not tell. All are -1 where
@@ -125,7 +126,8 @@ DSCOMM_API dscomm_status_t dscomm_env_candidate(const dscomm_env_t *env,
  * LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT in this process's
  * environment, as torch's env:// reads them. None is overwritten:
  * ERR_ENVIRONMENT, and nothing is set, where one of them has another value
- * already, or where the master is unknown. Local ones that are unknown are left
+ * already, or where the master is unknown; only the brackets around an IPv6
+ * address go, which torch does not read. Local ones that are unknown are left
  * out. A process that is alone gets a port by its number. MT: no other thread
  * may use the environment. */
 DSCOMM_API dscomm_status_t dscomm_env_export(const dscomm_env_t *env);

@@ -36,6 +36,11 @@ DSCOMM_API void dscomm_log_set_handler(dscomm_log_handler_t handler, void *arg);
  * understood, and nothing changes. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_log_set_levels(const char *levels);
 
+/* For what is built on the library: one line to the log, if level is enabled
+ * for domain (a module's name, for example). MT: safe. */
+DSCOMM_API void dscomm_log(dscomm_log_level_t level, const char *domain,
+                           const char *format, ...) DSCOMM_PRINTF(3, 4);
+
 #ifdef __cplusplus
 }
 #endif

@@ -52,6 +52,13 @@ DSCOMM_API const char *dscomm_status_name(dscomm_status_t status);
  * lives until this thread's next failure. MT: safe (one text a thread). */
 DSCOMM_API const char *dscomm_last_error(void);
 
+/* For what is built on the library: stores the sentence of this thread's
+ * failure (at most 511 bytes) and returns status. Call it once, where the cause
+ * is known. MT: safe. */
+DSCOMM_API dscomm_status_t dscomm_fail(dscomm_status_t status,
+                                       const char *format, ...)
+    DSCOMM_PRINTF(2, 3);
+
 /* For small programs: run a call; if it fails, print where and why to stderr
  * and exit(1). The library itself never prints or exits. */
 #define DSCOMM_CHECK(call)                                                     \

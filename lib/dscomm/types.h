@@ -9,8 +9,10 @@
 
 #if defined(__GNUC__)
 #define DSCOMM_API __attribute__((visibility("default")))
+#define DSCOMM_PRINTF(f, a) __attribute__((format(printf, f, a)))
 #else
 #define DSCOMM_API
+#define DSCOMM_PRINTF(f, a)
 #endif
 
 #ifdef __cplusplus

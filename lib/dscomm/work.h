@@ -66,8 +66,8 @@ typedef struct {
      * then its status, whose sentence is dscomm_last_error(). Called once from
      * dscomm_work_create(), then again and again by whoever makes progress on
      * the group, never by two threads at a time. May call what starts, tests,
-     * aborts and frees on other groups of the world, but nothing on this
-     * one. */
+     * aborts and frees on other groups of the world that are the operation's
+     * own, that is, with which nobody waits otherwise; nothing on this one. */
     dscomm_status_t (*advance)(void *state);
     /* The group has ended with status (ERR_ABORTED where it was freed), and so
      * has the work: lets go of state and buffers at once. advance is not called

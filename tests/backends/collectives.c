@@ -232,7 +232,7 @@ static void test_monitored_barrier_late(void)
     for (int r = 0; r < my.ranks && late; r++)
         if (r != last && r != also)
             conform_hear(r);
-    CHECK_FAILS(dscomm_monitored_barrier(my.group, 600), DSCOMM_ERR_TIMEOUT);
+    CHECK_FAILS(dscomm_monitored_barrier(my.group, 1200), DSCOMM_ERR_TIMEOUT);
     snprintf(number, sizeof number, "%d", last);
     check_sentence(number, "late rank");
     snprintf(number, sizeof number, "%d", also);

@@ -206,7 +206,7 @@ static void test_two_jobs(void)
               job_sentence_has(&other, 0, "in use");
     for (int r = 1; r < 3; r++)
         passed &= other.reports[r].status == DSCOMM_ERR_MISMATCH &&
-                  other.reports[r].took_ms < job_slowly(6000) &&
+                  other.reports[r].took_ms < job_slowly(15000) &&
                   job_sentence_has(&other, r, "/first'") &&
                   job_sentence_has(&other, r, "/second'");
     if (!ok(passed, "the second job at a port is told of the first"))

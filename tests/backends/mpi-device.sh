@@ -60,5 +60,7 @@ for library in openmpi mpich; do
         DSCOMM_CUDA_AWARE=no "LD_PRELOAD=$scratch/libcuda.so.1"
 done
 launch="$abs_top_builddir/tools/dscomm run"
-devices shm before 2 'staged' 'shm'
+devices shm never 0 '' 'shm: no CUDA'
+devices shm before 2 'staged' 'shm: CUDA, then the world'
+devices shm after 2 'staged' 'shm: the world, then CUDA'
 tap_done

@@ -25,8 +25,10 @@ use_openmpi()
     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     # It wants a remote shell to be there, though it will not use one.
     OMPI_MCA_plm_rsh_agent=sh
+    # The machine may have other things to do.
+    OMPI_MCA_mpi_yield_when_idle=1
     export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM \
-        OMPI_MCA_plm_rsh_agent
+        OMPI_MCA_plm_rsh_agent OMPI_MCA_mpi_yield_when_idle
     launch='timeout -k 5 200 mpirun.openmpi --oversubscribe --bind-to none'
 }
 

@@ -405,6 +405,74 @@ static void test_not_written(void)
     check(work == mark, "a refused call wrote its work");
 }
 
+/* So often round, on a group of its own, that all ranks need all others. */
+typedef struct {
+    dscomm_group_t *group;
+    dscomm_work_t *both[2];
+    int in, out, rounds;
+} tour_t;
+
+static dscomm_status_t tour_advance(void *state)
+{
+    tour_t *tour = state;
+    int rank = my.rank, ranks = my.ranks;
+    dscomm_status_t status = dscomm_work_wait_all(tour->both, 2, 0);
+
+    if (status != DSCOMM_OK)
+        return status;
+    dscomm_work_free(tour->both[0]);
+    dscomm_work_free(tour->both[1]);
+    tour->both[0] = tour->both[1] = NULL;
+    if (tour->rounds++ == my.ranks + 1)
+        return DSCOMM_OK;
+    status = dscomm_irecv(tour->group, &tour->in, 1, DSCOMM_INT32,
+                          (rank + ranks - 1) % ranks, 1, &tour->both[0]);
+    if (status == DSCOMM_OK)
+        status = dscomm_isend(tour->group, &tour->out, 1, DSCOMM_INT32,
+                              (rank + 1) % ranks, 1, &tour->both[1]);
+    return status < 0 ? status : DSCOMM_IN_PROGRESS;
+}
+
+static void tour_cancel(void *state, dscomm_status_t status)
+{
+    (void)state;
+    check(0, "the tour is cancelled with %d", (int)status);
+}
+
+/* Rank 0 blocks before it waits for its work, which the last rank needs. */
+static void block_beside(dscomm_work_t *work, int by_message)
+{
+    int word = 7;
+
+    if (my.rank == my.ranks - 1)
+        CHECK_OK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+    if (!by_message)
+        CHECK_OK(dscomm_barrier(my.group, NULL));
+    else if (my.ranks > 1 && my.rank == my.ranks - 1)
+        CHECK_OK(dscomm_send(my.group, &word, 1, DSCOMM_INT32, 0, 2));
+    else if (my.ranks > 1 && !my.rank)
+        CHECK_OK(dscomm_recv(my.group, &word, 1, DSCOMM_INT32, my.ranks - 1, 2,
+                             NULL, NULL));
+    CHECK_OK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+}
+
+static void test_own(void)
+{
+    static const dscomm_work_ops_t ops = {sizeof ops, tour_advance,
+                                          tour_cancel};
+
+    for (int i = 0; i < 2; i++) {
+        tour_t tour = {0};
+        dscomm_work_t *work = NULL;
+
+        CHECK_OK(dscomm_group_split(my.group, 0, my.rank, NULL, &tour.group));
+        CHECK_OK(dscomm_work_create(my.group, &ops, &tour, &work));
+        block_beside(work, i);
+        dscomm_work_free(work);
+        CHECK_OK(dscomm_group_free(tour.group));
+    }
+}
+
 static const conform_test_t tests[] = {
     {"each collective as a work", test_each},
     {"all in flight, waited for in any order", test_flight},
@@ -420,6 +488,7 @@ static const conform_test_t tests[] = {
     {"several groups, waited for out of order", test_several_groups},
     {"crossed waits on two groups", test_crossed_groups},
     {"crossed polls on two groups", test_crossed_polls},
+    {"blocking calls beside works of one's own", test_own},
     {"group and sequence of a work", test_names},
     {"a refused call writes no work", test_not_written},
     {NULL, NULL},

@@ -62,6 +62,23 @@ $CC $SANITIZER_FLAGS -o "$scratch/codecs" "$scratch/codecs.c" \
 result $? 'and one with compression'
 is "$("$scratch/codecs")" onebit 'and runs'
 
+if [ -x "$abs_top_builddir/examples/digits/digits" ]; then
+    # Not all of the folders: a build may be in there as well.
+    mkdir -p "$scratch/examples/digits" "$scratch/examples/optimizers"
+    cp "$abs_top_srcdir/examples/Makefile" "$scratch/examples"
+    cp "$abs_top_srcdir/examples/digits/digits."* "$scratch/examples/digits"
+    cp "$abs_top_srcdir/examples/optimizers/"*.[ch] \
+        "$scratch/examples/optimizers"
+    "$MAKE" -C "$scratch/examples" digits/digits CC="$CC $SANITIZER_FLAGS" \
+        PKG_CONFIG="$PKG_CONFIG" 1>&2
+    result $? 'the example digits is built by its own Makefile'
+    "$scratch/examples/digits/digits" -e 1 --compress onebit --warmup 20 \
+        "$scratch/examples/digits/digits.csv.gz" | grep -q '^test accuracy: '
+    result $? 'and learns'
+else
+    skip 'the example digits' 'no zlib'
+fi
+
 find "$root" -name '*.so' -exec readelf -d {} + |
     grep -E 'R(UN)?PATH' | grep -F "$abs_top_builddir" 1>&2
 is $? 1 'no library remembers where it was built'

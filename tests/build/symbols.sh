@@ -64,6 +64,12 @@ sed 's/^DSCOMM_COMPRESSION_[0-9.]* //' "$scratch/listed" | sort \
     >"$scratch/map-public"
 same "$scratch/map-public" "$scratch/public" 'libdscomm-compression: its headers'
 same "$scratch/exported" "$scratch/listed" 'libdscomm-compression: its map'
+# shellcheck disable=SC2086
+$NM -D --undefined-only \
+    "$abs_top_builddir/compression/.libs/libdscomm-compression.so" |
+    sed -n 's/^ *U \(dscomm_.*@DSCOMM_PRIVATE.*\)/\1/p' >"$scratch/private-needs"
+same "$scratch/private-needs" /dev/null \
+    'libdscomm-compression needs nothing that is for backends'
 
 abi=$(sed -n 's/^#define DSCOMM_BACKEND_ABI //p' "$headers/backend.h")
 echo "DSCOMM_PRIVATE_$abi" >"$scratch/want"

@@ -167,6 +167,38 @@ static void not_finite(rank_t *self)
     CHECK(self, !dscomm_compressor_free(c));
 }
 
+/* Other codecs spoil a part of the result, of that call alone. */
+static void not_finite_others(rank_t *self)
+{
+    static const char *const codecs[] = {"none", "float16", "bfloat16", "int8",
+                                         "topk"};
+
+    for (int i = 0; i < 5; i++)
+        for (int kind = 0; kind < 3; kind++) {
+            dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
+            dscomm_compressor_t *c = NULL;
+            float x[COUNT];
+            int spoilt = 0;
+
+            attr.codec = codecs[i];
+            attr.feedback = 1;
+            CHECK(self,
+                  !dscomm_compressor_create(self->world, COUNT, &attr, &c));
+            for (int k = 0; k < COUNT; k++)
+                x[k] = kind == 0   ? NAN
+                       : k % 7     ? 1
+                       : kind == 1 ? INFINITY
+                                   : 1e5f;
+            reduce(self, c, x);
+            fill_noise(x, COUNT, self->rank, i);
+            reduce(self, c, x);
+            for (int k = 0; k < COUNT; k++)
+                spoilt += !isfinite(x[k]);
+            CHECK(self, spoilt == 0);
+            CHECK(self, !dscomm_compressor_free(c));
+        }
+}
+
 /* Fewer elements than ranks, or none, in both geometries. */
 static void small(rank_t *self)
 {
@@ -196,6 +228,10 @@ static void small(rank_t *self)
 
 static void refused(rank_t *self)
 {
+    struct {
+        dscomm_compressor_attr_t known;
+        uint64_t more;
+    } newer = {DSCOMM_COMPRESSOR_ATTR_INIT, 0};
     dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
     dscomm_compressor_t *c = open_with(self, 4, NULL), *d = NULL;
     dscomm_compressor_t *twice[2] = {c, c};
@@ -230,6 +266,17 @@ static void refused(rank_t *self)
     REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "feedback is 2");
     attr.size = 3;
     REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "attr.size is 3");
+    newer.known.geometry = DSCOMM_GEOMETRY_DEEPSPEED;
+    newer.known.padded = SIZE_MAX / 8 / 48 * 48;
+    REFUSED(&newer.known, 4, DSCOMM_ERR_INVALID, "more than memory");
+    newer.known.padded = 48;
+    newer.known.size = sizeof newer;
+    newer.more = 1;
+    REFUSED(&newer.known, 4, DSCOMM_ERR_INVALID, "does not know");
+    newer.more = 0;
+    CHECK(self, !dscomm_compressor_create(self->world, 4, &newer.known, &d));
+    CHECK(self, !dscomm_compressor_free(d));
+    d = NULL;
     REFUSED(NULL, SIZE_MAX / 4, DSCOMM_ERR_INVALID, "more than memory");
     CHECK(self,
           dscomm_compressor_create(NULL, 4, NULL, &d) == DSCOMM_ERR_INVALID);
@@ -376,6 +423,106 @@ static void aborted(rank_t *self)
     CHECK(self, !dscomm_group_free(group));
 }
 
+/* Under a call that blocks, alone or beside a work. */
+static void abort_blocking(rank_t *self, int beside)
+{
+    dscomm_compressor_t *c, *d;
+    dscomm_group_t *group = NULL;
+    dscomm_work_t *work = NULL;
+    float x[100] = {0}, y[100] = {0};
+
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+    CHECK(self, !dscomm_onebit_create(group, 100, NULL, &c));
+    CHECK(self, !dscomm_onebit_create(group, 100, NULL, &d));
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    if (self->rank) {
+        if (beside)
+            CHECK(self,
+                  !dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, &work));
+        CHECK(self, dscomm_compressor_all_reduce(d, y, DSCOMM_FLOAT32, NULL) ==
+                        DSCOMM_ERR_ABORTED);
+        CHECK(self, strstr(dscomm_last_error(), "enough"));
+        if (work)
+            CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_ERR_ABORTED);
+        dscomm_work_free(work);
+    } else {
+        usleep(50000);
+        CHECK(self, !dscomm_group_abort(group, "enough"));
+    }
+    CHECK(self, !dscomm_compressor_free(c));
+    CHECK(self, !dscomm_compressor_free(d));
+    CHECK(self, !dscomm_group_free(group));
+}
+
+static void aborted_alone(rank_t *self)
+{
+    abort_blocking(self, 0);
+}
+
+static void aborted_beside(rank_t *self)
+{
+    abort_blocking(self, 1);
+}
+
+/* An abort at any moment of a blocking call, which has much to do. */
+static void aborted_midway(rank_t *self)
+{
+    enum { LARGE = 200000 };
+    float *x = calloc(LARGE, sizeof *x), y[100] = {0};
+
+    for (int round = 0; round < 20; round++) {
+        dscomm_compressor_t *c, *d;
+        dscomm_group_t *group = NULL;
+        dscomm_work_t *work = NULL;
+        dscomm_status_t status = DSCOMM_OK;
+
+        CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+        CHECK(self, !dscomm_onebit_create(group, 100, NULL, &c));
+        CHECK(self, !dscomm_onebit_create(group, LARGE, NULL, &d));
+        if (self->rank)
+            CHECK(self,
+                  !dscomm_compressor_all_reduce(c, y, DSCOMM_FLOAT32, &work));
+        CHECK(self, !dscomm_barrier(self->world, NULL));
+        for (int i = 0; status == DSCOMM_OK && i < 1000; i++) {
+            if (!self->rank && i == round % 5) {
+                usleep((useconds_t)round * 50);
+                CHECK(self, !dscomm_group_abort(group, "enough"));
+            }
+            status = dscomm_compressor_all_reduce(d, x, DSCOMM_FLOAT32, NULL);
+        }
+        CHECK(self, status == DSCOMM_ERR_ABORTED);
+        if (work)
+            CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_ERR_ABORTED);
+        dscomm_work_free(work);
+        CHECK(self, !dscomm_compressor_free(c));
+        CHECK(self, !dscomm_compressor_free(d));
+        CHECK(self, !dscomm_group_free(group));
+    }
+    free(x);
+}
+
+/* Time in which nobody looks is nobody's delay. */
+static void looked_at_late(rank_t *self)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_compressor_t *c = NULL;
+    dscomm_group_t *group = NULL;
+    dscomm_work_t *work = NULL;
+    float x[100] = {0};
+
+    attr.timeout_ms = 1000;
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
+    CHECK(self, !dscomm_compressor_create(group, 100, NULL, &c));
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    usleep(self->rank ? 1400000 : 0);
+    CHECK(self, !dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, &work));
+    usleep(self->rank ? 0 : 1200000);
+    CHECK(self, !dscomm_work_wait(work, -1));
+    dscomm_work_free(work);
+    CHECK(self, !dscomm_compressor_free(c));
+    CHECK(self, !dscomm_group_free(group));
+}
+
 int main(void)
 {
     ranks_use_modules();
@@ -384,6 +531,7 @@ int main(void)
         ranks_run(n, 10000, fused, "several in one call");
         ranks_run(n, 10000, masked, "masked");
         ranks_run(n, 10000, not_finite, "NaN and infinities");
+        ranks_run(n, 10000, not_finite_others, "the same with other codecs");
         ranks_run(n, 10000, small, "small and empty buffers");
     }
     ranks_run(1, 10000, refused, "refused");
@@ -393,5 +541,9 @@ int main(void)
     ranks_run(2, 10000, out_of_step, "another order");
     ranks_run(3, 10000, silent, "a rank that does not call");
     ranks_run(3, 10000, aborted, "an abort");
+    ranks_run(3, 10000, aborted_alone, "an abort under a blocking call");
+    ranks_run(3, 10000, aborted_beside, "the same beside a work");
+    ranks_run(3, 10000, aborted_midway, "an abort at any moment");
+    ranks_run(2, 10000, looked_at_late, "a work that was let alone");
     return tap_done();
 }

@@ -6,39 +6,58 @@
 #include "backends/mpi/engine.h"
 #include "tests/env/fixture.h"
 
+#define TASK                                                                   \
+    {                                                                          \
+        STEP(3, 4, 1, 1), "SLURM_STEP_TASKS_PER_NODE=2(x2)",                   \
+            "SLURM_STEP_NODELIST=n[1-2]"                                       \
+    }
+
 static const struct {
     const char *name;
     const char *environment[VARIABLES];
     int mpi_ranks;
     const char *says; /* NULL: it is well */
+    const char *library; /* NULL: "Some MPI 9.8" */
 } vectors[] = {
     {"T28 srun without a wire-up: worlds of one",
      {STEP(3, 4, 1, 1), "SLURM_STEP_TASKS_PER_NODE=2(x2)",
       "SLURM_STEP_NODELIST=n[1-2]"},
      1,
      "MPI was not wired up: it has 1 rank where the job has 4; use srun "
-     "--mpi=pmix or --mpi=pmi2"},
+     "--mpi=pmix or --mpi=pmi2",
+     NULL},
+    {"T28 with MPICH, which speaks PMI-2", TASK, 1,
+     "use srun --mpi=pmi2, or --mpi=pmix if", "MPICH Version: 4.0.2"},
+    {"T28 with Intel MPI", TASK, 1, "use srun --mpi=pmi2, or --mpi=pmix if",
+     "Intel(R) MPI Library 2021.11"},
+    {"T28 with Open MPI", TASK, 1, "use srun --mpi=pmix, or --mpi=pmi2 if",
+     "Open MPI v4.1.4"},
     {"T28 srun, wired up",
      {STEP(3, 4, 1, 1), "SLURM_STEP_TASKS_PER_NODE=2(x2)",
       "SLURM_STEP_NODELIST=n[1-2]", "PMI_RANK=3", "PMI_SIZE=4"},
      4,
+     NULL,
      NULL},
     {"another MPI's mpirun",
      {OMPI(1, 2, 1, 2)},
      1,
      "1 rank where the job has 2; start it by the mpirun of this MPI (Some "
-     "MPI 9.8)"},
+     "MPI 9.8)",
+     NULL},
     {"torchrun",
      {TORCHRUN},
      1,
-     "1 rank where the job has 16; torchrun and dscomm run start no MPI"},
+     "1 rank where the job has 16; torchrun and dscomm run start no MPI",
+     NULL},
     {"a world that mpirun made too small",
      {"DSCOMM_RANK=0", "DSCOMM_WORLD_SIZE=4"},
      3,
-     "3 ranks where the job has 4"},
+     "3 ranks where the job has 4",
+     NULL},
     {"a part of MPI's ranks",
      {"DSCOMM_RANK=0", "DSCOMM_WORLD_SIZE=2"},
      4,
+     NULL,
      NULL},
 };
 
@@ -53,6 +72,8 @@ static void try(size_t i)
     wiring.source = dscomm_env_source(env);
     wiring.ranks = dscomm_env_world_size(env);
     wiring.mpi_ranks = vectors[i].mpi_ranks;
+    if (vectors[i].library)
+        wiring.library = vectors[i].library;
     if (!vectors[i].says) {
         is_int(mpi_check_wiring(&wiring), DSCOMM_OK, "%s", vectors[i].name);
     } else {

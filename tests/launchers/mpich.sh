@@ -39,6 +39,19 @@ mpirun -pmi-port -n 2 "$hello"
 result $? 'without ranks in the environment'
 like "$err" 'PMI_ID=.*-pmi-port' 'without ranks in the environment: what to do'
 
+# What srun needs differs from MPI to MPI.
+if [ -e "$abs_top_builddir/backends/mpi/mpich.la" ]; then
+    run env DSCOMM_BACKEND=mpi DSCOMM_MPI_LIBRARY=mpich \
+        DSCOMM_MPI_PATH="$abs_top_builddir/backends/mpi/.libs" \
+        "$dscomm" run -n 2 "$hello"
+    [ "$status" != 0 ]
+    result $? 'backend mpi without an MPI'
+    like "$err" 'no MPI has started the job; .* srun --mpi=pmi2' \
+        'backend mpi without an MPI: what to do'
+else
+    skip 'backend mpi without an MPI' 'configure has found no MPICH'
+fi
+
 mpirun -n 4 "$dscomm" env --json
 told 4 hydra 'dscomm env'
 mpirun -n 3 "$dscomm" env --exec sh -c 'echo $RANK $WORLD_SIZE $LOCAL_RANK $MASTER_ADDR'

@@ -30,7 +30,7 @@ if [ -x "$host" ]; then
             srun --mpi=none -N 2 -n 4 "$host" $mode
         [ "$status" != 0 ]
         result $? "T28 MPI without a wire-up, $mode: status $status"
-        like "$err" 'MPI was not wired up: .*srun --mpi=pmi' \
+        like "$err" 'MPI was not wired up: .*srun --mpi=pmi2' \
             "T28 MPI without a wire-up, $mode"
     done
 else
@@ -130,6 +130,11 @@ for mpirun in mpirun.openmpi mpirun.mpich; do
     [ "$status" != 0 ]
     result $? "$mpirun in salloc without an address: status $status"
     like "$err" 'MASTER_ADDR.*not set' "$mpirun in salloc without an address"
+    # The line that dscomm env --mpirun prints starts such a job as it is.
+    run salloc -N 2 -n 4 sh -c 'eval "$("$1" env --mpirun --ranks-per-node 2 \
+        --mpirun-path "$2" -- "$3" | sed -n 2p)"' sh \
+        "$abs_top_builddir/tools/dscomm" $mpirun "$hello"
+    ranks 4 "$mpirun in salloc as dscomm env --mpirun says"
     # Each has a name of its own, from which the port follows.
     run salloc -N 3 -n 6 env MASTER_ADDR=n0 sh -c '"$1" -n 3 "$2" & "$1" -n 3 "$2"; wait' \
         sh $mpirun "$hello"

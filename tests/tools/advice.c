@@ -106,25 +106,27 @@ static const line_t lines[] = {
      0,
      2,
      1,
-     {"LSB_JOBID=1", "DSCOMM_LAUNCHER=openmpi", "DSCOMM_HOST_ID=a",
-      "DSCOMM_NODE_RANK=0", "LD_LIBRARY_PATH=/l", "UCX_LOG_LEVEL=warn",
-      "BASH_FUNC_x%%=() { :; }"},
+     {"LSB_JOBID=1", "LSB_MCPU_HOSTS=h1 4 h2 4", "DSCOMM_LAUNCHER=openmpi",
+      "DSCOMM_HOST_ID=a", "DSCOMM_NODE_RANK=0", "LD_LIBRARY_PATH=/l",
+      "UCX_LOG_LEVEL=warn", "BASH_FUNC_x%%=() { :; }"},
      {"-x", "LAUNCHER=y", "-x", "UCX_LOG_LEVEL"},
      "P -n 2 --map-by ppr:1:node:PE=2 --bind-to core --mca pml ob1 --mca btl "
      "self,vader,tcp --mca btl_tcp_if_include 10.1.0.0/22 --mca "
-     "oob_tcp_if_include 10.1.0.0/22 -x DSCOMM_LAUNCHER -x LD_LIBRARY_PATH -x "
-     "LAUNCHER=y -x UCX_LOG_LEVEL PROGRAM"},
+     "oob_tcp_if_include 10.1.0.0/22 -x MASTER_ADDR=h1 -x DSCOMM_LAUNCHER -x "
+     "LD_LIBRARY_PATH -x LAUNCHER=y -x UCX_LOG_LEVEL PROGRAM"},
     {"4.1, nodes by Slurm, another network",
      OPENMPI_4,
      "plain",
      0,
      0,
      8,
-     {"SLURM_JOB_ID=1", "SLURM_JOB_NUM_NODES=3", "DSCOMM_SOCKET_IFNAME=eth1"},
+     {"SLURM_JOB_ID=1", "SLURM_JOB_NUM_NODES=3", "DSCOMM_SOCKET_IFNAME=eth1",
+      "SLURM_JOB_NODELIST=rack[1-2,4]-n[08,10-11],login"},
      {NULL},
      "P -n 24 --map-by ppr:4:numa:PE=1 --bind-to core --mca pml ob1 --mca btl "
      "self,vader,tcp --mca btl_tcp_if_include 192.168.7.0/24 --mca "
-     "oob_tcp_if_include 192.168.7.0/24 -x DSCOMM_SOCKET_IFNAME PROGRAM"},
+     "oob_tcp_if_include 192.168.7.0/24 -x MASTER_ADDR=rack1-n08 -x "
+     "DSCOMM_SOCKET_IFNAME PROGRAM"},
     {"4.1, RDMA",
      OPENMPI_4,
      "rdma",
@@ -134,7 +136,7 @@ static const line_t lines[] = {
      {"PBS_JOBID=1"},
      {NULL},
      "P -n 16 --map-by ppr:4:numa:PE=1 --bind-to core --mca pml ucx --mca "
-     "oob_tcp_if_include 10.1.0.0/22 PROGRAM"},
+     "oob_tcp_if_include 10.1.0.0/22 -x MASTER_ADDR=FIRST_HOST PROGRAM"},
     {"4.1, a port that is down",
      OPENMPI_4,
      "down",
@@ -177,7 +179,7 @@ static const line_t lines[] = {
      {NULL},
      "P -n 16 --map-by ppr:4:numa:PE=1 --bind-to core --mca pml ob1 --mca btl "
      "self,sm,tcp --mca btl_tcp_if_include 10.1.0.0/22 --prtemca "
-     "prte_if_include eth0 PROGRAM"},
+     "prte_if_include eth0 -x MASTER_ADDR=FIRST_HOST PROGRAM"},
     {"5.0, RDMA",
      OPENMPI_5,
      "rdma",
@@ -215,7 +217,18 @@ static const line_t lines[] = {
      3,
      {"DSCOMM_LOG=info"},
      {NULL},
-     "P -n 6 -f hosts -ppn 3 -bind-to core:2 -iface eth0 -genvall PROGRAM"},
+     "P -n 6 -f hosts -ppn 3 -bind-to core:2 -iface eth0 -genvall "
+     "-genv MASTER_ADDR FIRST_HOST -genv MASTER_PORT 29500 PROGRAM"},
+    {"MPICH, several nodes, all of it given",
+     MPICH,
+     "small",
+     0,
+     2,
+     1,
+     {"DSCOMM_MASTER_ADDR=h"},
+     {"-genv", "MASTER_PORT", "7", "-hosts", "a,b"},
+     "P -n 2 -ppn 1 -bind-to core:2 -iface eth0 -genvall -genv MASTER_PORT 7 "
+     "-hosts a,b PROGRAM"},
 
     /* Intel MPI */
     {"Intel MPI, one node",
@@ -242,11 +255,11 @@ static const line_t lines[] = {
      0,
      2,
      4,
-     {"SLURM_JOB_ID=1"},
+     {"SLURM_JOB_ID=1", "SLURM_JOB_NODELIST=n1,n[2-3]"},
      {NULL},
      "I_MPI_JOB_RESPECT_PROCESS_PLACEMENT=0 P -n 8 -ppn 4 -genv "
      "I_MPI_PIN_DOMAIN auto:compact -genv I_MPI_OFI_PROVIDER tcp -iface eth0 "
-     "PROGRAM"},
+     "-genv MASTER_ADDR n1 PROGRAM"},
 
     /* Counts, and what is kept of old arguments */
     {"the old count",
@@ -259,7 +272,8 @@ static const line_t lines[] = {
      {"-np", "7", "--hostfile", "my hosts", "./a.out", "-n", "3"},
      "P -n 7 --map-by ppr:2:numa:PE=2 --bind-to core --mca pml ob1 --mca btl "
      "self,vader,tcp --mca btl_tcp_if_include 10.1.0.0/22 --mca "
-     "oob_tcp_if_include 10.1.0.0/22 --hostfile 'my hosts' ./a.out -n 3"},
+     "oob_tcp_if_include 10.1.0.0/22 -x MASTER_ADDR=FIRST_HOST --hostfile "
+     "'my hosts' ./a.out -n 3"},
     {"an old mpirun, and what is not known",
      MPICH,
      "small",
@@ -288,7 +302,7 @@ static const line_t lines[] = {
      {"-genv", "A", "b", "-f", "h", "prog"},
      "P -n 2 --map-by ppr:1:node:PE=2 --bind-to core --mca pml ob1 --mca btl "
      "self,sm,tcp --mca btl_tcp_if_include 10.1.0.0/22 --prtemca "
-     "prte_if_include eth0 -x A=b --hostfile h prog"},
+     "prte_if_include eth0 -x MASTER_ADDR=FIRST_HOST -x A=b --hostfile h prog"},
     {"a network of one's own",
      OPENMPI_4,
      "small",
@@ -299,7 +313,7 @@ static const line_t lines[] = {
      {"--mca", "btl_tcp_if_include", "10.9.0.0/16", "--host", "a,b"},
      "P -n 2 --map-by ppr:1:node:PE=2 --bind-to core --mca pml ob1 --mca btl "
      "self,vader,tcp --mca btl_tcp_if_include 10.9.0.0/16 --mca "
-     "oob_tcp_if_include 10.9.0.0/16 --host a,b PROGRAM"},
+     "oob_tcp_if_include 10.9.0.0/16 -x MASTER_ADDR=a --host a,b PROGRAM"},
 };
 
 static void check_line(const line_t *v)

@@ -151,11 +151,27 @@ else
     skip '--placement --exec' 'one processor, or bound already'
 fi
 run2 --json
-is "$status $(grep -c '^{"rank":[01],"local_rank":[01],"bind":.*,"why":".*","warning":null}$' \
+is "$status $(grep -c '^{"rank":[01],"local_rank":[01],"bind":.*,"why":".*","warning":null,"error":null}$' \
     "$scratch/out")" '0 2' '--placement --json'
 tool --placement --device x
 is "$status" 2 '--device: no address'
 like "$err" "'x' is no PCI address" '--device: no address'
+tool --placement --device ''
+is "$status" 2 '--device: none'
+like "$err" "'' names no device" '--device: none, as is told'
+(of RANK=x WORLD_SIZE=2 -- --placement --json; echo "$status $err$out") >"$scratch/out"
+like "$(cat "$scratch/out")" \
+    '^1 \{"rank":null,.*"error":"env\[pod\]: RANK=.x.: .*"\}$' \
+    '--placement --json of an environment that makes no sense'
+# torchrun --virtual-local-rank on the second of two nodes
+virtual()
+{
+    of TORCHELASTIC_RUN_ID=x GROUP_RANK=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 \
+        WORLD_SIZE=4 RANK=$1 -- --placement --json && echo "$out"
+}
+like "$(virtual 3)" '"rank":3,"local_rank":1,.*"warning":"LOCAL_RANK is 0, but RANK says 1' \
+    'a local rank that is not one'
+like "$(virtual 2)" '"rank":2,"local_rank":0,.*"warning":null' 'and one that is'
 tool --device 1a:00.0
 is "$status" 2 '--device without --placement'
 

@@ -41,8 +41,14 @@ perf -n 2 all_reduce --compress onebit --async -b 1M -e 1M -t 0.0005
 is "$status $(column 16)" '0 0 ' 'with works'
 
 perf -n 2 --compress int8 -b 1K -e 4K -t 0.0005 --csv
-is "$(head -n 1 "$scratch/out" | tr ',' '\n' | wc -l | tr -d ' ')" 16 'CSV: names'
-is "$(awk -F, '{ print NF }' "$scratch/out" | sort -u)" 16 'CSV: values'
+is "$(head -n 1 "$scratch/out" | tr ',' '\n' | wc -l | tr -d ' ')" 18 'CSV: names'
+is "$(awk -F, '{ print NF }' "$scratch/out" | sort -u)" 18 'CSV: values'
+perf -n 2 --compress int8 -b 0 -e 8 -f 2 -t 0.0005 -c 0 --json
+is "$(python3 -c 'import json, sys
+found = json.load(sys.stdin)
+print(found["format"], [(row["count"], row["wrong"]) for row in found["rows"]])' \
+    <"$scratch/out")" 'dscomm-perf-compress [(1, None), (2, None)]' \
+    'from nothing, and not verified'
 perf -n 2 --compress int8 -b 1K -e 4K -t 0.0005 --json
 is "$(python3 -c 'import json, sys
 found = json.load(sys.stdin)
@@ -61,6 +67,8 @@ refuses()
 refuses "no codec 'zip'; there are none" --compress zip
 refuses 'broadcast has no compressed form' broadcast --compress onebit
 refuses 'int32 is not compressed' --compress onebit -d int32
+refuses '-o max is not compressed' --compress onebit -o max
+refuses '--compress and -r exclude' --compress onebit -r 1
 refuses '--compress and -m exclude' --compress onebit -m 2
 refuses '--compress and --overlap exclude' --compress onebit --overlap
 refuses '--compress and --save exclude' --compress onebit --save "$scratch/x"

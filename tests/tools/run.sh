@@ -272,6 +272,13 @@ is "`grep -Evc '^\[0\]: x*$|^dscomm run: rank 1 .*; ending rank 0$' "$scratch/er
     'our own messages do not break lines'
 
 # Time
+for seconds in 0.5 86401 -1 x; do
+    run -n 1 --node-timeout=$seconds true
+    is $status 2 "--node-timeout $seconds: status"
+    [ $seconds = x ] ||
+        is "${err%%.*}" 'dscomm run: --node-timeout must be 1 to 86400 seconds' \
+            "--node-timeout $seconds"
+done
 run -n 3 --timeout 0.3 sh -c '[ $RANK = 1 ] || exec sleep 600'
 is $status 124 'time-out: status'
 is "$err" 'dscomm run: ranks 0, 2 still ran after 0.3 s; ending them' \
@@ -286,6 +293,25 @@ run -n 2 --grace 0.2 sh -c 'trap "" TERM
 is $status 4 'a rank that ignores SIGTERM: status'
 like "$err" '^dscomm run: rank 0 did not end within 0.2 s; killing it$' \
     'a rank that ignores SIGTERM is killed'
+# A reader that does not read: ranks that write on, and one that has ended
+mkfifo "$scratch/stuck"
+sleep 600 <"$scratch/stuck" &
+reader=$!
+for row in 'for (;;) print "x"' 'for (i = 0; i < 99999; i++) print "x"'; do
+    timeout -k 5 60 "$abs_top_builddir/tools/dscomm" run -n 1 --tag-output \
+        --timeout 0.5 --grace 0.2 awk "BEGIN { $row }" \
+        >"$scratch/stuck" 2>"$scratch/err"
+    is $? 124 "nobody reads: status of $row"
+    like "`cat "$scratch/err"`" \
+        '^dscomm run: nobody reads .* have written; giving up the last [0-9]+ bytes$' \
+        "nobody reads: is told of $row"
+done
+# Nor does it hang where that is stderr as well.
+timeout -k 5 60 "$abs_top_builddir/tools/dscomm" run -n 1 --tag-output \
+    --timeout 0.5 --grace 0.2 awk 'BEGIN { for (;;) print "x" }' \
+    >"$scratch/stuck" 2>&1
+is $? 124 'nobody reads either of them'
+kill $reader
 run -n 2 --timeout 600 true
 is $status 0 'in time'
 

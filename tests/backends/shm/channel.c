@@ -34,7 +34,7 @@ static bool put_frame(shm_end_t *end, int i)
     frame->tag = i;
     frame->size = (uint16_t)size;
     /* 0x01 bytes look like flags of early frames, 0xff like none. */
-    memset(frame->payload, i % 2 ? 1 : i, size);
+    memset(shm_frame_payload(end, frame, size), i % 2 ? 1 : i, size);
     shm_frame_commit(end, frame, size);
     return true;
 }
@@ -43,13 +43,15 @@ static bool put_frame(shm_end_t *end, int i)
 static int get_frame(shm_end_t *end, int i)
 {
     shm_frame_t *frame = shm_frame_peek(end);
+    const unsigned char *payload;
     bool right;
 
     if (!frame)
         return 0;
     right = frame->tag == i && frame->size == message_size(i, end->eager);
+    payload = shm_frame_payload(end, frame, frame->size);
     for (size_t j = 0; right && j < frame->size; j++)
-        right = frame->payload[j] == (unsigned char)(i % 2 ? 1 : i);
+        right = payload[j] == (unsigned char)(i % 2 ? 1 : i);
     shm_frame_release(end, frame);
     return right ? 1 : -1;
 }
@@ -85,6 +87,44 @@ static void test_frames(shm_t **shms)
     ok(!shm_frame_peek(&in), "and nothing comes behind them");
 }
 
+/* The greatest payload that a frame holds itself, the first that it does not,
+ * and the longest: apart from each other, and from what is behind them. */
+static void test_long(shm_t **shms)
+{
+    shm_end_t out, in;
+
+    shm_end_init(&out, shms[0], 0, 1);
+    shm_end_init(&in, shms[1], 0, 1);
+    for (int round = 0; round < 40; round++) {
+        const size_t sizes[] = {out.inside, out.inside + 1, out.eager};
+        int wrong = 0;
+
+        for (int i = 0; i < 3; i++) {
+            shm_frame_t *frame = shm_frame_reserve(&out, sizes[i]);
+
+            if (!frame)
+                bail("no room for %zu bytes", sizes[i]);
+            frame->kind = FRAME_EAGER;
+            frame->size = (uint16_t)sizes[i];
+            memset(shm_frame_payload(&out, frame, sizes[i]), round + i,
+                   sizes[i]);
+            shm_frame_commit(&out, frame, sizes[i]);
+        }
+        for (int i = 0; i < 3; i++) {
+            shm_frame_t *frame = shm_frame_peek(&in);
+            const unsigned char *payload =
+                shm_frame_payload(&in, frame, sizes[i]);
+
+            for (size_t j = 0; j < sizes[i]; j++)
+                wrong += payload[j] != (unsigned char)(round + i);
+            shm_frame_release(&in, frame);
+        }
+        if (wrong || round == 39)
+            is_int(wrong, 0, "payloads of %zu, %zu and %zu bytes", sizes[0],
+                   sizes[1], sizes[2]);
+    }
+}
+
 static void test_full(shm_t **shms)
 {
     shm_end_t out, in;
@@ -114,7 +154,8 @@ static void test_chunks(shm_t **shms)
         source[i] = (unsigned char)(i * 2654435761u >> 24);
     ok(!shm_chunk_get(&in, dest, total, total), "an empty bulk ring is empty");
     while (received < total) {
-        while ((n = shm_chunk_put(&out, source + sent, total - sent)))
+        while (sent < total &&
+               (n = shm_chunk_put(&out, source + sent, total - sent)))
             sent += n;
         while (received < sent &&
                (n = shm_chunk_get(&in, dest + received, total - received,
@@ -159,6 +200,9 @@ int main(void)
     shm_t *shms[2];
 
     g_setenv("DSCOMM_SHM_CHANNEL", "64K", TRUE);
+    fixture_open(shms, 2);
+    test_long(shms);
+    fixture_close(shms, 2);
     fixture_open(shms, 2);
     test_frames(shms);
     test_full(shms);

@@ -11,14 +11,14 @@
 
 static void test_layout(void)
 {
-    /* Documented: ring 32 MiB / ranks within 512 KiB ... 4 MiB, channel 4 MiB /
-     * ranks within 64 KiB ... 2 MiB, in powers of two. */
+    /* Documented: ring 32 MiB / ranks within 512 KiB ... 4 MiB, channel 8 MiB /
+     * ranks within 64 KiB ... 4 MiB, in powers of two. */
     static const struct {
         int ranks;
         uint64_t ring, channel;
-    } rows[] = {{2, 4 * MIB, 2 * MIB},     {3, 4 * MIB, 1 * MIB},
-                {8, 4 * MIB, 512 * KIB},   {9, 2 * MIB, 256 * KIB},
-                {16, 2 * MIB, 256 * KIB},  {64, 512 * KIB, 64 * KIB},
+    } rows[] = {{2, 4 * MIB, 4 * MIB},     {3, 4 * MIB, 2 * MIB},
+                {8, 4 * MIB, 1 * MIB},     {9, 2 * MIB, 512 * KIB},
+                {16, 2 * MIB, 512 * KIB},  {64, 512 * KIB, 128 * KIB},
                 {65, 512 * KIB, 64 * KIB}, {1024, 512 * KIB, 64 * KIB}};
 
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {

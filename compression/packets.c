@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a call is made of: parts, segments, packets, and the memory for them. */
+/* What a call needs before it begins, and leaves to the next one: packets,
+ * memory, places for works. */
 #include "config.h"
 
 #include "compression/device.h"
 #include "compression/exchange.h"
 
-#include <dscomm/backend.h>
 #include <dscomm/dscomm.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PACKET_BYTES ((size_t)256 << 10)
@@ -14,13 +15,23 @@
 #define STREAM_BYTES ((size_t)16 << 20)
 #define ALIGNMENT 64
 
+static dscomm_exchange_t *take_idle(dscomm_channel_t *channel)
+{
+    dscomm_exchange_t *x;
+
+    pthread_mutex_lock(&channel->idle_lock);
+    x = channel->idle;
+    if (x)
+        channel->idle = x->next;
+    pthread_mutex_unlock(&channel->idle_lock);
+    return x;
+}
+
 dscomm_exchange_t *dscomm_priv_exchange_new(dscomm_channel_t *channel)
 {
-    dscomm_exchange_t *x = channel->idle;
+    dscomm_exchange_t *x = take_idle(channel);
 
-    if (x) {
-        channel->idle = x->next;
-    } else {
+    if (!x) {
         x = g_new0(dscomm_exchange_t, 1);
         x->parts = g_array_new(FALSE, FALSE, sizeof(part_t));
         x->segments = g_array_new(FALSE, FALSE, sizeof(segment_t));
@@ -34,7 +45,7 @@ dscomm_exchange_t *dscomm_priv_exchange_new(dscomm_channel_t *channel)
     x->queue = NULL;
     x->reduced = x->spread = x->decoded = x->ready = x->sent = 0;
     x->awaited = NULL;
-    x->since = 0;
+    x->since = x->seen = 0;
     return x;
 }
 
@@ -68,18 +79,22 @@ void dscomm_priv_exchange_free(dscomm_exchange_t *x)
 
 void dscomm_priv_exchange_retire(dscomm_exchange_t *x)
 {
-    for (size_t i = 0; i < x->parts->len; i++) {
+    dscomm_channel_t *channel = x->channel;
+
+    for (size_t i = 0; i < x->parts->len; i++)
         dscomm_priv_device_end(part_at(x, i));
+    pthread_mutex_lock(&channel->idle_lock);
+    for (size_t i = 0; i < x->parts->len; i++)
         g_atomic_int_set(&part_at(x, i)->c->busy, 0);
-    }
     g_array_set_size(x->parts, 0);
     g_array_set_size(x->segments, 0);
     g_array_set_size(x->packets, 0);
     g_ptr_array_set_size(x->sends, 0);
     g_ptr_array_set_size(x->gathers, 0);
     g_ptr_array_set_size(x->spreads, 0);
-    x->next = x->channel->idle;
-    x->channel->idle = x;
+    x->next = channel->idle;
+    channel->idle = x;
+    pthread_mutex_unlock(&channel->idle_lock);
 }
 
 /* A packet grows until it is long enough. */

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the optimizers are made of, and for them alone. */
+#ifndef COMMON_H
+#define COMMON_H
+
+#include "optimizers.h"
+#include <dscomm/compression.h>
+
+typedef struct {
+    size_t bytes; /* of the structure, which begins with an optimizer_t */
+    size_t vectors; /* of floats, beside those of optimizer_t */
+    dscomm_status_t (*step)(optimizer_t *optimizer, float *weights,
+                            const float *gradient);
+    dscomm_status_t (*sync)(optimizer_t *optimizer, float *weights);
+} optimizer_kind_t;
+
+typedef struct {
+    size_t size;
+    /* Of onebit_lamb: the average of the coefficient, what it is multiplied
+     * with, and the factor of the momentum when it is sent */
+    float coefficient, ratio, scale;
+} optimizer_layer_t;
+
+struct optimizer {
+    const optimizer_kind_t *kind;
+    dscomm_group_t *group;
+    optimizer_attr_t attr;
+    optimizer_layer_t *layers;
+    size_t layer_count, count;
+    long steps; /* made so far */
+    float *momentum, *variance;
+    float *mean; /* of the ranks' gradients */
+    float *more; /* kind->vectors times count, one after the other */
+    uint8_t *mask; /* 0 where the variance is */
+    dscomm_onebit_t *onebit;
+    size_t ring_bytes, onebit_bytes; /* that this rank sends in one call */
+    optimizer_traffic_t traffic;
+};
+
+dscomm_status_t optimizer_create(const optimizer_kind_t *kind,
+                                 dscomm_group_t *group,
+                                 const optimizer_attr_t *attr,
+                                 const size_t *sizes, size_t layers,
+                                 optimizer_t **ret_optimizer);
+
+/* mean = the mean of the ranks' gradients, in floats */
+dscomm_status_t optimizer_average(optimizer_t *optimizer,
+                                  const float *gradient);
+
+/* vector = the mean of the ranks' vectors, in signs */
+dscomm_status_t optimizer_average_signs(optimizer_t *optimizer, float *vector);
+
+/* Elements without a variance have had no gradient, and no sign says "still
+ * none": they are taken out of what is sent as signs. So do the masks that
+ * DeepSpeed's users give; the papers do not speak of it. */
+dscomm_status_t optimizer_mask(optimizer_t *optimizer);
+
+/* average = beta * average + (1 - beta) * value, and the same of its square */
+void optimizer_decay(float *average, const float *value, float beta,
+                     size_t count);
+void optimizer_decay_square(float *average, const float *value, float beta,
+                            size_t count);
+
+#endif

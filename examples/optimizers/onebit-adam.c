@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* 1-bit Adam, algorithm 1 of arXiv:2102.02888. After the warm-up of T_w steps,
+ *
+ *     m_t^(i) = beta1 m_(t-1) + (1 - beta1) g_t^(i)    on rank i
+ *     m_t     = the mean of m_t^(i), in signs, with the errors of both sides
+ *     x_(t+1) = x_t - rate m_t / (sqrt(v_Tw) + epsilon)
+ *
+ * and before it Adam, in whose form there no bias is corrected either.
+ *
+ * DeepSpeed's OnebitAdam, unlike this and the paper, throws its first step
+ * away, and compresses nothing where there is one rank. */
+#include "common.h"
+#include <math.h>
+
+static void move(const optimizer_t *o, float *weights)
+{
+    for (size_t i = 0; i < o->count; i++)
+        weights[i] -= o->attr.rate * o->momentum[i] /
+                      (sqrtf(o->variance[i]) + o->attr.epsilon);
+}
+
+/* Adam on the mean gradient; after the last such step the variance stays. */
+static dscomm_status_t warm_up(optimizer_t *o, const float *gradient)
+{
+    dscomm_status_t status = optimizer_average(o, gradient);
+
+    if (status != DSCOMM_OK)
+        return status;
+    optimizer_decay(o->momentum, o->mean, o->attr.beta1, o->count);
+    optimizer_decay_square(o->variance, o->mean, o->attr.beta2, o->count);
+    if (o->steps + 1 == o->attr.warmup)
+        status = optimizer_mask(o);
+    return status;
+}
+
+static dscomm_status_t step(optimizer_t *optimizer, float *weights,
+                            const float *gradient)
+{
+    optimizer_t *o = optimizer;
+    dscomm_status_t status;
+
+    if (o->steps < o->attr.warmup) {
+        status = warm_up(o, gradient);
+    } else {
+        optimizer_decay(o->momentum, gradient, o->attr.beta1, o->count);
+        status = optimizer_average_signs(o, o->momentum);
+    }
+    if (status == DSCOMM_OK)
+        move(o, weights);
+    return status;
+}
+
+static const optimizer_kind_t kind = {.bytes = sizeof(optimizer_t),
+                                      .step = step};
+
+dscomm_status_t onebit_adam_create(dscomm_group_t *group,
+                                   const optimizer_attr_t *attr,
+                                   const size_t *sizes, size_t layers,
+                                   optimizer_t **ret_optimizer)
+{
+    return optimizer_create(&kind, group, attr, sizes, layers, ret_optimizer);
+}

@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# bootstrap tells how to use it, and says of what it cannot do why.
+
+. "$abs_top_srcdir/tests/tap.sh"
+
+bootstrap=$abs_top_srcdir/bootstrap
+[ -f "$bootstrap" ] || skip_all 'no bootstrap, which a clone has'
+
+for word in -h --help; do
+    out=$(sh "$bootstrap" $word)
+    is $? 0 "$word: status"
+    like "$out" '^  \./bootstrap check \[OPTION\]  ' "$word: a command"
+    like "$out" '^      --with-torch  ' "$word: an option"
+done
+err=$(sh "$bootstrap" nonsense 2>&1)
+is $? 1 'a word that is none: status'
+like "$err" "unknown argument 'nonsense': give .* or --help" 'a word that is none'
+
+# install_torch alone, where its log cannot be written
+sed -n '/^no_torch()/,/^}/p; /^install_torch()/,/^}/p' "$bootstrap" >"$scratch/part"
+: >"$scratch/file"
+err=$(
+    say() { echo "bootstrap: $*" >&2; }
+    has_torch() { false; }
+    install_missing() { :; }
+    unset DSCOMM_TEST_PYTHON
+    # Its own
+    # shellcheck disable=SC2034
+    XDG_CACHE_HOME=$scratch/file
+    . "$scratch/part"
+    install_torch 2>&1
+)
+like "$err" 'PyTorch cannot be installed: .*/torch\.log cannot be written; set' \
+    'a log that cannot be written'
+tap_done
