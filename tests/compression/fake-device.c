@@ -24,16 +24,17 @@ typedef struct {
     size_t bytes;
 } piece_t;
 
-typedef struct {
-    void (*run)(const void *args);
+typedef struct task {
+    struct task *next;
+    void (*run)(const void *args); /* NULL: the end */
     char args[sizeof(dscomm_device_worker_t) + 64];
 } task_t;
 
 struct dscomm_device_queue {
-    GAsyncQueue *tasks;
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t done;
+    pthread_cond_t more, done;
+    task_t *first, *last; /* that wait */
     unsigned long begun, ended; /* tasks */
 };
 
@@ -126,13 +127,26 @@ static int fails(void)
     return failing >= 0 && failing-- == 0 ? FAILURE : 0;
 }
 
+static task_t *next_task(dscomm_device_queue_t *queue)
+{
+    task_t *task;
+
+    pthread_mutex_lock(&queue->lock);
+    while (!queue->first)
+        pthread_cond_wait(&queue->more, &queue->lock);
+    task = queue->first;
+    queue->first = task->next;
+    pthread_mutex_unlock(&queue->lock);
+    return task;
+}
+
 static void *serve_queue(void *argument)
 {
     dscomm_device_queue_t *queue = argument;
     unsigned salt = 1;
 
     for (;;) {
-        task_t *task = g_async_queue_pop(queue->tasks);
+        task_t *task = next_task(queue);
         int is_last = !task->run;
 
         salt = salt * 1103515245u + 12345u;
@@ -165,7 +179,12 @@ static int put(dscomm_device_queue_t *queue, void (*run)(const void *),
     }
     pthread_mutex_lock(&queue->lock);
     queue->begun++;
-    g_async_queue_push(queue->tasks, task);
+    if (queue->first)
+        queue->last->next = task;
+    else
+        queue->first = task;
+    queue->last = task;
+    pthread_cond_signal(&queue->more);
     pthread_mutex_unlock(&queue->lock);
     return 0;
 }
@@ -175,8 +194,8 @@ static int open_queue(int device, dscomm_device_queue_t **ret_queue)
     dscomm_device_queue_t *queue = g_new0(dscomm_device_queue_t, 1);
 
     (void)device;
-    queue->tasks = g_async_queue_new();
     pthread_mutex_init(&queue->lock, NULL);
+    pthread_cond_init(&queue->more, NULL);
     pthread_cond_init(&queue->done, NULL);
     pthread_create(&queue->thread, NULL, serve_queue, queue);
     *ret_queue = queue;
@@ -198,8 +217,8 @@ static void close_queue(dscomm_device_queue_t *queue)
 {
     put(queue, NULL, NULL, 0);
     pthread_join(queue->thread, NULL);
-    g_async_queue_unref(queue->tasks);
     pthread_mutex_destroy(&queue->lock);
+    pthread_cond_destroy(&queue->more);
     pthread_cond_destroy(&queue->done);
     g_free(queue);
 }
