@@ -16,6 +16,8 @@
 #define INSIDE_MOST ((size_t)17 * SHM_LINE - FRAME_HEAD)
 #define EAGER_MOST ((size_t)16 << 10)
 #define CHUNK_MOST ((size_t)16 << 10)
+#define RUN ((size_t)4) /* chunks at once */
+#define RUN_LEAST ((size_t)256 << 10) /* while so much is left */
 
 G_STATIC_ASSERT(offsetof(shm_frame_t, payload) == FRAME_HEAD);
 G_STATIC_ASSERT(EAGER_MOST <= UINT16_MAX);
@@ -193,40 +195,47 @@ void shm_frame_release(shm_end_t *end, const shm_frame_t *frame)
                           memory_order_release);
 }
 
+/* Chunks that are handed over together, from slot on: short messages go in
+ * small pieces, so that both ranks copy at a time, long ones in fewer. */
+static inline size_t run_of(const shm_end_t *end, size_t slot, size_t size)
+{
+    return MIN(size >= RUN_LEAST ? RUN : 1, end->nchunks - slot);
+}
+
 size_t shm_chunk_put(shm_end_t *end, const void *source, size_t size)
 {
     size_t slot = (size_t)(end->chunks % end->nchunks);
+    size_t run = run_of(end, slot, size);
 
-    if (end->chunks >= end->chunks_free_to) {
+    if (end->chunks + run > end->chunks_free_to) {
         end->chunks_free_to =
             atomic_load_explicit(&end->credit->chunks, memory_order_acquire) +
             end->nchunks;
-        if (end->chunks >= end->chunks_free_to)
+        if (end->chunks + run > end->chunks_free_to)
             return 0;
     }
-    if (size > end->chunk_bytes)
-        size = end->chunk_bytes;
+    size = MIN(size, run * end->chunk_bytes);
     shm_path_copy(end->path, &end->credit->chunks,
                   end->chunk + slot * end->chunk_bytes, source, size);
-    end->chunks++;
-    atomic_store_explicit(&end->flag[slot].flag, end->chunks,
+    atomic_store_explicit(&end->flag[slot].flag, end->chunks + 1,
                           memory_order_release);
+    end->chunks += run;
     return size;
 }
 
 size_t shm_chunk_get(shm_end_t *end, void *dest, size_t size, size_t keep)
 {
     size_t slot = (size_t)(end->chunks % end->nchunks);
+    size_t run = run_of(end, slot, size);
 
     if (atomic_load_explicit(&end->flag[slot].flag, memory_order_acquire) !=
         end->chunks + 1)
         return 0;
-    if (size > end->chunk_bytes)
-        size = end->chunk_bytes;
+    size = MIN(size, run * end->chunk_bytes);
     if (keep)
         shm_copy_out(dest, end->chunk + slot * end->chunk_bytes,
                      size < keep ? size : keep);
-    end->chunks++;
+    end->chunks += run;
     atomic_store_explicit(&end->credit->chunks, end->chunks,
                           memory_order_release);
     return size;

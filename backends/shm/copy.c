@@ -10,7 +10,7 @@
 /* Of somewhat more glibc makes one string instruction, which waits for every
  * line that comes from another cache. */
 #define SHORT 2048
-#define LONG ((size_t)64 << 10)
+#define LONG ((size_t)16 << 10)
 
 void shm_copy_out(void *dest, const void *source, size_t size)
 {
