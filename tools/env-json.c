@@ -3,27 +3,9 @@
 #include "config.h"
 
 #include "tools/env.h"
+#include "tools/json.h"
 
 #include <dscomm/status.h>
-#include <json-glib/json-glib.h>
-
-/* JSON is UTF-8, the environment is any bytes. */
-static void add_value(JsonBuilder *builder, const char *text)
-{
-    char *valid = text ? g_utf8_make_valid(text, -1) : NULL;
-
-    if (valid)
-        json_builder_add_string_value(builder, valid);
-    else
-        json_builder_add_null_value(builder);
-    g_free(valid);
-}
-
-static void add_text(JsonBuilder *builder, const char *name, const char *text)
-{
-    json_builder_set_member_name(builder, name);
-    add_value(builder, text);
-}
 
 static void add_fields(JsonBuilder *builder, const dscomm_env_t *env)
 {
@@ -35,7 +17,7 @@ static void add_fields(JsonBuilder *builder, const dscomm_env_t *env)
             json_builder_add_int_value(builder,
                                        g_ascii_strtoll(text, NULL, 10));
         else
-            add_value(builder, text);
+            tool_json_value(builder, text);
         g_free(text);
     }
 }
@@ -45,8 +27,8 @@ static void add_origins(JsonBuilder *builder, const dscomm_env_t *env)
     json_builder_set_member_name(builder, "origins");
     json_builder_begin_object(builder);
     for (int i = 0; i < DSCOMM_ENV_FIELD_COUNT; i++)
-        add_text(builder, tool_env_fields[i],
-                 dscomm_env_origin(env, (dscomm_env_field_t)i));
+        tool_json_text(builder, tool_env_fields[i],
+                       dscomm_env_origin(env, (dscomm_env_field_t)i));
     json_builder_end_object(builder);
 }
 
@@ -59,7 +41,7 @@ static void add_list(JsonBuilder *builder, const char *name,
     json_builder_set_member_name(builder, name);
     json_builder_begin_array(builder);
     for (size_t i = 0; (text = get(env, i)); i++)
-        add_value(builder, text);
+        tool_json_value(builder, text);
     json_builder_end_array(builder);
 }
 
@@ -71,10 +53,10 @@ static void add_candidates(JsonBuilder *builder, const dscomm_env_t *env)
     json_builder_begin_array(builder);
     for (size_t i = 0; dscomm_env_candidate(env, i, &info) == DSCOMM_OK; i++) {
         json_builder_begin_object(builder);
-        add_text(builder, "name", info.name);
-        add_text(builder, "about", info.about);
-        add_text(builder, "verdict", tool_env_verdicts[info.verdict]);
-        add_text(builder, "why", info.why);
+        tool_json_text(builder, "name", info.name);
+        tool_json_text(builder, "about", info.about);
+        tool_json_text(builder, "verdict", tool_env_verdicts[info.verdict]);
+        tool_json_text(builder, "why", info.why);
         json_builder_end_object(builder);
     }
     json_builder_end_array(builder);
@@ -85,27 +67,27 @@ static void add_problems(JsonBuilder *builder, const dscomm_env_t *env)
 {
     int broken = dscomm_env_status(env) < 0;
 
-    add_text(builder, "error", broken ? dscomm_last_error() : NULL);
+    tool_json_text(builder, "error", broken ? dscomm_last_error() : NULL);
     if (!broken && dscomm_env_world_size(env) > 1 &&
         dscomm_env_check_master(env) < 0)
-        add_text(builder, "no_master", dscomm_last_error());
+        tool_json_text(builder, "no_master", dscomm_last_error());
     else
-        add_text(builder, "no_master", NULL);
+        tool_json_text(builder, "no_master", NULL);
 }
 
 void tool_env_print_json(const dscomm_env_t *env, gboolean explain,
                          GString *text)
 {
     JsonBuilder *builder = json_builder_new();
-    JsonNode *root;
     char *line;
 
     json_builder_begin_object(builder);
-    add_text(builder, "source", dscomm_env_source(env));
+    tool_json_text(builder, "source", dscomm_env_source(env));
     add_fields(builder, env);
     json_builder_set_member_name(builder, "agent_store");
     json_builder_add_boolean_value(builder, dscomm_env_agent_store(env) != 0);
-    add_text(builder, "job", *dscomm_env_job(env) ? dscomm_env_job(env) : NULL);
+    tool_json_text(builder, "job",
+                   *dscomm_env_job(env) ? dscomm_env_job(env) : NULL);
     add_origins(builder, env);
     add_list(builder, "overlays", env, dscomm_env_overlay);
     add_list(builder, "warnings", env, dscomm_env_warning);
@@ -113,10 +95,7 @@ void tool_env_print_json(const dscomm_env_t *env, gboolean explain,
     if (explain)
         add_candidates(builder, env);
     json_builder_end_object(builder);
-    root = json_builder_get_root(builder);
-    line = json_to_string(root, FALSE);
+    line = tool_json_end(builder, FALSE);
     g_string_append_printf(text, "%s\n", line);
     g_free(line);
-    json_node_unref(root);
-    g_object_unref(builder);
 }

@@ -3,39 +3,14 @@
 #include "config.h"
 
 #include "tools/env-mpirun.h"
-
-#include <json-glib/json-glib.h>
-
-/* JSON is UTF-8, arguments are any bytes. */
-static void add_value(JsonBuilder *builder, const char *text)
-{
-    char *valid = text ? g_utf8_make_valid(text, -1) : NULL;
-
-    if (valid)
-        json_builder_add_string_value(builder, valid);
-    else
-        json_builder_add_null_value(builder);
-    g_free(valid);
-}
-
-static void add_text(JsonBuilder *builder, const char *name, const char *text)
-{
-    json_builder_set_member_name(builder, name);
-    add_value(builder, text);
-}
-
-static void add_number(JsonBuilder *builder, const char *name, int number)
-{
-    json_builder_set_member_name(builder, name);
-    json_builder_add_int_value(builder, number);
-}
+#include "tools/json.h"
 
 static void add_words(JsonBuilder *builder, const char *name, char **words)
 {
     json_builder_set_member_name(builder, name);
     json_builder_begin_array(builder);
     for (; words && *words; words++)
-        add_value(builder, *words);
+        tool_json_value(builder, *words);
     json_builder_end_array(builder);
 }
 
@@ -49,7 +24,7 @@ static void add_parts(JsonBuilder *builder, const char *name,
 
         json_builder_begin_object(builder);
         add_words(builder, "words", part->words);
-        add_text(builder, "why", part->why);
+        tool_json_text(builder, "why", part->why);
         json_builder_end_object(builder);
     }
     json_builder_end_array(builder);
@@ -64,10 +39,11 @@ static void add_judgements(JsonBuilder *builder, const GPtrArray *judgements)
             g_ptr_array_index(judgements, i);
 
         json_builder_begin_object(builder);
-        add_text(builder, "text", judgement->text);
-        add_text(builder, "verdict", tool_advice_verdicts[judgement->verdict]);
-        add_text(builder, "why", judgement->why);
-        add_text(builder, "instead", judgement->instead);
+        tool_json_text(builder, "text", judgement->text);
+        tool_json_text(builder, "verdict",
+                       tool_advice_verdicts[judgement->verdict]);
+        tool_json_text(builder, "why", judgement->why);
+        tool_json_text(builder, "instead", judgement->instead);
         json_builder_end_object(builder);
     }
     json_builder_end_array(builder);
@@ -78,7 +54,7 @@ static void add_notes(JsonBuilder *builder, const GPtrArray *notes)
     json_builder_set_member_name(builder, "notes");
     json_builder_begin_array(builder);
     for (guint i = 0; i < notes->len; i++)
-        add_value(builder, g_ptr_array_index(notes, i));
+        tool_json_value(builder, g_ptr_array_index(notes, i));
     json_builder_end_array(builder);
 }
 
@@ -87,13 +63,13 @@ static void add_advice(JsonBuilder *builder, const tool_advice_t *advice)
     char *line = tool_advice_line(advice);
 
     json_builder_begin_object(builder);
-    add_text(builder, "program", advice->program);
-    add_text(builder, "library", advice->library);
-    add_text(builder, "version", advice->version);
-    add_number(builder, "nodes", advice->nodes);
-    add_number(builder, "ranks_per_node", advice->ranks_per_node);
-    add_number(builder, "ranks", advice->ranks);
-    add_text(builder, "line", line);
+    tool_json_text(builder, "program", advice->program);
+    tool_json_text(builder, "library", advice->library);
+    tool_json_text(builder, "version", advice->version);
+    tool_json_number(builder, "nodes", advice->nodes);
+    tool_json_number(builder, "ranks_per_node", advice->ranks_per_node);
+    tool_json_number(builder, "ranks", advice->ranks);
+    tool_json_text(builder, "line", line);
     add_parts(builder, "environment", advice->variables);
     add_parts(builder, "arguments", advice->parts);
     add_words(builder, "command", advice->command);
@@ -106,17 +82,13 @@ static void add_advice(JsonBuilder *builder, const tool_advice_t *advice)
 void tool_env_mpirun_json(const GPtrArray *list, GString *text)
 {
     JsonBuilder *builder = json_builder_new();
-    JsonNode *root;
     char *line;
 
     json_builder_begin_array(builder);
     for (guint i = 0; i < list->len; i++)
         add_advice(builder, g_ptr_array_index(list, i));
     json_builder_end_array(builder);
-    root = json_builder_get_root(builder);
-    line = json_to_string(root, FALSE);
+    line = tool_json_end(builder, FALSE);
     g_string_append_printf(text, "%s\n", line);
     g_free(line);
-    json_node_unref(root);
-    g_object_unref(builder);
 }

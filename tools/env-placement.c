@@ -4,12 +4,12 @@
 #include "config.h"
 
 #include "tools/env-placement.h"
+#include "tools/json.h"
 #include "tools/placement.h"
 #include "tools/tool.h"
 
 #include <dscomm/status.h>
 #include <errno.h>
-#include <json-glib/json-glib.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,49 +104,42 @@ static void print(const dscomm_env_t *env, const tool_placement_t *placement,
     g_free(list);
 }
 
-/* What it says has no characters that JSON escapes. */
+/* placement NULL: error says why there is none. */
 static void print_json(const dscomm_env_t *env,
-                       const tool_placement_t *placement, GString *text)
+                       const tool_placement_t *placement, const char *error,
+                       GString *text)
 {
-    char *list = tool_processors_text(&placement->processors);
-    const char *quote = placement->warning ? "\"" : "";
+    JsonBuilder *builder = json_builder_new();
+    char *list =
+        placement ? tool_processors_text(&placement->processors) : g_strdup("");
+    char *line;
 
-    g_string_append_printf(
-        text,
-        "{\"rank\":%d,\"local_rank\":%d,\"bind\":%s,\"processors\":\"%s\","
-        "\"cores\":%d,\"numa_node\":%d,\"why\":\"%s\",\"warning\":%s%s%s,"
-        "\"error\":null}\n",
-        dscomm_env_rank(env), find_local_rank(env),
-        placement->bind ? "true" : "false", list, placement->cores,
-        placement->node, placement->why, quote,
-        placement->warning ? placement->warning : "null", quote);
+    json_builder_begin_object(builder);
+    if (placement) {
+        tool_json_number(builder, "rank", dscomm_env_rank(env));
+        tool_json_number(builder, "local_rank", find_local_rank(env));
+    } else {
+        tool_json_text(builder, "rank", NULL);
+        tool_json_text(builder, "local_rank", NULL);
+    }
+    json_builder_set_member_name(builder, "bind");
+    json_builder_add_boolean_value(builder, placement && placement->bind);
+    tool_json_text(builder, "processors", list);
+    tool_json_number(builder, "cores", placement ? placement->cores : 0);
+    tool_json_number(builder, "numa_node", placement ? placement->node : -1);
+    tool_json_text(builder, "why", placement ? placement->why : NULL);
+    tool_json_text(builder, "warning", placement ? placement->warning : NULL);
+    tool_json_text(builder, "error", error);
+    json_builder_end_object(builder);
+    line = tool_json_end(builder, FALSE);
+    g_string_append_printf(text, "%s\n", line);
+    g_free(line);
     g_free(list);
-}
-
-/* JSON is UTF-8, the environment is any bytes. */
-static char *quote_json(const char *text)
-{
-    JsonNode *node = json_node_new(JSON_NODE_VALUE);
-    char *valid = g_utf8_make_valid(text, -1), *quoted;
-
-    json_node_set_string(node, valid);
-    quoted = json_to_string(node, FALSE);
-    json_node_unref(node);
-    g_free(valid);
-    return quoted;
 }
 
 void tool_env_placement_error(const char *sentence, GString *text)
 {
-    char *quoted = quote_json(sentence);
-
-    g_string_append_printf(text,
-                           "{\"rank\":null,\"local_rank\":null,\"bind\":"
-                           "false,\"processors\":\"\",\"cores\":0,"
-                           "\"numa_node\":-1,\"why\":null,\"warning\":null,"
-                           "\"error\":%s}\n",
-                           quoted);
-    g_free(quoted);
+    print_json(NULL, NULL, sentence, text);
 }
 
 int tool_env_placement(const dscomm_env_t *env,
@@ -156,7 +149,10 @@ int tool_env_placement(const dscomm_env_t *env,
 
     if (!placement)
         return TOOL_USAGE;
-    (options->json ? print_json : print)(env, placement, text);
+    if (options->json)
+        print_json(env, placement, NULL, text);
+    else
+        print(env, placement, text);
     tool_placement_free(placement);
     return TOOL_OK;
 }

@@ -3,24 +3,11 @@
 #include "config.h"
 
 #include "tools/info.h"
+#include "tools/json.h"
 
 #include <dscomm/info.h>
-#include <json-glib/json-glib.h>
 #include <stdio.h>
 #include <string.h>
-
-/* JSON is UTF-8, the environment and names of files are any bytes. */
-static void add_text(JsonBuilder *builder, const char *name, const char *text)
-{
-    json_builder_set_member_name(builder, name);
-    if (text) {
-        char *valid = g_utf8_make_valid(text, -1);
-        json_builder_add_string_value(builder, valid);
-        g_free(valid);
-    } else {
-        json_builder_add_null_value(builder);
-    }
-}
 
 /* The words of text, which are separated by single spaces. */
 static void add_words(JsonBuilder *builder, const char *name, const char *text)
@@ -44,7 +31,7 @@ static void add_build(JsonBuilder *builder)
     json_builder_begin_object(builder);
     for (size_t i = 0; dscomm_build_info(i, &name, &value) == DSCOMM_OK; i++) {
         char *member = g_strdelimit(g_strdup(name), " ", '_');
-        add_text(builder, member, value);
+        tool_json_text(builder, member, value);
         g_free(member);
     }
     add_words(builder, "cpu_features", dscomm_cpu_features());
@@ -55,8 +42,8 @@ static void add_build(JsonBuilder *builder)
 static void add_backend(JsonBuilder *builder, const dscomm_backend_info_t *info)
 {
     json_builder_begin_object(builder);
-    add_text(builder, "name", info->name);
-    add_text(builder, "path", info->path);
+    tool_json_text(builder, "name", info->name);
+    tool_json_text(builder, "path", info->path);
     json_builder_set_member_name(builder, "usable");
     json_builder_add_boolean_value(builder, info->usable != 0);
     json_builder_set_member_name(builder, "priority");
@@ -64,7 +51,7 @@ static void add_backend(JsonBuilder *builder, const dscomm_backend_info_t *info)
         json_builder_add_int_value(builder, info->priority);
     else
         json_builder_add_null_value(builder);
-    add_text(builder, "why", info->why);
+    tool_json_text(builder, "why", info->why);
     json_builder_end_object(builder);
 }
 
@@ -72,7 +59,7 @@ static void add_backends(JsonBuilder *builder)
 {
     dscomm_backend_info_t info = {.size = sizeof(info)};
 
-    add_text(builder, "backend_directory", dscomm_backend_directory());
+    tool_json_text(builder, "backend_directory", dscomm_backend_directory());
     json_builder_set_member_name(builder, "backends");
     json_builder_begin_array(builder);
     for (size_t i = 0; dscomm_backend_info(i, &info) == DSCOMM_OK; i++)
@@ -114,10 +101,11 @@ static void add_choices(JsonBuilder *builder, dscomm_coll_t coll,
         json_builder_begin_object(builder);
         add_bytes(builder, "from", info.from);
         add_bytes(builder, "to", info.to);
-        add_text(builder, "dtype",
-                 tool_info_reduces(coll) ? dscomm_dtype_name(dtype) : NULL);
-        add_text(builder, "by_default", info.by_default);
-        add_text(builder, "by_setting", info.by_setting);
+        tool_json_text(builder, "dtype",
+                       tool_info_reduces(coll) ? dscomm_dtype_name(dtype)
+                                               : NULL);
+        tool_json_text(builder, "by_default", info.by_default);
+        tool_json_text(builder, "by_setting", info.by_setting);
         json_builder_end_object(builder);
         from = info.to + 1;
     } while (from);
@@ -126,7 +114,7 @@ static void add_choices(JsonBuilder *builder, dscomm_coll_t coll,
 static void add_collective(JsonBuilder *builder, dscomm_coll_t coll, int ranks)
 {
     json_builder_begin_object(builder);
-    add_text(builder, "name", dscomm_coll_name(coll));
+    tool_json_text(builder, "name", dscomm_coll_name(coll));
     add_available(builder, (int)coll, ranks);
     json_builder_set_member_name(builder, "choices");
     json_builder_begin_array(builder);
@@ -143,7 +131,7 @@ static void add_algorithms(JsonBuilder *builder, int ranks)
     json_builder_begin_object(builder);
     json_builder_set_member_name(builder, "ranks");
     json_builder_add_int_value(builder, ranks);
-    add_text(builder, "setting", tool_info_algorithm_setting());
+    tool_json_text(builder, "setting", tool_info_algorithm_setting());
     json_builder_set_member_name(builder, "collectives");
     json_builder_begin_array(builder);
     for (int coll = 0; coll < DSCOMM_COLL_SEND; coll++)
@@ -157,16 +145,16 @@ static void add_setting(JsonBuilder *builder, const dscomm_setting_info_t *info)
     const char *value = info->value ? info->value : info->default_value;
 
     json_builder_begin_object(builder);
-    add_text(builder, "name", info->name);
-    add_text(builder, "type", info->type);
-    add_text(builder, "accepted", info->accepted);
-    add_text(builder, "default", info->default_value);
-    add_text(builder, "value", value);
-    add_text(builder, "origin",
-             info->value ? "environment"
-             : value     ? "default"
-                         : NULL);
-    add_text(builder, "help", info->help);
+    tool_json_text(builder, "name", info->name);
+    tool_json_text(builder, "type", info->type);
+    tool_json_text(builder, "accepted", info->accepted);
+    tool_json_text(builder, "default", info->default_value);
+    tool_json_text(builder, "value", value);
+    tool_json_text(builder, "origin",
+                   info->value ? "environment"
+                   : value     ? "default"
+                               : NULL);
+    tool_json_text(builder, "help", info->help);
     json_builder_end_object(builder);
 }
 
@@ -190,8 +178,8 @@ static void add_unknown(JsonBuilder *builder)
     for (size_t i = 0; dscomm_setting_unknown(i, &name, &nearest) == DSCOMM_OK;
          i++) {
         json_builder_begin_object(builder);
-        add_text(builder, "name", name);
-        add_text(builder, "nearest", nearest);
+        tool_json_text(builder, "name", name);
+        tool_json_text(builder, "nearest", nearest);
         json_builder_end_object(builder);
     }
     json_builder_end_array(builder);
@@ -200,7 +188,6 @@ static void add_unknown(JsonBuilder *builder)
 void tool_info_print_json(const tool_info_parts_t *parts)
 {
     JsonBuilder *builder = json_builder_new();
-    JsonNode *root;
     char *text;
 
     json_builder_begin_object(builder);
@@ -215,10 +202,7 @@ void tool_info_print_json(const tool_info_parts_t *parts)
         add_unknown(builder);
     }
     json_builder_end_object(builder);
-    root = json_builder_get_root(builder);
-    text = json_to_string(root, TRUE);
+    text = tool_json_end(builder, TRUE);
     puts(text);
     g_free(text);
-    json_node_unref(root);
-    g_object_unref(builder);
 }
