@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "compression/compressor.h"
+#include "lib/attr.h"
 #include "compression/device.h"
 
 #include <dscomm/dscomm.h>
@@ -12,7 +13,6 @@
 #define ALIGNMENT 64
 #define ROW_ALIGNMENT 16
 #define NAME_BYTES 16
-#define ATTR_MOST 4096
 #define ELEMENTS_MOST ((size_t)PTRDIFF_MAX / sizeof(double) / 2)
 
 /* What all ranks must agree on; sent as it is. */
@@ -44,33 +44,6 @@ static size_t common_divisor(size_t a, size_t b)
 static size_t padding_unit(size_t ranks)
 {
     return ranks * (ranks / common_divisor(ranks, 8) * 8);
-}
-
-/* What attr says over the defaults in *ret_attr. It has the size of the
- * program's headers: what these know beyond ours must be zero. */
-static dscomm_status_t read_attr(const char *name,
-                                 const dscomm_compressor_attr_t *attr,
-                                 dscomm_compressor_attr_t *ret_attr)
-{
-    const size_t known = sizeof *attr;
-    const char *bytes = (const char *)attr;
-
-    if (!attr)
-        return DSCOMM_OK;
-    if (attr->size < sizeof attr->size || attr->size > ATTR_MOST)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s: attr.size is %zu; begin with "
-                           "DSCOMM_COMPRESSOR_ATTR_INIT",
-                           name, attr->size);
-    for (size_t i = known; i < attr->size; i++)
-        if (bytes[i])
-            return dscomm_fail(DSCOMM_ERR_INVALID,
-                               "%s: attr has a member set, behind byte %zu, "
-                               "that this library does not know",
-                               name, known);
-    memcpy(ret_attr, attr, MIN(attr->size, known));
-    ret_attr->size = known;
-    return DSCOMM_OK;
 }
 
 static dscomm_status_t check_attr(const char *name,
@@ -312,7 +285,8 @@ static dscomm_status_t create_checked(const char *name, dscomm_group_t *group,
     if (!group || !ret_compressor)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", name,
                            group ? "ret_compressor" : "group");
-    status = read_attr(name, attr, &own);
+    status = dscomm_priv_attr_read(name, "DSCOMM_COMPRESSOR_ATTR_INIT", attr,
+                                   sizeof own, &own);
     if (status < 0)
         return status;
     if (codec)

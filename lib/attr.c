@@ -2,7 +2,6 @@
 /* See attr.h. */
 #include "config.h"
 #include "lib/attr.h"
-#include "lib/status.h"
 
 #include <glib.h>
 #include <string.h>
