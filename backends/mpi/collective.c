@@ -412,16 +412,24 @@ static int run_pieces(engine_t *engine, const dscomm_coll_args_t *args,
     return code;
 }
 
+/* What works of this and other groups need is not MPI's alone to give, since
+ * their messages are matched here and schedules are the core's. */
+static void go_on(void *arg)
+{
+    engine_t *engine = arg;
+
+    engine_progress(engine);
+    dscomm_backend_progress_others(engine->group);
+}
+
 /* While this thread is inside MPI, another one goes on with works. */
 static int run_helped(engine_t *engine, const dscomm_coll_args_t *args,
                       void *stage)
 {
-    engine_helper_t helper;
-    int code;
+    dscomm_helper_t *helper = dscomm_helper_start(go_on, engine);
+    int code = run_pieces(engine, args, stage);
 
-    engine_helper_start(engine, &helper);
-    code = run_pieces(engine, args, stage);
-    engine_helper_stop(&helper);
+    dscomm_helper_stop(helper);
     return code;
 }
 

@@ -162,15 +162,5 @@ dscomm_status_t engine_types_setup(void);
 
 int engine_native(void *impl, const dscomm_coll_args_t *args);
 dscomm_status_t engine_run(void *impl, const dscomm_coll_args_t *args);
-/* helper.c: a thread that goes on with works until it is stopped. */
-typedef struct {
-    engine_t *engine;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    int started, stop;
-} engine_helper_t;
-void engine_helper_start(engine_t *engine, engine_helper_t *ret_helper);
-void engine_helper_stop(engine_helper_t *helper);
 
 #endif

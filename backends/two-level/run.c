@@ -6,20 +6,10 @@
 
 #include "backends/two-level/two-level.h"
 
-#include <signal.h>
-#include <time.h>
-
-#define PAUSE_NS 50000
-
-typedef struct {
-    two_t *two;
-    pthread_t thread;
-    atomic_int stop;
-    int started;
-} helper_t;
-
-static void progress_idle_levels(two_t *two)
+static void progress_idle_levels(void *arg)
 {
+    two_t *two = arg;
+
     for (int i = 0; i < TWO_LEVELS; i++) {
         two_level_t *level = &two->levels[i];
 
@@ -28,37 +18,6 @@ static void progress_idle_levels(two_t *two)
         level->ops->progress(level->impl);
         pthread_mutex_unlock(&level->lock);
     }
-}
-
-static void *help(void *arg)
-{
-    const struct timespec pause = {0, PAUSE_NS};
-    helper_t *helper = arg;
-
-    while (!atomic_load_explicit(&helper->stop, memory_order_acquire)) {
-        progress_idle_levels(helper->two);
-        nanosleep(&pause, NULL);
-    }
-    return NULL;
-}
-
-/* Signals are for the program's own threads. */
-static void start_helper(helper_t *helper)
-{
-    sigset_t all, before;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    helper->started = pthread_create(&helper->thread, NULL, help, helper) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
-static void stop_helper(helper_t *helper)
-{
-    if (!helper->started)
-        return;
-    atomic_store_explicit(&helper->stop, 1, memory_order_release);
-    pthread_join(helper->thread, NULL);
 }
 
 static dscomm_status_t run_step(two_level_t *level, dscomm_coll_args_t *args)
@@ -106,12 +65,10 @@ static dscomm_status_t run_plan(two_t *two, const dscomm_coll_args_t *args)
 
 static dscomm_status_t run_helped(two_t *two, const dscomm_coll_args_t *args)
 {
-    helper_t helper = {.two = two};
-    dscomm_status_t status;
+    dscomm_helper_t *helper = dscomm_helper_start(progress_idle_levels, two);
+    dscomm_status_t status = run_plan(two, args);
 
-    start_helper(&helper);
-    status = run_plan(two, args);
-    stop_helper(&helper);
+    dscomm_helper_stop(helper);
     return status;
 }
 

@@ -341,6 +341,15 @@ DSCOMM_API void dscomm_inner_close(dscomm_inner_t *inner);
 DSCOMM_API const char *dscomm_inner_usable(const char *backend,
                                            const char *const *hosts, int ranks);
 
+/* For slots that are inside a call which cannot let works go on: a thread that
+ * calls turn again and again, with short pauses, from start to stop. Signals
+ * are blocked there. NULL where there can be no thread: works go on later,
+ * then; stop takes it. turn must not wait. */
+typedef struct dscomm_helper dscomm_helper_t;
+DSCOMM_API dscomm_helper_t *dscomm_helper_start(void (*turn)(void *arg),
+                                                void *arg);
+DSCOMM_API void dscomm_helper_stop(dscomm_helper_t *helper);
+
 /* The text by which this process is known in hosts of usable. */
 #define DSCOMM_HOST_MAX 512
 DSCOMM_API void dscomm_backend_host(char text[DSCOMM_HOST_MAX]);
