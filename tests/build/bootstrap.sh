@@ -17,20 +17,25 @@ err=$(sh "$bootstrap" nonsense 2>&1)
 is $? 1 'a word that is none: status'
 like "$err" "unknown argument 'nonsense': give .* or --help" 'a word that is none'
 
-# install_torch alone, where its log cannot be written
+# install_torch alone, where its log cannot be written: no folder, no file
 sed -n '/^no_torch()/,/^}/p; /^install_torch()/,/^}/p' "$bootstrap" >"$scratch/part"
 : >"$scratch/file"
-err=$(
-    say() { echo "bootstrap: $*" >&2; }
-    has_torch() { false; }
-    install_missing() { :; }
-    unset DSCOMM_TEST_PYTHON
-    # Its own
-    # shellcheck disable=SC2034
-    XDG_CACHE_HOME=$scratch/file
-    . "$scratch/part"
-    install_torch 2>&1
-)
-like "$err" 'PyTorch cannot be installed: .*/torch\.log cannot be written; set' \
-    'a log that cannot be written'
+mkdir -p "$scratch/folder/dscomm/torch.log"
+for cache in file folder; do
+    err=$(
+        say() { echo "bootstrap: $*" >&2; }
+        has_torch() { false; }
+        install_missing() { :; }
+        unset DSCOMM_TEST_PYTHON
+        # Its own
+        # shellcheck disable=SC2034
+        XDG_CACHE_HOME=$scratch/$cache
+        . "$scratch/part"
+        install_torch 2>&1
+        echo 'and goes on'
+    )
+    like "$err" 'PyTorch cannot be installed: .*/torch\.log cannot be written; set' \
+        "a log that cannot be written: $cache"
+    like "$err" '^and goes on$' "what comes after that: $cache"
+done
 tap_done
