@@ -42,6 +42,7 @@ struct tool_output {
     sink_t sinks[2];
     sink_t *errors; /* where stderr goes */
     gboolean failed; /* to write */
+    gint64 taken; /* when somebody has taken something; 0: never */
 };
 
 static gboolean is_same_file(int a, int b)
@@ -248,8 +249,10 @@ static void give(tool_output_t *output, sink_t *sink)
                       g_strerror(errno));
         lose_sink(output, sink);
     }
-    if (written > 0)
+    if (written > 0) {
         sink->written += (gsize)written;
+        output->taken = g_get_monotonic_time();
+    }
     if (sink->written == sink->queue->len) {
         g_byte_array_set_size(sink->queue, 0);
         sink->written = 0;
@@ -296,8 +299,15 @@ static gboolean is_writable(int fd)
     return poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLOUT);
 }
 
+/* The last line that was written goes on in what is left. */
+static gboolean is_cut(const sink_t *sink)
+{
+    return sink->written > 0 && sink->queue->data[sink->written - 1] != '\n';
+}
+
 void tool_output_give_up(tool_output_t *output)
 {
+    gboolean cut = is_cut(output->errors);
     gsize left = 0;
 
     for (int i = 0; i < 2; i++) {
@@ -305,11 +315,19 @@ void tool_output_give_up(tool_output_t *output)
         lose_sink(output, &output->sinks[i]);
     }
     output->failed = TRUE;
-    if (is_writable(STDERR_FILENO))
-        tool_fail(0, output->command,
-                  "nobody reads what the ranks have written; giving up the "
-                  "last %zu bytes",
-                  left);
+    if (!is_writable(STDERR_FILENO))
+        return;
+    if (cut)
+        fputc('\n', stderr);
+    tool_fail(0, output->command,
+              "nobody reads what the ranks have written; giving up the last "
+              "%zu bytes",
+              left);
+}
+
+gint64 tool_output_taken(const tool_output_t *output)
+{
+    return output->taken;
 }
 
 gboolean tool_output_failed(const tool_output_t *output)

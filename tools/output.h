@@ -37,6 +37,8 @@ void tool_output_dispatch(tool_output_t *output, const GArray *fds);
 void tool_output_end(tool_output_t *output);
 /* Drops what nobody has read, and says so where that does not block. */
 void tool_output_give_up(tool_output_t *output);
+/* When somebody has last taken something, in microseconds; 0: never. */
+gint64 tool_output_taken(const tool_output_t *output);
 /* Whether something could not be written, other than for lack of a reader. */
 gboolean tool_output_failed(const tool_output_t *output);
 /* Whether all that was taken has been written. */

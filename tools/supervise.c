@@ -330,9 +330,8 @@ static void handle_deadline(supervisor_t *s)
                      s->running == 1 ? "it" : "them");
         kill_all(s);
     } else {
-        tool_fail(0, s->job->command,
-                  "some processes do not end even by SIGKILL; "
-                  "leaving them behind");
+        tool_say(s, "some processes do not end even by SIGKILL; leaving them "
+                    "behind");
         s->stage = GIVEN_UP;
         end_job(s, "some processes do not end even by SIGKILL");
     }
@@ -430,14 +429,19 @@ static gboolean awaits_reader(const supervisor_t *s)
     return s->output && !s->children && !(s->nodes && !s->over);
 }
 
-/* Who reads may take as long as the job may, and then what ranks get to end. */
+/* A pause of so much is not yet that of somebody who does not read. */
+#define READER_US G_USEC_PER_SEC
+
+/* Who reads may take as long as the job may, and then go on as long as no pause
+ * is longer than what ranks get to end. */
 static gint64 current_deadline(const supervisor_t *s)
 {
     if (s->children || awaits_nodes(s))
         return s->deadline;
     if (!s->ended || s->job_deadline == G_MAXINT64)
         return G_MAXINT64;
-    return MAX(s->job_deadline, s->ended) + s->limits->grace_us;
+    return MAX(MAX(s->job_deadline, s->ended), tool_output_taken(s->output)) +
+           MAX(s->limits->grace_us, READER_US);
 }
 
 static void give_up_output(supervisor_t *s)

@@ -298,8 +298,8 @@ mkfifo "$scratch/stuck"
 sleep 600 <"$scratch/stuck" &
 reader=$!
 for row in 'for (;;) print "x"' 'for (i = 0; i < 99999; i++) print "x"'; do
-    timeout -k 5 60 "$abs_top_builddir/tools/dscomm" run -n 1 --tag-output \
-        --timeout 0.5 --grace 0.2 awk "BEGIN { $row }" \
+    timeout --preserve-status -k 5 60 "$abs_top_builddir/tools/dscomm" run \
+        -n 1 --tag-output --timeout 0.5 --grace 0.2 awk "BEGIN { $row }" \
         >"$scratch/stuck" 2>"$scratch/err"
     is $? 124 "nobody reads: status of $row"
     like "`cat "$scratch/err"`" \
@@ -307,11 +307,16 @@ for row in 'for (;;) print "x"' 'for (i = 0; i < 99999; i++) print "x"'; do
         "nobody reads: is told of $row"
 done
 # Nor does it hang where that is stderr as well.
-timeout -k 5 60 "$abs_top_builddir/tools/dscomm" run -n 1 --tag-output \
-    --timeout 0.5 --grace 0.2 awk 'BEGIN { for (;;) print "x" }' \
+timeout --preserve-status -k 5 60 "$abs_top_builddir/tools/dscomm" run -n 1 \
+    --tag-output --timeout 0.5 --grace 0.2 awk 'BEGIN { for (;;) print "x" }' \
     >"$scratch/stuck" 2>&1
 is $? 124 'nobody reads either of them'
 kill $reader
+# Who reads, however slowly, gets all of it.
+timeout --preserve-status -k 5 60 "$abs_top_builddir/tools/dscomm" run -n 2 \
+    --tag-output --timeout 0.5 --grace 0 sh -c 'trap "" TERM; yes' \
+    2>"$scratch/err" | cat >/dev/null
+is "$(grep -c 'nobody reads' "$scratch/err")" 0 'somebody reads'
 run -n 2 --timeout 600 true
 is $status 0 'in time'
 
