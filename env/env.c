@@ -255,15 +255,18 @@ static dscomm_status_t fail_address(const dscomm_env_t *env, const char *title)
 {
     const char *why = env->no_address ? env->no_address
                                       : "nothing else tells where rank 0 is";
+    const int known = dscomm_env_master_port(env) > 0; /* settles shared */
 
     return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
                        "env[%s]: MASTER_ADDR: not set, and %s. Set "
-                       "MASTER_ADDR to the host of rank 0%s",
+                       "MASTER_ADDR to the host of rank 0%s%s",
                        title, why,
-                       dscomm_env_master_port(env) > 0
-                           ? ""
-                           : ", and MASTER_PORT to one number on all ranks of "
-                             "a program");
+                       known ? ""
+                             : ", and MASTER_PORT to one number on all ranks "
+                               "of a program",
+                       !known && env->shared
+                           ? ", and to another for each program of this job"
+                           : "");
 }
 
 dscomm_status_t dscomm_env_check_master(const dscomm_env_t *env)

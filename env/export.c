@@ -49,10 +49,13 @@ static const char *field_text(const dscomm_env_t *env, dscomm_env_field_t field,
 /* "[::1]" is "::1", which PyTorch reads. */
 static int is_bracketed(const char *text, const char *inner)
 {
-    size_t length = strlen(inner);
+    char *bare = g_strstrip(g_strdup(text));
+    char *wanted = g_strdup_printf("[%s]", inner);
+    int same = strchr(inner, ':') && strcmp(bare, wanted) == 0;
 
-    return *text == '[' && strncmp(text + 1, inner, length) == 0 &&
-           strcmp(text + 1 + length, "]") == 0;
+    g_free(wanted);
+    g_free(bare);
+    return same;
 }
 
 /* As the reader of the variable would compare. */

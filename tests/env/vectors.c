@@ -177,7 +177,8 @@ static const vector_t vectors[] = {
     {"and without an address both are asked for at once",
      {HYDRA(2, 3, 0, 1), "PBS_JOBID=7.x"},
      "hydra 2/3/0/1/- - -",
-     "Set MASTER_ADDR to the host of rank 0, and MASTER_PORT to one number"},
+     "Set MASTER_ADDR to the host of rank 0, and MASTER_PORT to one number on "
+     "all ranks of a program, and to another for each program of this job"},
     {"with a port each they are told apart",
      {HYDRA(2, 3, 0, 1), "PBS_JOBID=7.x", "MASTER_ADDR=h", "MASTER_PORT=7"},
      "hydra 2/3/0/1/- h 7",
