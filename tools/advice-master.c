@@ -33,6 +33,13 @@ static char *first_word(const char *text, const char *ends)
     return g_strndup(text, strcspn(text, ends));
 }
 
+/* The first of hosts given by hand; "" where it is no name: Open MPI has
+ * relative ones, and IPv6 comes in brackets. */
+static char *first_host(const char *value)
+{
+    return strchr("[+", *value) ? g_strdup("") : first_word(value, ",: ");
+}
+
 static char *by_arguments(const advice_state_t *state)
 {
     static const char *const names[] = {"host", "H", "hosts"};
@@ -42,7 +49,7 @@ static char *by_arguments(const advice_state_t *state)
             tool_advice_old_find(state, OLD_OPTION, names[i]);
 
         if (old && old->value)
-            return first_word(old->value, ",: ");
+            return first_host(old->value);
     }
     return NULL;
 }
@@ -92,12 +99,11 @@ static gboolean is_given(const advice_state_t *state, const char *name)
 
 void tool_advice_master(advice_state_t *state)
 {
-    char *host = by_arguments(state);
+    char *host;
 
-    if (!(state->facts & FACT_SEVERAL)) {
-        g_free(host);
+    if (!(state->facts & FACT_SEVERAL))
         return;
-    }
+    host = by_arguments(state);
     if (!host && !has_file(state))
         host = by_scheduler(state);
     if (host && !*host)

@@ -89,7 +89,7 @@ static int print_exports(const dscomm_env_t *env)
 static int show_placement(const dscomm_env_t *env, const options_t *options)
 {
     GString *text = g_string_new(NULL);
-    int status = TOOL_OK, printed;
+    int status = TOOL_FAILED, printed;
 
     if (dscomm_env_status(env) == DSCOMM_OK)
         status = tool_env_placement(env, &options->place, text);
@@ -97,8 +97,6 @@ static int show_placement(const dscomm_env_t *env, const options_t *options)
         tool_env_placement_error(dscomm_last_error(), text);
     else
         tool_fail(0, "env", "%s", dscomm_last_error());
-    if (dscomm_env_status(env) < 0)
-        status = TOOL_FAILED;
     printed = print(text);
     g_string_free(text, TRUE);
     return status == TOOL_OK ? printed : status;

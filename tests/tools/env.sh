@@ -172,6 +172,13 @@ virtual()
 like "$(virtual 3)" '"rank":3,"local_rank":1,.*"warning":"LOCAL_RANK is 0, but RANK says 1' \
     'a local rank that is not one'
 like "$(virtual 2)" '"rank":2,"local_rank":0,.*"warning":null' 'and one that is'
+# Nodes of 3, 2 and 3 ranks
+uneven()
+{
+    of TORCHELASTIC_RUN_ID=x GROUP_RANK=1 GROUP_WORLD_SIZE=3 LOCAL_RANK=0 \
+        LOCAL_WORLD_SIZE=2 WORLD_SIZE=8 RANK=3 -- --placement --json && echo "$out"
+}
+like "$(uneven)" '"rank":3,"local_rank":0,.*"warning":null' 'of nodes that differ'
 tool --device 1a:00.0
 is "$status" 2 '--device without --placement'
 
