@@ -5,24 +5,6 @@
 #include "config.h"
 #include "lib/dispatch.h"
 
-static dscomm_coll_args_t describe(int coll, const void *send, void *recv,
-                                   size_t count, dscomm_dtype_t dtype, int op,
-                                   int root)
-{
-    return (dscomm_coll_args_t){
-        .coll = coll,
-        .dtype = (int)dtype,
-        .op = op,
-        .root = root,
-        .count = count,
-        .element = dscomm_priv_element_of(dtype),
-        .send = send,
-        .recv = recv,
-        .factor = 1.0,
-        .fingerprint = dscomm_priv_fingerprint(coll, (int)dtype, op, root, 0),
-    };
-}
-
 static const size_t *pack(const size_t *counts, int size, size_t *displs)
 {
     size_t offset = 0;
@@ -75,8 +57,8 @@ dscomm_status_t dscomm_all_gather_v(dscomm_group_t *group, const void *send,
                                     dscomm_dtype_t dtype,
                                     dscomm_work_t **ret_work)
 {
-    dscomm_coll_args_t args = describe(DSCOMM_COLL_ALL_GATHER_V, send, recv,
-                                       send_count, dtype, -1, -1);
+    dscomm_coll_args_t args = dscomm_priv_args(
+        DSCOMM_COLL_ALL_GATHER_V, send, recv, send_count, 0, dtype, -1, -1);
 
     args.recv_counts = recv_counts;
     args.recv_displs = recv_displs;
@@ -89,8 +71,8 @@ dscomm_status_t dscomm_reduce_scatter_v(dscomm_group_t *group, const void *send,
                                         dscomm_work_t **ret_work)
 {
     size_t own = group && recv_counts ? recv_counts[group->rank] : 0;
-    dscomm_coll_args_t args = describe(DSCOMM_COLL_REDUCE_SCATTER_V, send, recv,
-                                       own, dtype, (int)op, -1);
+    dscomm_coll_args_t args = dscomm_priv_args(
+        DSCOMM_COLL_REDUCE_SCATTER_V, send, recv, own, 0, dtype, (int)op, -1);
 
     if (op == DSCOMM_PREMUL_SUM)
         return dscomm_fail(DSCOMM_ERR_INVALID,
@@ -106,8 +88,8 @@ dscomm_status_t dscomm_gather_v(dscomm_group_t *group, const void *send,
                                 const size_t *recv_displs, dscomm_dtype_t dtype,
                                 int root, dscomm_work_t **ret_work)
 {
-    dscomm_coll_args_t args =
-        describe(DSCOMM_COLL_GATHER_V, send, recv, send_count, dtype, -1, root);
+    dscomm_coll_args_t args = dscomm_priv_args(DSCOMM_COLL_GATHER_V, send, recv,
+                                               send_count, 0, dtype, -1, root);
 
     if (group && group->rank == root) {
         args.recv_counts = recv_counts;
@@ -122,8 +104,8 @@ dscomm_status_t dscomm_scatter_v(dscomm_group_t *group, const void *send,
                                  size_t recv_count, dscomm_dtype_t dtype,
                                  int root, dscomm_work_t **ret_work)
 {
-    dscomm_coll_args_t args = describe(DSCOMM_COLL_SCATTER_V, send, recv,
-                                       recv_count, dtype, -1, root);
+    dscomm_coll_args_t args = dscomm_priv_args(
+        DSCOMM_COLL_SCATTER_V, send, recv, recv_count, 0, dtype, -1, root);
 
     if (group && group->rank == root) {
         args.send_counts = send_counts;
@@ -138,8 +120,8 @@ dscomm_status_t dscomm_all_to_all_v(
     const size_t *recv_displs, dscomm_dtype_t dtype, dscomm_work_t **ret_work)
 {
     size_t own = group && send_counts ? send_counts[group->rank] : 0;
-    dscomm_coll_args_t args =
-        describe(DSCOMM_COLL_ALL_TO_ALL_V, send, recv, own, dtype, -1, -1);
+    dscomm_coll_args_t args = dscomm_priv_args(DSCOMM_COLL_ALL_TO_ALL_V, send,
+                                               recv, own, 0, dtype, -1, -1);
 
     args.send_counts = send_counts;
     args.send_displs = send_displs;

@@ -15,26 +15,6 @@
         }                                                                      \
     } while (0)
 
-static inline dscomm_coll_args_t describe(int coll, const void *send,
-                                          void *recv, size_t count,
-                                          dscomm_dtype_t dtype, int op,
-                                          int root)
-{
-    return (dscomm_coll_args_t){
-        .coll = coll,
-        .dtype = (int)dtype,
-        .op = op,
-        .root = root,
-        .count = count,
-        .element = dscomm_priv_element_of(dtype),
-        .send = send,
-        .recv = recv,
-        .factor = 1.0,
-        .fingerprint =
-            dscomm_priv_fingerprint(coll, (int)dtype, op, root, count),
-    };
-}
-
 /* send and recv hold these many blocks of count; in_place: they may be
  * equal. */
 static inline int disjoint(const dscomm_coll_args_t *args, size_t send_blocks,
@@ -65,8 +45,8 @@ dscomm_status_t dscomm_broadcast(dscomm_group_t *group, void *buffer,
                                  size_t count, dscomm_dtype_t dtype, int root,
                                  dscomm_work_t **ret_work)
 {
-    dscomm_coll_args_t args =
-        describe(DSCOMM_COLL_BROADCAST, NULL, buffer, count, dtype, -1, root);
+    dscomm_coll_args_t args = dscomm_priv_args(
+        DSCOMM_COLL_BROADCAST, NULL, buffer, count, count, dtype, -1, root);
 
     CHECKED(group, &args,
             dscomm_priv_quick(group, buffer, count, dtype) &&
@@ -81,8 +61,8 @@ static dscomm_status_t reduce(dscomm_group_t *group, const void *send,
                               dscomm_op_t op, double factor, int root,
                               dscomm_work_t **ret_work)
 {
-    dscomm_coll_args_t args =
-        describe(DSCOMM_COLL_REDUCE, send, recv, count, dtype, (int)op, root);
+    dscomm_coll_args_t args = dscomm_priv_args(
+        DSCOMM_COLL_REDUCE, send, recv, count, count, dtype, (int)op, root);
 
     args.factor = factor;
     CHECKED(group, &args,
@@ -98,8 +78,8 @@ static inline dscomm_status_t all_reduce(dscomm_group_t *group,
                                          dscomm_op_t op, double factor,
                                          dscomm_work_t **ret_work)
 {
-    dscomm_coll_args_t args =
-        describe(DSCOMM_COLL_ALL_REDUCE, send, recv, count, dtype, (int)op, -1);
+    dscomm_coll_args_t args = dscomm_priv_args(
+        DSCOMM_COLL_ALL_REDUCE, send, recv, count, count, dtype, (int)op, -1);
 
     args.factor = factor;
     CHECKED(group, &args,
@@ -113,8 +93,9 @@ static dscomm_status_t reduce_scatter(dscomm_group_t *group, const void *send,
                                       dscomm_dtype_t dtype, dscomm_op_t op,
                                       double factor, dscomm_work_t **ret_work)
 {
-    dscomm_coll_args_t args = describe(DSCOMM_COLL_REDUCE_SCATTER, send, recv,
-                                       recv_count, dtype, (int)op, -1);
+    dscomm_coll_args_t args =
+        dscomm_priv_args(DSCOMM_COLL_REDUCE_SCATTER, send, recv, recv_count,
+                         recv_count, dtype, (int)op, -1);
 
     args.factor = factor;
     CHECKED(group, &args,
@@ -203,7 +184,8 @@ dscomm_status_t dscomm_all_gather(dscomm_group_t *group, const void *send,
                                   dscomm_work_t **ret_work)
 {
     dscomm_coll_args_t args =
-        describe(DSCOMM_COLL_ALL_GATHER, send, recv, send_count, dtype, -1, -1);
+        dscomm_priv_args(DSCOMM_COLL_ALL_GATHER, send, recv, send_count,
+                         send_count, dtype, -1, -1);
 
     CHECKED(group, &args,
             dscomm_priv_quick(group, send, send_count, dtype) && recv &&
@@ -218,7 +200,8 @@ dscomm_status_t dscomm_gather(dscomm_group_t *group, const void *send,
                               dscomm_work_t **ret_work)
 {
     dscomm_coll_args_t args =
-        describe(DSCOMM_COLL_GATHER, send, recv, send_count, dtype, -1, root);
+        dscomm_priv_args(DSCOMM_COLL_GATHER, send, recv, send_count, send_count,
+                         dtype, -1, root);
 
     CHECKED(group, &args,
             dscomm_priv_quick(group, send, send_count, dtype) &&
@@ -232,7 +215,8 @@ dscomm_status_t dscomm_scatter(dscomm_group_t *group, const void *send,
                                dscomm_work_t **ret_work)
 {
     dscomm_coll_args_t args =
-        describe(DSCOMM_COLL_SCATTER, send, recv, recv_count, dtype, -1, root);
+        dscomm_priv_args(DSCOMM_COLL_SCATTER, send, recv, recv_count,
+                         recv_count, dtype, -1, root);
 
     CHECKED(group, &args,
             dscomm_priv_quick(group, recv, recv_count, dtype) &&
@@ -245,8 +229,8 @@ dscomm_status_t dscomm_all_to_all(dscomm_group_t *group, const void *send,
                                   dscomm_dtype_t dtype,
                                   dscomm_work_t **ret_work)
 {
-    dscomm_coll_args_t args =
-        describe(DSCOMM_COLL_ALL_TO_ALL, send, recv, count, dtype, -1, -1);
+    dscomm_coll_args_t args = dscomm_priv_args(
+        DSCOMM_COLL_ALL_TO_ALL, send, recv, count, count, dtype, -1, -1);
 
     CHECKED(group, &args,
             dscomm_priv_quick(group, send, count, dtype) && recv &&
@@ -256,8 +240,8 @@ dscomm_status_t dscomm_all_to_all(dscomm_group_t *group, const void *send,
 
 dscomm_status_t dscomm_barrier(dscomm_group_t *group, dscomm_work_t **ret_work)
 {
-    dscomm_coll_args_t args =
-        describe(DSCOMM_COLL_BARRIER, NULL, NULL, 0, DSCOMM_UINT8, -1, -1);
+    dscomm_coll_args_t args = dscomm_priv_args(DSCOMM_COLL_BARRIER, NULL, NULL,
+                                               0, 0, DSCOMM_UINT8, -1, -1);
 
     CHECKED(group, &args, group);
     return dscomm_priv_dispatch(group, &args, ret_work);

@@ -30,6 +30,27 @@ dscomm_priv_dispatch_choose(dscomm_group_t *group,
 void dscomm_priv_complete_displs(dscomm_group_t *group,
                                  dscomm_coll_args_t *args);
 
+/* A call in the backend's words. common: the count, where every rank has to
+ * give the same one, else 0. */
+static inline dscomm_coll_args_t
+dscomm_priv_args(int coll, const void *send, void *recv, size_t count,
+                 size_t common, dscomm_dtype_t dtype, int op, int root)
+{
+    return (dscomm_coll_args_t){
+        .coll = coll,
+        .dtype = (int)dtype,
+        .op = op,
+        .root = root,
+        .count = count,
+        .element = dscomm_priv_element_of(dtype),
+        .send = send,
+        .recv = recv,
+        .factor = 1.0,
+        .fingerprint =
+            dscomm_priv_fingerprint(coll, (int)dtype, op, root, common),
+    };
+}
+
 /* A blocking collective on a group where nothing else is going on runs at
  * once. */
 static inline dscomm_status_t dscomm_priv_dispatch(dscomm_group_t *group,

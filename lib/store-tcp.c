@@ -43,16 +43,21 @@ static int tcp_port(const dscomm_priv_store_t *self)
 }
 
 /* SET or APPEND. PING makes the server say that it went well, and what is set
- * is there for everyone when the call returns. */
+ * is there for everyone when the call returns. refusal and why: if it was
+ * refused. */
 static dscomm_status_t change(link_t *link, int command, const char *key,
                               const void *value, size_t size,
-                              dscomm_priv_deadline_t deadline)
+                              dscomm_priv_deadline_t deadline,
+                              dscomm_status_t refusal, const char *why)
 {
     dscomm_priv_buffer_t request = {0};
     const uint32_t nonce = 0xA99E4DED;
     dscomm_status_t status;
     uint32_t echo = 0;
 
+    status = dscomm_priv_link_enter(link, deadline);
+    if (status)
+        return status;
     dscomm_priv_put_u8(&request, (uint8_t)command);
     dscomm_priv_put_key(&request, key);
     dscomm_priv_put_bytes(&request, value, size);
@@ -63,21 +68,15 @@ static dscomm_status_t change(link_t *link, int command, const char *key,
         status = dscomm_priv_link_answer(link, &echo, sizeof echo, deadline);
     if (!status && echo != nonce)
         status = dscomm_priv_link_nonsense(link, "PING", echo);
-    return status;
+    return dscomm_priv_link_leave_refused(link, status, key, refusal, why);
 }
 
 static dscomm_status_t tcp_set(dscomm_priv_store_t *self, const char *key,
                                const void *value, size_t size,
                                dscomm_priv_deadline_t deadline)
 {
-    link_t *link = link_of(self);
-    dscomm_status_t status = dscomm_priv_link_enter(link, deadline);
-
-    if (status)
-        return status;
-    status = change(link, WIRE_SET, key, value, size, deadline);
-    return dscomm_priv_link_leave_refused(link, status, key,
-                                          DSCOMM_ERR_NO_MEMORY, FULL);
+    return change(link_of(self), WIRE_SET, key, value, size, deadline,
+                  DSCOMM_ERR_NO_MEMORY, FULL);
 }
 
 /* Asks for each key alone; FALSE where no one can tell. */
@@ -281,15 +280,9 @@ static dscomm_status_t tcp_append(dscomm_priv_store_t *self, const char *key,
                                   const void *value, size_t size,
                                   dscomm_priv_deadline_t deadline)
 {
-    link_t *link = link_of(self);
-    dscomm_status_t status = dscomm_priv_link_enter(link, deadline);
-
-    if (status)
-        return status;
-    status = change(link, WIRE_APPEND, key, value, size, deadline);
-    return dscomm_priv_link_leave_refused(
-        link, status, key, DSCOMM_ERR_INVALID,
-        "its value would become longer than 8 MiB, or " FULL);
+    return change(link_of(self), WIRE_APPEND, key, value, size, deadline,
+                  DSCOMM_ERR_INVALID,
+                  "its value would become longer than 8 MiB, or " FULL);
 }
 
 static dscomm_status_t tcp_remove(dscomm_priv_store_t *self, const char *key,
