@@ -56,6 +56,7 @@ static dscomm_group_t *group_new(const dscomm_group_plan_t *plan)
  * told: what that reads is its state, numbers and name. */
 void dscomm_priv_group_destroy(dscomm_group_t *group)
 {
+    dscomm_priv_group_detach(group);
     dscomm_priv_world_delist(group);
     dscomm_priv_works_destroy(group);
     dscomm_priv_memory_destroy(group);
@@ -201,6 +202,7 @@ void dscomm_priv_group_drop(dscomm_group_t *group)
     dscomm_priv_pending_settle(group);
     dscomm_priv_group_set(group, GROUP_FREED);
     pthread_mutex_unlock(&group->lock);
+    dscomm_priv_group_detach(group);
     close_impl(group);
 }
 

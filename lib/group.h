@@ -100,6 +100,7 @@ struct dscomm_group {
     dscomm_group_t *next, *prev; /* in the list of groups with works */
     int listed;
 
+    struct dscomm_attachment *attachments;
     GArray *rules; /* dscomm_choice_t: the user's */
     dscomm_shelf_t *shelf;
     dscomm_history_t *history; /* of schedules */
@@ -158,6 +159,9 @@ void dscomm_priv_group_revoke(dscomm_group_t *group, dscomm_status_t status,
  * revocation in state. */
 dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group, char *text,
                                           size_t size);
+
+/* The end of everything that was attached; see dscomm_group_attach(). */
+void dscomm_priv_group_detach(dscomm_group_t *group);
 
 /* New children of a collective over parent: checked attributes, the module, and
  * a plan for the given members (ranks of parent). discriminator is appended to

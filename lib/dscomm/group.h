@@ -128,6 +128,19 @@ DSCOMM_API uint64_t dscomm_group_capabilities(const dscomm_group_t *group);
 DSCOMM_API dscomm_status_t dscomm_group_set_stream(dscomm_group_t *group,
                                                    void *stream);
 
+/* For libraries on top of this one: keeps value with the group, under key, an
+ * address that is the caller's own, in place of what was there. When the group
+ * is freed, its works have ended and its communication is still there, end gets
+ * value, once; it may free other groups. In a forked child and where a world is
+ * left, too. end may be NULL, and so may value, which takes away what was there
+ * without a call. MT: group. */
+DSCOMM_API dscomm_status_t dscomm_group_attach(dscomm_group_t *group,
+                                               const void *key, void *value,
+                                               void (*end)(void *value));
+/* The value under key, or NULL. MT: group. */
+DSCOMM_API void *dscomm_group_attached(const dscomm_group_t *group,
+                                       const void *key);
+
 #ifdef __cplusplus
 }
 #endif

@@ -265,6 +265,61 @@ static void blobs(rank_t *self)
     dscomm_blob_free(blob);
 }
 
+/* What was attached: its key, and how often it has ended. */
+typedef struct {
+    dscomm_group_t *group, *inner;
+    int ends, communicates;
+} kept_t;
+
+static void end_kept(void *value)
+{
+    kept_t *kept = value;
+
+    kept->ends++;
+    kept->communicates = !dscomm_group_free(kept->inner);
+}
+
+static void attachments(rank_t *self)
+{
+    static const char key[3];
+    kept_t kept[3] = {{NULL}};
+    dscomm_group_t *group = NULL;
+
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+    CHECK(self, !dscomm_group_split(group, 0, 0, NULL, &kept[0].inner));
+    CHECK(self, !dscomm_group_attached(group, &key[0]));
+    CHECK(self, !dscomm_group_attach(group, &key[0], &kept[1], end_kept));
+    CHECK(self, !dscomm_group_attach(group, &key[0], &kept[0], end_kept));
+    CHECK(self, !dscomm_group_attach(group, &key[1], &kept[1], end_kept));
+    CHECK(self, !dscomm_group_attach(group, &key[2], &kept[2], NULL));
+    CHECK(self, dscomm_group_attached(group, &key[0]) == &kept[0]);
+    CHECK(self, dscomm_group_attached(group, &key[2]) == &kept[2]);
+    CHECK(self, !dscomm_group_attached(self->world, &key[0]));
+    CHECK(self, !dscomm_group_attach(group, &key[1], NULL, NULL));
+    CHECK(self, !dscomm_group_attached(group, &key[1]));
+    CHECK(self, dscomm_group_attach(group, NULL, &kept[0], NULL) ==
+                    DSCOMM_ERR_INVALID);
+    CHECK(self, dscomm_group_attach(NULL, &key[0], &kept[0], NULL) ==
+                    DSCOMM_ERR_INVALID);
+    CHECK(self, !dscomm_group_free(group));
+    CHECK(self, kept[0].ends == 1 && kept[0].communicates);
+    CHECK(self, kept[1].ends == 0 && kept[2].ends == 0);
+    CHECK(self, dscomm_group_attach(group, &key[0], &kept[0], NULL) ==
+                    DSCOMM_ERR_INVALID);
+    CHECK(self, !dscomm_group_attached(group, &key[0]));
+}
+
+static kept_t of_worlds[3];
+
+static void attach_to_world(rank_t *self)
+{
+    static const char key;
+    kept_t *kept = &of_worlds[self->rank];
+
+    kept->ends = 0;
+    CHECK(self, !dscomm_group_attach(self->world, &key, kept, end_kept));
+}
+
 int main(void)
 {
     ranks_use_modules();
@@ -281,5 +336,10 @@ int main(void)
     ranks_run(3, 10000, mismatch, "calls that do not match");
     ranks_run(2, 10000, scheduled, "what the backend does not take");
     ranks_run(3, 10000, blobs, "blobs");
+    ranks_run(3, 10000, attachments, "attachments");
+    ranks_run(3, 10000, attach_to_world, "attachments of a world");
+    ok(of_worlds[0].ends == 1 && of_worlds[1].ends == 1 &&
+           of_worlds[2].ends == 1,
+       "each ended once, with its world");
     return tap_done();
 }
