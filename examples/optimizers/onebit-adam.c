@@ -7,8 +7,9 @@
  *
  * and before it Adam, in whose form there no bias is corrected either.
  *
- * DeepSpeed's OnebitAdam, unlike this and the paper, throws its first step
- * away, and compresses nothing where there is one rank. */
+ * DeepSpeed's OnebitAdam (deepspeed/runtime/fp16/onebit/adam.py), unlike this
+ * and the paper, throws its first step away, and compresses nothing where there
+ * is one rank. */
 #include "common.h"
 #include <math.h>
 

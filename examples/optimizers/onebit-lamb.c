@@ -17,9 +17,12 @@
  *               [ratio_min, ratio_max] and then r_(t-1) (1 +- ratio_change)
  *     x_(t+1) = x_t - rate c r_t m_t / (sqrt(v_Tw) + epsilon)
  *
- * DeepSpeed's OnebitLamb, unlike this, leaves coefficients of exactly 1 out of
- * the average, throws its first step away, and compresses nothing where there
- * is one rank. */
+ * The bounds that they begin with are those of DeepSpeed's OnebitLamb
+ * (deepspeed/runtime/fp16/onebit/lamb.py): coefficients from 0.01 to 10, of
+ * which 0.9 stays; ratios from 0.5 to 4, which change by a tenth. It bounds in
+ * the same order, and has epsilon where it is here. Unlike this, it leaves
+ * coefficients of exactly 1 out of the average, throws its first step away, and
+ * compresses nothing where there is one rank. */
 #include "common.h"
 #include <math.h>
 #include <string.h>

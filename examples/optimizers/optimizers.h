@@ -44,7 +44,7 @@ typedef struct {
 #define OPTIMIZER_ATTR_INIT                                                    \
     {                                                                          \
         1e-3f, 0.9f, 0.999f, 1e-8f, 100000, 0.01f, 10.0f, 0.9f, 0.5f, 4.0f,    \
-            0.1f, 16, 32768, 16                                                \
+            0.1f, 16, 32678, 16                                                \
     }
 
 /* For the count weights of layers that lie one after the other; sizes[i] is how

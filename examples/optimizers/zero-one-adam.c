@@ -16,14 +16,18 @@
  * T_v and T_u follow the rules of its experiments: update j of the variance is
  * followed by the next after 2^floor(j / variance_doubling) steps, from step 0
  * until step warmup; ranks meet at all steps until there, and then the steps
- * between two meetings double every local_doubling steps, up to local_max.
+ * between two meetings double every local_doubling steps, up to local_max. The
+ * numbers that they begin with are those of DeepSpeed's var_update_scaler,
+ * local_step_scaler and local_step_clipper: 16, 32678 and 16.
  *
  * One thing is not the paper's: v_0 is the square of the first mean gradient.
  * With v_0 = 0, the first steps would be divided by sqrt(epsilon) alone.
  *
- * DeepSpeed's ZeroOneAdam sends gradients, not u, until the variance stays,
- * only floats at the steps of T_v, forgets the errors when it begins to send u,
- * and has epsilon outside of the root. */
+ * DeepSpeed's ZeroOneAdam (deepspeed/runtime/fp16/onebit/zoadam.py) sends
+ * gradients, not u, until the variance stays, only floats at the steps of T_v,
+ * forgets the errors when it begins to send u, has epsilon outside of the root,
+ * and updates the variance at steps that its interval divides, the first of
+ * which is its second step. */
 #include "common.h"
 #include <math.h>
 #include <string.h>
