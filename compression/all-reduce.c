@@ -63,6 +63,11 @@ static dscomm_status_t call(const char *name,
                            "%s: the dtype is %s; it can be float16, bfloat16, "
                            "float32 or float64",
                            name, dscomm_dtype_name(dtype));
+    if (!compressors[0]->channel->parent)
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "%s: the group of this compressor was freed or "
+                           "finalized before; make a new one of another group",
+                           name);
     status = dscomm_group_status(compressors[0]->channel->parent);
     if (status < 0)
         return status;

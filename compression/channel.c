@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Channels: one for each group that has compressors. */
+/* Channels: one for each group that has had compressors, attached to it. It
+ * stays until the group ends, so that ranks may free their last compressors at
+ * different times, and as long as it has compressors. */
 #include "config.h"
 
 #include "compression/compressor.h"
@@ -7,39 +9,7 @@
 #include <dscomm/dscomm.h>
 #include <stdio.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static GPtrArray *channels;
-
-static dscomm_channel_t *find(const dscomm_group_t *group)
-{
-    dscomm_channel_t *found = NULL;
-
-    pthread_mutex_lock(&lock);
-    for (guint i = 0; channels && i < channels->len && !found; i++) {
-        dscomm_channel_t *channel = g_ptr_array_index(channels, i);
-
-        if (channel->parent == group)
-            found = channel;
-    }
-    pthread_mutex_unlock(&lock);
-    return found;
-}
-
-static void keep(dscomm_channel_t *channel)
-{
-    pthread_mutex_lock(&lock);
-    if (!channels)
-        channels = g_ptr_array_new();
-    g_ptr_array_add(channels, channel);
-    pthread_mutex_unlock(&lock);
-}
-
-static void forget(dscomm_channel_t *channel)
-{
-    pthread_mutex_lock(&lock);
-    g_ptr_array_remove_fast(channels, channel);
-    pthread_mutex_unlock(&lock);
-}
+static const char key; /* of attachments */
 
 static void destroy(dscomm_channel_t *channel)
 {
@@ -47,38 +17,6 @@ static void destroy(dscomm_channel_t *channel)
     pthread_mutex_destroy(&channel->idle_lock);
     pthread_mutex_destroy(&channel->lock);
     g_free(channel);
-}
-
-dscomm_status_t dscomm_priv_channel_take(dscomm_group_t *group,
-                                         dscomm_channel_t **ret_channel)
-{
-    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
-    dscomm_channel_t *channel = find(group);
-    dscomm_status_t status = DSCOMM_OK;
-    char name[64];
-
-    if (!channel) {
-        channel = g_new0(dscomm_channel_t, 1);
-        channel->parent = group;
-        channel->rank = dscomm_group_rank(group);
-        channel->ranks = dscomm_group_size(group);
-        pthread_mutex_init(&channel->lock, NULL);
-        pthread_mutex_init(&channel->idle_lock, NULL);
-        snprintf(name, sizeof name, "%.40s/compressed",
-                 dscomm_group_name(group));
-        attr.name = name;
-        if (channel->ranks > 1)
-            status = dscomm_group_split(group, 0, channel->rank, &attr,
-                                        &channel->group);
-        if (status < 0) {
-            destroy(channel);
-            return status;
-        }
-        keep(channel);
-    }
-    channel->compressors++;
-    *ret_channel = channel;
-    return DSCOMM_OK;
 }
 
 /* Whoever has just ended the last call, perhaps another thread, is out of it
@@ -89,13 +27,81 @@ static void meet(pthread_mutex_t *mutex)
     pthread_mutex_unlock(mutex);
 }
 
+/* The group ends; calls have been cancelled. */
+static void end(void *value)
+{
+    dscomm_channel_t *channel = value;
+
+    meet(&channel->lock);
+    dscomm_group_free(channel->group);
+    channel->group = channel->parent = NULL;
+    if (!channel->compressors)
+        destroy(channel);
+}
+
+static dscomm_channel_t *new_channel(dscomm_group_t *group)
+{
+    dscomm_channel_t *channel = g_new0(dscomm_channel_t, 1);
+
+    channel->parent = group;
+    channel->rank = dscomm_group_rank(group);
+    channel->ranks = dscomm_group_size(group);
+    pthread_mutex_init(&channel->lock, NULL);
+    pthread_mutex_init(&channel->idle_lock, NULL);
+    return channel;
+}
+
+static dscomm_status_t open_channel(dscomm_group_t *group,
+                                    dscomm_channel_t **ret_channel)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_channel_t *channel = new_channel(group);
+    dscomm_status_t status = DSCOMM_OK;
+    char name[64];
+
+    snprintf(name, sizeof name, "%.40s/compressed", dscomm_group_name(group));
+    attr.name = name;
+    if (channel->ranks > 1)
+        status =
+            dscomm_group_split(group, 0, channel->rank, &attr, &channel->group);
+    if (status == DSCOMM_OK)
+        status = dscomm_group_attach(group, &key, channel, end);
+    if (status < 0) {
+        dscomm_group_free(channel->group);
+        destroy(channel);
+        return status;
+    }
+    *ret_channel = channel;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_channel_take(dscomm_group_t *group,
+                                         dscomm_channel_t **ret_channel)
+{
+    dscomm_channel_t *channel = dscomm_group_attached(group, &key);
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (!channel)
+        status = open_channel(group, &channel);
+    if (status < 0)
+        return status;
+    channel->compressors++;
+    *ret_channel = channel;
+    return DSCOMM_OK;
+}
+
 void dscomm_priv_channel_give(dscomm_channel_t *channel)
 {
+    dscomm_exchange_t *idle;
+
     if (!channel || --channel->compressors)
         return;
-    forget(channel);
     meet(&channel->lock);
-    meet(&channel->idle_lock);
-    dscomm_group_free(channel->group);
-    destroy(channel);
+    pthread_mutex_lock(&channel->idle_lock);
+    idle = channel->idle;
+    channel->idle = NULL;
+    pthread_mutex_unlock(&channel->idle_lock);
+    dscomm_priv_exchange_free(idle);
+    if (!channel->parent)
+        destroy(channel);
 }

@@ -7,22 +7,30 @@
 #include "compression/device.h"
 
 #include <dscomm/dscomm.h>
+#include <inttypes.h>
 #include <string.h>
 
 #define TILE 1024
 #define ALIGNMENT 64
 #define ROW_ALIGNMENT 16
 #define NAME_BYTES 16
+#define TEXT_BYTES 188
 #define ELEMENTS_MOST ((size_t)PTRDIFF_MAX / sizeof(double) / 2)
 
-/* What all ranks must agree on; sent as it is. */
+/* What all ranks must agree on, */
 typedef struct {
     char codec[NAME_BYTES];
     uint64_t count, padded;
     double density;
-    int32_t geometry, op, feedback;
-    int32_t memory; /* 0: this rank has none */
+    int32_t geometry, op, feedback, unused;
 } terms_t;
+
+/* and what each of them sends of it, as it is. */
+typedef struct {
+    terms_t terms;
+    int32_t verdict; /* a status: why it refuses, in words in text */
+    char text[TEXT_BYTES];
+} offer_t;
 
 static size_t round_up(size_t count, size_t unit)
 {
@@ -46,54 +54,50 @@ static size_t padding_unit(size_t ranks)
     return ranks * (ranks / common_divisor(ranks, 8) * 8);
 }
 
-static dscomm_status_t check_attr(const char *name,
-                                  const dscomm_compressor_attr_t *attr)
+static dscomm_status_t check_attr(const dscomm_compressor_attr_t *attr)
 {
     if (attr->geometry != DSCOMM_GEOMETRY_NATIVE &&
         attr->geometry != DSCOMM_GEOMETRY_DEEPSPEED)
-        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %d is no geometry", name,
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%d is no geometry",
                            (int)attr->geometry);
     if (attr->op != DSCOMM_AVG && attr->op != DSCOMM_SUM)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s: op is %s; it can be avg or sum", name,
+        return dscomm_fail(DSCOMM_ERR_INVALID, "op is %s; it can be avg or sum",
                            dscomm_op_name(attr->op));
     if (attr->feedback < -1 || attr->feedback > 1)
         return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s: feedback is %d; it can be 0, 1 or -1", name,
+                           "feedback is %d; it can be 0, 1 or -1",
                            attr->feedback);
     if (!(attr->density > 0 && attr->density <= 1))
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s: density is %g; it is in (0, 1]", name,
+        return dscomm_fail(DSCOMM_ERR_INVALID, "density is %g; it is in (0, 1]",
                            attr->density);
     return DSCOMM_OK;
 }
 
-static dscomm_status_t check_geometry(const char *name,
-                                      const dscomm_compressor_t *c,
+static dscomm_status_t check_geometry(const dscomm_compressor_t *c,
                                       const dscomm_compressor_attr_t *attr,
                                       int ranks)
 {
     if (c->count > ELEMENTS_MOST || attr->padded > ELEMENTS_MOST)
         return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s: %zu elements are more than memory can hold",
-                           name, MAX(c->count, attr->padded));
+                           "%zu elements are more than memory can hold",
+                           MAX(c->count, attr->padded));
     if (c->geometry == DSCOMM_GEOMETRY_NATIVE)
         return attr->padded ? dscomm_fail(DSCOMM_ERR_INVALID,
-                                          "%s: padded is %zu, but the native "
+                                          "padded is %zu, but the native "
                                           "geometry has no padding",
-                                          name, attr->padded)
+                                          attr->padded)
                             : DSCOMM_OK;
     if (strcmp(c->codec->name, "onebit") || !c->codec->feedback)
         return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s: the geometry of DeepSpeed is for codec onebit, "
+                           "the geometry of DeepSpeed is for codec onebit, "
                            "not %s",
-                           name, c->codec->name);
+                           c->codec->name);
     if (attr->padded &&
         (attr->padded < c->count || attr->padded % (8 * (size_t)ranks)))
         return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s: padded is %zu; it is a multiple of 8 times %d "
+                           "padded is %zu; it is a multiple of 8 times %d "
                            "ranks, and not less than the count of %zu",
-                           name, attr->padded, ranks, c->count);
+                           attr->padded, ranks, c->count);
     return DSCOMM_OK;
 }
 
@@ -137,7 +141,7 @@ static void destroy(dscomm_compressor_t *c)
 /* What differs between two ranks' terms, in words; NULL: nothing. */
 static const char *difference(const terms_t *a, const terms_t *b)
 {
-    if (strcmp(a->codec, b->codec))
+    if (memcmp(a->codec, b->codec, sizeof a->codec))
         return "the codec";
     if (a->count != b->count)
         return "the count";
@@ -150,27 +154,39 @@ static const char *difference(const terms_t *a, const terms_t *b)
     return NULL;
 }
 
-static dscomm_status_t compare(const char *name, const dscomm_group_t *group,
-                               const terms_t *all)
+/* The first rank that has refused speaks for all. */
+static dscomm_status_t judge(const char *name, const dscomm_group_t *group,
+                             const offer_t *all)
 {
+    for (int r = 0; r < dscomm_group_size(group); r++)
+        if (all[r].verdict != DSCOMM_OK)
+            return dscomm_fail(all[r].verdict < 0
+                                   ? (dscomm_status_t)all[r].verdict
+                                   : DSCOMM_ERR_PROTOCOL,
+                               "%s on group '%s': rank %d says: %.*s", name,
+                               dscomm_group_name(group), r,
+                               (int)sizeof all[r].text, all[r].text);
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t compare(const char *name, const dscomm_group_t *group,
+                               const offer_t *all)
+{
+    const terms_t *first = &all[0].terms;
+
     for (int r = 0; r < dscomm_group_size(group); r++) {
-        const char *what = difference(&all[0], &all[r]);
+        const terms_t *other = &all[r].terms;
+        const char *what = difference(first, other);
 
         if (what)
-            return dscomm_fail(DSCOMM_ERR_MISMATCH,
-                               "%s on group '%s': %s of rank %d differs from "
-                               "that of rank 0 (%s, count %" G_GUINT64_FORMAT
-                               " and %s, count %" G_GUINT64_FORMAT ")",
-                               name, dscomm_group_name(group), what, r,
-                               all[r].codec, all[r].count, all[0].codec,
-                               all[0].count);
+            return dscomm_fail(
+                DSCOMM_ERR_MISMATCH,
+                "%s on group '%s': %s of rank %d differs from that of rank 0 "
+                "(%.*s, count %" PRIu64 " and %.*s, count %" PRIu64 ")",
+                name, dscomm_group_name(group), what, r, NAME_BYTES,
+                other->codec, other->count, NAME_BYTES, first->codec,
+                first->count);
     }
-    for (int r = 0; r < dscomm_group_size(group); r++)
-        if (!all[r].memory)
-            return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                               "%s on group '%s': rank %d has no memory for "
-                               "the errors of %" G_GUINT64_FORMAT " elements",
-                               name, dscomm_group_name(group), r, all[r].count);
     return DSCOMM_OK;
 }
 
@@ -183,38 +199,56 @@ static uint32_t hash(const void *bytes, size_t count, uint32_t seed)
     return seed;
 }
 
-/* All ranks learn whether they have asked for the same. */
-static dscomm_status_t agree(const char *name, dscomm_group_t *group,
-                             dscomm_compressor_t *c)
+static void state_terms(dscomm_compressor_t *c, terms_t *ret_terms)
 {
-    int ranks = dscomm_group_size(group);
-    terms_t mine, *all = g_new0(terms_t, (gsize)ranks);
+    g_strlcpy(ret_terms->codec, c->codec->name, sizeof ret_terms->codec);
+    ret_terms->count = c->count;
+    ret_terms->padded = c->padded;
+    ret_terms->density = c->args.density;
+    ret_terms->geometry = (int32_t)c->geometry;
+    ret_terms->op = (int32_t)c->op;
+    ret_terms->feedback = c->feedback;
+    c->signature = hash(ret_terms, sizeof *ret_terms, UINT32_C(2166136261));
+}
+
+/* All ranks learn whether one has refused, with verdict, and whether they have
+ * asked for the same. Where ranks cannot talk the own verdict comes first. */
+static dscomm_status_t agree(const char *name, dscomm_group_t *group,
+                             dscomm_compressor_t *c, dscomm_status_t verdict)
+{
+    size_t ranks = (size_t)dscomm_group_size(group);
+    offer_t mine, *all = g_try_new(offer_t, ranks);
     dscomm_status_t status;
 
     memset(&mine, 0, sizeof mine);
-    g_strlcpy(mine.codec, c->codec->name, sizeof mine.codec);
-    mine.count = c->count;
-    mine.padded = c->padded;
-    mine.density = c->args.density;
-    mine.geometry = (int32_t)c->geometry;
-    mine.op = (int32_t)c->op;
-    mine.feedback = c->feedback;
-    c->signature = hash(&mine, sizeof mine, UINT32_C(2166136261));
-    mine.memory = c->server && (c->worker || !c->feedback);
+    mine.verdict = (int32_t)verdict;
+    if (verdict == DSCOMM_OK)
+        state_terms(c, &mine.terms);
+    else
+        g_strlcpy(mine.text, dscomm_last_error(), sizeof mine.text);
+    if (!all)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "%s on group '%s': no memory for the terms of %zu "
+                           "ranks",
+                           name, dscomm_group_name(group), ranks);
     status =
         dscomm_all_gather(group, &mine, all, sizeof mine, DSCOMM_UINT8, NULL);
+    if (status < 0 && verdict < 0)
+        status = dscomm_fail(verdict, "%s: %s", name, mine.text);
+    if (status == DSCOMM_OK)
+        status = judge(name, group, all);
     if (status == DSCOMM_OK)
         status = compare(name, group, all);
     g_free(all);
     return status;
 }
 
-static dscomm_compressor_t *new_compressor(size_t count,
+static dscomm_compressor_t *new_compressor(size_t count, const char *codec,
                                            const dscomm_compressor_attr_t *attr)
 {
     dscomm_compressor_t *c = g_new0(dscomm_compressor_t, 1);
 
-    c->codec = dscomm_codec_find(attr->codec ? attr->codec : "onebit");
+    c->codec = dscomm_codec_find(codec ? codec : "onebit");
     c->args.size = sizeof c->args;
     c->args.density = attr->density;
     c->geometry = attr->geometry;
@@ -225,18 +259,51 @@ static dscomm_compressor_t *new_compressor(size_t count,
     return c;
 }
 
-/* Everything that all ranks do together. */
-static dscomm_status_t open_compressor(const char *name, dscomm_group_t *group,
-                                       dscomm_compressor_t *c)
+static dscomm_status_t take_memory(dscomm_compressor_t *c, int rank)
 {
-    dscomm_status_t status;
-
     if (c->feedback)
         c->worker = new_errors(c->padded);
-    c->server = new_errors(dscomm_priv_part_count(c, dscomm_group_rank(group)));
-    status = agree(name, group, c);
+    c->server = new_errors(dscomm_priv_part_count(c, rank));
+    return c->server && (c->worker || !c->feedback)
+               ? DSCOMM_OK
+               : dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                             "no memory for the errors of %zu elements",
+                             c->count);
+}
+
+/* What this rank does alone. */
+static dscomm_status_t prepare(dscomm_group_t *group, size_t count,
+                               const dscomm_compressor_attr_t *attr,
+                               const char *codec, dscomm_compressor_t **ret_c)
+{
+    dscomm_compressor_attr_t own = DSCOMM_COMPRESSOR_ATTR_INIT;
+    dscomm_status_t status =
+        dscomm_priv_attr_read("the attributes", "DSCOMM_COMPRESSOR_ATTR_INIT",
+                              attr, sizeof own, &own);
+    int ranks = dscomm_group_size(group);
+    dscomm_compressor_t *c;
+
     if (status == DSCOMM_OK)
-        status = dscomm_priv_channel_take(group, &c->channel);
+        status = check_attr(&own);
+    if (status < 0)
+        return status;
+    c = new_compressor(count, codec ? codec : own.codec, &own);
+    *ret_c = c;
+    if (!c->codec)
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
+                           "there is no codec '%s'; there are %s", own.codec,
+                           dscomm_codec_names());
+    status = check_geometry(c, &own, ranks);
+    if (status < 0)
+        return status;
+    lay_out(c, own.padded, ranks);
+    return take_memory(c, dscomm_group_rank(group));
+}
+
+static dscomm_status_t join(dscomm_compressor_t *c, dscomm_group_t *group)
+{
+    dscomm_status_t status = dscomm_priv_channel_take(group, &c->channel);
+
     if (status < 0)
         return status;
     c->tag = c->channel->tags;
@@ -248,66 +315,41 @@ static dscomm_status_t open_compressor(const char *name, dscomm_group_t *group,
 static dscomm_status_t create(const char *name, dscomm_group_t *group,
                               size_t count,
                               const dscomm_compressor_attr_t *attr,
+                              const char *codec,
                               dscomm_compressor_t **ret_compressor)
 {
-    dscomm_compressor_t *c;
-    dscomm_status_t status = check_attr(name, attr);
-
-    if (status < 0)
-        return status;
-    c = new_compressor(count, attr);
-    if (!c->codec)
-        status = dscomm_fail(DSCOMM_ERR_NOT_FOUND,
-                             "%s: there is no codec '%s'; there are %s", name,
-                             attr->codec, dscomm_codec_names());
-    if (status == DSCOMM_OK)
-        status = check_geometry(name, c, attr, dscomm_group_size(group));
-    if (status == DSCOMM_OK) {
-        lay_out(c, attr->padded, dscomm_group_size(group));
-        status = open_compressor(name, group, c);
-    }
-    if (status < 0)
-        destroy(c);
-    else
-        *ret_compressor = c;
-    return status;
-}
-
-static dscomm_status_t create_checked(const char *name, dscomm_group_t *group,
-                                      size_t count,
-                                      const dscomm_compressor_attr_t *attr,
-                                      const char *codec,
-                                      dscomm_compressor_t **ret_compressor)
-{
-    dscomm_compressor_attr_t own = DSCOMM_COMPRESSOR_ATTR_INIT;
+    dscomm_compressor_t *c = NULL;
     dscomm_status_t status;
 
-    if (!group || !ret_compressor)
-        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", name,
-                           group ? "ret_compressor" : "group");
-    status = dscomm_priv_attr_read(name, "DSCOMM_COMPRESSOR_ATTR_INIT", attr,
-                                   sizeof own, &own);
-    if (status < 0)
-        return status;
-    if (codec)
-        own.codec = codec;
-    return create(name, group, count, &own, ret_compressor);
+    if (!group)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: group is NULL", name);
+    status = ret_compressor
+                 ? prepare(group, count, attr, codec, &c)
+                 : dscomm_fail(DSCOMM_ERR_INVALID, "ret_compressor is NULL");
+    status = agree(name, group, c, status);
+    if (status == DSCOMM_OK)
+        status = join(c, group);
+    if (status == DSCOMM_OK)
+        *ret_compressor = c;
+    else if (c)
+        destroy(c);
+    return status;
 }
 
 dscomm_status_t dscomm_compressor_create(dscomm_group_t *group, size_t count,
                                          const dscomm_compressor_attr_t *attr,
                                          dscomm_compressor_t **ret_compressor)
 {
-    return create_checked("dscomm_compressor_create", group, count, attr, NULL,
-                          ret_compressor);
+    return create("dscomm_compressor_create", group, count, attr, NULL,
+                  ret_compressor);
 }
 
 dscomm_status_t dscomm_onebit_create(dscomm_group_t *group, size_t count,
                                      const dscomm_compressor_attr_t *attr,
                                      dscomm_onebit_t **ret_onebit)
 {
-    return create_checked("dscomm_onebit_create", group, count, attr, "onebit",
-                          ret_onebit);
+    return create("dscomm_onebit_create", group, count, attr, "onebit",
+                  ret_onebit);
 }
 
 dscomm_status_t dscomm_priv_compressor_idle(const dscomm_compressor_t *c,

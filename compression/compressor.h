@@ -16,8 +16,8 @@ typedef struct dscomm_device_side dscomm_device_side_t;
 /* A group of the compressors' own, so that their messages match nobody
  * else's. */
 typedef struct {
-    dscomm_group_t *parent;
-    dscomm_group_t *group; /* NULL where the parent has one rank */
+    dscomm_group_t *parent; /* NULL once it was freed */
+    dscomm_group_t *group; /* NULL then, and where the parent has one rank */
     int rank, ranks;
     int compressors; /* that use it */
     int tags; /* given out */

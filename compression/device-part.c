@@ -286,7 +286,7 @@ dscomm_status_t dscomm_priv_device_begin(dscomm_exchange_t *x)
 {
     dscomm_status_t status = DSCOMM_OK;
 
-    for (size_t i = 0; i < x->parts->len && status == DSCOMM_OK; i++)
+    for (size_t i = 0; i < x->part_count && status == DSCOMM_OK; i++)
         status = begin_part(x, part_at(x, i));
     return status;
 }
@@ -420,7 +420,7 @@ static int forget(const part_t *part)
 dscomm_status_t dscomm_priv_device_reduce(const dscomm_exchange_t *x,
                                           part_t *part, char *const *rows)
 {
-    char *region = region_of(x, x->results, x->channel->rank);
+    char *region = region_of(x, x->in, x->channel->rank);
     int code = 0;
 
     part->spoilt = dscomm_priv_is_spoilt(x, part, rows);
@@ -465,7 +465,7 @@ static int take_back_all(const dscomm_exchange_t *x, const part_t *part)
     if (dscomm_priv_keeps(c, dscomm_priv_scale_of(part, x->out)))
         return 0;
     for (int r = 0; r < c->channel->ranks && !code; r++) {
-        char *region = region_of(x, x->results, r);
+        char *region = region_of(x, x->in, r);
 
         if (!dscomm_priv_keeps(c, dscomm_priv_scale_of(part, region)))
             continue;
@@ -489,7 +489,7 @@ dscomm_status_t dscomm_priv_device_decode(const dscomm_exchange_t *x,
     int code = take_back_all(x, part);
 
     if (!code)
-        code = copy_rows(x, part, x->results, 0);
+        code = copy_rows(x, part, x->in, 0);
     if (!code)
         code = ops()->unpack(part->side->queue, &args);
     if (!code)

@@ -23,12 +23,10 @@ static char *gathered(const dscomm_exchange_t *x, int rank)
     return region_of(x, rank == x->channel->rank ? x->out : x->in, rank);
 }
 
-static dscomm_work_t **slot(const dscomm_exchange_t *x, GPtrArray *works,
+static dscomm_work_t **slot(const dscomm_exchange_t *x, dscomm_work_t **works,
                             size_t packet, int rank)
 {
-    size_t i = packet * (size_t)x->channel->ranks + (size_t)rank;
-
-    return (dscomm_work_t **)&works->pdata[i];
+    return &works[packet * (size_t)x->channel->ranks + (size_t)rank];
 }
 
 static int tag_of(const dscomm_exchange_t *x, int phase)
@@ -36,19 +34,19 @@ static int tag_of(const dscomm_exchange_t *x, int phase)
     return part_at(x, 0)->c->tag + phase;
 }
 
-static dscomm_status_t receive(dscomm_exchange_t *x, GPtrArray *works,
-                               char *regions, int phase)
+/* What the other ranks send of packet p. */
+static dscomm_status_t receive(dscomm_exchange_t *x, size_t p,
+                               dscomm_work_t **works, int phase)
 {
+    const packet_t *packet = packet_at(x, p);
     dscomm_status_t status = DSCOMM_OK;
 
-    for (size_t p = 0; p < x->packets->len; p++)
-        for (int r = 0; r < x->channel->ranks && status == DSCOMM_OK; r++)
-            if (r != x->channel->rank)
-                status = dscomm_irecv(x->channel->group,
-                                      region_of(x, regions, r) +
-                                          packet_at(x, p)->offset,
-                                      packet_at(x, p)->bytes, DSCOMM_UINT8, r,
-                                      tag_of(x, phase), slot(x, works, p, r));
+    for (int r = 0; r < x->channel->ranks && status == DSCOMM_OK; r++)
+        if (r != x->channel->rank)
+            status = dscomm_irecv(x->channel->group,
+                                  region_of(x, x->in, r) + packet->offset,
+                                  packet->bytes, DSCOMM_UINT8, r,
+                                  tag_of(x, phase), slot(x, works, p, r));
     return status;
 }
 
@@ -61,7 +59,7 @@ static dscomm_status_t send(dscomm_exchange_t *x, size_t p, const char *region,
     return dscomm_isend(
         x->channel->group, region + packet->offset, packet->bytes, DSCOMM_UINT8,
         rank, tag_of(x, phase),
-        slot(x, x->sends, p + (phase ? x->packets->len : 0), rank));
+        slot(x, x->sends, p + (phase ? x->packet_count : 0), rank));
 }
 
 /* Each rank begins with the next one, so that not all send to the same. */
@@ -93,17 +91,17 @@ static dscomm_status_t encode_packet(dscomm_exchange_t *x, size_t p)
 
 static dscomm_status_t start(dscomm_exchange_t *x)
 {
-    dscomm_status_t status = receive(x, x->gathers, x->in, 0);
+    dscomm_status_t status = DSCOMM_OK;
 
-    if (status == DSCOMM_OK)
-        status = receive(x, x->spreads, x->results, 1);
-    for (size_t i = 0; i < x->parts->len && status == DSCOMM_OK; i++) {
+    for (size_t p = 0; p < x->packet_count && status == DSCOMM_OK; p++)
+        status = receive(x, p, x->gathers, 0);
+    for (size_t i = 0; i < x->part_count && status == DSCOMM_OK; i++) {
         if (part_at(x, i)->side)
             status = dscomm_priv_device_encode(x, part_at(x, i));
         else
             dscomm_priv_measure(x, part_at(x, i));
     }
-    for (size_t p = 0; p < x->packets->len && status == DSCOMM_OK; p++)
+    for (size_t p = 0; p < x->packet_count && status == DSCOMM_OK; p++)
         status = encode_packet(x, p);
     return status;
 }
@@ -126,7 +124,7 @@ static dscomm_status_t look(dscomm_exchange_t *x, dscomm_work_t **work,
     return status;
 }
 
-static dscomm_status_t look_all(dscomm_exchange_t *x, GPtrArray *works,
+static dscomm_status_t look_all(dscomm_exchange_t *x, dscomm_work_t **works,
                                 size_t p)
 {
     dscomm_status_t status = DSCOMM_OK;
@@ -217,11 +215,12 @@ static dscomm_status_t reduce_packet(dscomm_exchange_t *x, size_t p)
     return status;
 }
 
+/* Nobody reads what has come to be reduced any more. */
 static dscomm_status_t spread_packet(dscomm_exchange_t *x, size_t p)
 {
     const packet_t *packet = packet_at(x, p);
-    char *region = region_of(x, x->results, x->channel->rank);
-    dscomm_status_t status = DSCOMM_OK;
+    char *region = region_of(x, x->in, x->channel->rank);
+    dscomm_status_t status = receive(x, p, x->spreads, 1);
 
     for (size_t s = packet->first; s < packet->last; s++) {
         part_t *part = part_at(x, segment_at(x, s)->part);
@@ -242,7 +241,7 @@ static dscomm_status_t decode_segment(dscomm_exchange_t *x, part_t *part,
     if (part->side)
         return is_last ? dscomm_priv_device_decode(x, part) : DSCOMM_OK;
     for (int r = 0; r < x->channel->ranks; r++) {
-        char *region = region_of(x, x->results, r);
+        char *region = region_of(x, x->in, r);
 
         dscomm_priv_take_back(x, part, segment, r, region,
                               region_of(x, x->out, r));
@@ -263,7 +262,7 @@ static dscomm_status_t decode_packet(dscomm_exchange_t *x, size_t p)
         part_t *part = part_at(x, segment->part);
 
         if (!segment->from)
-            status = check_rows(x, part, 1, x->results);
+            status = check_rows(x, part, 1, x->in);
         if (!status)
             status = decode_segment(x, part, segment);
     }
@@ -302,7 +301,7 @@ static dscomm_status_t decode_next(dscomm_exchange_t *x)
 /* As far as it goes. */
 static dscomm_status_t go_on(dscomm_exchange_t *x)
 {
-    const size_t packets = x->packets->len, n = (size_t)x->channel->ranks;
+    const size_t packets = x->packet_count, n = (size_t)x->channel->ranks;
     dscomm_status_t status = DSCOMM_OK;
 
     while (x->reduced < packets && status == DSCOMM_OK)
@@ -322,17 +321,17 @@ static dscomm_status_t go_on(dscomm_exchange_t *x)
     return status;
 }
 
-/* Frees the works in places [0, len): the group has ended, so none of them
- * touches memory any more once it was asked. */
-static void drop(GPtrArray *works)
+/* Frees all works: the group has ended, so none of them touches memory any more
+ * once it was asked. */
+static void drop(dscomm_exchange_t *x)
 {
-    for (guint i = 0; i < works->len; i++) {
-        dscomm_work_t *work = works->pdata[i];
+    size_t works = 4 * (size_t)x->channel->ranks * x->packet_count;
 
-        if (!work)
+    for (size_t i = 0; x->gathers && i < works; i++) {
+        if (!x->gathers[i])
             continue;
-        dscomm_work_test(work);
-        dscomm_work_free(work);
+        dscomm_work_test(x->gathers[i]);
+        dscomm_work_free(x->gathers[i]);
     }
 }
 
@@ -344,9 +343,7 @@ static dscomm_status_t fail(dscomm_exchange_t *x, dscomm_status_t status)
 
     if (x->channel->group)
         dscomm_group_abort(x->channel->group, text);
-    drop(x->gathers);
-    drop(x->spreads);
-    drop(x->sends);
+    drop(x);
     status = dscomm_fail(status, "%s on group '%s': %s", name,
                          dscomm_group_name(x->channel->parent), text);
     g_free(text);
@@ -450,12 +447,13 @@ dscomm_status_t dscomm_priv_exchange(dscomm_compressor_t *const *compressors,
 
     pthread_mutex_lock(&channel->lock);
     x = dscomm_priv_exchange_new(channel);
-    dscomm_priv_exchange_plan(x, compressors, buffers, n, dtype);
+    status = dscomm_priv_exchange_plan(x, compressors, buffers, n, dtype);
     for (size_t i = 0; i < n; i++) {
-        g_atomic_int_set(&compressors[i]->busy, 1);
+        g_atomic_int_set(&compressors[i]->busy, status == DSCOMM_OK);
         compressors[i]->calls++;
     }
-    status = dscomm_priv_device_begin(x);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_device_begin(x);
     if (status == DSCOMM_OK)
         status = dscomm_priv_exchange_room(x);
     if (status == DSCOMM_OK)

@@ -31,21 +31,32 @@ typedef struct {
     size_t offset, bytes;
 } packet_t;
 
-/* Regions hold a row of every part. Row number r of out and of results is for,
- * or from, rank r; the own row of out is reduced where it is, and the own
- * result is encoded there. */
+/* Memory that only grows, kept from call to call. */
+typedef struct {
+    void *at;
+    size_t bytes;
+} room_t;
+
+/* Regions hold a row of every part. Region number r of out is for rank r, that
+ * of in from it: first what is to be reduced, and once all of that is, its
+ * result. The own region of out is reduced where it is, and the own result is
+ * encoded to that of in. */
 struct dscomm_exchange {
     dscomm_exchange_t *next; /* idle ones */
     dscomm_channel_t *channel;
     dscomm_dtype_t dtype;
     int stream;
-    GArray *parts, *segments, *packets;
+    room_t plan, works; /* what the next two lines, and the one after, are in */
+    part_t *parts;
+    segment_t *segments;
+    packet_t *packets;
+    size_t part_count, segment_count, packet_count;
+    dscomm_work_t **sends, **gathers, **spreads; /* NULL: complete */
     size_t region; /* bytes */
-    char *memory, *out, *in, *results;
+    char *memory, *out, *in;
     size_t room; /* bytes of memory */
     dscomm_device_queue_t *queue; /* of a part's device, or NULL */
     dscomm_device_queue_t *pinned; /* that memory was taken with, or NULL */
-    GPtrArray *sends, *gathers, *spreads; /* works; NULL: complete */
     /* Packets that were reduced, sent on, decoded; parts whose scale is
      * known; sends known to be complete. */
     size_t reduced, spread, decoded, ready, sent;
@@ -58,27 +69,28 @@ struct dscomm_exchange {
 
 static inline part_t *part_at(const dscomm_exchange_t *x, size_t i)
 {
-    return &g_array_index(x->parts, part_t, i);
+    return &x->parts[i];
 }
 
 static inline segment_t *segment_at(const dscomm_exchange_t *x, size_t i)
 {
-    return &g_array_index(x->segments, segment_t, i);
+    return &x->segments[i];
 }
 
 static inline packet_t *packet_at(const dscomm_exchange_t *x, size_t i)
 {
-    return &g_array_index(x->packets, packet_t, i);
+    return &x->packets[i];
 }
 
 /* In packets.c. An idle one of channel, or a new one; */
 dscomm_exchange_t *dscomm_priv_exchange_new(dscomm_channel_t *channel);
-/* cuts what goes to a rank into packets; */
-void dscomm_priv_exchange_plan(dscomm_exchange_t *x,
-                               dscomm_compressor_t *const *compressors,
-                               void *const *buffers, size_t n,
-                               dscomm_dtype_t dtype);
-/* finds memory for three regions of each rank, and a place for each work. */
+/* cuts what goes to a rank into packets; ERR_NO_MEMORY, and there are no parts;
+ */
+dscomm_status_t
+dscomm_priv_exchange_plan(dscomm_exchange_t *x,
+                          dscomm_compressor_t *const *compressors,
+                          void *const *buffers, size_t n, dscomm_dtype_t dtype);
+/* finds memory for two regions of each rank, and a place for each work. */
 dscomm_status_t dscomm_priv_exchange_room(dscomm_exchange_t *x);
 /* Back to the idle ones; its compressors may be called again, and freed. */
 void dscomm_priv_exchange_retire(dscomm_exchange_t *x);

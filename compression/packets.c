@@ -31,17 +31,12 @@ dscomm_exchange_t *dscomm_priv_exchange_new(dscomm_channel_t *channel)
 {
     dscomm_exchange_t *x = take_idle(channel);
 
-    if (!x) {
+    if (!x)
         x = g_new0(dscomm_exchange_t, 1);
-        x->parts = g_array_new(FALSE, FALSE, sizeof(part_t));
-        x->segments = g_array_new(FALSE, FALSE, sizeof(segment_t));
-        x->packets = g_array_new(FALSE, FALSE, sizeof(packet_t));
-        x->sends = g_ptr_array_new();
-        x->gathers = g_ptr_array_new();
-        x->spreads = g_ptr_array_new();
-    }
+    x->part_count = x->segment_count = x->packet_count = 0;
     x->next = NULL;
     x->channel = channel;
+    x->gathers = x->spreads = x->sends = NULL;
     x->queue = NULL;
     x->reduced = x->spread = x->decoded = x->ready = x->sent = 0;
     x->awaited = NULL;
@@ -65,12 +60,8 @@ void dscomm_priv_exchange_free(dscomm_exchange_t *x)
     while (x) {
         dscomm_exchange_t *next = x->next;
 
-        g_array_free(x->parts, TRUE);
-        g_array_free(x->segments, TRUE);
-        g_array_free(x->packets, TRUE);
-        g_ptr_array_free(x->sends, TRUE);
-        g_ptr_array_free(x->gathers, TRUE);
-        g_ptr_array_free(x->spreads, TRUE);
+        g_free(x->plan.at);
+        g_free(x->works.at);
         free_memory(x);
         g_free(x);
         x = next;
@@ -81,36 +72,52 @@ void dscomm_priv_exchange_retire(dscomm_exchange_t *x)
 {
     dscomm_channel_t *channel = x->channel;
 
-    for (size_t i = 0; i < x->parts->len; i++)
+    for (size_t i = 0; i < x->part_count; i++)
         dscomm_priv_device_end(part_at(x, i));
     pthread_mutex_lock(&channel->idle_lock);
-    for (size_t i = 0; i < x->parts->len; i++)
+    for (size_t i = 0; i < x->part_count; i++)
         g_atomic_int_set(&part_at(x, i)->c->busy, 0);
-    g_array_set_size(x->parts, 0);
-    g_array_set_size(x->segments, 0);
-    g_array_set_size(x->packets, 0);
-    g_ptr_array_set_size(x->sends, 0);
-    g_ptr_array_set_size(x->gathers, 0);
-    g_ptr_array_set_size(x->spreads, 0);
+    x->part_count = x->segment_count = x->packet_count = 0;
     x->next = channel->idle;
     channel->idle = x;
     pthread_mutex_unlock(&channel->idle_lock);
 }
 
+/* What was there is gone. */
+static dscomm_status_t grow(room_t *room, size_t bytes)
+{
+    if (bytes <= room->bytes)
+        return DSCOMM_OK;
+    g_free(room->at);
+    room->at = g_try_malloc(bytes);
+    room->bytes = room->at ? bytes : 0;
+    return room->at ? DSCOMM_OK
+                    : dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                                  "no memory for a plan of %zu bytes", bytes);
+}
+
 /* A packet grows until it is long enough. */
 static void add_segment(dscomm_exchange_t *x, const segment_t *segment)
 {
-    packet_t *last = x->packets->len ? packet_at(x, x->packets->len - 1) : NULL;
-    packet_t packet = {x->segments->len, x->segments->len + 1, segment->offset,
+    packet_t *last = x->packet_count ? packet_at(x, x->packet_count - 1) : NULL;
+    packet_t packet = {x->segment_count, x->segment_count + 1, segment->offset,
                        segment->bytes};
 
     if (last && last->bytes < PACKET_BYTES) {
         last->last++;
         last->bytes += segment->bytes;
     } else {
-        g_array_append_val(x->packets, packet);
+        x->packets[x->packet_count++] = packet;
     }
-    g_array_append_vals(x->segments, segment, 1);
+    x->segments[x->segment_count++] = *segment;
+}
+
+/* The elements of a row that are sent in one piece, whole blocks. */
+static size_t step_of(const dscomm_compressor_t *c)
+{
+    size_t block = c->codec->bytes(&c->args, DSCOMM_CODEC_BLOCK);
+
+    return MAX(PACKET_BYTES / MAX(block, 1), 1) * (size_t)DSCOMM_CODEC_BLOCK;
 }
 
 /* A row is cut between blocks. */
@@ -118,10 +125,7 @@ static void cut(dscomm_exchange_t *x, size_t index)
 {
     const part_t *part = part_at(x, index);
     const dscomm_compressor_t *c = part->c;
-    size_t block = c->codec->bytes(&c->args, DSCOMM_CODEC_BLOCK);
-    size_t step =
-        MAX(PACKET_BYTES / MAX(block, 1), 1) * (size_t)DSCOMM_CODEC_BLOCK;
-    size_t at = 0;
+    size_t step = step_of(c), at = 0;
 
     for (size_t from = 0; from < c->chunk; from += step) {
         size_t to = MIN(from + step, c->chunk);
@@ -135,26 +139,53 @@ static void cut(dscomm_exchange_t *x, size_t index)
     }
 }
 
-void dscomm_priv_exchange_plan(dscomm_exchange_t *x,
-                               dscomm_compressor_t *const *compressors,
-                               void *const *buffers, size_t n,
-                               dscomm_dtype_t dtype)
+/* Places for n parts, and for the pieces that they are cut into. */
+static dscomm_status_t take_plan(dscomm_exchange_t *x,
+                                 dscomm_compressor_t *const *compressors,
+                                 size_t n)
 {
+    size_t pieces = 0;
+    dscomm_status_t status;
+
+    for (size_t i = 0; i < n; i++) {
+        size_t step = step_of(compressors[i]);
+
+        pieces +=
+            compressors[i]->chunk / step + (compressors[i]->chunk % step != 0);
+    }
+    status =
+        grow(&x->plan, n * sizeof *x->parts +
+                           pieces * (sizeof *x->segments + sizeof *x->packets));
+    if (status < 0)
+        return status;
+    x->parts = x->plan.at;
+    x->segments = (segment_t *)(x->parts + n);
+    x->packets = (packet_t *)(x->segments + pieces);
+    return status;
+}
+
+dscomm_status_t
+dscomm_priv_exchange_plan(dscomm_exchange_t *x,
+                          dscomm_compressor_t *const *compressors,
+                          void *const *buffers, size_t n, dscomm_dtype_t dtype)
+{
+    dscomm_status_t status = take_plan(x, compressors, n);
     size_t bytes = 0;
 
+    if (status < 0)
+        return status;
     x->dtype = dtype;
     x->region = 0;
     for (size_t i = 0; i < n; i++) {
-        part_t part = {
+        x->parts[x->part_count++] = (part_t){
             .c = compressors[i], .buffer = buffers[i], .offset = x->region};
-
-        g_array_append_val(x->parts, part);
-        x->region += part.c->row;
-        bytes += part.c->count * dscomm_dtype_size(dtype);
+        x->region += compressors[i]->row;
+        bytes += compressors[i]->count * dscomm_dtype_size(dtype);
         cut(x, i);
     }
     x->stream = bytes >= STREAM_BYTES;
     x->timeout_ms = dscomm_group_timeout(x->channel->parent);
+    return status;
 }
 
 /* What devices copy from and to is memory of their own kind. */
@@ -179,19 +210,19 @@ static dscomm_status_t take_memory(dscomm_exchange_t *x, size_t room)
 
 dscomm_status_t dscomm_priv_exchange_room(dscomm_exchange_t *x)
 {
-    size_t n = (size_t)x->channel->ranks, works = n * x->packets->len;
-    size_t room = 3 * n * x->region;
-    dscomm_status_t status = DSCOMM_OK;
+    size_t n = (size_t)x->channel->ranks, works = n * x->packet_count;
+    size_t room = 2 * n * x->region;
+    dscomm_status_t status = grow(&x->works, 4 * works * sizeof *x->sends);
 
-    if (room > x->room || (x->queue && !x->pinned))
+    if (status == DSCOMM_OK && (room > x->room || (x->queue && !x->pinned)))
         status = take_memory(x, room);
     if (status < 0)
         return status;
     x->out = x->memory;
     x->in = x->out + n * x->region;
-    x->results = x->in + n * x->region;
-    g_ptr_array_set_size(x->gathers, (gint)works);
-    g_ptr_array_set_size(x->spreads, (gint)works);
-    g_ptr_array_set_size(x->sends, 2 * (gint)works);
+    x->gathers = x->works.at;
+    x->spreads = x->gathers + works;
+    x->sends = x->spreads + works;
+    memset(x->gathers, 0, 4 * works * sizeof *x->gathers);
     return DSCOMM_OK;
 }

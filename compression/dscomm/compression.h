@@ -28,7 +28,8 @@
  * memory. Calls come after what the default stream has under way, and wait for
  * the device; dscomm_group_set_stream() does not reach them.
  *
- * A compressor follows the thread rule of its group, and is freed before it. */
+ * A compressor follows the thread rule of its group. Once that was freed, calls
+ * that communicate return ERR_STATE, and the others go on working. */
 #ifndef DSCOMM_COMPRESSION_H
 #define DSCOMM_COMPRESSION_H
 
@@ -72,7 +73,8 @@ typedef struct {
 
 /* A compressor for buffers of count elements, which may be 0. attr may be NULL.
  * Collective over group, whose ranks give the same arguments, else
- * ERR_MISMATCH. ERR_NOT_FOUND: no such codec. MT: group. */
+ * ERR_MISMATCH. ERR_NOT_FOUND: no such codec. What one rank is refused, all
+ * are, with the same status and a sentence that names it. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_compressor_create(
     dscomm_group_t *group, size_t count, const dscomm_compressor_attr_t *attr,
     dscomm_compressor_t **ret_compressor);
@@ -81,7 +83,8 @@ DSCOMM_API dscomm_status_t dscomm_onebit_create(
     dscomm_group_t *group, size_t count, const dscomm_compressor_attr_t *attr,
     dscomm_onebit_t **ret_onebit);
 
-/* Local. NULL is fine. ERR_STATE while a call is outstanding. MT: group. */
+/* Local, before or after its group is freed. NULL is fine. ERR_STATE while a
+ * call is outstanding. MT: group. */
 DSCOMM_API dscomm_status_t
 dscomm_compressor_free(dscomm_compressor_t *compressor);
 

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Compressors and their groups: what one rank refuses all refuse; groups that
+ * are freed first, or in another order; two at a time from two threads; works
+ * that a thread of the library goes on with. */
+#include "config.h"
+
+#include "tests/compression/compress.h"
+
+#define COUNT 3000
+#define ROUNDS 40
+
+static const dscomm_compressor_attr_t usual = DSCOMM_COMPRESSOR_ATTR_INIT;
+
+/* One rank's arguments make no sense: nobody waits for the deadline, and all
+ * have the same sentence. */
+static void refused_by_one(rank_t *self)
+{
+    dscomm_compressor_attr_t attr = usual;
+    dscomm_compressor_t *c = NULL, **ret = &c;
+    size_t count = COUNT;
+
+    for (int i = 0; i < 6; i++) {
+        static const struct {
+            dscomm_status_t status;
+            const char *text;
+        } want[] = {
+            {DSCOMM_ERR_INVALID, "density is 7"},
+            {DSCOMM_ERR_NOT_FOUND, "no codec 'zip'"},
+            {DSCOMM_ERR_INVALID, "attr.size is 3"},
+            {DSCOMM_ERR_INVALID, "padded is 5"},
+            {DSCOMM_ERR_INVALID, "more than memory can hold"},
+            {DSCOMM_ERR_INVALID, "ret_compressor is NULL"},
+        };
+        int culprit = i % self->size;
+        char who[32];
+
+        attr = usual;
+        ret = &c;
+        count = COUNT;
+        if (self->rank == culprit) {
+            attr.density = i == 0 ? 7 : 1;
+            attr.codec = i == 1 ? "zip" : NULL;
+            attr.size = i == 2 ? 3 : sizeof attr;
+            attr.padded = i == 3 ? 5 : 0;
+            count = i == 4 ? SIZE_MAX / 4 : COUNT;
+            ret = i == 5 ? NULL : &c;
+        }
+        snprintf(who, sizeof who, "rank %d says", culprit);
+        CHECK(self, dscomm_compressor_create(self->world, count, &attr, ret) ==
+                        want[i].status);
+        CHECK(self, strstr(dscomm_last_error(), want[i].text));
+        CHECK(self, strstr(dscomm_last_error(), who) && !c);
+    }
+    CHECK(self, dscomm_group_status(self->world) == DSCOMM_OK);
+}
+
+static dscomm_group_t *all_of(rank_t *self)
+{
+    dscomm_group_t *group = NULL;
+
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+    return group;
+}
+
+/* Its group is gone: a status, and what is local goes on. */
+static void outlives(rank_t *self)
+{
+    dscomm_group_t *group = all_of(self);
+    dscomm_compressor_info_t info = {.size = sizeof info};
+    dscomm_compressor_t *c = NULL, *d = NULL;
+    dscomm_work_t *work = NULL;
+    float x[COUNT], y[COUNT];
+    char *state;
+
+    CHECK(self, !dscomm_onebit_create(group, COUNT, NULL, &c));
+    CHECK(self, !dscomm_onebit_create(group, COUNT, NULL, &d));
+    fill_noise(x, COUNT, self->rank, 0);
+    fill_noise(y, COUNT, self->rank, 1);
+    reduce(self, c, x);
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    if (self->size > 1 && !self->rank)
+        CHECK(self, !dscomm_compressor_all_reduce(d, y, DSCOMM_FLOAT32, &work));
+    CHECK(self, !dscomm_group_free(group));
+    CHECK(self, !work || dscomm_work_wait(work, -1) == DSCOMM_ERR_ABORTED);
+    dscomm_work_free(work);
+    CHECK(self, dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL) ==
+                    DSCOMM_ERR_STATE);
+    CHECK(self, strstr(dscomm_last_error(), "was freed"));
+    CHECK(self, !dscomm_compressor_info(c, &info) && info.count == COUNT);
+    state = malloc(info.state_bytes);
+    CHECK(self, !dscomm_compressor_save(c, state, info.state_bytes));
+    CHECK(self, !dscomm_compressor_load(c, state, info.state_bytes));
+    free(state);
+    CHECK(self, !dscomm_compressor_free(c) && !dscomm_compressor_free(d));
+    CHECK(self, dscomm_group_status(self->world) == DSCOMM_OK);
+}
+
+/* Compressors of groups of one rank that are long gone: groups of all ranks
+ * that come to lie where these did have nothing of them. */
+static void same_place(rank_t *self)
+{
+    enum { OLD = 40, FORGOTTEN = 300, NEW = 120 };
+    dscomm_compressor_t *old[OLD], *c = NULL;
+    dscomm_group_t *alone[OLD], *groups[NEW];
+    float x[1];
+
+    for (int i = 0; i < OLD; i++) {
+        CHECK(self,
+              !dscomm_group_split(self->world, self->rank, 0, NULL, &alone[i]));
+        CHECK(self, !dscomm_onebit_create(alone[i], 1, NULL, &old[i]));
+    }
+    for (int i = 0; i < OLD; i++)
+        CHECK(self, !dscomm_group_free(alone[i]));
+    for (int i = 0; i < FORGOTTEN; i++) {
+        dscomm_group_t *group = NULL;
+
+        CHECK(self,
+              !dscomm_group_split(self->world, self->rank, 0, NULL, &group));
+        CHECK(self, !dscomm_group_free(group));
+    }
+    for (int i = 0; i < NEW; i++) {
+        groups[i] = all_of(self);
+        CHECK(self, !dscomm_onebit_create(groups[i], 1, NULL, &c));
+        *x = self->rank ? 0 : (float)self->size;
+        reduce(self, c, x);
+        CHECK(self, *x > 0.5f && *x < 1.5f);
+        CHECK(self, !dscomm_compressor_free(c));
+    }
+    for (int i = 0; i < NEW; i++)
+        CHECK(self, !dscomm_group_free(groups[i]));
+    for (int i = 0; i < OLD; i++) {
+        CHECK(self, dscomm_compressor_all_reduce(old[i], x, DSCOMM_FLOAT32,
+                                                 NULL) == DSCOMM_ERR_STATE);
+        CHECK(self, !dscomm_compressor_free(old[i]));
+    }
+}
+
+/* To free is local: ranks may do it before or after the next one is made. */
+static void any_order(rank_t *self)
+{
+    dscomm_group_t *group = all_of(self);
+    dscomm_compressor_t *c = NULL, *next = NULL;
+    float x[COUNT];
+
+    CHECK(self, !dscomm_onebit_create(group, COUNT, NULL, &c));
+    if (self->rank % 2)
+        CHECK(self, !dscomm_compressor_free(c));
+    CHECK(self, !dscomm_onebit_create(group, COUNT, NULL, &next));
+    if (self->rank % 2 == 0)
+        CHECK(self, !dscomm_compressor_free(c));
+    for (int i = 0; i < COUNT; i++)
+        x[i] = i % 2 ? 2 : -2;
+    reduce(self, next, x);
+    CHECK(self, x[0] == -2 && x[COUNT - 1] == 2);
+    CHECK(self, !dscomm_compressor_free(next));
+    CHECK(self, !dscomm_group_free(group));
+}
+
+/* The calls of one thread on its own group. */
+typedef struct {
+    rank_t self;
+    dscomm_group_t *group;
+    float size;
+} thread_t;
+
+/* Values of one size and the same sign on all ranks: sent without a loss. */
+static void *call_many(void *argument)
+{
+    thread_t *thread = argument;
+    dscomm_compressor_t *c = NULL;
+    float x[COUNT];
+
+    CHECK(&thread->self, !dscomm_onebit_create(thread->group, COUNT, NULL, &c));
+    for (int round = 0; round < ROUNDS && !*thread->self.failure; round++) {
+        dscomm_work_t *work = NULL;
+        int wrong = 0;
+
+        for (int i = 0; i < COUNT; i++)
+            x[i] = (i + round) % 3 ? thread->size : -thread->size;
+        CHECK(&thread->self,
+              !dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32,
+                                            round % 2 ? &work : NULL));
+        CHECK(&thread->self, !work || !dscomm_work_wait(work, -1));
+        dscomm_work_free(work);
+        for (int i = 0; i < COUNT; i++)
+            wrong += x[i] != ((i + round) % 3 ? thread->size : -thread->size);
+        CHECK(&thread->self, !wrong);
+    }
+    CHECK(&thread->self, !dscomm_compressor_free(c));
+    return NULL;
+}
+
+static void two_threads(rank_t *self)
+{
+    thread_t threads[2];
+    pthread_t ids[2];
+
+    for (int i = 0; i < 2; i++)
+        threads[i] = (thread_t){*self, all_of(self), i ? 4 : 1};
+    for (int i = 0; i < 2; i++)
+        pthread_create(&ids[i], NULL, call_many, &threads[i]);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(ids[i], NULL);
+        CHECK(self, !*threads[i].self.failure);
+        if (*threads[i].self.failure)
+            printf("# %s\n", threads[i].self.failure);
+        CHECK(self, !dscomm_group_free(threads[i].group));
+    }
+}
+
+/* Nobody waits or tests: errors can be asked for once the call is complete. */
+static void by_itself(rank_t *self)
+{
+    dscomm_compressor_t *c = open_with(self, COUNT, "onebit");
+    dscomm_work_t *work = NULL;
+    float x[COUNT], *worker, *server;
+
+    for (int i = 0; i < COUNT; i++)
+        x[i] = i % 2 ? 2 : -2;
+    CHECK(self, !dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, &work));
+    for (int i = 0; i < 10000 && dscomm_compressor_errors(
+                                     c, &worker, &server) == DSCOMM_ERR_STATE;
+         i++)
+        usleep(1000);
+    CHECK(self, !dscomm_compressor_errors(c, &worker, &server));
+    CHECK(self, !dscomm_work_wait(work, -1));
+    dscomm_work_free(work);
+    CHECK(self, x[0] == -2 && x[COUNT - 1] == 2);
+    CHECK(self, !dscomm_compressor_free(c));
+}
+
+static void run_all(const char *how)
+{
+    static const int sizes[] = {1, 2, 3, 5};
+    static const struct {
+        rank_body_t body;
+        const char *what;
+    } tests[] = {
+        {refused_by_one, "what one rank refuses"},
+        {outlives, "a group that is freed first"},
+        {any_order, "freed before and after the next is made"},
+        {two_threads, "two groups from two threads"},
+    };
+
+    for (size_t t = 0; t < sizeof tests / sizeof *tests; t++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+            char what[80];
+
+            snprintf(what, sizeof what, "%s%s", tests[t].what, how);
+            ranks_run(sizes[s], 20000, tests[t].body, what);
+        }
+}
+
+int main(void)
+{
+    ranks_use_modules();
+    run_all("");
+    ranks_run(3, 20000, same_place, "groups where others were");
+    setenv("DSCOMM_PROGRESS", "thread", 1);
+    run_all(", with a thread of progress");
+    ranks_run(3, 20000, by_itself, "a work that nobody looks at");
+    return tap_done();
+}
