@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How the nodes of a job come together: each puts a record of itself into the
  * store; node 0 reads them and puts the plan there, or what is wrong, in the
- * same words for all. */
+ * same words for all. One that contradicts node 0's record is of another job:
+ * it finds that out by itself, leaves a note, and does not come. */
 #include "config.h"
 
 #include "tools/loopback.h"
 #include "tools/nodes-common.h"
+#include "tools/nodes-record.h"
 #include "tools/tool.h"
 
 #include <errno.h>
@@ -15,32 +17,26 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define FORMAT "dscomm-run 1"
-#define RECORD_MAX 1024
 #define TEXT_MAX 256
 /* How much longer than node 0 the others wait for its plan. */
 #define GRACE_US (2 * G_USEC_PER_SEC)
 /* After which a node says for whom it waits. */
 #define NOTICE_MS 5000
-/* For what is there already. */
-#define LOOK_MS 1000
-
-enum { LINE_FORMAT, LINE_NODES, LINE_RANKS, LINE_RESTARTS, LINE_PID };
-enum { LINE_ID = LINE_PID + 1, LINE_HOST, LINES };
-enum { NUMBERS = LINE_ID - LINE_NODES };
-
-typedef struct {
-    gint64 numbers[NUMBERS]; /* nodes, ranks, restarts, pid */
-    char *id, *host;
-} record_t;
+/* Between looks for notes of strangers, and for what is there already. */
+#define LOOK_MS 500
+/* What the first stranger says. */
+#define NOTE_KEY "stranger"
+#define NOTE_MAX 1024
 
 typedef struct {
     tool_job_t *job;
     const tool_place_t *place;
     char *url;
-    char *host; /* this node's name */
+    tool_nodes_record_t own;
     dscomm_store_t *store;
     gint64 deadline;
+    gint64 notice_at; /* when to say for whom it waits; 0: it is said */
+    char *note; /* node 0: the stranger's that came */
     char **hosts; /* all nodes' */
     int *counts; /* and ranks */
 } join_t;
@@ -72,45 +68,6 @@ static int fail(const join_t *j)
                      dscomm_last_error());
 }
 
-/* Records */
-
-static char *write_record(const join_t *j)
-{
-    return g_strdup_printf("%s\n%d\n%d\n%d\n%d\n%s\n%s", FORMAT,
-                           j->place->nodes, j->job->ranks, j->job->max_restarts,
-                           (int)getpid(), j->place->id ? j->place->id : "",
-                           j->host);
-}
-
-static gboolean read_lines(char **lines, record_t *record)
-{
-    if (g_strv_length(lines) != LINES || strcmp(lines[LINE_FORMAT], FORMAT))
-        return FALSE;
-    for (int i = 0; i < NUMBERS; i++)
-        if (!g_ascii_string_to_signed(lines[LINE_NODES + i], 10, 0, G_MAXINT32,
-                                      &record->numbers[i], NULL))
-            return FALSE;
-    record->id = g_strdup(lines[LINE_ID]);
-    record->host = tool_printable(lines[LINE_HOST]);
-    return TRUE;
-}
-
-static gboolean read_record(const char *text, size_t size, record_t *record)
-{
-    if (size > RECORD_MAX || strlen(text) != size)
-        return FALSE;
-    char **lines = g_strsplit(text, "\n", LINES + 1);
-    gboolean fine = read_lines(lines, record);
-    g_strfreev(lines);
-    return fine;
-}
-
-static void clear_record(record_t *record)
-{
-    g_free(record->id);
-    g_free(record->host);
-}
-
 /* "pid P on HOST", what tells where P is a process, and a number of its own. */
 static char *make_token(const join_t *j)
 {
@@ -118,7 +75,7 @@ static char *make_token(const join_t *j)
     guint32 number[2] = {0, 0};
     ssize_t random = getrandom(number, sizeof(number), GRND_NONBLOCK);
     char *token = g_strdup_printf("pid %d on %s, %s, %08x%08x", (int)getpid(),
-                                  j->host, space ? space : "", number[0],
+                                  j->own.host, space ? space : "", number[0],
                                   random > 0 ? number[1]
                                              : (guint32)g_get_monotonic_time());
 
@@ -182,7 +139,7 @@ static int claim(const join_t *j)
 static int register_self(const join_t *j)
 {
     char *key = node_key("node", j->place->node_rank);
-    char *text = write_record(j);
+    char *text = tool_nodes_record_write(&j->own);
     dscomm_status_t status =
         dscomm_store_set(j->store, key, text, strlen(text));
 
@@ -193,48 +150,22 @@ static int register_self(const join_t *j)
 
 /* Node 0 */
 
-/* NULL, or how a record contradicts node 0; g_free(). */
-static char *compare(const join_t *j, int node, const record_t *record)
-{
-    const char *own = j->place->id ? j->place->id : "";
-
-    if (record->numbers[0] != j->place->nodes)
-        return g_strdup_printf("node 0 was told of %d nodes, node %d (%s) of "
-                               "%d; give all the same --nnodes",
-                               j->place->nodes, node, record->host,
-                               (int)record->numbers[0]);
-    if (record->numbers[2] != j->job->max_restarts)
-        return g_strdup_printf("node 0 has --max-restarts %d, node %d (%s) %d; "
-                               "give all the same",
-                               j->job->max_restarts, node, record->host,
-                               (int)record->numbers[2]);
-    if (strcmp(record->id, own))
-        return g_strdup_printf("node 0 has --rdzv-id '%s', node %d (%s) '%s'; "
-                               "give all nodes of a job the same, and each "
-                               "job its own port",
-                               own, node, record->host, record->id);
-    if (record->numbers[1] < 1 || record->numbers[1] > TOOL_RANKS_MAX)
-        return g_strdup_printf("node %d (%s) has %d ranks", node, record->host,
-                               (int)record->numbers[1]);
-    return NULL;
-}
-
-/* The same of its bytes; takes what the plan needs of it. */
+/* What it needs of a record for the plan; NULL, or what is wrong. */
 static char *look_at(join_t *j, int node, const void *value, size_t size)
 {
-    record_t record = {{0}, NULL, NULL};
-    char *wrong;
+    tool_nodes_record_t record = {0};
+    char *wrong = NULL;
 
-    if (!read_record(value, size, &record))
-        return g_strdup_printf("what node %d says of itself makes no sense: "
-                               "give all nodes the same version of dscomm",
-                               node);
-    wrong = compare(j, node, &record);
-    if (!wrong) {
-        j->counts[node] = (int)record.numbers[1];
+    if (!tool_nodes_record_read(value, size, &record) || record.ranks < 1 ||
+        record.ranks > TOOL_RANKS_MAX) {
+        wrong = g_strdup_printf("what node %d says of itself makes no sense: "
+                                "give all nodes the same version of dscomm",
+                                node);
+    } else {
+        j->counts[node] = record.ranks;
         j->hosts[node] = g_strdup(record.host);
     }
-    clear_record(&record);
+    tool_nodes_record_clear(&record);
     return wrong;
 }
 
@@ -271,86 +202,91 @@ static char *name_missing(const join_t *j, int *ret_came)
     return text;
 }
 
-/* NULL, or how one of the nodes that came contradicts node 0. */
-static char *compare_came(join_t *j, char **keys)
-{
-    char *wrong = NULL;
-
-    for (int i = 1; i < j->place->nodes && !wrong; i++) {
-        const char *key = keys[i];
-        int present = 0;
-        void *value;
-        size_t size;
-        if (dscomm_store_check(j->store, &key, 1, &present) < 0 || !present ||
-            dscomm_store_get(j->store, key, LOOK_MS, &value, &size) < 0)
-            continue;
-        wrong = look_at(j, i, value, size);
-        dscomm_store_free(value);
-    }
-    return wrong;
-}
-
 /* Who did not come, and what may be the reason. */
-static char *fail_missing(join_t *j, char **keys, int *ret_came)
+static char *fail_missing(const join_t *j, int *ret_came)
 {
     char *names = name_missing(j, ret_came);
-    char *why = compare_came(j, keys);
-    char *text =
-        g_strdup_printf("%s did not come within %g s%s%s", names,
-                        (double)j->place->join_us / G_USEC_PER_SEC,
-                        why ? "; " : explain_missing(j), why ? why : "");
+    char *text = g_strdup_printf("%s did not come within %g s%s%s", names,
+                                 (double)j->place->join_us / G_USEC_PER_SEC,
+                                 j->note ? "; " : explain_missing(j),
+                                 j->note ? j->note : "");
 
     g_free(names);
-    g_free(why);
     return text;
 }
 
-/* Waits for all records; says at some time that it does. */
-static dscomm_status_t await_records(const join_t *j, char **keys,
-                                     void **values, size_t *sizes)
+/* The first stranger is told of, once. */
+static void look_for_note(join_t *j)
 {
-    const size_t count = (size_t)j->place->nodes;
-    int left = left_ms(j->deadline);
-    dscomm_status_t status =
-        dscomm_store_multi_get(j->store, (const char *const *)keys, count,
-                               MIN(left, NOTICE_MS), values, sizes);
+    const char *key = NOTE_KEY;
+    int present = 0;
+    void *value;
+    size_t size;
+    char *text;
 
-    if (status != DSCOMM_ERR_TIMEOUT || left <= NOTICE_MS)
-        return status;
+    if (j->note || dscomm_store_check(j->store, &key, 1, &present) < 0 ||
+        !present || dscomm_store_get(j->store, key, LOOK_MS, &value, &size) < 0)
+        return;
+    text = g_strndup(value, MIN(size, NOTE_MAX));
+    dscomm_store_free(value);
+    j->note = tool_printable(text);
+    g_free(text);
+    tool_fail(0, j->job->command, "refused a node of another job: %s", j->note);
+}
+
+/* Says at some time for whom it waits. */
+static void give_notice(join_t *j)
+{
     int came;
-    char *names = name_missing(j, &came);
+    char *names;
+
+    if (!j->notice_at || g_get_monotonic_time() < j->notice_at)
+        return;
+    j->notice_at = 0;
+    names = name_missing(j, &came);
     if (came < j->place->nodes)
         tool_fail(0, j->job->command, "waiting for %s", names);
     g_free(names);
-    return dscomm_store_multi_get(j->store, (const char *const *)keys, count,
-                                  left_ms(j->deadline), values, sizes);
+}
+
+/* NULL, or what is wrong: nodes are waited for in turn. */
+static char *await_record(join_t *j, int node, int *ret_came)
+{
+    char *key = node_key("node", node), *wrong;
+    dscomm_status_t status;
+    void *value;
+    size_t size;
+
+    for (;;) {
+        const int left = left_ms(j->deadline);
+
+        status =
+            dscomm_store_get(j->store, key, MIN(left, LOOK_MS), &value, &size);
+        if (status != DSCOMM_ERR_TIMEOUT)
+            break;
+        look_for_note(j);
+        if (left <= LOOK_MS)
+            break;
+        give_notice(j);
+    }
+    g_free(key);
+    if (status == DSCOMM_ERR_TIMEOUT)
+        return fail_missing(j, ret_came);
+    if (status < 0)
+        return g_strdup(dscomm_last_error());
+    wrong = look_at(j, node, value, size);
+    dscomm_store_free(value);
+    return wrong;
 }
 
 /* NULL, or what is wrong. */
 static char *collect(join_t *j, int *ret_came)
 {
-    const int nodes = j->place->nodes;
-    char **keys = g_new0(char *, nodes + 1);
-    void **values = g_new0(void *, nodes);
-    size_t *sizes = g_new0(size_t, nodes);
     char *wrong = NULL;
 
-    for (int i = 0; i < nodes; i++)
-        keys[i] = node_key("node", i);
-    dscomm_status_t status = await_records(j, keys, values, sizes);
-    *ret_came = nodes;
-    if (status == DSCOMM_ERR_TIMEOUT)
-        wrong = fail_missing(j, keys, ret_came);
-    else if (status < 0)
-        wrong = g_strdup(dscomm_last_error());
-    for (int i = 0; i < nodes && status == DSCOMM_OK; i++) {
-        if (!wrong)
-            wrong = look_at(j, i, values[i], sizes[i]);
-        dscomm_store_free(values[i]);
-    }
-    g_strfreev(keys);
-    g_free(values);
-    g_free(sizes);
+    *ret_came = j->place->nodes;
+    for (int i = 0; i < j->place->nodes && !wrong; i++)
+        wrong = await_record(j, i, ret_came);
     return wrong;
 }
 
@@ -385,6 +321,42 @@ static int lead(join_t *j)
 }
 
 /* The others */
+
+/* Not to be one of the nodes is this one's end alone; node 0 gets a note. */
+static int refuse(const join_t *j, const char *why)
+{
+    dscomm_store_compare_set(j->store, NOTE_KEY, "", 0, why,
+                             MIN(strlen(why), NOTE_MAX), NULL, NULL);
+    return tool_fail(TOOL_INTERNAL, j->job->command, "%s", why);
+}
+
+/* Whether this node is one of node 0's, whose record comes first. */
+static int compare_first(const join_t *j)
+{
+    tool_nodes_record_t first = {0};
+    char *wrong;
+    void *value;
+    size_t size;
+    int status = TOOL_OK;
+
+    if (dscomm_store_get(j->store, "node/0", left_ms(j->deadline), &value,
+                         &size) < 0)
+        return tool_fail(TOOL_INTERNAL, j->job->command,
+                         "a store answers at %s, but node 0 does not come "
+                         "there: another program may have that port: %s",
+                         j->url, dscomm_last_error());
+    if (tool_nodes_record_read(value, size, &first))
+        wrong = tool_nodes_record_compare(&first, j->place->node_rank, &j->own);
+    else
+        wrong = g_strdup("what node 0 says of itself makes no sense: give all "
+                         "nodes the same version of dscomm");
+    if (wrong)
+        status = refuse(j, wrong);
+    g_free(wrong);
+    tool_nodes_record_clear(&first);
+    dscomm_store_free(value);
+    return status;
+}
 
 static gboolean read_node(join_t *j, int node, const char *line)
 {
@@ -502,6 +474,8 @@ static int join(join_t *j)
 {
     int status = open_store(j);
 
+    if (status == TOOL_OK && j->place->node_rank)
+        status = compare_first(j);
     if (status == TOOL_OK)
         status = claim(j);
     if (status == TOOL_OK)
@@ -518,8 +492,11 @@ int tool_nodes_join(tool_job_t *job, const tool_place_t *place,
     int status;
 
     j.url = tool_nodes_url(place->host, place->port);
-    j.host = own_host();
+    j.own =
+        (tool_nodes_record_t){place->nodes, job->ranks, job->max_restarts,
+                              g_strdup(place->id ? place->id : ""), own_host()};
     j.deadline = g_get_monotonic_time() + place->join_us;
+    j.notice_at = g_get_monotonic_time() + NOTICE_MS * 1000;
     j.hosts = g_new0(char *, place->nodes + 1);
     j.counts = g_new0(int, place->nodes);
     status = join(&j);
@@ -533,7 +510,8 @@ int tool_nodes_join(tool_job_t *job, const tool_place_t *place,
         g_free(j.hosts[i]);
     g_free(j.hosts);
     g_free(j.counts);
-    g_free(j.host);
+    g_free(j.note);
+    tool_nodes_record_clear(&j.own);
     g_free(j.url);
     return status;
 }

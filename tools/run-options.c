@@ -5,6 +5,7 @@
 #include "tools/run-options.h"
 #include "tools/tool.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 
 #define PORT_DEFAULT 29500 /* torchrun's */
@@ -90,8 +91,13 @@ static int read_nodes(options_t *o)
     return TOOL_OK;
 }
 
-/* HOST, HOST:PORT, [IPV6] or [IPV6]:PORT; more than one colon is an address
- * of IPv6 without a port. */
+/* Which of the colons of a bare address would come before the port? */
+static gboolean lacks_brackets(const char *text)
+{
+    return text && *text != '[' && strchr(text, ':') != strrchr(text, ':');
+}
+
+/* HOST, HOST:PORT, [IPV6] or [IPV6]:PORT. */
 static gboolean split_master(char *master, options_t *o)
 {
     char *colon = strrchr(master, ':');
@@ -99,20 +105,28 @@ static gboolean split_master(char *master, options_t *o)
 
     if (*master == '[' && !bracket)
         return FALSE;
+    o->host = master;
     if (bracket) {
         *bracket = '\0';
         o->host = master + 1;
         colon = bracket[1] == ':' ? bracket + 1 : NULL;
         if (bracket[1] && !colon)
             return FALSE;
-    } else {
-        o->host = master;
-        if (colon && strchr(master, ':') != colon)
-            colon = NULL;
-        if (colon)
-            *colon = '\0';
+    } else if (colon) {
+        *colon = '\0';
     }
     return *o->host && (!colon || read_count(colon + 1, 65535, &o->port));
+}
+
+/* An address of IPv6 may be bare where no port can follow. */
+static gboolean read_address(char *text, options_t *o)
+{
+    struct in6_addr address;
+
+    if (!lacks_brackets(text))
+        return split_master(text, o);
+    o->host = text;
+    return inet_pton(AF_INET6, text, &address) == 1;
 }
 
 static int read_master(options_t *o)
@@ -123,10 +137,17 @@ static int read_master(options_t *o)
                       "--master-port, not both");
     if (o->master_port < 0 || o->master_port > 65535)
         return refuse("--master-port must be 1 to 65535");
+    if (lacks_brackets(o->master))
+        return tool_fail(TOOL_USAGE, "run",
+                         "--master '%s': an IPv6 address needs brackets, as "
+                         "in [::1]:29500",
+                         o->master);
     if (o->master && !split_master(o->master, o))
         return refuse("--master must be HOST:PORT, with a port of 1 to 65535");
-    if (o->master_addr && !split_master(o->master_addr, o))
-        return refuse("--master-addr must be the name or address of a host");
+    if (o->master_addr && !read_address(o->master_addr, o))
+        return refuse(
+            "--master-addr must be the name or address of a host; with "
+            "a port, an IPv6 address needs brackets");
     if (o->master_port)
         o->port = o->master_port;
     if (o->nodes_count > 1 && !o->host)

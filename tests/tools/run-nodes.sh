@@ -261,34 +261,43 @@ like "$(err 1)" '^dscomm run: node 0 of 2 did not come: no store within 1500 ms'
     'node 0 does not come: node 1'
 [ $(($(date +%s) - before)) -lt 20 ]
 result $? 'in time'
-bounds='--join-timeout 10 --node-timeout 5'
-# pairs ARGUMENTS-0|ARGUMENTS-1|WHAT NODE 0 SAYS
-while IFS='|' read -r first second want; do
+# Nodes of other jobs: ARGUMENTS-0|ARGUMENTS-OF-THE-STRANGER|WHAT IT IS TOLD
+# The first is refused while the job waits for its own, and told of; the second
+# one with the same is refused without another word.
+bounds='--join-timeout 60 --node-timeout 5'
+while IFS='|' read -r first other want; do
     nodes=2
     # shellcheck disable=SC2086
-    node 0 -n 1 $first true
-    # shellcheck disable=SC2086
-    node 1 -n 1 $second true
-    finish
-    is "$statuses" 125,125 "$first and $second: statuses"
-    for r in 0 1; do
-        is "$(err $r)" "dscomm run: $want" "$first and $second: node $r"
+    node 0 -n 1 $first sh -c 'echo $RANK'
+    for again in '' ' again'; do
+        # shellcheck disable=SC2086
+        "$abs_top_builddir/tools/dscomm" run --nnodes 2 --node-rank 1 \
+            --master $address -n 1 $first $other true 2>"$scratch/err.2"
+        is "$? $(err 2)" "125 dscomm run: $want" "$first and $other: refused$again"
     done
+    # shellcheck disable=SC2086
+    node 1 -n 1 $first sh -c 'echo $RANK'
+    finish
+    is "$statuses $(sort "$scratch/out" | tr '\n' ' ')" '0,0 0 1 ' \
+        "$first and $other: the job's own node comes"
+    is "$(err 0 | grep -v "^dscomm run: refused a node of another job: $want\$")" '' \
+        "$first and $other: node 0 says no more than that"
 done <<'END'
---nnodes 2|--nnodes 3|node 0 was told of 2 nodes, node 1 (host) of 3; give all the same --nnodes
---max-restarts 2|--max-restarts 1|node 0 has --max-restarts 2, node 1 (host) 1; give all the same
 --rdzv-id a|--rdzv-id b|node 0 has --rdzv-id 'a', node 1 (host) 'b'; give all nodes of a job the same, and each job its own port
+--max-restarts 0|--nnodes 3|node 0 has --nnodes 2, node 1 (host) 3; give all nodes of a job the same, and each job its own port
+--max-restarts 2|--max-restarts 1|node 0 has --max-restarts 2, node 1 (host) 1; give all nodes of a job the same, and each job its own port
 END
 bounds='--join-timeout 3 --node-timeout 5'
 nodes=3
 node 0 -n 1 true
 node 1 --nnodes 2 -n 1 true
 finish
-is "$statuses" 125,125 'another --nnodes, and a node does not come: statuses'
-for r in 0 1; do
-    is "$(err $r)" "dscomm run: node 2 of 3 did not come within 3 s; node 0 was told of 3 nodes, node 1 (host) of 2; give all the same --nnodes" \
-        "another --nnodes, and a node does not come: node $r"
-done
+why='node 0 has --nnodes 3, node 1 (host) 2; give all nodes of a job the same, and each job its own port'
+is "$statuses" 125,125 'only a node of another job comes: statuses'
+is "$(err 1)" "dscomm run: $why" 'only a node of another job comes: it is told'
+is "$(err 0)" "dscomm run: refused a node of another job: $why
+dscomm run: nodes 1, 2 of 3 did not come within 3 s; $why" \
+    'only a node of another job comes: node 0'
 bounds='--join-timeout 20 --node-timeout 5'
 nodes=2
 node 1 -n 1 true
@@ -363,7 +372,7 @@ done
 pid_0=$!
 node 1 -n 1 true
 finish
-is "$statuses $(err 1)" '125 dscomm run: the plan of node 0 is not one for 2 nodes; give all the same --nnodes and version of dscomm' \
+is "$statuses $(err 1)" '125 dscomm run: node 0 has --nnodes 1, node 1 (host) 2; give all nodes of a job the same, and each job its own port' \
     'the store of another job'
 kill $pid_0
 wait $pid_0
@@ -473,7 +482,21 @@ done <<'END'
 2 --node-timeout 0
 2 --node-timeout nan
 0 --nnodes 1
+2 --nnodes 2 --node-rank 0 --master ::1:42401
+2 --nnodes 2 --node-rank 0 --master ::1
+2 --nnodes 2 --node-rank 0 --master-addr ::1:42401
 0 --nnodes 1 --node-rank 0 --max-restarts 3
 END
+"$abs_top_builddir/tools/dscomm" run -n 1 --nnodes 2 --node-rank 0 \
+    --master ::1:42401 true 2>"$scratch/err.0"
+is "$(err 0)" "dscomm run: --master '::1:42401': an IPv6 address needs brackets, as in [::1]:29500" \
+    'an address of IPv6 without brackets'
+"$abs_top_builddir/tools/dscomm" run -n 1 --master-addr ::1 \
+    sh -c 'echo $MASTER_ADDR' >"$scratch/out" 2>"$scratch/err.0"
+if grep -q ::1 "$scratch/err.0"; then
+    skip 'an address of IPv6 alone' 'no IPv6 on loopback'
+else
+    is "$(cat "$scratch/out")" ::1 'an address of IPv6 alone'
+fi
 
 tap_done
