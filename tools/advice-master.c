@@ -2,28 +2,19 @@
 /* Where the ranks of several nodes meet, which no mpirun tells them. */
 #include "config.h"
 
+#include "env/nodelist.h"
 #include "tools/advice-state.h"
 #include "tools/processors.h"
 
 #include <string.h>
 
-/* The first host of Slurm's list, as "rack[1-2]-n[08-10],login": the first
- * number of each range. */
+/* NULL where it makes no sense. */
 static char *first_of_list(const char *text)
 {
-    GString *host = g_string_new(NULL);
+    char *host = NULL;
 
-    while (*text && *text != ',') {
-        if (*text != '[') {
-            g_string_append_c(host, *text++);
-            continue;
-        }
-        text++;
-        g_string_append_len(host, text, (gssize)strcspn(text, "-,]"));
-        text += strcspn(text, "]");
-        text += *text == ']';
-    }
-    return g_string_free(host, FALSE);
+    dscomm_priv_nodelist_first(text, &host);
+    return host;
 }
 
 /* The first word of text, which ends at one of ends. */
@@ -40,16 +31,26 @@ static char *first_host(const char *value)
     return strchr("[+", *value) ? g_strdup("") : first_word(value, ",: ");
 }
 
-static char *by_arguments(const advice_state_t *state)
+/* Options that give the nodes, of whichever mpirun. */
+static const struct {
+    const char *name;
+    gboolean is_file;
+} host_options[] = {
+    {"host", FALSE},       {"H", FALSE},       {"hosts", FALSE},
+    {"hostfile", TRUE},    {"f", TRUE},        {"default-hostfile", TRUE},
+    {"machinefile", TRUE}, {"rankfile", TRUE}, {"rf", TRUE},
+};
+
+const advice_old_t *tool_advice_hosts(const advice_state_t *state,
+                                      gboolean *ret_is_file)
 {
-    static const char *const names[] = {"host", "H", "hosts"};
-
-    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+    for (size_t i = 0; i < G_N_ELEMENTS(host_options); i++) {
         const advice_old_t *old =
-            tool_advice_old_find(state, OLD_OPTION, names[i]);
+            tool_advice_old_find(state, OLD_OPTION, host_options[i].name);
 
-        if (old && old->value)
-            return first_host(old->value);
+        *ret_is_file = host_options[i].is_file;
+        if (old)
+            return old;
     }
     return NULL;
 }
@@ -73,18 +74,6 @@ static char *by_scheduler(const advice_state_t *state)
     return host;
 }
 
-static gboolean has_file(const advice_state_t *state)
-{
-    static const char *const names[] = {
-        "hostfile", "default-hostfile", "machinefile", "f", "rf", "rankfile"};
-
-    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
-        if (tool_advice_old_find(state, OLD_OPTION, names[i]))
-            return TRUE;
-    }
-    return FALSE;
-}
-
 static gboolean is_given(const advice_state_t *state, const char *name)
 {
     char *own = g_strconcat("DSCOMM_", name, NULL);
@@ -99,13 +88,17 @@ static gboolean is_given(const advice_state_t *state, const char *name)
 
 void tool_advice_master(advice_state_t *state)
 {
-    char *host;
+    const advice_old_t *old;
+    gboolean is_file;
+    char *host = NULL;
 
     if (!(state->facts & FACT_SEVERAL))
         return;
-    host = by_arguments(state);
-    if (!host && !has_file(state))
+    old = tool_advice_hosts(state, &is_file);
+    if (!old)
         host = by_scheduler(state);
+    else if (!is_file && old->value)
+        host = first_host(old->value);
     if (host && !*host)
         g_clear_pointer(&host, g_free);
     if (!is_given(state, "MASTER_ADDR"))

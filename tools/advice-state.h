@@ -62,6 +62,11 @@ const advice_old_t *tool_advice_old_find(const advice_state_t *state,
 /* Says of each what becomes of it (tools/advice-old.c). */
 void tool_advice_old_judge(advice_state_t *state);
 
+/* The last old argument that gives the nodes, or NULL; *ret_is_file: in a file
+ * (tools/advice-master.c). */
+const advice_old_t *tool_advice_hosts(const advice_state_t *state,
+                                      gboolean *ret_is_file);
+
 /* Whether several nodes have to be told where rank 0 is, and that
  * (tools/advice-master.c). */
 void tool_advice_master(advice_state_t *state);

@@ -184,22 +184,16 @@ static void place(advice_state_t *state)
 /* What gives mpirun its nodes. */
 static const char *const schedulers[] = {"SLURM_JOB_ID", "PBS_JOBID",
                                          "LSB_JOBID"};
-static const char *const host_options[] = {
-    "hostfile", "default-hostfile", "machinefile", "host", "H", "f", "hosts",
-    "rf",       "rankfile"};
-
 static void find_hosts(advice_state_t *state)
 {
-    gboolean known = FALSE;
+    gboolean is_file;
 
     for (size_t i = 0; i < G_N_ELEMENTS(schedulers); i++) {
         if (tool_advice_variable(state->question, schedulers[i]))
             state->facts |= FACT_SCHEDULER;
     }
-    for (size_t i = 0; i < G_N_ELEMENTS(host_options); i++)
-        known =
-            known || tool_advice_old_find(state, OLD_OPTION, host_options[i]);
-    if (state->advice->nodes > 1 && !known && !(state->facts & FACT_SCHEDULER))
+    if (state->advice->nodes > 1 && !tool_advice_hosts(state, &is_file) &&
+        !(state->facts & FACT_SCHEDULER))
         state->facts |= FACT_NO_HOSTS;
 }
 
@@ -320,18 +314,23 @@ static void fill(const tool_advice_question_t *question, tool_advice_t *advice)
     g_hash_table_unref(state.values);
 }
 
+char *tool_advice_check(int nodes, int ranks_per_node)
+{
+    if (nodes >= 0 && nodes <= NODES_MAX && ranks_per_node >= 0 &&
+        ranks_per_node <= RANKS_MAX)
+        return NULL;
+    return g_strdup_printf("nodes are 1 to %d, ranks per node 1 to %d",
+                           NODES_MAX, RANKS_MAX);
+}
+
 tool_advice_t *tool_advise(const tool_advice_question_t *question,
                            char **ret_problem)
 {
     tool_advice_t *advice;
 
-    if (question->nodes < 0 || question->nodes > NODES_MAX ||
-        question->ranks_per_node < 0 || question->ranks_per_node > RANKS_MAX) {
-        *ret_problem = g_strdup_printf("nodes are 1 to %d, ranks per node 1 to "
-                                       "%d",
-                                       NODES_MAX, RANKS_MAX);
+    *ret_problem = tool_advice_check(question->nodes, question->ranks_per_node);
+    if (*ret_problem)
         return NULL;
-    }
     advice = new_advice(question->program);
     advice->mask = tool_advice_version(question->version, &advice->library,
                                        &advice->version);

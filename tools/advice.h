@@ -60,6 +60,10 @@ typedef struct {
     char **command; /* the program and its arguments, where they were given */
 } tool_advice_t;
 
+/* NULL, or what is wrong with counts of the command line, of which 0 is not
+ * said; g_free(). */
+char *tool_advice_check(int nodes, int ranks_per_node);
+
 /* NULL and a sentence in *ret_problem, g_free(), where version is of no mpirun
  * that is known, or the counts make no sense. */
 tool_advice_t *tool_advise(const tool_advice_question_t *question,

@@ -79,16 +79,31 @@ static void add_advice(JsonBuilder *builder, const tool_advice_t *advice)
     g_free(line);
 }
 
+static void add_line(JsonBuilder *builder, GString *text)
+{
+    char *line = tool_json_end(builder, FALSE);
+
+    g_string_append_printf(text, "%s\n", line);
+    g_free(line);
+}
+
 void tool_env_mpirun_json(const GPtrArray *list, GString *text)
 {
     JsonBuilder *builder = json_builder_new();
-    char *line;
 
     json_builder_begin_array(builder);
     for (guint i = 0; i < list->len; i++)
         add_advice(builder, g_ptr_array_index(list, i));
     json_builder_end_array(builder);
-    line = tool_json_end(builder, FALSE);
-    g_string_append_printf(text, "%s\n", line);
-    g_free(line);
+    add_line(builder, text);
+}
+
+void tool_env_mpirun_error(const char *sentence, GString *text)
+{
+    JsonBuilder *builder = json_builder_new();
+
+    json_builder_begin_object(builder);
+    tool_json_text(builder, "error", sentence);
+    json_builder_end_object(builder);
+    add_line(builder, text);
 }

@@ -94,7 +94,7 @@ static void free_advice(void *advice)
 
 /* Programs that are no mpirun that is known are passed over, with a sentence;
  * one that is named must be. */
-static GPtrArray *ask_all(const tool_env_mpirun_t *options)
+static GPtrArray *ask_all(const tool_env_mpirun_t *options, GPtrArray *problems)
 {
     char *named[] = {(char *)options->program, NULL};
     char **found = options->program ? g_strdupv(named) : tool_mpirun_find();
@@ -104,24 +104,39 @@ static GPtrArray *ask_all(const tool_env_mpirun_t *options)
         char *problem = NULL;
         tool_advice_t *advice = ask(options, found[i], &problem);
 
-        if (advice)
-            g_ptr_array_add(list, advice);
-        else
-            tool_fail(TOOL_FAILED, "env", "%s", problem);
-        g_free(problem);
+        g_ptr_array_add(advice ? list : problems,
+                        advice ? (void *)advice : (void *)problem);
     }
     if (!found[0])
-        tool_fail(TOOL_FAILED, "env",
-                  "no mpirun is in PATH; --mpirun-path names one");
+        g_ptr_array_add(
+            problems,
+            g_strdup("no mpirun is in PATH; --mpirun-path names one"));
     g_strfreev(found);
     return list;
 }
 
+/* With JSON and no advice, in it. */
+static void tell_problems(GPtrArray *problems, gboolean json, GString *text)
+{
+    char *all;
+
+    for (guint i = 0; !json && i < problems->len; i++)
+        tool_fail(0, "env", "%s", (char *)g_ptr_array_index(problems, i));
+    if (!json)
+        return;
+    g_ptr_array_add(problems, NULL);
+    all = g_strjoinv("; ", (char **)problems->pdata);
+    tool_env_mpirun_error(all, text);
+    g_free(all);
+}
+
 int tool_env_mpirun(const tool_env_mpirun_t *options, GString *text)
 {
-    GPtrArray *list = ask_all(options);
+    GPtrArray *problems = g_ptr_array_new_with_free_func(g_free);
+    GPtrArray *list = ask_all(options, problems);
     int status = list->len ? TOOL_OK : TOOL_FAILED;
 
+    tell_problems(problems, options->json && !list->len, text);
     if (options->json && list->len)
         tool_env_mpirun_json(list, text);
     for (guint i = 0; !options->json && i < list->len; i++) {
@@ -130,5 +145,6 @@ int tool_env_mpirun(const tool_env_mpirun_t *options, GString *text)
         add_advice(g_ptr_array_index(list, i), text);
     }
     g_ptr_array_unref(list);
+    g_ptr_array_unref(problems);
     return status;
 }

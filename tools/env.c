@@ -134,6 +134,31 @@ static int advise(const options_t *options, char **argv)
     return status == TOOL_OK ? printed : status;
 }
 
+/* What is not said counts as 0 further on, and a 0 that is said as wrong. */
+static int counted(int number)
+{
+    return number == NOT_SAID ? 0 : number == 0 ? -1 : number;
+}
+
+static int check_counts(const options_t *options)
+{
+    char *problem = tool_advice_check(counted(options->nodes),
+                                      counted(options->ranks_per_node));
+    GString *text;
+
+    if (!problem)
+        return TOOL_OK;
+    text = g_string_new(NULL);
+    if (options->json)
+        tool_env_mpirun_error(problem, text);
+    else
+        tool_fail(0, "env", "%s", problem);
+    print(text);
+    g_string_free(text, TRUE);
+    g_free(problem);
+    return TOOL_USAGE;
+}
+
 static int check_mpirun(const options_t *options)
 {
     if (options->mpirun && (options->export || options->exec ||
@@ -147,11 +172,7 @@ static int check_mpirun(const options_t *options)
         return tool_fail(TOOL_USAGE, "env",
                          "--nodes, --ranks-per-node and --mpirun-path go with "
                          "--mpirun");
-    if ((options->nodes != NOT_SAID && options->nodes < 1) ||
-        (options->ranks_per_node != NOT_SAID && options->ranks_per_node < 1))
-        return tool_fail(TOOL_USAGE, "env",
-                         "--nodes and --ranks-per-node are at least 1");
-    return TOOL_OK;
+    return options->mpirun ? check_counts(options) : TOOL_OK;
 }
 
 static int check_placement(const options_t *options)

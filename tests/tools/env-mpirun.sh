@@ -121,6 +121,26 @@ out=$(PATH=$scratch "$program" env --mpirun --nodes 2 2>&1)
 is "$(printf '%s\n' "$out" | grep -c '^# ')" 1 'one by two names is one'
 like "$out" "^$scratch/mpirun .*--hostfile hosts " 'nodes that nobody gives'
 
+# Errors in JSON: one object, and nothing else
+cp "$scratch/other" "$scratch/mpirun"
+cp "$scratch/other" "$scratch/mpirun.openmpi"
+out=$(PATH=$scratch "$program" env --mpirun --json 2>"$scratch/err")
+is "$? $(grep '^dscomm' "$scratch/err")" '1 ' 'JSON of two that are none: status'
+is "$(printf '%s\n' "$out" | wc -l | tr -d ' ')" 1 'JSON of two that are none: one line'
+like "$out" "^\{\"error\":\"'$scratch/mpirun.openmpi --version' names neither .*; '$scratch/mpirun --version' names neither [^\"]*\"\}\$" \
+    'JSON of two that are none'
+for counts in '--ranks-per-node=2147483647' '--nodes 0' '--nodes 100001'; do
+    # Words on purpose
+    # shellcheck disable=SC2086
+    tool --mpirun $counts
+    is "$status $out $err" '2  dscomm env: nodes are 1 to 100000, ranks per node 1 to 4096' \
+        "$counts: one sentence"
+    # shellcheck disable=SC2086
+    tool --mpirun --json $counts
+    is "$status $out $err" '2 {"error":"nodes are 1 to 100000, ranks per node 1 to 4096"} ' \
+        "$counts: JSON"
+done
+
 # Wrong use
 while read -r line; do
     # Words on purpose
