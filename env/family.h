@@ -51,6 +51,9 @@ typedef struct {
     /* A process that all ranks of a node descend from, as the kernel calls it:
      * names the job where nothing else does and there is one node. */
     const char *ancestor;
+    /* Without this variable the job is not told from others that the
+     * scheduler's job has started. */
+    const char *telling;
     /* With the scheduler's job, where that names it: a variable that is the
      * same in all ranks, since one step has started all their proxies. */
     const char *step;
@@ -106,7 +109,10 @@ extern const env_overlay_t dscomm_priv_env_kubernetes;
 int dscomm_priv_env_is_step(const env_view_t *view, const char *rank,
                             const char *size);
 
-/* ERR_ENVIRONMENT where PMI_RANK or PMI_SIZE contradicts rank or size. */
+/* ERR_ENVIRONMENT where PMI_RANK or PMI_SIZE contradicts rank or size: mpiexec
+ * runs below a manager, all of whose numbers are the same in its ranks then.
+ * What Slurm, Flux or PALS around a manager say of its own process is no
+ * contradiction. */
 dscomm_status_t dscomm_priv_env_compare_pmi(const env_view_t *view,
                                             dscomm_env_t *env);
 

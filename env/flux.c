@@ -28,14 +28,6 @@ static dscomm_status_t count_local(const env_view_t *view, dscomm_env_t *env)
     return DSCOMM_OK;
 }
 
-static dscomm_status_t complete(const env_view_t *view, dscomm_env_t *env)
-{
-    dscomm_status_t status = count_local(view, env);
-
-    return status == DSCOMM_OK ? dscomm_priv_env_compare_pmi(view, env)
-                               : status;
-}
-
 static dscomm_status_t find_master(const env_view_t *view, dscomm_env_t *env)
 {
     (void)view;
@@ -54,7 +46,7 @@ const env_family_t dscomm_priv_env_flux = {
             [DSCOMM_ENV_WORLD_SIZE] = {"FLUX_JOB_SIZE"},
             [DSCOMM_ENV_LOCAL_RANK] = {"FLUX_TASK_LOCAL_ID"},
         },
-    .complete = complete,
+    .complete = count_local,
     .find_master = find_master,
     .job = {{"FLUX_JOB_ID"}},
 };

@@ -26,8 +26,25 @@ static int is_slurm(const env_view_t *view, char **ret_why)
     return 1;
 }
 
-/* Where mpiexec runs below a source that sets the pair itself, each of its
- * ranks sees the same numbers of that source. */
+/* Whose pair it may be, of what is around the launcher. */
+static const struct {
+    const char *rank, *size;
+} others[] = {
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
+    {"FLUX_TASK_RANK", "FLUX_JOB_SIZE"},
+    {"PALS_RANKID", "PMI_SIZE"},
+};
+
+static int is_of_other(const env_view_t *view)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(others); i++) {
+        if (dscomm_priv_view_same(view, "PMI_RANK", others[i].rank) &&
+            dscomm_priv_view_same(view, "PMI_SIZE", others[i].size))
+            return 1;
+    }
+    return 0;
+}
+
 dscomm_status_t dscomm_priv_env_compare_pmi(const env_view_t *view,
                                             dscomm_env_t *env)
 {
@@ -35,15 +52,12 @@ dscomm_status_t dscomm_priv_env_compare_pmi(const env_view_t *view,
 
     for (int i = DSCOMM_ENV_RANK; i <= DSCOMM_ENV_WORLD_SIZE; i++) {
         int own = env->numbers[i], number;
-        dscomm_status_t status;
+        dscomm_status_t status = dscomm_priv_env_number(
+            view, env, names[i], (dscomm_env_field_t)i, &number);
 
-        if (env->forced || own < 0)
-            continue;
-        status = dscomm_priv_env_number(view, env, names[i],
-                                        (dscomm_env_field_t)i, &number);
         if (status != DSCOMM_OK)
             return status;
-        if (number >= 0 && number != own)
+        if (number >= 0 && number != own && !is_of_other(view))
             return dscomm_priv_env_fail(
                 view, env, names[i],
                 "disagrees with %s='%d'. Name the source that is right in "

@@ -12,17 +12,23 @@ static void name_by_parts(const env_view_t *view, dscomm_env_t *env)
 {
     const env_family_t *family = env->family;
     GString *name = g_string_new(family->name);
+    const char *first = NULL;
 
     for (size_t i = 0; i < G_N_ELEMENTS(family->job); i++) {
         const char *variable =
             dscomm_priv_view_either(view, family->job[i][0], family->job[i][1]);
 
-        if (variable)
-            g_string_append_printf(name, "/%s",
-                                   dscomm_priv_view_value(view, variable));
+        if (!variable)
+            continue;
+        g_string_append_printf(name, "/%s",
+                               dscomm_priv_view_value(view, variable));
+        if (!first)
+            first = variable;
     }
-    if (name->len > strlen(family->name))
+    if (first)
         dscomm_priv_env_set_job(env, name->str);
+    if (family->telling && !dscomm_priv_view_value(view, family->telling))
+        env->shared = first;
     g_string_free(name, TRUE);
 }
 

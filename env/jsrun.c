@@ -158,4 +158,5 @@ const env_family_t dscomm_priv_env_jsrun = {
     .find_master = find_master,
     /* Several jsrun of one job have each their namespace. */
     .job = {{"LSB_JOBID"}, {"LSB_JOBINDEX"}, {"PMIX_NAMESPACE"}},
+    .telling = "PMIX_NAMESPACE",
 };

@@ -55,7 +55,8 @@ const env_family_t dscomm_priv_env_pals = {
             [DSCOMM_ENV_LOCAL_SIZE] = {"PALS_LOCAL_SIZE", "PMI_LOCAL_SIZE"},
             [DSCOMM_ENV_NODE_RANK] = {"PALS_NODEID"},
         },
-    .complete = dscomm_priv_env_compare_pmi,
     .find_master = find_master,
+    /* Several mpiexec of one job have each their application. */
     .job = {{"PBS_JOBID"}, {"PALS_APID"}},
+    .telling = "PALS_APID",
 };

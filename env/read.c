@@ -231,6 +231,8 @@ static dscomm_status_t check_agreement(const env_view_t *view,
     if (!is_compared(env))
         return DSCOMM_OK;
     status = check_generic(view, env);
+    if (status == DSCOMM_OK && env->family->tier == ENV_TIER_MANAGER)
+        status = dscomm_priv_env_compare_pmi(view, env);
     return status == DSCOMM_OK ? compare_local(view, env) : status;
 }
 

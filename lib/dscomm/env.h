@@ -42,11 +42,12 @@ typedef struct {
     }
 
 /* Finds out who this process is. All numbers are of one source, the innermost
- * launcher that is present; without any the process is alone. A half pair, two
- * sources that contradict, and a value that makes no sense are ERR_ENVIRONMENT
- * with a sentence that names variable and value. Asks no name server, starts
- * nothing, changes nothing. attr may be NULL. MT: safe while nobody changes the
- * environment. */
+ * launcher that is present; without any the process is alone. A half pair, a
+ * value that makes no sense, and RANK and WORLD_SIZE, or PMI's pair, that
+ * contradict the launcher are ERR_ENVIRONMENT with a sentence that names
+ * variable and value; a scheduler around the launcher has other numbers, which
+ * is fine. Asks no name server, starts nothing, changes nothing. attr may be
+ * NULL. MT: safe while nobody changes the environment. */
 DSCOMM_API dscomm_status_t dscomm_env_discover(const dscomm_env_attr_t *attr,
                                                dscomm_env_t **ret_env);
 
