@@ -41,6 +41,10 @@ const char *mpi_family_launched(void);
 /* The family whose library this process has loaded, or NULL. */
 const char *mpi_family_loaded(void);
 
+/* How Slurm starts ranks of an MPI library. */
+#define MPI_SRUN_MPICH "srun --mpi=pmi2, or --mpi=pmix if this MPI has that"
+#define MPI_SRUN_OPENMPI "srun --mpi=pmix, or --mpi=pmi2 if this MPI has that"
+
 /* A group of the job, and MPI_COMM_WORLD. */
 typedef struct {
     const char *group, *source; /* its name; the launcher, as discovery says */

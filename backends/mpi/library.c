@@ -71,10 +71,11 @@ static dscomm_status_t initialize(void)
         return dscomm_fail(
             DSCOMM_ERR_ENVIRONMENT,
             "mpi: MPI was not wired up: " ENGINE_NAME
-            " has not started this process%s%s; use its mpirun, or srun %s",
+            " has not started this process%s%s; use its mpirun, or %s",
             mpi_family_launched() ? ", but something like " : "",
             mpi_family_launched() ? mpi_family_launched() : "",
-            strcmp(ENGINE_NAME, "mpich") == 0 ? "--mpi=pmi2" : "--mpi=pmix");
+            strcmp(ENGINE_NAME, "mpich") == 0 ? MPI_SRUN_MPICH
+                                              : MPI_SRUN_OPENMPI);
     rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
     if (rc != MPI_SUCCESS)
         return dscomm_fail(DSCOMM_ERR_NO_BACKEND,

@@ -215,11 +215,10 @@ static const char *mpi_usable(const char *const *hosts, int ranks)
         return "there is no module for an MPI library";
     if (mpi_family_launched() || mpi_family_loaded())
         return NULL;
-    return strcmp(name, "mpich") == 0
-               ? "no MPI has started the job; use its mpirun, or srun "
-                 "--mpi=pmi2, or --mpi=pmix if this MPI has that"
-               : "no MPI has started the job; use its mpirun, or srun "
-                 "--mpi=pmix";
+    return strcmp(name, "mpich") == 0 ? "no MPI has started the job; use its "
+                                        "mpirun, or " MPI_SRUN_MPICH
+                                      : "no MPI has started the job; use its "
+                                        "mpirun, or " MPI_SRUN_OPENMPI;
 }
 
 static const dscomm_backend_ops_t ops = {

@@ -12,9 +12,9 @@
 static const struct {
     const char *library, *remedy;
 } dialects[] = {
-    {"MPICH", "use srun --mpi=pmi2, or --mpi=pmix if this MPI has that"},
-    {"Intel", "use srun --mpi=pmi2, or --mpi=pmix if this MPI has that"},
-    {"Open MPI", "use srun --mpi=pmix, or --mpi=pmi2 if this MPI has that"},
+    {"MPICH", "use " MPI_SRUN_MPICH},
+    {"Intel", "use " MPI_SRUN_MPICH},
+    {"Open MPI", "use " MPI_SRUN_OPENMPI},
     {"", "use srun --mpi=pmix or --mpi=pmi2, whichever this MPI speaks"},
 };
 
