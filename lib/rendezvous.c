@@ -6,6 +6,7 @@
 #include "lib/rendezvous.h"
 
 #include "lib/clock.h"
+#include "lib/host.h"
 #include "lib/interface.h"
 #include "lib/process.h"
 #include "lib/roster.h"
@@ -126,6 +127,8 @@ static dscomm_status_t open_once(const dscomm_join_t *join, int64_t deadline,
                                     ret_store);
     if (status == DSCOMM_ERR_TIMEOUT && is_tcp(join->url) && join->rank)
         status = explain_late(join, venue);
+    if (status == DSCOMM_ERR_IO && attr.serve)
+        status = dscomm_priv_host_taken(join, status);
     return status;
 }
 
@@ -177,6 +180,9 @@ static dscomm_status_t use_store(point_t *point, const dscomm_join_t *join,
     status = open_store(point, join, deadline, &point->store);
     if (status == DSCOMM_OK)
         status = count_before(point, join);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_host_meet(join, point->store, point->count + 1,
+                                       deadline);
     if (status < 0)
         dscomm_store_close(g_steal_pointer(&point->store));
     return status;

@@ -28,6 +28,40 @@ typedef struct {
     int *final; /* set where another attempt ends no better */
 } roster_t;
 
+/* Tokens end with a number of their own, which tells nobody anything. */
+static char *process_of(const char *token)
+{
+    const char *comma = strrchr(token, ',');
+    char *name = g_strndup(token, comma ? (gsize)(comma - token) : 64);
+
+    dscomm_priv_tidy(name, strlen(name) + 1);
+    return name;
+}
+
+/* All are told by rank 0, unless they have met before. */
+static dscomm_status_t fail_doubled(const roster_t *roster, const char *other,
+                                    const char *token)
+{
+    char *first = process_of(other), *second = process_of(token), *text;
+    dscomm_status_t status = dscomm_fail(
+        DSCOMM_ERR_ENVIRONMENT,
+        "rank %d of %d is claimed by two processes, %s and %s: give each "
+        "process its own rank, and each job its own port; a file:// store "
+        "left by an earlier run must be removed, and an earlier program of "
+        "the job must have finalized its world",
+        roster->join->rank, roster->join->size, first, second);
+
+    g_free(first);
+    g_free(second);
+    first = g_strdup(dscomm_last_error());
+    text = dscomm_priv_verdict_write_failure(status, first);
+    dscomm_store_set(roster->store, DSCOMM_ROSTER_WRONG, text, strlen(text));
+    dscomm_priv_fail_with(status, first);
+    g_free(text);
+    g_free(first);
+    return status;
+}
+
 /* Who is this rank? The first process that says so, and nobody else. */
 static dscomm_status_t claim(const roster_t *roster, const char *token)
 {
@@ -41,18 +75,8 @@ static dscomm_status_t claim(const roster_t *roster, const char *token)
                                       strlen(token), &value, &size);
     if (status < 0)
         return status;
-    if (size != strlen(token) || memcmp(value, token, size)) {
-        char quoted[128];
-
-        status = dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
-                             "rank %d is taken by another process (%s): give "
-                             "each process its own rank; a file:// store left "
-                             "by an earlier run must be removed, and an "
-                             "earlier program of the job must have finalized "
-                             "its world",
-                             roster->join->rank,
-                             dscomm_priv_quote(value, quoted, sizeof quoted));
-    }
+    if (size != strlen(token) || memcmp(value, token, size))
+        status = fail_doubled(roster, value, token);
     dscomm_store_free(value);
     return status;
 }
@@ -227,6 +251,29 @@ static dscomm_status_t look_at_records(const roster_t *roster, char **keys,
     return status;
 }
 
+/* Whether somebody has found that this world can never meet. */
+static dscomm_status_t look_for_wrong(const roster_t *roster)
+{
+    const char *key = DSCOMM_ROSTER_WRONG;
+    dscomm_verdict_t verdict;
+    int present = 0;
+    void *value;
+    size_t size;
+    dscomm_status_t status =
+        dscomm_store_check(roster->store, &key, 1, &present);
+
+    if (status < 0 || !present)
+        return status;
+    status = dscomm_store_get(roster->store, key, DSCOMM_TIMEOUT_DEFAULT,
+                              &value, &size);
+    if (status < 0)
+        return status;
+    if (g_str_has_prefix(value, "error\n"))
+        status = dscomm_priv_verdict_read(roster->join, value, &verdict);
+    dscomm_store_free(value);
+    return status;
+}
+
 /* All records as bytes; looks at times at those that have come. */
 static dscomm_status_t await_records(const roster_t *roster, char **keys,
                                      void **values, size_t *sizes,
@@ -247,6 +294,8 @@ static dscomm_status_t await_records(const roster_t *roster, char **keys,
         if (status != DSCOMM_ERR_TIMEOUT || left <= slice)
             break;
         status = look_at_records(roster, keys, seen, ret_came);
+        if (status == DSCOMM_OK)
+            status = look_for_wrong(roster);
         if (status < 0)
             break;
         slice = MIN(2 * slice, MOST_LOOK_MS);

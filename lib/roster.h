@@ -29,6 +29,10 @@ dscomm_status_t dscomm_priv_roster(const dscomm_join_t *join,
                                    int64_t deadline, int *ret_final,
                                    dscomm_verdict_t *ret_verdict);
 
+/* In a world's keys: why it can never meet, as a failed verdict. Rank 0, as
+ * long as it waits for others, makes it the verdict. */
+#define DSCOMM_ROSTER_WRONG "wrong"
+
 /* What one rank says about itself. Strings are owned. */
 typedef struct {
     int64_t version, abi, size, pid;

@@ -216,47 +216,79 @@ static void run_late(int tcp)
 }
 
 /* Rank 2 thinks it is rank 1. Nobody may believe that all is well. */
+/* The last rank says that it is the one that arg tells. */
 static void join_doubled(job_rank_t *me)
 {
-    if (me->rank == 2)
-        me->rank = 1;
+    if (me->rank == me->ranks - 1)
+        me->rank = *(const int *)me->arg;
     join_and_leave(me);
 }
 
-static void test_doubled(void)
+/* All that come are told, long before their deadline. */
+static void test_doubled(int tcp, int doubled)
 {
-    job_t job;
+    const char *const words[] = {"is claimed by two processes, pid ", " and ",
+                                 "own rank", NULL};
     int passed;
+    job_t job;
 
-    job_make(&job, 3, job_slowly(1500), join_doubled, NULL);
+    job_make(&job, 4, 600000, join_doubled, &doubled);
+    if (tcp)
+        job_use_tcp(&job);
     job_start(&job);
-    passed = job_join(&job, 8000);
-    for (int r = 0; r < 3; r++)
-        passed &= job.reports[r].ended && job.reports[r].status < 0;
-    if (!ok(passed, "two processes claim one rank: all fail, none hangs"))
+    passed = job_join(&job, 30000);
+    for (int r = 0; r < 4; r++)
+        passed &= job_was_told(&job, r, DSCOMM_ERR_ENVIRONMENT, 20000, words);
+    if (!ok(passed, "two processes claim rank %d, %s: all are told", doubled,
+            tcp ? "tcp" : "file"))
         job_show(&job);
     job_end(&job, "doubled rank");
 }
 
-/* Rank 1 thinks that there are 3. */
+/* A second rank 0 finds the port taken. */
+static void test_two_leaders(void)
+{
+    const char *const words[] = {"in use by pid ", "which is rank 0 of 2",
+                                 "RANK 0", "MASTER_PORT", NULL};
+    int passed, second, zero = 0;
+    job_t job;
+
+    job_make(&job, 2, job_slowly(4000), join_doubled, &zero);
+    job_use_tcp(&job);
+    job_start(&job);
+    passed = job_join(&job, 30000);
+    second = job.reports[1].status == DSCOMM_ERR_IO;
+    passed &= job_was_told(&job, second, DSCOMM_ERR_IO, 20000, words);
+    passed &= job.reports[!second].status == DSCOMM_ERR_TIMEOUT;
+    if (!ok(passed, "two processes claim rank 0: who has the port is told"))
+        job_show(&job);
+    job_end(&job, "two leaders");
+}
+
+/* The last rank thinks that there are as many as arg tells. */
 static void join_miscounted(job_rank_t *me)
 {
-    if (me->rank == 1)
-        me->ranks = 3;
+    if (me->rank == me->ranks - 1)
+        me->rank = (me->ranks = *(const int *)me->arg) - 1;
     join_and_leave(me);
 }
 
-static void test_miscounted(void)
+static void test_miscounted(int tcp, int ranks)
 {
-    job_t job;
+    const char *const words[] = {"of 3 ranks", "world size", NULL};
     int passed;
+    job_t job;
 
-    job_make(&job, 2, job_slowly(1500), join_miscounted, NULL);
+    job_make(&job, 3, tcp ? 600000 : job_slowly(1500), join_miscounted, &ranks);
+    if (tcp)
+        job_use_tcp(&job);
     job_start(&job);
-    passed = job_join(&job, 8000);
-    passed &= job.reports[0].ended && job.reports[1].ended &&
-              job.reports[1].status < 0;
-    if (!ok(passed, "ranks disagree about the world's size: none hangs"))
+    passed = job_join(&job, 30000);
+    for (int r = 0; r < 3; r++)
+        passed &= tcp ? job_was_told(&job, r, DSCOMM_ERR_MISMATCH, 20000, words)
+                      : job.reports[r].ended && job.reports[r].status < 0;
+    if (!ok(passed, "ranks disagree about the world's size, 3 or %d, %s: %s",
+            ranks, tcp ? "tcp" : "file", tcp ? "all are told" : "none hangs"))
         job_show(&job);
     job_end(&job, "miscounted world");
 }
@@ -566,8 +598,13 @@ int main(void)
     test_nobody_serves();
     run_late(0);
     run_late(1);
-    test_doubled();
-    test_miscounted();
+    for (int tcp = 0; tcp < 2; tcp++) {
+        for (int rank = tcp; rank < 3; rank++)
+            test_doubled(tcp, rank);
+        test_miscounted(tcp, 2);
+        test_miscounted(tcp, 5);
+    }
+    test_two_leaders();
     test_environment();
     test_no_modules();
     test_attributes();

@@ -168,8 +168,8 @@ static void check_old_file(void)
     invite(&guest, 1, path, 2000);
     guest.size = 2;
     receive(&guest, 1);
-    all_are(&guest, 1, DSCOMM_ERR_ENVIRONMENT, "rank 0 is taken",
-            "an old file");
+    all_are(&guest, 1, DSCOMM_ERR_ENVIRONMENT,
+            "rank 0 of 2 is claimed by two processes", "an old file");
     ok(strstr(guest.failure, "a crashed run") != NULL, "says by whom");
     dscomm_store_close(store);
     unlink(strchr(path, '/') + 2);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whom a rank 0's store is for, which is the first thing in it: ranks of other
+ * jobs come to a port as well. */
+#include "config.h"
+
+#include "lib/host.h"
+
+#include "lib/clock.h"
+#include "lib/roster.h"
+#include "lib/status.h"
+
+#include <glib.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* How many ranks, which run, and rank 0's process, in lines. */
+#define HOST_KEY "dscomm/host"
+enum { HOST_SIZE, HOST_RUN, HOST_PROCESS, HOST_LINES };
+
+/* That a store is asked which is perhaps none, or another program's. */
+#define TAKEN_MS 500
+#define COME_MS 30000
+/* Between the first and the last rank's end of an earlier job. */
+#define LEAVE_MS 1000
+#define PAUSE_US 50000
+
+#define RUN_MAX 160
+
+/* The lines of rank 0's key, or what became of it; g_strfreev(). */
+static dscomm_status_t read_host(dscomm_store_t *store, int timeout_ms,
+                                 char ***ret_lines)
+{
+    void *value;
+    size_t size;
+    char **lines;
+    dscomm_status_t status =
+        dscomm_store_get(store, HOST_KEY, timeout_ms, &value, &size);
+
+    if (status < 0)
+        return status;
+    lines = g_strsplit(value, "\n", HOST_LINES + 1);
+    dscomm_store_free(value);
+    for (int i = 0; lines[i]; i++)
+        dscomm_priv_tidy(lines[i], strlen(lines[i]) + 1);
+    if (g_strv_length(lines) == HOST_LINES) {
+        *ret_lines = lines;
+        return DSCOMM_OK;
+    }
+    g_strfreev(lines);
+    return dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                       "what rank 0 says of its store makes no sense: it has "
+                       "another version of libdscomm, or another program uses "
+                       "the store");
+}
+
+dscomm_status_t dscomm_priv_host_taken(const dscomm_join_t *join,
+                                       dscomm_status_t status)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    char why[DSCOMM_ERROR_MAX], **lines;
+    dscomm_store_t *store;
+
+    snprintf(why, sizeof why, "%s", dscomm_last_error());
+    attr.timeout_ms = TAKEN_MS;
+    if (dscomm_store_open(join->url, &attr, &store) < 0)
+        return dscomm_priv_fail_with(status, why);
+    if (read_host(store, TAKEN_MS, &lines) == DSCOMM_OK) {
+        dscomm_fail(status,
+                    "rank 0 of %d cannot serve the store at %s, since the "
+                    "port is in use by %s, which is rank 0 of %s: where that "
+                    "is of this job, two processes have RANK 0, and each must "
+                    "have its own; where it is not, give each job its own "
+                    "port (MASTER_PORT)",
+                    join->size, join->url, lines[HOST_PROCESS],
+                    lines[HOST_SIZE]);
+        g_strfreev(lines);
+    } else {
+        dscomm_priv_fail_with(status, why);
+    }
+    dscomm_store_close(store);
+    return status;
+}
+
+static dscomm_status_t announce(const dscomm_join_t *join,
+                                dscomm_store_t *store)
+{
+    char node[DSCOMM_NODE_MAX], run[RUN_MAX], *text;
+    dscomm_status_t status;
+
+    dscomm_priv_node_name(node);
+    text = g_strdup_printf("%d\n%s\npid %ld on %s", join->size,
+                           dscomm_priv_quote(join->run_id, run, sizeof run),
+                           (long)getpid(), node);
+    status = dscomm_store_set(store, HOST_KEY, text, strlen(text));
+    g_free(text);
+    return status;
+}
+
+static int is_same_run(const dscomm_join_t *join, char *const *lines)
+{
+    char run[RUN_MAX];
+
+    return !strcmp(lines[HOST_RUN],
+                   dscomm_priv_quote(join->run_id, run, sizeof run));
+}
+
+/* ERR_MISMATCH: this process is of another job than rank 0. */
+static dscomm_status_t compare(const dscomm_join_t *join, char *const *lines)
+{
+    char size[16], run[RUN_MAX], node[DSCOMM_NODE_MAX];
+
+    snprintf(size, sizeof size, "%d", join->size);
+    if (!strcmp(lines[HOST_SIZE], size) && is_same_run(join, lines))
+        return DSCOMM_OK;
+    dscomm_priv_node_name(node);
+    return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                       "two jobs, or two world sizes, at %s: rank 0 there, %s, "
+                       "was told of %s ranks and run '%s', rank %d, pid %ld on "
+                       "%s, of %s ranks and run '%s'; give each job its own "
+                       "port (MASTER_PORT), and all ranks of a job the same "
+                       "world size",
+                       join->url, lines[HOST_PROCESS], lines[HOST_SIZE],
+                       lines[HOST_RUN], join->rank, (long)getpid(), node, size,
+                       dscomm_priv_quote(join->run_id, run, sizeof run));
+}
+
+/* A rank 0 that was told of another world size, not of another run, may be of
+ * this job: all its ranks would wait. */
+static void accuse(const dscomm_join_t *join, dscomm_store_t *store,
+                   unsigned number, char *const *lines)
+{
+    char sentence[DSCOMM_ERROR_MAX], *key, *text;
+
+    if (!is_same_run(join, lines))
+        return;
+    snprintf(sentence, sizeof sentence, "%s", dscomm_last_error());
+    key = g_strdup_printf("dscomm/%s/%u/" DSCOMM_ROSTER_WRONG, join->run_id,
+                          number);
+    text = dscomm_priv_verdict_write_failure(DSCOMM_ERR_MISMATCH, sentence);
+    dscomm_store_set(store, key, text, strlen(text));
+    dscomm_priv_fail_with(DSCOMM_ERR_MISMATCH, sentence);
+    g_free(text);
+    g_free(key);
+}
+
+static dscomm_status_t fail_late(const dscomm_join_t *join)
+{
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                       "a store answers at %s, but rank 0 of %d did not come "
+                       "there: another program has the port, one of PyTorch "
+                       "perhaps; give each job its own (MASTER_PORT)",
+                       join->url, join->size);
+}
+
+/* Whether the one that serves the store is this world's rank 0. An earlier
+ * job's may just be leaving. */
+static dscomm_status_t check(const dscomm_join_t *join, dscomm_store_t *store,
+                             unsigned number, int64_t deadline)
+{
+    const int64_t leave =
+        MIN(deadline, dscomm_priv_clock_after(dscomm_priv_clock(), LEAVE_MS));
+    dscomm_status_t status;
+    char **lines;
+
+    for (;;) {
+        int left = dscomm_priv_clock_left(deadline), over;
+
+        status = read_host(store, CLAMP(left, 1, COME_MS), &lines);
+        if (status < 0)
+            return status == DSCOMM_ERR_TIMEOUT ? fail_late(join) : status;
+        status = compare(join, lines);
+        over = dscomm_priv_clock() >= leave;
+        if (status < 0 && over)
+            accuse(join, store, number, lines);
+        g_strfreev(lines);
+        if (status == DSCOMM_OK || over)
+            return status;
+        g_usleep(PAUSE_US);
+    }
+}
+
+dscomm_status_t dscomm_priv_host_meet(const dscomm_join_t *join,
+                                      dscomm_store_t *store, unsigned number,
+                                      int64_t deadline)
+{
+    if (!dscomm_priv_join_serves(join))
+        return DSCOMM_OK;
+    return join->rank ? check(join, store, number, deadline)
+                      : announce(join, store);
+}

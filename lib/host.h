@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whose the store is that rank 0 serves at the place of a rendezvous. */
+#ifndef LIB_HOST_H
+#define LIB_HOST_H
+
+#include "lib/rendezvous.h"
+
+/* Where rank 0 is to serve the store: rank 0 says so in it; ERR_MISMATCH for
+ * one of another job, or another world size, after a moment in which that job's
+ * rank 0 may leave. number is that of the world at this place. */
+dscomm_status_t dscomm_priv_host_meet(const dscomm_join_t *join,
+                                      dscomm_store_t *store, unsigned number,
+                                      int64_t deadline);
+
+/* Rank 0 cannot serve: says whether another rank 0 does. Returns status. */
+dscomm_status_t dscomm_priv_host_taken(const dscomm_join_t *join,
+                                       dscomm_status_t status);
+
+#endif

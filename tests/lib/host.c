@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ranks of other jobs that come to rank 0's store, and of other world sizes. */
+#include "config.h"
+
+#include "lib/host.h"
+
+#include "lib/clock.h"
+#include "lib/roster.h"
+#include "tests/tap.h"
+
+#include <glib.h>
+#include <string.h>
+
+#define KEY "dscomm/host"
+
+static dscomm_store_t *store;
+
+static dscomm_join_t join_of(int rank, int size, const char *run)
+{
+    dscomm_join_t join = {.rank = rank,
+                          .size = size,
+                          .serve = 1,
+                          .ports = 1,
+                          .url = (char *)"tcp://127.0.0.1:7"};
+
+    g_strlcpy(join.run_id, run, sizeof join.run_id);
+    return join;
+}
+
+static dscomm_status_t meet(int rank, int size, const char *run, int ms)
+{
+    const dscomm_join_t join = join_of(rank, size, run);
+
+    return dscomm_priv_host_meet(
+        &join, store, 1, dscomm_priv_clock_after(dscomm_priv_clock(), ms));
+}
+
+static int is_there(const char *key)
+{
+    int present = 0;
+
+    return dscomm_store_check(store, &key, 1, &present) == DSCOMM_OK && present;
+}
+
+/* Who is refused, and whether the job is told as well. */
+static const struct {
+    int rank, size;
+    const char *run;
+    int told;
+    const char *says;
+} strangers[] = {
+    {3, 4, "0", 1, "of 4 ranks and run '0'"},
+    {1, 4, "0", 1, "of 4 ranks and run '0'"},
+    {1, 1000, "0", 1, "of 1000 ranks"},
+    {1, 2, "other/0", 0, "of 2 ranks and run 'other/0'"},
+    {1, 2, "", 0, "of 2 ranks and run ''"},
+};
+
+static void test_strangers(void)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(strangers); i++) {
+        char *key = g_strdup_printf("dscomm/%s/1/" DSCOMM_ROSTER_WRONG,
+                                    strangers[i].run);
+        int64_t begin = dscomm_priv_clock();
+
+        is_int(meet(strangers[i].rank, strangers[i].size, strangers[i].run,
+                    1800000),
+               DSCOMM_ERR_MISMATCH, "stranger %zu is refused", i);
+        ok(strstr(dscomm_last_error(), strangers[i].says) &&
+               strstr(dscomm_last_error(), "told of 2 ranks and run '0'") &&
+               strstr(dscomm_last_error(), "tcp://127.0.0.1:7") &&
+               strstr(dscomm_last_error(), "MASTER_PORT"),
+           "  %s", dscomm_last_error());
+        ok(dscomm_priv_clock() - begin < 30000000000, "  soon");
+        is_int(is_there(key), strangers[i].told, "  the job is told");
+        dscomm_store_delete(store, key, NULL);
+        g_free(key);
+    }
+}
+
+int main(void)
+{
+    const dscomm_join_t client = {.rank = 1, .size = 2, .url = (char *)"tcp:"};
+
+    if (dscomm_store_open("memory://", NULL, &store))
+        bail("%s", dscomm_last_error());
+    is_int(dscomm_priv_host_meet(&client, store, 1, 0), DSCOMM_OK,
+           "an agent's store may be for several");
+    is_int(meet(1, 2, "0", 200), DSCOMM_ERR_TIMEOUT, "no rank 0 says so");
+    ok(strstr(dscomm_last_error(), "another program has the port") != NULL,
+       "  %s", dscomm_last_error());
+    is_int(meet(0, 2, "0", 1000), DSCOMM_OK, "rank 0 says so");
+    is_int(meet(1, 2, "0", 1000), DSCOMM_OK, "rank 1 is its own");
+    test_strangers();
+    is_int(meet(0, 2, "a\n\tb", 1000), DSCOMM_OK, "an odd run");
+    is_int(meet(1, 2, "a\n\tb", 1000), DSCOMM_OK, "is the same for rank 1");
+    dscomm_store_set(store, KEY, "2", 1);
+    is_int(meet(1, 2, "0", 1000), DSCOMM_ERR_PROTOCOL, "nonsense");
+    dscomm_store_close(store);
+    return tap_done();
+}
