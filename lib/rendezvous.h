@@ -2,8 +2,8 @@
 /* The rendezvous: how the ranks of a world find each other in a store, and how
  * they leave it again.
  *
- * What it costs: a rank other than 0 sends the store about 10 requests, of a
- * few hundred bytes, whatever the size of the world; rank 0 sends 5 and one
+ * What it costs: a rank other than 0 sends the store about 12 requests, of a
+ * few hundred bytes, whatever the size of the world; rank 0 sends 6 and one
  * that names all ranks' records, which come in one answer. So the store sees
  * O(ranks) messages and sends O(ranks) bytes to rank 0, and the verdict, some
  * dozen bytes and what the nodes take (lib/nodes.h), to each rank. While ranks
