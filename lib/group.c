@@ -250,7 +250,7 @@ dscomm_status_t dscomm_priv_group_usable(dscomm_group_t *group,
     if (status < 0)
         return status;
     status = dscomm_priv_group_revoked(group, text, sizeof text);
-    return status < 0 ? dscomm_priv_fail_with(status, text) : DSCOMM_OK;
+    return status < 0 ? dscomm_fail(status, "%s: %s", name, text) : DSCOMM_OK;
 }
 
 dscomm_status_t dscomm_priv_group_ready(dscomm_group_t *group, const char *name)

@@ -344,6 +344,36 @@ static char *explain(dscomm_work_t *work, dscomm_status_t status)
                            dscomm_strerror(status));
 }
 
+/* "all_reduce" and "#17", in whatever sentence. */
+static int names_call(const char *text, const char *what)
+{
+    const char *number = strrchr(what, '#');
+    size_t length = strlen(number);
+    char *name = g_strndup(what, strcspn(what, "("));
+    int named = strstr(text, name) != NULL;
+
+    g_free(name);
+    for (; named && (text = strstr(text, number)); text += length)
+        if (!g_ascii_isdigit(text[length]))
+            return 1;
+    return 0;
+}
+
+/* What ended a group tells what one rank saw of it, and a transport knows of
+ * messages only: a collective's failure says which one it was. */
+static void name_call(dscomm_work_t *work)
+{
+    char what[160], *text = work->text;
+
+    if (work->call.kind != CALL_COLLECTIVE)
+        return;
+    dscomm_coll_describe(&work->call.coll, what, sizeof what);
+    if (names_call(text, what))
+        return;
+    work->text = g_strdup_printf("%s: %s", what, text);
+    g_free(text);
+}
+
 static void retire_child(dscomm_work_t *child, dscomm_status_t status)
 {
     dscomm_work_t *compound = child->compound;
@@ -394,6 +424,8 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
     work->group->completed++;
     if (status < 0 && !work->text)
         work->text = text ? g_strdup(text) : explain(work, status);
+    if (status < 0)
+        name_call(work);
     dscomm_priv_hook_end(work->group, &work->call, work->span, status);
     if (work->compound)
         retire_child(work, status);

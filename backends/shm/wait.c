@@ -165,32 +165,34 @@ dscomm_status_t shm_revoke_last(shm_t *shm, dscomm_status_t status)
     return shm_revoked(shm);
 }
 
-static dscomm_status_t fail_dead(shm_t *shm, int rank, const char *what)
+static dscomm_status_t fail_dead(shm_t *shm, int rank, const char *during)
 {
     dscomm_fail(DSCOMM_ERR_PEER_FAILED,
-                "rank %d (pid %ld) died during %s of group '%s'; the group "
-                "cannot go on; its own output or the kernel log may say why",
-                rank, (long)shm->peers->pids[shm->peer[rank]], what, shm->name);
+                "rank %d (pid %ld) of group '%s' died%s%s; the group cannot go "
+                "on; its own output or the kernel log may say why",
+                rank, (long)shm->peers->pids[shm->peer[rank]], shm->name,
+                *during ? " during " : "", during);
     return shm_revoke_last(shm, DSCOMM_ERR_PEER_FAILED);
 }
 
-static dscomm_status_t fail_left(shm_t *shm, int rank, const char *what)
+static dscomm_status_t fail_left(shm_t *shm, int rank, const char *in)
 {
     char left[160];
 
     shm_left_describe(shm, rank, left, sizeof left);
     dscomm_fail(DSCOMM_ERR_PEER_FAILED,
-                "%s, while rank %d waits for it in %s; the group cannot go on",
-                left, shm->rank, what);
+                "%s, while rank %d waits for it%s%s; the group cannot go on",
+                left, shm->rank, *in ? " in " : "", in);
     return shm_revoke_last(shm, DSCOMM_ERR_PEER_FAILED);
 }
 
 /* A peer is gone. What it did before counts: the caller looks once more at what
- * it waits for, and only then the group is given up. */
+ * it waits for, and only then the group is given up. What messages are for is
+ * known to the core, which says it. */
 static dscomm_status_t fail_peer(shm_t *shm, int rank)
 {
     bool left = shm_left(shm, rank) != SHM_STAYS && !shm_peers_ended(shm, rank);
-    char what[160] = "point-to-point messages";
+    char what[160] = "";
 
     if (shm->op_step)
         dscomm_coll_describe(shm_call(shm), what, sizeof what);

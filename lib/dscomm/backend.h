@@ -155,7 +155,9 @@ typedef struct dscomm_backend_ops {
      * completed. */
     unsigned (*progress)(void *impl);
     /* Marks the group broken for all ranks, with status and sentence; the first
-     * call wins. From any thread; takes no lock that another slot may hold. */
+     * call wins. From any thread; takes no lock that another slot may hold. A
+     * sentence need not say which collective messages are for: the core adds
+     * it. */
     void (*revoke)(void *impl, dscomm_status_t status, const char *sentence);
     /* OK, or what revoked the group; the sentence goes to text (size bytes) if
      * text is not NULL. Cheap: every poll asks. */

@@ -197,6 +197,26 @@ static void test_every_call(void)
     CHECK_OK(dscomm_barrier(my.group, NULL));
 }
 
+/* Rank 0 never makes the call that the others have begun. */
+static void test_while_waiting(void)
+{
+    dscomm_work_t *work = NULL;
+
+    if (my.rank)
+        CHECK_OK(dscomm_barrier(my.group, &work));
+    CHECK_OK(dscomm_barrier(my.world, NULL));
+    if (!my.rank)
+        CHECK_OK(dscomm_group_abort(my.group, "the pump is dry"));
+    await_abort();
+    if (!my.rank)
+        return;
+    CHECK_FAILS(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT),
+                DSCOMM_ERR_ABORTED);
+    check_sentence("the pump is dry", "a work that waits");
+    check_sentence("barrier() #", "a work that waits");
+    dscomm_work_free(work);
+}
+
 static void test_while_coalescing(void)
 {
     dscomm_work_t *work = NULL;
@@ -213,6 +233,7 @@ static void test_while_coalescing(void)
 
 static const conform_test_t tests[] = {
     {"every call", test_every_call},
+    {"while a collective waits", test_while_waiting},
     {"while calls are recorded", test_while_coalescing},
     {NULL, NULL},
 };

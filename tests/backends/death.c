@@ -240,7 +240,9 @@ static int sees_deaths(void)
     return promised;
 }
 
-static void run_kill(const char *name, turn_t turn, int64_t loops, int victim)
+/* coll: what the sentences must name, or NULL. */
+static void run_kill(const char *name, turn_t turn, const char *coll,
+                     int64_t loops, int victim)
 {
     job_t job;
     pid_t pid;
@@ -258,8 +260,7 @@ static void run_kill(const char *name, turn_t turn, int64_t loops, int victim)
     for (int r = 0; r < RANKS; r++)
         if (r != victim)
             passed &= survivor_knows(&job, r, victim, pid, killed) &&
-                      (turn != turn_monitored ||
-                       job_sentence_has(&job, r, "dscomm_monitored_barrier"));
+                      (!coll || job_sentence_has(&job, r, coll));
     ok(passed, "kill -9 of rank %d: %s", victim, name);
     job_end(&job, name);
 }
@@ -269,36 +270,82 @@ static void test_kill(void)
     static const struct {
         const char *name;
         turn_t turn;
+        const char *coll;
         int64_t loops; /* before the kill */
     } cases[] = {
-        {"small all_reduce", turn_small, 200},
-        {"large all_reduce", turn_large, 5},
-        {"barrier", turn_barrier, 200},
-        {"monitored_barrier", turn_monitored, 100},
-        {"all_to_all", turn_all_to_all, 10},
-        {"gather to rank 0", turn_gather, 20},
-        {"broadcast from the last rank", turn_broadcast, 20},
-        {"works in flight", turn_works, 10},
-        {"ring of small messages", turn_ring, 100},
-        {"ring of large messages", turn_large_ring, 5},
-        {"a receive that waits", turn_never, 1},
-        {"a receive from any source", turn_any_source, 1},
-        {"works that are only tested", turn_tested, 20},
-        {"a receive that is only tested", turn_tested_receive, 1},
+        {"small all_reduce", turn_small, "all_reduce", 200},
+        {"large all_reduce", turn_large, "all_reduce", 5},
+        {"barrier", turn_barrier, "barrier", 200},
+        {"monitored_barrier", turn_monitored, "dscomm_monitored_barrier", 100},
+        {"all_to_all", turn_all_to_all, "all_to_all", 10},
+        {"gather to rank 0", turn_gather, "gather", 20},
+        {"broadcast from the last rank", turn_broadcast, "broadcast", 20},
+        {"works in flight", turn_works, "all_reduce", 10},
+        {"ring of small messages", turn_ring, NULL, 100},
+        {"ring of large messages", turn_large_ring, NULL, 5},
+        {"a receive that waits", turn_never, NULL, 1},
+        {"a receive from any source", turn_any_source, NULL, 1},
+        {"works that are only tested", turn_tested, "barrier", 20},
+        {"a receive that is only tested", turn_tested_receive, NULL, 1},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int victim = 0; victim < RANKS; victim++)
-            run_kill(cases[i].name, cases[i].turn, cases[i].loops, victim);
+            run_kill(cases[i].name, cases[i].turn, cases[i].coll,
+                     cases[i].loops, victim);
 }
 
 /* Again and again at other moments, with both ends of the range of sizes. */
 static void test_kill_repeated(void)
 {
     for (int i = 0; i < 6; i++) {
-        run_kill("large all_reduce again", turn_large, 1 + i, i % RANKS);
-        run_kill("small all_reduce again", turn_small, 1 + i * 50, i % RANKS);
+        run_kill("large all_reduce again", turn_large, "all_reduce", 1 + i,
+                 i % RANKS);
+        run_kill("small all_reduce again", turn_small, "all_reduce", 1 + i * 50,
+                 i % RANKS);
     }
+}
+
+/* Rank 1 never makes the call that the others have begun. */
+static void begin_without_one(job_rank_t *me)
+{
+    dscomm_group_t *world;
+    dscomm_work_t *work = NULL;
+    double started;
+
+    if (job_init(me, &world) < 0)
+        return;
+    dscomm_barrier(world, NULL);
+    if (me->rank != 1)
+        dscomm_barrier(world, &work);
+    me->report->loops = 1;
+    if (me->rank == 1)
+        pause();
+    started = job_now_ms();
+    job_tell(me, dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT), started);
+    dscomm_work_free(work);
+    dscomm_finalize(world);
+}
+
+static void test_call_is_named(void)
+{
+    job_t job;
+    double killed;
+    pid_t pid;
+    int passed;
+
+    job_make(&job, RANKS, 0, begin_without_one, NULL);
+    job_start(&job);
+    passed = job_wait_loops(&job, 1);
+    pid = job.pids[1];
+    killed = job_now_ms();
+    kill(pid, SIGKILL);
+    passed &= job_join(&job, 5000);
+    for (int r = 0; r < RANKS; r += 2)
+        passed &= survivor_knows(&job, r, 1, pid, killed) &&
+                  job_sentence_has(&job, r, "barrier() #2");
+    ok(passed, "a collective that has begun is named with its number");
+    job_end(&job, "call is named");
 }
 
 /* The victim dies while the others are busy with something else. */
@@ -462,7 +509,8 @@ static void test_child_lives_on(void)
 
 /* After SIGSTOP the others' deadline passes; after SIGCONT the stopped rank is
  * told the same. Whoever waits for one who waits names that one: named is 0. */
-static void run_stop(const char *name, turn_t turn, int victim, int named)
+static void run_stop(const char *name, turn_t turn, const char *coll,
+                     int victim, int named)
 {
     job_t job;
     char who[32];
@@ -482,6 +530,7 @@ static void run_stop(const char *name, turn_t turn, int victim, int named)
             passed &= job.reports[r].took_ms > timeout * 0.8 &&
                       job.reports[r].took_ms < timeout * 2.5;
         passed &= job_sentence_has(&job, r, named ? who : "rank ");
+        passed &= !coll || job_sentence_has(&job, r, coll);
     }
     if (!ok(passed, "a stopped rank %d is noticed: %s", victim, name))
         job_show(&job);
@@ -490,11 +539,11 @@ static void run_stop(const char *name, turn_t turn, int victim, int named)
 
 static void test_stop(void)
 {
-    run_stop("small all_reduce", turn_small, 0, 1);
-    run_stop("large all_reduce", turn_large, 1, 1);
-    run_stop("barrier", turn_barrier, 2, 1);
-    run_stop("works", turn_works, 1, 1);
-    run_stop("ring", turn_ring, 2, 0);
+    run_stop("small all_reduce", turn_small, "all_reduce", 0, 1);
+    run_stop("large all_reduce", turn_large, "all_reduce", 1, 1);
+    run_stop("barrier", turn_barrier, "barrier", 2, 1);
+    run_stop("works", turn_works, "all_reduce", 1, 1);
+    run_stop("ring", turn_ring, NULL, 2, 0);
 }
 
 int main(void)
@@ -502,6 +551,7 @@ int main(void)
     if (sees_deaths()) {
         test_kill();
         test_kill_repeated();
+        test_call_is_named();
         test_died_elsewhere();
         test_died_leaving();
         test_left_early();
