@@ -294,8 +294,10 @@ static int read_range(const char *text, dscomm_choice_t *rule)
         .name = "", .type = DSCOMM_SETTING_BYTES, .max = INT64_MAX};
     char **ends = g_strsplit(text, "-", 2);
     int64_t value;
-    int wrong = !ends[0] || !ends[1];
+    int wrong = g_strv_length(ends) < 2;
 
+    for (int i = 0; i < 2 && !wrong; i++)
+        g_strstrip(ends[i]);
     if (!wrong && *ends[0]) {
         wrong = dscomm_priv_setting_try(&bytes, ends[0], &value) != 0;
         rule->from = wrong ? 0 : (uint64_t)value;
@@ -347,24 +349,46 @@ static dscomm_status_t refuse_coll(const char *name)
     return DSCOMM_ERR_ENVIRONMENT;
 }
 
-/* COLLECTIVE:[FROM-TO:]ALGORITHM */
+static dscomm_status_t refuse_range(const char *range)
+{
+    char quoted[64];
+
+    return dscomm_fail(
+        DSCOMM_ERR_ENVIRONMENT,
+        "DSCOMM_ALGORITHM: '%s' is no range of bytes; write FROM-TO in whole "
+        "numbers with K, M, G or T, such as 64K-1M, -1536 or 2M-",
+        dscomm_priv_quote(range, quoted, sizeof quoted));
+}
+
+static dscomm_status_t refuse_rule(const char *text)
+{
+    char quoted[64];
+
+    return dscomm_fail(
+        DSCOMM_ERR_ENVIRONMENT,
+        "DSCOMM_ALGORITHM: '%s' is no rule; write "
+        "COLLECTIVE:[FROM-TO:]ALGORITHM, such as all_reduce:64K-1M:ring",
+        dscomm_priv_quote(text, quoted, sizeof quoted));
+}
+
+/* COLLECTIVE:[FROM-TO:]ALGORITHM, with blanks anywhere between words */
 static dscomm_status_t read_rule(const char *text, dscomm_choice_t *rule)
 {
-    char **words = g_strsplit(text, ":", 3), quoted[64];
+    char **words = g_strsplit(text, ":", 3);
     guint count = g_strv_length(words);
     const char *name = count ? words[count - 1] : "";
     dscomm_status_t status = DSCOMM_OK;
 
+    for (guint i = 0; i < count; i++)
+        g_strstrip(words[i]);
     *rule = (dscomm_choice_t){.ranks = ANY, .to = END};
     rule->coll = count ? find_coll(words[0]) : -1;
     if (count >= 2 && rule->coll < 0)
         status = refuse_coll(words[0]);
-    else if (count < 2 || (count == 3 && read_range(words[1], rule)))
-        status = dscomm_fail(
-            DSCOMM_ERR_ENVIRONMENT,
-            "DSCOMM_ALGORITHM: '%s' is no rule; write "
-            "COLLECTIVE:[FROM-TO:]ALGORITHM, such as all_reduce:64K-1M:ring",
-            dscomm_priv_quote(text, quoted, sizeof quoted));
+    else if (count < 2)
+        status = refuse_rule(text);
+    else if (count == 3 && read_range(words[1], rule))
+        status = refuse_range(words[1]);
     else if (g_ascii_strcasecmp(name, "native") &&
              !(rule->algorithm = find(rule->coll, name)))
         status = refuse_name(rule->coll, name);

@@ -179,6 +179,9 @@ static void test_syntax(void)
         {"all_reduce:native", 1, DSCOMM_COLL_ALL_REDUCE, 0, END, NULL},
         {"all_reduce:1m-2m:native", 1, DSCOMM_COLL_ALL_REDUCE, 1024 K, 2048 K,
          NULL},
+        {"all_reduce : 64K - 1M : ring", 1, DSCOMM_COLL_ALL_REDUCE, 64 K,
+         1024 K, "ring"},
+        {"barrier: - 7 :\tlinear", 1, DSCOMM_COLL_BARRIER, 0, 7, "linear"},
         {" reduce:chain , ,all_reduce:tree,", 2, DSCOMM_COLL_REDUCE, 0, END,
          "chain"},
     };
@@ -217,6 +220,9 @@ static void test_nothing(void)
 #define NO_RULE                                                                \
     "write COLLECTIVE:[FROM-TO:]ALGORITHM, such as all_reduce:64K-1M:ring"
 
+#define NO_RANGE                                                               \
+    "write FROM-TO in whole numbers with K, M, G or T, such as 64K-1M"
+
 static void test_refusals(void)
 {
     static const struct {
@@ -227,12 +233,15 @@ static void test_refusals(void)
          "barrier"},
         {"send:linear", "'send' is no collective", "all_reduce"},
         {":ring", "'' is no collective", "all_reduce"},
-        {"all_reduce:64K:ring", "'all_reduce:64K:ring' is no rule", NO_RULE},
-        {"all_reduce:2M-1M:ring", "'all_reduce:2M-1M:ring'", NO_RULE},
-        {"all_reduce:1x-2:ring", "'all_reduce:1x-2:ring' is no rule", NO_RULE},
-        {"all_reduce:1-2-3:ring", "'all_reduce:1-2-3:ring'", NO_RULE},
-        {"all_reduce::ring", "'all_reduce::ring' is no rule", NO_RULE},
-        {"all_reduce:99999999999999999999-:ring", "is no rule", NO_RULE},
+        {"all_reduce:64K:ring", "'64K' is no range", NO_RANGE},
+        {"all_reduce:2M-1M:ring", "'2M-1M' is no range", NO_RANGE},
+        {"all_reduce:1x-2:ring", "'1x-2' is no range", NO_RANGE},
+        {"all_reduce:1-2-3:ring", "'1-2-3' is no range", NO_RANGE},
+        {"all_reduce::ring", "'' is no range", NO_RANGE},
+        {"all_reduce:1.5M-:ring", "'1.5M-' is no range", NO_RANGE},
+        {"all_reduce: 0.5K - 1K :ring", "'0.5K - 1K' is no range", NO_RANGE},
+        {"all_reduce:1 2-3:ring", "'1 2-3' is no range", NO_RANGE},
+        {"all_reduce:99999999999999999999-:ring", "is no range", NO_RANGE},
         {"all_reduce:", "'' is no algorithm of all_reduce", "native, "},
         {"all_reduce:Rung", "'Rung' is no algorithm of all_reduce", "ring"},
         {"all_reduce:1-2:ring:x", "'ring:x' is no algorithm of all_reduce",
