@@ -25,7 +25,7 @@ static const struct {
     {'n', "ranks"},      {'b', "minbytes"}, {'e', "maxbytes"},
     {'f', "stepfactor"}, {'i', "iters"},    {'w', "warmup_iters"},
     {'m', "agg_iters"},  {'t', "time"},     {'c', "check"},
-    {'r', "root"},
+    {'r', "root"},       {'R', "register"},
 };
 
 /* "--ranks=4" for "-n4", which people write and GOption does not know; else
@@ -50,14 +50,32 @@ static gboolean is_number(const char *word)
     return g_ascii_isdigit(word[word[0] == '-']);
 }
 
-/* -c may stand alone: the next word is its number only if it is one. */
+/* The long name of an option that may stand alone, then meaning 1; or NULL. */
+static const char *find_alone(const char *word)
+{
+    static const char *const words[][2] = {{"-c", "--check"},
+                                           {"-R", "--register"}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++)
+        if (strcmp(word, words[i][0]) == 0 || strcmp(word, words[i][1]) == 0)
+            return words[i][1];
+    return NULL;
+}
+
+/* The word after an option that may stand alone is its number only if it is
+ * one. */
 static void prepare_words(int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strcmp(argv[i], "-c") != 0 && strcmp(argv[i], "--check") != 0)
-            argv[i] = spell_out(argv[i]);
-        else if (i + 1 == argc || !is_number(argv[i + 1]))
-            argv[i] = (char *)g_intern_static_string("--check=1");
+        const char *name = find_alone(argv[i]);
+        char *text;
+
+        argv[i] = spell_out(argv[i]);
+        if (!name || (i + 1 < argc && is_number(argv[i + 1])))
+            continue;
+        text = g_strdup_printf("%s=1", name);
+        argv[i] = (char *)g_intern_string(text);
+        g_free(text);
     }
 }
 
@@ -111,8 +129,8 @@ static gboolean parse(int *argc, char ***argv, perf_options_t *o, words_t *w)
          "Start calls, and wait for their works", NULL},
         {"overlap", 0, 0, G_OPTION_ARG_NONE, &o->overlap,
          "How much of a call a computation hides", NULL},
-        {"register", 'R', 0, G_OPTION_ARG_NONE, &o->registered,
-         "Buffers of dscomm_mem_alloc()", NULL},
+        {"register", 'R', 0, G_OPTION_ARG_INT, &o->registered,
+         "Buffers of dscomm_mem_alloc(), 1 for yes (0)", "N"},
         {"no-pin", 0, 0, G_OPTION_ARG_NONE, &o->unpinned,
          "Do not bind ranks to processors", NULL},
         {"json", 'J', 0, G_OPTION_ARG_NONE, &o->json, "Print JSON", NULL},
@@ -267,6 +285,7 @@ static int check_numbers(const perf_options_t *o)
         {"-n", o->ranks, 1, RANKS_MAX},     {"-t", o->time, 1e-6, 1e6},
         {"-i", o->iterations, 1, G_MAXINT}, {"-w", o->warmup, 0, G_MAXINT},
         {"-m", o->aggregate, 1, 10000},     {"-c", o->checks, 0, G_MAXINT},
+        {"-R", o->registered, 0, 1},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {

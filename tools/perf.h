@@ -34,7 +34,7 @@ typedef struct {
     char *backend; /* NULL: auto */
     char *compress; /* codec; NULL: nothing is compressed */
     gboolean async, overlap;
-    gboolean registered; /* buffers of dscomm_mem_alloc() */
+    int registered; /* 1: buffers of dscomm_mem_alloc() */
     gboolean unpinned;
     gboolean json, csv;
     char *save, *against;

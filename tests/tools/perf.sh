@@ -59,6 +59,11 @@ perf -n 2 all_reduce reduce_scatter -m 3 -b 256K -e 256K -t 0.0005
 is "$status $(column 13)" '0 0 ' 'coalesced, in place, and too long to go as one'
 perf -n 2 all_reduce broadcast -R -r rotate -b 64 -e 4K -f 64 -t 0.0005
 is "$status $(column 13)" '0 0 ' 'registered buffers, rotating roots'
+perf -n 2 all_reduce -R 1 -b 64 -e 64 -t 0.0005
+is "$status $(column 9)" '0 0 ' 'as nccl-tests has it, too'
+like "$out" ', registered' 'and says so'
+perf -n 2 all_reduce --register=0 -b 64 -e 64 -t 0.0005
+is "$(grep -c ', registered' "$scratch/out")" 0 'or not'
 perf -n 3 gather -r all -b 64 -e 64 -t 0.0005
 is "$(column 5)" '0 1 2 ' 'all roots'
 perf -n 3 gather -r -1 -b 64 -e 64 -t 0.0005
@@ -114,6 +119,7 @@ refusals()
 	2 -n_must_be_1_to_4096 -n 0 all_reduce
 	2 -i_must_be -n 2 all_reduce -i 0
 	2 -m_must_be -n 2 all_reduce -m 0
+	2 -R_must_be_0_to_1 -n 2 all_reduce -R 2
 	2 -t_must_be -n 2 all_reduce -t nan
 	2 no_type_'float99' -n 2 all_reduce -d float99
 	2 no_operator_'no' -n 2 all_reduce -o no
