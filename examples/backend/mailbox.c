@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <dscomm/backend.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -262,8 +263,8 @@ static dscomm_status_t join(const dscomm_backend_args_t *args, void **ret_impl)
     impl->shared =
         mmap(NULL, impl->size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (impl->shared == MAP_FAILED)
-        status = dscomm_fail(DSCOMM_ERR_IO, "group '%s': no shared memory: %m",
-                             args->name);
+        status = dscomm_fail(DSCOMM_ERR_IO, "group '%s': no shared memory: %s",
+                             args->name, strerror(errno));
     else
         status = dscomm_store_add(args->store, "here", 1, &here);
     if (here == args->ranks)
