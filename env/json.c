@@ -27,9 +27,10 @@ static int fail(reader_t *reader, const char *wrong)
 }
 
 /* Mostly there is none. */
-static const char *after_blanks(const char *at)
+static inline const char *after_blanks(const char *at)
 {
-    while (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n')
+    while ((unsigned char)*at <= ' ' &&
+           (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n'))
         at++;
     return at;
 }
@@ -40,7 +41,7 @@ static void skip_blanks(reader_t *reader)
 }
 
 /* Steps over c, with blanks on both sides. */
-static int take(reader_t *reader, char c)
+static inline int take(reader_t *reader, char c)
 {
     skip_blanks(reader);
     if (reader->wrong || *reader->at != c)
@@ -72,31 +73,43 @@ static void check_escape(reader_t *reader)
 }
 
 /* What means nothing but itself in a string. */
-static int is_plain(unsigned char c)
+static const uint8_t plain[256] = {
+    [0x20] = 1,
+    [0x21] = 1,
+    [0x23 ... 0x5b] = 1,
+    [0x5d ... 0xff] = 1,
+};
+
+static inline int is_plain(char c)
 {
-    return c >= 0x20 && c != '"' && c != '\\';
+    return plain[(unsigned char)c];
 }
 
 static void check_string(reader_t *reader)
 {
-    if (*reader->at != '"') {
+    const char *at = reader->at;
+
+    if (*at != '"') {
         fail(reader, "no string where one must be");
         return;
     }
-    reader->at++;
-    while (!reader->wrong) {
-        while (is_plain((unsigned char)*reader->at))
-            reader->at++;
-        if (*reader->at == '"')
+    at++;
+    for (;;) {
+        while (is_plain(*at))
+            at++;
+        reader->at = at;
+        if (*at != '\\')
             break;
-        if (*reader->at == '\\')
-            check_escape(reader);
-        else
-            fail(reader, *reader->at ? "a control character"
-                                     : "a string that does not end");
+        check_escape(reader);
+        if (reader->wrong)
+            return;
+        at = reader->at;
     }
-    if (!reader->wrong)
+    if (*at == '"')
         reader->at++;
+    else
+        fail(reader,
+             *at ? "a control character" : "a string that does not end");
 }
 
 static void check_digits(reader_t *reader)
@@ -147,6 +160,22 @@ static void check_member(reader_t *reader)
         check_value(reader);
 }
 
+/* Behind strings without escapes, each with a comma: lists have them by the
+ * thousand. */
+static const char *after_plain(const char *at)
+{
+    while (*at == '"') {
+        const char *end = at + 1;
+
+        while (is_plain(*end))
+            end++;
+        if (*end != '"' || end[1] != ',')
+            break;
+        at = after_blanks(end + 2);
+    }
+    return at;
+}
+
 /* Behind the bracket that opens. */
 static void check_list(reader_t *reader, char close,
                        void (*check)(reader_t *reader))
@@ -155,9 +184,11 @@ static void check_list(reader_t *reader, char close,
         fail(reader, "nested deeper than 32");
     reader->at++;
     if (!take(reader, close)) {
-        do
+        do {
+            if (close == ']')
+                reader->at = after_plain(reader->at);
             check(reader);
-        while (take(reader, ','));
+        } while (take(reader, ','));
         if (!reader->wrong && *reader->at != close)
             fail(reader, "neither comma nor closing bracket");
         reader->at += !reader->wrong;
@@ -170,12 +201,12 @@ static void check_value(reader_t *reader)
     skip_blanks(reader);
     if (reader->wrong)
         return;
-    if (*reader->at == '{')
+    if (*reader->at == '"')
+        check_string(reader);
+    else if (*reader->at == '{')
         check_list(reader, '}', check_member);
     else if (*reader->at == '[')
         check_list(reader, ']', check_value);
-    else if (*reader->at == '"')
-        check_string(reader);
     else if (*reader->at == '-' || g_ascii_isdigit(*reader->at))
         check_number(reader);
     else
@@ -200,7 +231,7 @@ static const char *after_string(const char *at)
 {
     at++;
     for (;;) {
-        while (is_plain((unsigned char)*at))
+        while (is_plain(*at))
             at++;
         if (*at == '"')
             return at + 1;
@@ -208,36 +239,40 @@ static const char *after_string(const char *at)
     }
 }
 
-const char *dscomm_priv_json_plain(const char *value, size_t *ret_length)
+/* Behind a value that is known to be one; *ret_commas: of those directly in
+ * it. */
+static const char *scan_value(const char *at, int64_t *ret_commas)
 {
-    const char *at = value ? value + 1 : NULL;
-
-    if (!value || *value != '"')
-        return NULL;
-    while (is_plain((unsigned char)*at))
-        at++;
-    *ret_length = (size_t)(at - value - 1);
-    return *at == '"' ? value + 1 : NULL;
-}
-
-/* Behind a value that is known to be one. */
-static const char *after_value(const char *at)
-{
+    int64_t commas = 0;
     int depth = 0;
 
     do {
-        if (*at == '"') {
+        switch (*at) {
+        case '"':
             at = after_string(at);
-        } else if (strchr("[{", *at)) {
+            break;
+        case '[':
+        case '{':
             depth++;
             at++;
-        } else if (strchr("]}", *at)) {
+            break;
+        case ']':
+        case '}':
             depth--;
             at++;
-        } else {
+            break;
+        case ',':
+            commas += depth == 1;
+            at++;
+            break;
+        case ':':
+            at++;
+            break;
+        default:
             at += strcspn(at + 1, "\"[]{},:" BLANKS) + 1;
         }
     } while (depth > 0);
+    *ret_commas = commas;
     return at;
 }
 
@@ -254,20 +289,45 @@ const char *dscomm_priv_json_first(const char *array)
     return first_of(array, "[]");
 }
 
+const char *dscomm_priv_json_behind(const char *end)
+{
+    end = after_blanks(end);
+    return *end == ',' ? after_blanks(end + 1) : NULL;
+}
+
 const char *dscomm_priv_json_next(const char *value)
 {
-    value = after_blanks(after_value(value));
-    return *value == ',' ? after_blanks(value + 1) : NULL;
+    int64_t commas;
+
+    return dscomm_priv_json_behind(scan_value(value, &commas));
+}
+
+int64_t dscomm_priv_json_count(const char *array, const char **ret_end)
+{
+    const int empty = !dscomm_priv_json_first(array);
+    int64_t commas;
+
+    *ret_end = scan_value(array, &commas);
+    return empty ? 0 : commas + 1;
+}
+
+const char *dscomm_priv_json_key(const char *object)
+{
+    return first_of(object, "{}");
+}
+
+const char *dscomm_priv_json_value(const char *key)
+{
+    return after_blanks(after_blanks(after_string(key)) + 1);
 }
 
 const char *dscomm_priv_json_member(const char *object, const char *name)
 {
-    const char *key = first_of(object, "{}");
+    const char *key = dscomm_priv_json_key(object);
 
     while (key) {
         char *text = dscomm_priv_json_string(key);
-        const char *colon = after_blanks(after_string(key));
-        const char *value = after_blanks(colon + 1);
+        const char *value = dscomm_priv_json_value(key);
         int found = g_strcmp0(text, name) == 0;
 
         g_free(text);

@@ -18,15 +18,24 @@ env_problem_t dscomm_priv_json_check(const char *text, const char **ret_value);
 const char *dscomm_priv_json_first(const char *array);
 const char *dscomm_priv_json_next(const char *value);
 
+/* The same behind a value that ends there. */
+const char *dscomm_priv_json_behind(const char *end);
+
+/* How many values an array has, 0 for another kind, and its end: of a long one
+ * both at once. Not for NULL. */
+int64_t dscomm_priv_json_count(const char *array, const char **ret_end);
+
+/* An object's first name, and the value of a name; what is behind that value is
+ * the next name. */
+const char *dscomm_priv_json_key(const char *object);
+const char *dscomm_priv_json_value(const char *key);
+
 /* The object's member of that name. */
 const char *dscomm_priv_json_member(const char *object, const char *name);
 
 /* A string's bytes, UTF-8 where the text was; g_free(). NULL for one that holds
  * "\u0000". */
 char *dscomm_priv_json_string(const char *value);
-
-/* Where the bytes of a string are that has no escape. */
-const char *dscomm_priv_json_plain(const char *value, size_t *ret_length);
 
 /* A whole number that is not negative: 0 and *ret_number, or -1. */
 int dscomm_priv_json_number(const char *value, int64_t *ret_number);

@@ -14,47 +14,62 @@ typedef struct {
     const char *wrong; /* NULL until something is */
 } reader_t;
 
-/* The next word; its length is 0 at the end, and before what is no text. */
-static size_t read_word(reader_t *reader, const char **ret_word)
+static inline int is_blank(char c)
 {
-    const char *at = reader->at;
-
-    while (*at == ' ' || *at == '\t' || *at == '\n')
-        at++;
-    *ret_word = at;
-    while ((unsigned char)*at > ' ' && *at != 0x7f)
-        at++;
-    if (*at && *at != ' ' && *at != '\t' && *at != '\n')
-        reader->wrong = "what is no host";
-    reader->at = at;
-    return (size_t)(at - *ret_word);
+    return c == ' ' || c == '\t' || c == '\n';
 }
 
-static int is_number(const char *text, size_t length)
+static inline int is_word(char c)
 {
-    size_t digits = 0;
+    return (unsigned char)c > ' ' && c != 0x7f;
+}
 
-    while (digits < length && g_ascii_isdigit(text[digits]))
-        digits++;
-    return digits == length && digits <= 18;
+static inline const char *after_blanks(const char *at)
+{
+    while (is_blank(*at))
+        at++;
+    return at;
+}
+
+/* A host of that length, with its slots from there to end. */
+static inline int is_right(size_t length, const char *slots, const char *end)
+{
+    return length >= 1 && length <= 255 && end > slots && end - slots <= 18 &&
+           (is_blank(*end) || !*end);
+}
+
+/* What is wrong with one that is not right. */
+static const char *find_wrong(size_t length, const char *slots, const char *end)
+{
+    if (length < 1 || length > 255)
+        return "what is no host";
+    if (end == slots && !*end)
+        return "a host without a number of slots";
+    if (*end && !is_blank(*end) && !is_word(*end))
+        return "what is no host";
+    return "what follows a host is no number of slots";
 }
 
 /* The next host, and its length, 0 at the end or where something is wrong. */
 static size_t read_host(reader_t *reader, const char **ret_host)
 {
-    size_t length = read_word(reader, ret_host), digits;
-    const char *slots;
+    const char *host = after_blanks(reader->at), *at = host, *slots;
+    size_t length;
 
-    if (!length || reader->wrong)
-        return 0;
-    digits = read_word(reader, &slots);
-    if (length > 255)
-        reader->wrong = "what is no host";
-    else if (!digits)
-        reader->wrong = "a host without a number of slots";
-    else if (!is_number(slots, digits))
-        reader->wrong = "what follows a host is no number of slots";
-    return reader->wrong ? 0 : length;
+    while (is_word(*at))
+        at++;
+    length = (size_t)(at - host);
+    slots = after_blanks(at);
+    at = slots;
+    while ((unsigned)*at - '0' < 10)
+        at++;
+    reader->at = at;
+    *ret_host = host;
+    if (is_right(length, slots, at))
+        return length;
+    if (length || *at)
+        reader->wrong = find_wrong(length, slots, at);
+    return 0;
 }
 
 /* The first host of a system with CSM is not one that computes. */
@@ -68,14 +83,13 @@ static reader_t start(const env_view_t *view, const char *text)
     return reader;
 }
 
-/* Names may be short or not. */
-static int is_same_host(const char *host, size_t length, const char *own)
+/* Names may be short or not; own is the short one. */
+static int is_same_host(const char *host, size_t length, const char *own,
+                        size_t own_length)
 {
-    const char *dot = memchr(host, '.', length);
-    size_t name = dot ? (size_t)(dot - host) : length;
-
-    return name == strcspn(own, ".") &&
-           g_ascii_strncasecmp(host, own, name) == 0;
+    return length >= own_length &&
+           (length == own_length || host[own_length] == '.') &&
+           g_ascii_strncasecmp(host, own, own_length) == 0;
 }
 
 static dscomm_status_t refuse(const env_view_t *view, const dscomm_env_t *env,
@@ -102,6 +116,7 @@ static dscomm_status_t find_node(const env_view_t *view, dscomm_env_t *env)
 {
     const char *text = dscomm_priv_view_value(view, list_name);
     char *own = text ? dscomm_priv_view_host(view) : NULL;
+    const size_t own_length = own ? strcspn(own, ".") : 0;
     reader_t reader;
     const char *host;
     size_t length;
@@ -111,7 +126,7 @@ static dscomm_status_t find_node(const env_view_t *view, dscomm_env_t *env)
         return DSCOMM_OK;
     reader = start(view, text);
     for (int i = 0; (length = read_host(&reader, &host)); i++) {
-        if (own && node < 0 && is_same_host(host, length, own))
+        if (own && node < 0 && is_same_host(host, length, own, own_length))
             node = i;
     }
     g_free(own);

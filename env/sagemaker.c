@@ -20,21 +20,50 @@ typedef struct {
     int is_twice;
 } hosts_t;
 
-/* 1: it is own; 0: another host; -1: none. */
-static int compare(const char *item, const char *own)
+/* What a host may have, and a string without escapes. */
+static inline int is_plain(char c)
 {
-    size_t length;
-    const char *plain = dscomm_priv_json_plain(item, &length);
-    char *text = plain ? NULL : dscomm_priv_json_string(item);
-    int result = -1;
+    return (unsigned char)c > ' ' && c != '"' && c != '\\' && c != 0x7f;
+}
 
-    if (text)
-        length = strlen(text);
-    if ((plain || text) && dscomm_priv_is_host_of(plain ? plain : text, length))
-        result = own && strlen(own) == length &&
-                 memcmp(plain ? plain : text, own, length) == 0;
-    g_free(text);
-    return result;
+static inline const char *after_blanks(const char *at)
+{
+    return at + ((unsigned char)*at <= ' ' ? strspn(at, " \t\r\n") : 0);
+}
+
+static void count_host(hosts_t *hosts, int is_own)
+{
+    hosts->is_twice |= is_own && hosts->index >= 0;
+    if (is_own)
+        hosts->index = hosts->count;
+    hosts->count++;
+}
+
+/* 1: the text is a list of hosts without escapes, as it is in fact, which is
+ * read in one go. */
+static int read_plain(const char *text, const char *own, hosts_t *ret_hosts)
+{
+    const size_t own_length = own ? strlen(own) : 0;
+    const char *at = after_blanks(text);
+    hosts_t hosts = {0, -1, 0};
+
+    if (*at != '[')
+        return 0;
+    do {
+        const char *host = after_blanks(at + 1), *end = host + 1;
+
+        while (*host == '"' && is_plain(*end))
+            end++;
+        if (*host != '"' || *end != '"' || end == host + 1 || end - host > 256)
+            return 0;
+        count_host(&hosts, (size_t)(end - host - 1) == own_length &&
+                               memcmp(host + 1, own, own_length) == 0);
+        at = after_blanks(end + 1);
+    } while (*at == ',');
+    if (*at != ']' || *after_blanks(at + 1))
+        return 0;
+    *ret_hosts = hosts;
+    return 1;
 }
 
 /* Where the list begins, once read_hosts() has accepted it. */
@@ -45,30 +74,42 @@ static const char *first_of(const env_view_t *view)
     return dscomm_priv_json_first(text + strspn(text, " \t\r\n"));
 }
 
+/* Any other text; -1: it is no list of hosts. */
+static int read_any(const char *value, const char *own, hosts_t *ret_hosts)
+{
+    const char *item = dscomm_priv_json_first(value);
+    hosts_t hosts = {0, -1, 0};
+    int is_host = 1;
+
+    for (; item && is_host; item = dscomm_priv_json_next(item)) {
+        char *text = dscomm_priv_json_string(item);
+
+        is_host = text && dscomm_priv_is_host(text);
+        count_host(&hosts, is_host && g_strcmp0(text, own) == 0);
+        g_free(text);
+    }
+    *ret_hosts = hosts;
+    return is_host && hosts.count ? 0 : -1;
+}
+
 /* At least one host. A host that is there twice finds that out by itself. */
 static dscomm_status_t read_hosts(const env_view_t *view,
                                   const dscomm_env_t *env, hosts_t *ret_hosts)
 {
     const char *own = dscomm_priv_view_value(view, host_name);
+    const char *text = dscomm_priv_view_value(view, list_name), *value = NULL;
     hosts_t hosts = {0, -1, 0};
-    const char *value = NULL, *item = NULL;
-    int found = 0;
-    dscomm_status_t status =
-        dscomm_priv_hosts_json(view, env, list_name, &value);
 
-    if (status != DSCOMM_OK)
-        return status;
-    item = dscomm_priv_json_first(value);
-    for (; item && found >= 0; item = dscomm_priv_json_next(item)) {
-        found = compare(item, own);
-        hosts.is_twice |= found > 0 && hosts.index >= 0;
-        if (found > 0)
-            hosts.index = hosts.count;
-        hosts.count++;
+    if (!read_plain(text, own, &hosts)) {
+        dscomm_status_t status =
+            dscomm_priv_hosts_json(view, env, list_name, &value);
+
+        if (status != DSCOMM_OK)
+            return status;
+        if (read_any(value, own, &hosts))
+            return dscomm_priv_env_fail(view, env, list_name,
+                                        "not a list of hosts. Correct it");
     }
-    if (!hosts.count || found < 0)
-        return dscomm_priv_env_fail(view, env, list_name,
-                                    "not a list of hosts. Correct it");
     if (hosts.is_twice)
         return dscomm_priv_env_fail(view, env, list_name,
                                     "names a host twice. Correct it");

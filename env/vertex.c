@@ -12,10 +12,12 @@
 
 #include <string.h>
 
+#define LISTS_MAX 5
+
 /* How a variable names the lists of a cluster, in the order of ranks. */
 typedef struct {
     const char *variable;
-    const char *lists[6];
+    const char *lists[LISTS_MAX + 1];
 } cluster_t;
 
 static const cluster_t vertex = {
@@ -28,30 +30,80 @@ static const cluster_t tf_config = {
     {"chief", "master", "worker", "ps"},
 };
 
-static int64_t count(const char *list)
-{
-    const char *item = dscomm_priv_json_first(list);
-    int64_t items = 0;
-
-    for (; item; item = dscomm_priv_json_next(item))
-        items++;
-    return items;
-}
-
 /* Ranks of one list, and how many come before. */
 typedef struct {
     int64_t before, own, all;
 } place_t;
 
-/* own: -1 where type is no list of the cluster. */
-static place_t find_place(const cluster_t *names, const char *cluster,
+static int find_list(const cluster_t *names, const char *key)
+{
+    char *name = dscomm_priv_json_string(key);
+    int i = 0;
+
+    while (names->lists[i] && g_strcmp0(name, names->lists[i]) != 0)
+        i++;
+    g_free(name);
+    return names->lists[i] ? i : -1;
+}
+
+/* In one go, since lists may have thousands of hosts. Of a name that is there
+ * twice the first one counts. *ret_end: of cluster, an object.
+ */
+static void count_lists(const cluster_t *names, const char *cluster,
+                        int64_t counts[LISTS_MAX], const char **ret_end)
+{
+    const char *key = dscomm_priv_json_key(cluster);
+
+    for (int i = 0; i < LISTS_MAX; i++)
+        counts[i] = -1;
+    for (*ret_end = cluster + 1; key; key = dscomm_priv_json_behind(*ret_end)) {
+        const int i = find_list(names, key);
+        const int64_t count =
+            dscomm_priv_json_count(dscomm_priv_json_value(key), ret_end);
+
+        if (i >= 0 && counts[i] < 0)
+            counts[i] = count;
+    }
+    *ret_end = strchr(*ret_end, '}') + 1;
+}
+
+/* What is in the variable; cluster and task are NULL where they are not
+ * there. */
+typedef struct {
+    const char *cluster, *task;
+    int64_t counts[LISTS_MAX];
+} spec_t;
+
+static spec_t read_spec(const cluster_t *names, const char *value)
+{
+    const char *key = dscomm_priv_json_key(value), *end, *part;
+    spec_t spec = {NULL, NULL, {0}};
+
+    for (; key; key = dscomm_priv_json_behind(end)) {
+        char *name = dscomm_priv_json_string(key);
+
+        part = dscomm_priv_json_value(key);
+        if (!spec.cluster && *part == '{' && g_strcmp0(name, "cluster") == 0) {
+            spec.cluster = part;
+            count_lists(names, part, spec.counts, &end);
+        } else {
+            dscomm_priv_json_count(part, &end);
+            if (!spec.task && g_strcmp0(name, "task") == 0)
+                spec.task = part;
+        }
+        g_free(name);
+    }
+    return spec;
+}
+
+/* own: -1 where type is no list of the cluster's names. */
+static place_t find_place(const cluster_t *names, const spec_t *spec,
                           const char *type)
 {
     place_t place = {0, -1, 0};
 
-    for (int i = 0; names->lists[i]; i++) {
-        int64_t items =
-            count(dscomm_priv_json_member(cluster, names->lists[i]));
+    for (int i = 0; spec->cluster && names->lists[i]; i++) {
+        const int64_t items = MAX(spec->counts[i], 0);
 
         if (g_strcmp0(type, names->lists[i]) == 0) {
             place.before = place.all;
@@ -75,14 +127,14 @@ static const char *first_host(const cluster_t *names, const char *cluster)
 static dscomm_status_t use_task(const env_view_t *view, dscomm_env_t *env,
                                 const cluster_t *names, const char *value)
 {
-    const char *cluster = dscomm_priv_json_member(value, "cluster");
-    const char *task = dscomm_priv_json_member(value, "task");
+    const spec_t spec = read_spec(names, value);
+    const char *task = spec.task;
     char *type = dscomm_priv_json_string(dscomm_priv_json_member(task, "type"));
     int64_t index = -1;
     int is_number = dscomm_priv_json_number(
                         dscomm_priv_json_member(task, "index"), &index) == 0;
-    place_t place = find_place(names, cluster, type);
-    const char *wrong = !cluster        ? "there is no cluster"
+    place_t place = find_place(names, &spec, type);
+    const char *wrong = !spec.cluster   ? "there is no cluster"
                         : !place.all    ? "cluster has no list of hosts"
                         : !task         ? "there is no task"
                         : place.own < 0 ? "task.type names no list of cluster"
