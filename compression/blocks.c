@@ -133,10 +133,11 @@ static size_t extent(const dscomm_compressor_t *c, const segment_t *segment,
                : 0;
 }
 
+/* Of a block's first element. */
 static char *code_of(const part_t *part, size_t from, char *region)
 {
     return dscomm_priv_row(part, region) + sizeof(dscomm_row_header_t) +
-           part->c->codec->bytes(&part->c->args, from);
+           from / BLOCK * part->c->block;
 }
 
 void dscomm_priv_put_header(const part_t *part, float scale, uint32_t phase,

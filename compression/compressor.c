@@ -101,7 +101,40 @@ static dscomm_status_t check_geometry(const dscomm_compressor_t *c,
     return DSCOMM_OK;
 }
 
-/* The parts, and the bytes of a row. */
+/* Bytes of the block that is not whole, at the end of count elements. */
+static size_t rest_bytes(const dscomm_compressor_t *c, size_t count)
+{
+    size_t rest = count % DSCOMM_CODEC_BLOCK;
+
+    return rest ? c->codec->bytes(&c->args, rest) : 0;
+}
+
+static size_t code_bytes(const dscomm_compressor_t *c, size_t count)
+{
+    return count / DSCOMM_CODEC_BLOCK * c->block + rest_bytes(c, count);
+}
+
+/* A row has room for a whole part, and for the last one, which may be shorter
+ * and need more. It is cut between blocks, none of which needs more than a
+ * whole one. */
+static dscomm_status_t size_rows(dscomm_compressor_t *c)
+{
+    size_t last = c->chunk ? c->padded % c->chunk : 0;
+
+    c->block = c->codec->bytes(&c->args, DSCOMM_CODEC_BLOCK);
+    if (MAX(rest_bytes(c, c->chunk), rest_bytes(c, last)) > c->block)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "codec %s needs more bytes for a part of a block "
+                           "than for a whole one, %zu",
+                           c->codec->name, c->block);
+    if (c->count)
+        c->row = round_up(sizeof(dscomm_row_header_t) +
+                              MAX(code_bytes(c, c->chunk), code_bytes(c, last)),
+                          ROW_ALIGNMENT);
+    return DSCOMM_OK;
+}
+
+/* The parts. */
 static void lay_out(dscomm_compressor_t *c, size_t padded, int ranks)
 {
     size_t n = (size_t)ranks;
@@ -113,10 +146,6 @@ static void lay_out(dscomm_compressor_t *c, size_t padded, int ranks)
         c->padded = c->count;
         c->chunk = round_up(c->count / n + (c->count % n != 0), TILE);
     }
-    c->row = c->count ? round_up(sizeof(dscomm_row_header_t) +
-                                     c->codec->bytes(&c->args, c->chunk),
-                                 ROW_ALIGNMENT)
-                      : 0;
 }
 
 static float *new_errors(size_t count)
@@ -297,7 +326,8 @@ static dscomm_status_t prepare(dscomm_group_t *group, size_t count,
     if (status < 0)
         return status;
     lay_out(c, own.padded, ranks);
-    return take_memory(c, dscomm_group_rank(group));
+    status = size_rows(c);
+    return status < 0 ? status : take_memory(c, dscomm_group_rank(group));
 }
 
 static dscomm_status_t join(dscomm_compressor_t *c, dscomm_group_t *group)

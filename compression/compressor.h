@@ -37,6 +37,7 @@ struct dscomm_compressor {
     float *worker; /* padded elements; NULL without feedback */
     float *server; /* of this rank's part; scratch without feedback */
     uint8_t *mask; /* or NULL */
+    size_t block; /* bytes of an encoded block that is whole */
     size_t row; /* bytes of an encoded part: header, code, filling */
     uint32_t signature; /* of all that must be the same on all ranks */
     int tag; /* and the next one */

@@ -115,9 +115,7 @@ static void add_segment(dscomm_exchange_t *x, const segment_t *segment)
 /* The elements of a row that are sent in one piece, whole blocks. */
 static size_t step_of(const dscomm_compressor_t *c)
 {
-    size_t block = c->codec->bytes(&c->args, DSCOMM_CODEC_BLOCK);
-
-    return MAX(PACKET_BYTES / MAX(block, 1), 1) * (size_t)DSCOMM_CODEC_BLOCK;
+    return MAX(PACKET_BYTES / MAX(c->block, 1), 1) * (size_t)DSCOMM_CODEC_BLOCK;
 }
 
 /* A row is cut between blocks. */
@@ -131,7 +129,7 @@ static void cut(dscomm_exchange_t *x, size_t index)
         size_t to = MIN(from + step, c->chunk);
         size_t end = to == c->chunk ? c->row
                                     : sizeof(dscomm_row_header_t) +
-                                          c->codec->bytes(&c->args, to);
+                                          to / DSCOMM_CODEC_BLOCK * c->block;
         segment_t segment = {index, from, to, part->offset + at, end - at};
 
         add_segment(x, &segment);

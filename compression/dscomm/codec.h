@@ -41,7 +41,8 @@ typedef struct {
     size_t size;
     const char *name; /* letters, digits, '_'; at most 15 bytes */
     int feedback; /* 1: keeps errors, unless the compressor says otherwise */
-    /* Bytes that count elements become; of whole blocks a multiple. */
+    /* Bytes that a block of count elements becomes; none needs more than one
+     * that is whole. */
     size_t (*bytes)(const dscomm_codec_args_t *args, size_t count);
     /* The first look at values + errors (either may be NULL: zeros), block by
      * block, adds to sums, which begin as zeros; then settle makes of them the

@@ -247,6 +247,90 @@ static void nonsense(rank_t *self)
     CHECK(self, !dscomm_compressor_free(c));
 }
 
+/* One that needs more bytes for what is not made of 1024 elements: each is
+ * there four times. */
+static size_t copies(size_t count)
+{
+    return count % 1024 ? 4 : 1;
+}
+
+static size_t swelling_bytes(const dscomm_codec_args_t *args, size_t count)
+{
+    (void)args;
+    return count * copies(count) * sizeof(float);
+}
+
+static void swelling_encode(const dscomm_codec_args_t *args, float scale,
+                            const float *values, float *errors, size_t count,
+                            void *ret_bytes)
+{
+    (void)args, (void)scale, (void)errors;
+    for (size_t i = 0; i < count * copies(count); i++)
+        memcpy((char *)ret_bytes + i * sizeof(float),
+               &values[i / copies(count)], sizeof(float));
+}
+
+/* Of the copies the last one. */
+static int swelling_accumulate(const dscomm_codec_args_t *args, float scale,
+                               float factor, const void *bytes, size_t count,
+                               float *sum)
+{
+    (void)args, (void)scale;
+    for (size_t i = 0; i < count; i++) {
+        float value;
+
+        memcpy(&value,
+               (const char *)bytes +
+                   (i * copies(count) + copies(count) - 1) * sizeof value,
+               sizeof value);
+        sum[i] += factor * value;
+    }
+    return 0;
+}
+
+static int swelling_decode(const dscomm_codec_args_t *args, float scale,
+                           const void *bytes, size_t count, float *ret_values)
+{
+    memset(ret_values, 0, count * sizeof *ret_values);
+    return swelling_accumulate(args, scale, 1, bytes, count, ret_values);
+}
+
+static const dscomm_codec_t swelling = {.size = sizeof swelling,
+                                        .name = "swelling",
+                                        .bytes = swelling_bytes,
+                                        .encode = swelling_encode,
+                                        .accumulate = swelling_accumulate,
+                                        .decode = swelling_decode};
+
+/* Parts of 1024 or 2048 elements, and a last one of 452 that needs more. */
+static void swollen(rank_t *self)
+{
+    dscomm_compressor_t *c = open_with(self, COUNT, "swelling");
+    float x[COUNT];
+    int wrong = 0;
+
+    for (int i = 0; i < COUNT; i++)
+        x[i] = (float)i;
+    reduce(self, c, x);
+    for (int i = 0; i < COUNT; i++)
+        wrong += fabsf(x[i] - (float)i) > 1e-2f;
+    CHECK(self, !wrong);
+    CHECK(self, !dscomm_compressor_free(c));
+}
+
+/* A part that ends with a block of 1500 elements, which needs more than one of
+ * 4096. */
+static void swollen_too_far(rank_t *self)
+{
+    dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
+    dscomm_compressor_t *c = NULL;
+
+    attr.codec = "swelling";
+    CHECK(self, dscomm_compressor_create(self->world, 1500, &attr, &c) ==
+                    DSCOMM_ERR_INVALID);
+    CHECK(self, strstr(dscomm_last_error(), "than for a whole one") && !c);
+}
+
 static void test_register(void)
 {
     dscomm_codec_t wrong = pair;
@@ -270,6 +354,7 @@ static void test_register(void)
     wrong.settle = dscomm_codec_find("onebit")->settle;
     is_int(dscomm_codec_register(&wrong), DSCOMM_ERR_INVALID,
            "settle without measure");
+    is_int(dscomm_codec_register(&swelling), DSCOMM_OK, "one that swells");
     is_int(dscomm_codec_register(&pair), DSCOMM_OK, "a new one");
     ok(dscomm_codec_find("pair") == &pair, "is found");
     ok(!dscomm_codec_find("Pair") && !dscomm_codec_find(NULL),
@@ -289,6 +374,9 @@ int main(void)
         ranks_run(n, 10000, short_floats, "16-bit floats");
         ranks_run(n, 10000, own_codec, "a codec of the program's own");
     }
+    for (int n = 2; n <= 3; n++)
+        ranks_run(n, 10000, swollen, "a codec whose short parts are longer");
+    ranks_run(1, 10000, swollen_too_far, "too long");
     ranks_run(2, 10000, nonsense, "bytes that make no sense");
     return tap_done();
 }
