@@ -430,8 +430,10 @@ static dscomm_status_t run(dscomm_exchange_t *x)
         pthread_mutex_unlock(&channel->lock);
         if (status != DSCOMM_IN_PROGRESS)
             return status;
-        /* The result is looked at above. */
-        dscomm_work_wait(x->awaited, LOOK_MS);
+        /* The result is looked at above. This is no time in which nobody
+         * looks, however long it takes. */
+        dscomm_work_wait(x->awaited, MIN(LOOK_MS, x->timeout_ms / 8 + 1));
+        x->seen = g_get_monotonic_time();
     }
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Calls on compressors: as works, several at a time, masked, with numbers that
- * are none, of small and empty buffers; refused, out of step, without a peer.
- */
+ * are none, of small and empty buffers; refused, aborted. */
 #include "config.h"
 
 #include "tests/compression/compress.h"
@@ -349,57 +348,6 @@ static void mismatched(rank_t *self)
     CHECK(self, dscomm_group_status(self->world) == DSCOMM_OK);
 }
 
-/* The same compressors in another order. */
-static void out_of_step(rank_t *self)
-{
-    dscomm_compressor_t *cs[3] = {open_with(self, 100, NULL),
-                                  open_with(self, 100, NULL),
-                                  open_with(self, 100, NULL)};
-    dscomm_compressor_t *order[2] = {cs[0], cs[1 + self->rank % 2]};
-    float x[100] = {0}, y[100] = {0};
-    void *buffers[2] = {x, y};
-
-    CHECK(self, dscomm_compressor_all_reduce_many(order, buffers, 2,
-                                                  DSCOMM_FLOAT32, NULL) < 0);
-    CHECK(self, strstr(dscomm_last_error(), "in the same order"));
-    CHECK(self,
-          dscomm_compressor_all_reduce(cs[0], x, DSCOMM_FLOAT32, NULL) < 0);
-    CHECK(self, dscomm_group_status(self->world) == DSCOMM_OK);
-    close_all(self, cs, 3);
-}
-
-/* One rank does not call: the others learn at the deadline, which leaves a slow
- * machine the time to make the compressor. The first to give up tells whom it
- * waited for, and so do those whom it takes along. */
-static void silent(rank_t *self)
-{
-    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
-    dscomm_compressor_t *c = NULL;
-    dscomm_group_t *group = NULL;
-    dscomm_work_t *work = NULL;
-    float x[100] = {0};
-
-    attr.timeout_ms = 2000;
-    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
-    CHECK(self, !dscomm_compressor_create(group, 100, NULL, &c));
-    CHECK(self, !dscomm_barrier(self->world, NULL));
-    if (self->rank != 1) {
-        dscomm_status_t status = dscomm_compressor_all_reduce(
-            c, x, DSCOMM_FLOAT32, self->rank ? NULL : &work);
-
-        CHECK(self, self->rank || (status == DSCOMM_OK && work));
-        if (work)
-            status = dscomm_work_wait(work, -1);
-        CHECK(self,
-              status == DSCOMM_ERR_TIMEOUT || status == DSCOMM_ERR_ABORTED);
-        CHECK(self, strstr(dscomm_last_error(), "waits for rank 1"));
-        dscomm_work_free(work);
-    }
-    CHECK(self, !dscomm_barrier(self->world, NULL));
-    CHECK(self, !dscomm_compressor_free(c));
-    CHECK(self, !dscomm_group_free(group));
-}
-
 /* The group ends under a call. */
 static void aborted(rank_t *self)
 {
@@ -547,8 +495,6 @@ int main(void)
     ranks_run(3, 10000, refused, "refused");
     ranks_run(3, 10000, busy, "outstanding");
     ranks_run(3, 10000, mismatched, "other arguments");
-    ranks_run(2, 10000, out_of_step, "another order");
-    ranks_run(3, 10000, silent, "a rank that does not call");
     ranks_run(3, 10000, aborted, "an abort");
     ranks_run(3, 10000, aborted_alone, "an abort under a blocking call");
     ranks_run(3, 10000, aborted_beside, "the same beside a work");

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Calls that fail: out of step, without a peer, and what is left of them. */
+#include "config.h"
+
+#include "tests/compression/compress.h"
+
+#define COUNT 100
+
+/* The same compressors in another order. */
+static void out_of_step(rank_t *self)
+{
+    dscomm_compressor_t *cs[3] = {open_with(self, 100, NULL),
+                                  open_with(self, 100, NULL),
+                                  open_with(self, 100, NULL)};
+    dscomm_compressor_t *order[2] = {cs[0], cs[1 + self->rank % 2]};
+    float x[100] = {0}, y[100] = {0};
+    void *buffers[2] = {x, y};
+
+    CHECK(self, dscomm_compressor_all_reduce_many(order, buffers, 2,
+                                                  DSCOMM_FLOAT32, NULL) < 0);
+    CHECK(self, strstr(dscomm_last_error(), "in the same order"));
+    CHECK(self,
+          dscomm_compressor_all_reduce(cs[0], x, DSCOMM_FLOAT32, NULL) < 0);
+    CHECK(self, dscomm_group_status(self->world) == DSCOMM_OK);
+    close_all(self, cs, 3);
+}
+
+/* One rank does not call: the others learn at the deadline, which leaves a slow
+ * machine the time to make the compressor. The first to give up tells whom it
+ * waited for, and so do those whom it takes along. */
+static void silent(rank_t *self)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_compressor_t *c = NULL;
+    dscomm_group_t *group = NULL;
+    dscomm_work_t *work = NULL;
+    float x[100] = {0};
+
+    attr.timeout_ms = 2000;
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
+    CHECK(self, !dscomm_compressor_create(group, 100, NULL, &c));
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    if (self->rank != 1) {
+        dscomm_status_t status = dscomm_compressor_all_reduce(
+            c, x, DSCOMM_FLOAT32, self->rank ? NULL : &work);
+
+        CHECK(self, self->rank || (status == DSCOMM_OK && work));
+        if (work)
+            status = dscomm_work_wait(work, -1);
+        CHECK(self,
+              status == DSCOMM_ERR_TIMEOUT || status == DSCOMM_ERR_ABORTED);
+        CHECK(self, strstr(dscomm_last_error(), "waits for rank 1"));
+        dscomm_work_free(work);
+    }
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    CHECK(self, !dscomm_compressor_free(c));
+    CHECK(self, !dscomm_group_free(group));
+}
+
+/* A compressor of a group with a short deadline, which a slow machine may miss
+ * while it is made: all ranks try again then. */
+static dscomm_compressor_t *open_hasty(rank_t *self, int timeout_ms,
+                                       dscomm_group_t **ret_group)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+
+    attr.timeout_ms = timeout_ms;
+    for (int tries = 0; tries < 50; tries++) {
+        dscomm_compressor_t *c = NULL;
+        int32_t there = 0, all = 0;
+
+        *ret_group = NULL;
+        there = !dscomm_group_split(self->world, 0, 0, &attr, ret_group) &&
+                !dscomm_compressor_create(*ret_group, 100, NULL, &c);
+        CHECK(self, !dscomm_all_reduce(self->world, &there, &all, 1,
+                                       DSCOMM_INT32, DSCOMM_MIN, NULL));
+        if (all)
+            return c;
+        CHECK(self, !dscomm_compressor_free(c));
+        CHECK(self, !dscomm_group_free(*ret_group));
+    }
+    return NULL;
+}
+
+/* The same where nobody has a work to look at, and the deadline is not much
+ * longer than a look. */
+static void silent_blocking(rank_t *self)
+{
+    dscomm_group_t *group = NULL;
+    dscomm_compressor_t *c = open_hasty(self, 200, &group);
+    float x[100] = {0};
+
+    CHECK(self, c);
+    if (self->rank != 1) {
+        dscomm_status_t status =
+            dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL);
+
+        CHECK(self,
+              status == DSCOMM_ERR_TIMEOUT || status == DSCOMM_ERR_ABORTED);
+        CHECK(self, strstr(dscomm_last_error(), "waits for rank 1"));
+    }
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    CHECK(self, !dscomm_compressor_free(c));
+    CHECK(self, !dscomm_group_free(group));
+}
+
+int main(void)
+{
+    ranks_use_modules();
+    ranks_run(2, 10000, out_of_step, "another order");
+    ranks_run(3, 10000, silent, "a rank that does not call");
+    ranks_run(3, 10000, silent_blocking, "the same, and all others block");
+    return tap_done();
+}
