@@ -43,6 +43,7 @@ struct dscomm_compressor {
     int tag; /* and the next one */
     uint32_t calls;
     gint busy; /* a call is outstanding */
+    int lost; /* one failed: errors are neither those before nor after it */
     dscomm_device_side_t *side; /* the errors on a device, or NULL */
 };
 

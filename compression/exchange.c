@@ -347,6 +347,8 @@ static dscomm_status_t fail(dscomm_exchange_t *x, dscomm_status_t status)
     status = dscomm_fail(status, "%s on group '%s': %s", name,
                          dscomm_group_name(x->channel->parent), text);
     g_free(text);
+    for (size_t i = 0; i < x->part_count; i++)
+        part_at(x, i)->c->lost = 1;
     dscomm_priv_exchange_retire(x);
     return status;
 }

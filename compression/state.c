@@ -94,12 +94,27 @@ static void sum_of(const void *memory, size_t bytes, guint8 *ret_sum)
     g_checksum_free(checksum);
 }
 
+/* OK where there are errors that mean something. */
+static dscomm_status_t check_known(const dscomm_compressor_t *c,
+                                   const char *name)
+{
+    dscomm_status_t status = dscomm_priv_compressor_idle(c, name);
+
+    if (status == DSCOMM_OK && c->lost)
+        status = dscomm_fail(DSCOMM_ERR_STATE,
+                             "%s: a call has failed and left nothing to go on "
+                             "with; load a saved state, or reset the "
+                             "compressor",
+                             name);
+    return status;
+}
+
 dscomm_status_t dscomm_compressor_save(const dscomm_compressor_t *compressor,
                                        void *memory, size_t bytes)
 {
     const char *name = "dscomm_compressor_save";
     const dscomm_compressor_t *c = compressor;
-    dscomm_status_t status = dscomm_priv_compressor_idle(c, name);
+    dscomm_status_t status = check_known(c, name);
     state_header_t header;
     size_t worker, server;
     char *at = memory;
@@ -184,6 +199,7 @@ static dscomm_status_t load(const char *name, dscomm_compressor_t *c,
     copy_floats(c->worker, memory, worker_count(c));
     memory += worker_count(c) * sizeof(float);
     copy_floats(c->server, memory, server_count(c));
+    c->lost = 0;
     return DSCOMM_OK;
 }
 
@@ -214,7 +230,7 @@ dscomm_compressor_save_file(const dscomm_compressor_t *compressor,
                             const char *path)
 {
     const char *name = "dscomm_compressor_save_file";
-    dscomm_status_t status = dscomm_priv_compressor_idle(compressor, name);
+    dscomm_status_t status = check_known(compressor, name);
     GError *error = NULL;
     size_t bytes;
     void *memory;
@@ -274,6 +290,7 @@ dscomm_status_t dscomm_compressor_reset(dscomm_compressor_t *compressor)
                sizeof(float));
     if (compressor->worker)
         memset(compressor->worker, 0, compressor->padded * sizeof(float));
+    compressor->lost = 0;
     return DSCOMM_OK;
 }
 
@@ -304,7 +321,7 @@ dscomm_status_t dscomm_compressor_errors(dscomm_compressor_t *compressor,
                                          float **ret_worker, float **ret_server)
 {
     const char *name = "dscomm_compressor_errors";
-    dscomm_status_t status = dscomm_priv_compressor_idle(compressor, name);
+    dscomm_status_t status = check_known(compressor, name);
 
     if (status < 0)
         return status;

@@ -93,8 +93,9 @@ dscomm_compressor_free(dscomm_compressor_t *compressor);
  * when its own part is encoded, and the work goes on as works of the group do;
  * without, when the result is there. All ranks call it for the same compressors
  * in the same order. A failure ends the communication of all compressors of
- * the group. ERR_STATE while an earlier call of the compressor is outstanding.
- * MT: group. */
+ * the group, and its compressors have no state from then on: to save it or to
+ * ask for the errors is ERR_STATE until they are loaded or reset. ERR_STATE
+ * while an earlier call of the compressor is outstanding. MT: group. */
 DSCOMM_API dscomm_status_t
 dscomm_compressor_all_reduce(dscomm_compressor_t *compressor, void *buffer,
                              dscomm_dtype_t dtype, dscomm_work_t **ret_work);

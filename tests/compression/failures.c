@@ -104,10 +104,55 @@ static void silent_blocking(rank_t *self)
     CHECK(self, !dscomm_group_free(group));
 }
 
+/* The state after a call that failed is none: it has to be loaded or reset. */
+static void lost(rank_t *self)
+{
+    dscomm_compressor_t *cs[3] = {open_with(self, COUNT, NULL),
+                                  open_with(self, COUNT, NULL),
+                                  open_with(self, COUNT, NULL)};
+    dscomm_compressor_t *order[2] = {cs[0], cs[1 + self->rank % 2]};
+    dscomm_compressor_info_t info = {.size = sizeof info};
+    float x[COUNT], y[COUNT] = {0}, *worker, *server;
+    void *buffers[2] = {x, y};
+    char *before, *after;
+
+    CHECK(self, !dscomm_compressor_info(cs[0], &info));
+    before = malloc(info.state_bytes);
+    after = malloc(info.state_bytes);
+    fill_noise(x, COUNT, self->rank, 0);
+    reduce(self, cs[0], x);
+    CHECK(self, !dscomm_compressor_save(cs[0], before, info.state_bytes));
+    CHECK(self, dscomm_compressor_all_reduce_many(order, buffers, 2,
+                                                  DSCOMM_FLOAT32, NULL) < 0);
+
+    CHECK(self, dscomm_compressor_save(cs[0], after, info.state_bytes) ==
+                    DSCOMM_ERR_STATE);
+    CHECK(self, strstr(dscomm_last_error(), "reset the compressor"));
+    CHECK(self, dscomm_compressor_save_file(cs[0], "/nowhere/at/all") ==
+                    DSCOMM_ERR_STATE);
+    CHECK(self, dscomm_compressor_errors(cs[0], &worker, &server) ==
+                    DSCOMM_ERR_STATE);
+    CHECK(self, !dscomm_compressor_load(cs[0], before, info.state_bytes));
+    CHECK(self, !dscomm_compressor_save(cs[0], after, info.state_bytes));
+    CHECK(self, !memcmp(before, after, info.state_bytes));
+    CHECK(self, dscomm_compressor_errors(order[1], &worker, &server) ==
+                    DSCOMM_ERR_STATE);
+    CHECK(self, !dscomm_compressor_reset(order[1]));
+    CHECK(self, !dscomm_compressor_errors(order[1], &worker, &server));
+    CHECK(self, worker && worker[0] == 0);
+    /* One that was not called is as it was. */
+    CHECK(self, !dscomm_compressor_save(cs[2 - self->rank % 2], after,
+                                        info.state_bytes));
+    free(before);
+    free(after);
+    close_all(self, cs, 3);
+}
+
 int main(void)
 {
     ranks_use_modules();
     ranks_run(2, 10000, out_of_step, "another order");
+    ranks_run(2, 10000, lost, "the state after that");
     ranks_run(3, 10000, silent, "a rank that does not call");
     ranks_run(3, 10000, silent_blocking, "the same, and all others block");
     return tap_done();
