@@ -219,7 +219,7 @@ static dscomm_status_t compare(const char *name, const dscomm_group_t *group,
     return DSCOMM_OK;
 }
 
-static uint32_t hash(const void *bytes, size_t count, uint32_t seed)
+uint32_t dscomm_priv_hash(const void *bytes, size_t count, uint32_t seed)
 {
     const unsigned char *at = bytes;
 
@@ -237,7 +237,8 @@ static void state_terms(dscomm_compressor_t *c, terms_t *ret_terms)
     ret_terms->geometry = (int32_t)c->geometry;
     ret_terms->op = (int32_t)c->op;
     ret_terms->feedback = c->feedback;
-    c->signature = hash(ret_terms, sizeof *ret_terms, UINT32_C(2166136261));
+    c->signature =
+        dscomm_priv_hash(ret_terms, sizeof *ret_terms, DSCOMM_HASH_SEED);
 }
 
 /* All ranks learn whether one has refused, with verdict, and whether they have
@@ -337,7 +338,7 @@ static dscomm_status_t join(dscomm_compressor_t *c, dscomm_group_t *group)
     if (status < 0)
         return status;
     c->tag = c->channel->tags;
-    c->signature = hash(&c->tag, sizeof c->tag, c->signature);
+    c->signature = dscomm_priv_hash(&c->tag, sizeof c->tag, c->signature);
     c->channel->tags = (c->channel->tags + 2) & DSCOMM_TAG_MAX;
     return DSCOMM_OK;
 }

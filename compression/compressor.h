@@ -40,6 +40,7 @@ struct dscomm_compressor {
     size_t block; /* bytes of an encoded block that is whole */
     size_t row; /* bytes of an encoded part: header, code, filling */
     uint32_t signature; /* of all that must be the same on all ranks */
+    uint32_t mask_hash; /* part of it; 0 without a mask */
     int tag; /* and the next one */
     uint32_t calls;
     gint busy; /* a call is outstanding */
@@ -63,6 +64,10 @@ static inline size_t dscomm_priv_part_count(const dscomm_compressor_t *c,
 
     return before >= c->padded ? 0 : MIN(c->chunk, c->padded - before);
 }
+
+/* FNV-1a, from seed on. */
+uint32_t dscomm_priv_hash(const void *bytes, size_t count, uint32_t seed);
+#define DSCOMM_HASH_SEED UINT32_C(2166136261)
 
 /* OK and idle, or a sentence; name is the public call's. */
 dscomm_status_t dscomm_priv_compressor_idle(const dscomm_compressor_t *c,

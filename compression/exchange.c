@@ -149,7 +149,7 @@ static dscomm_status_t check_row(const part_t *part, int rank, uint32_t phase,
         DSCOMM_ERR_MISMATCH,
         "rank %d sent a part of %s where this rank expects one of call %" PRIu32
         " of a compressor of %zu elements with codec %s: all ranks call for "
-        "the same compressors in the same order",
+        "the same compressors, with the same masks, in the same order",
         rank, header.signature == c->signature ? "another call" : "another one",
         c->calls, c->count, c->codec->name);
 }

@@ -177,6 +177,19 @@ static const char *refusal(const dscomm_compressor_t *c,
     return NULL;
 }
 
+/* Masked elements keep no errors. */
+static void clear_masked(dscomm_compressor_t *c)
+{
+    size_t base = (size_t)c->channel->rank * c->chunk;
+
+    for (size_t i = 0; c->mask && i < MIN(c->count, worker_count(c)); i++)
+        if (!c->mask[i])
+            c->worker[i] = 0;
+    for (size_t i = 0; c->mask && i < server_count(c); i++)
+        if (base + i < c->count && !c->mask[base + i])
+            c->server[i] = 0;
+}
+
 /* from: "" or what the bytes were read from. */
 static dscomm_status_t load(const char *name, dscomm_compressor_t *c,
                             const char *memory, size_t bytes, const char *from)
@@ -199,6 +212,7 @@ static dscomm_status_t load(const char *name, dscomm_compressor_t *c,
     copy_floats(c->worker, memory, worker_count(c));
     memory += worker_count(c) * sizeof(float);
     copy_floats(c->server, memory, server_count(c));
+    clear_masked(c);
     c->lost = 0;
     return DSCOMM_OK;
 }
@@ -294,6 +308,28 @@ dscomm_status_t dscomm_compressor_reset(dscomm_compressor_t *compressor)
     return DSCOMM_OK;
 }
 
+/* A copy of a mask, of ones and zeros; NULL: no memory. */
+static uint8_t *copy_mask(const uint8_t *mask, size_t count)
+{
+    uint8_t *copy = g_try_malloc(MAX(count, 1));
+
+    for (size_t i = 0; copy && i < count; i++)
+        copy[i] = mask[i] != 0;
+    return copy;
+}
+
+/* The mask becomes part of what all ranks must agree on. */
+static void put_mask(dscomm_compressor_t *c, uint8_t *mask)
+{
+    uint32_t hash =
+        mask ? dscomm_priv_hash(mask, c->count, DSCOMM_HASH_SEED) : 0;
+
+    g_free(c->mask);
+    c->mask = mask;
+    c->signature ^= c->mask_hash ^ hash;
+    c->mask_hash = hash;
+}
+
 dscomm_status_t dscomm_compressor_set_mask(dscomm_compressor_t *compressor,
                                            const uint8_t *mask)
 {
@@ -305,15 +341,16 @@ dscomm_status_t dscomm_compressor_set_mask(dscomm_compressor_t *compressor,
     if (status < 0)
         return status;
     if (mask) {
-        copy = g_try_malloc(MAX(c->count, 1));
+        status = dscomm_priv_device_home(c, 1);
+        copy = status < 0 ? NULL : copy_mask(mask, c->count);
         if (!copy)
-            return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                               "%s: no memory for %zu elements", name,
-                               c->count);
-        memcpy(copy, mask, c->count);
+            return status < 0 ? status
+                              : dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                                            "%s: no memory for %zu elements",
+                                            name, c->count);
     }
-    g_free(c->mask);
-    c->mask = copy;
+    put_mask(c, copy);
+    clear_masked(c);
     return DSCOMM_OK;
 }
 

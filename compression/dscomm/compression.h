@@ -115,8 +115,10 @@ DSCOMM_API dscomm_status_t
 dscomm_compressor_reset(dscomm_compressor_t *compressor);
 
 /* Elements i with mask[i] == 0 stay out of it: they count as zero, their result
- * is zero and they keep no error. mask has as many elements as the buffer, is
- * copied, and is the same on all ranks; NULL takes it away. MT: group. */
+ * is zero and they keep no error; one that they have, or that is loaded, is
+ * cleared. mask has as many elements as the buffer, is copied, and is the same
+ * on all ranks, else the next call is ERR_MISMATCH; NULL takes it away. MT:
+ * group. */
 DSCOMM_API dscomm_status_t dscomm_compressor_set_mask(
     dscomm_compressor_t *compressor, const uint8_t *mask);
 

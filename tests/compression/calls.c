@@ -119,6 +119,67 @@ static void masked(rank_t *self)
     CHECK(self, !dscomm_compressor_free(c));
 }
 
+/* As a new compressor that has the errors of elements that are not masked. */
+static void like_new(rank_t *self, dscomm_compressor_t *c, const uint8_t *mask,
+                     const char *codec)
+{
+    dscomm_compressor_t *twin = open_with(self, COUNT, codec);
+    dscomm_compressor_info_t info = {.size = sizeof info};
+    float *worker, *server, *twins_worker, *twins_server;
+    float x[COUNT], y[COUNT];
+    int wrong = 0;
+
+    CHECK(self, !dscomm_compressor_set_mask(twin, mask));
+    CHECK(self, !dscomm_compressor_info(c, &info));
+    CHECK(self, !dscomm_compressor_errors(c, &worker, &server));
+    CHECK(self, !dscomm_compressor_errors(twin, &twins_worker, &twins_server));
+    for (size_t i = 0; i < COUNT; i++) {
+        wrong += !mask[i] && worker[i] != 0;
+        twins_worker[i] = mask[i] ? worker[i] : 0;
+    }
+    for (size_t i = 0; i < info.server; i++) {
+        size_t at = (size_t)self->rank * info.chunk + i;
+
+        wrong += !mask[at] && server[i] != 0;
+        twins_server[i] = mask[at] ? server[i] : 0;
+    }
+    fill_noise(x, COUNT, self->rank, 9);
+    memcpy(y, x, sizeof y);
+    reduce(self, c, x);
+    reduce(self, twin, y);
+    CHECK(self, !wrong && !memcmp(x, y, sizeof y));
+    CHECK(self, !dscomm_compressor_free(twin));
+}
+
+/* A mask for a compressor that has errors, or gets some. */
+static void masked_late(rank_t *self)
+{
+    static const char *const codecs[] = {"onebit", "int8", "topk"};
+    dscomm_compressor_info_t info = {.size = sizeof info};
+    uint8_t mask[COUNT];
+
+    for (int i = 0; i < COUNT; i++)
+        mask[i] = i % 4 == 0;
+    for (int i = 0; i < 3; i++) {
+        dscomm_compressor_t *c = open_with(self, COUNT, codecs[i]);
+        float x[COUNT];
+        char *state;
+
+        for (int k = 0; k < COUNT; k++)
+            x[k] = noise((uint64_t)k, 1) * (mask[k] ? 1 : 1000);
+        reduce(self, c, x);
+        CHECK(self, !dscomm_compressor_info(c, &info));
+        state = malloc(info.state_bytes);
+        CHECK(self, !dscomm_compressor_save(c, state, info.state_bytes));
+        CHECK(self, !dscomm_compressor_set_mask(c, mask));
+        like_new(self, c, mask, codecs[i]);
+        CHECK(self, !dscomm_compressor_load(c, state, info.state_bytes));
+        like_new(self, c, mask, codecs[i]);
+        CHECK(self, !dscomm_compressor_free(c));
+        free(state);
+    }
+}
+
 /* Keeps, or compares, the errors: equal but for rounding. */
 static void look_at_errors(rank_t *self, dscomm_compressor_t *c, float *kept,
                            int compare)
@@ -487,6 +548,7 @@ int main(void)
         ranks_run(n, 10000, works, "as works");
         ranks_run(n, 10000, fused, "several in one call");
         ranks_run(n, 10000, masked, "masked");
+        ranks_run(n, 10000, masked_late, "masked after calls");
         ranks_run(n, 10000, not_finite, "NaN and infinities");
         ranks_run(n, 10000, not_finite_others, "the same with other codecs");
         ranks_run(n, 10000, small, "small and empty buffers");

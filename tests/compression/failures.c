@@ -25,6 +25,34 @@ static void out_of_step(rank_t *self)
     close_all(self, cs, 3);
 }
 
+/* Ranks with different masks, or one without: where the mask was the same, it
+ * goes well. */
+static void other_mask(rank_t *self)
+{
+    uint8_t mask[COUNT] = {0, 1, 0}, same[COUNT] = {0, 255, 0};
+
+    for (int how = 0; how < 2; how++) {
+        dscomm_group_t *group = NULL;
+        dscomm_compressor_t *c = NULL;
+        dscomm_status_t status;
+        float x[COUNT] = {1, 1, 1};
+
+        CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+        CHECK(self, !dscomm_compressor_create(group, COUNT, NULL, &c));
+        CHECK(self, !dscomm_compressor_set_mask(c, self->rank ? same : mask));
+        reduce(self, c, x);
+        mask[2] = self->rank == 1;
+        CHECK(self, !dscomm_compressor_set_mask(
+                        c, how && self->rank == 1 ? NULL : mask));
+        status = dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL);
+        CHECK(self,
+              status == DSCOMM_ERR_MISMATCH || status == DSCOMM_ERR_ABORTED);
+        CHECK(self, strstr(dscomm_last_error(), "with the same masks"));
+        CHECK(self, !dscomm_compressor_free(c));
+        CHECK(self, !dscomm_group_free(group));
+    }
+}
+
 /* One rank does not call: the others learn at the deadline, which leaves a slow
  * machine the time to make the compressor. The first to give up tells whom it
  * waited for, and so do those whom it takes along. */
@@ -152,6 +180,7 @@ int main(void)
 {
     ranks_use_modules();
     ranks_run(2, 10000, out_of_step, "another order");
+    ranks_run(3, 10000, other_mask, "another mask");
     ranks_run(2, 10000, lost, "the state after that");
     ranks_run(3, 10000, silent, "a rank that does not call");
     ranks_run(3, 10000, silent_blocking, "the same, and all others block");
