@@ -227,7 +227,9 @@ dscomm_status_t dscomm_compressor_load(dscomm_compressor_t *compressor,
         return status;
     if (!memory)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: memory is NULL", name);
-    return load(name, compressor, memory, bytes, "");
+    /* As for save, memory may be longer. */
+    return load(name, compressor, memory,
+                MIN(bytes, dscomm_priv_state_bytes(compressor)), "");
 }
 
 static dscomm_status_t fail_file(const char *name, GError *error)

@@ -47,11 +47,12 @@ static void saved(rank_t *self)
         dscomm_compressor_t *cs[2] = {open_with(self, COUNT, codecs[i]),
                                       open_with(self, COUNT, codecs[i])};
         size_t bytes = state_bytes(self, cs[0]);
-        void *memory = malloc(bytes);
+        size_t room = bytes + (size_t)i * 100;
+        void *memory = calloc(1, room);
 
         warm_up(self, cs[0]);
-        CHECK(self, !dscomm_compressor_save(cs[0], memory, bytes));
-        CHECK(self, !dscomm_compressor_load(cs[1], memory, bytes));
+        CHECK(self, !dscomm_compressor_save(cs[0], memory, room));
+        CHECK(self, !dscomm_compressor_load(cs[1], memory, room));
         same_next(self, cs[0], cs[1]);
         close_all(self, cs, 2);
         free(memory);
@@ -69,6 +70,9 @@ static void in_file(rank_t *self)
     CHECK(self, fd >= 0 && !dscomm_compressor_save_file(cs[0], path));
     CHECK(self, !dscomm_compressor_load_file(cs[1], path));
     same_next(self, cs[0], cs[1]);
+    CHECK(self, !truncate(path, (off_t)state_bytes(self, cs[0]) + 1));
+    CHECK(self,
+          dscomm_compressor_load_file(cs[1], path) == DSCOMM_ERR_PROTOCOL);
     CHECK(self, !truncate(path, 100));
     CHECK(self,
           dscomm_compressor_load_file(cs[1], path) == DSCOMM_ERR_PROTOCOL);
