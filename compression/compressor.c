@@ -408,6 +408,17 @@ dscomm_status_t dscomm_compressor_free(dscomm_compressor_t *compressor)
     return status;
 }
 
+dscomm_status_t dscomm_compressor_set_stream(dscomm_compressor_t *compressor,
+                                             void *stream)
+{
+    dscomm_status_t status =
+        dscomm_priv_compressor_idle(compressor, "dscomm_compressor_set_stream");
+
+    if (status == DSCOMM_OK)
+        compressor->stream = stream;
+    return status;
+}
+
 /* To the other ranks: n - 1 parts of its own buffer, its own part n - 1
  * times. */
 static size_t wire_bytes(const dscomm_compressor_t *c)

@@ -46,6 +46,7 @@ struct dscomm_compressor {
     gint busy; /* a call is outstanding */
     int lost; /* one failed: errors are neither those before nor after it */
     dscomm_device_side_t *side; /* the errors on a device, or NULL */
+    void *stream; /* of the program, or NULL: the default one */
 };
 
 /* What stands at the beginning of an encoded part. */

@@ -23,9 +23,11 @@ extern "C" {
 #endif
 
 /* The first member of the table is this; a module with another is not used. */
-#define DSCOMM_DEVICE_ABI 1
+#define DSCOMM_DEVICE_ABI 2
 /* Bytes before the bits of a row. */
 #define DSCOMM_DEVICE_HEADER 16
+/* So many jobs of one kind are done together at most. */
+#define DSCOMM_DEVICE_TOGETHER 16
 
 typedef enum {
     DSCOMM_DEVICE_FLOAT32 = 0,
@@ -95,11 +97,15 @@ typedef struct {
     /* The device whose memory, that the host cannot touch, is at pointer; -1:
      * none. */
     int (*device)(const void *pointer);
-    /* Work on a device, one piece after the other, and after what the default
-     * stream has had before. */
+    /* Work on a device, one piece after the other. */
     int (*open)(int device, dscomm_device_queue_t **ret_queue);
     void (*close)(dscomm_device_queue_t *queue); /* after sync */
     int (*sync)(dscomm_device_queue_t *queue);
+    /* What the queue gets from here on comes after what stream, one of the
+     * program's on that device, has got so far; and what stream gets from here
+     * on after what the queue has. NULL: the default stream. */
+    int (*follow)(dscomm_device_queue_t *queue, void *stream);
+    int (*lead)(dscomm_device_queue_t *queue, void *stream);
     /* Zeros, of the device's or the host's memory. */
     int (*alloc)(dscomm_device_queue_t *queue, size_t bytes, int on_host,
                  void **ret_memory);
@@ -110,12 +116,14 @@ typedef struct {
                 const void *from, size_t from_stride, size_t bytes,
                 size_t rows);
     int (*clear)(dscomm_device_queue_t *queue, void *memory, size_t bytes);
+    /* These three do any number of jobs, that have nothing to do with each
+     * other. */
     int (*worker)(dscomm_device_queue_t *queue,
-                  const dscomm_device_worker_t *args);
+                  const dscomm_device_worker_t *args, size_t jobs);
     int (*server)(dscomm_device_queue_t *queue,
-                  const dscomm_device_server_t *args);
+                  const dscomm_device_server_t *args, size_t jobs);
     int (*unpack)(dscomm_device_queue_t *queue,
-                  const dscomm_device_unpack_t *args);
+                  const dscomm_device_unpack_t *args, size_t jobs);
     int (*materialise)(dscomm_device_queue_t *queue,
                        const dscomm_device_materialise_t *args);
     int (*take_back)(dscomm_device_queue_t *queue,

@@ -1,33 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One compressor's errors on a device, and its part of a call there. The rows
- * of a phase are copied as a whole; calls wait for the device before messages
- * leave, and before the result counts as there. */
+/* The parts of a call whose buffers are on a device: those that a device can do
+ * go there together, as many as there are, and the call waits for it before
+ * messages leave; the others go by a copy. Results count as there when the
+ * program's stream comes to them, or, without one, at the end of the call. */
 #include "config.h"
 
 #include "compression/codecs/codecs.h"
-#include "compression/device.h"
+#include "compression/device-side.h"
 #include "lib/device.h"
 
 #include <dscomm/dscomm.h>
 #include <math.h>
 #include <string.h>
 
-#define ALIGNMENT 256
-
-/* Two arrays for the worker error: what is encoded goes to the other one, and
- * where the scale turns out not to be finite the errors are as before. */
-struct dscomm_device_side {
-    int device;
-    dscomm_device_queue_t *queue;
-    char *memory; /* all that follows lies there */
-    float *worker[2], *server;
-    float *scales; /* of the two worker arrays, and of the server's */
-    char *rows; /* one for each rank */
-    char *row;
-    int now; /* index of the worker array that holds */
-    int ahead; /* the host's errors are old */
-    int behind; /* the device's are */
-};
+#define TOGETHER DSCOMM_DEVICE_TOGETHER
 
 static const dscomm_device_ops_t *ops(void)
 {
@@ -37,130 +23,6 @@ static const dscomm_device_ops_t *ops(void)
 static size_t server_count(const dscomm_compressor_t *c)
 {
     return dscomm_priv_part_count(c, c->channel->rank);
-}
-
-/* A place for bytes behind *end, which moves. */
-static size_t reserve(size_t *end, size_t bytes)
-{
-    size_t at = *end;
-
-    *end += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    return at;
-}
-
-/* The deepspeed geometry keeps no errors from before a call. */
-static dscomm_status_t furnish(dscomm_device_side_t *side,
-                               const dscomm_compressor_t *c)
-{
-    size_t end = 0, errors = c->padded * sizeof(float);
-    size_t first = reserve(&end, errors), second = first, server, scales, rows,
-           row;
-    int code;
-
-    if (c->geometry == DSCOMM_GEOMETRY_NATIVE)
-        second = reserve(&end, errors);
-    server = reserve(&end, server_count(c) * sizeof(float));
-    scales = reserve(&end, 3 * sizeof(float));
-    rows = reserve(&end, (size_t)c->channel->ranks * c->row);
-    row = reserve(&end, c->row);
-    code = ops()->alloc(side->queue, end, 0, (void **)&side->memory);
-    if (code)
-        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                           "%zu bytes of device %d for the errors of %zu "
-                           "elements: %s",
-                           end, side->device, c->count, ops()->text(code));
-    side->worker[0] = (float *)(side->memory + first);
-    side->worker[1] = (float *)(side->memory + second);
-    side->server = (float *)(side->memory + server);
-    side->scales = (float *)(side->memory + scales);
-    side->rows = side->memory + rows;
-    side->row = side->memory + row;
-    return DSCOMM_OK;
-}
-
-void dscomm_priv_device_free(dscomm_device_side_t *side)
-{
-    if (!side)
-        return;
-    if (side->memory)
-        ops()->release(side->queue, 0, side->memory);
-    g_free(side);
-}
-
-static int copy(const dscomm_device_side_t *side, void *to, const void *from,
-                size_t bytes)
-{
-    return bytes ? ops()->copy(side->queue, to, bytes, from, bytes, bytes, 1)
-                 : 0;
-}
-
-/* The host's errors, with scales of 0. */
-static dscomm_status_t push(dscomm_device_side_t *side,
-                            const dscomm_compressor_t *c)
-{
-    int code = copy(side, side->worker[side->now], c->worker,
-                    c->padded * sizeof(float));
-
-    if (!code)
-        code = copy(side, side->server, c->server,
-                    server_count(c) * sizeof(float));
-    if (!code)
-        code = ops()->clear(side->queue, side->scales, 3 * sizeof(float));
-    if (!code)
-        code = ops()->sync(side->queue);
-    if (!code)
-        side->behind = 0;
-    return dscomm_priv_device_result(code, "the errors to a device");
-}
-
-static int materialise(dscomm_device_side_t *side, float *errors, float *scale,
-                       size_t count)
-{
-    dscomm_device_materialise_t args = {errors, scale, count};
-
-    return ops()->materialise(side->queue, &args);
-}
-
-static int materialise_worker(dscomm_device_side_t *side,
-                              const dscomm_compressor_t *c)
-{
-    return materialise(side, side->worker[side->now], side->scales + side->now,
-                       c->padded);
-}
-
-static dscomm_status_t pull(dscomm_device_side_t *side,
-                            const dscomm_compressor_t *c)
-{
-    size_t server = server_count(c);
-    int code = materialise_worker(side, c);
-
-    if (!code && server)
-        code = materialise(side, side->server, side->scales + 2, server);
-    if (!code)
-        code = copy(side, c->worker, side->worker[side->now],
-                    c->padded * sizeof(float));
-    if (!code)
-        code = copy(side, c->server, side->server, server * sizeof(float));
-    if (!code)
-        code = ops()->sync(side->queue);
-    if (!code)
-        side->ahead = 0;
-    return dscomm_priv_device_result(code, "the errors from a device");
-}
-
-dscomm_status_t dscomm_priv_device_home(const dscomm_compressor_t *c,
-                                        int changes)
-{
-    dscomm_device_side_t *side = c->side;
-    dscomm_status_t status = DSCOMM_OK;
-
-    if (!side)
-        return status;
-    if (side->ahead)
-        status = pull(side, c);
-    if (status == DSCOMM_OK && changes)
-        side->behind = 1;
-    return status;
 }
 
 static int format_of(dscomm_dtype_t dtype)
@@ -181,62 +43,41 @@ static int suits(const dscomm_exchange_t *x, const part_t *part)
            (uintptr_t)part->buffer % dscomm_dtype_size(x->dtype) == 0;
 }
 
-static dscomm_status_t new_side(dscomm_compressor_t *c, int device)
+/* By the driver, on the default stream, which is another one's neighbour. */
+static dscomm_status_t transfer_by_driver(const dscomm_compressor_t *c,
+                                          char *to, const char *from,
+                                          const char *origin, size_t bytes)
 {
-    dscomm_device_side_t *side = g_new0(dscomm_device_side_t, 1);
-    dscomm_status_t status = dscomm_priv_device_queue(device, &side->queue);
-
-    side->device = device;
-    side->behind = 1;
-    if (status == DSCOMM_OK)
-        status = furnish(side, c);
-    if (status < 0)
-        dscomm_priv_device_free(side);
-    else
-        c->side = side;
-    return status;
-}
-
-static dscomm_status_t take_side(dscomm_exchange_t *x, part_t *part, int device)
-{
-    dscomm_compressor_t *c = part->c;
     dscomm_status_t status = DSCOMM_OK;
 
-    if (c->side && c->side->device != device) {
-        status = dscomm_priv_device_home(c, 1);
-        if (status < 0)
-            return status;
-        dscomm_priv_device_free(c->side);
-        c->side = NULL;
-    }
-    if (!c->side)
-        status = new_side(c, device);
-    if (status == DSCOMM_OK && c->side->behind)
-        status = push(c->side, c);
-    if (status < 0)
-        return status;
-    part->side = c->side;
-    x->queue = c->side->queue;
+    if (c->stream)
+        status = dscomm_priv_device_sync(origin, c->stream);
+    if (status == DSCOMM_OK)
+        status = to == origin ? dscomm_priv_device_to_device(to, from, bytes)
+                              : dscomm_priv_device_to_host(to, from, bytes);
+    if (status == DSCOMM_OK && c->stream && to == origin)
+        status = dscomm_priv_device_sync(origin, NULL);
     return status;
 }
 
-/* Between a device and a copy on the host: by the driver where it knows the
- * memory. */
-static dscomm_status_t transfer(char *to, const char *from, const char *origin,
+/* Between a device and a copy on the host, after what the stream has; waits. */
+static dscomm_status_t transfer(const dscomm_compressor_t *c, char *to,
+                                const char *from, const char *origin,
                                 size_t bytes)
 {
     dscomm_device_queue_t *queue;
     dscomm_status_t status;
     int code, device;
 
-    if (dscomm_priv_device_owns(origin))
-        return to == origin ? dscomm_priv_device_to_device(to, from, bytes)
-                            : dscomm_priv_device_to_host(to, from, bytes);
     dscomm_priv_device_holds(origin, &device);
+    if (device < 0)
+        return transfer_by_driver(c, to, from, origin, bytes);
     status = dscomm_priv_device_queue(device, &queue);
     if (status < 0)
         return status;
-    code = ops()->copy(queue, to, bytes, from, bytes, bytes, 1);
+    code = ops()->follow(queue, c->stream);
+    if (!code)
+        code = ops()->copy(queue, to, bytes, from, bytes, bytes, 1);
     if (!code)
         code = ops()->sync(queue);
     return dscomm_priv_device_result(code, "copying a buffer");
@@ -264,27 +105,62 @@ static dscomm_status_t take_copy(const dscomm_exchange_t *x, part_t *part)
                            "no host memory for %zu bytes of a device", bytes);
     part->origin = part->buffer;
     part->buffer = memory;
-    return transfer(memory, part->origin, part->origin, bytes);
+    return transfer(part->c, memory, part->origin, part->origin, bytes);
+}
+
+static dscomm_status_t follow(const part_t *part)
+{
+    return dscomm_priv_device_result(
+        ops()->follow(part->side->queue, part->c->stream),
+        "beginning with a device");
 }
 
 static dscomm_status_t begin_part(dscomm_exchange_t *x, part_t *part)
 {
-    dscomm_status_t status = DSCOMM_OK;
+    dscomm_status_t status;
     int device;
 
     if (!part->c->count)
-        return status;
+        return DSCOMM_OK;
     if (!dscomm_priv_device_holds(part->buffer, &device))
         return dscomm_priv_device_home(part->c, 1);
-    if (device >= 0 && suits(x, part))
-        return take_side(x, part, device);
+    if (device >= 0 && suits(x, part)) {
+        status = dscomm_priv_device_take_side(x, part, device);
+        return status == DSCOMM_OK ? follow(part) : status;
+    }
     status = dscomm_priv_device_home(part->c, 1);
     return status == DSCOMM_OK ? take_copy(x, part) : status;
 }
 
+static int sync_all(const dscomm_exchange_t *x, size_t first, size_t end)
+{
+    const dscomm_device_queue_t *last = NULL;
+    int code = 0;
+
+    for (; first < end && !code; first++) {
+        const part_t *part = part_at(x, first);
+
+        if (!part->side || part->side->queue == last)
+            continue;
+        code = ops()->sync(part->side->queue);
+        last = part->side->queue;
+    }
+    return code;
+}
+
+dscomm_status_t dscomm_priv_device_settle(dscomm_exchange_t *x)
+{
+    int code = sync_all(x, 0, x->part_count);
+
+    if (!code && x->unfinished)
+        code = ops()->sync(x->unfinished);
+    x->unfinished = NULL;
+    return dscomm_priv_device_result(code, "waiting for a device");
+}
+
 dscomm_status_t dscomm_priv_device_begin(dscomm_exchange_t *x)
 {
-    dscomm_status_t status = DSCOMM_OK;
+    dscomm_status_t status = dscomm_priv_device_settle(x);
 
     for (size_t i = 0; i < x->part_count && status == DSCOMM_OK; i++)
         status = begin_part(x, part_at(x, i));
@@ -294,7 +170,7 @@ dscomm_status_t dscomm_priv_device_begin(dscomm_exchange_t *x)
 dscomm_status_t dscomm_priv_device_finish(const dscomm_exchange_t *x,
                                           part_t *part)
 {
-    return transfer(part->origin, part->buffer, part->origin,
+    return transfer(part->c, part->origin, part->buffer, part->origin,
                     bytes_of(x, part));
 }
 
@@ -307,6 +183,58 @@ void dscomm_priv_device_end(part_t *part)
     else
         g_free(part->buffer);
     part->origin = NULL;
+}
+
+/* Parts of one queue that one kernel does, and how many they are. */
+typedef struct {
+    part_t *at[TOGETHER];
+    size_t count;
+    dscomm_device_queue_t *queue;
+} batch_t;
+
+typedef int (*launch_t)(const dscomm_exchange_t *x, const batch_t *batch);
+
+static int is_at_work(const part_t *part)
+{
+    return part->side != NULL;
+}
+
+static int is_server(const part_t *part)
+{
+    return part->side && !part->spoilt && server_count(part->c);
+}
+
+/* The next ones from *at, which moves on. */
+static void gather(const dscomm_exchange_t *x, size_t *at, size_t end,
+                   int (*wants)(const part_t *part), batch_t *ret_batch)
+{
+    ret_batch->count = 0;
+    for (; *at < end && ret_batch->count < TOGETHER; ++*at) {
+        part_t *part = part_at(x, *at);
+
+        if (!wants(part))
+            continue;
+        if (ret_batch->count && part->side->queue != ret_batch->queue)
+            break;
+        ret_batch->queue = part->side->queue;
+        ret_batch->at[ret_batch->count++] = part;
+    }
+}
+
+/* All of parts [first, end) that are wanted. */
+static int launch_all(const dscomm_exchange_t *x, size_t first, size_t end,
+                      int (*wants)(const part_t *part), launch_t launch)
+{
+    batch_t batch;
+    int code = 0;
+
+    while (!code) {
+        gather(x, &first, end, wants, &batch);
+        if (!batch.count)
+            break;
+        code = launch(x, &batch);
+    }
+    return code;
 }
 
 static dscomm_device_rows_t rows_of(const part_t *part)
@@ -338,72 +266,101 @@ static void put_headers(const dscomm_exchange_t *x, const part_t *part)
         dscomm_priv_put_header(part, part->scale, 0, region_of(x, x->out, r));
 }
 
-dscomm_status_t dscomm_priv_device_encode(const dscomm_exchange_t *x,
-                                          part_t *part)
+static int work(const dscomm_exchange_t *x, const batch_t *batch)
 {
-    const dscomm_compressor_t *c = part->c;
-    dscomm_device_side_t *side = part->side;
-    const int now = side->now, next = !now;
-    dscomm_device_worker_t args = {
-        .format = (dscomm_device_format_t)format_of(x->dtype),
-        .x = part->buffer,
-        .count = c->count,
-        .padded = c->padded,
-        .c = side->worker[now],
-        .s = side->scales + now,
-        .next = side->worker[next],
-        .ret_s = side->scales + next,
-        .rows = rows_of(part),
-    };
-    int code = ops()->worker(side->queue, &args);
+    dscomm_device_worker_t args[TOGETHER];
+    int code;
 
-    side->ahead = 1;
+    for (size_t i = 0; i < batch->count; i++) {
+        const part_t *part = batch->at[i];
+        dscomm_device_side_t *side = part->side;
+        const int now = side->now, next = !now;
+
+        args[i] = (dscomm_device_worker_t){
+            .format = (dscomm_device_format_t)format_of(x->dtype),
+            .x = part->buffer,
+            .count = part->c->count,
+            .padded = part->c->padded,
+            .c = side->worker[now],
+            .s = side->scales + now,
+            .next = side->worker[next],
+            .ret_s = side->scales + next,
+            .rows = rows_of(part),
+        };
+        side->ahead = 1;
+    }
+    code = ops()->worker(batch->queue, args, batch->count);
+    for (size_t i = 0; i < batch->count && !code; i++)
+        code = copy_rows(x, batch->at[i], x->out, 1);
+    return code;
+}
+
+dscomm_status_t dscomm_priv_device_encode(dscomm_exchange_t *x)
+{
+    int code = launch_all(x, 0, x->part_count, is_at_work, work);
+
     if (!code)
-        code = copy_rows(x, part, x->out, 1);
-    if (!code)
-        code = ops()->sync(side->queue);
+        code = sync_all(x, 0, x->part_count);
     if (code)
         return dscomm_priv_device_result(code, "encoding on a device");
-    part->scale = dscomm_priv_scale_of(part, x->out);
-    if (!dscomm_priv_keeps(c, part->scale))
-        side->now = next;
-    put_headers(x, part);
+    for (size_t i = 0; i < x->part_count; i++) {
+        part_t *part = part_at(x, i);
+
+        if (!part->side)
+            continue;
+        part->scale = dscomm_priv_scale_of(part, x->out);
+        if (!dscomm_priv_keeps(part->c, part->scale))
+            part->side->now = !part->side->now;
+        put_headers(x, part);
+    }
     return DSCOMM_OK;
 }
 
-static int copy_gathered(const dscomm_exchange_t *x, const part_t *part,
-                         char *const *rows)
+static int copy_gathered(const dscomm_exchange_t *x, const part_t *part)
 {
     const dscomm_compressor_t *c = part->c;
-    int rank = x->channel->rank;
+    const int rank = x->channel->rank;
     int code = copy_rows(x, part, x->in, 0);
 
-    return code ? code
-                : copy(part->side, part->side->rows + (size_t)rank * c->row,
-                       dscomm_priv_row(part, rows[rank]), c->row);
+    if (code)
+        return code;
+    return dscomm_priv_device_copy(
+        part->side, part->side->rows + (size_t)rank * c->row,
+        dscomm_priv_row(part, region_of(x, x->out, rank)), c->row);
 }
 
-/* The server's work, to region. */
-static int serve(const dscomm_exchange_t *x, const part_t *part,
-                 char *const *rows, char *region)
+static char *result_of(const dscomm_exchange_t *x)
 {
-    const dscomm_compressor_t *c = part->c;
-    dscomm_device_side_t *side = part->side;
-    dscomm_device_server_t args = {
-        .rows = rows_of(part),
-        .factor = c->op == DSCOMM_AVG ? 1.0f / (float)x->channel->ranks : 1,
-        .count = server_count(c),
-        .c = side->server,
-        .s = side->scales + 2,
-        .ret_row = side->row,
-    };
-    int code = copy_gathered(x, part, rows);
+    return region_of(x, x->in, x->channel->rank);
+}
 
+static int serve(const dscomm_exchange_t *x, const batch_t *batch)
+{
+    dscomm_device_server_t args[TOGETHER];
+    int code = 0;
+
+    for (size_t i = 0; i < batch->count && !code; i++) {
+        const part_t *part = batch->at[i];
+        const dscomm_compressor_t *c = part->c;
+        float share = 1.0f / (float)x->channel->ranks;
+
+        args[i] = (dscomm_device_server_t){
+            .rows = rows_of(part),
+            .factor = c->op == DSCOMM_AVG ? share : 1,
+            .count = server_count(c),
+            .c = part->side->server,
+            .s = part->side->scales + 2,
+            .ret_row = part->side->row,
+        };
+        code = copy_gathered(x, part);
+    }
     if (!code)
-        code = ops()->server(side->queue, &args);
-    if (!code)
-        code = copy(side, dscomm_priv_row(part, region), side->row, c->row);
-    return code ? code : ops()->sync(side->queue);
+        code = ops()->server(batch->queue, args, batch->count);
+    for (size_t i = 0; i < batch->count && !code; i++)
+        code = dscomm_priv_device_copy(
+            batch->at[i]->side, dscomm_priv_row(batch->at[i], result_of(x)),
+            batch->at[i]->side->row, batch->at[i]->c->row);
+    return code;
 }
 
 /* What was lost is unknown. */
@@ -417,23 +374,36 @@ static int forget(const part_t *part)
                 : ops()->clear(side->queue, side->scales + 2, sizeof(float));
 }
 
-dscomm_status_t dscomm_priv_device_reduce(const dscomm_exchange_t *x,
-                                          part_t *part, char *const *rows)
+/* Once the row is here. */
+static int conclude(const dscomm_exchange_t *x, part_t *part)
 {
-    char *region = region_of(x, x->in, x->channel->rank);
     int code = 0;
 
-    part->spoilt = dscomm_priv_is_spoilt(x, part, rows);
     part->scale = part->spoilt ? NAN : 0;
-    if (!part->spoilt && server_count(part->c)) {
-        code = serve(x, part, rows, region);
-        if (code)
-            return dscomm_priv_device_result(code, "reducing on a device");
-        part->scale = dscomm_priv_scale_of(part, region);
+    if (is_server(part)) {
+        part->scale = dscomm_priv_scale_of(part, result_of(x));
         if (dscomm_priv_keeps(part->c, part->scale))
             code = forget(part);
     }
-    dscomm_priv_put_header(part, part->scale, 1, region);
+    dscomm_priv_put_header(part, part->scale, 1, result_of(x));
+    return code;
+}
+
+dscomm_status_t dscomm_priv_device_reduce(dscomm_exchange_t *x, size_t first,
+                                          size_t end, char *const *rows)
+{
+    int code;
+
+    for (size_t i = first; i < end; i++)
+        if (part_at(x, i)->side)
+            part_at(x, i)->spoilt =
+                dscomm_priv_is_spoilt(x, part_at(x, i), rows);
+    code = launch_all(x, first, end, is_server, serve);
+    if (!code)
+        code = sync_all(x, first, end);
+    for (size_t i = first; i < end && !code; i++)
+        if (part_at(x, i)->side)
+            code = conclude(x, part_at(x, i));
     return dscomm_priv_device_result(code, "reducing on a device");
 }
 
@@ -451,8 +421,9 @@ static int take_back(const dscomm_exchange_t *x, const part_t *part, int rank)
         .row = side->row,
         .c = side->worker[side->now] + base,
     };
-    int code = copy(side, side->row,
-                    dscomm_priv_row(part, region_of(x, x->out, rank)), c->row);
+    int code = dscomm_priv_device_copy(
+        side, side->row, dscomm_priv_row(part, region_of(x, x->out, rank)),
+        c->row);
 
     return code || !args.count ? code : ops()->take_back(side->queue, &args);
 }
@@ -470,29 +441,69 @@ static int take_back_all(const dscomm_exchange_t *x, const part_t *part)
         if (!dscomm_priv_keeps(c, dscomm_priv_scale_of(part, region)))
             continue;
         if (!ready++)
-            code = materialise_worker(part->side, c);
+            code = dscomm_priv_device_materialise_worker(part->side, c);
         if (!code)
             code = take_back(x, part, r);
     }
     return code;
 }
 
-dscomm_status_t dscomm_priv_device_decode(const dscomm_exchange_t *x,
-                                          part_t *part)
+static int unpack(const dscomm_exchange_t *x, const batch_t *batch)
 {
-    dscomm_device_unpack_t args = {
-        .format = (dscomm_device_format_t)format_of(x->dtype),
-        .rows = rows_of(part),
-        .count = part->c->count,
-        .ret_x = part->buffer,
-    };
-    int code = take_back_all(x, part);
+    dscomm_device_unpack_t args[TOGETHER];
+    int code = 0;
 
-    if (!code)
-        code = copy_rows(x, part, x->in, 0);
-    if (!code)
-        code = ops()->unpack(part->side->queue, &args);
-    if (!code)
-        code = ops()->sync(part->side->queue);
+    for (size_t i = 0; i < batch->count && !code; i++) {
+        const part_t *part = batch->at[i];
+
+        args[i] = (dscomm_device_unpack_t){
+            .format = (dscomm_device_format_t)format_of(x->dtype),
+            .rows = rows_of(part),
+            .count = part->c->count,
+            .ret_x = part->buffer,
+        };
+        code = take_back_all(x, part);
+        if (!code)
+            code = copy_rows(x, part, x->in, 0);
+    }
+    return code ? code : ops()->unpack(batch->queue, args, batch->count);
+}
+
+dscomm_status_t dscomm_priv_device_decode(dscomm_exchange_t *x, size_t first,
+                                          size_t end)
+{
+    return dscomm_priv_device_result(
+        launch_all(x, first, end, is_at_work, unpack), "decoding on a device");
+}
+
+/* The stream waits for the part, and the host does not, but where there are
+ * several devices. */
+static int hand_over(dscomm_exchange_t *x, const part_t *part)
+{
+    dscomm_device_queue_t *queue = part->side->queue;
+    int code = ops()->lead(queue, part->c->stream);
+
+    if (!code && x->unfinished && x->unfinished != queue)
+        code = ops()->sync(queue);
+    else
+        x->unfinished = queue;
+    return code;
+}
+
+dscomm_status_t dscomm_priv_device_complete(dscomm_exchange_t *x)
+{
+    const part_t *last = NULL;
+    int code = 0;
+
+    for (size_t i = 0; i < x->part_count && !code; i++) {
+        const part_t *part = part_at(x, i);
+
+        if (!part->side || (last && last->side->queue == part->side->queue &&
+                            last->c->stream == part->c->stream))
+            continue;
+        code = part->c->stream ? hand_over(x, part)
+                               : ops()->sync(part->side->queue);
+        last = part;
+    }
     return dscomm_priv_device_result(code, "decoding on a device");
 }

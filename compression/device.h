@@ -31,15 +31,18 @@ void dscomm_priv_device_end(part_t *part);
 dscomm_status_t dscomm_priv_device_finish(const dscomm_exchange_t *x,
                                           part_t *part);
 
-/* For a part with a side, as a whole: encodes it for all ranks; reduces what
- * they have sent (rows as in dscomm_priv_reduce()) and encodes that; decodes
- * the results. */
-dscomm_status_t dscomm_priv_device_encode(const dscomm_exchange_t *x,
-                                          part_t *part);
-dscomm_status_t dscomm_priv_device_reduce(const dscomm_exchange_t *x,
-                                          part_t *part, char *const *rows);
-dscomm_status_t dscomm_priv_device_decode(const dscomm_exchange_t *x,
-                                          part_t *part);
+/* For the parts of a call with a side, together: encodes them for all ranks;
+ * of those in [first, end), reduces what ranks have sent (rows as in
+ * dscomm_priv_reduce()) and encodes that; begins to decode the results; and
+ * then sees to it that they are there when the program looks. */
+dscomm_status_t dscomm_priv_device_encode(dscomm_exchange_t *x);
+dscomm_status_t dscomm_priv_device_reduce(dscomm_exchange_t *x, size_t first,
+                                          size_t end, char *const *rows);
+dscomm_status_t dscomm_priv_device_decode(dscomm_exchange_t *x, size_t first,
+                                          size_t end);
+dscomm_status_t dscomm_priv_device_complete(dscomm_exchange_t *x);
+/* Waits for what devices may still do with the memory of x. */
+dscomm_status_t dscomm_priv_device_settle(dscomm_exchange_t *x);
 
 /* Brings the errors to the host. changes: they will be others there. */
 dscomm_status_t dscomm_priv_device_home(const dscomm_compressor_t *c,

@@ -95,12 +95,11 @@ static dscomm_status_t start(dscomm_exchange_t *x)
 
     for (size_t p = 0; p < x->packet_count && status == DSCOMM_OK; p++)
         status = receive(x, p, x->gathers, 0);
-    for (size_t i = 0; i < x->part_count && status == DSCOMM_OK; i++) {
-        if (part_at(x, i)->side)
-            status = dscomm_priv_device_encode(x, part_at(x, i));
-        else
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_device_encode(x);
+    for (size_t i = 0; i < x->part_count && status == DSCOMM_OK; i++)
+        if (!part_at(x, i)->side)
             dscomm_priv_measure(x, part_at(x, i));
-    }
     for (size_t p = 0; p < x->packet_count && status == DSCOMM_OK; p++)
         status = encode_packet(x, p);
     return status;
@@ -176,27 +175,25 @@ static dscomm_status_t fail_code(const dscomm_exchange_t *x, const part_t *part,
                        dscomm_group_name(x->channel->parent));
 }
 
-/* A device does a part at a time. */
+/* A device does whole parts, afterwards. */
 static dscomm_status_t reduce_segment(dscomm_exchange_t *x, part_t *part,
                                       const segment_t *segment,
                                       char *const *rows)
 {
-    const int is_last = segment->to == part->c->chunk;
-    dscomm_status_t status = DSCOMM_OK;
-
     if (part->side)
-        return is_last ? dscomm_priv_device_reduce(x, part, rows) : status;
+        return DSCOMM_OK;
     if (dscomm_priv_reduce(x, part, segment, rows))
-        status = fail_code(x, part, "parts");
-    if (!status && is_last)
+        return fail_code(x, part, "parts");
+    if (segment->to == part->c->chunk)
         dscomm_priv_settle(x, part);
-    return status;
+    return DSCOMM_OK;
 }
 
 static dscomm_status_t reduce_packet(dscomm_exchange_t *x, size_t p)
 {
     const packet_t *packet = packet_at(x, p);
     char **rows = g_newa(char *, (gsize)x->channel->ranks);
+    size_t ready = x->ready;
     dscomm_status_t status = DSCOMM_OK;
 
     for (int r = 0; r < x->channel->ranks; r++)
@@ -209,9 +206,13 @@ static dscomm_status_t reduce_packet(dscomm_exchange_t *x, size_t p)
             status = check_rows(x, part, 0, x->in);
         if (!status)
             status = reduce_segment(x, part, segment, rows);
-        if (!status && segment->to == part->c->chunk)
-            x->ready = segment->part + 1;
+        if (segment->to == part->c->chunk)
+            ready = segment->part + 1;
     }
+    if (!status)
+        status = dscomm_priv_device_reduce(x, x->ready, ready, rows);
+    if (!status)
+        x->ready = ready;
     return status;
 }
 
@@ -239,7 +240,7 @@ static dscomm_status_t decode_segment(dscomm_exchange_t *x, part_t *part,
     const int is_last = segment->to == part->c->chunk;
 
     if (part->side)
-        return is_last ? dscomm_priv_device_decode(x, part) : DSCOMM_OK;
+        return DSCOMM_OK;
     for (int r = 0; r < x->channel->ranks; r++) {
         char *region = region_of(x, x->in, r);
 
@@ -255,6 +256,7 @@ static dscomm_status_t decode_segment(dscomm_exchange_t *x, part_t *part,
 static dscomm_status_t decode_packet(dscomm_exchange_t *x, size_t p)
 {
     const packet_t *packet = packet_at(x, p);
+    size_t end = x->decoded_parts;
     dscomm_status_t status = DSCOMM_OK;
 
     for (size_t s = packet->first; s < packet->last && !status; s++) {
@@ -265,7 +267,14 @@ static dscomm_status_t decode_packet(dscomm_exchange_t *x, size_t p)
             status = check_rows(x, part, 1, x->in);
         if (!status)
             status = decode_segment(x, part, segment);
+        if (segment->to == part->c->chunk)
+            end = segment->part + 1;
     }
+    if (!status)
+        status = dscomm_priv_device_decode(x, x->decoded_parts, end);
+    x->decoded_parts = end;
+    if (!status && p + 1 == x->packet_count)
+        status = dscomm_priv_device_complete(x);
     return status;
 }
 
@@ -344,6 +353,7 @@ static dscomm_status_t fail(dscomm_exchange_t *x, dscomm_status_t status)
     if (x->channel->group)
         dscomm_group_abort(x->channel->group, text);
     drop(x);
+    dscomm_priv_device_settle(x);
     status = dscomm_fail(status, "%s on group '%s': %s", name,
                          dscomm_group_name(x->channel->parent), text);
     g_free(text);

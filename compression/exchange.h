@@ -57,9 +57,11 @@ struct dscomm_exchange {
     size_t room; /* bytes of memory */
     dscomm_device_queue_t *queue; /* of a part's device, or NULL */
     dscomm_device_queue_t *pinned; /* that memory was taken with, or NULL */
+    dscomm_device_queue_t *unfinished; /* may work on memory still, or NULL */
     /* Packets that were reduced, sent on, decoded; parts whose scale is
      * known; sends known to be complete. */
     size_t reduced, spread, decoded, ready, sent;
+    size_t decoded_parts;
     dscomm_work_t *awaited; /* why the call does not go on, and of whom */
     int awaited_rank;
     gint64 since; /* microseconds: it has not gone on; 0: unknown */

@@ -39,6 +39,7 @@ dscomm_exchange_t *dscomm_priv_exchange_new(dscomm_channel_t *channel)
     x->gathers = x->spreads = x->sends = NULL;
     x->queue = NULL;
     x->reduced = x->spread = x->decoded = x->ready = x->sent = 0;
+    x->decoded_parts = 0;
     x->awaited = NULL;
     x->since = x->seen = 0;
     return x;
@@ -60,6 +61,7 @@ void dscomm_priv_exchange_free(dscomm_exchange_t *x)
     while (x) {
         dscomm_exchange_t *next = x->next;
 
+        dscomm_priv_device_settle(x);
         g_free(x->plan.at);
         g_free(x->works.at);
         free_memory(x);

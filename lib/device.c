@@ -209,10 +209,10 @@ static dscomm_status_t result(int code, const char *what)
                        code);
 }
 
-dscomm_status_t dscomm_priv_device_sync(const void *pointer)
+dscomm_status_t dscomm_priv_device_sync(const void *pointer, void *stream)
 {
     int entered = enter(pointer);
-    int code = functions.synchronize(NULL);
+    int code = functions.synchronize(stream);
 
     leave(entered);
     return result(code, "waiting for a device");

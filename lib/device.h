@@ -46,8 +46,9 @@ int dscomm_priv_device_count(void);
 
 /* From here on where one of the pointers is a device's. */
 
-/* Waits for what the default stream of pointer's device has under way. */
-dscomm_status_t dscomm_priv_device_sync(const void *pointer);
+/* Waits for what a stream of pointer's device has under way; NULL: the default
+ * one. */
+dscomm_status_t dscomm_priv_device_sync(const void *pointer, void *stream);
 /* One of the two is the host's. */
 dscomm_status_t dscomm_priv_device_to_host(void *dest, const void *source,
                                            size_t bytes);

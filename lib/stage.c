@@ -274,7 +274,8 @@ static int is_spared(dscomm_group_t *group, const dscomm_call_t *call,
 static dscomm_status_t await(const extent_t *extent)
 {
     return dscomm_priv_device_sync(
-        on_device(extent->send, extent->sends) ? extent->send : extent->recv);
+        on_device(extent->send, extent->sends) ? extent->send : extent->recv,
+        NULL);
 }
 
 static dscomm_status_t make(dscomm_call_t *call, const extent_t *extent)

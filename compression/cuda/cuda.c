@@ -7,6 +7,7 @@
 #include "compression/cuda/kernels.h"
 
 #include <cuda_runtime_api.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,6 +16,8 @@
 struct dscomm_device_queue {
     int device;
     cudaStream_t stream;
+    pthread_mutex_t lock; /* of event, from its record to the wait for it */
+    cudaEvent_t event;
     dscomm_cuda_grid_t grid;
     void *shared; /* arrived, then partials */
 };
@@ -89,7 +92,7 @@ static int leave(const dscomm_device_queue_t *queue, int before, int code)
     return code;
 }
 
-/* Its stream waits for the default stream, and that for it. */
+/* Its stream has nothing to do with the default stream. */
 static int prepare(dscomm_device_queue_t *queue)
 {
     const size_t lead = 256; /* what is shared has a line for itself */
@@ -99,8 +102,13 @@ static int prepare(dscomm_device_queue_t *queue)
     size_t bytes;
 
     if (error == cudaSuccess)
-        error = cudaStreamCreate(&queue->stream);
+        error =
+            cudaStreamCreateWithFlags(&queue->stream, cudaStreamNonBlocking);
+    if (error == cudaSuccess)
+        error = cudaEventCreateWithFlags(&queue->event, cudaEventDisableTiming);
     queue->grid.blocks = (unsigned)processors * BLOCKS_PER_SM;
+    if (queue->grid.blocks < DSCOMM_DEVICE_TOGETHER)
+        queue->grid.blocks = DSCOMM_DEVICE_TOGETHER;
     bytes = lead + queue->grid.blocks * sizeof(double);
     if (error == cudaSuccess)
         error = cudaMalloc(&queue->shared, bytes);
@@ -116,10 +124,13 @@ static void close_queue(dscomm_device_queue_t *queue)
 {
     int before = enter(queue);
 
+    if (queue->event)
+        cudaEventDestroy(queue->event);
     if (queue->stream)
         cudaStreamDestroy(queue->stream);
     cudaFree(queue->shared);
     leave(queue, before, 0);
+    pthread_mutex_destroy(&queue->lock);
     free(queue);
 }
 
@@ -131,6 +142,7 @@ static int open_queue(int number, dscomm_device_queue_t **ret_queue)
     if (!queue)
         return cudaErrorMemoryAllocation;
     queue->device = number;
+    pthread_mutex_init(&queue->lock, NULL);
     code = enter(queue);
     code = leave(queue, code, prepare(queue));
     if (code)
@@ -145,6 +157,31 @@ static int sync(dscomm_device_queue_t *queue)
     int before = enter(queue);
 
     return leave(queue, before, (int)cudaStreamSynchronize(queue->stream));
+}
+
+/* What is put on later from here on comes after what first has. */
+static int order(dscomm_device_queue_t *queue, cudaStream_t first,
+                 cudaStream_t later)
+{
+    int before = enter(queue);
+    cudaError_t error;
+
+    pthread_mutex_lock(&queue->lock);
+    error = cudaEventRecord(queue->event, first);
+    if (error == cudaSuccess)
+        error = cudaStreamWaitEvent(later, queue->event, 0);
+    pthread_mutex_unlock(&queue->lock);
+    return leave(queue, before, (int)error);
+}
+
+static int follow(dscomm_device_queue_t *queue, void *stream)
+{
+    return order(queue, stream, queue->stream);
+}
+
+static int lead(dscomm_device_queue_t *queue, void *stream)
+{
+    return order(queue, queue->stream, stream);
 }
 
 static int alloc(dscomm_device_queue_t *queue, size_t bytes, int on_host,
@@ -197,21 +234,28 @@ static int clear(dscomm_device_queue_t *queue, void *memory, size_t bytes)
                  (int)cudaMemsetAsync(memory, 0, bytes, queue->stream));
 }
 
-/* A slot of the table that starts a kernel. */
+/* A slot of the table that starts a kernel for any number of jobs. */
 #define KERNEL(name)                                                           \
     static int name(dscomm_device_queue_t *queue,                              \
-                    const dscomm_device_##name##_t *args)                      \
+                    const dscomm_device_##name##_t *args, size_t jobs)         \
     {                                                                          \
         int before = enter(queue);                                             \
                                                                                \
         return leave(queue, before,                                            \
-                     dscomm_priv_cuda_##name(&queue->grid, args));             \
+                     dscomm_priv_cuda_##name(&queue->grid, args, jobs));       \
     }
 
 KERNEL(worker)
 KERNEL(server)
 KERNEL(unpack)
-KERNEL(take_back)
+
+static int take_back(dscomm_device_queue_t *queue,
+                     const dscomm_device_take_back_t *args)
+{
+    int before = enter(queue);
+
+    return leave(queue, before, dscomm_priv_cuda_take_back(&queue->grid, args));
+}
 
 static int materialise(dscomm_device_queue_t *queue,
                        const dscomm_device_materialise_t *args)
@@ -235,6 +279,8 @@ const dscomm_device_ops_t *dscomm_device_cuda(uint32_t abi)
         .open = open_queue,
         .close = close_queue,
         .sync = sync,
+        .follow = follow,
+        .lead = lead,
         .alloc = alloc,
         .release = release,
         .copy = copy,

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernels of codec onebit, for nvcc and for the emulator of the tests. A
- * warp owns a tile of 1024 elements, 32 words of bits. In the whole tiles, each
+/* The kernels of codec onebit, for nvcc and for the emulator of the tests. Each
+ * does several jobs, one in each row of blocks of its grid. In a job, a warp owns a tile of 1024 elements, 32 words of bits. In the whole tiles, each
  * lane has four neighbours of every 128 elements, in accesses of 16 bytes; a
  * tile that is cut off, or lies badly, goes element by element. */
 #ifdef CUDA_EMULATOR
 #include CUDA_EMULATOR
 #else
 #include <cuda_runtime.h>
-#define LAUNCH(kernel, blocks, stream, ...)                                    \
-    kernel<<<blocks, THREADS, 0, (cudaStream_t)(stream)>>>(__VA_ARGS__)
+#define LAUNCH(kernel, blocks, jobs, stream, ...)                              \
+    kernel<<<dim3(blocks, jobs), THREADS, 0, (cudaStream_t)(stream)>>>(        \
+        __VA_ARGS__)
 #define LAUNCHED() (int)cudaGetLastError()
 #endif
 
@@ -21,6 +22,12 @@
 #define STEPS 8 /* of 128 elements, in a tile */
 #define BATCH 4 /* steps whose loads are under way at a time */
 #define THREADS 256
+
+/* What the kernels get, where it stays. */
+template <class A> struct jobs_t {
+    A at[DSCOMM_DEVICE_TOGETHER];
+    size_t tiles[DSCOMM_DEVICE_TOGETHER];
+};
 
 struct four_t {
     float at[4];
@@ -208,18 +215,20 @@ __device__ double block_sum(double sum)
     return sum;
 }
 
-/* true in the block that ends last, which gets the sum over all blocks, in an
- * order that depends on the size of the grid alone. */
+/* true in the block of a job that ends last, which gets the sum over all its
+ * blocks, in an order that depends on their number alone. */
 __device__ bool finish(const dscomm_cuda_grid_t &grid, double sum,
                        double *ret_sum)
 {
+    double *partials = grid.partials + (size_t)blockIdx.y * gridDim.x;
     __shared__ bool last;
 
     sum = block_sum(sum);
     if (threadIdx.x == 0) {
-        grid.partials[blockIdx.x] = sum;
+        partials[blockIdx.x] = sum;
         __threadfence();
-        last = atomicInc(grid.arrived, gridDim.x - 1) == gridDim.x - 1;
+        last = atomicInc(grid.arrived + blockIdx.y, gridDim.x - 1) ==
+               gridDim.x - 1;
     }
     __syncthreads();
     if (!last)
@@ -227,7 +236,7 @@ __device__ bool finish(const dscomm_cuda_grid_t &grid, double sum,
     __threadfence();
     sum = 0;
     for (unsigned i = threadIdx.x; i < gridDim.x; i += THREADS)
-        sum += __ldcg(grid.partials + i);
+        sum += __ldcg(partials + i);
     *ret_sum = block_sum(sum);
     return true;
 }
@@ -307,9 +316,11 @@ __device__ double work_tile(const dscomm_device_worker_t &a, float s,
 
 template <class E>
 __global__ void __launch_bounds__(THREADS, 2)
-    worker(const dscomm_cuda_grid_t grid, const dscomm_device_worker_t a,
-           size_t tiles)
+    worker(const dscomm_cuda_grid_t grid,
+           const __grid_constant__ jobs_t<dscomm_device_worker_t> jobs)
 {
+    const dscomm_device_worker_t &a = jobs.at[blockIdx.y];
+    const size_t tiles = jobs.tiles[blockIdx.y];
     float s = *a.s;
     double sum = 0;
 
@@ -413,9 +424,11 @@ __device__ double serve_any(const dscomm_device_server_t &a, float s, size_t at,
 
 template <int P>
 __global__ void __launch_bounds__(THREADS, 3)
-    server(const dscomm_cuda_grid_t grid, const dscomm_device_server_t a,
-           size_t tiles)
+    server(const dscomm_cuda_grid_t grid,
+           const __grid_constant__ jobs_t<dscomm_device_server_t> jobs)
 {
+    const dscomm_device_server_t &a = jobs.at[blockIdx.y];
+    const size_t tiles = jobs.tiles[blockIdx.y];
     float s = *a.s;
     double sum = 0;
 
@@ -446,8 +459,11 @@ __device__ void unpack_whole(uint32_t mine, float s, typename E::type *to)
 
 template <class E>
 __global__ void __launch_bounds__(THREADS)
-    unpack(const dscomm_device_unpack_t a, size_t tiles)
+    unpack(const __grid_constant__ jobs_t<dscomm_device_unpack_t> jobs)
 {
+    const dscomm_device_unpack_t &a = jobs.at[blockIdx.y];
+    const size_t tiles = jobs.tiles[blockIdx.y];
+
     for (size_t i = warp_of(); i < tiles; i += warps()) {
         tile_t tile = tile_at(i, a.rows.chunk, a.count);
         char *row = a.rows.first + tile.row * a.rows.stride;
@@ -498,88 +514,4 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-static size_t tiles_of(size_t chunk, size_t count)
-{
-    size_t per_row = chunk / TILE + (chunk % TILE != 0);
-
-    return chunk ? (count / chunk + (count % chunk != 0)) * per_row : 0;
-}
-
-/* Enough for so many pieces of work, of which a block does so many at a time;
- * at least one, which writes the scale. */
-static unsigned blocks_for(const dscomm_cuda_grid_t *grid, size_t pieces,
-                           size_t at_a_time)
-{
-    size_t blocks = pieces / at_a_time + (pieces % at_a_time != 0);
-
-    blocks = blocks ? blocks : 1;
-    return blocks < grid->blocks ? (unsigned)blocks : grid->blocks;
-}
-
-#define PER_BLOCK (THREADS / WARP)
-/* LAUNCH with the type of the elements in place of its name. */
-#define LAUNCH_FORMAT(format, kernel, blocks, stream, ...)                     \
-    do {                                                                       \
-        if ((format) == DSCOMM_DEVICE_FLOAT16)                                 \
-            LAUNCH(kernel<half_t>, blocks, stream, __VA_ARGS__);               \
-        else if ((format) == DSCOMM_DEVICE_BFLOAT16)                           \
-            LAUNCH(kernel<bfloat_t>, blocks, stream, __VA_ARGS__);             \
-        else                                                                   \
-            LAUNCH(kernel<float32_t>, blocks, stream, __VA_ARGS__);            \
-    } while (0)
-
-int dscomm_priv_cuda_worker(const dscomm_cuda_grid_t *grid,
-                            const dscomm_device_worker_t *args)
-{
-    size_t tiles = tiles_of(args->rows.chunk, args->padded);
-    unsigned blocks = blocks_for(grid, tiles, PER_BLOCK);
-
-    LAUNCH_FORMAT(args->format, worker, blocks, grid->stream, *grid, *args,
-                  tiles);
-    return LAUNCHED();
-}
-
-int dscomm_priv_cuda_server(const dscomm_cuda_grid_t *grid,
-                            const dscomm_device_server_t *args)
-{
-    size_t tiles = tiles_of(args->count, args->count);
-    unsigned blocks = blocks_for(grid, tiles, PER_BLOCK);
-
-    if (args->rows.ranks == 2)
-        LAUNCH(server<2>, blocks, grid->stream, *grid, *args, tiles);
-    else if (args->rows.ranks == 4)
-        LAUNCH(server<4>, blocks, grid->stream, *grid, *args, tiles);
-    else if (args->rows.ranks == 8)
-        LAUNCH(server<8>, blocks, grid->stream, *grid, *args, tiles);
-    else
-        LAUNCH(server<0>, blocks, grid->stream, *grid, *args, tiles);
-    return LAUNCHED();
-}
-
-int dscomm_priv_cuda_unpack(const dscomm_cuda_grid_t *grid,
-                            const dscomm_device_unpack_t *args)
-{
-    size_t tiles = tiles_of(args->rows.chunk, args->count);
-    unsigned blocks = blocks_for(grid, tiles, PER_BLOCK);
-
-    LAUNCH_FORMAT(args->format, unpack, blocks, grid->stream, *args, tiles);
-    return LAUNCHED();
-}
-
-int dscomm_priv_cuda_materialise(const dscomm_cuda_grid_t *grid,
-                                 const dscomm_device_materialise_t *args)
-{
-    unsigned blocks = blocks_for(grid, args->count, 4 * THREADS);
-
-    LAUNCH(materialise, blocks, grid->stream, *args);
-    return LAUNCHED();
-}
-
-int dscomm_priv_cuda_take_back(const dscomm_cuda_grid_t *grid,
-                               const dscomm_device_take_back_t *args)
-{
-    unsigned blocks = blocks_for(grid, args->count, 4 * THREADS);
-
-    LAUNCH_FORMAT(args->format, take_back, blocks, grid->stream, *args);
-    return LAUNCHED();
-}
+#include "compression/cuda/launch.h"

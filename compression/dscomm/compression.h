@@ -26,7 +26,8 @@
  * for the order of one sum in float64, errors stay on the device, and what is
  * encoded alone goes through host memory. All else is done on a copy in host
  * memory. Calls come after what the default stream has under way, and wait for
- * the device; dscomm_group_set_stream() does not reach them.
+ * the device, unless dscomm_compressor_set_stream() says otherwise;
+ * dscomm_group_set_stream() does not reach them.
  *
  * A compressor follows the thread rule of its group. Once that was freed, calls
  * that communicate return ERR_STATE, and the others go on working. */
@@ -121,6 +122,15 @@ dscomm_compressor_reset(dscomm_compressor_t *compressor);
  * group. */
 DSCOMM_API dscomm_status_t dscomm_compressor_set_mask(
     dscomm_compressor_t *compressor, const uint8_t *mask);
+
+/* The stream of a device (a cudaStream_t, CUstream) on which calls with buffers
+ * there are ordered, as in NCCL: they come after what it has got before them,
+ * and what it gets after them, or after the work's end, comes when the result
+ * is there, for which the call does not wait then. NULL, as in the beginning:
+ * the default stream, and calls do wait. It stays until another is set or the
+ * compressor is freed. MT: group. */
+DSCOMM_API dscomm_status_t
+dscomm_compressor_set_stream(dscomm_compressor_t *compressor, void *stream);
 
 typedef struct {
     size_t size;

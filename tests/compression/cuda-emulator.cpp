@@ -195,11 +195,11 @@ static void encode(float scale, const float *x, float *e, size_t count,
 }
 
 static std::vector<double> partials(64);
-static unsigned arrived;
+static unsigned arrived[DSCOMM_DEVICE_TOGETHER];
 
 static dscomm_cuda_grid_t grid_of(const case_t &k)
 {
-    return dscomm_cuda_grid_t{NULL, k.blocks, partials.data(), &arrived};
+    return dscomm_cuda_grid_t{NULL, k.blocks, partials.data(), arrived};
 }
 
 static dscomm_device_rows_t rows_of(const case_t &k, rank_t &rank)
@@ -245,7 +245,7 @@ static bool work(const case_t &k, rank_t &rank)
     bool fine;
 
     memset(rank.rows.at<char>(), POISON, row_of(k) * (size_t)k.ranks);
-    dscomm_priv_cuda_worker(&grid, &a);
+    dscomm_priv_cuda_worker(&grid, &a, 1);
     fine = bits_of(scales[next]) == bits_of(scale);
     for (int r = 0; r < k.ranks; r++) {
         size_t base = least((size_t)r * k.chunk, k.padded);
@@ -288,7 +288,7 @@ static bool serve(const case_t &k, std::vector<rank_t> &ranks, int self)
     want = measure(NULL, rank.server_error.data(), count);
     encode(want, NULL, rank.server_error.data(), count, rank.code.data());
     memset(a.ret_row, POISON, row_of(k));
-    dscomm_priv_cuda_server(&grid, &a);
+    dscomm_priv_cuda_server(&grid, &a, 1);
     return bits_of(*scale) == bits_of(want) &&
            is_row(k, a.ret_row, rank.code.data(), count) &&
            is_same(errors_of(a.c, *scale, count).data(),
@@ -314,7 +314,7 @@ static bool unpack_all(const case_t &k, std::vector<rank_t> &ranks, int self)
                       values.data());
         put(k, values.data(), count, want.data() + base * size_of(k));
     }
-    dscomm_priv_cuda_unpack(&grid, &a);
+    dscomm_priv_cuda_unpack(&grid, &a, 1);
     return !memcmp(a.ret_x, want.data(), k.count * size_of(k));
 }
 
@@ -452,15 +452,76 @@ static void spoil(float what)
                                 rank.worker(!rank.now),
                                 rank.scales.at<float>() + !rank.now,
                                 rows_of(k, rank)};
-    dscomm_priv_cuda_worker(&grid, &a);
+    dscomm_priv_cuda_worker(&grid, &a, 1);
     fine = !isfinite(*a.ret_s) && !isfinite(scale_at(rank.rows.at<char>()));
     ok(fine && !memcmp(before.data(), a.c, k.padded * 4) && isfinite(*a.s),
        "an element that is %f", (double)what);
 }
 
+/* More jobs than go together, of different formats: what each gives alone. */
+static void run_together()
+{
+    enum { JOBS = 2 * DSCOMM_DEVICE_TOGETHER + 3 };
+    std::vector<rank_t> ranks, twins;
+    std::vector<case_t> cases;
+    std::vector<dscomm_device_worker_t> workers;
+    std::vector<dscomm_device_server_t> servers;
+    std::vector<dscomm_device_unpack_t> unpacks;
+    dscomm_cuda_grid_t grid = {NULL, 40, partials.data(), arrived};
+    bool fine = true;
+
+    for (size_t i = 0; i < JOBS; i++)
+        cases.push_back(
+            native(1 + i * 4111 % 20000, 1, i / 7 % 3, i % 2 ? 4 : 0, 3));
+    for (size_t i = 0; i < JOBS; i++) {
+        ranks.emplace_back(cases[i], 0);
+        twins.emplace_back(cases[i], 0);
+        fill(cases[i], ranks[i], 0, (int)i);
+        fill(cases[i], twins[i], 0, (int)i);
+    }
+    for (size_t i = 0; i < JOBS; i++) {
+        const case_t &k = cases[i];
+        rank_t &rank = ranks[i];
+        float *scales = rank.scales.at<float>();
+
+        memset(rank.rows.at<char>(), POISON, row_of(k));
+        memset(rank.row.at<char>(), POISON, row_of(k));
+        workers.push_back({k.format, rank.x.at<void>(), k.count, k.padded,
+                           rank.worker(0), scales, rank.worker(1), scales + 1,
+                           rows_of(k, rank)});
+        servers.push_back({rows_of(k, rank), 1, k.count,
+                           rank.server.at<float>(), scales + 2,
+                           rank.row.at<char>()});
+        unpacks.push_back({k.format,
+                           {rank.row.at<char>(), row_of(k), 1, k.chunk},
+                           k.count,
+                           rank.x.at<void>()});
+    }
+    dscomm_priv_cuda_worker(&grid, workers.data(), JOBS);
+    dscomm_priv_cuda_server(&grid, servers.data(), JOBS);
+    dscomm_priv_cuda_unpack(&grid, unpacks.data(), JOBS);
+    for (size_t i = 0; i < JOBS; i++) {
+        std::vector<rank_t> alone;
+        bool same;
+
+        alone.push_back(std::move(twins[i]));
+        same = work(cases[i], alone[0]) && serve(cases[i], alone, 0);
+        /* A sum with factor 1, as above: there is one rank. */
+        unpack_all(cases[i], alone, 0);
+        same &= !memcmp(ranks[i].x.at<void>(), alone[0].x.at<void>(),
+                        cases[i].count * size_of(cases[i]));
+        same &= bits_of(ranks[i].scales.at<float>()[1]) ==
+                bits_of(alone[0].scales.at<float>()[1]);
+        same &= ranks[i].is_whole();
+        check(same, cases[i], "one of many", (int)i, &fine);
+    }
+    ok(fine, "%d jobs together", JOBS);
+}
+
 int main(int argc, char **argv)
 {
     static const size_t offs[] = {0, 4, 2, 8};
+    bool fine = true;
 
     quick = argc > 1 && !strcmp(argv[1], "quick");
     (void)argv;
@@ -484,6 +545,9 @@ int main(int argc, char **argv)
     run(deepspeed(8 * 9 * 130 - 5, 8 * 9 * 130, 9, 0, 0, 3));
     spoil(INFINITY);
     spoil(NAN);
-    ok(arrived == 0, "the counter of blocks is as it was");
+    run_together();
+    for (size_t i = 0; i < DSCOMM_DEVICE_TOGETHER; i++)
+        fine &= arrived[i] == 0;
+    ok(fine, "the counters of blocks are as they were");
     return tap_done();
 }

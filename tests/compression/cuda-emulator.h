@@ -16,6 +16,7 @@
 #include <ucontext.h>
 
 #define __global__
+#define __grid_constant__
 #define __device__
 #define __shared__ static
 #define __launch_bounds__(...)
@@ -27,7 +28,7 @@ struct alignas(8) uint2 {
     unsigned x, y;
 };
 struct emulated_index {
-    unsigned x;
+    unsigned x, y;
 };
 
 static inline float4 make_float4(float x, float y, float z, float w)
@@ -41,7 +42,8 @@ static inline uint2 make_uint2(unsigned x, unsigned y)
 }
 
 static emulated_index threadIdx, blockIdx, gridDim;
-/* Of blocks, and of threads within them: 0 forward, 1 backward. */
+/* Of blocks, those of all rows in turn, and of threads within them: 0 forward,
+ * 1 backward. */
 static int emulator_order;
 
 namespace emulator
@@ -186,13 +188,18 @@ static inline void run_block(unsigned threads)
 }
 
 template <class F>
-static inline void launch(unsigned blocks, unsigned threads, const F &kernel)
+static inline void launch(unsigned blocks, unsigned rows, unsigned threads,
+                          const F &kernel)
 {
     body = [](const void *f) { (*(const F *)f)(); };
     arguments = &kernel;
     gridDim.x = blocks;
-    for (unsigned i = 0; i < blocks; i++) {
-        blockIdx.x = emulator_order ? blocks - 1 - i : i;
+    gridDim.y = rows;
+    for (unsigned i = 0; i < blocks * rows; i++) {
+        unsigned block = emulator_order ? blocks * rows - 1 - i : i;
+
+        blockIdx.x = block / rows;
+        blockIdx.y = block % rows;
         run_block(threads);
     }
 }
@@ -216,8 +223,8 @@ template <class T> static inline void write(T *pointer, T value, int line)
 }
 } // namespace emulator
 
-#define LAUNCH(kernel, blocks, stream, ...)                                    \
-    emulator::launch(blocks, THREADS, [&] { kernel(__VA_ARGS__); })
+#define LAUNCH(kernel, blocks, rows, stream, ...)                              \
+    emulator::launch(blocks, rows, THREADS, [&] { kernel(__VA_ARGS__); })
 #define LAUNCHED() 0
 
 #define __shfl_sync(mask, value, lane)                                         \

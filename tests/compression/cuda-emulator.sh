@@ -83,4 +83,7 @@ fault 'a sum over one row too few' \
     's/P ? P : (int)a.rows.ranks/P ? P - 1 : (int)a.rows.ranks/'
 fault 'padding that is read' \
     's/i < inside ? E::get(x\[i\]) : 0/E::get(x[i])/'
+fault 'jobs that share a counter' 's/grid.arrived + blockIdx.y/grid.arrived/'
+fault 'jobs that share partial sums' 's/(size_t)blockIdx.y \* gridDim.x/0/'
+fault 'the size of another job' 's/jobs.tiles\[blockIdx.y\]/jobs.tiles[0]/'
 tap_done

@@ -106,14 +106,14 @@ static void call_with(rank_t *self, dscomm_compressor_t *c, void *x,
     dscomm_work_free(work);
 }
 
-/* One compressor on the device, its twin in host memory. */
-static void equal(rank_t *self)
+/* One compressor on the device, its twin in host memory; on the device the
+ * buffer begins so many bytes off. */
+static void compare(rank_t *self, const case_t *k, int off)
 {
-    const case_t *k = current;
     size_t bytes = k->count * dscomm_dtype_size(k->dtype);
     dscomm_compressor_t *cs[] = {open_case(self, k), open_case(self, k)};
-    void *x = fake_device_alloc(bytes), *got = malloc(bytes + 1);
-    void *want = malloc(bytes + 1);
+    char *memory = fake_device_alloc(bytes + (size_t)off), *x = memory + off;
+    void *got = malloc(bytes + 1), *want = malloc(bytes + 1);
 
     for (int call = 0; call < CALLS; call++) {
         fill(k, want, self->rank, call);
@@ -126,9 +126,36 @@ static void equal(rank_t *self)
             CHECK(self, is_same(cs[0], cs[1]));
     }
     close_all(self, cs, 2);
-    fake_device_free(x);
+    fake_device_free(memory);
     free(got);
     free(want);
+}
+
+static void equal(rank_t *self)
+{
+    compare(self, current, 0);
+}
+
+/* Every codec with every dtype, with and without errors and a mask, in both
+ * geometries where there are two. */
+static void matrix(rank_t *self)
+{
+    static const char *const codecs[] = {"none",   "float16", "bfloat16",
+                                         "onebit", "int8",    "topk"};
+    static const dscomm_dtype_t dtypes[] = {DSCOMM_FLOAT32, DSCOMM_FLOAT16,
+                                            DSCOMM_BFLOAT16, DSCOMM_FLOAT64};
+
+    for (int i = 0; i < 6 * 4 * 2 * 2 * 2; i++) {
+        case_t k = {1300,           (dscomm_geometry_t)(i / 96),
+                    DSCOMM_FLOAT32, DSCOMM_AVG,
+                    codecs[i % 6],  i / 24 % 2,
+                    i / 48 % 2};
+
+        k.dtype = dtypes[i / 6 % 4];
+        if (k.geometry && strcmp(k.codec, "onebit"))
+            continue;
+        compare(self, &k, self->rank % 2);
+    }
 }
 
 /* Now here, now there; overwritten, forgotten, loaded in between. */
@@ -283,7 +310,130 @@ static void rows_only(rank_t *self)
     fake_device_free(x);
 }
 
-static int at; /* the call of the table that fails */
+/* Many in one call: three launches, or a few more where they are more than go
+ * together, and what calls for each of them give. */
+static void together(rank_t *self)
+{
+    enum { MANY = 40, MOST_EACH = 1500 };
+    dscomm_compressor_t *cs[MANY], *twins[MANY];
+    void *x[MANY], *want[MANY];
+    float got[MOST_EACH];
+
+    for (int i = 0; i < MANY; i++) {
+        case_t k = cases[1];
+
+        k.count = (size_t)(i * 37 % MOST_EACH);
+        cs[i] = open_case(self, &k);
+        twins[i] = open_case(self, &k);
+        want[i] = malloc(MOST_EACH * sizeof(float));
+        x[i] = fake_device_alloc(MOST_EACH * sizeof(float));
+    }
+    for (int call = 0; call < 2; call++) {
+        for (size_t i = 0; i < MANY; i++) {
+            case_t k = cases[1];
+
+            k.count = i * 37 % MOST_EACH;
+            fill(&k, want[i], self->rank, call * MANY + (int)i);
+            fake_device_write(x[i], want[i], k.count * sizeof(float));
+        }
+        fake_device_launches();
+        CHECK(self, !dscomm_compressor_all_reduce_many(cs, x, MANY,
+                                                       DSCOMM_FLOAT32, NULL));
+        CHECK(self, self->size > 1 || fake_device_real ||
+                        fake_device_launches() == 3 * 3);
+        CHECK(self, !dscomm_compressor_all_reduce_many(twins, want, MANY,
+                                                       DSCOMM_FLOAT32, NULL));
+        for (size_t i = 0; i < MANY; i++) {
+            size_t bytes = i * 37 % MOST_EACH * sizeof(float);
+
+            fake_device_read(got, x[i], bytes);
+            CHECK(self, !memcmp(got, want[i], bytes));
+        }
+    }
+    close_all(self, cs, MANY);
+    close_all(self, twins, MANY);
+    for (int i = 0; i < MANY; i++) {
+        fake_device_free(x[i]);
+        free(want[i]);
+    }
+}
+
+/* All is put on a stream, call upon call, and the host looks at the end alone;
+ * what the device cannot do comes between. */
+static void on_stream(rank_t *self)
+{
+    static const case_t by_host = {
+        5000, DSCOMM_GEOMETRY_NATIVE, DSCOMM_FLOAT32, DSCOMM_AVG, "int8", -1,
+        0};
+    const case_t *ks[] = {&cases[1], &by_host};
+    const size_t bytes = 5000 * sizeof(float);
+    void *stream = fake_device_stream_new(), *x = fake_device_alloc(bytes);
+    char *got = malloc(2 * CALLS * bytes), *want = malloc(bytes);
+    char *sent = malloc(2 * CALLS * bytes);
+
+    for (int i = 0; i < 2; i++) {
+        dscomm_compressor_t *c = open_case(self, ks[i]);
+        dscomm_compressor_t *twin = open_case(self, ks[i]);
+
+        CHECK(self, !dscomm_compressor_set_stream(c, stream));
+        for (int call = 0; call < CALLS; call++) {
+            char *from = sent + (size_t)call * bytes;
+
+            fill(ks[i], from, self->rank, call);
+            fake_device_write_on(stream, x, from, bytes);
+            call_with(self, c, x, DSCOMM_FLOAT32, call == 1);
+            fake_device_read_on(stream, got + (size_t)call * bytes, x, bytes);
+        }
+        fake_device_wait(stream);
+        for (int call = 0; call < CALLS; call++) {
+            fill(ks[i], want, self->rank, call);
+            call_with(self, twin, want, DSCOMM_FLOAT32, 0);
+            CHECK(self, !memcmp(got + (size_t)call * bytes, want, bytes));
+        }
+        CHECK(self, is_same(c, twin));
+        CHECK(self, !dscomm_compressor_set_stream(c, NULL));
+        CHECK(self, !dscomm_compressor_free(c));
+        CHECK(self, !dscomm_compressor_free(twin));
+    }
+    CHECK(self,
+          dscomm_compressor_set_stream(NULL, stream) == DSCOMM_ERR_INVALID);
+    fake_device_stream_free(stream);
+    fake_device_free(x);
+    free(got);
+    free(want);
+    free(sent);
+}
+
+/* The call returns though its result cannot be there yet. */
+static void no_wait(rank_t *self)
+{
+    const case_t *k = &cases[1];
+    const size_t bytes = k->count * sizeof(float);
+    dscomm_compressor_t *c = open_case(self, k), *twin = open_case(self, k);
+    void *stream = fake_device_stream_new(), *x = fake_device_alloc(bytes);
+    char *got = malloc(bytes), *want = malloc(bytes);
+
+    CHECK(self, !dscomm_compressor_set_stream(c, stream));
+    for (int call = 0; call < 3; call++) {
+        fill(k, want, self->rank, call);
+        fake_device_write_on(stream, x, want, bytes);
+        fake_device_hold(call < 2);
+        call_with(self, c, x, k->dtype, 0);
+        fake_device_read_on(stream, got, x, bytes);
+        fake_device_hold(0);
+        call_with(self, twin, want, k->dtype, 0);
+        fake_device_wait(stream);
+        CHECK(self, !memcmp(got, want, bytes));
+    }
+    close_all(self, &c, 1);
+    close_all(self, &twin, 1);
+    fake_device_stream_free(stream);
+    fake_device_free(x);
+    free(got);
+    free(want);
+}
+
+static int at, beyond; /* the call of the table that fails; there is none */
 
 static void failing(rank_t *self)
 {
@@ -295,8 +445,11 @@ static void failing(rank_t *self)
     fake_device_fail(at);
     status = dscomm_compressor_all_reduce(c, x, k->dtype, NULL);
     fake_device_fail(-1);
-    CHECK(self, status == DSCOMM_ERR_IO || status == DSCOMM_ERR_NO_MEMORY);
-    CHECK(self, strstr(dscomm_last_error(), "dscomm_compressor_all_reduce"));
+    beyond = status == DSCOMM_OK;
+    CHECK(self,
+          beyond || status == DSCOMM_ERR_IO || status == DSCOMM_ERR_NO_MEMORY);
+    CHECK(self, beyond || strstr(dscomm_last_error(),
+                                 "dscomm_compressor_all_reduce"));
     CHECK(self, status != DSCOMM_ERR_IO ||
                     strstr(dscomm_last_error(), "the fake says FAKE_ERROR"));
     CHECK(self, !dscomm_compressor_free(c));
@@ -306,8 +459,10 @@ static void failing(rank_t *self)
 static void count_and_fail(void)
 {
     ranks_run(1, 20000, rows_only, "rows alone travel");
-    for (at = 0; at < 17; at++)
+    ranks_run(1, 20000, no_wait, "a call that does not wait");
+    for (at = 0; !beyond && at < 100; at++)
         ranks_run(1, 20000, failing, "a failure of the device");
+    ok(at > 15 && at < 100, "%d calls of the table, each of which failed", at);
 }
 
 int main(void)
@@ -329,6 +484,7 @@ int main(void)
             ranks_run(sizes[s], 20000, equal, what);
         }
     for (size_t s = 0; s < 3; s++) {
+        ranks_run(sizes[s], 60000, matrix, "all codecs and dtypes");
         ranks_run(sizes[s], 20000, moving, "now here, now there");
         current = &cases[1];
         large = 3e38f;
@@ -337,6 +493,8 @@ int main(void)
         large = 1.5e38f;
         ranks_run(sizes[s], 20000, spoilt, "a sum that is not finite");
         ranks_run(sizes[s], 20000, fused, "several in one call");
+        ranks_run(sizes[s], 20000, together, "many in one call");
+        ranks_run(sizes[s], 20000, on_stream, "on a stream");
     }
     for (size_t s = 0; s < 3 && fake_device_real; s++) {
         current = &big;

@@ -4,9 +4,7 @@
 #include "config.h"
 
 #include "tests/compression/fake-device.h"
-
-#include "compression/arithmetic.h"
-#include "compression/codecs/codecs.h"
+#include "tests/compression/fake-kernels.h"
 
 #include <glib.h>
 #include <pthread.h>
@@ -40,7 +38,9 @@ struct dscomm_device_queue {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static piece_t pieces[PIECES_MAX];
-static atomic_int count, failing = -1;
+static atomic_int count, launches, failing = -1;
+static pthread_cond_t let_go = PTHREAD_COND_INITIALIZER;
+static int held; /* with lock */
 static atomic_size_t copied;
 
 static piece_t *find(const void *pointer)
@@ -57,7 +57,7 @@ static piece_t *find(const void *pointer)
 }
 
 /* Where the device itself finds what is at pointer. */
-static void *shadow(const void *pointer)
+void *fake_device_shadow(const void *pointer)
 {
     const piece_t *piece = find(pointer);
 
@@ -99,17 +99,38 @@ void fake_device_free(void *memory)
 
 void fake_device_write(void *to, const void *from, size_t bytes)
 {
-    memcpy(shadow(to), from, bytes);
+    memcpy(fake_device_shadow(to), from, bytes);
 }
 
 void fake_device_read(void *to, const void *from, size_t bytes)
 {
-    memcpy(to, shadow(from), bytes);
+    memcpy(to, fake_device_shadow(from), bytes);
 }
 
 size_t fake_device_copied(void)
 {
     return atomic_exchange(&copied, 0);
+}
+
+int fake_device_launches(void)
+{
+    return atomic_exchange(&launches, 0);
+}
+
+void fake_device_hold(int hold)
+{
+    pthread_mutex_lock(&lock);
+    held = hold;
+    pthread_cond_broadcast(&let_go);
+    pthread_mutex_unlock(&lock);
+}
+
+void fake_device_held(void)
+{
+    pthread_mutex_lock(&lock);
+    while (held)
+        pthread_cond_wait(&let_go, &lock);
+    pthread_mutex_unlock(&lock);
 }
 
 int fake_device_pieces(void)
@@ -163,20 +184,15 @@ static void *serve_queue(void *argument)
     }
 }
 
-static int put(dscomm_device_queue_t *queue, void (*run)(const void *),
-               const void *args, size_t bytes)
+static void put_surely(dscomm_device_queue_t *queue, void (*run)(const void *),
+                       const void *args, size_t bytes)
 {
     task_t *task = g_new0(task_t, 1);
-    int code = fails();
 
     g_assert(bytes <= sizeof task->args);
     task->run = run;
     if (bytes)
         memcpy(task->args, args, bytes);
-    if (code) {
-        g_free(task);
-        return code;
-    }
     pthread_mutex_lock(&queue->lock);
     queue->begun++;
     if (queue->first)
@@ -186,7 +202,16 @@ static int put(dscomm_device_queue_t *queue, void (*run)(const void *),
     queue->last = task;
     pthread_cond_signal(&queue->more);
     pthread_mutex_unlock(&queue->lock);
-    return 0;
+}
+
+static int put(dscomm_device_queue_t *queue, void (*run)(const void *),
+               const void *args, size_t bytes)
+{
+    int code = fails();
+
+    if (!code)
+        put_surely(queue, run, args, bytes);
+    return code;
 }
 
 static int open_queue(int device, dscomm_device_queue_t **ret_queue)
@@ -215,7 +240,7 @@ static void wait_for(dscomm_device_queue_t *queue)
 
 static void close_queue(dscomm_device_queue_t *queue)
 {
-    put(queue, NULL, NULL, 0);
+    put_surely(queue, NULL, NULL, 0);
     pthread_join(queue->thread, NULL);
     pthread_mutex_destroy(&queue->lock);
     pthread_cond_destroy(&queue->more);
@@ -227,6 +252,118 @@ static int sync_queue(dscomm_device_queue_t *queue)
 {
     wait_for(queue);
     return fails();
+}
+
+/* One queue opens it, and another one waits for that; the second one to look
+ * frees it. */
+typedef struct {
+    pthread_mutex_t lock;
+    pthread_cond_t opened;
+    int is_open;
+} gate_t;
+
+static void run_open(const void *args)
+{
+    gate_t *gate = *(gate_t *const *)args;
+
+    pthread_mutex_lock(&gate->lock);
+    gate->is_open = 1;
+    pthread_cond_signal(&gate->opened);
+    pthread_mutex_unlock(&gate->lock);
+}
+
+static void run_pass(const void *args)
+{
+    gate_t *gate = *(gate_t *const *)args;
+
+    pthread_mutex_lock(&gate->lock);
+    while (!gate->is_open)
+        pthread_cond_wait(&gate->opened, &gate->lock);
+    pthread_mutex_unlock(&gate->lock);
+    pthread_mutex_destroy(&gate->lock);
+    pthread_cond_destroy(&gate->opened);
+    g_free(gate);
+}
+
+static int order(dscomm_device_queue_t *first, dscomm_device_queue_t *later)
+{
+    int code = fails();
+    gate_t *gate;
+
+    /* What the default stream does is done at once. */
+    if (code || !first || !later)
+        return code;
+    gate = g_new0(gate_t, 1);
+    pthread_mutex_init(&gate->lock, NULL);
+    pthread_cond_init(&gate->opened, NULL);
+    put_surely(later, run_pass, &gate, sizeof gate);
+    put_surely(first, run_open, &gate, sizeof gate);
+    return 0;
+}
+
+static int follow(dscomm_device_queue_t *queue, void *stream)
+{
+    return order(stream, queue);
+}
+
+static int lead(dscomm_device_queue_t *queue, void *stream)
+{
+    return order(queue, stream);
+}
+
+void *fake_device_stream_new(void)
+{
+    dscomm_device_queue_t *queue;
+
+    open_queue(0, &queue);
+    return queue;
+}
+
+void fake_device_stream_free(void *stream)
+{
+    close_queue(stream);
+}
+
+void fake_device_wait(void *stream)
+{
+    wait_for(stream);
+}
+
+typedef struct {
+    void *to;
+    const void *from;
+    size_t bytes;
+} move_t;
+
+static void run_write(const void *args)
+{
+    const move_t *a = args;
+
+    memcpy(fake_device_shadow(a->to), a->from, a->bytes);
+    g_free((void *)a->from);
+}
+
+void fake_device_write_on(void *stream, void *to, const void *from,
+                          size_t bytes)
+{
+    move_t a = {to, g_malloc(bytes), bytes};
+
+    memcpy((void *)a.from, from, bytes);
+    put_surely(stream, run_write, &a, sizeof a);
+}
+
+static void run_read(const void *args)
+{
+    const move_t *a = args;
+
+    memcpy(a->to, fake_device_shadow(a->from), a->bytes);
+}
+
+void fake_device_read_on(void *stream, void *to, const void *from, size_t bytes)
+{
+    move_t a = {to, from, bytes};
+
+    put_surely(stream, run_read, &a, sizeof a);
 }
 
 static int alloc(dscomm_device_queue_t *queue, size_t bytes, int on_host,
@@ -260,8 +397,9 @@ static void run_copy(const void *args)
     const copy_t *a = args;
 
     for (size_t r = 0; r < a->rows; r++)
-        memcpy((char *)shadow(a->to) + r * a->to_stride,
-               (char *)shadow(a->from) + r * a->from_stride, a->bytes);
+        memcpy((char *)fake_device_shadow(a->to) + r * a->to_stride,
+               (char *)fake_device_shadow(a->from) + r * a->from_stride,
+               a->bytes);
 }
 
 static int copy(dscomm_device_queue_t *queue, void *to, size_t to_stride,
@@ -277,7 +415,7 @@ static void run_clear(const void *args)
 {
     const copy_t *a = args;
 
-    memset(shadow(a->to), 0, a->bytes);
+    memset(fake_device_shadow(a->to), 0, a->bytes);
 }
 
 static int clear(dscomm_device_queue_t *queue, void *memory, size_t bytes)
@@ -287,161 +425,33 @@ static int clear(dscomm_device_queue_t *queue, void *memory, size_t bytes)
     return put(queue, run_clear, &a, sizeof a);
 }
 
-static float element(dscomm_device_format_t format, const void *x, size_t i)
-{
-    return format == DSCOMM_DEVICE_FLOAT32 ? ((const float *)x)[i]
-           : format == DSCOMM_DEVICE_FLOAT16
-               ? value_of_half(((const uint16_t *)x)[i])
-               : value_of_bfloat(((const uint16_t *)x)[i]);
-}
-
-static void set_element(dscomm_device_format_t format, void *x, size_t i,
-                        float value)
-{
-    if (format == DSCOMM_DEVICE_FLOAT32)
-        ((float *)x)[i] = value;
-    else
-        ((uint16_t *)x)[i] =
-            format == DSCOMM_DEVICE_FLOAT16 ? half_of(value) : bfloat_of(value);
-}
-
-static float said(const char *row, size_t i, float scale)
-{
-    return row[DSCOMM_DEVICE_HEADER + i / 8] & 0x80 >> i % 8 ? scale : -scale;
-}
-
-static float scale_of(const float *u, size_t elements)
-{
-    static const dscomm_codec_args_t args = {sizeof args, 1, 0, 0};
-    double sums[DSCOMM_CODEC_SUMS] = {0};
-
-    for (size_t i = 0; i < elements; i += DSCOMM_CODEC_BLOCK)
-        dscomm_priv_codec_onebit.measure(&args, sums, NULL, u + i,
-                                         MIN(DSCOMM_CODEC_BLOCK, elements - i));
-    return dscomm_priv_codec_onebit.settle(&args, sums, elements);
-}
-
-static void encode(const float *u, size_t elements, char *row)
-{
-    unsigned char *bits = (unsigned char *)row + DSCOMM_DEVICE_HEADER;
-
-    memset(bits, 0, elements / 8 + (elements % 8 != 0));
-    for (size_t i = 0; i < elements; i++)
-        bits[i / 8] |= (unsigned char)(u[i] < 0 ? 0 : 0x80 >> i % 8);
-}
-
-static void run_worker(const void *args)
-{
-    dscomm_device_worker_t a;
-    const float *c;
-    float *u, s, scale;
-    char *rows;
-
-    memcpy(&a, args, sizeof a);
-    c = shadow(a.c);
-    u = shadow(a.next);
-    rows = shadow(a.rows.first);
-    s = *(float *)shadow(a.s);
-    for (size_t i = 0; i < a.padded; i++)
-        u[i] = (i < a.count ? element(a.format, shadow(a.x), i) : 0) +
-               onebit_error(c[i], s);
-    scale = scale_of(u, a.padded);
-    for (size_t r = 0; r < a.rows.ranks; r++) {
-        size_t base = MIN(r * a.rows.chunk, a.padded);
-
-        memcpy(rows + r * a.rows.stride, &scale, sizeof scale);
-        encode(u + base, MIN(a.rows.chunk, a.padded - base),
-               rows + r * a.rows.stride);
-    }
-    *(float *)shadow(a.ret_s) = scale;
-}
-
-static void run_server(const void *args)
-{
-    dscomm_device_server_t a;
-    char *rows, *row;
-    float *c, *s;
-
-    memcpy(&a, args, sizeof a);
-    rows = shadow(a.rows.first);
-    row = shadow(a.ret_row);
-    c = shadow(a.c);
-    s = shadow(a.s);
-    for (size_t i = 0; i < a.count; i++) {
-        float sum = 0;
-
-        for (size_t r = 0; r < a.rows.ranks; r++) {
-            const char *from = rows + r * a.rows.stride;
-            float scale = *(const float *)(const void *)from * a.factor;
-
-            sum += said(from, i, scale);
-        }
-        c[i] = onebit_error(c[i], *s) + sum;
-    }
-    *s = scale_of(c, a.count);
-    memcpy(row, s, sizeof *s);
-    encode(c, a.count, row);
-}
-
-static void run_unpack(const void *args)
-{
-    dscomm_device_unpack_t a;
-    const char *rows;
-    void *x;
-
-    memcpy(&a, args, sizeof a);
-    rows = shadow(a.rows.first);
-    x = shadow(a.ret_x);
-    for (size_t i = 0; i < a.count; i++) {
-        const char *row = rows + i / a.rows.chunk * a.rows.stride;
-
-        set_element(
-            a.format, x, i,
-            said(row, i % a.rows.chunk, *(const float *)(const void *)row));
-    }
-}
-
-static void run_materialise(const void *args)
-{
-    dscomm_device_materialise_t a;
-    float *c, *s;
-
-    memcpy(&a, args, sizeof a);
-    c = shadow(a.c);
-    s = shadow(a.s);
-    for (size_t i = 0; i < a.count; i++)
-        c[i] = onebit_error(c[i], *s);
-    *s = 0;
-}
-
-static void run_take_back(const void *args)
-{
-    dscomm_device_take_back_t a;
-    const char *row;
-    float *c;
-
-    memcpy(&a, args, sizeof a);
-    c = shadow(a.c);
-    row = shadow(a.row);
-    for (size_t i = 0; i < a.count; i++) {
-        float e = c[i] + said(row, i, *(const float *)(const void *)row);
-
-        c[i] = e - element(a.format, shadow(a.x), i);
-    }
-}
-
 #define KERNEL(name)                                                           \
     static int name(dscomm_device_queue_t *queue,                              \
-                    const dscomm_device_##name##_t *args)                      \
+                    const dscomm_device_##name##_t *args, size_t jobs)         \
     {                                                                          \
-        return put(queue, run_##name, args, sizeof *args);                     \
+        int code = fails();                                                    \
+                                                                               \
+        launches++;                                                            \
+        for (size_t i = 0; i < jobs && !code; i++)                             \
+            put_surely(queue, fake_device_##name, args + i, sizeof *args);     \
+        return code;                                                           \
     }
 
 KERNEL(worker)
 KERNEL(server)
 KERNEL(unpack)
-KERNEL(materialise)
-KERNEL(take_back)
+
+static int materialise(dscomm_device_queue_t *queue,
+                       const dscomm_device_materialise_t *args)
+{
+    return put(queue, fake_device_materialise, args, sizeof *args);
+}
+
+static int take_back(dscomm_device_queue_t *queue,
+                     const dscomm_device_take_back_t *args)
+{
+    return put(queue, fake_device_take_back, args, sizeof *args);
+}
 
 static const char *why(void)
 {
@@ -467,6 +477,8 @@ static const dscomm_device_ops_t ops = {
     .open = open_queue,
     .close = close_queue,
     .sync = sync_queue,
+    .follow = follow,
+    .lead = lead,
     .alloc = alloc,
     .release = release,
     .copy = copy,

@@ -19,6 +19,20 @@ void fake_device_free(void *memory);
 void fake_device_write(void *to, const void *from, size_t bytes);
 void fake_device_read(void *to, const void *from, size_t bytes);
 
+/* A stream of the program's: what is put on it is done in order, and late. */
+void *fake_device_stream_new(void);
+void fake_device_stream_free(void *stream);
+/* From and to the host, when it comes to it; from is copied at once. */
+void fake_device_write_on(void *stream, void *to, const void *from,
+                          size_t bytes);
+void fake_device_read_on(void *stream, void *to, const void *from,
+                         size_t bytes);
+void fake_device_wait(void *stream);
+/* 1: no result is written by unpack any more, until 0. */
+void fake_device_hold(int hold);
+
+/* Calls of the table that start kernels, since this was asked last. */
+int fake_device_launches(void);
 /* Bytes that were copied for the library, since this was asked last. */
 size_t fake_device_copied(void);
 /* Pieces of memory that are there. */

@@ -112,7 +112,7 @@ static int worker(int format)
         .rows = rows_for(1, count),
     };
 
-    return ops->worker(queue, &args);
+    return ops->worker(queue, &args, 1);
 }
 
 static int server(int ranks)
@@ -126,7 +126,7 @@ static int server(int ranks)
         .ret_row = result,
     };
 
-    return ops->server(queue, &args);
+    return ops->server(queue, &args, 1);
 }
 
 static int unpack(int format)
@@ -134,7 +134,7 @@ static int unpack(int format)
     dscomm_device_unpack_t args = {(dscomm_device_format_t)format,
                                    rows_for(1, count), count, next};
 
-    return ops->unpack(queue, &args);
+    return ops->unpack(queue, &args, 1);
 }
 
 static int materialise(int argument)

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <glib.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,6 +16,17 @@ const int fake_device_real = 1;
 static const dscomm_device_ops_t *ops;
 static dscomm_device_queue_t *queue;
 static gint pieces;
+/* Of the driver, for streams. */
+static struct {
+    int (*retain)(void **context, int device);
+    int (*set)(void *context);
+    int (*create)(void **stream, unsigned flags);
+    int (*destroy)(void *stream);
+    int (*wait)(void *stream);
+    int (*write)(uint64_t to, const void *from, size_t bytes, void *stream);
+    int (*read)(void *to, uint64_t from, size_t bytes, void *stream);
+    void *context;
+} driver;
 
 static void need(int cond, const char *what, const char *why)
 {
@@ -50,6 +62,80 @@ const dscomm_device_ops_t *fake_device_table(void)
     }
     must(ops->open(0, &queue));
     return ops;
+}
+
+static void load_driver(void)
+{
+    static const char *const names[] = {
+        "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent",
+        "cuStreamCreate",           "cuStreamDestroy_v2",
+        "cuStreamSynchronize",      "cuMemcpyHtoDAsync_v2",
+        "cuMemcpyDtoHAsync_v2"};
+    void *handle = dlopen("libcuda.so.1", RTLD_NOW);
+    void **slots = (void **)(void *)&driver;
+
+    need(handle != NULL, "libcuda.so.1", handle ? "" : dlerror());
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        slots[i] = dlsym(handle, names[i]);
+        need(slots[i] != NULL, names[i], "libcuda does not have it");
+    }
+    need(!driver.retain(&driver.context, 0), "context", "there is none");
+}
+
+/* The device's context is this thread's from here on. */
+static void enter(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, load_driver);
+    need(!driver.set(driver.context), "context", "it cannot be set");
+}
+
+/* It knows nothing of the default stream. */
+void *fake_device_stream_new(void)
+{
+    void *stream = NULL;
+
+    enter();
+    need(!driver.create(&stream, 1), "stream", "there is none");
+    return stream;
+}
+
+void fake_device_stream_free(void *stream)
+{
+    enter();
+    driver.destroy(stream);
+}
+
+void fake_device_write_on(void *stream, void *to, const void *from,
+                          size_t bytes)
+{
+    enter();
+    need(!driver.write((uint64_t)(uintptr_t)to, from, bytes, stream), "copy",
+         "it failed");
+}
+
+void fake_device_read_on(void *stream, void *to, const void *from, size_t bytes)
+{
+    enter();
+    need(!driver.read(to, (uint64_t)(uintptr_t)from, bytes, stream), "copy",
+         "it failed");
+}
+
+void fake_device_wait(void *stream)
+{
+    enter();
+    need(!driver.wait(stream), "stream", "it failed");
+}
+
+void fake_device_hold(int hold)
+{
+    (void)hold;
+}
+
+int fake_device_launches(void)
+{
+    return 0;
 }
 
 void *fake_device_alloc(size_t bytes)

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See device-side.h. */
+#include "config.h"
+
+#include "compression/device-side.h"
+
+#include <dscomm/dscomm.h>
+
+#define ALIGNMENT 256
+
+static const dscomm_device_ops_t *ops(void)
+{
+    return dscomm_priv_device_table();
+}
+
+static size_t server_count(const dscomm_compressor_t *c)
+{
+    return dscomm_priv_part_count(c, c->channel->rank);
+}
+
+/* A place for bytes behind *end, which moves. */
+static size_t reserve(size_t *end, size_t bytes)
+{
+    size_t at = *end;
+
+    *end += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return at;
+}
+
+/* The deepspeed geometry keeps no errors from before a call. */
+static dscomm_status_t furnish(dscomm_device_side_t *side,
+                               const dscomm_compressor_t *c)
+{
+    size_t end = 0, errors = c->padded * sizeof(float);
+    size_t first = reserve(&end, errors), second = first, server, scales, rows,
+           row;
+    int code;
+
+    if (c->geometry == DSCOMM_GEOMETRY_NATIVE)
+        second = reserve(&end, errors);
+    server = reserve(&end, server_count(c) * sizeof(float));
+    scales = reserve(&end, 3 * sizeof(float));
+    rows = reserve(&end, (size_t)c->channel->ranks * c->row);
+    row = reserve(&end, c->row);
+    code = ops()->alloc(side->queue, end, 0, (void **)&side->memory);
+    if (code)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "%zu bytes of device %d for the errors of %zu "
+                           "elements: %s",
+                           end, side->device, c->count, ops()->text(code));
+    side->worker[0] = (float *)(side->memory + first);
+    side->worker[1] = (float *)(side->memory + second);
+    side->server = (float *)(side->memory + server);
+    side->scales = (float *)(side->memory + scales);
+    side->rows = side->memory + rows;
+    side->row = side->memory + row;
+    return DSCOMM_OK;
+}
+
+void dscomm_priv_device_free(dscomm_device_side_t *side)
+{
+    if (!side)
+        return;
+    if (side->memory)
+        ops()->release(side->queue, 0, side->memory);
+    g_free(side);
+}
+
+int dscomm_priv_device_copy(const dscomm_device_side_t *side, void *to,
+                            const void *from, size_t bytes)
+{
+    return bytes ? ops()->copy(side->queue, to, bytes, from, bytes, bytes, 1)
+                 : 0;
+}
+
+/* The host's errors, with scales of 0. */
+static dscomm_status_t push(dscomm_device_side_t *side,
+                            const dscomm_compressor_t *c)
+{
+    int code = dscomm_priv_device_copy(side, side->worker[side->now], c->worker,
+                                       c->padded * sizeof(float));
+
+    if (!code)
+        code = dscomm_priv_device_copy(side, side->server, c->server,
+                                       server_count(c) * sizeof(float));
+    if (!code)
+        code = ops()->clear(side->queue, side->scales, 3 * sizeof(float));
+    if (!code)
+        code = ops()->sync(side->queue);
+    if (!code)
+        side->behind = 0;
+    return dscomm_priv_device_result(code, "the errors to a device");
+}
+
+static int materialise(dscomm_device_side_t *side, float *errors, float *scale,
+                       size_t count)
+{
+    dscomm_device_materialise_t args = {errors, scale, count};
+
+    return ops()->materialise(side->queue, &args);
+}
+
+int dscomm_priv_device_materialise_worker(dscomm_device_side_t *side,
+                                          const dscomm_compressor_t *c)
+{
+    return materialise(side, side->worker[side->now], side->scales + side->now,
+                       c->padded);
+}
+
+static dscomm_status_t pull(dscomm_device_side_t *side,
+                            const dscomm_compressor_t *c)
+{
+    size_t server = server_count(c);
+    int code = dscomm_priv_device_materialise_worker(side, c);
+
+    if (!code && server)
+        code = materialise(side, side->server, side->scales + 2, server);
+    if (!code)
+        code = dscomm_priv_device_copy(side, c->worker, side->worker[side->now],
+                                       c->padded * sizeof(float));
+    if (!code)
+        code = dscomm_priv_device_copy(side, c->server, side->server,
+                                       server * sizeof(float));
+    if (!code)
+        code = ops()->sync(side->queue);
+    if (!code)
+        side->ahead = 0;
+    return dscomm_priv_device_result(code, "the errors from a device");
+}
+
+dscomm_status_t dscomm_priv_device_home(const dscomm_compressor_t *c,
+                                        int changes)
+{
+    dscomm_device_side_t *side = c->side;
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (!side)
+        return status;
+    if (side->ahead)
+        status = pull(side, c);
+    if (status == DSCOMM_OK && changes)
+        side->behind = 1;
+    return status;
+}
+
+static dscomm_status_t new_side(dscomm_compressor_t *c, int device)
+{
+    dscomm_device_side_t *side = g_new0(dscomm_device_side_t, 1);
+    dscomm_status_t status = dscomm_priv_device_queue(device, &side->queue);
+
+    side->device = device;
+    side->behind = 1;
+    if (status == DSCOMM_OK)
+        status = furnish(side, c);
+    if (status < 0)
+        dscomm_priv_device_free(side);
+    else
+        c->side = side;
+    return status;
+}
+
+dscomm_status_t dscomm_priv_device_take_side(dscomm_exchange_t *x, part_t *part,
+                                             int device)
+{
+    dscomm_compressor_t *c = part->c;
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (c->side && c->side->device != device) {
+        status = dscomm_priv_device_home(c, 1);
+        if (status < 0)
+            return status;
+        dscomm_priv_device_free(c->side);
+        c->side = NULL;
+    }
+    if (!c->side)
+        status = new_side(c, device);
+    if (status == DSCOMM_OK && c->side->behind)
+        status = push(c->side, c);
+    if (status < 0)
+        return status;
+    part->side = c->side;
+    x->queue = c->side->queue;
+    return status;
+}
