@@ -13,6 +13,7 @@
 #define TILE 1024
 #define ALIGNMENT 64
 #define ROW_ALIGNMENT 16
+#define DENSITY 0.01 /* of topk */
 #define NAME_BYTES 16
 #define TEXT_BYTES 188
 #define ELEMENTS_MOST ((size_t)PTRDIFF_MAX / sizeof(double) / 2)
@@ -60,14 +61,16 @@ static dscomm_status_t check_attr(const dscomm_compressor_attr_t *attr)
         attr->geometry != DSCOMM_GEOMETRY_DEEPSPEED)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%d is no geometry",
                            (int)attr->geometry);
-    if (attr->op != DSCOMM_AVG && attr->op != DSCOMM_SUM)
-        return dscomm_fail(DSCOMM_ERR_INVALID, "op is %s; it can be avg or sum",
-                           dscomm_op_name(attr->op));
-    if (attr->feedback < -1 || attr->feedback > 1)
+    if (attr->sum != 0 && attr->sum != 1)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "sum is %d; it can be 0 or 1",
+                           attr->sum);
+    if (attr->feedback != DSCOMM_FEEDBACK_CODEC &&
+        attr->feedback != DSCOMM_FEEDBACK_ON &&
+        attr->feedback != DSCOMM_FEEDBACK_OFF)
         return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "feedback is %d; it can be 0, 1 or -1",
-                           attr->feedback);
-    if (!(attr->density > 0 && attr->density <= 1))
+                           "feedback is %d; it can be 0, 1 or 2",
+                           (int)attr->feedback);
+    if (!(attr->density >= 0 && attr->density <= 1))
         return dscomm_fail(DSCOMM_ERR_INVALID, "density is %g; it is in (0, 1]",
                            attr->density);
     return DSCOMM_OK;
@@ -280,11 +283,12 @@ static dscomm_compressor_t *new_compressor(size_t count, const char *codec,
 
     c->codec = dscomm_codec_find(codec ? codec : "onebit");
     c->args.size = sizeof c->args;
-    c->args.density = attr->density;
+    c->args.density = attr->density > 0 ? attr->density : DENSITY;
     c->geometry = attr->geometry;
-    c->op = attr->op;
-    c->feedback =
-        attr->feedback < 0 && c->codec ? c->codec->feedback : attr->feedback;
+    c->op = attr->sum ? DSCOMM_SUM : DSCOMM_AVG;
+    c->feedback = attr->feedback == DSCOMM_FEEDBACK_ON;
+    if (attr->feedback == DSCOMM_FEEDBACK_CODEC && c->codec)
+        c->feedback = c->codec->feedback;
     c->count = count;
     return c;
 }

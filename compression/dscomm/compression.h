@@ -54,22 +54,32 @@ typedef enum {
     DSCOMM_GEOMETRY_DEEPSPEED = 1
 } dscomm_geometry_t;
 
+/* Whether errors are kept. */
+typedef enum {
+    DSCOMM_FEEDBACK_CODEC = 0, /* as the codec does */
+    DSCOMM_FEEDBACK_ON = 1,
+    DSCOMM_FEEDBACK_OFF = 2
+} dscomm_feedback_t;
+
+/* Zero is the default of all members but the size. */
 typedef struct {
     size_t size;
     const char *codec; /* NULL: "onebit"; see dscomm/codec.h */
     dscomm_geometry_t geometry;
-    dscomm_op_t op; /* DSCOMM_AVG or DSCOMM_SUM */
-    int feedback; /* 1: keep errors, 0: do not, -1: as the codec does */
+    int sum; /* 1: the sum of all ranks' buffers; 0: their mean */
+    dscomm_feedback_t feedback;
     /* DSCOMM_GEOMETRY_DEEPSPEED: elements with padding, a multiple of 8 times
      * the ranks; 0: the smallest multiple of n * lcm(n, 8) for n ranks, as
      * DeepSpeed's optimizers have it. */
     size_t padded;
-    double density; /* "topk": part of the elements that is sent, in (0, 1] */
+    /* "topk": part of the elements that is sent, in (0, 1]; 0: 0.01. Others do
+     * not look at it. */
+    double density;
 } dscomm_compressor_attr_t;
 #define DSCOMM_COMPRESSOR_ATTR_INIT                                            \
     {                                                                          \
-        sizeof(dscomm_compressor_attr_t), NULL, DSCOMM_GEOMETRY_NATIVE,        \
-            DSCOMM_AVG, -1, 0, 0.01                                            \
+        sizeof(dscomm_compressor_attr_t), NULL, DSCOMM_GEOMETRY_NATIVE, 0,     \
+            DSCOMM_FEEDBACK_CODEC, 0, 0                                        \
     }
 
 /* A compressor for buffers of count elements, which may be 0. attr may be NULL.

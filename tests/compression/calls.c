@@ -241,7 +241,7 @@ static void not_finite_others(rank_t *self)
             int spoilt = 0;
 
             attr.codec = codecs[i];
-            attr.feedback = 1;
+            attr.feedback = DSCOMM_FEEDBACK_ON;
             CHECK(self,
                   !dscomm_compressor_create(self->world, COUNT, &attr, &c));
             for (int k = 0; k < COUNT; k++)
@@ -286,6 +286,35 @@ static void small(rank_t *self)
     }
 }
 
+/* Attributes of which only the size is set are those of nobody's choice. */
+static void defaults(rank_t *self)
+{
+    static const char *const codecs[] = {NULL, "int8", "topk", "none"};
+
+    for (int i = 0; i < 4; i++) {
+        dscomm_compressor_attr_t attr = {.size = sizeof attr};
+        dscomm_compressor_t *c = NULL;
+        dscomm_compressor_info_t info = {.size = sizeof info};
+        float x[COUNT], *worker, *server;
+        int sent = 0;
+
+        attr.codec = codecs[i];
+        CHECK(self, !dscomm_compressor_create(self->world, COUNT, &attr, &c));
+        CHECK(self, !dscomm_compressor_info(c, &info));
+        CHECK(self, info.op == DSCOMM_AVG);
+        CHECK(self, info.geometry == DSCOMM_GEOMETRY_NATIVE);
+        CHECK(self, !dscomm_compressor_errors(c, &worker, &server));
+        CHECK(self, !worker == (i == 3));
+        fill_noise(x, COUNT, 0, 1);
+        reduce(self, c, x);
+        for (int k = 0; k < COUNT; k++)
+            sent += x[k] != 0;
+        /* A hundredth: of parts of 2048 and 952 elements 20 and 10. */
+        CHECK(self, i != 2 || sent == 30);
+        CHECK(self, !dscomm_compressor_free(c));
+    }
+}
+
 static void refused(rank_t *self)
 {
     struct {
@@ -316,14 +345,14 @@ static void refused(rank_t *self)
     attr.geometry = (dscomm_geometry_t)7;
     REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "7 is no geometry");
     attr.geometry = DSCOMM_GEOMETRY_NATIVE;
-    attr.op = DSCOMM_MAX;
-    REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "op is max");
-    attr.op = DSCOMM_SUM;
+    attr.sum = 2;
+    REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "sum is 2");
+    attr.sum = 1;
     attr.density = NAN;
     REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "density is nan");
     attr.density = 1;
-    attr.feedback = 2;
-    REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "feedback is 2");
+    attr.feedback = (dscomm_feedback_t)3;
+    REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "feedback is 3");
     attr.size = 3;
     REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "attr.size is 3");
     newer.known.geometry = DSCOMM_GEOMETRY_DEEPSPEED;
@@ -553,6 +582,7 @@ int main(void)
         ranks_run(n, 10000, not_finite_others, "the same with other codecs");
         ranks_run(n, 10000, small, "small and empty buffers");
     }
+    ranks_run(2, 10000, defaults, "attributes that are zero");
     ranks_run(1, 10000, refused, "refused");
     ranks_run(3, 10000, refused, "refused");
     ranks_run(3, 10000, busy, "outstanding");

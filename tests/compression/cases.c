@@ -53,7 +53,7 @@ static void run(dscomm_group_t *world, FILE *in, FILE *out)
 
     get(&c, sizeof c, 1, in);
     attr.geometry = (dscomm_geometry_t)c.geometry;
-    attr.op = (dscomm_op_t)c.op;
+    attr.sum = c.op == DSCOMM_SUM;
     attr.padded = (size_t)c.padded;
     count = (size_t)c.count;
     buffers = malloc(ranks * count * sizeof *buffers + 1);

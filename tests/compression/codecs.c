@@ -21,7 +21,7 @@ static void exact(rank_t *self)
             float x[COUNT];
 
             attr.codec = codecs[codec];
-            attr.op = sum ? DSCOMM_SUM : DSCOMM_AVG;
+            attr.sum = sum;
             CHECK(self,
                   !dscomm_compressor_create(self->world, COUNT, &attr, &c));
             for (int i = 0; i < COUNT; i++)
@@ -64,7 +64,7 @@ static void topk_order(rank_t *self)
 
     attr.codec = "topk";
     attr.density = 0.25;
-    attr.op = DSCOMM_SUM;
+    attr.sum = 1;
     CHECK(self, !dscomm_compressor_create(self->world, 8, &attr, &c));
     reduce(self, c, x);
     reduce(self, c, zero);

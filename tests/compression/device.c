@@ -48,8 +48,8 @@ static dscomm_compressor_t *open_case(rank_t *self, const case_t *k)
 
     attr.codec = k->codec;
     attr.geometry = k->geometry;
-    attr.op = k->op;
-    attr.feedback = k->feedback;
+    attr.sum = k->op == DSCOMM_SUM;
+    attr.feedback = k->feedback ? DSCOMM_FEEDBACK_CODEC : DSCOMM_FEEDBACK_OFF;
     CHECK(self, !dscomm_compressor_create(self->world, k->count, &attr, &c));
     for (size_t i = 0; i < k->count; i++)
         mask[i] = i % 3 != 0;

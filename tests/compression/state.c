@@ -141,12 +141,12 @@ static void foreign(rank_t *self)
     FOREIGN(COUNT, "another codec");
     attr.codec = NULL;
     FOREIGN(COUNT + 1, "another geometry");
-    attr.op = DSCOMM_SUM;
+    attr.sum = 1;
     FOREIGN(COUNT, "operator");
-    attr.op = DSCOMM_AVG;
-    attr.feedback = 0;
+    attr.sum = 0;
+    attr.feedback = DSCOMM_FEEDBACK_OFF;
     FOREIGN(COUNT, "keeps errors");
-    attr.feedback = -1;
+    attr.feedback = DSCOMM_FEEDBACK_CODEC;
     attr.geometry = DSCOMM_GEOMETRY_DEEPSPEED;
     FOREIGN(COUNT, "geometry");
     CHECK(self, !dscomm_send(self->world, memory, 80, DSCOMM_UINT8, next, 1));
