@@ -31,6 +31,35 @@ static char *first_host(const char *value)
     return strchr("[+", *value) ? g_strdup("") : first_word(value, ",: ");
 }
 
+/* That of a list of hosts which is this one, by short names; NULL where none
+ * is. */
+static char *find_own(const char *root, const char *list)
+{
+    char *own = tool_root_file(root, "proc/sys/kernel/hostname");
+    char **hosts = g_strsplit(list, ",", -1), *found = NULL;
+    const size_t length = own ? strcspn(own, ".\n") : 0;
+
+    for (int i = 0; length && hosts[i] && !found; i++) {
+        if (strcspn(hosts[i], ".:") == length &&
+            g_ascii_strncasecmp(hosts[i], own, length) == 0)
+            found = first_word(hosts[i], ":");
+    }
+    g_strfreev(hosts);
+    g_free(own);
+    return found;
+}
+
+/* Open MPI 4 begins with the node that mpirun is on, wherever that is in the
+ * list. */
+static char *by_list(const advice_state_t *state, const char *list)
+{
+    char *own = state->advice->mask == ADVICE_OPENMPI_4
+                    ? find_own(state->question->root, list)
+                    : NULL;
+
+    return own ? own : first_host(list);
+}
+
 /* Options that give the nodes, of whichever mpirun. */
 static const struct {
     const char *name;
@@ -98,7 +127,7 @@ void tool_advice_master(advice_state_t *state)
     if (!old)
         host = by_scheduler(state);
     else if (!is_file && old->value)
-        host = first_host(old->value);
+        host = by_list(state, old->value);
     if (host && !*host)
         g_clear_pointer(&host, g_free);
     if (!is_given(state, "MASTER_ADDR"))

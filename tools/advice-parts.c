@@ -21,11 +21,13 @@ static const row_t in_front[] = {
 
 #define MAP_NUMA "ppr:{per_numa}:numa:PE={pe}"
 #define MAP_NODE "ppr:{per_node}:node"
-#define WHY_MASTER                                                             \
-    "rank 0 is there, on the first node, which mpirun tells no rank"
+#define WHY_MASTER "rank 0 is there, which mpirun tells no rank"
 #define WHY_NO_MASTER                                                          \
     "put the first node's name for FIRST_HOST: rank 0 is there, which mpirun " \
     "tells no rank"
+#define WHY_NO_MASTER_4                                                        \
+    "put the first node's name for FIRST_HOST, or this node's if it is one "   \
+    "of them: rank 0 is there, which mpirun tells no rank"
 #define UNBOUND (FACT_CROWDED | FACT_BLIND)
 
 static const row_t rows[] = {
@@ -106,7 +108,9 @@ static const row_t rows[] = {
 
     /* Where ranks of several nodes meet */
     {ADVICE_OPENMPI, FACT_MASTER, 0, "-x MASTER_ADDR={master}", WHY_MASTER},
-    {ADVICE_OPENMPI, FACT_NO_MASTER, 0, "-x MASTER_ADDR=FIRST_HOST",
+    {ADVICE_OPENMPI_4, FACT_NO_MASTER, 0, "-x MASTER_ADDR=FIRST_HOST",
+     WHY_NO_MASTER_4},
+    {ADVICE_OPENMPI_5, FACT_NO_MASTER, 0, "-x MASTER_ADDR=FIRST_HOST",
      WHY_NO_MASTER},
     {ADVICE_HYDRA, FACT_MASTER, 0, "-genv MASTER_ADDR {master}", WHY_MASTER},
     {ADVICE_HYDRA, FACT_NO_MASTER, 0, "-genv MASTER_ADDR FIRST_HOST",

@@ -303,6 +303,29 @@ static const line_t lines[] = {
      "P -n 2 --map-by ppr:1:node:PE=2 --bind-to core --mca pml ob1 --mca btl "
      "self,sm,tcp --mca btl_tcp_if_include 10.1.0.0/22 --prtemca "
      "prte_if_include eth0 -x MASTER_ADDR=FIRST_HOST -x A=b --hostfile h prog"},
+    {"4.1, this host is not the first",
+     OPENMPI_4,
+     "small",
+     0,
+     2,
+     1,
+     {NULL},
+     {"--host", "n1:2,Small.site:2"},
+     "P -n 2 --map-by ppr:1:node:PE=2 --bind-to core --mca pml ob1 --mca btl "
+     "self,vader,tcp --mca btl_tcp_if_include 10.1.0.0/22 --mca "
+     "oob_tcp_if_include 10.1.0.0/22 -x MASTER_ADDR=Small.site --host "
+     "n1:2,Small.site:2 PROGRAM"},
+    {"5.0, this host is not the first",
+     OPENMPI_5,
+     "small",
+     0,
+     2,
+     1,
+     {NULL},
+     {"--host", "n1:2,small:2"},
+     "P -n 2 --map-by ppr:1:node:PE=2 --bind-to core --mca pml ob1 --mca btl "
+     "self,sm,tcp --mca btl_tcp_if_include 10.1.0.0/22 --prtemca "
+     "prte_if_include eth0 -x MASTER_ADDR=n1 --host n1:2,small:2 PROGRAM"},
     {"a network of one's own",
      OPENMPI_4,
      "small",

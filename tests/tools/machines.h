@@ -109,6 +109,7 @@ static inline void put_machines(void)
         put_routes(likes[i]);
     }
     put_processors("small", 1, 2);
+    put("small", "proc/sys/kernel/hostname", "small.local\n");
     put_routes("small");
     put_device("rdma", "mlx5_0", "4: ACTIVE\n");
     put_device("down", "mlx5_0", "1: DOWN\n");
