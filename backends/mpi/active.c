@@ -115,7 +115,7 @@ void engine_test(engine_t *engine)
     engine_active_t *active = &engine->active;
     int done = 0, code;
 
-    if (!active->count)
+    if (!active->count || !engine_library_alive())
         return;
     code = MPI_Testsome(active->count, active->handles, &done, active->indices,
                         active->statuses);
@@ -156,8 +156,7 @@ void engine_active_clear(engine_t *engine)
 {
     engine_active_t *active = &engine->active;
 
-    for (int i = 0; i < LAST_TESTS && active->count && engine_library_alive();
-         i++)
+    for (int i = 0; i < LAST_TESTS && active->count; i++)
         engine_test(engine);
     g_free(active->handles);
     g_free(active->owners);

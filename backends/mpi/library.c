@@ -31,7 +31,9 @@ static void finalize(void)
         MPI_Finalize();
 }
 
-/* MPI_Finalize() deletes what hangs on MPI_COMM_SELF first. */
+/* MPI_Finalize() deletes what hangs on MPI_COMM_SELF first. Whoever has the
+ * lock may be inside MPI still; who comes after sees that the group has ended.
+ */
 static int see_finalize(MPI_Comm comm, int key, void *value, void *extra)
 {
     engine_t *engine;
@@ -39,10 +41,13 @@ static int see_finalize(MPI_Comm comm, int key, void *value, void *extra)
     (void)comm, (void)key, (void)value, (void)extra;
     finalized = 1;
     pthread_mutex_lock(&lock);
-    TAILQ_FOREACH (engine, &engines, link)
+    TAILQ_FOREACH (engine, &engines, link) {
         engine_revoke(engine, DSCOMM_ERR_STATE,
                       "the program has called MPI_Finalize() before "
                       "dscomm_finalize()");
+        pthread_mutex_lock(engine->lock);
+        pthread_mutex_unlock(engine->lock);
+    }
     pthread_mutex_unlock(&lock);
     return MPI_SUCCESS;
 }

@@ -266,14 +266,14 @@ dscomm_status_t engine_isend(void *impl, const dscomm_message_t *message,
 {
     engine_t *engine = impl;
     engine_request_t *request = (engine_request_t *)head;
-    dscomm_status_t status = engine_check(engine);
+    dscomm_status_t status;
     int code;
 
-    if (status < 0)
-        return status;
     prepare(request, ENGINE_SEND, message, key_of(engine, message->tag));
     pthread_mutex_lock(engine->lock);
-    status = engine_reserve(engine, 2);
+    status = engine_check(engine);
+    if (status == DSCOMM_OK)
+        status = engine_reserve(engine, 2);
     if (status == DSCOMM_OK) {
         code = post_send(engine, request);
         if (code != MPI_SUCCESS) {
@@ -304,24 +304,24 @@ dscomm_status_t engine_irecv(void *impl, const dscomm_message_t *message,
 {
     engine_t *engine = impl;
     engine_request_t *request = (engine_request_t *)head;
-    dscomm_status_t status = engine_check(engine);
-    engine_arrival_t *arrival;
+    engine_arrival_t *arrival = NULL;
+    dscomm_status_t status;
 
-    if (status < 0)
-        return status;
     prepare(request, ENGINE_RECEIVE, message, key_of(engine, message->tag));
     pthread_mutex_lock(engine->lock);
-    arrival = find_arrival(engine, request);
+    status = engine_check(engine);
+    if (status == DSCOMM_OK)
+        arrival = find_arrival(engine, request);
     if (arrival) {
         TAILQ_REMOVE(&engine->arrivals, arrival, link);
         deliver(engine, request, arrival);
         g_free(arrival);
         engine_test(engine);
-    } else {
+    } else if (status == DSCOMM_OK) {
         TAILQ_INSERT_TAIL(&engine->receives, request, link);
     }
     pthread_mutex_unlock(engine->lock);
-    return DSCOMM_OK;
+    return status;
 }
 
 /* What MPI has begun to move goes on, which is why there are last tests. */

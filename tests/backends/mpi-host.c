@@ -106,12 +106,23 @@ static void use_none(void)
     need(!over, "MPI goes on until the end");
 }
 
-/* MPI ends too early. */
+/* MPI ends too early, while it has a message that nobody receives. */
 static void end_early(void)
 {
+    static char large[16 << 20];
+    dscomm_work_t *sent, *awaited;
+
     MPI_Init(NULL, NULL);
     join();
+    DSCOMM_CHECK(dscomm_isend(world, large, sizeof large, DSCOMM_UINT8,
+                              (rank + 1) % ranks, 1, &sent));
+    DSCOMM_CHECK(dscomm_irecv(world, large, sizeof large, DSCOMM_UINT8,
+                              (rank + 1) % ranks, 2, &awaited));
     MPI_Finalize();
+    need(dscomm_work_wait(sent, 10000) == DSCOMM_ERR_STATE, "of a send");
+    need(dscomm_work_wait(awaited, 10000) == DSCOMM_ERR_STATE, "of a receive");
+    dscomm_work_free(sent);
+    dscomm_work_free(awaited);
     need(dscomm_barrier(world, NULL) == DSCOMM_ERR_STATE, "ERR_STATE");
     need(strstr(dscomm_last_error(), "MPI_Finalize") != NULL, "the sentence");
     DSCOMM_CHECK(dscomm_finalize(world));
