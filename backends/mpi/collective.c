@@ -352,9 +352,8 @@ make_stage(engine_t *engine, const dscomm_coll_args_t *args, void **ret_stage)
     *ret_stage = bytes ? g_try_malloc(bytes) : NULL;
     if (*ret_stage || !bytes)
         return DSCOMM_OK;
-    engine_revoke(engine, DSCOMM_ERR_NO_MEMORY,
-                  "mpi: a rank has no memory for a collective");
-    return engine_check(engine);
+    return engine_give_up(engine, DSCOMM_ERR_NO_MEMORY,
+                          "mpi: a rank has no memory for a collective");
 }
 
 static size_t pieces_of(const engine_t *engine, const dscomm_coll_args_t *args)

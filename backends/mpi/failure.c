@@ -119,6 +119,17 @@ void engine_told(engine_t *engine, MPI_Message *message, size_t bytes)
         mark(engine, (dscomm_status_t)notice.status, notice.text);
 }
 
+/* Another thread may be about to say why the group has ended. */
+dscomm_status_t engine_give_up(engine_t *engine, dscomm_status_t status,
+                               const char *sentence)
+{
+    dscomm_status_t ended;
+
+    engine_revoke(engine, status, sentence);
+    ended = engine_check(engine);
+    return ended < 0 ? ended : dscomm_fail(status, "%s", sentence);
+}
+
 static dscomm_status_t status_of(int code)
 {
     int class = MPI_ERR_OTHER;
@@ -140,6 +151,5 @@ dscomm_status_t engine_fail(engine_t *engine, int code, const char *what)
     why[strcspn(why, "\n")] = '\0';
     snprintf(text, sizeof text, "%s on group '%s' (rank %d of %d): MPI: %.250s",
              what, engine->name, engine->rank, engine->ranks, why);
-    engine_revoke(engine, status_of(code), text);
-    return engine_check(engine);
+    return engine_give_up(engine, status_of(code), text);
 }

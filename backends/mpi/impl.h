@@ -105,7 +105,10 @@ void engine_revoke(void *impl, dscomm_status_t status, const char *sentence);
 dscomm_status_t engine_status(void *impl, char *text, size_t size);
 /* The failure of a call on a group that is revoked, or OK. */
 dscomm_status_t engine_check(engine_t *engine);
-/* MPI call what has failed with code: revokes the group, and fails. */
+/* Revokes the group, and fails, with status unless it has ended before. */
+dscomm_status_t engine_give_up(engine_t *engine, dscomm_status_t status,
+                               const char *sentence);
+/* MPI call what has failed with code: gives up. */
 dscomm_status_t engine_fail(engine_t *engine, int code, const char *what);
 /* With the lock held: tells the other ranks, if that is to be done. */
 void engine_tell(engine_t *engine);

@@ -36,12 +36,15 @@ static dscomm_status_t give_up(two_t *two, const two_level_t *level,
                                dscomm_status_t status)
 {
     char text[sizeof two->text];
+    dscomm_status_t ended;
 
     g_strlcpy(text, dscomm_last_error(), sizeof text);
     if (level)
         two_sentence(two, level, text, sizeof text);
     two_revoke(two, status, text);
-    return two_check(two);
+    ended = two_check(two);
+    /* Another thread may be about to say why the group has ended. */
+    return ended < 0 ? ended : dscomm_fail(status, "%s", text);
 }
 
 static dscomm_status_t run_plan(two_t *two, const dscomm_coll_args_t *args)

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The end of a group of backend mpi while another thread says it too. MPI is
+ * not initialised. */
+#include "config.h"
+
+#include "backends/mpi/impl.h"
+#include "tests/tap.h"
+
+#include <string.h>
+
+static int alive, polls, notices;
+
+int engine_library_alive(void)
+{
+    return alive;
+}
+
+void engine_poll(engine_t *engine)
+{
+    polls++;
+    engine_tell(engine);
+}
+
+dscomm_status_t engine_reserve(engine_t *engine, size_t count)
+{
+    (void)engine, (void)count;
+    return DSCOMM_OK;
+}
+
+void engine_add(engine_t *engine, MPI_Request handle, engine_request_t *owner)
+{
+    (void)engine, (void)handle, (void)owner;
+}
+
+int engine_notify(engine_t *engine, int rank, const void *buffer, int bytes,
+                  MPI_Request *request)
+{
+    (void)engine, (void)rank, (void)buffer, (void)bytes, (void)request;
+    notices++;
+    return 1;
+}
+
+static void setup(engine_t *engine)
+{
+    memset(engine, 0, sizeof *engine);
+    pthread_mutex_init(&engine->own_lock, NULL);
+    engine->lock = &engine->own_lock;
+    engine->name = "g";
+    engine->ranks = 3;
+    alive = 1;
+    polls = notices = 0;
+}
+
+/* The other thread has not written its sentence yet. */
+static void test_half_told(void)
+{
+    engine_t engine;
+    dscomm_status_t status;
+
+    setup(&engine);
+    engine.revoking = 1;
+    status = engine_give_up(&engine, DSCOMM_ERR_NO_MEMORY, "no room");
+    is_int(status, DSCOMM_ERR_NO_MEMORY, "a failure is one at any time");
+    is_str(dscomm_last_error(), "no room", "with its own sentence");
+}
+
+static void test_told(void)
+{
+    engine_t engine;
+    dscomm_status_t status;
+
+    setup(&engine);
+    engine_revoke(&engine, DSCOMM_ERR_ABORTED, "enough");
+    status = engine_give_up(&engine, DSCOMM_ERR_NO_MEMORY, "no room");
+    is_int(status, DSCOMM_ERR_ABORTED, "the first reason counts");
+    is_str(dscomm_last_error(), "enough", "and its sentence");
+}
+
+int main(void)
+{
+    test_half_told();
+    test_told();
+    return tap_done();
+}
