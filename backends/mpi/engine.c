@@ -29,6 +29,7 @@ static const dscomm_backend_ops_t ops = {
     .native = engine_native,
     .run = engine_run,
     .explain = engine_explain,
+    .quiesce = engine_quiesce,
     .device = engine_device,
 };
 

@@ -80,6 +80,7 @@ typedef struct engine {
     atomic_uint asked; /* calls of status */
     char text[TEXT_MAX];
     uint32_t mark; /* of the group's id, in notices */
+    int met_all; /* at the end, all of MPI's ranks */
 } engine_t;
 
 /* library.c */
@@ -92,11 +93,12 @@ extern pthread_mutex_t engine_library_lock;
 void engine_library_enlist(engine_t *engine);
 void engine_library_delist(engine_t *engine);
 int engine_library_alive(void);
-/* A rank will not come to MPI_Finalize(). */
-void engine_library_spoil(void);
+/* Whether a rank may not come to MPI_Finalize(). */
+void engine_library_spoil(int so);
 
 /* open.c */
 dscomm_status_t engine_open(const dscomm_backend_args_t *args, void **ret_impl);
+void engine_quiesce(void *impl);
 void engine_close(void *impl);
 
 /* failure.c */

@@ -153,7 +153,7 @@ int engine_library_alive(void)
     return !finalized;
 }
 
-void engine_library_spoil(void)
+void engine_library_spoil(int so)
 {
-    spoilt = 1;
+    spoilt = so;
 }

@@ -301,11 +301,25 @@ dscomm_status_t engine_open(const dscomm_backend_args_t *args, void **ret_impl)
     return DSCOMM_OK;
 }
 
-/* A rank is dead, or does something else: MPI_Finalize() would wait for it. */
-static int has_lost_ranks(const engine_t *engine)
+void engine_quiesce(void *impl)
 {
-    return engine->revoked == DSCOMM_ERR_PEER_FAILED ||
-           engine->revoked == DSCOMM_ERR_TIMEOUT;
+    engine_t *engine = impl;
+    int ranks = 0;
+
+    if (engine_library_alive() &&
+        MPI_Comm_size(MPI_COMM_WORLD, &ranks) == MPI_SUCCESS)
+        engine->met_all = ranks == engine->ranks;
+}
+
+/* Where a group has failed, a rank may be dead, or for ever in a call that
+ * nobody else will make: MPI_Finalize() would wait for it. But not where all
+ * ranks have met at the end. */
+static void judge(const engine_t *engine)
+{
+    if (engine->met_all)
+        engine_library_spoil(0);
+    else if (engine->revoked && engine->revoked != DSCOMM_ERR_STATE)
+        engine_library_spoil(1);
 }
 
 /* MPI calls the end of a communicator collective, but its libraries just forget
@@ -325,8 +339,7 @@ void engine_close(void *impl)
     if (engine_library_alive() && clean)
         MPI_Comm_free(&engine->comm);
     pthread_mutex_unlock(engine->lock);
-    if (has_lost_ranks(engine))
-        engine_library_spoil();
+    judge(engine);
     engine_library_delist(engine);
     destroy(engine);
 }

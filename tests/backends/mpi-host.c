@@ -139,6 +139,22 @@ static void die(void)
     sleep(30);
 }
 
+/* A rank ends the group and goes, while the others wait for it in a call of MPI
+ * that nothing can interrupt. */
+static void desert(void)
+{
+    int mine = 1, sum;
+
+    join();
+    if (rank)
+        dscomm_all_reduce(world, &mine, &sum, 1, DSCOMM_INT32, DSCOMM_SUM,
+                          NULL);
+    else
+        usleep(300000);
+    DSCOMM_CHECK(dscomm_group_abort(world, "enough"));
+    dscomm_finalize(world);
+}
+
 static uint64_t hash(const void *data, size_t bytes)
 {
     const unsigned char *byte = data;
@@ -199,10 +215,15 @@ static const struct {
     const char *name;
     void (*run)(void);
 } modes[] = {
-    {"single", use_single}, {"multiple", use_multiple},
-    {"none", use_none},     {"early", end_early},
-    {"die", die},           {"bits", see_bits},
-    {"complain", complain}, {"lost", complain_after_init},
+    {"single", use_single},
+    {"multiple", use_multiple},
+    {"none", use_none},
+    {"early", end_early},
+    {"die", die},
+    {"desert", desert},
+    {"bits", see_bits},
+    {"complain", complain},
+    {"lost", complain_after_init},
 };
 
 int main(int argc, char **argv)

@@ -98,4 +98,10 @@ test_host()
     start 3 die
     [ "$status" != 0 ] && [ $(($(date +%s) - begun)) -lt 25 ]
     result $? 'a rank that dies ends the job'
+    DSCOMM_MPI_BLOCKING=yes
+    export DSCOMM_MPI_BLOCKING
+    start 3 desert
+    [ "$status" != 124 ]
+    result $? 'a rank that aborts and goes, while others wait for it'
+    unset DSCOMM_MPI_BLOCKING
 }
