@@ -28,12 +28,34 @@ static int mark(engine_t *engine, dscomm_status_t status, const char *sentence)
     return 1;
 }
 
+/* Where another thread is inside, that one will see, at the latest when it
+ * leaves. */
+void engine_look(engine_t *engine)
+{
+    do {
+        if (pthread_mutex_trylock(engine->lock))
+            return;
+        engine_poll(engine);
+        pthread_mutex_unlock(engine->lock);
+    } while (atomic_load(&engine->untold) && engine_library_alive());
+}
+
+void engine_leave(engine_t *engine)
+{
+    pthread_mutex_unlock(engine->lock);
+    if (G_UNLIKELY(atomic_load(&engine->untold)))
+        engine_look(engine);
+}
+
+/* The others are told at once: this rank may not call again for long. */
 void engine_revoke(void *impl, dscomm_status_t status, const char *sentence)
 {
     engine_t *engine = impl;
 
-    if (mark(engine, status, sentence))
-        atomic_store(&engine->untold, 1);
+    if (!mark(engine, status, sentence))
+        return;
+    atomic_store(&engine->untold, 1);
+    engine_look(engine);
 }
 
 dscomm_status_t engine_check(engine_t *engine)
@@ -45,16 +67,6 @@ dscomm_status_t engine_check(engine_t *engine)
     return DSCOMM_OK;
 }
 
-/* Others may have said something. Where another thread is at it, that one will
- * see. */
-static void look(engine_t *engine)
-{
-    if (pthread_mutex_trylock(engine->lock))
-        return;
-    engine_poll(engine);
-    pthread_mutex_unlock(engine->lock);
-}
-
 dscomm_status_t engine_status(void *impl, char *text, size_t size)
 {
     engine_t *engine = impl;
@@ -64,7 +76,7 @@ dscomm_status_t engine_status(void *impl, char *text, size_t size)
 
     atomic_store_explicit(&engine->asked, asked + 1, memory_order_relaxed);
     if (G_UNLIKELY(asked % ASK_EVERY == 0 || atomic_load(&engine->untold)))
-        look(engine);
+        engine_look(engine);
     status = atomic_load_explicit(&engine->revoked, memory_order_acquire);
     if (status && text)
         snprintf(text, size, "%s", engine->text);

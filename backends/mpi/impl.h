@@ -78,6 +78,7 @@ typedef struct engine {
     atomic_int revoking, revoked; /* text is written between the two */
     atomic_int untold; /* the others are to be told */
     atomic_uint asked; /* calls of status */
+    long listened; /* when run last looked */
     char text[TEXT_MAX];
     uint32_t mark; /* of the group's id, in notices */
     int met_all; /* at the end, all of MPI's ranks */
@@ -112,6 +113,10 @@ dscomm_status_t engine_give_up(engine_t *engine, dscomm_status_t status,
                                const char *sentence);
 /* MPI call what has failed with code: gives up. */
 dscomm_status_t engine_fail(engine_t *engine, int code, const char *what);
+/* Takes in what others have said. Any thread, with or without the lock. */
+void engine_look(engine_t *engine);
+/* Gives the lock back. */
+void engine_leave(engine_t *engine);
 /* With the lock held: tells the other ranks, if that is to be done. */
 void engine_tell(engine_t *engine);
 /* A message from source says that the group is revoked. */

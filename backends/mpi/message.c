@@ -214,7 +214,7 @@ unsigned engine_progress(void *impl)
     engine_test(engine);
     completed = engine->completed;
     engine->completed = 0;
-    pthread_mutex_unlock(engine->lock);
+    engine_leave(engine);
     return completed;
 }
 
@@ -283,7 +283,7 @@ dscomm_status_t engine_isend(void *impl, const dscomm_message_t *message,
             engine_test(engine);
         }
     }
-    pthread_mutex_unlock(engine->lock);
+    engine_leave(engine);
     return status;
 }
 
@@ -320,7 +320,7 @@ dscomm_status_t engine_irecv(void *impl, const dscomm_message_t *message,
     } else if (status == DSCOMM_OK) {
         TAILQ_INSERT_TAIL(&engine->receives, request, link);
     }
-    pthread_mutex_unlock(engine->lock);
+    engine_leave(engine);
     return status;
 }
 
@@ -339,7 +339,7 @@ void engine_cancel(void *impl, dscomm_request_t *head)
             engine_test(engine);
         engine_orphan(engine, request);
     }
-    pthread_mutex_unlock(engine->lock);
+    engine_leave(engine);
 }
 
 void engine_message_setup(engine_t *engine)

@@ -217,6 +217,23 @@ static void test_while_waiting(void)
     dscomm_work_free(work);
 }
 
+/* Rank 0 makes no further call on the group, and the others have made none
+ * since: they hear of it by themselves, before they block for good. */
+static void test_unasked(void)
+{
+    CHECK_OK(dscomm_barrier(my.group, NULL));
+    if (!my.rank)
+        CHECK_OK(dscomm_group_abort(my.group, "the pump is dry"));
+    for (int r = 1; r < my.ranks && !my.rank; r++)
+        conform_tell(r);
+    if (!my.rank)
+        return;
+    conform_hear(0);
+    conform_pause(20);
+    CHECK_FAILS(dscomm_barrier(my.group, NULL), DSCOMM_ERR_ABORTED);
+    check_sentence("the pump is dry", "a barrier that nobody else will enter");
+}
+
 static void test_while_coalescing(void)
 {
     dscomm_work_t *work = NULL;
@@ -234,6 +251,7 @@ static void test_while_coalescing(void)
 static const conform_test_t tests[] = {
     {"every call", test_every_call},
     {"while a collective waits", test_while_waiting},
+    {"without a look at the group", test_unasked},
     {"while calls are recorded", test_while_coalescing},
     {NULL, NULL},
 };
