@@ -18,7 +18,7 @@
  * take part. */
 typedef struct {
     char engine[16], problem[TEXT_MAX];
-    int32_t mpi_rank, blocking;
+    int32_t mpi_rank, blocking, chunk;
 } card_t;
 
 /* What the last one to come says of all: their ranks follow. */
@@ -98,9 +98,29 @@ static dscomm_status_t prepare(const dscomm_backend_args_t *args,
         return status;
     }
     engine->chunk = (size_t)chunk;
+    card->chunk = (int32_t)chunk;
     engine->lock = multiple ? &engine->own_lock : &engine_library_lock;
     MPI_Comm_rank(MPI_COMM_WORLD, &card->mpi_rank);
     return DSCOMM_OK;
+}
+
+/* Why there can be no group with this rank; 0 where there can. */
+static int object(const card_t *const *cards, int rank, char *text, size_t size)
+{
+    const card_t *card = cards[rank];
+
+    if (*card->problem)
+        return snprintf(text, size, "rank %d: %.450s", rank, card->problem);
+    if (strcmp(card->engine, cards[0]->engine))
+        return snprintf(text, size,
+                        "rank 0 uses %s and rank %d %s; set DSCOMM_MPI_LIBRARY",
+                        cards[0]->engine, rank, card->engine);
+    if (card->chunk != cards[0]->chunk)
+        return snprintf(text, size,
+                        "DSCOMM_MPI_CHUNK is %d for rank 0 and %d for rank %d; "
+                        "give all ranks the same",
+                        cards[0]->chunk, card->chunk, rank);
+    return 0;
 }
 
 static void write_map(const card_t *const *cards, int ranks, map_t *map)
@@ -109,16 +129,8 @@ static void write_map(const card_t *const *cards, int ranks, map_t *map)
     for (int r = 0; r < ranks && !map->status; r++) {
         map->mpi_ranks[r] = cards[r]->mpi_rank;
         map->blocking &= cards[r]->blocking;
-        if (*cards[r]->problem) {
+        if (object(cards, r, map->problem, sizeof map->problem))
             map->status = DSCOMM_ERR_NO_BACKEND;
-            snprintf(map->problem, sizeof map->problem, "rank %d: %.450s", r,
-                     cards[r]->problem);
-        } else if (strcmp(cards[r]->engine, cards[0]->engine)) {
-            map->status = DSCOMM_ERR_NO_BACKEND;
-            snprintf(map->problem, sizeof map->problem,
-                     "rank 0 uses %s and rank %d %s; set DSCOMM_MPI_LIBRARY",
-                     cards[0]->engine, r, cards[r]->engine);
-        }
     }
 }
 
@@ -214,6 +226,24 @@ static dscomm_status_t meet(const dscomm_backend_args_t *args,
                        args->name, size, bytes);
 }
 
+/* There will be no group. Rank 0 may have the store, and so it stays until the
+ * others know why. */
+static void see_off(const dscomm_backend_args_t *args)
+{
+    int64_t readers = 0;
+    void *value;
+    size_t size;
+
+    if (dscomm_store_add(args->store, "read", 1, &readers) < 0)
+        return;
+    if (readers == args->ranks)
+        dscomm_store_set(args->store, "all", "", 0);
+    if (args->rank == 0 &&
+        dscomm_store_get(args->store, "all", args->timeout_ms, &value, &size) ==
+            DSCOMM_OK)
+        dscomm_store_free(value);
+}
+
 static int tag_of(const char *id)
 {
     return (int)(g_str_hash(id) & 0x7fff);
@@ -254,6 +284,8 @@ static dscomm_status_t join(const dscomm_backend_args_t *args, engine_t *engine)
     dscomm_status_t own = prepare(args, engine, &card);
     dscomm_status_t status = meet(args, &card, &map);
 
+    if (map && map->status < 0)
+        see_off(args);
     if (own < 0)
         status = dscomm_fail(own, "%s", card.problem);
     else if (status == DSCOMM_OK && map->status < 0)

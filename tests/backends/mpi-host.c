@@ -205,6 +205,21 @@ static void complain(void)
     exit(4);
 }
 
+/* Ranks with different settings */
+static void differ(void)
+{
+    const char *number = getenv("PMI_RANK");
+
+    if (!number)
+        number = getenv("OMPI_COMM_WORLD_RANK");
+    if (number && strcmp(number, "0"))
+        setenv("DSCOMM_MPI_CHUNK", "1000", 1);
+    need(dscomm_init(NULL, &world) == DSCOMM_ERR_NO_BACKEND, "a refusal");
+    need(strstr(dscomm_last_error(), "DSCOMM_MPI_CHUNK is 1073741824 for rank "
+                                     "0 and 1000 for rank 1") != NULL,
+         "the sentence");
+}
+
 static void complain_after_init(void)
 {
     MPI_Init(NULL, NULL);
@@ -215,15 +230,11 @@ static const struct {
     const char *name;
     void (*run)(void);
 } modes[] = {
-    {"single", use_single},
-    {"multiple", use_multiple},
-    {"none", use_none},
-    {"early", end_early},
-    {"die", die},
-    {"desert", desert},
-    {"bits", see_bits},
-    {"complain", complain},
-    {"lost", complain_after_init},
+    {"single", use_single}, {"multiple", use_multiple},
+    {"none", use_none},     {"early", end_early},
+    {"die", die},           {"desert", desert},
+    {"bits", see_bits},     {"differ", differ},
+    {"complain", complain}, {"lost", complain_after_init},
 };
 
 int main(int argc, char **argv)
