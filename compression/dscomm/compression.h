@@ -110,8 +110,6 @@ dscomm_compressor_free(dscomm_compressor_t *compressor);
 DSCOMM_API dscomm_status_t
 dscomm_compressor_all_reduce(dscomm_compressor_t *compressor, void *buffer,
                              dscomm_dtype_t dtype, dscomm_work_t **ret_work);
-#define dscomm_onebit_all_reduce dscomm_compressor_all_reduce
-#define dscomm_onebit_free dscomm_compressor_free
 
 /* The same for several compressors of one group at a time: each keeps its own
  * scale and errors, and what goes to one rank goes together. buffers[i] is that
@@ -182,6 +180,33 @@ DSCOMM_API dscomm_status_t dscomm_compressor_save_file(
     const dscomm_compressor_t *compressor, const char *path);
 DSCOMM_API dscomm_status_t
 dscomm_compressor_load_file(dscomm_compressor_t *compressor, const char *path);
+
+/* The calls above by the name of the codec that most programs want. They do the
+ * same, and both sets take either. MT: group, but info: safe. */
+DSCOMM_API dscomm_status_t dscomm_onebit_free(dscomm_onebit_t *onebit);
+DSCOMM_API dscomm_status_t dscomm_onebit_all_reduce(dscomm_onebit_t *onebit,
+                                                    void *buffer,
+                                                    dscomm_dtype_t dtype,
+                                                    dscomm_work_t **ret_work);
+DSCOMM_API dscomm_status_t dscomm_onebit_all_reduce_many(
+    dscomm_onebit_t *const *onebits, void *const *buffers, size_t n,
+    dscomm_dtype_t dtype, dscomm_work_t **ret_work);
+DSCOMM_API dscomm_status_t dscomm_onebit_reset(dscomm_onebit_t *onebit);
+DSCOMM_API dscomm_status_t dscomm_onebit_set_mask(dscomm_onebit_t *onebit,
+                                                  const uint8_t *mask);
+DSCOMM_API dscomm_status_t dscomm_onebit_info(
+    const dscomm_onebit_t *onebit, dscomm_compressor_info_t *ret_info);
+DSCOMM_API dscomm_status_t dscomm_onebit_errors(dscomm_onebit_t *onebit,
+                                                float **ret_worker,
+                                                float **ret_server);
+DSCOMM_API dscomm_status_t dscomm_onebit_save(const dscomm_onebit_t *onebit,
+                                              void *memory, size_t bytes);
+DSCOMM_API dscomm_status_t dscomm_onebit_load(dscomm_onebit_t *onebit,
+                                              const void *memory, size_t bytes);
+DSCOMM_API dscomm_status_t
+dscomm_onebit_save_file(const dscomm_onebit_t *onebit, const char *path);
+DSCOMM_API dscomm_status_t dscomm_onebit_load_file(dscomm_onebit_t *onebit,
+                                                   const char *path);
 
 #ifdef __cplusplus
 }
