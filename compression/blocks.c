@@ -133,6 +133,15 @@ static size_t extent(const dscomm_compressor_t *c, const segment_t *segment,
                : 0;
 }
 
+static dscomm_codec_args_t args_of(const dscomm_compressor_t *c, uint32_t phase)
+{
+    dscomm_codec_args_t args = c->args;
+
+    args.call = c->calls;
+    args.phase = phase;
+    return args;
+}
+
 /* Of a block's first element. */
 static char *code_of(const part_t *part, size_t from, char *region)
 {
@@ -165,6 +174,7 @@ int dscomm_priv_keeps(const dscomm_compressor_t *c, float scale)
 void dscomm_priv_measure(const dscomm_exchange_t *x, part_t *part)
 {
     dscomm_compressor_t *c = part->c;
+    dscomm_codec_args_t args = args_of(c, 0);
     double sums[DSCOMM_CODEC_SUMS] = {0};
     scratch_t scratch;
 
@@ -174,18 +184,19 @@ void dscomm_priv_measure(const dscomm_exchange_t *x, part_t *part)
     for (size_t i = 0; i < c->padded; i += BLOCK) {
         size_t count = MIN(BLOCK, c->padded - i);
 
-        c->codec->measure(&c->args, sums,
-                          fetch(x, part, i, count, scratch.values),
+        args.first = i;
+        c->codec->measure(&args, sums, fetch(x, part, i, count, scratch.values),
                           c->worker ? c->worker + i : NULL, count);
     }
-    part->scale = c->codec->settle(&c->args, sums, c->padded);
+    args.first = 0;
+    part->scale = c->codec->settle(&args, sums, c->padded);
 }
 
 void dscomm_priv_encode(const dscomm_exchange_t *x, part_t *part,
                         const segment_t *segment, int rank, char *region)
 {
     dscomm_compressor_t *c = part->c;
-    dscomm_codec_args_t args = c->args;
+    dscomm_codec_args_t args = args_of(c, 0);
     size_t base = (size_t)rank * c->chunk + segment->from;
     size_t all = extent(c, segment, rank);
     scratch_t scratch;
@@ -197,6 +208,7 @@ void dscomm_priv_encode(const dscomm_exchange_t *x, part_t *part,
         size_t count = MIN(BLOCK, all - i);
         float *errors = c->worker ? c->worker + base + i : NULL;
 
+        args.first = base + i;
         c->codec->encode(
             &args, part->scale, fetch(x, part, base + i, count, scratch.values),
             errors, count, code_of(part, segment->from + i, region));
@@ -210,14 +222,16 @@ static int add_up(const dscomm_exchange_t *x, const part_t *part, size_t from,
                   size_t count, char *const *rows, float *sum)
 {
     const dscomm_compressor_t *c = part->c;
+    dscomm_codec_args_t args = args_of(c, 0);
     float factor = c->op == DSCOMM_AVG ? 1.0f / (float)x->channel->ranks : 1;
     int bad = 0;
 
+    args.first = (size_t)x->channel->rank * c->chunk + from;
     memset(sum, 0, count * sizeof *sum);
     for (int r = 0; r < x->channel->ranks; r++)
-        bad |= c->codec->accumulate(&c->args,
-                                    dscomm_priv_scale_of(part, rows[r]), factor,
-                                    code_of(part, from, rows[r]), count, sum);
+        bad |= c->codec->accumulate(&args, dscomm_priv_scale_of(part, rows[r]),
+                                    factor, code_of(part, from, rows[r]), count,
+                                    sum);
     return bad;
 }
 
@@ -234,6 +248,7 @@ int dscomm_priv_reduce(const dscomm_exchange_t *x, part_t *part,
                        const segment_t *segment, char *const *rows)
 {
     dscomm_compressor_t *c = part->c;
+    dscomm_codec_args_t args = args_of(c, 1);
     int rank = x->channel->rank, bad = 0;
     size_t base = (size_t)rank * c->chunk, all = extent(c, segment, rank);
     scratch_t scratch;
@@ -250,9 +265,9 @@ int dscomm_priv_reduce(const dscomm_exchange_t *x, part_t *part,
         else
             memcpy(c->server + at, scratch.values, count * sizeof(float));
         forgive(c, base + at, count, c->server + at);
+        args.first = base + at;
         if (c->codec->measure)
-            c->codec->measure(&c->args, part->sums, NULL, c->server + at,
-                              count);
+            c->codec->measure(&args, part->sums, NULL, c->server + at, count);
     }
     return bad ? -1 : 0;
 }
@@ -260,13 +275,14 @@ int dscomm_priv_reduce(const dscomm_exchange_t *x, part_t *part,
 void dscomm_priv_settle(const dscomm_exchange_t *x, part_t *part)
 {
     dscomm_compressor_t *c = part->c;
+    dscomm_codec_args_t args = args_of(c, 1);
     size_t count = dscomm_priv_part_count(c, x->channel->rank);
 
     part->scale = 0;
     if (part->spoilt)
         part->scale = NAN;
     else if (c->codec->settle && count)
-        part->scale = c->codec->settle(&c->args, part->sums, count);
+        part->scale = c->codec->settle(&args, part->sums, count);
     /* The sum of finite values was not: what was lost is unknown. */
     if (!part->spoilt && dscomm_priv_keeps(c, part->scale))
         memset(c->server, 0, count * sizeof *c->server);
@@ -276,7 +292,7 @@ void dscomm_priv_encode_result(const dscomm_exchange_t *x, part_t *part,
                                const segment_t *segment, char *region)
 {
     dscomm_compressor_t *c = part->c;
-    dscomm_codec_args_t args = c->args;
+    dscomm_codec_args_t args = args_of(c, 1);
     int rank = x->channel->rank;
     size_t base = (size_t)rank * c->chunk, all = extent(c, segment, rank);
 
@@ -287,6 +303,7 @@ void dscomm_priv_encode_result(const dscomm_exchange_t *x, part_t *part,
         size_t count = MIN(BLOCK, all - i), at = segment->from + i;
         float *v = c->server + at;
 
+        args.first = base + at;
         c->codec->encode(&args, part->scale, c->feedback ? NULL : v,
                          c->feedback ? v : NULL, count,
                          code_of(part, at, region));
@@ -300,6 +317,7 @@ void dscomm_priv_take_back(const dscomm_exchange_t *x, part_t *part,
                            char *result_region, char *region)
 {
     dscomm_compressor_t *c = part->c;
+    dscomm_codec_args_t args = args_of(c, 0);
     float scale = dscomm_priv_scale_of(part, region);
     size_t base = (size_t)rank * c->chunk + segment->from;
     size_t all = extent(c, segment, rank);
@@ -314,7 +332,8 @@ void dscomm_priv_take_back(const dscomm_exchange_t *x, part_t *part,
         float *errors = c->worker + base + i;
         const float *values = fetch(x, part, base + i, count, scratch.values);
 
-        c->codec->accumulate(&c->args, scale, 1,
+        args.first = base + i;
+        c->codec->accumulate(&args, scale, 1,
                              code_of(part, segment->from + i, region), count,
                              errors);
         for (size_t k = 0; k < count; k++)
@@ -327,7 +346,7 @@ int dscomm_priv_decode(const dscomm_exchange_t *x, part_t *part,
                        const segment_t *segment, int rank, char *region)
 {
     dscomm_compressor_t *c = part->c;
-    dscomm_codec_args_t args = c->args;
+    dscomm_codec_args_t args = args_of(c, 1);
     size_t base = (size_t)rank * c->chunk + segment->from;
     size_t all = inside(c, base, extent(c, segment, rank));
     size_t size = dscomm_dtype_size(x->dtype);
@@ -341,6 +360,7 @@ int dscomm_priv_decode(const dscomm_exchange_t *x, part_t *part,
         const char *code = code_of(part, segment->from + i, region);
         float values[BLOCK];
 
+        args.first = base + i;
         if (is_plain(x, c, part->buffer)) {
             bad |= c->codec->decode(&args, scale, code, count, (float *)to);
             continue;

@@ -6,9 +6,13 @@
 
 #include <glib.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <string.h>
 
 #define NAME_MAX_BYTES 15
+/* Up to the last member that the first release had, whatever comes later. */
+#define SIZE_LEAST                                                             \
+    (offsetof(dscomm_codec_t, decode) + sizeof((dscomm_codec_t *)0)->decode)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static GPtrArray *table; /* const dscomm_codec_t * */
@@ -84,7 +88,7 @@ static int is_name(const char *name)
 /* What is wrong with codec, or NULL. */
 static const char *defect(const dscomm_codec_t *codec)
 {
-    if (codec->size < sizeof *codec)
+    if (codec->size < SIZE_LEAST)
         return "its size is not that of the structure";
     if (!codec->name || !is_name(codec->name))
         return "its name is not made of 1 to 15 letters, digits and '_'";
@@ -92,6 +96,11 @@ static const char *defect(const dscomm_codec_t *codec)
         return "bytes, encode, accumulate or decode is missing";
     if (!codec->measure != !codec->settle)
         return "measure and settle need each other";
+    if (!(codec->parameter_most > 0
+              ? codec->parameter > 0 &&
+                    codec->parameter <= codec->parameter_most
+              : codec->parameter == 0 && codec->parameter_most == 0))
+        return "its parameter is not in (0, parameter_most]";
     return NULL;
 }
 

@@ -13,7 +13,6 @@
 #define TILE 1024
 #define ALIGNMENT 64
 #define ROW_ALIGNMENT 16
-#define DENSITY 0.01 /* of topk */
 #define NAME_BYTES 16
 #define TEXT_BYTES 188
 #define ELEMENTS_MOST ((size_t)PTRDIFF_MAX / sizeof(double) / 2)
@@ -22,7 +21,7 @@
 typedef struct {
     char codec[NAME_BYTES];
     uint64_t count, padded;
-    double density;
+    double parameter;
     int32_t geometry, op, feedback, unused;
 } terms_t;
 
@@ -70,9 +69,6 @@ static dscomm_status_t check_attr(const dscomm_compressor_attr_t *attr)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "feedback is %d; it can be 0, 1 or 2",
                            (int)attr->feedback);
-    if (!(attr->density >= 0 && attr->density <= 1))
-        return dscomm_fail(DSCOMM_ERR_INVALID, "density is %g; it is in (0, 1]",
-                           attr->density);
     return DSCOMM_OK;
 }
 
@@ -137,6 +133,24 @@ static dscomm_status_t size_rows(dscomm_compressor_t *c)
     return DSCOMM_OK;
 }
 
+static dscomm_status_t take_parameter(dscomm_compressor_t *c, double parameter)
+{
+    const dscomm_codec_t *codec = c->codec;
+
+    c->args.user = codec->user;
+    c->args.parameter = parameter == 0 ? codec->parameter : parameter;
+    if (parameter == 0 || (parameter > 0 && parameter <= codec->parameter_most))
+        return DSCOMM_OK;
+    if (codec->parameter_most > 0)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "the parameter is %g; that of codec %s is in "
+                           "(0, %g]",
+                           parameter, codec->name, codec->parameter_most);
+    return dscomm_fail(DSCOMM_ERR_INVALID,
+                       "the parameter is %g, but codec %s has none", parameter,
+                       codec->name);
+}
+
 /* The parts. */
 static void lay_out(dscomm_compressor_t *c, size_t padded, int ranks)
 {
@@ -181,7 +195,7 @@ static const char *difference(const terms_t *a, const terms_t *b)
         return "the geometry";
     if (a->op != b->op)
         return "the operator";
-    if (a->feedback != b->feedback || a->density != b->density)
+    if (a->feedback != b->feedback || a->parameter != b->parameter)
         return "the attributes";
     return NULL;
 }
@@ -236,7 +250,7 @@ static void state_terms(dscomm_compressor_t *c, terms_t *ret_terms)
     g_strlcpy(ret_terms->codec, c->codec->name, sizeof ret_terms->codec);
     ret_terms->count = c->count;
     ret_terms->padded = c->padded;
-    ret_terms->density = c->args.density;
+    ret_terms->parameter = c->args.parameter;
     ret_terms->geometry = (int32_t)c->geometry;
     ret_terms->op = (int32_t)c->op;
     ret_terms->feedback = c->feedback;
@@ -283,7 +297,6 @@ static dscomm_compressor_t *new_compressor(size_t count, const char *codec,
 
     c->codec = dscomm_codec_find(codec ? codec : "onebit");
     c->args.size = sizeof c->args;
-    c->args.density = attr->density > 0 ? attr->density : DENSITY;
     c->geometry = attr->geometry;
     c->op = attr->sum ? DSCOMM_SUM : DSCOMM_AVG;
     c->feedback = attr->feedback == DSCOMM_FEEDBACK_ON;
@@ -327,7 +340,9 @@ static dscomm_status_t prepare(dscomm_group_t *group, size_t count,
         return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
                            "there is no codec '%s'; there are %s", own.codec,
                            dscomm_codec_names());
-    status = check_geometry(c, &own, ranks);
+    status = take_parameter(c, own.parameter);
+    if (status == DSCOMM_OK)
+        status = check_geometry(c, &own, ranks);
     if (status < 0)
         return status;
     lay_out(c, own.padded, ranks);

@@ -55,15 +55,12 @@ static int decode_none(const dscomm_codec_args_t *args, float scale,
 }
 
 const dscomm_codec_t dscomm_priv_codec_none = {
-    sizeof dscomm_priv_codec_none,
-    "none",
-    0,
-    bytes_none,
-    NULL,
-    NULL,
-    encode_none,
-    accumulate_none,
-    decode_none,
+    .size = sizeof dscomm_priv_codec_none,
+    .name = "none",
+    .bytes = bytes_none,
+    .encode = encode_none,
+    .accumulate = accumulate_none,
+    .decode = decode_none,
 };
 
 static size_t bytes_cast(const dscomm_codec_args_t *args, size_t count)
@@ -133,15 +130,12 @@ static int accumulate_cast(from_t from, float factor, const void *bytes,
                            count, ret_values);                                 \
     }                                                                          \
     const dscomm_codec_t dscomm_priv_codec_##codec = {                         \
-        sizeof dscomm_priv_codec_##codec,                                      \
-        #codec,                                                                \
-        0,                                                                     \
-        bytes_cast,                                                            \
-        NULL,                                                                  \
-        NULL,                                                                  \
-        encode_##format,                                                       \
-        accumulate_##format,                                                   \
-        decode_##format,                                                       \
+        .size = sizeof dscomm_priv_codec_##codec,                              \
+        .name = #codec,                                                        \
+        .bytes = bytes_cast,                                                   \
+        .encode = encode_##format,                                             \
+        .accumulate = accumulate_##format,                                     \
+        .decode = decode_##format,                                             \
     };
 
 CODEC(float16, half)

@@ -62,13 +62,11 @@ static int decode(const dscomm_codec_args_t *args, float scale,
 }
 
 const dscomm_codec_t dscomm_priv_codec_int8 = {
-    sizeof dscomm_priv_codec_int8,
-    "int8",
-    1,
-    bytes,
-    NULL,
-    NULL,
-    encode,
-    accumulate,
-    decode,
+    .size = sizeof dscomm_priv_codec_int8,
+    .name = "int8",
+    .feedback = 1,
+    .bytes = bytes,
+    .encode = encode,
+    .accumulate = accumulate,
+    .decode = decode,
 };

@@ -63,13 +63,13 @@ static int decode(const dscomm_codec_args_t *args, float scale,
 }
 
 const dscomm_codec_t dscomm_priv_codec_onebit = {
-    sizeof dscomm_priv_codec_onebit,
-    "onebit",
-    1,
-    bytes,
-    measure,
-    settle,
-    encode,
-    accumulate,
-    decode,
+    .size = sizeof dscomm_priv_codec_onebit,
+    .name = "onebit",
+    .feedback = 1,
+    .bytes = bytes,
+    .measure = measure,
+    .settle = settle,
+    .encode = encode,
+    .accumulate = accumulate,
+    .decode = decode,
 };

@@ -14,7 +14,7 @@
 /* Of a block of count elements: at least one. */
 static size_t kept(const dscomm_codec_args_t *args, size_t count)
 {
-    size_t k = (size_t)(args->density * (double)count + 0.5);
+    size_t k = (size_t)(args->parameter * (double)count + 0.5);
 
     if (!count)
         return 0;
@@ -123,13 +123,13 @@ static int decode(const dscomm_codec_args_t *args, float scale,
 }
 
 const dscomm_codec_t dscomm_priv_codec_topk = {
-    sizeof dscomm_priv_codec_topk,
-    "topk",
-    1,
-    bytes,
-    NULL,
-    NULL,
-    encode,
-    accumulate,
-    decode,
+    .size = sizeof dscomm_priv_codec_topk,
+    .name = "topk",
+    .feedback = 1,
+    .parameter = 0.01,
+    .parameter_most = 1,
+    .bytes = bytes,
+    .encode = encode,
+    .accumulate = accumulate,
+    .decode = decode,
 };

@@ -6,7 +6,8 @@
  *   bfloat16   rounded to nearest even
  *   onebit     the sign; one scale, the root of the mean square
  *   int8       a byte times the scale of its 256 elements, max / 127
- *   topk       of each 4096 elements the largest magnitudes, exactly
+ *   topk       of each 4096 elements the largest magnitudes, exactly; the
+ *              parameter is their part of all, 0.01 by itself
  *
  * The last three keep errors unless attr.feedback says otherwise.
  *
@@ -27,20 +28,29 @@ extern "C" {
 #define DSCOMM_CODEC_BLOCK 4096
 #define DSCOMM_CODEC_SUMS 32
 
-/* What all functions of a call get. */
+/* What all functions get; bytes the first three members alone. */
 typedef struct {
     size_t size;
-    double density; /* of the compressor's attributes */
+    void *user; /* of the codec */
+    double parameter; /* of the compressor's attributes, or the codec's own */
+    uint32_t call; /* of the compressor: its number, the same on all ranks */
+    uint32_t phase; /* 0: what ranks send to be reduced, 1: the result */
+    size_t first; /* the block's first element, in the buffer; settle: 0 */
     /* decode: the whole output is larger than the caches; who stores past them
      * need not wait, a fence follows */
     int stream;
     int keep; /* encode: leave the errors as they were, see below */
 } dscomm_codec_args_t;
 
+/* Later releases may add members behind the last one. */
 typedef struct {
     size_t size;
     const char *name; /* letters, digits, '_'; at most 15 bytes */
     int feedback; /* 1: keeps errors, unless the compressor says otherwise */
+    void *user; /* for its functions, as it is */
+    /* What compressors may choose is in (0, parameter_most]; what counts where
+     * they do not. Both 0: nothing. */
+    double parameter, parameter_most;
     /* Bytes that a block of count elements becomes; none needs more than one
      * that is whole. */
     size_t (*bytes)(const dscomm_codec_args_t *args, size_t count);

@@ -72,9 +72,7 @@ typedef struct {
      * the ranks; 0: the smallest multiple of n * lcm(n, 8) for n ranks, as
      * DeepSpeed's optimizers have it. */
     size_t padded;
-    /* "topk": part of the elements that is sent, in (0, 1]; 0: 0.01. Others do
-     * not look at it. */
-    double density;
+    double parameter; /* of the codec; 0: its own */
 } dscomm_compressor_attr_t;
 #define DSCOMM_COMPRESSOR_ATTR_INIT                                            \
     {                                                                          \

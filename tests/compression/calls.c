@@ -348,9 +348,13 @@ static void refused(rank_t *self)
     attr.sum = 2;
     REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "sum is 2");
     attr.sum = 1;
-    attr.density = NAN;
-    REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "density is nan");
-    attr.density = 1;
+    attr.parameter = 1;
+    REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "codec onebit has none");
+    attr.codec = "topk";
+    attr.parameter = NAN;
+    REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "the parameter is nan");
+    attr.codec = NULL;
+    attr.parameter = 0;
     attr.feedback = (dscomm_feedback_t)3;
     REFUSED(&attr, 4, DSCOMM_ERR_INVALID, "feedback is 3");
     attr.size = 3;
@@ -418,24 +422,6 @@ static void busy(rank_t *self)
     }
     CHECK(self, x[0] == 1);
     CHECK(self, !dscomm_compressor_free(c));
-}
-
-/* Different arguments at the same time. */
-static void mismatched(rank_t *self)
-{
-    dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
-    dscomm_compressor_t *c = NULL;
-    size_t count = self->rank == 1 ? 101 : 100;
-
-    CHECK(self, dscomm_compressor_create(self->world, count, NULL, &c) ==
-                    DSCOMM_ERR_MISMATCH);
-    CHECK(self, strstr(dscomm_last_error(), "rank 1") &&
-                    strstr(dscomm_last_error(), "count"));
-    attr.codec = self->rank == 2 ? "int8" : "onebit";
-    CHECK(self, dscomm_compressor_create(self->world, 100, &attr, &c) ==
-                    DSCOMM_ERR_MISMATCH);
-    CHECK(self, strstr(dscomm_last_error(), "codec of rank 2"));
-    CHECK(self, dscomm_group_status(self->world) == DSCOMM_OK);
 }
 
 /* The group ends under a call. */
@@ -586,7 +572,6 @@ int main(void)
     ranks_run(1, 10000, refused, "refused");
     ranks_run(3, 10000, refused, "refused");
     ranks_run(3, 10000, busy, "outstanding");
-    ranks_run(3, 10000, mismatched, "other arguments");
     ranks_run(3, 10000, aborted, "an abort");
     ranks_run(3, 10000, aborted_alone, "an abort under a blocking call");
     ranks_run(3, 10000, aborted_beside, "the same beside a work");

@@ -5,6 +5,8 @@
 
 #include "tests/compression/compress.h"
 
+#include <stddef.h>
+
 #define COUNT 2500 /* two tiles and a half */
 
 static const char *const codecs[] = {"none",   "float16", "bfloat16",
@@ -63,7 +65,7 @@ static void topk_order(rank_t *self)
     dscomm_compressor_t *c = NULL;
 
     attr.codec = "topk";
-    attr.density = 0.25;
+    attr.parameter = 0.25;
     attr.sum = 1;
     CHECK(self, !dscomm_compressor_create(self->world, 8, &attr, &c));
     reduce(self, c, x);
@@ -331,6 +333,103 @@ static void swollen_too_far(rank_t *self)
     CHECK(self, strstr(dscomm_last_error(), "than for a whole one") && !c);
 }
 
+/* One that tells what it was told: values begin with the place of the first. */
+typedef struct {
+    dscomm_codec_args_t args;
+    float values[DSCOMM_CODEC_BLOCK];
+} told_t;
+
+static int witness_wrong;
+
+static size_t witness_bytes(const dscomm_codec_args_t *args, size_t count)
+{
+    return args->user == &witness_wrong && args->parameter == 0.5
+               ? offsetof(told_t, values) + count * sizeof(float)
+               : 0;
+}
+
+static void witness_encode(const dscomm_codec_args_t *args, float scale,
+                           const float *values, float *errors, size_t count,
+                           void *ret_bytes)
+{
+    size_t bytes = offsetof(told_t, values);
+    int wrong = args->user != &witness_wrong || args->parameter != 0.5 ||
+                values[0] != (float)(args->first + 100000 * args->call);
+
+    (void)scale, (void)errors;
+    memcpy(ret_bytes, args, sizeof *args);
+    memcpy((char *)ret_bytes + bytes, values, count * sizeof *values);
+    __atomic_add_fetch((int *)args->user, wrong, __ATOMIC_RELAXED);
+}
+
+/* As encode was told, in phase. */
+static int as_told(const dscomm_codec_args_t *args, uint32_t phase,
+                   const void *bytes)
+{
+    dscomm_codec_args_t told;
+
+    memcpy(&told, bytes, sizeof told);
+    return args->phase == phase && told.phase == phase &&
+           told.first == args->first && told.call == args->call &&
+           told.parameter == args->parameter && args->user == &witness_wrong;
+}
+
+static int witness_accumulate(const dscomm_codec_args_t *args, float scale,
+                              float factor, const void *bytes, size_t count,
+                              float *sum)
+{
+    float values[DSCOMM_CODEC_BLOCK];
+
+    (void)scale;
+    memcpy(values, (const char *)bytes + offsetof(told_t, values),
+           count * sizeof *values);
+    for (size_t i = 0; i < count; i++)
+        sum[i] += factor * values[i];
+    return as_told(args, 0, bytes) ? 0 : -1;
+}
+
+static int witness_decode(const dscomm_codec_args_t *args, float scale,
+                          const void *bytes, size_t count, float *ret_values)
+{
+    (void)scale;
+    memcpy(ret_values, (const char *)bytes + offsetof(told_t, values),
+           count * sizeof *ret_values);
+    return as_told(args, 1, bytes) ? 0 : -1;
+}
+
+static const dscomm_codec_t witness = {.size = sizeof witness,
+                                       .name = "witness",
+                                       .user = &witness_wrong,
+                                       .parameter = 2,
+                                       .parameter_most = 4,
+                                       .bytes = witness_bytes,
+                                       .encode = witness_encode,
+                                       .accumulate = witness_accumulate,
+                                       .decode = witness_decode};
+
+static void told(rank_t *self)
+{
+    enum { LONG = 9000 };
+    dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
+    dscomm_compressor_t *c = NULL;
+    float x[LONG];
+
+    attr.codec = "witness";
+    attr.parameter = 5;
+    CHECK(self, dscomm_compressor_create(self->world, LONG, &attr, &c) ==
+                    DSCOMM_ERR_INVALID);
+    CHECK(self, strstr(dscomm_last_error(), "witness is in (0, 4]"));
+    attr.parameter = 0.5;
+    CHECK(self, !dscomm_compressor_create(self->world, LONG, &attr, &c));
+    for (int call = 1; call <= 2; call++) {
+        for (int i = 0; i < LONG; i++)
+            x[i] = (float)(i + 100000 * call);
+        reduce(self, c, x);
+    }
+    CHECK(self, !__atomic_load_n(&witness_wrong, __ATOMIC_RELAXED));
+    CHECK(self, !dscomm_compressor_free(c));
+}
+
 static void test_register(void)
 {
     dscomm_codec_t wrong = pair;
@@ -338,8 +437,16 @@ static void test_register(void)
     is_str(dscomm_codec_names(), "none float16 bfloat16 onebit int8 topk",
            "the codecs");
     is_int(dscomm_codec_register(NULL), DSCOMM_ERR_INVALID, "NULL");
-    wrong.size = 8;
+    wrong.size = offsetof(dscomm_codec_t, decode);
     is_int(dscomm_codec_register(&wrong), DSCOMM_ERR_INVALID, "a wrong size");
+    wrong = pair;
+    wrong.parameter = 1;
+    is_int(dscomm_codec_register(&wrong), DSCOMM_ERR_INVALID,
+           "a parameter of which there is none");
+    wrong.parameter = NAN;
+    wrong.parameter_most = 1;
+    is_int(dscomm_codec_register(&wrong), DSCOMM_ERR_INVALID,
+           "a parameter that is none");
     wrong = pair;
     wrong.name = "a b";
     is_int(dscomm_codec_register(&wrong), DSCOMM_ERR_INVALID, "a wrong name");
@@ -355,6 +462,7 @@ static void test_register(void)
     is_int(dscomm_codec_register(&wrong), DSCOMM_ERR_INVALID,
            "settle without measure");
     is_int(dscomm_codec_register(&swelling), DSCOMM_OK, "one that swells");
+    is_int(dscomm_codec_register(&witness), DSCOMM_OK, "one that is told");
     is_int(dscomm_codec_register(&pair), DSCOMM_OK, "a new one");
     ok(dscomm_codec_find("pair") == &pair, "is found");
     ok(!dscomm_codec_find("Pair") && !dscomm_codec_find(NULL),
@@ -376,6 +484,8 @@ int main(void)
     }
     for (int n = 2; n <= 3; n++)
         ranks_run(n, 10000, swollen, "a codec whose short parts are longer");
+    for (int n = 1; n <= 2; n++)
+        ranks_run(n, 10000, told, "what a codec is told");
     ranks_run(1, 10000, swollen_too_far, "too long");
     ranks_run(2, 10000, nonsense, "bytes that make no sense");
     return tap_done();

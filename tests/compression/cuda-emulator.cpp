@@ -141,7 +141,7 @@ struct rank_t {
     }
 };
 
-static const dscomm_codec_args_t args = {sizeof args, 1, 0, 0};
+static const dscomm_codec_args_t args = {};
 static const dscomm_codec_t *codec = &dscomm_priv_codec_onebit;
 
 /* Elements as the host's kernels make them of float32. */

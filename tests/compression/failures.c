@@ -6,6 +6,24 @@
 
 #define COUNT 100
 
+/* Different arguments at the same time. */
+static void mismatched(rank_t *self)
+{
+    dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
+    dscomm_compressor_t *c = NULL;
+    size_t count = self->rank == 1 ? 101 : 100;
+
+    CHECK(self, dscomm_compressor_create(self->world, count, NULL, &c) ==
+                    DSCOMM_ERR_MISMATCH);
+    CHECK(self, strstr(dscomm_last_error(), "rank 1") &&
+                    strstr(dscomm_last_error(), "count"));
+    attr.codec = self->rank == 2 ? "int8" : "onebit";
+    CHECK(self, dscomm_compressor_create(self->world, 100, &attr, &c) ==
+                    DSCOMM_ERR_MISMATCH);
+    CHECK(self, strstr(dscomm_last_error(), "codec of rank 2"));
+    CHECK(self, dscomm_group_status(self->world) == DSCOMM_OK);
+}
+
 /* The same compressors in another order. */
 static void out_of_step(rank_t *self)
 {
@@ -179,6 +197,7 @@ static void lost(rank_t *self)
 int main(void)
 {
     ranks_use_modules();
+    ranks_run(3, 10000, mismatched, "other arguments");
     ranks_run(2, 10000, out_of_step, "another order");
     ranks_run(3, 10000, other_mask, "another mask");
     ranks_run(2, 10000, lost, "the state after that");

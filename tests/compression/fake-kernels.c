@@ -35,7 +35,7 @@ static float said(const char *row, size_t i, float scale)
 
 static float scale_of(const float *u, size_t elements)
 {
-    static const dscomm_codec_args_t args = {sizeof args, 1, 0, 0};
+    static const dscomm_codec_args_t args = {.size = sizeof args};
     double sums[DSCOMM_CODEC_SUMS] = {0};
 
     for (size_t i = 0; i < elements; i += DSCOMM_CODEC_BLOCK)

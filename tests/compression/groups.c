@@ -24,7 +24,7 @@ static void refused_by_one(rank_t *self)
             dscomm_status_t status;
             const char *text;
         } want[] = {
-            {DSCOMM_ERR_INVALID, "density is 7"},
+            {DSCOMM_ERR_INVALID, "parameter is 7"},
             {DSCOMM_ERR_NOT_FOUND, "no codec 'zip'"},
             {DSCOMM_ERR_INVALID, "attr.size is 3"},
             {DSCOMM_ERR_INVALID, "padded is 5"},
@@ -38,7 +38,7 @@ static void refused_by_one(rank_t *self)
         ret = &c;
         count = COUNT;
         if (self->rank == culprit) {
-            attr.density = i == 0 ? 7 : 1;
+            attr.parameter = i == 0 ? 7 : 0;
             attr.codec = i == 1 ? "zip" : NULL;
             attr.size = i == 2 ? 3 : sizeof attr;
             attr.padded = i == 3 ? 5 : 0;
