@@ -18,6 +18,10 @@
 #define HOST_KEY "dscomm/host"
 enum { HOST_SIZE, HOST_RUN, HOST_PROCESS, HOST_LINES };
 
+/* In the store that dscomm run serves for one job: its TORCHELASTIC_RUN_ID.
+ * Agents of torchrun may serve several, and have no such key. */
+#define AGENT_KEY "dscomm-run/run"
+
 /* That a store is asked which is perhaps none, or another program's. */
 #define TAKEN_MS 500
 #define COME_MS 30000
@@ -180,10 +184,52 @@ static dscomm_status_t check(const dscomm_join_t *join, dscomm_store_t *store,
     }
 }
 
+/* Runs are called so, or so and the number of the restart. */
+static dscomm_status_t compare_agent(const dscomm_join_t *join, const char *run)
+{
+    const size_t length = strlen(run);
+    char shown[2][RUN_MAX];
+
+    if (!strncmp(join->run_id, run, length) &&
+        (!join->run_id[length] || join->run_id[length] == '/'))
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                       "another job answers at %s: dscomm run serves the store "
+                       "there for run '%s', and this process is rank %d of "
+                       "run '%s'; give each job its own port, and unset "
+                       "MASTER_PORT and TORCHELASTIC_RUN_ID where they are "
+                       "left over",
+                       join->url, dscomm_priv_quote(run, shown[0], RUN_MAX),
+                       join->rank,
+                       dscomm_priv_quote(join->run_id, shown[1], RUN_MAX));
+}
+
+static dscomm_status_t check_agent(const dscomm_join_t *join,
+                                   dscomm_store_t *store)
+{
+    const char *key = AGENT_KEY;
+    int present = 0;
+    void *value;
+    size_t size;
+    dscomm_status_t status = dscomm_store_check(store, &key, 1, &present);
+
+    if (status < 0 || !present)
+        return status;
+    status =
+        dscomm_store_get(store, key, DSCOMM_TIMEOUT_DEFAULT, &value, &size);
+    if (status < 0)
+        return status;
+    status = compare_agent(join, value);
+    dscomm_store_free(value);
+    return status;
+}
+
 dscomm_status_t dscomm_priv_host_meet(const dscomm_join_t *join,
                                       dscomm_store_t *store, unsigned number,
                                       int64_t deadline)
 {
+    if (!join->serve && strcmp(join->run_id, "0"))
+        return check_agent(join, store);
     if (!dscomm_priv_join_serves(join))
         return DSCOMM_OK;
     return join->rank ? check(join, store, number, deadline)

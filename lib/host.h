@@ -7,7 +7,8 @@
 
 /* Where rank 0 is to serve the store: rank 0 says so in it; ERR_MISMATCH for
  * one of another job, or another world size, after a moment in which that job's
- * rank 0 may leave. number is that of the world at this place. */
+ * rank 0 may leave; and at once where dscomm run serves it for another run.
+ * number is that of the world at this place. */
 dscomm_status_t dscomm_priv_host_meet(const dscomm_join_t *join,
                                       dscomm_store_t *store, unsigned number,
                                       int64_t deadline);

@@ -5,6 +5,7 @@
 #include "tools/errors.h"
 #include "tools/guard.h"
 #include "tools/job.h"
+#include "tools/nodes-common.h"
 #include "tools/tool.h"
 
 #include <dscomm/status.h>
@@ -13,6 +14,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -110,6 +112,8 @@ static int open_store(tool_job_t *job, dscomm_store_t **ret_store)
                          "cannot serve the ranks' store: %s",
                          dscomm_last_error());
     job->port = dscomm_store_port(*ret_store);
+    dscomm_store_set(*ret_store, TOOL_NODES_PREFIX "/" TOOL_NODES_RUN,
+                     job->run_id, strlen(job->run_id));
     return TOOL_OK;
 }
 

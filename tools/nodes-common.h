@@ -9,6 +9,8 @@
 
 /* Before all keys; ranks have others. */
 #define TOOL_NODES_PREFIX "dscomm-run"
+/* Key of the run's id, by which ranks of other jobs find that they are. */
+#define TOOL_NODES_RUN "run"
 /* That node 0 stays for the others to read how it ended, at most. */
 #define TOOL_NODES_LINGER_MS 2000
 

@@ -302,13 +302,15 @@ static char *write_plan(const join_t *j)
 
 static int lead(join_t *j)
 {
-    int came;
-    char *wrong = collect(j, &came);
-    char *plan = wrong ? g_strconcat("error\n", wrong, NULL) : write_plan(j);
-    dscomm_status_t status =
-        dscomm_store_set(j->store, "plan", plan, strlen(plan));
-    int result = TOOL_OK;
+    int came, result = TOOL_OK;
+    dscomm_status_t status;
+    char *wrong, *plan;
 
+    dscomm_store_set(j->store, TOOL_NODES_RUN, j->job->run_id,
+                     strlen(j->job->run_id));
+    wrong = collect(j, &came);
+    plan = wrong ? g_strconcat("error\n", wrong, NULL) : write_plan(j);
+    status = dscomm_store_set(j->store, "plan", plan, strlen(plan));
     if (wrong) {
         result = tool_fail(TOOL_INTERNAL, j->job->command, "%s", wrong);
         tool_nodes_linger(j->store, came - 1);

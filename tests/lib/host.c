@@ -78,10 +78,39 @@ static void test_strangers(void)
     }
 }
 
+/* What a rank whose store an agent serves is told. */
+static void test_agent(void)
+{
+    static const struct {
+        const char *run;
+        dscomm_status_t want;
+    } runs[] = {{"job/0", DSCOMM_OK},
+                {"job/12", DSCOMM_OK},
+                {"job", DSCOMM_OK},
+                {"0", DSCOMM_OK},
+                {"job1/0", DSCOMM_ERR_MISMATCH},
+                {"jo/0", DSCOMM_ERR_MISMATCH},
+                {"other/0", DSCOMM_ERR_MISMATCH}};
+
+    dscomm_store_set(store, "dscomm-run/run", "job", 3);
+    for (size_t i = 0; i < G_N_ELEMENTS(runs); i++) {
+        dscomm_join_t join = join_of(1, 2, runs[i].run);
+
+        join.serve = 0;
+        is_int(dscomm_priv_host_meet(&join, store, 1, 0), runs[i].want,
+               "a rank of run '%s' at an agent of 'job'", runs[i].run);
+        ok(runs[i].want == DSCOMM_OK ||
+               (strstr(dscomm_last_error(), "for run 'job'") &&
+                strstr(dscomm_last_error(), runs[i].run)),
+           "  %s", runs[i].want ? dscomm_last_error() : "");
+    }
+}
+
 int main(void)
 {
-    const dscomm_join_t client = {.rank = 1, .size = 2, .url = (char *)"tcp:"};
+    dscomm_join_t client = join_of(1, 2, "job/0");
 
+    client.serve = 0;
     if (dscomm_store_open("memory://", NULL, &store))
         bail("%s", dscomm_last_error());
     is_int(dscomm_priv_host_meet(&client, store, 1, 0), DSCOMM_OK,
@@ -94,6 +123,7 @@ int main(void)
     test_strangers();
     is_int(meet(0, 2, "a\n\tb", 1000), DSCOMM_OK, "an odd run");
     is_int(meet(1, 2, "a\n\tb", 1000), DSCOMM_OK, "is the same for rank 1");
+    test_agent();
     dscomm_store_set(store, KEY, "2", 1);
     is_int(meet(1, 2, "0", 1000), DSCOMM_ERR_PROTOCOL, "nonsense");
     dscomm_store_close(store);

@@ -417,4 +417,12 @@ is "`sort -u "$scratch/out" | grep -c .`" 256 '256 ranks'
 like "`cat "$scratch/few"`" '^125 dscomm run: 64 ranks need [0-9]+ open files, .* 40: ' \
     'too few open files'
 
+# A rank of another run that comes to the port
+timeout 60 "$abs_top_builddir/tools/dscomm" run -n 2 --rdzv-id own sh -c '
+    exec env TORCHELASTIC_RUN_ID=left-over "$1"' sh \
+    "$abs_top_builddir/examples/hello/hello" >"$scratch/out" 2>"$scratch/err"
+result $((! $?)) 'ranks of another run fail'
+like "$(cat "$scratch/err")" "dscomm run serves the store there for run 'own', and this process is rank [01] of run 'left-over/0'" \
+    'and are told of it'
+
 tap_done
