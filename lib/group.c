@@ -145,6 +145,8 @@ static void choose_path(dscomm_group_t *group)
         !(group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES))
         dscomm_priv_group_set(group, GROUP_SLOW);
     group->history = g_new0(dscomm_history_t, 1);
+    /* None is hidden in a call of the backend's. */
+    group->notes = group->ops.start && !group->ops.run;
     group->shelf = dscomm_priv_shelf_new(&port, group->rank, group->size);
 }
 

@@ -103,11 +103,13 @@ struct dscomm_group {
     struct dscomm_attachment *attachments;
     GArray *rules; /* dscomm_choice_t: the user's */
     dscomm_shelf_t *shelf;
-    dscomm_history_t *history; /* of schedules */
+    dscomm_history_t *history; /* of schedules; notes: of all collectives */
+    int notes;
     uint32_t chain; /* of their fingerprints, in their order */
     unsigned scheduled; /* works that are schedules */
     unsigned custom; /* works that are their callers' own */
     int devices; /* GROUP_DEVICES_*; 0: not asked yet */
+    void *stream; /* of calls with buffers of a device */
     uint32_t told; /* collectives whose schedule the log knows of, a bit each */
 
     GArray *recorded; /* dscomm_call_t, while coalescing; or NULL */

@@ -37,6 +37,14 @@ static int listed(const dscomm_inquest_t *inquest, int rank)
     return 0;
 }
 
+/* Whom a backend's own collective waits for is not known here. */
+static void list_others(dscomm_inquest_t *inquest)
+{
+    for (int r = 0; r < MIN(inquest->group->size, ASKED); r++)
+        if (r != inquest->group->rank)
+            inquest->waits[inquest->nwaits++] = r;
+}
+
 static void list_waits(dscomm_inquest_t *inquest, const dscomm_run_t *run)
 {
     for (uint32_t i = 0; i < run->nmessages; i++)
@@ -116,7 +124,10 @@ dscomm_inquest_t *dscomm_priv_inquest_new(const dscomm_work_t *work)
     inquest->sequence = work->call.coll.sequence;
     inquest->waits = g_new(int, (gsize)group->size);
     inquest->accounts = g_new0(dscomm_account_t, (gsize)group->size);
-    list_waits(inquest, work->run);
+    if (work->run)
+        list_waits(inquest, work->run);
+    else
+        list_others(inquest);
     inquest->own = dscomm_priv_account_write(group->history, group->id,
                                              inquest->waits, inquest->nwaits);
     dscomm_priv_account_read(inquest->own, group->id,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The inquest: why schedules do not go on. A rank that has waited for a moment
- * puts its account into the world's store, and reads those of the ranks that it
- * waits for. Only that finds
+/* The inquest: why schedules do not go on, and collectives of a backend that
+ * has no blocking ones, so that all are known here. A rank that has waited for
+ * a moment puts its account into the world's store, and reads those of the
+ * ranks that it waits for. Only that finds
  * - a mismatch of ranks that wait without sending to each other,
  * - one in an earlier call, which everybody came through,
  * - who has called the same as most, and whom a time-out is due to.
@@ -19,8 +20,8 @@
 
 typedef struct dscomm_inquest dscomm_inquest_t;
 
-/* With the group's lock held: what this rank has to say of work, which is a
- * schedule. The group's memory stays as long as there is the inquest. NULL
+/* With the group's lock held: what this rank has to say of work, which is such
+ * a collective. The group's memory stays as long as there is the inquest. NULL
  * where there is no store. */
 dscomm_inquest_t *dscomm_priv_inquest_new(const dscomm_work_t *work);
 void dscomm_priv_inquest_free(dscomm_inquest_t *inquest);

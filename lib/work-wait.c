@@ -53,7 +53,14 @@ static void break_group(dscomm_group_t *group, dscomm_status_t status,
 typedef dscomm_status_t (*inquire_t)(dscomm_inquest_t *inquest, char *ret_text,
                                      size_t size);
 
-/* What inquire says of a schedule. The lock is not held meanwhile, so that
+/* Can the others be asked about work? */
+static int is_noted(const dscomm_work_t *work)
+{
+    return work && (work->run ||
+                    (work->call.kind == CALL_COLLECTIVE && work->group->notes));
+}
+
+/* What inquire says of a collective. The lock is not held meanwhile, so that
  * others can go on with the group, which a blocking call has told nobody of.
  * work may be gone afterwards. */
 static dscomm_status_t ask_others(const dscomm_work_t *work, inquire_t inquire,
@@ -73,19 +80,36 @@ static dscomm_status_t ask_others(const dscomm_work_t *work, inquire_t inquire,
     return status;
 }
 
+/* The backend sees who has not come to one step; the others may tell more. */
+static dscomm_status_t explain_native(dscomm_group_t *group,
+                                      dscomm_work_t *culprit, char *text,
+                                      size_t size)
+{
+    char seen[DSCOMM_ERROR_MAX] = "";
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (group->ops.explain)
+        group->ops.explain(group->impl, culprit ? &culprit->request : NULL,
+                           seen, sizeof seen);
+    if (is_noted(culprit))
+        status = ask_others(culprit, dscomm_priv_inquest_timeout, text, size);
+    if (status == DSCOMM_OK && *seen) {
+        if (*text)
+            g_strlcat(text, "; ", size);
+        g_strlcat(text, seen, size);
+    }
+    return status;
+}
+
 /* Who is late, and what for. ERR_MISMATCH, and text is the whole sentence,
  * where the ranks have made different calls. */
 static dscomm_status_t explain(dscomm_group_t *group, dscomm_work_t *culprit,
                                char *text, size_t size)
 {
-    if (culprit && culprit->run) {
-        dscomm_priv_run_explain(culprit->run, text, size);
-        return ask_others(culprit, dscomm_priv_inquest_timeout, text, size);
-    }
-    if (group->ops.explain)
-        group->ops.explain(group->impl, culprit ? &culprit->request : NULL,
-                           text, size);
-    return DSCOMM_OK;
+    if (!culprit || !culprit->run)
+        return explain_native(group, culprit, text, size);
+    dscomm_priv_run_explain(culprit->run, text, size);
+    return ask_others(culprit, dscomm_priv_inquest_timeout, text, size);
 }
 
 /* The group's own deadline has passed. 0 where something has come since. */
@@ -111,13 +135,14 @@ static int expire(dscomm_group_t *group, dscomm_work_t *culprit)
     return 1;
 }
 
-/* A schedule has waited for longer and longer: 1 where that ends the group. */
+/* A collective has waited for longer and longer: 1 where that ends the group.
+ */
 static int look(dscomm_group_t *group, dscomm_work_t *culprit)
 {
     int64_t first = CLAMP(group->timeout_ms / 4, 1, INQUEST_MS) * NS_PER_MS;
     char text[DSCOMM_ERROR_MAX];
 
-    if (!culprit || !culprit->run || group->stalled < first << group->looks)
+    if (!is_noted(culprit) || group->stalled < first << group->looks)
         return 0;
     group->looks++;
     if (ask_others(culprit, dscomm_priv_inquest_look, text, sizeof text) ==

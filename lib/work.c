@@ -285,8 +285,11 @@ static dscomm_status_t hand_over(dscomm_work_t *work)
         return start_custom(work);
     if (call->algorithm)
         return start_run(work);
-    if (call->kind == CALL_COLLECTIVE)
+    if (call->kind == CALL_COLLECTIVE) {
+        if (group->notes)
+            dscomm_priv_history_note(group->history, &call->coll, group->size);
         return group->ops.start(group->impl, &call->coll, &work->request);
+    }
     if (call->p2p.receive)
         return group->ops.irecv(group->impl, &call->p2p.message,
                                 &work->request);

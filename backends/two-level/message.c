@@ -104,6 +104,28 @@ dscomm_status_t two_irecv(void *impl, const dscomm_message_t *message,
     return start(impl, message, (two_request_t *)request, 1);
 }
 
+dscomm_status_t two_send(void *impl, const dscomm_message_t *message)
+{
+    const two_level_t *only = ((two_t *)impl)->only;
+
+    return only->ops->send(only->impl, message);
+}
+
+dscomm_status_t two_recv(void *impl, const dscomm_message_t *message,
+                         dscomm_request_t *request)
+{
+    two_level_t *only = ((two_t *)impl)->only;
+    dscomm_request_t *inner = two_request_take(only);
+    dscomm_status_t status = only->ops->recv(only->impl, message, inner);
+
+    request->source = inner->source;
+    request->tag = inner->tag;
+    request->bytes = inner->bytes;
+    request->status = inner->status;
+    two_request_give(only, inner);
+    return status;
+}
+
 unsigned two_messages_scan(two_t *two)
 {
     two_request_t **link = &two->messages, *request;

@@ -56,8 +56,16 @@ static dscomm_status_t grow(two_t *two, int which, size_t count, char **ret)
     return DSCOMM_OK;
 }
 
-/* Adds a step: coll of count elements on level. What all must have alike
- * contains what the whole collective has. */
+/* What all must have alike contains what the whole collective has, and its
+ * number: of two ranks that made different calls one may have come to a later
+ * one without this level. */
+static uint32_t fingerprint(const dscomm_coll_args_t *args, int coll)
+{
+    return (args->fingerprint ^ (uint32_t)args->sequence * 0x9e3779b1) * 31 +
+           (uint32_t)coll;
+}
+
+/* Adds a step: coll of count elements on level. */
 static dscomm_coll_args_t *add(two_t *two, int level, int coll,
                                const void *send, void *recv, size_t count)
 {
@@ -76,7 +84,7 @@ static dscomm_coll_args_t *add(two_t *two, int level, int coll,
         .send = send,
         .recv = recv,
         .factor = 1.0,
-        .fingerprint = plan->args->fingerprint * 31 + (uint32_t)coll,
+        .fingerprint = fingerprint(plan->args, coll),
         .of = plan->args,
     };
     return &step->args;
@@ -467,6 +475,15 @@ static int divides(const dscomm_coll_args_t *args)
     }
 }
 
+/* In these some ranks wait for nobody, and do not see who called something
+ * else. The next barrier tells them, on the level that knows. */
+static int is_loose(int coll)
+{
+    return coll == DSCOMM_COLL_BROADCAST || coll == DSCOMM_COLL_REDUCE ||
+           coll == DSCOMM_COLL_GATHER || coll == DSCOMM_COLL_GATHER_V ||
+           coll == DSCOMM_COLL_SCATTER || coll == DSCOMM_COLL_SCATTER_V;
+}
+
 /* FLAT is asked in place of the rail, which not all ranks have: about a call
  * of as many elements in all. */
 int two_plan_fits(two_t *two, const dscomm_coll_args_t *args)
@@ -474,6 +491,7 @@ int two_plan_fits(two_t *two, const dscomm_coll_args_t *args)
     dscomm_coll_args_t question = *args;
 
     if (!two->able || !plans[args->coll].make ||
+        (args->coll == DSCOMM_COLL_BARRIER && two->loose) ||
         (plans[args->coll].reduces && !divides(args)))
         return 0;
     question.coll = plans[args->coll].between;
@@ -500,5 +518,6 @@ dscomm_status_t two_plan_make(two_t *two, const dscomm_coll_args_t *args)
     plan->steps[0].args.of = args;
     plan->steps[0].after = NULL;
     plan->count = 1;
+    two->loose = !two->apart && is_loose(args->coll);
     return DSCOMM_OK;
 }

@@ -103,4 +103,8 @@ void two_trim(void *impl, dscomm_backend_ops_t *ops)
         ops->run = NULL;
     if (only ? !only->ops->start : two->apart)
         ops->start = NULL;
+    if (!only || !only->ops->send)
+        ops->send = NULL;
+    if (!only || !only->ops->recv)
+        ops->recv = NULL;
 }

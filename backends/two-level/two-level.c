@@ -219,12 +219,14 @@ static uint64_t two_capabilities(void *impl)
            (two->able ? flat & DSCOMM_CAP_NATIVE_COLLECTIVES : 0);
 }
 
-/* A level can be slept on where nothing else is waited for. */
+/* A level can be slept on where nothing else is waited for. Then the others are
+ * looked at after each sleep: there are few calls of progress. */
 static void two_wait(void *impl, unsigned timeout_us)
 {
     two_t *two = impl;
     const two_level_t *level = two->only;
 
+    two->ticks = LOOK_EVERY - 1;
     if (!level && two->plan.request && !two->messages)
         level = two->plan.steps[two->plan.at].level;
     if (level && level->ops->wait)
@@ -341,6 +343,8 @@ static const dscomm_backend_ops_t ops = {
     .native = two_native,
     .run = two_run,
     .start = two_start,
+    .send = two_send,
+    .recv = two_recv,
     .wait = two_wait,
     .explain = two_explain,
     .mem_alloc = two_mem_alloc,

@@ -103,6 +103,7 @@ typedef struct two {
      * the levels' blocking calls, one with a work is made of messages. */
     int apart;
     int direct; /* messages in a node go by INSIDE */
+    int loose; /* FLAT's latest collective may not have waited for all ranks */
     size_t slice; /* bytes from which nodes split a reduction */
 
     two_request_t *messages, *queue; /* queue: collectives, oldest first */
@@ -137,6 +138,10 @@ dscomm_status_t two_isend(void *impl, const dscomm_message_t *message,
                           dscomm_request_t *request);
 dscomm_status_t two_irecv(void *impl, const dscomm_message_t *message,
                           dscomm_request_t *request);
+/* Where everything goes to one level. */
+dscomm_status_t two_send(void *impl, const dscomm_message_t *message);
+dscomm_status_t two_recv(void *impl, const dscomm_message_t *message,
+                         dscomm_request_t *request);
 /* Looks for messages that are complete; returns how many. */
 unsigned two_messages_scan(two_t *two);
 void two_message_cancel(two_t *two, two_request_t *request);
@@ -151,7 +156,8 @@ dscomm_status_t two_start(void *impl, const dscomm_coll_args_t *args,
 unsigned two_collectives_advance(two_t *two);
 void two_collective_cancel(two_t *two, two_request_t *request);
 
-/* run.c: a blocking collective, where there is such a slot. */
+/* run.c: a blocking collective, where there is such a slot; and which of the
+ * blocking slots there are. */
 dscomm_status_t two_run(void *impl, const dscomm_coll_args_t *args);
 void two_trim(void *impl, dscomm_backend_ops_t *ops);
 

@@ -7,6 +7,7 @@
 #include "tests/tap.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 
 #define RANKS 3
 #define SPACE 400000
@@ -302,9 +303,11 @@ static void run_case_v(int coll)
     job_end(&job, name);
 }
 
-/* When the odd one comes last, all calls are known, and so is who differs. */
+/* When the odd one comes last, all calls are known, and so is who differs. With
+ * two levels each compares two of its ranks, perhaps in a later call. */
 static void test_majority(void)
 {
+    const int levels = getenv("JOB_HOSTS") != NULL;
     static const struct {
         call_t theirs, odd;
         const char *called; /* by the odd one */
@@ -334,10 +337,14 @@ static void test_majority(void)
                         0,
                         1};
 
-            snprintf(first, sizeof first, "rank %d called %s", odd,
-                     calls[i].called);
-            snprintf(rest, sizeof rest, "but %s called %s", others[odd],
-                     dscomm_coll_name(calls[i].theirs.coll));
+            snprintf(first, sizeof first, "rank %d", odd);
+            snprintf(rest, sizeof rest, "but rank");
+            if (!levels) {
+                snprintf(first, sizeof first, "rank %d called %s", odd,
+                         calls[i].called);
+                snprintf(rest, sizeof rest, "but %s called %s", others[odd],
+                         dscomm_coll_name(calls[i].theirs.coll));
+            }
             run_case(&c);
         }
 }

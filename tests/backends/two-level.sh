@@ -42,11 +42,16 @@ else
     skip 'the example backend cannot be compiled'
 fi
 
-# A rank that is killed is named, whatever node it is on. shm's own
-# tests are of more: the rest of death.t counts on one level.
-DSCOMM_TWO_LEVEL_BETWEEN=shm DSCOMM_BACKEND=two_level JOB_HOSTS=aab \
-    "$abs_top_builddir/tests/backends/death.t" >"$scratch/out" 2>&1
-grep ' - kill -9 of ' "$scratch/out" >"$scratch/kills"
-[ -s "$scratch/kills" ] && ! grep '^not' "$scratch/kills"
-result $? 'a rank that is killed is named' || sed 's/^/# /' "$scratch/out"
+# Ranks that leave, die, fall silent, or call something else
+DSCOMM_TWO_LEVEL_BETWEEN=shm DSCOMM_BACKEND=two_level
+export DSCOMM_BACKEND
+for hosts in aab aba; do
+    for area in leaving death mismatch; do
+        [ $hosts = aab ] || [ $area = mismatch ] || continue
+        JOB_HOSTS=$hosts "$abs_top_builddir/tests/backends/$area.t" \
+            >"$scratch/out" 2>"$scratch/err"
+        pass_on "ranks on hosts $hosts"
+        result $? "$area comes to its end" || sed 's/^/# /' "$scratch/err"
+    done
+done
 tap_done
