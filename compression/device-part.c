@@ -43,23 +43,6 @@ static int suits(const dscomm_exchange_t *x, const part_t *part)
            (uintptr_t)part->buffer % dscomm_dtype_size(x->dtype) == 0;
 }
 
-/* By the driver, on the default stream, which is another one's neighbour. */
-static dscomm_status_t transfer_by_driver(const dscomm_compressor_t *c,
-                                          char *to, const char *from,
-                                          const char *origin, size_t bytes)
-{
-    dscomm_status_t status = DSCOMM_OK;
-
-    if (c->stream)
-        status = dscomm_priv_device_sync(origin, c->stream);
-    if (status == DSCOMM_OK)
-        status = to == origin ? dscomm_priv_device_to_device(to, from, bytes)
-                              : dscomm_priv_device_to_host(to, from, bytes);
-    if (status == DSCOMM_OK && c->stream && to == origin)
-        status = dscomm_priv_device_sync(origin, NULL);
-    return status;
-}
-
 /* Between a device and a copy on the host, after what the stream has; waits. */
 static dscomm_status_t transfer(const dscomm_compressor_t *c, char *to,
                                 const char *from, const char *origin,
@@ -71,7 +54,9 @@ static dscomm_status_t transfer(const dscomm_compressor_t *c, char *to,
 
     dscomm_priv_device_holds(origin, &device);
     if (device < 0)
-        return transfer_by_driver(c, to, from, origin, bytes);
+        return to == origin
+                   ? dscomm_priv_device_to_device(to, from, bytes, c->stream)
+                   : dscomm_priv_device_to_host(to, from, bytes, c->stream);
     status = dscomm_priv_device_queue(device, &queue);
     if (status < 0)
         return status;

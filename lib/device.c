@@ -12,9 +12,13 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/queue.h>
 
 #define LIBRARY "libcuda.so.1"
-#define SHELF 4 /* buffers that are kept */
+#define PAGE ((size_t)4096)
+#define SHELF 8 /* blocks that are kept */
+#define PINNED_MOST ((size_t)256 << 20) /* bytes, kept or in use */
+#define PORTABLE 1 /* CU_MEMHOSTREGISTER_PORTABLE */
 
 /* CU_POINTER_ATTRIBUTE_*, CU_MEMORYTYPE_DEVICE */
 enum { ATTRIBUTE_CONTEXT = 1, ATTRIBUTE_TYPE = 2, ATTRIBUTE_MANAGED = 8 };
@@ -28,9 +32,11 @@ typedef struct {
     int (*push)(void *context);
     int (*pop)(void **context);
     int (*synchronize)(void *stream);
-    int (*to_host)(void *dest, address_t source, size_t bytes);
-    int (*to_device)(address_t dest, const void *source, size_t bytes);
-    int (*host_alloc)(void **memory, size_t bytes);
+    int (*to_host)(void *dest, address_t source, size_t bytes, void *stream);
+    int (*to_device)(address_t dest, const void *source, size_t bytes,
+                     void *stream);
+    int (*pin)(void *memory, size_t bytes, unsigned flags);
+    int (*unpin)(void *memory);
     int (*error_name)(int code, const char **name);
 } driver_t;
 
@@ -47,25 +53,29 @@ static const struct {
     SLOT(push, "cuCtxPushCurrent_v2"),
     SLOT(pop, "cuCtxPopCurrent_v2"),
     SLOT(synchronize, "cuStreamSynchronize"),
-    SLOT(to_host, "cuMemcpyDtoH_v2"),
-    SLOT(to_device, "cuMemcpyHtoD_v2"),
-    SLOT(host_alloc, "cuMemAllocHost_v2"),
+    SLOT(to_host, "cuMemcpyDtoHAsync_v2"),
+    SLOT(to_device, "cuMemcpyHtoDAsync_v2"),
+    SLOT(pin, "cuMemHostRegister_v2"),
+    SLOT(unpin, "cuMemHostUnregister"),
     SLOT(error_name, "cuGetErrorName"),
 };
 
-/* Host memory begins with this. */
+/* Host memory begins with this. It is the process's own, pinned or not, so that
+ * it outlives the context that it was pinned for. */
 typedef struct block {
-    _Alignas(64) struct block *next;
+    _Alignas(64) TAILQ_ENTRY(block) link;
     size_t size;
     int pinned;
 } block_t;
+typedef TAILQ_HEAD(blocks, block) blocks_t;
 
 static driver_t functions;
 static _Atomic(const driver_t *) driver;
 static atomic_ullong loads; /* of libraries, when it was last looked for */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static block_t *shelf;
+static blocks_t shelf = TAILQ_HEAD_INITIALIZER(shelf); /* oldest last */
 static int shelved;
+static size_t pinned; /* bytes */
 
 static int see_loads(struct dl_phdr_info *info, size_t size, void *ret_loads)
 {
@@ -219,81 +229,140 @@ dscomm_status_t dscomm_priv_device_sync(const void *pointer, void *stream)
 }
 
 dscomm_status_t dscomm_priv_device_to_host(void *dest, const void *source,
-                                           size_t bytes)
+                                           size_t bytes, void *stream)
 {
     int entered = enter(source);
-    int code = functions.to_host(dest, address(source), bytes);
+    int code = functions.to_host(dest, address(source), bytes, stream);
 
+    if (!code)
+        code = functions.synchronize(stream);
     leave(entered);
     return result(code, "copying from a device");
 }
 
 dscomm_status_t dscomm_priv_device_to_device(void *dest, const void *source,
-                                             size_t bytes)
+                                             size_t bytes, void *stream)
 {
     int entered = enter(dest);
-    int code = functions.to_device(address(dest), source, bytes);
+    int code = functions.to_device(address(dest), source, bytes, stream);
 
+    if (!code)
+        code = functions.synchronize(stream);
     leave(entered);
     return result(code, "copying to a device");
 }
 
-/* The first that is large enough, but not by far. */
+/* The latest that is large enough, but not by far. */
 static block_t *unshelve(size_t size)
 {
-    block_t **link = &shelf, *block;
+    block_t *block;
 
-    while ((block = *link) && (block->size < size || block->size / 4 > size))
-        link = &block->next;
+    TAILQ_FOREACH (block, &shelf, link)
+        if (block->size >= size && block->size / 4 <= size)
+            break;
     if (block) {
-        *link = block->next;
+        TAILQ_REMOVE(&shelf, block, link);
         shelved--;
     }
     return block;
 }
 
-static block_t *make(const void *pointer, size_t size)
+static void drop_oldest(blocks_t *dropped)
 {
-    int entered = enter(pointer);
-    void *memory = NULL;
-    block_t *block;
-    const int pinned = !functions.host_alloc(&memory, size);
+    block_t *block = TAILQ_LAST(&shelf, blocks);
 
-    leave(entered);
-    block = pinned ? memory : aligned_alloc(_Alignof(block_t), size);
+    TAILQ_REMOVE(&shelf, block, link);
+    TAILQ_INSERT_TAIL(dropped, block, link);
+    shelved--;
+    pinned -= block->size;
+}
+
+/* Where the context has gone, so has what it had pinned. */
+static void release(blocks_t *dropped)
+{
+    block_t *block;
+
+    while ((block = TAILQ_FIRST(dropped)) != NULL) {
+        int entered = enter(block);
+
+        TAILQ_REMOVE(dropped, block, link);
+        if (entered)
+            functions.unpin(block);
+        leave(entered);
+        free(block);
+    }
+}
+
+/* May so much more be pinned, if need be in place of what is kept? */
+static int reserve(size_t size, blocks_t *dropped)
+{
+    if (size > PINNED_MOST)
+        return 0;
+    while (size > PINNED_MOST - pinned && shelved)
+        drop_oldest(dropped);
+    if (size > PINNED_MOST - pinned)
+        return 0;
+    pinned += size;
+    return 1;
+}
+
+static void unreserve(size_t size)
+{
+    pthread_mutex_lock(&lock);
+    pinned -= size;
+    pthread_mutex_unlock(&lock);
+}
+
+static block_t *make(const void *pointer, size_t size, int reserved)
+{
+    block_t *block = aligned_alloc(PAGE, size);
+    int entered = 0, pins = 0;
+
+    if (block && reserved) {
+        entered = enter(pointer);
+        pins = !functions.pin(block, size, PORTABLE);
+        leave(entered);
+    }
+    if (reserved && !pins)
+        unreserve(size);
     if (block)
-        *block = (block_t){.size = size, .pinned = pinned};
+        *block = (block_t){.size = size, .pinned = pins};
     return block;
 }
 
 void *dscomm_priv_device_host_take(const void *pointer, size_t bytes)
 {
-    size_t size = (bytes + sizeof(block_t) + 4095) & ~(size_t)4095;
+    size_t size = (bytes + sizeof(block_t) + PAGE - 1) & ~(PAGE - 1);
+    blocks_t dropped = TAILQ_HEAD_INITIALIZER(dropped);
     block_t *block;
+    int reserved = 0;
 
     pthread_mutex_lock(&lock);
     block = unshelve(size);
-    pthread_mutex_unlock(&lock);
     if (!block)
-        block = make(pointer, size);
+        reserved = reserve(size, &dropped);
+    pthread_mutex_unlock(&lock);
+    release(&dropped);
+    if (!block)
+        block = make(pointer, size, reserved);
     return block ? block + 1 : NULL;
 }
 
-/* Pinned memory goes with the process: to give it back takes the context that
- * it is of, which may be gone by then. */
 void dscomm_priv_device_host_give(void *memory)
 {
     block_t *block = memory ? (block_t *)memory - 1 : NULL;
+    blocks_t dropped = TAILQ_HEAD_INITIALIZER(dropped);
 
     if (!block)
         return;
-    pthread_mutex_lock(&lock);
-    if (block->pinned || shelved < SHELF) {
-        block->next = shelf;
-        shelf = block;
-        shelved++;
-        block = NULL;
+    if (!block->pinned) {
+        free(block);
+        return;
     }
+    pthread_mutex_lock(&lock);
+    TAILQ_INSERT_HEAD(&shelf, block, link);
+    if (++shelved > SHELF)
+        drop_oldest(&dropped);
     pthread_mutex_unlock(&lock);
-    free(block);
+    release(&dropped);
 }

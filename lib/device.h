@@ -44,20 +44,22 @@ int dscomm_priv_device_owns(const void *pointer);
 /* Devices that there are. */
 int dscomm_priv_device_count(void);
 
-/* From here on where one of the pointers is a device's. */
+/* From here on where one of the pointers is a device's. stream: a CUstream of
+ * that device's context; NULL is the default one. */
 
-/* Waits for what a stream of pointer's device has under way; NULL: the default
- * one. */
+/* Waits for what stream has under way. */
 dscomm_status_t dscomm_priv_device_sync(const void *pointer, void *stream);
-/* One of the two is the host's. */
+/* Copies once stream has come so far, and waits. One of the two pointers is the
+ * host's. */
 dscomm_status_t dscomm_priv_device_to_host(void *dest, const void *source,
-                                           size_t bytes);
+                                           size_t bytes, void *stream);
 dscomm_status_t dscomm_priv_device_to_device(void *dest, const void *source,
-                                             size_t bytes);
+                                             size_t bytes, void *stream);
 
 /* Host memory that the device of pointer can copy from and to at its best,
- * plain memory where there is none; NULL where there is no memory. What was
- * given back is kept for the next, to some extent. */
+ * plain memory where that is impossible or there would be more than 256 MiB of
+ * it; NULL where there is no memory. What was given back is kept for the next,
+ * as far as these go. */
 void *dscomm_priv_device_host_take(const void *pointer, size_t bytes);
 void dscomm_priv_device_host_give(void *memory);
 

@@ -412,14 +412,18 @@ dscomm_status_t dscomm_group_set_stream(dscomm_group_t *group, void *stream)
 
     if (status < 0)
         return status;
-    if (!group->ops.set_stream ||
-        !(group->capabilities & DSCOMM_CAP_DEVICE_MEMORY))
-        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
-                           "%s: backend %s of group '%s' takes no device "
-                           "memory",
-                           name, group->module->name, group->name);
-    pthread_mutex_lock(&group->lock);
-    status = group->ops.set_stream(group->impl, stream);
-    pthread_mutex_unlock(&group->lock);
+    if (group->ops.set_stream &&
+        (group->capabilities & DSCOMM_CAP_DEVICE_MEMORY)) {
+        pthread_mutex_lock(&group->lock);
+        status = group->ops.set_stream(group->impl, stream);
+        pthread_mutex_unlock(&group->lock);
+    } else if (!dscomm_priv_device_present()) {
+        status = dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                             "%s on group '%s': this process has no CUDA "
+                             "driver loaded, so there are no streams",
+                             name, group->name);
+    } else {
+        group->stream = stream;
+    }
     return status;
 }

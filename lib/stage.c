@@ -23,6 +23,7 @@ struct dscomm_stage {
     cover_t send, recv; /* one of them alone where they overlap */
     char *result; /* on the device: what the call has written */
     size_t results;
+    void *stream; /* the group's at the time of the call */
 };
 
 static size_t reach(const size_t *counts, const size_t *displs, int size)
@@ -128,8 +129,9 @@ int dscomm_priv_stage_wanted(const dscomm_group_t *group,
 }
 
 /* read: from the device, of which this much. */
-static dscomm_status_t cover(cover_t *ret_cover, char *device, size_t bytes,
-                             const char *read, size_t reads)
+static dscomm_status_t cover(const dscomm_stage_t *stage, cover_t *ret_cover,
+                             char *device, size_t bytes, const char *read,
+                             size_t reads)
 {
     dscomm_status_t status = DSCOMM_OK;
 
@@ -141,7 +143,7 @@ static dscomm_status_t cover(cover_t *ret_cover, char *device, size_t bytes,
     ret_cover->bytes = bytes;
     if (reads)
         status = dscomm_priv_device_to_host(ret_cover->host + (read - device),
-                                            read, reads);
+                                            read, reads, stage->stream);
     return status;
 }
 
@@ -161,7 +163,7 @@ static dscomm_status_t cover_both(dscomm_stage_t *stage, const extent_t *extent)
     const char *end =
         MAX(extent->send + extent->sends, extent->recv + extent->recvs);
 
-    return cover(&stage->recv, (char *)begin, (size_t)(end - begin),
+    return cover(stage, &stage->recv, (char *)begin, (size_t)(end - begin),
                  extent->gaps ? begin : extent->send,
                  extent->gaps ? (size_t)(end - begin) : extent->sends);
 }
@@ -171,11 +173,11 @@ static dscomm_status_t cover_each(dscomm_stage_t *stage, const extent_t *extent)
     dscomm_status_t status = DSCOMM_OK;
 
     if (on_device(extent->send, extent->sends))
-        status = cover(&stage->send, (char *)extent->send, extent->sends,
+        status = cover(stage, &stage->send, (char *)extent->send, extent->sends,
                        extent->send, extent->sends);
     if (status == DSCOMM_OK && on_device(extent->recv, extent->recvs))
-        status = cover(&stage->recv, extent->recv, extent->recvs, extent->recv,
-                       extent->gaps ? extent->recvs : 0);
+        status = cover(stage, &stage->recv, extent->recv, extent->recvs,
+                       extent->recv, extent->gaps ? extent->recvs : 0);
     return status;
 }
 
@@ -238,8 +240,8 @@ dscomm_status_t dscomm_priv_stage_finish(const dscomm_stage_t *stage,
 
     if (!bytes)
         return DSCOMM_OK;
-    return dscomm_priv_device_to_device(stage->result,
-                                        moved(stage, stage->result), bytes);
+    return dscomm_priv_device_to_device(
+        stage->result, moved(stage, stage->result), bytes, stage->stream);
 }
 
 void dscomm_priv_stage_free(dscomm_stage_t *stage)
@@ -271,19 +273,23 @@ static int is_spared(dscomm_group_t *group, const dscomm_call_t *call,
            is_plain(&call->coll, extent);
 }
 
-static dscomm_status_t await(const extent_t *extent)
+static dscomm_status_t await(const dscomm_group_t *group,
+                             const extent_t *extent)
 {
     return dscomm_priv_device_sync(
         on_device(extent->send, extent->sends) ? extent->send : extent->recv,
-        NULL);
+        group->stream);
 }
 
-static dscomm_status_t make(dscomm_call_t *call, const extent_t *extent)
+static dscomm_status_t make(const dscomm_group_t *group, dscomm_call_t *call,
+                            const extent_t *extent)
 {
     dscomm_stage_t *stage = g_new0(dscomm_stage_t, 1);
-    dscomm_status_t status = overlaps(extent) ? cover_both(stage, extent)
-                                              : cover_each(stage, extent);
+    dscomm_status_t status;
 
+    stage->stream = group->stream;
+    status = overlaps(extent) ? cover_both(stage, extent)
+                              : cover_each(stage, extent);
     if (status < 0) {
         dscomm_priv_stage_free(stage);
         return status;
@@ -301,8 +307,9 @@ dscomm_status_t dscomm_priv_stage_call(dscomm_group_t *group,
                                        dscomm_call_t *call)
 {
     const extent_t extent = extent_of(group, call);
-    dscomm_status_t status =
-        is_spared(group, call, &extent) ? await(&extent) : make(call, &extent);
+    dscomm_status_t status = is_spared(group, call, &extent)
+                                 ? await(group, &extent)
+                                 : make(group, call, &extent);
 
     if (status < 0 && call->kind == CALL_COLLECTIVE)
         dscomm_priv_group_revoke(group, status, dscomm_last_error());

@@ -122,9 +122,12 @@ DSCOMM_API uint64_t dscomm_group_sequence(const dscomm_group_t *group);
 /* Or of DSCOMM_CAP_*; 0 for NULL. MT: safe. */
 DSCOMM_API uint64_t dscomm_group_capabilities(const dscomm_group_t *group);
 
-/* Device stream on which calls with device pointers are ordered; NULL is the
- * default stream. ERR_UNSUPPORTED unless DSCOMM_CAP_DEVICE_MEMORY. MT:
- * group. */
+/* The stream (CUstream, cudaStream_t) on which the group's next calls with
+ * buffers of a device are ordered: each comes after what is on it then, for
+ * which the host waits, and its results are there when it, or the wait for its
+ * work, returns. NULL is the default stream, and where a group begins. The
+ * stream must live as long as calls made with it. ERR_UNSUPPORTED where the
+ * process has not loaded CUDA. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_group_set_stream(dscomm_group_t *group,
                                                    void *stream);
 

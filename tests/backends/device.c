@@ -25,7 +25,10 @@ static int (*to_device)(uint64_t dest, const void *source, size_t bytes);
 static int (*push)(void *context);
 static int (*pop)(void **context);
 static int (*attribute)(void *value, int which, uint64_t pointer);
+static void (*later)(void *stream, uint64_t pointer, uint32_t value,
+                     size_t words);
 static unsigned *copies;
+static size_t *pinned, *pinned_most;
 
 static void need(int cond, const char *what)
 {
@@ -47,7 +50,10 @@ static void load(void)
     *(void **)&push = dlsym(handle, "cuCtxPushCurrent_v2");
     *(void **)&pop = dlsym(handle, "cuCtxPopCurrent_v2");
     *(void **)&attribute = dlsym(handle, "cuPointerGetAttribute");
+    *(void **)&later = dlsym(handle, "fake_cuda_later");
     copies = dlsym(handle, "fake_cuda_copies");
+    pinned = dlsym(handle, "fake_cuda_pinned");
+    pinned_most = dlsym(handle, "fake_cuda_pinned_most");
 }
 
 /* A context is current for the program's own copies only. */
@@ -210,6 +216,59 @@ static void messages(void)
     need(bytes == 5 * sizeof *in && at(in, 4) == 4, "a blocking message");
 }
 
+/* What is on the group's stream comes first, and what is on another does not
+ * count. */
+static void streams(works_t works)
+{
+    static char stream, other;
+    int32_t *in = place(COUNT, 1, 0), *out = place(COUNT, -1, 0);
+    int32_t *aside = place(1, 1, 0);
+
+    if (!take) {
+        need(dscomm_group_set_stream(world, &stream) == DSCOMM_ERR_UNSUPPORTED,
+             "no stream without CUDA");
+        return;
+    }
+    DSCOMM_CHECK(dscomm_group_set_stream(world, &stream));
+    later(&stream, (uintptr_t)in, 5, COUNT);
+    later(&other, (uintptr_t)aside, 7, 1);
+    DSCOMM_CHECK(dscomm_all_reduce(world, in, out, COUNT, DSCOMM_INT32,
+                                   DSCOMM_SUM, works));
+    finish(works ? *works : NULL);
+    SAME(out, COUNT, 5 * ranks, "an all_reduce behind its stream");
+    need(at(aside, 0) == 1, "other streams are left alone");
+    later(&stream, (uintptr_t)out, -9, COUNT);
+    DSCOMM_CHECK(dscomm_broadcast(world, out, COUNT, DSCOMM_INT32, 0, works));
+    finish(works ? *works : NULL);
+    SAME(out, COUNT, -9, "a broadcast behind its stream");
+    DSCOMM_CHECK(dscomm_group_set_stream(world, NULL));
+}
+
+#define MANY 48
+#define LONG ((size_t)16 << 20) /* bytes of one; three times what is pinned */
+
+/* Never is too much host memory pinned, and what was is given back. */
+static void bounded(void)
+{
+    const int next = (rank + 1) % ranks, prev = (rank + ranks - 1) % ranks;
+    static dscomm_work_t *works[MANY];
+    char *in;
+
+    if (!take)
+        return;
+    in = (char *)place(LONG / sizeof(int32_t), rank, 0);
+    for (int i = 0; i < MANY; i++)
+        DSCOMM_CHECK(
+            dscomm_irecv(world, in, LONG, DSCOMM_INT8, prev, i, &works[i]));
+    for (int i = 0; i < MANY; i++)
+        DSCOMM_CHECK(dscomm_send(world, in, 1, DSCOMM_INT8, next, i));
+    for (int i = 0; i < MANY; i++)
+        finish(works[i]);
+    need(*pinned_most > 8 * LONG && *pinned_most <= 16 * LONG,
+         "as much is pinned as may be");
+    need(*pinned <= 8 * (LONG + 4096), "most of it is given back");
+}
+
 static void refuse(void)
 {
     int32_t *numbers = place(4, 0, 0);
@@ -251,6 +310,9 @@ int main(int argc, char **argv)
     gather_with_gaps(NULL);
     gather_with_gaps(&work);
     messages();
+    streams(NULL);
+    streams(&work);
+    bounded();
     refuse();
     need(take || !dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD),
          "CUDA is not loaded");

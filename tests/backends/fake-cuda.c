@@ -2,7 +2,9 @@
 /* A stand-in for CUDA's driver with one device, whose memory the host cannot
  * touch: each allocation is mapped twice, once without access, which is what
  * the program sees. With FAKE_CUDA_OPEN set it can, as an MPI that is
- * CUDA-aware could; FAKE_CUDA_AWARE makes the MPI say that it is. */
+ * CUDA-aware could; FAKE_CUDA_AWARE makes the MPI say that it is. A stream
+ * carries out what fake_cuda_later() gives it when somebody waits for it, or
+ * copies on it, and not before. */
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <stdint.h>
@@ -23,6 +25,19 @@ static int count;
 static _Thread_local int depth; /* of contexts that are current */
 static char context;
 unsigned fake_cuda_copies;
+size_t fake_cuda_pinned, fake_cuda_pinned_most; /* bytes, now and at most */
+static struct {
+    void *memory;
+    size_t bytes;
+} pins[MOST];
+static int pin_count;
+static struct {
+    void *stream;
+    uint64_t pointer;
+    uint32_t value;
+    size_t count;
+} later[MOST];
+static int later_count;
 
 static int find(uint64_t pointer)
 {
@@ -51,14 +66,18 @@ int cuMemAlloc_v2(uint64_t *ret_pointer, size_t bytes)
     return 0;
 }
 
+static int find_pin(const void *memory);
+
 int cuPointerGetAttribute(void *value, int which, uint64_t pointer)
 {
-    if (find(pointer) < 0)
+    const int pinned = find_pin((void *)(uintptr_t)pointer) >= 0;
+
+    if (find(pointer) < 0 && !pinned)
         return INVALID_VALUE;
     if (which == 1)
         *(void **)value = &context;
     else
-        *(unsigned *)value = which == 2 ? 2 : 0;
+        *(unsigned *)value = which == 2 ? 2 - (unsigned)pinned : 0;
     return 0;
 }
 
@@ -81,11 +100,6 @@ int cuCtxPopCurrent_v2(void **ret_context)
     return 0;
 }
 
-int cuStreamSynchronize(void *stream)
-{
-    return stream || !depth ? INVALID_CONTEXT : 0;
-}
-
 static char *shadow(uint64_t pointer, size_t bytes)
 {
     int i = find(pointer);
@@ -96,34 +110,98 @@ static char *shadow(uint64_t pointer, size_t bytes)
                : blocks[i].shadow + offset;
 }
 
-int cuMemcpyDtoH_v2(void *dest, uint64_t source, size_t bytes)
+/* On stream: count words at pointer become value. */
+void fake_cuda_later(void *stream, uint64_t pointer, uint32_t value,
+                     size_t words)
+{
+    later[later_count].stream = stream;
+    later[later_count].pointer = pointer;
+    later[later_count].value = value;
+    later[later_count++].count = words;
+}
+
+int cuStreamSynchronize(void *stream)
+{
+    if (!depth)
+        return INVALID_CONTEXT;
+    for (int i = 0; i < later_count; i++) {
+        uint32_t *words = (void *)shadow(later[i].pointer, 4);
+
+        for (size_t k = 0; later[i].stream == stream && k < later[i].count; k++)
+            words[k] = later[i].value;
+        if (later[i].stream == stream)
+            later[i].count = 0;
+    }
+    return 0;
+}
+
+int cuMemcpyDtoHAsync_v2(void *dest, uint64_t source, size_t bytes,
+                         void *stream)
 {
     char *from = shadow(source, bytes);
 
     if (!depth || !from)
         return depth ? INVALID_VALUE : INVALID_CONTEXT;
     __atomic_add_fetch(&fake_cuda_copies, 1, __ATOMIC_RELAXED);
+    cuStreamSynchronize(stream);
     memcpy(dest, from, bytes);
     return 0;
 }
 
-int cuMemcpyHtoD_v2(uint64_t dest, const void *source, size_t bytes)
+int cuMemcpyHtoDAsync_v2(uint64_t dest, const void *source, size_t bytes,
+                         void *stream)
 {
     char *to = shadow(dest, bytes);
 
     if (!depth || !to)
         return depth ? INVALID_VALUE : INVALID_CONTEXT;
     __atomic_add_fetch(&fake_cuda_copies, 1, __ATOMIC_RELAXED);
+    cuStreamSynchronize(stream);
     memcpy(to, source, bytes);
     return 0;
 }
 
-int cuMemAllocHost_v2(void **ret_memory, size_t bytes)
+/* The program's own. */
+int cuMemcpyDtoH_v2(void *dest, uint64_t source, size_t bytes)
 {
-    if (!depth)
-        return INVALID_CONTEXT;
-    *ret_memory = aligned_alloc(4096, bytes);
-    return *ret_memory ? 0 : 2;
+    return cuMemcpyDtoHAsync_v2(dest, source, bytes, NULL);
+}
+
+int cuMemcpyHtoD_v2(uint64_t dest, const void *source, size_t bytes)
+{
+    return cuMemcpyHtoDAsync_v2(dest, source, bytes, NULL);
+}
+
+static int find_pin(const void *memory)
+{
+    for (int i = 0; i < pin_count; i++)
+        if (pins[i].memory == memory)
+            return i;
+    return -1;
+}
+
+int cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
+{
+    (void)flags;
+    if (!depth || pin_count == MOST)
+        return depth ? 2 : INVALID_CONTEXT;
+    pins[pin_count].memory = memory;
+    pins[pin_count++].bytes = bytes;
+    fake_cuda_pinned += bytes;
+    if (fake_cuda_pinned > fake_cuda_pinned_most)
+        fake_cuda_pinned_most = fake_cuda_pinned;
+    return 0;
+}
+
+int cuMemHostUnregister(void *memory)
+{
+    int i = find_pin(memory);
+
+    if (!depth || i < 0)
+        return depth ? INVALID_VALUE : INVALID_CONTEXT;
+    fake_cuda_pinned -= pins[i].bytes;
+    pins[i] = pins[--pin_count];
+    return 0;
 }
 
 int cuGetErrorName(int code, const char **ret_name)

@@ -203,7 +203,7 @@ static void check_groups(void)
     INVALID("ret_rank is NULL", dscomm_group_to_global(W, 0, NULL));
     INVALID("rank 1 of group", dscomm_group_to_global(W, 1, &rank));
     INVALID("world rank 1", dscomm_group_from_global(W, 1, &rank));
-    REFUSED(DSCOMM_ERR_UNSUPPORTED, "no device memory",
+    REFUSED(DSCOMM_ERR_UNSUPPORTED, "no CUDA driver",
             dscomm_group_set_stream(W, NULL));
     is_int(dscomm_group_rank(NULL), -1, "rank of NULL");
     is_int(dscomm_group_size(NULL), -1, "size of NULL");
