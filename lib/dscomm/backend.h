@@ -75,7 +75,8 @@ typedef struct dscomm_coll_args {
     const size_t *send_counts, *send_displs; /* displs are never NULL where */
     const size_t *recv_counts, *recv_displs; /* counts are not;
                                reduce_scatter_v: recv_displs are the offsets of
-                               the ranks' parts in send */
+                               the ranks' parts in send, where they lie side by
+                               side from 0 on */
     double factor; /* of PREMUL_SUM */
     uint64_t sequence; /* of collectives on this group, from 1 */
     /* of what must be equal on all ranks: coll, dtype, op, root, and count
