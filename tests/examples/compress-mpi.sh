@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The example digits with signs on backend mpi, under the mpirun of each MPI: on
-# two ranks, where a sum has one order, the same to the last digit as on shm.
+# The example digits on backend mpi, under the mpirun of each MPI: on two ranks,
+# where a sum has one order, the same to the last digit as on shm, with signs as
+# well; on four by the same algorithm, and nearly so by MPI's own.
 
 . "$abs_top_srcdir/tests/tap.sh"
 
@@ -18,15 +19,40 @@ export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM \
     OMPI_MCA_plm_rsh_agent UCX_LOG_LEVEL DSCOMM_TIMEOUT
 unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 
-# start BACKEND N METHOD COMMAND...: digits, started by it; its status in $status
+# start BACKEND N OPTIONS COMMAND...: digits, started by it; its status in $status
 start()
 {
-    backend=$1 n=$2 method=$3
+    backend=$1 n=$2 options=$3
     shift 3
+    # shellcheck disable=SC2086
     env DSCOMM_BACKEND="$backend" timeout -k 5 100 "$@" -n "$n" "$digits" \
-        --compress "$method" "$data" >"$scratch/out" 2>"$scratch/err" </dev/null
+        $options "$data" >"$scratch/out" 2>"$scratch/err" </dev/null
     status=$?
     sed 's/^/# /' "$scratch/err"
+}
+
+# four MPI COMMAND...: the losses of 4 ranks
+four()
+{
+    mpi=$1
+    shift
+    start shm 4 '' "$abs_top_builddir/tools/dscomm" run
+    sed -n 's/^epoch [0-9]*: loss //p' "$scratch/out" >"$scratch/want"
+    start mpi 4 '' "$@"
+    sed -n 's/^epoch [0-9]*: loss //p' "$scratch/out" >"$scratch/losses"
+    paste "$scratch/want" "$scratch/losses" | awk '
+        { d = ($1 - $2) / $1; if (d < 0) d = -d; if (d > worst) worst = d }
+        END { print "# largest difference", worst + 0, "of the loss"
+              exit !(NR == 20 && worst <= 1e-5) }'
+    result $? "$mpi: the losses of 4 ranks on shm"
+    DSCOMM_ALGORITHM=all_reduce:ring
+    export DSCOMM_ALGORITHM
+    start shm 4 '' "$abs_top_builddir/tools/dscomm" run
+    mv "$scratch/out" "$scratch/want"
+    start mpi 4 '' "$@"
+    unset DSCOMM_ALGORITHM
+    cmp "$scratch/out" "$scratch/want" >&2 && grep -q '^epoch 20' "$scratch/out"
+    result $? "$mpi: to the last digit, by the same algorithm"
 }
 
 # under MPI COMMAND...
@@ -42,20 +68,21 @@ under()
         return
     fi
     for method in onebit onebit-lamb zero-one; do
-        start shm 2 "$method" "$abs_top_builddir/tools/dscomm" run
+        start shm 2 "--compress $method" "$abs_top_builddir/tools/dscomm" run
         mv "$scratch/out" "$scratch/want"
-        start mpi 2 "$method" "$@"
+        start mpi 2 "--compress $method" "$@"
         is $status 0 "$mpi: $method"
         sed -n 's/^test accuracy/# &/p; s/^saved/# &/p' "$scratch/out"
         cmp "$scratch/out" "$scratch/want" >&2 &&
             grep -q '^saved: ' "$scratch/out"
         result $? "$mpi: $method learns and sends as on shm"
     done
-    start mpi 4 onebit "$@"
+    start mpi 4 "--compress onebit" "$@"
     is $status 0 "$mpi: onebit on 4 ranks"
     accuracy=$(sed -n 's/^test accuracy: \([0-9.]*\) %$/\1/p' "$scratch/out")
     awk "BEGIN { exit !(\"$accuracy\" + 0 >= 95) }"
     result $? "$mpi: $accuracy % of the test is read, of 95 %"
+    four "$mpi" "$@"
 }
 
 under openmpi mpirun.openmpi --oversubscribe --bind-to none
