@@ -2,9 +2,13 @@
 /* Collectives: which are MPI's, and what comes before and after MPI's part.
  *
  * Blocking calls are MPI's blocking ones where all ranks agreed on that when
- * the group was made, works its non-blocking ones; the two do not match each
- * other. What needs more than MPI's ints, or counts that only one rank knows,
- * or is rounded once over all inputs, is left to the core's schedules. */
+ * the group was made. Works are schedules over messages, not MPI's non-blocking
+ * collectives: nothing ends one of those before all ranks have come, not even
+ * MPI_Cancel() and MPI_Request_free(), so that after a time-out or an abort MPI
+ * would go on to read and write buffers that are the caller's again; nor does
+ * it tell who is late, or was called with something else. What needs more than
+ * MPI's ints, or counts that only one rank knows, or is rounded once over all
+ * inputs, is a schedule in any case. */
 #include "config.h"
 
 #include "backends/mpi/impl.h"

@@ -326,9 +326,9 @@ dscomm_status_t engine_open(const dscomm_backend_args_t *args, void **ret_impl)
     engine_library_enlist(engine);
     if (args->rank == 0)
         dscomm_log(DSCOMM_LOG_INFO, "mpi",
-                   "group '%s': blocking collectives are MPI's %s", args->name,
-                   engine->blocking ? "blocking calls"
-                                    : "non-blocking calls, polled for");
+                   "group '%s': blocking collectives are %s", args->name,
+                   engine->blocking ? "MPI's own, where it has them"
+                                    : "schedules over messages");
     *ret_impl = engine;
     return DSCOMM_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What blocking collectives of backend mpi cost beyond the same MPI call, made
- * directly in the same process; interleaved, medians, and lowest deciles for
+/* What collectives of backend mpi, blocking and with a work, cost beyond the
+ * same MPI call, blocking or not, made directly in the same process;
+ * interleaved, medians, and lowest deciles for
  * machines that do something else as well. Batches are shorter than the time
  * that the kernel gives a process at once. Run by mpirun with two
  * ranks or more, each on a core of its own:
@@ -76,6 +77,65 @@ static void mpi_barrier(size_t count)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+static void finish(dscomm_work_t *work)
+{
+    DSCOMM_CHECK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+    dscomm_work_free(work);
+}
+
+static void our_all_reduce_work(size_t count)
+{
+    dscomm_work_t *work;
+
+    DSCOMM_CHECK(dscomm_all_reduce(world, in, out, count, DSCOMM_FLOAT32,
+                                   DSCOMM_SUM, &work));
+    finish(work);
+}
+
+static void mpi_iallreduce(size_t count)
+{
+    MPI_Request request;
+
+    MPI_Iallreduce(in, out, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
+                   &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void our_broadcast_work(size_t count)
+{
+    dscomm_work_t *work;
+
+    DSCOMM_CHECK(dscomm_broadcast(world, out, count, DSCOMM_FLOAT32, 0, &work));
+    finish(work);
+}
+
+static void mpi_ibcast(size_t count)
+{
+    MPI_Request request;
+
+    MPI_Ibcast(out, (int)count, MPI_FLOAT, 0, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void our_all_gather_work(size_t count)
+{
+    dscomm_work_t *work;
+
+    DSCOMM_CHECK(dscomm_all_gather(world, in, out, count / (size_t)ranks,
+                                   DSCOMM_FLOAT32, &work));
+    finish(work);
+}
+
+static void mpi_iallgather(size_t count)
+{
+    int part = (int)(count / (size_t)ranks);
+    MPI_Request request;
+
+    MPI_Iallgather(in, part, MPI_FLOAT, out, part, MPI_FLOAT, MPI_COMM_WORLD,
+                   &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 static const struct {
     const char *name;
     void (*ours)(size_t count), (*theirs)(size_t count);
@@ -84,6 +144,9 @@ static const struct {
     {"broadcast", our_broadcast, mpi_broadcast},
     {"all_gather", our_all_gather, mpi_all_gather},
     {"barrier", our_barrier, mpi_barrier},
+    {"all_reduce, work", our_all_reduce_work, mpi_iallreduce},
+    {"broadcast, work", our_broadcast_work, mpi_ibcast},
+    {"all_gather, work", our_all_gather_work, mpi_iallgather},
 };
 
 /* Nanoseconds of one call. */
@@ -128,7 +191,7 @@ static void run(size_t row, size_t count)
         more[i] = ours[i] - theirs[i];
     }
     if (dscomm_group_rank(world) == 0)
-        printf("%-12s %9zu %10.0f %10.0f %8.0f %10.0f %10.0f\n", rows[row].name,
+        printf("%-16s %9zu %10.0f %10.0f %8.0f %10.0f %10.0f\n", rows[row].name,
                count * sizeof(float), quantile(theirs, 50), quantile(ours, 50),
                quantile(more, 50), quantile(theirs, 10), quantile(ours, 10));
     fflush(stdout);
@@ -147,7 +210,7 @@ int main(void)
     if (!in || !out)
         return 1;
     if (dscomm_group_rank(world) == 0)
-        printf("%-12s %9s %10s %10s %8s %10s %10s\n", "ns", "bytes", "MPI",
+        printf("%-16s %9s %10s %10s %8s %10s %10s\n", "ns", "bytes", "MPI",
                "dscomm", "more", "MPI 10%", "dscomm 10%");
     for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++)
         for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
