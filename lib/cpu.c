@@ -24,11 +24,17 @@ static const struct {
     uint64_t bit;
     const char *name;
 } features[] = {
-    {CPU_SSE2, "sse2"},         {CPU_AVX2, "avx2"},
-    {CPU_FMA, "fma"},           {CPU_F16C, "f16c"},
-    {CPU_AVX512F, "avx512f"},   {CPU_AVX512BW, "avx512bw"},
-    {CPU_AVX512DQ, "avx512dq"}, {CPU_AVX512VL, "avx512vl"},
-    {CPU_GFNI, "gfni"},         {CPU_NEON, "neon"},
+    {CPU_SSE2, "sse2"},
+    {CPU_AVX2, "avx2"},
+    {CPU_FMA, "fma"},
+    {CPU_F16C, "f16c"},
+    {CPU_AVX512F, "avx512f"},
+    {CPU_AVX512BW, "avx512bw"},
+    {CPU_AVX512DQ, "avx512dq"},
+    {CPU_AVX512VL, "avx512vl"},
+    {CPU_GFNI, "gfni"},
+    {CPU_NEON, "neon"},
+    {CPU_AVX512VBMI, "avx512vbmi"},
 };
 
 /* What each word of DSCOMM_CPU leaves, in the order of the setting's words. */
@@ -37,7 +43,7 @@ static const uint64_t masks[] = {
     0,
     CPU_SSE2 | CPU_AVX2 | CPU_FMA | CPU_F16C,
     CPU_SSE2 | CPU_AVX2 | CPU_FMA | CPU_F16C | CPU_AVX512F | CPU_AVX512BW |
-        CPU_AVX512DQ | CPU_AVX512VL | CPU_GFNI,
+        CPU_AVX512DQ | CPU_AVX512VL | CPU_AVX512VBMI | CPU_GFNI,
     CPU_NEON,
 };
 
@@ -60,6 +66,7 @@ static const struct {
     {CPU_AVX512DQ, 7, EBX, 17, SAVES_ZMM},
     {CPU_AVX512BW, 7, EBX, 30, SAVES_ZMM},
     {CPU_AVX512VL, 7, EBX, 31, SAVES_ZMM},
+    {CPU_AVX512VBMI, 7, ECX, 1, SAVES_ZMM},
     {CPU_GFNI, 7, ECX, 8, SAVES_NONE},
 };
 

@@ -151,21 +151,33 @@ ALWAYS_INLINE int is_small(int op)
     return op == DSCOMM_SUM || op == DSCOMM_AVG;
 }
 
+/* E4M3 goes with the largest magnitude of all sources: as numbers NaNs are read
+ * as 480. */
+typedef struct {
+    f32_quad_t sum;
+    u8v most;
+} e4m3_quad_t;
+
 ALWAYS_INLINE f32_pair_t widen_upper_e4m3(int op, u16v upper)
 {
-    u16v nan = (u16v)((upper & 0x7f00) == 0x7f00) & 0x7c00;
-    u16v moved = (u16v)((i16v)upper >> 1) & 0xbf80;
-    f32_pair_t small = widen_f16(moved | nan);
+    f32_pair_t small = widen_f16((u16v)((i16v)upper >> 1) & 0xbf80);
 
     if (is_small(op))
         return small;
     return (f32_pair_t){small.low * 0x1p8f, small.high * 0x1p8f};
 }
 
-ALWAYS_INLINE f32_quad_t widen_e4m3(int op, u16v codes)
+ALWAYS_INLINE e4m3_quad_t take_e4m3(int op, u16v codes, float factor)
 {
-    return (f32_quad_t){widen_upper_e4m3(op, codes << 8),
-                        widen_upper_e4m3(op, codes & 0xff00)};
+    f32_quad_t values = {widen_upper_e4m3(op, codes << 8),
+                         widen_upper_e4m3(op, codes)};
+
+    return (e4m3_quad_t){scale_quad(op, values, factor), (u8v)(codes & 0x7f7f)};
+}
+
+ALWAYS_INLINE e4m3_quad_t join_e4m3(int op, e4m3_quad_t a, e4m3_quad_t b)
+{
+    return (e4m3_quad_t){join_quad(op, a.sum, b.sum), max_u8(a.most, b.most)};
 }
 
 /* As float16, rounded to odd: cut off, and the last bit set where that was not
@@ -215,32 +227,30 @@ ALWAYS_INLINE u16v rounded_e4m3(int op, f32_pair_t values, int two)
     return min_u16(size, (u16v){0} + 0x7f) | (codes & 0x8000);
 }
 
-ALWAYS_INLINE u16v round_e4m3(int op, f32_quad_t sum, float divisor, int two)
+ALWAYS_INLINE u8v give_e4m3(int op, e4m3_quad_t a, float divisor, int two)
 {
-    u16v even = rounded_e4m3(op, mean_pair(op, sum.even, divisor), two);
-    u16v odd = rounded_e4m3(op, mean_pair(op, sum.odd, divisor), two);
+    u16v even = rounded_e4m3(op, mean_pair(op, a.sum.even, divisor), two);
+    u16v odd = rounded_e4m3(op, mean_pair(op, a.sum.odd, divisor), two);
+    u8v codes = (u8v)(((even | even >> 8) & 0xff) | odd << 8 | (odd & 0x8000));
+    u8v nan = (u8v)((i8v)max_u8(codes & 0x7f, a.most) > FLOAT8_E4M3_TOP);
 
-    return ((even | even >> 8) & 0xff) | odd << 8 | (odd & 0x8000);
+    return (codes & ~nan) | (0x7f & nan);
 }
 
 #define FOLD fold_e4m3
-#define ACCUMULATOR f32_quad_t
+#define ACCUMULATOR e4m3_quad_t
 #define FACTOR_TYPE float
-#define TAKE(op, at, factor)                                                   \
-    scale_quad(op, widen_e4m3(op, LOAD(u16, at)), factor)
-#define JOIN join_quad
-#define GIVE(op, a, divisor)                                                   \
-    one_nan_8((u8v)round_e4m3(op, a, divisor, 0), FLOAT8_E4M3_TOP, 0x7f)
+#define TAKE(op, at, factor) take_e4m3(op, LOAD(u16, at), factor)
+#define JOIN join_e4m3
+#define GIVE(op, a, divisor) give_e4m3(op, a, divisor, 0)
 #include "lib/kernels-vector-fold.h"
 
 #define FOLD fold_e4m3_two
-#define ACCUMULATOR f32_quad_t
+#define ACCUMULATOR e4m3_quad_t
 #define FACTOR_TYPE float
-#define TAKE(op, at, factor)                                                   \
-    scale_quad(op, widen_e4m3(op, LOAD(u16, at)), factor)
-#define JOIN join_quad
-#define GIVE(op, a, divisor)                                                   \
-    one_nan_8((u8v)round_e4m3(op, a, divisor, 1), FLOAT8_E4M3_TOP, 0x7f)
+#define TAKE(op, at, factor) take_e4m3(op, LOAD(u16, at), factor)
+#define JOIN join_e4m3
+#define GIVE(op, a, divisor) give_e4m3(op, a, divisor, 1)
 #include "lib/kernels-vector-fold.h"
 
 #define FOLD fold_e5m2

@@ -26,7 +26,10 @@
 #endif
 
 /* So many accumulators are worked on at once: 4, 2 or 1. */
-#define FOLD_WIDTH ((size_t)(4 * VECTOR_BYTES / sizeof(ACCUMULATOR)))
+#define FOLD_WIDTH                                                             \
+    (sizeof(ACCUMULATOR) < 4 * VECTOR_BYTES                                    \
+         ? (size_t)(4 * VECTOR_BYTES / sizeof(ACCUMULATOR))                    \
+         : 1)
 
 ALWAYS_INLINE u8v FOLD_ONE(int op, const fold_t *fold, size_t at,
                            DIVISOR_TYPE divisor)

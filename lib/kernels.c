@@ -13,6 +13,11 @@ static const dscomm_kernels_t rows[] = {
 #ifdef HAVE_KERNELS_NEON
     {"neon", CPU_NEON, dscomm_priv_kernels_neon},
 #endif
+#ifdef HAVE_KERNELS_VBMI
+    {"vbmi",
+     CPU_AVX512F | CPU_AVX512BW | CPU_AVX512DQ | CPU_AVX512VL | CPU_AVX512VBMI,
+     dscomm_priv_kernels_vbmi},
+#endif
 #ifdef HAVE_KERNELS_AVX512
     {"avx512", CPU_AVX512F | CPU_AVX512BW | CPU_AVX512DQ | CPU_AVX512VL,
      dscomm_priv_kernels_avx512},

@@ -32,6 +32,7 @@ static const struct {
     {128, "avx512vl", "avx512vl", 0},
     {256, "gfni", "gfni", 0},
     {512, "neon", "asimd", 0},
+    {1024, "avx512vbmi", "avx512vbmi", 0},
 };
 
 typedef struct {
