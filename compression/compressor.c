@@ -108,7 +108,7 @@ static size_t rest_bytes(const dscomm_compressor_t *c, size_t count)
     return rest ? c->codec->bytes(&c->args, rest) : 0;
 }
 
-static size_t code_bytes(const dscomm_compressor_t *c, size_t count)
+size_t dscomm_priv_code_bytes(const dscomm_compressor_t *c, size_t count)
 {
     return count / DSCOMM_CODEC_BLOCK * c->block + rest_bytes(c, count);
 }
@@ -128,7 +128,8 @@ static dscomm_status_t size_rows(dscomm_compressor_t *c)
                            c->codec->name, c->block);
     if (c->count)
         c->row = round_up(sizeof(dscomm_row_header_t) +
-                              MAX(code_bytes(c, c->chunk), code_bytes(c, last)),
+                              MAX(dscomm_priv_code_bytes(c, c->chunk),
+                                  dscomm_priv_code_bytes(c, last)),
                           ROW_ALIGNMENT);
     return DSCOMM_OK;
 }
@@ -438,11 +439,26 @@ dscomm_status_t dscomm_compressor_set_stream(dscomm_compressor_t *compressor,
     return status;
 }
 
-/* To the other ranks: n - 1 parts of its own buffer, its own part n - 1
- * times. */
+/* Of the row of rank's part, without filling. */
+static size_t sent_bytes(const dscomm_compressor_t *c, int rank)
+{
+    size_t count = dscomm_priv_part_count(c, rank);
+
+    return c->count
+               ? sizeof(dscomm_row_header_t) + dscomm_priv_code_bytes(c, count)
+               : 0;
+}
+
+/* To each of the other ranks: its part of the buffer, and the own part. */
 static size_t wire_bytes(const dscomm_compressor_t *c)
 {
-    return 2 * (size_t)(c->channel->ranks - 1) * c->row;
+    int own = c->channel->rank;
+    size_t bytes = 0;
+
+    for (int r = 0; r < c->channel->ranks; r++)
+        if (r != own)
+            bytes += sent_bytes(c, r) + sent_bytes(c, own);
+    return bytes;
 }
 
 dscomm_status_t dscomm_compressor_info(const dscomm_compressor_t *compressor,

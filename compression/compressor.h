@@ -66,6 +66,9 @@ static inline size_t dscomm_priv_part_count(const dscomm_compressor_t *c,
     return before >= c->padded ? 0 : MIN(c->chunk, c->padded - before);
 }
 
+/* The bytes that count elements from the first of a block on become. */
+size_t dscomm_priv_code_bytes(const dscomm_compressor_t *c, size_t count);
+
 /* FNV-1a, from seed on. */
 uint32_t dscomm_priv_hash(const void *bytes, size_t count, uint32_t seed);
 #define DSCOMM_HASH_SEED UINT32_C(2166136261)

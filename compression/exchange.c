@@ -34,19 +34,23 @@ static int tag_of(const dscomm_exchange_t *x, int phase)
     return part_at(x, 0)->c->tag + phase;
 }
 
-/* What the other ranks send of packet p. */
+/* What the other ranks send of packet p: of this rank's part, or the result of
+ * theirs. */
 static dscomm_status_t receive(dscomm_exchange_t *x, size_t p,
                                dscomm_work_t **works, int phase)
 {
-    const packet_t *packet = packet_at(x, p);
+    const int own = x->channel->rank;
     dscomm_status_t status = DSCOMM_OK;
 
-    for (int r = 0; r < x->channel->ranks && status == DSCOMM_OK; r++)
-        if (r != x->channel->rank)
-            status = dscomm_irecv(x->channel->group,
-                                  region_of(x, x->in, r) + packet->offset,
-                                  packet->bytes, DSCOMM_UINT8, r,
-                                  tag_of(x, phase), slot(x, works, p, r));
+    for (int r = 0; r < x->channel->ranks && status == DSCOMM_OK; r++) {
+        size_t bytes = dscomm_priv_packet_bytes(x, p, phase ? r : own);
+
+        if (r != own && bytes)
+            status = dscomm_irecv(
+                x->channel->group,
+                region_of(x, x->in, r) + packet_at(x, p)->offset, bytes,
+                DSCOMM_UINT8, r, tag_of(x, phase), slot(x, works, p, r));
+    }
     return status;
 }
 
@@ -54,11 +58,14 @@ static dscomm_status_t receive(dscomm_exchange_t *x, size_t p,
 static dscomm_status_t send(dscomm_exchange_t *x, size_t p, const char *region,
                             int rank, int phase)
 {
-    const packet_t *packet = packet_at(x, p);
+    size_t bytes =
+        dscomm_priv_packet_bytes(x, p, phase ? x->channel->rank : rank);
 
+    if (!bytes)
+        return DSCOMM_OK;
     return dscomm_isend(
-        x->channel->group, region + packet->offset, packet->bytes, DSCOMM_UINT8,
-        rank, tag_of(x, phase),
+        x->channel->group, region + packet_at(x, p)->offset, bytes,
+        DSCOMM_UINT8, rank, tag_of(x, phase),
         slot(x, x->sends, p + (phase ? x->packet_count : 0), rank));
 }
 

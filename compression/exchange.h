@@ -92,6 +92,9 @@ dscomm_status_t
 dscomm_priv_exchange_plan(dscomm_exchange_t *x,
                           dscomm_compressor_t *const *compressors,
                           void *const *buffers, size_t n, dscomm_dtype_t dtype);
+/* tells how many bytes of packet p are sent of rank's part, without what is
+ * filling at its end; 0: nothing is; */
+size_t dscomm_priv_packet_bytes(const dscomm_exchange_t *x, size_t p, int rank);
 /* finds memory for two regions of each rank, and a place for each work. */
 dscomm_status_t dscomm_priv_exchange_room(dscomm_exchange_t *x);
 /* Back to the idle ones; its compressors may be called again, and freed. */

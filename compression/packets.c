@@ -188,6 +188,19 @@ dscomm_priv_exchange_plan(dscomm_exchange_t *x,
     return status;
 }
 
+size_t dscomm_priv_packet_bytes(const dscomm_exchange_t *x, size_t p, int rank)
+{
+    const packet_t *packet = packet_at(x, p);
+    const segment_t *last = segment_at(x, packet->last - 1);
+    const dscomm_compressor_t *c = part_at(x, last->part)->c;
+    size_t to = MIN(dscomm_priv_part_count(c, rank), last->to);
+    size_t bytes = last->from ? 0 : sizeof(dscomm_row_header_t);
+
+    if (to > last->from)
+        bytes += dscomm_priv_code_bytes(c, to - last->from);
+    return packet->bytes - last->bytes + bytes;
+}
+
 /* What devices copy from and to is memory of their own kind. */
 static dscomm_status_t take_memory(dscomm_exchange_t *x, size_t room)
 {
