@@ -14,7 +14,6 @@
 #include "backends/mpi/impl.h"
 
 #include <string.h>
-#include <time.h>
 
 #define ALIGN 64
 
@@ -472,26 +471,13 @@ static int is_bare(const engine_t *engine, const dscomm_coll_args_t *args)
            !dscomm_backend_has_works();
 }
 
-/* A rank that makes nothing but blocking calls hears others in between; the
- * clock moves every few ms. */
-static void listen_at_times(engine_t *engine)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    if (G_LIKELY(now.tv_nsec == engine->listened))
-        return;
-    engine->listened = now.tv_nsec;
-    engine_look(engine);
-}
-
 dscomm_status_t engine_run(void *impl, const dscomm_coll_args_t *args)
 {
     engine_t *engine = impl;
     dscomm_status_t status;
     int code;
 
-    listen_at_times(engine);
+    engine_listen(engine);
     status = engine_check(engine);
     if (G_UNLIKELY(status < 0))
         return status;

@@ -7,8 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
-
-#define ASK_EVERY 64
+#include <time.h>
 
 /* What ranks tell each other. mark: one that comes late may be of an earlier
  * group, whose communicator's number MPICH gives to the next. */
@@ -38,6 +37,20 @@ void engine_look(engine_t *engine)
         engine_poll(engine);
         pthread_mutex_unlock(engine->lock);
     } while (atomic_load(&engine->untold) && engine_library_alive());
+}
+
+/* The clock moves as often as that. Two threads that look at once do no harm.
+ */
+void engine_listen(engine_t *engine)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    if (G_LIKELY(now.tv_nsec ==
+                 atomic_load_explicit(&engine->listened, memory_order_relaxed)))
+        return;
+    atomic_store_explicit(&engine->listened, now.tv_nsec, memory_order_relaxed);
+    engine_look(engine);
 }
 
 void engine_leave(engine_t *engine)
@@ -70,13 +83,9 @@ dscomm_status_t engine_check(engine_t *engine)
 dscomm_status_t engine_status(void *impl, char *text, size_t size)
 {
     engine_t *engine = impl;
-    /* A count that is lost when two ask at once does no harm. */
-    unsigned asked = atomic_load_explicit(&engine->asked, memory_order_relaxed);
     int status;
 
-    atomic_store_explicit(&engine->asked, asked + 1, memory_order_relaxed);
-    if (G_UNLIKELY(asked % ASK_EVERY == 0 || atomic_load(&engine->untold)))
-        engine_look(engine);
+    engine_listen(engine);
     status = atomic_load_explicit(&engine->revoked, memory_order_acquire);
     if (status && text)
         snprintf(text, size, "%s", engine->text);

@@ -77,8 +77,7 @@ typedef struct engine {
 
     atomic_int revoking, revoked; /* text is written between the two */
     atomic_int untold; /* the others are to be told */
-    atomic_uint asked; /* calls of status */
-    long listened; /* when run last looked */
+    atomic_long listened; /* when somebody last looked */
     char text[TEXT_MAX];
     uint32_t mark; /* of the group's id, in notices */
     int met_all; /* at the end, all of MPI's ranks */
@@ -115,6 +114,9 @@ dscomm_status_t engine_give_up(engine_t *engine, dscomm_status_t status,
 dscomm_status_t engine_fail(engine_t *engine, int code, const char *what);
 /* Takes in what others have said. Any thread, with or without the lock. */
 void engine_look(engine_t *engine);
+/* The same every few ms: whoever asks often, or only makes blocking calls,
+ * hears of a failure nevertheless. */
+void engine_listen(engine_t *engine);
 /* Gives the lock back. */
 void engine_leave(engine_t *engine);
 /* With the lock held: tells the other ranks, if that is to be done. */

@@ -221,7 +221,7 @@ static void test_while_waiting(void)
  * since: they hear of it by themselves, before they block for good. */
 static void test_unasked(void)
 {
-    CHECK_OK(dscomm_barrier(my.group, NULL));
+    CHECK_OK(dscomm_barrier(my.world, NULL));
     if (!my.rank)
         CHECK_OK(dscomm_group_abort(my.group, "the pump is dry"));
     for (int r = 1; r < my.ranks && !my.rank; r++)
