@@ -37,10 +37,9 @@ conform()
     pass_on "$ranks ranks"
     complete=$?
     head -n 200 "$scratch/err" | sed 's/^\([^#]\)/# \1/'
-    if [ "$complete" != 0 ]; then
-        result 1 "the suite comes to its end with $ranks ranks"
+    [ "$complete$status" = 00 ]
+    result $? "the suite and its launcher come to their end with $ranks ranks" ||
         echo "# exit status $status"
-    fi
 }
 
 # A suite in which one rank fails must say so.

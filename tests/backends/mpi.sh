@@ -98,7 +98,7 @@ test_host()
     begun=$(date +%s)
     start 3 die
     [ "$status" != 0 ] && [ $(($(date +%s) - begun)) -lt 25 ]
-    result $? 'a rank that dies ends the job'
+    result $? 'the launcher ends the job of a rank that dies'
     DSCOMM_MPI_BLOCKING=yes
     export DSCOMM_MPI_BLOCKING
     start 3 desert

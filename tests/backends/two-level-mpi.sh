@@ -11,11 +11,14 @@ export DSCOMM_MPI_PATH
 # planned TEXT: a blocking call is a plan, one with a work a schedule
 planned()
 {
-    hosts=aab DSCOMM_BACKEND=two_level DSCOMM_LOG=core:info \
+    hosts=aab DSCOMM_BACKEND=two_level DSCOMM_LOG=core:info,two_level:debug \
         DSCOMM_MPI_BLOCKING=yes $launch -n 3 "$conformance" collectives >"$scratch/blocking" 2>&1
+    blocking=$?
     hosts=aab DSCOMM_BACKEND=two_level DSCOMM_LOG=core:info $launch -n 3 \
         "$conformance" works >"$scratch/works" 2>&1
-    ! grep 'broadcast is a schedule' "$scratch/blocking" &&
+    [ "$?$blocking" = 00 ] &&
+        grep -q 'collectives in two levels' "$scratch/blocking" &&
+        ! grep 'broadcast is a schedule' "$scratch/blocking" &&
         grep -q 'broadcast is a schedule' "$scratch/works"
     result $? "$1"
 }
