@@ -6,7 +6,7 @@
 
 . "$abs_top_srcdir/tests/tap.sh"
 
-: "${launch:=$abs_top_builddir/tools/dscomm run --timeout 100}"
+: "${launch:=$abs_top_builddir/tools/dscomm run --timeout 280}"
 conformance=$abs_top_builddir/tests/backends/conformance
 
 # Lines of the suite's TAP, with our numbers and its ranks; the plan comes last.
