@@ -476,12 +476,19 @@ static int divides(const dscomm_coll_args_t *args)
 }
 
 /* In these some ranks wait for nobody, and do not see who called something
- * else. The next barrier tells them, on the level that knows. */
-static int is_loose(int coll)
+ * else. The next barrier tells them, on the level that knows, if it takes that
+ * in any case: when two_native() is asked, ranks may have come to different
+ * calls. */
+static int is_loose(const two_t *two, int coll)
 {
-    return coll == DSCOMM_COLL_BROADCAST || coll == DSCOMM_COLL_REDUCE ||
-           coll == DSCOMM_COLL_GATHER || coll == DSCOMM_COLL_GATHER_V ||
-           coll == DSCOMM_COLL_SCATTER || coll == DSCOMM_COLL_SCATTER_V;
+    const int rooted =
+        coll == DSCOMM_COLL_BROADCAST || coll == DSCOMM_COLL_REDUCE ||
+        coll == DSCOMM_COLL_GATHER || coll == DSCOMM_COLL_GATHER_V ||
+        coll == DSCOMM_COLL_SCATTER || coll == DSCOMM_COLL_SCATTER_V;
+
+    return rooted && !two->apart &&
+           two_level_capabilities(&two->levels[TWO_FLAT]) &
+               DSCOMM_CAP_NATIVE_COLLECTIVES;
 }
 
 /* FLAT is asked in place of the rail, which not all ranks have: about a call
@@ -518,6 +525,6 @@ dscomm_status_t two_plan_make(two_t *two, const dscomm_coll_args_t *args)
     plan->steps[0].args.of = args;
     plan->steps[0].after = NULL;
     plan->count = 1;
-    two->loose = !two->apart && is_loose(args->coll);
+    two->loose = is_loose(two, args->coll);
     return DSCOMM_OK;
 }
