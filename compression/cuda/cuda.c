@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#ifndef BLOCKS_PER_SM /* tests/gpu/variants has others */
 #define BLOCKS_PER_SM 4
+#endif
 
 struct dscomm_device_queue {
     int device;

@@ -20,7 +20,9 @@
 #define FULL 0xffffffffu
 #define TILE 1024
 #define STEPS 8 /* of 128 elements, in a tile */
+#ifndef BATCH /* tests/gpu/variants has others */
 #define BATCH 4 /* steps whose loads are under way at a time */
+#endif
 #define THREADS 256
 
 /* What the kernels get, where it stays. */
@@ -91,6 +93,11 @@ struct bfloat_t : short_t<bfloat_t> {
         return bfloat_of(x);
     }
 };
+
+#ifdef PLAIN_ACCESS /* tests/gpu/variants again */
+#define __ldcs(from) (*(from))
+#define __stcs(to, q) (void)(*(to) = (q))
+#endif
 
 template <class E> __device__ four_t load(const typename E::type *from)
 {

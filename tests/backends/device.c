@@ -39,6 +39,18 @@ static void need(int cond, const char *what)
     exit(3);
 }
 
+/* The stand-in is there at once; of a device there is a context first. */
+static void begin_with_device(void *handle)
+{
+    int (*init)(unsigned flags), (*retain)(void **context, int device);
+    void *context = NULL;
+
+    *(void **)&init = dlsym(handle, "cuInit");
+    *(void **)&retain = dlsym(handle, "cuDevicePrimaryCtxRetain");
+    need(init && retain && !init(0) && !retain(&context, 0) && !push(context),
+         "a context");
+}
+
 static void load(void)
 {
     void *handle = dlopen("libcuda.so.1", RTLD_NOW);
@@ -54,6 +66,8 @@ static void load(void)
     copies = dlsym(handle, "fake_cuda_copies");
     pinned = dlsym(handle, "fake_cuda_pinned");
     pinned_most = dlsym(handle, "fake_cuda_pinned_most");
+    if (!copies)
+        begin_with_device(handle);
 }
 
 /* A context is current for the program's own copies only. */

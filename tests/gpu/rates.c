@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How fast the kernels of the module cuda.so are, as a part of the rate of a
- * copy on the device, and whether they do the same twice. The bytes of a kernel
- * are those that it has to move. An argument: log2 of the elements (28). */
+ * copy on the device, and whether they do the same twice; how fast copies from
+ * and to the host are, and whether rows had better be written there at once.
+ * The bytes of a kernel are those that it has to move. Arguments: log2 of the
+ * elements (28), and GB/s of the link to the host, one way, if known. */
 #include "config.h"
 
 #include "tests/compression/fake-device.h"
@@ -169,6 +171,75 @@ static char *sum_of(const char *from, size_t bytes)
     return sum;
 }
 
+/* Copies of a piece of host memory that devices know, either way; */
+enum { PIECE_BYTES = 256 << 20 };
+static char *host;
+
+static int from_host(int argument)
+{
+    (void)argument;
+    return ops->copy(queue, next, PIECE_BYTES, host, PIECE_BYTES, PIECE_BYTES,
+                     1);
+}
+
+static int to_host(int argument)
+{
+    (void)argument;
+    return ops->copy(queue, host, PIECE_BYTES, next, PIECE_BYTES, PIECE_BYTES,
+                     1);
+}
+
+static void link_rate(const char *what, launch_t launch, double link)
+{
+    double is = PIECE_BYTES / seconds(launch, 0) * 1e-9;
+
+    if (link > 0)
+        ok(is >= 0.8 * link, "%-18s %6.1f GB/s of %.1f, bar 80 %%", what, is,
+           link);
+    else
+        ok(is > 0, "%-18s %6.1f GB/s; the link's rate is not known", what, is);
+}
+
+/* the worker, whose row is copied to the host, or is the host's. */
+static char *row_to; /* where it writes */
+
+static int worker_to_host(int is_mapped)
+{
+    dscomm_device_worker_t args = {
+        .x = x,
+        .count = count,
+        .padded = count,
+        .c = (float *)(void *)c,
+        .s = scales,
+        .next = (float *)(void *)next,
+        .ret_s = scales + 1,
+        .rows = {row_to, row, 1, count},
+    };
+    int code = ops->worker(queue, &args, 1);
+
+    return code || is_mapped ? code
+                             : ops->copy(queue, host, row, row_to, row, row, 1);
+}
+
+static void host_rates(double link)
+{
+    double copied, mapped;
+
+    must(ops->alloc(queue, MAX(row, PIECE_BYTES), 1, (void **)&host));
+    if (count * 4 >= PIECE_BYTES) {
+        link_rate("from pinned memory", from_host, link);
+        link_rate("to pinned memory", to_host, link);
+    }
+    row_to = rows;
+    copied = seconds(worker_to_host, 0);
+    row_to = host;
+    mapped = seconds(worker_to_host, 1);
+    printf("# worker and its row to the host: %.3f ms by a copy, %.3f ms "
+           "written there\n",
+           copied * 1e3, mapped * 1e3);
+    ops->release(queue, 1, host);
+}
+
 static void repeat(void)
 {
     size_t some = MIN(count * 4, (size_t)64 << 20);
@@ -231,5 +302,6 @@ int main(int argc, char **argv)
     rate("unpack float32", unpack, DSCOMM_DEVICE_FLOAT32, 4.125, 0.85);
     rate("unpack float16", unpack, DSCOMM_DEVICE_FLOAT16, 2.125, 0.85);
     rate("materialise", materialise, 0, 8, 0.85);
+    host_rates(argc > 2 ? g_ascii_strtod(argv[2], NULL) : 0);
     return tap_done();
 }

@@ -1,0 +1,117 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What tests/gpu/run makes of its programs, which are stand-ins here: all checks have
+# a line each, and one that fails is told.
+
+. "$abs_top_srcdir/tests/tap.sh"
+
+build=$scratch/build
+mkdir -p "$build/compression/.libs" "$build/tests/gpu" "$build/tests/backends" \
+    "$build/tests/compression" "$build/tools" "$scratch/bin" "$scratch/other"
+: >"$build/compression/.libs/cuda.so"
+: >"$scratch/other/ptx.so"
+
+# stand_in PATH: its commands come on standard input
+stand_in()
+{
+    { echo '#!/bin/sh' && cat; } >"$1"
+    chmod +x "$1"
+}
+
+all_is_well()
+{
+    stand_in "$build/tests/gpu/equal" <<'END'
+echo 'ok 1 - a comparison'
+END
+    stand_in "$build/tests/gpu/pointers" <<'END'
+echo 'ok 1 - malloc'
+END
+    stand_in "$build/tests/gpu/rates" <<'END'
+echo 'ok 1 - 20 times the worker: the same'
+echo 'ok 2 - materialise 1 ms 2 TB/s 90 % of the copy, bar 85 %'
+echo "ok 3 - from pinned memory 50 GB/s of $2, bar 80 %"
+echo '# worker and its row to the host: 1 ms by a copy, 2 ms written there'
+END
+    stand_in "$build/tests/compression/staged" <<'END'
+for i in ${RANKS-1}; do echo 'content 1024 elements, 0.010 ms'; done
+echo 'buffers of a device are compressed there' >&2
+END
+    stand_in "$build/tests/backends/device" <<'END'
+echo 'content 0' && echo 'content 0'
+echo "buffers of a device go as they are to backend mpi" >&2
+END
+    stand_in "$build/tools/dscomm" <<'END'
+shift 3 && RANKS='1 2 3 4' exec "$@"
+END
+    stand_in "$scratch/bin/mpirun" <<'END'
+shift 2 && RANKS='1 2 3 4' exec "$@"
+END
+    stand_in "$scratch/bin/compute-sanitizer" <<'END'
+echo 'ERROR SUMMARY: 0 errors'
+END
+    stand_in "$scratch/bin/nvidia-smi" <<'END'
+case $* in
+*pcie*) echo '5, 16' ;;
+*) echo 'a device, 1.2' ;;
+esac
+END
+}
+
+run()
+{
+    said=$(PATH=$scratch/bin:$PATH MPIRUN=mpirun \
+        DSCOMM_CUDA_OTHER=$scratch/other \
+        "$abs_top_srcdir/tests/gpu/run" "$build" 10 2>&1)
+}
+
+all_is_well
+run
+is $? 0 'all checks pass' || echo "$said" | sed 's/^/# /'
+for number in 1 2 3 4-5 6 8 9 12 13 14 15; do
+    like "$said" "check $number: pass" "check $number has passed"
+done
+for number in 7 10-11; do
+    like "$said" "check $number: skip: ." "check $number says why not"
+done
+like "$said" 'of 63.04, bar' 'the rate of the link is made of its generation'
+
+# broken PATH NUMBER TEXT: with that stand-in, that check fails
+broken()
+{
+    all_is_well
+    stand_in "$1"
+    run
+    is $? 1 "$3: failure"
+    like "$said" "check $2: FAIL" "$3: it is told"
+}
+
+broken "$build/tests/gpu/equal" 2 'another result' <<'END'
+echo 'not ok 1 - a comparison'
+exit 1
+END
+broken "$build/tests/gpu/pointers" 1 'whose memory it is' <<'END'
+exit 1
+END
+broken "$build/tests/gpu/rates" 4-5 'a slow kernel' <<'END'
+echo 'ok 1 - 20 times the worker: the same'
+echo 'not ok 2 - worker 9 ms 1 TB/s 20 % of the copy, bar 85 %'
+echo 'ok 3 - materialise 1 ms 2 TB/s 90 % of the copy, bar 85 %'
+exit 1
+END
+broken "$build/tools/dscomm" 8 'a rank that is lost' <<'END'
+shift 3 && RANKS='1 2 3' exec "$@"
+END
+broken "$build/tests/backends/device" 9 'a rank over MPI' <<'END'
+exit 3
+END
+broken "$scratch/bin/compute-sanitizer" 3 'a race' <<'END'
+echo 'ERROR SUMMARY: 2 errors'
+END
+all_is_well
+stand_in "$build/tests/gpu/equal" <<'END'
+echo '1..0 # SKIP no CUDA device'
+exit 77
+END
+run
+is $? 77 'no device'
+tap_done
