@@ -36,7 +36,8 @@ void engine_look(engine_t *engine)
             return;
         engine_poll(engine);
         pthread_mutex_unlock(engine->lock);
-    } while (atomic_load(&engine->untold) && engine_library_alive());
+    } while (atomic_load(&engine->untold) && engine_library_alive() &&
+             engine->comm != MPI_COMM_NULL);
 }
 
 /* The clock moves as often as that. Two threads that look at once do no harm.

@@ -89,6 +89,10 @@ typedef struct engine {
 dscomm_status_t engine_library_open(int *ret_multiple);
 /* The lock of processes where MPI takes one thread at a time. */
 extern pthread_mutex_t engine_library_lock;
+/* Between the two, errors of calls that belong to no group come back, and do
+ * not end the program, whatever it has asked MPI for. */
+void engine_errors_hold(void);
+void engine_errors_release(void);
 /* Groups that must be told when the program finalises MPI. 0 where it has. */
 void engine_library_enlist(engine_t *engine);
 void engine_library_delist(engine_t *engine);

@@ -52,6 +52,33 @@ static int see_finalize(MPI_Comm comm, int key, void *value, void *extra)
     return MPI_SUCCESS;
 }
 
+static const MPI_Comm predefined[] = {MPI_COMM_WORLD, MPI_COMM_SELF};
+static MPI_Errhandler kept[G_N_ELEMENTS(predefined)];
+static pthread_mutex_t errors_lock = PTHREAD_MUTEX_INITIALIZER;
+static int holders;
+
+void engine_errors_hold(void)
+{
+    pthread_mutex_lock(&errors_lock);
+    for (size_t i = 0; i < G_N_ELEMENTS(predefined) && !holders; i++) {
+        MPI_Comm_get_errhandler(predefined[i], &kept[i]);
+        MPI_Comm_set_errhandler(predefined[i], MPI_ERRORS_RETURN);
+    }
+    holders++;
+    pthread_mutex_unlock(&errors_lock);
+}
+
+void engine_errors_release(void)
+{
+    pthread_mutex_lock(&errors_lock);
+    holders--;
+    for (size_t i = 0; i < G_N_ELEMENTS(predefined) && !holders; i++) {
+        MPI_Comm_set_errhandler(predefined[i], kept[i]);
+        MPI_Errhandler_free(&kept[i]);
+    }
+    pthread_mutex_unlock(&errors_lock);
+}
+
 static dscomm_status_t check_library(void)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -111,10 +138,13 @@ static dscomm_status_t start(void)
         MPI_Query_thread(&level);
     if (status < 0)
         return status;
+    engine_errors_hold();
     if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, see_finalize, &key,
                                NULL) == MPI_SUCCESS)
         MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
-    return engine_types_setup();
+    status = engine_types_setup();
+    engine_errors_release();
+    return status;
 }
 
 dscomm_status_t engine_library_open(int *ret_multiple)

@@ -44,24 +44,27 @@ static int make_large_type(size_t bytes, MPI_Datatype *ret_type)
     MPI_Aint displs[2] = {0, (MPI_Aint)(bytes / MOST_AT_ONCE * MOST_AT_ONCE)};
     int lengths[2] = {(int)(bytes / MOST_AT_ONCE), (int)(bytes % MOST_AT_ONCE)};
     MPI_Datatype types[2] = {MPI_DATATYPE_NULL, MPI_BYTE};
-    int code = MPI_Type_contiguous((int)MOST_AT_ONCE, MPI_BYTE, &types[0]);
+    int code;
 
+    engine_errors_hold();
+    code = MPI_Type_contiguous((int)MOST_AT_ONCE, MPI_BYTE, &types[0]);
     if (code == MPI_SUCCESS)
         code = MPI_Type_create_struct(2, lengths, displs, types, ret_type);
     if (code == MPI_SUCCESS)
         code = MPI_Type_commit(ret_type);
     if (types[0] != MPI_DATATYPE_NULL)
         MPI_Type_free(&types[0]);
+    engine_errors_release();
     return code;
 }
 
 int engine_bytes_type(size_t bytes, int *ret_count, MPI_Datatype *ret_type)
 {
     *ret_count = 1;
+    *ret_type = MPI_BYTE;
     if (bytes > MOST_AT_ONCE)
         return make_large_type(bytes, ret_type);
     *ret_count = (int)bytes;
-    *ret_type = MPI_BYTE;
     return MPI_SUCCESS;
 }
 
@@ -180,7 +183,7 @@ static void take(engine_t *engine, engine_arrival_t *arrival, int wire)
 
 void engine_poll(engine_t *engine)
 {
-    if (!engine_library_alive())
+    if (!engine_library_alive() || engine->comm == MPI_COMM_NULL)
         return;
     engine_tell(engine);
     for (int i = 0; i < POLL_MOST; i++) {

@@ -253,8 +253,10 @@ static dscomm_status_t make_comm(const dscomm_backend_args_t *args,
                                  const map_t *map, engine_t *engine)
 {
     MPI_Group world = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
-    int code = MPI_Comm_group(MPI_COMM_WORLD, &world);
+    int code;
 
+    engine_errors_hold();
+    code = MPI_Comm_group(MPI_COMM_WORLD, &world);
     if (code == MPI_SUCCESS)
         code = MPI_Group_incl(world, args->ranks, map->mpi_ranks, &group);
     if (code == MPI_SUCCESS)
@@ -266,6 +268,7 @@ static dscomm_status_t make_comm(const dscomm_backend_args_t *args,
         MPI_Group_free(&group);
     if (world != MPI_GROUP_NULL)
         MPI_Group_free(&world);
+    engine_errors_release();
     return code == MPI_SUCCESS
                ? DSCOMM_OK
                : engine_fail(engine, code, "MPI_Comm_create_group");
@@ -310,6 +313,7 @@ dscomm_status_t engine_open(const dscomm_backend_args_t *args, void **ret_impl)
     engine_t *engine = g_new0(engine_t, 1);
     dscomm_status_t status;
 
+    engine->comm = MPI_COMM_NULL;
     engine->name = args->name;
     engine->mark = g_str_hash(args->id);
     engine->group = args->group;

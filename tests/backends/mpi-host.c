@@ -15,6 +15,17 @@
 
 static dscomm_group_t *world;
 static int rank, ranks;
+static int exhausted; /* MPI has no communicators left */
+
+/* In place of MPI's own. */
+DSCOMM_API int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag,
+                                     MPI_Comm *ret_comm)
+{
+    if (!exhausted)
+        return PMPI_Comm_create_group(comm, group, tag, ret_comm);
+    MPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
+    return MPI_ERR_OTHER;
+}
 
 static void need(int cond, const char *what)
 {
@@ -205,6 +216,23 @@ static void complain(void)
     exit(4);
 }
 
+/* The program wants to end with the first error of MPI, but with its own. */
+static void run_out(void)
+{
+    MPI_Errhandler handler;
+
+    MPI_Init(NULL, NULL);
+    exhausted = 1;
+    need(dscomm_init(NULL, &world) < 0, "a failure");
+    need(strstr(dscomm_last_error(), "MPI_Comm_create_group") != NULL,
+         "the sentence");
+    MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
+    need(handler == MPI_ERRORS_ARE_FATAL, "the program's choice is back");
+    exhausted = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+}
+
 /* Ranks with different settings */
 static void differ(void)
 {
@@ -230,11 +258,17 @@ static const struct {
     const char *name;
     void (*run)(void);
 } modes[] = {
-    {"single", use_single}, {"multiple", use_multiple},
-    {"none", use_none},     {"early", end_early},
-    {"die", die},           {"desert", desert},
-    {"bits", see_bits},     {"differ", differ},
-    {"complain", complain}, {"lost", complain_after_init},
+    {"single", use_single},
+    {"multiple", use_multiple},
+    {"none", use_none},
+    {"early", end_early},
+    {"die", die},
+    {"desert", desert},
+    {"bits", see_bits},
+    {"differ", differ},
+    {"exhausted", run_out},
+    {"complain", complain},
+    {"lost", complain_after_init},
 };
 
 int main(int argc, char **argv)

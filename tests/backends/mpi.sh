@@ -91,6 +91,7 @@ test_host()
     content 3 multiple 'a program that uses MPI, in any thread'
     content 3 none 'a program that does not'
     content 2 early 'a program that finalises MPI too early'
+    content 2 exhausted 'a communicator that cannot be made'
     content 2 differ 'ranks that cut messages differently'
     for n in 2 3 4 5; do
         content $n bits "the same bits on all of $n ranks"
