@@ -41,7 +41,7 @@ struct dscomm_compressor {
     size_t row; /* bytes of an encoded part: header, code, filling */
     uint32_t signature; /* of all that must be the same on all ranks */
     uint32_t mask_hash; /* part of it; 0 without a mask */
-    int tag; /* and the next one */
+    int tag; /* of its results: the next one */
     uint32_t calls;
     gint busy; /* a call is outstanding */
     int lost; /* one failed: errors are neither those before nor after it */

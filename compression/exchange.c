@@ -29,9 +29,11 @@ static dscomm_work_t **slot(const dscomm_exchange_t *x, dscomm_work_t **works,
     return &works[packet * (size_t)x->channel->ranks + (size_t)rank];
 }
 
+/* All calls send what is to be reduced in the order of the program, with one
+ * tag, so that those of ranks that are out of step meet. */
 static int tag_of(const dscomm_exchange_t *x, int phase)
 {
-    return part_at(x, 0)->c->tag + phase;
+    return phase ? part_at(x, 0)->c->tag + 1 : 0;
 }
 
 /* What the other ranks send of packet p: of this rank's part, or the result of
@@ -112,6 +114,17 @@ static dscomm_status_t start(dscomm_exchange_t *x)
     return status;
 }
 
+static dscomm_status_t fail_order(const dscomm_compressor_t *c, int rank,
+                                  const char *what)
+{
+    return dscomm_fail(
+        DSCOMM_ERR_MISMATCH,
+        "rank %d sent a part of %s where this rank expects one of call %" PRIu32
+        " of a compressor of %zu elements with codec %s: all ranks call for "
+        "the same compressors, with the same masks, in the same order",
+        rank, what, c->calls, c->count, c->codec->name);
+}
+
 /* OK where the work in that place is complete; it is freed. */
 static dscomm_status_t look(dscomm_exchange_t *x, dscomm_work_t **work,
                             int rank)
@@ -127,6 +140,8 @@ static dscomm_status_t look(dscomm_exchange_t *x, dscomm_work_t **work,
         x->awaited = *work;
         x->awaited_rank = rank;
     }
+    if (status == DSCOMM_ERR_TRUNCATED)
+        status = fail_order(part_at(x, 0)->c, rank, "a longer one");
     return status;
 }
 
@@ -151,13 +166,9 @@ static dscomm_status_t check_row(const part_t *part, int rank, uint32_t phase,
     if (header.signature == c->signature && header.call == c->calls &&
         header.phase == phase)
         return DSCOMM_OK;
-    return dscomm_fail(
-        DSCOMM_ERR_MISMATCH,
-        "rank %d sent a part of %s where this rank expects one of call %" PRIu32
-        " of a compressor of %zu elements with codec %s: all ranks call for "
-        "the same compressors, with the same masks, in the same order",
-        rank, header.signature == c->signature ? "another call" : "another one",
-        c->calls, c->count, c->codec->name);
+    return fail_order(c, rank,
+                      header.signature == c->signature ? "another call"
+                                                       : "another one");
 }
 
 static dscomm_status_t check_rows(const dscomm_exchange_t *x,

@@ -43,6 +43,36 @@ static void out_of_step(rank_t *self)
     close_all(self, cs, 3);
 }
 
+/* Two calls in another order, of buffers of the same size or not. */
+static void swapped(rank_t *self)
+{
+    static const size_t counts[3][2] = {{100, 100}, {100, 50000}, {1, 100}};
+
+    for (int i = 0; i < 6; i++) {
+        dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
+        dscomm_compressor_t *cs[2] = {NULL, NULL};
+        dscomm_group_t *group = NULL;
+        dscomm_status_t status = DSCOMM_OK;
+        float *x = calloc(50000, sizeof *x);
+
+        CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+        for (int k = 0; k < 2; k++) {
+            attr.codec = k && i >= 3 ? "int8" : NULL;
+            CHECK(self, !dscomm_compressor_create(group, counts[i % 3][k],
+                                                  &attr, &cs[k]));
+        }
+        for (int k = 0; k < 2 && status == DSCOMM_OK; k++)
+            status = dscomm_compressor_all_reduce(cs[(k + self->rank) % 2], x,
+                                                  DSCOMM_FLOAT32, NULL);
+        CHECK(self,
+              status == DSCOMM_ERR_MISMATCH || status == DSCOMM_ERR_ABORTED);
+        CHECK(self, strstr(dscomm_last_error(), "in the same order"));
+        close_all(self, cs, 2);
+        CHECK(self, !dscomm_group_free(group));
+        free(x);
+    }
+}
+
 /* Ranks with different masks, or one without: where the mask was the same, it
  * goes well. */
 static void other_mask(rank_t *self)
@@ -199,6 +229,8 @@ int main(void)
     ranks_use_modules();
     ranks_run(3, 10000, mismatched, "other arguments");
     ranks_run(2, 10000, out_of_step, "another order");
+    ranks_run(2, 10000, swapped, "two calls in another order");
+    ranks_run(3, 10000, swapped, "two calls in another order");
     ranks_run(3, 10000, other_mask, "another mask");
     ranks_run(2, 10000, lost, "the state after that");
     ranks_run(3, 10000, silent, "a rank that does not call");
