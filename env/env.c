@@ -15,7 +15,7 @@ static dscomm_env_t *make(void)
 
     for (int i = 0; i < ENV_NUMBERS; i++)
         env->numbers[i] = -1;
-    env->port = -1;
+    env->port = env->lone_rank = -1;
     env->overlays = g_ptr_array_new();
     env->warnings = g_ptr_array_new_with_free_func(g_free);
     env->judgements = g_new0(env_judgement_t, dscomm_priv_env_family_count);

@@ -24,6 +24,7 @@ struct dscomm_env {
     const env_family_t *family; /* whose numbers these are; NULL: none yet */
     int forced; /* 1: DSCOMM_LAUNCHER asks for it */
     int numbers[ENV_NUMBERS]; /* -1: unknown */
+    int lone_rank; /* where nothing but the number of ranks is missing; or -1 */
     char *address; /* NULL: unknown */
     int port; /* -1: unknown */
     const char *origins[DSCOMM_ENV_FIELD_COUNT];

@@ -105,13 +105,19 @@ const env_family_t dscomm_priv_env_pmi = {
     .job = {{"PMI_JOBID"}},
 };
 
+/* MPI will know it, so that a backend which uses MPI can do with the rank. */
 static dscomm_status_t refuse(const env_view_t *view, dscomm_env_t *env)
 {
+    dscomm_status_t status = dscomm_priv_env_number(
+        view, env, "PMI_ID", DSCOMM_ENV_RANK, &env->lone_rank);
+
+    if (status != DSCOMM_OK)
+        return status;
     return dscomm_priv_env_fail(view, env, "PMI_ID",
                                 "the number of ranks is not in the "
-                                "environment. Start without -pmi-port, or set "
-                                "DSCOMM_RANK to PMI_ID, and "
-                                "DSCOMM_WORLD_SIZE");
+                                "environment. Start without -pmi-port, use "
+                                "backend mpi, or set DSCOMM_RANK to PMI_ID, "
+                                "and DSCOMM_WORLD_SIZE");
 }
 
 const env_family_t dscomm_priv_env_hydra_port = {

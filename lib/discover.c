@@ -218,6 +218,37 @@ static dscomm_status_t choose_rank(const dscomm_init_attr_t *attr,
     return DSCOMM_OK;
 }
 
+/* A number that the user gave, or an address, is told by a variable. */
+static int is_told(const dscomm_env_t *env, dscomm_env_field_t field)
+{
+    return told(env, field, 1) == 1;
+}
+
+/* Which of several nodes rank 0 is on, and at which port, no launcher of an MPI
+ * tells; a scheduler's list of nodes is only likely to begin with it. */
+static int is_unsure(const dscomm_env_t *env, const dscomm_join_t *join)
+{
+    if (!is_own(env, join) || (env->family->tier != ENV_TIER_MANAGER &&
+                               env->family->tier != ENV_TIER_STEP))
+        return 0;
+    return dscomm_env_master_port(env) < 1 ||
+           (!dscomm_priv_env_one_node(env) &&
+            !is_told(env, DSCOMM_ENV_MASTER_ADDR));
+}
+
+/* What is known of the place goes into the question. */
+static void ask(const dscomm_env_t *env, dscomm_join_t *join)
+{
+    const int likely =
+        !is_told(env, DSCOMM_ENV_MASTER_ADDR) && !dscomm_priv_env_one_node(env);
+
+    join->ask = 1;
+    if (!likely)
+        join->host = g_strdup(env->address);
+    if (is_told(env, DSCOMM_ENV_MASTER_PORT))
+        join->port = dscomm_env_master_port(env);
+}
+
 static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
                                     method_t *method, const dscomm_env_t *env,
                                     dscomm_join_t *join)
@@ -237,8 +268,14 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
     join->url = g_steal_pointer(&method->url);
     if (join->url)
         return DSCOMM_OK;
-    if (dscomm_env_world_size(env) > 1 && (!*address || port < 1))
-        return dscomm_env_check_master(env);
+    if (is_unsure(env, join))
+        ask(env, join);
+    if (dscomm_env_world_size(env) > 1 && (!*address || port < 1)) {
+        status = dscomm_env_check_master(env);
+        if (join->ask)
+            join->problem = g_strdup(dscomm_last_error());
+        return join->ask ? DSCOMM_OK : status;
+    }
     /* among several a store is known by its job */
     join->ports =
         dscomm_priv_env_has_ports(env) && *join->job ? DSCOMM_PORTS : 1;
@@ -269,6 +306,23 @@ static dscomm_status_t choose_world(const dscomm_init_attr_t *attr,
     choose_seat(env, join);
     choose_job(env, join);
     return choose_place(attr, method, env, join);
+}
+
+/* A backend may know how many ranks there are. */
+static int is_lone(const dscomm_init_attr_t *attr, const method_t *method,
+                   const dscomm_env_t *env)
+{
+    return !attr->has_rank && !attr->store && !method->has_rank &&
+           !method->url && env && env->lone_rank >= 0;
+}
+
+static void choose_lone(const dscomm_env_t *env, dscomm_join_t *join)
+{
+    join->rank = env->lone_rank;
+    join->local_rank = join->local_size = join->node_rank = -1;
+    g_strlcpy(join->run_id, "0", sizeof join->run_id);
+    join->serve = join->ask = 1;
+    join->problem = g_strdup(dscomm_last_error());
 }
 
 /* The sources that are there, but were not taken. */
@@ -360,8 +414,12 @@ dscomm_status_t dscomm_priv_discover(const dscomm_init_attr_t *attr,
         status = read_method(text ? text : "env://", &method);
     if (status == DSCOMM_OK)
         status = ask_launcher(attr, &method, &env);
-    if (status == DSCOMM_OK)
+    if (status == DSCOMM_OK) {
         status = choose_world(attr, &method, env, &join);
+    } else if (is_lone(attr, &method, env)) {
+        choose_lone(env, &join);
+        status = DSCOMM_OK;
+    }
     dscomm_env_free(env);
     g_free(method.url);
     if (status < 0)
@@ -376,5 +434,7 @@ dscomm_status_t dscomm_priv_discover(const dscomm_init_attr_t *attr,
 void dscomm_priv_join_clear(dscomm_join_t *join)
 {
     g_free(join->url);
+    g_free(join->host);
+    g_free(join->problem);
     g_free(join->backend);
 }

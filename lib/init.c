@@ -5,6 +5,7 @@
 #include "env/settings.h"
 #include "lib/attr.h"
 #include "lib/discover.h"
+#include "lib/introduce.h"
 #include "lib/log.h"
 #include "lib/process.h"
 #include "lib/progress.h"
@@ -138,6 +139,12 @@ dscomm_status_t dscomm_init(const dscomm_init_attr_t *attr,
         return status;
     dscomm_priv_log_rank(join.rank);
     check_environment();
+    if (join.ask)
+        status = dscomm_priv_introduce(&join);
+    if (status < 0) {
+        dscomm_priv_join_clear(&join);
+        return status;
+    }
     world = dscomm_priv_world_new(join.size);
     status = join_world(&join, merged.name, world);
     if (status == DSCOMM_OK) {

@@ -106,6 +106,18 @@ const char *dscomm_inner_usable(const char *backend, const char *const *hosts,
     return module->backend->usable(hosts, ranks);
 }
 
+dscomm_status_t dscomm_inner_introduce(const char *backend,
+                                       dscomm_introduction_t *introduction)
+{
+    const dscomm_module_t *module;
+    dscomm_status_t status = dscomm_priv_module_find(backend, &module);
+
+    if (status < 0)
+        return introduction->data ? status : DSCOMM_ERR_UNSUPPORTED;
+    return module->ops.introduce ? module->ops.introduce(introduction)
+                                 : DSCOMM_ERR_UNSUPPORTED;
+}
+
 void dscomm_backend_host(char text[DSCOMM_HOST_MAX])
 {
     char *host = dscomm_priv_record_host();

@@ -173,11 +173,12 @@ static dscomm_status_t count_before(point_t *point, const dscomm_join_t *join)
 static dscomm_status_t use_store(point_t *point, const dscomm_join_t *join,
                                  int64_t deadline)
 {
-    dscomm_status_t status;
+    dscomm_status_t status = DSCOMM_OK;
 
     if (point->users)
         return DSCOMM_OK;
-    status = open_store(point, join, deadline, &point->store);
+    if (!point->store)
+        status = open_store(point, join, deadline, &point->store);
     if (status == DSCOMM_OK)
         status = count_before(point, join);
     if (status == DSCOMM_OK)
@@ -186,6 +187,16 @@ static dscomm_status_t use_store(point_t *point, const dscomm_join_t *join,
     if (status < 0)
         dscomm_store_close(g_steal_pointer(&point->store));
     return status;
+}
+
+void dscomm_priv_rendezvous_use(const dscomm_join_t *join,
+                                dscomm_store_t *store)
+{
+    point_t *point = find_point(join->url, join->rank);
+
+    pthread_mutex_lock(&point->lock);
+    point->store = store;
+    pthread_mutex_unlock(&point->lock);
 }
 
 /* The number of this world among those that meet at the point. One that failed

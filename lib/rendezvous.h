@@ -23,9 +23,16 @@ struct dscomm_point;
 
 /* What this process knows before it meets the others. */
 typedef struct {
-    int rank, size;
+    int rank, size; /* size 0: not known yet */
     dscomm_store_t *store; /* the user's, or NULL: open url */
-    char *url; /* "tcp://HOST:PORT", "file:///PATH" */
+    /* "tcp://HOST:PORT", "file:///PATH"; NULL: not known yet. HOST may be
+     * several addresses, comma separated, all of rank 0's. */
+    char *url;
+    /* url is not known, or a guess: it is to be asked for (lib/introduce.h),
+     * and problem says what to do where nobody tells. host and port are the
+     * user's, or NULL and 0. */
+    int ask, port;
+    char *host, *problem;
     int serve; /* TCP: rank 0 serves the store */
     int ports; /* TCP: > 1: at the first free one of so many, from PORT on */
     char run_id[128]; /* or "0" */
@@ -56,6 +63,10 @@ typedef struct {
 dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
                                        dscomm_meeting_t *ret_meeting,
                                        const dscomm_module_t **ret_module);
+
+/* The next rendezvous of join->rank at join->url uses store, which is open. */
+void dscomm_priv_rendezvous_use(const dscomm_join_t *join,
+                                dscomm_store_t *store);
 
 /* Leaves. orderly: all ranks do, so one that serves waits for the others, a few
  * seconds and at most timeout_ms. */

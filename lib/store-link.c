@@ -15,7 +15,7 @@
 #define RESOLVE_MS 30000 /* for a name that has no address yet */
 #define CLOSED_MAX 8 /* handshakes that may end in a closed connection */
 #define OTHER_JOB_MS (STORE_LINGER_MS + 1000) /* for another job's to end */
-#define PROBE_MS 1000 /* for one of several ports, where others may be */
+#define PROBE_MS 1000 /* for one of several places, where others may be */
 #define FIRST_PAUSE_US 1000
 #define MOST_PAUSE_US 500000
 
@@ -236,13 +236,13 @@ static dscomm_status_t probe(link_t *link, const struct addrinfo *list,
                        link->job ? link->job : "", link->peer);
 }
 
-/* One attempt. */
-static dscomm_status_t
-connect_once(link_t *link, dscomm_priv_deadline_t deadline, gboolean *ret_again)
+static dscomm_status_t connect_host(link_t *link, const char *host,
+                                    dscomm_priv_deadline_t deadline,
+                                    gboolean *ret_again)
 {
     struct addrinfo *list;
     dscomm_status_t status =
-        dscomm_priv_resolve(link->host, link->port, deadline, &list, ret_again);
+        dscomm_priv_resolve(host, link->port, deadline, &list, ret_again);
 
     if (status)
         return status;
@@ -252,6 +252,44 @@ connect_once(link_t *link, dscomm_priv_deadline_t deadline, gboolean *ret_again)
         status = connect_port(link, list, link->port, deadline, ret_again);
     freeaddrinfo(list);
     return status;
+}
+
+/* Several addresses of one host, some of which lead nowhere from here, or to
+ * another one. */
+static dscomm_status_t try_hosts(link_t *link, dscomm_priv_deadline_t deadline,
+                                 gboolean *ret_again)
+{
+    char **hosts = g_strsplit(link->host, ",", -1);
+    dscomm_status_t status = DSCOMM_ERR_IO;
+
+    for (char **host = hosts; *host && status; host++) {
+        const int left = dscomm_priv_deadline_left(deadline);
+
+        status = connect_host(
+            link, *host, dscomm_priv_deadline(MIN(left, PROBE_MS)), ret_again);
+        if (status == DSCOMM_ERR_NO_MEMORY)
+            break;
+        if (status)
+            continue;
+        g_free(link->host);
+        link->host = g_strdup(*host);
+        settle_port(link, link->port);
+    }
+    g_strfreev(hosts);
+    if (!status || status == DSCOMM_ERR_NO_MEMORY)
+        return status;
+    *ret_again = TRUE;
+    return dscomm_fail(DSCOMM_ERR_IO, "rank 0's store answers at none of %s",
+                       link->peer);
+}
+
+/* One attempt. */
+static dscomm_status_t
+connect_once(link_t *link, dscomm_priv_deadline_t deadline, gboolean *ret_again)
+{
+    if (strchr(link->host, ','))
+        return try_hosts(link, deadline, ret_again);
+    return connect_host(link, link->host, deadline, ret_again);
 }
 
 /* Whether to try again after the attempt that began at start and failed. */

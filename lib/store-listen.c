@@ -239,15 +239,23 @@ static dscomm_status_t fail_listen(const char *host, int port, int ports,
                        shown, port, g_strerror(problem));
 }
 
+/* "*" stands for all interfaces, or those that the environment chooses. */
+static gboolean is_all(const char *host)
+{
+    return strcmp(host, "*") == 0;
+}
+
 /* One port, with all sockets or none. */
 static int try_port(const char *host, struct addrinfo *list,
                     dscomm_priv_listen_t *listening)
 {
     char shown[64];
-    int problem =
-        add_list(listening, list, is_literal(host) || is_local_name(host));
+    int problem = is_all(host)
+                      ? add_chosen(listening, NULL)
+                      : add_list(listening, list,
+                                 is_literal(host) || is_local_name(host));
 
-    if (problem == EADDRNOTAVAIL) {
+    if (problem == EADDRNOTAVAIL && !is_all(host)) {
         dscomm_log(DSCOMM_LOG_INFO, "store",
                    "'%s' leads to no address of this machine that others "
                    "reach: serving on its interfaces",
@@ -265,18 +273,20 @@ dscomm_status_t dscomm_priv_listen_first(const char *host, int port, int ports,
 {
     dscomm_priv_listen_t listening;
     int problem = EADDRINUSE;
-    dscomm_status_t status;
-    struct addrinfo *list;
+    dscomm_status_t status = DSCOMM_OK;
+    struct addrinfo *list = NULL;
     gboolean again;
 
-    status = dscomm_priv_resolve(host, port, deadline, &list, &again);
+    if (!is_all(host))
+        status = dscomm_priv_resolve(host, port, deadline, &list, &again);
     if (status)
         return status;
     for (int i = 0; i < ports && problem == EADDRINUSE; i++) {
         listening = (dscomm_priv_listen_t){.port = port + i};
         problem = try_port(host, list, &listening);
     }
-    freeaddrinfo(list);
+    if (list)
+        freeaddrinfo(list);
     if (problem)
         return fail_listen(host, port, ports, problem);
     *ret_listen = listening;

@@ -67,7 +67,8 @@ typedef struct {
  * loopback addresses for a loopback name; all interfaces where the name leads
  * elsewhere (an address of a proxy) or, without being "localhost", to the
  * loopback (a machine's own name in /etc/hosts), or those that
- * DSCOMM_SOCKET_IFNAME chooses, with the loopback. port 0: any. */
+ * DSCOMM_SOCKET_IFNAME chooses, with the loopback; the same for "*". port 0:
+ * any. */
 dscomm_status_t dscomm_priv_listen(const char *host, int port,
                                    dscomm_priv_deadline_t deadline,
                                    dscomm_priv_listen_t *ret_listen);

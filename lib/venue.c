@@ -59,7 +59,7 @@ dscomm_venue_t dscomm_priv_venue(const dscomm_join_t *join, int64_t deadline)
     if (!join->serve || join->local_size < 1 || join->local_size >= join->size)
         return DSCOMM_VENUE_FINE;
     host = host_of(join);
-    if (host &&
+    if (host && !strchr(host, ',') &&
         !dscomm_priv_resolve(
             host, 0, dscomm_priv_deadline(dscomm_priv_clock_left(deadline)),
             &list, &again)) {

@@ -31,6 +31,7 @@ static const dscomm_backend_ops_t ops = {
     .explain = engine_explain,
     .quiesce = engine_quiesce,
     .device = engine_device,
+    .introduce = engine_introduce,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_mpi_engine_t dscomm_mpi_engine;

@@ -104,6 +104,11 @@ void engine_library_spoil(int so);
 dscomm_status_t engine_open(const dscomm_backend_args_t *args, void **ret_impl);
 void engine_quiesce(void *impl);
 void engine_close(void *impl);
+/* ERR_ENVIRONMENT where MPI has fewer ranks than the group. */
+dscomm_status_t engine_check_world(const char *group, int ranks);
+
+/* introduce.c */
+dscomm_status_t engine_introduce(dscomm_introduction_t *introduction);
 
 /* failure.c */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Backend mpi: finds the engine for the MPI library in question, loads it when
- * the first group is opened, and hands everything on to it. So a program that
+ * it is first needed, and hands everything on to it. So a program that
  * does without MPI never loads one. */
 #define _GNU_SOURCE
 #include "config.h"
@@ -117,8 +117,7 @@ static dscomm_status_t load(const char *name)
     return status;
 }
 
-static dscomm_status_t mpi_open(const dscomm_backend_args_t *args,
-                                void **ret_impl)
+static dscomm_status_t load_once(void)
 {
     const char *name = NULL;
     dscomm_status_t status = DSCOMM_OK;
@@ -130,6 +129,14 @@ static dscomm_status_t mpi_open(const dscomm_backend_args_t *args,
             status = load(name);
     }
     pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static dscomm_status_t mpi_open(const dscomm_backend_args_t *args,
+                                void **ret_impl)
+{
+    dscomm_status_t status = load_once();
+
     return status < 0 ? status : engine.open(args, ret_impl);
 }
 
@@ -221,6 +228,16 @@ static const char *mpi_usable(const char *const *hosts, int ranks)
                                         "mpirun, or " MPI_SRUN_OPENMPI;
 }
 
+static dscomm_status_t mpi_introduce(dscomm_introduction_t *introduction)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (!introduction->data)
+        return mpi_usable(NULL, 0) ? DSCOMM_ERR_UNSUPPORTED : DSCOMM_OK;
+    status = load_once();
+    return status < 0 ? status : engine.introduce(introduction);
+}
+
 static const dscomm_backend_ops_t ops = {
     .size = sizeof(dscomm_backend_ops_t),
     .request_size = MPI_REQUEST_BYTES,
@@ -238,6 +255,7 @@ static const dscomm_backend_ops_t ops = {
     .explain = mpi_explain,
     .device = mpi_device,
     .trim = mpi_trim,
+    .introduce = mpi_introduce,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_mpi;

@@ -52,10 +52,10 @@ static int wants_blocking(int multiple)
     return value == MPI_YES;
 }
 
-static dscomm_status_t check_world(const dscomm_backend_args_t *args)
+dscomm_status_t engine_check_world(const char *group, int ranks)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-    mpi_wiring_t wiring = {args->name, "", text, args->ranks, 0};
+    mpi_wiring_t wiring = {group, "", text, ranks, 0};
     dscomm_env_attr_t attr = DSCOMM_ENV_ATTR_INIT;
     dscomm_env_t *env = NULL;
     dscomm_status_t status;
@@ -83,7 +83,7 @@ static dscomm_status_t prepare(const dscomm_backend_args_t *args,
 
     snprintf(card->engine, sizeof card->engine, "%s", ENGINE_NAME);
     if (status == DSCOMM_OK)
-        status = check_world(args);
+        status = engine_check_world(args->name, args->ranks);
     if (status == DSCOMM_OK)
         status =
             dscomm_setting_number(&mpi_settings[MPI_SETTING_CHUNK], &chunk);

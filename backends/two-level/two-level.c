@@ -328,6 +328,11 @@ static const char *two_advisable(const char *const *hosts, int ranks)
     return dscomm_inner_usable(between(), hosts, ranks);
 }
 
+static dscomm_status_t two_introduce(dscomm_introduction_t *introduction)
+{
+    return dscomm_inner_introduce(between(), introduction);
+}
+
 static const dscomm_backend_ops_t ops = {
     .size = sizeof(dscomm_backend_ops_t),
     .request_size = sizeof(two_request_t),
@@ -352,6 +357,7 @@ static const dscomm_backend_ops_t ops = {
     .quiesce = two_quiesce,
     .leave = two_leave,
     .trim = two_trim,
+    .introduce = two_introduce,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_two_level;

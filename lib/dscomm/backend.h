@@ -129,6 +129,22 @@ typedef struct {
     int crowd;
 } dscomm_backend_args_t;
 
+/* What rank 0 tells the other ranks of a world before they have a store. */
+typedef struct {
+    size_t size;
+    /* As the launcher tells; ranks is 0 where it does not tell how many there
+     * are, and set then. */
+    int rank, ranks;
+    void *data; /* rank 0's, to become everybody's; NULL: a question */
+    size_t bytes;
+    int timeout_ms;
+    /* To be asked again and again, with short pauses in which messages go on,
+     * once data is there: 1 when all ranks have it, 0 as long as some may not,
+     * or a negative status. */
+    int (*arrived)(void *arg);
+    void *arg;
+} dscomm_introduction_t;
+
 /* size is of the table that the module was compiled with; members are appended
  * only. Required: open, close, isend, irecv, cancel, progress, revoke,
  * status. */
@@ -228,6 +244,12 @@ typedef struct dscomm_backend_ops {
      * all_reduce and broadcast; else why not, static text. All other buffers of
      * devices the core replaces by host memory, and without this slot all. */
     const char *(*device)(void *impl, int devices);
+    /* Before any open, for backends whose launcher has connected the processes
+     * already, so that rank 0's address need not be known: collective over the
+     * processes that it has started, which must be the ranks of the world. To a
+     * question it says OK where it would try, else ERR_UNSUPPORTED without a
+     * sentence: locally, cheaply, and the same on all ranks. */
+    dscomm_status_t (*introduce)(dscomm_introduction_t *introduction);
 } dscomm_backend_ops_t;
 
 /* One row of the settings table. The value is text in the environment, and a
@@ -343,6 +365,10 @@ DSCOMM_API void dscomm_inner_close(dscomm_inner_t *inner);
  * if this process cannot load it. */
 DSCOMM_API const char *dscomm_inner_usable(const char *backend,
                                            const char *const *hosts, int ranks);
+
+/* For introduce: what the backend's own does. */
+DSCOMM_API dscomm_status_t dscomm_inner_introduce(
+    const char *backend, dscomm_introduction_t *introduction);
 
 /* For slots that are inside a call which cannot let works go on: a thread that
  * calls turn again and again, with short pauses, from start to stop. Signals

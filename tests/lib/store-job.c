@@ -230,6 +230,52 @@ static void test_no_port(void)
     dscomm_store_close(servers[1]);
 }
 
+/* Several addresses: of the one that is meant, of another one, of nobody. */
+static void test_hosts(void)
+{
+    const int port = free_ports();
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    const dscomm_priv_job_t mine = {"one", 1}, other = {"two", 1};
+    dscomm_store_t *stranger = NULL, *server = NULL, *client = NULL;
+    char url[80];
+
+    attr.timeout_ms = 20000;
+    attr.serve = 1;
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
+    is_int(dscomm_priv_store_open(url, &attr, &other, &stranger), 0,
+           "another job's store");
+    snprintf(url, sizeof url, "tcp://127.0.0.2:%d", port);
+    is_int(dscomm_priv_store_open(url, &attr, &mine, &server), 0,
+           "the store, at another address");
+    attr.serve = 0;
+    snprintf(url, sizeof url, "tcp://[127.0.0.3,127.0.0.1,127.0.0.2]:%d", port);
+    if (is_int(dscomm_priv_store_open(url, &attr, &mine, &client), 0,
+               "is found among three addresses"))
+        ok(are_together(client, server), "  and is the one that was meant");
+    dscomm_store_close(client);
+    dscomm_store_close(server);
+    attr.timeout_ms = 300;
+    is_int(dscomm_priv_store_open(url, &attr, &mine, &client),
+           DSCOMM_ERR_TIMEOUT, "where it is at none of them, time passes");
+    ok(strstr(dscomm_last_error(), "127.0.0.3,127.0.0.1") != NULL, "  %s",
+       dscomm_last_error());
+    dscomm_store_close(stranger);
+}
+
+static void test_all_interfaces(void)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *server = NULL, *client;
+
+    attr.serve = 1;
+    is_int(dscomm_priv_store_open("tcp://*:0", &attr, NULL, &server), 0,
+           "a store on all interfaces, at any port");
+    client = must_open(dscomm_store_port(server), 1, NULL, 0);
+    ok(are_together(client, server), "  is found");
+    dscomm_store_close(client);
+    dscomm_store_close(server);
+}
+
 int main(void)
 {
     dscomm_log_set_levels("error");
@@ -239,5 +285,7 @@ int main(void)
     test_many_ports();
     test_nameless();
     test_no_port();
+    test_hosts();
+    test_all_interfaces();
     return tap_done();
 }

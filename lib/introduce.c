@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Introductions: what rank 0 says of its store, and who has heard it. */
+#include "config.h"
+
+#include "lib/introduce.h"
+
+#include "lib/clock.h"
+#include "lib/interface.h"
+#include "lib/log.h"
+#include "lib/status.h"
+#include "lib/store-socket.h"
+#include "lib/store.h"
+
+#include <glib.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* "+JOB URL", or "-" and why rank 0 serves no store. */
+#define LETTER_MAX 1024
+#define TOKEN_MAX 40
+/* Keeps rank 0, which has failed, for the others to learn of it. */
+#define FAREWELL_MS 500
+/* How many ranks have come, in the store. */
+#define HEARD_KEY "dscomm/heard"
+
+typedef struct {
+    dscomm_introduction_t told;
+    dscomm_join_t *join;
+    dscomm_store_t *store;
+    int64_t deadline, farewell;
+    dscomm_status_t status; /* of rank 0, where it cannot serve */
+    char letter[LETTER_MAX];
+} introduction_t;
+
+/* Rank 0 */
+
+static void make_token(char token[TOKEN_MAX])
+{
+    uint64_t numbers[2] = {0};
+
+    if (getrandom(numbers, sizeof numbers, GRND_NONBLOCK) != sizeof numbers)
+        numbers[0] = (uint64_t)dscomm_priv_clock();
+    snprintf(token, TOKEN_MAX, "%016llx%016llx", (unsigned long long)numbers[0],
+             (unsigned long long)numbers[1]);
+}
+
+/* The addresses that others may reach, comma separated; the loopback only where
+ * there is nothing else. */
+static dscomm_status_t list_addresses(char **ret_list)
+{
+    const char *variable, *choice = dscomm_priv_interface_choice(&variable);
+    GString *text = g_string_new(NULL);
+    GArray *rows;
+    int count = 0;
+    dscomm_status_t status = dscomm_priv_interfaces(variable, choice, &rows);
+
+    for (guint i = 0; !status && i < rows->len && count < LISTEN_MAX; i++) {
+        dscomm_interface_t *row = &g_array_index(rows, dscomm_interface_t, i);
+        const struct sockaddr *address = (struct sockaddr *)&row->address;
+        char host[LISTEN_HOST_MAX];
+
+        if ((count && dscomm_priv_address_is_loopback(address)) ||
+            getnameinfo(address, row->length, host, sizeof host, NULL, 0,
+                        NI_NUMERICHOST))
+            continue;
+        g_string_append_printf(text, "%s%s", count++ ? "," : "", host);
+    }
+    if (!status)
+        g_array_unref(rows);
+    if (!status && !count)
+        status = dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                             "rank 0 has no network interface that is up");
+    *ret_list = g_string_free(text, FALSE);
+    return status;
+}
+
+/* The user's host, if there is one. */
+static dscomm_status_t find_host(const dscomm_join_t *join, char **ret_host)
+{
+    if (join->host) {
+        *ret_host = g_strdup(join->host);
+        return DSCOMM_OK;
+    }
+    return list_addresses(ret_host);
+}
+
+static char *make_url(const char *host, int port)
+{
+    return g_strdup_printf(
+        strpbrk(host, ":,") ? "tcp://[%s]:%d" : "tcp://%s:%d", host, port);
+}
+
+static dscomm_status_t serve(introduction_t *own)
+{
+    dscomm_join_t *join = own->join;
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    char token[TOKEN_MAX], *host = NULL, *url;
+    const dscomm_priv_job_t job = {token, 1};
+    dscomm_status_t status = dscomm_priv_interface_validate();
+
+    make_token(token);
+    attr.serve = 1;
+    attr.timeout_ms = join->timeout_ms;
+    if (status == DSCOMM_OK)
+        status = find_host(join, &host);
+    if (status == DSCOMM_OK) {
+        url = make_url(join->host ? join->host : "*", join->port);
+        status = dscomm_priv_store_open(url, &attr, &job, &own->store);
+        g_free(url);
+    }
+    if (status == DSCOMM_OK) {
+        url = make_url(host, dscomm_store_port(own->store));
+        snprintf(own->letter, LETTER_MAX, "+%s %s", token, url);
+        g_free(url);
+    } else {
+        snprintf(own->letter, LETTER_MAX, "-%s", dscomm_last_error());
+    }
+    g_free(host);
+    return status;
+}
+
+/* All ranks */
+
+static dscomm_status_t read_letter(introduction_t *own)
+{
+    char *letter = own->letter, *url = strchr(letter, ' ');
+
+    letter[LETTER_MAX - 1] = '\0';
+    dscomm_priv_tidy(letter, LETTER_MAX);
+    if (*letter == '-')
+        return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                           "rank 0 cannot serve the store: %s", letter + 1);
+    if (*letter != '+' || !url || url - letter >= TOKEN_MAX ||
+        !g_str_has_prefix(url + 1, "tcp://"))
+        return dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                           "what rank 0 says of its store makes no sense: it "
+                           "has another version of libdscomm");
+    g_free(own->join->url);
+    own->join->url = g_strdup(url + 1);
+    *url = '\0';
+    g_strlcpy(own->join->job, letter + 1, sizeof own->join->job);
+    own->join->ports = 1;
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t come(introduction_t *own)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    const dscomm_priv_job_t job = {own->join->job, 1};
+    int64_t count;
+    dscomm_status_t status;
+
+    attr.timeout_ms = MAX(dscomm_priv_clock_left(own->deadline), 1);
+    status = dscomm_priv_store_open(own->join->url, &attr, &job, &own->store);
+    if (status == DSCOMM_OK)
+        status = dscomm_store_add(own->store, HEARD_KEY, 1, &count);
+    return status;
+}
+
+/* Rank 0 has failed, or this is the first that this rank hears. */
+static int begin(introduction_t *own)
+{
+    dscomm_status_t status;
+
+    if (own->status < 0)
+        return dscomm_priv_clock() < own->farewell ? 0 : (int)own->status;
+    status = *own->letter ? read_letter(own) : DSCOMM_OK;
+    *own->letter = '\0';
+    if (status == DSCOMM_OK && !own->store)
+        status = come(own);
+    return (int)status;
+}
+
+static int has_arrived(void *arg)
+{
+    introduction_t *own = arg;
+    int64_t count = 0;
+    int status = *own->letter ? begin(own) : DSCOMM_OK;
+
+    if (status < 0 || !own->store)
+        return status;
+    status = (int)dscomm_store_add(own->store, HEARD_KEY, 0, &count);
+    return status < 0 ? status : count >= own->told.ranks - 1;
+}
+
+static dscomm_status_t introduce(dscomm_join_t *join,
+                                 const dscomm_module_t *module)
+{
+    introduction_t own = {.join = join};
+    dscomm_status_t status;
+
+    own.deadline =
+        dscomm_priv_clock_after(dscomm_priv_clock(), join->timeout_ms);
+    own.told = (dscomm_introduction_t){.size = sizeof own.told,
+                                       .rank = join->rank,
+                                       .ranks = join->size,
+                                       .data = own.letter,
+                                       .bytes = LETTER_MAX,
+                                       .timeout_ms = join->timeout_ms,
+                                       .arrived = has_arrived,
+                                       .arg = &own};
+    if (join->rank == 0)
+        own.status = serve(&own);
+    own.farewell = dscomm_priv_clock_after(dscomm_priv_clock(), FAREWELL_MS);
+    status = module->ops.introduce(&own.told);
+    if (status == DSCOMM_OK)
+        join->size = own.told.ranks;
+    if (status == DSCOMM_OK && join->size > 1)
+        dscomm_priv_rendezvous_use(join, own.store);
+    else
+        dscomm_store_close(own.store);
+    return status;
+}
+
+/* Whom to ask */
+
+static int can(const dscomm_module_t *module, const dscomm_join_t *join)
+{
+    dscomm_introduction_t question = {
+        .size = sizeof question, .rank = join->rank, .ranks = join->size};
+
+    return module->backend && module->ops.introduce &&
+           module->ops.introduce(&question) == DSCOMM_OK;
+}
+
+static const dscomm_module_t *find_best(const dscomm_join_t *join)
+{
+    const dscomm_module_t *module, *best = NULL;
+
+    for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++)
+        if (module->backend &&
+            (!best || module->backend->priority > best->backend->priority) &&
+            can(module, join))
+            best = module;
+    return best;
+}
+
+static const dscomm_module_t *find_named(const dscomm_join_t *join)
+{
+    const dscomm_module_t *module;
+
+    if (dscomm_priv_module_find(join->backend, &module) < 0)
+        return NULL;
+    return can(module, join) ? module : NULL;
+}
+
+/* What it needs is not there, as it has found on trying. */
+static int is_absent(dscomm_status_t status)
+{
+    return status == DSCOMM_ERR_NO_BACKEND || status == DSCOMM_ERR_ENVIRONMENT;
+}
+
+static dscomm_status_t keep_place(const dscomm_join_t *join,
+                                  const dscomm_module_t *module)
+{
+    dscomm_log(DSCOMM_LOG_INFO, "core",
+               "backend %s cannot tell the ranks where they meet, so that is "
+               "%s: %s",
+               module->name, join->url, dscomm_last_error());
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_introduce(dscomm_join_t *join)
+{
+    const int by_choice = strcmp(join->backend, "auto") == 0;
+    const dscomm_module_t *module =
+        by_choice ? find_best(join) : find_named(join);
+    dscomm_status_t status;
+
+    if (!module)
+        return join->url
+                   ? DSCOMM_OK
+                   : dscomm_fail(DSCOMM_ERR_ENVIRONMENT, "%s", join->problem);
+    status = introduce(join, module);
+    if (status < 0)
+        return by_choice && join->url && is_absent(status)
+                   ? keep_place(join, module)
+                   : status;
+    dscomm_log(DSCOMM_LOG_INFO, "core",
+               "backend %s has told the ranks where they meet: %s",
+               module->name, join->url);
+    return DSCOMM_OK;
+}

@@ -1,0 +1,131 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Ranks on hosts of their own, as far as launcher and library can tell, that nobody
+# has told where rank 0 is: MPI does.
+
+. "$abs_top_srcdir/tests/backends/mpi.sh"
+
+DSCOMM_MPI_PATH=$abs_top_builddir/backends/mpi/.libs
+hello=$abs_top_builddir/examples/hello/hello
+apart=$scratch/apart
+export DSCOMM_MPI_PATH
+
+# LIKE mpirun: a host for each rank. LIKE srun: one that calls them by names that no
+# name server knows. LIKE node: all on one host.
+cat >"$apart" <<'SCRIPT'
+#!/bin/sh
+rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
+size=${OMPI_COMM_WORLD_SIZE:-$PMI_SIZE}
+case $like in
+mpirun | srun) DSCOMM_HOST_ID=$rank; export DSCOMM_HOST_ID ;;
+esac
+case $like in
+mpirun)
+    if [ "$OMPI_COMM_WORLD_SIZE" ]; then
+        export OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1
+    else
+        export MPI_LOCALRANKID=0 MPI_LOCALNRANKS=1
+    fi ;;
+srun)
+    unset OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_LOCAL_RANK OMPI_COMM_WORLD_SIZE \
+        OMPI_COMM_WORLD_LOCAL_SIZE MPI_LOCALRANKID MPI_LOCALNRANKS
+    export SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_PROCID=$rank SLURM_LOCALID=0 \
+        SLURM_NODEID=$rank SLURM_STEP_NUM_TASKS=$size SLURM_STEP_NUM_NODES=$size \
+        "SLURM_STEP_TASKS_PER_NODE=1(x$size)" \
+        "SLURM_STEP_NODELIST=no-such-host[1-$size].invalid" ;;
+esac
+exec "$@"
+SCRIPT
+chmod +x "$apart"
+export like
+
+# joined LIKE BACKEND N TEXT [OPTION...]: N ranks compute the right sum, and a
+# backend has told them where to meet
+joined()
+{
+    like=$1 backend=$2 n=$3 text=$4
+    shift 4
+    # shellcheck disable=SC2086
+    DSCOMM_BACKEND=$backend DSCOMM_LOG=core:info DSCOMM_TIMEOUT=60 $launch -n "$n" \
+        "$@" "$apart" "$hello" >"$scratch/out" 2>"$scratch/err" </dev/null
+    [ $? = 0 ] && [ "$(said "of $n: the sum of all ranks is $((n * (n - 1) / 2))")" \
+        -eq "$n" ] && grep -q 'has told the ranks where they meet' "$scratch/err"
+    result $? "$text" || sed 's/^/# /' "$scratch/out" "$scratch/err"
+}
+
+# refused LIKE BACKEND PATTERN TEXT
+refused()
+{
+    like=$1
+    # shellcheck disable=SC2086
+    DSCOMM_BACKEND=$2 $launch -n 2 "$apart" "$hello" >"$scratch/out" \
+        2>"$scratch/err" </dev/null
+    like "$(cat "$scratch/err")" "$3" "$4"
+}
+
+side_by_side()
+{
+    like=mpirun
+    for job in 1 2; do
+        # shellcheck disable=SC2086
+        DSCOMM_BACKEND=mpi DSCOMM_TIMEOUT=60 $launch -n $((job + 1)) "$apart" \
+            "$hello" >"$scratch/out.$job" 2>&1 </dev/null &
+    done
+    wait
+    is "$(sort "$scratch/out.1" "$scratch/out.2" | tr '\n' ';')" \
+"rank 0 of 2: the sum of all ranks is 1;rank 0 of 3: the sum of all ranks is 3;\
+rank 1 of 2: the sum of all ranks is 1;rank 1 of 3: the sum of all ranks is 3;\
+rank 2 of 3: the sum of all ranks is 3;" "$1"
+}
+
+for library in openmpi mpich; do
+    if [ ! -e "$DSCOMM_MPI_PATH/$library.so" ] ||
+        ! command -v "mpirun.$library" >/dev/null; then
+        skip "mpirun.$library" 'it is not there, or there is no module for it'
+        continue
+    fi
+    echo "# $library"
+    use_$library
+    for backend in mpi two_level auto; do
+        joined mpirun $backend 3 "$library: mpirun, backend $backend"
+    done
+    joined srun mpi 3 "$library: hosts that have no address, backend mpi"
+    joined srun auto 2 "$library: hosts that have no address, backend auto"
+    side_by_side "$library: two jobs side by side"
+    MASTER_ADDR=127.0.0.1
+    export MASTER_ADDR
+    DSCOMM_MASTER_PORT=
+    [ $library = openmpi ] || joined mpirun mpi 2 "$library: an address, but no port"
+    unset MASTER_ADDR DSCOMM_MASTER_PORT
+
+    program=$host
+    host=$apart
+    like=mpirun
+    export program
+    cat >"$scratch/hosted" <<'SCRIPT'
+#!/bin/sh
+exec "$apart" "$program" "$@"
+SCRIPT
+    chmod +x "$scratch/hosted"
+    host=$scratch/hosted
+    export apart
+    content 3 single "$library: a program that has begun with MPI itself"
+    content 3 none "$library: one that has not"
+
+    DSCOMM_SOCKET_IFNAME=no-such-device
+    export DSCOMM_SOCKET_IFNAME
+    refused mpirun mpi 'rank 0 cannot serve the store: DSCOMM_SOCKET_IFNAME' \
+        "$library: all ranks learn that rank 0 cannot serve"
+    unset DSCOMM_SOCKET_IFNAME
+    DSCOMM_MPI_PATH=/nonexistent
+    refused mpirun auto 'MASTER_ADDR' "$library: without a module it is MASTER_ADDR"
+    refused mpirun shm 'MASTER_ADDR' "$library: nor can shm tell"
+    like=node
+    # shellcheck disable=SC2086
+    DSCOMM_BACKEND=shm $launch -n 2 "$apart" "$hello" >"$scratch/out" 2>&1 </dev/null
+    is "$(said 'the sum of all ranks is 1')" 2 "$library: shm on one host needs no MPI"
+    DSCOMM_MPI_PATH=$abs_top_builddir/backends/mpi/.libs
+    [ $library = openmpi ] ||
+        joined none mpi 3 "$library: -pmi-port, which does not say how many" -pmi-port
+done
+tap_done
