@@ -26,7 +26,9 @@ typedef enum {
     MPI_SETTING_PATH,
     MPI_SETTING_BLOCKING,
     MPI_SETTING_CHUNK,
-    MPI_SETTING_CUDA_AWARE
+    MPI_SETTING_CUDA_AWARE,
+    MPI_SETTINGS, /* of its own */
+    MPI_SETTING_PROGRESS
 } mpi_setting_t;
 enum { MPI_AUTO, MPI_YES, MPI_NO }; /* words of the settings that have them */
 extern const dscomm_setting_t mpi_settings[];

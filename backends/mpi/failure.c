@@ -27,10 +27,14 @@ static int mark(engine_t *engine, dscomm_status_t status, const char *sentence)
     return 1;
 }
 
-/* Where another thread is inside, that one will see, at the latest when it
- * leaves. */
+/* Not by a thread that MPI, or the program, does not expect here: there may be
+ * one at a time in all of the program. Where another thread is inside, that one
+ * will see, at the latest when it leaves. */
 void engine_look(engine_t *engine)
 {
+    if (engine->lock != &engine->own_lock &&
+        !pthread_equal(pthread_self(), engine->opener))
+        return;
     do {
         if (pthread_mutex_trylock(engine->lock))
             return;

@@ -68,6 +68,7 @@ typedef struct engine {
     /* Own, or one for all groups where MPI has only one thread at a time. Held
      * for everything below, and by whoever calls MPI, but for run. */
     pthread_mutex_t own_lock, *lock;
+    pthread_t opener;
     engine_active_t active;
     TAILQ_HEAD(, engine_request) receives; /* oldest first */
     TAILQ_HEAD(, engine_arrival) arrivals;

@@ -16,6 +16,7 @@ pthread_mutex_t engine_library_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static TAILQ_HEAD(, engine) engines = TAILQ_HEAD_INITIALIZER(engines);
 static int level, ready;
+static pthread_t first; /* thread that has opened a group */
 static pid_t owner; /* who initialised MPI here, or 0 */
 static atomic_int spoilt, finalized;
 
@@ -144,7 +145,36 @@ static dscomm_status_t start(void)
         MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
     status = engine_types_setup();
     engine_errors_release();
+    first = pthread_self();
     return status;
+}
+
+/* Two threads that make groups would wait for each other in different orders on
+ * different ranks, since only one at a time may be inside MPI. */
+static dscomm_status_t check_threads(void)
+{
+    int64_t progress = 0;
+    int is_main = 1;
+
+    if (level == MPI_THREAD_MULTIPLE)
+        return DSCOMM_OK;
+    if (dscomm_setting_number(&mpi_settings[MPI_SETTING_PROGRESS], &progress) <
+            0 ||
+        progress)
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "mpi: DSCOMM_PROGRESS=thread needs "
+                           "MPI_THREAD_MULTIPLE, which the program has not got "
+                           "from MPI_Init_thread(); unset it, or ask for that");
+    MPI_Is_thread_main(&is_main);
+    if (!pthread_equal(pthread_self(), first) ||
+        (level < MPI_THREAD_SERIALIZED && !is_main))
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "mpi: without MPI_THREAD_MULTIPLE one thread makes "
+                           "all groups, %s; ask MPI_Init_thread() for that",
+                           level < MPI_THREAD_SERIALIZED
+                               ? "the one that has initialised MPI"
+                               : "the one that has made the first");
+    return DSCOMM_OK;
 }
 
 dscomm_status_t engine_library_open(int *ret_multiple)
@@ -159,6 +189,8 @@ dscomm_status_t engine_library_open(int *ret_multiple)
     else if (!ready)
         status = start();
     ready = status == DSCOMM_OK;
+    if (ready)
+        status = check_threads();
     *ret_multiple = level == MPI_THREAD_MULTIPLE;
     pthread_mutex_unlock(&lock);
     return status;

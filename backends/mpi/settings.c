@@ -27,5 +27,7 @@ const dscomm_setting_t mpi_settings[] = {
          "MPI gets buffers in the memory of a device as they are, and not a "
          "copy in host memory; auto: where MPIX_Query_cuda_support() says that "
          "it takes them; a wrong yes crashes inside MPI"},
-    {.name = NULL},
+    [MPI_SETTINGS] = {.name = NULL},
+    [MPI_SETTING_PROGRESS] = {"DSCOMM_PROGRESS", DSCOMM_SETTING_ENUM, "caller",
+                              0, 0, "caller|thread", "the core's"},
 };

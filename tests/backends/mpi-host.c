@@ -5,6 +5,7 @@
 
 #include <dscomm/dscomm.h>
 #include <mpi.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,17 @@ static dscomm_group_t *world;
 static int rank, ranks;
 static int exhausted; /* MPI has no communicators left */
 
-/* In place of MPI's own. */
+static pthread_t outsider;
+static int strays; /* calls of MPI by it */
+
+/* These in place of MPI's own. */
+DSCOMM_API int MPI_Improbe(int source, int tag, MPI_Comm comm, int *ret_found,
+                           MPI_Message *ret_message, MPI_Status *ret_status)
+{
+    strays += pthread_equal(pthread_self(), outsider);
+    return PMPI_Improbe(source, tag, comm, ret_found, ret_message, ret_status);
+}
+
 DSCOMM_API int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag,
                                      MPI_Comm *ret_comm)
 {
@@ -216,6 +227,47 @@ static void complain(void)
     exit(4);
 }
 
+/* Below MPI_THREAD_MULTIPLE: a thread asks, and wants a group. */
+static void *intrude(void *arg)
+{
+    int all[64];
+    dscomm_group_t *group;
+
+    outsider = pthread_self();
+    for (int i = 0; i < 20; i++) {
+        DSCOMM_CHECK(dscomm_group_status(world));
+        usleep(2000);
+    }
+    need(!strays, "a question calls nothing of MPI");
+    for (int r = 0; r < ranks; r++)
+        all[r] = r;
+    need(dscomm_group_new(world, all, ranks, NULL, &group) < 0, "a refusal");
+    need(strstr(dscomm_last_error(), "one thread makes all groups") != NULL,
+         "the sentence");
+    return arg;
+}
+
+static void use_serialized(void)
+{
+    pthread_t thread;
+    int level;
+
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
+    join();
+    if (level < MPI_THREAD_MULTIPLE) {
+        pthread_create(&thread, NULL, intrude, NULL);
+        pthread_join(thread, NULL);
+    }
+    DSCOMM_CHECK(dscomm_finalize(world));
+    setenv("DSCOMM_PROGRESS", "thread", 1);
+    if (level < MPI_THREAD_MULTIPLE) {
+        need(dscomm_init(NULL, &world) < 0, "no thread of the library's own");
+        need(strstr(dscomm_last_error(), "DSCOMM_PROGRESS=thread") != NULL,
+             "the sentence");
+    }
+    MPI_Finalize();
+}
+
 /* The program wants to end with the first error of MPI, but with its own. */
 static void run_out(void)
 {
@@ -258,6 +310,7 @@ static const struct {
     const char *name;
     void (*run)(void);
 } modes[] = {
+    {"serialized", use_serialized},
     {"single", use_single},
     {"multiple", use_multiple},
     {"none", use_none},
