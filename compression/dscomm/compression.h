@@ -166,8 +166,9 @@ DSCOMM_API dscomm_status_t dscomm_compressor_errors(
 /* Writes the state to memory of at least state_bytes, or reads it from such
  * memory: what stands behind them is left alone. The form is the same on all
  * machines, and ends with a SHA-256. What is damaged, or is that of another
- * codec, geometry, count, number of ranks or rank, is refused with
- * ERR_PROTOCOL, and the compressor stays as it was. MT: group. */
+ * codec, geometry, operator, count, number of ranks or rank, or has errors
+ * where none are kept, is refused with ERR_PROTOCOL, and the compressor stays
+ * as it was. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_compressor_save(
     const dscomm_compressor_t *compressor, void *memory, size_t bytes);
 DSCOMM_API dscomm_status_t dscomm_compressor_load(
