@@ -138,6 +138,14 @@ static struct link_map *find_last(void)
     return atomic_load_explicit(&dscomm_priv_device_last, memory_order_acquire);
 }
 
+void dscomm_priv_device_anchor_rest(void)
+{
+    struct link_map *map = find_last();
+
+    if (map)
+        settle(map);
+}
+
 /* Looks for the driver where anything was loaded since that was done. */
 static int look(void)
 {

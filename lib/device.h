@@ -15,6 +15,9 @@
  * came with it. */
 void dscomm_priv_device_anchor(void *handle);
 
+/* The same for what was loaded since then. */
+void dscomm_priv_device_anchor_rest(void);
+
 /* The last of these, and the one after whose load the driver was looked for.
  * What is loaded later comes behind it in the list of objects. */
 extern _Atomic(struct link_map *) dscomm_priv_device_last;

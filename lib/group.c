@@ -122,6 +122,7 @@ static dscomm_status_t open_impl(dscomm_group_t *group, dscomm_group_t *parent)
     status = group->ops.open(&args, &group->impl);
     if (status < 0)
         return status;
+    dscomm_priv_module_opened(group->module);
     if (args.parent) {
         group->parent = parent;
         atomic_fetch_add(&parent->uses, 1);

@@ -329,6 +329,17 @@ dscomm_status_t dscomm_priv_module_find(const char *name,
     return status;
 }
 
+void dscomm_priv_module_opened(const dscomm_module_t *module)
+{
+    dscomm_module_t *own = (dscomm_module_t *)module;
+
+    pthread_mutex_lock(&lock);
+    if (module->path && !own->opened)
+        dscomm_priv_device_anchor_rest();
+    own->opened = 1;
+    pthread_mutex_unlock(&lock);
+}
+
 const dscomm_module_t *dscomm_priv_module_get(size_t index)
 {
     dscomm_module_t *module = NULL;

@@ -14,6 +14,7 @@ typedef struct {
     dscomm_backend_ops_t ops; /* missing optional slots are NULL */
     const char *why; /* refused: the reason */
     int tried;
+    int opened; /* for a group, at least once */
 } dscomm_module_t;
 
 /* The module named name, loaded; ERR_NO_BACKEND with the reason, or with the
@@ -23,6 +24,10 @@ dscomm_status_t dscomm_priv_module_find(const char *name,
 
 /* Module index = 0, 1, ..., loaded if it can be; NULL beyond the last. */
 const dscomm_module_t *dscomm_priv_module_get(size_t index);
+
+/* A group of module's has been opened. What the first one has loaded, which is
+ * MPI perhaps, stays loaded as the module does. */
+void dscomm_priv_module_opened(const dscomm_module_t *module);
 
 /* The built-in backend for groups of one rank. */
 const dscomm_module_t *dscomm_priv_module_self(void);
