@@ -282,7 +282,7 @@ static void end_kept(void *value)
 static void attachments(rank_t *self)
 {
     static const char key[3];
-    kept_t kept[3] = {{NULL}};
+    kept_t kept[3] = {0};
     dscomm_group_t *group = NULL;
 
     CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
