@@ -87,29 +87,56 @@ static char *driver(const char *root, const char *device)
     return name;
 }
 
-/* Devices whose own library is not UCX. */
+/* Devices whose own library is not UCX, and what of Open MPI uses that. */
 static const struct {
-    const char *driver, *why;
+    const char *driver, *why, *mtl;
 } others[] = {
-    {"efa", "is Amazon's, which libfabric drives and UCX does not"},
-    {"hfi1", "is Omni-Path, which PSM2 drives"},
-    {"usnic", "is Cisco's, which libfabric drives"},
+    {"efa", "is Amazon's, which libfabric drives and UCX does not", "ofi"},
+    {"hfi1", "is Omni-Path, which PSM2 drives", "psm2"},
+    {"usnic", "is Cisco's, which libfabric drives", NULL},
 };
 
-static const char *no_use(const char *root, const char *device)
+/* The row of a device, or -1. */
+static int find_other(const char *root, const char *device)
 {
-    const char *why = NULL;
-    char *name;
+    char *name = driver(root, device);
+    int row = (int)G_N_ELEMENTS(others) - 1;
+
+    while (row >= 0 && !g_str_has_prefix(name, others[row].driver))
+        row--;
+    g_free(name);
+    return row;
+}
+
+static gboolean is_iwarp(const char *root, const char *device)
+{
+    char *path = g_strdup_printf("sys/class/infiniband/%s/node_type", device);
+    char *type = tool_root_file(root, path);
+    gboolean is = type && strstr(type, "RNIC");
+
+    g_free(type);
+    g_free(path);
+    return is;
+}
+
+/* Why UCX does not drive it, or NULL. */
+static const char *look_at(const char *root, const char *device,
+                           tool_advice_machine_t *machine)
+{
+    int other = find_other(root, device);
 
     if (!is_active(root, device))
         return "has no active port";
-    name = driver(root, device);
-    for (size_t i = 0; i < G_N_ELEMENTS(others); i++) {
-        if (g_str_has_prefix(name, others[i].driver))
-            why = others[i].why;
+    machine->device = TRUE;
+    if (is_iwarp(root, device))
+        return "is iWARP, which UCX does not drive";
+    if (other < 0)
+        return NULL;
+    if (!machine->fabric) {
+        machine->fabric = g_strdup(device);
+        machine->mtl = others[other].mtl;
     }
-    g_free(name);
-    return why;
+    return others[other].why;
 }
 
 static void read_rdma(const char *root, tool_advice_machine_t *machine)
@@ -118,7 +145,7 @@ static void read_rdma(const char *root, tool_advice_machine_t *machine)
 
     for (guint i = 0; i < devices->len && !machine->rdma; i++) {
         const char *name = g_ptr_array_index(devices, i);
-        const char *why = no_use(root, name);
+        const char *why = look_at(root, name, machine);
 
         if (!why)
             machine->rdma = g_strdup(name);
@@ -141,6 +168,7 @@ void tool_advice_machine_clear(tool_advice_machine_t *machine)
 {
     g_free(machine->rdma);
     g_free(machine->no_rdma);
+    g_free(machine->fabric);
     g_free(machine->interface);
     g_free(machine->subnet);
 }

@@ -9,7 +9,10 @@ typedef struct {
     int cores; /* that this process may use; 0: unknown */
     int numa_nodes, cores_per_numa; /* 0: one, or several that differ */
     char *rdma; /* an active device that UCX drives, or NULL */
-    char *no_rdma; /* a device that is there, and why it is of no use */
+    char *no_rdma; /* a device that is there, and why UCX does not drive it */
+    char *fabric; /* an active device that others drive, or NULL */
+    const char *mtl; /* by which Open MPI uses that; NULL: by none */
+    gboolean device; /* one is active */
     char *interface, *subnet; /* of the network to use, or NULL */
     gboolean choice; /* there are other interfaces as well */
 } tool_advice_machine_t;

@@ -132,9 +132,6 @@ void tool_advice_master(advice_state_t *state)
         g_clear_pointer(&host, g_free);
     if (!is_given(state, "MASTER_ADDR"))
         state->facts |= host ? FACT_MASTER : FACT_NO_MASTER;
-    if (!is_given(state, "MASTER_PORT") &&
-        !tool_advice_variable(state->question, "SLURM_JOB_ID"))
-        state->facts |= FACT_NO_PORT;
     g_hash_table_insert(state->values, g_strdup("master"),
                         host ? host : g_strdup(""));
 }

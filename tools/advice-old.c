@@ -70,14 +70,19 @@ static gboolean is_ob1(const char *value)
     return strcmp(value, "ob1") == 0;
 }
 
+static gboolean is_cm(const char *value)
+{
+    return strcmp(value, "cm") == 0;
+}
+
+static gboolean is_core_or_none(const char *value)
+{
+    return strcmp(value, "core") == 0 || strcmp(value, "none") == 0;
+}
+
 static gboolean is_tcp(const char *value)
 {
     return strcmp(value, "tcp") == 0;
-}
-
-static gboolean is_zero(const char *value)
-{
-    return strcmp(value, "0") == 0;
 }
 
 static gboolean maps_dist(const char *value)
@@ -171,16 +176,17 @@ static const row_t rows[] = {
     {OMPI5, OLD_MCA, "coll", lacks_collectives, 0, 0, DROPPED,
      "leaves out basic, libnbc or self, without which MPI_Init fails",
      "--mca coll ^han, to prefer tuned to han"},
-    {OMPI4, OLD_MCA, "hwloc_base_binding_policy", NULL, 0, 0, REPLACED,
-     "right in 4.x only; the option means the same in 4.x and 5.x",
+    {OMPI4, OLD_MCA, "hwloc_base_binding_policy", is_core_or_none, 0, 0,
+     REPLACED, "right in 4.x only; the option means the same in 4.x and 5.x",
      "=--bind-to"},
+    {OMPI4, OLD_MCA, "hwloc_base_binding_policy", NULL, 0, 0, REPLACED,
+     "right in 4.x only; the line says how ranks are bound", "=--bind-to"},
     {OMPI5, OLD_MCA, "hwloc_base_binding_policy", NULL, 0, 0, REPLACED,
      "a name of 4.x, silently ignored by 5.x (PRRTE calls it "
      "hwloc_default_binding_policy)",
      "=--bind-to"},
     {OMPI4, OLD_MCA, "rmaps_base_mapping_policy", NULL, 0, 0, REPLACED,
-     "right in 4.x only; the option means the same in 4.x and 5.x",
-     "=--map-by"},
+     "right in 4.x only; the line says where ranks go", "=--map-by"},
     {OMPI5, OLD_MCA, "rmaps_base_mapping_policy", NULL, 0, 0, REPLACED,
      "a name of 4.x, silently ignored by 5.x (PRRTE calls it "
      "rmaps_default_mapping_policy)",
@@ -196,6 +202,9 @@ static const row_t rows[] = {
      "there is no RDMA device for UCX, and MPI_Init fails", "=--mca pml"},
     {OMPI, OLD_MCA, "pml", is_ob1, FACT_RDMA, 0, REPLACED,
      "leaves the RDMA device {rdma} unused", "=--mca pml"},
+    {OMPI, OLD_MCA, "pml", is_ob1, FACT_MTL, FACT_OWN_PML, REPLACED,
+     "leaves the device {fabric} unused", "=--mca pml"},
+    {OMPI, OLD_MCA, "pml", is_cm, FACT_MTL, 0, KEPT, "right as it is", NULL},
     {OMPI, OLD_MCA, "pml", excludes, 0, 0, REPLACED,
      "one that is named is surer than those that are left", "=--mca pml"},
     {OMPI5, OLD_MCA, "btl", lists_openib, 0, 0, REPLACED,
@@ -221,6 +230,8 @@ static const row_t rows[] = {
     {OMPI, OLD_MCA, "btl_tcp_if_include", NULL, FACT_RDMA, 0, DROPPED,
      "TCP is not used where UCX is",
      "-x UCX_NET_DEVICES=..., where UCX's choice does not do"},
+    {OMPI, OLD_MCA, "btl_tcp_if_include", NULL, FACT_MTL, FACT_OWN_PML, DROPPED,
+     "TCP is not used where {fabric} is", NULL},
     {OMPI, OLD_MCA, "btl_tcp_if_include", NULL, 0, FACT_SEVERAL, DROPPED,
      "TCP is not used on one node", NULL},
     {OMPI, OLD_MCA, "btl_tcp_if_include", is_interface, FACT_SUBNET, 0,
@@ -328,10 +339,9 @@ static const row_t rows[] = {
      "-genv I_MPI_FABRICS shm:ofi, which is the default"},
     {ADVICE_INTEL, OLD_VARIABLE, "I_MPI_DAPL_*", NULL, 0, 0, DROPPED,
      "Intel MPI has no DAPL since 2019", "-genv I_MPI_OFI_PROVIDER NAME"},
-    {ADVICE_INTEL, OLD_VARIABLE, "I_MPI_PIN", is_zero, FACT_CROWDED, 0, KEPT,
-     "ranks that share cores must be free to move", NULL},
-    {ADVICE_INTEL, OLD_VARIABLE, "I_MPI_PIN*", NULL, 0, 0, REPLACED,
-     "the line says how ranks are pinned", "=-genv I_MPI_PIN"},
+    {ADVICE_INTEL, OLD_VARIABLE, "I_MPI_PIN*", NULL, 0,
+     FACT_FREE | FACT_CROWDED, REPLACED, "the line says how ranks are pinned",
+     "=-genv I_MPI_PIN"},
 };
 
 /* The part whose words begin so, as text, or NULL; g_free(). */

@@ -22,13 +22,8 @@ static const row_t in_front[] = {
 #define MAP_NUMA "ppr:{per_numa}:numa:PE={pe}"
 #define MAP_NODE "ppr:{per_node}:node"
 #define WHY_MASTER "rank 0 is there, which mpirun tells no rank"
-#define WHY_NO_MASTER                                                          \
-    "put the first node's name for FIRST_HOST: rank 0 is there, which mpirun " \
-    "tells no rank"
-#define WHY_NO_MASTER_4                                                        \
-    "put the first node's name for FIRST_HOST, or this node's if it is one "   \
-    "of them: rank 0 is there, which mpirun tells no rank"
-#define UNBOUND (FACT_CROWDED | FACT_BLIND)
+#define NO_OB1 (FACT_RDMA | FACT_MTL | FACT_OWN_PML)
+#define UNBOUND (FACT_CROWDED | FACT_BLIND | FACT_FREE)
 
 static const row_t rows[] = {
     {ADVICE_OPENMPI, FACT_SUPERUSER, 0, "--allow-run-as-root",
@@ -54,12 +49,18 @@ static const row_t rows[] = {
      "{cores} cores are fewer than ranks, and mpirun would refuse"},
     {ADVICE_OPENMPI, FACT_BLIND, 0, "--map-by " MAP_NODE,
      "so many ranks on each node"},
+    {ADVICE_OPENMPI, FACT_FREE, 0, "--map-by " MAP_NODE,
+     "so many ranks on each node; PE would bind them"},
     {ADVICE_OPENMPI, 0, UNBOUND, "--bind-to core",
      "a rank stays on its cores, and its memory near them"},
     {ADVICE_OPENMPI, FACT_CROWDED, 0, "--bind-to none",
      "ranks that share cores must be free to move"},
     {ADVICE_OPENMPI, FACT_BLIND, 0, "--bind-to none",
      "which cores there are is unknown"},
+    {ADVICE_OPENMPI, FACT_FREE, 0, "--bind-to none",
+     "as it was asked for: ranks bind themselves, or are free to move"},
+    {ADVICE_MPICH, FACT_FREE, 0, "-bind-to none",
+     "as it was asked for: ranks bind themselves, or are free to move"},
     {ADVICE_MPICH, 0, UNBOUND, "-bind-to core:{pe}",
      "{pe} of the cores for each rank; mpiexec binds nothing by itself"},
     {ADVICE_MPICH, FACT_NUMA, 0, "-map-by numa",
@@ -69,23 +70,30 @@ static const row_t rows[] = {
     {ADVICE_INTEL, FACT_CROWDED, 0, "-genv I_MPI_PIN 0",
      "{cores} cores are fewer than ranks, which must be free to move"},
 
+    {ADVICE_INTEL, FACT_FREE, 0, "-genv I_MPI_PIN 0",
+     "as it was asked for: ranks bind themselves, or are free to move"},
+
     /* Transport */
     {ADVICE_OPENMPI, FACT_RDMA, FACT_OWN_PML, "--mca pml ucx",
      "{rdma} is active, and UCX drives it; Debian turns UCX off unless asked. "
      "Leave it out where ompi_info lists no pml ucx"},
-    {ADVICE_OPENMPI, 0, FACT_RDMA | FACT_OWN_PML, "--mca pml ob1",
-     "no RDMA device: UCX would fail in MPI_Init"},
-    {ADVICE_OPENMPI_4, 0, FACT_RDMA | FACT_OWN_PML | FACT_SEVERAL,
-     "--mca btl self,vader", "shared memory, which 4.x calls vader"},
-    {ADVICE_OPENMPI_4, FACT_SEVERAL, FACT_RDMA | FACT_OWN_PML,
-     "--mca btl self,vader,tcp",
+    {ADVICE_OPENMPI, FACT_MTL, FACT_RDMA | FACT_OWN_PML, "--mca pml cm",
+     "{fabric} is active, for which there is {mtl}: pml cm uses it, and ob1 "
+     "does not"},
+    {ADVICE_OPENMPI, FACT_MTL, FACT_RDMA | FACT_OWN_PML, "--mca mtl {mtl}",
+     "it drives {fabric}; Debian turns ofi off unless asked. Leave both out "
+     "where ompi_info lists no mtl {mtl}"},
+    {ADVICE_OPENMPI, 0, NO_OB1, "--mca pml ob1",
+     "no device that UCX drives: it would fail in MPI_Init"},
+    {ADVICE_OPENMPI_4, 0, NO_OB1 | FACT_SEVERAL, "--mca btl self,vader",
+     "shared memory, which 4.x calls vader"},
+    {ADVICE_OPENMPI_4, FACT_SEVERAL, NO_OB1, "--mca btl self,vader,tcp",
      "shared memory, which 4.x calls vader, and TCP between nodes"},
-    {ADVICE_OPENMPI_5, 0, FACT_RDMA | FACT_OWN_PML | FACT_SEVERAL,
-     "--mca btl self,sm", "shared memory, which 5.x calls sm"},
-    {ADVICE_OPENMPI_5, FACT_SEVERAL, FACT_RDMA | FACT_OWN_PML,
-     "--mca btl self,sm,tcp",
+    {ADVICE_OPENMPI_5, 0, NO_OB1 | FACT_SEVERAL, "--mca btl self,sm",
+     "shared memory, which 5.x calls sm"},
+    {ADVICE_OPENMPI_5, FACT_SEVERAL, NO_OB1, "--mca btl self,sm,tcp",
      "shared memory, which 5.x calls sm, and TCP between nodes"},
-    {ADVICE_OPENMPI, FACT_SEVERAL | FACT_SUBNET, FACT_RDMA | FACT_OWN_PML,
+    {ADVICE_OPENMPI, FACT_SEVERAL | FACT_SUBNET, NO_OB1,
      "--mca btl_tcp_if_include {subnet}",
      "{interface}: a network is the same on all nodes, names are not; and "
      "bridges of containers are left out"},
@@ -98,7 +106,7 @@ static const row_t rows[] = {
      "--prtemca prte_if_include {interface}",
      "the same for what mpirun's own daemons say; by name, which must be the "
      "same on all nodes, since PRRTE may not find a network"},
-    {ADVICE_INTEL, FACT_SEVERAL, FACT_RDMA, "-genv I_MPI_OFI_PROVIDER tcp",
+    {ADVICE_INTEL, FACT_SEVERAL, FACT_DEVICE, "-genv I_MPI_OFI_PROVIDER tcp",
      "no RDMA device for libfabric to find"},
     {ADVICE_HYDRA, FACT_SEVERAL | FACT_SUBNET | FACT_CHOICE, 0,
      "-iface {interface}",
@@ -108,16 +116,7 @@ static const row_t rows[] = {
 
     /* Where ranks of several nodes meet */
     {ADVICE_OPENMPI, FACT_MASTER, 0, "-x MASTER_ADDR={master}", WHY_MASTER},
-    {ADVICE_OPENMPI_4, FACT_NO_MASTER, 0, "-x MASTER_ADDR=FIRST_HOST",
-     WHY_NO_MASTER_4},
-    {ADVICE_OPENMPI_5, FACT_NO_MASTER, 0, "-x MASTER_ADDR=FIRST_HOST",
-     WHY_NO_MASTER},
     {ADVICE_HYDRA, FACT_MASTER, 0, "-genv MASTER_ADDR {master}", WHY_MASTER},
-    {ADVICE_HYDRA, FACT_NO_MASTER, 0, "-genv MASTER_ADDR FIRST_HOST",
-     WHY_NO_MASTER},
-    {ADVICE_HYDRA, FACT_NO_PORT, 0, "-genv MASTER_PORT 29500",
-     "a port of rank 0 that is free: mpiexec gives the job no name that one "
-     "could follow from. Another for each job of these nodes"},
 };
 
 static void add_rows(advice_state_t *state, const row_t *table, size_t count,

@@ -22,11 +22,15 @@ enum {
     FACT_SUBNET = 128, /* a network is known */
     FACT_CHOICE = 256, /* there are several */
     FACT_SCHEDULER = 512,
-    FACT_OWN_PML = 1024, /* the old arguments name one that is not judged */
+    /* The old arguments name one that is not judged, or a device has a way of
+     * its own. */
+    FACT_OWN_PML = 1024,
     FACT_FORWARD = 2048, /* there are variables that other nodes need */
     FACT_MASTER = 4096, /* rank 0's host must be told, and is known */
-    FACT_NO_MASTER = 8192, /* must be told, and is not known */
-    FACT_NO_PORT = 16384 /* no port is given, nor follows from Slurm's step */
+    FACT_NO_MASTER = 8192, /* nobody tells, and it is not known */
+    FACT_DEVICE = 16384, /* there is an RDMA device, whoever drives it */
+    FACT_MTL = 32768, /* there is one that an mtl of Open MPI drives */
+    FACT_FREE = 65536 /* the old arguments want no binding */
 };
 
 /* An old argument with its values. */

@@ -229,9 +229,46 @@ static gboolean may_be_root(const tool_advice_question_t *question)
             strcmp(confirm, "1") == 0);
 }
 
-static void find_facts(advice_state_t *state)
+/* What uses the device is the user's choice, or the device's own. */
+static gboolean has_own_pml(const advice_state_t *state)
 {
     const advice_old_t *pml = tool_advice_old_find(state, OLD_MCA, "pml");
+    const advice_old_t *mtl = tool_advice_old_find(state, OLD_MCA, "mtl");
+
+    if (pml && !pml->ambient && g_strcmp0(pml->value, "ucx") != 0 &&
+        g_strcmp0(pml->value, "ob1") != 0)
+        return TRUE;
+    if (!pml && mtl && !mtl->ambient && mtl->value && *mtl->value != '^')
+        return TRUE;
+    return state->machine.fabric && !state->machine.mtl && !state->machine.rdma;
+}
+
+/* Open MPI's, MPICH's, and Intel MPI's way to say so. */
+static gboolean wants_freedom(const advice_state_t *state)
+{
+    static const struct {
+        advice_kind_t kind;
+        const char *name, *value;
+    } ways[] = {
+        {OLD_OPTION, "bind-to", "none"},
+        {OLD_OPTION, "bind-to-none", NULL},
+        {OLD_MCA, "hwloc_base_binding_policy", "none"},
+        {OLD_VARIABLE, "I_MPI_PIN", "0"},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(ways); i++) {
+        const advice_old_t *old =
+            tool_advice_old_find(state, ways[i].kind, ways[i].name);
+
+        if (old &&
+            (!ways[i].value || g_strcmp0(old->value, ways[i].value) == 0))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static void find_facts(advice_state_t *state)
+{
     const tool_advice_t *advice = state->advice;
 
     if (advice->nodes > 1)
@@ -240,14 +277,22 @@ static void find_facts(advice_state_t *state)
         state->facts |= FACT_RDMA;
     if (!may_be_root(state->question))
         state->facts |= FACT_SUPERUSER;
-    if (pml && !pml->ambient && g_strcmp0(pml->value, "ucx") != 0 &&
-        g_strcmp0(pml->value, "ob1") != 0)
+    if (state->machine.device)
+        state->facts |= FACT_DEVICE;
+    if (state->machine.mtl)
+        state->facts |= FACT_MTL;
+    if (has_own_pml(state))
         state->facts |= FACT_OWN_PML;
     set(state, "nodes", "%d", advice->nodes);
     set(state, "per_node", "%d", advice->ranks_per_node);
     set(state, "ranks", "%d", advice->ranks);
     set(state, "rdma", "%s", state->machine.rdma ? state->machine.rdma : "");
+    set(state, "fabric", "%s",
+        state->machine.fabric ? state->machine.fabric : "");
+    set(state, "mtl", "%s", state->machine.mtl ? state->machine.mtl : "");
     place(state);
+    if (wants_freedom(state) && !(state->facts & (FACT_CROWDED | FACT_BLIND)))
+        state->facts = (state->facts & ~FACT_NUMA) | FACT_FREE;
     find_hosts(state);
     find_network(state);
     tool_advice_master(state);
@@ -264,6 +309,10 @@ static void add_notes(advice_state_t *state)
         note(state, "RDMA device %s", state->machine.no_rdma);
     if (state->facts & FACT_SEVERAL)
         note(state, "the other nodes are taken to be like this one");
+    if (state->facts & FACT_NO_MASTER)
+        note(state, "MPI tells dscomm's ranks where they meet; programs that "
+                    "need MASTER_ADDR and MASTER_PORT, as PyTorch's, must be "
+                    "given rank 0's host and a port that is free there");
     if (state->wanted && !state->machine.subnet)
         note(state, "no interface here has an IPv4 network and fits '%s'",
              state->wanted);

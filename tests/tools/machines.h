@@ -97,12 +97,12 @@ static inline void put_device(const char *machine, const char *device,
 }
 
 /* plain: 8 cores, two NUMA nodes. small: 2 cores. bare: nothing is known.
- * rdma, down and efa: plain with a device. masked: plain, but a launcher leaves
- * one core. */
+ * rdma, down, efa, opa, usnic and iwarp: plain with a device. masked: plain,
+ * but a launcher leaves one core. */
 static inline void put_machines(void)
 {
-    static const char *const likes[] = {"plain", "rdma", "down", "efa",
-                                        "masked"};
+    static const char *const likes[] = {"plain", "rdma",  "down",  "efa",
+                                        "opa",   "usnic", "iwarp", "masked"};
 
     for (size_t i = 0; i < G_N_ELEMENTS(likes); i++) {
         put_processors(likes[i], 2, 4);
@@ -114,6 +114,10 @@ static inline void put_machines(void)
     put_device("rdma", "mlx5_0", "4: ACTIVE\n");
     put_device("down", "mlx5_0", "1: DOWN\n");
     put_device("efa", "efa_0", "4: ACTIVE\n");
+    put_device("opa", "hfi1_0", "4: ACTIVE\n");
+    put_device("usnic", "usnic_0", "4: ACTIVE\n");
+    put_device("iwarp", "siw_eth0", "4: ACTIVE\n");
+    put("iwarp", "sys/class/infiniband/siw_eth0/node_type", "4: RNIC\n");
     put("masked", "proc/self/status",
         "Name:\tx\nCpus_allowed:\t202\nCpus_allowed_list:\t1,9\nMems:\t1\n");
 }
