@@ -49,6 +49,13 @@ static void *allocate(uint64_t size)
     return size < PTRDIFF_MAX ? g_try_malloc((gsize)size + 1) : NULL;
 }
 
+/* Unless the backend may still write to it. */
+static void drop(const dscomm_group_t *group, void *result)
+{
+    if (!group->held)
+        g_free(result);
+}
+
 dscomm_status_t dscomm_broadcast_blob(dscomm_group_t *group, const void *blob,
                                       size_t size, int root, void **ret_blob,
                                       size_t *ret_size)
@@ -72,7 +79,7 @@ dscomm_status_t dscomm_broadcast_blob(dscomm_group_t *group, const void *blob,
         status = dscomm_broadcast(group, result, (size_t)bytes, DSCOMM_UINT8,
                                   root, NULL);
     if (status < 0) {
-        g_free(result);
+        drop(group, result);
         return status;
     }
     *ret_blob = result;
@@ -111,7 +118,7 @@ static dscomm_status_t gather_bytes(dscomm_group_t *group, const char *name,
         status = dscomm_all_gather_v(group, blob, size, result, counts, NULL,
                                      DSCOMM_UINT8, NULL);
     if (status < 0)
-        g_free(result);
+        drop(group, result);
     else
         *ret_blob = result;
     return status;

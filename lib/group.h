@@ -110,6 +110,7 @@ struct dscomm_group {
     unsigned custom; /* works that are their callers' own */
     int devices; /* GROUP_DEVICES_*; 0: not asked yet */
     void *stream; /* of calls with buffers of a device */
+    int held; /* the backend has not given back what works had, see cancel */
     uint32_t told; /* collectives whose schedule the log knows of, a bit each */
 
     GArray *recorded; /* dscomm_call_t, while coalescing; or NULL */

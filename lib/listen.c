@@ -122,11 +122,13 @@ unsigned dscomm_priv_listen_advance(dscomm_run_t *run)
     return heard;
 }
 
-static void close_ear(dscomm_run_t *run, ear_t *ear)
+/* 1 where the backend may still write to it. */
+static int close_ear(dscomm_run_t *run, ear_t *ear)
 {
     if (ear->state == OPEN && ear->request->status == DSCOMM_IN_PROGRESS)
         run->port.ops->cancel(run->port.impl, ear->request);
     ear->state = DEAF;
+    return ear->request->held;
 }
 
 dscomm_request_t *dscomm_priv_listen_take(dscomm_run_t *run,
@@ -156,12 +158,14 @@ int dscomm_priv_listen_give(dscomm_run_t *run, const dscomm_step_t *step,
 void dscomm_priv_listen_end(dscomm_run_t *run)
 {
     dscomm_ears_t *ears = run->ears;
+    int held = 0;
 
     if (!ears)
         return;
     for (int r = 0; r < run->schedule->ranks; r++)
-        close_ear(run, &ears->ears[r]);
-    free(ears->memory);
+        held |= close_ear(run, &ears->ears[r]);
+    if (!held)
+        free(ears->memory);
     g_free(ears->ears);
     g_free(ears);
     run->ears = NULL;

@@ -163,7 +163,7 @@ void dscomm_priv_memory_release(dscomm_group_t *group)
         while (g_hash_table_iter_next(&iter, &memory, NULL))
             group->ops.mem_deregister(group->impl, memory);
     }
-    if (group->memory) {
+    if (group->memory && !group->held) {
         g_hash_table_iter_init(&iter, group->memory);
         while (g_hash_table_iter_next(&iter, &memory, &size))
             give_back(group, memory, GPOINTER_TO_SIZE(size));

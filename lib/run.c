@@ -108,7 +108,8 @@ void dscomm_priv_run_free(dscomm_run_t *run)
     g_free(run->pointers);
     g_free(run->factors);
     free(run->requests);
-    free(run->base[AT_SCRATCH]);
+    if (!run->held)
+        free(run->base[AT_SCRATCH]);
     g_free(run);
 }
 
@@ -540,6 +541,7 @@ void dscomm_priv_run_cancel(dscomm_run_t *run, dscomm_status_t status)
 
         if (request->status == DSCOMM_IN_PROGRESS)
             run->port.ops->cancel(run->port.impl, request);
+        run->held |= request->held;
     }
     free_requests(run);
     dscomm_priv_listen_end(run);

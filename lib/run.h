@@ -47,6 +47,7 @@ typedef struct dscomm_run {
     const dscomm_step_t *doubted;
     size_t doubted_bytes;
     dscomm_status_t status; /* IN_PROGRESS until it ends */
+    int held; /* the backend has not given scratch back: never used again */
     int differs; /* why it failed: a rank seems to have made another call */
     uint32_t chain; /* of the greetings; set before the start */
     char text[512]; /* why it failed */

@@ -197,7 +197,8 @@ void dscomm_priv_shelf_give(dscomm_shelf_t *shelf, dscomm_run_t *run)
     shape_t *shape = run->shape;
 
     shape->taken--;
-    if (shape->shelved && shelf->kept + shape->run_bytes <= KEPT_BYTES) {
+    if (!run->held && shape->shelved &&
+        shelf->kept + shape->run_bytes <= KEPT_BYTES) {
         run->next = shape->idle;
         shape->idle = run;
         shelf->kept += shape->run_bytes;

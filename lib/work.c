@@ -123,9 +123,14 @@ void dscomm_priv_work_discard(dscomm_work_t *work)
 
     g_clear_pointer(&work->text, g_free);
     g_clear_pointer(&work->displs, g_free);
-    g_clear_pointer(&work->copy, g_free);
-    g_clear_pointer(&work->call.fusion, dscomm_priv_fusion_free);
-    g_clear_pointer(&work->call.stage, dscomm_priv_stage_free);
+    if (!work->request.held) {
+        g_free(work->copy);
+        dscomm_priv_fusion_free(work->call.fusion);
+        dscomm_priv_stage_free(work->call.stage);
+    }
+    work->copy = NULL;
+    work->call.fusion = NULL;
+    work->call.stage = NULL;
     work->next = group->idle;
     group->idle = work;
     dscomm_priv_group_release(group);
@@ -177,6 +182,13 @@ static void inquire(dscomm_work_t *work)
     dscomm_priv_inquest_free(inquest);
 }
 
+/* The backend may still use the buffers. */
+static void hold(dscomm_work_t *work, int held)
+{
+    work->request.held = held;
+    work->group->held |= held;
+}
+
 /* What a failed schedule leaves: peers that wait, so the group ends. If it had
  * ended before, that is why this one failed. */
 static void settle_failure(dscomm_work_t *work)
@@ -192,6 +204,7 @@ static void settle_failure(dscomm_work_t *work)
     if (status < 0)
         run->status = status;
     dscomm_priv_run_cancel(run, run->status);
+    hold(work, run->held);
     work->text = g_strdup(run->text);
 }
 
@@ -448,6 +461,7 @@ void dscomm_priv_work_cancel(dscomm_work_t *work, dscomm_status_t status,
             work->call.custom.ops->cancel(work->call.custom.state, status);
         else
             work->group->ops.cancel(work->group->impl, &work->request);
+        hold(work, work->run ? work->run->held : work->request.held);
         dscomm_priv_work_retire(work, status, text);
     } else {
         dscomm_priv_work_retire(work, work->request.status, NULL);

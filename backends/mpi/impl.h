@@ -32,7 +32,6 @@ typedef struct engine_request {
     TAILQ_ENTRY(engine_request) link; /* of a receive without a message */
     dscomm_message_t message;
     int64_t key; /* of its tag, see message.c */
-    int32_t header; /* a tag that MPI has no room for */
     void *stage; /* until complete: where a message is that is too long */
 } engine_request_t;
 

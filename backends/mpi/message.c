@@ -233,6 +233,30 @@ static void prepare(engine_request_t *request, engine_kind_t kind,
     request->key = key;
 }
 
+/* Says which tag the next message has; goes by itself. */
+static int post_header(engine_t *engine, const dscomm_message_t *message)
+{
+    engine_request_t *header = g_new0(engine_request_t, 1);
+    int32_t *tag = g_new(int32_t, 1);
+    MPI_Request handle;
+    int code;
+
+    *tag = message->tag;
+    header->kind = ENGINE_SEND;
+    header->orphan = 1;
+    header->stage = tag;
+    header->parts = 1;
+    code = MPI_Isend(tag, sizeof *tag, MPI_BYTE, message->peer,
+                     WIRE_HEADER(engine), engine->comm, &handle);
+    if (code == MPI_SUCCESS) {
+        engine_add(engine, handle, header);
+        return code;
+    }
+    g_free(tag);
+    g_free(header);
+    return code;
+}
+
 static int post_send(engine_t *engine, engine_request_t *request)
 {
     const dscomm_message_t *message = &request->message;
@@ -241,16 +265,10 @@ static int post_send(engine_t *engine, engine_request_t *request)
     MPI_Datatype type;
     int count, code = MPI_SUCCESS;
 
-    if (wire == WIRE_FOLLOW(engine)) {
-        request->header = message->tag;
-        code = MPI_Isend(&request->header, sizeof request->header, MPI_BYTE,
-                         message->peer, WIRE_HEADER(engine), engine->comm,
-                         &handle);
-        if (code != MPI_SUCCESS)
-            return code;
-        engine_add(engine, handle, request);
-        request->parts++;
-    }
+    if (wire == WIRE_FOLLOW(engine))
+        code = post_header(engine, message);
+    if (code != MPI_SUCCESS)
+        return code;
     code = engine_bytes_type(message->bytes, &count, &type);
     if (code == MPI_SUCCESS)
         code = MPI_Isend(message->send, count, type, message->peer, wire,
@@ -340,6 +358,7 @@ void engine_cancel(void *impl, dscomm_request_t *head)
     } else {
         for (int i = 0; i < LAST_TESTS && request->parts; i++)
             engine_test(engine);
+        request->head.held = request->parts > 0;
         engine_orphan(engine, request);
     }
     engine_leave(engine);

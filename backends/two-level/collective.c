@@ -34,6 +34,8 @@ static void drop_step(two_t *two, int cancel)
     level = plan->steps[plan->at].level;
     if (cancel)
         level->ops->cancel(level->impl, plan->request);
+    if (cancel && plan->request->held)
+        two->queue->head.held = two->held = 1;
     two_request_give(level, plan->request);
     plan->request = NULL;
 }

@@ -153,6 +153,7 @@ void two_message_cancel(two_t *two, two_request_t *request)
         return;
     *link = request->next;
     request->level->ops->cancel(request->level->impl, request->inner);
+    request->head.held = request->inner->held;
     two_request_give(request->level, request->inner);
     request->inner = NULL;
 }

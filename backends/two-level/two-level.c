@@ -92,8 +92,8 @@ static void two_close(void *impl)
 
     two_levels_close(two);
     two_places_free(two);
-    g_free(two->scratch[0].bytes);
-    g_free(two->scratch[1].bytes);
+    for (int i = 0; i < 2 && !two->held; i++)
+        g_free(two->scratch[i].bytes);
     g_free(two->counts);
     g_free(two->displs);
     g_free(two->even);

@@ -111,6 +111,7 @@ typedef struct two {
     size_t *counts, *displs; /* ranks entries: of steps */
     size_t *even; /* ranks entries: of questions to FLAT */
     two_scratch_t scratch[2];
+    int held; /* a level does not give scratch back */
     unsigned ticks;
     const two_request_t *failed; /* the latest whose peer failed, and why */
     char why[512];

@@ -108,6 +108,7 @@ typedef struct {
 typedef struct {
     dscomm_status_t status; /* IN_PROGRESS until complete */
     int source, tag; /* of a completed receive */
+    int held; /* set by cancel: see there */
     size_t bytes; /* of a completed receive: of the message, if truncated */
 } dscomm_request_t;
 
@@ -166,7 +167,9 @@ typedef struct dscomm_backend_ops {
     /* Forgets a started request, of a group that is revoked or being freed; or
      * a receive that nobody waits for any more, on a group that goes on: a
      * message that comes later is kept for the next receive. Afterwards the
-     * backend touches neither request nor buffer. */
+     * backend does not touch the request, nor its buffer, unless it sets held:
+     * its transport does not give the buffer back, so the core never uses or
+     * frees memory of its own that was there, until the process ends. */
     void (*cancel)(void *impl, dscomm_request_t *request);
     /* Advances whatever can advance; returns how many requests were
      * completed. */

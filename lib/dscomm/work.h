@@ -9,7 +9,12 @@
  * is made by whoever waits or tests on any group of the world, or by the
  * progress thread (DSCOMM_PROGRESS=thread). A work must not be used after it
  * was freed, or after dscomm_finalize() of its world, which frees all; unlike a
- * group (see group.h), a work that is gone is not recognized. */
+ * group (see group.h), a work that is gone is not recognized.
+ *
+ * A work that ends because its group does (time-out, abort, dscomm_group_free)
+ * may leave a message under way. On backend mpi, and on two_level, MPI may then
+ * still read or write the buffers of that work, until the peer has gone on or
+ * has ended: do not free or reuse them. Other backends give them back. */
 #ifndef DSCOMM_WORK_H
 #define DSCOMM_WORK_H
 
