@@ -34,6 +34,7 @@ DSCOMM_API int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag,
 {
     if (!exhausted)
         return PMPI_Comm_create_group(comm, group, tag, ret_comm);
+    MPI_Barrier(comm); /* rank 0 has the store, which the others still read */
     MPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
     return MPI_ERR_OTHER;
 }
