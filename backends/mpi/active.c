@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-#define LAST_TESTS 64
-
 static int grow(engine_active_t *active, size_t room)
 {
     MPI_Request *handles = g_try_renew(MPI_Request, active->handles, room);

@@ -19,6 +19,7 @@
 #endif
 
 #define TEXT_MAX 512
+#define LAST_TESTS 64 /* what is about to be complete is better complete */
 
 typedef enum { ENGINE_SEND, ENGINE_RECEIVE } engine_kind_t;
 

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #define POLL_MOST 64
-#define LAST_TESTS 64 /* what is about to be complete is better complete */
 /* The last of the users' tags. */
 #define WIRE_HEADER(engine) ((engine)->tag_limit - 1)
 #define WIRE_FOLLOW(engine) ((engine)->tag_limit - 2)

@@ -177,33 +177,8 @@ static dscomm_status_t mpi_status(void *impl, char *text, size_t size)
     return engine.status(impl, text, size);
 }
 
-static uint64_t mpi_capabilities(void *impl)
-{
-    return engine.capabilities(impl);
-}
-
-static int mpi_native(void *impl, const dscomm_coll_args_t *args)
-{
-    return engine.native(impl, args);
-}
-
-static dscomm_status_t mpi_run(void *impl, const dscomm_coll_args_t *args)
-{
-    return engine.run(impl, args);
-}
-
-static void mpi_explain(void *impl, const dscomm_request_t *request, char *text,
-                        size_t size)
-{
-    engine.explain(impl, request, text, size);
-}
-
-static const char *mpi_device(void *impl, int devices)
-{
-    return engine.device(impl, devices);
-}
-
-/* The engine's own slots; from here on those above are not called. */
+/* The engine's own slots, more than those above, which are not called from here
+ * on: they are what every module must have. */
 static void mpi_trim(void *impl, dscomm_backend_ops_t *ops)
 {
     (void)impl;
@@ -249,11 +224,6 @@ static const dscomm_backend_ops_t ops = {
     .progress = mpi_progress,
     .revoke = mpi_revoke,
     .status = mpi_status,
-    .capabilities = mpi_capabilities,
-    .native = mpi_native,
-    .run = mpi_run,
-    .explain = mpi_explain,
-    .device = mpi_device,
     .trim = mpi_trim,
     .introduce = mpi_introduce,
 };
