@@ -100,6 +100,18 @@ static dscomm_status_t follow(const part_t *part)
         "beginning with a device");
 }
 
+/* Said once: the device is as full at the next call. */
+static void tell_full(void)
+{
+    static gint told;
+
+    if (g_atomic_int_compare_and_exchange(&told, 0, 1))
+        dscomm_log(DSCOMM_LOG_WARN, "compression",
+                   "%s; what finds no room there is compressed in host memory, "
+                   "on a copy",
+                   dscomm_last_error());
+}
+
 static dscomm_status_t begin_part(dscomm_exchange_t *x, part_t *part)
 {
     dscomm_status_t status;
@@ -111,7 +123,9 @@ static dscomm_status_t begin_part(dscomm_exchange_t *x, part_t *part)
         return dscomm_priv_device_home(part->c, 1);
     if (device >= 0 && suits(x, part)) {
         status = dscomm_priv_device_take_side(x, part, device);
-        return status == DSCOMM_OK ? follow(part) : status;
+        if (status != DSCOMM_ERR_NO_MEMORY)
+            return status == DSCOMM_OK ? follow(part) : status;
+        tell_full();
     }
     status = dscomm_priv_device_home(part->c, 1);
     return status == DSCOMM_OK ? take_copy(x, part) : status;

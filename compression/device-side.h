@@ -20,7 +20,8 @@ struct dscomm_device_side {
     int behind; /* the device's are */
 };
 
-/* Gives the part a side at that device, whose errors are the compressor's. */
+/* Gives the part a side at that device, whose errors are the compressor's.
+ * ERR_NO_MEMORY: there is no room for one, and the host has the errors. */
 dscomm_status_t dscomm_priv_device_take_side(dscomm_exchange_t *x, part_t *part,
                                              int device);
 /* In a device: the errors as they are, with a scale of 0; the table's code. */

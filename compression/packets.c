@@ -201,23 +201,21 @@ size_t dscomm_priv_packet_bytes(const dscomm_exchange_t *x, size_t p, int rank)
     return packet->bytes - last->bytes + bytes;
 }
 
-/* What devices copy from and to is memory of their own kind. */
+/* What devices copy from and to is memory of their own kind, as long as there
+ * is any: then they do with what there is. */
 static dscomm_status_t take_memory(dscomm_exchange_t *x, size_t room)
 {
     void *memory = NULL;
-    int failed;
 
     free_memory(x);
-    if (x->queue)
-        failed = dscomm_priv_device_table()->alloc(x->queue, room, 1, &memory);
-    else
-        failed = posix_memalign(&memory, ALIGNMENT, room);
-    if (failed)
+    if (x->queue &&
+        !dscomm_priv_device_table()->alloc(x->queue, room, 1, &memory))
+        x->pinned = x->queue;
+    else if (posix_memalign(&memory, ALIGNMENT, room))
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "no memory for %zu bytes of messages", room);
     x->memory = memset(memory, 0, room);
     x->room = room;
-    x->pinned = x->queue;
     return DSCOMM_OK;
 }
 

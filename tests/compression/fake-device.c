@@ -38,7 +38,7 @@ struct dscomm_device_queue {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static piece_t pieces[PIECES_MAX];
-static atomic_int count, launches, failing = -1;
+static atomic_int count, launches, failing = -1, full;
 static pthread_cond_t let_go = PTHREAD_COND_INITIALIZER;
 static int held; /* with lock */
 static atomic_size_t copied;
@@ -138,9 +138,14 @@ int fake_device_pieces(void)
     return count;
 }
 
-void fake_device_fail(int calls)
+int fake_device_fail(int calls)
 {
-    failing = calls;
+    return atomic_exchange(&failing, calls);
+}
+
+void fake_device_full(int is_full)
+{
+    full = is_full;
 }
 
 static int fails(void)
@@ -369,7 +374,7 @@ void fake_device_read_on(void *stream, void *to, const void *from, size_t bytes)
 static int alloc(dscomm_device_queue_t *queue, size_t bytes, int on_host,
                  void **ret_memory)
 {
-    int code = fails();
+    int code = full ? FAILURE : fails();
 
     (void)queue;
     if (!code)

@@ -37,7 +37,10 @@ int fake_device_launches(void);
 size_t fake_device_copied(void);
 /* Pieces of memory that are there. */
 int fake_device_pieces(void);
-/* The call of the table after so many fails, once; -1: none. */
-void fake_device_fail(int calls);
+/* The call of the table after so many fails, once; -1: none. Returns how many
+ * were left before such a one: -1 where it has come. */
+int fake_device_fail(int calls);
+/* 1: there is no memory for the library any more, of either kind, until 0. */
+void fake_device_full(int full);
 
 #endif

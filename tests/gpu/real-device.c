@@ -181,7 +181,12 @@ int fake_device_pieces(void)
     return pieces;
 }
 
-void fake_device_fail(int calls)
+int fake_device_fail(int calls)
 {
-    (void)calls;
+    return calls;
+}
+
+void fake_device_full(int full)
+{
+    (void)full;
 }
