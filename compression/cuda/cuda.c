@@ -6,7 +6,12 @@
 
 #include "compression/cuda/kernels.h"
 
+#ifdef CUDA_RUNTIME /* a test's */
+#include CUDA_RUNTIME
+#else
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#endif
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,21 +81,38 @@ static int device(const void *pointer)
     return attributes.type == cudaMemoryTypeDevice ? attributes.device : -1;
 }
 
-/* Makes the queue's device this thread's; returns the one it was. */
-static int enter(const dscomm_device_queue_t *queue)
-{
-    int before = queue->device;
+/* Of the driver, which the runtime has loaded by then. The runtime can give a
+ * thread back the device that it had, not that it had none: it would make a
+ * context on device 0 for it. */
+static struct {
+    int (*get)(void **ret_context);
+    int (*set)(void *context);
+} driver;
 
-    cudaGetDevice(&before);
-    if (before != queue->device)
-        cudaSetDevice(queue->device);
-    return before;
+static void look_for_driver(void)
+{
+    void *handle = dlopen("libcuda.so.1", RTLD_NOW);
+
+    if (!handle)
+        return;
+    *(void **)&driver.get = dlsym(handle, "cuCtxGetCurrent");
+    *(void **)&driver.set = dlsym(handle, "cuCtxSetCurrent");
 }
 
-static int leave(const dscomm_device_queue_t *queue, int before, int code)
+/* Makes the queue's device this thread's; leave() gives back the context that
+ * it had, also where this fails. */
+static int enter(const dscomm_device_queue_t *queue, void **ret_before)
 {
-    if (before != queue->device)
-        cudaSetDevice(before);
+    *ret_before = NULL;
+    driver.get(ret_before);
+    return (int)cudaSetDevice(queue->device);
+}
+
+static int leave(void *before, int code)
+{
+    if (code)
+        cudaGetLastError(); /* or the next kernel would be blamed for it */
+    driver.set(before);
     return code;
 }
 
@@ -124,29 +146,37 @@ static int prepare(dscomm_device_queue_t *queue)
 
 static void close_queue(dscomm_device_queue_t *queue)
 {
-    int before = enter(queue);
+    void *before;
+    int code = enter(queue, &before);
 
-    if (queue->event)
+    if (!code && queue->event)
         cudaEventDestroy(queue->event);
-    if (queue->stream)
+    if (!code && queue->stream)
         cudaStreamDestroy(queue->stream);
-    cudaFree(queue->shared);
-    leave(queue, before, 0);
+    if (!code)
+        code = (int)cudaFree(queue->shared);
+    leave(before, code);
     pthread_mutex_destroy(&queue->lock);
     free(queue);
 }
 
 static int open_queue(int number, dscomm_device_queue_t **ret_queue)
 {
-    dscomm_device_queue_t *queue = calloc(1, sizeof *queue);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    dscomm_device_queue_t *queue;
+    void *before;
     int code;
 
+    pthread_once(&once, look_for_driver);
+    if (!driver.get || !driver.set)
+        return cudaErrorInsufficientDriver;
+    queue = calloc(1, sizeof *queue);
     if (!queue)
         return cudaErrorMemoryAllocation;
     queue->device = number;
     pthread_mutex_init(&queue->lock, NULL);
-    code = enter(queue);
-    code = leave(queue, code, prepare(queue));
+    code = enter(queue, &before);
+    code = leave(before, code ? code : prepare(queue));
     if (code)
         close_queue(queue);
     else
@@ -156,24 +186,28 @@ static int open_queue(int number, dscomm_device_queue_t **ret_queue)
 
 static int sync(dscomm_device_queue_t *queue)
 {
-    int before = enter(queue);
+    void *before;
+    int code = enter(queue, &before);
 
-    return leave(queue, before, (int)cudaStreamSynchronize(queue->stream));
+    if (!code)
+        code = (int)cudaStreamSynchronize(queue->stream);
+    return leave(before, code);
 }
 
 /* What is put on later from here on comes after what first has. */
 static int order(dscomm_device_queue_t *queue, cudaStream_t first,
                  cudaStream_t later)
 {
-    int before = enter(queue);
-    cudaError_t error;
+    void *before;
+    int code = enter(queue, &before);
 
     pthread_mutex_lock(&queue->lock);
-    error = cudaEventRecord(queue->event, first);
-    if (error == cudaSuccess)
-        error = cudaStreamWaitEvent(later, queue->event, 0);
+    if (!code)
+        code = (int)cudaEventRecord(queue->event, first);
+    if (!code)
+        code = (int)cudaStreamWaitEvent(later, queue->event, 0);
     pthread_mutex_unlock(&queue->lock);
-    return leave(queue, before, (int)error);
+    return leave(before, code);
 }
 
 static int follow(dscomm_device_queue_t *queue, void *stream)
@@ -186,54 +220,64 @@ static int lead(dscomm_device_queue_t *queue, void *stream)
     return order(queue, queue->stream, stream);
 }
 
+static int free_memory(int on_host, void *memory)
+{
+    return (int)(on_host ? cudaFreeHost(memory) : cudaFree(memory));
+}
+
 static int alloc(dscomm_device_queue_t *queue, size_t bytes, int on_host,
                  void **ret_memory)
 {
-    int before = enter(queue);
-    void *memory = NULL;
-    cudaError_t error =
-        on_host ? cudaHostAlloc(&memory, bytes, cudaHostAllocPortable)
-                : cudaMalloc(&memory, bytes);
+    void *before, *memory = NULL;
+    int code = enter(queue, &before);
 
-    if (error == cudaSuccess)
-        error = cudaMemsetAsync(memory, 0, bytes, queue->stream);
-    if (error == cudaSuccess)
-        error = cudaStreamSynchronize(queue->stream);
-    if (error == cudaSuccess)
+    if (!code)
+        code =
+            (int)(on_host ? cudaHostAlloc(&memory, bytes, cudaHostAllocPortable)
+                          : cudaMalloc(&memory, bytes));
+    if (!code)
+        code = (int)cudaMemsetAsync(memory, 0, bytes, queue->stream);
+    if (!code)
+        code = (int)cudaStreamSynchronize(queue->stream);
+    if (!code)
         *ret_memory = memory;
     else if (memory)
-        on_host ? cudaFreeHost(memory) : cudaFree(memory);
-    cudaGetLastError();
-    return leave(queue, before, (int)error);
+        free_memory(on_host, memory);
+    return leave(before, code);
 }
 
 static void release(dscomm_device_queue_t *queue, int on_host, void *memory)
 {
-    int before = enter(queue);
+    void *before;
+    int code = enter(queue, &before);
 
-    on_host ? cudaFreeHost(memory) : cudaFree(memory);
-    leave(queue, before, 0);
+    leave(before, code ? code : free_memory(on_host, memory));
 }
 
 static int copy(dscomm_device_queue_t *queue, void *to, size_t to_stride,
                 const void *from, size_t from_stride, size_t bytes, size_t rows)
 {
-    int before = enter(queue);
-    cudaError_t error =
-        rows == 1
-            ? cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, queue->stream)
-            : cudaMemcpy2DAsync(to, to_stride, from, from_stride, bytes, rows,
-                                cudaMemcpyDefault, queue->stream);
+    void *before;
+    int code = enter(queue, &before);
 
-    return leave(queue, before, (int)error);
+    if (!code)
+        code = (int)(rows == 1
+                         ? cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault,
+                                           queue->stream)
+                         : cudaMemcpy2DAsync(to, to_stride, from, from_stride,
+                                             bytes, rows, cudaMemcpyDefault,
+                                             queue->stream));
+    return leave(before, code);
 }
 
 static int clear(dscomm_device_queue_t *queue, void *memory, size_t bytes)
 {
-    int before = enter(queue);
+    void *before;
+    int code = enter(queue, &before);
 
-    return leave(queue, before,
-                 (int)cudaMemsetAsync(memory, 0, bytes, queue->stream));
+    if (!code)
+        code = (int)cudaMemsetAsync(memory, 0, bytes, queue->stream);
+    return leave(before, code);
 }
 
 /* A slot of the table that starts a kernel for any number of jobs. */
@@ -241,10 +285,12 @@ static int clear(dscomm_device_queue_t *queue, void *memory, size_t bytes)
     static int name(dscomm_device_queue_t *queue,                              \
                     const dscomm_device_##name##_t *args, size_t jobs)         \
     {                                                                          \
-        int before = enter(queue);                                             \
+        void *before;                                                          \
+        int code = enter(queue, &before);                                      \
                                                                                \
-        return leave(queue, before,                                            \
-                     dscomm_priv_cuda_##name(&queue->grid, args, jobs));       \
+        if (!code)                                                             \
+            code = dscomm_priv_cuda_##name(&queue->grid, args, jobs);          \
+        return leave(before, code);                                            \
     }
 
 KERNEL(worker)
@@ -254,20 +300,25 @@ KERNEL(unpack)
 static int take_back(dscomm_device_queue_t *queue,
                      const dscomm_device_take_back_t *args)
 {
-    int before = enter(queue);
+    void *before;
+    int code = enter(queue, &before);
 
-    return leave(queue, before, dscomm_priv_cuda_take_back(&queue->grid, args));
+    if (!code)
+        code = dscomm_priv_cuda_take_back(&queue->grid, args);
+    return leave(before, code);
 }
 
 static int materialise(dscomm_device_queue_t *queue,
                        const dscomm_device_materialise_t *args)
 {
-    int before = enter(queue);
-    int code = dscomm_priv_cuda_materialise(&queue->grid, args);
+    void *before;
+    int code = enter(queue, &before);
 
     if (!code)
+        code = dscomm_priv_cuda_materialise(&queue->grid, args);
+    if (!code)
         code = (int)cudaMemsetAsync(args->s, 0, sizeof *args->s, queue->stream);
-    return leave(queue, before, code);
+    return leave(before, code);
 }
 
 const dscomm_device_ops_t *dscomm_device_cuda(uint32_t abi)
