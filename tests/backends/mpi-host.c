@@ -196,6 +196,7 @@ static void keep(void)
     DSCOMM_CHECK(dscomm_group_abort(group, "enough"));
     need(dscomm_work_wait(work, 10000) == DSCOMM_ERR_ABORTED, "the end");
     dscomm_work_free(work);
+    DSCOMM_CHECK(dscomm_barrier(world, NULL)); /* then it is thrown away */
     DSCOMM_CHECK(dscomm_group_free(group));
     memset(memory, 1, bytes);
     DSCOMM_CHECK(dscomm_finalize(world));
