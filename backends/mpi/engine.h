@@ -36,9 +36,8 @@ extern const dscomm_setting_t mpi_settings[];
 /* Families of MPI libraries: those that engines are named after. */
 #define MPI_FAMILIES 2
 extern const char *const mpi_families[MPI_FAMILIES];
-/* What a launcher has set for processes of this family, or NULL. */
-const char *mpi_family_wired(const char *family);
-/* The family that the launcher seems to be of, or NULL. */
+/* The family that the launcher seems to be of; NULL: no process manager of any
+ * MPI has started this process. */
 const char *mpi_family_launched(void);
 /* The family whose library this process has loaded, or NULL. */
 const char *mpi_family_loaded(void);

@@ -16,7 +16,9 @@
 
 const char *const mpi_families[MPI_FAMILIES] = {OPENMPI, MPICH};
 
-/* The most telling first. Slurm's srun sets those of PMIx or of PMI. */
+/* What process managers set, the most telling first. Slurm's srun sets those of
+ * PMIx, of PMI, or on Cray of PALS. Which of them a library can speak with is
+ * for it to say: PMI-2 is Open MPI's as well, up to version 4. */
 static const struct {
     const char *variable, *family;
 } marks[] = {
@@ -24,17 +26,12 @@ static const struct {
     {"PMI_RANK", MPICH},
     {"PMI_ID", MPICH},
     {"PMI_FD", MPICH},
+    {"PMI_LOCAL_RANK", MPICH},
+    {"PALS_RANKID", MPICH},
+    {"MV2_COMM_WORLD_RANK", MPICH},
+    {"MVP_COMM_WORLD_RANK", MPICH},
     {"PMIX_RANK", OPENMPI},
-    {"PMIX_RANK", MPICH},
 };
-
-const char *mpi_family_wired(const char *family)
-{
-    for (size_t i = 0; i < G_N_ELEMENTS(marks); i++)
-        if (!strcmp(marks[i].family, family) && getenv(marks[i].variable))
-            return marks[i].variable;
-    return NULL;
-}
 
 const char *mpi_family_launched(void)
 {

@@ -100,15 +100,13 @@ static dscomm_status_t initialize(void)
 {
     int rc;
 
-    if (!mpi_family_wired(ENGINE_NAME))
-        return dscomm_fail(
-            DSCOMM_ERR_ENVIRONMENT,
-            "mpi: MPI was not wired up: " ENGINE_NAME
-            " has not started this process%s%s; use its mpirun, or %s",
-            mpi_family_launched() ? ", but something like " : "",
-            mpi_family_launched() ? mpi_family_launched() : "",
-            strcmp(ENGINE_NAME, "mpich") == 0 ? MPI_SRUN_MPICH
-                                              : MPI_SRUN_OPENMPI);
+    if (!mpi_family_launched())
+        return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                           "mpi: MPI was not wired up: no MPI has started this "
+                           "process; use the mpirun of " ENGINE_NAME ", or %s",
+                           strcmp(ENGINE_NAME, "mpich") == 0
+                               ? MPI_SRUN_MPICH
+                               : MPI_SRUN_OPENMPI);
     rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
     if (rc != MPI_SUCCESS)
         return dscomm_fail(DSCOMM_ERR_NO_BACKEND,

@@ -43,7 +43,7 @@ like "$(cat "$scratch/out")" 'no module for an MPI library' 'no MPI at all'
 if command -v mpirun.mpich >/dev/null; then
     launch='timeout -k 5 60 mpirun.mpich -localhost localhost'
     start 2 complain
-    like "$err" 'not wired up' "MPICH's mpirun: before MPI_Init()"
+    like "$err" 'not wired up' "MPICH's mpirun: a program without MPI_Init()"
     start 2 lost
     like "$err" 'not wired up: it has 1 rank where the job has 2' \
         "MPICH's mpirun: after MPI_Init()"

@@ -6,6 +6,8 @@
 #include "backends/mpi/engine.h"
 #include "tests/env/fixture.h"
 
+#include <stdlib.h>
+
 #define TASK                                                                   \
     {                                                                          \
         STEP(3, 4, 1, 1), "SLURM_STEP_TASKS_PER_NODE=2(x2)",                   \
@@ -86,8 +88,36 @@ static void try(size_t i)
     dscomm_env_free(env);
 }
 
+/* Marks of process managers, with the family whose module is tried first. */
+static const struct {
+    const char *variable, *family;
+} marks[] = {
+    {"OMPI_COMM_WORLD_SIZE", "openmpi"},
+    {"PMIX_RANK", "openmpi"},
+    {"PMI_RANK", "mpich"},
+    {"PMI_ID", "mpich"},
+    {"PMI_FD", "mpich"},
+    {"PMI_LOCAL_RANK", "mpich"},
+    {"PALS_RANKID", "mpich"},
+    {"MV2_COMM_WORLD_RANK", "mpich"},
+    {"MVP_COMM_WORLD_RANK", "mpich"},
+};
+
+static void test_marks(void)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(marks); i++)
+        unsetenv(marks[i].variable);
+    ok(!mpi_family_launched(), "no process manager");
+    for (size_t i = 0; i < G_N_ELEMENTS(marks); i++) {
+        setenv(marks[i].variable, "0", 1);
+        is_str(mpi_family_launched(), marks[i].family, "%s", marks[i].variable);
+        unsetenv(marks[i].variable);
+    }
+}
+
 int main(void)
 {
+    test_marks();
     for (size_t i = 0; i < G_N_ELEMENTS(vectors); i++)
         try(i);
     return tap_done();

@@ -126,10 +126,19 @@ for mpirun in mpirun.openmpi mpirun.mpich; do
     fi
     run salloc -N 3 -n 6 env MASTER_ADDR=n0 MASTER_PORT=29500 $mpirun -n 5 "$hello"
     ranks 5 "$mpirun in salloc"
-    run salloc -N 3 -n 6 $mpirun -n 5 "$hello"
+    run salloc -N 3 -n 6 env DSCOMM_BACKEND=shm $mpirun -n 5 "$hello"
     [ "$status" != 0 ]
     result $? "$mpirun in salloc without an address: status $status"
     like "$err" 'MASTER_ADDR.*not set' "$mpirun in salloc without an address"
+    # Nodes that are one machine would take each other's shared memory.
+    if [ -e "$abs_top_builddir/backends/mpi/.libs/${mpirun#mpirun.}.so" ]; then
+        run salloc -N 3 -n 6 env OMPI_MCA_btl=self,tcp \
+            DSCOMM_MPI_PATH="$abs_top_builddir/backends/mpi/.libs" \
+            $mpirun -n 5 "$hello"
+        ranks 5 "$mpirun in salloc, where MPI tells the address"
+    else
+        skip "$mpirun in salloc, where MPI tells the address" 'no module for it'
+    fi
     # The line that dscomm env --mpirun prints starts such a job as it is.
     run salloc -N 2 -n 4 sh -c 'eval "$("$1" env --mpirun --ranks-per-node 2 \
         --mpirun-path "$2" -- "$3" | sed -n 2p)"' sh \
