@@ -143,6 +143,29 @@ dscomm_status_t dscomm_priv_device_home(const dscomm_compressor_t *c,
     return status;
 }
 
+static int clear(dscomm_device_side_t *side, const dscomm_compressor_t *c)
+{
+    size_t server = server_count(c) * sizeof(float);
+    int code = ops()->clear(side->queue, side->worker[side->now],
+                            c->padded * sizeof(float));
+
+    if (!code && server)
+        code = ops()->clear(side->queue, side->server, server);
+    return code ? code
+                : ops()->clear(side->queue, side->scales, 3 * sizeof(float));
+}
+
+/* Where it fails the next call will tell. */
+void dscomm_priv_device_discard(const dscomm_compressor_t *c, int zero)
+{
+    dscomm_device_side_t *side = c->side;
+
+    if (!side)
+        return;
+    side->ahead = 0;
+    side->behind = !zero || clear(side, c);
+}
+
 static dscomm_status_t new_side(dscomm_compressor_t *c, int device)
 {
     dscomm_device_side_t *side = g_new0(dscomm_device_side_t, 1);

@@ -47,6 +47,9 @@ dscomm_status_t dscomm_priv_device_settle(dscomm_exchange_t *x);
 /* Brings the errors to the host. changes: they will be others there. */
 dscomm_status_t dscomm_priv_device_home(const dscomm_compressor_t *c,
                                         int changes);
+/* The errors are those of the host from here on, which has or will have others;
+ * zero: zeros, without a copy where the device can. */
+void dscomm_priv_device_discard(const dscomm_compressor_t *c, int zero);
 /* NULL is fine. */
 void dscomm_priv_device_free(dscomm_device_side_t *side);
 

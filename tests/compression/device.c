@@ -310,6 +310,52 @@ static void rows_only(rank_t *self)
     fake_device_free(x);
 }
 
+/* To forget or to replace errors, the device need not give them back, nor work
+ * at all; it goes on with the new ones. */
+static void discarded(rank_t *self)
+{
+    const case_t *k = &cases[1];
+    const size_t bytes = k->count * sizeof(float);
+    dscomm_compressor_t *cs[] = {open_case(self, k), open_case(self, k)};
+    dscomm_compressor_info_t info = {.size = sizeof info};
+    float *x = fake_device_alloc(bytes), *got = malloc(bytes);
+    float *want = malloc(bytes);
+    char *state;
+
+    CHECK(self, !dscomm_compressor_info(cs[0], &info));
+    state = malloc(info.state_bytes);
+    for (int call = 0; call < 6; call++) {
+        const size_t rows = 3 + 2, row = 16 + (5000 + 1023) / 1024 * 128;
+
+        fill(k, want, self->rank, call);
+        fake_device_write(x, want, bytes);
+        call_with(self, cs[0], x, k->dtype, 0);
+        call_with(self, cs[1], want, k->dtype, 0);
+        fake_device_read(got, x, bytes);
+        CHECK(self, !memcmp(got, want, bytes));
+        /* After a reset by a device that works there was none to copy. */
+        CHECK(self, call != 3 || fake_device_copied() == rows * row);
+        if (!call)
+            CHECK(self,
+                  !dscomm_compressor_save(cs[0], state, info.state_bytes));
+        fake_device_copied();
+        fake_device_fail(call >= 3 ? 0 : -1);
+        for (int i = 0; i < 2 && call % 2; i++)
+            CHECK(self,
+                  !dscomm_compressor_load(cs[i], state, info.state_bytes));
+        for (int i = 0; i < 2 && call && call % 2 == 0; i++)
+            CHECK(self, !dscomm_compressor_reset(cs[i]));
+        fake_device_fail(-1);
+        CHECK(self, !fake_device_copied());
+    }
+    CHECK(self, is_same(cs[0], cs[1]));
+    close_all(self, cs, 2);
+    fake_device_free(x);
+    free(got);
+    free(want);
+    free(state);
+}
+
 /* Many in one call: three launches, or a few more where they are more than go
  * together, and what calls for each of them give. */
 static void together(rank_t *self)
@@ -486,6 +532,7 @@ static void failing(rank_t *self)
 static void count_and_fail(void)
 {
     ranks_run(1, 20000, rows_only, "rows alone travel");
+    ranks_run(1, 20000, discarded, "errors that are not needed");
     ranks_run(1, 20000, no_wait, "a call that does not wait");
     for (at = 0; !beyond && at < 100; at++)
         ranks_run(1, 20000, failing, "a failure of the device");
