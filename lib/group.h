@@ -85,7 +85,7 @@ struct dscomm_group {
     GPtrArray *slabs;
     size_t work_size;
     dscomm_request_t *request; /* of a blocking receive */
-    uint64_t completed; /* counts retired works, and messages of schedules */
+    uint64_t completed; /* counts retired works, messages, and parts of them */
     int unscanned; /* a slot ran that may have completed requests */
     int64_t
         wait_since; /* ns: start of a wait, or completed changed; 0: unknown */

@@ -76,12 +76,15 @@ static void scan(dscomm_group_t *group)
 unsigned dscomm_priv_progress(dscomm_group_t *group)
 {
     uint64_t before = group->completed;
+    unsigned moved;
 
     if (!group->pending)
         return 0;
-    if (group->ops.progress(group->impl) || group->unscanned ||
-        group->scheduled || group->custom)
+    moved = group->ops.progress(group->impl);
+    if (moved || group->unscanned || group->scheduled || group->custom)
         scan(group);
+    if (moved && group->completed == before)
+        group->completed++;
     return (unsigned)(group->completed - before);
 }
 

@@ -247,17 +247,20 @@ static void shm_begin_to_leave(void *impl)
 static unsigned shm_progress(void *impl)
 {
     shm_t *shm = impl;
-    unsigned completed;
+    unsigned advanced;
 
     shm_collective_progress(shm);
     shm_p2p_progress(shm);
-    completed = shm->completed;
+    advanced = shm->completed;
     shm->completed = 0;
-    if (completed)
+    if (!advanced && shm->moves != shm->told)
+        advanced = 1;
+    shm->told = shm->moves;
+    if (advanced)
         shm->fruitless = 0;
     else if (++shm->fruitless % WATCH == 0)
         shm_watch(shm);
-    return completed;
+    return advanced;
 }
 
 /* Kernels before 5.3 have no pidfds, and some sandboxes forbid them. */

@@ -160,6 +160,7 @@ typedef struct {
     uint32_t chain;
     unsigned spin_limit;
     uint64_t moves; /* grows with all that gets done */
+    uint64_t told; /* moves when progress was last called */
     unsigned completed; /* requests, not yet told by progress */
     unsigned fruitless; /* calls of progress in a row */
     shm_header_t *header;

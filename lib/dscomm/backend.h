@@ -171,8 +171,9 @@ typedef struct dscomm_backend_ops {
      * its transport does not give the buffer back, so the core never uses or
      * frees memory of its own that was there, until the process ends. */
     void (*cancel)(void *impl, dscomm_request_t *request);
-    /* Advances whatever can advance; returns how many requests were
-     * completed. */
+    /* Advances whatever can advance; 0 where nothing did, or how many requests
+     * were completed. A backend that sees long messages move returns 1 for that
+     * as well: a group's deadline counts from when something last moved. */
     unsigned (*progress)(void *impl);
     /* Marks the group broken for all ranks, with status and sentence; the first
      * call wins. From any thread; takes no lock that another slot may hold. A
