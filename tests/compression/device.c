@@ -39,6 +39,7 @@ static const case_t cases[] = {
     {5000, DSCOMM_GEOMETRY_NATIVE, DSCOMM_BFLOAT16, DSCOMM_AVG, "topk", -1, 0},
 };
 static const case_t *current;
+static int current_off;
 
 static dscomm_compressor_t *open_case(rank_t *self, const case_t *k)
 {
@@ -133,7 +134,7 @@ static void compare(rank_t *self, const case_t *k, int off)
 
 static void equal(rank_t *self)
 {
-    compare(self, current, 0);
+    compare(self, current, current_off);
 }
 
 /* Every codec with every dtype, with and without errors and a mask, in both
@@ -540,24 +541,33 @@ static void count_and_fail(void)
     is_int(forgiven, 2, "but for two that give memory, which can be had less");
 }
 
+/* Aligned, and off by an element, so that not all of it can be loaded many at
+ * once. */
+static void each_case(const case_t *k, int size)
+{
+    const int step = (int)dscomm_dtype_size(k->dtype);
+    char what[80];
+
+    current = k;
+    for (current_off = 0; current_off <= step; current_off += step) {
+        snprintf(what, sizeof what, "%zu elements, %s, %s, %s%s, %d off",
+                 k->count, k->codec, k->geometry ? "deepspeed" : "native",
+                 dscomm_dtype_name(k->dtype), k->masked ? ", masked" : "",
+                 current_off);
+        ranks_run(size, 20000, equal, what);
+    }
+}
+
 int main(void)
 {
-    static const int sizes[] = {1, 2, 3, 5};
+    static const int sizes[] = {1, 2, 3, 4, 5, 8};
 
     ranks_use_modules();
     dscomm_priv_device_use(fake_device_table());
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        for (size_t s = 0; s < 4; s++) {
-            char what[80];
-
-            current = &cases[i];
-            snprintf(what, sizeof what, "%zu elements, %s, %s, %s%s",
-                     current->count, current->codec,
-                     current->geometry ? "deepspeed" : "native",
-                     dscomm_dtype_name(current->dtype),
-                     current->masked ? ", masked" : "");
-            ranks_run(sizes[s], 20000, equal, what);
-        }
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            each_case(&cases[i], sizes[s]);
+    current_off = 0;
     for (size_t s = 0; s < 3; s++) {
         ranks_run(sizes[s], 60000, matrix, "all codecs and dtypes");
         ranks_run(sizes[s], 20000, moving, "now here, now there");
