@@ -74,6 +74,23 @@ wanted='no CUDA driver|no CUDA device|CUDA says|driver is of version|a device'
 [ -z "$DSCOMM_REQUIRE_CUDA" ] || wanted='a device'
 like "$said" "^1 ($wanted)" "it knows its ABI, and says: ${said#* }"
 
+# Of three formats each worker, unpack and take_back; server for 2, 4, 8 and any
+# ranks; materialise.
+kernels=14
+disassembler=$(command -v cuobjdump || echo "${NVCC%/*}/cuobjdump")
+
+# machine CODE: no instruction reads or writes the memory of a thread
+machine()
+{
+    [ -x "$disassembler" ] || {
+        skip 'no local memory' 'there is no cuobjdump'
+        return
+    }
+    "$disassembler" -sass "$1" >"$scratch/sass"
+    is "$(grep -c 'Function :' "$scratch/sass") $(
+        grep -cw 'LDL\|STL' "$scratch/sass")" "$kernels 0" 'no local memory'
+}
+
 # NVCC may hold flags.
 # shellcheck disable=SC2086
 for arch in 80 90 100; do
@@ -82,9 +99,11 @@ for arch in 80 90 100; do
         -I"$abs_top_srcdir" -o "$scratch/cubin" \
         "$abs_top_srcdir/compression/cuda/kernels.cu" >"$scratch/log" 2>&1
     result $? "the kernels are compiled for sm_$arch"
-    is "$(grep -c 'bytes stack frame' "$scratch/log")" \
-        "$(grep -c ' 0 bytes stack frame, 0 bytes spill' "$scratch/log")" \
-        "none of them spills registers" ||
-        grep -B1 '[1-9]* bytes spill' "$scratch/log" | sed 's/^/# /'
+    is "$(grep -c 'Compiling entry function' "$scratch/log")" $kernels \
+        "so many kernels"
+    is "$(grep -c ' 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill l' \
+        "$scratch/log")" $kernels 'none of them spills registers' ||
+        grep -B1 '[1-9][0-9]* bytes' "$scratch/log" | sed 's/^/# /'
+    machine "$scratch/cubin"
 done
 tap_done
