@@ -27,13 +27,15 @@ END
 echo 'ok 1 - malloc'
 END
     stand_in "$build/tests/gpu/rates" <<'END'
+echo '# 1024 elements; a copy on the device: 4.00 TB/s read and written'
+echo '# a launch and its end: 5.0 us'
 echo 'ok 1 - 20 times the worker: the same'
 echo 'ok 2 - materialise 1 ms 2 TB/s 90 % of the copy, bar 85 %'
 echo "ok 3 - from pinned memory 50 GB/s of $2, bar 80 %"
 echo '# worker and its row to the host: 1 ms by a copy, 2 ms written there'
 END
     stand_in "$build/tests/compression/staged" <<'END'
-for i in ${RANKS-1}; do echo 'content 1024 elements, 0.010 ms'; done
+for i in ${RANKS-1 2}; do echo "content 1024 elements, ${RANKS:+4}.010 ms"; done
 echo 'buffers of a device are compressed there' >&2
 END
     stand_in "$build/tests/backends/device" <<'END'
@@ -89,6 +91,19 @@ broken "$build/tests/gpu/equal" 2 'another result' <<'END'
 echo 'not ok 1 - a comparison'
 exit 1
 END
+broken "$build/tests/gpu/equal" 1 'a device that is not found' <<'END'
+exit 139
+END
+broken "$build/tests/compression/staged" 6 'slow small calls' <<'END'
+echo 'content 1024 elements, 0.020 ms'
+[ "$RANKS" ] || echo 'content 1048576 elements, 0.026 ms'
+END
+# 1.235 ms of kernels and 2.349 of the link, at 80 %: 4.480
+broken "$build/tests/compression/staged" 8 'slow calls of 4 ranks' <<'END'
+for i in ${RANKS-1 2}; do echo "content 1024 elements, ${RANKS:+4.5}0 ms"; done
+echo 'buffers of a device are compressed there' >&2
+END
+like "$said" 'FAIL: a call takes no longer than 4.480 ms' 'the bound is told'
 broken "$build/tests/gpu/pointers" 1 'whose memory it is' <<'END'
 exit 1
 END

@@ -240,29 +240,55 @@ static void host_rates(double link)
     ops->release(queue, 1, host);
 }
 
-static void repeat(void)
+/* Fingerprints of what a worker, a server and an unpack leave, which begin with
+ * the same. */
+static char *all_kernels(void)
 {
     size_t some = MIN(count * 4, (size_t)64 << 20);
-    char *first = NULL;
+    char *sums[5], *all;
+
+    must(ops->clear(queue, next, count * 4));
+    must(ops->clear(queue, scales, 3 * sizeof *scales));
+    must(ops->clear(queue, rows, row));
+    must(worker(DSCOMM_DEVICE_FLOAT32));
+    sums[0] = sum_of(rows, row);
+    sums[1] = sum_of(next, some);
+    must(ops->clear(queue, result, row));
+    must(server(8));
+    sums[2] = sum_of(result, row);
+    sums[3] = sum_of(next, some);
+    must(unpack(DSCOMM_DEVICE_FLOAT32));
+    sums[4] = sum_of(next, some);
+    all = g_strconcat(sums[0], sums[1], sums[2], sums[3], sums[4], NULL);
+    for (int i = 0; i < 5; i++)
+        g_free(sums[i]);
+    return all;
+}
+
+static void repeat(void)
+{
+    char *first = all_kernels();
     int same = 1;
 
-    for (int i = 0; i < 20; i++) {
-        char *bits, *errors, *both;
+    for (int i = 1; i < 20; i++) {
+        char *again = all_kernels();
 
-        must(ops->clear(queue, next, count * 4));
-        must(ops->clear(queue, rows, row));
-        must(worker(DSCOMM_DEVICE_FLOAT32));
-        bits = sum_of(rows, row);
-        errors = sum_of(next, some);
-        both = g_strconcat(bits, errors, NULL);
-        same &= !first || !strcmp(first, both);
-        g_free(first);
-        g_free(bits);
-        g_free(errors);
-        first = both;
+        same &= !strcmp(first, again);
+        g_free(again);
     }
     g_free(first);
-    ok(same, "20 times the worker: the same bits, scale and errors");
+    ok(same, "20 times worker, server, unpack: the same bits, scales, errors");
+}
+
+/* The least that a kernel takes when it is waited for. */
+static int one(int argument)
+{
+    dscomm_device_unpack_t args = {DSCOMM_DEVICE_FLOAT32, rows_for(1, 1), 1,
+                                   next};
+    int code = ops->unpack(queue, &args, 1);
+
+    (void)argument;
+    return code ? code : ops->sync(queue);
 }
 
 static void prepare(void)
@@ -291,6 +317,7 @@ int main(int argc, char **argv)
     reference = 8 * (double)count / seconds(copy, 0);
     printf("# %zu elements; a copy on the device: %.2f TB/s read and written\n",
            count, reference * 1e-12);
+    printf("# a launch and its end: %.1f us\n", seconds(one, 0) * 1e6);
     repeat();
     rate("worker float32", worker, DSCOMM_DEVICE_FLOAT32, 12.125, 0.85);
     rate("worker float16", worker, DSCOMM_DEVICE_FLOAT16, 10.125, 0.85);
