@@ -19,9 +19,16 @@
 #define SHELF 8 /* blocks that are kept */
 #define PINNED_MOST ((size_t)256 << 20) /* bytes, kept or in use */
 #define PORTABLE 1 /* CU_MEMHOSTREGISTER_PORTABLE */
+#define DEVICES_MOST 64
+#define INVALID_DEVICE 101 /* CUDA_ERROR_INVALID_DEVICE */
 
 /* CU_POINTER_ATTRIBUTE_*, CU_MEMORYTYPE_DEVICE */
-enum { ATTRIBUTE_CONTEXT = 1, ATTRIBUTE_TYPE = 2, ATTRIBUTE_MANAGED = 8 };
+enum {
+    ATTRIBUTE_CONTEXT = 1,
+    ATTRIBUTE_TYPE = 2,
+    ATTRIBUTE_MANAGED = 8,
+    ATTRIBUTE_ORDINAL = 9
+};
 enum { TYPE_DEVICE = 2 };
 
 typedef uint64_t address_t; /* CUdeviceptr */
@@ -29,6 +36,8 @@ typedef uint64_t address_t; /* CUdeviceptr */
 typedef struct {
     int (*attribute)(void *value, int which, address_t pointer);
     int (*count)(int *count);
+    int (*get)(int *device, int ordinal);
+    int (*retain)(void **context, int device);
     int (*push)(void *context);
     int (*pop)(void **context);
     int (*synchronize)(void *stream);
@@ -50,6 +59,8 @@ static const struct {
 } slots[] = {
     SLOT(attribute, "cuPointerGetAttribute"),
     SLOT(count, "cuDeviceGetCount"),
+    SLOT(get, "cuDeviceGet"),
+    SLOT(retain, "cuDevicePrimaryCtxRetain"),
     SLOT(push, "cuCtxPushCurrent_v2"),
     SLOT(pop, "cuCtxPopCurrent_v2"),
     SLOT(synchronize, "cuStreamSynchronize"),
@@ -76,6 +87,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static blocks_t shelf = TAILQ_HEAD_INITIALIZER(shelf); /* oldest last */
 static int shelved;
 static size_t pinned; /* bytes */
+static void *primaries[DEVICES_MOST]; /* contexts, once they are asked for */
 
 static int see_loads(struct dl_phdr_info *info, size_t size, void *ret_loads)
 {
@@ -197,22 +209,48 @@ int dscomm_priv_device_count(void)
     return dscomm_priv_device_present() && !functions.count(&count) ? count : 0;
 }
 
-/* Makes the context of pointer's memory this thread's, until leave(). */
+/* The context that CUDA's runtime uses of a device. Where its memory is in use,
+ * that exists; it is kept. */
+static int find_primary(int ordinal, void **ret_context)
+{
+    int code = 0, device;
+
+    if (ordinal < 0 || ordinal >= DEVICES_MOST)
+        return INVALID_DEVICE;
+    pthread_mutex_lock(&lock);
+    if (!primaries[ordinal]) {
+        code = functions.get(&device, ordinal);
+        if (!code)
+            code = functions.retain(&primaries[ordinal], device);
+    }
+    *ret_context = primaries[ordinal];
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+/* Makes the context of pointer's memory this thread's, until leave(); where
+ * that memory belongs to none, as a pool's does, its device's own. CUDA's
+ * code. */
 static int enter(const void *pointer)
 {
     void *context = NULL;
+    int code, ordinal = -1;
 
-    return !functions.attribute(&context, ATTRIBUTE_CONTEXT,
-                                address(pointer)) &&
-           context && !functions.push(context);
+    code = functions.attribute(&context, ATTRIBUTE_CONTEXT, address(pointer));
+    if (!code && !context) {
+        code =
+            functions.attribute(&ordinal, ATTRIBUTE_ORDINAL, address(pointer));
+        if (!code)
+            code = find_primary(ordinal, &context);
+    }
+    return code ? code : functions.push(context);
 }
 
-static void leave(int entered)
+static void leave(void)
 {
     void *context;
 
-    if (entered)
-        functions.pop(&context);
+    functions.pop(&context);
 }
 
 static dscomm_status_t result(int code, const char *what)
@@ -229,34 +267,40 @@ static dscomm_status_t result(int code, const char *what)
 
 dscomm_status_t dscomm_priv_device_sync(const void *pointer, void *stream)
 {
-    int entered = enter(pointer);
-    int code = functions.synchronize(stream);
+    int code = enter(pointer);
 
-    leave(entered);
+    if (!code) {
+        code = functions.synchronize(stream);
+        leave();
+    }
     return result(code, "waiting for a device");
 }
 
 dscomm_status_t dscomm_priv_device_to_host(void *dest, const void *source,
                                            size_t bytes, void *stream)
 {
-    int entered = enter(source);
-    int code = functions.to_host(dest, address(source), bytes, stream);
+    int code = enter(source);
 
-    if (!code)
-        code = functions.synchronize(stream);
-    leave(entered);
+    if (!code) {
+        code = functions.to_host(dest, address(source), bytes, stream);
+        if (!code)
+            code = functions.synchronize(stream);
+        leave();
+    }
     return result(code, "copying from a device");
 }
 
 dscomm_status_t dscomm_priv_device_to_device(void *dest, const void *source,
                                              size_t bytes, void *stream)
 {
-    int entered = enter(dest);
-    int code = functions.to_device(address(dest), source, bytes, stream);
+    int code = enter(dest);
 
-    if (!code)
-        code = functions.synchronize(stream);
-    leave(entered);
+    if (!code) {
+        code = functions.to_device(address(dest), source, bytes, stream);
+        if (!code)
+            code = functions.synchronize(stream);
+        leave();
+    }
     return result(code, "copying to a device");
 }
 
@@ -291,12 +335,11 @@ static void release(blocks_t *dropped)
     block_t *block;
 
     while ((block = TAILQ_FIRST(dropped)) != NULL) {
-        int entered = enter(block);
-
         TAILQ_REMOVE(dropped, block, link);
-        if (entered)
+        if (!enter(block)) {
             functions.unpin(block);
-        leave(entered);
+            leave();
+        }
         free(block);
     }
 }
@@ -324,12 +367,11 @@ static void unreserve(size_t size)
 static block_t *make(const void *pointer, size_t size, int reserved)
 {
     block_t *block = aligned_alloc(PAGE, size);
-    int entered = 0, pins = 0;
+    int pins = 0;
 
-    if (block && reserved) {
-        entered = enter(pointer);
+    if (block && reserved && !enter(pointer)) {
         pins = !functions.pin(block, size, PORTABLE);
-        leave(entered);
+        leave();
     }
     if (reserved && !pins)
         unreserve(size);

@@ -273,12 +273,19 @@ static int is_spared(dscomm_group_t *group, const dscomm_call_t *call,
            is_plain(&call->coll, extent);
 }
 
+/* What the stream has before the call; every device has a default one. */
 static dscomm_status_t await(const dscomm_group_t *group,
                              const extent_t *extent)
 {
-    return dscomm_priv_device_sync(
-        on_device(extent->send, extent->sends) ? extent->send : extent->recv,
-        group->stream);
+    const int sends = on_device(extent->send, extent->sends);
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (sends)
+        status = dscomm_priv_device_sync(extent->send, group->stream);
+    if (!status && (!sends || !group->stream) &&
+        on_device(extent->recv, extent->recvs))
+        status = dscomm_priv_device_sync(extent->recv, group->stream);
+    return status;
 }
 
 static dscomm_status_t make(const dscomm_group_t *group, dscomm_call_t *call,

@@ -24,6 +24,7 @@ static int (*to_host)(void *dest, uint64_t source, size_t bytes);
 static int (*to_device)(uint64_t dest, const void *source, size_t bytes);
 static int (*push)(void *context);
 static int (*pop)(void **context);
+static int (*retain)(void **context, int device);
 static int (*attribute)(void *value, int which, uint64_t pointer);
 static void (*later)(void *stream, uint64_t pointer, uint32_t value,
                      size_t words);
@@ -42,11 +43,10 @@ static void need(int cond, const char *what)
 /* The stand-in is there at once; of a device there is a context first. */
 static void begin_with_device(void *handle)
 {
-    int (*init)(unsigned flags), (*retain)(void **context, int device);
+    int (*init)(unsigned flags);
     void *context = NULL;
 
     *(void **)&init = dlsym(handle, "cuInit");
-    *(void **)&retain = dlsym(handle, "cuDevicePrimaryCtxRetain");
     need(init && retain && !init(0) && !retain(&context, 0) && !push(context),
          "a context");
 }
@@ -61,6 +61,7 @@ static void load(void)
     *(void **)&to_device = dlsym(handle, "cuMemcpyHtoD_v2");
     *(void **)&push = dlsym(handle, "cuCtxPushCurrent_v2");
     *(void **)&pop = dlsym(handle, "cuCtxPopCurrent_v2");
+    *(void **)&retain = dlsym(handle, "cuDevicePrimaryCtxRetain");
     *(void **)&attribute = dlsym(handle, "cuPointerGetAttribute");
     *(void **)&later = dlsym(handle, "fake_cuda_later");
     copies = dlsym(handle, "fake_cuda_copies");
@@ -75,7 +76,9 @@ static void enter(uint64_t pointer)
 {
     void *context = NULL;
 
-    need(!attribute(&context, 1, pointer) && !push(context), "a context");
+    need(!attribute(&context, 1, pointer) &&
+             (context || !retain(&context, 0)) && !push(context),
+         "a context");
 }
 
 static void leave(void)

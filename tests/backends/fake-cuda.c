@@ -2,7 +2,8 @@
 /* A stand-in for CUDA's driver with one device, whose memory the host cannot
  * touch: each allocation is mapped twice, once without access, which is what
  * the program sees. With FAKE_CUDA_OPEN set it can, as an MPI that is
- * CUDA-aware could; FAKE_CUDA_AWARE makes the MPI say that it is. A stream
+ * CUDA-aware could; FAKE_CUDA_AWARE makes the MPI say that it is; with
+ * FAKE_CUDA_POOL memory belongs to no context, as a pool's does. A stream
  * carries out what fake_cuda_later() gives it when somebody waits for it, or
  * copies on it, and not before. */
 #define _GNU_SOURCE
@@ -75,7 +76,7 @@ int cuPointerGetAttribute(void *value, int which, uint64_t pointer)
     if (find(pointer) < 0 && !pinned)
         return INVALID_VALUE;
     if (which == 1)
-        *(void **)value = &context;
+        *(void **)value = getenv("FAKE_CUDA_POOL") && !pinned ? NULL : &context;
     else
         *(unsigned *)value = which == 2 ? 2 - (unsigned)pinned : 0;
     return 0;
@@ -85,6 +86,18 @@ int cuDeviceGetCount(int *ret_count)
 {
     *ret_count = 1;
     return 0;
+}
+
+int cuDeviceGet(int *ret_device, int ordinal)
+{
+    *ret_device = ordinal;
+    return ordinal ? INVALID_VALUE : 0;
+}
+
+int cuDevicePrimaryCtxRetain(void **ret_context, int device)
+{
+    *ret_context = &context;
+    return device ? INVALID_VALUE : 0;
 }
 
 int cuCtxPushCurrent_v2(void *pushed)

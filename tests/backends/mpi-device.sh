@@ -63,4 +63,5 @@ launch="$abs_top_builddir/tools/dscomm run"
 devices shm never 0 '' 'shm: no CUDA'
 devices shm before 2 'staged' 'shm: CUDA, then the world'
 devices shm after 2 'staged' 'shm: the world, then CUDA'
+devices shm before 2 'staged' 'shm: memory of no context' FAKE_CUDA_POOL=1
 tap_done
