@@ -6,18 +6,17 @@
 #include "env/settings.h"
 #include "lib/status.h"
 
-#include <limits.h>
 #include <string.h>
 
 #define QUOTED 96
 
 /* What each field may be. */
 static const env_limits_t limits[] = {
-    [DSCOMM_ENV_RANK] = {"a rank", 0, INT_MAX - 1},
-    [DSCOMM_ENV_WORLD_SIZE] = {"a number of ranks", 1, INT_MAX},
-    [DSCOMM_ENV_LOCAL_RANK] = {"a rank", 0, INT_MAX - 1},
-    [DSCOMM_ENV_LOCAL_SIZE] = {"a number of ranks", 1, INT_MAX},
-    [DSCOMM_ENV_NODE_RANK] = {"the number of a node", 0, INT_MAX - 1},
+    [DSCOMM_ENV_RANK] = {"a rank", 0, DSCOMM_RANKS_MAX - 1},
+    [DSCOMM_ENV_WORLD_SIZE] = {"a number of ranks", 1, DSCOMM_RANKS_MAX},
+    [DSCOMM_ENV_LOCAL_RANK] = {"a rank", 0, DSCOMM_RANKS_MAX - 1},
+    [DSCOMM_ENV_LOCAL_SIZE] = {"a number of ranks", 1, DSCOMM_RANKS_MAX},
+    [DSCOMM_ENV_NODE_RANK] = {"the number of a node", 0, DSCOMM_RANKS_MAX - 1},
     [DSCOMM_ENV_MASTER_ADDR] = {"", 0, 0},
     [DSCOMM_ENV_MASTER_PORT] = {"a port", 1, 65535},
 };

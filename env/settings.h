@@ -7,6 +7,10 @@
 
 #include <dscomm/backend.h>
 
+/* Ranks of a world at most: each has a connection to the store, and Linux lets
+ * a process have so many descriptors. */
+#define DSCOMM_RANKS_MAX 1048576
+
 /* Indices into the core's table. */
 enum {
     SETTING_BACKEND, /* STRING "auto" */

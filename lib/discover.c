@@ -215,6 +215,10 @@ static dscomm_status_t choose_rank(const dscomm_init_attr_t *attr,
                            "rank %d of a world of %d ranks; a rank is in 0 ... "
                            "world_size - 1",
                            join->rank, join->size);
+    if (join->size > DSCOMM_RANKS_MAX)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "a world of %d ranks; there are at most %d",
+                           join->size, DSCOMM_RANKS_MAX);
     return DSCOMM_OK;
 }
 

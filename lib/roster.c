@@ -20,6 +20,12 @@
 /* Between looks at what has come, and whether the store is still the same. */
 #define FIRST_LOOK_MS 50
 #define MOST_LOOK_MS 1000
+/* Records that are waited for, or looked at, in one go: what that costs does
+ * not grow with the world, and no deadline slips. */
+#define BATCH 1024
+/* How many missing ranks a sentence names, and how long they are looked for. */
+#define NAMES_MAX 32
+#define COUNT_MS 500
 
 typedef struct {
     const dscomm_join_t *join;
@@ -96,35 +102,29 @@ static dscomm_status_t register_self(const roster_t *roster)
     return status;
 }
 
-static char **record_keys(int count)
-{
-    char **keys = g_new0(char *, (gsize)count + 1);
-
-    for (int i = 0; i < count; i++)
-        keys[i] = g_strdup_printf("r/%d", i);
-    return keys;
-}
-
 /* ERR_TIMEOUT with the numbers of the ranks that have no record yet; *ret_came
- * is how many do. */
+ * is how many do, as far as there was time to look. */
 static dscomm_status_t name_missing(const roster_t *roster, int *ret_came)
 {
     const int size = roster->join->size;
+    const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), COUNT_MS);
     GString *ranks = g_string_new(NULL);
-    char **keys = record_keys(size);
-    int missing = 0;
+    char name[32];
+    const char *key = name;
+    int missing = 0, i;
     dscomm_status_t status = DSCOMM_OK;
 
-    for (int i = 0; i < size && status == DSCOMM_OK; i++) {
+    for (i = 0; i < size && status == DSCOMM_OK && dscomm_priv_clock() < end;
+         i++) {
         int present = 0;
 
-        status = dscomm_store_check(roster->store,
-                                    (const char *const *)&keys[i], 1, &present);
-        if (status < 0 || present)
-            continue;
-        g_string_append_printf(ranks, "%s%d", missing++ ? ", " : "", i);
+        snprintf(name, sizeof name, "r/%d", i);
+        status = dscomm_store_check(roster->store, &key, 1, &present);
+        if (status == DSCOMM_OK && !present && missing++ < NAMES_MAX)
+            g_string_append_printf(ranks, "%s%d", missing > 1 ? ", " : "", i);
     }
-    g_strfreev(keys);
+    if (missing > NAMES_MAX || i < size)
+        g_string_append(ranks, " and others");
     if (status == DSCOMM_OK && missing)
         status = dscomm_fail(DSCOMM_ERR_TIMEOUT,
                              "rank%s %s of %d did not come within %.1f s",
@@ -213,40 +213,45 @@ static dscomm_status_t get_record(const roster_t *roster, const char *key,
     return status;
 }
 
-static dscomm_status_t read_records(void **values, const size_t *sizes,
-                                    int count, dscomm_record_t *records)
+/* Rank 0, while it waits for the others. */
+typedef struct {
+    const roster_t *roster;
+    dscomm_record_t *records; /* of each rank; those not seen yet are empty */
+    int next; /* to look at */
+    int slice; /* until the next look, in ms */
+} watch_t;
+
+/* Whether a record fits this rank's own, the first one. A rank that is told
+ * otherwise would make all wait for ranks that do not exist. */
+static dscomm_status_t check_record(const dscomm_record_t *records, int rank)
 {
     dscomm_status_t status = DSCOMM_OK;
 
-    for (int i = 0; i < count && status == DSCOMM_OK; i++) {
-        status = read_record(values[i], sizes[i], i, &records[i]);
-        if (status == DSCOMM_OK)
-            status = compare_records(&records[0], &records[i], i);
-        if (status == DSCOMM_OK)
-            status = check_alive(&records[i], i);
-    }
+    if (records[0].node && records[rank].node)
+        status = compare_records(&records[0], &records[rank], rank);
+    if (status == DSCOMM_OK && records[rank].node)
+        status = check_alive(&records[rank], rank);
     return status;
 }
 
-/* Whether what has come so far fits this rank's own record, the first one. A
- * rank that is told otherwise would make all wait for ranks that do not
- * exist. */
-static dscomm_status_t look_at_records(const roster_t *roster, char **keys,
-                                       dscomm_record_t *records, int *ret_came)
+/* At the next of those that have come so far. */
+static dscomm_status_t look_at_records(watch_t *watch)
 {
+    const int size = watch->roster->join->size, count = MIN(size, BATCH);
     dscomm_status_t status = DSCOMM_OK;
 
-    *ret_came = 0;
-    for (int i = 0; i < roster->join->size && status == DSCOMM_OK; i++) {
-        int present = records[i].node != NULL;
+    for (int i = 0; i < count && status == DSCOMM_OK; i++) {
+        const int rank = watch->next;
+        int present = 0;
+        char key[32];
 
-        if (!present)
-            status = get_record(roster, keys[i], i, &records[i], &present);
-        *ret_came += present;
-        if (status == DSCOMM_OK && present)
-            status = compare_records(&records[0], &records[i], i);
-        if (status == DSCOMM_OK && present)
-            status = check_alive(&records[i], i);
+        snprintf(key, sizeof key, "r/%d", rank);
+        if (!watch->records[rank].node)
+            status = get_record(watch->roster, key, rank, &watch->records[rank],
+                                &present);
+        if (status == DSCOMM_OK)
+            status = check_record(watch->records, rank);
+        watch->next = (rank + 1) % size;
     }
     return status;
 }
@@ -274,35 +279,53 @@ static dscomm_status_t look_for_wrong(const roster_t *roster)
     return status;
 }
 
-/* All records as bytes; looks at times at those that have come. */
-static dscomm_status_t await_records(const roster_t *roster, char **keys,
-                                     void **values, size_t *sizes,
-                                     int *ret_came)
+/* Those of some keys, as bytes; looks at times at those that have come. */
+static dscomm_status_t await_batch(watch_t *watch, char **keys, int count,
+                                   void **values, size_t *sizes)
 {
-    const int size = roster->join->size;
-    dscomm_record_t *seen = g_new0(dscomm_record_t, (gsize)size);
-    int slice = FIRST_LOOK_MS;
+    const roster_t *roster = watch->roster;
     dscomm_status_t status;
 
     for (;;) {
         int left = dscomm_priv_clock_left(roster->deadline);
 
-        *ret_came = size;
-        status = dscomm_store_multi_get(roster->store,
-                                        (const char *const *)keys, (size_t)size,
-                                        MIN(left, slice), values, sizes);
-        if (status != DSCOMM_ERR_TIMEOUT || left <= slice)
-            break;
-        status = look_at_records(roster, keys, seen, ret_came);
+        status = dscomm_store_multi_get(
+            roster->store, (const char *const *)keys, (size_t)count,
+            MIN(left, watch->slice), values, sizes);
+        if (status != DSCOMM_ERR_TIMEOUT || left <= watch->slice)
+            return status;
+        status = look_at_records(watch);
         if (status == DSCOMM_OK)
             status = look_for_wrong(roster);
         if (status < 0)
-            break;
-        slice = MIN(2 * slice, MOST_LOOK_MS);
+            return status;
+        watch->slice = MIN(2 * watch->slice, MOST_LOOK_MS);
     }
-    for (int i = 0; i < size; i++)
-        dscomm_priv_record_clear(&seen[i]);
-    g_free(seen);
+}
+
+static dscomm_status_t get_batch(watch_t *watch, int first, int count)
+{
+    char **keys = g_new0(char *, BATCH + 1);
+    void *values[BATCH];
+    size_t sizes[BATCH];
+    dscomm_status_t status;
+
+    for (int i = 0; i < count; i++)
+        keys[i] = g_strdup_printf("r/%d", first + i);
+    status = await_batch(watch, keys, count, values, sizes);
+    g_strfreev(keys);
+    if (status < 0)
+        return status;
+    for (int i = 0; i < count; i++) {
+        dscomm_record_t *record = &watch->records[first + i];
+
+        dscomm_priv_record_clear(record);
+        if (status == DSCOMM_OK)
+            status = read_record(values[i], sizes[i], first + i, record);
+        if (status == DSCOMM_OK)
+            status = check_record(watch->records, first + i);
+        dscomm_store_free(values[i]);
+    }
     return status;
 }
 
@@ -310,24 +333,16 @@ static dscomm_status_t get_records(const roster_t *roster,
                                    dscomm_record_t *records, int *ret_came)
 {
     const int size = roster->join->size;
-    char **keys = record_keys(size);
-    void **values = g_new0(void *, (gsize)size);
-    size_t *sizes = g_new0(size_t, (gsize)size);
-    dscomm_status_t status =
-        await_records(roster, keys, values, sizes, ret_came);
+    watch_t watch = {roster, records, 0, FIRST_LOOK_MS};
+    dscomm_status_t status = DSCOMM_OK;
 
+    for (int i = 0; i < size && status == DSCOMM_OK; i += BATCH)
+        status = get_batch(&watch, i, MIN(size - i, BATCH));
     if (status == DSCOMM_ERR_TIMEOUT) {
         dscomm_status_t named = name_missing(roster, ret_came);
 
         status = named < 0 ? named : status;
-    } else if (status == DSCOMM_OK) {
-        status = read_records(values, sizes, size, records);
-        for (int i = 0; i < size; i++)
-            dscomm_store_free(values[i]);
     }
-    g_strfreev(keys);
-    g_free(values);
-    g_free(sizes);
     return status;
 }
 
@@ -403,11 +418,16 @@ static dscomm_status_t lead(const roster_t *roster,
                             dscomm_verdict_t *ret_verdict)
 {
     const int size = roster->join->size;
-    dscomm_record_t *records = g_new0(dscomm_record_t, (gsize)size);
+    dscomm_record_t *records = g_try_new0(dscomm_record_t, (gsize)size);
     dscomm_verdict_t verdict = {0};
     int came = size;
-    dscomm_status_t status = get_records(roster, records, &came);
+    dscomm_status_t status;
 
+    if (records)
+        status = get_records(roster, records, &came);
+    else
+        status = dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                             "no memory for the records of %d ranks", size);
     if (status == DSCOMM_OK)
         status = dscomm_priv_choose_backend(records, size, &verdict.module);
     if (status == DSCOMM_OK) {
@@ -416,7 +436,7 @@ static dscomm_status_t lead(const roster_t *roster,
     } else {
         publish_failure(roster, status, came);
     }
-    for (int i = 0; i < size; i++)
+    for (int i = 0; records && i < size; i++)
         dscomm_priv_record_clear(&records[i]);
     g_free(records);
     if (status == DSCOMM_OK)

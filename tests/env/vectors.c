@@ -332,9 +332,8 @@ static const vector_t vectors[] = {
      "torch 7/8/0/-/- h 29500",
      NULL},
     {"the largest world",
-     {"RANK=2147483646", "WORLD_SIZE=2147483647", "LOCAL_RANK=0",
-      "MASTER_ADDR=h"},
-     "torch 2147483646/2147483647/0/-/- h 29500",
+     {"RANK=1048575", "WORLD_SIZE=1048576", "LOCAL_RANK=0", "MASTER_ADDR=h"},
+     "torch 1048575/1048576/0/-/- h 29500",
      NULL},
 
     {"MVAPICH2",

@@ -48,6 +48,9 @@ static void check_refusals(void)
         {NULL, "env://", -1, 2, DSCOMM_ERR_INVALID, "rank -1"},
         {NULL, "env://", 0, -2, DSCOMM_ERR_INVALID, "-2 ranks"},
         {NULL, "env://", 1, 2, DSCOMM_ERR_ENVIRONMENT, "MASTER_ADDR"},
+        {NULL, "env://", 0, 1048577, DSCOMM_ERR_INVALID, "at most 1048576"},
+        {NULL, "tcp://h:1?rank=0&world_size=2147483647", 0, 0,
+         DSCOMM_ERR_INVALID, "at most 1048576"},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

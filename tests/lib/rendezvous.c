@@ -280,6 +280,39 @@ static void check_late_rank(void)
     all_are(guests, 3, DSCOMM_OK, "", "all come to a third world");
 }
 
+/* Two of the largest world: what they do meanwhile does not take them past the
+ * deadline. */
+static void check_largest(const char *url)
+{
+    guest_t guests[2];
+    time_t begin = time(NULL);
+
+    invite(guests, 2, url, 500);
+    guests[0].size = guests[1].size = 1048576;
+    receive(guests, 2);
+    all_are(guests, 2, DSCOMM_ERR_TIMEOUT,
+            "ranks 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, "
+            "19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33 and "
+            "others of 1048576 did not come within 0.5 s",
+            "all the others are missing");
+    ok(time(NULL) - begin < 8, "  soon after the deadline: %ld s",
+       (long)(time(NULL) - begin));
+}
+
+static void check_largest_worlds(void)
+{
+    char folder[] = "/tmp/dscomm-meet-XXXXXX", url[128];
+
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", free_port());
+    check_largest(url);
+    if (!mkdtemp(folder))
+        bail("no folder");
+    snprintf(url, sizeof url, "file://%s/store", folder);
+    check_largest(url);
+    unlink(strchr(url, '/') + 2);
+    rmdir(folder);
+}
+
 int main(void)
 {
     ranks_use_modules();
@@ -292,5 +325,6 @@ int main(void)
     check_dead_rank(1, 2);
     check_dead_rank(1, 3);
     check_dead_rank(0, 2);
+    check_largest_worlds();
     return tap_done();
 }
