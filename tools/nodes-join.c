@@ -163,6 +163,7 @@ static char *look_at(join_t *j, int node, const void *value, size_t size)
                                 node);
     } else {
         j->counts[node] = record.ranks;
+        g_free(j->hosts[node]);
         j->hosts[node] = g_strdup(record.host);
     }
     tool_nodes_record_clear(&record);
@@ -309,6 +310,8 @@ static int lead(join_t *j)
     dscomm_store_set(j->store, TOOL_NODES_RUN, j->job->run_id,
                      strlen(j->job->run_id));
     wrong = collect(j, &came);
+    if (!wrong) /* as they are now: one may have come again, with other ranks */
+        wrong = collect(j, &came);
     plan = wrong ? g_strconcat("error\n", wrong, NULL) : write_plan(j);
     status = dscomm_store_set(j->store, "plan", plan, strlen(plan));
     if (wrong) {
@@ -386,6 +389,26 @@ static gboolean read_plan(join_t *j, char **lines)
     return TRUE;
 }
 
+/* The plan was made before this node came in the place of one that was ended:
+ * all the others learn by it that they wait in vain. */
+static int fail_replaced(const join_t *j, int planned)
+{
+    const int node = j->place->node_rank;
+    char *why = g_strdup_printf("was started again with %d ranks, when the job "
+                                "had begun with %d: start it with as many, or "
+                                "the whole job anew",
+                                j->own.ranks, planned);
+    char *end = g_strdup_printf("%d %d %s", node, TOOL_INTERNAL, why);
+    int status;
+
+    dscomm_store_compare_set(j->store, "end", "", 0, end, strlen(end), NULL,
+                             NULL);
+    status = tool_fail(TOOL_INTERNAL, j->job->command, "node %d %s", node, why);
+    g_free(end);
+    g_free(why);
+    return status;
+}
+
 static int obey(join_t *j, const char *plan)
 {
     char **lines = g_strsplit(plan, "\n", j->place->nodes + 3);
@@ -400,6 +423,8 @@ static int obey(join_t *j, const char *plan)
                            "the plan of node 0 is not one for %d nodes; give "
                            "all the same --nnodes and version of dscomm",
                            j->place->nodes);
+    } else if (j->counts[j->place->node_rank] != j->own.ranks) {
+        status = fail_replaced(j, j->counts[j->place->node_rank]);
     }
     g_strfreev(lines);
     return status;

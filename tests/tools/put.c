@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A stranger at a job's store: put URL KEY VALUE. */
+/* A stranger at a job's store: put URL KEY VALUE; without VALUE it waits for
+ * the key. */
 #include "config.h"
 
 #include <dscomm/status.h>
@@ -13,13 +14,18 @@ int main(int argc, char **argv)
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
     dscomm_store_t *store;
 
-    if (argc != 4) {
-        fprintf(stderr, "Usage: put URL KEY VALUE\n");
+    if (argc != 3 && argc != 4) {
+        fprintf(stderr, "Usage: put URL KEY [VALUE]\n");
         return 2;
     }
     attr.timeout_ms = 20000;
     DSCOMM_CHECK(dscomm_store_open(argv[1], &attr, &store));
-    DSCOMM_CHECK(dscomm_store_set(store, argv[2], argv[3], strlen(argv[3])));
+    if (argc == 4)
+        DSCOMM_CHECK(
+            dscomm_store_set(store, argv[2], argv[3], strlen(argv[3])));
+    else
+        DSCOMM_CHECK(dscomm_store_wait(store, (const char *const *)&argv[2], 1,
+                                       attr.timeout_ms));
     dscomm_store_close(store);
     return 0;
 }

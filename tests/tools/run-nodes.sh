@@ -359,6 +359,38 @@ more'; do
     is "$statuses $(err 0)" '125 dscomm run: what node 1 says of itself makes no sense: give all nodes the same version of dscomm' \
         'a record that is none'
 done
+
+# Node 1, which has left a record of 2 ranks, comes again with another number: while
+# the job waits for node 2, and when it has begun
+old='dscomm-run 1
+3
+2
+0
+7
+
+stranger'
+nodes=3
+rm -f "$scratch"/out.* "$scratch"/up.*
+node 0 -n 1 sh -c 'echo $RANK $WORLD_SIZE'
+"$put" "$url" dscomm-run/node/1 "$old"
+node 1 -n 3 sh -c 'echo $RANK $WORLD_SIZE'
+"$put" "$url" dscomm-run/claim/1
+node 2 -n 1 sh -c 'echo $RANK $WORLD_SIZE'
+finish
+is "$statuses $(sort "$scratch/out" | tr '\n' ' ')" '0,0,0 0 5 1 5 2 5 3 5 4 5 ' \
+    'a node comes again with more ranks, in time'
+rm -f "$scratch"/out.*
+node 0 -n 1 sleep 60
+"$put" "$url" dscomm-run/node/1 "$old"
+node 2 -n 1 sh -c ">$scratch/up.2; exec sleep 60"
+appears 1 "$scratch/up.2"
+node 1 -n 1 true
+finish
+why='was started again with 1 ranks, when the job had begun with 2: start it with as many, or the whole job anew'
+is "$statuses" 125,125,125 'a node comes again with less ranks, too late: statuses'
+is "$(err 1)" "dscomm run: node 1 $why" 'too late: it is told'
+like "$(err 0)" "node 1 .*$why" 'too late: node 0 is told'
+nodes=2
 for end in '' x '5 0 x' '-2 3 x' '1 256 x'; do
     pair
     "$put" "$url" dscomm-run/end "$end"
