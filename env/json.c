@@ -311,6 +311,26 @@ int64_t dscomm_priv_json_count(const char *array, const char **ret_end)
     return empty ? 0 : commas + 1;
 }
 
+int64_t dscomm_priv_json_strings(const char *array, const char **ret_end)
+{
+    const char *item = dscomm_priv_json_first(array), *end;
+    int64_t count = 0;
+
+    if (!item)
+        return dscomm_priv_json_count(array, ret_end);
+    while (item && item[0] == '"' && item[1] != '"') {
+        end = after_string(item);
+        item = dscomm_priv_json_behind(end);
+        count++;
+    }
+    if (item) {
+        dscomm_priv_json_count(array, ret_end);
+        return -1;
+    }
+    *ret_end = after_blanks(end) + 1;
+    return count;
+}
+
 const char *dscomm_priv_json_key(const char *object)
 {
     return first_of(object, "{}");

@@ -25,6 +25,10 @@ const char *dscomm_priv_json_behind(const char *end);
  * both at once. Not for NULL. */
 int64_t dscomm_priv_json_count(const char *array, const char **ret_end);
 
+/* How many strings an array has that are not empty, 0 for another kind of
+ * value, -1 where it has other values as well; and its end. Not for NULL. */
+int64_t dscomm_priv_json_strings(const char *array, const char **ret_end);
+
 /* An object's first name, and the value of a name; what is behind that value is
  * the next name. */
 const char *dscomm_priv_json_key(const char *object);

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SEPARATORS ", \t\n"
 #define HOSTS_MAX 65536
 #define GROUPS_MAX 16
 #define DIGITS_MAX 18
@@ -129,10 +128,20 @@ static void add_group(reader_t *reader, element_t *element)
         element->count *= group.count;
 }
 
-/* What means nothing but itself. */
-static int is_plain(unsigned char c)
+/* What a host's name consists of, and an address of IPv4. */
+static const char plain[256] = {
+    ['-'] = 1,         ['.'] = 1,         ['_'] = 1,
+    ['0' ... '9'] = 1, ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1,
+};
+
+static inline int is_plain(char c)
 {
-    return c > ' ' && c != ',' && c != '[' && c != ']' && c != 0x7f;
+    return plain[(unsigned char)c];
+}
+
+static inline int is_separator(char c)
+{
+    return c == ',' || c == ' ' || c == '\t' || c == '\n';
 }
 
 /* Groups that are not counted are left as they are, since a list may have
@@ -143,18 +152,18 @@ static void read_element(reader_t *reader, element_t *element)
     element->group_count = 0;
     element->count = 1;
     element->bytes = 0;
-    while (!reader->wrong && *reader->at && !strchr(SEPARATORS, *reader->at)) {
+    while (!reader->wrong && *reader->at && !is_separator(*reader->at)) {
         const char *start = reader->at;
 
-        while (is_plain((unsigned char)*reader->at))
+        while (is_plain(*reader->at))
             reader->at++;
         element->bytes += (size_t)(reader->at - start);
         if (*reader->at == '[')
             add_group(reader, element);
         else if (*reader->at == ']')
             reader->wrong = "a bracket that was not opened";
-        else if (*reader->at && !strchr(SEPARATORS, *reader->at))
-            reader->wrong = "a control character";
+        else if (*reader->at && !is_separator(*reader->at))
+            reader->wrong = "what is in no host's name";
     }
     element->end = reader->at;
     if (!reader->wrong && element->bytes >= HOST_BYTES)
@@ -204,52 +213,49 @@ static void write_host(const element_t *element, int64_t index, GString *host)
 /* The next element, or one of no hosts at the end of the list. */
 static void next_element(reader_t *reader, element_t *element)
 {
-    while (*reader->at && strchr(SEPARATORS, *reader->at))
+    while (is_separator(*reader->at))
         reader->at++;
     element->count = 0;
     if (*reader->at)
         read_element(reader, element);
 }
 
-static env_problem_t check(const char *text)
+/* All elements; the first of them is kept. */
+static env_problem_t check(const char *text, element_t *ret_first)
 {
     reader_t reader = {text, NULL};
     element_t element;
-    int64_t hosts = 0;
 
-    do {
+    next_element(&reader, ret_first);
+    element.count = ret_first->count;
+    while (!reader.wrong && element.count)
         next_element(&reader, &element);
-        hosts += element.count;
-    } while (!reader.wrong && element.count);
-    if (!reader.wrong && !hosts)
+    if (!reader.wrong && !ret_first->count)
         reader.wrong = "no host";
     return (env_problem_t){reader.wrong, (size_t)(reader.at - text)};
 }
 
 env_problem_t dscomm_priv_nodelist_first(const char *text, char **ret_host)
 {
-    reader_t reader = {text, NULL};
-    element_t element;
+    element_t first;
+    env_problem_t problem = check(text, &first);
     GString *host;
 
-    next_element(&reader, &element);
-    if (!reader.wrong && !element.count)
-        reader.wrong = "no host";
-    if (!reader.wrong) {
+    if (!problem.what) {
         host = g_string_new(NULL);
-        write_host(&element, 0, host);
+        write_host(&first, 0, host);
         *ret_host = g_string_free(host, FALSE);
     }
-    return (env_problem_t){reader.wrong, (size_t)(reader.at - text)};
+    return problem;
 }
 
 env_problem_t dscomm_priv_nodelist(const char *text,
                                    int (*visit)(const char *host, void *arg),
                                    void *arg)
 {
-    env_problem_t problem = check(text);
     reader_t reader = {text, NULL};
     element_t element;
+    env_problem_t problem = check(text, &element);
     GString *host;
     int stop = 0;
 

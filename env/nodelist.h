@@ -13,13 +13,12 @@
  * separated by commas or blanks outside of brackets. Several pairs of brackets
  * multiply, the left one slowest; numbers are padded with zeros to the digits
  * of the range's first. An element is at most 65536 hosts, a host at most 255
- * bytes. */
+ * bytes of letters, digits, '-', '_' and '.'. */
 env_problem_t dscomm_priv_nodelist(const char *text,
                                    int (*visit)(const char *host, void *arg),
                                    void *arg);
 
-/* The first host, to be freed. Only the element that it is in is checked, since
- * a list may have thousands. */
+/* The first host, to be freed. The whole list is checked. */
 env_problem_t dscomm_priv_nodelist_first(const char *text, char **ret_host);
 
 /* What a list as "2(x3),1" says: 2, 2, 2 and 1 tasks. */

@@ -14,6 +14,9 @@
 
 #define LISTS_MAX 5
 
+/* Instead of a number of hosts: there is no such list. */
+#define NO_LIST (-2)
+
 /* How a variable names the lists of a cluster, in the order of ranks. */
 typedef struct {
     const char *variable;
@@ -55,13 +58,13 @@ static void count_lists(const cluster_t *names, const char *cluster,
     const char *key = dscomm_priv_json_key(cluster);
 
     for (int i = 0; i < LISTS_MAX; i++)
-        counts[i] = -1;
+        counts[i] = NO_LIST;
     for (*ret_end = cluster + 1; key; key = dscomm_priv_json_behind(*ret_end)) {
         const int i = find_list(names, key);
         const int64_t count =
-            dscomm_priv_json_count(dscomm_priv_json_value(key), ret_end);
+            dscomm_priv_json_strings(dscomm_priv_json_value(key), ret_end);
 
-        if (i >= 0 && counts[i] < 0)
+        if (i >= 0 && counts[i] == NO_LIST)
             counts[i] = count;
     }
     *ret_end = strchr(*ret_end, '}') + 1;
@@ -96,6 +99,16 @@ static spec_t read_spec(const cluster_t *names, const char *value)
     return spec;
 }
 
+/* 1: a list has other values than names of hosts. */
+static int has_others(const cluster_t *names, const spec_t *spec)
+{
+    for (int i = 0; spec->cluster && names->lists[i]; i++) {
+        if (spec->counts[i] == -1)
+            return 1;
+    }
+    return 0;
+}
+
 /* own: -1 where type is no list of the cluster's names. */
 static place_t find_place(const cluster_t *names, const spec_t *spec,
                           const char *type)
@@ -112,6 +125,24 @@ static place_t find_place(const cluster_t *names, const spec_t *spec,
         place.all += items;
     }
     return place;
+}
+
+/* The same as read_spec() finds, of a name that is there twice. */
+static const char *find_cluster(const char *value)
+{
+    const char *key = dscomm_priv_json_key(value);
+
+    while (key) {
+        const char *part = dscomm_priv_json_value(key);
+        char *name = dscomm_priv_json_string(key);
+        const int found = *part == '{' && g_strcmp0(name, "cluster") == 0;
+
+        g_free(name);
+        if (found)
+            return part;
+        key = dscomm_priv_json_next(part);
+    }
+    return NULL;
 }
 
 static const char *first_host(const cluster_t *names, const char *cluster)
@@ -134,7 +165,9 @@ static dscomm_status_t use_task(const env_view_t *view, dscomm_env_t *env,
     int is_number = dscomm_priv_json_number(
                         dscomm_priv_json_member(task, "index"), &index) == 0;
     place_t place = find_place(names, &spec, type);
-    const char *wrong = !spec.cluster   ? "there is no cluster"
+    const char *wrong = !spec.cluster ? "there is no cluster"
+                        : has_others(names, &spec)
+                            ? "a list of cluster has what is no host"
                         : !place.all    ? "cluster has no list of hosts"
                         : !task         ? "there is no task"
                         : place.own < 0 ? "task.type names no list of cluster"
@@ -177,7 +210,7 @@ static dscomm_status_t take_first(const env_view_t *view, dscomm_env_t *env,
     char *text;
 
     value += strspn(value, " \t\r\n");
-    host = first_host(names, dscomm_priv_json_member(value, "cluster"));
+    host = first_host(names, find_cluster(value));
     text = dscomm_priv_json_string(host);
     if (text && dscomm_priv_hosts_set_master(env, text, names->variable))
         return DSCOMM_OK;

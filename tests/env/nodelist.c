@@ -62,6 +62,14 @@ static const struct {
     {"n[1000000000000000000]", 20},
     {"[0-255][0-255][0-1]", 19},
     {"n\001", 1},
+    {"n1:5", 2},
+    {"user@n1", 4},
+    {"a/b", 1},
+    {"n\303\244", 1},
+    {"n1,n[3-1]", 8},
+    {"n1,tux[1-3", 10},
+    {"n1,n[]", 5},
+    {"n1 n2:5", 5},
     {"a[1][1][1][1][1][1][1][1][1][1][1][1][1][1][1][1][1]", 49},
 };
 
@@ -83,14 +91,19 @@ static int stop(const char *host, void *arg)
     return 1;
 }
 
-/* Only the first element is looked at. */
+/* What is wrong further on makes the list none. */
 static const struct {
     const char *text, *want; /* NULL: refused */
 } firsts[] = {
     {"rack[1-2]-n[08-10],login", "rack1-n08"},
     {" b\ta", "b"},
     {"n[1,3-5,07]", "n1"},
-    {"a,n[3-1]", "a"},
+    {"a,n[3-1]", NULL},
+    {"n1,tux[1-3", NULL},
+    {"n1,n[]", NULL},
+    {"n1:5", NULL},
+    {"n1,a/b", NULL},
+    {"n_1.x,b", "n_1.x"},
     {"n[1,3-2]", NULL},
     {"n[1", NULL},
     {"", NULL},

@@ -84,6 +84,11 @@ static const vector_t vectors[] = {
       "\"task\":{\"type\":\"workerpool0\",\"index\":1}}"},
      "vertex 1/2/0/1/1 fd00::7 2222",
      NULL},
+    {"Vertex AI, a name that is there twice",
+     {"CLUSTER_SPEC={\"cluster\":1,\"cluster\":{\"workerpool0\":[\"h:5\","
+      "\"i\"]},\"task\":{\"type\":\"workerpool0\",\"index\":1}}"},
+     "vertex 1/2/0/1/1 h 5",
+     NULL},
     {"Vertex AI without ports",
      {"CLUSTER_SPEC= { \"task\" : {\"index\": 0, \"type\": \"workerpool0\"}, "
       "\"cluster\": {\"workerpool1\":[\"b\"],\"workerpool0\":[\"a\"]}} ",
