@@ -18,6 +18,7 @@ typedef struct {
 typedef struct {
     const char *what;
     int min, max;
+    const char *with; /* to unset as well; or NULL */
 } env_limits_t;
 
 struct dscomm_env {

@@ -58,6 +58,9 @@ typedef struct {
      * same in all ranks, since one step has started all their proxies. */
     const char *step;
     int port; /* 0: none by default */
+    /* 1: where another manager is taken, this one must say the same. Others may
+     * be around it. */
+    int rival;
 } env_family_t;
 
 /* A platform around the source, which gives no numbers. */
@@ -108,6 +111,11 @@ extern const env_overlay_t dscomm_priv_env_kubernetes;
  * NULL, are its own. */
 int dscomm_priv_env_is_step(const env_view_t *view, const char *rank,
                             const char *size);
+
+/* 1: the step is not one that mpiexec is in, whose variables Hydra passes on to
+ * its ranks, but the numbers of task and node; among them is the task's
+ * process. */
+int dscomm_priv_env_is_own_step(const env_view_t *view);
 
 /* ERR_ENVIRONMENT where PMI_RANK or PMI_SIZE contradicts rank or size: mpiexec
  * runs below a manager, all of whose numbers are the same in its ranks then.

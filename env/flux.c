@@ -9,7 +9,7 @@
 static dscomm_status_t count_local(const env_view_t *view, dscomm_env_t *env)
 {
     static const char origin[] = "FLUX_JOB_SIZE/FLUX_JOB_NNODES";
-    static const env_limits_t limit = {"a number of nodes", 1, INT_MAX};
+    static const env_limits_t limit = {"a number of nodes", 1, INT_MAX, NULL};
     int world = env->numbers[DSCOMM_ENV_WORLD_SIZE], nodes;
     dscomm_status_t status =
         dscomm_priv_env_count(view, env, "FLUX_JOB_NNODES", &limit, &nodes);

@@ -4,6 +4,9 @@
 #include "config.h"
 
 #include "env/env.h"
+#include "env/settings.h"
+
+#include <string.h>
 
 #define PMI_NUMBERS                                                            \
     {                                                                          \
@@ -13,6 +16,36 @@
         [DSCOMM_ENV_LOCAL_SIZE] = {"MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"},       \
     }
 
+/* 1: PMI_JOBID is "JOB.STEP" of this job of Slurm, which names the step and
+ * nothing that runs in it. */
+static int has_slurm_id(const env_view_t *view)
+{
+    const char *id = dscomm_priv_view_value(view, "PMI_JOBID");
+    const char *job = dscomm_priv_view_value(view, "SLURM_JOB_ID");
+    const size_t length = job ? strlen(job) : 0;
+
+    return id && job && strncmp(id, job, length) == 0 && id[length] == '.';
+}
+
+static int has_hydra_marks(const env_view_t *view)
+{
+    return dscomm_priv_view_either(view, "MPI_LOCALRANKID",
+                                   "MPI_LOCALNRANKS") != NULL;
+}
+
+/* 1: mpiexec has several ranks here, or the step is that of mpiexec. Whoever
+ * calls srun below a rank of mpiexec has mostly one. */
+static int is_within_step(const env_view_t *view)
+{
+    const char *here = dscomm_priv_view_value(view, "MPI_LOCALNRANKS");
+    int64_t count = 1;
+
+    return has_hydra_marks(view) &&
+           ((here && dscomm_priv_parse_decimal(here, &count) == 0 &&
+             count > 1) ||
+            !dscomm_priv_env_is_own_step(view));
+}
+
 /* srun --mpi=pmi2 sets the pair as well; Slurm knows more. Where mpiexec runs
  * inside of a step, the step is that of its proxies. */
 static int is_slurm(const env_view_t *view, char **ret_why)
@@ -20,9 +53,22 @@ static int is_slurm(const env_view_t *view, char **ret_why)
     const char *rank = dscomm_priv_view_value(view, "PMI_RANK");
     const char *size = dscomm_priv_view_value(view, "PMI_SIZE");
 
-    if (!rank || !size || !dscomm_priv_env_is_step(view, rank, size))
+    if (!rank || !size || !dscomm_priv_env_is_step(view, rank, size) ||
+        is_within_step(view))
         return 0;
     *ret_why = g_strdup("set by Slurm, whose step says the same");
+    return 1;
+}
+
+/* A step with srun --mpi=pmi2 leaves the pair to all that is started in it,
+ * also to what other steps start, as that of mpirun's daemons. */
+static int is_of_step(const env_view_t *view, char **ret_why)
+{
+    if (is_slurm(view, ret_why))
+        return 1;
+    if (!has_slurm_id(view) || has_hydra_marks(view))
+        return 0;
+    *ret_why = g_strdup("set by Slurm, for a step around this one");
     return 1;
 }
 
@@ -37,6 +83,8 @@ static const struct {
 
 static int is_of_other(const env_view_t *view)
 {
+    if (has_slurm_id(view) && !has_hydra_marks(view))
+        return 1;
     for (size_t i = 0; i < G_N_ELEMENTS(others); i++) {
         if (dscomm_priv_view_same(view, "PMI_RANK", others[i].rank) &&
             dscomm_priv_view_same(view, "PMI_SIZE", others[i].size))
@@ -61,8 +109,9 @@ dscomm_status_t dscomm_priv_env_compare_pmi(const env_view_t *view,
             return dscomm_priv_env_fail(
                 view, env, names[i],
                 "disagrees with %s='%d'. Name the source that is right in "
-                "DSCOMM_LAUNCHER: %s, or hydra or pmi",
-                env->origins[i], own, env->family->name);
+                "DSCOMM_LAUNCHER: %s or %s",
+                env->origins[i], own, env->family->name,
+                has_hydra_marks(view) ? "hydra" : "pmi");
     }
     return DSCOMM_OK;
 }
@@ -90,7 +139,6 @@ const env_family_t dscomm_priv_env_hydra = {
     .refuses = is_not_hydra,
     .numbers = PMI_NUMBERS,
     .find_master = find_master,
-    .job = {{"PMI_JOBID"}},
     .ancestor = "hydra_pmi_proxy",
     .step = "SLURM_STEP_ID",
 };
@@ -100,7 +148,7 @@ const env_family_t dscomm_priv_env_pmi = {
     .about = "a process manager that speaks PMI-1",
     .tier = ENV_TIER_MANAGER,
     .any = {"PMI_RANK", "PMI_SIZE"},
-    .refuses = is_slurm,
+    .refuses = is_of_step,
     .numbers = PMI_NUMBERS,
     .job = {{"PMI_JOBID"}},
 };

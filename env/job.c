@@ -64,14 +64,17 @@ const dscomm_env_t *dscomm_priv_env_named(const dscomm_env_t *env)
     return env;
 }
 
-/* The step that the manager has started its proxies as, which has a task for
- * each node; one that the manager itself is in may have several managers. */
+/* The step that the manager has started its proxies as on several nodes, which
+ * has a task for each; one that the manager itself is in may have several
+ * managers. */
 static const char *proxies_step(const env_view_t *view, const dscomm_env_t *env)
 {
     const char *step = dscomm_priv_view_value(view, env->family->step);
 
-    if (!step || !dscomm_priv_env_is_step(view, NULL, NULL) ||
-        dscomm_priv_env_is_step(view, NULL, "1"))
+    if (!step || dscomm_priv_env_one_node(env) ||
+        !dscomm_priv_env_is_step(view, NULL, NULL) ||
+        dscomm_priv_env_is_step(view, NULL, "1") ||
+        !dscomm_priv_env_is_own_step(view))
         return NULL;
     return step;
 }

@@ -151,7 +151,11 @@ static dscomm_status_t find_master(const env_view_t *view, dscomm_env_t *env)
     reader = start(view, text);
     length = read_host(&reader, &first);
     if (!length)
-        return refuse(view, env, "no host");
+        return refuse(view, env,
+                      reader.at > text ? "no host is left behind the batch "
+                                         "host, which CSM_ALLOCATION_ID says "
+                                         "is the first"
+                                       : "no host");
     dscomm_priv_env_set_address(env, g_strndup(first, length),
                                 "first host of LSB_MCPU_HOSTS");
     return DSCOMM_OK;
@@ -174,4 +178,5 @@ const env_family_t dscomm_priv_env_jsrun = {
     /* Several jsrun of one job have each their namespace. */
     .job = {{"LSB_JOBID"}, {"LSB_JOBINDEX"}, {"PMIX_NAMESPACE"}},
     .telling = "PMIX_NAMESPACE",
+    .rival = 1,
 };

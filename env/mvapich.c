@@ -19,6 +19,7 @@ const env_family_t dscomm_priv_env_mvapich2 = {
     .any = {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
     .numbers = NUMBERS("MV2"),
     .ancestor = "mpispawn",
+    .rival = 1,
 };
 
 const env_family_t dscomm_priv_env_mvapich3 = {
@@ -28,4 +29,5 @@ const env_family_t dscomm_priv_env_mvapich3 = {
     .any = {"MVP_COMM_WORLD_RANK", "MVP_COMM_WORLD_SIZE"},
     .numbers = NUMBERS("MVP"),
     .ancestor = "mpispawn",
+    .rival = 1,
 };

@@ -17,17 +17,6 @@ static int is_jsrun(const env_view_t *view, char **ret_why)
     return 1;
 }
 
-static dscomm_status_t compare_jsrun(const env_view_t *view, dscomm_env_t *env)
-{
-    if (env->forced || !dscomm_priv_view_value(view, "JSM_NAMESPACE_RANK") ||
-        !dscomm_priv_view_value(view, "JSM_NAMESPACE_SIZE"))
-        return DSCOMM_OK;
-    return dscomm_priv_env_fail(view, env, "JSM_NAMESPACE_RANK",
-                                "jsrun and Open MPI disagree about rank or "
-                                "size. Name the one that is right in "
-                                "DSCOMM_LAUNCHER: jsrun or openmpi");
-}
-
 static dscomm_status_t find_master(const env_view_t *view, dscomm_env_t *env)
 {
     (void)view;
@@ -48,7 +37,6 @@ const env_family_t dscomm_priv_env_openmpi = {
             [DSCOMM_ENV_LOCAL_RANK] = {"OMPI_COMM_WORLD_LOCAL_RANK"},
             [DSCOMM_ENV_LOCAL_SIZE] = {"OMPI_COMM_WORLD_LOCAL_SIZE"},
         },
-    .complete = compare_jsrun,
     .find_master = find_master,
     .job = {{"PMIX_NAMESPACE", "OMPI_MCA_orte_hnp_uri"}},
 };

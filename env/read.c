@@ -12,13 +12,16 @@
 
 /* What each field may be. */
 static const env_limits_t limits[] = {
-    [DSCOMM_ENV_RANK] = {"a rank", 0, DSCOMM_RANKS_MAX - 1},
-    [DSCOMM_ENV_WORLD_SIZE] = {"a number of ranks", 1, DSCOMM_RANKS_MAX},
-    [DSCOMM_ENV_LOCAL_RANK] = {"a rank", 0, DSCOMM_RANKS_MAX - 1},
-    [DSCOMM_ENV_LOCAL_SIZE] = {"a number of ranks", 1, DSCOMM_RANKS_MAX},
-    [DSCOMM_ENV_NODE_RANK] = {"the number of a node", 0, DSCOMM_RANKS_MAX - 1},
-    [DSCOMM_ENV_MASTER_ADDR] = {"", 0, 0},
-    [DSCOMM_ENV_MASTER_PORT] = {"a port", 1, 65535},
+    [DSCOMM_ENV_RANK] = {"a rank", 0, DSCOMM_RANKS_MAX - 1,
+                         "the number of ranks"},
+    [DSCOMM_ENV_WORLD_SIZE] = {"a number of ranks", 1, DSCOMM_RANKS_MAX,
+                               "the rank"},
+    [DSCOMM_ENV_LOCAL_RANK] = {"a rank", 0, DSCOMM_RANKS_MAX - 1, NULL},
+    [DSCOMM_ENV_LOCAL_SIZE] = {"a number of ranks", 1, DSCOMM_RANKS_MAX, NULL},
+    [DSCOMM_ENV_NODE_RANK] = {"the number of a node", 0, DSCOMM_RANKS_MAX - 1,
+                              NULL},
+    [DSCOMM_ENV_MASTER_ADDR] = {"", 0, 0, NULL},
+    [DSCOMM_ENV_MASTER_PORT] = {"a port", 1, 65535, NULL},
 };
 
 char *dscomm_priv_env_title(const dscomm_env_t *env)
@@ -67,8 +70,10 @@ dscomm_status_t dscomm_priv_env_count(const env_view_t *view,
                  number < limit->min || number > limit->max))
         return dscomm_priv_env_fail(view, env, name,
                                     "not %s. Set it to a decimal number "
-                                    "from %d to %d, or unset it",
-                                    limit->what, limit->min, limit->max);
+                                    "from %d to %d, or unset it%s%s",
+                                    limit->what, limit->min, limit->max,
+                                    limit->with ? " and " : "",
+                                    limit->with ? limit->with : "");
     *ret_number = (int)number;
     return DSCOMM_OK;
 }
@@ -222,16 +227,91 @@ static dscomm_status_t compare_local(const env_view_t *view, dscomm_env_t *env)
     return status;
 }
 
+static dscomm_status_t compare_rival(const env_view_t *view, dscomm_env_t *env,
+                                     const env_family_t *rival)
+{
+    for (int i = DSCOMM_ENV_RANK; i <= DSCOMM_ENV_WORLD_SIZE; i++) {
+        const char *name = rival->numbers[i][0];
+        int number;
+        dscomm_status_t status = dscomm_priv_env_number(
+            view, env, name, (dscomm_env_field_t)i, &number);
+
+        if (status != DSCOMM_OK)
+            return status;
+        if (number >= 0 && number != env->numbers[i])
+            return dscomm_priv_env_fail(
+                view, env, name,
+                "disagrees with %s='%d'. Name the source that is right in "
+                "DSCOMM_LAUNCHER: %s or %s",
+                env->origins[i], env->numbers[i], env->family->name,
+                rival->name);
+    }
+    return DSCOMM_OK;
+}
+
+/* Of two that could each be within the other. */
+static dscomm_status_t check_rivals(const env_view_t *view, dscomm_env_t *env)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (size_t i = 0; i < dscomm_priv_env_family_count; i++) {
+        const env_family_t *family = dscomm_priv_env_families[i];
+
+        if (status == DSCOMM_OK && family->rival &&
+            env->judgements[i].verdict == DSCOMM_ENV_IGNORED)
+            status = compare_rival(view, env, family);
+    }
+    return status;
+}
+
+static dscomm_status_t check_managers(const env_view_t *view, dscomm_env_t *env)
+{
+    dscomm_status_t status;
+
+    if (env->family->tier != ENV_TIER_MANAGER)
+        return DSCOMM_OK;
+    status = check_rivals(view, env);
+    return status == DSCOMM_OK ? dscomm_priv_env_compare_pmi(view, env)
+                               : status;
+}
+
+/* A launcher of one rank that has started a larger job's, as srun below mpirun,
+ * hides what the other says. */
+static void warn_larger(const env_view_t *view, dscomm_env_t *env)
+{
+    const int one = env->numbers[DSCOMM_ENV_WORLD_SIZE] == 1;
+
+    for (size_t i = 0; i < dscomm_priv_env_family_count; i++) {
+        const env_family_t *family = dscomm_priv_env_families[i];
+        const char *name = family->numbers[DSCOMM_ENV_WORLD_SIZE][0];
+        const char *text = dscomm_priv_view_value(view, name);
+        int64_t size;
+
+        if (!one || env->forced || env->family->tier == ENV_TIER_EXPLICIT ||
+            env->judgements[i].verdict != DSCOMM_ENV_IGNORED || !text ||
+            dscomm_priv_parse_decimal(text, &size) || size < 2)
+            continue;
+        dscomm_priv_env_warn(env,
+                             "one rank, by %s, although %s='%.16s': if %s "
+                             "has started this program, set "
+                             "DSCOMM_LAUNCHER=%s",
+                             env->origins[DSCOMM_ENV_WORLD_SIZE], name, text,
+                             family->about, family->name);
+        return;
+    }
+}
+
 static dscomm_status_t check_agreement(const env_view_t *view,
                                        dscomm_env_t *env)
 {
     dscomm_status_t status;
 
+    warn_larger(view, env);
     if (!is_compared(env))
         return DSCOMM_OK;
     status = check_generic(view, env);
-    if (status == DSCOMM_OK && env->family->tier == ENV_TIER_MANAGER)
-        status = dscomm_priv_env_compare_pmi(view, env);
+    if (status == DSCOMM_OK)
+        status = check_managers(view, env);
     return status == DSCOMM_OK ? compare_local(view, env) : status;
 }
 

@@ -62,29 +62,46 @@ int dscomm_priv_env_is_step(const env_view_t *view, const char *rank,
            (!size || equals(view, "SLURM_STEP_NUM_TASKS", size));
 }
 
-/* SLURM_GTIDS lists the ranks of this node. */
-static int count_ranks(const char *text)
+int dscomm_priv_env_is_own_step(const env_view_t *view)
 {
-    int count = 1;
+    const char *task = dscomm_priv_view_value(view, "SLURM_TASK_PID");
 
-    for (; *text; text++)
-        count += *text == ',';
-    return count;
+    return !task || dscomm_priv_view_descends(view, task);
+}
+
+/* SLURM_GTIDS, "0,2", lists the ranks of this node, each less than world: how
+ * many; or -1, where it is no such list. */
+static int count_ranks(const char *text, int world)
+{
+    int count = 0;
+
+    for (;; text++) {
+        const char *start = text;
+        int64_t rank = 0;
+
+        for (; (unsigned)*text - '0' < 10 && rank <= G_MAXINT; text++)
+            rank = rank * 10 + *text - '0';
+        if (text == start || (*text && *text != ',') || rank >= world)
+            return -1;
+        count++;
+        if (!*text)
+            return count;
+    }
 }
 
 static dscomm_status_t check_ranks(const env_view_t *view, dscomm_env_t *env)
 {
     const char *text = dscomm_priv_view_value(view, "SLURM_GTIDS");
     int64_t known = env->numbers[DSCOMM_ENV_LOCAL_SIZE];
-    int count;
+    int world = env->numbers[DSCOMM_ENV_WORLD_SIZE], count;
 
     if (!text)
         return DSCOMM_OK;
-    if (text[strspn(text, "0123456789,")] || strstr(text, ",,") ||
-        *text == ',' || g_str_has_suffix(text, ","))
+    count = count_ranks(text, world < 0 ? G_MAXINT : world);
+    if (count < 0)
         return dscomm_priv_env_fail(view, env, "SLURM_GTIDS",
-                                    "not a list of ranks. Correct or unset it");
-    count = count_ranks(text);
+                                    "not a list of ranks, which are less than "
+                                    "the number of tasks. Correct or unset it");
     if (known >= 0 && known != count)
         dscomm_priv_env_warn(env,
                              "SLURM_GTIDS lists %d ranks on this node, %s "
@@ -113,6 +130,11 @@ static dscomm_status_t use_tasks(const env_view_t *view, dscomm_env_t *env,
                                     "beyond the %" G_GINT64_FORMAT
                                     " nodes of %s. Correct both",
                                     (gint64)tasks->nodes, tasks_name);
+    if (!tasks->here)
+        return dscomm_priv_env_fail(view, env, tasks_name,
+                                    "no task on this node, number %d. Correct "
+                                    "it or SLURM_NODEID",
+                                    MAX(node, 0));
     if (tasks->here > 0)
         dscomm_priv_env_set(env, DSCOMM_ENV_LOCAL_SIZE, tasks->here,
                             tasks_name);

@@ -12,7 +12,7 @@
 static dscomm_status_t check_group(const env_view_t *view, dscomm_env_t *env)
 {
     static const char name[] = "GROUP_WORLD_SIZE";
-    static const env_limits_t limit = {"a number of nodes", 1, INT_MAX};
+    static const env_limits_t limit = {"a number of nodes", 1, INT_MAX, NULL};
     int count;
     dscomm_status_t status =
         dscomm_priv_env_count(view, env, name, &limit, &count);
@@ -103,7 +103,8 @@ dscomm_status_t dscomm_priv_env_elastic(const env_view_t *view,
                                         dscomm_env_t *env)
 {
     const char *id = dscomm_priv_view_value(view, "TORCHELASTIC_RUN_ID");
-    static const env_limits_t limit = {"a number of restarts", 0, INT_MAX};
+    static const env_limits_t limit = {"a number of restarts", 0, INT_MAX,
+                                       NULL};
     int restart;
     char *name;
     dscomm_status_t status = dscomm_priv_env_count(

@@ -146,6 +146,26 @@ char *dscomm_priv_view_ancestor(const env_view_t *view, const char *name)
     return NULL;
 }
 
+int dscomm_priv_view_descends(const env_view_t *view, const char *pid)
+{
+    char path[48] = "/proc/self/stat";
+    process_t process;
+    int64_t wanted;
+
+    if (dscomm_priv_parse_decimal(pid, &wanted))
+        return 0;
+    if (!*view->root && (wanted == getpid() || wanted == getppid()))
+        return 1;
+    for (int i = 0; i < ANCESTORS_MAX; i++) {
+        if (read_process(view, path, &process))
+            return 0;
+        if (process.pid == wanted || process.parent == wanted)
+            return 1;
+        snprintf(path, sizeof path, "/proc/%u/stat", process.parent);
+    }
+    return 0;
+}
+
 int dscomm_priv_is_host_of(const char *text, size_t length)
 {
     if (length < 1 || length > HOST_MAX_BYTES)

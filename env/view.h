@@ -34,6 +34,9 @@ char *dscomm_priv_view_host(const env_view_t *view);
  * all that descend from it; NULL where there is none; g_free(). */
 char *dscomm_priv_view_ancestor(const env_view_t *view, const char *name);
 
+/* 1: process pid, a decimal number, is this one or an ancestor of it. */
+int dscomm_priv_view_descends(const env_view_t *view, const char *pid);
+
 /* 1: text may be a host: not empty, at most 255 bytes, none of them blank. */
 int dscomm_priv_is_host(const char *text);
 int dscomm_priv_is_host_of(const char *text, size_t length);
