@@ -252,8 +252,7 @@ static dscomm_status_t join(const dscomm_backend_args_t *args, void **ret_impl)
 
     if (!impl)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a group");
-    impl->rank = args->rank;
-    impl->ranks = args->ranks;
+    *impl = (impl_t){.rank = args->rank, .ranks = args->ranks};
     impl->size = sizeof(shared_t) + ranks * ranks * sizeof(box_t);
     TAILQ_INIT(&impl->parcels);
     TAILQ_INIT(&impl->receives);

@@ -257,16 +257,23 @@ def write(method, n, path):
             file.write(np.concatenate(gradients).tobytes())
 
 
-def bytes_differ(o, n, sent, plain):
-    """A row of signs has, beside a bit an element, a header and a scale."""
+def bytes_differ(o, n, rank, sent, plain):
+    """Each rank gets its part from the others and gives them the result: a bit
+    an element, with a header and a scale in front of each row."""
     ring = 2 * (n - 1) * sum(SIZES) * 4 // n
     if plain != STEPS * ring:
         return f"{plain} bytes are not {STEPS} times {ring}"
-    rows = 2 * (n - 1) * o.signs.calls
-    row, rest = divmod(sent - o.averages * ring, rows) if rows else (0, sent)
-    if rest or (rows and not 4 <= row - o.signs.chunk // 8 <= 128):
-        return (f"{sent} bytes are not {o.averages} times {ring} and {rows} "
-                f"rows of {o.signs.chunk} bits")
+    parts = [min(max(sum(SIZES) - r * o.signs.chunk, 0), o.signs.chunk)
+             for r in range(n)]
+    bits = [(part + 7) // 8 for part in parts]
+    calls = o.signs.calls
+    signs = calls * (sum(bits) + (n - 2) * bits[rank])
+    rows = 2 * (n - 1) * calls
+    rest = sent - o.averages * ring - signs
+    if rest % rows if rows else rest:
+        return f"rank {rank}: {rest} bytes are not of {rows} rows"
+    if rows and not 4 <= rest // rows <= 128:
+        return f"rank {rank}: {rest // rows} bytes beside the signs of a row"
     return None
 
 
@@ -284,9 +291,9 @@ def differ(o, steps, files):
             if not np.max(off) <= ROUNDING:
                 return (f"step {t}, rank {rank}: weight {np.argmax(off)} is "
                         f"off by {np.max(off)}")
-    for file in files:
+    for rank, file in enumerate(files):
         got = np.frombuffer(file.read(), np.int64)
-        wrong = bytes_differ(o, n, *got)
+        wrong = bytes_differ(o, n, rank, *got)
         if wrong:
             return wrong
     return None

@@ -34,7 +34,14 @@ ranks 5 'two programs in one world'
 run env MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 10000)) \
     mpirun.mpich -localhost localhost -n 3 "$hello"
 ranks 3 'an address and port that are given'
-mpirun -pmi-port -n 2 "$hello"
+if [ -e "$abs_top_builddir/backends/mpi/.libs/mpich.so" ]; then
+    run env DSCOMM_MPI_PATH="$abs_top_builddir/backends/mpi/.libs" \
+        mpirun.mpich -localhost localhost -pmi-port -n 2 "$hello"
+    ranks 2 'without ranks in the environment, where MPI tells them'
+else
+    skip 'without ranks in the environment, where MPI tells them' 'no module for it'
+fi
+run env DSCOMM_BACKEND=shm mpirun.mpich -localhost localhost -pmi-port -n 2 "$hello"
 [ "$status" != 0 ]
 result $? 'without ranks in the environment'
 like "$err" 'PMI_ID=.*-pmi-port' 'without ranks in the environment: what to do'

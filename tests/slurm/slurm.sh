@@ -7,6 +7,10 @@
 . "$abs_top_srcdir/tests/slurm/cluster.sh"
 . "$abs_top_srcdir/tests/launchers/ranks.sh"
 
+# The nodes share one host name and one /dev/shm, which Open MPI would use
+# between them.
+OMPI_MCA_btl=self,tcp
+export OMPI_MCA_btl
 cluster_enter
 cluster_start "$scratch/cluster" 3 || bail "no Slurm: $cluster_why"
 
@@ -132,7 +136,7 @@ for mpirun in mpirun.openmpi mpirun.mpich; do
     like "$err" 'MASTER_ADDR.*not set' "$mpirun in salloc without an address"
     # Nodes that are one machine would take each other's shared memory.
     if [ -e "$abs_top_builddir/backends/mpi/.libs/${mpirun#mpirun.}.so" ]; then
-        run salloc -N 3 -n 6 env OMPI_MCA_btl=self,tcp \
+        run salloc -N 3 -n 6 env \
             DSCOMM_MPI_PATH="$abs_top_builddir/backends/mpi/.libs" \
             $mpirun -n 5 "$hello"
         ranks 5 "$mpirun in salloc, where MPI tells the address"
