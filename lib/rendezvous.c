@@ -22,7 +22,8 @@
 #include <unistd.h>
 
 #define RETRY_US 20000
-/* Where it is doubtful that anyone comes. */
+/* Where it is doubtful that anyone comes, and where a launcher has come that
+ * serves the store. */
 #define DOUBTFUL_MS 30000
 #define DSCOMM_TOKEN_MAX 128
 /* Between the end of the final barrier and the last goodbye. */
@@ -96,9 +97,13 @@ static dscomm_status_t explain_late(const dscomm_join_t *join,
 
     if (venue != DSCOMM_VENUE_FINE)
         return dscomm_priv_venue_fail(join);
-    if (!join->serve)
-        return DSCOMM_ERR_TIMEOUT;
     snprintf(why, sizeof why, "%s", dscomm_last_error());
+    if (!join->serve)
+        return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                           "the launcher's store does not answer, and no rank "
+                           "serves one, since TORCHELASTIC_USE_AGENT_STORE is "
+                           "True; unset that where it is left over: %s",
+                           why);
     return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                        "rank 0 of %d did not come within %.1f s: %s",
                        join->size, join->timeout_ms / 1000.0, why);
@@ -119,13 +124,13 @@ static dscomm_status_t open_once(const dscomm_join_t *join, int64_t deadline,
     if (venue == DSCOMM_VENUE_WRONG)
         return dscomm_priv_venue_fail(join);
     attr.timeout_ms = MAX(dscomm_priv_clock_left(deadline), 1);
-    if (venue == DSCOMM_VENUE_DOUBTFUL)
+    if (venue == DSCOMM_VENUE_DOUBTFUL || (is_tcp(join->url) && !join->serve))
         attr.timeout_ms = MIN(attr.timeout_ms, DOUBTFUL_MS);
     attr.serve = served && join->rank == 0;
     attr.world_size = is_tcp(join->url) ? 0 : join->size;
     status = dscomm_priv_store_open(join->url, &attr, served ? &job : NULL,
                                     ret_store);
-    if (status == DSCOMM_ERR_TIMEOUT && is_tcp(join->url) && join->rank)
+    if (status == DSCOMM_ERR_TIMEOUT && is_tcp(join->url) && !attr.serve)
         status = explain_late(join, venue);
     if (status == DSCOMM_ERR_IO && attr.serve)
         status = dscomm_priv_host_taken(join, status);
@@ -180,10 +185,10 @@ static dscomm_status_t use_store(point_t *point, const dscomm_join_t *join,
     if (!point->store)
         status = open_store(point, join, deadline, &point->store);
     if (status == DSCOMM_OK)
-        status = count_before(point, join);
-    if (status == DSCOMM_OK)
         status = dscomm_priv_host_meet(join, point->store, point->count + 1,
                                        deadline);
+    if (status == DSCOMM_OK)
+        status = count_before(point, join);
     if (status < 0)
         dscomm_store_close(g_steal_pointer(&point->store));
     return status;

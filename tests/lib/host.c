@@ -9,6 +9,7 @@
 #include "tests/tap.h"
 
 #include <glib.h>
+#include <pthread.h>
 #include <string.h>
 
 #define KEY "dscomm/host"
@@ -49,8 +50,8 @@ static const struct {
     int told;
     const char *says;
 } strangers[] = {
-    {3, 4, "0", 1, "of 4 ranks and run '0'"},
-    {1, 4, "0", 1, "of 4 ranks and run '0'"},
+    {3, 4, "0", 1, "of 4 ranks;"},
+    {1, 4, "0", 1, "of 4 ranks;"},
     {1, 1000, "0", 1, "of 1000 ranks"},
     {1, 2, "other/0", 0, "of 2 ranks and run 'other/0'"},
     {1, 2, "", 0, "of 2 ranks and run ''"},
@@ -67,7 +68,7 @@ static void test_strangers(void)
                     1800000),
                DSCOMM_ERR_MISMATCH, "stranger %zu is refused", i);
         ok(strstr(dscomm_last_error(), strangers[i].says) &&
-               strstr(dscomm_last_error(), "told of 2 ranks and run '0'") &&
+               strstr(dscomm_last_error(), "told of 2 ranks, rank ") &&
                strstr(dscomm_last_error(), "tcp://127.0.0.1:7") &&
                strstr(dscomm_last_error(), "MASTER_PORT"),
            "  %s", dscomm_last_error());
@@ -106,6 +107,49 @@ static void test_agent(void)
     }
 }
 
+/* A rank that is not a run's comes to the store of dscomm run. */
+static void test_nameless(void)
+{
+    is_int(meet(1, 2, "0", 1800000), DSCOMM_ERR_MISMATCH,
+           "a rank without a run at dscomm run");
+    ok(strstr(dscomm_last_error(),
+              "dscomm run serves the store there for run 'job', and this "
+              "process is rank 1 of 2") != NULL,
+       "  %s", dscomm_last_error());
+}
+
+static void *announce(void *arg)
+{
+    is_int(meet(0, 2, "0", 1000), DSCOMM_OK, "rank 0 says so");
+    return arg;
+}
+
+/* To rank 0's own store comes one that was told of an agent's, at any time. */
+static void test_leftover(void)
+{
+    dscomm_join_t client = join_of(1, 3, "old/0");
+    pthread_t thread;
+
+    client.serve = 0;
+    pthread_create(&thread, NULL, announce, NULL);
+    is_int(dscomm_priv_host_meet(
+               &client, store, 1,
+               dscomm_priv_clock_after(dscomm_priv_clock(), 60000)),
+           DSCOMM_ERR_MISMATCH, "a rank of an agent at a rank 0");
+    pthread_join(thread, NULL);
+    ok(strstr(dscomm_last_error(), "told of 2 ranks, serves the store there") &&
+           strstr(dscomm_last_error(), "rank 1 of 3 ranks and run 'old/0'") &&
+           strstr(dscomm_last_error(), "TORCHELASTIC_USE_AGENT_STORE"),
+       "  %s", dscomm_last_error());
+}
+
+static void renew(void)
+{
+    dscomm_store_close(store);
+    if (dscomm_store_open("memory://", NULL, &store))
+        bail("%s", dscomm_last_error());
+}
+
 int main(void)
 {
     dscomm_join_t client = join_of(1, 2, "job/0");
@@ -115,6 +159,9 @@ int main(void)
         bail("%s", dscomm_last_error());
     is_int(dscomm_priv_host_meet(&client, store, 1, 0), DSCOMM_OK,
            "an agent's store may be for several");
+    renew();
+    test_leftover();
+    renew();
     is_int(meet(1, 2, "0", 200), DSCOMM_ERR_TIMEOUT, "no rank 0 says so");
     ok(strstr(dscomm_last_error(), "another program has the port") != NULL,
        "  %s", dscomm_last_error());
@@ -123,7 +170,9 @@ int main(void)
     test_strangers();
     is_int(meet(0, 2, "a\n\tb", 1000), DSCOMM_OK, "an odd run");
     is_int(meet(1, 2, "a\n\tb", 1000), DSCOMM_OK, "is the same for rank 1");
+    renew();
     test_agent();
+    test_nameless();
     dscomm_store_set(store, KEY, "2", 1);
     is_int(meet(1, 2, "0", 1000), DSCOMM_ERR_PROTOCOL, "nonsense");
     dscomm_store_close(store);

@@ -280,6 +280,73 @@ static void check_late_rank(void)
     all_are(guests, 3, DSCOMM_OK, "", "all come to a third world");
 }
 
+/* Two processes are rank 0: one finds the port taken, and tells the other. */
+static pid_t come_as_zero(const char *url)
+{
+    guest_t guest = {.size = 2, .timeout_ms = 60000};
+    dscomm_group_t *world;
+    dscomm_status_t status;
+    pid_t pid = fork();
+
+    if (pid)
+        return pid;
+    snprintf(guest.url, sizeof guest.url, "%s", url);
+    status = join(&guest, &world);
+    _exit(status == DSCOMM_ERR_ENVIRONMENT &&
+                  !strstr(dscomm_last_error(),
+                          "rank 0 of 2 is claimed by two processes")
+              ? 1
+              : -status);
+}
+
+static void check_two_zeros(void)
+{
+    int statuses[2] = {0, 0}, codes[2];
+    pid_t pids[2];
+    char url[64];
+
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", free_port());
+    for (int i = 0; i < 2; i++)
+        pids[i] = come_as_zero(url);
+    for (int i = 0; i < 2; i++) {
+        waitpid(pids[i], &statuses[i], 0);
+        codes[i] = WIFEXITED(statuses[i]) ? -WEXITSTATUS(statuses[i]) : 1;
+    }
+    is_int(codes[0] + codes[1],
+           (int)DSCOMM_ERR_IO + (int)DSCOMM_ERR_ENVIRONMENT,
+           "two ranks 0: one has no port, and the other is told: %d and %d",
+           codes[0], codes[1]);
+}
+
+/* An agent's variables, which are left over. */
+static void check_no_agent(int rank)
+{
+    dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
+    char texts[2][16];
+    const char *const names[][2] = {
+        {"RANK", texts[0]},
+        {"WORLD_SIZE", "2"},
+        {"MASTER_ADDR", "127.0.0.1"},
+        {"MASTER_PORT", texts[1]},
+        {"TORCHELASTIC_RUN_ID", "old"},
+        {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+    };
+    dscomm_group_t *world;
+
+    snprintf(texts[0], sizeof texts[0], "%d", rank);
+    snprintf(texts[1], sizeof texts[1], "%d", free_port());
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        setenv(names[i][0], names[i][1], 1);
+    attr.timeout_ms = 300;
+    is_int(dscomm_init(&attr, &world), DSCOMM_ERR_TIMEOUT,
+           "no agent where one is told: rank %d", rank);
+    ok(strstr(dscomm_last_error(),
+              "since TORCHELASTIC_USE_AGENT_STORE is True") != NULL,
+       "  %s", dscomm_last_error());
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        unsetenv(names[i][0]);
+}
+
 /* Two of the largest world: what they do meanwhile does not take them past the
  * deadline. */
 static void check_largest(const char *url)
@@ -325,6 +392,9 @@ int main(void)
     check_dead_rank(1, 2);
     check_dead_rank(1, 3);
     check_dead_rank(0, 2);
+    check_two_zeros();
+    check_no_agent(0);
+    check_no_agent(1);
     check_largest_worlds();
     return tap_done();
 }
