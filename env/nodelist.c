@@ -128,20 +128,22 @@ static void add_group(reader_t *reader, element_t *element)
         element->count *= group.count;
 }
 
-/* What a host's name consists of, and an address of IPv4. */
-static const char plain[256] = {
-    ['-'] = 1,         ['.'] = 1,         ['_'] = 1,
-    ['0' ... '9'] = 1, ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1,
+/* What a host's name consists of, and an address of IPv4: 1; and what is
+ * between elements: 2. */
+static const char kinds[256] = {
+    ['-'] = 1,         ['.'] = 1,         ['_'] = 1, ['0' ... '9'] = 1,
+    ['A' ... 'Z'] = 1, ['a' ... 'z'] = 1, [','] = 2, [' '] = 2,
+    ['\t'] = 2,        ['\n'] = 2,
 };
 
 static inline int is_plain(char c)
 {
-    return plain[(unsigned char)c];
+    return kinds[(unsigned char)c] == 1;
 }
 
 static inline int is_separator(char c)
 {
-    return c == ',' || c == ' ' || c == '\t' || c == '\n';
+    return kinds[(unsigned char)c] == 2;
 }
 
 /* Groups that are not counted are left as they are, since a list may have
@@ -220,6 +222,18 @@ static void next_element(reader_t *reader, element_t *element)
         read_element(reader, element);
 }
 
+/* Most of a long list are names, of which there is nothing more to know. Goes
+ * to the last one before what is none; without a branch for each. */
+static void skip_names(reader_t *reader)
+{
+    const char *at = reader->at;
+    int length = 0, kind;
+
+    for (; length < HOST_BYTES && (kind = kinds[(unsigned char)*at]); at++)
+        length = (length + 1) & -(kind & 1);
+    reader->at = at - length;
+}
+
 /* All elements; the first of them is kept. */
 static env_problem_t check(const char *text, element_t *ret_first)
 {
@@ -228,8 +242,10 @@ static env_problem_t check(const char *text, element_t *ret_first)
 
     next_element(&reader, ret_first);
     element.count = ret_first->count;
-    while (!reader.wrong && element.count)
+    while (!reader.wrong && element.count) {
+        skip_names(&reader);
         next_element(&reader, &element);
+    }
     if (!reader.wrong && !ret_first->count)
         reader.wrong = "no host";
     return (env_problem_t){reader.wrong, (size_t)(reader.at - text)};
