@@ -42,6 +42,27 @@ static int print(const GString *text)
     return TOOL_OK;
 }
 
+/* Wrong use; with JSON an object says so. */
+static G_GNUC_PRINTF(2, 3) int refuse(const options_t *options,
+                                      const char *format, ...)
+{
+    GString *text = g_string_new(NULL);
+    va_list args;
+    char *problem;
+
+    va_start(args, format);
+    problem = g_strdup_vprintf(format, args);
+    va_end(args);
+    if (options->json)
+        tool_env_mpirun_error(problem, text);
+    else
+        tool_fail(0, "env", "%s", problem);
+    print(text);
+    g_string_free(text, TRUE);
+    g_free(problem);
+    return TOOL_USAGE;
+}
+
 static int show(const dscomm_env_t *env, const options_t *options)
 {
     GString *text = g_string_new(NULL);
@@ -144,46 +165,35 @@ static int check_counts(const options_t *options)
 {
     char *problem = tool_advice_check(counted(options->nodes),
                                       counted(options->ranks_per_node));
-    GString *text;
+    int status = problem ? refuse(options, "%s", problem) : TOOL_OK;
 
-    if (!problem)
-        return TOOL_OK;
-    text = g_string_new(NULL);
-    if (options->json)
-        tool_env_mpirun_error(problem, text);
-    else
-        tool_fail(0, "env", "%s", problem);
-    print(text);
-    g_string_free(text, TRUE);
     g_free(problem);
-    return TOOL_USAGE;
+    return status;
 }
 
 static int check_mpirun(const options_t *options)
 {
     if (options->mpirun && (options->export || options->exec ||
                             options->explain || options->placement))
-        return tool_fail(TOOL_USAGE, "env",
-                         "--mpirun goes with --json, --nodes, --ranks-per-node "
-                         "and --mpirun-path only");
+        return refuse(options,
+                      "--mpirun goes with --json, --nodes, --ranks-per-node "
+                      "and --mpirun-path only");
     if (!options->mpirun &&
         (options->nodes != NOT_SAID || options->mpirun_path ||
          options->ranks_per_node != NOT_SAID))
-        return tool_fail(TOOL_USAGE, "env",
-                         "--nodes, --ranks-per-node and --mpirun-path go with "
-                         "--mpirun");
+        return refuse(options,
+                      "--nodes, --ranks-per-node and --mpirun-path go with "
+                      "--mpirun");
     return options->mpirun ? check_counts(options) : TOOL_OK;
 }
 
 static int check_placement(const options_t *options)
 {
     if (options->placement && (options->export || options->explain))
-        return tool_fail(TOOL_USAGE, "env",
-                         "--placement goes with neither --export nor "
-                         "--explain");
+        return refuse(options, "--placement goes with neither --export nor "
+                               "--explain");
     if (!options->placement && (options->devices || options->place.rebind))
-        return tool_fail(TOOL_USAGE, "env",
-                         "--device and --rebind go with --placement");
+        return refuse(options, "--device and --rebind go with --placement");
     return TOOL_OK;
 }
 
@@ -196,19 +206,19 @@ static int check_options(const options_t *options, char **argv)
     if (status != TOOL_OK || options->mpirun)
         return status;
     if (options->json + options->export + options->exec > 1)
-        return tool_fail(TOOL_USAGE, "env",
-                         "--json, --export and --exec exclude each other");
+        return refuse(options,
+                      "--json, --export and --exec exclude each other");
     if (options->explain && (options->export || options->exec))
-        return tool_fail(TOOL_USAGE, "env",
-                         "--explain goes with neither --export nor --exec");
+        return refuse(options,
+                      "--explain goes with neither --export nor --exec");
     if (options->exec && !argv[0])
-        return tool_fail(TOOL_USAGE, "env",
-                         "which program? Usage: dscomm env --exec PROGRAM "
-                         "[ARGUMENT...]");
+        return refuse(options,
+                      "which program? Usage: dscomm env --exec PROGRAM "
+                      "[ARGUMENT...]");
     if (!options->exec && argv[0])
-        return tool_fail(TOOL_USAGE, "env",
-                         "unexpected argument '%s'; --exec runs a program",
-                         argv[0]);
+        return refuse(options,
+                      "unexpected argument '%s'; --exec runs a program",
+                      argv[0]);
     return TOOL_OK;
 }
 
@@ -233,7 +243,24 @@ static int run(const options_t *options, char **argv)
     return status;
 }
 
-static int parse(int *argc, char ***argv, options_t *o)
+/* --json as an option, also where those before it are wrong. */
+static gboolean wants_json(char *const *argv)
+{
+    static const char *const valued[] = {"--device", "--nodes",
+                                         "--ranks-per-node", "--mpirun-path"};
+    gboolean is_value = FALSE;
+
+    while (*++argv && strcmp(*argv, "--") != 0 && (is_value || **argv == '-')) {
+        if (!is_value && strcmp(*argv, "--json") == 0)
+            return TRUE;
+        is_value = FALSE;
+        for (size_t i = 0; i < G_N_ELEMENTS(valued); i++)
+            is_value = is_value || strcmp(*argv, valued[i]) == 0;
+    }
+    return FALSE;
+}
+
+static gboolean parse(int *argc, char ***argv, options_t *o, char **ret_problem)
 {
     const GOptionEntry entries[] = {
         {"explain", 0, 0, G_OPTION_ARG_NONE, &o->explain,
@@ -265,19 +292,27 @@ static int parse(int *argc, char ***argv, options_t *o)
         {NULL, 0, 0, 0, NULL, NULL, NULL},
     };
 
-    return tool_parse(argc, argv, entries, "[PROGRAM [ARGUMENT...]]",
-                      "With --exec, PROGRAM is searched in PATH and takes this "
-                      "process's place. With --mpirun, old arguments of mpirun "
-                      "may follow \"--\", and are judged.");
+    return tool_parse_quietly(
+        argc, argv, entries, "[PROGRAM [ARGUMENT...]]",
+        "With --exec, PROGRAM is searched in PATH and takes this process's "
+        "place. With --mpirun, old arguments of mpirun may follow \"--\", and "
+        "are judged.",
+        ret_problem);
 }
 
 int tool_env(int argc, char **argv)
 {
     options_t o = {.nodes = NOT_SAID, .ranks_per_node = NOT_SAID};
+    gboolean json = wants_json(argv);
+    char *problem = NULL;
     int status;
 
-    if (!parse(&argc, &argv, &o))
-        return TOOL_USAGE;
+    if (!parse(&argc, &argv, &o, &problem)) {
+        o.json = json;
+        status = refuse(&o, "%s", problem);
+        g_free(problem);
+        return status;
+    }
     argv++;
     if (argv[0] && strcmp(argv[0], "--") == 0)
         argv++;

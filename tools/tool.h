@@ -29,10 +29,16 @@ int tool_info(int argc, char **argv);
 int tool_perf(int argc, char **argv);
 
 /* Parses the options before the first other word, and removes them; --help
- * prints and exits. FALSE: a sentence went to stderr, the exit status is
- * TOOL_USAGE. parameters and description appear in the help. */
+ * prints and exits. Whole numbers are decimal. FALSE: a sentence went to
+ * stderr, the exit status is TOOL_USAGE. parameters and description appear in
+ * the help. */
 gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
                     const char *parameters, const char *description);
+
+/* The same with the sentence in *ret_problem, g_free(). */
+gboolean tool_parse_quietly(int *argc, char ***argv,
+                            const GOptionEntry *entries, const char *parameters,
+                            const char *description, char **ret_problem);
 
 /* The same for options that may stand behind other words, which stay. */
 gboolean tool_parse_anywhere(int *argc, char ***argv,

@@ -109,6 +109,16 @@ fake other 'echo x 1.0'
 tool --mpirun --mpirun-path "$scratch/other"
 is "$status" 1 'no mpirun'
 like "$err" "names neither Open MPI 4 or later" 'says what is known'
+fake broken 'echo "error while loading shared libraries: libx.so" >&2; exit 127'
+tool --mpirun --mpirun-path "$scratch/broken"
+is "$status" 1 'one that fails'
+like "$err" "^dscomm env: '.*/broken --version' failed with exit status 127: error while loading shared libraries: libx.so\$" \
+    'says how, and its sentence'
+fake killed 'kill -9 $$'
+tool --mpirun --mpirun-path "$scratch/killed" --json
+is "$status" 1 'one that is killed'
+like "$out" "^\{\"error\":\"'.*/killed --version' was ended by signal 9 \(Killed\)\"\}\$" \
+    'says how'
 tool --mpirun --mpirun-path "$scratch/nothing"
 is "$status" 1 'one that is not there'
 like "$err" "cannot execute '.*/nothing': No such file" 'says so'
@@ -158,5 +168,48 @@ done <<'END'
 --mpirun --ranks-per-node -1
 --mpirun --nodes x
 END
+
+# With JSON an object says so, whatever is wrong.
+# error SENTENCE WHAT...: it has such a sentence
+error()
+{
+    sentence=$1
+    shift
+    tool "$@"
+    is "$status $err" '2 ' "JSON of wrong use: $*"
+    like "$out" "^\{\"error\":\"$sentence[^\"]*\"\}\$" "$*: says why"
+}
+
+error "'99999999999999999999' for --nodes is no decimal number" \
+    --mpirun --json --nodes 99999999999999999999
+error "'abc' for --nodes" --mpirun --json --nodes abc
+error "'' for --nodes" --mpirun --json --nodes ''
+error "'1.5' for --nodes" --mpirun --json --nodes 1.5
+error "'0x10' for --nodes" --nodes 0x10 --mpirun --json
+error "'--2' for --nodes" --nodes --2 --mpirun --json
+error 'nodes are 1 to' --mpirun --json --nodes -3
+error 'Missing argument for --nodes' --mpirun --json --nodes
+error 'Missing argument for --mpirun-path' --mpirun --json --mpirun-path
+error 'Unknown option --bogus' --bogus --json
+error 'Unknown option --bogus' --json --bogus
+error '--mpirun goes with' --mpirun --json --placement
+error '--mpirun goes with' --mpirun --json --explain
+error '--json, --export and --exec' --json --export
+error '--json, --export and --exec' --json --exec true
+error '--device and --rebind go with --placement' --json --device 0:0:0.0
+error '--device and --rebind go with --placement' --json --rebind
+error "unexpected argument 'x'" --json x
+error '--nodes, --ranks-per-node' --json --nodes 2
+tool --bogus --exec echo --json
+is "$status $out" '2 ' 'what is behind PROGRAM is its own'
+like "$err" '^dscomm env: Unknown option --bogus' 'and said to people'
+
+# 010 is no octal number.
+tool --mpirun --mpirun-path "$scratch/five" --nodes 010 --ranks-per-node 01 --json
+like "$out" '"nodes":10,"ranks_per_node":1,' 'numbers are decimal'
+out=$("$program" run -n 010 "$program" env 2>&1 | grep -c '^rank [0-9] of 10')
+is "$out" 10 'dscomm run: numbers are decimal'
+out=$("$program" run -n 0x2 true 2>&1)
+is $? 2 'dscomm run: and nothing else'
 
 tap_done
