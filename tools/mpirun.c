@@ -10,10 +10,12 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define TEXT_MAX 16384
+#define SENTENCE_MAX 200
 
 /* The plain name comes last but one: it is mostly another name of one of the
  * others. */
@@ -107,24 +109,45 @@ static gboolean read_all(int fd, gint64 deadline, GString *text)
 }
 
 /* It has said all: it may still end by itself until the deadline, so that it
- * tidies up; then it, and what it has left behind, is killed. */
-static void end(pid_t pid, gint64 deadline)
+ * tidies up; then it, and what it has left behind, is killed. Returns how it
+ * has ended, as waitpid() says, 0 where it was killed. */
+static int end(pid_t pid, gint64 deadline)
 {
     siginfo_t info = {.si_pid = 0};
+    int status = 0;
 
     while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
            info.si_pid == 0 && left(deadline))
         g_usleep(2000);
     kill(-pid, SIGKILL);
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
+    return info.si_pid ? status : 0;
+}
+
+/* How it has failed, and what it has said first; g_free(). */
+static char *describe_failure(const char *program, int status, const char *text)
+{
+    char *how =
+        WIFSIGNALED(status)
+            ? g_strdup_printf("was ended by signal %d (%s)", WTERMSIG(status),
+                              g_strsignal(WTERMSIG(status)))
+            : g_strdup_printf("failed with exit status %d",
+                              WEXITSTATUS(status));
+    const char *line = text + strspn(text, " \t\r\n");
+    const int length = (int)MIN(strcspn(line, "\r\n"), SENTENCE_MAX);
+    char *sentence = g_strdup_printf("'%s --version' %s%s%.*s", program, how,
+                                     length ? ": " : "", length, line);
+
+    g_free(how);
+    return sentence;
 }
 
 char *tool_mpirun_version(const char *program, int msec, char **ret_problem)
 {
     gint64 deadline = g_get_monotonic_time() + (gint64)msec * 1000;
     GString *text;
-    int fds[2], error;
+    int fds[2], error, status;
     gboolean ended;
     pid_t pid;
 
@@ -143,10 +166,12 @@ char *tool_mpirun_version(const char *program, int msec, char **ret_problem)
     }
     text = g_string_new(NULL);
     ended = read_all(fds[0], deadline, text);
-    end(pid, ended && text->len < TEXT_MAX ? deadline : 0);
+    status = end(pid, ended && text->len < TEXT_MAX ? deadline : 0);
     close(fds[0]);
     if (!ended)
         *ret_problem = g_strdup_printf(
             "'%s --version' has not ended after %d ms", program, msec);
-    return g_string_free(text, !ended);
+    else if (status)
+        *ret_problem = describe_failure(program, status, text->str);
+    return g_string_free(text, !ended || status);
 }
