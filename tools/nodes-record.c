@@ -69,12 +69,12 @@ void tool_nodes_record_clear(tool_nodes_record_t *record)
     g_free(record->host);
 }
 
-static char *contradict(const char *option, const char *first, int node,
+static char *contradict(const char *first, int node,
                         const tool_nodes_record_t *own, const char *other)
 {
-    return g_strdup_printf("node 0 has %s %s, node %d (%s) %s; give all nodes "
-                           "of a job the same, and each job its own port",
-                           option, first, node, own->host, other);
+    return g_strdup_printf("node 0 has %s, node %d (%s) %s; give all nodes of "
+                           "a job the same, and each job its own port",
+                           first, node, own->host, other);
 }
 
 char *tool_nodes_record_compare(const tool_nodes_record_t *first, int node,
@@ -90,13 +90,15 @@ char *tool_nodes_record_compare(const tool_nodes_record_t *first, int node,
     for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
         if (numbers[i].first == numbers[i].own)
             continue;
-        g_snprintf(texts[0], sizeof texts[0], "%d", numbers[i].first);
+        g_snprintf(texts[0], sizeof texts[0], "%s %d", numbers[i].option,
+                   numbers[i].first);
         g_snprintf(texts[1], sizeof texts[1], "%d", numbers[i].own);
-        return contradict(numbers[i].option, texts[0], node, own, texts[1]);
+        return contradict(texts[0], node, own, texts[1]);
     }
     if (strcmp(first->id, own->id) == 0)
         return NULL;
-    g_snprintf(texts[0], sizeof texts[0], "'%s'", first->id);
-    g_snprintf(texts[1], sizeof texts[1], "'%s'", own->id);
-    return contradict("--rdzv-id", texts[0], node, own, texts[1]);
+    g_snprintf(texts[0], sizeof texts[0],
+               *first->id ? "--rdzv-id '%s'" : "no --rdzv-id", first->id);
+    g_snprintf(texts[1], sizeof texts[1], *own->id ? "'%s'" : "none", own->id);
+    return contradict(texts[0], node, own, texts[1]);
 }

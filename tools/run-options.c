@@ -110,7 +110,7 @@ static gboolean split_master(char *master, options_t *o)
         *bracket = '\0';
         o->host = master + 1;
         colon = bracket[1] == ':' ? bracket + 1 : NULL;
-        if (bracket[1] && !colon)
+        if ((bracket[1] && !colon) || !strchr(o->host, ':'))
             return FALSE;
     } else if (colon) {
         *colon = '\0';
@@ -143,7 +143,8 @@ static int read_master(options_t *o)
                          "in [::1]:29500",
                          o->master);
     if (o->master && !split_master(o->master, o))
-        return refuse("--master must be HOST:PORT, with a port of 1 to 65535");
+        return refuse("--master must be HOST:PORT, with a port of 1 to 65535, "
+                      "and brackets around an address of IPv6 alone");
     if (o->master_addr && !read_address(o->master_addr, o))
         return refuse(
             "--master-addr must be the name or address of a host; with "

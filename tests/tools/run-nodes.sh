@@ -284,6 +284,7 @@ while IFS='|' read -r first other want; do
         "$first and $other: node 0 says no more than that"
 done <<'END'
 --rdzv-id a|--rdzv-id b|node 0 has --rdzv-id 'a', node 1 (host) 'b'; give all nodes of a job the same, and each job its own port
+--max-restarts 0|--rdzv-id b|node 0 has no --rdzv-id, node 1 (host) 'b'; give all nodes of a job the same, and each job its own port
 --max-restarts 0|--nnodes 3|node 0 has --nnodes 2, node 1 (host) 3; give all nodes of a job the same, and each job its own port
 --max-restarts 2|--max-restarts 1|node 0 has --max-restarts 2, node 1 (host) 1; give all nodes of a job the same, and each job its own port
 END
@@ -502,6 +503,8 @@ done <<'END'
 2 --nnodes 2 --node-rank 0 --master :29500
 2 --nnodes 2 --node-rank 0 --master [::1
 2 --nnodes 2 --node-rank 0 --master [::1]x
+2 --nnodes 2 --node-rank 0 --master [h]:1
+2 --nnodes 2 --node-rank 0 --master [127.0.0.1]:1
 2 --nnodes 2 --node-rank 0 --master 127.0.0.1:
 2 --nnodes 2 --node-rank 0 --master-port 29500
 2 --nnodes 2 --node-rank 0 --master-addr 127.0.0.1 --master-port 70000
