@@ -234,6 +234,7 @@ dscomm_status_t dscomm_priv_exchange_room(dscomm_exchange_t *x)
     x->gathers = x->works.at;
     x->spreads = x->gathers + works;
     x->sends = x->spreads + works;
-    memset(x->gathers, 0, 4 * works * sizeof *x->gathers);
+    if (works)
+        memset(x->gathers, 0, 4 * works * sizeof *x->gathers);
     return DSCOMM_OK;
 }

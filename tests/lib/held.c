@@ -7,6 +7,7 @@
 #include "lib/shelf.h"
 #include "tests/tap.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static int keeps; /* what cancel says */
@@ -62,7 +63,7 @@ static int is_reused(void)
     };
     dscomm_shelf_t *shelf = dscomm_priv_shelf_new(&port, 0, 4);
     dscomm_run_t *run = dscomm_priv_shelf_take(shelf, find_algorithm(), &args);
-    const char *scratch = run->base[AT_SCRATCH];
+    void *scratch = run->base[AT_SCRATCH];
     int reused;
 
     dscomm_priv_run_start(run, &args);
@@ -72,6 +73,8 @@ static int is_reused(void)
     reused = run->base[AT_SCRATCH] == scratch;
     dscomm_priv_shelf_give(shelf, run);
     dscomm_priv_shelf_free(shelf);
+    if (!reused)
+        free(scratch); /* this transport does nothing with it */
     return reused;
 }
 

@@ -20,7 +20,7 @@ static const struct {
     {"DSCOMM_TIMEOUT", "seconds", "1800", "0.001 to 2147483.647 seconds"},
     {"DSCOMM_CPU", "enum", "auto", "auto, c, avx2, avx512 or neon"},
     {"DSCOMM_PROGRESS", "enum", "caller", "caller or thread"},
-    {"DSCOMM_WORLD_SIZE", "integer", NULL, "1 to 2147483647"},
+    {"DSCOMM_WORLD_SIZE", "integer", NULL, "1 to 1048576"},
     {"DSCOMM_MASTER_PORT", "integer", NULL, "1 to 65535"},
 };
 
