@@ -126,6 +126,16 @@ gboolean tool_advice_is_network(const char *text)
     return good;
 }
 
+static gboolean is_no_count(const char *value)
+{
+    return !tool_advice_decimal(value, ADVICE_JOB_MAX);
+}
+
+static gboolean is_no_local_count(const char *value)
+{
+    return !tool_advice_decimal(value, ADVICE_RANKS_MAX);
+}
+
 static gboolean is_interface(const char *value)
 {
     return !tool_advice_is_network(value);
@@ -150,6 +160,12 @@ typedef struct {
 #define DROPPED ADVICE_DROPPED
 #define REPLACED ADVICE_REPLACED
 #define KEPT ADVICE_KEPT
+
+#define NO_COUNT "no number that this may be, so that it is not taken"
+#define FEW_SLOTS                                                              \
+    "a host is one slot unless it says how many, and mpirun would refuse "     \
+    "more "                                                                    \
+    "ranks on it"
 
 static const row_t rows[] = {
     /* Open MPI's parameters */
@@ -265,6 +281,24 @@ static const row_t rows[] = {
      NULL},
     {OMPI, OLD_MCA, "coll", NULL, 0, 0, KEPT, "right as it is", NULL},
     {OMPI, OLD_MCA, "coll_tuned_*", NULL, 0, 0, KEPT, "right as it is", NULL},
+
+    /* How large the job is */
+    {ADVICE_ALL, OLD_OPTION, "n", is_no_count, 0, 0, REPLACED, NO_COUNT, "=-n"},
+    {ADVICE_ALL, OLD_OPTION, "np", is_no_count, 0, 0, REPLACED, NO_COUNT,
+     "=-n"},
+    {OMPI, OLD_OPTION, "c", is_no_count, 0, 0, REPLACED, NO_COUNT, "=-n"},
+    {OMPI, OLD_OPTION, "npernode", is_no_local_count, 0, 0, REPLACED, NO_COUNT,
+     "=--map-by"},
+    {OMPI, OLD_OPTION, "N", is_no_local_count, 0, 0, REPLACED, NO_COUNT,
+     "=--map-by"},
+    {ADVICE_HYDRA, OLD_OPTION, "ppn", is_no_local_count, 0, 0, REPLACED,
+     NO_COUNT, "=-ppn"},
+    {OMPI, OLD_OPTION, "host", NULL, FACT_FEW_SLOTS, FACT_CROWDED, REPLACED,
+     FEW_SLOTS, "--host {hosts}"},
+    {OMPI, OLD_OPTION, "H", NULL, FACT_FEW_SLOTS, FACT_CROWDED, REPLACED,
+     FEW_SLOTS, "--host {hosts}"},
+    {OMPI, OLD_OPTION, "hosts", NULL, FACT_FEW_SLOTS, FACT_CROWDED, REPLACED,
+     "an option of MPICH, which Open MPI refuses", "--host {hosts}"},
 
     /* Open MPI's options */
     {OMPI4, OLD_OPTION, "map-by", has_package, 0, 0, REPLACED,
@@ -466,7 +500,11 @@ static void judge_by_part(advice_state_t *state, const advice_old_t *old,
 {
     const char *value = part->words[g_strv_length(part->words) - 1];
 
-    if (!old->value || strcmp(old->value, value) == 0)
+    if (!old->value && !old->known)
+        judge(state, old, ADVICE_REPLACED,
+              "it lacks its value; the line has its own",
+              tool_advice_quote(part->words));
+    else if (!old->value || strcmp(old->value, value) == 0)
         judge(state, old, ADVICE_KEPT, "the line says the same", NULL);
     else
         judge(state, old, ADVICE_REPLACED, "the line has its own",

@@ -10,6 +10,10 @@
 #define ADVICE_HYDRA (ADVICE_MPICH | ADVICE_INTEL)
 #define ADVICE_ALL (ADVICE_OPENMPI | ADVICE_HYDRA)
 
+#define ADVICE_NODES_MAX 100000
+#define ADVICE_RANKS_MAX 4096 /* on each node */
+#define ADVICE_JOB_MAX (ADVICE_NODES_MAX * ADVICE_RANKS_MAX)
+
 /* What is the case: bits. */
 enum {
     FACT_SEVERAL = 1, /* nodes */
@@ -30,7 +34,8 @@ enum {
     FACT_NO_MASTER = 8192, /* nobody tells, and it is not known */
     FACT_DEVICE = 16384, /* there is an RDMA device, whoever drives it */
     FACT_MTL = 32768, /* there is one that an mtl of Open MPI drives */
-    FACT_FREE = 65536 /* the old arguments want no binding */
+    FACT_FREE = 65536, /* the old arguments want no binding */
+    FACT_FEW_SLOTS = 131072 /* their list of hosts has fewer than ranks */
 };
 
 /* An old argument with its values. */
@@ -62,6 +67,12 @@ void tool_advice_old_read(advice_state_t *state);
 /* The last old one of a kind and name, or the environment's; or NULL. */
 const advice_old_t *tool_advice_old_find(const advice_state_t *state,
                                          advice_kind_t kind, const char *name);
+
+/* The numbers of nodes and ranks (tools/advice-size.c). */
+void tool_advice_size(advice_state_t *state);
+
+/* A decimal number from 1 to max, or 0. */
+int tool_advice_decimal(const char *text, int max);
 
 /* Says of each what becomes of it (tools/advice-old.c). */
 void tool_advice_old_judge(advice_state_t *state);

@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NODES_MAX 100000
-#define RANKS_MAX 4096
-
 const char *tool_advice_variable(const tool_advice_question_t *question,
                                  const char *name)
 {
@@ -115,49 +112,6 @@ static G_GNUC_PRINTF(2, 3) void note(advice_state_t *state, const char *format,
     va_start(args, format);
     g_ptr_array_add(state->advice->notes, g_strdup_vprintf(format, args));
     va_end(args);
-}
-
-static int decimal(const char *text, int max)
-{
-    char *end;
-    gint64 number;
-
-    if (!text || !g_ascii_isdigit(*text))
-        return 0;
-    number = g_ascii_strtoll(text, &end, 10);
-    return *end || number > max ? 0 : (int)number;
-}
-
-/* The number of ranks that old arguments give, or 0. */
-static int old_ranks(const advice_state_t *state)
-{
-    static const char *const names[] = {"n", "np"};
-    const advice_old_t *old = NULL;
-
-    for (size_t i = 0; i < G_N_ELEMENTS(names) && !old; i++)
-        old = tool_advice_old_find(state, OLD_OPTION, names[i]);
-    return old ? decimal(old->value, NODES_MAX * RANKS_MAX) : 0;
-}
-
-static void count(advice_state_t *state)
-{
-    const tool_advice_question_t *question = state->question;
-    tool_advice_t *advice = state->advice;
-    int ranks = old_ranks(state);
-    int nodes = question->nodes;
-
-    if (!nodes)
-        nodes = decimal(tool_advice_variable(question, "SLURM_JOB_NUM_NODES"),
-                        NODES_MAX);
-    advice->nodes = nodes ? nodes : 1;
-    advice->ranks_per_node = question->ranks_per_node;
-    if (!advice->ranks_per_node && ranks)
-        advice->ranks_per_node = (ranks + advice->nodes - 1) / advice->nodes;
-    else
-        ranks = 0;
-    if (!advice->ranks_per_node)
-        advice->ranks_per_node = MAX(state->machine.cores, 1);
-    advice->ranks = ranks ? ranks : advice->nodes * advice->ranks_per_node;
 }
 
 /* How many ranks share what. */
@@ -353,7 +307,7 @@ static void fill(const tool_advice_question_t *question, tool_advice_t *advice)
     state.old = g_ptr_array_new_with_free_func(free_old);
     tool_advice_machine_read(question->root, state.wanted, &state.machine);
     tool_advice_old_read(&state);
-    count(&state);
+    tool_advice_size(&state);
     find_facts(&state);
     tool_advice_parts(&state);
     tool_advice_old_judge(&state);
@@ -365,11 +319,11 @@ static void fill(const tool_advice_question_t *question, tool_advice_t *advice)
 
 char *tool_advice_check(int nodes, int ranks_per_node)
 {
-    if (nodes >= 0 && nodes <= NODES_MAX && ranks_per_node >= 0 &&
-        ranks_per_node <= RANKS_MAX)
+    if (nodes >= 0 && nodes <= ADVICE_NODES_MAX && ranks_per_node >= 0 &&
+        ranks_per_node <= ADVICE_RANKS_MAX)
         return NULL;
     return g_strdup_printf("nodes are 1 to %d, ranks per node 1 to %d",
-                           NODES_MAX, RANKS_MAX);
+                           ADVICE_NODES_MAX, ADVICE_RANKS_MAX);
 }
 
 tool_advice_t *tool_advise(const tool_advice_question_t *question,

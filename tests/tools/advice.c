@@ -409,7 +409,8 @@ static const line_t lines[] = {
      2,
      {NULL},
      {"-x", "A=b c", "--host", "h,i", "--", "prog"},
-     "P -n 2 -bind-to core:1 -genv A 'b c' -hosts h,i prog"},
+     "P -n 4 -ppn 2 -bind-to core:1 -iface eth0 -genv MASTER_ADDR h -genv A "
+     "'b c' -hosts h,i prog"},
     {"and the other way",
      OPENMPI_5,
      "small",

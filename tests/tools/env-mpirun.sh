@@ -65,6 +65,11 @@ for mpirun in mpirun.openmpi mpirun.mpich; do
     runs "$mpirun, old arguments" "$mpirun" 2 -- --mca coll tuned \
         --mca btl_sm_use_knem 1 --mca hwloc_base_binding_policy none \
         --oversubscribe -x "A=b c"
+    case $mpirun in
+    *openmpi) host=--host ;;
+    *) host=-hosts ;;
+    esac
+    runs "$mpirun, a list of hosts" "$mpirun" 2 -- $host localhost
 done
 
 # Stand-ins
