@@ -156,6 +156,47 @@ for mpirun in mpirun.openmpi mpirun.mpich; do
         echo "# $err"
     batch "MASTER_ADDR=n0 MASTER_PORT=29500 $mpirun -n 6 $hello"
     ranks 6 "$mpirun in a batch script"
+    # srun there may start more than the one rank that the launcher has
+    run $mpirun -n 1 srun --overlap -n 2 "$dscomm" env
+    like "$(cat "$scratch/out")" 'one rank, by .*set DSCOMM_LAUNCHER=slurm' \
+        "srun below $mpirun of one rank"
 done
+
+# Launchers in a step that speaks PMI-2, whose variables they pass on
+# names WHAT: how many names jobs have, of as many ranks as there should be
+names()
+{
+    is "$(sed -n 's/.*"source":"hydra".*"job":"\([^"]*\)".*/\1/p' "$scratch/out" |
+        sort | uniq -c | awk '{ print $1 }' | tr '\n' ' ')" '2 2 ' "$1" ||
+        echo "# $err"
+}
+
+if ! srun --mpi=list 2>&1 | grep -qw pmi2; then
+    skip 'launchers in a step with PMI-2' 'this Slurm has no pmi2'
+else
+    if command -v mpirun.mpich >/dev/null; then
+        run srun --mpi=pmi2 -N 1 -n 1 sh -c 'for i in 1 2; do
+            mpirun.mpich -launcher fork -hosts localhost -n 2 "$1" env --json &
+            done; wait' sh "$dscomm"
+        names 'two mpirun.mpich in a task: two jobs'
+        run srun --mpi=pmi2 -N 1 -n 2 mpirun.mpich -launcher fork \
+            -hosts localhost -n 2 "$dscomm" env --json
+        names 'mpirun.mpich in each of two tasks: two jobs'
+        run salloc -N 2 -n 2 srun --mpi=pmi2 -N 2 -n 2 --overlap \
+            env MASTER_ADDR=n0 mpirun.mpich -n 2 -ppn 1 -hosts n0,n1 \
+            "$dscomm" env --json
+        is "$(grep -c '"no_master":"env\[hydra\]: MASTER_PORT: not set' "$scratch/out")" 4 \
+            'mpirun.mpich on several nodes in each of two tasks: no port'
+    else
+        skip 'mpirun.mpich in a step with PMI-2' 'no mpirun.mpich'
+    fi
+    if command -v mpirun.openmpi >/dev/null; then
+        run salloc -N 2 -n 4 srun --mpi=pmi2 -N 1 -n 1 --overlap mpirun.openmpi \
+            --oversubscribe -n 4 -x MASTER_ADDR=n0 "$hello"
+        ranks 4 'mpirun.openmpi in a step with PMI-2, over several nodes'
+    else
+        skip 'mpirun.openmpi in a step with PMI-2' 'no mpirun.openmpi'
+    fi
+fi
 
 tap_done
