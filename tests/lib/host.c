@@ -118,25 +118,28 @@ static void test_nameless(void)
        "  %s", dscomm_last_error());
 }
 
-static void *announce(void *arg)
+static void *announce(void *ret_status)
 {
-    is_int(meet(0, 2, "0", 1000), DSCOMM_OK, "rank 0 says so");
-    return arg;
+    *(dscomm_status_t *)ret_status = meet(0, 2, "0", 1000);
+    return NULL;
 }
 
 /* To rank 0's own store comes one that was told of an agent's, at any time. */
 static void test_leftover(void)
 {
     dscomm_join_t client = join_of(1, 3, "old/0");
+    dscomm_status_t announced;
     pthread_t thread;
 
     client.serve = 0;
-    pthread_create(&thread, NULL, announce, NULL);
+    if (pthread_create(&thread, NULL, announce, &announced))
+        bail("no thread");
     is_int(dscomm_priv_host_meet(
                &client, store, 1,
                dscomm_priv_clock_after(dscomm_priv_clock(), 60000)),
            DSCOMM_ERR_MISMATCH, "a rank of an agent at a rank 0");
     pthread_join(thread, NULL);
+    is_int(announced, DSCOMM_OK, "rank 0 says so");
     ok(strstr(dscomm_last_error(), "told of 2 ranks, serves the store there") &&
            strstr(dscomm_last_error(), "rank 1 of 3 ranks and run 'old/0'") &&
            strstr(dscomm_last_error(), "TORCHELASTIC_USE_AGENT_STORE"),
