@@ -34,12 +34,13 @@ static gboolean add_host(const char *word, GHashTable *slots, GPtrArray *names,
     char *name = g_strndup(word, strcspn(word, ":"));
     int more = colon ? tool_advice_decimal(colon + 1, ADVICE_RANKS_MAX) : 1;
     int before = GPOINTER_TO_INT(g_hash_table_lookup(slots, name));
+    gboolean good = more > 0 && *name && !strchr("+[", *word);
 
     hosts->said = hosts->said || colon || before;
     if (!before)
         g_ptr_array_add(names, g_strdup(name));
-    g_hash_table_insert(slots, name, GINT_TO_POINTER(before + more));
-    return more > 0 && *name && !strchr("+[", *word);
+    g_hash_table_replace(slots, name, GINT_TO_POINTER(before + more));
+    return good;
 }
 
 /* Each host with as many slots as it has ranks, for Open MPI. */
