@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Leaving when something is wrong. */
+#include "config.h"
+
+#include "tests/backends/job.h"
+#include "tests/tap.h"
+
+/* Rank 1 does not come to finalize. */
+static void stay_away(job_rank_t *me)
+{
+    dscomm_group_t *world;
+    double started;
+
+    if (job_init(me, &world) < 0)
+        return;
+    dscomm_barrier(world, NULL);
+    started = job_now_ms();
+    if (me->rank == 1)
+        job_sleep_ms(3 * me->timeout_ms);
+    job_tell(me, dscomm_finalize(world), started);
+}
+
+static void test_finalize_timeout(void)
+{
+    job_t job;
+    int passed, timeout = job_slowly(1000);
+
+    job_make(&job, 3, timeout, stay_away, NULL);
+    job_start(&job);
+    passed = job_join(&job, 10000);
+    for (int r = 0; r < 3; r += 2)
+        passed &= job.reports[r].status == DSCOMM_ERR_TIMEOUT &&
+                  job.reports[r].took_ms < 2.5 * timeout &&
+                  job_sentence_has(&job, r, "rank 1");
+    if (!ok(passed, "finalize names who does not come"))
+        job_show(&job);
+    job_end(&job, "finalize");
+}
+
+static void finalize_twice(job_rank_t *me)
+{
+    dscomm_group_t *world;
+
+    if (job_init(me, &world) < 0)
+        return;
+    me->report->value = dscomm_finalize(world);
+    job_tell(me, dscomm_finalize(world), job_now_ms());
+    me->report->other_status = dscomm_finalize(NULL);
+}
+
+static void test_finalize_twice(void)
+{
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        job_t job;
+        int passed;
+
+        job_make(&job, ranks, 0, finalize_twice, NULL);
+        job_start(&job);
+        passed = job_join(&job, 5000);
+        for (int r = 0; r < ranks; r++)
+            passed &= job.reports[r].value == DSCOMM_OK &&
+                      job.reports[r].status == DSCOMM_ERR_STATE &&
+                      job.reports[r].other_status == DSCOMM_OK &&
+                      job_exited(&job, r);
+        if (!ok(passed, "finalize twice, %d ranks", ranks))
+            job_show(&job);
+        job_end(&job, "finalize twice");
+    }
+}
+
+int main(void)
+{
+    test_finalize_timeout();
+    test_finalize_twice();
+    is_int(job_leftovers(), 0, "nothing is left of any job");
+    return tap_done();
+}
