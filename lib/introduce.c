@@ -47,15 +47,27 @@ static void make_token(char token[TOKEN_MAX])
              (unsigned long long)numbers[1]);
 }
 
+/* A choice of NCCL's counts where there is what it names; one of dscomm's own
+ * has been looked at. */
+static dscomm_status_t list_interfaces(GArray **ret_rows)
+{
+    const char *variable, *choice = dscomm_priv_interface_choice(&variable);
+    dscomm_status_t status = dscomm_priv_interfaces(variable, choice, ret_rows);
+
+    if (status == DSCOMM_OK || !choice)
+        return status;
+    dscomm_log(DSCOMM_LOG_WARN, "core", "%s", dscomm_last_error());
+    return dscomm_priv_interfaces(variable, NULL, ret_rows);
+}
+
 /* The addresses that others may reach, comma separated; the loopback only where
  * there is nothing else. */
 static dscomm_status_t list_addresses(char **ret_list)
 {
-    const char *variable, *choice = dscomm_priv_interface_choice(&variable);
     GString *text = g_string_new(NULL);
     GArray *rows;
     int count = 0;
-    dscomm_status_t status = dscomm_priv_interfaces(variable, choice, &rows);
+    dscomm_status_t status = list_interfaces(&rows);
 
     for (guint i = 0; !status && i < rows->len && count < LISTEN_MAX; i++) {
         dscomm_interface_t *row = &g_array_index(rows, dscomm_interface_t, i);
@@ -93,24 +105,36 @@ static char *make_url(const char *host, int port)
         strpbrk(host, ":,") ? "tcp://[%s]:%d" : "tcp://%s:%d", host, port);
 }
 
+static dscomm_status_t open_at(introduction_t *own, const char *token, int port)
+{
+    const char *host = own->join->host ? own->join->host : "*";
+    const dscomm_priv_job_t job = {token, 1};
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_status_t status;
+    char *url = make_url(host, port);
+
+    attr.serve = 1;
+    attr.timeout_ms = own->join->timeout_ms;
+    status = dscomm_priv_store_open(url, &attr, &job, &own->store);
+    g_free(url);
+    return status;
+}
+
+/* At the port that the user gave, or where that is taken, as by another world
+ * of this job, at any. */
 static dscomm_status_t serve(introduction_t *own)
 {
-    dscomm_join_t *join = own->join;
-    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    const dscomm_join_t *join = own->join;
     char token[TOKEN_MAX], *host = NULL, *url;
-    const dscomm_priv_job_t job = {token, 1};
     dscomm_status_t status = dscomm_priv_interface_validate();
 
     make_token(token);
-    attr.serve = 1;
-    attr.timeout_ms = join->timeout_ms;
     if (status == DSCOMM_OK)
         status = find_host(join, &host);
-    if (status == DSCOMM_OK) {
-        url = make_url(join->host ? join->host : "*", join->port);
-        status = dscomm_priv_store_open(url, &attr, &job, &own->store);
-        g_free(url);
-    }
+    if (status == DSCOMM_OK)
+        status = open_at(own, token, join->port);
+    if (status == DSCOMM_ERR_IO && join->port)
+        status = open_at(own, token, 0);
     if (status == DSCOMM_OK) {
         url = make_url(host, dscomm_store_port(own->store));
         snprintf(own->letter, LETTER_MAX, "+%s %s", token, url);
@@ -186,8 +210,9 @@ static int has_arrived(void *arg)
     return status < 0 ? status : count >= own->told.ranks - 1;
 }
 
-static dscomm_status_t introduce(dscomm_join_t *join,
-                                 const dscomm_module_t *module)
+/* ret_refused: rank 0 has told the others that it cannot serve. */
+static dscomm_status_t
+introduce(dscomm_join_t *join, const dscomm_module_t *module, int *ret_refused)
 {
     introduction_t own = {.join = join};
     dscomm_status_t status;
@@ -206,6 +231,7 @@ static dscomm_status_t introduce(dscomm_join_t *join,
         own.status = serve(&own);
     own.farewell = dscomm_priv_clock_after(dscomm_priv_clock(), FAREWELL_MS);
     status = module->ops.introduce(&own.told);
+    *ret_refused = own.status < 0;
     if (status == DSCOMM_OK)
         join->size = own.told.ranks;
     if (status == DSCOMM_OK && join->size > 1)
@@ -269,14 +295,15 @@ dscomm_status_t dscomm_priv_introduce(dscomm_join_t *join)
     const dscomm_module_t *module =
         by_choice ? find_best(join) : find_named(join);
     dscomm_status_t status;
+    int refused;
 
     if (!module)
         return join->url
                    ? DSCOMM_OK
                    : dscomm_fail(DSCOMM_ERR_ENVIRONMENT, "%s", join->problem);
-    status = introduce(join, module);
+    status = introduce(join, module, &refused);
     if (status < 0)
-        return by_choice && join->url && is_absent(status)
+        return by_choice && join->url && is_absent(status) && !refused
                    ? keep_place(join, module)
                    : status;
     dscomm_log(DSCOMM_LOG_INFO, "core",

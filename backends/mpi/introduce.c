@@ -17,7 +17,6 @@
 
 typedef struct {
     pthread_mutex_t *lock; /* NULL: any thread may call MPI */
-    MPI_Errhandler before; /* of MPI_COMM_WORLD */
     int64_t end; /* us, as g_get_monotonic_time() */
     useconds_t pause;
 } turn_t;
@@ -142,10 +141,9 @@ static dscomm_status_t await_all(const dscomm_introduction_t *introduction,
 
 dscomm_status_t engine_introduce(dscomm_introduction_t *introduction)
 {
-    turn_t turn = {NULL, MPI_ERRHANDLER_NULL,
-                   g_get_monotonic_time() +
-                       (int64_t)introduction->timeout_ms * 1000,
-                   PAUSE_US};
+    turn_t turn = {
+        NULL, g_get_monotonic_time() + (int64_t)introduction->timeout_ms * 1000,
+        PAUSE_US};
     int multiple = 0;
     dscomm_status_t status = engine_library_open(&multiple);
 
@@ -154,13 +152,11 @@ dscomm_status_t engine_introduce(dscomm_introduction_t *introduction)
     if (status < 0)
         return status;
     turn.lock = multiple ? NULL : &engine_library_lock;
-    MPI_Comm_get_errhandler(MPI_COMM_WORLD, &turn.before);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    engine_errors_hold();
     status = broadcast(introduction, &turn);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, turn.before);
-    MPI_Errhandler_free(&turn.before);
     if (status == DSCOMM_OK)
         status = await_all(introduction, &turn);
+    engine_errors_release();
     if (status < 0)
         engine_library_spoil(1);
     return status;

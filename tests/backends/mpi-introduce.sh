@@ -112,8 +112,14 @@ SCRIPT
     content 3 single "$library: a program that has begun with MPI itself"
     content 3 none "$library: one that has not"
 
+    NCCL_SOCKET_IFNAME=no-such-device
+    export NCCL_SOCKET_IFNAME
+    joined srun auto 2 "$library: a choice of NCCL's that is not there"
+    unset NCCL_SOCKET_IFNAME
     DSCOMM_SOCKET_IFNAME=no-such-device
     export DSCOMM_SOCKET_IFNAME
+    refused srun auto 'rank 0 cannot serve the store: DSCOMM_SOCKET_IFNAME' \
+        "$library: all ranks refuse alike"
     refused mpirun mpi 'rank 0 cannot serve the store: DSCOMM_SOCKET_IFNAME' \
         "$library: all ranks learn that rank 0 cannot serve"
     unset DSCOMM_SOCKET_IFNAME

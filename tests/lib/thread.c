@@ -7,6 +7,7 @@
 
 #include <dscomm/backend.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,12 +165,16 @@ static void thread_close(void *self)
     free(impl);
 }
 
+/* Returns when the hall is revoked, by whomever. */
 static void thread_revoke(void *self, dscomm_status_t status, const char *text)
 {
     hall_t *hall = ((impl_t *)self)->hall;
 
-    if (atomic_exchange(&hall->revoking, 1))
+    if (atomic_exchange(&hall->revoking, 1)) {
+        while (!atomic_load(&hall->revoked))
+            sched_yield();
         return;
+    }
     snprintf(hall->text, sizeof hall->text, "%s", text);
     atomic_store(&hall->revoked, status);
 }
