@@ -205,6 +205,22 @@ static void keep(void)
     DSCOMM_CHECK(dscomm_finalize(world));
 }
 
+/* A second world beside the first. */
+static void twice(void)
+{
+    int one = 1, sum = 0;
+    dscomm_group_t *other;
+
+    join();
+    DSCOMM_CHECK(dscomm_init(NULL, &other));
+    DSCOMM_CHECK(dscomm_all_reduce(other, &one, &sum, 1, DSCOMM_INT32,
+                                   DSCOMM_SUM, NULL));
+    need(sum == ranks, "the other world's sum");
+    sum_ours();
+    DSCOMM_CHECK(dscomm_finalize(other));
+    DSCOMM_CHECK(dscomm_finalize(world));
+}
+
 static uint64_t hash(const void *data, size_t bytes)
 {
     const unsigned char *byte = data;
@@ -346,6 +362,7 @@ static const struct {
     {"die", die},
     {"desert", desert},
     {"keep", keep},
+    {"twice", twice},
     {"bits", see_bits},
     {"differ", differ},
     {"exhausted", run_out},

@@ -111,6 +111,10 @@ SCRIPT
     export apart
     content 3 single "$library: a program that has begun with MPI itself"
     content 3 none "$library: one that has not"
+    MASTER_PORT=$((20000 + $$ % 10000))
+    export MASTER_PORT
+    content 3 twice "$library: two worlds at one port"
+    unset MASTER_PORT
 
     NCCL_SOCKET_IFNAME=no-such-device
     export NCCL_SOCKET_IFNAME
