@@ -11,7 +11,7 @@ export DSCOMM_MPI_PATH
 # planned TEXT: a blocking call is a plan, one with a work a schedule
 planned()
 {
-    hosts=aab DSCOMM_BACKEND=two_level DSCOMM_LOG=core:info,two_level:debug \
+    hosts=aab DSCOMM_BACKEND=two_level DSCOMM_SHM_NATIVE=1 DSCOMM_LOG=core:info,two_level:debug \
         DSCOMM_MPI_BLOCKING=yes $launch -n 3 "$conformance" collectives >"$scratch/blocking" 2>&1
     blocking=$?
     hosts=aab DSCOMM_BACKEND=two_level DSCOMM_LOG=core:info $launch -n 3 \
