@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "tests/lib/case.h"
+#include "tests/lib/find.h"
 #include "tests/tap.h"
 
 #include <ctype.h>
@@ -348,15 +349,6 @@ static void try_variant(const case_t *c, const variant_t *variant, int culprit,
     judge(&t, &variant->c, verdict);
     end(&t);
     count(&t, tally);
-}
-
-static const dscomm_algorithm_t *find_algorithm(int coll, const char *name)
-{
-    const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;
-
-    while (algorithm->coll != coll || strcmp(algorithm->name, name))
-        algorithm++;
-    return algorithm;
 }
 
 static size_t list_other_arguments(const case_t *c, variant_t *variants)

@@ -2,13 +2,12 @@
 /* A schedule that is cancelled while its transport keeps the buffers. */
 #include "config.h"
 
-#include "lib/algorithm.h"
 #include "lib/check.h"
 #include "lib/shelf.h"
+#include "tests/lib/find.h"
 #include "tests/tap.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static int keeps; /* what cancel says */
 
@@ -33,16 +32,6 @@ static const dscomm_backend_ops_t ops = {
     .cancel = cancel,
 };
 
-static const dscomm_algorithm_t *find_algorithm(void)
-{
-    const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;
-
-    while (algorithm->coll != DSCOMM_COLL_ALL_REDUCE ||
-           strcmp(algorithm->name, "recursive_doubling"))
-        algorithm++;
-    return algorithm;
-}
-
 /* Whether the next run gets the memory of one that was cancelled. */
 static int is_reused(void)
 {
@@ -62,14 +51,18 @@ static int is_reused(void)
             DSCOMM_COLL_ALL_REDUCE, DSCOMM_INT32, DSCOMM_SUM, -1, 100),
     };
     dscomm_shelf_t *shelf = dscomm_priv_shelf_new(&port, 0, 4);
-    dscomm_run_t *run = dscomm_priv_shelf_take(shelf, find_algorithm(), &args);
+    dscomm_run_t *run = dscomm_priv_shelf_take(
+        shelf, find_algorithm(DSCOMM_COLL_ALL_REDUCE, "recursive_doubling"),
+        &args);
     void *scratch = run->base[AT_SCRATCH];
     int reused;
 
     dscomm_priv_run_start(run, &args);
     dscomm_priv_run_cancel(run, DSCOMM_ERR_TIMEOUT);
     dscomm_priv_shelf_give(shelf, run);
-    run = dscomm_priv_shelf_take(shelf, find_algorithm(), &args);
+    run = dscomm_priv_shelf_take(
+        shelf, find_algorithm(DSCOMM_COLL_ALL_REDUCE, "recursive_doubling"),
+        &args);
     reused = run->base[AT_SCRATCH] == scratch;
     dscomm_priv_shelf_give(shelf, run);
     dscomm_priv_shelf_free(shelf);

@@ -2,9 +2,9 @@
 /* A greeting that a run has begun to hear when its turn comes. */
 #include "config.h"
 
-#include "lib/algorithm.h"
 #include "lib/check.h"
 #include "lib/listen.h"
+#include "tests/lib/find.h"
 #include "tests/tap.h"
 
 #include <string.h>
@@ -79,16 +79,6 @@ static void arrive(const dscomm_run_t *run, int peer, int32_t value)
     }
 }
 
-static const dscomm_algorithm_t *find_algorithm(void)
-{
-    const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;
-
-    while (algorithm->coll != DSCOMM_COLL_ALL_REDUCE ||
-           strcmp(algorithm->name, "recursive_doubling"))
-        algorithm++;
-    return algorithm;
-}
-
 /* Rank 0 of 4, which talks to rank 1 and then to rank 2, hears all others from
  * its first round on. Then rank 1's message comes. */
 static void begin(dscomm_run_t *run, const dscomm_coll_args_t *args)
@@ -120,8 +110,9 @@ static void test_halfway(void)
         .fingerprint = dscomm_priv_fingerprint(DSCOMM_COLL_ALL_REDUCE,
                                                DSCOMM_INT32, DSCOMM_SUM, -1, 1),
     };
-    dscomm_schedule_t *schedule =
-        dscomm_priv_schedule_new(find_algorithm(), &args, 0, 4);
+    dscomm_schedule_t *schedule = dscomm_priv_schedule_new(
+        find_algorithm(DSCOMM_COLL_ALL_REDUCE, "recursive_doubling"), &args, 0,
+        4);
     dscomm_run_t *run = dscomm_priv_run_new(schedule, &port);
 
     begin(run, &args);

@@ -7,20 +7,11 @@
 #include "lib/check.h"
 #include "lib/shelf.h"
 #include "tests/lib/hungry.h"
+#include "tests/lib/find.h"
 #include "tests/lib/loop.h"
 #include "tests/tap.h"
 
 #include <string.h>
-
-static const dscomm_algorithm_t *ring(void)
-{
-    const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;
-
-    while (algorithm->coll != DSCOMM_COLL_ALL_REDUCE ||
-           strcmp(algorithm->name, "ring"))
-        algorithm++;
-    return algorithm;
-}
 
 static dscomm_run_t *take(dscomm_shelf_t *shelf, size_t count)
 {
@@ -35,7 +26,8 @@ static dscomm_run_t *take(dscomm_shelf_t *shelf, size_t count)
             DSCOMM_COLL_ALL_REDUCE, DSCOMM_FLOAT32, DSCOMM_SUM, -1, count),
     };
 
-    return dscomm_priv_shelf_take(shelf, ring(), &args);
+    return dscomm_priv_shelf_take(
+        shelf, find_algorithm(DSCOMM_COLL_ALL_REDUCE, "ring"), &args);
 }
 
 static void test_same(dscomm_shelf_t *shelf)
