@@ -1,98 +1,159 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A thread beside a call that cannot go on with works itself. */
+/* The thread beside calls that cannot go on with works themselves: one a
+ * process, from the first such call to the end of the last world. While calls
+ * come it looks in often, and helps those that it finds again; else it sleeps,
+ * so that a short call costs two turns of a lock. */
 #include "config.h"
+
+#include "lib/helper.h"
 
 #include <dscomm/backend.h>
 
-#include <glib.h>
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
 
 #define PAUSE_NS 50000
+#define PAUSES_MOST 20 /* without a call, before it sleeps */
 
-struct dscomm_helper {
-    void (*turn)(void *arg);
-    void *arg;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    int stop;
-};
+/* NEW: since the last pause. Then it takes turns, and is BUSY meanwhile. */
+enum { NEW, OLD, DUE, BUSY };
 
-/* 1 where it is time to end. */
-static int pause_for_a_moment(dscomm_helper_t *helper)
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t came; /* as long as there is the thread */
+static pthread_cond_t turned = PTHREAD_COND_INITIALIZER;
+static pthread_t thread;
+static int running, stopping, asleep;
+static dscomm_help_t *calls;
+static unsigned begun; /* calls */
+
+static void pause_for_a_moment(void)
 {
     struct timespec until;
-    int stop;
 
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += PAUSE_NS;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
-    pthread_mutex_lock(&helper->lock);
-    if (!helper->stop)
-        pthread_cond_timedwait(&helper->changed, &helper->lock, &until);
-    stop = helper->stop;
-    pthread_mutex_unlock(&helper->lock);
-    return stop;
+    pthread_cond_timedwait(&came, &lock, &until);
 }
 
-static void *help(void *arg)
+static void sleep_until_wanted(void)
 {
-    dscomm_helper_t *helper = arg;
-
-    while (!pause_for_a_moment(helper))
-        helper->turn(helper->arg);
-    return NULL;
+    asleep = 1;
+    while (asleep && !stopping)
+        pthread_cond_wait(&came, &lock);
 }
 
-static dscomm_helper_t *helper_new(void (*turn)(void *arg), void *arg)
+static dscomm_help_t *find_due(void)
 {
-    dscomm_helper_t *helper = g_new0(dscomm_helper_t, 1);
-    pthread_condattr_t attr;
+    dscomm_help_t *call = calls;
 
-    helper->turn = turn;
-    helper->arg = arg;
-    pthread_mutex_init(&helper->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&helper->changed, &attr);
-    pthread_condattr_destroy(&attr);
-    return helper;
+    while (call && call->state != DUE)
+        call = call->next;
+    return call;
 }
 
-static void helper_free(dscomm_helper_t *helper)
+/* Calls may come and go during a turn. */
+static void help_calls(void)
 {
-    pthread_cond_destroy(&helper->changed);
-    pthread_mutex_destroy(&helper->lock);
-    g_free(helper);
+    dscomm_help_t *call;
+
+    for (call = calls; call; call = call->next)
+        call->state = call->state == NEW ? OLD : DUE;
+    while ((call = find_due())) {
+        call->state = BUSY;
+        pthread_mutex_unlock(&lock);
+        call->turn(call->arg);
+        pthread_mutex_lock(&lock);
+        call->state = OLD;
+        pthread_cond_broadcast(&turned);
+    }
+}
+
+static void *loop(void *arg)
+{
+    unsigned seen = 0, pauses = 0;
+
+    pthread_mutex_lock(&lock);
+    while (!stopping) {
+        pauses = calls || begun != seen ? 0 : pauses + 1;
+        seen = begun;
+        if (pauses > PAUSES_MOST)
+            sleep_until_wanted();
+        else
+            pause_for_a_moment();
+        help_calls();
+    }
+    pthread_mutex_unlock(&lock);
+    return arg;
 }
 
 /* Signals are for the program's own threads. */
-dscomm_helper_t *dscomm_helper_start(void (*turn)(void *arg), void *arg)
+static void start(void)
 {
-    dscomm_helper_t *helper = helper_new(turn, arg);
+    pthread_condattr_t attr;
     sigset_t all, before;
-    int error;
 
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&came, &attr);
+    pthread_condattr_destroy(&attr);
+    stopping = asleep = 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&helper->thread, NULL, help, helper);
+    running = pthread_create(&thread, NULL, loop, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error)
-        g_clear_pointer(&helper, helper_free);
-    return helper;
 }
 
-void dscomm_helper_stop(dscomm_helper_t *helper)
+void dscomm_help_begin(dscomm_help_t *help)
 {
-    if (!helper)
+    pthread_mutex_lock(&lock);
+    help->state = NEW;
+    help->next = calls;
+    calls = help;
+    begun++;
+    if (!running)
+        start();
+    if (asleep)
+        pthread_cond_signal(&came);
+    asleep = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+void dscomm_help_end(dscomm_help_t *help)
+{
+    dscomm_help_t **link = &calls;
+
+    pthread_mutex_lock(&lock);
+    while (help->state == BUSY)
+        pthread_cond_wait(&turned, &lock);
+    while (*link && *link != help)
+        link = &(*link)->next;
+    if (*link)
+        *link = help->next;
+    pthread_mutex_unlock(&lock);
+}
+
+/* No call is under way. */
+void dscomm_priv_helper_stop(void)
+{
+    pthread_mutex_lock(&lock);
+    stopping = 1;
+    if (running)
+        pthread_cond_signal(&came);
+    pthread_mutex_unlock(&lock);
+    if (!running)
         return;
-    pthread_mutex_lock(&helper->lock);
-    helper->stop = 1;
-    pthread_cond_signal(&helper->changed);
-    pthread_mutex_unlock(&helper->lock);
-    pthread_join(helper->thread, NULL);
-    helper_free(helper);
+    pthread_join(thread, NULL);
+    pthread_cond_destroy(&came);
+    running = 0;
+}
+
+void dscomm_priv_helper_forked(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&turned, NULL);
+    calls = NULL;
+    running = 0;
 }

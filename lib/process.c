@@ -2,6 +2,7 @@
 /* The word that every operation looks at, and the handler that counts forks. */
 #include "config.h"
 #include "lib/process.h"
+#include "lib/helper.h"
 #include "lib/hook.h"
 #include "lib/log.h"
 #include "lib/module.h"
@@ -27,6 +28,7 @@ static void after_fork(void)
     dscomm_priv_hook_forked();
     dscomm_priv_module_forked();
     dscomm_priv_progress_forked();
+    dscomm_priv_helper_forked();
     dscomm_priv_world_forked();
     dscomm_priv_rendezvous_forked();
 }

@@ -3,6 +3,7 @@
  * (DSCOMM_PROGRESS=thread): one a process, as long as there is a world. */
 #include "config.h"
 #include "env/settings.h"
+#include "lib/helper.h"
 #include "lib/progress.h"
 
 #include <signal.h>
@@ -110,8 +111,11 @@ static void end(void)
 void dscomm_priv_progress_stop(void)
 {
     pthread_mutex_lock(&users_lock);
-    if (--users == 0 && atomic_load(&running))
-        end();
+    if (--users == 0) {
+        if (atomic_load(&running))
+            end();
+        dscomm_priv_helper_stop();
+    }
     pthread_mutex_unlock(&users_lock);
 }
 

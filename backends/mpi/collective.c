@@ -429,10 +429,12 @@ static void go_on(void *arg)
 static int run_helped(engine_t *engine, const dscomm_coll_args_t *args,
                       void *stage)
 {
-    dscomm_helper_t *helper = dscomm_helper_start(go_on, engine);
-    int code = run_pieces(engine, args, stage);
+    dscomm_help_t help = {.turn = go_on, .arg = engine};
+    int code;
 
-    dscomm_helper_stop(helper);
+    dscomm_help_begin(&help);
+    code = run_pieces(engine, args, stage);
+    dscomm_help_end(&help);
     return code;
 }
 

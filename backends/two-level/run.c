@@ -68,10 +68,12 @@ static dscomm_status_t run_plan(two_t *two, const dscomm_coll_args_t *args)
 
 static dscomm_status_t run_helped(two_t *two, const dscomm_coll_args_t *args)
 {
-    dscomm_helper_t *helper = dscomm_helper_start(progress_idle_levels, two);
-    dscomm_status_t status = run_plan(two, args);
+    dscomm_help_t help = {.turn = progress_idle_levels, .arg = two};
+    dscomm_status_t status;
 
-    dscomm_helper_stop(helper);
+    dscomm_help_begin(&help);
+    status = run_plan(two, args);
+    dscomm_help_end(&help);
     return status;
 }
 

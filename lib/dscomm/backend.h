@@ -374,14 +374,20 @@ DSCOMM_API const char *dscomm_inner_usable(const char *backend,
 DSCOMM_API dscomm_status_t dscomm_inner_introduce(
     const char *backend, dscomm_introduction_t *introduction);
 
-/* For slots that are inside a call which cannot let works go on: a thread that
- * calls turn again and again, with short pauses, from start to stop. Signals
- * are blocked there. NULL where there can be no thread: works go on later,
- * then; stop takes it. turn must not wait. */
-typedef struct dscomm_helper dscomm_helper_t;
-DSCOMM_API dscomm_helper_t *dscomm_helper_start(void (*turn)(void *arg),
-                                                void *arg);
-DSCOMM_API void dscomm_helper_stop(dscomm_helper_t *helper);
+/* For slots that are inside a call which cannot let works go on: begin before
+ * it and end after it, with the same help, of which turn and arg are set. Where
+ * the call takes longer than about 0.1 ms, a thread of the library's calls turn
+ * again and again, with short pauses; end waits for a turn that has begun.
+ * Signals are blocked there. Where there can be no thread, works go on later.
+ * turn must not wait. */
+typedef struct dscomm_help {
+    void (*turn)(void *arg);
+    void *arg;
+    struct dscomm_help *next; /* this and state are the library's */
+    int state;
+} dscomm_help_t;
+DSCOMM_API void dscomm_help_begin(dscomm_help_t *help);
+DSCOMM_API void dscomm_help_end(dscomm_help_t *help);
 
 /* The text by which this process is known in hosts of usable. */
 #define DSCOMM_HOST_MAX 512
