@@ -6,6 +6,7 @@
 
 #include "lib/roster.h"
 
+#include "lib/absent.h"
 #include "lib/clock.h"
 #include "lib/status.h"
 
@@ -14,18 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How much longer than rank 0 the others wait, so that its sentence reaches
- * them; and how long it stays for that when it has failed. */
-#define GRACE_MS 1000
 /* Between looks at what has come, and whether the store is still the same. */
 #define FIRST_LOOK_MS 50
 #define MOST_LOOK_MS 1000
 /* Records that are waited for, or looked at, in one go: what that costs does
  * not grow with the world, and no deadline slips. */
 #define BATCH 1024
-/* How many missing ranks a sentence names, and how long they are looked for. */
-#define NAMES_MAX 32
-#define COUNT_MS 500
 
 typedef struct {
     const dscomm_join_t *join;
@@ -102,37 +97,11 @@ static dscomm_status_t register_self(const roster_t *roster)
     return status;
 }
 
-/* ERR_TIMEOUT with the numbers of the ranks that have no record yet; *ret_came
- * is how many do, as far as there was time to look. */
+/* ERR_TIMEOUT with the numbers of the ranks that have no record yet. */
 static dscomm_status_t name_missing(const roster_t *roster, int *ret_came)
 {
-    const int size = roster->join->size;
-    const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), COUNT_MS);
-    GString *ranks = g_string_new(NULL);
-    char name[32];
-    const char *key = name;
-    int missing = 0, i;
-    dscomm_status_t status = DSCOMM_OK;
-
-    for (i = 0; i < size && status == DSCOMM_OK && dscomm_priv_clock() < end;
-         i++) {
-        int present = 0;
-
-        snprintf(name, sizeof name, "r/%d", i);
-        status = dscomm_store_check(roster->store, &key, 1, &present);
-        if (status == DSCOMM_OK && !present && missing++ < NAMES_MAX)
-            g_string_append_printf(ranks, "%s%d", missing > 1 ? ", " : "", i);
-    }
-    if (missing > NAMES_MAX || i < size)
-        g_string_append(ranks, " and others");
-    if (status == DSCOMM_OK && missing)
-        status = dscomm_fail(DSCOMM_ERR_TIMEOUT,
-                             "rank%s %s of %d did not come within %.1f s",
-                             missing > 1 ? "s" : "", ranks->str, size,
-                             roster->join->timeout_ms / 1000.0);
-    g_string_free(ranks, TRUE);
-    *ret_came = size - missing;
-    return status;
+    return dscomm_priv_absent_name(roster->store, "r/", roster->join->size,
+                                   roster->join->timeout_ms, ret_came);
 }
 
 /* What rank 0 was told, and another. */
@@ -356,19 +325,6 @@ static int readers(const roster_t *roster, dscomm_status_t status, int came)
     return roster->join->size - 1 - (status == DSCOMM_ERR_PEER_FAILED);
 }
 
-static void linger(const roster_t *roster, int expected)
-{
-    int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), 2 * GRACE_MS),
-            seen = 0;
-
-    while (dscomm_priv_clock() < end) {
-        if (dscomm_store_add(roster->store, "seen", 0, &seen) < 0 ||
-            seen >= expected)
-            return;
-        g_usleep(2000);
-    }
-}
-
 static void publish_failure(const roster_t *roster, dscomm_status_t status,
                             int came)
 {
@@ -377,7 +333,8 @@ static void publish_failure(const roster_t *roster, dscomm_status_t status,
 
     if (dscomm_store_set(roster->store, "summary", text, strlen(text)) ==
         DSCOMM_OK)
-        linger(roster, readers(roster, status, came));
+        dscomm_priv_absent_linger(roster->store, "seen",
+                                  readers(roster, status, came));
     dscomm_priv_fail_with(status, sentence);
     g_free(text);
     g_free(sentence);
@@ -509,7 +466,7 @@ static dscomm_status_t await_verdict(const roster_t *roster,
                                      dscomm_record_t *leader, void **ret_value,
                                      size_t *ret_size)
 {
-    int64_t end = roster->deadline + GRACE_MS * NS_PER_MS;
+    int64_t end = roster->deadline + DSCOMM_ABSENT_GRACE_MS * NS_PER_MS;
     int slice = FIRST_LOOK_MS;
     dscomm_status_t status;
 
