@@ -4,6 +4,7 @@
 
 #include "lib/introduce.h"
 
+#include "lib/absent.h"
 #include "lib/clock.h"
 #include "lib/interface.h"
 #include "lib/log.h"
@@ -23,8 +24,11 @@
 #define TOKEN_MAX 40
 /* Keeps rank 0, which has failed, for the others to learn of it. */
 #define FAREWELL_MS 500
-/* How many ranks have come, in the store. */
+/* In the store: how many ranks have heard, and each of them; which ones have
+ * not, as rank 0 says, and how many have read that. */
 #define HEARD_KEY "dscomm/heard"
+#define ABSENT_KEY "dscomm/absent"
+#define READ_KEY "dscomm/read"
 
 typedef struct {
     dscomm_introduction_t told;
@@ -34,6 +38,15 @@ typedef struct {
     dscomm_status_t status; /* of rank 0, where it cannot serve */
     char letter[LETTER_MAX];
 } introduction_t;
+
+/* A rank that has come. */
+static dscomm_status_t sign(const introduction_t *own)
+{
+    char key[32];
+
+    snprintf(key, sizeof key, HEARD_KEY "/%d", own->join->rank);
+    return dscomm_store_set(own->store, key, "", 0);
+}
 
 /* Rank 0 */
 
@@ -135,6 +148,8 @@ static dscomm_status_t serve(introduction_t *own)
         status = open_at(own, token, join->port);
     if (status == DSCOMM_ERR_IO && join->port)
         status = open_at(own, token, 0);
+    if (status == DSCOMM_OK)
+        status = sign(own);
     if (status == DSCOMM_OK) {
         url = make_url(host, dscomm_store_port(own->store));
         snprintf(own->letter, LETTER_MAX, "+%s %s", token, url);
@@ -180,6 +195,8 @@ static dscomm_status_t come(introduction_t *own)
     attr.timeout_ms = MAX(dscomm_priv_clock_left(own->deadline), 1);
     status = dscomm_priv_store_open(own->join->url, &attr, &job, &own->store);
     if (status == DSCOMM_OK)
+        status = sign(own);
+    if (status == DSCOMM_OK)
         status = dscomm_store_add(own->store, HEARD_KEY, 1, &count);
     return status;
 }
@@ -210,6 +227,49 @@ static int has_arrived(void *arg)
     return status < 0 ? status : count >= own->told.ranks - 1;
 }
 
+/* Rank 0, which has its store still, for all that have heard. A rank that has
+ * not may have come, and wait for what another passes on. */
+static dscomm_status_t name_absent(const introduction_t *own)
+{
+    const int size = own->told.ranks;
+    int came;
+    dscomm_status_t status = dscomm_priv_absent_name(
+        own->store, HEARD_KEY "/", size, own->told.timeout_ms, &came);
+    char *sentence;
+
+    if (status != DSCOMM_ERR_TIMEOUT)
+        return status < 0 ? status : DSCOMM_ERR_TIMEOUT;
+    sentence = g_strdup_printf("%s%s", dscomm_last_error(),
+                               size - came > 1 ? ", or one of them came, and "
+                                                 "waits for what another "
+                                                 "passes on"
+                                               : "");
+    if (dscomm_store_set(own->store, ABSENT_KEY, sentence, strlen(sentence)) ==
+        DSCOMM_OK)
+        dscomm_priv_absent_linger(own->store, READ_KEY, came - 1);
+    dscomm_priv_fail_with(status, sentence);
+    g_free(sentence);
+    return status;
+}
+
+static dscomm_status_t read_absent(const introduction_t *own)
+{
+    char *own_words = g_strdup(dscomm_last_error());
+    void *text = NULL;
+    int64_t count;
+    size_t size;
+
+    if (dscomm_store_get(own->store, ABSENT_KEY, DSCOMM_ABSENT_GRACE_MS, &text,
+                         &size) == DSCOMM_OK) {
+        dscomm_store_add(own->store, READ_KEY, 1, &count);
+        dscomm_priv_tidy(text, size + 1);
+    }
+    dscomm_priv_fail_with(DSCOMM_ERR_TIMEOUT, text ? text : own_words);
+    dscomm_store_free(text);
+    g_free(own_words);
+    return DSCOMM_ERR_TIMEOUT;
+}
+
 /* ret_refused: rank 0 has told the others that it cannot serve. */
 static dscomm_status_t
 introduce(dscomm_join_t *join, const dscomm_module_t *module, int *ret_refused)
@@ -231,6 +291,8 @@ introduce(dscomm_join_t *join, const dscomm_module_t *module, int *ret_refused)
         own.status = serve(&own);
     own.farewell = dscomm_priv_clock_after(dscomm_priv_clock(), FAREWELL_MS);
     status = module->ops.introduce(&own.told);
+    if (status == DSCOMM_ERR_TIMEOUT && own.store && own.told.connected)
+        status = join->rank ? read_absent(&own) : name_absent(&own);
     *ret_refused = own.status < 0;
     if (status == DSCOMM_OK)
         join->size = own.told.ranks;
@@ -289,6 +351,26 @@ static dscomm_status_t keep_place(const dscomm_join_t *join,
     return DSCOMM_OK;
 }
 
+/* Or may: a name server that does not answer in time is no reason for this rank
+ * alone to go elsewhere. */
+static int leads_somewhere(const dscomm_join_t *join)
+{
+    char *host = NULL;
+    struct addrinfo *list;
+    gboolean again;
+    dscomm_status_t status;
+    int port;
+
+    if (dscomm_priv_address_split(join->url + strlen("tcp://"), &host, &port))
+        return 0;
+    status = dscomm_priv_resolve(
+        host, 0, dscomm_priv_deadline(join->timeout_ms / 2), &list, &again);
+    if (status == DSCOMM_OK)
+        freeaddrinfo(list);
+    g_free(host);
+    return status != DSCOMM_ERR_NOT_FOUND;
+}
+
 dscomm_status_t dscomm_priv_introduce(dscomm_join_t *join)
 {
     const int by_choice = strcmp(join->backend, "auto") == 0;
@@ -297,6 +379,8 @@ dscomm_status_t dscomm_priv_introduce(dscomm_join_t *join)
     dscomm_status_t status;
     int refused;
 
+    if (module && join->ask == DSCOMM_ASK_IF_LOST && leads_somewhere(join))
+        return DSCOMM_OK;
     if (!module)
         return join->url
                    ? DSCOMM_OK

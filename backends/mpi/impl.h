@@ -84,10 +84,19 @@ typedef struct engine {
     int met_all; /* at the end, all of MPI's ranks */
 } engine_t;
 
+/* begin.c */
+
+/* MPI_Init_thread(), unless an earlier call is inside it still. *ret_level is
+ * what MPI provides. */
+dscomm_status_t engine_begin(int timeout_ms, int *ret_level);
+/* 1 where MPI was, or will be, initialised by the call above. */
+int engine_has_begun(void);
+
 /* library.c */
 
-/* Initialises MPI, if nobody has. *ret_multiple: any thread may call it. */
-dscomm_status_t engine_library_open(int *ret_multiple);
+/* Initialises MPI, if nobody has, within a time where it is not 0.
+ * *ret_multiple: any thread may call it. */
+dscomm_status_t engine_library_open(int timeout_ms, int *ret_multiple);
 /* The lock of processes where MPI takes one thread at a time. */
 extern pthread_mutex_t engine_library_lock;
 /* Between the two, errors of calls that belong to no group come back, and do

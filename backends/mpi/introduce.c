@@ -72,6 +72,7 @@ static dscomm_status_t take_seat(dscomm_introduction_t *introduction)
                            rank, ranks, introduction->rank,
                            told ? told : ranks);
     introduction->ranks = ranks;
+    introduction->connected = 1;
     return DSCOMM_OK;
 }
 
@@ -145,7 +146,8 @@ dscomm_status_t engine_introduce(dscomm_introduction_t *introduction)
         NULL, g_get_monotonic_time() + (int64_t)introduction->timeout_ms * 1000,
         PAUSE_US};
     int multiple = 0;
-    dscomm_status_t status = engine_library_open(&multiple);
+    dscomm_status_t status =
+        engine_library_open(introduction->timeout_ms, &multiple);
 
     if (status == DSCOMM_OK)
         status = take_seat(introduction);

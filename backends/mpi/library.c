@@ -96,9 +96,9 @@ static dscomm_status_t check_library(void)
                        text);
 }
 
-static dscomm_status_t initialize(void)
+static dscomm_status_t initialize(int timeout_ms)
 {
-    int rc;
+    dscomm_status_t status;
 
     if (!mpi_family_launched())
         return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
@@ -107,10 +107,9 @@ static dscomm_status_t initialize(void)
                            strcmp(ENGINE_NAME, "mpich") == 0
                                ? MPI_SRUN_MPICH
                                : MPI_SRUN_OPENMPI);
-    rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
-    if (rc != MPI_SUCCESS)
-        return dscomm_fail(DSCOMM_ERR_NO_BACKEND,
-                           "mpi: MPI_Init_thread has failed with %d", rc);
+    status = engine_begin(timeout_ms, &level);
+    if (status < 0)
+        return status;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     owner = getpid();
@@ -118,7 +117,7 @@ static dscomm_status_t initialize(void)
     return DSCOMM_OK;
 }
 
-static dscomm_status_t start(void)
+static dscomm_status_t start(int timeout_ms)
 {
     int started = 0, over = 0, key;
     dscomm_status_t status = check_library();
@@ -131,8 +130,8 @@ static dscomm_status_t start(void)
         return dscomm_fail(DSCOMM_ERR_STATE,
                            "mpi: the program has finalised MPI, which cannot "
                            "be initialised again");
-    if (!started)
-        status = initialize();
+    if (!started || engine_has_begun())
+        status = initialize(timeout_ms);
     else
         MPI_Query_thread(&level);
     if (status < 0)
@@ -175,7 +174,7 @@ static dscomm_status_t check_threads(void)
     return DSCOMM_OK;
 }
 
-dscomm_status_t engine_library_open(int *ret_multiple)
+dscomm_status_t engine_library_open(int timeout_ms, int *ret_multiple)
 {
     dscomm_status_t status = DSCOMM_OK;
 
@@ -185,7 +184,7 @@ dscomm_status_t engine_library_open(int *ret_multiple)
                              "mpi: the program has finalised MPI, which "
                              "cannot be initialised again");
     else if (!ready)
-        status = start();
+        status = start(timeout_ms);
     ready = status == DSCOMM_OK;
     if (ready)
         status = check_threads();

@@ -144,6 +144,9 @@ typedef struct {
      * or a negative status. */
     int (*arrived)(void *arg);
     void *arg;
+    /* Set as soon as the processes of all ranks are connected: on a time-out
+     * afterwards the core names those that have not heard. */
+    int connected;
 } dscomm_introduction_t;
 
 /* size is of the table that the module was compiled with; members are appended

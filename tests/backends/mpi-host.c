@@ -350,6 +350,23 @@ static void complain_after_init(void)
     complain();
 }
 
+/* Rank 1 uses MPI and never comes; the launcher ends it with the others. */
+static void stay_away(void)
+{
+    MPI_Init(NULL, NULL);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 1)
+        sleep(60);
+    need(dscomm_init(NULL, &world) == DSCOMM_ERR_TIMEOUT, "a time-out");
+    need(strstr(dscomm_last_error(), "rank 1 of 3 did not come within 3.0 s") !=
+             NULL,
+         "the sentence");
+    printf("named\n");
+    fflush(stdout);
+    sleep(1);
+    _exit(0);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -368,6 +385,7 @@ static const struct {
     {"exhausted", run_out},
     {"complain", complain},
     {"lost", complain_after_init},
+    {"stay-away", stay_away},
 };
 
 int main(int argc, char **argv)

@@ -11,13 +11,15 @@ apart=$scratch/apart
 export DSCOMM_MPI_PATH
 
 # LIKE mpirun: a host for each rank. LIKE srun: one that calls them by names that no
-# name server knows. LIKE node: all on one host.
+# name server knows. LIKE step: one whose names have addresses. LIKE node: all on one
+# host. Rank $absent never starts the program, and each shows what it says before the
+# launcher ends it.
 cat >"$apart" <<'SCRIPT'
 #!/bin/sh
 rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
 size=${OMPI_COMM_WORLD_SIZE:-$PMI_SIZE}
 case $like in
-mpirun | srun) DSCOMM_HOST_ID=$rank; export DSCOMM_HOST_ID ;;
+mpirun | srun | step) DSCOMM_HOST_ID=$rank; export DSCOMM_HOST_ID ;;
 esac
 case $like in
 mpirun)
@@ -26,18 +28,26 @@ mpirun)
     else
         export MPI_LOCALRANKID=0 MPI_LOCALNRANKS=1
     fi ;;
-srun)
+srun | step)
     unset OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_LOCAL_RANK OMPI_COMM_WORLD_SIZE \
         OMPI_COMM_WORLD_LOCAL_SIZE MPI_LOCALRANKID MPI_LOCALNRANKS
     export SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_PROCID=$rank SLURM_LOCALID=0 \
         SLURM_NODEID=$rank SLURM_STEP_NUM_TASKS=$size SLURM_STEP_NUM_NODES=$size \
         "SLURM_STEP_TASKS_PER_NODE=1(x$size)" \
-        "SLURM_STEP_NODELIST=no-such-host[1-$size].invalid" ;;
+        "SLURM_STEP_NODELIST=no-such-host[1-$size].invalid"
+    [ "$like" = srun ] ||
+        export SLURM_JOB_ID=$job SLURM_STEP_NODELIST="127.0.0.[1-$size]" ;;
 esac
-exec "$@"
+[ "$absent" ] || exec "$@"
+[ "$absent" != "$rank" ] || exec sleep 60
+"$@"
+status=$?
+sleep 1
+exit $status
 SCRIPT
 chmod +x "$apart"
-export like
+job=$$
+export like job
 
 # joined LIKE BACKEND N TEXT [OPTION...]: N ranks compute the right sum, and a
 # backend has told them where to meet
@@ -61,6 +71,20 @@ refused()
     DSCOMM_BACKEND=$2 $launch -n 2 "$apart" "$hello" >"$scratch/out" \
         2>"$scratch/err" </dev/null
     like "$(cat "$scratch/err")" "$3" "$4"
+}
+
+# named LIKE BACKEND PATTERN TEXT: without rank 1 the other two say so
+named()
+{
+    like=$1
+    absent=1
+    export absent
+    # shellcheck disable=SC2086
+    DSCOMM_BACKEND=$2 DSCOMM_TIMEOUT=3 $launch -n 3 "$apart" "$hello" \
+        >"$scratch/out" 2>"$scratch/err" </dev/null
+    unset absent
+    [ "$(grep -o "$3" "$scratch/err" | wc -l)" -eq 2 ]
+    result $? "$4" || sed 's/^/# /' "$scratch/err"
 }
 
 side_by_side()
@@ -92,6 +116,10 @@ for library in openmpi mpich; do
     joined srun mpi 3 "$library: hosts that have no address, backend mpi"
     joined srun auto 2 "$library: hosts that have no address, backend auto"
     side_by_side "$library: two jobs side by side"
+    named mpirun mpi 'MPI_Init_thread() has not come back within 3000 ms' \
+        "$library: a rank that never comes, where MPI is to tell"
+    named step mpi 'rank 1 of 3 did not come within 3.0 s' \
+        "$library: and where a list of hosts does"
     MASTER_ADDR=127.0.0.1
     export MASTER_ADDR
     DSCOMM_MASTER_PORT=
@@ -111,6 +139,11 @@ SCRIPT
     export apart
     content 3 single "$library: a program that has begun with MPI itself"
     content 3 none "$library: one that has not"
+    DSCOMM_TIMEOUT=3
+    export DSCOMM_TIMEOUT
+    start 3 stay-away
+    unset DSCOMM_TIMEOUT
+    is "$(said named)" 2 "$library: a rank that uses MPI and never comes"
     MASTER_PORT=$((20000 + $$ % 10000))
     export MASTER_PORT
     content 3 twice "$library: two worlds at one port"
