@@ -72,6 +72,22 @@ for mpirun in mpirun.openmpi mpirun.mpich; do
     runs "$mpirun, a list of hosts" "$mpirun" 2 -- $host localhost
 done
 
+# Open MPI's jobs have a name, which a port follows from; Hydra's have none.
+if command -v mpirun.mpich >"$scratch/which"; then
+    tool --mpirun --mpirun-path mpirun.mpich --nodes 2 -- -hosts a,b
+    like "$out" 'genv MASTER_ADDR a ' 'mpirun.mpich, a list of two hosts: the first'
+    is "$(printf '%s\n' "$out" | grep -c 'MASTER_ADDR and MASTER_PORT')" 1 \
+        'mpirun.mpich, a list of two hosts: a port is to be given'
+    MASTER_PORT=29500
+    export MASTER_PORT
+    tool --mpirun --mpirun-path mpirun.mpich --nodes 2 -- -hosts a,b
+    unset MASTER_PORT
+    is "$(printf '%s\n' "$out" | grep -c 'MASTER_ADDR and MASTER_PORT')" 0 \
+        'mpirun.mpich, a list of two hosts: a port is given'
+else
+    skip 'mpirun.mpich, a list of two hosts' 'no mpirun.mpich'
+fi
+
 # Stand-ins
 # fake NAME TEXT...: an mpirun whose --version prints so
 fake()
