@@ -21,6 +21,7 @@ typedef struct {
     int rank, ranks;
     int compressors; /* that use it */
     int tags; /* given out */
+    int told; /* the way of a device's rows */
     pthread_mutex_t lock; /* of calls on group that do not wait */
     pthread_mutex_t idle_lock; /* with it held nothing is called */
     dscomm_exchange_t *idle;

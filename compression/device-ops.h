@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* The first member of the table is this; a module with another is not used. */
-#define DSCOMM_DEVICE_ABI 2
+#define DSCOMM_DEVICE_ABI 3
 /* Bytes before the bits of a row. */
 #define DSCOMM_DEVICE_HEADER 16
 /* So many jobs of one kind are done together at most. */
@@ -54,7 +54,8 @@ typedef struct {
 } dscomm_device_worker_t;
 
 /* u = e + the sum over all rows, in their order, of factor times what they say
- * of count elements; as above. Row r begins at rows.first + r * stride. */
+ * of count elements; as above. Row r begins at rows.first + r * stride; ret_row
+ * may be one of them. */
 typedef struct {
     dscomm_device_rows_t rows;
     float factor;
@@ -63,11 +64,12 @@ typedef struct {
     char *ret_row;
 } dscomm_device_server_t;
 
-/* Writes what all rows say of the first count elements. */
+/* Writes what all rows say of the first count elements, as far as these are
+ * elements [from, to) of their row; from is a multiple of 1024. */
 typedef struct {
     dscomm_device_format_t format;
     dscomm_device_rows_t rows;
-    size_t count;
+    size_t count, from, to;
     void *ret_x;
 } dscomm_device_unpack_t;
 
@@ -106,6 +108,13 @@ typedef struct {
      * on after what the queue has. NULL: the default stream. */
     int (*follow)(dscomm_device_queue_t *queue, void *stream);
     int (*lead)(dscomm_device_queue_t *queue, void *stream);
+    /* A stream that nothing is ever put on, for calls that need not wait. */
+    void *(*idle)(dscomm_device_queue_t *queue);
+    /* Marks where the queue ends by an event, that is made where there is none
+     * yet; tells whether the queue has come there; frees it. */
+    int (*mark)(dscomm_device_queue_t *queue, void **event);
+    int (*reached)(dscomm_device_queue_t *queue, void *event, int *ret_reached);
+    void (*unmark)(dscomm_device_queue_t *queue, void *event);
     /* Zeros, of the device's or the host's memory. */
     int (*alloc)(dscomm_device_queue_t *queue, size_t bytes, int on_host,
                  void **ret_memory);

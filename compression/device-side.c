@@ -32,16 +32,13 @@ static dscomm_status_t furnish(dscomm_device_side_t *side,
                                const dscomm_compressor_t *c)
 {
     size_t end = 0, errors = c->padded * sizeof(float);
-    size_t first = reserve(&end, errors), second = first, server, scales, rows,
-           row;
+    size_t first = reserve(&end, errors), second = first, server, scales;
     int code;
 
     if (c->geometry == DSCOMM_GEOMETRY_NATIVE)
         second = reserve(&end, errors);
     server = reserve(&end, server_count(c) * sizeof(float));
     scales = reserve(&end, 3 * sizeof(float));
-    rows = reserve(&end, (size_t)c->channel->ranks * c->row);
-    row = reserve(&end, c->row);
     code = ops()->alloc(side->queue, end, 0, (void **)&side->memory);
     if (code)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
@@ -52,8 +49,6 @@ static dscomm_status_t furnish(dscomm_device_side_t *side,
     side->worker[1] = (float *)(side->memory + second);
     side->server = (float *)(side->memory + server);
     side->scales = (float *)(side->memory + scales);
-    side->rows = side->memory + rows;
-    side->row = side->memory + row;
     return DSCOMM_OK;
 }
 
@@ -66,8 +61,9 @@ void dscomm_priv_device_free(dscomm_device_side_t *side)
     g_free(side);
 }
 
-int dscomm_priv_device_copy(const dscomm_device_side_t *side, void *to,
-                            const void *from, size_t bytes)
+/* Of one piece of bytes, which may be none. */
+static int copy(const dscomm_device_side_t *side, void *to, const void *from,
+                size_t bytes)
 {
     return bytes ? ops()->copy(side->queue, to, bytes, from, bytes, bytes, 1)
                  : 0;
@@ -77,12 +73,12 @@ int dscomm_priv_device_copy(const dscomm_device_side_t *side, void *to,
 static dscomm_status_t push(dscomm_device_side_t *side,
                             const dscomm_compressor_t *c)
 {
-    int code = dscomm_priv_device_copy(side, side->worker[side->now], c->worker,
-                                       c->padded * sizeof(float));
+    int code = copy(side, side->worker[side->now], c->worker,
+                    c->padded * sizeof(float));
 
     if (!code)
-        code = dscomm_priv_device_copy(side, side->server, c->server,
-                                       server_count(c) * sizeof(float));
+        code = copy(side, side->server, c->server,
+                    server_count(c) * sizeof(float));
     if (!code)
         code = ops()->clear(side->queue, side->scales, 3 * sizeof(float));
     if (!code)
@@ -116,11 +112,10 @@ static dscomm_status_t pull(dscomm_device_side_t *side,
     if (!code && server)
         code = materialise(side, side->server, side->scales + 2, server);
     if (!code)
-        code = dscomm_priv_device_copy(side, c->worker, side->worker[side->now],
-                                       c->padded * sizeof(float));
+        code = copy(side, c->worker, side->worker[side->now],
+                    c->padded * sizeof(float));
     if (!code)
-        code = dscomm_priv_device_copy(side, c->server, side->server,
-                                       server * sizeof(float));
+        code = copy(side, c->server, side->server, server * sizeof(float));
     if (!code)
         code = ops()->sync(side->queue);
     if (!code)
@@ -182,8 +177,7 @@ static dscomm_status_t new_side(dscomm_compressor_t *c, int device)
     return status;
 }
 
-dscomm_status_t dscomm_priv_device_take_side(dscomm_exchange_t *x, part_t *part,
-                                             int device)
+dscomm_status_t dscomm_priv_device_take_side(part_t *part, int device)
 {
     dscomm_compressor_t *c = part->c;
     dscomm_status_t status = DSCOMM_OK;
@@ -202,6 +196,5 @@ dscomm_status_t dscomm_priv_device_take_side(dscomm_exchange_t *x, part_t *part,
     if (status < 0)
         return status;
     part->side = c->side;
-    x->queue = c->side->queue;
     return status;
 }

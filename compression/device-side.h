@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One compressor's errors on a device, and the rows that it works on there. */
+/* One compressor's errors on a device. */
 #ifndef COMPRESSION_DEVICE_SIDE_H
 #define COMPRESSION_DEVICE_SIDE_H
 
@@ -13,8 +13,6 @@ struct dscomm_device_side {
     char *memory; /* all that follows lies there */
     float *worker[2], *server;
     float *scales; /* of the two worker arrays, and of the server's */
-    char *rows; /* one for each rank */
-    char *row;
     int now; /* index of the worker array that holds */
     int ahead; /* the host's errors are old */
     int behind; /* the device's are */
@@ -22,13 +20,9 @@ struct dscomm_device_side {
 
 /* Gives the part a side at that device, whose errors are the compressor's.
  * ERR_NO_MEMORY: there is no room for one, and the host has the errors. */
-dscomm_status_t dscomm_priv_device_take_side(dscomm_exchange_t *x, part_t *part,
-                                             int device);
+dscomm_status_t dscomm_priv_device_take_side(part_t *part, int device);
 /* In a device: the errors as they are, with a scale of 0; the table's code. */
 int dscomm_priv_device_materialise_worker(dscomm_device_side_t *side,
                                           const dscomm_compressor_t *c);
-/* Of one piece of bytes, which may be none. */
-int dscomm_priv_device_copy(const dscomm_device_side_t *side, void *to,
-                            const void *from, size_t bytes);
 
 #endif

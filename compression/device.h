@@ -31,16 +31,27 @@ void dscomm_priv_device_end(part_t *part);
 dscomm_status_t dscomm_priv_device_finish(const dscomm_exchange_t *x,
                                           part_t *part);
 
-/* For the parts of a call with a side, together: encodes them for all ranks;
- * of those in [first, end), reduces what ranks have sent (rows as in
- * dscomm_priv_reduce()) and encodes that; begins to decode the results; and
- * then sees to it that they are there when the program looks. */
+/* In device-work.c, for the parts of a call with a side; what they say is done
+ * is put on the device's queue. Encodes them for all ranks, */
 dscomm_status_t dscomm_priv_device_encode(dscomm_exchange_t *x);
+/* and takes note once that is done. Of those in [first, end), reduces what
+ * ranks have sent (rows as in dscomm_priv_reduce()) and encodes that, */
+void dscomm_priv_device_encoded(const dscomm_exchange_t *x, part_t *part);
 dscomm_status_t dscomm_priv_device_reduce(dscomm_exchange_t *x, size_t first,
                                           size_t end, char *const *rows);
-dscomm_status_t dscomm_priv_device_decode(dscomm_exchange_t *x, size_t first,
-                                          size_t end);
+/* and takes note. Decodes the results in a packet, and sees to it that they
+ * are there when the program looks. */
+dscomm_status_t dscomm_priv_device_reduced(const dscomm_exchange_t *x,
+                                           part_t *part);
+dscomm_status_t dscomm_priv_device_decode(dscomm_exchange_t *x, size_t p);
 dscomm_status_t dscomm_priv_device_complete(dscomm_exchange_t *x);
+
+/* In device-rows.c: whether the queue has come to the mark for a packet's
+ * stage; OK where there is none. STAGES, 0: that of the call's end. */
+dscomm_status_t dscomm_priv_device_reached(dscomm_exchange_t *x, stage_t stage,
+                                           size_t p);
+/* Gives back the regions at a device; they are not in use. */
+void dscomm_priv_device_leave(dscomm_exchange_t *x);
 /* Waits for what devices may still do with the memory of x. */
 dscomm_status_t dscomm_priv_device_settle(dscomm_exchange_t *x);
 

@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A call from beginning to end: encode and send, reduce what came, send that
- * on, decode. Everything travels in packets, so that the arithmetic of one runs
- * while others are on their way. Nothing is allocated once the channel has had
- * a call as large. */
+/* The steps of a call: encode and send, reduce what came, send that on, decode.
+ * Everything travels in packets, so that the arithmetic of one runs while
+ * others are on their way; a device's run to their marks. */
 #include "config.h"
 
-#include "compression/device.h"
-#include "compression/exchange.h"
+#include "compression/device-rows.h"
 
 #include <dscomm/dscomm.h>
 #include <inttypes.h>
 #include <string.h>
-
-/* Between looks at the group by a call that blocks. */
-#define LOOK_MS 100
-
-static const char name[] = "dscomm_compressor_all_reduce";
 
 /* Where what rank has sent to be reduced lies. */
 static char *gathered(const dscomm_exchange_t *x, int rank)
@@ -36,6 +29,12 @@ static int tag_of(const dscomm_exchange_t *x, int phase)
     return phase ? part_at(x, 0)->c->tag + 1 : 0;
 }
 
+/* Where messages find what the host has, or would have, here. */
+static char *on_wire(const dscomm_exchange_t *x, char *here)
+{
+    return x->direct ? dscomm_priv_device_there(x, here) : here;
+}
+
 /* What the other ranks send of packet p: of this rank's part, or the result of
  * theirs. */
 static dscomm_status_t receive(dscomm_exchange_t *x, size_t p,
@@ -50,14 +49,14 @@ static dscomm_status_t receive(dscomm_exchange_t *x, size_t p,
         if (r != own && bytes)
             status = dscomm_irecv(
                 x->channel->group,
-                region_of(x, x->in, r) + packet_at(x, p)->offset, bytes,
-                DSCOMM_UINT8, r, tag_of(x, phase), slot(x, works, p, r));
+                on_wire(x, region_of(x, x->in, r) + packet_at(x, p)->offset),
+                bytes, DSCOMM_UINT8, r, tag_of(x, phase), slot(x, works, p, r));
     }
     return status;
 }
 
 /* The second half of sends is that of results. */
-static dscomm_status_t send(dscomm_exchange_t *x, size_t p, const char *region,
+static dscomm_status_t send(dscomm_exchange_t *x, size_t p, char *region,
                             int rank, int phase)
 {
     size_t bytes =
@@ -66,7 +65,7 @@ static dscomm_status_t send(dscomm_exchange_t *x, size_t p, const char *region,
     if (!bytes)
         return DSCOMM_OK;
     return dscomm_isend(
-        x->channel->group, region + packet_at(x, p)->offset, bytes,
+        x->channel->group, on_wire(x, region + packet_at(x, p)->offset), bytes,
         DSCOMM_UINT8, rank, tag_of(x, phase),
         slot(x, x->sends, p + (phase ? x->packet_count : 0), rank));
 }
@@ -77,11 +76,24 @@ static int peer_at(const dscomm_exchange_t *x, int i)
     return (x->channel->rank + i) % x->channel->ranks;
 }
 
+/* A device has encoded whole parts before. */
+static void note_encoded(const dscomm_exchange_t *x, const packet_t *packet)
+{
+    for (size_t s = packet->first; s < packet->last; s++) {
+        const segment_t *segment = segment_at(x, s);
+
+        if (part_at(x, segment->part)->side && !segment->from)
+            dscomm_priv_device_encoded(x, part_at(x, segment->part));
+    }
+}
+
 static dscomm_status_t encode_packet(dscomm_exchange_t *x, size_t p)
 {
     const packet_t *packet = packet_at(x, p);
-    dscomm_status_t status = DSCOMM_OK;
+    dscomm_status_t status = dscomm_priv_exchange_await(x, STAGE_ENCODED, p);
 
+    if (status == DSCOMM_OK)
+        note_encoded(x, packet);
     for (int i = 1; i <= x->channel->ranks && status == DSCOMM_OK; i++) {
         int r = peer_at(x, i);
         char *region = region_of(x, x->out, r);
@@ -98,7 +110,7 @@ static dscomm_status_t encode_packet(dscomm_exchange_t *x, size_t p)
     return status;
 }
 
-static dscomm_status_t start(dscomm_exchange_t *x)
+dscomm_status_t dscomm_priv_exchange_start(dscomm_exchange_t *x)
 {
     dscomm_status_t status = DSCOMM_OK;
 
@@ -234,6 +246,19 @@ static dscomm_status_t reduce_packet(dscomm_exchange_t *x, size_t p)
     return status;
 }
 
+static dscomm_status_t encode_result(const dscomm_exchange_t *x, size_t s,
+                                     char *region)
+{
+    const segment_t *segment = segment_at(x, s);
+    part_t *part = part_at(x, segment->part);
+
+    if (!part->side)
+        dscomm_priv_encode_result(x, part, segment, region);
+    else if (!segment->from)
+        return dscomm_priv_device_reduced(x, part);
+    return DSCOMM_OK;
+}
+
 /* Nobody reads what has come to be reduced any more. */
 static dscomm_status_t spread_packet(dscomm_exchange_t *x, size_t p)
 {
@@ -241,12 +266,8 @@ static dscomm_status_t spread_packet(dscomm_exchange_t *x, size_t p)
     char *region = region_of(x, x->in, x->channel->rank);
     dscomm_status_t status = receive(x, p, x->spreads, 1);
 
-    for (size_t s = packet->first; s < packet->last; s++) {
-        part_t *part = part_at(x, segment_at(x, s)->part);
-
-        if (!part->side)
-            dscomm_priv_encode_result(x, part, segment_at(x, s), region);
-    }
+    for (size_t s = packet->first; s < packet->last && status == DSCOMM_OK; s++)
+        status = encode_result(x, s, region);
     for (int i = 1; i < x->channel->ranks && status == DSCOMM_OK; i++)
         status = send(x, p, region, peer_at(x, i), 1);
     return status;
@@ -274,7 +295,6 @@ static dscomm_status_t decode_segment(dscomm_exchange_t *x, part_t *part,
 static dscomm_status_t decode_packet(dscomm_exchange_t *x, size_t p)
 {
     const packet_t *packet = packet_at(x, p);
-    size_t end = x->decoded_parts;
     dscomm_status_t status = DSCOMM_OK;
 
     for (size_t s = packet->first; s < packet->last && !status; s++) {
@@ -285,28 +305,44 @@ static dscomm_status_t decode_packet(dscomm_exchange_t *x, size_t p)
             status = check_rows(x, part, 1, x->in);
         if (!status)
             status = decode_segment(x, part, segment);
-        if (segment->to == part->c->chunk)
-            end = segment->part + 1;
     }
-    if (!status)
-        status = dscomm_priv_device_decode(x, x->decoded_parts, end);
-    x->decoded_parts = end;
-    if (!status && p + 1 == x->packet_count)
+    if (!status && x->queue)
+        status = dscomm_priv_device_decode(x, p);
+    if (!status && x->queue && p + 1 == x->packet_count)
         status = dscomm_priv_device_complete(x);
     return status;
 }
 
-/* All parts of packet p are reduced. */
-static int is_ready(const dscomm_exchange_t *x, size_t p)
+/* One step of each kind: OK where it was done, IN_PROGRESS where it cannot be
+ * yet, or there is none left. */
+
+static dscomm_status_t receive_next(dscomm_exchange_t *x, dscomm_work_t **works,
+                                    stage_t stage, size_t *packet)
 {
-    return segment_at(x, packet_at(x, p)->last - 1)->part < x->ready;
+    dscomm_status_t status = look_all(x, works, *packet);
+
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_device_result(
+            dscomm_priv_device_came(x, stage, *packet),
+            "taking rows to a device");
+    if (status == DSCOMM_OK)
+        ++*packet;
+    return status;
 }
 
-/* One step, if there is one: OK, IN_PROGRESS or a failure. */
+static dscomm_status_t gather_next(dscomm_exchange_t *x)
+{
+    return x->gathered < x->packet_count
+               ? receive_next(x, x->gathers, STAGE_GATHERED, &x->gathered)
+               : DSCOMM_IN_PROGRESS;
+}
+
 static dscomm_status_t reduce_next(dscomm_exchange_t *x)
 {
-    dscomm_status_t status = look_all(x, x->gathers, x->reduced);
+    dscomm_status_t status = DSCOMM_IN_PROGRESS;
 
+    if (x->reduced < x->gathered)
+        status = dscomm_priv_device_reached(x, STAGE_GATHERED, x->reduced);
     if (status == DSCOMM_OK)
         status = reduce_packet(x, x->reduced);
     if (status == DSCOMM_OK)
@@ -314,10 +350,33 @@ static dscomm_status_t reduce_next(dscomm_exchange_t *x)
     return status;
 }
 
+/* Once all parts of the packet are reduced. */
+static dscomm_status_t spread_next(dscomm_exchange_t *x)
+{
+    dscomm_status_t status = DSCOMM_IN_PROGRESS;
+
+    if (x->spread < x->packet_count && last_part(x, x->spread) < x->ready)
+        status = dscomm_priv_device_reached(x, STAGE_REDUCED, x->spread);
+    if (status == DSCOMM_OK)
+        status = spread_packet(x, x->spread);
+    if (status == DSCOMM_OK)
+        x->spread++;
+    return status;
+}
+
+static dscomm_status_t fetch_next(dscomm_exchange_t *x)
+{
+    return x->reduced == x->packet_count && x->fetched < x->spread
+               ? receive_next(x, x->spreads, STAGE_SPREAD, &x->fetched)
+               : DSCOMM_IN_PROGRESS;
+}
+
 static dscomm_status_t decode_next(dscomm_exchange_t *x)
 {
-    dscomm_status_t status = look_all(x, x->spreads, x->decoded);
+    dscomm_status_t status = DSCOMM_IN_PROGRESS;
 
+    if (x->decoded < x->fetched)
+        status = dscomm_priv_device_reached(x, STAGE_SPREAD, x->decoded);
     if (status == DSCOMM_OK)
         status = decode_packet(x, x->decoded);
     if (status == DSCOMM_OK)
@@ -325,183 +384,40 @@ static dscomm_status_t decode_next(dscomm_exchange_t *x)
     return status;
 }
 
-/* As far as it goes. */
-static dscomm_status_t go_on(dscomm_exchange_t *x)
+static size_t all_sends(const dscomm_exchange_t *x)
 {
-    const size_t packets = x->packet_count, n = (size_t)x->channel->ranks;
-    dscomm_status_t status = DSCOMM_OK;
+    return 2 * x->packet_count * (size_t)x->channel->ranks;
+}
 
-    while (x->reduced < packets && status == DSCOMM_OK)
-        status = reduce_next(x);
-    while (x->spread < packets && status >= 0 && is_ready(x, x->spread)) {
-        dscomm_status_t sent = spread_packet(x, x->spread++);
+static dscomm_status_t finish_send(dscomm_exchange_t *x)
+{
+    dscomm_status_t status = DSCOMM_IN_PROGRESS;
 
-        status = sent < 0 ? sent : status;
-    }
-    while (x->decoded < x->spread && status == DSCOMM_OK)
-        status = decode_next(x);
-    for (; x->sent < 2 * packets * n && status == DSCOMM_OK; x->sent++) {
-        status = look(x, slot(x, x->sends, 0, 0) + x->sent, (int)(x->sent % n));
-        if (status != DSCOMM_OK)
-            break;
-    }
+    if (x->decoded == x->packet_count && x->sent < all_sends(x))
+        status = look(x, slot(x, x->sends, 0, 0) + x->sent,
+                      (int)(x->sent % (size_t)x->channel->ranks));
+    if (status == DSCOMM_OK)
+        x->sent++;
     return status;
 }
 
-/* Frees all works: the group has ended, so none of them touches memory any more
- * once it was asked. */
-static void drop(dscomm_exchange_t *x)
+dscomm_status_t dscomm_priv_exchange_go_on(dscomm_exchange_t *x)
 {
-    size_t works = 4 * (size_t)x->channel->ranks * x->packet_count;
-
-    for (size_t i = 0; x->gathers && i < works; i++) {
-        if (!x->gathers[i])
-            continue;
-        dscomm_work_test(x->gathers[i]);
-        dscomm_work_free(x->gathers[i]);
-    }
-}
-
-/* A failure: the other ranks' calls end as well. The sentence is this thread's
- * afterwards. */
-static dscomm_status_t fail(dscomm_exchange_t *x, dscomm_status_t status)
-{
-    char *text = g_strdup(dscomm_last_error());
-
-    if (x->channel->group)
-        dscomm_group_abort(x->channel->group, text);
-    drop(x);
-    dscomm_priv_device_settle(x);
-    status = dscomm_fail(status, "%s on group '%s': %s", name,
-                         dscomm_group_name(x->channel->parent), text);
-    g_free(text);
-    for (size_t i = 0; i < x->part_count; i++)
-        part_at(x, i)->c->lost = 1;
-    dscomm_priv_exchange_retire(x);
-    return status;
-}
-
-static dscomm_status_t expire(dscomm_exchange_t *x)
-{
-    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
-                       "rank %d waits for rank %d, and nothing has come for %d "
-                       "ms",
-                       x->channel->rank, x->awaited_rank, x->timeout_ms);
-}
-
-/* How far a call has come, in steps. */
-static size_t steps(const dscomm_exchange_t *x)
-{
-    return x->reduced + x->spread + x->decoded + x->sent;
-}
-
-/* IN_PROGRESS until the deadline. Only time in which somebody has looked
- * counts: what came while nobody did could not be seen. */
-static dscomm_status_t watch(dscomm_exchange_t *x, int moved)
-{
-    gint64 now = g_get_monotonic_time(), limit = (gint64)x->timeout_ms * 1000;
-
-    if (!x->since || moved || now - x->seen > limit / 4)
-        x->since = now;
-    x->seen = now;
-    return now - x->since > limit ? expire(x) : DSCOMM_IN_PROGRESS;
-}
-
-/* As far as it goes, up to the end of the call; with the channel's lock. */
-static dscomm_status_t turn(dscomm_exchange_t *x)
-{
-    size_t before = steps(x);
-    dscomm_status_t status = go_on(x);
-
-    if (status == DSCOMM_IN_PROGRESS)
-        status = watch(x, steps(x) != before);
-    if (status < 0)
-        status = fail(x, status);
-    else if (status == DSCOMM_OK)
-        dscomm_priv_exchange_retire(x);
-    return status;
-}
-
-static dscomm_status_t advance(void *state)
-{
-    dscomm_exchange_t *x = state;
-    dscomm_channel_t *channel = x->channel;
+    static dscomm_status_t (*const steps[])(dscomm_exchange_t *) = {
+        gather_next, reduce_next, spread_next,
+        fetch_next,  decode_next, finish_send};
     dscomm_status_t status;
 
-    if (pthread_mutex_trylock(&channel->lock))
-        return DSCOMM_IN_PROGRESS;
-    status = turn(x);
-    pthread_mutex_unlock(&channel->lock);
-    return status;
-}
-
-/* Without the channel's lock: this thread may be inside another call of it,
- * whose look at a work has come round to here, or another thread that waits for
- * a lock of ours. */
-static void cancel(void *state, dscomm_status_t status)
-{
-    dscomm_exchange_t *x = state;
-
-    if (dscomm_group_status(x->channel->parent) != status)
-        dscomm_fail(status, "the group has ended");
-    fail(x, status);
-}
-
-/* Where the group has ended, nobody tells the compressors' own. */
-static dscomm_status_t run(dscomm_exchange_t *x)
-{
-    dscomm_channel_t *channel = x->channel;
-    dscomm_status_t status;
-
-    for (;;) {
-        pthread_mutex_lock(&channel->lock);
-        status = dscomm_group_status(channel->parent);
-        status = status < 0 ? fail(x, status) : turn(x);
-        pthread_mutex_unlock(&channel->lock);
-        if (status != DSCOMM_IN_PROGRESS)
+    x->awaited = NULL;
+    x->waits = 0;
+    for (size_t i = 0; i < G_N_ELEMENTS(steps); i++) {
+        do
+            status = steps[i](x);
+        while (status == DSCOMM_OK);
+        if (status < 0)
             return status;
-        /* The result is looked at above. This is no time in which nobody
-         * looks, however long it takes. */
-        dscomm_work_wait(x->awaited, MIN(LOOK_MS, x->timeout_ms / 8 + 1));
-        x->seen = g_get_monotonic_time();
     }
-}
-
-dscomm_status_t dscomm_priv_exchange(dscomm_compressor_t *const *compressors,
-                                     void *const *buffers, size_t n,
-                                     dscomm_dtype_t dtype,
-                                     dscomm_work_t **ret_work)
-{
-    static const dscomm_work_ops_t ops = {sizeof ops, advance, cancel};
-    dscomm_channel_t *channel = compressors[0]->channel;
-    dscomm_exchange_t *x;
-    dscomm_status_t status;
-
-    pthread_mutex_lock(&channel->lock);
-    x = dscomm_priv_exchange_new(channel);
-    status = dscomm_priv_exchange_plan(x, compressors, buffers, n, dtype);
-    for (size_t i = 0; i < n; i++) {
-        g_atomic_int_set(&compressors[i]->busy, status == DSCOMM_OK);
-        compressors[i]->calls++;
-    }
-    if (status == DSCOMM_OK)
-        status = dscomm_priv_device_begin(x);
-    if (status == DSCOMM_OK)
-        status = dscomm_priv_exchange_room(x);
-    if (status == DSCOMM_OK)
-        status = start(x);
-    if (status < 0)
-        status = fail(x, status);
-    pthread_mutex_unlock(&channel->lock);
-    if (status < 0)
-        return status;
-    if (!ret_work)
-        return run(x);
-    status = dscomm_work_create(channel->parent, &ops, x, ret_work);
-    if (status < 0) {
-        pthread_mutex_lock(&channel->lock);
-        status = fail(x, status);
-        pthread_mutex_unlock(&channel->lock);
-    }
-    return status;
+    if (x->decoded < x->packet_count || x->sent < all_sends(x))
+        return DSCOMM_IN_PROGRESS;
+    return dscomm_priv_device_reached(x, STAGES, 0);
 }

@@ -37,6 +37,32 @@ typedef struct {
     size_t bytes;
 } room_t;
 
+/* What is waited for, for a packet, where parts are a device's: this rank's own
+ * part is encoded, what is to be reduced has come, the result is encoded, the
+ * results have come. */
+typedef enum {
+    STAGE_ENCODED,
+    STAGE_GATHERED,
+    STAGE_REDUCED,
+    STAGE_SPREAD,
+    STAGES
+} stage_t;
+
+typedef struct {
+    void *event; /* of the device's table, or NULL */
+    int is_set;
+} mark_t;
+
+/* In the memory of a device: all regions again, as far as its parts go. Kept
+ * like the rest. */
+typedef struct {
+    dscomm_device_queue_t *queue; /* NULL: none of this */
+    char *memory;
+    size_t room; /* bytes of memory */
+    mark_t *marks; /* for each stage one a packet; the call's end */
+    size_t mark_count;
+} mirror_t;
+
 /* Regions hold a row of every part. Region number r of out is for rank r, that
  * of in from it: first what is to be reduced, and once all of that is, its
  * result. The own region of out is reduced where it is, and the own result is
@@ -55,14 +81,18 @@ struct dscomm_exchange {
     size_t region; /* bytes */
     char *memory, *out, *in;
     size_t room; /* bytes of memory */
-    dscomm_device_queue_t *queue; /* of a part's device, or NULL */
+    dscomm_device_queue_t *queue; /* of the parts' device, or NULL */
+    mirror_t mirror;
+    int direct; /* messages go from and to it */
+    int waits; /* the device has not come to a mark yet */
     dscomm_device_queue_t *pinned; /* that memory was taken with, or NULL */
     dscomm_device_queue_t *unfinished; /* may work on memory still, or NULL */
-    /* Packets that were reduced, sent on, decoded; parts whose scale is
-     * known; sends known to be complete. */
-    size_t reduced, spread, decoded, ready, sent;
-    size_t decoded_parts;
-    dscomm_work_t *awaited; /* why the call does not go on, and of whom */
+    /* Packets that have come to be reduced, were reduced, encoded by a device,
+     * sent on, have come as results, were decoded; parts whose scale is known;
+     * sends known to be complete. */
+    size_t gathered, reduced, served, spread, fetched, decoded, ready, sent;
+    dscomm_work_t *awaited; /* why the call does not go on, and of whom; NULL:
+                               it waits for its device */
     int awaited_rank;
     gint64 since; /* microseconds: it has not gone on; 0: unknown */
     gint64 seen; /* somebody has looked */
@@ -100,6 +130,20 @@ dscomm_status_t dscomm_priv_exchange_room(dscomm_exchange_t *x);
 /* Back to the idle ones; its compressors may be called again, and freed. */
 void dscomm_priv_exchange_retire(dscomm_exchange_t *x);
 
+/* In exchange.c. Posts receives, encodes, sends; and then goes on as far as it
+ * goes: OK at the end. */
+dscomm_status_t dscomm_priv_exchange_start(dscomm_exchange_t *x);
+dscomm_status_t dscomm_priv_exchange_go_on(dscomm_exchange_t *x);
+
+/* In patience.c. IN_PROGRESS, or a failure where the call has not moved for too
+ * long; */
+dscomm_status_t dscomm_priv_exchange_watch(dscomm_exchange_t *x, int moved);
+/* sleeps a little, for what nobody tells, */
+void dscomm_priv_exchange_rest(const dscomm_exchange_t *x);
+/* or until the device has come to a packet's mark, while messages go on. */
+dscomm_status_t dscomm_priv_exchange_await(dscomm_exchange_t *x, stage_t stage,
+                                           size_t p);
+
 /* In blocks.c: arithmetic on one segment. These look at the whole buffer of a
  * part, encode a segment for rank, */
 void dscomm_priv_measure(const dscomm_exchange_t *x, part_t *part);
@@ -136,6 +180,12 @@ static inline char *region_of(const dscomm_exchange_t *x, char *regions,
                               int rank)
 {
     return regions + (size_t)rank * x->region;
+}
+
+/* The index of the last part in a packet. */
+static inline size_t last_part(const dscomm_exchange_t *x, size_t p)
+{
+    return segment_at(x, packet_at(x, p)->last - 1)->part;
 }
 
 static inline char *dscomm_priv_row(const part_t *part, char *region)

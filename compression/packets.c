@@ -38,8 +38,9 @@ dscomm_exchange_t *dscomm_priv_exchange_new(dscomm_channel_t *channel)
     x->channel = channel;
     x->gathers = x->spreads = x->sends = NULL;
     x->queue = NULL;
-    x->reduced = x->spread = x->decoded = x->ready = x->sent = 0;
-    x->decoded_parts = 0;
+    x->direct = 0;
+    x->gathered = x->reduced = x->served = x->spread = 0;
+    x->fetched = x->decoded = x->ready = x->sent = 0;
     x->awaited = NULL;
     x->since = x->seen = 0;
     return x;
@@ -65,6 +66,7 @@ void dscomm_priv_exchange_free(dscomm_exchange_t *x)
         g_free(x->plan.at);
         g_free(x->works.at);
         free_memory(x);
+        dscomm_priv_device_leave(x);
         g_free(x);
         x = next;
     }

@@ -23,6 +23,7 @@
 struct dscomm_device_queue {
     int device;
     cudaStream_t stream;
+    cudaStream_t idle; /* nothing is ever put there */
     pthread_mutex_t lock; /* of event, from its record to the wait for it */
     cudaEvent_t event;
     dscomm_cuda_grid_t grid;
@@ -129,6 +130,8 @@ static int prepare(dscomm_device_queue_t *queue)
         error =
             cudaStreamCreateWithFlags(&queue->stream, cudaStreamNonBlocking);
     if (error == cudaSuccess)
+        error = cudaStreamCreateWithFlags(&queue->idle, cudaStreamNonBlocking);
+    if (error == cudaSuccess)
         error = cudaEventCreateWithFlags(&queue->event, cudaEventDisableTiming);
     queue->grid.blocks = (unsigned)processors * BLOCKS_PER_SM;
     if (queue->grid.blocks < DSCOMM_DEVICE_TOGETHER)
@@ -151,6 +154,8 @@ static void close_queue(dscomm_device_queue_t *queue)
 
     if (!code && queue->event)
         cudaEventDestroy(queue->event);
+    if (!code && queue->idle)
+        cudaStreamDestroy(queue->idle);
     if (!code && queue->stream)
         cudaStreamDestroy(queue->stream);
     if (!code)
@@ -218,6 +223,46 @@ static int follow(dscomm_device_queue_t *queue, void *stream)
 static int lead(dscomm_device_queue_t *queue, void *stream)
 {
     return order(queue, queue->stream, stream);
+}
+
+static void *idle(dscomm_device_queue_t *queue)
+{
+    return queue->idle;
+}
+
+static int mark(dscomm_device_queue_t *queue, void **event)
+{
+    cudaEvent_t made = *event;
+    void *before;
+    int code = enter(queue, &before);
+
+    if (!code && !made)
+        code = (int)cudaEventCreateWithFlags(&made, cudaEventDisableTiming);
+    if (!code)
+        code = (int)cudaEventRecord(made, queue->stream);
+    *event = made;
+    return leave(before, code);
+}
+
+/* Not to be there yet is no error, but the runtime keeps it as one. */
+static int reached(dscomm_device_queue_t *queue, void *event, int *ret_reached)
+{
+    void *before;
+    int code = enter(queue, &before);
+
+    if (!code)
+        code = (int)cudaEventQuery(event);
+    leave(before, code);
+    *ret_reached = code != cudaErrorNotReady;
+    return *ret_reached ? code : 0;
+}
+
+static void unmark(dscomm_device_queue_t *queue, void *event)
+{
+    void *before;
+    int code = enter(queue, &before);
+
+    leave(before, code ? code : (int)cudaEventDestroy(event));
 }
 
 static int free_memory(int on_host, void *memory)
@@ -334,6 +379,10 @@ const dscomm_device_ops_t *dscomm_device_cuda(uint32_t abi)
         .sync = sync,
         .follow = follow,
         .lead = lead,
+        .idle = idle,
+        .mark = mark,
+        .reached = reached,
+        .unmark = unmark,
         .alloc = alloc,
         .release = release,
         .copy = copy,

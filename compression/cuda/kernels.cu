@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The kernels of codec onebit, for nvcc and for the emulator of the tests. Each
- * does several jobs, one in each row of blocks of its grid. In a job, a warp owns a tile of 1024 elements, 32 words of bits. In the whole tiles, each
- * lane has four neighbours of every 128 elements, in accesses of 16 bytes; a
- * tile that is cut off, or lies badly, goes element by element. */
+ * does several jobs, one in each row of blocks of its grid. In a job, a warp
+ * owns a tile of 1024 elements, 32 words of bits. In the whole tiles, each lane
+ * has four neighbours of every 128 elements, in accesses of 16 bytes; a tile
+ * that is cut off, or lies badly, goes element by element. */
 #ifdef CUDA_EMULATOR
 #include CUDA_EMULATOR
 #else
@@ -126,14 +127,16 @@ struct tile_t {
     unsigned size;
 };
 
-__device__ tile_t tile_at(size_t index, size_t chunk, size_t count)
+/* Elements [from, to) of all rows are cut into tiles. */
+__device__ tile_t tile_at(size_t index, size_t chunk, size_t from, size_t to,
+                          size_t count)
 {
-    size_t per_row = chunk / TILE + (chunk % TILE != 0);
-    size_t row = index / per_row, at = index % per_row * TILE;
+    size_t per_row = (to - from) / TILE + ((to - from) % TILE != 0);
+    size_t row = index / per_row, at = from + index % per_row * TILE;
     size_t base = row * chunk + at;
     size_t left = base < count ? count - base : 0;
 
-    left = left < chunk - at ? left : chunk - at;
+    left = left < to - at ? left : to - at;
     return tile_t{base, row, at, (unsigned)(left < TILE ? left : TILE)};
 }
 
@@ -332,7 +335,8 @@ __global__ void __launch_bounds__(THREADS, 2)
     double sum = 0;
 
     for (size_t i = warp_of(); i < tiles; i += warps())
-        sum += work_tile<E>(a, s, tile_at(i, a.rows.chunk, a.padded));
+        sum += work_tile<E>(
+            a, s, tile_at(i, a.rows.chunk, 0, a.rows.chunk, a.padded));
     if (!finish(grid, sum, &sum))
         return;
     s = onebit_scale(sum, a.padded);
@@ -440,7 +444,7 @@ __global__ void __launch_bounds__(THREADS, 3)
     double sum = 0;
 
     for (size_t i = warp_of(); i < tiles; i += warps()) {
-        tile_t tile = tile_at(i, a.count, a.count);
+        tile_t tile = tile_at(i, a.count, 0, a.count, a.count);
 
         sum += tile.size == TILE ? serve_whole<P>(a, s, tile.at)
                                  : serve_any(a, s, tile.at, tile.size);
@@ -472,7 +476,7 @@ __global__ void __launch_bounds__(THREADS)
     const size_t tiles = jobs.tiles[blockIdx.y];
 
     for (size_t i = warp_of(); i < tiles; i += warps()) {
-        tile_t tile = tile_at(i, a.rows.chunk, a.count);
+        tile_t tile = tile_at(i, a.rows.chunk, a.from, a.to, a.count);
         char *row = a.rows.first + tile.row * a.rows.stride;
         typename E::type *to = (typename E::type *)a.ret_x + tile.base;
         uint32_t mine = 0;

@@ -3,9 +3,10 @@
 #ifndef COMPRESSION_CUDA_LAUNCH_H
 #define COMPRESSION_CUDA_LAUNCH_H
 
-static size_t tiles_of(size_t chunk, size_t count)
+/* Of so many elements of each row; rows of chunk elements, count in all. */
+static size_t tiles_of(size_t some, size_t chunk, size_t count)
 {
-    size_t per_row = chunk / TILE + (chunk % TILE != 0);
+    size_t per_row = some / TILE + (some % TILE != 0);
 
     return chunk ? (count / chunk + (count % chunk != 0)) * per_row : 0;
 }
@@ -36,7 +37,7 @@ static unsigned blocks_for(const dscomm_cuda_grid_t *grid, size_t pieces,
 /* The tiles of a job, and its kind: a kernel is for one. */
 static size_t tiles_of(const dscomm_device_worker_t &a)
 {
-    return tiles_of(a.rows.chunk, a.padded);
+    return tiles_of(a.rows.chunk, a.rows.chunk, a.padded);
 }
 
 static size_t kind_of(const dscomm_device_worker_t &a)
@@ -46,7 +47,7 @@ static size_t kind_of(const dscomm_device_worker_t &a)
 
 static size_t tiles_of(const dscomm_device_server_t &a)
 {
-    return tiles_of(a.count, a.count);
+    return tiles_of(a.count, a.count, a.count);
 }
 
 static size_t kind_of(const dscomm_device_server_t &a)
@@ -56,7 +57,7 @@ static size_t kind_of(const dscomm_device_server_t &a)
 
 static size_t tiles_of(const dscomm_device_unpack_t &a)
 {
-    return tiles_of(a.rows.chunk, a.count);
+    return tiles_of(a.to - a.from, a.rows.chunk, a.count);
 }
 
 static size_t kind_of(const dscomm_device_unpack_t &a)

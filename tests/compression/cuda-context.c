@@ -41,7 +41,8 @@ static int call(dscomm_device_queue_t *queue, int at)
     dscomm_device_unpack_t show = {0};
     dscomm_device_materialise_t make = {0};
     dscomm_device_take_back_t take = {0};
-    void *memory;
+    void *memory, *event = NULL;
+    int is_there;
 
     switch (at) {
     case 0:
@@ -70,11 +71,15 @@ static int call(dscomm_device_queue_t *queue, int at)
         return ops->materialise(queue, &make);
     case 12:
         return ops->take_back(queue, &take);
+    case 13:
+        return ops->mark(queue, &event);
+    case 14:
+        return ops->reached(queue, &event, &is_there);
     default:
         return -1;
     }
 }
-#define CALLS 13
+#define CALLS 15
 
 /* The thread's context is context before and after; calls on device 2. */
 static void with_context(void *context, const char *what)
@@ -93,6 +98,8 @@ static void with_context(void *context, const char *what)
     }
     ops->release(queue, 0, NULL);
     ops->release(queue, 1, NULL);
+    kept &= fake_current == context;
+    ops->unmark(queue, NULL);
     kept &= fake_current == context;
     ops->close(queue);
     is_int(failed, 0, "%s: all calls go well", what);
@@ -145,6 +152,26 @@ static void told_once(void)
     ops->close(queue);
 }
 
+/* A mark that the queue has not come to is no failure, then or later. */
+static void not_yet(void)
+{
+    const dscomm_device_ops_t *ops = dscomm_device_cuda(DSCOMM_DEVICE_ABI);
+    dscomm_device_worker_t work = {0};
+    dscomm_device_queue_t *queue = NULL;
+    int is_there = 1;
+
+    fake = (fake_runtime_t){.refused = -1, .late = 1};
+    ops->open(2, &queue);
+    is_int(ops->reached(queue, NULL, &is_there), 0, "a mark is looked at");
+    is_int(is_there, 0, "it is not reached");
+    is_int(ops->worker(queue, &work, 1), 0, "the kernel after it goes well");
+    fake.late = 0;
+    is_int(ops->reached(queue, NULL, &is_there), 0, "it is looked at again");
+    is_int(is_there, 1, "it is reached");
+    ok(ops->idle(queue) == ops->idle(queue), "there is one idle stream");
+    ops->close(queue);
+}
+
 int main(void)
 {
     char own;
@@ -155,5 +182,6 @@ int main(void)
     with_context(&own, "one of the program's own");
     refused();
     told_once();
+    not_yet();
     return tap_done();
 }

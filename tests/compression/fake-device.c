@@ -10,17 +10,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FAILURE 717
-#define PIECES_MAX 1024
 #define LATE_US 300 /* at most */
-
-typedef struct {
-    char *device, *shadow;
-    size_t bytes;
-} piece_t;
 
 typedef struct task {
     struct task *next;
@@ -29,6 +23,7 @@ typedef struct task {
 } task_t;
 
 struct dscomm_device_queue {
+    int device;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t more, done;
@@ -37,74 +32,67 @@ struct dscomm_device_queue {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static piece_t pieces[PIECES_MAX];
-static atomic_int count, launches, failing = -1, full;
+static atomic_int launches, failing = -1, full, lateness, marks;
 static pthread_cond_t let_go = PTHREAD_COND_INITIALIZER;
 static int held; /* with lock */
 static atomic_size_t copied;
 
-static piece_t *find(const void *pointer)
+/* A queue that is stopped before a copy, until something happens elsewhere;
+ * with lock. */
+#define IN_VAIN_S 20
+static struct {
+    int device, copies; /* -1: none; to the host, before that one */
+    fake_event_t until;
+    int happened, met;
+} stop = {.device = -1};
+
+void fake_device_stop(int device, int copies, fake_event_t until)
 {
-    piece_t *found = NULL;
+    pthread_mutex_lock(&lock);
+    stop.device = device;
+    stop.copies = copies;
+    stop.until = until;
+    stop.happened = stop.met = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+int fake_device_met(void)
+{
+    int met;
 
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < PIECES_MAX && !found; i++)
-        if ((const char *)pointer >= pieces[i].device &&
-            (const char *)pointer < pieces[i].device + pieces[i].bytes)
-            found = &pieces[i];
+    met = stop.met;
+    stop.device = -1;
     pthread_mutex_unlock(&lock);
-    return found;
+    return met;
 }
 
-/* Where the device itself finds what is at pointer. */
-void *fake_device_shadow(const void *pointer)
+void fake_device_happens(fake_event_t event, const void *pointer)
 {
-    const piece_t *piece = find(pointer);
+    int device = fake_device_number(pointer);
 
-    return piece ? piece->shadow + ((const char *)pointer - piece->device)
-                 : (void *)pointer;
-}
-
-void *fake_device_alloc(size_t bytes)
-{
-    int fd = memfd_create("device", MFD_CLOEXEC), i = 0;
-    piece_t piece = {.bytes = MAX(bytes, 1)};
-
-    if (fd < 0 || ftruncate(fd, (off_t)piece.bytes))
-        return NULL;
-    piece.shadow =
-        mmap(NULL, piece.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    piece.device = mmap(NULL, piece.bytes, PROT_NONE, MAP_SHARED, fd, 0);
-    close(fd);
     pthread_mutex_lock(&lock);
-    while (pieces[i].bytes)
-        i++;
-    pieces[i] = piece;
+    stop.happened |=
+        stop.device >= 0 && event == stop.until && device != stop.device;
+    pthread_cond_broadcast(&let_go);
     pthread_mutex_unlock(&lock);
-    count++;
-    return piece.device;
 }
 
-void fake_device_free(void *memory)
+/* Before a copy to the host. */
+static void obey(int device)
 {
-    piece_t *piece = find(memory);
+    struct timespec end;
+    int late = 0;
 
-    munmap(piece->shadow, piece->bytes);
-    munmap(piece->device, piece->bytes);
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += stop.until == FAKE_NEVER ? 1 : IN_VAIN_S;
     pthread_mutex_lock(&lock);
-    *piece = (piece_t){0};
+    if (stop.device == device && stop.copies-- == 0) {
+        while (!stop.happened && !late)
+            late = pthread_cond_timedwait(&let_go, &lock, &end);
+        stop.met = stop.happened;
+    }
     pthread_mutex_unlock(&lock);
-    count--;
-}
-
-void fake_device_write(void *to, const void *from, size_t bytes)
-{
-    memcpy(fake_device_shadow(to), from, bytes);
-}
-
-void fake_device_read(void *to, const void *from, size_t bytes)
-{
-    memcpy(to, fake_device_shadow(from), bytes);
 }
 
 size_t fake_device_copied(void)
@@ -131,11 +119,6 @@ void fake_device_held(void)
     while (held)
         pthread_cond_wait(&let_go, &lock);
     pthread_mutex_unlock(&lock);
-}
-
-int fake_device_pieces(void)
-{
-    return count;
 }
 
 int fake_device_fail(int calls)
@@ -223,7 +206,7 @@ static int open_queue(int device, dscomm_device_queue_t **ret_queue)
 {
     dscomm_device_queue_t *queue = g_new0(dscomm_device_queue_t, 1);
 
-    (void)device;
+    queue->device = device;
     pthread_mutex_init(&queue->lock, NULL);
     pthread_cond_init(&queue->more, NULL);
     pthread_cond_init(&queue->done, NULL);
@@ -316,6 +299,64 @@ static int lead(dscomm_device_queue_t *queue, void *stream)
     return order(queue, stream);
 }
 
+static void *idle(dscomm_device_queue_t *queue)
+{
+    return queue;
+}
+
+/* Where a queue was when it was marked last. */
+typedef struct {
+    atomic_ulong wanted, come;
+    atomic_int late; /* looks at it that still find nothing */
+} mark_t;
+
+static void run_mark(const void *args)
+{
+    mark_t *mark = *(mark_t *const *)args;
+
+    mark->come++;
+}
+
+static int mark_queue(dscomm_device_queue_t *queue, void **event)
+{
+    mark_t *mark = *event ? *event : g_new0(mark_t, 1);
+    int code = fails();
+
+    *event = mark;
+    marks++;
+    if (code)
+        return code;
+    mark->wanted++;
+    mark->late = lateness;
+    put_surely(queue, run_mark, &mark, sizeof mark);
+    return 0;
+}
+
+static int reached(dscomm_device_queue_t *queue, void *event, int *ret_reached)
+{
+    mark_t *mark = event;
+
+    (void)queue;
+    *ret_reached = mark->come == mark->wanted && mark->late-- <= 0;
+    return *ret_reached ? fails() : 0;
+}
+
+static void unmark(dscomm_device_queue_t *queue, void *event)
+{
+    wait_for(queue);
+    g_free(event);
+}
+
+void fake_device_late(int looks)
+{
+    lateness = looks;
+}
+
+int fake_device_marks(void)
+{
+    return atomic_exchange(&marks, 0);
+}
+
 void *fake_device_stream_new(void)
 {
     dscomm_device_queue_t *queue;
@@ -376,9 +417,9 @@ static int alloc(dscomm_device_queue_t *queue, size_t bytes, int on_host,
 {
     int code = full ? FAILURE : fails();
 
-    (void)queue;
     if (!code)
-        *ret_memory = on_host ? g_malloc0(bytes) : fake_device_alloc(bytes);
+        *ret_memory = on_host ? g_malloc0(bytes)
+                              : fake_device_alloc_on(queue->device, bytes);
     return code;
 }
 
@@ -400,11 +441,16 @@ typedef struct {
 static void run_copy(const void *args)
 {
     const copy_t *a = args;
+    int from = fake_device_number(a->from), to = fake_device_number(a->to);
 
+    if (from >= 0 && to < 0)
+        obey(from);
     for (size_t r = 0; r < a->rows; r++)
         memcpy((char *)fake_device_shadow(a->to) + r * a->to_stride,
                (char *)fake_device_shadow(a->from) + r * a->from_stride,
                a->bytes);
+    if (from < 0)
+        fake_device_happens(FAKE_UP, a->to);
 }
 
 static int copy(dscomm_device_queue_t *queue, void *to, size_t to_stride,
@@ -412,7 +458,8 @@ static int copy(dscomm_device_queue_t *queue, void *to, size_t to_stride,
 {
     copy_t a = {to, from, to_stride, from_stride, bytes, rows};
 
-    copied += bytes * rows;
+    if (fake_device_number(to) < 0 || fake_device_number(from) < 0)
+        copied += bytes * rows;
     return put(queue, run_copy, &a, sizeof a);
 }
 
@@ -468,22 +515,21 @@ static const char *text(int code)
     return code == FAILURE ? "FAKE_ERROR (717)" : "nothing (0)";
 }
 
-static int device(const void *pointer)
-{
-    return find(pointer) ? 0 : -1;
-}
-
 static const dscomm_device_ops_t ops = {
     .abi = DSCOMM_DEVICE_ABI,
     .name = "the fake",
     .why = why,
     .text = text,
-    .device = device,
+    .device = fake_device_number,
     .open = open_queue,
     .close = close_queue,
     .sync = sync_queue,
     .follow = follow,
     .lead = lead,
+    .idle = idle,
+    .mark = mark_queue,
+    .reached = reached,
+    .unmark = unmark,
     .alloc = alloc,
     .release = release,
     .copy = copy,

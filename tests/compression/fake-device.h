@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A device that is a thread of this process: it fills the table that cuda.so
+/* Devices that are threads of this process: they fill the table that cuda.so
  * fills. Its memory is mapped twice, and the host that touches what it was
  * given for it dies. Work is done late, so that a result which nobody has
  * waited for is not there. */
@@ -13,6 +13,8 @@ const dscomm_device_ops_t *fake_device_table(void);
  * counted, and nothing fails on demand. */
 extern const int fake_device_real;
 
+/* The device on which this thread's memory is from here on; 0 before. */
+void fake_device_choose(int device);
 /* What a program does with its own memory there, and waits for. */
 void *fake_device_alloc(size_t bytes);
 void fake_device_free(void *memory);
@@ -31,9 +33,34 @@ void fake_device_wait(void *stream);
 /* 1: no result is written by unpack any more, until 0. */
 void fake_device_hold(int hold);
 
+/* The queue of that device stops before so many copies to the host were made,
+ * counted from here on, until this happens on another device, be it before; or
+ * for a while. */
+typedef enum {
+    FAKE_UP, /* a copy from the host */
+    FAKE_UNPACK, /* a result is decoded */
+    FAKE_NEVER
+} fake_event_t;
+void fake_device_stop(int device, int copies, fake_event_t until);
+/* 1 where it has happened since, and ended the stop. Forgets it. */
+int fake_device_met(void);
+
+/* Backend "thread" takes this memory, in groups made while this is not 0, where
+ * the program exports these two. */
+#define FAKE_EXPORT __attribute__((visibility("default")))
+extern FAKE_EXPORT int fake_device_aware;
+/* Where the device itself finds what is at pointer. */
+FAKE_EXPORT void *fake_device_shadow(const void *pointer);
+
+/* Marks are found to be reached so many looks later than they are. */
+void fake_device_late(int looks);
+/* Marks that were set since this was asked last. */
+int fake_device_marks(void);
+
 /* Calls of the table that start kernels, since this was asked last. */
 int fake_device_launches(void);
-/* Bytes that were copied for the library, since this was asked last. */
+/* Bytes that were copied for the library from and to the host, since this was
+ * asked last. */
 size_t fake_device_copied(void);
 /* Pieces of memory that are there. */
 int fake_device_pieces(void);

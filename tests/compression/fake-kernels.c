@@ -57,18 +57,19 @@ void fake_device_worker(const void *args)
 {
     dscomm_device_worker_t a;
     const float *c;
+    const void *x;
     float *u, s, scale;
     char *rows;
 
     memcpy(&a, args, sizeof a);
+    x = fake_device_shadow(a.x);
     c = fake_device_shadow(a.c);
     u = fake_device_shadow(a.next);
     rows = fake_device_shadow(a.rows.first);
     s = *(float *)fake_device_shadow(a.s);
     for (size_t i = 0; i < a.padded; i++)
         u[i] =
-            (i < a.count ? element(a.format, fake_device_shadow(a.x), i) : 0) +
-            onebit_error(c[i], s);
+            (i < a.count ? element(a.format, x, i) : 0) + onebit_error(c[i], s);
     scale = scale_of(u, a.padded);
     for (size_t r = 0; r < a.rows.ranks; r++) {
         size_t base = MIN(r * a.rows.chunk, a.padded);
@@ -119,11 +120,14 @@ void fake_device_unpack(const void *args)
     x = fake_device_shadow(a.ret_x);
     for (size_t i = 0; i < a.count; i++) {
         const char *row = rows + i / a.rows.chunk * a.rows.stride;
+        size_t at = i % a.rows.chunk;
 
-        set_element(
-            a.format, x, i,
-            said(row, i % a.rows.chunk, *(const float *)(const void *)row));
+        if (at < a.from || at >= a.to)
+            continue;
+        set_element(a.format, x, i,
+                    said(row, at, *(const float *)(const void *)row));
     }
+    fake_device_happens(FAKE_UNPACK, a.ret_x);
 }
 
 void fake_device_materialise(const void *args)
@@ -142,15 +146,17 @@ void fake_device_materialise(const void *args)
 void fake_device_take_back(const void *args)
 {
     dscomm_device_take_back_t a;
+    const void *x;
     const char *row;
     float *c;
 
     memcpy(&a, args, sizeof a);
+    x = fake_device_shadow(a.x);
     c = fake_device_shadow(a.c);
     row = fake_device_shadow(a.row);
     for (size_t i = 0; i < a.count; i++) {
         float e = c[i] + said(row, i, *(const float *)(const void *)row);
 
-        c[i] = e - element(a.format, fake_device_shadow(a.x), i);
+        c[i] = e - element(a.format, x, i);
     }
 }

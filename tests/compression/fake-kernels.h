@@ -3,6 +3,8 @@
 #ifndef TESTS_COMPRESSION_FAKE_KERNELS_H
 #define TESTS_COMPRESSION_FAKE_KERNELS_H
 
+#include "tests/compression/fake-device.h"
+
 /* args is of the type that the table's function has. */
 void fake_device_worker(const void *args);
 void fake_device_server(const void *args);
@@ -10,9 +12,12 @@ void fake_device_unpack(const void *args);
 void fake_device_materialise(const void *args);
 void fake_device_take_back(const void *args);
 
-/* Of the device: where it finds what is at pointer itself; and waits as long as
- * results are held. */
-void *fake_device_shadow(const void *pointer);
+/* Of the device: whose memory is at pointer, -1: nobody's; memory of a certain
+ * one. */
+int fake_device_number(const void *pointer);
+void *fake_device_alloc_on(int device, size_t bytes);
+/* Waits as long as results are held; tells what happens to memory. */
 void fake_device_held(void);
+void fake_device_happens(fake_event_t event, const void *pointer);
 
 #endif

@@ -18,6 +18,7 @@ typedef enum {
     cudaErrorInsufficientDriver = 35,
     cudaErrorNoDevice = 100,
     cudaErrorInvalidDevice = 101,
+    cudaErrorNotReady = 600,
     cudaErrorUnknown = 999
 } cudaError_t;
 typedef void *cudaStream_t, *cudaEvent_t;
@@ -33,6 +34,7 @@ typedef struct {
     int calls[FAKE_DEVICES];
     int refused; /* the device that cannot be chosen, or -1 */
     int fails; /* 1: calls do */
+    int late; /* 1: events have not been reached */
     cudaError_t last;
 } fake_runtime_t;
 static fake_runtime_t fake = {.refused = -1};
@@ -79,6 +81,13 @@ static inline cudaError_t fake_call(int first, ...)
         cudaSetDevice(0);
     fake.calls[fake_device()]++;
     return fake_tell(fake.fails ? cudaErrorUnknown : cudaSuccess);
+}
+
+static inline cudaError_t fake_query(int first, const void *event)
+{
+    cudaError_t error = fake_call(first, event);
+
+    return error || !fake.late ? error : fake_tell(cudaErrorNotReady);
 }
 
 static inline cudaError_t
@@ -143,6 +152,7 @@ static inline void *fake_symbol(const char *name)
 #define cudaEventCreateWithFlags(...) fake_call(0, __VA_ARGS__)
 #define cudaEventDestroy(...) fake_call(0, __VA_ARGS__)
 #define cudaEventRecord(...) fake_call(0, __VA_ARGS__)
+#define cudaEventQuery(...) fake_query(0, __VA_ARGS__)
 #define cudaMalloc(...) fake_call(0, __VA_ARGS__)
 #define cudaHostAlloc(...) fake_call(0, __VA_ARGS__)
 #define cudaFree(...) fake_call(0, __VA_ARGS__)

@@ -134,7 +134,11 @@ static int server(int ranks)
 static int unpack(int format)
 {
     dscomm_device_unpack_t args = {(dscomm_device_format_t)format,
-                                   rows_for(1, count), count, next};
+                                   rows_for(1, count),
+                                   count,
+                                   0,
+                                   count,
+                                   next};
 
     return ops->unpack(queue, &args, 1);
 }
@@ -283,8 +287,8 @@ static void repeat(void)
 /* The least that a kernel takes when it is waited for. */
 static int one(int argument)
 {
-    dscomm_device_unpack_t args = {DSCOMM_DEVICE_FLOAT32, rows_for(1, 1), 1,
-                                   next};
+    dscomm_device_unpack_t args = {
+        DSCOMM_DEVICE_FLOAT32, rows_for(1, 1), 1, 0, 1, next};
     int code = ops->unpack(queue, &args, 1);
 
     (void)argument;

@@ -59,6 +59,16 @@ typedef struct {
     request_t *posted; /* receives and collectives, oldest first */
 } impl_t;
 
+/* Of programs that have fake devices, whose memory only this finds, and that
+ * want it to be taken. */
+extern int fake_device_aware __attribute__((weak));
+extern void *fake_device_shadow(const void *pointer) __attribute__((weak));
+
+static void *place(const void *pointer)
+{
+    return fake_device_shadow ? fake_device_shadow(pointer) : (void *)pointer;
+}
+
 static pthread_mutex_t halls_lock = PTHREAD_MUTEX_INITIALIZER;
 static hall_t *halls;
 
@@ -213,7 +223,7 @@ static dscomm_status_t thread_isend(void *self, const dscomm_message_t *message,
     parcel->tag = message->tag;
     parcel->bytes = message->bytes;
     if (message->bytes)
-        memcpy(parcel->data, message->send, message->bytes);
+        memcpy(parcel->data, place(message->send), message->bytes);
     pthread_mutex_lock(&impl->hall->lock);
     link = &impl->hall->mail[message->peer];
     while (*link)
@@ -247,7 +257,7 @@ static int receive(impl_t *impl, request_t *request)
     bytes = parcel->bytes < request->message.bytes ? parcel->bytes
                                                    : request->message.bytes;
     if (bytes)
-        memcpy(request->message.recv, parcel->data, bytes);
+        memcpy(place(request->message.recv), parcel->data, bytes);
     request->head.source = parcel->source;
     request->head.tag = parcel->tag;
     request->head.bytes = parcel->bytes;
@@ -473,7 +483,9 @@ static void thread_cancel(void *self, dscomm_request_t *head)
 static uint64_t thread_capabilities(void *self)
 {
     (void)self;
-    return DSCOMM_CAP_ANY_SOURCE | DSCOMM_CAP_MISMATCH_DETECTION;
+    return DSCOMM_CAP_ANY_SOURCE | DSCOMM_CAP_MISMATCH_DETECTION |
+           (&fake_device_aware && fake_device_aware ? DSCOMM_CAP_DEVICE_MEMORY
+                                                    : 0);
 }
 
 static void thread_explain(void *self, const dscomm_request_t *request,

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How long a call waits for other ranks, and for its device. */
+#include "config.h"
+
+#include "compression/device.h"
+
+#include <dscomm/dscomm.h>
+
+/* A device is asked again and again for so long, and then with pauses. */
+#define EAGER_US 2000
+#define PAUSE_US 50
+
+static dscomm_status_t expire(const dscomm_exchange_t *x)
+{
+    if (!x->awaited)
+        return dscomm_fail(
+            DSCOMM_ERR_TIMEOUT,
+            "rank %d waits for its device, which has not gone on "
+            "for %d ms",
+            x->channel->rank, x->timeout_ms);
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                       "rank %d waits for rank %d, and nothing has come for %d "
+                       "ms",
+                       x->channel->rank, x->awaited_rank, x->timeout_ms);
+}
+
+/* A call's deadline counts from when it last went on. Only time in which
+ * somebody has looked counts: what came while nobody did could not be seen. */
+dscomm_status_t dscomm_priv_exchange_watch(dscomm_exchange_t *x, int moved)
+{
+    gint64 now = g_get_monotonic_time(), limit = (gint64)x->timeout_ms * 1000;
+
+    if (!x->since || moved || now - x->seen > limit / 4)
+        x->since = now;
+    x->seen = now;
+    return now - x->since > limit ? expire(x) : DSCOMM_IN_PROGRESS;
+}
+
+void dscomm_priv_exchange_rest(const dscomm_exchange_t *x)
+{
+    if (g_get_monotonic_time() - x->since < EAGER_US)
+        g_thread_yield();
+    else
+        g_usleep(PAUSE_US);
+}
+
+/* To look at any of its messages lets all of the group's go on. */
+static void look_around(const dscomm_exchange_t *x)
+{
+    size_t works = x->packet_count * (size_t)x->channel->ranks;
+
+    for (size_t i = 0; i < works; i++) {
+        if (!x->gathers[i])
+            continue;
+        dscomm_work_test(x->gathers[i]);
+        return;
+    }
+}
+
+dscomm_status_t dscomm_priv_exchange_await(dscomm_exchange_t *x, stage_t stage,
+                                           size_t p)
+{
+    dscomm_status_t status = dscomm_priv_device_reached(x, stage, p);
+
+    x->since = 0;
+    while (status == DSCOMM_IN_PROGRESS) {
+        status = dscomm_priv_exchange_watch(x, 0);
+        if (status < 0)
+            break;
+        look_around(x);
+        dscomm_priv_exchange_rest(x);
+        x->seen = g_get_monotonic_time();
+        status = dscomm_priv_device_reached(x, stage, p);
+    }
+    x->since = 0;
+    return status;
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How rows of a device travel: packet by packet, while others are still being
+ * copied, on both sides; by way of the host, or as they are where the backend
+ * takes them. Results are those of the same calls in host memory; marks may
+ * come late, and the table may fail anywhere. */
+#include "config.h"
+
+#include "compression/device.h"
+#include "tests/compression/compress.h"
+#include "tests/compression/fake-device.h"
+
+#include <stdatomic.h>
+
+/* A row of 2 ranks is one packet, and a little. */
+#define LONG ((size_t)2 * (2097152 + 4096))
+#define SHORT 5000
+#define HEADER 16
+
+/* A compressor on the device and its twin in host memory. */
+typedef struct {
+    dscomm_compressor_t *there, *here;
+    float *x, *got, *want;
+    size_t count;
+    int call;
+} pair_t;
+
+static pair_t pair_new(rank_t *self, size_t count)
+{
+    pair_t pair = {.count = count};
+
+    pair.there = open_with(self, count, "onebit");
+    pair.here = open_with(self, count, "onebit");
+    pair.x = fake_device_alloc(count * sizeof(float));
+    pair.got = malloc(count * sizeof(float));
+    pair.want = malloc(count * sizeof(float));
+    return pair;
+}
+
+static void pair_free(rank_t *self, pair_t *pair)
+{
+    CHECK(self, !dscomm_compressor_free(pair->there));
+    CHECK(self, !dscomm_compressor_free(pair->here));
+    fake_device_free(pair->x);
+    free(pair->got);
+    free(pair->want);
+}
+
+static void pair_fill(rank_t *self, pair_t *pair)
+{
+    fill_noise(pair->want, pair->count, self->rank, pair->call++);
+    fake_device_write(pair->x, pair->want, pair->count * sizeof(float));
+}
+
+/* NaN has a sign, of which nothing is said. */
+static int is_equal(const float *a, const float *b, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (memcmp(a + i, b + i, sizeof *a) && !(isnan(a[i]) && isnan(b[i])))
+            return 0;
+    return 1;
+}
+
+static void pair_compare(rank_t *self, pair_t *pair)
+{
+    fake_device_read(pair->got, pair->x, pair->count * sizeof(float));
+    reduce(self, pair->here, pair->want);
+    CHECK(self, is_equal(pair->got, pair->want, pair->count));
+}
+
+static void pair_call(rank_t *self, pair_t *pair, int with_work)
+{
+    dscomm_work_t *work = NULL;
+
+    pair_fill(self, pair);
+    CHECK(self,
+          !dscomm_compressor_all_reduce(pair->there, pair->x, DSCOMM_FLOAT32,
+                                        with_work ? &work : NULL));
+    if (work)
+        CHECK(self, !dscomm_work_wait(work, -1));
+    dscomm_work_free(work);
+    pair_compare(self, pair);
+}
+
+static void meet(rank_t *self)
+{
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+}
+
+/* Rank 0's device stands before it copies the second packet, and goes on when
+ * rank 1's has got the first: it has been sent and received meanwhile. */
+static void overlap(rank_t *self, int copies, fake_event_t until)
+{
+    pair_t pair;
+
+    fake_device_choose(self->rank);
+    pair = pair_new(self, LONG);
+    pair_call(self, &pair, 0);
+    meet(self);
+    if (self->rank == 0)
+        fake_device_stop(0, copies, until);
+    meet(self);
+    pair_call(self, &pair, copies > 1);
+    if (self->rank == 0)
+        CHECK(self, fake_device_met());
+    pair_free(self, &pair);
+}
+
+static void overlap_parts(rank_t *self)
+{
+    overlap(self, 1, FAKE_UP);
+}
+
+static void overlap_results(rank_t *self)
+{
+    overlap(self, 3, FAKE_UNPACK);
+}
+
+static void calls(rank_t *self, size_t count)
+{
+    pair_t pair;
+
+    fake_device_choose(self->rank);
+    pair = pair_new(self, count);
+    for (int call = 0; call < 4; call++)
+        pair_call(self, &pair, call % 2);
+    pair_free(self, &pair);
+}
+
+static void short_calls(rank_t *self)
+{
+    calls(self, SHORT);
+}
+
+static void long_calls(rank_t *self)
+{
+    calls(self, LONG);
+}
+
+/* Whatever is needed is there after the first call. */
+static void no_more_room(rank_t *self)
+{
+    pair_t pair;
+
+    fake_device_choose(self->rank);
+    pair = pair_new(self, SHORT);
+    pair_call(self, &pair, 0);
+    meet(self);
+    fake_device_full(1);
+    for (int call = 0; call < 3; call++)
+        pair_call(self, &pair, call == 1);
+    meet(self);
+    fake_device_full(0);
+    pair_free(self, &pair);
+}
+
+/* Not finite on a rank, once in its own data and once as a sum. */
+static void spoilt(rank_t *self)
+{
+    pair_t pair = pair_new(self, SHORT);
+
+    for (int call = 0; call < 5; call++) {
+        pair_fill(self, &pair);
+        if (call == 1 && self->rank == 0)
+            pair.want[7] = INFINITY;
+        for (size_t i = 0; i < SHORT && call == 3; i++)
+            pair.want[i] = 3e38f;
+        fake_device_write(pair.x, pair.want, SHORT * sizeof(float));
+        reduce(self, pair.there, pair.x);
+        pair_compare(self, &pair);
+        CHECK(self, call != 1 || isnan(pair.got[0]));
+    }
+    pair_free(self, &pair);
+}
+
+/* Several in one call; where is the device of each, or -1. */
+static void together(rank_t *self, const int *where, int n)
+{
+    dscomm_compressor_t *there[40], *here[40];
+    void *x[40], *want[40];
+    float got[SHORT];
+
+    for (int i = 0; i < n; i++) {
+        size_t count = (size_t)(i * 1237 % SHORT);
+
+        there[i] = open_with(self, count, "onebit");
+        here[i] = open_with(self, count, "onebit");
+        want[i] = malloc(sizeof got);
+        fake_device_choose(where[i]);
+        x[i] =
+            where[i] < 0 ? malloc(sizeof got) : fake_device_alloc(sizeof got);
+    }
+    for (int call = 0; call < 3; call++) {
+        for (int i = 0; i < n; i++) {
+            fill_noise(want[i], SHORT, self->rank, call * 40 + i);
+            fake_device_write(x[i], want[i], sizeof got);
+        }
+        CHECK(self, !dscomm_compressor_all_reduce_many(there, x, (size_t)n,
+                                                       DSCOMM_FLOAT32, NULL));
+        CHECK(self, !dscomm_compressor_all_reduce_many(here, want, (size_t)n,
+                                                       DSCOMM_FLOAT32, NULL));
+        for (int i = 0; i < n; i++) {
+            fake_device_read(got, x[i], sizeof got);
+            CHECK(self, !memcmp(got, want[i],
+                                (size_t)(i * 1237 % SHORT) * sizeof(float)));
+        }
+    }
+    close_all(self, there, n);
+    close_all(self, here, n);
+    for (int i = 0; i < n; i++) {
+        if (where[i] < 0)
+            free(x[i]);
+        else
+            fake_device_free(x[i]);
+        free(want[i]);
+    }
+}
+
+static void many(rank_t *self)
+{
+    static const int where[40] = {0};
+
+    together(self, where, 40);
+}
+
+/* On two devices and in host memory; on one rank otherwise than on others. */
+static void mixed(rank_t *self)
+{
+    static const int where[] = {0, 1, -1, 0, 0, -1, 1, 0};
+    static const int one[] = {1, 1, 1, 1, 1, 1, 1, 1};
+
+    together(self, self->rank == 1 ? one : where, 8);
+}
+
+static void rank_on_host(rank_t *self)
+{
+    static const int there[] = {0, 0}, here[] = {-1, -1};
+
+    together(self, self->rank == 1 ? here : there, 2);
+}
+
+/* Where rows go as they are, the host sees headers: down those that were
+ * encoded, the result's, and in both phases what came from the others; up its
+ * own, and the result's without a scale. */
+static void headers_only(rank_t *self)
+{
+    const size_t n = (size_t)self->size;
+    const size_t each = HEADER * (n + 1 + 2 * (n - 1)) + HEADER * n + 12;
+    pair_t pair;
+
+    fake_device_choose(self->rank);
+    pair = pair_new(self, SHORT);
+    pair_call(self, &pair, 0);
+    pair_fill(self, &pair);
+    meet(self);
+    if (self->rank == 0)
+        fake_device_copied();
+    meet(self);
+    reduce(self, pair.there, pair.x);
+    meet(self);
+    if (self->rank == 0)
+        CHECK(self, fake_device_copied() == n * each);
+    pair_compare(self, &pair);
+    pair_free(self, &pair);
+}
+
+/* It gives up, and says for whom it has waited. */
+static void stuck(rank_t *self)
+{
+    pair_t pair = pair_new(self, SHORT);
+
+    pair_call(self, &pair, 0);
+    pair_fill(self, &pair);
+    fake_device_stop(0, 0, FAKE_NEVER);
+    CHECK(self, dscomm_compressor_all_reduce(pair.there, pair.x, DSCOMM_FLOAT32,
+                                             NULL) == DSCOMM_ERR_TIMEOUT);
+    CHECK(self, strstr(dscomm_last_error(), "waits for its device"));
+    CHECK(self, !fake_device_met());
+    pair_free(self, &pair);
+}
+
+/* A work without a stream ends when its result is there. */
+static void held(rank_t *self)
+{
+    pair_t pair = pair_new(self, SHORT);
+    dscomm_work_t *work = NULL;
+
+    pair_fill(self, &pair);
+    fake_device_hold(1);
+    CHECK(self, !dscomm_compressor_all_reduce(pair.there, pair.x,
+                                              DSCOMM_FLOAT32, &work));
+    for (int i = 0; i < 10; i++)
+        CHECK(self, dscomm_work_wait(work, 1) == DSCOMM_IN_PROGRESS);
+    fake_device_hold(0);
+    CHECK(self, !dscomm_work_wait(work, -1));
+    dscomm_work_free(work);
+    pair_compare(self, &pair);
+    pair_free(self, &pair);
+}
+
+static int at, beyond;
+
+/* Wherever the table fails, all ranks end, and with the right result or with a
+ * failure. */
+static void failing(rank_t *self)
+{
+    pair_t pair;
+    dscomm_status_t status;
+
+    fake_device_choose(self->rank);
+    pair = pair_new(self, SHORT);
+    pair_fill(self, &pair);
+    meet(self);
+    if (self->rank == 0)
+        fake_device_fail(at);
+    meet(self);
+    status =
+        dscomm_compressor_all_reduce(pair.there, pair.x, DSCOMM_FLOAT32, NULL);
+    CHECK(self, status == DSCOMM_OK || status == DSCOMM_ERR_IO ||
+                    status == DSCOMM_ERR_ABORTED);
+    meet(self);
+    if (self->rank == 0)
+        beyond = fake_device_fail(-1) >= 0;
+    meet(self);
+    if (beyond) {
+        CHECK(self, status == DSCOMM_OK);
+        pair_compare(self, &pair);
+    }
+    pair_free(self, &pair);
+}
+
+static void fail_everywhere(void)
+{
+    beyond = 0;
+    for (at = 0; !beyond && at < 200; at++)
+        ranks_run(2, 20000, failing, "a failure of a device");
+    ok(at > 30 && at < 200, "%d calls of the table, each of which failed", at);
+}
+
+static atomic_int direct_lines, staged_lines;
+
+static void count_lines(dscomm_log_level_t level, const char *domain,
+                        const char *message, void *arg)
+{
+    (void)level;
+    (void)domain;
+    (void)arg;
+    direct_lines += strstr(message, "go as they are to backend thread") != NULL;
+    staged_lines += strstr(message, "go by host memory, since") != NULL;
+}
+
+/* Each rank says once which way rows go. */
+static void look_at_log(void)
+{
+    direct_lines = staged_lines = 0;
+    dscomm_log_set_levels("compression:info");
+    dscomm_log_set_handler(count_lines, NULL);
+    ranks_run(2, 20000, short_calls, "calls that are told of");
+    dscomm_log_set_handler(NULL, NULL);
+    dscomm_log_set_levels("error");
+    is_int(direct_lines, fake_device_aware ? 2 : 0, "directly");
+    is_int(staged_lines, fake_device_aware ? 0 : 2, "by way of the host");
+}
+
+static void each_way(int late)
+{
+    static const int sizes[] = {1, 2, 3, 5};
+
+    fake_device_late(late);
+    printf("# %s, marks %d looks late\n",
+           fake_device_aware ? "as they are" : "by way of the host", late);
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        ranks_run(sizes[s], 20000, short_calls, "short calls");
+        ranks_run(sizes[s], 20000, no_more_room, "room from the first call");
+        ranks_run(sizes[s], 20000, spoilt, "not finite");
+        ranks_run(sizes[s], 20000, many, "many in one call");
+        ranks_run(sizes[s], 20000, mixed, "here and there in one call");
+        ranks_run(sizes[s], 20000, rank_on_host, "a rank without a device");
+    }
+    fake_device_late(0);
+}
+
+int main(void)
+{
+    ranks_use_modules();
+    dscomm_priv_device_use(fake_device_table());
+    for (fake_device_aware = 0; fake_device_aware < 2; fake_device_aware++) {
+        look_at_log();
+        each_way(0);
+        each_way(25);
+        ranks_run(2, 60000, long_calls, "long calls");
+        fail_everywhere();
+    }
+    ranks_run(2, 20000, headers_only, "headers alone come to the host");
+    ranks_run(3, 20000, headers_only, "headers alone come to the host");
+    fake_device_aware = 0;
+    ranks_run(2, 60000, overlap_parts,
+              "parts are sent while others are copied");
+    ranks_run(2, 60000, overlap_results, "and so are results");
+    ranks_run(1, 20000, held, "a result that is late");
+    ranks_run(1, 300, stuck, "a device that does not go on");
+    is_int(fake_device_pieces(), 0, "all memory of the devices is free");
+    dscomm_priv_device_use(NULL);
+    return tap_done();
+}
