@@ -264,13 +264,16 @@ static int is_plain(const dscomm_coll_args_t *args, const extent_t *extent)
            args->coll == DSCOMM_COLL_BROADCAST;
 }
 
-/* 1 where the backend's run takes call. */
+/* 1 where the backend takes call: its run, or isend and irecv. */
 static int is_spared(dscomm_group_t *group, const dscomm_call_t *call,
                      const extent_t *extent)
 {
-    return takes_devices(group) && call->kind == CALL_COLLECTIVE &&
-           !call->async && !call->algorithm && group->ops.run &&
-           is_plain(&call->coll, extent);
+    if (!takes_devices(group))
+        return 0;
+    if (call->kind == CALL_MESSAGE)
+        return (group->capabilities & DSCOMM_CAP_DEVICE_MEMORY) != 0;
+    return call->kind == CALL_COLLECTIVE && !call->async && !call->algorithm &&
+           group->ops.run && is_plain(&call->coll, extent);
 }
 
 /* What the stream has before the call; every device has a default one. */

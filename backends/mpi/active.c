@@ -5,6 +5,7 @@
 
 #include "backends/mpi/impl.h"
 
+#include <limits.h>
 #include <string.h>
 
 static int grow(engine_active_t *active, size_t room)
@@ -54,15 +55,32 @@ void engine_add(engine_t *engine, MPI_Request handle, engine_request_t *owner)
 
 static const char *const kinds[] = {"a send", "a receive"};
 
-/* All parts of a message are through. */
-static dscomm_status_t finish_receive(engine_request_t *request)
+/* Where the buffer may be a device's, MPI alone can write there. */
+static void copy_beginning(const engine_t *engine,
+                           const dscomm_message_t *message, const char *from)
 {
-    dscomm_message_t *message = &request->message;
+    const size_t most = INT_MAX;
 
+    if (engine_device_why()) {
+        memcpy(message->recv, from, message->bytes);
+        return;
+    }
+    for (size_t at = 0; at < message->bytes; at += most) {
+        int bytes = (int)MIN(message->bytes - at, most), position = 0;
+
+        MPI_Unpack(from + at, bytes, &position, (char *)message->recv + at,
+                   bytes, MPI_BYTE, engine->comm);
+    }
+}
+
+/* All parts of a message are through. */
+static dscomm_status_t finish_receive(const engine_t *engine,
+                                      engine_request_t *request)
+{
     if (!request->stage)
         return DSCOMM_OK;
-    if (message->bytes)
-        memcpy(message->recv, request->stage, message->bytes);
+    if (request->message.bytes)
+        copy_beginning(engine, &request->message, request->stage);
     return DSCOMM_ERR_TRUNCATED;
 }
 
@@ -74,7 +92,7 @@ static void retire(engine_t *engine, engine_request_t *request)
 
     if (!orphan && status == DSCOMM_OK) {
         if (request->kind == ENGINE_RECEIVE)
-            status = finish_receive(request);
+            status = finish_receive(engine, request);
     }
     g_free(request->stage);
     if (orphan) {

@@ -8,20 +8,25 @@
  * MPIX_CUDA_AWARE_SUPPORT is of the header. */
 __attribute__((weak)) extern int MPIX_Query_cuda_support(void);
 
-/* An Open MPI with support says so where there is no device as well. */
-const char *engine_device(void *impl, int devices)
+const char *engine_device_why(void)
 {
     int64_t wanted = MPI_AUTO;
 
-    (void)impl;
     dscomm_setting_number(&mpi_settings[MPI_SETTING_CUDA_AWARE], &wanted);
     if (wanted == MPI_NO)
         return "DSCOMM_CUDA_AWARE is no";
-    if (devices < 1)
-        return "CUDA has found no device";
     if (wanted == MPI_YES)
         return NULL;
     if (!MPIX_Query_cuda_support)
         return "this MPI has no MPIX_Query_cuda_support()";
     return MPIX_Query_cuda_support() ? NULL : "this MPI is not CUDA-aware";
+}
+
+/* An Open MPI with support says so where there is no device as well. */
+const char *engine_device(void *impl, int devices)
+{
+    const char *why = engine_device_why();
+
+    (void)impl;
+    return why || devices > 0 ? why : "CUDA has found no device";
 }

@@ -11,6 +11,7 @@ static uint64_t capabilities(void *impl)
     const engine_t *engine = impl;
 
     return DSCOMM_CAP_ANY_SOURCE |
+           (engine_device_why() ? 0 : DSCOMM_CAP_DEVICE_MEMORY) |
            (engine->blocking ? DSCOMM_CAP_BLOCKING_APART : 0);
 }
 

@@ -181,6 +181,8 @@ int engine_bytes_type(size_t bytes, int *ret_count, MPI_Datatype *ret_type);
 /* device.c */
 
 const char *engine_device(void *impl, int devices);
+/* The same, should there be a device. */
+const char *engine_device_why(void);
 
 /* types.c */
 

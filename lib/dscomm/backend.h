@@ -248,8 +248,9 @@ typedef struct dscomm_backend_ops {
     /* Asked when a buffer in the memory of a device first comes; devices: how
      * many there are. NULL where run takes such buffers, for collectives that
      * only move and reduce: not AVG, PREMUL_SUM or a _v call, and in place only
-     * all_reduce and broadcast; else why not, static text. All other buffers of
-     * devices the core replaces by host memory, and without this slot all. */
+     * all_reduce and broadcast; with DSCOMM_CAP_DEVICE_MEMORY messages do so as
+     * well; else why not, static text. All other buffers of devices the core
+     * replaces by host memory, and without this slot all. */
     const char *(*device)(void *impl, int devices);
     /* Before any open, for backends whose launcher has connected the processes
      * already, so that rank 0's address need not be known: collective over the

@@ -2,7 +2,7 @@
 /* Calls on buffers of a device, which fake-cuda.c makes; the argument says when
  * the process loads CUDA: "before" the world is made, "after", "never". Each
  * rank that is content prints "content", and how many copies CUDA has made for
- * the blocking all_reduce out of place. */
+ * the blocking all_reduce out of place, and "copies" for messages. */
 #include "config.h"
 
 #include <dscomm/dscomm.h>
@@ -210,12 +210,36 @@ static void gather_with_gaps(works_t works)
              "all_gather_v");
 }
 
-static void messages(void)
+static unsigned copied(unsigned since)
+{
+    return copies ? *copies - since : 0;
+}
+
+/* The beginning of a message that is too long. */
+static void truncated(const int32_t *out, int32_t *in)
+{
+    dscomm_work_t *work;
+
+    if (rank == 0)
+        DSCOMM_CHECK(dscomm_send(world, out, COUNT, DSCOMM_INT32, 1, 5));
+    if (rank != 1)
+        return;
+    DSCOMM_CHECK(dscomm_irecv(world, in, 7, DSCOMM_INT32, 0, 5, &work));
+    need(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT) == DSCOMM_ERR_TRUNCATED,
+         "a message that is too long");
+    dscomm_work_free(work);
+    need(at(in, 0) == 0 && at(in, 6) == 6 && at(in, 7) == 1000 + 7,
+         "its beginning");
+}
+
+/* Copies that were made for them. */
+static unsigned messages(void)
 {
     const int next = (rank + 1) % ranks, prev = (rank + ranks - 1) % ranks;
     int32_t *out = place(COUNT, 1000 * rank, 1), *in = place(COUNT, -7, 0);
     size_t bytes = 0;
     dscomm_work_t *works[2];
+    unsigned before = copied(0), all;
 
     DSCOMM_CHECK(
         dscomm_irecv(world, in, COUNT, DSCOMM_INT32, prev, 3, &works[0]));
@@ -223,14 +247,18 @@ static void messages(void)
         dscomm_isend(world, out, COUNT / 2, DSCOMM_INT32, next, 3, &works[1]));
     finish(works[0]);
     finish(works[1]);
+    all = copied(before);
     SAME(in, COUNT, (i < COUNT / 2 ? 1000 * prev + (int32_t)i : -7),
          "a message that is shorter than its buffer");
     if (rank == 0)
         DSCOMM_CHECK(dscomm_send(world, out, 5, DSCOMM_INT32, 1, 4));
-    if (rank != 1)
-        return;
-    DSCOMM_CHECK(dscomm_recv(world, in, 9, DSCOMM_INT32, 0, 4, NULL, &bytes));
-    need(bytes == 5 * sizeof *in && at(in, 4) == 4, "a blocking message");
+    if (rank == 1) {
+        DSCOMM_CHECK(
+            dscomm_recv(world, in, 9, DSCOMM_INT32, 0, 4, NULL, &bytes));
+        need(bytes == 5 * sizeof *in && at(in, 4) == 4, "a blocking message");
+    }
+    truncated(out, place(COUNT, 1000, 1));
+    return all;
 }
 
 /* What is on the group's stream comes first, and what is on another does not
@@ -246,6 +274,8 @@ static void streams(works_t works)
              "no stream without CUDA");
         return;
     }
+    if (!later) /* nothing can be put off on a device */
+        return;
     DSCOMM_CHECK(dscomm_group_set_stream(world, &stream));
     later(&stream, (uintptr_t)in, 5, COUNT);
     later(&other, (uintptr_t)aside, 7, 1);
@@ -264,14 +294,15 @@ static void streams(works_t works)
 #define MANY 48
 #define LONG ((size_t)16 << 20) /* bytes of one; three times what is pinned */
 
-/* Never is too much host memory pinned, and what was is given back. */
-static void bounded(void)
+/* Never is too much host memory pinned, and what was is given back, where
+ * messages are staged by the stand-in. */
+static void bounded(unsigned staged)
 {
     const int next = (rank + 1) % ranks, prev = (rank + ranks - 1) % ranks;
     static dscomm_work_t *works[MANY];
     char *in;
 
-    if (!take)
+    if (!staged)
         return;
     in = (char *)place(LONG / sizeof(int32_t), rank, 0);
     for (int i = 0; i < MANY; i++)
@@ -305,7 +336,7 @@ int main(int argc, char **argv)
     const char *when = argc > 1 ? argv[1] : "never";
     dscomm_work_t *work;
     int32_t *in, *out;
-    unsigned before;
+    unsigned before, others;
 
     if (!strcmp(when, "before"))
         load();
@@ -316,24 +347,24 @@ int main(int argc, char **argv)
         load();
     in = place(COUNT, 0, 1);
     out = place(COUNT, 0, 0);
-    before = copies ? *copies : 0;
+    before = copied(0);
     DSCOMM_CHECK(dscomm_all_reduce(world, in, out, COUNT, DSCOMM_INT32,
                                    DSCOMM_SUM, NULL));
-    before = copies ? *copies - before : 0;
+    before = copied(before);
     reduce(NULL);
     reduce(&work);
     move(NULL);
     move(&work);
     gather_with_gaps(NULL);
     gather_with_gaps(&work);
-    messages();
+    others = messages();
     streams(NULL);
     streams(&work);
-    bounded();
+    bounded(others);
     refuse();
     need(take || !dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD),
          "CUDA is not loaded");
     DSCOMM_CHECK(dscomm_finalize(world));
-    printf("content %u\n", before);
+    printf("content %u\ncopies %u\n", before, others);
     return 0;
 }

@@ -26,7 +26,7 @@ told()
 }
 
 # devices BACKEND WHEN COPIES LOG TEXT [VARIABLE=VALUE...]: all of 2 ranks are
-# content, and CUDA has copied so often
+# content, and CUDA has copied so often, for a collective and for two messages
 devices()
 {
     backend=$1 when=$2 copies=$3 log=$4 text=$5
@@ -35,7 +35,8 @@ devices()
     env DSCOMM_BACKEND="$backend" "$@" $launch -n 2 "$program" "$when" \
         >"$scratch/out" 2>"$scratch/err" </dev/null
     status=$?
-    is "$status $(said "content $copies") $(told)" "0 2 ${log:+2}" "$text" ||
+    is "$status $(said "content $copies") $(said "copies $copies") $(told)" \
+        "0 2 2 ${log:+2}" "$text" ||
         sed 's/^/# /' "$scratch/err"
     [ -z "$log" ] || like "$(cat "$scratch/err")" "$log" "$text: the log"
 }
