@@ -13,34 +13,64 @@
 #define NAMES_MAX 32
 #define COUNT_MS 500
 
+typedef struct {
+    GString *ranks; /* the numbers of the first that are missing */
+    int missing, came;
+} count_t;
+
+static dscomm_status_t look_for(dscomm_store_t *store, const char *prefix,
+                                int rank, count_t *count)
+{
+    char name[32];
+    const char *key = name;
+    int present = 0;
+    dscomm_status_t status;
+
+    snprintf(name, sizeof name, "%s%d", prefix, rank);
+    status = dscomm_store_check(store, &key, 1, &present);
+    if (status < 0)
+        return status;
+    count->came += present;
+    if (!present && count->missing++ < NAMES_MAX)
+        g_string_append_printf(count->ranks, "%s%d",
+                               count->missing > 1 ? ", " : "", rank);
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t fail(const count_t *count, int size, int timeout_ms)
+{
+    const char *more = count->missing > NAMES_MAX ? " and others"
+                       : count->missing + count->came < size
+                           ? " and perhaps others"
+                           : "";
+
+    if (!count->missing)
+        return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                           "not all %d ranks came within %.1f s", size,
+                           timeout_ms / 1000.0);
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                       "rank%s %s%s of %d did not come within %.1f s",
+                       count->missing > 1 ? "s" : "", count->ranks->str, more,
+                       size, timeout_ms / 1000.0);
+}
+
 dscomm_status_t dscomm_priv_absent_name(dscomm_store_t *store,
                                         const char *prefix, int size,
                                         int timeout_ms, int *ret_came)
 {
     const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), COUNT_MS);
-    GString *ranks = g_string_new(NULL);
-    char name[32];
-    const char *key = name;
-    int missing = 0, i;
+    count_t count = {.ranks = g_string_new(NULL)};
     dscomm_status_t status = DSCOMM_OK;
 
-    for (i = 0; i < size && status == DSCOMM_OK && dscomm_priv_clock() < end;
-         i++) {
-        int present = 0;
-
-        snprintf(name, sizeof name, "%s%d", prefix, i);
-        status = dscomm_store_check(store, &key, 1, &present);
-        if (status == DSCOMM_OK && !present && missing++ < NAMES_MAX)
-            g_string_append_printf(ranks, "%s%d", missing > 1 ? ", " : "", i);
+    for (int i = 0; i < size && status == DSCOMM_OK; i++) {
+        if (dscomm_priv_clock() >= end)
+            break;
+        status = look_for(store, prefix, i, &count);
     }
-    if (missing > NAMES_MAX || i < size)
-        g_string_append(ranks, " and others");
-    if (status == DSCOMM_OK && missing)
-        status = dscomm_fail(
-            DSCOMM_ERR_TIMEOUT, "rank%s %s of %d did not come within %.1f s",
-            missing > 1 ? "s" : "", ranks->str, size, timeout_ms / 1000.0);
-    g_string_free(ranks, TRUE);
-    *ret_came = size - missing;
+    if (status == DSCOMM_OK && count.came < size)
+        status = fail(&count, size, timeout_ms);
+    g_string_free(count.ranks, TRUE);
+    *ret_came = count.came;
     return status;
 }
 

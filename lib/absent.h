@@ -5,9 +5,9 @@
 
 #include <dscomm/store.h>
 
-/* Each rank that has come has set a key, prefix and its number. ERR_TIMEOUT
- * with the numbers of those without, as far as half a second suffices to look;
- * OK where all are there. *ret_came is how many are. */
+/* Each rank that has come has set a key, prefix and its number. OK where all
+ * are there, else ERR_TIMEOUT with the numbers of those without, as far as half
+ * a second suffices to look. *ret_came: so many are known to be there. */
 dscomm_status_t dscomm_priv_absent_name(dscomm_store_t *store,
                                         const char *prefix, int size,
                                         int timeout_ms, int *ret_came);

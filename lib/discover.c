@@ -229,19 +229,19 @@ static int is_told(const dscomm_env_t *env, dscomm_env_field_t field)
 }
 
 /* Which of several nodes rank 0 is on, and at which port, no launcher of an MPI
- * tells; a list of nodes begins with it where it is that of a step, whose names
- * need not be known to others than the scheduler. */
-static dscomm_ask_t must_ask(const dscomm_env_t *env, const dscomm_join_t *join)
+ * tells, nor is it sure to be the first of those that its scheduler has; but
+ * the list of a step begins with it. */
+static int is_unsure(const dscomm_env_t *env, const dscomm_join_t *join)
 {
-    const int step = env->family->tier == ENV_TIER_STEP;
+    const env_tier_t tier = env->family->tier;
 
-    if (!is_own(env, join) || (env->family->tier != ENV_TIER_MANAGER && !step))
-        return DSCOMM_ASK_NOT;
+    if (!is_own(env, join) ||
+        (tier != ENV_TIER_MANAGER && tier != ENV_TIER_STEP))
+        return 0;
     if (!env->address || dscomm_env_master_port(env) < 1)
-        return DSCOMM_ASK;
-    if (dscomm_priv_env_one_node(env) || is_told(env, DSCOMM_ENV_MASTER_ADDR))
-        return DSCOMM_ASK_NOT;
-    return step ? DSCOMM_ASK_IF_LOST : DSCOMM_ASK;
+        return 1;
+    return tier == ENV_TIER_MANAGER && !dscomm_priv_env_one_node(env) &&
+           !is_told(env, DSCOMM_ENV_MASTER_ADDR);
 }
 
 /* What is known of the place goes into the question. */
@@ -275,7 +275,7 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
     join->url = g_steal_pointer(&method->url);
     if (join->url)
         return DSCOMM_OK;
-    join->ask = must_ask(env, join);
+    join->ask = is_unsure(env, join);
     if (join->ask)
         ask(env, join);
     if (dscomm_env_world_size(env) > 1 && (!*address || port < 1)) {
@@ -329,8 +329,7 @@ static void choose_lone(const dscomm_env_t *env, dscomm_join_t *join)
     join->rank = env->lone_rank;
     join->local_rank = join->local_size = join->node_rank = -1;
     g_strlcpy(join->run_id, "0", sizeof join->run_id);
-    join->serve = 1;
-    join->ask = DSCOMM_ASK;
+    join->serve = join->ask = 1;
     join->problem = g_strdup(dscomm_last_error());
 }
 

@@ -35,6 +35,7 @@ typedef struct {
     dscomm_join_t *join;
     dscomm_store_t *store;
     int64_t deadline, farewell;
+    int begun; /* the ranks are connected */
     dscomm_status_t status; /* of rank 0, where it cannot serve */
     char letter[LETTER_MAX];
 } introduction_t;
@@ -221,52 +222,65 @@ static int has_arrived(void *arg)
     int64_t count = 0;
     int status = *own->letter ? begin(own) : DSCOMM_OK;
 
+    own->begun = 1;
     if (status < 0 || !own->store)
         return status;
     status = (int)dscomm_store_add(own->store, HEARD_KEY, 0, &count);
     return status < 0 ? status : count >= own->told.ranks - 1;
 }
 
-/* Rank 0, which has its store still, for all that have heard. A rank that has
- * not may have come, and wait for what another passes on. */
-static dscomm_status_t name_absent(const introduction_t *own)
+/* Who has not heard of rank 0. Such a rank may have come, and wait for what
+ * another passes on. */
+static dscomm_status_t find_absent(const introduction_t *own, int *ret_came)
 {
     const int size = own->told.ranks;
-    int came;
-    dscomm_status_t status = dscomm_priv_absent_name(
-        own->store, HEARD_KEY "/", size, own->told.timeout_ms, &came);
     char *sentence;
+    dscomm_status_t status = dscomm_priv_absent_name(
+        own->store, HEARD_KEY "/", size, own->join->timeout_ms, ret_came);
 
-    if (status != DSCOMM_ERR_TIMEOUT)
-        return status < 0 ? status : DSCOMM_ERR_TIMEOUT;
-    sentence = g_strdup_printf("%s%s", dscomm_last_error(),
-                               size - came > 1 ? ", or one of them came, and "
-                                                 "waits for what another "
-                                                 "passes on"
-                                               : "");
-    if (dscomm_store_set(own->store, ABSENT_KEY, sentence, strlen(sentence)) ==
-        DSCOMM_OK)
-        dscomm_priv_absent_linger(own->store, READ_KEY, came - 1);
+    if (status != DSCOMM_ERR_TIMEOUT || size - *ret_came < 2)
+        return status;
+    sentence = g_strconcat(dscomm_last_error(),
+                           "; some of them may have come, and wait for another "
+                           "of them",
+                           NULL);
     dscomm_priv_fail_with(status, sentence);
     g_free(sentence);
     return status;
 }
 
+/* Rank 0, while it still has its store. */
+static dscomm_status_t tell_absent(const introduction_t *own)
+{
+    int came;
+    dscomm_status_t status = find_absent(own, &came);
+    char *sentence = g_strdup(dscomm_last_error());
+
+    if (status == DSCOMM_ERR_TIMEOUT &&
+        dscomm_store_set(own->store, ABSENT_KEY, sentence, strlen(sentence)) ==
+            DSCOMM_OK)
+        dscomm_priv_absent_linger(own->store, READ_KEY, came - 1);
+    if (status < 0)
+        dscomm_priv_fail_with(status, sentence);
+    g_free(sentence);
+    return status;
+}
+
+/* Others, which wait a little for its words. */
 static dscomm_status_t read_absent(const introduction_t *own)
 {
-    char *own_words = g_strdup(dscomm_last_error());
-    void *text = NULL;
+    void *text;
     int64_t count;
     size_t size;
+    int came;
 
     if (dscomm_store_get(own->store, ABSENT_KEY, DSCOMM_ABSENT_GRACE_MS, &text,
-                         &size) == DSCOMM_OK) {
-        dscomm_store_add(own->store, READ_KEY, 1, &count);
-        dscomm_priv_tidy(text, size + 1);
-    }
-    dscomm_priv_fail_with(DSCOMM_ERR_TIMEOUT, text ? text : own_words);
+                         &size) < 0)
+        return find_absent(own, &came);
+    dscomm_store_add(own->store, READ_KEY, 1, &count);
+    dscomm_priv_tidy(text, size + 1);
+    dscomm_priv_fail_with(DSCOMM_ERR_TIMEOUT, text);
     dscomm_store_free(text);
-    g_free(own_words);
     return DSCOMM_ERR_TIMEOUT;
 }
 
@@ -277,8 +291,8 @@ introduce(dscomm_join_t *join, const dscomm_module_t *module, int *ret_refused)
     introduction_t own = {.join = join};
     dscomm_status_t status;
 
-    own.deadline =
-        dscomm_priv_clock_after(dscomm_priv_clock(), join->timeout_ms);
+    join->began = dscomm_priv_clock();
+    own.deadline = dscomm_priv_clock_after(join->began, join->timeout_ms);
     own.told = (dscomm_introduction_t){.size = sizeof own.told,
                                        .rank = join->rank,
                                        .ranks = join->size,
@@ -291,8 +305,8 @@ introduce(dscomm_join_t *join, const dscomm_module_t *module, int *ret_refused)
         own.status = serve(&own);
     own.farewell = dscomm_priv_clock_after(dscomm_priv_clock(), FAREWELL_MS);
     status = module->ops.introduce(&own.told);
-    if (status == DSCOMM_ERR_TIMEOUT && own.store && own.told.connected)
-        status = join->rank ? read_absent(&own) : name_absent(&own);
+    if (status == DSCOMM_ERR_TIMEOUT && own.store && own.begun)
+        status = join->rank ? read_absent(&own) : tell_absent(&own);
     *ret_refused = own.status < 0;
     if (status == DSCOMM_OK)
         join->size = own.told.ranks;
@@ -351,26 +365,6 @@ static dscomm_status_t keep_place(const dscomm_join_t *join,
     return DSCOMM_OK;
 }
 
-/* Or may: a name server that does not answer in time is no reason for this rank
- * alone to go elsewhere. */
-static int leads_somewhere(const dscomm_join_t *join)
-{
-    char *host = NULL;
-    struct addrinfo *list;
-    gboolean again;
-    dscomm_status_t status;
-    int port;
-
-    if (dscomm_priv_address_split(join->url + strlen("tcp://"), &host, &port))
-        return 0;
-    status = dscomm_priv_resolve(
-        host, 0, dscomm_priv_deadline(join->timeout_ms / 2), &list, &again);
-    if (status == DSCOMM_OK)
-        freeaddrinfo(list);
-    g_free(host);
-    return status != DSCOMM_ERR_NOT_FOUND;
-}
-
 dscomm_status_t dscomm_priv_introduce(dscomm_join_t *join)
 {
     const int by_choice = strcmp(join->backend, "auto") == 0;
@@ -379,8 +373,6 @@ dscomm_status_t dscomm_priv_introduce(dscomm_join_t *join)
     dscomm_status_t status;
     int refused;
 
-    if (module && join->ask == DSCOMM_ASK_IF_LOST && leads_somewhere(join))
-        return DSCOMM_OK;
     if (!module)
         return join->url
                    ? DSCOMM_OK

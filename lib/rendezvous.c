@@ -337,8 +337,8 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
                                        dscomm_meeting_t *ret_meeting,
                                        const dscomm_module_t **ret_module)
 {
-    int64_t deadline =
-        dscomm_priv_clock_after(dscomm_priv_clock(), join->timeout_ms);
+    int64_t deadline = dscomm_priv_clock_after(
+        join->began ? join->began : dscomm_priv_clock(), join->timeout_ms);
     dscomm_meeting_t meeting = {.rank = join->rank, .size = join->size};
     dscomm_verdict_t verdict = {0};
     char token[DSCOMM_TOKEN_MAX];

@@ -22,13 +22,6 @@
 
 struct dscomm_point;
 
-/* Whether a backend is to be asked where to meet (lib/introduce.h). */
-typedef enum {
-    DSCOMM_ASK_NOT, /* url is known */
-    DSCOMM_ASK_IF_LOST, /* its host may have a name that leads nowhere */
-    DSCOMM_ASK /* it is a guess, or NULL */
-} dscomm_ask_t;
-
 /* What this process knows before it meets the others. */
 typedef struct {
     int rank, size; /* size 0: not known yet */
@@ -36,11 +29,12 @@ typedef struct {
     /* "tcp://HOST:PORT", "file:///PATH"; NULL: not known yet. HOST may be
      * several addresses, comma separated, all of rank 0's. */
     char *url;
-    dscomm_ask_t ask;
-    /* What goes into the question: host and port are the user's, or NULL and 0.
-     * problem says what to do where nobody tells. */
-    int port;
+    /* url is not known, or a guess: it is to be asked for (lib/introduce.h),
+     * and problem says what to do where nobody tells. host and port are the
+     * user's, or NULL and 0. */
+    int ask, port;
     char *host, *problem;
+    int64_t began; /* when it was asked, or 0: its deadline counts from there */
     int serve; /* TCP: rank 0 serves the store */
     int ports; /* TCP: > 1: at the first free one of so many, from PORT on */
     char run_id[128]; /* or "0" */

@@ -132,9 +132,10 @@ void tool_advice_master(advice_state_t *state)
         g_clear_pointer(&host, g_free);
     if (!is_given(state, "MASTER_ADDR"))
         state->facts |= host ? FACT_MASTER : FACT_NO_MASTER;
-    /* whose jobs have no name that a port would follow from */
-    if (state->advice->mask & ADVICE_HYDRA && !is_given(state, "MASTER_PORT"))
-        state->facts |= FACT_NO_MASTER;
+    /* A port follows from the name of a job, which Hydra's have not. */
+    if (state->advice->mask & ADVICE_HYDRA && host &&
+        !is_given(state, "MASTER_PORT"))
+        state->facts |= FACT_NO_PORT;
     g_hash_table_insert(state->values, g_strdup("master"),
                         host ? host : g_strdup(""));
 }

@@ -31,11 +31,12 @@ enum {
     FACT_OWN_PML = 1024,
     FACT_FORWARD = 2048, /* there are variables that other nodes need */
     FACT_MASTER = 4096, /* rank 0's host must be told, and is known */
-    FACT_NO_MASTER = 8192, /* host or port is told by nobody */
+    FACT_NO_MASTER = 8192, /* nobody tells, and it is not known */
     FACT_DEVICE = 16384, /* there is an RDMA device, whoever drives it */
     FACT_MTL = 32768, /* there is one that an mtl of Open MPI drives */
     FACT_FREE = 65536, /* the old arguments want no binding */
-    FACT_FEW_SLOTS = 131072 /* their list of hosts has fewer than ranks */
+    FACT_FEW_SLOTS = 131072, /* their list of hosts has fewer than ranks */
+    FACT_NO_PORT = 262144 /* rank 0's host is known, and no port there */
 };
 
 /* An old argument with its values. */

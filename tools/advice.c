@@ -257,21 +257,29 @@ static void add_notes(advice_state_t *state)
     static const char *const stale[] = {
         "RANK",        "WORLD_SIZE",        "LOCAL_RANK",
         "DSCOMM_RANK", "DSCOMM_WORLD_SIZE", "DSCOMM_LOCAL_RANK"};
+    static const struct {
+        unsigned fact;
+        const char *text;
+    } notes[] = {
+        {FACT_SEVERAL, "the other nodes are taken to be like this one"},
+        {FACT_NO_MASTER,
+         "MPI tells dscomm's ranks where they meet; programs that need "
+         "MASTER_ADDR and MASTER_PORT, as PyTorch's, must be given rank 0's "
+         "host and a port that is free there"},
+        {FACT_NO_PORT, "programs that need MASTER_PORT, as PyTorch's, must be "
+                       "given a port that is free on rank 0's host"},
+        {FACT_BLIND, "the number of cores is unknown, so nothing is bound"},
+    };
     int major = atoi(state->advice->version);
 
     if (state->machine.no_rdma)
         note(state, "RDMA device %s", state->machine.no_rdma);
-    if (state->facts & FACT_SEVERAL)
-        note(state, "the other nodes are taken to be like this one");
-    if (state->facts & FACT_NO_MASTER)
-        note(state, "MPI tells dscomm's ranks where they meet; programs that "
-                    "need MASTER_ADDR and MASTER_PORT, as PyTorch's, must be "
-                    "given rank 0's host and a port that is free there");
+    for (size_t i = 0; i < G_N_ELEMENTS(notes); i++)
+        if (state->facts & notes[i].fact)
+            note(state, "%s", notes[i].text);
     if (state->wanted && !state->machine.subnet)
         note(state, "no interface here has an IPv4 network and fits '%s'",
              state->wanted);
-    if (state->facts & FACT_BLIND)
-        note(state, "the number of cores is unknown, so nothing is bound");
     if (state->advice->mask == ADVICE_OPENMPI_5 && major > 5)
         note(state, "this table knows Open MPI up to 5.0; try the line first");
     for (size_t i = 0; i < G_N_ELEMENTS(stale); i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI_Init_thread(), which waits for all ranks of the job, whether they come or
  * not. Where nobody has seen them yet it runs in a thread of its own, and is
- * left alone when it takes too long; but for a process with CUDA's driver,
- * whose MPI may take the device of the very thread that initialises it. */
+ * left alone when it takes too long. That thread stays, since MPI is finalised
+ * where it was initialised. */
 #include "config.h"
 
 #include "backends/mpi/impl.h"
@@ -10,40 +10,76 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    int begun, done, rc, level;
+    pthread_t thread;
+    pid_t pid; /* in which it has begun, or 0 */
+    int apart; /* in the thread */
+    int done, rc, level;
+    int ending; /* MPI_Finalize() is wanted */
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void *begin(void *arg)
+static void initialize(void)
 {
     int level = 0,
         rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
 
-    (void)arg;
     pthread_mutex_lock(&own.lock);
     own.rc = rc;
     own.level = level;
     own.done = 1;
-    pthread_cond_signal(&own.changed);
+    pthread_cond_broadcast(&own.changed);
     pthread_mutex_unlock(&own.lock);
-    return NULL;
 }
 
-static int has_cuda(void)
+/* MPI may take the device of the thread that initialises it. */
+static void use_context(void *context)
 {
-    void *handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    int (*set)(void *) = NULL;
 
-    return handle && !dlclose(handle);
+    if (driver)
+        *(void **)&set = dlsym(driver, "cuCtxSetCurrent");
+    if (set && context)
+        set(context);
+    if (driver)
+        dlclose(driver);
+}
+
+static void *get_context(void)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    int (*get)(void **) = NULL;
+    void *context = NULL;
+
+    if (driver)
+        *(void **)&get = dlsym(driver, "cuCtxGetCurrent");
+    if (get && get(&context))
+        context = NULL;
+    if (driver)
+        dlclose(driver);
+    return context;
+}
+
+static void *serve(void *context)
+{
+    use_context(context);
+    initialize();
+    pthread_mutex_lock(&own.lock);
+    while (!own.ending)
+        pthread_cond_wait(&own.changed, &own.lock);
+    pthread_mutex_unlock(&own.lock);
+    MPI_Finalize();
+    return NULL;
 }
 
 /* Signals are for the program's own threads. */
 static int start_thread(void)
 {
     pthread_condattr_t clock;
-    pthread_t thread;
     sigset_t all, before;
     int error;
 
@@ -53,10 +89,8 @@ static int start_thread(void)
     pthread_condattr_destroy(&clock);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&thread, NULL, begin, NULL);
+    error = pthread_create(&own.thread, NULL, serve, get_context());
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!error)
-        pthread_detach(thread);
     return error;
 }
 
@@ -79,23 +113,35 @@ static int await(int timeout_ms)
     return done;
 }
 
-int engine_has_begun(void)
+static dscomm_status_t start(int apart)
 {
-    return own.begun;
-}
-
-dscomm_status_t engine_begin(int timeout_ms, int *ret_level)
-{
-    const int apart = own.begun || (timeout_ms > 0 && !has_cuda());
-
-    if (!own.begun && !apart)
-        begin(NULL);
-    else if (!own.begun && start_thread())
+    if (apart && start_thread())
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "mpi: no thread could be started for "
                            "MPI_Init_thread()");
-    own.begun = 1;
-    if (apart && !await(timeout_ms))
+    own.pid = getpid();
+    own.apart = apart;
+    if (!apart)
+        initialize();
+    return DSCOMM_OK;
+}
+
+int engine_has_begun(void)
+{
+    return own.pid != 0;
+}
+
+dscomm_status_t engine_begin(int apart, int timeout_ms, int *ret_level)
+{
+    dscomm_status_t status = own.pid ? DSCOMM_OK : start(apart);
+
+    if (status < 0)
+        return status;
+    if (own.pid != getpid())
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "mpi: this process was forked by one that has "
+                           "initialised MPI, which cannot be used in both");
+    if (own.apart && !await(timeout_ms))
         return dscomm_fail(
             DSCOMM_ERR_TIMEOUT,
             "mpi: MPI_Init_thread() has not come back within %d ms, so not all "
@@ -108,4 +154,17 @@ dscomm_status_t engine_begin(int timeout_ms, int *ret_level)
                            "mpi: MPI_Init_thread has failed with %d", own.rc);
     *ret_level = own.level;
     return DSCOMM_OK;
+}
+
+void engine_end(void)
+{
+    if (!own.apart) {
+        MPI_Finalize();
+        return;
+    }
+    pthread_mutex_lock(&own.lock);
+    own.ending = 1;
+    pthread_cond_broadcast(&own.changed);
+    pthread_mutex_unlock(&own.lock);
+    pthread_join(own.thread, NULL);
 }

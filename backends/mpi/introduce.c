@@ -72,7 +72,6 @@ static dscomm_status_t take_seat(dscomm_introduction_t *introduction)
                            rank, ranks, introduction->rank,
                            told ? told : ranks);
     introduction->ranks = ranks;
-    introduction->connected = 1;
     return DSCOMM_OK;
 }
 
@@ -94,6 +93,8 @@ static dscomm_status_t broadcast(dscomm_introduction_t *introduction,
     int done = 0, code;
 
     memcpy(copy, introduction->data, introduction->bytes);
+    if (is_root)
+        introduction->arrived(introduction->arg);
     enter(turn);
     code = MPI_Ibcast(copy, (int)introduction->bytes, MPI_BYTE, 0,
                       MPI_COMM_WORLD, &request);
@@ -147,7 +148,7 @@ dscomm_status_t engine_introduce(dscomm_introduction_t *introduction)
         PAUSE_US};
     int multiple = 0;
     dscomm_status_t status =
-        engine_library_open(introduction->timeout_ms, &multiple);
+        engine_library_open(1, introduction->timeout_ms, &multiple);
 
     if (status == DSCOMM_OK)
         status = take_seat(introduction);

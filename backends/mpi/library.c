@@ -29,7 +29,7 @@ static void finalize(void)
     if (owner != getpid() || spoilt || !TAILQ_EMPTY(&engines))
         return;
     if (MPI_Finalized(&over) == MPI_SUCCESS && !over)
-        MPI_Finalize();
+        engine_end();
 }
 
 /* MPI_Finalize() deletes what hangs on MPI_COMM_SELF first. Whoever has the
@@ -96,7 +96,7 @@ static dscomm_status_t check_library(void)
                        text);
 }
 
-static dscomm_status_t initialize(int timeout_ms)
+static dscomm_status_t initialize(int apart, int timeout_ms)
 {
     dscomm_status_t status;
 
@@ -107,7 +107,7 @@ static dscomm_status_t initialize(int timeout_ms)
                            strcmp(ENGINE_NAME, "mpich") == 0
                                ? MPI_SRUN_MPICH
                                : MPI_SRUN_OPENMPI);
-    status = engine_begin(timeout_ms, &level);
+    status = engine_begin(apart, timeout_ms, &level);
     if (status < 0)
         return status;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -117,7 +117,7 @@ static dscomm_status_t initialize(int timeout_ms)
     return DSCOMM_OK;
 }
 
-static dscomm_status_t start(int timeout_ms)
+static dscomm_status_t start(int apart, int timeout_ms)
 {
     int started = 0, over = 0, key;
     dscomm_status_t status = check_library();
@@ -131,7 +131,7 @@ static dscomm_status_t start(int timeout_ms)
                            "mpi: the program has finalised MPI, which cannot "
                            "be initialised again");
     if (!started || engine_has_begun())
-        status = initialize(timeout_ms);
+        status = initialize(apart, timeout_ms);
     else
         MPI_Query_thread(&level);
     if (status < 0)
@@ -174,7 +174,8 @@ static dscomm_status_t check_threads(void)
     return DSCOMM_OK;
 }
 
-dscomm_status_t engine_library_open(int timeout_ms, int *ret_multiple)
+dscomm_status_t engine_library_open(int apart, int timeout_ms,
+                                    int *ret_multiple)
 {
     dscomm_status_t status = DSCOMM_OK;
 
@@ -184,7 +185,7 @@ dscomm_status_t engine_library_open(int timeout_ms, int *ret_multiple)
                              "mpi: the program has finalised MPI, which "
                              "cannot be initialised again");
     else if (!ready)
-        status = start(timeout_ms);
+        status = start(apart, timeout_ms);
     ready = status == DSCOMM_OK;
     if (ready)
         status = check_threads();

@@ -140,13 +140,12 @@ typedef struct {
     size_t bytes;
     int timeout_ms;
     /* To be asked again and again, with short pauses in which messages go on,
-     * once data is there: 1 when all ranks have it, 0 as long as some may not,
-     * or a negative status. */
+     * once data is there, by rank 0 also before it sends data, when the ranks
+     * are connected: 1 when all have it, 0 as long as some may not, or a
+     * negative status. After a time-out from then on the core names those that
+     * have not. */
     int (*arrived)(void *arg);
     void *arg;
-    /* Set as soon as the processes of all ranks are connected: on a time-out
-     * afterwards the core names those that have not heard. */
-    int connected;
 } dscomm_introduction_t;
 
 /* size is of the table that the module was compiled with; members are appended

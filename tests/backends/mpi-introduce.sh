@@ -10,16 +10,16 @@ hello=$abs_top_builddir/examples/hello/hello
 apart=$scratch/apart
 export DSCOMM_MPI_PATH
 
-# LIKE mpirun: a host for each rank. LIKE srun: one that calls them by names that no
-# name server knows. LIKE step: one whose names have addresses. LIKE node: all on one
-# host. Rank $absent never starts the program, and each shows what it says before the
-# launcher ends it.
+# LIKE mpirun: a host for each rank. LIKE arbitrary: so for srun, where rank 0 may be on
+# any of them. LIKE step: where it is on the first. LIKE node: all on one host. Rank
+# $absent never starts the program. Where $ending of them end, they wait for each other
+# with that, since the launcher ends all with the first.
 cat >"$apart" <<'SCRIPT'
 #!/bin/sh
 rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
 size=${OMPI_COMM_WORLD_SIZE:-$PMI_SIZE}
 case $like in
-mpirun | srun | step) DSCOMM_HOST_ID=$rank; export DSCOMM_HOST_ID ;;
+mpirun | arbitrary | step) DSCOMM_HOST_ID=$rank; export DSCOMM_HOST_ID ;;
 esac
 case $like in
 mpirun)
@@ -28,26 +28,27 @@ mpirun)
     else
         export MPI_LOCALRANKID=0 MPI_LOCALNRANKS=1
     fi ;;
-srun | step)
+arbitrary | step)
     unset OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_LOCAL_RANK OMPI_COMM_WORLD_SIZE \
         OMPI_COMM_WORLD_LOCAL_SIZE MPI_LOCALRANKID MPI_LOCALNRANKS
-    export SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_PROCID=$rank SLURM_LOCALID=0 \
+    export SLURM_JOB_ID="$number" SLURM_STEP_ID=0 SLURM_PROCID=$rank SLURM_LOCALID=0 \
         SLURM_NODEID=$rank SLURM_STEP_NUM_TASKS=$size SLURM_STEP_NUM_NODES=$size \
-        "SLURM_STEP_TASKS_PER_NODE=1(x$size)" \
-        "SLURM_STEP_NODELIST=no-such-host[1-$size].invalid"
-    [ "$like" = srun ] ||
-        export SLURM_JOB_ID=$job SLURM_STEP_NODELIST="127.0.0.[1-$size]" ;;
+        "SLURM_STEP_TASKS_PER_NODE=1(x$size)" "SLURM_STEP_NODELIST=127.0.0.[1-$size]"
+    [ "$like" = step ] || export SLURM_DISTRIBUTION=arbitrary ;;
 esac
-[ "$absent" ] || exec "$@"
-[ "$absent" != "$rank" ] || exec sleep 60
+[ "${absent:-none}" != "$rank" ] || exec sleep 60
+[ "$ending" ] || exec "$@"
 "$@"
-status=$?
-sleep 1
-exit $status
+echo $? >"$scratch/ended.$rank"
+for try in $(seq 300); do
+    [ "$(find "$scratch" -name 'ended.*' | wc -l)" -lt "$ending" ] || break
+    sleep 0.1
+done
+exit 1
 SCRIPT
 chmod +x "$apart"
-job=$$
-export like job
+number=$$
+export like number scratch
 
 # joined LIKE BACKEND N TEXT [OPTION...]: N ranks compute the right sum, and a
 # backend has told them where to meet
@@ -73,18 +74,27 @@ refused()
     like "$(cat "$scratch/err")" "$3" "$4"
 }
 
+# ended STATUS TEXT: so did the program on two ranks, after which the launcher ended all
+ended()
+{
+    is "$(cat "$scratch"/ended.* | tr '\n' ' ')" "$1 $1 " "$2"
+    rm -f "$scratch"/ended.*
+}
+
 # named LIKE BACKEND PATTERN TEXT: without rank 1 the other two say so
 named()
 {
     like=$1
     absent=1
-    export absent
+    ending=2
+    export absent ending
     # shellcheck disable=SC2086
-    DSCOMM_BACKEND=$2 DSCOMM_TIMEOUT=3 $launch -n 3 "$apart" "$hello" \
+    DSCOMM_BACKEND=$2 DSCOMM_TIMEOUT=5 $launch -n 3 "$apart" "$hello" \
         >"$scratch/out" 2>"$scratch/err" </dev/null
-    unset absent
+    unset absent ending
     [ "$(grep -o "$3" "$scratch/err" | wc -l)" -eq 2 ]
     result $? "$4" || sed 's/^/# /' "$scratch/err"
+    ended 1 "$4: both end"
 }
 
 side_by_side()
@@ -113,12 +123,12 @@ for library in openmpi mpich; do
     for backend in mpi two_level auto; do
         joined mpirun $backend 3 "$library: mpirun, backend $backend"
     done
-    joined srun mpi 3 "$library: hosts that have no address, backend mpi"
-    joined srun auto 2 "$library: hosts that have no address, backend auto"
+    joined arbitrary mpi 3 "$library: srun's arbitrary distribution, backend mpi"
+    joined arbitrary auto 2 "$library: srun's arbitrary distribution, backend auto"
     side_by_side "$library: two jobs side by side"
-    named mpirun mpi 'MPI_Init_thread() has not come back within 3000 ms' \
+    named mpirun mpi 'MPI_Init_thread() has not come back within 5000 ms' \
         "$library: a rank that never comes, where MPI is to tell"
-    named step mpi 'rank 1 of 3 did not come within 3.0 s' \
+    named step mpi 'rank 1 of 3 did not come within 5.0 s' \
         "$library: and where a list of hosts does"
     MASTER_ADDR=127.0.0.1
     export MASTER_ADDR
@@ -139,11 +149,13 @@ SCRIPT
     export apart
     content 3 single "$library: a program that has begun with MPI itself"
     content 3 none "$library: one that has not"
-    DSCOMM_TIMEOUT=3
-    export DSCOMM_TIMEOUT
+    DSCOMM_TIMEOUT=5
+    ending=2
+    export DSCOMM_TIMEOUT ending
     start 3 stay-away
-    unset DSCOMM_TIMEOUT
-    is "$(said named)" 2 "$library: a rank that uses MPI and never comes"
+    unset DSCOMM_TIMEOUT ending
+    ended 4 "$library: a rank that uses MPI and never comes is named" ||
+        sed 's/^/# /' "$scratch/err"
     MASTER_PORT=$((20000 + $$ % 10000))
     export MASTER_PORT
     content 3 twice "$library: two worlds at one port"
@@ -151,11 +163,11 @@ SCRIPT
 
     NCCL_SOCKET_IFNAME=no-such-device
     export NCCL_SOCKET_IFNAME
-    joined srun auto 2 "$library: a choice of NCCL's that is not there"
+    joined arbitrary auto 2 "$library: a choice of NCCL's that is not there"
     unset NCCL_SOCKET_IFNAME
     DSCOMM_SOCKET_IFNAME=no-such-device
     export DSCOMM_SOCKET_IFNAME
-    refused srun auto 'rank 0 cannot serve the store: DSCOMM_SOCKET_IFNAME' \
+    refused arbitrary auto 'rank 0 cannot serve the store: DSCOMM_SOCKET_IFNAME' \
         "$library: all ranks refuse alike"
     refused mpirun mpi 'rank 0 cannot serve the store: DSCOMM_SOCKET_IFNAME' \
         "$library: all ranks learn that rank 0 cannot serve"

@@ -6,6 +6,7 @@
 . "$abs_top_srcdir/tests/tap.sh"
 
 for name in RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT \
+    DSCOMM_MASTER_ADDR DSCOMM_MASTER_PORT \
     SLURM_JOB_ID SLURM_JOB_NUM_NODES PBS_JOBID LSB_JOBID DSCOMM_LAUNCHER \
     I_MPI_ROOT OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM; do
     unset $name
@@ -76,13 +77,13 @@ done
 if command -v mpirun.mpich >"$scratch/which"; then
     tool --mpirun --mpirun-path mpirun.mpich --nodes 2 -- -hosts a,b
     like "$out" 'genv MASTER_ADDR a ' 'mpirun.mpich, a list of two hosts: the first'
-    is "$(printf '%s\n' "$out" | grep -c 'MASTER_ADDR and MASTER_PORT')" 1 \
+    is "$(printf '%s\n' "$out" | grep -c 'need MASTER_PORT,')" 1 \
         'mpirun.mpich, a list of two hosts: a port is to be given'
     MASTER_PORT=29500
     export MASTER_PORT
     tool --mpirun --mpirun-path mpirun.mpich --nodes 2 -- -hosts a,b
     unset MASTER_PORT
-    is "$(printf '%s\n' "$out" | grep -c 'MASTER_ADDR and MASTER_PORT')" 0 \
+    is "$(printf '%s\n' "$out" | grep -c 'need MASTER_PORT,')" 0 \
         'mpirun.mpich, a list of two hosts: a port is given'
 else
     skip 'mpirun.mpich, a list of two hosts' 'no mpirun.mpich'
