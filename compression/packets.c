@@ -224,8 +224,9 @@ static dscomm_status_t take_memory(dscomm_exchange_t *x, size_t room)
 dscomm_status_t dscomm_priv_exchange_room(dscomm_exchange_t *x)
 {
     size_t n = (size_t)x->channel->ranks, works = n * x->packet_count;
-    size_t room = 2 * n * x->region;
-    dscomm_status_t status = grow(&x->works, 4 * works * sizeof *x->sends);
+    size_t room = MAX(2 * n * x->region, 1); /* no address is NULL */
+    dscomm_status_t status =
+        grow(&x->works, MAX(4 * works, 1) * sizeof *x->sends);
 
     if (status == DSCOMM_OK && (room > x->room || (x->queue && !x->pinned)))
         status = take_memory(x, room);

@@ -322,7 +322,7 @@ static bool unpack_all(const case_t &k, std::vector<rank_t> &ranks, int self)
     }
     /* As a whole, or in pieces, the last one first. */
     if (self % 2)
-        a.from = (k.chunk - 1) / 3 / 1024 * 1024;
+        a.from = (k.chunk - 1) / 1024 * 1024;
     memset(a.ret_x, POISON, k.count * size_of(k));
     dscomm_priv_cuda_unpack(&grid, &a, 1);
     while (a.from) {

@@ -85,5 +85,9 @@ fault 'padding that is read' \
     's/i < inside ? E::get(x\[i\]) : 0/E::get(x[i])/'
 fault 'jobs that share a counter' 's/grid.arrived + blockIdx.y/grid.arrived/'
 fault 'jobs that share partial sums' 's/(size_t)blockIdx.y \* gridDim.x/0/'
+fault 'a piece of rows that begins with them' \
+    's/at = from + index % per_row/at = index % per_row/'
+fault 'a piece of rows that does not end' \
+    's/left < to - at ? left : to - at/left/'
 fault 'the size of another job' 's/jobs.tiles\[blockIdx.y\]/jobs.tiles[0]/'
 tap_done

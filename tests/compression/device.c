@@ -65,7 +65,7 @@ static void fill(const case_t *k, void *x, int rank, int call)
 {
     for (size_t i = 0; i < k->count; i++) {
         float value = noise(i, (uint64_t)(rank * 1000 + call));
-        uint16_t word = (uint16_t)(value * 15000);
+        uint16_t word = (uint16_t)(int)(value * 15000);
 
         if (k->dtype == DSCOMM_FLOAT64)
             ((double *)x)[i] = value;

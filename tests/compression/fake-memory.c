@@ -10,6 +10,7 @@
 #include <glib.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -35,8 +36,7 @@ static piece_t *find(const void *pointer)
 
     pthread_mutex_lock(&lock);
     for (int i = 0; i < PIECES_MAX && !found; i++)
-        if ((const char *)pointer >= pieces[i].device &&
-            (const char *)pointer < pieces[i].device + pieces[i].bytes)
+        if ((uintptr_t)pointer - (uintptr_t)pieces[i].device < pieces[i].bytes)
             found = &pieces[i];
     pthread_mutex_unlock(&lock);
     return found;
