@@ -204,6 +204,7 @@ static void test_test(void)
             status = dscomm_work_test(x.work);
             if (status != DSCOMM_IN_PROGRESS)
                 break;
+            sched_yield(); /* to the other ranks of a crowd */
         }
         check_status(status, DSCOMM_OK, "dscomm_work_test");
         exchange_end(&x);
