@@ -114,6 +114,7 @@ static dscomm_status_t open_impl(dscomm_group_t *group, dscomm_group_t *parent)
         .world_ranks = group->world_ranks,
         .store = group->store,
         .timeout_ms = group->timeout_ms,
+        .crowded = group->world && group->world->meeting.crowded,
     };
     dscomm_status_t status;
 

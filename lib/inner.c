@@ -74,7 +74,6 @@ dscomm_status_t dscomm_inner_open(const dscomm_backend_args_t *args,
     own.ranks = plan->count;
     own.world_ranks = inner->world_ranks;
     own.store = inner->store;
-    own.crowd = plan->crowd;
     status = inner->ops.open(&own, &inner->given.impl);
     if (status < 0) {
         inner_free(inner);
@@ -95,15 +94,18 @@ void dscomm_inner_close(dscomm_inner_t *given)
 }
 
 const char *dscomm_inner_usable(const char *backend, const char *const *hosts,
-                                int ranks)
+                                int ranks, int crowded)
 {
     const dscomm_module_t *module;
+    const char *why = NULL;
 
     if (dscomm_priv_module_find(backend, &module) < 0)
         return "a backend that it needs cannot be loaded";
-    if (!hosts || !module->backend->usable)
-        return NULL;
-    return module->backend->usable(hosts, ranks);
+    if (hosts && module->backend->usable)
+        why = module->backend->usable(hosts, ranks);
+    if (hosts && !why && module->backend->beneath)
+        why = module->backend->beneath(crowded);
+    return why;
 }
 
 dscomm_status_t dscomm_inner_introduce(const char *backend,

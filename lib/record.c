@@ -6,6 +6,7 @@
 #include "lib/roster.h"
 
 #include "env/settings.h"
+#include "lib/processors.h"
 #include "lib/status.h"
 
 #include <dscomm/version.h>
@@ -18,10 +19,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define FORMAT "dscomm-record 2"
+#define FORMAT "dscomm-record 3"
 #define RECORD_MAX 65536
 
-enum { LINE_FORMAT, NUMBERS = 1, TEXTS = 8, LINES = 15 };
+enum { LINE_FORMAT, NUMBERS = 1, TEXTS = 8, LINES = 16 };
 
 /* Trimmed text of a small file, or "". */
 static char *read_line(const char *path)
@@ -178,17 +179,18 @@ void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record)
     record->modules = list_modules(join->backend, &record->why);
     one_line(record->why);
     record->rules = one_line(g_strdup(rules ? rules : ""));
+    record->processors = one_line(dscomm_priv_processors_own());
 }
 
 char *dscomm_priv_record_write(const dscomm_record_t *r)
 {
     return g_strdup_printf(
         "%s\n%lld\n%lld\n%lld\n%lld\n%lld\n%lld\n%lld\n%s\n%s\n%s\n%s\n%s\n%s\n"
-        "%s",
+        "%s\n%s",
         FORMAT, (long long)r->version, (long long)r->abi, (long long)r->size,
         (long long)r->pid, (long long)r->local_rank, (long long)r->local_size,
         (long long)r->node_rank, r->node, r->host, r->alone, r->backend,
-        r->modules, r->why, r->rules);
+        r->modules, r->why, r->rules, r->processors);
 }
 
 static int read_numbers(char **lines, dscomm_record_t *record)
@@ -223,6 +225,7 @@ static int read_lines(char **lines, dscomm_record_t *record)
     record->modules = g_strdup(lines[TEXTS + 4]);
     record->why = g_strdup(lines[TEXTS + 5]);
     record->rules = g_strdup(lines[TEXTS + 6]);
+    record->processors = g_strdup(lines[TEXTS + 7]);
     return 0;
 }
 
@@ -264,5 +267,6 @@ void dscomm_priv_record_clear(dscomm_record_t *record)
     g_free(record->modules);
     g_free(record->why);
     g_free(record->rules);
+    g_free(record->processors);
     memset(record, 0, sizeof *record);
 }

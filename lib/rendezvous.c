@@ -358,6 +358,7 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
     if (status < 0)
         return status;
     meeting.nodes = verdict.nodes;
+    meeting.crowded = verdict.crowded;
     *ret_meeting = meeting;
     *ret_module = verdict.module;
     return DSCOMM_OK;

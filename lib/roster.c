@@ -8,6 +8,7 @@
 
 #include "lib/absent.h"
 #include "lib/clock.h"
+#include "lib/processors.h"
 #include "lib/status.h"
 
 #include <glib.h>
@@ -371,6 +372,18 @@ static void find_nodes(const dscomm_record_t *records, int size,
     g_free(seats);
 }
 
+static int are_crowded(const dscomm_record_t *records, int size)
+{
+    const char **texts = g_new(const char *, (gsize)size);
+    int crowded;
+
+    for (int i = 0; i < size; i++)
+        texts[i] = records[i].processors;
+    crowded = dscomm_priv_processors_lack(texts, size);
+    g_free(texts);
+    return crowded;
+}
+
 static dscomm_status_t lead(const roster_t *roster,
                             dscomm_verdict_t *ret_verdict)
 {
@@ -385,8 +398,11 @@ static dscomm_status_t lead(const roster_t *roster,
     else
         status = dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                              "no memory for the records of %d ranks", size);
-    if (status == DSCOMM_OK)
-        status = dscomm_priv_choose_backend(records, size, &verdict.module);
+    if (status == DSCOMM_OK) {
+        verdict.crowded = are_crowded(records, size);
+        status = dscomm_priv_choose_backend(records, size, verdict.crowded,
+                                            &verdict.module);
+    }
     if (status == DSCOMM_OK) {
         find_nodes(records, size, &verdict.nodes);
         status = publish(roster, &verdict);

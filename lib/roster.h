@@ -9,6 +9,7 @@
 typedef struct {
     const dscomm_module_t *module; /* the backend */
     dscomm_nodes_t nodes;
+    int crowded; /* ranks outnumber processors on a machine */
 } dscomm_verdict_t;
 
 /* As text, to be freed; and back, which is a failure where it tells of one, of
@@ -44,6 +45,7 @@ typedef struct {
     char *modules; /* names of those it can load, blanks between and around */
     char *why; /* why the one asked for, or others, are not among them, or "" */
     char *rules; /* DSCOMM_ALGORITHM, or "" */
+    char *processors; /* as lib/processors.h has it */
 } dscomm_record_t;
 
 /* The name of this machine, or "unknown". */
@@ -66,7 +68,7 @@ void dscomm_priv_record_clear(dscomm_record_t *record);
 
 /* The backend for these ranks, or why there is none. */
 dscomm_status_t dscomm_priv_choose_backend(const dscomm_record_t *records,
-                                           int count,
+                                           int count, int crowded,
                                            const dscomm_module_t **ret_module);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What rank 0 decides, as lines of text: "ok", backend, ranks, nodes; or
- * "error", status, sentence. */
+/* What rank 0 decides, as lines of text: "ok", backend, ranks, nodes,
+ * crowded; or "error", status, sentence. */
 #include "config.h"
 
 #include "lib/roster.h"
@@ -10,14 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORD, BACKEND, SIZE, NODES, LINES };
+enum { WORD, BACKEND, SIZE, NODES, CROWDED, LINES };
 
 char *dscomm_priv_verdict_write(const dscomm_verdict_t *verdict)
 {
     char *nodes = dscomm_priv_nodes_write(&verdict->nodes), *text;
 
-    text = g_strdup_printf("ok\n%s\n%d\n%s", verdict->module->name,
-                           verdict->nodes.ranks, nodes);
+    text = g_strdup_printf("ok\n%s\n%d\n%s\n%d", verdict->module->name,
+                           verdict->nodes.ranks, nodes, verdict->crowded);
     g_free(nodes);
     return text;
 }
@@ -57,6 +57,9 @@ static dscomm_status_t read_good(const dscomm_join_t *join, char **lines,
 
     if (!status)
         status = dscomm_priv_module_find(lines[BACKEND], &verdict->module);
+    verdict->crowded = strcmp(lines[CROWDED], "1") == 0;
+    if (!status && !verdict->crowded && strcmp(lines[CROWDED], "0"))
+        status = nonsense();
     if (!status &&
         dscomm_priv_nodes_read(lines[NODES], join->size, &verdict->nodes))
         status = nonsense();

@@ -42,6 +42,10 @@ const char *mpi_family_launched(void);
 /* The family whose library this process has loaded, or NULL. */
 const char *mpi_family_loaded(void);
 
+/* Whether a family's blocking calls leave others the processor as they must;
+ * crowded: as in dscomm_backend_args_t. */
+int mpi_family_blocks(const char *family, int crowded);
+
 /* How Slurm starts ranks of an MPI library. */
 #define MPI_SRUN_MPICH "srun --mpi=pmi2, or --mpi=pmix if this MPI has that"
 #define MPI_SRUN_OPENMPI "srun --mpi=pmix, or --mpi=pmi2 if this MPI has that"

@@ -78,3 +78,10 @@ const char *mpi_family_loaded(void)
     g_ptr_array_free(names, TRUE);
     return family;
 }
+
+/* Open MPI yields the processor while it waits where it is told so, as by its
+ * mpirun where ranks outnumber processors; MPICH never does. */
+int mpi_family_blocks(const char *family, int crowded)
+{
+    return !crowded || strcmp(family, MPICH) != 0;
+}

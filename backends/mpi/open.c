@@ -8,9 +8,7 @@
 
 #include <dscomm/env.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define NAMES_MOST 8
 
@@ -28,27 +26,14 @@ typedef struct {
     int32_t mpi_ranks[];
 } map_t;
 
-/* Open MPI yields the processor while it waits where it is told so, as by its
- * mpirun where ranks outnumber processors; MPICH never does. */
-static int hogs(void)
-{
-#if defined(OPEN_MPI)
-    return 0;
-#else
-    const char *ranks = getenv("MPI_LOCALNRANKS");
-
-    return ranks && atol(ranks) > sysconf(_SC_NPROCESSORS_ONLN);
-#endif
-}
-
-static int wants_blocking(int multiple)
+static int wants_blocking(int multiple, int crowded)
 {
     int64_t value = MPI_AUTO;
 
     if (dscomm_setting_number(&mpi_settings[MPI_SETTING_BLOCKING], &value) < 0)
         return -1;
     if (value == MPI_AUTO)
-        return multiple && !hogs();
+        return multiple && mpi_family_blocks(ENGINE_NAME, crowded);
     return value == MPI_YES;
 }
 
@@ -91,7 +76,8 @@ static dscomm_status_t prepare(const dscomm_backend_args_t *args,
     if (status == DSCOMM_OK)
         status = dscomm_setting_number(&mpi_settings[MPI_SETTING_CUDA_AWARE],
                                        &aware);
-    if (status == DSCOMM_OK && (card->blocking = wants_blocking(multiple)) < 0)
+    if (status == DSCOMM_OK &&
+        (card->blocking = wants_blocking(multiple, args->crowded)) < 0)
         status = DSCOMM_ERR_ENVIRONMENT;
     if (status < 0) {
         snprintf(card->problem, sizeof card->problem, "%s",

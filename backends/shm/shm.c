@@ -7,7 +7,6 @@
 
 #include "backends/shm/request.h"
 
-#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -58,15 +57,11 @@ static dscomm_status_t publish_self(shm_t *shm)
     int64_t native;
     dscomm_status_t status =
         dscomm_setting_number(&shm_settings[SHM_SETTING_NATIVE], &native);
-    cpu_set_t set;
 
     if (status)
         return status;
     shm->own->native = shm->native = native;
     shm->own->pid = getpid();
-    CPU_ZERO(&set);
-    sched_getaffinity(0, sizeof set, &set);
-    memcpy(shm->own->cpus, &set, sizeof shm->own->cpus);
     return DSCOMM_OK;
 }
 
@@ -93,21 +88,6 @@ static dscomm_status_t compare_native(const shm_t *shm)
                                "%d on rank %d; give all ranks the same",
                                shm->name, native, !native, r);
     return DSCOMM_OK;
-}
-
-/* Do the ranks of the world have a processor each? Asked once, by the group
- * that brought the processes together. */
-static bool too_few_processors(const shm_t *shm)
-{
-    uint64_t all[SHM_CPU_WORDS] = {0};
-    int processors = 0;
-
-    for (int r = 0; r < shm->ranks; r++)
-        for (int w = 0; w < SHM_CPU_WORDS; w++)
-            all[w] |= shm_control(shm, r)->cpus[w];
-    for (int w = 0; w < SHM_CPU_WORDS; w++)
-        processors += __builtin_popcountll(all[w]);
-    return shm->ranks > processors;
 }
 
 /* The rank in a group that has an index in the list of processes. */
@@ -150,12 +130,8 @@ static dscomm_status_t tune(shm_t *shm, const dscomm_backend_args_t *args)
         status = dscomm_setting_number(&shm_settings[SHM_SETTING_SPIN], &spin);
     if (status)
         return status;
-    if (!parent)
-        shm->peers->oversubscribed =
-            too_few_processors(shm) ||
-            args->crowd > sysconf(_SC_NPROCESSORS_ONLN);
     if (spin < 0)
-        spin = shm->peers->oversubscribed ? 0 : SPIN_DEFAULT;
+        spin = args->crowded ? 0 : SPIN_DEFAULT;
     shm->spin_limit = (unsigned)spin;
     shm_wait_agree(shm);
     return choose_stores(shm, parent);

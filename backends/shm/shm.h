@@ -37,7 +37,6 @@
 #define SHM_COUNTS 8
 #define SHM_MAX_RANKS 1024
 #define SHM_TEXT 512
-#define SHM_CPU_WORDS 16
 
 /* How a rank leaves in good order. From SHM_LEAVING on it sends nothing more,
  * and begins no collective but a world's last barrier; from SHM_LEFT on its
@@ -90,7 +89,6 @@ typedef struct {
     int32_t pid;
     bool unordered; /* no membarrier(2) reaches this rank */
     bool native; /* DSCOMM_SHM_NATIVE here */
-    uint64_t cpus[SHM_CPU_WORDS]; /* affinity mask when opened */
     _Alignas(SHM_LINE) _Atomic uint8_t channel[SHM_MAX_RANKS]; /* in use */
     _Alignas(SHM_LINE) shm_record_t record[SHM_RECORDS];
     shm_counts_t counts;
@@ -114,7 +112,6 @@ typedef struct {
     int count;
     int *fds; /* pidfds; -1 where the kernel has none */
     pid_t *pids;
-    bool oversubscribed; /* more ranks than processors */
 } shm_peers_t;
 
 /* How a payload is handed over: by plain stores, which leave it in the cache,

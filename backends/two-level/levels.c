@@ -60,7 +60,6 @@ static dscomm_status_t open_level(two_t *two, const dscomm_backend_args_t *args,
         level->members = g_new(int, (gsize)plan->count);
         memcpy(level->members, plan->ranks, (gsize)plan->count * sizeof(int));
     }
-    plan->crowd = two->crowd;
     plan->name = level->name ? level->name : two->name;
     if (!strcmp(plan->backend, "two_level"))
         return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,

@@ -5,13 +5,9 @@
 #include "backends/two-level/two-level.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define KEY_MAX 32
-#define SLICE_DEFAULT ((size_t)32 << 10)
-#define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
 /* Nodes and what follows from them, of hosts. */
 static void lay_out(two_t *two)
@@ -51,8 +47,6 @@ static void inherit(two_t *two, const two_t *parent)
             p++;
         two->host[r] = parent->host[p];
     }
-    two->crowd = parent->crowd;
-    two->slice = parent->slice;
 }
 
 static void number_hosts(two_t *two, void *const *texts, const size_t *sizes)
@@ -67,48 +61,18 @@ static void number_hosts(two_t *two, void *const *texts, const size_t *sizes)
     }
 }
 
-/* What a rank tells: its machine and how many processors it has, its host, of
- * which DSCOMM_HOST_ID may make several on one machine, and the settings that
- * all must have alike; a line each. */
+/* What a rank tells: its host, and the settings that all must have alike; a
+ * line each. */
 static char *describe_self(const two_t *two)
 {
-    char host[DSCOMM_HOST_MAX], *boot = NULL, *text;
+    char host[DSCOMM_HOST_MAX];
 
     dscomm_backend_host(host);
-    g_file_get_contents(BOOT_ID, &boot, NULL, NULL);
-    text = g_strdup_printf(
-        "%ld %s\n%s\n%s %s %d %zu", sysconf(_SC_NPROCESSORS_ONLN),
-        boot ? g_strchomp(boot) : "", host,
+    return g_strdup_printf(
+        "%s\n%s %s %d %zu", host,
         dscomm_setting_text(&two_settings[TWO_SETTING_INSIDE]),
         dscomm_setting_text(&two_settings[TWO_SETTING_BETWEEN]), two->direct,
         two->slice);
-    g_free(boot);
-    return text;
-}
-
-/* Ranks on the machine of text; texts are not terminated. */
-static int crowd_of(const two_t *two, void *const *texts, const size_t *sizes,
-                    int rank)
-{
-    const char *end = memchr(texts[rank], '\n', sizes[rank]);
-    const size_t length = end ? (size_t)(end + 1 - (char *)texts[rank]) : 0;
-    int count = 0;
-
-    for (int r = 0; r < two->ranks; r++)
-        count += sizes[r] >= length && !memcmp(texts[r], texts[rank], length);
-    return count;
-}
-
-/* All ranks come to the same slice. */
-static void count_crowds(two_t *two, void *const *texts, const size_t *sizes)
-{
-    int crowded = 0;
-
-    for (int r = 0; r < two->ranks && !crowded; r++)
-        crowded = sizes[r] && crowd_of(two, texts, sizes, r) > atol(texts[r]);
-    two->crowd = crowd_of(two, texts, sizes, two->rank);
-    if (two->slice == TWO_SLICE_UNSET)
-        two->slice = crowded ? SIZE_MAX : SLICE_DEFAULT;
 }
 
 /* From the last line on; texts are not terminated. */
@@ -155,8 +119,6 @@ static dscomm_status_t exchange(two_t *two, const dscomm_backend_args_t *args)
     if (!status) {
         status = compare(two, texts, sizes, own);
         number_hosts(two, texts, sizes);
-        if (!status)
-            count_crowds(two, texts, sizes);
         for (size_t r = 0; r < ranks; r++)
             dscomm_store_free(texts[r]);
     }

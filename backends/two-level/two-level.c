@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SLICE_DEFAULT ((size_t)32 << 10)
 #define LOOK_EVERY 64 /* calls of progress between looks at idle levels */
 
 const dscomm_setting_t two_settings[] = {
@@ -120,7 +121,8 @@ static two_t *two_new(const dscomm_backend_args_t *args)
     return two;
 }
 
-static dscomm_status_t read_settings(two_t *two)
+/* All ranks come to the same slice. */
+static dscomm_status_t read_settings(two_t *two, int crowded)
 {
     int64_t any_source, slice;
     dscomm_status_t status = dscomm_setting_number(
@@ -132,7 +134,9 @@ static dscomm_status_t read_settings(two_t *two)
     if (status)
         return status;
     two->direct = !any_source;
-    two->slice = slice < 0 ? TWO_SLICE_UNSET : (size_t)slice;
+    two->slice = slice >= 0 ? (size_t)slice
+                 : crowded  ? SIZE_MAX
+                            : SLICE_DEFAULT;
     return DSCOMM_OK;
 }
 
@@ -147,7 +151,7 @@ static dscomm_status_t two_open(const dscomm_backend_args_t *args,
                                 void **ret_impl)
 {
     two_t *two = two_new(args);
-    dscomm_status_t status = read_settings(two);
+    dscomm_status_t status = read_settings(two, args->crowded);
 
     if (!status)
         status = two_places_find(two, args, args->parent);
@@ -309,10 +313,11 @@ static const char *between(void)
 static const char *two_usable(const char *const *hosts, int ranks)
 {
     (void)hosts;
-    return dscomm_inner_usable(between(), NULL, ranks);
+    return dscomm_inner_usable(between(), NULL, ranks, 0);
 }
 
-static const char *two_advisable(const char *const *hosts, int ranks)
+static const char *two_advisable(const char *const *hosts, int ranks,
+                                 int crowded)
 {
     GHashTable *seen = g_hash_table_new(g_str_hash, g_str_equal);
     int count;
@@ -325,7 +330,7 @@ static const char *two_advisable(const char *const *hosts, int ranks)
         return "all ranks run on one host";
     if (count == ranks)
         return "every rank has a host of its own";
-    return dscomm_inner_usable(between(), hosts, ranks);
+    return dscomm_inner_usable(between(), hosts, ranks, crowded);
 }
 
 static dscomm_status_t two_introduce(dscomm_introduction_t *introduction)

@@ -34,9 +34,6 @@ enum {
 
 extern const dscomm_setting_t two_settings[];
 
-/* Of two->slice until places.c knows better. */
-#define TWO_SLICE_UNSET (SIZE_MAX - 1)
-
 struct two;
 
 /* ops is NULL where this rank has not the level. */
@@ -90,7 +87,6 @@ typedef struct two {
 
     /* Nodes are numbered by their first ranks, and so are ranks in a node. */
     int nodes, is_even, is_sorted; /* ranks ascend from node to node */
-    int crowd; /* ranks of the job on this machine, on all its nodes */
     int *host; /* of each rank: equal = together; a number in the world */
     int *node, *local; /* of each rank */
     int *size, *first; /* of each node: ranks, and those before it */

@@ -125,9 +125,9 @@ typedef struct {
     const int *world_ranks; /* numbers in the world, for messages */
     dscomm_store_t *store; /* private to the group: keys may be short */
     int timeout_ms; /* default deadline of every operation, and of open */
-    /* Ranks of the job on this machine, where they are known to be more than
-     * those that the backend can see on it; else 0. */
-    int crowd;
+    /* 1 where on one of the job's machines ranks outnumber the processors on
+     * which they may run: whoever waits must give way at once. */
+    int crowded;
 } dscomm_backend_args_t;
 
 /* What rank 0 tells the other ranks of a world before they have a store. */
@@ -294,8 +294,12 @@ typedef struct {
      * not. Optional. Local and cheap. */
     const char *(*usable)(const char *const *hosts, int ranks);
     /* As usable, but asked by "auto" alone: is there no better one for these
-     * hosts, whatever its priority? Optional. */
-    const char *(*advisable)(const char *const *hosts, int ranks);
+     * hosts, whatever its priority? crowded: as in dscomm_backend_args_t.
+     * Optional. */
+    const char *(*advisable)(const char *const *hosts, int ranks, int crowded);
+    /* As advisable, but asked where another backend would use this one for a
+     * part of its ranks. Optional. */
+    const char *(*beneath)(int crowded);
 } dscomm_backend_t;
 
 #define DSCOMM_BACKEND_EXPORT DSCOMM_API
@@ -352,13 +356,12 @@ typedef struct {
  * two of them, this rank's among them. name: for messages. part: unique in the
  * group, equal on all of ranks; letters, digits, '-'. parent: an impl of the
  * same backend whose ranks have all of these among them, or NULL; closed
- * later. crowd: as in dscomm_backend_args_t. */
+ * later. */
 typedef struct {
     const char *backend, *name, *part;
     const int *ranks;
     int count;
     void *parent;
-    int crowd;
 } dscomm_inner_plan_t;
 
 /* Collective over plan->ranks, in open only; args as open got them. */
@@ -368,10 +371,11 @@ DSCOMM_API dscomm_status_t dscomm_inner_open(const dscomm_backend_args_t *args,
 /* NULL is fine. */
 DSCOMM_API void dscomm_inner_close(dscomm_inner_t *inner);
 
-/* For usable: what the backend's own says, unless hosts is NULL; or static text
- * if this process cannot load it. */
+/* For usable, with hosts NULL: static text if this process cannot load it. For
+ * advisable: what the backend's own usable and beneath say as well. */
 DSCOMM_API const char *dscomm_inner_usable(const char *backend,
-                                           const char *const *hosts, int ranks);
+                                           const char *const *hosts, int ranks,
+                                           int crowded);
 
 /* For introduce: what the backend's own does. */
 DSCOMM_API dscomm_status_t dscomm_inner_introduce(

@@ -15,7 +15,34 @@ else
     skip 'no mpirun.openmpi'
 fi
 
+# MPICH's blocking calls never give way, and so are for ranks with a processor
+# each: of those that they may run on.
+# blocking_calls COMMAND...: which way two ranks go
+blocking_calls()
+{
+    DSCOMM_BACKEND=mpi DSCOMM_LOG=mpi:info "$@" -n 2 \
+        "$abs_top_builddir/examples/hello/hello" 2>&1 |
+        sed -n 's/.*blocking collectives are \([^,]*\).*/\1/p'
+}
 use_mpich
+mine=$(taskset -cp $$ 2>/dev/null | sed 's/.*: //')
+if [ -n "$mine" ]; then
+    # shellcheck disable=SC2086
+    is "$(blocking_calls taskset -c "${mine%%[-,]*}" $launch)" \
+        'schedules over messages' 'two ranks on one processor of several'
+else
+    skip 'two ranks on one processor of several' 'no taskset'
+fi
+if [ "$(nproc)" -gt 1 ]; then
+    # shellcheck disable=SC2086
+    is "$(blocking_calls $launch)" "MPI's own" 'two ranks on several processors'
+    # shellcheck disable=SC2086
+    is "$(blocking_calls $launch -bind-to hwthread)" "MPI's own" \
+        'two ranks bound to a processor each'
+else
+    skip 'two ranks on several processors' 'there is one'
+fi
+
 conform_must_fail mpi 2
 for n in 2 3; do
     conform mpi $n

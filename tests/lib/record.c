@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 #define GOOD                                                                   \
-    "dscomm-record 2\n1000\n1\n4\n77\n1\n2\n-1\nnode\nhost\n\nauto\n self "    \
-    "\n\n"
+    "dscomm-record 3\n1000\n1\n4\n77\n1\n2\n-1\nnode\nhost\n\nauto\n self "    \
+    "\n\n\n"
 
 static void check_round_trip(void)
 {
@@ -42,6 +42,7 @@ static void check_round_trip(void)
     is_str(copy.modules, record.modules, "modules");
     is_str(copy.why, "", "why");
     is_str(copy.rules, "barrier:linear", "rules");
+    is_str(copy.processors, record.processors, "processors");
     ok(strstr(copy.modules, " self ") != NULL, "self is among the modules");
     dscomm_priv_record_clear(&record);
     dscomm_priv_record_clear(&copy);
@@ -65,13 +66,14 @@ static void check_refused(void)
     static const char *const texts[] = {
         "",
         "\n\n\n\n\n\n\n\n\n\n\n\n\n\n",
-        "dscomm-record 1\n1000\n1\n4\n77\nnode\nhost\nauto\n self \n\n",
-        "dscomm-record 3\n1000\n1\n4\n77\n1\n2\n0\nn\nh\n\nauto\n self \n\n",
-        "dscomm-record 2\n-1\n1\n4\n77\n1\n2\n0\nn\nh\n\nauto\n self \n\n",
-        "dscomm-record 2\n1000\nx\n4\n77\n1\n2\n0\nn\nh\n\nauto\n self \n\n",
-        "dscomm-record 2\n1000\n1\n99999999999\n7\n1\n2\n0\nn\nh\n\na\n s \n\n",
-        "dscomm-record 2\n1000\n1\n4\n77\n-2\n2\n0\nn\nh\n\nauto\n self \n\n",
-        "dscomm-record 2\n1000\n1\n4\n77\n1\n2\n\nn\nh\n\nauto\n self \n\n",
+        "dscomm-record 1\n1000\n1\n4\n77\nnode\nhost\nauto\n self \n\n\n",
+        "dscomm-record 4\n1000\n1\n4\n77\n1\n2\n0\nn\nh\n\nauto\n self \n\n\n",
+        "dscomm-record 3\n-1\n1\n4\n77\n1\n2\n0\nn\nh\n\nauto\n self \n\n\n",
+        "dscomm-record 3\n1000\nx\n4\n77\n1\n2\n0\nn\nh\n\nauto\n self \n\n\n",
+        "dscomm-record 3\n1000\n1\n99999999999\n7\n1\n2\n0\nn\nh\n\na\n s "
+        "\n\n\n",
+        "dscomm-record 3\n1000\n1\n4\n77\n-2\n2\n0\nn\nh\n\nauto\n self \n\n\n",
+        "dscomm-record 3\n1000\n1\n4\n77\n1\n2\n\nn\nh\n\nauto\n self \n\n\n",
         GOOD "\nmore",
     };
     dscomm_record_t record;
