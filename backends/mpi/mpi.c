@@ -203,6 +203,23 @@ static const char *mpi_usable(const char *const *hosts, int ranks)
                                         "mpirun, or " MPI_SRUN_OPENMPI;
 }
 
+/* Without MPI's blocking calls both levels are made of messages, and then one
+ * level is the faster one (doc/performance.md). */
+static const char *mpi_beneath(int crowded)
+{
+    int64_t blocking = MPI_AUTO;
+    const char *name = NULL;
+
+    dscomm_setting_number(&mpi_settings[MPI_SETTING_BLOCKING], &blocking);
+    if (!crowded || blocking == MPI_YES)
+        return NULL;
+    if (blocking == MPI_AUTO &&
+        (choose(&name) < 0 || mpi_family_blocks(name, crowded)))
+        return NULL;
+    return "ranks outnumber processors, and there blocking calls of this MPI, "
+           "of which levels between nodes would be made, are not used";
+}
+
 static dscomm_status_t mpi_introduce(dscomm_introduction_t *introduction)
 {
     dscomm_status_t status = DSCOMM_OK;
@@ -236,4 +253,5 @@ const dscomm_backend_t dscomm_backend_mpi = {
     .ops = &ops,
     .settings = mpi_settings,
     .usable = mpi_usable,
+    .beneath = mpi_beneath,
 };

@@ -23,6 +23,39 @@ planned()
     result $? "$1"
 }
 
+# chosen: the backend that auto takes for three ranks on two hosts
+chosen()
+{
+    # The launcher is a command with arguments.
+    # shellcheck disable=SC2086
+    hosts=aab DSCOMM_BACKEND=auto DSCOMM_LOG=core:info "$@" $launch -n 3 "$conformance" \
+        collectives 2>&1 | sed -n 's/.*: backend \([a-z_]*\) is chosen.*/\1/p'
+}
+
+# What auto takes where MPICH's blocking calls are not used
+choose()
+{
+    processor=$(taskset -cp $$ 2>/dev/null | sed 's/.*: //; s/[-,].*//')
+    if [ -z "$processor" ]; then
+        skip "$1: auto, ranks that share a processor" 'no taskset'
+        return
+    fi
+    crowded=two_level
+    [ "$1" != mpich ] || crowded=mpi
+    is "$(chosen taskset -c "$processor")" $crowded "$1: auto, ranks that share a processor"
+    DSCOMM_MPI_BLOCKING=yes
+    export DSCOMM_MPI_BLOCKING
+    is "$(chosen taskset -c "$processor")" two_level "$1: auto, blocking calls all the same"
+    DSCOMM_MPI_BLOCKING=no
+    is "$(chosen taskset -c "$processor")" mpi "$1: auto, none in any case"
+    unset DSCOMM_MPI_BLOCKING
+    if [ "$(nproc)" -ge 3 ]; then
+        is "$(chosen env)" two_level "$1: auto, a processor for each rank"
+    else
+        skip "$1: auto, a processor for each rank" 'there are fewer'
+    fi
+}
+
 for library in openmpi mpich; do
     if [ ! -e "$DSCOMM_MPI_PATH/$library.so" ] ||
         ! command -v "mpirun.$library" >/dev/null; then
@@ -32,6 +65,7 @@ for library in openmpi mpich; do
     echo "# $library"
     use_$library
     planned "$library: who plans what"
+    choose $library
     on aabb
     on aaab collectives reductions groups
     on aaabbb collectives groups
