@@ -122,11 +122,14 @@ unsigned dscomm_priv_listen_advance(dscomm_run_t *run)
     return heard;
 }
 
-/* 1 where the backend may still write to it. */
+/* 1 where the backend may still write to it. A run that ended well has received
+ * all that was sent for it. */
 static int close_ear(dscomm_run_t *run, ear_t *ear)
 {
-    if (ear->state == OPEN && ear->request->status == DSCOMM_IN_PROGRESS)
+    if (ear->state == OPEN && ear->request->status == DSCOMM_IN_PROGRESS) {
+        ear->request->vain = run->status == DSCOMM_OK;
         run->port.ops->cancel(run->port.impl, ear->request);
+    }
     ear->state = DEAF;
     return ear->request->held;
 }

@@ -74,7 +74,8 @@ typedef struct engine {
     TAILQ_HEAD(, engine_arrival) arrivals;
     int *headers; /* of each rank: the tag of its next message, or -1 */
     unsigned completed;
-    int cancelled; /* peers may still send for what was cancelled */
+    TAILQ_HEAD(, engine_request) owed; /* cancelled, but may still be sent */
+    int strayed; /* a send was cancelled, and may be received by nobody */
 
     atomic_int revoking, revoked; /* text is written between the two */
     atomic_int untold; /* the others are to be told */

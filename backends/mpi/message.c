@@ -130,11 +130,26 @@ static void deliver(engine_t *engine, engine_request_t *receive,
     receive->head.status = engine_fail(engine, code, "a receive");
 }
 
+/* One message less that may be on its way for nobody. */
+static void cross_off(engine_t *engine, const engine_arrival_t *arrival)
+{
+    engine_request_t *owed;
+
+    TAILQ_FOREACH (owed, &engine->owed, link) {
+        if (!matches(owed, arrival))
+            continue;
+        TAILQ_REMOVE(&engine->owed, owed, link);
+        g_free(owed);
+        return;
+    }
+}
+
 static void match(engine_t *engine, engine_arrival_t *arrival)
 {
     engine_request_t *receive;
     engine_arrival_t *kept;
 
+    cross_off(engine, arrival);
     TAILQ_FOREACH (receive, &engine->receives, link) {
         if (!matches(receive, arrival))
             continue;
@@ -344,6 +359,18 @@ dscomm_status_t engine_irecv(void *impl, const dscomm_message_t *message,
     return status;
 }
 
+static void forget(engine_t *engine, engine_request_t *receive)
+{
+    engine_request_t *owed;
+
+    TAILQ_REMOVE(&engine->receives, receive, link);
+    if (receive->head.vain)
+        return;
+    owed = g_new(engine_request_t, 1);
+    *owed = *receive;
+    TAILQ_INSERT_TAIL(&engine->owed, owed, link);
+}
+
 /* What MPI has begun to move goes on, which is why there are last tests. */
 void engine_cancel(void *impl, dscomm_request_t *head)
 {
@@ -351,10 +378,10 @@ void engine_cancel(void *impl, dscomm_request_t *head)
     engine_request_t *request = (engine_request_t *)head;
 
     pthread_mutex_lock(engine->lock);
-    engine->cancelled = 1;
     if (request->kind == ENGINE_RECEIVE && !request->parts) {
-        TAILQ_REMOVE(&engine->receives, request, link);
+        forget(engine, request);
     } else {
+        engine->strayed |= request->kind == ENGINE_SEND;
         for (int i = 0; i < LAST_TESTS && request->parts; i++)
             engine_test(engine);
         request->head.held = request->parts > 0;
@@ -374,6 +401,7 @@ void engine_message_setup(engine_t *engine)
     engine->tag_room = bound - engine->tag_limit;
     TAILQ_INIT(&engine->receives);
     TAILQ_INIT(&engine->arrivals);
+    TAILQ_INIT(&engine->owed);
     engine->headers = g_new(int, (gsize)engine->ranks);
     for (int r = 0; r < engine->ranks; r++)
         engine->headers[r] = -1;
@@ -395,7 +423,13 @@ static void discard(engine_t *engine, engine_arrival_t *arrival)
 
 void engine_message_clear(engine_t *engine)
 {
+    engine_request_t *owed;
     engine_arrival_t *arrival;
+
+    while ((owed = TAILQ_FIRST(&engine->owed)) != NULL) {
+        TAILQ_REMOVE(&engine->owed, owed, link);
+        g_free(owed);
+    }
 
     while ((arrival = TAILQ_FIRST(&engine->arrivals)) != NULL) {
         TAILQ_REMOVE(&engine->arrivals, arrival, link);

@@ -356,8 +356,9 @@ void engine_close(void *impl)
 
     pthread_mutex_lock(engine->lock);
     engine_poll(engine);
-    clean = !engine->revoked && !engine->cancelled &&
-            TAILQ_EMPTY(&engine->arrivals) && !engine->active.count;
+    clean = !engine->revoked && !engine->strayed &&
+            TAILQ_EMPTY(&engine->owed) && TAILQ_EMPTY(&engine->arrivals) &&
+            !engine->active.count;
     engine_message_clear(engine);
     engine_active_clear(engine);
     if (engine_library_alive() && clean)

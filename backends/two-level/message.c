@@ -152,6 +152,7 @@ void two_message_cancel(two_t *two, two_request_t *request)
     if (!*link)
         return;
     *link = request->next;
+    request->inner->vain = request->head.vain;
     request->level->ops->cancel(request->level->impl, request->inner);
     request->head.held = request->inner->held;
     two_request_give(request->level, request->inner);

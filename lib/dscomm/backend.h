@@ -109,6 +109,7 @@ typedef struct {
     dscomm_status_t status; /* IN_PROGRESS until complete */
     int source, tag; /* of a completed receive */
     int held; /* set by cancel: see there */
+    int vain; /* set before cancel: see there */
     size_t bytes; /* of a completed receive: of the message, if truncated */
 } dscomm_request_t;
 
@@ -168,7 +169,8 @@ typedef struct dscomm_backend_ops {
                              dscomm_request_t *request);
     /* Forgets a started request, of a group that is revoked or being freed; or
      * a receive that nobody waits for any more, on a group that goes on: a
-     * message that comes later is kept for the next receive. Afterwards the
+     * message that comes later is kept for the next receive. Where vain is set,
+     * it is a receive for which nothing was or will be sent. Afterwards the
      * backend does not touch the request, nor its buffer, unless it sets held:
      * its transport does not give the buffer back, so the core never uses or
      * frees memory of its own that was there, until the process ends. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define COUNT 20000
+#define GROUPS 2200 /* more than MPICH has communicators */
 
 static dscomm_group_t *world;
 static int rank, ranks;
@@ -20,6 +21,7 @@ static int exhausted; /* MPI has no communicators left */
 
 static pthread_t outsider;
 static int strays; /* calls of MPI by it */
+static int kept; /* communicators made, and not freed */
 
 /* These in place of MPI's own. */
 DSCOMM_API int MPI_Improbe(int source, int tag, MPI_Comm comm, int *ret_found,
@@ -32,11 +34,19 @@ DSCOMM_API int MPI_Improbe(int source, int tag, MPI_Comm comm, int *ret_found,
 DSCOMM_API int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag,
                                      MPI_Comm *ret_comm)
 {
-    if (!exhausted)
+    if (!exhausted) {
+        kept++;
         return PMPI_Comm_create_group(comm, group, tag, ret_comm);
+    }
     MPI_Barrier(comm); /* rank 0 has the store, which the others still read */
     MPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
     return MPI_ERR_OTHER;
+}
+
+DSCOMM_API int MPI_Comm_free(MPI_Comm *comm)
+{
+    kept--;
+    return PMPI_Comm_free(comm);
 }
 
 static void need(int cond, const char *what)
@@ -202,6 +212,59 @@ static void keep(void)
     DSCOMM_CHECK(dscomm_group_free(group));
     if (status != DSCOMM_OK)
         memset(memory, 1, bytes);
+    DSCOMM_CHECK(dscomm_finalize(world));
+}
+
+/* A late root, while the others listen to each other. */
+static void broadcast_late(dscomm_group_t *group)
+{
+    int value = rank == 0 ? 42 : 0;
+    dscomm_work_t *work;
+
+    if (rank == 0)
+        usleep(1500000); /* they listen after a second */
+    DSCOMM_CHECK(dscomm_broadcast(group, &value, 1, DSCOMM_INT32, 0, &work));
+    DSCOMM_CHECK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+    dscomm_work_free(work);
+    need(value == 42, "what is broadcast");
+}
+
+/* A barrier to which all others are late, and then one like any other. */
+static void meet_late(dscomm_group_t *group)
+{
+    int over = 0;
+
+    if (rank == 0)
+        need(dscomm_monitored_barrier(group, 1) < 0, "nobody comes in time");
+    DSCOMM_CHECK(dscomm_broadcast(group, &over, 1, DSCOMM_INT32, 0, NULL));
+    if (rank)
+        need(dscomm_monitored_barrier(group, 60000) < 0, "it is over");
+    DSCOMM_CHECK(dscomm_monitored_barrier(group, 60000));
+}
+
+/* Of two ranks, most of them, so that those of MPICH, which does not give way,
+ * have a processor each; to some, ranks are late. */
+static void make_many(void)
+{
+    dscomm_group_t *group;
+    int all[64], before;
+
+    join();
+    before = kept;
+    for (int r = 0; r < ranks; r++)
+        all[r] = r;
+    for (int i = 0; i < GROUPS; i++) {
+        const int large = i % (GROUPS / 2) == 0;
+
+        DSCOMM_CHECK(
+            dscomm_group_new(world, all, large ? ranks : 2, NULL, &group));
+        if (large)
+            broadcast_late(group);
+        if (group && i % (GROUPS / 100) == 0)
+            meet_late(group);
+        DSCOMM_CHECK(dscomm_group_free(group));
+    }
+    need(kept == before, "the groups' communicators go back to MPI");
     DSCOMM_CHECK(dscomm_finalize(world));
 }
 
@@ -377,6 +440,7 @@ static const struct {
     {"desert", desert},
     {"keep", keep},
     {"twice", twice},
+    {"many", make_many},
     {"bits", see_bits},
     {"differ", differ},
     {"exhausted", run_out},

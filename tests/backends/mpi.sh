@@ -97,6 +97,7 @@ test_host()
     for n in 2 3 4 5; do
         content $n bits "the same bits on all of $n ranks"
     done
+    content 3 many 'thousands of groups, with ranks that are late'
     content 2 keep 'memory of a message that is never received'
     begun=$(date +%s)
     start 3 die
