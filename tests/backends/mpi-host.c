@@ -215,6 +215,105 @@ static void keep(void)
     DSCOMM_CHECK(dscomm_finalize(world));
 }
 
+#define LONG_BYTES ((size_t)64 << 20)
+enum { POISON = 0xaa, SENT = 0x55, OWN = 0x33 };
+
+static char *allocate(dscomm_group_t *group, int value)
+{
+    void *memory;
+
+    DSCOMM_CHECK(dscomm_mem_alloc(group, LONG_BYTES, &memory));
+    return memset(memory, value, LONG_BYTES);
+}
+
+static int is_all(const char *memory, int value)
+{
+    return *memory == (char)value &&
+           !memcmp(memory, memory + 1, LONG_BYTES - 1);
+}
+
+/* Receives until the message has begun to come, and stops its sender there. 1
+ * where the receive ends without it. */
+static int receive_a_part(dscomm_group_t *group, volatile char *memory,
+                          pid_t sender)
+{
+    dscomm_status_t status = DSCOMM_IN_PROGRESS;
+    dscomm_work_t *work;
+
+    DSCOMM_CHECK(dscomm_irecv(group, (void *)memory, LONG_BYTES, DSCOMM_UINT8,
+                              0, 1, &work));
+    while (status == DSCOMM_IN_PROGRESS && *memory == (char)POISON)
+        status = dscomm_work_test(work);
+    need(kill(sender, SIGSTOP) == 0, "the sender stops");
+    status = dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
+    need(status == DSCOMM_OK || status == DSCOMM_ERR_TIMEOUT, "the end");
+    dscomm_work_free(work);
+    return status == DSCOMM_OK;
+}
+
+/* Calls of MPI by all, until rank 1 has the last byte of what it has given up.
+ */
+static void go_on(const volatile char *memory)
+{
+    int over = 0;
+
+    while (!over) {
+        over = !memory || memory[LONG_BYTES - 1] == (char)SENT;
+        DSCOMM_CHECK(dscomm_broadcast(world, &over, 1, DSCOMM_INT32, 1, NULL));
+    }
+}
+
+static void send_long(dscomm_group_t *group)
+{
+    char *memory = allocate(group, SENT);
+    dscomm_work_t *work;
+
+    DSCOMM_CHECK(
+        dscomm_isend(group, memory, LONG_BYTES, DSCOMM_UINT8, 1, 1, &work));
+    dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
+    dscomm_work_free(work);
+}
+
+/* Rank 0 stops in the midst of a message, for which rank 1 does not wait any
+ * longer. When it goes on, memory that rank 1 has by then for a group with rank
+ * 2 is not written to. */
+static void stop(void)
+{
+    int pids[64], own = (int)getpid(), first[] = {0, 1}, others[] = {1, 2};
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_group_t *group, *other;
+    char *old = NULL, *memory = NULL;
+
+    join();
+    DSCOMM_CHECK(dscomm_all_gather(world, &own, pids, 1, DSCOMM_INT32, NULL));
+    attr.timeout_ms = 1000;
+    DSCOMM_CHECK(dscomm_group_new(world, first, 2, &attr, &group));
+    DSCOMM_CHECK(dscomm_group_new(world, others, 2, NULL, &other));
+    if (rank == 0)
+        send_long(group);
+    if (rank == 1) {
+        old = allocate(group, POISON);
+        if (receive_a_part(group, old, pids[0]))
+            old = NULL; /* this MPI moves a message at once */
+        else
+            printf("given up\n");
+    }
+    DSCOMM_CHECK(dscomm_group_free(group));
+    if (rank)
+        memory = allocate(other, OWN);
+    if (rank == 1)
+        need(kill(pids[0], SIGCONT) == 0, "the sender goes on");
+    go_on(old);
+    if (memory) {
+        need(is_all(memory, OWN), "memory of the other group");
+        DSCOMM_CHECK(dscomm_all_reduce(other, memory, memory, LONG_BYTES,
+                                       DSCOMM_UINT8, DSCOMM_SUM, NULL));
+        need(is_all(memory, 2 * OWN), "its sum");
+    }
+    DSCOMM_CHECK(dscomm_group_free(other));
+    DSCOMM_CHECK(dscomm_finalize(world));
+}
+
 /* A late root, while the others listen to each other. */
 static void broadcast_late(dscomm_group_t *group)
 {
@@ -441,6 +540,7 @@ static const struct {
     {"keep", keep},
     {"twice", twice},
     {"many", make_many},
+    {"stop", stop},
     {"bits", see_bits},
     {"differ", differ},
     {"exhausted", run_out},
