@@ -228,5 +228,7 @@ dscomm_status_t dscomm_priv_device_reached(dscomm_exchange_t *x, stage_t stage,
         wanted->is_set = 0;
     else
         x->waits = 1;
+    if (is_there && stage == STAGES)
+        x->unfinished = NULL;
     return is_there ? DSCOMM_OK : DSCOMM_IN_PROGRESS;
 }
