@@ -332,3 +332,24 @@ void dscomm_priv_nodes_place(const dscomm_nodes_t *nodes, const int *members,
     *ret_local_size = size;
     *ret_node_rank = before;
 }
+
+void dscomm_priv_nodes_within(const dscomm_nodes_t *nodes, const int *members,
+                              int count, dscomm_nodes_t *ret_nodes)
+{
+    int *number = g_new(int, (gsize)nodes->count);
+    int *size = g_new0(int, (gsize)count);
+
+    nodes_new(count, ret_nodes);
+    for (int n = 0; n < nodes->count; n++)
+        number[n] = -1;
+    for (int i = 0; i < count; i++) {
+        int *own = &number[nodes->node[members[i]]];
+
+        if (*own < 0)
+            *own = ret_nodes->count++;
+        ret_nodes->node[i] = *own;
+        ret_nodes->local[i] = size[*own]++;
+    }
+    g_free(size);
+    g_free(number);
+}

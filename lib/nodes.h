@@ -41,6 +41,11 @@ void dscomm_priv_nodes_place(const dscomm_nodes_t *nodes, const int *members,
                              int count, int self, int *ret_local_rank,
                              int *ret_local_size, int *ret_node_rank);
 
+/* The nodes of members, of which there are count, numbered anew by their first
+ * member; and members by their order. */
+void dscomm_priv_nodes_within(const dscomm_nodes_t *nodes, const int *members,
+                              int count, dscomm_nodes_t *ret_nodes);
+
 void dscomm_priv_nodes_clear(dscomm_nodes_t *nodes);
 
 #endif

@@ -237,11 +237,42 @@ static void check_groups(void)
     dscomm_priv_nodes_clear(&nodes);
 }
 
+/* Members become the ranks, in their order; nodes are numbered by the first. */
+static void check_within(void)
+{
+    static const struct {
+        int count, members[6];
+        const char *want;
+    } groups[] = {
+        {6, {0, 1, 2, 3, 4, 5}, "0:0+2,1:0+2,0:2+1,2:0+1"},
+        {6, {5, 4, 3, 2, 1, 0}, "0:0+1,1:0+1,2:0+2,1:1+2"},
+        {3, {2, 5, 3}, "0:0+1,1:0+1,0:1+1"},
+        {2, {4, 0}, "0:0+2"},
+        {1, {5}, "0:0+1"},
+    };
+    dscomm_nodes_t nodes, got;
+
+    if (dscomm_priv_nodes_read("2:1+2,0:0+2,2:0+1,1:0+1", 6, &nodes))
+        bail("a text is not read");
+    for (size_t i = 0; i < G_N_ELEMENTS(groups); i++) {
+        char *text;
+
+        dscomm_priv_nodes_within(&nodes, groups[i].members, groups[i].count,
+                                 &got);
+        text = dscomm_priv_nodes_write(&got);
+        is_str(text, groups[i].want, "nodes of group %zu", i);
+        g_free(text);
+        dscomm_priv_nodes_clear(&got);
+    }
+    dscomm_priv_nodes_clear(&nodes);
+}
+
 int main(void)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
         check_row(&rows[i]);
     check_texts();
     check_groups();
+    check_within();
     return tap_done();
 }
