@@ -16,16 +16,32 @@ int dscomm_priv_foldable(const dscomm_coll_args_t *args)
     return !narrow || exact;
 }
 
-static int folds(const dscomm_coll_args_t *args, int ranks)
+static int folds(const dscomm_coll_args_t *args, int ranks,
+                 const dscomm_nodes_t *nodes)
 {
-    (void)ranks;
+    (void)ranks, (void)nodes;
     return dscomm_priv_foldable(args);
 }
 
-static int is_power(const dscomm_coll_args_t *args, int ranks)
+static int is_power(const dscomm_coll_args_t *args, int ranks,
+                    const dscomm_nodes_t *nodes)
 {
-    (void)args;
+    (void)args, (void)nodes;
     return !(ranks & (ranks - 1));
+}
+
+static int has_levels(const dscomm_coll_args_t *args, int ranks,
+                      const dscomm_nodes_t *nodes)
+{
+    (void)args, (void)ranks;
+    return nodes != NULL;
+}
+
+static int folds_on_levels(const dscomm_coll_args_t *args, int ranks,
+                           const dscomm_nodes_t *nodes)
+{
+    (void)ranks;
+    return nodes && dscomm_priv_foldable(args);
 }
 
 #define COLL(name) DSCOMM_COLL_##name
@@ -39,6 +55,7 @@ const dscomm_algorithm_t dscomm_priv_algorithms[] = {
     {COLL(BROADCAST), "chain", NULL, dscomm_priv_chain_broadcast},
     {COLL(BROADCAST), "scatter_all_gather", NULL,
      dscomm_priv_scatter_all_gather_broadcast},
+    {COLL(BROADCAST), "two_level", has_levels, dscomm_priv_two_level_broadcast},
     {COLL(REDUCE), "linear", NULL, dscomm_priv_linear_reduce},
     {COLL(REDUCE), "pairwise", NULL, dscomm_priv_pairwise_reduce},
     {COLL(REDUCE), "binomial", folds, dscomm_priv_binomial_reduce},
@@ -46,6 +63,7 @@ const dscomm_algorithm_t dscomm_priv_algorithms[] = {
     {COLL(REDUCE), "chain", folds, dscomm_priv_chain_reduce},
     {COLL(REDUCE), "halving_doubling", folds,
      dscomm_priv_halving_doubling_reduce},
+    {COLL(REDUCE), "two_level", folds_on_levels, dscomm_priv_two_level_reduce},
     {COLL(ALL_REDUCE), "pairwise", NULL, dscomm_priv_pairwise_all_reduce},
     {COLL(ALL_REDUCE), "linear", NULL, dscomm_priv_linear_all_reduce},
     {COLL(ALL_REDUCE), "bruck", NULL, dscomm_priv_bruck_all_reduce},
@@ -55,11 +73,15 @@ const dscomm_algorithm_t dscomm_priv_algorithms[] = {
     {COLL(ALL_REDUCE), "ring", folds, dscomm_priv_ring_all_reduce},
     {COLL(ALL_REDUCE), "halving_doubling", folds,
      dscomm_priv_halving_doubling_all_reduce},
+    {COLL(ALL_REDUCE), "two_level", folds_on_levels,
+     dscomm_priv_two_level_all_reduce},
     {COLL(ALL_GATHER), "ring", NULL, dscomm_priv_ring_all_gather},
     {COLL(ALL_GATHER), "linear", NULL, dscomm_priv_linear_all_gather},
     {COLL(ALL_GATHER), "bruck", NULL, dscomm_priv_bruck_all_gather},
     {COLL(ALL_GATHER), "recursive_doubling", is_power,
      dscomm_priv_recursive_doubling_all_gather},
+    {COLL(ALL_GATHER), "two_level", has_levels,
+     dscomm_priv_two_level_all_gather},
     {COLL(ALL_GATHER_V), "ring", NULL, dscomm_priv_ring_all_gather},
     {COLL(ALL_GATHER_V), "linear", NULL, dscomm_priv_linear_all_gather},
     {COLL(ALL_GATHER_V), "bruck", NULL, dscomm_priv_bruck_all_gather},
@@ -68,6 +90,8 @@ const dscomm_algorithm_t dscomm_priv_algorithms[] = {
     {COLL(REDUCE_SCATTER), "ring", folds, dscomm_priv_ring_reduce_scatter},
     {COLL(REDUCE_SCATTER), "halving_doubling", folds,
      dscomm_priv_halving_doubling_reduce_scatter},
+    {COLL(REDUCE_SCATTER), "two_level", folds_on_levels,
+     dscomm_priv_two_level_reduce_scatter},
     {COLL(REDUCE_SCATTER_V), "pairwise", NULL,
      dscomm_priv_pairwise_reduce_scatter},
     {COLL(REDUCE_SCATTER_V), "ring", folds, dscomm_priv_ring_reduce_scatter},
@@ -86,6 +110,7 @@ const dscomm_algorithm_t dscomm_priv_algorithms[] = {
     {COLL(ALL_TO_ALL_V), "linear", NULL, dscomm_priv_linear_all_to_all},
     {COLL(BARRIER), "dissemination", NULL, dscomm_priv_dissemination_barrier},
     {COLL(BARRIER), "linear", NULL, dscomm_priv_linear_barrier},
+    {COLL(BARRIER), "two_level", has_levels, dscomm_priv_two_level_barrier},
     {0, NULL, NULL, NULL},
 };
 

@@ -11,9 +11,11 @@
 typedef struct dscomm_algorithm {
     int coll; /* dscomm_coll_t */
     const char *name;
-    /* 1 where it can carry out args on so many ranks; the same answer on all of
-     * them. NULL: always. */
-    int (*fits)(const dscomm_coll_args_t *args, int ranks);
+    /* 1 where it can carry out args on so many ranks, on nodes, which is NULL
+     * where there are not two levels of them; the same answer on all of them.
+     * NULL: always. */
+    int (*fits)(const dscomm_coll_args_t *args, int ranks,
+                const dscomm_nodes_t *nodes);
     void (*build)(dscomm_plan_t *plan);
 } dscomm_algorithm_t;
 

@@ -78,6 +78,22 @@ static const row_t rows[] = {
     {COLL(BARRIER), ANY, END, "dissemination"},
 };
 
+/* Where there are two levels of nodes these come first: from least to most
+ * ranks, and from so many bytes to so many. */
+static const struct {
+    int coll, least, most;
+    uint64_t from, to;
+} two_levels[] = {
+    {COLL(BROADCAST), 5, ANY, 0, END},
+    {COLL(BROADCAST), 3, 4, 256 K, END},
+    {COLL(REDUCE), 5, ANY, 0, 512 K},
+    {COLL(ALL_REDUCE), 5, 16, 0, 512 K},
+    {COLL(ALL_REDUCE), 17, ANY, 0, 16 K},
+    {COLL(ALL_GATHER), 5, ANY, 0, 64 K},
+    {COLL(REDUCE_SCATTER), 5, ANY, 0, 64 K},
+    {COLL(BARRIER), 5, ANY, 0, END},
+};
+
 static const dscomm_algorithm_t *find(int coll, const char *name)
 {
     const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;
@@ -93,6 +109,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static dscomm_choice_t table[G_N_ELEMENTS(rows)];
 static const dscomm_choice_t *table_end = table + G_N_ELEMENTS(rows);
 static const dscomm_choice_t *firsts[DSCOMM_COLL_COUNT]; /* of each coll */
+static const dscomm_algorithm_t *levelled[DSCOMM_COLL_COUNT];
 
 static void resolve(void)
 {
@@ -105,6 +122,8 @@ static void resolve(void)
         };
         firsts[rows[i].coll] = &table[i];
     }
+    for (size_t i = 0; i < G_N_ELEMENTS(two_levels); i++)
+        levelled[two_levels[i].coll] = find(two_levels[i].coll, "two_level");
 }
 
 const dscomm_choice_t *dscomm_priv_choice_row(size_t index)
@@ -163,55 +182,84 @@ static int matches(const dscomm_choice_t *rule, const dscomm_coll_args_t *args,
 }
 
 static int fits(const dscomm_algorithm_t *algorithm,
-                const dscomm_coll_args_t *args, int ranks)
+                const dscomm_coll_args_t *args, int ranks,
+                const dscomm_nodes_t *nodes)
 {
-    return !algorithm->fits || algorithm->fits(args, ranks);
+    return !algorithm->fits || algorithm->fits(args, ranks, nodes);
 }
 
 static const dscomm_choice_t *find_rule(const GArray *rules,
                                         const dscomm_coll_args_t *args,
-                                        int ranks, uint64_t bytes)
+                                        int ranks, const dscomm_nodes_t *nodes,
+                                        uint64_t bytes)
 {
     for (guint i = 0; rules && i < rules->len; i++) {
         const dscomm_choice_t *rule = &g_array_index(rules, dscomm_choice_t, i);
 
         if (matches(rule, args, ranks, bytes) &&
-            (!rule->algorithm || fits(rule->algorithm, args, ranks)))
+            (!rule->algorithm || fits(rule->algorithm, args, ranks, nodes)))
             return rule;
     }
     return NULL;
 }
 
+/* NULL where two levels are not the better choice. */
+static const dscomm_algorithm_t *find_levelled(const dscomm_coll_args_t *args,
+                                               int ranks,
+                                               const dscomm_nodes_t *nodes,
+                                               uint64_t bytes)
+{
+    const dscomm_algorithm_t *algorithm = levelled[args->coll];
+
+    for (size_t i = 0; algorithm && i < G_N_ELEMENTS(two_levels); i++)
+        if (two_levels[i].coll == args->coll && ranks >= two_levels[i].least &&
+            ranks <= two_levels[i].most && bytes >= two_levels[i].from &&
+            bytes <= two_levels[i].to && fits(algorithm, args, ranks, nodes))
+            return algorithm;
+    return NULL;
+}
+
 static const dscomm_algorithm_t *find_default(const dscomm_coll_args_t *args,
-                                              int ranks, uint64_t bytes)
+                                              int ranks,
+                                              const dscomm_nodes_t *nodes,
+                                              uint64_t bytes)
 {
     const dscomm_choice_t *row;
-    const dscomm_algorithm_t *algorithm = dscomm_priv_algorithms;
+    const dscomm_algorithm_t *algorithm;
 
     pthread_once(&once, resolve);
+    algorithm = nodes ? find_levelled(args, ranks, nodes, bytes) : NULL;
+    if (algorithm)
+        return algorithm;
     for (row = firsts[args->coll]; row != table_end && row->coll == args->coll;
          row++)
         if (matches(row, args, ranks, bytes) &&
-            fits(row->algorithm, args, ranks))
+            fits(row->algorithm, args, ranks, nodes))
             return row->algorithm;
-    while (algorithm->coll != args->coll || !fits(algorithm, args, ranks))
+    algorithm = dscomm_priv_algorithms;
+    while (algorithm->coll != args->coll ||
+           !fits(algorithm, args, ranks, nodes))
         algorithm++;
     return algorithm;
 }
 
 const dscomm_choice_t *dscomm_priv_choice_rule(const GArray *rules,
                                                const dscomm_coll_args_t *args,
-                                               int ranks)
+                                               int ranks,
+                                               const dscomm_nodes_t *nodes)
 {
     if (!rules || !rules->len)
         return NULL;
-    return find_rule(rules, args, ranks, dscomm_priv_choice_bytes(args, ranks));
+    return find_rule(rules, args, ranks, nodes,
+                     dscomm_priv_choice_bytes(args, ranks));
 }
 
 const dscomm_algorithm_t *
-dscomm_priv_choice_default(const dscomm_coll_args_t *args, int ranks)
+dscomm_priv_choice_default(const dscomm_coll_args_t *args, int ranks,
+                           const dscomm_nodes_t *nodes)
 {
-    return find_default(args, ranks, dscomm_priv_choice_bytes(args, ranks));
+    return find_default(args, ranks, nodes,
+                        dscomm_priv_choice_bytes(args, ranks));
 }
 
 /* The first of the limits of choice beyond bytes; END where there is none. */
@@ -246,8 +294,8 @@ static dscomm_choice_span_t span_from(const GArray *rules,
     return (dscomm_choice_span_t){
         .from = bytes,
         .to = END,
-        .rule = find_rule(rules, args, ranks, bytes),
-        .algorithm = find_default(args, ranks, bytes),
+        .rule = find_rule(rules, args, ranks, NULL, bytes),
+        .algorithm = find_default(args, ranks, NULL, bytes),
     };
 }
 

@@ -25,13 +25,15 @@ dscomm_status_t dscomm_priv_choices_read(const char *text, GArray **ret_rules);
  * counts no rank knows all of. Without recv_counts, count is everyone's. */
 uint64_t dscomm_priv_choice_bytes(const dscomm_coll_args_t *args, int ranks);
 
-/* The user's rule for args, or NULL. */
+/* The user's rule for args, or NULL. nodes: as algorithms' fits wants them. */
 const dscomm_choice_t *dscomm_priv_choice_rule(const GArray *rules,
                                                const dscomm_coll_args_t *args,
-                                               int ranks);
+                                               int ranks,
+                                               const dscomm_nodes_t *nodes);
 /* What serves where there is no rule. */
 const dscomm_algorithm_t *
-dscomm_priv_choice_default(const dscomm_coll_args_t *args, int ranks);
+dscomm_priv_choice_default(const dscomm_coll_args_t *args, int ranks,
+                           const dscomm_nodes_t *nodes);
 
 /* What serves calls of from to to bytes, both included. */
 typedef struct {
@@ -40,8 +42,8 @@ typedef struct {
     const dscomm_algorithm_t *algorithm; /* where there is no rule */
 } dscomm_choice_span_t;
 
-/* The span of calls like args that bytes lies in; their count does not
- * matter. */
+/* The span of calls like args that bytes lies in, where there are not two
+ * levels of nodes; their count does not matter. */
 void dscomm_priv_choice_span(const GArray *rules,
                              const dscomm_coll_args_t *args, int ranks,
                              uint64_t bytes, dscomm_choice_span_t *ret_span);

@@ -35,15 +35,16 @@ const dscomm_algorithm_t *
 dscomm_priv_dispatch_peek(dscomm_group_t *group, const dscomm_coll_args_t *args,
                           int async)
 {
+    const dscomm_nodes_t *nodes = dscomm_priv_group_levels(group);
     const dscomm_choice_t *rule =
-        dscomm_priv_choice_rule(group->rules, args, group->size);
+        dscomm_priv_choice_rule(group->rules, args, group->size, nodes);
     int native = 0;
 
     if (rule && rule->algorithm && group->size > 1)
         return rule->algorithm;
     if (async ? group->ops.start != NULL : group->ops.run || group->ops.start)
         native = is_native(group, args);
-    return native ? NULL : dscomm_priv_choice_default(args, group->size);
+    return native ? NULL : dscomm_priv_choice_default(args, group->size, nodes);
 }
 
 const dscomm_algorithm_t *

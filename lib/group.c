@@ -44,6 +44,8 @@ static dscomm_group_t *group_new(const dscomm_group_plan_t *plan)
     dscomm_priv_nodes_place(&plan->world->meeting.nodes, plan->world_ranks,
                             plan->count, plan->rank, &group->local_rank,
                             &group->local_size, &group->node_rank);
+    dscomm_priv_nodes_within(&plan->world->meeting.nodes, plan->world_ranks,
+                             plan->count, &group->nodes);
     group->scratch = g_new0(size_t, 2 * (gsize)plan->count);
     group->request = g_malloc0(group->ops.request_size);
     atomic_init(&group->uses, 1);
@@ -72,6 +74,7 @@ void dscomm_priv_group_destroy(dscomm_group_t *group)
     g_clear_pointer(&group->from_world, g_free);
     g_clear_pointer(&group->world_ranks, g_free);
     g_clear_pointer(&group->id, g_free);
+    dscomm_priv_nodes_clear(&group->nodes);
     group->world = NULL;
     dscomm_priv_world_bury(group);
 }
@@ -149,7 +152,8 @@ static void choose_path(dscomm_group_t *group)
     group->history = g_new0(dscomm_history_t, 1);
     /* None is hidden in a call of the backend's. */
     group->notes = group->ops.start && !group->ops.run;
-    group->shelf = dscomm_priv_shelf_new(&port, group->rank, group->size);
+    group->shelf = dscomm_priv_shelf_new(&port, group->rank, group->size,
+                                         dscomm_priv_group_levels(group));
 }
 
 dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,

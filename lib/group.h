@@ -61,6 +61,7 @@ struct dscomm_group {
     size_t max_count; /* elements of any dtype, times size, are in range */
     int rank, size;
     int local_rank, local_size, node_rank;
+    dscomm_nodes_t nodes; /* of its ranks */
 
     dscomm_backend_ops_t ops;
     const dscomm_module_t *module;
@@ -205,6 +206,16 @@ static inline unsigned dscomm_priv_group_ended(const dscomm_group_t *group)
 
     return (state & (GROUP_REVOKED | GROUP_FREED)) |
            (attention ^ group->generation);
+}
+
+/* The nodes of its ranks, or NULL where they have not two levels: all are on
+ * one, or each has its own. */
+static inline const dscomm_nodes_t *
+dscomm_priv_group_levels(const dscomm_group_t *group)
+{
+    const int count = group->nodes.count;
+
+    return count > 1 && count < group->size ? &group->nodes : NULL;
 }
 
 static inline int dscomm_priv_group_forked(const dscomm_group_t *group)

@@ -19,9 +19,29 @@ static guint chain_start(const dscomm_plan_t *plan)
     return g_array_index(plan->chains, uint32_t, plan->chains->len - 1);
 }
 
+/* Buffers of a part are places of the whole. What lies there is nobody's
+ * untouched input: of those the whole has taken care. */
+static dscomm_place_t translate(const dscomm_plan_t *plan, dscomm_place_t place)
+{
+    if (!plan->part)
+        return place;
+    place.owner = -1;
+    if (place.at == AT_SEND || place.at == AT_RECV) {
+        const dscomm_place_t *buffer =
+            place.at == AT_SEND ? &plan->part->send : &plan->part->recv;
+
+        place.at = buffer->at;
+        place.offset += buffer->offset;
+    }
+    return place;
+}
+
 static void add(dscomm_plan_t *plan, const dscomm_step_t *step)
 {
-    g_array_append_val(plan->steps, *step);
+    dscomm_step_t own = *step;
+
+    own.place = translate(plan, own.place);
+    g_array_append_val(plan->steps, own);
 }
 
 static void grow_scratch(dscomm_plan_t *plan, size_t bytes)
@@ -32,17 +52,44 @@ static void grow_scratch(dscomm_plan_t *plan, size_t bytes)
         plan->scratch += ALIGNED(bytes);
 }
 
+/* The slots lie behind the rest of the scratch, whose size is not known before
+ * the end, nor is theirs: finish() moves them there. */
+static dscomm_place_t find_slot(const dscomm_plan_t *plan)
+{
+    const uint32_t chain = plan->chains->len - 1;
+
+    return dscomm_priv_at(AT_COUNT + (int)(chain % plan->window), 0);
+}
+
+dscomm_place_t dscomm_priv_plan_room(dscomm_plan_t *plan, size_t bytes)
+{
+    const dscomm_place_t place =
+        dscomm_priv_beyond(find_slot(plan), plan->used);
+
+    bytes = MIN(bytes, SCRATCH_MOST);
+    plan->used = MIN(plan->used + ALIGNED(bytes), SCRATCH_MOST);
+    plan->slot = MAX(plan->slot, plan->used);
+    return place;
+}
+
 dscomm_place_t dscomm_priv_plan_scratch(dscomm_plan_t *plan, size_t bytes)
 {
     dscomm_place_t place = dscomm_priv_at(AT_SCRATCH, plan->scratch);
 
+    if (plan->part)
+        return dscomm_priv_plan_room(plan, bytes);
     grow_scratch(plan, bytes);
     return place;
 }
 
+/* A part goes through its chains one after the other. */
 void dscomm_priv_plan_window(dscomm_plan_t *plan, uint32_t window, size_t bytes)
 {
     g_assert(window && window <= WINDOW_MOST);
+    if (plan->part) {
+        plan->part_slot = dscomm_priv_plan_room(plan, bytes);
+        return;
+    }
     plan->window = window;
     plan->slot = ALIGNED(bytes);
 }
@@ -51,20 +98,39 @@ void dscomm_priv_plan_chain(dscomm_plan_t *plan)
 {
     uint32_t start = plan->steps->len;
 
-    g_assert(plan->chained || !start);
     dscomm_priv_plan_round(plan);
+    if (plan->part)
+        return;
+    g_assert(plan->chained || !start);
     if (plan->chained)
         g_array_append_val(plan->chains, start);
     plan->chained = 1;
+    plan->used = 0;
 }
 
-/* The slots lie behind the rest of the scratch, whose size is not known before
- * the end: finish() moves them there. */
 dscomm_place_t dscomm_priv_plan_slot(const dscomm_plan_t *plan)
 {
-    size_t chain = plan->chains->len - 1;
+    return plan->part ? plan->part_slot : find_slot(plan);
+}
 
-    return dscomm_priv_at(AT_COUNT, chain % plan->window * plan->slot);
+void dscomm_priv_plan_part(dscomm_plan_t *plan, const dscomm_part_t *part,
+                           const dscomm_algorithm_t *algorithm,
+                           const dscomm_coll_args_t *args)
+{
+    const dscomm_plan_t whole = *plan;
+
+    dscomm_priv_plan_round(plan);
+    plan->args = args;
+    plan->rank = part->self;
+    plan->ranks = part->count;
+    plan->part = part;
+    algorithm->build(plan);
+    dscomm_priv_plan_round(plan);
+    plan->args = whole.args;
+    plan->rank = whole.rank;
+    plan->ranks = whole.ranks;
+    plan->part = whole.part;
+    plan->used = whole.used;
 }
 
 void dscomm_priv_plan_round(dscomm_plan_t *plan)
@@ -77,6 +143,8 @@ void dscomm_priv_plan_round(dscomm_plan_t *plan)
 
 static void message(dscomm_plan_t *plan, dscomm_step_t step, int32_t *first)
 {
+    if (plan->part)
+        step.peer = plan->part->members[step.peer];
     step.greets = first[step.peer] < 0;
     plan->round_messages++;
     if (step.greets) {
@@ -117,7 +185,11 @@ static uint32_t add_sources(dscomm_plan_t *plan, const dscomm_place_t *from,
 {
     uint32_t first = plan->sources->len;
 
-    g_array_append_vals(plan->sources, from, nfrom);
+    for (uint32_t i = 0; i < nfrom; i++) {
+        dscomm_place_t place = translate(plan, from[i]);
+
+        g_array_append_val(plan->sources, place);
+    }
     plan->most_sources = MAX(plan->most_sources, nfrom);
     return first;
 }
@@ -138,11 +210,12 @@ void dscomm_priv_plan_reduce(dscomm_plan_t *plan, dscomm_place_t to,
                              const dscomm_place_t *from, uint32_t nfrom,
                              size_t count, int final)
 {
-    dscomm_step_t step = {.kind = STEP_REDUCE,
-                          .place = to,
-                          .bytes = count,
-                          .nsources = nfrom,
-                          .final = (uint8_t)(final != 0)};
+    dscomm_step_t step = {
+        .kind = STEP_REDUCE,
+        .place = to,
+        .bytes = count,
+        .nsources = nfrom,
+        .final = (uint8_t)(final && (!plan->part || plan->part->final))};
 
     if (!count)
         return;
@@ -211,12 +284,12 @@ static void add_stages(dscomm_plan_t *plan)
     }
 }
 
-static void move(dscomm_place_t *place, size_t slots)
+static void move(const dscomm_plan_t *plan, dscomm_place_t *place, size_t slots)
 {
-    if (place->at != AT_COUNT)
+    if (place->at < AT_COUNT)
         return;
+    place->offset += slots + (size_t)(place->at - AT_COUNT) * plan->slot;
     place->at = AT_SCRATCH;
-    place->offset += slots;
 }
 
 static void add_slots(dscomm_plan_t *plan)
@@ -224,9 +297,9 @@ static void add_slots(dscomm_plan_t *plan)
     size_t slots = plan->scratch;
 
     for (guint i = 0; i < plan->steps->len; i++)
-        move(&step_at(plan, i)->place, slots);
+        move(plan, &step_at(plan, i)->place, slots);
     for (guint i = 0; i < plan->sources->len; i++)
-        move(&g_array_index(plan->sources, dscomm_place_t, i), slots);
+        move(plan, &g_array_index(plan->sources, dscomm_place_t, i), slots);
     for (uint32_t i = 0; i < plan->window; i++)
         grow_scratch(plan, plan->slot);
 }
@@ -308,7 +381,8 @@ static void reduce_alone(dscomm_plan_t *plan)
 
 dscomm_schedule_t *dscomm_priv_schedule_new(const dscomm_algorithm_t *algorithm,
                                             const dscomm_coll_args_t *args,
-                                            int rank, int ranks)
+                                            int rank, int ranks,
+                                            const dscomm_nodes_t *nodes)
 {
     size_t size = (size_t)ranks * sizeof(int32_t);
     uint32_t start = 0;
@@ -317,6 +391,7 @@ dscomm_schedule_t *dscomm_priv_schedule_new(const dscomm_algorithm_t *algorithm,
         .args = args,
         .rank = rank,
         .ranks = ranks,
+        .nodes = nodes,
         .steps = g_array_new(FALSE, FALSE, sizeof(dscomm_step_t)),
         .chains = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
         .sources = g_array_new(FALSE, FALSE, sizeof(dscomm_place_t)),

@@ -19,6 +19,7 @@
 #define LIB_SCHEDULE_H
 
 #include "lib/greeting.h"
+#include "lib/nodes.h"
 
 #include <dscomm/backend.h>
 #include <dscomm/hook.h>
@@ -72,25 +73,39 @@ typedef struct {
     dscomm_greeting_t greeting;
 } dscomm_schedule_t;
 
+/* Some of the ranks, for which an algorithm writes a part of a schedule: a
+ * collective of their own. */
+typedef struct {
+    const int *members; /* ranks of the whole */
+    int count, self; /* self: this rank's number among them */
+    dscomm_place_t send, recv; /* its buffers */
+    int final; /* its results are those of the whole */
+} dscomm_part_t;
+
 /* What an algorithm writes its steps to. */
 typedef struct {
     const dscomm_coll_args_t *args;
     int rank, ranks;
+    const dscomm_nodes_t *nodes; /* NULL: all ranks are on one */
+    const dscomm_part_t *part; /* NULL: the whole */
     GArray *steps, *chains, *sources;
     int32_t *first_send, *first_recv; /* ranks: index of a step, or -1 */
     int chained;
     uint32_t window;
     size_t slot; /* bytes of scratch for each chain in the window */
+    size_t used; /* of this chain's */
+    dscomm_place_t part_slot;
     size_t scratch;
     uint32_t round_messages, most_messages, most_sources;
     size_t factors;
 } dscomm_plan_t;
 
-/* The schedule of args by algorithm, which must fit. args is not kept. Freed
- * with dscomm_priv_schedule_free(). */
+/* The schedule of args by algorithm, which must fit. nodes: who is together, or
+ * NULL. Neither is kept. Freed with dscomm_priv_schedule_free(). */
 dscomm_schedule_t *
 dscomm_priv_schedule_new(const struct dscomm_algorithm *algorithm,
-                         const dscomm_coll_args_t *args, int rank, int ranks);
+                         const dscomm_coll_args_t *args, int rank, int ranks,
+                         const dscomm_nodes_t *nodes);
 void dscomm_priv_schedule_free(dscomm_schedule_t *schedule);
 
 /* For algorithms. Sizes are in bytes unless they say elements; what has no
@@ -108,6 +123,14 @@ void dscomm_priv_plan_window(dscomm_plan_t *plan, uint32_t window,
 void dscomm_priv_plan_chain(dscomm_plan_t *plan);
 /* This chain's own scratch. */
 dscomm_place_t dscomm_priv_plan_slot(const dscomm_plan_t *plan);
+/* More of it, in a schedule that has asked for none by its window. */
+dscomm_place_t dscomm_priv_plan_room(dscomm_plan_t *plan, size_t bytes);
+/* All steps of args by algorithm, carried out by part one after the other, as
+ * rounds of this chain. args: in numbers of the members; PREMUL_SUM is none of
+ * its operators. part, args and their arrays are not kept. */
+void dscomm_priv_plan_part(dscomm_plan_t *plan, const dscomm_part_t *part,
+                           const struct dscomm_algorithm *algorithm,
+                           const dscomm_coll_args_t *args);
 /* Ends a round: what follows waits for its messages. */
 void dscomm_priv_plan_round(dscomm_plan_t *plan);
 

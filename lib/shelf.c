@@ -36,19 +36,21 @@ typedef struct dscomm_shape {
 struct dscomm_shelf {
     dscomm_port_t port;
     int rank, ranks;
+    const dscomm_nodes_t *nodes;
     shape_t *shapes[BOARDS][PLACES]; /* NULL: free */
     size_t shelved, kept; /* bytes: of schedules, of idle runs */
     uint64_t clock;
 };
 
 dscomm_shelf_t *dscomm_priv_shelf_new(const dscomm_port_t *port, int rank,
-                                      int ranks)
+                                      int ranks, const dscomm_nodes_t *nodes)
 {
     dscomm_shelf_t *shelf = g_new0(dscomm_shelf_t, 1);
 
     shelf->port = *port;
     shelf->rank = rank;
     shelf->ranks = ranks;
+    shelf->nodes = nodes;
     return shelf;
 }
 
@@ -99,8 +101,8 @@ static shape_t *shape_new(dscomm_shelf_t *shelf, const shape_key_t *key,
     shape_t *shape = g_new0(shape_t, 1);
 
     shape->key = *key;
-    shape->schedule = dscomm_priv_schedule_new(key->algorithm, args,
-                                               shelf->rank, shelf->ranks);
+    shape->schedule = dscomm_priv_schedule_new(
+        key->algorithm, args, shelf->rank, shelf->ranks, shelf->nodes);
     shape->run_bytes = dscomm_priv_run_bytes(shape->schedule, &shelf->port);
     return shape;
 }

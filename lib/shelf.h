@@ -8,8 +8,9 @@
 
 typedef struct dscomm_shelf dscomm_shelf_t;
 
+/* nodes, or NULL: see lib/algorithm.h; they must stay. */
 dscomm_shelf_t *dscomm_priv_shelf_new(const dscomm_port_t *port, int rank,
-                                      int ranks);
+                                      int ranks, const dscomm_nodes_t *nodes);
 /* All runs must have been given back. */
 void dscomm_priv_shelf_free(dscomm_shelf_t *shelf);
 

@@ -7,9 +7,9 @@
  *
  *   scaling BYTES RANKS-PER-HOST NAME...
  *
- * with names of algorithms for all ranks alike; "two_level:NAME" is a
- * reduce_scatter inside each host, an all_reduce by NAME between ranks of equal
- * local number, and an all_gather inside. */
+ * with names of algorithms of all ranks, two_level among them, which knows the
+ * hosts; "two_level:NAME" is a reduce_scatter inside each host, an all_reduce
+ * by NAME between ranks of equal local number, and an all_gather inside. */
 #include "config.h"
 
 #include "lib/algorithm.h"
@@ -33,6 +33,7 @@ typedef struct {
     char *nothing; /* what all messages are read from and written to */
     MPI_Comm inside, rail;
     int local_ranks;
+    dscomm_nodes_t nodes;
 } world_t;
 
 typedef struct {
@@ -172,7 +173,9 @@ static void run(const world_t *world, MPI_Comm comm, int coll, const char *name,
     MPI_Comm_size(comm, &ranks);
     if (ranks == 1)
         return;
-    schedule = dscomm_priv_schedule_new(algorithm, &args, rank, ranks);
+    schedule =
+        dscomm_priv_schedule_new(algorithm, &args, rank, ranks,
+                                 comm == MPI_COMM_WORLD ? &world->nodes : NULL);
     room = 2 * (size_t)schedule->most_messages + 2;
     sim.schedule = schedule;
     sim.requests = calloc(room, sizeof *sim.requests);
@@ -195,6 +198,19 @@ static void two_level(const world_t *world, const char *name, size_t count)
     run(world, world->inside, DSCOMM_COLL_REDUCE_SCATTER, "pairwise", part);
     run(world, world->rail, DSCOMM_COLL_ALL_REDUCE, name, part);
     run(world, world->inside, DSCOMM_COLL_ALL_GATHER, "ring", part);
+}
+
+static void find_nodes(world_t *world)
+{
+    int ranks;
+
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    dscomm_priv_nodes_one(ranks, &world->nodes);
+    for (int r = 0; r < ranks; r++) {
+        world->nodes.node[r] = r / world->local_ranks;
+        world->nodes.local[r] = r % world->local_ranks;
+    }
+    world->nodes.count = ranks / world->local_ranks;
 }
 
 /* Simulated seconds of the slowest rank. */
@@ -229,12 +245,14 @@ int main(int argc, char **argv)
     MPI_Comm_split(MPI_COMM_WORLD, rank / world.local_ranks, rank,
                    &world.inside);
     MPI_Comm_split(MPI_COMM_WORLD, rank % world.local_ranks, rank, &world.rail);
+    find_nodes(&world);
     for (int i = 3; i < argc; i++) {
         double seconds = measure(&world, argv[i], bytes / sizeof(float));
 
         if (rank == 0)
             printf("%s %zu %.1f\n", argv[i], bytes, seconds * 1e6);
     }
+    dscomm_priv_nodes_clear(&world.nodes);
     SMPI_SHARED_FREE(world.nothing);
     MPI_Finalize();
     return 0;

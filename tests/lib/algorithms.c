@@ -11,6 +11,13 @@
 
 static const int ranks_tried[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17};
 
+/* Even, uneven, in turn, and with a rank alone, with as many of the letters as
+ * there are ranks. */
+static const char *const layouts[] = {"aabbccddeeffgghhi", "abababababababaca",
+                                      "aaabbbbccdddddddd", "abbacdbaabbbbaaaa"};
+
+#define NLAYOUTS (sizeof layouts / sizeof layouts[0])
+
 /* Of elements: few, about as many as ranks, and about what fits a greeting. */
 static size_t counts_of(int ranks, size_t element, size_t *ret_counts)
 {
@@ -81,12 +88,12 @@ typedef struct {
 static void tell(const case_t *c, const loop_plan_t *plan, const char *text)
 {
     printf("# %s %s of %zu %s (operator %d), %d ranks, root %d, in place %d, "
-           "eager %d, seed %llu: %s\n",
+           "eager %d, hosts %s, seed %llu: %s\n",
            dscomm_coll_name((dscomm_coll_t)c->algorithm->coll),
            c->algorithm->name, c->count,
            dscomm_dtype_name((dscomm_dtype_t)c->dtype), c->op, c->ranks,
-           c->root, c->in_place, plan->eager, (unsigned long long)plan->seed,
-           text);
+           c->root, c->in_place, plan->eager, c->hosts ? c->hosts : "unknown",
+           (unsigned long long)plan->seed, text);
 }
 
 static void try_one(const case_t *c, tally_t *tally)
@@ -145,21 +152,35 @@ static void try_kinds(case_t *c, size_t kinds_tried, int longer, tally_t *tally)
     }
 }
 
-static void test_algorithm(const dscomm_algorithm_t *algorithm)
+/* hosts: of the ranks; most algorithms do not ask. */
+static void test_algorithm(const dscomm_algorithm_t *algorithm,
+                           const char *hosts)
 {
     const char *coll = dscomm_coll_name((dscomm_coll_t)algorithm->coll);
     const size_t all =
         case_reduces(algorithm->coll) ? sizeof kinds / sizeof kinds[0] : 1;
 
     for (size_t i = 0; i < sizeof ranks_tried / sizeof ranks_tried[0]; i++) {
-        case_t c = {.algorithm = algorithm, .ranks = ranks_tried[i]};
+        case_t c = {
+            .algorithm = algorithm, .ranks = ranks_tried[i], .hosts = hosts};
         tally_t tally = {.seed = 1000 * i};
 
         try_kinds(&c, c.ranks <= 9 ? all : MIN(all, 3), 0, &tally);
         if (c.ranks <= 4 && algorithm->coll != DSCOMM_COLL_BARRIER)
             try_kinds(&c, 1, 1, &tally);
-        ok(!tally.failed, "%s %s, %d ranks", coll, algorithm->name, c.ranks);
+        ok(!tally.failed, "%s %s, %d ranks%s%.*s", coll, algorithm->name,
+           c.ranks, hosts ? " on " : "", c.ranks, hosts ? hosts : "");
     }
+}
+
+static void test_layouts(const dscomm_algorithm_t *algorithm)
+{
+    if (strcmp(algorithm->name, "two_level")) {
+        test_algorithm(algorithm, NULL);
+        return;
+    }
+    for (size_t i = 0; i < NLAYOUTS; i++)
+        test_algorithm(algorithm, layouts[i]);
 }
 
 /* Numbers whose sum depends on the order in which they are added. */
@@ -209,6 +230,7 @@ static void test_bits(const dscomm_algorithm_t *algorithm)
         const int rooted = algorithm->coll == DSCOMM_COLL_REDUCE;
         case_t c = {.algorithm = algorithm,
                     .ranks = ranks[i],
+                    .hosts = layouts[i % NLAYOUTS],
                     .root = rooted ? 1 : -1,
                     .dtype = DSCOMM_FLOAT32,
                     .op = DSCOMM_SUM,
@@ -232,7 +254,7 @@ int main(int argc, char **argv)
 
     for (; algorithm->name; algorithm++)
         if (argc < 2 || !strcmp(argv[1], algorithm->name))
-            test_algorithm(algorithm);
+            test_layouts(algorithm);
     for (algorithm = dscomm_priv_algorithms; algorithm->name; algorithm++)
         if ((algorithm->coll == DSCOMM_COLL_REDUCE ||
              algorithm->coll == DSCOMM_COLL_ALL_REDUCE) &&

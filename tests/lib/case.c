@@ -31,12 +31,14 @@ int case_has_root(int coll)
 
 int case_fits(const case_t *c)
 {
+    static const dscomm_nodes_t some;
+    const dscomm_nodes_t *nodes = c->hosts ? &some : NULL;
     dscomm_coll_args_t args = {.coll = c->algorithm->coll,
                                .dtype = c->dtype,
                                .op = c->op,
                                .count = c->count};
 
-    return !c->algorithm->fits || c->algorithm->fits(&args, c->ranks);
+    return !c->algorithm->fits || c->algorithm->fits(&args, c->ranks, nodes);
 }
 
 static int is_v(const case_t *c)
@@ -258,8 +260,9 @@ static void begin_rank(const case_t *c, loop_t *loop, uint64_t sequence,
     make_args(c, stage, rank, sequence);
     make_buffers(c, stage, rank);
     fill(c, stage, rank);
-    stage->schedules[rank] = dscomm_priv_schedule_new(
-        c->algorithm, &stage->args[rank], rank, c->ranks);
+    stage->schedules[rank] =
+        dscomm_priv_schedule_new(c->algorithm, &stage->args[rank], rank,
+                                 c->ranks, c->hosts ? &stage->nodes : NULL);
     stage->runs[rank] = dscomm_priv_run_new(stage->schedules[rank], &port);
 }
 
@@ -280,10 +283,27 @@ void case_replace(const case_t *c, loop_t *loop, uint64_t sequence,
     begin_rank(c, loop, sequence, stage, rank);
 }
 
+static void find_nodes(const case_t *c, dscomm_nodes_t *nodes)
+{
+    dscomm_nodes_t hosts;
+    int members[CASE_RANKS];
+
+    dscomm_priv_nodes_one(c->ranks, &hosts);
+    for (int r = 0; r < c->ranks; r++) {
+        members[r] = r;
+        hosts.node[r] = c->hosts[r] - 'a';
+        hosts.count = MAX(hosts.count, hosts.node[r] + 1);
+    }
+    dscomm_priv_nodes_within(&hosts, members, c->ranks, nodes);
+    dscomm_priv_nodes_clear(&hosts);
+}
+
 void case_begin(const case_t *c, loop_t *loop, uint64_t sequence,
                 stage_t *stage)
 {
     memset(stage, 0, sizeof *stage);
+    if (c->hosts)
+        find_nodes(c, &stage->nodes);
     for (int r = 0; r < c->ranks; r++)
         begin_rank(c, loop, sequence, stage, r);
 }
@@ -500,4 +520,5 @@ void case_end(const case_t *c, stage_t *stage)
 {
     for (int r = 0; r < c->ranks; r++)
         end_rank(stage, r);
+    dscomm_priv_nodes_clear(&stage->nodes);
 }

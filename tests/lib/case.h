@@ -15,6 +15,7 @@ typedef struct {
     int ranks, root, dtype, op;
     size_t count; /* of a _v call: of the longest rank */
     int in_place;
+    const char *hosts; /* a letter for each rank or more; NULL: not known */
 } case_t;
 
 typedef struct {
@@ -26,6 +27,7 @@ typedef struct {
     size_t send_displs[CASE_RANKS][CASE_RANKS];
     size_t recv_counts[CASE_RANKS][CASE_RANKS];
     size_t recv_displs[CASE_RANKS][CASE_RANKS];
+    dscomm_nodes_t nodes;
     dscomm_schedule_t *schedules[CASE_RANKS];
     dscomm_run_t *runs[CASE_RANKS];
     int started[CASE_RANKS];

@@ -43,10 +43,10 @@ static dscomm_coll_args_t make_args(int coll, int dtype, int op, size_t count)
 static int serves(const dscomm_coll_args_t *args, int ranks)
 {
     const dscomm_algorithm_t *algorithm =
-        dscomm_priv_choice_default(args, ranks);
+        dscomm_priv_choice_default(args, ranks, NULL);
 
     if (algorithm && algorithm->name && algorithm->coll == args->coll &&
-        (!algorithm->fits || algorithm->fits(args, ranks)))
+        (!algorithm->fits || algorithm->fits(args, ranks, NULL)))
         return 1;
     printf("# %s of %zu %s, operator %d, %d ranks: %s\n",
            dscomm_coll_name((dscomm_coll_t)args->coll), args->count,
@@ -276,7 +276,8 @@ static const char *name_of(const GArray *rules, int dtype, size_t count,
 {
     dscomm_coll_args_t args =
         make_args(DSCOMM_COLL_ALL_REDUCE, dtype, DSCOMM_SUM, count);
-    const dscomm_choice_t *rule = dscomm_priv_choice_rule(rules, &args, ranks);
+    const dscomm_choice_t *rule =
+        dscomm_priv_choice_rule(rules, &args, ranks, NULL);
 
     if (!rule)
         return "none";
@@ -310,11 +311,55 @@ static void test_rules(void)
         is_str(name_of(rules, rows[i].dtype, rows[i].count, 4), rows[i].want,
                "%zu of %s", rows[i].count,
                dscomm_dtype_name((dscomm_dtype_t)rows[i].dtype));
-    ok(!dscomm_priv_choice_rule(rules, &gather, 4),
+    ok(!dscomm_priv_choice_rule(rules, &gather, 4, NULL),
        "rules of other collectives do not matter");
     ok(serves(&half, 4), "where no rule fits a default serves");
     g_array_free(rules, TRUE);
     is_str(name_of(NULL, DSCOMM_INT8, 1, 2), "none", "no rules, no rule");
+}
+
+/* Two levels serve where there are several ranks on several nodes, and there
+ * are enough of them. */
+static void test_levels(void)
+{
+    static const struct {
+        int coll, dtype, ranks;
+        size_t count;
+        int want;
+    } rows[] = {
+        {DSCOMM_COLL_ALL_REDUCE, DSCOMM_INT8, 6, 1, 1},
+        {DSCOMM_COLL_ALL_REDUCE, DSCOMM_INT8, 4, 1, 0},
+        {DSCOMM_COLL_ALL_REDUCE, DSCOMM_INT8, 16, 512 K, 1},
+        {DSCOMM_COLL_ALL_REDUCE, DSCOMM_INT8, 16, (512 K) + 1, 0},
+        {DSCOMM_COLL_ALL_REDUCE, DSCOMM_INT8, 17, 16 K, 1},
+        {DSCOMM_COLL_ALL_REDUCE, DSCOMM_INT8, 17, 17 K, 0},
+        {DSCOMM_COLL_ALL_REDUCE, DSCOMM_FLOAT16, 6, 1, 0},
+        {DSCOMM_COLL_BROADCAST, DSCOMM_FLOAT16, 6, 1, 1},
+        {DSCOMM_COLL_BROADCAST, DSCOMM_INT8, 4, 255 K, 0},
+        {DSCOMM_COLL_BROADCAST, DSCOMM_INT8, 4, 256 K, 1},
+        {DSCOMM_COLL_ALL_GATHER, DSCOMM_INT8, 8, 8 K, 1},
+        {DSCOMM_COLL_ALL_GATHER, DSCOMM_INT8, 8, 9 K, 0},
+        {DSCOMM_COLL_REDUCE_SCATTER, DSCOMM_INT8, 8, 8 K, 1},
+        {DSCOMM_COLL_REDUCE, DSCOMM_INT8, 5, 1, 1},
+        {DSCOMM_COLL_BARRIER, DSCOMM_INT8, 5, 0, 1},
+        {DSCOMM_COLL_GATHER, DSCOMM_INT8, 64, 1, 0},
+    };
+    static const dscomm_nodes_t nodes;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const dscomm_coll_args_t args =
+            make_args(rows[i].coll, rows[i].dtype, DSCOMM_SUM, rows[i].count);
+        const int ranks = rows[i].ranks;
+        const char *name =
+            dscomm_priv_choice_default(&args, ranks, &nodes)->name;
+
+        is_int(!strcmp(name, "two_level"), rows[i].want,
+               "%s of %zu %s, %d ranks on several nodes: %s",
+               dscomm_coll_name((dscomm_coll_t)args.coll), args.count,
+               dscomm_dtype_name((dscomm_dtype_t)args.dtype), ranks, name);
+        name = dscomm_priv_choice_default(&args, ranks, NULL)->name;
+        ok(strcmp(name, "two_level"), "  and on one: %s", name);
+    }
 }
 
 /* Some depend on the number of ranks. */
@@ -329,7 +374,7 @@ static void test_ranks(void)
             DSCOMM_OK, "a rule that fits powers of two"))
         return;
     for (int ranks = 2; ranks <= 9; ranks++)
-        is_int(dscomm_priv_choice_rule(rules, &args, ranks) != NULL,
+        is_int(dscomm_priv_choice_rule(rules, &args, ranks, NULL) != NULL,
                ranks == 2 || ranks == 4 || ranks == 8, "%d ranks", ranks);
     g_array_free(rules, TRUE);
 }
@@ -344,6 +389,7 @@ int main(void)
     test_nothing();
     test_refusals();
     test_rules();
+    test_levels();
     test_ranks();
     return tap_done();
 }

@@ -22,6 +22,7 @@ static case_t make_case(const dscomm_algorithm_t *algorithm, int ranks,
         .dtype = DSCOMM_FLOAT32,
         .op = case_reduces(algorithm->coll) ? DSCOMM_SUM : -1,
         .count = count,
+        .hosts = "aabacbba",
     };
 }
 

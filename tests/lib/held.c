@@ -50,7 +50,7 @@ static int is_reused(void)
         .fingerprint = dscomm_priv_fingerprint(
             DSCOMM_COLL_ALL_REDUCE, DSCOMM_INT32, DSCOMM_SUM, -1, 100),
     };
-    dscomm_shelf_t *shelf = dscomm_priv_shelf_new(&port, 0, 4);
+    dscomm_shelf_t *shelf = dscomm_priv_shelf_new(&port, 0, 4, NULL);
     dscomm_run_t *run = dscomm_priv_shelf_take(
         shelf, find_algorithm(DSCOMM_COLL_ALL_REDUCE, "recursive_doubling"),
         &args);

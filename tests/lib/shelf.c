@@ -124,7 +124,7 @@ int main(void)
     const loop_plan_t plan = {.ranks = 64, .seed = 1};
     loop_t *loop = loop_new(&plan);
     const dscomm_port_t port = {loop_ops(), loop_impl(loop, 0), "loop"};
-    dscomm_shelf_t *shelf = dscomm_priv_shelf_new(&port, 0, 64);
+    dscomm_shelf_t *shelf = dscomm_priv_shelf_new(&port, 0, 64, NULL);
 
     test_same(shelf);
     test_turns(shelf);
