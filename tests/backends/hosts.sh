@@ -18,6 +18,10 @@ SCRIPT
 chmod +x "$conformance"
 export real hosts
 
+# Two levels of nodes in every schedule that can have them.
+# shellcheck disable=SC2034
+levels=all_reduce:two_level,broadcast:two_level,reduce:two_level,all_gather:two_level,reduce_scatter:two_level,barrier:two_level
+
 on()
 {
     hosts=$1

@@ -56,6 +56,21 @@ choose()
     fi
 }
 
+# levelled TEXT: works of so many ranks are on two levels, of those collectives
+# whose first call is short
+levelled()
+{
+    hosts=aaabbb DSCOMM_BACKEND=two_level DSCOMM_LOG=core:info $launch -n 6 \
+        "$conformance" works >"$scratch/levels" 2>&1
+    status=$?
+    for name in all_reduce broadcast reduce reduce_scatter barrier; do
+        grep -q "$name is a schedule .* (two_level)" "$scratch/levels" ||
+            status="$status, no $name"
+    done
+    [ "$status" = 0 ]
+    result $? "$1" || echo "# $status"
+}
+
 for library in openmpi mpich; do
     if [ ! -e "$DSCOMM_MPI_PATH/$library.so" ] ||
         ! command -v "mpirun.$library" >/dev/null; then
@@ -68,7 +83,11 @@ for library in openmpi mpich; do
     choose $library
     on aabb
     on aaab collectives reductions groups
+    levelled "$library: works on two levels"
     on aaabbb collectives groups
+    for hosts in aabb aaab abab; do
+        DSCOMM_ALGORITHM=$levels on $hosts collectives reductions works aborted
+    done
     DSCOMM_MPI_BLOCKING=yes
     export DSCOMM_MPI_BLOCKING
     on abb collectives reductions groups

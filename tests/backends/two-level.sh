@@ -42,6 +42,19 @@ else
     skip 'the example backend cannot be compiled'
 fi
 
+# Schedules on two levels, and ranks that die in one. Long calls are left to shm.
+for hosts in aaabbb abbab; do
+    DSCOMM_ALGORITHM=$levels on $hosts collectives reductions works stress
+done
+DSCOMM_ALGORITHM=all_reduce:16K-:native,$levels
+export DSCOMM_ALGORITHM
+JOB_HOSTS=aab DSCOMM_BACKEND=two_level DSCOMM_TWO_LEVEL_BETWEEN=shm \
+    "$abs_top_builddir/tests/backends/death.t" >"$scratch/out" 2>"$scratch/err"
+pass_on 'schedules on two levels'
+result $? 'deaths in schedules come to their end' ||
+    sed 's/^/# /' "$scratch/err"
+unset DSCOMM_ALGORITHM
+
 # Ranks that leave, die, fall silent, or call something else
 DSCOMM_TWO_LEVEL_BETWEEN=shm DSCOMM_BACKEND=two_level
 export DSCOMM_BACKEND
