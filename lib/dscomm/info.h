@@ -93,7 +93,7 @@ DSCOMM_API dscomm_status_t dscomm_algorithm_info(size_t index,
 typedef struct {
     size_t size;
     uint64_t from, to; /* the same serves these bytes, both included */
-    /* Where the backend has nothing of its own. */
+    /* Where the backend has nothing of its own, and nodes do not matter. */
     const char *by_default;
     /* What DSCOMM_ALGORITHM says, which comes first: a name, "native", that is
      * the backend's own where it has one, or NULL. */

@@ -75,6 +75,10 @@ table()
     done
 }
 
+for bytes in ${SHORT:-1024 16384}; do
+    printf '\n%s bytes, four ranks on each host\n\n' $bytes
+    table 4 $bytes 64 'recursive_doubling halving_doubling two_level' "$@"
+done
 for bytes in ${BYTES:-65536 1048576 67108864}; do
     printf '\n%s bytes, one rank on each host, simulated microseconds\n\n' $bytes
     table 1 $bytes 1024 'ring halving_doubling recursive_doubling' "$@"
