@@ -9,12 +9,14 @@
 
 #include <dscomm/backend.h>
 
+#include <glib.h>
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
 
 #define PAUSE_NS 50000
 #define PAUSES_MOST 20 /* without a call, before it sleeps */
+#define DOUBLED_MOST 3 /* times that a pause is, where nothing moves */
 
 /* NEW: since the last pause. Then it takes turns, and is BUSY meanwhile. */
 enum { NEW, OLD, DUE, BUSY };
@@ -26,13 +28,14 @@ static pthread_t thread;
 static int running, stopping, asleep;
 static dscomm_help_t *calls;
 static unsigned begun; /* calls */
+static unsigned vain; /* turns of late in which nothing moved */
 
 static void pause_for_a_moment(void)
 {
     struct timespec until;
 
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += PAUSE_NS;
+    until.tv_nsec += PAUSE_NS << vain;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     pthread_cond_timedwait(&came, &lock, &until);
@@ -54,18 +57,27 @@ static dscomm_help_t *find_due(void)
     return call;
 }
 
+/* A turn may take the processor from the very call that it helps, and is for
+ * nothing while a receive just stands there. */
+static void count_turn(int moved)
+{
+    vain = moved ? 0 : MIN(vain + 1, DOUBLED_MOST);
+}
+
 /* Calls may come and go during a turn. */
 static void help_calls(void)
 {
     dscomm_help_t *call;
+    int moved;
 
     for (call = calls; call; call = call->next)
         call->state = call->state == NEW ? OLD : DUE;
     while ((call = find_due())) {
         call->state = BUSY;
         pthread_mutex_unlock(&lock);
-        call->turn(call->arg);
+        moved = call->turn(call->arg);
         pthread_mutex_lock(&lock);
+        count_turn(moved);
         call->state = OLD;
         pthread_cond_broadcast(&turned);
     }
@@ -100,6 +112,7 @@ static void start(void)
     pthread_cond_init(&came, &attr);
     pthread_condattr_destroy(&attr);
     stopping = asleep = 0;
+    vain = 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     running = pthread_create(&thread, NULL, loop, NULL) == 0;

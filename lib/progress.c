@@ -163,10 +163,9 @@ static unsigned walk(const dscomm_group_t *except, int locked)
     return completed;
 }
 
-static void progress_others(const dscomm_group_t *group, int locked)
+static int progress_others(const dscomm_group_t *group, int locked)
 {
-    if (dscomm_priv_progress_wanted(group))
-        walk(group, locked);
+    return dscomm_priv_progress_wanted(group) && walk(group, locked);
 }
 
 /* In a call that waits. The group has works of its callers' own only while it
@@ -187,11 +186,11 @@ static void advance_own(dscomm_group_t *group)
     walking = 0;
 }
 
-void dscomm_backend_progress_others(dscomm_group_t *group)
+int dscomm_backend_progress_others(dscomm_group_t *group)
 {
     if (group && group->custom && !walking)
         advance_own(group);
-    progress_others(group, 0);
+    return progress_others(group, 0);
 }
 
 void dscomm_priv_progress_custom(int more)

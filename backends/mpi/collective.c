@@ -417,12 +417,12 @@ static int run_pieces(engine_t *engine, const dscomm_coll_args_t *args,
 
 /* What works of this and other groups need is not MPI's alone to give, since
  * their messages are matched here and schedules are the core's. */
-static void go_on(void *arg)
+static int go_on(void *arg)
 {
     engine_t *engine = arg;
+    int moved = engine_progress(engine) > 0;
 
-    engine_progress(engine);
-    dscomm_backend_progress_others(engine->group);
+    return dscomm_backend_progress_others(engine->group) || moved;
 }
 
 /* While this thread is inside MPI, another one goes on with works. */

@@ -6,18 +6,20 @@
 
 #include "backends/two-level/two-level.h"
 
-static void progress_idle_levels(void *arg)
+static int progress_idle_levels(void *arg)
 {
     two_t *two = arg;
+    int moved = 0;
 
     for (int i = 0; i < TWO_LEVELS; i++) {
         two_level_t *level = &two->levels[i];
 
         if (!level->ops || pthread_mutex_trylock(&level->lock))
             continue;
-        level->ops->progress(level->impl);
+        moved |= level->ops->progress(level->impl) > 0;
         pthread_mutex_unlock(&level->lock);
     }
+    return moved;
 }
 
 static dscomm_status_t run_step(two_level_t *level, dscomm_coll_args_t *args)

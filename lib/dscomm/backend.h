@@ -311,8 +311,8 @@ typedef struct {
 
 /* Lets works on other groups of the process go on, and those of group that are
  * their callers' own; cheap where there are none. group: the one that waits, in
- * a slot that may wait. */
-DSCOMM_API void dscomm_backend_progress_others(dscomm_group_t *group);
+ * a slot that may wait. 1 where something moved. */
+DSCOMM_API int dscomm_backend_progress_others(dscomm_group_t *group);
 
 /* 1 where works or messages of any group of the process are incomplete, so that
  * a slot which cannot call the above while it waits has to see to them in
@@ -386,11 +386,12 @@ DSCOMM_API dscomm_status_t dscomm_inner_introduce(
 /* For slots that are inside a call which cannot let works go on: begin before
  * it and end after it, with the same help, of which turn and arg are set. Where
  * the call takes longer than about 0.1 ms, a thread of the library's calls turn
- * again and again, with short pauses; end waits for a turn that has begun.
- * Signals are blocked there. Where there can be no thread, works go on later.
- * turn must not wait. */
+ * again and again, with short pauses, or longer ones where it returned 0, as
+ * nothing moved; end waits for a turn that has begun. Signals are blocked
+ * there. Where there can be no thread, works go on later. turn must not
+ * wait. */
 typedef struct dscomm_help {
-    void (*turn)(void *arg);
+    int (*turn)(void *arg);
     void *arg;
     struct dscomm_help *next; /* this and state are the library's */
     int state;

@@ -29,7 +29,7 @@ typedef struct {
     pthread_t self;
 } watched_t;
 
-static void turn(void *arg)
+static int turn(void *arg)
 {
     watched_t *watched = arg;
     sigset_t mask;
@@ -38,16 +38,17 @@ static void turn(void *arg)
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
     watched->blocked = sigismember(&mask, SIGUSR1) == 1;
     watched->self = pthread_self();
-    watched->turns++;
+    return ++watched->turns % 2;
 }
 
-static void slow_turn(void *arg)
+static int slow_turn(void *arg)
 {
     watched_t *watched = arg;
 
     watched->begun++;
     usleep(5000);
     watched->turns++;
+    return 0;
 }
 
 /* A call that takes until it has been helped. */
