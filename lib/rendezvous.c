@@ -46,6 +46,7 @@ typedef struct dscomm_point {
     unsigned count; /* worlds so far: the n-th of every rank is the same one */
     unsigned before; /* worlds of processes that were this rank before */
     char *key; /* in a launcher's store: where they are counted */
+    char failed[DSCOMM_TOKEN_MAX]; /* the last call that did, or "" */
     struct dscomm_point *next;
 } point_t;
 
@@ -275,7 +276,8 @@ static dscomm_status_t enter(const dscomm_join_t *join, int64_t deadline,
     return status;
 }
 
-/* The server that was found may be an older world's, about to end: its end is
+/* The server that was found may be an older world's, or that of an attempt that
+ * failed, about to end: its end is
  * no failure as long as there is time for the new one to come up. But what rank
  * 0 says is final. */
 static int try_again(const dscomm_join_t *join, dscomm_status_t status,
@@ -295,8 +297,9 @@ static dscomm_status_t meet(const dscomm_join_t *join, const char *token,
 
     if (status < 0)
         return status;
-    status = dscomm_priv_roster(join, meeting->store, token, deadline,
-                                ret_final, ret_verdict);
+    status = dscomm_priv_roster(join, meeting->store, token,
+                                meeting->point ? meeting->point->failed : "",
+                                deadline, ret_final, ret_verdict);
     if (status < 0) {
         dscomm_store_close(g_steal_pointer(&meeting->store));
         if (meeting->point)
@@ -333,6 +336,14 @@ static void load_modules(const dscomm_join_t *join)
         ;
 }
 
+/* The token of a call that has failed, for the next one. */
+static void remember(const dscomm_join_t *join, const char *token)
+{
+    if (join->url)
+        g_strlcpy(find_point(join->url, join->rank)->failed, token,
+                  DSCOMM_TOKEN_MAX);
+}
+
 dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
                                        dscomm_meeting_t *ret_meeting,
                                        const dscomm_module_t **ret_module)
@@ -355,8 +366,10 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
         status = DSCOMM_OK;
         g_usleep(RETRY_US);
     }
-    if (status < 0)
+    if (status < 0) {
+        remember(join, token);
         return status;
+    }
     meeting.nodes = verdict.nodes;
     meeting.crowded = verdict.crowded;
     *ret_meeting = meeting;

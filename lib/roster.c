@@ -26,6 +26,7 @@
 typedef struct {
     const dscomm_join_t *join;
     dscomm_store_t *store;
+    const char *token, *before;
     int64_t deadline;
     int *final; /* set where another attempt ends no better */
 } roster_t;
@@ -64,9 +65,15 @@ static dscomm_status_t fail_doubled(const roster_t *roster, const char *other,
     return status;
 }
 
-/* Who is this rank? The first process that says so, and nobody else. */
-static dscomm_status_t claim(const roster_t *roster, const char *token)
+static int is_text(const char *text, const void *value, size_t size)
 {
+    return size == strlen(text) && !memcmp(value, text, size);
+}
+
+/* Who is this rank? The first process that says so, and nobody else. */
+static dscomm_status_t claim(const roster_t *roster)
+{
+    const char *token = roster->token;
     char key[32];
     void *value;
     size_t size;
@@ -77,7 +84,13 @@ static dscomm_status_t claim(const roster_t *roster, const char *token)
                                       strlen(token), &value, &size);
     if (status < 0)
         return status;
-    if (size != strlen(token) || memcmp(value, token, size))
+    if (is_text(roster->before, value, size))
+        status = dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                             "rank 0 serves the store still in which rank %d "
+                             "has failed to meet the others; repeat the call "
+                             "on rank 0 too",
+                             roster->join->rank);
+    else if (!is_text(token, value, size))
         status = fail_doubled(roster, value, token);
     dscomm_store_free(value);
     return status;
@@ -473,7 +486,7 @@ static dscomm_status_t check_lost(const roster_t *roster,
     *roster->final = 1;
     return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
                        "rank 0 (pid %lld on %s) ended before all had come: see "
-                       "its own output",
+                       "its own output; or its host cannot be reached any more",
                        (long long)leader->pid, leader->node);
 }
 
@@ -502,37 +515,49 @@ static dscomm_status_t await_verdict(const roster_t *roster,
     }
 }
 
+/* A failure in a store that outlives rank 0 may be that of an earlier run; rank
+ * 0 of this one ends after the others have read it. */
+static dscomm_status_t check_author(const roster_t *roster, const char *text,
+                                    dscomm_record_t *leader)
+{
+    if (dscomm_priv_join_serves(roster->join) ||
+        !g_str_has_prefix(text, "error\n"))
+        return DSCOMM_OK;
+    return check_leader(roster, leader);
+}
+
 static dscomm_status_t follow(const roster_t *roster,
                               dscomm_verdict_t *ret_verdict)
 {
     int came;
-    void *value;
+    void *value = NULL;
     size_t size;
     dscomm_record_t leader = {0};
-    dscomm_status_t status = await_verdict(roster, &leader, &value, &size);
+    dscomm_status_t named,
+        status = await_verdict(roster, &leader, &value, &size);
 
     status = check_lost(roster, &leader, status);
+    if (status == DSCOMM_OK)
+        status = check_author(roster, value, &leader);
+    if (status == DSCOMM_OK)
+        status = obey(roster, value, ret_verdict);
+    else if (status == DSCOMM_ERR_TIMEOUT &&
+             (named = name_missing(roster, &came)))
+        status = named;
+    *roster->final |= value != NULL;
     dscomm_priv_record_clear(&leader);
-    if (status == DSCOMM_ERR_TIMEOUT) {
-        dscomm_status_t named = name_missing(roster, &came);
-
-        return named < 0 ? named : status;
-    }
-    if (status < 0)
-        return status;
-    status = obey(roster, value, ret_verdict);
-    *roster->final = 1;
     dscomm_store_free(value);
     return status;
 }
 
 dscomm_status_t dscomm_priv_roster(const dscomm_join_t *join,
                                    dscomm_store_t *store, const char *token,
-                                   int64_t deadline, int *ret_final,
+                                   const char *before, int64_t deadline,
+                                   int *ret_final,
                                    dscomm_verdict_t *ret_verdict)
 {
-    roster_t roster = {join, store, deadline, ret_final};
-    dscomm_status_t status = claim(&roster, token);
+    roster_t roster = {join, store, token, before, deadline, ret_final};
+    dscomm_status_t status = claim(&roster);
 
     if (status == DSCOMM_OK)
         status = register_self(&roster);

@@ -22,12 +22,14 @@ dscomm_status_t dscomm_priv_verdict_read(const dscomm_join_t *join,
                                          dscomm_verdict_t *ret_verdict);
 
 /* Exchanges records through store, a view of the world's keys; returns what
- * rank 0 decided. token tells this call from any other process. *ret_final
+ * rank 0 decided. token tells this call from any other, before is that of the
+ * last one of this process and rank that failed, or "". *ret_final
  * becomes 1 where another attempt ends no better: the status is the verdict of
  * rank 0, or rank 0 was there and has ended. */
 dscomm_status_t dscomm_priv_roster(const dscomm_join_t *join,
                                    dscomm_store_t *store, const char *token,
-                                   int64_t deadline, int *ret_final,
+                                   const char *before, int64_t deadline,
+                                   int *ret_final,
                                    dscomm_verdict_t *ret_verdict);
 
 /* In a world's keys: why it can never meet, as a failed verdict. Rank 0, as

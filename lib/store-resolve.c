@@ -106,8 +106,9 @@ static dscomm_status_t fail(const lookup_t *lookup, gboolean *ret_again)
     *ret_again =
         problem == EAI_AGAIN || problem == EAI_NONAME || problem == EAI_SYSTEM;
     return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
-                       "store host '%s' has no address: %s; name one that "
-                       "resolves on every node, or give its address",
+                       "store host '%s' has no address: %s; give a name that "
+                       "resolves on every node, or an address, as MASTER_ADDR "
+                       "or in the URL",
                        dscomm_priv_quote(lookup->host, shown, sizeof shown),
                        problem == EAI_SYSTEM ? g_strerror(lookup->system)
                                              : gai_strerror(problem));

@@ -230,6 +230,33 @@ static void check_dead_rank(int dead, int size)
     rmdir(folder);
 }
 
+/* Nor is what a run that failed has left there the verdict of a later one. */
+static void check_failed_run(void)
+{
+    char folder[] = "/tmp/dscomm-meet-XXXXXX", url[128], words[64];
+    guest_t guests[2];
+    pid_t pid;
+
+    if (!mkdtemp(folder))
+        bail("mkdtemp failed");
+    snprintf(url, sizeof url, "file://%s/store", folder);
+    invite(guests, 2, url, 300);
+    pid = fork();
+    if (pid == 0) {
+        receive(guests, 1);
+        _exit(guests[0].status == DSCOMM_ERR_TIMEOUT ? 0 : 1);
+    }
+    waitpid(pid, NULL, 0);
+    guests[1].timeout_ms = 50000;
+    receive(&guests[1], 1);
+    snprintf(words, sizeof words, "rank 0 (pid %d on ", (int)pid);
+    all_are(&guests[1], 1, DSCOMM_ERR_PEER_FAILED, words, "a failed run");
+    ok(strstr(guests[1].failure, "must be removed") != NULL,
+       "  says what to do");
+    unlink(strchr(url, '/') + 2);
+    rmdir(folder);
+}
+
 static pthread_barrier_t together;
 
 /* A second world at the same place, for which rank 2 comes too late, while the
@@ -278,6 +305,47 @@ static void check_late_rank(void)
     for (int i = 0; i < 3; i++)
         ok(guests[i].worlds, "a second world fails: rank %d is told", i);
     all_are(guests, 3, DSCOMM_OK, "", "all come to a third world");
+}
+
+/* Without rank 1 the others fail, and repeat the call at once, while rank 0's
+ * first store may be there still. */
+static void *repeat(void *arg)
+{
+    guest_t *guest = arg;
+    dscomm_group_t *world;
+
+    if (guest->rank != 1) {
+        guest->timeout_ms = 300;
+        guest->worlds = join(guest, &world) == DSCOMM_ERR_TIMEOUT;
+    }
+    if (guest->rank != 2)
+        pthread_barrier_wait(&together);
+    guest->timeout_ms = 20000;
+    guest->status = join(guest, &world);
+    if (guest->status == DSCOMM_OK)
+        guest->status = dscomm_finalize(world);
+    if (guest->status < 0)
+        snprintf(guest->failure, sizeof guest->failure, "%s",
+                 dscomm_last_error());
+    return NULL;
+}
+
+static void check_repeated(void)
+{
+    guest_t guests[3];
+    pthread_t threads[3];
+    char url[64];
+
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", free_port());
+    invite(guests, 3, url, 20000);
+    pthread_barrier_init(&together, NULL, 2);
+    for (int i = 0; i < 3; i++)
+        pthread_create(&threads[i], NULL, repeat, &guests[i]);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&together);
+    ok(guests[0].worlds && guests[2].worlds, "without rank 1 the others fail");
+    all_are(guests, 3, DSCOMM_OK, "", "all come when they repeat it at once");
 }
 
 /* Two processes are rank 0: one finds the port taken, and tells the other. */
@@ -387,11 +455,14 @@ int main(void)
     check_tcp();
     check_tcp_failures();
     check_late_rank();
+    for (int i = 0; i < 5; i++)
+        check_repeated();
     check_file();
     check_old_file();
     check_dead_rank(1, 2);
     check_dead_rank(1, 3);
     check_dead_rank(0, 2);
+    check_failed_run();
     check_two_zeros();
     check_no_agent(0);
     check_no_agent(1);
