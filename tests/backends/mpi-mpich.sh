@@ -12,7 +12,7 @@ if command -v mpirun.openmpi >/dev/null; then
     start 2 complain
     like "$err" 'not wired up' "Open MPI's mpirun"
 else
-    skip 'no mpirun.openmpi'
+    skip "Open MPI's mpirun" 'no mpirun.openmpi'
 fi
 
 # MPICH's blocking calls never give way, and so are for ranks with a processor

@@ -23,7 +23,7 @@ if [ -n "$python" ]; then
     [ $? = 0 ] && [ "$(said content)" -eq 3 ]
     result $? 'mpi4py in the same process' || sed 's/^/# /' "$scratch/err"
 else
-    skip 'no mpi4py (package python3-mpi4py)'
+    skip 'mpi4py in the same process' 'no mpi4py (package python3-mpi4py)'
 fi
 
 # Started by nothing that knows of MPI
@@ -48,7 +48,7 @@ if command -v mpirun.mpich >/dev/null; then
     like "$err" 'not wired up: it has 1 rank where the job has 2' \
         "MPICH's mpirun: after MPI_Init()"
 else
-    skip 'no mpirun.mpich'
+    skip "MPICH's mpirun" 'no mpirun.mpich'
 fi
 
 use_openmpi

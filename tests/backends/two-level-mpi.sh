@@ -74,7 +74,7 @@ levelled()
 for library in openmpi mpich; do
     if [ ! -e "$DSCOMM_MPI_PATH/$library.so" ] ||
         ! command -v "mpirun.$library" >/dev/null; then
-        skip "there is no mpirun.$library, or no module for it"
+        skip "mpirun.$library" 'it is not there, or there is no module for it'
         continue
     fi
     echo "# $library"

@@ -39,7 +39,7 @@ if $CC $SANITIZER_FLAGS -O2 -I"$abs_top_srcdir/lib" -fPIC -shared \
     is "$(chosen abc)" mailbox 'auto, a rank on each host'
     is "$(chosen aaa)" shm 'auto, one host'
 else
-    skip 'the example backend cannot be compiled'
+    skip 'auto' 'the example backend cannot be compiled'
 fi
 
 # Schedules on two levels, and ranks that die in one. Long calls are left to shm.
