@@ -10,6 +10,7 @@
 #include "lib/clock.h"
 #include "lib/processors.h"
 #include "lib/status.h"
+#include "lib/store.h"
 
 #include <glib.h>
 #include <stdio.h>
@@ -111,9 +112,21 @@ static dscomm_status_t register_self(const roster_t *roster)
     return status;
 }
 
+/* No request outlasts the deadline by much, if the store has gone silent. */
+static void hurry(const roster_t *roster)
+{
+    const int left = dscomm_priv_clock_left(roster->deadline),
+              most = G_MAXINT - DSCOMM_ABSENT_GRACE_MS;
+
+    dscomm_priv_store_set_timeout(roster->store,
+                                  (left < 0 ? most : MIN(left, most)) +
+                                      DSCOMM_ABSENT_GRACE_MS);
+}
+
 /* ERR_TIMEOUT with the numbers of the ranks that have no record yet. */
 static dscomm_status_t name_missing(const roster_t *roster, int *ret_came)
 {
+    hurry(roster);
     return dscomm_priv_absent_name(roster->store, "r/", roster->join->size,
                                    roster->join->timeout_ms, ret_came);
 }
@@ -277,6 +290,7 @@ static dscomm_status_t await_batch(watch_t *watch, char **keys, int count,
             MIN(left, watch->slice), values, sizes);
         if (status != DSCOMM_ERR_TIMEOUT || left <= watch->slice)
             return status;
+        hurry(roster);
         status = look_at_records(watch);
         if (status == DSCOMM_OK)
             status = look_for_wrong(roster);
@@ -506,6 +520,7 @@ static dscomm_status_t await_verdict(const roster_t *roster,
                                   ret_value, ret_size);
         if (status != DSCOMM_ERR_TIMEOUT || left <= slice)
             return status;
+        hurry(roster);
         status = check_own_record(roster);
         if (status == DSCOMM_OK)
             status = check_leader(roster, leader);
@@ -557,12 +572,16 @@ dscomm_status_t dscomm_priv_roster(const dscomm_join_t *join,
                                    dscomm_verdict_t *ret_verdict)
 {
     roster_t roster = {join, store, token, before, deadline, ret_final};
-    dscomm_status_t status = claim(&roster);
+    const int timeout_ms = dscomm_priv_store_set_timeout(store, 0);
+    dscomm_status_t status;
 
+    hurry(&roster);
+    status = claim(&roster);
     if (status == DSCOMM_OK)
         status = register_self(&roster);
-    if (status < 0)
-        return status;
-    return join->rank ? follow(&roster, ret_verdict)
-                      : lead(&roster, ret_verdict);
+    if (status == DSCOMM_OK)
+        status = join->rank ? follow(&roster, ret_verdict)
+                            : lead(&roster, ret_verdict);
+    dscomm_priv_store_set_timeout(store, timeout_ms);
+    return status;
 }

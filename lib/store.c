@@ -189,9 +189,12 @@ void dscomm_store_close(dscomm_store_t *store)
     g_free(store);
 }
 
-void dscomm_priv_store_set_timeout(dscomm_store_t *store, int timeout_ms)
+int dscomm_priv_store_set_timeout(dscomm_store_t *store, int timeout_ms)
 {
+    int before = store->timeout_ms;
+
     store->timeout_ms = timeout_ms;
+    return before;
 }
 
 int dscomm_store_port(const dscomm_store_t *store)

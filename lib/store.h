@@ -105,8 +105,8 @@ dscomm_status_t dscomm_priv_store_tcp(const char *address,
                                       const dscomm_priv_job_t *job,
                                       dscomm_priv_store_t **ret_store);
 
-/* Of this view alone, before anyone else uses it. */
-void dscomm_priv_store_set_timeout(dscomm_store_t *store, int timeout_ms);
+/* Of this view alone, before anyone else uses it; returns what it was. */
+int dscomm_priv_store_set_timeout(dscomm_store_t *store, int timeout_ms);
 
 /* A copy that dscomm_store_free() frees, with a 0 behind; NULL after
  * dscomm_fail(). data may be NULL: the copy is then left to be filled. */
