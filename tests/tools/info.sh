@@ -76,9 +76,10 @@ DSCOMM_CPU=bogus info
 like "$(cat "$scratch/err")" "DSCOMM_CPU='bogus' is not accepted; set it to auto, c, " \
     'a value that is not accepted'
 info --algorithms -n 5
-like "$out" '^  all_gather  *ring, linear, bruck$' 'algorithms that serve 5 ranks'
+like "$out" '^  all_gather  *ring, linear, bruck, two_level$' 'algorithms that serve 5 ranks'
 info --algorithms -n 4
-like "$out" '^  all_gather  *ring, linear, bruck, recursive_doubling$' 'and 4'
+like "$out" '^  all_gather  *ring, linear, bruck, recursive_doubling, two_level$' \
+    'and 4'
 esc=$(printf 'a\033[1mb\377')
 DSCOMM_BACKEND=$esc info --settings
 like "$out" '^  DSCOMM_BACKEND=a\\x1b\[1mb\\xff$' 'a value no terminal should get'
