@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Two levels: what the ranks of a node have to tell the others goes through one
  * of them, its leader: the root where there is one, else the first. Each level
- * has the default algorithm of as many ranks and bytes.
+ * has the default algorithm of as many ranks and bytes, but beyond 512 KiB the
+ * pieces of broadcast and reduce go by chains, of however many ranks.
  *
  * Cost: that of the collective among the ranks of a node, and again where what
  * it has goes back, and that of the collective among the nodes: each link
@@ -19,6 +20,7 @@
 
 #define PIECE ((size_t)128 << 10)
 #define WINDOW 4
+#define CHAINED 16 /* ranks, of which long calls are chains by default */
 
 /* Ranks that have a collective of their own; self: this one's number among
  * them, -1 where it is none of them. */
@@ -88,6 +90,21 @@ static size_t bytes_of(const dscomm_plan_t *plan, size_t count)
     return count * plan->args->element;
 }
 
+/* The default, but of a call in pieces by all its bytes: to send each piece of
+ * a long one to several ranks would take several times as long. */
+static const dscomm_algorithm_t *
+choose(const dscomm_plan_t *plan, const dscomm_coll_args_t *args, int ranks)
+{
+    const int one_way =
+        args->coll == DSCOMM_COLL_BROADCAST || args->coll == DSCOMM_COLL_REDUCE;
+    dscomm_coll_args_t whole = *args;
+
+    if (!one_way || args->count >= plan->args->count)
+        return dscomm_priv_choice_default(args, ranks, NULL);
+    whole.count = plan->args->count;
+    return dscomm_priv_choice_default(&whole, MIN(ranks, CHAINED), NULL);
+}
+
 /* A collective of one level, of which args has what is not the whole's. */
 static void add(dscomm_plan_t *plan, const levels_t *levels,
                 const level_t *level, dscomm_coll_args_t args,
@@ -109,8 +126,7 @@ static void add(dscomm_plan_t *plan, const levels_t *levels,
     args.op = plan->args->op;
     if (args.op == DSCOMM_AVG || args.op == DSCOMM_PREMUL_SUM)
         args.op = DSCOMM_SUM;
-    dscomm_priv_plan_part(plan, &part,
-                          dscomm_priv_choice_default(&args, level->count, NULL),
+    dscomm_priv_plan_part(plan, &part, choose(plan, &args, level->count),
                           &args);
 }
 

@@ -247,6 +247,53 @@ static void test_bits(const dscomm_algorithm_t *algorithm)
        dscomm_coll_name((dscomm_coll_t)algorithm->coll), algorithm->name);
 }
 
+/* Of rank's steps of one kind. */
+static size_t count_bytes(const stage_t *stage, int rank, int kind)
+{
+    const dscomm_schedule_t *schedule = stage->schedules[rank];
+    size_t bytes = 0;
+
+    for (uint32_t s = 0; s < schedule->chains[schedule->nchains]; s++)
+        if (schedule->steps[s].kind == kind)
+            bytes += schedule->steps[s].bytes;
+    return bytes;
+}
+
+/* Of a long call a rank sends, or receives, one copy for each level that it is
+ * on, on however many nodes: a tree between these would cost more. */
+static void test_long_levels(const dscomm_algorithm_t *algorithm)
+{
+    static const char *const hosts[] = {"abcdefgha", "aaaabbbb",
+                                        "abcdefghijklmnopqrstuaaa"};
+    const int kind =
+        algorithm->coll == DSCOMM_COLL_REDUCE ? STEP_RECV : STEP_SEND;
+
+    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
+        static stage_t stage;
+        case_t c = {.algorithm = algorithm,
+                    .ranks = (int)strlen(hosts[i]),
+                    .hosts = hosts[i],
+                    .dtype = DSCOMM_INT32,
+                    .op = case_reduces(algorithm->coll) ? DSCOMM_SUM : -1,
+                    .count = (768 << 10) / sizeof(int32_t)};
+        loop_plan_t plan = {.ranks = c.ranks, .seed = i};
+        loop_t *loop = loop_new(&plan);
+        char text[1024];
+        size_t most = 0;
+
+        case_begin(&c, loop, 1, &stage);
+        case_drive(&c, loop, &stage);
+        for (int r = 0; r < c.ranks; r++)
+            most = MAX(most, count_bytes(&stage, r, kind));
+        ok(case_check(&c, &stage, text, sizeof text),
+           "long %s on two levels, %d ranks",
+           dscomm_coll_name((dscomm_coll_t)algorithm->coll), c.ranks);
+        is_int((long long)most, 2 * (768 << 10), "  two copies from a rank");
+        case_end(&c, &stage);
+        loop_free(loop);
+    }
+}
+
 /* An argument: only the algorithm of that name. */
 int main(int argc, char **argv)
 {
@@ -260,5 +307,10 @@ int main(int argc, char **argv)
              algorithm->coll == DSCOMM_COLL_ALL_REDUCE) &&
             (argc < 2 || !strcmp(argv[1], algorithm->name)))
             test_bits(algorithm);
+    for (algorithm = dscomm_priv_algorithms; algorithm->name; algorithm++)
+        if ((algorithm->coll == DSCOMM_COLL_BROADCAST ||
+             algorithm->coll == DSCOMM_COLL_REDUCE) &&
+            !strcmp(algorithm->name, "two_level"))
+            test_long_levels(algorithm);
     return tap_done();
 }
