@@ -79,16 +79,17 @@ static const row_t rows[] = {
 };
 
 /* Where there are two levels of nodes these come first: from least to most
- * ranks, and from so many bytes to so many. */
+ * ranks, and from so many bytes to so many; on average of two ranks a node or
+ * more. Figures: doc/performance.md and doc/scaling.md. */
 static const struct {
     int coll, least, most;
     uint64_t from, to;
 } two_levels[] = {
     {COLL(BROADCAST), 5, ANY, 0, END},
-    {COLL(BROADCAST), 3, 4, 256 K, END},
+    {COLL(BROADCAST), 4, 4, 256 K, END},
     {COLL(REDUCE), 5, ANY, 0, 512 K},
     {COLL(ALL_REDUCE), 5, 16, 0, 512 K},
-    {COLL(ALL_REDUCE), 17, ANY, 0, 16 K},
+    {COLL(ALL_REDUCE), 17, ANY, 0, 4 K},
     {COLL(ALL_GATHER), 5, ANY, 0, 64 K},
     {COLL(REDUCE_SCATTER), 5, ANY, 0, 64 K},
     {COLL(BARRIER), 5, ANY, 0, END},
@@ -211,6 +212,8 @@ static const dscomm_algorithm_t *find_levelled(const dscomm_coll_args_t *args,
 {
     const dscomm_algorithm_t *algorithm = levelled[args->coll];
 
+    if (ranks < 2 * nodes->count)
+        return NULL;
     for (size_t i = 0; algorithm && i < G_N_ELEMENTS(two_levels); i++)
         if (two_levels[i].coll == args->coll && ranks >= two_levels[i].least &&
             ranks <= two_levels[i].most && bytes >= two_levels[i].from &&

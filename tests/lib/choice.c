@@ -331,8 +331,8 @@ static void test_levels(void)
         {DSCOMM_COLL_ALL_REDUCE, DSCOMM_INT8, 4, 1, 0},
         {DSCOMM_COLL_ALL_REDUCE, DSCOMM_INT8, 16, 512 K, 1},
         {DSCOMM_COLL_ALL_REDUCE, DSCOMM_INT8, 16, (512 K) + 1, 0},
-        {DSCOMM_COLL_ALL_REDUCE, DSCOMM_INT8, 17, 16 K, 1},
-        {DSCOMM_COLL_ALL_REDUCE, DSCOMM_INT8, 17, 17 K, 0},
+        {DSCOMM_COLL_ALL_REDUCE, DSCOMM_INT8, 17, 4 K, 1},
+        {DSCOMM_COLL_ALL_REDUCE, DSCOMM_INT8, 17, (4 K) + 1, 0},
         {DSCOMM_COLL_ALL_REDUCE, DSCOMM_FLOAT16, 6, 1, 0},
         {DSCOMM_COLL_BROADCAST, DSCOMM_FLOAT16, 6, 1, 1},
         {DSCOMM_COLL_BROADCAST, DSCOMM_INT8, 4, 255 K, 0},
@@ -344,7 +344,7 @@ static void test_levels(void)
         {DSCOMM_COLL_BARRIER, DSCOMM_INT8, 5, 0, 1},
         {DSCOMM_COLL_GATHER, DSCOMM_INT8, 64, 1, 0},
     };
-    static const dscomm_nodes_t nodes;
+    static const dscomm_nodes_t nodes = {.count = 2};
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const dscomm_coll_args_t args =
@@ -359,6 +359,26 @@ static void test_levels(void)
                dscomm_dtype_name((dscomm_dtype_t)args.dtype), ranks, name);
         name = dscomm_priv_choice_default(&args, ranks, NULL)->name;
         ok(strcmp(name, "two_level"), "  and on one: %s", name);
+    }
+}
+
+/* Nodes of one rank have no level of their own. */
+static void test_sparse_levels(void)
+{
+    static const struct {
+        int ranks, nodes, want;
+    } rows[] = {{6, 3, 1}, {7, 3, 1}, {7, 4, 0}, {64, 63, 0}, {64, 32, 1}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const dscomm_nodes_t nodes = {.count = rows[i].nodes};
+        const dscomm_coll_args_t args =
+            make_args(DSCOMM_COLL_BARRIER, DSCOMM_INT8, -1, 0);
+        const char *name =
+            dscomm_priv_choice_default(&args, rows[i].ranks, &nodes)->name;
+
+        is_int(!strcmp(name, "two_level"), rows[i].want,
+               "barrier of %d ranks on %d nodes: %s", rows[i].ranks,
+               rows[i].nodes, name);
     }
 }
 
@@ -390,6 +410,7 @@ int main(void)
     test_refusals();
     test_rules();
     test_levels();
+    test_sparse_levels();
     test_ranks();
     return tap_done();
 }
