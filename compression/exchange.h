@@ -97,6 +97,7 @@ struct dscomm_exchange {
     gint64 since; /* microseconds: it has not gone on; 0: unknown */
     gint64 seen; /* somebody has looked */
     int timeout_ms;
+    int abandoned; /* its memory may be in use until the process ends */
 };
 
 static inline part_t *part_at(const dscomm_exchange_t *x, size_t i)
@@ -127,7 +128,8 @@ dscomm_priv_exchange_plan(dscomm_exchange_t *x,
 size_t dscomm_priv_packet_bytes(const dscomm_exchange_t *x, size_t p, int rank);
 /* finds memory for two regions of each rank, and a place for each work. */
 dscomm_status_t dscomm_priv_exchange_room(dscomm_exchange_t *x);
-/* Back to the idle ones; its compressors may be called again, and freed. */
+/* Back to the idle ones, unless it is abandoned; its compressors may be called
+ * again, and freed. */
 void dscomm_priv_exchange_retire(dscomm_exchange_t *x);
 
 /* In exchange.c. Posts receives, encodes, sends; and then goes on as far as it

@@ -64,6 +64,10 @@ typedef struct {
 extern int fake_device_aware __attribute__((weak));
 extern void *fake_device_shadow(const void *pointer) __attribute__((weak));
 
+/* Of programs that look after buffers which a transport might keep: where the
+ * last receive that was cancelled would have put its message. */
+extern void *thread_kept __attribute__((weak));
+
 static void *place(const void *pointer)
 {
     return fake_device_shadow ? fake_device_shadow(pointer) : (void *)pointer;
@@ -478,6 +482,8 @@ static void thread_cancel(void *self, dscomm_request_t *head)
         link = &(*link)->next;
     if (*link)
         *link = (*link)->next;
+    if (&thread_kept && !((request_t *)head)->collective)
+        thread_kept = place(((request_t *)head)->message.recv);
 }
 
 static uint64_t thread_capabilities(void *self)
