@@ -28,7 +28,7 @@ static pthread_t thread;
 static int running, stopping, asleep;
 static dscomm_help_t *calls;
 static unsigned begun; /* calls */
-static unsigned vain; /* turns of late in which nothing moved */
+static unsigned vain; /* turns since a call began in which nothing moved */
 
 static void pause_for_a_moment(void)
 {
@@ -121,16 +121,20 @@ static void start(void)
 
 void dscomm_help_begin(dscomm_help_t *help)
 {
+    int wake; /* out of sleep, or a pause that another call made longer */
+
     pthread_mutex_lock(&lock);
+    wake = asleep || (vain && !calls);
     help->state = NEW;
     help->next = calls;
     calls = help;
     begun++;
     if (!running)
         start();
-    if (asleep)
+    if (wake)
         pthread_cond_signal(&came);
     asleep = 0;
+    vain = 0;
     pthread_mutex_unlock(&lock);
 }
 
