@@ -169,10 +169,11 @@ static int progress_others(const dscomm_group_t *group, int locked)
 }
 
 /* In a call that waits. The group has works of its callers' own only while it
- * is pending, and then that call has its lock. */
-static void advance_own(dscomm_group_t *group)
+ * is pending, and then that call has its lock. 1: something moved. */
+static int advance_own(dscomm_group_t *group)
 {
     dscomm_work_t *work, *next;
+    const uint64_t before = group->completed;
 
     walking = 1;
     for (work = group->pending; work; work = next) {
@@ -184,13 +185,16 @@ static void advance_own(dscomm_group_t *group)
             dscomm_priv_work_retire(work, work->request.status, NULL);
     }
     walking = 0;
+    return group->completed != before;
 }
 
 int dscomm_backend_progress_others(dscomm_group_t *group)
 {
+    int moved = 0;
+
     if (group && group->custom && !walking)
-        advance_own(group);
-    return progress_others(group, 0);
+        moved = advance_own(group);
+    return progress_others(group, 0) || moved;
 }
 
 void dscomm_priv_progress_custom(int more)
