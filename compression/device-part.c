@@ -191,17 +191,9 @@ static void choose_way(dscomm_exchange_t *x)
     x->direct = takes && all;
 }
 
-dscomm_status_t dscomm_priv_device_settle(dscomm_exchange_t *x)
-{
-    int code = x->unfinished ? ops()->sync(x->unfinished) : 0;
-
-    x->unfinished = NULL;
-    return dscomm_priv_device_result(code, "waiting for a device");
-}
-
 dscomm_status_t dscomm_priv_device_begin(dscomm_exchange_t *x)
 {
-    dscomm_status_t status = dscomm_priv_device_settle(x);
+    dscomm_status_t status = dscomm_priv_device_settle(x, x->timeout_ms);
 
     if (status == DSCOMM_OK)
         status = find_device(x);

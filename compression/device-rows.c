@@ -210,6 +210,45 @@ int dscomm_priv_device_mark_end(dscomm_exchange_t *x)
     return mark(x, &x->mirror.marks[STAGES * x->packet_count]);
 }
 
+/* The last mark is behind all that the queue has. */
+static int look(const dscomm_exchange_t *x, const mark_t *last, gint64 end,
+                int *ret_reached)
+{
+    int code;
+
+    do {
+        code = ops()->reached(x->unfinished, last->event, ret_reached);
+        if (code || *ret_reached)
+            break;
+        dscomm_priv_exchange_rest(x);
+    } while (g_get_monotonic_time() < end);
+    return code;
+}
+
+dscomm_status_t dscomm_priv_device_settle(dscomm_exchange_t *x, int most_ms)
+{
+    mark_t *last;
+    int code, reached = 0;
+
+    if (!x->unfinished)
+        return DSCOMM_OK;
+    last = &x->mirror.marks[x->mirror.mark_count - 1];
+    x->since = g_get_monotonic_time();
+    code = ops()->mark(x->unfinished, &last->event);
+    if (!code)
+        code = look(x, last, x->since + (gint64)most_ms * 1000, &reached);
+    x->since = 0;
+    if (code)
+        return dscomm_priv_device_result(code, "waiting for a device");
+    if (!reached)
+        return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                           "rank %d waits for its device, which has not ended "
+                           "what it began before in %d ms",
+                           x->channel->rank, most_ms);
+    x->unfinished = NULL;
+    return DSCOMM_OK;
+}
+
 dscomm_status_t dscomm_priv_device_reached(dscomm_exchange_t *x, stage_t stage,
                                            size_t p)
 {

@@ -52,8 +52,8 @@ dscomm_status_t dscomm_priv_device_reached(dscomm_exchange_t *x, stage_t stage,
                                            size_t p);
 /* Gives back the regions at a device; they are not in use. */
 void dscomm_priv_device_leave(dscomm_exchange_t *x);
-/* Waits for what devices may still do with the memory of x. */
-dscomm_status_t dscomm_priv_device_settle(dscomm_exchange_t *x);
+/* Waits so long for what a device may still do with the memory of x. */
+dscomm_status_t dscomm_priv_device_settle(dscomm_exchange_t *x, int most_ms);
 
 /* Brings the errors to the host. changes: they will be others there. */
 dscomm_status_t dscomm_priv_device_home(const dscomm_compressor_t *c,

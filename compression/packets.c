@@ -62,7 +62,8 @@ void dscomm_priv_exchange_free(dscomm_exchange_t *x)
     while (x) {
         dscomm_exchange_t *next = x->next;
 
-        dscomm_priv_device_settle(x);
+        if (x->unfinished)
+            dscomm_priv_device_table()->sync(x->unfinished);
         g_free(x->plan.at);
         g_free(x->works.at);
         free_memory(x);

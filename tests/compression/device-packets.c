@@ -263,7 +263,7 @@ static void headers_only(rank_t *self)
     pair_free(self, &pair);
 }
 
-/* It gives up, and says for whom it has waited. */
+/* It gives up while the device stands, and says for whom it has waited. */
 static void stuck(rank_t *self)
 {
     pair_t pair = pair_new(self, SHORT);
@@ -276,6 +276,25 @@ static void stuck(rank_t *self)
     CHECK(self, strstr(dscomm_last_error(), "waits for its device"));
     CHECK(self, !fake_device_met());
     pair_free(self, &pair);
+}
+
+/* Before a call, in what the one before has left. */
+static void stuck_before(rank_t *self)
+{
+    pair_t pair = pair_new(self, SHORT);
+    void *stream = fake_device_stream_new();
+
+    CHECK(self, !dscomm_compressor_set_stream(pair.there, stream));
+    pair_fill(self, &pair);
+    fake_device_hold(1);
+    reduce(self, pair.there, pair.x);
+    CHECK(self, dscomm_compressor_all_reduce(pair.there, pair.x, DSCOMM_FLOAT32,
+                                             NULL) == DSCOMM_ERR_TIMEOUT);
+    CHECK(self, strstr(dscomm_last_error(), "waits for its device"));
+    fake_device_hold(0);
+    fake_device_wait(stream);
+    pair_free(self, &pair);
+    fake_device_stream_free(stream);
 }
 
 /* A work without a stream ends when its result is there. */
@@ -307,6 +326,7 @@ static void leave_call(rank_t *self, dscomm_group_t *group, float *x)
     dscomm_work_t *work = NULL;
 
     CHECK(self, !dscomm_compressor_create(group, SHORT, NULL, &c));
+    meet(self);
     if (self->rank == 0) {
         CHECK(self, !dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, &work));
         CHECK(self, !dscomm_group_abort(group, "nobody joins"));
@@ -450,6 +470,7 @@ int main(void)
     ranks_run(1, 20000, held, "a result that is late");
     is_int(fake_device_pieces(), left, "all memory of the devices is free");
     ranks_run(1, 300, stuck, "a device that does not go on");
+    ranks_run(1, 300, stuck_before, "a device that stands before a call");
     dscomm_priv_device_use(NULL);
     return tap_done();
 }

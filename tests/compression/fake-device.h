@@ -39,10 +39,11 @@ void fake_device_hold(int hold);
 typedef enum {
     FAKE_UP, /* a copy from the host */
     FAKE_UNPACK, /* a result is decoded */
-    FAKE_NEVER
+    FAKE_NEVER /* until it is asked */
 } fake_event_t;
 void fake_device_stop(int device, int copies, fake_event_t until);
-/* 1 where it has happened since, and ended the stop. Forgets it. */
+/* 1 where it has happened since, and ended the stop; FAKE_NEVER: where nobody
+ * asked for long. Ends and forgets it. */
 int fake_device_met(void);
 
 /* Backend "thread" takes this memory, in groups made while this is not 0, where
