@@ -44,17 +44,22 @@ void dscomm_priv_exchange_rest(const dscomm_exchange_t *x)
         g_usleep(PAUSE_US);
 }
 
-/* To look at any of its messages lets all of the group's go on. */
-static void look_around(const dscomm_exchange_t *x)
+/* To look at any of its messages lets all of the group's go on. A failure where
+ * one of the groups has ended. */
+static dscomm_status_t look_around(const dscomm_exchange_t *x)
 {
-    size_t works = x->packet_count * (size_t)x->channel->ranks;
+    const dscomm_channel_t *channel = x->channel;
+    size_t works = x->packet_count * (size_t)channel->ranks, i = 0;
+    dscomm_status_t status;
 
-    for (size_t i = 0; i < works; i++) {
-        if (!x->gathers[i])
-            continue;
+    while (i < works && !x->gathers[i])
+        i++;
+    if (i < works)
         dscomm_work_test(x->gathers[i]);
-        return;
-    }
+    status = dscomm_group_status(channel->parent);
+    return status == DSCOMM_OK && channel->group
+               ? dscomm_group_status(channel->group)
+               : status;
 }
 
 dscomm_status_t dscomm_priv_exchange_await(dscomm_exchange_t *x, stage_t stage,
@@ -65,9 +70,10 @@ dscomm_status_t dscomm_priv_exchange_await(dscomm_exchange_t *x, stage_t stage,
     x->since = 0;
     while (status == DSCOMM_IN_PROGRESS) {
         status = dscomm_priv_exchange_watch(x, 0);
+        if (status == DSCOMM_IN_PROGRESS)
+            status = look_around(x);
         if (status < 0)
             break;
-        look_around(x);
         dscomm_priv_exchange_rest(x);
         x->seen = g_get_monotonic_time();
         status = dscomm_priv_device_reached(x, stage, p);

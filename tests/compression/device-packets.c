@@ -278,6 +278,36 @@ static void stuck(rank_t *self)
     pair_free(self, &pair);
 }
 
+/* Once a mark was set, behind which the device stands. */
+static void *abort_later(void *group)
+{
+    while (!fake_device_marks())
+        usleep(1000);
+    dscomm_group_abort(group, "in between");
+    return NULL;
+}
+
+static void abort_stuck(rank_t *self)
+{
+    dscomm_group_t *group = NULL;
+    dscomm_compressor_t *c = NULL;
+    float *x = fake_device_alloc(SHORT * sizeof *x);
+    pthread_t thread;
+
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+    CHECK(self, !dscomm_compressor_create(group, SHORT, NULL, &c));
+    fake_device_stop(0, 0, FAKE_NEVER);
+    fake_device_marks();
+    pthread_create(&thread, NULL, abort_later, group);
+    CHECK(self, dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL) ==
+                    DSCOMM_ERR_ABORTED);
+    CHECK(self, !fake_device_met());
+    pthread_join(thread, NULL);
+    CHECK(self, !dscomm_compressor_free(c));
+    dscomm_group_free(group);
+    fake_device_free(x);
+}
+
 /* Before a call, in what the one before has left. */
 static void stuck_before(rank_t *self)
 {
@@ -470,6 +500,7 @@ int main(void)
     ranks_run(1, 20000, held, "a result that is late");
     is_int(fake_device_pieces(), left, "all memory of the devices is free");
     ranks_run(1, 300, stuck, "a device that does not go on");
+    ranks_run(1, 60000, abort_stuck, "an abort while a device stands");
     ranks_run(1, 300, stuck_before, "a device that stands before a call");
     dscomm_priv_device_use(NULL);
     return tap_done();
