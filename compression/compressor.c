@@ -228,7 +228,7 @@ static dscomm_status_t compare(const char *name, const dscomm_group_t *group,
         if (what)
             return dscomm_fail(
                 DSCOMM_ERR_MISMATCH,
-                "%s on group '%s': %s of rank %d differs from that of rank 0 "
+                "%s on group '%s': %s of rank %d and rank 0 differ "
                 "(%.*s, count %" PRIu64 " and %.*s, count %" PRIu64 ")",
                 name, dscomm_group_name(group), what, r, NAME_BYTES,
                 other->codec, other->count, NAME_BYTES, first->codec,

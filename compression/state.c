@@ -9,7 +9,11 @@
 #include "compression/compressor.h"
 #include "compression/device.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define MAGIC "dscommEF"
 #define MAGIC_BYTES 8
@@ -158,11 +162,11 @@ static const char *refusal(const dscomm_compressor_t *c,
         return "it has a version that this library does not know";
     if (memcmp(got->codec, want.codec, CODEC_BYTES))
         return "it is that of another codec";
+    if (got->count != want.count)
+        return "it has another number of elements";
     if (got->geometry != want.geometry || got->op != want.op ||
         got->padded != want.padded)
         return "it has another geometry or operator";
-    if (got->count != want.count)
-        return "it has another number of elements";
     if (got->ranks != want.ranks)
         return "it comes from a group with another number of ranks";
     if (got->rank != want.rank)
@@ -238,6 +242,22 @@ static dscomm_status_t fail_file(const char *name, GError *error)
     return status;
 }
 
+static dscomm_status_t fail_kind(const char *name, const char *path)
+{
+    return dscomm_fail(DSCOMM_ERR_IO,
+                       "%s: '%s' is no regular file; give the name of one",
+                       name, path);
+}
+
+static dscomm_status_t check_path(const char *name, const char *path)
+{
+    if (!path)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: path is NULL", name);
+    if (!*path)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: path is empty", name);
+    return DSCOMM_OK;
+}
+
 dscomm_status_t
 dscomm_compressor_save_file(const dscomm_compressor_t *compressor,
                             const char *path)
@@ -245,13 +265,17 @@ dscomm_compressor_save_file(const dscomm_compressor_t *compressor,
     const char *name = "dscomm_compressor_save_file";
     dscomm_status_t status = check_known(compressor, name);
     GError *error = NULL;
+    struct stat there;
     size_t bytes;
     void *memory;
 
+    if (status == DSCOMM_OK)
+        status = check_path(name, path);
     if (status < 0)
         return status;
-    if (!path)
-        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: path is NULL", name);
+    /* A file is replaced by another; nothing else must be. */
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
+        return fail_kind(name, path);
     bytes = dscomm_priv_state_bytes(compressor);
     memory = g_try_malloc(bytes);
     if (!memory)
@@ -269,23 +293,70 @@ dscomm_compressor_save_file(const dscomm_compressor_t *compressor,
     return status;
 }
 
+/* At most so many bytes; -1 with errno. */
+static ssize_t read_all(int fd, char *memory, size_t most)
+{
+    size_t got = 0;
+
+    while (got < most) {
+        ssize_t part = read(fd, memory + got, most - got);
+
+        if (part < 0 && errno == EINTR)
+            continue;
+        if (part < 0)
+            return -1;
+        if (part == 0)
+            break;
+        got += (size_t)part;
+    }
+    return (ssize_t)got;
+}
+
+/* One byte more than a state has tells that a file is none. */
+static dscomm_status_t load_from(const char *name, dscomm_compressor_t *c,
+                                 int fd, const char *path)
+{
+    const size_t most = dscomm_priv_state_bytes(c) + 1;
+    dscomm_status_t status;
+    struct stat file;
+    char *memory;
+    ssize_t got;
+
+    if (fstat(fd, &file) == 0 && !S_ISREG(file.st_mode))
+        return fail_kind(name, path);
+    memory = g_try_malloc(most);
+    if (!memory)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "%s: no memory for the %zu bytes of the state", name,
+                           most - 1);
+    got = read_all(fd, memory, most);
+    if (got < 0)
+        status = dscomm_fail(DSCOMM_ERR_IO, "%s: %s: %s", name, path,
+                             g_strerror(errno));
+    else
+        status = load(name, c, memory, (size_t)got, path);
+    g_free(memory);
+    return status;
+}
+
 dscomm_status_t dscomm_compressor_load_file(dscomm_compressor_t *compressor,
                                             const char *path)
 {
     const char *name = "dscomm_compressor_load_file";
     dscomm_status_t status = dscomm_priv_compressor_idle(compressor, name);
-    GError *error = NULL;
-    char *memory;
-    gsize bytes;
+    int fd;
 
+    if (status == DSCOMM_OK)
+        status = check_path(name, path);
     if (status < 0)
         return status;
-    if (!path)
-        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: path is NULL", name);
-    if (!g_file_get_contents(path, &memory, &bytes, &error))
-        return fail_file(name, error);
-    status = load(name, compressor, memory, bytes, path);
-    g_free(memory);
+    /* A pipe without a writer would keep who opens it. */
+    fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return dscomm_fail(DSCOMM_ERR_IO, "%s: %s: %s", name, path,
+                           g_strerror(errno));
+    status = load_from(name, compressor, fd, path);
+    close(fd);
     return status;
 }
 

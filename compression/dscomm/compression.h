@@ -15,10 +15,12 @@
  *
  * With codec "onebit" an element becomes its sign and each side has one scale,
  * the root of the mean square: bit 1 for what is not less than zero, so for
- * -0 and NaN as well. A NaN or an infinity on any rank makes the whole result
- * NaN on all; in the native geometry the errors are then as before the call,
- * but for rounding, so that the next one is whole again. With other codecs they
- * spoil what travels with them, and errors that are not finite become zero.
+ * -0 and NaN as well. A NaN or an infinity on any rank spoils the whole result
+ * on all: in the native geometry it is NaN, and the errors are then as before
+ * the call, but for rounding, so that the next one is whole again; in
+ * DeepSpeed's it is NaN or infinite, and errors are no longer finite. With
+ * other codecs they spoil what travels with them, and errors that are not
+ * finite become zero.
  *
  * A buffer may be in the memory of a CUDA device. Codec "onebit" then works
  * there, on what is not float64, without a mask and with errors kept, where the

@@ -5,6 +5,8 @@
 
 #include "tests/compression/compress.h"
 
+#include <sys/stat.h>
+
 #define COUNT 1500
 
 /* Calls after which there are errors on both sides. */
@@ -90,6 +92,30 @@ static void in_file(rank_t *self)
     close_all(self, cs, 2);
 }
 
+/* What is no regular file is neither replaced, nor read for ever. */
+static void no_files(rank_t *self)
+{
+    char folder[] = "/tmp/dscomm-state-XXXXXX", path[64];
+    dscomm_compressor_t *c = open_with(self, COUNT, NULL);
+    struct stat file;
+
+    CHECK(self, mkdtemp(folder) != NULL);
+    snprintf(path, sizeof path, "%s/pipe", folder);
+    CHECK(self, !mkfifo(path, 0600));
+    CHECK(self, dscomm_compressor_save_file(c, path) == DSCOMM_ERR_IO);
+    CHECK(self, strstr(dscomm_last_error(), "no regular file"));
+    CHECK(self, !stat(path, &file) && S_ISFIFO(file.st_mode));
+    CHECK(self, dscomm_compressor_load_file(c, path) == DSCOMM_ERR_IO);
+    CHECK(self, strstr(dscomm_last_error(), "no regular file"));
+    CHECK(self, dscomm_compressor_load_file(c, "/dev/zero") == DSCOMM_ERR_IO);
+    CHECK(self, dscomm_compressor_load_file(c, folder) == DSCOMM_ERR_IO);
+    CHECK(self, dscomm_compressor_load_file(c, "") == DSCOMM_ERR_INVALID);
+    CHECK(self, dscomm_compressor_save_file(c, "") == DSCOMM_ERR_INVALID);
+    unlink(path);
+    rmdir(folder);
+    CHECK(self, !dscomm_compressor_free(c));
+}
+
 /* Every damaged byte is found. */
 static void damaged(rank_t *self)
 {
@@ -140,7 +166,7 @@ static void foreign(rank_t *self)
     attr.codec = "int8";
     FOREIGN(COUNT, "another codec");
     attr.codec = NULL;
-    FOREIGN(COUNT + 1, "another geometry");
+    FOREIGN(COUNT + 1, "another number of elements");
     attr.sum = 1;
     FOREIGN(COUNT, "operator");
     attr.sum = 0;
@@ -208,6 +234,7 @@ int main(void)
         ranks_run(n, 10000, reset, "forgotten");
     }
     ranks_run(2, 10000, in_file, "in a file");
+    ranks_run(1, 10000, no_files, "what is no regular file");
     ranks_run(2, 10000, damaged, "damaged");
     ranks_run(2, 10000, foreign, "of another compressor");
     ranks_run(1, 10000, form, "its form");
