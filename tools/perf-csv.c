@@ -33,7 +33,7 @@ static void print_figure(const perf_run_t *run, FILE *to, const perf_row_t *row,
             perf_row_op(row), perf_row_root(row, root),
             place == PERF_IN_PLACE ? "in" : "out", row->algorithm, run->ranks,
             dscomm_group_backend(run->group));
-    fprintf(to, "%.4f,%.4f,%.4f,%.4f,%.2f,%.4f,%.4f,", f->times.p50,
+    fprintf(to, "%.4f,%.4f,%.4f,%.4f,%.2f,%.6g,%.6g,", f->times.p50,
             f->times.min, f->times.p99, f->times.max, f->times.spread, f->algbw,
             f->busbw);
     print_known(to, roof > 0, roof);

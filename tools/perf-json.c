@@ -114,7 +114,7 @@ static void print_figure(const perf_run_t *run, FILE *to, const char *name,
             f->times.p99, f->times.max, f->times.spread);
     fprintf(to, "\"batches\": %zu, \"calls\": %zu,\n      ", f->times.batches,
             f->times.calls);
-    fprintf(to, "\"algbw_gbs\": %.4f, \"busbw_gbs\": %.4f", f->algbw, f->busbw);
+    fprintf(to, "\"algbw_gbs\": %.6g, \"busbw_gbs\": %.6g", f->algbw, f->busbw);
     print_known(to, "roof_us", roof > 0, f->roof);
     print_known(to, "roof_percent", roof > 0, roof);
     print_known(to, "hidden_percent", run->options->overlap, f->hidden);
