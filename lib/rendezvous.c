@@ -277,9 +277,8 @@ static dscomm_status_t enter(const dscomm_join_t *join, int64_t deadline,
 }
 
 /* The server that was found may be an older world's, or that of an attempt that
- * failed, about to end: its end is
- * no failure as long as there is time for the new one to come up. But what rank
- * 0 says is final. */
+ * failed, about to end: its end is no failure as long as there is time for the
+ * new one to come up. But what rank 0 says is final. */
 static int try_again(const dscomm_join_t *join, dscomm_status_t status,
                      int final, int64_t deadline)
 {
