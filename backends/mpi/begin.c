@@ -35,38 +35,34 @@ static void initialize(void)
     pthread_mutex_unlock(&own.lock);
 }
 
-/* MPI may take the device of the thread that initialises it. */
-static void use_context(void *context)
+/* MPI may take the device of the thread that initialises it: the current
+ * context, or the one to become it, where the process has CUDA's driver. */
+static int call_driver(const char *function, void *argument)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    int (*set)(void *) = NULL;
+    int (*call)(void *) = NULL;
+    int error = -1;
 
     if (driver)
-        *(void **)&set = dlsym(driver, "cuCtxSetCurrent");
-    if (set && context)
-        set(context);
+        *(void **)&call = dlsym(driver, function);
+    if (call)
+        error = call(argument);
     if (driver)
         dlclose(driver);
+    return error;
 }
 
 static void *get_context(void)
 {
-    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    int (*get)(void **) = NULL;
     void *context = NULL;
 
-    if (driver)
-        *(void **)&get = dlsym(driver, "cuCtxGetCurrent");
-    if (get && get(&context))
-        context = NULL;
-    if (driver)
-        dlclose(driver);
-    return context;
+    return call_driver("cuCtxGetCurrent", &context) ? NULL : context;
 }
 
 static void *serve(void *context)
 {
-    use_context(context);
+    if (context)
+        call_driver("cuCtxSetCurrent", context);
     initialize();
     pthread_mutex_lock(&own.lock);
     while (!own.ending)
