@@ -337,31 +337,34 @@ static dscomm_status_t gather_next(dscomm_exchange_t *x)
                : DSCOMM_IN_PROGRESS;
 }
 
-static dscomm_status_t reduce_next(dscomm_exchange_t *x)
+/* What is done with a packet as soon as a device has passed a mark of it. */
+static dscomm_status_t
+work_next(dscomm_exchange_t *x, int may, int stage,
+          dscomm_status_t (*work)(dscomm_exchange_t *, size_t), size_t *packet)
 {
     dscomm_status_t status = DSCOMM_IN_PROGRESS;
 
-    if (x->reduced < x->gathered)
-        status = dscomm_priv_device_reached(x, STAGE_GATHERED, x->reduced);
+    if (may)
+        status = dscomm_priv_device_reached(x, stage, *packet);
     if (status == DSCOMM_OK)
-        status = reduce_packet(x, x->reduced);
+        status = work(x, *packet);
     if (status == DSCOMM_OK)
-        x->reduced++;
+        ++*packet;
     return status;
+}
+
+static dscomm_status_t reduce_next(dscomm_exchange_t *x)
+{
+    return work_next(x, x->reduced < x->gathered, STAGE_GATHERED, reduce_packet,
+                     &x->reduced);
 }
 
 /* Once all parts of the packet are reduced. */
 static dscomm_status_t spread_next(dscomm_exchange_t *x)
 {
-    dscomm_status_t status = DSCOMM_IN_PROGRESS;
-
-    if (x->spread < x->packet_count && last_part(x, x->spread) < x->ready)
-        status = dscomm_priv_device_reached(x, STAGE_REDUCED, x->spread);
-    if (status == DSCOMM_OK)
-        status = spread_packet(x, x->spread);
-    if (status == DSCOMM_OK)
-        x->spread++;
-    return status;
+    return work_next(
+        x, x->spread < x->packet_count && last_part(x, x->spread) < x->ready,
+        STAGE_REDUCED, spread_packet, &x->spread);
 }
 
 static dscomm_status_t fetch_next(dscomm_exchange_t *x)
@@ -373,15 +376,8 @@ static dscomm_status_t fetch_next(dscomm_exchange_t *x)
 
 static dscomm_status_t decode_next(dscomm_exchange_t *x)
 {
-    dscomm_status_t status = DSCOMM_IN_PROGRESS;
-
-    if (x->decoded < x->fetched)
-        status = dscomm_priv_device_reached(x, STAGE_SPREAD, x->decoded);
-    if (status == DSCOMM_OK)
-        status = decode_packet(x, x->decoded);
-    if (status == DSCOMM_OK)
-        x->decoded++;
-    return status;
+    return work_next(x, x->decoded < x->fetched, STAGE_SPREAD, decode_packet,
+                     &x->decoded);
 }
 
 static size_t all_sends(const dscomm_exchange_t *x)
