@@ -172,7 +172,11 @@ void dscomm_priv_two_level_barrier(dscomm_plan_t *plan)
     end(&levels);
 }
 
-void dscomm_priv_two_level_broadcast(dscomm_plan_t *plan)
+/* From or to the root, in pieces that follow each other from level to level. */
+static void go_in_pieces(dscomm_plan_t *plan,
+                         void (*add_piece)(dscomm_plan_t *plan,
+                                           const levels_t *levels,
+                                           const piece_t *piece))
 {
     const dscomm_coll_args_t *args = plan->args;
     const size_t pieces = count_pieces(args, args->count, PIECE);
@@ -181,15 +185,25 @@ void dscomm_priv_two_level_broadcast(dscomm_plan_t *plan)
     dscomm_priv_plan_window(plan, WINDOW, 0);
     for (size_t i = 0; i < pieces; i++) {
         const piece_t piece = cut(args, args->count, pieces, i);
-        const dscomm_place_t place = dscomm_priv_at(AT_RECV, piece.offset);
 
         dscomm_priv_plan_chain(plan);
-        add_far(plan, &levels, DSCOMM_COLL_BROADCAST, piece.count, place,
-                place);
-        add_near(plan, &levels, DSCOMM_COLL_BROADCAST, piece.count, place,
-                 place);
+        add_piece(plan, &levels, &piece);
     }
     end(&levels);
+}
+
+static void broadcast_piece(dscomm_plan_t *plan, const levels_t *levels,
+                            const piece_t *piece)
+{
+    const dscomm_place_t place = dscomm_priv_at(AT_RECV, piece->offset);
+
+    add_far(plan, levels, DSCOMM_COLL_BROADCAST, piece->count, place, place);
+    add_near(plan, levels, DSCOMM_COLL_BROADCAST, piece->count, place, place);
+}
+
+void dscomm_priv_two_level_broadcast(dscomm_plan_t *plan)
+{
+    go_in_pieces(plan, broadcast_piece);
 }
 
 static void reduce_piece(dscomm_plan_t *plan, const levels_t *levels,
@@ -210,18 +224,7 @@ static void reduce_piece(dscomm_plan_t *plan, const levels_t *levels,
 
 void dscomm_priv_two_level_reduce(dscomm_plan_t *plan)
 {
-    const dscomm_coll_args_t *args = plan->args;
-    const size_t pieces = count_pieces(args, args->count, PIECE);
-    levels_t levels = begin(plan, args->root);
-
-    dscomm_priv_plan_window(plan, WINDOW, 0);
-    for (size_t i = 0; i < pieces; i++) {
-        const piece_t piece = cut(args, args->count, pieces, i);
-
-        dscomm_priv_plan_chain(plan);
-        reduce_piece(plan, &levels, &piece);
-    }
-    end(&levels);
+    go_in_pieces(plan, reduce_piece);
 }
 
 static void all_reduce_piece(dscomm_plan_t *plan, const levels_t *levels,
