@@ -259,6 +259,23 @@ static void check_failed_run(void)
 
 static pthread_barrier_t together;
 
+/* Three ranks over TCP, so many of which meet at the barrier. */
+static void come_together(guest_t guests[3], void *(*body)(void *),
+                          unsigned waiting)
+{
+    pthread_t threads[3];
+    char url[64];
+
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", free_port());
+    invite(guests, 3, url, 20000);
+    pthread_barrier_init(&together, NULL, waiting);
+    for (int i = 0; i < 3; i++)
+        pthread_create(&threads[i], NULL, body, &guests[i]);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&together);
+}
+
 /* A second world at the same place, for which rank 2 comes too late, while the
  * first one lives on in the same store; and a third. */
 static void *visit_again(void *arg)
@@ -291,17 +308,8 @@ static void *visit_again(void *arg)
 static void check_late_rank(void)
 {
     guest_t guests[3];
-    pthread_t threads[3];
-    char url[64];
 
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", free_port());
-    invite(guests, 3, url, 20000);
-    pthread_barrier_init(&together, NULL, 3);
-    for (int i = 0; i < 3; i++)
-        pthread_create(&threads[i], NULL, visit_again, &guests[i]);
-    for (int i = 0; i < 3; i++)
-        pthread_join(threads[i], NULL);
-    pthread_barrier_destroy(&together);
+    come_together(guests, visit_again, 3);
     for (int i = 0; i < 3; i++)
         ok(guests[i].worlds, "a second world fails: rank %d is told", i);
     all_are(guests, 3, DSCOMM_OK, "", "all come to a third world");
@@ -333,17 +341,8 @@ static void *repeat(void *arg)
 static void check_repeated(void)
 {
     guest_t guests[3];
-    pthread_t threads[3];
-    char url[64];
 
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", free_port());
-    invite(guests, 3, url, 20000);
-    pthread_barrier_init(&together, NULL, 2);
-    for (int i = 0; i < 3; i++)
-        pthread_create(&threads[i], NULL, repeat, &guests[i]);
-    for (int i = 0; i < 3; i++)
-        pthread_join(threads[i], NULL);
-    pthread_barrier_destroy(&together);
+    come_together(guests, repeat, 2);
     ok(guests[0].worlds && guests[2].worlds, "without rank 1 the others fail");
     all_are(guests, 3, DSCOMM_OK, "", "all come when they repeat it at once");
 }
