@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LABEL_MAX 256
+#define NUMBERS_MOST 32
 #define OPENED "opened"
 #define ABLE "able"
 #define VERDICT "verdict"
@@ -31,16 +31,17 @@ void two_request_give(two_level_t *level, dscomm_request_t *request)
     g_ptr_array_add(level->idle, request);
 }
 
-/* "world (ranks 0, 2)": the numbers of the level's ranks are others. */
-static void describe(const two_t *two, const int *ranks, int count, char *text,
-                     size_t size)
+/* "world (ranks 0, 2)", the first of them: the numbers of the level's ranks are
+ * others. To be freed. */
+static char *describe(const two_t *two, const int *ranks, int count)
 {
-    int used = snprintf(text, size, "%s (ranks", two->name);
+    GString *text = g_string_new(two->name);
 
-    for (int i = 0; i < count && (size_t)used < size - 32; i++)
-        used += snprintf(text + used, size - (size_t)used, "%s %d",
-                         i ? "," : "", ranks[i]);
-    snprintf(text + used, size - (size_t)used, ")");
+    g_string_append(text, " (ranks");
+    for (int i = 0; i < count && i < NUMBERS_MOST; i++)
+        g_string_append_printf(text, "%s %d", i ? "," : "", ranks[i]);
+    g_string_append_c(text, ')');
+    return g_string_free(text, FALSE);
 }
 
 static dscomm_status_t open_level(two_t *two, const dscomm_backend_args_t *args,
@@ -49,13 +50,11 @@ static dscomm_status_t open_level(two_t *two, const dscomm_backend_args_t *args,
     const int setting =
         which == TWO_INSIDE ? TWO_SETTING_INSIDE : TWO_SETTING_BETWEEN;
     two_level_t *level = &two->levels[which];
-    char name[LABEL_MAX];
     dscomm_status_t status;
 
     plan->backend = dscomm_setting_text(&two_settings[setting]);
     if (plan->count < two->ranks) {
-        describe(two, plan->ranks, plan->count, name, sizeof name);
-        level->name = g_strdup(name);
+        level->name = describe(two, plan->ranks, plan->count);
         level->count = plan->count;
         level->members = g_new(int, (gsize)plan->count);
         memcpy(level->members, plan->ranks, (gsize)plan->count * sizeof(int));

@@ -313,6 +313,21 @@ static void test_attributes(void)
     CHECK_OK(dscomm_group_free(NULL));
 }
 
+/* Longer than any sentence */
+static void test_long_name(void)
+{
+    static char name[2000];
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_group_t *group;
+
+    memset(name, 'n', sizeof name - 1);
+    attr.name = name;
+    CHECK_OK(dscomm_group_split(my.group, 0, my.rank, &attr, &group));
+    check(strcmp(dscomm_group_name(group), name) == 0, "the name is cut");
+    exercise(group);
+    CHECK_OK(dscomm_group_free(group));
+}
+
 static void test_backend_refused(void)
 {
     dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
@@ -438,6 +453,7 @@ static const conform_test_t tests[] = {
     {"nested groups", test_nested},
     {"groups side by side", test_side_by_side},
     {"name, deadline, backend", test_attributes},
+    {"a long name", test_long_name},
     {"an unknown backend is refused", test_backend_refused},
     {"translation: refused", test_translation_refused},
     {"groups come and go", test_many},
