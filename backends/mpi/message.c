@@ -372,21 +372,27 @@ static void forget(engine_t *engine, engine_request_t *receive)
 }
 
 /* What MPI has begun to move goes on, which is why there are last tests. */
+static void withdraw(engine_t *engine, engine_request_t *request)
+{
+    if (request->kind == ENGINE_RECEIVE && !request->parts) {
+        forget(engine, request);
+        return;
+    }
+    engine->strayed |= request->kind == ENGINE_SEND;
+    for (int i = 0; i < LAST_TESTS && request->parts; i++)
+        engine_test(engine);
+    request->head.held = request->parts > 0;
+    engine_orphan(engine, request);
+}
+
+/* A look from another thread may have completed it meanwhile. */
 void engine_cancel(void *impl, dscomm_request_t *head)
 {
     engine_t *engine = impl;
-    engine_request_t *request = (engine_request_t *)head;
 
     pthread_mutex_lock(engine->lock);
-    if (request->kind == ENGINE_RECEIVE && !request->parts) {
-        forget(engine, request);
-    } else {
-        engine->strayed |= request->kind == ENGINE_SEND;
-        for (int i = 0; i < LAST_TESTS && request->parts; i++)
-            engine_test(engine);
-        request->head.held = request->parts > 0;
-        engine_orphan(engine, request);
-    }
+    if (head->status == DSCOMM_IN_PROGRESS)
+        withdraw(engine, (engine_request_t *)head);
     engine_leave(engine);
 }
 

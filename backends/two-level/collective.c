@@ -32,9 +32,9 @@ static void drop_step(two_t *two, int cancel)
     if (!plan->request)
         return;
     level = plan->steps[plan->at].level;
-    if (cancel)
+    if (cancel && plan->request->status == DSCOMM_IN_PROGRESS)
         level->ops->cancel(level->impl, plan->request);
-    if (cancel && plan->request->held)
+    if (plan->request->held)
         two->queue->head.held = two->held = 1;
     two_request_give(level, plan->request);
     plan->request = NULL;

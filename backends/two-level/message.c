@@ -143,6 +143,7 @@ unsigned two_messages_scan(two_t *two)
     return completed;
 }
 
+/* What its level has completed meanwhile is no longer the level's. */
 void two_message_cancel(two_t *two, two_request_t *request)
 {
     two_request_t **link = &two->messages;
@@ -152,9 +153,11 @@ void two_message_cancel(two_t *two, two_request_t *request)
     if (!*link)
         return;
     *link = request->next;
-    request->inner->vain = request->head.vain;
-    request->level->ops->cancel(request->level->impl, request->inner);
-    request->head.held = request->inner->held;
+    if (request->inner->status == DSCOMM_IN_PROGRESS) {
+        request->inner->vain = request->head.vain;
+        request->level->ops->cancel(request->level->impl, request->inner);
+        request->head.held = request->inner->held;
+    }
     two_request_give(request->level, request->inner);
     request->inner = NULL;
 }

@@ -3,7 +3,8 @@
  * how. Each rank that is content prints "content". */
 #include "config.h"
 
-#include <dscomm/dscomm.h>
+#include "tests/backends/mpi-host.h"
+
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,13 +16,14 @@
 #define COUNT 20000
 #define GROUPS 2200 /* more than MPICH has communicators */
 
-static dscomm_group_t *world;
-static int rank, ranks;
+dscomm_group_t *world;
+int rank, ranks;
+int kept;
+
 static int exhausted; /* MPI has no communicators left */
 
 static pthread_t outsider;
 static int strays; /* calls of MPI by it */
-static int kept; /* communicators made, and not freed */
 
 /* These in place of MPI's own. */
 DSCOMM_API int MPI_Improbe(int source, int tag, MPI_Comm comm, int *ret_found,
@@ -49,7 +51,7 @@ DSCOMM_API int MPI_Comm_free(MPI_Comm *comm)
     return PMPI_Comm_free(comm);
 }
 
-static void need(int cond, const char *what)
+void need(int cond, const char *what)
 {
     if (cond)
         return;
@@ -58,12 +60,12 @@ static void need(int cond, const char *what)
     exit(3);
 }
 
-static void join(void)
+void join(const char *backend)
 {
     DSCOMM_CHECK(dscomm_init(NULL, &world));
     rank = dscomm_group_rank(world);
     ranks = dscomm_group_size(world);
-    need(!strcmp(dscomm_group_backend(world), "mpi"), "backend mpi");
+    need(!strcmp(dscomm_group_backend(world), backend), "the backend");
 }
 
 static void sum_ours(void)
@@ -106,7 +108,7 @@ static void use_both(int wanted)
 
     MPI_Init_thread(NULL, NULL, wanted, &level);
     for (int i = 0; i < 2; i++) {
-        join();
+        join("mpi");
         for (int k = 0; k < 5; k++)
             sum_theirs();
         DSCOMM_CHECK(dscomm_finalize(world));
@@ -131,7 +133,7 @@ static void use_none(void)
     int over = 1;
 
     for (int i = 0; i < 2; i++) {
-        join();
+        join("mpi");
         sum_ours();
         DSCOMM_CHECK(dscomm_finalize(world));
     }
@@ -146,7 +148,7 @@ static void end_early(void)
     dscomm_work_t *sent, *awaited;
 
     MPI_Init(NULL, NULL);
-    join();
+    join("mpi");
     DSCOMM_CHECK(dscomm_isend(world, large, sizeof large, DSCOMM_UINT8,
                               (rank + 1) % ranks, 1, &sent));
     DSCOMM_CHECK(dscomm_irecv(world, large, sizeof large, DSCOMM_UINT8,
@@ -164,7 +166,7 @@ static void end_early(void)
 
 static void die(void)
 {
-    join();
+    join("mpi");
     if (rank == ranks - 1)
         raise(SIGKILL);
     sleep(1);
@@ -178,7 +180,7 @@ static void desert(void)
 {
     int mine = 1, sum;
 
-    join();
+    join("mpi");
     if (rank)
         dscomm_all_reduce(world, &mine, &sum, 1, DSCOMM_INT32, DSCOMM_SUM,
                           NULL);
@@ -198,7 +200,7 @@ static void keep(void)
     dscomm_work_t *work;
     void *memory;
 
-    join();
+    join("mpi");
     DSCOMM_CHECK(dscomm_group_split(world, 0, rank, NULL, &group));
     DSCOMM_CHECK(dscomm_mem_alloc(group, bytes, &memory));
     DSCOMM_CHECK(dscomm_isend(group, memory, bytes, DSCOMM_UINT8,
@@ -284,7 +286,7 @@ static void stop(void)
     dscomm_group_t *group, *other;
     char *old = NULL, *memory = NULL;
 
-    join();
+    join("mpi");
     DSCOMM_CHECK(dscomm_all_gather(world, &own, pids, 1, DSCOMM_INT32, NULL));
     attr.timeout_ms = 1000;
     DSCOMM_CHECK(dscomm_group_new(world, first, 2, &attr, &group));
@@ -348,7 +350,7 @@ static void make_many(void)
     dscomm_group_t *group;
     int all[64], before;
 
-    join();
+    join("mpi");
     before = kept;
     for (int r = 0; r < ranks; r++)
         all[r] = r;
@@ -373,7 +375,7 @@ static void twice(void)
     int one = 1, sum = 0;
     dscomm_group_t *other;
 
-    join();
+    join("mpi");
     DSCOMM_CHECK(dscomm_init(NULL, &other));
     DSCOMM_CHECK(dscomm_all_reduce(other, &one, &sum, 1, DSCOMM_INT32,
                                    DSCOMM_SUM, NULL));
@@ -414,7 +416,7 @@ static void see_bits(void)
 {
     static float in[COUNT], out[COUNT];
 
-    join();
+    join("mpi");
     srand((unsigned)rank + 1);
     for (size_t i = 0; i < COUNT; i++)
         in[i] = (float)rand() / 1e7f - 100;
@@ -459,7 +461,7 @@ static void use_serialized(void)
     int level;
 
     MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
-    join();
+    join("mpi");
     if (level < MPI_THREAD_MULTIPLE) {
         pthread_create(&thread, NULL, intrude, NULL);
         pthread_join(thread, NULL);
@@ -547,6 +549,7 @@ static const struct {
     {"complain", complain},
     {"lost", complain_after_init},
     {"stay-away", stay_away},
+    {"withdraw", withdraw},
 };
 
 int main(int argc, char **argv)

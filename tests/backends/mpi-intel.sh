@@ -36,7 +36,8 @@ for source in "$abs_top_srcdir"/backends/mpi/*.c; do
 done
 # shellcheck disable=SC2086
 compile mpich.so -shared -fPIC $sources &&
-    compile host "$abs_top_srcdir/tests/backends/mpi-host.c"
+    compile host "$abs_top_srcdir/tests/backends/mpi-host.c" \
+        "$abs_top_srcdir/tests/backends/mpi-groups.c"
 result $? 'the module is compiled for Intel MPI' || exit 1
 
 DSCOMM_MPI_PATH=$scratch

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Groups that begin or end otherwise than they should. */
+#include "config.h"
+
+#include "tests/backends/mpi-host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LONG_BYTES (4 << 20)
+enum { SENT = 0x55 };
+
+/* What the launcher says, before there is a world. */
+static int launched_rank(void)
+{
+    const char *number = getenv("PMI_RANK");
+
+    if (!number)
+        number = getenv("OMPI_COMM_WORLD_RANK");
+    return number ? atoi(number) : 0;
+}
+
+/* Every rank is on a host of its own, so that two_level hands all to mpi. */
+static void join_hosts(void)
+{
+    char host[16];
+
+    snprintf(host, sizeof host, "h%d", launched_rank());
+    setenv("DSCOMM_HOST_ID", host, 1);
+    setenv("DSCOMM_BACKEND", "two_level", 1);
+    join("two_level");
+}
+
+/* Until rank 1 has looked. */
+static void send_both(dscomm_group_t *group, char *memory)
+{
+    dscomm_work_t *work;
+
+    memset(memory, SENT, LONG_BYTES);
+    DSCOMM_CHECK(
+        dscomm_isend(group, memory, LONG_BYTES, DSCOMM_UINT8, 1, 1, &work));
+    DSCOMM_CHECK(dscomm_send(group, memory, 1, DSCOMM_UINT8, 1, 2));
+    DSCOMM_CHECK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+    dscomm_work_free(work);
+    DSCOMM_CHECK(dscomm_recv(group, memory, 1, DSCOMM_UINT8, 1, 4, NULL, NULL));
+}
+
+/* The long message has come before the short one, and is whole in memory before
+ * anybody asks for it: only other sends let MPI go on. */
+static void receive_unseen(dscomm_group_t *group, volatile char *memory,
+                           dscomm_work_t **works)
+{
+    int more = 3;
+
+    DSCOMM_CHECK(
+        dscomm_recv(group, (char *)memory, 1, DSCOMM_UINT8, 0, 2, NULL, NULL));
+    DSCOMM_CHECK(dscomm_irecv(group, (char *)memory, LONG_BYTES, DSCOMM_UINT8,
+                              0, 1, &works[1]));
+    for (int i = 2; i < 1000 && more; i++) {
+        DSCOMM_CHECK(
+            dscomm_isend(group, "x", 1, DSCOMM_UINT8, 0, 3, &works[i]));
+        more -= memory[LONG_BYTES - 1] == (char)SENT;
+        usleep(1000);
+    }
+    need(!more, "the long message comes");
+    DSCOMM_CHECK(dscomm_isend(group, "x", 1, DSCOMM_UINT8, 0, 4, &works[0]));
+}
+
+/* A group ends with works that are complete, but have not been looked at. */
+void withdraw(void)
+{
+    static char memory[LONG_BYTES];
+    static dscomm_work_t *works[1000];
+    dscomm_group_t *group;
+    int before;
+
+    join_hosts();
+    before = kept;
+    DSCOMM_CHECK(dscomm_group_split(world, 0, rank, NULL, &group));
+    if (rank == 0)
+        send_both(group, memory);
+    else
+        receive_unseen(group, memory, works);
+    DSCOMM_CHECK(dscomm_group_free(group));
+    need(!rank || kept == before, "MPI has nothing left to do");
+    for (int i = 0; i < 1000; i++)
+        dscomm_work_free(works[i]);
+    DSCOMM_CHECK(dscomm_finalize(world));
+}

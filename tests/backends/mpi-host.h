@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A program that uses MPI itself: what its sources share. */
+#ifndef TESTS_BACKENDS_MPI_HOST_H
+#define TESTS_BACKENDS_MPI_HOST_H
+
+#include <dscomm/dscomm.h>
+
+extern dscomm_group_t *world;
+extern int rank, ranks; /* in it */
+extern int kept; /* communicators made, and not freed */
+
+/* Ends the rank where cond is 0. */
+void need(int cond, const char *what);
+/* Makes the world; it has that backend. */
+void join(const char *backend);
+
+/* mpi-groups.c */
+void withdraw(void);
+
+#endif
