@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums of two sources of 8-bit floats for x86 processors with AVX-512 VBMI,
- * which looks up 64 bytes at a time in a table of 128: 64 sums need no wider
- * elements, and no arithmetic but that of bytes.
+/* Sums, averages and products of two sources of 8-bit floats for x86 processors
+ * with AVX-512 VBMI, which looks up 64 bytes at a time in a table of 128: 64
+ * results need no wider elements, and no arithmetic but that of bytes.
  *
- * The smaller operand's significand is moved to where the larger one's is, with
- * three more bits, of which the last one is set where any bit behind it was.
- * That is enough to round the exact sum or difference once, and an exact one is
- * what float32 rounds to as well. As codes are consecutive from one power of
- * two to the next, a code is the larger operand's exponent and what a table
- * makes of the sum. */
+ * As codes are consecutive from one power of two to the next, a result is a
+ * code's exponent and what a table makes of the significands. So that this
+ * holds for denormals, too, codes are spread first: a spread code is unit times
+ * an exponent, and what is behind the point. */
 #include "config.h"
 
 #include "lib/kernels.h"
@@ -41,80 +39,106 @@ ALWAYS_INLINE void stores_done(void)
 #define OF_64(f, unit, i)                                                      \
     OF_16(f, unit, i), OF_16(f, unit, (i) + 16), OF_16(f, unit, (i) + 32),     \
         OF_16(f, unit, (i) + 48)
-#define TABLE(f, unit, i)                                                      \
-    {                                                                          \
-        OF_64(f, unit, i), OF_64(f, unit, (i) + 64)                            \
-    }
+#define OF_128(f, unit, i) OF_64(f, unit, i), OF_64(f, unit, (i) + 64)
 
-/* Of a magnitude; three more bits follow. */
-#define SIGNIFICAND(unit, code)                                                \
-    (8 * ((code) < (unit) ? (code) : (unit) + (code) % (unit)))
+/* Of a magnitude other than 0, whose code is base less if it is normal. */
+#define SPREAD(unit, base, code)                                               \
+    ((base) + ((code) >= (unit)       ? (code)                                 \
+               : (code) >= (unit) / 2 ? 2 * (code) - (unit)                    \
+               : (code) >= (unit) / 4 ? 4 * (code)-2 * (unit)                  \
+                                      : 8 * (code)-3 * (unit)))
 
-/* The last bit stands for all that are moved out. */
-#define MOVED(value, by)                                                       \
-    ((by) > 7                                                                  \
-         ? (value) != 0                                                        \
-         : (value) >> ((by)&7) | (((value) & ((1 << ((by)&7)) - 1)) != 0))
+/* So many bits less, to nearest even. */
+#define NEAREST(value, bits)                                                   \
+    (((value) + (1 << (bits)) / 2 - 1 + ((value) >> (bits)&1)) >> (bits))
 
-/* The smaller operand's, by the larger one's exponent (in codes) less its code:
- * of a normal one, and of a denormal one. */
-#define FROM_END(unit, index) (((index) + (unit)-1) % 128)
-#define REST(unit, index) ((unit)-1 - FROM_END(unit, index) % (unit))
-#define NORMAL(unit, index)                                                    \
-    MOVED(8 * ((unit) + REST(unit, index)), FROM_END(unit, index) / (unit))
-#define DENORMAL(unit, index)                                                  \
-    (FROM_END(unit, index) < (unit)                                            \
+/* Sums. The smaller operand's significand is moved to where the larger one's
+ * is, with three more bits, of which the last one is set where any bit behind
+ * it was. That is enough to round the exact sum or difference once, which is
+ * what float32's is rounded to as well. Half of a sum has an exponent less. */
+
+/* Bases are such that 0 is too small to be moved to anything, and that the
+ * spread codes that are looked up as denormals all differ in their lower six
+ * bits. What is no number is further from all numbers than any is moved. */
+#define E4M3_BASE 96
+#define E4M3_NAN 240
+#define E5M2_BASE 32
+#define E5M2_INFINITY 200
+#define E5M2_NAN 232
+#define SPREAD_E4M3(unit, code)                                                \
+    ((code) == 0 ? 0 : (code) < 0x7f ? SPREAD(unit, E4M3_BASE, code) : E4M3_NAN)
+#define SPREAD_E5M2(unit, code)                                                \
+    ((code) == 0      ? 0                                                      \
+     : (code) < 0x7c  ? SPREAD(unit, E5M2_BASE, code)                          \
+     : (code) == 0x7c ? E5M2_INFINITY                                          \
+                      : E5M2_NAN)
+
+#define SIGNIFICAND(unit, code) (8 * ((unit) + (code) % (unit)))
+
+/* The smaller operand's, by the last spread code with the larger one's exponent
+ * less its own. Six bits and more do nothing. */
+#define BITS(unit, index) ((index) / (unit))
+#define WHOLE(unit, index) SIGNIFICAND(unit, (unit)-1 - (index) % (unit))
+#define MOVED(unit, index)                                                     \
+    (BITS(unit, index) > 5                                                     \
          ? 0                                                                   \
-         : MOVED(8 * REST(unit, index), FROM_END(unit, index) / (unit)-1))
+         : WHOLE(unit, index) >> BITS(unit, index) |                           \
+               ((WHOLE(unit, index) & ((1 << BITS(unit, index)) - 1)) != 0))
 
-/* A sum's distance in codes from the larger operand's exponent, and two units
- * more, so that with it none is negative. Denormal results are counted as if
- * there were smaller exponents. */
-#define NEAREST(sum, bits)                                                     \
-    (((sum) + (1 << (bits)) / 2 - 1 + ((sum) >> (bits)&1)) >> (bits))
+/* A sum's distance in spread codes from the last with the larger operand's
+ * exponent, modulo 256. Where nothing is left it lifts infinity to what is NaN,
+ * and nothing else. */
 #define DISTANCE(unit, sum)                                                    \
-    (uint8_t)((sum) >= 16 * (unit)  ? NEAREST(sum, 4) + 2 * (unit)             \
-              : (sum) >= 8 * (unit) ? NEAREST(sum, 3) + (unit)                 \
-              : (sum) >= 4 * (unit) ? NEAREST(sum, 2)                          \
-              : (sum) >= 2 * (unit) ? NEAREST(sum, 1) - (unit)                 \
-              : (sum) >= (unit)     ? (sum)-2 * (unit)                         \
-              : (sum) >= (unit) / 2 ? 2 * (sum)-3 * (unit)                     \
-              : (sum) >= (unit) / 4 ? 4 * (sum)-4 * (unit)                     \
-              : (sum)               ? 8 * (sum)-5 * (unit)                     \
-                                    : 2 * (unit))
+    (uint8_t)(1 - 2 * (unit) +                                                 \
+              ((sum) >= 16 * (unit)  ? NEAREST(sum, 4) + (unit)                \
+               : (sum) >= 8 * (unit) ? NEAREST(sum, 3)                         \
+               : (sum) >= 4 * (unit) ? NEAREST(sum, 2) - (unit)                \
+               : (sum) >= 2 * (unit) ? NEAREST(sum, 1) - 2 * (unit)            \
+               : (sum) >= (unit)     ? (sum)-3 * (unit)                        \
+               : (sum) >= (unit) / 2 ? 2 * (sum)-4 * (unit)                    \
+               : (sum) >= (unit) / 4 ? 4 * (sum)-5 * (unit)                    \
+               : (sum)               ? 8 * (sum)-6 * (unit)                    \
+                                     : (unit) + 6))
 
-/* NaN of E4M3, and infinity of E5M2, have one with which the sum is out of
- * range, whatever the other operand is. */
+/* Denormals are looked up by the lower six bits of a spread code, which is that
+ * of a whole number of the least ones: sums of floats are. Half of one is
+ * rounded to even. */
+#define AT(unit, base, code) [SPREAD(unit, base, code) & 63]
+
 typedef struct {
-    _Alignas(64) uint8_t significand[128];
-    uint8_t normal[128], denormal[128];
+    _Alignas(64) uint8_t spread[128];
     uint8_t distance[128], beyond[128]; /* beyond: of sums from 128 on */
-    uint8_t denormal_code[64]; /* by code and two units */
-} tables_t;
+    uint8_t moved[64], significand[64]; /* by the lower six bits */
+    uint8_t small[64], small_half[64];
+} sum_tables_t;
 
-#define SIGNIFICAND_E4M3(unit, code)                                           \
-    ((code) == 0x7f ? 255 : SIGNIFICAND(unit, code))
-
-static const tables_t e4m3_tables = {
-    TABLE(SIGNIFICAND_E4M3, 8, 0),
-    TABLE(NORMAL, 8, 0),
-    TABLE(DENORMAL, 8, 0),
-    TABLE(DISTANCE, 8, 0),
-    TABLE(DISTANCE, 8, 128),
-    {[0] = 1, [8] = 2, [12] = 3, [16] = 4, [18] = 5, [20] = 6, [22] = 7},
+static const sum_tables_t e4m3_sums = {
+    {OF_128(SPREAD_E4M3, 8, 0)},
+    {OF_128(DISTANCE, 8, 0)},
+    {OF_128(DISTANCE, 8, 128)},
+    {OF_64(MOVED, 8, 0)},
+    {OF_64(SIGNIFICAND, 8, 0)},
+    {AT(8, E4M3_BASE, 1) = 1, AT(8, E4M3_BASE, 2) = 2, AT(8, E4M3_BASE, 3) = 3,
+     AT(8, E4M3_BASE, 4) = 4, AT(8, E4M3_BASE, 5) = 5, AT(8, E4M3_BASE, 6) = 6,
+     AT(8, E4M3_BASE, 7) = 7},
+    {AT(8, E4M3_BASE, 2) = 1, AT(8, E4M3_BASE, 3) = 2, AT(8, E4M3_BASE, 4) = 2,
+     AT(8, E4M3_BASE, 5) = 2, AT(8, E4M3_BASE, 6) = 3, AT(8, E4M3_BASE, 7) = 4,
+     AT(8, E4M3_BASE, 8) = 4, AT(8, E4M3_BASE, 9) = 4, AT(8, E4M3_BASE, 10) = 5,
+     AT(8, E4M3_BASE, 11) = 6, AT(8, E4M3_BASE, 12) = 6,
+     AT(8, E4M3_BASE, 13) = 6, AT(8, E4M3_BASE, 14) = 7,
+     AT(8, E4M3_BASE, 15) = 8},
 };
 
-/* Whose sums are less than 128. */
-#define SIGNIFICAND_E5M2(unit, code)                                           \
-    ((code) == 0x7c ? 64 : SIGNIFICAND(unit, code))
-
-static const tables_t e5m2_tables = {
-    TABLE(SIGNIFICAND_E5M2, 4, 0),
-    TABLE(NORMAL, 4, 0),
-    TABLE(DENORMAL, 4, 0),
-    TABLE(DISTANCE, 4, 0),
+/* Sums are below 128. */
+static const sum_tables_t e5m2_sums = {
+    {OF_128(SPREAD_E5M2, 4, 0)},
+    {OF_128(DISTANCE, 4, 0)},
     {0},
-    {[4] = 1, [8] = 2, [10] = 3},
+    {OF_64(MOVED, 4, 0)},
+    {OF_64(SIGNIFICAND, 4, 0)},
+    {AT(4, E5M2_BASE, 1) = 1, AT(4, E5M2_BASE, 2) = 2, AT(4, E5M2_BASE, 3) = 3},
+    {AT(4, E5M2_BASE, 2) = 1, AT(4, E5M2_BASE, 3) = 2, AT(4, E5M2_BASE, 4) = 2,
+     AT(4, E5M2_BASE, 5) = 2, AT(4, E5M2_BASE, 6) = 3, AT(4, E5M2_BASE, 7) = 4},
 };
 
 ALWAYS_INLINE __m512i all(int byte)
@@ -129,134 +153,251 @@ ALWAYS_INLINE __m512i look_up(const uint8_t *table, __m512i index)
                                     _mm512_load_si512(table + 64));
 }
 
-/* The magnitudes of two operands, and what is made of them. */
-typedef struct {
-    __m512i high, low; /* the larger one's and the other's */
-    __m512i sign; /* in the upper bits: of the larger one */
-    __mmask64 differ; /* in sign */
-    __mmask64 some; /* is left of their sum or difference */
-    __m512i code; /* and two units */
-} pair_t;
-
-ALWAYS_INLINE pair_t order(__m512i a, __m512i b)
+/* Its upper two bits are. */
+ALWAYS_INLINE __m512i look_up_64(const uint8_t *table, __m512i index)
 {
-    __m512i size_a = _mm512_and_si512(a, all(0x7f));
-    __m512i size_b = _mm512_and_si512(b, all(0x7f));
-    __mmask64 less = _mm512_cmplt_epu8_mask(size_a, size_b);
-
-    return (pair_t){
-        .high = _mm512_max_epu8(size_a, size_b),
-        .low = _mm512_min_epu8(size_a, size_b),
-        .sign = _mm512_mask_blend_epi8(less, a, b),
-        .differ = _mm512_movepi8_mask(_mm512_xor_si512(a, b)),
-    };
+    return _mm512_permutexvar_epi8(index, _mm512_load_si512(table));
 }
 
-ALWAYS_INLINE void add(pair_t *pair, const tables_t *tables, int unit)
+/* Kept from being loaded again wherever it is used. */
+ALWAYS_INLINE __m512i loaded(u8v a)
 {
-    __m512i exponent = _mm512_max_epu8(
-        _mm512_and_si512(pair->high, all(0x80 - unit)), all(unit));
-    __m512i index = _mm512_sub_epi8(exponent, pair->low);
-    __mmask64 denormal = _mm512_cmplt_epu8_mask(pair->low, all(unit));
-    __m512i moved =
-        _mm512_mask_blend_epi8(denormal, look_up(tables->normal, index),
-                               look_up(tables->denormal, index));
-    __m512i high = look_up(tables->significand, pair->high);
-    __m512i sum = _mm512_mask_sub_epi8(_mm512_adds_epu8(high, moved),
-                                       pair->differ, high, moved);
+    __asm__("" : "+v"(a));
+    return (__m512i)a;
+}
+
+/* The spread code of a sum or difference of two magnitudes. */
+ALWAYS_INLINE __m512i add_spread(__m512i high, __m512i low, __mmask64 differ,
+                                 const sum_tables_t *tables, int unit)
+{
+    __m512i last = _mm512_or_si512(high, all(unit - 1));
+    __m512i index = _mm512_min_epu8(_mm512_sub_epi8(last, low), all(63));
+    __m512i moved = look_up_64(tables->moved, index);
+    __m512i whole = look_up_64(tables->significand, high);
+    __m512i sum = _mm512_mask_sub_epi8(_mm512_add_epi8(whole, moved), differ,
+                                       whole, moved);
     __m512i distance = look_up(tables->distance, sum);
 
     if (unit == 8)
         distance = _mm512_mask_blend_epi8(_mm512_movepi8_mask(sum), distance,
                                           look_up(tables->beyond, sum));
-    pair->some = _mm512_test_epi8_mask(sum, sum);
-    pair->code = _mm512_add_epi8(exponent, distance);
+    return _mm512_add_epi8(last, distance);
 }
 
-/* The sum's magnitude; one that is out of range is what it is. */
-ALWAYS_INLINE __m512i magnitude(const pair_t *pair, const tables_t *tables,
-                                int unit)
+/* Of the spread code of a sum, or half of it. */
+ALWAYS_INLINE __m512i magnitude(int op, __m512i spread,
+                                const sum_tables_t *tables, int unit, int base)
 {
-    __mmask64 denormal = _mm512_cmplt_epu8_mask(pair->code, all(3 * unit));
-    __m512i code = _mm512_maskz_sub_epi8(pair->some, pair->code, all(2 * unit));
+    const int half = op == DSCOMM_AVG;
+    const int less = base + (half ? unit : 0);
+    __mmask64 small = _mm512_cmplt_epu8_mask(spread, all(less + unit));
 
     return _mm512_mask_permutexvar_epi8(
-        code, denormal, pair->code, _mm512_load_si512(tables->denormal_code));
+        _mm512_sub_epi8(spread, all(less)), small, spread,
+        _mm512_load_si512(half ? tables->small_half : tables->small));
 }
 
-/* A difference of nothing is +0, and a NaN has no sign. */
-ALWAYS_INLINE u8v with_sign(const pair_t *pair, __m512i code, __mmask64 nan)
+/* Sums or halves of them. No code is above top but that of NaN, which has no
+ * sign and is what all spread codes from nan on are. Nor has nothing a sign,
+ * where operands cancel out. */
+ALWAYS_INLINE u8v add(int op, u8v codes_a, u8v codes_b,
+                      const sum_tables_t *tables, int unit, int base, int top,
+                      int nan, int nan_code)
 {
-    return (u8v)_mm512_mask_add_epi8(code, (pair->some | ~pair->differ) & ~nan,
-                                     code,
-                                     _mm512_and_si512(pair->sign, all(0x80)));
+    __m512i a = loaded(codes_a), b = loaded(codes_b);
+    __m512i spread_a = look_up(tables->spread, a);
+    __m512i spread_b = look_up(tables->spread, b);
+    __mmask64 less = _mm512_cmplt_epu8_mask(spread_a, spread_b);
+    __m512i sign = _mm512_mask_blend_epi8(less, a, b);
+    __m512i differ = _mm512_xor_si512(a, b);
+    __m512i sum = add_spread(_mm512_max_epu8(spread_a, spread_b),
+                             _mm512_min_epu8(spread_a, spread_b),
+                             _mm512_movepi8_mask(differ), tables, unit);
+    __m512i size = magnitude(op, sum, tables, unit, base);
+    __mmask64 some = _mm512_cmpneq_epu8_mask(differ, all(0x80));
+    __m512i code;
+
+    if (top < 0x7f)
+        size = _mm512_min_epu8(size, all(top));
+    code = _mm512_maskz_add_epi8(some, size, _mm512_and_si512(sign, all(0x80)));
+    return (u8v)_mm512_mask_mov_epi8(
+        code, _mm512_cmpge_epu8_mask(sum, all(nan)), all(nan_code));
 }
 
-ALWAYS_INLINE u8v add_e4m3(u8v a, u8v b)
+/* Products. Exponents are added, and a table has the rounded products of
+ * significands by level: 0 for normal ones, and for denormal ones how many bits
+ * more lie below the least number. */
+
+/* 0 is so small that its product with anything is too. */
+#define OPERAND(unit, code) ((code) ? SPREAD(unit, 128, code) : 0)
+#define OPERAND_NAN 0xff
+#define OPERAND_INFINITY (128 + 0x7c)
+
+#define BITS_OF(unit) ((unit) == 8 ? 3 : 2)
+#define PRODUCT(unit, a, b) (((unit) + (a)) * ((unit) + (b)))
+#define ROUNDED(unit, level, product)                                          \
+    ((level) == 0 && (product) >= 2 * (unit) * (unit)                          \
+         ? (unit) + NEAREST(product, BITS_OF(unit) + 1)                        \
+         : NEAREST(product, BITS_OF(unit) + (level)))
+
+/* By three bits of each operand, and above them a level's lowest bit. */
+#define E4M3_AT(level, i)                                                      \
+    ROUNDED(8, (level) + (i) / 64, PRODUCT(8, (i) % 8, (i) / 8 % 8))
+/* By two bits of one operand, three of the level and two of the other one. */
+#define E5M2_AT(unit, i)                                                       \
+    ROUNDED(unit, (i) / 4 % 8, PRODUCT(unit, (i) % 4, (i) / 32))
+
+static const _Alignas(64) uint8_t e4m3_operands[128] = {OF_128(OPERAND, 8, 0)};
+static const _Alignas(64) uint8_t e5m2_operands[128] = {OF_128(OPERAND, 4, 0)};
+static const _Alignas(64) uint8_t e4m3_products[3][128] = {
+    {OF_128(E4M3_AT, 0, 0)}, {OF_128(E4M3_AT, 2, 0)}, {OF_128(E4M3_AT, 4, 0)}};
+static const _Alignas(64) uint8_t e5m2_products[128] = {OF_128(E5M2_AT, 4, 0)};
+
+/* What exponents() makes of those of a least normal product, 1 and the bias. */
+#define E4M3_LEAST (8 * (1 + 7) + 8)
+#define E5M2_LEAST (4 * (1 + 15) + 4)
+
+/* Each bit as mask says, of a where it is set, else of b. */
+ALWAYS_INLINE __m512i either(__m512i a, __m512i b, int mask)
 {
-    pair_t pair = order((__m512i)a, (__m512i)b);
+    return _mm512_ternarylogic_epi32(a, b, all(mask), 0xe4);
+}
+
+/* Both are 128 too large, and their sum is unit too large: none is too small
+ * for what comes after. */
+ALWAYS_INLINE __m512i exponents(__m512i x, __m512i y, int unit)
+{
+    return _mm512_subs_epu8(_mm512_and_si512(x, all(256 - unit)),
+                            _mm512_andnot_si512(y, all(256 - unit)));
+}
+
+/* With the sign of a product. */
+ALWAYS_INLINE __m512i signed_as(__m512i code, __m512i a, __m512i b)
+{
+    return _mm512_ternarylogic_epi32(code, _mm512_xor_si512(a, b), all(0x80),
+                                     0xf8);
+}
+
+ALWAYS_INLINE u8v multiply_e4m3(u8v codes_a, u8v codes_b)
+{
+    __m512i a = loaded(codes_a), b = loaded(codes_b);
+    __m512i x = look_up(e4m3_operands, a), y = look_up(e4m3_operands, b);
+    __m512i exponent = exponents(x, y, 8);
+    __m512i level = _mm512_min_epu8(_mm512_subs_epu8(all(E4M3_LEAST), exponent),
+                                    all(6 * 8));
+    __m512i significands = either(x, _mm512_slli_epi16(y, 3), 7);
+    __m512i index = either(significands, _mm512_slli_epi16(level, 3), 0x3f);
+    __m512i code = look_up(e4m3_products[0], index);
+    __mmask64 number =
+        _mm512_cmplt_epu8_mask(_mm512_max_epu8(x, y), all(OPERAND_NAN));
+
+    code = _mm512_mask_mov_epi8(code, _mm512_cmpge_epu8_mask(level, all(2 * 8)),
+                                look_up(e4m3_products[1], index));
+    code = _mm512_mask_mov_epi8(
+        code, _mm512_cmpge_epu8_mask(level, all(4 * 8)),
+        _mm512_maskz_mov_epi8(_mm512_cmplt_epu8_mask(level, all(6 * 8)),
+                              look_up(e4m3_products[2], index)));
+    code = _mm512_add_epi8(code, _mm512_subs_epu8(exponent, all(E4M3_LEAST)));
+    number = _mm512_mask_cmplt_epu8_mask(number, code, all(0x7f));
+    return (u8v)_mm512_mask_mov_epi8(all(0x7f), number, signed_as(code, a, b));
+}
+
+/* NaN is what is made of a NaN, and of infinity and 0. */
+ALWAYS_INLINE u8v multiply_e5m2(u8v codes_a, u8v codes_b)
+{
+    __m512i a = loaded(codes_a), b = loaded(codes_b);
+    __m512i x = look_up(e5m2_operands, a), y = look_up(e5m2_operands, b);
+    __m512i most = _mm512_max_epu8(x, y), least = _mm512_min_epu8(x, y);
+    __m512i exponent = exponents(x, y, 4);
+    __m512i level = _mm512_min_epu8(_mm512_subs_epu8(all(E5M2_LEAST), exponent),
+                                    all(5 * 4));
+    __m512i significands = either(x, _mm512_slli_epi16(y, 5), 0x1f);
+    __m512i index = either(level, significands, 0x1c);
+    __m512i code = _mm512_add_epi8(look_up(e5m2_products, index),
+                                   _mm512_subs_epu8(exponent, all(E5M2_LEAST)));
+    __mmask64 infinite = _mm512_cmpge_epu8_mask(most, all(OPERAND_INFINITY));
     __mmask64 nan;
-    __m512i code;
 
-    add(&pair, &e4m3_tables, 8);
-    nan = _mm512_cmpge_epu8_mask(pair.code, all(0x7f + 2 * 8));
-    code = magnitude(&pair, &e4m3_tables, 8);
-    return with_sign(&pair, _mm512_mask_mov_epi8(code, nan, all(0x7f)), nan);
+    code = _mm512_mask_mov_epi8(_mm512_min_epu8(code, all(0x7c)), infinite,
+                                all(0x7c));
+    most = _mm512_sub_epi8(most, _mm512_min_epu8(least, all(1)));
+    nan = _mm512_cmpge_epu8_mask(most, all(OPERAND_INFINITY));
+    return (u8v)_mm512_mask_mov_epi8(signed_as(code, a, b), nan, all(0x7e));
 }
 
-/* NaN is what is made of a NaN, and of infinities of both signs. */
-ALWAYS_INLINE u8v add_e5m2(u8v a, u8v b)
-{
-    const __m512i infinity = all(0x7c);
-    pair_t pair = order((__m512i)a, (__m512i)b);
-    __mmask64 infinite,
-        nan = _mm512_cmpgt_epu8_mask(pair.high, infinity) |
-              _mm512_mask_cmpeq_epi8_mask(pair.differ, pair.low, infinity);
-    __m512i code;
+/* The kernels */
 
-    add(&pair, &e5m2_tables, 4);
-    infinite = _mm512_cmpge_epu8_mask(pair.code, all(0x7c + 2 * 4));
-    code = magnitude(&pair, &e5m2_tables, 4);
-    code = _mm512_mask_mov_epi8(code, infinite, infinity);
-    return with_sign(&pair, _mm512_mask_mov_epi8(code, nan, all(0x7e)), nan);
+ALWAYS_INLINE u8v join_e4m3(int op, u8v a, u8v b)
+{
+    const int most = op == DSCOMM_AVG ? 8 : 0;
+
+    if (op == DSCOMM_PRODUCT)
+        return multiply_e4m3(a, b);
+    return add(op, a, b, &e4m3_sums, 8, E4M3_BASE, 0x7f,
+               E4M3_BASE + 0x7f + most, 0x7f);
+}
+
+ALWAYS_INLINE u8v join_e5m2(int op, u8v a, u8v b)
+{
+    if (op == DSCOMM_PRODUCT)
+        return multiply_e5m2(a, b);
+    return add(op, a, b, &e5m2_sums, 4, E5M2_BASE, 0x7c, E5M2_INFINITY + 5,
+               0x7e);
 }
 
 #define FOLD fold_e4m3
 #define ACCUMULATOR u8v
 #define FACTOR_TYPE int
+#define DIVISOR_TYPE int
+#define DIVISOR(op) 2
 #define TAKE(op, at, factor) LOAD(u8, at)
-#define JOIN(op, a, b) add_e4m3(a, b)
+#define JOIN join_e4m3
 #define GIVE GIVE_AS_IS
 #include "lib/kernels-vector-fold.h"
 
 #define FOLD fold_e5m2
 #define ACCUMULATOR u8v
 #define FACTOR_TYPE int
+#define DIVISOR_TYPE int
+#define DIVISOR(op) 2
 #define TAKE(op, at, factor) LOAD(u8, at)
-#define JOIN(op, a, b) add_e5m2(a, b)
+#define JOIN join_e5m2
 #define GIVE GIVE_AS_IS
 #include "lib/kernels-vector-fold.h"
 
-/* More sources are rounded once, which takes wider numbers. */
-#define SUM_OF_TWO(type, dtype, function)                                      \
-    static void JOINED(type, _sum)(void *dest, const void *const *sources,     \
-                                   size_t nsources, size_t count,              \
-                                   const double *factors)                      \
+/* More sources are rounded once, which takes wider numbers; so do quotients
+ * other than halves. */
+#define OF_TWO(type, dtype, name, op, function)                                \
+    static void JOINED(type, _##name)(void *dest, const void *const *sources,  \
+                                      size_t nsources, size_t count,           \
+                                      const double *factors)                   \
     {                                                                          \
+        const int is_ours = (op) != DSCOMM_AVG || factors[0] == 2;             \
         fold_t fold = {dest, sources, 2, 0, 0, factors, 0};                    \
                                                                                \
-        if (nsources == 2 && begin(dtype, DSCOMM_SUM, 1, count, &fold) == 0)   \
-            function(DSCOMM_SUM, &fold);                                       \
+        if (nsources == 2 && is_ours &&                                        \
+            begin(dtype, op, 1, count, &fold) == 0)                            \
+            function(op, &fold);                                               \
         else                                                                   \
-            NEXT_ROW[dtype][DSCOMM_SUM](dest, sources, nsources, count,        \
-                                        factors);                              \
+            NEXT_ROW[dtype][op](dest, sources, nsources, count, factors);      \
     }
 
-SUM_OF_TWO(float8_e4m3, DSCOMM_FLOAT8_E4M3, fold_e4m3)
-SUM_OF_TWO(float8_e5m2, DSCOMM_FLOAT8_E5M2, fold_e5m2)
+#define KERNELS(type, dtype, function)                                         \
+    OF_TWO(type, dtype, sum, DSCOMM_SUM, function)                             \
+    OF_TWO(type, dtype, product, DSCOMM_PRODUCT, function)                     \
+    OF_TWO(type, dtype, avg, DSCOMM_AVG, function)
+
+KERNELS(float8_e4m3, DSCOMM_FLOAT8_E4M3, fold_e4m3)
+KERNELS(float8_e5m2, DSCOMM_FLOAT8_E5M2, fold_e5m2)
+
+#define ROW(type)                                                              \
+    {                                                                          \
+        [DSCOMM_SUM] = type##_sum, [DSCOMM_PRODUCT] = type##_product,          \
+        [DSCOMM_AVG] = type##_avg,                                             \
+    }
 
 const dscomm_reduce_fn
     dscomm_priv_kernels_vbmi[DSCOMM_DTYPE_COUNT][DSCOMM_OP_COUNT] = {
-        [DSCOMM_FLOAT8_E4M3] = {[DSCOMM_SUM] = float8_e4m3_sum},
-        [DSCOMM_FLOAT8_E5M2] = {[DSCOMM_SUM] = float8_e5m2_sum},
+        [DSCOMM_FLOAT8_E4M3] = ROW(float8_e4m3),
+        [DSCOMM_FLOAT8_E5M2] = ROW(float8_e5m2),
 };
