@@ -35,6 +35,7 @@ static const struct {
     {CPU_GFNI, "gfni"},
     {CPU_NEON, "neon"},
     {CPU_AVX512VBMI, "avx512vbmi"},
+    {CPU_AVX512BF16, "avx512_bf16"},
 };
 
 /* What each word of DSCOMM_CPU leaves, in the order of the setting's words. */
@@ -43,14 +44,17 @@ static const uint64_t masks[] = {
     0,
     CPU_SSE2 | CPU_AVX2 | CPU_FMA | CPU_F16C,
     CPU_SSE2 | CPU_AVX2 | CPU_FMA | CPU_F16C | CPU_AVX512F | CPU_AVX512BW |
-        CPU_AVX512DQ | CPU_AVX512VL | CPU_AVX512VBMI | CPU_GFNI,
+        CPU_AVX512DQ | CPU_AVX512VL | CPU_AVX512VBMI | CPU_AVX512BF16 |
+        CPU_GFNI,
     CPU_NEON,
 };
 
 #if defined(__x86_64__) || defined(__i386__)
 
-/* Registers of CPUID, and what the system must save for a feature (XCR0). */
-enum { EBX, ECX, EDX, REGISTERS };
+/* Leaves of CPUID that are asked for, its registers, and what the system must
+ * save for a feature (XCR0). */
+enum { LEAF_1, LEAF_7, LEAF_7_1, LEAVES };
+enum { EAX, EBX, ECX, EDX, REGISTERS };
 enum { SAVES_NONE = 0, SAVES_YMM = 0x06, SAVES_ZMM = 0xe6 };
 
 static const struct {
@@ -58,16 +62,17 @@ static const struct {
     int leaf, reg, shift;
     unsigned saves;
 } cpuid_bits[] = {
-    {CPU_SSE2, 1, EDX, 26, SAVES_NONE},
-    {CPU_FMA, 1, ECX, 12, SAVES_YMM},
-    {CPU_F16C, 1, ECX, 29, SAVES_YMM},
-    {CPU_AVX2, 7, EBX, 5, SAVES_YMM},
-    {CPU_AVX512F, 7, EBX, 16, SAVES_ZMM},
-    {CPU_AVX512DQ, 7, EBX, 17, SAVES_ZMM},
-    {CPU_AVX512BW, 7, EBX, 30, SAVES_ZMM},
-    {CPU_AVX512VL, 7, EBX, 31, SAVES_ZMM},
-    {CPU_AVX512VBMI, 7, ECX, 1, SAVES_ZMM},
-    {CPU_GFNI, 7, ECX, 8, SAVES_NONE},
+    {CPU_SSE2, LEAF_1, EDX, 26, SAVES_NONE},
+    {CPU_FMA, LEAF_1, ECX, 12, SAVES_YMM},
+    {CPU_F16C, LEAF_1, ECX, 29, SAVES_YMM},
+    {CPU_AVX2, LEAF_7, EBX, 5, SAVES_YMM},
+    {CPU_AVX512F, LEAF_7, EBX, 16, SAVES_ZMM},
+    {CPU_AVX512DQ, LEAF_7, EBX, 17, SAVES_ZMM},
+    {CPU_AVX512BW, LEAF_7, EBX, 30, SAVES_ZMM},
+    {CPU_AVX512VL, LEAF_7, EBX, 31, SAVES_ZMM},
+    {CPU_AVX512VBMI, LEAF_7, ECX, 1, SAVES_ZMM},
+    {CPU_GFNI, LEAF_7, ECX, 8, SAVES_NONE},
+    {CPU_AVX512BF16, LEAF_7_1, EAX, 5, SAVES_ZMM},
 };
 
 /* XCR0, or 0 where the system does not use XSAVE (bit 27 of leaf 1's ECX). */
@@ -83,15 +88,17 @@ static unsigned saved_state(unsigned leaf1_ecx)
 
 static uint64_t detect(void)
 {
-    unsigned leaves[8][REGISTERS] = {{0}}, eax, saved;
+    static const unsigned asked[LEAVES][2] = {{1, 0}, {7, 0}, {7, 1}};
+    unsigned leaves[LEAVES][REGISTERS] = {{0}}, saved;
     uint64_t bits = 0;
 
-    if (!__get_cpuid(1, &eax, &leaves[1][EBX], &leaves[1][ECX],
-                     &leaves[1][EDX]))
-        return 0;
-    __get_cpuid_count(7, 0, &eax, &leaves[7][EBX], &leaves[7][ECX],
-                      &leaves[7][EDX]);
-    saved = saved_state(leaves[1][ECX]);
+    for (size_t i = 0; i < LEAVES; i++) {
+        unsigned *leaf = leaves[i];
+
+        __get_cpuid_count(asked[i][0], asked[i][1], &leaf[EAX], &leaf[EBX],
+                          &leaf[ECX], &leaf[EDX]);
+    }
+    saved = saved_state(leaves[LEAF_1][ECX]);
     for (size_t i = 0; i < G_N_ELEMENTS(cpuid_bits); i++) {
         unsigned reg = leaves[cpuid_bits[i].leaf][cpuid_bits[i].reg];
         unsigned needs = cpuid_bits[i].saves;

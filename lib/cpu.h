@@ -17,6 +17,7 @@ enum {
     CPU_GFNI = 1 << 8,
     CPU_NEON = 1 << 9,
     CPU_AVX512VBMI = 1 << 10,
+    CPU_AVX512BF16 = 1 << 11,
 };
 
 /* CPU_* bits that processor and system support, less what DSCOMM_CPU masks: "c"

@@ -9,37 +9,13 @@
  * an exponent, and what is behind the point. */
 #include "config.h"
 
+#include "lib/kernels-bytes.h"
 #include "lib/kernels.h"
-
-#include <immintrin.h>
-
-#define VECTOR_BYTES 64
-#include "lib/vector.h"
-
-ALWAYS_INLINE void store_past(void *dest, u8v bytes)
-{
-    _mm512_stream_si512(dest, (__m512i)bytes);
-}
-
-ALWAYS_INLINE void stores_done(void)
-{
-    _mm_sfence();
-}
 
 #define NEXT_ROW dscomm_priv_kernels_avx512
 #include "lib/kernels-call.h"
 
 /* Tables, for a format with unit codes from one power of two to the next. */
-
-#define OF_4(f, unit, i)                                                       \
-    f(unit, i), f(unit, (i) + 1), f(unit, (i) + 2), f(unit, (i) + 3)
-#define OF_16(f, unit, i)                                                      \
-    OF_4(f, unit, i), OF_4(f, unit, (i) + 4), OF_4(f, unit, (i) + 8),          \
-        OF_4(f, unit, (i) + 12)
-#define OF_64(f, unit, i)                                                      \
-    OF_16(f, unit, i), OF_16(f, unit, (i) + 16), OF_16(f, unit, (i) + 32),     \
-        OF_16(f, unit, (i) + 48)
-#define OF_128(f, unit, i) OF_64(f, unit, i), OF_64(f, unit, (i) + 64)
 
 /* Of a magnitude other than 0, whose code is base less if it is normal. */
 #define SPREAD(unit, base, code)                                               \
@@ -141,19 +117,7 @@ static const sum_tables_t e5m2_sums = {
      AT(4, E5M2_BASE, 5) = 2, AT(4, E5M2_BASE, 6) = 3, AT(4, E5M2_BASE, 7) = 4},
 };
 
-ALWAYS_INLINE __m512i all(int byte)
-{
-    return _mm512_set1_epi8((char)byte);
-}
-
-/* The index's upper bit is ignored. */
-ALWAYS_INLINE __m512i look_up(const uint8_t *table, __m512i index)
-{
-    return _mm512_permutex2var_epi8(_mm512_load_si512(table), index,
-                                    _mm512_load_si512(table + 64));
-}
-
-/* Its upper two bits are. */
+/* The index's upper two bits are ignored. */
 ALWAYS_INLINE __m512i look_up_64(const uint8_t *table, __m512i index)
 {
     return _mm512_permutexvar_epi8(index, _mm512_load_si512(table));
@@ -271,13 +235,6 @@ ALWAYS_INLINE __m512i exponents(__m512i x, __m512i y, int unit)
                             _mm512_andnot_si512(y, all(256 - unit)));
 }
 
-/* With the sign of a product. */
-ALWAYS_INLINE __m512i signed_as(__m512i code, __m512i a, __m512i b)
-{
-    return _mm512_ternarylogic_epi32(code, _mm512_xor_si512(a, b), all(0x80),
-                                     0xf8);
-}
-
 ALWAYS_INLINE u8v multiply_e4m3(u8v codes_a, u8v codes_b)
 {
     __m512i a = loaded(codes_a), b = loaded(codes_b);
@@ -299,7 +256,8 @@ ALWAYS_INLINE u8v multiply_e4m3(u8v codes_a, u8v codes_b)
                               look_up(e4m3_products[2], index)));
     code = _mm512_add_epi8(code, _mm512_subs_epu8(exponent, all(E4M3_LEAST)));
     number = _mm512_mask_cmplt_epu8_mask(number, code, all(0x7f));
-    return (u8v)_mm512_mask_mov_epi8(all(0x7f), number, signed_as(code, a, b));
+    return (u8v)_mm512_mask_mov_epi8(all(0x7f), number,
+                                     with_sign(code, _mm512_xor_si512(a, b)));
 }
 
 /* NaN is what is made of a NaN, and of infinity and 0. */
@@ -322,7 +280,8 @@ ALWAYS_INLINE u8v multiply_e5m2(u8v codes_a, u8v codes_b)
                                 all(0x7c));
     most = _mm512_sub_epi8(most, _mm512_min_epu8(least, all(1)));
     nan = _mm512_cmpge_epu8_mask(most, all(OPERAND_INFINITY));
-    return (u8v)_mm512_mask_mov_epi8(signed_as(code, a, b), nan, all(0x7e));
+    return (u8v)_mm512_mask_mov_epi8(with_sign(code, _mm512_xor_si512(a, b)),
+                                     nan, all(0x7e));
 }
 
 /* The kernels */

@@ -13,6 +13,12 @@ static const dscomm_kernels_t rows[] = {
 #ifdef HAVE_KERNELS_NEON
     {"neon", CPU_NEON, dscomm_priv_kernels_neon},
 #endif
+#ifdef HAVE_KERNELS_BF16
+    {"bf16",
+     CPU_AVX512F | CPU_AVX512BW | CPU_AVX512DQ | CPU_AVX512VL | CPU_AVX512VBMI |
+         CPU_AVX512BF16,
+     dscomm_priv_kernels_bf16},
+#endif
 #ifdef HAVE_KERNELS_VBMI
     {"vbmi",
      CPU_AVX512F | CPU_AVX512BW | CPU_AVX512DQ | CPU_AVX512VL | CPU_AVX512VBMI,

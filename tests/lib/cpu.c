@@ -33,6 +33,7 @@ static const struct {
     {256, "gfni", "gfni", 0},
     {512, "neon", "asimd", 0},
     {1024, "avx512vbmi", "avx512vbmi", 0},
+    {2048, "avx512_bf16", "avx512_bf16", 0},
 };
 
 typedef struct {

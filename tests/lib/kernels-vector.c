@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rows of kernels against the C row (which kernels.c holds to definitions),
  * where that takes many elements: all pairs of 8-bit codes, all 16-bit codes,
- * every size around a vector, results that go past the cache; and calls that
- * a row leaves to the next. Bits are equal, NaNs included. */
+ * every size around a vector, results that go past the cache, many sources; and
+ * calls that a row leaves to the next. Bits are equal, NaNs included. */
 #include "config.h"
 
 #include "lib/cpu.h"
@@ -248,6 +248,27 @@ static int has_nan_factors(call_t call)
     return agrees(&call);
 }
 
+/* Random elements of as many sources as kernels have a fold for, and one more;
+ * but for the first, without their upper exponents. */
+static int has_many(call_t call)
+{
+    static const size_t numbers[] = {3, 4, 5, 8, 63, 64, 65, MANY};
+    size_t size = dscomm_dtype_size(call.dtype);
+    const void *sources[MANY] = {buffers[0]};
+    int good = 1;
+
+    for (size_t i = 0; i < (MANY + call.count) * size; i++)
+        buffers[1][i] = buffers[2][i] & 0xbf;
+    for (size_t s = 1; s < MANY; s++)
+        sources[s] = buffers[1] + s * size;
+    call.sources = sources;
+    for (size_t n = 0; n < sizeof numbers / sizeof *numbers && good; n++) {
+        call.nsources = numbers[n];
+        good = agrees(&call);
+    }
+    return good;
+}
+
 static void test_limits(call_t call)
 {
     const char *type = dscomm_dtype_name(call.dtype), *name = call.row->name;
@@ -257,6 +278,8 @@ static void test_limits(call_t call)
         ok(has_divisors(call), "%s: %s: averages by any divisor", name, type);
         ok(has_averages(call), "%s: %s: averages of many", name, type);
     }
+    if (call.op == DSCOMM_SUM)
+        ok(has_many(call), "%s: %s: sums of many", name, type);
     if (call.op == DSCOMM_PREMUL_SUM)
         ok(has_nan_factors(call), "%s: %s: factor NaN", name, type);
 }
