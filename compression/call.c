@@ -10,9 +10,6 @@
 
 /* Between looks at the group by a call that blocks. */
 #define LOOK_MS 100
-/* A device that goes on has ended by then what a call that fails has begun; one
- * that stands keeps the memory. */
-#define SETTLE_MS 1000
 
 static const char name[] = "dscomm_compressor_all_reduce";
 
@@ -41,7 +38,7 @@ static dscomm_status_t fail(dscomm_exchange_t *x, dscomm_status_t status)
     if (x->channel->group)
         dscomm_group_abort(x->channel->group, text);
     drop(x);
-    if (dscomm_priv_device_settle(x, MIN(x->timeout_ms, SETTLE_MS)) < 0)
+    if (dscomm_priv_device_settle(x, MIN(x->timeout_ms, DSCOMM_SETTLE_MS)) < 0)
         x->abandoned = 1;
     status = dscomm_fail(status, "%s on group '%s': %s", name,
                          dscomm_group_name(x->channel->parent), text);

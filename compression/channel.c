@@ -33,6 +33,7 @@ static void end(void *value)
     dscomm_channel_t *channel = value;
 
     meet(&channel->lock);
+    channel->timeout_ms = dscomm_group_timeout(channel->parent);
     dscomm_group_free(channel->group);
     channel->group = channel->parent = NULL;
     if (!channel->compressors)
@@ -88,6 +89,12 @@ dscomm_status_t dscomm_priv_channel_take(dscomm_group_t *group,
     channel->compressors++;
     *ret_channel = channel;
     return DSCOMM_OK;
+}
+
+int dscomm_priv_channel_timeout(const dscomm_channel_t *channel)
+{
+    return channel->parent ? dscomm_group_timeout(channel->parent)
+                           : channel->timeout_ms;
 }
 
 void dscomm_priv_channel_give(dscomm_channel_t *channel)

@@ -177,7 +177,7 @@ static float *new_errors(size_t count)
 
 static void destroy(dscomm_compressor_t *c)
 {
-    dscomm_priv_device_free(c->side);
+    dscomm_priv_device_free(c);
     dscomm_priv_channel_give(c->channel);
     free(c->worker);
     free(c->server);

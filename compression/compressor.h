@@ -21,6 +21,7 @@ typedef struct {
     int rank, ranks;
     int compressors; /* that use it */
     int tags; /* given out */
+    int timeout_ms; /* of the parent that was freed */
     int told; /* the way of a device's rows */
     pthread_mutex_t lock; /* of calls on group that do not wait */
     pthread_mutex_t idle_lock; /* with it held nothing is called */
@@ -85,6 +86,8 @@ size_t dscomm_priv_state_bytes(const dscomm_compressor_t *c);
 dscomm_status_t dscomm_priv_channel_take(dscomm_group_t *group,
                                          dscomm_channel_t **ret_channel);
 void dscomm_priv_channel_give(dscomm_channel_t *channel);
+/* The time-out of its group, in milliseconds, be that over or not. */
+int dscomm_priv_channel_timeout(const dscomm_channel_t *channel);
 
 /* One call on n compressors of one channel, checked. */
 dscomm_status_t dscomm_priv_exchange(dscomm_compressor_t *const *compressors,

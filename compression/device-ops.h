@@ -11,7 +11,8 @@
  * the highest of its byte. They begin at multiples of 16 bytes, and have room
  * for whole words of 32 bits. All memory is the device's where nothing else is
  * said. Functions return 0 or a number that text() explains; they do not wait,
- * but for alloc, open, sync and their opposites. */
+ * but for open, sync, and what gives something back: that may wait for all
+ * that the device does. */
 #ifndef COMPRESSION_DEVICE_OPS_H
 #define COMPRESSION_DEVICE_OPS_H
 
@@ -115,7 +116,8 @@ typedef struct {
     int (*mark)(dscomm_device_queue_t *queue, void **event);
     int (*reached)(dscomm_device_queue_t *queue, void *event, int *ret_reached);
     void (*unmark)(dscomm_device_queue_t *queue, void *event);
-    /* Zeros, of the device's or the host's memory. */
+    /* Memory of the device, which are zeros for what comes to the queue from
+     * here on, or of the host, with anything in it. */
     int (*alloc)(dscomm_device_queue_t *queue, size_t bytes, int on_host,
                  void **ret_memory);
     void (*release)(dscomm_device_queue_t *queue, int on_host, void *memory);

@@ -34,29 +34,44 @@ static int suits(const dscomm_exchange_t *x, const part_t *part)
            (uintptr_t)part->buffer % dscomm_dtype_size(x->dtype) == 0;
 }
 
-/* Between a device and a copy on the host, after what the stream has; waits. */
-static dscomm_status_t transfer(const dscomm_compressor_t *c, char *to,
-                                const char *from, const char *origin,
-                                size_t bytes)
+static size_t bytes_of(const dscomm_exchange_t *x, const part_t *part)
 {
+    return part->c->count * dscomm_dtype_size(x->dtype);
+}
+
+static const char what[] = "copying a buffer";
+
+/* Between a device and a copy on the host, after what the stream has; waits. */
+static dscomm_status_t transfer(const dscomm_exchange_t *x, part_t *part,
+                                char *to, const char *from)
+{
+    const size_t bytes = bytes_of(x, part);
+    void *stream = part->c->stream;
     dscomm_device_queue_t *queue;
     dscomm_status_t status;
-    int code, device;
+    int device;
 
-    dscomm_priv_device_holds(origin, &device);
+    dscomm_priv_device_holds(part->origin, &device);
     if (device < 0)
-        return to == origin
-                   ? dscomm_priv_device_to_device(to, from, bytes, c->stream)
-                   : dscomm_priv_device_to_host(to, from, bytes, c->stream);
+        return to == part->origin
+                   ? dscomm_priv_device_to_device(to, from, bytes, stream)
+                   : dscomm_priv_device_to_host(to, from, bytes, stream);
     status = dscomm_priv_device_queue(device, &queue);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_device_result(ops()->follow(queue, stream), what);
+    /* To put a copy there may wait for what is before it, for as long as it
+     * takes. */
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_device_drain(queue, NULL, x->timeout_ms);
     if (status < 0)
         return status;
-    code = ops()->follow(queue, c->stream);
-    if (!code)
-        code = ops()->copy(queue, to, bytes, from, bytes, bytes, 1);
-    if (!code)
-        code = ops()->sync(queue);
-    return dscomm_priv_device_result(code, "copying a buffer");
+    part->late = 1;
+    status = dscomm_priv_device_result(
+        ops()->copy(queue, to, bytes, from, bytes, bytes, 1), what);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_device_drain(queue, NULL, x->timeout_ms);
+    part->late = status < 0;
+    return status;
 }
 
 static void *take_host(const char *origin, size_t bytes)
@@ -64,11 +79,6 @@ static void *take_host(const char *origin, size_t bytes)
     return dscomm_priv_device_owns(origin)
                ? dscomm_priv_device_host_take(origin, bytes)
                : g_try_malloc(bytes);
-}
-
-static size_t bytes_of(const dscomm_exchange_t *x, const part_t *part)
-{
-    return part->c->count * dscomm_dtype_size(x->dtype);
 }
 
 static dscomm_status_t take_copy(const dscomm_exchange_t *x, part_t *part)
@@ -81,7 +91,7 @@ static dscomm_status_t take_copy(const dscomm_exchange_t *x, part_t *part)
                            "no host memory for %zu bytes of a device", bytes);
     part->origin = part->buffer;
     part->buffer = memory;
-    return transfer(part->c, memory, part->origin, part->origin, bytes);
+    return transfer(x, part, memory, part->origin);
 }
 
 static dscomm_status_t follow(const part_t *part)
@@ -207,15 +217,16 @@ dscomm_status_t dscomm_priv_device_begin(dscomm_exchange_t *x)
 dscomm_status_t dscomm_priv_device_finish(const dscomm_exchange_t *x,
                                           part_t *part)
 {
-    return transfer(part->c, part->origin, part->buffer, part->origin,
-                    bytes_of(x, part));
+    return transfer(x, part, part->origin, part->buffer);
 }
 
 void dscomm_priv_device_end(part_t *part)
 {
     if (!part->origin)
         return;
-    if (dscomm_priv_device_owns(part->origin))
+    if (part->late)
+        dscomm_priv_park(part->buffer);
+    else if (dscomm_priv_device_owns(part->origin))
         dscomm_priv_device_host_give(part->buffer);
     else
         g_free(part->buffer);

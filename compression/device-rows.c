@@ -21,7 +21,8 @@ void dscomm_priv_device_leave(dscomm_exchange_t *x)
             ops()->unmark(mirror->queue, mirror->marks[i].event);
     g_free(mirror->marks);
     if (mirror->memory)
-        ops()->release(mirror->queue, 0, mirror->memory);
+        dscomm_priv_device_release(mirror->queue, 0, mirror->memory,
+                                   x->timeout_ms);
     *mirror = (mirror_t){0};
 }
 
@@ -45,17 +46,22 @@ static dscomm_status_t take_marks(mirror_t *mirror, size_t count)
     return DSCOMM_OK;
 }
 
-static dscomm_status_t take_room(mirror_t *mirror, int device, size_t room)
+static dscomm_status_t take_room(dscomm_exchange_t *x, int device, size_t room)
 {
+    mirror_t *mirror = &x->mirror;
+    dscomm_status_t status = DSCOMM_OK;
     void *memory = NULL;
     int code;
 
     if (room <= mirror->room)
         return DSCOMM_OK;
     if (mirror->memory)
-        ops()->release(mirror->queue, 0, mirror->memory);
+        status = dscomm_priv_device_release(mirror->queue, 0, mirror->memory,
+                                            x->timeout_ms);
     mirror->memory = NULL;
     mirror->room = 0;
+    if (status < 0)
+        return status;
     code = ops()->alloc(mirror->queue, room, 0, &memory);
     if (code)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
@@ -79,8 +85,8 @@ dscomm_status_t dscomm_priv_device_regions(dscomm_exchange_t *x, int device)
     mirror->queue = queue;
     status = take_marks(mirror, STAGES * x->packet_count + 1);
     if (status == DSCOMM_OK)
-        status = take_room(mirror, device,
-                           2 * (size_t)x->channel->ranks * x->region);
+        status =
+            take_room(x, device, 2 * (size_t)x->channel->ranks * x->region);
     if (status == DSCOMM_OK)
         x->queue = queue;
     return status;
@@ -210,43 +216,18 @@ int dscomm_priv_device_mark_end(dscomm_exchange_t *x)
     return mark(x, &x->mirror.marks[STAGES * x->packet_count]);
 }
 
-/* The last mark is behind all that the queue has. */
-static int look(const dscomm_exchange_t *x, const mark_t *last, gint64 end,
-                int *ret_reached)
-{
-    int code;
-
-    do {
-        code = ops()->reached(x->unfinished, last->event, ret_reached);
-        if (code || *ret_reached)
-            break;
-        dscomm_priv_exchange_rest(x);
-    } while (g_get_monotonic_time() < end);
-    return code;
-}
-
 dscomm_status_t dscomm_priv_device_settle(dscomm_exchange_t *x, int most_ms)
 {
     mark_t *last;
-    int code, reached = 0;
+    dscomm_status_t status;
 
     if (!x->unfinished)
         return DSCOMM_OK;
     last = &x->mirror.marks[x->mirror.mark_count - 1];
-    x->since = g_get_monotonic_time();
-    code = ops()->mark(x->unfinished, &last->event);
-    if (!code)
-        code = look(x, last, x->since + (gint64)most_ms * 1000, &reached);
-    x->since = 0;
-    if (code)
-        return dscomm_priv_device_result(code, "waiting for a device");
-    if (!reached)
-        return dscomm_fail(DSCOMM_ERR_TIMEOUT,
-                           "rank %d waits for its device, which has not ended "
-                           "what it began before in %d ms",
-                           x->channel->rank, most_ms);
-    x->unfinished = NULL;
-    return DSCOMM_OK;
+    status = dscomm_priv_device_drain(x->unfinished, &last->event, most_ms);
+    if (status == DSCOMM_OK)
+        x->unfinished = NULL;
+    return status;
 }
 
 dscomm_status_t dscomm_priv_device_reached(dscomm_exchange_t *x, stage_t stage,

@@ -52,13 +52,48 @@ static dscomm_status_t furnish(dscomm_device_side_t *side,
     return DSCOMM_OK;
 }
 
-void dscomm_priv_device_free(dscomm_device_side_t *side)
+/* Until the queue has ended what it has. */
+static dscomm_status_t await(dscomm_device_side_t *side,
+                             const dscomm_compressor_t *c)
 {
-    if (!side)
-        return;
-    if (side->memory)
-        ops()->release(side->queue, 0, side->memory);
-    g_free(side);
+    const int most_ms = dscomm_priv_channel_timeout(c->channel);
+    dscomm_status_t status = dscomm_priv_device_drain(
+        side->queue, NULL, c->lost ? MIN(most_ms, DSCOMM_SETTLE_MS) : most_ms);
+
+    if (status == DSCOMM_OK)
+        side->late = 0;
+    return status;
+}
+
+static dscomm_status_t let_go(dscomm_compressor_t *c)
+{
+    dscomm_status_t status = await(c->side, c);
+
+    if (status < 0)
+        return status;
+    ops()->release(c->side->queue, 0, c->side->memory);
+    g_free(c->side);
+    c->side = NULL;
+    return DSCOMM_OK;
+}
+
+static void park(dscomm_compressor_t *c)
+{
+    dscomm_log(DSCOMM_LOG_WARN, "compression",
+               "dscomm_compressor_free: %s; the memory of %zu elements' errors "
+               "is kept",
+               dscomm_last_error(), c->count);
+    c->side->kept[0] = c->worker;
+    c->side->kept[1] = c->server;
+    dscomm_priv_park(c->side);
+    c->worker = c->server = NULL;
+    c->side = NULL;
+}
+
+void dscomm_priv_device_free(dscomm_compressor_t *c)
+{
+    if (c->side && let_go(c) < 0)
+        park(c);
 }
 
 /* Of one piece of bytes, which may be none. */
@@ -69,9 +104,24 @@ static int copy(const dscomm_device_side_t *side, void *to, const void *from,
                  : 0;
 }
 
+/* What is done with the host's errors; its result is there afterwards. To put
+ * it there may wait for what is before it, for as long as it takes. */
+static dscomm_status_t
+with_host(dscomm_device_side_t *side, const dscomm_compressor_t *c,
+          int (*put)(dscomm_device_side_t *side, const dscomm_compressor_t *c),
+          const char *what)
+{
+    dscomm_status_t status = await(side, c);
+
+    if (status < 0)
+        return status;
+    side->late = 1;
+    status = dscomm_priv_device_result(put(side, c), what);
+    return status < 0 ? status : await(side, c);
+}
+
 /* The host's errors, with scales of 0. */
-static dscomm_status_t push(dscomm_device_side_t *side,
-                            const dscomm_compressor_t *c)
+static int push(dscomm_device_side_t *side, const dscomm_compressor_t *c)
 {
     int code = copy(side, side->worker[side->now], c->worker,
                     c->padded * sizeof(float));
@@ -79,13 +129,8 @@ static dscomm_status_t push(dscomm_device_side_t *side,
     if (!code)
         code = copy(side, side->server, c->server,
                     server_count(c) * sizeof(float));
-    if (!code)
-        code = ops()->clear(side->queue, side->scales, 3 * sizeof(float));
-    if (!code)
-        code = ops()->sync(side->queue);
-    if (!code)
-        side->behind = 0;
-    return dscomm_priv_device_result(code, "the errors to a device");
+    return code ? code
+                : ops()->clear(side->queue, side->scales, 3 * sizeof(float));
 }
 
 static int materialise(dscomm_device_side_t *side, float *errors, float *scale,
@@ -103,8 +148,7 @@ int dscomm_priv_device_materialise_worker(dscomm_device_side_t *side,
                        c->padded);
 }
 
-static dscomm_status_t pull(dscomm_device_side_t *side,
-                            const dscomm_compressor_t *c)
+static int pull(dscomm_device_side_t *side, const dscomm_compressor_t *c)
 {
     size_t server = server_count(c);
     int code = dscomm_priv_device_materialise_worker(side, c);
@@ -114,13 +158,8 @@ static dscomm_status_t pull(dscomm_device_side_t *side,
     if (!code)
         code = copy(side, c->worker, side->worker[side->now],
                     c->padded * sizeof(float));
-    if (!code)
-        code = copy(side, c->server, side->server, server * sizeof(float));
-    if (!code)
-        code = ops()->sync(side->queue);
-    if (!code)
-        side->ahead = 0;
-    return dscomm_priv_device_result(code, "the errors from a device");
+    return code ? code
+                : copy(side, c->server, side->server, server * sizeof(float));
 }
 
 dscomm_status_t dscomm_priv_device_home(const dscomm_compressor_t *c,
@@ -132,9 +171,13 @@ dscomm_status_t dscomm_priv_device_home(const dscomm_compressor_t *c,
     if (!side)
         return status;
     if (side->ahead)
-        status = pull(side, c);
-    if (status == DSCOMM_OK && changes)
-        side->behind = 1;
+        status = with_host(side, c, pull, "the errors from a device");
+    else if (side->late)
+        status = await(side, c);
+    if (status < 0)
+        return status;
+    side->ahead = 0;
+    side->behind |= changes;
     return status;
 }
 
@@ -150,15 +193,20 @@ static int clear(dscomm_device_side_t *side, const dscomm_compressor_t *c)
                 : ops()->clear(side->queue, side->scales, 3 * sizeof(float));
 }
 
-/* Where it fails the next call will tell. */
-void dscomm_priv_device_discard(const dscomm_compressor_t *c, int zero)
+/* Where the device fails the next call will tell. */
+dscomm_status_t dscomm_priv_device_discard(const dscomm_compressor_t *c,
+                                           int zero)
 {
     dscomm_device_side_t *side = c->side;
+    dscomm_status_t status = DSCOMM_OK;
 
-    if (!side)
-        return;
+    if (side && side->late)
+        status = await(side, c);
+    if (!side || status < 0)
+        return status;
     side->ahead = 0;
     side->behind = !zero || clear(side, c);
+    return status;
 }
 
 static dscomm_status_t new_side(dscomm_compressor_t *c, int device)
@@ -171,7 +219,7 @@ static dscomm_status_t new_side(dscomm_compressor_t *c, int device)
     if (status == DSCOMM_OK)
         status = furnish(side, c);
     if (status < 0)
-        dscomm_priv_device_free(side);
+        g_free(side);
     else
         c->side = side;
     return status;
@@ -184,17 +232,16 @@ dscomm_status_t dscomm_priv_device_take_side(part_t *part, int device)
 
     if (c->side && c->side->device != device) {
         status = dscomm_priv_device_home(c, 1);
-        if (status < 0)
-            return status;
-        dscomm_priv_device_free(c->side);
-        c->side = NULL;
+        if (status == DSCOMM_OK)
+            status = let_go(c);
     }
-    if (!c->side)
+    if (status == DSCOMM_OK && !c->side)
         status = new_side(c, device);
     if (status == DSCOMM_OK && c->side->behind)
-        status = push(c->side, c);
+        status = with_host(c->side, c, push, "the errors to a device");
     if (status < 0)
         return status;
+    c->side->behind = 0;
     part->side = c->side;
     return status;
 }

@@ -16,6 +16,8 @@ struct dscomm_device_side {
     int now; /* index of the worker array that holds */
     int ahead; /* the host's errors are old */
     int behind; /* the device's are */
+    int late; /* the device may still use the host's */
+    float *kept[2]; /* these, once the compressor is gone */
 };
 
 /* Gives the part a side at that device, whose errors are the compressor's.

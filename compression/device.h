@@ -6,6 +6,10 @@
 
 #include "compression/exchange.h"
 
+/* A device that goes on has ended by then what a call that failed has begun;
+ * one that stands keeps the memory. */
+#define DSCOMM_SETTLE_MS 1000
+
 /* In device-module.c: the table of cuda.so, which is loaded when first asked
  * for, or NULL. */
 const dscomm_device_ops_t *dscomm_priv_device_table(void);
@@ -55,13 +59,25 @@ void dscomm_priv_device_leave(dscomm_exchange_t *x);
 /* Waits so long for what a device may still do with the memory of x. */
 dscomm_status_t dscomm_priv_device_settle(dscomm_exchange_t *x, int most_ms);
 
-/* Brings the errors to the host. changes: they will be others there. */
+/* In patience.c: waits so long for all that the queue has. event: a place for a
+ * mark that stays, or NULL. */
+dscomm_status_t dscomm_priv_device_drain(dscomm_device_queue_t *queue,
+                                         void **event, int most_ms);
+/* Releases memory after that; where it fails the memory is parked. */
+dscomm_status_t dscomm_priv_device_release(dscomm_device_queue_t *queue,
+                                           int on_host, void *memory,
+                                           int most_ms);
+
+/* In device-side.c, all of which wait as long as the group does at most.
+ * Brings the errors to the host. changes: they will be others there. */
 dscomm_status_t dscomm_priv_device_home(const dscomm_compressor_t *c,
                                         int changes);
 /* The errors are those of the host from here on, which has or will have others;
  * zero: zeros, without a copy where the device can. */
-void dscomm_priv_device_discard(const dscomm_compressor_t *c, int zero);
-/* NULL is fine. */
-void dscomm_priv_device_free(dscomm_device_side_t *side);
+dscomm_status_t dscomm_priv_device_discard(const dscomm_compressor_t *c,
+                                           int zero);
+/* Frees what there is of c at a device. What that may still use by then is
+ * parked, the errors on the host too, which c has no longer. */
+void dscomm_priv_device_free(dscomm_compressor_t *c);
 
 #endif

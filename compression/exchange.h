@@ -16,6 +16,7 @@ typedef struct {
     int spoilt; /* a rank's scale is not finite */
     dscomm_device_side_t *side; /* its arithmetic is a device's; NULL: ours */
     char *origin; /* where buffer is a copy: the device's memory */
+    int late; /* a device may still use the copy */
 } part_t;
 
 /* Elements of a row that are sent in one piece. */
@@ -142,9 +143,11 @@ dscomm_status_t dscomm_priv_exchange_go_on(dscomm_exchange_t *x);
 dscomm_status_t dscomm_priv_exchange_watch(dscomm_exchange_t *x, int moved);
 /* sleeps a little, for what nobody tells, */
 void dscomm_priv_exchange_rest(const dscomm_exchange_t *x);
-/* or until the device has come to a packet's mark, while messages go on. */
+/* or until the device has come to a packet's mark, while messages go on; */
 dscomm_status_t dscomm_priv_exchange_await(dscomm_exchange_t *x, stage_t stage,
                                            size_t p);
+/* and keeps memory until the process ends, which may be in use. */
+void dscomm_priv_park(void *memory);
 
 /* In blocks.c: arithmetic on one segment. These look at the whole buffer of a
  * part, encode a segment for rank, */

@@ -46,15 +46,34 @@ dscomm_exchange_t *dscomm_priv_exchange_new(dscomm_channel_t *channel)
     return x;
 }
 
-static void free_memory(dscomm_exchange_t *x)
+static dscomm_status_t free_memory(dscomm_exchange_t *x)
 {
+    dscomm_status_t status = DSCOMM_OK;
+
     if (x->pinned)
-        dscomm_priv_device_table()->release(x->pinned, 1, x->memory);
+        status =
+            dscomm_priv_device_release(x->pinned, 1, x->memory, x->timeout_ms);
     else
         free(x->memory);
     x->memory = NULL;
     x->pinned = NULL;
     x->room = 0;
+    return status;
+}
+
+static void destroy(dscomm_exchange_t *x)
+{
+    g_free(x->plan.at);
+    g_free(x->works.at);
+    free_memory(x);
+    dscomm_priv_device_leave(x);
+    g_free(x);
+}
+
+static void abandon(dscomm_exchange_t *x)
+{
+    x->next = NULL;
+    dscomm_priv_park(x);
 }
 
 void dscomm_priv_exchange_free(dscomm_exchange_t *x)
@@ -62,27 +81,12 @@ void dscomm_priv_exchange_free(dscomm_exchange_t *x)
     while (x) {
         dscomm_exchange_t *next = x->next;
 
-        if (x->unfinished)
-            dscomm_priv_device_table()->sync(x->unfinished);
-        g_free(x->plan.at);
-        g_free(x->works.at);
-        free_memory(x);
-        dscomm_priv_device_leave(x);
-        g_free(x);
+        if (dscomm_priv_device_settle(x, x->timeout_ms) < 0)
+            abandon(x);
+        else
+            destroy(x);
         x = next;
     }
-}
-
-/* It stays as it is, where tools that look for leaks find it. */
-static void abandon(dscomm_exchange_t *x)
-{
-    static GMutex lock;
-    static dscomm_exchange_t *all;
-
-    g_mutex_lock(&lock);
-    x->next = all;
-    g_atomic_pointer_set(&all, x);
-    g_mutex_unlock(&lock);
 }
 
 void dscomm_priv_exchange_retire(dscomm_exchange_t *x)
@@ -225,8 +229,10 @@ size_t dscomm_priv_packet_bytes(const dscomm_exchange_t *x, size_t p, int rank)
 static dscomm_status_t take_memory(dscomm_exchange_t *x, size_t room)
 {
     void *memory = NULL;
+    dscomm_status_t status = free_memory(x);
 
-    free_memory(x);
+    if (status < 0)
+        return status;
     if (x->queue &&
         !dscomm_priv_device_table()->alloc(x->queue, room, 1, &memory))
         x->pinned = x->queue;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How long a call waits for other ranks, and for its device. */
+/* How long a call waits for other ranks, and for its device; and what becomes
+ * of memory that a device may use longer than that. */
 #include "config.h"
 
 #include "compression/device.h"
@@ -36,12 +37,78 @@ dscomm_status_t dscomm_priv_exchange_watch(dscomm_exchange_t *x, int moved)
     return now - x->since > limit ? expire(x) : DSCOMM_IN_PROGRESS;
 }
 
-void dscomm_priv_exchange_rest(const dscomm_exchange_t *x)
+static void rest(gint64 since)
 {
-    if (g_get_monotonic_time() - x->since < EAGER_US)
+    if (g_get_monotonic_time() - since < EAGER_US)
         g_thread_yield();
     else
         g_usleep(PAUSE_US);
+}
+
+void dscomm_priv_exchange_rest(const dscomm_exchange_t *x)
+{
+    rest(x->since);
+}
+
+/* It stays where tools that look for leaks find it. */
+void dscomm_priv_park(void *memory)
+{
+    static GMutex lock;
+    static GSList *all;
+
+    g_mutex_lock(&lock);
+    all = g_slist_prepend(all, memory);
+    g_mutex_unlock(&lock);
+}
+
+static const dscomm_device_ops_t *ops(void)
+{
+    return dscomm_priv_device_table();
+}
+
+static int look(dscomm_device_queue_t *queue, void *event, int most_ms,
+                int *ret_reached)
+{
+    const gint64 since = g_get_monotonic_time();
+    const gint64 end = since + (gint64)most_ms * 1000;
+    int code = ops()->reached(queue, event, ret_reached);
+
+    while (!code && !*ret_reached && g_get_monotonic_time() < end) {
+        rest(since);
+        code = ops()->reached(queue, event, ret_reached);
+    }
+    return code;
+}
+
+dscomm_status_t dscomm_priv_device_drain(dscomm_device_queue_t *queue,
+                                         void **event, int most_ms)
+{
+    void *own = NULL, **mark = event ? event : &own;
+    int reached = 0, code = ops()->mark(queue, mark);
+
+    if (!code)
+        code = look(queue, *mark, most_ms, &reached);
+    if (own)
+        ops()->unmark(queue, own);
+    if (code || reached)
+        return dscomm_priv_device_result(code, "waiting for a device");
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                       "this rank waits for its device, which has not ended "
+                       "what it began before in %d ms",
+                       most_ms);
+}
+
+dscomm_status_t dscomm_priv_device_release(dscomm_device_queue_t *queue,
+                                           int on_host, void *memory,
+                                           int most_ms)
+{
+    dscomm_status_t status = dscomm_priv_device_drain(queue, NULL, most_ms);
+
+    if (status < 0)
+        dscomm_priv_park(memory);
+    else
+        ops()->release(queue, on_host, memory);
+    return status;
 }
 
 /* To look at any of its messages lets all of the group's go on. A failure where

@@ -199,6 +199,7 @@ static dscomm_status_t load(const char *name, dscomm_compressor_t *c,
                             const char *memory, size_t bytes, const char *from)
 {
     state_header_t got;
+    dscomm_status_t status;
     const char *wrong;
 
     memset(&got, 0, sizeof got);
@@ -208,7 +209,9 @@ static dscomm_status_t load(const char *name, dscomm_compressor_t *c,
         return dscomm_fail(DSCOMM_ERR_PROTOCOL,
                            "%s: %s%sthe state cannot be taken: %s", name, from,
                            *from ? ": " : "", wrong);
-    dscomm_priv_device_discard(c, 0);
+    status = dscomm_priv_device_discard(c, 0);
+    if (status < 0)
+        return status;
     memory += sizeof got;
     copy_floats(c->worker, memory, worker_count(c));
     memory += worker_count(c) * sizeof(float);
@@ -365,9 +368,10 @@ dscomm_status_t dscomm_compressor_reset(dscomm_compressor_t *compressor)
     dscomm_status_t status =
         dscomm_priv_compressor_idle(compressor, "dscomm_compressor_reset");
 
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_device_discard(compressor, 1);
     if (status < 0)
         return status;
-    dscomm_priv_device_discard(compressor, 1);
     memset(compressor->server, 0,
            dscomm_priv_part_count(compressor, compressor->channel->rank) *
                sizeof(float));

@@ -280,10 +280,8 @@ static int alloc(dscomm_device_queue_t *queue, size_t bytes, int on_host,
         code =
             (int)(on_host ? cudaHostAlloc(&memory, bytes, cudaHostAllocPortable)
                           : cudaMalloc(&memory, bytes));
-    if (!code)
+    if (!code && !on_host)
         code = (int)cudaMemsetAsync(memory, 0, bytes, queue->stream);
-    if (!code)
-        code = (int)cudaStreamSynchronize(queue->stream);
     if (!code)
         *ret_memory = memory;
     else if (memory)

@@ -95,7 +95,8 @@ DSCOMM_API dscomm_status_t dscomm_onebit_create(
     dscomm_onebit_t **ret_onebit);
 
 /* Local, before or after its group is freed. NULL is fine. ERR_STATE while a
- * call is outstanding. MT: group. */
+ * call is outstanding. Memory that a device has not ended to use within the
+ * group's time-out stays until the process ends. MT: group. */
 DSCOMM_API dscomm_status_t
 dscomm_compressor_free(dscomm_compressor_t *compressor);
 

@@ -342,10 +342,14 @@ static int reached(dscomm_device_queue_t *queue, void *event, int *ret_reached)
     return *ret_reached ? fails() : 0;
 }
 
+static void run_unmark(const void *args)
+{
+    g_free(*(mark_t *const *)args);
+}
+
 static void unmark(dscomm_device_queue_t *queue, void *event)
 {
-    wait_for(queue);
-    g_free(event);
+    put_surely(queue, run_unmark, &event, sizeof event);
 }
 
 void fake_device_late(int looks)

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A device that stands: whatever waits for it ends with the group's time-out,
+ * says so, and can be done again once the device goes on; nothing that it may
+ * still use is freed. */
+#include "config.h"
+
+#include "compression/device.h"
+#include "tests/compression/compress.h"
+#include "tests/compression/fake-device.h"
+
+#define COUNT 5000
+
+/* A compressor whose call has returned, before its result is there. */
+typedef struct {
+    dscomm_compressor_t *c, *twin;
+    float *x, want[COUNT];
+    void *stream;
+} begun_t;
+
+static void begin(rank_t *self, begun_t *ret_begun)
+{
+    begun_t *b = ret_begun;
+
+    b->c = open_with(self, COUNT, "onebit");
+    b->twin = open_with(self, COUNT, "onebit");
+    b->x = fake_device_alloc(sizeof b->want);
+    b->stream = fake_device_stream_new();
+    CHECK(self, !dscomm_compressor_set_stream(b->c, b->stream));
+    fill_noise(b->want, COUNT, self->rank, 0);
+    fake_device_write(b->x, b->want, sizeof b->want);
+    reduce(self, b->twin, b->want);
+    fake_device_hold(1);
+    reduce(self, b->c, b->x);
+}
+
+/* It goes on; what it has written is right. */
+static void end(rank_t *self, begun_t *b)
+{
+    float got[COUNT];
+
+    fake_device_hold(0);
+    fake_device_wait(b->stream);
+    fake_device_read(got, b->x, sizeof got);
+    CHECK(self, !memcmp(got, b->want, sizeof got));
+    CHECK(self, !dscomm_compressor_free(b->c));
+    CHECK(self, !dscomm_compressor_free(b->twin));
+    fake_device_stream_free(b->stream);
+    fake_device_free(b->x);
+}
+
+static int has_timed_out(dscomm_status_t status)
+{
+    return status == DSCOMM_ERR_TIMEOUT &&
+           strstr(dscomm_last_error(), "waits for its device");
+}
+
+static int is_same(dscomm_compressor_t *a, dscomm_compressor_t *b)
+{
+    float *errors[4];
+
+    return !dscomm_compressor_errors(a, &errors[0], &errors[1]) &&
+           !dscomm_compressor_errors(b, &errors[2], &errors[3]) &&
+           !memcmp(errors[0], errors[2], COUNT * sizeof(float)) &&
+           !memcmp(errors[1], errors[3], COUNT * sizeof(float));
+}
+
+/* The device is asked for the errors, and stands before it comes to that. */
+static void errors_from(rank_t *self)
+{
+    begun_t b;
+    float *worker, *server;
+
+    begin(self, &b);
+    CHECK(self, has_timed_out(dscomm_compressor_errors(b.c, &worker, &server)));
+    fake_device_hold(0);
+    CHECK(self, is_same(b.c, b.twin));
+    end(self, &b);
+}
+
+/* It stands while it copies them, and they are wanted or not needed. */
+static void errors_half(rank_t *self)
+{
+    begun_t b;
+    float *worker, *server;
+
+    begin(self, &b);
+    fake_device_hold(0);
+    fake_device_wait(b.stream);
+    fake_device_stop(0, 0, FAKE_NEVER);
+    CHECK(self, has_timed_out(dscomm_compressor_errors(b.c, &worker, &server)));
+    CHECK(self, has_timed_out(dscomm_compressor_reset(b.c)));
+    CHECK(self, !fake_device_met());
+    CHECK(self, is_same(b.c, b.twin));
+    end(self, &b);
+}
+
+/* What another call has under way is before the errors that go there, in a call
+ * that fails. */
+static void errors_to(rank_t *self)
+{
+    begun_t b;
+    dscomm_compressor_t *c = open_with(self, COUNT, "onebit");
+
+    begin(self, &b);
+    CHECK(self, has_timed_out(dscomm_compressor_all_reduce(
+                    c, b.x, DSCOMM_FLOAT32, NULL)));
+    CHECK(self, !dscomm_compressor_free(c));
+    end(self, &b);
+}
+
+/* Before a buffer whose codec the device does not have is copied, */
+static void buffer_behind(rank_t *self)
+{
+    begun_t b;
+    dscomm_compressor_t *c = open_with(self, COUNT, "int8");
+
+    begin(self, &b);
+    CHECK(self, has_timed_out(dscomm_compressor_all_reduce(
+                    c, b.x, DSCOMM_FLOAT32, NULL)));
+    CHECK(self, !dscomm_compressor_free(c));
+    end(self, &b);
+}
+
+/* and meanwhile: the copy is written to after the call has failed. */
+static void buffer_half(rank_t *self)
+{
+    dscomm_compressor_t *c = open_with(self, COUNT, "int8");
+    float *x = fake_device_alloc(COUNT * sizeof *x);
+
+    fake_device_stop(0, 0, FAKE_NEVER);
+    CHECK(self, has_timed_out(
+                    dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL)));
+    CHECK(self, !dscomm_compressor_free(c));
+    CHECK(self, !fake_device_met());
+    fake_device_free(x);
+}
+
+/* What a compressor has there is not freed; the last one of its group, nor what
+ * messages had. */
+static void freed(rank_t *self)
+{
+    begun_t b;
+    int pieces;
+
+    begin(self, &b);
+    pieces = fake_device_pieces();
+    CHECK(self, !dscomm_compressor_free(b.c));
+    CHECK(self, !dscomm_compressor_free(b.twin));
+    CHECK(self, fake_device_pieces() == pieces);
+    b.c = b.twin = NULL;
+    end(self, &b);
+}
+
+/* While it is copying the errors to where the host had them. */
+static void freed_half(rank_t *self)
+{
+    begun_t b;
+    float *worker, *server;
+
+    begin(self, &b);
+    fake_device_hold(0);
+    fake_device_wait(b.stream);
+    fake_device_stop(0, 0, FAKE_NEVER);
+    CHECK(self, has_timed_out(dscomm_compressor_errors(b.c, &worker, &server)));
+    CHECK(self, !dscomm_compressor_free(b.c));
+    CHECK(self, !fake_device_met());
+    b.c = NULL;
+    end(self, &b);
+}
+
+int main(void)
+{
+    int kept;
+
+    ranks_use_modules();
+    dscomm_priv_device_use(fake_device_table());
+    ranks_run(1, 300, errors_from, "errors behind a call");
+    ranks_run(1, 300, errors_half, "errors on their way");
+    is_int(fake_device_pieces(), 0, "all memory of the device is free");
+    ranks_run(1, 300, errors_to, "errors that go there");
+    ranks_run(1, 300, buffer_behind, "a buffer behind a call");
+    ranks_run(1, 300, buffer_half, "a buffer on its way");
+    kept = fake_device_pieces();
+    ranks_run(1, 300, freed, "a compressor that is freed");
+    ok(fake_device_pieces() > kept, "what it had there is kept");
+    ranks_run(1, 300, freed_half, "one whose errors are on their way");
+    dscomm_priv_device_use(NULL);
+    return tap_done();
+}
