@@ -5,17 +5,38 @@
 #include "tools/tool.h"
 
 #include <dscomm/version.h>
+#include <errno.h>
 #include <locale.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const tool_command_t commands[] = {
     {"run", tool_run,
-     "start a program as several ranks, here or on several nodes"},
-    {"perf", tool_perf, "measure the operations, and verify them"},
-    {"env", tool_env, "show who this process is, and tell other programs"},
-    {"info", tool_info, "show build, processor, backends and settings"},
+     "start a program as several ranks, here or on several nodes",
+     TOOL_INTERNAL},
+    {"perf", tool_perf, "measure the operations, and verify them", TOOL_FAILED},
+    {"env", tool_env, "show who this process is, and tell other programs",
+     TOOL_FAILED},
+    {"info", tool_info, "show build, processor, backends and settings",
+     TOOL_FAILED},
 };
+
+/* What is being run, if it is a command. */
+static const tool_command_t *current;
+
+/* At exit, however it is reached: GLib prints --help, and exits. A process that
+ * was forked without a program of its own ends by _exit(). */
+static void check_stdout(void)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return;
+    fprintf(stderr, "dscomm%s%s: cannot write: %s\n", current ? " " : "",
+            current ? current->name : "", g_strerror(errno ? errno : EIO));
+    _exit(current ? current->unwritten : TOOL_FAILED);
+}
 
 static void print_usage(FILE *to)
 {
@@ -53,12 +74,13 @@ static const tool_command_t *find_command(const char *name)
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "";
-    const tool_command_t *command = find_command(word);
 
     setlocale(LC_CTYPE, "");
     setlocale(LC_MESSAGES, "");
-    if (command)
-        return command->main(argc - 1, argv + 1);
+    atexit(check_stdout);
+    current = find_command(word);
+    if (current)
+        return current->main(argc - 1, argv + 1);
     if (strcmp(word, "--version") == 0)
         return print_version();
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {

@@ -7,7 +7,6 @@
 #include "tools/tool.h"
 
 #include <dscomm/info.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -163,9 +162,6 @@ int tool_info(int argc, char **argv)
         tool_info_print_json(&parts);
     else
         print(&parts);
-    if (fflush(stdout) != 0 || ferror(stdout))
-        return tool_fail(TOOL_FAILED, "info", "cannot write: %s",
-                         g_strerror(errno));
     if ((parts.settings || parts.build) && !json)
         warn_refused();
     if (parts.settings && !json)

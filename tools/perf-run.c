@@ -171,9 +171,6 @@ static int close_files(perf_run_t *run, perf_save_t *save, int status)
     if (error)
         status = tool_fail(TOOL_FAILED, "perf", "--save %s: %s",
                            run->options->save, g_strerror(error));
-    if (fflush(stdout) != 0 || ferror(stdout))
-        status = tool_fail(TOOL_FAILED, "perf", "cannot write: %s",
-                           g_strerror(errno));
     return status;
 }
 

@@ -21,6 +21,7 @@ typedef struct {
     const char *name;
     int (*main)(int argc, char **argv);
     const char *summary;
+    int unwritten; /* the status where stdout could not be written */
 } tool_command_t;
 
 int tool_run(int argc, char **argv);

@@ -1,0 +1,44 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# dscomm itself: help and version, and that they are not lost unnoticed.
+
+. "$abs_top_srcdir/tests/tap.sh"
+
+program=$abs_top_builddir/tools/dscomm
+
+"$program" --version >"$scratch/out"
+is "$? `cat "$scratch/out"`" "0 dscomm $PACKAGE_VERSION" 'the version'
+"$program" xyzzy >"$scratch/out" 2>"$scratch/err"
+is "$? `cat "$scratch/out"`" '2 ' 'no such command'
+like "`cat "$scratch/err"`" "^dscomm: no command 'xyzzy'" 'which one'
+"$program" >/dev/null 2>&1
+is $? 2 'no command'
+
+# Status, and what is run with nothing to write to.
+while read -r want line; do
+    "$program" $line >"$scratch/out"
+    is "$? `grep -c . "$scratch/out" | sed 's/[1-9][0-9]*/lines/'`" '0 lines' "$line"
+    if ! [ -c /dev/full ]; then
+        skip "$line that cannot be written" 'no /dev/full'
+        continue
+    fi
+    "$program" $line >/dev/full 2>"$scratch/err"
+    is $? $want "$line that cannot be written: status"
+    like "`cat "$scratch/err"`" '^dscomm( [a-z]+)?: cannot write: .' \
+        "$line that cannot be written"
+    "$program" $line 2>/dev/null >&-
+    is $? $want "$line without standard output"
+done <<'END'
+1 --help
+1 --version
+125 run --help
+1 perf --help
+1 env --help
+1 env
+1 env --json
+1 info --help
+1 info
+1 info --json
+END
+
+tap_done
