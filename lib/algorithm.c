@@ -123,3 +123,19 @@ int dscomm_priv_algorithm_needs_power(const dscomm_algorithm_t *algorithm)
 {
     return algorithm->fits == is_power;
 }
+
+int dscomm_priv_algorithm_needs_levels(const dscomm_algorithm_t *algorithm)
+{
+    return algorithm->fits == has_levels || algorithm->fits == folds_on_levels;
+}
+
+const char *dscomm_priv_algorithm_unfit(const dscomm_algorithm_t *algorithm,
+                                        const dscomm_nodes_t *nodes)
+{
+    if (algorithm->fits == is_power)
+        return "it needs as many ranks as a power of two";
+    if (!nodes && dscomm_priv_algorithm_needs_levels(algorithm))
+        return "it needs several nodes, and several ranks on some of them";
+    return "it needs a type and an operator whose partial results are exact "
+           "enough";
+}

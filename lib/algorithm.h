@@ -24,6 +24,12 @@ extern const dscomm_algorithm_t dscomm_priv_algorithms[];
 int dscomm_priv_algorithm_number(const dscomm_algorithm_t *algorithm);
 /* 1: it fits powers of two only. */
 int dscomm_priv_algorithm_needs_power(const dscomm_algorithm_t *algorithm);
+/* 1: it fits two levels of nodes only. */
+int dscomm_priv_algorithm_needs_levels(const dscomm_algorithm_t *algorithm);
+/* Why one that does not fit does not, nodes as fits got them: "it needs ...".
+ */
+const char *dscomm_priv_algorithm_unfit(const dscomm_algorithm_t *algorithm,
+                                        const dscomm_nodes_t *nodes);
 
 /* 1 where partial results may be made in the dtype itself and folded on: not
  * for floats of 16 and 8 bits, which are rounded once, when all inputs have

@@ -189,17 +189,23 @@ static int fits(const dscomm_algorithm_t *algorithm,
     return !algorithm->fits || algorithm->fits(args, ranks, nodes);
 }
 
+/* ret_passed = the first that matches as well, but does not fit; or NULL. */
 static const dscomm_choice_t *find_rule(const GArray *rules,
                                         const dscomm_coll_args_t *args,
                                         int ranks, const dscomm_nodes_t *nodes,
-                                        uint64_t bytes)
+                                        uint64_t bytes,
+                                        const dscomm_choice_t **ret_passed)
 {
+    *ret_passed = NULL;
     for (guint i = 0; rules && i < rules->len; i++) {
         const dscomm_choice_t *rule = &g_array_index(rules, dscomm_choice_t, i);
 
-        if (matches(rule, args, ranks, bytes) &&
-            (!rule->algorithm || fits(rule->algorithm, args, ranks, nodes)))
+        if (!matches(rule, args, ranks, bytes))
+            continue;
+        if (!rule->algorithm || fits(rule->algorithm, args, ranks, nodes))
             return rule;
+        if (!*ret_passed)
+            *ret_passed = rule;
     }
     return NULL;
 }
@@ -251,10 +257,24 @@ const dscomm_choice_t *dscomm_priv_choice_rule(const GArray *rules,
                                                int ranks,
                                                const dscomm_nodes_t *nodes)
 {
+    const dscomm_choice_t *passed;
+
     if (!rules || !rules->len)
         return NULL;
     return find_rule(rules, args, ranks, nodes,
-                     dscomm_priv_choice_bytes(args, ranks));
+                     dscomm_priv_choice_bytes(args, ranks), &passed);
+}
+
+const dscomm_choice_t *dscomm_priv_choice_passed(const GArray *rules,
+                                                 const dscomm_coll_args_t *args,
+                                                 int ranks,
+                                                 const dscomm_nodes_t *nodes)
+{
+    const dscomm_choice_t *passed;
+
+    find_rule(rules, args, ranks, nodes, dscomm_priv_choice_bytes(args, ranks),
+              &passed);
+    return passed;
 }
 
 const dscomm_algorithm_t *
@@ -273,11 +293,26 @@ static uint64_t beyond(const dscomm_choice_t *choice, uint64_t bytes)
     return choice->to >= bytes && choice->to < END ? choice->to + 1 : END;
 }
 
+/* The same of the table of two levels. */
+static uint64_t beyond_levels(int coll, uint64_t bytes)
+{
+    uint64_t next = END;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(two_levels); i++) {
+        const dscomm_choice_t limits = {.from = two_levels[i].from,
+                                        .to = two_levels[i].to};
+
+        if (two_levels[i].coll == coll)
+            next = MIN(next, beyond(&limits, bytes));
+    }
+    return next;
+}
+
 /* Where something else may serve. */
 static uint64_t next_limit(const GArray *rules, int coll, uint64_t bytes)
 {
     const dscomm_choice_t *row;
-    uint64_t next = END;
+    uint64_t next = beyond_levels(coll, bytes);
 
     for (size_t i = 0; (row = dscomm_priv_choice_row(i)); i++)
         if (row->coll == coll)
@@ -292,32 +327,37 @@ static uint64_t next_limit(const GArray *rules, int coll, uint64_t bytes)
 
 static dscomm_choice_span_t span_from(const GArray *rules,
                                       const dscomm_coll_args_t *args, int ranks,
+                                      const dscomm_nodes_t *nodes,
                                       uint64_t bytes)
 {
-    return (dscomm_choice_span_t){
-        .from = bytes,
-        .to = END,
-        .rule = find_rule(rules, args, ranks, NULL, bytes),
-        .algorithm = find_default(args, ranks, NULL, bytes),
-    };
+    dscomm_choice_span_t span = {.from = bytes, .to = END};
+
+    span.rule = find_rule(rules, args, ranks, nodes, bytes, &span.passed);
+    span.algorithm = find_default(args, ranks, nodes, bytes);
+    return span;
+}
+
+static int same_rule(const dscomm_choice_t *a, const dscomm_choice_t *b)
+{
+    return !a == !b && (!a || a->algorithm == b->algorithm);
 }
 
 static int same(const dscomm_choice_span_t *a, const dscomm_choice_span_t *b)
 {
-    if (a->algorithm != b->algorithm || !a->rule != !b->rule)
-        return 0;
-    return !a->rule || a->rule->algorithm == b->rule->algorithm;
+    return a->algorithm == b->algorithm && same_rule(a->rule, b->rule) &&
+           same_rule(a->passed, b->passed);
 }
 
 void dscomm_priv_choice_span(const GArray *rules,
                              const dscomm_coll_args_t *args, int ranks,
-                             uint64_t bytes, dscomm_choice_span_t *ret_span)
+                             const dscomm_nodes_t *nodes, uint64_t bytes,
+                             dscomm_choice_span_t *ret_span)
 {
-    dscomm_choice_span_t span = span_from(rules, args, ranks, 0);
+    dscomm_choice_span_t span = span_from(rules, args, ranks, nodes, 0);
     uint64_t at = is_sized(args->coll) ? 0 : END;
 
     while (at != END && (at = next_limit(rules, args->coll, at)) != END) {
-        dscomm_choice_span_t next = span_from(rules, args, ranks, at);
+        dscomm_choice_span_t next = span_from(rules, args, ranks, nodes, at);
 
         if (same(&span, &next))
             continue;

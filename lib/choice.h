@@ -30,6 +30,12 @@ const dscomm_choice_t *dscomm_priv_choice_rule(const GArray *rules,
                                                const dscomm_coll_args_t *args,
                                                int ranks,
                                                const dscomm_nodes_t *nodes);
+/* The first of the user's rules that is for args, but whose algorithm does not
+ * fit, if it comes before the one that serves; or NULL. */
+const dscomm_choice_t *dscomm_priv_choice_passed(const GArray *rules,
+                                                 const dscomm_coll_args_t *args,
+                                                 int ranks,
+                                                 const dscomm_nodes_t *nodes);
 /* What serves where there is no rule. */
 const dscomm_algorithm_t *
 dscomm_priv_choice_default(const dscomm_coll_args_t *args, int ranks,
@@ -39,14 +45,16 @@ dscomm_priv_choice_default(const dscomm_coll_args_t *args, int ranks,
 typedef struct {
     uint64_t from, to;
     const dscomm_choice_t *rule; /* the user's, or NULL */
+    const dscomm_choice_t *passed; /* see dscomm_priv_choice_passed() */
     const dscomm_algorithm_t *algorithm; /* where there is no rule */
 } dscomm_choice_span_t;
 
-/* The span of calls like args that bytes lies in, where there are not two
- * levels of nodes; their count does not matter. */
+/* The span of calls like args that bytes lies in; their count does not
+ * matter. */
 void dscomm_priv_choice_span(const GArray *rules,
                              const dscomm_coll_args_t *args, int ranks,
-                             uint64_t bytes, dscomm_choice_span_t *ret_span);
+                             const dscomm_nodes_t *nodes, uint64_t bytes,
+                             dscomm_choice_span_t *ret_span);
 
 /* The table of defaults, row by row; NULL beyond the last. */
 const dscomm_choice_t *dscomm_priv_choice_row(size_t index);

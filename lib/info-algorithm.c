@@ -39,6 +39,8 @@ dscomm_status_t dscomm_algorithm_info(size_t index,
     full.name = dscomm_priv_algorithms[index].name;
     full.power_of_two =
         dscomm_priv_algorithm_needs_power(&dscomm_priv_algorithms[index]);
+    full.two_levels =
+        dscomm_priv_algorithm_needs_levels(&dscomm_priv_algorithms[index]);
     dscomm_priv_info_copy(&full, sizeof full, info);
     return DSCOMM_OK;
 }
@@ -73,11 +75,42 @@ static dscomm_status_t make_args(const char *name, dscomm_coll_t coll,
     return DSCOMM_OK;
 }
 
-dscomm_status_t dscomm_choice_info(int ranks, dscomm_coll_t coll,
+static dscomm_status_t check_place(const char *name, int ranks, int nodes)
+{
+    if (ranks < 2)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: ranks is %d; only 2 and more need an algorithm",
+                           name, ranks);
+    if (nodes < 1 || nodes > ranks)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: nodes is %d; %d ranks are on 1 to %d of them",
+                           name, nodes, ranks, ranks);
+    return DSCOMM_OK;
+}
+
+static dscomm_choice_info_t describe(const dscomm_choice_span_t *span,
+                                     const dscomm_nodes_t *nodes)
+{
+    const dscomm_algorithm_t *passed =
+        span->passed ? span->passed->algorithm : NULL;
+
+    return (dscomm_choice_info_t){
+        .from = span->from,
+        .to = span->to,
+        .by_default = span->algorithm->name,
+        .by_setting = span->rule ? name_of(span->rule->algorithm) : NULL,
+        .passed_over = passed ? passed->name : NULL,
+        .why = passed ? dscomm_priv_algorithm_unfit(passed, nodes) : NULL,
+    };
+}
+
+dscomm_status_t dscomm_choice_info(int ranks, int nodes, dscomm_coll_t coll,
                                    dscomm_dtype_t dtype, dscomm_op_t op,
                                    uint64_t bytes, dscomm_choice_info_t *info)
 {
     const char *name = "dscomm_choice_info";
+    const dscomm_nodes_t several = {.ranks = ranks, .count = nodes};
+    const dscomm_nodes_t *levels = nodes > 1 && nodes < ranks ? &several : NULL;
     dscomm_choice_info_t full;
     dscomm_choice_span_t span;
     dscomm_coll_args_t args;
@@ -86,22 +119,17 @@ dscomm_status_t dscomm_choice_info(int ranks, dscomm_coll_t coll,
 
     if (dscomm_priv_info_check(name, info ? &info->size : NULL) < 0)
         return DSCOMM_ERR_INVALID;
-    if (ranks < 2)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s: ranks is %d; only 2 and more need an algorithm",
-                           name, ranks);
-    status = make_args(name, coll, dtype, op, &args);
+    status = check_place(name, ranks, nodes);
+    if (status == DSCOMM_OK)
+        status = make_args(name, coll, dtype, op, &args);
     if (status < 0)
         return status;
     status = dscomm_priv_choices_read(
         dscomm_priv_setting_text(SETTING_ALGORITHM), &rules);
     if (status < 0)
         return status;
-    dscomm_priv_choice_span(rules, &args, ranks, bytes, &span);
-    full.from = span.from;
-    full.to = span.to;
-    full.by_default = span.algorithm->name;
-    full.by_setting = span.rule ? name_of(span.rule->algorithm) : NULL;
+    dscomm_priv_choice_span(rules, &args, ranks, levels, bytes, &span);
+    full = describe(&span, levels);
     dscomm_priv_info_copy(&full, sizeof full, info);
     g_array_free(rules, TRUE);
     return DSCOMM_OK;

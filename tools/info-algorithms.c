@@ -47,7 +47,8 @@ static char *range_text(guint64 from, guint64 to)
     return text;
 }
 
-/* What serves, and what would without DSCOMM_ALGORITHM. */
+/* What serves, and what would without DSCOMM_ALGORITHM; the reason why that is
+ * passed over is in the notes. */
 static char *choice_text(const dscomm_choice_info_t *info)
 {
     if (!info->by_setting)
@@ -62,6 +63,22 @@ static gboolean is_same(const dscomm_choice_info_t *a,
                         const dscomm_choice_info_t *b)
 {
     return a->by_default == b->by_default && a->by_setting == b->by_setting;
+}
+
+/* Once each. what: "" or " of SOMETHING". */
+static void note_passed(const char *coll, const char *what,
+                        const dscomm_choice_info_t *info, GPtrArray *notes)
+{
+    char *note;
+
+    if (!info->passed_over)
+        return;
+    note = g_strdup_printf("%s:%s is passed over%s: %s", coll,
+                           info->passed_over, what, info->why);
+    if (g_ptr_array_find_with_equal_func(notes, note, g_str_equal, NULL))
+        g_free(note);
+    else
+        g_ptr_array_add(notes, note);
 }
 
 /* One row a range; narrow: for sums that are rounded once. */
@@ -81,34 +98,45 @@ static void print_row(const char *name, const dscomm_choice_info_t *info,
     g_free(other);
 }
 
-static void print_choices(dscomm_coll_t coll, int ranks)
+static void print_choices(dscomm_coll_t coll, int ranks, int nodes,
+                          GPtrArray *notes)
 {
-    const char *name = dscomm_coll_name(coll);
+    const char *const full_name = dscomm_coll_name(coll);
+    const char *name = full_name;
     dscomm_choice_info_t info = {.size = sizeof info}, narrow = info;
     guint64 from = 0;
 
     do {
-        if (dscomm_choice_info(ranks, coll, DSCOMM_FLOAT32, DSCOMM_SUM, from,
-                               &info) < 0 ||
-            dscomm_choice_info(ranks, coll, DSCOMM_BFLOAT16, DSCOMM_SUM, from,
-                               &narrow) < 0)
+        if (dscomm_choice_info(ranks, nodes, coll, DSCOMM_FLOAT32, DSCOMM_SUM,
+                               from, &info) < 0 ||
+            dscomm_choice_info(ranks, nodes, coll, DSCOMM_BFLOAT16, DSCOMM_SUM,
+                               from, &narrow) < 0)
             return;
         info.from = from;
         print_row(name, &info, &narrow);
+        note_passed(full_name, "", &info, notes);
+        if (info.passed_over != narrow.passed_over)
+            note_passed(full_name, " by sums of bfloat16", &narrow, notes);
         name = "";
         from = MIN(info.to, narrow.to) + 1;
     } while (from);
 }
 
-static void print_available(dscomm_coll_t coll, int ranks)
+gboolean tool_info_fits(const dscomm_algorithm_info_t *info, int ranks,
+                        int nodes)
 {
-    const gboolean is_power = !(ranks & (ranks - 1));
+    return (!info->power_of_two || !(ranks & (ranks - 1))) &&
+           (!info->two_levels || (nodes > 1 && nodes < ranks));
+}
+
+static void print_available(dscomm_coll_t coll, int ranks, int nodes)
+{
     dscomm_algorithm_info_t info = {.size = sizeof info};
     const char *before = "";
 
     printf("  %-*s ", NAME_WIDTH, dscomm_coll_name(coll));
     for (size_t i = 0; dscomm_algorithm_info(i, &info) == DSCOMM_OK; i++) {
-        if (info.coll != (int)coll || (info.power_of_two && !is_power))
+        if (info.coll != (int)coll || !tool_info_fits(&info, ranks, nodes))
             continue;
         printf("%s%s", before, info.name);
         before = ", ";
@@ -126,31 +154,46 @@ const char *tool_info_algorithm_setting(void)
     return NULL;
 }
 
-gboolean tool_info_algorithms_known(int ranks)
+gboolean tool_info_algorithms_known(void)
 {
     dscomm_choice_info_t info = {.size = sizeof info};
 
-    return dscomm_choice_info(ranks, DSCOMM_COLL_BARRIER, DSCOMM_UINT8,
+    return dscomm_choice_info(2, 1, DSCOMM_COLL_BARRIER, DSCOMM_UINT8,
                               DSCOMM_SUM, 0, &info) == DSCOMM_OK;
 }
 
-void tool_info_print_algorithms(int ranks)
+/* The setting, and which of its rules do not serve. */
+static void print_setting(const GPtrArray *notes)
 {
     const char *setting = tool_info_algorithm_setting();
+    char *printable;
 
-    printf("Algorithms, for %d ranks, where the backend has none of its own:\n",
-           ranks);
+    if (!setting)
+        return;
+    printable = tool_printable(setting);
+    printf("  as DSCOMM_ALGORITHM=%s says\n", printable);
+    g_free(printable);
+    for (guint i = 0; i < notes->len; i++)
+        printf("  %s\n", (const char *)notes->pdata[i]);
+}
+
+void tool_info_print_algorithms(int ranks, int nodes)
+{
+    GPtrArray *notes = g_ptr_array_new_with_free_func(g_free);
+    char *place = nodes > 1
+                      ? g_strdup_printf("%d ranks on %d nodes", ranks, nodes)
+                      : g_strdup_printf("%d ranks", ranks);
+
+    printf("Algorithms, for %s, where the backend has none of its own:\n",
+           place);
     printf("  %-*s %-*s %-*s %s\n", NAME_WIDTH, "", BYTES_WIDTH, "bytes",
            ALGORITHM_WIDTH, "algorithm", "sums of bfloat16");
     for (int coll = 0; coll < DSCOMM_COLL_SEND; coll++)
-        print_choices((dscomm_coll_t)coll, ranks);
-    if (setting) {
-        char *printable = tool_printable(setting);
-
-        printf("  as DSCOMM_ALGORITHM=%s says\n", printable);
-        g_free(printable);
-    }
-    printf("\nAll algorithms for %d ranks:\n", ranks);
+        print_choices((dscomm_coll_t)coll, ranks, nodes, notes);
+    print_setting(notes);
+    printf("\nAll algorithms for %s:\n", place);
     for (int coll = 0; coll < DSCOMM_COLL_SEND; coll++)
-        print_available((dscomm_coll_t)coll, ranks);
+        print_available((dscomm_coll_t)coll, ranks, nodes);
+    g_ptr_array_free(notes, TRUE);
+    g_free(place);
 }

@@ -67,14 +67,14 @@ static void add_backends(JsonBuilder *builder)
     json_builder_end_array(builder);
 }
 
-static void add_available(JsonBuilder *builder, int coll, int ranks)
+static void add_available(JsonBuilder *builder, int coll, int ranks, int nodes)
 {
     dscomm_algorithm_info_t info = {.size = sizeof(info)};
 
     json_builder_set_member_name(builder, "available");
     json_builder_begin_array(builder);
     for (size_t i = 0; dscomm_algorithm_info(i, &info) == DSCOMM_OK; i++)
-        if (info.coll == coll && (!info.power_of_two || !(ranks & (ranks - 1))))
+        if (info.coll == coll && tool_info_fits(&info, ranks, nodes))
             json_builder_add_string_value(builder, info.name);
     json_builder_end_array(builder);
 }
@@ -90,13 +90,14 @@ static void add_bytes(JsonBuilder *builder, const char *name, uint64_t bytes)
 }
 
 static void add_choices(JsonBuilder *builder, dscomm_coll_t coll,
-                        dscomm_dtype_t dtype, int ranks)
+                        dscomm_dtype_t dtype, int ranks, int nodes)
 {
     dscomm_choice_info_t info = {.size = sizeof(info)};
     uint64_t from = 0;
 
     do {
-        if (dscomm_choice_info(ranks, coll, dtype, DSCOMM_SUM, from, &info) < 0)
+        if (dscomm_choice_info(ranks, nodes, coll, dtype, DSCOMM_SUM, from,
+                               &info) < 0)
             return;
         json_builder_begin_object(builder);
         add_bytes(builder, "from", info.from);
@@ -106,36 +107,41 @@ static void add_choices(JsonBuilder *builder, dscomm_coll_t coll,
                                                : NULL);
         tool_json_text(builder, "by_default", info.by_default);
         tool_json_text(builder, "by_setting", info.by_setting);
+        tool_json_text(builder, "passed_over", info.passed_over);
+        tool_json_text(builder, "why", info.why);
         json_builder_end_object(builder);
         from = info.to + 1;
     } while (from);
 }
 
-static void add_collective(JsonBuilder *builder, dscomm_coll_t coll, int ranks)
+static void add_collective(JsonBuilder *builder, dscomm_coll_t coll, int ranks,
+                           int nodes)
 {
     json_builder_begin_object(builder);
     tool_json_text(builder, "name", dscomm_coll_name(coll));
-    add_available(builder, (int)coll, ranks);
+    add_available(builder, (int)coll, ranks, nodes);
     json_builder_set_member_name(builder, "choices");
     json_builder_begin_array(builder);
-    add_choices(builder, coll, DSCOMM_FLOAT32, ranks);
+    add_choices(builder, coll, DSCOMM_FLOAT32, ranks, nodes);
     if (tool_info_reduces(coll))
-        add_choices(builder, coll, DSCOMM_BFLOAT16, ranks);
+        add_choices(builder, coll, DSCOMM_BFLOAT16, ranks, nodes);
     json_builder_end_array(builder);
     json_builder_end_object(builder);
 }
 
-static void add_algorithms(JsonBuilder *builder, int ranks)
+static void add_algorithms(JsonBuilder *builder, int ranks, int nodes)
 {
     json_builder_set_member_name(builder, "algorithms");
     json_builder_begin_object(builder);
     json_builder_set_member_name(builder, "ranks");
     json_builder_add_int_value(builder, ranks);
+    json_builder_set_member_name(builder, "nodes");
+    json_builder_add_int_value(builder, nodes);
     tool_json_text(builder, "setting", tool_info_algorithm_setting());
     json_builder_set_member_name(builder, "collectives");
     json_builder_begin_array(builder);
     for (int coll = 0; coll < DSCOMM_COLL_SEND; coll++)
-        add_collective(builder, (dscomm_coll_t)coll, ranks);
+        add_collective(builder, (dscomm_coll_t)coll, ranks, nodes);
     json_builder_end_array(builder);
     json_builder_end_object(builder);
 }
@@ -196,7 +202,7 @@ void tool_info_print_json(const tool_info_parts_t *parts)
     if (parts->backends)
         add_backends(builder);
     if (parts->ranks)
-        add_algorithms(builder, parts->ranks);
+        add_algorithms(builder, parts->ranks, parts->nodes);
     if (parts->settings) {
         add_settings(builder);
         add_unknown(builder);

@@ -112,7 +112,7 @@ static void print(const tool_info_parts_t *parts)
     }
     if (parts->ranks) {
         printf("%s", gap);
-        tool_info_print_algorithms(parts->ranks);
+        tool_info_print_algorithms(parts->ranks, parts->nodes);
         gap = "\n";
     }
     if (parts->settings) {
@@ -123,7 +123,7 @@ static void print(const tool_info_parts_t *parts)
 
 int tool_info(int argc, char **argv)
 {
-    tool_info_parts_t parts = {FALSE, FALSE, FALSE, 0};
+    tool_info_parts_t parts = {.nodes = 1};
     gboolean json = FALSE, algorithms = FALSE, known;
     int ranks = 8;
     const GOptionEntry entries[] = {
@@ -135,6 +135,8 @@ int tool_info(int argc, char **argv)
          "What carries out collectives, by bytes", NULL},
         {"ranks", 'n', 0, G_OPTION_ARG_INT, &ranks,
          "How many ranks to show algorithms for (default: 8)", "RANKS"},
+        {"nodes", 0, 0, G_OPTION_ARG_INT, &parts.nodes,
+         "On how many nodes they are (default: 1)", "NODES"},
         {"settings", 0, 0, G_OPTION_ARG_NONE, &parts.settings,
          "DSCOMM_* variables: meaning, default, and value now", NULL},
         {"json", 0, 0, G_OPTION_ARG_NONE, &json, "Print it as JSON", NULL},
@@ -152,9 +154,13 @@ int tool_info(int argc, char **argv)
         return tool_fail(TOOL_USAGE, "info",
                          "--ranks is %d; only 2 and more need an algorithm",
                          ranks);
+    if (parts.nodes < 1 || parts.nodes > ranks)
+        return tool_fail(TOOL_USAGE, "info",
+                         "--nodes is %d; %d ranks are on 1 to %d nodes",
+                         parts.nodes, ranks, ranks);
     if (!parts.build && !parts.backends && !parts.settings && !algorithms)
         parts.build = parts.backends = parts.settings = algorithms = TRUE;
-    known = !algorithms || tool_info_algorithms_known(ranks);
+    known = !algorithms || tool_info_algorithms_known();
     parts.ranks = algorithms && known ? ranks : 0;
     if (!known)
         tool_fail(TOOL_FAILED, "info", "%s", dscomm_last_error());

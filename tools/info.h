@@ -3,21 +3,25 @@
 #ifndef TOOLS_INFO_H
 #define TOOLS_INFO_H
 
-#include <dscomm/hook.h>
+#include <dscomm/info.h>
 #include <glib.h>
 
 typedef struct {
     gboolean build, backends, settings;
     int ranks; /* to show algorithms for; 0: not to */
+    int nodes; /* that the ranks are on */
 } tool_info_parts_t;
 
 /* Whether DSCOMM_ALGORITHM makes sense; else dscomm_last_error() tells. */
-gboolean tool_info_algorithms_known(int ranks);
+gboolean tool_info_algorithms_known(void);
+/* Whether it serves so many ranks on so many nodes. */
+gboolean tool_info_fits(const dscomm_algorithm_info_t *info, int ranks,
+                        int nodes);
 /* What it says, or NULL. */
 const char *tool_info_algorithm_setting(void);
 gboolean tool_info_reduces(dscomm_coll_t coll);
 
-void tool_info_print_algorithms(int ranks);
+void tool_info_print_algorithms(int ranks, int nodes);
 
 /* One JSON object with a member for each part, to stdout. */
 void tool_info_print_json(const tool_info_parts_t *parts);

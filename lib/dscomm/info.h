@@ -83,6 +83,7 @@ typedef struct {
     int coll; /* dscomm_coll_t */
     const char *name; /* "ring" */
     int power_of_two; /* 1: it needs as many ranks as a power of two */
+    int two_levels; /* 1: it needs several nodes, some with several ranks */
 } dscomm_algorithm_info_t;
 
 /* As dscomm_setting_info(), for algorithms; in the order of coll. MT: safe. */
@@ -93,20 +94,23 @@ DSCOMM_API dscomm_status_t dscomm_algorithm_info(size_t index,
 typedef struct {
     size_t size;
     uint64_t from, to; /* the same serves these bytes, both included */
-    /* Where the backend has nothing of its own, and nodes do not matter. */
-    const char *by_default;
+    const char *by_default; /* where the backend has nothing of its own */
     /* What DSCOMM_ALGORITHM says, which comes first: a name, "native", that is
      * the backend's own where it has one, or NULL. */
     const char *by_setting;
+    /* What DSCOMM_ALGORITHM says before that, but cannot serve, and why; or
+     * NULL both. */
+    const char *passed_over, *why;
 } dscomm_choice_info_t;
 
-/* Fills *info (whose size member is set) for coll on so many ranks (2 or more).
- * bytes: of the longest buffer of one rank, so that of all blocks in all_gather
- * or scatter; gather_v, scatter_v and all_to_all_v are chosen without. op
- * matters where coll reduces; UINT64_MAX stands for no end. ERR_ENVIRONMENT
- * where DSCOMM_ALGORITHM makes no sense. MT: safe while nobody changes the
- * environment. */
-DSCOMM_API dscomm_status_t dscomm_choice_info(int ranks, dscomm_coll_t coll,
+/* Fills *info (whose size member is set) for coll on so many ranks (2 or more)
+ * on so many nodes (1 to ranks). bytes: of the longest buffer of one rank, so
+ * that of all blocks in all_gather or scatter; gather_v, scatter_v and
+ * all_to_all_v are chosen without. op matters where coll reduces; UINT64_MAX
+ * stands for no end. ERR_ENVIRONMENT where DSCOMM_ALGORITHM makes no sense. MT:
+ * safe while nobody changes the environment. */
+DSCOMM_API dscomm_status_t dscomm_choice_info(int ranks, int nodes,
+                                              dscomm_coll_t coll,
                                               dscomm_dtype_t dtype,
                                               dscomm_op_t op, uint64_t bytes,
                                               dscomm_choice_info_t *info);

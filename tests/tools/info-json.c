@@ -171,15 +171,23 @@ static void check_algorithms(JsonObject *root)
     JsonArray *list = json_object_get_array_member(gather, "choices");
     dscomm_choice_info_t info = {.size = sizeof info};
 
-    dscomm_choice_info(8, DSCOMM_COLL_ALL_REDUCE, DSCOMM_BFLOAT16, DSCOMM_SUM,
-                       1000000, &info);
+    dscomm_choice_info(8, 1, DSCOMM_COLL_ALL_REDUCE, DSCOMM_BFLOAT16,
+                       DSCOMM_SUM, 1000000, &info);
     is_int(json_object_get_int_member(algorithms, "ranks"), 8, "8 ranks");
+    is_int(json_object_get_int_member(algorithms, "nodes"), 1, "on a node");
     is_str(text_of(choice_at(algorithms, "float32", 65535), "by_setting"),
            "null", "what is not set");
     is_str(text_of(choice_at(algorithms, "float32", 65536), "by_setting"),
            "ring", "what is");
     is_str(text_of(choice_at(algorithms, "bfloat16", 1000000), "by_setting"),
            "null", "and for whom not");
+    is_str(text_of(choice_at(algorithms, "bfloat16", 1000000), "passed_over"),
+           "ring", "which is told");
+    ok(strstr(text_of(choice_at(algorithms, "bfloat16", 1000000), "why"),
+              "it needs a type") != NULL,
+       "with the reason");
+    is_str(text_of(choice_at(algorithms, "float32", 1000000), "passed_over"),
+           "null", "and not of others");
     is_str(text_of(choice_at(algorithms, "bfloat16", 1000000), "by_default"),
            info.by_default, "the default");
     is_int(json_array_get_length(list), 1, "one choice of gather_v");

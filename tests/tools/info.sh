@@ -76,10 +76,27 @@ DSCOMM_CPU=bogus info
 like "$(cat "$scratch/err")" "DSCOMM_CPU='bogus' is not accepted; set it to auto, c, " \
     'a value that is not accepted'
 info --algorithms -n 5
-like "$out" '^  all_gather  *ring, linear, bruck, two_level$' 'algorithms that serve 5 ranks'
+like "$out" '^  all_gather  *ring, linear, bruck$' 'algorithms that serve 5 ranks'
 info --algorithms -n 4
-like "$out" '^  all_gather  *ring, linear, bruck, recursive_doubling, two_level$' \
-    'and 4'
+like "$out" '^  all_gather  *ring, linear, bruck, recursive_doubling$' 'and 4'
+info --algorithms -n 6 --nodes 2
+like "$out" '^Algorithms, for 6 ranks on 2 nodes, ' 'on several nodes'
+like "$out" '^  all_reduce  *0-[0-9]+K  *two_level  *[a-z_]+$' 'two levels by default'
+like "$out" '^  all_gather  *ring, linear, bruck, two_level$' 'and among all'
+for nodes in 0 9 -1; do
+    info --nodes $nodes
+    is $status 2 "8 ranks on $nodes nodes"
+done
+DSCOMM_ALGORITHM=all_reduce:two_level,reduce:1K-:chain info --algorithms
+like "$out" '^  all_reduce:two_level is passed over: it needs several nodes, ' \
+    'a rule that cannot serve here'
+like "$out" '^  reduce:chain is passed over by sums of bfloat16: it needs a type ' \
+    'one that cannot serve some types'
+is "$(echo "$out" | grep -c 'passed over')" 2 'once each'
+DSCOMM_ALGORITHM=all_reduce:two_level info --algorithms --nodes 2
+like "$out" '^  all_reduce  *0-[0-9]+K  *two_level \(default: two_level\)' \
+    'a rule that can serve there'
+is "$(echo "$out" | grep -c 'passed over:')" 0 'is not passed over'
 esc=$(printf 'a\033[1mb\377')
 DSCOMM_BACKEND=$esc info --settings
 like "$out" '^  DSCOMM_BACKEND=a\\x1b\[1mb\\xff$' 'a value no terminal should get'
