@@ -17,9 +17,11 @@
 /* The parser recurses. */
 #define DEPTH_MAX 32
 
+#define FOLDER "dscomm-run-"
+
 void tool_errors_make(char *folder, size_t size)
 {
-    char *name = g_build_filename(g_get_tmp_dir(), "dscomm-run-XXXXXX", NULL);
+    char *name = g_build_filename(g_get_tmp_dir(), FOLDER "XXXXXX", NULL);
     char *path = g_canonicalize_filename(name, NULL);
 
     if (g_strlcpy(folder, path, size) >= size || !g_mkdtemp(folder))
@@ -142,4 +144,27 @@ char *tool_errors_read(const char *folder, int rank)
     g_free(text);
     g_free(path);
     return message;
+}
+
+/* A file in the job's folder is made once, by whoever comes first. */
+gboolean tool_errors_is_first(const char *sentence)
+{
+    const char *own = g_getenv("TORCHELASTIC_ERROR_FILE");
+    char *folder = g_path_get_dirname(own ? own : "");
+    char *name = g_path_get_basename(folder);
+    char *sum = g_compute_checksum_for_string(G_CHECKSUM_SHA256, sentence, -1);
+    char *path = g_strdup_printf("%s/%s.said", folder, sum);
+    int fd = -1, known = 0;
+
+    if (g_str_has_prefix(name, FOLDER)) { /* not another launcher's */
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        known = fd < 0 && errno == EEXIST;
+    }
+    if (fd >= 0)
+        close(fd);
+    g_free(path);
+    g_free(sum);
+    g_free(name);
+    g_free(folder);
+    return !known;
 }

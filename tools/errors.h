@@ -5,7 +5,7 @@
 #ifndef TOOLS_ERRORS_H
 #define TOOLS_ERRORS_H
 
-#include <stddef.h>
+#include <glib.h>
 
 /* Makes the folder and puts its path into folder, which has size bytes: before
  * the folder exists, so that who sees these bytes can always remove it. ""
@@ -21,5 +21,9 @@ void tool_errors_forget(const char *folder, int rank);
 char *tool_errors_path(const char *folder, int rank);
 /* The message that rank wrote, any text, or NULL; g_free(). */
 char *tool_errors_read(const char *folder, int rank);
+
+/* In a rank: whether none of this node's ranks has asked about sentence before;
+ * TRUE where that cannot be known. */
+gboolean tool_errors_is_first(const char *sentence);
 
 #endif

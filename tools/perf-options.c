@@ -6,16 +6,37 @@
 #include "tools/perf-operations.h"
 #include "tools/perf-options.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define RANKS_MAX 4096
-/* A number that was not given. */
-#define ABSENT G_MININT
+/* Options that are numbers. */
+enum { RANKS, FACTOR, TIME, ITERATIONS, WARMUP, AGGREGATE, CHECKS, REGISTERED };
+
+/* Both limits are included. what: as a sentence tells them. */
+static const struct {
+    const char *option, *what;
+    double min, max;
+    gboolean fraction;
+} numbers[] = {
+    [RANKS] = {"-n", "a whole number from 1 to 4096", 1, 4096, FALSE},
+    [FACTOR] = {"-f", "a number of more than 1, and 1000000000 at most",
+                1 + DBL_EPSILON, 1e9, TRUE},
+    [TIME] = {"-t", "seconds, 0.000001 to 1000000", 1e-6, 1e6, TRUE},
+    [ITERATIONS] = {"-i", "a whole number from 1 to 2147483647", 1, G_MAXINT,
+                    FALSE},
+    [WARMUP] = {"-w", "a whole number from 0 to 2147483647", 0, G_MAXINT,
+                FALSE},
+    [AGGREGATE] = {"-m", "a whole number from 1 to 10000", 1, 10000, FALSE},
+    [CHECKS] = {"-c", "a whole number from 0 to 2147483647", 0, G_MAXINT,
+                FALSE},
+    [REGISTERED] = {"-R", "0 or 1", 0, 1, FALSE},
+};
 
 /* As GOption leaves them. */
 typedef struct {
     char *min, *max, *step, *dtypes, *ops, *root;
+    char *numbers[G_N_ELEMENTS(numbers)];
 } words_t;
 
 static const struct {
@@ -95,13 +116,13 @@ static char *describe_operations(void)
 static gboolean parse(int *argc, char ***argv, perf_options_t *o, words_t *w)
 {
     const GOptionEntry entries[] = {
-        {"ranks", 'n', 0, G_OPTION_ARG_INT, &o->ranks,
+        {"ranks", 'n', 0, G_OPTION_ARG_STRING, &w->numbers[RANKS],
          "Start N ranks here (without a launcher)", "N"},
         {"minbytes", 'b', 0, G_OPTION_ARG_STRING, &w->min, "Smallest size (8)",
          "SIZE"},
         {"maxbytes", 'e', 0, G_OPTION_ARG_STRING, &w->max, "Largest size (32M)",
          "SIZE"},
-        {"stepfactor", 'f', 0, G_OPTION_ARG_DOUBLE, &o->factor,
+        {"stepfactor", 'f', 0, G_OPTION_ARG_STRING, &w->numbers[FACTOR],
          "Factor from one size to the next (4)", "F"},
         {"stepbytes", 0, 0, G_OPTION_ARG_STRING, &w->step,
          "Difference between sizes, instead of a factor", "SIZE"},
@@ -111,15 +132,15 @@ static gboolean parse(int *argc, char ***argv, perf_options_t *o, words_t *w)
          "Reduction operators, or all (sum)", "LIST"},
         {"root", 'r', 0, G_OPTION_ARG_STRING, &w->root,
          "Root, all, or rotate (0)", "RANK"},
-        {"time", 't', 0, G_OPTION_ARG_DOUBLE, &o->time,
+        {"time", 't', 0, G_OPTION_ARG_STRING, &w->numbers[TIME],
          "Seconds of a figure (0.1)", "S"},
-        {"iters", 'i', 0, G_OPTION_ARG_INT, &o->iterations,
+        {"iters", 'i', 0, G_OPTION_ARG_STRING, &w->numbers[ITERATIONS],
          "Calls of a figure, instead of its time", "N"},
-        {"warmup_iters", 'w', 0, G_OPTION_ARG_INT, &o->warmup,
+        {"warmup_iters", 'w', 0, G_OPTION_ARG_STRING, &w->numbers[WARMUP],
          "Calls before a figure (5)", "N"},
-        {"agg_iters", 'm', 0, G_OPTION_ARG_INT, &o->aggregate,
+        {"agg_iters", 'm', 0, G_OPTION_ARG_STRING, &w->numbers[AGGREGATE],
          "Coalesce N calls into one (1)", "N"},
-        {"check", 'c', 0, G_OPTION_ARG_INT, &o->checks,
+        {"check", 'c', 0, G_OPTION_ARG_STRING, &w->numbers[CHECKS],
          "Verified calls of a figure, 0 for none (1)", "N"},
         {"backend", 0, 0, G_OPTION_ARG_STRING, &o->backend, "Backend (auto)",
          "NAME"},
@@ -129,7 +150,7 @@ static gboolean parse(int *argc, char ***argv, perf_options_t *o, words_t *w)
          "Start calls, and wait for their works", NULL},
         {"overlap", 0, 0, G_OPTION_ARG_NONE, &o->overlap,
          "How much of a call a computation hides", NULL},
-        {"register", 'R', 0, G_OPTION_ARG_INT, &o->registered,
+        {"register", 'R', 0, G_OPTION_ARG_STRING, &w->numbers[REGISTERED],
          "Buffers of dscomm_mem_alloc(), 1 for yes (0)", "N"},
         {"no-pin", 0, 0, G_OPTION_ARG_NONE, &o->unpinned,
          "Do not bind ranks to processors", NULL},
@@ -179,9 +200,6 @@ static int read_sizes(const words_t *w, perf_options_t *o)
                          w->min, w->max);
     if (w->step && o->step == 0)
         return tool_fail(TOOL_USAGE, "perf", "--stepbytes must not be 0");
-    if (!(o->factor > 1 && o->factor <= 1e9))
-        return tool_fail(TOOL_USAGE, "perf",
-                         "-f must be more than 1, and 1000000000 at most");
     return TOOL_OK;
 }
 
@@ -276,26 +294,39 @@ static int read_root(const char *text, int *ret_root)
     return TOOL_OK;
 }
 
-static int check_numbers(const perf_options_t *o)
+/* Of option i; neither hexadecimal nor "inf". */
+static gboolean parse_number(const char *text, size_t i, double *ret_number)
 {
-    const struct {
-        const char *option;
-        double value, min, max;
-    } numbers[] = {
-        {"-n", o->ranks, 1, RANKS_MAX},     {"-t", o->time, 1e-6, 1e6},
-        {"-i", o->iterations, 1, G_MAXINT}, {"-w", o->warmup, 0, G_MAXINT},
-        {"-m", o->aggregate, 1, 10000},     {"-c", o->checks, 0, G_MAXINT},
-        {"-R", o->registered, 0, 1},
+    const char *fit = numbers[i].fraction ? "0123456789.eE+-" : "0123456789";
+    char *end;
+    double number = g_ascii_strtod(text, &end);
+
+    if (!*text || text[strspn(text, fit)] || *end ||
+        !(number >= numbers[i].min && number <= numbers[i].max))
+        return FALSE;
+    *ret_number = number;
+    return TRUE;
+}
+
+static int read_numbers(const words_t *w, perf_options_t *o)
+{
+    double values[] = {
+        [RANKS] = 0,  [FACTOR] = 4,    [TIME] = 0.1, [ITERATIONS] = 0,
+        [WARMUP] = 5, [AGGREGATE] = 1, [CHECKS] = 1, [REGISTERED] = 0,
     };
 
-    for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
-        if (numbers[i].value == ABSENT)
-            continue;
-        if (!(numbers[i].value >= numbers[i].min &&
-              numbers[i].value <= numbers[i].max))
-            return tool_fail(TOOL_USAGE, "perf", "%s must be %.10g to %.10g",
-                             numbers[i].option, numbers[i].min, numbers[i].max);
-    }
+    for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++)
+        if (w->numbers[i] && !parse_number(w->numbers[i], i, &values[i]))
+            return tool_fail(TOOL_USAGE, "perf", "%s must be %s, not '%s'",
+                             numbers[i].option, numbers[i].what, w->numbers[i]);
+    o->ranks = (int)values[RANKS];
+    o->factor = values[FACTOR];
+    o->time = values[TIME];
+    o->iterations = (int)values[ITERATIONS];
+    o->warmup = (int)values[WARMUP];
+    o->aggregate = (int)values[AGGREGATE];
+    o->checks = (int)values[CHECKS];
+    o->registered = (int)values[REGISTERED];
     return TOOL_OK;
 }
 
@@ -313,10 +344,8 @@ static int check_modes(const perf_options_t *o)
 
 static int interpret(const words_t *w, char **names, perf_options_t *o)
 {
-    int status = check_numbers(o);
+    int status = read_numbers(w, o);
 
-    o->ranks = MAX(o->ranks, 0);
-    o->iterations = MAX(o->iterations, 0);
     o->async = o->async || o->overlap;
     if (status == TOOL_OK)
         status = check_modes(o);
@@ -345,19 +374,13 @@ static void clear_words(words_t *w)
     g_free(w->dtypes);
     g_free(w->ops);
     g_free(w->root);
+    for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++)
+        g_free(w->numbers[i]);
 }
 
 int perf_options_read(int argc, char **argv, perf_options_t *ret_options)
 {
-    perf_options_t o = {.ranks = ABSENT,
-                        .min = 8,
-                        .max = (size_t)32 << 20,
-                        .factor = 4,
-                        .iterations = ABSENT,
-                        .time = 0.1,
-                        .warmup = 5,
-                        .aggregate = 1,
-                        .checks = 1};
+    perf_options_t o = {.min = 8, .max = (size_t)32 << 20};
     words_t words = {0};
     int status = TOOL_USAGE;
 

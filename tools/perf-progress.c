@@ -2,6 +2,7 @@
 /* Words to the person in front: progress, and failures of the library. */
 #include "config.h"
 
+#include "tools/errors.h"
 #include "tools/perf.h"
 
 #include <stdio.h>
@@ -9,7 +10,12 @@
 
 int perf_fail(const char *what)
 {
-    return tool_fail(TOOL_FAILED, "perf", "%s: %s", what, dscomm_last_error());
+    char *sentence = g_strdup_printf("%s: %s", what, dscomm_last_error());
+
+    if (tool_errors_is_first(sentence))
+        tool_fail(0, "perf", "%s", sentence);
+    g_free(sentence);
+    return TOOL_FAILED;
 }
 
 void perf_progress(const perf_run_t *run, const char *format, ...)

@@ -111,20 +111,24 @@ static int measure_operation(perf_run_t *run, const perf_operation_t *operation)
     return status;
 }
 
-/* What depends on the number of ranks. */
-static int check_ranks(const perf_run_t *run)
+/* What depends on the number of ranks: NULL, or what is wrong; g_free(). */
+static char *check_ranks(const perf_run_t *run)
 {
     const perf_options_t *o = run->options;
 
+    if (o->ranks && o->ranks != run->ranks)
+        return g_strdup_printf("-n %d, but the launcher has started %d ranks; "
+                               "leave out -n under a launcher",
+                               o->ranks, run->ranks);
     if (o->root >= run->ranks)
-        return tool_fail(TOOL_USAGE, "perf", "-r %d: there are %d ranks only",
-                         o->root, run->ranks);
+        return g_strdup_printf("-r %d: there are %d ranks only", o->root,
+                               run->ranks);
     for (size_t i = 0; o->operations && o->operations[i]; i++)
         if (run->ranks < o->operations[i]->least_ranks)
-            return tool_fail(
-                TOOL_USAGE, "perf", "%s needs %d ranks; start them with -n",
-                o->operations[i]->name, o->operations[i]->least_ranks);
-    return TOOL_OK;
+            return g_strdup_printf("%s needs %d ranks; start them with -n",
+                                   o->operations[i]->name,
+                                   o->operations[i]->least_ranks);
+    return NULL;
 }
 
 static int measure_all(perf_run_t *run)
@@ -246,10 +250,14 @@ int perf_run(const perf_options_t *options, dscomm_group_t *world)
     perf_run_t run = {.options = options,
                       .rank = dscomm_group_rank(world),
                       .ranks = dscomm_group_size(world)};
-    int status = check_ranks(&run);
+    char *problem = check_ranks(&run);
+    int status;
 
-    if (status != TOOL_OK)
-        return status;
+    if (problem && run.rank == 0) /* all have it */
+        tool_fail(0, "perf", "%s", problem);
+    g_free(problem);
+    if (problem)
+        return TOOL_USAGE;
     run.everyone = g_new0(perf_rank_t, run.ranks);
     status = run_in_group(&run, world);
     g_free(run.everyone);

@@ -49,14 +49,6 @@ static int start_ranks(const perf_options_t *options, char **words)
     return status;
 }
 
-static int disagree(const perf_options_t *options, int ranks)
-{
-    return tool_fail(TOOL_USAGE, "perf",
-                     "-n %d, but the launcher has started %d ranks; leave out "
-                     "-n under a launcher",
-                     options->ranks, ranks);
-}
-
 /* Who knows of no others is alone, or started without a launcher. */
 static int join_or_start(const perf_options_t *options, char **words)
 {
@@ -72,8 +64,6 @@ static int join_or_start(const perf_options_t *options, char **words)
     gboolean start = ranks == 1 && options->ranks > 1;
     if (start)
         status = TOOL_OK;
-    else if (options->ranks && options->ranks != ranks)
-        status = disagree(options, ranks);
     else
         status = perf_run(options, world);
     if (dscomm_finalize(world) != DSCOMM_OK && status == TOOL_OK && !start)

@@ -130,7 +130,8 @@ typedef struct {
 /* Monotonic time in microseconds. */
 double perf_now(void);
 
-/* "dscomm perf: WHAT: dscomm_last_error()"; returns TOOL_FAILED. */
+/* "dscomm perf: WHAT: dscomm_last_error()", which ranks that dscomm has started
+ * say once where it is the same for several; returns TOOL_FAILED. */
 int perf_fail(const char *what);
 
 /* Name of the algorithm that serves this call, "native" for the backend's own,

@@ -116,11 +116,20 @@ refusals()
 	2 is_no_size -n 2 all_reduce -e 8Q
 	2 -f_must_be -n 2 all_reduce -f 1
 	2 must_not_be_0 -n 2 all_reduce --stepbytes 0
-	2 -n_must_be_1_to_4096 -n 0 all_reduce
-	2 -i_must_be -n 2 all_reduce -i 0
-	2 -m_must_be -n 2 all_reduce -m 0
-	2 -R_must_be_0_to_1 -n 2 all_reduce -R 2
-	2 -t_must_be -n 2 all_reduce -t nan
+	2 -f_must_be_a_number_of_more_than_1.*'nan' -n 2 all_reduce -f nan
+	2 -f_must_be.*'0x4' -n 2 all_reduce -f 0x4
+	2 -n_must_be_a_whole_number_from_1_to_4096,_not_'0' -n 0 all_reduce
+	2 -n_must_be_a_whole_number_from_1_to_4096 -n 4294967297 all_reduce
+	2 -n_must_be_a_whole_number -n 2.0 all_reduce
+	2 -i_must_be_a_whole_number_from_1_to_2147483647,_not_'0' -n 2 all_reduce -i 0
+	2 -w_must_be_a_whole_number_from_0_to_2147483647,_not_'2147483648' -n 2 all_reduce -w 2147483648
+	2 -w_must_be.*,_not_'-1' -n 2 all_reduce -w -1
+	2 -w_must_be.*,_not_'x' -n 2 all_reduce -w x
+	2 -c_must_be.*,_not_'2147483648' -n 2 all_reduce -c 2147483648
+	2 -m_must_be_a_whole_number_from_1_to_10000 -n 2 all_reduce -m 0
+	2 -R_must_be_0_or_1 -n 2 all_reduce -R 2
+	2 -t_must_be_seconds,_0.000001_to_1000000,_not_'nan' -n 2 all_reduce -t nan
+	2 -t_must_be.*'1s' -n 2 all_reduce -t 1s
 	2 no_type_'float99' -n 2 all_reduce -d float99
 	2 no_operator_'no' -n 2 all_reduce -o no
 	2 is_no_rank -n 2 broadcast -r x
@@ -142,14 +151,18 @@ refusals()
 }
 echo '{"format": "dscomm-perf", "rows": ' >"$scratch/corrupt"
 refusals
+DSCOMM_BACKEND_PATH=/no/such perf -n 2 all_reduce
+like "$err" '^dscomm perf: start: no backend can serve this world of 2 ranks' 'no backend'
+is "$status $(grep -c '^dscomm perf: ' "$scratch/err")" '1 1' 'which the ranks say once'
 perf -n 2 broadcast -r 2 -e 8
 is $status 2 'a root that does not exist: status'
-like "$err" '^dscomm perf: -r 2: there are 2 ranks only$' 'a root that does not exist'
+is "$(cat "$scratch/err")" 'dscomm perf: -r 2: there are 2 ranks only' \
+    'a root that does not exist, said once'
 "$abs_top_builddir/tools/dscomm" run -n 2 "$abs_top_builddir/tools/dscomm" perf -n 3 \
     all_reduce -e 8 >/dev/null 2>"$scratch/err"
 is $? 2 'another number than the launcher started: status'
-like "$(cat "$scratch/err")" '^dscomm perf: -n 3, but the launcher has started 2 ranks' \
-    'another number than the launcher started'
+is "$(grep -c '^dscomm perf: -n 3, but the launcher has started 2 ranks' "$scratch/err")" 1 \
+    'another number than the launcher started, said once'
 "$abs_top_builddir/tools/dscomm" run -n 2 "$abs_top_builddir/tools/dscomm" perf -n 2 \
     all_reduce -b 8 -e 8 -t 0.0005 >"$scratch/out" 2>&1
 is "$? $(rows | grep -c .)" '0 1' 'under a launcher'
