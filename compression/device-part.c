@@ -178,12 +178,28 @@ static void tell_way(const dscomm_exchange_t *x, int takes)
     x->channel->told = 1;
 }
 
-/* Messages can go from and to the device where all rows are there. What they
- * are given is ready, so they need not look at any stream; a process without
- * CUDA's driver has none. */
-static void choose_way(dscomm_exchange_t *x)
+/* What messages are given is ready, so they need not look at any stream; a
+ * process without CUDA's driver has none. */
+static dscomm_status_t take_stream(const dscomm_exchange_t *x)
 {
     dscomm_group_t *group = x->channel->group;
+    dscomm_status_t status =
+        dscomm_group_set_stream(group, ops()->idle(x->queue));
+
+    if (status == DSCOMM_OK || status == DSCOMM_ERR_UNSUPPORTED)
+        return DSCOMM_OK;
+    return dscomm_fail(status,
+                       "backend %s takes device memory, but no stream for it "
+                       "(%s); DSCOMM_CUDA_AWARE=no has messages of mpi go by "
+                       "host memory",
+                       dscomm_group_backend(group), dscomm_last_error());
+}
+
+/* Messages can go from and to the device where all rows are there. */
+static dscomm_status_t choose_way(dscomm_exchange_t *x)
+{
+    dscomm_group_t *group = x->channel->group;
+    dscomm_status_t status = DSCOMM_OK;
     int takes, all = 1, any = 0;
 
     for (size_t i = 0; i < x->part_count; i++) {
@@ -193,12 +209,15 @@ static void choose_way(dscomm_exchange_t *x)
     if (!any)
         x->queue = NULL;
     if (!x->queue || !group)
-        return;
+        return status;
     takes = (dscomm_group_capabilities(group) & DSCOMM_CAP_DEVICE_MEMORY) != 0;
     if (takes && !x->channel->told)
-        dscomm_group_set_stream(group, ops()->idle(x->queue));
+        status = take_stream(x);
+    if (status < 0)
+        return status;
     tell_way(x, takes);
     x->direct = takes && all;
+    return status;
 }
 
 dscomm_status_t dscomm_priv_device_begin(dscomm_exchange_t *x)
@@ -209,9 +228,7 @@ dscomm_status_t dscomm_priv_device_begin(dscomm_exchange_t *x)
         status = find_device(x);
     for (size_t i = 0; i < x->part_count && status == DSCOMM_OK; i++)
         status = begin_part(x, part_at(x, i));
-    if (status == DSCOMM_OK)
-        choose_way(x);
-    return status;
+    return status == DSCOMM_OK ? choose_way(x) : status;
 }
 
 dscomm_status_t dscomm_priv_device_finish(const dscomm_exchange_t *x,

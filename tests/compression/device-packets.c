@@ -432,6 +432,35 @@ static void fail_everywhere(void)
     ok(at > 30 && at < 200, "%d calls of the table, each of which failed", at);
 }
 
+FAKE_EXPORT extern dscomm_status_t fake_device_stream; /* backend thread's */
+dscomm_status_t fake_device_stream = DSCOMM_ERR_UNSUPPORTED;
+
+/* There is one, and a backend does not take it. */
+static void no_stream(rank_t *self)
+{
+    pair_t pair;
+    dscomm_status_t status;
+
+    fake_device_choose(self->rank);
+    pair = pair_new(self, SHORT);
+    pair_fill(self, &pair);
+    status =
+        dscomm_compressor_all_reduce(pair.there, pair.x, DSCOMM_FLOAT32, NULL);
+    CHECK(self, status == DSCOMM_ERR_IO || status == DSCOMM_ERR_ABORTED);
+    CHECK(self, strstr(dscomm_last_error(), "backend thread takes device "
+                                            "memory, but no stream for it"));
+    pair_free(self, &pair);
+}
+
+static void each_stream(void)
+{
+    fake_device_stream = DSCOMM_ERR_IO;
+    ranks_run(2, 20000, no_stream, "a stream that is not taken");
+    fake_device_stream = DSCOMM_OK;
+    ranks_run(2, 20000, short_calls, "a stream that is taken");
+    fake_device_stream = DSCOMM_ERR_UNSUPPORTED;
+}
+
 static atomic_int direct_lines, staged_lines;
 
 static void count_lines(dscomm_log_level_t level, const char *domain,
@@ -491,6 +520,7 @@ int main(void)
         fail_everywhere();
         left = fake_device_pieces();
     }
+    each_stream();
     ranks_run(2, 20000, headers_only, "headers alone come to the host");
     ranks_run(3, 20000, headers_only, "headers alone come to the host");
     fake_device_aware = 0;
