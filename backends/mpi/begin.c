@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI_Init_thread(), which waits for all ranks of the job, whether they come or
- * not. Where nobody has seen them yet it runs in a thread of its own, and is
- * left alone when it takes too long. That thread stays, since MPI is finalised
- * where it was initialised. */
+ * not. So it runs in a thread of its own, and is left alone when it takes too
+ * long. That thread stays, since MPI is finalised where it was initialised. */
 #include "config.h"
 
 #include "backends/mpi/impl.h"
@@ -10,30 +9,14 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
-#include <unistd.h>
 
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
-    pid_t pid; /* in which it has begun, or 0 */
-    int apart; /* in the thread */
-    int done, rc, level;
+    int begun, done, rc, level;
     int ending; /* MPI_Finalize() is wanted */
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void initialize(void)
-{
-    int level = 0,
-        rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
-
-    pthread_mutex_lock(&own.lock);
-    own.rc = rc;
-    own.level = level;
-    own.done = 1;
-    pthread_cond_broadcast(&own.changed);
-    pthread_mutex_unlock(&own.lock);
-}
 
 /* MPI may take the device of the thread that initialises it: the current
  * context, or the one to become it, where the process has CUDA's driver. */
@@ -61,10 +44,16 @@ static void *get_context(void)
 
 static void *serve(void *context)
 {
+    int level = 0, rc;
+
     if (context)
         call_driver("cuCtxSetCurrent", context);
-    initialize();
+    rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
     pthread_mutex_lock(&own.lock);
+    own.rc = rc;
+    own.level = level;
+    own.done = 1;
+    pthread_cond_broadcast(&own.changed);
     while (!own.ending)
         pthread_cond_wait(&own.changed, &own.lock);
     pthread_mutex_unlock(&own.lock);
@@ -109,41 +98,26 @@ static int await(int timeout_ms)
     return done;
 }
 
-static dscomm_status_t start(int apart)
+int engine_has_begun(void)
 {
-    if (apart && start_thread())
+    return own.begun;
+}
+
+dscomm_status_t engine_begin(int timeout_ms, int *ret_level)
+{
+    if (!own.begun && start_thread())
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "mpi: no thread could be started for "
                            "MPI_Init_thread()");
-    own.pid = getpid();
-    own.apart = apart;
-    if (!apart)
-        initialize();
-    return DSCOMM_OK;
-}
-
-int engine_has_begun(void)
-{
-    return own.pid != 0;
-}
-
-dscomm_status_t engine_begin(int apart, int timeout_ms, int *ret_level)
-{
-    dscomm_status_t status = own.pid ? DSCOMM_OK : start(apart);
-
-    if (status < 0)
-        return status;
-    if (own.pid != getpid())
-        return dscomm_fail(DSCOMM_ERR_STATE,
-                           "mpi: this process was forked by one that has "
-                           "initialised MPI, which cannot be used in both");
-    if (own.apart && !await(timeout_ms))
+    own.begun = 1;
+    if (!await(timeout_ms))
         return dscomm_fail(
             DSCOMM_ERR_TIMEOUT,
-            "mpi: MPI_Init_thread() has not come back within %d ms, so not all "
-            "ranks of the job have called dscomm_init(), or their hosts cannot "
-            "reach each other; MPI does not tell which ones: where MASTER_ADDR "
-            "and MASTER_PORT are set, dscomm does",
+            "mpi: MPI_Init_thread() has not come back within %d ms: it waits "
+            "for all ranks of the job, of which some have made no group of "
+            "backend mpi, or cannot be reached; let all ranks make the first "
+            "one, or call MPI_Init_thread() before; where MASTER_ADDR and "
+            "MASTER_PORT are set, dscomm_init() names those that it misses",
             timeout_ms);
     if (own.rc != MPI_SUCCESS)
         return dscomm_fail(DSCOMM_ERR_NO_BACKEND,
@@ -154,10 +128,6 @@ dscomm_status_t engine_begin(int apart, int timeout_ms, int *ret_level)
 
 void engine_end(void)
 {
-    if (!own.apart) {
-        MPI_Finalize();
-        return;
-    }
     pthread_mutex_lock(&own.lock);
     own.ending = 1;
     pthread_cond_broadcast(&own.changed);

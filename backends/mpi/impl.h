@@ -87,10 +87,9 @@ typedef struct engine {
 
 /* begin.c */
 
-/* MPI_Init_thread(), or what is left of an earlier call. apart: within a time,
- * as long as there is no other way to know that all ranks come. *ret_level is
- * what MPI provides. */
-dscomm_status_t engine_begin(int apart, int timeout_ms, int *ret_level);
+/* MPI_Init_thread(), or what is left of an earlier call, within a time.
+ * *ret_level is what MPI provides. */
+dscomm_status_t engine_begin(int timeout_ms, int *ret_level);
 /* 1 where MPI was, or will be, initialised by the call above. */
 int engine_has_begun(void);
 /* MPI_Finalize(), after that. */
@@ -98,10 +97,9 @@ void engine_end(void);
 
 /* library.c */
 
-/* Initialises MPI, if nobody has. apart, timeout_ms: see engine_begin().
- * *ret_multiple: any thread may call it. */
-dscomm_status_t engine_library_open(int apart, int timeout_ms,
-                                    int *ret_multiple);
+/* Initialises MPI, if nobody has, within timeout_ms. *ret_multiple: any thread
+ * may call it. */
+dscomm_status_t engine_library_open(int timeout_ms, int *ret_multiple);
 /* The lock of processes where MPI takes one thread at a time. */
 extern pthread_mutex_t engine_library_lock;
 /* Between the two, errors of calls that belong to no group come back, and do

@@ -148,7 +148,7 @@ dscomm_status_t engine_introduce(dscomm_introduction_t *introduction)
         PAUSE_US};
     int multiple = 0;
     dscomm_status_t status =
-        engine_library_open(1, introduction->timeout_ms, &multiple);
+        engine_library_open(introduction->timeout_ms, &multiple);
 
     if (status == DSCOMM_OK)
         status = take_seat(introduction);

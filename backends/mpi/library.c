@@ -17,7 +17,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static TAILQ_HEAD(, engine) engines = TAILQ_HEAD_INITIALIZER(engines);
 static int level, ready;
 static pthread_t first; /* thread that has opened a group */
-static pid_t owner; /* who initialised MPI here, or 0 */
+static pid_t home; /* the process that uses MPI, or 0 */
 static atomic_int spoilt, finalized;
 
 /* At the end of the program. After a failure MPI may wait for ranks that will
@@ -26,7 +26,7 @@ static void finalize(void)
 {
     int over = 0;
 
-    if (owner != getpid() || spoilt || !TAILQ_EMPTY(&engines))
+    if (home != getpid() || spoilt || !TAILQ_EMPTY(&engines))
         return;
     if (MPI_Finalized(&over) == MPI_SUCCESS && !over)
         engine_end();
@@ -96,7 +96,7 @@ static dscomm_status_t check_library(void)
                        text);
 }
 
-static dscomm_status_t initialize(int apart, int timeout_ms)
+static dscomm_status_t initialize(int timeout_ms)
 {
     dscomm_status_t status;
 
@@ -107,17 +107,16 @@ static dscomm_status_t initialize(int apart, int timeout_ms)
                            strcmp(ENGINE_NAME, "mpich") == 0
                                ? MPI_SRUN_MPICH
                                : MPI_SRUN_OPENMPI);
-    status = engine_begin(apart, timeout_ms, &level);
+    status = engine_begin(timeout_ms, &level);
     if (status < 0)
         return status;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    owner = getpid();
     atexit(finalize);
     return DSCOMM_OK;
 }
 
-static dscomm_status_t start(int apart, int timeout_ms)
+static dscomm_status_t start(int timeout_ms)
 {
     int started = 0, over = 0, key;
     dscomm_status_t status = check_library();
@@ -131,7 +130,7 @@ static dscomm_status_t start(int apart, int timeout_ms)
                            "mpi: the program has finalised MPI, which cannot "
                            "be initialised again");
     if (!started || engine_has_begun())
-        status = initialize(apart, timeout_ms);
+        status = initialize(timeout_ms);
     else
         MPI_Query_thread(&level);
     if (status < 0)
@@ -174,19 +173,24 @@ static dscomm_status_t check_threads(void)
     return DSCOMM_OK;
 }
 
-dscomm_status_t engine_library_open(int apart, int timeout_ms,
-                                    int *ret_multiple)
+dscomm_status_t engine_library_open(int timeout_ms, int *ret_multiple)
 {
     dscomm_status_t status = DSCOMM_OK;
 
     pthread_mutex_lock(&lock);
-    if (finalized)
+    if (home && home != getpid())
+        status = dscomm_fail(DSCOMM_ERR_STATE,
+                             "mpi: this process was forked by one that uses "
+                             "MPI, which cannot be used in both");
+    else if (finalized)
         status = dscomm_fail(DSCOMM_ERR_STATE,
                              "mpi: the program has finalised MPI, which "
                              "cannot be initialised again");
     else if (!ready)
-        status = start(apart, timeout_ms);
+        status = start(timeout_ms);
     ready = status == DSCOMM_OK;
+    if (ready || engine_has_begun())
+        home = home ? home : getpid();
     if (ready)
         status = check_threads();
     *ret_multiple = level == MPI_THREAD_MULTIPLE;

@@ -64,8 +64,7 @@ static dscomm_status_t prepare(const dscomm_backend_args_t *args,
 {
     int64_t chunk = 0, aware;
     int multiple = 0;
-    dscomm_status_t status =
-        engine_library_open(0, args->timeout_ms, &multiple);
+    dscomm_status_t status = engine_library_open(args->timeout_ms, &multiple);
 
     snprintf(card->engine, sizeof card->engine, "%s", ENGINE_NAME);
     if (status == DSCOMM_OK)

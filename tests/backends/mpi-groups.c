@@ -4,9 +4,11 @@
 
 #include "tests/backends/mpi-host.h"
 
+#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define LONG_BYTES (4 << 20)
@@ -88,4 +90,63 @@ void withdraw(void)
     for (int i = 0; i < 1000; i++)
         dscomm_work_free(works[i]);
     DSCOMM_CHECK(dscomm_finalize(world));
+}
+
+static dscomm_status_t make_group(int count, int timeout_ms,
+                                  dscomm_group_t **ret_group)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    int members[64];
+
+    for (int r = 0; r < count; r++)
+        members[r] = r;
+    attr.timeout_ms = timeout_ms;
+    attr.backend = "mpi";
+    return dscomm_group_new(world, members, count, &attr, ret_group);
+}
+
+/* MPI_Init_thread() waits for a rank that is not in the group. Then all are. */
+void part(void)
+{
+    dscomm_group_t *group = NULL;
+    dscomm_status_t status;
+    int one = 1, sum = 0;
+
+    setenv("DSCOMM_BACKEND", "shm", 1);
+    join("shm");
+    status = make_group(2, 1500, &group);
+    if (rank < 2) {
+        need(status == DSCOMM_ERR_TIMEOUT, "a time-out");
+        need(strstr(dscomm_last_error(),
+                    "MPI_Init_thread() has not come back within 1500 ms") &&
+                 strstr(dscomm_last_error(), "let all ranks make the first"),
+             "the sentence");
+    }
+    DSCOMM_CHECK(make_group(ranks, 60000, &group));
+    DSCOMM_CHECK(dscomm_all_reduce(group, &one, &sum, 1, DSCOMM_INT32,
+                                   DSCOMM_SUM, NULL));
+    need(sum == ranks, "the sum");
+    DSCOMM_CHECK(dscomm_group_free(group));
+    DSCOMM_CHECK(dscomm_finalize(world));
+}
+
+/* A child of a process that uses MPI has none. */
+void fork_twice(void)
+{
+    int status = -1;
+    pid_t child;
+
+    join("mpi");
+    DSCOMM_CHECK(dscomm_finalize(world));
+    MPI_Barrier(MPI_COMM_WORLD);
+    child = fork();
+    if (child == 0) {
+        need(dscomm_init(NULL, &world) == DSCOMM_ERR_STATE, "a refusal");
+        need(strstr(dscomm_last_error(), "was forked by one that uses MPI") !=
+                 NULL,
+             "the sentence");
+        _exit(0);
+    }
+    need(child > 0 && waitpid(child, &status, 0) == child && status == 0,
+         "the child is content");
 }

@@ -550,6 +550,8 @@ static const struct {
     {"lost", complain_after_init},
     {"stay-away", stay_away},
     {"withdraw", withdraw},
+    {"part", part},
+    {"fork", fork_twice},
 };
 
 int main(int argc, char **argv)

@@ -16,5 +16,7 @@ void join(const char *backend);
 
 /* mpi-groups.c */
 void withdraw(void);
+void part(void);
+void fork_twice(void);
 
 #endif

@@ -93,6 +93,8 @@ test_host()
     content 3 none 'a program that does not'
     content 2 early 'a program that finalises MPI too early'
     content 2 exhausted 'a communicator that cannot be made'
+    content 3 part 'a group of some ranks while MPI waits for all'
+    content 2 fork 'a child of a process that uses MPI'
     content 2 differ 'ranks that cut messages differently'
     for n in 2 3 4 5; do
         content $n bits "the same bits on all of $n ranks"
