@@ -9,7 +9,7 @@
 #include <dscomm/backend.h>
 
 /* Grows with every change of what is in this header. */
-#define MPI_ENGINE_VERSION 1
+#define MPI_ENGINE_VERSION 2
 
 /* An engine's requests are no larger. */
 #define MPI_REQUEST_BYTES 384
@@ -45,6 +45,33 @@ const char *mpi_family_loaded(void);
 /* Whether a family's blocking calls leave others the processor as they must;
  * crowded: as in dscomm_backend_args_t. */
 int mpi_family_blocks(const char *family, int crowded);
+
+/* meet.c */
+
+/* What a rank says of itself: where it is in MPI_COMM_WORLD, and what all must
+ * have alike. */
+typedef struct {
+    char engine[16];
+    int32_t mpi_rank, blocking, chunk;
+} mpi_card_t;
+
+/* What holds for all ranks of a group. Two groups may have equal names and be
+ * made at the same time, by libraries that know nothing of each other: tag and
+ * mark tell them apart. */
+typedef struct {
+    int32_t status, blocking;
+    uint32_t tag; /* of the call that makes the communicator */
+    uint32_t mark; /* in notices */
+    int32_t mpi_ranks[];
+} mpi_map_t;
+
+/* Collective over the group's ranks: all get the map, to be given to
+ * dscomm_store_free(), or none. own < 0: this rank cannot take part, for which
+ * there is a sentence; card is not needed then. end: when to give up, as
+ * g_get_monotonic_time(). */
+dscomm_status_t mpi_meet(const dscomm_backend_args_t *args, dscomm_status_t own,
+                         const mpi_card_t *card, int64_t end,
+                         mpi_map_t **ret_map);
 
 /* How Slurm starts ranks of an MPI library. */
 #define MPI_SRUN_MPICH "srun --mpi=pmi2, or --mpi=pmix if this MPI has that"

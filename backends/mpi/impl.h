@@ -81,7 +81,7 @@ typedef struct engine {
     atomic_int untold; /* the others are to be told */
     atomic_long listened; /* when somebody last looked */
     char text[TEXT_MAX];
-    uint32_t mark; /* of the group's id, in notices */
+    uint32_t mark; /* the group's, in notices */
     int met_all; /* at the end, all of MPI's ranks */
 } engine_t;
 
@@ -169,6 +169,8 @@ void engine_cancel(void *impl, dscomm_request_t *request);
 unsigned engine_progress(void *impl);
 /* With the lock held. */
 void engine_poll(engine_t *engine);
+/* MPI's largest tag. */
+int engine_tag_bound(void);
 void engine_message_setup(engine_t *engine);
 void engine_message_clear(engine_t *engine);
 /* A message of the engine's own to a rank; the buffer stays until request is

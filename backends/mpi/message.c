@@ -396,13 +396,18 @@ void engine_cancel(void *impl, dscomm_request_t *head)
     engine_leave(engine);
 }
 
-void engine_message_setup(engine_t *engine)
+int engine_tag_bound(void)
 {
-    int *most = NULL, found = 0, bound = 32767;
+    int *most = NULL, found = 0;
 
     MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, (void *)&most, &found);
-    if (found && most)
-        bound = *most;
+    return found && most ? *most : 32767;
+}
+
+void engine_message_setup(engine_t *engine)
+{
+    const int bound = engine_tag_bound();
+
     engine->tag_limit = bound / 4;
     engine->tag_room = bound - engine->tag_limit;
     TAILQ_INIT(&engine->receives);

@@ -136,8 +136,13 @@ static dscomm_status_t mpi_open(const dscomm_backend_args_t *args,
                                 void **ret_impl)
 {
     dscomm_status_t status = load_once();
+    mpi_map_t *map;
 
-    return status < 0 ? status : engine.open(args, ret_impl);
+    if (status < 0)
+        return mpi_meet(
+            args, status, NULL,
+            g_get_monotonic_time() + (int64_t)args->timeout_ms * 1000, &map);
+    return engine.open(args, ret_impl);
 }
 
 static void mpi_close(void *impl)

@@ -19,6 +19,7 @@
 dscomm_group_t *world;
 int rank, ranks;
 int kept;
+static int tags[2]; /* of the latest calls that made one */
 
 static int exhausted; /* MPI has no communicators left */
 
@@ -36,6 +37,8 @@ DSCOMM_API int MPI_Improbe(int source, int tag, MPI_Comm comm, int *ret_found,
 DSCOMM_API int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag,
                                      MPI_Comm *ret_comm)
 {
+    tags[0] = tags[1];
+    tags[1] = tag;
     if (!exhausted) {
         kept++;
         return PMPI_Comm_create_group(comm, group, tag, ret_comm);
@@ -369,7 +372,8 @@ static void make_many(void)
     DSCOMM_CHECK(dscomm_finalize(world));
 }
 
-/* A second world beside the first. */
+/* A second world beside the first: two libraries might make them at the same
+ * time. */
 static void twice(void)
 {
     int one = 1, sum = 0;
@@ -377,6 +381,7 @@ static void twice(void)
 
     join("mpi");
     DSCOMM_CHECK(dscomm_init(NULL, &other));
+    need(tags[0] != tags[1], "MPI can tell them apart");
     DSCOMM_CHECK(dscomm_all_reduce(other, &one, &sum, 1, DSCOMM_INT32,
                                    DSCOMM_SUM, NULL));
     need(sum == ranks, "the other world's sum");

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ranks of a group that meet before there is a communicator: one thing is said,
+ * to all. One rank after the other, in one process; a deadline of 0 is over. */
+#include "config.h"
+
+#include "backends/mpi/engine.h"
+#include "tests/tap.h"
+
+#include <glib.h>
+#include <string.h>
+
+#define RANKS 3
+
+static dscomm_store_t *store;
+
+/* What rank gets: the map, or the failure. */
+static dscomm_status_t come(int rank, dscomm_status_t own, const char *engine,
+                            mpi_map_t **ret_map)
+{
+    const dscomm_backend_args_t args = {.size = sizeof args,
+                                        .name = "g",
+                                        .id = "w",
+                                        .rank = rank,
+                                        .ranks = RANKS,
+                                        .store = store,
+                                        .timeout_ms = 700};
+    mpi_card_t card = {.mpi_rank = 10 + rank, .blocking = 1, .chunk = 5};
+
+    g_strlcpy(card.engine, engine, sizeof card.engine);
+    *ret_map = NULL;
+    if (own < 0)
+        dscomm_fail(own, "no such thing");
+    return mpi_meet(&args, own, &card, 0, ret_map);
+}
+
+static void refused(int rank, dscomm_status_t own, const char *engine,
+                    dscomm_status_t wanted, const char *sentence)
+{
+    mpi_map_t *map;
+
+    is_int(come(rank, own, engine, &map), wanted, "rank %d is refused", rank);
+    is_str(dscomm_last_error(), sentence, "rank %d knows why", rank);
+}
+
+static void open_store(void)
+{
+    if (dscomm_store_open("memory://", NULL, &store))
+        bail("no store");
+}
+
+/* Puts a card there that never gets an answer. */
+static void leave_card(int rank, const char *engine)
+{
+    mpi_card_t card = {
+        .mpi_rank = 10 + rank, .blocking = rank != 1, .chunk = 5};
+    char key[8];
+
+    g_strlcpy(card.engine, engine, sizeof card.engine);
+    g_snprintf(key, sizeof key, "m/%d", rank);
+    if (dscomm_store_set(store, key, &card, sizeof card) ||
+        dscomm_store_add(store, "here", 1, NULL))
+        bail("no card");
+}
+
+/* Whoever comes last says so for all; two groups that are made alike differ. */
+static void test_all(void)
+{
+    mpi_map_t *maps[2];
+
+    for (int i = 0; i < 2; i++) {
+        open_store();
+        leave_card(0, "openmpi");
+        leave_card(1, "openmpi");
+        is_int(come(2, DSCOMM_OK, "openmpi", &maps[i]), DSCOMM_OK, "a group");
+        dscomm_store_close(store);
+    }
+    for (int r = 0; r < RANKS; r++)
+        is_int(maps[0]->mpi_ranks[r], 10 + r, "where rank %d is", r);
+    is_int(maps[0]->blocking, 0, "one does not want blocking calls");
+    ok(maps[0]->tag != maps[1]->tag && maps[0]->mark != maps[1]->mark,
+       "groups of one name differ in tag and mark");
+    dscomm_store_free(maps[0]);
+    dscomm_store_free(maps[1]);
+}
+
+/* One gives up, and then the last one comes: nobody makes the group. */
+static void test_late(void)
+{
+    const char *sentence =
+        "group 'g': ranks 0, 2 of 3 did not come within 700 ms";
+
+    open_store();
+    refused(1, DSCOMM_OK, "openmpi", DSCOMM_ERR_TIMEOUT, sentence);
+    refused(2, DSCOMM_OK, "openmpi", DSCOMM_ERR_TIMEOUT, sentence);
+    refused(0, DSCOMM_OK, "openmpi", DSCOMM_ERR_TIMEOUT, sentence);
+    dscomm_store_close(store);
+}
+
+/* The last one has come, and is gone before it has said so. */
+static void test_silent(void)
+{
+    open_store();
+    leave_card(0, "openmpi");
+    leave_card(2, "openmpi");
+    dscomm_store_set(store, "here", "0", 1);
+    refused(1, DSCOMM_OK, "openmpi", DSCOMM_ERR_TIMEOUT,
+            "group 'g': the last of 3 did not come within 700 ms");
+    dscomm_store_close(store);
+}
+
+/* One that cannot take part waits for nobody, and all hear of it. */
+static void test_unable(void)
+{
+    open_store();
+    refused(1, DSCOMM_ERR_ENVIRONMENT, "", DSCOMM_ERR_ENVIRONMENT,
+            "no such thing");
+    refused(2, DSCOMM_OK, "openmpi", DSCOMM_ERR_ENVIRONMENT,
+            "rank 1: no such thing");
+    refused(0, DSCOMM_ERR_TIMEOUT, "", DSCOMM_ERR_ENVIRONMENT,
+            "rank 1: no such thing");
+    dscomm_store_close(store);
+}
+
+/* MPI has come back to nobody. */
+static void test_stuck(void)
+{
+    open_store();
+    for (int r = RANKS - 1; r >= 0; r--)
+        refused(r, DSCOMM_ERR_TIMEOUT, "", DSCOMM_ERR_TIMEOUT, "no such thing");
+    dscomm_store_close(store);
+}
+
+static void test_libraries(void)
+{
+    const char *sentence =
+        "rank 0 uses openmpi and rank 1 mpich; set DSCOMM_MPI_LIBRARY";
+
+    open_store();
+    leave_card(0, "openmpi");
+    leave_card(1, "mpich");
+    refused(2, DSCOMM_OK, "openmpi", DSCOMM_ERR_NO_BACKEND, sentence);
+    refused(1, DSCOMM_OK, "mpich", DSCOMM_ERR_NO_BACKEND, sentence);
+    dscomm_store_close(store);
+}
+
+/* A card that another version has written. */
+static void test_version(void)
+{
+    open_store();
+    dscomm_store_set(store, "m/0", "x", 1);
+    dscomm_store_add(store, "here", 1, NULL);
+    leave_card(1, "openmpi");
+    refused(2, DSCOMM_OK, "openmpi", DSCOMM_ERR_PROTOCOL,
+            "group 'g': rank 0 has another version of backend mpi");
+    refused(1, DSCOMM_OK, "openmpi", DSCOMM_ERR_PROTOCOL,
+            "group 'g': rank 0 has another version of backend mpi");
+    dscomm_store_close(store);
+}
+
+int main(void)
+{
+    test_all();
+    test_late();
+    test_silent();
+    test_unable();
+    test_stuck();
+    test_libraries();
+    test_version();
+    return tap_done();
+}
