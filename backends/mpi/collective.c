@@ -442,21 +442,16 @@ static int run_helped(engine_t *engine, const dscomm_coll_args_t *args,
 static dscomm_status_t run_blocking(engine_t *engine,
                                     const dscomm_coll_args_t *args)
 {
-    const int alone = engine->lock == &engine->own_lock;
     void *stage = NULL;
     dscomm_status_t status = make_stage(engine, args, &stage);
     int code;
 
     if (status < 0)
         return status;
-    if (!alone)
-        pthread_mutex_lock(engine->lock);
-    if (alone && G_UNLIKELY(dscomm_backend_has_works()))
+    if (G_UNLIKELY(dscomm_backend_has_works()))
         code = run_helped(engine, args, stage);
     else
         code = run_pieces(engine, args, stage);
-    if (!alone)
-        pthread_mutex_unlock(engine->lock);
     if (code == MPI_SUCCESS)
         finish(engine, args, stage);
     else
@@ -468,9 +463,8 @@ static dscomm_status_t run_blocking(engine_t *engine,
 /* 1 where there is nothing to do but MPI's call. */
 static int is_bare(const engine_t *engine, const dscomm_coll_args_t *args)
 {
-    return engine->lock == &engine->own_lock && args->op != DSCOMM_AVG &&
-           !args->recv_counts && !staged(engine, args) &&
-           !dscomm_backend_has_works();
+    return args->op != DSCOMM_AVG && !args->recv_counts &&
+           !staged(engine, args) && !dscomm_backend_has_works();
 }
 
 dscomm_status_t engine_run(void *impl, const dscomm_coll_args_t *args)

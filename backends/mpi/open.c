@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Where only one thread at a time may be inside MPI, nothing else would go on
+ * meanwhile. */
 static int wants_blocking(int multiple, int crowded)
 {
     int64_t value = MPI_AUTO;
@@ -15,8 +17,8 @@ static int wants_blocking(int multiple, int crowded)
     if (dscomm_setting_number(&mpi_settings[MPI_SETTING_BLOCKING], &value) < 0)
         return -1;
     if (value == MPI_AUTO)
-        return multiple && mpi_family_blocks(ENGINE_NAME, crowded);
-    return value == MPI_YES;
+        value = mpi_family_blocks(ENGINE_NAME, crowded) ? MPI_YES : MPI_NO;
+    return multiple && value == MPI_YES;
 }
 
 dscomm_status_t engine_check_world(const char *group, int ranks)

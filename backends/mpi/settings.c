@@ -16,8 +16,8 @@ const dscomm_setting_t mpi_settings[] = {
         {"DSCOMM_MPI_BLOCKING", DSCOMM_SETTING_ENUM, "auto", 0, 0,
          "auto|yes|no",
          "blocking collectives are MPI's blocking calls, which nothing can "
-         "interrupt, and not schedules over messages; auto: where all ranks "
-         "have MPI_THREAD_MULTIPLE, and for MPICH, which never yields, where "
+         "interrupt, and not schedules over messages, where all ranks have "
+         "MPI_THREAD_MULTIPLE; auto: for MPICH, which never yields, only where "
          "they have a processor each"},
     [MPI_SETTING_CHUNK] = {"DSCOMM_MPI_CHUNK", DSCOMM_SETTING_INT, "1073741824",
                            1, 2147483647, NULL,

@@ -130,6 +130,39 @@ void part(void)
     DSCOMM_CHECK(dscomm_finalize(world));
 }
 
+/* One thread at a time in MPI, and blocking calls of MPI are asked for: a
+ * receive goes on all the same. */
+void take_turns(void)
+{
+    static char memory[LONG_BYTES];
+    dscomm_group_t *groups[2];
+    dscomm_work_t *work;
+    int one = 1, sum, level;
+
+    setenv("DSCOMM_MPI_BLOCKING", "yes", 1);
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
+    join("mpi");
+    for (int i = 0; i < 2; i++)
+        DSCOMM_CHECK(dscomm_group_split(world, 0, rank, NULL, &groups[i]));
+    if (rank == 0)
+        DSCOMM_CHECK(dscomm_irecv(groups[1], memory, LONG_BYTES, DSCOMM_UINT8,
+                                  1, 0, &work));
+    else
+        DSCOMM_CHECK(
+            dscomm_send(groups[1], memory, LONG_BYTES, DSCOMM_UINT8, 0, 0));
+    DSCOMM_CHECK(dscomm_all_reduce(groups[0], &one, &sum, 1, DSCOMM_INT32,
+                                   DSCOMM_SUM, NULL));
+    need(sum == ranks, "the sum");
+    if (rank == 0) {
+        DSCOMM_CHECK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+        dscomm_work_free(work);
+    }
+    for (int i = 0; i < 2; i++)
+        DSCOMM_CHECK(dscomm_group_free(groups[i]));
+    DSCOMM_CHECK(dscomm_finalize(world));
+    MPI_Finalize();
+}
+
 /* A child of a process that uses MPI has none. */
 void fork_twice(void)
 {

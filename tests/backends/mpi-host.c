@@ -556,6 +556,7 @@ static const struct {
     {"stay-away", stay_away},
     {"withdraw", withdraw},
     {"part", part},
+    {"turns", take_turns},
     {"fork", fork_twice},
 };
 

@@ -17,6 +17,7 @@ void join(const char *backend);
 /* mpi-groups.c */
 void withdraw(void);
 void part(void);
+void take_turns(void);
 void fork_twice(void);
 
 #endif

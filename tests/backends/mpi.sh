@@ -94,6 +94,7 @@ test_host()
     content 2 early 'a program that finalises MPI too early'
     content 2 exhausted 'a communicator that cannot be made'
     content 3 part 'a group of some ranks while MPI waits for all'
+    content 2 turns 'blocking calls of MPI, where another call must go on'
     content 2 fork 'a child of a process that uses MPI'
     content 2 differ 'ranks that cut messages differently'
     for n in 2 3 4 5; do
