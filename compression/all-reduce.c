@@ -12,10 +12,29 @@ static int is_float(dscomm_dtype_t dtype)
            dtype == DSCOMM_FLOAT32 || dtype == DSCOMM_FLOAT64;
 }
 
-static dscomm_status_t check_one(const char *name, const dscomm_compressor_t *c,
-                                 const void *buffer)
+/* Why a compressor is busy: it may have been looked at before. */
+static dscomm_status_t
+check_twice(const char *name, dscomm_compressor_t *const *compressors, size_t i)
 {
-    dscomm_status_t status = dscomm_priv_compressor_idle(c, name);
+    for (size_t before = 0; before < i; before++)
+        if (compressors[before] == compressors[i])
+            return dscomm_fail(DSCOMM_ERR_INVALID,
+                               "%s: compressor %zu is compressor %zu again; "
+                               "each keeps the errors of one buffer, so make "
+                               "one for every buffer, or call for one buffer "
+                               "after the other",
+                               name, i, before);
+    return dscomm_priv_compressor_idle(compressors[i], name);
+}
+
+static dscomm_status_t check_one(const char *name,
+                                 dscomm_compressor_t *const *compressors,
+                                 size_t i, const void *buffer)
+{
+    const dscomm_compressor_t *c = compressors[i];
+    dscomm_status_t status = c && g_atomic_int_get(&c->busy)
+                                 ? check_twice(name, compressors, i)
+                                 : dscomm_priv_compressor_idle(c, name);
 
     if (status == DSCOMM_OK && !buffer && c->count)
         status = dscomm_fail(DSCOMM_ERR_INVALID,
@@ -33,7 +52,7 @@ static dscomm_status_t check_all(const char *name,
     size_t i;
 
     for (i = 0; i < n; i++) {
-        status = check_one(name, compressors[i], buffers[i]);
+        status = check_one(name, compressors, i, buffers[i]);
         if (status < 0)
             break;
         if (compressors[i]->channel != compressors[0]->channel) {

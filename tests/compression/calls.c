@@ -385,7 +385,8 @@ static void refused(rank_t *self)
     CHECK(self, strstr(dscomm_last_error(), "int32"));
     CHECK(self,
           dscomm_compressor_all_reduce_many(twice, buffers, 2, DSCOMM_FLOAT32,
-                                            NULL) == DSCOMM_ERR_STATE);
+                                            NULL) == DSCOMM_ERR_INVALID);
+    CHECK(self, strstr(dscomm_last_error(), "compressor 1 is compressor 0"));
     CHECK(self,
           dscomm_compressor_all_reduce_many(twice, buffers, 0, DSCOMM_FLOAT32,
                                             NULL) == DSCOMM_ERR_INVALID);
