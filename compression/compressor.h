@@ -13,6 +13,12 @@
 typedef struct dscomm_exchange dscomm_exchange_t;
 typedef struct dscomm_device_side dscomm_device_side_t;
 
+/* Memory that a device did not have; so many calls do not ask for as much. */
+typedef struct {
+    size_t bytes;
+    unsigned left, pause;
+} dscomm_shortage_t;
+
 /* A group of the compressors' own, so that their messages match nobody
  * else's. */
 typedef struct {
@@ -48,6 +54,7 @@ struct dscomm_compressor {
     gint busy; /* a call is outstanding */
     int lost; /* one failed: errors are neither those before nor after it */
     dscomm_device_side_t *side; /* the errors on a device, or NULL */
+    dscomm_shortage_t shortage; /* of memory for these */
     void *stream; /* of the program, or NULL: the default one */
 };
 

@@ -101,7 +101,7 @@ static dscomm_status_t follow(const part_t *part)
         "beginning with a device");
 }
 
-/* Said once: the device is as full at the next call. */
+/* Said once: there may be a little room again later, and none. */
 static void tell_full(void)
 {
     static gint told;

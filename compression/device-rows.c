@@ -55,6 +55,8 @@ static dscomm_status_t take_room(dscomm_exchange_t *x, int device, size_t room)
 
     if (room <= mirror->room)
         return DSCOMM_OK;
+    if (dscomm_priv_device_is_short(&x->unmirrored, room))
+        return DSCOMM_ERR_NO_MEMORY;
     if (mirror->memory)
         status = dscomm_priv_device_release(mirror->queue, 0, mirror->memory,
                                             x->timeout_ms);
@@ -63,6 +65,7 @@ static dscomm_status_t take_room(dscomm_exchange_t *x, int device, size_t room)
     if (status < 0)
         return status;
     code = ops()->alloc(mirror->queue, room, 0, &memory);
+    dscomm_priv_device_asked(&x->unmirrored, room, code);
     if (code)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "%zu bytes of device %d for encoded rows: %s", room,

@@ -29,7 +29,7 @@ static size_t reserve(size_t *end, size_t bytes)
 
 /* The deepspeed geometry keeps no errors from before a call. */
 static dscomm_status_t furnish(dscomm_device_side_t *side,
-                               const dscomm_compressor_t *c)
+                               dscomm_compressor_t *c)
 {
     size_t end = 0, errors = c->padded * sizeof(float);
     size_t first = reserve(&end, errors), second = first, server, scales;
@@ -39,7 +39,10 @@ static dscomm_status_t furnish(dscomm_device_side_t *side,
         second = reserve(&end, errors);
     server = reserve(&end, server_count(c) * sizeof(float));
     scales = reserve(&end, 3 * sizeof(float));
+    if (dscomm_priv_device_is_short(&c->shortage, end))
+        return DSCOMM_ERR_NO_MEMORY;
     code = ops()->alloc(side->queue, end, 0, (void **)&side->memory);
+    dscomm_priv_device_asked(&c->shortage, end, code);
     if (code)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "%zu bytes of device %d for the errors of %zu "

@@ -68,6 +68,13 @@ dscomm_status_t dscomm_priv_device_release(dscomm_device_queue_t *queue,
                                            int on_host, void *memory,
                                            int most_ms);
 
+/* 1 where a device is not to be asked for so many bytes, which it did not have
+ * a few calls ago; these are more each time. What it said: a code of the table.
+ */
+int dscomm_priv_device_is_short(dscomm_shortage_t *shortage, size_t bytes);
+void dscomm_priv_device_asked(dscomm_shortage_t *shortage, size_t bytes,
+                              int code);
+
 /* In device-side.c, all of which wait as long as the group does at most.
  * Brings the errors to the host. changes: they will be others there. */
 dscomm_status_t dscomm_priv_device_home(const dscomm_compressor_t *c,

@@ -87,6 +87,7 @@ struct dscomm_exchange {
     int direct; /* messages go from and to it */
     int waits; /* the device has not come to a mark yet */
     dscomm_device_queue_t *pinned; /* that memory was taken with, or NULL */
+    dscomm_shortage_t unpinned, unmirrored; /* of that, and of the mirror's */
     dscomm_device_queue_t *unfinished; /* may work on memory still, or NULL */
     /* Packets that have come to be reduced, were reduced, encoded by a device,
      * sent on, have come as results, were decoded; parts whose scale is known;

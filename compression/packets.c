@@ -226,6 +226,16 @@ size_t dscomm_priv_packet_bytes(const dscomm_exchange_t *x, size_t p, int rank)
 
 /* What devices copy from and to is memory of their own kind, as long as there
  * is any: then they do with what there is. */
+static void *take_pinned(dscomm_exchange_t *x, size_t room)
+{
+    void *memory = NULL;
+    int code = dscomm_priv_device_table()->alloc(x->queue, room, 1, &memory);
+
+    dscomm_priv_device_asked(&x->unpinned, room, code);
+    x->pinned = code ? NULL : x->queue;
+    return memory;
+}
+
 static dscomm_status_t take_memory(dscomm_exchange_t *x, size_t room)
 {
     void *memory = NULL;
@@ -233,10 +243,9 @@ static dscomm_status_t take_memory(dscomm_exchange_t *x, size_t room)
 
     if (status < 0)
         return status;
-    if (x->queue &&
-        !dscomm_priv_device_table()->alloc(x->queue, room, 1, &memory))
-        x->pinned = x->queue;
-    else if (posix_memalign(&memory, ALIGNMENT, room))
+    if (x->queue && !dscomm_priv_device_is_short(&x->unpinned, room))
+        memory = take_pinned(x, room);
+    if (!memory && posix_memalign(&memory, ALIGNMENT, room))
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "no memory for %zu bytes of messages", room);
     x->memory = memset(memory, 0, room);
@@ -251,7 +260,9 @@ dscomm_status_t dscomm_priv_exchange_room(dscomm_exchange_t *x)
     dscomm_status_t status =
         grow(&x->works, MAX(4 * works, 1) * sizeof *x->sends);
 
-    if (status == DSCOMM_OK && (room > x->room || (x->queue && !x->pinned)))
+    if (status == DSCOMM_OK &&
+        (room > x->room || (x->queue && !x->pinned &&
+                            !dscomm_priv_device_is_short(&x->unpinned, room))))
         status = take_memory(x, room);
     if (status < 0)
         return status;

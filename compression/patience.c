@@ -10,6 +10,9 @@
 /* A device is asked again and again for so long, and then with pauses. */
 #define EAGER_US 2000
 #define PAUSE_US 50
+/* Calls for which a full device is not asked, at first and at most. */
+#define SHORT_FIRST 16
+#define SHORT_MOST 1024
 
 static dscomm_status_t expire(const dscomm_exchange_t *x)
 {
@@ -96,6 +99,23 @@ dscomm_status_t dscomm_priv_device_drain(dscomm_device_queue_t *queue,
                        "this rank waits for its device, which has not ended "
                        "what it began before in %d ms",
                        most_ms);
+}
+
+int dscomm_priv_device_is_short(dscomm_shortage_t *shortage, size_t bytes)
+{
+    if (!shortage->left || bytes < shortage->bytes)
+        return 0;
+    shortage->left--;
+    return 1;
+}
+
+void dscomm_priv_device_asked(dscomm_shortage_t *shortage, size_t bytes,
+                              int code)
+{
+    unsigned pause = MAX(SHORT_FIRST, MIN(2 * shortage->pause, SHORT_MOST));
+
+    *shortage = code ? (dscomm_shortage_t){bytes, pause, pause}
+                     : (dscomm_shortage_t){0};
 }
 
 dscomm_status_t dscomm_priv_device_release(dscomm_device_queue_t *queue,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A device that stands: whatever waits for it ends with the group's time-out,
  * says so, and can be done again once the device goes on; nothing that it may
- * still use is freed. */
+ * still use is freed. One that is full is asked again, and seldom. */
 #include "config.h"
 
 #include "compression/device.h"
@@ -168,6 +168,30 @@ static void freed_half(rank_t *self)
     end(self, &b);
 }
 
+/* A device that is full is asked for rows again after more and more calls; once
+ * there is room, it is used. */
+static void seldom_asked(rank_t *self)
+{
+    dscomm_compressor_t *c = open_with(self, COUNT, "onebit");
+    float *x = fake_device_alloc(COUNT * sizeof *x);
+
+    fake_device_refused();
+    fake_device_full(1);
+    for (int call = 1; call <= 60; call++)
+        reduce(self, c, x);
+    /* At the first, the eighteenth and the fifty-first call. */
+    CHECK(self, fake_device_refused() == 3);
+    fake_device_full(0);
+    fake_device_launches();
+    for (int call = 61; call <= 115; call++)
+        reduce(self, c, x);
+    CHECK(self, fake_device_launches() == 0);
+    reduce(self, c, x);
+    CHECK(self, fake_device_launches() == 3);
+    close_all(self, &c, 1);
+    fake_device_free(x);
+}
+
 int main(void)
 {
     int kept;
@@ -176,6 +200,7 @@ int main(void)
     dscomm_priv_device_use(fake_device_table());
     ranks_run(1, 300, errors_from, "errors behind a call");
     ranks_run(1, 300, errors_half, "errors on their way");
+    ranks_run(1, 20000, seldom_asked, "a device that is full");
     is_int(fake_device_pieces(), 0, "all memory of the device is free");
     ranks_run(1, 300, errors_to, "errors that go there");
     ranks_run(1, 300, buffer_behind, "a buffer behind a call");

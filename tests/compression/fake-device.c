@@ -32,7 +32,7 @@ struct dscomm_device_queue {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_int launches, failing = -1, full, lateness, marks;
+static atomic_int launches, failing = -1, full, refused, lateness, marks;
 static pthread_cond_t let_go = PTHREAD_COND_INITIALIZER;
 static int held; /* with lock */
 static atomic_size_t copied;
@@ -130,6 +130,11 @@ int fake_device_fail(int calls)
 void fake_device_full(int is_full)
 {
     full = is_full;
+}
+
+int fake_device_refused(void)
+{
+    return atomic_exchange(&refused, 0);
 }
 
 static int fails(void)
@@ -421,6 +426,8 @@ static int alloc(dscomm_device_queue_t *queue, size_t bytes, int on_host,
                  void **ret_memory)
 {
     int code = full ? FAILURE : fails();
+
+    refused += full != 0;
 
     if (!code)
         *ret_memory = on_host ? g_malloc0(bytes)

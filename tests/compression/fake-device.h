@@ -70,5 +70,7 @@ int fake_device_pieces(void);
 int fake_device_fail(int calls);
 /* 1: there is no memory for the library any more, of either kind, until 0. */
 void fake_device_full(int full);
+/* Pieces that it was asked for meanwhile, since this was asked last. */
+int fake_device_refused(void);
 
 #endif
