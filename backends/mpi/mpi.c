@@ -117,6 +117,29 @@ static dscomm_status_t load(const char *name)
     return status;
 }
 
+/* Where nobody has asked for the one chosen, another may do: a module can be
+ * there without its library. */
+static dscomm_status_t load_any(const char *chosen)
+{
+    const int is_free =
+        !dscomm_setting_text(&mpi_settings[MPI_SETTING_LIBRARY]) &&
+        !mpi_family_loaded();
+    dscomm_status_t status = load(chosen);
+    char *why = g_strdup(dscomm_last_error());
+
+    for (int i = 0; i < MPI_FAMILIES && status < 0 && is_free; i++) {
+        if (!strcmp(mpi_families[i], chosen) || !exists(mpi_families[i]))
+            continue;
+        dscomm_log(DSCOMM_LOG_WARN, "mpi", "%s; trying %s", why,
+                   mpi_families[i]);
+        status = load(mpi_families[i]);
+    }
+    if (status < 0)
+        dscomm_fail(status, "%s", why);
+    g_free(why);
+    return status;
+}
+
 static dscomm_status_t load_once(void)
 {
     const char *name = NULL;
@@ -126,7 +149,7 @@ static dscomm_status_t load_once(void)
     if (!engine.size) {
         status = choose(&name);
         if (status == DSCOMM_OK)
-            status = load(name);
+            status = load_any(name);
     }
     pthread_mutex_unlock(&lock);
     return status;

@@ -8,7 +8,7 @@ const dscomm_setting_t mpi_settings[] = {
     [MPI_SETTING_LIBRARY] =
         {"DSCOMM_MPI_LIBRARY", DSCOMM_SETTING_STRING, NULL, 0, 0, NULL,
          "MPI library: openmpi or mpich; unset: the one that the process has "
-         "loaded, else the launcher's, else the first that is there"},
+         "loaded, else the launcher's, else the first that can be loaded"},
     [MPI_SETTING_PATH] =
         {"DSCOMM_MPI_PATH", DSCOMM_SETTING_STRING, NULL, 0, 0, "path",
          "folder of the modules for MPI libraries; unset: mpi beside mpi.so"},

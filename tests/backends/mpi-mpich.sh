@@ -43,6 +43,23 @@ else
     skip 'two ranks on several processors' 'there is one'
 fi
 
+# Where the launcher seems to be Open MPI's, whose module cannot be loaded
+mkdir "$scratch/half"
+: >"$scratch/half/openmpi.so"
+ln -s "$abs_top_builddir/backends/mpi/.libs/mpich.so" "$scratch/half"
+cat >"$scratch/alike" <<'SCRIPT'
+#!/bin/sh
+export OMPI_COMM_WORLD_SIZE=$PMI_SIZE OMPI_COMM_WORLD_RANK=$PMI_RANK \
+    OMPI_COMM_WORLD_LOCAL_SIZE=$PMI_SIZE OMPI_COMM_WORLD_LOCAL_RANK=$PMI_RANK
+exec "$@"
+SCRIPT
+chmod +x "$scratch/alike"
+# shellcheck disable=SC2086
+DSCOMM_MPI_PATH=$scratch/half DSCOMM_BACKEND=mpi $launch -n 2 "$scratch/alike" \
+    "$abs_top_builddir/examples/hello/hello" >"$scratch/out" 2>"$scratch/err"
+is "$(said 'the sum of all ranks is 1')" 2 'the first module that can be loaded'
+like "$(cat "$scratch/err")" 'openmpi.so.*; trying mpich' 'and a word on the other'
+
 conform_must_fail mpi 2
 for n in 2 3; do
     conform mpi $n
