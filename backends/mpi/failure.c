@@ -27,14 +27,10 @@ static int mark(engine_t *engine, dscomm_status_t status, const char *sentence)
     return 1;
 }
 
-/* Not by a thread that MPI, or the program, does not expect here: there may be
- * one at a time in all of the program. Where another thread is inside, that one
- * will see, at the latest when it leaves. */
-void engine_look(engine_t *engine)
+/* Where another thread is inside, that one will see, at the latest when it
+ * leaves. */
+static void look(engine_t *engine)
 {
-    if (engine->lock != &engine->own_lock &&
-        !pthread_equal(pthread_self(), engine->opener))
-        return;
     do {
         if (pthread_mutex_trylock(engine->lock))
             return;
@@ -42,6 +38,15 @@ void engine_look(engine_t *engine)
         pthread_mutex_unlock(engine->lock);
     } while (atomic_load(&engine->untold) && engine_library_alive() &&
              engine->comm != MPI_COMM_NULL);
+}
+
+/* Not by a thread that MPI, or the program, does not expect here: there may be
+ * one at a time in all of the program. */
+void engine_look(engine_t *engine)
+{
+    if (engine->lock == &engine->own_lock ||
+        pthread_equal(pthread_self(), engine->opener))
+        look(engine);
 }
 
 /* The clock moves as often as that. Two threads that look at once do no harm.
@@ -58,11 +63,12 @@ void engine_listen(engine_t *engine)
     engine_look(engine);
 }
 
+/* Whoever has called MPI may do so again. */
 void engine_leave(engine_t *engine)
 {
     pthread_mutex_unlock(engine->lock);
     if (G_UNLIKELY(atomic_load(&engine->untold)))
-        engine_look(engine);
+        look(engine);
 }
 
 /* The others are told at once: this rank may not call again for long. */

@@ -74,11 +74,40 @@ static void test_told(void)
     status = engine_give_up(&engine, DSCOMM_ERR_NO_MEMORY, "no room");
     is_int(status, DSCOMM_ERR_ABORTED, "the first reason counts");
     is_str(dscomm_last_error(), "enough", "and its sentence");
+    is_int(notices, 2, "both others are told, once");
+}
+
+static void *end_group(void *engine)
+{
+    engine_revoke(engine, DSCOMM_ERR_ABORTED, "enough");
+    return NULL;
+}
+
+/* Another thread than the one that has made the group may not call MPI, but
+ * whoever leaves it then may. */
+static void test_one_thread(void)
+{
+    static pthread_mutex_t shared = PTHREAD_MUTEX_INITIALIZER;
+    pthread_t thread;
+    engine_t engine;
+
+    setup(&engine);
+    engine.lock = &shared;
+    engine.opener = pthread_self();
+    if (pthread_create(&thread, NULL, end_group, &engine))
+        bail("no thread");
+    pthread_join(thread, NULL);
+    is_int(polls + notices, 0, "a thread from outside calls nothing");
+    engine.opener = thread;
+    pthread_mutex_lock(engine.lock);
+    engine_leave(&engine);
+    is_int(notices, 2, "the next that calls tells the others");
 }
 
 int main(void)
 {
     test_half_told();
     test_told();
+    test_one_thread();
     return tap_done();
 }
