@@ -41,12 +41,14 @@ static int rest(turn_t *turn)
     return g_get_monotonic_time() < turn->end;
 }
 
-static dscomm_status_t fail(int code, const char *what)
+static dscomm_status_t fail(const turn_t *turn, int code, const char *what)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length;
 
+    enter(turn);
     MPI_Error_string(code, text, &length);
+    leave(turn);
     return dscomm_fail(DSCOMM_ERR_IO, "mpi: %s, to introduce the ranks: %.200s",
                        what, text);
 }
@@ -109,7 +111,7 @@ static dscomm_status_t broadcast(dscomm_introduction_t *introduction,
             return fail_late(introduction);
     }
     if (code != MPI_SUCCESS)
-        return fail(code, "MPI_Ibcast");
+        return fail(turn, code, "MPI_Ibcast");
     if (!is_root)
         memcpy(introduction->data, copy, introduction->bytes);
     g_free(copy);
@@ -150,16 +152,22 @@ dscomm_status_t engine_introduce(dscomm_introduction_t *introduction)
     dscomm_status_t status =
         engine_library_open(introduction->timeout_ms, &multiple);
 
-    if (status == DSCOMM_OK)
-        status = take_seat(introduction);
     if (status < 0)
         return status;
     turn.lock = multiple ? NULL : &engine_library_lock;
-    engine_errors_hold();
+    enter(&turn);
+    status = take_seat(introduction);
+    if (status == DSCOMM_OK)
+        engine_errors_hold();
+    leave(&turn);
+    if (status < 0)
+        return status;
     status = broadcast(introduction, &turn);
     if (status == DSCOMM_OK)
         status = await_all(introduction, &turn);
+    enter(&turn);
     engine_errors_release();
+    leave(&turn);
     if (status < 0)
         engine_library_spoil(1);
     return status;

@@ -50,8 +50,13 @@ static dscomm_status_t prepare(const dscomm_backend_args_t *args,
     int multiple = 0;
     dscomm_status_t status = engine_library_open(args->timeout_ms, &multiple);
 
-    if (status == DSCOMM_OK)
+    if (status == DSCOMM_OK) {
+        engine->lock = multiple ? &engine->own_lock : &engine_library_lock;
+        pthread_mutex_lock(engine->lock);
         status = engine_check_world(args->name, args->ranks);
+        MPI_Comm_rank(MPI_COMM_WORLD, &card->mpi_rank);
+        pthread_mutex_unlock(engine->lock);
+    }
     if (status == DSCOMM_OK)
         status =
             dscomm_setting_number(&mpi_settings[MPI_SETTING_CHUNK], &chunk);
@@ -65,8 +70,6 @@ static dscomm_status_t prepare(const dscomm_backend_args_t *args,
         return status;
     engine->chunk = (size_t)chunk;
     card->chunk = (int32_t)chunk;
-    engine->lock = multiple ? &engine->own_lock : &engine_library_lock;
-    MPI_Comm_rank(MPI_COMM_WORLD, &card->mpi_rank);
     return DSCOMM_OK;
 }
 
@@ -110,16 +113,13 @@ static dscomm_status_t join(const dscomm_backend_args_t *args, engine_t *engine)
 
     status = mpi_meet(args, status, &card, end, &map);
     if (status == DSCOMM_OK) {
-        pthread_mutex_t *lock =
-            engine->lock == &engine->own_lock ? NULL : engine->lock;
-
         engine->blocking = map->blocking;
         engine->mark = map->mark;
-        if (lock)
-            pthread_mutex_lock(lock);
+        pthread_mutex_lock(engine->lock);
         status = make_comm(args, map, engine);
-        if (lock)
-            pthread_mutex_unlock(lock);
+        if (status == DSCOMM_OK)
+            engine_message_setup(engine);
+        pthread_mutex_unlock(engine->lock);
     }
     dscomm_store_free(map);
     return status;
@@ -143,7 +143,6 @@ dscomm_status_t engine_open(const dscomm_backend_args_t *args, void **ret_impl)
         destroy(engine);
         return status;
     }
-    engine_message_setup(engine);
     engine_library_enlist(engine);
     if (args->rank == 0)
         dscomm_log(DSCOMM_LOG_INFO, "mpi",
@@ -159,9 +158,11 @@ void engine_quiesce(void *impl)
     engine_t *engine = impl;
     int ranks = 0;
 
+    pthread_mutex_lock(engine->lock);
     if (engine_library_alive() &&
         MPI_Comm_size(MPI_COMM_WORLD, &ranks) == MPI_SUCCESS)
         engine->met_all = ranks == engine->ranks;
+    pthread_mutex_unlock(engine->lock);
 }
 
 /* Where a group has failed, a rank may be dead, or for ever in a call that
