@@ -179,9 +179,6 @@ int engine_notify(engine_t *engine, int rank, const void *buffer, int bytes,
                   MPI_Request *request);
 void engine_explain(void *impl, const dscomm_request_t *request, char *text,
                     size_t size);
-/* bytes bytes as so many elements of a type, which is MPI_BYTE or to be
- * freed. */
-int engine_bytes_type(size_t bytes, int *ret_count, MPI_Datatype *ret_type);
 
 /* device.c */
 

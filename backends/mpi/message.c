@@ -57,7 +57,9 @@ static int make_large_type(size_t bytes, MPI_Datatype *ret_type)
     return code;
 }
 
-int engine_bytes_type(size_t bytes, int *ret_count, MPI_Datatype *ret_type)
+/* bytes bytes as so many elements of a type, which is MPI_BYTE or to be
+ * freed. */
+static int bytes_type(size_t bytes, int *ret_count, MPI_Datatype *ret_type)
 {
     *ret_count = 1;
     *ret_type = MPI_BYTE;
@@ -87,8 +89,8 @@ static int matches(const engine_request_t *receive,
 }
 
 /* Into the buffer, or where there is room for all of it. */
-static int post_receive(engine_t *engine, engine_request_t *receive,
-                        engine_arrival_t *arrival, MPI_Request *ret_handle)
+static int post_receive(engine_request_t *receive, engine_arrival_t *arrival,
+                        MPI_Request *ret_handle)
 {
     const dscomm_message_t *message = &receive->message;
     void *buffer = message->recv;
@@ -99,12 +101,11 @@ static int post_receive(engine_t *engine, engine_request_t *receive,
         receive->stage = buffer = g_try_malloc(arrival->bytes);
     if (arrival->bytes && !buffer)
         return MPI_ERR_NO_MEM;
-    code = engine_bytes_type(arrival->bytes, &count, &type);
+    code = bytes_type(arrival->bytes, &count, &type);
     if (code == MPI_SUCCESS)
         code = MPI_Imrecv(buffer, count, type, &arrival->message, ret_handle);
     if (type != MPI_BYTE)
         MPI_Type_free(&type);
-    (void)engine;
     return code;
 }
 
@@ -120,7 +121,7 @@ static void deliver(engine_t *engine, engine_request_t *receive,
         arrival->key < 0 ? receive->message.tag : (int)arrival->key;
     receive->head.bytes = arrival->bytes;
     if (engine_reserve(engine, 1) == DSCOMM_OK)
-        code = post_receive(engine, receive, arrival, &handle);
+        code = post_receive(receive, arrival, &handle);
     if (code == MPI_SUCCESS) {
         receive->parts = 1;
         engine_add(engine, handle, receive);
@@ -283,7 +284,7 @@ static int post_send(engine_t *engine, engine_request_t *request)
         code = post_header(engine, message);
     if (code != MPI_SUCCESS)
         return code;
-    code = engine_bytes_type(message->bytes, &count, &type);
+    code = bytes_type(message->bytes, &count, &type);
     if (code == MPI_SUCCESS)
         code = MPI_Isend(message->send, count, type, message->peer, wire,
                          engine->comm, &handle);
