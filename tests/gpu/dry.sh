@@ -147,6 +147,14 @@ END
 broken "$scratch/bin/compute-sanitizer" 3 'a race' <<'END'
 echo 'ERROR SUMMARY: 2 errors'
 END
+LIMIT=5
+export LIMIT
+broken "$build/tests/gpu/rates" 4-5 'a program that does not end' <<'END'
+exec sleep 60
+END
+unset LIMIT
+like "$said" 'check 8: pass: 4 ranks, .* \[[0-9]* s\]' \
+    'the others are run, and the time is told'
 all_is_well
 stand_in "$build/tests/gpu/equal" <<'END'
 echo '1..0 # SKIP no CUDA device'

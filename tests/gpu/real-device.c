@@ -143,6 +143,7 @@ void *fake_device_alloc(size_t bytes)
     void *memory = NULL;
 
     must(ops->alloc(queue, MAX(bytes, 1), 0, &memory));
+    must(ops->sync(queue)); /* it is cleared before other streams write there */
     g_atomic_int_inc(&pieces);
     return memory;
 }
