@@ -126,12 +126,15 @@ static void buffer_half(rank_t *self)
 {
     dscomm_compressor_t *c = open_with(self, COUNT, "int8");
     float *x = fake_device_alloc(COUNT * sizeof *x);
+    dscomm_device_queue_t *queue = NULL;
 
     fake_device_stop(0, 0, FAKE_NEVER);
     CHECK(self, has_timed_out(
                     dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL)));
     CHECK(self, !dscomm_compressor_free(c));
     CHECK(self, !fake_device_met());
+    CHECK(self, !dscomm_priv_device_queue(0, &queue));
+    CHECK(self, !fake_device_table()->sync(queue));
     fake_device_free(x);
 }
 
