@@ -14,18 +14,8 @@
 typedef struct {
     int32_t status;
     uint32_t mark;
-    char text[TEXT_MAX];
+    char text[ENDING_MAX];
 } notice_t;
-
-/* 1 where this call is the first. */
-static int mark(engine_t *engine, dscomm_status_t status, const char *sentence)
-{
-    if (atomic_exchange(&engine->revoking, 1))
-        return 0;
-    snprintf(engine->text, sizeof engine->text, "%s", sentence);
-    atomic_store_explicit(&engine->revoked, status, memory_order_release);
-    return 1;
-}
 
 /* Where another thread is inside, that one will see, at the latest when it
  * leaves. */
@@ -76,7 +66,7 @@ void engine_revoke(void *impl, dscomm_status_t status, const char *sentence)
 {
     engine_t *engine = impl;
 
-    if (!mark(engine, status, sentence))
+    if (!ending_mark(&engine->ending, status, sentence))
         return;
     atomic_store(&engine->untold, 1);
     engine_look(engine);
@@ -84,23 +74,15 @@ void engine_revoke(void *impl, dscomm_status_t status, const char *sentence)
 
 dscomm_status_t engine_check(engine_t *engine)
 {
-    int status = atomic_load_explicit(&engine->revoked, memory_order_acquire);
-
-    if (G_UNLIKELY(status))
-        return dscomm_fail((dscomm_status_t)status, "%s", engine->text);
-    return DSCOMM_OK;
+    return ending_check(&engine->ending);
 }
 
 dscomm_status_t engine_status(void *impl, char *text, size_t size)
 {
     engine_t *engine = impl;
-    int status;
 
     engine_listen(engine);
-    status = atomic_load_explicit(&engine->revoked, memory_order_acquire);
-    if (status && text)
-        snprintf(text, size, "%s", engine->text);
-    return (dscomm_status_t)status;
+    return ending_status(&engine->ending, text, size);
 }
 
 void engine_tell(engine_t *engine)
@@ -112,9 +94,9 @@ void engine_tell(engine_t *engine)
         engine_reserve(engine, (size_t)engine->ranks) < 0)
         return;
     notice = g_new0(notice_t, 1);
-    notice->status = engine->revoked;
+    notice->status = engine->ending.status;
     notice->mark = engine->mark;
-    memcpy(notice->text, engine->text, sizeof notice->text);
+    memcpy(notice->text, engine->ending.text, sizeof notice->text);
     request = g_new0(engine_request_t, 1);
     request->kind = ENGINE_SEND;
     request->orphan = 1;
@@ -148,7 +130,8 @@ void engine_told(engine_t *engine, MPI_Message *message, size_t bytes)
         return;
     }
     if (notice.mark == engine->mark)
-        mark(engine, (dscomm_status_t)notice.status, notice.text);
+        ending_mark(&engine->ending, (dscomm_status_t)notice.status,
+                    notice.text);
 }
 
 /* Another thread may be about to say why the group has ended. */

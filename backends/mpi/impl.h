@@ -4,6 +4,7 @@
 #ifndef BACKENDS_MPI_IMPL_H
 #define BACKENDS_MPI_IMPL_H
 
+#include "backends/ending.h"
 #include "backends/mpi/engine.h"
 
 #include <glib.h>
@@ -77,10 +78,9 @@ typedef struct engine {
     TAILQ_HEAD(, engine_request) owed; /* cancelled, but may still be sent */
     int strayed; /* a send was cancelled, and may be received by nobody */
 
-    atomic_int revoking, revoked; /* text is written between the two */
+    ending_t ending;
     atomic_int untold; /* the others are to be told */
     atomic_long listened; /* when somebody last looked */
-    char text[TEXT_MAX];
     uint32_t mark; /* the group's, in notices */
     int met_all; /* at the end, all of MPI's ranks */
 } engine_t;

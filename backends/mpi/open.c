@@ -172,7 +172,7 @@ static void judge(const engine_t *engine)
 {
     if (engine->met_all)
         engine_library_spoil(0);
-    else if (engine->revoked && engine->revoked != DSCOMM_ERR_STATE)
+    else if (engine->ending.status && engine->ending.status != DSCOMM_ERR_STATE)
         engine_library_spoil(1);
 }
 
@@ -186,7 +186,7 @@ void engine_close(void *impl)
 
     pthread_mutex_lock(engine->lock);
     engine_poll(engine);
-    clean = !engine->revoked && !engine->strayed &&
+    clean = !engine->ending.status && !engine->strayed &&
             TAILQ_EMPTY(&engine->owed) && TAILQ_EMPTY(&engine->arrivals) &&
             !engine->active.count;
     engine_message_clear(engine);

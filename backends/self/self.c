@@ -4,13 +4,10 @@
  * complete, and the one to copy when writing another. */
 #include "config.h"
 
-#include <dscomm/backend.h>
-#include <glib.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
+#include "backends/ending.h"
 
-#define TEXT_MAX 512
+#include <glib.h>
+#include <string.h>
 
 /* What a request of this backend is: the head that the core knows, then our
  * own. */
@@ -24,8 +21,7 @@ typedef struct {
     char *name;
     dscomm_group_t *group;
     request_t *sends, *receives; /* without a partner yet, oldest first */
-    atomic_int revoking, revoked;
-    char text[TEXT_MAX]; /* written before revoked */
+    ending_t ending;
 } self_t;
 
 static dscomm_status_t self_open(const dscomm_backend_args_t *args,
@@ -52,35 +48,19 @@ static void self_close(void *impl)
     g_free(self);
 }
 
-/* The first call wins; text is complete before revoked tells of it. */
 static void self_revoke(void *impl, dscomm_status_t status,
                         const char *sentence)
 {
     self_t *self = impl;
 
-    if (atomic_exchange(&self->revoking, 1))
-        return;
-    snprintf(self->text, sizeof self->text, "%s", sentence);
-    atomic_store_explicit(&self->revoked, status, memory_order_release);
+    ending_mark(&self->ending, status, sentence);
 }
 
 static dscomm_status_t self_status(void *impl, char *text, size_t size)
 {
     self_t *self = impl;
-    int status = atomic_load_explicit(&self->revoked, memory_order_acquire);
 
-    if (status && text)
-        snprintf(text, size, "%s", self->text);
-    return (dscomm_status_t)status;
-}
-
-static dscomm_status_t check_revoked(self_t *self)
-{
-    int status = atomic_load_explicit(&self->revoked, memory_order_acquire);
-
-    if (status)
-        return dscomm_fail((dscomm_status_t)status, "%s", self->text);
-    return DSCOMM_OK;
+    return ending_status(&self->ending, text, size);
 }
 
 /* Messages. Sends and receives that find no partner wait in a list; whichever
@@ -157,7 +137,7 @@ static dscomm_status_t self_isend(void *impl, const dscomm_message_t *message,
 {
     self_t *self = impl;
     request_t *request = (request_t *)head;
-    dscomm_status_t status = check_revoked(self);
+    dscomm_status_t status = ending_check(&self->ending);
 
     if (status < 0)
         return status;
@@ -174,7 +154,7 @@ static dscomm_status_t self_irecv(void *impl, const dscomm_message_t *message,
 {
     self_t *self = impl;
     request_t *request = (request_t *)head;
-    dscomm_status_t status = check_revoked(self);
+    dscomm_status_t status = ending_check(&self->ending);
 
     if (status < 0)
         return status;
@@ -189,7 +169,7 @@ static dscomm_status_t self_irecv(void *impl, const dscomm_message_t *message,
 static dscomm_status_t self_send(void *impl, const dscomm_message_t *message)
 {
     self_t *self = impl;
-    dscomm_status_t status = check_revoked(self);
+    dscomm_status_t status = ending_check(&self->ending);
 
     if (status < 0 || send_now(self, message))
         return status;
@@ -203,7 +183,7 @@ static dscomm_status_t self_recv(void *impl, const dscomm_message_t *message,
                                  dscomm_request_t *request)
 {
     self_t *self = impl;
-    dscomm_status_t status = check_revoked(self);
+    dscomm_status_t status = ending_check(&self->ending);
 
     if (status < 0)
         return status;
@@ -283,7 +263,7 @@ static dscomm_status_t copy_v(self_t *self, const dscomm_coll_args_t *args)
 static dscomm_status_t self_run(void *impl, const dscomm_coll_args_t *args)
 {
     self_t *self = impl;
-    dscomm_status_t status = check_revoked(self);
+    dscomm_status_t status = ending_check(&self->ending);
 
     if (status < 0)
         return status;

@@ -37,7 +37,7 @@ static dscomm_status_t run_step(two_level_t *level, dscomm_coll_args_t *args)
 static dscomm_status_t give_up(two_t *two, const two_level_t *level,
                                dscomm_status_t status)
 {
-    char text[sizeof two->text];
+    char text[ENDING_MAX];
     dscomm_status_t ended;
 
     g_strlcpy(text, dscomm_last_error(), sizeof text);

@@ -35,16 +35,14 @@ void two_revoke(void *impl, dscomm_status_t status, const char *sentence)
 {
     two_t *two = impl;
 
-    if (atomic_exchange(&two->revoking, 1))
+    if (!ending_mark(&two->ending, status, sentence))
         return;
-    snprintf(two->text, sizeof two->text, "%s", sentence);
-    atomic_store_explicit(&two->revoked, status, memory_order_release);
     for (int i = 0; i < TWO_LEVELS; i++) {
         const two_level_t *level = &two->levels[i];
 
         if (!level->ops || i == TWO_RAIL)
             continue;
-        level->ops->revoke(level->impl, status, two->text);
+        level->ops->revoke(level->impl, status, two->ending.text);
         level->ops->status(level->impl, NULL, 0); /* may tell others at once */
     }
 }
@@ -53,13 +51,13 @@ void two_revoke(void *impl, dscomm_status_t status, const char *sentence)
  * group has ended: one that has to tell other ranks of it may do so then. */
 static void look_at_levels(two_t *two)
 {
-    char text[sizeof two->text] = "";
+    char text[ENDING_MAX] = "";
 
     for (int i = 0; i < TWO_LEVELS; i++) {
         const two_level_t *level = &two->levels[i];
         int status = level->ops ? level->ops->status(level->impl, NULL, 0) : 0;
 
-        if (!status || atomic_load(&two->revoking))
+        if (!status || atomic_load(&two->ending.begun))
             continue;
         level->ops->status(level->impl, text, sizeof text);
         two_sentence(two, level, text, sizeof text);
@@ -70,21 +68,15 @@ static void look_at_levels(two_t *two)
 dscomm_status_t two_status(void *impl, char *text, size_t size)
 {
     two_t *two = impl;
-    int status;
 
     look_at_levels(two);
-    status = atomic_load_explicit(&two->revoked, memory_order_acquire);
-    if (status && text)
-        snprintf(text, size, "%s", two->text);
-    return (dscomm_status_t)status;
+    return ending_status(&two->ending, text, size);
 }
 
 dscomm_status_t two_check(two_t *two)
 {
-    char text[sizeof two->text];
-    dscomm_status_t status = two_status(two, text, sizeof text);
-
-    return status ? dscomm_fail(status, "%s", text) : DSCOMM_OK;
+    look_at_levels(two);
+    return ending_check(&two->ending);
 }
 
 static void two_close(void *impl)

@@ -17,11 +17,10 @@
 #ifndef TWO_LEVEL_H
 #define TWO_LEVEL_H
 
-#include <dscomm/backend.h>
+#include "backends/ending.h"
 
 #include <glib.h>
 #include <pthread.h>
-#include <stdatomic.h>
 
 enum { TWO_INSIDE, TWO_FLAT, TWO_RAIL, TWO_LEVELS };
 
@@ -112,8 +111,7 @@ typedef struct two {
     const two_request_t *failed; /* the latest whose peer failed, and why */
     char why[512];
 
-    atomic_int revoking, revoked;
-    char text[512]; /* written before revoked */
+    ending_t ending;
 } two_t;
 
 /* places.c: who is where. hosts is what the parent's ranks were found to be, or

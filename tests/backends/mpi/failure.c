@@ -58,7 +58,7 @@ static void test_half_told(void)
     dscomm_status_t status;
 
     setup(&engine);
-    engine.revoking = 1;
+    engine.ending.begun = 1;
     status = engine_give_up(&engine, DSCOMM_ERR_NO_MEMORY, "no room");
     is_int(status, DSCOMM_ERR_NO_MEMORY, "a failure is one at any time");
     is_str(dscomm_last_error(), "no room", "with its own sentence");
