@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 /* The first member of the table is this; a module with another is not used. */
-#define DSCOMM_DEVICE_ABI 3
+#define DSCOMM_DEVICE_ABI 4
 /* Bytes before the bits of a row. */
 #define DSCOMM_DEVICE_HEADER 16
 /* So many jobs of one kind are done together at most. */
@@ -89,6 +89,12 @@ typedef struct {
     float *c;
 } dscomm_device_take_back_t;
 
+/* What a process needs to use another one's memory, as bytes. */
+typedef struct {
+    uint64_t process; /* whose it is, which needs none, and cannot have one */
+    unsigned char handle[64];
+} dscomm_device_card_t;
+
 typedef struct dscomm_device_queue dscomm_device_queue_t;
 
 typedef struct {
@@ -100,6 +106,8 @@ typedef struct {
     /* The device whose memory, that the host cannot touch, is at pointer; -1:
      * none. */
     int (*device)(const void *pointer);
+    /* The device that this thread works with. */
+    int (*current)(void);
     /* Work on a device, one piece after the other. */
     int (*open)(int device, dscomm_device_queue_t **ret_queue);
     void (*close)(dscomm_device_queue_t *queue); /* after sync */
@@ -121,6 +129,13 @@ typedef struct {
     int (*alloc)(dscomm_device_queue_t *queue, size_t bytes, int on_host,
                  void **ret_memory);
     void (*release)(dscomm_device_queue_t *queue, int on_host, void *memory);
+    /* Memory of alloc(), of the device, for other processes of the node: lent
+     * by one, mapped by others, which unmap it before it is released. */
+    int (*lend)(dscomm_device_queue_t *queue, void *memory,
+                dscomm_device_card_t *ret_card);
+    int (*map)(dscomm_device_queue_t *queue, const dscomm_device_card_t *card,
+               void **ret_memory);
+    void (*unmap)(dscomm_device_queue_t *queue, void *memory);
     /* rows pieces of so many bytes, either way or on the device; the host's
      * memory is that of alloc(), else it may wait. */
     int (*copy)(dscomm_device_queue_t *queue, void *to, size_t to_stride,

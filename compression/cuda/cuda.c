@@ -15,6 +15,8 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #ifndef BLOCKS_PER_SM /* tests/gpu/variants has others */
 #define BLOCKS_PER_SM 4
@@ -29,6 +31,10 @@ struct dscomm_device_queue {
     dscomm_cuda_grid_t grid;
     void *shared; /* arrived, then partials */
 };
+
+_Static_assert(sizeof(cudaIpcMemHandle_t) ==
+                   sizeof((dscomm_device_card_t *)0)->handle,
+               "a handle has its room on a card");
 
 /* The table's symbol. */
 __attribute__((visibility("default"))) const dscomm_device_ops_t *
@@ -80,6 +86,14 @@ static int device(const void *pointer)
         return -1;
     }
     return attributes.type == cudaMemoryTypeDevice ? attributes.device : -1;
+}
+
+/* Asked where the thread has a context. */
+static int current(void)
+{
+    int number = -1;
+
+    return cudaGetDevice(&number) == cudaSuccess ? number : -1;
 }
 
 /* Of the driver, which the runtime has loaded by then. The runtime can give a
@@ -189,7 +203,7 @@ static int open_queue(int number, dscomm_device_queue_t **ret_queue)
     return code;
 }
 
-static int sync(dscomm_device_queue_t *queue)
+static int sync_queue(dscomm_device_queue_t *queue)
 {
     void *before;
     int code = enter(queue, &before);
@@ -297,6 +311,47 @@ static void release(dscomm_device_queue_t *queue, int on_host, void *memory)
     leave(before, code ? code : free_memory(on_host, memory));
 }
 
+static int lend(dscomm_device_queue_t *queue, void *memory,
+                dscomm_device_card_t *ret_card)
+{
+    dscomm_device_card_t card = {.process = (uint64_t)getpid()};
+    cudaIpcMemHandle_t handle;
+    void *before;
+    int code = enter(queue, &before);
+
+    if (!code)
+        code = (int)cudaIpcGetMemHandle(&handle, memory);
+    if (!code) {
+        memcpy(card.handle, &handle, sizeof card.handle);
+        *ret_card = card;
+    }
+    return leave(before, code);
+}
+
+static int map(dscomm_device_queue_t *queue, const dscomm_device_card_t *card,
+               void **ret_memory)
+{
+    cudaIpcMemHandle_t handle;
+    void *before, *memory = NULL;
+    int code = enter(queue, &before);
+
+    memcpy(&handle, card->handle, sizeof handle);
+    if (!code)
+        code = (int)cudaIpcOpenMemHandle(&memory, handle,
+                                         cudaIpcMemLazyEnablePeerAccess);
+    if (!code)
+        *ret_memory = memory;
+    return leave(before, code);
+}
+
+static void unmap(dscomm_device_queue_t *queue, void *memory)
+{
+    void *before;
+    int code = enter(queue, &before);
+
+    leave(before, code ? code : (int)cudaIpcCloseMemHandle(memory));
+}
+
 static int copy(dscomm_device_queue_t *queue, void *to, size_t to_stride,
                 const void *from, size_t from_stride, size_t bytes, size_t rows)
 {
@@ -372,9 +427,10 @@ const dscomm_device_ops_t *dscomm_device_cuda(uint32_t abi)
         .why = why,
         .text = text,
         .device = device,
+        .current = current,
         .open = open_queue,
         .close = close_queue,
-        .sync = sync,
+        .sync = sync_queue,
         .follow = follow,
         .lead = lead,
         .idle = idle,
@@ -383,6 +439,9 @@ const dscomm_device_ops_t *dscomm_device_cuda(uint32_t abi)
         .unmark = unmark,
         .alloc = alloc,
         .release = release,
+        .lend = lend,
+        .map = map,
+        .unmap = unmap,
         .copy = copy,
         .clear = clear,
         .worker = worker,

@@ -41,6 +41,7 @@ static int call(dscomm_device_queue_t *queue, int at)
     dscomm_device_unpack_t show = {0};
     dscomm_device_materialise_t make = {0};
     dscomm_device_take_back_t take = {0};
+    dscomm_device_card_t card = {0};
     void *memory, *event = NULL;
     int is_there;
 
@@ -75,11 +76,15 @@ static int call(dscomm_device_queue_t *queue, int at)
         return ops->mark(queue, &event);
     case 14:
         return ops->reached(queue, &event, &is_there);
+    case 15:
+        return ops->lend(queue, NULL, &card);
+    case 16:
+        return ops->map(queue, &card, &memory);
     default:
         return -1;
     }
 }
-#define CALLS 15
+#define CALLS 17
 
 /* The thread's context is context before and after; calls on device 2. */
 static void with_context(void *context, const char *what)
@@ -98,6 +103,8 @@ static void with_context(void *context, const char *what)
     }
     ops->release(queue, 0, NULL);
     ops->release(queue, 1, NULL);
+    kept &= fake_current == context;
+    ops->unmap(queue, NULL);
     kept &= fake_current == context;
     ops->unmark(queue, NULL);
     kept &= fake_current == context;
@@ -172,6 +179,28 @@ static void not_yet(void)
     ops->close(queue);
 }
 
+/* What one lends is what another maps; it says whose it is. */
+static void lent(void)
+{
+    const dscomm_device_ops_t *ops = dscomm_device_cuda(DSCOMM_DEVICE_ABI);
+    dscomm_device_card_t card = {0};
+    dscomm_device_queue_t *queue = NULL;
+    void *memory = NULL;
+
+    fake = (fake_runtime_t){.refused = -1};
+    fake_current = &fake_contexts[1];
+    is_int(ops->current(), 1, "the thread's device");
+    ops->open(2, &queue);
+    is_int(ops->lend(queue, NULL, &card), 0, "memory is lent");
+    ok(card.process == (uint64_t)getpid(), "its process is on the card");
+    is_int(ops->map(queue, &card, &memory), 0, "it is mapped");
+    ok(memory == fake_contexts + 7, "by the handle on the card");
+    fake.fails = 1;
+    memory = NULL;
+    ok(ops->map(queue, &card, &memory) && !memory, "or there is nothing");
+    ops->close(queue);
+}
+
 int main(void)
 {
     char own;
@@ -183,5 +212,6 @@ int main(void)
     refused();
     told_once();
     not_yet();
+    lent();
     return tap_done();
 }

@@ -35,7 +35,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int launches, failing = -1, full, refused, lateness, marks;
 static pthread_cond_t let_go = PTHREAD_COND_INITIALIZER;
 static int held; /* with lock */
-static atomic_size_t copied;
+static atomic_size_t copied, read_elsewhere;
+_Thread_local int fake_device_unmappable;
 
 /* A queue that is stopped before a copy, until something happens elsewhere;
  * with lock. */
@@ -79,7 +80,7 @@ void fake_device_happens(fake_event_t event, const void *pointer)
     pthread_mutex_unlock(&lock);
 }
 
-/* Before a copy to the host. */
+/* Before a copy to the host, or from what is another's. */
 static void obey(int device)
 {
     struct timespec end;
@@ -94,6 +95,11 @@ static void obey(int device)
         stop.met = stop.happened || (late && stop.until == FAKE_NEVER);
     }
     pthread_mutex_unlock(&lock);
+}
+
+size_t fake_device_read_elsewhere(void)
+{
+    return atomic_exchange(&read_elsewhere, 0);
 }
 
 size_t fake_device_copied(void)
@@ -444,6 +450,32 @@ static void release(dscomm_device_queue_t *queue, int on_host, void *memory)
         fake_device_free(memory);
 }
 
+static int lend(dscomm_device_queue_t *queue, void *memory,
+                dscomm_device_card_t *ret_card)
+{
+    int code = fails();
+
+    (void)queue;
+    return code ? code : fake_device_lend(memory, ret_card);
+}
+
+static int map(dscomm_device_queue_t *queue, const dscomm_device_card_t *card,
+               void **ret_memory)
+{
+    int code = fake_device_unmappable ? FAILURE : fails();
+    void *memory = code ? NULL : fake_device_map(queue->device, card);
+
+    if (memory)
+        *ret_memory = memory;
+    return code || memory ? code : FAILURE;
+}
+
+static void unmap(dscomm_device_queue_t *queue, void *memory)
+{
+    wait_for(queue);
+    fake_device_free(memory);
+}
+
 typedef struct {
     char *to;
     const char *from;
@@ -455,7 +487,7 @@ static void run_copy(const void *args)
     const copy_t *a = args;
     int from = fake_device_number(a->from), to = fake_device_number(a->to);
 
-    if (from >= 0 && to < 0)
+    if (from >= 0 && (to < 0 || fake_device_is_mapped(a->from)))
         obey(from);
     for (size_t r = 0; r < a->rows; r++)
         memcpy((char *)fake_device_shadow(a->to) + r * a->to_stride,
@@ -472,6 +504,8 @@ static int copy(dscomm_device_queue_t *queue, void *to, size_t to_stride,
 
     if (fake_device_number(to) < 0 || fake_device_number(from) < 0)
         copied += bytes * rows;
+    if (fake_device_is_mapped(from))
+        read_elsewhere += bytes * rows;
     return put(queue, run_copy, &a, sizeof a);
 }
 
@@ -533,6 +567,7 @@ static const dscomm_device_ops_t ops = {
     .why = why,
     .text = text,
     .device = fake_device_number,
+    .current = fake_device_chosen,
     .open = open_queue,
     .close = close_queue,
     .sync = sync_queue,
@@ -544,6 +579,9 @@ static const dscomm_device_ops_t ops = {
     .unmark = unmark,
     .alloc = alloc,
     .release = release,
+    .lend = lend,
+    .map = map,
+    .unmap = unmap,
     .copy = copy,
     .clear = clear,
     .worker = worker,

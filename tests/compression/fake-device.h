@@ -33,9 +33,9 @@ void fake_device_wait(void *stream);
 /* 1: no result is written by unpack any more, until 0. */
 void fake_device_hold(int hold);
 
-/* The queue of that device stops before so many copies to the host were made,
- * counted from here on, until this happens on another device, be it before; or
- * for a while. */
+/* The queue of that device stops before so many copies to the host, or from
+ * what was mapped, were made, counted from here on, until this happens on
+ * another device, be it before; or for a while. */
 typedef enum {
     FAKE_UP, /* a copy from the host */
     FAKE_UNPACK, /* a result is decoded */
@@ -63,8 +63,17 @@ int fake_device_launches(void);
 /* Bytes that were copied for the library from and to the host, since this was
  * asked last. */
 size_t fake_device_copied(void);
-/* Pieces of memory that are there. */
+/* Pieces of memory that are there, those that were mapped again too. */
 int fake_device_pieces(void);
+/* Those that were released while they were still mapped elsewhere. */
+int fake_device_early(void);
+/* 0: each rank, though a thread, maps the memory of others as processes do. */
+extern int fake_device_one_process;
+/* That thread's calls that map memory fail. */
+extern _Thread_local int fake_device_unmappable;
+/* Bytes that were read of memory that was mapped again, since this was asked
+ * last. */
+size_t fake_device_read_elsewhere(void);
 /* The call of the table after so many fails, once; -1: none. Returns how many
  * were left before such a one: -1 where it has come. */
 int fake_device_fail(int calls);

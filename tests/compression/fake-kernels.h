@@ -16,6 +16,12 @@ void fake_device_take_back(const void *args);
  * one. */
 int fake_device_number(const void *pointer);
 void *fake_device_alloc_on(int device, size_t bytes);
+int fake_device_chosen(void);
+/* Another process's memory once more: what it tells of it; -1: that cannot
+ * be. */
+int fake_device_lend(const void *memory, dscomm_device_card_t *ret_card);
+void *fake_device_map(int device, const dscomm_device_card_t *card);
+int fake_device_is_mapped(const void *pointer);
 /* Waits as long as results are held; tells what happens to memory. */
 void fake_device_held(void);
 void fake_device_happens(fake_event_t event, const void *pointer);

@@ -7,12 +7,15 @@
 #include "tests/compression/fake-device.h"
 #include "tests/compression/fake-kernels.h"
 
+#include <fcntl.h>
 #include <glib.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PIECES_MAX 1024
@@ -21,14 +24,24 @@ typedef struct {
     char *device, *shadow;
     size_t bytes;
     int number;
+    int fd;
+    uint64_t file; /* the same for what is mapped again */
+    int is_mapped;
 } piece_t;
+
+/* What stands on a card. */
+typedef struct {
+    int64_t process;
+    int32_t fd;
+    uint64_t bytes;
+} lent_t;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static piece_t pieces[PIECES_MAX];
-static atomic_int count;
+static atomic_int count, early;
 static _Thread_local int chosen;
 
-int fake_device_aware;
+int fake_device_aware, fake_device_one_process = 1;
 
 static piece_t *find(const void *pointer)
 {
@@ -57,17 +70,16 @@ int fake_device_number(const void *pointer)
     return piece ? piece->number : -1;
 }
 
-void *fake_device_alloc_on(int device, size_t bytes)
+static void *add(piece_t piece)
 {
-    int fd = memfd_create("device", MFD_CLOEXEC), i = 0;
-    piece_t piece = {.bytes = MAX(bytes, 1), .number = device};
+    struct stat about;
+    int i = 0;
 
-    if (fd < 0 || ftruncate(fd, (off_t)piece.bytes))
-        return NULL;
-    piece.shadow =
-        mmap(NULL, piece.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    piece.device = mmap(NULL, piece.bytes, PROT_NONE, MAP_SHARED, fd, 0);
-    close(fd);
+    fstat(piece.fd, &about);
+    piece.file = about.st_ino;
+    piece.shadow = mmap(NULL, piece.bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                        piece.fd, 0);
+    piece.device = mmap(NULL, piece.bytes, PROT_NONE, MAP_SHARED, piece.fd, 0);
     pthread_mutex_lock(&lock);
     while (pieces[i].bytes)
         i++;
@@ -75,6 +87,55 @@ void *fake_device_alloc_on(int device, size_t bytes)
     pthread_mutex_unlock(&lock);
     count++;
     return piece.device;
+}
+
+void *fake_device_alloc_on(int device, size_t bytes)
+{
+    piece_t piece = {.bytes = MAX(bytes, 1),
+                     .number = device,
+                     .fd = memfd_create("device", MFD_CLOEXEC)};
+
+    if (piece.fd < 0 || ftruncate(piece.fd, (off_t)piece.bytes))
+        return NULL;
+    return add(piece);
+}
+
+/* Threads stand for processes. */
+int fake_device_lend(const void *memory, dscomm_device_card_t *ret_card)
+{
+    const piece_t *piece = find(memory);
+    const lent_t lent = {getpid(), piece->fd, piece->bytes};
+
+    *ret_card = (dscomm_device_card_t){
+        .process = (uint64_t)(fake_device_one_process ? getpid() : gettid())};
+    memcpy(ret_card->handle, &lent, sizeof lent);
+    return 0;
+}
+
+void *fake_device_map(int device, const dscomm_device_card_t *card)
+{
+    piece_t piece = {.number = device, .is_mapped = 1};
+    char path[64];
+    lent_t lent;
+
+    memcpy(&lent, card->handle, sizeof lent);
+    snprintf(path, sizeof path, "/proc/%lld/fd/%d", (long long)lent.process,
+             lent.fd);
+    piece.bytes = lent.bytes;
+    piece.fd = open(path, O_RDWR | O_CLOEXEC);
+    return piece.fd < 0 ? NULL : add(piece);
+}
+
+int fake_device_is_mapped(const void *pointer)
+{
+    const piece_t *piece = find(pointer);
+
+    return piece && piece->is_mapped;
+}
+
+int fake_device_chosen(void)
+{
+    return chosen;
 }
 
 void fake_device_choose(int device)
@@ -93,10 +154,19 @@ void fake_device_free(void *memory)
 
     munmap(piece->shadow, piece->bytes);
     munmap(piece->device, piece->bytes);
+    close(piece->fd);
     pthread_mutex_lock(&lock);
+    for (int i = 0; i < PIECES_MAX; i++)
+        early += !piece->is_mapped && pieces[i].is_mapped &&
+                 pieces[i].file == piece->file;
     *piece = (piece_t){0};
     pthread_mutex_unlock(&lock);
     count--;
+}
+
+int fake_device_early(void)
+{
+    return early;
 }
 
 void fake_device_write(void *to, const void *from, size_t bytes)

@@ -22,12 +22,16 @@ typedef enum {
     cudaErrorUnknown = 999
 } cudaError_t;
 typedef void *cudaStream_t, *cudaEvent_t;
+typedef struct {
+    char reserved[64];
+} cudaIpcMemHandle_t;
 struct cudaPointerAttributes {
     int type, device;
 };
 enum { cudaMemoryTypeDevice = 2, cudaDevAttrMultiProcessorCount = 16 };
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
 enum { cudaHostAllocPortable = 1, cudaMemcpyDefault = 4 };
+enum { cudaIpcMemLazyEnablePeerAccess = 1 };
 
 typedef struct {
     int made[FAKE_DEVICES]; /* contexts: 1 where there is one */
@@ -40,7 +44,7 @@ typedef struct {
 static fake_runtime_t fake = {.refused = -1};
 /* The thread's: one of the contexts of devices, or what the program made. */
 static void *fake_current;
-static char fake_contexts[FAKE_DEVICES];
+static char fake_contexts[2 * FAKE_DEVICES];
 
 static inline cudaError_t fake_tell(cudaError_t error)
 {
@@ -88,6 +92,23 @@ static inline cudaError_t fake_query(int first, const void *event)
     cudaError_t error = fake_call(first, event);
 
     return error || !fake.late ? error : fake_tell(cudaErrorNotReady);
+}
+
+/* What is opened has its handle's first byte for its place. */
+static inline cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *ret_handle,
+                                              void *memory)
+{
+    memset(ret_handle, 7, sizeof *ret_handle);
+    return fake_call(0, memory);
+}
+
+static inline cudaError_t cudaIpcOpenMemHandle(void **ret_memory,
+                                               cudaIpcMemHandle_t handle,
+                                               unsigned flags)
+{
+    *ret_memory = fake_contexts + handle.reserved[63];
+    return flags == cudaIpcMemLazyEnablePeerAccess ? fake_call(0)
+                                                   : cudaErrorUnknown;
 }
 
 static inline cudaError_t
@@ -157,6 +178,7 @@ static inline void *fake_symbol(const char *name)
 #define cudaHostAlloc(...) fake_call(0, __VA_ARGS__)
 #define cudaFree(...) fake_call(0, __VA_ARGS__)
 #define cudaFreeHost(...) fake_call(0, __VA_ARGS__)
+#define cudaIpcCloseMemHandle(...) fake_call(0, __VA_ARGS__)
 #define cudaMemsetAsync(...) fake_call(0, __VA_ARGS__)
 #define cudaMemcpyAsync(...) fake_call(0, __VA_ARGS__)
 #define cudaMemcpy2DAsync(...) fake_call(0, __VA_ARGS__)
