@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See lease.h. */
+#define _GNU_SOURCE
+#include "config.h"
+
+#include "compression/lease.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define TOKEN_BYTES (ssize_t)sizeof((dscomm_lease_t *)0)->token
+
+int dscomm_priv_lease_make(dscomm_lease_t *ret_lease)
+{
+    dscomm_lease_t lease = {.process = getpid()};
+    int fd = memfd_create("dscomm-lease", MFD_CLOEXEC);
+
+    if (fd < 0)
+        return -1;
+    lease.fd = fd;
+    if (getrandom(lease.token, sizeof lease.token, 0) != TOKEN_BYTES ||
+        pwrite(fd, lease.token, sizeof lease.token, 0) != TOKEN_BYTES) {
+        close(fd);
+        return -1;
+    }
+    *ret_lease = lease;
+    return fd;
+}
+
+/* The number may be another process's, of another node or container; and the
+ * lease may have ended between the two first calls. */
+int dscomm_priv_lease_hold(const dscomm_lease_t *lease)
+{
+    unsigned char token[sizeof lease->token];
+    char path[64];
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%lld/fd/%d", (long long)lease->process,
+             (int)lease->fd);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return -1;
+    if (flock(fd, LOCK_SH | LOCK_NB) == 0 &&
+        pread(fd, token, sizeof token, 0) == TOKEN_BYTES &&
+        !memcmp(token, lease->token, sizeof token))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+int dscomm_priv_lease_end(int fd)
+{
+    if (flock(fd, LOCK_EX | LOCK_NB))
+        return 0;
+    if (ftruncate(fd, 0)) {
+        flock(fd, LOCK_UN);
+        return 0;
+    }
+    close(fd);
+    return 1;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Leases: who holds one keeps it from ending, also from another process, and no
+ * longer than that lives; what has ended, or is another's, cannot be held. */
+#include "config.h"
+
+#include "compression/lease.h"
+#include "tests/tap.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void held(void)
+{
+    dscomm_lease_t lease;
+    int fd = dscomm_priv_lease_make(&lease), first, second;
+
+    ok(fd >= 0, "a lease is made");
+    first = dscomm_priv_lease_hold(&lease);
+    second = dscomm_priv_lease_hold(&lease);
+    ok(first >= 0 && second >= 0, "it is held twice");
+    ok(!dscomm_priv_lease_end(fd), "it does not end");
+    close(first);
+    ok(!dscomm_priv_lease_end(fd), "nor while it is held once");
+    close(second);
+    ok(dscomm_priv_lease_end(fd), "it ends when nobody holds it");
+    is_int(dscomm_priv_lease_hold(&lease), -1, "and is then held no more");
+}
+
+/* The number of an open file is all that a process may know by mistake. */
+static void others(void)
+{
+    dscomm_lease_t lease, other;
+    int fd = dscomm_priv_lease_make(&lease);
+
+    other = lease;
+    other.token[15] ^= 1;
+    is_int(dscomm_priv_lease_hold(&other), -1, "that of another lease");
+    other = lease;
+    other.fd = STDERR_FILENO;
+    is_int(dscomm_priv_lease_hold(&other), -1, "a file that is none");
+    other.fd = 1 << 20;
+    is_int(dscomm_priv_lease_hold(&other), -1, "no file");
+    other = lease;
+    other.process = 1 << 30;
+    is_int(dscomm_priv_lease_hold(&other), -1, "no such process");
+    ok(dscomm_priv_lease_end(fd), "none of these holds it");
+}
+
+/* An opener that comes late finds that it has ended. */
+static void late(void)
+{
+    dscomm_lease_t lease;
+    char path[64];
+    int fd = dscomm_priv_lease_make(&lease), opened;
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    opened = open(path, O_RDONLY | O_CLOEXEC);
+    ok(opened >= 0 && dscomm_priv_lease_end(fd), "it ends while it is open");
+    lease.fd = opened;
+    is_int(dscomm_priv_lease_hold(&lease), -1, "whoever has it open, too late");
+    close(opened);
+}
+
+static void killed(void)
+{
+    dscomm_lease_t lease;
+    int fd = dscomm_priv_lease_make(&lease), ready[2], status;
+    char byte = 0;
+    pid_t child;
+
+    if (pipe(ready))
+        bail("no pipe");
+    child = fork();
+    if (child == 0) {
+        byte = dscomm_priv_lease_hold(&lease) >= 0;
+        if (write(ready[1], &byte, 1) == 1)
+            pause();
+        _exit(1);
+    }
+    is_int(read(ready[0], &byte, 1), 1, "another process");
+    is_int(byte, 1, "holds it");
+    ok(!dscomm_priv_lease_end(fd), "it does not end");
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    ok(dscomm_priv_lease_end(fd), "it ends with that process");
+    close(ready[0]);
+    close(ready[1]);
+}
+
+int main(void)
+{
+    held();
+    others();
+    late();
+    killed();
+    return tap_done();
+}
