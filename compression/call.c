@@ -18,7 +18,7 @@ static const char name[] = "dscomm_compressor_all_reduce";
  * whether it does: they are never used again. */
 static void drop(dscomm_exchange_t *x)
 {
-    size_t works = 4 * (size_t)x->channel->ranks * x->packet_count;
+    const size_t works = dscomm_priv_exchange_works(x);
 
     for (size_t i = 0; x->gathers && i < works; i++) {
         if (!x->gathers[i])
@@ -53,7 +53,7 @@ static dscomm_status_t fail(dscomm_exchange_t *x, dscomm_status_t status)
 static size_t steps(const dscomm_exchange_t *x)
 {
     return x->gathered + x->reduced + x->spread + x->fetched + x->decoded +
-           x->sent;
+           x->sent + (size_t)x->thanked;
 }
 
 /* As far as it goes, up to the end of the call; with the channel's lock. */

@@ -4,7 +4,7 @@
  * different times, and as long as it has compressors. */
 #include "config.h"
 
-#include "compression/compressor.h"
+#include "compression/window.h"
 
 #include <dscomm/dscomm.h>
 #include <stdio.h>
@@ -14,6 +14,7 @@ static const char key; /* of attachments */
 static void destroy(dscomm_channel_t *channel)
 {
     dscomm_priv_exchange_free(channel->idle);
+    pthread_mutex_destroy(&channel->windows.lock);
     pthread_mutex_destroy(&channel->idle_lock);
     pthread_mutex_destroy(&channel->lock);
     g_free(channel);
@@ -49,6 +50,7 @@ static dscomm_channel_t *new_channel(dscomm_group_t *group)
     channel->ranks = dscomm_group_size(group);
     pthread_mutex_init(&channel->lock, NULL);
     pthread_mutex_init(&channel->idle_lock, NULL);
+    pthread_mutex_init(&channel->windows.lock, NULL);
     return channel;
 }
 
@@ -76,10 +78,15 @@ static dscomm_status_t open_channel(dscomm_group_t *group,
     return DSCOMM_OK;
 }
 
+dscomm_channel_t *dscomm_priv_channel_of(dscomm_group_t *group)
+{
+    return dscomm_group_attached(group, &key);
+}
+
 dscomm_status_t dscomm_priv_channel_take(dscomm_group_t *group,
                                          dscomm_channel_t **ret_channel)
 {
-    dscomm_channel_t *channel = dscomm_group_attached(group, &key);
+    dscomm_channel_t *channel = dscomm_priv_channel_of(group);
     dscomm_status_t status = DSCOMM_OK;
 
     if (!channel)
@@ -109,6 +116,7 @@ void dscomm_priv_channel_give(dscomm_channel_t *channel)
     channel->idle = NULL;
     pthread_mutex_unlock(&channel->idle_lock);
     dscomm_priv_exchange_free(idle);
+    dscomm_priv_window_leave(channel);
     if (!channel->parent)
         destroy(channel);
 }

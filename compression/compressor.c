@@ -2,9 +2,9 @@
 /* Compressors: made, asked, freed. */
 #include "config.h"
 
-#include "compression/compressor.h"
-#include "lib/attr.h"
 #include "compression/device.h"
+#include "compression/window.h"
+#include "lib/attr.h"
 
 #include <dscomm/dscomm.h>
 #include <inttypes.h>
@@ -28,9 +28,16 @@ typedef struct {
 /* and what each of them sends of it, as it is. */
 typedef struct {
     terms_t terms;
+    int64_t window; /* its wish */
     int32_t verdict; /* a status: why it refuses, in words in text */
     char text[TEXT_BYTES];
 } offer_t;
+
+/* What all ranks together wish of windows. */
+typedef struct {
+    int64_t least, most;
+    int rank; /* that with the least */
+} wishes_t;
 
 static size_t round_up(size_t count, size_t unit)
 {
@@ -178,6 +185,9 @@ static float *new_errors(size_t count)
 static void destroy(dscomm_compressor_t *c)
 {
     dscomm_priv_device_free(c);
+    if (c->channel)
+        c->channel->windows.demand -=
+            dscomm_priv_window_need(c, c->channel->ranks);
     dscomm_priv_channel_give(c->channel);
     free(c->worker);
     free(c->server);
@@ -259,10 +269,25 @@ static void state_terms(dscomm_compressor_t *c, terms_t *ret_terms)
         dscomm_priv_hash(ret_terms, sizeof *ret_terms, DSCOMM_HASH_SEED);
 }
 
+static wishes_t collect(const offer_t *all, int ranks)
+{
+    wishes_t wishes = {all[0].window, all[0].window, 0};
+
+    for (int r = 1; r < ranks; r++) {
+        wishes.most = MAX(wishes.most, all[r].window);
+        if (all[r].window < wishes.least) {
+            wishes.least = all[r].window;
+            wishes.rank = r;
+        }
+    }
+    return wishes;
+}
+
 /* All ranks learn whether one has refused, with verdict, and whether they have
  * asked for the same. Where ranks cannot talk the own verdict comes first. */
 static dscomm_status_t agree(const char *name, dscomm_group_t *group,
-                             dscomm_compressor_t *c, dscomm_status_t verdict)
+                             dscomm_compressor_t *c, dscomm_status_t verdict,
+                             wishes_t *ret_wishes)
 {
     size_t ranks = (size_t)dscomm_group_size(group);
     offer_t mine, *all = g_try_new(offer_t, ranks);
@@ -270,10 +295,12 @@ static dscomm_status_t agree(const char *name, dscomm_group_t *group,
 
     memset(&mine, 0, sizeof mine);
     mine.verdict = (int32_t)verdict;
-    if (verdict == DSCOMM_OK)
+    if (verdict == DSCOMM_OK) {
         state_terms(c, &mine.terms);
-    else
+        mine.window = dscomm_priv_window_wish(c, group);
+    } else {
         g_strlcpy(mine.text, dscomm_last_error(), sizeof mine.text);
+    }
     if (!all)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "%s on group '%s': no memory for the terms of %zu "
@@ -287,6 +314,8 @@ static dscomm_status_t agree(const char *name, dscomm_group_t *group,
         status = judge(name, group, all);
     if (status == DSCOMM_OK)
         status = compare(name, group, all);
+    if (status == DSCOMM_OK)
+        *ret_wishes = collect(all, (int)ranks);
     g_free(all);
     return status;
 }
@@ -351,16 +380,19 @@ static dscomm_status_t prepare(dscomm_group_t *group, size_t count,
     return status < 0 ? status : take_memory(c, dscomm_group_rank(group));
 }
 
-static dscomm_status_t join(dscomm_compressor_t *c, dscomm_group_t *group)
+static dscomm_status_t join(dscomm_compressor_t *c, dscomm_group_t *group,
+                            const wishes_t *wishes)
 {
     dscomm_status_t status = dscomm_priv_channel_take(group, &c->channel);
 
     if (status < 0)
         return status;
+    c->channel->windows.demand += dscomm_priv_window_need(c, c->channel->ranks);
     c->tag = c->channel->tags;
     c->signature = dscomm_priv_hash(&c->tag, sizeof c->tag, c->signature);
     c->channel->tags = (c->channel->tags + 2) & DSCOMM_TAG_MAX;
-    return DSCOMM_OK;
+    return dscomm_priv_window_agree(c->channel, wishes->least, wishes->rank,
+                                    wishes->most);
 }
 
 static dscomm_status_t create(const char *name, dscomm_group_t *group,
@@ -371,15 +403,16 @@ static dscomm_status_t create(const char *name, dscomm_group_t *group,
 {
     dscomm_compressor_t *c = NULL;
     dscomm_status_t status;
+    wishes_t wishes = {0};
 
     if (!group)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: group is NULL", name);
     status = ret_compressor
                  ? prepare(group, count, attr, codec, &c)
                  : dscomm_fail(DSCOMM_ERR_INVALID, "ret_compressor is NULL");
-    status = agree(name, group, c, status);
+    status = agree(name, group, c, status, &wishes);
     if (status == DSCOMM_OK)
-        status = join(c, group);
+        status = join(c, group, &wishes);
     if (status == DSCOMM_OK)
         *ret_compressor = c;
     else if (c)

@@ -12,6 +12,19 @@
 
 typedef struct dscomm_exchange dscomm_exchange_t;
 typedef struct dscomm_device_side dscomm_device_side_t;
+typedef struct dscomm_window dscomm_window_t;
+
+/* Memory of devices that the group's ranks read of each other, see window.h. */
+typedef struct {
+    dscomm_window_t *newest; /* NULL: there is none */
+    int device; /* whose memory they are */
+    uint32_t pages; /* of all that there were */
+    size_t demand; /* bytes: what all compressors would have at once */
+    int refused; /* there will be none, for this reason */
+    int abandoned; /* a device may use them until the process ends */
+    char why[256];
+    pthread_mutex_t lock; /* of the windows, and of what is taken of them */
+} dscomm_windows_t;
 
 /* Memory that a device did not have; so many calls do not ask for as much. */
 typedef struct {
@@ -28,7 +41,8 @@ typedef struct {
     int compressors; /* that use it */
     int tags; /* given out */
     int timeout_ms; /* of the parent that was freed */
-    int told; /* the way of a device's rows */
+    int told; /* ways of a device's rows, a bit each */
+    dscomm_windows_t windows;
     pthread_mutex_t lock; /* of calls on group that do not wait */
     pthread_mutex_t idle_lock; /* with it held nothing is called */
     dscomm_exchange_t *idle;
@@ -95,6 +109,8 @@ dscomm_status_t dscomm_priv_channel_take(dscomm_group_t *group,
 void dscomm_priv_channel_give(dscomm_channel_t *channel);
 /* The time-out of its group, in milliseconds, be that over or not. */
 int dscomm_priv_channel_timeout(const dscomm_channel_t *channel);
+/* That of group, if there is one. */
+dscomm_channel_t *dscomm_priv_channel_of(dscomm_group_t *group);
 
 /* One call on n compressors of one channel, checked. */
 dscomm_status_t dscomm_priv_exchange(dscomm_compressor_t *const *compressors,

@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include "compression/device.h"
+#include "compression/window.h"
 #include "lib/device.h"
 
 #include <dlfcn.h>
@@ -101,6 +102,7 @@ static const dscomm_device_ops_t *current(void)
 
 void dscomm_priv_device_use(const dscomm_device_ops_t *ops)
 {
+    dscomm_priv_window_reap(DSCOMM_SETTLE_MS);
     for (int i = 0; i < DEVICES_MAX; i++) {
         if (queues[i])
             current()->close(queues[i]);
@@ -124,6 +126,15 @@ int dscomm_priv_device_holds(const void *buffer, int *ret_device)
     if (ops)
         *ret_device = ops->device(buffer);
     return 1;
+}
+
+int dscomm_priv_device_current(void)
+{
+    const dscomm_device_ops_t *ops = foreign;
+
+    if (!ops && dscomm_priv_device_in_context())
+        ops = dscomm_priv_device_table();
+    return ops ? ops->current() : -1;
 }
 
 dscomm_status_t dscomm_priv_device_result(int code, const char *what)

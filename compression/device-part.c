@@ -10,6 +10,7 @@
 #include "lib/device.h"
 
 #include <dscomm/dscomm.h>
+#include <string.h>
 
 static const dscomm_device_ops_t *ops(void)
 {
@@ -114,9 +115,10 @@ static void tell_full(void)
 }
 
 /* The call's device is that of its first part that one can do; it has regions
- * there, if there is room. */
+ * there, if there is room. To read what others show there has to be one. */
 static dscomm_status_t find_device(dscomm_exchange_t *x)
 {
+    const dscomm_windows_t *windows = &x->channel->windows;
     dscomm_status_t status;
     int device;
 
@@ -132,14 +134,16 @@ static dscomm_status_t find_device(dscomm_exchange_t *x)
         tell_full();
         break;
     }
-    return DSCOMM_OK;
+    x->queue = NULL;
+    return windows->newest ? dscomm_priv_device_marks(x, windows->device)
+                           : DSCOMM_OK;
 }
 
 static int is_device_of(const dscomm_exchange_t *x, int device)
 {
     dscomm_device_queue_t *queue;
 
-    return x->queue && device >= 0 &&
+    return x->queue && x->mirror.memory && device >= 0 &&
            dscomm_priv_device_queue(device, &queue) == DSCOMM_OK &&
            queue == x->queue;
 }
@@ -163,19 +167,35 @@ static dscomm_status_t begin_part(dscomm_exchange_t *x, part_t *part)
     return status == DSCOMM_OK ? take_copy(x, part) : status;
 }
 
-/* Said once for each group. */
-static void tell_way(const dscomm_exchange_t *x, int takes)
-{
-    const dscomm_group_t *group = x->channel->group;
+typedef enum { WAY_HOST, WAY_DIRECT, WAY_WINDOW } way_t;
 
-    if (!x->channel->told)
+/* Said once for each group and way. */
+static void tell_way(const dscomm_exchange_t *x, way_t way)
+{
+    dscomm_channel_t *channel = x->channel;
+    const char *name = dscomm_group_name(channel->group);
+    const char *backend = dscomm_group_backend(channel->group);
+    const char *why = channel->windows.why;
+
+    if (channel->windows.newest)
+        why = "a call has rows elsewhere than in its window";
+    if (channel->told & 1 << way)
+        return;
+    channel->told |= 1 << way;
+    if (way == WAY_WINDOW)
         dscomm_log(DSCOMM_LOG_INFO, "compression",
-                   "group '%s': encoded rows of a device go %s backend %s",
-                   dscomm_group_name(group),
-                   takes ? "as they are to"
-                         : "by host memory, since device memory is not for",
-                   dscomm_group_backend(group));
-    x->channel->told = 1;
+                   "group '%s': encoded rows of a device are read there by the "
+                   "other ranks",
+                   name);
+    else
+        dscomm_log(DSCOMM_LOG_INFO, "compression",
+                   "group '%s': encoded rows of a device go %s backend %s%s%s",
+                   name,
+                   way == WAY_DIRECT
+                       ? "as they are to"
+                       : "by host memory, since device memory is not for",
+                   backend, way == WAY_HOST && *why ? ", and " : "",
+                   way == WAY_HOST ? why : "");
 }
 
 /* What messages are given is ready, so they need not look at any stream; a
@@ -207,23 +227,40 @@ static dscomm_status_t choose_way(dscomm_exchange_t *x)
         all &= part_at(x, i)->side || !part_at(x, i)->c->count;
     }
     if (!any)
+        x->mirror.memory = NULL;
+    if (!any && !x->channel->windows.newest)
         x->queue = NULL;
-    if (!x->queue || !group)
+    if (!any || !group)
         return status;
     takes = (dscomm_group_capabilities(group) & DSCOMM_CAP_DEVICE_MEMORY) != 0;
     if (takes && !x->channel->told)
         status = take_stream(x);
     if (status < 0)
         return status;
-    tell_way(x, takes);
     x->direct = takes && all;
+    x->shows = all && x->mirror.berth.window;
+    tell_way(x, takes ? WAY_DIRECT : x->shows ? WAY_WINDOW : WAY_HOST);
     return status;
+}
+
+/* Nothing is known of where others have their rows. */
+static void look_around(dscomm_exchange_t *x)
+{
+    const size_t ranks = (size_t)x->channel->ranks;
+
+    dscomm_priv_window_reap(0);
+    if (!x->channel->windows.newest)
+        return;
+    if (!x->sights)
+        x->sights = g_new0(char *, ranks);
+    memset(x->sights, 0, ranks * sizeof *x->sights);
 }
 
 dscomm_status_t dscomm_priv_device_begin(dscomm_exchange_t *x)
 {
     dscomm_status_t status = dscomm_priv_device_settle(x, x->timeout_ms);
 
+    look_around(x);
     if (status == DSCOMM_OK)
         status = find_device(x);
     for (size_t i = 0; i < x->part_count && status == DSCOMM_OK; i++)

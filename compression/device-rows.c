@@ -20,9 +20,10 @@ void dscomm_priv_device_leave(dscomm_exchange_t *x)
         if (mirror->marks[i].event)
             ops()->unmark(mirror->queue, mirror->marks[i].event);
     g_free(mirror->marks);
-    if (mirror->memory)
-        dscomm_priv_device_release(mirror->queue, 0, mirror->memory,
+    if (mirror->own)
+        dscomm_priv_device_release(mirror->queue, 0, mirror->own,
                                    x->timeout_ms);
+    dscomm_priv_window_give(x->channel, &mirror->berth);
     *mirror = (mirror_t){0};
 }
 
@@ -46,7 +47,7 @@ static dscomm_status_t take_marks(mirror_t *mirror, size_t count)
     return DSCOMM_OK;
 }
 
-static dscomm_status_t take_room(dscomm_exchange_t *x, int device, size_t room)
+static dscomm_status_t take_own(dscomm_exchange_t *x, int device, size_t room)
 {
     mirror_t *mirror = &x->mirror;
     dscomm_status_t status = DSCOMM_OK;
@@ -57,10 +58,10 @@ static dscomm_status_t take_room(dscomm_exchange_t *x, int device, size_t room)
         return DSCOMM_OK;
     if (dscomm_priv_device_is_short(&x->unmirrored, room))
         return DSCOMM_ERR_NO_MEMORY;
-    if (mirror->memory)
-        status = dscomm_priv_device_release(mirror->queue, 0, mirror->memory,
+    if (mirror->own)
+        status = dscomm_priv_device_release(mirror->queue, 0, mirror->own,
                                             x->timeout_ms);
-    mirror->memory = NULL;
+    mirror->own = NULL;
     mirror->room = 0;
     if (status < 0)
         return status;
@@ -70,12 +71,12 @@ static dscomm_status_t take_room(dscomm_exchange_t *x, int device, size_t room)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "%zu bytes of device %d for encoded rows: %s", room,
                            device, ops()->text(code));
-    mirror->memory = memory;
+    mirror->own = memory;
     mirror->room = room;
     return DSCOMM_OK;
 }
 
-dscomm_status_t dscomm_priv_device_regions(dscomm_exchange_t *x, int device)
+dscomm_status_t dscomm_priv_device_marks(dscomm_exchange_t *x, int device)
 {
     mirror_t *mirror = &x->mirror;
     dscomm_device_queue_t *queue;
@@ -86,85 +87,171 @@ dscomm_status_t dscomm_priv_device_regions(dscomm_exchange_t *x, int device)
     if (mirror->queue && mirror->queue != queue)
         dscomm_priv_device_leave(x);
     mirror->queue = queue;
-    status = take_marks(mirror, STAGES * x->packet_count + 1);
-    if (status == DSCOMM_OK)
-        status =
-            take_room(x, device, 2 * (size_t)x->channel->ranks * x->region);
+    mirror->memory = NULL;
+    status = take_marks(mirror, STAGES * x->packet_count + MARKS);
     if (status == DSCOMM_OK)
         x->queue = queue;
     return status;
 }
 
+dscomm_status_t dscomm_priv_device_regions(dscomm_exchange_t *x, int device)
+{
+    const size_t room = 2 * (size_t)x->channel->ranks * x->region;
+    mirror_t *mirror = &x->mirror;
+    dscomm_status_t status = dscomm_priv_device_marks(x, device);
+
+    if (status < 0)
+        return status;
+    mirror->memory =
+        dscomm_priv_window_take(x->channel, x->queue, room, &mirror->berth);
+    if (mirror->memory)
+        return DSCOMM_OK;
+    status = take_own(x, device, room);
+    if (status == DSCOMM_OK)
+        mirror->memory = mirror->own;
+    return status;
+}
+
 char *dscomm_priv_device_there(const dscomm_exchange_t *x, const char *here)
 {
-    return x->mirror.memory + (here - x->memory);
+    return x->mirror.memory ? x->mirror.memory + (here - x->memory) : NULL;
 }
 
-/* Bytes in which the host has a part, of a segment that is a device's. */
-static size_t seen(const dscomm_exchange_t *x, const segment_t *segment)
+/* How much of a segment is copied. */
+typedef size_t (*extent_t)(const dscomm_exchange_t *x,
+                           const segment_t *segment);
+
+static size_t all_there(const dscomm_exchange_t *x, const segment_t *segment)
 {
-    if (!part_at(x, segment->part)->side)
-        return 0;
-    if (!x->direct)
-        return segment->bytes;
-    return segment->from ? 0 : sizeof(dscomm_row_header_t);
+    return part_at(x, segment->part)->side ? segment->bytes : 0;
 }
 
-/* bytes at offset of regions [first, end). */
+static size_t all_here(const dscomm_exchange_t *x, const segment_t *segment)
+{
+    return part_at(x, segment->part)->side ? 0 : segment->bytes;
+}
+
+static size_t header_there(const dscomm_exchange_t *x, const segment_t *segment)
+{
+    return part_at(x, segment->part)->side && !segment->from
+               ? sizeof(dscomm_row_header_t)
+               : 0;
+}
+
+/* bytes at offset of so many regions, beginning with these. */
 typedef struct {
-    char *regions;
-    int first, end, down;
+    char *to;
+    const char *from;
+    int regions;
+    size_t skip; /* of each header */
     size_t offset, bytes;
 } piece_t;
 
 static int copy_piece(const dscomm_exchange_t *x, const piece_t *piece)
 {
-    char *here = region_of(x, piece->regions, piece->first) + piece->offset;
-    char *there = dscomm_priv_device_there(x, here);
-
-    if (piece->first >= piece->end || !piece->bytes)
+    if (piece->regions <= 0 || !piece->bytes)
         return 0;
-    return ops()->copy(x->queue, piece->down ? here : there, x->region,
-                       piece->down ? there : here, x->region, piece->bytes,
-                       (size_t)(piece->end - piece->first));
+    return ops()->copy(x->queue, piece->to + piece->offset, x->region,
+                       piece->from + piece->offset, x->region, piece->bytes,
+                       (size_t)piece->regions);
 }
 
-/* What is seen of the packet; neighbours go together. piece has the rest. */
+/* That much of the packet; neighbours go together. piece has the regions. */
 static int copy_packet(const dscomm_exchange_t *x, size_t p, piece_t piece,
-                       int *ret_any)
+                       extent_t extent, int *ret_any)
 {
     const packet_t *packet = packet_at(x, p);
     int code = 0;
 
     for (size_t s = packet->first; s < packet->last && !code; s++) {
         const segment_t *segment = segment_at(x, s);
-        size_t bytes = seen(x, segment);
+        size_t bytes = extent(x, segment);
+        size_t skip = segment->from ? 0 : piece.skip;
 
-        if (!bytes)
+        if (bytes <= skip)
             continue;
         *ret_any = 1;
-        if (piece.offset + piece.bytes != segment->offset) {
+        if (piece.offset + piece.bytes != segment->offset + skip) {
             code = copy_piece(x, &piece);
-            piece.offset = segment->offset;
+            piece.offset = segment->offset + skip;
             piece.bytes = 0;
         }
-        piece.bytes += bytes;
+        piece.bytes += bytes - skip;
     }
     return code ? code : copy_piece(x, &piece);
 }
 
-static int copy_others(const dscomm_exchange_t *x, size_t p, int down,
-                       int *ret_any)
+/* Between the host's regions and those there, of ranks [first, end). */
+static int copy_down(const dscomm_exchange_t *x, size_t p, char *regions,
+                     int first, int end, extent_t extent, int *ret_any)
+{
+    char *here = region_of(x, regions, first);
+    const piece_t piece = {.to = here,
+                           .from = dscomm_priv_device_there(x, here),
+                           .regions = end - first};
+
+    return copy_packet(x, p, piece, extent, ret_any);
+}
+
+static int copy_up(const dscomm_exchange_t *x, size_t p, int first, int end,
+                   int *ret_any)
+{
+    char *here = region_of(x, x->in, first);
+    const piece_t piece = {.to = dscomm_priv_device_there(x, here),
+                           .from = here,
+                           .regions = end - first};
+
+    return copy_packet(x, p, piece, all_there, ret_any);
+}
+
+static int copy_others(const dscomm_exchange_t *x, size_t p, int *ret_any)
+{
+    const int own = x->channel->rank, end = x->channel->ranks;
+    int code = 0;
+
+    if (!x->direct) {
+        code = copy_up(x, p, 0, own, ret_any);
+        return code ? code : copy_up(x, p, own + 1, end, ret_any);
+    }
+    code = copy_down(x, p, x->in, 0, own, header_there, ret_any);
+    return code ? code
+                : copy_down(x, p, x->in, own + 1, end, header_there, ret_any);
+}
+
+/* What rank shows: to the device, or to the host, which has the headers, and
+ * then waits for it. */
+static int read_sight(const dscomm_exchange_t *x, stage_t stage, size_t p,
+                      int rank, int *ret_waits)
+{
+    const int own = x->channel->rank, n = x->channel->ranks;
+    const int region = stage == STAGE_GATHERED ? own : n + rank;
+    char *here = region_of(x, x->in, rank);
+    piece_t piece = {.to = here,
+                     .from = region_of(x, x->sights[rank], region),
+                     .regions = 1,
+                     .skip = sizeof(dscomm_row_header_t)};
+    int any = 0, code = copy_packet(x, p, piece, all_here, ret_waits);
+
+    piece.skip = 0;
+    piece.to = dscomm_priv_device_there(x, here);
+    return code ? code : copy_packet(x, p, piece, all_there, &any);
+}
+
+/* Of what some show, and others have sent. */
+static int read_others(const dscomm_exchange_t *x, stage_t stage, size_t p,
+                       int *ret_waits)
 {
     const int own = x->channel->rank;
-    const piece_t before = {.regions = x->in, .end = own, .down = down};
-    const piece_t behind = {.regions = x->in,
-                            .first = own + 1,
-                            .end = x->channel->ranks,
-                            .down = down};
-    int code = copy_packet(x, p, before, ret_any);
+    int any = 0, code = 0;
 
-    return code ? code : copy_packet(x, p, behind, ret_any);
+    for (int r = 0; r < x->channel->ranks && !code; r++) {
+        if (r == own ||
+            !dscomm_priv_packet_bytes(x, p, stage == STAGE_GATHERED ? own : r))
+            continue;
+        code = x->sights[r] ? read_sight(x, stage, p, r, ret_waits)
+                            : copy_up(x, p, r, r + 1, &any);
+    }
+    return code;
 }
 
 static mark_t *mark_at(const dscomm_exchange_t *x, stage_t stage, size_t p)
@@ -182,26 +269,42 @@ static int mark(const dscomm_exchange_t *x, mark_t *mark)
 
 int dscomm_priv_device_down(dscomm_exchange_t *x, stage_t stage, size_t p)
 {
-    const int own = x->channel->rank;
-    const piece_t encoded = {
-        .regions = x->out, .end = x->channel->ranks, .down = 1};
-    const piece_t result = {
-        .regions = x->in, .first = own, .end = own + 1, .down = 1};
-    int any = 0;
-    int code =
-        copy_packet(x, p, stage == STAGE_ENCODED ? encoded : result, &any);
+    const extent_t extent = x->direct || x->shows ? header_there : all_there;
+    const int own = x->channel->rank, end = x->channel->ranks;
+    int any = x->shows, code;
 
+    if (stage == STAGE_ENCODED)
+        code = copy_down(x, p, x->out, 0, end, extent, &any);
+    else
+        code = copy_down(x, p, x->in, own, own + 1, extent, &any);
     return code || !any ? code : mark(x, mark_at(x, stage, p));
+}
+
+static int sees(const dscomm_exchange_t *x)
+{
+    for (int r = 0; x->sights && r < x->channel->ranks; r++)
+        if (x->sights[r])
+            return 1;
+    return 0;
 }
 
 int dscomm_priv_device_came(dscomm_exchange_t *x, stage_t stage, size_t p)
 {
+    const int is_last = stage == STAGE_SPREAD && p + 1 == x->packet_count;
     int any = 0, code;
 
     if (!x->queue)
         return 0;
-    code = copy_others(x, p, x->direct, &any);
-    return code || !any || !x->direct ? code : mark(x, mark_at(x, stage, p));
+    if (sees(x)) {
+        x->unfinished = x->queue;
+        code = read_others(x, stage, p, &any);
+        if (!code && is_last)
+            code = mark(x, mark_at(x, STAGES, MARK_READ));
+    } else {
+        code = copy_others(x, p, &any);
+        any &= x->direct;
+    }
+    return code || !any ? code : mark(x, mark_at(x, stage, p));
 }
 
 int dscomm_priv_device_headers(const dscomm_exchange_t *x, const part_t *part,
@@ -216,7 +319,7 @@ int dscomm_priv_device_headers(const dscomm_exchange_t *x, const part_t *part,
 
 int dscomm_priv_device_mark_end(dscomm_exchange_t *x)
 {
-    return mark(x, &x->mirror.marks[STAGES * x->packet_count]);
+    return mark(x, mark_at(x, STAGES, MARK_END));
 }
 
 dscomm_status_t dscomm_priv_device_settle(dscomm_exchange_t *x, int most_ms)
@@ -251,7 +354,8 @@ dscomm_status_t dscomm_priv_device_reached(dscomm_exchange_t *x, stage_t stage,
         wanted->is_set = 0;
     else
         x->waits = 1;
-    if (is_there && stage == STAGES)
+    /* Without regions there, to read is all that the device does. */
+    if (is_there && stage == STAGES && (p == MARK_END || !x->mirror.memory))
         x->unfinished = NULL;
     return is_there ? DSCOMM_OK : DSCOMM_IN_PROGRESS;
 }

@@ -121,7 +121,7 @@ dscomm_status_t dscomm_priv_device_encode(dscomm_exchange_t *x)
     batch_t batch;
     int code = 0;
 
-    if (!x->queue)
+    if (!x->mirror.memory)
         return DSCOMM_OK;
     x->unfinished = x->queue;
     while (at < x->part_count && !code) {

@@ -21,6 +21,8 @@ void dscomm_priv_device_use(const dscomm_device_ops_t *ops);
 /* 1 where the host must not touch what is at buffer; *ret_device: its device,
  * or -1 where there is no table. */
 int dscomm_priv_device_holds(const void *buffer, int *ret_device);
+/* The device that this thread works with; -1: none, or none of the table's. */
+int dscomm_priv_device_current(void);
 /* The one queue of a device. */
 dscomm_status_t dscomm_priv_device_queue(int device,
                                          dscomm_device_queue_t **ret_queue);
@@ -51,7 +53,7 @@ dscomm_status_t dscomm_priv_device_decode(dscomm_exchange_t *x, size_t p);
 dscomm_status_t dscomm_priv_device_complete(dscomm_exchange_t *x);
 
 /* In device-rows.c: whether the queue has come to the mark for a packet's
- * stage; OK where there is none. STAGES, 0: that of the call's end. */
+ * stage; OK where there is none. STAGES: the call's, MARK_*. */
 dscomm_status_t dscomm_priv_device_reached(dscomm_exchange_t *x, stage_t stage,
                                            size_t p);
 /* Gives back the regions at a device; they are not in use. */

@@ -55,18 +55,84 @@ static dscomm_status_t receive(dscomm_exchange_t *x, size_t p,
     return status;
 }
 
+/* A rank that shows its rows says where they are behind the number of the
+ * phase. */
+#define PHASE 1
+#define SHOWS 2
+#define PAGE_SHIFT 2
+
+/* What is sent of a packet whose rows others read: the headers that the region
+ * has, as they go to any rank; where it has none, any byte. */
+static char *note_of(const dscomm_exchange_t *x, size_t p, int phase)
+{
+    size_t at = packet_at(x, p)->first + (phase ? x->segment_count : 0);
+
+    return x->notes + at * sizeof(dscomm_row_header_t);
+}
+
+static size_t headers_of(const dscomm_exchange_t *x, size_t p)
+{
+    const packet_t *packet = packet_at(x, p);
+    size_t headers = 0;
+
+    for (size_t s = packet->first; s < packet->last; s++)
+        headers += !segment_at(x, s)->from;
+    return headers;
+}
+
+static void take_notes(const dscomm_exchange_t *x, size_t p, char *region,
+                       int phase)
+{
+    const packet_t *packet = packet_at(x, p);
+    const uint32_t page = dscomm_priv_window_page(&x->mirror.berth);
+    char *note = note_of(x, p, phase);
+    dscomm_row_header_t header;
+
+    for (size_t s = packet->first; s < packet->last; s++) {
+        const segment_t *segment = segment_at(x, s);
+
+        if (segment->from)
+            continue;
+        memcpy(&header, region + segment->offset, sizeof header);
+        header.phase |= SHOWS | page << PAGE_SHIFT;
+        memcpy(note, &header, sizeof header);
+        note += sizeof header;
+    }
+}
+
+/* Headers that came in such a form go where they belong, the last one first,
+ * since none lies before its place in the packet. */
+static void put_notes(const dscomm_exchange_t *x, size_t p, char *region)
+{
+    const packet_t *packet = packet_at(x, p);
+    const char *note = region + packet->offset +
+                       headers_of(x, p) * sizeof(dscomm_row_header_t);
+
+    for (size_t s = packet->last; s-- > packet->first;) {
+        if (segment_at(x, s)->from)
+            continue;
+        note -= sizeof(dscomm_row_header_t);
+        memmove(region + segment_at(x, s)->offset, note,
+                sizeof(dscomm_row_header_t));
+    }
+}
+
 /* The second half of sends is that of results. */
 static dscomm_status_t send(dscomm_exchange_t *x, size_t p, char *region,
                             int rank, int phase)
 {
     size_t bytes =
         dscomm_priv_packet_bytes(x, p, phase ? x->channel->rank : rank);
+    char *from = on_wire(x, region + packet_at(x, p)->offset);
 
     if (!bytes)
         return DSCOMM_OK;
+    if (x->shows) {
+        from = note_of(x, p, phase);
+        bytes = MAX(headers_of(x, p) * sizeof(dscomm_row_header_t), 1);
+    }
     return dscomm_isend(
-        x->channel->group, on_wire(x, region + packet_at(x, p)->offset), bytes,
-        DSCOMM_UINT8, rank, tag_of(x, phase),
+        x->channel->group, from, bytes, DSCOMM_UINT8, rank, tag_of(x, phase),
         slot(x, x->sends, p + (phase ? x->packet_count : 0), rank));
 }
 
@@ -94,6 +160,8 @@ static dscomm_status_t encode_packet(dscomm_exchange_t *x, size_t p)
 
     if (status == DSCOMM_OK)
         note_encoded(x, packet);
+    if (status == DSCOMM_OK && x->shows)
+        take_notes(x, p, x->out, 0);
     for (int i = 1; i <= x->channel->ranks && status == DSCOMM_OK; i++) {
         int r = peer_at(x, i);
         char *region = region_of(x, x->out, r);
@@ -167,14 +235,49 @@ static dscomm_status_t look_all(dscomm_exchange_t *x, dscomm_work_t **works,
     return status;
 }
 
+/* Where rank shows its rows, if it does: the call's first header says so. */
+static dscomm_status_t see(dscomm_exchange_t *x, int rank)
+{
+    dscomm_row_header_t header;
+
+    memcpy(&header, region_of(x, x->in, rank) + packet_at(x, 0)->offset,
+           sizeof header);
+    if (!(header.phase & SHOWS))
+        return DSCOMM_OK;
+    x->sights[rank] =
+        dscomm_priv_window_find(x->channel, rank, header.phase >> PAGE_SHIFT,
+                                2 * (size_t)x->channel->ranks * x->region);
+    return x->sights[rank] ? DSCOMM_OK
+                           : fail_order(part_at(x, 0)->c, rank, "another one");
+}
+
+/* After a packet has come. */
+static dscomm_status_t look_for_notes(dscomm_exchange_t *x, stage_t stage,
+                                      size_t p)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (int r = 0; r < x->channel->ranks && status == DSCOMM_OK; r++) {
+        if (r == x->channel->rank)
+            continue;
+        if (stage == STAGE_GATHERED && p == 0)
+            status = see(x, r);
+        if (x->sights[r])
+            put_notes(x, p, region_of(x, x->in, r));
+    }
+    return status;
+}
+
 /* The row of another rank must be one of the same call. */
-static dscomm_status_t check_row(const part_t *part, int rank, uint32_t phase,
-                                 char *region)
+static dscomm_status_t check_row(const dscomm_exchange_t *x, const part_t *part,
+                                 int rank, uint32_t phase, char *region)
 {
     const dscomm_compressor_t *c = part->c;
     dscomm_row_header_t header;
 
     memcpy(&header, dscomm_priv_row(part, region), sizeof header);
+    if (x->sights && x->sights[rank])
+        header.phase &= PHASE;
     if (header.signature == c->signature && header.call == c->calls &&
         header.phase == phase)
         return DSCOMM_OK;
@@ -191,7 +294,7 @@ static dscomm_status_t check_rows(const dscomm_exchange_t *x,
 
     for (int r = 0; r < x->channel->ranks && status == DSCOMM_OK; r++)
         if (r != x->channel->rank)
-            status = check_row(part, r, phase, region_of(x, regions, r));
+            status = check_row(x, part, r, phase, region_of(x, regions, r));
     return status;
 }
 
@@ -259,6 +362,19 @@ static dscomm_status_t encode_result(const dscomm_exchange_t *x, size_t s,
     return DSCOMM_OK;
 }
 
+/* From all others, which have then read what this rank shows. */
+static dscomm_status_t await_thanks(dscomm_exchange_t *x)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (int r = 0; r < x->channel->ranks && status == DSCOMM_OK; r++)
+        if (r != x->channel->rank)
+            status =
+                dscomm_irecv(x->channel->group, x->tokens + r, 1, DSCOMM_UINT8,
+                             r, tag_of(x, 1), slot(x, x->thanks, 0, r));
+    return status;
+}
+
 /* Nobody reads what has come to be reduced any more. */
 static dscomm_status_t spread_packet(dscomm_exchange_t *x, size_t p)
 {
@@ -268,8 +384,12 @@ static dscomm_status_t spread_packet(dscomm_exchange_t *x, size_t p)
 
     for (size_t s = packet->first; s < packet->last && status == DSCOMM_OK; s++)
         status = encode_result(x, s, region);
+    if (status == DSCOMM_OK && x->shows)
+        take_notes(x, p, region, 1);
     for (int i = 1; i < x->channel->ranks && status == DSCOMM_OK; i++)
         status = send(x, p, region, peer_at(x, i), 1);
+    if (status == DSCOMM_OK && x->shows && p + 1 == x->packet_count)
+        status = await_thanks(x);
     return status;
 }
 
@@ -321,6 +441,8 @@ static dscomm_status_t receive_next(dscomm_exchange_t *x, dscomm_work_t **works,
 {
     dscomm_status_t status = look_all(x, works, *packet);
 
+    if (status == DSCOMM_OK && x->sights)
+        status = look_for_notes(x, stage, *packet);
     if (status == DSCOMM_OK)
         status = dscomm_priv_device_result(
             dscomm_priv_device_came(x, stage, *packet),
@@ -380,16 +502,35 @@ static dscomm_status_t decode_next(dscomm_exchange_t *x)
                      &x->decoded);
 }
 
+/* Tells those that show their rows that they were read. */
+static dscomm_status_t thank(dscomm_exchange_t *x)
+{
+    dscomm_status_t status = DSCOMM_IN_PROGRESS;
+
+    if (!x->thanked && x->fetched == x->packet_count)
+        status = dscomm_priv_device_reached(x, STAGES, MARK_READ);
+    for (int r = 0; x->sights && r < x->channel->ranks && status == DSCOMM_OK;
+         r++)
+        if (x->sights[r])
+            status = dscomm_isend(x->channel->group,
+                                  x->tokens + x->channel->rank, 1, DSCOMM_UINT8,
+                                  r, tag_of(x, 1), slot(x, x->thanks, 1, r));
+    if (status == DSCOMM_OK)
+        x->thanked = 1;
+    return status;
+}
+
+/* Thanks, of both kinds, are behind the sends. */
 static size_t all_sends(const dscomm_exchange_t *x)
 {
-    return 2 * x->packet_count * (size_t)x->channel->ranks;
+    return 2 * (x->packet_count + 1) * (size_t)x->channel->ranks;
 }
 
 static dscomm_status_t finish_send(dscomm_exchange_t *x)
 {
     dscomm_status_t status = DSCOMM_IN_PROGRESS;
 
-    if (x->decoded == x->packet_count && x->sent < all_sends(x))
+    if (x->decoded == x->packet_count && x->thanked && x->sent < all_sends(x))
         status = look(x, slot(x, x->sends, 0, 0) + x->sent,
                       (int)(x->sent % (size_t)x->channel->ranks));
     if (status == DSCOMM_OK)
@@ -400,8 +541,8 @@ static dscomm_status_t finish_send(dscomm_exchange_t *x)
 dscomm_status_t dscomm_priv_exchange_go_on(dscomm_exchange_t *x)
 {
     static dscomm_status_t (*const steps[])(dscomm_exchange_t *) = {
-        gather_next, reduce_next, spread_next,
-        fetch_next,  decode_next, finish_send};
+        gather_next, reduce_next, spread_next, fetch_next,
+        decode_next, thank,       finish_send};
     dscomm_status_t status;
 
     x->awaited = NULL;
@@ -415,5 +556,5 @@ dscomm_status_t dscomm_priv_exchange_go_on(dscomm_exchange_t *x)
     }
     if (x->decoded < x->packet_count || x->sent < all_sends(x))
         return DSCOMM_IN_PROGRESS;
-    return dscomm_priv_device_reached(x, STAGES, 0);
+    return dscomm_priv_device_reached(x, STAGES, MARK_END);
 }

@@ -5,6 +5,7 @@
 
 #include "compression/compressor.h"
 #include "compression/device-ops.h"
+#include "compression/window.h"
 
 /* A compressor and its buffer. */
 typedef struct {
@@ -55,19 +56,30 @@ typedef struct {
 } mark_t;
 
 /* In the memory of a device: all regions again, as far as its parts go. Kept
- * like the rest. */
+ * like the rest, but for what is taken of a window. */
 typedef struct {
     dscomm_device_queue_t *queue; /* NULL: none of this */
-    char *memory;
-    size_t room; /* bytes of memory */
-    mark_t *marks; /* for each stage one a packet; the call's end */
+    char *memory; /* of this call: the next one, or in a window; or NULL */
+    char *own;
+    size_t room; /* bytes of own */
+    dscomm_berth_t berth;
+    mark_t *marks; /* for each stage one a packet; two of the call */
     size_t mark_count;
 } mirror_t;
+
+/* Marks of STAGES: the call's end, and that others' rows were read. */
+enum { MARK_END, MARK_READ, MARKS };
 
 /* Regions hold a row of every part. Region number r of out is for rank r, that
  * of in from it: first what is to be reduced, and once all of that is, its
  * result. The own region of out is reduced where it is, and the own result is
- * encoded to that of in. */
+ * encoded to that of in.
+ *
+ * A rank whose rows are in a window of its own sends of a packet the headers
+ * alone, one after the other, or a byte, where there is none: the others read
+ * the rest there, which is ready by then. Each of them sends a byte more,
+ * behind its results, once it has read all, and with these the call ends. Which
+ * form a rank's messages have, its first header says. */
 struct dscomm_exchange {
     dscomm_exchange_t *next; /* idle ones */
     dscomm_channel_t *channel;
@@ -79,12 +91,19 @@ struct dscomm_exchange {
     packet_t *packets;
     size_t part_count, segment_count, packet_count;
     dscomm_work_t **sends, **gathers, **spreads; /* NULL: complete */
+    dscomm_work_t **thanks; /* from ranks, and then to them */
     size_t region; /* bytes */
     char *memory, *out, *in;
     size_t room; /* bytes of memory */
     dscomm_device_queue_t *queue; /* of the parts' device, or NULL */
     mirror_t mirror;
     int direct; /* messages go from and to it */
+    int shows; /* others read in a window what they do not get */
+    char *notes; /* what goes to them then, a header's bytes for a segment */
+    char *tokens; /* and what comes back, a byte from each */
+    char **sights; /* where others have their regions, or NULL; none without
+                      windows */
+    int thanked; /* those that show theirs */
     int waits; /* the device has not come to a mark yet */
     dscomm_device_queue_t *pinned; /* that memory was taken with, or NULL */
     dscomm_shortage_t unpinned, unmirrored; /* of that, and of the mirror's */
@@ -130,6 +149,8 @@ dscomm_priv_exchange_plan(dscomm_exchange_t *x,
 size_t dscomm_priv_packet_bytes(const dscomm_exchange_t *x, size_t p, int rank);
 /* finds memory for two regions of each rank, and a place for each work. */
 dscomm_status_t dscomm_priv_exchange_room(dscomm_exchange_t *x);
+/* How many places for works there are, from the first one, gathers. */
+size_t dscomm_priv_exchange_works(const dscomm_exchange_t *x);
 /* Back to the idle ones, unless it is abandoned; its compressors may be called
  * again, and freed. */
 void dscomm_priv_exchange_retire(dscomm_exchange_t *x);

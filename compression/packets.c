@@ -36,9 +36,9 @@ dscomm_exchange_t *dscomm_priv_exchange_new(dscomm_channel_t *channel)
     x->part_count = x->segment_count = x->packet_count = 0;
     x->next = NULL;
     x->channel = channel;
-    x->gathers = x->spreads = x->sends = NULL;
+    x->gathers = x->spreads = x->sends = x->thanks = NULL;
     x->queue = NULL;
-    x->direct = 0;
+    x->direct = x->shows = x->thanked = 0;
     x->gathered = x->reduced = x->served = x->spread = 0;
     x->fetched = x->decoded = x->ready = x->sent = 0;
     x->awaited = NULL;
@@ -67,11 +67,13 @@ static void destroy(dscomm_exchange_t *x)
     g_free(x->works.at);
     free_memory(x);
     dscomm_priv_device_leave(x);
+    g_free(x->sights);
     g_free(x);
 }
 
 static void abandon(dscomm_exchange_t *x)
 {
+    x->channel->windows.abandoned |= x->unfinished != NULL;
     x->next = NULL;
     dscomm_priv_park(x);
 }
@@ -95,6 +97,7 @@ void dscomm_priv_exchange_retire(dscomm_exchange_t *x)
 
     for (size_t i = 0; i < x->part_count; i++)
         dscomm_priv_device_end(part_at(x, i));
+    dscomm_priv_window_give(channel, &x->mirror.berth);
     pthread_mutex_lock(&channel->idle_lock);
     for (size_t i = 0; i < x->part_count; i++)
         g_atomic_int_set(&part_at(x, i)->c->busy, 0);
@@ -253,12 +256,18 @@ static dscomm_status_t take_memory(dscomm_exchange_t *x, size_t room)
     return DSCOMM_OK;
 }
 
+size_t dscomm_priv_exchange_works(const dscomm_exchange_t *x)
+{
+    return (4 * x->packet_count + 2) * (size_t)x->channel->ranks;
+}
+
 dscomm_status_t dscomm_priv_exchange_room(dscomm_exchange_t *x)
 {
     size_t n = (size_t)x->channel->ranks, works = n * x->packet_count;
-    size_t room = MAX(2 * n * x->region, 1); /* no address is NULL */
-    dscomm_status_t status =
-        grow(&x->works, MAX(4 * works, 1) * sizeof *x->sends);
+    size_t all = dscomm_priv_exchange_works(x), regions = 2 * n * x->region;
+    size_t notes = 2 * x->segment_count * sizeof(dscomm_row_header_t);
+    size_t room = regions + notes + n; /* no address is NULL */
+    dscomm_status_t status = grow(&x->works, all * sizeof *x->sends);
 
     if (status == DSCOMM_OK &&
         (room > x->room || (x->queue && !x->pinned &&
@@ -268,10 +277,12 @@ dscomm_status_t dscomm_priv_exchange_room(dscomm_exchange_t *x)
         return status;
     x->out = x->memory;
     x->in = x->out + n * x->region;
+    x->notes = x->memory + regions;
+    x->tokens = x->notes + notes;
     x->gathers = x->works.at;
     x->spreads = x->gathers + works;
     x->sends = x->spreads + works;
-    if (works)
-        memset(x->gathers, 0, 4 * works * sizeof *x->gathers);
+    x->thanks = x->sends + 2 * works;
+    memset(x->gathers, 0, all * sizeof *x->gathers);
     return DSCOMM_OK;
 }

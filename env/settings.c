@@ -38,6 +38,10 @@ static const dscomm_setting_t settings[SETTING_COUNT + 1] = {
     [SETTING_CPU] = {"DSCOMM_CPU", DSCOMM_SETTING_ENUM, "auto", 0, 0,
                      "auto|c|avx2|avx512|neon",
                      "Best instruction set that kernels may use."},
+    [SETTING_CUDA_IPC] = {"DSCOMM_CUDA_IPC", DSCOMM_SETTING_ENUM, "yes", 0, 0,
+                          "yes|no",
+                          "Whether compressed data are read in the device "
+                          "memory of other processes."},
     [SETTING_ALGORITHM] = {"DSCOMM_ALGORITHM", DSCOMM_SETTING_STRING, NULL, 0,
                            0, "COLLECTIVE:[FROM-TO:]ALGORITHM, comma separated",
                            "Algorithms of collectives, instead of what the "

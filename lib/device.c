@@ -40,6 +40,7 @@ typedef struct {
     int (*retain)(void **context, int device);
     int (*push)(void *context);
     int (*pop)(void **context);
+    int (*current)(void **context);
     int (*synchronize)(void *stream);
     int (*to_host)(void *dest, address_t source, size_t bytes, void *stream);
     int (*to_device)(address_t dest, const void *source, size_t bytes,
@@ -63,6 +64,7 @@ static const struct {
     SLOT(retain, "cuDevicePrimaryCtxRetain"),
     SLOT(push, "cuCtxPushCurrent_v2"),
     SLOT(pop, "cuCtxPopCurrent_v2"),
+    SLOT(current, "cuCtxGetCurrent"),
     SLOT(synchronize, "cuStreamSynchronize"),
     SLOT(to_host, "cuMemcpyDtoHAsync_v2"),
     SLOT(to_device, "cuMemcpyHtoDAsync_v2"),
@@ -200,6 +202,14 @@ int dscomm_priv_device_owns(const void *pointer)
         return 0;
     return functions.attribute(&managed, ATTRIBUTE_MANAGED, address(pointer)) ||
            !managed;
+}
+
+int dscomm_priv_device_in_context(void)
+{
+    void *context = NULL;
+
+    return dscomm_priv_device_present() && !functions.current(&context) &&
+           context;
 }
 
 int dscomm_priv_device_count(void)

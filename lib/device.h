@@ -44,6 +44,8 @@ static inline int dscomm_priv_device_present(void)
 /* 1 where the host must not touch what is at pointer. Memory that both can
  * touch is the host's here. */
 int dscomm_priv_device_owns(const void *pointer);
+/* 1 where this thread has a context, and so works with a device. */
+int dscomm_priv_device_in_context(void);
 /* Devices that there are. */
 int dscomm_priv_device_count(void);
 

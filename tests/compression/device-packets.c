@@ -6,8 +6,7 @@
 #include "config.h"
 
 #include "compression/device.h"
-#include "tests/compression/compress.h"
-#include "tests/compression/fake-device.h"
+#include "tests/compression/pairs.h"
 
 #include <stdatomic.h>
 
@@ -15,76 +14,6 @@
 #define LONG ((size_t)2 * (2097152 + 4096))
 #define SHORT 5000
 #define HEADER 16
-
-/* A compressor on the device and its twin in host memory. */
-typedef struct {
-    dscomm_compressor_t *there, *here;
-    float *x, *got, *want;
-    size_t count;
-    int call;
-} pair_t;
-
-static pair_t pair_new(rank_t *self, size_t count)
-{
-    pair_t pair = {.count = count};
-
-    pair.there = open_with(self, count, "onebit");
-    pair.here = open_with(self, count, "onebit");
-    pair.x = fake_device_alloc(count * sizeof(float));
-    pair.got = malloc(count * sizeof(float));
-    pair.want = malloc(count * sizeof(float));
-    return pair;
-}
-
-static void pair_free(rank_t *self, pair_t *pair)
-{
-    CHECK(self, !dscomm_compressor_free(pair->there));
-    CHECK(self, !dscomm_compressor_free(pair->here));
-    fake_device_free(pair->x);
-    free(pair->got);
-    free(pair->want);
-}
-
-static void pair_fill(rank_t *self, pair_t *pair)
-{
-    fill_noise(pair->want, pair->count, self->rank, pair->call++);
-    fake_device_write(pair->x, pair->want, pair->count * sizeof(float));
-}
-
-/* NaN has a sign, of which nothing is said. */
-static int is_equal(const float *a, const float *b, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (memcmp(a + i, b + i, sizeof *a) && !(isnan(a[i]) && isnan(b[i])))
-            return 0;
-    return 1;
-}
-
-static void pair_compare(rank_t *self, pair_t *pair)
-{
-    fake_device_read(pair->got, pair->x, pair->count * sizeof(float));
-    reduce(self, pair->here, pair->want);
-    CHECK(self, is_equal(pair->got, pair->want, pair->count));
-}
-
-static void pair_call(rank_t *self, pair_t *pair, int with_work)
-{
-    dscomm_work_t *work = NULL;
-
-    pair_fill(self, pair);
-    CHECK(self,
-          !dscomm_compressor_all_reduce(pair->there, pair->x, DSCOMM_FLOAT32,
-                                        with_work ? &work : NULL));
-    if (work)
-        CHECK(self, !dscomm_work_wait(work, -1));
-    dscomm_work_free(work);
-    pair_compare(self, pair);
-}
-
-static void meet(rank_t *self)
-{
-    CHECK(self, !dscomm_barrier(self->world, NULL));
-}
 
 /* Rank 0's device stands before it copies the second packet, and goes on when
  * rank 1's has got the first: it has been sent and received meanwhile. */
@@ -461,7 +390,18 @@ static void each_stream(void)
     fake_device_stream = DSCOMM_ERR_UNSUPPORTED;
 }
 
-static atomic_int direct_lines, staged_lines;
+/* How rows travel. */
+typedef enum { STAGED, AWARE, WINDOWS, WAYS } way_t;
+static way_t way;
+
+static void choose(way_t next)
+{
+    way = next;
+    fake_device_aware = way == AWARE;
+    fake_device_one_process = way != WINDOWS;
+}
+
+static atomic_int direct_lines, staged_lines, read_lines;
 
 static void count_lines(dscomm_log_level_t level, const char *domain,
                         const char *message, void *arg)
@@ -471,28 +411,31 @@ static void count_lines(dscomm_log_level_t level, const char *domain,
     (void)arg;
     direct_lines += strstr(message, "go as they are to backend thread") != NULL;
     staged_lines += strstr(message, "go by host memory, since") != NULL;
+    read_lines += strstr(message, "read there by the other ranks") != NULL;
 }
 
 /* Each rank says once which way rows go. */
 static void look_at_log(void)
 {
-    direct_lines = staged_lines = 0;
+    direct_lines = staged_lines = read_lines = 0;
     dscomm_log_set_levels("compression:info");
     dscomm_log_set_handler(count_lines, NULL);
     ranks_run(2, 20000, short_calls, "calls that are told of");
     dscomm_log_set_handler(NULL, NULL);
     dscomm_log_set_levels("error");
-    is_int(direct_lines, fake_device_aware ? 2 : 0, "directly");
-    is_int(staged_lines, fake_device_aware ? 0 : 2, "by way of the host");
+    is_int(direct_lines, way == AWARE ? 2 : 0, "directly");
+    is_int(staged_lines, way == STAGED ? 2 : 0, "by way of the host");
+    is_int(read_lines, way == WINDOWS ? 2 : 0, "through windows");
 }
 
 static void each_way(int late)
 {
+    static const char *const names[] = {"by way of the host", "as they are",
+                                        "through windows"};
     static const int sizes[] = {1, 2, 3, 5};
 
     fake_device_late(late);
-    printf("# %s, marks %d looks late\n",
-           fake_device_aware ? "as they are" : "by way of the host", late);
+    printf("# %s, marks %d looks late\n", names[way], late);
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         ranks_run(sizes[s], 20000, short_calls, "short calls");
         ranks_run(sizes[s], 20000, no_more_room, "room from the first call");
@@ -510,7 +453,8 @@ int main(void)
 
     ranks_use_modules();
     dscomm_priv_device_use(fake_device_table());
-    for (fake_device_aware = 0; fake_device_aware < 2; fake_device_aware++) {
+    for (int i = 0; i < WAYS; i++) {
+        choose(i);
         look_at_log();
         each_way(0);
         each_way(25);
@@ -520,10 +464,12 @@ int main(void)
         fail_everywhere();
         left = fake_device_pieces();
     }
+    is_int(fake_device_early(), 0, "no memory went that others had mapped");
+    choose(AWARE);
     each_stream();
     ranks_run(2, 20000, headers_only, "headers alone come to the host");
     ranks_run(3, 20000, headers_only, "headers alone come to the host");
-    fake_device_aware = 0;
+    choose(STAGED);
     ranks_run(2, 60000, overlap_parts,
               "parts are sent while others are copied");
     ranks_run(2, 60000, overlap_results, "and so are results");

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Compressors on buffers of a device. Its driver is fake-cuda.c, with no
  * runtime for it, so that the work is done on a copy; or there is a device.
- * Results are those of host memory. Arguments: counts of elements (5000). A
- * rank that is content prints "content", the last count and the milliseconds of
- * a call. */
+ * Results are those of host memory. Arguments: counts of elements (5000),
+ * before which -r and a number make so many calls of each, at any times. A rank
+ * that is content prints "content", the last count and the milliseconds of a
+ * call. */
 #include "config.h"
 
 #include <dscomm/compression.h>
@@ -14,11 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define COUNT 5000
 #define CALLS 3
 #define TIMED 10
 
+static int rounds = CALLS;
 static int (*take)(uint64_t *pointer, size_t bytes);
 static int (*to_host)(void *dest, uint64_t source, size_t bytes);
 static int (*to_device)(uint64_t dest, const void *source, size_t bytes);
@@ -90,7 +93,9 @@ static double run(dscomm_group_t *world, size_t count)
     need(got && want, "memory");
     DSCOMM_CHECK(dscomm_onebit_create(world, count, NULL, &there));
     DSCOMM_CHECK(dscomm_onebit_create(world, count, NULL, &here));
-    for (int call = 0; call < CALLS; call++) {
+    for (int call = 0; call < rounds; call++) {
+        if (rounds > CALLS)
+            usleep((useconds_t)rand() % 500);
         fill(want, count, call * 31 + dscomm_group_rank(world) * 101);
         need(!to_device(device, want, count * sizeof *want), "a copy to it");
         DSCOMM_CHECK(dscomm_onebit_all_reduce(there, x, DSCOMM_FLOAT32, NULL));
@@ -113,10 +118,16 @@ static double run(dscomm_group_t *world, size_t count)
 int main(int argc, char **argv)
 {
     dscomm_group_t *world;
+    int first = 1;
 
     DSCOMM_CHECK(dscomm_init(NULL, &world));
     load();
-    for (int i = 1; i < argc || i < 2; i++) {
+    if (argc > 2 && !strcmp(argv[1], "-r")) {
+        rounds = atoi(argv[2]);
+        srand((unsigned)dscomm_group_rank(world));
+        first = 3;
+    }
+    for (int i = first; i < argc || i == first; i++) {
         size_t count = i < argc ? strtoull(argv[i], NULL, 10) : COUNT;
         double time = run(world, count);
 

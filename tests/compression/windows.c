@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Windows: how ranks come to them, or to none, and then all to none, for a
+ * reason that the log tells; that they grow, that calls end when others have
+ * read, and that no memory goes that others still have mapped. Ranks are
+ * threads that stand for processes; how rows travel is in device-packets.c. */
+#include "config.h"
+
+#include "compression/device.h"
+#include "compression/window.h"
+#include "tests/compression/pairs.h"
+
+#include <stdatomic.h>
+
+#define SHORT 5000
+/* A window of 2 MiB is not enough for this one's rows. */
+#define LONG ((size_t)10 << 20)
+#define MANY 12
+
+static atomic_int lines;
+static const char *expected;
+
+static void count_lines(dscomm_log_level_t level, const char *domain,
+                        const char *message, void *arg)
+{
+    (void)level;
+    (void)domain;
+    (void)arg;
+    lines += strstr(message, expected) != NULL;
+}
+
+/* What stands in the way, on rank 1. */
+static enum {
+    NO_DEVICE,
+    SWITCHED_OFF,
+    NOT_MAPPED,
+    NOT_ALLOCATED,
+    SAME_PROCESS
+} obstacle;
+
+static void calls_in_spite(rank_t *self)
+{
+    pair_t pair;
+
+    fake_device_choose(self->rank == 1 && obstacle == NO_DEVICE ? -1
+                                                                : self->rank);
+    fake_device_unmappable = self->rank == 1 && obstacle == NOT_MAPPED;
+    pair = pair_new(self, SHORT);
+    fake_device_free(pair.x);
+    fake_device_choose(self->rank);
+    pair.x = fake_device_alloc(SHORT * sizeof(float));
+    meet(self);
+    fake_device_full(0);
+    if (self->rank == 0)
+        fake_device_read_elsewhere();
+    meet(self);
+    for (int call = 0; call < 3; call++)
+        pair_call(self, &pair, call == 1);
+    pair_free(self, &pair);
+    fake_device_unmappable = 0;
+}
+
+/* One line a rank says why. */
+static void tell(int why, const char *line)
+{
+    obstacle = why;
+    expected = line;
+    lines = 0;
+    fake_device_one_process = why == SAME_PROCESS;
+    fake_device_full(why == NOT_ALLOCATED);
+    if (why == SWITCHED_OFF)
+        setenv("DSCOMM_CUDA_IPC", "no", 1);
+    dscomm_log_set_levels("compression:info");
+    dscomm_log_set_handler(count_lines, NULL);
+    ranks_run(3, 20000, calls_in_spite, line);
+    dscomm_log_set_handler(NULL, NULL);
+    dscomm_log_set_levels("error");
+    is_int(lines, 3, "each rank says so once");
+    ok(!fake_device_read_elsewhere(), "none reads memory of another");
+    is_int(fake_device_pieces(), 0, "all memory is free");
+    fake_device_one_process = 0;
+    unsetenv("DSCOMM_CUDA_IPC");
+}
+
+/* Now it can be had: the next compressor gets what the first one did not. */
+static void later(rank_t *self)
+{
+    dscomm_compressor_t *first;
+    pair_t pair;
+
+    fake_device_choose(self->rank ? self->rank : -1);
+    first = open_with(self, SHORT, "onebit");
+    fake_device_choose(self->rank);
+    pair = pair_new(self, SHORT);
+    meet(self);
+    fake_device_read_elsewhere();
+    meet(self);
+    pair_call(self, &pair, 0);
+    meet(self);
+    if (self->rank == 0)
+        CHECK(self, fake_device_read_elsewhere());
+    pair_free(self, &pair);
+    CHECK(self, !dscomm_compressor_free(first));
+}
+
+/* More and more of them, some at once, so that one window is not enough. */
+static void growing(rank_t *self)
+{
+    pair_t pairs[MANY];
+    dscomm_work_t *works[MANY];
+
+    fake_device_choose(self->rank);
+    for (int i = 0; i < MANY; i++) {
+        pairs[i] = pair_new(self, i == 5 ? LONG : SHORT);
+        pair_call(self, &pairs[i], 0);
+    }
+    meet(self);
+    fake_device_read_elsewhere();
+    meet(self);
+    for (int call = 0; call < 3; call++) {
+        for (int i = 0; i < MANY; i++) {
+            pair_fill(self, &pairs[i]);
+            CHECK(self,
+                  !dscomm_compressor_all_reduce(pairs[i].there, pairs[i].x,
+                                                DSCOMM_FLOAT32, &works[i]));
+        }
+        for (int i = MANY; i-- > 0;) {
+            CHECK(self, !dscomm_work_wait(works[i], -1));
+            dscomm_work_free(works[i]);
+        }
+        for (int i = 0; i < MANY; i++)
+            pair_compare(self, &pairs[i]);
+    }
+    meet(self);
+    if (self->rank == 0)
+        CHECK(self, fake_device_read_elsewhere() >= LONG / 8);
+    meet(self);
+    for (int i = 0; i < MANY; i++)
+        pair_free(self, &pairs[i]);
+}
+
+/* Rows that others show do not come to the host. */
+static void no_staging(rank_t *self)
+{
+    const size_t headers = 16 * (size_t)(self->size + 1);
+    pair_t pair;
+
+    fake_device_choose(self->rank);
+    pair = pair_new(self, LONG);
+    pair_call(self, &pair, 0);
+    pair_fill(self, &pair);
+    meet(self);
+    if (self->rank == 0)
+        fake_device_copied();
+    meet(self);
+    reduce(self, pair.there, pair.x);
+    meet(self);
+    if (self->rank == 0)
+        CHECK(self, fake_device_copied() == (size_t)self->size * headers);
+    pair_compare(self, &pair);
+    pair_free(self, &pair);
+}
+
+/* Rank 1's device stands before it reads rank 0's result: of the headers that
+ * it has, and of the rows that are to be reduced, are the three copies before.
+ * Rank 0 has its own result then, and does not end. */
+static void unread(rank_t *self)
+{
+    dscomm_work_t *work = NULL;
+    pair_t pair;
+
+    fake_device_choose(self->rank);
+    pair = pair_new(self, SHORT);
+    pair_call(self, &pair, 0);
+    pair_fill(self, &pair);
+    meet(self);
+    if (self->rank == 1)
+        fake_device_stop(1, 3, FAKE_NEVER);
+    meet(self);
+    CHECK(self, !dscomm_compressor_all_reduce(pair.there, pair.x,
+                                              DSCOMM_FLOAT32, &work));
+    for (int i = 0; i < 50; i++)
+        CHECK(self, dscomm_work_wait(work, 2) == DSCOMM_IN_PROGRESS);
+    meet(self);
+    if (self->rank == 1)
+        fake_device_met();
+    CHECK(self, !dscomm_work_wait(work, -1));
+    dscomm_work_free(work);
+    pair_compare(self, &pair);
+    pair_free(self, &pair);
+}
+
+/* The first to leave has its memory as long as others have it mapped. */
+static void leaving(rank_t *self)
+{
+    dscomm_compressor_t *c;
+
+    fake_device_choose(self->rank);
+    c = open_with(self, SHORT, "onebit");
+    meet(self);
+    for (int r = 0; r < self->size; r++) {
+        if (r == self->rank)
+            CHECK(self, !dscomm_compressor_free(c));
+        meet(self);
+        /* Each had its own and those of all others. */
+        if (r + 1 < self->size)
+            CHECK(self,
+                  fake_device_pieces() ==
+                      self->size + (self->size - r - 1) * (self->size - 1));
+        meet(self);
+    }
+    CHECK(self, !fake_device_pieces());
+}
+
+/* A rank that does not call, or whose device stands: the others' calls end at
+ * the deadline, and so does all that they have taken. */
+static int stands;
+
+static void failing_call(rank_t *self)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_compressor_t *c = NULL;
+    dscomm_group_t *group = NULL;
+    float *x;
+
+    attr.timeout_ms = 2000;
+    fake_device_choose(self->rank);
+    x = fake_device_alloc(SHORT * sizeof *x);
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
+    CHECK(self, !dscomm_compressor_create(group, SHORT, NULL, &c));
+    meet(self);
+    if (self->rank == 1 && stands)
+        fake_device_stop(1, 1, FAKE_NEVER);
+    meet(self);
+    if (self->rank != 1 || stands) {
+        dscomm_status_t status =
+            dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL);
+
+        CHECK(self,
+              status == DSCOMM_ERR_TIMEOUT || status == DSCOMM_ERR_ABORTED);
+    }
+    CHECK(self, !dscomm_compressor_free(c));
+    CHECK(self, !dscomm_group_free(group));
+    meet(self);
+    if (self->rank == 1)
+        fake_device_met();
+    meet(self);
+    fake_device_free(x);
+}
+
+static int at, beyond;
+
+/* Wherever the table fails while a compressor is made, it is made. */
+static void failing_create(rank_t *self)
+{
+    pair_t pair;
+
+    fake_device_choose(self->rank);
+    meet(self);
+    if (self->rank == 0)
+        fake_device_fail(at);
+    meet(self);
+    pair = pair_new(self, SHORT);
+    meet(self);
+    if (self->rank == 0)
+        beyond = fake_device_fail(-1) >= 0;
+    meet(self);
+    pair_call(self, &pair, 0);
+    pair_free(self, &pair);
+}
+
+int main(void)
+{
+    ranks_use_modules();
+    dscomm_priv_device_use(fake_device_table());
+    tell(NO_DEVICE, "thread, and rank 1 had no device when its compressor");
+    tell(SWITCHED_OFF, "thread, and rank 0 has DSCOMM_CUDA_IPC=no");
+    tell(NOT_MAPPED, "thread, and rank 1 cannot map the device memory of rank "
+                     "0: FAKE_ERROR (717)");
+    tell(NOT_ALLOCATED, "and rank 0 has no device memory for others: FAKE_");
+    tell(SAME_PROCESS, "and rank 0 is of the same process as rank 1, and none");
+    ranks_run(3, 20000, later, "a device that comes later");
+    ranks_run(2, 60000, growing, "windows that grow");
+    ranks_run(3, 60000, growing, "windows that grow");
+    ranks_run(2, 60000, no_staging, "headers alone come to the host");
+    ranks_run(3, 60000, no_staging, "headers alone come to the host");
+    ranks_run(2, 20000, unread, "a result that was not read yet");
+    ranks_run(3, 20000, leaving, "leaving one after the other");
+    is_int(fake_device_pieces(), 0, "all memory is free");
+    for (at = 0; !beyond && at < 100; at++)
+        ranks_run(2, 20000, failing_create, "a failure of a device");
+    ok(at > 5 && at < 100, "%d calls of the table, each of which failed", at);
+    is_int(fake_device_pieces(), 0, "all memory is free");
+    ranks_run(3, 20000, failing_call, "a rank that does not call");
+    is_int(fake_device_pieces(), 0, "all memory is free");
+    stands = 1;
+    ranks_run(3, 20000, failing_call, "a rank whose device stands");
+    ok(fake_device_pieces() > 0, "what it may still read stays");
+    is_int(fake_device_early(), 0, "no memory went that others had mapped");
+    dscomm_priv_device_use(NULL);
+    return tap_done();
+}
