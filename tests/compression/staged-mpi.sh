@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Buffers of a device, compressed there, on ranks of backend mpi: rows go to and from
-# its memory as they are where MPI takes that, else by way of the host. Driver, device
-# and module are stand-ins; the ranks, MPI and its messages are not.
+# its memory as they are where MPI takes that, else others read them there, or they go by
+# way of the host. Driver, device and module are stand-ins; the ranks, MPI and its
+# messages are not.
 
 . "$abs_top_srcdir/tests/backends/mpi.sh"
 
@@ -35,11 +36,11 @@ told()
     grep -o "$1" "$scratch/err" | wc -l
 }
 
-# compress N AWARE TEXT WAY: on N ranks, whose rows go that way
+# compress N AWARE TEXT WAY [SETTING]: on N ranks, whose rows go that way
 compress()
 {
     # shellcheck disable=SC2086
-    DSCOMM_CUDA_AWARE=$2 $launch -n "$1" "$program" 5000 100000 \
+    DSCOMM_CUDA_AWARE=$2 $launch -n "$1" env $5 "$program" 5000 100000 \
         >"$scratch/out" 2>"$scratch/err" </dev/null
     is "$? $(said content)" "0 $((2 * $1))" \
         "$library, $1 ranks, $3: results are those of host memory" ||
@@ -58,6 +59,10 @@ for library in openmpi mpich; do
     for n in 2 3; do
         compress $n yes 'as they are' 'of a device go as they are to backend mpi'
     done
-    compress 2 no 'by the host' 'of a device go by host memory, since'
+    for n in 2 3; do
+        compress $n no 'through windows' 'of a device are read there by the other'
+    done
+    compress 2 no 'by the host' 'of a device go by host memory, since' \
+        DSCOMM_CUDA_IPC=no
 done
 tap_done
