@@ -10,6 +10,9 @@ unset DSCOMM_MPI_LIBRARY DSCOMM_MPI_BLOCKING DSCOMM_MPI_CHUNK
 # Warnings of UCX about what a test has left undone on purpose
 UCX_LOG_LEVEL=error
 export UCX_LOG_LEVEL
+# Whose memory it is that MPI's modules leave, only whole stacks tell.
+ASAN_OPTIONS=fast_unwind_on_malloc=0:$ASAN_OPTIONS
+export ASAN_OPTIONS
 
 use()
 {
