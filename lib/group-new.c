@@ -106,6 +106,30 @@ static int *to_world(const dscomm_group_t *parent, const int *ranks, int count)
     return world_ranks;
 }
 
+/* name is what the group is called if attr has none. */
+static dscomm_status_t open_child(dscomm_group_t *parent, const int *ranks,
+                                  int count, const dscomm_group_attr_t *attr,
+                                  const char *id, const char *name,
+                                  dscomm_group_t **ret_group)
+{
+    const dscomm_module_t *module = NULL;
+    dscomm_status_t status = choose_module(attr->backend, count, &module);
+
+    if (status < 0)
+        return status;
+    return dscomm_priv_group_open(
+        &(dscomm_group_plan_t){.world = parent->world,
+                               .parent = parent,
+                               .module = module,
+                               .name = attr->name ? attr->name : name,
+                               .id = id,
+                               .world_ranks = to_world(parent, ranks, count),
+                               .rank = own_index(parent, ranks, count),
+                               .count = count,
+                               .timeout_ms = attr->timeout_ms},
+        ret_group);
+}
+
 dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
                                         const int *ranks, int count,
                                         const dscomm_group_attr_t *attr,
@@ -113,36 +137,71 @@ dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
                                         dscomm_group_t **ret_group)
 {
     unsigned long long number = ++parent->children;
-    int rank = own_index(parent, ranks, count);
-    const dscomm_module_t *module = NULL;
     char *id, *name;
     dscomm_status_t status;
 
-    if (rank < 0) {
+    if (own_index(parent, ranks, count) < 0) {
         *ret_group = NULL;
         return DSCOMM_OK;
     }
-    status = choose_module(attr->backend, count, &module);
-    if (status < 0)
-        return status;
     id = discriminator < 0
              ? g_strdup_printf("%s.%llu", parent->id, number)
              : g_strdup_printf("%s.%llu.%d", parent->id, number, discriminator);
-    name = attr->name ? g_strdup(attr->name)
-                      : g_strdup_printf("%s/%llu", parent->name, number);
-    status = dscomm_priv_group_open(
-        &(dscomm_group_plan_t){.world = parent->world,
-                               .parent = parent,
-                               .module = module,
-                               .name = name,
-                               .id = id,
-                               .world_ranks = to_world(parent, ranks, count),
-                               .rank = rank,
-                               .count = count,
-                               .timeout_ms = attr->timeout_ms},
-        ret_group);
+    name = g_strdup_printf("%s/%llu", parent->name, number);
+    status = open_child(parent, ranks, count, attr, id, name, ret_group);
     g_free(name);
     g_free(id);
+    return status;
+}
+
+/* How often this list was asked for, without the other ranks. */
+static unsigned count_call(dscomm_group_t *parent, const char *list)
+{
+    gpointer before;
+
+    if (!parent->lists)
+        parent->lists =
+            g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    before = g_hash_table_lookup(parent->lists, list);
+    g_hash_table_insert(parent->lists, g_strdup(list),
+                        GUINT_TO_POINTER(GPOINTER_TO_UINT(before) + 1));
+    return GPOINTER_TO_UINT(before) + 1;
+}
+
+static char *list_text(const int *ranks, int count)
+{
+    GString *text = g_string_new(NULL);
+
+    for (int i = 0; i < count; i++)
+        g_string_append_printf(text, i ? ",%d" : "%d", ranks[i]);
+    return g_string_free(text, FALSE);
+}
+
+/* The members alone have the list, and how often they asked for it, in common,
+ * so that's what they meet by. */
+static dscomm_status_t open_apart(dscomm_group_t *parent, const int *ranks,
+                                  int count, const dscomm_group_attr_t *attr,
+                                  dscomm_group_t **ret_group)
+{
+    char *list, *digest, *id, *name;
+    unsigned number;
+    dscomm_status_t status;
+
+    if (own_index(parent, ranks, count) < 0) {
+        *ret_group = NULL;
+        return DSCOMM_OK;
+    }
+    list = list_text(ranks, count);
+    digest = g_compute_checksum_for_string(G_CHECKSUM_SHA256, list, -1);
+    number = count_call(parent, list);
+    id = g_strdup_printf("%s.m%.32s.%u", parent->id, digest, number);
+    name = g_strdup_printf("%s/{%.40s%s}#%u", parent->name, list,
+                           strlen(list) > 40 ? "..." : "", number);
+    status = open_child(parent, ranks, count, attr, id, name, ret_group);
+    g_free(name);
+    g_free(id);
+    g_free(digest);
+    g_free(list);
     return status;
 }
 
@@ -204,6 +263,8 @@ dscomm_status_t dscomm_group_new(dscomm_group_t *parent, const int *ranks,
     status = check_list(parent, ranks, count);
     if (status < 0)
         return status;
+    if (merged.members_only)
+        return open_apart(parent, ranks, count, &merged, ret_group);
     hash = hash_bytes(hash, ranks, (size_t)count * sizeof *ranks);
     hash = hash_bytes(hash, merged.backend, strlen(merged.backend));
     status = dscomm_priv_group_agree(parent, name, hash);

@@ -74,6 +74,7 @@ void dscomm_priv_group_destroy(dscomm_group_t *group)
     g_clear_pointer(&group->from_world, g_free);
     g_clear_pointer(&group->world_ranks, g_free);
     g_clear_pointer(&group->id, g_free);
+    g_clear_pointer(&group->lists, g_hash_table_destroy);
     dscomm_priv_nodes_clear(&group->nodes);
     group->world = NULL;
     dscomm_priv_world_bury(group);

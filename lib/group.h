@@ -75,6 +75,7 @@ struct dscomm_group {
     int *from_world; /* world size entries: -1 where not a member */
     size_t *scratch; /* 2 * size entries: displacements of packed blocks */
     uint64_t children, messages, barriers; /* counters for ids */
+    GHashTable *lists; /* of members_only, to how often they were asked for */
 
     atomic_int uses; /* open handle, and open children: keep impl open */
     atomic_int holds; /* open impl, and works not freed: keep this memory */

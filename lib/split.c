@@ -73,6 +73,11 @@ dscomm_status_t dscomm_group_split(dscomm_group_t *parent, int color, int key,
 
     if (status < 0)
         return status;
+    if (merged.members_only)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: attr.members_only is for dscomm_group_new(), "
+                           "whose callers know who the members are",
+                           name);
     if (!ret_group || color < DSCOMM_NO_COLOR)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s", name,
                            ret_group ? "color is negative; DSCOMM_NO_COLOR "

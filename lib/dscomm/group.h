@@ -25,16 +25,22 @@ typedef struct {
     const char *backend; /* NULL = the parent's */
     const char *name; /* NULL = the parent's name, a slash, a number */
     int timeout_ms; /* 0 = the parent's */
+    /* 1: only the ranks listed call dscomm_group_new(), which is collective
+     * over them alone, as MPI_Comm_create_group() is; not for the others. They
+     * meet by the list: whoever lists others, or in another order, or has
+     * asked for that list more often, does not meet them (ERR_TIMEOUT). */
+    int members_only;
 } dscomm_group_attr_t;
 #define DSCOMM_GROUP_ATTR_INIT                                                 \
     {                                                                          \
-        sizeof(dscomm_group_attr_t), NULL, NULL, 0                             \
+        sizeof(dscomm_group_attr_t), NULL, NULL, 0, 0                          \
     }
 
 /* Makes a group of count of parent's ranks, in the order given, which must be
  * the same on all callers and without duplicates. Collective over parent: every
  * rank of it calls, with the same list; a rank that is not listed gets NULL and
- * OK. attr may be NULL. MT: parent. */
+ * OK. With attr.members_only, collective over those that are listed. attr may
+ * be NULL. MT: parent. */
 DSCOMM_API dscomm_status_t dscomm_group_new(dscomm_group_t *parent,
                                             const int *ranks, int count,
                                             const dscomm_group_attr_t *attr,

@@ -196,7 +196,7 @@ static void test_attribute_size(void)
         dscomm_group_attr_t attr;
         char more[32];
     } grown = {DSCOMM_GROUP_ATTR_INIT, {0}};
-    dscomm_group_attr_t none = {0, NULL, NULL, 0};
+    dscomm_group_attr_t none = {0, NULL, NULL, 0, 0};
     dscomm_group_t *group = NULL;
 
     REFUSED(dscomm_group_split(my.group, 0, 0, &none, &group));

@@ -113,6 +113,59 @@ static void test_new_single(void)
         run_new(&i, 1);
 }
 
+/* Those that are not listed do something else: they wait for a message that
+ * the members send when they have used the group. Two of the same list differ,
+ * and one of another order. */
+static void test_new_by_members(void)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_group_t *groups[3] = {NULL, NULL, NULL};
+    int ranks[2][RANKS_MAX], count = (my.ranks + 1) / 2, member;
+
+    for (int i = 0; i < count; i++)
+        ranks[0][i] = ranks[1][count - 1 - i] = 2 * i;
+    attr.members_only = 1;
+    member = my.rank % 2 == 0;
+    for (int i = 0; i < 3 && member; i++) {
+        CHECK_OK(
+            dscomm_group_new(my.group, ranks[i / 2], count, &attr, &groups[i]));
+        check_members(groups[i], ranks[i / 2], count);
+    }
+    for (int i = 0; i < 3 && member; i++)
+        exercise(groups[2 - i]);
+    if (member && my.rank + 1 < my.ranks)
+        conform_tell(my.rank + 1);
+    if (!member)
+        conform_hear(my.rank - 1);
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(dscomm_group_free(groups[i]));
+    exercise(my.group);
+}
+
+static void test_members_refused(void)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    int dummy = 0, first = 0, both[2] = {0, 1};
+    dscomm_group_t *none = (dscomm_group_t *)&dummy, *group = NULL;
+
+    attr.members_only = 1;
+    CHECK_FAILS(dscomm_group_split(my.group, 0, 0, &attr, &group),
+                DSCOMM_ERR_INVALID);
+    check_sentence("members_only", "split");
+    if (my.rank > 0) {
+        CHECK_OK(dscomm_group_new(my.group, &first, 1, &attr, &none));
+        check(none == NULL, "a rank that is not listed got a group");
+    }
+    attr.timeout_ms = 300;
+    if (my.rank == 0 && my.ranks > 1) {
+        CHECK_FAILS(dscomm_group_new(my.group, both, 2, &attr, &group),
+                    DSCOMM_ERR_TIMEOUT);
+        check_sentence("{0,1}#1", "name of the group");
+        check_sentence("rank 1", "who did not come");
+    }
+    exercise(my.group);
+}
+
 static void test_split(void)
 {
     dscomm_group_t *group = NULL;
@@ -445,6 +498,8 @@ static const conform_test_t tests[] = {
     {"new: some, permuted", test_new_permuted},
     {"new: one rank", test_new_single},
     {"new: refused", test_new_refused},
+    {"new: by its members alone", test_new_by_members},
+    {"new: by its members alone, refused", test_members_refused},
     {"split by colour and key", test_split},
     {"split with equal keys", test_split_equal_keys},
     {"split: no colour", test_split_no_color},
