@@ -289,12 +289,14 @@ static int reduces(const dscomm_coll_args_t *args)
     return op < 0 || engine_op(args->dtype, op) != MPI_OP_NULL;
 }
 
+/* The last barrier of all has a deadline, which no call of MPI has. */
 int engine_native(void *impl, const dscomm_coll_args_t *args)
 {
     const engine_t *engine = impl;
     size_t total;
 
-    if (!engine->blocking || !calls[args->coll].call || !reduces(args))
+    if (!engine->blocking || !calls[args->coll].call || !reduces(args) ||
+        args->root == DSCOMM_ROOT_FINALIZE)
         return 0;
     if (calls[args->coll].divisible)
         return 1;

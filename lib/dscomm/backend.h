@@ -193,9 +193,9 @@ typedef struct dscomm_backend_ops {
     /* DSCOMM_CAP_* of this impl. */
     uint64_t (*capabilities)(void *impl);
     /* 1 where run and start take this collective natively; the answer may
-     * depend on coll, dtype, op and count (not of a _v call, where that is this
-     * rank's own), and must be the same on all ranks. Without it, none is
-     * taken. Never asked where capabilities has DSCOMM_CAP_NATIVE_COLLECTIVES:
+     * depend on coll, dtype, op, count (not of a _v call, where that is this
+     * rank's own), and on whether root is DSCOMM_ROOT_FINALIZE, and must be the
+     * same on all ranks. Without it, none is taken. Never asked where capabilities has DSCOMM_CAP_NATIVE_COLLECTIVES:
      * then all of them are. */
     int (*native)(void *impl, const dscomm_coll_args_t *args);
     /* One collective from beginning to end. Never called while requests of

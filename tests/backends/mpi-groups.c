@@ -183,3 +183,41 @@ void fork_twice(void)
     need(child > 0 && waitpid(child, &status, 0) == child && status == 0,
          "the child is content");
 }
+
+/* The last rank does not leave before the others have given up, which is when
+ * they say so by MPI. Those are content where they have given up in time. */
+static void tell_last(int last)
+{
+    if (rank != last)
+        MPI_Send(&rank, 1, MPI_INT, last, 7, MPI_COMM_WORLD);
+    else
+        for (int r = 0, from; r < last; r++)
+            MPI_Recv(&from, 1, MPI_INT, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+}
+
+/* dscomm_finalize() has a deadline, though blocking calls of MPI have none. */
+void part_late(void)
+{
+    dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
+    dscomm_status_t status;
+    char names[32];
+    int last;
+
+    MPI_Init(NULL, NULL);
+    setenv("DSCOMM_MPI_BLOCKING", "yes", 1);
+    attr.timeout_ms = 3000;
+    DSCOMM_CHECK(dscomm_init(&attr, &world));
+    rank = dscomm_group_rank(world);
+    last = dscomm_group_size(world) - 1;
+    DSCOMM_CHECK(dscomm_barrier(world, NULL));
+    if (rank == last)
+        tell_last(last);
+    status = dscomm_finalize(world);
+    snprintf(names, sizeof names, "rank %d", last);
+    need(rank == last || status == DSCOMM_ERR_TIMEOUT, "a time-out");
+    need(rank == last || strstr(dscomm_last_error(), names), "the culprit");
+    if (rank != last)
+        tell_last(last);
+    MPI_Finalize();
+}

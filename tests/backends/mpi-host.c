@@ -567,6 +567,7 @@ static const struct {
     {"part", part},
     {"turns", take_turns},
     {"fork", fork_twice},
+    {"part-late", part_late},
 };
 
 int main(int argc, char **argv)

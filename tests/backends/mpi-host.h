@@ -19,5 +19,6 @@ void withdraw(void);
 void part(void);
 void take_turns(void);
 void fork_twice(void);
+void part_late(void);
 
 #endif

@@ -41,12 +41,13 @@ use_mpich()
     launch='timeout -k 5 200 mpirun.mpich -localhost localhost'
 }
 
+node= # script that starts a rank
 # start N MODE: its status in $status, what it prints in $out and $err
 start()
 {
     # The launcher is a command with arguments.
     # shellcheck disable=SC2086
-    DSCOMM_BACKEND=mpi $launch -n "$1" "$host" "$2" >"$scratch/out" \
+    DSCOMM_BACKEND=mpi $launch -n "$1" ${node:+sh "$node"} "$host" "$2" >"$scratch/out" \
         2>"$scratch/err" </dev/null
     status=$?
     out=$(cat "$scratch/out")
@@ -87,6 +88,18 @@ more()
     unset DSCOMM_MPI_CHUNK
 }
 
+# Two ranks on a node, and the third, the one to be late, on another
+part_late_by_levels()
+{
+    node=$scratch/node
+    cat >"$node" <<'END'
+rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
+DSCOMM_HOST_ID=h$((rank / 2)) DSCOMM_BACKEND=two_level exec "$@"
+END
+    content 3 part-late 'and the same by levels'
+    node=
+}
+
 # What a program may do with MPI beside the library
 test_host()
 {
@@ -99,6 +112,8 @@ test_host()
     content 3 part 'a group of some ranks while MPI waits for all'
     content 2 turns 'blocking calls of MPI, where another call must go on'
     content 2 fork 'a child of a process that uses MPI'
+    content 3 part-late 'a rank that does not leave'
+    part_late_by_levels
     content 2 differ 'ranks that cut messages differently'
     for n in 2 3 4 5; do
         content $n bits "the same bits on all of $n ranks"
