@@ -9,7 +9,7 @@
 #include <dscomm/backend.h>
 
 /* Grows with every change of what is in this header. */
-#define MPI_ENGINE_VERSION 2
+#define MPI_ENGINE_VERSION 3
 
 /* An engine's requests are no larger. */
 #define MPI_REQUEST_BYTES 384
@@ -53,13 +53,14 @@ int mpi_family_blocks(const char *family, int crowded);
 typedef struct {
     char engine[16];
     int32_t mpi_rank, blocking, chunk;
+    int32_t based; /* has a communicator of all ranks to make others from */
 } mpi_card_t;
 
 /* What holds for all ranks of a group. Two groups may have equal names and be
  * made at the same time, by libraries that know nothing of each other: tag and
  * mark tell them apart. */
 typedef struct {
-    int32_t status, blocking;
+    int32_t status, blocking, based;
     uint32_t tag; /* of the call that makes the communicator */
     uint32_t mark; /* in notices */
     int32_t mpi_ranks[];

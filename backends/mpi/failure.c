@@ -145,7 +145,7 @@ dscomm_status_t engine_give_up(engine_t *engine, dscomm_status_t status,
     return ended < 0 ? ended : dscomm_fail(status, "%s", sentence);
 }
 
-static dscomm_status_t status_of(int code)
+static dscomm_status_t status_of(int code, dscomm_status_t otherwise)
 {
     int class = MPI_ERR_OTHER;
 
@@ -154,17 +154,32 @@ static dscomm_status_t status_of(int code)
         return DSCOMM_ERR_MISMATCH;
     if (class == MPI_ERR_NO_MEM)
         return DSCOMM_ERR_NO_MEMORY;
-    return DSCOMM_ERR_PEER_FAILED;
+    return otherwise;
 }
 
-dscomm_status_t engine_fail(engine_t *engine, int code, const char *what)
+/* MPICH says which calls it was in, line by line, and then why. */
+static const char *last_line(char *text)
+{
+    const char *line;
+
+    g_strchomp(text);
+    line = strrchr(text, '\n');
+    return line ? line + 1 : text;
+}
+
+dscomm_status_t engine_fail_as(engine_t *engine, dscomm_status_t otherwise,
+                               int code, const char *what)
 {
     char why[MPI_MAX_ERROR_STRING] = "", text[TEXT_MAX];
     int length = 0;
 
     MPI_Error_string(code, why, &length);
-    why[strcspn(why, "\n")] = '\0';
     snprintf(text, sizeof text, "%s on group '%s' (rank %d of %d): MPI: %.250s",
-             what, engine->name, engine->rank, engine->ranks, why);
-    return engine_give_up(engine, status_of(code), text);
+             what, engine->name, engine->rank, engine->ranks, last_line(why));
+    return engine_give_up(engine, status_of(code, otherwise), text);
+}
+
+dscomm_status_t engine_fail(engine_t *engine, int code, const char *what)
+{
+    return engine_fail_as(engine, DSCOMM_ERR_PEER_FAILED, code, what);
 }

@@ -134,6 +134,10 @@ dscomm_status_t engine_give_up(engine_t *engine, dscomm_status_t status,
                                const char *sentence);
 /* MPI call what has failed with code: gives up. */
 dscomm_status_t engine_fail(engine_t *engine, int code, const char *what);
+/* The same with another status than ERR_PEER_FAILED where code does not tell.
+ */
+dscomm_status_t engine_fail_as(engine_t *engine, dscomm_status_t otherwise,
+                               int code, const char *what);
 /* Takes in what others have said. Any thread, with or without the lock. */
 void engine_look(engine_t *engine);
 /* The same every few ms: whoever asks often, or only makes blocking calls,

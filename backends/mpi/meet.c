@@ -93,10 +93,11 @@ static dscomm_status_t allow(const dscomm_backend_args_t *args,
     int objects = 0;
 
     draw(map);
-    map->blocking = 1;
+    map->blocking = map->based = 1;
     for (int r = 0; r < args->ranks && !objects; r++) {
         map->mpi_ranks[r] = cards[r]->mpi_rank;
         map->blocking &= cards[r]->blocking;
+        map->based &= cards[r]->based;
         objects = object(cards, r, text, sizeof text);
     }
     status = objects ? refuse(args, DSCOMM_ERR_NO_BACKEND, text, ret_verdict)

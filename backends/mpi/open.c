@@ -8,6 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Has all ranks, and no message but those of MPI_Comm_create_group(), which in
+ * Open MPI a program's receive from any source on MPI_COMM_WORLD would take. */
+static MPI_Comm base;
+static atomic_int based;
+static pthread_mutex_t base_lock = PTHREAD_MUTEX_INITIALIZER;
+
 /* Where only one thread at a time may be inside MPI, nothing else would go on
  * meanwhile. */
 static int wants_blocking(int multiple, int crowded)
@@ -68,33 +74,70 @@ static dscomm_status_t prepare(const dscomm_backend_args_t *args,
         status = DSCOMM_ERR_ENVIRONMENT;
     if (status < 0)
         return status;
+    card->based = atomic_load(&based);
     engine->chunk = (size_t)chunk;
     card->chunk = (int32_t)chunk;
     return DSCOMM_OK;
 }
 
+/* For a group of all ranks, which have met. Should two such groups be made at
+ * the same time, each rank comes here for one of them, and then has it for
+ * both. MPI_Comm_dup() would copy what the program has attached. */
+static int make_base(MPI_Group world)
+{
+    int code = MPI_SUCCESS;
+
+    pthread_mutex_lock(&base_lock);
+    if (!atomic_load(&based))
+        code = MPI_Comm_create(MPI_COMM_WORLD, world, &base);
+    if (code == MPI_SUCCESS && !atomic_load(&based))
+        code = MPI_Comm_set_errhandler(base, MPI_ERRORS_RETURN);
+    if (code == MPI_SUCCESS)
+        atomic_store(&based, 1);
+    pthread_mutex_unlock(&base_lock);
+    return code;
+}
+
+static int make_from(const dscomm_backend_args_t *args, const mpi_map_t *map,
+                     MPI_Group world, MPI_Comm *ret_comm)
+{
+    const int tag = (int)(map->tag % (uint32_t)engine_tag_bound());
+    MPI_Group group = MPI_GROUP_NULL;
+    int ranks = 0, code, has_base = map->based;
+
+    code = MPI_Group_size(world, &ranks);
+    if (code == MPI_SUCCESS && ranks == args->ranks) {
+        code = make_base(world);
+        has_base = 1;
+    }
+    if (code == MPI_SUCCESS)
+        code = MPI_Group_incl(world, args->ranks, map->mpi_ranks, &group);
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_create_group(has_base ? base : MPI_COMM_WORLD, group,
+                                     tag, ret_comm);
+    if (group != MPI_GROUP_NULL)
+        MPI_Group_free(&group);
+    return code;
+}
+
 static dscomm_status_t make_comm(const dscomm_backend_args_t *args,
                                  const mpi_map_t *map, engine_t *engine)
 {
-    MPI_Group world = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
-    int tag = (int)(map->tag % (uint32_t)engine_tag_bound()), code;
+    MPI_Group world = MPI_GROUP_NULL;
+    int code;
 
     engine_errors_hold();
     code = MPI_Comm_group(MPI_COMM_WORLD, &world);
     if (code == MPI_SUCCESS)
-        code = MPI_Group_incl(world, args->ranks, map->mpi_ranks, &group);
-    if (code == MPI_SUCCESS)
-        code = MPI_Comm_create_group(MPI_COMM_WORLD, group, tag, &engine->comm);
+        code = make_from(args, map, world, &engine->comm);
     if (code == MPI_SUCCESS)
         code = MPI_Comm_set_errhandler(engine->comm, MPI_ERRORS_RETURN);
-    if (group != MPI_GROUP_NULL)
-        MPI_Group_free(&group);
     if (world != MPI_GROUP_NULL)
         MPI_Group_free(&world);
     engine_errors_release();
-    return code == MPI_SUCCESS
-               ? DSCOMM_OK
-               : engine_fail(engine, code, "MPI_Comm_create_group");
+    return code == MPI_SUCCESS ? DSCOMM_OK
+                               : engine_fail_as(engine, DSCOMM_ERR_NO_MEMORY,
+                                                code, "MPI_Comm_create_group");
 }
 
 static void destroy(engine_t *engine)

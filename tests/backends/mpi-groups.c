@@ -221,3 +221,32 @@ void part_late(void)
         tell_last(last);
     MPI_Finalize();
 }
+
+/* Groups are made while the program waits for any message: of all ranks, and of
+ * some. */
+void receive_any(void)
+{
+    const int first[] = {0, 1};
+    dscomm_group_t *groups[2];
+    int own = 1, got = 0, level, number;
+    MPI_Request request;
+
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &number);
+    if (number == 0)
+        MPI_Irecv(&got, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
+                  &request);
+    MPI_Barrier(MPI_COMM_WORLD);
+    join("mpi");
+    DSCOMM_CHECK(dscomm_group_split(world, 0, rank, NULL, &groups[0]));
+    DSCOMM_CHECK(dscomm_group_new(world, first, 2, NULL, &groups[1]));
+    for (int i = 0; i < 2; i++)
+        DSCOMM_CHECK(dscomm_group_free(groups[i]));
+    if (number == 1)
+        MPI_Send(&own, 1, MPI_INT, 0, 5, MPI_COMM_WORLD);
+    if (number == 0)
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    need(number || got == 1, "the program's message");
+    DSCOMM_CHECK(dscomm_finalize(world));
+    MPI_Finalize();
+}

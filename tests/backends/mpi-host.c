@@ -21,7 +21,7 @@ int rank, ranks;
 int kept;
 static int tags[2]; /* of the latest calls that made one */
 
-static int exhausted; /* MPI has no communicators left */
+static int exhausted; /* the error: MPI has no communicators left */
 
 static pthread_t outsider;
 static int strays; /* calls of MPI by it */
@@ -44,8 +44,8 @@ DSCOMM_API int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag,
         return PMPI_Comm_create_group(comm, group, tag, ret_comm);
     }
     MPI_Barrier(comm); /* rank 0 has the store, which the others still read */
-    MPI_Comm_call_errhandler(comm, MPI_ERR_OTHER);
-    return MPI_ERR_OTHER;
+    MPI_Comm_call_errhandler(comm, exhausted);
+    return exhausted;
 }
 
 DSCOMM_API int MPI_Comm_free(MPI_Comm *comm)
@@ -496,9 +496,12 @@ static void run_out(void)
     MPI_Errhandler handler;
 
     MPI_Init(NULL, NULL);
-    exhausted = 1;
-    need(dscomm_init(NULL, &world) < 0, "a failure");
-    need(strstr(dscomm_last_error(), "MPI_Comm_create_group") != NULL,
+    MPI_Add_error_class(&exhausted);
+    MPI_Add_error_string(exhausted,
+                         "Other error, stack:\nf(1)\nf(2): none left");
+    need(dscomm_init(NULL, &world) == DSCOMM_ERR_NO_MEMORY, "a failure");
+    need(strstr(dscomm_last_error(), "MPI_Comm_create_group") != NULL &&
+             strstr(dscomm_last_error(), "MPI: f(2): none left"),
          "the sentence");
     MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
     need(handler == MPI_ERRORS_ARE_FATAL, "the program's choice is back");
@@ -568,6 +571,7 @@ static const struct {
     {"turns", take_turns},
     {"fork", fork_twice},
     {"part-late", part_late},
+    {"receive-any", receive_any},
 };
 
 int main(int argc, char **argv)

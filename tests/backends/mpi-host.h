@@ -20,5 +20,6 @@ void part(void);
 void take_turns(void);
 void fork_twice(void);
 void part_late(void);
+void receive_any(void);
 
 #endif

@@ -112,6 +112,7 @@ test_host()
     content 3 part 'a group of some ranks while MPI waits for all'
     content 2 turns 'blocking calls of MPI, where another call must go on'
     content 2 fork 'a child of a process that uses MPI'
+    content 3 receive-any 'a program that waits for any message meanwhile'
     content 3 part-late 'a rank that does not leave'
     part_late_by_levels
     content 2 differ 'ranks that cut messages differently'

@@ -24,7 +24,8 @@ static dscomm_status_t come(int rank, dscomm_status_t own, const char *engine,
                                         .ranks = RANKS,
                                         .store = store,
                                         .timeout_ms = 700};
-    mpi_card_t card = {.mpi_rank = 10 + rank, .blocking = 1, .chunk = 5};
+    mpi_card_t card = {
+        .mpi_rank = 10 + rank, .blocking = 1, .chunk = 5, .based = 1};
 
     g_strlcpy(card.engine, engine, sizeof card.engine);
     *ret_map = NULL;
@@ -51,8 +52,10 @@ static void open_store(void)
 /* Puts a card there that never gets an answer. */
 static void leave_card(int rank, const char *engine)
 {
-    mpi_card_t card = {
-        .mpi_rank = 10 + rank, .blocking = rank != 1, .chunk = 5};
+    mpi_card_t card = {.mpi_rank = 10 + rank,
+                       .blocking = rank != 1,
+                       .chunk = 5,
+                       .based = rank != 1};
     char key[8];
 
     g_strlcpy(card.engine, engine, sizeof card.engine);
@@ -77,6 +80,7 @@ static void test_all(void)
     for (int r = 0; r < RANKS; r++)
         is_int(maps[0]->mpi_ranks[r], 10 + r, "where rank %d is", r);
     is_int(maps[0]->blocking, 0, "one does not want blocking calls");
+    is_int(maps[0]->based, 0, "one lacks the communicator of all");
     ok(maps[0]->tag != maps[1]->tag && maps[0]->mark != maps[1]->mark,
        "groups of one name differ in tag and mark");
     dscomm_store_free(maps[0]);
