@@ -3,7 +3,8 @@
 # MPICH with those that share its ABI. Debian has both side by side. Each is found
 # through its own pkg-config file; where there is neither, or the user has named a
 # place, whatever MPI is there: through pkg-config, what its mpicc says it would
-# do, or its header and libmpi. The tree itself is never compiled by mpicc.
+# do, or, where nothing links so, its header and libmpi. The tree itself is never
+# compiled by mpicc.
 # Sets have_mpi, dscomm_mpi, have_openmpi, have_mpich, and CFLAGS and LIBS of
 # OPENMPI and MPICH.
 AC_DEFUN([DSCOMM_MPI],
@@ -11,6 +12,7 @@ AC_DEFUN([DSCOMM_MPI],
     [bin/mpicc, or include/mpi.h and lib/libmpi.so])
 AC_ARG_VAR([MPI_CFLAGS], [flags for the only MPI, with MPI_LIBS])
 AC_ARG_VAR([MPI_LIBS], [libraries of the only MPI, in place of a search])
+dscomm_mpi_given=$MPI_LIBS
 dscomm_mpi_found=
 dscomm_mpi_why=
 have_openmpi=no
@@ -27,6 +29,9 @@ AS_IF([test "$with_mpi" != no], [
     AS_IF([test -z "$dscomm_mpi_found"], [
         DSCOMM_MPI_FLAGS
         DSCOMM_MPI_TAKE])
+    AS_IF([test -z "$dscomm_mpi_found$dscomm_mpi_given"], [
+        DSCOMM_FIND_FILES([mpi], [MPI], [mpi.h], [mpi])
+        DSCOMM_MPI_TAKE])
     DSCOMM_EXPLAIN([mpi], [MPI],
         [neither ompi-c.pc, mpich.pc or mpi-c.pc, nor mpicc, nor include/mpi.h and libmpi])
     AC_MSG_RESULT([${dscomm_mpi_found:-no}])
@@ -41,20 +46,19 @@ AM_CONDITIONAL([HAVE_OPENMPI], [test "$have_mpi$have_openmpi" = yesyes])
 AM_CONDITIONAL([HAVE_MPICH], [test "$have_mpi$have_mpich" = yesyes])
 ])
 
-# Any MPI.
+# Any MPI. That mpicc of Intel MPI quotes words, and without I_MPI_ROOT names no
+# folder that there is.
 AC_DEFUN([DSCOMM_MPI_FLAGS],
 [for dscomm_module in mpi-c ompi-c mpich; do
     AS_IF([test -z "$MPI_LIBS"],
         [DSCOMM_FIND_PC([mpi], [MPI], [$dscomm_module])])
 done
 AS_IF([test -z "$MPI_LIBS"], [
-    for dscomm_word in `${dscomm_mpi_dir:+$dscomm_mpi_dir/bin/}mpicc -show 2>/dev/null`; do
+    for dscomm_word in `${dscomm_mpi_dir:+$dscomm_mpi_dir/bin/}mpicc -show 2>/dev/null | $SED 's/"//g'`; do
         AS_CASE([$dscomm_word],
             [-I*|-D*], [MPI_CFLAGS="$MPI_CFLAGS $dscomm_word"],
             [-L*|-l*], [MPI_LIBS="$MPI_LIBS $dscomm_word"])
     done])
-AS_IF([test -z "$MPI_LIBS"],
-    [DSCOMM_FIND_FILES([mpi], [MPI], [mpi.h], [mpi])])
 ])
 
 # What MPI_CFLAGS and MPI_LIBS lead to is that of its family, if it links.

@@ -93,6 +93,23 @@ end=$(configures --with-mpi="$scratch/wrapper" --with-ibverbs="$scratch/package"
 like "$end" "mpi +yes \(MPICH 98\.7 in $scratch/wrapper\)" 'mpi: mpicc'
 like "$end" "yes \(libibverbs 98\.7 in $scratch/package\)" 'ibverbs: pkg-config'
 
+# wrapper DIR FOLDER: an mpicc like that of Intel MPI
+wrapper()
+{
+    mkdir -p "$1/bin"
+    cat >"$1/bin/mpicc" <<END
+#!/bin/sh
+echo 'cc -I"$2/include" -L"$2/lib" -Xlinker "$2" -lmpi'
+END
+    chmod +x "$1/bin/mpicc"
+}
+wrapper "$scratch/quotes" "$mpi"
+end=$(configures --with-mpi="$scratch/quotes")
+like "$end" "mpi +yes \(MPICH 98\.7 in $scratch/quotes\)" 'mpi: mpicc that quotes'
+wrapper "$mpi" "$scratch/nowhere"
+end=$(configures --with-mpi="$mpi")
+like "$end" "mpi +yes \(MPICH 98\.7 in $mpi\)" 'mpi: files beside an mpicc of no use'
+
 # refuses NAME DIR WHAT TEXT
 refuses()
 {
