@@ -150,7 +150,8 @@ typedef struct {
     unsigned needs, without; /* facts */
     tool_advice_verdict_t verdict;
     const char *why;
-    /* NULL: nothing; "=--map-by": what the line has there */
+    /* NULL: nothing; "=--map-by": what the line has there. {rest}: what "*"
+     * stands for */
     const char *instead;
 } row_t;
 
@@ -167,6 +168,8 @@ typedef struct {
     "more "                                                                    \
     "ranks on it"
 
+#define NEW_OPTION "an option of 5.x, which 4.x refuses"
+
 static const row_t rows[] = {
     /* Open MPI's parameters */
     {OMPI4, OLD_MCA, "btl_sm_use_knem", NULL, 0, 0, DROPPED,
@@ -177,14 +180,15 @@ static const row_t rows[] = {
      "no parameter since 3.0, and silently ignored; single copies are a "
      "framework of their own, smsc",
      "--mca smsc cma, where the default does not do"},
-    {OMPI4, OLD_MCA, "btl_sm_*", NULL, 0, 0, DROPPED,
-     "a name of 5.x, silently ignored by 4.x", "--mca btl_vader_..."},
+    {OMPI4, OLD_MCA, "btl_sm_*", NULL, 0, 0, REPLACED,
+     "a name of 5.x, silently ignored by 4.x",
+     "--mca btl_vader_{rest} {value}"},
     {OMPI5, OLD_MCA, "btl_vader_single_copy_mechanism", NULL, 0, 0, DROPPED,
      "a name of 4.x, silently ignored by 5.x; single copies are a framework of "
      "their own, smsc",
      "--mca smsc cma, where the default does not do"},
-    {OMPI5, OLD_MCA, "btl_vader_*", NULL, 0, 0, DROPPED,
-     "a name of 4.x, an alias that will go", "--mca btl_sm_..."},
+    {OMPI5, OLD_MCA, "btl_vader_*", NULL, 0, 0, REPLACED,
+     "a name of 4.x, an alias that will go", "--mca btl_sm_{rest} {value}"},
     {OMPI4, OLD_MCA, "coll", lacks_collectives, 0, 0, DROPPED,
      "leaves out basic, libnbc or self, without which MPI_Init fails; tuned "
      "is preferred anyway",
@@ -305,6 +309,9 @@ static const row_t rows[] = {
      "4.x says socket, and refuses package", "=--map-by"},
     {OMPI4, OLD_OPTION, "bind-to", has_package, 0, 0, REPLACED,
      "4.x says socket, and refuses package", "=--bind-to"},
+    {OMPI4, OLD_OPTION, "prtemca", NULL, 0, 0, DROPPED, NEW_OPTION, NULL},
+    {OMPI4, OLD_OPTION, "pmixmca", NULL, 0, 0, DROPPED, NEW_OPTION, NULL},
+    {OMPI4, OLD_OPTION, "display", NULL, 0, 0, DROPPED, NEW_OPTION, NULL},
     {OMPI5, OLD_OPTION, "map-by", maps_dist, 0, 0, REPLACED,
      "5.x has no dist any more", "=--map-by"},
     {OMPI5, OLD_OPTION, "rank-by", ranks_by_object, 0, 0, DROPPED,
@@ -352,6 +359,10 @@ static const row_t rows[] = {
      "an option of Open MPI, which mpiexec refuses and does not need", NULL},
     {ADVICE_HYDRA, OLD_OPTION, "allow-run-as-root", NULL, 0, 0, DROPPED,
      "an option of Open MPI, which mpiexec refuses and does not need", NULL},
+    {ADVICE_HYDRA, OLD_OPTION, "prtemca", NULL, 0, 0, DROPPED,
+     "an option of Open MPI, which mpiexec refuses", NULL},
+    {ADVICE_HYDRA, OLD_OPTION, "pmixmca", NULL, 0, 0, DROPPED,
+     "an option of Open MPI, which mpiexec refuses", NULL},
     {ADVICE_HYDRA, OLD_OPTION, "npernode", NULL, 0, 0, REPLACED,
      "an option of Open MPI", "=-ppn"},
     {ADVICE_HYDRA, OLD_OPTION, "host", NULL, 0, 0, REPLACED,
@@ -445,6 +456,8 @@ static gboolean judge_by_table(advice_state_t *state, const advice_old_t *old)
     instead = row->instead;
     g_hash_table_insert(state->values, g_strdup("value"),
                         g_strdup(old->value ? old->value : ""));
+    g_hash_table_insert(state->values, g_strdup("rest"),
+                        g_strdup(old->name + strcspn(row->name, "*")));
     if (instead && *instead == '=')
         text = find_part(state, instead + 1);
     else if (instead && row->verdict == REPLACED)

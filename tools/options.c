@@ -56,11 +56,10 @@ static char *numbers_set(const numbers_t *numbers)
     for (gsize i = 0; numbers->wanted[i].long_name; i++) {
         if (numbers->texts[i] &&
             !read_decimal(numbers->texts[i], numbers->wanted[i].arg_data))
-            return g_strdup_printf("'%s' for --%s is no decimal number from "
-                                   "-%d to %d",
+            return g_strdup_printf("'%s' for --%s is no decimal number, or far "
+                                   "too large",
                                    numbers->texts[i],
-                                   numbers->wanted[i].long_name, G_MAXINT,
-                                   G_MAXINT);
+                                   numbers->wanted[i].long_name);
     }
     return NULL;
 }
