@@ -137,14 +137,18 @@ static int is_able(const two_t *two, const two_level_t *inside)
            (two_level_capabilities(inside) & DSCOMM_CAP_NATIVE_COLLECTIVES);
 }
 
-/* Whoever comes last says whether INSIDE is able on all nodes. */
-static dscomm_status_t agree(two_t *two, const dscomm_backend_args_t *args)
+/* The first verdict counts. */
+static dscomm_status_t say(const dscomm_backend_args_t *args, const char *text)
+{
+    return dscomm_store_compare_set(args->store, VERDICT, "", 0, text,
+                                    strlen(text), NULL, NULL);
+}
+
+static dscomm_status_t vote(const two_t *two, const dscomm_backend_args_t *args)
 {
     const two_level_t *inside = &two->levels[TWO_INSIDE];
     const int able = !inside->ops || is_able(two, inside);
     int64_t opened = 0, count = 0;
-    void *verdict;
-    size_t size;
     dscomm_status_t status;
 
     status = dscomm_store_add(args->store, ABLE, able, &count);
@@ -153,16 +157,52 @@ static dscomm_status_t agree(two_t *two, const dscomm_backend_args_t *args)
     if (!status && opened == two->ranks)
         status = dscomm_store_add(args->store, ABLE, 0, &count);
     if (!status && opened == two->ranks)
-        status = dscomm_store_set(args->store, VERDICT,
-                                  count == two->ranks ? "1" : "0", 1);
-    if (!status)
+        status = say(args, count == two->ranks ? "1" : "0");
+    return status;
+}
+
+/* "-11 rank 2: why" */
+static dscomm_status_t refuse(const two_t *two, const char *text, size_t size)
+{
+    char *copy = g_strndup(text, size), *why;
+    const gint64 number = g_ascii_strtoll(copy, &why, 10);
+    dscomm_status_t status =
+        number < 0 && number > -1000 && *why
+            ? dscomm_fail((dscomm_status_t)number, "group '%s':%s", two->name,
+                          why)
+            : dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                          "group '%s': the ranks' verdict makes no sense",
+                          two->name);
+
+    g_free(copy);
+    return status;
+}
+
+/* How it went on this rank, own, is told to all; whoever comes last says
+ * whether INSIDE is able on all nodes. */
+static dscomm_status_t agree(two_t *two, const dscomm_backend_args_t *args,
+                             dscomm_status_t own)
+{
+    char *why = g_strdup(dscomm_last_error());
+    char *text = g_strdup_printf("%d rank %d: %s", own, two->rank, why);
+    dscomm_status_t status = own ? say(args, text) : vote(two, args);
+    void *verdict;
+    size_t size;
+
+    if (!own && !status)
         status = dscomm_store_get(args->store, VERDICT, args->timeout_ms,
                                   &verdict, &size);
+    if (own)
+        status = dscomm_fail(own, "%s", why);
+    g_free(text);
+    g_free(why);
     if (status)
         return status;
     two->able = size == 1 && *(char *)verdict == '1';
+    if (size != 1)
+        status = refuse(two, verdict, size);
     dscomm_store_free(verdict);
-    return DSCOMM_OK;
+    return status;
 }
 
 static int is_apart(const two_level_t *level)
@@ -181,20 +221,15 @@ dscomm_status_t two_levels_open(two_t *two, const dscomm_backend_args_t *args,
         status = open_flat(two, args, parent);
     if (!status && two->size[node] > 1)
         status = open_inside(two, args, parent);
-    if (status)
-        return status;
     if (two->nodes == 1 || two->nodes == two->ranks) {
         two->only = &two->levels[two->nodes == 1 ? TWO_INSIDE : TWO_FLAT];
-        two->apart = is_apart(two->only);
-        return DSCOMM_OK;
+        two->apart = !status && is_apart(two->only);
+        return status;
     }
-    two->apart = is_apart(&two->levels[TWO_FLAT]);
-    if (two->is_even || two->local[two->rank] == 0)
+    two->apart = !status && is_apart(&two->levels[TWO_FLAT]);
+    status = agree(two, args, status);
+    if (!status && (two->is_even || two->local[two->rank] == 0))
         status = open_rail(two, args);
-    if (!status && parent && !parent->only)
-        two->able = parent->able;
-    else if (!status)
-        status = agree(two, args);
     return status;
 }
 

@@ -38,6 +38,29 @@ if $CC $SANITIZER_FLAGS -O2 -I"$abs_top_srcdir/lib" -fPIC -shared \
     is "$(chosen aba)" two_level 'auto, two hosts and three ranks'
     is "$(chosen abc)" mailbox 'auto, a rank on each host'
     is "$(chosen aaa)" shm 'auto, one host'
+    # A rank that cannot open a level; all wait for each other at the end, since the
+    # launcher ends them with the first.
+    cat >"$scratch/unable" <<'SCRIPT'
+#!/bin/sh
+DSCOMM_HOST_ID=$(echo aabb | cut -c $((RANK + 1)))
+[ "$RANK" != 3 ] || DSCOMM_BACKEND_PATH=${DSCOMM_BACKEND_PATH%:*}
+export DSCOMM_HOST_ID DSCOMM_BACKEND_PATH
+"$@"
+: >"$scratch/ended.$RANK"
+for try in $(seq 300); do
+    [ "$(find "$scratch" -name 'ended.*' | wc -l)" -lt 4 ] || break
+    sleep 0.1
+done
+exit 1
+SCRIPT
+    chmod +x "$scratch/unable"
+    export scratch
+    DSCOMM_BACKEND=two_level DSCOMM_TWO_LEVEL_INSIDE=mailbox DSCOMM_TIMEOUT=10 \
+        DSCOMM_TWO_LEVEL_BETWEEN=shm $launch -n 4 "$scratch/unable" \
+        "$abs_top_builddir/examples/hello/hello" >"$scratch/out" 2>&1
+    is "$(grep -c "group 'world': rank 3: there is no backend 'mailbox'" "$scratch/out")" \
+        2 'the other node hears of a level that cannot be opened' ||
+        sed 's/^/# /' "$scratch/out"
 else
     skip 'auto' 'the example backend cannot be compiled'
 fi
