@@ -219,9 +219,10 @@ static void judge(const engine_t *engine)
         engine_library_spoil(1);
 }
 
-/* MPI calls the end of a communicator collective, but its libraries just forget
- * it, and MPICH gives its number to the next one. So one in which messages may
- * still be on their way is kept. */
+/* MPI calls the end of a communicator collective, but Open MPI 4.1 and
+ * MPICH 4.0 just forget it where only some of its ranks come, and MPICH gives
+ * its number to the next one. So one in which messages may still be on their
+ * way is kept. */
 void engine_close(void *impl)
 {
     engine_t *engine = impl;

@@ -121,7 +121,7 @@ typedef struct {
      * connections may be shared. Closed after its children. NULL for a world */
     void *parent;
     const char *name; /* for messages */
-    const char *id; /* unique in the job, equal on all ranks */
+    const char *id; /* unique in the world, equal on all ranks */
     int rank, ranks; /* this one, and how many */
     const int *world_ranks; /* numbers in the world, for messages */
     dscomm_store_t *store; /* private to the group: keys may be short */
