@@ -286,7 +286,8 @@ static int has_come(const dscomm_inquest_t *inquest, int rank)
     return inquest->accounts[rank].last >= inquest->sequence;
 }
 
-/* Someone who waits in this collective waits for rank, which does not. */
+/* Someone who waits, in this collective or in one that was started after it,
+ * waits for rank, which has not come to either. */
 static int is_late(const dscomm_inquest_t *inquest, int rank)
 {
     if (has_come(inquest, rank))
@@ -294,7 +295,7 @@ static int is_late(const dscomm_inquest_t *inquest, int rank)
     if (listed(inquest, rank))
         return 1;
     for (int r = 0; r < inquest->group->size; r++)
-        if (inquest->accounts[r].last == inquest->sequence &&
+        if (has_come(inquest, r) &&
             dscomm_priv_account_waits(&inquest->accounts[r], rank))
             return 1;
     return 0;

@@ -27,15 +27,27 @@ static dscomm_work_t *part(dscomm_work_t *work)
     return NULL;
 }
 
+/* Into text, which has size bytes; returns it. */
+static const char *number(char *text, size_t size, const char *what, int which)
+{
+    if (which == -1)
+        snprintf(text, size, "any %s", what);
+    else
+        snprintf(text, size, "%s %d", what, which);
+    return text;
+}
+
 static void describe(const dscomm_work_t *work, char *text, size_t size)
 {
     const dscomm_call_t *call = &work->call;
+    char rank[32], tag[32];
 
     if (call->kind == CALL_COLLECTIVE)
         dscomm_coll_describe(&call->coll, text, size);
     else if (call->p2p.receive)
-        snprintf(text, size, "recv from rank %d (-1: any) with tag %d",
-                 call->p2p.message.peer, call->p2p.message.tag);
+        snprintf(text, size, "recv from %s with %s",
+                 number(rank, sizeof rank, "rank", call->p2p.message.peer),
+                 number(tag, sizeof tag, "tag", call->p2p.message.tag));
     else
         snprintf(text, size, "send to rank %d with tag %d",
                  call->p2p.message.peer, call->p2p.message.tag);

@@ -463,9 +463,12 @@ void engine_explain(void *impl, const dscomm_request_t *head, char *text,
     else if (request->kind == ENGINE_SEND)
         snprintf(text, size, "rank %d has not received it",
                  request->message.peer);
+    else if (request->parts)
+        snprintf(text, size, "rank %d is still sending it",
+                 request->head.source);
+    else if (request->message.peer == DSCOMM_ANY_SOURCE)
+        snprintf(text, size, "nothing has come from any rank");
     else
-        snprintf(text, size,
-                 request->parts ? "rank %d is still sending it"
-                                : "nothing has come from rank %d",
-                 request->parts ? request->head.source : request->message.peer);
+        snprintf(text, size, "nothing has come from rank %d",
+                 request->message.peer);
 }

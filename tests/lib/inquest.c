@@ -40,6 +40,40 @@ static void late(rank_t *self)
                        ": rank 3 has not made this call, or stands still"));
 }
 
+/* The same where two are started at once, by a ring: rank 1 waits for rank 0,
+ * which tells whom it waits for before the time is over for rank 1. */
+static void late_twice(rank_t *self)
+{
+    int32_t x[4] = {0}, y[2][4];
+    dscomm_work_t *works[2];
+
+    if (self->rank == 3) {
+        stay_away(self);
+        return;
+    }
+    for (int i = 0; i < 2; i++)
+        CHECK(self, !dscomm_all_reduce(self->world, x, y[i], 4, DSCOMM_INT32,
+                                       DSCOMM_SUM, &works[i]));
+    if (self->rank == 0)
+        usleep(300000);
+    CHECK(self, dscomm_work_wait(works[0], DSCOMM_TIMEOUT_DEFAULT) ==
+                    DSCOMM_ERR_TIMEOUT);
+    CHECK(self, strstr(dscomm_last_error(), "rank 3 has not made this call"));
+    for (int i = 0; i < 2; i++)
+        dscomm_work_free(works[i]);
+}
+
+/* Nobody sends. */
+static void receive_any(rank_t *self)
+{
+    int32_t x;
+
+    CHECK(self, dscomm_recv(self->world, &x, 1, DSCOMM_INT32, DSCOMM_ANY_SOURCE,
+                            DSCOMM_ANY_TAG, NULL, NULL) == DSCOMM_ERR_TIMEOUT);
+    CHECK(self,
+          strstr(dscomm_last_error(), "recv from any rank with any tag of "));
+}
+
 /* Rank 2's call sends to rank 1 alone, which has nothing to receive. */
 static void never_meet(rank_t *self)
 {
@@ -137,6 +171,10 @@ int main(void)
 {
     ranks_use_modules();
     ranks_run(4, 1500, late, "a rank that does not come is named");
+    setenv("DSCOMM_ALGORITHM", "all_reduce:ring", 1);
+    ranks_run(4, 4000, late_twice, "and where two calls are under way");
+    unsetenv("DSCOMM_ALGORITHM");
+    ranks_run(2, 300, receive_any, "a receive from anybody");
     ranks_run(4, 20000, never_meet, "ranks that do not meet");
     ranks_run(2, 20000, silent, "a mismatch that nobody waits for");
     test_lock();
