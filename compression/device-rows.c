@@ -271,7 +271,7 @@ int dscomm_priv_device_down(dscomm_exchange_t *x, stage_t stage, size_t p)
 {
     const extent_t extent = x->direct || x->shows ? header_there : all_there;
     const int own = x->channel->rank, end = x->channel->ranks;
-    int any = x->shows, code;
+    int any = 0, code;
 
     if (stage == STAGE_ENCODED)
         code = copy_down(x, p, x->out, 0, end, extent, &any);

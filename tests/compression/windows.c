@@ -106,7 +106,7 @@ static void later(rank_t *self)
 static void growing(rank_t *self)
 {
     pair_t pairs[MANY];
-    dscomm_work_t *works[MANY];
+    dscomm_work_t *works[MANY] = {NULL};
 
     fake_device_choose(self->rank);
     for (int i = 0; i < MANY; i++) {
@@ -211,25 +211,31 @@ static void leaving(rank_t *self)
     CHECK(self, !fake_device_pieces());
 }
 
-/* A rank that does not call, or whose device stands: the others' calls end at
- * the deadline, and so does all that they have taken. */
-static int stands;
+/* A rank that does not call, or whose device stands, be it another one than
+ * that of its window: the others' calls end at the deadline, and so does all
+ * that they have taken. */
+#define ELSEWHERE 9
+static int stands; /* 0, 1, or that */
 
 static void failing_call(rank_t *self)
 {
     dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_device_queue_t *queue = NULL;
     dscomm_compressor_t *c = NULL;
     dscomm_group_t *group = NULL;
     float *x;
 
     attr.timeout_ms = 2000;
     fake_device_choose(self->rank);
-    x = fake_device_alloc(SHORT * sizeof *x);
     CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
     CHECK(self, !dscomm_compressor_create(group, SHORT, NULL, &c));
-    meet(self);
     if (self->rank == 1 && stands)
-        fake_device_stop(1, 1, FAKE_NEVER);
+        fake_device_choose(stands);
+    x = fake_device_alloc(SHORT * sizeof *x);
+    meet(self);
+    /* It has copied headers by then, or nothing of this device. */
+    if (self->rank == 1 && stands)
+        fake_device_stop(1, stands == 1, FAKE_NEVER);
     meet(self);
     if (self->rank != 1 || stands) {
         dscomm_status_t status =
@@ -241,8 +247,11 @@ static void failing_call(rank_t *self)
     CHECK(self, !dscomm_compressor_free(c));
     CHECK(self, !dscomm_group_free(group));
     meet(self);
-    if (self->rank == 1)
+    if (self->rank == 1) {
         fake_device_met();
+        CHECK(self, !dscomm_priv_device_queue(MAX(stands, 1), &queue));
+        CHECK(self, !fake_device_table()->sync(queue));
+    }
     meet(self);
     fake_device_free(x);
 }
@@ -294,6 +303,8 @@ int main(void)
     is_int(fake_device_pieces(), 0, "all memory is free");
     stands = 1;
     ranks_run(3, 20000, failing_call, "a rank whose device stands");
+    stands = ELSEWHERE;
+    ranks_run(3, 20000, failing_call, "a device elsewhere that stands");
     ok(fake_device_pieces() > 0, "what it may still read stays");
     is_int(fake_device_early(), 0, "no memory went that others had mapped");
     dscomm_priv_device_use(NULL);
