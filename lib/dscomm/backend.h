@@ -195,8 +195,8 @@ typedef struct dscomm_backend_ops {
     /* 1 where run and start take this collective natively; the answer may
      * depend on coll, dtype, op, count (not of a _v call, where that is this
      * rank's own), and on whether root is DSCOMM_ROOT_FINALIZE, and must be the
-     * same on all ranks. Without it, none is taken. Never asked where capabilities has DSCOMM_CAP_NATIVE_COLLECTIVES:
-     * then all of them are. */
+     * same on all ranks. Without it, none is taken. Never asked where
+     * capabilities has DSCOMM_CAP_NATIVE_COLLECTIVES: then all of them are. */
     int (*native)(void *impl, const dscomm_coll_args_t *args);
     /* One collective from beginning to end. Never called while requests of
      * start are incomplete. Without start, a call with a work is made of
