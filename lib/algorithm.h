@@ -26,8 +26,8 @@ int dscomm_priv_algorithm_number(const dscomm_algorithm_t *algorithm);
 int dscomm_priv_algorithm_needs_power(const dscomm_algorithm_t *algorithm);
 /* 1: it fits two levels of nodes only. */
 int dscomm_priv_algorithm_needs_levels(const dscomm_algorithm_t *algorithm);
-/* Why one that does not fit does not, nodes as fits got them: "it needs ...".
- */
+/* Why an algorithm whose fits refused cannot serve: static, "it needs ...".
+ * nodes: as fits got them. */
 const char *dscomm_priv_algorithm_unfit(const dscomm_algorithm_t *algorithm,
                                         const dscomm_nodes_t *nodes);
 

@@ -189,15 +189,16 @@ static int fits(const dscomm_algorithm_t *algorithm,
     return !algorithm->fits || algorithm->fits(args, ranks, nodes);
 }
 
-/* ret_passed = the first that matches as well, but does not fit; or NULL. */
-static const dscomm_choice_t *find_rule(const GArray *rules,
+/* From number from on. ret_passed = the first that matches as well, but does
+ * not fit; or NULL. */
+static const dscomm_choice_t *find_rule(const GArray *rules, guint from,
                                         const dscomm_coll_args_t *args,
                                         int ranks, const dscomm_nodes_t *nodes,
                                         uint64_t bytes,
                                         const dscomm_choice_t **ret_passed)
 {
     *ret_passed = NULL;
-    for (guint i = 0; rules && i < rules->len; i++) {
+    for (guint i = from; rules && i < rules->len; i++) {
         const dscomm_choice_t *rule = &g_array_index(rules, dscomm_choice_t, i);
 
         if (!matches(rule, args, ranks, bytes))
@@ -218,7 +219,7 @@ static const dscomm_algorithm_t *find_levelled(const dscomm_coll_args_t *args,
 {
     const dscomm_algorithm_t *algorithm = levelled[args->coll];
 
-    if (ranks < 2 * nodes->count)
+    if (ranks / 2 < nodes->count)
         return NULL;
     for (size_t i = 0; algorithm && i < G_N_ELEMENTS(two_levels); i++)
         if (two_levels[i].coll == args->coll && ranks >= two_levels[i].least &&
@@ -261,19 +262,20 @@ const dscomm_choice_t *dscomm_priv_choice_rule(const GArray *rules,
 
     if (!rules || !rules->len)
         return NULL;
-    return find_rule(rules, args, ranks, nodes,
+    return find_rule(rules, 0, args, ranks, nodes,
                      dscomm_priv_choice_bytes(args, ranks), &passed);
 }
 
 const dscomm_choice_t *dscomm_priv_choice_passed(const GArray *rules,
+                                                 guint from,
                                                  const dscomm_coll_args_t *args,
                                                  int ranks,
                                                  const dscomm_nodes_t *nodes)
 {
     const dscomm_choice_t *passed;
 
-    find_rule(rules, args, ranks, nodes, dscomm_priv_choice_bytes(args, ranks),
-              &passed);
+    find_rule(rules, from, args, ranks, nodes,
+              dscomm_priv_choice_bytes(args, ranks), &passed);
     return passed;
 }
 
@@ -332,7 +334,7 @@ static dscomm_choice_span_t span_from(const GArray *rules,
 {
     dscomm_choice_span_t span = {.from = bytes, .to = END};
 
-    span.rule = find_rule(rules, args, ranks, nodes, bytes, &span.passed);
+    span.rule = find_rule(rules, 0, args, ranks, nodes, bytes, &span.passed);
     span.algorithm = find_default(args, ranks, nodes, bytes);
     return span;
 }

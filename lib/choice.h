@@ -30,9 +30,11 @@ const dscomm_choice_t *dscomm_priv_choice_rule(const GArray *rules,
                                                const dscomm_coll_args_t *args,
                                                int ranks,
                                                const dscomm_nodes_t *nodes);
-/* The first of the user's rules that is for args, but whose algorithm does not
- * fit, if it comes before the one that serves; or NULL. */
+/* The first of the user's rules, from number from on, that is for args, but
+ * whose algorithm does not fit, if it comes before the one that serves; or
+ * NULL. */
 const dscomm_choice_t *dscomm_priv_choice_passed(const GArray *rules,
+                                                 guint from,
                                                  const dscomm_coll_args_t *args,
                                                  int ranks,
                                                  const dscomm_nodes_t *nodes);

@@ -47,33 +47,37 @@ dscomm_priv_dispatch_peek(dscomm_group_t *group, const dscomm_coll_args_t *args,
     return native ? NULL : dscomm_priv_choice_default(args, group->size, nodes);
 }
 
-/* Once for each rule, in all groups of this process; all ranks pass over the
- * same. */
+/* Once for each rule, in all groups of this process. */
+static int is_told(guint index)
+{
+    static _Atomic uint64_t told; /* a bit each, of those from 63 on one */
+    uint64_t bit = UINT64_C(1) << MIN(index, 63);
+
+    return (atomic_fetch_or(&told, bit) & bit) != 0;
+}
+
+/* On one rank: all pass over the same. */
 static void tell_passed(const dscomm_group_t *group,
                         const dscomm_coll_args_t *args,
                         const dscomm_algorithm_t *instead)
 {
-    static _Atomic uint64_t told; /* a bit each, of those from 63 on one */
     const dscomm_nodes_t *nodes = dscomm_priv_group_levels(group);
-    const dscomm_choice_t *rule =
-        dscomm_priv_choice_passed(group->rules, args, group->size, nodes);
-    uint64_t bit;
-    guint index;
+    const dscomm_choice_t *rule;
+    guint index = 0;
 
-    if (!rule || group->rank != 0)
-        return;
-    index = (guint)(rule - (const dscomm_choice_t *)group->rules->data);
-    bit = UINT64_C(1) << MIN(index, 63);
-    if (atomic_fetch_or(&told, bit) & bit)
-        return;
-    dscomm_log(DSCOMM_LOG_WARN, "core",
-               "group '%s': rule %u of DSCOMM_ALGORITHM, %s:%s, cannot serve "
-               "this call of %d ranks: %s; %s serves instead",
-               group->name, index + 1,
-               dscomm_coll_name((dscomm_coll_t)args->coll),
-               rule->algorithm->name, group->size,
-               dscomm_priv_algorithm_unfit(rule->algorithm, nodes),
-               instead ? instead->name : "what the backend has");
+    while ((rule = dscomm_priv_choice_passed(group->rules, index, args,
+                                             group->size, nodes))) {
+        index = (guint)(rule - (const dscomm_choice_t *)group->rules->data) + 1;
+        if (!is_told(index - 1))
+            dscomm_log(
+                DSCOMM_LOG_WARN, "core",
+                "group '%s': rule %u of DSCOMM_ALGORITHM, %s:%s, cannot serve "
+                "this call of %d ranks: %s; %s serves instead",
+                group->name, index, dscomm_coll_name((dscomm_coll_t)args->coll),
+                rule->algorithm->name, group->size,
+                dscomm_priv_algorithm_unfit(rule->algorithm, nodes),
+                instead ? instead->name : "what the backend has");
+    }
 }
 
 const dscomm_algorithm_t *
@@ -85,7 +89,7 @@ dscomm_priv_dispatch_choose(dscomm_group_t *group,
 
     if (algorithm)
         tell(group, args, algorithm);
-    if (group->rules->len && group->size > 1)
+    if (group->rules->len && group->size > 1 && group->rank == 0)
         tell_passed(group, args, algorithm);
     return algorithm;
 }

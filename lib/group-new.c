@@ -26,6 +26,10 @@ static dscomm_status_t merge(const dscomm_group_t *parent, const char *name,
                            "%s: attr.timeout_ms is %d; give milliseconds, or 0 "
                            "for those of '%s'",
                            name, merged->timeout_ms, parent->name);
+    if (merged->members_only != 0 && merged->members_only != 1)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: attr.members_only is %d, not 0 or 1", name,
+                           merged->members_only);
     return DSCOMM_OK;
 }
 

@@ -11,8 +11,8 @@
 #define NEXT_ROW dscomm_priv_kernels_vbmi
 #include "lib/kernels-call.h"
 
-/* Codes are multiples of 2^-9 below 2^18 of those, so sums of more sources
- * might not be exact. */
+/* Magnitudes are less than 2^18 times 2^-9, so sums of so many are no more than
+ * 2^24 times, which float32 holds exactly. */
 #define SOURCES_MAX 64
 
 /* Magnitudes as bfloat16, in two tables of bytes: 2^exponent and so many
@@ -73,10 +73,10 @@ ALWAYS_INLINE sums_t add_two(sums_t sums, words_t x, words_t y)
                     add(sums.d, _mm512_unpackhi_epi16(x.high, y.high))};
 }
 
-/* A float that is large enough has its last bit where E4M3 has it for values as
- * large as this one; their sum is rounded there, and its last byte is how many
- * of those it was. The exponent, times eight, makes a code of that, but for
- * a constant. In the lower byte; NaN is larger than all codes. */
+/* 2^20 times the value's power of two is a float whose last bit is an eighth of
+ * that power, which is E4M3's last bit. Adding it rounds there, and the last
+ * byte then counts those eighths. The exponent, times eight, makes a code of
+ * that, but for a constant. In the lower byte; NaN is larger than all codes. */
 ALWAYS_INLINE __m512i rounded(__m512 value)
 {
     const __m512i least = _mm512_set1_epi32((127 - 6) << 23);

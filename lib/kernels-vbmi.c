@@ -3,10 +3,11 @@
  * with AVX-512 VBMI, which looks up 64 bytes at a time in a table of 128: 64
  * results need no wider elements, and no arithmetic but that of bytes.
  *
- * As codes are consecutive from one power of two to the next, a result is a
- * code's exponent and what a table makes of the significands. So that this
- * holds for denormals, too, codes are spread first: a spread code is unit times
- * an exponent, and what is behind the point. */
+ * Magnitudes have consecutive codes across powers of two, so a result is the
+ * larger operand's exponent, and a small number that a table has. Denormals
+ * would break that, so operands are spread first: they get the code that they
+ * would have if there were smaller exponents, unit times the exponent and what
+ * is behind the point. */
 #include "config.h"
 
 #include "lib/kernels-bytes.h"
@@ -17,7 +18,7 @@
 
 /* Tables, for a format with unit codes from one power of two to the next. */
 
-/* Of a magnitude other than 0, whose code is base less if it is normal. */
+/* The spread code of a magnitude other than 0: of a normal one, base more. */
 #define SPREAD(unit, base, code)                                               \
     ((base) + ((code) >= (unit)       ? (code)                                 \
                : (code) >= (unit) / 2 ? 2 * (code) - (unit)                    \
@@ -33,9 +34,10 @@
  * it was. That is enough to round the exact sum or difference once, which is
  * what float32's is rounded to as well. Half of a sum has an exponent less. */
 
-/* Bases are such that 0 is too small to be moved to anything, and that the
- * spread codes that are looked up as denormals all differ in their lower six
- * bits. What is no number is further from all numbers than any is moved. */
+/* Bases are so large that 0, whose spread code is 0, is six bits and more below
+ * all others, which MOVED makes nothing of; and such that the spread codes that
+ * are looked up as denormals differ in their lower six bits. What is no number
+ * is as far above all numbers. */
 #define E4M3_BASE 96
 #define E4M3_NAN 240
 #define E5M2_BASE 32

@@ -14,8 +14,8 @@ typedef struct {
 } dscomm_kernels_t;
 
 /* The plain C row: complete, portable, and what all others are held to, bit
- * for bit; only which NaN a NaN is may differ. Integer averages of less than
- * 64 bits are exact for up to 2^21 sources. */
+ * for bit, NaNs included. Integer averages of less than 64 bits are exact for
+ * up to 2^21 sources. */
 extern const dscomm_reduce_fn dscomm_priv_kernels_c[DSCOMM_DTYPE_COUNT]
                                                    [DSCOMM_OP_COUNT];
 

@@ -33,8 +33,9 @@ static void check_stdout(void)
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return;
-    fprintf(stderr, "dscomm%s%s: cannot write: %s\n", current ? " " : "",
-            current ? current->name : "", g_strerror(errno ? errno : EIO));
+    fprintf(stderr, "dscomm%s%s: cannot write%s%s\n", current ? " " : "",
+            current ? current->name : "", errno ? ": " : "",
+            errno ? g_strerror(errno) : "");
     _exit(current ? current->unwritten : TOOL_FAILED);
 }
 

@@ -146,14 +146,17 @@ char *tool_errors_read(const char *folder, int rank)
     return message;
 }
 
-/* A file in the job's folder is made once, by whoever comes first. */
+/* A file in the job's folder is made once an attempt, by whoever comes first.
+ */
 gboolean tool_errors_is_first(const char *sentence)
 {
     const char *own = g_getenv("TORCHELASTIC_ERROR_FILE");
     char *folder = g_path_get_dirname(own ? own : "");
     char *name = g_path_get_basename(folder);
     char *sum = g_compute_checksum_for_string(G_CHECKSUM_SHA256, sentence, -1);
-    char *path = g_strdup_printf("%s/%s.said", folder, sum);
+    const char *attempt = g_getenv("TORCHELASTIC_RESTART_COUNT");
+    char *path =
+        g_strdup_printf("%s/%s.%s.said", folder, sum, attempt ? attempt : "0");
     int fd = -1, known = 0;
 
     if (g_str_has_prefix(name, FOLDER)) { /* not another launcher's */

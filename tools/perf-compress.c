@@ -140,10 +140,9 @@ int perf_compress_check(const perf_options_t *o, char *const *names)
     };
 
     if (!dscomm_codec_find(o->compress))
-        return tool_fail(
-            TOOL_USAGE, "perf",
-            "--compress: there is no codec '%s'; its name is one of %s",
-            o->compress, dscomm_codec_names());
+        return tool_fail(TOOL_USAGE, "perf",
+                         "--compress: there is no codec '%s'; there are %s",
+                         o->compress, dscomm_codec_names());
     for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
         if (others[i].given)
             return tool_fail(TOOL_USAGE, "perf",

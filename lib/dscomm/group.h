@@ -27,8 +27,9 @@ typedef struct {
     int timeout_ms; /* 0 = the parent's */
     /* 1: only the ranks listed call dscomm_group_new(), which is collective
      * over them alone, as MPI_Comm_create_group() is; not for the others. They
-     * meet by the list: whoever lists others, or in another order, or has
-     * asked for that list more often, does not meet them (ERR_TIMEOUT). */
+     * meet by the list and the backend: whoever gives other ones, or another
+     * order, or has asked for these more often, failed calls included, does not
+     * meet them (ERR_TIMEOUT, or ERR_PEER_FAILED where they gave up before). */
     int members_only;
 } dscomm_group_attr_t;
 #define DSCOMM_GROUP_ATTR_INIT                                                 \

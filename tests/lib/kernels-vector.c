@@ -226,10 +226,10 @@ static int has_divisors(call_t call)
 {
     int good = 1;
 
-    call.nsources = 2;
-    for (int d = 2; d < MANY && good; d++) {
-        double divisor = d;
+    for (int d = 4; d < 2 * MANY && good; d++) {
+        double divisor = d / 2 + 1;
 
+        call.nsources = d % 2 ? 3 : 2;
         call.factors = &divisor;
         good = agrees(&call);
     }
@@ -253,6 +253,7 @@ static int has_nan_factors(call_t call)
 static int has_many(call_t call)
 {
     static const size_t numbers[] = {3, 4, 5, 8, 63, 64, 65, MANY};
+    static const double divisors[] = {1, 0.5, 3.5, 64, 100, 0x1p60, INFINITY};
     size_t size = dscomm_dtype_size(call.dtype);
     const void *sources[MANY] = {buffers[0]};
     int good = 1;
@@ -264,7 +265,15 @@ static int has_many(call_t call)
     call.sources = sources;
     for (size_t n = 0; n < sizeof numbers / sizeof *numbers && good; n++) {
         call.nsources = numbers[n];
-        good = agrees(&call);
+        call.factors = NULL;
+        if (call.op == DSCOMM_SUM)
+            good = agrees(&call);
+        for (size_t d = 0; call.op == DSCOMM_AVG && good &&
+                           d < sizeof divisors / sizeof *divisors;
+             d++) {
+            call.factors = &divisors[d];
+            good = agrees(&call);
+        }
     }
     return good;
 }
@@ -276,10 +285,12 @@ static void test_limits(call_t call)
     call.count = 1000;
     if (call.op == DSCOMM_AVG) {
         ok(has_divisors(call), "%s: %s: averages by any divisor", name, type);
-        ok(has_averages(call), "%s: %s: averages of many", name, type);
+        ok(has_averages(call), "%s: %s: averages of extremes", name, type);
     }
-    if (call.op == DSCOMM_SUM)
-        ok(has_many(call), "%s: %s: sums of many", name, type);
+    if (call.op == DSCOMM_SUM ||
+        (call.op == DSCOMM_AVG && call.dtype > DSCOMM_UINT64))
+        ok(has_many(call), "%s: %s, %s: many", name, type,
+           dscomm_op_name(call.op));
     if (call.op == DSCOMM_PREMUL_SUM)
         ok(has_nan_factors(call), "%s: %s: factor NaN", name, type);
 }

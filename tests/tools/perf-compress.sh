@@ -64,7 +64,7 @@ refuses()
     is "$status" 2 "$*: status"
     like "$err" "$word" "$*: sentence"
 }
-refuses "no codec 'zip'; its name is one of none " --compress zip
+refuses "no codec 'zip'; there are none " --compress zip
 refuses 'broadcast has no compressed form' broadcast --compress onebit
 refuses 'int32 is not compressed' --compress onebit -d int32
 refuses '-o max is not compressed' --compress onebit -o max
