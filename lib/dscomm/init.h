@@ -43,8 +43,8 @@ DSCOMM_API dscomm_status_t dscomm_init(const dscomm_init_attr_t *attr,
                                        dscomm_group_t **ret_world);
 
 /* Leaves the job and frees the world, its remaining groups and works.
- * Collective: waits, at most the world's time-out, until every rank's earlier
- * sends are delivered and every rank has arrived; where one calls another
+ * Collective: waits until this rank's earlier sends are delivered and then for
+ * all ranks to arrive, at most the world's time-out each; where one calls another
  * collective on the world instead, both get ERR_MISMATCH. A world that was
  * aborted or lost a peer is freed without waiting. The handle is gone whatever
  * is returned (calls on it are ERR_INVALID, as group.h tells); NULL is fine; a
