@@ -53,6 +53,12 @@ int dscomm_priv_lease_hold(const dscomm_lease_t *lease)
     return -1;
 }
 
+void dscomm_priv_lease_give(int fd)
+{
+    flock(fd, LOCK_UN);
+    close(fd);
+}
+
 int dscomm_priv_lease_end(int fd)
 {
     if (flock(fd, LOCK_EX | LOCK_NB))

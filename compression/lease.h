@@ -16,9 +16,11 @@ typedef struct {
 
 /* A new one; its descriptor, or -1 and errno. */
 int dscomm_priv_lease_make(dscomm_lease_t *ret_lease);
-/* Holds another process's; a descriptor, whose close() gives it up. -1: there
- * is no such lease here, or no longer. */
+/* Holds another process's; a descriptor. -1: there is no such lease here, or
+ * no longer. */
 int dscomm_priv_lease_hold(const dscomm_lease_t *lease);
+/* Gives it up, though processes forked since have the descriptor as well. */
+void dscomm_priv_lease_give(int fd);
 /* By the owner: 1 where nobody holds it, or can any more. */
 int dscomm_priv_lease_end(int fd);
 

@@ -21,9 +21,9 @@ static void held(void)
     second = dscomm_priv_lease_hold(&lease);
     ok(first >= 0 && second >= 0, "it is held twice");
     ok(!dscomm_priv_lease_end(fd), "it does not end");
-    close(first);
+    dscomm_priv_lease_give(first);
     ok(!dscomm_priv_lease_end(fd), "nor while it is held once");
-    close(second);
+    dscomm_priv_lease_give(second);
     ok(dscomm_priv_lease_end(fd), "it ends when nobody holds it");
     is_int(dscomm_priv_lease_hold(&lease), -1, "and is then held no more");
 }
@@ -89,11 +89,30 @@ static void killed(void)
     close(ready[1]);
 }
 
+/* A process that was forked meanwhile has its descriptors too. */
+static void forked(void)
+{
+    dscomm_lease_t lease;
+    int fd = dscomm_priv_lease_make(&lease), status;
+    int held = dscomm_priv_lease_hold(&lease);
+    pid_t child = fork();
+
+    if (child == 0)
+        for (;;)
+            pause();
+    ok(held >= 0 && !dscomm_priv_lease_end(fd), "it does not end");
+    dscomm_priv_lease_give(held);
+    ok(dscomm_priv_lease_end(fd), "it ends though a child lives");
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+}
+
 int main(void)
 {
     held();
     others();
     late();
     killed();
+    forked();
     return tap_done();
 }
