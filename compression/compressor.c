@@ -14,7 +14,7 @@
 #define ALIGNMENT 64
 #define ROW_ALIGNMENT 16
 #define NAME_BYTES 16
-#define TEXT_BYTES 188
+#define TEXT_BYTES 184
 #define ELEMENTS_MOST ((size_t)PTRDIFF_MAX / sizeof(double) / 2)
 
 /* What all ranks must agree on, */
@@ -29,6 +29,7 @@ typedef struct {
 typedef struct {
     terms_t terms;
     int64_t window; /* its wish */
+    uint32_t oldest; /* page that it has */
     int32_t verdict; /* a status: why it refuses, in words in text */
     char text[TEXT_BYTES];
 } offer_t;
@@ -37,6 +38,7 @@ typedef struct {
 typedef struct {
     int64_t least, most;
     int rank; /* that with the least */
+    uint32_t from; /* pages that all have */
 } wishes_t;
 
 static size_t round_up(size_t count, size_t unit)
@@ -271,10 +273,11 @@ static void state_terms(dscomm_compressor_t *c, terms_t *ret_terms)
 
 static wishes_t collect(const offer_t *all, int ranks)
 {
-    wishes_t wishes = {all[0].window, all[0].window, 0};
+    wishes_t wishes = {all[0].window, all[0].window, 0, all[0].oldest};
 
     for (int r = 1; r < ranks; r++) {
         wishes.most = MAX(wishes.most, all[r].window);
+        wishes.from = MAX(wishes.from, all[r].oldest);
         if (all[r].window < wishes.least) {
             wishes.least = all[r].window;
             wishes.rank = r;
@@ -298,6 +301,7 @@ static dscomm_status_t agree(const char *name, dscomm_group_t *group,
     if (verdict == DSCOMM_OK) {
         state_terms(c, &mine.terms);
         mine.window = dscomm_priv_window_wish(c, group);
+        mine.oldest = dscomm_priv_window_oldest(group);
     } else {
         g_strlcpy(mine.text, dscomm_last_error(), sizeof mine.text);
     }
@@ -392,7 +396,7 @@ static dscomm_status_t join(dscomm_compressor_t *c, dscomm_group_t *group,
     c->signature = dscomm_priv_hash(&c->tag, sizeof c->tag, c->signature);
     c->channel->tags = (c->channel->tags + 2) & DSCOMM_TAG_MAX;
     return dscomm_priv_window_agree(c->channel, wishes->least, wishes->rank,
-                                    wishes->most);
+                                    wishes->most, wishes->from);
 }
 
 static dscomm_status_t create(const char *name, dscomm_group_t *group,

@@ -19,6 +19,7 @@ typedef struct {
     dscomm_window_t *newest; /* NULL: there is none */
     int device; /* whose memory they are */
     uint32_t pages; /* of all that there were */
+    uint32_t from; /* the first one that all ranks have */
     size_t demand; /* bytes: what all compressors would have at once */
     int refused; /* there will be none, for this reason */
     int abandoned; /* a device may use them until the process ends */

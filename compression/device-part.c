@@ -177,7 +177,7 @@ static void tell_way(const dscomm_exchange_t *x, way_t way)
     const char *backend = dscomm_group_backend(channel->group);
     const char *why = channel->windows.why;
 
-    if (channel->windows.newest)
+    if (channel->windows.newest && !channel->windows.refused)
         why = "a call has rows elsewhere than in its window";
     if (channel->told & 1 << way)
         return;
@@ -248,7 +248,6 @@ static void look_around(dscomm_exchange_t *x)
 {
     const size_t ranks = (size_t)x->channel->ranks;
 
-    dscomm_priv_window_reap(0);
     if (!x->channel->windows.newest)
         return;
     if (!x->sights)

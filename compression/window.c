@@ -83,7 +83,10 @@ void dscomm_priv_window_reap(int most_ms)
 
     if (!g_atomic_pointer_get(&waiting))
         return;
-    pthread_mutex_lock(&lock);
+    if (most_ms)
+        pthread_mutex_lock(&lock);
+    else if (pthread_mutex_trylock(&lock))
+        return;
     while (*at) {
         dscomm_window_t *window = *at;
 
@@ -115,15 +118,15 @@ static void discard(dscomm_window_t *window, int most_ms)
         if (view->memory)
             ops()->unmap(window->queue, view->memory);
         if (view->lease >= 0)
-            close(view->lease);
+            dscomm_priv_lease_give(view->lease);
     }
     push(&lock, &waiting, window);
-    dscomm_priv_window_reap(most_ms);
 }
 
 void dscomm_priv_window_leave(dscomm_channel_t *channel)
 {
-    const int most_ms = dscomm_priv_channel_timeout(channel);
+    const int most_ms =
+        MIN(dscomm_priv_channel_timeout(channel), DSCOMM_SETTLE_MS);
     dscomm_windows_t *windows = &channel->windows;
 
     while (windows->newest) {
@@ -133,8 +136,10 @@ void dscomm_priv_window_leave(dscomm_channel_t *channel)
         if (windows->abandoned)
             push(&lock, &kept, window);
         else
-            discard(window, MIN(most_ms, DSCOMM_SETTLE_MS));
+            discard(window, most_ms);
     }
+    windows->abandoned = 0;
+    dscomm_priv_window_reap(most_ms);
 }
 
 size_t dscomm_priv_window_need(const dscomm_compressor_t *c, int ranks)
@@ -181,6 +186,17 @@ int64_t dscomm_priv_window_wish(const dscomm_compressor_t *c,
         demand / PAGE > DSCOMM_WINDOW_PAGES - windows->pages)
         return NONE;
     return (int64_t)demand;
+}
+
+uint32_t dscomm_priv_window_oldest(dscomm_group_t *group)
+{
+    const dscomm_channel_t *channel = dscomm_priv_channel_of(group);
+    const dscomm_window_t *window = channel ? channel->windows.newest : NULL;
+    uint32_t page = channel ? channel->windows.pages : 0;
+
+    for (; window; window = window->next)
+        page = window->page;
+    return page;
 }
 
 static void refuse(dscomm_channel_t *channel, int rank, const char *why)
@@ -244,18 +260,20 @@ static void open_view(dscomm_window_t *window, int r, const card_t *theirs,
     char what[64];
     int code;
 
-    if (theirs->device.process == mine->device.process) {
-        snprintf(mine->why, sizeof mine->why,
-                 "is of the same process as rank %d, and none can map its own "
-                 "memory again",
-                 r);
-        return;
-    }
+    /* In different containers the same number is not the same process, but
+     * there is no such lease either. */
     view->lease = dscomm_priv_lease_hold(&theirs->lease);
     if (view->lease < 0) {
         snprintf(mine->why, sizeof mine->why,
                  "does not find the process of rank %d, as in containers that "
                  "do not see each other's",
+                 r);
+        return;
+    }
+    if (theirs->device.process == mine->device.process) {
+        snprintf(mine->why, sizeof mine->why,
+                 "is of the same process as rank %d, and none can map its own "
+                 "memory again",
                  r);
         return;
     }
@@ -304,6 +322,7 @@ static dscomm_status_t make(dscomm_channel_t *channel, size_t bytes)
     g_free(all);
     if (status < 0 || windows->refused) {
         discard(window, DSCOMM_SETTLE_MS);
+        dscomm_priv_window_reap(0);
         return status;
     }
     windows->pages += (uint32_t)(bytes / PAGE);
@@ -312,11 +331,15 @@ static dscomm_status_t make(dscomm_channel_t *channel, size_t bytes)
 }
 
 dscomm_status_t dscomm_priv_window_agree(dscomm_channel_t *channel,
-                                         int64_t least, int rank, int64_t most)
+                                         int64_t least, int rank, int64_t most,
+                                         uint32_t from)
 {
     dscomm_windows_t *windows = &channel->windows;
 
-    dscomm_priv_window_reap(DSCOMM_SETTLE_MS);
+    pthread_mutex_lock(&windows->lock);
+    windows->from = from;
+    pthread_mutex_unlock(&windows->lock);
+    dscomm_priv_window_reap(0);
     if (least == NO_DEVICE)
         refuse(channel, rank, "had no device when its compressor was made");
     if (least == SWITCHED_OFF)
@@ -346,7 +369,8 @@ char *dscomm_priv_window_take(dscomm_channel_t *channel,
 
         for (; *next && (*next)->at - at < bytes; next = &(*next)->next)
             at = (*next)->at + (*next)->bytes;
-        if (window->queue != queue || window->bytes - at < bytes)
+        if (window->page < windows->from || window->queue != queue ||
+            window->bytes - at < bytes)
             continue;
         *ret_berth = (dscomm_berth_t){window, at, bytes, *next};
         *next = ret_berth;

@@ -26,11 +26,15 @@ size_t dscomm_priv_window_need(const dscomm_compressor_t *c, int ranks);
  * needs, 0 where there is enough, less where there can be none. */
 int64_t dscomm_priv_window_wish(const dscomm_compressor_t *c,
                                 dscomm_group_t *group);
+/* The first page of all that this rank has now, or of the next window. */
+uint32_t dscomm_priv_window_oldest(dscomm_group_t *group);
 /* Collective: a new window where a rank wishes one and none is against it. Of
- * all ranks' wishes: the least, whose it is, and the most. Not to get one is no
- * failure; why tells then. */
+ * all ranks' wishes: the least, whose it is, and the most; and the highest of
+ * their first pages: what is before that some have no longer. Not to get one is
+ * no failure; why tells then. */
 dscomm_status_t dscomm_priv_window_agree(dscomm_channel_t *channel,
-                                         int64_t least, int rank, int64_t most);
+                                         int64_t least, int rank, int64_t most,
+                                         uint32_t from);
 /* Nothing uses the channel any more. */
 void dscomm_priv_window_leave(dscomm_channel_t *channel);
 /* Releases what others still had mapped when it was left, and have no longer;

@@ -211,6 +211,31 @@ static void leaving(rank_t *self)
     CHECK(self, !fake_device_pieces());
 }
 
+/* A window that one rank has left is not used by those that still have it: the
+ * compressors behind are made without a device, and get no other. */
+static void returning(rank_t *self)
+{
+    dscomm_compressor_t *c;
+    pair_t pair;
+
+    fake_device_choose(self->rank);
+    c = open_with(self, SHORT, "onebit");
+    meet(self);
+    if (self->rank == 0)
+        CHECK(self, !dscomm_compressor_free(c));
+    meet(self);
+    fake_device_choose(-1);
+    pair = pair_new(self, SHORT);
+    fake_device_free(pair.x);
+    fake_device_choose(self->rank);
+    pair.x = fake_device_alloc(SHORT * sizeof(float));
+    for (int call = 0; call < 3; call++)
+        pair_call(self, &pair, call == 1);
+    pair_free(self, &pair);
+    if (self->rank > 0)
+        CHECK(self, !dscomm_compressor_free(c));
+}
+
 /* A rank that does not call, or whose device stands, be it another one than
  * that of its window: the others' calls end at the deadline, and so does all
  * that they have taken. */
@@ -294,6 +319,9 @@ int main(void)
     ranks_run(3, 60000, no_staging, "headers alone come to the host");
     ranks_run(2, 20000, unread, "a result that was not read yet");
     ranks_run(3, 20000, leaving, "leaving one after the other");
+    is_int(fake_device_pieces(), 0, "all memory is free");
+    ranks_run(2, 20000, returning, "coming back after another one stayed");
+    ranks_run(3, 20000, returning, "coming back after others stayed");
     is_int(fake_device_pieces(), 0, "all memory is free");
     for (at = 0; !beyond && at < 100; at++)
         ranks_run(2, 20000, failing_create, "a failure of a device");
