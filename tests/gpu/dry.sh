@@ -130,7 +130,7 @@ all_is_well
 stand_in "$build/tests/compression/staged" <<'END'
 for i in ${RANKS-1 2}; do echo "content 1024 elements, ${RANKS:+2}.010 ms"; done
 echo 'buffers of a device are compressed there' >&2
-echo 'encoded rows of a device go by host memory, since' >&2
+echo 'encoded rows of a device go by host memory, since rank 0 cannot map' >&2
 END
 run
 is $? 0 'an MPI that takes no device memory is no failure'
@@ -138,6 +138,13 @@ like "$said" 'check 9: skip: rows as they are: go by host memory, since' \
     'and is told of'
 like "$said" 'check 10: skip: 8 ranks, through windows: go by host memory, since' \
     'nor are windows that cannot be had'
+export DSCOMM_REQUIRE_CUDA=1
+broken "$build/tests/compression/staged" 10 'windows without a reason' <<'END'
+for i in ${RANKS-1 2}; do echo "content 1024 elements, ${RANKS:+2}.010 ms"; done
+echo 'buffers of a device are compressed there' >&2
+echo 'encoded rows of a device go by host memory, since it is not for shm' >&2
+END
+unset DSCOMM_REQUIRE_CUDA
 broken "$build/tests/compression/staged" 10 'a rank that is not content' <<'END'
 for i in ${RANKS-1 2}; do
     [ "$1$i" = -r8 ] || echo "content 1024 elements, ${RANKS:+2}.010 ms"
