@@ -44,12 +44,12 @@ DSCOMM_API dscomm_status_t dscomm_init(const dscomm_init_attr_t *attr,
 
 /* Leaves the job and frees the world, its remaining groups and works.
  * Collective: waits until this rank's earlier sends are delivered and then for
- * all ranks to arrive, at most the world's time-out each; where one calls another
- * collective on the world instead, both get ERR_MISMATCH. A world that was
- * aborted or lost a peer is freed without waiting. The handle is gone whatever
- * is returned (calls on it are ERR_INVALID, as group.h tells); NULL is fine; a
- * second call with the same handle is ERR_STATE. In a forked child it only
- * frees memory. MT: world. */
+ * all ranks to arrive, at most the world's time-out each; where one calls
+ * another collective on the world instead, both get ERR_MISMATCH. A world that
+ * was aborted or lost a peer is freed without waiting. The handle is gone
+ * whatever is returned (calls on it are ERR_INVALID, as group.h tells); NULL is
+ * fine; a second call with the same handle is ERR_STATE. In a forked child it
+ * only frees memory. MT: world. */
 DSCOMM_API dscomm_status_t dscomm_finalize(dscomm_group_t *world);
 
 #ifdef __cplusplus
