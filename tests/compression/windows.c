@@ -132,7 +132,8 @@ static void growing(rank_t *self)
     }
     meet(self);
     if (self->rank == 0)
-        CHECK(self, fake_device_read_elsewhere() >= LONG / 8);
+        CHECK(self, fake_device_read_elsewhere() >=
+                        3 * 2 * (size_t)(self->size - 1) * LONG / 8);
     meet(self);
     for (int i = 0; i < MANY; i++)
         pair_free(self, &pairs[i]);
@@ -236,6 +237,46 @@ static void returning(rank_t *self)
         CHECK(self, !dscomm_compressor_free(c));
 }
 
+/* Its device stands when it leaves a window, which stays; it has another one
+ * later, which does not. */
+static void returning_late(rank_t *self)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    void *stream = fake_device_stream_new();
+    dscomm_group_t *group = NULL;
+    float *x;
+    int pieces = 0;
+
+    attr.timeout_ms = 2000;
+    fake_device_choose(self->rank);
+    x = fake_device_alloc(SHORT * sizeof *x);
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
+    for (int turn = 0; turn < 3; turn++) {
+        dscomm_compressor_t *c = NULL;
+
+        CHECK(self, !dscomm_compressor_create(group, SHORT, NULL, &c));
+        CHECK(self, !dscomm_compressor_set_stream(c, stream));
+        meet(self);
+        fake_device_hold(turn == 0);
+        meet(self);
+        CHECK(self, !dscomm_compressor_all_reduce(c, x, DSCOMM_FLOAT32, NULL));
+        meet(self);
+        CHECK(self, !dscomm_compressor_free(c));
+        meet(self);
+        fake_device_hold(0);
+        fake_device_wait(stream);
+        meet(self);
+        if (turn == 0)
+            pieces = fake_device_pieces();
+        meet(self);
+    }
+    CHECK(self, fake_device_pieces() == pieces);
+    CHECK(self, !dscomm_group_free(group));
+    meet(self);
+    fake_device_stream_free(stream);
+    fake_device_free(x);
+}
+
 /* A rank that does not call, or whose device stands, be it another one than
  * that of its window: the others' calls end at the deadline, and so does all
  * that they have taken. */
@@ -334,6 +375,7 @@ int main(void)
     stands = ELSEWHERE;
     ranks_run(3, 20000, failing_call, "a device elsewhere that stands");
     ok(fake_device_pieces() > 0, "what it may still read stays");
+    ranks_run(2, 20000, returning_late, "coming back after a device stood");
     is_int(fake_device_early(), 0, "no memory went that others had mapped");
     dscomm_priv_device_use(NULL);
     return tap_done();
