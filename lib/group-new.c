@@ -198,7 +198,7 @@ static dscomm_status_t open_apart(dscomm_group_t *parent, const int *ranks,
     list = list_text(ranks, count);
     digest = g_compute_checksum_for_string(G_CHECKSUM_SHA256, list, -1);
     number = count_call(parent, list);
-    id = g_strdup_printf("%s.m%.32s.%u", parent->id, digest, number);
+    id = g_strdup_printf("%s.m%.16s.%u", parent->id, digest, number);
     name = g_strdup_printf("%s/{%.40s%s}#%u", parent->name, list,
                            strlen(list) > 40 ? "..." : "", number);
     status = open_child(parent, ranks, count, attr, id, name, ret_group);

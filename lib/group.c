@@ -106,6 +106,18 @@ static dscomm_status_t open_store(dscomm_group_t *group)
     return status;
 }
 
+/* In the sentence, if the backend has not. */
+static dscomm_status_t name_group(const dscomm_group_t *group,
+                                  dscomm_status_t status)
+{
+    char why[DSCOMM_ERROR_MAX];
+
+    g_strlcpy(why, dscomm_last_error(), sizeof why);
+    if (strstr(why, group->name))
+        return status;
+    return dscomm_fail(status, "group '%s': %s", group->name, why);
+}
+
 static dscomm_status_t open_impl(dscomm_group_t *group, dscomm_group_t *parent)
 {
     dscomm_backend_args_t args = {
@@ -126,7 +138,7 @@ static dscomm_status_t open_impl(dscomm_group_t *group, dscomm_group_t *parent)
         args.parent = parent->impl;
     status = group->ops.open(&args, &group->impl);
     if (status < 0)
-        return status;
+        return name_group(group, status);
     dscomm_priv_module_opened(group->module);
     if (args.parent) {
         group->parent = parent;

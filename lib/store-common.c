@@ -153,22 +153,25 @@ void dscomm_priv_values_drop(void **values, size_t count)
     }
 }
 
+/* Long keys differ at their ends. */
 dscomm_status_t dscomm_priv_fail_missing(const char *const *keys,
                                          const uint8_t *present, size_t count,
                                          dscomm_priv_deadline_t deadline)
 {
     char names[384], name[48];
-    size_t missing = 0, length = 0;
+    size_t missing = 0, length = 0, over;
 
     names[0] = '\0';
     for (size_t i = 0; i < count; i++) {
         if (present && present[i])
             continue;
+        over =
+            strlen(keys[i]) < sizeof name ? 0 : strlen(keys[i]) - sizeof name;
         if (missing++ < NAMES_MAX && length < sizeof names)
             length += (size_t)snprintf(
-                names + length, sizeof names - length, "%s'%s'",
-                length ? ", " : "",
-                dscomm_priv_quote(keys[i] + 1, name, sizeof name));
+                names + length, sizeof names - length, "%s'%s%s'",
+                length ? ", " : "", over ? "..." : "",
+                dscomm_priv_quote(keys[i] + 1 + over, name, sizeof name));
     }
     if (missing > NAMES_MAX && length < sizeof names)
         snprintf(names + length, sizeof names - length, " and %zu more",

@@ -221,20 +221,19 @@ static void leave(void *self)
 }
 
 /* Rank 0 makes a file without a name, the others open it through /proc. */
-static int open_file(const dscomm_backend_args_t *args, size_t size)
+static int open_file(const dscomm_backend_args_t *args, char path[64])
 {
-    char path[64];
     void *there;
+    size_t size;
     int file;
 
     if (args->rank == 0) {
         file = memfd_create("mailbox", MFD_CLOEXEC);
-        snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), file);
-        if (file >= 0 && ftruncate(file, (off_t)size) == 0)
-            dscomm_store_set(args->store, "file", path, strlen(path));
+        snprintf(path, 64, "/proc/%d/fd/%d", (int)getpid(), file);
         return file;
     }
-    if (dscomm_store_get(args->store, "file", args->timeout_ms, &there, &size))
+    if (dscomm_store_get(args->store, "rank 0", args->timeout_ms, &there,
+                         &size) < 0)
         return -1;
     file = open(there, O_RDWR | O_CLOEXEC);
     dscomm_store_free(there);
@@ -246,8 +245,8 @@ static dscomm_status_t join(const dscomm_backend_args_t *args, void **ret_impl)
 {
     const size_t ranks = (size_t)args->ranks;
     impl_t *impl = calloc(1, sizeof *impl + ranks * sizeof *impl->sends);
-    dscomm_status_t status;
-    int64_t here = 0;
+    dscomm_status_t status = DSCOMM_ERR_TIMEOUT;
+    char path[64] = "", key[16];
     int file;
 
     if (!impl)
@@ -258,19 +257,20 @@ static dscomm_status_t join(const dscomm_backend_args_t *args, void **ret_impl)
     TAILQ_INIT(&impl->receives);
     for (size_t r = 0; r < ranks; r++)
         TAILQ_INIT(&impl->sends[r]);
-    file = open_file(args, impl->size);
-    impl->shared =
-        mmap(NULL, impl->size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (impl->shared == MAP_FAILED)
-        status = dscomm_fail(DSCOMM_ERR_IO, "group '%s': no shared memory: %s",
-                             args->name, strerror(errno));
-    else
-        status = dscomm_store_add(args->store, "here", 1, &here);
-    if (here == args->ranks)
-        status = dscomm_store_set(args->store, "all", "", 0);
-    if (status == DSCOMM_OK)
-        status = dscomm_store_wait(args->store, &(const char *){"all"}, 1,
+    file = open_file(args, path);
+    if (file >= 0 && (args->rank || !ftruncate(file, (off_t)impl->size)))
+        impl->shared =
+            mmap(NULL, impl->size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    snprintf(key, sizeof key, "rank %d", args->rank);
+    if (impl->shared && impl->shared != MAP_FAILED)
+        status = dscomm_store_set(args->store, key, path, strlen(path));
+    else if (file >= 0)
+        status = dscomm_fail(DSCOMM_ERR_IO, "mmap: %s", strerror(errno));
+    for (int r = 0; r < args->ranks && status == DSCOMM_OK; r++) {
+        snprintf(key, sizeof key, "rank %d", r);
+        status = dscomm_store_wait(args->store, &(const char *){key}, 1,
                                    args->timeout_ms);
+    }
     close(file);
     if (status == DSCOMM_OK)
         *ret_impl = impl;
