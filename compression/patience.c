@@ -6,6 +6,7 @@
 #include "compression/device.h"
 
 #include <dscomm/dscomm.h>
+#include <pthread.h>
 
 /* A device is asked again and again for so long, and then with pauses. */
 #define EAGER_US 2000
@@ -56,12 +57,12 @@ void dscomm_priv_exchange_rest(const dscomm_exchange_t *x)
 /* It stays where tools that look for leaks find it. */
 void dscomm_priv_park(void *memory)
 {
-    static GMutex lock;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static GSList *all;
 
-    g_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     all = g_slist_prepend(all, memory);
-    g_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
 }
 
 static const dscomm_device_ops_t *ops(void)

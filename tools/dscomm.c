@@ -6,6 +6,7 @@
 
 #include <dscomm/version.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,10 +34,21 @@ static void check_stdout(void)
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return;
-    fprintf(stderr, "dscomm%s%s: cannot write%s%s\n", current ? " " : "",
-            current ? current->name : "", errno ? ": " : "",
-            errno ? g_strerror(errno) : "");
+    if (!errno && write(STDOUT_FILENO, "\n", 1) > 0) /* why it failed before */
+        errno = EIO;
+    fprintf(stderr, "dscomm%s%s: cannot write: %s\n", current ? " " : "",
+            current ? current->name : "", g_strerror(errno));
     _exit(current ? current->unwritten : TOOL_FAILED);
+}
+
+/* In place of streams that are closed, what cannot be used as they would be:
+ * else other files took their numbers. */
+static void open_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+            return;
 }
 
 static void print_usage(FILE *to)
@@ -76,6 +88,7 @@ int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "";
 
+    open_streams();
     setlocale(LC_CTYPE, "");
     setlocale(LC_MESSAGES, "");
     atexit(check_stdout);

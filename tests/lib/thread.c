@@ -486,7 +486,8 @@ static void thread_cancel(void *self, dscomm_request_t *head)
     if (*link)
         *link = (*link)->next;
     if (&thread_kept && !((request_t *)head)->collective)
-        thread_kept = place(((request_t *)head)->message.recv);
+        __atomic_store_n(&thread_kept, place(((request_t *)head)->message.recv),
+                         __ATOMIC_RELAXED);
 }
 
 static uint64_t thread_capabilities(void *self)

@@ -24,7 +24,7 @@ while read -r want line; do
     fi
     "$program" $line >/dev/full 2>"$scratch/err"
     is $? $want "$line that cannot be written: status"
-    like "`cat "$scratch/err"`" '^dscomm( [a-z]+)?: cannot write: .' \
+    like "`cat "$scratch/err"`" '^dscomm( [a-z]+)?: cannot write: No space' \
         "$line that cannot be written"
     "$program" $line 2>/dev/null >&-
     is $? $want "$line without standard output"
@@ -40,5 +40,10 @@ done <<'END'
 1 info
 1 info --json
 END
+
+"$program" perf -n 2 -b 8 -e 8 -t 0.001 barrier --json 2>"$scratch/err" >&-
+is $? 1 'perf with ranks of its own, without standard output'
+like "`cat "$scratch/err"`" 'cannot write.*: Bad file' 'which is said'
+
 
 tap_done
