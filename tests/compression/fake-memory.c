@@ -148,19 +148,22 @@ void *fake_device_alloc(size_t bytes)
     return fake_device_alloc_on(chosen, bytes);
 }
 
+/* Out of the table first: the next mapping may come to the same address. */
 void fake_device_free(void *memory)
 {
     piece_t *piece = find(memory);
+    piece_t gone;
 
-    munmap(piece->shadow, piece->bytes);
-    munmap(piece->device, piece->bytes);
-    close(piece->fd);
     pthread_mutex_lock(&lock);
     for (int i = 0; i < PIECES_MAX; i++)
         early += !piece->is_mapped && pieces[i].is_mapped &&
                  pieces[i].file == piece->file;
+    gone = *piece;
     *piece = (piece_t){0};
     pthread_mutex_unlock(&lock);
+    munmap(gone.shadow, gone.bytes);
+    munmap(gone.device, gone.bytes);
+    close(gone.fd);
     count--;
 }
 
