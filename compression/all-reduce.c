@@ -90,7 +90,7 @@ static dscomm_status_t call(const char *name,
     status = dscomm_group_status(compressors[0]->channel->parent);
     if (status < 0)
         return status;
-    return dscomm_priv_exchange(compressors, buffers, n, dtype, ret_work);
+    return dscomm_priv_exchange(name, compressors, buffers, n, dtype, ret_work);
 }
 
 dscomm_status_t dscomm_compressor_all_reduce(dscomm_compressor_t *compressor,

@@ -152,7 +152,7 @@ static char *code_of(const part_t *part, size_t from, char *region)
 void dscomm_priv_put_header(const part_t *part, float scale, uint32_t phase,
                             char *region)
 {
-    dscomm_row_header_t header = {scale, part->c->signature, part->c->calls,
+    dscomm_row_header_t header = {scale, part->signature, part->c->calls,
                                   phase};
 
     memcpy(dscomm_priv_row(part, region), &header, sizeof header);

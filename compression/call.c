@@ -11,8 +11,6 @@
 /* Between looks at the group by a call that blocks. */
 #define LOOK_MS 100
 
-static const char name[] = "dscomm_compressor_all_reduce";
-
 /* Frees all works; the group has ended. Where one was not complete before, the
  * backend may still read or write its rows, and nobody tells until when or
  * whether it does: they are never used again. */
@@ -40,7 +38,7 @@ static dscomm_status_t fail(dscomm_exchange_t *x, dscomm_status_t status)
     drop(x);
     if (dscomm_priv_device_settle(x, MIN(x->timeout_ms, DSCOMM_SETTLE_MS)) < 0)
         x->abandoned = 1;
-    status = dscomm_fail(status, "%s on group '%s': %s", name,
+    status = dscomm_fail(status, "%s on group '%s': %s", x->name,
                          dscomm_group_name(x->channel->parent), text);
     g_free(text);
     for (size_t i = 0; i < x->part_count; i++)
@@ -126,7 +124,8 @@ static dscomm_status_t run(dscomm_exchange_t *x)
     }
 }
 
-dscomm_status_t dscomm_priv_exchange(dscomm_compressor_t *const *compressors,
+dscomm_status_t dscomm_priv_exchange(const char *name,
+                                     dscomm_compressor_t *const *compressors,
                                      void *const *buffers, size_t n,
                                      dscomm_dtype_t dtype,
                                      dscomm_work_t **ret_work)
@@ -138,6 +137,7 @@ dscomm_status_t dscomm_priv_exchange(dscomm_compressor_t *const *compressors,
 
     pthread_mutex_lock(&channel->lock);
     x = dscomm_priv_exchange_new(channel);
+    x->name = name;
     status = dscomm_priv_exchange_plan(x, compressors, buffers, n, dtype);
     for (size_t i = 0; i < n; i++) {
         g_atomic_int_set(&compressors[i]->busy, status == DSCOMM_OK);

@@ -352,6 +352,23 @@ static dscomm_status_t take_memory(dscomm_compressor_t *c, int rank)
                              c->count);
 }
 
+/* What the compressors of a group send each other ends with a failed call. */
+static dscomm_status_t check_channel(dscomm_group_t *group)
+{
+    const dscomm_channel_t *channel = dscomm_priv_channel_of(group);
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (channel && channel->group)
+        status = dscomm_group_status(channel->group);
+    if (status == DSCOMM_OK)
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_STATE,
+                       "a call of a compressor of this group has failed, and "
+                       "ended all that its compressors send; make one of "
+                       "another group of these ranks, as dscomm_group_split() "
+                       "does");
+}
+
 /* What this rank does alone. */
 static dscomm_status_t prepare(dscomm_group_t *group, size_t count,
                                const dscomm_compressor_attr_t *attr,
@@ -364,6 +381,8 @@ static dscomm_status_t prepare(dscomm_group_t *group, size_t count,
     int ranks = dscomm_group_size(group);
     dscomm_compressor_t *c;
 
+    if (status == DSCOMM_OK)
+        status = check_channel(group);
     if (status == DSCOMM_OK)
         status = check_attr(&own);
     if (status < 0)

@@ -113,8 +113,10 @@ int dscomm_priv_channel_timeout(const dscomm_channel_t *channel);
 /* That of group, if there is one. */
 dscomm_channel_t *dscomm_priv_channel_of(dscomm_group_t *group);
 
-/* One call on n compressors of one channel, checked. */
-dscomm_status_t dscomm_priv_exchange(dscomm_compressor_t *const *compressors,
+/* One call on n compressors of one channel, checked; name is the public
+ * call's. */
+dscomm_status_t dscomm_priv_exchange(const char *name,
+                                     dscomm_compressor_t *const *compressors,
                                      void *const *buffers, size_t n,
                                      dscomm_dtype_t dtype,
                                      dscomm_work_t **ret_work);

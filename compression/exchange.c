@@ -201,7 +201,8 @@ static dscomm_status_t fail_order(const dscomm_compressor_t *c, int rank,
         DSCOMM_ERR_MISMATCH,
         "rank %d sent a part of %s where this rank expects one of call %" PRIu32
         " of a compressor of %zu elements with codec %s: all ranks call for "
-        "the same compressors, with the same masks, in the same order",
+        "the same compressors, with the same masks and dtype, in the same "
+        "order",
         rank, what, c->calls, c->count, c->codec->name);
 }
 
@@ -268,6 +269,28 @@ static dscomm_status_t look_for_notes(dscomm_exchange_t *x, stage_t stage,
     return status;
 }
 
+/* What a row with signature got is of, where one with want is due. */
+static const char *what_came(const dscomm_compressor_t *c, uint32_t want,
+                             uint32_t got)
+{
+    static const struct {
+        dscomm_dtype_t dtype;
+        const char *text;
+    } others[] = {
+        {DSCOMM_FLOAT16, "a call with a float16 buffer"},
+        {DSCOMM_BFLOAT16, "a call with a bfloat16 buffer"},
+        {DSCOMM_FLOAT32, "a call with a float32 buffer"},
+        {DSCOMM_FLOAT64, "a call with a float64 buffer"},
+    };
+
+    if (got == want)
+        return "another call";
+    for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
+        if (got == dscomm_priv_row_signature(c, others[i].dtype))
+            return others[i].text;
+    return "another one";
+}
+
 /* The row of another rank must be one of the same call. */
 static dscomm_status_t check_row(const dscomm_exchange_t *x, const part_t *part,
                                  int rank, uint32_t phase, char *region)
@@ -278,12 +301,10 @@ static dscomm_status_t check_row(const dscomm_exchange_t *x, const part_t *part,
     memcpy(&header, dscomm_priv_row(part, region), sizeof header);
     if (x->sights && x->sights[rank])
         header.phase &= PHASE;
-    if (header.signature == c->signature && header.call == c->calls &&
+    if (header.signature == part->signature && header.call == c->calls &&
         header.phase == phase)
         return DSCOMM_OK;
-    return fail_order(c, rank,
-                      header.signature == c->signature ? "another call"
-                                                       : "another one");
+    return fail_order(c, rank, what_came(c, part->signature, header.signature));
 }
 
 static dscomm_status_t check_rows(const dscomm_exchange_t *x,

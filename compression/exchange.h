@@ -12,6 +12,7 @@ typedef struct {
     dscomm_compressor_t *c;
     char *buffer;
     size_t offset; /* of its row in a region */
+    uint32_t signature; /* of the compressor, with the buffer's dtype */
     float scale; /* of what this rank has reduced */
     double sums[DSCOMM_CODEC_SUMS];
     int spoilt; /* a rank's scale is not finite */
@@ -83,6 +84,7 @@ enum { MARK_END, MARK_READ, MARKS };
 struct dscomm_exchange {
     dscomm_exchange_t *next; /* idle ones */
     dscomm_channel_t *channel;
+    const char *name; /* of the public call */
     dscomm_dtype_t dtype;
     int stream;
     room_t plan, works; /* what the next two lines, and the one after, are in */
@@ -144,6 +146,9 @@ dscomm_status_t
 dscomm_priv_exchange_plan(dscomm_exchange_t *x,
                           dscomm_compressor_t *const *compressors,
                           void *const *buffers, size_t n, dscomm_dtype_t dtype);
+/* tells what rows of c carry where its buffer is of dtype; */
+uint32_t dscomm_priv_row_signature(const dscomm_compressor_t *c,
+                                   dscomm_dtype_t dtype);
 /* tells how many bytes of packet p are sent of rank's part, without what is
  * filling at its end; 0: nothing is; */
 size_t dscomm_priv_packet_bytes(const dscomm_exchange_t *x, size_t p, int rank);

@@ -190,6 +190,14 @@ static dscomm_status_t take_plan(dscomm_exchange_t *x,
     return status;
 }
 
+uint32_t dscomm_priv_row_signature(const dscomm_compressor_t *c,
+                                   dscomm_dtype_t dtype)
+{
+    const int32_t number = (int32_t)dtype;
+
+    return dscomm_priv_hash(&number, sizeof number, c->signature);
+}
+
 dscomm_status_t
 dscomm_priv_exchange_plan(dscomm_exchange_t *x,
                           dscomm_compressor_t *const *compressors,
@@ -204,7 +212,10 @@ dscomm_priv_exchange_plan(dscomm_exchange_t *x,
     x->region = 0;
     for (size_t i = 0; i < n; i++) {
         x->parts[x->part_count++] = (part_t){
-            .c = compressors[i], .buffer = buffers[i], .offset = x->region};
+            .c = compressors[i],
+            .buffer = buffers[i],
+            .offset = x->region,
+            .signature = dscomm_priv_row_signature(compressors[i], dtype)};
         x->region += compressors[i]->row;
         bytes += compressors[i]->count * dscomm_dtype_size(dtype);
         cut(x, i);

@@ -15,12 +15,12 @@
  *
  * With codec "onebit" an element becomes its sign and each side has one scale,
  * the root of the mean square: bit 1 for what is not less than zero, so for
- * -0 and NaN as well. A NaN or an infinity on any rank spoils the whole result
- * on all: in the native geometry it is NaN, and the errors are then as before
- * the call, but for rounding, so that the next one is whole again; in
- * DeepSpeed's it is NaN or infinite, and errors are no longer finite. With
- * other codecs they spoil what travels with them, and errors that are not
- * finite become zero.
+ * -0 and NaN as well. A NaN or an infinity on any rank, or a buffer whose norm
+ * with its errors is beyond float32, spoils the whole result on all: in the
+ * native geometry it is NaN, and the errors are then as before the call, but
+ * for rounding, so that the next one is whole again; in DeepSpeed's it is NaN
+ * or infinite, and errors are no longer finite. With other codecs they spoil
+ * what travels with them, and errors that are not finite become zero.
  *
  * A buffer may be in the memory of a CUDA device. Codec "onebit" then works
  * there, on what is not float64, without a mask and with errors kept, where the
@@ -84,8 +84,9 @@ typedef struct {
 
 /* A compressor for buffers of count elements, which may be 0. attr may be NULL.
  * Collective over group, whose ranks give the same arguments, else
- * ERR_MISMATCH. ERR_NOT_FOUND: no such codec. What one rank is refused, all
- * are, with the same status and a sentence that names it. MT: group. */
+ * ERR_MISMATCH. ERR_NOT_FOUND: no such codec. ERR_STATE: a call of a compressor
+ * of this group has failed. What one rank is refused, all are, with the same
+ * status and a sentence that names it. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_compressor_create(
     dscomm_group_t *group, size_t count, const dscomm_compressor_attr_t *attr,
     dscomm_compressor_t **ret_compressor);
@@ -104,10 +105,12 @@ dscomm_compressor_free(dscomm_compressor_t *compressor);
  * place. dtype: float16, bfloat16, float32 or float64. With ret_work it returns
  * when its own part is encoded, and the work goes on as works of the group do;
  * without, when the result is there. All ranks call it for the same compressors
- * in the same order. A failure ends the communication of all compressors of
- * the group, and its compressors have no state from then on: to save it or to
- * ask for the errors is ERR_STATE until they are loaded or reset. ERR_STATE
- * while an earlier call of the compressor is outstanding. MT: group. */
+ * in the same order with the same dtype, else ERR_MISMATCH. A failure ends the
+ * communication of all compressors that the group has or will have, and its
+ * compressors have no state from then on: to save it or to ask for the errors
+ * is ERR_STATE until they are loaded or reset; to go on, load what was saved
+ * before into compressors of another group. ERR_STATE while an earlier call of
+ * the compressor is outstanding. MT: group. */
 DSCOMM_API dscomm_status_t
 dscomm_compressor_all_reduce(dscomm_compressor_t *compressor, void *buffer,
                              dscomm_dtype_t dtype, dscomm_work_t **ret_work);
@@ -177,7 +180,8 @@ DSCOMM_API dscomm_status_t dscomm_compressor_save(
 DSCOMM_API dscomm_status_t dscomm_compressor_load(
     dscomm_compressor_t *compressor, const void *memory, size_t bytes);
 /* The same with a file of this rank's own, which is replaced as a whole or not
- * at all. ERR_IO with the system's reason. MT: group. */
+ * at all, and a symbolic link to it by the file. ERR_IO with the system's
+ * reason. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_compressor_save_file(
     const dscomm_compressor_t *compressor, const char *path);
 DSCOMM_API dscomm_status_t

@@ -101,6 +101,53 @@ static void other_mask(rank_t *self)
     }
 }
 
+/* The last rank has a buffer of another dtype. */
+static void other_dtype(rank_t *self)
+{
+    const int is_last = self->rank + 1 == self->size;
+    dscomm_group_t *group = NULL;
+    dscomm_compressor_t *c = NULL;
+    dscomm_status_t status;
+    double x[COUNT] = {0};
+
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+    CHECK(self, !dscomm_compressor_create(group, COUNT, NULL, &c));
+    status = dscomm_compressor_all_reduce_many(
+        &c, (void *[]){x}, 1, is_last ? DSCOMM_FLOAT64 : DSCOMM_FLOAT32, NULL);
+    CHECK(self, status == DSCOMM_ERR_MISMATCH || status == DSCOMM_ERR_ABORTED);
+    CHECK(self,
+          strstr(dscomm_last_error(),
+                 is_last ? "with a float32 buffer" : "with a float64 buffer") ||
+              status == DSCOMM_ERR_ABORTED);
+    CHECK(self, strstr(dscomm_last_error(), "all_reduce_many"));
+    CHECK(self, !dscomm_compressor_free(c));
+    CHECK(self, !dscomm_group_free(group));
+}
+
+/* After a failure no rank is given another
+ * compressor of that group. */
+static void made_too_late(rank_t *self)
+{
+    dscomm_group_t *group = NULL, *next = NULL;
+    dscomm_compressor_t *c = NULL, *later = NULL;
+    float x[COUNT] = {0};
+
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+    CHECK(self, !dscomm_compressor_create(group, COUNT, NULL, &c));
+    CHECK(self, dscomm_compressor_all_reduce(
+                    c, x, self->rank ? DSCOMM_FLOAT16 : DSCOMM_FLOAT32, NULL));
+    CHECK(self, dscomm_compressor_create(group, COUNT, NULL, &later) ==
+                    DSCOMM_ERR_STATE);
+    CHECK(self, strstr(dscomm_last_error(), "has failed") && !later);
+    CHECK(self, !dscomm_group_split(group, 0, 0, NULL, &next));
+    CHECK(self, !dscomm_compressor_create(next, COUNT, NULL, &later));
+    reduce(self, later, x);
+    CHECK(self, !dscomm_compressor_free(later));
+    CHECK(self, !dscomm_compressor_free(c));
+    CHECK(self, !dscomm_group_free(next));
+    CHECK(self, !dscomm_group_free(group));
+}
+
 /* One rank does not call: the others learn at the deadline, which leaves a slow
  * machine the time to make the compressor. The first to give up tells whom it
  * waited for, and so do those whom it takes along. */
@@ -232,6 +279,9 @@ int main(void)
     ranks_run(2, 10000, swapped, "two calls in another order");
     ranks_run(3, 10000, swapped, "two calls in another order");
     ranks_run(3, 10000, other_mask, "another mask");
+    ranks_run(2, 10000, other_dtype, "another dtype");
+    ranks_run(3, 10000, other_dtype, "another dtype");
+    ranks_run(3, 10000, made_too_late, "a compressor after that");
     ranks_run(2, 10000, lost, "the state after that");
     ranks_run(3, 10000, silent, "a rank that does not call");
     ranks_run(3, 10000, silent_blocking, "the same, and all others block");
