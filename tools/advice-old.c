@@ -482,10 +482,10 @@ static gboolean is_about(const tool_advice_part_t *part,
 
     if (old->kind == OLD_MCA)
         return strcmp(option, "--mca") == 0 &&
-               strcmp(part->words[1], name) == 0;
+               g_strcmp0(part->words[1], name) == 0;
     if (old->kind == OLD_VARIABLE)
         return strcmp(option, "-genv") == 0 &&
-               strcmp(part->words[1], name) == 0;
+               g_strcmp0(part->words[1], name) == 0;
     for (size_t i = 0; i < G_N_ELEMENTS(synonyms); i++) {
         if (strcmp(name, synonyms[i].name) == 0)
             name = synonyms[i].is;

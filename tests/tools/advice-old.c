@@ -182,12 +182,38 @@ static void check_ambient(void)
     tool_advice_free(advice);
 }
 
+/* An option without its words, beside a variable that is about none of the
+ * line's. */
+static void check_lone(void)
+{
+    static const char *const old[] = {"--mca", NULL};
+    static const char *const environment[] = {
+        "OMPI_MCA_btl_base_verbose=1", "OMPI_MCA_pml_base_verbose=1", NULL};
+    const question_t question = {.version = OPENMPI_4,
+                                 .machine = "plain",
+                                 .nodes = 1,
+                                 .each = 4,
+                                 .old = old,
+                                 .environment = environment};
+    char *problem = NULL;
+    tool_advice_t *advice = ask(&question, &problem);
+    const tool_advice_judgement_t *judgement;
+
+    if (!is_int(advice ? (int)advice->judgements->len : -1, 1,
+                "an option without words is judged"))
+        return;
+    judgement = g_ptr_array_index(advice->judgements, 0);
+    is_str(judgement->text, "--mca", "as it was given");
+    tool_advice_free(advice);
+}
+
 int main(void)
 {
     machines_open();
     for (size_t i = 0; i < G_N_ELEMENTS(olds); i++)
         check_old(&olds[i]);
     check_ambient();
+    check_lone();
     machines_close();
     return tap_done();
 }
