@@ -8,9 +8,15 @@
 #include <string.h>
 
 #define NUMBERS_MOST 32
-#define OPENED "opened"
-#define ABLE "able"
-#define VERDICT "verdict"
+
+/* Keys of the store: all ranks agree twice, since those that have no rail need
+ * to know how it went with those of others. */
+typedef struct {
+    const char *opened, *able, *verdict;
+} keys_t;
+
+static const keys_t first = {"opened", "able", "verdict"};
+static const keys_t last = {"opened2", "able2", "verdict2"};
 
 dscomm_request_t *two_request_take(two_level_t *level)
 {
@@ -138,26 +144,28 @@ static int is_able(const two_t *two, const two_level_t *inside)
 }
 
 /* The first verdict counts. */
-static dscomm_status_t say(const dscomm_backend_args_t *args, const char *text)
+static dscomm_status_t say(const dscomm_backend_args_t *args,
+                           const keys_t *keys, const char *text)
 {
-    return dscomm_store_compare_set(args->store, VERDICT, "", 0, text,
+    return dscomm_store_compare_set(args->store, keys->verdict, "", 0, text,
                                     strlen(text), NULL, NULL);
 }
 
-static dscomm_status_t vote(const two_t *two, const dscomm_backend_args_t *args)
+static dscomm_status_t vote(const two_t *two, const dscomm_backend_args_t *args,
+                            const keys_t *keys)
 {
     const two_level_t *inside = &two->levels[TWO_INSIDE];
     const int able = !inside->ops || is_able(two, inside);
     int64_t opened = 0, count = 0;
     dscomm_status_t status;
 
-    status = dscomm_store_add(args->store, ABLE, able, &count);
+    status = dscomm_store_add(args->store, keys->able, able, &count);
     if (!status)
-        status = dscomm_store_add(args->store, OPENED, 1, &opened);
+        status = dscomm_store_add(args->store, keys->opened, 1, &opened);
     if (!status && opened == two->ranks)
-        status = dscomm_store_add(args->store, ABLE, 0, &count);
+        status = dscomm_store_add(args->store, keys->able, 0, &count);
     if (!status && opened == two->ranks)
-        status = say(args, count == two->ranks ? "1" : "0");
+        status = say(args, keys, count == two->ranks ? "1" : "0");
     return status;
 }
 
@@ -181,16 +189,17 @@ static dscomm_status_t refuse(const two_t *two, const char *text, size_t size)
 /* How it went on this rank, own, is told to all; whoever comes last says
  * whether INSIDE is able on all nodes. */
 static dscomm_status_t agree(two_t *two, const dscomm_backend_args_t *args,
-                             dscomm_status_t own)
+                             const keys_t *keys, dscomm_status_t own)
 {
     char *why = g_strdup(dscomm_last_error());
     char *text = g_strdup_printf("%d rank %d: %s", own, two->rank, why);
-    dscomm_status_t status = own ? say(args, text) : vote(two, args);
+    dscomm_status_t status =
+        own ? say(args, keys, text) : vote(two, args, keys);
     void *verdict;
     size_t size;
 
     if (!own && !status)
-        status = dscomm_store_get(args->store, VERDICT, args->timeout_ms,
+        status = dscomm_store_get(args->store, keys->verdict, args->timeout_ms,
                                   &verdict, &size);
     if (own)
         status = dscomm_fail(own, "%s", why);
@@ -227,10 +236,12 @@ dscomm_status_t two_levels_open(two_t *two, const dscomm_backend_args_t *args,
         return status;
     }
     two->apart = !status && is_apart(&two->levels[TWO_FLAT]);
-    status = agree(two, args, status);
-    if (!status && (two->is_even || two->local[two->rank] == 0))
+    status = agree(two, args, &first, status);
+    if (status)
+        return status;
+    if (two->is_even || two->local[two->rank] == 0)
         status = open_rail(two, args);
-    return status;
+    return agree(two, args, &last, status);
 }
 
 void two_levels_close(two_t *two)

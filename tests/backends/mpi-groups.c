@@ -250,3 +250,23 @@ void receive_any(void)
     DSCOMM_CHECK(dscomm_finalize(world));
     MPI_Finalize();
 }
+
+/* Some ranks of a group on two levels cannot open the one between nodes: then
+ * there is no group, also for a rank that has not this level. */
+void lack_rail(void)
+{
+    dscomm_group_t *group;
+
+    join("two_level");
+    unmade = 2;
+    need(dscomm_group_split(world, 0, rank, NULL, &group) ==
+             DSCOMM_ERR_NO_MEMORY,
+         "a failure");
+    need(strstr(dscomm_last_error(), "MPI_Comm_create_group") != NULL,
+         "the sentence");
+    unmade = 0;
+    DSCOMM_CHECK(dscomm_group_split(world, 0, rank, NULL, &group));
+    DSCOMM_CHECK(dscomm_barrier(group, NULL));
+    DSCOMM_CHECK(dscomm_group_free(group));
+    DSCOMM_CHECK(dscomm_finalize(world));
+}

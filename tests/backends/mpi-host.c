@@ -21,6 +21,7 @@ int rank, ranks;
 int kept;
 static int tags[2]; /* of the latest calls that made one */
 
+int unmade;
 static int exhausted; /* the error: MPI has no communicators left */
 
 static pthread_t outsider;
@@ -37,8 +38,13 @@ DSCOMM_API int MPI_Improbe(int source, int tag, MPI_Comm comm, int *ret_found,
 DSCOMM_API int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag,
                                      MPI_Comm *ret_comm)
 {
+    int size = 0;
+
     tags[0] = tags[1];
     tags[1] = tag;
+    PMPI_Group_size(group, &size);
+    if (size == unmade)
+        return MPI_ERR_OTHER;
     if (!exhausted) {
         kept++;
         return PMPI_Comm_create_group(comm, group, tag, ret_comm);
@@ -572,6 +578,7 @@ static const struct {
     {"fork", fork_twice},
     {"part-late", part_late},
     {"receive-any", receive_any},
+    {"rail", lack_rail},
 };
 
 int main(int argc, char **argv)

@@ -8,6 +8,7 @@
 extern dscomm_group_t *world;
 extern int rank, ranks; /* in it */
 extern int kept; /* communicators made, and not freed */
+extern int unmade; /* groups of so many ranks get no communicator */
 
 /* Ends the rank where cond is 0. */
 void need(int cond, const char *what);
@@ -21,5 +22,6 @@ void take_turns(void);
 void fork_twice(void);
 void part_late(void);
 void receive_any(void);
+void lack_rail(void);
 
 #endif

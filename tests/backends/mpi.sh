@@ -89,7 +89,7 @@ more()
 }
 
 # Two ranks on a node, and the third, the one to be late, on another
-part_late_by_levels()
+by_levels()
 {
     node=$scratch/node
     cat >"$node" <<'END'
@@ -97,6 +97,7 @@ rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
 DSCOMM_HOST_ID=h$((rank / 2)) DSCOMM_BACKEND=two_level exec "$@"
 END
     content 3 part-late 'and the same by levels'
+    content 3 rail 'a level that some ranks cannot open'
     node=
 }
 
@@ -114,7 +115,7 @@ test_host()
     content 2 fork 'a child of a process that uses MPI'
     content 3 receive-any 'a program that waits for any message meanwhile'
     content 3 part-late 'a rank that does not leave'
-    part_late_by_levels
+    by_levels
     content 2 differ 'ranks that cut messages differently'
     for n in 2 3 4 5; do
         content $n bits "the same bits on all of $n ranks"
