@@ -160,8 +160,10 @@ dscomm_status_t engine_introduce(dscomm_introduction_t *introduction)
     if (status == DSCOMM_OK)
         engine_errors_hold();
     leave(&turn);
-    if (status < 0)
+    if (status < 0) {
+        engine_library_spoil(1);
         return status;
+    }
     status = broadcast(introduction, &turn);
     if (status == DSCOMM_OK)
         status = await_all(introduction, &turn);

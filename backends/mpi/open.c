@@ -168,6 +168,24 @@ static dscomm_status_t join(const dscomm_backend_args_t *args, engine_t *engine)
     return status;
 }
 
+/* A rank that did not come to a group may not come to MPI_Finalize() either.
+ * Where all of them have come, they are there. */
+static void judge_opening(const engine_t *engine, dscomm_status_t status)
+{
+    int ranks = 0;
+
+    if (status == DSCOMM_OK) {
+        pthread_mutex_lock(engine->lock);
+        MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+        pthread_mutex_unlock(engine->lock);
+    }
+    if (ranks == engine->ranks)
+        engine_library_spoil(0);
+    if (status == DSCOMM_ERR_TIMEOUT || status == DSCOMM_ERR_PEER_FAILED ||
+        status == DSCOMM_ERR_IO || status == DSCOMM_ERR_NO_MEMORY)
+        engine_library_spoil(1);
+}
+
 dscomm_status_t engine_open(const dscomm_backend_args_t *args, void **ret_impl)
 {
     engine_t *engine = g_new0(engine_t, 1);
@@ -182,6 +200,8 @@ dscomm_status_t engine_open(const dscomm_backend_args_t *args, void **ret_impl)
     engine->timeout_ms = args->timeout_ms;
     pthread_mutex_init(&engine->own_lock, NULL);
     status = join(args, engine);
+    if (engine->lock) /* else MPI is not initialised */
+        judge_opening(engine, status);
     if (status < 0) {
         destroy(engine);
         return status;

@@ -139,6 +139,21 @@ uint64_t two_level_capabilities(const two_level_t *level)
     return level->ops->capabilities(level->impl);
 }
 
+/* Levels that were opened are told where another rank may be in trouble: they
+ * may have to leave alone what waits for all ranks. */
+static dscomm_status_t give_up(two_t *two, dscomm_status_t status)
+{
+    char *why = g_strdup(dscomm_last_error());
+
+    if (status == DSCOMM_ERR_TIMEOUT || status == DSCOMM_ERR_PEER_FAILED ||
+        status == DSCOMM_ERR_IO || status == DSCOMM_ERR_NO_MEMORY)
+        two_revoke(two, status, why);
+    two_close(two);
+    dscomm_fail(status, "%s", why);
+    g_free(why);
+    return status;
+}
+
 static dscomm_status_t two_open(const dscomm_backend_args_t *args,
                                 void **ret_impl)
 {
@@ -149,10 +164,8 @@ static dscomm_status_t two_open(const dscomm_backend_args_t *args,
         status = two_places_find(two, args, args->parent);
     if (!status)
         status = two_levels_open(two, args, args->parent);
-    if (status) {
-        two_close(two);
-        return status;
-    }
+    if (status)
+        return give_up(two, status);
     if (!two->only && !(two_level_capabilities(&two->levels[TWO_FLAT]) &
                         DSCOMM_CAP_ANY_SOURCE))
         two->direct = 1;

@@ -101,6 +101,7 @@ static dscomm_status_t make_group(int count, int timeout_ms,
     for (int r = 0; r < count; r++)
         members[r] = r;
     attr.timeout_ms = timeout_ms;
+    attr.members_only = count == ranks; /* else all agree before */
     attr.backend = "mpi";
     return dscomm_group_new(world, members, count, &attr, ret_group);
 }
@@ -266,6 +267,44 @@ void lack_rail(void)
          "the sentence");
     unmade = 0;
     DSCOMM_CHECK(dscomm_group_split(world, 0, rank, NULL, &group));
+    DSCOMM_CHECK(dscomm_barrier(group, NULL));
+    DSCOMM_CHECK(dscomm_group_free(group));
+    DSCOMM_CHECK(dscomm_finalize(world));
+}
+
+/* A group of backend mpi, in a world of another, for which the last rank comes
+ * too late. MPI is the library's. */
+static void miss(unsigned late_s)
+{
+    dscomm_group_t *group;
+
+    setenv("DSCOMM_BACKEND", "shm", 1);
+    join("shm");
+    DSCOMM_CHECK(make_group(ranks, 60000, &group));
+    DSCOMM_CHECK(dscomm_barrier(group, NULL));
+    DSCOMM_CHECK(dscomm_group_free(group));
+    if (rank == ranks - 1)
+        sleep(late_s);
+    need(make_group(ranks, 1000, &group) == DSCOMM_ERR_TIMEOUT, "a time-out");
+    need(strstr(dscomm_last_error(), "did not come within 1000 ms") != NULL,
+         "the sentence");
+}
+
+/* It does not come at all: the others end without it. */
+void miss_one(void)
+{
+    miss(60);
+    printf("joined\n");
+    fflush(stdout);
+}
+
+/* It comes to the next: then the program ends as any other. */
+void miss_once(void)
+{
+    dscomm_group_t *group;
+
+    miss(2);
+    DSCOMM_CHECK(make_group(ranks, 60000, &group));
     DSCOMM_CHECK(dscomm_barrier(group, NULL));
     DSCOMM_CHECK(dscomm_group_free(group));
     DSCOMM_CHECK(dscomm_finalize(world));

@@ -579,6 +579,8 @@ static const struct {
     {"part-late", part_late},
     {"receive-any", receive_any},
     {"rail", lack_rail},
+    {"miss-one", miss_one},
+    {"miss-once", miss_once},
 };
 
 int main(int argc, char **argv)

@@ -23,5 +23,7 @@ void fork_twice(void);
 void part_late(void);
 void receive_any(void);
 void lack_rail(void);
+void miss_one(void);
+void miss_once(void);
 
 #endif

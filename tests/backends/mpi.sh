@@ -137,6 +137,11 @@ test_host()
     start 3 die
     [ "$status" != 0 ] && [ "$(said joined)" -eq 3 ] && [ $(($(date +%s) - begun)) -lt 25 ]
     result $? 'the launcher ends the job of a rank that dies'
+    begun=$(date +%s)
+    start 3 miss-one
+    [ "$(said joined)" -ge 1 ] && [ $(($(date +%s) - begun)) -lt 25 ]
+    result $? 'the end of ranks that another has left alone in a group'
+    content 3 miss-once 'the end of those that have met again'
     DSCOMM_MPI_BLOCKING=yes
     export DSCOMM_MPI_BLOCKING
     start 3 desert
