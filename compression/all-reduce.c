@@ -87,7 +87,9 @@ static dscomm_status_t call(const char *name,
                            "%s: the group of this compressor was freed or "
                            "finalized before; make a new one of another group",
                            name);
-    status = dscomm_group_status(compressors[0]->channel->parent);
+    status = dscomm_priv_channel_status(compressors[0]->channel);
+    for (size_t i = 0; i < n && status == DSCOMM_OK; i++)
+        status = dscomm_priv_compressor_known(compressors[i], name);
     if (status < 0)
         return status;
     return dscomm_priv_exchange(name, compressors, buffers, n, dtype, ret_work);

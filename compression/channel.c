@@ -8,6 +8,7 @@
 
 #include <dscomm/dscomm.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static const char key; /* of attachments */
 
@@ -33,6 +34,8 @@ static void end(void *value)
 {
     dscomm_channel_t *channel = value;
 
+    if (dscomm_priv_channel_is_inherited(channel))
+        return;
     meet(&channel->lock);
     channel->timeout_ms = dscomm_group_timeout(channel->parent);
     dscomm_group_free(channel->group);
@@ -46,6 +49,7 @@ static dscomm_channel_t *new_channel(dscomm_group_t *group)
     dscomm_channel_t *channel = g_new0(dscomm_channel_t, 1);
 
     channel->parent = group;
+    channel->process = getpid();
     channel->rank = dscomm_group_rank(group);
     channel->ranks = dscomm_group_size(group);
     pthread_mutex_init(&channel->lock, NULL);
@@ -96,6 +100,20 @@ dscomm_status_t dscomm_priv_channel_take(dscomm_group_t *group,
     channel->compressors++;
     *ret_channel = channel;
     return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_channel_status(const dscomm_channel_t *channel)
+{
+    dscomm_status_t status = dscomm_group_status(channel->parent);
+
+    return status == DSCOMM_OK && channel->group
+               ? dscomm_group_status(channel->group)
+               : status;
+}
+
+int dscomm_priv_channel_is_inherited(const dscomm_channel_t *channel)
+{
+    return channel->process != getpid();
 }
 
 int dscomm_priv_channel_timeout(const dscomm_channel_t *channel)

@@ -476,7 +476,7 @@ dscomm_status_t dscomm_compressor_free(dscomm_compressor_t *compressor)
 {
     dscomm_status_t status;
 
-    if (!compressor)
+    if (!compressor || dscomm_priv_channel_is_inherited(compressor->channel))
         return DSCOMM_OK;
     status = dscomm_priv_compressor_idle(compressor, "dscomm_compressor_free");
     if (status == DSCOMM_OK)

@@ -9,6 +9,7 @@
 
 #include <glib.h>
 #include <pthread.h>
+#include <sys/types.h>
 
 typedef struct dscomm_exchange dscomm_exchange_t;
 typedef struct dscomm_device_side dscomm_device_side_t;
@@ -39,6 +40,7 @@ typedef struct {
     dscomm_group_t *parent; /* NULL once it was freed */
     dscomm_group_t *group; /* NULL then, and where the parent has one rank */
     int rank, ranks;
+    pid_t process; /* that has made it */
     int compressors; /* that use it */
     int tags; /* given out */
     int timeout_ms; /* of the parent that was freed */
@@ -101,6 +103,10 @@ uint32_t dscomm_priv_hash(const void *bytes, size_t count, uint32_t seed);
 dscomm_status_t dscomm_priv_compressor_idle(const dscomm_compressor_t *c,
                                             const char *name);
 
+/* The same for one whose errors mean something, in state.c. */
+dscomm_status_t dscomm_priv_compressor_known(const dscomm_compressor_t *c,
+                                             const char *name);
+
 /* What dscomm_compressor_save() writes. */
 size_t dscomm_priv_state_bytes(const dscomm_compressor_t *c);
 
@@ -108,6 +114,11 @@ size_t dscomm_priv_state_bytes(const dscomm_compressor_t *c);
 dscomm_status_t dscomm_priv_channel_take(dscomm_group_t *group,
                                          dscomm_channel_t **ret_channel);
 void dscomm_priv_channel_give(dscomm_channel_t *channel);
+/* OK while there is nothing against a call; a failure, and the sentence. */
+dscomm_status_t dscomm_priv_channel_status(const dscomm_channel_t *channel);
+/* 1 in a process forked since it was made, where its locks may be held by
+ * threads that are not there. */
+int dscomm_priv_channel_is_inherited(const dscomm_channel_t *channel);
 /* The time-out of its group, in milliseconds, be that over or not. */
 int dscomm_priv_channel_timeout(const dscomm_channel_t *channel);
 /* That of group, if there is one. */

@@ -63,14 +63,14 @@ static dscomm_status_t transfer(const dscomm_exchange_t *x, part_t *part,
     /* To put a copy there may wait for what is before it, for as long as it
      * takes. */
     if (status == DSCOMM_OK)
-        status = dscomm_priv_device_drain(queue, NULL, x->timeout_ms);
+        status = dscomm_priv_exchange_drain(x, queue);
     if (status < 0)
         return status;
     part->late = 1;
     status = dscomm_priv_device_result(
         ops()->copy(queue, to, bytes, from, bytes, bytes, 1), what);
     if (status == DSCOMM_OK)
-        status = dscomm_priv_device_drain(queue, NULL, x->timeout_ms);
+        status = dscomm_priv_exchange_drain(x, queue);
     part->late = status < 0;
     return status;
 }

@@ -73,7 +73,11 @@ static dscomm_status_t take_own(dscomm_exchange_t *x, int device, size_t room)
                            device, ops()->text(code));
     mirror->own = memory;
     mirror->room = room;
-    return DSCOMM_OK;
+    /* It may still be cleared when messages come. */
+    return dscomm_group_capabilities(x->channel->group) &
+                   DSCOMM_CAP_DEVICE_MEMORY
+               ? dscomm_priv_exchange_drain(x, mirror->queue)
+               : DSCOMM_OK;
 }
 
 dscomm_status_t dscomm_priv_device_marks(dscomm_exchange_t *x, int device)

@@ -62,9 +62,14 @@ void dscomm_priv_device_leave(dscomm_exchange_t *x);
 dscomm_status_t dscomm_priv_device_settle(dscomm_exchange_t *x, int most_ms);
 
 /* In patience.c: waits so long for all that the queue has. event: a place for a
- * mark that stays, or NULL. */
+ * mark that stays, or NULL; */
 dscomm_status_t dscomm_priv_device_drain(dscomm_device_queue_t *queue,
                                          void **event, int most_ms);
+/* the same in a call, as long as x's groups go on; */
+dscomm_status_t dscomm_priv_exchange_drain(const dscomm_exchange_t *x,
+                                           dscomm_device_queue_t *queue);
+/* the same without a sentence. 1: it has none left. */
+int dscomm_priv_device_is_idle(dscomm_device_queue_t *queue, int most_ms);
 /* Releases memory after that; where it fails the memory is parked. */
 dscomm_status_t dscomm_priv_device_release(dscomm_device_queue_t *queue,
                                            int on_host, void *memory,

@@ -70,36 +70,65 @@ static const dscomm_device_ops_t *ops(void)
     return dscomm_priv_device_table();
 }
 
-static int look(dscomm_device_queue_t *queue, void *event, int most_ms,
-                int *ret_reached)
+/* Until the queue has ended what it has, or so long, or, where channel is not
+ * NULL, until one of its groups ends: the table's code. */
+static int look(const dscomm_channel_t *channel, dscomm_device_queue_t *queue,
+                void **event, int most_ms, int *ret_reached)
 {
     const gint64 since = g_get_monotonic_time();
     const gint64 end = since + (gint64)most_ms * 1000;
-    int code = ops()->reached(queue, event, ret_reached);
+    void *own = NULL, **mark = event ? event : &own;
+    int code = ops()->mark(queue, mark);
 
-    while (!code && !*ret_reached && g_get_monotonic_time() < end) {
+    *ret_reached = 0;
+    if (!code)
+        code = ops()->reached(queue, *mark, ret_reached);
+    while (!code && !*ret_reached && g_get_monotonic_time() < end &&
+           (!channel || dscomm_priv_channel_status(channel) == DSCOMM_OK)) {
         rest(since);
-        code = ops()->reached(queue, event, ret_reached);
+        code = ops()->reached(queue, *mark, ret_reached);
     }
+    if (own)
+        ops()->unmark(queue, own);
     return code;
+}
+
+int dscomm_priv_device_is_idle(dscomm_device_queue_t *queue, int most_ms)
+{
+    int reached;
+
+    return !look(NULL, queue, NULL, most_ms, &reached) && reached;
+}
+
+static dscomm_status_t drain(const dscomm_channel_t *channel,
+                             dscomm_device_queue_t *queue, void **event,
+                             int most_ms)
+{
+    int reached, code = look(channel, queue, event, most_ms, &reached);
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (code || reached)
+        return dscomm_priv_device_result(code, "waiting for a device");
+    if (channel)
+        status = dscomm_priv_channel_status(channel);
+    if (status < 0)
+        return status;
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                       "this rank waits for its device, which has not ended "
+                       "what it began before in %d ms",
+                       most_ms);
 }
 
 dscomm_status_t dscomm_priv_device_drain(dscomm_device_queue_t *queue,
                                          void **event, int most_ms)
 {
-    void *own = NULL, **mark = event ? event : &own;
-    int reached = 0, code = ops()->mark(queue, mark);
+    return drain(NULL, queue, event, most_ms);
+}
 
-    if (!code)
-        code = look(queue, *mark, most_ms, &reached);
-    if (own)
-        ops()->unmark(queue, own);
-    if (code || reached)
-        return dscomm_priv_device_result(code, "waiting for a device");
-    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
-                       "this rank waits for its device, which has not ended "
-                       "what it began before in %d ms",
-                       most_ms);
+dscomm_status_t dscomm_priv_exchange_drain(const dscomm_exchange_t *x,
+                                           dscomm_device_queue_t *queue)
+{
+    return drain(x->channel, queue, NULL, x->timeout_ms);
 }
 
 int dscomm_priv_device_is_short(dscomm_shortage_t *shortage, size_t bytes)
@@ -136,18 +165,13 @@ dscomm_status_t dscomm_priv_device_release(dscomm_device_queue_t *queue,
  * one of the groups has ended. */
 static dscomm_status_t look_around(const dscomm_exchange_t *x)
 {
-    const dscomm_channel_t *channel = x->channel;
-    size_t works = x->packet_count * (size_t)channel->ranks, i = 0;
-    dscomm_status_t status;
+    size_t works = x->packet_count * (size_t)x->channel->ranks, i = 0;
 
     while (i < works && !x->gathers[i])
         i++;
     if (i < works)
         dscomm_work_test(x->gathers[i]);
-    status = dscomm_group_status(channel->parent);
-    return status == DSCOMM_OK && channel->group
-               ? dscomm_group_status(channel->group)
-               : status;
+    return dscomm_priv_channel_status(x->channel);
 }
 
 dscomm_status_t dscomm_priv_exchange_await(dscomm_exchange_t *x, stage_t stage,

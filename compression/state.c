@@ -98,9 +98,8 @@ static void sum_of(const void *memory, size_t bytes, guint8 *ret_sum)
     g_checksum_free(checksum);
 }
 
-/* OK where there are errors that mean something. */
-static dscomm_status_t check_known(const dscomm_compressor_t *c,
-                                   const char *name)
+dscomm_status_t dscomm_priv_compressor_known(const dscomm_compressor_t *c,
+                                             const char *name)
 {
     dscomm_status_t status = dscomm_priv_compressor_idle(c, name);
 
@@ -118,7 +117,7 @@ dscomm_status_t dscomm_compressor_save(const dscomm_compressor_t *compressor,
 {
     const char *name = "dscomm_compressor_save";
     const dscomm_compressor_t *c = compressor;
-    dscomm_status_t status = check_known(c, name);
+    dscomm_status_t status = dscomm_priv_compressor_known(c, name);
     state_header_t header;
     size_t worker, server;
     char *at = memory;
@@ -266,7 +265,7 @@ dscomm_compressor_save_file(const dscomm_compressor_t *compressor,
                             const char *path)
 {
     const char *name = "dscomm_compressor_save_file";
-    dscomm_status_t status = check_known(compressor, name);
+    dscomm_status_t status = dscomm_priv_compressor_known(compressor, name);
     GError *error = NULL;
     struct stat there;
     size_t bytes;
@@ -431,7 +430,7 @@ dscomm_status_t dscomm_compressor_errors(dscomm_compressor_t *compressor,
                                          float **ret_worker, float **ret_server)
 {
     const char *name = "dscomm_compressor_errors";
-    dscomm_status_t status = check_known(compressor, name);
+    dscomm_status_t status = dscomm_priv_compressor_known(compressor, name);
 
     if (status < 0)
         return status;

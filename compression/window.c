@@ -17,6 +17,8 @@
 #define PAGE ((size_t)4096)
 /* What drivers give to other processes is whole blocks of so much. */
 #define BLOCK ((size_t)2 << 20)
+/* A device that has nothing to do says so within this time. */
+#define MOMENT_MS 2
 
 /* Wishes of ranks that get no window. */
 enum { NONE = -1, SEVERAL_NODES = -2, SWITCHED_OFF = -3, NO_DEVICE = -4 };
@@ -74,7 +76,7 @@ static int is_free(dscomm_window_t *window, int most_ms)
     if (window->lease >= 0 && dscomm_priv_lease_end(window->lease))
         window->lease = -1;
     return window->lease < 0 &&
-           dscomm_priv_device_drain(window->queue, NULL, most_ms) == DSCOMM_OK;
+           dscomm_priv_device_is_idle(window->queue, MAX(most_ms, MOMENT_MS));
 }
 
 void dscomm_priv_window_reap(int most_ms)
@@ -108,7 +110,7 @@ static void discard(dscomm_window_t *window, int most_ms)
         g_free(window);
         return;
     }
-    if (dscomm_priv_device_drain(window->queue, NULL, most_ms) < 0) {
+    if (!dscomm_priv_device_is_idle(window->queue, most_ms)) {
         push(&lock, &kept, window);
         return;
     }
@@ -285,13 +287,14 @@ static void open_view(dscomm_window_t *window, int r, const card_t *theirs,
 }
 
 /* All ranks learn what all say; the first that has met with something speaks
- * for all. */
+ * for all. Not over the channel's own group, which outstanding calls use
+ * meanwhile. */
 static dscomm_status_t meet(dscomm_channel_t *channel, const card_t *mine,
                             card_t *ret_all)
 {
     dscomm_windows_t *windows = &channel->windows;
     dscomm_status_t status = dscomm_all_gather(
-        channel->group, mine, ret_all, sizeof *mine, DSCOMM_UINT8, NULL);
+        channel->parent, mine, ret_all, sizeof *mine, DSCOMM_UINT8, NULL);
 
     for (int r = 0; r < channel->ranks && status == DSCOMM_OK; r++) {
         ret_all[r].why[sizeof ret_all[r].why - 1] = 0;

@@ -12,7 +12,8 @@
  * The last three keep errors unless attr.feedback says otherwise.
  *
  * A codec sees float32 in blocks of at most DSCOMM_CODEC_BLOCK elements, all of
- * that size but the last one of a part. Its functions may be called from
+ * that size but the last one of a part; measure alone sees the whole buffer so,
+ * whatever its parts. Its functions may be called from
  * several threads at the same time. They compute the same bits on all machines
  * that share a job. */
 #ifndef DSCOMM_CODEC_H

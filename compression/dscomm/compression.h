@@ -95,9 +95,10 @@ DSCOMM_API dscomm_status_t dscomm_onebit_create(
     dscomm_group_t *group, size_t count, const dscomm_compressor_attr_t *attr,
     dscomm_onebit_t **ret_onebit);
 
-/* Local, before or after its group is freed. NULL is fine. ERR_STATE while a
- * call is outstanding. Memory that a device has not ended to use within the
- * group's time-out stays until the process ends. MT: group. */
+/* Local, before or after its group is freed. NULL is fine, and a forked child
+ * does nothing. ERR_STATE while a call is outstanding. Memory that a device has
+ * not ended to use within the group's time-out stays until the process ends.
+ * MT: group. */
 DSCOMM_API dscomm_status_t
 dscomm_compressor_free(dscomm_compressor_t *compressor);
 
@@ -153,7 +154,9 @@ typedef struct {
     size_t padded; /* elements of the worker error; native: count */
     size_t chunk; /* elements of a rank's part, but for the last ones */
     size_t server; /* elements of this rank's part: of the server error */
-    size_t wire_bytes; /* that this rank sends in one call */
+    /* That this rank sends in one call, where others do not read it in device
+     * memory. */
+    size_t wire_bytes;
     size_t state_bytes; /* that dscomm_compressor_save() writes */
 } dscomm_compressor_info_t;
 

@@ -108,7 +108,8 @@ static void errors_to(rank_t *self)
     end(self, &b);
 }
 
-/* Before a buffer whose codec the device does not have is copied, */
+/* Before a buffer whose codec the device does not have is copied, after which
+ * the compressor has no state; */
 static void buffer_behind(rank_t *self)
 {
     begun_t b;
@@ -117,7 +118,46 @@ static void buffer_behind(rank_t *self)
     begin(self, &b);
     CHECK(self, has_timed_out(dscomm_compressor_all_reduce(
                     c, b.x, DSCOMM_FLOAT32, NULL)));
+    CHECK(self, dscomm_compressor_all_reduce(c, b.x, DSCOMM_FLOAT32, NULL) ==
+                    DSCOMM_ERR_STATE);
+    CHECK(self, strstr(dscomm_last_error(), "reset the compressor"));
+    CHECK(self, !dscomm_compressor_reset(c));
+    CHECK(self, has_timed_out(dscomm_compressor_all_reduce(
+                    c, b.x, DSCOMM_FLOAT32, NULL)));
     CHECK(self, !dscomm_compressor_free(c));
+    end(self, &b);
+}
+
+static void *abort_soon(void *group)
+{
+    g_usleep(50000);
+    dscomm_group_abort(group, "enough");
+    return NULL;
+}
+
+/* until the group ends, long before the deadline; */
+static void buffer_aborted(rank_t *self)
+{
+    begun_t b;
+    pthread_t thread;
+    gint64 since;
+    dscomm_group_t *group = NULL;
+    dscomm_compressor_t *c = NULL;
+    dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
+
+    attr.codec = "int8";
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+    CHECK(self, !dscomm_compressor_create(group, COUNT, &attr, &c));
+    begin(self, &b);
+    since = g_get_monotonic_time();
+    CHECK(self, !pthread_create(&thread, NULL, abort_soon, group));
+    CHECK(self, dscomm_compressor_all_reduce(c, b.x, DSCOMM_FLOAT32, NULL) ==
+                    DSCOMM_ERR_ABORTED);
+    CHECK(self, strstr(dscomm_last_error(), "enough"));
+    CHECK(self, g_get_monotonic_time() - since < 10 * G_USEC_PER_SEC);
+    pthread_join(thread, NULL);
+    CHECK(self, !dscomm_compressor_free(c));
+    CHECK(self, !dscomm_group_free(group));
     end(self, &b);
 }
 
@@ -205,6 +245,7 @@ int main(void)
     ranks_run(1, 300, errors_half, "errors on their way");
     ranks_run(1, 20000, seldom_asked, "a device that is full");
     is_int(fake_device_pieces(), 0, "all memory of the device is free");
+    ranks_run(1, 20000, buffer_aborted, "a group that ends meanwhile");
     ranks_run(1, 300, errors_to, "errors that go there");
     ranks_run(1, 300, buffer_behind, "a buffer behind a call");
     ranks_run(1, 300, buffer_half, "a buffer on its way");

@@ -4,7 +4,10 @@
  * that a thread of the library goes on with. */
 #include "config.h"
 
+#include "compression/compressor.h"
 #include "tests/compression/compress.h"
+
+#include <sys/wait.h>
 
 #define COUNT 3000
 #define ROUNDS 40
@@ -229,6 +232,27 @@ static void by_itself(rank_t *self)
     CHECK(self, !dscomm_compressor_free(c));
 }
 
+/* In a child a lock may be held by a thread that is not there. */
+static void forked(rank_t *self)
+{
+    dscomm_compressor_t *c = open_with(self, COUNT, "onebit");
+    float x[COUNT] = {1};
+    int status = -1;
+    pid_t child;
+
+    reduce(self, c, x);
+    pthread_mutex_lock(&c->channel->lock);
+    child = fork();
+    if (!child) {
+        alarm(10);
+        _exit(dscomm_compressor_free(c) != DSCOMM_OK);
+    }
+    pthread_mutex_unlock(&c->channel->lock);
+    CHECK(self, child > 0 && waitpid(child, &status, 0) == child && !status);
+    reduce(self, c, x);
+    CHECK(self, !dscomm_compressor_free(c));
+}
+
 static void run_all(const char *how)
 {
     static const int sizes[] = {1, 2, 3, 5};
@@ -256,6 +280,7 @@ int main(void)
     ranks_use_modules();
     run_all("");
     ranks_run(3, 20000, same_place, "groups where others were");
+    ranks_run(2, 60000, forked, "a child that frees what it inherits");
     setenv("DSCOMM_PROGRESS", "thread", 1);
     run_all(", with a thread of progress");
     ranks_run(3, 20000, by_itself, "a work that nobody looks at");

@@ -139,6 +139,29 @@ static void growing(rank_t *self)
         pair_free(self, &pairs[i]);
 }
 
+/* A window is made while a call is outstanding. */
+static void growing_meanwhile(rank_t *self)
+{
+    pair_t pair, next;
+
+    fake_device_choose(self->rank);
+    pair = pair_new(self, SHORT);
+    for (int call = 0; call < 3; call++) {
+        dscomm_work_t *work = NULL;
+
+        pair_fill(self, &pair);
+        CHECK(self, !dscomm_compressor_all_reduce(pair.there, pair.x,
+                                                  DSCOMM_FLOAT32, &work));
+        next = pair_new(self, LONG << call);
+        CHECK(self, !dscomm_work_wait(work, -1));
+        dscomm_work_free(work);
+        pair_compare(self, &pair);
+        pair_call(self, &next, 0);
+        pair_free(self, &next);
+    }
+    pair_free(self, &pair);
+}
+
 /* Rows that others show do not come to the host. */
 static void no_staging(rank_t *self)
 {
@@ -356,6 +379,7 @@ int main(void)
     ranks_run(3, 20000, later, "a device that comes later");
     ranks_run(2, 60000, growing, "windows that grow");
     ranks_run(3, 60000, growing, "windows that grow");
+    ranks_run(3, 60000, growing_meanwhile, "windows that grow meanwhile");
     ranks_run(2, 60000, no_staging, "headers alone come to the host");
     ranks_run(3, 60000, no_staging, "headers alone come to the host");
     ranks_run(2, 20000, unread, "a result that was not read yet");
