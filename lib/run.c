@@ -13,10 +13,11 @@
 
 /* Tags: those from DSCOMM_TAG_COLLECTIVE down. The number of the collective
  * keeps collectives apart that are under way together, and comes round again
- * after so many that memory cannot hold them. Field 0 is that of the greetings,
- * which meet whatever the algorithm, the others are the places in the window:
- * chains in one place follow one another on every rank, so their messages come
- * in order. */
+ * after so many that memory cannot hold them; a transport with less room for
+ * tags than these have may fold them, the more of them together the more. Field
+ * 0 is that of the greetings, which meet whatever the algorithm, the others are
+ * the places in the window: chains in one place follow one another on every
+ * rank, so their messages come in order. */
 #define TAG_FIELD_BITS 5
 #define TAG_SEQUENCE_MASK ((UINT32_C(1) << (27 - TAG_FIELD_BITS)) - 1)
 

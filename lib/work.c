@@ -116,6 +116,16 @@ dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
     return DSCOMM_OK;
 }
 
+/* What a backend may use until the process ends stays. */
+static void free_memory(const dscomm_work_t *work)
+{
+    if (work->request.held)
+        return;
+    g_free(work->copy);
+    dscomm_priv_fusion_free(work->call.fusion);
+    dscomm_priv_stage_free(work->call.stage);
+}
+
 /* The group's memory stays: its impl is open, or the caller holds it. */
 void dscomm_priv_work_discard(dscomm_work_t *work)
 {
@@ -123,11 +133,7 @@ void dscomm_priv_work_discard(dscomm_work_t *work)
 
     g_clear_pointer(&work->text, g_free);
     g_clear_pointer(&work->displs, g_free);
-    if (!work->request.held) {
-        g_free(work->copy);
-        dscomm_priv_fusion_free(work->call.fusion);
-        dscomm_priv_stage_free(work->call.stage);
-    }
+    free_memory(work);
     work->copy = NULL;
     work->call.fusion = NULL;
     work->call.stage = NULL;
@@ -487,9 +493,7 @@ void dscomm_priv_works_destroy(dscomm_group_t *group)
 
             g_free(work->text);
             g_free(work->displs);
-            g_free(work->copy);
-            dscomm_priv_fusion_free(work->call.fusion);
-            dscomm_priv_stage_free(work->call.stage);
+            free_memory(work);
             if (work->run) /* of the parent, in a forked child */
                 dscomm_priv_shelf_give(group->shelf, work->run);
         }

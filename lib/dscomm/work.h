@@ -92,8 +92,10 @@ DSCOMM_API dscomm_status_t dscomm_work_create(dscomm_group_t *group,
                                               dscomm_work_t **ret_work);
 
 /* Between begin and end, calls on the group with ret_work == NULL are recorded
- * instead of run; end starts all of them in order as one operation, whose work
- * it returns, or waits for it where ret_work is NULL. Calls that need an answer
+ * instead of run; end starts all of them as one operation, whose work it
+ * returns, or waits for it where ret_work is NULL. They may run at the same
+ * time: none reads or writes memory that another one writes. Collectives start
+ * first, then messages, each in their order. Calls that need an answer
  * at once (monitored_barrier, the blob calls) and calls with a work are
  * ERR_STATE in between. A call that is refused is not recorded and does not end
  * the recording. Where one cannot be started, end fails, and those before it go
