@@ -51,7 +51,7 @@ static dscomm_status_t batch(const loop_t *loop, size_t calls, double *ret_time)
 
     for (size_t i = 0; i < calls && status == DSCOMM_OK; i++) {
         if (loop->rotates)
-            call->root = (int)(i % (size_t)call->ranks);
+            call->root = (call->root + 1) % call->ranks;
         status = step(call, NULL);
     }
     *ret_time = (perf_now() - time) / (double)calls;
@@ -168,8 +168,8 @@ static dscomm_status_t count_wrong(const perf_call_t *call, guint32 seed,
     return status;
 }
 
-/* Of coalesced calls in place, each would have the result of the one before as
- * its input: one goes alone. */
+/* Coalesced calls, which run at the same time, write the same result here: one
+ * goes alone. */
 static dscomm_status_t check_once(const loop_t *loop, guint32 seed,
                                   gint64 *ret_wrong)
 {
@@ -179,8 +179,7 @@ static dscomm_status_t check_once(const loop_t *loop, guint32 seed,
 
     perf_fill(call, seed);
     call->keep = call->recv;
-    if (loop->place == PERF_IN_PLACE)
-        call->aggregate = 1;
+    call->aggregate = 1;
     status = loop->step(call, NULL);
     call->aggregate = aggregate;
     call->keep = NULL;
@@ -242,7 +241,8 @@ static void rate(perf_run_t *run, const perf_call_t *call, size_t bytes,
 /* Out of place the last result is still there, and the inputs are. */
 static dscomm_status_t check_last(const loop_t *loop, gint64 *ret_wrong)
 {
-    if (loop->place == PERF_IN_PLACE || loop->rotates)
+    if (loop->place == PERF_IN_PLACE || loop->rotates ||
+        loop->call->aggregate > 1)
         return DSCOMM_OK;
     return count_wrong(loop->call, (guint32)loop->run->options->checks,
                        ret_wrong);

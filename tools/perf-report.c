@@ -157,4 +157,5 @@ void perf_report_end(const perf_run_t *run, double line_now)
         report->form->end(run, stdout, warnings);
     if (report->save)
         perf_form_json.end(run, report->save, warnings);
+    report->complete = TRUE;
 }

@@ -23,6 +23,7 @@ struct perf_report {
     const perf_form_t *form; /* of stdout */
     FILE *save; /* JSON as well; NULL: no */
     gboolean first; /* no row was written yet */
+    gboolean complete;
     GPtrArray *warnings;
 };
 

@@ -169,7 +169,7 @@ static int open_files(perf_run_t *run, perf_save_t **ret_save)
 
 static int close_files(perf_run_t *run, perf_save_t *save, int status)
 {
-    int error = perf_save_end(save, status == TOOL_OK || run->wrong);
+    int error = perf_save_end(save, run->report->complete);
 
     perf_baseline_free(run->baseline);
     if (error)

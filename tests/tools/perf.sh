@@ -57,6 +57,8 @@ perf -n 2 all_reduce all_to_all -m 7 -b 64 -e 4K -f 64 -t 0.0005
 is "$status $(column 9)" '0 0 ' 'coalesced'
 perf -n 2 all_reduce reduce_scatter -m 3 -b 256K -e 256K -t 0.0005
 is "$status $(column 13)" '0 0 ' 'coalesced, in place, and too long to go as one'
+DSCOMM_SHM_NATIVE=0 perf -n 3 reduce -m 4 -c 5 -b 64K -e 64K -t 0.0005
+is "$status $(column 9)$(column 13)" '0 0 0 ' 'coalesced, as schedules'
 perf -n 2 all_reduce broadcast -R -r rotate -b 64 -e 4K -f 64 -t 0.0005
 is "$status $(column 13)" '0 0 ' 'registered buffers, rotating roots'
 perf -n 2 all_reduce -R 1 -b 64 -e 64 -t 0.0005
