@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define COUNT 5000
+#define LARGE 10000000
 #define CALLS 3
 #define TIMED 10
 
@@ -80,6 +81,25 @@ static void fill(float *x, size_t count, int seed)
         x[i] = (float)(((int)(i % 65521) * 79 + seed) % 1000 - 500);
 }
 
+/* While a call is outstanding another compressor is made, for which there is
+ * no room among the rows that others read, and ranks come to it one by one. */
+static void reduce(dscomm_group_t *world, dscomm_onebit_t *there, void *x,
+                   size_t larger)
+{
+    dscomm_onebit_t *other = NULL;
+    dscomm_work_t *work = NULL;
+
+    DSCOMM_CHECK(dscomm_onebit_all_reduce(there, x, DSCOMM_FLOAT32,
+                                          larger ? &work : NULL));
+    if (!larger)
+        return;
+    usleep(5000 * (useconds_t)dscomm_group_rank(world));
+    DSCOMM_CHECK(dscomm_onebit_create(world, larger, NULL, &other));
+    DSCOMM_CHECK(dscomm_work_wait(work, -1));
+    dscomm_work_free(work);
+    DSCOMM_CHECK(dscomm_onebit_free(other));
+}
+
 /* The milliseconds of a call. */
 static double run(dscomm_group_t *world, size_t count)
 {
@@ -98,7 +118,8 @@ static double run(dscomm_group_t *world, size_t count)
             usleep((useconds_t)rand() % 500);
         fill(want, count, call * 31 + dscomm_group_rank(world) * 101);
         need(!to_device(device, want, count * sizeof *want), "a copy to it");
-        DSCOMM_CHECK(dscomm_onebit_all_reduce(there, x, DSCOMM_FLOAT32, NULL));
+        reduce(world, there, x,
+               call && call < CALLS ? (size_t)LARGE << call : 0);
         DSCOMM_CHECK(
             dscomm_onebit_all_reduce(here, want, DSCOMM_FLOAT32, NULL));
         need(!to_host(got, device, count * sizeof *got), "a copy from it");
