@@ -57,7 +57,7 @@ void engine_listen(engine_t *engine)
 void engine_leave(engine_t *engine)
 {
     pthread_mutex_unlock(engine->lock);
-    if (G_UNLIKELY(atomic_load(&engine->untold)))
+    if (G_UNLIKELY(atomic_load(&engine->untold)) && engine_may_call(engine))
         look(engine);
 }
 

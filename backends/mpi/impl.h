@@ -30,8 +30,9 @@ typedef struct engine_request {
     engine_kind_t kind;
     unsigned parts; /* MPI requests that are not complete */
     int orphan; /* cancelled: memory of ours, freed when complete */
+    int delayed; /* not begun: see engine_may_call() */
     dscomm_status_t failure;
-    TAILQ_ENTRY(engine_request) link; /* of a receive without a message */
+    TAILQ_ENTRY(engine_request) link; /* of one that MPI does not know yet */
     dscomm_message_t message;
     int64_t key; /* of its tag, see message.c */
     void *stage; /* until complete: where a message is that is too long */
@@ -70,6 +71,8 @@ typedef struct engine {
      * for everything below, and by whoever calls MPI, but for run. */
     pthread_mutex_t own_lock, *lock;
     pthread_t opener;
+    int funneled; /* MPI takes calls of that thread alone */
+    TAILQ_HEAD(, engine_request) delayed; /* what others have started */
     engine_active_t active;
     TAILQ_HEAD(, engine_request) receives; /* oldest first */
     TAILQ_HEAD(, engine_arrival) arrivals;
@@ -97,9 +100,9 @@ void engine_end(void);
 
 /* library.c */
 
-/* Initialises MPI, if nobody has, within timeout_ms. *ret_multiple: any thread
- * may call it. */
-dscomm_status_t engine_library_open(int timeout_ms, int *ret_multiple);
+/* Initialises MPI, if nobody has, within timeout_ms. *ret_level: who may call
+ * it, as MPI_Query_thread(). */
+dscomm_status_t engine_library_open(int timeout_ms, int *ret_level);
 /* The lock of processes where MPI takes one thread at a time. */
 extern pthread_mutex_t engine_library_lock;
 /* Between the two, errors of calls that belong to no group come back, and do
@@ -171,6 +174,12 @@ dscomm_status_t engine_irecv(void *impl, const dscomm_message_t *message,
                              dscomm_request_t *request);
 void engine_cancel(void *impl, dscomm_request_t *request);
 unsigned engine_progress(void *impl);
+/* Whether this thread may call MPI. Below MPI_THREAD_SERIALIZED one thread may,
+ * and what others start is begun when that one comes. */
+static inline int engine_may_call(const engine_t *engine)
+{
+    return !engine->funneled || pthread_equal(pthread_self(), engine->opener);
+}
 /* With the lock held. */
 void engine_poll(engine_t *engine);
 /* MPI's largest tag. */

@@ -148,13 +148,13 @@ dscomm_status_t engine_introduce(dscomm_introduction_t *introduction)
     turn_t turn = {
         NULL, g_get_monotonic_time() + (int64_t)introduction->timeout_ms * 1000,
         PAUSE_US};
-    int multiple = 0;
+    int level = 0;
     dscomm_status_t status =
-        engine_library_open(introduction->timeout_ms, &multiple);
+        engine_library_open(introduction->timeout_ms, &level);
 
     if (status < 0)
         return status;
-    turn.lock = multiple ? NULL : &engine_library_lock;
+    turn.lock = level == MPI_THREAD_MULTIPLE ? NULL : &engine_library_lock;
     enter(&turn);
     status = take_seat(introduction);
     if (status == DSCOMM_OK)

@@ -173,7 +173,7 @@ static dscomm_status_t check_threads(void)
     return DSCOMM_OK;
 }
 
-dscomm_status_t engine_library_open(int timeout_ms, int *ret_multiple)
+dscomm_status_t engine_library_open(int timeout_ms, int *ret_level)
 {
     dscomm_status_t status = DSCOMM_OK;
 
@@ -193,7 +193,7 @@ dscomm_status_t engine_library_open(int timeout_ms, int *ret_multiple)
         home = home ? home : getpid();
     if (ready)
         status = check_threads();
-    *ret_multiple = level == MPI_THREAD_MULTIPLE;
+    *ret_level = level;
     pthread_mutex_unlock(&lock);
     return status;
 }

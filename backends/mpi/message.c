@@ -196,52 +196,12 @@ static void take(engine_t *engine, engine_arrival_t *arrival, int wire)
     match(engine, arrival);
 }
 
-void engine_poll(engine_t *engine)
-{
-    if (!engine_library_alive() || engine->comm == MPI_COMM_NULL)
-        return;
-    engine_tell(engine);
-    for (int i = 0; i < POLL_MOST; i++) {
-        engine_arrival_t arrival = {0};
-        MPI_Status status;
-        MPI_Count bytes = 0;
-        int found = 0, code;
-
-        code = MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, engine->comm, &found,
-                           &arrival.message, &status);
-        if (code != MPI_SUCCESS)
-            engine_fail(engine, code, "MPI_Improbe");
-        if (code != MPI_SUCCESS || !found)
-            return;
-        MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
-        arrival.source = status.MPI_SOURCE;
-        arrival.bytes = (size_t)bytes;
-        take(engine, &arrival, status.MPI_TAG);
-    }
-}
-
-unsigned engine_progress(void *impl)
-{
-    engine_t *engine = impl;
-    unsigned completed;
-
-    if (!engine_library_alive())
-        return 0;
-    pthread_mutex_lock(engine->lock);
-    engine_poll(engine);
-    engine_test(engine);
-    completed = engine->completed;
-    engine->completed = 0;
-    engine_leave(engine);
-    return completed;
-}
-
 static void prepare(engine_request_t *request, engine_kind_t kind,
                     const dscomm_message_t *message, int64_t key)
 {
     request->kind = kind;
     request->parts = 0;
-    request->orphan = 0;
+    request->orphan = request->delayed = 0;
     request->failure = DSCOMM_OK;
     request->stage = NULL;
     request->message = *message;
@@ -297,29 +257,20 @@ static int post_send(engine_t *engine, engine_request_t *request)
     return code;
 }
 
-dscomm_status_t engine_isend(void *impl, const dscomm_message_t *message,
-                             dscomm_request_t *head)
+static dscomm_status_t begin_send(engine_t *engine, engine_request_t *request)
 {
-    engine_t *engine = impl;
-    engine_request_t *request = (engine_request_t *)head;
-    dscomm_status_t status;
+    dscomm_status_t status = engine_reserve(engine, 2);
     int code;
 
-    prepare(request, ENGINE_SEND, message, key_of(engine, message->tag));
-    pthread_mutex_lock(engine->lock);
-    status = engine_check(engine);
-    if (status == DSCOMM_OK)
-        status = engine_reserve(engine, 2);
-    if (status == DSCOMM_OK) {
-        code = post_send(engine, request);
-        if (code != MPI_SUCCESS) {
-            status = engine_fail(engine, code, "a send");
-            engine_orphan(engine, request);
-        } else {
-            engine_test(engine);
-        }
+    if (status < 0)
+        return status;
+    code = post_send(engine, request);
+    if (code == MPI_SUCCESS) {
+        engine_test(engine);
+        return DSCOMM_OK;
     }
-    engine_leave(engine);
+    status = engine_fail(engine, code, "a send");
+    engine_orphan(engine, request);
     return status;
 }
 
@@ -335,36 +286,132 @@ static engine_arrival_t *find_arrival(engine_t *engine,
     return arrival;
 }
 
-dscomm_status_t engine_irecv(void *impl, const dscomm_message_t *message,
-                             dscomm_request_t *head)
+static void begin_receive(engine_t *engine, engine_request_t *request)
+{
+    engine_arrival_t *arrival = find_arrival(engine, request);
+
+    if (!arrival) {
+        TAILQ_INSERT_TAIL(&engine->receives, request, link);
+        return;
+    }
+    TAILQ_REMOVE(&engine->arrivals, arrival, link);
+    deliver(engine, request, arrival);
+    g_free(arrival);
+    engine_test(engine);
+}
+
+static dscomm_status_t begin(engine_t *engine, engine_request_t *request)
+{
+    dscomm_status_t status = engine_check(engine);
+
+    if (status == DSCOMM_OK && request->kind == ENGINE_SEND)
+        return begin_send(engine, request);
+    if (status == DSCOMM_OK)
+        begin_receive(engine, request);
+    return status;
+}
+
+/* What has failed to begin has ended. */
+static void begin_delayed(engine_t *engine)
+{
+    engine_request_t *request;
+
+    while ((request = TAILQ_FIRST(&engine->delayed)) != NULL) {
+        dscomm_status_t status;
+
+        TAILQ_REMOVE(&engine->delayed, request, link);
+        request->delayed = 0;
+        status = begin(engine, request);
+        if (status == DSCOMM_OK)
+            continue;
+        engine->completed++;
+        request->head.status = status;
+    }
+}
+
+void engine_poll(engine_t *engine)
+{
+    if (!engine_library_alive() || engine->comm == MPI_COMM_NULL)
+        return;
+    engine_tell(engine);
+    begin_delayed(engine);
+    for (int i = 0; i < POLL_MOST; i++) {
+        engine_arrival_t arrival = {0};
+        MPI_Status status;
+        MPI_Count bytes = 0;
+        int found = 0, code;
+
+        code = MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, engine->comm, &found,
+                           &arrival.message, &status);
+        if (code != MPI_SUCCESS)
+            engine_fail(engine, code, "MPI_Improbe");
+        if (code != MPI_SUCCESS || !found)
+            return;
+        MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+        arrival.source = status.MPI_SOURCE;
+        arrival.bytes = (size_t)bytes;
+        take(engine, &arrival, status.MPI_TAG);
+    }
+}
+
+unsigned engine_progress(void *impl)
 {
     engine_t *engine = impl;
-    engine_request_t *request = (engine_request_t *)head;
-    engine_arrival_t *arrival = NULL;
-    dscomm_status_t status;
+    unsigned completed;
 
-    prepare(request, ENGINE_RECEIVE, message, key_of(engine, message->tag));
+    if (!engine_library_alive() || !engine_may_call(engine))
+        return 0;
     pthread_mutex_lock(engine->lock);
-    status = engine_check(engine);
-    if (status == DSCOMM_OK)
-        arrival = find_arrival(engine, request);
-    if (arrival) {
-        TAILQ_REMOVE(&engine->arrivals, arrival, link);
-        deliver(engine, request, arrival);
-        g_free(arrival);
-        engine_test(engine);
-    } else if (status == DSCOMM_OK) {
-        TAILQ_INSERT_TAIL(&engine->receives, request, link);
+    engine_poll(engine);
+    engine_test(engine);
+    completed = engine->completed;
+    engine->completed = 0;
+    engine_leave(engine);
+    return completed;
+}
+
+static dscomm_status_t start(engine_t *engine, engine_request_t *request)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    pthread_mutex_lock(engine->lock);
+    if (engine_may_call(engine)) {
+        begin_delayed(engine);
+        status = begin(engine, request);
+    } else {
+        request->delayed = 1;
+        TAILQ_INSERT_TAIL(&engine->delayed, request, link);
     }
     engine_leave(engine);
     return status;
+}
+
+dscomm_status_t engine_isend(void *impl, const dscomm_message_t *message,
+                             dscomm_request_t *head)
+{
+    engine_request_t *request = (engine_request_t *)head;
+
+    prepare(request, ENGINE_SEND, message, key_of(impl, message->tag));
+    return start(impl, request);
+}
+
+dscomm_status_t engine_irecv(void *impl, const dscomm_message_t *message,
+                             dscomm_request_t *head)
+{
+    engine_request_t *request = (engine_request_t *)head;
+
+    prepare(request, ENGINE_RECEIVE, message, key_of(impl, message->tag));
+    return start(impl, request);
 }
 
 static void forget(engine_t *engine, engine_request_t *receive)
 {
     engine_request_t *owed;
 
-    TAILQ_REMOVE(&engine->receives, receive, link);
+    if (receive->delayed)
+        TAILQ_REMOVE(&engine->delayed, receive, link);
+    else
+        TAILQ_REMOVE(&engine->receives, receive, link);
     if (receive->head.vain)
         return;
     owed = g_new(engine_request_t, 1);
@@ -379,8 +426,13 @@ static void withdraw(engine_t *engine, engine_request_t *request)
         forget(engine, request);
         return;
     }
+    if (request->delayed) {
+        TAILQ_REMOVE(&engine->delayed, request, link);
+        return;
+    }
     engine->strayed |= request->kind == ENGINE_SEND;
-    for (int i = 0; i < LAST_TESTS && request->parts; i++)
+    for (int i = 0; i < LAST_TESTS && request->parts && engine_may_call(engine);
+         i++)
         engine_test(engine);
     request->head.held = request->parts > 0;
     engine_orphan(engine, request);
@@ -411,6 +463,7 @@ void engine_message_setup(engine_t *engine)
 
     engine->tag_limit = bound / 4;
     engine->tag_room = bound - engine->tag_limit;
+    TAILQ_INIT(&engine->delayed);
     TAILQ_INIT(&engine->receives);
     TAILQ_INIT(&engine->arrivals);
     TAILQ_INIT(&engine->owed);

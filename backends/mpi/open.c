@@ -53,10 +53,12 @@ static dscomm_status_t prepare(const dscomm_backend_args_t *args,
                                engine_t *engine, mpi_card_t *card)
 {
     int64_t chunk = 0, aware;
-    int multiple = 0;
-    dscomm_status_t status = engine_library_open(args->timeout_ms, &multiple);
+    int level = 0, multiple;
+    dscomm_status_t status = engine_library_open(args->timeout_ms, &level);
 
+    multiple = level == MPI_THREAD_MULTIPLE;
     if (status == DSCOMM_OK) {
+        engine->funneled = level < MPI_THREAD_SERIALIZED;
         engine->lock = multiple ? &engine->own_lock : &engine_library_lock;
         pthread_mutex_lock(engine->lock);
         status = engine_check_world(args->name, args->ranks);

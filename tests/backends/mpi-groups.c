@@ -311,3 +311,62 @@ void miss_once(void)
     DSCOMM_CHECK(dscomm_group_free(group));
     DSCOMM_CHECK(dscomm_finalize(world));
 }
+
+/* Waits in a group of another backend, while the world has works, and sends in
+ * the world. */
+static void *stand_by(void *arg)
+{
+    dscomm_group_t *group = arg;
+    dscomm_work_t *work;
+
+    outsider = pthread_self();
+    if (rank == 0)
+        usleep(300000);
+    DSCOMM_CHECK(dscomm_barrier(group, NULL));
+    DSCOMM_CHECK(dscomm_isend(world, &rank, 1, DSCOMM_INT32, (rank + 1) % ranks,
+                              9, &work));
+    for (int i = 0; i < 20; i++) {
+        dscomm_work_test(work);
+        usleep(1000);
+    }
+    need(!strays, "MPI is left to the thread that may call it");
+    return work;
+}
+
+/* MPI takes calls of one thread alone, while another one uses the library. */
+void use_funneled(void)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    int one = 1, sum = 0, got[2] = {-1, -1}, level, from;
+    dscomm_work_t *reduced, *received;
+    dscomm_group_t *group;
+    pthread_t thread;
+    void *sent;
+
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level);
+    join("mpi");
+    from = (rank + ranks - 1) % ranks;
+    attr.backend = "shm";
+    DSCOMM_CHECK(dscomm_group_split(world, 0, rank, &attr, &group));
+    DSCOMM_CHECK(
+        dscomm_irecv(world, &got[0], 1, DSCOMM_INT32, from, 8, &received));
+    DSCOMM_CHECK(dscomm_all_reduce(world, &one, &sum, 1, DSCOMM_INT32,
+                                   DSCOMM_SUM, &reduced));
+    need(level < MPI_THREAD_SERIALIZED, "one thread alone");
+    pthread_create(&thread, NULL, stand_by, group);
+    pthread_join(thread, &sent);
+    DSCOMM_CHECK(
+        dscomm_send(world, &rank, 1, DSCOMM_INT32, (rank + 1) % ranks, 8));
+    DSCOMM_CHECK(
+        dscomm_recv(world, &got[1], 1, DSCOMM_INT32, from, 9, NULL, NULL));
+    DSCOMM_CHECK(dscomm_work_wait(received, DSCOMM_TIMEOUT_DEFAULT));
+    DSCOMM_CHECK(dscomm_work_wait(reduced, DSCOMM_TIMEOUT_DEFAULT));
+    DSCOMM_CHECK(dscomm_work_wait(sent, DSCOMM_TIMEOUT_DEFAULT));
+    need(got[0] == from && got[1] == from && sum == ranks, "what has come");
+    dscomm_work_free(received);
+    dscomm_work_free(reduced);
+    dscomm_work_free(sent);
+    DSCOMM_CHECK(dscomm_group_free(group));
+    DSCOMM_CHECK(dscomm_finalize(world));
+    MPI_Finalize();
+}

@@ -18,47 +18,6 @@
 
 dscomm_group_t *world;
 int rank, ranks;
-int kept;
-static int tags[2]; /* of the latest calls that made one */
-
-int unmade;
-static int exhausted; /* the error: MPI has no communicators left */
-
-static pthread_t outsider;
-static int strays; /* calls of MPI by it */
-
-/* These in place of MPI's own. */
-DSCOMM_API int MPI_Improbe(int source, int tag, MPI_Comm comm, int *ret_found,
-                           MPI_Message *ret_message, MPI_Status *ret_status)
-{
-    strays += pthread_equal(pthread_self(), outsider);
-    return PMPI_Improbe(source, tag, comm, ret_found, ret_message, ret_status);
-}
-
-DSCOMM_API int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag,
-                                     MPI_Comm *ret_comm)
-{
-    int size = 0;
-
-    tags[0] = tags[1];
-    tags[1] = tag;
-    PMPI_Group_size(group, &size);
-    if (size == unmade)
-        return MPI_ERR_OTHER;
-    if (!exhausted) {
-        kept++;
-        return PMPI_Comm_create_group(comm, group, tag, ret_comm);
-    }
-    MPI_Barrier(comm); /* rank 0 has the store, which the others still read */
-    MPI_Comm_call_errhandler(comm, exhausted);
-    return exhausted;
-}
-
-DSCOMM_API int MPI_Comm_free(MPI_Comm *comm)
-{
-    kept--;
-    return PMPI_Comm_free(comm);
-}
 
 void need(int cond, const char *what)
 {
@@ -396,7 +355,7 @@ static void twice(void)
 
     join("mpi");
     DSCOMM_CHECK(dscomm_init(NULL, &other));
-    need(tags[0] != tags[1], "MPI can tell them apart");
+    need(made_tags[0] != made_tags[1], "MPI can tell them apart");
     DSCOMM_CHECK(dscomm_all_reduce(other, &one, &sum, 1, DSCOMM_INT32,
                                    DSCOMM_SUM, NULL));
     need(sum == ranks, "the other world's sum");
@@ -580,6 +539,7 @@ static const struct {
     {"receive-any", receive_any},
     {"rail", lack_rail},
     {"miss-one", miss_one},
+    {"funneled", use_funneled},
     {"miss-once", miss_once},
 };
 

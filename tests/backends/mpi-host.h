@@ -4,11 +4,18 @@
 #define TESTS_BACKENDS_MPI_HOST_H
 
 #include <dscomm/dscomm.h>
+#include <pthread.h>
 
 extern dscomm_group_t *world;
 extern int rank, ranks; /* in it */
+
+/* mpi-calls.c */
 extern int kept; /* communicators made, and not freed */
-extern int unmade; /* groups of so many ranks get no communicator */
+extern int made_tags[2]; /* of the latest calls that made one */
+extern int unmade; /* groups of so many ranks get none */
+extern int exhausted; /* the error: MPI has none left */
+extern pthread_t outsider;
+extern int strays; /* calls of MPI by it */
 
 /* Ends the rank where cond is 0. */
 void need(int cond, const char *what);
@@ -23,6 +30,7 @@ void fork_twice(void);
 void part_late(void);
 void receive_any(void);
 void lack_rail(void);
+void use_funneled(void);
 void miss_one(void);
 void miss_once(void);
 
