@@ -19,28 +19,31 @@ result()
     fi
 }
 
-# is GOT WANT TEXT
+# is GOT WANT TEXT: this and the next two fail where the test does
 is()
 {
     [ "$1" = "$2" ]
-    result $? "$3" ||
-        printf "got '%s', want '%s'\n" "$1" "$2" | sed 's/^/# /'
+    result $? "$3" && return
+    printf "got '%s', want '%s'\n" "$1" "$2" | sed 's/^/# /'
+    return 1
 }
 
 # like GOT PATTERN TEXT: a line of GOT matches the extended regular expression
 like()
 {
     printf '%s\n' "$1" | grep -Eq -e "$2"
-    result $? "$3" ||
-        printf "got '%s', want /%s/\n" "$1" "$2" | sed 's/^/# /'
+    result $? "$3" && return
+    printf "got '%s', want /%s/\n" "$1" "$2" | sed 's/^/# /'
+    return 1
 }
 
 # same GOT WANT TEXT: two sorted files are equal
 same()
 {
     diff "$2" "$1" >"$scratch/diff"
-    result $? "$3" ||
-        sed -n 's/^</# missing:/p; s/^>/# too many:/p' "$scratch/diff"
+    result $? "$3" && return
+    sed -n 's/^</# missing:/p; s/^>/# too many:/p' "$scratch/diff"
+    return 1
 }
 
 # skip TEXT REASON
