@@ -148,9 +148,11 @@ for mpirun in mpirun.openmpi mpirun.mpich; do
         --mpirun-path "$2" -- "$3" | sed -n 2p)"' sh \
         "$abs_top_builddir/tools/dscomm" $mpirun "$hello"
     ranks 4 "$mpirun in salloc as dscomm env --mpirun says"
-    # Each has a name of its own, from which the port follows.
-    run salloc -N 3 -n 6 env MASTER_ADDR=n0 sh -c '"$1" -n 3 "$2" & "$1" -n 3 "$2"; wait' \
-        sh $mpirun "$hello"
+    # Each has a name of its own, from which the port follows; and a folder, since Open
+    # MPI's end where both make the one for all at the same time.
+    mkdir -p "$scratch/a" "$scratch/b"
+    run salloc -N 3 -n 6 env MASTER_ADDR=n0 sh -c 'TMPDIR=$3/a "$1" -n 3 "$2" &
+        TMPDIR=$3/b "$1" -n 3 "$2"; wait' sh $mpirun "$hello" "$scratch"
     sort "$scratch/out" | uniq -c | awk '{ print $1 }' >"$scratch/twice"
     is "$status $(tr '\n' ' ' <"$scratch/twice")" '0 2 2 2 ' "two $mpirun at once" ||
         echo "# $err"
