@@ -77,8 +77,13 @@ static dscomm_status_t take_seat(dscomm_introduction_t *introduction)
     return DSCOMM_OK;
 }
 
+/* Ranks that come late come to the broadcast that is over here, and MPI takes
+ * the next one for another. */
+static atomic_int abandoned;
+
 static dscomm_status_t fail_late(const dscomm_introduction_t *introduction)
 {
+    abandoned = 1;
     return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                        "mpi: not all %d ranks of MPI_COMM_WORLD came to "
                        "dscomm_init() within %d ms",
@@ -154,6 +159,12 @@ dscomm_status_t engine_introduce(dscomm_introduction_t *introduction)
 
     if (status < 0)
         return status;
+    if (abandoned)
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "mpi: an earlier dscomm_init() has given up waiting "
+                           "for ranks of MPI_COMM_WORLD, which would still "
+                           "come to that; set MASTER_ADDR and MASTER_PORT, "
+                           "which need no MPI");
     turn.lock = level == MPI_THREAD_MULTIPLE ? NULL : &engine_library_lock;
     enter(&turn);
     status = take_seat(introduction);

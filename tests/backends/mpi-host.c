@@ -507,6 +507,8 @@ static void stay_away(void)
     need(strstr(dscomm_last_error(), "rank 1 of 3 did not come within 5.0 s") !=
              NULL,
          "the sentence");
+    need(dscomm_init(NULL, &world) == DSCOMM_ERR_STATE, "no second attempt");
+    need(strstr(dscomm_last_error(), "set MASTER_ADDR") != NULL, "the remedy");
     exit(4);
 }
 
