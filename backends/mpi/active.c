@@ -32,7 +32,7 @@ static int grow(engine_active_t *active, size_t room)
 dscomm_status_t engine_reserve(engine_t *engine, size_t count)
 {
     engine_active_t *active = &engine->active;
-    size_t room = (size_t)active->count + count;
+    size_t room = (size_t)active->count + count + (size_t)engine->ranks;
 
     if (room <= (size_t)active->room)
         return DSCOMM_OK;

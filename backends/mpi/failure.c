@@ -91,7 +91,7 @@ void engine_tell(engine_t *engine)
     notice_t *notice;
 
     if (!atomic_exchange(&engine->untold, 0) || !engine_library_alive() ||
-        engine_reserve(engine, (size_t)engine->ranks) < 0)
+        engine_reserve(engine, 0) < 0)
         return;
     notice = g_new0(notice_t, 1);
     notice->status = engine->ending.status;

@@ -155,7 +155,8 @@ void engine_told(engine_t *engine, MPI_Message *message, size_t bytes);
 
 /* active.c: with the lock held. */
 
-/* Room for so many handles more. */
+/* Room for so many handles more, and as many as there are ranks: the group's
+ * end can be told also when memory is short. */
 dscomm_status_t engine_reserve(engine_t *engine, size_t count);
 void engine_add(engine_t *engine, MPI_Request handle, engine_request_t *owner);
 /* Looks which are complete. */

@@ -463,6 +463,7 @@ void engine_message_setup(engine_t *engine)
 
     engine->tag_limit = bound / 4;
     engine->tag_room = bound - engine->tag_limit;
+    engine_reserve(engine, 0); /* if not here, then before the first message */
     TAILQ_INIT(&engine->delayed);
     TAILQ_INIT(&engine->receives);
     TAILQ_INIT(&engine->arrivals);

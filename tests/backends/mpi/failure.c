@@ -21,15 +21,9 @@ void engine_poll(engine_t *engine)
     engine_tell(engine);
 }
 
-dscomm_status_t engine_reserve(engine_t *engine, size_t count)
+const char *engine_device_why(void)
 {
-    (void)engine, (void)count;
-    return DSCOMM_OK;
-}
-
-void engine_add(engine_t *engine, MPI_Request handle, engine_request_t *owner)
-{
-    (void)engine, (void)handle, (void)owner;
+    return "none here";
 }
 
 int engine_notify(engine_t *engine, int rank, const void *buffer, int bytes,
@@ -75,6 +69,7 @@ static void test_told(void)
     is_int(status, DSCOMM_ERR_ABORTED, "the first reason counts");
     is_str(dscomm_last_error(), "enough", "and its sentence");
     is_int(notices, 2, "both others are told, once");
+    engine_active_clear(&engine);
 }
 
 static void *end_group(void *engine)
@@ -102,6 +97,29 @@ static void test_one_thread(void)
     pthread_mutex_lock(engine.lock);
     engine_leave(&engine);
     is_int(notices, 2, "the next that calls tells the others");
+    engine_active_clear(&engine);
+}
+
+/* However many messages are under way, the end needs no memory for handles. */
+static void test_room(void)
+{
+    engine_t engine;
+    int least = 3;
+
+    setup(&engine);
+    for (int i = 0; i < 10000; i++) {
+        if (engine_reserve(&engine, 1) < 0)
+            bail("no memory");
+        engine_add(&engine, MPI_REQUEST_NULL, NULL);
+        least = MIN(least, engine.active.room - engine.active.count);
+    }
+    is_int(least, 3, "there is always room for a handle of each rank");
+    engine.active.room = engine.active.count + 3;
+    engine_revoke(&engine, DSCOMM_ERR_ABORTED, "enough");
+    is_int(engine.active.room - engine.active.count, 3, "which is enough");
+    is_int(notices, 2, "to tell the others");
+    engine.active.count = 0;
+    engine_active_clear(&engine);
 }
 
 int main(void)
@@ -109,5 +127,6 @@ int main(void)
     test_half_told();
     test_told();
     test_one_thread();
+    test_room();
     return tap_done();
 }
