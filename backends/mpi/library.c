@@ -154,22 +154,34 @@ static dscomm_status_t check_threads(void)
 
     if (level == MPI_THREAD_MULTIPLE)
         return DSCOMM_OK;
+    if (level < MPI_THREAD_SERIALIZED && engine_has_begun())
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "mpi: this MPI gives less than "
+                           "MPI_THREAD_SERIALIZED, so that only the thread "
+                           "that has initialised it may call it; call "
+                           "MPI_Init_thread() before dscomm_init(), in the "
+                           "thread that makes all groups");
     if (dscomm_setting_number(&mpi_settings[MPI_SETTING_PROGRESS], &progress) <
             0 ||
         progress)
         return dscomm_fail(DSCOMM_ERR_STATE,
                            "mpi: DSCOMM_PROGRESS=thread needs "
-                           "MPI_THREAD_MULTIPLE, which the program has not got "
-                           "from MPI_Init_thread(); unset it, or ask for that");
+                           "MPI_THREAD_MULTIPLE, which %s; unset it%s",
+                           engine_has_begun() ? "this MPI does not give"
+                                              : "the program has not got from "
+                                                "MPI_Init_thread()",
+                           engine_has_begun() ? "" : ", or ask for that");
     MPI_Is_thread_main(&is_main);
     if (!pthread_equal(pthread_self(), first) ||
         (level < MPI_THREAD_SERIALIZED && !is_main))
-        return dscomm_fail(DSCOMM_ERR_STATE,
-                           "mpi: without MPI_THREAD_MULTIPLE one thread makes "
-                           "all groups, %s; ask MPI_Init_thread() for that",
-                           level < MPI_THREAD_SERIALIZED
-                               ? "the one that has initialised MPI"
-                               : "the one that has made the first");
+        return dscomm_fail(
+            DSCOMM_ERR_STATE,
+            "mpi: without MPI_THREAD_MULTIPLE one thread makes "
+            "all groups, %s; %s",
+            level < MPI_THREAD_SERIALIZED ? "the one that has initialised MPI"
+                                          : "the one that has made the first",
+            engine_has_begun() ? "this MPI gives no more"
+                               : "ask MPI_Init_thread() for that");
     return DSCOMM_OK;
 }
 

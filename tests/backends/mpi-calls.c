@@ -12,12 +12,19 @@ int made_tags[2];
 int unmade, exhausted;
 pthread_t outsider;
 int strays;
+int given = -1;
 
 DSCOMM_API int MPI_Improbe(int source, int tag, MPI_Comm comm, int *ret_found,
                            MPI_Message *ret_message, MPI_Status *ret_status)
 {
     strays += pthread_equal(pthread_self(), outsider);
     return PMPI_Improbe(source, tag, comm, ret_found, ret_message, ret_status);
+}
+
+DSCOMM_API int MPI_Init_thread(int *argc, char ***argv, int wanted,
+                               int *ret_level)
+{
+    return PMPI_Init_thread(argc, argv, given < 0 ? wanted : given, ret_level);
 }
 
 DSCOMM_API int MPI_Isend(const void *buffer, int count, MPI_Datatype type,

@@ -370,3 +370,13 @@ void use_funneled(void)
     DSCOMM_CHECK(dscomm_finalize(world));
     MPI_Finalize();
 }
+
+/* MPI is initialised in a thread of the library's own, and then takes calls of
+ * no other. */
+void need_more(void)
+{
+    given = MPI_THREAD_FUNNELED;
+    need(dscomm_init(NULL, &world) == DSCOMM_ERR_STATE, "a refusal");
+    need(strstr(dscomm_last_error(), "call MPI_Init_thread() before") != NULL,
+         "what helps");
+}

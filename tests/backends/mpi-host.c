@@ -540,6 +540,7 @@ static const struct {
     {"part-late", part_late},
     {"receive-any", receive_any},
     {"rail", lack_rail},
+    {"need-more", need_more},
     {"miss-one", miss_one},
     {"funneled", use_funneled},
     {"miss-once", miss_once},

@@ -16,6 +16,7 @@ extern int unmade; /* groups of so many ranks get none */
 extern int exhausted; /* the error: MPI has none left */
 extern pthread_t outsider;
 extern int strays; /* calls of MPI by it */
+extern int given; /* the level of threads that MPI gives, or -1 */
 
 /* Ends the rank where cond is 0. */
 void need(int cond, const char *what);
@@ -31,6 +32,7 @@ void part_late(void);
 void receive_any(void);
 void lack_rail(void);
 void use_funneled(void);
+void need_more(void);
 void miss_one(void);
 void miss_once(void);
 

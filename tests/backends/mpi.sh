@@ -107,6 +107,7 @@ test_host()
     content 3 single 'a program that uses MPI, in one thread'
     content 3 serialized 'a program that uses MPI, in one thread at a time'
     content 3 funneled 'a program that uses MPI, in one thread, and another beside'
+    content 2 need-more 'an MPI that takes calls of one thread alone'
     content 3 multiple 'a program that uses MPI, in any thread'
     content 3 none 'a program that does not'
     content 2 early 'a program that finalises MPI too early'
