@@ -309,7 +309,7 @@ static dscomm_status_t lead(dscomm_group_t *group, verdict_t *verdict,
         status = collect(group, &roll, verdict);
     withdraw_all(group, &roll, verdict);
     g_free(roll.works);
-    g_free(roll.answers);
+    dscomm_priv_buffer_drop(group, roll.answers);
     if (status == DSCOMM_OK || verdict->end == LOST)
         told = tell_all(group, verdict);
     return status < 0 ? status : told;
@@ -333,14 +333,15 @@ static dscomm_status_t give_up(dscomm_group_t *group, answer_t *answer)
 static dscomm_status_t follow(dscomm_group_t *group, verdict_t *verdict,
                               int timeout_ms, int64_t deadline)
 {
-    uint64_t call;
+    uint64_t *call = g_new(uint64_t, 1);
     answer_t answer = {.number = group->barriers,
                        .timeout_ms = (uint64_t)timeout_ms};
-    note_t called = {1, &call, sizeof call, 0, TAG_CALL};
+    note_t called = {1, call, sizeof *call, 0, TAG_CALL};
     note_t here = {0, &answer, sizeof answer, 0, TAG_ANSWER};
     note_t told = {1, verdict, verdict_bytes(group), 0, TAG_VERDICT};
     dscomm_status_t status = await(group, &called, deadline);
 
+    dscomm_priv_buffer_drop(group, call);
     if (status == DSCOMM_IN_PROGRESS)
         return give_up(group, &answer);
     if (status < 0)
@@ -383,6 +384,6 @@ dscomm_status_t dscomm_monitored_barrier(dscomm_group_t *group, int timeout_ms)
         status = follow(group, verdict, timeout_ms, deadline);
     if (status == DSCOMM_OK)
         status = pronounce(group, verdict);
-    g_free(verdict);
+    dscomm_priv_buffer_drop(group, verdict);
     return status;
 }

@@ -11,16 +11,19 @@
 static dscomm_status_t agree(dscomm_group_t *group, const char *name,
                              const void *memory, uint64_t size)
 {
-    uint8_t have = memory != NULL;
-    dscomm_status_t status = dscomm_all_reduce(group, &have, &have, 1,
-                                               DSCOMM_UINT8, DSCOMM_MIN, NULL);
+    uint8_t *have = g_new(uint8_t, 1);
+    dscomm_status_t status;
 
-    if (status == DSCOMM_OK && !have)
-        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                           "%s on group '%s': %s has no memory for %llu bytes",
-                           name, group->name,
-                           memory ? "another rank" : "this rank",
-                           (unsigned long long)size);
+    *have = memory != NULL;
+    status =
+        dscomm_all_reduce(group, have, have, 1, DSCOMM_UINT8, DSCOMM_MIN, NULL);
+    if (status == DSCOMM_OK && !*have)
+        status = dscomm_fail(
+            DSCOMM_ERR_NO_MEMORY,
+            "%s on group '%s': %s has no memory for %llu bytes", name,
+            group->name, memory ? "another rank" : "this rank",
+            (unsigned long long)size);
+    dscomm_priv_buffer_drop(group, have);
     return status;
 }
 
@@ -49,11 +52,18 @@ static void *allocate(uint64_t size)
     return size < PTRDIFF_MAX ? g_try_malloc((gsize)size + 1) : NULL;
 }
 
-/* Unless the backend may still write to it. */
-static void drop(const dscomm_group_t *group, void *result)
+/* The root's size, on all ranks. */
+static dscomm_status_t share_size(dscomm_group_t *group, uint64_t *size,
+                                  int root)
 {
-    if (!group->held)
-        g_free(result);
+    uint64_t *copy = g_new(uint64_t, 1);
+    dscomm_status_t status;
+
+    *copy = *size;
+    status = dscomm_broadcast(group, copy, 1, DSCOMM_UINT64, root, NULL);
+    *size = *copy;
+    dscomm_priv_buffer_drop(group, copy);
+    return status;
 }
 
 dscomm_status_t dscomm_broadcast_blob(dscomm_group_t *group, const void *blob,
@@ -68,7 +78,7 @@ dscomm_status_t dscomm_broadcast_blob(dscomm_group_t *group, const void *blob,
         check(group, name, mine ? blob : NULL, bytes, ret_blob, ret_size);
 
     if (status == DSCOMM_OK)
-        status = dscomm_broadcast(group, &bytes, 1, DSCOMM_UINT64, root, NULL);
+        status = share_size(group, &bytes, root);
     if (status < 0)
         return status;
     result = allocate(bytes);
@@ -79,7 +89,7 @@ dscomm_status_t dscomm_broadcast_blob(dscomm_group_t *group, const void *blob,
         status = dscomm_broadcast(group, result, (size_t)bytes, DSCOMM_UINT8,
                                   root, NULL);
     if (status < 0) {
-        drop(group, result);
+        dscomm_priv_buffer_drop(group, result);
         return status;
     }
     *ret_blob = result;
@@ -101,7 +111,7 @@ static dscomm_status_t gather_sizes(dscomm_group_t *group, size_t size,
         counts[i] = (size_t)sizes[i];
         sum = sizes[i] > PTRDIFF_MAX - sum ? PTRDIFF_MAX : sum + sizes[i];
     }
-    g_free(sizes);
+    dscomm_priv_buffer_drop(group, sizes);
     *ret_sum = sum;
     return status;
 }
@@ -118,7 +128,7 @@ static dscomm_status_t gather_bytes(dscomm_group_t *group, const char *name,
         status = dscomm_all_gather_v(group, blob, size, result, counts, NULL,
                                      DSCOMM_UINT8, NULL);
     if (status < 0)
-        drop(group, result);
+        dscomm_priv_buffer_drop(group, result);
     else
         *ret_blob = result;
     return status;

@@ -77,7 +77,7 @@ dscomm_status_t dscomm_priv_group_agree(dscomm_group_t *group, const char *name,
                                  "%s on group '%s': rank %d was called with "
                                  "other arguments than this rank, %d",
                                  name, group->name, i, group->rank);
-    g_free(hashes);
+    dscomm_priv_buffer_drop(group, hashes);
     return status;
 }
 

@@ -146,6 +146,15 @@ void dscomm_priv_group_destroy(dscomm_group_t *group);
 void dscomm_priv_group_hold(dscomm_group_t *group);
 void dscomm_priv_group_release(dscomm_group_t *group);
 
+/* Frees memory of the library's own that was part of a work, unless the backend
+ * may still write to it. */
+static inline void dscomm_priv_buffer_drop(const dscomm_group_t *group,
+                                           void *memory)
+{
+    if (!group->held)
+        g_free(memory);
+}
+
 /* OK, or why the handle stands for nothing: NULL or freed (ERR_INVALID),
  * forked (ERR_STATE). name is the public call's. */
 dscomm_status_t dscomm_priv_group_alive(const dscomm_group_t *group,

@@ -94,6 +94,6 @@ dscomm_status_t dscomm_group_split(dscomm_group_t *parent, int color, int key,
                                          ret_group);
     }
     g_free(ranks);
-    g_free(members);
+    dscomm_priv_buffer_drop(parent, members);
     return status;
 }

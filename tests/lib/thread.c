@@ -70,6 +70,8 @@ extern dscomm_status_t fake_device_stream __attribute__((weak));
 /* Of programs that look after buffers which a transport might keep: where the
  * last receive that was cancelled would have put its message. */
 extern void *thread_kept __attribute__((weak));
+/* And whether it says that it would. */
+extern int thread_holds __attribute__((weak));
 
 static void *place(const void *pointer)
 {
@@ -488,6 +490,7 @@ static void thread_cancel(void *self, dscomm_request_t *head)
     if (&thread_kept && !((request_t *)head)->collective)
         __atomic_store_n(&thread_kept, place(((request_t *)head)->message.recv),
                          __ATOMIC_RELAXED);
+    head->held = &thread_holds && thread_holds;
 }
 
 static uint64_t thread_capabilities(void *self)
