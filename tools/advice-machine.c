@@ -155,12 +155,30 @@ static void read_rdma(const char *root, tool_advice_machine_t *machine)
     g_ptr_array_unref(devices);
 }
 
+/* HPE's Slingshot has a class of its own. */
+static void read_slingshot(const char *root, tool_advice_machine_t *machine)
+{
+    GPtrArray *devices = tool_root_names(root, "sys/class/cxi");
+
+    if (devices->len && !machine->fabric) {
+        machine->device = TRUE;
+        machine->fabric = g_strdup(g_ptr_array_index(devices, 0));
+        machine->mtl = "ofi";
+    }
+    if (devices->len && !machine->no_rdma)
+        machine->no_rdma = g_strdup_printf(
+            "%s is Slingshot, which libfabric drives and UCX does not",
+            (const char *)g_ptr_array_index(devices, 0));
+    g_ptr_array_unref(devices);
+}
+
 void tool_advice_machine_read(const char *root, const char *wanted,
                               tool_advice_machine_t *ret_machine)
 {
     memset(ret_machine, 0, sizeof *ret_machine);
     read_cores(root, ret_machine);
     read_rdma(root, ret_machine);
+    read_slingshot(root, ret_machine);
     tool_advice_machine_network(root, wanted, ret_machine);
 }
 

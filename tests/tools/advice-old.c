@@ -118,6 +118,8 @@ static const old_t olds[] = {
      "replaced", "the line says how"},
     {OPENMPI_4, "efa", 2, MCA("pml", "ob1"), "replaced", "--mca pml cm"},
     {OPENMPI_4, "efa", 2, MCA("pml", "cm"), "kept", "right"},
+    {OPENMPI_5, "cxi", 2, MCA("pml", "ob1"), "replaced",
+     "cxi0 unused|--mca pml cm"},
     {OPENMPI_4, "efa", 2, MCA("mtl", "ofi"), "unknown", "ompi_info"},
     {INTEL,
      "plain",
@@ -207,6 +209,26 @@ static void check_lone(void)
     tool_advice_free(advice);
 }
 
+/* A fabric that is none of infiniband's class. */
+static void check_slingshot(void)
+{
+    const question_t question = {
+        .version = OPENMPI_4, .machine = "cxi", .nodes = 2, .each = 8};
+    char *problem = NULL, *line;
+    tool_advice_t *advice = ask(&question, &problem);
+
+    if (!ok(advice != NULL, "advice for Slingshot"))
+        return;
+    line = tool_advice_line(advice);
+    is_str(line,
+           "P -n 16 --hostfile hosts --map-by ppr:4:numa:PE=1 --bind-to core "
+           "--mca pml cm --mca mtl ofi --mca oob_tcp_if_include 10.1.0.0/22 "
+           "PROGRAM",
+           "which is libfabric's");
+    g_free(line);
+    tool_advice_free(advice);
+}
+
 int main(void)
 {
     machines_open();
@@ -214,6 +236,7 @@ int main(void)
         check_old(&olds[i]);
     check_ambient();
     check_lone();
+    check_slingshot();
     machines_close();
     return tap_done();
 }

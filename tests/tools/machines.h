@@ -97,12 +97,13 @@ static inline void put_device(const char *machine, const char *device,
 }
 
 /* plain: 8 cores, two NUMA nodes. small: 2 cores. bare: nothing is known.
- * rdma, down, efa, opa, usnic and iwarp: plain with a device. masked: plain,
- * but a launcher leaves one core. */
+ * rdma, down, efa, opa, usnic, iwarp and cxi: plain with a device. masked:
+ * plain, but a launcher leaves one core. */
 static inline void put_machines(void)
 {
-    static const char *const likes[] = {"plain", "rdma",  "down",  "efa",
-                                        "opa",   "usnic", "iwarp", "masked"};
+    static const char *const likes[] = {"plain", "rdma", "down",
+                                        "efa",   "opa",  "usnic",
+                                        "iwarp", "cxi",  "masked"};
 
     for (size_t i = 0; i < G_N_ELEMENTS(likes); i++) {
         put_processors(likes[i], 2, 4);
@@ -118,6 +119,7 @@ static inline void put_machines(void)
     put_device("usnic", "usnic_0", "4: ACTIVE\n");
     put_device("iwarp", "siw_eth0", "4: ACTIVE\n");
     put("iwarp", "sys/class/infiniband/siw_eth0/node_type", "4: RNIC\n");
+    put("cxi", "sys/class/cxi/cxi0/uevent", "");
     put("masked", "proc/self/status",
         "Name:\tx\nCpus_allowed:\t202\nCpus_allowed_list:\t1,9\nMems:\t1\n");
 }
