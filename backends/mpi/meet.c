@@ -183,13 +183,33 @@ static int time_left(int64_t end)
     return (int)(MAX(end - g_get_monotonic_time(), 0) / 1000);
 }
 
+/* The map. A rank that has failed here would leave the others in MPI, where
+ * they wait for it without a deadline: so it asks once more. */
+static dscomm_status_t await_map(const dscomm_backend_args_t *args, int64_t end,
+                                 verdict_t *ret_verdict)
+{
+    dscomm_status_t status = DSCOMM_OK;
+    void *value;
+
+    for (int i = 0; i < 2; i++) {
+        status = dscomm_store_get(args->store, "map", time_left(end), &value,
+                                  &ret_verdict->size);
+        if (status == DSCOMM_ERR_TIMEOUT)
+            return give_up(args, ret_verdict);
+        if (status == DSCOMM_OK) {
+            ret_verdict->map = value;
+            break;
+        }
+    }
+    return status;
+}
+
 static dscomm_status_t meet(const dscomm_backend_args_t *args,
                             const mpi_card_t *card, int64_t end,
                             verdict_t *ret_verdict)
 {
     dscomm_status_t status;
     int64_t here = 0;
-    void *value;
     char key[32];
 
     snprintf(key, sizeof key, "m/%d", args->rank);
@@ -200,13 +220,7 @@ static dscomm_status_t meet(const dscomm_backend_args_t *args,
         return status;
     if (here == args->ranks)
         return publish(args, ret_verdict);
-    status = dscomm_store_get(args->store, "map", time_left(end), &value,
-                              &ret_verdict->size);
-    if (status == DSCOMM_ERR_TIMEOUT)
-        return give_up(args, ret_verdict);
-    if (status == DSCOMM_OK)
-        ret_verdict->map = value;
-    return status;
+    return await_map(args, end, ret_verdict);
 }
 
 static int is_refusal(const verdict_t *verdict)

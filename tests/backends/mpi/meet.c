@@ -13,6 +13,24 @@
 
 static dscomm_store_t *store;
 
+/* In place of the store's: fails so many times. */
+static int failures;
+dscomm_status_t __real_dscomm_store_get(dscomm_store_t *from, const char *key,
+                                        int timeout_ms, void **ret_value,
+                                        size_t *ret_size);
+dscomm_status_t __wrap_dscomm_store_get(dscomm_store_t *from, const char *key,
+                                        int timeout_ms, void **ret_value,
+                                        size_t *ret_size);
+
+dscomm_status_t __wrap_dscomm_store_get(dscomm_store_t *from, const char *key,
+                                        int timeout_ms, void **ret_value,
+                                        size_t *ret_size)
+{
+    if (failures && failures--)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory");
+    return __real_dscomm_store_get(from, key, timeout_ms, ret_value, ret_size);
+}
+
 /* What rank gets: the map, or the failure. */
 static dscomm_status_t come(int rank, dscomm_status_t own, const char *engine,
                             mpi_map_t **ret_map)
@@ -85,6 +103,28 @@ static void test_all(void)
        "groups of one name differ in tag and mark");
     dscomm_store_free(maps[0]);
     dscomm_store_free(maps[1]);
+}
+
+/* All have met, and one does not get the map at once: the others wait for it in
+ * MPI. */
+static void test_again(void)
+{
+    mpi_map_t *map;
+
+    open_store();
+    leave_card(0, "openmpi");
+    leave_card(1, "openmpi");
+    is_int(come(2, DSCOMM_OK, "openmpi", &map), DSCOMM_OK, "a group");
+    dscomm_store_free(map);
+    dscomm_store_set(store, "here", "0", 1);
+    failures = 1;
+    is_int(come(1, DSCOMM_OK, "openmpi", &map), DSCOMM_OK,
+           "a rank that asks for the map again");
+    dscomm_store_free(map);
+    failures = 2;
+    is_int(come(1, DSCOMM_OK, "openmpi", &map), DSCOMM_ERR_NO_MEMORY,
+           "but not for ever");
+    dscomm_store_close(store);
 }
 
 /* One gives up, and then the last one comes: nobody makes the group. */
@@ -164,6 +204,7 @@ static void test_version(void)
 int main(void)
 {
     test_all();
+    test_again();
     test_late();
     test_silent();
     test_unable();
