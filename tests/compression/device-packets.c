@@ -306,7 +306,8 @@ static void late_row(rank_t *self)
     pair = pair_new(self, SHORT);
     pair_fill(self, &pair);
     CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
-    thread_kept = NULL;
+    if (self->rank == 0)
+        thread_kept = NULL;
     meet(self);
     leave_call(self, group, fake_device_aware ? pair.x : pair.want);
     meet(self);
