@@ -314,8 +314,11 @@ static dscomm_status_t agree(const char *name, dscomm_group_t *group,
         dscomm_all_gather(group, &mine, all, sizeof mine, DSCOMM_UINT8, NULL);
     if (status < 0 && verdict < 0)
         status = dscomm_fail(verdict, "%s: %s", name, mine.text);
-    if (status == DSCOMM_OK)
-        status = judge(name, group, all);
+    if (status < 0) { /* a backend may still write there */
+        dscomm_priv_park(all);
+        return status;
+    }
+    status = judge(name, group, all);
     if (status == DSCOMM_OK)
         status = compare(name, group, all);
     if (status == DSCOMM_OK)

@@ -322,7 +322,10 @@ static dscomm_status_t make(dscomm_channel_t *channel, size_t bytes)
                 open_view(window, r, &all[r], &mine);
         status = meet(channel, &mine, all);
     }
-    g_free(all);
+    if (status < 0) /* a backend may still write there */
+        dscomm_priv_park(all);
+    else
+        g_free(all);
     if (status < 0 || windows->refused) {
         discard(window, DSCOMM_SETTLE_MS);
         dscomm_priv_window_reap(0);
