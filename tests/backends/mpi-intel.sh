@@ -37,6 +37,7 @@ done
 # shellcheck disable=SC2086
 compile mpich.so -shared -fPIC $sources &&
     compile host "$abs_top_srcdir/tests/backends/mpi-host.c" \
+        "$abs_top_srcdir/tests/backends/mpi-calls.c" \
         "$abs_top_srcdir/tests/backends/mpi-groups.c"
 result $? 'the module is compiled for Intel MPI' || exit 1
 
