@@ -8,14 +8,17 @@
 
 #include <dscomm/dscomm.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define TILE 1024
+/* Bytes of a block, so that those of a row can be counted. */
+#define CODE_MOST ((size_t)16 * DSCOMM_CODEC_BLOCK)
 #define ALIGNMENT 64
 #define ROW_ALIGNMENT 16
 #define NAME_BYTES 16
 #define TEXT_BYTES 184
-#define ELEMENTS_MOST ((size_t)PTRDIFF_MAX / sizeof(double) / 2)
+#define ELEMENTS_MOST ((size_t)PTRDIFF_MAX / sizeof(double) / 4)
 
 /* What all ranks must agree on, */
 typedef struct {
@@ -130,6 +133,12 @@ static dscomm_status_t size_rows(dscomm_compressor_t *c)
     size_t last = c->chunk ? c->padded % c->chunk : 0;
 
     c->block = c->codec->bytes(&c->args, DSCOMM_CODEC_BLOCK);
+    if (c->block > CODE_MOST)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "codec %s needs %zu bytes for a block of %d "
+                           "elements; %zu are the most",
+                           c->codec->name, c->block, DSCOMM_CODEC_BLOCK,
+                           CODE_MOST);
     if (MAX(rest_bytes(c, c->chunk), rest_bytes(c, last)) > c->block)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "codec %s needs more bytes for a part of a block "
@@ -228,23 +237,34 @@ static dscomm_status_t judge(const char *name, const dscomm_group_t *group,
     return DSCOMM_OK;
 }
 
+static const char *describe(const terms_t *terms, char *ret_text)
+{
+    snprintf(ret_text, TEXT_BYTES,
+             "%.*s, count %" PRIu64 ", geometry %d, padded %" PRIu64
+             ", %s, feedback %d, parameter %g",
+             NAME_BYTES, terms->codec, terms->count, terms->geometry,
+             terms->padded, terms->op == DSCOMM_SUM ? "sum" : "mean",
+             terms->feedback, terms->parameter);
+    return ret_text;
+}
+
 static dscomm_status_t compare(const char *name, const dscomm_group_t *group,
                                const offer_t *all)
 {
     const terms_t *first = &all[0].terms;
+    char texts[2][TEXT_BYTES];
 
     for (int r = 0; r < dscomm_group_size(group); r++) {
         const terms_t *other = &all[r].terms;
         const char *what = difference(first, other);
 
         if (what)
-            return dscomm_fail(
-                DSCOMM_ERR_MISMATCH,
-                "%s on group '%s': %s of rank %d and rank 0 differ "
-                "(%.*s, count %" PRIu64 " and %.*s, count %" PRIu64 ")",
-                name, dscomm_group_name(group), what, r, NAME_BYTES,
-                other->codec, other->count, NAME_BYTES, first->codec,
-                first->count);
+            return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                               "%s on group '%s': %s of rank %d and rank 0 "
+                               "differ (%s; and %s)",
+                               name, dscomm_group_name(group), what, r,
+                               describe(other, texts[0]),
+                               describe(first, texts[1]));
     }
     return DSCOMM_OK;
 }

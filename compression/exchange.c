@@ -194,6 +194,8 @@ dscomm_status_t dscomm_priv_exchange_start(dscomm_exchange_t *x)
     return status;
 }
 
+static const char another[] = "another compressor, or one with another mask,";
+
 static dscomm_status_t fail_order(const dscomm_compressor_t *c, int rank,
                                   const char *what)
 {
@@ -249,7 +251,7 @@ static dscomm_status_t see(dscomm_exchange_t *x, int rank)
         dscomm_priv_window_find(x->channel, rank, header.phase >> PAGE_SHIFT,
                                 2 * (size_t)x->channel->ranks * x->region);
     return x->sights[rank] ? DSCOMM_OK
-                           : fail_order(part_at(x, 0)->c, rank, "another one");
+                           : fail_order(part_at(x, 0)->c, rank, another);
 }
 
 /* After a packet has come. */
@@ -288,7 +290,7 @@ static const char *what_came(const dscomm_compressor_t *c, uint32_t want,
     for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
         if (got == dscomm_priv_row_signature(c, others[i].dtype))
             return others[i].text;
-    return "another one";
+    return another;
 }
 
 /* The row of another rank must be one of the same call. */

@@ -52,8 +52,8 @@ typedef struct {
     /* What compressors may choose is in (0, parameter_most]; what counts where
      * they do not. Both 0: nothing. */
     double parameter, parameter_most;
-    /* Bytes that a block of count elements becomes; none needs more than one
-     * that is whole. */
+    /* Bytes that a block of count elements becomes: at most 16 times
+     * DSCOMM_CODEC_BLOCK, and none needs more than one that is whole. */
     size_t (*bytes)(const dscomm_codec_args_t *args, size_t count);
     /* The first look at values + errors (either may be NULL: zeros), block by
      * block, adds to sums, which begin as zeros; then settle makes of them the

@@ -107,11 +107,11 @@ dscomm_compressor_free(dscomm_compressor_t *compressor);
  * when its own part is encoded, and the work goes on as works of the group do;
  * without, when the result is there. All ranks call it for the same compressors
  * in the same order with the same dtype, else ERR_MISMATCH. A failure ends the
- * communication of all compressors that the group has or will have, and its
- * compressors have no state from then on: to save it or to ask for the errors
- * is ERR_STATE until they are loaded or reset; to go on, load what was saved
- * before into compressors of another group. ERR_STATE while an earlier call of
- * the compressor is outstanding. MT: group. */
+ * communication of all compressors that the group has or will have. Those of a
+ * call that had begun have no state from then on: to save it or to ask for the
+ * errors is ERR_STATE until they are loaded or reset; to go on, load what was
+ * saved before into compressors of another group. ERR_STATE while an earlier
+ * call of the compressor is outstanding. MT: group. */
 DSCOMM_API dscomm_status_t
 dscomm_compressor_all_reduce(dscomm_compressor_t *compressor, void *buffer,
                              dscomm_dtype_t dtype, dscomm_work_t **ret_work);

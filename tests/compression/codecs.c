@@ -333,6 +333,24 @@ static void swollen_too_far(rank_t *self)
     CHECK(self, strstr(dscomm_last_error(), "than for a whole one") && !c);
 }
 
+/* One whose rows nobody can count the bytes of. */
+static size_t endless_bytes(const dscomm_codec_args_t *args, size_t count)
+{
+    (void)args;
+    return count < DSCOMM_CODEC_BLOCK ? 1 : SIZE_MAX / 2;
+}
+
+static void endless(rank_t *self)
+{
+    dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
+    dscomm_compressor_t *c = NULL;
+
+    attr.codec = "endless";
+    CHECK(self, dscomm_compressor_create(self->world, 40960, &attr, &c) ==
+                    DSCOMM_ERR_INVALID);
+    CHECK(self, strstr(dscomm_last_error(), "for a block of 4096") && !c);
+}
+
 /* One that tells what it was told: values begin with the place of the first. */
 typedef struct {
     dscomm_codec_args_t args;
@@ -462,6 +480,10 @@ static void test_register(void)
     is_int(dscomm_codec_register(&wrong), DSCOMM_ERR_INVALID,
            "settle without measure");
     is_int(dscomm_codec_register(&swelling), DSCOMM_OK, "one that swells");
+    wrong = swelling;
+    wrong.name = "endless";
+    wrong.bytes = endless_bytes;
+    is_int(dscomm_codec_register(&wrong), DSCOMM_OK, "one without an end");
     is_int(dscomm_codec_register(&witness), DSCOMM_OK, "one that is told");
     is_int(dscomm_codec_register(&pair), DSCOMM_OK, "a new one");
     ok(dscomm_codec_find("pair") == &pair, "is found");
@@ -487,6 +509,7 @@ int main(void)
     for (int n = 1; n <= 2; n++)
         ranks_run(n, 10000, told, "what a codec is told");
     ranks_run(1, 10000, swollen_too_far, "too long");
+    ranks_run(1, 10000, endless, "too long to count");
     ranks_run(2, 10000, nonsense, "bytes that make no sense");
     return tap_done();
 }
