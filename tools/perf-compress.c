@@ -401,10 +401,13 @@ static void print_advice(const perf_run_t *run, const line_t *line)
         "#\n# %s of %zu bytes takes %.2f ms, %.2f GB/s, and sends %.1f %% of "
         "the bytes of a ring.\n# It pays where a rank's link moves less "
         "than %.2f GB/s. Between these ranks all_reduce\n# moves %.2f GB/s: "
-        "here it %s.\n",
+        "%s.\n",
         run->options->compress, line->bytes, line->codec.p50 / 1e3,
         get_codec_rate(line), get_part(line), get_pays(line), moves,
-        get_speedup(line) > 1 ? "pays" : "does not pay");
+        dscomm_group_local_size(run->group) == run->ranks
+            ? "inside one node it does not pay"
+        : get_speedup(line) > 1 ? "here it pays"
+                                : "here it does not pay");
 }
 
 static int measure_sizes(perf_run_t *run, perf_call_t *call,

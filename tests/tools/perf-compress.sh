@@ -37,6 +37,8 @@ perf -n 2 --compress onebit -b 1M -e 1M -t 0.0005
 is "$(rows | awk '{ print $2, $3, $13, $14 }')" '1048576 262144 32800 3.13' \
     'what travels'
 like "$out" '^# It pays where a rank.s link moves less than [0-9.]* GB/s' 'advice'
+like "$out" '^# moves [0-9.]* GB/s: inside one node it does not pay' \
+    'and for where it is'
 perf -n 2 all_reduce --compress onebit --async -b 1M -e 1M -t 0.0005
 is "$status $(column 16)" '0 0 ' 'with works'
 
