@@ -115,17 +115,14 @@ static void other_dtype(rank_t *self)
     status = dscomm_compressor_all_reduce_many(
         &c, (void *[]){x}, 1, is_last ? DSCOMM_FLOAT64 : DSCOMM_FLOAT32, NULL);
     CHECK(self, status == DSCOMM_ERR_MISMATCH || status == DSCOMM_ERR_ABORTED);
-    CHECK(self,
-          strstr(dscomm_last_error(),
-                 is_last ? "with a float32 buffer" : "with a float64 buffer") ||
-              status == DSCOMM_ERR_ABORTED);
+    CHECK(self, strstr(dscomm_last_error(), "with a float32 buffer") ||
+                    strstr(dscomm_last_error(), "with a float64 buffer"));
     CHECK(self, strstr(dscomm_last_error(), "all_reduce_many"));
     CHECK(self, !dscomm_compressor_free(c));
     CHECK(self, !dscomm_group_free(group));
 }
 
-/* After a failure no rank is given another
- * compressor of that group. */
+/* After a failure no rank is given another compressor of that group. */
 static void made_too_late(rank_t *self)
 {
     dscomm_group_t *group = NULL, *next = NULL;
