@@ -25,6 +25,9 @@
 #define TRIES 3
 /* An interquartile range of so many percent of the median is noise. */
 #define NOISY 10.0
+/* Bytes of inputs, and of results, of coalesced calls that are verified. */
+#define CHECKED_MOST ((size_t)128 << 20)
+#define ALIGNMENT ((size_t)64)
 
 typedef struct {
     perf_run_t *run;
@@ -159,42 +162,64 @@ dscomm_status_t perf_time(perf_run_t *run, perf_call_t *call, perf_call_fn step,
 static dscomm_status_t count_wrong(const perf_call_t *call, guint32 seed,
                                    gint64 *ret_wrong)
 {
-    gint64 wrong = perf_count_wrong(call, seed);
-    dscomm_status_t status = dscomm_all_reduce(call->group, &wrong, &wrong, 1,
-                                               DSCOMM_INT64, DSCOMM_SUM, NULL);
+    gint64 wrong = 0;
+    dscomm_status_t status;
 
+    for (int i = 0; i < call->aggregate; i++) {
+        perf_call_t one = perf_coalesced_call(call, i);
+
+        wrong += perf_count_wrong(&one, seed + (guint32)i);
+    }
+    status = dscomm_all_reduce(call->group, &wrong, &wrong, 1, DSCOMM_INT64,
+                               DSCOMM_SUM, NULL);
     if (status == DSCOMM_OK)
         *ret_wrong += wrong;
     return status;
 }
 
-/* Coalesced calls, which run at the same time, write the same result here: one
- * goes alone. */
 static dscomm_status_t check_once(const loop_t *loop, guint32 seed,
                                   gint64 *ret_wrong)
 {
     perf_call_t *call = loop->call;
-    const int aggregate = call->aggregate;
     dscomm_status_t status;
 
-    perf_fill(call, seed);
+    for (int i = 0; i < call->aggregate; i++) {
+        perf_call_t one = perf_coalesced_call(call, i);
+
+        perf_fill(&one, seed + (guint32)i);
+    }
     call->keep = call->recv;
-    call->aggregate = 1;
     status = loop->step(call, NULL);
-    call->aggregate = aggregate;
     call->keep = NULL;
-    if (status != DSCOMM_OK)
-        return status;
-    return count_wrong(call, seed, ret_wrong);
+    return status == DSCOMM_OK ? count_wrong(call, seed, ret_wrong) : status;
+}
+
+/* Calls that are coalesced run at the same time: each has buffers of its own,
+ * in what is returned, and there are as many as it has room for. */
+static char *spread(const loop_t *loop)
+{
+    perf_call_t *call = loop->call;
+    size_t bytes = (call->total * call->size + ALIGNMENT) & ~(ALIGNMENT - 1);
+    size_t calls = CLAMP(CHECKED_MOST / bytes, 1, (size_t)call->aggregate);
+    char *memory = g_malloc(2 * calls * bytes);
+
+    call->aggregate = (int)calls;
+    call->apart = bytes;
+    perf_call_place(call, loop->place, memory, memory + calls * bytes);
+    return memory;
 }
 
 static dscomm_status_t check(const loop_t *loop, gint64 *ret_wrong)
 {
+    const perf_call_t call = *loop->call;
+    char *memory = call.aggregate > 1 ? spread(loop) : NULL;
     dscomm_status_t status = DSCOMM_OK;
 
     *ret_wrong = 0;
     for (int i = 0; i < loop->run->options->checks && status == DSCOMM_OK; i++)
         status = check_once(loop, (guint32)i + 1, ret_wrong);
+    *loop->call = call;
+    g_free(memory);
     return status;
 }
 
@@ -238,7 +263,8 @@ static void rate(perf_run_t *run, const perf_call_t *call, size_t bytes,
         run->wrong += figure->wrong;
 }
 
-/* Out of place the last result is still there, and the inputs are. */
+/* Out of place the last result is still there, and the inputs are, unless calls
+ * have shared them. */
 static dscomm_status_t check_last(const loop_t *loop, gint64 *ret_wrong)
 {
     if (loop->place == PERF_IN_PLACE || loop->rotates ||

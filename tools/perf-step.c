@@ -12,14 +12,27 @@ static perf_call_fn function(const perf_call_t *call)
                : call->operation->run;
 }
 
+perf_call_t perf_coalesced_call(const perf_call_t *call, int number)
+{
+    const size_t offset = (size_t)number * call->apart;
+    perf_call_t one = *call;
+
+    one.send = (char *)call->send + offset;
+    one.recv = (char *)call->recv + offset;
+    return one;
+}
+
 static dscomm_status_t start_coalesced(const perf_call_t *call,
                                        dscomm_work_t **ret_work)
 {
     perf_call_fn run = function(call);
     dscomm_status_t status = dscomm_coalesce_begin(call->group);
 
-    for (int i = 0; i < call->aggregate && status == DSCOMM_OK; i++)
-        status = run(call, NULL);
+    for (int i = 0; i < call->aggregate && status == DSCOMM_OK; i++) {
+        perf_call_t one = perf_coalesced_call(call, i);
+
+        status = run(&one, NULL);
+    }
     if (status != DSCOMM_OK)
         return status;
     return dscomm_coalesce_end(call->group, ret_work);

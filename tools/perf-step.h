@@ -16,4 +16,7 @@ dscomm_status_t perf_step_compute(const perf_call_t *call,
 dscomm_status_t perf_step_overlap(const perf_call_t *call,
                                   dscomm_work_t **ret_work);
 
+/* One of the calls that are coalesced into call. */
+perf_call_t perf_coalesced_call(const perf_call_t *call, int number);
+
 #endif

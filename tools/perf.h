@@ -65,6 +65,7 @@ typedef struct {
     /* of _v calls, ranks entries each */
     size_t *send_counts, *send_displs, *recv_counts, *recv_displs;
     int aggregate;
+    size_t apart; /* bytes from the buffers of one coalesced call to the next */
     double work; /* --overlap: turns of the computation */
     void *keep; /* a blob goes there as well, unless NULL */
     struct dscomm_compressor *compressor; /* --compress */
