@@ -392,6 +392,12 @@ static dscomm_status_t check_channel(dscomm_group_t *group)
                        "does");
 }
 
+dscomm_status_t dscomm_compressor_attr_init(dscomm_compressor_attr_t *attr,
+                                            size_t size)
+{
+    return dscomm_priv_attr_init("dscomm_compressor_attr_init", attr, size);
+}
+
 /* What this rank does alone. */
 static dscomm_status_t prepare(dscomm_group_t *group, size_t count,
                                const dscomm_compressor_attr_t *attr,
@@ -399,7 +405,7 @@ static dscomm_status_t prepare(dscomm_group_t *group, size_t count,
 {
     dscomm_compressor_attr_t own = DSCOMM_COMPRESSOR_ATTR_INIT;
     dscomm_status_t status =
-        dscomm_priv_attr_read("the attributes", "DSCOMM_COMPRESSOR_ATTR_INIT",
+        dscomm_priv_attr_read("attr", "start from DSCOMM_COMPRESSOR_ATTR_INIT",
                               attr, sizeof own, &own);
     int ranks = dscomm_group_size(group);
     dscomm_compressor_t *c;

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "env/env.h"
+#include "lib/attr.h"
 #include "lib/info.h"
 #include "lib/status.h"
 
@@ -110,29 +111,9 @@ static void forget(dscomm_env_t *env)
     *env->job = '\0';
 }
 
-/* Members that a newer caller knows besides must be zero. */
-static dscomm_status_t merge_attr(const dscomm_env_attr_t *attr,
-                                  dscomm_env_attr_t *merged)
+dscomm_status_t dscomm_env_attr_init(dscomm_env_attr_t *attr, size_t size)
 {
-    static const dscomm_env_attr_t none = DSCOMM_ENV_ATTR_INIT;
-
-    *merged = none;
-    if (!attr)
-        return DSCOMM_OK;
-    if (attr->size < sizeof attr->size || attr->size > 4096)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "dscomm_env_discover: attr.size is %zu; start from "
-                           "DSCOMM_ENV_ATTR_INIT",
-                           attr->size);
-    for (size_t i = sizeof *attr; i < attr->size; i++) {
-        if (((const char *)attr)[i])
-            return dscomm_fail(DSCOMM_ERR_INVALID,
-                               "dscomm_env_discover: attr has a member at "
-                               "byte %zu, which this libdscomm does not know",
-                               i);
-    }
-    memcpy(merged, attr, MIN(attr->size, sizeof *attr));
-    return DSCOMM_OK;
+    return dscomm_priv_attr_init("dscomm_env_attr_init", attr, size);
 }
 
 static env_view_t view_of(const dscomm_env_attr_t *attr)
@@ -157,7 +138,7 @@ static void tolerate(dscomm_env_t *env, const char *sentence)
 dscomm_status_t dscomm_env_discover(const dscomm_env_attr_t *attr,
                                     dscomm_env_t **ret_env)
 {
-    dscomm_env_attr_t merged;
+    dscomm_env_attr_t merged = DSCOMM_ENV_ATTR_INIT;
     char before[DSCOMM_ERROR_MAX];
     env_view_t view;
     dscomm_env_t *env;
@@ -165,7 +146,9 @@ dscomm_status_t dscomm_env_discover(const dscomm_env_attr_t *attr,
     if (!ret_env)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "dscomm_env_discover: ret_env is NULL");
-    if (merge_attr(attr, &merged) < 0)
+    if (dscomm_priv_attr_read("dscomm_env_discover: attr",
+                              "start from DSCOMM_ENV_ATTR_INIT", attr,
+                              sizeof merged, &merged) < 0)
         return DSCOMM_ERR_INVALID;
     g_strlcpy(before, dscomm_last_error(), sizeof before);
     view = view_of(&merged);

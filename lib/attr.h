@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attributes of calls: structs that begin with their size, as the caller's
- * headers have them. */
+/* Structs that begin with their size, as the caller's headers have them:
+ * attributes of calls, tables of functions. */
 #ifndef LIB_ATTR_H
 #define LIB_ATTR_H
 
 #include <dscomm/status.h>
 #include <stddef.h>
 
-/* What attr (NULL: nothing) says, over the size bytes at ret_attr, which are
- * this libdscomm's. ERR_INVALID where its size makes no sense, or where a
- * member is set that is not known here. name is the call's, and initializer the
- * macro that attr should have started from. */
-dscomm_status_t dscomm_priv_attr_read(const char *name, const char *initializer,
+/* Reads attr, of which the caller's headers know attr->size bytes, over the
+ * size bytes at ret_attr, which are this libdscomm's; NULL leaves them as they
+ * are. ERR_INVALID if the size makes no sense, or if a member is set that is
+ * not known here. what names call and argument ("dscomm_init: attr"), remedy
+ * tells how to set the size ("start from DSCOMM_INIT_ATTR_INIT"). */
+dscomm_status_t dscomm_priv_attr_read(const char *what, const char *remedy,
                                       const void *attr, size_t size,
                                       void *ret_attr);
+
+/* Sets the size bytes at attr to the defaults of all attributes: the size, then
+ * zeros. ERR_INVALID if attr is NULL or the size makes no sense; name is the
+ * public call's. */
+dscomm_status_t dscomm_priv_attr_init(const char *name, void *attr,
+                                      size_t size);
 
 #endif

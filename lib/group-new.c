@@ -16,8 +16,12 @@ static dscomm_status_t merge(const dscomm_group_t *parent, const char *name,
                              const dscomm_group_attr_t *attr,
                              dscomm_group_attr_t *merged)
 {
-    dscomm_status_t status = dscomm_priv_attr_read(
-        name, "DSCOMM_GROUP_ATTR_INIT", attr, sizeof *attr, merged);
+    char what[64];
+    dscomm_status_t status;
+
+    snprintf(what, sizeof what, "%s: attr", name);
+    status = dscomm_priv_attr_read(what, "start from DSCOMM_GROUP_ATTR_INIT",
+                                   attr, sizeof *attr, merged);
 
     if (!attr || status < 0)
         return status;
@@ -31,6 +35,11 @@ static dscomm_status_t merge(const dscomm_group_t *parent, const char *name,
                            "%s: attr.members_only is %d, not 0 or 1", name,
                            merged->members_only);
     return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_group_attr_init(dscomm_group_attr_t *attr, size_t size)
+{
+    return dscomm_priv_attr_init("dscomm_group_attr_init", attr, size);
 }
 
 dscomm_status_t dscomm_priv_group_attr(dscomm_group_t *parent, const char *name,

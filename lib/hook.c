@@ -2,6 +2,7 @@
 /* The hook table of the process. */
 #include "config.h"
 #include "lib/hook.h"
+#include "lib/attr.h"
 #include "lib/process.h"
 #include "lib/work.h"
 
@@ -47,16 +48,16 @@ static dscomm_status_t install(const dscomm_hooks_t *hooks)
 
 dscomm_status_t dscomm_hooks_set(const dscomm_hooks_t *hooks)
 {
-    dscomm_status_t status = DSCOMM_OK;
+    dscomm_hooks_t own = {0};
+    dscomm_status_t status = dscomm_priv_attr_read(
+        "dscomm_hooks_set: hooks", "set it to sizeof(dscomm_hooks_t)", hooks,
+        sizeof own, &own);
 
-    if (hooks && hooks->size != sizeof(*hooks))
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "dscomm_hooks_set: size is %zu, not %zu; set it to "
-                           "sizeof(dscomm_hooks_t)",
-                           hooks->size, sizeof(*hooks));
+    if (status < 0)
+        return status;
     pthread_mutex_lock(&lock);
     if (hooks) {
-        status = install(hooks);
+        status = install(&own);
     } else {
         atomic_fetch_and(&dscomm_priv_attention, ~DSCOMM_ATTENTION_HOOKS);
         atomic_store(&current, NULL);

@@ -20,7 +20,8 @@ static dscomm_status_t merge(const dscomm_init_attr_t *attr,
 {
     const char *name = "dscomm_init";
     dscomm_status_t status = dscomm_priv_attr_read(
-        name, "DSCOMM_INIT_ATTR_INIT", attr, sizeof *attr, merged);
+        "dscomm_init: attr", "start from DSCOMM_INIT_ATTR_INIT", attr,
+        sizeof *attr, merged);
 
     if (!attr || status < 0)
         return status;
@@ -117,6 +118,11 @@ static dscomm_status_t join_world(const dscomm_join_t *join, const char *name,
     if (status < 0)
         dscomm_priv_progress_stop();
     return status;
+}
+
+dscomm_status_t dscomm_init_attr_init(dscomm_init_attr_t *attr, size_t size)
+{
+    return dscomm_priv_attr_init("dscomm_init_attr_init", attr, size);
 }
 
 dscomm_status_t dscomm_init(const dscomm_init_attr_t *attr,

@@ -5,6 +5,7 @@
 
 #include "lib/store.h"
 
+#include "lib/attr.h"
 #include "lib/process.h"
 #include "lib/status.h"
 
@@ -46,25 +47,13 @@ static dscomm_status_t read_attr(const dscomm_store_attr_t *attr,
                                  dscomm_store_attr_t *ret_attr)
 {
     dscomm_store_attr_t known = DSCOMM_STORE_ATTR_INIT;
+    dscomm_status_t status = dscomm_priv_attr_read(
+        "dscomm_store_open: attr", "start from DSCOMM_STORE_ATTR_INIT", attr,
+        sizeof known, &known);
 
-    if (attr) {
-        const uint8_t *bytes = (const uint8_t *)attr;
-
-        if (attr->size < sizeof attr->size)
-            return dscomm_fail(DSCOMM_ERR_INVALID,
-                               "store attributes of size %zu: start them with "
-                               "DSCOMM_STORE_ATTR_INIT",
-                               attr->size);
-        for (size_t i = sizeof known; i < attr->size; i++) {
-            if (bytes[i])
-                return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
-                                   "store attributes have a member at byte "
-                                   "%zu, which this libdscomm does not know",
-                                   i);
-        }
-        memcpy(&known, attr, MIN(attr->size, sizeof known));
-        known.size = sizeof known;
-    }
+    if (status < 0)
+        return status;
+    known.size = sizeof known;
     if (known.timeout_ms < DSCOMM_TIMEOUT_DEFAULT)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "store attribute timeout_ms is %d: give "
@@ -110,6 +99,11 @@ static dscomm_store_t *view_new(dscomm_priv_store_t *shared, char *prefix,
     store->prefix = prefix;
     store->timeout_ms = timeout_ms;
     return store;
+}
+
+dscomm_status_t dscomm_store_attr_init(dscomm_store_attr_t *attr, size_t size)
+{
+    return dscomm_priv_attr_init("dscomm_store_attr_init", attr, size);
 }
 
 dscomm_status_t dscomm_store_open(const char *url,

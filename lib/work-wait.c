@@ -2,6 +2,7 @@
 /* Waiting for works: spin, then watch the clock, the group's state and the
  * other groups, and sleep where the backend can be woken. */
 #include "config.h"
+#include "lib/attr.h"
 #include "lib/clock.h"
 #include "lib/inquest.h"
 #include "lib/listen.h"
@@ -527,26 +528,45 @@ dscomm_group_t *dscomm_work_group(const dscomm_work_t *work)
                                                                    : NULL;
 }
 
+static dscomm_status_t read_ops(const dscomm_group_t *group,
+                                const dscomm_work_ops_t *ops,
+                                dscomm_work_ops_t *ret_ops)
+{
+    const char *name = "dscomm_work_create";
+    dscomm_status_t status = dscomm_priv_attr_read(
+        "dscomm_work_create: ops", "set it to sizeof(dscomm_work_ops_t)", ops,
+        sizeof *ret_ops, ret_ops);
+
+    if (status == DSCOMM_OK && !(ret_ops->advance && ret_ops->cancel))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': %s is NULL; fill in size, "
+                           "advance and cancel",
+                           name, group->name,
+                           !ops                ? "ops"
+                           : !ret_ops->advance ? "ops.advance"
+                                               : "ops.cancel");
+    return status;
+}
+
 dscomm_status_t dscomm_work_create(dscomm_group_t *group,
                                    const dscomm_work_ops_t *ops, void *state,
                                    dscomm_work_t **ret_work)
 {
     const char *name = "dscomm_work_create";
-    const dscomm_call_t call = {
-        .kind = CALL_CUSTOM, .async = 1, .internal = 1, .custom = {ops, state}};
+    dscomm_call_t call = {.kind = CALL_CUSTOM,
+                          .async = 1,
+                          .internal = 1,
+                          .custom = {.state = state}};
     dscomm_status_t status = dscomm_priv_group_ready(group, name);
 
     if (status < 0)
         return status;
-    if (!ops || !ret_work)
-        return dscomm_fail(DSCOMM_ERR_INVALID, "%s on group '%s': %s is NULL",
-                           name, group->name, ops ? "ret_work" : "ops");
-    if (ops->size < sizeof *ops || !ops->advance || !ops->cancel)
+    if (!ret_work)
         return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': ops has size %zu; fill in size, "
-                           "advance and cancel",
-                           name, group->name, ops->size);
-    return dscomm_priv_work_start(group, &call, ret_work);
+                           "%s on group '%s': ret_work is NULL", name,
+                           group->name);
+    status = read_ops(group, ops, &call.custom.ops);
+    return status < 0 ? status : dscomm_priv_work_start(group, &call, ret_work);
 }
 
 uint64_t dscomm_work_sequence(const dscomm_work_t *work)

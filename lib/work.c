@@ -263,7 +263,7 @@ static void end_run(dscomm_work_t *work)
 static void advance_custom(dscomm_work_t *work)
 {
     dscomm_status_t status =
-        work->call.custom.ops->advance(work->call.custom.state);
+        work->call.custom.ops.advance(work->call.custom.state);
 
     if (status < 0)
         work->text = g_strdup(dscomm_last_error());
@@ -464,7 +464,7 @@ void dscomm_priv_work_cancel(dscomm_work_t *work, dscomm_status_t status,
         if (work->run)
             dscomm_priv_run_cancel(work->run, status);
         else if (work->call.kind == CALL_CUSTOM)
-            work->call.custom.ops->cancel(work->call.custom.state, status);
+            work->call.custom.ops.cancel(work->call.custom.state, status);
         else
             work->group->ops.cancel(work->group->impl, &work->request);
         hold(work, work->run ? work->run->held : work->request.held);

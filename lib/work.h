@@ -40,7 +40,7 @@ typedef struct dscomm_call {
             uint64_t sequence;
         } p2p;
         struct {
-            const dscomm_work_ops_t *ops;
+            dscomm_work_ops_t ops;
             void *state;
         } custom;
     };

@@ -30,7 +30,7 @@ extern "C" {
 #define DSCOMM_CODEC_SUMS 32
 
 /* What all functions get; bytes the first three members alone. */
-typedef struct {
+typedef struct dscomm_codec_args {
     size_t size;
     void *user; /* of the codec */
     double parameter; /* of the compressor's attributes, or the codec's own */
@@ -44,7 +44,7 @@ typedef struct {
 } dscomm_codec_args_t;
 
 /* Later releases may add members behind the last one. */
-typedef struct {
+typedef struct dscomm_codec {
     size_t size;
     const char *name; /* letters, digits, '_'; at most 15 bytes */
     int feedback; /* 1: keeps errors, unless the compressor says otherwise */

@@ -64,7 +64,7 @@ typedef enum {
 } dscomm_feedback_t;
 
 /* Zero is the default of all members but the size. */
-typedef struct {
+typedef struct dscomm_compressor_attr {
     size_t size;
     const char *codec; /* NULL: "onebit"; see dscomm/codec.h */
     dscomm_geometry_t geometry;
@@ -81,6 +81,12 @@ typedef struct {
         sizeof(dscomm_compressor_attr_t), NULL, DSCOMM_GEOMETRY_NATIVE, 0,     \
             DSCOMM_FEEDBACK_CODEC, 0, 0                                        \
     }
+/* Sets the size bytes at attr to the defaults, as DSCOMM_COMPRESSOR_ATTR_INIT
+ * does, for callers in languages that have no macros. size: of the structure
+ * that the caller knows. ERR_INVALID if attr is NULL, or if size is smaller
+ * than a size_t or larger than 4096. MT: safe. */
+DSCOMM_API dscomm_status_t
+dscomm_compressor_attr_init(dscomm_compressor_attr_t *attr, size_t size);
 
 /* A compressor for buffers of count elements, which may be 0. attr may be NULL.
  * Collective over group, whose ranks give the same arguments, else
@@ -145,7 +151,7 @@ DSCOMM_API dscomm_status_t dscomm_compressor_set_mask(
 DSCOMM_API dscomm_status_t
 dscomm_compressor_set_stream(dscomm_compressor_t *compressor, void *stream);
 
-typedef struct {
+typedef struct dscomm_compressor_info {
     size_t size;
     const char *codec; /* static */
     dscomm_geometry_t geometry;

@@ -91,7 +91,7 @@ typedef struct dscomm_coll_args {
  * buffer stays until the request is complete. A shorter message than the
  * receive asks for is no failure. Tags below -1 are the core's own: they match
  * like any other, but DSCOMM_ANY_TAG does not match them. */
-typedef struct {
+typedef struct dscomm_message {
     const void *send; /* of a send, else NULL */
     void *recv; /* of a receive, else NULL */
     size_t bytes;
@@ -105,7 +105,7 @@ typedef struct {
  * head is zero at the start, the rest is what an earlier operation left.
  * The backend sets status last, when it will not touch the request or its
  * buffers again: in progress, or in start, isend, irecv, run, send or recv. */
-typedef struct {
+typedef struct dscomm_request {
     dscomm_status_t status; /* IN_PROGRESS until complete */
     int source, tag; /* of a completed receive */
     int held; /* set by cancel: see there */
@@ -114,7 +114,7 @@ typedef struct {
 } dscomm_request_t;
 
 /* What open gets; strings, arrays and store live until close. */
-typedef struct {
+typedef struct dscomm_backend_args {
     size_t size;
     dscomm_group_t *group; /* for the services below */
     /* impl of the group it is made from, if it has the same backend:
@@ -132,7 +132,7 @@ typedef struct {
 } dscomm_backend_args_t;
 
 /* What rank 0 tells the other ranks of a world before they have a store. */
-typedef struct {
+typedef struct dscomm_introduction {
     size_t size;
     /* As the launcher tells; ranks is 0 where it does not tell how many there
      * are, and set then. */
@@ -273,7 +273,7 @@ typedef enum {
     DSCOMM_SETTING_STRING = 5
 } dscomm_setting_type_t;
 
-typedef struct {
+typedef struct dscomm_setting {
     const char *name; /* "DSCOMM_SHM_RING" */
     dscomm_setting_type_t type;
     const char *default_value; /* as in the environment; NULL = unset */
@@ -284,7 +284,7 @@ typedef struct {
     const char *help;
 } dscomm_setting_t;
 
-typedef struct {
+typedef struct dscomm_backend {
     uint32_t abi; /* DSCOMM_BACKEND_ABI */
     uint32_t priority; /* larger is tried first by "auto" */
     const char *name; /* as in the file's name */
@@ -349,7 +349,7 @@ DSCOMM_API const char *dscomm_coll_describe(const dscomm_coll_args_t *args,
  * backend then holds between it and those: one slot of an impl at a time,
  * requests of ops->request_size bytes whose head is zero at the start, a store
  * of their own, close before this impl's close returns. */
-typedef struct {
+typedef struct dscomm_inner {
     const dscomm_backend_ops_t *ops; /* missing optional slots are NULL */
     void *impl;
 } dscomm_inner_t;
@@ -359,7 +359,7 @@ typedef struct {
  * group, equal on all of ranks; letters, digits, '-'. parent: an impl of the
  * same backend whose ranks have all of these among them, or NULL; closed
  * later. */
-typedef struct {
+typedef struct dscomm_inner_plan {
     const char *backend, *name, *part;
     const int *ranks;
     int count;

@@ -27,7 +27,7 @@ typedef enum {
 #define DSCOMM_ENV_FIELD_COUNT 7
 
 /* Where to look. Zero or NULL means: in this process and its file system. */
-typedef struct {
+typedef struct dscomm_env_attr {
     size_t size;
     /* a variable's value, or NULL; must stay as it is during the call */
     const char *(*get)(const char *name, void *arg);
@@ -40,6 +40,12 @@ typedef struct {
     {                                                                          \
         sizeof(dscomm_env_attr_t), NULL, NULL, NULL, 0                         \
     }
+/* Sets the size bytes at attr to the defaults, as DSCOMM_ENV_ATTR_INIT does,
+ * for callers in languages that have no macros. size: of the structure that
+ * the caller knows. ERR_INVALID if attr is NULL, or if size is smaller than a
+ * size_t or larger than 4096. MT: safe. */
+DSCOMM_API dscomm_status_t dscomm_env_attr_init(dscomm_env_attr_t *attr,
+                                                size_t size);
 
 /* Finds out who this process is. All numbers are of one source, the innermost
  * launcher that is present; without any the process is alone. A half pair, a
@@ -109,7 +115,7 @@ typedef enum {
 } dscomm_env_verdict_t;
 
 /* One source; name and about are static, why lives as long as env. */
-typedef struct {
+typedef struct dscomm_env_candidate {
     size_t size;
     const char *name; /* "slurm" */
     const char *about; /* "a step of Slurm (srun)" */

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-typedef struct {
+typedef struct dscomm_group_attr {
     size_t size;
     const char *backend; /* NULL = the parent's */
     const char *name; /* NULL = the parent's name, a slash, a number */
@@ -36,6 +36,12 @@ typedef struct {
     {                                                                          \
         sizeof(dscomm_group_attr_t), NULL, NULL, 0, 0                          \
     }
+/* Sets the size bytes at attr to the defaults, as DSCOMM_GROUP_ATTR_INIT does,
+ * for callers in languages that have no macros. size: of the structure that
+ * the caller knows. ERR_INVALID if attr is NULL, or if size is smaller than a
+ * size_t or larger than 4096. MT: safe. */
+DSCOMM_API dscomm_status_t dscomm_group_attr_init(dscomm_group_attr_t *attr,
+                                                  size_t size);
 
 /* Makes a group of count of parent's ranks, in the order given, which must be
  * the same on all callers and without duplicates. Collective over parent: every

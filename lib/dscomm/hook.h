@@ -36,7 +36,7 @@ typedef enum {
 DSCOMM_API const char *dscomm_coll_name(dscomm_coll_t coll);
 
 /* One operation, as its hooks see it. Valid during the hook call only. */
-typedef struct {
+typedef struct dscomm_op_info {
     size_t size;
     const dscomm_group_t *group;
     /* of collectives on the group; point to point: its own */
@@ -57,7 +57,7 @@ typedef struct {
 
 /* The functions may be called from any thread that makes progress, and while
  * the library holds locks: they start, wait for and free nothing. */
-typedef struct {
+typedef struct dscomm_hooks {
     size_t size;
     /* Before the operation starts; what it returns is handed to end. */
     uint64_t (*begin)(const dscomm_op_info_t *info, void *arg);
@@ -68,8 +68,9 @@ typedef struct {
 } dscomm_hooks_t;
 
 /* Installs a table, which is copied; NULL removes it. Fails with ERR_STATE
- * while another is installed. Operations in flight end with the table they
- * began with, so arg must outlive them. MT: safe. */
+ * while another is installed, and with ERR_INVALID if its size makes no sense
+ * or a member is set that this libdscomm does not know. Operations in flight
+ * end with the table they began with, so arg must outlive them. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_hooks_set(const dscomm_hooks_t *hooks);
 
 #ifdef __cplusplus

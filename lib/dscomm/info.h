@@ -14,7 +14,7 @@ extern "C" {
 
 /* One DSCOMM_* setting. Strings are static, except value, which lives until the
  * environment changes. */
-typedef struct {
+typedef struct dscomm_setting_info {
     size_t size;
     const char *name; /* "DSCOMM_TIMEOUT" */
     /* "bool", "integer", "bytes", "seconds", "enum", "text" */
@@ -42,7 +42,7 @@ DSCOMM_API dscomm_status_t dscomm_setting_unknown(size_t index,
 
 /* One backend, built in or found as a module; strings live until the process
  * ends. */
-typedef struct {
+typedef struct dscomm_backend_info {
     size_t size;
     const char *name; /* from the file's name where the module was refused */
     const char *path; /* NULL = built in */
@@ -78,7 +78,7 @@ DSCOMM_API const char *dscomm_kernels(void);
 
 /* One of the library's own algorithms, by which a backend's messages carry out
  * a collective; the string is static. */
-typedef struct {
+typedef struct dscomm_algorithm_info {
     size_t size;
     int coll; /* dscomm_coll_t */
     const char *name; /* "ring" */
@@ -91,7 +91,7 @@ DSCOMM_API dscomm_status_t dscomm_algorithm_info(size_t index,
                                                  dscomm_algorithm_info_t *info);
 
 /* Which algorithm serves calls of so many bytes; strings are static. */
-typedef struct {
+typedef struct dscomm_choice_info {
     size_t size;
     uint64_t from, to; /* the same serves these bytes, both included */
     const char *by_default; /* where the backend has nothing of its own */

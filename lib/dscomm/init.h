@@ -12,7 +12,7 @@ extern "C" {
 
 /* Zero or NULL means: discover it (from DSCOMM_*, then the launcher's
  * variables), or take the default. Attribute > environment > default. */
-typedef struct {
+typedef struct dscomm_init_attr {
     size_t size;
     const char *backend; /* "auto", or a backend's name */
     const char *init_method; /* "env://", "tcp://HOST:PORT", "file:///PATH" */
@@ -29,6 +29,12 @@ typedef struct {
     {                                                                          \
         sizeof(dscomm_init_attr_t), NULL, NULL, NULL, 0, 0, 0, 0, NULL         \
     }
+/* Sets the size bytes at attr to the defaults, as DSCOMM_INIT_ATTR_INIT does,
+ * for callers in languages that have no macros. size: of the structure that
+ * the caller knows. ERR_INVALID if attr is NULL, or if size is smaller than a
+ * size_t or larger than 4096. MT: safe. */
+DSCOMM_API dscomm_status_t dscomm_init_attr_init(dscomm_init_attr_t *attr,
+                                                 size_t size);
 
 /* Joins the job and returns its group of all ranks. Collective over the job:
  * returns when every rank has arrived, or with ERR_TIMEOUT and the missing

@@ -27,7 +27,7 @@ extern "C" {
 #define DSCOMM_STORE_VALUE_MAX ((size_t)8 << 20)
 #define DSCOMM_STORE_TOTAL_MAX ((size_t)1 << 30)
 
-typedef struct {
+typedef struct dscomm_store_attr {
     size_t size;
     int timeout_ms; /* default of every wait in this store; 0 = 300000 */
     int serve; /* TCP: 1 = serve the port in this process as well */
@@ -43,6 +43,12 @@ typedef struct {
     {                                                                          \
         sizeof(dscomm_store_attr_t), 0, 0, 0, 0                                \
     }
+/* Sets the size bytes at attr to the defaults, as DSCOMM_STORE_ATTR_INIT does,
+ * for callers in languages that have no macros. size: of the structure that
+ * the caller knows. ERR_INVALID if attr is NULL, or if size is smaller than a
+ * size_t or larger than 4096. MT: safe. */
+DSCOMM_API dscomm_status_t dscomm_store_attr_init(dscomm_store_attr_t *attr,
+                                                  size_t size);
 
 /* Opens the store that url names:
  *   memory://           a new private store of this process

@@ -65,7 +65,7 @@ DSCOMM_API dscomm_group_t *dscomm_work_group(const dscomm_work_t *work);
 DSCOMM_API uint64_t dscomm_work_sequence(const dscomm_work_t *work);
 
 /* An operation of the caller's own, made of others perhaps. */
-typedef struct {
+typedef struct dscomm_work_ops {
     size_t size; /* of this structure */
     /* Goes on without waiting: IN_PROGRESS until the operation is complete,
      * then its status, whose sentence is dscomm_last_error(). Called once from
@@ -81,10 +81,12 @@ typedef struct {
 } dscomm_work_ops_t;
 
 /* Starts such an operation as a work of group like any other: it can be waited
- * for and freed, and the progress thread sees to it. ops and state stay until
- * advance returns something else than IN_PROGRESS, or cancel. It has no
+ * for and freed, and the progress thread sees to it. ops is copied; state stays
+ * until advance returns something else than IN_PROGRESS, or cancel. It has no
  * sequence number, matches nothing on other ranks and does not delay blocking
- * collectives; its deadlines are its own. ERR_INVALID where a pointer is NULL.
+ * collectives; its deadlines are its own. ERR_INVALID if a pointer is NULL,
+ * ops->size makes no sense or a member is set that this libdscomm does not
+ * know.
  * MT: group. */
 DSCOMM_API dscomm_status_t dscomm_work_create(dscomm_group_t *group,
                                               const dscomm_work_ops_t *ops,

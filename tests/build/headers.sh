@@ -28,5 +28,7 @@ for path in "$abs_top_srcdir"/lib/dscomm/*.h \
     else
         skip "$header is C++11" 'no C++ compiler'
     fi
+    ! grep -n 'typedef struct {' "$path" 1>&2
+    result $? "$header: each struct has a tag, to be declared by others"
 done
 tap_done

@@ -190,6 +190,27 @@ static void cancelled(rank_t *self)
     dscomm_work_free(work);
 }
 
+/* Tables of callers whose headers are newer; the table may be gone when the
+ * call returns. */
+static void sizes(rank_t *self)
+{
+    struct {
+        dscomm_work_ops_t ops;
+        void *more;
+    } newer = {{sizeof newer, fail_third, note_cancel}, NULL};
+    dscomm_work_t *work = NULL;
+    int calls = 0;
+
+    CHECK(self, !dscomm_work_create(self->world, &newer.ops, &calls, &work));
+    memset(&newer, 0xff, sizeof newer);
+    CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_ERR_IO && calls == 3);
+    dscomm_work_free(work);
+    newer.ops = (dscomm_work_ops_t){sizeof newer, never, note_cancel};
+    CHECK(self, dscomm_work_create(self->world, &newer.ops, NULL, &work) ==
+                    DSCOMM_ERR_INVALID);
+    CHECK(self, strstr(dscomm_last_error(), "does not know"));
+}
+
 static void refused(rank_t *self)
 {
     static const dscomm_work_ops_t empty = {sizeof empty, NULL, note_cancel},
@@ -208,7 +229,7 @@ static void refused(rank_t *self)
                     DSCOMM_ERR_INVALID);
     CHECK(self, dscomm_work_create(self->world, &small, NULL, &work) ==
                     DSCOMM_ERR_INVALID);
-    CHECK(self, strstr(dscomm_last_error(), "size 1"));
+    CHECK(self, strstr(dscomm_last_error(), "ops.size is 1"));
     CHECK(self, !dscomm_coalesce_begin(self->world));
     CHECK(self, dscomm_work_create(self->world, &tour_ops, NULL, &work) ==
                     DSCOMM_ERR_STATE);
@@ -223,6 +244,7 @@ int main(void)
     ranks_run(3, 10000, freed, "freed while it runs");
     ranks_run(2, 10000, fails, "fails with its sentence");
     ranks_run(2, 10000, cancelled, "cancelled by abort and free");
+    ranks_run(2, 10000, sizes, "tables of newer callers");
     ranks_run(2, 10000, refused, "refused");
     return tap_done();
 }

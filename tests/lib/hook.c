@@ -80,6 +80,33 @@ static void messages(dscomm_group_t *world)
     is_int(last_status, DSCOMM_ERR_STATE, "hooks see failures");
 }
 
+/* Tables of callers whose headers are older or newer. */
+static void sizes(dscomm_group_t *world)
+{
+    static struct { /* whose padding is zero */
+        dscomm_hooks_t hooks;
+        void *more;
+    } newer = {{sizeof newer, NULL, on_end, NULL}, NULL};
+    dscomm_hooks_t older = {offsetof(dscomm_hooks_t, end), NULL, on_end, NULL};
+    dscomm_hooks_t none = {0, NULL, on_end, NULL};
+
+    begun = ended = 0;
+    is_int(dscomm_hooks_set(&newer.hooks), DSCOMM_OK, "a newer table");
+    dscomm_barrier(world, NULL);
+    is_int(ended, 1, "is called");
+    dscomm_hooks_set(NULL);
+    newer.more = world;
+    is_int(dscomm_hooks_set(&newer.hooks), DSCOMM_ERR_INVALID,
+           "a newer table with a member that is not known here");
+    ok(strstr(dscomm_last_error(), "does not know") != NULL, "says so");
+    is_int(dscomm_hooks_set(&older), DSCOMM_OK, "an older table");
+    dscomm_barrier(world, NULL);
+    is_int(ended, 1, "what lies behind it is not read");
+    dscomm_hooks_set(NULL);
+    is_int(dscomm_hooks_set(&none), DSCOMM_ERR_INVALID, "a table of no size");
+    ok(strstr(dscomm_last_error(), "hooks.size is 0") != NULL, "says so");
+}
+
 int main(void)
 {
     dscomm_hooks_t hooks = {sizeof hooks, on_begin, on_end, &begun};
@@ -107,6 +134,7 @@ int main(void)
     dscomm_barrier(world, NULL);
     is_int(ended, 2, "ends all the same");
     dscomm_hooks_set(NULL);
+    sizes(world);
     dscomm_finalize(world);
     return tap_done();
 }
