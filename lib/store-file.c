@@ -251,6 +251,8 @@ static dscomm_status_t file_compare_set(dscomm_priv_store_t *self,
     now = dscomm_priv_table_compare(file->records.table, name, expected,
                                     desired, &replace);
     g_bytes_unref(name);
+    if (!now)
+        now = g_bytes_ref(expected);
     size = g_bytes_get_size(now);
     value = dscomm_priv_value(g_bytes_get_data(now, NULL), size);
     if (!value)

@@ -204,7 +204,9 @@ static const uint8_t *span_data(const request_t *request, size_t i)
     return request->data + request->spans[i].offset;
 }
 
-/* A key or value of the request, which lives as long as the request does. */
+/* A key or value of the request without a copy, for looking up and comparing
+ * alone: its bytes live only as long as the request, so that it is neither
+ * stored nor part of an answer. */
 static GBytes *look(const request_t *request, size_t i)
 {
     return g_bytes_new_static(span_data(request, i), request->spans[i].size);
@@ -259,6 +261,13 @@ static void answer_byte(const request_t *request, uint8_t value)
     dscomm_priv_session_answer(request->session, &value, sizeof value);
 }
 
+/* Answers a key or value of the request itself. */
+static void answer_span(const request_t *request, size_t i)
+{
+    dscomm_priv_session_answer_copy(request->session, span_data(request, i),
+                                    request->spans[i].size);
+}
+
 /* Commands */
 
 static void run_nothing(keeper_t *keeper, request_t *request)
@@ -291,10 +300,14 @@ static void run_compare_set(keeper_t *keeper, request_t *request)
     if (desired) {
         answer = dscomm_priv_table_compare(keeper->table, key, expected,
                                            desired, &replace);
-        dscomm_priv_session_answer_value(request->session, answer);
+        if (answer)
+            dscomm_priv_session_answer_value(request->session, answer);
+        else
+            answer_span(request, 1);
         if (replace)
             store(keeper, request, key, desired);
-        g_bytes_unref(answer);
+        if (answer)
+            g_bytes_unref(answer);
         g_bytes_unref(desired);
     }
     g_bytes_unref(expected);

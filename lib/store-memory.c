@@ -186,6 +186,8 @@ static dscomm_status_t memory_compare_set(dscomm_priv_store_t *self,
     (void)deadline;
     answer = dscomm_priv_table_compare(memory->table, name, expected, desired,
                                        &replace);
+    if (!answer)
+        answer = g_bytes_ref(expected);
     data = g_bytes_get_data(answer, &size);
     value = dscomm_priv_value(data, size);
     if (value && replace)

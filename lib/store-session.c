@@ -101,6 +101,15 @@ void dscomm_priv_session_answer(dscomm_priv_session_t *session,
     touch(session);
 }
 
+void dscomm_priv_session_answer_copy(dscomm_priv_session_t *session,
+                                     const void *data, size_t size)
+{
+    uint64_t length = size;
+
+    dscomm_priv_session_answer(session, &length, sizeof length);
+    dscomm_priv_session_answer(session, data, size);
+}
+
 void dscomm_priv_session_answer_value(dscomm_priv_session_t *session,
                                       GBytes *value)
 {
@@ -108,11 +117,11 @@ void dscomm_priv_session_answer_value(dscomm_priv_session_t *session,
     const void *data = value ? g_bytes_get_data(value, &size) : NULL;
     uint64_t length = size;
 
-    dscomm_priv_session_answer(session, &length, sizeof length);
     if (size <= COPY_MAX) {
-        dscomm_priv_session_answer(session, data, size);
+        dscomm_priv_session_answer_copy(session, data, size);
         return;
     }
+    dscomm_priv_session_answer(session, &length, sizeof length);
     seal(session);
     if (session->tail.bad)
         return;

@@ -49,9 +49,14 @@ dscomm_priv_session_t *dscomm_priv_session_new(int fd, const char *peer,
 /* Closes the socket. The keeper must have forgotten it. */
 void dscomm_priv_session_free(dscomm_priv_session_t *session);
 
-/* Adds to the answers. Large values are not copied. */
+/* Answers own their bytes, because they are sent after the request's memory is
+ * freed. These two copy: bytes as they are, and the same after their size. */
 void dscomm_priv_session_answer(dscomm_priv_session_t *session,
                                 const void *data, size_t size);
+void dscomm_priv_session_answer_copy(dscomm_priv_session_t *session,
+                                     const void *data, size_t size);
+/* The size of value and its bytes; a large one is referenced, so value must own
+ * them: a key or value that is or was stored. NULL: an empty value. */
 void dscomm_priv_session_answer_value(dscomm_priv_session_t *session,
                                       GBytes *value);
 

@@ -193,5 +193,5 @@ GBytes *dscomm_priv_table_compare(const dscomm_priv_table_t *table, GBytes *key,
                        : g_bytes_get_size(expected) == 0;
     if (*ret_store)
         return g_bytes_ref(desired);
-    return g_bytes_ref(value ? value : expected);
+    return value ? g_bytes_ref(value) : NULL;
 }

@@ -41,7 +41,9 @@ dscomm_status_t dscomm_priv_table_sum(dscomm_priv_table_t *table, GBytes *key,
 dscomm_status_t dscomm_priv_table_join(dscomm_priv_table_t *table, GBytes *key,
                                        const void *data, size_t size,
                                        GBytes **ret_value);
-/* What COMPARE_SET answers; *ret_store tells whether it is to be stored. */
+/* The value that key has after COMPARE_SET, with a reference for the caller;
+ * *ret_store tells whether it is desired, which the caller then stores. NULL:
+ * key has no value and gets none, and the answer is expected itself. */
 GBytes *dscomm_priv_table_compare(const dscomm_priv_table_t *table, GBytes *key,
                                   GBytes *expected, GBytes *desired,
                                   gboolean *ret_store);

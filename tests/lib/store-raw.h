@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RAW_MAX 65536
+#define RAW_MAX (256 << 10)
 
 /* Bytes to send. */
 typedef struct {

@@ -364,6 +364,56 @@ static void test_waits(void)
     dscomm_priv_server_close(server);
 }
 
+/* A request for COMPARE_SET of an absent key, and its answer. */
+static void put_absent(raw_t *raw, raw_t *answer, char byte, size_t size)
+{
+    raw_command(raw, 2, "/absent", NULL, NULL);
+    raw_put(raw, size, 8);
+    memset(raw->data + raw->size, byte, size);
+    raw->size += size;
+    raw_text(raw, "desired");
+    raw_put(answer, size, 8);
+    memset(answer->data + answer->size, byte, size);
+    answer->size += size;
+}
+
+/* The answer is the expected value, so it must not lie in the memory of the
+ * request, which another client's request takes next. */
+static void test_answers_own_their_bytes(void)
+{
+    static const size_t sizes[] = {4096, 4097, 5000, 65000, 150000};
+    static raw_t raw[2], answers[2];
+    static uint8_t got[RAW_MAX];
+    dscomm_priv_server_t *server;
+    int port, fds[2];
+
+    server = serve(NULL, &port);
+    for (int i = 0; i < 2; i++)
+        fds[i] = client(port);
+    for (size_t n = 0; n < sizeof sizes / sizeof sizes[0]; n++) {
+        int wrong = 0;
+
+        for (int i = 0; i < 2; i++) {
+            raw[i].size = answers[i].size = 0;
+            put_absent(&raw[i], &answers[i], i ? 'B' : 'A', sizes[n]);
+        }
+        for (int round = 0; round < 10; round++) {
+            for (int i = 0; i < 2; i++)
+                raw_send(fds[i], raw[i].data, raw[i].size);
+            for (int i = 0; i < 2; i++) {
+                size_t size = answers[i].size;
+
+                wrong += raw_recv(fds[i], got, size, WAIT_MS) != (long)size ||
+                         memcmp(got, answers[i].data, size) != 0;
+            }
+        }
+        is_int(wrong, 0, "%zu bytes: answers with other bytes", sizes[n]);
+    }
+    for (int i = 0; i < 2; i++)
+        close(fds[i]);
+    dscomm_priv_server_close(server);
+}
+
 static void test_queues_and_barriers(void)
 {
     dscomm_priv_server_t *server;
@@ -457,6 +507,7 @@ int main(void)
     test_truncated();
     test_fuzz();
     test_waits();
+    test_answers_own_their_bytes();
     test_queues_and_barriers();
     test_silent(0);
     test_silent(1);
