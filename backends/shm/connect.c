@@ -16,6 +16,9 @@
 
 #include <glib.h>
 
+#define OFFER_PAUSE_US                                                         \
+    10000 /* until an offer that is not rank 0's is replaced */
+
 socklen_t shm_connect_address(const char *name, struct sockaddr_un *ret_address)
 {
     *ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -85,52 +88,114 @@ static bool from_hex(const char *hex, unsigned char *ret_bytes, size_t count)
     return true;
 }
 
-static dscomm_status_t member_join(shm_t *shm,
-                                   const dscomm_backend_args_t *args, int fd,
-                                   int64_t deadline)
+/* Rank 0's offer: the address of its socket, and the password. */
+static dscomm_status_t member_get_offer(const shm_t *shm, dscomm_store_t *store,
+                                        int timeout_ms, char offer[OFFER + 1])
 {
-    hello_t hello = {.magic = SHM_MAGIC, .rank = shm->rank, .pid = getpid()};
-    struct sockaddr_un address;
-    socklen_t length;
-    size_t size;
     void *value;
-    bool sane;
-    int pidfd = -1;
+    size_t size;
     dscomm_status_t status =
-        dscomm_store_get(args->store, SHM_KEY, args->timeout_ms, &value, &size);
+        dscomm_store_get(store, SHM_KEY, timeout_ms, &value, &size);
 
-    if (status == DSCOMM_ERR_TIMEOUT)
-        return dscomm_fail(status,
-                           "group '%s': rank 0 did not offer its shared memory "
-                           "within %.1f s; did it reach the same call?",
-                           shm->name, args->timeout_ms / 1000.0);
     if (status)
         return status;
-    if (!size) {
-        dscomm_store_free(value);
-        return dscomm_fail(
+    if (!size)
+        status = dscomm_fail(
             DSCOMM_ERR_PEER_FAILED,
             "group '%s': rank 0 gave up while the group was made", shm->name);
-    }
-    sane = size == 16 + 2 * PASSWORD &&
-           from_hex((char *)value + 16, hello.password, PASSWORD);
-    if (sane)
-        ((char *)value)[16] = 0;
-    length = shm_connect_address(sane ? value : "", &address);
+    memset(offer, 0, OFFER + 1);
+    if (size == OFFER)
+        memcpy(offer, value, OFFER);
     dscomm_store_free(value);
-    if (!sane)
-        return dscomm_fail(DSCOMM_ERR_PROTOCOL,
-                           "group '%s': the store's key '%s' holds no address; "
-                           "is the store shared with another program?",
-                           shm->name, SHM_KEY);
+    return status;
+}
+
+/* Connects to an offer. *ret_true: it is rank 0's; an offer of another user, or
+ * what is none, is no failure. */
+static dscomm_status_t member_take_offer(const shm_t *shm, char *offer, int fd,
+                                         unsigned char *ret_password,
+                                         bool *ret_true)
+{
+    struct sockaddr_un address;
+    socklen_t length;
+
+    *ret_true = from_hex(offer + 2 * NAME, ret_password, PASSWORD);
+    if (!*ret_true)
+        return DSCOMM_OK;
+    offer[2 * NAME] = 0;
+    length = shm_connect_address(offer, &address);
     if (connect(fd, (struct sockaddr *)&address, length))
         return shm_connect_fail(shm,
                                 "connect to rank 0 (same network namespace?)");
-    if (!args->parent)
+    *ret_true = shm_message_same_user(fd);
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t fail_offer(const shm_t *shm, int timeout_ms,
+                                  bool foreign)
+{
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                       "group '%s': rank 0 did not offer its shared memory "
+                       "within %.1f s; %s",
+                       shm->name, timeout_ms / 1000.0,
+                       foreign ? "the store's key '" SHM_KEY "' holds what "
+                                 "another user or program has put there"
+                               : "did it reach the same call?");
+}
+
+/* Connects to rank 0. Whoever may write to the store can put another offer in
+ * the place of rank 0's. It is passed over: rank 0 soon makes its own again. */
+static dscomm_status_t member_connect(const shm_t *shm,
+                                      const dscomm_backend_args_t *args,
+                                      int *ret_fd, unsigned char *ret_password)
+{
+    int64_t end = g_get_monotonic_time() +
+                  (int64_t)args->timeout_ms * G_TIME_SPAN_MILLISECOND;
+    char offer[OFFER + 1];
+    bool found = false, foreign = false;
+
+    while (!found) {
+        int64_t left = (end - g_get_monotonic_time()) / 1000;
+        dscomm_status_t status = member_get_offer(
+            shm, args->store, (int)CLAMP(left, 0, G_MAXINT), offer);
+
+        if (status == DSCOMM_ERR_TIMEOUT || (foreign && left <= 0))
+            return fail_offer(shm, args->timeout_ms, foreign);
+        if (status)
+            return status;
+        *ret_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        if (*ret_fd < 0)
+            return shm_connect_fail(shm, "socket");
+        status = member_take_offer(shm, offer, *ret_fd, ret_password, &found);
+        if (status || found)
+            return status;
+        close(*ret_fd);
+        *ret_fd = -1;
+        if (!foreign)
+            dscomm_log(DSCOMM_LOG_WARN, "shm",
+                       "group '%s': passed over an offer of shared memory that "
+                       "is not from a process of this user; who else can "
+                       "write to the store?",
+                       shm->name);
+        foreign = true;
+        g_usleep(OFFER_PAUSE_US);
+    }
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t member_join(shm_t *shm,
+                                   const dscomm_backend_args_t *args,
+                                   int64_t deadline, int *ret_fd)
+{
+    hello_t hello = {.magic = SHM_MAGIC, .rank = shm->rank, .pid = getpid()};
+    int pidfd = -1;
+    dscomm_status_t status = member_connect(shm, args, ret_fd, hello.password);
+
+    if (!status && !args->parent)
         status = shm_connect_pidfd(shm, &pidfd);
     if (status)
         return status;
-    if (shm_message_send(fd, &hello, sizeof hello, &pidfd, pidfd >= 0,
+    if (shm_message_send(*ret_fd, &hello, sizeof hello, &pidfd, pidfd >= 0,
                          deadline))
         status = shm_connect_fail(shm, "greet rank 0");
     if (pidfd >= 0)
@@ -196,24 +261,27 @@ static void member_report(int fd, dscomm_status_t status)
 }
 
 static dscomm_status_t member_meet(shm_t *shm,
-                                   const dscomm_backend_args_t *args, int fd,
+                                   const dscomm_backend_args_t *args,
+                                   int *ret_fd,
                                    dscomm_status_t (*attach)(shm_t *shm))
 {
     /* Rank 0 gives up first, and says why. */
     int64_t deadline = g_get_monotonic_time() +
                        (int64_t)args->timeout_ms * 1000 + 2 * G_USEC_PER_SEC;
-    dscomm_status_t status = member_join(shm, args, fd, deadline);
+    dscomm_status_t status = member_join(shm, args, deadline, ret_fd);
 
     if (!status)
-        status = member_verdict(shm, fd, deadline, &shm->fd);
+        status = member_verdict(shm, *ret_fd, deadline, &shm->fd);
+    if (!status)
+        status = shm_segment_check(shm);
     if (!status && !args->parent)
-        status = member_meet_peers(shm, fd, deadline);
+        status = member_meet_peers(shm, *ret_fd, deadline);
     if (!status)
         status = attach(shm);
     if (status)
         return status;
-    member_report(fd, DSCOMM_OK);
-    return member_verdict(shm, fd, deadline, NULL);
+    member_report(*ret_fd, DSCOMM_OK);
+    return member_verdict(shm, *ret_fd, deadline, NULL);
 }
 
 /* Rank 0 learns it from the store, or from the connection where there is
@@ -238,9 +306,8 @@ static dscomm_status_t connect_member(shm_t *shm,
                                       const dscomm_backend_args_t *args,
                                       dscomm_status_t (*attach)(shm_t *shm))
 {
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    dscomm_status_t status = fd < 0 ? shm_connect_fail(shm, "socket")
-                                    : member_meet(shm, args, fd, attach);
+    int fd = -1;
+    dscomm_status_t status = member_meet(shm, args, &fd, attach);
 
     if (status)
         status = member_give_up(args, fd, status);

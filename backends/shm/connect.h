@@ -8,9 +8,13 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define SHM_KEY "shm" /* in the group's store: where rank 0 listens */
+#define SHM_KEY "shm" /* in the group's store: rank 0's offer */
 #define SHM_TOLD "told" /* and how many of the others have given up */
+/* Bytes of the random name of rank 0's socket, and of the password; and of the
+ * offer, which is both in hexadecimal. */
+#define NAME 8
 #define PASSWORD 16
+#define OFFER (2 * (NAME + PASSWORD))
 #define PEER_BATCH 64
 
 /* A rank to rank 0, with its pidfd if rank 0 needs it. */
@@ -49,6 +53,10 @@ int shm_message_send(int fd, const void *message, size_t size, const int *fds,
  * for anything else that is wrong. */
 int shm_message_receive(int fd, void *message, size_t size, int *ret_fds,
                         int max_fds, int64_t deadline);
+
+/* True where the other end belongs to this process's user. Of a listener's
+ * socket that is the user who called listen(2). */
+bool shm_message_same_user(int fd);
 
 socklen_t shm_connect_address(const char *name,
                               struct sockaddr_un *ret_address);

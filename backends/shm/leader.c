@@ -38,24 +38,28 @@ typedef struct {
     int listener;
     int *sockets; /* of each rank, -1 = not here yet */
     unsigned char password[PASSWORD];
+    char offer[OFFER + 1]; /* what the store's key holds */
     bool with_peers;
     int64_t deadline; /* g_get_monotonic_time() */
 } leader_t;
 
-static dscomm_status_t leader_listen(leader_t *leader,
-                                     const dscomm_backend_args_t *args)
+static dscomm_status_t leader_offer(const leader_t *leader)
 {
-    unsigned char name[8];
-    char value[2 * (sizeof name + PASSWORD) + 1];
+    return dscomm_store_set(leader->store, SHM_KEY, leader->offer, OFFER);
+}
+
+static dscomm_status_t leader_listen(leader_t *leader)
+{
+    unsigned char name[NAME];
     struct sockaddr_un address;
     socklen_t length;
 
     if (getrandom(name, sizeof name, 0) != (ssize_t)sizeof name ||
         getrandom(leader->password, PASSWORD, 0) != PASSWORD)
         return shm_connect_fail(leader->shm, "getrandom");
-    to_hex(name, sizeof name, value);
-    length = shm_connect_address(value, &address);
-    to_hex(leader->password, PASSWORD, value + 2 * sizeof name);
+    to_hex(name, sizeof name, leader->offer);
+    length = shm_connect_address(leader->offer, &address);
+    to_hex(leader->password, PASSWORD, leader->offer + 2 * sizeof name);
     leader->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (leader->listener < 0)
         return shm_connect_fail(leader->shm, "socket");
@@ -63,16 +67,7 @@ static dscomm_status_t leader_listen(leader_t *leader,
         return shm_connect_fail(leader->shm, "bind");
     if (listen(leader->listener, SOMAXCONN))
         return shm_connect_fail(leader->shm, "listen");
-    return dscomm_store_set(args->store, SHM_KEY, value, strlen(value));
-}
-
-static bool same_user(int fd)
-{
-    struct ucred credentials;
-    socklen_t length = sizeof credentials;
-
-    return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) &&
-           credentials.uid == geteuid();
+    return leader_offer(leader);
 }
 
 /* Takes one connection; strangers are closed and forgotten. */
@@ -83,7 +78,7 @@ static dscomm_status_t leader_admit(leader_t *leader, int fd)
     int pidfd = -1, failed = EPROTO;
     int64_t soon = g_get_monotonic_time() + 2 * G_USEC_PER_SEC;
 
-    if (same_user(fd))
+    if (shm_message_same_user(fd))
         failed = shm_message_receive(fd, &hello, sizeof hello, &pidfd, 1,
                                      MIN(soon, leader->deadline));
     if ((failed && failed != EMFILE) || hello.magic != SHM_MAGIC ||
@@ -147,7 +142,8 @@ static dscomm_status_t check_known(const leader_t *leader)
 }
 
 /* Waits for the next connection, and looks at times whether a rank has failed
- * before it could make one. */
+ * before it could make one. Whoever may write to the store can overwrite the
+ * offer, so it is made again each time. */
 static dscomm_status_t leader_await(const leader_t *leader)
 {
     int64_t slice = FIRST_LOOK_MS * 1000;
@@ -162,6 +158,8 @@ static dscomm_status_t leader_await(const leader_t *leader)
         status = shm_failure_look(leader->store);
         if (!status)
             status = check_known(leader);
+        if (!status)
+            status = leader_offer(leader);
         if (status)
             return status;
         if (now + slice >= leader->deadline)
@@ -339,7 +337,7 @@ dscomm_status_t shm_connect_leader(shm_t *shm,
     if (leader.with_peers && shm->peers->fds[0] < 0)
         status = shm_connect_pidfd(shm, &shm->peers->fds[0]);
     if (!status)
-        status = leader_listen(&leader, args);
+        status = leader_listen(&leader);
     if (!status)
         status = leader_meet(&leader, attach);
     if (status)

@@ -123,3 +123,12 @@ int shm_message_receive(int fd, void *message, size_t size, int *ret_fds,
         return EMFILE;
     return n ? EPROTO : ECONNRESET;
 }
+
+bool shm_message_same_user(int fd)
+{
+    struct ucred credentials;
+    socklen_t length = sizeof credentials;
+
+    return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) &&
+           credentials.uid == geteuid();
+}

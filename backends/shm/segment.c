@@ -11,10 +11,16 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <glib.h>
 
 #define MIB ((uint64_t)1 << 20)
 #define PAGE ((uint64_t)4096)
+/* Seals of a segment: its size never changes, so no access is beyond its end.
+ */
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
 {
@@ -46,31 +52,61 @@ static dscomm_status_t size_setting(int setting, uint64_t automatic,
     return DSCOMM_OK;
 }
 
-dscomm_status_t shm_layout_make(int ranks, shm_layout_t *ret_layout)
+/* The layout that follows from the number of ranks and the three sizes. */
+static shm_layout_t layout_place(uint64_t ranks, uint64_t ring,
+                                 uint64_t channel, uint64_t heap)
 {
-    shm_layout_t l = {.ranks = (uint64_t)ranks};
-    uint64_t p = l.ranks;
-    dscomm_status_t status;
+    shm_layout_t l = {.ranks = ranks};
 
-    if ((status = size_setting(SHM_SETTING_RING,
-                               share(32 * MIB, ranks, MIB / 2, 4 * MIB),
-                               &l.ring_size)) ||
-        (status = size_setting(SHM_SETTING_CHANNEL,
-                               share(8 * MIB, ranks, MIB / 16, 4 * MIB),
-                               &l.channel_size)) ||
-        (status = size_setting(SHM_SETTING_HEAP, 0, &l.heap_size)))
-        return status;
     /* A piece takes a line a rank at least, and eight of them must fit. */
-    if (l.ring_size < 8 * SHM_LINE * p)
-        l.ring_size = round_up(8 * SHM_LINE * p, PAGE);
+    l.ring_size = round_up(MAX(ring, 8 * SHM_LINE * ranks), PAGE);
+    l.channel_size = round_up(channel, PAGE);
+    l.heap_size = round_up(heap, PAGE);
     l.control = round_up(sizeof(shm_header_t), PAGE);
     l.control_stride = round_up(sizeof(shm_control_t), PAGE);
-    l.ring = l.control + p * l.control_stride;
-    l.channel = l.ring + p * l.ring_size;
-    l.heap = l.channel + p * p * l.channel_size;
-    l.total = l.heap + p * l.heap_size;
-    *ret_layout = l;
+    l.ring = l.control + ranks * l.control_stride;
+    l.channel = l.ring + ranks * l.ring_size;
+    l.heap = l.channel + ranks * ranks * l.channel_size;
+    l.total = l.heap + ranks * l.heap_size;
+    return l;
+}
+
+dscomm_status_t shm_layout_make(int ranks, shm_layout_t *ret_layout)
+{
+    uint64_t ring, channel, heap;
+    dscomm_status_t status;
+
+    if ((status =
+             size_setting(SHM_SETTING_RING,
+                          share(32 * MIB, ranks, MIB / 2, 4 * MIB), &ring)) ||
+        (status = size_setting(SHM_SETTING_CHANNEL,
+                               share(8 * MIB, ranks, MIB / 16, 4 * MIB),
+                               &channel)) ||
+        (status = size_setting(SHM_SETTING_HEAP, 0, &heap)))
+        return status;
+    *ret_layout = layout_place((uint64_t)ranks, ring, channel, heap);
     return DSCOMM_OK;
+}
+
+/* Within the limits of its setting. */
+static bool is_size(uint64_t size, uint64_t least, int setting)
+{
+    return size >= least && size <= (uint64_t)shm_settings[setting].max;
+}
+
+/* Rank 0's settings decide on three sizes; everything else must be what this
+ * rank computes from them. */
+static bool is_layout(const shm_layout_t *l, int ranks)
+{
+    shm_layout_t own;
+
+    if (!is_size(l->ring_size, PAGE, SHM_SETTING_RING) ||
+        !is_size(l->channel_size, PAGE, SHM_SETTING_CHANNEL) ||
+        !is_size(l->heap_size, 0, SHM_SETTING_HEAP))
+        return false;
+    own = layout_place((uint64_t)ranks, l->ring_size, l->channel_size,
+                       l->heap_size);
+    return !memcmp(l, &own, sizeof own);
 }
 
 /* The file is sparse, but a size limit counts its end: give up the heap
@@ -130,10 +166,31 @@ dscomm_status_t shm_segment_create(const char *name, shm_layout_t *layout,
         return fail_file(name, "memfd_create", -1);
     if (ftruncate(fd, (off_t)layout->total))
         return fail_file(name, "ftruncate", fd);
-    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+    if (fcntl(fd, F_ADD_SEALS, SEALS))
         return fail_file(name, "sealing", fd);
     *ret_fd = fd;
     return DSCOMM_OK;
+}
+
+dscomm_status_t shm_segment_check(const shm_t *shm)
+{
+    const shm_layout_t *layout = &shm->layout;
+    struct stat file;
+    const char *wrong = NULL;
+    int seals = fcntl(shm->fd, F_GET_SEALS);
+
+    if (!is_layout(layout, shm->ranks))
+        wrong = "has another layout than this rank computes";
+    else if (seals < 0 || (seals & SEALS) != SEALS)
+        wrong = "is not sealed";
+    else if (fstat(shm->fd, &file) || (uint64_t)file.st_size != layout->total)
+        wrong = "has another size than its layout";
+    if (!wrong)
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                       "rank %d of group '%s': the shared segment that rank 0 "
+                       "sent %s; give all ranks one version of libdscomm",
+                       shm->rank, shm->name, wrong);
 }
 
 dscomm_status_t shm_segment_reserve(shm_t *shm, uint64_t offset, uint64_t size,

@@ -216,6 +216,9 @@ static inline unsigned char *shm_ring(const shm_t *shm, int rank)
 dscomm_status_t shm_layout_make(int ranks, shm_layout_t *ret_layout);
 dscomm_status_t shm_segment_create(const char *name, shm_layout_t *layout,
                                    int *ret_fd);
+/* ERR_PROTOCOL unless shm->fd, which came from rank 0, is sealed and as large
+ * as shm->layout says, and that layout is the one of this many ranks. */
+dscomm_status_t shm_segment_check(const shm_t *shm);
 dscomm_status_t shm_segment_map(shm_t *shm);
 void shm_segment_unmap(shm_t *shm);
 /* Backs size bytes at offset with pages of the calling rank's node. */
