@@ -6,6 +6,7 @@
 #include "lib/group.h"
 
 #include "lib/attr.h"
+#include "lib/clock.h"
 #include "lib/status.h"
 #include "lib/world.h"
 
@@ -139,7 +140,9 @@ static dscomm_status_t open_child(dscomm_group_t *parent, const int *ranks,
                                .world_ranks = to_world(parent, ranks, count),
                                .rank = own_index(parent, ranks, count),
                                .count = count,
-                               .timeout_ms = attr->timeout_ms},
+                               .timeout_ms = attr->timeout_ms,
+                               .deadline = dscomm_priv_clock_after(
+                                   dscomm_priv_clock(), attr->timeout_ms)},
         ret_group);
 }
 

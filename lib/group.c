@@ -5,16 +5,24 @@
 #include "lib/group.h"
 
 #include "env/settings.h"
+#include "lib/clock.h"
 #include "lib/coalesce.h"
 #include "lib/device.h"
 #include "lib/memory.h"
 #include "lib/progress.h"
 #include "lib/status.h"
+#include "lib/stopped.h"
+#include "lib/store.h"
 #include "lib/world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Opening a group: the least time, and how long the store may still be used
+ * after the deadline, to tell the others why it failed; in ms. */
+#define OPEN_LEAST_MS 1000
+#define OPEN_GRACE_MS 1000
 
 static void map_ranks(dscomm_group_t *group, int world_size)
 {
@@ -118,8 +126,33 @@ static dscomm_status_t name_group(const dscomm_group_t *group,
     return dscomm_fail(status, "group '%s': %s", group->name, why);
 }
 
-static dscomm_status_t open_impl(dscomm_group_t *group, dscomm_group_t *parent)
+/* The rest of the call's time; at least a second (or the whole time-out), so
+ * that ranks which met in the last moment can still open what they agreed on.
+ */
+static int time_to_open(const dscomm_group_plan_t *plan)
 {
+    return MAX(dscomm_priv_clock_left(plan->deadline),
+               MIN(plan->timeout_ms, OPEN_LEAST_MS));
+}
+
+/* Who is stopped, after a time-out. */
+static dscomm_status_t explain_open(const dscomm_group_t *group,
+                                    dscomm_status_t status)
+{
+    char text[DSCOMM_ERROR_MAX];
+
+    if (status != DSCOMM_ERR_TIMEOUT)
+        return status;
+    g_strlcpy(text, dscomm_last_error(), sizeof text);
+    dscomm_priv_stopped_append(&group->world->meeting, group->world_ranks,
+                               group->size, text, sizeof text);
+    return dscomm_priv_fail_with(status, text);
+}
+
+static dscomm_status_t open_impl(dscomm_group_t *group,
+                                 const dscomm_group_plan_t *plan)
+{
+    dscomm_group_t *parent = plan->parent;
     dscomm_backend_args_t args = {
         .size = sizeof args,
         .group = group,
@@ -130,15 +163,23 @@ static dscomm_status_t open_impl(dscomm_group_t *group, dscomm_group_t *parent)
         .world_ranks = group->world_ranks,
         .store = group->store,
         .timeout_ms = group->timeout_ms,
+        .open_ms = time_to_open(plan),
         .crowded = group->world && group->world->meeting.crowded,
     };
     dscomm_status_t status;
 
     if (parent && parent->module == group->module)
         args.parent = parent->impl;
+    if (group->store)
+        dscomm_priv_store_limit(
+            group->store,
+            dscomm_priv_clock_after(dscomm_priv_clock(), args.open_ms) +
+                OPEN_GRACE_MS * NS_PER_MS);
     status = group->ops.open(&args, &group->impl);
+    if (group->store)
+        dscomm_priv_store_limit(group->store, INT64_MAX);
     if (status < 0)
-        return name_group(group, status);
+        return explain_open(group, name_group(group, status));
     dscomm_priv_module_opened(group->module);
     if (args.parent) {
         group->parent = parent;
@@ -180,7 +221,7 @@ dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
     if (status == DSCOMM_OK)
         status = open_store(group);
     if (status == DSCOMM_OK)
-        status = open_impl(group, plan->parent);
+        status = open_impl(group, plan);
     if (status < 0) {
         dscomm_store_close(group->store);
         dscomm_priv_group_destroy(group);

@@ -132,6 +132,7 @@ typedef struct {
     int *world_ranks;
     int rank, count;
     int timeout_ms;
+    int64_t deadline; /* of opening it, dscomm_priv_clock() */
 } dscomm_group_plan_t;
 
 dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,

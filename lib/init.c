@@ -4,6 +4,7 @@
 
 #include "env/settings.h"
 #include "lib/attr.h"
+#include "lib/clock.h"
 #include "lib/discover.h"
 #include "lib/introduce.h"
 #include "lib/log.h"
@@ -84,7 +85,7 @@ static int *count_up(int count)
 
 static dscomm_status_t open_world(const dscomm_join_t *join, const char *name,
                                   const dscomm_module_t *module,
-                                  dscomm_world_t *world)
+                                  int64_t deadline, dscomm_world_t *world)
 {
     return dscomm_priv_group_open(
         &(dscomm_group_plan_t){.world = world,
@@ -94,13 +95,15 @@ static dscomm_status_t open_world(const dscomm_join_t *join, const char *name,
                                .world_ranks = count_up(join->size),
                                .rank = join->rank,
                                .count = join->size,
-                               .timeout_ms = join->timeout_ms},
+                               .timeout_ms = join->timeout_ms,
+                               .deadline = deadline},
         &world->group);
 }
 
 static dscomm_status_t join_world(const dscomm_join_t *join, const char *name,
                                   dscomm_world_t *world)
 {
+    const int64_t began = join->began ? join->began : dscomm_priv_clock();
     const dscomm_module_t *module = NULL;
     dscomm_status_t status;
 
@@ -114,7 +117,9 @@ static dscomm_status_t join_world(const dscomm_join_t *join, const char *name,
         status = dscomm_priv_progress_start();
     if (status < 0)
         return status;
-    status = open_world(join, name, module, world);
+    status =
+        open_world(join, name, module,
+                   dscomm_priv_clock_after(began, join->timeout_ms), world);
     if (status < 0)
         dscomm_priv_progress_stop();
     return status;

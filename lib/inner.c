@@ -5,6 +5,7 @@
 #include "lib/group.h"
 
 #include "lib/roster.h"
+#include "lib/store.h"
 
 /* What is given out comes first. */
 typedef struct {
@@ -75,6 +76,7 @@ dscomm_status_t dscomm_inner_open(const dscomm_backend_args_t *args,
     own.world_ranks = inner->world_ranks;
     own.store = inner->store;
     status = inner->ops.open(&own, &inner->given.impl);
+    dscomm_priv_store_limit(inner->store, INT64_MAX);
     if (status < 0) {
         inner_free(inner);
         return status;

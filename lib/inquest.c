@@ -5,6 +5,7 @@
 #include "lib/inquest.h"
 #include "lib/account.h"
 #include "lib/clock.h"
+#include "lib/stopped.h"
 #include "lib/store.h"
 #include "lib/world.h"
 
@@ -63,6 +64,7 @@ static void publish(dscomm_inquest_t *inquest)
 
     key_of(inquest, inquest->group->rank, key);
     inquest->deadline = dscomm_priv_clock_after(dscomm_priv_clock(), ALL_MS);
+    dscomm_priv_store_limit(inquest->store, inquest->deadline);
     inquest->broken = dscomm_store_set(inquest->store, key, inquest->own,
                                        strlen(inquest->own)) < 0;
 }
@@ -116,7 +118,6 @@ dscomm_inquest_t *dscomm_priv_inquest_new(const dscomm_work_t *work)
 
     if (!base || dscomm_store_prefix(base, "calls", &store) < 0)
         return NULL;
-    dscomm_priv_store_set_timeout(store, CALL_MS);
     dscomm_priv_group_hold(group);
     inquest = g_new0(dscomm_inquest_t, 1);
     inquest->group = group;
@@ -319,6 +320,21 @@ static void name_late(const dscomm_inquest_t *inquest, char *ret_text,
     g_string_free(list, TRUE);
 }
 
+/* Among those that are waited for. */
+static void append_stopped(const dscomm_inquest_t *inquest, char *ret_text,
+                           size_t size)
+{
+    const dscomm_group_t *group = inquest->group;
+    int *ranks = g_new(int, (gsize)group->size), count = 0;
+
+    for (int r = 0; r < group->size; r++)
+        if (listed(inquest, r) || is_late(inquest, r))
+            ranks[count++] = group->world_ranks[r];
+    dscomm_priv_stopped_append(&group->world->meeting, ranks, count, ret_text,
+                               size);
+    g_free(ranks);
+}
+
 dscomm_status_t dscomm_priv_inquest_timeout(dscomm_inquest_t *inquest,
                                             char *ret_text, size_t size)
 {
@@ -327,7 +343,10 @@ dscomm_status_t dscomm_priv_inquest_timeout(dscomm_inquest_t *inquest,
     publish(inquest);
     ask_all(inquest);
     status = compare(inquest, ret_text, size);
-    if (status == DSCOMM_OK && !inquest->broken)
+    if (status < 0)
+        return status;
+    if (!inquest->broken)
         name_late(inquest, ret_text, size);
+    append_stopped(inquest, ret_text, size);
     return status;
 }

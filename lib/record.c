@@ -245,17 +245,20 @@ int dscomm_priv_record_read(const char *text, size_t size,
     return result;
 }
 
-int dscomm_priv_record_gone(const dscomm_record_t *record)
+int dscomm_priv_record_here(const dscomm_record_t *record)
 {
-    char *host;
-    int here;
+    char *host = one_line(host_identity());
+    const int here = strcmp(host, record->host) == 0;
 
-    if (kill((pid_t)record->pid, 0) == 0 || errno != ESRCH)
-        return 0;
-    host = one_line(host_identity());
-    here = strcmp(host, record->host) == 0;
     g_free(host);
     return here;
+}
+
+int dscomm_priv_record_gone(const dscomm_record_t *record)
+{
+    if (kill((pid_t)record->pid, 0) == 0 || errno != ESRCH)
+        return 0;
+    return dscomm_priv_record_here(record);
 }
 
 void dscomm_priv_record_clear(dscomm_record_t *record)

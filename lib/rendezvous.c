@@ -5,6 +5,7 @@
 
 #include "lib/rendezvous.h"
 
+#include "lib/absent.h"
 #include "lib/clock.h"
 #include "lib/host.h"
 #include "lib/interface.h"
@@ -33,6 +34,9 @@
 #define LOOK_MOST_MS 500
 /* Between the first and the last rank's end of a program. */
 #define LEAVE_MS 1000
+/* Longest time after the deadline of a start-up: rank 0 publishes who is
+ * missing, and the others read it. */
+#define LAST_WORDS_MS (DSCOMM_ABSENT_GRACE_MS + 500)
 
 /* One place where worlds of this process meet others, as one rank of theirs. It
  * stays known when its store is closed, for the sake of count. */
@@ -176,6 +180,25 @@ static dscomm_status_t count_before(point_t *point, const dscomm_join_t *join)
     return status;
 }
 
+static int64_t last_words(int64_t deadline)
+{
+    return deadline + LAST_WORDS_MS * NS_PER_MS;
+}
+
+static dscomm_status_t check_in(point_t *point, const dscomm_join_t *join,
+                                int64_t deadline)
+{
+    dscomm_status_t status;
+
+    dscomm_priv_store_limit(point->store, last_words(deadline));
+    status =
+        dscomm_priv_host_meet(join, point->store, point->count + 1, deadline);
+    if (status == DSCOMM_OK)
+        status = count_before(point, join);
+    dscomm_priv_store_limit(point->store, INT64_MAX);
+    return status;
+}
+
 static dscomm_status_t use_store(point_t *point, const dscomm_join_t *join,
                                  int64_t deadline)
 {
@@ -186,10 +209,7 @@ static dscomm_status_t use_store(point_t *point, const dscomm_join_t *join,
     if (!point->store)
         status = open_store(point, join, deadline, &point->store);
     if (status == DSCOMM_OK)
-        status = dscomm_priv_host_meet(join, point->store, point->count + 1,
-                                       deadline);
-    if (status == DSCOMM_OK)
-        status = count_before(point, join);
+        status = check_in(point, join, deadline);
     if (status < 0)
         dscomm_store_close(g_steal_pointer(&point->store));
     return status;
@@ -241,14 +261,19 @@ static void leave_point(point_t *point, int forget)
 }
 
 /* In a store of the user's own the store itself counts. */
-static dscomm_status_t enter_store(const dscomm_join_t *join,
+static dscomm_status_t enter_store(const dscomm_join_t *join, int64_t deadline,
                                    unsigned *ret_number)
 {
-    char *key =
-        g_strdup_printf("dscomm/%s/worlds/%d", join->run_id, join->rank);
+    char *key = g_strdup_printf("%s/worlds/%d", join->run_id, join->rank);
     int64_t number = 0;
-    dscomm_status_t status = dscomm_store_add(join->store, key, 1, &number);
+    dscomm_store_t *view;
+    dscomm_status_t status = dscomm_store_prefix(join->store, "dscomm", &view);
 
+    if (status == DSCOMM_OK) {
+        dscomm_priv_store_limit(view, last_words(deadline));
+        status = dscomm_store_add(view, key, 1, &number);
+        dscomm_store_close(view);
+    }
     g_free(key);
     *ret_number = (unsigned)number;
     return status;
@@ -263,7 +288,7 @@ static dscomm_status_t enter(const dscomm_join_t *join, int64_t deadline,
     dscomm_status_t status;
 
     if (store)
-        status = enter_store(join, &number);
+        status = enter_store(join, deadline, &number);
     else
         status = enter_point(join, deadline, meeting, &store, &number);
     if (status < 0)
@@ -296,9 +321,11 @@ static dscomm_status_t meet(const dscomm_join_t *join, const char *token,
 
     if (status < 0)
         return status;
+    dscomm_priv_store_limit(meeting->store, last_words(deadline));
     status = dscomm_priv_roster(join, meeting->store, token,
                                 meeting->point ? meeting->point->failed : "",
                                 deadline, ret_final, ret_verdict);
+    dscomm_priv_store_limit(meeting->store, INT64_MAX);
     if (status < 0) {
         dscomm_store_close(g_steal_pointer(&meeting->store));
         if (meeting->point)
@@ -370,6 +397,9 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
         return status;
     }
     meeting.nodes = verdict.nodes;
+    if (dscomm_priv_join_serves(join) && join->rank &&
+        meeting.nodes.node[0] == meeting.nodes.node[join->rank])
+        meeting.server_pid = verdict.pid;
     meeting.crowded = verdict.crowded;
     *ret_meeting = meeting;
     *ret_module = verdict.module;

@@ -56,6 +56,7 @@ typedef struct {
     struct dscomm_point *point; /* NULL where the store is the user's */
     int rank, size;
     int serves; /* other ranks use the server in this process */
+    int64_t server_pid; /* of rank 0, if it serves on this machine, or 0 */
     int crowded; /* as in dscomm_backend_args_t */
     dscomm_nodes_t nodes;
 } dscomm_meeting_t;

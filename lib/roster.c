@@ -10,12 +10,14 @@
 #include "lib/clock.h"
 #include "lib/processors.h"
 #include "lib/status.h"
+#include "lib/stopped.h"
 #include "lib/store.h"
 
 #include <glib.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Between looks at what has come, and whether the store is still the same. */
 #define FIRST_LOOK_MS 50
@@ -112,21 +114,9 @@ static dscomm_status_t register_self(const roster_t *roster)
     return status;
 }
 
-/* No request outlasts the deadline by much, if the store has gone silent. */
-static void hurry(const roster_t *roster)
-{
-    const int left = dscomm_priv_clock_left(roster->deadline),
-              most = G_MAXINT - DSCOMM_ABSENT_GRACE_MS;
-
-    dscomm_priv_store_set_timeout(roster->store,
-                                  (left < 0 ? most : MIN(left, most)) +
-                                      DSCOMM_ABSENT_GRACE_MS);
-}
-
 /* ERR_TIMEOUT with the numbers of the ranks that have no record yet. */
 static dscomm_status_t name_missing(const roster_t *roster, int *ret_came)
 {
-    hurry(roster);
     return dscomm_priv_absent_name(roster->store, "r/", roster->join->size,
                                    roster->join->timeout_ms, ret_came);
 }
@@ -290,7 +280,6 @@ static dscomm_status_t await_batch(watch_t *watch, char **keys, int count,
             MIN(left, watch->slice), values, sizes);
         if (status != DSCOMM_ERR_TIMEOUT || left <= watch->slice)
             return status;
-        hurry(roster);
         status = look_at_records(watch);
         if (status == DSCOMM_OK)
             status = look_for_wrong(roster);
@@ -427,6 +416,7 @@ static dscomm_status_t lead(const roster_t *roster,
                              "no memory for the records of %d ranks", size);
     if (status == DSCOMM_OK) {
         verdict.crowded = are_crowded(records, size);
+        verdict.pid = getpid();
         status = dscomm_priv_choose_backend(records, size, verdict.crowded,
                                             &verdict.module);
     }
@@ -520,7 +510,6 @@ static dscomm_status_t await_verdict(const roster_t *roster,
                                   ret_value, ret_size);
         if (status != DSCOMM_ERR_TIMEOUT || left <= slice)
             return status;
-        hurry(roster);
         status = check_own_record(roster);
         if (status == DSCOMM_OK)
             status = check_leader(roster, leader);
@@ -541,24 +530,47 @@ static dscomm_status_t check_author(const roster_t *roster, const char *text,
     return check_leader(roster, leader);
 }
 
+/* Why rank 0's decision did not come in time. */
+static dscomm_status_t explain_late(const roster_t *roster,
+                                    const dscomm_record_t *leader,
+                                    dscomm_status_t status)
+{
+    const char *how = leader->node && dscomm_priv_record_here(leader)
+                          ? dscomm_priv_process_stopped(leader->pid)
+                          : NULL;
+    char why[DSCOMM_ERROR_MAX];
+    dscomm_status_t named;
+    int came = 0;
+
+    if (how)
+        return dscomm_fail(status,
+                           "rank 0 of %d (pid %lld on %s) is stopped%s: it did "
+                           "not say within %.1f s who has come",
+                           roster->join->size, (long long)leader->pid,
+                           leader->node, how,
+                           roster->join->timeout_ms / 1000.0);
+    g_strlcpy(why, dscomm_last_error(), sizeof why);
+    named = name_missing(roster, &came);
+    if (named < 0 && came)
+        return named;
+    return dscomm_priv_fail_with(status, why);
+}
+
 static dscomm_status_t follow(const roster_t *roster,
                               dscomm_verdict_t *ret_verdict)
 {
-    int came;
     void *value = NULL;
     size_t size;
     dscomm_record_t leader = {0};
-    dscomm_status_t named,
-        status = await_verdict(roster, &leader, &value, &size);
+    dscomm_status_t status = await_verdict(roster, &leader, &value, &size);
 
     status = check_lost(roster, &leader, status);
     if (status == DSCOMM_OK)
         status = check_author(roster, value, &leader);
     if (status == DSCOMM_OK)
         status = obey(roster, value, ret_verdict);
-    else if (status == DSCOMM_ERR_TIMEOUT &&
-             (named = name_missing(roster, &came)))
-        status = named;
+    else if (status == DSCOMM_ERR_TIMEOUT)
+        status = explain_late(roster, &leader, status);
     *roster->final |= value != NULL;
     dscomm_priv_record_clear(&leader);
     dscomm_store_free(value);
@@ -572,16 +584,12 @@ dscomm_status_t dscomm_priv_roster(const dscomm_join_t *join,
                                    dscomm_verdict_t *ret_verdict)
 {
     roster_t roster = {join, store, token, before, deadline, ret_final};
-    const int timeout_ms = dscomm_priv_store_set_timeout(store, 0);
-    dscomm_status_t status;
+    dscomm_status_t status = claim(&roster);
 
-    hurry(&roster);
-    status = claim(&roster);
     if (status == DSCOMM_OK)
         status = register_self(&roster);
     if (status == DSCOMM_OK)
         status = join->rank ? follow(&roster, ret_verdict)
                             : lead(&roster, ret_verdict);
-    dscomm_priv_store_set_timeout(store, timeout_ms);
     return status;
 }

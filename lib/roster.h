@@ -10,6 +10,7 @@ typedef struct {
     const dscomm_module_t *module; /* the backend */
     dscomm_nodes_t nodes;
     int crowded; /* ranks outnumber processors on a machine */
+    int64_t pid; /* of rank 0 */
 } dscomm_verdict_t;
 
 /* As text, to be freed; and back, which is a failure where it tells of one, of
@@ -64,7 +65,9 @@ void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record);
 char *dscomm_priv_record_write(const dscomm_record_t *record);
 int dscomm_priv_record_read(const char *text, size_t size,
                             dscomm_record_t *record);
-/* 1 where it is of a process of this machine that has ended. */
+/* 1 where it is of a process of this machine, of a process of this machine that
+ * has ended. */
+int dscomm_priv_record_here(const dscomm_record_t *record);
 int dscomm_priv_record_gone(const dscomm_record_t *record);
 void dscomm_priv_record_clear(dscomm_record_t *record);
 

@@ -11,17 +11,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#define GRACE_MS 2000
+/* Time for an answer once a call's deadline has passed. */
+#define GRACE_MS 1000
 #define NAMES_MAX 6 /* missing keys that a sentence names */
 
 /* Waiting */
 
 dscomm_priv_deadline_t dscomm_priv_deadline(int timeout_ms)
 {
-    dscomm_priv_deadline_t deadline = {
-        g_get_monotonic_time() + (gint64)timeout_ms * 1000, timeout_ms};
+    const gint64 at = g_get_monotonic_time() + (gint64)timeout_ms * 1000;
 
-    return deadline;
+    return (dscomm_priv_deadline_t){at, at + GRACE_MS * 1000, timeout_ms};
 }
 
 gboolean dscomm_priv_deadline_passed(dscomm_priv_deadline_t deadline)
@@ -38,9 +38,8 @@ int dscomm_priv_deadline_left(dscomm_priv_deadline_t deadline)
 
 dscomm_priv_deadline_t dscomm_priv_grace(dscomm_priv_deadline_t deadline)
 {
-    dscomm_priv_deadline_t least = dscomm_priv_deadline(GRACE_MS);
-
-    return deadline.at > least.at ? deadline : least;
+    deadline.at = deadline.end;
+    return deadline;
 }
 
 /* Not g_random_int(), whose numbers a forked child has as its parent. */

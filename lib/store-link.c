@@ -379,14 +379,11 @@ dscomm_status_t dscomm_priv_link_leave(link_t *link, dscomm_status_t status)
 
 /* A server can only close the connection on what it does not accept. If it is
  * still there, that was it. */
-dscomm_status_t dscomm_priv_link_leave_refused(link_t *link,
-                                               dscomm_status_t status,
-                                               const char *key,
-                                               dscomm_status_t refused,
-                                               const char *why)
+dscomm_status_t
+dscomm_priv_link_leave_refused(link_t *link, dscomm_status_t status,
+                               dscomm_priv_deadline_t deadline, const char *key,
+                               dscomm_status_t refused, const char *why)
 {
-    dscomm_priv_deadline_t deadline =
-        dscomm_priv_grace(dscomm_priv_deadline(0));
     char cause[DSCOMM_ERROR_MAX], shown[64];
     gboolean again;
 
@@ -394,7 +391,7 @@ dscomm_status_t dscomm_priv_link_leave_refused(link_t *link,
         return dscomm_priv_link_leave(link, status);
     g_strlcpy(cause, dscomm_last_error(), sizeof cause);
     disconnect(link);
-    if (connect_once(link, deadline, &again))
+    if (connect_once(link, dscomm_priv_grace(deadline), &again))
         status = dscomm_priv_fail_with(status, cause);
     else
         status = dscomm_fail(

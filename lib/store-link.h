@@ -44,11 +44,10 @@ dscomm_status_t dscomm_priv_link_leave(dscomm_priv_link_t *link,
                                        dscomm_status_t status);
 /* As leave, for commands that a server may refuse, which it can only do by
  * closing the connection: refused with why, if that is what happened. */
-dscomm_status_t dscomm_priv_link_leave_refused(dscomm_priv_link_t *link,
-                                               dscomm_status_t status,
-                                               const char *key,
-                                               dscomm_status_t refused,
-                                               const char *why);
+dscomm_status_t
+dscomm_priv_link_leave_refused(dscomm_priv_link_t *link, dscomm_status_t status,
+                               dscomm_priv_deadline_t deadline, const char *key,
+                               dscomm_status_t refused, const char *why);
 
 /* Sends a request, which is cleared in any case. */
 dscomm_status_t dscomm_priv_link_ask(dscomm_priv_link_t *link,

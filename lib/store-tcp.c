@@ -68,7 +68,8 @@ static dscomm_status_t change(link_t *link, int command, const char *key,
         status = dscomm_priv_link_answer(link, &echo, sizeof echo, deadline);
     if (!status && echo != nonce)
         status = dscomm_priv_link_nonsense(link, "PING", echo);
-    return dscomm_priv_link_leave_refused(link, status, key, refusal, why);
+    return dscomm_priv_link_leave_refused(link, status, deadline, key, refusal,
+                                          why);
 }
 
 static dscomm_status_t tcp_set(dscomm_priv_store_t *self, const char *key,
@@ -244,7 +245,7 @@ static dscomm_status_t tcp_add(dscomm_priv_store_t *self, const char *key,
         status =
             dscomm_priv_link_answer(link, ret_sum, sizeof *ret_sum, deadline);
     return dscomm_priv_link_leave_refused(
-        link, status, key, DSCOMM_ERR_INVALID,
+        link, status, deadline, key, DSCOMM_ERR_INVALID,
         "its value is no decimal number, or the sum does not fit in 64 bits, "
         "or " FULL);
 }
@@ -272,7 +273,7 @@ static dscomm_status_t tcp_compare_set(dscomm_priv_store_t *self,
     if (!status)
         status =
             dscomm_priv_link_answer_value(link, deadline, ret_value, ret_size);
-    return dscomm_priv_link_leave_refused(link, status, key,
+    return dscomm_priv_link_leave_refused(link, status, deadline, key,
                                           DSCOMM_ERR_NO_MEMORY, FULL);
 }
 

@@ -17,6 +17,7 @@ struct dscomm_store {
     dscomm_priv_store_t *shared;
     char *prefix; /* "/" or "/PREFIX/", before every key */
     int timeout_ms;
+    gint64 end; /* of all calls, in us of g_get_monotonic_time() */
 };
 
 #define NOT_NULL(argument)                                                     \
@@ -91,13 +92,14 @@ static dscomm_status_t open_kind(const char *url,
 }
 
 static dscomm_store_t *view_new(dscomm_priv_store_t *shared, char *prefix,
-                                int timeout_ms)
+                                int timeout_ms, gint64 end)
 {
     dscomm_store_t *store = g_new(dscomm_store_t, 1);
 
     store->shared = shared;
     store->prefix = prefix;
     store->timeout_ms = timeout_ms;
+    store->end = end;
     return store;
 }
 
@@ -134,7 +136,7 @@ dscomm_status_t dscomm_priv_store_open(const char *url,
         return status;
     g_atomic_ref_count_init(&shared->refs);
     shared->generation = dscomm_priv_generation();
-    *ret_store = view_new(shared, g_strdup("/"), known.timeout_ms);
+    *ret_store = view_new(shared, g_strdup("/"), known.timeout_ms, G_MAXINT64);
     return DSCOMM_OK;
 }
 
@@ -152,7 +154,7 @@ dscomm_status_t dscomm_store_prefix(dscomm_store_t *store, const char *prefix,
     g_atomic_ref_count_inc(&store->shared->refs);
     *ret_store =
         view_new(store->shared, g_strconcat(store->prefix, prefix, "/", NULL),
-                 store->timeout_ms);
+                 store->timeout_ms, store->end);
     return DSCOMM_OK;
 }
 
@@ -183,12 +185,9 @@ void dscomm_store_close(dscomm_store_t *store)
     g_free(store);
 }
 
-int dscomm_priv_store_set_timeout(dscomm_store_t *store, int timeout_ms)
+void dscomm_priv_store_limit(dscomm_store_t *store, int64_t end)
 {
-    int before = store->timeout_ms;
-
-    store->timeout_ms = timeout_ms;
-    return before;
+    store->end = end == INT64_MAX ? G_MAXINT64 : end / 1000;
 }
 
 int dscomm_store_port(const dscomm_store_t *store)
@@ -248,6 +247,20 @@ static dscomm_status_t check_value(const void *value, size_t size)
     return DSCOMM_OK;
 }
 
+static dscomm_priv_deadline_t deadline_of(const dscomm_store_t *store,
+                                          int timeout_ms)
+{
+    dscomm_priv_deadline_t deadline = dscomm_priv_deadline(timeout_ms);
+
+    if (store->end < deadline.at) {
+        deadline.ms -= (int)((deadline.at - store->end) / 1000);
+        deadline.ms = MAX(deadline.ms, 0);
+        deadline.at = store->end;
+    }
+    deadline.end = MIN(deadline.end, store->end);
+    return deadline;
+}
+
 static dscomm_status_t read_timeout(const dscomm_store_t *store, int timeout_ms,
                                     dscomm_priv_deadline_t *ret_deadline)
 {
@@ -256,8 +269,9 @@ static dscomm_status_t read_timeout(const dscomm_store_t *store, int timeout_ms,
                            "store time-out of %d ms: give 0 or more, or "
                            "DSCOMM_TIMEOUT_DEFAULT",
                            timeout_ms);
-    *ret_deadline = dscomm_priv_deadline(
-        timeout_ms == DSCOMM_TIMEOUT_DEFAULT ? store->timeout_ms : timeout_ms);
+    *ret_deadline = deadline_of(store, timeout_ms == DSCOMM_TIMEOUT_DEFAULT
+                                           ? store->timeout_ms
+                                           : timeout_ms);
     return DSCOMM_OK;
 }
 
@@ -276,7 +290,7 @@ dscomm_status_t dscomm_store_set(dscomm_store_t *store, const char *key,
     if (status)
         return status;
     status = store->shared->ops->set(store->shared, whole[0], value, size,
-                                     dscomm_priv_deadline(store->timeout_ms));
+                                     deadline_of(store, store->timeout_ms));
     g_strfreev(whole);
     return status;
 }
@@ -360,7 +374,7 @@ dscomm_status_t dscomm_store_add(dscomm_store_t *store, const char *key,
         return status;
     status =
         store->shared->ops->add(store->shared, whole[0], delta,
-                                dscomm_priv_deadline(store->timeout_ms), &sum);
+                                deadline_of(store, store->timeout_ms), &sum);
     g_strfreev(whole);
     if (!status && ret_sum)
         *ret_sum = sum;
@@ -392,7 +406,7 @@ dscomm_status_t dscomm_store_compare_set(dscomm_store_t *store, const char *key,
     after = g_bytes_new_static(desired, desired_size);
     status = store->shared->ops->compare_set(
         store->shared, whole[0], before, after,
-        dscomm_priv_deadline(store->timeout_ms), &value, &size);
+        deadline_of(store, store->timeout_ms), &value, &size);
     g_bytes_unref(before);
     g_bytes_unref(after);
     g_strfreev(whole);
@@ -419,9 +433,8 @@ dscomm_status_t dscomm_store_append(dscomm_store_t *store, const char *key,
         status = whole_keys(store, &key, 1, &whole);
     if (status)
         return status;
-    status =
-        store->shared->ops->append(store->shared, whole[0], value, size,
-                                   dscomm_priv_deadline(store->timeout_ms));
+    status = store->shared->ops->append(store->shared, whole[0], value, size,
+                                        deadline_of(store, store->timeout_ms));
     g_strfreev(whole);
     return status;
 }
@@ -438,7 +451,7 @@ dscomm_status_t dscomm_store_delete(dscomm_store_t *store, const char *key,
     if (status)
         return status;
     status = store->shared->ops->remove(store->shared, whole[0],
-                                        dscomm_priv_deadline(store->timeout_ms),
+                                        deadline_of(store, store->timeout_ms),
                                         &deleted);
     g_strfreev(whole);
     if (!status && ret_deleted)
@@ -464,7 +477,7 @@ dscomm_status_t dscomm_store_check(dscomm_store_t *store,
     if (count)
         status = store->shared->ops->check(
             store->shared, (const char *const *)whole, count,
-            dscomm_priv_deadline(store->timeout_ms), &present);
+            deadline_of(store, store->timeout_ms), &present);
     g_strfreev(whole);
     if (!status)
         *ret_present = present;
@@ -476,5 +489,5 @@ dscomm_status_t dscomm_store_num_keys(dscomm_store_t *store, int64_t *ret_count)
     USABLE(store);
     NOT_NULL(ret_count);
     return store->shared->ops->num_keys(
-        store->shared, dscomm_priv_deadline(store->timeout_ms), ret_count);
+        store->shared, deadline_of(store, store->timeout_ms), ret_count);
 }

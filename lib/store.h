@@ -9,9 +9,13 @@
 #include <glib.h>
 #include <pthread.h>
 
-/* When a call gives up, and the time-out it was given, for the sentence. */
+/* When a call gives up, of g_get_monotonic_time(), in us, and the time-out it
+ * was given, for the sentence. Both times are fixed when the call begins: a
+ * server that answers nothing costs one grace period a call, however many
+ * requests the call makes. */
 typedef struct {
-    gint64 at; /* of g_get_monotonic_time(), in us */
+    gint64 at; /* no key is waited for any longer */
+    gint64 end; /* an answer that is due, or a lock, may take until then */
     int ms;
 } dscomm_priv_deadline_t;
 
@@ -20,9 +24,8 @@ gboolean dscomm_priv_deadline_passed(dscomm_priv_deadline_t deadline);
 /* For poll(): milliseconds left, rounded up; 0 where it has passed. */
 int dscomm_priv_deadline_left(dscomm_priv_deadline_t deadline);
 
-/* For what is due at once: an answer, or a lock that is held for moments. It
- * may take a little even if the call's time is over; the later of deadline and
- * that. */
+/* The deadline of what is due at once: an answer, or a lock that is held for
+ * moments. */
 dscomm_priv_deadline_t dscomm_priv_grace(dscomm_priv_deadline_t deadline);
 
 /* Sleeps *pause_us or up to a half less, so that those who began together do
@@ -105,8 +108,11 @@ dscomm_status_t dscomm_priv_store_tcp(const char *address,
                                       const dscomm_priv_job_t *job,
                                       dscomm_priv_store_t **ret_store);
 
-/* Of this view alone, before anyone else uses it; returns what it was. */
-int dscomm_priv_store_set_timeout(dscomm_store_t *store, int timeout_ms);
+/* No call on this view, or on a view that is made of it from now on, ends later
+ * than at end (dscomm_priv_clock(); INT64_MAX: no limit), grace included. This
+ * is how a call that makes many requests keeps one deadline. While it is set
+ * one thread uses the view. */
+void dscomm_priv_store_limit(dscomm_store_t *store, int64_t end);
 
 /* A copy that dscomm_store_free() frees, with a 0 behind; NULL after
  * dscomm_fail(). data may be NULL: the copy is then left to be filled. */

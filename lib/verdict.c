@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What rank 0 decides, as lines of text: "ok", backend, ranks, nodes,
- * crowded; or "error", status, sentence. */
+ * crowded, rank 0's pid; or "error", status, sentence. */
 #include "config.h"
 
 #include "lib/roster.h"
@@ -10,14 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORD, BACKEND, SIZE, NODES, CROWDED, LINES };
+enum { WORD, BACKEND, SIZE, NODES, CROWDED, PID, LINES };
 
 char *dscomm_priv_verdict_write(const dscomm_verdict_t *verdict)
 {
     char *nodes = dscomm_priv_nodes_write(&verdict->nodes), *text;
 
-    text = g_strdup_printf("ok\n%s\n%d\n%s\n%d", verdict->module->name,
-                           verdict->nodes.ranks, nodes, verdict->crowded);
+    text = g_strdup_printf("ok\n%s\n%d\n%s\n%d\n%lld", verdict->module->name,
+                           verdict->nodes.ranks, nodes, verdict->crowded,
+                           (long long)verdict->pid);
     g_free(nodes);
     return text;
 }
@@ -54,12 +55,17 @@ static dscomm_status_t read_good(const dscomm_join_t *join, char **lines,
                                  dscomm_verdict_t *verdict)
 {
     dscomm_status_t status = check_size(join, lines[SIZE]);
+    gint64 pid = 0;
 
     if (!status)
         status = dscomm_priv_module_find(lines[BACKEND], &verdict->module);
     verdict->crowded = strcmp(lines[CROWDED], "1") == 0;
     if (!status && !verdict->crowded && strcmp(lines[CROWDED], "0"))
         status = nonsense();
+    if (!status &&
+        !g_ascii_string_to_signed(lines[PID], 10, 1, G_MAXINT32, &pid, NULL))
+        status = nonsense();
+    verdict->pid = pid;
     if (!status &&
         dscomm_priv_nodes_read(lines[NODES], join->size, &verdict->nodes))
         status = nonsense();

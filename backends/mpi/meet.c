@@ -118,7 +118,7 @@ static dscomm_status_t read_cards(const dscomm_backend_args_t *args,
     for (size_t r = 0; r < ranks; r++)
         keys[r] = g_strdup_printf("m/%zu", r);
     status = dscomm_store_multi_get(args->store, (const char *const *)keys,
-                                    ranks, args->timeout_ms, cards, sizes);
+                                    ranks, args->open_ms, cards, sizes);
     for (size_t r = 0; r < ranks && status == DSCOMM_OK; r++)
         if (sizes[r] != sizeof(mpi_card_t))
             status = dscomm_fail(DSCOMM_ERR_PROTOCOL,

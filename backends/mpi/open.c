@@ -54,7 +54,7 @@ static dscomm_status_t prepare(const dscomm_backend_args_t *args,
 {
     int64_t chunk = 0, aware;
     int level = 0, multiple;
-    dscomm_status_t status = engine_library_open(args->timeout_ms, &level);
+    dscomm_status_t status = engine_library_open(args->open_ms, &level);
 
     multiple = level == MPI_THREAD_MULTIPLE;
     if (status == DSCOMM_OK) {
@@ -150,8 +150,7 @@ static void destroy(engine_t *engine)
 
 static dscomm_status_t join(const dscomm_backend_args_t *args, engine_t *engine)
 {
-    const int64_t end =
-        g_get_monotonic_time() + (int64_t)args->timeout_ms * 1000;
+    const int64_t end = g_get_monotonic_time() + (int64_t)args->open_ms * 1000;
     mpi_card_t card = {.engine = ENGINE_NAME};
     mpi_map_t *map = NULL;
     dscomm_status_t status = prepare(args, engine, &card);

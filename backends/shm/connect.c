@@ -150,7 +150,7 @@ static dscomm_status_t member_connect(const shm_t *shm,
                                       int *ret_fd, unsigned char *ret_password)
 {
     int64_t end = g_get_monotonic_time() +
-                  (int64_t)args->timeout_ms * G_TIME_SPAN_MILLISECOND;
+                  (int64_t)args->open_ms * G_TIME_SPAN_MILLISECOND;
     char offer[OFFER + 1];
     bool found = false, foreign = false;
 
@@ -266,8 +266,8 @@ static dscomm_status_t member_meet(shm_t *shm,
                                    dscomm_status_t (*attach)(shm_t *shm))
 {
     /* Rank 0 gives up first, and says why. */
-    int64_t deadline = g_get_monotonic_time() +
-                       (int64_t)args->timeout_ms * 1000 + 2 * G_USEC_PER_SEC;
+    int64_t deadline = g_get_monotonic_time() + (int64_t)args->open_ms * 1000 +
+                       2 * G_USEC_PER_SEC;
     dscomm_status_t status = member_join(shm, args, deadline, ret_fd);
 
     if (!status)

@@ -328,7 +328,7 @@ dscomm_status_t shm_connect_leader(shm_t *shm,
                        .with_peers = !args->parent};
     dscomm_status_t status = DSCOMM_OK;
 
-    leader.deadline = g_get_monotonic_time() + (int64_t)args->timeout_ms * 1000;
+    leader.deadline = g_get_monotonic_time() + (int64_t)args->open_ms * 1000;
     leader.sockets = g_new(int, (gsize)shm->ranks);
     for (int r = 0; r < shm->ranks; r++)
         leader.sockets[r] = -1;

@@ -199,7 +199,7 @@ static dscomm_status_t agree(two_t *two, const dscomm_backend_args_t *args,
     size_t size;
 
     if (!own && !status)
-        status = dscomm_store_get(args->store, keys->verdict, args->timeout_ms,
+        status = dscomm_store_get(args->store, keys->verdict, args->open_ms,
                                   &verdict, &size);
     if (own)
         status = dscomm_fail(own, "%s", why);

@@ -232,8 +232,8 @@ static int open_file(const dscomm_backend_args_t *args, char path[64])
         snprintf(path, 64, "/proc/%d/fd/%d", (int)getpid(), file);
         return file;
     }
-    if (dscomm_store_get(args->store, "rank 0", args->timeout_ms, &there,
-                         &size) < 0)
+    if (dscomm_store_get(args->store, "rank 0", args->open_ms, &there, &size) <
+        0)
         return -1;
     file = open(there, O_RDWR | O_CLOEXEC);
     dscomm_store_free(there);
@@ -269,7 +269,7 @@ static dscomm_status_t join(const dscomm_backend_args_t *args, void **ret_impl)
     for (int r = 0; r < args->ranks && status == DSCOMM_OK; r++) {
         snprintf(key, sizeof key, "rank %d", r);
         status = dscomm_store_wait(args->store, &(const char *){key}, 1,
-                                   args->timeout_ms);
+                                   args->open_ms);
     }
     close(file);
     if (status == DSCOMM_OK)

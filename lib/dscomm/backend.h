@@ -125,10 +125,11 @@ typedef struct dscomm_backend_args {
     int rank, ranks; /* this one, and how many */
     const int *world_ranks; /* numbers in the world, for messages */
     dscomm_store_t *store; /* private to the group: keys may be short */
-    int timeout_ms; /* default deadline of every operation, and of open */
+    int timeout_ms; /* default deadline of every operation */
     /* 1 where on one of the job's machines ranks outnumber the processors on
      * which they may run: whoever waits must give way at once. */
     int crowded;
+    int open_ms; /* what is left of the call's time for open; >= 0 */
 } dscomm_backend_args_t;
 
 /* What rank 0 tells the other ranks of a world before they have a store. */
@@ -156,8 +157,9 @@ typedef struct dscomm_backend_ops {
     size_t size;
     size_t request_size; /* bytes of this backend's request */
 
-    /* Collective over the group; gives up after timeout_ms and names the ranks
-     * that did not come. */
+    /* Collective over the group; gives up after open_ms and names the ranks
+     * that did not come. Calls on the store end soon after that, whatever
+     * time-out they are given. */
     dscomm_status_t (*open)(const dscomm_backend_args_t *args, void **ret_impl);
     /* Local. Works have been completed or cancelled. Never waits for peers. */
     void (*close)(void *impl);

@@ -109,8 +109,8 @@ static dscomm_status_t find_hall_id(const dscomm_backend_args_t *args, char *id,
         if (status < 0)
             return status;
     }
-    status = dscomm_store_get(args->store, "hall", args->timeout_ms, &value,
-                              &length);
+    status =
+        dscomm_store_get(args->store, "hall", args->open_ms, &value, &length);
     if (status < 0)
         return status;
     snprintf(id, size, "%s", (char *)value);

@@ -41,7 +41,8 @@ static dscomm_status_t come(int rank, dscomm_status_t own, const char *engine,
                                         .rank = rank,
                                         .ranks = RANKS,
                                         .store = store,
-                                        .timeout_ms = 700};
+                                        .timeout_ms = 700,
+                                        .open_ms = 700};
     mpi_card_t card = {
         .mpi_rank = 10 + rank, .blocking = 1, .chunk = 5, .based = 1};
 
