@@ -89,15 +89,12 @@ struct dscomm_group {
     dscomm_request_t *request; /* of a blocking receive */
     uint64_t completed; /* counts retired works, messages, and parts of them */
     int unscanned; /* a slot ran that may have completed requests */
-    int64_t
-        wait_since; /* ns: start of a wait, or completed changed; 0: unknown */
-    uint64_t wait_seen; /* completed at that time */
-    int64_t wait_last; /* ns: latest look at the clock in this wait */
+    uint64_t wait_seen; /* completed at the latest look at the clock */
+    int64_t wait_last; /* ns: that look; 0: none in this wait */
     /* ns: waited without progress, in this wait and others, since the latest
      * schedule was started */
     int64_t stalled;
     unsigned looks; /* inquests meanwhile */
-    unsigned tests; /* waits of no time */
 
     dscomm_group_t *next, *prev; /* in the list of groups with works */
     int listed;

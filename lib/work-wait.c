@@ -9,11 +9,15 @@
 #include "lib/progress.h"
 #include "lib/status.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #define SPINS 256
 #define LISTEN_AFTER_MS 1000
-#define TESTS 256 /* waits of no time between looks at the clock */
+/* Time between two looks at a work counts for at most this part of its
+ * deadline: a program that was stopped, or computed for long, has not waited.
+ */
+#define GAP_PART 4
 
 /* The oldest started part of work, for a message. */
 static dscomm_work_t *part(dscomm_work_t *work)
@@ -178,55 +182,56 @@ static void listen(dscomm_group_t *group)
         dscomm_priv_run_listen(work->run);
 }
 
-/* The deadline is of one wait; but who waits again and again, for a short time
- * each or for none, must learn of a mismatch as well. */
+/* Who waits again and again, for a short time each or for none, must learn of a
+ * mismatch as well. */
 static void count_wait(dscomm_group_t *group, int64_t now)
 {
     if (group->wait_seen != group->completed) {
         group->wait_seen = group->completed;
-        group->wait_since = 0;
+        group->wait_last = 0;
         group->stalled = 0;
         group->looks = 0;
     }
-    if (!group->wait_since)
-        group->wait_since = group->wait_last = now;
-    group->stalled += now - group->wait_last;
+    if (group->wait_last)
+        group->stalled += MAX(now - group->wait_last, 0);
     group->wait_last = now;
     if (group->stalled >=
         MIN(LISTEN_AFTER_MS, group->timeout_ms / 2) * NS_PER_MS)
         listen(group);
 }
 
+/* Has work been waited for and tested in vain as long as the group's deadline
+ * allows, in however many calls? */
+static bool is_overdue(dscomm_work_t *work, int64_t now)
+{
+    const dscomm_group_t *group = work->group;
+    const int64_t deadline_ns = dscomm_priv_clock_after(0, group->timeout_ms);
+
+    if (!work->looked_ns || work->seen != group->completed)
+        work->waited_ns = 0;
+    else
+        work->waited_ns +=
+            CLAMP(now - work->looked_ns, 0, deadline_ns / GAP_PART);
+    work->looked_ns = now;
+    work->seen = group->completed;
+    return work->waited_ns >= deadline_ns;
+}
+
 /* 1 when work is complete, since its group came to an end. Internal works have
- * deadlines of their own, which do the group no harm; and so has a wait that
- * ends before the group's, however long this process is kept from the
- * processor. A work that nobody holds may be gone afterwards. */
-static int is_over(dscomm_work_t *work, int64_t now, int64_t end)
+ * deadlines of their own, which do the group no harm. A work that nobody holds
+ * may be gone afterwards. */
+static int is_over(dscomm_work_t *work, int64_t now)
 {
     dscomm_group_t *group = work->group;
-    int64_t deadline;
 
     if (dscomm_priv_progress_broken(group))
         return 1;
     count_wait(group, now);
     if (work->call.internal)
         return 0;
-    deadline = dscomm_priv_clock_after(group->wait_since, group->timeout_ms);
-    if (now < deadline || end < deadline)
+    if (!is_overdue(work, now))
         return look(group, part(work));
     return expire(group, part(work));
-}
-
-/* A wait of no time, after which the program does something else. */
-static void test_once(dscomm_work_t *work)
-{
-    dscomm_group_t *group = work->group;
-
-    if (!dscomm_priv_progress_broken(group) && ++group->tests % TESTS == 0) {
-        count_wait(group, dscomm_priv_clock());
-        look(group, part(work));
-    }
-    dscomm_priv_progress_others(group);
 }
 
 /* What a wait is for: the end of a work, or of all collectives that were
@@ -261,7 +266,7 @@ static void wait_locked(const goal_t *goal, int timeout_ms)
     int spins = 0;
 
     if (timeout_ms)
-        group->wait_since = 0;
+        group->wait_last = 0;
     for (;;) {
         dscomm_work_t *work;
 
@@ -271,7 +276,8 @@ static void wait_locked(const goal_t *goal, int timeout_ms)
         if (!work)
             return;
         if (timeout_ms == 0) {
-            test_once(work);
+            is_over(work, dscomm_priv_clock_coarse());
+            dscomm_priv_progress_others(group);
             return;
         }
         if (++spins < SPINS) {
@@ -281,7 +287,7 @@ static void wait_locked(const goal_t *goal, int timeout_ms)
         now = dscomm_priv_clock();
         if (!end)
             end = dscomm_priv_clock_after(now, timeout_ms);
-        if (is_over(work, now, end) || now >= end)
+        if (is_over(work, now) || now >= end)
             return;
         dscomm_priv_progress_others(group);
         dscomm_priv_progress_rest(group, end - now,
@@ -400,7 +406,7 @@ dscomm_status_t dscomm_work_wait_all(dscomm_work_t *const *works, size_t count,
 }
 
 /* Looks after one of several works; slow: also at clock and state. */
-static int visit(dscomm_work_t *work, int slow, int64_t now, int64_t end)
+static int visit(dscomm_work_t *work, int slow, int64_t now)
 {
     dscomm_group_t *group = work->group;
 
@@ -409,7 +415,7 @@ static int visit(dscomm_work_t *work, int slow, int64_t now, int64_t end)
     pthread_mutex_lock(&group->lock);
     dscomm_priv_progress(group);
     if (slow && !dscomm_priv_work_done(work))
-        is_over(work, now, end);
+        is_over(work, now);
     dscomm_priv_pending_settle(group);
     pthread_mutex_unlock(&group->lock);
     return dscomm_priv_work_done(work);
@@ -430,12 +436,12 @@ static void rest_any(dscomm_work_t *const *works, size_t count)
 
 /* Index of a complete one, or count. */
 static size_t visit_all(dscomm_work_t *const *works, size_t count, int slow,
-                        int64_t now, int64_t end)
+                        int64_t now)
 {
     size_t i;
 
     for (i = 0; i < count; i++)
-        if (works[i] && visit(works[i], slow, now, end))
+        if (works[i] && visit(works[i], slow, now))
             return i;
     return count;
 }
@@ -448,11 +454,11 @@ static dscomm_status_t wait_any(dscomm_work_t *const *works, size_t count,
     int spins = 0;
     size_t i;
 
-    for (i = 0; i < count; i++)
+    for (i = 0; timeout_ms && i < count; i++)
         if (works[i])
-            works[i]->group->wait_since = 0;
-    while ((i = visit_all(works, count, !timeout_ms || spins >= SPINS, now,
-                          end)) == count) {
+            works[i]->group->wait_last = 0;
+    while ((i = visit_all(works, count, !timeout_ms || spins >= SPINS, now)) ==
+           count) {
         if (++spins < SPINS && timeout_ms)
             continue;
         dscomm_backend_progress_others(NULL);

@@ -239,7 +239,7 @@ static dscomm_status_t start_run(dscomm_work_t *work)
     }
     if (!group->scheduled++)
         dscomm_priv_group_set(group, GROUP_SCHEDULED);
-    group->wait_since = group->stalled = 0;
+    group->wait_last = group->stalled = 0;
     group->looks = 0;
     group->chain =
         (group->chain ^ call->coll.fingerprint) * UINT32_C(0x9e3779b1) + 1;

@@ -25,14 +25,19 @@
 extern "C" {
 #endif
 
-/* Waits until the work is complete and returns its status. With ERR_TIMEOUT
- * after the group's own deadline the group is revoked; a shorter timeout_ms
- * that passes returns IN_PROGRESS, and the work goes on. May be called again.
- * MT: group. */
+/* Waits until the work is complete and returns its status. A timeout_ms that
+ * passes before returns IN_PROGRESS, and the work goes on. May be called again.
+ *
+ * Time in which a work is waited for or tested, in however many calls, while
+ * nothing moves on its group, counts against the group's deadline; what the
+ * program does between two of those calls counts for at most a quarter of it.
+ * When the deadline has passed the group is revoked, and the call returns
+ * ERR_TIMEOUT. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_work_wait(dscomm_work_t *work,
                                             int timeout_ms);
 
-/* IN_PROGRESS, or the work's final status; never waits. MT: group. */
+/* IN_PROGRESS, or the work's final status; never waits. The group's deadline
+ * holds as for dscomm_work_wait(). MT: group. */
 DSCOMM_API dscomm_status_t dscomm_work_test(dscomm_work_t *work);
 
 /* Waits until one of count works is complete; *ret_index is its index, the

@@ -25,7 +25,7 @@ static const conform_area_t *const areas[] = {
     &conform_groups,      &conform_works,      &conform_memory,
     &conform_coalescing,  &conform_blobs,      &conform_hooks,
     &conform_threads,     &conform_arguments,  &conform_stress,
-    &conform_crowd,       &conform_aborted,
+    &conform_crowd,       &conform_aborted,    &conform_receives,
 };
 
 static void complain(const char *text, const char *sentence)

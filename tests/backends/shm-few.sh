@@ -11,5 +11,5 @@ for n in 1 2 3; do
 done
 DSCOMM_PROGRESS=thread
 export DSCOMM_PROGRESS
-conform shm 3 p2p matching works coalescing hooks threads stress crowd
+conform shm 3 p2p matching receives works coalescing hooks threads stress crowd
 tap_done

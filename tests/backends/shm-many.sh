@@ -4,7 +4,7 @@
 
 . "$abs_top_srcdir/tests/backends/conform.sh"
 
-conform shm 16 variants groups matching works threads stress crowd
+conform shm 16 variants groups matching receives works threads stress crowd
 conform shm 33 groups matching works threads stress
 conform shm 64 p2p groups matching threads
 tap_done

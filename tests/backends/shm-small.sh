@@ -7,6 +7,6 @@
 
 export DSCOMM_SHM_RING=4K DSCOMM_SHM_CHANNEL=4K
 for n in 2 3; do
-    conform shm $n collectives reductions variants p2p matching works
+    conform shm $n collectives reductions variants p2p matching receives works
 done
 tap_done

@@ -19,7 +19,7 @@ done
 # Every all_reduce by slices, and none; messages in a node by its own backend.
 DSCOMM_TWO_LEVEL_SLICE=0 on abba collectives reductions
 DSCOMM_TWO_LEVEL_SLICE=1T on aabb collectives reductions
-DSCOMM_TWO_LEVEL_ANY_SOURCE=0 on abba p2p matching works stress
+DSCOMM_TWO_LEVEL_ANY_SOURCE=0 on abba p2p matching receives works stress
 
 # Messages alone between nodes: then every collective is a schedule. And auto
 # takes two levels where it should.
@@ -27,7 +27,7 @@ if $CC $SANITIZER_FLAGS -O2 -I"$abs_top_srcdir/lib" -fPIC -shared \
     -o "$scratch/mailbox.so" "$abs_top_srcdir/examples/backend/mailbox.c"; then
     DSCOMM_BACKEND_PATH=$DSCOMM_BACKEND_PATH:$scratch
     DSCOMM_TWO_LEVEL_BETWEEN=mailbox
-    on aaab collectives reductions variants p2p matching works groups stress
+    on aaab collectives reductions variants p2p matching receives works groups stress
     # chosen HOSTS: the backend that auto takes
     chosen()
     {

@@ -181,6 +181,65 @@ static void expire(rank_t *self)
     CHECK(self, !dscomm_group_free(group));
 }
 
+enum { BY_TEST, BY_SHORT_WAITS, BY_WAIT_ANY, BY_WAIT_ALL, POLLS };
+
+static dscomm_status_t poll_once(dscomm_work_t *work, int how)
+{
+    size_t index;
+
+    if (how == BY_TEST)
+        return dscomm_work_test(work);
+    if (how == BY_SHORT_WAITS)
+        return dscomm_work_wait(work, 1);
+    if (how == BY_WAIT_ANY)
+        return dscomm_work_wait_any(&work, 1, 0, &index);
+    return dscomm_work_wait_all(&work, 1, 0);
+}
+
+static double now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+/* The group's deadline holds for a work that nobody waits for. What the program
+ * does between two looks is no waiting. */
+static void polled(rank_t *self, int how)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_status_t status = DSCOMM_IN_PROGRESS;
+    dscomm_work_t *work;
+    dscomm_group_t *group;
+    double start;
+    int x;
+
+    attr.timeout_ms = 300;
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
+    CHECK(self, !dscomm_irecv(group, &x, 1, DSCOMM_INT32, 0, 1, &work));
+    CHECK(self, poll_once(work, how) == DSCOMM_IN_PROGRESS);
+    usleep(500000);
+    start = now_ms();
+    CHECK(self, poll_once(work, how) == DSCOMM_IN_PROGRESS);
+    while (status == DSCOMM_IN_PROGRESS && now_ms() - start < 8000) {
+        usleep(500);
+        status = poll_once(work, how);
+    }
+    CHECK(self, status == DSCOMM_ERR_TIMEOUT);
+    CHECK(self, strstr(dscomm_last_error(), " 300 ms"));
+    CHECK(self, now_ms() - start > 100);
+    CHECK(self, dscomm_group_status(group) == DSCOMM_ERR_TIMEOUT);
+    dscomm_work_free(work);
+    CHECK(self, !dscomm_group_free(group));
+}
+
+static void polled_in_all_ways(rank_t *self)
+{
+    for (int how = 0; how < POLLS; how++)
+        polled(self, how);
+}
+
 /* Works end with their group, and their handles stay good. */
 static void freed_group(rank_t *self)
 {
@@ -361,6 +420,7 @@ int main(void)
     ranks_run(3, 10000, zombies, "freed works go on");
     ranks_run(2, 10000, disturbed, "a wait that takes too long");
     ranks_run(2, 10000, expire, "the group's deadline");
+    ranks_run(1, 10000, polled_in_all_ways, "the deadline of polled works");
     ranks_run(2, 10000, freed_group, "works of a freed group");
     ranks_run(2, 10000, any_of, "waiting for any and for all");
     ranks_run(3, 20000, two_threads, "two threads, two groups");
@@ -368,5 +428,7 @@ int main(void)
     ranks_run(2, 10000, alone, "messages to oneself");
     setenv("DSCOMM_PROGRESS", "thread", 1);
     ranks_run(3, 20000, progress_thread, "the progress thread");
+    ranks_run(1, 10000, polled_in_all_ways,
+              "the deadline of polled works beside the progress thread");
     return tap_done();
 }
