@@ -247,6 +247,23 @@ static char *find_backend(const dscomm_module_t *module, void *handle,
     return why;
 }
 
+/* A module must call the libdscomm that loads it: another one in the process, or
+ * one that is linked into the program, knows nothing of this one's groups. NULL,
+ * or what is wrong (to be freed). */
+static char *check_library(void *handle)
+{
+    void *theirs = dlsym(handle, "dscomm_backend_directory");
+    Dl_info other, own;
+
+    if (!theirs || !dladdr(theirs, &other) ||
+        !dladdr((void *)check_library, &own) ||
+        other.dli_fbase == own.dli_fbase)
+        return NULL;
+    return g_strdup_printf("it uses the libdscomm in %s, but this program the "
+                           "one in %s; link the program with the former",
+                           other.dli_fname, own.dli_fname);
+}
+
 static char *load(dscomm_module_t *module)
 {
     const dscomm_backend_t *backend = NULL;
@@ -262,7 +279,9 @@ static char *load(dscomm_module_t *module)
         return g_strdup(error ? error : "dlopen failed");
     }
     dscomm_priv_device_anchor(handle);
-    why = find_backend(module, handle, &backend);
+    why = check_library(handle);
+    if (!why)
+        why = find_backend(module, handle, &backend);
     if (!why)
         why = check_backend(module, backend);
     if (!why) {

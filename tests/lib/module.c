@@ -34,6 +34,7 @@ static const struct {
     {"badrequest", {"requests have", "at least"}},
     {"badslot", {"required operation is missing", ""}},
     {"badops", {"no table of operations", ""}},
+    {"badlibrary", {"it uses the libdscomm in", "link the program with"}},
     {"nothing", {"no symbol dscomm_backend_nothing", ""}},
     {"borrower", {"dscomm_backend_borrower belongs to another library", ""}},
     {"text", {"text.so is refused: it is cut off or no shared object", ""}},
@@ -101,9 +102,9 @@ static void check_info(void)
         self += !strcmp(info.name, "self") && !info.path && info.usable;
         refused += !info.usable && info.path && info.why;
     }
-    is_int((long long)i, 15, "dscomm_backend_info lists self and 14 modules");
+    is_int((long long)i, 16, "dscomm_backend_info lists self and 15 modules");
     is_int((long long)self, 1, "self is built in and usable");
-    is_int((long long)refused, 13, "13 say why they are refused");
+    is_int((long long)refused, 14, "14 say why they are refused");
     is_int(dscomm_backend_info(i, &info), DSCOMM_ERR_NOT_FOUND,
            "nothing beyond");
     is_int(dscomm_backend_info(0, NULL), DSCOMM_ERR_INVALID, "info NULL");
