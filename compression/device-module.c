@@ -14,7 +14,7 @@
 #include <string.h>
 
 #ifndef DSCOMM_MODULE_DIR
-#define DSCOMM_MODULE_DIR "/usr/local/lib/dscomm"
+#define DSCOMM_MODULE_DIR "/usr/local/lib/" LIBDSCOMM_COMPRESSION_MODULE_FOLDER
 #endif
 #define FILE_NAME "cuda.so"
 #define DEVICES_MAX 64
@@ -36,7 +36,10 @@ static char *path_of_module(void)
     if (dladdr(path_of_module, &info) && info.dli_fname) {
         folder = g_path_get_dirname(info.dli_fname);
         path = g_build_filename(
-            folder, g_str_has_suffix(folder, ".libs") ? "." : "dscomm",
+            folder,
+            g_str_has_suffix(folder, ".libs")
+                ? "."
+                : LIBDSCOMM_COMPRESSION_MODULE_FOLDER,
             FILE_NAME, NULL);
         g_free(folder);
     }

@@ -21,7 +21,7 @@
 #include <string.h>
 
 #ifndef DSCOMM_BACKEND_DIR
-#define DSCOMM_BACKEND_DIR "/usr/local/lib/dscomm/backends"
+#define DSCOMM_BACKEND_DIR "/usr/local/lib/" LIBDSCOMM_MODULE_FOLDER "/backends"
 #endif
 
 #define SYMBOL_PREFIX "dscomm_backend_"
@@ -35,7 +35,7 @@ static GPtrArray *modules; /* dscomm_module_t, self first; never freed */
 static char *directory; /* colon list of folders; never freed */
 static GString *unreadable; /* of which these, and why; never freed */
 
-/* The folder "dscomm/backends" beside libdscomm, if it exists. */
+/* The folder "dscomm-0/backends" beside libdscomm.so.0, if it exists. */
 static char *beside_library(void)
 {
     char path[PATH_MAX];
@@ -46,7 +46,7 @@ static char *beside_library(void)
         !realpath(info.dli_fname, path))
         return NULL;
     parent = g_path_get_dirname(path);
-    folder = g_build_filename(parent, "dscomm", "backends", NULL);
+    folder = g_build_filename(parent, LIBDSCOMM_MODULE_FOLDER, "backends", NULL);
     g_free(parent);
     if (g_file_test(folder, G_FILE_TEST_IS_DIR))
         return folder;

@@ -10,9 +10,9 @@ AC_ARG_WITH([cuda-arch],
     [AS_HELP_STRING([--with-cuda-arch=LIST],
                     [devices to compile for, as in "80 90"; the last one as PTX
                      too @<:@70 75 80 90 100 120, where nvcc has them@:>@])],
-    [AS_CASE([$with_cuda_arch],
-        [yes|no|*@<:@!0-9a-z\ ,@:>@*|''],
-            [AC_MSG_ERROR([--with-cuda-arch=$with_cuda_arch: give numbers, as in "80 90"])])],
+    [AS_IF([echo "$with_cuda_arch" |
+            grep -Eqx '[[0-9]]+[[a-z]]?([[ ,]]+[[0-9]]+[[a-z]]?)*'], [],
+        [AC_MSG_ERROR([--with-cuda-arch=$with_cuda_arch: give numbers, as in "80 90"])])],
     [with_cuda_arch=])
 AC_ARG_VAR([NVCC], [CUDA compiler])
 AC_ARG_VAR([NVCCFLAGS], [flags for nvcc, -ccbin among them])

@@ -14,12 +14,25 @@ is "$("$PKG_CONFIG" --modversion "$file")" "$PACKAGE_VERSION" 'version'
 libs=$(PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 "$PKG_CONFIG" --libs "$file")
 is "${libs% }" "-L$libdir -ldscomm" 'programs link libdscomm alone'
 
-is "$("$PKG_CONFIG" --variable=backenddir "$file")" "$backenddir" \
-    'modules of others find their folder'
+for name in bindir moduledir backenddir; do
+    is "$("$PKG_CONFIG" --variable=$name "$file")" "$(eval "echo \$$name")" "$name"
+done
+is "$("$PKG_CONFIG" --variable=backend_abi "$file")" "$(
+    printf '#include <dscomm/backend.h>\nDSCOMM_BACKEND_ABI\n' |
+        $CC -E -P -I"$abs_top_srcdir/lib" - | tail -n 1)" 'backend_abi'
 
-is "$("$PKG_CONFIG" --print-requires "$file")" '' 'nothing is required'
-is "$("$PKG_CONFIG" --print-requires-private "$file")" 'glib-2.0 >= 2.66' \
-    'GLib is private'
+# Without any other .pc file
+alone()
+{
+    PKG_CONFIG_PATH='' PKG_CONFIG_LIBDIR=$abs_top_builddir:$abs_top_builddir/compression \
+        PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 "$PKG_CONFIG" "$@"
+}
+for name in dscomm dscomm-compression; do
+    cflags=$(alone --cflags $name)
+    is "${cflags% }" "-I$includedir" "$name: --cflags needs no GLib"
+    alone --exists $name
+    result $? "$name: --exists needs none"
+done
 
 export PKG_CONFIG_PATH="$abs_top_builddir:$abs_top_builddir/compression"
 file=$abs_top_builddir/compression/dscomm-compression.pc

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # configure --with-PART=DIR takes the part from DIR and from nowhere else; a DIR
-# without it is refused, by its name and with what was looked for.
+# without it is refused, by its name and with what was looked for. So are options that
+# make no sense.
 
 . "$abs_top_srcdir/tests/tap.sh"
 
@@ -120,8 +121,10 @@ refuses ibverbs "$mpi" 'libibverbs\.pc.*verbs\.h.* in '"$mpi" 'ibverbs: not ther
 refuses cuda "$mpi" "bin/nvcc in $mpi" 'cuda: not there'
 like "$(configures --with-cuda="$cuda" --with-cuda-arch='90a 33')" \
     "error: --with-cuda=$cuda: .*nvcc knows no 33, but 75 90" 'cuda: no such device'
-like "$(configures --with-cuda="$cuda" --with-cuda-arch=fast)" \
-    'error: .*knows no fast' 'cuda: no device at all'
+for list in banana '80 fast' 9a0 '' yes; do
+    like "$(configures --with-cuda-arch="$list")" \
+        "error: --with-cuda-arch=$list: give numbers" "cuda: no device is named '$list'"
+done
 mkdir -p "$scratch/left/bin"
 printf '#!/bin/sh\nexit 1\n' >"$scratch/left/bin/nvcc"
 chmod +x "$scratch/left/bin/nvcc"
@@ -129,4 +132,15 @@ refuses cuda "$scratch/left" 'bin/nvcc does not run' 'cuda: a wrapper that was l
 rm "$cuda/include/cuda_runtime.h"
 refuses cuda "$cuda" "cuda_runtime\.h.* in $cuda" 'cuda: no runtime'
 refuses mpi "$scratch/nowhere" 'no such folder.*mpicc' 'no such folder'
+refuses backenddir relative 'give an absolute path' 'modules in a folder relative to none'
+like "$(configures --with-backenddir="$scratch")" "modules in +$scratch\$" \
+    'modules elsewhere'
+configures --with-url=https://dscomm.example --with-bugurl=https://bugs.example \
+    >/dev/null
+./config.status -q --file="$scratch/x.pc:$abs_top_srcdir/dscomm.pc.in"
+like "$(cat "$scratch/x.pc")" '^URL: https://dscomm\.example$' 'a home page'
+like "$(cat "$scratch/x.pc")" '^bugurl=https://bugs\.example$' 'where defects are reported'
+for option in --disable-shared --enable-static; do
+    like "$(configures $option)" "error: $option: backends are modules, " $option
+done
 tap_done
