@@ -5,6 +5,7 @@
 
 #include "compression/lease.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,38 @@
 
 #define TOKEN_BYTES (ssize_t)sizeof((dscomm_lease_t *)0)->token
 
+/* A token is far below what the kernel hands over in part: only a signal can
+ * come in between, before it has begun. */
+static int draw_token(unsigned char *ret_token)
+{
+    ssize_t got;
+
+    do {
+        got = getrandom(ret_token, (size_t)TOKEN_BYTES, 0);
+    } while (got < 0 && errno == EINTR);
+    return got == TOKEN_BYTES;
+}
+
+static int write_token(int fd, const unsigned char *token)
+{
+    ssize_t written;
+
+    do {
+        written = pwrite(fd, token, (size_t)TOKEN_BYTES, 0);
+    } while (written < 0 && errno == EINTR);
+    return written == TOKEN_BYTES;
+}
+
+static int read_token(int fd, unsigned char *ret_token)
+{
+    ssize_t got;
+
+    do {
+        got = pread(fd, ret_token, (size_t)TOKEN_BYTES, 0);
+    } while (got < 0 && errno == EINTR);
+    return got == TOKEN_BYTES;
+}
+
 int dscomm_priv_lease_make(dscomm_lease_t *ret_lease)
 {
     dscomm_lease_t lease = {.process = getpid()};
@@ -23,8 +56,7 @@ int dscomm_priv_lease_make(dscomm_lease_t *ret_lease)
     if (fd < 0)
         return -1;
     lease.fd = fd;
-    if (getrandom(lease.token, sizeof lease.token, 0) != TOKEN_BYTES ||
-        pwrite(fd, lease.token, sizeof lease.token, 0) != TOKEN_BYTES) {
+    if (!draw_token(lease.token) || !write_token(fd, lease.token)) {
         close(fd);
         return -1;
     }
@@ -45,8 +77,7 @@ int dscomm_priv_lease_hold(const dscomm_lease_t *lease)
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return -1;
-    if (flock(fd, LOCK_SH | LOCK_NB) == 0 &&
-        pread(fd, token, sizeof token, 0) == TOKEN_BYTES &&
+    if (flock(fd, LOCK_SH | LOCK_NB) == 0 && read_token(fd, token) &&
         !memcmp(token, lease->token, sizeof token))
         return fd;
     close(fd);
@@ -61,9 +92,14 @@ void dscomm_priv_lease_give(int fd)
 
 int dscomm_priv_lease_end(int fd)
 {
+    int failed;
+
     if (flock(fd, LOCK_EX | LOCK_NB))
         return 0;
-    if (ftruncate(fd, 0)) {
+    do {
+        failed = ftruncate(fd, 0);
+    } while (failed && errno == EINTR);
+    if (failed) {
         flock(fd, LOCK_UN);
         return 0;
     }

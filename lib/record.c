@@ -48,6 +48,16 @@ void dscomm_priv_node_name(char node[DSCOMM_NODE_MAX])
     node[DSCOMM_NODE_MAX - 1] = '\0';
 }
 
+static int resize(int fd, size_t size)
+{
+    int failed;
+
+    do {
+        failed = ftruncate(fd, (off_t)size);
+    } while (failed && errno == EINTR);
+    return !failed;
+}
+
 /* Can this process have memory that others map, and pass it on? A filter of
  * system calls may say no. "", or the call that failed. */
 static char *find_alone(void)
@@ -63,7 +73,7 @@ static char *find_alone(void)
         call = "memfd_create";
     else if (sock < 0)
         call = "socket";
-    else if (ftruncate(fd, (off_t)size))
+    else if (!resize(fd, size))
         call = "ftruncate";
     else if ((memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
                             0)) == MAP_FAILED)

@@ -37,8 +37,22 @@ static int has(const file_t *file, uint64_t offset, uint64_t size)
 
 static int read_at(const file_t *file, uint64_t offset, void *data, size_t size)
 {
-    return has(file, offset, size) &&
-           pread(file->fd, data, size, (off_t)offset) == (ssize_t)size;
+    char *next = data;
+
+    if (!has(file, offset, size))
+        return 0;
+    while (size) {
+        ssize_t got = pread(file->fd, next, size, (off_t)offset);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return 0;
+        next += got;
+        offset += (uint64_t)got;
+        size -= (size_t)got;
+    }
+    return 1;
 }
 
 static int is_whole(const file_t *file)

@@ -37,7 +37,10 @@ dscomm_status_t dscomm_priv_records_open(records_t *records, const char *path)
 
     memset(records, 0, sizeof *records);
     records->path = g_strdup(path);
-    records->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
+    do {
+        records->fd =
+            open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
+    } while (records->fd < 0 && errno == EINTR);
     if (records->fd < 0)
         status = fail_io(records, "open");
     else if (fstat(records->fd, &info) != 0)
@@ -287,7 +290,7 @@ dscomm_status_t dscomm_priv_records_append(records_t *records, const char *key,
     dscomm_status_t status = check_room(records, key, size);
     dscomm_priv_buffer_t record = {0};
     struct stat info;
-    int problem;
+    int problem, failed;
 
     if (status)
         return status;
@@ -310,7 +313,10 @@ dscomm_status_t dscomm_priv_records_append(records_t *records, const char *key,
     dscomm_priv_buffer_clear(&record);
     if (!problem)
         return DSCOMM_OK;
-    if (ftruncate(records->fd, info.st_size) != 0)
+    do {
+        failed = ftruncate(records->fd, info.st_size);
+    } while (failed && errno == EINTR);
+    if (failed)
         dscomm_log(DSCOMM_LOG_ERROR, "store",
                    "store file %s ends in a torn record: %s", records->path,
                    g_strerror(errno));

@@ -467,10 +467,14 @@ dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
 void dscomm_priv_server_close(server_t *server)
 {
     const uint64_t one = 1;
+    ssize_t written;
 
     if (!server)
         return;
-    if (write(server->stop, &one, sizeof one) != (ssize_t)sizeof one)
+    do {
+        written = write(server->stop, &one, sizeof one);
+    } while (written < 0 && errno == EINTR);
+    if (written < 0)
         dscomm_log(DSCOMM_LOG_ERROR, "store", "eventfd: %s", g_strerror(errno));
     g_thread_join(server->thread);
     dscomm_priv_listen_close(&server->listening);

@@ -118,13 +118,17 @@ static dscomm_status_t member_take_offer(const shm_t *shm, char *offer, int fd,
 {
     struct sockaddr_un address;
     socklen_t length;
+    int failed;
 
     *ret_true = from_hex(offer + 2 * NAME, ret_password, PASSWORD);
     if (!*ret_true)
         return DSCOMM_OK;
     offer[2 * NAME] = 0;
     length = shm_connect_address(offer, &address);
-    if (connect(fd, (struct sockaddr *)&address, length))
+    while ((failed = connect(fd, (struct sockaddr *)&address, length)) &&
+           errno == EINTR)
+        continue; /* it waits while rank 0's queue is full */
+    if (failed)
         return shm_connect_fail(shm,
                                 "connect to rank 0 (same network namespace?)");
     *ret_true = shm_message_same_user(fd);

@@ -48,14 +48,24 @@ static dscomm_status_t leader_offer(const leader_t *leader)
     return dscomm_store_set(leader->store, SHM_KEY, leader->offer, OFFER);
 }
 
+/* Blocks, and may be interrupted, until the kernel's generator is seeded. */
+static bool draw(unsigned char *ret_bytes, size_t size)
+{
+    ssize_t got;
+
+    do {
+        got = getrandom(ret_bytes, size, 0);
+    } while (got < 0 && errno == EINTR);
+    return got == (ssize_t)size;
+}
+
 static dscomm_status_t leader_listen(leader_t *leader)
 {
     unsigned char name[NAME];
     struct sockaddr_un address;
     socklen_t length;
 
-    if (getrandom(name, sizeof name, 0) != (ssize_t)sizeof name ||
-        getrandom(leader->password, PASSWORD, 0) != PASSWORD)
+    if (!draw(name, sizeof name) || !draw(leader->password, PASSWORD))
         return shm_connect_fail(leader->shm, "getrandom");
     to_hex(name, sizeof name, leader->offer);
     length = shm_connect_address(leader->offer, &address);

@@ -157,14 +157,17 @@ dscomm_status_t shm_segment_create(const char *name, shm_layout_t *layout,
                                    int *ret_fd)
 {
     dscomm_status_t status = fit_file_limit(name, layout);
-    int fd;
+    int fd, failed;
 
     if (status)
         return status;
     fd = memfd_create("dscomm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return fail_file(name, "memfd_create", -1);
-    if (ftruncate(fd, (off_t)layout->total))
+    do {
+        failed = ftruncate(fd, (off_t)layout->total);
+    } while (failed && errno == EINTR);
+    if (failed)
         return fail_file(name, "ftruncate", fd);
     if (fcntl(fd, F_ADD_SEALS, SEALS))
         return fail_file(name, "sealing", fd);
