@@ -36,7 +36,8 @@ char *dscomm_priv_link_peer(const char *host, int port, int ports)
 void dscomm_priv_link_init(link_t *link, const char *host, int port,
                            const dscomm_priv_job_t *job, const char *peer)
 {
-    *link = (link_t){.port = port, .ports = 1, .fd = -1};
+    *link = (link_t){.port = port, .ports = 1, .fd = -1, .first = link};
+    pthread_mutex_init(&link->lock, NULL);
     dscomm_priv_gate_init(&link->gate);
     if (job) {
         link->job = g_strdup(job->name);
@@ -56,13 +57,69 @@ static void disconnect(link_t *link)
     link->fd = -1;
 }
 
-void dscomm_priv_link_clear(link_t *link)
+static void clear_one(link_t *link)
 {
     disconnect(link);
     dscomm_priv_gate_clear(&link->gate);
+    pthread_mutex_destroy(&link->lock);
     g_free(link->peer);
     g_free(link->job);
     g_free(link->host);
+}
+
+void dscomm_priv_link_clear(link_t *link)
+{
+    for (link_t *other = link->next, *next; other; other = next) {
+        next = other->next;
+        clear_one(other);
+        g_free(other);
+    }
+    clear_one(link);
+}
+
+/* Another connection to the server that the first one has found; NULL: no
+ * memory. */
+static link_t *link_add(link_t *first)
+{
+    const dscomm_priv_job_t job = {first->job, 1};
+    link_t *link = g_try_new(link_t, 1);
+
+    if (!link)
+        return NULL;
+    dscomm_priv_link_init(link, first->host, first->port,
+                          first->job ? &job : NULL, first->peer);
+    memcpy(link->server, first->server, sizeof link->server);
+    link->met = first->met;
+    link->first = first;
+    link->next = first->next;
+    first->next = link;
+    return link;
+}
+
+/* The one to take, see dscomm_priv_link_enter(). */
+static link_t *link_choose(link_t *first, gboolean waits)
+{
+    link_t *link = first;
+
+    pthread_mutex_lock(&first->lock);
+    while (link && (waits ? link->users > 0 : link->waits))
+        link = link->next;
+    if (!link)
+        link = link_add(first);
+    if (link) {
+        link->users++;
+        link->waits = waits;
+    }
+    pthread_mutex_unlock(&first->lock);
+    return link;
+}
+
+static void link_release(link_t *link)
+{
+    pthread_mutex_lock(&link->first->lock);
+    link->users--;
+    link->waits = FALSE;
+    pthread_mutex_unlock(&link->first->lock);
 }
 
 /* VALIDATE, PING and COMPARE_SET leave in one packet: torch's server wants the
@@ -136,7 +193,8 @@ static dscomm_status_t receive_server(link_t *link,
                            "process that served it, most often rank 0, has "
                            "ended, and what it held is gone",
                            link->peer);
-    memcpy(link->server, answer.name, sizeof answer.name);
+    if (!link->met)
+        memcpy(link->server, answer.name, sizeof answer.name);
     return DSCOMM_OK;
 }
 
@@ -176,7 +234,7 @@ static dscomm_status_t shake_hands(link_t *link,
         status = receive_server(link, deadline);
     if (!status)
         status = receive_job(link, deadline);
-    if (!status)
+    if (!status && !link->met)
         link->met = TRUE;
     return status;
 }
@@ -345,8 +403,8 @@ static gboolean is_spoilt(const link_t *link)
     return got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
-dscomm_status_t dscomm_priv_link_enter(link_t *link,
-                                       dscomm_priv_deadline_t deadline)
+/* Through the gate, to a connection that is in order. */
+static dscomm_status_t link_take(link_t *link, dscomm_priv_deadline_t deadline)
 {
     dscomm_status_t status = dscomm_priv_gate_enter(&link->gate, deadline);
     gboolean again;
@@ -368,12 +426,30 @@ dscomm_status_t dscomm_priv_link_enter(link_t *link,
                        link->peer);
 }
 
+dscomm_status_t dscomm_priv_link_enter(link_t **link, gboolean waits,
+                                       dscomm_priv_deadline_t deadline)
+{
+    link_t *chosen = link_choose(*link, waits);
+    dscomm_status_t status;
+
+    if (!chosen)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "no memory for a connection to the store");
+    status = link_take(chosen, deadline);
+    if (status)
+        link_release(chosen);
+    else
+        *link = chosen;
+    return status;
+}
+
 /* After a failure on the way no one knows what comes next on the connection. */
 dscomm_status_t dscomm_priv_link_leave(link_t *link, dscomm_status_t status)
 {
     if (status)
         disconnect(link);
     dscomm_priv_gate_leave(&link->gate);
+    link_release(link);
     return status;
 }
 
@@ -398,6 +474,7 @@ dscomm_priv_link_leave_refused(link_t *link, dscomm_status_t status,
             refused, "the store at %s refuses to change key '%s': %s",
             link->peer, dscomm_priv_quote(key + 1, shown, sizeof shown), why);
     dscomm_priv_gate_leave(&link->gate);
+    link_release(link);
     return status;
 }
 

@@ -10,7 +10,7 @@
  * comes to its port in the meantime. */
 #define STORE_LINGER_MS 5000
 
-typedef struct {
+typedef struct dscomm_priv_link {
     dscomm_priv_gate_t gate; /* one thread at a time */
     char *host;
     int port, ports; /* the first that it may be at, and how many */
@@ -19,6 +19,13 @@ typedef struct {
     int fd; /* -1: to be connected again */
     uint8_t server[WIRE_NAME_SIZE]; /* of the first connection, */
     gboolean met; /* if there was one */
+
+    /* The other connections of the store, see dscomm_priv_link_enter(). The
+     * lock is the first one's, and guards what follows it on all of them. */
+    pthread_mutex_t lock;
+    struct dscomm_priv_link *first, *next;
+    unsigned users; /* threads that have the connection, or queue for it */
+    gboolean waits; /* its user waits for keys */
 } dscomm_priv_link_t;
 
 /* "host:29500", "[::1]:61440-61447"; to be freed. */
@@ -34,11 +41,17 @@ void dscomm_priv_link_clear(dscomm_priv_link_t *link);
 dscomm_status_t dscomm_priv_link_connect(dscomm_priv_link_t *link,
                                          dscomm_priv_deadline_t deadline);
 
-/* Takes the connection for a request and its answers, connected anew if it was
+/* Takes a connection for a request and its answers, connected anew if it was
  * lost, but to no other server than the first; leave gives it back, and drops
  * it where status says that no one knows what comes next on it. Returns status.
- */
-dscomm_status_t dscomm_priv_link_enter(dscomm_priv_link_t *link,
+ *
+ * *link is the store's first connection, and becomes the one that was taken.
+ * A thread that waits for keys has one alone, so that the keys for which
+ * it waits can be set through this store too; requests that are answered at
+ * once share one. So there are as many as threads have waited at once, and one
+ * for the others: a process with one thread has one. */
+dscomm_status_t dscomm_priv_link_enter(dscomm_priv_link_t **link,
+                                       gboolean waits,
                                        dscomm_priv_deadline_t deadline);
 dscomm_status_t dscomm_priv_link_leave(dscomm_priv_link_t *link,
                                        dscomm_status_t status);

@@ -55,7 +55,7 @@ static dscomm_status_t change(link_t *link, int command, const char *key,
     dscomm_status_t status;
     uint32_t echo = 0;
 
-    status = dscomm_priv_link_enter(link, deadline);
+    status = dscomm_priv_link_enter(&link, FALSE, deadline);
     if (status)
         return status;
     dscomm_priv_put_u8(&request, (uint8_t)command);
@@ -209,7 +209,7 @@ static dscomm_status_t tcp_get(dscomm_priv_store_t *self,
     gboolean late;
     link_t *link = link_of(self);
 
-    status = dscomm_priv_link_enter(link, deadline);
+    status = dscomm_priv_link_enter(&link, TRUE, deadline);
     if (status)
         return status;
     status = wait_all(link, keys, count, deadline, &late);
@@ -234,7 +234,7 @@ static dscomm_status_t tcp_add(dscomm_priv_store_t *self, const char *key,
     dscomm_status_t status;
     link_t *link = link_of(self);
 
-    status = dscomm_priv_link_enter(link, deadline);
+    status = dscomm_priv_link_enter(&link, FALSE, deadline);
     if (status)
         return status;
     dscomm_priv_put_u8(&request, WIRE_ADD);
@@ -260,7 +260,7 @@ static dscomm_status_t tcp_compare_set(dscomm_priv_store_t *self,
     dscomm_status_t status;
     link_t *link = link_of(self);
 
-    status = dscomm_priv_link_enter(link, deadline);
+    status = dscomm_priv_link_enter(&link, FALSE, deadline);
     if (status)
         return status;
     dscomm_priv_put_u8(&request, WIRE_COMPARE_SET);
@@ -295,7 +295,7 @@ static dscomm_status_t tcp_remove(dscomm_priv_store_t *self, const char *key,
     uint64_t deleted = 0;
     link_t *link = link_of(self);
 
-    status = dscomm_priv_link_enter(link, deadline);
+    status = dscomm_priv_link_enter(&link, FALSE, deadline);
     if (status)
         return status;
     dscomm_priv_put_u8(&request, WIRE_DELETE_KEY);
@@ -320,7 +320,7 @@ static dscomm_status_t tcp_check(dscomm_priv_store_t *self,
     dscomm_status_t status;
     link_t *link = link_of(self);
 
-    status = dscomm_priv_link_enter(link, deadline);
+    status = dscomm_priv_link_enter(&link, FALSE, deadline);
     if (status)
         return status;
     for (size_t done = 0, some; done < count && byte == WIRE_READY && !status;
@@ -354,7 +354,7 @@ static dscomm_status_t tcp_num_keys(dscomm_priv_store_t *self,
     int others;
     link_t *link = link_of(self);
 
-    status = dscomm_priv_link_enter(link, deadline);
+    status = dscomm_priv_link_enter(&link, FALSE, deadline);
     if (status)
         return status;
     dscomm_priv_put_u8(&request, WIRE_GETNUMKEYS);

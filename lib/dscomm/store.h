@@ -81,11 +81,10 @@ DSCOMM_API void dscomm_store_close(dscomm_store_t *store);
 DSCOMM_API int dscomm_store_port(const dscomm_store_t *store);
 
 /* All calls below: timeout_ms in milliseconds or DSCOMM_TIMEOUT_DEFAULT. A
- * store may be used by several threads; a waiting call delays the others on the
- * same TCP connection. A lost TCP connection is made again, but only to the
- * same server: one that was restarted has lost its keys, and is
- * ERR_PEER_FAILED. What a call has changed is seen by all once it has returned.
- * MT: safe. */
+ * store may be used by several threads; none delays another by waiting for a
+ * key. A lost TCP connection is made again, but only to the same server: one
+ * that was restarted has lost its keys, and is ERR_PEER_FAILED. What a call has
+ * changed is seen by all once it has returned. MT: safe. */
 
 /* Stores size bytes under key, replacing what was there. value may be NULL if
  * size is 0. */

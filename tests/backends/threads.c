@@ -80,6 +80,26 @@ static void *run_works(void *arg)
     return NULL;
 }
 
+/* Groups of the task's own group, made while other threads make some, whose
+ * first ranks are others. */
+static void *run_groups(void *arg)
+{
+    const task_t *task = arg;
+
+    for (int i = 0; i < 10; i++) {
+        dscomm_group_t *child = NULL;
+        int32_t one = 1, sum = 0;
+
+        CHECK_OK(dscomm_group_split(
+            task->group, 0, (my.rank + task->number) % my.ranks, NULL, &child));
+        CHECK_OK(dscomm_all_reduce(child, &one, &sum, 1, DSCOMM_INT32,
+                                   DSCOMM_SUM, NULL));
+        check(sum == my.ranks, "the sum of %d ones is %d", my.ranks, (int)sum);
+        CHECK_OK(dscomm_group_free(child));
+    }
+    return NULL;
+}
+
 static void run_threads(void *(*const bodies[THREADS])(void *))
 {
     pthread_t threads[THREADS];
@@ -111,6 +131,11 @@ static void test_mixed(void)
 {
     run_threads(
         (void *(*const[])(void *)){run_collectives, run_messages, run_works});
+}
+
+static void test_groups(void)
+{
+    run_threads((void *(*const[])(void *)){run_groups, run_groups, run_groups});
 }
 
 static void *abort_later(void *arg)
@@ -221,6 +246,7 @@ static void test_sentences(void)
 static const conform_test_t tests[] = {
     {"collectives in three threads", test_collectives},
     {"collectives, messages and works in three threads", test_mixed},
+    {"groups made in three threads", test_groups},
     {"abort ends a wait", test_abort_while_waiting},
     {"abort ends a blocking call", test_abort_blocking},
     {"every thread has its own sentence", test_sentences},

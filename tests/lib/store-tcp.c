@@ -195,29 +195,42 @@ static void test_server_dies(void)
     dscomm_store_close(store);
 }
 
-static void *wait_long(void *arg)
-{
-    void *value;
-    size_t size;
+typedef struct {
+    dscomm_store_t *store;
+    const char *key;
+    dscomm_status_t status;
+} waiter_t;
 
-    return (void *)(intptr_t)dscomm_store_get(arg, "never", 1000, &value,
-                                              &size);
+static void *wait_for_key(void *arg)
+{
+    waiter_t *waiter = arg;
+
+    waiter->status = dscomm_store_wait(waiter->store, &waiter->key, 1, 20000);
+    return NULL;
 }
 
-/* A wait delays the others on the connection, to their deadline at the most. */
+/* Threads that wait for keys, and others that set them, have one store. */
 static void test_shared(void)
 {
-    dscomm_store_t *store = serve("tcp://127.0.0.1:0");
-    pthread_t thread;
-    void *result;
+    dscomm_store_t *server = serve("tcp://127.0.0.1:0"), *store = NULL;
+    waiter_t waiters[3] = {{.key = "a"}, {.key = "b"}, {.key = "c"}};
+    pthread_t threads[3];
 
-    pthread_create(&thread, NULL, wait_long, store);
+    status_is(open_at(address_of(dscomm_store_port(server)), 0, &store),
+              DSCOMM_OK, "open");
+    for (int i = 0; i < 3; i++) {
+        waiters[i].store = store;
+        pthread_create(&threads[i], NULL, wait_for_key, &waiters[i]);
+    }
     usleep(100000);
-    status_is(dscomm_store_set(store, "k", "v", 1), DSCOMM_OK,
-              "set during another thread's wait");
-    pthread_join(thread, &result);
-    is_int((intptr_t)result, DSCOMM_ERR_TIMEOUT, "which ends as it should");
+    for (int i = 2; i >= 0; i--) {
+        status_is(dscomm_store_set(store, waiters[i].key, "v", 1), DSCOMM_OK,
+                  "set while other threads wait");
+        pthread_join(threads[i], NULL);
+        status_is(waiters[i].status, DSCOMM_OK, "a key that was waited for");
+    }
     dscomm_store_close(store);
+    dscomm_store_close(server);
 }
 
 /* A bare system may have no /etc/hosts. */
