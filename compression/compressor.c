@@ -73,8 +73,11 @@ static dscomm_status_t check_attr(const dscomm_compressor_attr_t *attr)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%d is no geometry",
                            (int)attr->geometry);
     if (attr->sum != 0 && attr->sum != 1)
-        return dscomm_fail(DSCOMM_ERR_INVALID, "sum is %d; it can be 0 or 1",
-                           attr->sum);
+        return dscomm_fail(
+            DSCOMM_ERR_INVALID,
+            "sum is %d; it can be 0, for the mean, or 1: there is "
+            "no compression for other operators",
+            attr->sum);
     if (attr->feedback != DSCOMM_FEEDBACK_CODEC &&
         attr->feedback != DSCOMM_FEEDBACK_ON &&
         attr->feedback != DSCOMM_FEEDBACK_OFF)

@@ -2,6 +2,7 @@
 /* Accounts, as text: the group's id, a line of ranks, a line for each call. */
 #include "config.h"
 #include "lib/account.h"
+#include "lib/op.h"
 #include "lib/status.h"
 
 #include <stdio.h>
@@ -16,6 +17,9 @@ void dscomm_priv_history_note(dscomm_history_t *history,
     dscomm_past_call_t *call = &history->calls[args->sequence % ACCOUNT_CALLS];
 
     call->args = *args;
+    call->args.user = NULL;
+    if (args->user)
+        g_strlcpy(call->op, args->user->text, sizeof call->op);
     call->ncounts = 0;
     if (args->coll != DSCOMM_COLL_ALL_GATHER_V &&
         args->coll != DSCOMM_COLL_REDUCE_SCATTER_V)
@@ -29,9 +33,9 @@ void dscomm_priv_history_note(dscomm_history_t *history,
 }
 
 /* "all_gather_v(counts 5, 12, 5, sum 22, int32) #7". */
-static void write_counts(const dscomm_past_call_t *call, GString *text)
+static void write_counts(const dscomm_past_call_t *call,
+                         const dscomm_coll_args_t *args, GString *text)
 {
-    const dscomm_coll_args_t *args = &call->args;
     int shown = MIN(call->ncounts, ACCOUNT_COUNTS);
 
     g_string_append_printf(text, "%s(counts ",
@@ -43,23 +47,25 @@ static void write_counts(const dscomm_past_call_t *call, GString *text)
                            (unsigned long long)call->sum,
                            dscomm_dtype_name((dscomm_dtype_t)args->dtype));
     if (args->op >= 0)
-        g_string_append_printf(text, ", %s",
-                               dscomm_op_name((dscomm_op_t)args->op));
+        g_string_append_printf(text, ", %s", dscomm_priv_op_text(args));
     g_string_append_printf(text, ") #%llu", (unsigned long long)args->sequence);
 }
 
 static void write_call(const dscomm_past_call_t *call, GString *text)
 {
+    const dscomm_user_op_t user = {.text = call->op};
+    dscomm_coll_args_t args = call->args;
     char what[160];
 
+    if (args.op == DSCOMM_OP_USER)
+        args.user = &user;
     g_string_append_printf(text, "%llu %x ",
                            (unsigned long long)call->args.sequence,
                            (unsigned)call->args.fingerprint);
     if (call->ncounts)
-        write_counts(call, text);
+        write_counts(call, &args, text);
     else
-        g_string_append(text,
-                        dscomm_coll_describe(&call->args, what, sizeof what));
+        g_string_append(text, dscomm_coll_describe(&args, what, sizeof what));
     g_string_append_c(text, '\n');
 }
 

@@ -17,6 +17,7 @@ typedef struct {
     int ncounts; /* of recv_counts; 0 where it has none */
     uint64_t sum;
     size_t counts[ACCOUNT_COUNTS]; /* the first of them */
+    char op[DSCOMM_OP_TEXT]; /* of DSCOMM_OP_USER */
 } dscomm_past_call_t;
 
 /* The latest ones. */

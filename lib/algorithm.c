@@ -6,11 +6,13 @@
 
 int dscomm_priv_foldable(const dscomm_coll_args_t *args)
 {
-    int narrow =
+    const int narrow =
         args->dtype == DSCOMM_FLOAT16 || args->dtype == DSCOMM_BFLOAT16 ||
         args->dtype == DSCOMM_FLOAT8_E4M3 || args->dtype == DSCOMM_FLOAT8_E5M2;
-    int exact = args->op == DSCOMM_MIN || args->op == DSCOMM_MAX;
+    const int exact = args->op == DSCOMM_MIN || args->op == DSCOMM_MAX;
 
+    if (args->user)
+        return args->user->commutative;
     if (args->op == DSCOMM_AVG && args->dtype <= DSCOMM_UINT32)
         return 0;
     return !narrow || exact;
@@ -137,5 +139,5 @@ const char *dscomm_priv_algorithm_unfit(const dscomm_algorithm_t *algorithm,
     if (!nodes && dscomm_priv_algorithm_needs_levels(algorithm))
         return "it needs several nodes, and several ranks on some of them";
     return "it needs a type and an operator whose partial results are exact "
-           "enough";
+           "enough, or a commutative operator of the program's own";
 }

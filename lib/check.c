@@ -75,7 +75,7 @@ static dscomm_status_t check_words(const check_t *check)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': %d is no dtype", check->name,
                            check->group->name, args->dtype);
-    if (!check->rules->op)
+    if (!check->rules->op || args->user)
         return DSCOMM_OK;
     if ((unsigned)args->op >= DSCOMM_OP_COUNT)
         return dscomm_fail(DSCOMM_ERR_INVALID,

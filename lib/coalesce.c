@@ -5,6 +5,7 @@
 #include "lib/coalesce.h"
 #include "lib/dispatch.h"
 #include "lib/fusion.h"
+#include "lib/op.h"
 
 #include <dscomm/hook.h>
 #include <string.h>
@@ -110,6 +111,7 @@ dscomm_status_t dscomm_priv_coalesce_collective(dscomm_group_t *group,
     call->kind = CALL_COLLECTIVE;
     call->async = 1;
     call->coll = *args;
+    dscomm_priv_op_hold(args->user);
     forget_scratch(group, &call->coll);
     call->parts = 1;
     group->recorded_last = group->recorded->len;
@@ -138,8 +140,20 @@ dscomm_status_t dscomm_priv_coalesce_refuse(const dscomm_group_t *group,
                        name, group->name);
 }
 
+static void drop_operators(const dscomm_group_t *group)
+{
+    for (guint i = 0; group->recorded && i < group->recorded->len; i++) {
+        const dscomm_call_t *call =
+            &g_array_index(group->recorded, dscomm_call_t, i);
+
+        if (call->kind == CALL_COLLECTIVE)
+            dscomm_priv_op_drop(call->coll.user);
+    }
+}
+
 void dscomm_priv_coalesce_drop(dscomm_group_t *group)
 {
+    drop_operators(group);
     if (group->recorded)
         g_array_free(group->recorded, TRUE);
     group->recorded = NULL;
@@ -149,10 +163,12 @@ void dscomm_priv_coalesce_drop(dscomm_group_t *group)
 
 static void forget_calls(dscomm_group_t *group)
 {
-    if (group->recorded->len > KEPT_CALLS)
+    if (group->recorded->len > KEPT_CALLS) {
         dscomm_priv_coalesce_drop(group);
-    else
-        g_array_set_size(group->recorded, 0);
+        return;
+    }
+    drop_operators(group);
+    g_array_set_size(group->recorded, 0);
 }
 
 dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group)

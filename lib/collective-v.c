@@ -4,6 +4,7 @@
  * copy. */
 #include "config.h"
 #include "lib/dispatch.h"
+#include "lib/op.h"
 
 static const size_t *pack(const size_t *counts, int size, size_t *displs)
 {
@@ -73,13 +74,22 @@ dscomm_status_t dscomm_reduce_scatter_v(dscomm_group_t *group, const void *send,
     size_t own = group && recv_counts ? recv_counts[group->rank] : 0;
     dscomm_coll_args_t args = dscomm_priv_args(
         DSCOMM_COLL_REDUCE_SCATTER_V, send, recv, own, 0, dtype, (int)op, -1);
+    dscomm_status_t status;
 
     if (op == DSCOMM_PREMUL_SUM)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "reduce_scatter_v: operator premul_sum needs a "
                            "factor, which this call does not have");
     args.recv_counts = recv_counts;
-    return dispatch(group, &args, ret_work);
+    if (op < DSCOMM_PREMUL_SUM)
+        return dispatch(group, &args, ret_work);
+    status = dscomm_priv_op_take(op, "reduce_scatter_v",
+                                 group ? group->name : "", 0, &args);
+    if (status < 0)
+        return status;
+    status = dispatch(group, &args, ret_work);
+    dscomm_priv_op_drop(args.user);
+    return status;
 }
 
 dscomm_status_t dscomm_gather_v(dscomm_group_t *group, const void *send,

@@ -3,6 +3,7 @@
 #include "config.h"
 #include "lib/coalesce.h"
 #include "lib/dispatch.h"
+#include "lib/op.h"
 
 /* A call whose quick check said no goes on only if the thorough one finds
  * nothing. Straight line otherwise: see lib/dispatch.h. */
@@ -106,13 +107,29 @@ static dscomm_status_t reduce_scatter(dscomm_group_t *group, const void *send,
     return dscomm_priv_dispatch(group, &args, ret_work);
 }
 
-/* PREMUL_SUM needs a factor, for which these three have no argument. */
-static dscomm_status_t no_factor(const dscomm_group_t *group, const char *name)
+/* What these three do with another operator than those that need no factor:
+ * PREMUL_SUM is refused, the program's own ones are checked and dispatched. */
+static dscomm_status_t reduce_by(dscomm_op_t op, dscomm_group_t *group,
+                                 dscomm_coll_args_t args,
+                                 dscomm_work_t **ret_work)
 {
-    return dscomm_fail(DSCOMM_ERR_INVALID,
-                       "%s on group '%s': operator premul_sum needs a factor; "
-                       "call dscomm_%s_premul_sum",
-                       name, group ? group->name : "", name);
+    const char *name = dscomm_coll_name((dscomm_coll_t)args.coll);
+    dscomm_status_t status;
+
+    if (op == DSCOMM_PREMUL_SUM)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': operator premul_sum needs a "
+                           "factor; call dscomm_%s_premul_sum",
+                           name, group ? group->name : "", name);
+    status = dscomm_priv_op_take(op, name, group ? group->name : "", args.count,
+                                 &args);
+    if (status < 0)
+        return status;
+    status = dscomm_priv_check(group, &args);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_dispatch_slow(group, &args, ret_work);
+    dscomm_priv_op_drop(args.user);
+    return status;
 }
 
 dscomm_status_t dscomm_reduce(dscomm_group_t *group, const void *send,
@@ -120,8 +137,11 @@ dscomm_status_t dscomm_reduce(dscomm_group_t *group, const void *send,
                               dscomm_op_t op, int root,
                               dscomm_work_t **ret_work)
 {
-    if (G_UNLIKELY(op == DSCOMM_PREMUL_SUM))
-        return no_factor(group, "reduce");
+    if (G_UNLIKELY(op >= DSCOMM_PREMUL_SUM))
+        return reduce_by(op, group,
+                         dscomm_priv_args(DSCOMM_COLL_REDUCE, send, recv, count,
+                                          count, dtype, -1, root),
+                         ret_work);
     return reduce(group, send, recv, count, dtype, op, 1.0, root, ret_work);
 }
 
@@ -130,8 +150,11 @@ dscomm_status_t dscomm_all_reduce(dscomm_group_t *group, const void *send,
                                   dscomm_dtype_t dtype, dscomm_op_t op,
                                   dscomm_work_t **ret_work)
 {
-    if (G_UNLIKELY(op == DSCOMM_PREMUL_SUM))
-        return no_factor(group, "all_reduce");
+    if (G_UNLIKELY(op >= DSCOMM_PREMUL_SUM))
+        return reduce_by(op, group,
+                         dscomm_priv_args(DSCOMM_COLL_ALL_REDUCE, send, recv,
+                                          count, count, dtype, -1, -1),
+                         ret_work);
     if (G_UNLIKELY(group && dscomm_priv_group_is(group, GROUP_COALESCING)) &&
         !ret_work &&
         dscomm_priv_coalesce_extend(group, send, recv, count, dtype, op))
@@ -144,8 +167,12 @@ dscomm_status_t dscomm_reduce_scatter(dscomm_group_t *group, const void *send,
                                       dscomm_dtype_t dtype, dscomm_op_t op,
                                       dscomm_work_t **ret_work)
 {
-    if (G_UNLIKELY(op == DSCOMM_PREMUL_SUM))
-        return no_factor(group, "reduce_scatter");
+    if (G_UNLIKELY(op >= DSCOMM_PREMUL_SUM))
+        return reduce_by(op, group,
+                         dscomm_priv_args(DSCOMM_COLL_REDUCE_SCATTER, send,
+                                          recv, recv_count, recv_count, dtype,
+                                          -1, -1),
+                         ret_work);
     return reduce_scatter(group, send, recv, recv_count, dtype, op, 1.0,
                           ret_work);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Operations as text, for sentences and logs. */
 #include "config.h"
+#include "lib/op.h"
+
 #include <dscomm/backend.h>
 #include <stdio.h>
 
@@ -13,10 +15,10 @@ const char *dscomm_coll_describe(const dscomm_coll_args_t *args, char *buffer,
         [DSCOMM_COLL_ALL_TO_ALL_V] = 1,
     };
     unsigned coll = (unsigned)args->coll;
-    char op[32] = "", root[32] = "";
+    char op[DSCOMM_OP_TEXT + 2] = "", root[32] = "";
 
     if (args->op >= 0)
-        snprintf(op, sizeof(op), ", %s", dscomm_op_name((dscomm_op_t)args->op));
+        snprintf(op, sizeof(op), ", %s", dscomm_priv_op_text(args));
     if (args->root >= 0)
         snprintf(root, sizeof(root), ", root %d", args->root);
     if (args->coll == DSCOMM_COLL_BARRIER)

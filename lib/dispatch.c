@@ -11,6 +11,8 @@
 
 static int is_native(dscomm_group_t *group, const dscomm_coll_args_t *args)
 {
+    if (args->user && !(group->capabilities & DSCOMM_CAP_USER_OPS))
+        return 0;
     if (group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES)
         return 1;
     return group->ops.native && group->ops.native(group->impl, args);
@@ -169,8 +171,7 @@ static dscomm_status_t record(dscomm_group_t *group, const dscomm_call_t *call,
 static int is_simple(dscomm_group_t *group, const dscomm_coll_args_t *args)
 {
     return group->asks && dscomm_priv_group_busy(group) == GROUP_SLOW &&
-           group->ops.native(group->impl, args) &&
-           !dscomm_priv_device_present();
+           is_native(group, args) && !dscomm_priv_device_present();
 }
 
 static dscomm_status_t dispatch(dscomm_group_t *group, dscomm_coll_args_t *args,

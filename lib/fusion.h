@@ -22,7 +22,8 @@ static inline size_t dscomm_priv_fusion_bytes(const dscomm_coll_args_t *args)
 }
 
 /* Element by element the same whatever lies beside it. A rank's factor is its
- * own, so other ranks cannot know whether two calls have the same. */
+ * own, so other ranks cannot know whether two calls have the same; operators of
+ * the program's own go alone. */
 static inline int dscomm_priv_fusion_can(const dscomm_call_t *call)
 {
     const dscomm_coll_args_t *args = &call->coll;
@@ -30,7 +31,7 @@ static inline int dscomm_priv_fusion_can(const dscomm_call_t *call)
     return call->kind == CALL_COLLECTIVE &&
            (args->coll == DSCOMM_COLL_ALL_REDUCE ||
             args->coll == DSCOMM_COLL_BROADCAST) &&
-           args->op != DSCOMM_PREMUL_SUM &&
+           args->op < DSCOMM_PREMUL_SUM &&
            (call->parts > 1 ||
             dscomm_priv_fusion_bytes(args) <= FUSION_PART_MOST);
 }

@@ -81,7 +81,7 @@ static void describe_collective(const dscomm_group_t *group,
     info->sequence = args->sequence;
     info->coll = args->coll;
     info->dtype = args->dtype;
-    info->op = args->op;
+    info->op = args->user ? args->user->handle : args->op;
     info->root = MAX(args->root, -1);
     info->tag = -1;
     info->count = args->count;

@@ -6,6 +6,7 @@
 #include "env/settings.h"
 #include "lib/dispatch.h"
 #include "lib/info.h"
+#include "lib/op.h"
 
 #include <dscomm/info.h>
 
@@ -52,7 +53,8 @@ static int reduces(dscomm_coll_t coll)
            coll == DSCOMM_COLL_REDUCE_SCATTER_V;
 }
 
-/* The call that is asked about, as far as a choice depends on it. */
+/* The call that is asked about, as far as a choice depends on it; its user is
+ * held. */
 static dscomm_status_t make_args(const char *name, dscomm_coll_t coll,
                                  dscomm_dtype_t dtype, dscomm_op_t op,
                                  dscomm_coll_args_t *ret_args)
@@ -72,6 +74,8 @@ static dscomm_status_t make_args(const char *name, dscomm_coll_t coll,
                                      .op = reduces(coll) ? (int)op : -1,
                                      .root = -1,
                                      .element = dscomm_priv_element_of(dtype)};
+    if (ret_args->op >= DSCOMM_OP_COUNT)
+        return dscomm_priv_op_take(op, name, "", 0, ret_args);
     return DSCOMM_OK;
 }
 
@@ -126,9 +130,11 @@ dscomm_status_t dscomm_choice_info(int ranks, int nodes, dscomm_coll_t coll,
         return status;
     status = dscomm_priv_choices_read(
         dscomm_priv_setting_text(SETTING_ALGORITHM), &rules);
+    if (status == DSCOMM_OK)
+        dscomm_priv_choice_span(rules, &args, ranks, levels, bytes, &span);
+    dscomm_priv_op_drop(args.user);
     if (status < 0)
         return status;
-    dscomm_priv_choice_span(rules, &args, ranks, levels, bytes, &span);
     full = describe(&span, levels);
     dscomm_priv_info_copy(&full, sizeof full, info);
     g_array_free(rules, TRUE);
@@ -153,5 +159,6 @@ dscomm_status_t dscomm_group_algorithm(dscomm_group_t *group,
         return status;
     args.count = count;
     *ret_name = name_of(dscomm_priv_dispatch_peek(group, &args, async != 0));
+    dscomm_priv_op_drop(args.user);
     return DSCOMM_OK;
 }

@@ -5,6 +5,7 @@
 #include "lib/helper.h"
 #include "lib/hook.h"
 #include "lib/log.h"
+#include "lib/op.h"
 #include "lib/module.h"
 #include "lib/progress.h"
 #include "lib/rendezvous.h"
@@ -26,6 +27,7 @@ static void after_fork(void)
     atomic_fetch_add(&dscomm_priv_attention, DSCOMM_ATTENTION_FORK);
     dscomm_priv_log_forked();
     dscomm_priv_hook_forked();
+    dscomm_priv_op_forked();
     dscomm_priv_module_forked();
     dscomm_priv_progress_forked();
     dscomm_priv_helper_forked();

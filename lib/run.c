@@ -155,6 +155,11 @@ static void reduce(dscomm_run_t *run, const dscomm_step_t *step)
             run->factors[i] =
                 sources[i].owner < 0 ? 1.0 : known[sources[i].owner];
     }
+    if (run->args.user) {
+        dscomm_reduce_user(&run->args, address(run, &step->place),
+                           run->pointers, step->nsources, step->bytes);
+        return;
+    }
     kernel(address(run, &step->place), run->pointers, step->nsources,
            step->bytes, run->factors);
 }
@@ -174,6 +179,7 @@ static int is_fused(const dscomm_greeting_t *greeting)
 {
     return (greeting->coll == DSCOMM_COLL_ALL_REDUCE ||
             greeting->coll == DSCOMM_COLL_BROADCAST) &&
+           greeting->op != DSCOMM_OP_USER &&
            greeting->fingerprint !=
                dscomm_priv_fingerprint(greeting->coll, greeting->dtype,
                                        greeting->op, greeting->root,
@@ -201,6 +207,14 @@ static void describe_greeting(const dscomm_greeting_t *greeting,
     dscomm_coll_describe(&args, text, size);
 }
 
+/* What differs between calls that read alike. */
+static const char *hidden_difference(const dscomm_greeting_t *greeting)
+{
+    return greeting->op == DSCOMM_OP_USER
+               ? " with another operator, or other counts"
+               : " with other counts";
+}
+
 /* What another rank was called with, and what this one: why they differ. */
 static void refuse_greeting(dscomm_run_t *run, const dscomm_step_t *step,
                             const dscomm_greeting_t *theirs)
@@ -217,7 +231,7 @@ static void refuse_greeting(dscomm_run_t *run, const dscomm_step_t *step,
              "group '%s': rank %d called %s, rank %d called %s%s; all ranks "
              "must make the same calls in the same order",
              run->port.name, step->peer, there, run->schedule->rank, here,
-             strcmp(here, there) ? "" : " with other counts");
+             strcmp(here, there) ? "" : hidden_difference(ours));
     else if (theirs->chain != run->chain)
         fail(run, DSCOMM_ERR_MISMATCH,
              "group '%s': before %s, rank %d and rank %d have made different "

@@ -257,7 +257,7 @@ void dscomm_priv_stage_free(dscomm_stage_t *stage)
  * multiplied, or must not be overwritten too early, goes by the host. */
 static int is_plain(const dscomm_coll_args_t *args, const extent_t *extent)
 {
-    if (args->op == DSCOMM_AVG || args->op == DSCOMM_PREMUL_SUM ||
+    if (args->op == DSCOMM_AVG || args->op >= DSCOMM_PREMUL_SUM ||
         args->send_counts || args->recv_counts)
         return 0;
     return !overlaps(extent) || args->coll == DSCOMM_COLL_ALL_REDUCE ||

@@ -2,6 +2,7 @@
 /* Names, sizes and kinds of element types, operators and operations. */
 #include "config.h"
 
+#include "lib/op.h"
 #include "lib/types.h"
 
 #include <dscomm/hook.h>
@@ -105,7 +106,12 @@ const char *dscomm_dtype_name(dscomm_dtype_t dtype)
 
 const char *dscomm_op_name(dscomm_op_t op)
 {
-    return is_op(op) ? op_names[op] : "invalid";
+    const char *user;
+
+    if (is_op(op))
+        return op_names[op];
+    user = dscomm_priv_op_user_name(op);
+    return user ? user : "invalid";
 }
 
 const char *dscomm_coll_name(dscomm_coll_t coll)
@@ -137,6 +143,7 @@ int dscomm_op_from_name(const char *name, dscomm_op_t *ret_op)
 
 int dscomm_op_applies(dscomm_op_t op, dscomm_dtype_t dtype)
 {
-    return is_op(op) && is_dtype(dtype) &&
-           (dscomm_priv_applies[op] >> dtype & 1);
+    if (!is_op(op))
+        return dscomm_priv_op_takes(op, dtype);
+    return is_dtype(dtype) && (dscomm_priv_applies[op] >> dtype & 1);
 }

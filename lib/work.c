@@ -4,6 +4,7 @@
 #include "lib/work.h"
 #include "lib/fusion.h"
 #include "lib/inquest.h"
+#include "lib/op.h"
 #include "lib/progress.h"
 #include "lib/stage.h"
 #include "lib/status.h"
@@ -104,6 +105,8 @@ dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
     memset(&work->request, 0, sizeof work->request);
     work->group = group;
     work->call = *call;
+    if (call->kind == CALL_COLLECTIVE)
+        dscomm_priv_op_hold(call->coll.user);
     atomic_store_explicit(&work->status, DSCOMM_IN_PROGRESS,
                           memory_order_relaxed);
     dscomm_priv_group_hold(group);
@@ -126,6 +129,16 @@ static void free_memory(const dscomm_work_t *work)
     dscomm_priv_stage_free(work->call.stage);
 }
 
+static void drop_op(dscomm_work_t *work)
+{
+    dscomm_call_t *call = &work->call;
+
+    if (call->kind != CALL_COLLECTIVE || !call->coll.user)
+        return;
+    dscomm_priv_op_drop(call->coll.user);
+    call->coll.user = NULL;
+}
+
 /* The group's memory stays: its impl is open, or the caller holds it. */
 void dscomm_priv_work_discard(dscomm_work_t *work)
 {
@@ -134,6 +147,7 @@ void dscomm_priv_work_discard(dscomm_work_t *work)
     g_clear_pointer(&work->text, g_free);
     g_clear_pointer(&work->displs, g_free);
     free_memory(work);
+    drop_op(work);
     work->copy = NULL;
     work->call.fusion = NULL;
     work->call.stage = NULL;
@@ -494,6 +508,7 @@ void dscomm_priv_works_destroy(dscomm_group_t *group)
             g_free(work->text);
             g_free(work->displs);
             free_memory(work);
+            drop_op(work);
             if (work->run) /* of the parent, in a forked child */
                 dscomm_priv_shelf_give(group->shelf, work->run);
         }

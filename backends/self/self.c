@@ -218,21 +218,23 @@ static unsigned self_progress(void *impl)
 
 /* Collectives. */
 
+static void copy(void *recv, const void *send, size_t bytes)
+{
+    if (bytes && recv != send)
+        memcpy(recv, send, bytes);
+}
+
 static dscomm_status_t reduce(const dscomm_coll_args_t *args)
 {
     dscomm_reduce_fn kernel = dscomm_reduce_kernel((dscomm_dtype_t)args->dtype,
                                                    (dscomm_op_t)args->op);
     const double factor = args->op == DSCOMM_AVG ? 1.0 : args->factor;
 
-    if (args->count)
+    if (args->user)
+        copy(args->recv, args->send, args->count * args->element);
+    else if (args->count)
         kernel(args->recv, &args->send, 1, args->count, &factor);
     return DSCOMM_OK;
-}
-
-static void copy(void *recv, const void *send, size_t bytes)
-{
-    if (bytes && recv != send)
-        memcpy(recv, send, bytes);
 }
 
 static const char *at(const dscomm_coll_args_t *args, const void *buffer,
@@ -301,7 +303,8 @@ static uint64_t self_capabilities(void *impl)
 {
     (void)impl;
     return DSCOMM_CAP_NATIVE_COLLECTIVES | DSCOMM_CAP_ANY_SOURCE |
-           DSCOMM_CAP_DEATH_DETECTION | DSCOMM_CAP_MISMATCH_DETECTION;
+           DSCOMM_CAP_USER_OPS | DSCOMM_CAP_DEATH_DETECTION |
+           DSCOMM_CAP_MISMATCH_DETECTION;
 }
 
 static void self_explain(void *impl, const dscomm_request_t *head, char *text,

@@ -154,7 +154,9 @@ static int begin(shm_t *shm, shm_op_t *op, const dscomm_coll_args_t *args)
     memset(op, 0, sizeof *op);
     op->args = args;
     op->first = op->data = shm->step;
-    if (args->op >= 0)
+    if (args->user)
+        shm_operator_publish(shm, args);
+    else if (args->op >= 0)
         op->kernel = shm->kernels[args->dtype][args->op];
     return begins[args->coll](shm, op);
 }
@@ -181,6 +183,20 @@ static dscomm_status_t run_machine(shm_t *shm, const dscomm_coll_args_t *args)
     return DSCOMM_OK;
 }
 
+/* Bytes of an all_reduce that runs in a straight line. */
+static const uint8_t line_most[DSCOMM_OP_COUNT + 1] = {
+    [DSCOMM_SUM] = SHM_INLINE,
+    [DSCOMM_PRODUCT] = SHM_INLINE,
+    [DSCOMM_MIN] = SHM_INLINE,
+    [DSCOMM_MAX] = SHM_INLINE,
+    [DSCOMM_AVG] = SHM_INLINE,
+    [DSCOMM_BAND] = SHM_INLINE,
+    [DSCOMM_BOR] = SHM_INLINE,
+    [DSCOMM_BXOR] = SHM_INLINE,
+    [DSCOMM_OP_USER] = 0, /* the machine calls its function */
+    [DSCOMM_PREMUL_SUM] = SHM_INLINE_PREMUL,
+};
+
 dscomm_status_t shm_run(void *impl, const dscomm_coll_args_t *args)
 {
     shm_t *shm = impl;
@@ -189,9 +205,7 @@ dscomm_status_t shm_run(void *impl, const dscomm_coll_args_t *args)
 
     if (shm_is_revoked(shm))
         return shm_revoked(shm);
-    if (args->coll == DSCOMM_COLL_ALL_REDUCE &&
-        bytes <=
-            (args->op == DSCOMM_PREMUL_SUM ? SHM_INLINE_PREMUL : SHM_INLINE))
+    if (args->coll == DSCOMM_COLL_ALL_REDUCE && bytes <= line_most[args->op])
         status = run_line(shm, args, bytes);
     else if (args->coll == DSCOMM_COLL_BARRIER)
         status = run_line(shm, args, 0);

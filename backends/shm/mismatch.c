@@ -6,6 +6,7 @@
 #include "backends/shm/shm.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define NAMED 8 /* ranks listed in one sentence */
 
@@ -22,6 +23,14 @@ void shm_counts_publish(shm_t *shm, const dscomm_coll_args_t *args)
         if (r < SHM_COUNTS)
             counts->first[r] = args->recv_counts[r];
     }
+}
+
+void shm_operator_publish(shm_t *shm, const dscomm_coll_args_t *args)
+{
+    shm_operator_t *published = &shm->own->operator;
+
+    published->sequence = args->sequence;
+    snprintf(published->text, sizeof published->text, "%s", args->user->text);
 }
 
 /* "counts 5, 12, 5, sum 22", of a call whose counts are the same for all. */
@@ -41,17 +50,36 @@ static void counts_describe(const shm_t *shm, const shm_counts_t *counts,
                  (unsigned long long)counts->sum);
 }
 
+/* The operator of a recorded call; text is where that of the program is put. */
+static const char *operator_of(const shm_t *shm, int rank,
+                               const shm_record_t *record, char *text)
+{
+    const shm_operator_t *published = &shm_control(shm, rank)->operator;
+
+    if (record->op != DSCOMM_OP_USER)
+        return dscomm_op_name((dscomm_op_t)record->op);
+    if (published->sequence != record->sequence)
+        return "user";
+    memcpy(text, published->text, DSCOMM_OP_TEXT - 1);
+    text[DSCOMM_OP_TEXT - 1] = '\0';
+    return text;
+}
+
 static void record_describe(const shm_t *shm, int rank,
                             const shm_record_t *record, char *buffer,
                             size_t size)
 {
     const shm_counts_t *counts = &shm_control(shm, rank)->counts;
+    char text[DSCOMM_OP_TEXT];
+    const dscomm_user_op_t user = {.text =
+                                       operator_of(shm, rank, record, text)};
     dscomm_coll_args_t args = {.coll = record->coll,
                                .dtype = record->dtype,
                                .op = record->op,
                                .root = record->root,
                                .count = record->count,
-                               .sequence = record->number};
+                               .sequence = record->number,
+                               .user = &user};
     char list[128];
 
     if (counts->sequence != record->sequence) {
@@ -62,8 +90,7 @@ static void record_describe(const shm_t *shm, int rank,
     snprintf(buffer, size, "%s(%s, %s%s%s) #%u",
              dscomm_coll_name((dscomm_coll_t)record->coll), list,
              dscomm_dtype_name((dscomm_dtype_t)record->dtype),
-             record->op >= 0 ? ", " : "",
-             record->op >= 0 ? dscomm_op_name((dscomm_op_t)record->op) : "",
+             record->op >= 0 ? ", " : "", record->op >= 0 ? user.text : "",
              record->number);
 }
 

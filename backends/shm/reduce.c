@@ -99,8 +99,13 @@ static void write_factor(shm_t *shm, const shm_op_t *op)
 
 static void fold(shm_t *shm, const shm_op_t *op, void *dest, size_t bytes)
 {
-    op->kernel(dest, shm->sources, (size_t)shm->ranks,
-               bytes / op->args->element, shm->factors);
+    const size_t count = bytes / op->args->element;
+
+    if (op->args->user)
+        dscomm_reduce_user(op->args, dest, shm->sources, (size_t)shm->ranks,
+                           count);
+    else
+        op->kernel(dest, shm->sources, (size_t)shm->ranks, count, shm->factors);
 }
 
 /* Have all ranks raised a step? op->peer remembers how far it looked. */

@@ -253,7 +253,8 @@ static uint64_t shm_capabilities(void *impl)
     const shm_t *shm = impl;
 
     return DSCOMM_CAP_ANY_SOURCE | DSCOMM_CAP_MISMATCH_DETECTION |
-           (shm->native ? DSCOMM_CAP_NATIVE_COLLECTIVES : 0) |
+           (shm->native ? DSCOMM_CAP_NATIVE_COLLECTIVES | DSCOMM_CAP_USER_OPS
+                        : 0) |
            (sees_deaths(shm) ? DSCOMM_CAP_DEATH_DETECTION : 0) |
            (shm->layout.heap_size ? DSCOMM_CAP_ZERO_COPY : 0);
 }

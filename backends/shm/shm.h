@@ -71,6 +71,12 @@ typedef struct {
     uint64_t first[SHM_COUNTS];
 } shm_counts_t;
 
+/* Its last collective by an operator of the program's own. */
+typedef struct {
+    uint64_t sequence;
+    char text[DSCOMM_OP_TEXT];
+} shm_operator_t;
+
 typedef struct {
     uint64_t magic;
     uint32_t ranks;
@@ -92,6 +98,7 @@ typedef struct {
     _Alignas(SHM_LINE) _Atomic uint8_t channel[SHM_MAX_RANKS]; /* in use */
     _Alignas(SHM_LINE) shm_record_t record[SHM_RECORDS];
     shm_counts_t counts;
+    shm_operator_t operator;
     shm_line_t line[SHM_LINES];
 } shm_control_t;
 
@@ -322,6 +329,8 @@ int shm_left_halfway(const shm_t *shm);
 
 /* mismatch.c. Shows others the counts that must be the same on all ranks. */
 void shm_counts_publish(shm_t *shm, const dscomm_coll_args_t *args);
+/* The same for the operator, if it is the program's own. */
+void shm_operator_publish(shm_t *shm, const dscomm_coll_args_t *args);
 /* ERR_MISMATCH with a sentence and the group revoked, if a peer runs another
  * collective than the current one; else OK. */
 dscomm_status_t shm_mismatch(shm_t *shm);

@@ -124,6 +124,7 @@ static void add(dscomm_plan_t *plan, const levels_t *levels,
     args.dtype = plan->args->dtype;
     args.element = plan->args->element;
     args.op = plan->args->op;
+    args.user = plan->args->user;
     if (args.op == DSCOMM_AVG || args.op == DSCOMM_PREMUL_SUM)
         args.op = DSCOMM_SUM;
     dscomm_priv_plan_part(plan, &part, choose(plan, &args, level->count),

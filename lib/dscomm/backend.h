@@ -37,6 +37,7 @@
 #include <dscomm/group.h>
 #include <dscomm/hook.h>
 #include <dscomm/log.h>
+#include <dscomm/op.h>
 #include <dscomm/status.h>
 #include <dscomm/store.h>
 #include <dscomm/types.h>
@@ -58,12 +59,29 @@ extern "C" {
  * messages, that barrier perhaps. */
 #define DSCOMM_TAG_COLLECTIVE (-16)
 
+/* The op of a collective by an operator of the program's own, which user
+ * describes. */
+#define DSCOMM_OP_USER DSCOMM_OP_COUNT
+typedef struct dscomm_user_op {
+    size_t size;
+    dscomm_op_fn function;
+    void *arg;
+    int commutative;
+    int handle; /* dscomm_op_t */
+    /* For messages, less than DSCOMM_OP_TEXT bytes: the name, and whether it
+     * needs the ranks' order. */
+    const char *text;
+} dscomm_user_op_t;
+#define DSCOMM_OP_TEXT 48
+
 /* One collective. Which members mean something follows from coll; counts are in
  * elements, as in the public call. */
 typedef struct dscomm_coll_args {
     int coll; /* dscomm_coll_t, below DSCOMM_COLL_SEND */
     int dtype; /* dscomm_dtype_t */
-    int op; /* dscomm_op_t; -1 where nothing is reduced */
+    /* dscomm_op_t; -1 where nothing is reduced; DSCOMM_OP_USER only where
+     * capabilities has DSCOMM_CAP_USER_OPS */
+    int op;
     int root; /* -1 where none; of a barrier, or DSCOMM_ROOT_FINALIZE */
     /* broadcast, reduce, all_reduce: elements; all_gather, gather: send count;
      * reduce_scatter, scatter: receive count; all_to_all: per peer; _v: this
@@ -85,6 +103,8 @@ typedef struct dscomm_coll_args {
     /* The call of which this is a step, where there is one: to be named in
      * messages. Stays valid as long as the arrays. */
     const struct dscomm_coll_args *of;
+    /* Of DSCOMM_OP_USER, else NULL; stays valid as long as the arrays. */
+    const dscomm_user_op_t *user;
 } dscomm_coll_args_t;
 
 /* One message of bytes bytes; the structure is gone when the call returns, the
@@ -341,6 +361,12 @@ typedef void (*dscomm_reduce_fn)(void *dest, const void *const *sources,
  * dtype. */
 DSCOMM_API dscomm_reduce_fn dscomm_reduce_kernel(dscomm_dtype_t dtype,
                                                  dscomm_op_t op);
+
+/* The same for DSCOMM_OP_USER, by args->user; any number of elements of
+ * args->dtype. */
+DSCOMM_API void dscomm_reduce_user(const dscomm_coll_args_t *args, void *dest,
+                                   const void *const *sources, size_t nsources,
+                                   size_t count);
 
 /* "all_reduce(count 5, float32, sum) #17", for messages; returns buffer. */
 DSCOMM_API const char *dscomm_coll_describe(const dscomm_coll_args_t *args,

@@ -30,6 +30,10 @@
  * part of the result; the others combine partial results, in the order of a
  * tree.
  *
+ * An operator of dscomm_op_create() that does not commute is combined in rank
+ * order by all of them that serve it, and its results are what its function
+ * makes of the elements.
+ *
  * Failures besides the call's own: ERR_INVALID for arguments (nothing was
  * started), ERR_TIMEOUT, ERR_PEER_FAILED, ERR_MISMATCH, ERR_ABORTED (the group
  * is revoked: nothing more can run on it). MT: group. */

@@ -14,6 +14,7 @@
 #include <dscomm/group.h>
 #include <dscomm/work.h>
 #include <dscomm/collective.h>
+#include <dscomm/op.h>
 #include <dscomm/p2p.h>
 #include <dscomm/memory.h>
 #include <dscomm/hook.h>

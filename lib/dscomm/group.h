@@ -132,6 +132,8 @@ DSCOMM_API uint64_t dscomm_group_sequence(const dscomm_group_t *group);
  * so that all ranks must make a call in the same form, and neither time-out nor
  * abort ends one that waits. */
 #define DSCOMM_CAP_BLOCKING_APART ((uint64_t)1 << 6)
+/* Collectives by operators of dscomm_op_create(). */
+#define DSCOMM_CAP_USER_OPS ((uint64_t)1 << 7)
 /* Or of DSCOMM_CAP_*; 0 for NULL. MT: safe. */
 DSCOMM_API uint64_t dscomm_group_capabilities(const dscomm_group_t *group);
 

@@ -72,9 +72,10 @@ typedef enum {
     DSCOMM_BAND = 5,
     DSCOMM_BOR = 6,
     DSCOMM_BXOR = 7,
-    DSCOMM_PREMUL_SUM = 8
+    DSCOMM_PREMUL_SUM = 8,
+    DSCOMM_OP_FORCE_INT = 0x7fffffff /* room for dscomm_op_create()'s */
 } dscomm_op_t;
-#define DSCOMM_OP_COUNT 9
+#define DSCOMM_OP_COUNT 9 /* built-in ones */
 
 /* Time-outs are in milliseconds; 0 asks without waiting, and this one is what
  * the group or the store was given. */
@@ -88,11 +89,13 @@ typedef enum {
 /* Bytes of one element; 0 for a value that is no dtype. MT: safe. */
 DSCOMM_API size_t dscomm_dtype_size(dscomm_dtype_t dtype);
 
-/* "float32", "sum": the lower-case name, or "invalid"; static. MT: safe. */
+/* "float32", "sum": the lower-case name, or "invalid"; static. That of an
+ * operator of dscomm_op_create() lives as long as the operator. MT: safe. */
 DSCOMM_API const char *dscomm_dtype_name(dscomm_dtype_t dtype);
 DSCOMM_API const char *dscomm_op_name(dscomm_op_t op);
 
-/* The inverse: 0 and *ret_x, or -1 where no such name exists. MT: safe. */
+/* The inverse: 0 and *ret_x, or -1 if there is no such dtype or built-in
+ * operator. MT: safe. */
 DSCOMM_API int dscomm_dtype_from_name(const char *name,
                                       dscomm_dtype_t *ret_dtype);
 DSCOMM_API int dscomm_op_from_name(const char *name, dscomm_op_t *ret_op);

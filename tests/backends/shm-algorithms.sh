@@ -31,7 +31,7 @@ while DSCOMM_ALGORITHM=$(rules $number) && [ -n "$DSCOMM_ALGORITHM" ]; do
     export DSCOMM_ALGORITHM
     echo "# DSCOMM_ALGORITHM=$DSCOMM_ALGORITHM"
     for n in 3 4; do
-        conform shm $n collectives variants reductions
+        conform shm $n collectives variants reductions operators
     done
     number=$((number + 1))
 done

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Operators of the program's own: the table of handles, and what keeps an
+ * operator as long as calls use it. */
+#ifndef LIB_OP_H
+#define LIB_OP_H
+
+#include <dscomm/backend.h>
+#include <stdbool.h>
+
+/* Makes args a reduction by op, a handle: its user, op and fingerprint, whose
+ * count is common (0 if ranks may give others). ERR_INVALID if op is no handle,
+ * was freed, or does not take the dtype; name is the call's and group that of
+ * its group, both for the sentence. On success args->user is held. */
+dscomm_status_t dscomm_priv_op_take(dscomm_op_t op, const char *name,
+                                    const char *group, size_t common,
+                                    dscomm_coll_args_t *args);
+
+/* One call more, or less, that uses user; NULL is fine. */
+void dscomm_priv_op_hold(const dscomm_user_op_t *user);
+void dscomm_priv_op_drop(const dscomm_user_op_t *user);
+
+/* The operator of args, which has one, for messages. */
+static inline const char *dscomm_priv_op_text(const dscomm_coll_args_t *args)
+{
+    if (args->op == DSCOMM_OP_USER)
+        return args->user ? args->user->text : "user";
+    return dscomm_op_name((dscomm_op_t)args->op);
+}
+
+/* The name of a live handle, or NULL; whether it takes dtype. */
+const char *dscomm_priv_op_user_name(dscomm_op_t op);
+bool dscomm_priv_op_takes(dscomm_op_t op, dscomm_dtype_t dtype);
+
+/* In a forked child: a lock that nobody holds. */
+void dscomm_priv_op_forked(void);
+
+#endif
