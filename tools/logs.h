@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The files of --log-dir, one for each stream of each rank and attempt:
- * DIR/RUN-ID/attempt_0/RANK/stdout.log */
+ * DIR/RUN-ID/attempt_0/RANK/stdout.log. DIR/RUN-ID has mode 0700. No symbolic
+ * link is followed below DIR. */
 #ifndef TOOLS_LOGS_H
 #define TOOLS_LOGS_H
 

@@ -480,7 +480,45 @@ is "$(cat "$scratch"/logs/tagged/attempt_0/*/stdout.log "$scratch"/logs/tagged/a
 echo >"$scratch/file"
 "$abs_top_builddir/tools/dscomm" run -n 1 --log-dir "$scratch/file" true 2>"$scratch/err.0"
 is $? 125 'logs: no folder'
-like "$(err 0)" "^dscomm run: cannot make '.*/file/.*': " 'logs: why not'
+like "$(err 0)" "^dscomm run: cannot make '.*/file': " 'logs: why not'
+
+# Nobody else reads the logs, or leads them elsewhere by a link that is there first.
+is "$(stat -c %a "$scratch/logs/tagged")" 700 'logs: the folder of a job is its own'
+target=$scratch/target
+mkdir "$target"
+while read -r folder link; do
+    rm -rf "$scratch/linked"
+    mkdir -p "$scratch/linked/$folder"
+    case $link in
+    *.log) ln -s "$target/file" "$scratch/linked/$link" ;;
+    *) ln -s "$target" "$scratch/linked/$link" ;;
+    esac
+    "$abs_top_builddir/tools/dscomm" run -n 1 --rdzv-id x --log-dir "$scratch/linked" \
+        echo out 2>"$scratch/err.0"
+    is $? 125 "logs: a link for $link"
+    like "$(err 0)" "^dscomm run: cannot (use|make) '.*/linked/$link': " \
+        "logs: $link is named"
+    is "$(ls "$target")" '' "logs: nothing is behind $link"
+done <<'END'
+. x
+x x/attempt_0
+x/attempt_0 x/attempt_0/0
+x/attempt_0/0 x/attempt_0/0/stdout.log
+x/attempt_0/0 x/attempt_0/0/stderr.log
+END
+rm -rf "$scratch/linked"
+ln -s target "$scratch/linked"
+"$abs_top_builddir/tools/dscomm" run -n 1 --rdzv-id x --log-dir "$scratch/linked" echo out
+is "$? $(cat "$target/x/attempt_0/0/stdout.log")" '0 out' "logs: the user's own link"
+if [ "$(id -u)" = 0 ] && chown -R 65534 "$target/x"; then
+    "$abs_top_builddir/tools/dscomm" run -n 1 --rdzv-id x --log-dir "$target" true \
+        2>"$scratch/err.0"
+    is $? 125 "logs: another user's folder"
+    like "$(err 0)" "^dscomm run: cannot use '.*/target/x': it belongs to user 65534; " \
+        "logs: another user's folder is named"
+else
+    skip "logs: another user's folder" 'needs root, to make one'
+fi
 
 # Wrong use: STATUS ARGUMENTS
 while read -r want line; do
