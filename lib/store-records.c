@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
@@ -30,28 +31,61 @@ static dscomm_status_t fail_io(const records_t *records, const char *what)
                        records->path, g_strerror(problem));
 }
 
+/* Whether everybody may put files in the folder of path, as in /tmp. */
+static bool is_in_public_folder(const char *path)
+{
+    char *folder = g_path_get_dirname(path);
+    struct stat info;
+    bool is_public = stat(folder, &info) == 0 && (info.st_mode & S_ISVTX) &&
+                     (info.st_mode & S_IWOTH);
+
+    g_free(folder);
+    return is_public;
+}
+
+/* Refuses a file that another user may have put there to read, or to answer,
+ * what the ranks tell each other. */
+static dscomm_status_t check_file(const records_t *records)
+{
+    const char *path = records->path;
+    struct stat info;
+
+    if (fstat(records->fd, &info) != 0)
+        return fail_io(records, "stat");
+    if (!S_ISREG(info.st_mode))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "store file %s is no regular file: name one, or "
+                           "a new name in a shared folder",
+                           path);
+    if (info.st_uid != geteuid() && info.st_uid != 0 &&
+        is_in_public_folder(path))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "store file %s belongs to user %u, in a folder "
+                           "where everybody may put files: name a file in a "
+                           "folder of your own",
+                           path, (unsigned)info.st_uid);
+    return DSCOMM_OK;
+}
+
 dscomm_status_t dscomm_priv_records_open(records_t *records, const char *path)
 {
     dscomm_status_t status;
-    struct stat info;
 
     memset(records, 0, sizeof *records);
     records->path = g_strdup(path);
     do {
-        records->fd =
-            open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
+        records->fd = open(
+            path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0600);
     } while (records->fd < 0 && errno == EINTR);
-    if (records->fd < 0)
-        status = fail_io(records, "open");
-    else if (fstat(records->fd, &info) != 0)
-        status = fail_io(records, "stat");
-    else if (!S_ISREG(info.st_mode))
+    if (records->fd >= 0)
+        status = check_file(records);
+    else if (errno == ELOOP)
         status = dscomm_fail(DSCOMM_ERR_INVALID,
-                             "store file %s is no regular file: name one, or "
-                             "a new name in a shared folder",
+                             "store file %s is a symbolic link: name the file "
+                             "that it leads to",
                              path);
     else
-        status = DSCOMM_OK;
+        status = fail_io(records, "open");
     if (status) {
         if (records->fd >= 0)
             close(records->fd);

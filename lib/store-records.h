@@ -21,8 +21,9 @@ typedef struct {
     size_t taken; /* of which so many come before end */
 } dscomm_priv_records_t;
 
-/* Opens the file, creating it where it is absent. On failure nothing is left to
- * close. */
+/* Opens the file, or creates it with mode 0600. A symbolic link is refused, and
+ * so is another user's file in a sticky folder where everybody may write. On
+ * failure nothing is left to close. */
 dscomm_status_t dscomm_priv_records_open(dscomm_priv_records_t *records,
                                          const char *path);
 void dscomm_priv_records_close(dscomm_priv_records_t *records);

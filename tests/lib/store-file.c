@@ -114,8 +114,8 @@ static void test_writes_as_torch(void)
     size_t size;
 
     status_is(open_for(2, 1000, &store), DSCOMM_OK, "open a new file");
-    ok(stat(path, &info) == 0 && (info.st_mode & 0133) == 0,
-       "its mode is no wider than 0644");
+    ok(stat(path, &info) == 0 && (info.st_mode & 0177) == 0,
+       "its mode is no wider than 0600");
     dscomm_store_set(store, "a", "x", 1);
     dscomm_store_add(store, "n", 5, NULL);
     dscomm_store_delete(store, "a", NULL);
@@ -225,6 +225,68 @@ static void test_left_over(void)
     unlink(path);
 }
 
+/* Opening the link at path fails, and what it leads to is as before. */
+static void refuse_link(const char *to, const char *what)
+{
+    dscomm_store_t *store = NULL;
+
+    if (symlink(to, path) != 0)
+        bail("cannot link %s", path);
+    status_is(open_for(0, 300, &store), DSCOMM_ERR_INVALID, what);
+    ok(!store && strstr(dscomm_last_error(), "symbolic link") != NULL, "%s",
+       dscomm_last_error());
+    unlink(path);
+}
+
+static void test_links(void)
+{
+    char other[sizeof path + 8];
+    struct stat info;
+    int fd;
+
+    snprintf(other, sizeof other, "%s-other", path);
+    refuse_link(other, "a link to a file that is absent");
+    ok(access(other, F_OK) != 0, "which is not created");
+    fd = open(other, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    close(fd);
+    refuse_link(other, "a link to an empty file");
+    ok(stat(other, &info) == 0 && info.st_size == 0, "which stays empty");
+    unlink(other);
+}
+
+/* The kernel refuses the second open by itself if fs.protected_regular is set.
+ */
+static void test_foreign(const char *folder)
+{
+    dscomm_store_t *store = NULL;
+    dscomm_status_t status;
+
+    if (geteuid() != 0) {
+        skip("needs root, to make files of another user");
+        return;
+    }
+    write_file("", 0);
+    if (chown(path, 65534, 65534) != 0)
+        bail("cannot chown %s", path);
+    status_is(open_for(0, 300, &store), DSCOMM_OK,
+              "another user's file in a folder of one's own");
+    dscomm_store_close(store);
+    store = NULL;
+    write_file("", 0);
+    if (chmod(folder, 01777) != 0)
+        bail("cannot chmod %s", folder);
+    status = open_for(0, 300, &store);
+    ok(status == DSCOMM_ERR_INVALID || status == DSCOMM_ERR_IO,
+       "another user's file in a folder of everybody: status %d", status);
+    ok(!store && strstr(dscomm_last_error(), path) != NULL, "%s",
+       dscomm_last_error());
+    unlink(path);
+    status_is(open_for(0, 300, &store), DSCOMM_OK, "one's own file there");
+    dscomm_store_close(store);
+    unlink(path);
+    chmod(folder, 0700);
+}
+
 static double now_ms(void)
 {
     struct timespec t;
@@ -327,6 +389,8 @@ int main(void)
     test_shorter();
     test_removed();
     test_left_over();
+    test_links();
+    test_foreign(folder);
     test_locked();
     test_no_room();
     test_processes();
