@@ -76,6 +76,11 @@ static const dscomm_setting_t settings[SETTING_COUNT + 1] = {
                                "[^][=]NAME or NETWORK, comma separated",
                                "Network interfaces to serve on, by the "
                                "beginning of their names or by network."},
+    [SETTING_STORE_LISTEN] = {"DSCOMM_STORE_LISTEN", DSCOMM_SETTING_STRING,
+                              NULL, 0, 0,
+                              "* or [^][=]NAME or NETWORK, comma separated",
+                              "Network interfaces on which a store listens "
+                              "besides the address that was named."},
     [SETTING_LAUNCHER] = {"DSCOMM_LAUNCHER", DSCOMM_SETTING_STRING, "auto", 0,
                           0, "auto, or a name that dscomm env --explain lists",
                           "Source of rank and world size, instead of the "

@@ -301,6 +301,33 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
     return DSCOMM_OK;
 }
 
+static bool is_loopback(const char *host)
+{
+    return g_str_has_prefix(host, "127.") || !strcmp(host, "::1") ||
+           !strcmp(host, "localhost");
+}
+
+/* If the launcher says that all ranks are on this machine, they meet at the
+ * loopback whatever the machine is called: nobody else can come there. */
+static void choose_loopback(dscomm_join_t *join)
+{
+    char *host = NULL;
+    int port;
+
+    if (!join->serve || join->local_size != join->size)
+        return;
+    if (join->ask && !join->host)
+        join->host = g_strdup("127.0.0.1");
+    if (!join->url || !g_str_has_prefix(join->url, "tcp://") ||
+        dscomm_priv_address_split(join->url + strlen("tcp://"), &host, &port))
+        return;
+    if (!is_loopback(host)) {
+        g_free(join->url);
+        join->url = g_strdup_printf("tcp://127.0.0.1:%d", port);
+    }
+    g_free(host);
+}
+
 static dscomm_status_t choose_world(const dscomm_init_attr_t *attr,
                                     method_t *method, const dscomm_env_t *env,
                                     dscomm_join_t *join)
@@ -313,7 +340,10 @@ static dscomm_status_t choose_world(const dscomm_init_attr_t *attr,
         return status;
     choose_seat(env, join);
     choose_job(env, join);
-    return choose_place(attr, method, env, join);
+    status = choose_place(attr, method, env, join);
+    if (status == DSCOMM_OK)
+        choose_loopback(join);
+    return status;
 }
 
 /* A backend may know how many ranks there are. */

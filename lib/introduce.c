@@ -122,7 +122,7 @@ static char *make_url(const char *host, int port)
 static dscomm_status_t open_at(introduction_t *own, const char *token, int port)
 {
     const char *host = own->join->host ? own->join->host : "*";
-    const dscomm_priv_job_t job = {token, 1};
+    const dscomm_priv_job_t job = {.name = token, .ports = 1};
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
     dscomm_status_t status;
     char *url = make_url(host, port);
@@ -189,7 +189,7 @@ static dscomm_status_t read_letter(introduction_t *own)
 static dscomm_status_t come(introduction_t *own)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
-    const dscomm_priv_job_t job = {own->join->job, 1};
+    const dscomm_priv_job_t job = {.name = own->join->job, .ports = 1};
     int64_t count;
     dscomm_status_t status;
 

@@ -110,16 +110,21 @@ static dscomm_status_t explain_late(const dscomm_join_t *join,
                            "True; unset that where it is left over: %s",
                            why);
     return dscomm_fail(DSCOMM_ERR_TIMEOUT,
-                       "rank 0 of %d did not come within %.1f s: %s",
-                       join->size, join->timeout_ms / 1000.0, why);
+                       "rank 0 of %d did not come within %.1f s: %s%s",
+                       join->size, join->timeout_ms / 1000.0, why,
+                       join->local_size == join->size
+                           ? " (the launcher says that all ranks are on this "
+                             "node)"
+                           : "");
 }
 
 static dscomm_status_t open_once(const dscomm_join_t *join, int64_t deadline,
                                  dscomm_store_t **ret_store)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
-    const dscomm_priv_job_t job = {*join->job ? join->job : NULL,
-                                   MAX(join->ports, 1)};
+    const dscomm_priv_job_t job = {
+        *join->job ? join->job : NULL, MAX(join->ports, 1),
+        join->local_size >= 1 && join->local_size < join->size};
     const int served = dscomm_priv_join_serves(join);
     dscomm_venue_t venue = DSCOMM_VENUE_FINE;
     dscomm_status_t status;

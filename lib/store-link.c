@@ -81,7 +81,7 @@ void dscomm_priv_link_clear(link_t *link)
  * memory. */
 static link_t *link_add(link_t *first)
 {
-    const dscomm_priv_job_t job = {first->job, 1};
+    const dscomm_priv_job_t job = {.name = first->job, .ports = 1};
     link_t *link = g_try_new(link_t, 1);
 
     if (!link)

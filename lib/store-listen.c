@@ -4,6 +4,7 @@
 
 #include "lib/store-socket.h"
 
+#include "env/settings.h"
 #include "lib/interface.h"
 #include "lib/status.h"
 
@@ -34,21 +35,40 @@ static void set_port(struct sockaddr *address, int port)
         ((struct sockaddr_in6 *)address)->sin6_port = htons((uint16_t)port);
 }
 
-/* Adds a socket for address, on the port of the first one where there is one.
- * Returns 0 or an errno. */
+/* Whether the server listens at address already: a file of hosts may give a
+ * name the same address twice, and settings may repeat what a name leads to. */
+static bool is_bound(const dscomm_priv_listen_t *listening,
+                     const struct sockaddr *address, socklen_t length)
+{
+    for (int i = 0; i < listening->count; i++) {
+        struct sockaddr_storage bound;
+        socklen_t got = sizeof bound;
+
+        if (getsockname(listening->fds[i], (struct sockaddr *)&bound, &got) ==
+                0 &&
+            got == length && memcmp(&bound, address, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Adds a socket for address, on the port of the first one if there is one and
+ * room. Returns 0 or an errno. */
 static int add(dscomm_priv_listen_t *listening, const struct sockaddr *wanted,
                socklen_t length, gboolean dual)
 {
     struct sockaddr_storage own;
     struct sockaddr *address = (struct sockaddr *)&own;
-    int fd = socket(wanted->sa_family,
-                    SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
-    int on = 1, only = !dual, problem;
+    int on = 1, only = !dual, problem, fd;
 
-    if (fd < 0)
-        return errno;
     memcpy(&own, wanted, length);
     set_port(address, listening->port);
+    if (listening->count == LISTEN_MAX || is_bound(listening, address, length))
+        return 0;
+    fd = socket(wanted->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                IPPROTO_TCP);
+    if (fd < 0)
+        return errno;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (address->sa_family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
@@ -76,18 +96,6 @@ static int add_all(dscomm_priv_listen_t *listening)
     return problem;
 }
 
-/* A file of hosts may give a name the same address twice. */
-static gboolean is_repeated(const struct addrinfo *list,
-                            const struct addrinfo *address)
-{
-    for (; list != address; list = list->ai_next) {
-        if (list->ai_addrlen == address->ai_addrlen &&
-            memcmp(list->ai_addr, address->ai_addr, list->ai_addrlen) == 0)
-            return TRUE;
-    }
-    return FALSE;
-}
-
 /* One of loopback that is not the usual one. */
 static gboolean is_own_name(const struct sockaddr *address)
 {
@@ -110,7 +118,7 @@ static int add_loopback(dscomm_priv_listen_t *listening,
 
     for (; next && !problem && listening->count < LISTEN_MAX / 2;
          next = next->ai_next) {
-        if (is_own_name(next->ai_addr) && !is_repeated(list, next))
+        if (is_own_name(next->ai_addr))
             problem = add(listening, next->ai_addr, next->ai_addrlen, 0);
         if (problem == EADDRNOTAVAIL || problem == EAFNOSUPPORT)
             problem = 0;
@@ -129,8 +137,7 @@ static int add_interfaces(dscomm_priv_listen_t *listening, const GArray *list)
         dscomm_interface_t *row = &g_array_index(list, dscomm_interface_t, i);
         struct sockaddr *address = (struct sockaddr *)&row->address;
 
-        if (listening->count < LISTEN_MAX &&
-            !dscomm_priv_address_is_loopback(address))
+        if (!dscomm_priv_address_is_loopback(address))
             problem = add(listening, address, row->length, FALSE);
         if (problem == EADDRNOTAVAIL) {
             absent = problem;
@@ -140,25 +147,33 @@ static int add_interfaces(dscomm_priv_listen_t *listening, const GArray *list)
     return problem || listening->count > before ? problem : absent;
 }
 
-/* What the environment chooses, behind the ways to oneself. */
-static int add_chosen(dscomm_priv_listen_t *listening,
-                      const struct addrinfo *host)
+/* The loopback and the interfaces that choice, the value of variable, names. */
+static int add_choice(dscomm_priv_listen_t *listening, const char *variable,
+                      const char *choice, const struct addrinfo *host)
 {
-    const char *variable, *choice = dscomm_priv_interface_choice(&variable);
-    GArray *list;
+    GArray *rows;
     int problem;
 
-    if (!choice)
-        return add_all(listening);
-    if (dscomm_priv_interfaces(variable, choice, &list)) {
+    if (dscomm_priv_interfaces(variable, choice, &rows)) {
         dscomm_log(DSCOMM_LOG_WARN, "store", "%s", dscomm_last_error());
-        return add_all(listening);
+        return ENODEV;
     }
     problem = add_loopback(listening, host);
     if (!problem)
-        problem = add_interfaces(listening, list);
-    g_array_unref(list);
+        problem = add_interfaces(listening, rows);
+    g_array_unref(rows);
     return problem;
+}
+
+/* All interfaces, or those of DSCOMM_SOCKET_IFNAME. */
+static int add_interfaces_chosen(dscomm_priv_listen_t *listening,
+                                 const struct addrinfo *host, bool all)
+{
+    const char *variable, *choice = dscomm_priv_interface_choice(&variable);
+    int problem =
+        choice ? add_choice(listening, variable, choice, host) : ENODEV;
+
+    return problem == ENODEV && all ? add_all(listening) : problem;
 }
 
 static gboolean is_literal(const char *host)
@@ -196,11 +211,7 @@ static int add_list(dscomm_priv_listen_t *listening, struct addrinfo *list,
     for (struct addrinfo *next = list; next; next = next->ai_next) {
         int one;
 
-        if (listening->count == LISTEN_MAX)
-            break;
-        if (is_repeated(list, next) ||
-            (!loopback_is_fine &&
-             dscomm_priv_address_is_loopback(next->ai_addr)))
+        if (!loopback_is_fine && dscomm_priv_address_is_loopback(next->ai_addr))
             continue;
         one = add(listening, next->ai_addr, next->ai_addrlen,
                   is_any_v6(next->ai_addr));
@@ -212,18 +223,19 @@ static int add_list(dscomm_priv_listen_t *listening, struct addrinfo *list,
     return listening->count ? 0 : problem;
 }
 
-static dscomm_status_t fail_listen(const char *host, int port, int ports,
+static dscomm_status_t fail_listen(const dscomm_priv_place_t *place,
                                    int problem)
 {
+    const int port = place->port;
     char shown[64];
 
-    dscomm_priv_quote(host, shown, sizeof shown);
-    if (problem == EADDRINUSE && ports > 1)
+    dscomm_priv_quote(place->host, shown, sizeof shown);
+    if (problem == EADDRINUSE && place->ports > 1)
         return dscomm_fail(
             DSCOMM_ERR_IO,
             "serve the store on %s: ports %d to %d, which the job's identity "
             "led to, are in use; set MASTER_PORT to a free one",
-            shown, port, port + ports - 1);
+            shown, port, port + place->ports - 1);
     if (problem == EADDRINUSE)
         return dscomm_fail(
             DSCOMM_ERR_IO,
@@ -235,41 +247,94 @@ static dscomm_status_t fail_listen(const char *host, int port, int ports,
                            "serve the store on %s: port %d is reserved; "
                            "choose one from 1024 on",
                            shown, port);
+    if (problem == ENODEV) /* the cause is known */
+        return DSCOMM_ERR_ENVIRONMENT;
+    if (problem == EADDRNOTAVAIL)
+        return dscomm_fail(
+            DSCOMM_ERR_ENVIRONMENT,
+            "serve the store on %s: that leads to no address of this machine "
+            "that other machines reach; give one (MASTER_ADDR, or --master of "
+            "dscomm run), or the interfaces to serve on (DSCOMM_STORE_LISTEN), "
+            "or a secret of the job (DSCOMM_JOB_SECRET)",
+            shown);
     return dscomm_fail(DSCOMM_ERR_IO, "serve the store on %s, port %d: %s",
                        shown, port, g_strerror(problem));
 }
 
-/* "*" stands for all interfaces, or those that the environment chooses. */
-static gboolean is_all(const char *host)
+static bool is_all(const char *host)
 {
     return strcmp(host, "*") == 0;
 }
 
+static bool has_loopback(const struct addrinfo *list)
+{
+    for (; list; list = list->ai_next)
+        if (dscomm_priv_address_is_loopback(list->ai_addr))
+            return true;
+    return false;
+}
+
+/* The host has no address here that others reach. */
+static int add_unnamed(dscomm_priv_listen_t *listening,
+                       const dscomm_priv_place_t *place,
+                       const struct addrinfo *list)
+{
+    int problem = add_interfaces_chosen(listening, list, place->guarded);
+
+    if (problem == ENODEV)
+        problem = has_loopback(list) && !place->remote
+                      ? add_loopback(listening, list)
+                      : EADDRNOTAVAIL;
+    return problem;
+}
+
+/* What the host names. */
+static int add_named(dscomm_priv_listen_t *listening,
+                     const dscomm_priv_place_t *place, struct addrinfo *list)
+{
+    const char *host = place->host;
+    int problem;
+
+    if (is_all(host))
+        return add_interfaces_chosen(listening, NULL, true);
+    problem =
+        add_list(listening, list, is_literal(host) || is_local_name(host));
+    return problem == EADDRNOTAVAIL ? add_unnamed(listening, place, list)
+                                    : problem;
+}
+
+/* What the host names and this machine has, and what the user adds to it. */
+static int add_widened(dscomm_priv_listen_t *listening, const char *choice,
+                       struct addrinfo *list)
+{
+    int problem;
+
+    if (is_all(choice))
+        return add_all(listening);
+    problem = add_list(listening, list, false);
+    if (problem && problem != EADDRNOTAVAIL)
+        return problem;
+    return add_choice(listening,
+                      dscomm_priv_setting(SETTING_STORE_LISTEN)->name, choice,
+                      list);
+}
+
 /* One port, with all sockets or none. */
-static int try_port(const char *host, struct addrinfo *list,
+static int try_port(const dscomm_priv_place_t *place, struct addrinfo *list,
                     dscomm_priv_listen_t *listening)
 {
-    char shown[64];
-    int problem = is_all(host)
-                      ? add_chosen(listening, NULL)
-                      : add_list(listening, list,
-                                 is_literal(host) || is_local_name(host));
+    const char *choice = dscomm_priv_setting_text(SETTING_STORE_LISTEN);
+    int problem = choice ? add_widened(listening, choice, list)
+                         : add_named(listening, place, list);
 
-    if (problem == EADDRNOTAVAIL && !is_all(host)) {
-        dscomm_log(DSCOMM_LOG_INFO, "store",
-                   "'%s' leads to no address of this machine that others "
-                   "reach: serving on its interfaces",
-                   dscomm_priv_quote(host, shown, sizeof shown));
-        problem = add_chosen(listening, list);
-    }
     if (problem)
         dscomm_priv_listen_close(listening);
     return problem;
 }
 
-dscomm_status_t dscomm_priv_listen_first(const char *host, int port, int ports,
-                                         dscomm_priv_deadline_t deadline,
-                                         dscomm_priv_listen_t *ret_listen)
+dscomm_status_t dscomm_priv_listen(const dscomm_priv_place_t *place,
+                                   dscomm_priv_deadline_t deadline,
+                                   dscomm_priv_listen_t *ret_listen)
 {
     dscomm_priv_listen_t listening;
     int problem = EADDRINUSE;
@@ -277,27 +342,21 @@ dscomm_status_t dscomm_priv_listen_first(const char *host, int port, int ports,
     struct addrinfo *list = NULL;
     gboolean again;
 
-    if (!is_all(host))
-        status = dscomm_priv_resolve(host, port, deadline, &list, &again);
+    if (!is_all(place->host))
+        status = dscomm_priv_resolve(place->host, place->port, deadline, &list,
+                                     &again);
     if (status)
         return status;
-    for (int i = 0; i < ports && problem == EADDRINUSE; i++) {
-        listening = (dscomm_priv_listen_t){.port = port + i};
-        problem = try_port(host, list, &listening);
+    for (int i = 0; i < place->ports && problem == EADDRINUSE; i++) {
+        listening = (dscomm_priv_listen_t){.port = place->port + i};
+        problem = try_port(place, list, &listening);
     }
     if (list)
         freeaddrinfo(list);
     if (problem)
-        return fail_listen(host, port, ports, problem);
+        return fail_listen(place, problem);
     *ret_listen = listening;
     return DSCOMM_OK;
-}
-
-dscomm_status_t dscomm_priv_listen(const char *host, int port,
-                                   dscomm_priv_deadline_t deadline,
-                                   dscomm_priv_listen_t *ret_listen)
-{
-    return dscomm_priv_listen_first(host, port, 1, deadline, ret_listen);
 }
 
 dscomm_status_t dscomm_priv_listen_adopt(int fd, int port,

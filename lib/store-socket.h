@@ -6,6 +6,7 @@
 
 #include "lib/store.h"
 
+#include <stdbool.h>
 #include <sys/socket.h>
 
 /* Splits "HOST:PORT" or "[v6]:PORT"; *ret_host is freed with g_free(). */
@@ -63,19 +64,25 @@ typedef struct {
     gboolean adopted; /* someone else may go on with the socket */
 } dscomm_priv_listen_t;
 
-/* Binds to what host names: its addresses if they are this machine's; the
- * loopback addresses for a loopback name; all interfaces where the name leads
- * elsewhere (an address of a proxy) or, without being "localhost", to the
- * loopback (a machine's own name in /etc/hosts), or those that
- * DSCOMM_SOCKET_IFNAME chooses, with the loopback; the same for "*". port 0:
- * any. */
-dscomm_status_t dscomm_priv_listen(const char *host, int port,
+/* Where a server is to listen. */
+typedef struct {
+    const char *host;
+    int port; /* 0: any */
+    int ports; /* the first free one of so many, from port on */
+    bool remote; /* some clients are known to be on other machines */
+    bool guarded; /* nobody is served without the job's secret */
+} dscomm_priv_place_t;
+
+/* Binds to the addresses of host that are this machine's, the loopback only if
+ * host is a loopback address or "localhost". "*" is all interfaces. A host
+ * without an address here that others reach (a proxy's; the machine's own name
+ * with a loopback address in /etc/hosts) is served on the interfaces of
+ * DSCOMM_SOCKET_IFNAME and the loopback, else on all interfaces if guarded,
+ * else on host's loopback address alone, which is ERR_ENVIRONMENT if remote.
+ * DSCOMM_STORE_LISTEN adds interfaces in any case. */
+dscomm_status_t dscomm_priv_listen(const dscomm_priv_place_t *place,
                                    dscomm_priv_deadline_t deadline,
                                    dscomm_priv_listen_t *ret_listen);
-/* On the first of so many ports, from port on, that is free. */
-dscomm_status_t dscomm_priv_listen_first(const char *host, int port, int ports,
-                                         dscomm_priv_deadline_t deadline,
-                                         dscomm_priv_listen_t *ret_listen);
 /* A duplicate of fd, a listening socket made elsewhere; port 0: whichever it
  * has. */
 dscomm_status_t dscomm_priv_listen_adopt(int fd, int port,

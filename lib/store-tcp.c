@@ -417,14 +417,19 @@ static dscomm_status_t serve(const char *host, int port,
                              dscomm_priv_deadline_t deadline,
                              dscomm_priv_server_t **ret_server)
 {
+    const dscomm_priv_place_t place = {
+        .host = host,
+        .port = port,
+        .ports = job ? job->ports : 1,
+        .remote = job && job->remote,
+    };
     dscomm_priv_listen_t listening;
     dscomm_status_t status;
 
     if (attr->listen_fd)
         status = dscomm_priv_listen_adopt(attr->listen_fd, port, &listening);
     else
-        status = dscomm_priv_listen_first(host, port, job ? job->ports : 1,
-                                          deadline, &listening);
+        status = dscomm_priv_listen(&place, deadline, &listening);
     if (status)
         return status;
     status = dscomm_priv_server_open(&listening, NULL, job ? job->name : NULL,

@@ -8,6 +8,7 @@
 
 #include <glib.h>
 #include <pthread.h>
+#include <stdbool.h>
 
 /* When a call gives up, of g_get_monotonic_time(), in us, and the time-out it
  * was given, for the sentence. Both times are fixed when the call begins: a
@@ -88,6 +89,7 @@ struct dscomm_priv_store {
 typedef struct {
     const char *name; /* or NULL: anyone's */
     int ports; /* where it may be: this many from the address's on */
+    bool remote; /* some of its ranks are known to be on other machines */
 } dscomm_priv_job_t;
 
 /* dscomm_store_open(), for a job; NULL: anyone's. ERR_MISMATCH where a store of

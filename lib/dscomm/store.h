@@ -58,10 +58,12 @@ DSCOMM_API dscomm_status_t dscomm_store_attr_init(dscomm_store_attr_t *attr,
  *                       dscomm_store_port()
  * attr may be NULL. Connecting retries until the time-out: a server that is not
  * up yet is no failure, nor (for 30 seconds) a name that has no address yet.
- * Several addresses are tried side by side. A
- * port in use and a foreign server are errors that say so. A server listens on
- * what HOST names, on loopback only if that is loopback; where HOST leads to no
- * address of this machine (a proxy), on all interfaces. MT: safe. */
+ * Several addresses are tried side by side. A port in use and a foreign server
+ * are errors that say so. A server listens on the addresses of HOST, which "*"
+ * makes all of this machine's; a name that is only its own loopback (127.0.1.1
+ * in /etc/hosts) is served there alone. DSCOMM_STORE_LISTEN adds interfaces. If
+ * HOST leads to no address of this machine (a proxy), that or
+ * DSCOMM_SOCKET_IFNAME must name some: ERR_ENVIRONMENT otherwise. MT: safe. */
 DSCOMM_API dscomm_status_t dscomm_store_open(const char *url,
                                              const dscomm_store_attr_t *attr,
                                              dscomm_store_t **ret_store);

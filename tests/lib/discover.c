@@ -132,9 +132,49 @@ static void check_methods(void)
     unsetenv("DSCOMM_LAUNCHER");
 }
 
+/* Where ranks meet, by what the launcher says of this node and MASTER_ADDR. */
+static const struct {
+    const char *local, *address, *url;
+} places[] = {
+    {"4", "host.test", "tcp://127.0.0.1:29500"},
+    {"4", "10.1.2.3", "tcp://127.0.0.1:29500"},
+    {"4", "localhost", "tcp://localhost:29500"},
+    {"4", "127.0.0.2", "tcp://127.0.0.2:29500"},
+    {"2", "host.test", "tcp://host.test:29500"},
+    {"", "host.test", "tcp://host.test:29500"},
+};
+
+/* Nobody from outside can reach a store of ranks that are all on this node. */
+static void check_places(void)
+{
+    setenv("RANK", "1", 1);
+    setenv("WORLD_SIZE", "4", 1);
+    setenv("LOCAL_RANK", "1", 1);
+    setenv("MASTER_PORT", "29500", 1);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
+        dscomm_join_t join = {0};
+
+        setenv("LOCAL_WORLD_SIZE", places[i].local, 1);
+        setenv("MASTER_ADDR", places[i].address, 1);
+        if (dscomm_priv_discover(&attr, &join))
+            bail("%s", dscomm_last_error());
+        is_str(join.url, places[i].url, "%s of 4 ranks here, MASTER_ADDR=%s",
+               places[i].local, places[i].address);
+        dscomm_priv_join_clear(&join);
+    }
+    unsetenv("RANK");
+    unsetenv("WORLD_SIZE");
+    unsetenv("LOCAL_RANK");
+    unsetenv("LOCAL_WORLD_SIZE");
+    unsetenv("MASTER_ADDR");
+    unsetenv("MASTER_PORT");
+}
+
 int main(void)
 {
     check_methods();
+    check_places();
     for (size_t i = 0; i < sizeof named / sizeof *named; i++)
         setenv(named[i][0], named[i][1], 1);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

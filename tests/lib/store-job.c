@@ -52,7 +52,7 @@ static dscomm_status_t open_at(int port, int ports, const char *job, int serve,
                                int timeout_ms, dscomm_store_t **ret_store)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
-    const dscomm_priv_job_t whose = {job, ports};
+    const dscomm_priv_job_t whose = {.name = job, .ports = ports};
     char url[64];
 
     attr.serve = serve;
@@ -235,7 +235,8 @@ static void test_hosts(void)
 {
     const int port = free_ports();
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
-    const dscomm_priv_job_t mine = {"one", 1}, other = {"two", 1};
+    const dscomm_priv_job_t mine = {.name = "one", .ports = 1};
+    const dscomm_priv_job_t other = {.name = "two", .ports = 1};
     dscomm_store_t *stranger = NULL, *server = NULL, *client = NULL;
     char url[80];
 

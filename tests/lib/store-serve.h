@@ -18,8 +18,9 @@ serve(const dscomm_priv_server_limits_t *limits, int *ret_port)
     dscomm_priv_listen_t listening;
     dscomm_priv_server_t *server;
 
-    if (dscomm_priv_listen("127.0.0.1", 0, dscomm_priv_deadline(WAIT_MS),
-                           &listening) ||
+    const dscomm_priv_place_t place = {"127.0.0.1", 0, 1, false, false};
+
+    if (dscomm_priv_listen(&place, dscomm_priv_deadline(WAIT_MS), &listening) ||
         dscomm_priv_server_open(&listening, limits, NULL, &server))
         bail("server: %s", dscomm_last_error());
     *ret_port = listening.port;

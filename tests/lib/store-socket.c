@@ -165,22 +165,32 @@ static void test_pauses(void)
     ok(different > 10, "%d of 20 differ from the one before", different);
 }
 
+/* Listens at host, and what became of it. */
+static dscomm_status_t listen_at(const char *host, int port,
+                                 dscomm_priv_listen_t *listening)
+{
+    const dscomm_priv_place_t place = {host, port, 1, false, false};
+
+    return dscomm_priv_listen(&place, dscomm_priv_deadline(5000), listening);
+}
+
 static void test_doubled_address(void)
 {
+    dscomm_priv_place_t place = {"localhost.twice", 0, 8, false, false};
     dscomm_priv_listen_t listening;
     int port, fd = raw_listen(&port);
 
     close(fd);
-    if (is_int(dscomm_priv_listen("localhost.twice", port,
-                                  dscomm_priv_deadline(1000), &listening),
-               DSCOMM_OK, "a name with the same address twice")) {
+    if (is_int(listen_at("localhost.twice", port, &listening), DSCOMM_OK,
+               "a name with the same address twice")) {
         is_int(listening.count, 1, "is served once");
         dscomm_priv_listen_close(&listening);
     }
     fd = raw_listen(&port);
-    if (is_int(dscomm_priv_listen_first("localhost.twice", port, 8,
-                                        dscomm_priv_deadline(1000), &listening),
-               DSCOMM_OK, "and at another port where the first is taken")) {
+    place.port = port;
+    if (is_int(
+            dscomm_priv_listen(&place, dscomm_priv_deadline(1000), &listening),
+            DSCOMM_OK, "and at another port where the first is taken")) {
         ok(listening.port > port, "  %d after %d", listening.port, port);
         dscomm_priv_listen_close(&listening);
     }
@@ -203,8 +213,7 @@ static void test_own_host(void)
         dscomm_priv_listen_t listening;
         char own[LISTEN_HOST_MAX];
 
-        if (dscomm_priv_listen(rows[i].host, 0, dscomm_priv_deadline(1000),
-                               &listening)) {
+        if (listen_at(rows[i].host, 0, &listening)) {
             skip("%s", dscomm_last_error());
             continue;
         }
@@ -214,40 +223,86 @@ static void test_own_host(void)
     }
 }
 
-/* Where the host is no address of this machine, a setting says what is. */
-static void test_interfaces(void)
+/* The addresses that listening has, in order: "127.0.0.1 127.0.1.1". */
+static char *list_bound(const dscomm_priv_listen_t *listening)
 {
+    GString *names = g_string_new(NULL);
+
+    for (int i = 0; i < listening->count; i++) {
+        struct sockaddr_storage address = {0};
+        socklen_t length = sizeof address;
+        char name[SOCKET_NAME_MAX];
+
+        getsockname(listening->fds[i], (struct sockaddr *)&address, &length);
+        dscomm_priv_address_name((struct sockaddr *)&address, length, name);
+        *strrchr(name, ':') = '\0';
+        g_string_append_printf(names, "%s%s", i ? " " : "", name);
+    }
+    return g_string_free(names, FALSE);
+}
+
+/* A server listens only where it must. IPv6 may be switched off: "[::]" is
+ * "0.0.0.0" then. bound NULL: ERR_ENVIRONMENT. */
+static void test_listens(void)
+{
+    enum { REMOTE = 1, GUARDED = 2 };
     static const struct {
+        const char *host;
+        int flags;
         const char *variable, *value;
-        int count, any;
+        const char *bound;
     } rows[] = {
-        {NULL, NULL, 1, 1},
-        {"DSCOMM_SOCKET_IFNAME", "lo", 1, 0},
-        {"NCCL_SOCKET_IFNAME", "=lo", 1, 0},
-        {"NCCL_SOCKET_IFNAME", "=nosuch0", 1, 1},
+        {"127.0.0.1", 0, NULL, NULL, "127.0.0.1"},
+        {"localhost.twice", 0, NULL, NULL, "127.0.0.1"},
+        {"myself.test", 0, NULL, NULL, "127.0.0.1 127.0.1.1"},
+        {"myself.test", REMOTE, NULL, NULL, NULL},
+        {"myself.test", REMOTE | GUARDED, NULL, NULL, "*"},
+        {"myself.test", GUARDED, NULL, NULL, "*"},
+        {"myself.test", REMOTE, "DSCOMM_SOCKET_IFNAME", "lo",
+         "127.0.0.1 127.0.1.1"},
+        {"myself.test", 0, "DSCOMM_STORE_LISTEN", "lo", "127.0.0.1 127.0.1.1"},
+        {"myself.test", 0, "DSCOMM_STORE_LISTEN", "*", "*"},
+        {"elsewhere.test", 0, NULL, NULL, NULL},
+        {"elsewhere.test", GUARDED, NULL, NULL, "*"},
+        {"elsewhere.test", 0, "DSCOMM_SOCKET_IFNAME", "lo", "127.0.0.1"},
+        {"elsewhere.test", 0, "NCCL_SOCKET_IFNAME", "=lo", "127.0.0.1"},
+        {"elsewhere.test", 0, "NCCL_SOCKET_IFNAME", "=nosuch0", NULL},
+        {"elsewhere.test", 0, "DSCOMM_STORE_LISTEN", "lo", "127.0.0.1"},
+        {"elsewhere.test", 0, "DSCOMM_STORE_LISTEN", "=nosuch0", NULL},
+        {"127.0.0.2", 0, "DSCOMM_STORE_LISTEN", "*", "*"},
+        {"*", 0, NULL, NULL, "*"},
+        {"*", 0, "DSCOMM_SOCKET_IFNAME", "lo", "127.0.0.1"},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct sockaddr_storage address = {0};
-        struct sockaddr_in *v4 = (struct sockaddr_in *)&address;
-        socklen_t length = sizeof address;
+        const dscomm_priv_place_t place = {rows[i].host, 0, 1,
+                                           rows[i].flags & REMOTE,
+                                           (rows[i].flags & GUARDED) != 0};
         dscomm_priv_listen_t listening;
-        int any;
+        dscomm_status_t status;
+        char *bound;
 
         if (rows[i].variable)
             setenv(rows[i].variable, rows[i].value, 1);
-        if (dscomm_priv_listen("elsewhere.test", 0, dscomm_priv_deadline(5000),
-                               &listening))
-            bail("%s", dscomm_last_error());
-        getsockname(listening.fds[0], (struct sockaddr *)&address, &length);
-        any = address.ss_family == AF_INET6 || !v4->sin_addr.s_addr;
-        ok(any == rows[i].any && listening.count == rows[i].count,
-           "%s=%s: served on %s", rows[i].variable ? rows[i].variable : "",
-           rows[i].variable ? rows[i].value : "",
-           any ? "all interfaces" : "those");
-        dscomm_priv_listen_close(&listening);
+        status =
+            dscomm_priv_listen(&place, dscomm_priv_deadline(5000), &listening);
         if (rows[i].variable)
             unsetenv(rows[i].variable);
+        if (!rows[i].bound) {
+            is_int(status, DSCOMM_ERR_ENVIRONMENT, "%s: %s", rows[i].host,
+                   dscomm_last_error());
+            continue;
+        }
+        if (status)
+            bail("%s: %s", rows[i].host, dscomm_last_error());
+        bound = list_bound(&listening);
+        if (!strcmp(bound, "[::]") || !strcmp(bound, "0.0.0.0"))
+            strcpy(bound, "*");
+        is_str(bound, rows[i].bound, "%s, %s=%s, flags %d", rows[i].host,
+               rows[i].variable ? rows[i].variable : "",
+               rows[i].variable ? rows[i].value : "", rows[i].flags);
+        g_free(bound);
+        dscomm_priv_listen_close(&listening);
     }
 }
 
@@ -259,8 +314,7 @@ static void test_interfaces_own_name(void)
     int fd = -1;
 
     setenv("DSCOMM_SOCKET_IFNAME", "lo", 1);
-    if (dscomm_priv_listen("myself.test", 0, dscomm_priv_deadline(5000),
-                           &listening))
+    if (listen_at("myself.test", 0, &listening))
         bail("%s", dscomm_last_error());
     unsetenv("DSCOMM_SOCKET_IFNAME");
     is_int(listening.count, 2, "served at 127.0.0.1 and the name's address");
@@ -306,7 +360,7 @@ int main(void)
     test_doubled_address();
     test_own_host();
     dscomm_log_set_levels("error");
-    test_interfaces();
+    test_listens();
     test_interfaces_own_name();
     test_no_descriptors();
     return tap_done();

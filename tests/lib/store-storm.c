@@ -48,7 +48,7 @@ static void *live(void *arg)
 {
     const int rank = (int)(intptr_t)arg;
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
-    const dscomm_priv_job_t job = {"storm", 1};
+    const dscomm_priv_job_t job = {.name = "storm", .ports = 1};
     dscomm_store_t *store = NULL;
 
     attr.timeout_ms = 60000;
@@ -105,7 +105,7 @@ static int is_slow(void)
 int main(void)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
-    const dscomm_priv_job_t job = {"storm", 1};
+    const dscomm_priv_job_t job = {.name = "storm", .ports = 1};
     static pthread_t threads[RANKS];
     dscomm_store_t *store = NULL;
     double begin, last = 0, limit = LIMIT_MS * (is_slow() ? 20 : 1);

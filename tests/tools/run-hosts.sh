@@ -203,7 +203,7 @@ bounds='--master 10.99.0.77 --join-timeout 10 --node-timeout 2'
 node 0 -n 1 sleep 600
 finish
 is "$statuses" 125 'a master that is no address of node 0: status'
-like "$(err 0)" '^dscomm run: node 0 does not reach the store that it serves itself: .*10\.99\.0\.77' \
+like "$(err 0)" '^dscomm run: node 0 cannot serve .* 10\.99\.0\.77: that leads to no address of this machine .*--master' \
     'a master that is no address of node 0: why'
 bounds=$usual
 
