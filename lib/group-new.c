@@ -10,6 +10,7 @@
 #include "lib/status.h"
 #include "lib/world.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* What attr says, over what the parent has. */
@@ -153,17 +154,17 @@ dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
                                         dscomm_group_t **ret_group)
 {
     unsigned long long number = ++parent->children;
-    char *id, *name;
+    char part[48] = "", *id, *name;
     dscomm_status_t status;
 
     if (own_index(parent, ranks, count) < 0) {
         *ret_group = NULL;
         return DSCOMM_OK;
     }
-    id = discriminator < 0
-             ? g_strdup_printf("%s.%llu", parent->id, number)
-             : g_strdup_printf("%s.%llu.%d", parent->id, number, discriminator);
-    name = g_strdup_printf("%s/%llu", parent->name, number);
+    if (discriminator >= 0)
+        snprintf(part, sizeof part, ".%d", discriminator);
+    id = g_strdup_printf("%s.%llu%s", parent->id, number, part);
+    name = g_strdup_printf("%s/%llu%s", parent->name, number, part);
     status = open_child(parent, ranks, count, attr, id, name, ret_group);
     g_free(name);
     g_free(id);

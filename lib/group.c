@@ -7,6 +7,7 @@
 #include "env/settings.h"
 #include "lib/clock.h"
 #include "lib/coalesce.h"
+#include "lib/creation.h"
 #include "lib/device.h"
 #include "lib/memory.h"
 #include "lib/progress.h"
@@ -166,20 +167,25 @@ static dscomm_status_t open_impl(dscomm_group_t *group,
         .open_ms = time_to_open(plan),
         .crowded = group->world && group->world->meeting.crowded,
     };
+    dscomm_creation_t creation;
     dscomm_status_t status;
 
     if (parent && parent->module == group->module)
         args.parent = parent->impl;
+    dscomm_priv_creation_begin(&creation, group, parent);
     if (group->store)
         dscomm_priv_store_limit(
             group->store,
             dscomm_priv_clock_after(dscomm_priv_clock(), args.open_ms) +
                 OPEN_GRACE_MS * NS_PER_MS);
     status = group->ops.open(&args, &group->impl);
+    if (status < 0)
+        status = explain_open(group, name_group(group, status));
+    status = dscomm_priv_creation_end(&args, status);
     if (group->store)
         dscomm_priv_store_limit(group->store, INT64_MAX);
     if (status < 0)
-        return explain_open(group, name_group(group, status));
+        return status;
     dscomm_priv_module_opened(group->module);
     if (args.parent) {
         group->parent = parent;

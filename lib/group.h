@@ -69,6 +69,7 @@ struct dscomm_group {
     int timeout_ms;
     struct dscomm_world *world;
     dscomm_group_t *parent; /* whose impl this impl may lean on */
+    struct dscomm_creation *creation; /* while open runs, see creation.h */
     dscomm_store_t *store;
     char *name, *id;
     int *world_ranks; /* size entries: group to world */

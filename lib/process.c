@@ -12,8 +12,13 @@
 #include "lib/world.h"
 
 #include <dscomm/backend.h>
+#include <errno.h>
 #include <glib.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 atomic_uint dscomm_priv_attention;
 
@@ -47,4 +52,18 @@ dscomm_status_t dscomm_priv_process_watch(void)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "pthread_atfork: %s",
                            g_strerror(registered));
     return DSCOMM_OK;
+}
+
+int dscomm_priv_process_open(pid_t pid)
+{
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+int dscomm_priv_process_ended(pid_t pid, int fd)
+{
+    struct pollfd one = {fd, POLLIN, 0};
+
+    if (fd >= 0)
+        return poll(&one, 1, 0) > 0;
+    return kill(pid, 0) && errno == ESRCH;
 }

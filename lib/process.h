@@ -7,6 +7,7 @@
 
 #include <dscomm/status.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 /* Bit 0: hooks are installed. The rest counts forks between the first process
  * and this one. */
@@ -23,5 +24,11 @@ static inline unsigned dscomm_priv_generation(void)
 
 /* Arranges that a fork is noticed; from dscomm_init(), any number of times. */
 dscomm_status_t dscomm_priv_process_watch(void);
+
+/* A pidfd, or -1 where the process is gone or there are none to be had. */
+int dscomm_priv_process_open(pid_t pid);
+/* 1 where the process has ended, also while its parent has not waited for it;
+ * fd: as above. */
+int dscomm_priv_process_ended(pid_t pid, int fd);
 
 #endif

@@ -6,13 +6,13 @@
 #include "lib/roster.h"
 
 #include "env/settings.h"
+#include "lib/process.h"
 #include "lib/processors.h"
 #include "lib/status.h"
 
 #include <dscomm/version.h>
 #include <errno.h>
 #include <glib.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -266,9 +266,12 @@ int dscomm_priv_record_here(const dscomm_record_t *record)
 
 int dscomm_priv_record_gone(const dscomm_record_t *record)
 {
-    if (kill((pid_t)record->pid, 0) == 0 || errno != ESRCH)
-        return 0;
-    return dscomm_priv_record_here(record);
+    const int fd = dscomm_priv_process_open((pid_t)record->pid);
+    int ended = dscomm_priv_process_ended((pid_t)record->pid, fd);
+
+    if (fd >= 0)
+        close(fd);
+    return ended && dscomm_priv_record_here(record);
 }
 
 void dscomm_priv_record_clear(dscomm_record_t *record)

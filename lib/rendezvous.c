@@ -31,7 +31,7 @@
 #define GOODBYE_MS STORE_LINGER_MS
 /* Between looks at who is still there, the first and later ones. */
 #define LOOK_MS 50
-#define LOOK_MOST_MS 500
+#define LOOK_MOST_MS 100
 /* Between the first and the last rank's end of a program. */
 #define LEAVE_MS 1000
 /* Longest time after the deadline of a start-up: rank 0 publishes who is
@@ -329,7 +329,8 @@ static dscomm_status_t meet(const dscomm_join_t *join, const char *token,
     dscomm_priv_store_limit(meeting->store, last_words(deadline));
     status = dscomm_priv_roster(join, meeting->store, token,
                                 meeting->point ? meeting->point->failed : "",
-                                deadline, ret_final, ret_verdict);
+                                deadline, ret_final, meeting->processes,
+                                ret_verdict);
     dscomm_priv_store_limit(meeting->store, INT64_MAX);
     if (status < 0) {
         dscomm_store_close(g_steal_pointer(&meeting->store));
@@ -390,6 +391,7 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
     load_modules(join);
     make_token(token, sizeof token);
     meeting.serves = dscomm_priv_join_serves(join);
+    meeting.processes = dscomm_priv_processes_new(join->size);
     while (!status) {
         status = meet(join, token, deadline, &meeting, &final, &verdict);
         if (status == DSCOMM_OK || !try_again(join, status, final, deadline))
@@ -398,6 +400,7 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
         g_usleep(RETRY_US);
     }
     if (status < 0) {
+        dscomm_priv_processes_free(meeting.processes);
         remember(join, token);
         return status;
     }

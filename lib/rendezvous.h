@@ -17,6 +17,7 @@
 
 #include "lib/module.h"
 #include "lib/nodes.h"
+#include "lib/processes.h"
 
 #include <dscomm/store.h>
 
@@ -59,6 +60,7 @@ typedef struct {
     int64_t server_pid; /* of rank 0, if it serves on this machine, or 0 */
     int crowded; /* as in dscomm_backend_args_t */
     dscomm_nodes_t nodes;
+    dscomm_processes_t *processes; /* NULL: one rank */
 } dscomm_meeting_t;
 
 /* Meets the other ranks, at most timeout_ms from now, and agrees on the

@@ -21,7 +21,7 @@
 
 /* Between looks at what has come, and whether the store is still the same. */
 #define FIRST_LOOK_MS 50
-#define MOST_LOOK_MS 1000
+#define MOST_LOOK_MS 500
 /* Records that are waited for, or looked at, in one go: what that costs does
  * not grow with the world, and no deadline slips. */
 #define BATCH 1024
@@ -32,6 +32,7 @@ typedef struct {
     const char *token, *before;
     int64_t deadline;
     int *final; /* set where another attempt ends no better */
+    dscomm_processes_t *processes;
 } roster_t;
 
 /* Tokens end with a number of their own, which tells nobody anything. */
@@ -193,6 +194,8 @@ static dscomm_status_t get_record(const roster_t *roster, const char *key,
         if (status < 0)
             return status;
         status = read_record(value, size, rank, record);
+        if (status == DSCOMM_OK && rank == 0)
+            dscomm_priv_processes_note(roster->processes, 0, value, size);
         dscomm_store_free(value);
     }
     *ret_present = present;
@@ -494,15 +497,21 @@ static dscomm_status_t check_lost(const roster_t *roster,
                        (long long)leader->pid, leader->node);
 }
 
-/* Rank 0's verdict, as text; looks at times whether it can still come. */
+/* Rank 0's verdict, as text; looks at times whether it can still come. Who
+ * rank 0 is, is read first: the store that it serves ends with it. */
 static dscomm_status_t await_verdict(const roster_t *roster,
                                      dscomm_record_t *leader, void **ret_value,
                                      size_t *ret_size)
 {
     int64_t end = roster->deadline + DSCOMM_ABSENT_GRACE_MS * NS_PER_MS;
     int slice = FIRST_LOOK_MS;
-    dscomm_status_t status;
+    dscomm_status_t status = DSCOMM_OK;
+    int present;
 
+    if (dscomm_priv_join_serves(roster->join))
+        status = get_record(roster, "r/0", 0, leader, &present);
+    if (status < 0)
+        return status;
     for (;;) {
         int left = dscomm_priv_clock_left(end);
 
@@ -581,9 +590,11 @@ dscomm_status_t dscomm_priv_roster(const dscomm_join_t *join,
                                    dscomm_store_t *store, const char *token,
                                    const char *before, int64_t deadline,
                                    int *ret_final,
+                                   dscomm_processes_t *processes,
                                    dscomm_verdict_t *ret_verdict)
 {
-    roster_t roster = {join, store, token, before, deadline, ret_final};
+    roster_t roster = {join,     store,     token,    before,
+                       deadline, ret_final, processes};
     dscomm_status_t status = claim(&roster);
 
     if (status == DSCOMM_OK)

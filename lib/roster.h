@@ -3,6 +3,7 @@
 #ifndef LIB_ROSTER_H
 #define LIB_ROSTER_H
 
+#include "lib/processes.h"
 #include "lib/rendezvous.h"
 
 /* What rank 0 decides for all. */
@@ -24,13 +25,14 @@ dscomm_status_t dscomm_priv_verdict_read(const dscomm_join_t *join,
 
 /* Exchanges records through store, a view of the world's keys; returns what
  * rank 0 decided. token tells this call from any other, before is that of the
- * last one of this process and rank that failed, or "". *ret_final
- * becomes 1 where another attempt ends no better: the status is the verdict of
- * rank 0, or rank 0 was there and has ended. */
+ * last one of this process and rank that failed, or "". processes learns who
+ * rank 0 is. *ret_final becomes 1 where another attempt ends no better: the
+ * status is the verdict of rank 0, or rank 0 was there and has ended. */
 dscomm_status_t dscomm_priv_roster(const dscomm_join_t *join,
                                    dscomm_store_t *store, const char *token,
                                    const char *before, int64_t deadline,
                                    int *ret_final,
+                                   dscomm_processes_t *processes,
                                    dscomm_verdict_t *ret_verdict);
 
 /* In a world's keys: why it can never meet, as a failed verdict. Rank 0, as
@@ -65,9 +67,9 @@ void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record);
 char *dscomm_priv_record_write(const dscomm_record_t *record);
 int dscomm_priv_record_read(const char *text, size_t size,
                             dscomm_record_t *record);
-/* 1 where it is of a process of this machine, of a process of this machine that
- * has ended. */
+/* 1 where its process shares this machine, and the pid namespace. */
 int dscomm_priv_record_here(const dscomm_record_t *record);
+/* 1 where it is of a process of this machine that has ended. */
 int dscomm_priv_record_gone(const dscomm_record_t *record);
 void dscomm_priv_record_clear(dscomm_record_t *record);
 

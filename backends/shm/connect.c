@@ -16,8 +16,8 @@
 
 #include <glib.h>
 
-#define OFFER_PAUSE_US                                                         \
-    10000 /* until an offer that is not rank 0's is replaced */
+#define MOST_SLICE_US 100000 /* of a wait, between looks at the other ranks */
+#define OFFER_PAUSE_US 10000 /* until an offer that is not rank 0's is gone */
 
 socklen_t shm_connect_address(const char *name, struct sockaddr_un *ret_address)
 {
@@ -39,6 +39,24 @@ dscomm_status_t shm_connect_fail(const shm_t *shm, const char *call)
         "rank %d of group '%s' cannot meet its peers: %s: %s%s", shm->rank,
         shm->name, call, strerror(error),
         error == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+}
+
+dscomm_status_t shm_connect_await(const dscomm_backend_args_t *args, int fd,
+                                  int64_t deadline)
+{
+    int64_t slice = DSCOMM_CREATION_LOOK_MS * 1000;
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (;;) {
+        int64_t now = g_get_monotonic_time();
+
+        if (shm_message_poll(fd, status ? now : MIN(now + slice, deadline)))
+            return DSCOMM_OK;
+        if (status || now + slice >= deadline)
+            return status ? status : DSCOMM_ERR_TIMEOUT;
+        status = dscomm_backend_creation_check(args);
+        slice = MIN(2 * slice, MOST_SLICE_US);
+    }
 }
 
 dscomm_status_t shm_connect_pidfd(const shm_t *shm, int *ret_fd)
@@ -75,6 +93,9 @@ static void new_peers(shm_t *shm)
         shm->peer[r] = r;
 }
 
+/* What became of an offer. */
+typedef enum { OFFER_NONE, OFFER_FOREIGN, OFFER_TAKEN } offer_t;
+
 static bool from_hex(const char *hex, unsigned char *ret_bytes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -88,40 +109,37 @@ static bool from_hex(const char *hex, unsigned char *ret_bytes, size_t count)
     return true;
 }
 
-/* Rank 0's offer: the address of its socket, and the password. */
-static dscomm_status_t member_get_offer(const shm_t *shm, dscomm_store_t *store,
+/* What the store's key holds, "" where that is no offer. */
+static dscomm_status_t member_get_offer(const dscomm_backend_args_t *args,
                                         int timeout_ms, char offer[OFFER + 1])
 {
+    const char *key = SHM_KEY;
     void *value;
     size_t size;
     dscomm_status_t status =
-        dscomm_store_get(store, SHM_KEY, timeout_ms, &value, &size);
+        dscomm_backend_creation_get(args, &key, 1, timeout_ms, &value, &size);
 
     if (status)
         return status;
-    if (!size)
-        status = dscomm_fail(
-            DSCOMM_ERR_PEER_FAILED,
-            "group '%s': rank 0 gave up while the group was made", shm->name);
     memset(offer, 0, OFFER + 1);
     if (size == OFFER)
         memcpy(offer, value, OFFER);
     dscomm_store_free(value);
-    return status;
+    return DSCOMM_OK;
 }
 
-/* Connects to an offer. *ret_true: it is rank 0's; an offer of another user, or
- * what is none, is no failure. */
+/* Connects to whoever has made an offer: rank 0, which may have given up or
+ * died since, or a process of another user. */
 static dscomm_status_t member_take_offer(const shm_t *shm, char *offer, int fd,
                                          unsigned char *ret_password,
-                                         bool *ret_true)
+                                         offer_t *ret_offer)
 {
     struct sockaddr_un address;
     socklen_t length;
     int failed;
 
-    *ret_true = from_hex(offer + 2 * NAME, ret_password, PASSWORD);
-    if (!*ret_true)
+    *ret_offer = OFFER_NONE;
+    if (!from_hex(offer + 2 * NAME, ret_password, PASSWORD))
         return DSCOMM_OK;
     offer[2 * NAME] = 0;
     length = shm_connect_address(offer, &address);
@@ -129,22 +147,41 @@ static dscomm_status_t member_take_offer(const shm_t *shm, char *offer, int fd,
            errno == EINTR)
         continue; /* it waits while rank 0's queue is full */
     if (failed)
-        return shm_connect_fail(shm,
-                                "connect to rank 0 (same network namespace?)");
-    *ret_true = shm_message_same_user(fd);
+        return errno == ECONNREFUSED
+                   ? DSCOMM_OK
+                   : shm_connect_fail(shm, "connect to rank 0");
+    *ret_offer = shm_message_same_user(fd) ? OFFER_TAKEN : OFFER_FOREIGN;
     return DSCOMM_OK;
 }
 
-static dscomm_status_t fail_offer(const shm_t *shm, int timeout_ms,
-                                  bool foreign)
+static dscomm_status_t member_try_offer(const shm_t *shm, char *offer,
+                                        int *ret_fd,
+                                        unsigned char *ret_password,
+                                        offer_t *ret_offer)
 {
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    dscomm_status_t status;
+
+    if (fd < 0)
+        return shm_connect_fail(shm, "socket");
+    status = member_take_offer(shm, offer, fd, ret_password, ret_offer);
+    if (!status && *ret_offer == OFFER_TAKEN)
+        *ret_fd = fd;
+    else
+        close(fd);
+    return status;
+}
+
+static dscomm_status_t fail_offer(const dscomm_backend_args_t *args,
+                                  const char *why)
+{
+    char who[DSCOMM_CREATION_RANK_MAX];
+
     return dscomm_fail(DSCOMM_ERR_TIMEOUT,
-                       "group '%s': rank 0 did not offer its shared memory "
-                       "within %.1f s; %s",
-                       shm->name, timeout_ms / 1000.0,
-                       foreign ? "the store's key '" SHM_KEY "' holds what "
-                                 "another user or program has put there"
-                               : "did it reach the same call?");
+                       "group '%s': %s did not offer its shared memory within "
+                       "%.1f s; %s",
+                       args->name, dscomm_backend_creation_rank(args, 0, who),
+                       args->open_ms / 1000.0, why);
 }
 
 /* Connects to rank 0. Whoever may write to the store can put another offer in
@@ -153,38 +190,32 @@ static dscomm_status_t member_connect(const shm_t *shm,
                                       const dscomm_backend_args_t *args,
                                       int *ret_fd, unsigned char *ret_password)
 {
-    int64_t end = g_get_monotonic_time() +
-                  (int64_t)args->open_ms * G_TIME_SPAN_MILLISECOND;
-    char offer[OFFER + 1];
-    bool found = false, foreign = false;
+    static const char *const whys[] = {
+        [OFFER_NONE] = "the process that listened there, or what another "
+                       "program has put into the store, does not answer",
+        [OFFER_FOREIGN] = "in its place there is the offer of another user, "
+                          "who can write to the store"};
+    int64_t end = g_get_monotonic_time() + (int64_t)args->open_ms * 1000, left;
+    offer_t offer = OFFER_NONE;
+    char text[OFFER + 1];
+    dscomm_status_t status;
 
-    while (!found) {
-        int64_t left = (end - g_get_monotonic_time()) / 1000;
-        dscomm_status_t status = member_get_offer(
-            shm, args->store, (int)CLAMP(left, 0, G_MAXINT), offer);
-
-        if (status == DSCOMM_ERR_TIMEOUT || (foreign && left <= 0))
-            return fail_offer(shm, args->timeout_ms, foreign);
-        if (status)
+    do {
+        left = MAX((end - g_get_monotonic_time()) / 1000, 0);
+        status = member_get_offer(args, (int)MIN(left, G_MAXINT), text);
+        if (status == DSCOMM_ERR_TIMEOUT)
+            return fail_offer(args, "did it reach the same call?");
+        if (!status)
+            status = member_try_offer(shm, text, ret_fd, ret_password, &offer);
+        if (status || offer == OFFER_TAKEN)
             return status;
-        *ret_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-        if (*ret_fd < 0)
-            return shm_connect_fail(shm, "socket");
-        status = member_take_offer(shm, offer, *ret_fd, ret_password, &found);
-        if (status || found)
-            return status;
-        close(*ret_fd);
-        *ret_fd = -1;
-        if (!foreign)
-            dscomm_log(DSCOMM_LOG_WARN, "shm",
-                       "group '%s': passed over an offer of shared memory that "
-                       "is not from a process of this user; who else can "
-                       "write to the store?",
-                       shm->name);
-        foreign = true;
+        dscomm_log(DSCOMM_LOG_INFO, "shm",
+                   "group '%s': passed over an offer of shared memory: %s",
+                   shm->name, whys[offer]);
+        status = dscomm_backend_creation_check(args);
         g_usleep(OFFER_PAUSE_US);
-    }
-    return DSCOMM_OK;
+    } while (!status && left);
+    return status ? status : fail_offer(args, whys[offer]);
 }
 
 static dscomm_status_t member_join(shm_t *shm,
@@ -201,27 +232,54 @@ static dscomm_status_t member_join(shm_t *shm,
         return status;
     if (shm_message_send(*ret_fd, &hello, sizeof hello, &pidfd, pidfd >= 0,
                          deadline))
-        status = shm_connect_fail(shm, "greet rank 0");
+        status = dscomm_backend_creation_lost(args, 0);
     if (pidfd >= 0)
         close(pidfd);
     return status;
 }
 
-/* What rank 0 decided; *ret_fd may be NULL. */
-static dscomm_status_t member_verdict(shm_t *shm, int fd, int64_t deadline,
-                                      int *ret_fd)
+/* Receives from rank 0; fails as soon as the group can no longer be made. */
+static dscomm_status_t member_receive(const shm_t *shm,
+                                      const dscomm_backend_args_t *args, int fd,
+                                      void *message, size_t size, int *ret_fds,
+                                      int max_fds, int64_t deadline)
 {
-    verdict_t verdict;
-    int failed = shm_message_receive(fd, &verdict, sizeof verdict, ret_fd,
-                                     ret_fd ? 1 : 0, deadline);
+    char who[DSCOMM_CREATION_RANK_MAX];
+    dscomm_status_t status = shm_connect_await(args, fd, deadline);
+    int failed;
 
+    if (status == DSCOMM_ERR_TIMEOUT)
+        return dscomm_fail(status,
+                           "group '%s': %s was silent for %.1f s while "
+                           "the group was made",
+                           args->name,
+                           dscomm_backend_creation_rank(args, 0, who),
+                           args->open_ms / 1000.0);
+    if (status)
+        return status;
+    failed = shm_message_receive(fd, message, size, ret_fds, max_fds, 0);
     if (failed == EMFILE)
         return shm_connect_full(shm);
-    if (failed)
-        return dscomm_fail(
-            failed == ETIMEDOUT ? DSCOMM_ERR_TIMEOUT : DSCOMM_ERR_PEER_FAILED,
-            "group '%s': rank 0 %s while the group was made", shm->name,
-            failed == ETIMEDOUT ? "was silent" : "went away");
+    if (failed == EPROTO)
+        return dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                           "group '%s': rank 0's message is none of this "
+                           "libdscomm; give all ranks one version",
+                           args->name);
+    return failed ? dscomm_backend_creation_lost(args, 0) : DSCOMM_OK;
+}
+
+/* What rank 0 decided; *ret_fd may be NULL. */
+static dscomm_status_t member_verdict(shm_t *shm,
+                                      const dscomm_backend_args_t *args, int fd,
+                                      int64_t deadline, int *ret_fd)
+{
+    verdict_t verdict;
+    dscomm_status_t status =
+        member_receive(shm, args, fd, &verdict, sizeof verdict, ret_fd,
+                       ret_fd ? 1 : 0, deadline);
+
+    if (status)
+        return status;
     if (verdict.status)
         return dscomm_fail(verdict.status, "%.*s", (int)sizeof verdict.text - 1,
                            verdict.text);
@@ -229,23 +287,20 @@ static dscomm_status_t member_verdict(shm_t *shm, int fd, int64_t deadline,
     return DSCOMM_OK;
 }
 
-static dscomm_status_t member_meet_peers(shm_t *shm, int fd, int64_t deadline)
+static dscomm_status_t member_meet_peers(shm_t *shm,
+                                         const dscomm_backend_args_t *args,
+                                         int fd, int64_t deadline)
 {
     shm_peers_t *peers = shm->peers;
 
     for (int from = 0; from < peers->count; from += PEER_BATCH) {
         peers_t batch;
         int fds[PEER_BATCH], next = 0;
-        int failed = shm_message_receive(fd, &batch, sizeof batch, fds,
-                                         PEER_BATCH, deadline);
+        dscomm_status_t status = member_receive(
+            shm, args, fd, &batch, sizeof batch, fds, PEER_BATCH, deadline);
 
-        if (failed == EMFILE)
-            return shm_connect_full(shm);
-        if (failed)
-            return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
-                               "group '%s': rank 0 did not introduce the other "
-                               "processes",
-                               shm->name);
+        if (status)
+            return status;
         for (int i = from; i < MIN(from + PEER_BATCH, peers->count); i++) {
             peers->pids[i] = batch.pids[i - from];
             if (batch.has_fd[i - from])
@@ -275,34 +330,26 @@ static dscomm_status_t member_meet(shm_t *shm,
     dscomm_status_t status = member_join(shm, args, deadline, ret_fd);
 
     if (!status)
-        status = member_verdict(shm, *ret_fd, deadline, &shm->fd);
+        status = member_verdict(shm, args, *ret_fd, deadline, &shm->fd);
     if (!status)
         status = shm_segment_check(shm);
     if (!status && !args->parent)
-        status = member_meet_peers(shm, *ret_fd, deadline);
+        status = member_meet_peers(shm, args, *ret_fd, deadline);
     if (!status)
         status = attach(shm);
     if (status)
         return status;
     member_report(*ret_fd, DSCOMM_OK);
-    return member_verdict(shm, *ret_fd, deadline, NULL);
+    return member_verdict(shm, args, *ret_fd, deadline, NULL);
 }
 
-/* Rank 0 learns it from the store, or from the connection where there is
- * one. */
+/* Rank 0 learns it from the store, or from the connection if there is one. */
 static dscomm_status_t member_give_up(const dscomm_backend_args_t *args, int fd,
                                       dscomm_status_t status)
 {
-    char *sentence;
-    int64_t told;
-
-    status = shm_failure_settle(args->store, status);
-    sentence = g_strdup(dscomm_last_error());
+    status = dscomm_backend_creation_fail(args, status);
     if (fd >= 0)
         member_report(fd, status);
-    dscomm_store_add(args->store, SHM_TOLD, 1, &told);
-    dscomm_fail(status, "%s", sentence);
-    g_free(sentence);
     return status;
 }
 

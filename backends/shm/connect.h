@@ -9,7 +9,6 @@
 #include <sys/un.h>
 
 #define SHM_KEY "shm" /* in the group's store: rank 0's offer */
-#define SHM_TOLD "told" /* and how many of the others have given up */
 /* Bytes of the random name of rank 0's socket, and of the password; and of the
  * offer, which is both in hexadecimal. */
 #define NAME 8
@@ -54,6 +53,11 @@ int shm_message_send(int fd, const void *message, size_t size, const int *fds,
 int shm_message_receive(int fd, void *message, size_t size, int *ret_fds,
                         int max_fds, int64_t deadline);
 
+/* Waits until fd is readable. ERR_TIMEOUT without a sentence after deadline, or
+ * why the group can no longer be made. */
+dscomm_status_t shm_connect_await(const dscomm_backend_args_t *args, int fd,
+                                  int64_t deadline);
+
 /* True where the other end belongs to this process's user. Of a listener's
  * socket that is the user who called listen(2). */
 bool shm_message_same_user(int fd);
@@ -75,14 +79,5 @@ dscomm_status_t shm_connect_pidfd(const shm_t *shm, int *ret_fd);
 dscomm_status_t shm_connect_leader(shm_t *shm,
                                    const dscomm_backend_args_t *args,
                                    dscomm_status_t (*attach)(shm_t *shm));
-
-/* This rank cannot go on, for the reason of dscomm_last_error(). The first
- * reason of a group is kept in its store; a rank that blames another takes
- * over that one. Returns the status that the rank then has. */
-dscomm_status_t shm_failure_settle(dscomm_store_t *store,
-                                   dscomm_status_t status);
-
-/* The reason that is kept, or DSCOMM_OK where there is none. */
-dscomm_status_t shm_failure_look(dscomm_store_t *store);
 
 #endif

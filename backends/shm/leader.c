@@ -18,13 +18,7 @@
 #include <glib.h>
 
 #define NAMED 16
-/* Between looks of rank 0 for a rank that has failed before it could say
- * hello. */
-#define FIRST_LOOK_MS 20
-#define MOST_LOOK_MS 250
-/* How long a rank 0 that failed stays, with the store it may serve, for those
- * that have not read why. */
-#define GRACE_MS 1000
+#define OFFER_US 250000 /* after which the offer is made again */
 
 static void to_hex(const unsigned char *bytes, size_t count, char *ret_hex)
 {
@@ -34,7 +28,7 @@ static void to_hex(const unsigned char *bytes, size_t count, char *ret_hex)
 
 typedef struct {
     shm_t *shm;
-    dscomm_store_t *store;
+    const dscomm_backend_args_t *args;
     int listener;
     int *sockets; /* of each rank, -1 = not here yet */
     unsigned char password[PASSWORD];
@@ -45,7 +39,7 @@ typedef struct {
 
 static dscomm_status_t leader_offer(const leader_t *leader)
 {
-    return dscomm_store_set(leader->store, SHM_KEY, leader->offer, OFFER);
+    return dscomm_store_set(leader->args->store, SHM_KEY, leader->offer, OFFER);
 }
 
 /* Blocks, and may be interrupted, until the kernel's generator is seeded. */
@@ -116,65 +110,42 @@ static dscomm_status_t fail_missing(const leader_t *leader)
 {
     const shm_t *shm = leader->shm;
     GString *list = g_string_new(NULL);
+    char who[DSCOMM_CREATION_RANK_MAX];
     dscomm_status_t status;
     int missing = 0;
 
     for (int r = 1; r < shm->ranks; r++)
         if (leader->sockets[r] < 0 && missing++ < NAMED)
-            g_string_append_printf(list, "%s%d", list->len ? ", " : "", r);
+            g_string_append_printf(
+                list, "%s%s", list->len ? ", " : "",
+                dscomm_backend_creation_rank(leader->args, r, who));
     status = dscomm_fail(
         DSCOMM_ERR_TIMEOUT,
-        "group '%s': rank%s %s%s of %d did not join its shared memory within "
-        "%.1f s; did they reach the same call?",
-        shm->name, missing > 1 ? "s" : "", list->str,
-        missing > NAMED ? " and more" : "", shm->ranks,
-        shm->timeout_ms / 1000.0);
+        "group '%s': %s%s did not join its shared memory within %.1f s; did "
+        "they reach the same call?",
+        shm->name, list->str, missing > NAMED ? " and more" : "",
+        leader->args->open_ms / 1000.0);
     g_string_free(list, TRUE);
     return status;
 }
 
-/* A process that is known from the parent group can be seen to end. */
-static dscomm_status_t check_known(const leader_t *leader)
-{
-    const shm_t *shm = leader->shm;
-
-    for (int r = 1; r < shm->ranks && !leader->with_peers; r++) {
-        int peer = shm->peer[r];
-        struct pollfd one = {shm->peers->fds[peer], POLLIN, 0};
-
-        if (leader->sockets[r] < 0 && poll(&one, 1, 0) > 0)
-            return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
-                               "group '%s': rank %d (pid %ld) died while the "
-                               "group was made",
-                               shm->name, r, (long)shm->peers->pids[peer]);
-    }
-    return DSCOMM_OK;
-}
-
-/* Waits for the next connection, and looks at times whether a rank has failed
- * before it could make one. Whoever may write to the store can overwrite the
- * offer, so it is made again each time. */
+/* Waits for the next connection. Whoever may write to the store can overwrite
+ * the offer, so it is made again from time to time. */
 static dscomm_status_t leader_await(const leader_t *leader)
 {
-    int64_t slice = FIRST_LOOK_MS * 1000;
-
     for (;;) {
         int64_t now = g_get_monotonic_time();
-        dscomm_status_t status;
+        dscomm_status_t status =
+            shm_connect_await(leader->args, leader->listener,
+                              MIN(now + OFFER_US, leader->deadline));
 
-        if (shm_message_poll(leader->listener,
-                             MIN(now + slice, leader->deadline)))
-            return DSCOMM_OK;
-        status = shm_failure_look(leader->store);
-        if (!status)
-            status = check_known(leader);
-        if (!status)
-            status = leader_offer(leader);
+        if (status != DSCOMM_ERR_TIMEOUT)
+            return status;
+        if (now + OFFER_US >= leader->deadline)
+            return fail_missing(leader);
+        status = leader_offer(leader);
         if (status)
             return status;
-        if (now + slice >= leader->deadline)
-            return fail_missing(leader);
-        slice = MIN(2 * slice, MOST_LOOK_MS * 1000);
     }
 }
 
@@ -215,7 +186,7 @@ static void leader_tell(leader_t *leader, dscomm_status_t status, int fd)
 }
 
 /* Everyone's pid and pidfd to everyone, in messages of PEER_BATCH. */
-static dscomm_status_t leader_introduce(leader_t *leader)
+static dscomm_status_t leader_introduce(const leader_t *leader)
 {
     const shm_t *shm = leader->shm;
     const shm_peers_t *peers = shm->peers;
@@ -230,41 +201,47 @@ static dscomm_status_t leader_introduce(leader_t *leader)
             if (peers->fds[i] >= 0)
                 fds[nfds++] = peers->fds[i];
         }
-        for (int r = 1; r < peers->count; r++) {
-            int error =
-                shm_message_send(leader->sockets[r], &batch, sizeof batch, fds,
-                                 nfds, leader->deadline);
-
-            if (error)
-                return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
-                                   "group '%s': cannot introduce rank %d to "
-                                   "the others: %s",
-                                   shm->name, r, strerror(error));
-        }
+        for (int r = 1; r < peers->count; r++)
+            if (shm_message_send(leader->sockets[r], &batch, sizeof batch, fds,
+                                 nfds, leader->deadline))
+                return dscomm_backend_creation_lost(leader->args, r);
     }
     return DSCOMM_OK;
 }
 
-static dscomm_status_t leader_collect(leader_t *leader)
+/* How it went on a rank. */
+static dscomm_status_t leader_hear(const leader_t *leader, int rank)
 {
-    shm_t *shm = leader->shm;
+    char who[DSCOMM_CREATION_RANK_MAX];
+    dscomm_status_t status = shm_connect_await(
+        leader->args, leader->sockets[rank], leader->deadline);
+    verdict_t ready;
 
-    for (int r = 1; r < shm->ranks; r++) {
-        verdict_t ready;
-        int failed =
-            shm_message_receive(leader->sockets[r], &ready, sizeof ready, NULL,
-                                0, leader->deadline);
+    if (status == DSCOMM_ERR_TIMEOUT)
+        return dscomm_fail(
+            status,
+            "group '%s': %s was silent for %.1f s while the group was "
+            "made",
+            leader->shm->name,
+            dscomm_backend_creation_rank(leader->args, rank, who),
+            leader->args->open_ms / 1000.0);
+    if (status)
+        return status;
+    if (shm_message_receive(leader->sockets[rank], &ready, sizeof ready, NULL,
+                            0, 0))
+        return dscomm_backend_creation_lost(leader->args, rank);
+    return ready.status ? dscomm_fail(ready.status, "%.*s",
+                                      (int)sizeof ready.text - 1, ready.text)
+                        : DSCOMM_OK;
+}
 
-        if (failed)
-            return dscomm_fail(
-                DSCOMM_ERR_PEER_FAILED,
-                "group '%s': rank %d %s while the group was made", shm->name, r,
-                failed == ETIMEDOUT ? "was silent" : "went away");
-        if (ready.status)
-            return dscomm_fail(ready.status, "%.*s", (int)sizeof ready.text - 1,
-                               ready.text);
-    }
-    return DSCOMM_OK;
+static dscomm_status_t leader_collect(const leader_t *leader)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (int r = 1; r < leader->shm->ranks && !status; r++)
+        status = leader_hear(leader, r);
+    return status;
 }
 
 static dscomm_status_t leader_meet(leader_t *leader,
@@ -290,52 +267,28 @@ static dscomm_status_t leader_meet(leader_t *leader,
     return status;
 }
 
-/* Have all connected, and those connections ended since? After a timeout those
- * that did not are not waited for any longer. */
-static bool all_are_gone(const leader_t *leader, dscomm_status_t status)
-{
-    for (int r = 1; r < leader->shm->ranks; r++) {
-        struct pollfd one = {leader->sockets[r], 0, 0};
-
-        if (one.fd < 0 && status == DSCOMM_ERR_TIMEOUT)
-            continue;
-        if (one.fd < 0 || poll(&one, 1, 0) < 0 || !(one.revents & POLLHUP))
-            return false;
-    }
-    return true;
-}
-
 /* Tells why it failed to those that wait for an address, for a connection or
- * for a message, and stays a moment while they read. */
+ * for a message. */
 static dscomm_status_t leader_give_up(leader_t *leader, dscomm_status_t status)
 {
-    int64_t end = g_get_monotonic_time() + GRACE_MS * 1000, told = 0;
-    char *sentence;
+    char sentence[SHM_TEXT];
 
-    status = shm_failure_settle(leader->store, status);
-    sentence = g_strdup(dscomm_last_error());
+    status = dscomm_backend_creation_fail(leader->args, status);
+    g_strlcpy(sentence, dscomm_last_error(), sizeof sentence);
     leader_tell(leader, status, -1);
     if (leader->listener >= 0)
         close(leader->listener);
     leader->listener = -1;
-    dscomm_store_set(leader->store, SHM_KEY, "", 0);
-    while (!all_are_gone(leader, status) && g_get_monotonic_time() < end &&
-           !dscomm_store_add(leader->store, SHM_TOLD, 0, &told) &&
-           told < leader->shm->ranks - 1)
-        g_usleep(2000);
-    dscomm_fail(status, "%s", sentence);
-    g_free(sentence);
-    return status;
+    dscomm_store_set(leader->args->store, SHM_KEY, "", 0);
+    return dscomm_fail(status, "%s", sentence);
 }
 
 dscomm_status_t shm_connect_leader(shm_t *shm,
                                    const dscomm_backend_args_t *args,
                                    dscomm_status_t (*attach)(shm_t *shm))
 {
-    leader_t leader = {.shm = shm,
-                       .store = args->store,
-                       .listener = -1,
-                       .with_peers = !args->parent};
+    leader_t leader = {
+        .shm = shm, .args = args, .listener = -1, .with_peers = !args->parent};
     dscomm_status_t status = DSCOMM_OK;
 
     leader.deadline = g_get_monotonic_time() + (int64_t)args->open_ms * 1000;

@@ -199,8 +199,8 @@ static dscomm_status_t agree(two_t *two, const dscomm_backend_args_t *args,
     size_t size;
 
     if (!own && !status)
-        status = dscomm_store_get(args->store, keys->verdict, args->open_ms,
-                                  &verdict, &size);
+        status = dscomm_backend_creation_get(args, &keys->verdict, 1,
+                                             args->open_ms, &verdict, &size);
     if (own)
         status = dscomm_fail(own, "%s", why);
     g_free(text);

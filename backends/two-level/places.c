@@ -114,8 +114,8 @@ static dscomm_status_t exchange(two_t *two, const dscomm_backend_args_t *args)
     snprintf(key, sizeof key, "host%d", two->rank);
     status = dscomm_store_set(args->store, key, own, strlen(own));
     if (!status)
-        status = dscomm_store_multi_get(args->store, keys, ranks, args->open_ms,
-                                        texts, sizes);
+        status = dscomm_backend_creation_get(args, keys, ranks, args->open_ms,
+                                             texts, sizes);
     if (!status) {
         status = compare(two, texts, sizes, own);
         number_hosts(two, texts, sizes);

@@ -336,6 +336,40 @@ typedef struct dscomm_backend {
  * a slot that may wait. 1 where something moved. */
 DSCOMM_API int dscomm_backend_progress_others(dscomm_group_t *group);
 
+/* The following serve open, which waits for other ranks: args is what open got,
+ * or those of an inner open. */
+
+/* OK, or why the group can no longer be made: the process of one of its ranks
+ * has ended, another rank has failed in open, or the group that it is made from
+ * was revoked. To be called about every DSCOMM_CREATION_LOOK_MS by whoever
+ * waits in another way than by the next call; what came before counts, so look
+ * once more for what is waited for. Cheap. */
+#define DSCOMM_CREATION_LOOK_MS 20
+DSCOMM_API dscomm_status_t
+dscomm_backend_creation_check(const dscomm_backend_args_t *args);
+/* dscomm_store_multi_get() from args->store within timeout_ms, which ends as
+ * soon as the above fails. ERR_TIMEOUT has a sentence about keys. */
+DSCOMM_API dscomm_status_t dscomm_backend_creation_get(
+    const dscomm_backend_args_t *args, const char *const *keys, size_t count,
+    int timeout_ms, void **ret_values, size_t *ret_sizes);
+/* A connection to a rank has ended: the reason, which may take a moment to
+ * show. Always fails; ERR_PEER_FAILED where nothing is known but that. */
+DSCOMM_API dscomm_status_t
+dscomm_backend_creation_lost(const dscomm_backend_args_t *args, int rank);
+/* This rank cannot go on, for the reason of dscomm_last_error(). The first
+ * reason of a group is kept; a rank that blames another one (ERR_PEER_FAILED,
+ * ERR_TIMEOUT, ERR_IO) takes over that. Returns the status that the rank then
+ * has. The core does so when open fails; a backend that sends the reason to
+ * others does it before. */
+DSCOMM_API dscomm_status_t dscomm_backend_creation_fail(
+    const dscomm_backend_args_t *args, dscomm_status_t status);
+/* A rank for messages: "rank 3 (pid 812 on b)", its number in the world;
+ * returns text. */
+#define DSCOMM_CREATION_RANK_MAX 128
+DSCOMM_API const char *
+dscomm_backend_creation_rank(const dscomm_backend_args_t *args, int rank,
+                             char text[DSCOMM_CREATION_RANK_MAX]);
+
 /* 1 where works or messages of any group of the process are incomplete, so that
  * a slot which cannot call the above while it waits has to see to them in
  * another way, with a thread perhaps. Cheap. */

@@ -47,7 +47,8 @@ static void member_start(member_t *member, int rank, dscomm_store_t *store)
                                   .ranks = 2,
                                   .world_ranks = world_ranks,
                                   .store = store,
-                                  .timeout_ms = TIMEOUT_MS}};
+                                  .timeout_ms = TIMEOUT_MS,
+                                  .open_ms = TIMEOUT_MS}};
     pthread_create(&member->thread, NULL, member_open, member);
 }
 

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config.h"
+
+#include "lib/creation.h"
+
+#include "lib/clock.h"
+#include "lib/processes.h"
+#include "lib/status.h"
+#include "lib/world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Most time between looks, in ms. */
+#define MOST_LOOK_MS 100
+/* Most time between a rank's end as its connections show it, and the reason, in
+ * ms: the kernel closes a process's sockets before the process has ended. */
+#define LOST_MS 1000
+/* How long rank 0 stays for ranks that have not read why it failed, in ms. */
+#define GRACE_MS 1000
+#define PAUSE_US 2000
+
+/* Keys of a group: the first failure, as "STATUS\nSENTENCE", and each rank that
+ * has read it. */
+#define FAILED_KEY "failed"
+#define READ_KEY "read/%d"
+
+void dscomm_priv_creation_begin(dscomm_creation_t *creation,
+                                dscomm_group_t *group, dscomm_group_t *parent)
+{
+    *creation = (dscomm_creation_t){.parent = parent,
+                                    .pause_ms = DSCOMM_CREATION_LOOK_MS};
+    creation->next_ns =
+        dscomm_priv_clock_after(dscomm_priv_clock(), creation->pause_ms);
+    group->creation = creation;
+}
+
+static dscomm_creation_t *creation_of(const dscomm_backend_args_t *args)
+{
+    return args->group ? args->group->creation : NULL;
+}
+
+static const dscomm_meeting_t *meeting_of(const dscomm_group_t *group)
+{
+    return &group->world->meeting;
+}
+
+/* Rank 0 of the world serves the store. */
+static int is_served(const dscomm_group_t *group)
+{
+    return meeting_of(group)->serves && group->world->size > 1;
+}
+
+static int has_ended(const dscomm_group_t *group, int world_rank)
+{
+    return world_rank != meeting_of(group)->rank &&
+           dscomm_priv_processes_ended(meeting_of(group)->processes,
+                                       world_rank);
+}
+
+/* Who the ranks of this node are. Only a wait that takes long asks for it. */
+static void learn(const dscomm_group_t *group)
+{
+    const dscomm_meeting_t *meeting = meeting_of(group);
+    const int *node = meeting->nodes.node;
+    int *ranks = g_new(int, (gsize)group->size), count = 0;
+
+    for (int i = 0; i < group->size; i++)
+        if (node[group->world_ranks[i]] == node[meeting->rank])
+            ranks[count++] = group->world_ranks[i];
+    group->creation->learned =
+        dscomm_priv_processes_learn(meeting->processes, meeting->store, ranks,
+                                    count) == DSCOMM_OK;
+    g_free(ranks);
+}
+
+/* The rank in the world of one whose process has ended, or -1. */
+static int find_ended(const dscomm_group_t *group)
+{
+    if (!group->creation->learned)
+        learn(group);
+    for (int i = 0; i < group->size; i++)
+        if (has_ended(group, group->world_ranks[i]))
+            return group->world_ranks[i];
+    return -1;
+}
+
+/* OK, or why the parent was revoked. */
+static dscomm_status_t parent_status(const dscomm_group_t *group)
+{
+    const dscomm_group_t *parent = group->creation->parent;
+    char text[DSCOMM_ERROR_MAX];
+    dscomm_status_t status;
+
+    if (!parent)
+        return DSCOMM_OK;
+    status = parent->ops.status(parent->impl, text, sizeof text);
+    return status < 0 ? dscomm_priv_fail_with(status, text) : DSCOMM_OK;
+}
+
+static dscomm_status_t fail_dead(const dscomm_group_t *group, int world_rank)
+{
+    dscomm_group_t *parent = group->creation->parent;
+    char who[DSCOMM_PROCESS_MAX];
+
+    dscomm_priv_processes_describe(meeting_of(group)->processes, world_rank,
+                                   who);
+    dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                "%s died while group '%s' was made; its own output or the "
+                "kernel log may say why",
+                who, group->name);
+    if (!parent)
+        return DSCOMM_ERR_PEER_FAILED;
+    dscomm_priv_group_revoke(parent, DSCOMM_ERR_PEER_FAILED,
+                             dscomm_last_error());
+    return parent_status(group);
+}
+
+/* The store does not answer, as status and its sentence say. Where rank 0
+ * serves it, its end is that of rank 0. */
+static dscomm_status_t fail_store(const dscomm_group_t *group,
+                                  dscomm_status_t status)
+{
+    const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), LOST_MS);
+    char who[DSCOMM_PROCESS_MAX], why[DSCOMM_ERROR_MAX];
+
+    if (status == DSCOMM_ERR_TIMEOUT)
+        return status;
+    g_strlcpy(why, dscomm_last_error(), sizeof why);
+    while (is_served(group) && dscomm_priv_clock() < end) {
+        const int ended = has_ended(group, 0);
+
+        status = parent_status(group);
+        if (status < 0 || ended)
+            return status < 0 ? status : fail_dead(group, 0);
+        g_usleep(PAUSE_US);
+    }
+    dscomm_priv_processes_describe(meeting_of(group)->processes, 0, who);
+    return is_served(group)
+               ? dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                             "%s, which serves the store, has left or cannot "
+                             "be reached while group '%s' was made",
+                             who, group->name)
+               : dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                             "the store failed while group '%s' was made: %s",
+                             group->name, why);
+}
+
+/* A failure from the store, or status where value is none. */
+static dscomm_status_t repeat_failure(char *value, dscomm_status_t status)
+{
+    char *end;
+    const long number = strtol(value, &end, 10);
+
+    if (number >= 0 || number < -1000 || *end != '\n')
+        return status;
+    dscomm_priv_tidy(end + 1, strlen(end));
+    return dscomm_priv_fail_with((dscomm_status_t)number, end + 1);
+}
+
+/* OK, or the first failure of a rank of the group. */
+static dscomm_status_t stored_failure(const dscomm_group_t *group)
+{
+    const char *key = FAILED_KEY;
+    int present = 0;
+    void *value;
+    size_t size;
+    dscomm_status_t status =
+        dscomm_store_check(group->store, &key, 1, &present);
+
+    if (status == DSCOMM_OK && present)
+        status = dscomm_store_get(group->store, key, DSCOMM_TIMEOUT_DEFAULT,
+                                  &value, &size);
+    if (status < 0)
+        return fail_store(group, status);
+    if (!present)
+        return DSCOMM_OK;
+    status = repeat_failure(value, DSCOMM_OK);
+    dscomm_store_free(value);
+    return status;
+}
+
+/* One whose process has ended may have failed before, for a reason that it has
+ * told: so the reasons are read after the processes. */
+static dscomm_status_t look(const dscomm_group_t *group)
+{
+    const int ended = find_ended(group);
+    dscomm_status_t status = parent_status(group);
+
+    if (status == DSCOMM_OK)
+        status = stored_failure(group);
+    if (status == DSCOMM_OK && ended >= 0)
+        status = fail_dead(group, ended);
+    return status;
+}
+
+dscomm_status_t dscomm_backend_creation_check(const dscomm_backend_args_t *args)
+{
+    dscomm_creation_t *creation = creation_of(args);
+    const int64_t now = dscomm_priv_clock();
+    dscomm_status_t status;
+
+    if (!creation || now < creation->next_ns)
+        return DSCOMM_OK;
+    status = look(args->group);
+    creation->next_ns =
+        dscomm_priv_clock_after(dscomm_priv_clock(), creation->pause_ms);
+    creation->pause_ms = MIN(2 * creation->pause_ms, MOST_LOOK_MS);
+    return status;
+}
+
+dscomm_status_t dscomm_backend_creation_lost(const dscomm_backend_args_t *args,
+                                             int rank)
+{
+    const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), LOST_MS);
+    char who[DSCOMM_PROCESS_MAX];
+    dscomm_status_t status = DSCOMM_OK;
+
+    while (creation_of(args) && status == DSCOMM_OK &&
+           dscomm_priv_clock() < end) {
+        status = look(args->group);
+        if (status == DSCOMM_OK)
+            g_usleep(PAUSE_US);
+    }
+    if (status < 0)
+        return status;
+    return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                       "%s closed its connection while group '%s' was made",
+                       dscomm_backend_creation_rank(args, rank, who),
+                       args->name);
+}
+
+dscomm_status_t dscomm_backend_creation_get(const dscomm_backend_args_t *args,
+                                            const char *const *keys,
+                                            size_t count, int timeout_ms,
+                                            void **ret_values,
+                                            size_t *ret_sizes)
+{
+    const int64_t end =
+        dscomm_priv_clock_after(dscomm_priv_clock(), timeout_ms);
+    int slice = DSCOMM_CREATION_LOOK_MS;
+
+    for (;;) {
+        const int left = dscomm_priv_clock_left(end);
+        dscomm_status_t status = dscomm_store_multi_get(
+            args->store, keys, count, MIN(left, slice), ret_values, ret_sizes);
+        char why[DSCOMM_ERROR_MAX];
+
+        if (status != DSCOMM_ERR_TIMEOUT || left <= slice)
+            return status;
+        status = dscomm_backend_creation_check(args);
+        if (status < 0) {
+            g_strlcpy(why, dscomm_last_error(), sizeof why);
+            if (dscomm_store_multi_get(args->store, keys, count, 0, ret_values,
+                                       ret_sizes) == DSCOMM_OK)
+                return DSCOMM_OK;
+            return dscomm_priv_fail_with(status, why);
+        }
+        slice = MIN(2 * slice, MOST_LOOK_MS);
+    }
+}
+
+const char *dscomm_backend_creation_rank(const dscomm_backend_args_t *args,
+                                         int rank,
+                                         char text[DSCOMM_CREATION_RANK_MAX])
+{
+    const int world_rank = args->world_ranks[rank];
+
+    if (creation_of(args))
+        dscomm_priv_processes_describe(meeting_of(args->group)->processes,
+                                       world_rank, text);
+    else
+        snprintf(text, DSCOMM_CREATION_RANK_MAX, "rank %d", world_rank);
+    return text;
+}
+
+static int blames(dscomm_status_t status)
+{
+    return status == DSCOMM_ERR_PEER_FAILED || status == DSCOMM_ERR_TIMEOUT ||
+           status == DSCOMM_ERR_IO;
+}
+
+/* Puts this rank's failure into the store, or takes over the one that is
+ * there. */
+static dscomm_status_t settle(const dscomm_group_t *group,
+                              dscomm_status_t status, const char *sentence)
+{
+    char *own = g_strdup_printf("%d\n%s", (int)status, sentence);
+    void *value;
+    size_t size;
+    dscomm_status_t stored = dscomm_store_compare_set(
+        group->store, FAILED_KEY, "", 0, own, strlen(own), &value, &size);
+
+    g_free(own);
+    if (stored < 0 && stored != DSCOMM_ERR_TIMEOUT && blames(status))
+        return fail_store(group, stored);
+    dscomm_priv_fail_with(status, sentence);
+    if (stored < 0)
+        return status;
+    if (blames(status))
+        status = repeat_failure(value, status);
+    dscomm_store_free(value);
+    return status;
+}
+
+dscomm_status_t dscomm_backend_creation_fail(const dscomm_backend_args_t *args,
+                                             dscomm_status_t status)
+{
+    const dscomm_group_t *group = args->group;
+    char sentence[DSCOMM_ERROR_MAX];
+
+    if (!creation_of(args) || !group->store)
+        return status;
+    g_strlcpy(sentence, dscomm_last_error(), sizeof sentence);
+    if (blames(status) && parent_status(group) < 0)
+        return parent_status(group);
+    return settle(group, status, sentence);
+}
+
+static int has_read(const dscomm_group_t *group, int rank)
+{
+    char text[32];
+    const char *key = text;
+    int present = 0;
+
+    snprintf(text, sizeof text, READ_KEY, rank);
+    return dscomm_store_check(group->store, &key, 1, &present) < 0 || present;
+}
+
+/* Rank 0's store ends with its process, or with dscomm_init(). */
+static void await_readers(const dscomm_group_t *group)
+{
+    const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), GRACE_MS);
+
+    find_ended(group);
+    for (int r = 0; r < group->size; r++)
+        while (r != group->rank && !has_ended(group, group->world_ranks[r]) &&
+               !has_read(group, r) && dscomm_priv_clock() < end)
+            g_usleep(PAUSE_US);
+}
+
+static void say_read(const dscomm_group_t *group)
+{
+    char key[32];
+
+    snprintf(key, sizeof key, READ_KEY, group->rank);
+    dscomm_store_set(group->store, key, "", 0);
+}
+
+dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
+                                         dscomm_status_t status)
+{
+    dscomm_group_t *group = args->group;
+    char sentence[DSCOMM_ERROR_MAX];
+
+    if (status < 0 && group->store) {
+        status = dscomm_backend_creation_fail(args, status);
+        g_strlcpy(sentence, dscomm_last_error(), sizeof sentence);
+        if (is_served(group) && parent_status(group) == DSCOMM_OK) {
+            if (meeting_of(group)->rank)
+                say_read(group);
+            else
+                await_readers(group);
+        }
+        dscomm_priv_fail_with(status, sentence);
+    }
+    group->creation = NULL;
+    return status;
+}

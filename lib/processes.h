@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The processes of a world's ranks, as far as this machine can see them: who
+ * they are, and which of them have ended. */
+#ifndef LIB_PROCESSES_H
+#define LIB_PROCESSES_H
+
+#include <dscomm/store.h>
+#include <stddef.h>
+
+typedef struct dscomm_processes dscomm_processes_t;
+
+/* Of size ranks, of which nothing is known yet; and the end of it. */
+dscomm_processes_t *dscomm_priv_processes_new(int size);
+void dscomm_priv_processes_free(dscomm_processes_t *processes);
+
+/* Takes note of the process that a rank's member record, text as the store has
+ * it, tells of. */
+void dscomm_priv_processes_note(dscomm_processes_t *processes, int rank,
+                                const void *text, size_t size);
+/* The same for those of ranks that are not known yet, from store, a view of the
+ * world's keys, where all of them are. Returns the status of the store. */
+dscomm_status_t dscomm_priv_processes_learn(dscomm_processes_t *processes,
+                                            dscomm_store_t *store,
+                                            const int *ranks, int count);
+
+/* 1 where the rank's process has ended, dead or not yet reaped by its parent; 0
+ * where it lives, is on another machine, or is not known. */
+int dscomm_priv_processes_ended(dscomm_processes_t *processes, int rank);
+
+/* "rank 3 (pid 812 on b)", or "rank 3" where the process is not known; returns
+ * text. */
+#define DSCOMM_PROCESS_MAX 128
+const char *dscomm_priv_processes_describe(dscomm_processes_t *processes,
+                                           int rank,
+                                           char text[DSCOMM_PROCESS_MAX]);
+
+#endif
