@@ -5,6 +5,7 @@
 #ifndef COMPRESSION_ARITHMETIC_H
 #define COMPRESSION_ARITHMETIC_H
 
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -70,12 +71,17 @@ ARITHMETIC float value_of_bfloat(uint16_t code)
     return float_of((uint32_t)code << 16);
 }
 
-/* The scale that goes with a code of one bit an element. Both roots are rounded
- * to float32 before the division, as where a norm is divided by the root of a
- * number of elements. */
+/* The scale that goes with a code of one bit an element, the root of the mean
+ * square. Both roots are rounded to float32 before the division, as where a
+ * norm is divided by the root of a number of elements; but a norm beyond
+ * float32 is not rounded, so that finite elements have a finite scale. */
 ARITHMETIC float onebit_scale(double squares, size_t count)
 {
-    return (float)sqrt(squares) / (float)sqrt((double)count);
+    float norm = (float)sqrt(squares);
+
+    if (norm > FLT_MAX)
+        return (float)sqrt(squares / (double)count);
+    return norm / (float)sqrt((double)count);
 }
 
 /* What the code of u says, and what it says too little. */

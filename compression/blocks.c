@@ -217,13 +217,18 @@ void dscomm_priv_encode(const dscomm_exchange_t *x, part_t *part,
     }
 }
 
+static float factor_of(const dscomm_exchange_t *x, const dscomm_compressor_t *c)
+{
+    return c->op == DSCOMM_AVG ? 1.0f / (float)x->channel->ranks : 1;
+}
+
 /* The sum of all ranks' codes of one block, in their order. */
 static int add_up(const dscomm_exchange_t *x, const part_t *part, size_t from,
                   size_t count, char *const *rows, float *sum)
 {
     const dscomm_compressor_t *c = part->c;
     dscomm_codec_args_t args = args_of(c, 0);
-    float factor = c->op == DSCOMM_AVG ? 1.0f / (float)x->channel->ranks : 1;
+    float factor = factor_of(x, c);
     int bad = 0;
 
     args.first = (size_t)x->channel->rank * c->chunk + from;
@@ -235,13 +240,28 @@ static int add_up(const dscomm_exchange_t *x, const part_t *part, size_t from,
     return bad;
 }
 
+/* A sum of signs with such scales may be beyond float32. What it was made of
+ * could not be had back from it, so it is not made. */
+static int is_too_large(const dscomm_compressor_t *c, double scales)
+{
+    return c->geometry == DSCOMM_GEOMETRY_NATIVE &&
+           c->codec == &dscomm_priv_codec_onebit && scales > FLT_MAX;
+}
+
 int dscomm_priv_is_spoilt(const dscomm_exchange_t *x, const part_t *part,
                           char *const *rows)
 {
-    for (int r = 0; r < x->channel->ranks; r++)
-        if (dscomm_priv_keeps(part->c, dscomm_priv_scale_of(part, rows[r])))
+    const float factor = factor_of(x, part->c);
+    double scales = 0;
+
+    for (int r = 0; r < x->channel->ranks; r++) {
+        float scale = dscomm_priv_scale_of(part, rows[r]);
+
+        if (dscomm_priv_keeps(part->c, scale))
             return 1;
-    return 0;
+        scales += scale * factor;
+    }
+    return is_too_large(part->c, scales);
 }
 
 int dscomm_priv_reduce(const dscomm_exchange_t *x, part_t *part,
@@ -283,7 +303,8 @@ void dscomm_priv_settle(const dscomm_exchange_t *x, part_t *part)
         part->scale = NAN;
     else if (c->codec->settle && count)
         part->scale = c->codec->settle(&args, part->sums, count);
-    /* The sum of finite values was not: what was lost is unknown. */
+    /* The sum was finite, but not with the server's errors: what these were is
+     * unknown. */
     if (!part->spoilt && dscomm_priv_keeps(c, part->scale))
         memset(c->server, 0, count * sizeof *c->server);
 }

@@ -15,7 +15,7 @@ typedef struct {
     uint32_t signature; /* of the compressor, with the buffer's dtype */
     float scale; /* of what this rank has reduced */
     double sums[DSCOMM_CODEC_SUMS];
-    int spoilt; /* a rank's scale is not finite */
+    int spoilt; /* there is no sum, see dscomm_priv_is_spoilt() */
     dscomm_device_side_t *side; /* its arithmetic is a device's; NULL: ours */
     char *origin; /* where buffer is a copy: the device's memory */
     int late; /* a device may still use the copy */
@@ -200,7 +200,8 @@ void dscomm_priv_take_back(const dscomm_exchange_t *x, part_t *part,
 
 /* What several do: writes the header of a row, reads the scale there, tells
  * whether errors survive it as they do in the native geometry where a scale is
- * not finite, and whether one of a part's rows has such a scale. */
+ * not finite, and whether one of a part's rows has such a scale, or all
+ * together are too large for a sum. */
 void dscomm_priv_put_header(const part_t *part, float scale, uint32_t phase,
                             char *region);
 float dscomm_priv_scale_of(const part_t *part, char *region);

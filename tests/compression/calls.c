@@ -227,6 +227,79 @@ static void not_finite(rank_t *self)
     CHECK(self, !dscomm_compressor_free(c));
 }
 
+static int count_infinite(const float *x, int count)
+{
+    int found = 0;
+
+    for (int i = 0; i < count; i++)
+        found += !isfinite(x[i]);
+    return found;
+}
+
+/* Values are finite, but the norm of what is left of them is beyond float32:
+ * they count like others, in both geometries. */
+static void large_norm(rank_t *self)
+{
+    for (int geometry = 0; geometry < 2; geometry++) {
+        dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
+        dscomm_compressor_t *c = NULL;
+        double most = 0, least = 2.5e38 / 20 / sqrt(COUNT);
+        float x[COUNT];
+
+        attr.geometry = (dscomm_geometry_t)geometry;
+        CHECK(self, !dscomm_compressor_create(self->world, COUNT, &attr, &c));
+        for (int call = 0; call < 20; call++) {
+            fill_noise(x, COUNT, self->rank, call);
+            if (call == 0)
+                x[77] = 2.5e38f;
+            reduce(self, c, x);
+            CHECK(self, count_infinite(x, COUNT) == 0);
+            most = fmax(most, fabs(x[77]));
+        }
+        CHECK(self, most > least && most < 2.5e38);
+        CHECK(self, !dscomm_compressor_free(c));
+    }
+}
+
+/* All scales are finite, but not the sum of signs that they may make. */
+static void sum_up(rank_t *self, int count)
+{
+    dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
+    dscomm_compressor_info_t info = {.size = sizeof info};
+    float x[COUNT], before[COUNT], *worker, *server;
+    dscomm_compressor_t *c = NULL;
+    int wrong = 0;
+
+    attr.sum = 1;
+    CHECK(self,
+          !dscomm_compressor_create(self->world, (size_t)count, &attr, &c));
+    fill_noise(x, (size_t)count, self->rank, 1);
+    reduce(self, c, x);
+    CHECK(self, !dscomm_compressor_info(c, &info));
+    CHECK(self, !dscomm_compressor_errors(c, &worker, &server));
+    memcpy(before, server, info.server * sizeof *server);
+    for (int i = 0; i < count; i++)
+        x[i] = 2e38f;
+    reduce(self, c, x);
+    CHECK(self, count_infinite(x, count) == (self->size > 1 ? count : 0));
+    CHECK(self, !dscomm_compressor_errors(c, &worker, &server));
+    for (int i = 0; i < count; i++)
+        wrong += !(fabsf(worker[i]) < 2e38f * 1e-6f);
+    CHECK(self, !wrong);
+    CHECK(self, self->size == 1 ||
+                    !memcmp(before, server, info.server * sizeof *server));
+    fill_noise(x, (size_t)count, self->rank, 2);
+    reduce(self, c, x);
+    CHECK(self, count_infinite(x, count) == 0);
+    CHECK(self, !dscomm_compressor_free(c));
+}
+
+static void large_sum(rank_t *self)
+{
+    sum_up(self, 2);
+    sum_up(self, COUNT);
+}
+
 /* Other codecs spoil a part of the result, of that call alone. */
 static void not_finite_others(rank_t *self)
 {
@@ -570,6 +643,8 @@ int main(void)
         ranks_run(n, 10000, masked, "masked");
         ranks_run(n, 10000, masked_late, "masked after calls");
         ranks_run(n, 10000, not_finite, "NaN and infinities");
+        ranks_run(n, 10000, large_norm, "norms beyond float32");
+        ranks_run(n, 10000, large_sum, "sums beyond float32");
         ranks_run(n, 10000, not_finite_others, "the same with other codecs");
         ranks_run(n, 10000, small, "small and empty buffers");
     }
