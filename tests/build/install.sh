@@ -62,16 +62,48 @@ $CC $SANITIZER_FLAGS -o "$scratch/codecs" "$scratch/codecs.c" \
 result $? 'and one with compression'
 is "$("$scratch/codecs")" onebit 'and runs'
 
+for file in README.md NEWS COPYING; do
+    cmp "$root$docdir/$file" "$abs_top_srcdir/$file" 1>&2
+    result $? "$file is among the documents"
+done
+
+# Of what a program needs to run; the rest is for who builds programs.
+find "$root$libdir" ! -type d ! -name '*.la' ! -path '*/pkgconfig/*' \
+    ! -name libdscomm.so ! -name libdscomm-compression.so |
+    grep -vE '/lib[a-z-]+\.so\.0(\.|$)|/dscomm-0/|/dscomm-compression-0/' \
+        >"$scratch/unversioned"
+same "$scratch/unversioned" /dev/null 'each file of the libraries has the number of the SONAME'
+find "$root$moduledir" "$root$compressionmoduledir" -name '*.la' \
+    >"$scratch/archives" 2>/dev/null
+same "$scratch/archives" /dev/null 'modules have no .la file'
+
+# Packages may leave out all modules but one, and any MPI library's.
+find "$root$moduledir" -name '*.so' | sed "s|^$root$backenddir/||" |
+    grep -vxE 'shm\.so|two_level\.so|mpi\.so|mpi/(openmpi|mpich)\.so' \
+        >"$scratch/unknown"
+same "$scratch/unknown" /dev/null 'a module is a file'
+rm -rf "$scratch/backends"
+cp -R "$root$backenddir" "$scratch/backends"
+rm -rf "$scratch/backends/two_level.so" "$scratch/backends/mpi"
+if [ -e "$scratch/backends/mpi.so" ]; then
+    line=$(unset DSCOMM_MPI_PATH; DSCOMM_BACKEND_PATH=$scratch/backends \
+        DSCOMM_BACKEND=mpi "$root$bindir/dscomm" run -n 2 \
+        "$abs_top_builddir/examples/hello/hello" 2>&1)
+    like "$line" 'there is no module for (openmpi|an MPI library)' \
+        'backend mpi without any library is told'
+else
+    skip 'backend mpi without any library' 'no backend mpi'
+fi
+is "$(DSCOMM_BACKEND_PATH=$scratch/backends "$root$bindir/dscomm" run -n 2 \
+    "$abs_top_builddir/examples/hello/hello" | sort | tail -n 1)" \
+    'rank 1 of 2: the sum of all ranks is 1' 'shm works alone'
+
 if [ -x "$abs_top_builddir/examples/digits/digits" ]; then
-    # Not all of the folders: a build may be in there as well.
-    mkdir -p "$scratch/examples/digits" "$scratch/examples/optimizers"
-    cp "$abs_top_srcdir/examples/Makefile" "$scratch/examples"
-    cp "$abs_top_srcdir/examples/digits/digits."* "$scratch/examples/digits"
-    cp "$abs_top_srcdir/examples/optimizers/"*.[ch] \
-        "$scratch/examples/optimizers"
-    "$MAKE" -C "$scratch/examples" digits/digits CC="$CC $SANITIZER_FLAGS" \
+    cp -R "$root$docdir/examples" "$scratch"
+    chmod -R u+w "$scratch/examples"
+    "$MAKE" -C "$scratch/examples" CC="$CC $SANITIZER_FLAGS" \
         PKG_CONFIG="$PKG_CONFIG" 1>&2
-    result $? 'the example digits is built by its own Makefile'
+    result $? 'the examples are built by their own Makefile'
     "$scratch/examples/digits/digits" -e 1 --compress onebit --warmup 20 \
         "$scratch/examples/digits/digits.csv.gz" | grep -q '^test accuracy: '
     result $? 'and learns'
@@ -86,6 +118,6 @@ is $? 1 'no library remembers where it was built'
 makes uninstall
 result $? 'make uninstall'
 find "$root" ! -type d >"$scratch/left"
-find "$root$prefix" -mindepth 1 -type d -name dscomm >>"$scratch/left"
+find "$root$prefix" -mindepth 1 -type d -name 'dscomm*' >>"$scratch/left"
 same "$scratch/left" /dev/null 'nothing is left'
 tap_done

@@ -24,7 +24,7 @@ cd build || exit 99
 configures()
 {
     ../configure -q -C --no-create CC="$CC" --with-mpi=no --with-ibverbs=no \
-        --with-cuda=no "$@" 2>&1 | tail -n 12
+        --with-cuda=no "$@" 2>&1 | tail -n 14
 }
 
 # library FILE FUNCTION
@@ -140,6 +140,22 @@ configures --with-url=https://dscomm.example --with-bugurl=https://bugs.example 
 ./config.status -q --file="$scratch/x.pc:$abs_top_srcdir/dscomm.pc.in"
 like "$(cat "$scratch/x.pc")" '^URL: https://dscomm\.example$' 'a home page'
 like "$(cat "$scratch/x.pc")" '^bugurl=https://bugs\.example$' 'where defects are reported'
+
+# Parts that are left out, without what only they need
+cat >"$scratch/no-json" <<END
+#!/bin/sh
+case \$* in *json-glib*) exit 1 ;; esac
+exec "$PKG_CONFIG" "\$@"
+END
+chmod +x "$scratch/no-json"
+end=$(configures --cache-file=/dev/null --disable-tools --disable-manual \
+    PKG_CONFIG="$scratch/no-json")
+like "$end" '^  manual +no$' '--disable-manual'
+like "$end" '^  tools +no$' '--disable-tools needs no JSON-GLib'
+like "$end" '^  tests +no$' 'without the tools there are no tests'
+like "$(configures --disable-tests)" '^  tests +no$' '--disable-tests'
+like "$(configures --disable-tools --enable-tests)" \
+    'error: --enable-tests: the tests need the program dscomm' 'tests without tools'
 for option in --disable-shared --enable-static; do
     like "$(configures $option)" "error: $option: backends are modules, " $option
 done
