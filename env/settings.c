@@ -3,6 +3,8 @@
 #include "config.h"
 
 #include "env/settings.h"
+
+#include "env/nearest.h"
 #include "lib/log.h"
 #include "lib/status.h"
 
@@ -13,7 +15,6 @@
 #include <string.h>
 
 #define PREFIX "DSCOMM_"
-#define NAME_MAX_BYTES 64
 #define BLANKS " \t"
 
 static const dscomm_setting_t settings[SETTING_COUNT + 1] = {
@@ -370,53 +371,16 @@ dscomm_status_t dscomm_priv_settings_validate(void)
     return dscomm_priv_log_check();
 }
 
-/* Levenshtein's edit distance of two names below NAME_MAX_BYTES bytes. */
-static unsigned distance(const char *a, const char *b)
-{
-    unsigned row[NAME_MAX_BYTES];
-    size_t length = strlen(b);
-
-    for (unsigned j = 0; j <= length; j++)
-        row[j] = j;
-    for (unsigned i = 1; *a; a++, i++) {
-        unsigned diagonal = row[0];
-
-        row[0] = i;
-        for (size_t j = 1; j <= length; j++) {
-            unsigned change = diagonal + (*a != b[j - 1]);
-
-            diagonal = row[j];
-            row[j] = MIN(change, MIN(row[j], row[j - 1]) + 1);
-        }
-    }
-    return row[length];
-}
-
 const char *dscomm_priv_setting_nearest(const char *name,
                                         const dscomm_setting_t *const *tables,
                                         size_t count)
 {
-    const char *nearest = NULL;
-    size_t skip = strlen(PREFIX);
-    unsigned best;
+    dscomm_nearest_t search = dscomm_priv_nearest_begin(name, strlen(PREFIX));
 
-    if (strlen(name) >= NAME_MAX_BYTES || strlen(name) < skip)
-        return NULL;
-    best = MAX(2, (unsigned)(strlen(name) - skip) / 3) + 1;
-    for (size_t i = 0; i < count; i++) {
-        for (const dscomm_setting_t *row = tables[i]; row->name; row++) {
-            unsigned d;
-
-            if (strlen(row->name) >= NAME_MAX_BYTES)
-                continue;
-            d = distance(name, row->name);
-            if (d < best) {
-                best = d;
-                nearest = row->name;
-            }
-        }
-    }
-    return nearest;
+    for (size_t i = 0; i < count; i++)
+        for (const dscomm_setting_t *row = tables[i]; row->name; row++)
+            dscomm_priv_nearest_try(&search, row->name);
+    return search.nearest;
 }
 
 static int is_known(const char *name, const dscomm_setting_t *const *tables,

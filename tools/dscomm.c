@@ -2,6 +2,7 @@
 /* The program `dscomm`: finds the subcommand and hands over. */
 #include "config.h"
 
+#include "env/nearest.h"
 #include "tools/tool.h"
 
 #include <dscomm/version.h>
@@ -56,7 +57,7 @@ static void print_usage(FILE *to)
     fprintf(to, "Usage: dscomm COMMAND [OPTION...]\n\nCommands:\n");
     for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
         fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].summary);
-    fprintf(to, "\n'dscomm COMMAND --help' tells a command's options, "
+    fprintf(to, "\n'dscomm help COMMAND' tells a command's options, "
                 "'dscomm --version' the version.\n");
 }
 
@@ -70,9 +71,14 @@ static int print_version(void)
 
 static void print_unknown(const char *word)
 {
+    dscomm_nearest_t search = dscomm_priv_nearest_begin(word, 0);
     char *printable = tool_printable(word);
 
-    fprintf(stderr, "dscomm: no command '%s'\n", printable);
+    for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
+        dscomm_priv_nearest_try(&search, commands[i].name);
+    fprintf(stderr, "dscomm: no command '%s'%s%s%s\n", printable,
+            search.nearest ? "; is " : "", search.nearest ? search.nearest : "",
+            search.nearest ? " meant?" : "");
     g_free(printable);
 }
 
@@ -82,6 +88,31 @@ static const tool_command_t *find_command(const char *name)
         if (strcmp(commands[i].name, name) == 0)
             return &commands[i];
     return NULL;
+}
+
+static int refuse(const char *word)
+{
+    if (*word)
+        print_unknown(word);
+    print_usage(stderr);
+    return TOOL_USAGE;
+}
+
+/* "dscomm help COMMAND" is "dscomm COMMAND --help". */
+static int help(const char *word)
+{
+    char name[16], option[] = "--help";
+    char *words[] = {name, option, NULL};
+
+    if (!*word) {
+        print_usage(stdout);
+        return TOOL_OK;
+    }
+    current = find_command(word);
+    if (!current)
+        return refuse(word);
+    g_strlcpy(name, current->name, sizeof name);
+    return current->main(2, words);
 }
 
 int main(int argc, char **argv)
@@ -97,12 +128,9 @@ int main(int argc, char **argv)
         return current->main(argc - 1, argv + 1);
     if (strcmp(word, "--version") == 0)
         return print_version();
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-        print_usage(stdout);
-        return TOOL_OK;
-    }
-    if (*word)
-        print_unknown(word);
-    print_usage(stderr);
-    return TOOL_USAGE;
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        return help("");
+    if (strcmp(word, "help") == 0)
+        return help(argc > 2 ? argv[2] : "");
+    return refuse(word);
 }

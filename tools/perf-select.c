@@ -2,6 +2,7 @@
 /* Which operations, with which types and operators, see perf-options.h. */
 #include "config.h"
 
+#include "env/nearest.h"
 #include "tools/perf-operations.h"
 #include "tools/perf-options.h"
 
@@ -75,6 +76,21 @@ static void add_all(const perf_options_t *options, GPtrArray *chosen)
             add(chosen, operation);
 }
 
+static int refuse_name(const char *name)
+{
+    dscomm_nearest_t search = dscomm_priv_nearest_begin(name, 0);
+    const perf_operation_t *operation;
+
+    for (size_t i = 0; (operation = perf_operation(i)); i++)
+        dscomm_priv_nearest_try(&search, operation->name);
+    return tool_fail(TOOL_USAGE, "perf",
+                     "there is no operation '%s'; %s%s%s'dscomm perf --help' "
+                     "lists them, 'all' is all",
+                     name, search.nearest ? "is " : "",
+                     search.nearest ? search.nearest : "",
+                     search.nearest ? " meant? " : "");
+}
+
 static int add_named(const perf_options_t *options, GPtrArray *chosen,
                      const char *name)
 {
@@ -82,10 +98,7 @@ static int add_named(const perf_options_t *options, GPtrArray *chosen,
     int status;
 
     if (!operation)
-        return tool_fail(TOOL_USAGE, "perf",
-                         "there is no operation '%s'; 'dscomm perf --help' "
-                         "lists them, 'all' is all",
-                         name);
+        return refuse_name(name);
     status = check_one(options, operation);
     if (status == TOOL_OK)
         add(chosen, operation);

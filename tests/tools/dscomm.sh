@@ -11,8 +11,16 @@ is "$? `cat "$scratch/out"`" "0 dscomm $PACKAGE_VERSION" 'the version'
 "$program" xyzzy >"$scratch/out" 2>"$scratch/err"
 is "$? `cat "$scratch/out"`" '2 ' 'no such command'
 like "`cat "$scratch/err"`" "^dscomm: no command 'xyzzy'" 'which one'
+"$program" inof >"$scratch/out" 2>"$scratch/err"
+like "`cat "$scratch/err"`" "^dscomm: no command 'inof'; is info meant\?" 'which one is meant'
 "$program" >/dev/null 2>&1
 is $? 2 'no command'
+is "$("$program" help)" "$("$program" --help)" 'help'
+for command in run perf env info; do
+    is "$("$program" help $command)" "$("$program" $command --help)" "help $command"
+done
+"$program" help xyzzy >"$scratch/out" 2>"$scratch/err"
+is "$? `cat "$scratch/out"`" '2 ' 'help for no command'
 
 # Status, and what is run with nothing to write to.
 while read -r want line; do
@@ -30,6 +38,7 @@ while read -r want line; do
     is $? $want "$line without standard output"
 done <<'END'
 1 --help
+1 help
 1 --version
 125 run --help
 1 perf --help
@@ -37,6 +46,7 @@ done <<'END'
 1 env
 1 env --json
 1 info --help
+1 help info
 1 info
 1 info --json
 END

@@ -26,6 +26,10 @@ column()
 operations=$("$abs_top_builddir/tools/dscomm" perf --help |
     sed -n '/^Operations:/,/^$/s/^  \([a-z_]*\) .*/\1/p')
 is "$(echo "$operations" | grep -c .)" 20 'operations in the help'
+"$abs_top_builddir/tools/dscomm" perf allreduce >/dev/null 2>"$scratch/err"
+is $? 2 'a misspelt operation: status'
+like "$(cat "$scratch/err")" "no operation 'allreduce'; is all_reduce meant\?" \
+    'which one is meant'
 
 # Every operation, two types, nothing wrong
 for ranks in 2 3; do
