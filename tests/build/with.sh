@@ -75,6 +75,8 @@ esac
 END
 chmod +x "$cuda/bin/nvcc"
 library "$cuda/lib64/libcudart_static.a" cudart
+# The C++ library, which not everybody has
+library "$cuda/lib64/libstdc++.so" stdcxx
 
 end=$(configures --with-mpi="$mpi" --with-ibverbs="$verbs" --with-cuda="$cuda")
 like "$end" "mpi +yes \(MPICH 98\.7 in $mpi\)" 'mpi: files'
