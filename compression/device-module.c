@@ -9,6 +9,7 @@
 #include "lib/device.h"
 
 #include <dlfcn.h>
+#include <dscomm/codec.h>
 #include <dscomm/dscomm.h>
 #include <pthread.h>
 #include <string.h>
@@ -35,12 +36,11 @@ static char *path_of_module(void)
 
     if (dladdr(path_of_module, &info) && info.dli_fname) {
         folder = g_path_get_dirname(info.dli_fname);
-        path = g_build_filename(
-            folder,
-            g_str_has_suffix(folder, ".libs")
-                ? "."
-                : LIBDSCOMM_COMPRESSION_MODULE_FOLDER,
-            FILE_NAME, NULL);
+        path = g_build_filename(folder,
+                                g_str_has_suffix(folder, ".libs")
+                                    ? "."
+                                    : LIBDSCOMM_COMPRESSION_MODULE_FOLDER,
+                                FILE_NAME, NULL);
         g_free(folder);
     }
     if (path && g_file_test(path, G_FILE_TEST_EXISTS))
@@ -96,6 +96,11 @@ const char *dscomm_priv_device_why(void)
 {
     dscomm_priv_device_table();
     return why;
+}
+
+const char *dscomm_codec_device_problem(void)
+{
+    return dscomm_priv_device_table() ? NULL : why;
 }
 
 static const dscomm_device_ops_t *current(void)

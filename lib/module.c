@@ -46,7 +46,8 @@ static char *beside_library(void)
         !realpath(info.dli_fname, path))
         return NULL;
     parent = g_path_get_dirname(path);
-    folder = g_build_filename(parent, LIBDSCOMM_MODULE_FOLDER, "backends", NULL);
+    folder =
+        g_build_filename(parent, LIBDSCOMM_MODULE_FOLDER, "backends", NULL);
     g_free(parent);
     if (g_file_test(folder, G_FILE_TEST_IS_DIR))
         return folder;
@@ -247,9 +248,9 @@ static char *find_backend(const dscomm_module_t *module, void *handle,
     return why;
 }
 
-/* A module must call the libdscomm that loads it: another one in the process, or
- * one that is linked into the program, knows nothing of this one's groups. NULL,
- * or what is wrong (to be freed). */
+/* A module must call the libdscomm that loads it: another one in the process,
+ * or one that is linked into the program, knows nothing of this one's groups.
+ * NULL, or what is wrong (to be freed). */
 static char *check_library(void *handle)
 {
     void *theirs = dlsym(handle, "dscomm_backend_directory");

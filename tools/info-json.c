@@ -5,6 +5,7 @@
 #include "tools/info.h"
 #include "tools/json.h"
 
+#include <dscomm/codec.h>
 #include <dscomm/info.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,6 +53,7 @@ static void add_backend(JsonBuilder *builder, const dscomm_backend_info_t *info)
     else
         json_builder_add_null_value(builder);
     tool_json_text(builder, "why", info->why);
+    tool_json_text(builder, "detail", info->detail);
     json_builder_end_object(builder);
 }
 
@@ -65,6 +67,15 @@ static void add_backends(JsonBuilder *builder)
     for (size_t i = 0; dscomm_backend_info(i, &info) == DSCOMM_OK; i++)
         add_backend(builder, &info);
     json_builder_end_array(builder);
+}
+
+static void add_codecs(JsonBuilder *builder)
+{
+    const char *problem = dscomm_codec_device_problem();
+
+    add_words(builder, "codecs", dscomm_codec_names());
+    add_words(builder, "device_codecs", problem ? "" : "onebit");
+    tool_json_text(builder, "device_problem", problem);
 }
 
 static void add_available(JsonBuilder *builder, int coll, int ranks, int nodes)
@@ -201,6 +212,8 @@ void tool_info_print_json(const tool_info_parts_t *parts)
         add_build(builder);
     if (parts->backends)
         add_backends(builder);
+    if (parts->codecs)
+        add_codecs(builder);
     if (parts->ranks)
         add_algorithms(builder, parts->ranks, parts->nodes);
     if (parts->settings) {

@@ -6,6 +6,7 @@
 #include "tools/info.h"
 #include "tools/tool.h"
 
+#include <dscomm/codec.h>
 #include <dscomm/info.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,9 +34,31 @@ static void print_backends(void)
         if (info.usable)
             printf("priority %d, ", info.priority);
         printf("%s\n", info.path ? info.path : "built in");
+        if (info.detail)
+            printf("  %-16s %s\n", "", info.detail);
         if (!info.usable)
             printf("  %-16s not usable: %s\n", "", info.why);
     }
+}
+
+static void print_codecs(void)
+{
+    char **names = g_strsplit(dscomm_codec_names(), " ", -1);
+    const char *problem = dscomm_codec_device_problem();
+
+    printf("Codecs:\n");
+    for (char **name = names; *name; name++) {
+        const dscomm_codec_t *codec = dscomm_codec_find(*name);
+
+        printf("  %-16s %s error feedback", *name,
+               codec->feedback ? "with" : "without");
+        if (codec->parameter_most > 0)
+            printf(", parameter %g", codec->parameter);
+        printf("\n");
+    }
+    printf("  %-16s %s%s\n", "on CUDA devices", problem ? "no: " : "onebit",
+           problem ? problem : "");
+    g_strfreev(names);
 }
 
 /* "enum: a or b"; the accepted values alone where they name the type. */
@@ -110,6 +133,11 @@ static void print(const tool_info_parts_t *parts)
         print_backends();
         gap = "\n";
     }
+    if (parts->codecs) {
+        printf("%s", gap);
+        print_codecs();
+        gap = "\n";
+    }
     if (parts->ranks) {
         printf("%s", gap);
         tool_info_print_algorithms(parts->ranks, parts->nodes);
@@ -131,6 +159,8 @@ int tool_info(int argc, char **argv)
          "Version, build choices and processor features", NULL},
         {"backends", 0, 0, G_OPTION_ARG_NONE, &parts.backends,
          "Modules found, and why others were refused", NULL},
+        {"codecs", 0, 0, G_OPTION_ARG_NONE, &parts.codecs,
+         "What compresses, and whether CUDA devices do", NULL},
         {"algorithms", 0, 0, G_OPTION_ARG_NONE, &algorithms,
          "What carries out collectives, by bytes", NULL},
         {"ranks", 'n', 0, G_OPTION_ARG_INT, &ranks,
@@ -144,8 +174,8 @@ int tool_info(int argc, char **argv)
     };
 
     if (!tool_parse(&argc, &argv, entries, NULL,
-                    "Without --build, --backends, --algorithms and --settings, "
-                    "all parts are shown."))
+                    "Without --build, --backends, --codecs, --algorithms and "
+                    "--settings, all parts are shown."))
         return TOOL_USAGE;
     if (argc > 1)
         return tool_fail(TOOL_USAGE, "info", "unexpected argument '%s'",
@@ -158,8 +188,10 @@ int tool_info(int argc, char **argv)
         return tool_fail(TOOL_USAGE, "info",
                          "--nodes is %d; %d ranks are on 1 to %d nodes",
                          parts.nodes, ranks, ranks);
-    if (!parts.build && !parts.backends && !parts.settings && !algorithms)
-        parts.build = parts.backends = parts.settings = algorithms = TRUE;
+    if (!parts.build && !parts.backends && !parts.codecs && !parts.settings &&
+        !algorithms)
+        parts.build = parts.backends = parts.codecs = parts.settings =
+            algorithms = TRUE;
     known = !algorithms || tool_info_algorithms_known();
     parts.ranks = algorithms && known ? ranks : 0;
     if (!known)

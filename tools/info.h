@@ -7,7 +7,7 @@
 #include <glib.h>
 
 typedef struct {
-    gboolean build, backends, settings;
+    gboolean build, backends, codecs, settings;
     int ranks; /* to show algorithms for; 0: not to */
     int nodes; /* that the ranks are on */
 } tool_info_parts_t;

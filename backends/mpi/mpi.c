@@ -62,6 +62,24 @@ static const char *first_family(void)
     return NULL;
 }
 
+/* The modules for MPI libraries that are installed; whether their libraries
+ * are, only loading one would tell. */
+static const char *mpi_describe(void)
+{
+    GString *text = g_string_new(NULL);
+    const char *found;
+
+    for (int i = 0; i < MPI_FAMILIES; i++)
+        if (exists(mpi_families[i]))
+            g_string_append_printf(
+                text, "%s%s",
+                text->len ? ", " : "MPI libraries: ", mpi_families[i]);
+    found =
+        g_intern_string(text->len ? text->str : "no module for an MPI library");
+    g_string_free(text, TRUE);
+    return found;
+}
+
 /* Two MPI libraries in one process would take each other's symbols. */
 static dscomm_status_t choose(const char **ret_name)
 {
@@ -271,6 +289,7 @@ static const dscomm_backend_ops_t ops = {
     .status = mpi_status,
     .trim = mpi_trim,
     .introduce = mpi_introduce,
+    .describe = mpi_describe,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_mpi;

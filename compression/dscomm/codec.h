@@ -91,6 +91,11 @@ DSCOMM_API const dscomm_codec_t *dscomm_codec_find(const char *name);
 /* The names of all, with a space between them; static. MT: safe. */
 DSCOMM_API const char *dscomm_codec_names(void);
 
+/* NULL where codec onebit has kernels for the CUDA devices of this machine,
+ * else why buffers of theirs are compressed in host memory; static. The first
+ * call loads the module cuda.so, and with it CUDA's driver. MT: safe. */
+DSCOMM_API const char *dscomm_codec_device_problem(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -281,6 +281,10 @@ typedef struct dscomm_backend_ops {
      * question it says OK where it would try, else ERR_UNSUPPORTED without a
      * sentence: locally, cheaply, and the same on all ranks. */
     dscomm_status_t (*introduce)(dscomm_introduction_t *introduction);
+    /* What this module finds on this machine, for dscomm_backend_info(): a
+     * phrase, "MPI libraries: openmpi, mpich". Static text; any thread; loads
+     * nothing. */
+    const char *(*describe)(void);
 } dscomm_backend_ops_t;
 
 /* One row of the settings table. The value is text in the environment, and a

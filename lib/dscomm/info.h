@@ -49,6 +49,8 @@ typedef struct dscomm_backend_info {
     int priority; /* larger is tried first by "auto" */
     int usable; /* 0: why says what is wrong with it */
     const char *why; /* NULL where usable */
+    /* What the module finds here: "MPI libraries: openmpi, mpich"; or NULL */
+    const char *detail;
 } dscomm_backend_info_t;
 
 /* As dscomm_setting_info(), for backends. Loads the modules on first use. MT:

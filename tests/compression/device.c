@@ -564,7 +564,10 @@ int main(void)
     static const int sizes[] = {1, 2, 3, 4, 5, 8};
 
     ranks_use_modules();
+    ok(dscomm_codec_device_problem() == NULL || *dscomm_codec_device_problem(),
+       "without kernels for devices there is a reason");
     dscomm_priv_device_use(fake_device_table());
+    ok(!dscomm_codec_device_problem(), "with kernels there is none");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
             each_case(&cases[i], sizes[s]);

@@ -239,6 +239,7 @@ int main(void)
 
     check_parts("--build", "build ");
     check_parts("--backends", "backend_directory backends ");
+    check_parts("--codecs", "codecs device_codecs device_problem ");
     check_parts("--algorithms", "algorithms ");
     check_parts("--settings", "settings unknown ");
 

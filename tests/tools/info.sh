@@ -19,7 +19,7 @@ parts()
 
 info
 is $status 0 'status'
-is "$(parts)" 'Build Backends Algorithms All Settings ' 'all parts'
+is "$(parts)" 'Build Backends Codecs Algorithms All Settings ' 'all parts'
 info --settings
 is "$(parts)" 'Settings ' 'one part'
 info --backends --build
@@ -37,6 +37,24 @@ info --backends
 like "$out" '^  self  *.*built in$' 'self is built in'
 like "$out" "^  shm  *priority [0-9]+, $DSCOMM_BACKEND_PATH/shm.so\$" \
     'shm is found'
+info --codecs
+is "$(parts)" 'Codecs ' 'codecs'
+like "$out" '^  topk  *with error feedback, parameter 0\.01$' 'a codec and its parameter'
+like "$out" '^  float16  *without error feedback$' 'one without'
+like "$out" '^  on CUDA devices  *(onebit|no: .+)$' 'CUDA'
+if [ -e "$DSCOMM_BACKEND_PATH/mpi.so" ]; then
+    mkdir "$scratch/engines"
+    DSCOMM_MPI_PATH=$scratch/engines info --backends
+    like "$out" '^  *no module for an MPI library$' 'no MPI library'
+    touch "$scratch/engines/mpich.so"
+    DSCOMM_MPI_PATH=$scratch/engines info --backends
+    like "$out" '^  *MPI libraries: mpich$' 'one MPI library'
+    touch "$scratch/engines/openmpi.so"
+    DSCOMM_MPI_PATH=$scratch/engines info --backends
+    like "$out" '^  *MPI libraries: openmpi, mpich$' 'two MPI libraries'
+else
+    skip 'MPI libraries' 'no backend mpi'
+fi
 mkdir "$scratch/modules"
 echo 'no module' >"$scratch/modules/broken.so"
 DSCOMM_BACKEND_PATH=$scratch/modules info --backends
