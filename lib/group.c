@@ -9,6 +9,7 @@
 #include "lib/coalesce.h"
 #include "lib/creation.h"
 #include "lib/device.h"
+#include "lib/event.h"
 #include "lib/memory.h"
 #include "lib/progress.h"
 #include "lib/status.h"
@@ -271,14 +272,23 @@ void dscomm_priv_group_drop(dscomm_group_t *group)
     dscomm_priv_group_set(group, GROUP_FREED);
     pthread_mutex_unlock(&group->lock);
     dscomm_priv_group_detach(group);
+    dscomm_priv_event_close(group);
     close_impl(group);
+}
+
+static void note_revocation(dscomm_group_t *group)
+{
+    if (dscomm_priv_group_is(group, GROUP_REVOKED))
+        return;
+    dscomm_priv_group_set(group, GROUP_REVOKED);
+    dscomm_priv_event_signal(group);
 }
 
 void dscomm_priv_group_revoke(dscomm_group_t *group, dscomm_status_t status,
                               const char *sentence)
 {
     group->ops.revoke(group->impl, status, sentence);
-    dscomm_priv_group_set(group, GROUP_REVOKED);
+    note_revocation(group);
 }
 
 dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group, char *text,
@@ -287,7 +297,7 @@ dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group, char *text,
     dscomm_status_t status = group->ops.status(group->impl, text, size);
 
     if (status != DSCOMM_OK)
-        dscomm_priv_group_set(group, GROUP_REVOKED);
+        note_revocation(group);
     return status;
 }
 

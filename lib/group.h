@@ -100,6 +100,9 @@ struct dscomm_group {
     dscomm_group_t *next, *prev; /* in the list of groups with works */
     int listed;
 
+    atomic_int event; /* 1 + descriptor of dscomm_group_fd(); 0: none */
+    dscomm_group_t *watch_next; /* in the list of event.c */
+
     struct dscomm_attachment *attachments;
     GArray *rules; /* dscomm_choice_t: the user's */
     dscomm_shelf_t *shelf;

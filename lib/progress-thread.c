@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The thread that makes progress while the program computes
- * (DSCOMM_PROGRESS=thread): one a process, as long as there is a world. */
+ * (DSCOMM_PROGRESS=thread) or waits for descriptors (dscomm_group_fd()): one a
+ * process, as long as there is a world. */
 #include "config.h"
 #include "env/settings.h"
+#include "lib/event.h"
 #include "lib/helper.h"
 #include "lib/progress.h"
+#include "lib/store.h"
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NAP_MIN_US 1
 #define NAP_MAX_US 256
+/* Between two looks at idle groups for whose failure an event loop waits. */
+#define LOOK_MS 50
 
 /* Held while the thread is started or joined, so that no other is started
  * meanwhile. */
@@ -19,9 +25,30 @@ static unsigned users;
 static pthread_t thread;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t work_came = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t work_came; /* made with the thread */
 static int stopping;
 static atomic_int running;
+
+/* Sleeps until works come, or it is time to look whether groups have failed.
+ * With the lock held. */
+static void sleep_idle(void)
+{
+    struct timespec until;
+
+    if (!dscomm_priv_event_wanted()) {
+        pthread_cond_wait(&work_came, &lock);
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += LOOK_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    if (!pthread_cond_timedwait(&work_came, &lock, &until))
+        return;
+    pthread_mutex_unlock(&lock);
+    dscomm_priv_event_look();
+    pthread_mutex_lock(&lock);
+}
 
 /* Sleeps until a group has works; 0 when the thread shall end. */
 static int sleep_until_wanted(void)
@@ -30,7 +57,7 @@ static int sleep_until_wanted(void)
 
     pthread_mutex_lock(&lock);
     while (!stopping && dscomm_priv_progress_idle())
-        pthread_cond_wait(&work_came, &lock);
+        sleep_idle();
     go_on = !stopping;
     pthread_mutex_unlock(&lock);
     return go_on;
@@ -45,6 +72,7 @@ static void *loop(void *arg)
             nap = NAP_MIN_US;
             continue;
         }
+        dscomm_priv_event_look();
         usleep(nap);
         nap = MIN(nap * 2, NAP_MAX_US);
     }
@@ -57,6 +85,8 @@ static int create(void)
     sigset_t all, old;
     int error;
 
+    stopping = 0;
+    dscomm_priv_cond_init(&work_came);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     error = pthread_create(&thread, NULL, loop, NULL);
@@ -73,29 +103,47 @@ void dscomm_priv_progress_wake(void)
     pthread_mutex_unlock(&lock);
 }
 
+/* Starts the thread, unless it runs. With users_lock held. */
+static dscomm_status_t run_thread(void)
+{
+    int error;
+
+    if (atomic_load(&running))
+        return DSCOMM_OK;
+    error = create();
+    if (error)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "cannot start the progress thread: %s; unset "
+                           "DSCOMM_PROGRESS, and do not ask for descriptors",
+                           g_strerror(error));
+    atomic_store(&running, 1);
+    return DSCOMM_OK;
+}
+
 dscomm_status_t dscomm_priv_progress_start(void)
 {
     int64_t mode;
-    int error = 0;
     dscomm_status_t status =
         dscomm_priv_setting_number(SETTING_PROGRESS, &mode);
 
     if (status < 0)
         return status;
     pthread_mutex_lock(&users_lock);
-    if (mode && !atomic_load(&running)) {
-        stopping = 0;
-        error = create();
-        atomic_store(&running, !error);
-    }
-    users += !error;
+    if (mode)
+        status = run_thread();
+    users += status == DSCOMM_OK;
     pthread_mutex_unlock(&users_lock);
-    if (error)
-        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                           "cannot start the progress thread: %s; unset "
-                           "DSCOMM_PROGRESS",
-                           g_strerror(error));
-    return DSCOMM_OK;
+    return status;
+}
+
+dscomm_status_t dscomm_priv_progress_demand(void)
+{
+    dscomm_status_t status;
+
+    pthread_mutex_lock(&users_lock);
+    status = run_thread();
+    pthread_mutex_unlock(&users_lock);
+    return status;
 }
 
 static void end(void)
@@ -106,6 +154,7 @@ static void end(void)
     pthread_mutex_unlock(&lock);
     pthread_join(thread, NULL);
     atomic_store(&running, 0);
+    pthread_cond_destroy(&work_came);
 }
 
 void dscomm_priv_progress_stop(void)
@@ -123,7 +172,6 @@ void dscomm_priv_progress_thread_forked(void)
 {
     pthread_mutex_init(&users_lock, NULL);
     pthread_mutex_init(&lock, NULL);
-    pthread_cond_init(&work_came, NULL);
     users = 0;
     stopping = 0;
     atomic_store(&running, 0);

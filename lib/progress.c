@@ -4,6 +4,7 @@
  * another. */
 #include "config.h"
 #include "lib/progress.h"
+#include "lib/event.h"
 #include "lib/status.h"
 
 #include <sched.h>
@@ -122,8 +123,10 @@ int dscomm_priv_progress_wanted(const dscomm_group_t *group)
 /* Only groups that nobody is working on; the list's lock is not held meanwhile.
  * A group stays on the list as long as its lock is held, so next is still right
  * when the list's lock is taken again. locked: the caller has another group's
- * lock, and so must not come to works that are their callers' own. */
-static unsigned walk_list(const dscomm_group_t *except, int locked)
+ * lock, and so must not come to works that are their callers' own. unless:
+ * capabilities of groups to be left out. */
+static unsigned walk_list(const dscomm_group_t *except, int locked,
+                          uint64_t unless)
 {
     dscomm_group_t *group, *next;
     unsigned completed = 0;
@@ -131,7 +134,8 @@ static unsigned walk_list(const dscomm_group_t *except, int locked)
     pthread_mutex_lock(&list_lock);
     for (group = list; group; group = next) {
         next = group->next;
-        if (group == except || pthread_mutex_trylock(&group->lock))
+        if (group == except || group->capabilities & unless ||
+            pthread_mutex_trylock(&group->lock))
             continue;
         if (locked && group->custom) {
             pthread_mutex_unlock(&group->lock);
@@ -151,21 +155,21 @@ static unsigned walk_list(const dscomm_group_t *except, int locked)
 }
 
 /* What a work of its caller's own does on other groups comes here again. */
-static unsigned walk(const dscomm_group_t *except, int locked)
+static unsigned walk(const dscomm_group_t *except, int locked, uint64_t unless)
 {
     unsigned completed = 0;
 
     if (walking)
         return 0;
     walking = 1;
-    completed = walk_list(except, locked);
+    completed = walk_list(except, locked, unless);
     walking = 0;
     return completed;
 }
 
 static int progress_others(const dscomm_group_t *group, int locked)
 {
-    return dscomm_priv_progress_wanted(group) && walk(group, locked);
+    return dscomm_priv_progress_wanted(group) && walk(group, locked, 0);
 }
 
 /* In a call that waits. The group has works of its callers' own only while it
@@ -223,7 +227,7 @@ int dscomm_backend_has_works(void)
 
 unsigned dscomm_priv_progress_all(void)
 {
-    return walk(NULL, 0);
+    return walk(NULL, 0, DSCOMM_CAP_CALLER_PROGRESS);
 }
 
 int dscomm_priv_progress_idle(void)
@@ -238,5 +242,6 @@ void dscomm_priv_progress_forked(void)
     atomic_store(&listed, 0);
     atomic_store(&custom, 0);
     walking = 0;
+    dscomm_priv_event_forked();
     dscomm_priv_progress_thread_forked();
 }

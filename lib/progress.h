@@ -36,7 +36,9 @@ int dscomm_priv_progress_idle(void);
  * settings ask for one. */
 dscomm_status_t dscomm_priv_progress_start(void);
 void dscomm_priv_progress_stop(void);
-/* The list is no longer empty. */
+/* Starts the thread whatever the settings say; it ends with its last user. */
+dscomm_status_t dscomm_priv_progress_demand(void);
+/* The list is no longer empty, or the first group has a descriptor. */
 void dscomm_priv_progress_wake(void);
 
 /* In a forked child: forgets groups, thread and locks of the parent. */

@@ -2,6 +2,7 @@
 /* Works: their memory, how they start and end. */
 #include "config.h"
 #include "lib/work.h"
+#include "lib/event.h"
 #include "lib/fusion.h"
 #include "lib/inquest.h"
 #include "lib/op.h"
@@ -448,6 +449,8 @@ static dscomm_status_t unstage(dscomm_work_t *work, dscomm_status_t status)
 void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
                              const char *text)
 {
+    dscomm_group_t *group = work->group;
+
     unlink_pending(work);
     if (work->run)
         end_run(work);
@@ -463,12 +466,17 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
     if (status < 0)
         name_call(work);
     dscomm_priv_hook_end(work->group, &work->call, work->span, status);
-    if (work->compound)
+    if (work->compound) {
         retire_child(work, status);
-    else if (work->zombie)
+    } else if (work->zombie) {
         dscomm_priv_work_discard(work);
-    else
+    } else {
+        const int is_users = !work->held;
+
         atomic_store_explicit(&work->status, status, memory_order_release);
+        if (is_users)
+            dscomm_priv_event_signal(group);
+    }
 }
 
 void dscomm_priv_work_cancel(dscomm_work_t *work, dscomm_status_t status,

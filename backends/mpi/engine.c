@@ -12,6 +12,8 @@ static uint64_t capabilities(void *impl)
 
     return DSCOMM_CAP_ANY_SOURCE |
            (engine_device_why() ? 0 : DSCOMM_CAP_DEVICE_MEMORY) |
+           (engine->lock == &engine->own_lock ? 0
+                                              : DSCOMM_CAP_CALLER_PROGRESS) |
            (engine->blocking ? DSCOMM_CAP_BLOCKING_APART : 0);
 }
 

@@ -213,7 +213,8 @@ static uint64_t two_capabilities(void *impl)
         DSCOMM_CAP_DEATH_DETECTION | DSCOMM_CAP_MISMATCH_DETECTION;
     const uint64_t of_one = noticed | DSCOMM_CAP_NATIVE_COLLECTIVES |
                             DSCOMM_CAP_ANY_SOURCE | DSCOMM_CAP_ZERO_COPY |
-                            DSCOMM_CAP_BLOCKING_APART;
+                            DSCOMM_CAP_BLOCKING_APART |
+                            DSCOMM_CAP_CALLER_PROGRESS;
     two_t *two = impl;
     const two_level_t *inside = &two->levels[TWO_INSIDE];
     uint64_t flat = two_level_capabilities(&two->levels[TWO_FLAT]);
@@ -222,7 +223,7 @@ static uint64_t two_capabilities(void *impl)
     if (two->only)
         return two_level_capabilities(two->only) & of_one;
     return (flat & (inside->ops ? own : noticed) & noticed) |
-           (own & DSCOMM_CAP_ZERO_COPY) |
+           (own & DSCOMM_CAP_ZERO_COPY) | (flat & DSCOMM_CAP_CALLER_PROGRESS) |
            (two->direct ? 0 : flat & DSCOMM_CAP_ANY_SOURCE) |
            (two->apart ? DSCOMM_CAP_BLOCKING_APART : 0) |
            (two->able ? flat & DSCOMM_CAP_NATIVE_COLLECTIVES : 0);

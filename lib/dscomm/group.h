@@ -117,6 +117,19 @@ DSCOMM_API dscomm_status_t dscomm_group_to_global(const dscomm_group_t *group,
 DSCOMM_API dscomm_status_t dscomm_group_from_global(const dscomm_group_t *group,
                                                     int rank, int *ret_rank);
 
+/* A descriptor for poll(2) and its like, the same one at each call: readable
+ * since a work of the group has become complete, or since the group has failed.
+ * Reading its 8 bytes makes it unreadable (eventfd(2), non-blocking); then look
+ * at works by dscomm_work_test(), and at the group by dscomm_group_status().
+ * Without that order, or between the two, nothing is lost: what becomes
+ * complete later makes it readable again. Works of blocking calls do not count.
+ * From the first call on a thread of the library makes progress for the
+ * process, as with DSCOMM_PROGRESS=thread. A failure that comes while no work
+ * is outstanding is told within 0.1 s after the backend knows. The group owns
+ * the descriptor and closes it when it is freed. ERR_UNSUPPORTED with
+ * DSCOMM_CAP_CALLER_PROGRESS. MT: group. */
+DSCOMM_API dscomm_status_t dscomm_group_fd(dscomm_group_t *group, int *ret_fd);
+
 /* Number of collectives started on the group; equal on all ranks between two of
  * them. MT: group. */
 DSCOMM_API uint64_t dscomm_group_sequence(const dscomm_group_t *group);
@@ -134,6 +147,9 @@ DSCOMM_API uint64_t dscomm_group_sequence(const dscomm_group_t *group);
 #define DSCOMM_CAP_BLOCKING_APART ((uint64_t)1 << 6)
 /* Collectives by operators of dscomm_op_create(). */
 #define DSCOMM_CAP_USER_OPS ((uint64_t)1 << 7)
+/* Only the program's own calls make progress: no thread of the library does, so
+ * dscomm_group_fd() is refused. */
+#define DSCOMM_CAP_CALLER_PROGRESS ((uint64_t)1 << 8)
 /* Or of DSCOMM_CAP_*; 0 for NULL. MT: safe. */
 DSCOMM_API uint64_t dscomm_group_capabilities(const dscomm_group_t *group);
 

@@ -437,11 +437,13 @@ static void *intrude(void *arg)
 static void use_serialized(void)
 {
     pthread_t thread;
-    int level;
+    int level, fd;
 
     MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
     join("mpi");
     if (level < MPI_THREAD_MULTIPLE) {
+        need(dscomm_group_fd(world, &fd) == DSCOMM_ERR_UNSUPPORTED,
+             "no thread that makes progress for a loop");
         pthread_create(&thread, NULL, intrude, NULL);
         pthread_join(thread, NULL);
     }

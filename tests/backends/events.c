@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The descriptor for event loops: what makes it readable, and what does
+ * not. */
+#include "config.h"
+
+#include "tests/backends/conform.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 20000
+
+/* The descriptor of the test's group; -1, and the test is skipped, where only
+ * the program's own calls make progress. */
+static int open_fd(void)
+{
+    int fd = -1;
+
+    if (dscomm_group_capabilities(my.group) & DSCOMM_CAP_CALLER_PROGRESS) {
+        CHECK_FAILS(dscomm_group_fd(my.group, &fd), DSCOMM_ERR_UNSUPPORTED);
+        conform_skip("only the program's own calls make progress");
+        return -1;
+    }
+    CHECK_OK(dscomm_group_fd(my.group, &fd));
+    return fd;
+}
+
+static int is_readable(int fd, int timeout_ms)
+{
+    struct pollfd poller = {.fd = fd, .events = POLLIN};
+
+    return poll(&poller, 1, timeout_ms) == 1 && poller.revents == POLLIN;
+}
+
+static void drain(int fd)
+{
+    uint64_t count = 0;
+
+    check(read(fd, &count, sizeof count) == sizeof count && count > 0,
+          "read: %s", strerror(errno));
+}
+
+/* Sleeps until the works are complete: a loop as in the manual. */
+static void loop(int fd, dscomm_work_t **works, int count)
+{
+    int left = count;
+
+    while (left) {
+        if (!check(is_readable(fd, PATIENCE_MS), "%d of %d works do not come",
+                   left, count))
+            return;
+        drain(fd);
+        for (int i = 0; i < count; i++) {
+            dscomm_status_t status;
+
+            if (!works[i] ||
+                (status = dscomm_work_test(works[i])) == DSCOMM_IN_PROGRESS)
+                continue;
+            check_status(status, DSCOMM_OK, "work %d", i);
+            dscomm_work_free(works[i]);
+            works[i] = NULL;
+            left--;
+        }
+    }
+}
+
+/* Nobody but the library's thread makes progress: rank 0 sleeps, and the others
+ * send late, long messages among them. */
+static void test_messages(void)
+{
+    enum { BYTES = 300000 };
+    static char in[64][BYTES], out[BYTES];
+    dscomm_work_t *works[64] = {NULL};
+    int fd = open_fd(), own = my.rank;
+
+    if (fd < 0)
+        return;
+    memset(out, own + 1, BYTES);
+    if (own) {
+        conform_pause(50 * own);
+        CHECK_OK(dscomm_isend(my.group, out, own % 2 ? BYTES : 10, DSCOMM_INT8,
+                              0, own, &works[0]));
+        loop(fd, works, 1);
+        return;
+    }
+    for (int r = 1; r < my.ranks; r++)
+        CHECK_OK(dscomm_irecv(my.group, in[r], BYTES, DSCOMM_INT8, r, r,
+                              &works[r - 1]));
+    loop(fd, works, my.ranks - 1);
+    for (int r = 1; r < my.ranks; r++)
+        check(in[r][0] == r + 1 && in[r][9] == r + 1, "message of rank %d", r);
+}
+
+static void test_collectives(void)
+{
+    enum { MANY = 8 };
+    dscomm_work_t *works[MANY];
+    int32_t sums[MANY], ranks[MANY];
+    int fd = open_fd();
+
+    if (fd < 0)
+        return;
+    for (int i = 0; i < MANY; i++) {
+        ranks[i] = my.rank + i;
+        CHECK_OK(dscomm_all_reduce(my.group, &ranks[i], &sums[i], 1,
+                                   DSCOMM_INT32, DSCOMM_SUM, &works[i]));
+    }
+    loop(fd, works, MANY);
+    for (int i = 0; i < MANY; i++)
+        check(sums[i] == my.ranks * (my.ranks - 1) / 2 + i * my.ranks,
+              "sum %d is %d", i, sums[i]);
+}
+
+/* Nor do works that are freed. */
+static void test_blocking(void)
+{
+    dscomm_work_t *work = NULL;
+    int fd = open_fd(), again = -1;
+
+    if (fd < 0)
+        return;
+    CHECK_OK(dscomm_group_fd(my.group, &again));
+    check(fd == again, "the second descriptor is %d, not %d", again, fd);
+    for (int i = 0; i < 20; i++)
+        CHECK_OK(dscomm_barrier(my.group, NULL));
+    check(!is_readable(fd, 0), "blocking calls make it readable");
+    CHECK_FAILS(dscomm_group_fd(my.group, NULL), DSCOMM_ERR_INVALID);
+    CHECK_FAILS(dscomm_group_fd(NULL, &again), DSCOMM_ERR_INVALID);
+    CHECK_OK(dscomm_barrier(my.group, &work));
+    loop(fd, &work, 1);
+    check(!is_readable(fd, 0), "it is readable after it was read");
+}
+
+/* The last rank aborts: those that wait for a work, and those that wait for
+ * nothing, are told. */
+static void run_failure(int with_work)
+{
+    dscomm_work_t *work = NULL;
+    int32_t value;
+    int fd = open_fd();
+
+    if (fd < 0)
+        return;
+    if (with_work)
+        CHECK_OK(
+            dscomm_irecv(my.group, &value, 1, DSCOMM_INT32, my.rank, 1, &work));
+    CHECK_OK(dscomm_barrier(my.world, NULL));
+    if (my.rank == my.ranks - 1) {
+        conform_pause(100);
+        CHECK_OK(dscomm_group_abort(my.group, "enough"));
+    }
+    check(is_readable(fd, PATIENCE_MS), "the failure is not told");
+    CHECK_FAILS(dscomm_group_status(my.group), DSCOMM_ERR_ABORTED);
+    check_sentence("enough", "the reason");
+    if (work)
+        CHECK_FAILS(dscomm_work_wait(work, -1), DSCOMM_ERR_ABORTED);
+    dscomm_work_free(work);
+}
+
+static void test_failure_with_work(void)
+{
+    run_failure(1);
+}
+
+static void test_failure_alone(void)
+{
+    run_failure(0);
+}
+
+static void test_closed(void)
+{
+    dscomm_group_t *group;
+    int fd = open_fd();
+
+    if (fd < 0)
+        return;
+    CHECK_OK(dscomm_group_split(my.group, 0, my.rank, NULL, &group));
+    CHECK_OK(dscomm_group_fd(group, &fd));
+    CHECK_OK(dscomm_group_free(group));
+    check(fcntl(fd, F_GETFD) < 0 && errno == EBADF, "it is still open");
+}
+
+static const conform_test_t tests[] = {
+    {"messages wake a loop", test_messages},
+    {"collectives wake a loop", test_collectives},
+    {"blocking calls do not", test_blocking},
+    {"an abort does, with a work", test_failure_with_work},
+    {"an abort does, without", test_failure_alone},
+    {"the group closes it", test_closed},
+    {NULL, NULL},
+};
+const conform_area_t conform_events = {"events", tests};
