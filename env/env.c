@@ -221,15 +221,15 @@ static dscomm_status_t fail_port(const dscomm_env_t *env, const char *title)
 {
     if (env->shared)
         return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
-                           "env[%s]: MASTER_PORT: not set, and only %s names "
-                           "the job, which is the same for all that this job "
-                           "of the scheduler starts: two of them would meet at "
-                           "one port. Set MASTER_PORT to one number on all "
-                           "ranks of a program, and to another for each",
-                           title, env->shared);
+                           "MASTER_PORT: not set, and only %s names the job, "
+                           "which is the same for all that this job of the "
+                           "scheduler starts: two of them would meet at one "
+                           "port. Set MASTER_PORT to one number on all ranks "
+                           "of a program, and to another for each (source: %s)",
+                           env->shared, title);
     return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
-                       "env[%s]: MASTER_PORT: not set, and nothing else tells "
-                       "it. Set MASTER_PORT to one number on all ranks",
+                       "MASTER_PORT: not set, and nothing else tells it. Set "
+                       "MASTER_PORT to one number on all ranks (source: %s)",
                        title);
 }
 
@@ -241,15 +241,16 @@ static dscomm_status_t fail_address(const dscomm_env_t *env, const char *title)
     const int known = dscomm_env_master_port(env) > 0; /* settles shared */
 
     return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
-                       "env[%s]: MASTER_ADDR: not set, and %s. Set "
-                       "MASTER_ADDR to the host of rank 0%s%s",
-                       title, why,
+                       "MASTER_ADDR: not set, and %s. Set MASTER_ADDR to the "
+                       "host of rank 0%s%s (source: %s)",
+                       why,
                        known ? ""
                              : ", and MASTER_PORT to one number on all ranks "
                                "of a program",
                        !known && env->shared
                            ? ", and to another for each program of this job"
-                           : "");
+                           : "",
+                       title);
 }
 
 dscomm_status_t dscomm_env_check_master(const dscomm_env_t *env)

@@ -101,7 +101,7 @@ int dscomm_priv_env_port(const char *job);
 /* "openmpi+azureml", for sentences; g_free(). */
 char *dscomm_priv_env_title(const dscomm_env_t *env);
 
-/* ERR_ENVIRONMENT: "env[SOURCE]: NAME='VALUE': TEXT", without VALUE where the
+/* ERR_ENVIRONMENT: "NAME='VALUE': TEXT (source: SOURCE)", without VALUE if the
  * variable is not set. */
 dscomm_status_t dscomm_priv_env_fail(const env_view_t *view,
                                      const dscomm_env_t *env, const char *name,

@@ -51,8 +51,8 @@ dscomm_status_t dscomm_priv_env_fail(const env_view_t *view,
     if (value)
         dscomm_priv_quote(value, quoted, sizeof quoted);
     status =
-        dscomm_fail(DSCOMM_ERR_ENVIRONMENT, "env[%s]: %s%s%s%s: %s", title,
-                    name, value ? "='" : "", quoted, value ? "'" : "", text);
+        dscomm_fail(DSCOMM_ERR_ENVIRONMENT, "%s%s%s%s: %s (source: %s)", name,
+                    value ? "='" : "", quoted, value ? "'" : "", text, title);
     g_free(title);
     g_free(text);
     return status;

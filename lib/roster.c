@@ -118,8 +118,20 @@ static dscomm_status_t register_self(const roster_t *roster)
 /* ERR_TIMEOUT with the numbers of the ranks that have no record yet. */
 static dscomm_status_t name_missing(const roster_t *roster, int *ret_came)
 {
-    return dscomm_priv_absent_name(roster->store, "r/", roster->join->size,
-                                   roster->join->timeout_ms, ret_came);
+    const dscomm_join_t *join = roster->join;
+    char *sentence;
+    dscomm_status_t status = dscomm_priv_absent_name(
+        roster->store, "r/", join->size, join->timeout_ms, ret_came);
+
+    if (status != DSCOMM_ERR_TIMEOUT || !join->url)
+        return status;
+    sentence = g_strdup_printf("%s; the ranks meet at %s: check that each was "
+                               "started, was given this address, and can "
+                               "reach it",
+                               dscomm_last_error(), join->url);
+    dscomm_priv_fail_with(status, sentence);
+    g_free(sentence);
+    return status;
 }
 
 /* What rank 0 was told, and another. */

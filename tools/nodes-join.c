@@ -178,7 +178,9 @@ static const char *explain_missing(const join_t *j)
                ? "; the address of --master is loopback here, where only "
                  "this machine can reach it: see /etc/hosts, or give "
                  "another address"
-               : "";
+               : "; check that dscomm run was started on every node, each "
+                 "with its own --node-rank, and that each can reach this "
+                 "address";
 }
 
 /* "nodes 1, 2 of 3"; *ret_came = how many have come. g_free(). */
@@ -207,10 +209,10 @@ static char *name_missing(const join_t *j, int *ret_came)
 static char *fail_missing(const join_t *j, int *ret_came)
 {
     char *names = name_missing(j, ret_came);
-    char *text = g_strdup_printf("%s did not come within %g s%s%s", names,
-                                 (double)j->place->join_us / G_USEC_PER_SEC,
-                                 j->note ? "; " : explain_missing(j),
-                                 j->note ? j->note : "");
+    char *text = g_strdup_printf(
+        "%s did not come to %s within %g s%s%s", names,
+        j->url + strlen("tcp://"), (double)j->place->join_us / G_USEC_PER_SEC,
+        j->note ? "; " : explain_missing(j), j->note ? j->note : "");
 
     g_free(names);
     return text;

@@ -6,6 +6,7 @@
 #include "tools/tool.h"
 
 #include <arpa/inet.h>
+#include <dscomm/env.h>
 #include <string.h>
 
 #define PORT_DEFAULT 29500 /* torchrun's */
@@ -231,16 +232,87 @@ static char *respell(char *word)
     return word;
 }
 
-/* The words before the program. */
-static void respell_all(char **argv)
+/* Options of mpirun and srun, and what to do instead. */
+static const struct {
+    const char *options; /* each with a blank after it */
+    const char *remedy;
+} foreign[] = {
+    {"-np --np --ntasks ", "give the number of ranks on this machine with -n"},
+    {"-hostfile --hostfile -machinefile --machinefile -f -H -host --host "
+     "-hosts --hosts -w --nodelist ",
+     "start one dscomm run on each host, with --nnodes, --node-rank and "
+     "--master, or start the program with mpirun or srun; SEVERAL NODES in "
+     "dscomm-run(1) explains"},
+};
+
+/* TOOL_OK, or a sentence with the remedy if word is another launcher's. */
+static int check_word(const char *word)
+{
+    char *option = g_strdup_printf("%.*s ", (int)strcspn(word, "="), word);
+    int status = TOOL_OK;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(foreign); i++) {
+        const char *found = strstr(foreign[i].options, option);
+
+        if (found && (found == foreign[i].options || found[-1] == ' '))
+            status = tool_fail(TOOL_USAGE, "run", "there is no %s: %s",
+                               g_strchomp(option), foreign[i].remedy);
+    }
+    g_free(option);
+    return status;
+}
+
+/* Respells and checks the words before the program. */
+static int read_words(char **argv)
 {
     for (int i = 1; argv[i] && argv[i][0] == '-'; i++) {
         if (strcmp(argv[i], "--") == 0)
-            return;
+            break;
         argv[i] = respell(argv[i]);
+        if (check_word(argv[i]) != TOOL_OK)
+            return TOOL_USAGE;
         if (g_strv_contains(with_value, argv[i]) && argv[i + 1])
             i++;
     }
+    return TOOL_OK;
+}
+
+static const char *get_launcher(const char *name, void *arg)
+{
+    return strcmp(name, "DSCOMM_LAUNCHER") == 0 ? arg : NULL;
+}
+
+/* Ranks are told by dscomm run who they are, whatever DSCOMM_LAUNCHER says. A
+ * name that no source has is refused as everywhere else. */
+static int check_launcher(void)
+{
+    const char *name = g_getenv("DSCOMM_LAUNCHER");
+    dscomm_env_attr_t attr = DSCOMM_ENV_ATTR_INIT;
+    dscomm_env_candidate_t source = {.size = sizeof source};
+    dscomm_env_t *env = NULL;
+    gboolean known = FALSE;
+
+    if (!name || !*name || g_ascii_strcasecmp(name, "auto") == 0 ||
+        g_ascii_strcasecmp(name, "torchrun") == 0)
+        return TOOL_OK;
+    attr.get = get_launcher;
+    attr.arg = (char *)name;
+    attr.tolerate = 1;
+    if (dscomm_env_discover(&attr, &env) != DSCOMM_OK)
+        return tool_fail(TOOL_INTERNAL, "run", "%s", dscomm_last_error());
+    for (size_t i = 0; dscomm_env_candidate(env, i, &source) == DSCOMM_OK; i++)
+        known |= g_ascii_strcasecmp(source.name, name) == 0;
+    if (!known) {
+        dscomm_env_status(env);
+        tool_fail(TOOL_USAGE, "run", "%s", dscomm_last_error());
+    }
+    dscomm_env_free(env);
+    if (!known)
+        return TOOL_USAGE;
+    return tool_fail(TOOL_OK, "run",
+                     "DSCOMM_LAUNCHER='%s' is ignored: the ranks are told by "
+                     "dscomm run who they are",
+                     name);
 }
 
 /* Only 0 becomes 0, which may mean "never". */
@@ -330,7 +402,8 @@ int tool_run_options(int argc, char **argv, tool_run_options_t *options)
         {NULL, 0, 0, 0, NULL, NULL, NULL},
     };
 
-    respell_all(argv);
+    if (read_words(argv) != TOOL_OK)
+        return TOOL_USAGE;
     gboolean parsed =
         tool_parse(&argc, &argv, entries, "PROGRAM [ARGUMENT...]", description);
     own_texts(&o, options);
@@ -340,6 +413,8 @@ int tool_run_options(int argc, char **argv, tool_run_options_t *options)
     if (o.argv[0] && strcmp(o.argv[0], "--") == 0)
         o.argv++;
     int status = check_options(&o);
+    if (status == TOOL_OK)
+        status = check_launcher();
     if (status == TOOL_OK)
         take(&o, options);
     return status;

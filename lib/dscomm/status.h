@@ -28,7 +28,7 @@ extern "C" {
     X(ERR_TRUNCATED, -10, "message longer than the receive buffer")            \
     X(ERR_IO, -11, "system call failed")                                       \
     X(ERR_PROTOCOL, -12, "peer sent bytes that make no sense")                 \
-    X(ERR_NOT_FOUND, -13, "no such key, name or rank")                         \
+    X(ERR_NOT_FOUND, -13, "not found")                                         \
     X(ERR_STATE, -14, "call is not allowed in this state")                     \
     X(ERR_INTERNAL, -15, "internal error")
 

@@ -14,7 +14,7 @@ static const vector_t vectors[] = {
     {"a pod without a port",
      {"RANK=1", "WORLD_SIZE=3", "MASTER_ADDR=h"},
      "pod 1/3/0/1/1 h -",
-     "env[pod]: MASTER_PORT: not set"},
+     "MASTER_PORT: not set"},
     {"T17 Azure ML",
      {"AZUREML_EXPERIMENT_ID=e", OMPI(4, 8, 0, 4),
       "AZ_BATCH_MASTER_NODE=10.0.1.17:6000"},
@@ -28,7 +28,7 @@ static const vector_t vectors[] = {
     {"T17b Azure ML without a master",
      {"AZUREML_EXPERIMENT_ID=e", OMPI(4, 8, 0, 4)},
      "openmpi 4/8/0/4/- - 6105",
-     "env[openmpi+azureml]: MASTER_ADDR: not set, and neither "
+     "MASTER_ADDR: not set, and neither "
      "AZ_BATCH_MASTER_NODE nor AZ_BATCHAI_MPI_MASTER_NODE is set"},
     {"Azure ML, one node",
      {"AZUREML_EXPERIMENT_ID=e", OMPI(1, 4, 1, 4),

@@ -46,7 +46,7 @@ static const vector_t vectors[] = {
       "SLURM_STEP_NUM_TASKS=3", "SLURM_NTASKS=3", "SLURM_LOCALID=0",
       "SLURM_NODEID=1", "SLURM_STEP_NODELIST=rack1-n[08-10]"},
      "openmpi 3/5/1/2/- - -",
-     "env[openmpi]: MASTER_ADDR: not set, and mpirun does not tell where rank "
+     "MASTER_ADDR: not set, and mpirun does not tell where rank "
      "0 is. Set MASTER_ADDR to the host of rank 0"},
     {"Open MPI, duplicates that agree",
      {OMPI(3, 8, 3, 4), "RANK=3", "WORLD_SIZE=8", "LOCAL_RANK=3",
@@ -524,7 +524,7 @@ static const vector_t vectors[] = {
      {"DSCOMM_RANK=1", "DSCOMM_WORLD_SIZE=2", OMPI(7, 8, 0, 1), "RANK=abc",
       "WORLD_SIZE=0", "MASTER_ADDR=h"},
      "dscomm 1/2/-/-/- h -",
-     "env[dscomm]: MASTER_PORT: not set"},
+     "MASTER_PORT: not set"},
     {"a port of ours",
      {"DSCOMM_MASTER_PORT=5000", TORCHRUN},
      "torchrun 9/16/1/8/1 n0 5000",

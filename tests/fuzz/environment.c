@@ -86,7 +86,7 @@ static void try_environment(environment_t *environment)
     if (dscomm_env_status(env) == DSCOMM_OK)
         check_numbers(env);
     else
-        must(g_str_has_prefix(dscomm_last_error(), "env["));
+        must(strstr(dscomm_last_error(), ": ") != NULL);
     dscomm_env_check_master(env);
     check_candidates(env);
     dscomm_env_free(env);

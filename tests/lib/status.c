@@ -29,7 +29,7 @@ static const struct {
     {-10, "ERR_TRUNCATED", "message longer than the receive buffer"},
     {-11, "ERR_IO", "system call failed"},
     {-12, "ERR_PROTOCOL", "peer sent bytes that make no sense"},
-    {-13, "ERR_NOT_FOUND", "no such key, name or rank"},
+    {-13, "ERR_NOT_FOUND", "not found"},
     {-14, "ERR_STATE", "call is not allowed in this state"},
     {-15, "ERR_INTERNAL", "internal error"},
     {2, "UNKNOWN", "unknown status"},

@@ -250,7 +250,7 @@ node 2 -n 1 true
 finish
 is "$statuses" 125,125 'nodes that do not come: statuses'
 for r in 0 2; do
-    like "$(err $r)" '^dscomm run: nodes 1, 3 of 4 did not come within 1.5 s; the address of --master is loopback here' \
+    like "$(err $r)" '^dscomm run: nodes 1, 3 of 4 did not come to '"$address"':[0-9]+ within 1.5 s; the address of --master is loopback here' \
         "nodes that do not come: node $r names them"
 done
 nodes=2
@@ -297,7 +297,7 @@ why='node 0 has --nnodes 3, node 1 (host) 2; give all nodes of a job the same, a
 is "$statuses" 125,125 'only a node of another job comes: statuses'
 is "$(err 1)" "dscomm run: $why" 'only a node of another job comes: it is told'
 is "$(err 0)" "dscomm run: refused a node of another job: $why
-dscomm run: nodes 1, 2 of 3 did not come within 3 s; $why" \
+dscomm run: nodes 1, 2 of 3 did not come to $address:29500 within 3 s; $why" \
     'only a node of another job comes: node 0'
 bounds='--join-timeout 20 --node-timeout 5'
 nodes=2

@@ -137,6 +137,31 @@ RANK=7 DSCOMM_RANK=7 DSCOMM_WORLD_SIZE=9 DSCOMM_LAUNCHER=slurm DSCOMM_LOG=info \
     run -n 1 sh -c 'echo $RANK ${DSCOMM_RANK-unset} ${DSCOMM_WORLD_SIZE-unset} \
     ${DSCOMM_LAUNCHER-unset} $DSCOMM_LOG'
 is "$out" '0 unset unset unset info' 'an outer job is forgotten, settings are not'
+like "$(cat "$scratch/err")" "^dscomm run: DSCOMM_LAUNCHER='slurm' is ignored: " \
+    "another launcher's name is not taken silently"
+DSCOMM_LAUNCHER=pmix run -n 1 echo ran
+is "$status $out" '2 ' 'a launcher that does not exist: status'
+like "$(cat "$scratch/err")" "^dscomm run: DSCOMM_LAUNCHER='pmix': no such source" \
+    'a launcher that does not exist is named'
+for name in auto Torchrun; do
+    DSCOMM_LAUNCHER=$name run -n 1 echo ran
+    is "$status $out $(cat "$scratch/err")" '0 ran ' "DSCOMM_LAUNCHER=$name says nothing new"
+done
+for words in '-np 2' '--np=2' '--ntasks 2'; do
+    # shellcheck disable=SC2086
+    run $words true
+    is "$status $(cat "$scratch/err")" "2 dscomm run: there is no ${words%%[= ]*}: give the \
+number of ranks on this machine with -n" "$words: what to write"
+done
+for words in '--hostfile hosts' '--host=a,b' '-H a,b' '-machinefile hosts' '-w a,b'; do
+    # shellcheck disable=SC2086
+    run -n 2 $words true
+    like "$status $(cat "$scratch/err")" \
+        "^2 dscomm run: there is no ${words%%[= ]*}: start one dscomm run on each host, " \
+        "$words: what to do instead"
+done
+run -n 1 echo -np 2 --hostfile x
+is "$status $out" '0 -np 2 --hostfile x' "the program's own options are its own"
 run -n 2 "$abs_top_builddir/tools/dscomm" run -n 2 sh -c 'echo $WORLD_SIZE-$RANK'
 is "`sort "$scratch/out" | tr '\n' ' '`" '2-0 2-0 2-1 2-1 ' 'a job in each rank of a job'
 
