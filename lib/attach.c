@@ -42,7 +42,10 @@ dscomm_status_t dscomm_group_attach(dscomm_group_t *group, const void *key,
     g_free(take(group, key));
     if (!value)
         return DSCOMM_OK;
-    attachment = g_new(attachment_t, 1);
+    attachment = g_try_new(attachment_t, 1);
+    if (!attachment)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "%s on group '%s': no memory",
+                           name, group->name);
     *attachment = (attachment_t){group->attachments, key, value, end};
     group->attachments = attachment;
     return DSCOMM_OK;

@@ -55,14 +55,19 @@ static dscomm_status_t post(dscomm_group_t *group, const note_t *note,
 /* Sends a copy of note's bytes and does not wait for it. */
 static dscomm_status_t post_copy(dscomm_group_t *group, const note_t *note)
 {
+    void *copy = dscomm_priv_group_memory(group, name, 1, note->bytes);
     dscomm_call_t call = describe(note);
     dscomm_work_t *work;
     dscomm_status_t status;
 
+    if (!copy)
+        return DSCOMM_ERR_NO_MEMORY;
     pthread_mutex_lock(&group->lock);
     status = dscomm_priv_work_new(group, &call, &work);
-    if (status == DSCOMM_OK) {
-        work->copy = memcpy(g_malloc(note->bytes), note->buffer, note->bytes);
+    if (status < 0) {
+        g_free(copy);
+    } else {
+        work->copy = memcpy(copy, note->buffer, note->bytes);
         work->call.p2p.message.send = work->copy;
         work->zombie = 1;
         status = dscomm_priv_work_launch(work);
@@ -299,12 +304,21 @@ static dscomm_status_t tell_all(dscomm_group_t *group, verdict_t *verdict)
 static dscomm_status_t lead(dscomm_group_t *group, verdict_t *verdict,
                             int64_t deadline)
 {
-    roll_t roll = {.answers = g_new0(answer_t, (gsize)group->size),
-                   .works = g_new0(dscomm_work_t *, (gsize)group->size),
-                   .missing = group->size - 1,
-                   .deadline = deadline};
-    dscomm_status_t status = call_all(group, &roll), told = DSCOMM_OK;
+    const size_t size = (size_t)group->size;
+    roll_t roll = {
+        .answers =
+            dscomm_priv_group_memory(group, name, size, sizeof(answer_t)),
+        .works = dscomm_priv_group_memory(group, name, size, sizeof(void *)),
+        .missing = group->size - 1,
+        .deadline = deadline};
+    dscomm_status_t status, told = DSCOMM_OK;
 
+    if (!roll.answers || !roll.works) {
+        g_free(roll.answers);
+        g_free(roll.works);
+        return DSCOMM_ERR_NO_MEMORY;
+    }
+    status = call_all(group, &roll);
     if (status == DSCOMM_OK)
         status = collect(group, &roll, verdict);
     withdraw_all(group, &roll, verdict);
@@ -333,14 +347,17 @@ static dscomm_status_t give_up(dscomm_group_t *group, answer_t *answer)
 static dscomm_status_t follow(dscomm_group_t *group, verdict_t *verdict,
                               int timeout_ms, int64_t deadline)
 {
-    uint64_t *call = g_new(uint64_t, 1);
+    uint64_t *call = dscomm_priv_group_memory(group, name, 1, sizeof *call);
     answer_t answer = {.number = group->barriers,
                        .timeout_ms = (uint64_t)timeout_ms};
     note_t called = {1, call, sizeof *call, 0, TAG_CALL};
     note_t here = {0, &answer, sizeof answer, 0, TAG_ANSWER};
     note_t told = {1, verdict, verdict_bytes(group), 0, TAG_VERDICT};
-    dscomm_status_t status = await(group, &called, deadline);
+    dscomm_status_t status;
 
+    if (!call)
+        return DSCOMM_ERR_NO_MEMORY;
+    status = await(group, &called, deadline);
     dscomm_priv_buffer_drop(group, call);
     if (status == DSCOMM_IN_PROGRESS)
         return give_up(group, &answer);
@@ -376,7 +393,9 @@ dscomm_status_t dscomm_monitored_barrier(dscomm_group_t *group, int timeout_ms)
         timeout_ms = group->timeout_ms;
     deadline = dscomm_priv_clock_after(dscomm_priv_clock(), timeout_ms);
     group->barriers++;
-    verdict = g_malloc0(verdict_bytes(group));
+    verdict = dscomm_priv_group_memory(group, name, 1, verdict_bytes(group));
+    if (!verdict)
+        return DSCOMM_ERR_NO_MEMORY;
     verdict->timeout_ms = (uint64_t)timeout_ms;
     if (group->rank == 0)
         status = lead(group, verdict, deadline);

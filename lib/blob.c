@@ -11,9 +11,11 @@
 static dscomm_status_t agree(dscomm_group_t *group, const char *name,
                              const void *memory, uint64_t size)
 {
-    uint8_t *have = g_new(uint8_t, 1);
+    uint8_t *have = dscomm_priv_group_memory(group, name, 1, sizeof *have);
     dscomm_status_t status;
 
+    if (!have)
+        return DSCOMM_ERR_NO_MEMORY;
     *have = memory != NULL;
     status =
         dscomm_all_reduce(group, have, have, 1, DSCOMM_UINT8, DSCOMM_MIN, NULL);
@@ -53,12 +55,14 @@ static void *allocate(uint64_t size)
 }
 
 /* The root's size, on all ranks. */
-static dscomm_status_t share_size(dscomm_group_t *group, uint64_t *size,
-                                  int root)
+static dscomm_status_t share_size(dscomm_group_t *group, const char *name,
+                                  uint64_t *size, int root)
 {
-    uint64_t *copy = g_new(uint64_t, 1);
+    uint64_t *copy = dscomm_priv_group_memory(group, name, 1, sizeof *copy);
     dscomm_status_t status;
 
+    if (!copy)
+        return DSCOMM_ERR_NO_MEMORY;
     *copy = *size;
     status = dscomm_broadcast(group, copy, 1, DSCOMM_UINT64, root, NULL);
     *size = *copy;
@@ -78,7 +82,7 @@ dscomm_status_t dscomm_broadcast_blob(dscomm_group_t *group, const void *blob,
         check(group, name, mine ? blob : NULL, bytes, ret_blob, ret_size);
 
     if (status == DSCOMM_OK)
-        status = share_size(group, &bytes, root);
+        status = share_size(group, name, &bytes, root);
     if (status < 0)
         return status;
     result = allocate(bytes);
@@ -98,16 +102,19 @@ dscomm_status_t dscomm_broadcast_blob(dscomm_group_t *group, const void *blob,
 }
 
 /* Everyone's size, as counts; the sum, or more than there can be memory for. */
-static dscomm_status_t gather_sizes(dscomm_group_t *group, size_t size,
-                                    size_t *counts, uint64_t *ret_sum)
+static dscomm_status_t gather_sizes(dscomm_group_t *group, const char *name,
+                                    size_t size, size_t *counts,
+                                    uint64_t *ret_sum)
 {
     const uint64_t own = size;
-    uint64_t *sizes = g_new(uint64_t, (gsize)group->size), sum = 0;
-    dscomm_status_t status =
-        dscomm_all_gather(group, &own, sizes, 1, DSCOMM_UINT64, NULL);
-    int i;
+    uint64_t sum = 0, *sizes = dscomm_priv_group_memory(
+                          group, name, (size_t)group->size, sizeof *sizes);
+    dscomm_status_t status;
 
-    for (i = 0; status == DSCOMM_OK && i < group->size; i++) {
+    if (!sizes)
+        return DSCOMM_ERR_NO_MEMORY;
+    status = dscomm_all_gather(group, &own, sizes, 1, DSCOMM_UINT64, NULL);
+    for (int i = 0; status == DSCOMM_OK && i < group->size; i++) {
         counts[i] = (size_t)sizes[i];
         sum = sizes[i] > PTRDIFF_MAX - sum ? PTRDIFF_MAX : sum + sizes[i];
     }
@@ -146,8 +153,11 @@ dscomm_status_t dscomm_all_gather_blob(dscomm_group_t *group, const void *blob,
 
     if (status < 0)
         return status;
-    counts = g_new(size_t, (gsize)group->size);
-    status = gather_sizes(group, size, counts, &sum);
+    counts = dscomm_priv_group_memory(group, name, (size_t)group->size,
+                                      sizeof *counts);
+    if (!counts)
+        return DSCOMM_ERR_NO_MEMORY;
+    status = gather_sizes(group, name, size, counts, &sum);
     if (status == DSCOMM_OK)
         status = gather_bytes(group, name, blob, size, counts, sum, ret_blob);
     if (status == DSCOMM_OK)

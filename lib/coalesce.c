@@ -8,6 +8,7 @@
 #include "lib/op.h"
 
 #include <dscomm/hook.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Calls that a group keeps room for, between recordings. */
@@ -26,6 +27,11 @@ static void forget_scratch(const dscomm_group_t *group,
         args->recv_displs = NULL;
 }
 
+static dscomm_call_t *recorded(const dscomm_group_t *group)
+{
+    return group->recorded.data;
+}
+
 /* Tells the last call what has become a part of it. */
 static void settle(dscomm_group_t *group)
 {
@@ -41,21 +47,20 @@ static void settle(dscomm_group_t *group)
     group->sequel.call = NULL;
 }
 
-/* The next call of the recording, to be filled in; NULL where there are too
- * many. */
+/* The next call of the recording, to be filled in; NULL where there is no
+ * memory for it. */
 static dscomm_call_t *add(dscomm_group_t *group)
 {
-    const guint count = group->recorded->len;
+    dscomm_call_t *call;
 
     settle(group);
-    if (count == G_MAXINT / sizeof(dscomm_call_t)) {
+    call = dscomm_priv_array_add(&group->recorded, sizeof *call);
+    if (!call)
         dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                    "a call on group '%s' cannot be recorded: %u are already",
-                    group->name, count);
-        return NULL;
-    }
-    g_array_set_size(group->recorded, count + 1);
-    return &g_array_index(group->recorded, dscomm_call_t, count);
+                    "a call on group '%s' cannot be recorded: no memory beside "
+                    "the %u that are already",
+                    group->name, group->recorded.len);
+    return call;
 }
 
 /* Together, they need buffers that are one or have nothing in common. What is a
@@ -89,8 +94,7 @@ static void set_sequel(dscomm_group_t *group, dscomm_call_t *call)
 static void count_bytes(dscomm_group_t *group, const dscomm_coll_args_t *args)
 {
     const guint last = group->recorded_last;
-    const dscomm_call_t *call =
-        last ? &g_array_index(group->recorded, dscomm_call_t, last - 1) : NULL;
+    const dscomm_call_t *call = last ? recorded(group) + (last - 1) : NULL;
 
     if (!call || !dscomm_priv_fusion_joins(call, group->recorded_bytes, args))
         group->recorded_bytes = 0;
@@ -114,7 +118,7 @@ dscomm_status_t dscomm_priv_coalesce_collective(dscomm_group_t *group,
     dscomm_priv_op_hold(args->user);
     forget_scratch(group, &call->coll);
     call->parts = 1;
-    group->recorded_last = group->recorded->len;
+    group->recorded_last = group->recorded.len;
     set_sequel(group, call);
     return DSCOMM_OK;
 }
@@ -142,9 +146,8 @@ dscomm_status_t dscomm_priv_coalesce_refuse(const dscomm_group_t *group,
 
 static void drop_operators(const dscomm_group_t *group)
 {
-    for (guint i = 0; group->recorded && i < group->recorded->len; i++) {
-        const dscomm_call_t *call =
-            &g_array_index(group->recorded, dscomm_call_t, i);
+    for (uint32_t i = 0; i < group->recorded.len; i++) {
+        const dscomm_call_t *call = recorded(group) + i;
 
         if (call->kind == CALL_COLLECTIVE)
             dscomm_priv_op_drop(call->coll.user);
@@ -154,21 +157,20 @@ static void drop_operators(const dscomm_group_t *group)
 void dscomm_priv_coalesce_drop(dscomm_group_t *group)
 {
     drop_operators(group);
-    if (group->recorded)
-        g_array_free(group->recorded, TRUE);
-    group->recorded = NULL;
+    dscomm_priv_array_clear(&group->recorded);
     group->sequel.call = NULL;
     dscomm_priv_group_clear(group, GROUP_COALESCING);
 }
 
 static void forget_calls(dscomm_group_t *group)
 {
-    if (group->recorded->len > KEPT_CALLS) {
+    if (group->recorded.len > KEPT_CALLS) {
         dscomm_priv_coalesce_drop(group);
         return;
     }
     drop_operators(group);
-    g_array_set_size(group->recorded, 0);
+    group->recorded.len = 0;
+    group->recorded.bad = 0;
 }
 
 dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group)
@@ -178,8 +180,6 @@ dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group)
 
     if (status < 0)
         return status;
-    if (!group->recorded)
-        group->recorded = g_array_new(FALSE, FALSE, sizeof(dscomm_call_t));
     group->recorded_last = 0;
     group->sequel.call = NULL;
     dscomm_priv_group_set(group, GROUP_COALESCING);
@@ -223,7 +223,7 @@ static dscomm_status_t start_child(dscomm_work_t *compound, dscomm_call_t *call)
 /* With the group's lock held. The compound counts one more than its children,
  * so that it cannot complete before the last is started. A child that does not
  * start ends the matter: the ones before it go on to their end on their own. */
-static dscomm_status_t start_all(dscomm_group_t *group, GArray *calls,
+static dscomm_status_t start_all(dscomm_group_t *group, dscomm_array_t *calls,
                                  dscomm_work_t **ret_work)
 {
     dscomm_call_t call = {.kind = CALL_COMPOUND, .async = 1};
@@ -237,7 +237,7 @@ static dscomm_status_t start_all(dscomm_group_t *group, GArray *calls,
         return status;
     compound->remaining = 1;
     for (i = 0; i < calls->len && status == DSCOMM_OK; i++)
-        status = start_child(compound, &g_array_index(calls, dscomm_call_t, i));
+        status = start_child(compound, (dscomm_call_t *)calls->data + i);
     if (status < 0)
         compound->zombie = 1;
     else
@@ -246,47 +246,65 @@ static dscomm_status_t start_all(dscomm_group_t *group, GArray *calls,
     return status;
 }
 
-static void free_calls(GArray *calls)
+static void free_calls(dscomm_array_t *calls)
 {
-    for (guint i = 0; i < calls->len; i++)
-        dscomm_priv_fusion_free(g_array_index(calls, dscomm_call_t, i).fusion);
-    g_array_free(calls, TRUE);
-}
+    const dscomm_call_t *call = calls->data;
 
-static gint by_kind(gconstpointer a, gconstpointer b)
-{
-    const dscomm_call_t *one = a, *other = b;
-
-    return one->kind - other->kind;
+    for (uint32_t i = 0; i < calls->len; i++)
+        dscomm_priv_fusion_free(call[i].fusion);
+    dscomm_priv_array_clear(calls);
 }
 
 /* Puts messages behind the collectives, both in their order: which collectives
  * go as one must not depend on messages, of which each rank has its own. */
-static void part_messages(GArray *recorded)
+static dscomm_status_t part_messages(dscomm_group_t *group)
 {
-    guint messages = 0;
+    dscomm_call_t *calls = recorded(group), *messages;
+    const uint32_t count = group->recorded.len;
+    uint32_t moved = 0, kept = 0;
 
-    for (guint i = 0; i < recorded->len; i++)
-        messages +=
-            g_array_index(recorded, dscomm_call_t, i).kind == CALL_MESSAGE;
-    if (messages && messages < recorded->len)
-        g_array_sort(recorded, by_kind);
+    for (uint32_t i = 0; i < count; i++)
+        moved += calls[i].kind == CALL_MESSAGE;
+    if (!moved || moved == count)
+        return DSCOMM_OK;
+    messages = calloc(moved, sizeof *messages);
+    if (!messages)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "dscomm_coalesce_end on group '%s': rank %d has no "
+                           "memory for %u messages",
+                           group->name, group->rank, moved);
+    moved = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        dscomm_call_t call = calls[i];
+
+        *(call.kind == CALL_MESSAGE ? &messages[moved++] : &calls[kept++]) =
+            call;
+    }
+    memcpy(calls + kept, messages, moved * sizeof *messages);
+    free(messages);
+    return DSCOMM_OK;
 }
 
 /* What is to be started for what was recorded: small calls of one kind go as
  * one. */
-static dscomm_status_t plan_calls(dscomm_group_t *group, GArray *calls)
+static dscomm_status_t plan_calls(dscomm_group_t *group, dscomm_array_t *calls)
 {
-    const dscomm_call_t *call = (const void *)group->recorded->data;
-    size_t left = group->recorded->len, extent;
+    const dscomm_call_t *call = recorded(group);
+    size_t left = group->recorded.len, extent;
+    dscomm_call_t *planned;
+    dscomm_status_t status = part_messages(group);
 
-    part_messages(group->recorded);
-
+    if (status < 0)
+        return status;
     for (; left; left -= extent, call += extent) {
         dscomm_call_t one = *call;
 
         extent = dscomm_priv_fusion_extent(call, left);
-        if (extent > 1 && !dscomm_priv_fusion_new(call, extent, &one))
+        planned = dscomm_priv_array_add(calls, sizeof *planned);
+        if (planned)
+            *planned = one;
+        if (!planned ||
+            (extent > 1 && !dscomm_priv_fusion_new(call, extent, &one)))
             return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                                "dscomm_coalesce_end on group '%s': rank %d has "
                                "no memory for a buffer for %zu calls",
@@ -296,7 +314,7 @@ static dscomm_status_t plan_calls(dscomm_group_t *group, GArray *calls)
             one.algorithm = dscomm_priv_dispatch_choose(group, &one.coll, 1);
             forget_scratch(group, &one.coll);
         }
-        g_array_append_val(calls, one);
+        *planned = one;
     }
     return DSCOMM_OK;
 }
@@ -305,14 +323,14 @@ static dscomm_status_t plan_calls(dscomm_group_t *group, GArray *calls)
  * calls with a work: other ranks may have put theirs together otherwise. */
 static int is_plain(const dscomm_group_t *group)
 {
-    return group->recorded->len == 1 && group->recorded_last == 1 &&
+    return group->recorded.len == 1 && group->recorded_last == 1 &&
            group->ops.start &&
            !(group->capabilities & DSCOMM_CAP_BLOCKING_APART);
 }
 
 static dscomm_status_t run_plain(dscomm_group_t *group)
 {
-    dscomm_call_t call = g_array_index(group->recorded, dscomm_call_t, 0);
+    dscomm_call_t call = *recorded(group);
 
     call.async = 0;
     number(group, &call);
@@ -324,17 +342,17 @@ static dscomm_status_t run_plain(dscomm_group_t *group)
 static dscomm_status_t start_recorded(dscomm_group_t *group,
                                       dscomm_work_t **ret_work)
 {
-    GArray *calls = g_array_new(FALSE, FALSE, sizeof(dscomm_call_t));
-    dscomm_status_t status = plan_calls(group, calls);
+    dscomm_array_t calls = {0};
+    dscomm_status_t status = plan_calls(group, &calls);
 
     if (status == DSCOMM_OK) {
         pthread_mutex_lock(&group->lock);
-        status = start_all(group, calls, ret_work);
+        status = start_all(group, &calls, ret_work);
         pthread_mutex_unlock(&group->lock);
     } else {
         dscomm_priv_group_revoke(group, status, dscomm_last_error());
     }
-    free_calls(calls);
+    free_calls(&calls);
     return status;
 }
 

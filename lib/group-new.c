@@ -76,10 +76,13 @@ dscomm_status_t dscomm_priv_group_explain(const dscomm_group_t *group,
 dscomm_status_t dscomm_priv_group_agree(dscomm_group_t *group, const char *name,
                                         uint64_t hash)
 {
-    uint64_t *hashes = g_new(uint64_t, (gsize)group->size);
-    dscomm_status_t status =
-        dscomm_all_gather(group, &hash, hashes, 1, DSCOMM_UINT64, NULL);
+    uint64_t *hashes = dscomm_priv_group_memory(
+        group, name, (size_t)group->size, sizeof *hashes);
+    dscomm_status_t status;
 
+    if (!hashes)
+        return DSCOMM_ERR_NO_MEMORY;
+    status = dscomm_all_gather(group, &hash, hashes, 1, DSCOMM_UINT64, NULL);
     if (status < 0)
         status = dscomm_priv_group_explain(group, name, status);
     for (int i = 0; status == DSCOMM_OK && i < group->size; i++)

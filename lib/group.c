@@ -90,6 +90,21 @@ void dscomm_priv_group_destroy(dscomm_group_t *group)
     dscomm_priv_world_bury(group);
 }
 
+void *dscomm_priv_group_memory(dscomm_group_t *group, const char *name,
+                               size_t count, size_t size)
+{
+    void *memory = calloc(count, size);
+
+    if (!memory)
+        dscomm_priv_group_revoke(
+            group,
+            dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                        "%s on group '%s': rank %d has no memory for %zu bytes",
+                        name, group->name, group->rank, count * size),
+            dscomm_last_error());
+    return memory;
+}
+
 void dscomm_priv_group_hold(dscomm_group_t *group)
 {
     atomic_fetch_add_explicit(&group->holds, 1, memory_order_relaxed);

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "lib/account.h"
+#include "lib/array.h"
 #include "lib/choice.h"
 #include "lib/module.h"
 #include "lib/process.h"
@@ -85,7 +86,7 @@ struct dscomm_group {
     pthread_mutex_t lock;
     struct dscomm_work *pending, *pending_tail; /* started, in order */
     struct dscomm_work *idle; /* free list */
-    GPtrArray *slabs;
+    struct dscomm_work_slab *slabs; /* memory of works; work.c */
     size_t work_size;
     dscomm_request_t *request; /* of a blocking receive */
     uint64_t completed; /* counts retired works, messages, and parts of them */
@@ -116,11 +117,11 @@ struct dscomm_group {
     int held; /* the backend has not given back what works had, see cancel */
     uint32_t told; /* collectives whose schedule the log knows of, a bit each */
 
-    GArray *recorded; /* dscomm_call_t, while coalescing; or NULL */
+    dscomm_array_t recorded; /* dscomm_call_t, while coalescing */
     size_t recorded_bytes; /* of calls that the next may join */
     guint recorded_last; /* the last collective's number, from 1 */
     dscomm_sequel_t sequel;
-    GHashTable *memory, *registered; /* addresses; memory.c */
+    struct dscomm_area *memory, *registered; /* memory.c */
 };
 
 /* What a new group is made of. world_ranks: count entries, taken over, also on
@@ -144,6 +145,12 @@ dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
 void dscomm_priv_group_drop(dscomm_group_t *group);
 /* Frees what is behind the handle, whatever still points at it. */
 void dscomm_priv_group_destroy(dscomm_group_t *group);
+/* Memory for a call that all ranks make, zeroed, for
+ * dscomm_priv_buffer_drop(). NULL where there is none: the others would wait
+ * for this rank, so the group ends. name is the public call's. */
+void *dscomm_priv_group_memory(dscomm_group_t *group, const char *name,
+                               size_t count, size_t size);
+
 /* Adds or removes what keeps the memory. */
 void dscomm_priv_group_hold(dscomm_group_t *group);
 void dscomm_priv_group_release(dscomm_group_t *group);

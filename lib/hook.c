@@ -20,6 +20,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static node_t *nodes;
 static _Atomic(node_t *) current;
 
+/* NULL: no memory. */
 static node_t *intern(const dscomm_hooks_t *hooks)
 {
     node_t *node;
@@ -28,7 +29,9 @@ static node_t *intern(const dscomm_hooks_t *hooks)
         if (node->hooks.begin == hooks->begin &&
             node->hooks.end == hooks->end && node->hooks.arg == hooks->arg)
             return node;
-    node = g_new0(node_t, 1);
+    node = g_try_new0(node_t, 1);
+    if (!node)
+        return NULL;
     node->hooks = *hooks;
     node->next = nodes;
     nodes = node;
@@ -37,11 +40,16 @@ static node_t *intern(const dscomm_hooks_t *hooks)
 
 static dscomm_status_t install(const dscomm_hooks_t *hooks)
 {
+    node_t *node;
+
     if (atomic_load(&current))
         return dscomm_fail(DSCOMM_ERR_STATE,
                            "dscomm_hooks_set: another hook table is "
                            "installed; remove it first with NULL");
-    atomic_store(&current, intern(hooks));
+    node = intern(hooks);
+    if (!node)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "dscomm_hooks_set: no memory");
+    atomic_store(&current, node);
     atomic_fetch_or(&dscomm_priv_attention, DSCOMM_ATTENTION_HOOKS);
     return DSCOMM_OK;
 }

@@ -34,12 +34,14 @@ static int has_come(const dscomm_run_t *run, uint32_t chain, uint32_t step)
     return chain < slot->chain || step < slot->next;
 }
 
-/* Ranks whose greeting has come, or has a receive. */
+/* Ranks whose greeting has come, or has a receive; NULL: no memory. */
 static uint8_t *find_greeted(const dscomm_run_t *run)
 {
     const dscomm_schedule_t *schedule = run->schedule;
-    uint8_t *greeted = g_new0(uint8_t, (gsize)schedule->ranks);
+    uint8_t *greeted = calloc((size_t)schedule->ranks, sizeof *greeted);
 
+    if (!greeted)
+        return NULL;
     greeted[schedule->rank] = 1;
     for (uint32_t chain = 0; chain < schedule->nchains; chain++)
         for (uint32_t i = schedule->chains[chain];
@@ -68,23 +70,35 @@ static void open_ear(dscomm_run_t *run, int peer)
         ear->state = OPEN;
 }
 
+static dscomm_ears_t *ears_new(size_t ranks, size_t room)
+{
+    dscomm_ears_t *ears = calloc(1, sizeof *ears);
+    void *memory = NULL;
+
+    if (ears)
+        ears->ears = calloc(ranks, sizeof *ears->ears);
+    if (!ears || !ears->ears || posix_memalign(&memory, 64, ranks * room)) {
+        if (ears)
+            free(ears->ears);
+        free(ears);
+        return NULL;
+    }
+    ears->memory = memset(memory, 0, ranks * room);
+    return ears;
+}
+
 void dscomm_priv_run_listen(dscomm_run_t *run)
 {
     const size_t ranks = (size_t)run->schedule->ranks;
     const size_t size = dscomm_priv_request_size(&run->port);
     const size_t room = (size + MESSAGE_MOST + 63) & ~(size_t)63;
     uint8_t *greeted;
-    void *memory;
 
-    if (run->ears || run->status != DSCOMM_IN_PROGRESS ||
-        posix_memalign(&memory, 64, ranks * room))
+    if (run->ears || run->status != DSCOMM_IN_PROGRESS)
         return;
-    memset(memory, 0, ranks * room);
-    run->ears = g_new(dscomm_ears_t, 1);
-    run->ears->memory = memory;
-    run->ears->ears = g_new0(ear_t, ranks);
     greeted = find_greeted(run);
-    for (size_t r = 0; r < ranks; r++) {
+    run->ears = ears_new(ranks, room);
+    for (size_t r = 0; r < ranks && run->ears && greeted; r++) {
         char *own = run->ears->memory + r * room;
 
         run->ears->ears[r].request = (void *)own;
@@ -92,7 +106,9 @@ void dscomm_priv_run_listen(dscomm_run_t *run)
         if (!greeted[r])
             open_ear(run, (int)r);
     }
-    g_free(greeted);
+    if (run->ears && !greeted)
+        dscomm_priv_listen_end(run);
+    free(greeted);
 }
 
 /* Of the same call, it waits for the step that takes it. */
@@ -169,7 +185,7 @@ void dscomm_priv_listen_end(dscomm_run_t *run)
         held |= close_ear(run, &ears->ears[r]);
     if (!held)
         free(ears->memory);
-    g_free(ears->ears);
-    g_free(ears);
+    free(ears->ears);
+    free(ears);
     run->ears = NULL;
 }

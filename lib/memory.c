@@ -6,6 +6,7 @@
 #include "lib/memory.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 static dscomm_status_t map_pages(size_t size, void **ret_memory)
@@ -43,23 +44,60 @@ static dscomm_status_t give_back(dscomm_group_t *group, void *memory,
     return DSCOMM_OK;
 }
 
-static void remember(GHashTable **table, void *memory, size_t size)
+/* The few that a group has, so that a list does. */
+struct dscomm_area {
+    struct dscomm_area *next;
+    void *memory;
+    size_t size;
+};
+
+typedef struct dscomm_area area_t;
+
+/* To be filled and put into a list; NULL after dscomm_fail(). */
+static area_t *area_new(const char *name)
 {
-    if (!*table)
-        *table = g_hash_table_new(NULL, NULL);
-    g_hash_table_insert(*table, memory, GSIZE_TO_POINTER(size));
+    area_t *area = malloc(sizeof *area);
+
+    if (!area)
+        dscomm_fail(DSCOMM_ERR_NO_MEMORY, "%s: no memory", name);
+    return area;
 }
 
-/* 1 where memory was in the table, which forgets it. */
-static int forget(GHashTable *table, void *memory, size_t *ret_size)
+static void area_add(area_t **list, area_t *area, void *memory, size_t size)
 {
-    gpointer size;
+    *area = (area_t){*list, memory, size};
+    *list = area;
+}
 
-    if (!table || !g_hash_table_lookup_extended(table, memory, NULL, &size))
+/* Where the list points to memory, or its end. */
+static area_t **area_find(area_t **list, const void *memory)
+{
+    while (*list && (*list)->memory != memory)
+        list = &(*list)->next;
+    return list;
+}
+
+/* 1 where memory was in the list, which forgets it. */
+static int area_forget(area_t **list, const void *memory, size_t *ret_size)
+{
+    area_t **place = area_find(list, memory), *area = *place;
+
+    if (!area)
         return 0;
-    g_hash_table_remove(table, memory);
-    *ret_size = GPOINTER_TO_SIZE(size);
+    *place = area->next;
+    *ret_size = area->size;
+    free(area);
     return 1;
+}
+
+static void areas_free(area_t **list)
+{
+    while (*list) {
+        area_t *area = *list;
+
+        *list = area->next;
+        free(area);
+    }
 }
 
 dscomm_status_t dscomm_mem_alloc(dscomm_group_t *group, size_t size,
@@ -67,6 +105,7 @@ dscomm_status_t dscomm_mem_alloc(dscomm_group_t *group, size_t size,
 {
     const char *name = "dscomm_mem_alloc";
     dscomm_status_t status = dscomm_priv_group_usable(group, name);
+    area_t *area;
     size_t mapped;
     void *memory;
 
@@ -79,11 +118,16 @@ dscomm_status_t dscomm_mem_alloc(dscomm_group_t *group, size_t size,
     if (size > PTRDIFF_MAX)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "%s: size %zu is out of range",
                            name, size);
+    area = area_new(name);
+    if (!area)
+        return DSCOMM_ERR_NO_MEMORY;
     pthread_mutex_lock(&group->lock);
     status = obtain(group, size, &memory, &mapped);
     if (status == DSCOMM_OK) {
-        remember(&group->memory, memory, mapped);
+        area_add(&group->memory, area, memory, mapped);
         *ret_memory = memory;
+    } else {
+        free(area);
     }
     pthread_mutex_unlock(&group->lock);
     return status;
@@ -97,7 +141,7 @@ dscomm_status_t dscomm_mem_free(dscomm_group_t *group, void *memory)
 
     if (status < 0 || !memory)
         return status;
-    if (!forget(group->memory, memory, &size))
+    if (!area_forget(&group->memory, memory, &size))
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: %p is not what dscomm_mem_alloc() returned for "
                            "group '%s'",
@@ -113,23 +157,29 @@ dscomm_status_t dscomm_mem_register(dscomm_group_t *group, void *memory,
 {
     const char *name = "dscomm_mem_register";
     dscomm_status_t status = dscomm_priv_group_usable(group, name);
+    area_t *area;
 
     if (status < 0)
         return status;
     if (!memory || !size || size > PTRDIFF_MAX)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: no memory: %zu bytes at %p",
                            name, size, memory);
-    if (group->registered && g_hash_table_contains(group->registered, memory))
+    if (*area_find(&group->registered, memory))
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: %p is registered with group '%s' already", name,
                            memory, group->name);
+    area = area_new(name);
+    if (!area)
+        return DSCOMM_ERR_NO_MEMORY;
     if (group->ops.mem_register) {
         pthread_mutex_lock(&group->lock);
         status = group->ops.mem_register(group->impl, memory, size);
         pthread_mutex_unlock(&group->lock);
     }
     if (status == DSCOMM_OK)
-        remember(&group->registered, memory, size);
+        area_add(&group->registered, area, memory, size);
+    else
+        free(area);
     return status;
 }
 
@@ -141,7 +191,7 @@ dscomm_status_t dscomm_mem_deregister(dscomm_group_t *group, void *memory)
 
     if (status < 0)
         return status;
-    if (!forget(group->registered, memory, &size))
+    if (!area_forget(&group->registered, memory, &size))
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: %p is not registered with group '%s'", name,
                            memory, group->name);
@@ -155,26 +205,17 @@ dscomm_status_t dscomm_mem_deregister(dscomm_group_t *group, void *memory)
 
 void dscomm_priv_memory_release(dscomm_group_t *group)
 {
-    GHashTableIter iter;
-    gpointer memory, size;
-
-    if (group->registered && group->ops.mem_deregister) {
-        g_hash_table_iter_init(&iter, group->registered);
-        while (g_hash_table_iter_next(&iter, &memory, NULL))
-            group->ops.mem_deregister(group->impl, memory);
-    }
-    if (group->memory && !group->held) {
-        g_hash_table_iter_init(&iter, group->memory);
-        while (g_hash_table_iter_next(&iter, &memory, &size))
-            give_back(group, memory, GPOINTER_TO_SIZE(size));
-    }
+    if (group->ops.mem_deregister)
+        for (area_t *area = group->registered; area; area = area->next)
+            group->ops.mem_deregister(group->impl, area->memory);
+    if (!group->held)
+        for (area_t *area = group->memory; area; area = area->next)
+            give_back(group, area->memory, area->size);
     dscomm_priv_memory_destroy(group);
 }
 
 void dscomm_priv_memory_destroy(dscomm_group_t *group)
 {
-    if (group->registered)
-        g_hash_table_destroy(g_steal_pointer(&group->registered));
-    if (group->memory)
-        g_hash_table_destroy(g_steal_pointer(&group->memory));
+    areas_free(&group->registered);
+    areas_free(&group->memory);
 }

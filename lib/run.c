@@ -87,8 +87,10 @@ static int allocate_all(dscomm_run_t *run)
 dscomm_run_t *dscomm_priv_run_new(const dscomm_schedule_t *schedule,
                                   const dscomm_port_t *port)
 {
-    dscomm_run_t *run = g_new0(dscomm_run_t, 1);
+    dscomm_run_t *run = calloc(1, sizeof *run);
 
+    if (!run)
+        return NULL;
     run->schedule = schedule;
     run->port = *port;
     if (!allocate_all(run)) {
@@ -111,7 +113,7 @@ void dscomm_priv_run_free(dscomm_run_t *run)
     free(run->requests);
     if (!run->held)
         free(run->base[AT_SCRATCH]);
-    g_free(run);
+    free(run);
 }
 
 static const char *call_name(const dscomm_run_t *run)

@@ -11,12 +11,12 @@
 
 static dscomm_step_t *step_at(const dscomm_plan_t *plan, guint index)
 {
-    return &g_array_index(plan->steps, dscomm_step_t, index);
+    return (dscomm_step_t *)plan->steps.data + index;
 }
 
 static guint chain_start(const dscomm_plan_t *plan)
 {
-    return g_array_index(plan->chains, uint32_t, plan->chains->len - 1);
+    return ((uint32_t *)plan->chains.data)[plan->chains.len - 1];
 }
 
 /* Buffers of a part are places of the whole. What lies there is nobody's
@@ -38,10 +38,12 @@ static dscomm_place_t translate(const dscomm_plan_t *plan, dscomm_place_t place)
 
 static void add(dscomm_plan_t *plan, const dscomm_step_t *step)
 {
-    dscomm_step_t own = *step;
+    dscomm_step_t *own = dscomm_priv_array_add(&plan->steps, sizeof *own);
 
-    own.place = translate(plan, own.place);
-    g_array_append_val(plan->steps, own);
+    if (!own)
+        return;
+    *own = *step;
+    own->place = translate(plan, own->place);
 }
 
 static void grow_scratch(dscomm_plan_t *plan, size_t bytes)
@@ -56,7 +58,7 @@ static void grow_scratch(dscomm_plan_t *plan, size_t bytes)
  * the end, nor is theirs: finish() moves them there. */
 static dscomm_place_t find_slot(const dscomm_plan_t *plan)
 {
-    const uint32_t chain = plan->chains->len - 1;
+    const uint32_t chain = plan->chains.len - 1;
 
     return dscomm_priv_at(AT_COUNT + (int)(chain % plan->window), 0);
 }
@@ -94,16 +96,24 @@ void dscomm_priv_plan_window(dscomm_plan_t *plan, uint32_t window, size_t bytes)
     plan->slot = ALIGNED(bytes);
 }
 
+static void add_chain(dscomm_plan_t *plan, uint32_t start)
+{
+    uint32_t *chain = dscomm_priv_array_add(&plan->chains, sizeof *chain);
+
+    if (chain)
+        *chain = start;
+}
+
 void dscomm_priv_plan_chain(dscomm_plan_t *plan)
 {
-    uint32_t start = plan->steps->len;
+    uint32_t start = plan->steps.len;
 
     dscomm_priv_plan_round(plan);
     if (plan->part)
         return;
     g_assert(plan->chained || !start);
     if (plan->chained)
-        g_array_append_val(plan->chains, start);
+        add_chain(plan, start);
     plan->chained = 1;
     plan->used = 0;
 }
@@ -135,8 +145,8 @@ void dscomm_priv_plan_part(dscomm_plan_t *plan, const dscomm_part_t *part,
 
 void dscomm_priv_plan_round(dscomm_plan_t *plan)
 {
-    if (plan->steps->len > chain_start(plan))
-        step_at(plan, plan->steps->len - 1)->last = 1;
+    if (plan->steps.len > chain_start(plan))
+        step_at(plan, plan->steps.len - 1)->last = 1;
     plan->most_messages = MAX(plan->most_messages, plan->round_messages);
     plan->round_messages = 0;
 }
@@ -150,7 +160,7 @@ static void message(dscomm_plan_t *plan, dscomm_step_t step, int32_t *first)
     if (step.greets) {
         dscomm_step_t greeting = step;
 
-        first[step.peer] = (int32_t)plan->steps->len;
+        first[step.peer] = (int32_t)plan->steps.len;
         step.greets = step.bytes <= GREETING_MOST;
         if (!step.greets) {
             greeting.bytes = 0;
@@ -159,7 +169,8 @@ static void message(dscomm_plan_t *plan, dscomm_step_t step, int32_t *first)
         }
     }
     add(plan, &step);
-    step_at(plan, (guint)first[step.peer])->total += step.bytes;
+    if (!plan->steps.bad)
+        step_at(plan, (guint)first[step.peer])->total += step.bytes;
 }
 
 void dscomm_priv_plan_send(dscomm_plan_t *plan, int peer, dscomm_place_t from,
@@ -183,12 +194,14 @@ void dscomm_priv_plan_recv(dscomm_plan_t *plan, int peer, dscomm_place_t to,
 static uint32_t add_sources(dscomm_plan_t *plan, const dscomm_place_t *from,
                             uint32_t nfrom)
 {
-    uint32_t first = plan->sources->len;
+    uint32_t first = plan->sources.len;
 
     for (uint32_t i = 0; i < nfrom; i++) {
-        dscomm_place_t place = translate(plan, from[i]);
+        dscomm_place_t *place =
+            dscomm_priv_array_add(&plan->sources, sizeof *place);
 
-        g_array_append_val(plan->sources, place);
+        if (place)
+            *place = translate(plan, from[i]);
     }
     plan->most_sources = MAX(plan->most_sources, nfrom);
     return first;
@@ -274,7 +287,7 @@ void dscomm_priv_plan_recv_factor(dscomm_plan_t *plan, int peer)
  * another than what is awaited. */
 static void add_stages(dscomm_plan_t *plan)
 {
-    for (guint i = 0; i < plan->steps->len; i++) {
+    for (guint i = 0; i < plan->steps.len; i++) {
         dscomm_step_t *step = step_at(plan, i);
         size_t room = step->kind == STEP_SEND ? step->bytes : GREETING_MOST;
 
@@ -296,10 +309,10 @@ static void add_slots(dscomm_plan_t *plan)
 {
     size_t slots = plan->scratch;
 
-    for (guint i = 0; i < plan->steps->len; i++)
+    for (guint i = 0; i < plan->steps.len; i++)
         move(plan, &step_at(plan, i)->place, slots);
-    for (guint i = 0; i < plan->sources->len; i++)
-        move(plan, &g_array_index(plan->sources, dscomm_place_t, i), slots);
+    for (guint i = 0; i < plan->sources.len; i++)
+        move(plan, (dscomm_place_t *)plan->sources.data + i, slots);
     for (uint32_t i = 0; i < plan->window; i++)
         grow_scratch(plan, plan->slot);
 }
@@ -332,36 +345,41 @@ static void set_greeting(dscomm_schedule_t *schedule,
     };
 }
 
-static size_t array_bytes(GArray *array)
+static int is_bad(const dscomm_plan_t *plan)
 {
-    return array->len * g_array_get_element_size(array);
+    return plan->bad || plan->steps.bad || plan->chains.bad ||
+           plan->sources.bad;
 }
 
 static dscomm_schedule_t *finish(dscomm_plan_t *plan,
                                  const dscomm_algorithm_t *algorithm)
 {
-    dscomm_schedule_t *schedule = g_new0(dscomm_schedule_t, 1);
-    uint32_t end = plan->steps->len;
+    dscomm_schedule_t *schedule = calloc(1, sizeof *schedule);
 
     dscomm_priv_plan_round(plan);
-    plan->window = MIN(plan->window, plan->chains->len);
-    g_array_append_val(plan->chains, end);
+    plan->window = MIN(plan->window, plan->chains.len);
+    add_chain(plan, plan->steps.len);
+    if (!schedule || is_bad(plan)) {
+        free(schedule);
+        return NULL;
+    }
     add_stages(plan);
     add_slots(plan);
     schedule->algorithm = algorithm;
     schedule->rank = plan->rank;
     schedule->ranks = plan->ranks;
-    schedule->nchains = plan->chains->len - 1;
+    schedule->nchains = plan->chains.len - 1;
     schedule->window = plan->window;
     schedule->most_messages = plan->most_messages * schedule->window;
     schedule->most_sources = plan->most_sources;
-    schedule->bytes = array_bytes(plan->steps) + array_bytes(plan->chains) +
-                      array_bytes(plan->sources);
+    schedule->bytes = plan->steps.len * sizeof(dscomm_step_t) +
+                      plan->chains.len * sizeof(uint32_t) +
+                      plan->sources.len * sizeof(dscomm_place_t);
     schedule->scratch = plan->scratch;
     schedule->factors = plan->factors;
-    schedule->steps = (void *)g_array_free(plan->steps, FALSE);
-    schedule->chains = (void *)g_array_free(plan->chains, FALSE);
-    schedule->sources = (void *)g_array_free(plan->sources, FALSE);
+    schedule->steps = g_steal_pointer(&plan->steps.data);
+    schedule->chains = g_steal_pointer(&plan->chains.data);
+    schedule->sources = g_steal_pointer(&plan->sources.data);
     set_kernels(schedule, plan->args);
     set_greeting(schedule, plan->args);
     return schedule;
@@ -379,36 +397,55 @@ static void reduce_alone(dscomm_plan_t *plan)
                             plan->args->count, 1);
 }
 
+void *dscomm_priv_plan_memory(dscomm_plan_t *plan, size_t count, size_t size)
+{
+    void *memory = calloc(count, size);
+
+    plan->bad |= !memory;
+    return memory;
+}
+
+/* Of each rank, the index of a first step. */
+static int32_t *none_yet(dscomm_plan_t *plan)
+{
+    const size_t ranks = (size_t)plan->ranks;
+    int32_t *first = dscomm_priv_plan_memory(plan, ranks, sizeof *first);
+
+    if (first)
+        memset(first, -1, ranks * sizeof *first);
+    return first;
+}
+
 dscomm_schedule_t *dscomm_priv_schedule_new(const dscomm_algorithm_t *algorithm,
                                             const dscomm_coll_args_t *args,
                                             int rank, int ranks,
                                             const dscomm_nodes_t *nodes)
 {
-    size_t size = (size_t)ranks * sizeof(int32_t);
-    uint32_t start = 0;
-    dscomm_schedule_t *schedule;
+    dscomm_schedule_t *schedule = NULL;
     dscomm_plan_t plan = {
         .args = args,
         .rank = rank,
         .ranks = ranks,
         .nodes = nodes,
-        .steps = g_array_new(FALSE, FALSE, sizeof(dscomm_step_t)),
-        .chains = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
-        .sources = g_array_new(FALSE, FALSE, sizeof(dscomm_place_t)),
         .window = 1,
         .scratch = 64, /* so that no offset is 0 */
-        .first_send = memset(g_malloc(size), -1, size),
-        .first_recv = memset(g_malloc(size), -1, size),
     };
 
-    g_array_append_val(plan.chains, start);
-    if (ranks == 1 && args->op >= 0)
-        reduce_alone(&plan);
-    else
-        algorithm->build(&plan);
-    schedule = finish(&plan, algorithm);
-    g_free(plan.first_send);
-    g_free(plan.first_recv);
+    add_chain(&plan, 0);
+    plan.first_send = none_yet(&plan);
+    plan.first_recv = none_yet(&plan);
+    if (!is_bad(&plan)) {
+        if (ranks == 1 && args->op >= 0)
+            reduce_alone(&plan);
+        else
+            algorithm->build(&plan);
+        schedule = finish(&plan, algorithm);
+    }
+    free(plan.first_send);
+    free(plan.first_recv);
+    dscomm_priv_array_clear(&plan.steps);
+    dscomm_priv_array_clear(&plan.chains);
+    dscomm_priv_array_clear(&plan.sources);
     return schedule;
 }
 
@@ -416,8 +453,8 @@ void dscomm_priv_schedule_free(dscomm_schedule_t *schedule)
 {
     if (!schedule)
         return;
-    g_free(schedule->steps);
-    g_free(schedule->chains);
-    g_free(schedule->sources);
-    g_free(schedule);
+    free(schedule->steps);
+    free(schedule->chains);
+    free(schedule->sources);
+    free(schedule);
 }

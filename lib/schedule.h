@@ -18,6 +18,7 @@
 #ifndef LIB_SCHEDULE_H
 #define LIB_SCHEDULE_H
 
+#include "lib/array.h"
 #include "lib/greeting.h"
 #include "lib/nodes.h"
 
@@ -88,7 +89,9 @@ typedef struct {
     int rank, ranks;
     const dscomm_nodes_t *nodes; /* NULL: all ranks are on one */
     const dscomm_part_t *part; /* NULL: the whole */
-    GArray *steps, *chains, *sources;
+    /* What finds no memory is left out; the schedule is then thrown away. */
+    dscomm_array_t steps, chains, sources;
+    int bad; /* no memory for something else */
     int32_t *first_send, *first_recv; /* ranks: index of a step, or -1 */
     int chained;
     uint32_t window;
@@ -101,12 +104,17 @@ typedef struct {
 } dscomm_plan_t;
 
 /* The schedule of args by algorithm, which must fit. nodes: who is together, or
- * NULL. Neither is kept. Freed with dscomm_priv_schedule_free(). */
+ * NULL. Neither is kept. Freed with dscomm_priv_schedule_free(). NULL: no
+ * memory. */
 dscomm_schedule_t *
 dscomm_priv_schedule_new(const struct dscomm_algorithm *algorithm,
                          const dscomm_coll_args_t *args, int rank, int ranks,
                          const dscomm_nodes_t *nodes);
 void dscomm_priv_schedule_free(dscomm_schedule_t *schedule);
+
+/* Memory that an algorithm works with, for free(); NULL where there is none:
+ * then it returns, and the schedule is not used. */
+void *dscomm_priv_plan_memory(dscomm_plan_t *plan, size_t count, size_t size);
 
 /* For algorithms. Sizes are in bytes unless they say elements; what has no
  * bytes is left out, except messages. */

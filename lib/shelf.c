@@ -7,6 +7,7 @@
 #include "lib/shelf.h"
 #include "lib/algorithm.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define BOARDS 64 /* a power of two */
@@ -57,7 +58,7 @@ dscomm_shelf_t *dscomm_priv_shelf_new(const dscomm_port_t *port, int rank,
 static void shape_free(shape_t *shape)
 {
     dscomm_priv_schedule_free(shape->schedule);
-    g_free(shape);
+    free(shape);
 }
 
 /* Its runs under way outlive it on the shelf. */
@@ -98,11 +99,17 @@ void dscomm_priv_shelf_free(dscomm_shelf_t *shelf)
 static shape_t *shape_new(dscomm_shelf_t *shelf, const shape_key_t *key,
                           const dscomm_coll_args_t *args)
 {
-    shape_t *shape = g_new0(shape_t, 1);
+    shape_t *shape = calloc(1, sizeof *shape);
 
+    if (!shape)
+        return NULL;
     shape->key = *key;
     shape->schedule = dscomm_priv_schedule_new(
         key->algorithm, args, shelf->rank, shelf->ranks, shelf->nodes);
+    if (!shape->schedule) {
+        free(shape);
+        return NULL;
+    }
     shape->run_bytes = dscomm_priv_run_bytes(shape->schedule, &shelf->port);
     return shape;
 }
@@ -157,7 +164,8 @@ static shape_t *find(dscomm_shelf_t *shelf, const shape_key_t *key,
         if (board[i] && !memcmp(&board[i]->key, key, sizeof *key))
             return board[i];
     shape = shape_new(shelf, key, args);
-    put_on(shelf, shape);
+    if (shape)
+        put_on(shelf, shape);
     return shape;
 }
 
@@ -177,6 +185,8 @@ dscomm_run_t *dscomm_priv_shelf_take(dscomm_shelf_t *shelf,
     key.op = args->op;
     key.root = args->root;
     shape = find(shelf, &key, args);
+    if (!shape)
+        return NULL;
     shape->used = ++shelf->clock;
     run = shape->idle;
     if (run) {

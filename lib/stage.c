@@ -294,9 +294,14 @@ static dscomm_status_t await(const dscomm_group_t *group,
 static dscomm_status_t make(const dscomm_group_t *group, dscomm_call_t *call,
                             const extent_t *extent)
 {
-    dscomm_stage_t *stage = g_new0(dscomm_stage_t, 1);
+    dscomm_stage_t *stage = g_try_new0(dscomm_stage_t, 1);
     dscomm_status_t status;
 
+    if (!stage)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "group '%s': rank %d has no memory for copies of "
+                           "device buffers",
+                           group->name, group->rank);
     stage->stream = group->stream;
     status = overlaps(extent) ? cover_both(stage, extent)
                               : cover_each(stage, extent);

@@ -10,10 +10,17 @@
 #include "lib/stage.h"
 #include "lib/status.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SLAB_WORKS 16
+/* Of a slab, before its works, which start on cache lines. */
+#define SLAB_HEAD 64
+
+struct dscomm_work_slab {
+    struct dscomm_work_slab *next;
+};
 
 /* Room for the request, and for the next work to start on a cache line. */
 static size_t work_size(const dscomm_group_t *group)
@@ -26,20 +33,20 @@ static size_t work_size(const dscomm_group_t *group)
 static dscomm_status_t grow(dscomm_group_t *group)
 {
     const size_t size = work_size(group);
-    char *slab = aligned_alloc(64, SLAB_WORKS * size);
+    char *memory = aligned_alloc(64, SLAB_HEAD + SLAB_WORKS * size);
+    struct dscomm_work_slab *slab = (void *)memory;
 
     if (!slab)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "group '%s': rank %d has no memory for %d works of "
                            "%zu bytes",
                            group->name, group->rank, SLAB_WORKS, size);
-    memset(slab, 0, SLAB_WORKS * size);
+    memset(memory, 0, SLAB_HEAD + SLAB_WORKS * size);
     group->work_size = size;
-    if (!group->slabs)
-        group->slabs = g_ptr_array_new();
-    g_ptr_array_add(group->slabs, slab);
+    slab->next = group->slabs;
+    group->slabs = slab;
     for (int i = SLAB_WORKS - 1; i >= 0; i--) {
-        dscomm_work_t *work = (void *)(slab + (size_t)i * size);
+        dscomm_work_t *work = (void *)(memory + SLAB_HEAD + (size_t)i * size);
 
         work->group = group;
         work->next = group->idle;
@@ -145,7 +152,7 @@ void dscomm_priv_work_discard(dscomm_work_t *work)
 {
     dscomm_group_t *group = work->group;
 
-    g_clear_pointer(&work->text, g_free);
+    g_clear_pointer(&work->text, free);
     g_clear_pointer(&work->displs, g_free);
     free_memory(work);
     drop_op(work);
@@ -226,7 +233,7 @@ static void settle_failure(dscomm_work_t *work)
         run->status = status;
     dscomm_priv_run_cancel(run, run->status);
     hold(work, run->held);
-    work->text = g_strdup(run->text);
+    work->text = strdup(run->text);
 }
 
 /* A schedule that has ended gives its result to the request, where the result
@@ -281,7 +288,7 @@ static void advance_custom(dscomm_work_t *work)
         work->call.custom.ops.advance(work->call.custom.state);
 
     if (status < 0)
-        work->text = g_strdup(dscomm_last_error());
+        work->text = strdup(dscomm_last_error());
     work->request.status = status;
 }
 
@@ -351,34 +358,33 @@ dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work)
     return DSCOMM_OK;
 }
 
-/* What went wrong with a request; the caller frees it. */
-static char *explain(dscomm_work_t *work, dscomm_status_t status)
+/* What went wrong with a request. */
+static void explain(dscomm_work_t *work, dscomm_status_t status, char *text,
+                    size_t size)
 {
     dscomm_group_t *group = work->group;
     const dscomm_call_t *call = &work->call;
-    char text[DSCOMM_ERROR_MAX];
+    char what[160];
 
-    if (dscomm_priv_group_revoked(group, text, sizeof(text)) == status)
-        return g_strdup(text);
+    if (dscomm_priv_group_revoked(group, text, size) == status)
+        return;
     if (status == DSCOMM_ERR_TRUNCATED)
-        return g_strdup_printf(
+        snprintf(
+            text, size,
             "recv on group '%s': the message of %zu bytes from rank %d with "
             "tag %d is longer than the buffer of %zu bytes",
             group->name, work->request.bytes, work->request.source,
             work->request.tag, call->p2p.message.bytes);
-    if (status == DSCOMM_ERR_PEER_FAILED && group->ops.explain) {
-        group->ops.explain(group->impl, &work->request, text, sizeof(text));
-        return g_strdup(text);
-    }
-    if (call->kind == CALL_COLLECTIVE)
-        return g_strdup_printf(
-            "%s of group '%s' failed: %s",
-            dscomm_coll_describe(&call->coll, text, sizeof(text)), group->name,
-            dscomm_strerror(status));
-    return g_strdup_printf("%s with rank %d on group '%s' failed: %s",
-                           call->p2p.receive ? "recv" : "send",
-                           call->p2p.message.peer, group->name,
-                           dscomm_strerror(status));
+    else if (status == DSCOMM_ERR_PEER_FAILED && group->ops.explain)
+        group->ops.explain(group->impl, &work->request, text, size);
+    else if (call->kind == CALL_COLLECTIVE)
+        snprintf(text, size, "%s of group '%s' failed: %s",
+                 dscomm_coll_describe(&call->coll, what, sizeof what),
+                 group->name, dscomm_strerror(status));
+    else
+        snprintf(text, size, "%s with rank %d on group '%s' failed: %s",
+                 call->p2p.receive ? "recv" : "send", call->p2p.message.peer,
+                 group->name, dscomm_strerror(status));
 }
 
 /* "all_reduce" and "#17", in whatever sentence. */
@@ -386,10 +392,11 @@ static int names_call(const char *text, const char *what)
 {
     const char *number = strrchr(what, '#');
     size_t length = strlen(number);
-    char *name = g_strndup(what, strcspn(what, "("));
-    int named = strstr(text, name) != NULL;
+    char name[64];
+    int named;
 
-    g_free(name);
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(what, "("), what);
+    named = strstr(text, name) != NULL;
     for (; named && (text = strstr(text, number)); text += length)
         if (!g_ascii_isdigit(text[length]))
             return 1;
@@ -400,15 +407,16 @@ static int names_call(const char *text, const char *what)
  * messages only: a collective's failure says which one it was. */
 static void name_call(dscomm_work_t *work)
 {
-    char what[160], *text = work->text;
+    char what[160], text[DSCOMM_ERROR_MAX + sizeof what];
 
-    if (work->call.kind != CALL_COLLECTIVE)
+    if (work->call.kind != CALL_COLLECTIVE || !work->text)
         return;
     dscomm_coll_describe(&work->call.coll, what, sizeof what);
-    if (names_call(text, what))
+    if (names_call(work->text, what))
         return;
-    work->text = g_strdup_printf("%s: %s", what, text);
-    g_free(text);
+    snprintf(text, sizeof text, "%s: %s", what, work->text);
+    free(work->text);
+    work->text = strdup(text);
 }
 
 static void retire_child(dscomm_work_t *child, dscomm_status_t status)
@@ -440,7 +448,7 @@ static dscomm_status_t unstage(dscomm_work_t *work, dscomm_status_t status)
         return status;
     copied = dscomm_priv_stage_finish(work->call.stage, bytes);
     if (copied < 0)
-        work->text = g_strdup(dscomm_last_error());
+        work->text = strdup(dscomm_last_error());
     return copied < 0 ? copied : status;
 }
 
@@ -450,6 +458,7 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
                              const char *text)
 {
     dscomm_group_t *group = work->group;
+    char why[DSCOMM_ERROR_MAX];
 
     unlink_pending(work);
     if (work->run)
@@ -461,8 +470,12 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
     if (work->call.stage)
         status = unstage(work, status);
     work->group->completed++;
+    if (status < 0 && !work->text && !text) {
+        explain(work, status, why, sizeof why);
+        text = why;
+    }
     if (status < 0 && !work->text)
-        work->text = text ? g_strdup(text) : explain(work, status);
+        work->text = strdup(text);
     if (status < 0)
         name_call(work);
     dscomm_priv_hook_end(work->group, &work->call, work->span, status);
@@ -505,25 +518,23 @@ void dscomm_priv_works_cancel(dscomm_group_t *group, dscomm_status_t status,
 
 void dscomm_priv_works_destroy(dscomm_group_t *group)
 {
-    guint i, k;
+    struct dscomm_work_slab *slab;
 
-    for (i = 0; group->slabs && i < group->slabs->len; i++) {
-        char *slab = g_ptr_array_index(group->slabs, i);
+    while ((slab = group->slabs) != NULL) {
+        for (size_t k = 0; k < SLAB_WORKS; k++) {
+            dscomm_work_t *work =
+                (void *)((char *)slab + SLAB_HEAD + k * group->work_size);
 
-        for (k = 0; k < SLAB_WORKS; k++) {
-            dscomm_work_t *work = (void *)(slab + k * group->work_size);
-
-            g_free(work->text);
+            free(work->text);
             g_free(work->displs);
             free_memory(work);
             drop_op(work);
             if (work->run) /* of the parent, in a forked child */
                 dscomm_priv_shelf_give(group->shelf, work->run);
         }
+        group->slabs = slab->next;
         free(slab);
     }
-    if (group->slabs)
-        g_ptr_array_free(group->slabs, TRUE);
 }
 
 /* Starts call; held: nobody else will look after it. */

@@ -54,7 +54,7 @@ struct dscomm_work {
     int pending; /* on the pending list */
     int held; /* by a blocking call, like the group's lock */
     int zombie; /* freed by its user */
-    char *text; /* sentence of a failure */
+    char *text; /* sentence of a failure; NULL: no memory for one */
     size_t *displs; /* owned displacements of a _v call */
     void *copy; /* owned bytes of an internal send */
     /* Time in which somebody waited for it or tested it while nothing moved on

@@ -9,21 +9,24 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include <glib.h>
-
 #define PAGE ((size_t)4096)
 
-typedef struct {
+/* A part of this rank's heap. All parts, in order, make the whole; two that are
+ * free never follow each other. */
+typedef struct part {
+    struct part *next;
     size_t offset, size;
-} extent_t;
+    bool used; /* not to be given out */
+    bool lost; /* freed in a broken group, and never given out again */
+} part_t;
 
 struct shm_heap {
-    unsigned char **maps; /* of each rank's heap, NULL = not mapped */
-    GArray *free; /* extent_t, by offset, none adjacent */
-    GHashTable *used; /* address -> size */
+    part_t *parts;
+    unsigned char *maps[]; /* of each rank's heap, NULL = not mapped */
 };
 
 static uint64_t heap_offset(const shm_t *shm, int rank)
@@ -31,24 +34,32 @@ static uint64_t heap_offset(const shm_t *shm, int rank)
     return shm->layout.heap + (uint64_t)rank * shm->layout.heap_size;
 }
 
+/* NULL: no memory. */
 static shm_heap_t *heap_of(shm_t *shm)
 {
-    if (!shm->heap) {
-        extent_t all = {0, shm->layout.heap_size};
+    shm_heap_t *heap = shm->heap;
 
-        shm->heap = g_new0(shm_heap_t, 1);
-        shm->heap->maps = g_new0(unsigned char *, (gsize)shm->ranks);
-        shm->heap->free = g_array_new(FALSE, FALSE, sizeof(extent_t));
-        g_array_append_val(shm->heap->free, all);
-        shm->heap->used = g_hash_table_new(g_direct_hash, g_direct_equal);
+    if (heap)
+        return heap;
+    heap = calloc(1, sizeof *heap + (size_t)shm->ranks * sizeof heap->maps[0]);
+    if (!heap)
+        return NULL;
+    heap->parts = calloc(1, sizeof *heap->parts);
+    if (!heap->parts) {
+        free(heap);
+        return NULL;
     }
-    return shm->heap;
+    heap->parts->size = shm->layout.heap_size;
+    shm->heap = heap;
+    return heap;
 }
 
 static unsigned char *map_heap(shm_t *shm, int rank)
 {
     shm_heap_t *heap = heap_of(shm);
 
+    if (!heap)
+        return NULL;
     if (!heap->maps[rank]) {
         void *map = mmap(NULL, shm->layout.heap_size, PROT_READ | PROT_WRITE,
                          MAP_SHARED | MAP_NORESERVE, shm->fd,
@@ -60,47 +71,61 @@ static unsigned char *map_heap(shm_t *shm, int rank)
     return heap->maps[rank];
 }
 
-/* First fit. */
-static bool take_extent(shm_heap_t *heap, size_t size, size_t *ret_offset)
+/* First fit; what is left over becomes a part of its own. NULL: there is none,
+ * or no memory for that. */
+static part_t *take_part(shm_heap_t *heap, size_t size)
 {
-    for (guint i = 0; i < heap->free->len; i++) {
-        extent_t *extent = &g_array_index(heap->free, extent_t, i);
+    part_t *part = heap->parts, *rest;
 
-        if (extent->size < size)
-            continue;
-        *ret_offset = extent->offset;
-        extent->offset += size;
-        extent->size -= size;
-        if (!extent->size)
-            g_array_remove_index(heap->free, i);
-        return true;
+    while (part && (part->used || part->size < size))
+        part = part->next;
+    if (part && part->size > size) {
+        rest = malloc(sizeof *rest);
+        if (!rest)
+            return NULL;
+        *rest = (part_t){part->next, part->offset + size, part->size - size,
+                         false, false};
+        part->next = rest;
+        part->size = size;
     }
-    return false;
+    if (part)
+        part->used = true;
+    return part;
 }
 
-static void give_extent(shm_heap_t *heap, extent_t extent)
+/* Joins part with the next one, if both are free. */
+static void join_next(part_t *part)
 {
-    guint i = 0;
-    extent_t *at;
+    part_t *next = part->next;
 
-    while (i < heap->free->len &&
-           g_array_index(heap->free, extent_t, i).offset < extent.offset)
-        i++;
-    g_array_insert_val(heap->free, i, extent);
-    if (i + 1 < heap->free->len) {
-        at = &g_array_index(heap->free, extent_t, i);
-        if (at->offset + at->size == at[1].offset) {
-            at->size += at[1].size;
-            g_array_remove_index(heap->free, i + 1);
-        }
-    }
-    if (i > 0) {
-        at = &g_array_index(heap->free, extent_t, i - 1);
-        if (at->offset + at->size == at[1].offset) {
-            at->size += at[1].size;
-            g_array_remove_index(heap->free, i);
-        }
-    }
+    if (!next || part->used || next->used)
+        return;
+    part->size += next->size;
+    part->next = next->next;
+    free(next);
+}
+
+static void give_part(shm_heap_t *heap, part_t *part)
+{
+    part_t *before = heap->parts;
+
+    part->used = false;
+    while (before != part && before->next != part)
+        before = before->next;
+    join_next(part);
+    if (before != part)
+        join_next(before);
+}
+
+static part_t *find_part(const shm_t *shm, const void *memory)
+{
+    shm_heap_t *heap = shm->heap;
+    part_t *part = heap ? heap->parts : NULL;
+
+    while (part && !(part->used && !part->lost &&
+                     heap->maps[shm->rank] + part->offset == memory))
+        part = part->next;
+    return part;
 }
 
 dscomm_status_t shm_mem_alloc(void *impl, size_t size, void **ret_memory)
@@ -108,57 +133,55 @@ dscomm_status_t shm_mem_alloc(void *impl, size_t size, void **ret_memory)
     shm_t *shm = impl;
     dscomm_status_t status;
     unsigned char *map;
-    size_t offset;
+    part_t *part;
 
     if (!shm->layout.heap_size || !(map = map_heap(shm, shm->rank)))
         return DSCOMM_ERR_UNSUPPORTED;
     size = size ? (size + PAGE - 1) & ~(PAGE - 1) : PAGE;
-    if (!size || !take_extent(shm->heap, size, &offset))
+    part = size ? take_part(shm->heap, size) : NULL;
+    if (!part)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "rank %d: %zu more bytes do not fit into the shared "
                            "heap of group '%s' (%llu bytes); raise "
                            "DSCOMM_SHM_HEAP",
                            shm->rank, size, shm->name,
                            (unsigned long long)shm->layout.heap_size);
-    status = shm_segment_reserve(shm, heap_offset(shm, shm->rank) + offset,
-                                 size, "heap");
+    status = shm_segment_reserve(
+        shm, heap_offset(shm, shm->rank) + part->offset, size, "heap");
     if (status) {
         fallocate(shm->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                  (off_t)(heap_offset(shm, shm->rank) + offset), (off_t)size);
-        give_extent(shm->heap, (extent_t){offset, size});
+                  (off_t)(heap_offset(shm, shm->rank) + part->offset),
+                  (off_t)size);
+        give_part(shm->heap, part);
         return status;
     }
-    g_hash_table_insert(shm->heap->used, map + offset, GSIZE_TO_POINTER(size));
-    *ret_memory = map + offset;
+    *ret_memory = map + part->offset;
     return DSCOMM_OK;
 }
 
 dscomm_status_t shm_mem_free(void *impl, void *memory)
 {
     shm_t *shm = impl;
-    shm_heap_t *heap = shm->heap;
-    size_t size =
-        heap ? GPOINTER_TO_SIZE(g_hash_table_lookup(heap->used, memory)) : 0;
-    size_t offset;
+    part_t *part = find_part(shm, memory);
 
-    if (!size)
+    if (!part)
         return dscomm_fail(
             DSCOMM_ERR_INVALID,
             "dscomm_mem_free on group '%s': %p did not come from "
             "dscomm_mem_alloc of this group, or is freed already",
             shm->name, memory);
-    offset = (size_t)((unsigned char *)memory - heap->maps[shm->rank]);
-    g_hash_table_remove(heap->used, memory);
     if (fallocate(shm->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                  (off_t)(heap_offset(shm, shm->rank) + offset), (off_t)size)) {
+                  (off_t)(heap_offset(shm, shm->rank) + part->offset),
+                  (off_t)part->size)) {
         dscomm_log(DSCOMM_LOG_WARN, "shm",
-                   "cannot give %zu bytes of shared memory back: %s", size,
-                   strerror(errno));
-        memset(memory, 0, size);
+                   "cannot give %zu bytes of shared memory back: %s",
+                   part->size, strerror(errno));
+        memset(memory, 0, part->size);
     }
     /* Of a broken group a peer may still be writing its result here. */
-    if (!shm_is_revoked(shm))
-        give_extent(heap, (extent_t){offset, size});
+    part->lost = shm_is_revoked(shm);
+    if (!part->lost)
+        give_part(shm->heap, part);
     return DSCOMM_OK;
 }
 
@@ -171,10 +194,13 @@ void shm_heap_free(shm_t *shm)
     for (int r = 0; r < shm->ranks; r++)
         if (heap->maps[r])
             munmap(heap->maps[r], shm->layout.heap_size);
-    g_hash_table_destroy(heap->used);
-    g_array_free(heap->free, TRUE);
-    g_free(heap->maps);
-    g_free(heap);
+    while (heap->parts) {
+        part_t *part = heap->parts;
+
+        heap->parts = part->next;
+        free(part);
+    }
+    free(heap);
     shm->heap = NULL;
 }
 

@@ -61,9 +61,12 @@ void dscomm_priv_bruck_all_gather(dscomm_plan_t *plan)
 {
     const dscomm_coll_args_t *args = plan->args;
     const int ranks = plan->ranks;
-    size_t *starts = g_new(size_t, (gsize)ranks + 1);
+    size_t *starts =
+        dscomm_priv_plan_memory(plan, (size_t)ranks + 1, sizeof *starts);
     dscomm_place_t place;
 
+    if (!starts)
+        return;
     starts[0] = 0;
     for (int i = 0; i < ranks; i++)
         starts[i + 1] = starts[i] + recv_count(args, (plan->rank + i) % ranks) *
@@ -75,28 +78,32 @@ void dscomm_priv_bruck_all_gather(dscomm_plan_t *plan)
         dscomm_priv_plan_copy(plan, recv_block(args, (plan->rank + i) % ranks),
                               dscomm_priv_beyond(place, starts[i]),
                               starts[i + 1] - starts[i]);
-    g_free(starts);
+    free(starts);
 }
 
 static void reduce_piece(dscomm_plan_t *plan, const piece_t *piece)
 {
     const dscomm_place_t slot = dscomm_priv_plan_slot(plan);
     const int ranks = plan->ranks;
-    size_t *starts = g_new(size_t, (gsize)ranks + 1);
-    dscomm_place_t *inputs = g_new(dscomm_place_t, (gsize)ranks);
+    size_t *starts =
+        dscomm_priv_plan_memory(plan, (size_t)ranks + 1, sizeof *starts);
+    dscomm_place_t *inputs =
+        dscomm_priv_plan_memory(plan, (size_t)ranks, sizeof *inputs);
 
-    for (int i = 0; i <= ranks; i++)
+    for (int i = 0; i <= ranks && !plan->bad; i++)
         starts[i] = (size_t)i * piece->bytes;
-    for (int r = 0; r < ranks; r++)
+    for (int r = 0; r < ranks && !plan->bad; r++)
         inputs[r] = dscomm_priv_input(
             dscomm_priv_beyond(slot, starts[wrap(r - plan->rank, ranks)]), r);
-    dscomm_priv_plan_copy(plan, slot, dscomm_priv_at(AT_SEND, piece->offset),
-                          piece->bytes);
-    collect(plan, slot, starts);
-    dscomm_priv_plan_reduce(plan, dscomm_priv_at(AT_RECV, piece->offset),
-                            inputs, (uint32_t)ranks, piece->count, 1);
-    g_free(starts);
-    g_free(inputs);
+    if (!plan->bad) {
+        dscomm_priv_plan_copy(
+            plan, slot, dscomm_priv_at(AT_SEND, piece->offset), piece->bytes);
+        collect(plan, slot, starts);
+        dscomm_priv_plan_reduce(plan, dscomm_priv_at(AT_RECV, piece->offset),
+                                inputs, (uint32_t)ranks, piece->count, 1);
+    }
+    free(starts);
+    free(inputs);
 }
 
 void dscomm_priv_bruck_all_reduce(dscomm_plan_t *plan)
@@ -144,9 +151,12 @@ void dscomm_priv_bruck_all_to_all(dscomm_plan_t *plan)
     const int ranks = plan->ranks;
     const size_t bytes = args->count * args->element;
     const size_t most = (size_t)(ranks + 1) / 2;
-    dscomm_place_t *places = g_new(dscomm_place_t, (gsize)ranks);
+    dscomm_place_t *places =
+        dscomm_priv_plan_memory(plan, (size_t)ranks, sizeof *places);
     dscomm_place_t out = dscomm_priv_plan_scratch(plan, most * bytes);
 
+    if (!places)
+        return;
     for (int i = 0; i < ranks; i++)
         places[i] = send_block(args, (plan->rank + i) % ranks);
     for (int distance = 1; distance < ranks; distance *= 2)
@@ -155,5 +165,5 @@ void dscomm_priv_bruck_all_to_all(dscomm_plan_t *plan)
         dscomm_priv_plan_copy(plan,
                               recv_block(args, wrap(plan->rank - i, ranks)),
                               places[i], bytes);
-    g_free(places);
+    free(places);
 }

@@ -284,8 +284,12 @@ void dscomm_priv_halving_doubling_reduce_scatter(dscomm_plan_t *plan)
     const dscomm_coll_args_t *args = plan->args;
     lap_t lap = begin(plan, 0, 0);
     const int power = lap.world.power;
-    size_t *starts = g_new(size_t, (gsize)power + 1), sum = 0;
+    size_t *starts =
+        dscomm_priv_plan_memory(plan, (size_t)power + 1, sizeof *starts);
+    size_t sum = 0;
 
+    if (!starts)
+        return;
     for (int number = 0, rank = 0; number <= power; number++) {
         for (; rank < fold_rank(&lap.world, number); rank++)
             sum += recv_count(args, rank);
@@ -294,5 +298,5 @@ void dscomm_priv_halving_doubling_reduce_scatter(dscomm_plan_t *plan)
     lap.starts = starts;
     lap.count = sum;
     reduce_scatter(plan, &lap);
-    g_free(starts);
+    free(starts);
 }

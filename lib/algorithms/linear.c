@@ -117,8 +117,11 @@ void dscomm_priv_linear_all_to_all(dscomm_plan_t *plan)
 static void reduce_piece(dscomm_plan_t *plan, const piece_t *piece, size_t room)
 {
     const dscomm_place_t slot = dscomm_priv_plan_slot(plan);
-    dscomm_place_t *inputs = g_new(dscomm_place_t, (gsize)plan->ranks);
+    dscomm_place_t *inputs =
+        dscomm_priv_plan_memory(plan, (size_t)plan->ranks, sizeof *inputs);
 
+    if (!inputs)
+        return;
     for (int r = 0; r < plan->ranks; r++) {
         inputs[r] = dscomm_priv_beyond(slot, (size_t)r * room);
         if (r == plan->rank)
@@ -130,7 +133,7 @@ static void reduce_piece(dscomm_plan_t *plan, const piece_t *piece, size_t room)
     dscomm_priv_plan_round(plan);
     dscomm_priv_plan_reduce(plan, dscomm_priv_at(AT_RECV, piece->offset),
                             inputs, (uint32_t)plan->ranks, piece->count, 1);
-    g_free(inputs);
+    free(inputs);
 }
 
 /* to: all ranks, or the root. */

@@ -61,8 +61,11 @@ typedef struct {
 static void exchange(dscomm_plan_t *plan, const exchange_t *all)
 {
     const piece_t *own = &all->pieces[plan->rank];
-    dscomm_place_t *came = g_new(dscomm_place_t, (gsize)plan->ranks);
+    dscomm_place_t *came =
+        dscomm_priv_plan_memory(plan, (size_t)plan->ranks, sizeof *came);
 
+    if (!came)
+        return;
     came[plan->rank] = dscomm_priv_input(all->inputs[plan->rank], plan->rank);
     for (int i = 1; i < plan->ranks; i++) {
         int from = wrap(plan->rank - i, plan->ranks);
@@ -78,7 +81,7 @@ static void exchange(dscomm_plan_t *plan, const exchange_t *all)
     dscomm_priv_plan_round(plan);
     dscomm_priv_plan_reduce(plan, all->result, came, (uint32_t)plan->ranks,
                             own->count, 1);
-    g_free(came);
+    free(came);
 }
 
 void dscomm_priv_pairwise_reduce_scatter(dscomm_plan_t *plan)
@@ -88,11 +91,12 @@ void dscomm_priv_pairwise_reduce_scatter(dscomm_plan_t *plan)
     const size_t most = most_recv_count(args, plan->ranks);
     const size_t pieces = count_pieces(args, most, piece_of(ranks));
     const size_t room = aligned(cut(args, most, pieces, 0).bytes);
-    dscomm_place_t *inputs = g_new(dscomm_place_t, ranks);
-    piece_t *parts = g_new(piece_t, ranks);
+    dscomm_place_t *inputs =
+        dscomm_priv_plan_memory(plan, ranks, sizeof *inputs);
+    piece_t *parts = dscomm_priv_plan_memory(plan, ranks, sizeof *parts);
 
     dscomm_priv_plan_window(plan, WINDOW, room * (ranks - 1));
-    for (size_t i = 0; i < pieces; i++) {
+    for (size_t i = 0; i < pieces && !plan->bad; i++) {
         dscomm_priv_plan_chain(plan);
         for (int r = 0; r < plan->ranks; r++) {
             parts[r] = cut(args, recv_count(args, r), pieces, i);
@@ -108,8 +112,8 @@ void dscomm_priv_pairwise_reduce_scatter(dscomm_plan_t *plan)
                            .room = room,
                        });
     }
-    g_free(inputs);
-    g_free(parts);
+    free(inputs);
+    free(parts);
 }
 
 /* Everyone's result goes to everyone. */
@@ -153,12 +157,14 @@ static void reduce(dscomm_plan_t *plan, int root)
         count_pieces(args, args->count, piece_of(ranks) * ranks);
     const size_t most = cut(args, args->count, pieces, 0).count;
     const size_t room = aligned(cut(args, most, ranks, 0).bytes);
-    dscomm_place_t *inputs = g_new(dscomm_place_t, ranks);
-    dscomm_place_t *results = g_new(dscomm_place_t, ranks);
-    piece_t *parts = g_new(piece_t, ranks);
+    dscomm_place_t *inputs =
+        dscomm_priv_plan_memory(plan, ranks, sizeof *inputs);
+    dscomm_place_t *results =
+        dscomm_priv_plan_memory(plan, ranks, sizeof *results);
+    piece_t *parts = dscomm_priv_plan_memory(plan, ranks, sizeof *parts);
 
     dscomm_priv_plan_window(plan, WINDOW, room * ranks);
-    for (size_t i = 0; i < pieces; i++) {
+    for (size_t i = 0; i < pieces && !plan->bad; i++) {
         piece_t whole = cut(args, args->count, pieces, i);
 
         dscomm_priv_plan_chain(plan);
@@ -183,9 +189,9 @@ static void reduce(dscomm_plan_t *plan, int root)
         else
             bring(plan, results, parts);
     }
-    g_free(inputs);
-    g_free(results);
-    g_free(parts);
+    free(inputs);
+    free(results);
+    free(parts);
 }
 
 void dscomm_priv_pairwise_all_reduce(dscomm_plan_t *plan)

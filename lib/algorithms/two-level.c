@@ -41,14 +41,18 @@ static int node_of(const dscomm_plan_t *plan, int rank)
     return plan->nodes ? plan->nodes->node[rank] : 0;
 }
 
-/* root: -1 where there is none. */
-static levels_t begin(const dscomm_plan_t *plan, int root)
+/* root: -1 where there is none. Its memory may be missing: plan->bad. */
+static levels_t begin(dscomm_plan_t *plan, int root)
 {
     const int nodes = plan->nodes ? plan->nodes->count : 1;
     levels_t levels = {.node = node_of(plan, plan->rank), .sorted = 1};
 
-    levels.near.members = g_new(int, (gsize)plan->ranks);
-    levels.far.members = g_new(int, (gsize)nodes);
+    levels.near.members =
+        dscomm_priv_plan_memory(plan, (size_t)plan->ranks, sizeof(int));
+    levels.far.members =
+        dscomm_priv_plan_memory(plan, (size_t)nodes, sizeof(int));
+    if (plan->bad)
+        return levels;
     levels.far.count = nodes;
     for (int r = plan->ranks - 1; r >= 0; r--)
         levels.far.members[node_of(plan, r)] = r;
@@ -71,8 +75,8 @@ static levels_t begin(const dscomm_plan_t *plan, int root)
 
 static void end(levels_t *levels)
 {
-    g_free(levels->near.members);
-    g_free(levels->far.members);
+    free(levels->near.members);
+    free(levels->far.members);
 }
 
 static int leads(const levels_t *levels)
@@ -167,9 +171,11 @@ void dscomm_priv_two_level_barrier(dscomm_plan_t *plan)
     const dscomm_place_t nowhere = dscomm_priv_at(AT_SCRATCH, 0);
     levels_t levels = begin(plan, -1);
 
-    add_near(plan, &levels, DSCOMM_COLL_GATHER, 0, nowhere, nowhere);
-    add_far(plan, &levels, DSCOMM_COLL_BARRIER, 0, nowhere, nowhere);
-    add_near(plan, &levels, DSCOMM_COLL_BROADCAST, 0, nowhere, nowhere);
+    if (!plan->bad) {
+        add_near(plan, &levels, DSCOMM_COLL_GATHER, 0, nowhere, nowhere);
+        add_far(plan, &levels, DSCOMM_COLL_BARRIER, 0, nowhere, nowhere);
+        add_near(plan, &levels, DSCOMM_COLL_BROADCAST, 0, nowhere, nowhere);
+    }
     end(&levels);
 }
 
@@ -184,7 +190,7 @@ static void go_in_pieces(dscomm_plan_t *plan,
     levels_t levels = begin(plan, args->root);
 
     dscomm_priv_plan_window(plan, WINDOW, 0);
-    for (size_t i = 0; i < pieces; i++) {
+    for (size_t i = 0; i < pieces && !plan->bad; i++) {
         const piece_t piece = cut(args, args->count, pieces, i);
 
         dscomm_priv_plan_chain(plan);
@@ -248,7 +254,7 @@ void dscomm_priv_two_level_all_reduce(dscomm_plan_t *plan)
     levels_t levels = begin(plan, -1);
 
     dscomm_priv_plan_window(plan, WINDOW, 0);
-    for (size_t i = 0; i < pieces; i++) {
+    for (size_t i = 0; i < pieces && !plan->bad; i++) {
         const piece_t piece = cut(args, args->count, pieces, i);
 
         dscomm_priv_plan_chain(plan);
@@ -263,22 +269,25 @@ typedef struct {
     size_t *counts, *displs;
 } blocks_t;
 
-static blocks_t blocks_new(const dscomm_plan_t *plan, const levels_t *levels)
+static blocks_t blocks_new(dscomm_plan_t *plan, const levels_t *levels)
 {
-    const gsize nodes = (gsize)levels->far.count;
-    blocks_t blocks = {g_new0(size_t, nodes), g_new0(size_t, nodes)};
+    const size_t nodes = (size_t)levels->far.count;
+    blocks_t blocks = {dscomm_priv_plan_memory(plan, nodes, sizeof(size_t)),
+                       dscomm_priv_plan_memory(plan, nodes, sizeof(size_t))};
 
+    if (plan->bad)
+        return blocks;
     for (int r = 0; r < plan->ranks; r++)
         blocks.counts[node_of(plan, r)] += plan->args->count;
-    for (gsize n = 1; n < nodes; n++)
+    for (size_t n = 1; n < nodes; n++)
         blocks.displs[n] = blocks.displs[n - 1] + blocks.counts[n - 1];
     return blocks;
 }
 
 static void blocks_free(blocks_t *blocks)
 {
-    g_free(blocks->counts);
-    g_free(blocks->displs);
+    free(blocks->counts);
+    free(blocks->displs);
 }
 
 /* A collective of the leaders, on the blocks of their nodes. */
@@ -325,53 +334,72 @@ static void sort(dscomm_plan_t *plan, const levels_t *levels,
         }
 }
 
-void dscomm_priv_two_level_all_gather(dscomm_plan_t *plan)
+static void gather_levels(dscomm_plan_t *plan, const levels_t *levels,
+                          const blocks_t *blocks)
 {
     const size_t count = plan->args->count;
     const size_t total = count * (size_t)plan->ranks;
     const dscomm_place_t result = dscomm_priv_at(AT_RECV, 0);
     const dscomm_place_t input = dscomm_priv_at(AT_SEND, 0);
-    levels_t levels = begin(plan, -1);
-    blocks_t blocks = blocks_new(plan, &levels);
     dscomm_place_t all = result, own;
 
-    if (leads(&levels) && !levels.sorted)
+    if (leads(levels) && !levels->sorted)
         all = dscomm_priv_plan_room(plan, bytes_of(plan, total));
-    own = own_blocks(plan, &levels, &blocks, all);
-    if (is_alone(&levels))
+    own = own_blocks(plan, levels, blocks, all);
+    if (is_alone(levels))
         dscomm_priv_plan_copy(plan, own, input, bytes_of(plan, count));
-    add_near(plan, &levels, DSCOMM_COLL_GATHER, count, input, own);
-    add_blocks(plan, &levels, DSCOMM_COLL_ALL_GATHER_V, &blocks, own, all);
-    if (leads(&levels) && !levels.sorted)
-        sort(plan, &levels, result, all, 1);
-    add_near(plan, &levels, DSCOMM_COLL_BROADCAST, total, result, result);
-    blocks_free(&blocks);
-    end(&levels);
+    add_near(plan, levels, DSCOMM_COLL_GATHER, count, input, own);
+    add_blocks(plan, levels, DSCOMM_COLL_ALL_GATHER_V, blocks, own, all);
+    if (leads(levels) && !levels->sorted)
+        sort(plan, levels, result, all, 1);
+    add_near(plan, levels, DSCOMM_COLL_BROADCAST, total, result, result);
 }
 
-void dscomm_priv_two_level_reduce_scatter(dscomm_plan_t *plan)
+static void reduce_scatter_levels(dscomm_plan_t *plan, const levels_t *levels,
+                                  const blocks_t *blocks)
 {
     const size_t count = plan->args->count;
     const size_t total = count * (size_t)plan->ranks;
     const dscomm_place_t result = dscomm_priv_at(AT_RECV, 0);
     dscomm_place_t room = dscomm_priv_plan_room(plan, bytes_of(plan, total));
     dscomm_place_t sum = room, packed, own;
+
+    own = load(plan, dscomm_priv_at(AT_SEND, 0), room, total);
+    add_near(plan, levels, DSCOMM_COLL_REDUCE, total, own, sum);
+    if (is_alone(levels))
+        sum = own;
+    packed = sum;
+    if (leads(levels) && !levels->sorted) {
+        packed = dscomm_priv_plan_room(plan, bytes_of(plan, total));
+        sort(plan, levels, sum, packed, 0);
+    }
+    own = own_blocks(plan, levels, blocks, packed);
+    add_blocks(plan, levels, DSCOMM_COLL_REDUCE_SCATTER_V, blocks, packed,
+               is_alone(levels) ? result : own);
+    add_near(plan, levels, DSCOMM_COLL_SCATTER, count, own, result);
+}
+
+/* With memory for the levels and their blocks. */
+static void build_blocks(dscomm_plan_t *plan,
+                         void (*build)(dscomm_plan_t *plan,
+                                       const levels_t *levels,
+                                       const blocks_t *blocks))
+{
     levels_t levels = begin(plan, -1);
     blocks_t blocks = blocks_new(plan, &levels);
 
-    own = load(plan, dscomm_priv_at(AT_SEND, 0), room, total);
-    add_near(plan, &levels, DSCOMM_COLL_REDUCE, total, own, sum);
-    if (is_alone(&levels))
-        sum = own;
-    packed = sum;
-    if (leads(&levels) && !levels.sorted) {
-        packed = dscomm_priv_plan_room(plan, bytes_of(plan, total));
-        sort(plan, &levels, sum, packed, 0);
-    }
-    own = own_blocks(plan, &levels, &blocks, packed);
-    add_blocks(plan, &levels, DSCOMM_COLL_REDUCE_SCATTER_V, &blocks, packed,
-               is_alone(&levels) ? result : own);
-    add_near(plan, &levels, DSCOMM_COLL_SCATTER, count, own, result);
+    if (!plan->bad)
+        build(plan, &levels, &blocks);
     blocks_free(&blocks);
     end(&levels);
+}
+
+void dscomm_priv_two_level_all_gather(dscomm_plan_t *plan)
+{
+    build_blocks(plan, gather_levels);
+}
+
+void dscomm_priv_two_level_reduce_scatter(dscomm_plan_t *plan)
+{
+    build_blocks(plan, reduce_scatter_levels);
 }
