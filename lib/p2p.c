@@ -3,6 +3,7 @@
 #include "config.h"
 #include "lib/check.h"
 #include "lib/coalesce.h"
+#include "lib/receive.h"
 #include "lib/stage.h"
 
 #include <string.h>
@@ -116,6 +117,7 @@ static dscomm_status_t block(dscomm_group_t *group, dscomm_call_t *call)
     /* The backend's blocking forms do not go on with schedules. */
     if (can && !call->stage && !dscomm_priv_group_is(group, GROUP_SCHEDULED))
         return transfer_slow(group, call);
+    call->p2p.message.waits = call->p2p.receive;
     return dscomm_priv_work_block(group, call, group->request);
 }
 
@@ -199,6 +201,45 @@ dscomm_status_t dscomm_recv(dscomm_group_t *group, void *buffer, size_t count,
             *ret_bytes = group->request->bytes;
     }
     return status;
+}
+
+/* ret_info->size has been checked. */
+static dscomm_status_t recv_within(dscomm_group_t *group, dscomm_call_t *call,
+                                   dscomm_message_info_t *ret_info)
+{
+    dscomm_request_t request = {0};
+    dscomm_status_t status;
+
+    call->p2p.sequence = ++group->messages;
+    status = stage(group, call);
+    if (status < 0)
+        return status;
+    status = dscomm_priv_work_block(group, call, &request);
+    if (status == DSCOMM_OK || status == DSCOMM_ERR_TRUNCATED)
+        dscomm_priv_message_info_fill(ret_info, status, &request);
+    return status;
+}
+
+dscomm_status_t dscomm_recv_within(dscomm_group_t *group, void *buffer,
+                                   size_t count, dscomm_dtype_t dtype,
+                                   int source, int tag, int timeout_ms,
+                                   dscomm_message_info_t *ret_info)
+{
+    const char *name = "dscomm_recv_within";
+    dscomm_call_t call = describe(NULL, buffer, count, dtype, source, tag);
+    dscomm_status_t status;
+
+    call.p2p.receive = 1;
+    call.p2p.message.waits = 1;
+    status = dscomm_priv_group_ready(group, name);
+    if (status == DSCOMM_OK)
+        status = check(group, &call, name);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_message_info_check(ret_info, name);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_receive_deadline(group, name, timeout_ms,
+                                              &call.p2p.deadline_ns);
+    return status < 0 ? status : recv_within(group, &call, ret_info);
 }
 
 static dscomm_status_t start(dscomm_group_t *group, dscomm_call_t *call,

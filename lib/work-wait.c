@@ -7,6 +7,7 @@
 #include "lib/inquest.h"
 #include "lib/listen.h"
 #include "lib/progress.h"
+#include "lib/receive.h"
 #include "lib/status.h"
 
 #include <stdbool.h>
@@ -42,7 +43,8 @@ static const char *number(char *text, size_t size, const char *what, int which)
     return text;
 }
 
-static void describe(const dscomm_work_t *work, char *text, size_t size)
+void dscomm_priv_work_describe(const dscomm_work_t *work, char *text,
+                               size_t size)
 {
     const dscomm_call_t *call = &work->call;
     char rank[32], tag[32];
@@ -137,7 +139,7 @@ static int expire(dscomm_group_t *group, dscomm_work_t *culprit)
     char text[DSCOMM_ERROR_MAX];
 
     if (culprit)
-        describe(culprit, what, sizeof(what));
+        dscomm_priv_work_describe(culprit, what, sizeof(what));
     if (explain(group, culprit, why, sizeof(why)) < 0) {
         break_group(group, DSCOMM_ERR_MISMATCH, why);
         return 1;
@@ -217,9 +219,9 @@ static bool is_overdue(dscomm_work_t *work, int64_t now)
     return work->waited_ns >= deadline_ns;
 }
 
-/* 1 when work is complete, since its group came to an end. Internal works have
- * deadlines of their own, which do the group no harm. A work that nobody holds
- * may be gone afterwards. */
+/* 1 when work is complete, since its group came to an end or its own deadline
+ * has passed. Internal works have deadlines of their own, which do the group no
+ * harm. A work that nobody holds may be gone afterwards. */
 static int is_over(dscomm_work_t *work, int64_t now)
 {
     dscomm_group_t *group = work->group;
@@ -229,6 +231,8 @@ static int is_over(dscomm_work_t *work, int64_t now)
     count_wait(group, now);
     if (work->call.internal)
         return 0;
+    if (dscomm_priv_receive_limited(work))
+        return dscomm_priv_receive_expire(work, now);
     if (!is_overdue(work, now))
         return look(group, part(work));
     return expire(group, part(work));

@@ -38,6 +38,9 @@ typedef struct dscomm_call {
             int dtype;
             size_t count;
             uint64_t sequence;
+            /* ns: when a receive for which no message has come is taken back,
+             * INT64_MAX: never; 0: the group's deadline holds */
+            int64_t deadline_ns;
         } p2p;
         struct {
             dscomm_work_ops_t ops;
@@ -120,6 +123,10 @@ void dscomm_priv_works_await(dscomm_group_t *group);
 dscomm_status_t dscomm_priv_work_result(dscomm_work_t *work);
 /* Waits until work is complete, at most timeout_ms. */
 dscomm_status_t dscomm_priv_work_wait(dscomm_work_t *work, int timeout_ms);
+
+/* "recv from rank 2 with tag 7", for messages. */
+void dscomm_priv_work_describe(const dscomm_work_t *work, char *text,
+                               size_t size);
 
 static inline int dscomm_priv_work_done(dscomm_work_t *work)
 {

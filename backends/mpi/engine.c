@@ -35,6 +35,7 @@ static const dscomm_backend_ops_t ops = {
     .quiesce = engine_quiesce,
     .device = engine_device,
     .introduce = engine_introduce,
+    .withdraw = engine_withdraw,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_mpi_engine_t dscomm_mpi_engine;

@@ -174,6 +174,7 @@ dscomm_status_t engine_isend(void *impl, const dscomm_message_t *message,
 dscomm_status_t engine_irecv(void *impl, const dscomm_message_t *message,
                              dscomm_request_t *request);
 void engine_cancel(void *impl, dscomm_request_t *request);
+int engine_withdraw(void *impl, dscomm_request_t *request);
 unsigned engine_progress(void *impl);
 /* Whether this thread may call MPI. Below MPI_THREAD_SERIALIZED one thread may,
  * and what others start is begun when that one comes. */

@@ -449,6 +449,22 @@ void engine_cancel(void *impl, dscomm_request_t *head)
     engine_leave(engine);
 }
 
+int engine_withdraw(void *impl, dscomm_request_t *head)
+{
+    engine_t *engine = impl;
+    engine_request_t *request = (engine_request_t *)head;
+    int unmatched;
+
+    pthread_mutex_lock(engine->lock);
+    unmatched = head->status == DSCOMM_IN_PROGRESS && !request->parts;
+    if (unmatched) {
+        head->vain = 1; /* what comes later finds another receive */
+        forget(engine, request);
+    }
+    engine_leave(engine);
+    return unmatched;
+}
+
 int engine_tag_bound(void)
 {
     int *most = NULL, found = 0;

@@ -81,12 +81,14 @@ static void append(request_t **list, request_t *request)
     *list = request;
 }
 
-static void unlink_request(request_t **list, request_t *request)
+static int unlink_request(request_t **list, request_t *request)
 {
     while (*list && *list != request)
         list = &(*list)->next;
-    if (*list)
-        *list = request->next;
+    if (!*list)
+        return 0;
+    *list = request->next;
+    return 1;
 }
 
 static void deliver(const dscomm_message_t *send, const dscomm_message_t *recv,
@@ -208,6 +210,13 @@ static void self_cancel(void *impl, dscomm_request_t *head)
 
     unlink_request(&self->sends, (request_t *)head);
     unlink_request(&self->receives, (request_t *)head);
+}
+
+static int self_withdraw(void *impl, dscomm_request_t *head)
+{
+    self_t *self = impl;
+
+    return unlink_request(&self->receives, (request_t *)head);
 }
 
 static unsigned self_progress(void *impl)
@@ -344,6 +353,7 @@ static const dscomm_backend_ops_t ops = {
     .send = self_send,
     .recv = self_recv,
     .explain = self_explain,
+    .withdraw = self_withdraw,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_self;

@@ -73,6 +73,17 @@ void shm_drains_free(shm_pair_t *pair)
     }
 }
 
+int shm_withdraw(void *impl, dscomm_request_t *request)
+{
+    shm_t *shm = impl;
+    shm_request_t *own = (shm_request_t *)request;
+
+    if (!shm_list_remove(&shm->p2p->posted, own))
+        return 0;
+    shm_unwant_source(shm, own->p2p.message.peer);
+    return 1;
+}
+
 void shm_p2p_cancel(shm_t *shm, shm_request_t *request)
 {
     shm_p2p_t *p2p = shm->p2p;

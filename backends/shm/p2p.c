@@ -459,7 +459,7 @@ dscomm_status_t shm_irecv(void *impl, const dscomm_message_t *message,
     own->kind = SHM_RECV;
     shm_copy_message(&own->p2p.message, message);
     own->p2p.moved = 0;
-    own->p2p.blocking = false;
+    own->p2p.blocking = message->waits;
     own->head.status = DSCOMM_IN_PROGRESS;
     if (early)
         return receive_early(shm, own, early);

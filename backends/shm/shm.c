@@ -301,6 +301,7 @@ static const dscomm_backend_ops_t ops = {
     .mem_free = shm_mem_free,
     .quiesce = shm_quiesce,
     .leave = shm_begin_to_leave,
+    .withdraw = shm_withdraw,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_shm;

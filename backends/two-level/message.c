@@ -143,16 +143,38 @@ unsigned two_messages_scan(two_t *two)
     return completed;
 }
 
-/* What its level has completed meanwhile is no longer the level's. */
-void two_message_cancel(two_t *two, two_request_t *request)
+/* Removes request from the messages; 0 where it is none of them. */
+static int forget(two_t *two, const two_request_t *request)
 {
     two_request_t **link = &two->messages;
 
     while (*link && *link != request)
         link = &(*link)->next;
     if (!*link)
-        return;
+        return 0;
     *link = request->next;
+    return 1;
+}
+
+int two_withdraw(void *impl, dscomm_request_t *head)
+{
+    two_request_t *request = (two_request_t *)head;
+    two_level_t *level = request->level;
+
+    if (!request->inner || request->inner->status != DSCOMM_IN_PROGRESS ||
+        !level->ops->withdraw(level->impl, request->inner))
+        return 0;
+    forget(impl, request);
+    two_request_give(level, request->inner);
+    request->inner = NULL;
+    return 1;
+}
+
+/* What its level has completed meanwhile is no longer the level's. */
+void two_message_cancel(two_t *two, two_request_t *request)
+{
+    if (!forget(two, request))
+        return;
     if (request->inner->status == DSCOMM_IN_PROGRESS) {
         request->inner->vain = request->head.vain;
         request->level->ops->cancel(request->level->impl, request->inner);

@@ -369,6 +369,7 @@ static const dscomm_backend_ops_t ops = {
     .leave = two_leave,
     .trim = two_trim,
     .introduce = two_introduce,
+    .withdraw = two_withdraw,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_two_level;

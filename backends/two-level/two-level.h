@@ -140,6 +140,7 @@ dscomm_status_t two_recv(void *impl, const dscomm_message_t *message,
 /* Looks for messages that are complete; returns how many. */
 unsigned two_messages_scan(two_t *two);
 void two_message_cancel(two_t *two, two_request_t *request);
+int two_withdraw(void *impl, dscomm_request_t *request);
 
 /* collective.c */
 int two_level_native(const two_t *two, const two_level_t *level,

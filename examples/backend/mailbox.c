@@ -207,6 +207,13 @@ static void cancel(void *self, dscomm_request_t *request)
     TAILQ_REMOVE(((request_t *)request)->list, (request_t *)request, link);
 }
 
+/* match() gives a receive its message all at once. */
+static int withdraw(void *self, dscomm_request_t *request)
+{
+    cancel(self, request);
+    return 1;
+}
+
 static void leave(void *self)
 {
     impl_t *impl = self;
@@ -290,6 +297,7 @@ static const dscomm_backend_ops_t ops = {
     .progress = progress,
     .revoke = stop,
     .status = status_of,
+    .withdraw = withdraw,
 };
 
 DSCOMM_BACKEND_EXPORT const dscomm_backend_t dscomm_backend_mailbox = {

@@ -117,6 +117,9 @@ typedef struct dscomm_message {
     size_t bytes;
     int peer; /* or DSCOMM_ANY_SOURCE, if the backend has that capability */
     int tag; /* or DSCOMM_ANY_TAG on a receive */
+    /* 1: a receive whose caller waits for it, and starts nothing else on the
+     * group meanwhile. */
+    int waits;
 } dscomm_message_t;
 
 /* State of one non-blocking operation. The core allocates ops->request_size
@@ -285,6 +288,12 @@ typedef struct dscomm_backend_ops {
      * phrase, "MPI libraries: openmpi, mpich". Static text; any thread; loads
      * nothing. */
     const char *(*describe)(void);
+    /* Takes back a started receive for which no message has begun to come: 1,
+     * and the request is forgotten as by cancel; a message that comes later is
+     * kept for the next receive. 0 where a message has: the receive goes on.
+     * Without it, receives can neither be cancelled nor have a deadline of
+     * their own. */
+    int (*withdraw)(void *impl, dscomm_request_t *request);
 } dscomm_backend_ops_t;
 
 /* One row of the settings table. The value is text in the environment, and a

@@ -35,6 +35,36 @@ DSCOMM_API dscomm_status_t dscomm_recv(dscomm_group_t *group, void *buffer,
                                        int source, int tag, int *ret_source,
                                        size_t *ret_bytes);
 
+/* What is told about a message. size comes first and is set by the caller: of
+ * this structure, as DSCOMM_MESSAGE_INFO_INIT sets it. */
+typedef struct dscomm_message_info {
+    size_t size;
+    dscomm_status_t status; /* OK, or ERR_TRUNCATED */
+    int source, tag; /* the sender's rank in the group, and its tag */
+    size_t bytes; /* of the message, also if it was truncated */
+} dscomm_message_info_t;
+#define DSCOMM_MESSAGE_INFO_INIT                                               \
+    {                                                                          \
+        sizeof(dscomm_message_info_t), DSCOMM_OK, 0, 0, 0                      \
+    }
+
+/* Receives like dscomm_recv(), but with a deadline of its own: if no message
+ * has begun to come within timeout_ms, the call ends with ERR_TIMEOUT, nothing
+ * was received, and the group goes on; dscomm_recv() revokes the group in that
+ * case. 0 takes what has come already, DSCOMM_TIMEOUT_DEFAULT means as long as
+ * the group's deadline, and DSCOMM_TIMEOUT_NONE waits until a message comes or
+ * the group ends: the form for a server, which may be idle for long. Once a
+ * message has begun to come, the group's deadline holds, except with
+ * DSCOMM_TIMEOUT_NONE. *ret_info, which may be NULL, is written with OK and
+ * ERR_TRUNCATED. ERR_UNSUPPORTED where the backend cannot take back a receive;
+ * not with DSCOMM_TIMEOUT_NONE. ERR_STATE while calls are coalesced. MT:
+ * group. */
+DSCOMM_API dscomm_status_t dscomm_recv_within(dscomm_group_t *group,
+                                              void *buffer, size_t count,
+                                              dscomm_dtype_t dtype, int source,
+                                              int tag, int timeout_ms,
+                                              dscomm_message_info_t *ret_info);
+
 /* The same as works; ret_work must not be NULL unless the calls are coalesced.
  * dscomm_work_received() tells source, tag and length. */
 DSCOMM_API dscomm_status_t dscomm_isend(dscomm_group_t *group,

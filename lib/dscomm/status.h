@@ -30,7 +30,8 @@ extern "C" {
     X(ERR_PROTOCOL, -12, "peer sent bytes that make no sense")                 \
     X(ERR_NOT_FOUND, -13, "not found")                                         \
     X(ERR_STATE, -14, "call is not allowed in this state")                     \
-    X(ERR_INTERNAL, -15, "internal error")
+    X(ERR_INTERNAL, -15, "internal error")                                     \
+    X(ERR_CANCELLED, -16, "operation was cancelled by its program")
 
 typedef enum {
 #define DSCOMM_STATUS_ENUM(name, value, text) DSCOMM_##name = value,

@@ -80,6 +80,8 @@ typedef enum {
 /* Time-outs are in milliseconds; 0 asks without waiting, and this one is what
  * the group or the store was given. */
 #define DSCOMM_TIMEOUT_DEFAULT (-1)
+/* No deadline; only calls that say so take it. */
+#define DSCOMM_TIMEOUT_NONE (-2)
 
 #define DSCOMM_ANY_SOURCE (-1)
 #define DSCOMM_ANY_TAG (-1)

@@ -57,6 +57,22 @@ DSCOMM_API dscomm_status_t dscomm_work_wait_all(dscomm_work_t *const *works,
  * own, and its buffers stay in use until then. MT: group. */
 DSCOMM_API void dscomm_work_free(dscomm_work_t *work);
 
+/* Takes back a receive that dscomm_irecv() started, if no message has begun to
+ * come for it: its status is ERR_CANCELLED then, its buffer is the caller's
+ * again, and a message that comes later is kept for another receive. Else the
+ * receive goes on. OK in both cases, and for a work that is complete: what
+ * became of it, dscomm_work_wait() tells. ERR_STATE for another operation,
+ * ERR_UNSUPPORTED where the backend cannot do it. MT: group. */
+DSCOMM_API dscomm_status_t dscomm_work_cancel(dscomm_work_t *work);
+
+/* Gives a receive that dscomm_irecv() started a deadline of its own, timeout_ms
+ * from now, in place of the group's; see dscomm_recv_within(). When it has
+ * passed and somebody waits for the work or tests it, the work ends with
+ * ERR_TIMEOUT, and the group goes on. Errors as dscomm_work_cancel(). MT:
+ * group. */
+DSCOMM_API dscomm_status_t dscomm_work_set_timeout(dscomm_work_t *work,
+                                                   int timeout_ms);
+
 /* After a receive: the sender's rank in the group, its tag and the bytes
  * received. Outputs may be NULL. ERR_STATE unless the work is a completed
  * receive. MT: group. */

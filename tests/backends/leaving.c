@@ -166,6 +166,13 @@ static dscomm_status_t wait_any_source(dscomm_group_t *group)
                        NULL);
 }
 
+/* A server, whose receive has no deadline */
+static dscomm_status_t wait_serving(dscomm_group_t *group)
+{
+    return dscomm_recv_within(group, &box, 1, DSCOMM_INT32, DSCOMM_ANY_SOURCE,
+                              9, DSCOMM_TIMEOUT_NONE, NULL);
+}
+
 static dscomm_status_t wait_work(dscomm_group_t *group)
 {
     dscomm_work_t *work;
@@ -302,6 +309,8 @@ static void test_gone(void)
         {"a receive in a group", wait_recv, 1, 0, 0,
          "rank 1 has left (dscomm_finalize)"},
         {"a receive from any source", wait_any_source, 0, 0, 0,
+         "all other ranks have left group 'world'"},
+        {"a server that waits without a deadline", wait_serving, 0, 0, 0,
          "all other ranks have left group 'world'"},
         {"a receive as a work", wait_work, 0, 0, 0,
          "rank 1 has left (dscomm_finalize)"},

@@ -4,6 +4,9 @@
 
 #include "tests/backends/conform.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #define DEADLINE_MS 600
 #define LONG_MS 20000 /* no test needs more */
 
@@ -47,8 +50,235 @@ static void test_polled(void)
     CHECK_OK(dscomm_group_free(group));
 }
 
+static int next_rank(void)
+{
+    return (my.rank + 1) % my.ranks;
+}
+
+/* A backend may do without, and says so. */
+static int can_withdraw(void)
+{
+    dscomm_status_t status;
+    int32_t in;
+
+    status = dscomm_recv_within(my.group, &in, 1, DSCOMM_INT32, prev_rank(), 9,
+                                0, NULL);
+    if (status != DSCOMM_ERR_UNSUPPORTED)
+        return check_status(status, DSCOMM_ERR_TIMEOUT, "nothing was sent");
+    check_sentence("cannot take back a receive", "recv_within");
+    conform_skip("the backend cannot take back a receive");
+    return 0;
+}
+
+static void send_number(dscomm_group_t *group, int dest, int tag, int32_t value)
+{
+    dscomm_work_t *work = NULL;
+
+    CHECK_OK(dscomm_isend(group, &value, 1, DSCOMM_INT32, dest, tag, &work));
+    CHECK_OK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+    dscomm_work_free(work);
+}
+
+/* Nothing comes in time: the group goes on, and what comes later is kept. */
+static void test_own_deadline(void)
+{
+    dscomm_message_info_t info = DSCOMM_MESSAGE_INFO_INIT;
+    dscomm_work_t *work = NULL;
+    int32_t in = 0, out = my.rank;
+    double start;
+
+    if (!can_withdraw())
+        return;
+    start = conform_now_ms();
+    CHECK_FAILS(dscomm_recv_within(my.group, &in, 1, DSCOMM_INT32, prev_rank(),
+                                   1, 80, &info),
+                DSCOMM_ERR_TIMEOUT);
+    check(conform_now_ms() - start > 60, "80 ms took %.1f",
+          conform_now_ms() - start);
+    check_sentence("the group goes on", "a receive's own deadline");
+    CHECK_OK(dscomm_group_status(my.group));
+    CHECK_OK(dscomm_barrier(my.group, NULL));
+    CHECK_OK(
+        dscomm_isend(my.group, &out, 1, DSCOMM_INT32, next_rank(), 1, &work));
+    CHECK_OK(dscomm_recv_within(my.group, &in, 1, DSCOMM_INT32, prev_rank(),
+                                DSCOMM_ANY_TAG, LONG_MS, &info));
+    check(in == prev_rank() && info.source == prev_rank() && info.tag == 1 &&
+              info.bytes == 4 && info.status == DSCOMM_OK,
+          "%d from rank %d with tag %d, %zu bytes", in, info.source, info.tag,
+          info.bytes);
+    CHECK_OK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+    dscomm_work_free(work);
+}
+
+/* A message that is too long is told with its tag and its whole length. */
+static void test_info_truncated(void)
+{
+    dscomm_message_info_t info = DSCOMM_MESSAGE_INFO_INIT;
+    dscomm_work_t *work = NULL;
+    int32_t out[3] = {1, 2, 3}, in = 0;
+
+    CHECK_OK(
+        dscomm_isend(my.group, out, 3, DSCOMM_INT32, next_rank(), 77, &work));
+    CHECK_FAILS(dscomm_recv_within(my.group, &in, 1, DSCOMM_INT32, prev_rank(),
+                                   DSCOMM_ANY_TAG, DSCOMM_TIMEOUT_NONE, &info),
+                DSCOMM_ERR_TRUNCATED);
+    check(in == 1 && info.tag == 77 && info.bytes == 12 &&
+              info.status == DSCOMM_ERR_TRUNCATED,
+          "%d, tag %d, %zu bytes", in, info.tag, info.bytes);
+    CHECK_OK(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
+    dscomm_work_free(work);
+    info.size = 1;
+    CHECK_FAILS(dscomm_recv_within(my.group, &in, 1, DSCOMM_INT32, prev_rank(),
+                                   1, 0, &info),
+                DSCOMM_ERR_INVALID);
+    CHECK_FAILS(dscomm_recv_within(my.group, &in, 1, DSCOMM_INT32, prev_rank(),
+                                   1, -3, NULL),
+                DSCOMM_ERR_INVALID);
+}
+
+/* A server is idle for longer than its group's deadline, in a call and with a
+ * work that it tests. */
+static void run_idle(int blocking)
+{
+    dscomm_group_t *group = short_lived_group();
+    dscomm_status_t status = DSCOMM_IN_PROGRESS;
+    dscomm_work_t *work = NULL;
+    double start = conform_now_ms();
+    int32_t in = -1;
+
+    if (!group)
+        return;
+    if (my.rank != my.ranks - 1 || my.ranks == 1) {
+        conform_pause(2 * DEADLINE_MS);
+        send_number(group, next_rank(), 5, my.rank);
+    }
+    if (blocking && my.rank) {
+        status = dscomm_recv_within(group, &in, 1, DSCOMM_INT32, prev_rank(), 5,
+                                    DSCOMM_TIMEOUT_NONE, NULL);
+    } else if (my.rank) {
+        CHECK_OK(
+            dscomm_irecv(group, &in, 1, DSCOMM_INT32, prev_rank(), 5, &work));
+        CHECK_OK(dscomm_work_set_timeout(work, DSCOMM_TIMEOUT_NONE));
+        while (status == DSCOMM_IN_PROGRESS &&
+               conform_now_ms() - start < LONG_MS) {
+            status = dscomm_work_test(work);
+            conform_pause(1);
+        }
+        dscomm_work_free(work);
+    }
+    check(!my.rank || (status == DSCOMM_OK && in == prev_rank()),
+          "%s, got %d: %s", dscomm_status_name(status), in,
+          dscomm_last_error());
+    CHECK_OK(dscomm_group_status(group));
+    CHECK_OK(dscomm_barrier(my.group, NULL));
+    CHECK_OK(dscomm_group_free(group));
+}
+
+static void test_idle(void)
+{
+    if (my.ranks == 1) {
+        conform_skip("needs 2 ranks");
+        return;
+    }
+    run_idle(1);
+    run_idle(0);
+}
+
+/* A receive that is cancelled takes nothing from the next one. */
+static void test_cancel(void)
+{
+    dscomm_work_t *work = NULL, *send = NULL;
+    int32_t in = -1, other = -1, out = 40 + my.rank;
+
+    if (!can_withdraw())
+        return;
+    CHECK_OK(
+        dscomm_irecv(my.group, &in, 1, DSCOMM_INT32, prev_rank(), 1, &work));
+    CHECK_OK(dscomm_work_cancel(work));
+    CHECK_FAILS(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT),
+                DSCOMM_ERR_CANCELLED);
+    CHECK_OK(dscomm_work_cancel(work));
+    CHECK_FAILS(dscomm_work_test(work), DSCOMM_ERR_CANCELLED);
+    dscomm_work_free(work);
+    CHECK_OK(dscomm_barrier(my.group, NULL));
+    CHECK_OK(
+        dscomm_isend(my.group, &out, 1, DSCOMM_INT32, next_rank(), 1, &send));
+    CHECK_OK(dscomm_recv(my.group, &other, 1, DSCOMM_INT32, prev_rank(), 1,
+                         NULL, NULL));
+    check(in == -1 && other == 40 + prev_rank(), "got %d and %d", in, other);
+    CHECK_FAILS(dscomm_work_cancel(send), DSCOMM_ERR_STATE);
+    CHECK_OK(dscomm_work_wait(send, DSCOMM_TIMEOUT_DEFAULT));
+    dscomm_work_free(send);
+    CHECK_FAILS(dscomm_work_cancel(NULL), DSCOMM_ERR_INVALID);
+}
+
+/* One receive of message number i, cancelled at once; 1 where it got it. */
+static int receive_or_cancel(int i, size_t bytes, unsigned char *in)
+{
+    dscomm_work_t *work = NULL;
+    dscomm_status_t status;
+
+    CHECK_OK(
+        dscomm_irecv(my.group, in, bytes, DSCOMM_UINT8, prev_rank(), 3, &work));
+    for (int k = (int)(mix((uint64_t)i) % 4); k; k--)
+        dscomm_work_test(work);
+    CHECK_OK(dscomm_work_cancel(work));
+    status = dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
+    dscomm_work_free(work);
+    if (status == DSCOMM_ERR_CANCELLED)
+        return 0;
+    return check_status(status, DSCOMM_OK, "a receive that was not cancelled");
+}
+
+/* Receives are cancelled while messages come: none is lost, and all arrive in
+ * their order. */
+static void test_cancel_race(void)
+{
+    enum { MANY = 40 };
+    const size_t sizes[] = {8, 4000, 200000};
+    unsigned char *out, *in = malloc(200000);
+    double start;
+
+    if (!in || !can_withdraw()) {
+        free(in);
+        return;
+    }
+    for (size_t s = 0; s < CONFORM_LENGTH(sizes); s++) {
+        dscomm_work_t *works[MANY] = {NULL};
+
+        out = calloc(MANY, sizes[s]);
+        for (int i = 0; out && i < MANY; i++) {
+            memset(out + (size_t)i * sizes[s], i + 1, sizes[s]);
+            CHECK_OK(dscomm_isend(my.group, out + (size_t)i * sizes[s],
+                                  sizes[s], DSCOMM_UINT8, next_rank(), 3,
+                                  &works[i]));
+        }
+        start = conform_now_ms();
+        for (int i = 0, tries = 0;
+             out && i < MANY && conform_now_ms() - start < LONG_MS; tries++) {
+            if (tries % 64 == 63)
+                conform_pause(1); /* the others' turn in a crowd */
+            if (!receive_or_cancel(tries, sizes[s], in))
+                continue;
+            i++;
+            check(in[0] == i && in[sizes[s] - 1] == i,
+                  "message %d is %d ... %d", i, in[0], in[sizes[s] - 1]);
+        }
+        CHECK_OK(dscomm_work_wait_all(works, MANY, DSCOMM_TIMEOUT_DEFAULT));
+        for (int i = 0; i < MANY; i++)
+            dscomm_work_free(works[i]);
+        free(out);
+    }
+    free(in);
+}
+
 static const conform_test_t tests[] = {
     {"a work that is only tested has the group's deadline", test_polled},
+    {"a receive with a deadline of its own", test_own_deadline},
+    {"what is told of a message that is too long", test_info_truncated},
+    {"a server that is idle", test_idle},
+    {"a cancelled receive", test_cancel},
+    {"receives cancelled while messages come", test_cancel_race},
     {NULL, NULL},
 };
 const conform_area_t conform_receives = {"receives", tests};

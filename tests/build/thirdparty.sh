@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # A backend of somebody else's: built outside the tree from what is installed, with
-# pkg-config alone, in less than 300 lines, and held to the whole conformance suite.
+# pkg-config alone, in less than 350 lines, and held to the whole conformance suite.
 
 . "$abs_top_srcdir/tests/backends/conform.sh"
 
@@ -18,8 +18,8 @@ export PKG_CONFIG_PATH="$root$libdir/pkgconfig"
 export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
 
 lines=$(wc -l <"$scratch/backend/mailbox.c")
-[ "$lines" -lt 300 ]
-result $? 'less than 300 lines' || echo "# $lines"
+[ "$lines" -lt 350 ]
+result $? 'less than 350 lines' || echo "# $lines"
 cd "$scratch/backend" || exit 99
 # Flags are words on purpose.
 # shellcheck disable=SC2046,SC2086

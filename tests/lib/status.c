@@ -32,8 +32,9 @@ static const struct {
     {-13, "ERR_NOT_FOUND", "not found"},
     {-14, "ERR_STATE", "call is not allowed in this state"},
     {-15, "ERR_INTERNAL", "internal error"},
+    {-16, "ERR_CANCELLED", "operation was cancelled by its program"},
     {2, "UNKNOWN", "unknown status"},
-    {-16, "UNKNOWN", "unknown status"},
+    {-17, "UNKNOWN", "unknown status"},
     {0x7fffffff, "UNKNOWN", "unknown status"},
 };
 

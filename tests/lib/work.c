@@ -181,6 +181,68 @@ static void expire(rank_t *self)
     CHECK(self, !dscomm_group_free(group));
 }
 
+/* A backend without the slot says so, and the work goes on. */
+static void not_cancelled(rank_t *self)
+{
+    int32_t x = self->rank, y = -1;
+    dscomm_work_t *work;
+
+    CHECK(self, !dscomm_irecv(self->world, &y, 1, DSCOMM_INT32, self->rank ^ 1,
+                              1, &work));
+    CHECK(self, dscomm_work_cancel(work) == DSCOMM_ERR_UNSUPPORTED);
+    CHECK(self, strstr(dscomm_last_error(), "backend thread cannot"));
+    CHECK(self, dscomm_work_set_timeout(work, 10) == DSCOMM_ERR_UNSUPPORTED);
+    CHECK(self, !dscomm_work_set_timeout(work, DSCOMM_TIMEOUT_NONE));
+    CHECK(self, dscomm_recv_within(self->world, &y, 1, DSCOMM_INT32, 0, 2, 10,
+                                   NULL) == DSCOMM_ERR_UNSUPPORTED);
+    CHECK(self,
+          !dscomm_send(self->world, &x, 1, DSCOMM_INT32, self->rank ^ 1, 1));
+    CHECK(self, !dscomm_work_wait(work, -1) && y == (self->rank ^ 1));
+    dscomm_work_free(work);
+}
+
+static void never_sent(rank_t *self)
+{
+    static int32_t x[RANKS_MAX];
+    dscomm_work_t *work;
+
+    CHECK(self, !dscomm_irecv(self->world, &x[self->rank], 1, DSCOMM_INT32, 0,
+                              1, &work));
+}
+
+static void never_sent_and_cancelled(rank_t *self)
+{
+    dscomm_work_t *work;
+    int32_t x;
+
+    CHECK(self, !dscomm_irecv(self->world, &x, 1, DSCOMM_INT32, 0, 1, &work));
+    CHECK(self, !dscomm_work_cancel(work));
+    CHECK(self, dscomm_work_test(work) == DSCOMM_ERR_CANCELLED);
+    CHECK(self, strstr(dscomm_last_error(), "was cancelled"));
+    dscomm_work_free(work);
+}
+
+static void count_warnings(dscomm_log_level_t level, const char *domain,
+                           const char *message, void *arg)
+{
+    (void)level, (void)domain;
+    *(int *)arg += strstr(message, "incomplete work") != NULL;
+}
+
+/* Finalize warns of a receive that is incomplete, and of none that was
+ * cancelled. */
+static void test_warnings(void)
+{
+    int warnings = 0;
+
+    dscomm_log_set_handler(count_warnings, &warnings);
+    ranks_run(1, 10000, never_sent, "a receive of what is never sent");
+    is_int(warnings, 1, "finalize warns of it");
+    ranks_run(1, 10000, never_sent_and_cancelled, "it is cancelled");
+    is_int(warnings, 1, "finalize says nothing");
+    dscomm_log_set_handler(NULL, NULL);
+}
+
 enum { BY_TEST, BY_SHORT_WAITS, BY_WAIT_ANY, BY_WAIT_ALL, POLLS };
 
 static dscomm_status_t poll_once(dscomm_work_t *work, int how)
@@ -421,11 +483,13 @@ int main(void)
     ranks_run(2, 10000, disturbed, "a wait that takes too long");
     ranks_run(2, 10000, expire, "the group's deadline");
     ranks_run(1, 10000, polled_in_all_ways, "the deadline of polled works");
+    ranks_run(2, 10000, not_cancelled, "a backend that cannot cancel");
     ranks_run(2, 10000, freed_group, "works of a freed group");
     ranks_run(2, 10000, any_of, "waiting for any and for all");
     ranks_run(3, 20000, two_threads, "two threads, two groups");
     ranks_run(4, 20000, crosswise, "waits in different orders");
     ranks_run(2, 10000, alone, "messages to oneself");
+    test_warnings();
     setenv("DSCOMM_PROGRESS", "thread", 1);
     ranks_run(3, 20000, progress_thread, "the progress thread");
     ranks_run(1, 10000, polled_in_all_ways,

@@ -22,14 +22,20 @@ static void start(shm_t *shm, const dscomm_message_t *message,
 static void send_bytes(shm_t *shm, size_t bytes, int peer, int tag,
                        shm_request_t *request)
 {
+    const dscomm_message_t message = {
+        .send = out[tag], .bytes = bytes, .peer = peer, .tag = tag};
+
     memset(out[tag], tag + 1, bytes);
-    start(shm, &(dscomm_message_t){out[tag], NULL, bytes, peer, tag}, request);
+    start(shm, &message, request);
 }
 
 static void receive_bytes(shm_t *shm, size_t bytes, int peer, int tag,
                           shm_request_t *request)
 {
-    start(shm, &(dscomm_message_t){NULL, in, bytes, peer, tag}, request);
+    const dscomm_message_t message = {
+        .recv = in, .bytes = bytes, .peer = peer, .tag = tag};
+
+    start(shm, &message, request);
 }
 
 static int progress_until(shm_t **shms, const shm_request_t *request)
