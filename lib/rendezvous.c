@@ -457,10 +457,12 @@ static int is_gone(const dscomm_meeting_t *meeting, int rank)
     return gone;
 }
 
-/* The ranks that have said nothing, to names; 1 where none of them will. One
- * that has ended may have said it just before. */
+/* The ranks that have said nothing, to names; 1 where none of them will, since
+ * their processes have ended, or nobody but this rank is connected to the store.
+ * One that has ended may have said it just before. */
 static int find_silent(const dscomm_meeting_t *meeting, GString *names)
 {
+    const int alone = dscomm_priv_store_clients(meeting->store) == 1;
     int living = 0;
 
     g_string_truncate(names, 0);
@@ -469,7 +471,7 @@ static int find_silent(const dscomm_meeting_t *meeting, GString *names)
 
         if (has_left(meeting, rank))
             continue;
-        gone = is_gone(meeting, rank);
+        gone = alone || is_gone(meeting, rank);
         if (gone && has_left(meeting, rank))
             continue;
         living += !gone;

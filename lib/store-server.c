@@ -31,6 +31,7 @@ struct dscomm_priv_server {
     GThread *thread;
     dscomm_priv_keeper_t *keeper;
     GHashTable *sessions; /* a set */
+    gint clients; /* how many, for other threads */
     GQueue touched; /* sessions with new answers */
     GQueue dead; /* sessions to be freed */
     dscomm_priv_budget_t under_way;
@@ -91,6 +92,7 @@ static void bury(server_t *server, session_t *session, const char *problem)
     dscomm_priv_keeper_forget(server->keeper, session);
     epoll_ctl(server->epoll, EPOLL_CTL_DEL, session->fd, NULL);
     g_hash_table_remove(server->sessions, session);
+    g_atomic_int_add(&server->clients, -1);
     end_silence(server, session);
     g_queue_push_tail(&server->dead, session);
 }
@@ -167,6 +169,7 @@ static void admit(server_t *server, int fd, const struct sockaddr *address,
     session =
         dscomm_priv_session_new(fd, peer, &server->touched, &server->under_way);
     g_hash_table_add(server->sessions, session);
+    g_atomic_int_inc(&server->clients);
     session->silent.data = session;
     g_queue_push_tail_link(&server->silent, &session->silent);
     session->events = EPOLLIN;
@@ -484,4 +487,9 @@ void dscomm_priv_server_close(server_t *server)
 const dscomm_priv_listen_t *dscomm_priv_server_listening(const server_t *server)
 {
     return &server->listening;
+}
+
+int dscomm_priv_server_clients(const server_t *server)
+{
+    return g_atomic_int_get(&server->clients);
 }

@@ -42,6 +42,13 @@ static int tcp_port(const dscomm_priv_store_t *self)
     return ((const tcp_t *)self)->link.port;
 }
 
+static int tcp_clients(const dscomm_priv_store_t *self)
+{
+    const tcp_t *tcp = (const tcp_t *)self;
+
+    return tcp->server ? dscomm_priv_server_clients(tcp->server) : -1;
+}
+
 /* SET or APPEND. PING makes the server say that it went well, and what is set
  * is there for everyone when the call returns. refusal and why: if it was
  * refused. */
@@ -376,6 +383,7 @@ static dscomm_status_t tcp_num_keys(dscomm_priv_store_t *self,
 static const dscomm_priv_store_ops_t ops = {
     .close = tcp_close,
     .port = tcp_port,
+    .clients = tcp_clients,
     .set = tcp_set,
     .get = tcp_get,
     .add = tcp_add,

@@ -197,6 +197,13 @@ int dscomm_store_port(const dscomm_store_t *store)
     return store->shared->ops->port(store->shared);
 }
 
+int dscomm_priv_store_clients(const dscomm_store_t *store)
+{
+    const dscomm_priv_store_t *shared = store->shared;
+
+    return shared->ops->clients ? shared->ops->clients(shared) : -1;
+}
+
 void dscomm_store_free(void *value)
 {
     g_free(value);

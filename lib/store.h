@@ -47,6 +47,7 @@ typedef struct dscomm_priv_store dscomm_priv_store_t;
 typedef struct {
     void (*close)(dscomm_priv_store_t *self);
     int (*port)(const dscomm_priv_store_t *self); /* optional */
+    int (*clients)(const dscomm_priv_store_t *self); /* optional */
     dscomm_status_t (*set)(dscomm_priv_store_t *self, const char *key,
                            const void *value, size_t size,
                            dscomm_priv_deadline_t deadline);
@@ -115,6 +116,10 @@ dscomm_status_t dscomm_priv_store_tcp(const char *address,
  * is how a call that makes many requests keeps one deadline. While it is set
  * one thread uses the view. */
 void dscomm_priv_store_limit(dscomm_store_t *store, int64_t end);
+
+/* How many connections the server in this process has, its own client's
+ * included; -1 where it serves none. */
+int dscomm_priv_store_clients(const dscomm_store_t *store);
 
 /* A copy that dscomm_store_free() frees, with a 0 behind; NULL after
  * dscomm_fail(). data may be NULL: the copy is then left to be filled. */

@@ -4,11 +4,13 @@
 #include "config.h"
 
 #include "tests/backends/job.h"
+#include "tests/backends/sandbox.h"
 #include "tests/tap.h"
 
 #include <regex.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -426,6 +428,60 @@ static void test_died_leaving(void)
     job_end(&job, "died leaving");
 }
 
+/* Rank 1 dies after the last barrier, as it begins to say that it leaves. */
+static void die_saying_goodbye(job_rank_t *me)
+{
+    struct rlimit no_core = {0, 0};
+    dscomm_group_t *world;
+    double started;
+
+    setrlimit(RLIMIT_CORE, &no_core);
+    if (job_init(me, &world) < 0)
+        return;
+    dscomm_barrier(world, NULL);
+    if (me->rank == 1 && sandbox_filter(SYS_sendto, SECCOMP_RET_KILL_PROCESS))
+        me->report->value = errno;
+    started = job_now_ms();
+    job_tell(me, dscomm_finalize(world), started);
+}
+
+/* hosts: a letter for each rank, or NULL: nobody sees processes of other hosts
+ * end. */
+static void test_died_after_barrier(const char *hosts)
+{
+    job_t job;
+    int passed;
+
+    if (hosts) {
+        setenv("JOB_HOSTS", hosts, 1);
+        setenv("DSCOMM_BACKEND", "two_level", 1);
+        setenv("DSCOMM_TWO_LEVEL_BETWEEN", "shm", 1);
+    }
+    job_make(&job, RANKS, 0, die_saying_goodbye, NULL);
+    job_use_tcp(&job);
+    job_start(&job);
+    passed = job_join(&job, 10000);
+    if (job.reports[1].value) {
+        skip("system calls cannot be filtered: %s",
+             strerror((int)job.reports[1].value));
+    } else {
+        for (int r = 0; r < RANKS; r += 2)
+            passed &= job.reports[r].ended &&
+                      job.reports[r].status == DSCOMM_OK &&
+                      job.reports[r].took_ms < job_slowly(NOTICE_MS);
+        if (!ok(passed && !job.reports[1].ended,
+                "a rank that dies after the last barrier keeps nobody, %s",
+                hosts ? "another host" : "same host"))
+            job_show(&job);
+    }
+    job_end(&job, "died after the last barrier");
+    if (hosts) {
+        unsetenv("JOB_HOSTS");
+        unsetenv("DSCOMM_BACKEND");
+        unsetenv("DSCOMM_TWO_LEVEL_BETWEEN");
+    }
+}
+
 /* Leaves by exit(), as a program does that forgets dscomm_finalize(). */
 static void leave_early(job_rank_t *me)
 {
@@ -570,6 +626,10 @@ int main(void)
         test_call_is_named();
         test_died_elsewhere();
         test_died_leaving();
+        if (!getenv("DSCOMM_BACKEND")) {
+            test_died_after_barrier(NULL);
+            test_died_after_barrier("aba");
+        }
         test_left_early();
         test_child_lives_on();
     } else {
