@@ -584,8 +584,12 @@ static dscomm_status_t follow(const roster_t *roster,
     size_t size;
     dscomm_record_t leader = {0};
     dscomm_status_t status = await_verdict(roster, &leader, &value, &size);
+    int present;
 
     status = check_lost(roster, &leader, status);
+    if (status == DSCOMM_OK && !leader.node &&
+        dscomm_priv_join_serves(roster->join))
+        status = get_record(roster, "r/0", 0, &leader, &present);
     if (status == DSCOMM_OK)
         status = check_author(roster, value, &leader);
     if (status == DSCOMM_OK)

@@ -238,7 +238,8 @@ static dscomm_status_t member_join(shm_t *shm,
     return status;
 }
 
-/* Receives from rank 0; fails as soon as the group can no longer be made. */
+/* Receives from rank 0; fails as soon as the group can no longer be made. Rank
+ * 0 may send why in place of what is due: the same reason is in the store. */
 static dscomm_status_t member_receive(const shm_t *shm,
                                       const dscomm_backend_args_t *args, int fd,
                                       void *message, size_t size, int *ret_fds,
@@ -260,11 +261,6 @@ static dscomm_status_t member_receive(const shm_t *shm,
     failed = shm_message_receive(fd, message, size, ret_fds, max_fds, 0);
     if (failed == EMFILE)
         return shm_connect_full(shm);
-    if (failed == EPROTO)
-        return dscomm_fail(DSCOMM_ERR_PROTOCOL,
-                           "group '%s': rank 0's message is none of this "
-                           "libdscomm; give all ranks one version",
-                           args->name);
     return failed ? dscomm_backend_creation_lost(args, 0) : DSCOMM_OK;
 }
 
