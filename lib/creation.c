@@ -18,7 +18,7 @@
  * ms: the kernel closes a process's sockets before the process has ended. */
 #define LOST_MS 1000
 /* How long rank 0 stays for ranks that have not read why it failed, in ms. */
-#define GRACE_MS 1000
+#define GRACE_MS 500
 #define PAUSE_US 2000
 
 /* Keys of a group: the first failure, as "STATUS\nSENTENCE", and each rank that
@@ -117,34 +117,45 @@ static dscomm_status_t fail_dead(const dscomm_group_t *group, int world_rank)
     return parent_status(group);
 }
 
-/* The store does not answer, as status and its sentence say. Where rank 0
- * serves it, its end is that of rank 0. */
-static dscomm_status_t fail_store(const dscomm_group_t *group,
-                                  dscomm_status_t status)
+/* The store that rank 0 serves does not answer any more. */
+static dscomm_status_t fail_served(const dscomm_group_t *group)
 {
+    const dscomm_meeting_t *meeting = meeting_of(group);
+    const int here = dscomm_priv_processes_here(meeting->processes, 0);
     const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), LOST_MS);
-    char who[DSCOMM_PROCESS_MAX], why[DSCOMM_ERROR_MAX];
+    char who[DSCOMM_PROCESS_MAX];
+    dscomm_status_t status;
 
-    if (status == DSCOMM_ERR_TIMEOUT)
-        return status;
-    g_strlcpy(why, dscomm_last_error(), sizeof why);
-    while (is_served(group) && dscomm_priv_clock() < end) {
+    do {
         const int ended = has_ended(group, 0);
 
         status = parent_status(group);
         if (status < 0 || ended)
             return status < 0 ? status : fail_dead(group, 0);
         g_usleep(PAUSE_US);
-    }
-    dscomm_priv_processes_describe(meeting_of(group)->processes, 0, who);
-    return is_served(group)
-               ? dscomm_fail(DSCOMM_ERR_PEER_FAILED,
-                             "%s, which serves the store, has left or cannot "
-                             "be reached while group '%s' was made",
-                             who, group->name)
-               : dscomm_fail(DSCOMM_ERR_PEER_FAILED,
-                             "the store failed while group '%s' was made: %s",
-                             group->name, why);
+    } while (here && !group->creation->lost && dscomm_priv_clock() < end);
+    group->creation->lost = 1;
+    return dscomm_fail(
+        DSCOMM_ERR_PEER_FAILED,
+        "%s, which serves the store, %s while group '%s' was made",
+        dscomm_priv_processes_describe(meeting->processes, 0, who),
+        here ? "has left" : "died or cannot be reached", group->name);
+}
+
+/* The store does not answer, as status and its sentence say. */
+static dscomm_status_t fail_store(const dscomm_group_t *group,
+                                  dscomm_status_t status)
+{
+    char why[DSCOMM_ERROR_MAX];
+
+    if (status == DSCOMM_ERR_TIMEOUT)
+        return status;
+    if (is_served(group))
+        return fail_served(group);
+    g_strlcpy(why, dscomm_last_error(), sizeof why);
+    return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                       "the store failed while group '%s' was made: %s",
+                       group->name, why);
 }
 
 /* A failure from the store, or status where value is none. */

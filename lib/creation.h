@@ -17,6 +17,7 @@ typedef struct dscomm_creation {
     int64_t next_ns; /* when to look again */
     int pause_ms;
     int learned; /* the processes of this node's ranks are known */
+    int lost; /* the store was, and rank 0 that serves it did not end soon */
 } dscomm_creation_t;
 
 /* Around the backend's open: what dscomm_backend_creation_... work on. parent
@@ -25,7 +26,7 @@ void dscomm_priv_creation_begin(dscomm_creation_t *creation,
                                 dscomm_group_t *group, dscomm_group_t *parent);
 /* Returns status, or where that is a failure the one that all ranks give, with
  * its sentence. A rank 0 whose store the others read that from stays until they
- * have, or are dead, and at most a second. */
+ * have, or are dead, and at most half a second. */
 dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
                                          dscomm_status_t status);
 

@@ -135,6 +135,16 @@ int dscomm_priv_processes_ended(dscomm_processes_t *processes, int rank)
     return ended;
 }
 
+int dscomm_priv_processes_here(dscomm_processes_t *processes, int rank)
+{
+    int here;
+
+    pthread_mutex_lock(&processes->lock);
+    here = processes->of[rank].here;
+    pthread_mutex_unlock(&processes->lock);
+    return here;
+}
+
 const char *dscomm_priv_processes_describe(dscomm_processes_t *processes,
                                            int rank,
                                            char text[DSCOMM_PROCESS_MAX])

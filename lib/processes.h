@@ -27,6 +27,9 @@ dscomm_status_t dscomm_priv_processes_learn(dscomm_processes_t *processes,
  * where it lives, is on another machine, or is not known. */
 int dscomm_priv_processes_ended(dscomm_processes_t *processes, int rank);
 
+/* 1 where the process is known and on this machine, so that its end is seen. */
+int dscomm_priv_processes_here(dscomm_processes_t *processes, int rank);
+
 /* "rank 3 (pid 812 on b)", or "rank 3" where the process is not known; returns
  * text. */
 #define DSCOMM_PROCESS_MAX 128

@@ -141,10 +141,13 @@ uint64_t two_level_capabilities(const two_level_t *level)
 
 /* Levels that were opened are told where another rank may be in trouble: they
  * may have to leave alone what waits for all ranks. */
-static dscomm_status_t give_up(two_t *two, dscomm_status_t status)
+static dscomm_status_t give_up(two_t *two, const dscomm_backend_args_t *args,
+                               dscomm_status_t status)
 {
-    char *why = g_strdup(dscomm_last_error());
+    char *why;
 
+    status = dscomm_backend_creation_fail(args, status);
+    why = g_strdup(dscomm_last_error());
     if (status == DSCOMM_ERR_TIMEOUT || status == DSCOMM_ERR_PEER_FAILED ||
         status == DSCOMM_ERR_IO || status == DSCOMM_ERR_NO_MEMORY)
         two_revoke(two, status, why);
@@ -165,7 +168,7 @@ static dscomm_status_t two_open(const dscomm_backend_args_t *args,
     if (!status)
         status = two_levels_open(two, args, args->parent);
     if (status)
-        return give_up(two, status);
+        return give_up(two, args, status);
     if (!two->only && !(two_level_capabilities(&two->levels[TWO_FLAT]) &
                         DSCOMM_CAP_ANY_SOURCE))
         two->direct = 1;
