@@ -152,7 +152,7 @@ static void outlive(rank_t *self)
 
     CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &parent));
     CHECK(self, !dscomm_group_split(parent, 0, 0, NULL, &child));
-    CHECK(self, !strcmp(dscomm_group_name(child), "world/1/1"));
+    CHECK(self, !strcmp(dscomm_group_name(child), "world/1.0/1.0"));
     CHECK(self, dscomm_group_free(parent) == DSCOMM_OK);
     CHECK(self, sum_of_ranks(self, child) == 3);
     CHECK(self, !dscomm_group_split(child, 0, 0, NULL, &left));

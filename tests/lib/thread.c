@@ -15,7 +15,7 @@
 
 #define RANKS_MAX 16
 #define TEXT_MAX 512
-#define FAILING "fragile/1" /* a group that rank 0 cannot open */
+#define FAILING "fragile/1.0" /* a group that rank 0 cannot open */
 
 /* One message under way. */
 typedef struct parcel {
