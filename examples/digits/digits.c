@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <zlib.h>
 
 enum {
@@ -372,13 +373,19 @@ static void learn(dscomm_group_t *world, const unsigned char *rows,
     unsigned long long state = options->seed;
     int order[IMAGES];
     int speaks = dscomm_group_rank(world) == 0;
+    struct timespec begin, end;
 
+    if (speaks)
+        printf("%d rank%s on backend %s\n", dscomm_group_size(world),
+               dscomm_group_size(world) > 1 ? "s" : "",
+               dscomm_group_backend(world));
     l.world = world;
     l.rows = rows;
     for (int i = 0; i < IMAGES; i++)
         order[i] = i;
     shuffle(order, IMAGES, &state);
     start_learner(&l, options, &state);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
     for (int epoch = 1; epoch <= options->epochs; epoch++) {
         shuffle(order, TRAIN, &state);
         double loss = train_epoch(&l, order);
@@ -387,9 +394,12 @@ static void learn(dscomm_group_t *world, const unsigned char *rows,
     }
     if (l.optimizer)
         DSCOMM_CHECK(optimizer_sync(l.optimizer, (float *)&l.net));
+    clock_gettime(CLOCK_MONOTONIC, &end);
     double accuracy = test(world, rows, order + TRAIN, &l.net);
     if (speaks)
-        printf("test accuracy: %.2f %%\n", 100 * accuracy);
+        printf("test accuracy: %.2f %%\ntime: %.2f s\n", 100 * accuracy,
+               (double)(end.tv_sec - begin.tv_sec) +
+                   (double)(end.tv_nsec - begin.tv_nsec) / 1e9);
     if (l.optimizer)
         tell_traffic(&l, speaks);
     optimizer_free(l.optimizer);

@@ -30,6 +30,9 @@ for n in 1 2 4; do
     is $status 0 "$n ranks: status"
     mv "$scratch/out" "$scratch/out.$n"
     is "$(losses "$scratch/out.$n" | grep -c .)" 20 "$n ranks: one loss an epoch"
+    like "$(sed -n 1p "$scratch/out.$n")" "^$n ranks? on backend (self|shm)\$" \
+        "$n ranks: it says how many they are, and the backend"
+    like "$(cat "$scratch/out.$n")" '^time: [0-9]+\.[0-9][0-9] s$' "$n ranks: it says the time"
     accuracy=$(sed -n 's/^test accuracy: \([0-9.]*\) %$/\1/p' "$scratch/out.$n")
     awk "BEGIN { exit !(\"$accuracy\" + 0 >= 95) }"
     result $? "$n ranks: $accuracy % of the test is read, of 95 %"
