@@ -41,12 +41,19 @@ ranks 3 'the other one'
 run env RANK=0 WORLD_SIZE=1 mpirun.openmpi --oversubscribe -n 2 "$hello"
 [ "$status" != 0 ]
 result $? 'ranks left over from another job are no ranks of this one'
-like "$err" "RANK=.*OMPI_COMM_WORLD_RANK" 'both sides are named'
+# Of rank 0 or of rank 1: mpirun may end the job before it has both
+like "$err" "RANK='0'.*OMPI_COMM_WORLD_RANK='1'|WORLD_SIZE='1'.*OMPI_COMM_WORLD_SIZE='2'" \
+    'both sides are named'
 run env MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 10000)) \
     mpirun.openmpi --oversubscribe -n 3 "$hello"
 ranks 3 'an address and port that are given'
-mpirun -n 2 "$hello" : -n 3 "$hello"
-ranks 5 'two programs in one world'
+mpirun -n 1 true : -n 1 true
+if [ "$status" = 139 ]; then # Open MPI 5.0.7
+    skip 'two programs in one world' 'mpirun itself has a segmentation fault'
+else
+    mpirun -n 2 "$hello" : -n 3 "$hello"
+    ranks 5 'two programs in one world'
+fi
 
 mpirun -n 4 "$dscomm" env --json
 told 4 openmpi 'dscomm env'

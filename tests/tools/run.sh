@@ -200,7 +200,7 @@ run -n 2 sh -c '[ $RANK = 0 ] && exec sleep 600
 said
 is "$status $out" '3 ' 'error file: deeply nested'
 run -n 2 sh -c '[ $RANK = 0 ] && exec sleep 600
-    { printf "{\"message\": \""; seq -s "\\n" 30; echo "\"}"; } >"$TORCHELASTIC_ERROR_FILE"; exit 3'
+    { printf "{\"message\": \""; seq -s "\\n" 30 | tr -d "\n"; echo "\"}"; } >"$TORCHELASTIC_ERROR_FILE"; exit 3'
 said
 is "$out" "`seq 20; echo ...`" 'error file: many lines are cut'
 run -n 2 sh -c '[ $RANK = 0 ] && exec sleep 600
