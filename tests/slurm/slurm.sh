@@ -56,11 +56,11 @@ run srun -N 2 -n 3 "$dscomm" env --exec sh -c 'echo $RANK $WORLD_SIZE $MASTER_AD
 is "$(sort "$scratch/out" | tr '\n' ,)" '0 3 n0,1 3 n0,2 3 n0,' 'dscomm env --exec'
 
 printf 'n2\nn0\nn2\n' >"$scratch/hosts"
-run env SLURM_HOSTFILE="$scratch/hosts" srun -m arbitrary -N 2 -n 3 "$hello"
+run env SLURM_HOSTFILE="$scratch/hosts" srun -m arbitrary -n 3 "$hello"
 is "$status" 1 'srun -m arbitrary: rank 0 may be anywhere'
-like "$err" 'env\[slurm\]: .*MASTER_ADDR' 'srun -m arbitrary: what to do'
+like "$err" 'MASTER_ADDR.* \(source: slurm\)' 'srun -m arbitrary: what to do'
 run env SLURM_HOSTFILE="$scratch/hosts" MASTER_ADDR=n2 \
-    srun -m arbitrary -N 2 -n 3 "$hello"
+    srun -m arbitrary -n 3 "$hello"
 ranks 3 'srun -m arbitrary, with an address'
 
 # Two steps at a time have ports of their own.
@@ -187,7 +187,7 @@ else
         run salloc -N 2 -n 2 srun --mpi=pmi2 -N 2 -n 2 --overlap \
             env MASTER_ADDR=n0 mpirun.mpich -n 2 -ppn 1 -hosts n0,n1 \
             "$dscomm" env --json
-        is "$(grep -c '"no_master":"env\[hydra\]: MASTER_PORT: not set' "$scratch/out")" 4 \
+        is "$(grep -c '"no_master":"MASTER_PORT: not set' "$scratch/out")" 4 \
             'mpirun.mpich on several nodes in each of two tasks: no port'
     else
         skip 'mpirun.mpich in a step with PMI-2' 'no mpirun.mpich'

@@ -57,7 +57,7 @@ is "$(printf '%s\n' "$out" | sed -n '/^sources/,$p' | sed -n '2p;$p' |
     awk '{ print $1 }' | tr '\n' ' ')" 'dscomm singleton ' 'in their order'
 
 (of RANK=0 -- --explain; echo "$status $err"; echo "$out") >"$scratch/out"
-like "$(cat "$scratch/out")" "^1 dscomm env: env\[pod\]: RANK='0': WORLD_SIZE is missing" \
+like "$(cat "$scratch/out")" "^1 dscomm env: RANK='0': WORLD_SIZE is missing" \
     'half a pair is refused'
 like "$(cat "$scratch/out")" '^  pod          taken    RANK set$' 'and explained'
 esc=$(printf 'a\033[1mb')
@@ -73,7 +73,7 @@ like "$(cat "$scratch/json")" \
 like "$(cat "$scratch/json")" '"origins":\{"rank":"OMPI_COMM_WORLD_RANK",' 'origins'
 like "$(cat "$scratch/json")" '"error":null,"no_master":null\}$' 'no errors'
 (of RANK=x -- --json; echo "$status $out") >"$scratch/json"
-like "$(cat "$scratch/json")" '^1 \{.*"rank":null,.*"error":"env\[pod\]: RANK=' \
+like "$(cat "$scratch/json")" '^1 \{.*"rank":null,.*"error":"RANK=' \
     'an error in JSON'
 tool --json --explain
 like "$out" '"candidates":\[\{"name":"dscomm",.*"verdict":"taken","why":"nothing' \
@@ -105,7 +105,7 @@ like "$(cat "$scratch/out")" "^1 dscomm env: env: RANK='0': set, but found to be
     'what disagrees is refused'
 (of OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 -- --export
     echo "$status $out $err") >"$scratch/out"
-like "$(cat "$scratch/out")" '^1  dscomm env: env\[openmpi\]: MASTER_ADDR: not set' \
+like "$(cat "$scratch/out")" '^1  dscomm env: MASTER_ADDR: not set' \
     'an address that is unknown'
 
 # Wrong use
@@ -161,7 +161,7 @@ is "$status" 2 '--device: none'
 like "$err" "'' names no device" '--device: none, as is told'
 (of RANK=x WORLD_SIZE=2 -- --placement --json; echo "$status $err$out") >"$scratch/out"
 like "$(cat "$scratch/out")" \
-    '^1 \{"rank":null,.*"error":"env\[pod\]: RANK=.x.: .*"\}$' \
+    '^1 \{"rank":null,.*"error":"RANK=.x.: .*"\}$' \
     '--placement --json of an environment that makes no sense'
 # torchrun --virtual-local-rank on the second of two nodes
 virtual()
