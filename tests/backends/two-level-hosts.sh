@@ -53,9 +53,10 @@ chmod +x "$scratch/agent" "$scratch/mpirun"
 "$scratch/agent" host1 true 2>"$scratch/why" ||
     skip_all "no programs in namespaces: $(tail -n 1 "$scratch/why")"
 OMPI_MCA_plm_rsh_agent=$scratch/agent
+PRTE_MCA_plm_ssh_agent=$scratch/agent # Open MPI 5
 launch=$scratch/mpirun
 hosts=host0:2,host1:2
-export DSCOMM_MPI_PATH OMPI_MCA_plm_rsh_agent hosts
+export DSCOMM_MPI_PATH OMPI_MCA_plm_rsh_agent PRTE_MCA_plm_ssh_agent hosts
 
 # The launcher's own part: where do the ranks go?
 $launch -n 4 hostname >"$scratch/out" 2>"$scratch/err" </dev/null
