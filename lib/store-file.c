@@ -232,13 +232,14 @@ static dscomm_status_t file_add(dscomm_priv_store_t *self, const char *key,
 }
 
 static dscomm_status_t file_compare_set(dscomm_priv_store_t *self,
-                                        const char *key, GBytes *expected,
-                                        GBytes *desired,
+                                        const char *key,
+                                        dscomm_priv_data_t before,
+                                        dscomm_priv_data_t after,
                                         dscomm_priv_deadline_t deadline,
                                         void **ret_value, size_t *ret_size)
 {
     dscomm_status_t status;
-    GBytes *name, *now;
+    GBytes *name, *now, *expected, *desired;
     gboolean replace;
     file_t *file;
     void *value;
@@ -248,11 +249,14 @@ static dscomm_status_t file_compare_set(dscomm_priv_store_t *self,
     if (status)
         return status;
     name = key_of(key);
+    expected = g_bytes_new_static(before.data, before.size);
+    desired = g_bytes_new_static(after.data, after.size);
     now = dscomm_priv_table_compare(file->records.table, name, expected,
                                     desired, &replace);
     g_bytes_unref(name);
     if (!now)
         now = g_bytes_ref(expected);
+    g_bytes_unref(desired);
     size = g_bytes_get_size(now);
     value = dscomm_priv_value(g_bytes_get_data(now, NULL), size);
     if (!value)
@@ -260,6 +264,7 @@ static dscomm_status_t file_compare_set(dscomm_priv_store_t *self,
     else if (replace)
         status = append_bytes(file, key, g_bytes_ref(now));
     g_bytes_unref(now);
+    g_bytes_unref(expected);
     if (status) {
         g_free(value);
     } else {

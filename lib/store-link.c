@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,31 +22,41 @@
 
 typedef dscomm_priv_link_t link_t;
 
-char *dscomm_priv_link_peer(const char *host, int port, int ports)
+const char *dscomm_priv_link_peer(char buffer[LINK_PEER_MAX], const char *host,
+                                  int port, int ports)
 {
     const gboolean v6 = strchr(host, ':') != NULL;
     char shown[64], range[16] = "";
 
     if (ports > 1)
         g_snprintf(range, sizeof range, "-%d", port + ports - 1);
-    return g_strdup_printf("%s%s%s:%d%s", v6 ? "[" : "",
-                           dscomm_priv_quote(host, shown, sizeof shown),
-                           v6 ? "]" : "", port, range);
+    g_snprintf(buffer, LINK_PEER_MAX, "%s%s%s:%d%s", v6 ? "[" : "",
+               dscomm_priv_quote(host, shown, sizeof shown), v6 ? "]" : "",
+               port, range);
+    return buffer;
 }
 
-void dscomm_priv_link_init(link_t *link, const char *host, int port,
-                           const dscomm_priv_job_t *job, const char *peer)
+gboolean dscomm_priv_link_init(link_t *link, const char *host, int port,
+                               const dscomm_priv_job_t *job, const char *peer)
 {
     *link = (link_t){.port = port, .ports = 1, .fd = -1, .first = link};
+    link->host = strdup(host);
+    if (job && job->name)
+        link->job = strdup(job->name);
+    if (!link->host || (job && job->name && !link->job)) {
+        free(link->host);
+        free(link->job);
+        return FALSE;
+    }
+    if (job)
+        link->ports = job->ports;
+    if (peer)
+        g_strlcpy(link->peer, peer, sizeof link->peer);
+    else
+        dscomm_priv_link_peer(link->peer, host, port, link->ports);
     pthread_mutex_init(&link->lock, NULL);
     dscomm_priv_gate_init(&link->gate);
-    if (job) {
-        link->job = g_strdup(job->name);
-        link->ports = job->ports;
-    }
-    link->host = g_strdup(host);
-    link->peer =
-        peer ? g_strdup(peer) : dscomm_priv_link_peer(host, port, link->ports);
+    return TRUE;
 }
 
 /* Connecting */
@@ -62,9 +73,8 @@ static void clear_one(link_t *link)
     disconnect(link);
     dscomm_priv_gate_clear(&link->gate);
     pthread_mutex_destroy(&link->lock);
-    g_free(link->peer);
-    g_free(link->job);
-    g_free(link->host);
+    free(link->job);
+    free(link->host);
 }
 
 void dscomm_priv_link_clear(link_t *link)
@@ -86,8 +96,11 @@ static link_t *link_add(link_t *first)
 
     if (!link)
         return NULL;
-    dscomm_priv_link_init(link, first->host, first->port,
-                          first->job ? &job : NULL, first->peer);
+    if (!dscomm_priv_link_init(link, first->host, first->port,
+                               first->job ? &job : NULL, first->peer)) {
+        g_free(link);
+        return NULL;
+    }
     memcpy(link->server, first->server, sizeof link->server);
     link->met = first->met;
     link->first = first;
@@ -263,8 +276,7 @@ static void settle_port(link_t *link, int port)
 {
     link->port = port;
     link->ports = 1;
-    g_free(link->peer);
-    link->peer = dscomm_priv_link_peer(link->host, port, 1);
+    dscomm_priv_link_peer(link->peer, link->host, port, 1);
 }
 
 /* The port where the job's store is. What others answer on the rest is no
@@ -329,8 +341,7 @@ static dscomm_status_t try_hosts(link_t *link, dscomm_priv_deadline_t deadline,
             break;
         if (status)
             continue;
-        g_free(link->host);
-        link->host = g_strdup(*host);
+        memmove(link->host, *host, strlen(*host) + 1); /* a part of it */
         settle_port(link, link->port);
     }
     g_strfreev(hosts);

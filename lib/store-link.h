@@ -10,12 +10,15 @@
  * comes to its port in the meantime. */
 #define STORE_LINGER_MS 5000
 
+/* A host, cut off, its ports and what is between them. */
+#define LINK_PEER_MAX 96
+
 typedef struct dscomm_priv_link {
     dscomm_priv_gate_t gate; /* one thread at a time */
     char *host;
     int port, ports; /* the first that it may be at, and how many */
     char *job; /* whose store it must be, or NULL */
-    char *peer; /* the address, for messages */
+    char peer[LINK_PEER_MAX]; /* the address, for messages */
     int fd; /* -1: to be connected again */
     uint8_t server[WIRE_NAME_SIZE]; /* of the first connection, */
     gboolean met; /* if there was one */
@@ -28,12 +31,15 @@ typedef struct dscomm_priv_link {
     gboolean waits; /* its user waits for keys */
 } dscomm_priv_link_t;
 
-/* "host:29500", "[::1]:61440-61447"; to be freed. */
-char *dscomm_priv_link_peer(const char *host, int port, int ports);
+/* "host:29500", "[::1]:61440-61447", into buffer, which it returns. */
+const char *dscomm_priv_link_peer(char buffer[LINK_PEER_MAX], const char *host,
+                                  int port, int ports);
 
-/* job may be NULL; peer is host and port for messages, NULL: as they are. */
-void dscomm_priv_link_init(dscomm_priv_link_t *link, const char *host, int port,
-                           const dscomm_priv_job_t *job, const char *peer);
+/* job may be NULL; peer is host and port for messages, NULL: as they are.
+ * FALSE: no memory, and there is nothing to clear. */
+gboolean dscomm_priv_link_init(dscomm_priv_link_t *link, const char *host,
+                               int port, const dscomm_priv_job_t *job,
+                               const char *peer);
 void dscomm_priv_link_clear(dscomm_priv_link_t *link);
 
 /* Connects, trying again until the deadline. A store of another job is given

@@ -170,11 +170,14 @@ static dscomm_status_t memory_add(dscomm_priv_store_t *self, const char *key,
 }
 
 static dscomm_status_t memory_compare_set(dscomm_priv_store_t *self,
-                                          const char *key, GBytes *expected,
-                                          GBytes *desired,
+                                          const char *key,
+                                          dscomm_priv_data_t before,
+                                          dscomm_priv_data_t after,
                                           dscomm_priv_deadline_t deadline,
                                           void **ret_value, size_t *ret_size)
 {
+    GBytes *expected = g_bytes_new_static(before.data, before.size);
+    GBytes *desired = g_bytes_new_static(after.data, after.size);
     GBytes *name = key_of(key), *answer, *own = NULL;
     memory_t *memory = lock(self);
     dscomm_status_t status = DSCOMM_OK;
@@ -199,6 +202,8 @@ static dscomm_status_t memory_compare_set(dscomm_priv_store_t *self,
     g_bytes_unref(answer);
     pthread_mutex_unlock(&memory->mutex);
     g_bytes_unref(name);
+    g_bytes_unref(expected);
+    g_bytes_unref(desired);
     if (status) {
         g_free(value);
         return status;

@@ -12,9 +12,10 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 typedef struct {
-    char *host;
     char service[8];
     struct addrinfo hints, *list;
     int problem, system; /* what getaddrinfo() says, and errno */
@@ -22,13 +23,16 @@ typedef struct {
     int users; /* the caller and the thread, until they have left */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
+    char host[];
 } lookup_t;
 
 static lookup_t *lookup_new(const char *host, int port)
 {
-    lookup_t *lookup = g_new0(lookup_t, 1);
+    lookup_t *lookup = calloc(1, sizeof *lookup + strlen(host) + 1);
 
-    lookup->host = g_strdup(host);
+    if (!lookup)
+        return NULL;
+    strcpy(lookup->host, host);
     snprintf(lookup->service, sizeof lookup->service, "%d", port);
     lookup->hints.ai_family = AF_UNSPEC;
     lookup->hints.ai_socktype = SOCK_STREAM;
@@ -51,8 +55,7 @@ static void leave(lookup_t *lookup)
         freeaddrinfo(lookup->list);
     pthread_cond_destroy(&lookup->changed);
     pthread_mutex_destroy(&lookup->mutex);
-    g_free(lookup->host);
-    g_free(lookup);
+    free(lookup);
 }
 
 static int ask(lookup_t *lookup)
@@ -151,6 +154,9 @@ dscomm_status_t dscomm_priv_resolve(const char *host, int port,
     dscomm_status_t status = DSCOMM_OK;
 
     *ret_again = FALSE;
+    if (!lookup)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "no memory to look up a store's host");
     lookup->hints.ai_flags |= AI_NUMERICHOST;
     if (ask(lookup) == 0) {
         pthread_mutex_lock(&lookup->mutex);

@@ -49,7 +49,10 @@ dscomm_status_t dscomm_priv_address_split(const char *address, char **ret_host,
         return bad_address(address, "there is no host");
     if (!g_ascii_string_to_unsigned(colon + 1, 10, 0, 65535, &port, NULL))
         return bad_address(address, "the port is no number from 0 to 65535");
-    *ret_host = g_strndup(host, (gsize)(end - host));
+    *ret_host = strndup(host, (size_t)(end - host));
+    if (!*ret_host)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "no memory for a store's host");
     *ret_port = (int)port;
     return DSCOMM_OK;
 }

@@ -258,8 +258,9 @@ static dscomm_status_t tcp_add(dscomm_priv_store_t *self, const char *key,
 }
 
 static dscomm_status_t tcp_compare_set(dscomm_priv_store_t *self,
-                                       const char *key, GBytes *expected,
-                                       GBytes *desired,
+                                       const char *key,
+                                       dscomm_priv_data_t expected,
+                                       dscomm_priv_data_t desired,
                                        dscomm_priv_deadline_t deadline,
                                        void **ret_value, size_t *ret_size)
 {
@@ -272,10 +273,8 @@ static dscomm_status_t tcp_compare_set(dscomm_priv_store_t *self,
         return status;
     dscomm_priv_put_u8(&request, WIRE_COMPARE_SET);
     dscomm_priv_put_key(&request, key);
-    dscomm_priv_put_bytes(&request, g_bytes_get_data(expected, NULL),
-                          g_bytes_get_size(expected));
-    dscomm_priv_put_bytes(&request, g_bytes_get_data(desired, NULL),
-                          g_bytes_get_size(desired));
+    dscomm_priv_put_bytes(&request, expected.data, expected.size);
+    dscomm_priv_put_bytes(&request, desired.data, desired.size);
     status = dscomm_priv_link_ask(link, &request, deadline);
     if (!status)
         status =
@@ -448,24 +447,27 @@ static dscomm_status_t serve(const char *host, int port,
 }
 
 /* The client of the server's own process goes straight to it, not through
- * names, nor does it ask whose it is. */
+ * names, nor does it ask whose it is. NULL: no memory. */
 static tcp_t *tcp_new(const char *host, int port, const dscomm_priv_job_t *job,
                       dscomm_priv_server_t *server)
 {
-    tcp_t *tcp = g_new(tcp_t, 1);
-    char own[LISTEN_HOST_MAX], *peer;
+    tcp_t *tcp = g_try_new(tcp_t, 1);
+    char own[LISTEN_HOST_MAX], name[LINK_PEER_MAX];
+    const char *peer = NULL;
 
+    if (!tcp)
+        return NULL;
     tcp->head.ops = &ops;
     tcp->server = server;
-    if (!server) {
-        dscomm_priv_link_init(&tcp->link, host, port, job, NULL);
-        return tcp;
+    if (server) {
+        port = dscomm_priv_server_listening(server)->port;
+        peer = dscomm_priv_link_peer(name, host, port, 1);
+        host =
+            dscomm_priv_listen_host(dscomm_priv_server_listening(server), own);
+        job = NULL;
     }
-    port = dscomm_priv_server_listening(server)->port;
-    peer = dscomm_priv_link_peer(host, port, 1);
-    host = dscomm_priv_listen_host(dscomm_priv_server_listening(server), own);
-    dscomm_priv_link_init(&tcp->link, host, port, NULL, peer);
-    g_free(peer);
+    if (!dscomm_priv_link_init(&tcp->link, host, port, job, peer))
+        g_clear_pointer(&tcp, g_free);
     return tcp;
 }
 
@@ -488,6 +490,10 @@ static dscomm_status_t open_at(const char *host, int port,
     if (status)
         return status;
     tcp = tcp_new(host, port, job, server);
+    if (!tcp) {
+        dscomm_priv_server_close(server);
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a store");
+    }
     status = dscomm_priv_link_connect(&tcp->link, deadline);
     if (!status && attr->world_size)
         status = wait_workers(tcp, attr->world_size, deadline);

@@ -15,9 +15,9 @@
 
 struct dscomm_store {
     dscomm_priv_store_t *shared;
-    char *prefix; /* "/" or "/PREFIX/", before every key */
     int timeout_ms;
     gint64 end; /* of all calls, in us of g_get_monotonic_time() */
+    char prefix[]; /* "/" or "/PREFIX/", before every key */
 };
 
 #define NOT_NULL(argument)                                                     \
@@ -91,13 +91,23 @@ static dscomm_status_t open_kind(const char *url,
                        dscomm_priv_quote(url, shown, sizeof shown));
 }
 
-static dscomm_store_t *view_new(dscomm_priv_store_t *shared, char *prefix,
-                                int timeout_ms, gint64 end)
+/* The keys of the view start with prefix and name, and the latter, if it is not
+ * empty, with a slash. NULL after dscomm_fail(): no memory. */
+static dscomm_store_t *view_new(dscomm_priv_store_t *shared, const char *prefix,
+                                const char *name, int timeout_ms, gint64 end)
 {
-    dscomm_store_t *store = g_new(dscomm_store_t, 1);
+    const size_t length = strlen(prefix);
+    dscomm_store_t *store =
+        g_try_malloc(sizeof *store + length + strlen(name) + 2);
 
+    if (!store) {
+        dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a view of a store");
+        return NULL;
+    }
     store->shared = shared;
-    store->prefix = prefix;
+    memcpy(store->prefix, prefix, length);
+    strcpy(store->prefix + length, name);
+    strcat(store->prefix, *name ? "/" : "");
     store->timeout_ms = timeout_ms;
     store->end = end;
     return store;
@@ -136,13 +146,17 @@ dscomm_status_t dscomm_priv_store_open(const char *url,
         return status;
     g_atomic_ref_count_init(&shared->refs);
     shared->generation = dscomm_priv_generation();
-    *ret_store = view_new(shared, g_strdup("/"), known.timeout_ms, G_MAXINT64);
-    return DSCOMM_OK;
+    *ret_store = view_new(shared, "/", "", known.timeout_ms, G_MAXINT64);
+    if (!*ret_store)
+        shared->ops->close(shared);
+    return *ret_store ? DSCOMM_OK : DSCOMM_ERR_NO_MEMORY;
 }
 
 dscomm_status_t dscomm_store_prefix(dscomm_store_t *store, const char *prefix,
                                     dscomm_store_t **ret_store)
 {
+    dscomm_store_t *view;
+
     USABLE(store);
     NOT_NULL(prefix);
     NOT_NULL(ret_store);
@@ -151,10 +165,12 @@ dscomm_status_t dscomm_store_prefix(dscomm_store_t *store, const char *prefix,
                            "prefix of %zu bytes: a key has at most %zu with "
                            "all its prefixes",
                            strlen(prefix), DSCOMM_STORE_KEY_MAX);
+    view = view_new(store->shared, store->prefix, prefix, store->timeout_ms,
+                    store->end);
+    if (!view)
+        return DSCOMM_ERR_NO_MEMORY;
     g_atomic_ref_count_inc(&store->shared->refs);
-    *ret_store =
-        view_new(store->shared, g_strconcat(store->prefix, prefix, "/", NULL),
-                 store->timeout_ms, store->end);
+    *ret_store = view;
     return DSCOMM_OK;
 }
 
@@ -181,7 +197,6 @@ void dscomm_store_close(dscomm_store_t *store)
         else
             store->shared->ops->close(store->shared);
     }
-    g_free(store->prefix);
     g_free(store);
 }
 
@@ -211,32 +226,49 @@ void dscomm_store_free(void *value)
 
 /* Arguments */
 
-static dscomm_status_t whole_keys(const dscomm_store_t *store,
-                                  const char *const *keys, size_t count,
-                                  char ***ret_whole)
+static dscomm_status_t check_keys(const dscomm_store_t *store,
+                                  const char *const *keys, size_t count)
 {
-    char **whole = g_try_new0(char *, count + 1);
-    const char *problem = NULL;
+    const char *problem;
 
-    if (!whole)
-        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %zu keys",
-                           count);
-    for (size_t i = 0; i < count && !problem; i++) {
+    for (size_t i = 0; i < count; i++) {
+        problem = NULL;
         if (!keys[i] || !keys[i][0])
             problem = keys[i] ? "empty" : "NULL";
         else if (strlen(store->prefix) + strlen(keys[i]) > WHOLE_KEY_MAX)
             problem =
                 "longer than a key may be with all its prefixes (8191 bytes)";
-        else
-            whole[i] = g_strconcat(store->prefix, keys[i], NULL);
         if (problem)
-            dscomm_fail(DSCOMM_ERR_INVALID, "store key %zu of %zu is %s", i + 1,
-                        count, problem);
+            return dscomm_fail(DSCOMM_ERR_INVALID, "store key %zu of %zu is %s",
+                               i + 1, count, problem);
     }
-    if (problem) {
-        g_strfreev(whole);
-        return DSCOMM_ERR_INVALID;
+    return DSCOMM_OK;
+}
+
+/* Keys with the store's prefix, in one piece of memory, for g_free(). */
+static dscomm_status_t whole_keys(const dscomm_store_t *store,
+                                  const char *const *keys, size_t count,
+                                  char ***ret_whole)
+{
+    const size_t prefix = strlen(store->prefix);
+    dscomm_status_t status = check_keys(store, keys, count);
+    size_t bytes = (count + 1) * sizeof(char *);
+    char **whole, *next;
+
+    if (status)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        bytes += prefix + strlen(keys[i]) + 1;
+    whole = g_try_malloc(bytes);
+    if (!whole)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %zu keys",
+                           count);
+    next = (char *)(whole + count + 1);
+    for (size_t i = 0; i < count; i++) {
+        whole[i] = memcpy(next, store->prefix, prefix);
+        next = g_stpcpy(next + prefix, keys[i]) + 1;
     }
+    whole[count] = NULL;
     *ret_whole = whole;
     return DSCOMM_OK;
 }
@@ -298,7 +330,7 @@ dscomm_status_t dscomm_store_set(dscomm_store_t *store, const char *key,
         return status;
     status = store->shared->ops->set(store->shared, whole[0], value, size,
                                      deadline_of(store, store->timeout_ms));
-    g_strfreev(whole);
+    g_free(whole);
     return status;
 }
 
@@ -320,7 +352,7 @@ static dscomm_status_t get(dscomm_store_t *store, const char *const *keys,
         status =
             store->shared->ops->get(store->shared, (const char *const *)whole,
                                     count, deadline, values, sizes);
-    g_strfreev(whole);
+    g_free(whole);
     return status;
 }
 
@@ -382,7 +414,7 @@ dscomm_status_t dscomm_store_add(dscomm_store_t *store, const char *key,
     status =
         store->shared->ops->add(store->shared, whole[0], delta,
                                 deadline_of(store, store->timeout_ms), &sum);
-    g_strfreev(whole);
+    g_free(whole);
     if (!status && ret_sum)
         *ret_sum = sum;
     return status;
@@ -395,7 +427,6 @@ dscomm_status_t dscomm_store_compare_set(dscomm_store_t *store, const char *key,
                                          size_t desired_size, void **ret_value,
                                          size_t *ret_size)
 {
-    GBytes *before, *after;
     dscomm_status_t status;
     void *value;
     size_t size;
@@ -409,14 +440,11 @@ dscomm_status_t dscomm_store_compare_set(dscomm_store_t *store, const char *key,
         status = whole_keys(store, &key, 1, &whole);
     if (status)
         return status;
-    before = g_bytes_new_static(expected, expected_size);
-    after = g_bytes_new_static(desired, desired_size);
     status = store->shared->ops->compare_set(
-        store->shared, whole[0], before, after,
+        store->shared, whole[0], (dscomm_priv_data_t){expected, expected_size},
+        (dscomm_priv_data_t){desired, desired_size},
         deadline_of(store, store->timeout_ms), &value, &size);
-    g_bytes_unref(before);
-    g_bytes_unref(after);
-    g_strfreev(whole);
+    g_free(whole);
     if (status)
         return status;
     if (ret_size)
@@ -442,7 +470,7 @@ dscomm_status_t dscomm_store_append(dscomm_store_t *store, const char *key,
         return status;
     status = store->shared->ops->append(store->shared, whole[0], value, size,
                                         deadline_of(store, store->timeout_ms));
-    g_strfreev(whole);
+    g_free(whole);
     return status;
 }
 
@@ -460,7 +488,7 @@ dscomm_status_t dscomm_store_delete(dscomm_store_t *store, const char *key,
     status = store->shared->ops->remove(store->shared, whole[0],
                                         deadline_of(store, store->timeout_ms),
                                         &deleted);
-    g_strfreev(whole);
+    g_free(whole);
     if (!status && ret_deleted)
         *ret_deleted = deleted;
     return status;
@@ -485,7 +513,7 @@ dscomm_status_t dscomm_store_check(dscomm_store_t *store,
         status = store->shared->ops->check(
             store->shared, (const char *const *)whole, count,
             deadline_of(store, store->timeout_ms), &present);
-    g_strfreev(whole);
+    g_free(whole);
     if (!status)
         *ret_present = present;
     return status;

@@ -40,6 +40,12 @@ typedef struct dscomm_priv_store dscomm_priv_store_t;
 /* A key as the kinds see it, with torch's '/'. */
 #define WHOLE_KEY_MAX (DSCOMM_STORE_KEY_MAX + 1)
 
+/* Bytes of the caller's. */
+typedef struct {
+    const void *data;
+    size_t size;
+} dscomm_priv_data_t;
+
 /* Keys begin with '/', which is torch's own prefix and no part of what the user
  * sees: messages leave it out. All arguments are checked, and lengths are
  * within limits. A value that is returned comes from dscomm_priv_value(). Calls
@@ -60,7 +66,8 @@ typedef struct {
                            int64_t delta, dscomm_priv_deadline_t deadline,
                            int64_t *ret_sum);
     dscomm_status_t (*compare_set)(dscomm_priv_store_t *self, const char *key,
-                                   GBytes *expected, GBytes *desired,
+                                   dscomm_priv_data_t expected,
+                                   dscomm_priv_data_t desired,
                                    dscomm_priv_deadline_t deadline,
                                    void **ret_value, size_t *ret_size);
     dscomm_status_t (*append)(dscomm_priv_store_t *self, const char *key,
