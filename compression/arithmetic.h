@@ -47,14 +47,18 @@ ARITHMETIC uint16_t half_of(float x)
     return (uint16_t)(sign | (size >= 0x47800000 ? large : code));
 }
 
-/* The factor is 2^112. */
+/* The factor is 2^112. A NaN is quiet, as processors make it. */
 ARITHMETIC float value_of_half(uint16_t code)
 {
     uint32_t size = (code & 0x7fffu) << 13, sign = (code & 0x8000u) << 16;
     uint32_t bits =
         bits_of(float_of(size) * 5192296858534827628530496329220096.0f);
 
-    return float_of(sign | bits | (size >= 0x0f800000 ? 0x7f800000 : 0));
+    uint32_t special = size > 0x0f800000    ? 0x7fc00000
+                       : size == 0x0f800000 ? 0x7f800000
+                                            : 0;
+
+    return float_of(sign | bits | special);
 }
 
 ARITHMETIC uint16_t bfloat_of(float x)

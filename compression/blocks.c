@@ -17,53 +17,54 @@ typedef struct {
     float values[BLOCK], other[BLOCK];
 } scratch_t;
 
-static void from_float64(const double *from, size_t count, float *ret_values)
+/* Buffers may begin at any address. */
+static void from_float64(const char *from, size_t count, float *ret_values)
 {
-    for (size_t i = 0; i < count; i++)
-        ret_values[i] = (float)from[i];
+    for (size_t i = 0; i < count; i++) {
+        double value;
+
+        memcpy(&value, from + i * sizeof value, sizeof value);
+        ret_values[i] = (float)value;
+    }
 }
 
-static void to_float64(const float *values, size_t count, double *to)
+static void to_float64(const float *values, size_t count, char *to)
 {
-    for (size_t i = 0; i < count; i++)
-        to[i] = values[i];
+    for (size_t i = 0; i < count; i++) {
+        double value = values[i];
+
+        memcpy(to + i * sizeof value, &value, sizeof value);
+    }
 }
 
-/* Any alignment: a buffer may be a part of another. */
 static void load(dscomm_dtype_t dtype, const char *from, size_t count,
                  float *ret_values)
 {
     const dscomm_codec_kernels_t *kernels = dscomm_priv_codec_kernels();
-    double copy[BLOCK];
 
-    memcpy(copy, from, count * dscomm_dtype_size(dtype));
     if (dtype == DSCOMM_FLOAT16)
-        kernels->from_half((const void *)copy, count, ret_values);
+        kernels->from_half(from, count, ret_values);
     else if (dtype == DSCOMM_BFLOAT16)
-        kernels->from_bfloat((const void *)copy, count, ret_values);
+        kernels->from_bfloat(from, count, ret_values);
     else if (dtype == DSCOMM_FLOAT64)
-        from_float64(copy, count, ret_values);
+        from_float64(from, count, ret_values);
     else
-        memcpy(ret_values, copy, count * sizeof *ret_values);
+        memcpy(ret_values, from, count * sizeof *ret_values);
 }
 
 static void store(dscomm_dtype_t dtype, const float *values, size_t count,
                   char *to)
 {
     const dscomm_codec_kernels_t *kernels = dscomm_priv_codec_kernels();
-    float lost[BLOCK];
-    double copy[BLOCK];
 
-    memcpy(lost, dscomm_priv_zeros, count * sizeof *lost);
     if (dtype == DSCOMM_FLOAT16)
-        kernels->to_half(values, lost, count, (void *)copy);
+        kernels->to_half(values, NULL, count, to);
     else if (dtype == DSCOMM_BFLOAT16)
-        kernels->to_bfloat(values, lost, count, (void *)copy);
+        kernels->to_bfloat(values, NULL, count, to);
     else if (dtype == DSCOMM_FLOAT64)
-        to_float64(values, count, copy);
+        to_float64(values, count, to);
     else
-        memcpy(copy, values, count * sizeof *values);
-    memcpy(to, copy, count * dscomm_dtype_size(dtype));
+        memcpy(to, values, count * sizeof *values);
 }
 
 static void clear_masked(const uint8_t *mask, size_t count, float *values)

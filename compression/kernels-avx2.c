@@ -82,4 +82,72 @@ static size_t put_vectors(const uint8_t *bits, size_t count, float scale,
     return i;
 }
 
+static __m128i half_codes(__m256 u)
+{
+    return _mm256_cvtps_ph(u, _MM_FROUND_TO_NEAREST_INT);
+}
+
+static __m256 half_values(__m128i codes)
+{
+    return _mm256_cvtph_ps(codes);
+}
+
+/* As bfloat_of(); the compiler packs words one by one. */
+static __m128i bfloat_codes(__m256 u)
+{
+    __m256i bits = _mm256_castps_si256(u), high = _mm256_srli_epi32(bits, 16);
+    __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    __m256i rounded = _mm256_srli_epi32(
+        _mm256_add_epi32(bits,
+                         _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))),
+        16);
+    __m256i nan = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+    __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(u, u, _CMP_UNORD_Q));
+    __m256i codes = _mm256_blendv_epi8(rounded, nan, is_nan);
+
+    return _mm_packus_epi32(_mm256_castsi256_si128(codes),
+                            _mm256_extracti128_si256(codes, 1));
+}
+
+static __m256 bfloat_values(__m128i codes)
+{
+    return _mm256_castsi256_ps(
+        _mm256_slli_epi32(_mm256_cvtepu16_epi32(codes), 16));
+}
+
+#define CASTS(format)                                                          \
+    static size_t to_##format##_vectors(const float *x, float *e,              \
+                                        size_t count, char *ret_codes)         \
+    {                                                                          \
+        size_t i = 0;                                                          \
+                                                                               \
+        for (; i + 8 <= count && !e; i += 8)                                   \
+            _mm_storeu_si128((__m128i *)(void *)(ret_codes + 2 * i),           \
+                             format##_codes(_mm256_loadu_ps(x + i)));          \
+        for (; i + 8 <= count; i += 8) {                                       \
+            __m256 u =                                                         \
+                _mm256_add_ps(_mm256_loadu_ps(x + i), _mm256_loadu_ps(e + i)); \
+            __m128i codes = format##_codes(u);                                 \
+                                                                               \
+            _mm_storeu_si128((__m128i *)(void *)(ret_codes + 2 * i), codes);   \
+            _mm256_storeu_ps(e + i, _mm256_sub_ps(u, format##_values(codes))); \
+        }                                                                      \
+        return i;                                                              \
+    }                                                                          \
+    static size_t from_##format##_vectors(const char *codes, size_t count,     \
+                                          float *ret_values)                   \
+    {                                                                          \
+        size_t i = 0;                                                          \
+                                                                               \
+        for (; i + 8 <= count; i += 8)                                         \
+            _mm256_storeu_ps(                                                  \
+                ret_values + i,                                                \
+                format##_values(_mm_loadu_si128(                               \
+                    (const __m128i *)(const void *)(codes + 2 * i))));         \
+        return i;                                                              \
+    }
+
+CASTS(half)
+CASTS(bfloat)
+
 #include "compression/kernels-body.h"

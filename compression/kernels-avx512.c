@@ -128,4 +128,71 @@ static size_t put_vectors(const uint8_t *bits, size_t count, float scale,
     return i;
 }
 
+static __m256i half_codes(__m512 u)
+{
+    return _mm512_cvtps_ph(u, _MM_FROUND_TO_NEAREST_INT);
+}
+
+static __m512 half_values(__m256i codes)
+{
+    return _mm512_cvtph_ps(codes);
+}
+
+/* As bfloat_of(). */
+static __m256i bfloat_codes(__m512 u)
+{
+    __m512i bits = _mm512_castps_si512(u), high = _mm512_srli_epi32(bits, 16);
+    __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    __m512i rounded = _mm512_srli_epi32(
+        _mm512_add_epi32(bits,
+                         _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff))),
+        16);
+
+    return _mm512_cvtepi32_epi16(
+        _mm512_mask_or_epi32(rounded, _mm512_cmp_ps_mask(u, u, _CMP_UNORD_Q),
+                             high, _mm512_set1_epi32(0x40)));
+}
+
+static __m512 bfloat_values(__m256i codes)
+{
+    return _mm512_castsi512_ps(
+        _mm512_slli_epi32(_mm512_cvtepu16_epi32(codes), 16));
+}
+
+#define CASTS(format)                                                          \
+    static size_t to_##format##_vectors(const float *x, float *e,              \
+                                        size_t count, char *ret_codes)         \
+    {                                                                          \
+        size_t i = 0;                                                          \
+                                                                               \
+        for (; i + VECTOR <= count && !e; i += VECTOR)                         \
+            _mm256_storeu_si256((__m256i *)(void *)(ret_codes + 2 * i),        \
+                                format##_codes(_mm512_loadu_ps(x + i)));       \
+        for (; i + VECTOR <= count; i += VECTOR) {                             \
+            __m512 u =                                                         \
+                _mm512_add_ps(_mm512_loadu_ps(x + i), _mm512_loadu_ps(e + i)); \
+            __m256i codes = format##_codes(u);                                 \
+                                                                               \
+            _mm256_storeu_si256((__m256i *)(void *)(ret_codes + 2 * i),        \
+                                codes);                                        \
+            _mm512_storeu_ps(e + i, _mm512_sub_ps(u, format##_values(codes))); \
+        }                                                                      \
+        return i;                                                              \
+    }                                                                          \
+    static size_t from_##format##_vectors(const char *codes, size_t count,     \
+                                          float *ret_values)                   \
+    {                                                                          \
+        size_t i = 0;                                                          \
+                                                                               \
+        for (; i + VECTOR <= count; i += VECTOR)                               \
+            _mm512_storeu_ps(                                                  \
+                ret_values + i,                                                \
+                format##_values(_mm256_loadu_si256(                            \
+                    (const __m256i *)(const void *)(codes + 2 * i))));         \
+        return i;                                                              \
+    }
+
+CASTS(half)
+CASTS(bfloat)
+
 #include "compression/kernels-body.h"

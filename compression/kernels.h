@@ -12,6 +12,8 @@
 #define KERNEL_SUMS 32
 /* Elements with a scale of their own in int8. */
 #define KERNEL_GROUP 256
+/* Elements of which the largest are picked. */
+#define KERNEL_PICK_MOST 4096
 
 /* Any count and alignment, unless they say otherwise. */
 typedef struct {
@@ -39,11 +41,16 @@ typedef struct {
                       float *sum);
     /* e += x */
     void (*add)(const float *x, float *e, size_t count);
-    /* e = u - what u = x + e is as that dtype, which goes to codes */
-    void (*to_half)(const float *x, float *e, size_t count, uint16_t *codes);
-    void (*to_bfloat)(const float *x, float *e, size_t count, uint16_t *codes);
-    void (*from_half)(const uint16_t *codes, size_t count, float *ret_values);
-    void (*from_bfloat)(const uint16_t *codes, size_t count, float *ret_values);
+    /* u = x + e as that dtype, two bytes each, which may begin at any address;
+     * e = u - what these say. e NULL: u = x. */
+    void (*to_half)(const float *x, float *e, size_t count, void *ret_codes);
+    void (*to_bfloat)(const float *x, float *e, size_t count, void *ret_codes);
+    void (*from_half)(const void *codes, size_t count, float *ret_values);
+    void (*from_bfloat)(const void *codes, size_t count, float *ret_values);
+    /* count <= KERNEL_PICK_MOST, 0 < k <= count: the places of the k largest
+     * magnitudes of u, in order; of equal ones the first, and a NaN is larger
+     * than all. */
+    void (*pick)(const float *u, size_t count, size_t k, uint16_t *ret_places);
 } dscomm_codec_kernels_t;
 
 extern const dscomm_codec_kernels_t dscomm_priv_codec_kernels_c;

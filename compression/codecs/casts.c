@@ -69,30 +69,18 @@ static size_t bytes_cast(const dscomm_codec_args_t *args, size_t count)
     return count * sizeof(uint16_t);
 }
 
-typedef void (*to_t)(const float *x, float *e, size_t count, uint16_t *codes);
-typedef void (*from_t)(const uint16_t *codes, size_t count, float *ret_values);
+typedef void (*to_t)(const float *x, float *e, size_t count, void *ret_codes);
+typedef void (*from_t)(const void *codes, size_t count, float *ret_values);
 
-/* Rows begin anywhere, so codes go through memory of their own. */
 static void encode_cast(to_t to, const dscomm_codec_args_t *args,
                         const float *values, float *errors, size_t count,
                         void *ret_bytes)
 {
     float scratch[DSCOMM_CODEC_BLOCK];
-    uint16_t codes[DSCOMM_CODEC_BLOCK];
 
     to(dscomm_priv_values(values),
-       dscomm_priv_errors(args, errors, count, scratch), count, codes);
-    memcpy(ret_bytes, codes, count * sizeof *codes);
-}
-
-static int decode_cast(from_t from, const void *bytes, size_t count,
-                       float *ret_values)
-{
-    uint16_t codes[DSCOMM_CODEC_BLOCK];
-
-    memcpy(codes, bytes, count * sizeof *codes);
-    from(codes, count, ret_values);
-    return 0;
+       errors ? dscomm_priv_errors(args, errors, count, scratch) : NULL, count,
+       ret_bytes);
 }
 
 static int accumulate_cast(from_t from, float factor, const void *bytes,
@@ -100,7 +88,7 @@ static int accumulate_cast(from_t from, float factor, const void *bytes,
 {
     float values[DSCOMM_CODEC_BLOCK];
 
-    decode_cast(from, bytes, count, values);
+    from(bytes, count, values);
     return accumulate_none(NULL, 0, factor, values, count, sum);
 }
 
@@ -126,8 +114,8 @@ static int accumulate_cast(from_t from, float factor, const void *bytes,
                                float *ret_values)                              \
     {                                                                          \
         (void)args, (void)scale;                                               \
-        return decode_cast(dscomm_priv_codec_kernels()->from_##format, from,   \
-                           count, ret_values);                                 \
+        dscomm_priv_codec_kernels()->from_##format(from, count, ret_values);   \
+        return 0;                                                              \
     }                                                                          \
     const dscomm_codec_t dscomm_priv_codec_##codec = {                         \
         .size = sizeof dscomm_priv_codec_##codec,                              \

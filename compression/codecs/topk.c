@@ -29,69 +29,25 @@ static size_t bytes(const dscomm_codec_args_t *args, size_t count)
                           kept(args, count % DSCOMM_CODEC_BLOCK));
 }
 
-static uint32_t magnitude(float x)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits & 0x7fffffff;
-}
-
-#define DIGIT_BITS 8
-#define DIGITS (1 << DIGIT_BITS)
-
-/* The k-th largest magnitude, and how many of those that are equal to it belong
- * to the k largest: digit by digit, from the highest. */
-static uint32_t threshold(const float *u, size_t count, size_t k,
-                          size_t *ret_equal)
-{
-    uint32_t prefix = 0, mask = 0;
-
-    for (int shift = 32 - DIGIT_BITS; shift >= 0; shift -= DIGIT_BITS) {
-        uint16_t counts[DIGITS] = {0};
-        unsigned digit = DIGITS - 1;
-
-        for (size_t i = 0; i < count; i++) {
-            uint32_t size = magnitude(u[i]);
-
-            if ((size & mask) == prefix)
-                counts[size >> shift & (DIGITS - 1)]++;
-        }
-        while (counts[digit] < k)
-            k -= counts[digit--];
-        prefix |= (uint32_t)digit << shift;
-        mask |= (uint32_t)(DIGITS - 1) << shift;
-    }
-    *ret_equal = k;
-    return prefix;
-}
-
 static void encode(const dscomm_codec_args_t *args, float scale,
                    const float *values, float *errors, size_t count,
                    void *ret_bytes)
 {
     float scratch[DSCOMM_CODEC_BLOCK];
     float *u = dscomm_priv_errors(args, errors, count, scratch);
+    uint16_t places[DSCOMM_CODEC_BLOCK];
+    const size_t k = kept(args, count);
     char *at = ret_bytes;
-    size_t equal;
-    uint32_t least;
 
     (void)scale;
     if (!count)
         return;
     dscomm_priv_codec_kernels()->add(dscomm_priv_values(values), u, count);
-    least = threshold(u, count, kept(args, count), &equal);
-    for (size_t i = 0; i < count; i++) {
-        uint32_t size = magnitude(u[i]);
-        uint16_t place = (uint16_t)i;
-
-        if (size < least || (size == least && !equal))
-            continue;
-        equal -= size == least;
-        memcpy(at, &place, sizeof place);
-        memcpy(at + PLACE_BYTES, &u[i], sizeof u[i]);
-        at += ENTRY_BYTES;
-        u[i] = 0;
+    dscomm_priv_codec_kernels()->pick(u, count, k, places);
+    for (size_t i = 0; i < k; i++, at += ENTRY_BYTES) {
+        memcpy(at, &places[i], sizeof places[i]);
+        memcpy(at + PLACE_BYTES, &u[places[i]], sizeof *u);
+        u[places[i]] = 0;
     }
 }
 

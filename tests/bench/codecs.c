@@ -6,11 +6,15 @@
  * with one addition each. All take turns; a figure is the median over rounds,
  * by this thread's processor time.
  *
- *   codecs [-n ROUNDS] [ELEMENTS...] */
+ *   codecs [-n ROUNDS] [ELEMENTS...]
+ *
+ * With -c CODEC: how long that codec takes to encode, without errors and with,
+ * and to decode, by the row that DSCOMM_CPU permits. */
 #include "config.h"
 
 #include "compression/kernels.h"
 
+#include <dscomm/codec.h>
 #include <dscomm/info.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -40,6 +44,7 @@ typedef float wide_t __attribute__((vector_size(16)));
 typedef struct {
     float *x, *e;
     uint8_t *bits;
+    char *code; /* of any codec of ours, which need no more than float32 */
     size_t count;
 } data_t;
 
@@ -174,9 +179,63 @@ static void measure(const char *name, task_t task, task_t limit,
     printf("\n");
 }
 
+static const dscomm_codec_t *codec;
+static dscomm_codec_args_t args = {.size = sizeof args};
+
+static void encode_with(const data_t *d, float *e)
+{
+    size_t block = codec->bytes(&args, BLOCK);
+
+    for (size_t i = 0; i < d->count; i += BLOCK)
+        codec->encode(&args, 0.5f, d->x + i, e ? e + i : NULL, BLOCK,
+                      d->code + i / BLOCK * block);
+}
+
+static void encode(const data_t *d)
+{
+    encode_with(d, NULL);
+}
+
+static void encode_feedback(const data_t *d)
+{
+    encode_with(d, d->e);
+}
+
+static void decode(const data_t *d)
+{
+    size_t block = codec->bytes(&args, BLOCK);
+
+    for (size_t i = 0; i < d->count; i += BLOCK)
+        codec->decode(&args, 0.5f, d->code + i / BLOCK * block, BLOCK,
+                      d->e + i);
+}
+
+static void measure_codec(const data_t *d, int rounds)
+{
+    static const struct {
+        const char *name;
+        task_t task;
+    } tasks[] = {{"encode", encode},
+                 {"with errors", encode_feedback},
+                 {"decode", decode}};
+    double times[ROUNDS_MAX];
+
+    args.parameter = codec->parameter;
+    printf("%10zu  %-10s", d->count, codec->name);
+    for (size_t t = 0; t < sizeof tasks / sizeof *tasks; t++) {
+        fill(d);
+        encode(d);
+        for (int r = 0; r < rounds; r++)
+            times[r] = once(tasks[t].task, d);
+        printf("  %s %9.3f ms", tasks[t].name, median(times, rounds) * 1e3);
+    }
+    printf("  (%s)\n", dscomm_priv_codec_kernels()->name);
+}
+
 static int usage(const char *program)
 {
-    fprintf(stderr, "usage: %s [-n ROUNDS] [ELEMENTS...]\n", program);
+    fprintf(stderr, "usage: %s [-n ROUNDS] [-c CODEC] [ELEMENTS...]\n",
+            program);
     return 2;
 }
 
@@ -190,13 +249,19 @@ static int run(size_t count, int rounds)
     d.x = aligned_alloc(4096, bytes);
     d.e = aligned_alloc(4096, bytes);
     d.bits = aligned_alloc(64, bytes / 32);
-    if (!d.x || !d.e || !d.bits) {
+    d.code = aligned_alloc(64, 2 * bytes);
+    if (!d.x || !d.e || !d.bits || !d.code) {
         fprintf(stderr, "no memory for %zu elements\n", d.count);
         return 1;
     }
     fill(&d);
-    measure("compress", compress, limit_compress, &d, rounds);
-    measure("decompress", decompress, limit_decompress, &d, rounds);
+    if (codec) {
+        measure_codec(&d, rounds);
+    } else {
+        measure("compress", compress, limit_compress, &d, rounds);
+        measure("decompress", decompress, limit_decompress, &d, rounds);
+    }
+    free(d.code);
     free(d.x);
     free(d.e);
     free(d.bits);
@@ -209,10 +274,11 @@ int main(int argc, char **argv)
                                       1 << 26};
     int option, rounds = 15, status = 0;
 
-    while ((option = getopt(argc, argv, "n:")) != -1) {
-        if (option != 'n')
+    while ((option = getopt(argc, argv, "n:c:")) != -1) {
+        if (option == 'n')
+            rounds = atoi(optarg);
+        else if (option != 'c' || !(codec = dscomm_codec_find(optarg)))
             return usage(argv[0]);
-        rounds = atoi(optarg);
     }
     if (rounds < 1 || rounds > ROUNDS_MAX)
         return usage(argv[0]);

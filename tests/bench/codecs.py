@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """1-bit compression as NumPy, or PyTorch, does it: milliseconds, in one thread.
 
-codecs.py [numpy|torch] [ELEMENTS...]
+codecs.py [numpy|torch] [-c float16|bfloat16|topk] [ELEMENTS...]
 
 To be compared with tests/bench/codecs. PyTorch packs no bits on a processor; a
-sum of eight bits with their weights stands for that."""
+sum of eight bits with their weights stands for that. With -c: a cast to memory
+that is there, as it is the library's, or the hundredth of the elements with the
+largest magnitudes and their places."""
 
 import statistics
 import sys
@@ -59,6 +61,37 @@ def torch_steps(count):
     return compress, decompress
 
 
+def numpy_codec(codec, count):
+    import numpy as np
+
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal(count).astype(np.float32)
+    half = np.zeros(count, np.float16)
+    k = count // 100
+
+    def topk():
+        places = np.argpartition(np.abs(x), count - k)[count - k:]
+        return places, x[places]
+
+    return {"float16": lambda: np.copyto(half, x, casting="same_kind"),
+            "topk": topk}[codec]
+
+
+def torch_codec(codec, count):
+    import torch
+
+    torch.set_num_threads(1)
+    x = torch.randn(count)
+    if codec == "topk":
+        def topk():
+            places = torch.topk(x.abs(), count // 100, sorted=False).indices
+            return places, x[places]
+
+        return topk
+    out = torch.zeros(count, dtype=getattr(torch, codec))
+    return lambda: out.copy_(x)
+
+
 def median_ms(step, rounds):
     times = []
     for _ in range(rounds + 1):
@@ -71,9 +104,18 @@ def median_ms(step, rounds):
 def main(words):
     steps = {"numpy": numpy_steps, "torch": torch_steps}
     who = words.pop(0) if words and words[0] in steps else "numpy"
+    codec = words[1] if words and words[0] == "-c" else None
+    if codec:
+        words = words[2:]
     for count in [int(w, 0) for w in words] or [1 << 20, 1 << 22, 1 << 24]:
-        compress, decompress = steps[who](count)
         rounds = max(5, min(50, (1 << 26) // count))
+        if codec:
+            step = (numpy_codec if who == "numpy" else torch_codec)(codec,
+                                                                   count)
+            print(f"{count:10d}  {who}  {codec} {median_ms(step, rounds):9.3f}"
+                  " ms")
+            continue
+        compress, decompress = steps[who](count)
         print(f"{count:10d}  {who}  compress {median_ms(compress, rounds):9.3f}"
               f" ms  decompress {median_ms(decompress, rounds):9.3f} ms")
 

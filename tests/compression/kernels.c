@@ -162,6 +162,30 @@ static void use_to_bfloat(const dscomm_codec_kernels_t *row, data_t *d,
     row->to_bfloat(d->x + at, d->e + at, count, d->codes + at);
 }
 
+/* Codes that begin at an odd address, of values without errors. */
+static void use_half_alone(const dscomm_codec_kernels_t *row, data_t *d,
+                           size_t at, size_t count)
+{
+    row->to_half(d->x + at, NULL, count, (char *)(d->codes + at) + at % 2);
+}
+
+static void use_bfloat_alone(const dscomm_codec_kernels_t *row, data_t *d,
+                             size_t at, size_t count)
+{
+    row->to_bfloat(d->x + at, NULL, count, (char *)(d->codes + at) + at % 2);
+}
+
+/* How many are picked is another part of them each time. */
+static void use_pick(const dscomm_codec_kernels_t *row, data_t *d, size_t at,
+                     size_t count)
+{
+    size_t some = count < KERNEL_PICK_MOST ? count : KERNEL_PICK_MOST;
+    size_t k = 1 + some / (1 + some % 101);
+
+    if (some)
+        row->pick(d->x + at, some, k < some ? k : some, d->codes + at);
+}
+
 static void use_from_half(const dscomm_codec_kernels_t *row, data_t *d,
                           size_t at, size_t count)
 {
@@ -178,12 +202,21 @@ static const struct {
     const char *name;
     use_t use;
 } kernels[] = {
-    {"measure", use_measure},     {"sign", use_sign},
-    {"add_signs", use_add_signs}, {"put_signs", use_put_signs},
-    {"stream", use_stream},       {"quantize", use_quantize},
-    {"add_codes", use_add_codes}, {"add", use_add},
-    {"to_half", use_to_half},     {"to_bfloat", use_to_bfloat},
-    {"from_half", use_from_half}, {"from_bfloat", use_from_bfloat},
+    {"measure", use_measure},
+    {"sign", use_sign},
+    {"add_signs", use_add_signs},
+    {"put_signs", use_put_signs},
+    {"stream", use_stream},
+    {"quantize", use_quantize},
+    {"add_codes", use_add_codes},
+    {"add", use_add},
+    {"to_half", use_to_half},
+    {"to_bfloat", use_to_bfloat},
+    {"from_half", use_from_half},
+    {"from_bfloat", use_from_bfloat},
+    {"to_half alone", use_half_alone},
+    {"to_bfloat alone", use_bfloat_alone},
+    {"pick", use_pick},
 };
 
 /* Equal bits; whose NaN a sum of two is nobody promises. */
@@ -324,8 +357,8 @@ static void test_quantize(void)
 
 /* All codes of a format, and numbers between them. */
 static void test_cast(const char *name, dscomm_dtype_t dtype,
-                      void (*to)(const float *, float *, size_t, uint16_t *),
-                      void (*from)(const uint16_t *, size_t, float *))
+                      void (*to)(const float *, float *, size_t, void *),
+                      void (*from)(const void *, size_t, float *))
 {
     const format_t *format = format_of(dtype);
     int wrong = 0, lost = 0, back = 0;
@@ -357,8 +390,58 @@ static void test_cast(const char *name, dscomm_dtype_t dtype,
     is_int(lost, 0, "%s: what is lost", name);
 }
 
+static const float *sorted;
+
+static int by_magnitude(const void *a, const void *b)
+{
+    uint16_t i = *(const uint16_t *)a, k = *(const uint16_t *)b;
+    uint32_t x = bits_from(fabsf(sorted[i]));
+    uint32_t y = bits_from(fabsf(sorted[k]));
+
+    return x != y ? (x < y ? 1 : -1) : i - k;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    return *(const uint16_t *)a - *(const uint16_t *)b;
+}
+
+static float of_five(void)
+{
+    return (float)(draw() % 5) - 2;
+}
+
+/* Against all elements sorted. */
+static void test_pick(void)
+{
+    static const source_t sources[] = {plain, tiny, anything, of_five};
+    static const size_t counts[] = {1,  2,   31,   32,   33,  63,
+                                    64, 500, 1000, 4095, 4096};
+    static float u[KERNEL_PICK_MOST];
+    uint16_t want[KERNEL_PICK_MOST], got[KERNEL_PICK_MOST];
+    int wrong = 0;
+
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+        for (size_t n = 0; n < 40; n++) {
+            size_t k = n < 20 ? 1 + n * 3 : 1 + counts[c] * (n - 20) / 19;
+
+            k = k < counts[c] ? k : counts[c];
+            for (size_t i = 0; i < counts[c]; i++) {
+                u[i] = sources[n % 4]();
+                want[i] = (uint16_t)i;
+            }
+            sorted = u;
+            qsort(want, counts[c], sizeof *want, by_magnitude);
+            qsort(want, k, sizeof *want, by_place);
+            plain_row->pick(u, counts[c], k, got);
+            wrong += memcmp(want, got, k * sizeof *want) != 0;
+        }
+    is_int(wrong, 0, "pick: the largest magnitudes, of equal ones the first");
+}
+
 int main(void)
 {
+    test_pick();
     test_signs();
     test_measure();
     test_quantize();
