@@ -14,10 +14,11 @@
  * (arXiv:2102.02888, section 4.2), as in DeepSpeed's compressed_allreduce.
  *
  * With codec "onebit" an element becomes its sign and each side has one scale,
- * the root of the mean square: bit 1 for what is not less than zero, so for
- * -0 and NaN as well. A NaN or an infinity on any rank, or a buffer whose norm
- * with its errors is beyond float32, spoils the whole result on all: in the
- * native geometry it is NaN, and the errors are then as before the call, but
+ * the root of the mean square, finite where the elements are: bit 1 for what is
+ * not less than zero, so for -0 and NaN as well. A NaN or an infinity on any
+ * rank, or an element that is beyond float32 with its error, spoils the whole
+ * result on all. In the native geometry it is NaN, as it is where all scales
+ * together are beyond float32, and the errors are then as before the call, but
  * for rounding, so that the next one is whole again; in DeepSpeed's it is NaN
  * or infinite, and errors are no longer finite. With other codecs they spoil
  * what travels with them, and errors that are not finite become zero.
@@ -52,7 +53,9 @@ typedef enum {
     /* Parts of whole 1024-element tiles; nothing is padded. */
     DSCOMM_GEOMETRY_NATIVE = 0,
     /* DeepSpeed's: padded with zeros that carry errors as elements do, and so
-     * pull on the scale. Codec "onebit" only; bits equal to DeepSpeed's. */
+     * pull on the scale. Codec "onebit" only. Bits are DeepSpeed's where its
+     * norm is exact and its sum in the order of ranks; see
+     * dscomm_compressor(3). */
     DSCOMM_GEOMETRY_DEEPSPEED = 1
 } dscomm_geometry_t;
 

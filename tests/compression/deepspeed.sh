@@ -15,7 +15,7 @@ source=${TEST_DEEPSPEED-}
     skip_all 'no source of DeepSpeed; ./bootstrap check --with-torch gets it'
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
 
-for n in 1 2 3 4; do
+for n in 1 2 3 4 5 8; do
     "$python" "$program" write $n 2104 60 "$scratch/in" >"$scratch/log" 2>&1 &&
         timeout -k 5 100 "$abs_top_builddir/tools/dscomm" run -n $n "$cases" \
             "$scratch/in" "$scratch/out" >>"$scratch/log" 2>&1 &&
