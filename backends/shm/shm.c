@@ -100,14 +100,14 @@ static int rank_of_peer(const shm_t *shm, int peer)
     return rank;
 }
 
-/* Paths as DSCOMM_SHM_STORE says; else by measuring, from where the parent
+/* Stores as DSCOMM_SHM_STORE says; else by measuring, from where the parent
  * group has got. */
 static dscomm_status_t choose_stores(shm_t *shm, const shm_t *parent)
 {
     static const int stores[] = {[STORE_AUTO] = -1,
                                  [STORE_PLAIN] = SHM_PLAIN,
                                  [STORE_STREAM] = SHM_STREAM};
-    int64_t kind;
+    int64_t kind = STORE_AUTO;
     dscomm_status_t status =
         dscomm_setting_number(&shm_settings[SHM_SETTING_STORE], &kind);
 
@@ -117,6 +117,11 @@ static dscomm_status_t choose_stores(shm_t *shm, const shm_t *parent)
         else
             shm_path_init(&shm->path[r], stores[kind]);
     }
+    shm->trying = kind == STORE_AUTO && shm->spin_limit;
+    if (kind == STORE_AUTO && parent)
+        memcpy(shm->trial, parent->trial, sizeof shm->trial);
+    for (int c = 0; kind == STORE_STREAM && c < SHM_CLASSES; c++)
+        shm->trial[c].store = SHM_STREAM;
     return status;
 }
 
@@ -302,6 +307,7 @@ static const dscomm_backend_ops_t ops = {
     .quiesce = shm_quiesce,
     .leave = shm_begin_to_leave,
     .withdraw = shm_withdraw,
+    .tuning = shm_tuning,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_shm;

@@ -294,6 +294,9 @@ typedef struct dscomm_backend_ops {
      * Without it, receives can neither be cancelled nor have a deadline of
      * their own. */
     int (*withdraw)(void *impl, dscomm_request_t *request);
+    /* What was chosen by measuring, in words, for reports ("" before the call);
+     * nothing where nothing was. */
+    void (*tuning)(void *impl, char *text, size_t size);
 } dscomm_backend_ops_t;
 
 /* One row of the settings table. The value is text in the environment, and a
