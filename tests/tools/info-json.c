@@ -124,6 +124,7 @@ static void check_backends(JsonObject *root, const char *folder)
     ok(self && json_object_get_boolean_member(self, "usable"), "self: usable");
     is_str(text_of(self, "path"), "null", "self: built in");
     is_str(text_of(self, "why"), "null", "self: nothing wrong");
+    is_str(text_of(self, "detail"), "null", "self: nothing to find here");
     ok(self &&
            json_object_get_int_member_with_default(self, "priority", -1) >= 0,
        "self: priority");
