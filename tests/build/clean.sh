@@ -22,4 +22,11 @@ for name in EXTRA_PROGRAMS check_DATA; do
     result $? "$name has programs"
     same "$scratch/both" "$scratch/built" "make clean removes $name"
 done
+
+# --disable-tests empties all that make check would build.
+grep -ohE '^check_[A-Z]+' "$abs_top_srcdir/Makefile.am" | sort -u >"$scratch/built"
+for place in '^check_[A-Z]+' '[ ]check_[A-Z]+'; do
+    grep -oE "$place" "$abs_top_srcdir/tests/none.mk" | tr -d ' ' | sort >"$scratch/emptied"
+    same "$scratch/emptied" "$scratch/built" "--disable-tests builds no tests ($place)"
+done
 tap_done
