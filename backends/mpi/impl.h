@@ -115,6 +115,9 @@ void engine_library_delist(engine_t *engine);
 int engine_library_alive(void);
 /* Whether a rank may not come to MPI_Finalize(). */
 void engine_library_spoil(int so);
+/* A group has ended with a message that nobody has received: MPICH 4.2 over UCX
+ * aborts the process in MPI_Finalize() then, so MPICH is not finalised. */
+void engine_library_strand(void);
 
 /* open.c */
 dscomm_status_t engine_open(const dscomm_backend_args_t *args, void **ret_impl);

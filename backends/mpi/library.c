@@ -18,15 +18,16 @@ static TAILQ_HEAD(, engine) engines = TAILQ_HEAD_INITIALIZER(engines);
 static int level, ready;
 static pthread_t first; /* thread that has opened a group */
 static pid_t home; /* the process that uses MPI, or 0 */
-static atomic_int spoilt, finalized;
+static atomic_int spoilt, stranded, finalized;
 
 /* At the end of the program. After a failure MPI may wait for ranks that will
- * not come, so then it is left alone. */
+ * not come, so then it is left alone. So it is if a message is stranded, see
+ * engine_library_strand(). */
 static void finalize(void)
 {
     int over = 0;
 
-    if (home != getpid() || spoilt || !TAILQ_EMPTY(&engines))
+    if (home != getpid() || spoilt || stranded || !TAILQ_EMPTY(&engines))
         return;
     if (MPI_Finalized(&over) == MPI_SUCCESS && !over)
         engine_end();
@@ -232,4 +233,11 @@ int engine_library_alive(void)
 void engine_library_spoil(int so)
 {
     spoilt = so;
+}
+
+void engine_library_strand(void)
+{
+#ifdef MPICH
+    stranded = 1;
+#endif
 }

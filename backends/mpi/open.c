@@ -256,6 +256,8 @@ void engine_close(void *impl)
             !engine->active.count;
     engine_message_clear(engine);
     engine_active_clear(engine);
+    if (engine->active.count)
+        engine_library_strand();
     if (engine_library_alive() && clean)
         MPI_Comm_free(&engine->comm);
     pthread_mutex_unlock(engine->lock);

@@ -101,6 +101,18 @@ END
     node=
 }
 
+# MPICH 4.2 over UCX aborts in the program's own MPI_Finalize() then, whatever
+# the library does.
+end_early()
+{
+    start 2 early
+    if printf '%s' "$err" | grep -q 'rcache.c:[0-9]* *Assertion'; then
+        skip 'a program that finalises MPI too early' 'UCX aborts in MPI_Finalize()'
+    else
+        content 2 early 'a program that finalises MPI too early'
+    fi
+}
+
 # What a program may do with MPI beside the library
 test_host()
 {
@@ -110,7 +122,7 @@ test_host()
     content 2 need-more 'an MPI that takes calls of one thread alone'
     content 3 multiple 'a program that uses MPI, in any thread'
     content 3 none 'a program that does not'
-    content 2 early 'a program that finalises MPI too early'
+    end_early
     content 2 exhausted 'a communicator that cannot be made'
     content 3 part 'a group of some ranks while MPI waits for all'
     content 2 turns 'blocking calls of MPI, where another call must go on'
