@@ -82,6 +82,14 @@ static const dscomm_setting_t settings[SETTING_COUNT + 1] = {
                               "* or [^][=]NAME or NETWORK, comma separated",
                               "Network interfaces on which a store listens "
                               "besides the address that was named."},
+    [SETTING_JOB_SECRET] = {"DSCOMM_JOB_SECRET", DSCOMM_SETTING_STRING, NULL, 0,
+                            0, "16 to 1024 characters",
+                            "What processes must know to use the job's store; "
+                            "the same on all ranks."},
+    [SETTING_JOB_SECRET_FILE] = {"DSCOMM_JOB_SECRET_FILE",
+                                 DSCOMM_SETTING_STRING, NULL, 0, 0, "path",
+                                 "File that holds the job's secret, closed to "
+                                 "other users."},
     [SETTING_LAUNCHER] = {"DSCOMM_LAUNCHER", DSCOMM_SETTING_STRING, "auto", 0,
                           0, "auto, or a name that dscomm env --explain lists",
                           "Source of rank and world size, instead of the "

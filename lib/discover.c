@@ -475,4 +475,5 @@ void dscomm_priv_join_clear(dscomm_join_t *join)
     g_free(join->host);
     g_free(join->problem);
     g_free(join->backend);
+    explicit_bzero(join->secret, sizeof join->secret);
 }

@@ -145,6 +145,8 @@ dscomm_status_t dscomm_setting_info(size_t index, dscomm_setting_info_t *info)
     full.accepted = dscomm_priv_setting_accepted(row);
     full.help = row->help;
     full.value = dscomm_priv_setting_value(row);
+    if (full.value && row == dscomm_priv_setting(SETTING_JOB_SECRET))
+        full.value = "(hidden)";
     full.refused = full.value && row->type != DSCOMM_SETTING_STRING &&
                    dscomm_priv_setting_try(row, full.value, &number) != 0;
     dscomm_priv_info_copy(&full, sizeof full, info);

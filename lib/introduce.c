@@ -19,7 +19,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* "+JOB URL", or "-" and why rank 0 serves no store. */
+/* "+JOB SECRET URL", or "-" and why rank 0 serves no store. The launcher has
+ * connected the ranks, so that nobody else reads it. */
 #define LETTER_MAX 1024
 #define TOKEN_MAX 40
 /* Keeps rank 0, which has failed, for the others to learn of it. */
@@ -122,7 +123,8 @@ static char *make_url(const char *host, int port)
 static dscomm_status_t open_at(introduction_t *own, const char *token, int port)
 {
     const char *host = own->join->host ? own->join->host : "*";
-    const dscomm_priv_job_t job = {.name = token, .ports = 1};
+    const dscomm_priv_job_t job = {
+        .name = token, .ports = 1, .secret = own->join->secret};
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
     dscomm_status_t status;
     char *url = make_url(host, port);
@@ -138,11 +140,15 @@ static dscomm_status_t open_at(introduction_t *own, const char *token, int port)
  * of this job, at any. */
 static dscomm_status_t serve(introduction_t *own)
 {
-    const dscomm_join_t *join = own->join;
+    dscomm_join_t *join = own->join;
     char token[TOKEN_MAX], *host = NULL, *url;
     dscomm_status_t status = dscomm_priv_interface_validate();
 
     make_token(token);
+    if (status == DSCOMM_OK && !dscomm_priv_secret_make(join->secret))
+        status = dscomm_fail(DSCOMM_ERR_IO,
+                             "the system gives no random numbers for a secret "
+                             "of the job");
     if (status == DSCOMM_OK)
         status = find_host(join, &host);
     if (status == DSCOMM_OK)
@@ -153,7 +159,8 @@ static dscomm_status_t serve(introduction_t *own)
         status = sign(own);
     if (status == DSCOMM_OK) {
         url = make_url(host, dscomm_store_port(own->store));
-        snprintf(own->letter, LETTER_MAX, "+%s %s", token, url);
+        snprintf(own->letter, LETTER_MAX, "+%s %s %s", token, join->secret,
+                 url);
         g_free(url);
     } else {
         snprintf(own->letter, LETTER_MAX, "-%s", dscomm_last_error());
@@ -164,32 +171,47 @@ static dscomm_status_t serve(introduction_t *own)
 
 /* All ranks */
 
+static dscomm_status_t fail_letter(void)
+{
+    return dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                       "what rank 0 says of its store makes no sense: it has "
+                       "another version of libdscomm");
+}
+
 static dscomm_status_t read_letter(introduction_t *own)
 {
-    char *letter = own->letter, *url = strchr(letter, ' ');
+    char *letter = own->letter, **words;
+    dscomm_join_t *join = own->join;
 
     letter[LETTER_MAX - 1] = '\0';
     dscomm_priv_tidy(letter, LETTER_MAX);
     if (*letter == '-')
         return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
                            "rank 0 cannot serve the store: %s", letter + 1);
-    if (*letter != '+' || !url || url - letter >= TOKEN_MAX ||
-        !g_str_has_prefix(url + 1, "tcp://"))
-        return dscomm_fail(DSCOMM_ERR_PROTOCOL,
-                           "what rank 0 says of its store makes no sense: it "
-                           "has another version of libdscomm");
-    g_free(own->join->url);
-    own->join->url = g_strdup(url + 1);
-    *url = '\0';
-    g_strlcpy(own->join->job, letter + 1, sizeof own->join->job);
-    own->join->ports = 1;
+    words = g_strsplit(letter, " ", 4);
+    explicit_bzero(letter, LETTER_MAX);
+    if (g_strv_length(words) != 3 || *words[0] != '+' ||
+        strlen(words[0]) > TOKEN_MAX ||
+        strlen(words[1]) != SECRET_MADE_SIZE - 1 ||
+        !g_str_has_prefix(words[2], "tcp://")) {
+        g_strfreev(words);
+        return fail_letter();
+    }
+    g_free(join->url);
+    join->url = g_strdup(words[2]);
+    g_strlcpy(join->job, words[0] + 1, sizeof join->job);
+    g_strlcpy(join->secret, words[1], sizeof join->secret);
+    join->ports = 1;
+    explicit_bzero(words[1], SECRET_MADE_SIZE);
+    g_strfreev(words);
     return DSCOMM_OK;
 }
 
 static dscomm_status_t come(introduction_t *own)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
-    const dscomm_priv_job_t job = {.name = own->join->job, .ports = 1};
+    const dscomm_priv_job_t job = {
+        .name = own->join->job, .ports = 1, .secret = own->join->secret};
     int64_t count;
     dscomm_status_t status;
 

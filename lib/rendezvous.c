@@ -123,8 +123,11 @@ static dscomm_status_t open_once(const dscomm_join_t *join, int64_t deadline,
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
     const dscomm_priv_job_t job = {
-        *join->job ? join->job : NULL, MAX(join->ports, 1),
-        join->local_size >= 1 && join->local_size < join->size};
+        .name = *join->job ? join->job : NULL,
+        .ports = MAX(join->ports, 1),
+        .remote = join->local_size >= 1 && join->local_size < join->size,
+        .secret = *join->secret ? join->secret : NULL,
+    };
     const int served = dscomm_priv_join_serves(join);
     dscomm_venue_t venue = DSCOMM_VENUE_FINE;
     dscomm_status_t status;

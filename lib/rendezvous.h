@@ -18,6 +18,7 @@
 #include "lib/module.h"
 #include "lib/nodes.h"
 #include "lib/processes.h"
+#include "lib/store-secret.h"
 
 #include <dscomm/store.h>
 
@@ -42,6 +43,9 @@ typedef struct {
     /* What no other job that may come to the same port has, and all ranks of
      * this one do: the scheduler's number and step, say. "": not known. */
     char job[128];
+    /* The job's, which rank 0 has made and told by a backend's own channel. "":
+     * that of the environment, if it has one. */
+    char secret[SECRET_MADE_SIZE];
     /* As the launcher has told; -1: it has not, or they were only inferred. */
     int local_rank, local_size, node_rank;
     char *backend; /* asked for: a name, or "auto" */

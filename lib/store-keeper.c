@@ -15,6 +15,8 @@ struct dscomm_priv_keeper {
     GHashTable *waiters; /* GBytes -> GHashTable, a set of sessions */
     GHashTable *barriers; /* the same, of sessions in BARRIER */
     gboolean full; /* and the log knows */
+    char *secret; /* that clients must know, or NULL */
+    bool refused; /* one that does not, and the log knows */
 };
 
 typedef dscomm_priv_keeper_t keeper_t;
@@ -61,17 +63,17 @@ static void set_own(keeper_t *keeper, size_t i, const void *data, size_t size)
     g_bytes_unref(key);
 }
 
-static void name_server(keeper_t *keeper, const char *job)
+static void name_server(keeper_t *keeper, const dscomm_priv_job_t *job)
 {
     uint8_t name[WIRE_NAME_SIZE];
 
     dscomm_priv_wire_name(name, WIRE_NAMED_ITSELF);
     set_own(keeper, 0, name, sizeof name);
-    if (job)
-        set_own(keeper, 1, job, strlen(job));
+    if (job && job->name)
+        set_own(keeper, 1, job->name, strlen(job->name));
 }
 
-keeper_t *dscomm_priv_keeper_new(size_t most, const char *job)
+keeper_t *dscomm_priv_keeper_new(size_t most, const dscomm_priv_job_t *job)
 {
     keeper_t *keeper = g_new0(keeper_t, 1);
 
@@ -82,6 +84,7 @@ keeper_t *dscomm_priv_keeper_new(size_t most, const char *job)
                                             unref_bytes, unref_set);
     keeper->barriers = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
                                              unref_bytes, unref_set);
+    keeper->secret = job ? g_strdup(job->secret) : NULL;
     name_server(keeper, job);
     return keeper;
 }
@@ -92,7 +95,23 @@ void dscomm_priv_keeper_free(keeper_t *keeper)
     g_hash_table_unref(keeper->waiters);
     g_hash_table_unref(keeper->queues);
     dscomm_priv_table_free(keeper->table);
+    dscomm_priv_secret_free(keeper->secret);
     g_free(keeper);
+}
+
+/* Who may use the keys */
+
+void dscomm_priv_keeper_refuse(keeper_t *keeper, session_t *session)
+{
+    if (!keeper->refused)
+        dscomm_log(DSCOMM_LOG_WARN, "store",
+                   "refused %s, which does not prove that it knows the job's "
+                   "secret; give it DSCOMM_JOB_SECRET if it is of this job, or "
+                   "the job none if it uses PyTorch's TCPStore (dscomm run "
+                   "--no-secret)",
+                   session->peer);
+    keeper->refused = true;
+    session->refused = true;
 }
 
 /* Waiting */
@@ -270,10 +289,50 @@ static void answer_span(const request_t *request, size_t i)
 
 /* Commands */
 
-static void run_nothing(keeper_t *keeper, request_t *request)
+static void run_validate(keeper_t *keeper, request_t *request)
 {
-    (void)keeper;
-    (void)request;
+    request->session->greeted = true;
+    if (!keeper->secret)
+        request->session->validated = true;
+}
+
+/* The server proves first that it knows the secret, so that a client does not
+ * give its keys to a stranger that has the port. */
+static void run_challenge(keeper_t *keeper, request_t *request)
+{
+    session_t *session = request->session;
+    uint8_t *own = session->nonces + SECRET_NONCE_SIZE;
+    dscomm_priv_challenge_t answer = {0};
+
+    if (keeper->secret) {
+        memcpy(session->nonces, span_data(request, 0), SECRET_NONCE_SIZE);
+        if (!dscomm_priv_secret_nonce(own)) {
+            request->problem = "the system gives no random numbers";
+            return;
+        }
+        answer.guarded = 1;
+        memcpy(answer.nonce, own, sizeof answer.nonce);
+        dscomm_priv_secret_prove(keeper->secret, SECRET_SERVER, session->nonces,
+                                 answer.proof);
+    }
+    session->challenged = true;
+    dscomm_priv_session_answer(session, &answer, sizeof answer);
+}
+
+/* One try for each challenge. */
+static void run_proof(keeper_t *keeper, request_t *request)
+{
+    session_t *session = request->session;
+
+    if (!keeper->secret)
+        return;
+    if (session->challenged &&
+        dscomm_priv_secret_check(keeper->secret, SECRET_CLIENT, session->nonces,
+                                 span_data(request, 0)))
+        session->validated = true;
+    else
+        request->problem = "its proof of the job's secret is wrong";
+    session->challenged = false;
 }
 
 /* SET and MULTI_SET */
@@ -438,11 +497,17 @@ static void run_append(keeper_t *keeper, request_t *request)
     g_bytes_unref(key);
 }
 
+/* Inverted, a client learns that it must prove that it knows the secret, and
+ * torch's that it is not served. */
 static void run_ping(keeper_t *keeper, request_t *request)
 {
+    uint32_t nonce;
+
     (void)keeper;
-    dscomm_priv_session_answer(request->session, span_data(request, 0),
-                               request->spans[0].size);
+    memcpy(&nonce, span_data(request, 0), sizeof nonce);
+    if (!request->session->validated)
+        nonce = ~nonce;
+    dscomm_priv_session_answer(request->session, &nonce, sizeof nonce);
 }
 
 static void run_queue_push(keeper_t *keeper, request_t *request)
@@ -528,7 +593,7 @@ static void run_barrier(keeper_t *keeper, request_t *request)
 
 static void (*const commands[WIRE_COMMANDS])(keeper_t *keeper,
                                              request_t *request) = {
-    [WIRE_VALIDATE] = run_nothing,
+    [WIRE_VALIDATE] = run_validate,
     [WIRE_SET] = run_set,
     [WIRE_COMPARE_SET] = run_compare_set,
     [WIRE_GET] = run_get,
@@ -547,6 +612,8 @@ static void (*const commands[WIRE_COMMANDS])(keeper_t *keeper,
     [WIRE_QUEUE_LEN] = run_queue_len,
     [WIRE_LIST_KEYS] = run_list_keys,
     [WIRE_BARRIER] = run_barrier,
+    [WIRE_CHALLENGE] = run_challenge,
+    [WIRE_PROOF] = run_proof,
 };
 
 gboolean dscomm_priv_keeper_execute(keeper_t *keeper, session_t *session,

@@ -50,6 +50,8 @@ gboolean dscomm_priv_link_init(link_t *link, const char *host, int port,
     }
     if (job)
         link->ports = job->ports;
+    if (job && job->secret)
+        g_strlcpy(link->secret, job->secret, sizeof link->secret);
     if (peer)
         g_strlcpy(link->peer, peer, sizeof link->peer);
     else
@@ -73,6 +75,7 @@ static void clear_one(link_t *link)
     disconnect(link);
     dscomm_priv_gate_clear(&link->gate);
     pthread_mutex_destroy(&link->lock);
+    explicit_bzero(link->secret, sizeof link->secret);
     free(link->job);
     free(link->host);
 }
@@ -91,13 +94,14 @@ void dscomm_priv_link_clear(link_t *link)
  * memory. */
 static link_t *link_add(link_t *first)
 {
-    const dscomm_priv_job_t job = {.name = first->job, .ports = 1};
+    const dscomm_priv_job_t job = {
+        .name = first->job, .ports = 1, .secret = first->secret};
     link_t *link = g_try_new(link_t, 1);
 
     if (!link)
         return NULL;
     if (!dscomm_priv_link_init(link, first->host, first->port,
-                               first->job ? &job : NULL, first->peer)) {
+                               &job, first->peer)) {
         g_free(link);
         return NULL;
     }
@@ -135,6 +139,68 @@ static void link_release(link_t *link)
     pthread_mutex_unlock(&link->first->lock);
 }
 
+static void put_validate(dscomm_priv_buffer_t *request)
+{
+    dscomm_priv_put_u8(request, WIRE_VALIDATE);
+    dscomm_priv_put_u32(request, WIRE_MAGIC);
+}
+
+/* Sends request, and clears it in any case. */
+static dscomm_status_t send_request(link_t *link, dscomm_priv_buffer_t *request,
+                                    dscomm_priv_deadline_t deadline)
+{
+    dscomm_status_t status;
+
+    if (request->bad)
+        status = dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a request");
+    else
+        status = dscomm_priv_send_all(link->fd, link->peer, request->data,
+                                      request->size, deadline);
+    dscomm_priv_buffer_clear(request);
+    return status;
+}
+
+static dscomm_status_t fail_secret(const link_t *link, const char *what)
+{
+    return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                       "the store at %s %s: give all processes of the job the "
+                       "same DSCOMM_JOB_SECRET or DSCOMM_JOB_SECRET_FILE, and "
+                       "each job its own port",
+                       link->peer, what);
+}
+
+/* Server and client prove to each other that they know the job's secret. */
+static dscomm_status_t prove(link_t *link, dscomm_priv_deadline_t deadline)
+{
+    dscomm_priv_buffer_t request = {0};
+    uint8_t nonces[2 * SECRET_NONCE_SIZE], proof[SECRET_PROOF_SIZE];
+    dscomm_priv_challenge_t answer;
+    dscomm_status_t status;
+
+    if (!dscomm_priv_secret_nonce(nonces))
+        return dscomm_fail(DSCOMM_ERR_IO, "no random numbers: %s",
+                           g_strerror(errno));
+    put_validate(&request);
+    dscomm_priv_put_u8(&request, WIRE_CHALLENGE);
+    dscomm_priv_buffer_put(&request, nonces, SECRET_NONCE_SIZE);
+    status = send_request(link, &request, deadline);
+    if (!status)
+        status = dscomm_priv_recv_all(link->fd, link->peer, &answer,
+                                      sizeof answer, deadline);
+    if (status)
+        return status;
+    if (!answer.guarded)
+        return fail_secret(link, "has no secret, but this process has one");
+    memcpy(nonces + SECRET_NONCE_SIZE, answer.nonce, sizeof answer.nonce);
+    if (!dscomm_priv_secret_check(link->secret, SECRET_SERVER, nonces,
+                                  answer.proof))
+        return fail_secret(link, "has another secret than this process");
+    dscomm_priv_secret_prove(link->secret, SECRET_CLIENT, nonces, proof);
+    dscomm_priv_put_u8(&request, WIRE_PROOF);
+    dscomm_priv_buffer_put(&request, proof, sizeof proof);
+    return send_request(link, &request, deadline);
+}
+
 /* VALIDATE, PING and COMPARE_SET leave in one packet: torch's server wants the
  * five bytes of VALIDATE at once. The name, and the job, are for a server that
  * has none. One that is met while looking for the job's among several ports is
@@ -144,11 +210,10 @@ static dscomm_status_t greet(link_t *link, uint32_t nonce,
 {
     dscomm_priv_buffer_t hello = {0};
     uint8_t name[WIRE_NAME_SIZE];
-    dscomm_status_t status;
 
     dscomm_priv_wire_name(name, WIRE_NAMED_BY_CLIENT);
-    dscomm_priv_put_u8(&hello, WIRE_VALIDATE);
-    dscomm_priv_put_u32(&hello, WIRE_MAGIC);
+    if (!*link->secret) /* else prove() has */
+        put_validate(&hello);
     dscomm_priv_put_u8(&hello, WIRE_PING);
     dscomm_priv_put_u32(&hello, nonce);
     dscomm_priv_put_u8(&hello, WIRE_COMPARE_SET);
@@ -161,12 +226,7 @@ static dscomm_status_t greet(link_t *link, uint32_t nonce,
         dscomm_priv_put_bytes(&hello, NULL, 0);
         dscomm_priv_put_key(&hello, link->ports > 1 ? "" : link->job);
     }
-    if (hello.bad)
-        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a request");
-    status = dscomm_priv_send_all(link->fd, link->peer, hello.data, hello.size,
-                                  deadline);
-    dscomm_priv_buffer_clear(&hello);
-    return status;
+    return send_request(link, &hello, deadline);
 }
 
 static dscomm_status_t receive_echo(link_t *link, uint32_t nonce,
@@ -177,6 +237,9 @@ static dscomm_status_t receive_echo(link_t *link, uint32_t nonce,
 
     status = dscomm_priv_recv_all(link->fd, link->peer, &echo, sizeof echo,
                                   deadline);
+    if (!status && echo == ~nonce)
+        return fail_secret(link, "serves only processes that know its job's "
+                                 "secret, and this one has none");
     if (!status && echo != nonce)
         return dscomm_fail(DSCOMM_ERR_PROTOCOL,
                            "%s answers, but not as a TCPStore does: another "
@@ -239,8 +302,12 @@ static dscomm_status_t shake_hands(link_t *link,
                                    dscomm_priv_deadline_t deadline)
 {
     uint32_t nonce = (uint32_t)getpid() ^ 0x5CA1AB1E;
-    dscomm_status_t status = greet(link, nonce, deadline);
+    dscomm_status_t status = DSCOMM_OK;
 
+    if (*link->secret)
+        status = prove(link, deadline);
+    if (!status)
+        status = greet(link, nonce, deadline);
     if (!status)
         status = receive_echo(link, nonce, deadline);
     if (!status)
@@ -394,8 +461,12 @@ dscomm_status_t dscomm_priv_link_connect(link_t *link,
     if (status == DSCOMM_ERR_PEER_FAILED)
         return dscomm_fail(DSCOMM_ERR_PROTOCOL,
                            "%s accepts connections and closes them: no "
-                           "TCPStore, or one that is full",
-                           link->peer);
+                           "TCPStore, or one that is full%s",
+                           link->peer,
+                           *link->secret ? ", or one that knows no secret of a "
+                                          "job, as torchrun's own: unset "
+                                          "DSCOMM_JOB_SECRET for that"
+                                        : "");
     if (status == DSCOMM_ERR_IO)
         return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                            "no store within %d ms: %s; is the process that "

@@ -18,6 +18,7 @@ typedef struct dscomm_priv_link {
     char *host;
     int port, ports; /* the first that it may be at, and how many */
     char *job; /* whose store it must be, or NULL */
+    char secret[SECRET_MAX + 1]; /* the job's, or "" */
     char peer[LINK_PEER_MAX]; /* the address, for messages */
     int fd; /* -1: to be connected again */
     uint8_t server[WIRE_NAME_SIZE]; /* of the first connection, */

@@ -437,7 +437,7 @@ static void server_free(server_t *server)
 dscomm_status_t
 dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
                         const dscomm_priv_server_limits_t *limits,
-                        const char *job, server_t **ret_server)
+                        const dscomm_priv_job_t *job, server_t **ret_server)
 {
     const dscomm_priv_server_limits_t usual = SERVER_LIMITS_INIT;
     server_t *server = g_new0(server_t, 1);

@@ -22,11 +22,13 @@ typedef struct {
 typedef struct dscomm_priv_server dscomm_priv_server_t;
 
 /* Serves job, which clients are told that ask, on the sockets, which it takes
- * over if it succeeds. limits and job may be NULL. */
+ * over if it succeeds. If job has a secret, nobody is served without it. limits
+ * and job may be NULL. */
 dscomm_status_t
 dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
                         const dscomm_priv_server_limits_t *limits,
-                        const char *job, dscomm_priv_server_t **ret_server);
+                        const dscomm_priv_job_t *job,
+                        dscomm_priv_server_t **ret_server);
 /* Closes all connections and joins the thread; NULL is fine. */
 void dscomm_priv_server_close(dscomm_priv_server_t *server);
 const dscomm_priv_listen_t *

@@ -215,6 +215,17 @@ static gboolean count(dscomm_priv_session_t *session, const char **ret_problem)
     return !*ret_problem;
 }
 
+/* Whether session may give command now: VALIDATE comes first, and what uses the
+ * keys after the proof of the secret, if there is one. */
+static bool may_give(const dscomm_priv_session_t *session, int command)
+{
+    if (!session->greeted)
+        return command == WIRE_VALIDATE;
+    return session->validated || command == WIRE_VALIDATE ||
+           command == WIRE_PING || command == WIRE_CHALLENGE ||
+           command == WIRE_PROOF;
+}
+
 static gboolean execute_all(dscomm_priv_session_t *session,
                             dscomm_priv_keeper_t *keeper,
                             const char **ret_problem)
@@ -223,21 +234,25 @@ static gboolean execute_all(dscomm_priv_session_t *session,
     dscomm_priv_scan_t *scan = &session->scan;
     size_t done = 0;
 
-    while (done < in->size && !dscomm_priv_session_is_full(session)) {
+    while (done < in->size && !session->refused &&
+           !dscomm_priv_session_is_full(session)) {
         const uint8_t *data = in->data + done;
         dscomm_priv_scan_result_t result =
             dscomm_priv_scan(scan, data, in->size - done, ret_problem);
 
         if (result == SCAN_BAD)
             return FALSE;
-        if (scan->command >= 0 && !session->validated &&
-            scan->command != WIRE_VALIDATE) {
-            *ret_problem = "its first command is not VALIDATE";
-            return FALSE;
+        if (scan->command >= 0 && !may_give(session, scan->command)) {
+            if (!session->greeted) {
+                *ret_problem = "its first command is not VALIDATE";
+                return FALSE;
+            }
+            dscomm_priv_keeper_refuse(keeper, session);
+            done = in->size;
+            break;
         }
         if (result == SCAN_MORE)
             break;
-        session->validated = TRUE;
         if (!dscomm_priv_keeper_execute(keeper, session, data, ret_problem))
             return FALSE;
         done += scan->end;
@@ -269,6 +284,8 @@ gboolean dscomm_priv_session_read(dscomm_priv_session_t *session,
         return errno == EAGAIN || errno == EWOULDBLOCK;
     if (got == 0)
         return FALSE;
+    if (session->refused)
+        return TRUE;
     dscomm_priv_buffer_put(&session->in, bytes, (size_t)got);
     return execute_all(session, keeper, ret_problem);
 }

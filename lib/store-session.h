@@ -24,7 +24,11 @@ struct dscomm_priv_session {
     dscomm_priv_budget_t *under_way; /* bytes of all sessions; the server's */
     size_t held; /* of them, by in */
 
-    gboolean validated;
+    bool greeted; /* has sent VALIDATE */
+    bool validated; /* may use the keys: greeted, and knows the job's secret */
+    bool refused; /* does not: what it sends is dropped */
+    bool challenged;
+    uint8_t nonces[2 * SECRET_NONCE_SIZE]; /* its own and ours, if challenged */
     dscomm_priv_buffer_t in;
     dscomm_priv_scan_t scan;
 
@@ -75,8 +79,12 @@ gboolean dscomm_priv_session_is_full(const dscomm_priv_session_t *session);
 
 /* Keys, queues and those who wait for them. most: bytes of keys and values;
  * job: whose they are, or NULL. */
-dscomm_priv_keeper_t *dscomm_priv_keeper_new(size_t most, const char *job);
+dscomm_priv_keeper_t *dscomm_priv_keeper_new(size_t most,
+                                             const dscomm_priv_job_t *job);
 void dscomm_priv_keeper_free(dscomm_priv_keeper_t *keeper);
+/* Tells the log, once, that a client does not know the job's secret. */
+void dscomm_priv_keeper_refuse(dscomm_priv_keeper_t *keeper,
+                               dscomm_priv_session_t *session);
 /* Executes the request that session->scan has found in data. FALSE: the
  * connection is to be closed, *ret_problem says why. */
 gboolean dscomm_priv_keeper_execute(dscomm_priv_keeper_t *keeper,

@@ -427,8 +427,9 @@ static dscomm_status_t serve(const char *host, int port,
     const dscomm_priv_place_t place = {
         .host = host,
         .port = port,
-        .ports = job ? job->ports : 1,
-        .remote = job && job->remote,
+        .ports = job->ports,
+        .remote = job->remote,
+        .guarded = job->secret != NULL,
     };
     dscomm_priv_listen_t listening;
     dscomm_status_t status;
@@ -439,8 +440,7 @@ static dscomm_status_t serve(const char *host, int port,
         status = dscomm_priv_listen(&place, deadline, &listening);
     if (status)
         return status;
-    status = dscomm_priv_server_open(&listening, NULL, job ? job->name : NULL,
-                                     ret_server);
+    status = dscomm_priv_server_open(&listening, NULL, job, ret_server);
     if (status)
         dscomm_priv_listen_close(&listening);
     return status;
@@ -451,6 +451,7 @@ static dscomm_status_t serve(const char *host, int port,
 static tcp_t *tcp_new(const char *host, int port, const dscomm_priv_job_t *job,
                       dscomm_priv_server_t *server)
 {
+    const dscomm_priv_job_t own_job = {.ports = 1, .secret = job->secret};
     tcp_t *tcp = g_try_new(tcp_t, 1);
     char own[LISTEN_HOST_MAX], name[LINK_PEER_MAX];
     const char *peer = NULL;
@@ -464,7 +465,7 @@ static tcp_t *tcp_new(const char *host, int port, const dscomm_priv_job_t *job,
         peer = dscomm_priv_link_peer(name, host, port, 1);
         host =
             dscomm_priv_listen_host(dscomm_priv_server_listening(server), own);
-        job = NULL;
+        job = &own_job;
     }
     if (!dscomm_priv_link_init(&tcp->link, host, port, job, peer))
         g_clear_pointer(&tcp, g_free);
@@ -507,6 +508,28 @@ static dscomm_status_t open_at(const char *host, int port,
     return DSCOMM_OK;
 }
 
+/* A job without a secret of its own has that of the environment. */
+static dscomm_status_t open_guarded(const char *host, int port,
+                                    const dscomm_store_attr_t *attr,
+                                    const dscomm_priv_job_t *job,
+                                    dscomm_priv_store_t **ret_store)
+{
+    dscomm_priv_job_t whose = {.ports = 1};
+    dscomm_status_t status = DSCOMM_OK;
+    char *found = NULL;
+
+    if (job)
+        whose = *job;
+    if (!whose.secret)
+        status = dscomm_priv_secret_find(&found);
+    if (found)
+        whose.secret = found;
+    if (status == DSCOMM_OK)
+        status = open_at(host, port, attr, &whose, ret_store);
+    dscomm_priv_secret_free(found);
+    return status;
+}
+
 dscomm_status_t dscomm_priv_store_tcp(const char *address,
                                       const dscomm_store_attr_t *attr,
                                       const dscomm_priv_job_t *job,
@@ -519,7 +542,7 @@ dscomm_status_t dscomm_priv_store_tcp(const char *address,
     status = dscomm_priv_address_split(address, &host, &port);
     if (status)
         return status;
-    status = open_at(host, port, attr, job, ret_store);
+    status = open_guarded(host, port, attr, job, ret_store);
     g_free(host);
     return status;
 }

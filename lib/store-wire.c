@@ -12,7 +12,8 @@
 #define SPANS_KEPT 1024 /* a request of more gives the memory back */
 
 /* What follows a command byte: m magic, u 32 bits, i 64 bits, k key, v value,
- * n a count of repetitions of all that follows. */
+ * o a nonce, p a proof, n a count of repetitions of all that follows. NULL:
+ * there is no such command. */
 static const char *const layouts[WIRE_COMMANDS] = {
     [WIRE_VALIDATE] = "m",      [WIRE_SET] = "kv",
     [WIRE_COMPARE_SET] = "kvv", [WIRE_GET] = "k",
@@ -23,7 +24,8 @@ static const char *const layouts[WIRE_COMMANDS] = {
     [WIRE_CANCEL_WAIT] = "",    [WIRE_PING] = "u",
     [WIRE_QUEUE_PUSH] = "kv",   [WIRE_QUEUE_POP] = "k",
     [WIRE_QUEUE_LEN] = "k",     [WIRE_LIST_KEYS] = "",
-    [WIRE_BARRIER] = "ki",
+    [WIRE_BARRIER] = "ki",      [WIRE_CHALLENGE] = "o",
+    [WIRE_PROOF] = "p",
 };
 
 void dscomm_priv_buffer_clear(dscomm_priv_buffer_t *buffer)
@@ -149,8 +151,8 @@ static dscomm_priv_scan_result_t take(dscomm_priv_scan_t *scan, size_t size)
     return SCAN_DONE;
 }
 
-static dscomm_priv_scan_result_t scan_integer(dscomm_priv_scan_t *scan,
-                                              size_t available, size_t size)
+static dscomm_priv_scan_result_t scan_fixed(dscomm_priv_scan_t *scan,
+                                            size_t available, size_t size)
 {
     return available < size ? SCAN_MORE : take(scan, size);
 }
@@ -165,7 +167,7 @@ static dscomm_priv_scan_result_t scan_magic(dscomm_priv_scan_t *scan,
     /* the wrong one is known by its first wrong byte */
     if (memcmp(data + scan->end, &magic, MIN(available, sizeof magic)) != 0)
         return bad("no magic number of TCPStore", ret_problem);
-    return scan_integer(scan, available, sizeof magic);
+    return scan_fixed(scan, available, sizeof magic);
 }
 
 static dscomm_priv_scan_result_t scan_count(dscomm_priv_scan_t *scan,
@@ -219,9 +221,13 @@ static dscomm_priv_scan_result_t scan_field(dscomm_priv_scan_t *scan,
     case 'm':
         return scan_magic(scan, data, available, ret_problem);
     case 'u':
-        return scan_integer(scan, available, sizeof(uint32_t));
+        return scan_fixed(scan, available, sizeof(uint32_t));
     case 'i':
-        return scan_integer(scan, available, sizeof(int64_t));
+        return scan_fixed(scan, available, sizeof(int64_t));
+    case 'o':
+        return scan_fixed(scan, available, SECRET_NONCE_SIZE);
+    case 'p':
+        return scan_fixed(scan, available, SECRET_PROOF_SIZE);
     case 'n':
         return scan_count(scan, data, available, ret_problem);
     case 'k':
@@ -241,7 +247,7 @@ dscomm_priv_scan_result_t dscomm_priv_scan(dscomm_priv_scan_t *scan,
     if (scan->command < 0) {
         if (!size)
             return SCAN_MORE;
-        if (data[0] >= WIRE_COMMANDS)
+        if (data[0] >= WIRE_COMMANDS || !layouts[data[0]])
             return bad("an unknown command", ret_problem);
         scan->command = data[0];
         scan->end = 1;

@@ -5,6 +5,8 @@
 #ifndef LIB_STORE_WIRE_H
 #define LIB_STORE_WIRE_H
 
+#include "lib/store-secret.h"
+
 #include <dscomm/store.h>
 
 #include <glib.h>
@@ -29,8 +31,22 @@ enum {
     WIRE_QUEUE_LEN = 16,
     WIRE_LIST_KEYS = 17,
     WIRE_BARRIER = 18,
+    /* dscomm's own, at numbers that torch leaves free, see store-secret.h.
+     * CHALLENGE gives a nonce and is answered with a wire_challenge_t; PROOF
+     * gives the client's proof and has no answer. Until then a server with a
+     * secret executes nothing else but VALIDATE and PING, whose number it
+     * answers inverted. */
+    WIRE_CHALLENGE = 64,
+    WIRE_PROOF = 65,
     WIRE_COMMANDS
 };
+
+/* The answer to CHALLENGE; all 0 if the server has no secret. */
+typedef struct {
+    uint8_t guarded; /* 1 */
+    uint8_t nonce[SECRET_NONCE_SIZE];
+    uint8_t proof[SECRET_PROOF_SIZE];
+} dscomm_priv_challenge_t;
 
 #define WIRE_MAGIC 0x3C85F7CEu
 #define WIRE_KEYS_MAX ((uint64_t)128 << 10) /* in one request */

@@ -98,6 +98,7 @@ typedef struct {
     const char *name; /* or NULL: anyone's */
     int ports; /* where it may be: this many from the address's on */
     bool remote; /* some of its ranks are known to be on other machines */
+    const char *secret; /* what clients must prove to know, or NULL */
 } dscomm_priv_job_t;
 
 /* dscomm_store_open(), for a job; NULL: anyone's. ERR_MISMATCH where a store of

@@ -75,6 +75,37 @@ static int make_run_id(tool_job_t *job, const char *id)
     return TOOL_OK;
 }
 
+static gboolean is_set(const char *variable)
+{
+    const char *value = g_getenv(variable);
+
+    return value && *value;
+}
+
+/* A secret for the store of a job on this machine, which the ranks inherit. One
+ * for several nodes is the user's: they have no channel of their own. */
+static int choose_secret(const tool_job_t *job, const tool_limits_t *limits)
+{
+    guint32 words[8];
+    char text[sizeof(words) * 2 + 1];
+
+    if (limits->no_secret) {
+        g_unsetenv("DSCOMM_JOB_SECRET");
+        g_unsetenv("DSCOMM_JOB_SECRET_FILE");
+        return TOOL_OK;
+    }
+    if (limits->place || is_set("DSCOMM_JOB_SECRET") ||
+        is_set("DSCOMM_JOB_SECRET_FILE"))
+        return TOOL_OK;
+    if (getrandom(words, sizeof(words), 0) != sizeof(words))
+        return tool_fail(TOOL_INTERNAL, job->command, "no random numbers: %s",
+                         g_strerror(errno));
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++)
+        snprintf(text + 8 * i, 9, "%08x", words[i]);
+    g_setenv("DSCOMM_JOB_SECRET", text, TRUE);
+    return TOOL_OK;
+}
+
 static int prepare(tool_job_t *job, const tool_limits_t *limits)
 {
     const int node_rank = limits->place ? limits->place->node_rank : 0;
@@ -85,6 +116,8 @@ static int prepare(tool_job_t *job, const tool_limits_t *limits)
     fill_standard_fds();
     if (status == TOOL_OK)
         status = make_run_id(job, limits->id);
+    if (status == TOOL_OK)
+        status = choose_secret(job, limits);
     if (status != TOOL_OK)
         return status;
     job->terminal = node_rank == 0 && tcgetpgrp(STDIN_FILENO) >= 0;

@@ -16,7 +16,7 @@
 typedef struct {
     int ranks, node_rank, master_port, max_restarts;
     double timeout, grace, join_timeout, node_timeout; /* seconds */
-    gboolean tag_output;
+    gboolean no_secret, tag_output;
     char *nodes, *master, *master_addr, *id, *log_dir;
     int nodes_count;
     const char *host;
@@ -333,6 +333,7 @@ static void take(const options_t *o, tool_run_options_t *run)
         .tag_output = o->tag_output,
         .max_restarts = o->max_restarts,
         .log_dir = o->log_dir,
+        .no_secret = o->no_secret,
         .place = o->host ? &run->place : NULL,
         .id = o->id,
     };
@@ -395,6 +396,8 @@ int tool_run_options(int argc, char **argv, tool_run_options_t *options)
          "Put \"[rank]: \" before every line of output", NULL},
         {"log-dir", 0, 0, G_OPTION_ARG_FILENAME, &o.log_dir,
          "Write the ranks' output to files in DIR", "DIR"},
+        {"no-secret", 0, 0, G_OPTION_ARG_NONE, &o.no_secret,
+         "Serve the store to whoever reaches it, as PyTorch needs", NULL},
         {"timeout", 0, 0, G_OPTION_ARG_DOUBLE, &o.timeout,
          "End all ranks after S seconds; 0 = never", "S"},
         {"grace", 0, 0, G_OPTION_ARG_DOUBLE, &o.grace,

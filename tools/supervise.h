@@ -14,6 +14,7 @@ typedef struct {
     gboolean ranks_explain; /* why they exit with a status other than 0 */
     int max_restarts; /* of all ranks after one has failed */
     const char *log_dir; /* NULL: none */
+    gboolean no_secret; /* of the job */
     const char *id; /* of the job; NULL: a random one */
     const tool_place_t *place; /* among several nodes; NULL: one */
 } tool_limits_t;

@@ -7,7 +7,8 @@
  *     1  a value that a client awaits from a server.
  *     2  a record of a rank, in a store that ranks meet in.
  *     3  rank 0's verdict there, read by rank 1 of 4.
- *     4  the file of a file:// store. */
+ *     4  the file of a file:// store.
+ *     5  as 0, of a server with a secret. */
 #include "config.h"
 
 #include "lib/roster.h"
@@ -50,13 +51,13 @@ static void pair(int fds[2])
                     fds) == 0);
 }
 
-static void server_begin(server_t *server)
+static void server_begin(server_t *server, const dscomm_priv_job_t *job)
 {
     int fds[2];
 
     *server = (server_t){.under_way = {0, ROOM}};
     g_queue_init(&server->touched);
-    server->keeper = dscomm_priv_keeper_new(ROOM, "job");
+    server->keeper = dscomm_priv_keeper_new(ROOM, job);
     for (int i = 0; i < 2; i++) {
         pair(fds);
         server->clients[i].fd = fds[1];
@@ -116,11 +117,12 @@ static void drain(const client_t *client)
         ;
 }
 
-static void run_server(const uint8_t *data, size_t size)
+static void run_server_of(const dscomm_priv_job_t *job, const uint8_t *data,
+                          size_t size)
 {
     server_t server;
 
-    server_begin(&server);
+    server_begin(&server, job);
     while (size >= 3) {
         client_t *client = &server.clients[data[0] & 1];
         size_t portion = data[1] | (size_t)data[2] << 8;
@@ -136,11 +138,26 @@ static void run_server(const uint8_t *data, size_t size)
         size -= 3 + portion;
     }
     for (int i = 0; i < 2; i++) {
+        if (job->secret && server.clients[i].session)
+            must(!server.clients[i].session->validated);
         close_client(&server, &server.clients[i]);
         close(server.clients[i].fd);
     }
     must(server.under_way.used == 0);
     dscomm_priv_keeper_free(server.keeper);
+}
+
+static void run_server(const uint8_t *data, size_t size)
+{
+    run_server_of(&(dscomm_priv_job_t){.name = "job"}, data, size);
+}
+
+/* No input can prove that it knows the secret. */
+static void run_guarded(const uint8_t *data, size_t size)
+{
+    run_server_of(
+        &(dscomm_priv_job_t){.name = "job", .secret = "fuzz's own secret"},
+        data, size);
 }
 
 static void run_client(const uint8_t *data, size_t size)
@@ -226,7 +243,7 @@ static void run_file(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static void (*const runs[])(const uint8_t *data, size_t size) = {
-        run_server, run_client, run_record, run_verdict, run_file,
+        run_server, run_client, run_record, run_verdict, run_file, run_guarded,
     };
 
     static int quiet;

@@ -83,7 +83,7 @@ export keys keys_py python PYTHON_RANKS
 for PYTHON_RANKS in 0 1; do
     torchrun --standalone --nproc-per-node 3 "$scratch/mixed"
     numbers 3 "C and Python under torchrun, Python in ranks % 2 = $PYTHON_RANKS"
-    run "$abs_top_builddir/tools/dscomm" run -n 3 "$scratch/mixed"
+    run "$abs_top_builddir/tools/dscomm" run --no-secret -n 3 "$scratch/mixed"
     numbers 3 "C and Python under dscomm run, Python in ranks % 2 = $PYTHON_RANKS"
     for r in 1 0; do
         RANK=$r WORLD_SIZE=2 MASTER_ADDR=$address MASTER_PORT=29502 \
@@ -103,7 +103,7 @@ done
 
 # A program that knows torch alone, under other launchers
 sum=$abs_top_srcdir/tests/launchers/sum.py
-run "$dscomm" run -n 3 "$python" "$sum"
+run "$dscomm" run --no-secret -n 3 "$python" "$sum"
 ranks 3 'a torch program under dscomm run'
 for r in 1 0; do
     timeout -k 5 120 "$dscomm" run --nnodes 2 --node-rank $r --master $address:29503 \
