@@ -467,18 +467,32 @@ dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
     return DSCOMM_OK;
 }
 
-void dscomm_priv_server_close(server_t *server)
+/* Wakes the thread for its end. An eventfd that cannot be written is watched
+ * for room to write, which it always has. */
+static bool stop_thread(server_t *server)
 {
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT,
+                                .data.ptr = &server->stop};
     const uint64_t one = 1;
     ssize_t written;
 
-    if (!server)
-        return;
     do {
         written = write(server->stop, &one, sizeof one);
     } while (written < 0 && errno == EINTR);
-    if (written < 0)
-        dscomm_log(DSCOMM_LOG_ERROR, "store", "eventfd: %s", g_strerror(errno));
+    return written == (ssize_t)sizeof one ||
+           epoll_ctl(server->epoll, EPOLL_CTL_MOD, server->stop, &event) == 0;
+}
+
+void dscomm_priv_server_close(server_t *server)
+{
+    if (!server)
+        return;
+    if (!stop_thread(server)) { /* better to serve on than to hang here */
+        dscomm_log(DSCOMM_LOG_ERROR, "store",
+                   "the server cannot be stopped, and goes on: %s",
+                   g_strerror(errno));
+        return;
+    }
     g_thread_join(server->thread);
     dscomm_priv_listen_close(&server->listening);
     server_free(server);

@@ -264,6 +264,8 @@ static dscomm_status_t leader_meet(leader_t *leader,
         status = attach(shm);
     if (!status)
         status = leader_collect(leader);
+    if (!status) /* all have it, so that only the store's memory is at stake */
+        (void)dscomm_store_delete(leader->args->store, SHM_KEY, NULL);
     return status;
 }
 

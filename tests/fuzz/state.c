@@ -35,9 +35,9 @@ static void open_all(void)
                       {"onebit", DSCOMM_GEOMETRY_DEEPSPEED},
                       {"int8", DSCOMM_GEOMETRY_NATIVE},
                       {"none", DSCOMM_GEOMETRY_NATIVE}};
-    static dscomm_group_t *world;
+    static dscomm_group_t *world; /* kept to the end: no leak */
+    static dscomm_store_t *store;
     dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
-    dscomm_store_t *store = NULL;
 
     must(!dscomm_store_open("memory://", NULL, &store));
     attr.backend = "self";

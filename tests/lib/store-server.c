@@ -4,6 +4,19 @@
 
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+
+/* In place of libc's: one of 8 bytes, as an eventfd takes, fails if wanted. */
+static int write_fails;
+
+ssize_t write(int fd, const void *data, size_t size)
+{
+    if (write_fails && size == 8) {
+        errno = EIO;
+        return -1;
+    }
+    return syscall(SYS_write, fd, data, size);
+}
 
 /* SET, GET, COMPARE_SET, ADD. */
 static void put_values(raw_t *raw, raw_t *answers)
@@ -320,6 +333,21 @@ static void test_fuzz(void)
     dscomm_priv_server_close(server);
 }
 
+/* A server whose end cannot be told by its eventfd ends all the same. */
+static void test_close(void)
+{
+    dscomm_priv_server_t *server;
+    int port, fd;
+
+    server = serve(NULL, &port);
+    fd = client(port);
+    write_fails = 1;
+    dscomm_priv_server_close(server);
+    write_fails = 0;
+    ok(raw_closes(fd, WAIT_MS), "a server is closed without its eventfd");
+    close(fd);
+}
+
 /* Waits that are fulfilled, cancelled, doubled and left. */
 static void test_waits(void)
 {
@@ -506,6 +534,7 @@ int main(void)
     test_strangers();
     test_truncated();
     test_fuzz();
+    test_close();
     test_waits();
     test_answers_own_their_bytes();
     test_queues_and_barriers();

@@ -180,6 +180,27 @@ static void test_wrong(void)
     }
 }
 
+/* The offer is of no use to anyone once all members have the segment. */
+static void test_deleted(void)
+{
+    dscomm_store_t *store = open_store();
+    member_t members[2];
+    int64_t keys = -1;
+
+    for (int rank = 0; rank < 2; rank++)
+        member_start(&members[rank], rank, store);
+    for (int rank = 0; rank < 2; rank++) {
+        pthread_join(members[rank].thread, NULL);
+        is_int(members[rank].status, DSCOMM_OK, "rank %d is there", rank);
+    }
+    dscomm_store_num_keys(store, &keys);
+    is_int(keys, 0, "and the group has left no key in the store");
+    for (int rank = 0; rank < 2; rank++)
+        if (members[rank].status == DSCOMM_OK)
+            dscomm_backend_shm.ops->close(members[rank].impl);
+    dscomm_store_close(store);
+}
+
 /* As another user: serves all who come, until killed. */
 static void be_foreigner(int listener, int ready)
 {
@@ -272,6 +293,7 @@ static void test_foreigner(void)
 int main(void)
 {
     test_wrong();
+    test_deleted();
     test_foreigner();
     return tap_done();
 }
