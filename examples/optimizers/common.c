@@ -16,7 +16,7 @@ static int makes_sense(const optimizer_attr_t *a)
            a->coefficient_min <= a->coefficient_max &&
            a->ratio_min <= a->ratio_max && a->ratio_change >= 0 &&
            a->variance_doubling >= 1 && a->local_doubling >= 1 &&
-           a->local_max >= 1;
+           a->local_max >= 1 && (a->per_layer == 0 || a->per_layer == 1);
 }
 
 static void init_layers(optimizer_t *o, const size_t *sizes)
@@ -43,16 +43,36 @@ static int alloc_vectors(optimizer_t *o)
     return 1;
 }
 
-static dscomm_status_t init_onebit(optimizer_t *o)
+static size_t onebit_size(const optimizer_t *o, size_t i)
+{
+    return o->attr.per_layer ? o->layers[i].size : o->count;
+}
+
+static dscomm_status_t add_onebit(optimizer_t *o)
 {
     dscomm_compressor_info_t info = {.size = sizeof(info)};
-    size_t ranks = (size_t)dscomm_group_size(o->group);
-    dscomm_status_t status;
+    size_t i = o->onebit_count;
+    dscomm_status_t status =
+        dscomm_onebit_create(o->group, onebit_size(o, i), NULL, &o->onebits[i]);
 
-    status = dscomm_onebit_create(o->group, o->count, NULL, &o->onebit);
     if (status == DSCOMM_OK)
-        status = dscomm_compressor_info(o->onebit, &info);
-    o->onebit_bytes = info.wire_bytes;
+        status = dscomm_compressor_info(o->onebits[o->onebit_count++], &info);
+    o->onebit_bytes += info.wire_bytes;
+    return status;
+}
+
+static dscomm_status_t init_onebits(optimizer_t *o)
+{
+    size_t ranks = (size_t)dscomm_group_size(o->group);
+    size_t count = o->attr.per_layer ? o->layer_count : 1;
+    dscomm_status_t status = DSCOMM_OK;
+
+    o->onebits = calloc(count + 1, sizeof(*o->onebits));
+    o->parts = calloc(count + 1, sizeof(*o->parts));
+    if (!o->onebits || !o->parts)
+        return DSCOMM_ERR_NO_MEMORY;
+    while (status == DSCOMM_OK && o->onebit_count < count)
+        status = add_onebit(o);
     /* All but its own of the parts, once to reduce and once to gather them */
     o->ring_bytes = 2 * (ranks - 1) * o->count * sizeof(float) / ranks;
     return status;
@@ -82,7 +102,7 @@ dscomm_status_t optimizer_create(const optimizer_kind_t *kind,
     if (o->layers) {
         init_layers(o, sizes);
         if (alloc_vectors(o))
-            status = init_onebit(o);
+            status = init_onebits(o);
     }
     if (status == DSCOMM_OK)
         *ret_optimizer = o;
@@ -95,7 +115,10 @@ void optimizer_free(optimizer_t *optimizer)
 {
     if (!optimizer)
         return;
-    dscomm_onebit_free(optimizer->onebit);
+    for (size_t i = 0; i < optimizer->onebit_count; i++)
+        dscomm_onebit_free(optimizer->onebits[i]);
+    free(optimizer->onebits);
+    free(optimizer->parts);
     free(optimizer->layers);
     free(optimizer->momentum);
     free(optimizer->mask);
@@ -138,21 +161,40 @@ dscomm_status_t optimizer_average(optimizer_t *optimizer, const float *gradient)
 
 dscomm_status_t optimizer_average_signs(optimizer_t *optimizer, float *vector)
 {
-    optimizer->traffic.sent += optimizer->onebit_bytes;
-    return dscomm_onebit_all_reduce(optimizer->onebit, vector, DSCOMM_FLOAT32,
-                                    NULL);
+    optimizer_t *o = optimizer;
+
+    for (size_t i = 0; i < o->onebit_count; vector += onebit_size(o, i++))
+        o->parts[i] = vector;
+    o->traffic.sent += o->onebit_bytes;
+    if (o->onebit_count == 0)
+        return DSCOMM_OK;
+    return dscomm_onebit_all_reduce_many(o->onebits, o->parts, o->onebit_count,
+                                         DSCOMM_FLOAT32, NULL);
+}
+
+static dscomm_status_t mask_onebit(optimizer_t *o, size_t which, size_t first)
+{
+    size_t size = onebit_size(o, which), still = 0;
+    uint8_t *mask = o->mask + first;
+
+    for (size_t i = 0; i < size; i++) {
+        mask[i] = o->variance[first + i] > 0;
+        still += !mask[i];
+    }
+    return dscomm_compressor_set_mask(o->onebits[which], still ? mask : NULL);
 }
 
 dscomm_status_t optimizer_mask(optimizer_t *optimizer)
 {
     optimizer_t *o = optimizer;
-    size_t still = 0;
+    dscomm_status_t status = DSCOMM_OK;
+    size_t first = 0;
 
-    for (size_t i = 0; i < o->count; i++) {
-        o->mask[i] = o->variance[i] > 0;
-        still += !o->mask[i];
+    for (size_t i = 0; i < o->onebit_count && status == DSCOMM_OK; i++) {
+        status = mask_onebit(o, i, first);
+        first += onebit_size(o, i);
     }
-    return dscomm_compressor_set_mask(o->onebit, still ? o->mask : NULL);
+    return status;
 }
 
 void optimizer_decay(float *average, const float *value, float beta,

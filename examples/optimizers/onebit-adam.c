@@ -7,9 +7,20 @@
  *
  * and before it Adam, in whose form there no bias is corrected either.
  *
- * DeepSpeed's OnebitAdam (deepspeed/runtime/fp16/onebit/adam.py), unlike this
- * and the paper, throws its first step away, and compresses nothing where there
- * is one rank. */
+ * DeepSpeed's OnebitAdam (deepspeed/runtime/fp16/onebit/adam.py, 0.19.6)
+ * differs from this and the paper:
+ *
+ *   - it compresses each tensor with scales of its own, this all layers with
+ *     one, unless per_layer is set: scales of tensors whose momenta differ in
+ *     size are then far apart, and so are the weights after some steps;
+ *   - it pads each tensor with zeros, which get errors and pull on its scale;
+ *     here nothing is padded (DSCOMM_GEOMETRY_NATIVE);
+ *   - it has weight decay, which adds weight_decay * x_t to the update; this
+ *     has none;
+ *   - elements without a gradient are masked here, in what is sent and in its
+ *     errors; there the user may give a mask, for the result alone;
+ *   - it throws its first step away, and compresses nothing where there is one
+ *     rank. */
 #include "common.h"
 #include <math.h>
 

@@ -18,11 +18,19 @@
  *     x_(t+1) = x_t - rate c r_t m_t / (sqrt(v_Tw) + epsilon)
  *
  * The bounds that they begin with are those of DeepSpeed's OnebitLamb
- * (deepspeed/runtime/fp16/onebit/lamb.py): coefficients from 0.01 to 10, of
- * which 0.9 stays; ratios from 0.5 to 4, which change by a tenth. It bounds in
- * the same order, and has epsilon where it is here. Unlike this, it leaves
- * coefficients of exactly 1 out of the average, throws its first step away, and
- * compresses nothing where there is one rank. */
+ * (deepspeed/runtime/fp16/onebit/lamb.py, 0.19.6): coefficients from 0.01 to
+ * 10, of which 0.9 stays; ratios from 0.5 to 4, which change by a tenth. It
+ * bounds in the same order, has epsilon where it is here, and compresses all
+ * layers together too. It differs:
+ *
+ *   - it pads the momenta with zeros, which get errors and pull on the scale;
+ *     here nothing is padded (DSCOMM_GEOMETRY_NATIVE);
+ *   - it has weight decay, a part of the update and of its norm;
+ *   - it leaves coefficients of exactly 1 out of their average;
+ *   - elements without a gradient are masked here, in what is sent and in its
+ *     errors; there the user may give a mask, for the result alone;
+ *   - it throws its first step away, and compresses nothing where there is one
+ *     rank. */
 #include "common.h"
 #include <math.h>
 #include <string.h>

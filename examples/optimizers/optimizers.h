@@ -40,11 +40,16 @@ typedef struct {
     /* zero_one_adam: the steps that ranks walk alone are twice as many after
      * every so many steps, and no more than local_max. */
     long local_doubling, local_max;
+
+    /* 1: each layer is sent with scales of its own, as DeepSpeed's Adams do,
+     * and not all with one. Layers whose momenta differ in size learn the
+     * better for it; each costs a header and a scale. */
+    int per_layer;
 } optimizer_attr_t;
 #define OPTIMIZER_ATTR_INIT                                                    \
     {                                                                          \
         1e-3f, 0.9f, 0.999f, 1e-8f, 100000, 0.01f, 10.0f, 0.9f, 0.5f, 4.0f,    \
-            0.1f, 16, 32678, 16                                                \
+            0.1f, 16, 32678, 16, 0                                             \
     }
 
 /* For the count weights of layers that lie one after the other; sizes[i] is how

@@ -23,11 +23,25 @@
  * One thing is not the paper's: v_0 is the square of the first mean gradient.
  * With v_0 = 0, the first steps would be divided by sqrt(epsilon) alone.
  *
- * DeepSpeed's ZeroOneAdam (deepspeed/runtime/fp16/onebit/zoadam.py) sends
- * gradients, not u, until the variance stays, only floats at the steps of T_v,
- * forgets the errors when it begins to send u, has epsilon outside of the root,
- * and updates the variance at steps that its interval divides, the first of
- * which is its second step. */
+ * DeepSpeed's ZeroOneAdam (deepspeed/runtime/fp16/onebit/zoadam.py, 0.19.6)
+ * differs:
+ *
+ *   - its v_0 is 0;
+ *   - until the variance stays it sends gradients, not u, and only floats at
+ * the steps of T_v; then it forgets the errors and begins to send u, times
+ *     sqrt(v) + epsilon;
+ *   - it updates the variance at steps that its interval divides, the first of
+ *     which is its second step, and has epsilon outside of the root;
+ *   - it compresses each tensor with scales of its own, this all layers with
+ *     one, unless per_layer is set;
+ *   - it pads each tensor with zeros, which get errors and pull on its scale;
+ *     here nothing is padded (DSCOMM_GEOMETRY_NATIVE);
+ *   - it has weight decay, which adds weight_decay * x_t to the update; this
+ *     has none;
+ *   - elements without a gradient are masked here, in what is sent and in its
+ *     errors; there the user may give a mask, for the result alone;
+ *   - it throws its first step away, and compresses nothing where there is one
+ *     rank. */
 #include "common.h"
 #include <math.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 
 typedef struct {
     int64_t method, layers, steps;
-    int64_t warmup, variance_doubling, local_doubling, local_max;
+    int64_t warmup, variance_doubling, local_doubling, local_max, per_layer;
 } numbers_t;
 
 typedef struct {
@@ -66,6 +66,7 @@ static optimizer_t *create(dscomm_group_t *world, const numbers_t *n,
         .variance_doubling = (long)n->variance_doubling,
         .local_doubling = (long)n->local_doubling,
         .local_max = (long)n->local_max,
+        .per_layer = (int)n->per_layer,
     };
     optimizer_t *optimizer;
 

@@ -3,6 +3,8 @@
 
 optimizers.py write METHOD N FILE    steps for N ranks
 optimizers.py check METHOD N PREFIX  compares what the ranks wrote
+
+A METHOD that ends in "+layers" has scales of its own for each layer.
 """
 
 import os
@@ -31,7 +33,9 @@ ROUNDING = 5e-6
 # With these, no sign is decided by the last bit of a number.
 SEEDS = {"onebit-adam": {1: 1, 2: 1, 4: 2},
          "onebit-lamb": {1: 4, 2: 1, 4: 1},
-         "zero-one-adam": {1: 2, 2: 1, 4: 2}}
+         "zero-one-adam": {1: 2, 2: 1, 4: 2},
+         "onebit-adam+layers": {4: 2},
+         "zero-one-adam+layers": {4: 1}}
 
 
 class Signs(model.Model):
@@ -55,14 +59,42 @@ class Signs(model.Model):
         return out
 
 
+class LayerSigns:
+    """The same for each layer."""
+
+    def __init__(self, n):
+        ends = np.cumsum(SIZES)
+        self.layers = [slice(e - s, e) for s, e in zip(SIZES, ends) if s]
+        self.signs = [Signs(n, l.stop - l.start) for l in self.layers]
+        self.calls = 0
+
+    def all_reduce(self, buffers):
+        self.calls += 1
+        return np.concatenate([s.all_reduce([b[l] for b in buffers])
+                               for s, l in zip(self.signs, self.layers)])
+
+    @property
+    def doubtful(self):
+        return any(s.doubtful for s in self.signs)
+
+    @property
+    def mask(self):
+        return np.concatenate([s.mask for s in self.signs])
+
+    @mask.setter
+    def mask(self, mask):
+        for s, l in zip(self.signs, self.layers):
+            s.mask = mask[l]
+
+
 class Optimizer:
-    def __init__(self, n, weights):
+    def __init__(self, n, weights, by_layer):
         self.n = n
         self.__dict__.update(NUMBERS, **FACTORS)
         self.x = [weights.copy() for _ in range(n)]
         self.m = np.zeros_like(weights)
         self.v = np.zeros_like(weights)
-        self.signs = Signs(n, len(weights))
+        self.signs = LayerSigns(n) if by_layer else Signs(n, len(weights))
         self.t = self.averages = 0
         self.seen = set()
 
@@ -105,8 +137,8 @@ def norm(v):
 class OnebitLamb(Optimizer):
     """Algorithm 1 of arXiv:2104.06069"""
 
-    def __init__(self, n, weights):
-        super().__init__(n, weights)
+    def __init__(self, n, weights, by_layer):
+        super().__init__(n, weights, by_layer)
         self.c = [F(0)] * len(SIZES)
         self.r = [F(1)] * len(SIZES)
         ends = np.cumsum(SIZES)
@@ -174,8 +206,8 @@ class OnebitLamb(Optimizer):
 class ZeroOneAdam(Optimizer):
     """Algorithm 1 of arXiv:2202.06009"""
 
-    def __init__(self, n, weights):
-        super().__init__(n, weights)
+    def __init__(self, n, weights, by_layer):
+        super().__init__(n, weights, by_layer)
         self.m = [self.m.copy() for _ in range(n)]
         self.u = [np.zeros_like(weights) for _ in range(n)]
         self.start = weights.copy()
@@ -247,7 +279,9 @@ def draw(method, n):
 
 def write(method, n, path):
     weights, steps = draw(method, n)
-    numbers = [METHODS.index(method), len(SIZES), STEPS, *NUMBERS.values()]
+    name, _, layers = method.partition("+")
+    numbers = [METHODS.index(name), len(SIZES), STEPS, *NUMBERS.values(),
+               layers == "layers"]
     with open(path, "wb") as file:
         file.write(np.array(numbers, np.int64).tobytes())
         file.write(np.array(list(FACTORS.values()), F).tobytes())
@@ -263,12 +297,13 @@ def bytes_differ(o, n, rank, sent, plain):
     ring = 2 * (n - 1) * sum(SIZES) * 4 // n
     if plain != STEPS * ring:
         return f"{plain} bytes are not {STEPS} times {ring}"
-    parts = [min(max(sum(SIZES) - r * o.signs.chunk, 0), o.signs.chunk)
-             for r in range(n)]
-    bits = [(part + 7) // 8 for part in parts]
-    calls = o.signs.calls
-    signs = calls * (sum(bits) + (n - 2) * bits[rank])
-    rows = 2 * (n - 1) * calls
+    each = getattr(o.signs, "signs", [o.signs])
+    calls, signs = o.signs.calls, 0
+    for s in each:
+        parts = [min(max(s.total - r * s.chunk, 0), s.chunk) for r in range(n)]
+        bits = [(part + 7) // 8 for part in parts]
+        signs += calls * (sum(bits) + (n - 2) * bits[rank])
+    rows = 2 * (n - 1) * calls * len(each)
     rest = sent - o.averages * ring - signs
     if rest % rows if rows else rest:
         return f"rank {rank}: {rest} bytes are not of {rows} rows"
@@ -301,8 +336,9 @@ def differ(o, steps, files):
 
 def check(method, n, prefix):
     weights, steps = draw(method, n)
+    name, _, layers = method.partition("+")
     o = {"onebit-adam": OnebitAdam, "onebit-lamb": OnebitLamb,
-         "zero-one-adam": ZeroOneAdam}[method](n, weights)
+         "zero-one-adam": ZeroOneAdam}[name](n, weights, layers == "layers")
     files = [open(f"{prefix}.{r}", "rb") for r in range(n)]
     with np.errstate(invalid="raise", divide="raise"):
         wrong = differ(o, steps, files)

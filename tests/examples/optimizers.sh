@@ -36,4 +36,7 @@ for method in onebit-adam onebit-lamb zero-one-adam; do
     done
     compare "$method" 4 DSCOMM_CPU=c DSCOMM_SHM_NATIVE=0
 done
+for method in onebit-adam zero-one-adam; do
+    compare "$method+layers" 4
+done
 tap_done
