@@ -461,8 +461,8 @@ static int is_gone(const dscomm_meeting_t *meeting, int rank)
 }
 
 /* The ranks that have said nothing, to names; 1 where none of them will, since
- * their processes have ended, or nobody but this rank is connected to the store.
- * One that has ended may have said it just before. */
+ * their processes have ended, or nobody but this rank is connected to the
+ * store. One that has ended may have said it just before. */
 static int find_silent(const dscomm_meeting_t *meeting, GString *names)
 {
     const int alone = dscomm_priv_store_clients(meeting->store) == 1;
