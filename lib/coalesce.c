@@ -220,6 +220,30 @@ static dscomm_status_t start_child(dscomm_work_t *compound, dscomm_call_t *call)
     return status;
 }
 
+/* Room for what the receives among calls will get. */
+static dscomm_status_t number_receives(dscomm_work_t *compound,
+                                       const dscomm_array_t *calls)
+{
+    for (uint32_t i = 0; i < calls->len; i++) {
+        dscomm_call_t *call = (dscomm_call_t *)calls->data + i;
+
+        if (call->kind == CALL_MESSAGE && call->p2p.receive)
+            call->p2p.place = compound->receives++;
+    }
+    if (!compound->receives)
+        return DSCOMM_OK;
+    compound->received = g_try_new0(dscomm_message_info_t, compound->receives);
+    if (!compound->received)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "dscomm_coalesce_end on group '%s': rank %d has no "
+                           "memory for what %zu receives get",
+                           compound->group->name, compound->group->rank,
+                           compound->receives);
+    for (size_t i = 0; i < compound->receives; i++)
+        compound->received[i].size = sizeof *compound->received;
+    return DSCOMM_OK;
+}
+
 /* With the group's lock held. The compound counts one more than its children,
  * so that it cannot complete before the last is started. A child that does not
  * start ends the matter: the ones before it go on to their end on their own. */
@@ -236,6 +260,9 @@ static dscomm_status_t start_all(dscomm_group_t *group, dscomm_array_t *calls,
     if (status < 0)
         return status;
     compound->remaining = 1;
+    status = number_receives(compound, calls);
+    if (status < 0)
+        dscomm_priv_group_revoke(group, status, dscomm_last_error());
     for (i = 0; i < calls->len && status == DSCOMM_OK; i++)
         status = start_child(compound, (dscomm_call_t *)calls->data + i);
     if (status < 0)

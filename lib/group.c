@@ -12,6 +12,7 @@
 #include "lib/event.h"
 #include "lib/memory.h"
 #include "lib/progress.h"
+#include "lib/receive.h"
 #include "lib/status.h"
 #include "lib/stopped.h"
 #include "lib/store.h"
@@ -77,6 +78,7 @@ void dscomm_priv_group_destroy(dscomm_group_t *group)
     if (group->rules)
         g_array_free(group->rules, TRUE);
     dscomm_priv_coalesce_drop(group);
+    dscomm_priv_matched_free(group);
     dscomm_priv_group_set(group, GROUP_FREED);
     pthread_mutex_destroy(&group->lock);
     g_clear_pointer(&group->request, g_free);

@@ -117,6 +117,7 @@ struct dscomm_group {
     int held; /* the backend has not given back what works had, see cancel */
     uint32_t told; /* collectives whose schedule the log knows of, a bit each */
 
+    struct dscomm_matched *matched; /* messages that probes have set aside */
     dscomm_array_t recorded; /* dscomm_call_t, while coalescing */
     size_t recorded_bytes; /* of calls that the next may join */
     guint recorded_last; /* the last collective's number, from 1 */

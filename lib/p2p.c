@@ -8,8 +8,9 @@
 
 #include <string.h>
 
-static dscomm_status_t check_peer(const dscomm_group_t *group, const char *name,
-                                  int peer, int tag, int receive)
+dscomm_status_t dscomm_priv_check_peer(const dscomm_group_t *group,
+                                       const char *name, int peer, int tag,
+                                       int receive)
 {
     if ((peer < 0 || peer >= group->size) &&
         !(receive && peer == DSCOMM_ANY_SOURCE))
@@ -53,8 +54,8 @@ static dscomm_status_t check(const dscomm_group_t *group,
                            "%s on group '%s': the buffer is NULL, but has %zu "
                            "elements",
                            name, group->name, count);
-    return check_peer(group, name, message->peer, message->tag,
-                      call->p2p.receive);
+    return dscomm_priv_check_peer(group, name, message->peer, message->tag,
+                                  call->p2p.receive);
 }
 
 static inline dscomm_call_t describe(const void *send, void *recv, size_t count,
@@ -240,6 +241,43 @@ dscomm_status_t dscomm_recv_within(dscomm_group_t *group, void *buffer,
         status = dscomm_priv_receive_deadline(group, name, timeout_ms,
                                               &call.p2p.deadline_ns);
     return status < 0 ? status : recv_within(group, &call, ret_info);
+}
+
+/* The handle is gone before the receive begins. */
+static dscomm_status_t recv_taken(dscomm_matched_t *matched,
+                                  dscomm_call_t *call,
+                                  dscomm_message_info_t *ret_info)
+{
+    dscomm_group_t *group = matched->group;
+    dscomm_matched_t **link = &group->matched;
+
+    while (*link != matched)
+        link = &(*link)->next;
+    *link = matched->next;
+    call->p2p.message.taken = matched->taken;
+    g_free(matched);
+    return recv_within(group, call, ret_info);
+}
+
+dscomm_status_t dscomm_recv_matched(dscomm_matched_t *matched, void *buffer,
+                                    size_t count, dscomm_dtype_t dtype,
+                                    dscomm_message_info_t *ret_info)
+{
+    const char *name = "dscomm_recv_matched";
+    dscomm_call_t call;
+    dscomm_status_t status;
+
+    if (!matched)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: matched is NULL", name);
+    status = dscomm_priv_group_ready(matched->group, name);
+    if (status < 0)
+        return status;
+    call = describe(NULL, buffer, count, dtype, matched->source, matched->tag);
+    call.p2p.receive = 1;
+    status = check(matched->group, &call, name);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_message_info_check(ret_info, name);
+    return status < 0 ? status : recv_taken(matched, &call, ret_info);
 }
 
 static dscomm_status_t start(dscomm_group_t *group, dscomm_call_t *call,

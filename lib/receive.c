@@ -155,3 +155,36 @@ dscomm_status_t dscomm_work_set_timeout(dscomm_work_t *work, int timeout_ms)
     pthread_mutex_unlock(&work->group->lock);
     return DSCOMM_OK;
 }
+
+dscomm_status_t dscomm_work_received_at(const dscomm_work_t *work, size_t index,
+                                        dscomm_message_info_t *ret_info)
+{
+    const char *name = "dscomm_work_received_at";
+    dscomm_message_info_t info = DSCOMM_MESSAGE_INFO_INIT;
+    size_t receives;
+
+    if (!work || !ret_info)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", name,
+                           work ? "ret_info" : "work");
+    if (dscomm_priv_message_info_check(ret_info, name) < 0)
+        return DSCOMM_ERR_INVALID;
+    if (!dscomm_priv_work_done((dscomm_work_t *)work))
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "%s: the work is not complete; wait for it first",
+                           name);
+    receives = dscomm_priv_receive_is(work) ? 1 : work->receives;
+    if (index >= receives)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: the work has %zu receives; there is no number "
+                           "%zu",
+                           name, receives, index);
+    if (work->received)
+        info = work->received[index];
+    else
+        dscomm_priv_message_info_fill(
+            &info, atomic_load_explicit(&work->status, memory_order_acquire),
+            &work->request);
+    info.size = ret_info->size;
+    memcpy(ret_info, &info, MIN(info.size, sizeof info));
+    return DSCOMM_OK;
+}

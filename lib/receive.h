@@ -32,6 +32,22 @@ dscomm_status_t dscomm_priv_receive_deadline(const dscomm_group_t *group,
                                              const char *name, int timeout_ms,
                                              int64_t *ret_deadline_ns);
 
+/* What a probe has set aside; in a list of its group, which frees it. */
+struct dscomm_matched {
+    dscomm_group_t *group;
+    void *taken; /* the backend's */
+    int source, tag;
+    dscomm_matched_t *next;
+};
+
+/* Frees those of group that nobody has received. */
+void dscomm_priv_matched_free(dscomm_group_t *group);
+
+/* OK, or why nothing can be sent to peer, or received from it, with tag. */
+dscomm_status_t dscomm_priv_check_peer(const dscomm_group_t *group,
+                                       const char *name, int peer, int tag,
+                                       int receive);
+
 /* ERR_INVALID where info, which may be NULL, has a size that makes no sense. */
 dscomm_status_t
 dscomm_priv_message_info_check(const dscomm_message_info_t *info,

@@ -7,6 +7,7 @@
 #include "lib/inquest.h"
 #include "lib/op.h"
 #include "lib/progress.h"
+#include "lib/receive.h"
 #include "lib/stage.h"
 #include "lib/status.h"
 
@@ -154,6 +155,7 @@ void dscomm_priv_work_discard(dscomm_work_t *work)
 
     g_clear_pointer(&work->text, free);
     g_clear_pointer(&work->displs, g_free);
+    g_clear_pointer(&work->received, g_free);
     free_memory(work);
     drop_op(work);
     work->copy = NULL;
@@ -423,6 +425,10 @@ static void retire_child(dscomm_work_t *child, dscomm_status_t status)
 {
     dscomm_work_t *compound = child->compound;
 
+    if (dscomm_priv_receive_is(child) && compound->received)
+        dscomm_priv_message_info_fill(
+            &compound->received[child->call.p2p.place], status,
+            &child->request);
     if (status < 0 && compound->failure == DSCOMM_OK) {
         compound->failure = status;
         compound->text = g_steal_pointer(&child->text);
@@ -527,6 +533,7 @@ void dscomm_priv_works_destroy(dscomm_group_t *group)
 
             free(work->text);
             g_free(work->displs);
+            g_free(work->received);
             free_memory(work);
             drop_op(work);
             if (work->run) /* of the parent, in a forked child */

@@ -41,6 +41,7 @@ typedef struct dscomm_call {
             /* ns: when a receive for which no message has come is taken back,
              * INT64_MAX: never; 0: the group's deadline holds */
             int64_t deadline_ns;
+            size_t place; /* of a coalesced receive: its number among those */
         } p2p;
         struct {
             dscomm_work_ops_t ops;
@@ -69,6 +70,8 @@ struct dscomm_work {
     dscomm_work_t *compound; /* of which this is a child */
     size_t remaining; /* of a compound: children not retired */
     dscomm_status_t failure; /* of a compound: the first one */
+    dscomm_message_info_t *received; /* of a compound: what its receives got */
+    size_t receives; /* their number */
     _Alignas(64) dscomm_request_t request; /* and what follows, request_size */
 };
 

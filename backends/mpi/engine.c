@@ -36,6 +36,7 @@ static const dscomm_backend_ops_t ops = {
     .device = engine_device,
     .introduce = engine_introduce,
     .withdraw = engine_withdraw,
+    .probe = engine_probe,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_mpi_engine_t dscomm_mpi_engine;

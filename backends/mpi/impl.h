@@ -45,6 +45,7 @@ typedef struct engine_arrival {
     size_t bytes;
     int64_t key;
     int source;
+    int taken; /* set aside by a probe */
 } engine_arrival_t;
 
 /* MPI's requests and whose they are, packed. */
@@ -178,6 +179,8 @@ dscomm_status_t engine_irecv(void *impl, const dscomm_message_t *message,
                              dscomm_request_t *request);
 void engine_cancel(void *impl, dscomm_request_t *request);
 int engine_withdraw(void *impl, dscomm_request_t *request);
+int engine_probe(void *impl, const dscomm_message_t *wanted,
+                 dscomm_request_t *found, void **ret_taken);
 unsigned engine_progress(void *impl);
 /* Whether this thread may call MPI. Below MPI_THREAD_SERIALIZED one thread may,
  * and what others start is begun when that one comes. */

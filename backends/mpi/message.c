@@ -280,8 +280,10 @@ static engine_arrival_t *find_arrival(engine_t *engine,
 {
     engine_arrival_t *arrival;
 
+    if (receive->message.taken)
+        return receive->message.taken;
     TAILQ_FOREACH (arrival, &engine->arrivals, link)
-        if (matches(receive, arrival))
+        if (!arrival->taken && matches(receive, arrival))
             break;
     return arrival;
 }
@@ -463,6 +465,29 @@ int engine_withdraw(void *impl, dscomm_request_t *head)
     }
     engine_leave(engine);
     return unmatched;
+}
+
+int engine_probe(void *impl, const dscomm_message_t *wanted,
+                 dscomm_request_t *found, void **ret_taken)
+{
+    engine_t *engine = impl;
+    engine_request_t receive;
+    engine_arrival_t *arrival;
+
+    prepare(&receive, ENGINE_RECEIVE, wanted, key_of(engine, wanted->tag));
+    pthread_mutex_lock(engine->lock);
+    arrival = find_arrival(engine, &receive);
+    if (arrival) {
+        found->source = arrival->source;
+        found->tag = (int)arrival->key;
+        found->bytes = arrival->bytes;
+    }
+    if (arrival && ret_taken) {
+        arrival->taken = 1;
+        *ret_taken = arrival;
+    }
+    engine_leave(engine);
+    return arrival != NULL;
 }
 
 int engine_tag_bound(void)

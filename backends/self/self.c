@@ -14,6 +14,7 @@
 typedef struct request {
     dscomm_request_t head;
     dscomm_message_t message;
+    int taken; /* a send that probe has set aside */
     struct request *next;
 } request_t;
 
@@ -119,13 +120,40 @@ static int send_now(self_t *self, const dscomm_message_t *message)
     return 1;
 }
 
-static int receive_now(self_t *self, const dscomm_message_t *message,
-                       dscomm_request_t *receipt)
+/* The oldest send that a receive takes, or NULL. */
+static request_t *find_send(const self_t *self, const dscomm_message_t *recv)
 {
     request_t *send = self->sends;
 
-    while (send && !matches(&send->message, message))
+    if (recv->taken)
+        return recv->taken;
+    while (send && (send->taken || !matches(&send->message, recv)))
         send = send->next;
+    return send;
+}
+
+static int self_probe(void *impl, const dscomm_message_t *wanted,
+                      dscomm_request_t *found, void **ret_taken)
+{
+    request_t *send = find_send(impl, wanted);
+
+    if (!send)
+        return 0;
+    found->source = 0;
+    found->tag = send->message.tag;
+    found->bytes = send->message.bytes;
+    if (ret_taken) {
+        send->taken = 1;
+        *ret_taken = send;
+    }
+    return 1;
+}
+
+static int receive_now(self_t *self, const dscomm_message_t *message,
+                       dscomm_request_t *receipt)
+{
+    request_t *send = find_send(self, message);
+
     if (!send)
         return 0;
     unlink_request(&self->sends, send);
@@ -144,6 +172,7 @@ static dscomm_status_t self_isend(void *impl, const dscomm_message_t *message,
     if (status < 0)
         return status;
     request->message = *message;
+    request->taken = 0;
     if (send_now(self, message))
         head->status = DSCOMM_OK;
     else
@@ -354,6 +383,7 @@ static const dscomm_backend_ops_t ops = {
     .recv = self_recv,
     .explain = self_explain,
     .withdraw = self_withdraw,
+    .probe = self_probe,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_self;

@@ -23,19 +23,32 @@ shm_request_t *shm_posted_take(shm_p2p_t *p2p, int source, int tag)
     return request;
 }
 
+shm_early_t *shm_early_find(const shm_p2p_t *p2p,
+                            const dscomm_message_t *wanted)
+{
+    shm_early_t *early = p2p->early;
+
+    if (wanted->taken)
+        return wanted->taken;
+    while (early &&
+           (early->taken || !shm_match(wanted, early->source, early->tag)))
+        early = early->next;
+    return early;
+}
+
 shm_early_t *shm_early_take(shm_p2p_t *p2p, const dscomm_message_t *wanted)
 {
-    for (shm_early_t **link = &p2p->early; *link; link = &(*link)->next) {
-        shm_early_t *early = *link;
+    shm_early_t *early = shm_early_find(p2p, wanted);
+    shm_early_t **link = &p2p->early;
 
-        if (!shm_match(wanted, early->source, early->tag))
-            continue;
-        *link = early->next;
-        if (p2p->early_tail == &early->next)
-            p2p->early_tail = link;
-        return early;
-    }
-    return NULL;
+    if (!early)
+        return NULL;
+    while (*link != early)
+        link = &(*link)->next;
+    *link = early->next;
+    if (p2p->early_tail == &early->next)
+        p2p->early_tail = link;
+    return early;
 }
 
 shm_early_t *shm_early_add(shm_p2p_t *p2p, int source, int tag, size_t bytes)

@@ -468,6 +468,29 @@ dscomm_status_t shm_irecv(void *impl, const dscomm_message_t *message,
     return DSCOMM_OK;
 }
 
+/* Frames are taken in only while a receive wants them, so a probe does. */
+int shm_probe(void *impl, const dscomm_message_t *wanted,
+              dscomm_request_t *found, void **ret_taken)
+{
+    shm_t *shm = impl;
+    shm_early_t *early;
+
+    shm_want_source(shm, wanted->peer);
+    shm_p2p_progress(shm);
+    shm_unwant_source(shm, wanted->peer);
+    early = shm_early_find(shm->p2p, wanted);
+    if (!early)
+        return 0;
+    found->source = early->source;
+    found->tag = early->tag;
+    found->bytes = (size_t)early->bytes;
+    if (ret_taken) {
+        early->taken = true;
+        *ret_taken = early;
+    }
+    return 1;
+}
+
 /* Waits for a request of the caller's own; what completes meanwhile besides is
  * told by the next progress. */
 static dscomm_status_t finish(shm_t *shm, shm_request_t *request)

@@ -29,6 +29,7 @@ typedef struct shm_early {
     uint64_t bytes, id, reference;
     shm_request_t *self; /* a large message of this rank to itself */
     bool large;
+    bool taken; /* set aside by a probe */
     unsigned char data[];
 } shm_early_t;
 
@@ -117,7 +118,9 @@ void shm_drains_free(shm_pair_t *pair);
 bool shm_match(const dscomm_message_t *wanted, int source, int tag);
 /* The oldest posted receive that takes a message, removed; or NULL. */
 shm_request_t *shm_posted_take(shm_p2p_t *p2p, int source, int tag);
-/* The oldest early message that a receive takes, removed; or NULL. */
+/* The oldest early message that a receive takes, or NULL; take removes it. */
+shm_early_t *shm_early_find(const shm_p2p_t *p2p,
+                            const dscomm_message_t *wanted);
 shm_early_t *shm_early_take(shm_p2p_t *p2p, const dscomm_message_t *wanted);
 /* A new early message with room for bytes of data, appended; NULL without
  * memory. */

@@ -308,6 +308,7 @@ static const dscomm_backend_ops_t ops = {
     .leave = shm_begin_to_leave,
     .withdraw = shm_withdraw,
     .tuning = shm_tuning,
+    .probe = shm_probe,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_shm;

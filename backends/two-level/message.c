@@ -143,6 +143,21 @@ unsigned two_messages_scan(two_t *two)
     return completed;
 }
 
+/* Levels on which nothing is started are looked at rarely. */
+int two_probe(void *impl, const dscomm_message_t *wanted,
+              dscomm_request_t *found, void **ret_taken)
+{
+    two_t *two = impl;
+    dscomm_message_t inner = *wanted;
+    two_level_t *level = route(two, wanted, &inner.peer);
+
+    level->ops->progress(level->impl);
+    if (!level->ops->probe(level->impl, &inner, found, ret_taken))
+        return 0;
+    found->source = source_of(two, level, found->source);
+    return 1;
+}
+
 /* Removes request from the messages; 0 where it is none of them. */
 static int forget(two_t *two, const two_request_t *request)
 {

@@ -103,9 +103,12 @@ void two_trim(void *impl, dscomm_backend_ops_t *ops)
     const two_t *two = impl;
     const two_level_t *only = two->only;
 
-    for (int i = 0; i < TWO_LEVELS; i++)
+    for (int i = 0; i < TWO_LEVELS; i++) {
         if (two->levels[i].ops && !two->levels[i].ops->withdraw)
             ops->withdraw = NULL;
+        if (two->levels[i].ops && !two->levels[i].ops->probe)
+            ops->probe = NULL;
+    }
 
     if (only ? !only->ops->run : !two->apart)
         ops->run = NULL;

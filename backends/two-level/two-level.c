@@ -373,6 +373,7 @@ static const dscomm_backend_ops_t ops = {
     .trim = two_trim,
     .introduce = two_introduce,
     .withdraw = two_withdraw,
+    .probe = two_probe,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_two_level;

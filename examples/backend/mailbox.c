@@ -36,6 +36,7 @@ typedef struct parcel {
     TAILQ_ENTRY(parcel) link;
     dscomm_message_t whole;
     size_t have;
+    int taken; /* set aside by a probe */
     char data[];
 } parcel_t;
 
@@ -87,18 +88,28 @@ static unsigned complete(request_t *request, dscomm_status_t status)
     return 1;
 }
 
-/* Gives receive the oldest message that it waits for, once that is whole. */
-static unsigned match(impl_t *impl, request_t *receive)
+/* The oldest message that a receive takes, if it is whole. */
+static parcel_t *find(impl_t *impl, const dscomm_message_t *want)
 {
-    const dscomm_message_t *want = &receive->message, *got;
-    parcel_t *parcel;
+    parcel_t *parcel = want->taken;
 
+    if (parcel)
+        return parcel;
     TAILQ_FOREACH (parcel, &impl->parcels, link)
-        if (parcel->whole.peer == want->peer &&
+        if (!parcel->taken && parcel->whole.peer == want->peer &&
             (parcel->whole.tag == want->tag ||
              (want->tag == DSCOMM_ANY_TAG && parcel->whole.tag >= 0)))
             break;
-    if (!parcel || parcel->have < parcel->whole.bytes)
+    return parcel && parcel->have == parcel->whole.bytes ? parcel : NULL;
+}
+
+/* Gives receive its message. */
+static unsigned match(impl_t *impl, request_t *receive)
+{
+    const dscomm_message_t *want = &receive->message, *got;
+    parcel_t *parcel = find(impl, want);
+
+    if (!parcel)
         return 0;
     got = &parcel->whole;
     if (got->bytes && want->bytes)
@@ -214,6 +225,22 @@ static int withdraw(void *self, dscomm_request_t *request)
     return 1;
 }
 
+static int probe(void *self, const dscomm_message_t *want,
+                 dscomm_request_t *found, void **ret_taken)
+{
+    parcel_t *parcel = find(self, want);
+
+    if (!parcel)
+        return 0;
+    found->source = parcel->whole.peer;
+    found->tag = parcel->whole.tag;
+    found->bytes = parcel->whole.bytes;
+    if (ret_taken)
+        *ret_taken = parcel;
+    parcel->taken = ret_taken != NULL;
+    return 1;
+}
+
 static void leave(void *self)
 {
     impl_t *impl = self;
@@ -298,6 +325,7 @@ static const dscomm_backend_ops_t ops = {
     .revoke = stop,
     .status = status_of,
     .withdraw = withdraw,
+    .probe = probe,
 };
 
 DSCOMM_BACKEND_EXPORT const dscomm_backend_t dscomm_backend_mailbox = {

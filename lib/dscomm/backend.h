@@ -120,6 +120,9 @@ typedef struct dscomm_message {
     /* 1: a receive whose caller waits for it, and starts nothing else on the
      * group meanwhile. */
     int waits;
+    /* Of a receive: the message that probe has set aside, which it gets, and
+     * peer and tag are that message's; else NULL. */
+    void *taken;
 } dscomm_message_t;
 
 /* State of one non-blocking operation. The core allocates ops->request_size
@@ -297,6 +300,13 @@ typedef struct dscomm_backend_ops {
     /* What was chosen by measuring, in words, for reports ("" before the call);
      * nothing where nothing was. */
     void (*tuning)(void *impl, char *text, size_t size);
+    /* 1 if a message has begun to come that a receive like wanted (peer and tag
+     * count) would take; source, tag and bytes of found then tell of the oldest
+     * one. Called after progress. If ret_taken is not NULL, that message is set
+     * aside: no other receive or probe sees it until a receive whose
+     * message.taken is *ret_taken gets it; what is left is freed by close. */
+    int (*probe)(void *impl, const dscomm_message_t *wanted,
+                 dscomm_request_t *found, void **ret_taken);
 } dscomm_backend_ops_t;
 
 /* One row of the settings table. The value is text in the environment, and a

@@ -65,6 +65,36 @@ DSCOMM_API dscomm_status_t dscomm_recv_within(dscomm_group_t *group,
                                               int tag, int timeout_ms,
                                               dscomm_message_info_t *ret_info);
 
+/* Looks whether a message has come that dscomm_recv() with source and tag would
+ * get, and tells of it in *ret_info, which may be NULL; the message stays. OK,
+ * or IN_PROGRESS if none comes within timeout_ms; 0 looks once,
+ * DSCOMM_TIMEOUT_DEFAULT means as long as the group's deadline. The group goes
+ * on in both cases. A probe does not see that other ranks have left. Messages
+ * that a receive waits for are never seen. ERR_UNSUPPORTED where the backend
+ * cannot do it. MT: group. */
+DSCOMM_API dscomm_status_t dscomm_probe(dscomm_group_t *group, int source,
+                                        int tag, int timeout_ms,
+                                        dscomm_message_info_t *ret_info);
+
+/* A message that was found and set aside for dscomm_recv_matched(). */
+typedef struct dscomm_matched dscomm_matched_t;
+
+/* As dscomm_probe(), and sets the message aside: no other receive or probe gets
+ * it. *ret_matched is the caller's until dscomm_recv_matched(), or until its
+ * group ends. MT: group. */
+DSCOMM_API dscomm_status_t dscomm_probe_matched(dscomm_group_t *group,
+                                                int source, int tag,
+                                                int timeout_ms,
+                                                dscomm_message_info_t *ret_info,
+                                                dscomm_matched_t **ret_matched);
+
+/* Receives that message, and frees matched, unless the status is ERR_INVALID or
+ * ERR_STATE; else as dscomm_recv(). MT: group. */
+DSCOMM_API dscomm_status_t dscomm_recv_matched(dscomm_matched_t *matched,
+                                               void *buffer, size_t count,
+                                               dscomm_dtype_t dtype,
+                                               dscomm_message_info_t *ret_info);
+
 /* The same as works; ret_work must not be NULL unless the calls are coalesced.
  * dscomm_work_received() tells source, tag and length. */
 DSCOMM_API dscomm_status_t dscomm_isend(dscomm_group_t *group,

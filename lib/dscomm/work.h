@@ -18,6 +18,7 @@
 #ifndef DSCOMM_WORK_H
 #define DSCOMM_WORK_H
 
+#include <dscomm/p2p.h>
 #include <dscomm/status.h>
 #include <dscomm/types.h>
 
@@ -79,6 +80,14 @@ DSCOMM_API dscomm_status_t dscomm_work_set_timeout(dscomm_work_t *work,
 DSCOMM_API dscomm_status_t dscomm_work_received(const dscomm_work_t *work,
                                                 int *ret_source, int *ret_tag,
                                                 size_t *ret_bytes);
+
+/* The same of one of several: number index of the receives that were coalesced
+ * into the work, counted from 0 in the order of their calls, or the only one of
+ * another work. ret_info->status tells how that receive ended; the rest counts
+ * if that is OK or ERR_TRUNCATED. ERR_INVALID where there is no such receive,
+ * ERR_STATE before the work is complete. MT: group. */
+DSCOMM_API dscomm_status_t dscomm_work_received_at(
+    const dscomm_work_t *work, size_t index, dscomm_message_info_t *ret_info);
 
 /* The group, NULL once it was freed, and the operation's sequence number on it.
  * MT: safe. */

@@ -272,7 +272,158 @@ static void test_cancel_race(void)
     free(in);
 }
 
+/* A backend may do without, and says so. */
+static int can_probe(void)
+{
+    dscomm_status_t status = dscomm_probe(my.group, prev_rank(), 9, 0, NULL);
+
+    if (status != DSCOMM_ERR_UNSUPPORTED)
+        return check_status(status, DSCOMM_IN_PROGRESS, "nothing was sent");
+    conform_skip("the backend cannot probe");
+    return 0;
+}
+
+/* The length is known before the receive, however often one looks. */
+static void run_probe(size_t bytes, int source)
+{
+    dscomm_message_info_t info = DSCOMM_MESSAGE_INFO_INIT;
+    letter_t in, out = {.group = my.group,
+                        .peer = next_rank(),
+                        .tag = 4,
+                        .bytes = bytes,
+                        .seed = (uint64_t)my.rank};
+
+    letter_isend(&out);
+    for (int i = 0; i < 3; i++) {
+        info.bytes = 1;
+        CHECK_OK(dscomm_probe(my.group, source, i ? 4 : DSCOMM_ANY_TAG, LONG_MS,
+                              &info));
+        check(info.source == prev_rank() && info.tag == 4 &&
+                  info.bytes == bytes && info.status == DSCOMM_OK,
+              "rank %d, tag %d, %zu bytes", info.source, info.tag, info.bytes);
+    }
+    CHECK_FAILS(dscomm_probe(my.group, source, 5, 0, NULL), DSCOMM_IN_PROGRESS);
+    in = out;
+    in.peer = prev_rank();
+    in.seed = (uint64_t)prev_rank();
+    letter_recv(&in);
+    letter_end(&out);
+}
+
+static void test_probe(void)
+{
+    const size_t sizes[] = {0, 24, 5000, 200000};
+    const uint64_t any =
+        dscomm_group_capabilities(my.group) & DSCOMM_CAP_ANY_SOURCE;
+
+    if (!can_probe())
+        return;
+    for (size_t i = 0; i < CONFORM_LENGTH(sizes); i++) {
+        run_probe(sizes[i], prev_rank());
+        if (any)
+            run_probe(sizes[i], DSCOMM_ANY_SOURCE);
+        CHECK_OK(dscomm_barrier(my.group, NULL));
+    }
+    CHECK_FAILS(dscomm_probe(my.group, my.ranks, 1, 0, NULL),
+                DSCOMM_ERR_INVALID);
+    CHECK_FAILS(dscomm_probe(my.group, 0, 1, DSCOMM_TIMEOUT_NONE, NULL),
+                DSCOMM_ERR_INVALID);
+}
+
+/* Of three messages the first is set aside; others are received before it. */
+static void run_matched(size_t bytes)
+{
+    dscomm_message_info_t info = DSCOMM_MESSAGE_INFO_INIT;
+    dscomm_matched_t *matched = NULL;
+    dscomm_work_t *works[3] = {NULL};
+    unsigned char *out = malloc(3 * bytes), *in = calloc(1, bytes);
+
+    for (int i = 0; out && i < 3; i++) {
+        memset(out + (size_t)i * bytes, 10 * my.rank + i, bytes);
+        CHECK_OK(dscomm_isend(my.group, out + (size_t)i * bytes, bytes,
+                              DSCOMM_UINT8, next_rank(), 6, &works[i]));
+    }
+    if (CHECK_OK(dscomm_probe_matched(my.group, prev_rank(), DSCOMM_ANY_TAG,
+                                      LONG_MS, &info, &matched)))
+        check(info.tag == 6 && info.bytes == bytes, "tag %d, %zu bytes",
+              info.tag, info.bytes);
+    for (int i = 1; in && i < 3; i++) {
+        CHECK_OK(dscomm_recv(my.group, in, bytes, DSCOMM_UINT8, prev_rank(),
+                             i == 1 ? 6 : DSCOMM_ANY_TAG, NULL, NULL));
+        check(in[0] == 10 * prev_rank() + i &&
+                  in[bytes - 1] == 10 * prev_rank() + i,
+              "message %d is %d", i, in[0]);
+    }
+    CHECK_FAILS(dscomm_probe(my.group, prev_rank(), 6, 0, NULL),
+                DSCOMM_IN_PROGRESS);
+    CHECK_FAILS(
+        dscomm_recv_matched(matched, in, bytes, (dscomm_dtype_t)-1, &info),
+        DSCOMM_ERR_INVALID);
+    CHECK_FAILS(
+        dscomm_recv_matched(matched, in, bytes - 1, DSCOMM_UINT8, &info),
+        DSCOMM_ERR_TRUNCATED);
+    check(in && in[0] == 10 * prev_rank() && in[bytes - 2] == in[0] &&
+              in[bytes - 1] == 10 * prev_rank() + 2 && info.bytes == bytes &&
+              info.source == prev_rank() && info.tag == 6,
+          "the message set aside: %zu bytes", info.bytes);
+    CHECK_OK(dscomm_work_wait_all(works, 3, DSCOMM_TIMEOUT_DEFAULT));
+    for (int i = 0; i < 3; i++)
+        dscomm_work_free(works[i]);
+    free(in);
+    free(out);
+}
+
+static void test_matched(void)
+{
+    const size_t sizes[] = {8, 5000, 200000};
+    dscomm_matched_t *left;
+
+    if (!can_probe())
+        return;
+    for (size_t i = 0; i < CONFORM_LENGTH(sizes); i++) {
+        run_matched(sizes[i]);
+        CHECK_OK(dscomm_barrier(my.group, NULL));
+    }
+    CHECK_FAILS(dscomm_recv_matched(NULL, NULL, 0, DSCOMM_UINT8, NULL),
+                DSCOMM_ERR_INVALID);
+    CHECK_FAILS(dscomm_probe_matched(my.group, prev_rank(), 9, 10, NULL, &left),
+                DSCOMM_IN_PROGRESS);
+}
+
+/* Each of several receives that are one work is told of. */
+static void test_coalesced(void)
+{
+    enum { MANY = 4 };
+    dscomm_message_info_t info = DSCOMM_MESSAGE_INFO_INIT;
+    dscomm_work_t *work = NULL;
+    unsigned char out[100] = {0}, in[MANY][40];
+
+    CHECK_OK(dscomm_coalesce_begin(my.group));
+    for (int i = 0; i < MANY; i++) {
+        CHECK_OK(dscomm_recv(my.group, in[i], sizeof in[i], DSCOMM_UINT8,
+                             prev_rank(), DSCOMM_ANY_TAG, NULL, NULL));
+        CHECK_OK(dscomm_send(my.group, out, (size_t)i * 20, DSCOMM_UINT8,
+                             next_rank(), 30 + i));
+    }
+    CHECK_OK(dscomm_coalesce_end(my.group, &work));
+    CHECK_FAILS(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT),
+                DSCOMM_ERR_TRUNCATED);
+    for (int i = 0; i < MANY; i++) {
+        CHECK_OK(dscomm_work_received_at(work, (size_t)i, &info));
+        check(info.source == prev_rank() && info.tag == 30 + i &&
+                  info.bytes == (size_t)i * 20 &&
+                  info.status == (i == 3 ? DSCOMM_ERR_TRUNCATED : DSCOMM_OK),
+              "receive %d: tag %d, %zu bytes, %s", i, info.tag, info.bytes,
+              dscomm_status_name(info.status));
+    }
+    CHECK_FAILS(dscomm_work_received_at(work, MANY, &info), DSCOMM_ERR_INVALID);
+    dscomm_work_free(work);
+}
+
 static const conform_test_t tests[] = {
+    {"a probe", test_probe},
+    {"a message that is set aside", test_matched},
+    {"lengths of coalesced receives", test_coalesced},
     {"a work that is only tested has the group's deadline", test_polled},
     {"a receive with a deadline of its own", test_own_deadline},
     {"what is told of a message that is too long", test_info_truncated},

@@ -193,6 +193,9 @@ static void not_cancelled(rank_t *self)
     CHECK(self, strstr(dscomm_last_error(), "backend thread cannot"));
     CHECK(self, dscomm_work_set_timeout(work, 10) == DSCOMM_ERR_UNSUPPORTED);
     CHECK(self, !dscomm_work_set_timeout(work, DSCOMM_TIMEOUT_NONE));
+    CHECK(self,
+          dscomm_probe(self->world, 0, 1, 0, NULL) == DSCOMM_ERR_UNSUPPORTED);
+    CHECK(self, strstr(dscomm_last_error(), "backend thread cannot probe"));
     CHECK(self, dscomm_recv_within(self->world, &y, 1, DSCOMM_INT32, 0, 2, 10,
                                    NULL) == DSCOMM_ERR_UNSUPPORTED);
     CHECK(self,
