@@ -348,9 +348,16 @@ is $status 0 'in time'
 # Signals to dscomm itself
 for row in INT:130 TERM:143 HUP:129 QUIT:131; do
     signal=${row%:*}
-    rm -f "$scratch"/got.*
-    timeout --preserve-status -s $signal 0.5 "$abs_top_builddir/tools/dscomm" run -n 2 sh -c \
-        "trap 'echo >$scratch/got.\$RANK; exit 0' $signal; while :; do sleep 0.05; done" \
+    rm -f "$scratch"/got.* "$scratch"/ready
+    timeout --preserve-status -k 5 60 "$abs_top_builddir/tools/dscomm" run -n 2 sh -c \
+        "trap 'echo >$scratch/got.\$RANK; exit 0' $signal
+        if [ \$RANK = 1 ]; then
+            echo >$scratch/ready
+        else
+            until [ -e $scratch/ready ]; do sleep 0.05; done
+            kill -$signal \$PPID
+        fi
+        while :; do sleep 0.05; done" \
         >/dev/null 2>"$scratch/err"
     is $? ${row#*:} "SIG$signal: dscomm ends by it"
     is "`ls "$scratch"/got.0 "$scratch"/got.1 2>/dev/null | wc -l | tr -d ' '`" 2 \
