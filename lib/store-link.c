@@ -100,8 +100,8 @@ static link_t *link_add(link_t *first)
 
     if (!link)
         return NULL;
-    if (!dscomm_priv_link_init(link, first->host, first->port,
-                               &job, first->peer)) {
+    if (!dscomm_priv_link_init(link, first->host, first->port, &job,
+                               first->peer)) {
         g_free(link);
         return NULL;
     }
@@ -464,9 +464,9 @@ dscomm_status_t dscomm_priv_link_connect(link_t *link,
                            "TCPStore, or one that is full%s",
                            link->peer,
                            *link->secret ? ", or one that knows no secret of a "
-                                          "job, as torchrun's own: unset "
-                                          "DSCOMM_JOB_SECRET for that"
-                                        : "");
+                                           "job, as torchrun's own: unset "
+                                           "DSCOMM_JOB_SECRET for that"
+                                         : "");
     if (status == DSCOMM_ERR_IO)
         return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                            "no store within %d ms: %s; is the process that "

@@ -19,11 +19,12 @@ esac
 $CC -O1 -fPIC -shared -Wl,-soname,libcuda.so.1 -o "$scratch/libcuda.so.1" \
     "$abs_top_srcdir/tests/backends/fake-cuda.c" ||
     skip_all 'the stand-in for CUDA cannot be compiled'
-# A library looks for its module beside itself.
-mkdir "$scratch/dscomm" &&
+# A library looks for its module beside itself, in a folder of its version.
+folder=$scratch/$(basename "$compressionmoduledir")
+mkdir "$folder" &&
     ln -s "$libraries/libdscomm-compression.so.0" "$scratch" &&
     ln -s "$abs_top_builddir/tests/compression/.libs/fake-module.so" \
-        "$scratch/dscomm/cuda.so" || exit 1
+        "$folder/cuda.so" || exit 1
 LD_LIBRARY_PATH=$scratch:$abs_top_builddir/lib/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 FAKE_CUDA_OPEN=1
 DSCOMM_BACKEND=mpi
