@@ -25,11 +25,15 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define RANKS 2
-#define VISIBLE __attribute__((visibility("default")))
+/* A sanitizer calls them before it is ready to watch them. */
+#define VISIBLE                                                                \
+    __attribute__((visibility("default"), no_sanitize("address", "undefine"    \
+                                                                 "d")))
 
 /* Requests of this process while it is armed, and the one that fails. */
 static atomic_int armed;
@@ -42,8 +46,6 @@ static void *(*real_calloc)(size_t count, size_t size);
 static void *(*real_realloc)(void *old, size_t size);
 static void *(*real_aligned)(size_t alignment, size_t size);
 static int (*real_memalign)(void **ret, size_t alignment, size_t size);
-static void *(*real_mmap)(void *at, size_t size, int access, int flags, int fd,
-                          off_t offset);
 
 static void show_trace(void)
 {
@@ -54,7 +56,7 @@ static void show_trace(void)
     atomic_store(&armed, armed_before);
 }
 
-static int fails(void)
+__attribute__((no_sanitize("address", "undefined"))) static int fails(void)
 {
     if (!atomic_load(&armed) || atomic_fetch_add(&requests, 1) + 1 != failing)
         return 0;
@@ -124,10 +126,9 @@ VISIBLE int posix_memalign(void **ret, size_t alignment, size_t size)
 VISIBLE void *mmap(void *at, size_t size, int access, int flags, int fd,
                    off_t offset)
 {
-    if (!real_mmap)
-        *(void **)&real_mmap = look_up("mmap");
-    return fails() ? MAP_FAILED
-                   : real_mmap(at, size, access, flags, fd, offset);
+    return fails()
+               ? MAP_FAILED
+               : (void *)syscall(SYS_mmap, at, size, access, flags, fd, offset);
 }
 
 /* What one k asks for. */
@@ -522,7 +523,6 @@ static void look_up_all(void)
     free(realloc(NULL, 1));
     *(void **)&real_aligned = look_up("aligned_alloc");
     *(void **)&real_memalign = look_up("posix_memalign");
-    *(void **)&real_mmap = look_up("mmap");
 }
 
 static int find_phase(const char *name)
