@@ -79,21 +79,25 @@ static int is_noted(const dscomm_work_t *work)
 
 /* What inquire says of a collective. The lock is not held meanwhile, so that
  * others can go on with the group, which a blocking call has told nobody of.
- * work may be gone afterwards. */
+ * work may be gone afterwards. The progress thread keeps the lock, since the
+ * program could free the group meanwhile. */
 static dscomm_status_t ask_others(const dscomm_work_t *work, inquire_t inquire,
                                   char *text, size_t size)
 {
     dscomm_group_t *group = work->group;
     dscomm_inquest_t *inquest = dscomm_priv_inquest_new(work);
+    const int keeps_lock = group->expiring;
     dscomm_status_t status;
 
     if (!inquest)
         return DSCOMM_OK;
     dscomm_priv_pending_add(group);
-    pthread_mutex_unlock(&group->lock);
+    if (!keeps_lock)
+        pthread_mutex_unlock(&group->lock);
     status = inquire(inquest, text, size);
     dscomm_priv_inquest_free(inquest);
-    pthread_mutex_lock(&group->lock);
+    if (!keeps_lock)
+        pthread_mutex_lock(&group->lock);
     return status;
 }
 
@@ -212,7 +216,7 @@ static bool is_overdue(dscomm_work_t *work, int64_t now)
     else
         work->waited_ns +=
             CLAMP(now - work->looked_ns, 0, deadline_ns / GAP_PART);
-    work->looked_ns = now;
+    work->looked_ns = MAX(work->looked_ns, now); /* clocks differ by a tick */
     work->seen = group->completed;
     return work->waited_ns >= deadline_ns;
 }
@@ -231,4 +235,47 @@ int dscomm_priv_work_over(dscomm_work_t *work, int64_t now)
     if (!is_overdue(work, now))
         return look(group, part(work));
     return expire(group, part(work));
+}
+
+/* Lets the own deadlines of receives pass, and returns a work for which the
+ * group's deadline has passed, or NULL. */
+static dscomm_work_t *find_overdue(dscomm_group_t *group, int64_t now)
+{
+    dscomm_work_t *overdue = NULL, *work, *next;
+
+    for (work = group->pending; work; work = next) {
+        next = work->next;
+        if (work->call.internal)
+            continue;
+        if (dscomm_priv_receive_limited(work))
+            dscomm_priv_receive_expire(work, now);
+        else if (is_overdue(work, now) && !overdue)
+            overdue = work;
+    }
+    return overdue;
+}
+
+static dscomm_work_t *first_noted(const dscomm_group_t *group)
+{
+    dscomm_work_t *work = group->pending;
+
+    while (work && !is_noted(work))
+        work = work->next;
+    return work;
+}
+
+void dscomm_priv_works_expire(dscomm_group_t *group, int64_t now)
+{
+    dscomm_work_t *overdue;
+
+    if (!group->pending || dscomm_priv_progress_broken(group))
+        return;
+    group->expiring = 1;
+    count_wait(group, now);
+    overdue = find_overdue(group, now);
+    if (overdue)
+        expire(group, overdue);
+    else
+        look(group, first_noted(group));
+    group->expiring = 0;
 }

@@ -12,5 +12,8 @@
  * own, which do the group no harm. A work that nobody holds may be gone
  * afterwards. */
 int dscomm_priv_work_over(dscomm_work_t *work, int64_t now);
+/* With the group's lock held, which is kept, by the progress thread: lets the
+ * deadlines of all works pass, as if somebody waited for each. */
+void dscomm_priv_works_expire(dscomm_group_t *group, int64_t now);
 
 #endif

@@ -97,6 +97,7 @@ struct dscomm_group {
      * schedule was started */
     int64_t stalled;
     unsigned looks; /* inquests meanwhile */
+    int expiring; /* dscomm_priv_works_expire() runs */
 
     dscomm_group_t *next, *prev; /* in the list of groups with works */
     int listed;

@@ -4,6 +4,7 @@
  * process, as long as there is a world. */
 #include "config.h"
 #include "env/settings.h"
+#include "lib/clock.h"
 #include "lib/event.h"
 #include "lib/helper.h"
 #include "lib/progress.h"
@@ -17,6 +18,8 @@
 #define NAP_MAX_US 256
 /* Between two looks at idle groups for whose failure an event loop waits. */
 #define LOOK_MS 50
+/* Between two looks at the deadlines of works. */
+#define DEADLINES_MS 10
 
 /* Held while the thread is started or joined, so that no other is started
  * meanwhile. */
@@ -63,12 +66,21 @@ static int sleep_until_wanted(void)
     return go_on;
 }
 
+/* The time, if deadlines are to be looked at again; else 0. */
+static int64_t time_of_deadlines(int64_t *last_ns)
+{
+    if (dscomm_priv_clock_coarse() - *last_ns < DEADLINES_MS * NS_PER_MS)
+        return 0;
+    return *last_ns = dscomm_priv_clock();
+}
+
 static void *loop(void *arg)
 {
     useconds_t nap = NAP_MIN_US;
+    int64_t last_ns = 0;
 
     while (sleep_until_wanted()) {
-        if (dscomm_priv_progress_all()) {
+        if (dscomm_priv_progress_all(time_of_deadlines(&last_ns))) {
             nap = NAP_MIN_US;
             continue;
         }

@@ -4,6 +4,7 @@
  * another. */
 #include "config.h"
 #include "lib/progress.h"
+#include "lib/deadline.h"
 #include "lib/event.h"
 #include "lib/status.h"
 
@@ -124,9 +125,10 @@ int dscomm_priv_progress_wanted(const dscomm_group_t *group)
  * A group stays on the list as long as its lock is held, so next is still right
  * when the list's lock is taken again. locked: the caller has another group's
  * lock, and so must not come to works that are their callers' own. unless:
- * capabilities of groups to be left out. */
+ * capabilities of groups to be left out. now: deadlines pass, unless it is 0.
+ */
 static unsigned walk_list(const dscomm_group_t *except, int locked,
-                          uint64_t unless)
+                          uint64_t unless, int64_t now)
 {
     dscomm_group_t *group, *next;
     unsigned completed = 0;
@@ -145,6 +147,8 @@ static unsigned walk_list(const dscomm_group_t *except, int locked,
         completed += dscomm_priv_progress(group);
         if (!completed)
             dscomm_priv_progress_broken(group);
+        if (now)
+            dscomm_priv_works_expire(group, now);
         pthread_mutex_lock(&list_lock);
         next = group->next;
         settle(group);
@@ -155,21 +159,22 @@ static unsigned walk_list(const dscomm_group_t *except, int locked,
 }
 
 /* What a work of its caller's own does on other groups comes here again. */
-static unsigned walk(const dscomm_group_t *except, int locked, uint64_t unless)
+static unsigned walk(const dscomm_group_t *except, int locked, uint64_t unless,
+                     int64_t now)
 {
     unsigned completed = 0;
 
     if (walking)
         return 0;
     walking = 1;
-    completed = walk_list(except, locked, unless);
+    completed = walk_list(except, locked, unless, now);
     walking = 0;
     return completed;
 }
 
 static int progress_others(const dscomm_group_t *group, int locked)
 {
-    return dscomm_priv_progress_wanted(group) && walk(group, locked, 0);
+    return dscomm_priv_progress_wanted(group) && walk(group, locked, 0, 0);
 }
 
 /* In a call that waits. The group has works of its callers' own only while it
@@ -225,9 +230,9 @@ int dscomm_backend_has_works(void)
     return !dscomm_priv_progress_idle();
 }
 
-unsigned dscomm_priv_progress_all(void)
+unsigned dscomm_priv_progress_all(int64_t now)
 {
-    return walk(NULL, 0, DSCOMM_CAP_CALLER_PROGRESS);
+    return walk(NULL, 0, DSCOMM_CAP_CALLER_PROGRESS, now);
 }
 
 int dscomm_priv_progress_idle(void)

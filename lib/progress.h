@@ -28,8 +28,9 @@ void dscomm_priv_progress_custom(int more);
 /* 1 where a group other than this one has works. */
 int dscomm_priv_progress_wanted(const dscomm_group_t *group);
 
-/* For the thread: one walk over all groups, and whether there are none. */
-unsigned dscomm_priv_progress_all(void);
+/* For the thread: one walk over all groups, on which deadlines pass if now is
+ * not 0; and whether there are none. */
+unsigned dscomm_priv_progress_all(int64_t now);
 int dscomm_priv_progress_idle(void);
 
 /* In progress-thread.c: one user more, or less, of the progress thread, if the

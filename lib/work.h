@@ -61,8 +61,8 @@ struct dscomm_work {
     char *text; /* sentence of a failure; NULL: no memory for one */
     size_t *displs; /* owned displacements of a _v call */
     void *copy; /* owned bytes of an internal send */
-    /* Time in which somebody waited for it or tested it while nothing moved on
-     * the group; see is_overdue(). */
+    /* Time in which somebody waited for it or tested it, or the progress thread
+     * looked at it, while nothing moved on the group; see is_overdue(). */
     int64_t waited_ns, looked_ns; /* looked_ns: when somebody did last */
     uint64_t seen; /* the group's completed at that time */
     dscomm_hook_span_t span;

@@ -33,7 +33,9 @@ extern "C" {
  * nothing moves on its group, counts against the group's deadline; what the
  * program does between two of those calls counts for at most a quarter of it.
  * When the deadline has passed the group is revoked, and the call returns
- * ERR_TIMEOUT. MT: group. */
+ * ERR_TIMEOUT. Where a thread of the library makes progress
+ * (DSCOMM_PROGRESS=thread, dscomm_group_fd()), all time counts: the thread
+ * waits for every work. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_work_wait(dscomm_work_t *work,
                                             int timeout_ms);
 
@@ -68,9 +70,9 @@ DSCOMM_API dscomm_status_t dscomm_work_cancel(dscomm_work_t *work);
 
 /* Gives a receive that dscomm_irecv() started a deadline of its own, timeout_ms
  * from now, in place of the group's; see dscomm_recv_within(). When it has
- * passed and somebody waits for the work or tests it, the work ends with
- * ERR_TIMEOUT, and the group goes on. Errors as dscomm_work_cancel(). MT:
- * group. */
+ * passed and somebody waits for the work or tests it, or a thread of the
+ * library makes progress, the work ends with ERR_TIMEOUT, and the group goes
+ * on. Errors as dscomm_work_cancel(). MT: group. */
 DSCOMM_API dscomm_status_t dscomm_work_set_timeout(dscomm_work_t *work,
                                                    int timeout_ms);
 

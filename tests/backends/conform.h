@@ -153,6 +153,8 @@ void letter_recv(letter_t *l);
 
 void conform_pause(long ms);
 double conform_now_ms(void);
+/* All ranks of the test's group, with that deadline; NULL: the test fails. */
+dscomm_group_t *conform_group_within(int timeout_ms);
 /* News on the world, where a test's own group is busy or broken: hear waits
  * until that rank tells this one. */
 void conform_tell(int rank);

@@ -104,6 +104,16 @@ double conform_now_ms(void)
     return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
 }
 
+dscomm_group_t *conform_group_within(int timeout_ms)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_group_t *group = NULL;
+
+    attr.timeout_ms = timeout_ms;
+    CHECK_OK(dscomm_group_split(my.group, 0, 0, &attr, &group));
+    return group;
+}
+
 #define NEWS 77
 
 void conform_tell(int rank)

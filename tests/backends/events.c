@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define PATIENCE_MS 20000
+#define DEADLINE_MS 600
 
 /* The descriptor of the test's group; -1, and the test is skipped, where only
  * the program's own calls make progress. */
@@ -183,6 +184,102 @@ static void test_closed(void)
     check(fcntl(fd, F_GETFD) < 0 && errno == EBADF, "it is still open");
 }
 
+static int prev_rank(void)
+{
+    return (my.rank + my.ranks - 1) % my.ranks;
+}
+
+/* A group whose deadline passes soon, and its descriptor; NULL: the test is
+ * over. */
+static dscomm_group_t *open_short_lived(int *ret_fd)
+{
+    dscomm_group_t *group = NULL;
+
+    if (open_fd() >= 0)
+        group = conform_group_within(DEADLINE_MS);
+    if (group)
+        CHECK_OK(dscomm_group_fd(group, ret_fd));
+    return group;
+}
+
+/* Nobody waits or tests: the library's thread lets the deadline pass. */
+static void test_deadline(void)
+{
+    dscomm_work_t *work = NULL;
+    double start = conform_now_ms();
+    int fd = -1;
+    dscomm_group_t *group = open_short_lived(&fd);
+    int32_t in;
+
+    if (!group)
+        return;
+    CHECK_OK(dscomm_irecv(group, &in, 1, DSCOMM_INT32, prev_rank(), 1, &work));
+    check(is_readable(fd, PATIENCE_MS), "the deadline is not told");
+    check(conform_now_ms() - start > DEADLINE_MS / 2.0, "%.0f ms",
+          conform_now_ms() - start);
+    CHECK_FAILS(dscomm_group_status(group), DSCOMM_ERR_TIMEOUT);
+    check_status(dscomm_work_test(work), DSCOMM_ERR_TIMEOUT, "the receive");
+    check_sentence("made no progress for 600 ms", "the receive");
+    dscomm_work_free(work);
+    CHECK_OK(dscomm_group_free(group));
+}
+
+/* Rank 0 does not call: the others are told who is late. */
+static void test_late_rank(void)
+{
+    dscomm_work_t *work = NULL;
+    int fd = -1;
+    dscomm_group_t *group = open_short_lived(&fd);
+
+    if (!group)
+        return;
+    if (my.rank)
+        CHECK_OK(dscomm_barrier(group, &work));
+    if (my.ranks > 1)
+        check(is_readable(fd, PATIENCE_MS), "the deadline is not told");
+    if (work) {
+        check_status(dscomm_work_test(work), DSCOMM_ERR_TIMEOUT, "barrier");
+        check_sentence("rank 0", "who is late");
+    }
+    dscomm_work_free(work);
+    CHECK_OK(dscomm_group_free(group));
+}
+
+/* A receive with a deadline of its own ends alone, and one with none goes on
+ * beyond the group's. */
+static void test_own_deadline(void)
+{
+    dscomm_work_t *soon = NULL, *never = NULL;
+    int fd = -1;
+    dscomm_group_t *group = open_short_lived(&fd);
+    dscomm_status_t status;
+    int32_t in[2];
+
+    if (!group)
+        return;
+    CHECK_OK(
+        dscomm_irecv(group, &in[0], 1, DSCOMM_INT32, prev_rank(), 1, &never));
+    status = dscomm_work_set_timeout(never, DSCOMM_TIMEOUT_NONE);
+    CHECK_OK(
+        dscomm_irecv(group, &in[1], 1, DSCOMM_INT32, prev_rank(), 2, &soon));
+    if (status == DSCOMM_OK)
+        status = dscomm_work_set_timeout(soon, 80);
+    if (status == DSCOMM_ERR_UNSUPPORTED) {
+        conform_skip("the backend cannot take back a receive");
+    } else if (check_status(status, DSCOMM_OK, "set_timeout")) {
+        check(is_readable(fd, PATIENCE_MS), "its own deadline is not told");
+        drain(fd);
+        check_status(dscomm_work_test(soon), DSCOMM_ERR_TIMEOUT, "80 ms");
+        check(!is_readable(fd, 2 * DEADLINE_MS), "the group's deadline passes");
+        CHECK_OK(dscomm_group_status(group));
+        check_status(dscomm_work_test(never), DSCOMM_IN_PROGRESS, "no time");
+    }
+    dscomm_work_free(soon);
+    dscomm_work_free(never);
+    CHECK_OK(dscomm_barrier(my.group, NULL));
+    CHECK_OK(dscomm_group_free(group));
+}
+
 static const conform_test_t tests[] = {
     {"messages wake a loop", test_messages},
     {"collectives wake a loop", test_collectives},
@@ -190,6 +287,9 @@ static const conform_test_t tests[] = {
     {"an abort does, with a work", test_failure_with_work},
     {"an abort does, without", test_failure_alone},
     {"the group closes it", test_closed},
+    {"a deadline passes in a loop's sleep", test_deadline},
+    {"and a late rank is named", test_late_rank},
+    {"and a receive keeps its own", test_own_deadline},
     {NULL, NULL},
 };
 const conform_area_t conform_events = {"events", tests};

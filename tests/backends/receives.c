@@ -18,12 +18,7 @@ static int prev_rank(void)
 /* All ranks, with a deadline that passes soon. */
 static dscomm_group_t *short_lived_group(void)
 {
-    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
-    dscomm_group_t *group = NULL;
-
-    attr.timeout_ms = DEADLINE_MS;
-    CHECK_OK(dscomm_group_split(my.group, 0, 0, &attr, &group));
-    return group;
+    return conform_group_within(DEADLINE_MS);
 }
 
 /* The group's deadline holds for a work that is tested, and never waited
