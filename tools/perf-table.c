@@ -156,7 +156,7 @@ static void row(const perf_run_t *run, FILE *to, const perf_row_t *r,
 
 static void end(const perf_run_t *run, FILE *to, char *const *warnings)
 {
-    char tuning[256];
+    char tuning[PERF_TUNING_TEXT];
     size_t bytes;
     double rate;
 
@@ -171,8 +171,7 @@ static void end(const perf_run_t *run, FILE *to, char *const *warnings)
                 "# Copy bandwidth       : %.1f GB/s, all ranks at once, "
                 "%zu bytes each\n",
                 rate, bytes);
-    if (dscomm_group_tuning(run->group, tuning, sizeof tuning) == DSCOMM_OK &&
-        *tuning)
+    if (perf_tuning(run, tuning))
         fprintf(to, "# Chosen by trial      : %s\n", tuning);
     fprintf(to, "#\n");
     for (int i = 0; warnings[i]; i++)
