@@ -219,10 +219,8 @@ static dscomm_status_t look(dscomm_exchange_t *x, dscomm_work_t **work,
     status = dscomm_work_test(*work);
     if (status == DSCOMM_OK)
         g_clear_pointer(work, dscomm_work_free);
-    if (status == DSCOMM_IN_PROGRESS) {
+    if (status == DSCOMM_IN_PROGRESS)
         x->awaited = *work;
-        x->awaited_rank = rank;
-    }
     if (status == DSCOMM_ERR_TRUNCATED)
         status = fail_order(part_at(x, 0)->c, rank, "a longer one");
     return status;

@@ -114,9 +114,8 @@ struct dscomm_exchange {
      * sent on, have come as results, were decoded; parts whose scale is known;
      * sends known to be complete. */
     size_t gathered, reduced, served, spread, fetched, decoded, ready, sent;
-    dscomm_work_t *awaited; /* why the call does not go on, and of whom; NULL:
-                               it waits for its device */
-    int awaited_rank;
+    dscomm_work_t *awaited; /* why the call does not go on; NULL: it waits for
+                               its device */
     gint64 since; /* microseconds: it has not gone on; 0: unknown */
     gint64 seen; /* somebody has looked */
     int timeout_ms;
@@ -165,8 +164,8 @@ void dscomm_priv_exchange_retire(dscomm_exchange_t *x);
 dscomm_status_t dscomm_priv_exchange_start(dscomm_exchange_t *x);
 dscomm_status_t dscomm_priv_exchange_go_on(dscomm_exchange_t *x);
 
-/* In patience.c. IN_PROGRESS, or a failure where the call has not moved for too
- * long; */
+/* In patience.c. IN_PROGRESS, or a failure if the call's device has not gone on
+ * for too long; */
 dscomm_status_t dscomm_priv_exchange_watch(dscomm_exchange_t *x, int moved);
 /* sleeps a little, for what nobody tells, */
 void dscomm_priv_exchange_rest(const dscomm_exchange_t *x);

@@ -15,21 +15,8 @@
 #define SHORT_FIRST 16
 #define SHORT_MOST 1024
 
-static dscomm_status_t expire(const dscomm_exchange_t *x)
-{
-    if (!x->awaited)
-        return dscomm_fail(
-            DSCOMM_ERR_TIMEOUT,
-            "rank %d waits for its device, which has not gone on "
-            "for %d ms",
-            x->channel->rank, x->timeout_ms);
-    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
-                       "rank %d waits for rank %d, and nothing has come for %d "
-                       "ms",
-                       x->channel->rank, x->awaited_rank, x->timeout_ms);
-}
-
-/* A call's deadline counts from when it last went on. Only time in which
+/* Messages have the deadline of their group, which ends them; a device has
+ * none. Its deadline counts from when the call last went on. Only time in which
  * somebody has looked counts: what came while nobody did could not be seen. */
 dscomm_status_t dscomm_priv_exchange_watch(dscomm_exchange_t *x, int moved)
 {
@@ -38,7 +25,12 @@ dscomm_status_t dscomm_priv_exchange_watch(dscomm_exchange_t *x, int moved)
     if (!x->since || moved || now - x->seen > limit / 4)
         x->since = now;
     x->seen = now;
-    return now - x->since > limit ? expire(x) : DSCOMM_IN_PROGRESS;
+    if (x->awaited || now - x->since <= limit)
+        return DSCOMM_IN_PROGRESS;
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                       "rank %d waits for its device, which has not gone on "
+                       "for %d ms",
+                       x->channel->rank, x->timeout_ms);
 }
 
 static void rest(gint64 since)
@@ -179,6 +171,7 @@ dscomm_status_t dscomm_priv_exchange_await(dscomm_exchange_t *x, stage_t stage,
 {
     dscomm_status_t status = dscomm_priv_device_reached(x, stage, p);
 
+    x->awaited = NULL;
     x->since = 0;
     while (status == DSCOMM_IN_PROGRESS) {
         status = dscomm_priv_exchange_watch(x, 0);
