@@ -5,12 +5,18 @@
  * the earliest deadline allows, so that nobody ends without knowing who was
  * missing.
  *
+ * A missing rank may wait in another collective, for ranks that are here. Rank
+ * 0 looks for such ranks, and the others look at rank 0. Who finds one ends the
+ * group, so that all ranks return the same.
+ *
  * Messages carry the number of the barrier: what was meant for one that has
  * ended is thrown away by the next. They use tags that no user can name and
  * DSCOMM_ANY_TAG does not match. */
 #include "config.h"
 #include "lib/clock.h"
+#include "lib/inquest.h"
 #include "lib/progress.h"
+#include "lib/status.h"
 
 #include <string.h>
 
@@ -91,18 +97,81 @@ static void withdraw(dscomm_work_t *work)
     dscomm_work_free(work);
 }
 
-/* The sentence of what failed says in which call. */
-static dscomm_status_t explain(const dscomm_group_t *group,
-                               dscomm_status_t status)
+/* The sentence of what failed says in which call. If the group has ended, its
+ * reason counts: a rank that left after it is no other failure. */
+static dscomm_status_t explain(dscomm_group_t *group, dscomm_status_t status)
 {
+    char text[DSCOMM_ERROR_MAX];
+    dscomm_status_t ended = DSCOMM_OK;
+
+    if (status < 0)
+        ended = dscomm_priv_group_revoked(group, text, sizeof text);
+    if (ended < 0)
+        status = dscomm_priv_fail_with(ended, text);
     return status < 0 ? dscomm_fail(status, "%s of group '%s': %s", name,
                                     group->name, dscomm_last_error())
                       : status;
 }
 
-/* Receives note, whose first word is the barrier's number; what older barriers
- * left behind is thrown away. IN_PROGRESS where nothing came before the
- * deadline. */
+/* Looks at missing ranks: after INQUEST_MS, then each time after twice as
+ * long. */
+typedef struct {
+    int64_t next_ns; /* clock of the next look */
+    int64_t gap_ns; /* until the one after it */
+    int found; /* latest look found another call */
+} watch_t;
+
+static watch_t watch_begin(void)
+{
+    const int64_t gap_ns = INQUEST_MS * NS_PER_MS;
+
+    return (watch_t){dscomm_priv_clock() + gap_ns, gap_ns, 0};
+}
+
+/* A rank that gave up on this barrier may be in the next collective, and its
+ * message on the way, so that one look is not enough. The status of the group's
+ * end. */
+static dscomm_status_t watch_look(dscomm_group_t *group, watch_t *watch,
+                                  const int *ranks, int count, int64_t deadline)
+{
+    char text[DSCOMM_ERROR_MAX];
+    const int before = watch->found;
+    const dscomm_status_t status = dscomm_priv_inquest_barrier(
+        group, ranks, count, deadline, text, sizeof text);
+
+    watch->found = status < 0;
+    if (!before || !watch->found) {
+        watch->next_ns = dscomm_priv_clock() + watch->gap_ns;
+        watch->gap_ns *= watch->found ? 1 : 2;
+        return DSCOMM_OK;
+    }
+    dscomm_priv_group_revoke(group, status, text);
+    return dscomm_priv_fail_with(
+        dscomm_priv_group_revoked(group, text, sizeof text), text);
+}
+
+/* Waits until the deadline for rank 0's message. */
+static dscomm_status_t wait_watching(dscomm_group_t *group, dscomm_work_t *work,
+                                     int64_t deadline)
+{
+    static const int leader = 0;
+    watch_t watch = watch_begin();
+    dscomm_status_t status;
+
+    do {
+        const int64_t end = MIN(watch.next_ns, deadline);
+
+        status = dscomm_priv_work_wait(work, dscomm_priv_clock_left(end));
+        if (status != DSCOMM_IN_PROGRESS)
+            return status;
+        status = watch_look(group, &watch, &leader, 1, deadline);
+    } while (status == DSCOMM_OK && dscomm_priv_clock() < deadline);
+    return status < 0 ? status : DSCOMM_IN_PROGRESS;
+}
+
+/* Receives note of rank 0, whose first word is the barrier's number; what older
+ * barriers left behind is thrown away. IN_PROGRESS where nothing came before
+ * the deadline. */
 static dscomm_status_t await(dscomm_group_t *group, const note_t *note,
                              int64_t deadline)
 {
@@ -114,11 +183,8 @@ static dscomm_status_t await(dscomm_group_t *group, const note_t *note,
         status = post(group, note, &work);
         if (status < 0)
             break;
-        status = dscomm_priv_work_wait(work, dscomm_priv_clock_left(deadline));
-        if (status == DSCOMM_IN_PROGRESS)
-            withdraw(work);
-        else
-            dscomm_work_free(work);
+        status = wait_watching(group, work, deadline);
+        withdraw(work);
     } while (status == DSCOMM_OK && *number != group->barriers);
     return explain(group, status);
 }
@@ -205,6 +271,7 @@ typedef struct {
     dscomm_work_t **works; /* receives that wait, of each rank or NULL */
     int missing; /* how many */
     int64_t deadline;
+    watch_t watch;
 } roll_t;
 
 static dscomm_status_t ask(dscomm_group_t *group, roll_t *roll, int rank)
@@ -232,18 +299,42 @@ static void take_answer(roll_t *roll, verdict_t *verdict, int rank)
     verdict->timeout_ms = answer->timeout_ms;
 }
 
+/* A look at the ranks that have not answered. */
+static dscomm_status_t look(dscomm_group_t *group, roll_t *roll)
+{
+    int *ranks = g_try_new(int, (gsize)group->size);
+    int count = 0;
+    dscomm_status_t status;
+
+    if (!ranks)
+        return DSCOMM_OK;
+    for (int rank = 1; rank < group->size; rank++)
+        if (roll->works[rank])
+            ranks[count++] = rank;
+    status = watch_look(group, &roll->watch, ranks, count, roll->deadline);
+    g_free(ranks);
+    return status;
+}
+
 /* Until all have come, the time is up, or one of them will not come. */
 static dscomm_status_t collect(dscomm_group_t *group, roll_t *roll,
                                verdict_t *verdict)
 {
     while (roll->missing && verdict->end == PASSED) {
         size_t rank;
+        const int64_t end = MIN(roll->watch.next_ns, roll->deadline);
         dscomm_status_t status =
             dscomm_work_wait_any(roll->works, (size_t)group->size,
-                                 dscomm_priv_clock_left(roll->deadline), &rank);
+                                 dscomm_priv_clock_left(end), &rank);
 
-        if (status == DSCOMM_IN_PROGRESS)
-            break;
+        if (status == DSCOMM_IN_PROGRESS) {
+            status = look(group, roll);
+            if (status < 0)
+                return explain(group, status);
+            if (dscomm_priv_clock() >= roll->deadline)
+                break;
+            continue;
+        }
         g_clear_pointer(&roll->works[rank], dscomm_work_free);
         if (status < 0) {
             set_end(verdict, LOST, (int)rank);
@@ -310,7 +401,8 @@ static dscomm_status_t lead(dscomm_group_t *group, verdict_t *verdict,
             dscomm_priv_group_memory(group, name, size, sizeof(answer_t)),
         .works = dscomm_priv_group_memory(group, name, size, sizeof(void *)),
         .missing = group->size - 1,
-        .deadline = deadline};
+        .deadline = deadline,
+        .watch = watch_begin()};
     dscomm_status_t status, told = DSCOMM_OK;
 
     if (!roll.answers || !roll.works) {

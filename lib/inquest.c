@@ -110,9 +110,8 @@ static int all_known(const dscomm_inquest_t *inquest)
     return 1;
 }
 
-dscomm_inquest_t *dscomm_priv_inquest_new(const dscomm_work_t *work)
+static dscomm_inquest_t *inquest_open(dscomm_group_t *group, uint64_t sequence)
 {
-    dscomm_group_t *group = work->group;
     dscomm_store_t *base = group->world->meeting.store, *store;
     dscomm_inquest_t *inquest;
 
@@ -122,9 +121,19 @@ dscomm_inquest_t *dscomm_priv_inquest_new(const dscomm_work_t *work)
     inquest = g_new0(dscomm_inquest_t, 1);
     inquest->group = group;
     inquest->store = store;
-    inquest->sequence = work->call.coll.sequence;
+    inquest->sequence = sequence;
     inquest->waits = g_new(int, (gsize)group->size);
     inquest->accounts = g_new0(dscomm_account_t, (gsize)group->size);
+    return inquest;
+}
+
+dscomm_inquest_t *dscomm_priv_inquest_new(const dscomm_work_t *work)
+{
+    dscomm_group_t *group = work->group;
+    dscomm_inquest_t *inquest = inquest_open(group, work->call.coll.sequence);
+
+    if (!inquest)
+        return NULL;
     if (work->run)
         list_waits(inquest, work->run);
     else
@@ -348,5 +357,67 @@ dscomm_status_t dscomm_priv_inquest_timeout(dscomm_inquest_t *inquest,
     if (!inquest->broken)
         name_late(inquest, ret_text, size);
     append_stopped(inquest, ret_text, size);
+    return status;
+}
+
+/* The backend's view of rank. */
+static int has_begun(dscomm_group_t *group, int rank, uint64_t sequence,
+                     char *text, size_t size)
+{
+    int begun;
+
+    if (!group->ops.begun)
+        return 0;
+    pthread_mutex_lock(&group->lock);
+    begun = group->ops.begun(group->impl, rank, sequence, text, size);
+    pthread_mutex_unlock(&group->lock);
+    return begun;
+}
+
+/* 1 where rank has called the collective of the inquest, or a later one: text
+ * gets which. */
+static int find_call(dscomm_inquest_t *inquest, int rank, char *text,
+                     size_t size)
+{
+    const dscomm_account_t *account = &inquest->accounts[rank];
+    const dscomm_account_call_t *call;
+
+    if (has_begun(inquest->group, rank, inquest->sequence, text, size))
+        return 1;
+    ask(inquest, rank);
+    if (!has_come(inquest, rank))
+        return 0;
+    call = call_of(inquest, rank, inquest->sequence);
+    if (!call)
+        call = call_of(inquest, rank, account->last);
+    g_strlcpy(text, call->text, size);
+    return 1;
+}
+
+dscomm_status_t dscomm_priv_inquest_barrier(dscomm_group_t *group,
+                                            const int *ranks, int count,
+                                            int64_t end, char *ret_text,
+                                            size_t size)
+{
+    const int64_t now = dscomm_priv_clock();
+    dscomm_inquest_t *inquest = inquest_open(group, group->sequence + 1);
+    dscomm_status_t status = DSCOMM_OK;
+    char call[200];
+
+    if (!inquest)
+        return DSCOMM_OK;
+    inquest->deadline = MIN(end, dscomm_priv_clock_after(now, CALL_MS));
+    dscomm_priv_store_limit(inquest->store, inquest->deadline);
+    for (int i = 0; i < MIN(count, ASKED) && status == DSCOMM_OK; i++) {
+        if (!find_call(inquest, ranks[i], call, sizeof call))
+            continue;
+        snprintf(ret_text, size,
+                 "group '%s': rank %d called %s, but rank %d called "
+                 "dscomm_monitored_barrier; all ranks must call the same "
+                 "collectives in the same order with matching arguments",
+                 group->name, ranks[i], call, group->rank);
+        status = DSCOMM_ERR_MISMATCH;
+    }
+    dscomm_priv_inquest_free(inquest);
     return status;
 }

@@ -44,4 +44,13 @@ dscomm_status_t dscomm_priv_inquest_timeout(dscomm_inquest_t *inquest,
 dscomm_status_t dscomm_priv_inquest_mismatch(dscomm_inquest_t *inquest,
                                              char *ret_text, size_t size);
 
+/* In a monitored barrier, to which ranks have not come: ERR_MISMATCH where one
+ * of them has called a collective that this rank has not called. It may have
+ * been to the barrier before and gone on: the caller makes sure that it has no
+ * message of it. Asks the store, until end at most. */
+dscomm_status_t dscomm_priv_inquest_barrier(dscomm_group_t *group,
+                                            const int *ranks, int count,
+                                            int64_t end, char *ret_text,
+                                            size_t size);
+
 #endif

@@ -229,3 +229,17 @@ dscomm_status_t shm_mismatch(shm_t *shm)
     }
     return DSCOMM_OK;
 }
+
+int shm_begun(void *impl, int rank, uint64_t sequence, char *text, size_t size)
+{
+    const shm_t *shm = impl;
+    const uint64_t last = shm_last_sequence(shm, rank);
+    shm_record_t record;
+
+    if (last < sequence)
+        return 0;
+    if (!record_of(shm, rank, sequence, &record))
+        record_of(shm, rank, last, &record);
+    record_describe(shm, rank, &record, text, size);
+    return 1;
+}

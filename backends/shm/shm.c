@@ -309,6 +309,7 @@ static const dscomm_backend_ops_t ops = {
     .withdraw = shm_withdraw,
     .tuning = shm_tuning,
     .probe = shm_probe,
+    .begun = shm_begun,
 };
 
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t dscomm_backend_shm;

@@ -364,6 +364,8 @@ void shm_operator_publish(shm_t *shm, const dscomm_coll_args_t *args);
 /* ERR_MISMATCH with a sentence and the group revoked, if a peer runs another
  * collective than the current one; else OK. */
 dscomm_status_t shm_mismatch(shm_t *shm);
+/* See dscomm_backend_ops_t. */
+int shm_begun(void *impl, int rank, uint64_t sequence, char *text, size_t size);
 
 /* collective.c: native collectives. */
 dscomm_status_t shm_run(void *impl, const dscomm_coll_args_t *args);

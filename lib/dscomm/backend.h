@@ -307,6 +307,11 @@ typedef struct dscomm_backend_ops {
      * message.taken is *ret_taken gets it; what is left is freed by close. */
     int (*probe)(void *impl, const dscomm_message_t *wanted,
                  dscomm_request_t *found, void **ret_taken);
+    /* 1 where rank has begun the collective with number sequence, or a later
+     * one: text gets which. 0 where it has not, as far as this rank sees. For
+     * run's collectives, of which the core knows nothing on other ranks. */
+    int (*begun)(void *impl, int rank, uint64_t sequence, char *text,
+                 size_t size);
 } dscomm_backend_ops_t;
 
 /* One row of the settings table. The value is text in the environment, and a

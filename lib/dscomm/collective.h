@@ -160,8 +160,9 @@ DSCOMM_API dscomm_status_t dscomm_barrier(dscomm_group_t *group,
  * ends for all with ERR_TIMEOUT and their numbers, not only the first one; also
  * for those, at once, when they come. Where rank 0 itself does not come, the
  * others say that, and rank 0 when it comes. The group is not revoked: the next
- * call on each rank belongs to the next barrier. Slower than
- * dscomm_barrier(). */
+ * call on each rank belongs to the next barrier. A missing rank that is found
+ * in a collective which the others have not called is a mismatch: it revokes
+ * the group, on all ranks with ERR_MISMATCH. Slower than dscomm_barrier(). */
 DSCOMM_API dscomm_status_t dscomm_monitored_barrier(dscomm_group_t *group,
                                                     int timeout_ms);
 

@@ -349,6 +349,55 @@ static void test_majority(void)
         }
 }
 
+/* Which ranks come to the monitored barrier: bits. The others call all_reduce.
+ */
+static void monitor(job_rank_t *me)
+{
+    const int come = *(const int *)me->arg;
+    const call_t other = {DSCOMM_COLL_ALL_REDUCE, 5, DSCOMM_INT32, DSCOMM_SUM,
+                          0};
+    dscomm_group_t *world;
+    dscomm_status_t status;
+    double started;
+
+    if (job_init(me, &world) < 0)
+        return;
+    for (int i = 0; i < 3; i++)
+        dscomm_barrier(world, NULL);
+    dscomm_monitored_barrier(world, 4000);
+    started = job_now_ms();
+    if (come >> me->rank & 1)
+        status = dscomm_monitored_barrier(world, job_slowly(4000));
+    else
+        status = make_and_wait(world, &other, 0);
+    job_tell(me, status, started);
+    dscomm_finalize(world);
+}
+
+/* One cause, one status: of those in the barrier, too. */
+static void test_monitored(void)
+{
+    static const char *const words[] = {
+        "called all_reduce(count 5, int32, sum)",
+        "called dscomm_monitored_barrier", NULL};
+
+    for (int come = 1; come < (1 << RANKS) - 1; come++) {
+        job_t job;
+        int passed;
+
+        job_make(&job, RANKS, job_slowly(5000), monitor, &come);
+        job_start(&job);
+        passed = job_join(&job, 8000);
+        for (int r = 0; r < RANKS; r++)
+            passed &= was_told(&job, r, words);
+        if (!detects(&job))
+            skip("monitored barrier: the backend does not promise it");
+        else if (!ok(passed, "monitored barrier of some ranks, mask %d", come))
+            job_show(&job);
+        job_end(&job, "monitored barrier");
+    }
+}
+
 /* Rank 0 leaves while the others want something of it. */
 static void leave_early(job_rank_t *me)
 {
@@ -515,6 +564,7 @@ int main(void)
         run_case(&c);
     }
     test_majority();
+    test_monitored();
     test_roots();
     run_case_v(DSCOMM_COLL_GATHER_V);
     run_case_v(DSCOMM_COLL_SCATTER_V);
