@@ -274,6 +274,14 @@ static int survivor_passed(const job_t *job, const scene_t *scene, int rank,
            ms < job_slowly(NOTICE_MS);
 }
 
+/* A survivor whose new group timed out leaves the world, in which others still
+ * wait in a collective. */
+static int left_early(const job_report_t *report)
+{
+    return report->status == DSCOMM_ERR_MISMATCH &&
+           strstr(report->sentence, "called dscomm_finalize()") != NULL;
+}
+
 static int stop_passed(const job_t *job, int rank)
 {
     const job_report_t *report = &job->reports[rank];
@@ -281,7 +289,7 @@ static int stop_passed(const job_t *job, int rank)
     return report->ended && job_exited(job, rank) &&
            (report->status == DSCOMM_OK ||
             report->status == DSCOMM_ERR_TIMEOUT ||
-            report->status == DSCOMM_ERR_PEER_FAILED) &&
+            report->status == DSCOMM_ERR_PEER_FAILED || left_early(report)) &&
            report->took_ms < job->timeout_ms + job_slowly(NOTICE_MS);
 }
 
