@@ -8,6 +8,7 @@
 #include "lib/status.h"
 #include "lib/world.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,11 +76,27 @@ static void learn(const dscomm_group_t *group)
     g_free(ranks);
 }
 
+/* Whether this machine cannot watch some of the processes. */
+static bool has_remote(const dscomm_group_t *group)
+{
+    const dscomm_meeting_t *meeting = meeting_of(group);
+
+    for (int i = 0; i < group->size; i++)
+        if (group->world_ranks[i] != meeting->rank &&
+            !dscomm_priv_processes_here(meeting->processes,
+                                        group->world_ranks[i]))
+            return true;
+    return false;
+}
+
 /* The rank in the world of one whose process has ended, or -1. */
 static int find_ended(const dscomm_group_t *group)
 {
     if (!group->creation->learned)
         learn(group);
+    if (has_remote(group))
+        dscomm_priv_processes_look(meeting_of(group)->processes,
+                                   meeting_of(group)->store);
     for (int i = 0; i < group->size; i++)
         if (has_ended(group, group->world_ranks[i]))
             return group->world_ranks[i];
@@ -101,15 +118,18 @@ static dscomm_status_t parent_status(const dscomm_group_t *group)
 
 static dscomm_status_t fail_dead(const dscomm_group_t *group, int world_rank)
 {
+    dscomm_processes_t *processes = meeting_of(group)->processes;
     dscomm_group_t *parent = group->creation->parent;
     char who[DSCOMM_PROCESS_MAX];
 
-    dscomm_priv_processes_describe(meeting_of(group)->processes, world_rank,
-                                   who);
     dscomm_fail(DSCOMM_ERR_PEER_FAILED,
-                "%s died while group '%s' was made; its own output or the "
+                "%s died%s while group '%s' was made; its own output or the "
                 "kernel log may say why",
-                who, group->name);
+                dscomm_priv_processes_describe(processes, world_rank, who),
+                dscomm_priv_processes_here(processes, world_rank)
+                    ? ""
+                    : ", or its host cannot be reached any more,",
+                group->name);
     if (!parent)
         return DSCOMM_ERR_PEER_FAILED;
     dscomm_priv_group_revoke(parent, DSCOMM_ERR_PEER_FAILED,

@@ -11,15 +11,21 @@
 #include <glib.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Time allowed for reading member records, which are all there, in ms. */
+/* Time allowed for reading member records, which are all there, in ms; and for
+ * last wills. */
 #define LEARN_MS 300
+/* In a world's keys: the ranks whose last wills the server has carried out,
+ * each with a line feed. */
+#define DIED_KEY "died"
 
 typedef struct {
     pid_t pid; /* 0: not known */
     int here; /* 1: on this machine, where its pid means something */
+    int died; /* 1: its last will was carried out */
     int fd; /* pidfd, or -1 */
     char node[DSCOMM_NODE_MAX];
 } process_t;
@@ -123,6 +129,58 @@ dscomm_status_t dscomm_priv_processes_learn(dscomm_processes_t *processes,
     return status;
 }
 
+dscomm_status_t dscomm_priv_processes_leave_will(dscomm_store_t *store,
+                                                 int rank)
+{
+    char line[16];
+
+    snprintf(line, sizeof line, "%d\n", rank);
+    return dscomm_priv_store_will(store, DIED_KEY, line);
+}
+
+/* Whoever can write to the store can write anything there. */
+static void note_died(dscomm_processes_t *processes, dscomm_store_t *store,
+                      const char *text)
+{
+    int *ranks = g_new(int, (gsize)processes->size), count = 0;
+    char *end;
+
+    for (; count < processes->size && *text; text = end + 1) {
+        const long rank = strtol(text, &end, 10);
+
+        if (end == text || *end != '\n' || rank < 0 || rank >= processes->size)
+            break;
+        ranks[count++] = (int)rank;
+    }
+    dscomm_priv_processes_learn(processes, store, ranks, count);
+    pthread_mutex_lock(&processes->lock);
+    for (int i = 0; i < count; i++)
+        processes->of[ranks[i]].died = 1;
+    pthread_mutex_unlock(&processes->lock);
+    g_free(ranks);
+}
+
+void dscomm_priv_processes_look(dscomm_processes_t *processes,
+                                dscomm_store_t *store)
+{
+    const char *key = DIED_KEY;
+    dscomm_store_t *view = NULL;
+    int present = 0;
+    void *value = NULL;
+    size_t size;
+
+    if (dscomm_store_prefix(store, "", &view) < 0)
+        return;
+    dscomm_priv_store_limit(
+        view, dscomm_priv_clock_after(dscomm_priv_clock(), LEARN_MS));
+    if (dscomm_store_check(view, &key, 1, &present) == DSCOMM_OK && present &&
+        dscomm_store_get(view, key, LEARN_MS, &value, &size) == DSCOMM_OK) {
+        note_died(processes, store, value);
+        dscomm_store_free(value);
+    }
+    dscomm_store_close(view);
+}
+
 int dscomm_priv_processes_ended(dscomm_processes_t *processes, int rank)
 {
     const process_t *process = &processes->of[rank];
@@ -130,7 +188,8 @@ int dscomm_priv_processes_ended(dscomm_processes_t *processes, int rank)
 
     pthread_mutex_lock(&processes->lock);
     ended =
-        process->here && dscomm_priv_process_ended(process->pid, process->fd);
+        process->died ||
+        (process->here && dscomm_priv_process_ended(process->pid, process->fd));
     pthread_mutex_unlock(&processes->lock);
     return ended;
 }

@@ -23,8 +23,19 @@ dscomm_status_t dscomm_priv_processes_learn(dscomm_processes_t *processes,
                                             dscomm_store_t *store,
                                             const int *ranks, int count);
 
+/* Makes this process's end known to whoever looks: by a last will in store, a
+ * view of the world's keys, if its server keeps one. Until
+ * dscomm_priv_store_withdraw(). Returns the status of the store. */
+dscomm_status_t dscomm_priv_processes_leave_will(dscomm_store_t *store,
+                                                 int rank);
+/* Reads the last wills of the ranks that have ended, wherever they were, and
+ * their records. A store that does not answer tells of none. */
+void dscomm_priv_processes_look(dscomm_processes_t *processes,
+                                dscomm_store_t *store);
+
 /* 1 where the rank's process has ended, dead or not yet reaped by its parent; 0
- * where it lives, is on another machine, or is not known. */
+ * where it lives or is not known. Of another machine's this is known after
+ * dscomm_priv_processes_look(). */
 int dscomm_priv_processes_ended(dscomm_processes_t *processes, int rank);
 
 /* 1 where the process is known and on this machine, so that its end is seen. */

@@ -336,6 +336,7 @@ static dscomm_status_t meet(const dscomm_join_t *join, const char *token,
                                 ret_verdict);
     dscomm_priv_store_limit(meeting->store, INT64_MAX);
     if (status < 0) {
+        dscomm_priv_store_withdraw(meeting->store);
         dscomm_store_close(g_steal_pointer(&meeting->store));
         if (meeting->point)
             leave_point(g_steal_pointer(&meeting->point),
@@ -530,6 +531,7 @@ void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
         return;
     if (orderly && meeting->serves)
         leave_together(meeting, timeout_ms);
+    dscomm_priv_store_withdraw(meeting->store);
     dscomm_store_close(meeting->store);
     meeting->store = NULL;
     if (!meeting->point)

@@ -280,6 +280,24 @@ static dscomm_status_t look_for_wrong(const roster_t *roster)
     return status;
 }
 
+/* A rank whose last will was carried out is missed by no deadline. */
+static dscomm_status_t look_for_dead(const roster_t *roster, int first,
+                                     int count)
+{
+    char who[DSCOMM_PROCESS_MAX];
+
+    dscomm_priv_processes_look(roster->processes, roster->store);
+    for (int i = first; i < first + count; i++)
+        if (i != roster->join->rank &&
+            dscomm_priv_processes_ended(roster->processes, i))
+            return dscomm_fail(
+                DSCOMM_ERR_PEER_FAILED,
+                "%s ended before all had come: see its own output; or its "
+                "host cannot be reached any more",
+                dscomm_priv_processes_describe(roster->processes, i, who));
+    return DSCOMM_OK;
+}
+
 /* Those of some keys, as bytes; looks at times at those that have come. */
 static dscomm_status_t await_batch(watch_t *watch, char **keys, int count,
                                    void **values, size_t *sizes)
@@ -298,6 +316,8 @@ static dscomm_status_t await_batch(watch_t *watch, char **keys, int count,
         status = look_at_records(watch);
         if (status == DSCOMM_OK)
             status = look_for_wrong(roster);
+        if (status == DSCOMM_OK)
+            status = look_for_dead(roster, 0, roster->join->size);
         if (status < 0)
             return status;
         watch->slice = MIN(2 * watch->slice, MOST_LOOK_MS);
@@ -534,6 +554,8 @@ static dscomm_status_t await_verdict(const roster_t *roster,
         status = check_own_record(roster);
         if (status == DSCOMM_OK)
             status = check_leader(roster, leader);
+        if (status == DSCOMM_OK && !dscomm_priv_join_serves(roster->join))
+            status = look_for_dead(roster, 0, 1);
         if (status < 0)
             return status;
         slice = MIN(2 * slice, MOST_LOOK_MS);
@@ -615,6 +637,8 @@ dscomm_status_t dscomm_priv_roster(const dscomm_join_t *join,
 
     if (status == DSCOMM_OK)
         status = register_self(&roster);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_processes_leave_will(store, join->rank);
     if (status == DSCOMM_OK)
         status = join->rank ? follow(&roster, ret_verdict)
                             : lead(&roster, ret_verdict);

@@ -4,6 +4,7 @@
 
 #include "lib/store-session.h"
 #include "lib/store-table.h"
+#include "lib/store-will.h"
 
 #include "lib/status.h"
 
@@ -14,6 +15,7 @@ struct dscomm_priv_keeper {
     GHashTable *queues; /* GBytes -> GQueue of GBytes, never empty */
     GHashTable *waiters; /* GBytes -> GHashTable, a set of sessions */
     GHashTable *barriers; /* the same, of sessions in BARRIER */
+    dscomm_priv_wills_t *wills;
     gboolean full; /* and the log knows */
     char *secret; /* that clients must know, or NULL */
     bool refused; /* one that does not, and the log knows */
@@ -84,6 +86,7 @@ keeper_t *dscomm_priv_keeper_new(size_t most, const dscomm_priv_job_t *job)
                                             unref_bytes, unref_set);
     keeper->barriers = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
                                              unref_bytes, unref_set);
+    keeper->wills = dscomm_priv_wills_new();
     keeper->secret = job ? g_strdup(job->secret) : NULL;
     name_server(keeper, job);
     return keeper;
@@ -91,6 +94,7 @@ keeper_t *dscomm_priv_keeper_new(size_t most, const dscomm_priv_job_t *job)
 
 void dscomm_priv_keeper_free(keeper_t *keeper)
 {
+    dscomm_priv_wills_free(keeper->wills);
     g_hash_table_unref(keeper->barriers);
     g_hash_table_unref(keeper->waiters);
     g_hash_table_unref(keeper->queues);
@@ -591,6 +595,73 @@ static void run_barrier(keeper_t *keeper, request_t *request)
     g_bytes_unref(key);
 }
 
+/* Last wills */
+
+void dscomm_priv_keeper_part(keeper_t *keeper, session_t *session, bool ended)
+{
+    if (session->client)
+        dscomm_priv_wills_leave(keeper->wills, session->client, ended);
+    g_clear_pointer(&session->client, g_bytes_unref);
+}
+
+gint64 dscomm_priv_keeper_due(const keeper_t *keeper)
+{
+    return dscomm_priv_wills_due(keeper->wills);
+}
+
+/* A will for which the store has no room is lost, as any other key. */
+void dscomm_priv_keeper_carry_out(keeper_t *keeper, gint64 now)
+{
+    GBytes *key, *value, *joined;
+
+    while (dscomm_priv_wills_take(keeper->wills, now, &key, &value)) {
+        gsize size;
+        const void *data = g_bytes_get_data(value, &size);
+
+        if (!dscomm_priv_table_join(keeper->table, key, data, size, &joined)) {
+            if (!dscomm_priv_table_set(keeper->table, key, joined))
+                wake_all(keeper, keeper->waiters, key);
+            g_bytes_unref(joined);
+        }
+        g_bytes_unref(value);
+        g_bytes_unref(key);
+    }
+}
+
+static void give_will(keeper_t *keeper, request_t *request)
+{
+    GBytes *client = copy(keeper, request, 0);
+    GBytes *key = client ? copy(keeper, request, 1) : NULL;
+    GBytes *value = key ? copy(keeper, request, 2) : NULL;
+
+    dscomm_priv_keeper_part(keeper, request->session, false);
+    if (value) {
+        dscomm_priv_wills_join(keeper->wills, client, key, value);
+        request->session->client = g_bytes_ref(client);
+        g_bytes_unref(value);
+    }
+    if (key)
+        g_bytes_unref(key);
+    if (client)
+        g_bytes_unref(client);
+}
+
+static void run_will(keeper_t *keeper, request_t *request)
+{
+    const size_t size = request->spans[1].size + request->spans[2].size;
+    GBytes *client;
+
+    if (size > WIRE_WILL_MAX) {
+        request->problem = "a will beyond its limit";
+    } else if (request->spans[1].size) {
+        give_will(keeper, request);
+    } else {
+        client = look(request, 0);
+        dscomm_priv_wills_withdraw(keeper->wills, client);
+        g_bytes_unref(client);
+    }
+}
+
 static void (*const commands[WIRE_COMMANDS])(keeper_t *keeper,
                                              request_t *request) = {
     [WIRE_VALIDATE] = run_validate,
@@ -614,6 +685,7 @@ static void (*const commands[WIRE_COMMANDS])(keeper_t *keeper,
     [WIRE_BARRIER] = run_barrier,
     [WIRE_CHALLENGE] = run_challenge,
     [WIRE_PROOF] = run_proof,
+    [WIRE_WILL] = run_will,
 };
 
 gboolean dscomm_priv_keeper_execute(keeper_t *keeper, session_t *session,

@@ -39,7 +39,8 @@ const char *dscomm_priv_link_peer(char buffer[LINK_PEER_MAX], const char *host,
 gboolean dscomm_priv_link_init(link_t *link, const char *host, int port,
                                const dscomm_priv_job_t *job, const char *peer)
 {
-    *link = (link_t){.port = port, .ports = 1, .fd = -1, .first = link};
+    *link = (link_t){
+        .port = port, .ports = 1, .fd = -1, .parked = -1, .first = link};
     link->host = strdup(host);
     if (job && job->name)
         link->job = strdup(job->name);
@@ -63,16 +64,30 @@ gboolean dscomm_priv_link_init(link_t *link, const char *host, int port,
 
 /* Connecting */
 
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* A connection that holds the last will stays open until another one holds it:
+ * the server must not take the client for dead. */
 static void disconnect(link_t *link)
 {
-    if (link->fd >= 0)
-        close(link->fd);
-    link->fd = -1;
+    if (link->bound && link->parked < 0) {
+        link->parked = link->fd;
+        link->fd = -1;
+    }
+    link->bound = false;
+    close_fd(&link->fd);
 }
 
 static void clear_one(link_t *link)
 {
     disconnect(link);
+    close_fd(&link->parked);
+    dscomm_priv_buffer_clear(&link->will);
     dscomm_priv_gate_clear(&link->gate);
     pthread_mutex_destroy(&link->lock);
     explicit_bzero(link->secret, sizeof link->secret);
@@ -298,6 +313,29 @@ static dscomm_status_t receive_job(link_t *link,
     return status;
 }
 
+/* Sends the last will on a new connection, if there is one. */
+static dscomm_status_t bind_will(link_t *link, dscomm_priv_deadline_t deadline)
+{
+    const uint32_t nonce = 0x3B1CF02D;
+    dscomm_priv_buffer_t request = {0};
+    dscomm_status_t status = DSCOMM_OK;
+
+    pthread_mutex_lock(&link->lock);
+    dscomm_priv_buffer_put(&request, link->will.data, link->will.size);
+    pthread_mutex_unlock(&link->lock);
+    if (request.size || request.bad) {
+        dscomm_priv_put_u8(&request, WIRE_PING);
+        dscomm_priv_put_u32(&request, nonce);
+        status = send_request(link, &request, deadline);
+        if (!status)
+            status = receive_echo(link, nonce, deadline);
+        link->bound = !status;
+    }
+    if (!status)
+        close_fd(&link->parked);
+    return status;
+}
+
 static dscomm_status_t shake_hands(link_t *link,
                                    dscomm_priv_deadline_t deadline)
 {
@@ -316,6 +354,8 @@ static dscomm_status_t shake_hands(link_t *link,
         status = receive_job(link, deadline);
     if (!status && !link->met)
         link->met = TRUE;
+    if (!status)
+        status = bind_will(link, deadline);
     return status;
 }
 
@@ -523,6 +563,84 @@ dscomm_status_t dscomm_priv_link_enter(link_t **link, gboolean waits,
     else
         *link = chosen;
     return status;
+}
+
+/* Makes the request of the will, under an identifier of its own. */
+static bool make_will(link_t *first, const char *key, dscomm_priv_data_t value)
+{
+    uint8_t client[WIRE_NAME_SIZE];
+    bool made;
+
+    dscomm_priv_wire_name(client, WIRE_NAMED_BY_CLIENT);
+    pthread_mutex_lock(&first->lock);
+    made = !first->will.size;
+    if (made) {
+        dscomm_priv_put_u8(&first->will, WIRE_WILL);
+        dscomm_priv_buffer_put(&first->will, client, sizeof client);
+        dscomm_priv_put_key(&first->will, key);
+        dscomm_priv_put_bytes(&first->will, value.data, value.size);
+        if (first->will.bad) {
+            dscomm_priv_buffer_clear(&first->will);
+            made = false;
+        }
+    }
+    pthread_mutex_unlock(&first->lock);
+    return made;
+}
+
+dscomm_status_t dscomm_priv_link_will(link_t *first, const char *key,
+                                      dscomm_priv_data_t value,
+                                      dscomm_priv_deadline_t deadline)
+{
+    link_t *link = first;
+    dscomm_status_t status = dscomm_priv_link_enter(&link, FALSE, deadline);
+
+    if (status)
+        return status;
+    if (link == first && link->server[0] == WIRE_NAMED_ITSELF &&
+        make_will(first, key, value))
+        status = bind_will(link, dscomm_priv_grace(deadline));
+    return dscomm_priv_link_leave(link, status);
+}
+
+/* Sends request if the connection is in order, and leaves it so. */
+static void send_at_once(link_t *link, const dscomm_priv_buffer_t *request)
+{
+    char before[DSCOMM_ERROR_MAX];
+
+    g_strlcpy(before, dscomm_last_error(), sizeof before);
+    if (dscomm_priv_gate_enter(&link->gate, dscomm_priv_deadline(0))) {
+        dscomm_priv_fail_with(DSCOMM_ERR_TIMEOUT, before);
+        return;
+    }
+    if (link->fd >= 0 && !is_spoilt(link) &&
+        send(link->fd, request->data, request->size,
+             MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)request->size)
+        disconnect(link);
+    dscomm_priv_gate_leave(&link->gate);
+}
+
+/* Any connection can withdraw the will of the client, but none is made for
+ * that: without one the server sees the client end. */
+void dscomm_priv_link_withdraw(link_t *first)
+{
+    dscomm_priv_buffer_t request = {0};
+    link_t *link;
+
+    pthread_mutex_lock(&first->lock);
+    if (first->will.size) {
+        dscomm_priv_buffer_put(&request, first->will.data, 1 + WIRE_NAME_SIZE);
+        dscomm_priv_put_bytes(&request, NULL, 0);
+        dscomm_priv_put_bytes(&request, NULL, 0);
+    }
+    dscomm_priv_buffer_clear(&first->will);
+    pthread_mutex_unlock(&first->lock);
+    link = request.size && !request.bad ? link_choose(first, FALSE) : NULL;
+    if (link) {
+        send_at_once(link, &request);
+        link_release(link);
+    }
+    dscomm_priv_buffer_clear(&request);
 }
 
 /* After a failure on the way no one knows what comes next on the connection. */

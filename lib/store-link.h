@@ -21,6 +21,8 @@ typedef struct dscomm_priv_link {
     char secret[SECRET_MAX + 1]; /* the job's, or "" */
     char peer[LINK_PEER_MAX]; /* the address, for messages */
     int fd; /* -1: to be connected again */
+    bool bound; /* fd holds the client's last will */
+    int parked; /* one that held it before and is out of step, or -1 */
     uint8_t server[WIRE_NAME_SIZE]; /* of the first connection, */
     gboolean met; /* if there was one */
 
@@ -30,6 +32,7 @@ typedef struct dscomm_priv_link {
     struct dscomm_priv_link *first, *next;
     unsigned users; /* threads that have the connection, or queue for it */
     gboolean waits; /* its user waits for keys */
+    dscomm_priv_buffer_t will; /* WILL, as it is sent, or empty */
 } dscomm_priv_link_t;
 
 /* "host:29500", "[::1]:61440-61447", into buffer, which it returns. */
@@ -68,6 +71,15 @@ dscomm_status_t
 dscomm_priv_link_leave_refused(dscomm_priv_link_t *link, dscomm_status_t status,
                                dscomm_priv_deadline_t deadline, const char *key,
                                dscomm_status_t refused, const char *why);
+
+/* Gives the server the client's last will, and holds it by the first
+ * connection from now on. Nothing is done if the server is not of this library,
+ * if there is a will already, or if a thread waits on that connection. */
+dscomm_status_t dscomm_priv_link_will(dscomm_priv_link_t *first,
+                                      const char *key, dscomm_priv_data_t value,
+                                      dscomm_priv_deadline_t deadline);
+/* Withdraws the last will, if there is one, without waiting for an answer. */
+void dscomm_priv_link_withdraw(dscomm_priv_link_t *first);
 
 /* Sends a request, which is cleared in any case. */
 dscomm_status_t dscomm_priv_link_ask(dscomm_priv_link_t *link,

@@ -81,6 +81,8 @@ static void end_silence(server_t *server, session_t *session)
     session->silent.data = NULL;
 }
 
+/* problem: why the server closes the connection; NULL: the client has ended
+ * it. */
 static void bury(server_t *server, session_t *session, const char *problem)
 {
     if (session->dead)
@@ -90,6 +92,7 @@ static void bury(server_t *server, session_t *session, const char *problem)
                    problem);
     session->dead = TRUE;
     dscomm_priv_keeper_forget(server->keeper, session);
+    dscomm_priv_keeper_part(server->keeper, session, !problem);
     epoll_ctl(server->epoll, EPOLL_CTL_DEL, session->fd, NULL);
     g_hash_table_remove(server->sessions, session);
     g_atomic_int_add(&server->clients, -1);
@@ -267,15 +270,16 @@ static int time_left(gint64 at, gint64 now)
 /* For epoll_wait: milliseconds until something is due, -1 for never. */
 static int next_due(const server_t *server)
 {
-    gint64 now = g_get_monotonic_time();
+    const gint64 now = g_get_monotonic_time();
+    const gint64 at[] = {server->tick_at, server->accept_at,
+                         dscomm_priv_keeper_due(server->keeper)};
     int due = -1;
 
-    if (server->tick_at)
-        due = time_left(server->tick_at, now);
-    if (server->accept_at) {
-        int accept = time_left(server->accept_at, now);
+    for (size_t i = 0; i < G_N_ELEMENTS(at); i++) {
+        const int left = at[i] ? time_left(at[i], now) : -1;
 
-        due = due < 0 ? accept : MIN(due, accept);
+        if (left >= 0)
+            due = due < 0 ? left : MIN(due, left);
     }
     return due;
 }
@@ -284,6 +288,7 @@ static void do_due(server_t *server)
 {
     gint64 now = g_get_monotonic_time();
 
+    dscomm_priv_keeper_carry_out(server->keeper, now);
     if (server->tick_at && now >= server->tick_at)
         tick(server, now);
     if (server->accept_at && now >= server->accept_at) {
@@ -357,8 +362,8 @@ static gpointer run(gpointer data)
             else
                 serve_session(server, pointer, events[i].events);
         }
-        send_touched(server);
         do_due(server);
+        send_touched(server);
         free_dead(server);
     }
 }

@@ -44,6 +44,7 @@ dscomm_priv_session_t *dscomm_priv_session_new(int fd, const char *peer,
 
 void dscomm_priv_session_free(dscomm_priv_session_t *session)
 {
+    g_clear_pointer(&session->client, g_bytes_unref);
     g_ptr_array_unref(session->waits);
     g_queue_clear_full(&session->out, unref_bytes);
     dscomm_priv_buffer_clear(&session->tail);

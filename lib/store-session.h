@@ -37,6 +37,8 @@ struct dscomm_priv_session {
     size_t out_bytes; /* that are to be sent, tail included */
     dscomm_priv_buffer_t tail; /* small answers, not yet in out */
 
+    GBytes *client; /* whose last will the connection holds, or NULL */
+
     /* WAIT or BARRIER under way, the keeper's */
     gboolean waiting;
     size_t missing; /* keys */
@@ -91,6 +93,12 @@ gboolean dscomm_priv_keeper_execute(dscomm_priv_keeper_t *keeper,
                                     dscomm_priv_session_t *session,
                                     const uint8_t *data,
                                     const char **ret_problem);
+/* The connection of session ends; ended: by the client's side. */
+void dscomm_priv_keeper_part(dscomm_priv_keeper_t *keeper,
+                             dscomm_priv_session_t *session, bool ended);
+/* When a last will is to be carried out, of g_get_monotonic_time(), or 0. */
+gint64 dscomm_priv_keeper_due(const dscomm_priv_keeper_t *keeper);
+void dscomm_priv_keeper_carry_out(dscomm_priv_keeper_t *keeper, gint64 now);
 /* Ends what session waits for. */
 void dscomm_priv_keeper_forget(dscomm_priv_keeper_t *keeper,
                                dscomm_priv_session_t *session);

@@ -32,6 +32,7 @@ static void tcp_close(dscomm_priv_store_t *self)
 {
     tcp_t *tcp = (tcp_t *)self;
 
+    dscomm_priv_link_withdraw(&tcp->link);
     dscomm_priv_link_clear(&tcp->link);
     dscomm_priv_server_close(tcp->server);
     g_free(tcp);
@@ -379,6 +380,21 @@ static dscomm_status_t tcp_num_keys(dscomm_priv_store_t *self,
     return dscomm_priv_link_leave(link, status);
 }
 
+/* The server's own process needs none: the store ends with it. */
+static dscomm_status_t tcp_will(dscomm_priv_store_t *self, const char *key,
+                                dscomm_priv_data_t value,
+                                dscomm_priv_deadline_t deadline)
+{
+    if (((const tcp_t *)self)->server)
+        return DSCOMM_OK;
+    return dscomm_priv_link_will(link_of(self), key, value, deadline);
+}
+
+static void tcp_withdraw(dscomm_priv_store_t *self)
+{
+    dscomm_priv_link_withdraw(link_of(self));
+}
+
 static const dscomm_priv_store_ops_t ops = {
     .close = tcp_close,
     .port = tcp_port,
@@ -391,6 +407,8 @@ static const dscomm_priv_store_ops_t ops = {
     .remove = tcp_remove,
     .check = tcp_check,
     .num_keys = tcp_num_keys,
+    .will = tcp_will,
+    .withdraw = tcp_withdraw,
 };
 
 /* Opening */

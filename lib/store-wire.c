@@ -12,8 +12,8 @@
 #define SPANS_KEPT 1024 /* a request of more gives the memory back */
 
 /* What follows a command byte: m magic, u 32 bits, i 64 bits, k key, v value,
- * o a nonce, p a proof, n a count of repetitions of all that follows. NULL:
- * there is no such command. */
+ * o a nonce or a client's identifier, p a proof, n a count of repetitions of
+ * all that follows. NULL: there is no such command. */
 static const char *const layouts[WIRE_COMMANDS] = {
     [WIRE_VALIDATE] = "m",      [WIRE_SET] = "kv",
     [WIRE_COMPARE_SET] = "kvv", [WIRE_GET] = "k",
@@ -25,7 +25,7 @@ static const char *const layouts[WIRE_COMMANDS] = {
     [WIRE_QUEUE_PUSH] = "kv",   [WIRE_QUEUE_POP] = "k",
     [WIRE_QUEUE_LEN] = "k",     [WIRE_LIST_KEYS] = "",
     [WIRE_BARRIER] = "ki",      [WIRE_CHALLENGE] = "o",
-    [WIRE_PROOF] = "p",
+    [WIRE_PROOF] = "p",         [WIRE_WILL] = "okv",
 };
 
 void dscomm_priv_buffer_clear(dscomm_priv_buffer_t *buffer)

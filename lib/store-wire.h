@@ -38,6 +38,11 @@ enum {
      * answers inverted. */
     WIRE_CHALLENGE = 64,
     WIRE_PROOF = 65,
+    /* Gives the client's identifier, a key and a value, see store-will.h: the
+     * connection is one of a client that has this last will. An empty key
+     * withdraws the will. There is no answer. A client gives it only to a
+     * server that has named itself: torch's has no such command. */
+    WIRE_WILL = 66,
     WIRE_COMMANDS
 };
 
@@ -59,6 +64,7 @@ typedef struct {
 #define WIRE_SERVER_KEY "dscomm/server"
 #define WIRE_JOB_KEY "dscomm/job"
 #define WIRE_NAME_SIZE 16
+#define WIRE_WILL_MAX ((size_t)1 << 10) /* bytes of a will's key and value */
 #define WIRE_NAMED_ITSELF 's' /* the first byte of the name */
 #define WIRE_NAMED_BY_CLIENT 'c'
 

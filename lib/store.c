@@ -526,3 +526,28 @@ dscomm_status_t dscomm_store_num_keys(dscomm_store_t *store, int64_t *ret_count)
     return store->shared->ops->num_keys(
         store->shared, deadline_of(store, store->timeout_ms), ret_count);
 }
+
+dscomm_status_t dscomm_priv_store_will(dscomm_store_t *store, const char *key,
+                                       const char *value)
+{
+    const dscomm_priv_data_t data = {value, strlen(value)};
+    dscomm_status_t status;
+    char **whole;
+
+    USABLE(store);
+    if (!store->shared->ops->will)
+        return DSCOMM_OK;
+    status = whole_keys(store, &key, 1, &whole);
+    if (status)
+        return status;
+    status = store->shared->ops->will(store->shared, whole[0], data,
+                                      deadline_of(store, store->timeout_ms));
+    g_free(whole);
+    return status;
+}
+
+void dscomm_priv_store_withdraw(dscomm_store_t *store)
+{
+    if (store->shared->ops->withdraw && !is_inherited(store))
+        store->shared->ops->withdraw(store->shared);
+}

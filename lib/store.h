@@ -82,6 +82,10 @@ typedef struct {
     dscomm_status_t (*num_keys)(dscomm_priv_store_t *self,
                                 dscomm_priv_deadline_t deadline,
                                 int64_t *ret_count);
+    dscomm_status_t (*will)(dscomm_priv_store_t *self, const char *key,
+                            dscomm_priv_data_t value,
+                            dscomm_priv_deadline_t deadline); /* optional */
+    void (*withdraw)(dscomm_priv_store_t *self); /* with will */
 } dscomm_priv_store_ops_t;
 
 /* The head of every kind; all views of a store share it. */
@@ -128,6 +132,15 @@ void dscomm_priv_store_limit(dscomm_store_t *store, int64_t end);
 /* How many connections the server in this process has, its own client's
  * included; -1 where it serves none. */
 int dscomm_priv_store_clients(const dscomm_store_t *store);
+
+/* Leaves a last will: if this process ends without withdrawing it, the server
+ * appends value to key within half a second (lib/store-will.h). A store has one
+ * will: the first counts until it is withdrawn. A store that cannot keep a will
+ * (memory, file, torch's server, one that this process serves) does nothing. */
+dscomm_status_t dscomm_priv_store_will(dscomm_store_t *store, const char *key,
+                                       const char *value);
+/* Withdraws it; closing the store does so, too. */
+void dscomm_priv_store_withdraw(dscomm_store_t *store);
 
 /* A copy that dscomm_store_free() frees, with a 0 behind; NULL after
  * dscomm_fail(). data may be NULL: the copy is then left to be filled. */

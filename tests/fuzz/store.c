@@ -71,6 +71,7 @@ static void close_client(server_t *server, client_t *client)
     if (!client->session)
         return;
     dscomm_priv_keeper_forget(server->keeper, client->session);
+    dscomm_priv_keeper_part(server->keeper, client->session, true);
     g_queue_remove(&server->touched, client->session);
     dscomm_priv_session_free(client->session);
     client->session = NULL;
@@ -143,6 +144,7 @@ static void run_server_of(const dscomm_priv_job_t *job, const uint8_t *data,
         close_client(&server, &server.clients[i]);
         close(server.clients[i].fd);
     }
+    dscomm_priv_keeper_carry_out(server.keeper, G_MAXINT64);
     must(server.under_way.used == 0);
     dscomm_priv_keeper_free(server.keeper);
 }

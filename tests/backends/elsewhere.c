@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A rank that dies on a machine where no other rank is, while ranks meet or a
+ * group is made: the others learn it from the store that rank 0 serves. Nothing
+ * is said of a rank that is stopped or leaves. */
+#include "config.h"
+
+#include "tests/backends/job.h"
+#include "tests/backends/sandbox.h"
+#include "tests/tap.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RANKS 3
+#define VICTIM 2 /* the only rank on host b */
+#define NOTICE_MS 1000
+
+static void use_hosts(job_rank_t *me)
+{
+    setenv("DSCOMM_BACKEND", "two_level", 1);
+    setenv("DSCOMM_TWO_LEVEL_BETWEEN", "shm", 1);
+    setenv("DSCOMM_HOST_ID", me->rank == VICTIM ? "b" : "a", 1);
+}
+
+/* The victim dies when it has met the others and would connect to rank 0, which
+ * waits for it, as rank 1 does. The store is connected to before. */
+static void make_world(job_rank_t *me)
+{
+    dscomm_store_attr_t store_attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
+    struct rlimit no_core = {0, 0};
+    dscomm_group_t *world = NULL;
+    double started;
+
+    setrlimit(RLIMIT_CORE, &no_core);
+    use_hosts(me);
+    store_attr.serve = me->rank == 0;
+    if (dscomm_store_open(me->rendezvous, &store_attr, &attr.store) < 0)
+        return;
+    if (me->rank == VICTIM &&
+        sandbox_filter(SYS_connect, SECCOMP_RET_KILL_PROCESS))
+        me->report->value = errno;
+    attr.has_rank = 1;
+    attr.rank = me->rank;
+    attr.world_size = me->ranks;
+    attr.timeout_ms = me->timeout_ms;
+    started = job_now_ms();
+    job_tell(me, dscomm_init(&attr, &world), started);
+    if (world)
+        dscomm_finalize(world);
+    else if (me->rank == 0)
+        job_sleep_ms(NOTICE_MS); /* the others read the store */
+    dscomm_store_close(attr.store);
+}
+
+/* The pid of the victim, as the sentence has it. */
+static void name(pid_t pid, char text[48])
+{
+    snprintf(text, 48, "rank %d (pid %d on ", VICTIM, (int)pid);
+}
+
+static void test_creation(void)
+{
+    char who[48];
+    const char *const words[] = {who, "died", "while group 'world", NULL};
+    int passed;
+    job_t job;
+
+    job_make(&job, RANKS, 600000, make_world, NULL);
+    job_use_tcp(&job);
+    job_start(&job);
+    name(job.pids[VICTIM], who);
+    passed = job_join(&job, job_slowly(10000));
+    if (job.reports[VICTIM].value) {
+        skip("system calls cannot be filtered: %s",
+             strerror((int)job.reports[VICTIM].value));
+        job_end(&job, "died elsewhere");
+        return;
+    }
+    for (int r = 0; r < VICTIM; r++)
+        passed &=
+            job_was_told(&job, r, DSCOMM_ERR_PEER_FAILED, 2 * NOTICE_MS, words);
+    if (!ok(passed, "a rank elsewhere dies while a group is made"))
+        job_show(&job);
+    job_end(&job, "died elsewhere");
+}
+
+static void make_group(job_rank_t *me)
+{
+    dscomm_group_t *world, *group = NULL;
+    int list[RANKS] = {2, 1, 0};
+    double started;
+
+    use_hosts(me);
+    if (job_init(me, &world) < 0)
+        return;
+    me->report->loops = 1;
+    if (me->rank == VICTIM)
+        raise(SIGSTOP);
+    started = job_now_ms();
+    job_tell(me, dscomm_group_new(world, list, RANKS, NULL, &group), started);
+    dscomm_finalize(world);
+}
+
+static void test_stopped(void)
+{
+    int passed;
+    job_t job;
+
+    job_make(&job, RANKS, 600000, make_group, NULL);
+    job_use_tcp(&job);
+    job_start(&job);
+    passed = job_wait_loops(&job, 1);
+    job_sleep_ms(3 * NOTICE_MS);
+    kill(job.pids[VICTIM], SIGCONT);
+    passed &= job_join(&job, job_slowly(10000));
+    for (int r = 0; r < RANKS; r++)
+        passed &= job.reports[r].ended && job.reports[r].status == DSCOMM_OK;
+    if (!ok(passed, "a rank elsewhere is stopped for three seconds: all go on"))
+        job_show(&job);
+    job_end(&job, "stopped elsewhere");
+}
+
+static void meet(job_rank_t *me)
+{
+    dscomm_group_t *world;
+
+    use_hosts(me);
+    if (job_init(me, &world) == DSCOMM_OK)
+        dscomm_finalize(world);
+}
+
+/* Rank 1 comes a second after the victim has died. */
+static void test_meeting(void)
+{
+    char who[48];
+    const char *const words[] = {who, "ended before all had come", NULL};
+    int passed;
+    job_t job;
+
+    job_make(&job, RANKS, 600000, meet, NULL);
+    job_use_tcp(&job);
+    job_start_rank(&job, 0);
+    job_start_rank(&job, VICTIM);
+    name(job.pids[VICTIM], who);
+    job_sleep_ms(job_slowly(500));
+    kill(job.pids[VICTIM], SIGKILL);
+    waitpid(job.pids[VICTIM], &job.statuses[VICTIM], 0);
+    job.pids[VICTIM] = 0;
+    job_sleep_ms(NOTICE_MS);
+    job_start_rank(&job, 1);
+    passed = job_join(&job, job_slowly(10000));
+    for (int r = 0; r < VICTIM; r++)
+        passed &=
+            job_was_told(&job, r, DSCOMM_ERR_PEER_FAILED, 4 * NOTICE_MS, words);
+    if (!ok(passed, "a rank elsewhere is killed while ranks meet"))
+        job_show(&job);
+    job_end(&job, "killed elsewhere");
+}
+
+int main(void)
+{
+    test_creation();
+    test_stopped();
+    test_meeting();
+    is_int(job_leftovers(), 0, "nothing is left of any job");
+    return tap_done();
+}

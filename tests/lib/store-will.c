@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Last wills: carried out when a client has died, and never for a living one.
+ */
+#include "tests/lib/store-serve.h"
+
+#include "lib/store-link.h"
+#include "lib/store-will.h"
+#include "lib/store.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#define LONG_MS (2 * WILL_GRACE_MS + 200) /* no will is that late */
+
+enum { GET = 3, CHECK = 5, WAIT = 6, WILL = 66 };
+
+/* Gives a will on a connection, under the identifier of 16 times name. */
+static void give(int fd, char name, const char *key, const char *value)
+{
+    raw_t raw = {.size = 0};
+    uint32_t echo = 0;
+
+    raw_put(&raw, WILL, 1);
+    for (int i = 0; i < 16; i++)
+        raw_put(&raw, (uint64_t)name, 1);
+    raw_text(&raw, key);
+    raw_text(&raw, value);
+    raw_ping(&raw, 0xCAFE0004);
+    raw_send(fd, raw.data, raw.size);
+    raw_recv(fd, &echo, 4, WAIT_MS);
+    if (echo != 0xCAFE0004)
+        bail("the will is refused");
+}
+
+static int client_with(int port, char name)
+{
+    int fd = client(port);
+
+    give(fd, name, "/died", "dead ");
+    return fd;
+}
+
+/* Whether there is a key, after ms. */
+static int is_there(int port, const char *key, int ms)
+{
+    raw_t raw = {.size = 0};
+    uint8_t answer = 2;
+    int fd = client(port);
+
+    usleep((useconds_t)ms * 1000);
+    raw_keys(&raw, CHECK, key, NULL);
+    raw_send(fd, raw.data, raw.size);
+    raw_recv(fd, &answer, 1, WAIT_MS);
+    close(fd);
+    return answer == 0;
+}
+
+/* Waits for the key, which must have the value. */
+static void comes(int port, const char *key, const char *value,
+                  const char *about)
+{
+    raw_t raw = {.size = 0};
+    char got[64] = "";
+    uint64_t size = 0;
+    uint8_t answer = 2;
+    int fd = client(port);
+    double began = raw_now_ms();
+
+    raw_keys(&raw, WAIT, key, NULL);
+    raw_send(fd, raw.data, raw.size);
+    raw_recv(fd, &answer, 1, WAIT_MS);
+    ok(raw_now_ms() - began < WAIT_MS / 2, "%s: who waits for it is woken",
+       about);
+    raw.size = 0;
+    raw_command(&raw, GET, key, NULL, NULL);
+    raw_send(fd, raw.data, raw.size);
+    raw_recv(fd, &size, 8, WAIT_MS);
+    if (size < sizeof got)
+        raw_recv(fd, got, size, WAIT_MS);
+    is_str(got, value, "%s: as it was given", about);
+    close(fd);
+}
+
+static void test_ends(void)
+{
+    int port, fd;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+
+    fd = client_with(port, 'a');
+    ok(!is_there(port, "/died", LONG_MS), "a client that is silent lives");
+    close(fd);
+    comes(port, "/died", "dead ", "a client that ends");
+    fd = client_with(port, 'b');
+    close(fd);
+    usleep(LONG_MS * 1000);
+    comes(port, "/died", "dead dead ", "another one");
+    fd = client(port);
+    give(fd, 'c', "/other", "1");
+    give(fd, 'd', "/other", "2");
+    close(fd);
+    comes(port, "/other", "2", "a will in place of another");
+    dscomm_priv_server_close(server);
+}
+
+static void test_withdrawn(void)
+{
+    int port, fd, other;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+
+    fd = client_with(port, 'a');
+    give(fd, 'a', "", "");
+    close(fd);
+    ok(!is_there(port, "/died", LONG_MS), "withdrawn");
+    fd = client_with(port, 'b');
+    other = client(port);
+    give(other, 'b', "", "");
+    close(fd);
+    ok(!is_there(port, "/died", LONG_MS), "withdrawn on another connection");
+    give(other, 'z', "", "");
+    ok(is_alive(port), "nobody's will can be withdrawn");
+    close(other);
+    dscomm_priv_server_close(server);
+}
+
+static void test_connections(void)
+{
+    int port, first, second;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+
+    first = client_with(port, 'a');
+    second = client_with(port, 'a');
+    close(first);
+    ok(!is_there(port, "/died", LONG_MS), "one connection of two ends");
+    close(second);
+    second = client_with(port, 'a');
+    ok(!is_there(port, "/died", LONG_MS), "the client comes again");
+    close(second);
+    comes(port, "/died", "dead ", "the last connection ends");
+    dscomm_priv_server_close(server);
+}
+
+/* What the server closes tells nothing about the client. */
+static void test_closed(void)
+{
+    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+    static raw_t raw;
+    int port, fd;
+    dscomm_priv_server_t *server;
+
+    limits.stall_ms = 100;
+    server = serve(&limits, &port);
+    fd = client_with(port, 'a');
+    raw_put(&raw, GET, 1);
+    raw_send(fd, raw.data, raw.size);
+    ok(raw_closes(fd, WAIT_MS), "a request that stalls is closed");
+    close(fd);
+    fd = client(port);
+    raw.size = 0;
+    raw_put(&raw, WILL, 1);
+    raw.size += 16;
+    raw_text(&raw, "/died");
+    raw_put(&raw, 1020, 8);
+    raw.size += 1020;
+    raw_send(fd, raw.data, raw.size);
+    ok(raw_closes(fd, WAIT_MS), "a will of 1025 bytes is closed");
+    close(fd);
+    ok(!is_there(port, "/died", LONG_MS), "neither will is carried out");
+    dscomm_priv_server_close(server);
+}
+
+/* Clients of the library */
+
+static dscomm_store_t *store_of(int port)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *store;
+    char url[40];
+
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
+    attr.timeout_ms = WAIT_MS;
+    if (dscomm_store_open(url, &attr, &store))
+        bail("%s", dscomm_last_error());
+    return store;
+}
+
+/* A process with a will, which sleeps when it is there. */
+static pid_t start_process(int port)
+{
+    int fds[2];
+    char byte;
+    pid_t pid;
+
+    if (pipe(fds) || (pid = fork()) < 0)
+        bail("fork");
+    if (!pid) {
+        dscomm_store_t *store = store_of(port);
+
+        if (dscomm_priv_store_will(store, "died", "7") ||
+            write(fds[1], "", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(fds[1]);
+    if (read(fds[0], &byte, 1) != 1)
+        bail("no will: %s", dscomm_last_error());
+    close(fds[0]);
+    return pid;
+}
+
+static void test_process(void)
+{
+    int port;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+    dscomm_store_t *store = store_of(port);
+    pid_t pid = start_process(port);
+
+    is_int(dscomm_priv_store_will(store, "left", "1"), DSCOMM_OK, "a will");
+    dscomm_store_close(store);
+    ok(!is_there(port, "/left", LONG_MS), "a store that is closed has left");
+    kill(pid, SIGSTOP);
+    ok(!is_there(port, "/died", LONG_MS), "a process that is stopped lives");
+    kill(pid, SIGCONT);
+    ok(!is_there(port, "/died", LONG_MS), "and when it goes on");
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    comes(port, "/died", "7", "a process that is killed");
+    dscomm_priv_server_close(server);
+}
+
+static void use_link(dscomm_priv_link_t *first, dscomm_status_t status)
+{
+    dscomm_priv_link_t *link = first;
+
+    if (dscomm_priv_link_enter(&link, FALSE, dscomm_priv_deadline(WAIT_MS)))
+        bail("%s", dscomm_last_error());
+    dscomm_priv_link_leave(link, status);
+}
+
+/* After a request that failed a client drops its connection, and makes another
+ * one when it next needs it, if ever. */
+static void test_dropped(void)
+{
+    const dscomm_priv_data_t value = {"8", 1};
+    dscomm_priv_link_t link;
+    int port;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+
+    if (!dscomm_priv_link_init(&link, "127.0.0.1", port, NULL, NULL) ||
+        dscomm_priv_link_connect(&link, dscomm_priv_deadline(WAIT_MS)) ||
+        dscomm_priv_link_will(&link, "/died", value,
+                              dscomm_priv_deadline(WAIT_MS)))
+        bail("%s", dscomm_last_error());
+    for (int i = 0; i < 2; i++) {
+        use_link(&link, DSCOMM_ERR_TIMEOUT);
+        ok(!is_there(port, "/died", LONG_MS), "a dropped connection, time %d",
+           i + 1);
+        use_link(&link, DSCOMM_OK);
+        ok(!is_there(port, "/died", LONG_MS), "and the next one");
+    }
+    is_int(link.parked, -1, "the dropped one is closed then");
+    dscomm_priv_link_clear(&link);
+    comes(port, "/died", "8", "the end without a word");
+    dscomm_priv_server_close(server);
+}
+
+int main(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    test_ends();
+    test_withdrawn();
+    test_connections();
+    test_closed();
+    test_process();
+    test_dropped();
+    return tap_done();
+}
