@@ -117,7 +117,8 @@ int engine_library_alive(void);
 /* Whether a rank may not come to MPI_Finalize(). */
 void engine_library_spoil(int so);
 /* A group has ended with a message that nobody has received: MPICH 4.2 over UCX
- * aborts the process in MPI_Finalize() then, so MPICH is not finalised. */
+ * aborts the process in MPI_Finalize() then, so it is not finalised. Older ones
+ * are, because Hydra ends the other ranks by SIGKILL if one ends without it. */
 void engine_library_strand(void);
 
 /* open.c */

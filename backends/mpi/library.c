@@ -20,8 +20,8 @@ static pthread_t first; /* thread that has opened a group */
 static pid_t home; /* the process that uses MPI, or 0 */
 static atomic_int spoilt, stranded, finalized;
 
-/* At the end of the program. After a failure MPI may wait for ranks that will
- * not come, so then it is left alone. So it is if a message is stranded, see
+/* At the end of the program. MPI is not finalised after a failure, because it
+ * may wait for ranks that will not come, nor if a message is stranded, see
  * engine_library_strand(). */
 static void finalize(void)
 {
@@ -237,7 +237,7 @@ void engine_library_spoil(int so)
 
 void engine_library_strand(void)
 {
-#ifdef MPICH
+#if defined MPICH_NUMVERSION && MPICH_NUMVERSION >= 40200000
     stranded = 1;
 #endif
 }
