@@ -83,8 +83,8 @@ static bool has_remote(const dscomm_group_t *group)
 
     for (int i = 0; i < group->size; i++)
         if (group->world_ranks[i] != meeting->rank &&
-            !dscomm_priv_processes_here(meeting->processes,
-                                        group->world_ranks[i]))
+            !dscomm_priv_processes_pid(meeting->processes,
+                                       group->world_ranks[i]))
             return true;
     return false;
 }
@@ -126,7 +126,7 @@ static dscomm_status_t fail_dead(const dscomm_group_t *group, int world_rank)
                 "%s died%s while group '%s' was made; its own output or the "
                 "kernel log may say why",
                 dscomm_priv_processes_describe(processes, world_rank, who),
-                dscomm_priv_processes_here(processes, world_rank)
+                dscomm_priv_processes_pid(processes, world_rank)
                     ? ""
                     : ", or its host cannot be reached any more,",
                 group->name);
@@ -141,7 +141,7 @@ static dscomm_status_t fail_dead(const dscomm_group_t *group, int world_rank)
 static dscomm_status_t fail_served(const dscomm_group_t *group)
 {
     const dscomm_meeting_t *meeting = meeting_of(group);
-    const int here = dscomm_priv_processes_here(meeting->processes, 0);
+    const int here = dscomm_priv_processes_pid(meeting->processes, 0) != 0;
     const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), LOST_MS);
     char who[DSCOMM_PROCESS_MAX];
     dscomm_status_t status;

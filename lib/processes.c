@@ -194,14 +194,15 @@ int dscomm_priv_processes_ended(dscomm_processes_t *processes, int rank)
     return ended;
 }
 
-int dscomm_priv_processes_here(dscomm_processes_t *processes, int rank)
+int64_t dscomm_priv_processes_pid(dscomm_processes_t *processes, int rank)
 {
-    int here;
+    const process_t *process = &processes->of[rank];
+    int64_t pid;
 
     pthread_mutex_lock(&processes->lock);
-    here = processes->of[rank].here;
+    pid = process->here ? process->pid : 0;
     pthread_mutex_unlock(&processes->lock);
-    return here;
+    return pid;
 }
 
 const char *dscomm_priv_processes_describe(dscomm_processes_t *processes,

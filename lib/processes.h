@@ -6,6 +6,7 @@
 
 #include <dscomm/store.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct dscomm_processes dscomm_processes_t;
 
@@ -38,8 +39,9 @@ void dscomm_priv_processes_look(dscomm_processes_t *processes,
  * dscomm_priv_processes_look(). */
 int dscomm_priv_processes_ended(dscomm_processes_t *processes, int rank);
 
-/* 1 where the process is known and on this machine, so that its end is seen. */
-int dscomm_priv_processes_here(dscomm_processes_t *processes, int rank);
+/* The pid of a process that is known and on this machine, so that its end is
+ * seen; else 0. */
+int64_t dscomm_priv_processes_pid(dscomm_processes_t *processes, int rank);
 
 /* "rank 3 (pid 812 on b)", or "rank 3" where the process is not known; returns
  * text. */
