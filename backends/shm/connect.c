@@ -7,6 +7,7 @@
 #include "backends/shm/connect.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -143,11 +144,12 @@ static dscomm_status_t member_take_offer(const shm_t *shm, char *offer, int fd,
         return DSCOMM_OK;
     offer[2 * NAME] = 0;
     length = shm_connect_address(offer, &address);
-    while ((failed = connect(fd, (struct sockaddr *)&address, length)) &&
-           errno == EINTR)
-        continue; /* it waits while rank 0's queue is full */
+    do
+        failed = connect(fd, (struct sockaddr *)&address, length);
+    while (failed && errno == EINTR);
+    /* EAGAIN: the listener's queue is full; the caller comes again. */
     if (failed)
-        return errno == ECONNREFUSED
+        return errno == ECONNREFUSED || errno == EAGAIN
                    ? DSCOMM_OK
                    : shm_connect_fail(shm, "connect to rank 0");
     *ret_offer = shm_message_same_user(fd) ? OFFER_TAKEN : OFFER_FOREIGN;
@@ -159,12 +161,15 @@ static dscomm_status_t member_try_offer(const shm_t *shm, char *offer,
                                         unsigned char *ret_password,
                                         offer_t *ret_offer)
 {
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     dscomm_status_t status;
 
     if (fd < 0)
         return shm_connect_fail(shm, "socket");
     status = member_take_offer(shm, offer, fd, ret_password, ret_offer);
+    if (!status && *ret_offer == OFFER_TAKEN &&
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK))
+        status = shm_connect_fail(shm, "fcntl");
     if (!status && *ret_offer == OFFER_TAKEN)
         *ret_fd = fd;
     else

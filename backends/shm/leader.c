@@ -149,14 +149,21 @@ static dscomm_status_t leader_await(const leader_t *leader)
     }
 }
 
+/* Every rank, however many strangers connect meanwhile. */
 static dscomm_status_t leader_gather(leader_t *leader)
 {
     dscomm_status_t status = DSCOMM_OK;
 
-    for (int here = 1; here < leader->shm->ranks && !status;) {
+    for (int here = 1, before = 0; here < leader->shm->ranks && !status;) {
         int fd;
 
-        status = leader_await(leader);
+        if (here == before)
+            status = dscomm_backend_creation_check(leader->args);
+        if (!status && g_get_monotonic_time() >= leader->deadline)
+            status = fail_missing(leader);
+        before = here;
+        if (!status)
+            status = leader_await(leader);
         if (status)
             return status;
         fd = accept4(leader->listener, NULL, NULL, SOCK_CLOEXEC);

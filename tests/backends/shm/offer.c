@@ -290,10 +290,36 @@ static void test_foreigner(void)
     close(listener);
 }
 
+/* A listener that takes nobody, and has as many in its queue as it may: rank 1
+ * does not wait there. */
+static void test_full_queue(void)
+{
+    enum { MOST = 16 };
+    char name[2 * NAME + 1], offer[OFFER + 1];
+    struct sockaddr_un address;
+    int listener, fds[MOST], count = 0, failed = 0;
+    socklen_t length;
+
+    make_name(name, 2000);
+    listener = listen_at(offer, name);
+    length = shm_connect_address(name, &address);
+    while (count < MOST && !failed) {
+        fds[count] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+        failed =
+            connect(fds[count++], (struct sockaddr *)&address, length) != 0;
+    }
+    ok(failed && errno == EAGAIN, "the queue is full");
+    run_foreigner("an offer with a full queue", offer);
+    while (count)
+        close(fds[--count]);
+    close(listener);
+}
+
 int main(void)
 {
     test_wrong();
     test_deleted();
     test_foreigner();
+    test_full_queue();
     return tap_done();
 }
