@@ -281,9 +281,13 @@ gboolean dscomm_priv_session_read(dscomm_priv_session_t *session,
     do
         got = recv(session->fd, bytes, sizeof bytes, 0);
     while (got < 0 && errno == EINTR);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return TRUE;
+    /* A process that dies ends its connection in order; one that was reset, or
+     * that keepalive has given up, may belong to a client that is alive. */
     if (got < 0)
-        return errno == EAGAIN || errno == EWOULDBLOCK;
-    if (got == 0)
+        *ret_problem = "the connection is lost";
+    if (got <= 0)
         return FALSE;
     if (session->refused)
         return TRUE;
@@ -303,8 +307,10 @@ gboolean dscomm_priv_session_write(dscomm_priv_session_t *session,
     for (int turn = 0; turn < TURNS && session->out_bytes; turn++) {
         gboolean full = dscomm_priv_session_is_full(session);
 
-        if (!send_answers(session))
+        if (!send_answers(session)) {
+            *ret_problem = "its answers cannot be sent";
             return FALSE;
+        }
         if (!full || dscomm_priv_session_is_full(session))
             break;
         if (!execute_all(session, keeper, ret_problem))
