@@ -126,9 +126,8 @@ DSCOMM_API dscomm_status_t dscomm_group_from_global(const dscomm_group_t *group,
  * From the first call on a thread of the library makes progress for the
  * process, as with DSCOMM_PROGRESS=thread, and lets the deadlines of works
  * pass. A failure that comes while no work is outstanding is told within 0.1 s
- * after the backend knows. The group owns
- * the descriptor and closes it when it is freed. ERR_UNSUPPORTED with
- * DSCOMM_CAP_CALLER_PROGRESS. MT: group. */
+ * after the backend knows. The group owns the descriptor and closes it when it
+ * is freed. ERR_UNSUPPORTED with DSCOMM_CAP_CALLER_PROGRESS. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_group_fd(dscomm_group_t *group, int *ret_fd);
 
 /* Number of collectives started on the group; equal on all ranks between two of
