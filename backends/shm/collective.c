@@ -5,8 +5,6 @@
 
 #include "backends/shm/steps.h"
 
-#include <time.h>
-
 bool shm_floor_reached(shm_t *shm, uint64_t need)
 {
     uint64_t lowest = UINT64_MAX;
@@ -156,7 +154,6 @@ static int begin(shm_t *shm, shm_op_t *op, const dscomm_coll_args_t *args)
     memset(op, 0, sizeof *op);
     op->args = args;
     op->first = op->data = shm->step;
-    shm_trial_begin(shm, args);
     if (args->user)
         shm_operator_publish(shm, args);
     else if (args->op >= 0)
@@ -164,21 +161,11 @@ static int begin(shm_t *shm, shm_op_t *op, const dscomm_coll_args_t *args)
     return begins[args->coll](shm, op);
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static dscomm_status_t run_machine(shm_t *shm, const dscomm_coll_args_t *args)
 {
     shm_op_t op;
     shm_wait_t wait = {0};
     int result = begin(shm, &op, args);
-    const int class = shm_trial_start(shm, args);
-    const uint64_t start_ns = class < 0 ? 0 : now_ns();
 
     while (result == SHM_AGAIN) {
         uint64_t moves = shm->moves;
@@ -193,8 +180,6 @@ static dscomm_status_t run_machine(shm_t *shm, const dscomm_coll_args_t *args)
     if (result < 0)
         return (dscomm_status_t)result;
     shm_end(shm);
-    if (class >= 0)
-        shm_trial_end(shm, class, now_ns() - start_ns);
     return DSCOMM_OK;
 }
 

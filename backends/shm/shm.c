@@ -44,7 +44,7 @@ const dscomm_setting_t shm_settings[] = {
          "auto|plain|stream",
          "How payloads are put into shared memory: plain stores "
          "leave them in the cache, streaming ones do not; auto "
-         "tries both for collectives, and dscomm perf shows the choice."},
+         "measures how far away each rank is."},
     [SHM_SETTING_NATIVE] =
         {"DSCOMM_SHM_NATIVE", DSCOMM_SETTING_BOOL, "1", 0, 1, NULL,
          "Collectives by shared memory itself; 0 = by schedules over "
@@ -100,14 +100,14 @@ static int rank_of_peer(const shm_t *shm, int peer)
     return rank;
 }
 
-/* Stores as DSCOMM_SHM_STORE says; else by measuring, from where the parent
+/* Paths as DSCOMM_SHM_STORE says; else by measuring, from where the parent
  * group has got. */
 static dscomm_status_t choose_stores(shm_t *shm, const shm_t *parent)
 {
     static const int stores[] = {[STORE_AUTO] = -1,
                                  [STORE_PLAIN] = SHM_PLAIN,
                                  [STORE_STREAM] = SHM_STREAM};
-    int64_t kind = STORE_AUTO;
+    int64_t kind;
     dscomm_status_t status =
         dscomm_setting_number(&shm_settings[SHM_SETTING_STORE], &kind);
 
@@ -117,11 +117,6 @@ static dscomm_status_t choose_stores(shm_t *shm, const shm_t *parent)
         else
             shm_path_init(&shm->path[r], stores[kind]);
     }
-    shm->trying = kind == STORE_AUTO && shm->spin_limit;
-    if (kind == STORE_AUTO && parent)
-        memcpy(shm->trial, parent->trial, sizeof shm->trial);
-    for (int c = 0; kind == STORE_STREAM && c < SHM_CLASSES; c++)
-        shm->trial[c].store = SHM_STREAM;
     return status;
 }
 
@@ -307,7 +302,6 @@ static const dscomm_backend_ops_t ops = {
     .quiesce = shm_quiesce,
     .leave = shm_begin_to_leave,
     .withdraw = shm_withdraw,
-    .tuning = shm_tuning,
     .probe = shm_probe,
     .begun = shm_begun,
 };

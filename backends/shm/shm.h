@@ -135,18 +135,6 @@ typedef struct {
     uint64_t seen; /* what the last look found there */
 } shm_path_t;
 
-/* Which stores collectives of a size class are faster by: see trial.c. */
-#define SHM_CLASSES 4
-typedef struct {
-    uint8_t store; /* shm_store_t in use */
-    uint8_t made; /* calls of the trial that goes on */
-    uint8_t others; /* calls of another key since it began */
-    bool chosen; /* a trial has ended */
-    uint16_t rest; /* calls of the class until the next trial */
-    uint32_t key; /* of the calls that are compared: a fingerprint */
-    uint64_t best_ns[2]; /* the shortest of them, by each kind of stores */
-} shm_trial_t;
-
 typedef struct shm_op shm_op_t;
 typedef struct shm_request shm_request_t;
 typedef struct shm_p2p shm_p2p_t;
@@ -188,10 +176,7 @@ typedef struct {
     dscomm_reduce_fn kernels[DSCOMM_DTYPE_COUNT][DSCOMM_OP_COUNT];
     const void **sources; /* ranks pointers, scratch */
     double *factors; /* ranks factors, scratch */
-    shm_path_t *path; /* of messages to each rank */
-    shm_trial_t trial[SHM_CLASSES]; /* of collectives */
-    bool trying; /* DSCOMM_SHM_STORE is auto, and ranks have processors */
-    uint8_t store; /* shm_store_t of the running collective */
+    shm_path_t *path; /* to each rank; the own one: to all */
     bool native; /* DSCOMM_SHM_NATIVE */
     /* Running collectives, oldest first. */
     shm_request_t *queue_head, *queue_tail;
@@ -252,21 +237,6 @@ dscomm_status_t shm_segment_reserve(shm_t *shm, uint64_t offset, uint64_t size,
  * attach is called in between, on every rank. */
 dscomm_status_t shm_connect(shm_t *shm, const dscomm_backend_args_t *args,
                             dscomm_status_t (*attach)(shm_t *shm));
-
-/* trial.c: chooses the stores of collectives by trying both. The next call of
- * the trial's class, a call of that key: which stores it uses, and whether its
- * time must be told. */
-shm_store_t shm_trial_next(shm_trial_t *trial, uint32_t key, bool *ret_timed);
-/* The time of such a call. True when it has ended a trial of so many rounds. */
-bool shm_trial_note(shm_trial_t *trial, uint64_t ns, unsigned rounds);
-/* Sets the stores of a collective that begins. */
-void shm_trial_begin(shm_t *shm, const dscomm_coll_args_t *args);
-/* The same for one that runs from beginning to end now: its class if its time
- * must be told, else -1. */
-int shm_trial_start(shm_t *shm, const dscomm_coll_args_t *args);
-void shm_trial_end(shm_t *shm, int class, uint64_t ns);
-/* What was chosen, in words. */
-void shm_tuning(void *impl, char *text, size_t size);
 
 /* store.c: chooses the stores of a path by measuring, as it is used. store: a
  * shm_store_t, or -1: by measuring. */
