@@ -20,6 +20,10 @@
 
 /* To open a store that is served here. */
 #define STORE_TIMEOUT_MS 10000
+/* Bytes drawn for a secret, and characters of a run's id with the final zero.
+ */
+#define RANDOM_MOST 32
+#define RUN_ID_SIZE 33
 
 /* Pipes and logs, and two connections of every rank to a store that is here. */
 static int raise_file_limit(const tool_job_t *job, const tool_limits_t *limits)
@@ -59,19 +63,30 @@ static void fill_standard_fds(void)
         close(fd);
 }
 
-static int make_run_id(tool_job_t *job, const char *id)
+/* Fills text with size - 1 random hexadecimal digits, an even number of at most
+ * 2 * RANDOM_MOST. */
+static int draw_hex(const tool_job_t *job, char *text, size_t size)
 {
-    guint32 words[4];
+    unsigned char bytes[RANDOM_MOST];
+    size_t count = (size - 1) / 2;
+    ssize_t got;
 
-    if (id) {
-        g_strlcpy(job->run_id, id, sizeof(job->run_id));
-        return TOOL_OK;
-    }
-    if (getrandom(words, sizeof(words), 0) != sizeof(words))
+    do
+        got = getrandom(bytes, count, 0);
+    while (got < 0 && errno == EINTR);
+    if (got != (ssize_t)count)
         return tool_fail(TOOL_INTERNAL, job->command, "no random numbers: %s",
                          g_strerror(errno));
-    snprintf(job->run_id, sizeof(job->run_id), "%08x%08x%08x%08x", words[0],
-             words[1], words[2], words[3]);
+    for (size_t i = 0; i < count; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    return TOOL_OK;
+}
+
+static int make_run_id(tool_job_t *job, const char *id)
+{
+    if (!id)
+        return draw_hex(job, job->run_id, RUN_ID_SIZE);
+    g_strlcpy(job->run_id, id, sizeof(job->run_id));
     return TOOL_OK;
 }
 
@@ -86,8 +101,8 @@ static gboolean is_set(const char *variable)
  * for several nodes is the user's: they have no channel of their own. */
 static int choose_secret(const tool_job_t *job, const tool_limits_t *limits)
 {
-    guint32 words[8];
-    char text[sizeof(words) * 2 + 1];
+    char text[2 * RANDOM_MOST + 1];
+    int status;
 
     if (limits->no_secret) {
         g_unsetenv("DSCOMM_JOB_SECRET");
@@ -97,13 +112,10 @@ static int choose_secret(const tool_job_t *job, const tool_limits_t *limits)
     if (limits->place || is_set("DSCOMM_JOB_SECRET") ||
         is_set("DSCOMM_JOB_SECRET_FILE"))
         return TOOL_OK;
-    if (getrandom(words, sizeof(words), 0) != sizeof(words))
-        return tool_fail(TOOL_INTERNAL, job->command, "no random numbers: %s",
-                         g_strerror(errno));
-    for (size_t i = 0; i < G_N_ELEMENTS(words); i++)
-        snprintf(text + 8 * i, 9, "%08x", words[i]);
-    g_setenv("DSCOMM_JOB_SECRET", text, TRUE);
-    return TOOL_OK;
+    status = draw_hex(job, text, sizeof(text));
+    if (status == TOOL_OK)
+        g_setenv("DSCOMM_JOB_SECRET", text, TRUE);
+    return status;
 }
 
 static int prepare(tool_job_t *job, const tool_limits_t *limits)
