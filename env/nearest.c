@@ -10,7 +10,7 @@
 
 #define NAME_MAX_BYTES 64 /* longer names are near no other */
 
-/* Of two names below NAME_MAX_BYTES bytes. */
+/* The edit distance of two names, both shorter than NAME_MAX_BYTES. */
 static unsigned distance(const char *a, const char *b)
 {
     unsigned row[NAME_MAX_BYTES];

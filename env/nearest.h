@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which known name is most like a misspelt one. */
+/* Suggestions for misspelt names: the known name that is most like one. */
 #ifndef ENV_NEAREST_H
 #define ENV_NEAREST_H
 

@@ -107,8 +107,8 @@ static dscomm_status_t reduce_scatter(dscomm_group_t *group, const void *send,
     return dscomm_priv_dispatch(group, &args, ret_work);
 }
 
-/* What these three do with another operator than those that need no factor:
- * PREMUL_SUM is refused, the program's own ones are checked and dispatched. */
+/* Reductions whose operator is not one of the plain ones: PREMUL_SUM, which
+ * needs a factor, is refused; the program's own are checked and dispatched. */
 static dscomm_status_t reduce_by(dscomm_op_t op, dscomm_group_t *group,
                                  dscomm_coll_args_t args,
                                  dscomm_work_t **ret_work)

@@ -77,10 +77,10 @@ static int is_noted(const dscomm_work_t *work)
                     (work->call.kind == CALL_COLLECTIVE && work->group->notes));
 }
 
-/* What inquire says of a collective. The lock is not held meanwhile, so that
- * others can go on with the group, which a blocking call has told nobody of.
- * work may be gone afterwards. The progress thread keeps the lock, since the
- * program could free the group meanwhile. */
+/* Calls inquire for a collective and returns its result. The lock is released
+ * meanwhile, so that other threads can go on with the group, and work may be
+ * gone afterwards. The progress thread keeps the lock, because the program
+ * could free the group meanwhile. */
 static dscomm_status_t ask_others(const dscomm_work_t *work, inquire_t inquire,
                                   char *text, size_t size)
 {

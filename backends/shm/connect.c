@@ -94,7 +94,7 @@ static void new_peers(shm_t *shm)
         shm->peer[r] = r;
 }
 
-/* What became of an offer. */
+/* The result of trying an offer. */
 typedef enum { OFFER_NONE, OFFER_FOREIGN, OFFER_TAKEN } offer_t;
 
 static bool from_hex(const char *hex, unsigned char *ret_bytes, size_t count)
@@ -110,7 +110,7 @@ static bool from_hex(const char *hex, unsigned char *ret_bytes, size_t count)
     return true;
 }
 
-/* What the store's key holds, "" where that is no offer. */
+/* Reads the store's key; "" if what it holds is not an offer. */
 static dscomm_status_t member_get_offer(const dscomm_backend_args_t *args,
                                         int timeout_ms, char offer[OFFER + 1])
 {
@@ -269,7 +269,7 @@ static dscomm_status_t member_receive(const shm_t *shm,
     return failed ? dscomm_backend_creation_lost(args, 0) : DSCOMM_OK;
 }
 
-/* What rank 0 decided; *ret_fd may be NULL. */
+/* Receives rank 0's decision; *ret_fd may be NULL. */
 static dscomm_status_t member_verdict(shm_t *shm,
                                       const dscomm_backend_args_t *args, int fd,
                                       int64_t deadline, int *ret_fd)

@@ -185,7 +185,8 @@ int two_withdraw(void *impl, dscomm_request_t *head)
     return 1;
 }
 
-/* What its level has completed meanwhile is no longer the level's. */
+/* A request that its level has completed meanwhile no longer belongs to the
+ * level. */
 void two_message_cancel(two_t *two, two_request_t *request)
 {
     if (!forget(two, request))
