@@ -11,6 +11,7 @@
 #include "lib/store.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,7 +29,10 @@ static unsigned users;
 static pthread_t thread;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t work_came; /* made with the thread */
+/* Made with the first thread, and never destroyed: whoever saw that the thread
+ * runs may signal after it has ended. */
+static pthread_cond_t work_came;
+static bool made;
 static int stopping;
 static atomic_int running;
 
@@ -98,7 +102,9 @@ static int create(void)
     int error;
 
     stopping = 0;
-    dscomm_priv_cond_init(&work_came);
+    if (!made)
+        dscomm_priv_cond_init(&work_came);
+    made = true;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     error = pthread_create(&thread, NULL, loop, NULL);
@@ -166,7 +172,6 @@ static void end(void)
     pthread_mutex_unlock(&lock);
     pthread_join(thread, NULL);
     atomic_store(&running, 0);
-    pthread_cond_destroy(&work_came);
 }
 
 void dscomm_priv_progress_stop(void)
@@ -186,5 +191,6 @@ void dscomm_priv_progress_thread_forked(void)
     pthread_mutex_init(&lock, NULL);
     users = 0;
     stopping = 0;
+    made = false; /* the parent's threads may have been in it */
     atomic_store(&running, 0);
 }
