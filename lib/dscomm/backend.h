@@ -48,7 +48,7 @@ extern "C" {
 
 /* Grows with every incompatible change; a module of another number is
  * refused. */
-#define DSCOMM_BACKEND_ABI 1
+#define DSCOMM_BACKEND_ABI 2
 
 /* The root of the barrier by which all ranks meet in dscomm_finalize(): a
  * barrier like any other, but no other call matches it, and messages call it
@@ -357,7 +357,7 @@ typedef struct dscomm_backend {
 #define DSCOMM_BACKEND_EXPORT DSCOMM_API
 
 /* Services of libdscomm for backends. They live in the symbol version
- * DSCOMM_PRIVATE_1, which is renamed with every DSCOMM_BACKEND_ABI. */
+ * DSCOMM_PRIVATE_2, which is renamed with every DSCOMM_BACKEND_ABI. */
 
 /* Lets works on other groups of the process go on, and those of group that are
  * their callers' own; cheap where there are none. group: the one that waits, in
