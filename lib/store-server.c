@@ -6,6 +6,7 @@
 #include "lib/store-server.h"
 
 #include "lib/status.h"
+#include "lib/store-commands.h"
 #include "lib/store-session.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@ struct dscomm_priv_server {
     dscomm_priv_server_limits_t limits;
     int epoll, stop; /* stop: an eventfd, readable when it is over */
     GThread *thread;
-    dscomm_priv_keeper_t *keeper;
+    dscomm_priv_commands_t *commands;
     GHashTable *sessions; /* a set */
     gint clients; /* how many, for other threads */
     GQueue touched; /* sessions with new answers */
@@ -91,8 +92,8 @@ static void bury(server_t *server, session_t *session, const char *problem)
         dscomm_log(DSCOMM_LOG_DEBUG, "store", "closing %s: %s", session->peer,
                    problem);
     session->dead = TRUE;
-    dscomm_priv_keeper_forget(server->keeper, session);
-    dscomm_priv_keeper_part(server->keeper, session, !problem);
+    dscomm_priv_commands_forget(server->commands, session);
+    dscomm_priv_commands_part(server->commands, session, !problem);
     epoll_ctl(server->epoll, EPOLL_CTL_DEL, session->fd, NULL);
     g_hash_table_remove(server->sessions, session);
     g_atomic_int_add(&server->clients, -1);
@@ -272,7 +273,7 @@ static int next_due(const server_t *server)
 {
     const gint64 now = g_get_monotonic_time();
     const gint64 at[] = {server->tick_at, server->accept_at,
-                         dscomm_priv_keeper_due(server->keeper)};
+                         dscomm_priv_commands_due(server->commands)};
     int due = -1;
 
     for (size_t i = 0; i < G_N_ELEMENTS(at); i++) {
@@ -288,7 +289,7 @@ static void do_due(server_t *server)
 {
     gint64 now = g_get_monotonic_time();
 
-    dscomm_priv_keeper_carry_out(server->keeper, now);
+    dscomm_priv_commands_carry_out(server->commands, now);
     if (server->tick_at && now >= server->tick_at)
         tick(server, now);
     if (server->accept_at && now >= server->accept_at) {
@@ -315,9 +316,9 @@ static void serve_session(server_t *server, session_t *session, uint32_t events)
     if (session->dead)
         return;
     if (events & (EPOLLIN | EPOLLERR | EPOLLHUP))
-        good = dscomm_priv_session_read(session, server->keeper, &problem);
+        good = dscomm_priv_session_read(session, server->commands, &problem);
     if (good && (events & EPOLLOUT))
-        good = dscomm_priv_session_write(session, server->keeper, &problem);
+        good = dscomm_priv_session_write(session, server->commands, &problem);
     if (session->validated)
         end_silence(server, session);
     if (!good)
@@ -337,7 +338,7 @@ static void send_touched(server_t *server)
         session->queued = FALSE;
         if (session->dead)
             continue;
-        if (!dscomm_priv_session_write(session, server->keeper, &problem))
+        if (!dscomm_priv_session_write(session, server->commands, &problem))
             bury(server, session, problem);
         else
             update(server, session);
@@ -431,7 +432,7 @@ static void server_free(server_t *server)
     free_dead(server);
     g_hash_table_unref(server->sessions);
     g_queue_clear(&server->touched);
-    dscomm_priv_keeper_free(server->keeper);
+    dscomm_priv_commands_free(server->commands);
     if (server->stop >= 0)
         close(server->stop);
     if (server->epoll >= 0)
@@ -457,7 +458,7 @@ dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
     server->under_way.most = server->limits.under_way;
     server->epoll = server->stop = -1;
     server->sessions = g_hash_table_new(NULL, NULL);
-    server->keeper = dscomm_priv_keeper_new(server->limits.kept, job);
+    server->commands = dscomm_priv_commands_new(server->limits.kept, job);
     g_queue_init(&server->touched);
     g_queue_init(&server->dead);
     g_queue_init(&server->silent);

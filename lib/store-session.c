@@ -4,6 +4,8 @@
 
 #include "lib/store-session.h"
 
+#include "lib/store-commands.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -228,7 +230,7 @@ static bool may_give(const dscomm_priv_session_t *session, int command)
 }
 
 static gboolean execute_all(dscomm_priv_session_t *session,
-                            dscomm_priv_keeper_t *keeper,
+                            dscomm_priv_commands_t *commands,
                             const char **ret_problem)
 {
     dscomm_priv_buffer_t *in = &session->in;
@@ -248,13 +250,13 @@ static gboolean execute_all(dscomm_priv_session_t *session,
                 *ret_problem = "its first command is not VALIDATE";
                 return FALSE;
             }
-            dscomm_priv_keeper_refuse(keeper, session);
+            dscomm_priv_commands_refuse(commands, session);
             done = in->size;
             break;
         }
         if (result == SCAN_MORE)
             break;
-        if (!dscomm_priv_keeper_execute(keeper, session, data, ret_problem))
+        if (!dscomm_priv_commands_execute(commands, session, data, ret_problem))
             return FALSE;
         done += scan->end;
         dscomm_priv_scan_next(scan);
@@ -271,7 +273,7 @@ static gboolean execute_all(dscomm_priv_session_t *session,
 }
 
 gboolean dscomm_priv_session_read(dscomm_priv_session_t *session,
-                                  dscomm_priv_keeper_t *keeper,
+                                  dscomm_priv_commands_t *commands,
                                   const char **ret_problem)
 {
     uint8_t bytes[READ_SIZE];
@@ -292,11 +294,11 @@ gboolean dscomm_priv_session_read(dscomm_priv_session_t *session,
     if (session->refused)
         return TRUE;
     dscomm_priv_buffer_put(&session->in, bytes, (size_t)got);
-    return execute_all(session, keeper, ret_problem);
+    return execute_all(session, commands, ret_problem);
 }
 
 gboolean dscomm_priv_session_write(dscomm_priv_session_t *session,
-                                   dscomm_priv_keeper_t *keeper,
+                                   dscomm_priv_commands_t *commands,
                                    const char **ret_problem)
 {
     *ret_problem = NULL;
@@ -313,7 +315,7 @@ gboolean dscomm_priv_session_write(dscomm_priv_session_t *session,
         }
         if (!full || dscomm_priv_session_is_full(session))
             break;
-        if (!execute_all(session, keeper, ret_problem))
+        if (!execute_all(session, commands, ret_problem))
             return FALSE;
     }
     return TRUE;

@@ -9,7 +9,7 @@
 #include "lib/store-wire.h"
 
 typedef struct dscomm_priv_session dscomm_priv_session_t;
-typedef struct dscomm_priv_keeper dscomm_priv_keeper_t;
+typedef struct dscomm_priv_commands dscomm_priv_commands_t;
 
 struct dscomm_priv_session {
     int fd;
@@ -39,10 +39,10 @@ struct dscomm_priv_session {
 
     GBytes *client; /* whose last will the connection holds, or NULL */
 
-    /* WAIT or BARRIER under way, the keeper's */
+    /* WAIT or BARRIER under way, of store-waiters.c */
     gboolean waiting;
     size_t missing; /* keys */
-    GPtrArray *waits; /* GBytes of keys with whom the keeper notes it */
+    GPtrArray *waits; /* GBytes of the keys, each in a set of waiters */
 };
 
 /* Of each in waits, besides its bytes. */
@@ -52,7 +52,7 @@ struct dscomm_priv_session {
 dscomm_priv_session_t *dscomm_priv_session_new(int fd, const char *peer,
                                                GQueue *touched,
                                                dscomm_priv_budget_t *under_way);
-/* Closes the socket. The keeper must have forgotten it. */
+/* Closes the socket. The commands must have forgotten it. */
 void dscomm_priv_session_free(dscomm_priv_session_t *session);
 
 /* Answers own their bytes, because they are sent after the request's memory is
@@ -66,41 +66,17 @@ void dscomm_priv_session_answer_copy(dscomm_priv_session_t *session,
 void dscomm_priv_session_answer_value(dscomm_priv_session_t *session,
                                       GBytes *value);
 
-/* Reads what has arrived and has the keeper execute it. FALSE: the connection
+/* Reads what has arrived and has it executed. FALSE: the connection
  * is to be closed; *ret_problem says why, or is NULL where the client left. */
 gboolean dscomm_priv_session_read(dscomm_priv_session_t *session,
-                                  dscomm_priv_keeper_t *keeper,
+                                  dscomm_priv_commands_t *commands,
                                   const char **ret_problem);
 /* Sends what the socket takes, then goes on with requests that waited for
  * room. */
 gboolean dscomm_priv_session_write(dscomm_priv_session_t *session,
-                                   dscomm_priv_keeper_t *keeper,
+                                   dscomm_priv_commands_t *commands,
                                    const char **ret_problem);
 /* So much is to be sent that no further request is looked at. */
 gboolean dscomm_priv_session_is_full(const dscomm_priv_session_t *session);
-
-/* Keys, queues and those who wait for them. most: bytes of keys and values;
- * job: whose they are, or NULL. */
-dscomm_priv_keeper_t *dscomm_priv_keeper_new(size_t most,
-                                             const dscomm_priv_job_t *job);
-void dscomm_priv_keeper_free(dscomm_priv_keeper_t *keeper);
-/* Tells the log, once, that a client does not know the job's secret. */
-void dscomm_priv_keeper_refuse(dscomm_priv_keeper_t *keeper,
-                               dscomm_priv_session_t *session);
-/* Executes the request that session->scan has found in data. FALSE: the
- * connection is to be closed, *ret_problem says why. */
-gboolean dscomm_priv_keeper_execute(dscomm_priv_keeper_t *keeper,
-                                    dscomm_priv_session_t *session,
-                                    const uint8_t *data,
-                                    const char **ret_problem);
-/* The connection of session ends; ended: by the client's side. */
-void dscomm_priv_keeper_part(dscomm_priv_keeper_t *keeper,
-                             dscomm_priv_session_t *session, bool ended);
-/* When a last will is to be carried out, of g_get_monotonic_time(), or 0. */
-gint64 dscomm_priv_keeper_due(const dscomm_priv_keeper_t *keeper);
-void dscomm_priv_keeper_carry_out(dscomm_priv_keeper_t *keeper, gint64 now);
-/* Ends what session waits for. */
-void dscomm_priv_keeper_forget(dscomm_priv_keeper_t *keeper,
-                               dscomm_priv_session_t *session);
 
 #endif

@@ -12,6 +12,7 @@
 #include "config.h"
 
 #include "lib/roster.h"
+#include "lib/store-commands.h"
 #include "lib/store-link.h"
 #include "lib/store-records.h"
 #include "lib/store-session.h"
@@ -33,7 +34,7 @@ typedef struct {
 } client_t;
 
 typedef struct {
-    dscomm_priv_keeper_t *keeper;
+    dscomm_priv_commands_t *commands;
     dscomm_priv_budget_t under_way;
     GQueue touched;
     client_t clients[2];
@@ -57,7 +58,7 @@ static void server_begin(server_t *server, const dscomm_priv_job_t *job)
 
     *server = (server_t){.under_way = {0, ROOM}};
     g_queue_init(&server->touched);
-    server->keeper = dscomm_priv_keeper_new(ROOM, job);
+    server->commands = dscomm_priv_commands_new(ROOM, job);
     for (int i = 0; i < 2; i++) {
         pair(fds);
         server->clients[i].fd = fds[1];
@@ -70,8 +71,8 @@ static void close_client(server_t *server, client_t *client)
 {
     if (!client->session)
         return;
-    dscomm_priv_keeper_forget(server->keeper, client->session);
-    dscomm_priv_keeper_part(server->keeper, client->session, true);
+    dscomm_priv_commands_forget(server->commands, client->session);
+    dscomm_priv_commands_part(server->commands, client->session, true);
     g_queue_remove(&server->touched, client->session);
     dscomm_priv_session_free(client->session);
     client->session = NULL;
@@ -82,7 +83,7 @@ static void write_answers(server_t *server, client_t *client)
     const char *problem = NULL;
 
     if (client->session &&
-        !dscomm_priv_session_write(client->session, server->keeper, &problem))
+        !dscomm_priv_session_write(client->session, server->commands, &problem))
         close_client(server, client);
 }
 
@@ -105,7 +106,7 @@ static void feed(server_t *server, client_t *client, const uint8_t *data,
     ssize_t sent = send(client->fd, data, size, MSG_NOSIGNAL);
 
     if (sent > 0 && client->session &&
-        !dscomm_priv_session_read(client->session, server->keeper, &problem))
+        !dscomm_priv_session_read(client->session, server->commands, &problem))
         close_client(server, client);
     write_touched(server);
 }
@@ -144,9 +145,9 @@ static void run_server_of(const dscomm_priv_job_t *job, const uint8_t *data,
         close_client(&server, &server.clients[i]);
         close(server.clients[i].fd);
     }
-    dscomm_priv_keeper_carry_out(server.keeper, G_MAXINT64);
+    dscomm_priv_commands_carry_out(server.commands, G_MAXINT64);
     must(server.under_way.used == 0);
-    dscomm_priv_keeper_free(server.keeper);
+    dscomm_priv_commands_free(server.commands);
 }
 
 static void run_server(const uint8_t *data, size_t size)

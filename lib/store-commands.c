@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the server's commands do: keys, queues, and sessions that wait. */
 #include "config.h"
 
-#include "lib/store-session.h"
+#include "lib/store-commands.h"
+
 #include "lib/store-table.h"
+#include "lib/store-waiters.h"
 #include "lib/store-will.h"
 
 #include "lib/status.h"
 
 #include <string.h>
 
-struct dscomm_priv_keeper {
+struct dscomm_priv_commands {
     dscomm_priv_table_t *table;
     GHashTable *queues; /* GBytes -> GQueue of GBytes, never empty */
-    GHashTable *waiters; /* GBytes -> GHashTable, a set of sessions */
-    GHashTable *barriers; /* the same, of sessions in BARRIER */
+    dscomm_priv_waiters_t waiters;
     dscomm_priv_wills_t *wills;
     gboolean full; /* and the log knows */
     char *secret; /* that clients must know, or NULL */
     bool refused; /* one that does not, and the log knows */
 };
 
-typedef dscomm_priv_keeper_t keeper_t;
+typedef dscomm_priv_commands_t commands_t;
 typedef dscomm_priv_session_t session_t;
 
 /* One request: its session, and its keys, values and integers. */
@@ -38,11 +38,6 @@ static void unref_bytes(gpointer bytes)
     g_bytes_unref(bytes);
 }
 
-static void unref_set(gpointer set)
-{
-    g_hash_table_unref(set);
-}
-
 static void free_queue(gpointer queue)
 {
     g_queue_free_full(queue, unref_bytes);
@@ -56,168 +51,74 @@ static GBytes *own_key(size_t i)
     return g_bytes_new_static(own_keys[i], strlen(own_keys[i]));
 }
 
-static void set_own(keeper_t *keeper, size_t i, const void *data, size_t size)
+static void set_own(commands_t *commands, size_t i, const void *data,
+                    size_t size)
 {
     GBytes *key = own_key(i), *value = g_bytes_new(data, size);
 
-    dscomm_priv_table_set(keeper->table, key, value);
+    dscomm_priv_table_set(commands->table, key, value);
     g_bytes_unref(value);
     g_bytes_unref(key);
 }
 
-static void name_server(keeper_t *keeper, const dscomm_priv_job_t *job)
+static void name_server(commands_t *commands, const dscomm_priv_job_t *job)
 {
     uint8_t name[WIRE_NAME_SIZE];
 
     dscomm_priv_wire_name(name, WIRE_NAMED_ITSELF);
-    set_own(keeper, 0, name, sizeof name);
+    set_own(commands, 0, name, sizeof name);
     if (job && job->name)
-        set_own(keeper, 1, job->name, strlen(job->name));
+        set_own(commands, 1, job->name, strlen(job->name));
 }
 
-keeper_t *dscomm_priv_keeper_new(size_t most, const dscomm_priv_job_t *job)
+commands_t *dscomm_priv_commands_new(size_t most, const dscomm_priv_job_t *job)
 {
-    keeper_t *keeper = g_new0(keeper_t, 1);
+    commands_t *commands = g_new0(commands_t, 1);
 
-    keeper->table = dscomm_priv_table_new(most);
-    keeper->queues = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
-                                           unref_bytes, free_queue);
-    keeper->waiters = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
-                                            unref_bytes, unref_set);
-    keeper->barriers = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
-                                             unref_bytes, unref_set);
-    keeper->wills = dscomm_priv_wills_new();
-    keeper->secret = job ? g_strdup(job->secret) : NULL;
-    name_server(keeper, job);
-    return keeper;
+    commands->table = dscomm_priv_table_new(most);
+    commands->queues = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
+                                             unref_bytes, free_queue);
+    dscomm_priv_waiters_init(&commands->waiters);
+    commands->wills = dscomm_priv_wills_new();
+    commands->secret = job ? g_strdup(job->secret) : NULL;
+    name_server(commands, job);
+    return commands;
 }
 
-void dscomm_priv_keeper_free(keeper_t *keeper)
+void dscomm_priv_commands_free(commands_t *commands)
 {
-    dscomm_priv_wills_free(keeper->wills);
-    g_hash_table_unref(keeper->barriers);
-    g_hash_table_unref(keeper->waiters);
-    g_hash_table_unref(keeper->queues);
-    dscomm_priv_table_free(keeper->table);
-    dscomm_priv_secret_free(keeper->secret);
-    g_free(keeper);
+    dscomm_priv_wills_free(commands->wills);
+    dscomm_priv_waiters_clear(&commands->waiters);
+    g_hash_table_unref(commands->queues);
+    dscomm_priv_table_free(commands->table);
+    dscomm_priv_secret_free(commands->secret);
+    g_free(commands);
 }
 
 /* Who may use the keys */
 
-void dscomm_priv_keeper_refuse(keeper_t *keeper, session_t *session)
+void dscomm_priv_commands_refuse(commands_t *commands, session_t *session)
 {
-    if (!keeper->refused)
+    if (!commands->refused)
         dscomm_log(DSCOMM_LOG_WARN, "store",
                    "refused %s, which does not prove that it knows the job's "
                    "secret; give it DSCOMM_JOB_SECRET if it is of this job, or "
                    "the job none if it uses PyTorch's TCPStore (dscomm run "
                    "--no-secret)",
                    session->peer);
-    keeper->refused = true;
+    commands->refused = true;
     session->refused = true;
 }
 
-/* Waiting */
-
-/* Notes that session waits for key; FALSE if it is noted already. The copy is
- * no larger than the request, which had room. */
-static gboolean note(GHashTable *waiters, GBytes *key, session_t *session)
+void dscomm_priv_commands_forget(commands_t *commands, session_t *session)
 {
-    GHashTable *set = g_hash_table_lookup(waiters, key);
-    gsize size;
-    const void *data = g_bytes_get_data(key, &size);
-    void *own;
-
-    if (set && g_hash_table_contains(set, session))
-        return FALSE;
-    own = g_malloc(size + 1);
-    memcpy(own, data, size);
-    key = dscomm_priv_budget_take(session->under_way, own, size,
-                                  size + SESSION_NOTE_COST);
-    if (!set) {
-        set = g_hash_table_new(NULL, NULL);
-        g_hash_table_insert(waiters, g_bytes_ref(key), set);
-    }
-    g_hash_table_add(set, session);
-    g_ptr_array_add(session->waits, key);
-    return TRUE;
+    dscomm_priv_waiters_remove(&commands->waiters, session);
 }
 
-static void unnote(GHashTable *waiters, GBytes *key, session_t *session)
+static gboolean is_there(const commands_t *commands, GBytes *key)
 {
-    GHashTable *set = g_hash_table_lookup(waiters, key);
-
-    if (!set)
-        return;
-    g_hash_table_remove(set, session);
-    if (!g_hash_table_size(set))
-        g_hash_table_remove(waiters, key);
-}
-
-void dscomm_priv_keeper_forget(keeper_t *keeper, session_t *session)
-{
-    for (guint i = 0; i < session->waits->len; i++) {
-        unnote(keeper->waiters, session->waits->pdata[i], session);
-        unnote(keeper->barriers, session->waits->pdata[i], session);
-    }
-    g_ptr_array_set_size(session->waits, 0);
-    session->waiting = FALSE;
-    session->missing = 0;
-}
-
-static void stop_waiting(session_t *session)
-{
-    uint8_t answer = WIRE_STOP_WAITING;
-
-    session->waiting = FALSE;
-    dscomm_priv_session_answer(session, &answer, 1);
-}
-
-/* One key less for session to wait for. */
-static void came(keeper_t *keeper, session_t *session)
-{
-    if (--session->missing)
-        return;
-    dscomm_priv_keeper_forget(keeper, session);
-    stop_waiting(session);
-}
-
-static void wake_all(keeper_t *keeper, GHashTable *waiters, GBytes *key)
-{
-    GHashTable *set = g_hash_table_lookup(waiters, key);
-    GHashTableIter iter;
-    gpointer session;
-
-    if (!set)
-        return;
-    g_hash_table_ref(set);
-    g_hash_table_remove(waiters, key);
-    g_hash_table_iter_init(&iter, set);
-    while (g_hash_table_iter_next(&iter, &session, NULL))
-        came(keeper, session);
-    g_hash_table_unref(set);
-}
-
-static void wake_one(keeper_t *keeper, GBytes *key)
-{
-    GHashTable *set = g_hash_table_lookup(keeper->waiters, key);
-    GHashTableIter iter;
-    gpointer session;
-
-    if (!set)
-        return;
-    g_hash_table_iter_init(&iter, set);
-    if (!g_hash_table_iter_next(&iter, &session, NULL))
-        return;
-    unnote(keeper->waiters, key, session);
-    came(keeper, session);
-}
-
-static gboolean is_there(const keeper_t *keeper, GBytes *key)
-{
-    return dscomm_priv_table_get(keeper->table, key) ||
-           g_hash_table_contains(keeper->queues, key);
+    return dscomm_priv_table_get(commands->table, key) ||
+           g_hash_table_contains(commands->queues, key);
 }
 
 /* Reading requests and writing answers */
@@ -236,34 +137,34 @@ static GBytes *look(const request_t *request, size_t i)
 }
 
 /* There was no room for it. */
-static void refuse(keeper_t *keeper, request_t *request)
+static void refuse(commands_t *commands, request_t *request)
 {
-    if (!keeper->full)
+    if (!commands->full)
         dscomm_log(DSCOMM_LOG_WARN, "store", "closing %s: %s",
                    request->session->peer, dscomm_last_error());
-    keeper->full = TRUE;
+    commands->full = TRUE;
     request->problem = "the store is full";
 }
 
 /* A copy to be stored; NULL closes the connection. */
-static GBytes *copy(keeper_t *keeper, request_t *request, size_t i)
+static GBytes *copy(commands_t *commands, request_t *request, size_t i)
 {
     GBytes *bytes =
-        dscomm_priv_budget_copy(dscomm_priv_table_budget(keeper->table),
+        dscomm_priv_budget_copy(dscomm_priv_table_budget(commands->table),
                                 span_data(request, i), request->spans[i].size);
 
     if (!bytes)
-        refuse(keeper, request);
+        refuse(commands, request);
     return bytes;
 }
 
-static void store(keeper_t *keeper, request_t *request, GBytes *key,
+static void store(commands_t *commands, request_t *request, GBytes *key,
                   GBytes *value)
 {
-    if (dscomm_priv_table_set(keeper->table, key, value))
-        refuse(keeper, request);
+    if (dscomm_priv_table_set(commands->table, key, value))
+        refuse(commands, request);
     else
-        wake_all(keeper, keeper->waiters, key);
+        dscomm_priv_waiters_wake(&commands->waiters, WAITERS_KEY, key);
 }
 
 static int64_t integer(const request_t *request, size_t i)
@@ -293,22 +194,22 @@ static void answer_span(const request_t *request, size_t i)
 
 /* Commands */
 
-static void run_validate(keeper_t *keeper, request_t *request)
+static void run_validate(commands_t *commands, request_t *request)
 {
     request->session->greeted = true;
-    if (!keeper->secret)
+    if (!commands->secret)
         request->session->validated = true;
 }
 
 /* The server proves first that it knows the secret, so that a client does not
  * give its keys to a stranger that has the port. */
-static void run_challenge(keeper_t *keeper, request_t *request)
+static void run_challenge(commands_t *commands, request_t *request)
 {
     session_t *session = request->session;
     uint8_t *own = session->nonces + SECRET_NONCE_SIZE;
     dscomm_priv_challenge_t answer = {0};
 
-    if (keeper->secret) {
+    if (commands->secret) {
         memcpy(session->nonces, span_data(request, 0), SECRET_NONCE_SIZE);
         if (!dscomm_priv_secret_nonce(own)) {
             request->problem = "the system gives no random numbers";
@@ -316,23 +217,23 @@ static void run_challenge(keeper_t *keeper, request_t *request)
         }
         answer.guarded = 1;
         memcpy(answer.nonce, own, sizeof answer.nonce);
-        dscomm_priv_secret_prove(keeper->secret, SECRET_SERVER, session->nonces,
-                                 answer.proof);
+        dscomm_priv_secret_prove(commands->secret, SECRET_SERVER,
+                                 session->nonces, answer.proof);
     }
     session->challenged = true;
     dscomm_priv_session_answer(session, &answer, sizeof answer);
 }
 
 /* One try for each challenge. */
-static void run_proof(keeper_t *keeper, request_t *request)
+static void run_proof(commands_t *commands, request_t *request)
 {
     session_t *session = request->session;
 
-    if (!keeper->secret)
+    if (!commands->secret)
         return;
     if (session->challenged &&
-        dscomm_priv_secret_check(keeper->secret, SECRET_CLIENT, session->nonces,
-                                 span_data(request, 0)))
+        dscomm_priv_secret_check(commands->secret, SECRET_CLIENT,
+                                 session->nonces, span_data(request, 0)))
         session->validated = true;
     else
         request->problem = "its proof of the job's secret is wrong";
@@ -340,35 +241,35 @@ static void run_proof(keeper_t *keeper, request_t *request)
 }
 
 /* SET and MULTI_SET */
-static void run_set(keeper_t *keeper, request_t *request)
+static void run_set(commands_t *commands, request_t *request)
 {
     for (size_t i = 0; i < request->count && !request->problem; i += 2) {
         GBytes *key = look(request, i);
-        GBytes *value = copy(keeper, request, i + 1);
+        GBytes *value = copy(commands, request, i + 1);
 
         if (value) {
-            store(keeper, request, key, value);
+            store(commands, request, key, value);
             g_bytes_unref(value);
         }
         g_bytes_unref(key);
     }
 }
 
-static void run_compare_set(keeper_t *keeper, request_t *request)
+static void run_compare_set(commands_t *commands, request_t *request)
 {
     GBytes *key = look(request, 0), *expected = look(request, 1);
-    GBytes *desired = copy(keeper, request, 2), *answer;
+    GBytes *desired = copy(commands, request, 2), *answer;
     gboolean replace;
 
     if (desired) {
-        answer = dscomm_priv_table_compare(keeper->table, key, expected,
+        answer = dscomm_priv_table_compare(commands->table, key, expected,
                                            desired, &replace);
         if (answer)
             dscomm_priv_session_answer_value(request->session, answer);
         else
             answer_span(request, 1);
         if (replace)
-            store(keeper, request, key, desired);
+            store(commands, request, key, desired);
         if (answer)
             g_bytes_unref(answer);
         g_bytes_unref(desired);
@@ -378,54 +279,54 @@ static void run_compare_set(keeper_t *keeper, request_t *request)
 }
 
 /* GET and MULTI_GET */
-static void run_get(keeper_t *keeper, request_t *request)
+static void run_get(commands_t *commands, request_t *request)
 {
     for (size_t i = 0; i < request->count; i++) {
         GBytes *key = look(request, i);
 
         dscomm_priv_session_answer_value(
-            request->session, dscomm_priv_table_get(keeper->table, key));
+            request->session, dscomm_priv_table_get(commands->table, key));
         g_bytes_unref(key);
     }
 }
 
 /* FALSE: the value is no number, or the store is full. */
-static gboolean add(keeper_t *keeper, request_t *request, int64_t delta,
+static gboolean add(commands_t *commands, request_t *request, int64_t delta,
                     GBytes *key, int64_t *ret_sum)
 {
     dscomm_status_t status;
     GBytes *text;
 
-    status = dscomm_priv_table_sum(keeper->table, key, delta, ret_sum, &text);
+    status = dscomm_priv_table_sum(commands->table, key, delta, ret_sum, &text);
     if (status == DSCOMM_ERR_NO_MEMORY) {
-        refuse(keeper, request);
+        refuse(commands, request);
     } else if (status) {
         request->problem = "it adds to what is no number";
     } else {
-        store(keeper, request, key, text);
+        store(commands, request, key, text);
         g_bytes_unref(text);
     }
     return !request->problem;
 }
 
-static void run_add(keeper_t *keeper, request_t *request)
+static void run_add(commands_t *commands, request_t *request)
 {
     GBytes *key = look(request, 0);
     int64_t sum;
 
-    if (add(keeper, request, integer(request, 1), key, &sum))
+    if (add(commands, request, integer(request, 1), key, &sum))
         answer_integer(request, sum);
     g_bytes_unref(key);
 }
 
-static void run_check(keeper_t *keeper, request_t *request)
+static void run_check(commands_t *commands, request_t *request)
 {
     gboolean ready = TRUE;
 
     for (size_t i = 0; i < request->count && ready; i++) {
         GBytes *key = look(request, i);
 
-        ready = is_there(keeper, key);
+        ready = is_there(commands, key);
         g_bytes_unref(key);
     }
     answer_byte(request, ready ? WIRE_READY : WIRE_NOT_READY);
@@ -438,7 +339,7 @@ static gboolean may_wait(request_t *request)
     return !request->session->waiting;
 }
 
-static void run_wait(keeper_t *keeper, request_t *request)
+static void run_wait(commands_t *commands, request_t *request)
 {
     session_t *session = request->session;
 
@@ -447,55 +348,56 @@ static void run_wait(keeper_t *keeper, request_t *request)
     for (size_t i = 0; i < request->count; i++) {
         GBytes *key = look(request, i);
 
-        if (!is_there(keeper, key) && note(keeper->waiters, key, session))
-            session->missing++;
+        if (!is_there(commands, key))
+            dscomm_priv_waiters_add(&commands->waiters, WAITERS_KEY, key,
+                                    session);
         g_bytes_unref(key);
     }
     session->waiting = TRUE;
     if (!session->missing)
-        stop_waiting(session);
+        dscomm_priv_waiters_answer(session);
 }
 
-static void run_cancel_wait(keeper_t *keeper, request_t *request)
+static void run_cancel_wait(commands_t *commands, request_t *request)
 {
-    dscomm_priv_keeper_forget(keeper, request->session);
+    dscomm_priv_waiters_remove(&commands->waiters, request->session);
     answer_byte(request, WIRE_CANCELED);
 }
 
-static void run_num_keys(keeper_t *keeper, request_t *request)
+static void run_num_keys(commands_t *commands, request_t *request)
 {
-    size_t count = dscomm_priv_table_count(keeper->table);
+    size_t count = dscomm_priv_table_count(commands->table);
 
     for (size_t i = 0; i < G_N_ELEMENTS(own_keys); i++) {
         GBytes *key = own_key(i);
 
-        count -= dscomm_priv_table_get(keeper->table, key) != NULL;
+        count -= dscomm_priv_table_get(commands->table, key) != NULL;
         g_bytes_unref(key);
     }
     answer_integer(request, (int64_t)count);
 }
 
-static void run_delete_key(keeper_t *keeper, request_t *request)
+static void run_delete_key(commands_t *commands, request_t *request)
 {
     GBytes *key = look(request, 0);
 
-    answer_integer(request, dscomm_priv_table_remove(keeper->table, key));
+    answer_integer(request, dscomm_priv_table_remove(commands->table, key));
     g_bytes_unref(key);
 }
 
-static void run_append(keeper_t *keeper, request_t *request)
+static void run_append(commands_t *commands, request_t *request)
 {
     GBytes *key = look(request, 0), *value;
     dscomm_status_t status;
 
-    status = dscomm_priv_table_join(keeper->table, key, span_data(request, 1),
+    status = dscomm_priv_table_join(commands->table, key, span_data(request, 1),
                                     request->spans[1].size, &value);
     if (status == DSCOMM_ERR_INVALID) {
         request->problem = "it appends beyond what a value may have";
     } else if (status) {
-        refuse(keeper, request);
+        refuse(commands, request);
     } else {
-        store(keeper, request, key, value);
+        store(commands, request, key, value);
         g_bytes_unref(value);
     }
     g_bytes_unref(key);
@@ -503,30 +405,31 @@ static void run_append(keeper_t *keeper, request_t *request)
 
 /* Inverted, a client learns that it must prove that it knows the secret, and
  * torch's that it is not served. */
-static void run_ping(keeper_t *keeper, request_t *request)
+static void run_ping(commands_t *commands, request_t *request)
 {
     uint32_t nonce;
 
-    (void)keeper;
+    (void)commands;
     memcpy(&nonce, span_data(request, 0), sizeof nonce);
     if (!request->session->validated)
         nonce = ~nonce;
     dscomm_priv_session_answer(request->session, &nonce, sizeof nonce);
 }
 
-static void run_queue_push(keeper_t *keeper, request_t *request)
+static void run_queue_push(commands_t *commands, request_t *request)
 {
-    GBytes *key = copy(keeper, request, 0), *value = copy(keeper, request, 1);
+    GBytes *key = copy(commands, request, 0),
+           *value = copy(commands, request, 1);
     GQueue *queue;
 
     if (key && value) {
-        queue = g_hash_table_lookup(keeper->queues, key);
+        queue = g_hash_table_lookup(commands->queues, key);
         if (!queue) {
             queue = g_queue_new();
-            g_hash_table_insert(keeper->queues, g_bytes_ref(key), queue);
+            g_hash_table_insert(commands->queues, g_bytes_ref(key), queue);
         }
         g_queue_push_tail(queue, g_bytes_ref(value));
-        wake_one(keeper, key);
+        dscomm_priv_waiters_wake_one(&commands->waiters, key);
     }
     if (value)
         g_bytes_unref(value);
@@ -534,10 +437,10 @@ static void run_queue_push(keeper_t *keeper, request_t *request)
         g_bytes_unref(key);
 }
 
-static void run_queue_pop(keeper_t *keeper, request_t *request)
+static void run_queue_pop(commands_t *commands, request_t *request)
 {
     GBytes *key = look(request, 0), *value;
-    GQueue *queue = g_hash_table_lookup(keeper->queues, key);
+    GQueue *queue = g_hash_table_lookup(commands->queues, key);
 
     answer_integer(request, queue ? (int64_t)g_queue_get_length(queue) : 0);
     if (queue) {
@@ -545,23 +448,23 @@ static void run_queue_pop(keeper_t *keeper, request_t *request)
         dscomm_priv_session_answer_value(request->session, value);
         g_bytes_unref(value);
         if (g_queue_is_empty(queue))
-            g_hash_table_remove(keeper->queues, key);
+            g_hash_table_remove(commands->queues, key);
     }
     g_bytes_unref(key);
 }
 
-static void run_queue_len(keeper_t *keeper, request_t *request)
+static void run_queue_len(commands_t *commands, request_t *request)
 {
     GBytes *key = look(request, 0);
-    GQueue *queue = g_hash_table_lookup(keeper->queues, key);
+    GQueue *queue = g_hash_table_lookup(commands->queues, key);
 
     answer_integer(request, queue ? (int64_t)g_queue_get_length(queue) : 0);
     g_bytes_unref(key);
 }
 
-static void run_list_keys(keeper_t *keeper, request_t *request)
+static void run_list_keys(commands_t *commands, request_t *request)
 {
-    GPtrArray *keys = dscomm_priv_table_keys(keeper->table);
+    GPtrArray *keys = dscomm_priv_table_keys(commands->table);
     guint at;
 
     for (size_t i = 0; i < G_N_ELEMENTS(own_keys); i++) {
@@ -577,7 +480,7 @@ static void run_list_keys(keeper_t *keeper, request_t *request)
     g_ptr_array_unref(keys);
 }
 
-static void run_barrier(keeper_t *keeper, request_t *request)
+static void run_barrier(commands_t *commands, request_t *request)
 {
     GBytes *key;
     int64_t sum;
@@ -585,42 +488,44 @@ static void run_barrier(keeper_t *keeper, request_t *request)
     if (!may_wait(request))
         return;
     key = look(request, 0);
-    if (add(keeper, request, 1, key, &sum)) {
+    if (add(commands, request, 1, key, &sum)) {
         request->session->waiting = TRUE;
-        request->session->missing = 1;
-        note(keeper->barriers, key, request->session);
+        dscomm_priv_waiters_add(&commands->waiters, WAITERS_BARRIER, key,
+                                request->session);
         if (sum >= integer(request, 1))
-            wake_all(keeper, keeper->barriers, key);
+            dscomm_priv_waiters_wake(&commands->waiters, WAITERS_BARRIER, key);
     }
     g_bytes_unref(key);
 }
 
 /* Last wills */
 
-void dscomm_priv_keeper_part(keeper_t *keeper, session_t *session, bool ended)
+void dscomm_priv_commands_part(commands_t *commands, session_t *session,
+                               bool ended)
 {
     if (session->client)
-        dscomm_priv_wills_leave(keeper->wills, session->client, ended);
+        dscomm_priv_wills_leave(commands->wills, session->client, ended);
     g_clear_pointer(&session->client, g_bytes_unref);
 }
 
-gint64 dscomm_priv_keeper_due(const keeper_t *keeper)
+gint64 dscomm_priv_commands_due(const commands_t *commands)
 {
-    return dscomm_priv_wills_due(keeper->wills);
+    return dscomm_priv_wills_due(commands->wills);
 }
 
 /* A will for which the store has no room is lost, as any other key. */
-void dscomm_priv_keeper_carry_out(keeper_t *keeper, gint64 now)
+void dscomm_priv_commands_carry_out(commands_t *commands, gint64 now)
 {
     GBytes *key, *value, *joined;
 
-    while (dscomm_priv_wills_take(keeper->wills, now, &key, &value)) {
+    while (dscomm_priv_wills_take(commands->wills, now, &key, &value)) {
         gsize size;
         const void *data = g_bytes_get_data(value, &size);
 
-        if (!dscomm_priv_table_join(keeper->table, key, data, size, &joined)) {
-            if (!dscomm_priv_table_set(keeper->table, key, joined))
-                wake_all(keeper, keeper->waiters, key);
+        if (!dscomm_priv_table_join(commands->table, key, data, size,
+                                    &joined)) {
+            if (!dscomm_priv_table_set(commands->table, key, joined))
+                dscomm_priv_waiters_wake(&commands->waiters, WAITERS_KEY, key);
             g_bytes_unref(joined);
         }
         g_bytes_unref(value);
@@ -628,15 +533,15 @@ void dscomm_priv_keeper_carry_out(keeper_t *keeper, gint64 now)
     }
 }
 
-static void give_will(keeper_t *keeper, request_t *request)
+static void give_will(commands_t *commands, request_t *request)
 {
-    GBytes *client = copy(keeper, request, 0);
-    GBytes *key = client ? copy(keeper, request, 1) : NULL;
-    GBytes *value = key ? copy(keeper, request, 2) : NULL;
+    GBytes *client = copy(commands, request, 0);
+    GBytes *key = client ? copy(commands, request, 1) : NULL;
+    GBytes *value = key ? copy(commands, request, 2) : NULL;
 
-    dscomm_priv_keeper_part(keeper, request->session, false);
+    dscomm_priv_commands_part(commands, request->session, false);
     if (value) {
-        dscomm_priv_wills_join(keeper->wills, client, key, value);
+        dscomm_priv_wills_join(commands->wills, client, key, value);
         request->session->client = g_bytes_ref(client);
         g_bytes_unref(value);
     }
@@ -646,7 +551,7 @@ static void give_will(keeper_t *keeper, request_t *request)
         g_bytes_unref(client);
 }
 
-static void run_will(keeper_t *keeper, request_t *request)
+static void run_will(commands_t *commands, request_t *request)
 {
     const size_t size = request->spans[1].size + request->spans[2].size;
     GBytes *client;
@@ -654,15 +559,15 @@ static void run_will(keeper_t *keeper, request_t *request)
     if (size > WIRE_WILL_MAX) {
         request->problem = "a will beyond its limit";
     } else if (request->spans[1].size) {
-        give_will(keeper, request);
+        give_will(commands, request);
     } else {
         client = look(request, 0);
-        dscomm_priv_wills_withdraw(keeper->wills, client);
+        dscomm_priv_wills_withdraw(commands->wills, client);
         g_bytes_unref(client);
     }
 }
 
-static void (*const commands[WIRE_COMMANDS])(keeper_t *keeper,
+static void (*const handlers[WIRE_COMMANDS])(commands_t *commands,
                                              request_t *request) = {
     [WIRE_VALIDATE] = run_validate,
     [WIRE_SET] = run_set,
@@ -688,9 +593,9 @@ static void (*const commands[WIRE_COMMANDS])(keeper_t *keeper,
     [WIRE_WILL] = run_will,
 };
 
-gboolean dscomm_priv_keeper_execute(keeper_t *keeper, session_t *session,
-                                    const uint8_t *data,
-                                    const char **ret_problem)
+gboolean dscomm_priv_commands_execute(commands_t *commands, session_t *session,
+                                      const uint8_t *data,
+                                      const char **ret_problem)
 {
     request_t request = {
         .session = session,
@@ -699,7 +604,7 @@ gboolean dscomm_priv_keeper_execute(keeper_t *keeper, session_t *session,
         .count = session->scan.spans->len,
     };
 
-    commands[session->scan.command](keeper, &request);
+    handlers[session->scan.command](commands, &request);
     if (!request.problem)
         return TRUE;
     *ret_problem = request.problem;

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command handlers of the store's server, and what they work on: keys,
+ * queues, sessions that wait, last wills. No locks: the server's thread owns
+ * them. */
+#ifndef LIB_STORE_COMMANDS_H
+#define LIB_STORE_COMMANDS_H
+
+#include "lib/store-session.h"
+
+/* Keys, queues and those who wait for them. most: bytes of keys and values;
+ * job: whose they are, or NULL. */
+dscomm_priv_commands_t *dscomm_priv_commands_new(size_t most,
+                                                 const dscomm_priv_job_t *job);
+void dscomm_priv_commands_free(dscomm_priv_commands_t *commands);
+/* Tells the log, once, that a client does not know the job's secret. */
+void dscomm_priv_commands_refuse(dscomm_priv_commands_t *commands,
+                                 dscomm_priv_session_t *session);
+/* Executes the request that session->scan has found in data. FALSE: the
+ * connection is to be closed, *ret_problem says why. */
+gboolean dscomm_priv_commands_execute(dscomm_priv_commands_t *commands,
+                                      dscomm_priv_session_t *session,
+                                      const uint8_t *data,
+                                      const char **ret_problem);
+/* The connection of session ends; ended: by the client's side. */
+void dscomm_priv_commands_part(dscomm_priv_commands_t *commands,
+                               dscomm_priv_session_t *session, bool ended);
+/* When a last will is to be carried out, of g_get_monotonic_time(), or 0. */
+gint64 dscomm_priv_commands_due(const dscomm_priv_commands_t *commands);
+void dscomm_priv_commands_carry_out(dscomm_priv_commands_t *commands,
+                                    gint64 now);
+/* Ends what session waits for. */
+void dscomm_priv_commands_forget(dscomm_priv_commands_t *commands,
+                                 dscomm_priv_session_t *session);
+
+#endif
