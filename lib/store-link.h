@@ -81,7 +81,11 @@ dscomm_status_t dscomm_priv_link_will(dscomm_priv_link_t *first,
 /* Withdraws the last will, if there is one, without waiting for an answer. */
 void dscomm_priv_link_withdraw(dscomm_priv_link_t *first);
 
-/* Sends a request, which is cleared in any case. */
+/* Sends a request, which is cleared in any case; ask adds the grace period that
+ * an answer has. */
+dscomm_status_t dscomm_priv_link_send(dscomm_priv_link_t *link,
+                                      dscomm_priv_buffer_t *request,
+                                      dscomm_priv_deadline_t deadline);
 dscomm_status_t dscomm_priv_link_ask(dscomm_priv_link_t *link,
                                      dscomm_priv_buffer_t *request,
                                      dscomm_priv_deadline_t deadline);
