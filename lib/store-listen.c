@@ -147,17 +147,20 @@ static int add_interfaces(dscomm_priv_listen_t *listening, const GArray *list)
     return problem || listening->count > before ? problem : absent;
 }
 
-/* The loopback and the interfaces that choice, the value of variable, names. */
+/* In place of an errno: dscomm_last_error() tells the cause. */
+#define CAUSE_KNOWN (-1)
+
+/* The loopback and the interfaces that choice, the value of variable, names.
+ * CAUSE_KNOWN: it makes no sense, or there are none. */
 static int add_choice(dscomm_priv_listen_t *listening, const char *variable,
                       const char *choice, const struct addrinfo *host)
 {
     GArray *rows;
     int problem;
 
-    if (dscomm_priv_interfaces(variable, choice, &rows)) {
-        dscomm_log(DSCOMM_LOG_WARN, "store", "%s", dscomm_last_error());
-        return ENODEV;
-    }
+    if (dscomm_priv_interface_check(variable, choice) ||
+        dscomm_priv_interfaces(variable, choice, &rows))
+        return CAUSE_KNOWN;
     problem = add_loopback(listening, host);
     if (!problem)
         problem = add_interfaces(listening, rows);
@@ -165,7 +168,9 @@ static int add_choice(dscomm_priv_listen_t *listening, const char *variable,
     return problem;
 }
 
-/* All interfaces, or those of DSCOMM_SOCKET_IFNAME. */
+/* The interfaces of DSCOMM_SOCKET_IFNAME, whose mistakes are errors; else those
+ * of NCCL_SOCKET_IFNAME, which was not written for dscomm and is passed over
+ * with a warning if it chooses none; else all, or ENODEV if not all. */
 static int add_interfaces_chosen(dscomm_priv_listen_t *listening,
                                  const struct addrinfo *host, bool all)
 {
@@ -173,6 +178,10 @@ static int add_interfaces_chosen(dscomm_priv_listen_t *listening,
     int problem =
         choice ? add_choice(listening, variable, choice, host) : ENODEV;
 
+    if (problem == CAUSE_KNOWN && g_str_has_prefix(variable, "NCCL_")) {
+        dscomm_log(DSCOMM_LOG_WARN, "store", "%s", dscomm_last_error());
+        problem = ENODEV;
+    }
     return problem == ENODEV && all ? add_all(listening) : problem;
 }
 
@@ -247,7 +256,7 @@ static dscomm_status_t fail_listen(const dscomm_priv_place_t *place,
                            "serve the store on %s: port %d is reserved; "
                            "choose one from 1024 on",
                            shown, port);
-    if (problem == ENODEV) /* the cause is known */
+    if (problem == CAUSE_KNOWN)
         return DSCOMM_ERR_ENVIRONMENT;
     if (problem == EADDRNOTAVAIL)
         return dscomm_fail(

@@ -267,11 +267,17 @@ static void test_listens(void)
         {"elsewhere.test", 0, "DSCOMM_SOCKET_IFNAME", "lo", "127.0.0.1"},
         {"elsewhere.test", 0, "NCCL_SOCKET_IFNAME", "=lo", "127.0.0.1"},
         {"elsewhere.test", 0, "NCCL_SOCKET_IFNAME", "=nosuch0", NULL},
+        {"elsewhere.test", GUARDED, "NCCL_SOCKET_IFNAME", "=nosuch0", "*"},
+        {"elsewhere.test", GUARDED, "DSCOMM_SOCKET_IFNAME", "=nosuch0", NULL},
+        {"myself.test", 0, "DSCOMM_SOCKET_IFNAME", "=nosuch0", NULL},
         {"elsewhere.test", 0, "DSCOMM_STORE_LISTEN", "lo", "127.0.0.1"},
         {"elsewhere.test", 0, "DSCOMM_STORE_LISTEN", "=nosuch0", NULL},
         {"127.0.0.2", 0, "DSCOMM_STORE_LISTEN", "*", "*"},
         {"*", 0, NULL, NULL, "*"},
         {"*", 0, "DSCOMM_SOCKET_IFNAME", "lo", "127.0.0.1"},
+        {"*", 0, "DSCOMM_SOCKET_IFNAME", "=nosuch0", NULL},
+        {"*", 0, "DSCOMM_SOCKET_IFNAME", "^=lo,10.0.0.0/33", NULL},
+        {"*", 0, "DSCOMM_STORE_LISTEN", "lo,10.0.0.0/33", NULL},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
