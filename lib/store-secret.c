@@ -41,17 +41,35 @@ static ssize_t read_all(int fd, char *text, size_t size)
     return (ssize_t)have;
 }
 
-static dscomm_status_t read_open(const char *path, int fd, char *text)
+/* Another user who owns the file, or may open it, knows the secret. */
+static dscomm_status_t check_file(const char *path, int fd)
 {
     struct stat status;
-    ssize_t got;
+    char why[128];
 
     if (fstat(fd, &status) != 0)
         return fail_file(path, g_strerror(errno));
     if (!S_ISREG(status.st_mode))
         return fail_file(path, "this is no regular file");
+    if (status.st_uid != geteuid() && status.st_uid != 0) {
+        snprintf(why, sizeof why,
+                 "it belongs to user %u, and not to this process's user %u or "
+                 "root; make a copy",
+                 (unsigned)status.st_uid, (unsigned)geteuid());
+        return fail_file(path, why);
+    }
     if (status.st_mode & (S_IRWXG | S_IRWXO))
         return fail_file(path, "other users may open it; chmod 600 it");
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t read_open(const char *path, int fd, char *text)
+{
+    dscomm_status_t status = check_file(path, fd);
+    ssize_t got;
+
+    if (status)
+        return status;
     got = read_all(fd, text, SECRET_MAX + 1);
     if (got < 0)
         return fail_file(path, g_strerror(errno));
@@ -63,9 +81,12 @@ static dscomm_status_t read_open(const char *path, int fd, char *text)
 
 static dscomm_status_t read_file(const char *path, char *text)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     dscomm_status_t status;
 
+    if (fd < 0 && errno == ELOOP)
+        return fail_file(path, "this is a symbolic link, which is not "
+                               "followed; name the file itself");
     if (fd < 0)
         return fail_file(path, g_strerror(errno));
     status = read_open(path, fd, text);

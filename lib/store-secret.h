@@ -19,7 +19,8 @@
 /* *ret_secret = that of DSCOMM_JOB_SECRET, else that in the file that
  * DSCOMM_JOB_SECRET_FILE names, without white space at its ends; NULL: there is
  * none. Free it with dscomm_priv_secret_free(). ERR_ENVIRONMENT if it is short
- * or long, or if the file cannot be read or is open to other users. */
+ * or long, or if the file cannot be read, is a symbolic link, belongs to a user
+ * other than this one and root, or is open to other users. */
 dscomm_status_t dscomm_priv_secret_find(char **ret_secret);
 /* Clears its memory; NULL is fine. */
 void dscomm_priv_secret_free(char *secret);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#define FOREIGN_USER 65533
 #define SECRET "sixteen letters."
 #define OTHER "sixteen letters!"
 #define LATE_MS 300 /* for a first command, and a proof */
@@ -68,7 +69,7 @@ static void find_is(const char *want, const char *says, const char *about)
 
 static void test_sources(void)
 {
-    char path[] = "/tmp/dscomm-secret-XXXXXX";
+    char path[] = "/tmp/dscomm-secret-XXXXXX", link[sizeof path + 5];
     int fd = mkstemp(path);
 
     if (fd < 0 || dprintf(fd, "\n%s\n", SECRET) < 0)
@@ -84,6 +85,23 @@ static void test_sources(void)
     fchmod(fd, 0640);
     find_is(NULL, "chmod 600", "a file that others may read");
     fchmod(fd, 0600);
+    snprintf(link, sizeof link, "%s.link", path);
+    if (symlink(path, link))
+        bail("%s", link);
+    setenv("DSCOMM_JOB_SECRET_FILE", link, 1);
+    find_is(NULL, "symbolic link", "a link to the file");
+    unlink(link);
+    if (mkfifo(link, 0600))
+        bail("%s", link);
+    find_is(NULL, "no regular file", "a FIFO without a writer");
+    unlink(link);
+    setenv("DSCOMM_JOB_SECRET_FILE", path, 1);
+    if (fchown(fd, FOREIGN_USER, (gid_t)-1) == 0) {
+        find_is(NULL, "belongs to user 65533", "a file of another user");
+        fchown(fd, geteuid(), (gid_t)-1);
+    } else {
+        skip("a file of another user: the test does not run as root");
+    }
     if (ftruncate(fd, SECRET_MAX + 100))
         bail("ftruncate");
     find_is(NULL, "byte 0", "a file of zeros");
