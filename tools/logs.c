@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
+#include <stdbool.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,20 +37,32 @@ static int open_top(const tool_job_t *job, folder_t *ret_top)
     return TOOL_OK;
 }
 
-/* Folders below DIR belong to whoever runs the job, or to root: another user
- * could put links, or files of his, where the logs go. */
-static int check_owner(const tool_job_t *job, const folder_t *folder)
+/* Whether info is of the user who runs the job, or of root. */
+static bool is_own(const struct stat *info)
+{
+    return info->st_uid == geteuid() || info->st_uid == 0;
+}
+
+/* Folders below DIR belong to whoever runs the job, or to root, and nobody else
+ * writes there: another user could put links, or files of his, where the logs
+ * go. */
+static int check_folder(const tool_job_t *job, const folder_t *folder)
 {
     struct stat info;
 
     if (fstat(folder->fd, &info) != 0)
         return fail(job, folder->path, errno);
-    if (info.st_uid == geteuid() || info.st_uid == 0)
-        return TOOL_OK;
-    return tool_fail(TOOL_INTERNAL, job->command,
-                     "cannot use '%s': it belongs to user %u; give another "
-                     "--log-dir or --rdzv-id",
-                     folder->path, (unsigned)info.st_uid);
+    if (!is_own(&info))
+        return tool_fail(TOOL_INTERNAL, job->command,
+                         "cannot use '%s': it belongs to user %u; give another "
+                         "--log-dir or --rdzv-id",
+                         folder->path, (unsigned)info.st_uid);
+    if (info.st_mode & (S_IWGRP | S_IWOTH))
+        return tool_fail(TOOL_INTERNAL, job->command,
+                         "cannot use '%s': other users may write there; chmod "
+                         "go-w it, or give another --log-dir or --rdzv-id",
+                         folder->path);
+    return TOOL_OK;
 }
 
 /* Goes down to the folder name, which is made if it is absent. It must not be a
@@ -76,23 +89,42 @@ static int descend(const tool_job_t *job, folder_t *folder, const char *name,
                          path);
     if (folder->fd < 0)
         return fail(job, path, problem);
-    return check_owner(job, folder);
+    return check_folder(job, folder);
 }
 
+/* A file that is there already may be a FIFO, a device, or of another user who
+ * reads it. */
+static int check_file(const tool_job_t *job, const char *path, int fd)
+{
+    struct stat info;
+
+    if (fstat(fd, &info) != 0)
+        return fail(job, path, errno);
+    if (S_ISREG(info.st_mode) && is_own(&info))
+        return TOOL_OK;
+    return tool_fail(TOOL_INTERNAL, job->command,
+                     "cannot use '%s': it is no regular file of this user; "
+                     "remove it, or give another --log-dir or --rdzv-id",
+                     path);
+}
+
+/* The open of a FIFO without a reader must not block; one with a reader is
+ * found by check_file(). The rank gets a blocking file. */
 static int open_one(const tool_job_t *job, const folder_t *folder,
                     const char *name, int *ret_fd)
 {
-    char *path;
-    int status;
+    const int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
+    char *path = g_build_filename(folder->path, name, NULL);
+    int fd = openat(folder->fd, name, flags | O_NONBLOCK, 0644);
+    int status = fd < 0 ? fail(job, path, errno) : check_file(job, path, fd);
 
-    *ret_fd =
-        openat(folder->fd, name,
-               O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (*ret_fd >= 0)
-        return TOOL_OK;
-    path = g_build_filename(folder->path, name, NULL);
-    status = fail(job, path, errno);
     g_free(path);
+    if (status == TOOL_OK) {
+        fcntl(fd, F_SETFL, O_APPEND);
+        *ret_fd = fd;
+    } else if (fd >= 0) {
+        close(fd);
+    }
     return status;
 }
 
@@ -124,9 +156,9 @@ int tool_logs_open(const tool_job_t *job, int rank, int ret_fds[2])
     if (status == TOOL_OK)
         status = descend(job, &folder, job->run_id, 0700);
     if (status == TOOL_OK)
-        status = descend(job, &folder, attempt, 0777);
+        status = descend(job, &folder, attempt, 0755);
     if (status == TOOL_OK)
-        status = descend(job, &folder, number, 0777);
+        status = descend(job, &folder, number, 0755);
     if (status == TOOL_OK)
         status = open_both(job, &folder, ret_fds);
     if (folder.fd >= 0)

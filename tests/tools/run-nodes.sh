@@ -520,6 +520,38 @@ else
     skip "logs: another user's folder" 'needs root, to make one'
 fi
 
+# logs_refuse WHAT WHERE: the log of a job is not written, since WHERE is WHAT
+logs_refuse()
+{
+    timeout 60 "$abs_top_builddir/tools/dscomm" run -n 1 --rdzv-id y \
+        --log-dir "$scratch/found" echo out 2>"$scratch/err.0"
+    is $? 125 "logs: $1"
+    like "$(err 0)" "^dscomm run: cannot (use|make) '.*/found/$2': " \
+        "logs: $1 is named"
+}
+log=y/attempt_0/0/stdout.log
+(umask 0 && mkdir -p "$scratch/found/y/attempt_0/0")
+logs_refuse 'a folder that others write to' y
+chmod 755 "$scratch/found/y"
+logs_refuse 'a folder below that others write to' y/attempt_0
+chmod 755 "$scratch/found/y/attempt_0" "$scratch/found/y/attempt_0/0"
+mkfifo "$scratch/found/$log"
+logs_refuse 'a FIFO without a reader' $log
+exec 9<>"$scratch/found/$log"
+logs_refuse 'a FIFO with a reader' $log
+exec 9<&-
+rm "$scratch/found/$log"
+touch "$scratch/found/$log"
+if [ "$(id -u)" = 0 ] && chown 65534 "$scratch/found/$log"; then
+    logs_refuse "another user's file" $log
+else
+    skip "logs: another user's file" 'needs root, to make one'
+fi
+(umask 0 && "$abs_top_builddir/tools/dscomm" run -n 1 --rdzv-id z \
+    --log-dir "$scratch/found" true)
+is "$(cd "$scratch/found/z" && stat -c %a . attempt_0 attempt_0/0 attempt_0/0/*.log | tr '\n' ' ')" \
+    '700 755 755 644 644 ' 'logs: only their user writes there'
+
 # Wrong use: STATUS ARGUMENTS
 while read -r want line; do
     # shellcheck disable=SC2086
