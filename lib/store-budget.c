@@ -8,15 +8,10 @@
 
 #include <string.h>
 
-/* What the bytes are freed with; those of a copy follow it. */
-typedef struct {
-    dscomm_priv_budget_t *budget;
-    size_t cost;
-    void *taken;
-} holder_t;
+typedef dscomm_priv_bytes_t bytes_t;
 
-gboolean dscomm_priv_budget_has_room(const dscomm_priv_budget_t *budget,
-                                     size_t more)
+bool dscomm_priv_budget_has_room(const dscomm_priv_budget_t *budget,
+                                 size_t more)
 {
     return budget->used <= budget->most && more <= budget->most - budget->used;
 }
@@ -38,48 +33,74 @@ dscomm_status_t dscomm_priv_budget_fail(const dscomm_priv_budget_t *budget,
                        more, budget->used, budget->most);
 }
 
-static void release(gpointer data)
+/* With room for own bytes. */
+static bytes_t *bytes_make(dscomm_priv_budget_t *budget, size_t size,
+                           size_t cost, size_t own)
 {
-    holder_t *holder = data;
+    bytes_t *bytes = g_try_malloc(sizeof *bytes + own);
 
-    holder->budget->used -= holder->cost;
-    g_free(holder->taken);
-    g_free(holder);
-}
-
-static GBytes *hold(holder_t *holder, dscomm_priv_budget_t *budget, size_t cost,
-                    void *taken, const void *data, size_t size)
-{
-    holder->budget = budget;
-    holder->cost = cost;
-    holder->taken = taken;
-    budget->used += cost;
-    return g_bytes_new_with_free_func(data, size, release, holder);
-}
-
-GBytes *dscomm_priv_budget_copy(dscomm_priv_budget_t *budget, const void *data,
-                                size_t size)
-{
-    holder_t *holder;
-
-    if (!dscomm_priv_budget_has_room(budget, size + BUDGET_COPY_COST)) {
-        dscomm_priv_budget_fail(budget, size + BUDGET_COPY_COST);
-        return NULL;
-    }
-    holder = g_try_malloc(sizeof *holder + size);
-    if (!holder) {
+    if (!bytes) {
         dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a value of %zu bytes",
                     size);
         return NULL;
     }
-    if (size)
-        memcpy(holder + 1, data, size);
-    return hold(holder, budget, size + BUDGET_COPY_COST, NULL, holder + 1,
-                size);
+    *bytes = (bytes_t){{bytes->own, size}, budget, cost, NULL, 1};
+    budget->used += cost;
+    return bytes;
 }
 
-GBytes *dscomm_priv_budget_take(dscomm_priv_budget_t *budget, void *data,
+bytes_t *dscomm_priv_bytes_new(dscomm_priv_budget_t *budget, const void *data,
+                               size_t size, size_t cost)
+{
+    bytes_t *bytes = bytes_make(budget, size, cost, size);
+
+    if (bytes && data && size)
+        memcpy(bytes->own, data, size);
+    return bytes;
+}
+
+bytes_t *dscomm_priv_bytes_take(dscomm_priv_budget_t *budget, void *data,
                                 size_t size, size_t cost)
 {
-    return hold(g_new(holder_t, 1), budget, cost, data, data, size);
+    bytes_t *bytes = bytes_make(budget, size, cost, 0);
+
+    if (bytes)
+        bytes->data.data = bytes->taken = data;
+    return bytes;
+}
+
+bytes_t *dscomm_priv_budget_copy(dscomm_priv_budget_t *budget, const void *data,
+                                 size_t size)
+{
+    const size_t cost = size + BUDGET_COPY_COST;
+
+    if (dscomm_priv_budget_has_room(budget, cost))
+        return dscomm_priv_bytes_new(budget, data, size, cost);
+    dscomm_priv_budget_fail(budget, cost);
+    return NULL;
+}
+
+bytes_t *dscomm_priv_bytes_ref(bytes_t *bytes)
+{
+    bytes->refs++;
+    return bytes;
+}
+
+void dscomm_priv_bytes_unref(bytes_t *bytes)
+{
+    if (!bytes || --bytes->refs)
+        return;
+    bytes->budget->used -= bytes->cost;
+    g_free(bytes->taken);
+    g_free(bytes);
+}
+
+dscomm_priv_data_t dscomm_priv_data_text(const char *text)
+{
+    return (dscomm_priv_data_t){text, strlen(text)};
+}
+
+bool dscomm_priv_data_equal(dscomm_priv_data_t a, dscomm_priv_data_t b)
+{
+    return a.size == b.size && (!a.size || memcmp(a.data, b.data, a.size) == 0);
 }

@@ -1,31 +1,54 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Limits to the memory that the bytes of others take up. No locks: its owner
- * has them. */
+/* Byte strings, and limits to the memory that those of others take up. No
+ * locks: the owner has them. */
 #ifndef LIB_STORE_BUDGET_H
 #define LIB_STORE_BUDGET_H
 
-#include <dscomm/status.h>
-
-#include <glib.h>
+#include "lib/store.h"
 
 typedef struct {
     size_t used, most;
 } dscomm_priv_budget_t;
 
+/* A byte string that is freed with its last reference, and counts in its budget
+ * until then. The budget must live longer. */
+typedef struct {
+    dscomm_priv_data_t data;
+    dscomm_priv_budget_t *budget;
+    size_t cost; /* bytes of budget */
+    void *taken; /* what g_free() frees, or NULL: the bytes are own */
+    unsigned refs;
+    uint8_t own[];
+} dscomm_priv_bytes_t;
+
 /* What a copy takes besides its bytes, with its place in a table. */
 #define BUDGET_COPY_COST ((size_t)256)
 
-gboolean dscomm_priv_budget_has_room(const dscomm_priv_budget_t *budget,
-                                     size_t more);
+bool dscomm_priv_budget_has_room(const dscomm_priv_budget_t *budget,
+                                 size_t more);
 
-/* A copy of size bytes, which counts as long as anyone holds it; the budget
- * must live longer. NULL after dscomm_fail() where there is no room. */
-GBytes *dscomm_priv_budget_copy(dscomm_priv_budget_t *budget, const void *data,
-                                size_t size);
-/* As a copy, of memory from g_malloc() that it takes over. Counts cost bytes,
- * room or not. */
-GBytes *dscomm_priv_budget_take(dscomm_priv_budget_t *budget, void *data,
-                                size_t size, size_t cost);
+/* These return a first reference, or NULL after dscomm_fail(). */
+
+/* size bytes, which count cost, room or not; data may be NULL: the caller fills
+ * own. */
+dscomm_priv_bytes_t *dscomm_priv_bytes_new(dscomm_priv_budget_t *budget,
+                                           const void *data, size_t size,
+                                           size_t cost);
+/* The same, of memory that g_free() frees, and that it takes over if it
+ * succeeds. */
+dscomm_priv_bytes_t *dscomm_priv_bytes_take(dscomm_priv_budget_t *budget,
+                                            void *data, size_t size,
+                                            size_t cost);
+/* The same, if the budget has room for them; data as above. */
+dscomm_priv_bytes_t *dscomm_priv_budget_copy(dscomm_priv_budget_t *budget,
+                                             const void *data, size_t size);
+
+dscomm_priv_bytes_t *dscomm_priv_bytes_ref(dscomm_priv_bytes_t *bytes);
+/* NULL is fine. */
+void dscomm_priv_bytes_unref(dscomm_priv_bytes_t *bytes);
+
+dscomm_priv_data_t dscomm_priv_data_text(const char *text);
+bool dscomm_priv_data_equal(dscomm_priv_data_t a, dscomm_priv_data_t b);
 
 /* Counts now bytes in place of *held. */
 void dscomm_priv_budget_hold(dscomm_priv_budget_t *budget, size_t *held,

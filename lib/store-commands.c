@@ -13,7 +13,7 @@
 
 struct dscomm_priv_commands {
     dscomm_priv_table_t *table;
-    GHashTable *queues; /* GBytes -> GQueue of GBytes, never empty */
+    dscomm_priv_map_t queues; /* lists of bytes (dscomm_priv_queue_push()) */
     dscomm_priv_waiters_t waiters;
     dscomm_priv_wills_t *wills;
     gboolean full; /* and the log knows */
@@ -24,6 +24,9 @@ struct dscomm_priv_commands {
 typedef dscomm_priv_commands_t commands_t;
 typedef dscomm_priv_session_t session_t;
 
+typedef dscomm_priv_bytes_t bytes_t;
+typedef dscomm_priv_data_t data_t;
+
 /* One request: its session, and its keys, values and integers. */
 typedef struct {
     session_t *session;
@@ -33,55 +36,69 @@ typedef struct {
     const char *problem; /* why the connection is to be closed */
 } request_t;
 
-static void unref_bytes(gpointer bytes)
+static void free_queue(dscomm_priv_node_t *node)
 {
-    g_bytes_unref(bytes);
-}
-
-static void free_queue(gpointer queue)
-{
-    g_queue_free_full(queue, unref_bytes);
+    dscomm_priv_queue_clear(&((dscomm_priv_list_t *)node)->items);
+    dscomm_priv_list_free(node);
 }
 
 /* Nobody's keys, see store-wire.h. */
 static const char *const own_keys[] = {WIRE_SERVER_KEY, WIRE_JOB_KEY};
 
-static GBytes *own_key(size_t i)
+static dscomm_status_t set_own(commands_t *commands, size_t i, const void *data,
+                               size_t size)
 {
-    return g_bytes_new_static(own_keys[i], strlen(own_keys[i]));
+    bytes_t *value = dscomm_priv_budget_copy(
+        dscomm_priv_table_budget(commands->table), data, size);
+    dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
+
+    if (value)
+        status = dscomm_priv_table_set(
+            commands->table, dscomm_priv_data_text(own_keys[i]), value);
+    dscomm_priv_bytes_unref(value);
+    return status;
 }
 
-static void set_own(commands_t *commands, size_t i, const void *data,
-                    size_t size)
-{
-    GBytes *key = own_key(i), *value = g_bytes_new(data, size);
-
-    dscomm_priv_table_set(commands->table, key, value);
-    g_bytes_unref(value);
-    g_bytes_unref(key);
-}
-
-static void name_server(commands_t *commands, const dscomm_priv_job_t *job)
+static dscomm_status_t name_server(commands_t *commands,
+                                   const dscomm_priv_job_t *job)
 {
     uint8_t name[WIRE_NAME_SIZE];
+    dscomm_status_t status;
 
     dscomm_priv_wire_name(name, WIRE_NAMED_ITSELF);
-    set_own(commands, 0, name, sizeof name);
-    if (job && job->name)
-        set_own(commands, 1, job->name, strlen(job->name));
+    status = set_own(commands, 0, name, sizeof name);
+    if (!status && job && job->name)
+        status = set_own(commands, 1, job->name, strlen(job->name));
+    return status;
+}
+
+static dscomm_status_t commands_init(commands_t *commands, size_t most,
+                                     const dscomm_priv_job_t *job)
+{
+    commands->table = dscomm_priv_table_new(most);
+    if (!commands->table)
+        return DSCOMM_ERR_NO_MEMORY;
+    commands->wills = dscomm_priv_wills_new();
+    if (job && job->secret)
+        commands->secret = dscomm_priv_value(job->secret, strlen(job->secret));
+    if (!commands->wills || (job && job->secret && !commands->secret))
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "no memory for the store's server");
+    return name_server(commands, job);
 }
 
 commands_t *dscomm_priv_commands_new(size_t most, const dscomm_priv_job_t *job)
 {
-    commands_t *commands = g_new0(commands_t, 1);
+    commands_t *commands = g_try_new0(commands_t, 1);
 
-    commands->table = dscomm_priv_table_new(most);
-    commands->queues = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
-                                             unref_bytes, free_queue);
-    dscomm_priv_waiters_init(&commands->waiters);
-    commands->wills = dscomm_priv_wills_new();
-    commands->secret = job ? g_strdup(job->secret) : NULL;
-    name_server(commands, job);
+    if (!commands) {
+        dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for the store's server");
+        return NULL;
+    }
+    if (commands_init(commands, most, job)) {
+        dscomm_priv_commands_free(commands);
+        return NULL;
+    }
     return commands;
 }
 
@@ -89,7 +106,7 @@ void dscomm_priv_commands_free(commands_t *commands)
 {
     dscomm_priv_wills_free(commands->wills);
     dscomm_priv_waiters_clear(&commands->waiters);
-    g_hash_table_unref(commands->queues);
+    dscomm_priv_map_clear(&commands->queues, free_queue);
     dscomm_priv_table_free(commands->table);
     dscomm_priv_secret_free(commands->secret);
     g_free(commands);
@@ -110,15 +127,10 @@ void dscomm_priv_commands_refuse(commands_t *commands, session_t *session)
     session->refused = true;
 }
 
-void dscomm_priv_commands_forget(commands_t *commands, session_t *session)
-{
-    dscomm_priv_waiters_remove(&commands->waiters, session);
-}
-
-static gboolean is_there(const commands_t *commands, GBytes *key)
+static bool is_there(const commands_t *commands, data_t key)
 {
     return dscomm_priv_table_get(commands->table, key) ||
-           g_hash_table_contains(commands->queues, key);
+           dscomm_priv_map_find(&commands->queues, key);
 }
 
 /* Reading requests and writing answers */
@@ -131,9 +143,9 @@ static const uint8_t *span_data(const request_t *request, size_t i)
 /* A key or value of the request without a copy, for looking up and comparing
  * alone: its bytes live only as long as the request, so that it is neither
  * stored nor part of an answer. */
-static GBytes *look(const request_t *request, size_t i)
+static data_t look(const request_t *request, size_t i)
 {
-    return g_bytes_new_static(span_data(request, i), request->spans[i].size);
+    return (data_t){span_data(request, i), request->spans[i].size};
 }
 
 /* There was no room for it. */
@@ -147,9 +159,9 @@ static void refuse(commands_t *commands, request_t *request)
 }
 
 /* A copy to be stored; NULL closes the connection. */
-static GBytes *copy(commands_t *commands, request_t *request, size_t i)
+static bytes_t *copy(commands_t *commands, request_t *request, size_t i)
 {
-    GBytes *bytes =
+    bytes_t *bytes =
         dscomm_priv_budget_copy(dscomm_priv_table_budget(commands->table),
                                 span_data(request, i), request->spans[i].size);
 
@@ -158,8 +170,8 @@ static GBytes *copy(commands_t *commands, request_t *request, size_t i)
     return bytes;
 }
 
-static void store(commands_t *commands, request_t *request, GBytes *key,
-                  GBytes *value)
+static void store(commands_t *commands, request_t *request, data_t key,
+                  bytes_t *value)
 {
     if (dscomm_priv_table_set(commands->table, key, value))
         refuse(commands, request);
@@ -244,58 +256,48 @@ static void run_proof(commands_t *commands, request_t *request)
 static void run_set(commands_t *commands, request_t *request)
 {
     for (size_t i = 0; i < request->count && !request->problem; i += 2) {
-        GBytes *key = look(request, i);
-        GBytes *value = copy(commands, request, i + 1);
+        bytes_t *value = copy(commands, request, i + 1);
 
-        if (value) {
-            store(commands, request, key, value);
-            g_bytes_unref(value);
-        }
-        g_bytes_unref(key);
+        if (value)
+            store(commands, request, look(request, i), value);
+        dscomm_priv_bytes_unref(value);
     }
 }
 
 static void run_compare_set(commands_t *commands, request_t *request)
 {
-    GBytes *key = look(request, 0), *expected = look(request, 1);
-    GBytes *desired = copy(commands, request, 2), *answer;
-    gboolean replace;
+    const data_t key = look(request, 0);
+    bytes_t *desired = copy(commands, request, 2), *found;
 
-    if (desired) {
-        answer = dscomm_priv_table_compare(commands->table, key, expected,
-                                           desired, &replace);
-        if (answer)
-            dscomm_priv_session_answer_value(request->session, answer);
-        else
-            answer_span(request, 1);
-        if (replace)
-            store(commands, request, key, desired);
-        if (answer)
-            g_bytes_unref(answer);
-        g_bytes_unref(desired);
+    if (!desired)
+        return;
+    if (dscomm_priv_table_compare(commands->table, key, look(request, 1),
+                                  &found)) {
+        dscomm_priv_session_answer_value(request->session, desired);
+        store(commands, request, key, desired);
+    } else if (found) {
+        dscomm_priv_session_answer_value(request->session, found);
+    } else {
+        answer_span(request, 1);
     }
-    g_bytes_unref(expected);
-    g_bytes_unref(key);
+    dscomm_priv_bytes_unref(desired);
 }
 
 /* GET and MULTI_GET */
 static void run_get(commands_t *commands, request_t *request)
 {
-    for (size_t i = 0; i < request->count; i++) {
-        GBytes *key = look(request, i);
-
+    for (size_t i = 0; i < request->count; i++)
         dscomm_priv_session_answer_value(
-            request->session, dscomm_priv_table_get(commands->table, key));
-        g_bytes_unref(key);
-    }
+            request->session,
+            dscomm_priv_table_get(commands->table, look(request, i)));
 }
 
 /* FALSE: the value is no number, or the store is full. */
 static gboolean add(commands_t *commands, request_t *request, int64_t delta,
-                    GBytes *key, int64_t *ret_sum)
+                    data_t key, int64_t *ret_sum)
 {
     dscomm_status_t status;
-    GBytes *text;
+    bytes_t *text;
 
     status = dscomm_priv_table_sum(commands->table, key, delta, ret_sum, &text);
     if (status == DSCOMM_ERR_NO_MEMORY) {
@@ -304,33 +306,29 @@ static gboolean add(commands_t *commands, request_t *request, int64_t delta,
         request->problem = "it adds to what is no number";
     } else {
         store(commands, request, key, text);
-        g_bytes_unref(text);
+        dscomm_priv_bytes_unref(text);
     }
     return !request->problem;
 }
 
 static void run_add(commands_t *commands, request_t *request)
 {
-    GBytes *key = look(request, 0);
     int64_t sum;
 
-    if (add(commands, request, integer(request, 1), key, &sum))
+    if (add(commands, request, integer(request, 1), look(request, 0), &sum))
         answer_integer(request, sum);
-    g_bytes_unref(key);
 }
 
 static void run_check(commands_t *commands, request_t *request)
 {
-    gboolean ready = TRUE;
+    bool ready = true;
 
-    for (size_t i = 0; i < request->count && ready; i++) {
-        GBytes *key = look(request, i);
-
-        ready = is_there(commands, key);
-        g_bytes_unref(key);
-    }
+    for (size_t i = 0; i < request->count && ready; i++)
+        ready = is_there(commands, look(request, i));
     answer_byte(request, ready ? WIRE_READY : WIRE_NOT_READY);
 }
+
+static const char no_memory[] = "no memory for its request";
 
 static gboolean may_wait(request_t *request)
 {
@@ -346,61 +344,66 @@ static void run_wait(commands_t *commands, request_t *request)
     if (!may_wait(request))
         return;
     for (size_t i = 0; i < request->count; i++) {
-        GBytes *key = look(request, i);
+        const data_t key = look(request, i);
 
-        if (!is_there(commands, key))
-            dscomm_priv_waiters_add(&commands->waiters, WAITERS_KEY, key,
-                                    session);
-        g_bytes_unref(key);
+        if (!is_there(commands, key) &&
+            !dscomm_priv_waiters_add(&commands->waiters, WAITERS_KEY, key,
+                                     session)) {
+            request->problem = no_memory;
+            return;
+        }
     }
     session->waiting = TRUE;
-    if (!session->missing)
+    if (!session->waits.length)
         dscomm_priv_waiters_answer(session);
 }
 
 static void run_cancel_wait(commands_t *commands, request_t *request)
 {
-    dscomm_priv_waiters_remove(&commands->waiters, request->session);
+    (void)commands;
+    dscomm_priv_waiters_remove(request->session);
     answer_byte(request, WIRE_CANCELED);
+}
+
+/* Those of clients. */
+static size_t count_keys(const commands_t *commands)
+{
+    size_t count = dscomm_priv_table_count(commands->table);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(own_keys); i++)
+        if (dscomm_priv_table_get(commands->table,
+                                  dscomm_priv_data_text(own_keys[i])))
+            count--;
+    return count;
 }
 
 static void run_num_keys(commands_t *commands, request_t *request)
 {
-    size_t count = dscomm_priv_table_count(commands->table);
-
-    for (size_t i = 0; i < G_N_ELEMENTS(own_keys); i++) {
-        GBytes *key = own_key(i);
-
-        count -= dscomm_priv_table_get(commands->table, key) != NULL;
-        g_bytes_unref(key);
-    }
-    answer_integer(request, (int64_t)count);
+    answer_integer(request, (int64_t)count_keys(commands));
 }
 
 static void run_delete_key(commands_t *commands, request_t *request)
 {
-    GBytes *key = look(request, 0);
-
-    answer_integer(request, dscomm_priv_table_remove(commands->table, key));
-    g_bytes_unref(key);
+    answer_integer(request,
+                   dscomm_priv_table_remove(commands->table, look(request, 0)));
 }
 
 static void run_append(commands_t *commands, request_t *request)
 {
-    GBytes *key = look(request, 0), *value;
+    const data_t key = look(request, 0);
     dscomm_status_t status;
+    bytes_t *value;
 
-    status = dscomm_priv_table_join(commands->table, key, span_data(request, 1),
-                                    request->spans[1].size, &value);
+    status =
+        dscomm_priv_table_join(commands->table, key, look(request, 1), &value);
     if (status == DSCOMM_ERR_INVALID) {
         request->problem = "it appends beyond what a value may have";
     } else if (status) {
         refuse(commands, request);
     } else {
         store(commands, request, key, value);
-        g_bytes_unref(value);
+        dscomm_priv_bytes_unref(value);
     }
-    g_bytes_unref(key);
 }
 
 /* Inverted, a client learns that it must prove that it knows the secret, and
@@ -418,84 +421,84 @@ static void run_ping(commands_t *commands, request_t *request)
 
 static void run_queue_push(commands_t *commands, request_t *request)
 {
-    GBytes *key = copy(commands, request, 0),
-           *value = copy(commands, request, 1);
-    GQueue *queue;
+    bytes_t *key = copy(commands, request, 0),
+            *value = copy(commands, request, 1);
+    dscomm_priv_list_t *queue =
+        key && value ? dscomm_priv_list_ensure(&commands->queues, key) : NULL;
 
-    if (key && value) {
-        queue = g_hash_table_lookup(commands->queues, key);
-        if (!queue) {
-            queue = g_queue_new();
-            g_hash_table_insert(commands->queues, g_bytes_ref(key), queue);
-        }
-        g_queue_push_tail(queue, g_bytes_ref(value));
-        dscomm_priv_waiters_wake_one(&commands->waiters, key);
+    if (queue && dscomm_priv_queue_push(&queue->items, value)) {
+        value = NULL;
+        dscomm_priv_waiters_wake_one(&commands->waiters, look(request, 0));
+    } else if (!request->problem) {
+        request->problem = no_memory;
     }
-    if (value)
-        g_bytes_unref(value);
-    if (key)
-        g_bytes_unref(key);
+    if (queue)
+        dscomm_priv_list_end_if_empty(&commands->queues, queue);
+    dscomm_priv_bytes_unref(value);
+    dscomm_priv_bytes_unref(key);
+}
+
+static void answer_length(const request_t *request,
+                          const dscomm_priv_list_t *queue)
+{
+    answer_integer(request, queue ? (int64_t)queue->items.length : 0);
 }
 
 static void run_queue_pop(commands_t *commands, request_t *request)
 {
-    GBytes *key = look(request, 0), *value;
-    GQueue *queue = g_hash_table_lookup(commands->queues, key);
+    dscomm_priv_list_t *queue =
+        dscomm_priv_map_find(&commands->queues, look(request, 0));
+    bytes_t *value;
 
-    answer_integer(request, queue ? (int64_t)g_queue_get_length(queue) : 0);
-    if (queue) {
-        value = g_queue_pop_head(queue);
-        dscomm_priv_session_answer_value(request->session, value);
-        g_bytes_unref(value);
-        if (g_queue_is_empty(queue))
-            g_hash_table_remove(commands->queues, key);
-    }
-    g_bytes_unref(key);
+    answer_length(request, queue);
+    if (!queue)
+        return;
+    value = dscomm_priv_queue_pop(&queue->items);
+    dscomm_priv_session_answer_value(request->session, value);
+    dscomm_priv_bytes_unref(value);
+    dscomm_priv_list_end_if_empty(&commands->queues, queue);
 }
 
 static void run_queue_len(commands_t *commands, request_t *request)
 {
-    GBytes *key = look(request, 0);
-    GQueue *queue = g_hash_table_lookup(commands->queues, key);
+    answer_length(request,
+                  dscomm_priv_map_find(&commands->queues, look(request, 0)));
+}
 
-    answer_integer(request, queue ? (int64_t)g_queue_get_length(queue) : 0);
-    g_bytes_unref(key);
+static bool is_own(data_t key)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(own_keys); i++)
+        if (dscomm_priv_data_equal(key, dscomm_priv_data_text(own_keys[i])))
+            return true;
+    return false;
 }
 
 static void run_list_keys(commands_t *commands, request_t *request)
 {
-    GPtrArray *keys = dscomm_priv_table_keys(commands->table);
-    guint at;
+    const dscomm_priv_node_t *cursor = NULL;
+    bytes_t *key;
 
-    for (size_t i = 0; i < G_N_ELEMENTS(own_keys); i++) {
-        GBytes *own = own_key(i);
-
-        if (g_ptr_array_find_with_equal_func(keys, own, g_bytes_equal, &at))
-            g_ptr_array_remove_index_fast(keys, at);
-        g_bytes_unref(own);
-    }
-    answer_integer(request, keys->len);
-    for (guint i = 0; i < keys->len; i++)
-        dscomm_priv_session_answer_value(request->session, keys->pdata[i]);
-    g_ptr_array_unref(keys);
+    answer_integer(request, (int64_t)count_keys(commands));
+    while ((key = dscomm_priv_table_next_key(commands->table, &cursor)) != NULL)
+        if (!is_own(key->data))
+            dscomm_priv_session_answer_value(request->session, key);
 }
 
 static void run_barrier(commands_t *commands, request_t *request)
 {
-    GBytes *key;
+    const data_t key = look(request, 0);
     int64_t sum;
 
-    if (!may_wait(request))
+    if (!may_wait(request) || !add(commands, request, 1, key, &sum))
         return;
-    key = look(request, 0);
-    if (add(commands, request, 1, key, &sum)) {
-        request->session->waiting = TRUE;
-        dscomm_priv_waiters_add(&commands->waiters, WAITERS_BARRIER, key,
-                                request->session);
-        if (sum >= integer(request, 1))
-            dscomm_priv_waiters_wake(&commands->waiters, WAITERS_BARRIER, key);
+    if (!dscomm_priv_waiters_add(&commands->waiters, WAITERS_BARRIER, key,
+                                 request->session)) {
+        request->problem = no_memory;
+        return;
     }
-    g_bytes_unref(key);
+    request->session->waiting = TRUE;
+    if (sum >= integer(request, 1))
+        dscomm_priv_waiters_wake(&commands->waiters, WAITERS_BARRIER, key);
 }
 
 /* Last wills */
@@ -504,8 +507,9 @@ void dscomm_priv_commands_part(commands_t *commands, session_t *session,
                                bool ended)
 {
     if (session->client)
-        dscomm_priv_wills_leave(commands->wills, session->client, ended);
-    g_clear_pointer(&session->client, g_bytes_unref);
+        dscomm_priv_wills_leave(commands->wills, session->client->data, ended);
+    dscomm_priv_bytes_unref(session->client);
+    session->client = NULL;
 }
 
 gint64 dscomm_priv_commands_due(const commands_t *commands)
@@ -516,55 +520,47 @@ gint64 dscomm_priv_commands_due(const commands_t *commands)
 /* A will for which the store has no room is lost, as any other key. */
 void dscomm_priv_commands_carry_out(commands_t *commands, gint64 now)
 {
-    GBytes *key, *value, *joined;
+    bytes_t *key, *value, *joined;
 
     while (dscomm_priv_wills_take(commands->wills, now, &key, &value)) {
-        gsize size;
-        const void *data = g_bytes_get_data(value, &size);
-
-        if (!dscomm_priv_table_join(commands->table, key, data, size,
+        if (!dscomm_priv_table_join(commands->table, key->data, value->data,
                                     &joined)) {
-            if (!dscomm_priv_table_set(commands->table, key, joined))
-                dscomm_priv_waiters_wake(&commands->waiters, WAITERS_KEY, key);
-            g_bytes_unref(joined);
+            if (!dscomm_priv_table_set(commands->table, key->data, joined))
+                dscomm_priv_waiters_wake(&commands->waiters, WAITERS_KEY,
+                                         key->data);
+            dscomm_priv_bytes_unref(joined);
         }
-        g_bytes_unref(value);
-        g_bytes_unref(key);
+        dscomm_priv_bytes_unref(value);
+        dscomm_priv_bytes_unref(key);
     }
 }
 
 static void give_will(commands_t *commands, request_t *request)
 {
-    GBytes *client = copy(commands, request, 0);
-    GBytes *key = client ? copy(commands, request, 1) : NULL;
-    GBytes *value = key ? copy(commands, request, 2) : NULL;
+    bytes_t *client = copy(commands, request, 0);
+    bytes_t *key = client ? copy(commands, request, 1) : NULL;
+    bytes_t *value = key ? copy(commands, request, 2) : NULL;
 
     dscomm_priv_commands_part(commands, request->session, false);
-    if (value) {
-        dscomm_priv_wills_join(commands->wills, client, key, value);
-        request->session->client = g_bytes_ref(client);
-        g_bytes_unref(value);
-    }
-    if (key)
-        g_bytes_unref(key);
-    if (client)
-        g_bytes_unref(client);
+    if (value && dscomm_priv_wills_join(commands->wills, client, key, value))
+        request->session->client = dscomm_priv_bytes_ref(client);
+    else if (!request->problem)
+        request->problem = no_memory;
+    dscomm_priv_bytes_unref(value);
+    dscomm_priv_bytes_unref(key);
+    dscomm_priv_bytes_unref(client);
 }
 
 static void run_will(commands_t *commands, request_t *request)
 {
     const size_t size = request->spans[1].size + request->spans[2].size;
-    GBytes *client;
 
-    if (size > WIRE_WILL_MAX) {
+    if (size > WIRE_WILL_MAX)
         request->problem = "a will beyond its limit";
-    } else if (request->spans[1].size) {
+    else if (request->spans[1].size)
         give_will(commands, request);
-    } else {
-        client = look(request, 0);
-        dscomm_priv_wills_withdraw(commands->wills, client);
-        g_bytes_unref(client);
-    }
+    else
+        dscomm_priv_wills_withdraw(commands->wills, look(request, 0));
 }
 
 static void (*const handlers[WIRE_COMMANDS])(commands_t *commands,
@@ -600,8 +596,8 @@ gboolean dscomm_priv_commands_execute(commands_t *commands, session_t *session,
     request_t request = {
         .session = session,
         .data = data,
-        .spans = (const dscomm_priv_span_t *)(void *)session->scan.spans->data,
-        .count = session->scan.spans->len,
+        .spans = session->scan.spans.data,
+        .count = session->scan.spans.len,
     };
 
     handlers[session->scan.command](commands, &request);

@@ -8,7 +8,7 @@
 #include "lib/store-session.h"
 
 /* Keys, queues and those who wait for them. most: bytes of keys and values;
- * job: whose they are, or NULL. */
+ * job: whose they are, or NULL. NULL after dscomm_fail(). */
 dscomm_priv_commands_t *dscomm_priv_commands_new(size_t most,
                                                  const dscomm_priv_job_t *job);
 void dscomm_priv_commands_free(dscomm_priv_commands_t *commands);
@@ -28,8 +28,5 @@ void dscomm_priv_commands_part(dscomm_priv_commands_t *commands,
 gint64 dscomm_priv_commands_due(const dscomm_priv_commands_t *commands);
 void dscomm_priv_commands_carry_out(dscomm_priv_commands_t *commands,
                                     gint64 now);
-/* Ends what session waits for. */
-void dscomm_priv_commands_forget(dscomm_priv_commands_t *commands,
-                                 dscomm_priv_session_t *session);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "lib/status.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define FIRST_PAUSE_US 1000 /* between looks at the file */
@@ -54,21 +55,14 @@ static dscomm_status_t leave(file_t *file, dscomm_status_t status)
     return status;
 }
 
-static GBytes *key_of(const char *key)
-{
-    return g_bytes_new_static(key, strlen(key));
-}
-
 /* Appends a record of key with value, whose reference it takes. */
 static dscomm_status_t append_bytes(file_t *file, const char *key,
-                                    GBytes *value)
+                                    dscomm_priv_bytes_t *value)
 {
-    gsize size;
-    const void *data = g_bytes_get_data(value, &size);
-    dscomm_status_t status =
-        dscomm_priv_records_append(&file->records, key, data, size);
+    dscomm_status_t status = dscomm_priv_records_append(
+        &file->records, key, value->data.data, value->data.size);
 
-    g_bytes_unref(value);
+    dscomm_priv_bytes_unref(value);
     return status;
 }
 
@@ -77,31 +71,35 @@ static dscomm_status_t append_bytes(file_t *file, const char *key,
 static dscomm_status_t count(file_t *file, const char *counter, int64_t delta,
                              int64_t *ret_sum)
 {
-    GBytes *key = key_of(counter), *text;
+    dscomm_priv_bytes_t *text;
     dscomm_status_t status;
 
-    status =
-        dscomm_priv_table_sum(file->records.table, key, delta, ret_sum, &text);
-    g_bytes_unref(key);
+    status = dscomm_priv_table_sum(file->records.table,
+                                   dscomm_priv_data_text(counter), delta,
+                                   ret_sum, &text);
+    if (status == DSCOMM_ERR_NO_MEMORY)
+        return status;
     if (status)
         return dscomm_fail(DSCOMM_ERR_PROTOCOL,
                            "store file %s: its counter %s is no number; remove "
                            "it and start anew",
                            file->records.path, counter);
     if (!delta) {
-        g_bytes_unref(text);
+        dscomm_priv_bytes_unref(text);
         return DSCOMM_OK;
     }
     return append_bytes(file, counter, text);
 }
 
-static gboolean has(const file_t *file, const char *key)
+static dscomm_priv_bytes_t *get(const file_t *file, const char *key)
 {
-    GBytes *name = key_of(key);
-    gboolean here = dscomm_priv_table_get(file->records.table, name) != NULL;
+    return dscomm_priv_table_get(file->records.table,
+                                 dscomm_priv_data_text(key));
+}
 
-    g_bytes_unref(name);
-    return here;
+static bool has(const file_t *file, const char *key)
+{
+    return get(file, key) != NULL;
 }
 
 /* Calls */
@@ -125,18 +123,14 @@ static dscomm_status_t copy_values(const file_t *file, const char *const *keys,
                                    size_t *ret_sizes)
 {
     for (size_t i = 0; i < n; i++) {
-        GBytes *key = key_of(keys[i]);
-        GBytes *value = dscomm_priv_table_get(file->records.table, key);
-        gsize size;
-        const void *data = g_bytes_get_data(value, &size);
+        const dscomm_priv_data_t value = get(file, keys[i])->data;
 
-        g_bytes_unref(key);
-        ret_values[i] = dscomm_priv_value(data, size);
+        ret_values[i] = dscomm_priv_value(value.data, value.size);
         if (!ret_values[i]) {
             dscomm_priv_values_drop(ret_values, i);
             return DSCOMM_ERR_NO_MEMORY;
         }
-        ret_sizes[i] = size;
+        ret_sizes[i] = value.size;
     }
     return DSCOMM_OK;
 }
@@ -215,17 +209,15 @@ static dscomm_status_t file_add(dscomm_priv_store_t *self, const char *key,
                                 int64_t delta, dscomm_priv_deadline_t deadline,
                                 int64_t *ret_sum)
 {
+    dscomm_priv_bytes_t *text;
     dscomm_status_t status;
-    GBytes *name, *text;
     file_t *file;
 
     status = enter(self, TRUE, deadline, &file);
     if (status)
         return status;
-    name = key_of(key);
-    status =
-        dscomm_priv_table_sum(file->records.table, name, delta, ret_sum, &text);
-    g_bytes_unref(name);
+    status = dscomm_priv_table_sum(
+        file->records.table, dscomm_priv_data_text(key), delta, ret_sum, &text);
     if (!status)
         status = append_bytes(file, key, text);
     return leave(file, status);
@@ -238,38 +230,31 @@ static dscomm_status_t file_compare_set(dscomm_priv_store_t *self,
                                         dscomm_priv_deadline_t deadline,
                                         void **ret_value, size_t *ret_size)
 {
+    dscomm_priv_data_t answer = after;
+    dscomm_priv_bytes_t *found;
     dscomm_status_t status;
-    GBytes *name, *now, *expected, *desired;
-    gboolean replace;
+    bool replace;
     file_t *file;
     void *value;
-    gsize size;
 
     status = enter(self, TRUE, deadline, &file);
     if (status)
         return status;
-    name = key_of(key);
-    expected = g_bytes_new_static(before.data, before.size);
-    desired = g_bytes_new_static(after.data, after.size);
-    now = dscomm_priv_table_compare(file->records.table, name, expected,
-                                    desired, &replace);
-    g_bytes_unref(name);
-    if (!now)
-        now = g_bytes_ref(expected);
-    g_bytes_unref(desired);
-    size = g_bytes_get_size(now);
-    value = dscomm_priv_value(g_bytes_get_data(now, NULL), size);
+    replace = dscomm_priv_table_compare(
+        file->records.table, dscomm_priv_data_text(key), before, &found);
+    if (!replace)
+        answer = found ? found->data : before;
+    value = dscomm_priv_value(answer.data, answer.size);
     if (!value)
         status = DSCOMM_ERR_NO_MEMORY;
     else if (replace)
-        status = append_bytes(file, key, g_bytes_ref(now));
-    g_bytes_unref(now);
-    g_bytes_unref(expected);
+        status = dscomm_priv_records_append(&file->records, key, after.data,
+                                            after.size);
     if (status) {
         g_free(value);
     } else {
         *ret_value = value;
-        *ret_size = size;
+        *ret_size = answer.size;
     }
     return leave(file, status);
 }
@@ -278,17 +263,16 @@ static dscomm_status_t file_append(dscomm_priv_store_t *self, const char *key,
                                    const void *value, size_t size,
                                    dscomm_priv_deadline_t deadline)
 {
+    dscomm_priv_bytes_t *joined;
     dscomm_status_t status;
-    GBytes *name, *joined;
     file_t *file;
 
     status = enter(self, TRUE, deadline, &file);
     if (status)
         return status;
-    name = key_of(key);
     status =
-        dscomm_priv_table_join(file->records.table, name, value, size, &joined);
-    g_bytes_unref(name);
+        dscomm_priv_table_join(file->records.table, dscomm_priv_data_text(key),
+                               (dscomm_priv_data_t){value, size}, &joined);
     if (!status)
         status = append_bytes(file, key, joined);
     return leave(file, status);
@@ -298,18 +282,17 @@ static dscomm_status_t file_remove(dscomm_priv_store_t *self, const char *key,
                                    dscomm_priv_deadline_t deadline,
                                    int *ret_deleted)
 {
+    char removal[WHOLE_KEY_MAX + 2];
     dscomm_status_t status;
-    char *removal;
     file_t *file;
 
     status = enter(self, TRUE, deadline, &file);
     if (status)
         return status;
     *ret_deleted = has(file, key);
-    removal = g_strconcat("-", key, NULL);
+    snprintf(removal, sizeof removal, "-%s", key);
     if (*ret_deleted)
         status = dscomm_priv_records_append(&file->records, removal, NULL, 0);
-    g_free(removal);
     return leave(file, status);
 }
 
@@ -422,9 +405,11 @@ dscomm_status_t dscomm_priv_store_file(const char *path,
                                        dscomm_priv_store_t **ret_store)
 {
     dscomm_priv_deadline_t deadline = dscomm_priv_deadline(attr->timeout_ms);
-    file_t *file = g_new0(file_t, 1);
+    file_t *file = g_try_new0(file_t, 1);
     dscomm_status_t status;
 
+    if (!file)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a store");
     file->head.ops = &ops;
     file->world_size = attr->world_size;
     dscomm_priv_gate_init(&file->gate);

@@ -5,7 +5,7 @@
 #include "lib/store-table.h"
 #include "lib/store.h"
 
-#include <string.h>
+#include "lib/status.h"
 
 typedef struct {
     dscomm_priv_store_t head;
@@ -13,11 +13,6 @@ typedef struct {
     pthread_cond_t changed; /* a key was set */
     dscomm_priv_table_t *table;
 } memory_t;
-
-static GBytes *key_of(const char *key)
-{
-    return g_bytes_new_static(key, strlen(key));
-}
 
 static memory_t *lock(dscomm_priv_store_t *self)
 {
@@ -28,16 +23,19 @@ static memory_t *lock(dscomm_priv_store_t *self)
 }
 
 /* Stores value, takes over its reference, and wakes who waits. */
-static dscomm_status_t store(memory_t *memory, GBytes *key, GBytes *value)
+static dscomm_status_t store(memory_t *memory, const char *key,
+                             dscomm_priv_bytes_t *value)
 {
-    dscomm_status_t status = dscomm_priv_table_set(memory->table, key, value);
+    dscomm_status_t status =
+        dscomm_priv_table_set(memory->table, dscomm_priv_data_text(key), value);
 
-    g_bytes_unref(value);
+    dscomm_priv_bytes_unref(value);
     pthread_cond_broadcast(&memory->changed);
     return status;
 }
 
-static GBytes *copy_of(memory_t *memory, const void *data, size_t size)
+static dscomm_priv_bytes_t *copy_of(memory_t *memory, const void *data,
+                                    size_t size)
 {
     return dscomm_priv_budget_copy(dscomm_priv_table_budget(memory->table),
                                    data, size);
@@ -57,74 +55,74 @@ static dscomm_status_t memory_set(dscomm_priv_store_t *self, const char *key,
                                   const void *data, size_t size,
                                   dscomm_priv_deadline_t deadline)
 {
-    GBytes *name = key_of(key), *value;
     memory_t *memory = lock(self);
     dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
+    dscomm_priv_bytes_t *value = copy_of(memory, data, size);
 
     (void)deadline;
-    value = copy_of(memory, data, size);
     if (value)
-        status = store(memory, name, value);
+        status = store(memory, key, value);
     pthread_mutex_unlock(&memory->mutex);
-    g_bytes_unref(name);
     return status;
 }
 
-/* Whether all are there; tells which, unless present is NULL. */
-static gboolean all_present(memory_t *memory, GBytes *const *names,
-                            size_t count, uint8_t *present)
+static dscomm_priv_bytes_t *get(const memory_t *memory, const char *key)
 {
-    gboolean all = TRUE;
+    return dscomm_priv_table_get(memory->table, dscomm_priv_data_text(key));
+}
+
+/* Whether all are there; tells which, unless present is NULL. */
+static bool all_present(const memory_t *memory, const char *const *keys,
+                        size_t count, uint8_t *present)
+{
+    bool all = true;
 
     for (size_t i = 0; i < count && (all || present); i++) {
-        gboolean here = dscomm_priv_table_get(memory->table, names[i]) != NULL;
+        const bool here = get(memory, keys[i]) != NULL;
 
         if (present)
-            present[i] = here != 0;
+            present[i] = here;
         all = all && here;
     }
     return all;
 }
 
 static dscomm_status_t wait_keys(memory_t *memory, const char *const *keys,
-                                 GBytes *const *names, size_t count,
-                                 dscomm_priv_deadline_t deadline)
+                                 size_t count, dscomm_priv_deadline_t deadline)
 {
     dscomm_status_t status;
     gboolean in_time = TRUE;
     uint8_t *present;
 
-    while (!all_present(memory, names, count, NULL)) {
+    while (!all_present(memory, keys, count, NULL)) {
         if (!in_time)
             break;
         in_time =
             dscomm_priv_cond_wait(&memory->changed, &memory->mutex, deadline);
     }
-    if (in_time || all_present(memory, names, count, NULL))
+    if (in_time || all_present(memory, keys, count, NULL))
         return DSCOMM_OK;
     present = g_try_malloc(count);
     if (present)
-        all_present(memory, names, count, present);
+        all_present(memory, keys, count, present);
     status = dscomm_priv_fail_missing(keys, present, count, deadline);
     g_free(present);
     return status;
 }
 
-static dscomm_status_t copy_values(memory_t *memory, GBytes *const *names,
-                                   size_t count, void **ret_values,
-                                   size_t *ret_sizes)
+static dscomm_status_t copy_values(const memory_t *memory,
+                                   const char *const *keys, size_t count,
+                                   void **ret_values, size_t *ret_sizes)
 {
     for (size_t i = 0; i < count; i++) {
-        GBytes *value = dscomm_priv_table_get(memory->table, names[i]);
-        gsize size;
-        const void *data = g_bytes_get_data(value, &size);
+        const dscomm_priv_data_t value = get(memory, keys[i])->data;
 
-        ret_values[i] = dscomm_priv_value(data, size);
+        ret_values[i] = dscomm_priv_value(value.data, value.size);
         if (!ret_values[i]) {
             dscomm_priv_values_drop(ret_values, i);
             return DSCOMM_ERR_NO_MEMORY;
         }
-        ret_sizes[i] = size;
+        ret_sizes[i] = value.size;
     }
     return DSCOMM_OK;
 }
@@ -134,20 +132,12 @@ static dscomm_status_t memory_get(dscomm_priv_store_t *self,
                                   dscomm_priv_deadline_t deadline,
                                   void **ret_values, size_t *ret_sizes)
 {
-    GBytes **names = g_new(GBytes *, count);
-    dscomm_status_t status;
-    memory_t *memory;
+    memory_t *memory = lock(self);
+    dscomm_status_t status = wait_keys(memory, keys, count, deadline);
 
-    for (size_t i = 0; i < count; i++)
-        names[i] = key_of(keys[i]);
-    memory = lock(self);
-    status = wait_keys(memory, keys, names, count, deadline);
     if (!status && ret_values)
-        status = copy_values(memory, names, count, ret_values, ret_sizes);
+        status = copy_values(memory, keys, count, ret_values, ret_sizes);
     pthread_mutex_unlock(&memory->mutex);
-    for (size_t i = 0; i < count; i++)
-        g_bytes_unref(names[i]);
-    g_free(names);
     return status;
 }
 
@@ -156,16 +146,16 @@ static dscomm_status_t memory_add(dscomm_priv_store_t *self, const char *key,
                                   dscomm_priv_deadline_t deadline,
                                   int64_t *ret_sum)
 {
-    GBytes *name = key_of(key), *text;
     memory_t *memory = lock(self);
+    dscomm_priv_bytes_t *text;
     dscomm_status_t status;
 
     (void)deadline;
-    status = dscomm_priv_table_sum(memory->table, name, delta, ret_sum, &text);
+    status = dscomm_priv_table_sum(memory->table, dscomm_priv_data_text(key),
+                                   delta, ret_sum, &text);
     if (!status)
-        status = store(memory, name, text);
+        status = store(memory, key, text);
     pthread_mutex_unlock(&memory->mutex);
-    g_bytes_unref(name);
     return status;
 }
 
@@ -176,40 +166,31 @@ static dscomm_status_t memory_compare_set(dscomm_priv_store_t *self,
                                           dscomm_priv_deadline_t deadline,
                                           void **ret_value, size_t *ret_size)
 {
-    GBytes *expected = g_bytes_new_static(before.data, before.size);
-    GBytes *desired = g_bytes_new_static(after.data, after.size);
-    GBytes *name = key_of(key), *answer, *own = NULL;
     memory_t *memory = lock(self);
+    dscomm_priv_bytes_t *own = NULL, *found;
     dscomm_status_t status = DSCOMM_OK;
-    gboolean replace;
-    const void *data;
+    dscomm_priv_data_t answer = after;
+    const bool replace = dscomm_priv_table_compare(
+        memory->table, dscomm_priv_data_text(key), before, &found);
     void *value;
-    gsize size;
 
     (void)deadline;
-    answer = dscomm_priv_table_compare(memory->table, name, expected, desired,
-                                       &replace);
-    if (!answer)
-        answer = g_bytes_ref(expected);
-    data = g_bytes_get_data(answer, &size);
-    value = dscomm_priv_value(data, size);
+    if (!replace)
+        answer = found ? found->data : before;
+    value = dscomm_priv_value(answer.data, answer.size);
     if (value && replace)
-        own = copy_of(memory, data, size); /* desired is the caller's */
+        own = copy_of(memory, after.data, after.size);
     if (!value || (replace && !own))
         status = DSCOMM_ERR_NO_MEMORY;
     else if (replace)
-        status = store(memory, name, own);
-    g_bytes_unref(answer);
+        status = store(memory, key, own);
     pthread_mutex_unlock(&memory->mutex);
-    g_bytes_unref(name);
-    g_bytes_unref(expected);
-    g_bytes_unref(desired);
     if (status) {
         g_free(value);
         return status;
     }
     *ret_value = value;
-    *ret_size = size;
+    *ret_size = answer.size;
     return DSCOMM_OK;
 }
 
@@ -217,16 +198,16 @@ static dscomm_status_t memory_append(dscomm_priv_store_t *self, const char *key,
                                      const void *data, size_t size,
                                      dscomm_priv_deadline_t deadline)
 {
-    GBytes *name = key_of(key), *value;
     memory_t *memory = lock(self);
+    dscomm_priv_bytes_t *value;
     dscomm_status_t status;
 
     (void)deadline;
-    status = dscomm_priv_table_join(memory->table, name, data, size, &value);
+    status = dscomm_priv_table_join(memory->table, dscomm_priv_data_text(key),
+                                    (dscomm_priv_data_t){data, size}, &value);
     if (!status)
-        status = store(memory, name, value);
+        status = store(memory, key, value);
     pthread_mutex_unlock(&memory->mutex);
-    g_bytes_unref(name);
     return status;
 }
 
@@ -234,13 +215,12 @@ static dscomm_status_t memory_remove(dscomm_priv_store_t *self, const char *key,
                                      dscomm_priv_deadline_t deadline,
                                      int *ret_deleted)
 {
-    GBytes *name = key_of(key);
     memory_t *memory = lock(self);
 
     (void)deadline;
-    *ret_deleted = dscomm_priv_table_remove(memory->table, name) ? 1 : 0;
+    *ret_deleted =
+        dscomm_priv_table_remove(memory->table, dscomm_priv_data_text(key));
     pthread_mutex_unlock(&memory->mutex);
-    g_bytes_unref(name);
     return DSCOMM_OK;
 }
 
@@ -253,12 +233,8 @@ static dscomm_status_t memory_check(dscomm_priv_store_t *self,
     int present = 1;
 
     (void)deadline;
-    for (size_t i = 0; i < count && present; i++) {
-        GBytes *name = key_of(keys[i]);
-
-        present = dscomm_priv_table_get(memory->table, name) != NULL;
-        g_bytes_unref(name);
-    }
+    for (size_t i = 0; i < count && present; i++)
+        present = get(memory, keys[i]) != NULL;
     pthread_mutex_unlock(&memory->mutex);
     *ret_present = present;
     return DSCOMM_OK;
@@ -290,12 +266,18 @@ static const dscomm_priv_store_ops_t ops = {
 
 dscomm_status_t dscomm_priv_store_memory(dscomm_priv_store_t **ret_store)
 {
-    memory_t *memory = g_new(memory_t, 1);
+    memory_t *memory = g_try_new0(memory_t, 1);
 
+    if (!memory)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a store");
+    memory->table = dscomm_priv_table_new(DSCOMM_STORE_TOTAL_MAX);
+    if (!memory->table) {
+        g_free(memory);
+        return DSCOMM_ERR_NO_MEMORY;
+    }
     memory->head.ops = &ops;
     pthread_mutex_init(&memory->mutex, NULL);
     dscomm_priv_cond_init(&memory->changed);
-    memory->table = dscomm_priv_table_new(DSCOMM_STORE_TOTAL_MAX);
     *ret_store = &memory->head;
     return DSCOMM_OK;
 }

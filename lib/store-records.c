@@ -8,6 +8,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/file.h>
@@ -34,13 +36,12 @@ static dscomm_status_t fail_io(const records_t *records, const char *what)
 /* Whether everybody may put files in the folder of path, as in /tmp. */
 static bool is_in_public_folder(const char *path)
 {
-    char *folder = g_path_get_dirname(path);
+    char folder[PATH_MAX];
     struct stat info;
-    bool is_public = stat(folder, &info) == 0 && (info.st_mode & S_ISVTX) &&
-                     (info.st_mode & S_IWOTH);
 
-    g_free(folder);
-    return is_public;
+    g_strlcpy(folder, path, sizeof folder);
+    return stat(dirname(folder), &info) == 0 && (info.st_mode & S_ISVTX) &&
+           (info.st_mode & S_IWOTH);
 }
 
 /* Refuses a file that another user may have put there to read, or to answer,
@@ -72,7 +73,13 @@ dscomm_status_t dscomm_priv_records_open(records_t *records, const char *path)
     dscomm_status_t status;
 
     memset(records, 0, sizeof *records);
-    records->path = g_strdup(path);
+    records->table = dscomm_priv_table_new(DSCOMM_STORE_TOTAL_MAX);
+    records->path = dscomm_priv_value(path, strlen(path));
+    if (!records->table || !records->path) {
+        dscomm_priv_table_free(records->table);
+        g_free(records->path);
+        return DSCOMM_ERR_NO_MEMORY;
+    }
     do {
         records->fd = open(
             path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0600);
@@ -89,11 +96,10 @@ dscomm_status_t dscomm_priv_records_open(records_t *records, const char *path)
     if (status) {
         if (records->fd >= 0)
             close(records->fd);
+        dscomm_priv_table_free(records->table);
         g_free(records->path);
-        return status;
     }
-    records->table = dscomm_priv_table_new(DSCOMM_STORE_TOTAL_MAX);
-    return DSCOMM_OK;
+    return status;
 }
 
 void dscomm_priv_records_close(records_t *records)
@@ -168,24 +174,21 @@ static dscomm_status_t apply(records_t *records, const uint8_t *key,
                              size_t key_size, const uint8_t *value,
                              size_t value_size)
 {
-    gboolean removes = key[0] == '-';
-    GBytes *name =
-        g_bytes_new_static(key + removes, key_size - (size_t)removes);
+    const bool removes = key[0] == '-';
+    const dscomm_priv_data_t name = {key + removes, key_size - removes};
     dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
-    GBytes *copy;
+    dscomm_priv_bytes_t *copy;
 
     if (removes) {
         dscomm_priv_table_remove(records->table, name);
-        g_bytes_unref(name);
         return DSCOMM_OK;
     }
     copy = dscomm_priv_budget_copy(dscomm_priv_table_budget(records->table),
                                    value, value_size);
     if (copy) {
         status = dscomm_priv_table_set(records->table, name, copy);
-        g_bytes_unref(copy);
+        dscomm_priv_bytes_unref(copy);
     }
-    g_bytes_unref(name);
     return status;
 }
 

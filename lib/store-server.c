@@ -7,6 +7,7 @@
 
 #include "lib/status.h"
 #include "lib/store-commands.h"
+#include "lib/store-waiters.h"
 #include "lib/store-session.h"
 
 #include <errno.h>
@@ -31,7 +32,7 @@ struct dscomm_priv_server {
     int epoll, stop; /* stop: an eventfd, readable when it is over */
     GThread *thread;
     dscomm_priv_commands_t *commands;
-    GHashTable *sessions; /* a set */
+    GQueue sessions; /* all that are connected */
     gint clients; /* how many, for other threads */
     GQueue touched; /* sessions with new answers */
     GQueue dead; /* sessions to be freed */
@@ -92,23 +93,25 @@ static void bury(server_t *server, session_t *session, const char *problem)
         dscomm_log(DSCOMM_LOG_DEBUG, "store", "closing %s: %s", session->peer,
                    problem);
     session->dead = TRUE;
-    dscomm_priv_commands_forget(server->commands, session);
+    dscomm_priv_waiters_remove(session);
     dscomm_priv_commands_part(server->commands, session, !problem);
     epoll_ctl(server->epoll, EPOLL_CTL_DEL, session->fd, NULL);
-    g_hash_table_remove(server->sessions, session);
+    g_queue_unlink(&server->sessions, &session->link);
     g_atomic_int_add(&server->clients, -1);
     end_silence(server, session);
-    g_queue_push_tail(&server->dead, session);
+    g_queue_push_tail_link(&server->dead, &session->link);
 }
 
 /* After the events of one round, which may still name the dead. */
 static void free_dead(server_t *server)
 {
-    session_t *session;
+    GList *link;
 
-    while ((session = g_queue_pop_head(&server->dead)) != NULL) {
+    while ((link = g_queue_pop_head_link(&server->dead)) != NULL) {
+        session_t *session = link->data;
+
         if (session->queued)
-            g_queue_remove(&server->touched, session);
+            g_queue_unlink(&server->touched, &session->touch);
         dscomm_priv_session_free(session);
     }
 }
@@ -153,26 +156,33 @@ static gboolean bury_silent(server_t *server)
     return any;
 }
 
+static void refuse(int fd, const char *reason)
+{
+    dscomm_log(DSCOMM_LOG_DEBUG, "store", "refusing a connection: %s", reason);
+    close(fd);
+}
+
 static void admit(server_t *server, int fd, const struct sockaddr *address,
                   socklen_t length)
 {
     char peer[SOCKET_NAME_MAX];
     session_t *session;
 
-    if (g_hash_table_size(server->sessions) >= server->plenty)
+    if (server->sessions.length >= server->plenty)
         bury_silent(server);
-    if (g_hash_table_size(server->sessions) >= server->limits.connections) {
-        dscomm_log(DSCOMM_LOG_DEBUG, "store",
-                   "refusing a connection: there are %zu",
-                   server->limits.connections);
-        close(fd);
+    if (server->sessions.length >= server->limits.connections) {
+        refuse(fd, "there are as many as there may be");
         return;
     }
     dscomm_priv_socket_tune(fd);
     dscomm_priv_address_name(address, length, peer);
     session =
         dscomm_priv_session_new(fd, peer, &server->touched, &server->under_way);
-    g_hash_table_add(server->sessions, session);
+    if (!session) {
+        refuse(fd, "no memory");
+        return;
+    }
+    g_queue_push_tail_link(&server->sessions, &session->link);
     g_atomic_int_inc(&server->clients);
     session->silent.data = session;
     g_queue_push_tail_link(&server->silent, &session->silent);
@@ -248,18 +258,18 @@ static const char *is_late(const server_t *server, const session_t *session,
 
 static void tick(server_t *server, gint64 now)
 {
-    GList *sessions = g_hash_table_get_keys(server->sessions);
     gboolean again = FALSE;
+    GList *next;
 
-    for (GList *next = sessions; next; next = next->next) {
-        const char *problem = is_late(server, next->data, now);
+    for (GList *link = server->sessions.head; link; link = next) {
+        const char *problem = is_late(server, link->data, now);
 
+        next = link->next;
         if (problem)
-            bury(server, next->data, problem);
+            bury(server, link->data, problem);
         else
-            again = again || may_be_late(next->data);
+            again = again || may_be_late(link->data);
     }
-    g_list_free(sessions);
     server->tick_at = again ? now + server->tick_us : 0;
 }
 
@@ -330,9 +340,10 @@ static void serve_session(server_t *server, session_t *session, uint32_t events)
 /* Sends the answers that this round has made, of whichever session. */
 static void send_touched(server_t *server)
 {
-    session_t *session;
+    GList *link;
 
-    while ((session = g_queue_pop_head(&server->touched)) != NULL) {
+    while ((link = g_queue_pop_head_link(&server->touched)) != NULL) {
+        session_t *session = link->data;
         const char *problem = NULL;
 
         session->queued = FALSE;
@@ -423,16 +434,11 @@ static size_t find_plenty(size_t connections)
 
 static void server_free(server_t *server)
 {
-    GHashTableIter iter;
-    gpointer session;
-
-    g_hash_table_iter_init(&iter, server->sessions);
-    while (g_hash_table_iter_next(&iter, &session, NULL))
-        dscomm_priv_session_free(session);
+    while (server->sessions.length)
+        bury(server, g_queue_peek_head(&server->sessions), "the store ends");
     free_dead(server);
-    g_hash_table_unref(server->sessions);
-    g_queue_clear(&server->touched);
-    dscomm_priv_commands_free(server->commands);
+    if (server->commands)
+        dscomm_priv_commands_free(server->commands);
     if (server->stop >= 0)
         close(server->stop);
     if (server->epoll >= 0)
@@ -446,10 +452,12 @@ dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
                         const dscomm_priv_job_t *job, server_t **ret_server)
 {
     const dscomm_priv_server_limits_t usual = SERVER_LIMITS_INIT;
-    server_t *server = g_new0(server_t, 1);
-    dscomm_status_t status;
+    server_t *server = g_try_new0(server_t, 1);
+    dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
     gint64 least;
 
+    if (!server)
+        return dscomm_fail(status, "no memory for the store's server");
     server->listening = *listening;
     server->limits = limits ? *limits : usual;
     server->plenty = find_plenty(server->limits.connections);
@@ -457,12 +465,9 @@ dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
     server->tick_us = CLAMP(least * 1000 / 4, TICK_LEAST_US, TICK_US);
     server->under_way.most = server->limits.under_way;
     server->epoll = server->stop = -1;
-    server->sessions = g_hash_table_new(NULL, NULL);
     server->commands = dscomm_priv_commands_new(server->limits.kept, job);
-    g_queue_init(&server->touched);
-    g_queue_init(&server->dead);
-    g_queue_init(&server->silent);
-    status = watch_first(server);
+    if (server->commands)
+        status = watch_first(server);
     if (!status)
         status = start_thread(server);
     if (status) {

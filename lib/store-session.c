@@ -22,33 +22,28 @@
                        */
 #define TURNS 4
 
-static void unref_bytes(gpointer bytes)
-{
-    g_bytes_unref(bytes);
-}
-
 dscomm_priv_session_t *dscomm_priv_session_new(int fd, const char *peer,
                                                GQueue *touched,
                                                dscomm_priv_budget_t *under_way)
 {
-    dscomm_priv_session_t *session = g_new0(dscomm_priv_session_t, 1);
+    dscomm_priv_session_t *session = g_try_new0(dscomm_priv_session_t, 1);
 
+    if (!session)
+        return NULL;
     session->fd = fd;
     g_strlcpy(session->peer, peer, sizeof session->peer);
+    session->link.data = session->touch.data = session;
     session->touched = touched;
     session->under_way = under_way;
     session->accepted = g_get_monotonic_time();
     dscomm_priv_scan_init(&session->scan);
-    g_queue_init(&session->out);
-    session->waits = g_ptr_array_new_with_free_func(unref_bytes);
     return session;
 }
 
 void dscomm_priv_session_free(dscomm_priv_session_t *session)
 {
-    g_clear_pointer(&session->client, g_bytes_unref);
-    g_ptr_array_unref(session->waits);
-    g_queue_clear_full(&session->out, unref_bytes);
+    dscomm_priv_bytes_unref(session->client);
+    dscomm_priv_queue_clear(&session->out);
     dscomm_priv_buffer_clear(&session->tail);
     dscomm_priv_buffer_clear(&session->in);
     dscomm_priv_budget_hold(session->under_way, &session->held, 0);
@@ -63,7 +58,7 @@ void dscomm_priv_session_free(dscomm_priv_session_t *session)
 static void touch(dscomm_priv_session_t *session)
 {
     if (!session->queued)
-        g_queue_push_tail(session->touched, session);
+        g_queue_push_tail_link(session->touched, &session->touch);
     session->queued = TRUE;
     if (!session->answer_moved)
         session->answer_moved = g_get_monotonic_time();
@@ -73,22 +68,33 @@ static void touch(dscomm_priv_session_t *session)
 static gboolean is_too_much(const dscomm_priv_session_t *session)
 {
     size_t own = session->held + session->out_bytes +
-                 session->waits->len * SESSION_NOTE_COST;
+                 session->waits.length * SESSION_NOTE_COST;
 
     return !dscomm_priv_budget_has_room(session->under_way, 0) && own > LITTLE;
+}
+
+/* Adds a segment. Without memory for it the session is given up. */
+static void push(dscomm_priv_session_t *session, dscomm_priv_bytes_t *bytes)
+{
+    if (bytes && dscomm_priv_queue_push(&session->out, bytes))
+        return;
+    dscomm_priv_bytes_unref(bytes);
+    session->tail.bad = TRUE;
 }
 
 /* Makes a segment of the tail. */
 static void seal(dscomm_priv_session_t *session)
 {
     dscomm_priv_buffer_t *tail = &session->tail;
+    dscomm_priv_bytes_t *bytes;
 
     if (!tail->size)
         return;
-    g_queue_push_tail(&session->out,
-                      dscomm_priv_budget_take(session->under_way, tail->data,
-                                              tail->size,
-                                              tail->room + BUDGET_COPY_COST));
+    bytes = dscomm_priv_bytes_take(session->under_way, tail->data, tail->size,
+                                   tail->room + BUDGET_COPY_COST);
+    push(session, bytes);
+    if (!bytes)
+        return;
     tail->data = NULL;
     tail->size = tail->room = 0;
     tail->bad = tail->bad || is_too_much(session);
@@ -114,21 +120,21 @@ void dscomm_priv_session_answer_copy(dscomm_priv_session_t *session,
 }
 
 void dscomm_priv_session_answer_value(dscomm_priv_session_t *session,
-                                      GBytes *value)
+                                      dscomm_priv_bytes_t *value)
 {
-    gsize size = 0;
-    const void *data = value ? g_bytes_get_data(value, &size) : NULL;
-    uint64_t length = size;
+    const size_t size = value ? value->data.size : 0;
+    const uint64_t length = size;
 
     if (size <= COPY_MAX) {
-        dscomm_priv_session_answer_copy(session, data, size);
+        dscomm_priv_session_answer_copy(session,
+                                        value ? value->data.data : NULL, size);
         return;
     }
     dscomm_priv_session_answer(session, &length, sizeof length);
     seal(session);
     if (session->tail.bad)
         return;
-    g_queue_push_tail(&session->out, g_bytes_ref(value));
+    push(session, dscomm_priv_bytes_ref(value));
     session->out_bytes += size;
 }
 
@@ -142,12 +148,12 @@ static void drop_sent(dscomm_priv_session_t *session, size_t sent)
     session->out_bytes -= sent;
     sent += session->out_sent;
     while (!g_queue_is_empty(&session->out)) {
-        GBytes *first = g_queue_peek_head(&session->out);
+        const dscomm_priv_bytes_t *first = g_queue_peek_head(&session->out);
 
-        if (sent < g_bytes_get_size(first))
+        if (sent < first->data.size)
             break;
-        sent -= g_bytes_get_size(first);
-        g_bytes_unref(g_queue_pop_head(&session->out));
+        sent -= first->data.size;
+        dscomm_priv_bytes_unref(dscomm_priv_queue_pop(&session->out));
     }
     session->out_sent = sent;
 }
@@ -161,12 +167,12 @@ static ssize_t send_some(dscomm_priv_session_t *session)
 
     for (GList *next = session->out.head; next && message.msg_iovlen < VECTORS;
          next = next->next) {
-        gsize size;
-        const uint8_t *data = g_bytes_get_data(next->data, &size);
+        const dscomm_priv_data_t data =
+            ((const dscomm_priv_bytes_t *)next->data)->data;
         struct iovec *vector = &vectors[message.msg_iovlen++];
 
-        vector->iov_base = (void *)(data + skip);
-        vector->iov_len = size - skip;
+        vector->iov_base = (uint8_t *)data.data + skip;
+        vector->iov_len = data.size - skip;
         skip = 0;
     }
     return sendmsg(session->fd, &message, MSG_NOSIGNAL);
@@ -177,7 +183,6 @@ static gboolean send_answers(dscomm_priv_session_t *session)
 {
     size_t turn = 0;
 
-    seal(session);
     while (session->out_bytes && turn < TURN_MAX) {
         ssize_t sent = send_some(session);
 
@@ -302,13 +307,14 @@ gboolean dscomm_priv_session_write(dscomm_priv_session_t *session,
                                    const char **ret_problem)
 {
     *ret_problem = NULL;
-    if (session->tail.bad) {
-        *ret_problem = "no room for its answers";
-        return FALSE;
-    }
     for (int turn = 0; turn < TURNS && session->out_bytes; turn++) {
         gboolean full = dscomm_priv_session_is_full(session);
 
+        seal(session);
+        if (session->tail.bad) {
+            *ret_problem = "no room for its answers";
+            return FALSE;
+        }
         if (!send_answers(session)) {
             *ret_problem = "its answers cannot be sent";
             return FALSE;

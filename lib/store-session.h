@@ -4,7 +4,7 @@
 #ifndef LIB_STORE_SESSION_H
 #define LIB_STORE_SESSION_H
 
-#include "lib/store-budget.h"
+#include "lib/store-map.h"
 #include "lib/store-socket.h"
 #include "lib/store-wire.h"
 
@@ -16,8 +16,11 @@ struct dscomm_priv_session {
     char peer[SOCKET_NAME_MAX];
     GQueue *touched; /* sessions with new answers; the server's */
     gboolean queued; /* in touched */
-    GList silent; /* the server's link; data: itself, or NULL: not there */
     gboolean dead; /* closed; freed when the server gets to it */
+    /* Links of the server's lists; data: the session. */
+    GList link; /* of all or the dead */
+    GList touch; /* of touched, if queued */
+    GList silent; /* of the silent; data is NULL when it is not there */
     unsigned events; /* what the server's epoll watches */
     gint64 accepted, request_began, answer_moved; /* us; 0 = not now */
 
@@ -32,23 +35,22 @@ struct dscomm_priv_session {
     dscomm_priv_buffer_t in;
     dscomm_priv_scan_t scan;
 
-    GQueue out; /* GBytes that were not sent yet */
+    GQueue out; /* bytes that were not sent yet (dscomm_priv_queue_push()) */
     size_t out_sent; /* bytes of the first that were */
     size_t out_bytes; /* that are to be sent, tail included */
     dscomm_priv_buffer_t tail; /* small answers, not yet in out */
 
-    GBytes *client; /* whose last will the connection holds, or NULL */
+    dscomm_priv_bytes_t *client; /* whose last will it holds, or NULL */
 
     /* WAIT or BARRIER under way, of store-waiters.c */
     gboolean waiting;
-    size_t missing; /* keys */
-    GPtrArray *waits; /* GBytes of the keys, each in a set of waiters */
+    GQueue waits; /* one for each key that is missing */
 };
 
 /* Of each in waits, besides its bytes. */
 #define SESSION_NOTE_COST ((size_t)768)
 
-/* Takes over fd. */
+/* Takes over fd. NULL: no memory, and fd is still the caller's. */
 dscomm_priv_session_t *dscomm_priv_session_new(int fd, const char *peer,
                                                GQueue *touched,
                                                dscomm_priv_budget_t *under_way);
@@ -64,7 +66,7 @@ void dscomm_priv_session_answer_copy(dscomm_priv_session_t *session,
 /* The size of value and its bytes; a large one is referenced, so value must own
  * them: a key or value that is or was stored. NULL: an empty value. */
 void dscomm_priv_session_answer_value(dscomm_priv_session_t *session,
-                                      GBytes *value);
+                                      dscomm_priv_bytes_t *value);
 
 /* Reads what has arrived and has it executed. FALSE: the connection
  * is to be closed; *ret_problem says why, or is NULL where the client left. */

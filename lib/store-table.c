@@ -11,22 +11,33 @@
 #include <string.h>
 
 struct dscomm_priv_table {
-    GHashTable *values; /* GBytes -> GBytes */
+    dscomm_priv_map_t pairs; /* of pair_t */
     dscomm_priv_budget_t budget;
 };
 
-static void unref_bytes(gpointer bytes)
+typedef struct {
+    dscomm_priv_node_t node; /* the key */
+    dscomm_priv_bytes_t *value;
+} pair_t;
+
+static void pair_free(dscomm_priv_node_t *node)
 {
-    g_bytes_unref(bytes);
+    pair_t *pair = (pair_t *)node;
+
+    dscomm_priv_bytes_unref(pair->value);
+    dscomm_priv_bytes_unref(pair->node.key);
+    g_free(pair);
 }
 
 dscomm_priv_table_t *dscomm_priv_table_new(size_t most)
 {
-    dscomm_priv_table_t *table = g_new0(dscomm_priv_table_t, 1);
+    dscomm_priv_table_t *table = g_try_new0(dscomm_priv_table_t, 1);
 
+    if (!table) {
+        dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a store's keys");
+        return NULL;
+    }
     table->budget.most = most;
-    table->values = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
-                                          unref_bytes, unref_bytes);
     return table;
 }
 
@@ -34,7 +45,7 @@ void dscomm_priv_table_free(dscomm_priv_table_t *table)
 {
     if (!table)
         return;
-    g_hash_table_unref(table->values);
+    dscomm_priv_map_clear(&table->pairs, pair_free);
     g_free(table);
 }
 
@@ -43,100 +54,116 @@ dscomm_priv_budget_t *dscomm_priv_table_budget(dscomm_priv_table_t *table)
     return &table->budget;
 }
 
-GBytes *dscomm_priv_table_get(const dscomm_priv_table_t *table, GBytes *key)
+dscomm_priv_bytes_t *dscomm_priv_table_get(const dscomm_priv_table_t *table,
+                                           dscomm_priv_data_t key)
 {
-    return g_hash_table_lookup(table->values, key);
+    pair_t *pair = dscomm_priv_map_find(&table->pairs, key);
+
+    return pair ? pair->value : NULL;
 }
 
-dscomm_status_t dscomm_priv_table_set(dscomm_priv_table_t *table, GBytes *key,
-                                      GBytes *value)
+/* A new pair of the table, without a value. NULL after dscomm_fail(). */
+static pair_t *pair_add(dscomm_priv_table_t *table, dscomm_priv_data_t key)
 {
-    gpointer own;
+    dscomm_priv_bytes_t *own =
+        dscomm_priv_budget_copy(&table->budget, key.data, key.size);
+    pair_t *pair = own ? g_try_new0(pair_t, 1) : NULL;
 
-    if (g_hash_table_lookup_extended(table->values, key, &own, NULL)) {
-        g_bytes_ref(own);
-    } else {
-        gsize size;
-        const void *data = g_bytes_get_data(key, &size);
-
-        own = dscomm_priv_budget_copy(&table->budget, data, size);
-        if (!own)
-            return DSCOMM_ERR_NO_MEMORY;
+    if (!pair) {
+        if (own)
+            dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for another key");
+        dscomm_priv_bytes_unref(own);
+        return NULL;
     }
-    g_hash_table_replace(table->values, own, g_bytes_ref(value));
+    pair->node.key = own;
+    dscomm_priv_map_add(&table->pairs, &pair->node);
+    return pair;
+}
+
+dscomm_status_t dscomm_priv_table_set(dscomm_priv_table_t *table,
+                                      dscomm_priv_data_t key,
+                                      dscomm_priv_bytes_t *value)
+{
+    pair_t *pair = dscomm_priv_map_find(&table->pairs, key);
+
+    if (!pair)
+        pair = pair_add(table, key);
+    if (!pair)
+        return DSCOMM_ERR_NO_MEMORY;
+    dscomm_priv_bytes_ref(value);
+    dscomm_priv_bytes_unref(pair->value);
+    pair->value = value;
     return DSCOMM_OK;
 }
 
-gboolean dscomm_priv_table_remove(dscomm_priv_table_t *table, GBytes *key)
+bool dscomm_priv_table_remove(dscomm_priv_table_t *table,
+                              dscomm_priv_data_t key)
 {
-    return g_hash_table_remove(table->values, key);
+    pair_t *pair = dscomm_priv_map_find(&table->pairs, key);
+
+    if (!pair)
+        return false;
+    dscomm_priv_map_remove(&table->pairs, &pair->node);
+    pair_free(&pair->node);
+    return true;
 }
 
 size_t dscomm_priv_table_count(const dscomm_priv_table_t *table)
 {
-    return g_hash_table_size(table->values);
+    return table->pairs.count;
 }
 
-GPtrArray *dscomm_priv_table_keys(const dscomm_priv_table_t *table)
+dscomm_priv_bytes_t *
+dscomm_priv_table_next_key(const dscomm_priv_table_t *table,
+                           const dscomm_priv_node_t **cursor)
 {
-    GPtrArray *keys = g_ptr_array_new_with_free_func(unref_bytes);
-    GHashTableIter iter;
-    gpointer key;
-
-    g_hash_table_iter_init(&iter, table->values);
-    while (g_hash_table_iter_next(&iter, &key, NULL))
-        g_ptr_array_add(keys, g_bytes_ref(key));
-    return keys;
+    *cursor = dscomm_priv_map_next(&table->pairs, *cursor);
+    return *cursor ? (*cursor)->key : NULL;
 }
 
 /* The whole text must be one number; torch, which uses stoll, takes "12 apples"
  * for 12. */
-static gboolean number_of(GBytes *value, int64_t *ret_number)
+static bool number_of(dscomm_priv_data_t value, int64_t *ret_number)
 {
-    gsize size;
-    const char *data = g_bytes_get_data(value, &size);
     char text[24];
 
-    if (!size || size >= sizeof text)
-        return FALSE;
-    memcpy(text, data, size);
-    text[size] = '\0';
-    return strlen(text) == size &&
+    if (!value.size || value.size >= sizeof text)
+        return false;
+    memcpy(text, value.data, value.size);
+    text[value.size] = '\0';
+    return strlen(text) == value.size &&
            g_ascii_string_to_signed(text, 10, INT64_MIN, INT64_MAX, ret_number,
                                     NULL);
 }
 
-static const char *quote(GBytes *bytes, size_t skip, char *buffer, size_t room)
+static const char *quote(dscomm_priv_data_t bytes, size_t skip, char *buffer,
+                         size_t room)
 {
-    gsize size;
-    const char *data = g_bytes_get_data(bytes, &size);
-    char text[64];
+    char text[64] = "";
+    size_t size;
 
-    skip = MIN(skip, size);
-    g_strlcpy(text, "", sizeof text);
-    if (size > skip) {
-        size = MIN(size - skip, sizeof text - 1);
-        memcpy(text, data + skip, size);
-        text[size] = '\0';
-    }
+    skip = MIN(skip, bytes.size);
+    size = MIN(bytes.size - skip, sizeof text - 1);
+    if (size)
+        memcpy(text, (const char *)bytes.data + skip, size);
     return dscomm_priv_quote(text, buffer, room);
 }
 
-dscomm_status_t dscomm_priv_table_sum(dscomm_priv_table_t *table, GBytes *key,
-                                      int64_t delta, int64_t *ret_sum,
-                                      GBytes **ret_text)
+dscomm_status_t dscomm_priv_table_sum(dscomm_priv_table_t *table,
+                                      dscomm_priv_data_t key, int64_t delta,
+                                      int64_t *ret_sum,
+                                      dscomm_priv_bytes_t **ret_text)
 {
-    GBytes *value = dscomm_priv_table_get(table, key);
+    dscomm_priv_bytes_t *value = dscomm_priv_table_get(table, key), *made;
     char text[24], name[64], shown[32];
     int64_t old = 0, sum;
-    GBytes *made;
 
-    if (value && !number_of(value, &old))
+    if (value && !number_of(value->data, &old))
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "add to key '%s': its value '%s' is no decimal "
                            "number of 64 bits",
                            quote(key, 1, name, sizeof name),
-                           quote(value, 0, shown, sizeof shown));
+                           quote(value->data, 0, shown, sizeof shown));
     if (__builtin_add_overflow(old, delta, &sum))
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "add %" PRId64 " to key '%s': the sum with %" PRId64
@@ -151,47 +178,44 @@ dscomm_status_t dscomm_priv_table_sum(dscomm_priv_table_t *table, GBytes *key,
     return DSCOMM_OK;
 }
 
-dscomm_status_t dscomm_priv_table_join(dscomm_priv_table_t *table, GBytes *key,
-                                       const void *data, size_t size,
-                                       GBytes **ret_value)
+dscomm_status_t dscomm_priv_table_join(dscomm_priv_table_t *table,
+                                       dscomm_priv_data_t key,
+                                       dscomm_priv_data_t data,
+                                       dscomm_priv_bytes_t **ret_value)
 {
-    GBytes *old = dscomm_priv_table_get(table, key);
-    gsize old_size = old ? g_bytes_get_size(old) : 0, cost;
-    uint8_t *joined;
+    const dscomm_priv_bytes_t *value = dscomm_priv_table_get(table, key);
+    const dscomm_priv_data_t old =
+        value ? value->data : (dscomm_priv_data_t){0};
+    dscomm_priv_bytes_t *joined;
     char name[64];
 
-    if (old_size + size > DSCOMM_STORE_VALUE_MAX)
+    if (old.size + data.size > DSCOMM_STORE_VALUE_MAX)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "append %zu bytes to the %zu of key '%s': a value "
                            "has at most %zu",
-                           size, old_size, quote(key, 1, name, sizeof name),
+                           data.size, old.size,
+                           quote(key, 1, name, sizeof name),
                            DSCOMM_STORE_VALUE_MAX);
-    cost = old_size + size + BUDGET_COPY_COST;
-    if (!dscomm_priv_budget_has_room(&table->budget, cost))
-        return dscomm_priv_budget_fail(&table->budget, cost);
-    joined = g_try_malloc(old_size + size + 1);
+    joined =
+        dscomm_priv_budget_copy(&table->budget, NULL, old.size + data.size);
     if (!joined)
-        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                           "no memory for a value of %zu bytes",
-                           old_size + size);
-    if (old_size)
-        memcpy(joined, g_bytes_get_data(old, NULL), old_size);
-    if (size)
-        memcpy(joined + old_size, data, size);
-    *ret_value =
-        dscomm_priv_budget_take(&table->budget, joined, old_size + size, cost);
+        return DSCOMM_ERR_NO_MEMORY;
+    if (old.size)
+        memcpy(joined->own, old.data, old.size);
+    if (data.size)
+        memcpy(joined->own + old.size, data.data, data.size);
+    *ret_value = joined;
     return DSCOMM_OK;
 }
 
-GBytes *dscomm_priv_table_compare(const dscomm_priv_table_t *table, GBytes *key,
-                                  GBytes *expected, GBytes *desired,
-                                  gboolean *ret_store)
+bool dscomm_priv_table_compare(const dscomm_priv_table_t *table,
+                               dscomm_priv_data_t key,
+                               dscomm_priv_data_t expected,
+                               dscomm_priv_bytes_t **ret_value)
 {
-    GBytes *value = dscomm_priv_table_get(table, key);
+    dscomm_priv_bytes_t *value = dscomm_priv_table_get(table, key);
 
-    *ret_store = value ? g_bytes_equal(value, expected)
-                       : g_bytes_get_size(expected) == 0;
-    if (*ret_store)
-        return g_bytes_ref(desired);
-    return value ? g_bytes_ref(value) : NULL;
+    *ret_value = value;
+    return value ? dscomm_priv_data_equal(value->data, expected)
+                 : expected.size == 0;
 }

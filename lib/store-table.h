@@ -4,13 +4,11 @@
 #ifndef LIB_STORE_TABLE_H
 #define LIB_STORE_TABLE_H
 
-#include "lib/store-budget.h"
-
-#include <dscomm/store.h>
+#include "lib/store-map.h"
 
 typedef struct dscomm_priv_table dscomm_priv_table_t;
 
-/* most: bytes that it may hold. */
+/* most: bytes that it may hold. NULL after dscomm_fail(). */
 dscomm_priv_table_t *dscomm_priv_table_new(size_t most);
 void dscomm_priv_table_free(dscomm_priv_table_t *table);
 
@@ -18,34 +16,43 @@ void dscomm_priv_table_free(dscomm_priv_table_t *table);
 dscomm_priv_budget_t *dscomm_priv_table_budget(dscomm_priv_table_t *table);
 
 /* The value, which the table owns, or NULL. */
-GBytes *dscomm_priv_table_get(const dscomm_priv_table_t *table, GBytes *key);
+dscomm_priv_bytes_t *dscomm_priv_table_get(const dscomm_priv_table_t *table,
+                                           dscomm_priv_data_t key);
 /* Copies key, and takes a reference to value. ERR_NO_MEMORY where the table is
  * full. */
-dscomm_status_t dscomm_priv_table_set(dscomm_priv_table_t *table, GBytes *key,
-                                      GBytes *value);
-gboolean dscomm_priv_table_remove(dscomm_priv_table_t *table, GBytes *key);
+dscomm_status_t dscomm_priv_table_set(dscomm_priv_table_t *table,
+                                      dscomm_priv_data_t key,
+                                      dscomm_priv_bytes_t *value);
+bool dscomm_priv_table_remove(dscomm_priv_table_t *table,
+                              dscomm_priv_data_t key);
 size_t dscomm_priv_table_count(const dscomm_priv_table_t *table);
-/* All keys, each with a reference for the caller. */
-GPtrArray *dscomm_priv_table_keys(const dscomm_priv_table_t *table);
+/* The next key, or NULL; *cursor is NULL before the first one. */
+dscomm_priv_bytes_t *
+dscomm_priv_table_next_key(const dscomm_priv_table_t *table,
+                           const dscomm_priv_node_t **cursor);
 
-/* What a command would store, without storing it; the caller frees it with
- * g_bytes_unref(). ERR_NO_MEMORY where there is no room for it. */
+/* What a command would store, without storing it, with a reference for the
+ * caller. ERR_NO_MEMORY where there is no room for it. */
 
 /* The decimal text of value + delta. ERR_INVALID where value is no decimal
  * number or the sum overflows. */
-dscomm_status_t dscomm_priv_table_sum(dscomm_priv_table_t *table, GBytes *key,
-                                      int64_t delta, int64_t *ret_sum,
-                                      GBytes **ret_text);
+dscomm_status_t dscomm_priv_table_sum(dscomm_priv_table_t *table,
+                                      dscomm_priv_data_t key, int64_t delta,
+                                      int64_t *ret_sum,
+                                      dscomm_priv_bytes_t **ret_text);
 /* value and data joined. ERR_INVALID where that is longer than a value may
  * be. */
-dscomm_status_t dscomm_priv_table_join(dscomm_priv_table_t *table, GBytes *key,
-                                       const void *data, size_t size,
-                                       GBytes **ret_value);
-/* The value that key has after COMPARE_SET, with a reference for the caller;
- * *ret_store tells whether it is desired, which the caller then stores. NULL:
- * key has no value and gets none, and the answer is expected itself. */
-GBytes *dscomm_priv_table_compare(const dscomm_priv_table_t *table, GBytes *key,
-                                  GBytes *expected, GBytes *desired,
-                                  gboolean *ret_store);
+dscomm_status_t dscomm_priv_table_join(dscomm_priv_table_t *table,
+                                       dscomm_priv_data_t key,
+                                       dscomm_priv_data_t data,
+                                       dscomm_priv_bytes_t **ret_value);
+
+/* Whether COMPARE_SET stores the desired value, which it then answers;
+ * otherwise it answers *ret_value, which the table owns, or expected if that is
+ * NULL: key has no value and gets none. */
+bool dscomm_priv_table_compare(const dscomm_priv_table_t *table,
+                               dscomm_priv_data_t key,
+                               dscomm_priv_data_t expected,
+                               dscomm_priv_bytes_t **ret_value);
 
 #endif

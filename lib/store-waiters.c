@@ -3,83 +3,73 @@
 
 #include "lib/store-waiters.h"
 
-#include <string.h>
-
 typedef dscomm_priv_waiters_t waiters_t;
 typedef dscomm_priv_session_t session_t;
 
-static void unref_bytes(gpointer bytes)
-{
-    g_bytes_unref(bytes);
-}
-
-static void unref_set(gpointer set)
-{
-    g_hash_table_unref(set);
-}
-
-void dscomm_priv_waiters_init(waiters_t *waiters)
-{
-    for (int kind = 0; kind < WAITERS_KINDS; kind++)
-        waiters->of[kind] = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
-                                                  unref_bytes, unref_set);
-}
+/* A session that waits for a key. */
+typedef struct {
+    session_t *session;
+    dscomm_priv_map_t *map; /* that has list */
+    dscomm_priv_list_t *list; /* all that wait for the key */
+    dscomm_priv_bytes_t *key; /* counts among the bytes under way */
+    GList of_list, of_session; /* links of list->items and session->waits */
+} wait_t;
 
 void dscomm_priv_waiters_clear(waiters_t *waiters)
 {
     for (int kind = 0; kind < WAITERS_KINDS; kind++)
-        g_hash_table_unref(waiters->of[kind]);
+        dscomm_priv_map_clear(&waiters->of[kind], dscomm_priv_list_free);
 }
 
-/* A copy for session alone. It is no larger than the request, which had
- * room. */
-static GBytes *copy_key(GBytes *key, const session_t *session)
+/* Whether session is in list, whose sessions wait for one key. A session adds
+ * its waits in a row, so only the last in a list can be one of its own. */
+static bool list_has(dscomm_priv_list_t *list, const session_t *session)
 {
-    gsize size;
-    const void *data = g_bytes_get_data(key, &size);
-    void *own = g_malloc(size + 1);
+    const wait_t *last = list ? g_queue_peek_tail(&list->items) : NULL;
 
-    memcpy(own, data, size);
-    return dscomm_priv_budget_take(session->under_way, own, size,
-                                   size + SESSION_NOTE_COST);
+    return last && last->session == session;
 }
 
-void dscomm_priv_waiters_add(waiters_t *waiters, waiters_kind_t kind,
-                             GBytes *key, session_t *session)
+bool dscomm_priv_waiters_add(waiters_t *waiters, waiters_kind_t kind,
+                             dscomm_priv_data_t key, session_t *session)
 {
-    GHashTable *set = g_hash_table_lookup(waiters->of[kind], key);
+    dscomm_priv_map_t *map = &waiters->of[kind];
+    dscomm_priv_list_t *list = dscomm_priv_map_find(map, key);
+    dscomm_priv_bytes_t *own;
+    wait_t *wait;
 
-    if (set && g_hash_table_contains(set, session))
-        return;
-    key = copy_key(key, session);
-    if (!set) {
-        set = g_hash_table_new(NULL, NULL);
-        g_hash_table_insert(waiters->of[kind], g_bytes_ref(key), set);
+    if (list_has(list, session))
+        return true;
+    /* no larger than the request, which had room */
+    own = dscomm_priv_bytes_new(session->under_way, key.data, key.size,
+                                key.size + SESSION_NOTE_COST);
+    wait = own ? g_try_new0(wait_t, 1) : NULL;
+    list = wait ? dscomm_priv_list_ensure(map, own) : NULL;
+    if (!list) {
+        g_free(wait);
+        dscomm_priv_bytes_unref(own);
+        return false;
     }
-    g_hash_table_add(set, session);
-    g_ptr_array_add(session->waits, key);
-    session->missing++;
+    *wait = (wait_t){session, map, list, own, {.data = wait}, {.data = wait}};
+    g_queue_push_tail_link(&list->items, &wait->of_list);
+    g_queue_push_tail_link(&session->waits, &wait->of_session);
+    return true;
 }
 
-static void remove_key(GHashTable *of, GBytes *key, session_t *session)
+static void wait_end(wait_t *wait)
 {
-    GHashTable *set = g_hash_table_lookup(of, key);
-
-    if (!set)
-        return;
-    g_hash_table_remove(set, session);
-    if (!g_hash_table_size(set))
-        g_hash_table_remove(of, key);
+    g_queue_unlink(&wait->list->items, &wait->of_list);
+    g_queue_unlink(&wait->session->waits, &wait->of_session);
+    dscomm_priv_list_end_if_empty(wait->map, wait->list);
+    dscomm_priv_bytes_unref(wait->key);
+    g_free(wait);
 }
 
-void dscomm_priv_waiters_remove(waiters_t *waiters, session_t *session)
+void dscomm_priv_waiters_remove(session_t *session)
 {
-    for (int kind = 0; kind < WAITERS_KINDS; kind++)
-        for (guint i = 0; i < session->waits->len; i++)
-            remove_key(waiters->of[kind], session->waits->pdata[i], session);
-    g_ptr_array_set_size(session->waits, 0);
+    while (session->waits.length)
+        wait_end(g_queue_peek_head(&session->waits));
     session->waiting = FALSE;
-    session->missing = 0;
 }
 
 void dscomm_priv_waiters_answer(session_t *session)
@@ -90,44 +80,32 @@ void dscomm_priv_waiters_answer(session_t *session)
     dscomm_priv_session_answer(session, &answer, 1);
 }
 
-/* One key less for session to wait for. */
-static void key_came(waiters_t *waiters, session_t *session)
+/* The first session of list has one key less to wait for. */
+static void list_wake_one(dscomm_priv_list_t *list)
 {
-    if (--session->missing)
-        return;
-    dscomm_priv_waiters_remove(waiters, session);
-    dscomm_priv_waiters_answer(session);
+    wait_t *wait = g_queue_peek_head(&list->items);
+    session_t *session = wait->session;
+
+    wait_end(wait);
+    if (!session->waits.length)
+        dscomm_priv_waiters_answer(session);
 }
 
 void dscomm_priv_waiters_wake(waiters_t *waiters, waiters_kind_t kind,
-                              GBytes *key)
+                              dscomm_priv_data_t key)
 {
-    GHashTable *set = g_hash_table_lookup(waiters->of[kind], key);
-    GHashTableIter iter;
-    gpointer session;
+    dscomm_priv_list_t *list = dscomm_priv_map_find(&waiters->of[kind], key);
 
-    if (!set)
-        return;
-    g_hash_table_ref(set);
-    g_hash_table_remove(waiters->of[kind], key);
-    g_hash_table_iter_init(&iter, set);
-    while (g_hash_table_iter_next(&iter, &session, NULL))
-        key_came(waiters, session);
-    g_hash_table_unref(set);
+    /* the last one frees list */
+    for (guint left = list ? list->items.length : 0; left; left--)
+        list_wake_one(list);
 }
 
-void dscomm_priv_waiters_wake_one(waiters_t *waiters, GBytes *key)
+void dscomm_priv_waiters_wake_one(waiters_t *waiters, dscomm_priv_data_t key)
 {
-    GHashTable *of = waiters->of[WAITERS_KEY];
-    GHashTable *set = g_hash_table_lookup(of, key);
-    GHashTableIter iter;
-    gpointer session;
+    dscomm_priv_list_t *list =
+        dscomm_priv_map_find(&waiters->of[WAITERS_KEY], key);
 
-    if (!set)
-        return;
-    g_hash_table_iter_init(&iter, set);
-    if (!g_hash_table_iter_next(&iter, &session, NULL))
-        return;
-    remove_key(of, key, session);
-    key_came(waiters, session);
+    if (list)
+        list_wake_one(list);
 }

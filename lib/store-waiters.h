@@ -11,27 +11,27 @@
 typedef enum { WAITERS_KEY, WAITERS_BARRIER, WAITERS_KINDS } waiters_kind_t;
 
 typedef struct {
-    /* GBytes of a key -> GHashTable, a set of sessions */
-    GHashTable *of[WAITERS_KINDS];
-} dscomm_priv_waiters_t;
+    dscomm_priv_map_t of[WAITERS_KINDS]; /* lists by key */
+} dscomm_priv_waiters_t; /* all zero: empty */
 
-void dscomm_priv_waiters_init(dscomm_priv_waiters_t *waiters);
+/* No session must wait. */
 void dscomm_priv_waiters_clear(dscomm_priv_waiters_t *waiters);
 
 /* Makes session wait for one more key; nothing if it waits for that already.
- * The wait itself begins when the caller sets session->waiting. */
-void dscomm_priv_waiters_add(dscomm_priv_waiters_t *waiters,
-                             waiters_kind_t kind, GBytes *key,
+ * The wait itself begins when the caller sets session->waiting. False: there is
+ * no memory. */
+bool dscomm_priv_waiters_add(dscomm_priv_waiters_t *waiters,
+                             waiters_kind_t kind, dscomm_priv_data_t key,
                              dscomm_priv_session_t *session);
 /* Ends what session waits for, without an answer. */
-void dscomm_priv_waiters_remove(dscomm_priv_waiters_t *waiters,
-                                dscomm_priv_session_t *session);
+void dscomm_priv_waiters_remove(dscomm_priv_session_t *session);
 /* The key has come: all sessions that wait for it have one key less to wait
  * for, and get an answer after the last. */
 void dscomm_priv_waiters_wake(dscomm_priv_waiters_t *waiters,
-                              waiters_kind_t kind, GBytes *key);
+                              waiters_kind_t kind, dscomm_priv_data_t key);
 /* The same for one session in WAIT. */
-void dscomm_priv_waiters_wake_one(dscomm_priv_waiters_t *waiters, GBytes *key);
+void dscomm_priv_waiters_wake_one(dscomm_priv_waiters_t *waiters,
+                                  dscomm_priv_data_t key);
 /* Tells session that all that it has waited for has come. */
 void dscomm_priv_waiters_answer(dscomm_priv_session_t *session);
 

@@ -4,80 +4,91 @@
 #include "lib/store-will.h"
 
 typedef struct {
-    GBytes *client, *key, *value;
+    dscomm_priv_node_t node; /* the client */
+    dscomm_priv_bytes_t *key, *value;
     unsigned connections;
     gint64 due; /* 0: the client is connected */
+    GList link; /* in due of all wills */
 } will_t;
 
 struct dscomm_priv_wills {
-    GHashTable *of; /* GBytes of the client -> will_t */
+    dscomm_priv_map_t of; /* of will_t, by client */
     GQueue due; /* of will_t without connections, the next one first */
 };
 
 typedef dscomm_priv_wills_t wills_t;
 
-static void will_free(gpointer data)
+static void will_free(dscomm_priv_node_t *node)
 {
-    will_t *will = data;
+    will_t *will = (will_t *)node;
 
-    g_bytes_unref(will->value);
-    g_bytes_unref(will->key);
-    g_bytes_unref(will->client);
+    dscomm_priv_bytes_unref(will->value);
+    dscomm_priv_bytes_unref(will->key);
+    dscomm_priv_bytes_unref(will->node.key);
     g_free(will);
 }
 
 wills_t *dscomm_priv_wills_new(void)
 {
-    wills_t *wills = g_new0(wills_t, 1);
-
-    wills->of =
-        g_hash_table_new_full(g_bytes_hash, g_bytes_equal, NULL, will_free);
-    g_queue_init(&wills->due);
-    return wills;
+    return g_try_new0(wills_t, 1);
 }
 
 void dscomm_priv_wills_free(wills_t *wills)
 {
-    g_queue_clear(&wills->due);
-    g_hash_table_unref(wills->of);
+    if (wills)
+        dscomm_priv_map_clear(&wills->of, will_free);
     g_free(wills);
 }
 
-static will_t *will_add(wills_t *wills, GBytes *client, GBytes *key,
-                        GBytes *value)
+static will_t *will_add(wills_t *wills, dscomm_priv_bytes_t *client,
+                        dscomm_priv_bytes_t *key, dscomm_priv_bytes_t *value)
 {
-    will_t *will = g_new0(will_t, 1);
+    will_t *will = g_try_new0(will_t, 1);
 
-    will->client = g_bytes_ref(client);
-    will->key = g_bytes_ref(key);
-    will->value = g_bytes_ref(value);
-    g_hash_table_insert(wills->of, will->client, will);
+    if (!will)
+        return NULL;
+    will->node.key = dscomm_priv_bytes_ref(client);
+    will->key = dscomm_priv_bytes_ref(key);
+    will->value = dscomm_priv_bytes_ref(value);
+    will->link.data = will;
+    dscomm_priv_map_add(&wills->of, &will->node);
     return will;
+}
+
+/* The client is connected, or the will ends. */
+static void will_keep(wills_t *wills, will_t *will)
+{
+    if (will->due)
+        g_queue_unlink(&wills->due, &will->link);
+    will->due = 0;
 }
 
 static void will_remove(wills_t *wills, will_t *will)
 {
-    if (will->due)
-        g_queue_remove(&wills->due, will);
-    g_hash_table_remove(wills->of, will->client);
+    will_keep(wills, will);
+    dscomm_priv_map_remove(&wills->of, &will->node);
+    will_free(&will->node);
 }
 
-void dscomm_priv_wills_join(wills_t *wills, GBytes *client, GBytes *key,
-                            GBytes *value)
+bool dscomm_priv_wills_join(wills_t *wills, dscomm_priv_bytes_t *client,
+                            dscomm_priv_bytes_t *key,
+                            dscomm_priv_bytes_t *value)
 {
-    will_t *will = g_hash_table_lookup(wills->of, client);
+    will_t *will = dscomm_priv_map_find(&wills->of, client->data);
 
     if (!will)
         will = will_add(wills, client, key, value);
-    if (will->due)
-        g_queue_remove(&wills->due, will);
-    will->due = 0;
+    if (!will)
+        return false;
+    will_keep(wills, will);
     will->connections++;
+    return true;
 }
 
-void dscomm_priv_wills_leave(wills_t *wills, GBytes *client, bool ended)
+void dscomm_priv_wills_leave(wills_t *wills, dscomm_priv_data_t client,
+                             bool ended)
 {
-    will_t *will = g_hash_table_lookup(wills->of, client);
+    will_t *will = dscomm_priv_map_find(&wills->of, client);
 
     if (!will || will->due || --will->connections)
         return;
@@ -86,12 +97,12 @@ void dscomm_priv_wills_leave(wills_t *wills, GBytes *client, bool ended)
         return;
     }
     will->due = g_get_monotonic_time() + (gint64)WILL_GRACE_MS * 1000;
-    g_queue_push_tail(&wills->due, will);
+    g_queue_push_tail_link(&wills->due, &will->link);
 }
 
-void dscomm_priv_wills_withdraw(wills_t *wills, GBytes *client)
+void dscomm_priv_wills_withdraw(wills_t *wills, dscomm_priv_data_t client)
 {
-    will_t *will = g_hash_table_lookup(wills->of, client);
+    will_t *will = dscomm_priv_map_find(&wills->of, client);
 
     if (will)
         will_remove(wills, will);
@@ -104,15 +115,16 @@ gint64 dscomm_priv_wills_due(const wills_t *wills)
     return will ? will->due : 0;
 }
 
-bool dscomm_priv_wills_take(wills_t *wills, gint64 now, GBytes **ret_key,
-                            GBytes **ret_value)
+bool dscomm_priv_wills_take(wills_t *wills, gint64 now,
+                            dscomm_priv_bytes_t **ret_key,
+                            dscomm_priv_bytes_t **ret_value)
 {
     will_t *will = g_queue_peek_head(&wills->due);
 
     if (!will || will->due > now)
         return false;
-    *ret_key = g_bytes_ref(will->key);
-    *ret_value = g_bytes_ref(will->value);
+    *ret_key = dscomm_priv_bytes_ref(will->key);
+    *ret_value = dscomm_priv_bytes_ref(will->value);
     will_remove(wills, will);
     return true;
 }

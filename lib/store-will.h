@@ -9,32 +9,37 @@
 #ifndef LIB_STORE_WILL_H
 #define LIB_STORE_WILL_H
 
-#include <glib.h>
-#include <stdbool.h>
+#include "lib/store-map.h"
 
 #define WILL_GRACE_MS 300
 
 typedef struct dscomm_priv_wills dscomm_priv_wills_t;
 
+/* NULL: no memory. */
 dscomm_priv_wills_t *dscomm_priv_wills_new(void);
 void dscomm_priv_wills_free(dscomm_priv_wills_t *wills);
 
 /* One more connection of client, an identifier. The first one gives the will:
- * references to key and value; on later ones these are ignored. */
-void dscomm_priv_wills_join(dscomm_priv_wills_t *wills, GBytes *client,
-                            GBytes *key, GBytes *value);
+ * references to key and value; on later ones these are ignored. False: no
+ * memory. */
+bool dscomm_priv_wills_join(dscomm_priv_wills_t *wills,
+                            dscomm_priv_bytes_t *client,
+                            dscomm_priv_bytes_t *key,
+                            dscomm_priv_bytes_t *value);
 /* One connection less; ended: by the client's side. */
-void dscomm_priv_wills_leave(dscomm_priv_wills_t *wills, GBytes *client,
-                             bool ended);
+void dscomm_priv_wills_leave(dscomm_priv_wills_t *wills,
+                             dscomm_priv_data_t client, bool ended);
 /* The client has left orderly, or has no will any more. */
-void dscomm_priv_wills_withdraw(dscomm_priv_wills_t *wills, GBytes *client);
+void dscomm_priv_wills_withdraw(dscomm_priv_wills_t *wills,
+                                dscomm_priv_data_t client);
 
 /* When the next will is to be carried out, of g_get_monotonic_time(); 0: none
  * is. */
 gint64 dscomm_priv_wills_due(const dscomm_priv_wills_t *wills);
-/* Takes the next will that is due at now; the caller frees key and value with
- * g_bytes_unref(). False: none is. */
+/* Takes the next will that is due at now; the caller gets the references to
+ * key and value. False: none is. */
 bool dscomm_priv_wills_take(dscomm_priv_wills_t *wills, gint64 now,
-                            GBytes **ret_key, GBytes **ret_value);
+                            dscomm_priv_bytes_t **ret_key,
+                            dscomm_priv_bytes_t **ret_value);
 
 #endif

@@ -112,25 +112,21 @@ void dscomm_priv_scan_init(dscomm_priv_scan_t *scan)
 {
     memset(scan, 0, sizeof *scan);
     scan->command = -1;
-    scan->spans = g_array_new(FALSE, FALSE, sizeof(dscomm_priv_span_t));
 }
 
 void dscomm_priv_scan_clear(dscomm_priv_scan_t *scan)
 {
-    g_array_unref(scan->spans);
+    dscomm_priv_array_clear(&scan->spans);
 }
 
 void dscomm_priv_scan_next(dscomm_priv_scan_t *scan)
 {
-    GArray *spans = scan->spans;
+    dscomm_array_t spans = scan->spans;
 
-    if (spans->len > SPANS_KEPT) {
-        g_array_unref(spans);
-        spans = g_array_new(FALSE, FALSE, sizeof(dscomm_priv_span_t));
-    }
-    g_array_set_size(spans, 0);
-    memset(scan, 0, sizeof *scan);
-    scan->command = -1;
+    if (spans.len > SPANS_KEPT)
+        dscomm_priv_array_clear(&spans);
+    spans.len = 0;
+    dscomm_priv_scan_init(scan);
     scan->spans = spans;
 }
 
@@ -142,19 +138,24 @@ static dscomm_priv_scan_result_t bad(const char *problem,
 }
 
 /* The next size bytes are one span. */
-static dscomm_priv_scan_result_t take(dscomm_priv_scan_t *scan, size_t size)
+static dscomm_priv_scan_result_t take(dscomm_priv_scan_t *scan, size_t size,
+                                      const char **ret_problem)
 {
-    dscomm_priv_span_t span = {scan->end, size};
+    dscomm_priv_span_t *span =
+        dscomm_priv_array_add(&scan->spans, sizeof *span);
 
-    g_array_append_val(scan->spans, span);
+    if (!span)
+        return bad("no memory for its request", ret_problem);
+    *span = (dscomm_priv_span_t){scan->end, size};
     scan->end += size;
     return SCAN_DONE;
 }
 
 static dscomm_priv_scan_result_t scan_fixed(dscomm_priv_scan_t *scan,
-                                            size_t available, size_t size)
+                                            size_t available, size_t size,
+                                            const char **ret_problem)
 {
-    return available < size ? SCAN_MORE : take(scan, size);
+    return available < size ? SCAN_MORE : take(scan, size, ret_problem);
 }
 
 static dscomm_priv_scan_result_t scan_magic(dscomm_priv_scan_t *scan,
@@ -167,7 +168,7 @@ static dscomm_priv_scan_result_t scan_magic(dscomm_priv_scan_t *scan,
     /* the wrong one is known by its first wrong byte */
     if (memcmp(data + scan->end, &magic, MIN(available, sizeof magic)) != 0)
         return bad("no magic number of TCPStore", ret_problem);
-    return scan_fixed(scan, available, sizeof magic);
+    return scan_fixed(scan, available, sizeof magic, ret_problem);
 }
 
 static dscomm_priv_scan_result_t scan_count(dscomm_priv_scan_t *scan,
@@ -208,7 +209,7 @@ static dscomm_priv_scan_result_t scan_bytes(dscomm_priv_scan_t *scan,
     if (available < size)
         return SCAN_MORE;
     scan->want = 0;
-    return take(scan, size);
+    return take(scan, size, ret_problem);
 }
 
 static dscomm_priv_scan_result_t scan_field(dscomm_priv_scan_t *scan,
@@ -221,13 +222,13 @@ static dscomm_priv_scan_result_t scan_field(dscomm_priv_scan_t *scan,
     case 'm':
         return scan_magic(scan, data, available, ret_problem);
     case 'u':
-        return scan_fixed(scan, available, sizeof(uint32_t));
+        return scan_fixed(scan, available, sizeof(uint32_t), ret_problem);
     case 'i':
-        return scan_fixed(scan, available, sizeof(int64_t));
+        return scan_fixed(scan, available, sizeof(int64_t), ret_problem);
     case 'o':
-        return scan_fixed(scan, available, SECRET_NONCE_SIZE);
+        return scan_fixed(scan, available, SECRET_NONCE_SIZE, ret_problem);
     case 'p':
-        return scan_fixed(scan, available, SECRET_PROOF_SIZE);
+        return scan_fixed(scan, available, SECRET_PROOF_SIZE, ret_problem);
     case 'n':
         return scan_count(scan, data, available, ret_problem);
     case 'k':

@@ -5,6 +5,7 @@
 #ifndef LIB_STORE_WIRE_H
 #define LIB_STORE_WIRE_H
 
+#include "lib/array.h"
 #include "lib/store-secret.h"
 
 #include <dscomm/store.h>
@@ -110,7 +111,7 @@ typedef struct {
     const char *loop; /* fields that repeat, or NULL */
     uint64_t left; /* how often they still do */
     size_t want; /* end of the key or value that began, or 0 */
-    GArray *spans; /* keys, values and integers, of dscomm_priv_span_t */
+    dscomm_array_t spans; /* keys, values and integers: dscomm_priv_span_t */
 } dscomm_priv_scan_t;
 
 typedef enum { SCAN_MORE, SCAN_DONE, SCAN_BAD } dscomm_priv_scan_result_t;
@@ -121,7 +122,7 @@ void dscomm_priv_scan_clear(dscomm_priv_scan_t *scan);
 void dscomm_priv_scan_next(dscomm_priv_scan_t *scan);
 /* data holds the request's bytes from its first on, those of earlier calls
  * included. SCAN_DONE: it has scan->end bytes. SCAN_BAD: it breaks the protocol
- * or its limits; *ret_problem says how. */
+ * or its limits, or there is no memory; *ret_problem says how. */
 dscomm_priv_scan_result_t dscomm_priv_scan(dscomm_priv_scan_t *scan,
                                            const uint8_t *data, size_t size,
                                            const char **ret_problem);

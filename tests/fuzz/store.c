@@ -13,6 +13,7 @@
 
 #include "lib/roster.h"
 #include "lib/store-commands.h"
+#include "lib/store-waiters.h"
 #include "lib/store-link.h"
 #include "lib/store-records.h"
 #include "lib/store-session.h"
@@ -71,9 +72,10 @@ static void close_client(server_t *server, client_t *client)
 {
     if (!client->session)
         return;
-    dscomm_priv_commands_forget(server->commands, client->session);
+    dscomm_priv_waiters_remove(client->session);
     dscomm_priv_commands_part(server->commands, client->session, true);
-    g_queue_remove(&server->touched, client->session);
+    if (client->session->queued)
+        g_queue_unlink(&server->touched, &client->session->touch);
     dscomm_priv_session_free(client->session);
     client->session = NULL;
 }
@@ -90,9 +92,11 @@ static void write_answers(server_t *server, client_t *client)
 /* As the server's thread does after each round. */
 static void write_touched(server_t *server)
 {
-    dscomm_priv_session_t *session;
+    GList *link;
 
-    while ((session = g_queue_pop_head(&server->touched)) != NULL) {
+    while ((link = g_queue_pop_head_link(&server->touched)) != NULL) {
+        dscomm_priv_session_t *session = link->data;
+
         session->queued = FALSE;
         write_answers(server,
                       &server->clients[session == server->clients[1].session]);

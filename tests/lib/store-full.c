@@ -14,16 +14,13 @@
 static dscomm_status_t put(dscomm_priv_table_t *table, const char *key,
                            const void *value, size_t size)
 {
-    GBytes *name = g_bytes_new_static(key, strlen(key));
-    GBytes *copy =
+    dscomm_priv_bytes_t *copy =
         dscomm_priv_budget_copy(dscomm_priv_table_budget(table), value, size);
     dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
 
-    if (copy) {
-        status = dscomm_priv_table_set(table, name, copy);
-        g_bytes_unref(copy);
-    }
-    g_bytes_unref(name);
+    if (copy)
+        status = dscomm_priv_table_set(table, dscomm_priv_data_text(key), copy);
+    dscomm_priv_bytes_unref(copy);
     return status;
 }
 
@@ -33,7 +30,8 @@ static void test_table(void)
     static const char value[1000];
     dscomm_priv_table_t *table = dscomm_priv_table_new(4 * 1000);
     dscomm_priv_budget_t *budget = dscomm_priv_table_budget(table);
-    GBytes *key = g_bytes_new_static("/b", 2), *joined;
+    const dscomm_priv_data_t key = {"/b", 2}, more = {value, 500};
+    dscomm_priv_bytes_t *joined;
     int64_t sum;
 
     status_is(put(table, "/a", value, 1000), DSCOMM_OK, "a first value");
@@ -43,7 +41,7 @@ static void test_table(void)
     status_is(put(table, "/b", value, 1000), DSCOMM_OK, "a second");
     status_is(put(table, "/c", value, 1000), DSCOMM_ERR_NO_MEMORY, "a third");
     ok(strstr(dscomm_last_error(), "full") != NULL, "%s", dscomm_last_error());
-    status_is(dscomm_priv_table_join(table, key, value, 500, &joined),
+    status_is(dscomm_priv_table_join(table, key, more, &joined),
               DSCOMM_ERR_NO_MEMORY,
               "a longer value has no room beside the old one");
     is_int((long long)dscomm_priv_table_count(table), 2, "two are there");
@@ -52,9 +50,8 @@ static void test_table(void)
     is_int((long long)budget->used, 1000 + 2 + 512, "and counts no more");
     status_is(dscomm_priv_table_sum(table, key, 7, &sum, &joined), DSCOMM_OK,
               "a sum has room again");
-    g_bytes_unref(joined);
+    dscomm_priv_bytes_unref(joined);
     is_int((long long)budget->used, 1000 + 2 + 512, "and is forgotten");
-    g_bytes_unref(key);
     dscomm_priv_table_free(table);
 }
 
