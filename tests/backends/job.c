@@ -32,11 +32,28 @@ void job_sleep_ms(int ms)
         continue;
 }
 
+/* How many times slower this machine is than an idle one: 1 to 8. The ranks of
+ * a job, and a build beside it, are no load yet. */
+static int busy_factor(void)
+{
+    static int factor;
+    double load = 0;
+
+    if (factor)
+        return factor;
+    if (getloadavg(&load, 1) < 1)
+        load = 0;
+    load /= 3.0 * (double)sysconf(_SC_NPROCESSORS_ONLN);
+    factor = load < 1 ? 1 : load > 7 ? 8 : (int)load + 1;
+    return factor;
+}
+
 int job_slowly(int ms)
 {
     const char *valgrind = getenv("VALGRIND");
     const char *sanitizer = getenv("SANITIZER_FLAGS");
 
+    ms *= busy_factor();
     if (valgrind && *valgrind)
         return ms * 8;
     return sanitizer && strstr(sanitizer, "sanitize") ? ms * 2 : ms;

@@ -77,7 +77,8 @@ void job_tell(job_rank_t *me, dscomm_status_t status, double started);
 
 double job_now_ms(void);
 void job_sleep_ms(int ms);
-/* Deadlines are longer under valgrind and sanitizers. */
+/* Deadlines are longer under valgrind and sanitizers, and on a loaded machine.
+ */
 int job_slowly(int ms);
 /* Each call gives another number below limit, the same in every run. */
 unsigned job_draw(unsigned limit);
