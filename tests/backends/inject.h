@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Functions in the place of libc's, for the libraries as well, which can fail
+ * when the test says so. The program is linked with -export-dynamic. */
+#ifndef TESTS_BACKENDS_INJECT_H
+#define TESTS_BACKENDS_INJECT_H
+
+#include <stddef.h>
+
+/* Calls that differ in whether they can fail, or how, have a value each. */
+typedef enum {
+    INJECT_ACCEPT4,
+    INJECT_BIND,
+    INJECT_CONNECT, /* of unix sockets */
+    INJECT_CONNECT_INET,
+    INJECT_EPOLL_CREATE1,
+    INJECT_EPOLL_CTL, /* that adds a descriptor */
+    INJECT_EPOLL_WAIT,
+    INJECT_EVENTFD,
+    INJECT_FALLOCATE,
+    INJECT_FCNTL, /* that duplicates a descriptor, or seals a file */
+    INJECT_FLOCK,
+    INJECT_FOPEN,
+    INJECT_FTRUNCATE,
+    INJECT_GETIFADDRS,
+    INJECT_GETRANDOM, /* that may block */
+    INJECT_LISTEN,
+    INJECT_MEMFD_CREATE,
+    INJECT_MMAP, /* of a file */
+    INJECT_OPEN, /* of a file that is there */
+    INJECT_OPEN_CREATE,
+    INJECT_OPENDIR,
+    INJECT_PIDFD_OPEN,
+    INJECT_POLL,
+    INJECT_PREAD,
+    INJECT_PTHREAD_CREATE,
+    INJECT_PWRITE,
+    INJECT_RECV,
+    INJECT_RECVMSG,
+    INJECT_SEND,
+    INJECT_SENDMSG, /* of unix sockets */
+    INJECT_SENDMSG_INET,
+    INJECT_SOCKET,
+    INJECT_WRITE,
+    INJECT_CALLS
+} inject_call_t;
+
+/* Of the function, as libc has it. */
+extern const char *const inject_names[INJECT_CALLS];
+
+/* Finds libc's functions, before there are threads. */
+void inject_look_up(void);
+
+/* Of the program: the errno with which this call fails, or 0. */
+int inject_error(inject_call_t call);
+/* Of the program: how much of a transfer of size bytes is made. */
+size_t inject_part(size_t size);
+
+#endif

@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See trials.h. */
+#define _GNU_SOURCE
+#include "config.h"
+
+#include "tests/backends/trials.h"
+#include "tests/backends/job.h"
+#include "tests/tap.h"
+
+#include <dirent.h>
+#include <dscomm/compression.h>
+#include <execinfo.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define RANKS 2
+/* Deadlines of calls, and of a job. */
+#define TIMEOUT_MS 8000
+#define JOB_MS 30000
+/* A sanitizer calls it before it is ready to watch it. */
+#define UNWATCHED __attribute__((no_sanitize("address", "undefined")))
+
+/* Requests of this process while it is armed, the one that fails, and what its
+ * status must say. */
+static atomic_int armed;
+static atomic_long requests;
+static long failing;
+static const char *volatile expected;
+static int shows_trace;
+
+static void show_trace(void)
+{
+    void *frames[32];
+    int armed_before = atomic_exchange(&armed, 0);
+
+    backtrace_symbols_fd(frames, backtrace(frames, 32), STDOUT_FILENO);
+    atomic_store(&armed, armed_before);
+}
+
+UNWATCHED int trials_fail(const char *cause)
+{
+    if (!atomic_load(&armed) || atomic_fetch_add(&requests, 1) + 1 != failing)
+        return 0;
+    expected = cause;
+    if (shows_trace)
+        show_trace();
+    return 1;
+}
+
+/* What one k asks for. */
+typedef struct {
+    int phase, victim;
+    long k;
+} trial_t;
+
+static const trial_t *trial;
+static int own_rank;
+
+static void arm(int phase)
+{
+    if (phase != trial->phase || own_rank != trial->victim)
+        return;
+    failing = trial->k;
+    atomic_store(&armed, 1);
+}
+
+static void disarm(void)
+{
+    atomic_store(&armed, 0);
+}
+
+/* Phases */
+
+#define COUNT 3000
+
+static float in[COUNT * RANKS], out[COUNT * RANKS];
+
+static dscomm_status_t call_all(dscomm_group_t *group)
+{
+    static size_t counts[RANKS] = {5, 7}, displs[RANKS] = {0, 9};
+    const int other = 1 - dscomm_group_rank(group);
+    dscomm_status_t status = dscomm_all_reduce(
+        group, in, out, COUNT, DSCOMM_FLOAT32, DSCOMM_SUM, NULL);
+
+    (void)other;
+    if (!status)
+        status = dscomm_all_reduce(group, in, out, 3, DSCOMM_BFLOAT16,
+                                   DSCOMM_AVG, NULL);
+    if (!status)
+        status = dscomm_broadcast(group, out, COUNT, DSCOMM_FLOAT32, 0, NULL);
+    if (!status)
+        status = dscomm_reduce(group, in, out, COUNT, DSCOMM_FLOAT32,
+                               DSCOMM_MAX, 1, NULL);
+    if (!status)
+        status = dscomm_all_gather(group, in, out, COUNT, DSCOMM_FLOAT32, NULL);
+    if (!status)
+        status = dscomm_reduce_scatter(group, in, out, COUNT, DSCOMM_FLOAT32,
+                                       DSCOMM_SUM, NULL);
+    if (!status)
+        status = dscomm_gather(group, in, out, COUNT, DSCOMM_FLOAT32, 0, NULL);
+    if (!status)
+        status = dscomm_scatter(group, in, out, COUNT, DSCOMM_FLOAT32, 0, NULL);
+    if (!status)
+        status = dscomm_all_to_all(group, in, out, COUNT, DSCOMM_FLOAT32, NULL);
+    if (!status)
+        status =
+            dscomm_all_gather_v(group, in, counts[dscomm_group_rank(group)],
+                                out, counts, displs, DSCOMM_FLOAT32, NULL);
+    if (!status)
+        status = dscomm_barrier(group, NULL);
+    return status;
+}
+
+static dscomm_status_t collectives(dscomm_group_t *world)
+{
+    return call_all(world);
+}
+
+static dscomm_status_t groups(dscomm_group_t *world)
+{
+    static const int ranks[RANKS] = {0, 1};
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_group_t *split = NULL, *apart = NULL;
+    dscomm_status_t status =
+        dscomm_group_split(world, 0, dscomm_group_rank(world), NULL, &split);
+
+    attr.members_only = 1;
+    if (!status)
+        status = dscomm_group_new(world, ranks, RANKS, &attr, &apart);
+    if (!status)
+        status = dscomm_barrier(apart, NULL);
+    dscomm_group_free(apart);
+    dscomm_group_free(split);
+    return status;
+}
+
+static dscomm_status_t works(dscomm_group_t *world)
+{
+    dscomm_work_t *all[20] = {NULL};
+    dscomm_status_t status = DSCOMM_OK, ended;
+    size_t index;
+
+    for (int i = 0; i < 20 && !status; i++)
+        status = dscomm_all_reduce(world, in + i, out + i, 1, DSCOMM_FLOAT32,
+                                   DSCOMM_SUM, &all[i]);
+    if (!status)
+        status = dscomm_work_wait_any(all, 20, DSCOMM_TIMEOUT_DEFAULT, &index);
+    ended = dscomm_work_wait_all(all, 20, DSCOMM_TIMEOUT_DEFAULT);
+    for (int i = 0; i < 20; i++)
+        dscomm_work_free(all[i]);
+    return status ? status : ended;
+}
+
+static dscomm_status_t messages(dscomm_group_t *world)
+{
+    const int other = 1 - dscomm_group_rank(world);
+    dscomm_work_t *all[8] = {NULL};
+    dscomm_status_t status = DSCOMM_OK, ended;
+
+    for (int i = 0; i < 4 && !status; i++)
+        status = dscomm_isend(world, in, i % 2 ? COUNT : 1, DSCOMM_FLOAT32,
+                              other, i, &all[i]);
+    for (int i = 3; i >= 0 && !status; i--)
+        status =
+            dscomm_irecv(world, out + i * 10, i % 2 ? COUNT : 1, DSCOMM_FLOAT32,
+                         i == 2 ? DSCOMM_ANY_SOURCE : other, i, &all[4 + i]);
+    if (status)
+        dscomm_group_abort(world, "no memory");
+    ended = dscomm_work_wait_all(all, 8, DSCOMM_TIMEOUT_DEFAULT);
+    for (int i = 0; i < 8; i++)
+        dscomm_work_free(all[i]);
+    return status ? status : ended;
+}
+
+static dscomm_status_t coalesce(dscomm_group_t *world)
+{
+    dscomm_work_t *work = NULL;
+    dscomm_status_t status = dscomm_coalesce_begin(world);
+
+    for (int i = 0; i < 5 && !status; i++)
+        status = dscomm_all_reduce(world, in + i * 40, out + i * 40, 17,
+                                   DSCOMM_FLOAT32, DSCOMM_SUM, NULL);
+    if (!status)
+        status = dscomm_coalesce_end(world, &work);
+    if (!status)
+        status = dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
+    dscomm_work_free(work);
+    return status;
+}
+
+static dscomm_status_t blobs(dscomm_group_t *world)
+{
+    size_t size = 0, sizes[RANKS];
+    void *blob = NULL, *all = NULL;
+    dscomm_status_t status =
+        dscomm_broadcast_blob(world, "blob", 4, 0, &blob, &size);
+
+    if (!status)
+        status = dscomm_all_gather_blob(world, "some", 4, &all, sizes);
+    dscomm_blob_free(blob);
+    dscomm_blob_free(all);
+    if (!status)
+        status = dscomm_monitored_barrier(world, DSCOMM_TIMEOUT_DEFAULT);
+    return status;
+}
+
+static dscomm_status_t memory(dscomm_group_t *world)
+{
+    void *heap = NULL;
+    dscomm_status_t status = dscomm_mem_alloc(world, 10000, &heap);
+
+    if (!status)
+        status = dscomm_mem_register(world, in, sizeof in);
+    if (!status)
+        status = dscomm_mem_deregister(world, in);
+    dscomm_mem_free(world, heap);
+    return status;
+}
+
+static dscomm_status_t use_store(const char *url, int serves)
+{
+    static const char *const keys[] = {"a", "b"};
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *store = NULL, *view = NULL;
+    dscomm_status_t status;
+    void *values[2] = {NULL}, *value = NULL;
+    size_t sizes[2];
+    int64_t number;
+    int yes;
+
+    attr.serve = serves;
+    attr.timeout_ms = 3000;
+    status = dscomm_store_open(url, &attr, &store);
+    if (!status)
+        status = dscomm_store_prefix(store, "p", &view);
+    if (!status)
+        status = dscomm_store_set(view, "a", in, 6000);
+    if (!status)
+        status = dscomm_store_append(view, "b", "x", 1);
+    if (!status)
+        status = dscomm_store_add(view, "n", 1, &number);
+    if (!status)
+        status =
+            dscomm_store_compare_set(view, "c", "", 0, "y", 1, &value, sizes);
+    dscomm_store_free(value);
+    value = NULL;
+    if (!status)
+        status = dscomm_store_get(view, "a", 1000, &value, sizes);
+    dscomm_store_free(value);
+    if (!status)
+        status = dscomm_store_multi_get(view, keys, 2, 1000, values, sizes);
+    for (int i = 0; i < 2; i++)
+        dscomm_store_free(values[i]);
+    if (!status)
+        status = dscomm_store_check(view, keys, 2, &yes);
+    if (!status)
+        status = dscomm_store_delete(view, "a", &yes);
+    if (!status)
+        status = dscomm_store_num_keys(view, &number);
+    dscomm_store_close(view);
+    dscomm_store_close(store);
+    return status;
+}
+
+/* Of a store that rank 0 serves. */
+static const char *rendezvous;
+
+static dscomm_status_t store_client(dscomm_group_t *world)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (dscomm_group_rank(world))
+        status = use_store(rendezvous, 0);
+    return status;
+}
+
+static dscomm_status_t stores(dscomm_group_t *world)
+{
+    char url[64];
+    dscomm_status_t status = use_store("memory://", 0);
+
+    (void)world;
+    snprintf(url, sizeof url, "file:///tmp/dscomm-no-memory.%d", (int)getpid());
+    if (!status)
+        status = use_store(url, 0);
+    unlink(url + strlen("file://"));
+    return status ? status : use_store("tcp://127.0.0.1:0", 1);
+}
+
+static dscomm_status_t compress(dscomm_group_t *world)
+{
+    dscomm_onebit_t *onebit = NULL;
+    dscomm_work_t *work = NULL;
+    dscomm_status_t status = dscomm_onebit_create(world, COUNT, NULL, &onebit);
+
+    if (!status)
+        status = dscomm_onebit_all_reduce(onebit, out, DSCOMM_FLOAT32, NULL);
+    if (!status)
+        status = dscomm_onebit_all_reduce(onebit, out, DSCOMM_FLOAT32, &work);
+    if (!status)
+        status = dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
+    dscomm_work_free(work);
+    dscomm_onebit_free(onebit);
+    return status;
+}
+
+/* Failures have sentences, which are memory, too. */
+static dscomm_status_t failures(dscomm_group_t *world)
+{
+    dscomm_group_t *group = NULL;
+    dscomm_work_t *work = NULL;
+    dscomm_status_t status =
+        dscomm_group_split(world, 0, dscomm_group_rank(world), NULL, &group);
+
+    if (status)
+        return status;
+    dscomm_all_reduce(group, in, out, 3, DSCOMM_FLOAT32, DSCOMM_SUM, &work);
+    dscomm_group_abort(group, "enough");
+    dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
+    dscomm_work_free(work);
+    dscomm_barrier(group, NULL);
+    dscomm_group_free(group);
+    status =
+        dscomm_group_split(world, 0, dscomm_group_rank(world), NULL, &group);
+    if (status)
+        return status;
+    dscomm_all_reduce(group, in, out, dscomm_group_rank(world) ? 3 : 4,
+                      DSCOMM_FLOAT32, DSCOMM_SUM, NULL);
+    dscomm_group_free(group);
+    return DSCOMM_OK;
+}
+
+/* What works leave to the progress thread, and descriptors for event loops. */
+static dscomm_status_t events(dscomm_group_t *world)
+{
+    int fd;
+    dscomm_status_t status = dscomm_group_fd(world, &fd);
+
+    return status ? status : works(world);
+}
+
+enum { START_UP };
+
+/* steps: of k in a sample; 0: GLib ends the process, see dscomm(7). first: the
+ * first victim; rank 0 also serves the store. */
+static const struct {
+    const char *name;
+    dscomm_status_t (*run)(dscomm_group_t *world);
+    const char *algorithms; /* DSCOMM_ALGORITHM */
+    int steps[TRIALS_KINDS];
+    int first;
+} phases[] = {
+    {"start-up", NULL, NULL, {0, 14}, 0},
+    {"groups", groups, NULL, {0, 2}, 0},
+    {"collectives", collectives, NULL, {1, 1}, 0},
+    {"schedules", collectives, "all_reduce:ring,all_gather:ring", {1, 1}, 0},
+    {"works", works, NULL, {1, 1}, 0},
+    {"works of schedules", works, "all_reduce:ring", {1, 1}, 0},
+    {"events", events, NULL, {1, 1}, 0},
+    {"messages", messages, NULL, {1, 1}, 0},
+    {"coalescing", coalesce, NULL, {1, 1}, 0},
+    {"blobs", blobs, NULL, {1, 1}, 0},
+    {"memory", memory, NULL, {1, 1}, 0},
+    {"store client", store_client, NULL, {1, 1}, 1},
+    {"stores", stores, NULL, {0, 5}, 0},
+    {"compression", compress, NULL, {0, 2}, 0},
+    {"failures", failures, NULL, {0, 4}, 0},
+    {"finalize", NULL, NULL, {1, 1}, 1},
+};
+
+#define PHASES ((int)(sizeof phases / sizeof phases[0]))
+
+/* What a rank reports: bits of job_report_t.value. */
+enum { REACHED = 1, UNEXPLAINED = 2, LEAKED = 4 };
+
+static int count_descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int count = 0;
+
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+/* A status has a sentence, which on the victim names the cause. */
+static int explains(dscomm_status_t status)
+{
+    const char *sentence = dscomm_last_error();
+
+    return !status || (*sentence && (!expected || strstr(sentence, expected)));
+}
+
+static dscomm_status_t run_phase(job_rank_t *me, int phase,
+                                 dscomm_group_t **ret_world)
+{
+    dscomm_status_t status;
+
+    arm(START_UP);
+    status = job_init(me, ret_world);
+    disarm();
+    if (status || !phases[phase].run)
+        return status;
+    arm(phase);
+    status = phases[phase].run(*ret_world);
+    disarm();
+    return status;
+}
+
+/* Reports the first failure. */
+static void run_rank(job_rank_t *me)
+{
+    const double started = job_now_ms();
+    const int phase = trial->phase;
+    dscomm_group_t *world = NULL;
+    dscomm_status_t status;
+    void *frame;
+    int before;
+
+    backtrace(&frame, 1); /* loads what it needs */
+    own_rank = me->rank;
+    rendezvous = me->rendezvous;
+    if (phases[phase].algorithms)
+        setenv("DSCOMM_ALGORITHM", phases[phase].algorithms, 1);
+    before = count_descriptors();
+    status = run_phase(me, phase, &world);
+    if (!explains(status))
+        me->report->value |= UNEXPLAINED;
+    job_tell(me, status, started);
+    me->report->ended = 0;
+    if (status && world)
+        dscomm_group_abort(world, "a phase failed");
+    arm(PHASES - 1);
+    me->report->other_status = dscomm_finalize(world);
+    disarm();
+    if (!status && !explains((dscomm_status_t)me->report->other_status))
+        me->report->value |= UNEXPLAINED;
+    if (!status)
+        job_tell(me, (dscomm_status_t)me->report->other_status, started);
+    if (atomic_load(&requests) >= trial->k)
+        me->report->value |= REACHED;
+    if (count_descriptors() != before)
+        me->report->value |= LEAKED;
+    me->report->ended = 1;
+}
+
+/* Did the rank come through as it must? Where there are no k requests, all is
+ * well. */
+static int rank_passed(const job_t *job, int rank, int reached)
+{
+    const job_report_t *report = &job->reports[rank];
+
+    return job_exited(job, rank) && report->ended &&
+           !(report->value & (UNEXPLAINED | LEAKED)) &&
+           (reached || (!report->status && !report->other_status));
+}
+
+/* *ret_reached: there are k requests. */
+static int run_trial(const trial_t *one, int *ret_reached)
+{
+    int passed;
+    job_t job;
+
+    trial = one;
+    job_make(&job, RANKS, job_slowly(TIMEOUT_MS), run_rank, NULL);
+    job_use_tcp(&job);
+    job_start(&job);
+    passed = job_join(&job, JOB_MS);
+    *ret_reached = !job.reports[one->victim].ended ||
+                   job.reports[one->victim].value & REACHED;
+    for (int r = 0; r < RANKS; r++)
+        passed &= rank_passed(&job, r, *ret_reached);
+    if (!passed) {
+        printf("# phase %s, k %ld of rank %d\n", phases[one->phase].name,
+               one->k, one->victim);
+        job_show(&job);
+    }
+    job_end(&job, phases[one->phase].name);
+    return passed;
+}
+
+static void try_phase(int phase, int victim, int step, long first)
+{
+    long failed = 0, tried = -1;
+    int reached = 1;
+
+    for (long k = first; reached; k += step) {
+        const trial_t one = {phase, victim, k};
+
+        failed += !run_trial(&one, &reached);
+        tried++;
+    }
+    ok(!failed, "%s, rank %d: %ld requests failed, %ld with harm",
+       phases[phase].name, victim, tried, failed);
+}
+
+static int find_phase(const char *name)
+{
+    for (int i = 0; i < PHASES; i++)
+        if (!strcmp(phases[i].name, name))
+            return i;
+    bail("no phase '%s'", name);
+}
+
+int trials_main(trials_kind_t kind, int argc, char **argv)
+{
+    const int all = argc > 1 && !strcmp(argv[1], "all");
+    const int part = argc > 3 ? atoi(argv[2]) : 0;
+    const int parts = argc > 3 ? atoi(argv[3]) : 1;
+    int reached;
+
+    if (argc > 3 && !all) {
+        const trial_t one = {find_phase(argv[1]), atoi(argv[2]), atol(argv[3])};
+
+        shows_trace = 1;
+        ok(run_trial(&one, &reached), "one request");
+        return tap_done();
+    }
+    for (int i = 0; i < PHASES; i++)
+        for (int victim = phases[i].first; victim < RANKS; victim++) {
+            const int step = phases[i].steps[kind];
+
+            if (argc < 2 || all ? !step : find_phase(argv[1]) != i)
+                continue;
+            try_phase(i, victim, argc > 1 ? parts : step, 1 + part);
+        }
+    is_int(job_leftovers(), 0, "nothing is left of any job");
+    return tap_done();
+}
