@@ -35,8 +35,10 @@ dscomm_status_t shm_connect_fail(const shm_t *shm, const char *call)
     int error = errno;
 
     return dscomm_fail(
-        error == EMFILE || error == ENFILE ? DSCOMM_ERR_NO_MEMORY
-                                           : DSCOMM_ERR_IO,
+        error == EMFILE || error == ENFILE || error == ENOMEM ||
+                error == ENOBUFS
+            ? DSCOMM_ERR_NO_MEMORY
+            : DSCOMM_ERR_IO,
         "rank %d of group '%s' cannot meet its peers: %s: %s%s", shm->rank,
         shm->name, call, strerror(error),
         error == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
@@ -70,10 +72,14 @@ dscomm_status_t shm_connect_pidfd(const shm_t *shm, int *ret_fd)
     return DSCOMM_OK;
 }
 
-dscomm_status_t shm_connect_full(const shm_t *shm)
+dscomm_status_t shm_connect_lost(const shm_t *shm,
+                                 const dscomm_backend_args_t *args, int rank,
+                                 const char *call, int error)
 {
-    errno = EMFILE;
-    return shm_connect_fail(shm, "recvmsg");
+    if (!shm_message_is_own(error))
+        return dscomm_backend_creation_lost(args, rank);
+    errno = error;
+    return shm_connect_fail(shm, call);
 }
 
 /* Peers of a group that is made from another one are known already. */
@@ -230,14 +236,16 @@ static dscomm_status_t member_join(shm_t *shm,
     hello_t hello = {.magic = SHM_MAGIC, .rank = shm->rank, .pid = getpid()};
     int pidfd = -1;
     dscomm_status_t status = member_connect(shm, args, ret_fd, hello.password);
+    int failed;
 
     if (!status && !args->parent)
         status = shm_connect_pidfd(shm, &pidfd);
     if (status)
         return status;
-    if (shm_message_send(*ret_fd, &hello, sizeof hello, &pidfd, pidfd >= 0,
-                         deadline))
-        status = dscomm_backend_creation_lost(args, 0);
+    failed = shm_message_send(*ret_fd, &hello, sizeof hello, &pidfd, pidfd >= 0,
+                              deadline);
+    if (failed)
+        status = shm_connect_lost(shm, args, 0, "sendmsg", failed);
     if (pidfd >= 0)
         close(pidfd);
     return status;
@@ -264,9 +272,8 @@ static dscomm_status_t member_receive(const shm_t *shm,
     if (status)
         return status;
     failed = shm_message_receive(fd, message, size, ret_fds, max_fds, 0);
-    if (failed == EMFILE)
-        return shm_connect_full(shm);
-    return failed ? dscomm_backend_creation_lost(args, 0) : DSCOMM_OK;
+    return failed ? shm_connect_lost(shm, args, 0, "recvmsg", failed)
+                  : DSCOMM_OK;
 }
 
 /* Receives rank 0's decision; *ret_fd may be NULL. */
@@ -311,13 +318,14 @@ static dscomm_status_t member_meet_peers(shm_t *shm,
     return DSCOMM_OK;
 }
 
-static void member_report(int fd, dscomm_status_t status)
+/* 0, or an errno. */
+static int member_report(int fd, dscomm_status_t status)
 {
     verdict_t ready = {.magic = SHM_MAGIC, .status = status};
 
     if (status)
         snprintf(ready.text, sizeof ready.text, "%s", dscomm_last_error());
-    shm_message_send(fd, &ready, sizeof ready, NULL, 0, 0);
+    return shm_message_send(fd, &ready, sizeof ready, NULL, 0, 0);
 }
 
 static dscomm_status_t member_meet(shm_t *shm,
@@ -329,6 +337,7 @@ static dscomm_status_t member_meet(shm_t *shm,
     int64_t deadline = g_get_monotonic_time() + (int64_t)args->open_ms * 1000 +
                        2 * G_USEC_PER_SEC;
     dscomm_status_t status = member_join(shm, args, deadline, ret_fd);
+    int failed;
 
     if (!status)
         status = member_verdict(shm, args, *ret_fd, deadline, &shm->fd);
@@ -340,7 +349,9 @@ static dscomm_status_t member_meet(shm_t *shm,
         status = attach(shm);
     if (status)
         return status;
-    member_report(*ret_fd, DSCOMM_OK);
+    failed = member_report(*ret_fd, DSCOMM_OK);
+    if (failed)
+        return shm_connect_lost(shm, args, 0, "sendmsg", failed);
     return member_verdict(shm, args, *ret_fd, deadline, NULL);
 }
 

@@ -53,6 +53,10 @@ int shm_message_send(int fd, const void *message, size_t size, const int *fds,
 int shm_message_receive(int fd, void *message, size_t size, int *ret_fds,
                         int max_fds, int64_t deadline);
 
+/* True where one of the two above failed in this process, and the other end has
+ * no part in it. */
+bool shm_message_is_own(int error);
+
 /* Waits until fd is readable. ERR_TIMEOUT without a sentence after deadline, or
  * why the group can no longer be made. */
 dscomm_status_t shm_connect_await(const dscomm_backend_args_t *args, int fd,
@@ -68,8 +72,11 @@ socklen_t shm_connect_address(const char *name,
 /* A system call failed, as errno says. */
 dscomm_status_t shm_connect_fail(const shm_t *shm, const char *call);
 
-/* Descriptors came that this process has no room for. */
-dscomm_status_t shm_connect_full(const shm_t *shm);
+/* A message to or from rank failed with error, in call of this process or
+ * because that rank has ended the connection. */
+dscomm_status_t shm_connect_lost(const shm_t *shm,
+                                 const dscomm_backend_args_t *args, int rank,
+                                 const char *call, int error);
 
 /* Own pidfd, or -1 where the kernel has none: then a death is seen only by the
  * deadline. */

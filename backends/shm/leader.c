@@ -85,6 +85,11 @@ static dscomm_status_t leader_admit(leader_t *leader, int fd)
     if (shm_message_same_user(fd))
         failed = shm_message_receive(fd, &hello, sizeof hello, &pidfd, 1,
                                      MIN(soon, leader->deadline));
+    if (shm_message_is_own(failed) && failed != EMFILE) {
+        close(fd);
+        errno = failed;
+        return shm_connect_fail(shm, "recvmsg");
+    }
     if ((failed && failed != EMFILE) || hello.magic != SHM_MAGIC ||
         memcmp(hello.password, leader->password, PASSWORD) || hello.rank <= 0 ||
         hello.rank >= shm->ranks || leader->sockets[hello.rank] >= 0) {
@@ -103,7 +108,9 @@ static dscomm_status_t leader_admit(leader_t *leader, int fd)
     } else if (pidfd >= 0) {
         close(pidfd);
     }
-    return failed ? shm_connect_full(shm) : DSCOMM_OK;
+    return failed ? shm_connect_lost(shm, leader->args, hello.rank, "recvmsg",
+                                     failed)
+                  : DSCOMM_OK;
 }
 
 static dscomm_status_t fail_missing(const leader_t *leader)
@@ -178,18 +185,28 @@ static dscomm_status_t leader_gather(leader_t *leader)
     return status;
 }
 
-/* Same verdict to everyone who came. */
-static void leader_tell(leader_t *leader, dscomm_status_t status, int fd)
+/* Same verdict to everyone who came. One that has gone is found later. */
+static dscomm_status_t leader_tell(leader_t *leader, dscomm_status_t status,
+                                   int fd)
 {
     verdict_t verdict = {.magic = SHM_MAGIC, .status = status};
+    int failed;
 
     verdict.layout = leader->shm->layout;
     if (status)
         snprintf(verdict.text, sizeof verdict.text, "%s", dscomm_last_error());
-    for (int r = 1; r < leader->shm->ranks; r++)
-        if (leader->sockets[r] >= 0)
+    for (int r = 1; r < leader->shm->ranks; r++) {
+        if (leader->sockets[r] < 0)
+            continue;
+        failed =
             shm_message_send(leader->sockets[r], &verdict, sizeof verdict, &fd,
                              status || fd < 0 ? 0 : 1, leader->deadline);
+        if (!status && shm_message_is_own(failed)) {
+            errno = failed;
+            return shm_connect_fail(leader->shm, "sendmsg");
+        }
+    }
+    return DSCOMM_OK;
 }
 
 /* Everyone's pid and pidfd to everyone, in messages of PEER_BATCH. */
@@ -208,10 +225,15 @@ static dscomm_status_t leader_introduce(const leader_t *leader)
             if (peers->fds[i] >= 0)
                 fds[nfds++] = peers->fds[i];
         }
-        for (int r = 1; r < peers->count; r++)
-            if (shm_message_send(leader->sockets[r], &batch, sizeof batch, fds,
-                                 nfds, leader->deadline))
-                return dscomm_backend_creation_lost(leader->args, r);
+        for (int r = 1; r < peers->count; r++) {
+            int failed =
+                shm_message_send(leader->sockets[r], &batch, sizeof batch, fds,
+                                 nfds, leader->deadline);
+
+            if (failed)
+                return shm_connect_lost(shm, leader->args, r, "sendmsg",
+                                        failed);
+        }
     }
     return DSCOMM_OK;
 }
@@ -223,6 +245,7 @@ static dscomm_status_t leader_hear(const leader_t *leader, int rank)
     dscomm_status_t status = shm_connect_await(
         leader->args, leader->sockets[rank], leader->deadline);
     verdict_t ready;
+    int failed;
 
     if (status == DSCOMM_ERR_TIMEOUT)
         return dscomm_fail(
@@ -234,9 +257,11 @@ static dscomm_status_t leader_hear(const leader_t *leader, int rank)
             leader->args->open_ms / 1000.0);
     if (status)
         return status;
-    if (shm_message_receive(leader->sockets[rank], &ready, sizeof ready, NULL,
-                            0, 0))
-        return dscomm_backend_creation_lost(leader->args, rank);
+    failed = shm_message_receive(leader->sockets[rank], &ready, sizeof ready,
+                                 NULL, 0, 0);
+    if (failed)
+        return shm_connect_lost(leader->shm, leader->args, rank, "recvmsg",
+                                failed);
     return ready.status ? dscomm_fail(ready.status, "%.*s",
                                       (int)sizeof ready.text - 1, ready.text)
                         : DSCOMM_OK;
@@ -264,8 +289,8 @@ static dscomm_status_t leader_meet(leader_t *leader,
     }
     if (status)
         return status;
-    leader_tell(leader, DSCOMM_OK, shm->fd);
-    if (leader->with_peers)
+    status = leader_tell(leader, DSCOMM_OK, shm->fd);
+    if (!status && leader->with_peers)
         status = leader_introduce(leader);
     if (!status)
         status = attach(shm);
@@ -284,7 +309,7 @@ static dscomm_status_t leader_give_up(leader_t *leader, dscomm_status_t status)
 
     status = dscomm_backend_creation_fail(leader->args, status);
     g_strlcpy(sentence, dscomm_last_error(), sizeof sentence);
-    leader_tell(leader, status, -1);
+    (void)leader_tell(leader, status, -1);
     if (leader->listener >= 0)
         close(leader->listener);
     leader->listener = -1;
@@ -312,10 +337,10 @@ dscomm_status_t shm_connect_leader(shm_t *shm,
         status = leader_listen(&leader);
     if (!status)
         status = leader_meet(&leader, attach);
+    if (!status)
+        status = leader_tell(&leader, DSCOMM_OK, -1);
     if (status)
         status = leader_give_up(&leader, status);
-    else
-        leader_tell(&leader, DSCOMM_OK, -1);
     for (int r = 1; r < shm->ranks; r++)
         if (leader.sockets[r] >= 0)
             close(leader.sockets[r]);

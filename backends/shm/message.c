@@ -124,6 +124,12 @@ int shm_message_receive(int fd, void *message, size_t size, int *ret_fds,
     return n ? EPROTO : ECONNRESET;
 }
 
+bool shm_message_is_own(int error)
+{
+    return error && error != EPIPE && error != ECONNRESET && error != EPROTO &&
+           error != ETIMEDOUT;
+}
+
 bool shm_message_same_user(int fd)
 {
     struct ucred credentials;

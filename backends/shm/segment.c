@@ -237,7 +237,7 @@ dscomm_status_t shm_segment_map(shm_t *shm)
     status = shm_segment_reserve(
         shm, l->control + (uint64_t)shm->rank * l->control_stride,
         l->control_stride, "control block");
-    if (!status && !shm->rank)
+    if (!status) /* any rank may be the first that writes there */
         status = shm_segment_reserve(shm, 0, l->control, "header");
     if (status)
         shm_segment_unmap(shm);
