@@ -47,15 +47,13 @@ struct dscomm_priv_server {
 typedef dscomm_priv_server_t server_t;
 typedef dscomm_priv_session_t session_t;
 
-static void watch(server_t *server, session_t *session, int how)
+/* A session that is known is watched for other events without fail; a new one
+ * needs memory of the kernel's. */
+static bool watch(server_t *server, session_t *session, int how)
 {
     struct epoll_event event = {.events = session->events, .data.ptr = session};
 
-    /* cannot fail: the descriptor is ours, and known or not as how says; but
-     * where it did, the session would only be late, and closed for that */
-    if (epoll_ctl(server->epoll, how, session->fd, &event) != 0)
-        dscomm_log(DSCOMM_LOG_DEBUG, "store", "epoll_ctl for %s: %s",
-                   session->peer, g_strerror(errno));
+    return epoll_ctl(server->epoll, how, session->fd, &event) == 0;
 }
 
 static void watch_listening(server_t *server, uint32_t events)
@@ -187,8 +185,13 @@ static void admit(server_t *server, int fd, const struct sockaddr *address,
     session->silent.data = session;
     g_queue_push_tail_link(&server->silent, &session->silent);
     session->events = EPOLLIN;
-    watch(server, session, EPOLL_CTL_ADD);
-    need_tick(server);
+    if (watch(server, session, EPOLL_CTL_ADD)) {
+        need_tick(server);
+        return;
+    }
+    dscomm_log(DSCOMM_LOG_WARN, "store", "cannot serve %s: epoll_ctl: %s", peer,
+               g_strerror(errno));
+    bury(server, session, "it cannot be watched");
 }
 
 static void pause_accepting(server_t *server, int problem)
