@@ -302,6 +302,16 @@ static unsigned draw(unsigned limit)
     return (unsigned)(state >> 33) % limit;
 }
 
+/* A rank is stopped until all others have given up. */
+static void await_survivors(const job_t *job, int victim)
+{
+    const double end = job_now_ms() + job_slowly(3 * INIT_MS);
+
+    for (int r = 0; r < RANKS; r++)
+        while (r != victim && !job->reports[r].ended && job_now_ms() < end)
+            job_sleep_ms(10);
+}
+
 static void run(const scene_t *scene, int stop, unsigned seed)
 {
     job_t job;
@@ -321,7 +331,7 @@ static void run(const scene_t *scene, int stop, unsigned seed)
     when = job_now_ms();
     kill(pid, stop ? SIGSTOP : SIGKILL);
     if (stop) {
-        job_sleep_ms(job.timeout_ms + job_slowly(NOTICE_MS));
+        await_survivors(&job, victim);
         kill(pid, SIGCONT);
     }
     passed &= job_join(&job, 2 * INIT_MS);
