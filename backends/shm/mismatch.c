@@ -30,6 +30,9 @@ void shm_operator_publish(shm_t *shm, const dscomm_coll_args_t *args)
     shm_operator_t *published = &shm->own->operator;
 
     published->sequence = args->sequence;
+    if (shm->published == args->user->handle)
+        return;
+    shm->published = args->user->handle;
     snprintf(published->text, sizeof published->text, "%s", args->user->text);
 }
 

@@ -180,6 +180,7 @@ typedef struct {
     bool native; /* DSCOMM_SHM_NATIVE */
     /* Running collectives, oldest first. */
     shm_request_t *queue_head, *queue_tail;
+    int published; /* handle of the operator that own->operator names, or 0 */
     uint64_t op_step; /* first step of the one that runs, 0 = none */
     uint32_t op_chain;
     const dscomm_coll_args_t *op_args;
@@ -329,7 +330,8 @@ int shm_left_halfway(const shm_t *shm);
 
 /* mismatch.c. Shows others the counts that must be the same on all ranks. */
 void shm_counts_publish(shm_t *shm, const dscomm_coll_args_t *args);
-/* The same for the operator, if it is the program's own. */
+/* The same for the operator, if it is the program's own. Its text is written
+ * only if the last one was of another operator. */
 void shm_operator_publish(shm_t *shm, const dscomm_coll_args_t *args);
 /* ERR_MISMATCH with a sentence and the group revoked, if a peer runs another
  * collective than the current one; else OK. */
