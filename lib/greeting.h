@@ -5,6 +5,7 @@
 #ifndef LIB_GREETING_H
 #define LIB_GREETING_H
 
+#include <dscomm/backend.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,7 +24,8 @@ typedef struct {
 #define GREETING_PACKED 16
 #define GREETING_WHOLE 40
 
-/* In the second word of a packed one; 15 is no dtype. */
+/* In the second word of a packed one. 15 stands for no dtype, and for an
+ * operator of the program's own. */
 enum {
     GREETING_IS_PACKED = 1,
     GREETING_COLL_AT = 1,
@@ -38,8 +40,9 @@ enum {
 static inline int dscomm_priv_greeting_is_small(const dscomm_greeting_t *g)
 {
     return g->coll < 16 && (g->dtype < 15 || g->dtype == UINT8_MAX) &&
-           (uint8_t)(g->op + 1) < 16 && (uint32_t)(g->root + 1) < 2048 &&
-           g->count <= UINT16_MAX && g->total <= UINT16_MAX;
+           ((uint8_t)(g->op + 1) < 15 || g->op == DSCOMM_OP_USER) &&
+           (uint32_t)(g->root + 1) < 2048 && g->count <= UINT16_MAX &&
+           g->total <= UINT16_MAX;
 }
 
 /* A message is written and read word by word: a wider load of what was stored
@@ -59,7 +62,7 @@ static inline size_t dscomm_priv_greeting_put(void *to,
     if (dscomm_priv_greeting_is_small(g)) {
         words[1] = GREETING_IS_PACKED | (uint64_t)g->coll << GREETING_COLL_AT |
                    (uint64_t)(g->dtype & 15) << GREETING_DTYPE_AT |
-                   (uint64_t)(g->op + 1) << GREETING_OP_AT |
+                   (uint64_t)((g->op + 1) & 15) << GREETING_OP_AT |
                    (uint64_t)(g->root + 1) << GREETING_ROOT_AT |
                    (uint64_t)g->algorithm << GREETING_ALGORITHM_AT |
                    g->count << GREETING_COUNT_AT |
@@ -78,10 +81,11 @@ static inline void dscomm_priv_greeting_unpack(uint64_t word,
                                                dscomm_greeting_t *greeting)
 {
     uint8_t dtype = word >> GREETING_DTYPE_AT & 15;
+    uint8_t op = word >> GREETING_OP_AT & 15;
 
     greeting->coll = word >> GREETING_COLL_AT & 15;
     greeting->dtype = dtype == 15 ? UINT8_MAX : dtype;
-    greeting->op = (int8_t)((int8_t)(word >> GREETING_OP_AT & 15) - 1);
+    greeting->op = op == 15 ? DSCOMM_OP_USER : (int8_t)(op - 1);
     greeting->algorithm = (uint8_t)(word >> GREETING_ALGORITHM_AT);
     greeting->root = (int32_t)(word >> GREETING_ROOT_AT & 2047) - 1;
     greeting->count = (uint16_t)(word >> GREETING_COUNT_AT);

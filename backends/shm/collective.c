@@ -183,8 +183,9 @@ static dscomm_status_t run_machine(shm_t *shm, const dscomm_coll_args_t *args)
     return DSCOMM_OK;
 }
 
-/* Bytes of an all_reduce that runs in a straight line. */
-static const uint8_t line_most[DSCOMM_OP_COUNT + 1] = {
+/* Bytes of an all_reduce that runs in a straight line. For an operator of the
+ * program they are 0, because the machine calls its function. */
+static const uint8_t line_most[DSCOMM_OP_USER + 1] = {
     [DSCOMM_SUM] = SHM_INLINE,
     [DSCOMM_PRODUCT] = SHM_INLINE,
     [DSCOMM_MIN] = SHM_INLINE,
@@ -193,7 +194,6 @@ static const uint8_t line_most[DSCOMM_OP_COUNT + 1] = {
     [DSCOMM_BAND] = SHM_INLINE,
     [DSCOMM_BOR] = SHM_INLINE,
     [DSCOMM_BXOR] = SHM_INLINE,
-    [DSCOMM_OP_USER] = 0, /* the machine calls its function */
     [DSCOMM_PREMUL_SUM] = SHM_INLINE_PREMUL,
 };
 

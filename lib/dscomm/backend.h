@@ -60,8 +60,9 @@ extern "C" {
 #define DSCOMM_TAG_COLLECTIVE (-16)
 
 /* The op of a collective by an operator of the program's own, which user
- * describes. */
-#define DSCOMM_OP_USER DSCOMM_OP_COUNT
+ * describes. No built-in operator has this value, however many are added. It
+ * fits into an int8_t. */
+#define DSCOMM_OP_USER 126
 typedef struct dscomm_user_op {
     size_t size;
     dscomm_op_fn function;

@@ -5,6 +5,7 @@
 
 #include "tests/backends/conform.h"
 
+#include <dscomm/backend.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -332,12 +333,25 @@ static void test_refused(void)
                 DSCOMM_ERR_INVALID);
     CHECK_FAILS(dscomm_op_free(op), DSCOMM_ERR_INVALID);
     REFUSED((dscomm_op_t)DSCOMM_OP_COUNT, DSCOMM_UINT64);
+    REFUSED((dscomm_op_t)DSCOMM_OP_USER, DSCOMM_UINT64);
     REFUSED((dscomm_op_t)-1, DSCOMM_UINT64);
     CHECK_OK(dscomm_barrier(my.group, NULL));
 }
 
+/* A call by an operator that all ranks have. */
+static void reduce_alike(void)
+{
+    const uint64_t in = 1;
+    uint64_t out;
+    dscomm_op_t op = make_op(&pairs);
+
+    CHECK_OK(
+        dscomm_all_reduce(my.group, &in, &out, 1, DSCOMM_UINT64, op, NULL));
+    CHECK_OK(dscomm_op_free(op));
+}
+
 /* The last rank's operator differs: in name, or in nothing but commutativity.
- * All ranks are told both. */
+ * All ranks are told both, and nothing of the operator before. */
 static void run_mismatch(const kind_t *kind, const char *word)
 {
     uint64_t in[400] = {0}, out[400];
@@ -349,6 +363,7 @@ static void run_mismatch(const kind_t *kind, const char *word)
         conform_skip("one rank, or nobody who would see it");
         return;
     }
+    reduce_alike();
     op = make_op(my.rank == my.ranks - 1 ? kind : &maps);
     status = dscomm_all_reduce(my.group, in, out, 400, DSCOMM_UINT64, op, NULL);
     for (int i = 0; i < 3 && status == DSCOMM_OK; i++)

@@ -53,6 +53,8 @@ static void check_attr(void)
 
     is_int(dscomm_op_attr_init(&same, sizeof same), DSCOMM_OK, "attr_init");
     ok(!memcmp(&attr, &same, sizeof attr), "gives what the macro does");
+    /* Modules are compiled with it. */
+    is_int(DSCOMM_OP_USER, 126, "DSCOMM_OP_USER");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         attr.name = rows[i].name;
         attr.commutative = rows[i].commutative;
