@@ -79,25 +79,21 @@ static int is_noted(const dscomm_work_t *work)
 
 /* Calls inquire for a collective and returns its result. The lock is released
  * meanwhile, so that other threads can go on with the group, and work may be
- * gone afterwards. The progress thread keeps the lock, because the program
- * could free the group meanwhile. */
+ * gone afterwards. */
 static dscomm_status_t ask_others(const dscomm_work_t *work, inquire_t inquire,
                                   char *text, size_t size)
 {
     dscomm_group_t *group = work->group;
     dscomm_inquest_t *inquest = dscomm_priv_inquest_new(work);
-    const int keeps_lock = group->expiring;
     dscomm_status_t status;
 
     if (!inquest)
         return DSCOMM_OK;
     dscomm_priv_pending_add(group);
-    if (!keeps_lock)
-        pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->lock);
     status = inquire(inquest, text, size);
     dscomm_priv_inquest_free(inquest);
-    if (!keeps_lock)
-        pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->lock);
     return status;
 }
 

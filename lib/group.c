@@ -26,6 +26,8 @@
  * after the deadline, to tell the others why it failed; in ms. */
 #define OPEN_LEAST_MS 1000
 #define OPEN_GRACE_MS 1000
+/* Between two looks whether a diagnosis is over. */
+#define CLOSE_PAUSE_US 1000
 
 static void map_ranks(dscomm_group_t *group, int world_size)
 {
@@ -276,6 +278,18 @@ static void close_impl(dscomm_group_t *group)
         close_impl(parent);
 }
 
+/* Takes the lock of a group that is to be closed, after the progress thread has
+ * ended its diagnosis. */
+static void lock_to_close(dscomm_group_t *group)
+{
+    pthread_mutex_lock(&group->lock);
+    while (group->expiring) {
+        pthread_mutex_unlock(&group->lock);
+        g_usleep(CLOSE_PAUSE_US);
+        pthread_mutex_lock(&group->lock);
+    }
+}
+
 void dscomm_priv_group_drop(dscomm_group_t *group)
 {
     char text[DSCOMM_ERROR_MAX];
@@ -283,7 +297,7 @@ void dscomm_priv_group_drop(dscomm_group_t *group)
     snprintf(text, sizeof text,
              "group '%s' was freed while the work was running", group->name);
     dscomm_priv_coalesce_drop(group);
-    pthread_mutex_lock(&group->lock);
+    lock_to_close(group);
     dscomm_priv_works_cancel(group, DSCOMM_ERR_ABORTED, text);
     dscomm_priv_pending_settle(group);
     dscomm_priv_group_set(group, GROUP_FREED);

@@ -97,7 +97,9 @@ struct dscomm_group {
      * schedule was started */
     int64_t stalled;
     unsigned looks; /* inquests meanwhile */
-    int expiring; /* dscomm_priv_works_expire() runs */
+    /* dscomm_priv_works_expire() runs, which may release the lock meanwhile:
+     * the group stays in the list and is not closed. */
+    int expiring;
 
     dscomm_group_t *next, *prev; /* in the list of groups with works */
     int listed;

@@ -9,6 +9,7 @@
 #include "lib/status.h"
 
 #include <sched.h>
+#include <stdbool.h>
 
 #define REST_US 1000 /* where nothing else needs this thread */
 #define SHORT_REST_US 20 /* where it does */
@@ -36,11 +37,17 @@ void dscomm_priv_pending_add(dscomm_group_t *group)
     dscomm_priv_progress_wake();
 }
 
+/* Whether group leaves the list. */
+static bool is_settled(const dscomm_group_t *group)
+{
+    return group->listed && !group->pending && !group->expiring;
+}
+
 /* With both locks held. Clearing GROUP_PENDING hands the group back to its own
  * thread: nothing of the backend is touched after it. */
 static void settle(dscomm_group_t *group)
 {
-    if (!group->listed || group->pending)
+    if (!is_settled(group))
         return;
     group->listed = 0;
     if (group->prev)
@@ -55,7 +62,7 @@ static void settle(dscomm_group_t *group)
 
 void dscomm_priv_pending_settle(dscomm_group_t *group)
 {
-    if (!group->listed || group->pending)
+    if (!is_settled(group))
         return;
     pthread_mutex_lock(&list_lock);
     settle(group);
@@ -122,10 +129,11 @@ int dscomm_priv_progress_wanted(const dscomm_group_t *group)
 }
 
 /* Only groups that nobody is working on; the list's lock is not held meanwhile.
- * A group stays on the list as long as its lock is held, so next is still right
- * when the list's lock is taken again. locked: the caller has another group's
- * lock, and so must not come to works that are their callers' own. unless:
- * capabilities of groups to be left out. now: deadlines pass, unless it is 0.
+ * A group stays on the list as long as its lock is held or it is expiring, so
+ * next is still right when the list's lock is taken again. locked: the caller
+ * has another group's lock, and so must not come to works that are their
+ * callers' own. unless: capabilities of groups to be left out. now: deadlines
+ * pass, unless it is 0.
  */
 static unsigned walk_list(const dscomm_group_t *except, int locked,
                           uint64_t unless, int64_t now)
