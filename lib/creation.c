@@ -28,18 +28,29 @@
 #define READ_KEY "read/%d"
 
 void dscomm_priv_creation_begin(dscomm_creation_t *creation,
-                                dscomm_group_t *group, dscomm_group_t *parent)
+                                dscomm_group_t *group, dscomm_group_t *parent,
+                                int open_ms)
 {
+    const int64_t now = dscomm_priv_clock();
+
     *creation = (dscomm_creation_t){.parent = parent,
                                     .pause_ms = DSCOMM_CREATION_LOOK_MS};
-    creation->next_ns =
-        dscomm_priv_clock_after(dscomm_priv_clock(), creation->pause_ms);
+    creation->end_ns = dscomm_priv_clock_after(now, open_ms);
+    creation->next_ns = dscomm_priv_clock_after(now, creation->pause_ms);
     group->creation = creation;
 }
 
 static dscomm_creation_t *creation_of(const dscomm_backend_args_t *args)
 {
     return args->group ? args->group->creation : NULL;
+}
+
+int dscomm_priv_creation_left(const dscomm_backend_args_t *args)
+{
+    if (!creation_of(args))
+        return args->open_ms;
+    return MIN(args->open_ms,
+               dscomm_priv_clock_left(creation_of(args)->end_ns));
 }
 
 static const dscomm_meeting_t *meeting_of(const dscomm_group_t *group)
@@ -162,14 +173,11 @@ static dscomm_status_t fail_served(const dscomm_group_t *group)
         here ? "has left" : "died or cannot be reached", group->name);
 }
 
-/* The store does not answer, as status and its sentence say. */
-static dscomm_status_t fail_store(const dscomm_group_t *group,
-                                  dscomm_status_t status)
+/* The store has failed, as the last sentence says. */
+static dscomm_status_t fail_store(const dscomm_group_t *group)
 {
     char why[DSCOMM_ERROR_MAX];
 
-    if (status == DSCOMM_ERR_TIMEOUT)
-        return status;
     if (is_served(group))
         return fail_served(group);
     g_strlcpy(why, dscomm_last_error(), sizeof why);
@@ -190,7 +198,8 @@ static dscomm_status_t repeat_failure(char *value, dscomm_status_t status)
     return dscomm_priv_fail_with((dscomm_status_t)number, end + 1);
 }
 
-/* OK, or the first failure of a rank of the group. */
+/* OK, or the first failure of a rank of the group. A store that does not answer
+ * in time is no reason: the caller knows whom it waits for. */
 static dscomm_status_t stored_failure(const dscomm_group_t *group)
 {
     const char *key = FAILED_KEY;
@@ -203,8 +212,10 @@ static dscomm_status_t stored_failure(const dscomm_group_t *group)
     if (status == DSCOMM_OK && present)
         status = dscomm_store_get(group->store, key, DSCOMM_TIMEOUT_DEFAULT,
                                   &value, &size);
+    if (status == DSCOMM_ERR_TIMEOUT)
+        return DSCOMM_OK;
     if (status < 0)
-        return fail_store(group, status);
+        return fail_store(group);
     if (!present)
         return DSCOMM_OK;
     status = repeat_failure(value, DSCOMM_OK);
@@ -268,8 +279,10 @@ dscomm_status_t dscomm_backend_creation_get(const dscomm_backend_args_t *args,
                                             void **ret_values,
                                             size_t *ret_sizes)
 {
+    const dscomm_creation_t *creation = creation_of(args);
     const int64_t end =
-        dscomm_priv_clock_after(dscomm_priv_clock(), timeout_ms);
+        MIN(dscomm_priv_clock_after(dscomm_priv_clock(), timeout_ms),
+            creation ? creation->end_ns : INT64_MAX);
     int slice = DSCOMM_CREATION_LOOK_MS;
 
     for (;;) {
@@ -325,7 +338,7 @@ static dscomm_status_t settle(const dscomm_group_t *group,
 
     g_free(own);
     if (stored < 0 && stored != DSCOMM_ERR_TIMEOUT && blames(status))
-        return fail_store(group, stored);
+        return fail_store(group);
     dscomm_priv_fail_with(status, sentence);
     if (stored < 0)
         return status;

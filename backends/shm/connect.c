@@ -19,6 +19,9 @@
 
 #define MOST_SLICE_US 100000 /* of a wait, between looks at the other ranks */
 #define OFFER_PAUSE_US 10000 /* until an offer that is not rank 0's is gone */
+/* After the deadline: rank 0 gives up first, and says why. The store answers as
+ * long as that. */
+#define LEADER_FIRST_US G_USEC_PER_SEC
 
 socklen_t shm_connect_address(const char *name, struct sockaddr_un *ret_address)
 {
@@ -333,9 +336,8 @@ static dscomm_status_t member_meet(shm_t *shm,
                                    int *ret_fd,
                                    dscomm_status_t (*attach)(shm_t *shm))
 {
-    /* Rank 0 gives up first, and says why. */
     int64_t deadline = g_get_monotonic_time() + (int64_t)args->open_ms * 1000 +
-                       2 * G_USEC_PER_SEC;
+                       LEADER_FIRST_US;
     dscomm_status_t status = member_join(shm, args, deadline, ret_fd);
     int failed;
 

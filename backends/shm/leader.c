@@ -151,7 +151,7 @@ static dscomm_status_t leader_await(const leader_t *leader)
         if (now + OFFER_US >= leader->deadline)
             return fail_missing(leader);
         status = leader_offer(leader);
-        if (status)
+        if (status && status != DSCOMM_ERR_TIMEOUT)
             return status;
     }
 }

@@ -63,6 +63,27 @@ static void new_group(job_rank_t *me, const int *ranks, int count)
     job_tell(me, status, started);
 }
 
+/* Rank 0 is stopped while rank 1 waits for rank 2, which makes another group:
+ * what rank 1 lacks is that rank, and not the store. */
+static void group_without_last(job_rank_t *me)
+{
+    static const int ranks[2][2] = {{1, 2}, {0, 2}};
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_group_t *world, *group;
+    dscomm_status_t status;
+    double started;
+
+    if (job_init(me, &world))
+        return;
+    attr.members_only = 1;
+    me->report->loops = 1;
+    while (me->rank == 0)
+        pause();
+    started = job_now_ms();
+    status = dscomm_group_new(world, ranks[me->rank - 1], 2, &attr, &group);
+    job_tell(me, status, started);
+}
+
 /* The store's server is no member. */
 static void group_of_others(job_rank_t *me)
 {
@@ -114,12 +135,14 @@ static const struct {
     job_scenario_t scenario;
     int ranks, victim; /* those that come, and the one that is stopped */
     int outside; /* 1: the test stops it */
+    const char *says; /* besides that it is stopped; a part of the sentence */
 } rows[] = {
-    {"start-up", start_up, 2, 0, 1},
-    {"a group of others", group_of_others, RANKS, 0, 0},
-    {"a group of all", group_of_all, RANKS, 0, 0},
-    {"a schedule", schedule, RANKS, 0, 0},
-    {"a schedule, another rank stopped", schedule_of_other, RANKS, 1, 0},
+    {"start-up", start_up, 2, 0, 1, ""},
+    {"a group of others", group_of_others, RANKS, 0, 0, ""},
+    {"a group of all", group_of_all, RANKS, 0, 0, "': rank 0 (pid "},
+    {"a group without its last", group_without_last, RANKS, 0, 1, "': rank "},
+    {"a schedule", schedule, RANKS, 0, 0, ""},
+    {"a schedule, another rank stopped", schedule_of_other, RANKS, 1, 0, ""},
 };
 
 static void await_others(const job_t *job, int ranks, int victim, int limit_ms)
@@ -131,7 +154,8 @@ static void await_others(const job_t *job, int ranks, int victim, int limit_ms)
             job_sleep_ms(10);
 }
 
-static int is_right(const job_t *job, int rank, pid_t pid, int timeout_ms)
+static int is_right(const job_t *job, int rank, pid_t pid, int timeout_ms,
+                    const char *says)
 {
     const job_report_t *report = &job->reports[rank];
     char who[64];
@@ -142,7 +166,8 @@ static int is_right(const job_t *job, int rank, pid_t pid, int timeout_ms)
     return report->status == DSCOMM_ERR_TIMEOUT &&
            report->took_ms <= timeout_ms + job_slowly(GRACE_MS) &&
            job_sentence_has(job, rank, "stopped by a signal") &&
-           job_sentence_has(job, rank, who);
+           job_sentence_has(job, rank, who) &&
+           job_sentence_has(job, rank, says);
 }
 
 int main(void)
@@ -170,7 +195,8 @@ int main(void)
         kill(pid, SIGKILL);
         job_join(&job, 5000);
         for (int r = 0; r < rows[i].ranks; r++)
-            passed &= r == rows[i].victim || is_right(&job, r, pid, timeout);
+            passed &= r == rows[i].victim ||
+                      is_right(&job, r, pid, timeout, rows[i].says);
         if (!ok(passed, "%s: one deadline, and who is stopped", rows[i].name))
             job_show(&job);
         job_end(&job, rows[i].name);
