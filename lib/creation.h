@@ -14,16 +14,21 @@
 
 typedef struct dscomm_creation {
     dscomm_group_t *parent; /* or NULL */
+    int64_t end_ns; /* when the time for open is over, all levels included */
     int64_t next_ns; /* when to look again */
     int pause_ms;
     int learned; /* the processes of this node's ranks are known */
     int lost; /* the store was, and rank 0 that serves it did not end soon */
 } dscomm_creation_t;
 
-/* Around the backend's open: what dscomm_backend_creation_... work on. parent
- * is what group is made from, or NULL; creation stays until the end. */
+/* Around the backend's open, which has open_ms: what
+ * dscomm_backend_creation_... work on. parent is what group is made from, or
+ * NULL; creation stays until the end. */
 void dscomm_priv_creation_begin(dscomm_creation_t *creation,
-                                dscomm_group_t *group, dscomm_group_t *parent);
+                                dscomm_group_t *group, dscomm_group_t *parent,
+                                int open_ms);
+/* What is left of args->open_ms since then, in ms. */
+int dscomm_priv_creation_left(const dscomm_backend_args_t *args);
 /* Returns status, or where that is a failure the one that all ranks give, with
  * its sentence. A rank 0 whose store the others read that from stays until they
  * have, or are dead, and at most half a second. */

@@ -192,7 +192,7 @@ static dscomm_status_t open_impl(dscomm_group_t *group,
 
     if (parent && parent->module == group->module)
         args.parent = parent->impl;
-    dscomm_priv_creation_begin(&creation, group, parent);
+    dscomm_priv_creation_begin(&creation, group, parent, args.open_ms);
     if (group->store)
         dscomm_priv_store_limit(
             group->store,

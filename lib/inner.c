@@ -4,6 +4,7 @@
 
 #include "lib/group.h"
 
+#include "lib/creation.h"
 #include "lib/roster.h"
 #include "lib/store.h"
 
@@ -75,6 +76,7 @@ dscomm_status_t dscomm_inner_open(const dscomm_backend_args_t *args,
     own.ranks = plan->count;
     own.world_ranks = inner->world_ranks;
     own.store = inner->store;
+    own.open_ms = dscomm_priv_creation_left(args);
     status = inner->ops.open(&own, &inner->given.impl);
     dscomm_priv_store_limit(inner->store, INT64_MAX);
     if (status < 0) {

@@ -376,8 +376,9 @@ DSCOMM_API int dscomm_backend_progress_others(dscomm_group_t *group);
 #define DSCOMM_CREATION_LOOK_MS 20
 DSCOMM_API dscomm_status_t
 dscomm_backend_creation_check(const dscomm_backend_args_t *args);
-/* dscomm_store_multi_get() from args->store within timeout_ms, which ends as
- * soon as the above fails. ERR_TIMEOUT has a sentence about keys. */
+/* dscomm_store_multi_get() from args->store within timeout_ms, and within the
+ * time that open has, which ends as soon as the above fails. ERR_TIMEOUT has a
+ * sentence about keys. */
 DSCOMM_API dscomm_status_t dscomm_backend_creation_get(
     const dscomm_backend_args_t *args, const char *const *keys, size_t count,
     int timeout_ms, void **ret_values, size_t *ret_sizes);
@@ -457,7 +458,8 @@ typedef struct dscomm_inner_plan {
     void *parent;
 } dscomm_inner_plan_t;
 
-/* Collective over plan->ranks, in open only; args as open got them. */
+/* Collective over plan->ranks, in open only; args as open got them. The inner
+ * open gets what is left of args->open_ms. */
 DSCOMM_API dscomm_status_t dscomm_inner_open(const dscomm_backend_args_t *args,
                                              const dscomm_inner_plan_t *plan,
                                              dscomm_inner_t **ret_inner);
