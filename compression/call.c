@@ -31,8 +31,9 @@ static void drop(dscomm_exchange_t *x)
  * afterwards. */
 static dscomm_status_t fail(dscomm_exchange_t *x, dscomm_status_t status)
 {
-    char *text = g_strdup(dscomm_last_error());
+    char text[512]; /* as long as a sentence may be */
 
+    g_strlcpy(text, dscomm_last_error(), sizeof text);
     if (x->channel->group)
         dscomm_group_abort(x->channel->group, text);
     drop(x);
@@ -40,7 +41,6 @@ static dscomm_status_t fail(dscomm_exchange_t *x, dscomm_status_t status)
         x->abandoned = 1;
     status = dscomm_fail(status, "%s on group '%s': %s", x->name,
                          dscomm_group_name(x->channel->parent), text);
-    g_free(text);
     for (size_t i = 0; i < x->part_count; i++)
         part_at(x, i)->c->lost = 1;
     dscomm_priv_exchange_retire(x);
@@ -124,6 +124,19 @@ static dscomm_status_t run(dscomm_exchange_t *x)
     }
 }
 
+/* There is no memory for the call itself: the other ranks' calls end as well.
+ */
+static dscomm_status_t fail_early(dscomm_channel_t *channel, const char *name)
+{
+    const dscomm_status_t status =
+        dscomm_fail(DSCOMM_ERR_NO_MEMORY, "%s on group '%s': no memory", name,
+                    dscomm_group_name(channel->parent));
+
+    if (channel->group)
+        dscomm_group_abort(channel->group, dscomm_last_error());
+    return status;
+}
+
 dscomm_status_t dscomm_priv_exchange(const char *name,
                                      dscomm_compressor_t *const *compressors,
                                      void *const *buffers, size_t n,
@@ -137,6 +150,10 @@ dscomm_status_t dscomm_priv_exchange(const char *name,
 
     pthread_mutex_lock(&channel->lock);
     x = dscomm_priv_exchange_new(channel);
+    if (!x) {
+        pthread_mutex_unlock(&channel->lock);
+        return fail_early(channel, name);
+    }
     x->name = name;
     status = dscomm_priv_exchange_plan(x, compressors, buffers, n, dtype);
     for (size_t i = 0; i < n; i++) {

@@ -46,8 +46,10 @@ static void end(void *value)
 
 static dscomm_channel_t *new_channel(dscomm_group_t *group)
 {
-    dscomm_channel_t *channel = g_new0(dscomm_channel_t, 1);
+    dscomm_channel_t *channel = g_try_new0(dscomm_channel_t, 1);
 
+    if (!channel)
+        return NULL;
     channel->parent = group;
     channel->process = getpid();
     channel->rank = dscomm_group_rank(group);
@@ -58,6 +60,16 @@ static dscomm_channel_t *new_channel(dscomm_group_t *group)
     return channel;
 }
 
+dscomm_status_t dscomm_priv_channel_fail(dscomm_group_t *group)
+{
+    const dscomm_status_t status = dscomm_fail(
+        DSCOMM_ERR_NO_MEMORY, "no memory for a compressor of group '%s'",
+        dscomm_group_name(group));
+
+    dscomm_group_abort(group, dscomm_last_error());
+    return status;
+}
+
 static dscomm_status_t open_channel(dscomm_group_t *group,
                                     dscomm_channel_t **ret_channel)
 {
@@ -66,6 +78,8 @@ static dscomm_status_t open_channel(dscomm_group_t *group,
     dscomm_status_t status = DSCOMM_OK;
     char name[64];
 
+    if (!channel)
+        return dscomm_priv_channel_fail(group);
     snprintf(name, sizeof name, "%.40s/compressed", dscomm_group_name(group));
     attr.name = name;
     if (channel->ranks > 1)
@@ -74,6 +88,8 @@ static dscomm_status_t open_channel(dscomm_group_t *group,
     if (status == DSCOMM_OK)
         status = dscomm_group_attach(group, &key, channel, end);
     if (status < 0) {
+        if (channel->group) /* which the other ranks may keep */
+            dscomm_group_abort(channel->group, dscomm_last_error());
         dscomm_group_free(channel->group);
         destroy(channel);
         return status;

@@ -14,44 +14,52 @@
 #define SIZE_LEAST                                                             \
     (offsetof(dscomm_codec_t, decode) + sizeof((dscomm_codec_t *)0)->decode)
 
+static const dscomm_codec_t *const own[] = {
+    &dscomm_priv_codec_none,     &dscomm_priv_codec_float16,
+    &dscomm_priv_codec_bfloat16, &dscomm_priv_codec_onebit,
+    &dscomm_priv_codec_int8,     &dscomm_priv_codec_topk,
+};
+static const char own_names[] = "none float16 bfloat16 onebit int8 topk";
+
+/* A codec of the program, which stays: so does a list that somebody has. */
+typedef struct added {
+    struct added *next;
+    const dscomm_codec_t *codec;
+    char names[]; /* of all codecs up to this one */
+} added_t;
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static GPtrArray *table; /* const dscomm_codec_t * */
-static const char *names; /* interned: a list that somebody has stays */
+static added_t *newest;
 
-/* With the lock held. */
-static void add(const dscomm_codec_t *codec)
+/* With the lock held, as the next two. */
+static const char *all_names(void)
 {
-    char *list;
-
-    g_ptr_array_add(table, (gpointer)codec);
-    list = g_strjoin(names ? " " : "", names ? names : "", codec->name, NULL);
-    names = g_intern_string(list);
-    g_free(list);
+    return newest ? newest->names : own_names;
 }
 
-static void fill(void)
+static dscomm_status_t add(const dscomm_codec_t *codec)
 {
-    static const dscomm_codec_t *const own[] = {
-        &dscomm_priv_codec_none,     &dscomm_priv_codec_float16,
-        &dscomm_priv_codec_bfloat16, &dscomm_priv_codec_onebit,
-        &dscomm_priv_codec_int8,     &dscomm_priv_codec_topk,
-    };
+    const size_t size = strlen(all_names()) + strlen(codec->name) + 2;
+    added_t *added = g_try_malloc(sizeof *added + size);
 
-    if (table)
-        return;
-    table = g_ptr_array_new();
-    for (size_t i = 0; i < G_N_ELEMENTS(own); i++)
-        add(own[i]);
+    if (!added)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for codec '%s'",
+                           codec->name);
+    added->codec = codec;
+    added->next = newest;
+    g_snprintf(added->names, size, "%s %s", all_names(), codec->name);
+    newest = added;
+    return DSCOMM_OK;
 }
 
 static const dscomm_codec_t *find(const char *name)
 {
-    for (guint i = 0; i < table->len; i++) {
-        const dscomm_codec_t *codec = g_ptr_array_index(table, i);
-
-        if (!strcmp(codec->name, name))
-            return codec;
-    }
+    for (size_t i = 0; i < G_N_ELEMENTS(own); i++)
+        if (!strcmp(own[i]->name, name))
+            return own[i];
+    for (const added_t *added = newest; added; added = added->next)
+        if (!strcmp(added->codec->name, name))
+            return added->codec;
     return NULL;
 }
 
@@ -60,7 +68,6 @@ const dscomm_codec_t *dscomm_codec_find(const char *name)
     const dscomm_codec_t *codec;
 
     pthread_mutex_lock(&lock);
-    fill();
     codec = name ? find(name) : NULL;
     pthread_mutex_unlock(&lock);
     return codec;
@@ -71,8 +78,7 @@ const char *dscomm_codec_names(void)
     const char *text;
 
     pthread_mutex_lock(&lock);
-    fill();
-    text = names;
+    text = all_names();
     pthread_mutex_unlock(&lock);
     return text;
 }
@@ -114,13 +120,12 @@ dscomm_status_t dscomm_codec_register(const dscomm_codec_t *codec)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: no such codec can be: %s",
                            name, wrong);
     pthread_mutex_lock(&lock);
-    fill();
     if (find(codec->name))
         status =
             dscomm_fail(DSCOMM_ERR_INVALID, "%s: there is a codec '%s' already",
                         name, codec->name);
     else
-        add(codec);
+        status = add(codec);
     pthread_mutex_unlock(&lock);
     return status;
 }

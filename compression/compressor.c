@@ -329,10 +329,7 @@ static dscomm_status_t agree(const char *name, dscomm_group_t *group,
         g_strlcpy(mine.text, dscomm_last_error(), sizeof mine.text);
     }
     if (!all)
-        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                           "%s on group '%s': no memory for the terms of %zu "
-                           "ranks",
-                           name, dscomm_group_name(group), ranks);
+        return dscomm_priv_channel_fail(group);
     status =
         dscomm_all_gather(group, &mine, all, sizeof mine, DSCOMM_UINT8, NULL);
     if (status < 0 && verdict < 0)
@@ -353,8 +350,10 @@ static dscomm_status_t agree(const char *name, dscomm_group_t *group,
 static dscomm_compressor_t *new_compressor(size_t count, const char *codec,
                                            const dscomm_compressor_attr_t *attr)
 {
-    dscomm_compressor_t *c = g_new0(dscomm_compressor_t, 1);
+    dscomm_compressor_t *c = g_try_new0(dscomm_compressor_t, 1);
 
+    if (!c)
+        return NULL;
     c->codec = dscomm_codec_find(codec ? codec : "onebit");
     c->args.size = sizeof c->args;
     c->geometry = attr->geometry;
@@ -421,6 +420,8 @@ static dscomm_status_t prepare(dscomm_group_t *group, size_t count,
         return status;
     c = new_compressor(count, codec ? codec : own.codec, &own);
     *ret_c = c;
+    if (!c)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a compressor");
     if (!c->codec)
         return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
                            "there is no codec '%s'; there are %s", own.codec,

@@ -11,8 +11,11 @@
 #include <dlfcn.h>
 #include <dscomm/codec.h>
 #include <dscomm/dscomm.h>
+#include <libgen.h>
+#include <limits.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef DSCOMM_MODULE_DIR
 #define DSCOMM_MODULE_DIR "/usr/local/lib/" LIBDSCOMM_COMPRESSION_MODULE_FOLDER
@@ -29,24 +32,23 @@ static dscomm_device_queue_t *queues[DEVICES_MAX];
 
 /* Beside the library that this is in, so that an installation may be moved; a
  * build has it in the library's own folder. Else where configure said. */
-static char *path_of_module(void)
+static void path_of_module(char *path, size_t size)
 {
+    const char *folder, *below;
+    char file[PATH_MAX];
     Dl_info info;
-    char *folder, *path = NULL;
 
     if (dladdr(path_of_module, &info) && info.dli_fname) {
-        folder = g_path_get_dirname(info.dli_fname);
-        path = g_build_filename(folder,
-                                g_str_has_suffix(folder, ".libs")
-                                    ? "."
-                                    : LIBDSCOMM_COMPRESSION_MODULE_FOLDER,
-                                FILE_NAME, NULL);
-        g_free(folder);
+        g_strlcpy(file, info.dli_fname, sizeof file);
+        folder = dirname(file);
+        below = g_str_has_suffix(folder, ".libs")
+                    ? "."
+                    : LIBDSCOMM_COMPRESSION_MODULE_FOLDER;
+        g_snprintf(path, size, "%s/%s/" FILE_NAME, folder, below);
+        if (!access(path, F_OK))
+            return;
     }
-    if (path && g_file_test(path, G_FILE_TEST_EXISTS))
-        return path;
-    g_free(path);
-    return g_build_filename(DSCOMM_MODULE_DIR, FILE_NAME, NULL);
+    g_strlcpy(path, DSCOMM_MODULE_DIR "/" FILE_NAME, size);
 }
 
 /* The table of the module at path, or NULL and why. It stays loaded: kernels
@@ -76,14 +78,13 @@ static const dscomm_device_ops_t *load(const char *path)
 
 const dscomm_device_ops_t *dscomm_priv_device_table(void)
 {
-    char *path;
+    char path[PATH_MAX + 64];
 
     pthread_mutex_lock(&lock);
     if (!tried && !foreign) {
         tried = 1;
-        path = path_of_module();
+        path_of_module(path, sizeof path);
         table = load(path);
-        g_free(path);
         dscomm_log(DSCOMM_LOG_INFO, "compression",
                    "buffers of a device are compressed %s%s",
                    table ? "there" : "in host memory: ", table ? "" : why);

@@ -244,22 +244,27 @@ static dscomm_status_t choose_way(dscomm_exchange_t *x)
 }
 
 /* Nothing is known of where others have their rows. */
-static void look_around(dscomm_exchange_t *x)
+static dscomm_status_t look_around(dscomm_exchange_t *x)
 {
     const size_t ranks = (size_t)x->channel->ranks;
 
     if (!x->channel->windows.newest)
-        return;
+        return DSCOMM_OK;
     if (!x->sights)
-        x->sights = g_new0(char *, ranks);
+        x->sights = g_try_new0(char *, ranks);
+    if (!x->sights)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %zu ranks",
+                           ranks);
     memset(x->sights, 0, ranks * sizeof *x->sights);
+    return DSCOMM_OK;
 }
 
 dscomm_status_t dscomm_priv_device_begin(dscomm_exchange_t *x)
 {
     dscomm_status_t status = dscomm_priv_device_settle(x, x->timeout_ms);
 
-    look_around(x);
+    if (status == DSCOMM_OK)
+        status = look_around(x);
     if (status == DSCOMM_OK)
         status = find_device(x);
     for (size_t i = 0; i < x->part_count && status == DSCOMM_OK; i++)

@@ -214,9 +214,12 @@ dscomm_status_t dscomm_priv_device_discard(const dscomm_compressor_t *c,
 
 static dscomm_status_t new_side(dscomm_compressor_t *c, int device)
 {
-    dscomm_device_side_t *side = g_new0(dscomm_device_side_t, 1);
-    dscomm_status_t status = dscomm_priv_device_queue(device, &side->queue);
+    dscomm_device_side_t *side = g_try_new0(dscomm_device_side_t, 1);
+    dscomm_status_t status;
 
+    if (!side)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a device");
+    status = dscomm_priv_device_queue(device, &side->queue);
     side->device = device;
     side->behind = 1;
     if (status == DSCOMM_OK)

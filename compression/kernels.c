@@ -7,6 +7,7 @@
 
 #include <dscomm/info.h>
 #include <glib.h>
+#include <string.h>
 
 static const dscomm_codec_kernels_t *const rows[] = {
 #ifdef HAVE_KERNELS_NEON
@@ -26,18 +27,27 @@ const dscomm_codec_kernels_t *dscomm_priv_codec_kernels_row(size_t index)
     return index < G_N_ELEMENTS(rows) ? rows[index] : NULL;
 }
 
+/* Whether name is one of the words of list. */
+static int names(const char *list, const char *name)
+{
+    const size_t length = strlen(name);
+
+    for (; *list; list += strcspn(list, " "), list += strspn(list, " "))
+        if (strcspn(list, " ") == length && !memcmp(list, name, length))
+            return 1;
+    return 0;
+}
+
 const dscomm_codec_kernels_t *dscomm_priv_codec_kernels(void)
 {
-    static gsize chosen;
+    static const dscomm_codec_kernels_t *chosen;
+    const dscomm_codec_kernels_t *row = g_atomic_pointer_get(&chosen);
+    size_t i = 0;
 
-    if (g_once_init_enter(&chosen)) {
-        char **words = g_strsplit(dscomm_kernels(), " ", -1);
-        size_t row = 0;
-
-        while (!g_strv_contains((const char *const *)words, rows[row]->name))
-            row++;
-        g_strfreev(words);
-        g_once_init_leave(&chosen, (gsize)rows[row]);
-    }
-    return (const dscomm_codec_kernels_t *)chosen;
+    if (row)
+        return row;
+    while (!names(dscomm_kernels(), rows[i]->name))
+        i++;
+    g_atomic_pointer_set(&chosen, rows[i]);
+    return rows[i];
 }

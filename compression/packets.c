@@ -32,7 +32,9 @@ dscomm_exchange_t *dscomm_priv_exchange_new(dscomm_channel_t *channel)
     dscomm_exchange_t *x = take_idle(channel);
 
     if (!x)
-        x = g_new0(dscomm_exchange_t, 1);
+        x = g_try_new0(dscomm_exchange_t, 1);
+    if (!x)
+        return NULL;
     x->part_count = x->segment_count = x->packet_count = 0;
     x->next = NULL;
     x->channel = channel;

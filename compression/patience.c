@@ -46,14 +46,19 @@ void dscomm_priv_exchange_rest(const dscomm_exchange_t *x)
     rest(x->since);
 }
 
-/* It stays where tools that look for leaks find it. */
+/* It stays where tools that look for leaks find it, if there is memory to note
+ * it. */
 void dscomm_priv_park(void *memory)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static GSList *all;
+    GSList *link = g_try_new(GSList, 1);
 
+    if (!link)
+        return;
     pthread_mutex_lock(&lock);
-    all = g_slist_prepend(all, memory);
+    *link = (GSList){memory, all};
+    all = link;
     pthread_mutex_unlock(&lock);
 }
 

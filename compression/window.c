@@ -106,7 +106,7 @@ void dscomm_priv_window_reap(int most_ms)
 /* Once the device has ended what it does with those of others. */
 static void discard(dscomm_window_t *window, int most_ms)
 {
-    if (!window->memory) {
+    if (!window || !window->memory) {
         g_free(window);
         return;
     }
@@ -217,8 +217,10 @@ static dscomm_window_t *new_window(const dscomm_channel_t *channel,
 {
     const size_t ranks = (size_t)channel->ranks;
     dscomm_window_t *window =
-        g_malloc0(sizeof *window + ranks * sizeof *window->views);
+        g_try_malloc0(sizeof *window + ranks * sizeof *window->views);
 
+    if (!window)
+        return NULL;
     window->bytes = bytes;
     window->page = channel->windows.pages;
     window->ranks = channel->ranks;
@@ -310,11 +312,17 @@ static dscomm_status_t meet(dscomm_channel_t *channel, const card_t *mine,
 static dscomm_status_t make(dscomm_channel_t *channel, size_t bytes)
 {
     dscomm_windows_t *windows = &channel->windows;
-    card_t mine = {.why = ""}, *all = g_new0(card_t, (size_t)channel->ranks);
-    dscomm_window_t *window = new_window(channel, bytes);
+    card_t mine = {.why = ""};
+    card_t *all = g_try_new0(card_t, (size_t)channel->ranks);
+    dscomm_window_t *window = all ? new_window(channel, bytes) : NULL;
     dscomm_status_t status;
 
-    open_own(window, windows->device, &mine);
+    if (!all)
+        return dscomm_priv_channel_fail(channel->parent);
+    if (window)
+        open_own(window, windows->device, &mine);
+    else
+        fill_why(&mine, "cannot share its memory", "no memory to note it");
     status = meet(channel, &mine, all);
     if (status == DSCOMM_OK && !windows->refused) {
         for (int r = 0; r < channel->ranks && !*mine.why; r++)

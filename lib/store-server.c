@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The server's thread: accepts, reads and writes as sockets become ready, and
  * closes who is late. No client can make another one wait. */
+#define _GNU_SOURCE
 #include "config.h"
 
 #include "lib/store-server.h"
@@ -30,7 +31,7 @@ struct dscomm_priv_server {
     dscomm_priv_listen_t listening;
     dscomm_priv_server_limits_t limits;
     int epoll, stop; /* stop: an eventfd, readable when it is over */
-    GThread *thread;
+    pthread_t thread;
     dscomm_priv_commands_t *commands;
     GQueue sessions; /* all that are connected */
     gint clients; /* how many, for other threads */
@@ -359,7 +360,7 @@ static void send_touched(server_t *server)
     }
 }
 
-static gpointer run(gpointer data)
+static void *run(void *data)
 {
     server_t *server = data;
     struct epoll_event events[EVENTS];
@@ -408,21 +409,19 @@ static dscomm_status_t watch_first(server_t *server)
 /* The thread takes no signal that is meant for the program. */
 static dscomm_status_t start_thread(server_t *server)
 {
-    GError *error = NULL;
-    dscomm_status_t status = DSCOMM_OK;
     sigset_t all, before;
+    int problem;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    server->thread = g_thread_try_new("dscomm-store", run, server, &error);
+    problem = pthread_create(&server->thread, NULL, run, server);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!server->thread) {
-        status =
-            dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                        "start the store's server thread: %s", error->message);
-        g_error_free(error);
-    }
-    return status;
+    if (problem)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "start the store's server thread: %s",
+                           g_strerror(problem));
+    pthread_setname_np(server->thread, "dscomm-store");
+    return DSCOMM_OK;
 }
 
 /* Three quarters of what the process may have. */
@@ -507,7 +506,7 @@ void dscomm_priv_server_close(server_t *server)
                    g_strerror(errno));
         return;
     }
-    g_thread_join(server->thread);
+    pthread_join(server->thread, NULL);
     dscomm_priv_listen_close(&server->listening);
     server_free(server);
 }
