@@ -461,15 +461,24 @@ static int is_gone(const dscomm_meeting_t *meeting, int rank)
     return gone;
 }
 
+/* Adds rank to a list of ranks, as far as there is room. */
+static void add_name(char *names, size_t size, int rank)
+{
+    const size_t length = strlen(names);
+
+    snprintf(names + length, size - length, "%s%d", length ? ", " : "", rank);
+}
+
 /* The ranks that have said nothing, to names; 1 where none of them will, since
  * their processes have ended, or nobody but this rank is connected to the
  * store. One that has ended may have said it just before. */
-static int find_silent(const dscomm_meeting_t *meeting, GString *names)
+static int find_silent(const dscomm_meeting_t *meeting, char *names,
+                       size_t size)
 {
     const int alone = dscomm_priv_store_clients(meeting->store) == 1;
     int living = 0;
 
-    g_string_truncate(names, 0);
+    names[0] = '\0';
     for (int rank = 1; rank < meeting->size; rank++) {
         int gone;
 
@@ -479,7 +488,7 @@ static int find_silent(const dscomm_meeting_t *meeting, GString *names)
         if (gone && has_left(meeting, rank))
             continue;
         living += !gone;
-        g_string_append_printf(names, "%s%d", names->len ? ", " : "", rank);
+        add_name(names, size, rank);
     }
     return !living;
 }
@@ -490,7 +499,7 @@ static void await_goodbyes(const dscomm_meeting_t *meeting, int timeout_ms)
 {
     const int64_t deadline = dscomm_priv_clock_after(
         dscomm_priv_clock(), MIN(timeout_ms, GOODBYE_MS));
-    GString *names = g_string_new(NULL);
+    char names[256] = ""; /* as many ranks as have room in it */
     int slice = LOOK_MS, left;
     void *value;
     size_t size;
@@ -501,16 +510,16 @@ static void await_goodbyes(const dscomm_meeting_t *meeting, int timeout_ms)
         status = dscomm_store_get(meeting->store, "empty",
                                   MAX(MIN(left, slice), 1), &value, &size);
         slice = MIN(2 * slice, LOOK_MOST_MS);
-    } while (status == DSCOMM_ERR_TIMEOUT && !find_silent(meeting, names) &&
+    } while (status == DSCOMM_ERR_TIMEOUT &&
+             !find_silent(meeting, names, sizeof names) &&
              dscomm_priv_clock() < deadline);
     if (status == DSCOMM_OK)
         dscomm_store_free(value);
-    else if (names->len)
+    else if (names[0])
         dscomm_log(DSCOMM_LOG_WARN, "core",
                    "rank%s %s did not say goodbye in dscomm_finalize: dead, "
                    "or failed there; see what it has written",
-                   strchr(names->str, ',') ? "s" : "", names->str);
-    g_string_free(names, TRUE);
+                   strchr(names, ',') ? "s" : "", names);
 }
 
 static void leave_together(const dscomm_meeting_t *meeting, int timeout_ms)

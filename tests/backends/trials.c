@@ -363,10 +363,10 @@ static const struct {
     {"blobs", blobs, NULL, {1, 1}, 0},
     {"memory", memory, NULL, {1, 1}, 0},
     {"store client", store_client, NULL, {1, 1}, 1},
-    {"stores", stores, NULL, {0, 5}, 0},
+    {"stores", stores, NULL, {3, 5}, 0},
     {"compression", compress, NULL, {0, 2}, 0},
     {"failures", failures, NULL, {0, 4}, 0},
-    {"finalize", NULL, NULL, {1, 1}, 1},
+    {"finalize", NULL, NULL, {1, 1}, 0},
 };
 
 #define PHASES ((int)(sizeof phases / sizeof phases[0]))
