@@ -104,7 +104,7 @@ const char *dscomm_inner_usable(const char *backend, const char *const *hosts,
     const char *why = NULL;
 
     if (dscomm_priv_module_find(backend, &module) < 0)
-        return "a backend that it needs cannot be loaded";
+        return dscomm_last_error();
     if (hosts && module->backend->usable)
         why = module->backend->usable(hosts, ranks);
     if (hosts && !why && module->backend->beneath)

@@ -343,8 +343,8 @@ typedef struct dscomm_backend {
     /* ends with a row whose name is NULL; or NULL */
     const dscomm_setting_t *settings;
     /* May this module serve a world whose ranks live on hosts[0 ... ranks-1]
-     * (equal text = can share memory)? Returns NULL for yes, or static text why
-     * not. Optional. Local and cheap. */
+     * (equal text = can share memory)? Returns NULL for yes, or why not: text
+     * that is static or dscomm_last_error(). Optional. Local and cheap. */
     const char *(*usable)(const char *const *hosts, int ranks);
     /* As usable, but asked by "auto" alone: is there no better one for these
      * hosts, whatever its priority? crowded: as in dscomm_backend_args_t.
@@ -466,8 +466,9 @@ DSCOMM_API dscomm_status_t dscomm_inner_open(const dscomm_backend_args_t *args,
 /* NULL is fine. */
 DSCOMM_API void dscomm_inner_close(dscomm_inner_t *inner);
 
-/* For usable, with hosts NULL: static text if this process cannot load it. For
- * advisable: what the backend's own usable and beneath say as well. */
+/* For usable, with hosts NULL: why this process cannot load it, until this
+ * thread's next failure. For advisable: what the backend's own usable and
+ * beneath say as well. NULL: it can be used. */
 DSCOMM_API const char *dscomm_inner_usable(const char *backend,
                                            const char *const *hosts, int ranks,
                                            int crowded);

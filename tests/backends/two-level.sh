@@ -21,6 +21,11 @@ DSCOMM_TWO_LEVEL_SLICE=0 on abba collectives reductions
 DSCOMM_TWO_LEVEL_SLICE=1T on aabb collectives reductions
 DSCOMM_TWO_LEVEL_ANY_SOURCE=0 on abba p2p matching receives works stress
 
+# What cannot be loaded is named.
+like "$(DSCOMM_BACKEND=two_level DSCOMM_TWO_LEVEL_BETWEEN=nosuch $launch -n 2 \
+    "$abs_top_builddir/examples/hello/hello" 2>&1)" "there is no backend 'nosuch' in " \
+    'a backend between nodes that is not there'
+
 # Messages alone between nodes: then every collective is a schedule. And auto
 # takes two levels where it should.
 if $CC $SANITIZER_FLAGS -O2 -I"$abs_top_srcdir/lib" -fPIC -shared \
