@@ -162,3 +162,22 @@ dscomm_status_t dscomm_group_algorithm(dscomm_group_t *group,
     dscomm_priv_op_drop(args.user);
     return DSCOMM_OK;
 }
+
+dscomm_status_t dscomm_group_tuning(dscomm_group_t *group, char *text,
+                                    size_t size)
+{
+    const char *name = "dscomm_group_tuning";
+    dscomm_status_t status = dscomm_priv_group_alive(group, name);
+
+    if (status < 0)
+        return status;
+    if (!text || !size)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: there is no room for text",
+                           name);
+    *text = '\0';
+    pthread_mutex_lock(&group->lock);
+    if (group->ops.tuning)
+        group->ops.tuning(group->impl, text, size);
+    pthread_mutex_unlock(&group->lock);
+    return DSCOMM_OK;
+}

@@ -55,8 +55,11 @@ static void row(const perf_run_t *run, FILE *to, const perf_row_t *r,
 
 static void end(const perf_run_t *run, FILE *to, char *const *warnings)
 {
-    (void)run;
+    char tuning[PERF_TUNING_TEXT];
+
     (void)to;
+    if (perf_tuning(run, tuning))
+        fprintf(stderr, "dscomm perf: chosen by trial: %s\n", tuning);
     for (int i = 0; warnings[i]; i++)
         fprintf(stderr, "dscomm perf: warning: %s\n", warnings[i]);
 }

@@ -145,6 +145,7 @@ static void row(const perf_run_t *run, FILE *to, const perf_row_t *r,
 static void end(const perf_run_t *run, FILE *to, char *const *warnings)
 {
     double line = perf_roof_first_line(run->roof), rate;
+    char tuning[PERF_TUNING_TEXT];
     size_t bytes;
 
     perf_roof_copy(run, &bytes, &rate);
@@ -160,6 +161,10 @@ static void end(const perf_run_t *run, FILE *to, char *const *warnings)
         fprintf(to, "  \"cache_line_ns\": %.1f,\n", line);
     else
         fprintf(to, "  \"cache_line_ns\": null,\n");
+    if (perf_tuning(run, tuning))
+        print_member(to, "chosen_by_trial", tuning);
+    else
+        fprintf(to, "  \"chosen_by_trial\": null,\n");
     fprintf(to, "  \"warnings\": [");
     for (int i = 0; warnings[i]; i++) {
         fprintf(to, "%s\n    ", i ? "," : "");

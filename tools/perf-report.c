@@ -144,6 +144,13 @@ static void warn_of_noise(const perf_run_t *run, double line_now)
              run->noisy, run->figures);
 }
 
+gboolean perf_tuning(const perf_run_t *run, char text[PERF_TUNING_TEXT])
+{
+    return dscomm_group_tuning(run->group, text, PERF_TUNING_TEXT) ==
+               DSCOMM_OK &&
+           *text;
+}
+
 void perf_report_end(const perf_run_t *run, double line_now)
 {
     perf_report_t *report = run->report;

@@ -156,6 +156,7 @@ static void row(const perf_run_t *run, FILE *to, const perf_row_t *r,
 
 static void end(const perf_run_t *run, FILE *to, char *const *warnings)
 {
+    char tuning[PERF_TUNING_TEXT];
     size_t bytes;
     double rate;
 
@@ -170,6 +171,8 @@ static void end(const perf_run_t *run, FILE *to, char *const *warnings)
                 "# Copy bandwidth       : %.1f GB/s, all ranks at once, "
                 "%zu bytes each\n",
                 rate, bytes);
+    if (perf_tuning(run, tuning))
+        fprintf(to, "# Chosen by trial      : %s\n", tuning);
     fprintf(to, "#\n");
     for (int i = 0; warnings[i]; i++)
         fprintf(to, "# Warning: %s\n", warnings[i]);

@@ -154,11 +154,19 @@ static int begin(shm_t *shm, shm_op_t *op, const dscomm_coll_args_t *args)
     memset(op, 0, sizeof *op);
     op->args = args;
     op->first = op->data = shm->step;
+    shm_trial_begin(shm, op);
     if (args->user)
         shm_operator_publish(shm, args);
     else if (args->op >= 0)
         op->kernel = shm->kernels[args->dtype][args->op];
     return begins[args->coll](shm, op);
+}
+
+static void end(shm_t *shm, const shm_op_t *op)
+{
+    if (op->class)
+        shm_trial_end(shm, op);
+    shm_end(shm);
 }
 
 static dscomm_status_t run_machine(shm_t *shm, const dscomm_coll_args_t *args)
@@ -179,7 +187,7 @@ static dscomm_status_t run_machine(shm_t *shm, const dscomm_coll_args_t *args)
     shm_wait_end(shm, &wait);
     if (result < 0)
         return (dscomm_status_t)result;
-    shm_end(shm);
+    end(shm, &op);
     return DSCOMM_OK;
 }
 
@@ -290,7 +298,7 @@ static int advance_head(shm_t *shm)
     if (result == SHM_AGAIN)
         result = op->advance(shm, op);
     if (result == SHM_DONE)
-        shm_end(shm);
+        end(shm, op);
     return result;
 }
 

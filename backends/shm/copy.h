@@ -17,14 +17,23 @@ void shm_copy_stream(void *dest, const void *source, size_t size);
 /* memcpy of what another rank has just written. */
 void shm_copy_out(void *dest, const void *source, size_t size);
 
-/* A copy to where the ranks of a path will read it. word: see
+/* What the collectives of a pair have found holds for its messages. word: see
  * shm_path_look(). */
+static inline uint8_t shm_path_store(shm_path_t *path,
+                                     const _Atomic uint64_t *word, size_t size)
+{
+    if (path->trial && path->trial[shm_class(size)].chosen)
+        return path->trial[shm_class(size)].choice;
+    if (size >= SHM_LOOK_MIN && path->left && !--path->left)
+        shm_path_look(path, word);
+    return path->store;
+}
+
+/* A copy to where the rank of a path will read it. */
 static inline void shm_path_copy(shm_path_t *path, const _Atomic uint64_t *word,
                                  void *dest, const void *source, size_t size)
 {
-    if (size >= SHM_LOOK_MIN && path->left && !--path->left)
-        shm_path_look(path, word);
-    if (path->store == SHM_STREAM)
+    if (shm_path_store(path, word, size) == SHM_STREAM)
         shm_copy_stream(dest, source, size);
     else
         memcpy(dest, source, size);

@@ -133,7 +133,7 @@ static void put_parts(shm_t *shm, shm_op_t *op, uint64_t step)
     if (!shape_of(op)->each) {
         part_t part = part_out(op, shm->rank);
 
-        shm_hand_over(shm, shm->rank, to, part.start + from,
+        shm_hand_over(shm, to, part.start + from,
                       piece_bytes(op, part.bytes, op->published));
         return;
     }
@@ -142,7 +142,7 @@ static void put_parts(shm_t *shm, shm_op_t *op, uint64_t step)
         size_t bytes = piece_bytes(op, part.bytes, op->published);
 
         if (r != shm->rank && bytes)
-            shm_hand_over(shm, r, to + (size_t)r * op->chunk, part.start + from,
+            shm_hand_over(shm, to + (size_t)r * op->chunk, part.start + from,
                           bytes);
     }
 }

@@ -139,8 +139,7 @@ static int flat_publish(shm_t *shm, shm_op_t *op)
     to = op->inlined ? shm_line(shm, shm->rank, op->taken)->byte
                      : shm_region(shm, shm->rank, op->taken);
     if (piece.bytes)
-        shm_hand_over(shm, shm->rank, to, shm_at(a->send, piece.offset),
-                      piece.bytes);
+        shm_hand_over(shm, to, shm_at(a->send, piece.offset), piece.bytes);
     if (!op->published)
         write_factor(shm, op);
     shm_raise(shm, op->taken);
@@ -256,7 +255,7 @@ static int scatter_publish(shm_t *shm, shm_op_t *op)
         part_t piece = piece_of(op, r, op->published);
 
         if (piece.bytes)
-            shm_hand_over(shm, r, slot(shm, op, shm->rank, r, op->published),
+            shm_hand_over(shm, slot(shm, op, shm->rank, r, op->published),
                           shm_at(op->args->send, piece.offset), piece.bytes);
     }
     if (op->taken == op->first)
@@ -286,7 +285,7 @@ static void show_result(shm_t *shm, shm_op_t *op, part_t piece,
 {
     unsigned char *recv = shm_at(op->args->recv, piece.offset);
     bool wants = wants_all(shm, op) && piece.bytes;
-    bool far = shm->path[(shm->rank + 1) % shm->ranks].store == SHM_STREAM;
+    bool far = shm->store == SHM_STREAM;
 
     if (wants && far) {
         fold(shm, op, recv, piece.bytes);

@@ -25,6 +25,8 @@ struct shm_op {
     uint64_t first; /* step of the operation */
     uint64_t data; /* step of piece 0 */
     uint64_t taken; /* a step taken for piece `published`, not yet written */
+    uint64_t begin_ns; /* of a call that is timed, else 0 */
+    int class; /* of sizes, where stores are tried; else 0 */
     int stage;
     int peer; /* next rank to look at in the current piece */
     int next; /* next result to copy out of piece `finished` */

@@ -44,7 +44,7 @@ const dscomm_setting_t shm_settings[] = {
          "auto|plain|stream",
          "How payloads are put into shared memory: plain stores "
          "leave them in the cache, streaming ones do not; auto "
-         "measures how far away each rank is."},
+         "tries both for collectives, and dscomm perf shows the choice."},
     [SHM_SETTING_NATIVE] =
         {"DSCOMM_SHM_NATIVE", DSCOMM_SETTING_BOOL, "1", 0, 1, NULL,
          "Collectives by shared memory itself; 0 = by schedules over "
@@ -100,14 +100,14 @@ static int rank_of_peer(const shm_t *shm, int peer)
     return rank;
 }
 
-/* Paths as DSCOMM_SHM_STORE says; else by measuring, from where the parent
+/* Stores as DSCOMM_SHM_STORE says; else by measuring, from where the parent
  * group has got. */
 static dscomm_status_t choose_stores(shm_t *shm, const shm_t *parent)
 {
     static const int stores[] = {[STORE_AUTO] = -1,
                                  [STORE_PLAIN] = SHM_PLAIN,
                                  [STORE_STREAM] = SHM_STREAM};
-    int64_t kind;
+    int64_t kind = STORE_AUTO;
     dscomm_status_t status =
         dscomm_setting_number(&shm_settings[SHM_SETTING_STORE], &kind);
 
@@ -116,7 +116,11 @@ static dscomm_status_t choose_stores(shm_t *shm, const shm_t *parent)
             shm->path[r] = parent->path[rank_of_peer(parent, shm->peer[r])];
         else
             shm_path_init(&shm->path[r], stores[kind]);
+        shm->path[r].trial = shm->ranks == 2 ? shm->trial : NULL;
     }
+    shm->trying = kind == STORE_AUTO && shm->spin_limit;
+    for (int c = 0; kind == STORE_STREAM && c < SHM_CLASSES; c++)
+        shm->trial[c].store = SHM_STREAM;
     return status;
 }
 
@@ -305,6 +309,7 @@ static const dscomm_backend_ops_t ops = {
     .quiesce = shm_quiesce,
     .leave = shm_begin_to_leave,
     .withdraw = shm_withdraw,
+    .tuning = shm_tuning,
     .probe = shm_probe,
     .begun = shm_begun,
 };

@@ -77,6 +77,44 @@ typedef struct {
     char text[DSCOMM_OP_TEXT];
 } shm_operator_t;
 
+/* Begin and end of a timed call on one rank; 0, 0: it does not count. */
+typedef struct {
+    uint64_t begin_ns, end_ns;
+} shm_span_t;
+
+/* Which stores the collectives of a size class are faster by: see trial.c. */
+#define SHM_CLASSES 5
+#define SHM_TRIAL_TURN_COUNT 4
+#define SHM_TRIAL_TIMED 64 /* calls of a turn, at most */
+#define SHM_TRIAL_CALLS (SHM_TRIAL_TURN_COUNT * SHM_TRIAL_TIMED)
+
+typedef enum {
+    SHM_TRIAL_REST, /* until the rings have got to `next` */
+    SHM_TRIAL_TURNS, /* calls are timed when the rings have got to `next` */
+    SHM_TRIAL_WAIT /* for the times of all ranks */
+} shm_trial_stage_t;
+
+typedef struct {
+    size_t bytes;
+    int coll;
+} shm_key_t;
+
+typedef struct {
+    uint8_t store; /* shm_store_t in use */
+    uint8_t choice; /* shm_store_t between trials */
+    uint8_t stage; /* shm_trial_stage_t */
+    uint8_t turn;
+    uint8_t calls; /* timed calls of each turn */
+    uint8_t timed; /* of them, in this turn so far */
+    bool chosen; /* a trial has ended */
+    uint16_t away; /* calls since the last one of the key */
+    shm_key_t key; /* of the calls that are compared */
+    uint64_t begun; /* place in the rings where the trial began */
+    uint64_t next; /* place where the next part begins */
+    uint64_t step; /* every rank has recorded when everyone has done the steps
+                      below */
+} shm_trial_t;
+
 typedef struct {
     uint64_t magic;
     uint32_t ranks;
@@ -99,6 +137,7 @@ typedef struct {
     _Alignas(SHM_LINE) shm_record_t record[SHM_RECORDS];
     shm_counts_t counts;
     shm_operator_t operator;
+    shm_span_t trial[SHM_CLASSES][SHM_TRIAL_CALLS];
     shm_line_t line[SHM_LINES];
 } shm_control_t;
 
@@ -133,6 +172,7 @@ typedef struct {
     unsigned
         line_ns; /* a cache line of the other rank comes over; 0: unknown */
     uint64_t seen; /* what the last look found there */
+    const shm_trial_t *trial; /* of each class, between two ranks, or NULL */
 } shm_path_t;
 
 typedef struct shm_op shm_op_t;
@@ -176,7 +216,10 @@ typedef struct {
     dscomm_reduce_fn kernels[DSCOMM_DTYPE_COUNT][DSCOMM_OP_COUNT];
     const void **sources; /* ranks pointers, scratch */
     double *factors; /* ranks factors, scratch */
-    shm_path_t *path; /* to each rank; the own one: to all */
+    shm_path_t *path; /* of messages to each rank */
+    shm_trial_t trial[SHM_CLASSES]; /* of collectives */
+    bool trying; /* DSCOMM_SHM_STORE is auto, and ranks have processors */
+    uint8_t store; /* shm_store_t of the running collective */
     bool native; /* DSCOMM_SHM_NATIVE */
     /* Running collectives, oldest first. */
     shm_request_t *queue_head, *queue_tail;
@@ -238,6 +281,35 @@ dscomm_status_t shm_segment_reserve(shm_t *shm, uint64_t offset, uint64_t size,
  * attach is called in between, on every rank. */
 dscomm_status_t shm_connect(shm_t *shm, const dscomm_backend_args_t *args,
                             dscomm_status_t (*attach)(shm_t *shm));
+
+/* trial.c: chooses the stores of collectives by trying both. A call of a key
+ * begins when the rings, of `ring` bytes each, have got to place: sets
+ * trial->store. True if the call must be timed. */
+bool shm_trial_next(shm_trial_t *trial, shm_key_t key, uint64_t place,
+                    uint64_t ring);
+/* A timed call has ended at place, and with it the steps below `step`. Returns
+ * its number in the trial. */
+unsigned shm_trial_timed(shm_trial_t *trial, uint64_t place, uint64_t step,
+                         uint64_t ring);
+/* The better stores, by the spans of each rank, `calls` a turn. *ret_ns: the
+ * time of a call by each kind, or UINT64_MAX where none counts. */
+shm_store_t shm_trial_judge(const shm_span_t *const *spans, int ranks,
+                            unsigned calls, uint64_t ret_ns[2]);
+/* Ends a trial at place. */
+void shm_trial_conclude(shm_trial_t *trial, shm_store_t choice, uint64_t place);
+/* Sets the stores of a collective that begins. */
+void shm_trial_begin(shm_t *shm, shm_op_t *op);
+/* Before shm_end(). */
+void shm_trial_end(shm_t *shm, const shm_op_t *op);
+/* What was chosen, in words. */
+void shm_tuning(void *impl, char *text, size_t size);
+
+/* The size class of a payload; nothing is tried in class 0. */
+static inline int shm_class(size_t bytes)
+{
+    return (bytes >= (size_t)1 << 10) + (bytes >= (size_t)16 << 10) +
+           (bytes >= (size_t)128 << 10) + (bytes >= (size_t)1 << 20);
+}
 
 /* store.c: chooses the stores of a path by measuring, as it is used. store: a
  * shm_store_t, or -1: by measuring. */

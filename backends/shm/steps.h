@@ -130,15 +130,14 @@ static inline dscomm_status_t shm_ring_ready(shm_t *shm)
     return shm->ring_reserved ? DSCOMM_OK : shm_ring_reserve(shm);
 }
 
-/* Copies a payload to where `rank` will read it; where it is the own one, all
- * will. */
-static inline void shm_hand_over(shm_t *shm, int rank, void *dest,
+/* Copies a payload to where others will read it. */
+static inline void shm_hand_over(const shm_t *shm, void *dest,
                                  const void *source, size_t size)
 {
-    int other = rank == shm->rank ? (rank + 1) % shm->ranks : rank;
-
-    shm_path_copy(&shm->path[rank], &shm_control(shm, other)->done, dest,
-                  source, size);
+    if (shm->store == SHM_STREAM)
+        shm_copy_stream(dest, source, size);
+    else
+        memcpy(dest, source, size);
 }
 
 #endif

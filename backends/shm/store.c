@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which stores hand a payload over faster? Between caches that are not shared,
- * plain stores wait for every line to come over first, and bytes cost several
- * times what they cost by way of memory; in a shared cache it is the other way
- * round. Ranks move from processor to processor while they run (and virtual
- * processors do, too), so this is not asked once: now and then, a line that the
- * other rank has written since the last look is read, and the time tells how
- * far away it is. */
+/* Which stores hand a message over faster? A message is over for its sender
+ * before it is read, so no time of it tells (trial.c does better for
+ * collectives). On most processors plain stores between caches that are not
+ * shared wait for every line to come over first, and bytes cost several times
+ * what they cost by way of memory; in a shared cache it is the other way round.
+ * Ranks move from processor to processor while they run (and virtual processors
+ * do, too), so this is not asked once: now and then, a line that the other rank
+ * has written since the last look is read, and the time tells how far away it
+ * is. */
 #include "config.h"
 
 #include "backends/shm/copy.h"

@@ -298,6 +298,9 @@ typedef struct dscomm_backend_ops {
      * Without it, receives can neither be cancelled nor have a deadline of
      * their own. */
     int (*withdraw)(void *impl, dscomm_request_t *request);
+    /* What was chosen by measuring, in words, for reports ("" before the call);
+     * nothing where nothing was. */
+    void (*tuning)(void *impl, char *text, size_t size);
     /* 1 if a message has begun to come that a receive like wanted (peer and tag
      * count) would take; source, tag and bytes of found then tell of the oldest
      * one. Called after progress. If ret_taken is not NULL, that message is set

@@ -124,6 +124,12 @@ DSCOMM_API dscomm_status_t dscomm_group_algorithm(
     dscomm_group_t *group, dscomm_coll_t coll, dscomm_dtype_t dtype,
     dscomm_op_t op, size_t count, int async, const char **ret_name);
 
+/* What the group's backend has chosen by measuring on this rank, in words
+ * ("stores of 16K to 128K plain"); "" where nothing was. Writes at most size
+ * bytes, the last of which is 0. Local. MT: group. */
+DSCOMM_API dscomm_status_t dscomm_group_tuning(dscomm_group_t *group,
+                                               char *text, size_t size);
+
 #ifdef __cplusplus
 }
 #endif

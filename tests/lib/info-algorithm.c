@@ -247,6 +247,7 @@ static void group_body(rank_t *self)
 {
     const dscomm_coll_t sum = DSCOMM_COLL_ALL_REDUCE;
     const char *name = NULL;
+    char text[64] = "x";
 
     IS(self, runs(self, sum, DSCOMM_FLOAT32, 2047, 0), "native");
     IS(self, runs(self, sum, DSCOMM_FLOAT32, 2048, 0), "ring");
@@ -261,6 +262,9 @@ static void group_body(rank_t *self)
     CHECK(self,
           dscomm_group_algorithm(self->world, sum, DSCOMM_INT8, DSCOMM_SUM, 1,
                                  0, NULL) == DSCOMM_ERR_INVALID);
+    CHECK(self, !dscomm_group_tuning(self->world, text, sizeof text) && !*text);
+    CHECK(self, dscomm_group_tuning(self->world, text, 0) < 0);
+    CHECK(self, dscomm_group_tuning(NULL, text, sizeof text) < 0);
     CHECK(self, dscomm_group_algorithm(NULL, sum, DSCOMM_INT8, DSCOMM_SUM, 1, 0,
                                        &name) == DSCOMM_ERR_INVALID);
     CHECK(self, dscomm_group_algorithm(self->world, DSCOMM_COLL_RECV,

@@ -106,6 +106,21 @@ is "$(awk -F, '{ print $1, $7 }' "$scratch/out" | tr '\n' ' ')" \
     'operation place all_reduce out all_reduce in barrier out ' 'CSV: lines'
 is "$(grep -c "$(printf '\r')" "$scratch/err")" 0 'no progress but to a terminal'
 
+# What was chosen by trial, in every form: a trial of 1 MiB ends within 100 calls.
+if [ "$(nproc)" -gt 1 ]; then
+    choice='stores of 1M and more (plain|streaming)'
+    perf -n 2 all_reduce -b 1M -e 1M -i 100 --backend shm
+    like "$out" "^# Chosen by trial      : $choice" 'the table tells the choice of stores'
+    perf -n 2 all_reduce -b 1M -e 1M -i 100 --backend shm --csv
+    like "$err" "^dscomm perf: chosen by trial: $choice" 'CSV tells it beside the lines'
+    perf -n 2 all_reduce -b 1M -e 1M -i 100 --backend shm --json
+    like "$out" "^  \"chosen_by_trial\": \"$choice" 'JSON tells it'
+else
+    skip 'the choice of stores' 'ranks share the processor, so nothing is tried'
+fi
+perf -n 2 barrier -i 20 --backend shm --json
+like "$out" '^  "chosen_by_trial": null,$' 'JSON says that nothing was tried'
+
 # STATUS PATTERN ARGUMENTS: one sentence, which says what is wrong
 refusals()
 {

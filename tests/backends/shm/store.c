@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Plain or streaming stores: what is learned from the times of a cache line. */
+/* Plain or streaming stores for messages: what is learned from the times of a
+ * cache line. */
 #include "tests/backends/shm/fixture.h"
 
 #include "backends/shm/copy.h"
