@@ -6,6 +6,7 @@
 #include "tests/lib/ranks.h"
 
 #include <dlfcn.h>
+#include <glib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -28,7 +29,7 @@ static const struct {
     const char *name, *reason[2];
 } modules[] = {
     {"fine", {NULL, NULL}},
-    {"badabi", {"abi 42", "has 1"}},
+    {"badabi", {"abi 42", "has " G_STRINGIFY(DSCOMM_BACKEND_ABI)}},
     {"badname", {"'another'", "'badname'"}},
     {"badsize", {"table of operations has", "at least"}},
     {"badrequest", {"requests have", "at least"}},

@@ -100,7 +100,7 @@ static const dscomm_setting_t settings[] = {
 DSCOMM_BACKEND_EXPORT extern const dscomm_backend_t SYMBOL;
 const dscomm_backend_t SYMBOL = {
 #ifdef BREAK_ABI
-    .abi = DSCOMM_BACKEND_ABI + 41,
+    .abi = 42,
 #else
     .abi = DSCOMM_BACKEND_ABI,
 #endif
