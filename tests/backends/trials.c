@@ -385,6 +385,21 @@ static int count_descriptors(void)
     return count;
 }
 
+/* Is a shared segment still mapped? */
+static int has_segment(void)
+{
+    FILE *file = fopen("/proc/self/maps", "re");
+    char line[512];
+    int found = 0;
+
+    if (!file)
+        bail("/proc/self/maps: no access");
+    while (fgets(line, sizeof line, file))
+        found |= strstr(line, "memfd:dscomm") != NULL;
+    fclose(file);
+    return found;
+}
+
 /* A status has a sentence, which on the victim names the cause. */
 static int explains(dscomm_status_t status)
 {
@@ -441,7 +456,7 @@ static void run_rank(job_rank_t *me)
         job_tell(me, (dscomm_status_t)me->report->other_status, started);
     if (atomic_load(&requests) >= trial->k)
         me->report->value |= REACHED;
-    if (count_descriptors() != before)
+    if (count_descriptors() != before || has_segment())
         me->report->value |= LEAKED;
     me->report->ended = 1;
 }

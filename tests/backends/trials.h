@@ -2,7 +2,7 @@
 /* Jobs of two ranks in which something runs out: the k-th request for it within
  * one phase fails, on rank 1 or on rank 0, which serves the store. Calls may
  * fail then; no process may end by a signal, none may hang, the job can be left
- * in good order, and no descriptor stays open.
+ * in good order, and neither a descriptor nor a segment stays.
  *
  *   PROGRAM                      a sample, some of it thinned out
  *   PROGRAM all [PART PARTS]     every k, or a part of them
