@@ -428,3 +428,20 @@ const char *dscomm_priv_listen_host(const dscomm_priv_listen_t *listening,
         g_strlcpy(buffer, loopback ? loopback : "127.0.0.1", LISTEN_HOST_MAX);
     return buffer;
 }
+
+bool dscomm_priv_listen_is_public(const dscomm_priv_listen_t *listening,
+                                  char *ret_name)
+{
+    for (int i = 0; i < listening->count; i++) {
+        struct sockaddr_storage storage;
+        struct sockaddr *address = (struct sockaddr *)&storage;
+        socklen_t length = sizeof storage;
+
+        if (getsockname(listening->fds[i], address, &length) != 0 ||
+            dscomm_priv_address_is_loopback(address))
+            continue;
+        dscomm_priv_address_name(address, length, ret_name);
+        return true;
+    }
+    return false;
+}

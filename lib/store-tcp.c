@@ -436,6 +436,23 @@ static dscomm_status_t wait_workers(tcp_t *tcp, int world_size,
     return status;
 }
 
+/* The first store of this process that every machine may use is logged: one
+ * line, however many worlds it makes. */
+static void warn_unguarded(const dscomm_priv_listen_t *listening)
+{
+    static gint warned;
+    char name[SOCKET_NAME_MAX];
+
+    if (dscomm_priv_listen_is_public(listening, name) &&
+        g_atomic_int_compare_and_exchange(&warned, 0, 1))
+        dscomm_log(DSCOMM_LOG_WARN, "store",
+                   "everyone who reaches %s may use the job's store, since the "
+                   "job has no secret: set DSCOMM_JOB_SECRET or "
+                   "DSCOMM_JOB_SECRET_FILE, or trust that network (see "
+                   "dscomm-security(7))",
+                   name);
+}
+
 static dscomm_status_t serve(const char *host, int port,
                              const dscomm_store_attr_t *attr,
                              const dscomm_priv_job_t *job,
@@ -461,6 +478,8 @@ static dscomm_status_t serve(const char *host, int port,
     status = dscomm_priv_server_open(&listening, NULL, job, ret_server);
     if (status)
         dscomm_priv_listen_close(&listening);
+    else if (!job->secret)
+        warn_unguarded(dscomm_priv_server_listening(*ret_server));
     return status;
 }
 

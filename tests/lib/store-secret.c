@@ -3,7 +3,9 @@
 #include "tests/lib/store-serve.h"
 
 #include "lib/store-secret.h"
+#include "tests/lib/store-told.h"
 
+#include <dscomm/log.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -301,8 +303,52 @@ static void test_strangers(void)
     dscomm_priv_server_close(server);
 }
 
+static int lines;
+
+static void count_line(dscomm_log_level_t level, const char *domain,
+                       const char *text, void *arg)
+{
+    (void)arg;
+    lines += level == DSCOMM_LOG_WARN && !strcmp(domain, "store") &&
+             strstr(text, "everyone who reaches") &&
+             strstr(text, "DSCOMM_JOB_SECRET_FILE");
+}
+
+/* A store that other machines reach and that has no secret is logged, once. */
+static void test_warning(void)
+{
+    static const struct {
+        const char *url, *secret;
+        int lines;
+    } rows[] = {
+        {"tcp://127.0.0.1:0", NULL, 0},
+        {"tcp://*:0", SECRET, 0},
+        {"tcp://*:0", NULL, 1},
+        {"tcp://*:0", NULL, 1},
+    };
+
+    dscomm_log_set_handler(count_line, NULL);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+        dscomm_store_t *store = NULL;
+
+        if (rows[i].secret)
+            setenv("DSCOMM_JOB_SECRET", rows[i].secret, 1);
+        attr.serve = 1;
+        attr.timeout_ms = WAIT_MS;
+        status_is(dscomm_store_open(rows[i].url, &attr, &store), DSCOMM_OK,
+                  rows[i].url);
+        unsetenv("DSCOMM_JOB_SECRET");
+        is_int(lines, rows[i].lines, "warnings of %s %s secret", rows[i].url,
+               rows[i].secret ? "with a" : "without a");
+        dscomm_store_close(store);
+    }
+    dscomm_log_set_handler(NULL, NULL);
+}
+
 int main(void)
 {
+    test_warning();
     test_proofs();
     test_sources();
     test_clients();

@@ -163,6 +163,29 @@ is "$(cat "$scratch/out")" 'rank 0 of 4 on node 0: 6
 rank 1 of 4 on node 0: 6
 rank 2 of 4 on node 0: 6
 rank 3 of 4 on node 1: 6' 'two hosts: all ranks exchange their numbers'
+is "$(cat "$scratch"/err.[01])" "dscomm: warn: store: everyone who reaches \
+10.99.0.1:29500 may use the job's store, since the job has no secret: set \
+DSCOMM_JOB_SECRET or DSCOMM_JOB_SECRET_FILE, or trust that network (see \
+dscomm-security(7))" 'two hosts without a secret: a warning'
+
+# From now on the nodes have one, each in its own way.
+DSCOMM_JOB_SECRET=$(head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n')
+(umask 077 && echo "$DSCOMM_JOB_SECRET" >"$scratch/secret")
+(
+    unset DSCOMM_JOB_SECRET
+    DSCOMM_JOB_SECRET_FILE=$scratch/secret
+    export DSCOMM_JOB_SECRET_FILE
+    node 1 -n 1 "$keys"
+    wait "$pid_1"
+) &
+from_file=$!
+export DSCOMM_JOB_SECRET
+node 0 -n 3 "$keys"
+wait $from_file
+is $? 0 'two hosts with a secret: the status of one that has it in a file'
+finish
+is "$statuses $(grep -c 'of 4 on node [01]: 6$' "$scratch/out") $(cat "$scratch"/err.[01])" \
+    '0 4 ' 'two hosts with a secret: all ranks exchange their numbers'
 all --max-restarts 1 sh -c '[ $RANK$TORCHELASTIC_RESTART_COUNT != 30 ] ||
     kill -KILL $$; exec "$1"' sh "$keys"
 finish
@@ -189,7 +212,9 @@ since 10 'a host dies'
 gone
 result $? 'a host dies: no rank is left'
 
-# Addresses
+# Addresses, without the secret, with which node 0 would listen at all that it has
+secret=$DSCOMM_JOB_SECRET
+unset DSCOMM_JOB_SECRET
 bounds='--master localhost --join-timeout 2'
 all true
 finish
@@ -206,6 +231,8 @@ is "$statuses" 125 'a master that is no address of node 0: status'
 like "$(err 0)" '^dscomm run: node 0 cannot serve .* 10\.99\.0\.77: that leads to no address of this machine .*--master' \
     'a master that is no address of node 0: why'
 bounds=$usual
+DSCOMM_JOB_SECRET=$secret
+export DSCOMM_JOB_SECRET
 
 # Four hosts
 add_host && add_host
