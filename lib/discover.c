@@ -256,6 +256,16 @@ static void ask(const dscomm_env_t *env, dscomm_join_t *join)
         join->port = dscomm_env_master_port(env);
 }
 
+/* A scheduler has its MUNGE on all nodes. A place that the user gives may be
+ * one where processes that know no secret come, as PyTorch's. */
+static bool has_munge(const dscomm_env_t *env, const dscomm_join_t *join)
+{
+    return join->serve && is_own(env, join) &&
+           !strcmp(env->family->name, "slurm") &&
+           !(is_told(env, DSCOMM_ENV_MASTER_ADDR) &&
+             is_told(env, DSCOMM_ENV_MASTER_PORT));
+}
+
 static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
                                     method_t *method, const dscomm_env_t *env,
                                     dscomm_join_t *join)
@@ -294,6 +304,7 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
                            "use a launcher, as dscomm run",
                            *address ? "MASTER_PORT" : "MASTER_ADDR", join->rank,
                            join->size);
+    join->munge = has_munge(env, join);
     join->url = g_strdup_printf(strchr(address, ':') && *address != '['
                                     ? "tcp://[%s]:%d"
                                     : "tcp://%s:%d",

@@ -127,6 +127,7 @@ static dscomm_status_t open_once(const dscomm_join_t *join, int64_t deadline,
         .ports = MAX(join->ports, 1),
         .remote = join->local_size >= 1 && join->local_size < join->size,
         .secret = *join->secret ? join->secret : NULL,
+        .munge = join->munge,
     };
     const int served = dscomm_priv_join_serves(join);
     dscomm_venue_t venue = DSCOMM_VENUE_FINE;

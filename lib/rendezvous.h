@@ -46,6 +46,7 @@ typedef struct {
     /* The job's, which rank 0 has made and told by a backend's own channel. "":
      * that of the environment, if it has one. */
     char secret[SECRET_MADE_SIZE];
+    bool munge; /* else rank 0 makes one that MUNGE carries, if that works */
     /* As the launcher has told; -1: it has not, or they were only inferred. */
     int local_rank, local_size, node_rank;
     char *backend; /* asked for: a name, or "auto" */

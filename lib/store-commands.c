@@ -18,6 +18,7 @@ struct dscomm_priv_commands {
     dscomm_priv_wills_t *wills;
     gboolean full; /* and the log knows */
     char *secret; /* that clients must know, or NULL */
+    char *credential; /* that the secret is in, or NULL */
     bool refused; /* one that does not, and the log knows */
 };
 
@@ -81,7 +82,11 @@ static dscomm_status_t commands_init(commands_t *commands, size_t most,
     commands->wills = dscomm_priv_wills_new();
     if (job && job->secret)
         commands->secret = dscomm_priv_value(job->secret, strlen(job->secret));
-    if (!commands->wills || (job && job->secret && !commands->secret))
+    if (job && job->credential)
+        commands->credential =
+            dscomm_priv_value(job->credential, strlen(job->credential));
+    if (!commands->wills || (job && job->secret && !commands->secret) ||
+        (job && job->credential && !commands->credential))
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "no memory for the store's server");
     return name_server(commands, job);
@@ -109,6 +114,7 @@ void dscomm_priv_commands_free(commands_t *commands)
     dscomm_priv_map_clear(&commands->queues, free_queue);
     dscomm_priv_table_free(commands->table);
     dscomm_priv_secret_free(commands->secret);
+    g_free(commands->credential);
     g_free(commands);
 }
 
@@ -250,6 +256,13 @@ static void run_proof(commands_t *commands, request_t *request)
     else
         request->problem = "its proof of the job's secret is wrong";
     session->challenged = false;
+}
+
+static void run_credential(commands_t *commands, request_t *request)
+{
+    const char *text = commands->credential ? commands->credential : "";
+
+    dscomm_priv_session_answer_copy(request->session, text, strlen(text));
 }
 
 /* SET and MULTI_SET */
@@ -587,6 +600,7 @@ static void (*const handlers[WIRE_COMMANDS])(commands_t *commands,
     [WIRE_CHALLENGE] = run_challenge,
     [WIRE_PROOF] = run_proof,
     [WIRE_WILL] = run_will,
+    [WIRE_CREDENTIAL] = run_credential,
 };
 
 gboolean dscomm_priv_commands_execute(commands_t *commands, session_t *session,

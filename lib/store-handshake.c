@@ -6,8 +6,10 @@
 #include "lib/store-handshake.h"
 
 #include "lib/status.h"
+#include "lib/store-munge.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,13 +21,66 @@ static void put_validate(dscomm_priv_buffer_t *request)
     dscomm_priv_put_u32(request, WIRE_MAGIC);
 }
 
-static dscomm_status_t fail_secret(const link_t *link, const char *what)
+static dscomm_status_t fail_secret(link_t *link, const char *what)
 {
+    link->unproven = true;
     return dscomm_fail(DSCOMM_ERR_MISMATCH,
                        "the store at %s %s: give all processes of the job the "
                        "same DSCOMM_JOB_SECRET or DSCOMM_JOB_SECRET_FILE, and "
                        "each job its own port",
                        link->peer, what);
+}
+
+/* A server without a credential is one of a job without MUNGE, if it does not
+ * work here either; else a stranger. */
+static dscomm_status_t check_no_credential(link_t *link)
+{
+    char *own = dscomm_priv_munge_encode("works");
+    const bool works = own != NULL;
+
+    free(own);
+    return works ? fail_secret(link, "gives no credential, though MUNGE works "
+                                     "on this machine")
+                 : DSCOMM_OK;
+}
+
+static dscomm_status_t fail_credential(link_t *link)
+{
+    char why[DSCOMM_ERROR_MAX];
+
+    link->unproven = true;
+    g_strlcpy(why, dscomm_last_error(), sizeof why);
+    return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                       "the store at %s gives a credential that is of no use: "
+                       "%s; give all processes of the job the same "
+                       "DSCOMM_JOB_SECRET, and each job its own port",
+                       link->peer, why);
+}
+
+/* The job's secret, out of the credential that every server has of its own. One
+ * that has been met is known by its secret. */
+static dscomm_status_t fetch_secret(link_t *link,
+                                    dscomm_priv_deadline_t deadline)
+{
+    dscomm_priv_buffer_t request = {0};
+    dscomm_status_t status;
+    void *text;
+    size_t size;
+
+    *link->secret = '\0';
+    put_validate(&request);
+    dscomm_priv_put_u8(&request, WIRE_CREDENTIAL);
+    status = dscomm_priv_link_send(link, &request, deadline);
+    if (!status)
+        status = dscomm_priv_link_answer_value(link, deadline, &text, &size);
+    if (status)
+        return status;
+    if (!size)
+        status = check_no_credential(link);
+    else if (dscomm_priv_munge_decode(text, link->secret))
+        status = fail_credential(link);
+    g_free(text);
+    return status;
 }
 
 /* Server and client prove to each other that they know the job's secret. */
@@ -163,7 +218,10 @@ dscomm_status_t dscomm_priv_handshake(link_t *link,
     uint32_t nonce = (uint32_t)getpid() ^ 0x5CA1AB1E;
     dscomm_status_t status = DSCOMM_OK;
 
-    if (*link->secret)
+    link->unproven = false;
+    if (link->munge && !link->met)
+        status = fetch_secret(link, deadline);
+    if (!status && *link->secret)
         status = prove(link, deadline);
     if (!status)
         status = greet(link, nonce, deadline);

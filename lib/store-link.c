@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -50,8 +51,10 @@ gboolean dscomm_priv_link_init(link_t *link, const char *host, int port,
         free(link->job);
         return FALSE;
     }
-    if (job)
+    if (job) {
         link->ports = job->ports;
+        link->munge = job->munge && !job->secret;
+    }
     if (job && job->secret)
         g_strlcpy(link->secret, job->secret, sizeof link->secret);
     if (peer)
@@ -208,12 +211,14 @@ static void settle_port(link_t *link, int port)
 }
 
 /* The port where the job's store is. What others answer on the rest is no
- * failure, as long as the store may still come. */
+ * failure, as long as the store may still come; but the sentence names one that
+ * does not know the secret, which may be the job's. */
 static dscomm_status_t probe(link_t *link, const struct addrinfo *list,
                              dscomm_priv_deadline_t deadline,
                              gboolean *ret_again)
 {
     dscomm_status_t status = DSCOMM_ERR_IO;
+    char refused[DSCOMM_ERROR_MAX] = "";
 
     for (int i = 0; i < link->ports && status; i++) {
         const int left = dscomm_priv_deadline_left(deadline);
@@ -223,6 +228,8 @@ static dscomm_status_t probe(link_t *link, const struct addrinfo *list,
                          dscomm_priv_deadline(MIN(left, PROBE_MS)), ret_again);
         if (status == DSCOMM_ERR_NO_MEMORY)
             return status;
+        if (status == DSCOMM_ERR_MISMATCH && link->unproven)
+            snprintf(refused, sizeof refused, "; %s", dscomm_last_error());
         if (!status)
             settle_port(link, link->port + i);
     }
@@ -230,8 +237,8 @@ static dscomm_status_t probe(link_t *link, const struct addrinfo *list,
     if (!status)
         return DSCOMM_OK;
     return dscomm_fail(DSCOMM_ERR_IO,
-                       "no store of job '%s' answers at any port of %s",
-                       link->job ? link->job : "", link->peer);
+                       "no store of job '%s' answers at any port of %s%s",
+                       link->job ? link->job : "", link->peer, refused);
 }
 
 static dscomm_status_t connect_host(link_t *link, const char *host,

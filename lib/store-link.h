@@ -19,6 +19,8 @@ typedef struct dscomm_priv_link {
     int port, ports; /* the first that it may be at, and how many */
     char *job; /* whose store it must be, or NULL */
     char secret[SECRET_MAX + 1]; /* the job's, or "" */
+    bool munge; /* the server gives it in a credential */
+    bool unproven; /* the last handshake failed for want of the same secret */
     char peer[LINK_PEER_MAX]; /* the address, for messages */
     int fd; /* -1: to be connected again */
     bool bound; /* fd holds the client's last will */

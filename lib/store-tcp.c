@@ -4,10 +4,12 @@
 #include "config.h"
 
 #include "lib/store-link.h"
+#include "lib/store-munge.h"
 #include "lib/store-server.h"
 
 #include "lib/status.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -545,7 +547,8 @@ static dscomm_status_t open_at(const char *host, int port,
     return DSCOMM_OK;
 }
 
-/* A job without a secret of its own has that of the environment. */
+/* A job without a secret of its own has that of the environment, else, if its
+ * launcher has MUNGE, one that the server makes. */
 static dscomm_status_t open_guarded(const char *host, int port,
                                     const dscomm_store_attr_t *attr,
                                     const dscomm_priv_job_t *job,
@@ -553,17 +556,23 @@ static dscomm_status_t open_guarded(const char *host, int port,
 {
     dscomm_priv_job_t whose = {.ports = 1};
     dscomm_status_t status = DSCOMM_OK;
-    char *found = NULL;
+    char *found = NULL, *credential = NULL;
 
     if (job)
         whose = *job;
     if (!whose.secret)
         status = dscomm_priv_secret_find(&found);
+    if (!whose.secret && !found && whose.munge && attr->serve &&
+        status == DSCOMM_OK)
+        status = dscomm_priv_munge_make(&found, &credential);
     if (found)
         whose.secret = found;
+    if (credential)
+        whose.credential = credential;
     if (status == DSCOMM_OK)
         status = open_at(host, port, attr, &whose, ret_store);
     dscomm_priv_secret_free(found);
+    free(credential);
     return status;
 }
 

@@ -26,6 +26,7 @@ static const char *const layouts[WIRE_COMMANDS] = {
     [WIRE_QUEUE_LEN] = "k",     [WIRE_LIST_KEYS] = "",
     [WIRE_BARRIER] = "ki",      [WIRE_CHALLENGE] = "o",
     [WIRE_PROOF] = "p",         [WIRE_WILL] = "okv",
+    [WIRE_CREDENTIAL] = "",
 };
 
 void dscomm_priv_buffer_clear(dscomm_priv_buffer_t *buffer)

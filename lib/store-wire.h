@@ -44,6 +44,9 @@ enum {
      * withdraws the will. There is no answer. A client gives it only to a
      * server that has named itself: torch's has no such command. */
     WIRE_WILL = 66,
+    /* Answered with the credential that the job's secret is in, see
+     * store-munge.h, or no bytes; a server executes it before PROOF, too. */
+    WIRE_CREDENTIAL = 67,
     WIRE_COMMANDS
 };
 

@@ -103,6 +103,10 @@ typedef struct {
     int ports; /* where it may be: this many from the address's on */
     bool remote; /* some of its ranks are known to be on other machines */
     const char *secret; /* what clients must prove to know, or NULL */
+    /* Without a secret: its server makes one, if MUNGE works there, and gives
+     * clients the credential. */
+    bool munge;
+    const char *credential; /* the server's, or NULL */
 } dscomm_priv_job_t;
 
 /* dscomm_store_open(), for a job; NULL: anyone's. ERR_MISMATCH where a store of

@@ -58,7 +58,6 @@ SlurmctldHost=cluster($cluster_address)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket=$cluster/munge/socket
 CredType=cred/munge
 CommunicationParameters=NoCtldInAddrAny
 ProctrackType=proctrack/linuxproc
@@ -84,11 +83,13 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 END
 }
 
+# The socket is where libmunge looks for it, in a /run of the test's own.
 cluster_munge()
 {
-    mkdir -m 755 "$cluster/munge" && mkdir -m 700 "$cluster/key" || return 1
+    mount -t tmpfs -o mode=755 tmpfs /run && mkdir -m 755 /run/munge &&
+        mkdir -m 755 "$cluster/munge" && mkdir -m 700 "$cluster/key" || return 1
     head -c 128 /dev/urandom >"$cluster/key/key" && chmod 400 "$cluster/key/key"
-    munged --force --num-threads=2 --socket="$cluster/munge/socket" \
+    munged --force --num-threads=2 --socket=/run/munge/munge.socket.2 \
         --key-file="$cluster/key/key" --pid-file="$cluster/munge/pid" \
         --log-file="$cluster/key/log" --seed-file="$cluster/key/seed" \
         2>"$cluster/munged.log"

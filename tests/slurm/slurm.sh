@@ -25,6 +25,28 @@ done
 run srun -n 1 "$hello"
 ranks 1 'srun of one rank'
 
+# Who may use the store. MUNGE keeps others out; a place that the user gives may be
+# meant for PyTorch's processes, too.
+# warned: how many lines say that everyone may
+warned()
+{
+    printf '%s\n' "$err" | grep -c 'everyone who reaches 10\.99\.1\.1:'
+}
+run srun -N 2 -n 4 "$hello"
+is "$status $(warned)" '0 0' 'a step without a secret gets one by MUNGE'
+run env MASTER_ADDR=n0 MASTER_PORT=29500 srun -N 2 -n 4 "$hello"
+is "$status $(warned)" '0 1' 'a step at a place of the user: a warning'
+run env MASTER_ADDR=n0 MASTER_PORT=29500 sh -c '
+    export DSCOMM_JOB_SECRET=$(head -c 32 /dev/urandom | od -An -tx1 | tr -d " \n")
+    srun -N 2 -n 4 "$1"' sh "$hello"
+is "$status $(warned)" '0 0' 'a step at a place of the user, with a secret'
+run env DSCOMM_TIMEOUT=5 srun -N 2 -n 4 sh -c '[ $SLURM_PROCID != 3 ] || exec setpriv \
+    --reuid 65534 --inh-caps +dac_read_search --ambient-caps +dac_read_search "$1"
+    exec "$1"' sh "$hello"
+[ "$status" != 0 ]
+result $? 'a process of another user in the step: the job does not start'
+like "$err" 'munge: Unauthorized credential' 'the other user gets no secret'
+
 # Without a wire-up every process is an MPI world of its own.
 host=$abs_top_builddir/tests/backends/mpi-host-mpich
 if [ -x "$host" ]; then

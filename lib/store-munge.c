@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Credentials by libmunge, see store-munge.h. */
+#include "config.h"
+
+#include "lib/store-munge.h"
+
+#include "lib/status.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LIBRARY "libmunge.so.2"
+
+/* Of munge.h, whose numbers are part of the library's ABI. */
+enum {
+    OPT_UID_RESTRICTION = 9,
+    CRED_EXPIRED = 15,
+    CRED_REWOUND = 16,
+    CRED_REPLAYED = 17,
+};
+typedef struct munge_ctx munge_ctx_t;
+typedef struct {
+    munge_ctx_t *(*create)(void);
+    void (*destroy)(munge_ctx_t *context);
+    int (*set)(munge_ctx_t *context, int option, ...);
+    int (*encode)(char **ret_credential, munge_ctx_t *context, const void *data,
+                  int size);
+    int (*decode)(const char *credential, munge_ctx_t *context, void **ret_data,
+                  int *ret_size, uid_t *ret_user, gid_t *ret_group);
+    const char *(*text)(int error);
+} munge_t;
+
+#define SLOT(member, symbol)                                                   \
+    {                                                                          \
+        offsetof(munge_t, member), symbol                                      \
+    }
+static const struct {
+    size_t offset;
+    const char *symbol;
+} slots[] = {
+    SLOT(create, "munge_ctx_create"), SLOT(destroy, "munge_ctx_destroy"),
+    SLOT(set, "munge_ctx_set"),       SLOT(encode, "munge_encode"),
+    SLOT(decode, "munge_decode"),     SLOT(text, "munge_strerror"),
+};
+
+static munge_t munge;
+static bool loaded;
+
+/* The library stays loaded from here on. */
+static void load(void)
+{
+    void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+
+    loaded = handle != NULL;
+    for (size_t i = 0; loaded && i < sizeof slots / sizeof *slots; i++) {
+        void *symbol = dlsym(handle, slots[i].symbol);
+
+        memcpy((char *)&munge + slots[i].offset, &symbol, sizeof symbol);
+        loaded = symbol != NULL;
+    }
+}
+
+static bool find_munge(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, load);
+    if (!loaded)
+        dscomm_fail(DSCOMM_ERR_NOT_FOUND, "there is no " LIBRARY);
+    return loaded;
+}
+
+char *dscomm_priv_munge_encode(const char *secret)
+{
+    munge_ctx_t *context = find_munge() ? munge.create() : NULL;
+    char *credential = NULL;
+    int error;
+
+    if (!context)
+        return NULL;
+    error = munge.set(context, OPT_UID_RESTRICTION, geteuid());
+    if (!error)
+        error = munge.encode(&credential, context, secret, (int)strlen(secret));
+    munge.destroy(context);
+    if (!error)
+        return credential;
+    free(credential);
+    dscomm_fail(DSCOMM_ERR_ENVIRONMENT, "munge: %s", munge.text(error));
+    return NULL;
+}
+
+/* Whether error is none, or only the credential's age or repetition, which come
+ * with its contents. */
+static bool is_read(int error)
+{
+    return !error || error == CRED_EXPIRED || error == CRED_REWOUND ||
+           error == CRED_REPLAYED;
+}
+
+dscomm_status_t dscomm_priv_munge_decode(const char *credential,
+                                         char ret_secret[SECRET_MADE_SIZE])
+{
+    void *data = NULL;
+    uid_t user = (uid_t)-1;
+    gid_t group;
+    dscomm_status_t status = DSCOMM_OK;
+    int size = 0, error;
+
+    if (!find_munge())
+        return DSCOMM_ERR_NOT_FOUND;
+    error = munge.decode(credential, NULL, &data, &size, &user, &group);
+    if (!is_read(error))
+        status =
+            dscomm_fail(DSCOMM_ERR_MISMATCH, "munge: %s", munge.text(error));
+    else if (user != geteuid())
+        status = dscomm_fail(DSCOMM_ERR_MISMATCH,
+                             "user %u has made the credential", (unsigned)user);
+    else if (!data || size != SECRET_MADE_SIZE - 1 ||
+             memchr(data, 0, (size_t)size))
+        status = dscomm_fail(DSCOMM_ERR_MISMATCH,
+                             "the credential holds no secret of a job");
+    else
+        memcpy(ret_secret, data, SECRET_MADE_SIZE); /* with its 0 */
+    if (data)
+        explicit_bzero(data, (size_t)size);
+    free(data);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_munge_make(char **ret_secret, char **ret_credential)
+{
+    char made[SECRET_MADE_SIZE];
+
+    *ret_secret = *ret_credential = NULL;
+    if (!dscomm_priv_secret_make(made))
+        return dscomm_fail(DSCOMM_ERR_IO, "the system gives no random numbers "
+                                          "for a secret of the job");
+    *ret_credential = dscomm_priv_munge_encode(made);
+    if (*ret_credential)
+        *ret_secret = strdup(made);
+    else
+        dscomm_log(DSCOMM_LOG_INFO, "store",
+                   "the job's store gets no secret by MUNGE: %s",
+                   dscomm_last_error());
+    explicit_bzero(made, sizeof made);
+    if (!*ret_credential || *ret_secret)
+        return DSCOMM_OK;
+    free(*ret_credential);
+    *ret_credential = NULL;
+    return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a secret of the "
+                                             "job");
+}
