@@ -87,27 +87,11 @@ static void learn(const dscomm_group_t *group)
     g_free(ranks);
 }
 
-/* Whether this machine cannot watch some of the processes. */
-static bool has_remote(const dscomm_group_t *group)
-{
-    const dscomm_meeting_t *meeting = meeting_of(group);
-
-    for (int i = 0; i < group->size; i++)
-        if (group->world_ranks[i] != meeting->rank &&
-            !dscomm_priv_processes_pid(meeting->processes,
-                                       group->world_ranks[i]))
-            return true;
-    return false;
-}
-
 /* The rank in the world of one whose process has ended, or -1. */
 static int find_ended(const dscomm_group_t *group)
 {
     if (!group->creation->learned)
         learn(group);
-    if (has_remote(group))
-        dscomm_priv_processes_look(meeting_of(group)->processes,
-                                   meeting_of(group)->store);
     for (int i = 0; i < group->size; i++)
         if (has_ended(group, group->world_ranks[i]))
             return group->world_ranks[i];
@@ -186,6 +170,14 @@ static dscomm_status_t fail_store(const dscomm_group_t *group)
                        group->name, why);
 }
 
+/* A request to the store has failed. That there is no answer in time is no
+ * reason: the caller knows whom it waits for. */
+static dscomm_status_t unanswered(const dscomm_group_t *group,
+                                  dscomm_status_t status)
+{
+    return status == DSCOMM_ERR_TIMEOUT ? DSCOMM_OK : fail_store(group);
+}
+
 /* A failure from the store, or status where value is none. */
 static dscomm_status_t repeat_failure(char *value, dscomm_status_t status)
 {
@@ -198,39 +190,52 @@ static dscomm_status_t repeat_failure(char *value, dscomm_status_t status)
     return dscomm_priv_fail_with((dscomm_status_t)number, end + 1);
 }
 
-/* OK, or the first failure of a rank of the group. A store that does not answer
- * in time is no reason: the caller knows whom it waits for. */
+/* The first failure of a rank of the group, which is there. */
 static dscomm_status_t stored_failure(const dscomm_group_t *group)
 {
-    const char *key = FAILED_KEY;
-    int present = 0;
     void *value;
     size_t size;
-    dscomm_status_t status =
-        dscomm_store_check(group->store, &key, 1, &present);
+    dscomm_status_t status = dscomm_store_get(
+        group->store, FAILED_KEY, DSCOMM_TIMEOUT_DEFAULT, &value, &size);
 
-    if (status == DSCOMM_OK && present)
-        status = dscomm_store_get(group->store, key, DSCOMM_TIMEOUT_DEFAULT,
-                                  &value, &size);
-    if (status == DSCOMM_ERR_TIMEOUT)
-        return DSCOMM_OK;
     if (status < 0)
-        return fail_store(group);
-    if (!present)
-        return DSCOMM_OK;
+        return unanswered(group, status);
     status = repeat_failure(value, DSCOMM_OK);
     dscomm_store_free(value);
     return status;
 }
 
+/* Looks in the store for a failure of the group and for last wills, by one
+ * request. */
+static dscomm_status_t look_in_store(const dscomm_group_t *group,
+                                     bool *ret_failed)
+{
+    const dscomm_meeting_t *meeting = meeting_of(group);
+    dscomm_priv_look_t looks[] = {
+        {.store = group->store, .key = FAILED_KEY},
+        dscomm_priv_processes_key(meeting->store),
+    };
+    dscomm_status_t status = dscomm_priv_store_look(looks, G_N_ELEMENTS(looks));
+
+    if (status < 0)
+        return unanswered(group, status);
+    dscomm_priv_processes_read(meeting->processes, &looks[1]);
+    *ret_failed = looks[0].present;
+    return DSCOMM_OK;
+}
+
 /* One whose process has ended may have failed before, for a reason that it has
- * told: so the reasons are read after the processes. */
+ * told: so the reasons are read after the processes. What the store tells of
+ * last wills counts at the next look. */
 static dscomm_status_t look(const dscomm_group_t *group)
 {
     const int ended = find_ended(group);
     dscomm_status_t status = parent_status(group);
+    bool failed = false;
 
     if (status == DSCOMM_OK)
+        status = look_in_store(group, &failed);
+    if (status == DSCOMM_OK && failed)
         status = stored_failure(group);
     if (status == DSCOMM_OK && ended >= 0)
         status = fail_dead(group, ended);

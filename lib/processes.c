@@ -6,6 +6,7 @@
 #include "lib/clock.h"
 #include "lib/process.h"
 #include "lib/roster.h"
+#include "lib/status.h"
 #include "lib/store.h"
 
 #include <glib.h>
@@ -18,14 +19,16 @@
 /* Time allowed for reading member records, which are all there, in ms; and for
  * last wills. */
 #define LEARN_MS 300
-/* In a world's keys: the ranks whose last wills the server has carried out,
- * each with a line feed. */
+/* In a world's keys: a line for each rank whose last will was carried out, with
+ * its rank, pid and node. The server takes the line out again if the rank comes
+ * back. */
 #define DIED_KEY "died"
 
 typedef struct {
     pid_t pid; /* 0: not known */
     int here; /* 1: on this machine, where its pid means something */
     int died; /* 1: its last will was carried out */
+    int recorded; /* 1: known from its record, not from the last will alone */
     int fd; /* pidfd, or -1 */
     char node[DSCOMM_NODE_MAX];
 } process_t;
@@ -33,6 +36,7 @@ typedef struct {
 struct dscomm_processes {
     pthread_mutex_t lock;
     int size;
+    int died; /* ranks whose last will was carried out */
     process_t *of;
 };
 
@@ -65,6 +69,7 @@ static void process_set(process_t *process, const dscomm_record_t *record)
 {
     if (process->fd >= 0)
         close(process->fd);
+    process->recorded = 1;
     process->pid = (pid_t)record->pid;
     process->here = dscomm_priv_record_here(record);
     process->fd = process->here ? dscomm_priv_process_open(process->pid) : -1;
@@ -132,53 +137,94 @@ dscomm_status_t dscomm_priv_processes_learn(dscomm_processes_t *processes,
 dscomm_status_t dscomm_priv_processes_leave_will(dscomm_store_t *store,
                                                  int rank)
 {
-    char line[16];
+    char node[DSCOMM_NODE_MAX], line[DSCOMM_NODE_MAX + 32];
 
-    snprintf(line, sizeof line, "%d\n", rank);
+    dscomm_priv_node_name(node);
+    snprintf(line, sizeof line, "%d %ld %s\n", rank, (long)getpid(), node);
     return dscomm_priv_store_will(store, DIED_KEY, line);
 }
 
-/* Whoever can write to the store can write anything there. */
-static void note_died(dscomm_processes_t *processes, dscomm_store_t *store,
-                      const char *text)
+void dscomm_priv_processes_withdraw_will(dscomm_store_t *store)
 {
-    int *ranks = g_new(int, (gsize)processes->size), count = 0;
-    char *end;
-
-    for (; count < processes->size && *text; text = end + 1) {
-        const long rank = strtol(text, &end, 10);
-
-        if (end == text || *end != '\n' || rank < 0 || rank >= processes->size)
-            break;
-        ranks[count++] = (int)rank;
-    }
-    dscomm_priv_processes_learn(processes, store, ranks, count);
-    pthread_mutex_lock(&processes->lock);
-    for (int i = 0; i < count; i++)
-        processes->of[ranks[i]].died = 1;
-    pthread_mutex_unlock(&processes->lock);
-    g_free(ranks);
+    dscomm_priv_store_withdraw(store, DIED_KEY);
 }
 
-void dscomm_priv_processes_look(dscomm_processes_t *processes,
-                                dscomm_store_t *store)
+/* Reads one line of DIED_KEY; the process is known from it if no record has
+ * told of it. Other lines are ignored: whoever can write to the store can write
+ * anything there. */
+static void note_died(dscomm_processes_t *processes, const char *line)
 {
-    const char *key = DIED_KEY;
+    int rank, length = 0;
+    long pid;
+    process_t *process;
+
+    if (sscanf(line, "%d %ld %n", &rank, &pid, &length) < 2 || !length ||
+        rank < 0 || rank >= processes->size || pid < 1)
+        return;
+    process = &processes->of[rank];
+    processes->died += !process->died;
+    process->died = 1;
+    if (process->pid)
+        return;
+    process->pid = (pid_t)pid;
+    g_strlcpy(process->node, line + length, sizeof process->node);
+    dscomm_priv_tidy(process->node, strlen(process->node) + 1);
+}
+
+/* Reads DIED_KEY; NULL: there is none. What is in no line any more was taken
+ * back: the rank lives. */
+static void note_all_died(dscomm_processes_t *processes, char *text)
+{
+    char *line, *rest = text;
+
+    pthread_mutex_lock(&processes->lock);
+    for (int i = 0; i < processes->size && processes->died; i++) {
+        processes->died -= processes->of[i].died;
+        processes->of[i].died = 0;
+        if (!processes->of[i].recorded)
+            processes->of[i].pid = 0;
+    }
+    while ((line = strsep(&rest, "\n")))
+        note_died(processes, line);
+    pthread_mutex_unlock(&processes->lock);
+}
+
+dscomm_priv_look_t dscomm_priv_processes_key(dscomm_store_t *store)
+{
+    return (dscomm_priv_look_t){.store = store, .key = DIED_KEY};
+}
+
+void dscomm_priv_processes_read(dscomm_processes_t *processes,
+                                const dscomm_priv_look_t *look)
+{
     dscomm_store_t *view = NULL;
-    int present = 0;
     void *value = NULL;
     size_t size;
 
-    if (dscomm_store_prefix(store, "", &view) < 0)
+    if (!look->present) {
+        note_all_died(processes, NULL);
+        return;
+    }
+    if (dscomm_store_prefix(look->store, "", &view) < 0)
         return;
     dscomm_priv_store_limit(
         view, dscomm_priv_clock_after(dscomm_priv_clock(), LEARN_MS));
-    if (dscomm_store_check(view, &key, 1, &present) == DSCOMM_OK && present &&
-        dscomm_store_get(view, key, LEARN_MS, &value, &size) == DSCOMM_OK) {
-        note_died(processes, store, value);
-        dscomm_store_free(value);
-    }
+    if (dscomm_store_get(view, look->key, LEARN_MS, &value, &size) == DSCOMM_OK)
+        note_all_died(processes, value);
+    dscomm_store_free(value);
     dscomm_store_close(view);
+}
+
+int dscomm_priv_processes_died(dscomm_processes_t *processes, int count)
+{
+    int rank = -1;
+
+    pthread_mutex_lock(&processes->lock);
+    for (int i = 0; i < count && processes->died && rank < 0; i++)
+        if (processes->of[i].died)
+            rank = i;
+    pthread_mutex_unlock(&processes->lock);
+    return rank;
 }
 
 int dscomm_priv_processes_ended(dscomm_processes_t *processes, int rank)

@@ -4,7 +4,8 @@
 #ifndef LIB_PROCESSES_H
 #define LIB_PROCESSES_H
 
-#include <dscomm/store.h>
+#include "lib/store.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,18 +26,24 @@ dscomm_status_t dscomm_priv_processes_learn(dscomm_processes_t *processes,
                                             const int *ranks, int count);
 
 /* Makes this process's end known to whoever looks: by a last will in store, a
- * view of the world's keys, if its server keeps one. Until
- * dscomm_priv_store_withdraw(). Returns the status of the store. */
+ * view of the world's keys, if its server keeps one, until it is withdrawn.
+ * Returns the status of the store. */
 dscomm_status_t dscomm_priv_processes_leave_will(dscomm_store_t *store,
                                                  int rank);
-/* Reads the last wills of the ranks that have ended, wherever they were, and
- * their records. A store that does not answer tells of none. */
-void dscomm_priv_processes_look(dscomm_processes_t *processes,
-                                dscomm_store_t *store);
+void dscomm_priv_processes_withdraw_will(dscomm_store_t *store);
+/* Where store, a view of the world's keys, has the last wills of the ranks that
+ * have ended, wherever they were: for dscomm_priv_store_look(). And reads them
+ * after it; those that cannot be read count as before. */
+dscomm_priv_look_t dscomm_priv_processes_key(dscomm_store_t *store);
+void dscomm_priv_processes_read(dscomm_processes_t *processes,
+                                const dscomm_priv_look_t *look);
+
+/* The first of the ranks below count whose last will was carried out, or -1. */
+int dscomm_priv_processes_died(dscomm_processes_t *processes, int count);
 
 /* 1 where the rank's process has ended, dead or not yet reaped by its parent; 0
  * where it lives or is not known. Of another machine's this is known after
- * dscomm_priv_processes_look(). */
+ * dscomm_priv_processes_read(). */
 int dscomm_priv_processes_ended(dscomm_processes_t *processes, int rank);
 
 /* The pid of a process that is known and on this machine, so that its end is

@@ -337,7 +337,7 @@ static dscomm_status_t meet(const dscomm_join_t *join, const char *token,
                                 ret_verdict);
     dscomm_priv_store_limit(meeting->store, INT64_MAX);
     if (status < 0) {
-        dscomm_priv_store_withdraw(meeting->store);
+        dscomm_priv_processes_withdraw_will(meeting->store);
         dscomm_store_close(g_steal_pointer(&meeting->store));
         if (meeting->point)
             leave_point(g_steal_pointer(&meeting->point),
@@ -432,34 +432,47 @@ static void say_goodbye(const dscomm_meeting_t *meeting)
         dscomm_store_set(meeting->store, "empty", "", 0);
 }
 
-static int has_left(const dscomm_meeting_t *meeting, int rank)
-{
-    char text[32];
-    const char *key = text;
-    int present = 0;
+/* A rank that rank 0 waits for. */
+typedef struct {
+    char key[24]; /* that says that it has left */
+    bool ended; /* its process has, or it is not connected to the store */
+} leaver_t;
 
-    snprintf(text, sizeof text, "left/%d", rank);
-    return dscomm_store_check(meeting->store, &key, 1, &present) == DSCOMM_OK &&
-           present;
+/* Learns who the ranks are, as far as that is not known. */
+static void learn_processes(const dscomm_meeting_t *meeting)
+{
+    int *ranks = g_try_new(int, (gsize)meeting->size);
+
+    for (int i = 0; ranks && i < meeting->size; i++)
+        ranks[i] = i;
+    if (ranks)
+        dscomm_priv_processes_learn(meeting->processes, meeting->store, ranks,
+                                    meeting->size);
+    g_free(ranks);
 }
 
-/* Has its process ended, as far as can be seen from here? */
-static int is_gone(const dscomm_meeting_t *meeting, int rank)
+/* Looks, by one request, which ranks have left, and whose last will was carried
+ * out. That a process has ended is read before: it may have left just then. */
+static dscomm_status_t look_who_left(const dscomm_meeting_t *meeting,
+                                     leaver_t *leavers,
+                                     dscomm_priv_look_t *looks)
 {
-    dscomm_record_t record = {0};
-    int gone = 0;
-    char key[32];
-    void *value;
-    size_t size;
+    const bool alone = dscomm_priv_store_clients(meeting->store) == 0;
+    dscomm_status_t status;
 
-    snprintf(key, sizeof key, "r/%d", rank);
-    if (dscomm_store_get(meeting->store, key, LOOK_MS, &value, &size) < 0)
-        return 0;
-    if (dscomm_priv_record_read(value, size, &record) == 0)
-        gone = dscomm_priv_record_gone(&record);
-    dscomm_priv_record_clear(&record);
-    dscomm_store_free(value);
-    return gone;
+    learn_processes(meeting);
+    looks[0] = dscomm_priv_processes_key(meeting->store);
+    for (int i = 1; i < meeting->size; i++) {
+        leavers[i].ended =
+            alone || dscomm_priv_processes_ended(meeting->processes, i);
+        snprintf(leavers[i].key, sizeof leavers[i].key, "left/%d", i);
+        looks[i].store = meeting->store;
+        looks[i].key = leavers[i].key;
+    }
+    status = dscomm_priv_store_look(looks, (size_t)meeting->size);
+    if (status == DSCOMM_OK)
+        dscomm_priv_processes_read(meeting->processes, &looks[0]);
+    return status;
 }
 
 /* Adds rank to a list of ranks, as far as there is room. */
@@ -471,26 +484,26 @@ static void add_name(char *names, size_t size, int rank)
 }
 
 /* The ranks that have said nothing, to names; 1 where none of them will, since
- * their processes have ended, or nobody but this rank is connected to the
- * store. One that has ended may have said it just before. */
+ * their processes have ended, or none of them is connected to the store. */
 static int find_silent(const dscomm_meeting_t *meeting, char *names,
                        size_t size)
 {
-    const int alone = dscomm_priv_store_clients(meeting->store) == 1;
-    int living = 0;
+    leaver_t *leavers = g_try_new0(leaver_t, (gsize)meeting->size);
+    dscomm_priv_look_t *looks =
+        g_try_new0(dscomm_priv_look_t, (gsize)meeting->size);
+    const bool known =
+        leavers && looks && look_who_left(meeting, leavers, looks) == DSCOMM_OK;
+    int living = !known;
 
     names[0] = '\0';
-    for (int rank = 1; rank < meeting->size; rank++) {
-        int gone;
-
-        if (has_left(meeting, rank))
+    for (int i = 1; known && i < meeting->size; i++) {
+        if (looks[i].present)
             continue;
-        gone = alone || is_gone(meeting, rank);
-        if (gone && has_left(meeting, rank))
-            continue;
-        living += !gone;
-        add_name(names, size, rank);
+        living += !leavers[i].ended;
+        add_name(names, size, i);
     }
+    g_free(looks);
+    g_free(leavers);
     return !living;
 }
 
@@ -541,7 +554,7 @@ void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
         return;
     if (orderly && meeting->serves)
         leave_together(meeting, timeout_ms);
-    dscomm_priv_store_withdraw(meeting->store);
+    dscomm_priv_processes_withdraw_will(meeting->store);
     dscomm_store_close(meeting->store);
     meeting->store = NULL;
     if (!meeting->point)

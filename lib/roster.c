@@ -257,21 +257,16 @@ static dscomm_status_t look_at_records(watch_t *watch)
     return status;
 }
 
-/* Whether somebody has found that this world can never meet. */
-static dscomm_status_t look_for_wrong(const roster_t *roster)
+/* Why this world can never meet, as somebody has found. */
+static dscomm_status_t read_wrong(const roster_t *roster)
 {
-    const char *key = DSCOMM_ROSTER_WRONG;
     dscomm_verdict_t verdict;
-    int present = 0;
     void *value;
     size_t size;
     dscomm_status_t status =
-        dscomm_store_check(roster->store, &key, 1, &present);
+        dscomm_store_get(roster->store, DSCOMM_ROSTER_WRONG,
+                         DSCOMM_TIMEOUT_DEFAULT, &value, &size);
 
-    if (status < 0 || !present)
-        return status;
-    status = dscomm_store_get(roster->store, key, DSCOMM_TIMEOUT_DEFAULT,
-                              &value, &size);
     if (status < 0)
         return status;
     if (g_str_has_prefix(value, "error\n"))
@@ -281,21 +276,36 @@ static dscomm_status_t look_for_wrong(const roster_t *roster)
 }
 
 /* A rank whose last will was carried out is missed by no deadline. */
-static dscomm_status_t look_for_dead(const roster_t *roster, int first,
-                                     int count)
+static dscomm_status_t check_died(const roster_t *roster, int count)
 {
+    const int rank = dscomm_priv_processes_died(roster->processes, count);
     char who[DSCOMM_PROCESS_MAX];
 
-    dscomm_priv_processes_look(roster->processes, roster->store);
-    for (int i = first; i < first + count; i++)
-        if (i != roster->join->rank &&
-            dscomm_priv_processes_ended(roster->processes, i))
-            return dscomm_fail(
-                DSCOMM_ERR_PEER_FAILED,
-                "%s ended before all had come: see its own output; or its "
-                "host cannot be reached any more",
-                dscomm_priv_processes_describe(roster->processes, i, who));
-    return DSCOMM_OK;
+    if (rank < 0 || rank == roster->join->rank)
+        return DSCOMM_OK;
+    return dscomm_fail(
+        DSCOMM_ERR_PEER_FAILED,
+        "%s ended before all had come: see its own output; or its host cannot "
+        "be reached any more",
+        dscomm_priv_processes_describe(roster->processes, rank, who));
+}
+
+/* Whether the world can never meet, or one of the first count ranks has died;
+ * by one request. */
+static dscomm_status_t look_in_store(const roster_t *roster, int count)
+{
+    dscomm_priv_look_t looks[] = {
+        {.store = roster->store, .key = DSCOMM_ROSTER_WRONG},
+        dscomm_priv_processes_key(roster->store),
+    };
+    dscomm_status_t status = dscomm_priv_store_look(looks, G_N_ELEMENTS(looks));
+
+    if (status < 0)
+        return status;
+    if (looks[0].present)
+        status = read_wrong(roster);
+    dscomm_priv_processes_read(roster->processes, &looks[1]);
+    return status == DSCOMM_OK ? check_died(roster, count) : status;
 }
 
 /* Those of some keys, as bytes; looks at times at those that have come. */
@@ -315,9 +325,7 @@ static dscomm_status_t await_batch(watch_t *watch, char **keys, int count,
             return status;
         status = look_at_records(watch);
         if (status == DSCOMM_OK)
-            status = look_for_wrong(roster);
-        if (status == DSCOMM_OK)
-            status = look_for_dead(roster, 0, roster->join->size);
+            status = look_in_store(roster, roster->join->size);
         if (status < 0)
             return status;
         watch->slice = MIN(2 * watch->slice, MOST_LOOK_MS);
@@ -555,7 +563,7 @@ static dscomm_status_t await_verdict(const roster_t *roster,
         if (status == DSCOMM_OK)
             status = check_leader(roster, leader);
         if (status == DSCOMM_OK && !dscomm_priv_join_serves(roster->join))
-            status = look_for_dead(roster, 0, 1);
+            status = look_in_store(roster, 1);
         if (status < 0)
             return status;
         slice = MIN(2 * slice, MOST_LOOK_MS);
@@ -636,9 +644,9 @@ dscomm_status_t dscomm_priv_roster(const dscomm_join_t *join,
     dscomm_status_t status = claim(&roster);
 
     if (status == DSCOMM_OK)
-        status = register_self(&roster);
-    if (status == DSCOMM_OK)
         status = dscomm_priv_processes_leave_will(store, join->rank);
+    if (status == DSCOMM_OK)
+        status = register_self(&roster);
     if (status == DSCOMM_OK)
         status = join->rank ? follow(&roster, ret_verdict)
                             : lead(&roster, ret_verdict);

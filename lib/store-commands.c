@@ -5,7 +5,6 @@
 
 #include "lib/store-table.h"
 #include "lib/store-waiters.h"
-#include "lib/store-will.h"
 
 #include "lib/status.h"
 
@@ -79,7 +78,8 @@ static dscomm_status_t commands_init(commands_t *commands, size_t most,
     commands->table = dscomm_priv_table_new(most);
     if (!commands->table)
         return DSCOMM_ERR_NO_MEMORY;
-    commands->wills = dscomm_priv_wills_new();
+    commands->wills =
+        dscomm_priv_wills_new(commands->table, &commands->waiters);
     if (job && job->secret)
         commands->secret = dscomm_priv_value(job->secret, strlen(job->secret));
     if (job && job->credential)
@@ -516,8 +516,7 @@ static void run_barrier(commands_t *commands, request_t *request)
 
 /* Last wills */
 
-void dscomm_priv_commands_part(commands_t *commands, session_t *session,
-                               bool ended)
+static void leave_client(commands_t *commands, session_t *session, bool ended)
 {
     if (session->client)
         dscomm_priv_wills_leave(commands->wills, session->client->data, ended);
@@ -525,27 +524,30 @@ void dscomm_priv_commands_part(commands_t *commands, session_t *session,
     session->client = NULL;
 }
 
-gint64 dscomm_priv_commands_due(const commands_t *commands)
+void dscomm_priv_commands_part(commands_t *commands, session_t *session,
+                               bool ended)
 {
-    return dscomm_priv_wills_due(commands->wills);
+    dscomm_priv_waiters_remove(session);
+    leave_client(commands, session, ended);
 }
 
-/* A will for which the store has no room is lost, as any other key. */
-void dscomm_priv_commands_carry_out(commands_t *commands, gint64 now)
+dscomm_priv_wills_t *dscomm_priv_commands_wills(commands_t *commands)
 {
-    bytes_t *key, *value, *joined;
+    return commands->wills;
+}
 
-    while (dscomm_priv_wills_take(commands->wills, now, &key, &value)) {
-        if (!dscomm_priv_table_join(commands->table, key->data, value->data,
-                                    &joined)) {
-            if (!dscomm_priv_table_set(commands->table, key->data, joined))
-                dscomm_priv_waiters_wake(&commands->waiters, WAITERS_KEY,
-                                         key->data);
-            dscomm_priv_bytes_unref(joined);
-        }
-        dscomm_priv_bytes_unref(value);
-        dscomm_priv_bytes_unref(key);
-    }
+/* From now on the connection is one of client. False: no memory. */
+static bool join_client(commands_t *commands, session_t *session,
+                        bytes_t *client)
+{
+    if (session->client &&
+        dscomm_priv_data_equal(session->client->data, client->data))
+        return true;
+    leave_client(commands, session, false);
+    if (!dscomm_priv_wills_join(commands->wills, client))
+        return false;
+    session->client = dscomm_priv_bytes_ref(client);
+    return true;
 }
 
 static void give_will(commands_t *commands, request_t *request)
@@ -554,11 +556,11 @@ static void give_will(commands_t *commands, request_t *request)
     bytes_t *key = client ? copy(commands, request, 1) : NULL;
     bytes_t *value = key ? copy(commands, request, 2) : NULL;
 
-    dscomm_priv_commands_part(commands, request->session, false);
-    if (value && dscomm_priv_wills_join(commands->wills, client, key, value))
-        request->session->client = dscomm_priv_bytes_ref(client);
-    else if (!request->problem)
+    if (value && !join_client(commands, request->session, client))
         request->problem = no_memory;
+    else if (value &&
+             !dscomm_priv_wills_give(commands->wills, client->data, key, value))
+        request->problem = "more wills than a client may have";
     dscomm_priv_bytes_unref(value);
     dscomm_priv_bytes_unref(key);
     dscomm_priv_bytes_unref(client);
@@ -570,10 +572,11 @@ static void run_will(commands_t *commands, request_t *request)
 
     if (size > WIRE_WILL_MAX)
         request->problem = "a will beyond its limit";
-    else if (request->spans[1].size)
+    else if (request->spans[1].size && request->spans[2].size)
         give_will(commands, request);
     else
-        dscomm_priv_wills_withdraw(commands->wills, look(request, 0));
+        dscomm_priv_wills_withdraw(commands->wills, look(request, 0),
+                                   look(request, 1));
 }
 
 static void (*const handlers[WIRE_COMMANDS])(commands_t *commands,

@@ -6,6 +6,7 @@
 #define LIB_STORE_COMMANDS_H
 
 #include "lib/store-session.h"
+#include "lib/store-will.h"
 
 /* Keys, queues and those who wait for them. most: bytes of keys and values;
  * job: whose they are, or NULL. NULL after dscomm_fail(). */
@@ -21,12 +22,12 @@ gboolean dscomm_priv_commands_execute(dscomm_priv_commands_t *commands,
                                       dscomm_priv_session_t *session,
                                       const uint8_t *data,
                                       const char **ret_problem);
-/* The connection of session ends; ended: by the client's side. */
+/* The connection of session ends, and what it waits for; ended: by the client's
+ * side. */
 void dscomm_priv_commands_part(dscomm_priv_commands_t *commands,
                                dscomm_priv_session_t *session, bool ended);
-/* When a last will is to be carried out, of g_get_monotonic_time(), or 0. */
-gint64 dscomm_priv_commands_due(const dscomm_priv_commands_t *commands);
-void dscomm_priv_commands_carry_out(dscomm_priv_commands_t *commands,
-                                    gint64 now);
+/* The last wills of the clients. */
+dscomm_priv_wills_t *
+dscomm_priv_commands_wills(dscomm_priv_commands_t *commands);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "lib/status.h"
 #include "lib/store-handshake.h"
+#include "lib/store-own-will.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -61,6 +62,7 @@ gboolean dscomm_priv_link_init(link_t *link, const char *host, int port,
         g_strlcpy(link->peer, peer, sizeof link->peer);
     else
         dscomm_priv_link_peer(link->peer, host, port, link->ports);
+    link->binds = true;
     pthread_mutex_init(&link->lock, NULL);
     dscomm_priv_gate_init(&link->gate);
     return TRUE;
@@ -75,9 +77,7 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-/* A connection that holds the last will stays open until another one holds it:
- * the server must not take the client for dead. */
-static void disconnect(link_t *link)
+void dscomm_priv_link_disconnect(link_t *link)
 {
     if (link->bound && link->parked < 0) {
         link->parked = link->fd;
@@ -89,9 +89,9 @@ static void disconnect(link_t *link)
 
 static void clear_one(link_t *link)
 {
-    disconnect(link);
+    close_fd(&link->fd);
     close_fd(&link->parked);
-    dscomm_priv_buffer_clear(&link->will);
+    dscomm_priv_own_wills_free(link);
     dscomm_priv_gate_clear(&link->gate);
     pthread_mutex_destroy(&link->lock);
     explicit_bzero(link->secret, sizeof link->secret);
@@ -99,13 +99,33 @@ static void clear_one(link_t *link)
     free(link->host);
 }
 
+static void links_free(link_t *link)
+{
+    while (link) {
+        link_t *next = link->next;
+
+        clear_one(link);
+        g_free(link);
+        link = next;
+    }
+}
+
+/* A connection that ends with a reset tells the server nothing about the
+ * client: no last will is carried out. */
+static void set_reset(const link_t *link)
+{
+    const struct linger at_once = {.l_onoff = 1};
+
+    setsockopt(link->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    setsockopt(link->parked, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
 void dscomm_priv_link_clear(link_t *link)
 {
-    for (link_t *other = link->next, *next; other; other = next) {
-        next = other->next;
-        clear_one(other);
-        g_free(other);
-    }
+    if (!dscomm_priv_own_wills_settled(link))
+        for (link_t *other = link; other; other = other->next)
+            set_reset(other);
+    links_free(link->next);
     clear_one(link);
 }
 
@@ -126,16 +146,37 @@ static link_t *link_add(link_t *first)
     }
     memcpy(link->server, first->server, sizeof link->server);
     link->met = first->met;
+    link->binds = false;
     link->first = first;
     link->next = first->next;
     first->next = link;
     return link;
 }
 
-/* The one to take, see dscomm_priv_link_enter(). */
-static link_t *link_choose(link_t *first, gboolean waits)
+/* Takes the connections that have been idle for long out of the list; returns
+ * the list of them. A client with wills keeps those that are bound. */
+static link_t *links_take_idle(link_t *first)
 {
-    link_t *link = first;
+    const gint64 since = g_get_monotonic_time() - LINK_IDLE_US;
+    link_t **at = &first->next, *idle = NULL;
+
+    while (*at) {
+        link_t *link = *at;
+
+        if (link->users || link->binds || link->idle > since) {
+            at = &link->next;
+            continue;
+        }
+        *at = link->next;
+        link->next = idle;
+        idle = link;
+    }
+    return idle;
+}
+
+link_t *dscomm_priv_link_choose(link_t *first, gboolean waits)
+{
+    link_t *link = first, *idle;
 
     pthread_mutex_lock(&first->lock);
     while (link && (waits ? link->users > 0 : link->waits))
@@ -146,39 +187,21 @@ static link_t *link_choose(link_t *first, gboolean waits)
         link->users++;
         link->waits = waits;
     }
+    idle = links_take_idle(first);
     pthread_mutex_unlock(&first->lock);
+    links_free(idle);
     return link;
 }
 
-static void link_release(link_t *link)
+void dscomm_priv_link_release(link_t *link)
 {
-    pthread_mutex_lock(&link->first->lock);
-    link->users--;
+    link_t *first = link->first;
+
+    pthread_mutex_lock(&first->lock);
+    if (--link->users == 0)
+        link->idle = g_get_monotonic_time();
     link->waits = FALSE;
-    pthread_mutex_unlock(&link->first->lock);
-}
-
-/* Sends the last will on a new connection, if there is one. */
-static dscomm_status_t bind_will(link_t *link, dscomm_priv_deadline_t deadline)
-{
-    const uint32_t nonce = 0x3B1CF02D;
-    dscomm_priv_buffer_t request = {0};
-    dscomm_status_t status = DSCOMM_OK;
-
-    pthread_mutex_lock(&link->lock);
-    dscomm_priv_buffer_put(&request, link->will.data, link->will.size);
-    pthread_mutex_unlock(&link->lock);
-    if (request.size || request.bad) {
-        dscomm_priv_put_u8(&request, WIRE_PING);
-        dscomm_priv_put_u32(&request, nonce);
-        status = dscomm_priv_link_send(link, &request, deadline);
-        if (!status)
-            status = dscomm_priv_link_echo(link, nonce, deadline);
-        link->bound = !status;
-    }
-    if (!status)
-        close_fd(&link->parked);
-    return status;
+    pthread_mutex_unlock(&first->lock);
 }
 
 /* One port of one server; *ret_again tells whether another attempt may end
@@ -193,12 +216,12 @@ static dscomm_status_t connect_port(link_t *link, const struct addrinfo *list,
     if (status)
         return status;
     status = dscomm_priv_handshake(link, deadline);
-    if (!status)
-        status = bind_will(link, deadline);
+    if (!status && link->binds)
+        status = dscomm_priv_own_wills_bind(link, deadline);
     *ret_again =
         status == DSCOMM_ERR_PEER_FAILED || status == DSCOMM_ERR_MISMATCH;
     if (status)
-        disconnect(link);
+        dscomm_priv_link_disconnect(link);
     return status;
 }
 
@@ -343,9 +366,7 @@ dscomm_status_t dscomm_priv_link_connect(link_t *link,
     return status;
 }
 
-/* TRUE where the server has closed the connection, or sent what nobody asked
- * for. */
-static gboolean is_spoilt(const link_t *link)
+gboolean dscomm_priv_link_is_spoilt(const link_t *link)
 {
     uint8_t byte;
     ssize_t got = recv(link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -361,8 +382,9 @@ static dscomm_status_t link_take(link_t *link, dscomm_priv_deadline_t deadline)
 
     if (status)
         return status;
-    if (link->fd >= 0 && is_spoilt(link))
-        disconnect(link);
+    if (link->fd >= 0 && dscomm_priv_link_is_spoilt(link))
+        dscomm_priv_link_disconnect(link);
+    dscomm_priv_own_wills_flush(link);
     if (link->fd < 0)
         status = connect_once(link, dscomm_priv_grace(deadline), &again);
     if (!status)
@@ -379,7 +401,7 @@ static dscomm_status_t link_take(link_t *link, dscomm_priv_deadline_t deadline)
 dscomm_status_t dscomm_priv_link_enter(link_t **link, gboolean waits,
                                        dscomm_priv_deadline_t deadline)
 {
-    link_t *chosen = link_choose(*link, waits);
+    link_t *chosen = dscomm_priv_link_choose(*link, waits);
     dscomm_status_t status;
 
     if (!chosen)
@@ -387,97 +409,19 @@ dscomm_status_t dscomm_priv_link_enter(link_t **link, gboolean waits,
                            "no memory for a connection to the store");
     status = link_take(chosen, deadline);
     if (status)
-        link_release(chosen);
+        dscomm_priv_link_release(chosen);
     else
         *link = chosen;
     return status;
-}
-
-/* Makes the request of the will, under an identifier of its own. */
-static bool make_will(link_t *first, const char *key, dscomm_priv_data_t value)
-{
-    uint8_t client[WIRE_NAME_SIZE];
-    bool made;
-
-    dscomm_priv_wire_name(client, WIRE_NAMED_BY_CLIENT);
-    pthread_mutex_lock(&first->lock);
-    made = !first->will.size;
-    if (made) {
-        dscomm_priv_put_u8(&first->will, WIRE_WILL);
-        dscomm_priv_buffer_put(&first->will, client, sizeof client);
-        dscomm_priv_put_key(&first->will, key);
-        dscomm_priv_put_bytes(&first->will, value.data, value.size);
-        if (first->will.bad) {
-            dscomm_priv_buffer_clear(&first->will);
-            made = false;
-        }
-    }
-    pthread_mutex_unlock(&first->lock);
-    return made;
-}
-
-dscomm_status_t dscomm_priv_link_will(link_t *first, const char *key,
-                                      dscomm_priv_data_t value,
-                                      dscomm_priv_deadline_t deadline)
-{
-    link_t *link = first;
-    dscomm_status_t status = dscomm_priv_link_enter(&link, FALSE, deadline);
-
-    if (status)
-        return status;
-    if (link == first && link->server[0] == WIRE_NAMED_ITSELF &&
-        make_will(first, key, value))
-        status = bind_will(link, dscomm_priv_grace(deadline));
-    return dscomm_priv_link_leave(link, status);
-}
-
-/* Sends request if the connection is in order, and leaves it so. */
-static void send_at_once(link_t *link, const dscomm_priv_buffer_t *request)
-{
-    char before[DSCOMM_ERROR_MAX];
-
-    g_strlcpy(before, dscomm_last_error(), sizeof before);
-    if (dscomm_priv_gate_enter(&link->gate, dscomm_priv_deadline(0))) {
-        dscomm_priv_fail_with(DSCOMM_ERR_TIMEOUT, before);
-        return;
-    }
-    if (link->fd >= 0 && !is_spoilt(link) &&
-        send(link->fd, request->data, request->size,
-             MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)request->size)
-        disconnect(link);
-    dscomm_priv_gate_leave(&link->gate);
-}
-
-/* Any connection can withdraw the will of the client, but none is made for
- * that: without one the server sees the client end. */
-void dscomm_priv_link_withdraw(link_t *first)
-{
-    dscomm_priv_buffer_t request = {0};
-    link_t *link;
-
-    pthread_mutex_lock(&first->lock);
-    if (first->will.size) {
-        dscomm_priv_buffer_put(&request, first->will.data, 1 + WIRE_NAME_SIZE);
-        dscomm_priv_put_bytes(&request, NULL, 0);
-        dscomm_priv_put_bytes(&request, NULL, 0);
-    }
-    dscomm_priv_buffer_clear(&first->will);
-    pthread_mutex_unlock(&first->lock);
-    link = request.size && !request.bad ? link_choose(first, FALSE) : NULL;
-    if (link) {
-        send_at_once(link, &request);
-        link_release(link);
-    }
-    dscomm_priv_buffer_clear(&request);
 }
 
 /* After a failure on the way no one knows what comes next on the connection. */
 dscomm_status_t dscomm_priv_link_leave(link_t *link, dscomm_status_t status)
 {
     if (status)
-        disconnect(link);
+        dscomm_priv_link_disconnect(link);
     dscomm_priv_gate_leave(&link->gate);
-    link_release(link);
+    dscomm_priv_link_release(link);
     return status;
 }
 
@@ -494,7 +438,7 @@ dscomm_priv_link_leave_refused(link_t *link, dscomm_status_t status,
     if (status != DSCOMM_ERR_PEER_FAILED)
         return dscomm_priv_link_leave(link, status);
     g_strlcpy(cause, dscomm_last_error(), sizeof cause);
-    disconnect(link);
+    dscomm_priv_link_disconnect(link);
     if (connect_once(link, dscomm_priv_grace(deadline), &again))
         status = dscomm_priv_fail_with(status, cause);
     else
@@ -502,7 +446,7 @@ dscomm_priv_link_leave_refused(link_t *link, dscomm_status_t status,
             refused, "the store at %s refuses to change key '%s': %s",
             link->peer, dscomm_priv_quote(key + 1, shown, sizeof shown), why);
     dscomm_priv_gate_leave(&link->gate);
-    link_release(link);
+    dscomm_priv_link_release(link);
     return status;
 }
 

@@ -13,6 +13,8 @@
 /* A host, cut off, its ports and what is between them. */
 #define LINK_PEER_MAX 96
 
+typedef struct dscomm_priv_own_will dscomm_priv_own_will_t;
+
 typedef struct dscomm_priv_link {
     dscomm_priv_gate_t gate; /* one thread at a time */
     char *host;
@@ -23,8 +25,8 @@ typedef struct dscomm_priv_link {
     bool unproven; /* the last handshake failed for want of the same secret */
     char peer[LINK_PEER_MAX]; /* the address, for messages */
     int fd; /* -1: to be connected again */
-    bool bound; /* fd holds the client's last will */
-    int parked; /* one that held it before and is out of step, or -1 */
+    bool bound; /* the server knows that fd is a connection of the client */
+    int parked; /* one that was bound before and is out of step, or -1 */
     uint8_t server[WIRE_NAME_SIZE]; /* of the first connection, */
     gboolean met; /* if there was one */
 
@@ -34,8 +36,14 @@ typedef struct dscomm_priv_link {
     struct dscomm_priv_link *first, *next;
     unsigned users; /* threads that have the connection, or queue for it */
     gboolean waits; /* its user waits for keys */
-    dscomm_priv_buffer_t will; /* WILL, as it is sent, or empty */
+    gint64 idle; /* since when it has had no users, in us */
+    bool binds; /* its connections are to be bound, if there are wills */
+    uint8_t client[WIRE_NAME_SIZE]; /* the first one's: names the client */
+    dscomm_priv_own_will_t *wills; /* the first one's, see store-own-will.h */
 } dscomm_priv_link_t;
+
+/* Connections beyond the first that nobody has used for so long are closed. */
+#define LINK_IDLE_US (10 * G_USEC_PER_SEC)
 
 /* "host:29500", "[::1]:61440-61447", into buffer, which it returns. */
 const char *dscomm_priv_link_peer(char buffer[LINK_PEER_MAX], const char *host,
@@ -61,7 +69,8 @@ dscomm_status_t dscomm_priv_link_connect(dscomm_priv_link_t *link,
  * A thread that waits for keys has one alone, so that the keys for which
  * it waits can be set through this store too; requests that are answered at
  * once share one. So there are as many as threads have waited at once, and one
- * for the others: a process with one thread has one. */
+ * for the others: a process with one thread has one. Those that are no longer
+ * used are closed after LINK_IDLE_US, when another one is taken. */
 dscomm_status_t dscomm_priv_link_enter(dscomm_priv_link_t **link,
                                        gboolean waits,
                                        dscomm_priv_deadline_t deadline);
@@ -74,14 +83,17 @@ dscomm_priv_link_leave_refused(dscomm_priv_link_t *link, dscomm_status_t status,
                                dscomm_priv_deadline_t deadline, const char *key,
                                dscomm_status_t refused, const char *why);
 
-/* Gives the server the client's last will, and holds it by the first
- * connection from now on. Nothing is done if the server is not of this library,
- * if there is a will already, or if a thread waits on that connection. */
-dscomm_status_t dscomm_priv_link_will(dscomm_priv_link_t *first,
-                                      const char *key, dscomm_priv_data_t value,
-                                      dscomm_priv_deadline_t deadline);
-/* Withdraws the last will, if there is one, without waiting for an answer. */
-void dscomm_priv_link_withdraw(dscomm_priv_link_t *first);
+/* A connection for a request that is answered at once, and gives it back. NULL:
+ * no memory. Its user passes link->gate, and may find it out of order. */
+dscomm_priv_link_t *dscomm_priv_link_choose(dscomm_priv_link_t *first,
+                                            gboolean waits);
+void dscomm_priv_link_release(dscomm_priv_link_t *link);
+/* TRUE where the server has closed the connection, or sent what nobody asked
+ * for. */
+gboolean dscomm_priv_link_is_spoilt(const dscomm_priv_link_t *link);
+/* Gives up the connection, which is out of order. One that is bound stays open
+ * until the next one is: the server must not take the client for dead. */
+void dscomm_priv_link_disconnect(dscomm_priv_link_t *link);
 
 /* Sends a request, which is cleared in any case; ask adds the grace period that
  * an answer has. */

@@ -8,7 +8,6 @@
 
 #include "lib/status.h"
 #include "lib/store-commands.h"
-#include "lib/store-waiters.h"
 #include "lib/store-session.h"
 
 #include <errno.h>
@@ -33,8 +32,9 @@ struct dscomm_priv_server {
     int epoll, stop; /* stop: an eventfd, readable when it is over */
     pthread_t thread;
     dscomm_priv_commands_t *commands;
+    dscomm_priv_wills_t *wills; /* of commands */
     GQueue sessions; /* all that are connected */
-    gint clients; /* how many, for other threads */
+    gint clients; /* that have a last will, for other threads */
     GQueue touched; /* sessions with new answers */
     GQueue dead; /* sessions to be freed */
     dscomm_priv_budget_t under_way;
@@ -92,11 +92,9 @@ static void bury(server_t *server, session_t *session, const char *problem)
         dscomm_log(DSCOMM_LOG_DEBUG, "store", "closing %s: %s", session->peer,
                    problem);
     session->dead = TRUE;
-    dscomm_priv_waiters_remove(session);
     dscomm_priv_commands_part(server->commands, session, !problem);
     epoll_ctl(server->epoll, EPOLL_CTL_DEL, session->fd, NULL);
     g_queue_unlink(&server->sessions, &session->link);
-    g_atomic_int_add(&server->clients, -1);
     end_silence(server, session);
     g_queue_push_tail_link(&server->dead, &session->link);
 }
@@ -182,7 +180,6 @@ static void admit(server_t *server, int fd, const struct sockaddr *address,
         return;
     }
     g_queue_push_tail_link(&server->sessions, &session->link);
-    g_atomic_int_inc(&server->clients);
     session->silent.data = session;
     g_queue_push_tail_link(&server->silent, &session->silent);
     session->events = EPOLLIN;
@@ -287,7 +284,7 @@ static int next_due(const server_t *server)
 {
     const gint64 now = g_get_monotonic_time();
     const gint64 at[] = {server->tick_at, server->accept_at,
-                         dscomm_priv_commands_due(server->commands)};
+                         dscomm_priv_wills_due(server->wills)};
     int due = -1;
 
     for (size_t i = 0; i < G_N_ELEMENTS(at); i++) {
@@ -303,7 +300,7 @@ static void do_due(server_t *server)
 {
     gint64 now = g_get_monotonic_time();
 
-    dscomm_priv_commands_carry_out(server->commands, now);
+    dscomm_priv_wills_carry_out(server->wills, now);
     if (server->tick_at && now >= server->tick_at)
         tick(server, now);
     if (server->accept_at && now >= server->accept_at) {
@@ -381,6 +378,8 @@ static void *run(void *data)
         do_due(server);
         send_touched(server);
         free_dead(server);
+        g_atomic_int_set(&server->clients,
+                         dscomm_priv_wills_clients(server->wills));
     }
 }
 
@@ -468,8 +467,10 @@ dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
     server->under_way.most = server->limits.under_way;
     server->epoll = server->stop = -1;
     server->commands = dscomm_priv_commands_new(server->limits.kept, job);
-    if (server->commands)
+    if (server->commands) {
+        server->wills = dscomm_priv_commands_wills(server->commands);
         status = watch_first(server);
+    }
     if (!status)
         status = start_thread(server);
     if (status) {

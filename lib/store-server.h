@@ -33,7 +33,7 @@ dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
 void dscomm_priv_server_close(dscomm_priv_server_t *server);
 const dscomm_priv_listen_t *
 dscomm_priv_server_listening(const dscomm_priv_server_t *server);
-/* How many connections there are. Any thread. */
+/* How many clients are connected and have a last will. Any thread. */
 int dscomm_priv_server_clients(const dscomm_priv_server_t *server);
 
 #endif

@@ -54,7 +54,7 @@ struct dscomm_priv_session {
 dscomm_priv_session_t *dscomm_priv_session_new(int fd, const char *peer,
                                                GQueue *touched,
                                                dscomm_priv_budget_t *under_way);
-/* Closes the socket. The commands must have forgotten it. */
+/* Closes the socket. dscomm_priv_commands_part() comes before. */
 void dscomm_priv_session_free(dscomm_priv_session_t *session);
 
 /* Answers own their bytes, because they are sent after the request's memory is

@@ -208,6 +208,46 @@ dscomm_status_t dscomm_priv_table_join(dscomm_priv_table_t *table,
     return DSCOMM_OK;
 }
 
+/* Where the first line of data begins that begins with part, or NULL. */
+static const char *find_line(dscomm_priv_data_t data, dscomm_priv_data_t part)
+{
+    const char *at = data.data, *end = at + data.size;
+
+    while (at && (size_t)(end - at) >= part.size) {
+        if (!memcmp(at, part.data, part.size))
+            return at;
+        at = memchr(at, '\n', (size_t)(end - at));
+        at = at ? at + 1 : NULL;
+    }
+    return NULL;
+}
+
+void dscomm_priv_table_cut(dscomm_priv_table_t *table, dscomm_priv_data_t key,
+                           dscomm_priv_data_t part)
+{
+    const dscomm_priv_bytes_t *old = dscomm_priv_table_get(table, key);
+    const char *at = old ? find_line(old->data, part) : NULL;
+    size_t before, size;
+    dscomm_priv_bytes_t *rest;
+
+    if (!at)
+        return;
+    before = (size_t)(at - (const char *)old->data.data);
+    size = old->data.size - part.size;
+    if (!size) {
+        dscomm_priv_table_remove(table, key);
+        return;
+    }
+    rest = dscomm_priv_bytes_new(&table->budget, NULL, size,
+                                 size + BUDGET_COPY_COST);
+    if (!rest)
+        return;
+    memcpy(rest->own, old->data.data, before);
+    memcpy(rest->own + before, at + part.size, size - before);
+    dscomm_priv_table_set(table, key, rest);
+    dscomm_priv_bytes_unref(rest);
+}
+
 bool dscomm_priv_table_compare(const dscomm_priv_table_t *table,
                                dscomm_priv_data_t key,
                                dscomm_priv_data_t expected,

@@ -47,6 +47,12 @@ dscomm_status_t dscomm_priv_table_join(dscomm_priv_table_t *table,
                                        dscomm_priv_data_t data,
                                        dscomm_priv_bytes_t **ret_value);
 
+/* Takes part out of the value of key, at the first line that begins with it; a
+ * value without a rest is removed. Nothing where it is not there, or there is
+ * no memory. */
+void dscomm_priv_table_cut(dscomm_priv_table_t *table, dscomm_priv_data_t key,
+                           dscomm_priv_data_t part);
+
 /* Whether COMPARE_SET stores the desired value, which it then answers;
  * otherwise it answers *ret_value, which the table owns, or expected if that is
  * NULL: key has no value and gets none. */

@@ -3,128 +3,240 @@
 
 #include "lib/store-will.h"
 
-typedef struct {
-    dscomm_priv_node_t node; /* the client */
-    dscomm_priv_bytes_t *key, *value;
-    unsigned connections;
-    gint64 due; /* 0: the client is connected */
-    GList link; /* in due of all wills */
+typedef dscomm_priv_bytes_t bytes_t;
+typedef dscomm_priv_data_t data_t;
+
+typedef struct will {
+    struct will *next;
+    bytes_t *key, *value;
 } will_t;
 
+typedef struct {
+    dscomm_priv_node_t node; /* its name */
+    will_t *wills;
+    int count; /* of them */
+    unsigned connections;
+    gint64 due; /* 0: it is connected, or its wills are carried out */
+    GList link; /* in due of all wills */
+    bool carried_out;
+    bool counted; /* in clients of all wills */
+} client_t;
+
 struct dscomm_priv_wills {
-    dscomm_priv_map_t of; /* of will_t, by client */
-    GQueue due; /* of will_t without connections, the next one first */
+    dscomm_priv_map_t of; /* of client_t, by name */
+    GQueue due; /* of client_t without connections, the next one first */
+    int clients; /* that are connected and have a will */
+    dscomm_priv_table_t *table;
+    dscomm_priv_waiters_t *waiters;
 };
 
 typedef dscomm_priv_wills_t wills_t;
 
-static void will_free(dscomm_priv_node_t *node)
+static void will_free(will_t *will)
 {
-    will_t *will = (will_t *)node;
-
     dscomm_priv_bytes_unref(will->value);
     dscomm_priv_bytes_unref(will->key);
-    dscomm_priv_bytes_unref(will->node.key);
     g_free(will);
 }
 
-wills_t *dscomm_priv_wills_new(void)
+static void client_free(dscomm_priv_node_t *node)
 {
-    return g_try_new0(wills_t, 1);
+    client_t *client = (client_t *)node;
+
+    while (client->wills) {
+        will_t *will = client->wills;
+
+        client->wills = will->next;
+        will_free(will);
+    }
+    dscomm_priv_bytes_unref(client->node.key);
+    g_free(client);
+}
+
+wills_t *dscomm_priv_wills_new(dscomm_priv_table_t *table,
+                               dscomm_priv_waiters_t *waiters)
+{
+    wills_t *wills = g_try_new0(wills_t, 1);
+
+    if (!wills)
+        return NULL;
+    wills->table = table;
+    wills->waiters = waiters;
+    return wills;
 }
 
 void dscomm_priv_wills_free(wills_t *wills)
 {
     if (wills)
-        dscomm_priv_map_clear(&wills->of, will_free);
+        dscomm_priv_map_clear(&wills->of, client_free);
     g_free(wills);
 }
 
-static will_t *will_add(wills_t *wills, dscomm_priv_bytes_t *client,
-                        dscomm_priv_bytes_t *key, dscomm_priv_bytes_t *value)
+static client_t *client_add(wills_t *wills, bytes_t *name)
 {
-    will_t *will = g_try_new0(will_t, 1);
+    client_t *client = g_try_new0(client_t, 1);
 
-    if (!will)
+    if (!client)
         return NULL;
-    will->node.key = dscomm_priv_bytes_ref(client);
-    will->key = dscomm_priv_bytes_ref(key);
-    will->value = dscomm_priv_bytes_ref(value);
-    will->link.data = will;
-    dscomm_priv_map_add(&wills->of, &will->node);
-    return will;
+    client->node.key = dscomm_priv_bytes_ref(name);
+    client->link.data = client;
+    dscomm_priv_map_add(&wills->of, &client->node);
+    return client;
 }
 
-/* The client is connected, or the will ends. */
-static void will_keep(wills_t *wills, will_t *will)
+static void client_count(wills_t *wills, client_t *client)
 {
-    if (will->due)
-        g_queue_unlink(&wills->due, &will->link);
-    will->due = 0;
+    const bool counts = client->connections && client->wills;
+
+    wills->clients += counts - client->counted;
+    client->counted = counts;
 }
 
-static void will_remove(wills_t *wills, will_t *will)
+static void client_set_due(wills_t *wills, client_t *client, gint64 due)
 {
-    will_keep(wills, will);
-    dscomm_priv_map_remove(&wills->of, &will->node);
-    will_free(&will->node);
+    if (client->due)
+        g_queue_unlink(&wills->due, &client->link);
+    if (due)
+        g_queue_push_tail_link(&wills->due, &client->link);
+    client->due = due;
 }
 
-bool dscomm_priv_wills_join(wills_t *wills, dscomm_priv_bytes_t *client,
-                            dscomm_priv_bytes_t *key,
-                            dscomm_priv_bytes_t *value)
+static void client_remove(wills_t *wills, client_t *client)
 {
-    will_t *will = dscomm_priv_map_find(&wills->of, client->data);
+    client_set_due(wills, client, 0);
+    wills->clients -= client->counted;
+    dscomm_priv_map_remove(&wills->of, &client->node);
+    client_free(&client->node);
+}
 
-    if (!will)
-        will = will_add(wills, client, key, value);
-    if (!will)
+/* A will for which the store has no room is lost, as any other key. */
+static void will_carry_out(wills_t *wills, const will_t *will)
+{
+    const data_t key = will->key->data;
+    bytes_t *joined;
+
+    if (dscomm_priv_table_join(wills->table, key, will->value->data, &joined))
+        return;
+    if (!dscomm_priv_table_set(wills->table, key, joined))
+        dscomm_priv_waiters_wake(wills->waiters, WAITERS_KEY, key);
+    dscomm_priv_bytes_unref(joined);
+}
+
+static void will_retract(wills_t *wills, const will_t *will)
+{
+    dscomm_priv_table_cut(wills->table, will->key->data, will->value->data);
+}
+
+bool dscomm_priv_wills_join(wills_t *wills, bytes_t *name)
+{
+    client_t *client = dscomm_priv_map_find(&wills->of, name->data);
+
+    if (!client)
+        client = client_add(wills, name);
+    if (!client)
         return false;
-    will_keep(wills, will);
-    will->connections++;
+    client_set_due(wills, client, 0);
+    for (will_t *will = client->wills; will && client->carried_out;
+         will = will->next)
+        will_retract(wills, will);
+    client->carried_out = false;
+    client->connections++;
+    client_count(wills, client);
     return true;
 }
 
-void dscomm_priv_wills_leave(wills_t *wills, dscomm_priv_data_t client,
-                             bool ended)
+void dscomm_priv_wills_leave(wills_t *wills, data_t name, bool ended)
 {
-    will_t *will = dscomm_priv_map_find(&wills->of, client);
+    client_t *client = dscomm_priv_map_find(&wills->of, name);
 
-    if (!will || will->due || --will->connections)
+    if (!client || !client->connections)
         return;
-    if (!ended) {
-        will_remove(wills, will);
+    client->connections--;
+    client_count(wills, client);
+    if (client->connections)
         return;
-    }
-    will->due = g_get_monotonic_time() + (gint64)WILL_GRACE_MS * 1000;
-    g_queue_push_tail_link(&wills->due, &will->link);
+    if (ended && client->wills)
+        client_set_due(wills, client,
+                       g_get_monotonic_time() + (gint64)WILL_GRACE_MS * 1000);
+    else
+        client_remove(wills, client);
 }
 
-void dscomm_priv_wills_withdraw(wills_t *wills, dscomm_priv_data_t client)
+/* The link to the will for key, or to the end of the list. */
+static will_t **client_find(client_t *client, data_t key)
 {
-    will_t *will = dscomm_priv_map_find(&wills->of, client);
+    will_t **at = &client->wills;
 
-    if (will)
-        will_remove(wills, will);
+    while (*at && !dscomm_priv_data_equal((*at)->key->data, key))
+        at = &(*at)->next;
+    return at;
+}
+
+bool dscomm_priv_wills_give(wills_t *wills, data_t name, bytes_t *key,
+                            bytes_t *value)
+{
+    client_t *client = dscomm_priv_map_find(&wills->of, name);
+    will_t **at = client ? client_find(client, key->data) : NULL;
+
+    if (!at)
+        return false;
+    if (*at)
+        return true;
+    if (client->count >= WILL_COUNT_MAX || !(*at = g_try_new0(will_t, 1)))
+        return false;
+    (*at)->key = dscomm_priv_bytes_ref(key);
+    (*at)->value = dscomm_priv_bytes_ref(value);
+    client->count++;
+    client_count(wills, client);
+    return true;
+}
+
+static void client_withdraw(wills_t *wills, client_t *client, will_t **at)
+{
+    will_t *will = *at;
+
+    if (client->carried_out)
+        will_retract(wills, will);
+    *at = will->next;
+    will_free(will);
+    client->count--;
+    client_count(wills, client);
+}
+
+void dscomm_priv_wills_withdraw(wills_t *wills, data_t name, data_t key)
+{
+    client_t *client = dscomm_priv_map_find(&wills->of, name);
+
+    if (!client)
+        return;
+    while (!key.size && client->wills)
+        client_withdraw(wills, client, &client->wills);
+    if (key.size && *client_find(client, key))
+        client_withdraw(wills, client, client_find(client, key));
+    if (!client->wills && !client->connections)
+        client_remove(wills, client);
+}
+
+int dscomm_priv_wills_clients(const wills_t *wills)
+{
+    return wills->clients;
 }
 
 gint64 dscomm_priv_wills_due(const wills_t *wills)
 {
-    const will_t *will = g_queue_peek_head((GQueue *)&wills->due);
+    const client_t *client = g_queue_peek_head((GQueue *)&wills->due);
 
-    return will ? will->due : 0;
+    return client ? client->due : 0;
 }
 
-bool dscomm_priv_wills_take(wills_t *wills, gint64 now,
-                            dscomm_priv_bytes_t **ret_key,
-                            dscomm_priv_bytes_t **ret_value)
+void dscomm_priv_wills_carry_out(wills_t *wills, gint64 now)
 {
-    will_t *will = g_queue_peek_head(&wills->due);
+    client_t *client;
 
-    if (!will || will->due > now)
-        return false;
-    *ret_key = dscomm_priv_bytes_ref(will->key);
-    *ret_value = dscomm_priv_bytes_ref(will->value);
-    will_remove(wills, will);
-    return true;
+    while ((client = g_queue_peek_head(&wills->due)) && client->due <= now) {
+        client_set_due(wills, client, 0);
+        client->carried_out = true;
+        for (will_t *will = client->wills; will; will = will->next)
+            will_carry_out(wills, will);
+    }
 }

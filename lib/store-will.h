@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Last wills of the server's clients: what is to be appended to a key if a
- * client ends all its connections without withdrawing its will.
+/* Last wills of the server's clients. A will is a key and a value, which is
+ * appended to the key if all connections of the client end while it has the
+ * will, and taken out again if the client comes back or withdraws the will
+ * after that. A client has one will for a key.
  *
  * Connections that end by the client's side count as the end of the client,
  * after a grace period in which it may connect again: the network may have
@@ -9,37 +11,44 @@
 #ifndef LIB_STORE_WILL_H
 #define LIB_STORE_WILL_H
 
-#include "lib/store-map.h"
+#include "lib/store-table.h"
+#include "lib/store-waiters.h"
 
 #define WILL_GRACE_MS 300
+#define WILL_COUNT_MAX 1024 /* wills of one client */
 
 typedef struct dscomm_priv_wills dscomm_priv_wills_t;
 
-/* NULL: no memory. */
-dscomm_priv_wills_t *dscomm_priv_wills_new(void);
+/* Wills are carried out in table, and wake those who wait for their keys. NULL:
+ * no memory. */
+dscomm_priv_wills_t *dscomm_priv_wills_new(dscomm_priv_table_t *table,
+                                           dscomm_priv_waiters_t *waiters);
 void dscomm_priv_wills_free(dscomm_priv_wills_t *wills);
 
-/* One more connection of client, an identifier. The first one gives the will:
- * references to key and value; on later ones these are ignored. False: no
- * memory. */
+/* One more connection of client, an identifier. False: no memory. And one less,
+ * ended: by the client's side. */
 bool dscomm_priv_wills_join(dscomm_priv_wills_t *wills,
-                            dscomm_priv_bytes_t *client,
-                            dscomm_priv_bytes_t *key,
-                            dscomm_priv_bytes_t *value);
-/* One connection less; ended: by the client's side. */
+                            dscomm_priv_bytes_t *client);
 void dscomm_priv_wills_leave(dscomm_priv_wills_t *wills,
                              dscomm_priv_data_t client, bool ended);
-/* The client has left orderly, or has no will any more. */
-void dscomm_priv_wills_withdraw(dscomm_priv_wills_t *wills,
-                                dscomm_priv_data_t client);
 
-/* When the next will is to be carried out, of g_get_monotonic_time(); 0: none
- * is. */
+/* Gives client, which is connected, a will: references to key and value.
+ * Nothing if it has one for the key. False: it has too many, or there is no
+ * memory. */
+bool dscomm_priv_wills_give(dscomm_priv_wills_t *wills,
+                            dscomm_priv_data_t client, dscomm_priv_bytes_t *key,
+                            dscomm_priv_bytes_t *value);
+/* Withdraws the will for key; an empty key: all of the client's. */
+void dscomm_priv_wills_withdraw(dscomm_priv_wills_t *wills,
+                                dscomm_priv_data_t client,
+                                dscomm_priv_data_t key);
+
+/* How many clients are connected and have a will. */
+int dscomm_priv_wills_clients(const dscomm_priv_wills_t *wills);
+
+/* When the next wills are to be carried out, of g_get_monotonic_time(); 0: none
+ * are. And carries out those that are due at now. */
 gint64 dscomm_priv_wills_due(const dscomm_priv_wills_t *wills);
-/* Takes the next will that is due at now; the caller gets the references to
- * key and value. False: none is. */
-bool dscomm_priv_wills_take(dscomm_priv_wills_t *wills, gint64 now,
-                            dscomm_priv_bytes_t **ret_key,
-                            dscomm_priv_bytes_t **ret_value);
+void dscomm_priv_wills_carry_out(dscomm_priv_wills_t *wills, gint64 now);
 
 #endif

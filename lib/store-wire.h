@@ -40,9 +40,10 @@ enum {
     WIRE_CHALLENGE = 64,
     WIRE_PROOF = 65,
     /* Gives the client's identifier, a key and a value, see store-will.h: the
-     * connection is one of a client that has this last will. An empty key
-     * withdraws the will. There is no answer. A client gives it only to a
-     * server that has named itself: torch's has no such command. */
+     * connection is one of a client that has this last will. An empty value
+     * withdraws the will for the key, or all wills if the key is empty. There
+     * is no answer. A client gives a will only to a server that has named
+     * itself: torch's has no such command. */
     WIRE_WILL = 66,
     /* Answered with the credential that the job's secret is in, see
      * store-munge.h, or no bytes; a server executes it before PROOF, too. */

@@ -519,6 +519,47 @@ dscomm_status_t dscomm_store_check(dscomm_store_t *store,
     return status;
 }
 
+/* The keys with the prefixes of their views; each is to be freed. */
+static dscomm_status_t whole_looks(const dscomm_priv_look_t *looks,
+                                   size_t count, char ***wholes)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (size_t i = 0; i < count && !status; i++)
+        status = whole_keys(looks[i].store, &looks[i].key, 1, &wholes[i]);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_store_look(dscomm_priv_look_t *looks, size_t count)
+{
+    dscomm_priv_store_t *shared = looks->store->shared;
+    char ***wholes = g_try_new0(char **, count);
+    const char **keys = g_try_new(const char *, count);
+    uint8_t *present = g_try_malloc0(count);
+    dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
+
+    if (wholes && keys && present)
+        status = whole_looks(looks, count, wholes);
+    else
+        dscomm_fail(status, "no memory for %zu keys of the store", count);
+    for (size_t i = 0; i < count && !status; i++)
+        keys[i] = wholes[i][0];
+    if (!status)
+        status =
+            (shared->ops->look ? shared->ops->look : dscomm_priv_look_at_each)(
+                shared, keys, count,
+                deadline_of(looks->store, looks->store->timeout_ms), present);
+    for (size_t i = 0; i < count && wholes; i++) {
+        if (!status)
+            looks[i].present = present[i];
+        g_free(wholes[i]);
+    }
+    g_free(present);
+    g_free(keys);
+    g_free(wholes);
+    return status;
+}
+
 dscomm_status_t dscomm_store_num_keys(dscomm_store_t *store, int64_t *ret_count)
 {
     USABLE(store);
@@ -546,8 +587,13 @@ dscomm_status_t dscomm_priv_store_will(dscomm_store_t *store, const char *key,
     return status;
 }
 
-void dscomm_priv_store_withdraw(dscomm_store_t *store)
+void dscomm_priv_store_withdraw(dscomm_store_t *store, const char *key)
 {
-    if (store->shared->ops->withdraw && !is_inherited(store))
-        store->shared->ops->withdraw(store->shared);
+    char **whole;
+
+    if (!store->shared->ops->withdraw || is_inherited(store) ||
+        whole_keys(store, &key, 1, &whole) < 0)
+        return;
+    store->shared->ops->withdraw(store->shared, whole[0]);
+    g_free(whole);
 }

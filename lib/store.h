@@ -79,13 +79,18 @@ typedef struct {
     dscomm_status_t (*check)(dscomm_priv_store_t *self, const char *const *keys,
                              size_t count, dscomm_priv_deadline_t deadline,
                              int *ret_present);
+    /* Which of the keys are there, each alone; optional. */
+    dscomm_status_t (*look)(dscomm_priv_store_t *self, const char *const *keys,
+                            size_t count, dscomm_priv_deadline_t deadline,
+                            uint8_t *ret_present);
     dscomm_status_t (*num_keys)(dscomm_priv_store_t *self,
                                 dscomm_priv_deadline_t deadline,
                                 int64_t *ret_count);
     dscomm_status_t (*will)(dscomm_priv_store_t *self, const char *key,
                             dscomm_priv_data_t value,
                             dscomm_priv_deadline_t deadline); /* optional */
-    void (*withdraw)(dscomm_priv_store_t *self); /* with will */
+    void (*withdraw)(dscomm_priv_store_t *self,
+                     const char *key); /* with will */
 } dscomm_priv_store_ops_t;
 
 /* The head of every kind; all views of a store share it. */
@@ -133,18 +138,31 @@ dscomm_status_t dscomm_priv_store_tcp(const char *address,
  * one thread uses the view. */
 void dscomm_priv_store_limit(dscomm_store_t *store, int64_t end);
 
-/* How many connections the server in this process has, its own client's
- * included; -1 where it serves none. */
+/* A key of a view, and whether it was there. */
+typedef struct {
+    dscomm_store_t *store;
+    const char *key;
+    bool present;
+} dscomm_priv_look_t;
+
+/* Looks which of the keys are there, by one request if the store is reached
+ * over TCP. They may be of several views of one store; the deadline is that of
+ * the first. */
+dscomm_status_t dscomm_priv_store_look(dscomm_priv_look_t *looks, size_t count);
+
+/* How many clients that have left a last will are connected to the server in
+ * this process, however many connections each has; -1 where it serves none. */
 int dscomm_priv_store_clients(const dscomm_store_t *store);
 
 /* Leaves a last will: if this process ends without withdrawing it, the server
  * appends value to key within half a second (lib/store-will.h). A store has one
- * will: the first counts until it is withdrawn. A store that cannot keep a will
+ * will for a key: the first counts until it is withdrawn. A value that others
+ * append to the same key ends with a line feed. A store that cannot keep a will
  * (memory, file, torch's server, one that this process serves) does nothing. */
 dscomm_status_t dscomm_priv_store_will(dscomm_store_t *store, const char *key,
                                        const char *value);
-/* Withdraws it; closing the store does so, too. */
-void dscomm_priv_store_withdraw(dscomm_store_t *store);
+/* Withdraws the will for key; closing the store withdraws all. */
+void dscomm_priv_store_withdraw(dscomm_store_t *store, const char *key);
 
 /* A copy that dscomm_store_free() frees, with a 0 behind; NULL after
  * dscomm_fail(). data may be NULL: the copy is then left to be filled. */
@@ -159,6 +177,12 @@ void dscomm_priv_values_drop(void **values, size_t count);
 dscomm_status_t dscomm_priv_fail_missing(const char *const *keys,
                                          const uint8_t *present, size_t count,
                                          dscomm_priv_deadline_t deadline);
+
+/* The operation look, for a kind that has no faster way. */
+dscomm_status_t dscomm_priv_look_at_each(dscomm_priv_store_t *self,
+                                         const char *const *keys, size_t count,
+                                         dscomm_priv_deadline_t deadline,
+                                         uint8_t *ret_present);
 
 /* A condition whose waits end at a deadline; FALSE where it has passed. With
  * pthreads, whose locks the thread sanitizer knows. */

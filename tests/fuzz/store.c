@@ -13,7 +13,6 @@
 
 #include "lib/roster.h"
 #include "lib/store-commands.h"
-#include "lib/store-waiters.h"
 #include "lib/store-link.h"
 #include "lib/store-records.h"
 #include "lib/store-session.h"
@@ -72,7 +71,6 @@ static void close_client(server_t *server, client_t *client)
 {
     if (!client->session)
         return;
-    dscomm_priv_waiters_remove(client->session);
     dscomm_priv_commands_part(server->commands, client->session, true);
     if (client->session->queued)
         g_queue_unlink(&server->touched, &client->session->touch);
@@ -149,7 +147,8 @@ static void run_server_of(const dscomm_priv_job_t *job, const uint8_t *data,
         close_client(&server, &server.clients[i]);
         close(server.clients[i].fd);
     }
-    dscomm_priv_commands_carry_out(server.commands, G_MAXINT64);
+    dscomm_priv_wills_carry_out(dscomm_priv_commands_wills(server.commands),
+                                G_MAXINT64);
     must(server.under_way.used == 0);
     dscomm_priv_commands_free(server.commands);
 }

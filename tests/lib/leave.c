@@ -5,6 +5,7 @@
 
 #include "lib/clock.h"
 #include "lib/rendezvous.h"
+#include "lib/roster.h"
 #include "tests/lib/store-raw.h"
 #include "tests/tap.h"
 
@@ -40,9 +41,55 @@ static dscomm_status_t meet(char *url, int rank, dscomm_meeting_t *meeting)
     return dscomm_priv_rendezvous(&join, meeting, &module);
 }
 
-/* Rank 0 serves the others until they have left, but not one that died. */
-static void check_silent_rank(void)
+/* In place of libdscomm's: a rank of which it is asked dies before it has put
+ * its record into the store. */
+static int dies_early;
+
+void __real_dscomm_priv_record_own(const dscomm_join_t *join,
+                                   dscomm_record_t *record);
+void __wrap_dscomm_priv_record_own(const dscomm_join_t *join,
+                                   dscomm_record_t *record);
+
+void __wrap_dscomm_priv_record_own(const dscomm_join_t *join,
+                                   dscomm_record_t *record)
 {
+    if (dies_early)
+        _exit(0);
+    __real_dscomm_priv_record_own(join, record);
+}
+
+static void check_early_death(void)
+{
+    char url[64], words[48];
+    dscomm_meeting_t meeting;
+    int port, fd = raw_listen(&port);
+    pid_t pid;
+
+    if (fd < 0)
+        bail("no free port");
+    close(fd);
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
+    pid = fork();
+    if (pid == 0) {
+        dies_early = 1;
+        setenv("DSCOMM_HOST_ID", "b", 1);
+        meet(url, 2, &meeting);
+        _exit(1);
+    }
+    is_int(meet(url, 0, &meeting), DSCOMM_ERR_PEER_FAILED,
+           "a rank elsewhere dies before its record is there");
+    snprintf(words, sizeof words, "rank 2 (pid %d on ", (int)pid);
+    ok(strstr(dscomm_last_error(), words) &&
+           strstr(dscomm_last_error(), "ended before all had come"),
+       "  %s", dscomm_last_error());
+    waitpid(pid, NULL, 0);
+}
+
+/* Rank 0 serves the others until they have left, but not one that died, be it
+ * on a machine of its own. Another client of the store is none of the ranks. */
+static void check_silent_rank(const char *host)
+{
+    dscomm_store_t *client = NULL;
     char url[64];
     dscomm_meeting_t meeting;
     pid_t pids[2];
@@ -56,8 +103,11 @@ static void check_silent_rank(void)
     for (int i = 0; i < 2; i++) {
         pids[i] = fork();
         if (pids[i] == 0) {
-            dscomm_status_t status = meet(url, i + 1, &meeting);
+            dscomm_status_t status;
 
+            if (host && !i)
+                setenv("DSCOMM_HOST_ID", host, 1);
+            status = meet(url, i + 1, &meeting);
             if (status == DSCOMM_OK && i)
                 dscomm_priv_rendezvous_leave(&meeting, 1, 10000);
             _exit(status != DSCOMM_OK);
@@ -71,15 +121,19 @@ static void check_silent_rank(void)
         waitpid(pids[i], &status, 0);
         is_int(status, 0, "rank %d came, and went", i + 1);
     }
+    if (dscomm_store_open(url, NULL, &client))
+        bail("%s", dscomm_last_error());
     dscomm_log_set_levels("warn");
     dscomm_log_set_handler(remember, NULL);
     begin = dscomm_priv_clock();
     dscomm_priv_rendezvous_leave(&meeting, 1, 10000);
     ok(dscomm_priv_clock() - begin < INT64_C(3000000000),
-       "rank 0 does not wait for one that died");
+       "rank 0 does not wait for one that died%s", host ? " elsewhere" : "");
     ok(!strncmp(logged, "rank 1 did not say goodbye", 26),
        "and names it, alone: %s", logged);
     dscomm_log_set_handler(NULL, NULL);
+    dscomm_log_set_levels("error");
+    dscomm_store_close(client);
 }
 
 int main(void)
@@ -90,6 +144,8 @@ int main(void)
     snprintf(path, sizeof path, "%s/tests/lib/modules/.libs", top ? top : ".");
     setenv("DSCOMM_BACKEND_PATH", path, 1);
     dscomm_log_set_levels("error");
-    check_silent_rank();
+    check_silent_rank(NULL);
+    check_silent_rank("b");
+    check_early_death();
     return tap_done();
 }

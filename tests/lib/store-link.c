@@ -3,6 +3,8 @@
  * made anew, servers that are not there, or not there yet. */
 #include "tests/lib/store-fake.h"
 
+#include "lib/store.h"
+
 static void test_greetings(void)
 {
     static const struct {
@@ -182,6 +184,45 @@ static void test_late_server(void)
     dscomm_store_close(server);
 }
 
+/* Which keys are there costs one packet, whatever their number and views. */
+static void test_look(void)
+{
+    fake_t fake = {.answers = {"\0\1\0"}, .sizes = {3}};
+    dscomm_store_t *store = NULL, *view = NULL;
+
+    fake_start(&fake);
+    status_is(open_at(address_of(fake.port), 2000, &store), DSCOMM_OK, "open");
+    status_is(dscomm_store_prefix(store, "p", &view), DSCOMM_OK, "a view");
+    {
+        dscomm_priv_look_t looks[] = {
+            {store, "a", false}, {view, "b", true}, {view, "c", false}};
+
+        status_is(dscomm_priv_store_look(looks, 3), DSCOMM_OK,
+                  "three keys are asked for at once");
+        ok(looks[0].present && !looks[1].present && looks[2].present,
+           "the first and the third are there");
+    }
+    dscomm_store_close(view);
+    dscomm_store_close(store);
+    pthread_join(fake.thread, NULL);
+}
+
+static void test_look_kinds(void)
+{
+    static const char *const urls[] = {"memory://", "tcp://127.0.0.1:0"};
+
+    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+        dscomm_store_t *store = serve(urls[i]);
+        dscomm_priv_look_t looks[] = {{store, "a", true}, {store, "b", false}};
+
+        status_is(dscomm_store_set(store, "b", "v", 1), DSCOMM_OK, urls[i]);
+        status_is(dscomm_priv_store_look(looks, 2), DSCOMM_OK, urls[i]);
+        ok(!looks[0].present && looks[1].present, "%s: b alone is there",
+           urls[i]);
+        dscomm_store_close(store);
+    }
+}
+
 int main(void)
 {
     test_greetings();
@@ -191,5 +232,7 @@ int main(void)
     test_restarted();
     test_no_server();
     test_late_server();
+    test_look();
+    test_look_kinds();
     return tap_done();
 }

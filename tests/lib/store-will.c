@@ -3,7 +3,7 @@
  */
 #include "tests/lib/store-serve.h"
 
-#include "lib/store-link.h"
+#include "lib/store-own-will.h"
 #include "lib/store-will.h"
 #include "lib/store.h"
 
@@ -56,28 +56,50 @@ static int is_there(int port, const char *key, int ms)
     return answer == 0;
 }
 
+/* The value of a key that may not be there. */
+static void get(int port, const char *key, char got[64])
+{
+    raw_t raw = {.size = 0};
+    uint64_t size = 0;
+    int fd = client(port);
+
+    memset(got, 0, 64);
+    raw_command(&raw, GET, key, NULL, NULL);
+    raw_send(fd, raw.data, raw.size);
+    raw_recv(fd, &size, 8, WAIT_MS);
+    if (size < 64)
+        raw_recv(fd, got, size, WAIT_MS);
+    close(fd);
+}
+
+/* The key gets the value. */
+static void becomes(int port, const char *key, const char *value,
+                    const char *about)
+{
+    const double end = raw_now_ms() + WAIT_MS;
+    char got[64];
+
+    do {
+        usleep(20000);
+        get(port, key, got);
+    } while (strcmp(got, value) && raw_now_ms() < end);
+    is_str(got, value, "%s", about);
+}
+
 /* Waits for the key, which must have the value. */
 static void comes(int port, const char *key, const char *value,
                   const char *about)
 {
     raw_t raw = {.size = 0};
-    char got[64] = "";
-    uint64_t size = 0;
     uint8_t answer = 2;
     int fd = client(port);
-    double began = raw_now_ms();
+    char got[64];
 
     raw_keys(&raw, WAIT, key, NULL);
     raw_send(fd, raw.data, raw.size);
-    raw_recv(fd, &answer, 1, WAIT_MS);
-    ok(raw_now_ms() - began < WAIT_MS / 2, "%s: who waits for it is woken",
-       about);
-    raw.size = 0;
-    raw_command(&raw, GET, key, NULL, NULL);
-    raw_send(fd, raw.data, raw.size);
-    raw_recv(fd, &size, 8, WAIT_MS);
-    if (size < sizeof got)
-        raw_recv(fd, got, size, WAIT_MS);
+    ok(raw_recv(fd, &answer, 1, WAIT_MS) == 1 && answer == 0,
+       "%s: who waits for it is woken", about);
+    get(port, key, got);
     is_str(got, value, "%s: as it was given", about);
     close(fd);
 }
@@ -93,8 +115,7 @@ static void test_ends(void)
     comes(port, "/died", "dead ", "a client that ends");
     fd = client_with(port, 'b');
     close(fd);
-    usleep(LONG_MS * 1000);
-    comes(port, "/died", "dead dead ", "another one");
+    becomes(port, "/died", "dead dead ", "another one");
     fd = client(port);
     give(fd, 'c', "/other", "1");
     give(fd, 'd', "/other", "2");
@@ -169,6 +190,58 @@ static void test_closed(void)
     dscomm_priv_server_close(server);
 }
 
+/* A client that comes back lives: only its own line goes. */
+static void test_comes_back(void)
+{
+    int port, fd;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+
+    fd = client(port);
+    give(fd, 'a', "/died", "21 a\n");
+    close(fd);
+    comes(port, "/died", "21 a\n", "one client dies");
+    fd = client(port);
+    give(fd, 'b', "/died", "1 a\n");
+    close(fd);
+    becomes(port, "/died", "21 a\n1 a\n", "then another one");
+    fd = client(port);
+    give(fd, 'c', "/died", "3 a\n");
+    close(fd);
+    becomes(port, "/died", "21 a\n1 a\n3 a\n", "and a third one");
+    fd = client(port);
+    give(fd, 'b', "/died", "1 a\n");
+    comes(port, "/died", "21 a\n3 a\n", "one comes back");
+    give(fd, 'c', "", "");
+    comes(port, "/died", "21 a\n", "one is known to have left");
+    give(fd, 'a', "/died", "");
+    ok(!is_there(port, "/died", 0), "nor is the last one dead");
+    close(fd);
+    comes(port, "/died", "1 a\n", "the one that came back dies");
+    dscomm_priv_server_close(server);
+}
+
+/* One client, several wills. */
+static void test_several(void)
+{
+    int port, fd;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+
+    fd = client(port);
+    is_int(dscomm_priv_server_clients(server), 0, "no client has a will");
+    give(fd, 'a', "/one", "1");
+    give(fd, 'a', "/two", "2");
+    give(fd, 'a', "/three", "3");
+    give(fd, 'a', "/two", "");
+    ok(is_alive(port) && dscomm_priv_server_clients(server) == 1,
+       "one client has wills");
+    close(fd);
+    comes(port, "/one", "1", "the first of several");
+    comes(port, "/three", "3", "the third");
+    ok(!is_there(port, "/two", 0), "but not the withdrawn one");
+    ok(dscomm_priv_server_clients(server) == 0, "nobody is there any more");
+    dscomm_priv_server_close(server);
+}
+
 /* Clients of the library */
 
 static dscomm_store_t *store_of(int port)
@@ -194,10 +267,16 @@ static pid_t start_process(int port)
     if (pipe(fds) || (pid = fork()) < 0)
         bail("fork");
     if (!pid) {
-        dscomm_store_t *store = store_of(port);
+        dscomm_store_t *store = store_of(port), *view;
 
         if (dscomm_priv_store_will(store, "died", "7") ||
-            write(fds[1], "", 1) != 1)
+            dscomm_store_prefix(store, "world", &view) ||
+            dscomm_priv_store_will(view, "died", "8") ||
+            dscomm_store_prefix(store, "left", &view) ||
+            dscomm_priv_store_will(view, "died", "9"))
+            _exit(1);
+        dscomm_priv_store_withdraw(view, "died");
+        if (write(fds[1], "", 1) != 1)
             _exit(1);
         for (;;)
             pause();
@@ -226,6 +305,8 @@ static void test_process(void)
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     comes(port, "/died", "7", "a process that is killed");
+    comes(port, "/world/died", "8", "of two worlds");
+    ok(!is_there(port, "/left/died", 0), "and has left a third");
     dscomm_priv_server_close(server);
 }
 
@@ -249,8 +330,8 @@ static void test_dropped(void)
 
     if (!dscomm_priv_link_init(&link, "127.0.0.1", port, NULL, NULL) ||
         dscomm_priv_link_connect(&link, dscomm_priv_deadline(WAIT_MS)) ||
-        dscomm_priv_link_will(&link, "/died", value,
-                              dscomm_priv_deadline(WAIT_MS)))
+        dscomm_priv_own_will_give(&link, "/died", value,
+                                  dscomm_priv_deadline(WAIT_MS)))
         bail("%s", dscomm_last_error());
     for (int i = 0; i < 2; i++) {
         use_link(&link, DSCOMM_ERR_TIMEOUT);
@@ -265,6 +346,94 @@ static void test_dropped(void)
     dscomm_priv_server_close(server);
 }
 
+/* A client that leaves in order, while the server cannot be told: its
+ * connection was dropped, or another thread has it. */
+static void test_leaves(int held)
+{
+    const dscomm_priv_data_t value = {"9", 1};
+    dscomm_priv_link_t link, *taken = &link;
+    int port;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+
+    if (!dscomm_priv_link_init(&link, "127.0.0.1", port, NULL, NULL) ||
+        dscomm_priv_link_connect(&link, dscomm_priv_deadline(WAIT_MS)) ||
+        dscomm_priv_own_will_give(&link, "/died", value,
+                                  dscomm_priv_deadline(WAIT_MS)))
+        bail("%s", dscomm_last_error());
+    if (!held)
+        use_link(&link, DSCOMM_ERR_TIMEOUT);
+    else if (dscomm_priv_link_enter(&taken, FALSE,
+                                    dscomm_priv_deadline(WAIT_MS)))
+        bail("%s", dscomm_last_error());
+    dscomm_priv_own_will_withdraw(&link, "/died");
+    ok(!dscomm_priv_own_wills_settled(&link), "the server is not told");
+    dscomm_priv_link_clear(&link);
+    ok(!is_there(port, "/died", LONG_MS), "and takes it for no death: %s",
+       held ? "a connection in use" : "a dropped one");
+    dscomm_priv_server_close(server);
+}
+
+/* A withdrawal that had to wait goes with the next request. */
+static void test_withdrawn_later(void)
+{
+    const dscomm_priv_data_t value = {"9", 1};
+    dscomm_priv_link_t link;
+    int port;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+
+    if (!dscomm_priv_link_init(&link, "127.0.0.1", port, NULL, NULL) ||
+        dscomm_priv_link_connect(&link, dscomm_priv_deadline(WAIT_MS)) ||
+        dscomm_priv_own_will_give(&link, "/died", value,
+                                  dscomm_priv_deadline(WAIT_MS)) ||
+        dscomm_priv_own_will_give(&link, "/other", value,
+                                  dscomm_priv_deadline(WAIT_MS)))
+        bail("%s", dscomm_last_error());
+    use_link(&link, DSCOMM_ERR_TIMEOUT);
+    dscomm_priv_own_will_withdraw(&link, "/died");
+    use_link(&link, DSCOMM_OK);
+    ok(dscomm_priv_own_wills_settled(&link), "the next request tells it");
+    dscomm_priv_link_clear(&link);
+    comes(port, "/other", "9", "the will that was left");
+    ok(!is_there(port, "/died", 0), "the withdrawn one is not carried out");
+    dscomm_priv_server_close(server);
+}
+
+static int count_links(const dscomm_priv_link_t *link)
+{
+    return link ? 1 + count_links(link->next) : 0;
+}
+
+/* Threads that wait have a connection each, which goes when it is idle. */
+static void test_idle(void)
+{
+    dscomm_priv_link_t link, *taken[3];
+    int port;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+
+    if (!dscomm_priv_link_init(&link, "127.0.0.1", port, NULL, NULL) ||
+        dscomm_priv_link_connect(&link, dscomm_priv_deadline(WAIT_MS)))
+        bail("%s", dscomm_last_error());
+    for (int i = 0; i < 3; i++) {
+        taken[i] = &link;
+        if (dscomm_priv_link_enter(&taken[i], TRUE,
+                                   dscomm_priv_deadline(WAIT_MS)))
+            bail("%s", dscomm_last_error());
+    }
+    is_int(count_links(&link), 3, "three threads wait");
+    for (int i = 0; i < 3; i++)
+        dscomm_priv_link_leave(taken[i], DSCOMM_OK);
+    use_link(&link, DSCOMM_OK);
+    is_int(count_links(&link), 3, "connections are used again");
+    taken[1]->idle -= LINK_IDLE_US;
+    use_link(&link, DSCOMM_OK);
+    is_int(count_links(&link), 2, "but not kept for ever");
+    link.idle = 0;
+    use_link(&link, DSCOMM_OK);
+    is_int(count_links(&link), 2, "all but the first one");
+    dscomm_priv_link_clear(&link);
+    dscomm_priv_server_close(server);
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -272,7 +441,13 @@ int main(void)
     test_withdrawn();
     test_connections();
     test_closed();
+    test_comes_back();
+    test_several();
     test_process();
     test_dropped();
+    test_leaves(0);
+    test_leaves(1);
+    test_withdrawn_later();
+    test_idle();
     return tap_done();
 }

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config.h"
+
+#include "lib/store-own-will.h"
+
+#include "lib/status.h"
+#include "lib/store-handshake.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Time for withdrawing a will while another thread uses the connection. */
+#define WITHDRAW_MS 100
+
+struct dscomm_priv_own_will {
+    struct dscomm_priv_own_will *next;
+    bool withdrawn; /* and the server may not know it yet */
+    bool sent; /* that it is withdrawn is in the request under way */
+    size_t size; /* of the value, which follows the key */
+    char key[];
+};
+
+typedef dscomm_priv_link_t link_t;
+typedef dscomm_priv_own_will_t will_t;
+
+static will_t *will_find(const link_t *first, const char *key)
+{
+    will_t *will = first->wills;
+
+    while (will && strcmp(will->key, key))
+        will = will->next;
+    return will;
+}
+
+/* FALSE: no memory. The first one names the client. */
+static bool will_add(link_t *first, const char *key, dscomm_priv_data_t value)
+{
+    const size_t length = strlen(key) + 1;
+    will_t *will = malloc(sizeof *will + length + value.size);
+
+    if (!will)
+        return false;
+    *will = (will_t){.next = first->wills, .size = value.size};
+    memcpy(will->key, key, length);
+    memcpy(will->key + length, value.data, value.size);
+    if (!*first->client)
+        dscomm_priv_wire_name(first->client, WIRE_NAMED_BY_CLIENT);
+    first->wills = will;
+    return true;
+}
+
+static void put_will(const link_t *first, const will_t *will,
+                     dscomm_priv_buffer_t *request)
+{
+    dscomm_priv_put_u8(request, WIRE_WILL);
+    dscomm_priv_buffer_put(request, first->client, sizeof first->client);
+    dscomm_priv_put_key(request, will->key);
+    dscomm_priv_put_bytes(request, will->key + strlen(will->key) + 1,
+                          will->withdrawn ? 0 : will->size);
+}
+
+/* The requests that tell the server of all wills, or of those alone that are
+ * withdrawn. */
+static void put_wills(link_t *first, bool all, dscomm_priv_buffer_t *request)
+{
+    pthread_mutex_lock(&first->lock);
+    for (will_t *will = first->wills; will; will = will->next) {
+        will->sent = will->withdrawn;
+        if (all || will->withdrawn)
+            put_will(first, will, request);
+    }
+    pthread_mutex_unlock(&first->lock);
+}
+
+/* The server has got what put_wills() has made. */
+static void forget_withdrawn(link_t *first)
+{
+    will_t **at = &first->wills, *will;
+
+    pthread_mutex_lock(&first->lock);
+    while ((will = *at)) {
+        if (will->withdrawn && will->sent) {
+            *at = will->next;
+            free(will);
+        } else {
+            at = &will->next;
+        }
+    }
+    pthread_mutex_unlock(&first->lock);
+}
+
+dscomm_status_t dscomm_priv_own_wills_bind(link_t *link,
+                                           dscomm_priv_deadline_t deadline)
+{
+    const uint32_t nonce = 0x3B1CF02D;
+    dscomm_priv_buffer_t request = {0};
+    dscomm_status_t status = DSCOMM_OK;
+
+    put_wills(link->first, true, &request);
+    if (request.size || request.bad) {
+        dscomm_priv_put_u8(&request, WIRE_PING);
+        dscomm_priv_put_u32(&request, nonce);
+        status = dscomm_priv_link_send(link, &request, deadline);
+        if (!status)
+            status = dscomm_priv_link_echo(link, nonce, deadline);
+        link->bound = !status;
+    }
+    if (status)
+        return status;
+    forget_withdrawn(link->first);
+    if (link->parked >= 0)
+        close(link->parked);
+    link->parked = -1;
+    return DSCOMM_OK;
+}
+
+/* Notes the will; TRUE where the server is to be told. */
+static bool will_note(link_t *first, const char *key, dscomm_priv_data_t value)
+{
+    will_t *will;
+    bool noted;
+
+    pthread_mutex_lock(&first->lock);
+    will = will_find(first, key);
+    if (will)
+        will->withdrawn = will->sent = false;
+    noted = will || will_add(first, key, value);
+    pthread_mutex_unlock(&first->lock);
+    return noted;
+}
+
+dscomm_status_t dscomm_priv_own_will_give(link_t *first, const char *key,
+                                          dscomm_priv_data_t value,
+                                          dscomm_priv_deadline_t deadline)
+{
+    link_t *link = first;
+    dscomm_status_t status = dscomm_priv_link_enter(&link, FALSE, deadline);
+
+    if (status)
+        return status;
+    if (link->server[0] == WIRE_NAMED_ITSELF && will_note(first, key, value)) {
+        link->binds = true;
+        status = dscomm_priv_own_wills_bind(link, dscomm_priv_grace(deadline));
+    }
+    return dscomm_priv_link_leave(link, status);
+}
+
+/* TRUE where there is one to be withdrawn. */
+static bool note_withdrawn(link_t *first, const char *key)
+{
+    bool any = false;
+
+    pthread_mutex_lock(&first->lock);
+    for (will_t *will = first->wills; will; will = will->next)
+        if (!key || !strcmp(will->key, key))
+            any = will->withdrawn = true;
+    pthread_mutex_unlock(&first->lock);
+    return any;
+}
+
+void dscomm_priv_own_wills_flush(link_t *link)
+{
+    const dscomm_priv_deadline_t at_once = {0};
+    dscomm_priv_buffer_t request = {0};
+
+    if (link->fd < 0)
+        return;
+    put_wills(link->first, false, &request);
+    if (!request.size && !request.bad)
+        return;
+    if (dscomm_priv_link_is_spoilt(link) ||
+        dscomm_priv_link_send(link, &request, at_once))
+        dscomm_priv_link_disconnect(link);
+    else
+        forget_withdrawn(link->first);
+    dscomm_priv_buffer_clear(&request);
+}
+
+/* Any connection can withdraw the wills of the client, but none is made for
+ * that. */
+void dscomm_priv_own_will_withdraw(link_t *first, const char *key)
+{
+    dscomm_priv_deadline_t deadline = dscomm_priv_deadline(WITHDRAW_MS);
+    char before[DSCOMM_ERROR_MAX];
+    link_t *link;
+
+    if (!note_withdrawn(first, key))
+        return;
+    link = dscomm_priv_link_choose(first, FALSE);
+    if (!link)
+        return;
+    g_strlcpy(before, dscomm_last_error(), sizeof before);
+    deadline.end = deadline.at;
+    if (dscomm_priv_gate_enter(&link->gate, deadline) == DSCOMM_OK) {
+        dscomm_priv_own_wills_flush(link);
+        dscomm_priv_gate_leave(&link->gate);
+    }
+    dscomm_priv_fail_with(DSCOMM_ERR_TIMEOUT, before);
+    dscomm_priv_link_release(link);
+}
+
+bool dscomm_priv_own_wills_settled(const link_t *first)
+{
+    for (const will_t *will = first->wills; will; will = will->next)
+        if (will->withdrawn)
+            return false;
+    return true;
+}
+
+void dscomm_priv_own_wills_free(link_t *first)
+{
+    while (first->wills) {
+        will_t *will = first->wills;
+
+        first->wills = will->next;
+        free(will);
+    }
+}
