@@ -285,20 +285,6 @@ static void test_row(const dscomm_codec_kernels_t *row)
             compare(row, k, kind);
 }
 
-static void test_rows(void)
-{
-    const dscomm_codec_kernels_t *row;
-
-    for (size_t r = 0; (row = dscomm_priv_codec_kernels_row(r)); r++) {
-        if (row == plain_row)
-            continue;
-        if (is_usable(row->name))
-            test_row(row);
-        else
-            skip("%s: not on this processor", row->name);
-    }
-}
-
 static void test_signs(void)
 {
     static const float x[] = {1, -1, 0, -0.0f, NAN, -3, 5, -INFINITY, 2};
@@ -388,6 +374,70 @@ static void test_cast(const char *name, dscomm_dtype_t dtype,
     is_int(back, 0, "%s: what all codes stand for", name);
     is_int(wrong, 0, "%s: the nearest code", name);
     is_int(lost, 0, "%s: what is lost", name);
+}
+
+/* Sign, exponent and the bits that float16 keeps, and some of the bits that it
+ * rounds away: a tie, what is next to it, and what is next to nothing. */
+#define KEPT ((uint32_t)1 << 19)
+#define ROUNDED 13
+
+static int wrong_halves(const dscomm_codec_kernels_t *row, uint32_t first,
+                        uint32_t low)
+{
+    const format_t *format = format_of(DSCOMM_FLOAT16);
+    static float x[KERNEL_PICK_MOST], e[KERNEL_PICK_MOST];
+    static uint16_t codes[2][KERNEL_PICK_MOST];
+    int wrong = 0;
+
+    for (uint32_t i = 0; i < KERNEL_PICK_MOST; i++) {
+        uint32_t bits = (first + i) << ROUNDED | low;
+
+        memcpy(&x[i], &bits, sizeof bits);
+        e[i] = -0.0f; /* what changes no x */
+    }
+    row->to_half(x, NULL, KERNEL_PICK_MOST, codes[0]);
+    row->to_half(x, e, KERNEL_PICK_MOST, codes[1]);
+    for (uint32_t i = 0; i < KERNEL_PICK_MOST; i++) {
+        const double value = format_value(format, codes[0][i]);
+
+        wrong += codes[0][i] != codes[1][i];
+        if (isnan(x[i]))
+            wrong += !isnan(value);
+        else
+            wrong += codes[0][i] != format_round(format, x[i]);
+        if (isfinite(value))
+            wrong += e[i] != x[i] - (float)value;
+    }
+    return wrong;
+}
+
+static void test_halves(const dscomm_codec_kernels_t *row)
+{
+    static const uint32_t lows[] = {0, 1, 0xfff, 0x1000, 0x1001, 0x1fff};
+
+    for (size_t k = 0; k < sizeof lows / sizeof lows[0]; k++) {
+        int wrong = 0;
+
+        for (uint32_t at = 0; at < KEPT; at += KERNEL_PICK_MOST)
+            wrong += wrong_halves(row, at, lows[k]);
+        is_int(wrong, 0, "%s: float16 of all floats that end with %#x",
+               row->name, lows[k]);
+    }
+}
+
+static void test_rows(void)
+{
+    const dscomm_codec_kernels_t *row;
+
+    for (size_t r = 0; (row = dscomm_priv_codec_kernels_row(r)); r++) {
+        if (!is_usable(row->name)) {
+            skip("%s: not on this processor", row->name);
+            continue;
+        }
+        test_halves(row);
+        if (row != plain_row)
+            test_row(row);
+    }
 }
 
 static const float *sorted;
