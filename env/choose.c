@@ -4,25 +4,35 @@
 
 #include "env/env.h"
 
+#include <stdio.h>
 #include <string.h>
 
-/* "A, B and C" of the names in list for which they are set, or are not. */
-static char *list_marks(const env_view_t *view, const char *const *list,
-                        int set)
+#define LIST_MAX 512 /* bytes of ENV_MARKS names and what is between them */
+
+static void append(char *text, const char *between, const char *name)
 {
-    GString *text = g_string_new(NULL);
+    const size_t length = strlen(text);
+
+    snprintf(text + length, LIST_MAX - length, "%s%s", length ? between : "",
+             name);
+}
+
+/* "A, B and C" of the names in list for which they are set, or are not. */
+static void list_marks(const env_view_t *view, const char *const *list, int set,
+                       char *text)
+{
     const char *last = NULL;
 
+    *text = '\0';
     for (int i = 0; i < ENV_MARKS && list[i]; i++) {
         if ((dscomm_priv_view_value(view, list[i]) != NULL) != set)
             continue;
         if (last)
-            g_string_append_printf(text, "%s%s", text->len ? ", " : "", last);
+            append(text, ", ", last);
         last = list[i];
     }
     if (last)
-        g_string_append_printf(text, "%s%s", text->len ? " and " : "", last);
-    return g_string_free(text, FALSE);
+        append(text, " and ", last);
 }
 
 static int has_all(const env_view_t *view, const env_family_t *family)
@@ -44,29 +54,29 @@ static int has_any(const env_view_t *view, const env_family_t *family)
 }
 
 /* The marks that are missing, or those that are there. */
-static char *describe_marks(const env_view_t *view, const env_family_t *family)
+static char *describe_marks(const env_view_t *view, const env_family_t *family,
+                            dscomm_env_t *env)
 {
     const char *const *list =
         !has_all(view, family) || !family->any[0] ? family->all : family->any;
     int present = has_all(view, family) && has_any(view, family);
-    char *names = list_marks(view, list, present);
-    char *text = !*names   ? g_strdup("nothing else is there")
-                 : present ? g_strdup_printf("%s set", names)
-                           : g_strdup_printf("%s not set", names);
+    char names[LIST_MAX];
 
-    g_free(names);
-    return text;
+    list_marks(view, list, present, names);
+    if (!*names)
+        return dscomm_priv_env_text(env, "nothing else is there");
+    return dscomm_priv_env_text(env, present ? "%s set" : "%s not set", names);
 }
 
 /* By its own variables alone. */
 static env_judgement_t judge(const env_view_t *view, const env_family_t *family,
-                             int asked)
+                             int asked, dscomm_env_t *env)
 {
     env_judgement_t judgement = {DSCOMM_ENV_ABSENT, NULL};
 
     if (family->on_request && !asked) {
-        judgement.why =
-            g_strdup_printf("only where DSCOMM_LAUNCHER is '%s'", family->name);
+        judgement.why = dscomm_priv_env_text(
+            env, "only where DSCOMM_LAUNCHER is '%s'", family->name);
         return judgement;
     }
     if (has_all(view, family) && has_any(view, family)) {
@@ -76,7 +86,7 @@ static env_judgement_t judge(const env_view_t *view, const env_family_t *family,
         judgement.verdict = refused ? DSCOMM_ENV_REFUSED : DSCOMM_ENV_IGNORED;
     }
     if (!judgement.why)
-        judgement.why = describe_marks(view, family);
+        judgement.why = describe_marks(view, family, env);
     return judgement;
 }
 
@@ -87,7 +97,7 @@ static void judge_all(const env_view_t *view, const char *wanted,
         const env_family_t *family = dscomm_priv_env_families[i];
         int asked = wanted && g_ascii_strcasecmp(wanted, family->name) == 0;
 
-        env->judgements[i] = judge(view, family, asked);
+        env->judgements[i] = judge(view, family, asked, env);
     }
 }
 
@@ -136,13 +146,13 @@ static void warn_explicit(dscomm_env_t *env)
 }
 
 /* What has no marks is there in any case, and not for want of others. */
-static void explain_forced(env_judgement_t *judgement,
-                           const env_family_t *family)
+static void explain_forced(dscomm_env_t *env, size_t index)
 {
-    if (family->all[0] || family->any[0])
+    if (env->family->all[0] || env->family->any[0])
         return;
-    g_free(judgement->why);
-    judgement->why = g_strdup("DSCOMM_LAUNCHER asks for it");
+    g_free(env->judgements[index].why);
+    env->judgements[index].why =
+        dscomm_priv_env_text(env, "DSCOMM_LAUNCHER asks for it");
 }
 
 static dscomm_status_t take_named(const env_view_t *view, const char *name,
@@ -158,7 +168,7 @@ static dscomm_status_t take_named(const env_view_t *view, const char *name,
                                         env->judgements[i].why);
         env->forced = 1;
         take(env, i);
-        explain_forced(&env->judgements[i], env->family);
+        explain_forced(env, i);
         warn_explicit(env);
         return DSCOMM_OK;
     }
@@ -177,9 +187,9 @@ static void explain_ignored(dscomm_env_t *env)
         taken |= judgement->verdict == DSCOMM_ENV_TAKEN;
         if (judgement->verdict != DSCOMM_ENV_IGNORED)
             continue;
-        judgement->why =
-            g_strdup_printf("%s, but %s %s", marks, env->family->name,
-                            taken ? "comes first" : "is asked for");
+        judgement->why = dscomm_priv_env_text(
+            env, "%s, but %s %s", marks ? marks : "", env->family->name,
+            taken ? "comes first" : "is asked for");
         g_free(marks);
     }
 }

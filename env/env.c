@@ -7,31 +7,41 @@
 #include "lib/info.h"
 #include "lib/status.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* NULL: no memory. */
 static dscomm_env_t *make(void)
 {
-    dscomm_env_t *env = g_new0(dscomm_env_t, 1);
+    dscomm_env_t *env = g_try_new0(dscomm_env_t, 1);
 
+    if (!env)
+        return NULL;
     for (int i = 0; i < ENV_NUMBERS; i++)
         env->numbers[i] = -1;
     env->port = env->lone_rank = -1;
-    env->overlays = g_ptr_array_new();
-    env->warnings = g_ptr_array_new_with_free_func(g_free);
-    env->judgements = g_new0(env_judgement_t, dscomm_priv_env_family_count);
+    env->judgements = g_try_new0(env_judgement_t, dscomm_priv_env_family_count);
+    if (!env->judgements) {
+        g_free(env);
+        return NULL;
+    }
     return env;
 }
 
 void dscomm_env_free(dscomm_env_t *env)
 {
+    const char *text;
+
     if (!env)
         return;
     for (size_t i = 0; i < dscomm_priv_env_family_count; i++)
         g_free(env->judgements[i].why);
     g_free(env->judgements);
-    g_ptr_array_unref(env->overlays);
-    g_ptr_array_unref(env->warnings);
+    for (size_t i = 0; (text = dscomm_env_warning(env, i)); i++)
+        g_free((char *)(uintptr_t)text);
+    dscomm_priv_array_clear(&env->warnings);
     g_free(env->address);
     g_free(env->no_address);
     g_free(env->root);
@@ -61,13 +71,48 @@ void dscomm_priv_env_set_port(dscomm_env_t *env, int port, const char *origin)
     env->origins[DSCOMM_ENV_MASTER_PORT] = origin;
 }
 
+static char *vtext(dscomm_env_t *env, const char *format, va_list args)
+{
+    va_list again;
+    char *text;
+    int length;
+
+    va_copy(again, args);
+    length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    text = length < 0 ? NULL : g_try_malloc((gsize)length + 1);
+    if (text)
+        vsnprintf(text, (size_t)length + 1, format, args);
+    else
+        env->bad = 1;
+    return text;
+}
+
+char *dscomm_priv_env_text(dscomm_env_t *env, const char *format, ...)
+{
+    va_list args;
+    char *text;
+
+    va_start(args, format);
+    text = vtext(env, format, args);
+    va_end(args);
+    return text;
+}
+
 void dscomm_priv_env_warn(dscomm_env_t *env, const char *format, ...)
 {
     va_list args;
+    char **place, *text;
 
     va_start(args, format);
-    g_ptr_array_add(env->warnings, g_strdup_vprintf(format, args));
+    text = vtext(env, format, args);
     va_end(args);
+    place = text ? dscomm_priv_array_add(&env->warnings, sizeof *place) : NULL;
+    if (place)
+        *place = text;
+    else
+        g_free(text);
+    env->bad |= !place;
 }
 
 void dscomm_priv_env_no_address(dscomm_env_t *env, const char *format, ...)
@@ -77,7 +122,7 @@ void dscomm_priv_env_no_address(dscomm_env_t *env, const char *format, ...)
     if (env->no_address)
         return;
     va_start(args, format);
-    env->no_address = g_strdup_vprintf(format, args);
+    env->no_address = vtext(env, format, args);
     va_end(args);
 }
 
@@ -130,10 +175,12 @@ static env_view_t view_of(const dscomm_env_attr_t *attr)
 /* A call that succeeds leaves the thread's sentence alone. */
 static void tolerate(dscomm_env_t *env, const char *sentence)
 {
-    env->sentence = g_strdup(dscomm_last_error());
+    env->sentence = dscomm_priv_env_text(env, "%s", dscomm_last_error());
     forget(env);
     dscomm_priv_fail_with(env->status, sentence);
 }
+
+static const char no_memory[] = "no memory for what the environment tells";
 
 dscomm_status_t dscomm_env_discover(const dscomm_env_attr_t *attr,
                                     dscomm_env_t **ret_env)
@@ -153,6 +200,8 @@ dscomm_status_t dscomm_env_discover(const dscomm_env_attr_t *attr,
     g_strlcpy(before, dscomm_last_error(), sizeof before);
     view = view_of(&merged);
     env = make();
+    if (!env)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "%s", no_memory);
     env->status = dscomm_priv_env_read(&view, env);
     if (env->status < 0 && !merged.tolerate) {
         dscomm_status_t status = env->status;
@@ -162,6 +211,10 @@ dscomm_status_t dscomm_env_discover(const dscomm_env_attr_t *attr,
     }
     if (env->status < 0)
         tolerate(env, before);
+    if (env->bad) {
+        dscomm_env_free(env);
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "%s", no_memory);
+    }
     *ret_env = env;
     return DSCOMM_OK;
 }
@@ -293,19 +346,19 @@ const char *dscomm_env_origin(const dscomm_env_t *env, dscomm_env_field_t field)
     return env->origins[field];
 }
 
-static const char *at(const GPtrArray *array, size_t index)
-{
-    return index < array->len ? g_ptr_array_index(array, index) : NULL;
-}
-
 const char *dscomm_env_overlay(const dscomm_env_t *env, size_t index)
 {
-    return env ? at(env->overlays, index) : NULL;
+    for (size_t i = 0; env && i < dscomm_priv_env_overlay_count; i++)
+        if (env->overlays >> i & 1 && index-- == 0)
+            return dscomm_priv_env_overlays[i]->name;
+    return NULL;
 }
 
 const char *dscomm_env_warning(const dscomm_env_t *env, size_t index)
 {
-    return env ? at(env->warnings, index) : NULL;
+    return env && index < env->warnings.len
+               ? ((const char *const *)env->warnings.data)[index]
+               : NULL;
 }
 
 dscomm_status_t dscomm_env_candidate(const dscomm_env_t *env, size_t index,

@@ -4,6 +4,7 @@
 #define ENV_ENV_H
 
 #include "env/family.h"
+#include "lib/array.h"
 
 #include <dscomm/env.h>
 #include <glib.h>
@@ -40,12 +41,17 @@ struct dscomm_env {
      * is asked for, since looking at processes takes longer than all else. */
     const char *ancestor; /* static; NULL: job is the name */
     char *root; /* of the file system to look at */
-    GPtrArray *overlays; /* static names */
-    GPtrArray *warnings;
+    unsigned overlays; /* those there are: bits, by index of their table */
+    dscomm_array_t warnings; /* char *, g_free() */
     env_judgement_t *judgements; /* one a family */
     dscomm_status_t status;
     char *sentence; /* where status is not OK */
+    int bad; /* 1: something found no memory, and discovery fails */
 };
+
+/* A text for g_free(); NULL without memory for it, and env->bad. */
+char *dscomm_priv_env_text(dscomm_env_t *env, const char *format, ...)
+    G_GNUC_PRINTF(2, 3);
 
 /* Fills env, which is empty, from what view shows. */
 dscomm_status_t dscomm_priv_env_read(const env_view_t *view, dscomm_env_t *env);

@@ -11,7 +11,7 @@
 static void name_by_parts(const env_view_t *view, dscomm_env_t *env)
 {
     const env_family_t *family = env->family;
-    GString *name = g_string_new(family->name);
+    char *name = dscomm_priv_env_text(env, "%s", family->name), *longer;
     const char *first = NULL;
 
     for (size_t i = 0; i < G_N_ELEMENTS(family->job); i++) {
@@ -20,16 +20,18 @@ static void name_by_parts(const env_view_t *view, dscomm_env_t *env)
 
         if (!variable)
             continue;
-        g_string_append_printf(name, "/%s",
-                               dscomm_priv_view_value(view, variable));
+        longer = dscomm_priv_env_text(env, "%s/%s", name ? name : "",
+                                      dscomm_priv_view_value(view, variable));
+        g_free(name);
+        name = longer;
         if (!first)
             first = variable;
     }
-    if (first)
-        dscomm_priv_env_set_job(env, name->str);
+    if (first && name)
+        dscomm_priv_env_set_job(env, name);
     if (family->telling && !dscomm_priv_view_value(view, family->telling))
         env->shared = first;
-    g_string_free(name, TRUE);
+    g_free(name);
 }
 
 /* Where the job has no name but its ranks a common ancestor. */
@@ -38,7 +40,7 @@ static void name_by_ancestor(const env_view_t *view, dscomm_env_t *env)
     if (!env->family->ancestor || !dscomm_priv_env_one_node(env))
         return;
     env->ancestor = env->family->ancestor;
-    env->root = g_strdup(view->root);
+    env->root = dscomm_priv_env_text(env, "%s", view->root);
 }
 
 /* Objects never change for their users. */
@@ -97,9 +99,10 @@ static void name_by_scheduler(const env_view_t *view, dscomm_env_t *env)
     if (!id)
         return;
     step = proxies_step(view, env);
-    name = g_strdup_printf("%s/%s%s%s", env->family->name, id, step ? "/" : "",
-                           step ? step : "");
-    dscomm_priv_env_set_job(env, name);
+    name = dscomm_priv_env_text(env, "%s/%s%s%s", env->family->name, id,
+                                step ? "/" : "", step ? step : "");
+    if (name)
+        dscomm_priv_env_set_job(env, name);
     env->shared = step ? NULL : names[i];
     g_free(name);
 }

@@ -97,9 +97,9 @@ static dscomm_status_t user_address(const env_view_t *view, dscomm_env_t *env)
     return DSCOMM_OK;
 }
 
-static int is_there(const dscomm_env_t *env, const env_overlay_t *overlay)
+static int is_there(const dscomm_env_t *env, size_t overlay)
 {
-    return g_ptr_array_find(env->overlays, overlay->name, NULL);
+    return env->overlays >> overlay & 1;
 }
 
 /* Platforms are asked on behalf of managers, which know no address. */
@@ -112,7 +112,7 @@ static dscomm_status_t ask_overlays(const env_view_t *view, dscomm_env_t *env)
     for (size_t i = 0; i < dscomm_priv_env_overlay_count; i++) {
         const env_overlay_t *overlay = dscomm_priv_env_overlays[i];
 
-        if (!is_there(env, overlay) || !overlay->find_master)
+        if (!is_there(env, i) || !overlay->find_master)
             continue;
         if (!env->address)
             status = overlay->find_master(view, env);
@@ -133,7 +133,8 @@ static dscomm_status_t find_address(const env_view_t *view, dscomm_env_t *env)
     if (status != DSCOMM_OK || env->address)
         return status;
     if (dscomm_priv_env_one_node(env))
-        dscomm_priv_env_set_address(env, g_strdup("127.0.0.1"), "one node");
+        dscomm_priv_env_set_address(env, dscomm_priv_env_text(env, "127.0.0.1"),
+                                    "one node");
     else if (env->family->find_master)
         status = env->family->find_master(view, env);
     return status;
@@ -162,7 +163,7 @@ static void ask_overlays_last(dscomm_env_t *env)
     for (size_t i = 0; i < dscomm_priv_env_overlay_count; i++) {
         const env_overlay_t *overlay = dscomm_priv_env_overlays[i];
 
-        if (is_there(env, overlay) && overlay->local_port &&
+        if (is_there(env, i) && overlay->local_port &&
             env->family->tier == ENV_TIER_MANAGER &&
             dscomm_priv_env_one_node(env))
             dscomm_priv_env_set_port(env, overlay->local_port, overlay->name);

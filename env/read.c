@@ -27,10 +27,10 @@ static const env_limits_t limits[] = {
 char *dscomm_priv_env_title(const dscomm_env_t *env)
 {
     GString *title = g_string_new(env->family ? env->family->name : "launcher");
+    const char *overlay;
 
-    for (guint i = 0; i < env->overlays->len; i++)
-        g_string_append_printf(title, "+%s",
-                               (char *)g_ptr_array_index(env->overlays, i));
+    for (size_t i = 0; (overlay = dscomm_env_overlay(env, i)); i++)
+        g_string_append_printf(title, "+%s", overlay);
     return g_string_free(title, FALSE);
 }
 
@@ -341,7 +341,7 @@ static void find_overlays(const env_view_t *view, dscomm_env_t *env)
         if (strcmp(overlay->name, env->family->name) != 0 &&
             dscomm_priv_view_value(view, overlay->marker) &&
             !dscomm_priv_view_value(view, overlay->unless))
-            g_ptr_array_add(env->overlays, (char *)overlay->name);
+            env->overlays |= 1u << i;
     }
 }
 

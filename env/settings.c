@@ -10,6 +10,7 @@
 
 #include <glib.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -421,21 +422,45 @@ static void warn_unknown(const char *name,
                    quoted);
 }
 
+#define KNOWN_MAX 128 /* bytes; no known name is as long */
+
+/* A copy of a name that stays, one for each name; NULL without memory. */
+static const char *intern(const char *name, size_t length)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct interned {
+        struct interned *next;
+        char name[];
+    } * all;
+    struct interned *one;
+
+    pthread_mutex_lock(&lock);
+    for (one = all; one; one = one->next)
+        if (!strncmp(one->name, name, length) && !one->name[length])
+            break;
+    if (!one && (one = g_try_malloc0(sizeof *one + length + 1)) != NULL) {
+        memcpy(one->name, name, length);
+        one->next = all;
+        all = one;
+    }
+    pthread_mutex_unlock(&lock);
+    return one ? one->name : NULL;
+}
+
 /* The name in the environment's entry, if it is one that no table knows. */
 static const char *unknown_name(const char *entry,
                                 const dscomm_setting_t *const *tables,
                                 size_t count)
 {
-    const char *interned = NULL;
-    char *name;
+    const size_t length = strcspn(entry, "=");
+    char name[KNOWN_MAX];
 
     if (!g_str_has_prefix(entry, PREFIX))
         return NULL;
-    name = g_strndup(entry, strcspn(entry, "="));
-    if (!is_known(name, tables, count))
-        interned = g_intern_string(name);
-    g_free(name);
-    return interned;
+    g_strlcpy(name, entry, MIN(length + 1, sizeof name));
+    if (length < sizeof name && is_known(name, tables, count))
+        return NULL;
+    return intern(entry, length);
 }
 
 const char *dscomm_priv_settings_unknown(char *const *environment,

@@ -41,13 +41,14 @@ static int read_word(const char *word, method_t *method)
 {
     static const char *const names[] = {"rank=", "world_size="};
     int *const values[] = {&method->rank, &method->world_size};
-    gint64 number;
+    int64_t number;
 
     for (int i = 0; i < 2; i++) {
         if (!g_str_has_prefix(word, names[i]))
             continue;
-        if (!g_ascii_string_to_signed(word + strlen(names[i]), 10, 0,
-                                      G_MAXINT32, &number, NULL))
+        word += strlen(names[i]);
+        if (!g_ascii_isdigit(*word) ||
+            dscomm_priv_parse_decimal(word, &number) || number > G_MAXINT32)
             return -1;
         *values[i] = (int)number;
         return i + 1;
@@ -58,14 +59,19 @@ static int read_word(const char *word, method_t *method)
 static dscomm_status_t read_query(const char *text, const char *query,
                                   method_t *method)
 {
-    char **words = g_strsplit(query, "&", -1);
     int found = 0, kind = 0;
+    char word[64]; /* a longer one is no number */
 
-    for (char **word = words; *word && kind >= 0; word++) {
-        kind = read_word(*word, method);
+    for (; kind >= 0; query++) {
+        const size_t length = strcspn(query, "&");
+
+        g_strlcpy(word, query, MIN(length + 1, sizeof word));
+        kind = read_word(word, method);
         found |= kind > 0 ? kind : 0;
+        query += length;
+        if (!*query)
+            break;
     }
-    g_strfreev(words);
     if (kind < 0)
         return bad_method(method, text,
                           "rank and world_size are whole numbers");
@@ -110,9 +116,12 @@ static dscomm_status_t read_method(const char *text, method_t *method)
 {
     const char *query = strchr(text, '?');
     size_t length = query ? (size_t)(query - text) : strlen(text);
-    char *url = g_strndup(text, length);
+    char *url = strndup(text, length);
     dscomm_status_t status = DSCOMM_OK;
 
+    if (!url)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %s",
+                           method->name);
     if (query)
         status = read_query(text, query + 1, method);
     if (status == DSCOMM_OK)
@@ -244,6 +253,29 @@ static int is_unsure(const dscomm_env_t *env, const dscomm_join_t *join)
            !is_told(env, DSCOMM_ENV_MASTER_ADDR);
 }
 
+/* A copy, NULL of NULL; without memory for it join is bad. */
+static char *copy(dscomm_join_t *join, const char *text)
+{
+    char *own = text ? strdup(text) : NULL;
+
+    join->bad |= text && !own;
+    return own;
+}
+
+/* The same, of a place's URL. */
+static char *url_of(dscomm_join_t *join, const char *address, int port)
+{
+    const int is_ipv6 = strchr(address, ':') && *address != '[';
+    const size_t size = strlen(address) + sizeof "tcp://[]:65535";
+    char *url = g_try_malloc(size);
+
+    if (url)
+        g_snprintf(url, size, is_ipv6 ? "tcp://[%s]:%d" : "tcp://%s:%d",
+                   address, port);
+    join->bad |= !url;
+    return url;
+}
+
 /* What is known of the place goes into the question. */
 static void ask(const dscomm_env_t *env, dscomm_join_t *join)
 {
@@ -251,7 +283,7 @@ static void ask(const dscomm_env_t *env, dscomm_join_t *join)
         !is_told(env, DSCOMM_ENV_MASTER_ADDR) && !dscomm_priv_env_one_node(env);
 
     if (!likely)
-        join->host = g_strdup(env->address);
+        join->host = copy(join, env->address);
     if (is_told(env, DSCOMM_ENV_MASTER_PORT))
         join->port = dscomm_env_master_port(env);
 }
@@ -291,7 +323,7 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
     if (dscomm_env_world_size(env) > 1 && (!*address || port < 1)) {
         status = dscomm_env_check_master(env);
         if (join->ask)
-            join->problem = g_strdup(dscomm_last_error());
+            join->problem = copy(join, dscomm_last_error());
         return join->ask ? DSCOMM_OK : status;
     }
     /* among several a store is known by its job */
@@ -305,10 +337,7 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
                            *address ? "MASTER_PORT" : "MASTER_ADDR", join->rank,
                            join->size);
     join->munge = has_munge(env, join);
-    join->url = g_strdup_printf(strchr(address, ':') && *address != '['
-                                    ? "tcp://[%s]:%d"
-                                    : "tcp://%s:%d",
-                                address, port);
+    join->url = url_of(join, address, port);
     return DSCOMM_OK;
 }
 
@@ -328,13 +357,13 @@ static void choose_loopback(dscomm_join_t *join)
     if (!join->serve || join->local_size != join->size)
         return;
     if (join->ask && !join->host)
-        join->host = g_strdup("127.0.0.1");
+        join->host = copy(join, "127.0.0.1");
     if (!join->url || !g_str_has_prefix(join->url, "tcp://") ||
         dscomm_priv_address_split(join->url + strlen("tcp://"), &host, &port))
         return;
     if (!is_loopback(host)) {
         g_free(join->url);
-        join->url = g_strdup_printf("tcp://127.0.0.1:%d", port);
+        join->url = url_of(join, "127.0.0.1", port);
     }
     g_free(host);
 }
@@ -371,25 +400,24 @@ static void choose_lone(const dscomm_env_t *env, dscomm_join_t *join)
     join->local_rank = join->local_size = join->node_rank = -1;
     g_strlcpy(join->run_id, "0", sizeof join->run_id);
     join->serve = join->ask = 1;
-    join->problem = g_strdup(dscomm_last_error());
+    join->problem = copy(join, dscomm_last_error());
 }
 
 /* The sources that are there, but were not taken. */
-static char *list_losers(const dscomm_env_t *env)
+static void list_losers(const dscomm_env_t *env, char *names, size_t size)
 {
-    GString *names = g_string_new(NULL);
+    size_t length = 0;
+
+    g_strlcpy(names, "none", size);
 
     for (size_t i = 0; i < dscomm_priv_env_family_count; i++) {
         const env_family_t *family = dscomm_priv_env_families[i];
 
         if (env->judgements[i].verdict == DSCOMM_ENV_IGNORED &&
-            family->tier != ENV_TIER_ALONE)
-            g_string_append_printf(names, "%s%s", names->len ? ", " : "",
-                                   family->name);
+            family->tier != ENV_TIER_ALONE && length < size)
+            length += (size_t)g_snprintf(names + length, size - length, "%s%s",
+                                         length ? ", " : "", family->name);
     }
-    if (!names->len)
-        g_string_append(names, "none");
-    return g_string_free(names, FALSE);
 }
 
 /* One line for who wonders, and what everybody should know. */
@@ -398,8 +426,9 @@ static void tell(const dscomm_env_t *env)
     const char *text;
 
     if (dscomm_env_rank(env) == 0) {
-        char *losers = list_losers(env);
+        char losers[256];
 
+        list_losers(env, losers, sizeof losers);
         dscomm_log(DSCOMM_LOG_INFO, "core",
                    "%s: rank 0 of %d, local rank %d of %d, node %d; they meet "
                    "at '%s' port %d; other sources: %s",
@@ -407,7 +436,6 @@ static void tell(const dscomm_env_t *env)
                    dscomm_env_local_rank(env), dscomm_env_local_size(env),
                    dscomm_env_node_rank(env), dscomm_env_master_addr(env),
                    dscomm_env_master_port(env), losers);
-        g_free(losers);
     }
     for (size_t i = 0; (text = dscomm_env_warning(env, i)); i++)
         dscomm_log(DSCOMM_LOG_WARN, "core", "%s", text);
@@ -475,7 +503,12 @@ dscomm_status_t dscomm_priv_discover(const dscomm_init_attr_t *attr,
         return status;
     if (!backend)
         backend = dscomm_priv_setting_text(SETTING_BACKEND);
-    join.backend = g_strdup(backend ? backend : "auto");
+    join.backend = copy(&join, backend ? backend : "auto");
+    if (join.bad) {
+        dscomm_priv_join_clear(&join);
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "no memory for where the ranks meet");
+    }
     *ret_join = join;
     return DSCOMM_OK;
 }

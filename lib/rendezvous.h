@@ -51,6 +51,7 @@ typedef struct {
     int local_rank, local_size, node_rank;
     char *backend; /* asked for: a name, or "auto" */
     int timeout_ms;
+    int bad; /* something of it found no memory */
 } dscomm_join_t;
 
 /* 1 where the store is in rank 0's process. */

@@ -13,6 +13,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -26,11 +27,21 @@ static dscomm_status_t bad_address(const char *address, const char *problem)
                        problem);
 }
 
+/* Without GLib's function, which allocates at its first call. */
+static bool read_port(const char *text, int *ret_port)
+{
+    const size_t digits = strspn(text, "0123456789");
+
+    if (!digits || digits > 9 || text[digits])
+        return false;
+    *ret_port = atoi(text);
+    return *ret_port <= 65535;
+}
+
 dscomm_status_t dscomm_priv_address_split(const char *address, char **ret_host,
                                           int *ret_port)
 {
     const char *host = address, *end, *colon;
-    guint64 port;
 
     if (*address == '[') {
         host = address + 1;
@@ -47,13 +58,12 @@ dscomm_status_t dscomm_priv_address_split(const char *address, char **ret_host,
     }
     if (end == host)
         return bad_address(address, "there is no host");
-    if (!g_ascii_string_to_unsigned(colon + 1, 10, 0, 65535, &port, NULL))
+    if (!read_port(colon + 1, ret_port))
         return bad_address(address, "the port is no number from 0 to 65535");
     *ret_host = strndup(host, (size_t)(end - host));
     if (!*ret_host)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "no memory for a store's host");
-    *ret_port = (int)port;
     return DSCOMM_OK;
 }
 
