@@ -6,6 +6,7 @@
 #include "lib/receive.h"
 #include "lib/stage.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 dscomm_status_t dscomm_priv_check_peer(const dscomm_group_t *group,
@@ -204,18 +205,20 @@ dscomm_status_t dscomm_recv(dscomm_group_t *group, void *buffer, size_t count,
     return status;
 }
 
-/* ret_info->size has been checked. */
+/* ret_info->size has been checked. *ret_begun: whether the receive could begin,
+ * which writes request. */
 static dscomm_status_t recv_within(dscomm_group_t *group, dscomm_call_t *call,
-                                   dscomm_message_info_t *ret_info)
+                                   dscomm_message_info_t *ret_info,
+                                   bool *ret_begun)
 {
-    dscomm_request_t request = {0};
+    dscomm_request_t request = {.source = DSCOMM_ANY_SOURCE};
     dscomm_status_t status;
 
     call->p2p.sequence = ++group->messages;
     status = stage(group, call);
-    if (status < 0)
-        return status;
-    status = dscomm_priv_work_block(group, call, &request);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_work_block(group, call, &request);
+    *ret_begun = request.source != DSCOMM_ANY_SOURCE;
     if (status == DSCOMM_OK || status == DSCOMM_ERR_TRUNCATED)
         dscomm_priv_message_info_fill(ret_info, status, &request);
     return status;
@@ -229,6 +232,7 @@ dscomm_status_t dscomm_recv_within(dscomm_group_t *group, void *buffer,
     const char *name = "dscomm_recv_within";
     dscomm_call_t call = describe(NULL, buffer, count, dtype, source, tag);
     dscomm_status_t status;
+    bool begun;
 
     call.p2p.receive = 1;
     call.p2p.message.waits = 1;
@@ -240,23 +244,32 @@ dscomm_status_t dscomm_recv_within(dscomm_group_t *group, void *buffer,
     if (status == DSCOMM_OK)
         status = dscomm_priv_receive_deadline(group, name, timeout_ms,
                                               &call.p2p.deadline_ns);
-    return status < 0 ? status : recv_within(group, &call, ret_info);
+    return status < 0 ? status : recv_within(group, &call, ret_info, &begun);
 }
 
-/* The handle is gone before the receive begins. */
-static dscomm_status_t recv_taken(dscomm_matched_t *matched,
-                                  dscomm_call_t *call,
-                                  dscomm_message_info_t *ret_info)
+static void matched_free(dscomm_matched_t *matched)
 {
-    dscomm_group_t *group = matched->group;
-    dscomm_matched_t **link = &group->matched;
+    dscomm_matched_t **link = &matched->group->matched;
 
     while (*link != matched)
         link = &(*link)->next;
     *link = matched->next;
-    call->p2p.message.taken = matched->taken;
     g_free(matched);
-    return recv_within(group, call, ret_info);
+}
+
+/* The message is still set aside if the receive could not begin. */
+static dscomm_status_t recv_taken(dscomm_matched_t *matched,
+                                  dscomm_call_t *call,
+                                  dscomm_message_info_t *ret_info)
+{
+    dscomm_status_t status;
+    bool begun;
+
+    call->p2p.message.taken = matched->taken;
+    status = recv_within(matched->group, call, ret_info, &begun);
+    if (begun)
+        matched_free(matched);
+    return status;
 }
 
 dscomm_status_t dscomm_recv_matched(dscomm_matched_t *matched, void *buffer,

@@ -115,8 +115,8 @@ void dscomm_priv_works_destroy(dscomm_group_t *group);
 dscomm_status_t dscomm_priv_work_start(dscomm_group_t *group,
                                        const dscomm_call_t *call,
                                        dscomm_work_t **ret_work);
-/* Starts, waits and frees. ret_request, if not NULL, gets the request's
- * head. */
+/* Starts, waits and frees. ret_request, if not NULL, gets the request's head
+ * once the call was started. */
 dscomm_status_t dscomm_priv_work_block(dscomm_group_t *group,
                                        const dscomm_call_t *call,
                                        dscomm_request_t *ret_request);

@@ -88,8 +88,9 @@ DSCOMM_API dscomm_status_t dscomm_probe_matched(dscomm_group_t *group,
                                                 dscomm_message_info_t *ret_info,
                                                 dscomm_matched_t **ret_matched);
 
-/* Receives that message, and frees matched, unless the status is ERR_INVALID or
- * ERR_STATE; else as dscomm_recv(). MT: group. */
+/* Receives that message as dscomm_recv() does, and frees matched. With
+ * ERR_INVALID, ERR_STATE and ERR_NO_MEMORY the receive has not begun: the
+ * message is still set aside, and the call may be made again. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_recv_matched(dscomm_matched_t *matched,
                                                void *buffer, size_t count,
                                                dscomm_dtype_t dtype,

@@ -173,6 +173,48 @@ static dscomm_status_t messages(dscomm_group_t *world)
     return status ? status : ended;
 }
 
+/* Receives the message with tag that other sends. A receive that had no
+ * memory to begin leaves the message where it was. */
+static dscomm_status_t receive_matched(dscomm_group_t *world, int other,
+                                       int tag)
+{
+    dscomm_matched_t *matched = NULL;
+    dscomm_status_t status = dscomm_probe_matched(
+        world, other, tag, DSCOMM_TIMEOUT_DEFAULT, NULL, &matched);
+
+    if (!status)
+        status = dscomm_recv_matched(matched, out, 1, DSCOMM_FLOAT32, NULL);
+    if (status != DSCOMM_ERR_NO_MEMORY || !matched)
+        return status;
+    status = dscomm_recv_matched(matched, out, 1, DSCOMM_FLOAT32, NULL);
+    return status ? DSCOMM_ERR_PROTOCOL : DSCOMM_ERR_NO_MEMORY;
+}
+
+/* The receive needs memory because works are in flight. */
+static dscomm_status_t matched(dscomm_group_t *world)
+{
+    enum { MANY = 16 };
+    const int other = 1 - dscomm_group_rank(world);
+    dscomm_work_t *all[MANY] = {NULL};
+    dscomm_status_t status =
+        dscomm_send(world, in, 1, DSCOMM_FLOAT32, other, MANY);
+    dscomm_status_t received = DSCOMM_OK, ended;
+
+    for (int i = 0; i < MANY && !status; i++)
+        status =
+            dscomm_irecv(world, out + i, 1, DSCOMM_FLOAT32, other, i, &all[i]);
+    if (!status)
+        received = receive_matched(world, other, MANY);
+    for (int i = 0; i < MANY && !status; i++)
+        status = dscomm_send(world, in, 1, DSCOMM_FLOAT32, other, i);
+    if (status)
+        dscomm_group_abort(world, "no memory");
+    ended = dscomm_work_wait_all(all, MANY, DSCOMM_TIMEOUT_DEFAULT);
+    for (int i = 0; i < MANY; i++)
+        dscomm_work_free(all[i]);
+    return status ? status : received ? received : ended;
+}
+
 static dscomm_status_t coalesce(dscomm_group_t *world)
 {
     dscomm_work_t *work = NULL;
@@ -359,6 +401,7 @@ static const struct {
     {"works of schedules", works, "all_reduce:ring", {1, 1}, 0},
     {"events", events, NULL, {1, 1}, 0},
     {"messages", messages, NULL, {1, 1}, 0},
+    {"matched receives", matched, NULL, {1, 1}, 0},
     {"coalescing", coalesce, NULL, {1, 1}, 0},
     {"blobs", blobs, NULL, {1, 1}, 0},
     {"memory", memory, NULL, {1, 1}, 0},
