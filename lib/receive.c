@@ -62,6 +62,12 @@ static bool receive_withdraw(dscomm_work_t *work, dscomm_status_t status,
 
 int dscomm_priv_receive_expire(dscomm_work_t *work, int64_t now)
 {
+    const dscomm_group_t *group = work->group;
+
+    if (group->ops.matched && group->ops.matched(group->impl, &work->request)) {
+        work->call.p2p.deadline_ns = 0;
+        return 0;
+    }
     if (now < work->call.p2p.deadline_ns)
         return 0;
     if (receive_withdraw(work, DSCOMM_ERR_TIMEOUT,

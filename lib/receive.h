@@ -21,8 +21,9 @@ static inline bool dscomm_priv_receive_limited(const dscomm_work_t *work)
 }
 
 /* With the group's lock held: takes work back if its own deadline has passed at
- * now, and returns 1, work is complete then. When a message is coming already,
- * the group's deadline holds from here on. */
+ * now, and returns 1; work is complete then. If a message is coming already,
+ * the group's deadline holds from here on, so that a sender that stalls is
+ * noticed. */
 int dscomm_priv_receive_expire(dscomm_work_t *work, int64_t now);
 
 /* When a receive that begins now is taken back. ERR_INVALID if timeout_ms makes

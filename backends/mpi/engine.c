@@ -36,6 +36,7 @@ static const dscomm_backend_ops_t ops = {
     .device = engine_device,
     .introduce = engine_introduce,
     .withdraw = engine_withdraw,
+    .matched = engine_matched,
     .probe = engine_probe,
 };
 

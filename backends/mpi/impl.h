@@ -180,6 +180,7 @@ dscomm_status_t engine_irecv(void *impl, const dscomm_message_t *message,
                              dscomm_request_t *request);
 void engine_cancel(void *impl, dscomm_request_t *request);
 int engine_withdraw(void *impl, dscomm_request_t *request);
+int engine_matched(void *impl, const dscomm_request_t *request);
 int engine_probe(void *impl, const dscomm_message_t *wanted,
                  dscomm_request_t *found, void **ret_taken);
 unsigned engine_progress(void *impl);

@@ -467,6 +467,17 @@ int engine_withdraw(void *impl, dscomm_request_t *head)
     return unmatched;
 }
 
+int engine_matched(void *impl, const dscomm_request_t *head)
+{
+    engine_t *engine = impl;
+    int matched;
+
+    pthread_mutex_lock(engine->lock);
+    matched = ((const engine_request_t *)head)->parts != 0;
+    engine_leave(engine);
+    return matched;
+}
+
 int engine_probe(void *impl, const dscomm_message_t *wanted,
                  dscomm_request_t *found, void **ret_taken)
 {

@@ -84,6 +84,16 @@ int shm_withdraw(void *impl, dscomm_request_t *request)
     return 1;
 }
 
+int shm_matched(void *impl, const dscomm_request_t *request)
+{
+    const shm_t *shm = impl;
+    const shm_request_t *posted = shm->p2p->posted.head;
+
+    while (posted && &posted->head != request)
+        posted = posted->next;
+    return !posted;
+}
+
 void shm_p2p_cancel(shm_t *shm, shm_request_t *request)
 {
     shm_p2p_t *p2p = shm->p2p;

@@ -429,6 +429,7 @@ dscomm_status_t shm_send(void *impl, const dscomm_message_t *message);
 dscomm_status_t shm_recv(void *impl, const dscomm_message_t *message,
                          dscomm_request_t *request);
 int shm_withdraw(void *impl, dscomm_request_t *request);
+int shm_matched(void *impl, const dscomm_request_t *request);
 int shm_probe(void *impl, const dscomm_message_t *wanted,
               dscomm_request_t *found, void **ret_taken);
 void shm_p2p_cancel(shm_t *shm, shm_request_t *request);

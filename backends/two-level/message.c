@@ -185,6 +185,17 @@ int two_withdraw(void *impl, dscomm_request_t *head)
     return 1;
 }
 
+int two_matched(void *impl, const dscomm_request_t *head)
+{
+    const two_request_t *request = (const two_request_t *)head;
+    const two_level_t *level = request->level;
+
+    (void)impl;
+    return request->inner && request->inner->status == DSCOMM_IN_PROGRESS &&
+           level->ops->matched &&
+           level->ops->matched(level->impl, request->inner);
+}
+
 /* A request that its level has completed meanwhile no longer belongs to the
  * level. */
 void two_message_cancel(two_t *two, two_request_t *request)

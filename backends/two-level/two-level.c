@@ -373,6 +373,7 @@ static const dscomm_backend_ops_t ops = {
     .trim = two_trim,
     .introduce = two_introduce,
     .withdraw = two_withdraw,
+    .matched = two_matched,
     .probe = two_probe,
 };
 

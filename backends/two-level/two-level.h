@@ -141,6 +141,7 @@ dscomm_status_t two_recv(void *impl, const dscomm_message_t *message,
 unsigned two_messages_scan(two_t *two);
 void two_message_cancel(two_t *two, two_request_t *request);
 int two_withdraw(void *impl, dscomm_request_t *request);
+int two_matched(void *impl, const dscomm_request_t *request);
 int two_probe(void *impl, const dscomm_message_t *wanted,
               dscomm_request_t *found, void **ret_taken);
 

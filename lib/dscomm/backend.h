@@ -313,6 +313,10 @@ typedef struct dscomm_backend_ops {
      * run's collectives, of which the core knows nothing on other ranks. */
     int (*begun)(void *impl, int rank, uint64_t sequence, char *text,
                  size_t size);
+    /* 1 if a message has begun to come for a started receive that is in
+     * progress. The group's deadline holds for it from then on, in place of its
+     * own. Without it, this holds only after the receive's own deadline. */
+    int (*matched)(void *impl, const dscomm_request_t *request);
 } dscomm_backend_ops_t;
 
 /* One row of the settings table. The value is text in the environment, and a

@@ -54,11 +54,10 @@ typedef struct dscomm_message_info {
  * case. 0 takes what has come already, DSCOMM_TIMEOUT_DEFAULT means as long as
  * the group's deadline, and DSCOMM_TIMEOUT_NONE waits until a message comes or
  * the group ends: the form for a server, which may be idle for long. Once a
- * message has begun to come, the group's deadline holds, except with
- * DSCOMM_TIMEOUT_NONE. *ret_info, which may be NULL, is written with OK and
- * ERR_TRUNCATED. ERR_UNSUPPORTED where the backend cannot take back a receive;
- * not with DSCOMM_TIMEOUT_NONE. ERR_STATE while calls are coalesced. MT:
- * group. */
+ * message has begun to come, the group's deadline holds. *ret_info, which may
+ * be NULL, is written with OK and ERR_TRUNCATED. ERR_UNSUPPORTED where the
+ * backend cannot take back a receive; not with DSCOMM_TIMEOUT_NONE. ERR_STATE
+ * while calls are coalesced. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_recv_within(dscomm_group_t *group,
                                               void *buffer, size_t count,
                                               dscomm_dtype_t dtype, int source,

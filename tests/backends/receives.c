@@ -179,6 +179,63 @@ static void test_idle(void)
     run_idle(0);
 }
 
+/* The sender stalls in the middle of a message: it makes no call until the
+ * receiver has given up. */
+static void send_half(dscomm_group_t *group, const void *out, size_t bytes)
+{
+    dscomm_work_t *work = NULL;
+    double start = conform_now_ms();
+
+    CHECK_OK(
+        dscomm_isend(group, out, bytes, DSCOMM_UINT8, next_rank(), 6, &work));
+    while (dscomm_group_status(group) == DSCOMM_OK &&
+           conform_now_ms() - start < LONG_MS)
+        conform_pause(5);
+    check_status(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT),
+                 DSCOMM_ERR_TIMEOUT, "the sender");
+    dscomm_work_free(work);
+}
+
+static void receive_half(dscomm_group_t *group, void *in, size_t bytes)
+{
+    dscomm_status_t status = DSCOMM_IN_PROGRESS;
+    dscomm_work_t *work = NULL;
+    double start = conform_now_ms();
+
+    CHECK_OK(
+        dscomm_irecv(group, in, bytes, DSCOMM_UINT8, prev_rank(), 6, &work));
+    CHECK_OK(dscomm_work_set_timeout(work, DSCOMM_TIMEOUT_NONE));
+    while (status == DSCOMM_IN_PROGRESS &&
+           conform_now_ms() - start < LONG_MS / 2)
+        status = dscomm_work_test(work);
+    check_status(status, DSCOMM_ERR_TIMEOUT, "a message that stalls");
+    dscomm_group_abort(group, "the message has stalled");
+    dscomm_work_free(work);
+}
+
+/* A receive without a deadline has the group's once its message has begun to
+ * come. */
+static void test_stalled(void)
+{
+    const size_t bytes = (size_t)16 << 20; /* more than a backend buffers */
+    dscomm_group_t *group;
+    void *buffer;
+
+    if (my.ranks < 2 || strcmp(dscomm_group_backend(my.group), "shm") != 0) {
+        conform_skip("one rank, or a backend that may need no sender");
+        return;
+    }
+    group = short_lived_group();
+    buffer = calloc(1, bytes);
+    if (group && buffer && my.rank == 0)
+        send_half(group, buffer, bytes);
+    if (group && buffer && my.rank == 1)
+        receive_half(group, buffer, bytes);
+    CHECK_OK(dscomm_group_free(group));
+    free(buffer);
+    CHECK_OK(dscomm_barrier(my.group, NULL));
+}
+
 /* A receive that is cancelled takes nothing from the next one. */
 static void test_cancel(void)
 {
@@ -423,6 +480,7 @@ static const conform_test_t tests[] = {
     {"a receive with a deadline of its own", test_own_deadline},
     {"what is told of a message that is too long", test_info_truncated},
     {"a server that is idle", test_idle},
+    {"a message that stalls", test_stalled},
     {"a cancelled receive", test_cancel},
     {"receives cancelled while messages come", test_cancel_race},
     {NULL, NULL},
