@@ -76,14 +76,14 @@ static void learn(const dscomm_group_t *group)
 {
     const dscomm_meeting_t *meeting = meeting_of(group);
     const int *node = meeting->nodes.node;
-    int *ranks = g_new(int, (gsize)group->size), count = 0;
+    int *ranks = g_try_new(int, (gsize)group->size), count = 0;
 
-    for (int i = 0; i < group->size; i++)
+    for (int i = 0; ranks && i < group->size; i++)
         if (node[group->world_ranks[i]] == node[meeting->rank])
             ranks[count++] = group->world_ranks[i];
     group->creation->learned =
-        dscomm_priv_processes_learn(meeting->processes, meeting->store, ranks,
-                                    count) == DSCOMM_OK;
+        ranks && dscomm_priv_processes_learn(meeting->processes, meeting->store,
+                                             ranks, count) == DSCOMM_OK;
     g_free(ranks);
 }
 
@@ -170,12 +170,18 @@ static dscomm_status_t fail_store(const dscomm_group_t *group)
                        group->name, why);
 }
 
-/* A request to the store has failed. That there is no answer in time is no
- * reason: the caller knows whom it waits for. */
+/* The store does not answer in time, or this rank has no memory to ask it. */
+static int is_passing(dscomm_status_t status)
+{
+    return status == DSCOMM_ERR_TIMEOUT || status == DSCOMM_ERR_NO_MEMORY;
+}
+
+/* A request to the store has failed. That there is no answer now is no reason:
+ * the caller knows whom it waits for. */
 static dscomm_status_t unanswered(const dscomm_group_t *group,
                                   dscomm_status_t status)
 {
-    return status == DSCOMM_ERR_TIMEOUT ? DSCOMM_OK : fail_store(group);
+    return is_passing(status) ? DSCOMM_OK : fail_store(group);
 }
 
 /* A failure from the store, or status where value is none. */
@@ -330,19 +336,29 @@ static int blames(dscomm_status_t status)
            status == DSCOMM_ERR_IO;
 }
 
+dscomm_status_t dscomm_priv_creation_tell(dscomm_store_t *store,
+                                          dscomm_status_t status,
+                                          const char *sentence,
+                                          void **ret_value)
+{
+    char own[DSCOMM_ERROR_MAX + 16];
+    size_t size;
+
+    snprintf(own, sizeof own, "%d\n%s", (int)status, sentence);
+    return dscomm_store_compare_set(store, FAILED_KEY, "", 0, own, strlen(own),
+                                    ret_value, &size);
+}
+
 /* Puts this rank's failure into the store, or takes over the one that is
  * there. */
 static dscomm_status_t settle(const dscomm_group_t *group,
                               dscomm_status_t status, const char *sentence)
 {
-    char *own = g_strdup_printf("%d\n%s", (int)status, sentence);
     void *value;
-    size_t size;
-    dscomm_status_t stored = dscomm_store_compare_set(
-        group->store, FAILED_KEY, "", 0, own, strlen(own), &value, &size);
+    dscomm_status_t stored =
+        dscomm_priv_creation_tell(group->store, status, sentence, &value);
 
-    g_free(own);
-    if (stored < 0 && stored != DSCOMM_ERR_TIMEOUT && blames(status))
+    if (stored < 0 && blames(status) && !is_passing(stored))
         return fail_store(group);
     dscomm_priv_fail_with(status, sentence);
     if (stored < 0)
@@ -362,6 +378,10 @@ dscomm_status_t dscomm_backend_creation_fail(const dscomm_backend_args_t *args,
     if (!creation_of(args) || !group->store)
         return status;
     g_strlcpy(sentence, dscomm_last_error(), sizeof sentence);
+    if (status == DSCOMM_ERR_NO_MEMORY && !strstr(sentence, "rank "))
+        snprintf(
+            sentence, sizeof sentence, "rank %d has no memory for '%s': %s",
+            args->world_ranks[args->rank], group->name, dscomm_last_error());
     if (blames(status) && parent_status(group) < 0)
         return parent_status(group);
     return settle(group, status, sentence);

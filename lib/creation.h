@@ -35,4 +35,13 @@ int dscomm_priv_creation_left(const dscomm_backend_args_t *args);
 dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
                                          dscomm_status_t status);
 
+/* Puts a failure into store, the group's, for the other ranks, unless there is
+ * one: *ret_value, to be freed, is the one that counts, as text. ret_value may
+ * be NULL. Returns the status of the store. A rank that does not come as far as
+ * the backend's open calls it instead of the functions above. */
+dscomm_status_t dscomm_priv_creation_tell(dscomm_store_t *store,
+                                          dscomm_status_t status,
+                                          const char *sentence,
+                                          void **ret_value);
+
 #endif

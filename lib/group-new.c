@@ -115,13 +115,13 @@ static int own_index(const dscomm_group_t *parent, const int *ranks, int count)
     return -1;
 }
 
-static int *to_world(const dscomm_group_t *parent, const int *ranks, int count)
+static dscomm_status_t fail_nesting(const dscomm_group_t *parent)
 {
-    int *world_ranks = g_new(int, (gsize)count);
-
-    for (int i = 0; i < count; i++)
-        world_ranks[i] = parent->world_ranks[ranks[i]];
-    return world_ranks;
+    return dscomm_fail(DSCOMM_ERR_INVALID,
+                       "group '%s' is a group of a group and so on, nested "
+                       "too deeply for another one; make it from a group that "
+                       "is nearer to the world",
+                       parent->name);
 }
 
 /* name is what the group is called if attr has none. */
@@ -141,7 +141,7 @@ static dscomm_status_t open_child(dscomm_group_t *parent, const int *ranks,
                                .module = module,
                                .name = attr->name ? attr->name : name,
                                .id = id,
-                               .world_ranks = to_world(parent, ranks, count),
+                               .ranks = ranks,
                                .rank = own_index(parent, ranks, count),
                                .count = count,
                                .timeout_ms = attr->timeout_ms,
@@ -157,8 +157,7 @@ dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
                                         dscomm_group_t **ret_group)
 {
     unsigned long long number = ++parent->children;
-    char part[48] = "", *id, *name;
-    dscomm_status_t status;
+    char part[48] = "", id[DSCOMM_GROUP_ID_MAX], name[DSCOMM_ERROR_MAX];
 
     if (own_index(parent, ranks, count) < 0) {
         *ret_group = NULL;
@@ -166,63 +165,11 @@ dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
     }
     if (discriminator >= 0)
         snprintf(part, sizeof part, ".%d", discriminator);
-    id = g_strdup_printf("%s.%llu%s", parent->id, number, part);
-    name = g_strdup_printf("%s/%llu%s", parent->name, number, part);
-    status = open_child(parent, ranks, count, attr, id, name, ret_group);
-    g_free(name);
-    g_free(id);
-    return status;
-}
-
-/* How often this list was asked for, without the other ranks. */
-static unsigned count_call(dscomm_group_t *parent, const char *list)
-{
-    gpointer before;
-
-    if (!parent->lists)
-        parent->lists =
-            g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    before = g_hash_table_lookup(parent->lists, list);
-    g_hash_table_insert(parent->lists, g_strdup(list),
-                        GUINT_TO_POINTER(GPOINTER_TO_UINT(before) + 1));
-    return GPOINTER_TO_UINT(before) + 1;
-}
-
-static char *list_text(const int *ranks, int count)
-{
-    GString *text = g_string_new(NULL);
-
-    for (int i = 0; i < count; i++)
-        g_string_append_printf(text, i ? ",%d" : "%d", ranks[i]);
-    return g_string_free(text, FALSE);
-}
-
-/* The members alone have the list, and how often they asked for it, in common,
- * so that's what they meet by. */
-static dscomm_status_t open_apart(dscomm_group_t *parent, const int *ranks,
-                                  int count, const dscomm_group_attr_t *attr,
-                                  dscomm_group_t **ret_group)
-{
-    char *list, *digest, *id, *name;
-    unsigned number;
-    dscomm_status_t status;
-
-    if (own_index(parent, ranks, count) < 0) {
-        *ret_group = NULL;
-        return DSCOMM_OK;
-    }
-    list = list_text(ranks, count);
-    digest = g_compute_checksum_for_string(G_CHECKSUM_SHA256, list, -1);
-    number = count_call(parent, list);
-    id = g_strdup_printf("%s.m%.16s.%u", parent->id, digest, number);
-    name = g_strdup_printf("%s/{%.40s%s}#%u", parent->name, list,
-                           strlen(list) > 40 ? "..." : "", number);
-    status = open_child(parent, ranks, count, attr, id, name, ret_group);
-    g_free(name);
-    g_free(id);
-    g_free(digest);
-    g_free(list);
-    return status;
+    snprintf(name, sizeof name, "%s/%llu%s", parent->name, number, part);
+    if (snprintf(id, sizeof id, "%s.%llu%s", parent->id, number, part) >=
+        (int)sizeof id)
+        return fail_nesting(parent);
+    return open_child(parent, ranks, count, attr, id, name, ret_group);
 }
 
 /* FNV-1a. */
@@ -235,11 +182,90 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
     return hash;
 }
 
-static dscomm_status_t check_list(const dscomm_group_t *parent,
-                                  const int *ranks, int count)
+#define HASH_FIRST UINT64_C(0xcbf29ce484222325)
+
+/* A list of ranks that groups of members_only were made of. */
+struct dscomm_list {
+    struct dscomm_list *next;
+    uint64_t hash;
+    unsigned calls;
+};
+
+void dscomm_priv_group_lists_free(dscomm_group_t *group)
+{
+    struct dscomm_list *list, *next;
+
+    for (list = group->lists; list; list = next) {
+        next = list->next;
+        g_free(list);
+    }
+    group->lists = NULL;
+}
+
+/* How often this list was asked for, without the other ranks. 0 where there is
+ * no memory: the group has ended, as this rank cannot count any more. */
+static unsigned count_call(dscomm_group_t *parent, uint64_t hash)
+{
+    struct dscomm_list *list = parent->lists;
+
+    while (list && list->hash != hash)
+        list = list->next;
+    if (!list) {
+        list = dscomm_priv_group_memory(parent, "dscomm_group_new", 1,
+                                        sizeof *list);
+        if (!list)
+            return 0;
+        list->hash = hash;
+        list->next = parent->lists;
+        parent->lists = list;
+    }
+    return ++list->calls;
+}
+
+/* "0,2,5", cut off where it is long. */
+static void list_text(const int *ranks, int count, char text[48])
+{
+    size_t used = 0;
+
+    for (int i = 0; i < count && used < 32; i++)
+        used += (size_t)snprintf(text + used, 48 - used, i ? ",%d" : "%d",
+                                 ranks[i]);
+    if (used >= 32)
+        g_strlcat(text, "...", 48);
+}
+
+/* The members alone have the list, and how often they asked for it, in common,
+ * so that's what they meet by. */
+static dscomm_status_t open_apart(dscomm_group_t *parent, const int *ranks,
+                                  int count, const dscomm_group_attr_t *attr,
+                                  dscomm_group_t **ret_group)
+{
+    const uint64_t hash =
+        hash_bytes(HASH_FIRST, ranks, (size_t)count * sizeof *ranks);
+    char list[48], id[DSCOMM_GROUP_ID_MAX], name[DSCOMM_ERROR_MAX];
+    unsigned number;
+
+    if (own_index(parent, ranks, count) < 0) {
+        *ret_group = NULL;
+        return DSCOMM_OK;
+    }
+    number = count_call(parent, hash);
+    if (!number)
+        return DSCOMM_ERR_NO_MEMORY;
+    list_text(ranks, count, list);
+    snprintf(name, sizeof name, "%s/{%s}#%u", parent->name, list, number);
+    if (snprintf(id, sizeof id, "%s.m%016llx.%u", parent->id,
+                 (unsigned long long)hash, number) >= (int)sizeof id)
+        return fail_nesting(parent);
+    return open_child(parent, ranks, count, attr, id, name, ret_group);
+}
+
+/* The parent's scratch space notes which ranks were seen. */
+static dscomm_status_t check_list(dscomm_group_t *parent, const int *ranks,
+                                  int count)
 {
     const char *name = "dscomm_group_new";
-    unsigned char *seen;
+    unsigned char *seen = (unsigned char *)parent->scratch;
     dscomm_status_t status = DSCOMM_OK;
 
     if (!ranks)
@@ -251,7 +277,7 @@ static dscomm_status_t check_list(const dscomm_group_t *parent,
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: a list of %d ranks of '%s', which has %d", name,
                            count, parent->name, parent->size);
-    seen = g_new0(unsigned char, (gsize)parent->size);
+    memset(seen, 0, (size_t)parent->size);
     for (int i = 0; i < count && status == DSCOMM_OK; i++) {
         if (ranks[i] < 0 || ranks[i] >= parent->size)
             status =
@@ -262,7 +288,6 @@ static dscomm_status_t check_list(const dscomm_group_t *parent,
             status = dscomm_fail(DSCOMM_ERR_INVALID,
                                  "%s: rank %d is listed twice", name, ranks[i]);
     }
-    g_free(seen);
     return status;
 }
 
@@ -272,7 +297,7 @@ dscomm_status_t dscomm_group_new(dscomm_group_t *parent, const int *ranks,
 {
     const char *name = "dscomm_group_new";
     dscomm_group_attr_t merged;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = HASH_FIRST;
     dscomm_status_t status =
         dscomm_priv_group_attr(parent, name, attr, &merged);
 

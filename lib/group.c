@@ -4,7 +4,6 @@
 
 #include "lib/group.h"
 
-#include "env/settings.h"
 #include "lib/clock.h"
 #include "lib/coalesce.h"
 #include "lib/creation.h"
@@ -18,6 +17,7 @@
 #include "lib/store.h"
 #include "lib/world.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,19 +29,64 @@
 /* Between two looks whether a diagnosis is over. */
 #define CLOSE_PAUSE_US 1000
 
-static void map_ranks(dscomm_group_t *group, int world_size)
+static void map_ranks(dscomm_group_t *group, const dscomm_group_plan_t *plan)
 {
-    group->from_world = g_new(int, (gsize)world_size);
-    for (int i = 0; i < world_size; i++)
+    for (int i = 0; i < plan->world->size; i++)
         group->from_world[i] = -1;
-    for (int i = 0; i < group->size; i++)
+    for (int i = 0; i < group->size; i++) {
+        group->world_ranks[i] =
+            plan->ranks ? plan->parent->world_ranks[plan->ranks[i]] : i;
         group->from_world[group->world_ranks[i]] = i;
+    }
 }
 
+/* The store of a group is a view of the world's; a group of one has none. */
+static dscomm_status_t open_store(const dscomm_group_plan_t *plan,
+                                  dscomm_store_t **ret_store)
+{
+    dscomm_store_t *base = plan->world->meeting.store;
+    char prefix[DSCOMM_GROUP_ID_MAX + 8];
+
+    if (!base)
+        return DSCOMM_OK;
+    snprintf(prefix, sizeof prefix, "g/%s", plan->id);
+    return dscomm_store_prefix(base, prefix, ret_store);
+}
+
+/* All that group needs besides itself; false where there is no memory. */
+static bool group_fill(dscomm_group_t *group, const dscomm_group_plan_t *plan)
+{
+    const gsize count = (gsize)plan->count;
+    const dscomm_nodes_t *nodes = &plan->world->meeting.nodes;
+
+    group->world_ranks = g_try_new(int, count);
+    group->from_world = g_try_new(int, (gsize)plan->world->size);
+    group->scratch = g_try_new0(size_t, 2 * count);
+    group->request = g_try_malloc0(group->ops.request_size);
+    group->history = g_try_new0(dscomm_history_t, 1);
+    if (!group->world_ranks || !group->from_world || !group->scratch ||
+        !group->request || !group->history)
+        return false;
+    map_ranks(group, plan);
+    if (!dscomm_priv_nodes_within(nodes, group->world_ranks, group->size,
+                                  &group->nodes))
+        return false;
+    dscomm_priv_nodes_place(nodes, group->world_ranks, &group->nodes,
+                            group->rank, &group->local_rank, &group->local_size,
+                            &group->node_rank);
+    return open_store(plan, &group->store) == DSCOMM_OK;
+}
+
+/* NULL where there is no memory. */
 static dscomm_group_t *group_new(const dscomm_group_plan_t *plan)
 {
-    dscomm_group_t *group = g_new0(dscomm_group_t, 1);
+    const size_t name = strlen(plan->name) + 1, id = strlen(plan->id) + 1;
+    dscomm_group_t *group = g_try_malloc0(sizeof *group + name + id);
 
+    if (!group)
+        return NULL;
+    group->name = memcpy(group + 1, plan->name, name);
+    group->id = memcpy(group->name + name, plan->id, id);
     group->generation = dscomm_priv_generation();
     group->rank = plan->rank;
     group->size = plan->count;
@@ -50,21 +95,15 @@ static dscomm_group_t *group_new(const dscomm_group_plan_t *plan)
     group->module = plan->module;
     group->timeout_ms = plan->timeout_ms;
     group->world = plan->world;
-    group->name = g_strdup(plan->name);
-    group->id = g_strdup(plan->id);
-    group->world_ranks = plan->world_ranks;
-    map_ranks(group, plan->world->size);
-    dscomm_priv_nodes_place(&plan->world->meeting.nodes, plan->world_ranks,
-                            plan->count, plan->rank, &group->local_rank,
-                            &group->local_size, &group->node_rank);
-    dscomm_priv_nodes_within(&plan->world->meeting.nodes, plan->world_ranks,
-                             plan->count, &group->nodes);
-    group->scratch = g_new0(size_t, 2 * (gsize)plan->count);
-    group->request = g_malloc0(group->ops.request_size);
+    group->rules = plan->world->rules;
     atomic_init(&group->uses, 1);
     atomic_init(&group->holds, 1);
     pthread_mutex_init(&group->lock, NULL);
-    return group;
+    dscomm_priv_world_enlist(group);
+    if (group_fill(group, plan))
+        return group;
+    dscomm_priv_group_destroy(group);
+    return NULL;
 }
 
 /* The struct itself stays for a while, so that whoever uses the handle still is
@@ -77,8 +116,7 @@ void dscomm_priv_group_destroy(dscomm_group_t *group)
     dscomm_priv_memory_destroy(group);
     dscomm_priv_shelf_free(group->shelf);
     g_clear_pointer(&group->history, g_free);
-    if (group->rules)
-        g_array_free(group->rules, TRUE);
+    dscomm_priv_group_lists_free(group);
     dscomm_priv_coalesce_drop(group);
     dscomm_priv_matched_free(group);
     dscomm_priv_group_set(group, GROUP_FREED);
@@ -87,8 +125,6 @@ void dscomm_priv_group_destroy(dscomm_group_t *group)
     g_clear_pointer(&group->scratch, g_free);
     g_clear_pointer(&group->from_world, g_free);
     g_clear_pointer(&group->world_ranks, g_free);
-    g_clear_pointer(&group->id, g_free);
-    g_clear_pointer(&group->lists, g_hash_table_destroy);
     dscomm_priv_nodes_clear(&group->nodes);
     group->world = NULL;
     dscomm_priv_world_bury(group);
@@ -118,21 +154,6 @@ void dscomm_priv_group_release(dscomm_group_t *group)
 {
     if (atomic_fetch_sub_explicit(&group->holds, 1, memory_order_acq_rel) == 1)
         dscomm_priv_group_destroy(group);
-}
-
-/* The store of a group is a view of the world's; a group of one has none. */
-static dscomm_status_t open_store(dscomm_group_t *group)
-{
-    dscomm_store_t *base = group->world->meeting.store;
-    char *prefix;
-    dscomm_status_t status;
-
-    if (!base)
-        return DSCOMM_OK;
-    prefix = g_strconcat("g/", group->id, NULL);
-    status = dscomm_store_prefix(base, prefix, &group->store);
-    g_free(prefix);
-    return status;
 }
 
 /* In the sentence, if the backend has not. */
@@ -217,8 +238,6 @@ static dscomm_status_t open_impl(dscomm_group_t *group,
 /* Decides, once, how a blocking collective goes to the backend. */
 static void choose_path(dscomm_group_t *group)
 {
-    const dscomm_port_t port = {&group->ops, group->impl, group->name};
-
     if (group->ops.trim)
         group->ops.trim(group->impl, &group->ops);
     if (group->ops.capabilities)
@@ -229,25 +248,42 @@ static void choose_path(dscomm_group_t *group)
     if (!group->run || group->rules->len || dscomm_priv_device_present() ||
         !(group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES))
         dscomm_priv_group_set(group, GROUP_SLOW);
-    group->history = g_new0(dscomm_history_t, 1);
     /* None is hidden in a call of the backend's. */
     group->notes = group->ops.start && !group->ops.run;
-    group->shelf = dscomm_priv_shelf_new(&port, group->rank, group->size,
-                                         dscomm_priv_group_levels(group));
+}
+
+/* This rank has no memory for the group. The others, which would wait in the
+ * backend's open, are told by the store; where that cannot be, the parent ends.
+ */
+static dscomm_status_t refuse(const dscomm_group_plan_t *plan)
+{
+    const dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
+    dscomm_group_t *parent = plan->parent;
+    dscomm_store_t *store = NULL;
+    char sentence[DSCOMM_ERROR_MAX];
+    dscomm_status_t told;
+
+    snprintf(sentence, sizeof sentence, "rank %d has no memory for group '%s'",
+             parent ? parent->world_ranks[parent->rank] : plan->rank,
+             plan->name);
+    told = open_store(plan, &store);
+    if (told == DSCOMM_OK && store)
+        told = dscomm_priv_creation_tell(store, status, sentence, NULL);
+    if (told < 0 && parent)
+        dscomm_priv_group_revoke(parent, status, sentence);
+    dscomm_store_close(store);
+    return dscomm_priv_fail_with(status, sentence);
 }
 
 dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
                                        dscomm_group_t **ret_group)
 {
     dscomm_group_t *group = group_new(plan);
-    dscomm_status_t status = dscomm_priv_choices_read(
-        dscomm_priv_setting_text(SETTING_ALGORITHM), &group->rules);
+    dscomm_status_t status;
 
-    dscomm_priv_world_enlist(group);
-    if (status == DSCOMM_OK)
-        status = open_store(group);
-    if (status == DSCOMM_OK)
-        status = open_impl(group, plan);
+    if (!group)
+        return refuse(plan);
+    status = open_impl(group, plan);
     if (status < 0) {
         dscomm_store_close(group->store);
         dscomm_priv_group_destroy(group);

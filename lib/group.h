@@ -72,12 +72,13 @@ struct dscomm_group {
     dscomm_group_t *parent; /* whose impl this impl may lean on */
     struct dscomm_creation *creation; /* while open runs, see creation.h */
     dscomm_store_t *store;
-    char *name, *id;
+    char *name, *id; /* behind this struct */
     int *world_ranks; /* size entries: group to world */
     int *from_world; /* world size entries: -1 where not a member */
-    size_t *scratch; /* 2 * size entries: displacements of packed blocks */
+    /* 2 * size entries, for one call: displacements of packed blocks; ranks */
+    size_t *scratch;
     uint64_t children, messages, barriers; /* counters for ids */
-    GHashTable *lists; /* of members_only, to how often they were asked for */
+    struct dscomm_list *lists; /* of members_only; group-new.c */
 
     atomic_int uses; /* open handle, and open children: keep impl open */
     atomic_int holds; /* open impl, and works not freed: keep this memory */
@@ -108,8 +109,8 @@ struct dscomm_group {
     dscomm_group_t *watch_next; /* in the list of event.c */
 
     struct dscomm_attachment *attachments;
-    GArray *rules; /* dscomm_choice_t: the user's */
-    dscomm_shelf_t *shelf;
+    const GArray *rules; /* the world's */
+    dscomm_shelf_t *shelf; /* NULL: no schedule was made yet */
     dscomm_history_t *history; /* of schedules; notes: of all collectives */
     int notes;
     uint32_t chain; /* of their fingerprints, in their order */
@@ -128,14 +129,16 @@ struct dscomm_group {
     struct dscomm_area *memory, *registered; /* memory.c */
 };
 
-/* What a new group is made of. world_ranks: count entries, taken over, also on
- * failure; rank is this process's number among them. */
+#define DSCOMM_GROUP_ID_MAX 512 /* bytes of an id, which is part of keys */
+
+/* What a new group is made of. ranks: count ranks of parent, or NULL for all of
+ * the world; rank is this process's number among them. */
 typedef struct {
     struct dscomm_world *world;
     dscomm_group_t *parent; /* NULL for a world */
     const dscomm_module_t *module;
     const char *name, *id;
-    int *world_ranks;
+    const int *ranks;
     int rank, count;
     int timeout_ms;
     int64_t deadline; /* of opening it, dscomm_priv_clock() */
@@ -149,6 +152,8 @@ dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
 void dscomm_priv_group_drop(dscomm_group_t *group);
 /* Frees what is behind the handle, whatever still points at it. */
 void dscomm_priv_group_destroy(dscomm_group_t *group);
+/* Frees what it counts groups of members_only by. */
+void dscomm_priv_group_lists_free(dscomm_group_t *group);
 /* Memory for a call that all ranks make, zeroed, for
  * dscomm_priv_buffer_drop(). NULL where there is none: the others would wait
  * for this rank, so the group ends. name is the public call's. */

@@ -74,25 +74,20 @@ static dscomm_status_t meet_nobody(const dscomm_join_t *join,
     return status;
 }
 
-static int *count_up(int count)
-{
-    int *ranks = g_new(int, (gsize)count);
-
-    for (int i = 0; i < count; i++)
-        ranks[i] = i;
-    return ranks;
-}
-
 static dscomm_status_t open_world(const dscomm_join_t *join, const char *name,
                                   const dscomm_module_t *module,
                                   int64_t deadline, dscomm_world_t *world)
 {
+    dscomm_status_t status = dscomm_priv_choices_read(
+        dscomm_priv_setting_text(SETTING_ALGORITHM), &world->rules);
+
+    if (status < 0)
+        return status;
     return dscomm_priv_group_open(
         &(dscomm_group_plan_t){.world = world,
                                .module = module,
                                .name = name ? name : "world",
                                .id = "w",
-                               .world_ranks = count_up(join->size),
                                .rank = join->rank,
                                .count = join->size,
                                .timeout_ms = join->timeout_ms,

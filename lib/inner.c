@@ -8,13 +8,16 @@
 #include "lib/roster.h"
 #include "lib/store.h"
 
-/* What is given out comes first. */
+#include <stdio.h>
+#include <string.h>
+
+/* What is given out comes first; name and id lie behind world_ranks. */
 typedef struct {
     dscomm_inner_t given;
     dscomm_backend_ops_t ops;
     char *name, *id;
-    int *world_ranks;
     dscomm_store_t *store;
+    int world_ranks[];
 } inner_t;
 
 static int own_rank(const dscomm_backend_args_t *args,
@@ -26,17 +29,23 @@ static int own_rank(const dscomm_backend_args_t *args,
     return -1;
 }
 
+/* NULL where there is no memory. */
 static inner_t *inner_new(const dscomm_backend_args_t *args,
                           const dscomm_inner_plan_t *plan,
                           const dscomm_module_t *module)
 {
-    inner_t *inner = g_new0(inner_t, 1);
+    const size_t ranks = (size_t)plan->count * sizeof(int);
+    const size_t name = strlen(plan->name) + 1;
+    const size_t id = strlen(args->id) + 1 + strlen(plan->part) + 1;
+    inner_t *inner = g_try_malloc0(sizeof *inner + ranks + name + id);
 
+    if (!inner)
+        return NULL;
     inner->ops = module->ops;
     inner->given.ops = &inner->ops;
-    inner->name = g_strdup(plan->name);
-    inner->id = g_strconcat(args->id, ".", plan->part, NULL);
-    inner->world_ranks = g_new(int, (gsize)plan->count);
+    inner->name = memcpy((char *)inner->world_ranks + ranks, plan->name, name);
+    inner->id = inner->name + name;
+    snprintf(inner->id, id, "%s.%s", args->id, plan->part);
     for (int i = 0; i < plan->count; i++)
         inner->world_ranks[i] = args->world_ranks[plan->ranks[i]];
     return inner;
@@ -45,9 +54,6 @@ static inner_t *inner_new(const dscomm_backend_args_t *args,
 static void inner_free(inner_t *inner)
 {
     dscomm_store_close(inner->store);
-    g_free(inner->world_ranks);
-    g_free(inner->id);
-    g_free(inner->name);
     g_free(inner);
 }
 
@@ -63,6 +69,9 @@ dscomm_status_t dscomm_inner_open(const dscomm_backend_args_t *args,
     if (status < 0)
         return status;
     inner = inner_new(args, plan, module);
+    if (!inner)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "rank %d has no memory for %s",
+                           args->rank, plan->name);
     status = dscomm_store_prefix(args->store, plan->part, &inner->store);
     if (status < 0) {
         inner_free(inner);

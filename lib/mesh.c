@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#define NDIMS_MAX 64
+
 /* Checks dims, with the one that is -1 computed. */
 static dscomm_status_t complete(const dscomm_group_t *parent, const int *dims,
                                 int ndims, int *full)
@@ -60,7 +62,7 @@ static dscomm_status_t open_lines(dscomm_group_t *parent, const int *dims,
                                   dscomm_group_t **groups)
 {
     const uint64_t children = parent->children + (uint64_t)ndims;
-    int *ranks = g_new(int, (gsize)parent->size), first;
+    int *ranks = (int *)parent->scratch, first;
     dscomm_status_t status = DSCOMM_OK;
 
     for (int d = 0; d < ndims && status == DSCOMM_OK; d++) {
@@ -68,7 +70,6 @@ static dscomm_status_t open_lines(dscomm_group_t *parent, const int *dims,
         status = dscomm_priv_group_child(parent, ranks, dims[d], attr, first,
                                          &groups[d]);
     }
-    g_free(ranks);
     /* Where one rank fails, others may have come further; what follows is to
      * have the same id on all. */
     parent->children = children;
@@ -89,8 +90,8 @@ dscomm_status_t dscomm_group_mesh(dscomm_group_t *parent, const int *dims,
 {
     const char *name = "dscomm_group_mesh";
     dscomm_group_attr_t attr;
-    dscomm_group_t **groups;
-    int *full;
+    dscomm_group_t *groups[NDIMS_MAX] = {NULL};
+    int full[NDIMS_MAX];
     dscomm_status_t status = dscomm_priv_group_attr(parent, name, NULL, &attr);
 
     if (status < 0)
@@ -98,11 +99,10 @@ dscomm_status_t dscomm_group_mesh(dscomm_group_t *parent, const int *dims,
     if (!dims || !ret_groups)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", name,
                            dims ? "ret_groups" : "dims");
-    if (ndims < 1 || ndims > 64)
+    if (ndims < 1 || ndims > NDIMS_MAX)
         return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s: ndims is %d, not in 1 ... 64", name, ndims);
-    full = g_new(int, (gsize)ndims);
-    groups = g_new0(dscomm_group_t *, (gsize)ndims);
+                           "%s: ndims is %d, not in 1 ... %d", name, ndims,
+                           NDIMS_MAX);
     status = complete(parent, dims, ndims, full);
     if (status == DSCOMM_OK)
         status = dscomm_priv_group_agree(parent, name, hash_dims(full, ndims));
@@ -113,7 +113,5 @@ dscomm_status_t dscomm_group_mesh(dscomm_group_t *parent, const int *dims,
     for (int d = 0; status < 0 && d < ndims; d++)
         if (groups[d])
             dscomm_priv_group_drop(groups[d]);
-    g_free(groups);
-    g_free(full);
     return status;
 }

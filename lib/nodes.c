@@ -311,45 +311,50 @@ int dscomm_priv_nodes_read(const char *text, int ranks,
 /* Groups */
 
 void dscomm_priv_nodes_place(const dscomm_nodes_t *nodes, const int *members,
-                             int count, int self, int *ret_local_rank,
-                             int *ret_local_size, int *ret_node_rank)
+                             const dscomm_nodes_t *within, int self,
+                             int *ret_local_rank, int *ret_local_size,
+                             int *ret_node_rank)
 {
-    uint8_t *seen = g_new0(uint8_t, (gsize)nodes->count);
     const int node = nodes->node[members[self]];
     const int local = nodes->local[members[self]];
     int rank = 0, size = 0, before = 0;
 
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < within->ranks; i++) {
         const int other = nodes->node[members[i]];
 
         size += other == node;
         rank += other == node && nodes->local[members[i]] < local;
-        before += other < node && !seen[other];
-        seen[other] = 1;
+        before += other < node && within->local[i] == 0;
     }
-    g_free(seen);
     *ret_local_rank = rank;
     *ret_local_size = size;
     *ret_node_rank = before;
 }
 
-void dscomm_priv_nodes_within(const dscomm_nodes_t *nodes, const int *members,
+bool dscomm_priv_nodes_within(const dscomm_nodes_t *nodes, const int *members,
                               int count, dscomm_nodes_t *ret_nodes)
 {
-    int *number = g_new(int, (gsize)nodes->count);
-    int *size = g_new0(int, (gsize)count);
+    int *number = g_try_new(int, (gsize)nodes->count);
+    int *size = g_try_new0(int, (gsize)count);
+    dscomm_nodes_t within = {.ranks = count,
+                             .node = g_try_new(int, (gsize)count),
+                             .local = g_try_new(int, (gsize)count)};
+    const bool good = number && size && within.node && within.local;
 
-    nodes_new(count, ret_nodes);
-    for (int n = 0; n < nodes->count; n++)
+    for (int n = 0; good && n < nodes->count; n++)
         number[n] = -1;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; good && i < count; i++) {
         int *own = &number[nodes->node[members[i]]];
 
         if (*own < 0)
-            *own = ret_nodes->count++;
-        ret_nodes->node[i] = *own;
-        ret_nodes->local[i] = size[*own]++;
+            *own = within.count++;
+        within.node[i] = *own;
+        within.local[i] = size[*own]++;
     }
     g_free(size);
     g_free(number);
+    if (!good)
+        dscomm_priv_nodes_clear(&within);
+    *ret_nodes = within;
+    return good;
 }

@@ -4,6 +4,7 @@
 #define LIB_NODES_H
 
 #include <glib.h>
+#include <stdbool.h>
 
 typedef struct {
     int ranks;
@@ -34,17 +35,20 @@ char *dscomm_priv_nodes_write(const dscomm_nodes_t *nodes);
 int dscomm_priv_nodes_read(const char *text, int ranks,
                            dscomm_nodes_t *ret_nodes);
 
-/* For the one of members (ranks of the world) with index self: its number among
- * those of them on its node, in the order of local numbers; how many these are;
- * and the number of its node among theirs, in the order of node numbers. */
-void dscomm_priv_nodes_place(const dscomm_nodes_t *nodes, const int *members,
-                             int count, int self, int *ret_local_rank,
-                             int *ret_local_size, int *ret_node_rank);
-
-/* The nodes of members, of which there are count, numbered anew by their first
- * member; and members by their order. */
-void dscomm_priv_nodes_within(const dscomm_nodes_t *nodes, const int *members,
+/* The nodes of members (count ranks of the world), numbered anew by their first
+ * member; and members by their order. false where there is no memory: ret_nodes
+ * is all zero then. */
+bool dscomm_priv_nodes_within(const dscomm_nodes_t *nodes, const int *members,
                               int count, dscomm_nodes_t *ret_nodes);
+
+/* For the one of members with index self: its number among those of them on its
+ * node, in the order of local numbers; how many these are; and the number of
+ * its node among theirs, in the order of node numbers. within: the nodes of
+ * members, by dscomm_priv_nodes_within(). */
+void dscomm_priv_nodes_place(const dscomm_nodes_t *nodes, const int *members,
+                             const dscomm_nodes_t *within, int self,
+                             int *ret_local_rank, int *ret_local_size,
+                             int *ret_node_rank);
 
 void dscomm_priv_nodes_clear(dscomm_nodes_t *nodes);
 

@@ -46,8 +46,10 @@ struct dscomm_shelf {
 dscomm_shelf_t *dscomm_priv_shelf_new(const dscomm_port_t *port, int rank,
                                       int ranks, const dscomm_nodes_t *nodes)
 {
-    dscomm_shelf_t *shelf = g_new0(dscomm_shelf_t, 1);
+    dscomm_shelf_t *shelf = g_try_new0(dscomm_shelf_t, 1);
 
+    if (!shelf)
+        return NULL;
     shelf->port = *port;
     shelf->rank = rank;
     shelf->ranks = ranks;

@@ -8,7 +8,8 @@
 
 typedef struct dscomm_shelf dscomm_shelf_t;
 
-/* nodes, or NULL: see lib/algorithm.h; they must stay. */
+/* nodes, or NULL: see lib/algorithm.h; they must stay. NULL where there is no
+ * memory. */
 dscomm_shelf_t *dscomm_priv_shelf_new(const dscomm_port_t *port, int rank,
                                       int ranks, const dscomm_nodes_t *nodes);
 /* All runs must have been given back. */

@@ -83,17 +83,19 @@ dscomm_status_t dscomm_group_split(dscomm_group_t *parent, int color, int key,
                            ret_group ? "color is negative; DSCOMM_NO_COLOR "
                                        "joins no group"
                                      : "ret_group is NULL");
-    members = g_new(member_t, (gsize)parent->size);
-    ranks = g_new(int, (gsize)parent->size);
+    members = dscomm_priv_group_memory(parent, name, (size_t)parent->size,
+                                       sizeof *members);
+    if (!members)
+        return DSCOMM_ERR_NO_MEMORY;
     own = (member_t){color, key, (int32_t)g_str_hash(merged.backend),
                      parent->rank};
     status = gather(parent, &own, members);
     if (status == DSCOMM_OK) {
+        ranks = (int *)parent->scratch;
         count = pick(members, parent->size, color, ranks);
         status = dscomm_priv_group_child(parent, ranks, count, &merged, color,
                                          ret_group);
     }
-    g_free(ranks);
     dscomm_priv_buffer_drop(parent, members);
     return status;
 }

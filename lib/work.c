@@ -252,8 +252,13 @@ static dscomm_status_t start_run(dscomm_work_t *work)
     dscomm_group_t *group = work->group;
     const dscomm_call_t *call = &work->call;
 
-    work->run =
-        dscomm_priv_shelf_take(group->shelf, call->algorithm, &call->coll);
+    if (!group->shelf)
+        group->shelf = dscomm_priv_shelf_new(
+            &(dscomm_port_t){&group->ops, group->impl, group->name},
+            group->rank, group->size, dscomm_priv_group_levels(group));
+    if (group->shelf)
+        work->run =
+            dscomm_priv_shelf_take(group->shelf, call->algorithm, &call->coll);
     if (!work->run) {
         dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                     "%s of group '%s': rank %d has no memory for %s",

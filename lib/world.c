@@ -8,7 +8,9 @@ static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
 static dscomm_world_t *live;
 
 #define GRAVES_MAX 256 /* as group.h promises */
-static GQueue graves = G_QUEUE_INIT; /* dscomm_group_t, oldest first */
+/* By world_next, oldest first. */
+static dscomm_group_t *graves, **graves_end = &graves;
+static int graves_count;
 
 dscomm_world_t *dscomm_priv_world_new(int size)
 {
@@ -24,6 +26,8 @@ void dscomm_priv_world_free(dscomm_world_t *world)
     pthread_mutex_destroy(&world->lock);
     dscomm_priv_nodes_clear(&world->meeting.nodes);
     dscomm_priv_processes_free(world->meeting.processes);
+    if (world->rules)
+        g_array_free(world->rules, TRUE);
     g_free(world);
 }
 
@@ -56,13 +60,16 @@ void dscomm_priv_world_bury(dscomm_group_t *group)
 {
     dscomm_group_t *oldest = NULL;
 
+    group->world_next = NULL;
     pthread_mutex_lock(&live_lock);
-    g_queue_push_tail(&graves, group);
-    if (graves.length > GRAVES_MAX)
-        oldest = g_queue_pop_head(&graves);
+    *graves_end = group;
+    graves_end = &group->world_next;
+    if (++graves_count > GRAVES_MAX) {
+        oldest = graves;
+        graves = oldest->world_next;
+        graves_count--;
+    }
     pthread_mutex_unlock(&live_lock);
-    if (oldest)
-        g_free(oldest->name);
     g_free(oldest);
 }
 

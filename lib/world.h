@@ -11,6 +11,7 @@ typedef struct dscomm_world {
     dscomm_group_t *group; /* of all ranks */
     dscomm_meeting_t meeting; /* store and what belongs to it */
     int size;
+    GArray *rules; /* dscomm_choice_t: the user's */
     pthread_mutex_t lock; /* guards groups */
     dscomm_group_t *groups; /* whose memory is not freed yet, youngest first */
     struct dscomm_world *next;

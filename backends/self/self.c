@@ -19,10 +19,10 @@ typedef struct request {
 } request_t;
 
 typedef struct {
-    char *name;
     dscomm_group_t *group;
     request_t *sends, *receives; /* without a partner yet, oldest first */
     ending_t ending;
+    char name[];
 } self_t;
 
 static dscomm_status_t self_open(const dscomm_backend_args_t *args,
@@ -34,8 +34,12 @@ static dscomm_status_t self_open(const dscomm_backend_args_t *args,
         return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
                            "group '%s' has %d ranks; backend self serves one",
                            args->name, args->ranks);
-    self = g_new0(self_t, 1);
-    self->name = g_strdup(args->name);
+    self = g_try_malloc0(sizeof *self + strlen(args->name) + 1);
+    if (!self)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "group '%s' has no memory for its only rank",
+                           args->name);
+    strcpy(self->name, args->name);
     self->group = args->group;
     *ret_impl = self;
     return DSCOMM_OK;
@@ -43,10 +47,7 @@ static dscomm_status_t self_open(const dscomm_backend_args_t *args,
 
 static void self_close(void *impl)
 {
-    self_t *self = impl;
-
-    g_free(self->name);
-    g_free(self);
+    g_free(impl);
 }
 
 static void self_revoke(void *impl, dscomm_status_t status,

@@ -25,10 +25,15 @@ static void forget_self(shm_p2p_t *p2p, const shm_request_t *request)
 
 /* The sender has no answer yet: its message is the oldest one for the next
  * receive. */
-static void put_back(shm_p2p_t *p2p, const shm_request_t *request)
+static void put_back(shm_t *shm, const shm_request_t *request)
 {
-    shm_early_t *early = g_new0(shm_early_t, 1);
+    shm_p2p_t *p2p = shm->p2p;
+    shm_early_t *early = g_try_new0(shm_early_t, 1);
 
+    if (!early) {
+        shm_early_fail(shm, request->head.source);
+        return;
+    }
     early->source = request->head.source;
     early->tag = request->head.tag;
     early->bytes = request->p2p.total;
@@ -42,9 +47,9 @@ static void put_back(shm_p2p_t *p2p, const shm_request_t *request)
 }
 
 /* The sender sends: the rest of its chunks must leave the ring. */
-static void drain(shm_pair_t *pair, const shm_request_t *request)
+static void drain(shm_t *shm, int source, shm_request_t *request)
 {
-    shm_list_t *list = &pair->arriving;
+    shm_list_t *list = &shm_pair(shm, source)->arriving;
     shm_request_t **link = &list->head;
     shm_request_t *rest;
 
@@ -52,7 +57,13 @@ static void drain(shm_pair_t *pair, const shm_request_t *request)
         link = &(*link)->next;
     if (!*link)
         return;
-    rest = g_new(shm_request_t, 1);
+    rest = g_try_new(shm_request_t, 1);
+    if (!rest) {
+        shm_list_remove(list, request);
+        shm_unwant(shm, source);
+        shm_early_fail(shm, source);
+        return;
+    }
     *rest = *request;
     rest->kind = SHM_DRAIN;
     rest->p2p.message.recv = NULL;
@@ -105,11 +116,11 @@ void shm_p2p_cancel(shm_t *shm, shm_request_t *request)
         bool unanswered = shm_list_remove(&pair->frames, request);
 
         if (unanswered && request->kind == SHM_RECV)
-            put_back(p2p, request);
+            put_back(shm, request);
         if (unanswered || shm_list_remove(&pair->waiting, request) ||
             shm_list_remove(&pair->sending, request))
             shm_unwant(shm, r);
-        drain(pair, request);
+        drain(shm, r, request);
     }
     forget_self(p2p, request);
 }

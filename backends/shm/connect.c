@@ -47,6 +47,13 @@ dscomm_status_t shm_connect_fail(const shm_t *shm, const char *call)
         error == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
 }
 
+dscomm_status_t shm_connect_no_memory(const shm_t *shm)
+{
+    return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                       "rank %d of group '%s' has no memory to meet its peers",
+                       shm->rank, shm->name);
+}
+
 dscomm_status_t shm_connect_await(const dscomm_backend_args_t *args, int fd,
                                   int64_t deadline)
 {
@@ -96,11 +103,12 @@ static void share_peers(shm_t *shm, const shm_t *parent)
                 shm->peer[r] = parent->peer[i];
 }
 
-static void new_peers(shm_t *shm)
+static dscomm_status_t new_peers(shm_t *shm)
 {
     shm->peers = shm_peers_new(shm->ranks);
     for (int r = 0; r < shm->ranks; r++)
         shm->peer[r] = r;
+    return shm->peers ? DSCOMM_OK : shm_connect_no_memory(shm);
 }
 
 /* The result of trying an offer. */
@@ -384,10 +392,14 @@ static dscomm_status_t connect_member(shm_t *shm,
 dscomm_status_t shm_connect(shm_t *shm, const dscomm_backend_args_t *args,
                             dscomm_status_t (*attach)(shm_t *shm))
 {
+    dscomm_status_t status = DSCOMM_OK;
+
     if (args->parent)
         share_peers(shm, args->parent);
     else
-        new_peers(shm);
+        status = new_peers(shm);
+    if (status)
+        return status;
     return shm->rank ? connect_member(shm, args, attach)
                      : shm_connect_leader(shm, args, attach);
 }

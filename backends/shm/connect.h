@@ -72,6 +72,9 @@ socklen_t shm_connect_address(const char *name,
 /* A system call failed, as errno says. */
 dscomm_status_t shm_connect_fail(const shm_t *shm, const char *call);
 
+/* ERR_NO_MEMORY with a sentence. */
+dscomm_status_t shm_connect_no_memory(const shm_t *shm);
+
 /* A message to or from rank failed with error, in call of this process or
  * because that rank has ended the connection. */
 dscomm_status_t shm_connect_lost(const shm_t *shm,

@@ -116,24 +116,23 @@ static dscomm_status_t leader_admit(leader_t *leader, int fd)
 static dscomm_status_t fail_missing(const leader_t *leader)
 {
     const shm_t *shm = leader->shm;
-    GString *list = g_string_new(NULL);
-    char who[DSCOMM_CREATION_RANK_MAX];
-    dscomm_status_t status;
+    char who[DSCOMM_CREATION_RANK_MAX], list[SHM_TEXT] = "";
     int missing = 0;
 
-    for (int r = 1; r < shm->ranks; r++)
-        if (leader->sockets[r] < 0 && missing++ < NAMED)
-            g_string_append_printf(
-                list, "%s%s", list->len ? ", " : "",
-                dscomm_backend_creation_rank(leader->args, r, who));
-    status = dscomm_fail(
+    for (int r = 1; r < shm->ranks; r++) {
+        if (leader->sockets[r] >= 0 || missing++ >= NAMED)
+            continue;
+        if (*list)
+            g_strlcat(list, ", ", sizeof list);
+        g_strlcat(list, dscomm_backend_creation_rank(leader->args, r, who),
+                  sizeof list);
+    }
+    return dscomm_fail(
         DSCOMM_ERR_TIMEOUT,
         "group '%s': %s%s did not join its shared memory within %.1f s; did "
         "they reach the same call?",
-        shm->name, list->str, missing > NAMED ? " and more" : "",
+        shm->name, list, missing > NAMED ? " and more" : "",
         leader->args->open_ms / 1000.0);
-    g_string_free(list, TRUE);
-    return status;
 }
 
 /* Waits for the next connection. Whoever may write to the store can overwrite
@@ -326,7 +325,9 @@ dscomm_status_t shm_connect_leader(shm_t *shm,
     dscomm_status_t status = DSCOMM_OK;
 
     leader.deadline = g_get_monotonic_time() + (int64_t)args->open_ms * 1000;
-    leader.sockets = g_new(int, (gsize)shm->ranks);
+    leader.sockets = g_try_new(int, (gsize)shm->ranks);
+    if (!leader.sockets)
+        return shm_connect_no_memory(shm);
     for (int r = 0; r < shm->ranks; r++)
         leader.sockets[r] = -1;
     if (leader.with_peers)

@@ -200,7 +200,7 @@ static void take_bytes(shm_t *shm, shm_request_t *request, int source, int tag,
     shm_received(shm, request, source, tag, bytes);
 }
 
-static dscomm_status_t fail_early(shm_t *shm, int source)
+dscomm_status_t shm_early_fail(shm_t *shm, int source)
 {
     dscomm_fail(
         DSCOMM_ERR_NO_MEMORY,
@@ -229,7 +229,7 @@ static dscomm_status_t frame_message(shm_t *shm, int source, shm_frame_t *frame)
     early =
         shm_early_add(shm->p2p, source, frame->tag, large ? 0 : frame->size);
     if (!early)
-        return fail_early(shm, source);
+        return shm_early_fail(shm, source);
     early->bytes = large ? frame->bytes : frame->size;
     early->large = large;
     if (large) {
@@ -394,7 +394,7 @@ static dscomm_status_t send_self(shm_t *shm, shm_request_t *request)
     early = shm_early_add(shm->p2p, shm->rank, message->tag,
                           large ? 0 : message->bytes);
     if (!early)
-        return fail_early(shm, shm->rank);
+        return shm_early_fail(shm, shm->rank);
     early->bytes = message->bytes;
     early->large = large;
     if (large) {
@@ -573,12 +573,13 @@ void shm_p2p_explain(const shm_t *shm, char *text, size_t size)
              shm->name);
 }
 
-dscomm_status_t shm_p2p_new(shm_t *shm)
+bool shm_p2p_new(shm_t *shm)
 {
-    shm->p2p = g_new0(shm_p2p_t, 1);
-    shm->p2p->pairs = g_new0(shm_pair_t, (gsize)shm->ranks);
-    shm->p2p->early_tail = &shm->p2p->early;
-    return DSCOMM_OK;
+    shm->p2p = g_try_malloc0(sizeof *shm->p2p +
+                             (size_t)shm->ranks * sizeof *shm->p2p->pairs);
+    if (shm->p2p)
+        shm->p2p->early_tail = &shm->p2p->early;
+    return shm->p2p != NULL;
 }
 
 void shm_p2p_free(shm_t *shm)
@@ -595,7 +596,6 @@ void shm_p2p_free(shm_t *shm)
     }
     for (int r = 0; r < shm->ranks; r++)
         shm_drains_free(&p2p->pairs[r]);
-    g_free(p2p->pairs);
     g_free(p2p);
     shm->p2p = NULL;
 }

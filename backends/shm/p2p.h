@@ -34,12 +34,12 @@ typedef struct shm_early {
 } shm_early_t;
 
 struct shm_p2p {
-    shm_pair_t *pairs; /* of each rank */
     shm_list_t posted; /* receives without a message, oldest first */
     unsigned any; /* of them, those from any source */
     unsigned busy; /* pairs->interest of all, and any */
     int first; /* rank looked at first; another one each time */
     shm_early_t *early, **early_tail;
+    shm_pair_t pairs[]; /* of each rank */
 };
 
 static inline shm_pair_t *shm_pair(shm_t *shm, int rank)
@@ -110,6 +110,10 @@ static inline bool shm_list_remove(shm_list_t *list, shm_request_t *request)
         list->tail = before;
     return true;
 }
+
+/* p2p.c: there is no memory for a message of source that must be kept: the
+ * group ends. */
+dscomm_status_t shm_early_fail(shm_t *shm, int source);
 
 /* cancel.c: receives of nobody that are cancelled halfway, see SHM_DRAIN. */
 void shm_drains_free(shm_pair_t *pair);

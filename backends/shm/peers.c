@@ -13,12 +13,14 @@
 
 shm_peers_t *shm_peers_new(int count)
 {
-    shm_peers_t *peers = g_new0(shm_peers_t, 1);
+    const size_t each = sizeof(pid_t) + sizeof(int);
+    shm_peers_t *peers = g_try_malloc0(sizeof *peers + (size_t)count * each);
 
+    if (!peers)
+        return NULL;
     peers->references = 1;
     peers->count = count;
-    peers->fds = g_new(int, (gsize)count);
-    peers->pids = g_new0(pid_t, (gsize)count);
+    peers->fds = (int *)(peers->pids + count);
     for (int i = 0; i < count; i++)
         peers->fds[i] = -1;
     return peers;
@@ -31,8 +33,6 @@ void shm_peers_free(shm_peers_t *peers)
     for (int i = 0; i < peers->count; i++)
         if (peers->fds[i] >= 0)
             close(peers->fds[i]);
-    g_free(peers->fds);
-    g_free(peers->pids);
     g_free(peers);
 }
 

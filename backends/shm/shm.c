@@ -141,32 +141,6 @@ static dscomm_status_t tune(shm_t *shm, const dscomm_backend_args_t *args)
     return choose_stores(shm, parent);
 }
 
-static shm_t *shm_new(const dscomm_backend_args_t *args)
-{
-    shm_t *shm = g_new0(shm_t, 1);
-    gsize ranks = (gsize)args->ranks;
-
-    shm->rank = args->rank;
-    shm->ranks = args->ranks;
-    shm->group = args->group;
-    shm->world = !args->parent;
-    shm->timeout_ms = args->timeout_ms;
-    shm->fd = -1;
-    shm->step = shm->floor = shm->tail = 1;
-    shm->name = g_strdup(args->name);
-    shm->world_ranks = g_new(int, ranks);
-    memcpy(shm->world_ranks, args->world_ranks, ranks * sizeof(int));
-    shm->peer = g_new0(int, ranks);
-    shm->sources = g_new0(const void *, ranks);
-    shm->factors = g_new0(double, ranks);
-    shm->path = g_new0(shm_path_t, ranks);
-    for (int d = 0; d < DSCOMM_DTYPE_COUNT; d++)
-        for (int o = 0; o < DSCOMM_OP_COUNT; o++)
-            shm->kernels[d][o] =
-                dscomm_reduce_kernel((dscomm_dtype_t)d, (dscomm_op_t)o);
-    return shm;
-}
-
 static void shm_close(void *impl)
 {
     shm_t *shm = impl;
@@ -189,6 +163,49 @@ static void shm_close(void *impl)
     g_free(shm);
 }
 
+/* The lists of ranks, the name and the queues; false where there is no memory.
+ */
+static bool shm_fill(shm_t *shm, const dscomm_backend_args_t *args)
+{
+    gsize ranks = (gsize)args->ranks;
+
+    shm->name = strdup(args->name);
+    shm->world_ranks = g_try_new(int, ranks);
+    shm->peer = g_try_new0(int, ranks);
+    shm->sources = g_try_new0(const void *, ranks);
+    shm->factors = g_try_new0(double, ranks);
+    shm->path = g_try_new0(shm_path_t, ranks);
+    if (!shm->name || !shm->world_ranks || !shm->peer || !shm->sources ||
+        !shm->factors || !shm->path || !shm_p2p_new(shm))
+        return false;
+    memcpy(shm->world_ranks, args->world_ranks, ranks * sizeof(int));
+    return true;
+}
+
+/* NULL where there is no memory. */
+static shm_t *shm_new(const dscomm_backend_args_t *args)
+{
+    shm_t *shm = g_try_new0(shm_t, 1);
+
+    if (!shm)
+        return NULL;
+    shm->rank = args->rank;
+    shm->ranks = args->ranks;
+    shm->group = args->group;
+    shm->world = !args->parent;
+    shm->timeout_ms = args->timeout_ms;
+    shm->fd = -1;
+    shm->step = shm->floor = shm->tail = 1;
+    for (int d = 0; d < DSCOMM_DTYPE_COUNT; d++)
+        for (int o = 0; o < DSCOMM_OP_COUNT; o++)
+            shm->kernels[d][o] =
+                dscomm_reduce_kernel((dscomm_dtype_t)d, (dscomm_op_t)o);
+    if (shm_fill(shm, args))
+        return shm;
+    shm_close(shm);
+    return NULL;
+}
+
 static dscomm_status_t shm_open(const dscomm_backend_args_t *args,
                                 void **ret_impl)
 {
@@ -201,11 +218,13 @@ static dscomm_status_t shm_open(const dscomm_backend_args_t *args,
                            "%d",
                            args->name, args->ranks, SHM_MAX_RANKS);
     shm = shm_new(args);
+    if (!shm)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "rank %d of group '%s' has no memory for it",
+                           args->rank, args->name);
     status = shm_connect(shm, args, attach);
     if (!status)
         status = tune(shm, args);
-    if (!status)
-        status = shm_p2p_new(shm);
     if (status) {
         /* Others may have the group already: tell them why it ends. */
         if (shm->base)

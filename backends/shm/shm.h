@@ -156,8 +156,8 @@ typedef struct {
 typedef struct {
     _Atomic int references;
     int count;
-    int *fds; /* pidfds; -1 where the kernel has none */
-    pid_t *pids;
+    int *fds; /* pidfds; -1 where the kernel has none; behind pids */
+    pid_t pids[];
 } shm_peers_t;
 
 /* How a payload is handed over: by plain stores, which leave it in the cache,
@@ -321,6 +321,7 @@ void shm_path_learn(shm_path_t *path, uint64_t ns);
 void shm_path_look(shm_path_t *path, const _Atomic uint64_t *word);
 
 /* peers.c: other processes: are they alive, and what do they do? */
+/* NULL where there is no memory. */
 shm_peers_t *shm_peers_new(int count);
 void shm_peers_free(shm_peers_t *peers);
 /* A rank of the group whose process has ended, or -1. */
@@ -419,7 +420,8 @@ int shm_native(void *impl, const dscomm_coll_args_t *args);
 unsigned shm_collective_progress(shm_t *shm);
 
 /* p2p.c: messages. */
-dscomm_status_t shm_p2p_new(shm_t *shm);
+/* false where there is no memory. */
+bool shm_p2p_new(shm_t *shm);
 void shm_p2p_free(shm_t *shm);
 dscomm_status_t shm_isend(void *impl, const dscomm_message_t *message,
                           dscomm_request_t *request);

@@ -206,10 +206,13 @@ static void check_texts(void)
 static void check_place(const dscomm_nodes_t *nodes, const int *members,
                         int count, int self, int local, int size, int node)
 {
+    dscomm_nodes_t within;
     int got[3];
 
-    dscomm_priv_nodes_place(nodes, members, count, self, &got[0], &got[1],
+    dscomm_priv_nodes_within(nodes, members, count, &within);
+    dscomm_priv_nodes_place(nodes, members, &within, self, &got[0], &got[1],
                             &got[2]);
+    dscomm_priv_nodes_clear(&within);
     ok(got[0] == local && got[1] == size && got[2] == node,
        "rank %d of %d ranks: local rank %d of %d on node %d", self, count,
        got[0], got[1], got[2]);
