@@ -5,6 +5,7 @@
 #include "lib/op.h"
 #include "lib/status.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,26 +33,43 @@ void dscomm_priv_history_note(dscomm_history_t *history,
            (size_t)MIN(ranks, ACCOUNT_COUNTS) * sizeof *call->counts);
 }
 
+/* Text that grows within bounds which are large enough. */
+typedef struct {
+    char *text;
+    size_t used, size;
+} writer_t;
+
+static void G_GNUC_PRINTF(2, 3)
+    append(writer_t *writer, const char *format, ...)
+{
+    const size_t left = writer->size - writer->used;
+    va_list args;
+    int length;
+
+    va_start(args, format);
+    length = vsnprintf(writer->text + writer->used, left, format, args);
+    va_end(args);
+    writer->used += MIN((size_t)MAX(length, 0), left - 1);
+}
+
 /* "all_gather_v(counts 5, 12, 5, sum 22, int32) #7". */
 static void write_counts(const dscomm_past_call_t *call,
-                         const dscomm_coll_args_t *args, GString *text)
+                         const dscomm_coll_args_t *args, writer_t *writer)
 {
     int shown = MIN(call->ncounts, ACCOUNT_COUNTS);
 
-    g_string_append_printf(text, "%s(counts ",
-                           dscomm_coll_name((dscomm_coll_t)args->coll));
+    append(writer, "%s(counts ", dscomm_coll_name((dscomm_coll_t)args->coll));
     for (int r = 0; r < shown; r++)
-        g_string_append_printf(text, "%zu, ", call->counts[r]);
-    g_string_append_printf(text, "%ssum %llu, %s",
-                           shown < call->ncounts ? "..., " : "",
-                           (unsigned long long)call->sum,
-                           dscomm_dtype_name((dscomm_dtype_t)args->dtype));
+        append(writer, "%zu, ", call->counts[r]);
+    append(writer, "%ssum %llu, %s", shown < call->ncounts ? "..., " : "",
+           (unsigned long long)call->sum,
+           dscomm_dtype_name((dscomm_dtype_t)args->dtype));
     if (args->op >= 0)
-        g_string_append_printf(text, ", %s", dscomm_priv_op_text(args));
-    g_string_append_printf(text, ") #%llu", (unsigned long long)args->sequence);
+        append(writer, ", %s", dscomm_priv_op_text(args));
+    append(writer, ") #%llu", (unsigned long long)args->sequence);
 }
 
-static void write_call(const dscomm_past_call_t *call, GString *text)
+static void write_call(const dscomm_past_call_t *call, writer_t *writer)
 {
     const dscomm_user_op_t user = {.text = call->op};
     dscomm_coll_args_t args = call->args;
@@ -59,49 +77,54 @@ static void write_call(const dscomm_past_call_t *call, GString *text)
 
     if (args.op == DSCOMM_OP_USER)
         args.user = &user;
-    g_string_append_printf(text, "%llu %x ",
-                           (unsigned long long)call->args.sequence,
-                           (unsigned)call->args.fingerprint);
+    append(writer, "%llu %x ", (unsigned long long)call->args.sequence,
+           (unsigned)call->args.fingerprint);
     if (call->ncounts)
-        write_counts(call, &args, text);
+        write_counts(call, &args, writer);
     else
-        g_string_append(text, dscomm_coll_describe(&args, what, sizeof what));
-    g_string_append_c(text, '\n');
+        append(writer, "%s", dscomm_coll_describe(&args, what, sizeof what));
+    append(writer, "\n");
 }
 
-char *dscomm_priv_account_write(const dscomm_history_t *history, const char *id,
-                                const int *waits_for, int nwaits)
+void dscomm_priv_account_write(const dscomm_history_t *history, const char *id,
+                               const int *waits_for, int nwaits,
+                               char text[ACCOUNT_MAX])
 {
-    GString *text = g_string_new(id);
+    writer_t writer = {text, 0, ACCOUNT_MAX};
 
-    g_string_append_c(text, '\n');
+    append(&writer, "%s\n", id);
     for (int i = 0; i < nwaits; i++)
-        g_string_append_printf(text, "%d ", waits_for[i]);
-    g_string_append_c(text, '\n');
+        if (waits_for[i] < NAMED)
+            append(&writer, "%d ", waits_for[i]);
+    append(&writer, "\n");
     for (int i = 0; i < ACCOUNT_CALLS; i++)
         if (history->calls[i].args.sequence)
-            write_call(&history->calls[i], text);
-    return g_string_free(text, FALSE);
+            write_call(&history->calls[i], &writer);
 }
 
-static void read_waits(const char *line, dscomm_account_t *account)
+/* Of the line at text, which ends before end. */
+static void read_waits(const char *text, const char *end,
+                       dscomm_account_t *account)
 {
-    char **words = g_strsplit(line, " ", NAMED);
+    while (text < end) {
+        char *behind;
+        const unsigned long rank = strtoul(text, &behind, 10);
 
-    for (char **word = words; *word; word++) {
-        char *end;
-        unsigned long rank = strtoul(*word, &end, 10);
-
-        if (**word && !*end && rank < NAMED)
+        if (behind == text || *behind != ' ')
+            return;
+        if (rank < NAMED)
             account->waits_for[rank / 64] |= UINT64_C(1) << rank % 64;
+        text = behind + 1;
     }
-    g_strfreev(words);
 }
 
-static void read_call(const char *line, dscomm_account_call_t *call)
+/* Of the line at text, which has size bytes. */
+static void read_call(const char *text, size_t size,
+                      dscomm_account_call_t *call)
 {
-    char *end;
+    char line[sizeof call->text + 64], *end;
 
+    g_strlcpy(line, text, MIN(size + 1, sizeof line));
     call->sequence = strtoull(line, &end, 10);
     call->fingerprint = (uint32_t)strtoul(end, &end, 16);
     if (*end == ' ')
@@ -112,23 +135,27 @@ static void read_call(const char *line, dscomm_account_call_t *call)
 int dscomm_priv_account_read(const char *text, const char *id,
                              dscomm_account_t *ret_account)
 {
-    char **lines = g_strsplit(text, "\n", ACCOUNT_CALLS + 3);
-    guint count = g_strv_length(lines);
-    int right = count > 2 && strcmp(lines[0], id) == 0;
+    const size_t length = strlen(id);
+    const char *end;
 
-    if (right) {
-        memset(ret_account, 0, sizeof *ret_account);
-        ret_account->known = 1;
-        read_waits(lines[1], ret_account);
-    }
-    for (guint i = 2; right && i < count && i < ACCOUNT_CALLS + 2; i++) {
-        dscomm_account_call_t *call = &ret_account->calls[i - 2];
+    if (strncmp(text, id, length) || text[length] != '\n')
+        return -1;
+    text += length + 1;
+    end = strchr(text, '\n');
+    if (!end)
+        return -1;
+    memset(ret_account, 0, sizeof *ret_account);
+    ret_account->known = 1;
+    read_waits(text, end, ret_account);
+    for (int i = 0; *end && i < ACCOUNT_CALLS; i++) {
+        dscomm_account_call_t *call = &ret_account->calls[i];
 
-        read_call(lines[i], call);
+        text = end + 1;
+        end = text + strcspn(text, "\n");
+        read_call(text, (size_t)(end - text), call);
         ret_account->last = MAX(ret_account->last, call->sequence);
     }
-    g_strfreev(lines);
-    return right ? 0 : -1;
+    return 0;
 }
 
 const dscomm_account_call_t *

@@ -42,10 +42,13 @@ typedef struct {
     dscomm_account_call_t calls[ACCOUNT_CALLS];
 } dscomm_account_t;
 
-/* Text to be freed with g_free(). id is the group's; waits_for: nwaits ranks.
- */
-char *dscomm_priv_account_write(const dscomm_history_t *history, const char *id,
-                                const int *waits_for, int nwaits);
+/* Room for the longest one: an id, ranks, and calls. */
+#define ACCOUNT_MAX (1024 + 1024 + 512 * ACCOUNT_CALLS)
+
+/* id is the group's; waits_for: nwaits ranks. */
+void dscomm_priv_account_write(const dscomm_history_t *history, const char *id,
+                               const int *waits_for, int nwaits,
+                               char text[ACCOUNT_MAX]);
 /* 0 where text is an account of the group id, else -1: any bytes may come. */
 int dscomm_priv_account_read(const char *text, const char *id,
                              dscomm_account_t *ret_account);

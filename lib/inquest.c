@@ -23,11 +23,11 @@ struct dscomm_inquest {
     dscomm_group_t *group;
     dscomm_store_t *store;
     uint64_t sequence; /* of the collective */
-    char *own; /* this rank's account, as text */
     int64_t deadline;
     int broken; /* the store does not answer */
     int nwaits, *waits; /* ranks that this one waits for */
     dscomm_account_t *accounts; /* of all ranks */
+    char own[ACCOUNT_MAX]; /* this rank's account, as text */
 };
 
 static int listed(const dscomm_inquest_t *inquest, int rank)
@@ -117,14 +117,21 @@ static dscomm_inquest_t *inquest_open(dscomm_group_t *group, uint64_t sequence)
 
     if (!base || dscomm_store_prefix(base, "calls", &store) < 0)
         return NULL;
+    inquest = g_try_new0(dscomm_inquest_t, 1);
+    if (!inquest) {
+        dscomm_store_close(store);
+        return NULL;
+    }
     dscomm_priv_group_hold(group);
-    inquest = g_new0(dscomm_inquest_t, 1);
     inquest->group = group;
     inquest->store = store;
     inquest->sequence = sequence;
-    inquest->waits = g_new(int, (gsize)group->size);
-    inquest->accounts = g_new0(dscomm_account_t, (gsize)group->size);
-    return inquest;
+    inquest->waits = g_try_new(int, (gsize)group->size);
+    inquest->accounts = g_try_new0(dscomm_account_t, (gsize)group->size);
+    if (inquest->waits && inquest->accounts)
+        return inquest;
+    dscomm_priv_inquest_free(inquest);
+    return NULL;
 }
 
 dscomm_inquest_t *dscomm_priv_inquest_new(const dscomm_work_t *work)
@@ -138,8 +145,8 @@ dscomm_inquest_t *dscomm_priv_inquest_new(const dscomm_work_t *work)
         list_waits(inquest, work->run);
     else
         list_others(inquest);
-    inquest->own = dscomm_priv_account_write(group->history, group->id,
-                                             inquest->waits, inquest->nwaits);
+    dscomm_priv_account_write(group->history, group->id, inquest->waits,
+                              inquest->nwaits, inquest->own);
     dscomm_priv_account_read(inquest->own, group->id,
                              &inquest->accounts[group->rank]);
     return inquest;
@@ -151,7 +158,6 @@ void dscomm_priv_inquest_free(dscomm_inquest_t *inquest)
         return;
     dscomm_store_close(inquest->store);
     dscomm_priv_group_release(inquest->group);
-    g_free(inquest->own);
     g_free(inquest->waits);
     g_free(inquest->accounts);
     g_free(inquest);
@@ -185,35 +191,35 @@ static int has_majority(const dscomm_inquest_t *inquest, int rank,
     return known > 2 && 2 * alike > known;
 }
 
-/* Appends ", RANK", or ", ..." where enough were named. */
-static void append_rank(GString *text, int *count, int rank)
-{
-    if (++*count <= NAMED)
-        g_string_append_printf(text, "%s%d", *count > 1 ? ", " : "", rank);
-    else if (*count == NAMED + 1)
-        g_string_append(text, ", ...");
-}
+/* "0, 2", as a sentence lists ranks. */
+typedef struct {
+    char text[NAMED * 12 + 8];
+    int count;
+} ranks_t;
 
-/* "rank 3", "ranks 0, 2". */
-static char *name_ranks(const GString *list, int count)
+/* Appends ", RANK", or ", ..." where enough were named. */
+static void append_rank(ranks_t *list, int rank)
 {
-    return g_strdup_printf("rank%s %s", count > 1 ? "s" : "", list->str);
+    char one[16] = "...";
+
+    if (++list->count > NAMED + 1)
+        return;
+    if (list->count > 1)
+        g_strlcat(list->text, ", ", sizeof list->text);
+    if (list->count <= NAMED)
+        snprintf(one, sizeof one, "%d", rank);
+    g_strlcat(list->text, one, sizeof list->text);
 }
 
 /* rank, and who agrees with it where they are more than half. */
-static char *list_alike(const dscomm_inquest_t *inquest, int rank,
-                        uint64_t sequence)
+static void list_alike(const dscomm_inquest_t *inquest, int rank,
+                       uint64_t sequence, ranks_t *list)
 {
-    GString *list = g_string_new(NULL);
-    int count = 0, many = has_majority(inquest, rank, sequence);
-    char *text;
+    const int many = has_majority(inquest, rank, sequence);
 
     for (int r = 0; r < inquest->group->size; r++)
         if (r == rank || (many && agree(inquest, rank, r, sequence)))
-            append_rank(list, &count, r);
-    text = name_ranks(list, count);
-    g_string_free(list, TRUE);
-    return text;
+            append_rank(list, r);
 }
 
 /* The odd one comes first, if it is known which one that is. */
@@ -224,15 +230,17 @@ static void explain(const dscomm_inquest_t *inquest, int rank,
     int mine_is_odd = has_majority(inquest, rank, sequence) ||
                       !has_majority(inquest, own, sequence);
     int odd = mine_is_odd ? own : rank, other = mine_is_odd ? rank : own;
-    char *others = list_alike(inquest, other, sequence);
+    ranks_t others = {0};
 
-    snprintf(ret_text, size,
-             "group '%s': rank %d called %s, but %s called %s; all ranks must "
-             "call the same collectives in the same order with matching "
-             "arguments",
-             inquest->group->name, odd, call_of(inquest, odd, sequence)->text,
-             others, call_of(inquest, other, sequence)->text);
-    g_free(others);
+    list_alike(inquest, other, sequence, &others);
+    snprintf(
+        ret_text, size,
+        "group '%s': rank %d called %s, but rank%s %s called %s; all "
+        "ranks must call the same collectives in the same order with matching "
+        "arguments",
+        inquest->group->name, odd, call_of(inquest, odd, sequence)->text,
+        others.count > 1 ? "s" : "", others.text,
+        call_of(inquest, other, sequence)->text);
 }
 
 /* ERR_MISMATCH and why, or OK: the oldest call that was not the same counts. */
@@ -314,19 +322,16 @@ static int is_late(const dscomm_inquest_t *inquest, int rank)
 static void name_late(const dscomm_inquest_t *inquest, char *ret_text,
                       size_t size)
 {
-    GString *list = g_string_new(NULL);
-    int count = 0;
-    char *ranks;
+    ranks_t late = {0};
 
     for (int r = 0; r < inquest->group->size; r++)
         if (is_late(inquest, r))
-            append_rank(list, &count, r);
-    ranks = name_ranks(list, count);
-    if (count)
-        snprintf(ret_text, size, "%s %s not made this call, or stand%s still",
-                 ranks, count > 1 ? "have" : "has", count > 1 ? "" : "s");
-    g_free(ranks);
-    g_string_free(list, TRUE);
+            append_rank(&late, r);
+    if (late.count)
+        snprintf(ret_text, size,
+                 "rank%s %s %s not made this call, or stand%s still",
+                 late.count > 1 ? "s" : "", late.text,
+                 late.count > 1 ? "have" : "has", late.count > 1 ? "" : "s");
 }
 
 /* Among those that are waited for. */
@@ -334,9 +339,9 @@ static void append_stopped(const dscomm_inquest_t *inquest, char *ret_text,
                            size_t size)
 {
     const dscomm_group_t *group = inquest->group;
-    int *ranks = g_new(int, (gsize)group->size), count = 0;
+    int *ranks = g_try_new(int, (gsize)group->size), count = 0;
 
-    for (int r = 0; r < group->size; r++)
+    for (int r = 0; ranks && r < group->size; r++)
         if (listed(inquest, r) || is_late(inquest, r))
             ranks[count++] = group->world_ranks[r];
     dscomm_priv_stopped_append(&group->world->meeting, ranks, count, ret_text,

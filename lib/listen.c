@@ -97,8 +97,9 @@ void dscomm_priv_run_listen(dscomm_run_t *run)
     if (run->ears || run->status != DSCOMM_IN_PROGRESS)
         return;
     greeted = find_greeted(run);
-    run->ears = ears_new(ranks, room);
-    for (size_t r = 0; r < ranks && run->ears && greeted; r++) {
+    if (greeted)
+        run->ears = ears_new(ranks, room);
+    for (size_t r = 0; r < ranks && run->ears; r++) {
         char *own = run->ears->memory + r * room;
 
         run->ears->ears[r].request = (void *)own;
@@ -106,8 +107,6 @@ void dscomm_priv_run_listen(dscomm_run_t *run)
         if (!greeted[r])
             open_ear(run, (int)r);
     }
-    if (run->ears && !greeted)
-        dscomm_priv_listen_end(run);
     free(greeted);
 }
 

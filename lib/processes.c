@@ -19,6 +19,7 @@
 /* Time allowed for reading member records, which are all there, in ms; and for
  * last wills. */
 #define LEARN_MS 300
+#define BATCH 64 /* records asked for in one request */
 /* In a world's keys: a line for each rank whose last will was carried out, with
  * its rank, pid and node. The server takes the line out again if the rank comes
  * back. */
@@ -35,6 +36,7 @@ typedef struct {
 
 struct dscomm_processes {
     pthread_mutex_t lock;
+    char *machine; /* of this process, dscomm_priv_record_machine() */
     int size;
     int died; /* ranks whose last will was carried out */
     process_t *of;
@@ -45,6 +47,7 @@ dscomm_processes_t *dscomm_priv_processes_new(int size)
     dscomm_processes_t *processes = g_new0(dscomm_processes_t, 1);
 
     pthread_mutex_init(&processes->lock, NULL);
+    processes->machine = dscomm_priv_record_machine();
     processes->size = size;
     processes->of = g_new0(process_t, (gsize)size);
     for (int i = 0; i < size; i++)
@@ -61,17 +64,19 @@ void dscomm_priv_processes_free(dscomm_processes_t *processes)
             close(processes->of[i].fd);
     pthread_mutex_destroy(&processes->lock);
     g_free(processes->of);
+    g_free(processes->machine);
     g_free(processes);
 }
 
 /* A pidfd still names the process after its number has gone to another one. */
-static void process_set(process_t *process, const dscomm_record_t *record)
+static void process_set(process_t *process, const dscomm_record_t *record,
+                        const char *machine)
 {
     if (process->fd >= 0)
         close(process->fd);
     process->recorded = 1;
     process->pid = (pid_t)record->pid;
-    process->here = dscomm_priv_record_here(record);
+    process->here = strcmp(record->host, machine) == 0;
     process->fd = process->here ? dscomm_priv_process_open(process->pid) : -1;
     g_strlcpy(process->node, record->node, sizeof process->node);
 }
@@ -83,54 +88,66 @@ void dscomm_priv_processes_note(dscomm_processes_t *processes, int rank,
 
     pthread_mutex_lock(&processes->lock);
     if (dscomm_priv_record_read(text, size, &record) == 0)
-        process_set(&processes->of[rank], &record);
+        process_set(&processes->of[rank], &record, processes->machine);
     dscomm_priv_record_clear(&record);
     pthread_mutex_unlock(&processes->lock);
 }
 
-/* The keys of records that are not known yet, and whose they are. */
-static int list_unknown(dscomm_processes_t *processes, const int *ranks,
-                        int count, char **ret_keys, int *ret_ranks)
+static int is_known(dscomm_processes_t *processes, int rank)
 {
-    int unknown = 0;
+    int known;
 
     pthread_mutex_lock(&processes->lock);
-    for (int i = 0; i < count; i++)
-        if (!processes->of[ranks[i]].pid) {
-            ret_ranks[unknown] = ranks[i];
-            ret_keys[unknown++] = g_strdup_printf("%d", ranks[i]);
-        }
+    known = processes->of[rank].pid != 0;
     pthread_mutex_unlock(&processes->lock);
-    return unknown;
+    return known;
+}
+
+/* view: of the records. */
+static dscomm_status_t learn_some(dscomm_processes_t *processes,
+                                  dscomm_store_t *view, const int *ranks,
+                                  int count)
+{
+    char texts[BATCH][16];
+    const char *keys[BATCH];
+    void *records[BATCH];
+    size_t sizes[BATCH];
+    dscomm_status_t status;
+
+    for (int i = 0; i < count; i++) {
+        snprintf(texts[i], sizeof texts[i], "%d", ranks[i]);
+        keys[i] = texts[i];
+    }
+    status = dscomm_store_multi_get(view, keys, (size_t)count, LEARN_MS,
+                                    records, sizes);
+    for (int i = 0; i < count && status == DSCOMM_OK; i++) {
+        dscomm_priv_processes_note(processes, ranks[i], records[i], sizes[i]);
+        dscomm_store_free(records[i]);
+    }
+    return status;
 }
 
 dscomm_status_t dscomm_priv_processes_learn(dscomm_processes_t *processes,
                                             dscomm_store_t *store,
                                             const int *ranks, int count)
 {
-    char **keys = g_new0(char *, (gsize)count + 1);
-    void **records = g_new0(void *, (gsize)count);
-    size_t *sizes = g_new0(size_t, (gsize)count);
-    int *unknown = g_new(int, (gsize)count);
-    const int n = list_unknown(processes, ranks, count, keys, unknown);
+    int unknown[BATCH], n = 0;
     dscomm_store_t *view = NULL;
     dscomm_status_t status = dscomm_store_prefix(store, "r", &view);
 
-    if (status == DSCOMM_OK) {
-        dscomm_priv_store_limit(
-            view, dscomm_priv_clock_after(dscomm_priv_clock(), LEARN_MS));
-        status = dscomm_store_multi_get(view, (const char *const *)keys,
-                                        (size_t)n, LEARN_MS, records, sizes);
-    }
-    for (int i = 0; i < n && status == DSCOMM_OK; i++) {
-        dscomm_priv_processes_note(processes, unknown[i], records[i], sizes[i]);
-        dscomm_store_free(records[i]);
+    if (status < 0)
+        return status;
+    dscomm_priv_store_limit(
+        view, dscomm_priv_clock_after(dscomm_priv_clock(), LEARN_MS));
+    for (int i = 0; i < count && status == DSCOMM_OK; i++) {
+        if (!is_known(processes, ranks[i]))
+            unknown[n++] = ranks[i];
+        if (n == BATCH || i == count - 1) {
+            status = learn_some(processes, view, unknown, n);
+            n = 0;
+        }
     }
     dscomm_store_close(view);
-    g_free(unknown);
-    g_free(sizes);
-    g_free(records);
-    g_strfreev(keys);
     return status;
 }
 

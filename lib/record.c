@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <glib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -81,7 +82,7 @@ static char *find_alone(void)
     else
         munmap(memory, size);
     why = call ? g_strdup_printf("pid %ld: %s: %s", (long)getpid(), call,
-                                 g_strerror(errno))
+                                 strerror(errno))
                : g_strdup("");
     if (sock >= 0)
         close(sock);
@@ -223,41 +224,59 @@ static int read_numbers(char **lines, dscomm_record_t *record)
     return 0;
 }
 
-static int read_lines(char **lines, dscomm_record_t *record)
+static int read_texts(char **lines, dscomm_record_t *record)
 {
-    if (g_strv_length(lines) != LINES || strcmp(lines[LINE_FORMAT], FORMAT) ||
-        read_numbers(lines, record))
-        return -1;
-    record->node = g_strdup(lines[TEXTS]);
-    record->host = g_strdup(lines[TEXTS + 1]);
-    record->alone = g_strdup(lines[TEXTS + 2]);
-    record->backend = g_strdup(lines[TEXTS + 3]);
-    record->modules = g_strdup(lines[TEXTS + 4]);
-    record->why = g_strdup(lines[TEXTS + 5]);
-    record->rules = g_strdup(lines[TEXTS + 6]);
-    record->processors = g_strdup(lines[TEXTS + 7]);
+    char **const texts[LINES - TEXTS] = {
+        &record->node,    &record->host, &record->alone, &record->backend,
+        &record->modules, &record->why,  &record->rules, &record->processors,
+    };
+
+    for (int i = 0; i < LINES - TEXTS; i++) {
+        *texts[i] = strdup(lines[TEXTS + i]);
+        if (!*texts[i])
+            return -1;
+    }
     return 0;
+}
+
+/* Ends the lines of text; -1 where they are not as many as a record has. */
+static int split_lines(char *text, char *lines[LINES])
+{
+    for (int i = 0; i < LINES; i++) {
+        lines[i] = strsep(&text, "\n");
+        if (!lines[i])
+            return -1;
+    }
+    return text ? -1 : 0;
 }
 
 int dscomm_priv_record_read(const char *text, size_t size,
                             dscomm_record_t *record)
 {
-    char **lines, *copy;
+    char *lines[LINES], *copy;
     int result;
 
     if (size > RECORD_MAX || memchr(text, '\0', size))
         return -1;
-    copy = g_strndup(text, size);
-    lines = g_strsplit(copy, "\n", LINES + 1);
-    result = read_lines(lines, record);
-    g_strfreev(lines);
-    g_free(copy);
-    return result;
+    memset(record, 0, sizeof *record);
+    copy = strndup(text, size);
+    result = !copy || split_lines(copy, lines) ||
+             strcmp(lines[LINE_FORMAT], FORMAT) ||
+             read_numbers(lines, record) || read_texts(lines, record);
+    free(copy);
+    if (result)
+        dscomm_priv_record_clear(record);
+    return result ? -1 : 0;
+}
+
+char *dscomm_priv_record_machine(void)
+{
+    return one_line(host_identity());
 }
 
 int dscomm_priv_record_here(const dscomm_record_t *record)
 {
-    char *host = one_line(host_identity());
+    char *host = dscomm_priv_record_machine();
     const int here = strcmp(host, record->host) == 0;
 
     g_free(host);

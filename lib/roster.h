@@ -63,11 +63,14 @@ char *dscomm_priv_record_host(void);
 
 /* This process's record. */
 void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record);
-/* As text, and back; -1 where text is no record. */
+/* As text, and back; -1 where text is no record, or there is no memory. */
 char *dscomm_priv_record_write(const dscomm_record_t *record);
 int dscomm_priv_record_read(const char *text, size_t size,
                             dscomm_record_t *record);
-/* 1 where its process shares this machine, and the pid namespace. */
+/* The host of records whose processes share this machine, and the pid namespace
+ * (to be freed). */
+char *dscomm_priv_record_machine(void);
+/* 1 where record is one of them. */
 int dscomm_priv_record_here(const dscomm_record_t *record);
 /* 1 where it is of a process of this machine that has ended. */
 int dscomm_priv_record_gone(const dscomm_record_t *record);

@@ -5,6 +5,7 @@
 #include "lib/algorithm.h"
 #include "lib/check.h"
 #include "lib/listen.h"
+#include "lib/status.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -566,43 +567,44 @@ void dscomm_priv_run_cancel(dscomm_run_t *run, dscomm_status_t status)
         run->status = status;
 }
 
-/* " from ranks 1, 3", each once; nothing where there are none. */
-static void list_peers(const dscomm_run_t *run, int kind, GString *text)
+/* Does a message of that kind wait for peer? */
+static int waits_for(const dscomm_run_t *run, int kind, int peer)
 {
-    const int ranks = run->schedule->ranks;
-    uint8_t *seen = g_new0(uint8_t, (gsize)ranks);
-    int count = 0, told = 0;
+    for (uint32_t i = 0; i < run->nmessages; i++)
+        if (run->messages[i].step->kind == kind &&
+            run->messages[i].step->peer == peer)
+            return 1;
+    return 0;
+}
 
-    for (uint32_t i = 0; i < run->nmessages; i++) {
-        const dscomm_step_t *step = run->messages[i].step;
+/* " from ranks 1, 3", each once; nothing where there are none. */
+static void list_peers(const dscomm_run_t *run, int kind,
+                       char text[DSCOMM_ERROR_MAX])
+{
+    int count = 0;
+    size_t used;
 
-        if (step->kind != kind)
-            continue;
-        count += !seen[step->peer];
-        seen[step->peer] = 1;
+    *text = '\0';
+    for (int r = 0; r < run->schedule->ranks; r++)
+        count += waits_for(run, kind, r);
+    if (count)
+        snprintf(text, DSCOMM_ERROR_MAX, " %s rank%s",
+                 kind == STEP_SEND ? "to" : "from", count > 1 ? "s" : "");
+    for (int r = 0; r < run->schedule->ranks; r++) {
+        used = strlen(text);
+        if (waits_for(run, kind, r))
+            snprintf(text + used, DSCOMM_ERROR_MAX - used, " %d%s", r,
+                     --count ? "," : "");
     }
-    for (int r = 0; r < ranks; r++) {
-        if (!seen[r])
-            continue;
-        if (!told++)
-            g_string_append_printf(text, " %s rank%s %d",
-                                   kind == STEP_SEND ? "to" : "from",
-                                   count > 1 ? "s" : "", r);
-        else
-            g_string_append_printf(text, ", %d", r);
-    }
-    g_free(seen);
 }
 
 void dscomm_priv_run_explain(const dscomm_run_t *run, char *text, size_t size)
 {
-    GString *received = g_string_new(NULL), *sent = g_string_new(NULL);
+    char received[DSCOMM_ERROR_MAX], sent[DSCOMM_ERROR_MAX];
 
     list_peers(run, STEP_RECV, received);
     list_peers(run, STEP_SEND, sent);
     snprintf(text, size, "by %s, it waits for messages%s%s%s",
-             run->schedule->algorithm->name, received->str,
-             received->len && sent->len ? " and" : "", sent->str);
-    g_string_free(received, TRUE);
-    g_string_free(sent, TRUE);
+             run->schedule->algorithm->name, received,
+             *received && *sent ? " and" : "", sent);
 }

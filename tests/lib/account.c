@@ -37,15 +37,16 @@ static const char *text_of(const dscomm_account_t *account, uint64_t sequence)
 static dscomm_account_t pass_on(const dscomm_history_t *history)
 {
     const int waits[] = {3, 200};
-    char *text = dscomm_priv_account_write(history, "w.1", waits, 2);
+    char text[ACCOUNT_MAX];
     dscomm_account_t account = {0};
+
+    dscomm_priv_account_write(history, "w.1", waits, 2, text);
 
     is_int(dscomm_priv_account_read(text, "w.2", &account), -1,
            "another group's is none");
     ok(!account.known, "and leaves nothing");
     is_int(dscomm_priv_account_read(text, "w.1", &account), 0, "read");
     ok(account.known, "known");
-    g_free(text);
     return account;
 }
 
