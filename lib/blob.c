@@ -11,21 +11,21 @@
 static dscomm_status_t agree(dscomm_group_t *group, const char *name,
                              const void *memory, uint64_t size)
 {
-    uint8_t *have = dscomm_priv_group_memory(group, name, 1, sizeof *have);
+    int32_t *lacks = dscomm_priv_group_memory(group, name, 1, sizeof *lacks);
     dscomm_status_t status;
 
-    if (!have)
+    if (!lacks)
         return DSCOMM_ERR_NO_MEMORY;
-    *have = memory != NULL;
-    status =
-        dscomm_all_reduce(group, have, have, 1, DSCOMM_UINT8, DSCOMM_MIN, NULL);
-    if (status == DSCOMM_OK && !*have)
-        status = dscomm_fail(
-            DSCOMM_ERR_NO_MEMORY,
-            "%s on group '%s': %s has no memory for %llu bytes", name,
-            group->name, memory ? "another rank" : "this rank",
-            (unsigned long long)size);
-    dscomm_priv_buffer_drop(group, have);
+    *lacks = memory ? group->size : group->rank;
+    status = dscomm_all_reduce(group, lacks, lacks, 1, DSCOMM_INT32, DSCOMM_MIN,
+                               NULL);
+    if (status == DSCOMM_OK && *lacks < group->size)
+        status =
+            dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                        "%s on group '%s': rank %d has no memory for %llu "
+                        "bytes",
+                        name, group->name, *lacks, (unsigned long long)size);
+    dscomm_priv_buffer_drop(group, lacks);
     return status;
 }
 
