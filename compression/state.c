@@ -334,7 +334,7 @@ static dscomm_status_t load_from(const char *name, dscomm_compressor_t *c,
     got = read_all(fd, memory, most);
     if (got < 0)
         status = dscomm_fail(DSCOMM_ERR_IO, "%s: %s: %s", name, path,
-                             g_strerror(errno));
+                             strerror(errno));
     else
         status = load(name, c, memory, (size_t)got, path);
     g_free(memory);
@@ -356,7 +356,7 @@ dscomm_status_t dscomm_compressor_load_file(dscomm_compressor_t *compressor,
     fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return dscomm_fail(DSCOMM_ERR_IO, "%s: %s: %s", name, path,
-                           g_strerror(errno));
+                           strerror(errno));
     status = load_from(name, compressor, fd, path);
     close(fd);
     return status;

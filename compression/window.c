@@ -252,7 +252,7 @@ static void open_own(dscomm_window_t *window, int device, card_t *ret_card)
     window->lease = dscomm_priv_lease_make(&ret_card->lease);
     if (window->lease < 0)
         fill_why(ret_card, "cannot tell whether others use its memory",
-                 g_strerror(errno));
+                 strerror(errno));
 }
 
 /* Rank r's. */

@@ -8,6 +8,7 @@
 #include "lib/progress.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -117,7 +118,7 @@ dscomm_status_t dscomm_group_fd(dscomm_group_t *group, int *ret_fd)
     fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fd < 0)
         return dscomm_fail(DSCOMM_ERR_IO, "%s on group '%s': eventfd: %s", name,
-                           group->name, g_strerror(errno));
+                           group->name, strerror(errno));
     watch(group, fd);
     if (dscomm_priv_group_revoked(group, NULL, 0) != DSCOMM_OK)
         dscomm_priv_event_write(group);

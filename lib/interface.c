@@ -239,7 +239,7 @@ dscomm_status_t dscomm_priv_interfaces(const char *variable, const char *choice,
 
     if (getifaddrs(&all))
         status = dscomm_fail(DSCOMM_ERR_IO, "list the network interfaces: %s",
-                             g_strerror(errno));
+                             strerror(errno));
     for (struct ifaddrs *next = all; next; next = next->ifa_next)
         if (is_of_use(next) &&
             (!choice || dscomm_priv_interface_matches(choice, next->ifa_name,

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 static dscomm_status_t map_pages(size_t size, void **ret_memory)
@@ -17,7 +18,7 @@ static dscomm_status_t map_pages(size_t size, void **ret_memory)
     if (memory == MAP_FAILED)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "dscomm_mem_alloc: mmap of %zu bytes: %s", size,
-                           g_strerror(errno));
+                           strerror(errno));
     *ret_memory = memory;
     return DSCOMM_OK;
 }

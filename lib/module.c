@@ -109,9 +109,9 @@ static void note_unreadable(const char *folder, int problem)
                              : "set DSCOMM_BACKEND_PATH to a folder of modules";
 
     g_string_append_printf(unreadable, "; %s cannot be read: %s (%s)", folder,
-                           g_strerror(problem), remedy);
+                           strerror(problem), remedy);
     dscomm_log(DSCOMM_LOG_INFO, "core", "no backend modules in %s: %s", folder,
-               g_strerror(problem));
+               strerror(problem));
 }
 
 /* Names of the modules, without ".so". */

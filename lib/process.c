@@ -17,6 +17,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -50,7 +51,7 @@ dscomm_status_t dscomm_priv_process_watch(void)
     pthread_once(&once, watch);
     if (registered)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "pthread_atfork: %s",
-                           g_strerror(registered));
+                           strerror(registered));
     return DSCOMM_OK;
 }
 

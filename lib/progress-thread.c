@@ -12,6 +12,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -133,7 +134,7 @@ static dscomm_status_t run_thread(void)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "cannot start the progress thread: %s; unset "
                            "DSCOMM_PROGRESS, and do not ask for descriptors",
-                           g_strerror(error));
+                           strerror(error));
     atomic_store(&running, 1);
     return DSCOMM_OK;
 }

@@ -86,7 +86,7 @@ char *dscomm_priv_check_shared_object(const char *path)
     char *why = NULL;
 
     if (file.fd < 0)
-        return g_strdup_printf("it cannot be opened: %s", g_strerror(errno));
+        return g_strdup_printf("it cannot be opened: %s", strerror(errno));
     if (fstat(file.fd, &info) == 0 && S_ISREG(info.st_mode))
         file.size = (uint64_t)info.st_size;
     if (!is_whole(&file))

@@ -196,7 +196,7 @@ static dscomm_status_t fail_connect(const attempt_t *attempt,
     *ret_again = !is_own_problem(problem);
     return dscomm_fail(
         *ret_again ? DSCOMM_ERR_IO : DSCOMM_ERR_NO_MEMORY,
-        "connect to the store at %s: %s%s", attempt->name, g_strerror(problem),
+        "connect to the store at %s: %s%s", attempt->name, strerror(problem),
         problem == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
 }
 

@@ -93,7 +93,7 @@ static dscomm_status_t prove(link_t *link, dscomm_priv_deadline_t deadline)
 
     if (!dscomm_priv_secret_nonce(nonces))
         return dscomm_fail(DSCOMM_ERR_IO, "no random numbers: %s",
-                           g_strerror(errno));
+                           strerror(errno));
     put_validate(&request);
     dscomm_priv_put_u8(&request, WIRE_CHALLENGE);
     dscomm_priv_buffer_put(&request, nonces, SECRET_NONCE_SIZE);

@@ -267,7 +267,7 @@ static dscomm_status_t fail_listen(const dscomm_priv_place_t *place,
             "or a secret of the job (DSCOMM_JOB_SECRET)",
             shown);
     return dscomm_fail(DSCOMM_ERR_IO, "serve the store on %s, port %d: %s",
-                       shown, port, g_strerror(problem));
+                       shown, port, strerror(problem));
 }
 
 static bool is_all(const char *host)
@@ -386,7 +386,7 @@ dscomm_status_t dscomm_priv_listen_adopt(int fd, int port,
     own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (own < 0)
         return dscomm_fail(DSCOMM_ERR_IO, "store listen_fd %d: %s", fd,
-                           g_strerror(errno));
+                           strerror(errno));
     fcntl(own, F_SETFL, fcntl(own, F_GETFL) | O_NONBLOCK);
     ret_listen->fds[0] = own;
     ret_listen->count = 1;

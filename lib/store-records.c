@@ -30,7 +30,7 @@ static dscomm_status_t fail_io(const records_t *records, const char *what)
     int problem = errno;
 
     return dscomm_fail(DSCOMM_ERR_IO, "%s store file %s: %s", what,
-                       records->path, g_strerror(problem));
+                       records->path, strerror(problem));
 }
 
 /* Whether everybody may put files in the folder of path, as in /tmp. */
@@ -356,7 +356,7 @@ dscomm_status_t dscomm_priv_records_append(records_t *records, const char *key,
     if (failed)
         dscomm_log(DSCOMM_LOG_ERROR, "store",
                    "store file %s ends in a torn record: %s", records->path,
-                   g_strerror(errno));
+                   strerror(errno));
     errno = problem;
     return fail_io(records, "write");
 }

@@ -113,7 +113,7 @@ static dscomm_status_t fail(const lookup_t *lookup, gboolean *ret_again)
                        "resolves on every node, or an address, as MASTER_ADDR "
                        "or in the URL",
                        dscomm_priv_quote(lookup->host, shown, sizeof shown),
-                       problem == EAI_SYSTEM ? g_strerror(lookup->system)
+                       problem == EAI_SYSTEM ? strerror(lookup->system)
                                              : gai_strerror(problem));
 }
 
@@ -130,7 +130,7 @@ static dscomm_status_t ask_others(lookup_t *lookup,
         lookup->users = 1;
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "start a thread to look up a name: %s",
-                           g_strerror(problem));
+                           strerror(problem));
     }
     while (!lookup->done) {
         if (!dscomm_priv_cond_wait(&lookup->changed, &lookup->mutex, deadline))

@@ -48,7 +48,7 @@ static dscomm_status_t check_file(const char *path, int fd)
     char why[128];
 
     if (fstat(fd, &status) != 0)
-        return fail_file(path, g_strerror(errno));
+        return fail_file(path, strerror(errno));
     if (!S_ISREG(status.st_mode))
         return fail_file(path, "this is no regular file");
     if (status.st_uid != geteuid() && status.st_uid != 0) {
@@ -72,7 +72,7 @@ static dscomm_status_t read_open(const char *path, int fd, char *text)
         return status;
     got = read_all(fd, text, SECRET_MAX + 1);
     if (got < 0)
-        return fail_file(path, g_strerror(errno));
+        return fail_file(path, strerror(errno));
     text[got] = '\0';
     if (strlen(text) != (size_t)got)
         return fail_file(path, "a secret is text, and has no byte 0");
@@ -88,7 +88,7 @@ static dscomm_status_t read_file(const char *path, char *text)
         return fail_file(path, "this is a symbolic link, which is not "
                                "followed; name the file itself");
     if (fd < 0)
-        return fail_file(path, g_strerror(errno));
+        return fail_file(path, strerror(errno));
     status = read_open(path, fd, text);
     close(fd);
     return status;

@@ -188,7 +188,7 @@ static void admit(server_t *server, int fd, const struct sockaddr *address,
         return;
     }
     dscomm_log(DSCOMM_LOG_WARN, "store", "cannot serve %s: epoll_ctl: %s", peer,
-               g_strerror(errno));
+               strerror(errno));
     bury(server, session, "it cannot be watched");
 }
 
@@ -198,7 +198,7 @@ static void pause_accepting(server_t *server, int problem)
         dscomm_log(DSCOMM_LOG_WARN, "store",
                    "cannot accept a connection: %s; trying again (raise the "
                    "limit of open files, ulimit -n)",
-                   g_strerror(problem));
+                   strerror(problem));
     server->starved = TRUE;
     watch_listening(server, 0);
     server->accept_at = g_get_monotonic_time() + ACCEPT_PAUSE_US;
@@ -394,13 +394,13 @@ static dscomm_status_t watch_first(server_t *server)
     if (server->epoll < 0 || server->stop < 0 ||
         epoll_ctl(server->epoll, EPOLL_CTL_ADD, server->stop, &event) != 0)
         return dscomm_fail(DSCOMM_ERR_IO, "start the store's server: %s",
-                           g_strerror(errno));
+                           strerror(errno));
     for (int i = 0; i < server->listening.count; i++) {
         event.data.ptr = &server->listening.fds[i];
         if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, server->listening.fds[i],
                       &event) != 0)
             return dscomm_fail(DSCOMM_ERR_IO, "start the store's server: %s",
-                               g_strerror(errno));
+                               strerror(errno));
     }
     return DSCOMM_OK;
 }
@@ -418,7 +418,7 @@ static dscomm_status_t start_thread(server_t *server)
     if (problem)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "start the store's server thread: %s",
-                           g_strerror(problem));
+                           strerror(problem));
     pthread_setname_np(server->thread, "dscomm-store");
     return DSCOMM_OK;
 }
@@ -504,7 +504,7 @@ void dscomm_priv_server_close(server_t *server)
     if (!stop_thread(server)) { /* better to serve on than to hang here */
         dscomm_log(DSCOMM_LOG_ERROR, "store",
                    "the server cannot be stopped, and goes on: %s",
-                   g_strerror(errno));
+                   strerror(errno));
         return;
     }
     pthread_join(server->thread, NULL);

@@ -142,8 +142,7 @@ static dscomm_status_t gone(const char *peer, int problem)
     return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
                        "the store at %s is gone: %s; the process that serves "
                        "it, most often rank 0, has ended",
-                       peer,
-                       problem ? g_strerror(problem) : "connection closed");
+                       peer, problem ? strerror(problem) : "connection closed");
 }
 
 static dscomm_status_t late(const char *peer, dscomm_priv_deadline_t deadline)
