@@ -451,7 +451,7 @@ static const struct {
     {"memory", memory, NULL, {1, 1}, 0},
     {"store client", store_client, NULL, {1, 1}, 1},
     {"stores", stores, NULL, {3, 5}, 0},
-    {"compression", compress, NULL, {0, 2}, 0},
+    {"compression", compress, NULL, {1, 2}, 0},
     {"failures", failures, NULL, {1, 4}, 0},
     {"failures of schedules", failures, "all_reduce:ring", {1, 0}, 0},
     {"deaths", deaths, NULL, {1, 0}, 0},
