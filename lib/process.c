@@ -2,6 +2,7 @@
 /* The word that every operation looks at, and the handler that counts forks. */
 #include "config.h"
 #include "lib/process.h"
+#include "lib/process-fd.h"
 #include "lib/helper.h"
 #include "lib/hook.h"
 #include "lib/log.h"
@@ -39,11 +40,18 @@ static void after_fork(void)
     dscomm_priv_helper_forked();
     dscomm_priv_world_forked();
     dscomm_priv_rendezvous_forked();
+    dscomm_priv_fd_after_fork(true);
+}
+
+static void after_fork_in_parent(void)
+{
+    dscomm_priv_fd_after_fork(false);
 }
 
 static void watch(void)
 {
-    registered = pthread_atfork(NULL, NULL, after_fork);
+    registered = pthread_atfork(dscomm_priv_fd_before_fork,
+                                after_fork_in_parent, after_fork);
 }
 
 dscomm_status_t dscomm_priv_process_watch(void)

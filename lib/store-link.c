@@ -5,6 +5,7 @@
 
 #include "lib/store-link.h"
 
+#include "lib/process-fd.h"
 #include "lib/status.h"
 #include "lib/store-handshake.h"
 #include "lib/store-own-will.h"
@@ -73,7 +74,7 @@ gboolean dscomm_priv_link_init(link_t *link, const char *host, int port,
 static void close_fd(int *fd)
 {
     if (*fd >= 0)
-        close(*fd);
+        dscomm_priv_fd_close(*fd);
     *fd = -1;
 }
 
@@ -215,6 +216,7 @@ static dscomm_status_t connect_port(link_t *link, const struct addrinfo *list,
 
     if (status)
         return status;
+    dscomm_priv_fd_keep(link->fd);
     status = dscomm_priv_handshake(link, deadline);
     if (!status && link->binds)
         status = dscomm_priv_own_wills_bind(link, deadline);

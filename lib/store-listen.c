@@ -6,6 +6,7 @@
 
 #include "env/settings.h"
 #include "lib/interface.h"
+#include "lib/process-fd.h"
 #include "lib/status.h"
 
 #include <arpa/inet.h>
@@ -22,7 +23,7 @@ void dscomm_priv_listen_close(dscomm_priv_listen_t *listening)
     for (int i = 0; i < listening->count; i++) {
         if (!listening->adopted) /* a forked child may have it as well */
             shutdown(listening->fds[i], SHUT_RDWR);
-        close(listening->fds[i]);
+        dscomm_priv_fd_close(listening->fds[i]);
     }
     listening->count = 0;
 }

@@ -3,12 +3,12 @@
 
 #include "lib/store-own-will.h"
 
+#include "lib/process-fd.h"
 #include "lib/status.h"
 #include "lib/store-handshake.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Time for withdrawing a will while another thread uses the connection. */
 #define WITHDRAW_MS 100
@@ -110,7 +110,7 @@ dscomm_status_t dscomm_priv_own_wills_bind(link_t *link,
         return status;
     forget_withdrawn(link->first);
     if (link->parked >= 0)
-        close(link->parked);
+        dscomm_priv_fd_close(link->parked);
     link->parked = -1;
     return DSCOMM_OK;
 }

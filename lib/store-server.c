@@ -6,6 +6,7 @@
 
 #include "lib/store-server.h"
 
+#include "lib/process-fd.h"
 #include "lib/status.h"
 #include "lib/store-commands.h"
 #include "lib/store-session.h"
@@ -477,6 +478,8 @@ dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
         server_free(server);
         return status;
     }
+    for (int i = 0; i < listening->count; i++)
+        dscomm_priv_fd_keep(listening->fds[i]);
     *ret_server = server;
     return DSCOMM_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "lib/store-session.h"
 
+#include "lib/process-fd.h"
 #include "lib/store-commands.h"
 
 #include <errno.h>
@@ -31,6 +32,7 @@ dscomm_priv_session_t *dscomm_priv_session_new(int fd, const char *peer,
     if (!session)
         return NULL;
     session->fd = fd;
+    dscomm_priv_fd_keep(fd);
     g_strlcpy(session->peer, peer, sizeof session->peer);
     session->link.data = session->touch.data = session;
     session->touched = touched;
@@ -49,7 +51,7 @@ void dscomm_priv_session_free(dscomm_priv_session_t *session)
     dscomm_priv_budget_hold(session->under_way, &session->held, 0);
     dscomm_priv_scan_clear(&session->scan);
     shutdown(session->fd, SHUT_RDWR); /* a forked child may have it as well */
-    close(session->fd);
+    dscomm_priv_fd_close(session->fd);
     g_free(session);
 }
 

@@ -128,6 +128,64 @@ static void test_server_ends(void)
     waitpid(pid, NULL, 0);
 }
 
+/* A process that serves a store, and a child of it that lives on. */
+typedef struct {
+    pid_t pid, child;
+    int port;
+} host_t;
+
+static void host(int fd)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *store;
+    host_t self = {.pid = getpid()};
+
+    attr.serve = 1;
+    if (dscomm_store_open("tcp://127.0.0.1:0", &attr, &store))
+        _exit(1);
+    self.port = dscomm_store_port(store);
+    if (write(fd, &self, sizeof self) != sizeof self)
+        _exit(1);
+    while (dscomm_store_wait(store, (const char *[]){"came"}, 1, 10000))
+        ;
+    self.child = fork();
+    if (self.child && write(fd, &self, sizeof self) != sizeof self)
+        _exit(1);
+    for (;;)
+        pause();
+}
+
+/* Nor does it keep the clients waiting when its parent has been killed. */
+static void test_server_dies(void)
+{
+    dscomm_store_t *store = NULL;
+    char address[64];
+    host_t served;
+    int fds[2];
+    pid_t pid;
+
+    if (pipe(fds) || (pid = fork()) < 0)
+        bail("fork");
+    if (pid == 0)
+        host(fds[1]);
+    if (read(fds[0], &served, sizeof served) != sizeof served)
+        bail("no server");
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", served.port);
+    if (dscomm_store_open(address, NULL, &store) ||
+        dscomm_store_set(store, "came", "", 0))
+        bail("open: %s", dscomm_last_error());
+    if (read(fds[0], &served, sizeof served) != sizeof served)
+        bail("no child");
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    is_int(dscomm_store_wait(store, (const char *[]){"k"}, 1, 20000),
+           DSCOMM_ERR_PEER_FAILED, "a child holds no client of a dead server");
+    kill(served.child, SIGKILL);
+    dscomm_store_close(store);
+    close(fds[0]);
+    close(fds[1]);
+}
+
 int main(void)
 {
     char folder[] = "/tmp/dscomm-fork-XXXXXX", url[64], *path;
@@ -140,6 +198,7 @@ int main(void)
     test_kind("tcp", "tcp://127.0.0.1:0");
     test_kind("file", url);
     test_server_ends();
+    test_server_dies();
     unlink(path);
     rmdir(folder);
     return tap_done();

@@ -257,12 +257,12 @@ static dscomm_store_t *store_of(int port)
     return store;
 }
 
-/* A process with a will, which sleeps when it is there. */
-static pid_t start_process(int port)
+/* A process with a will, which sleeps when it is there, and so does a child
+ * that it has forked then, if ret_child is not NULL. */
+static pid_t start_process(int port, pid_t *ret_child)
 {
     int fds[2];
-    char byte;
-    pid_t pid;
+    pid_t pid, child = 0;
 
     if (pipe(fds) || (pid = fork()) < 0)
         bail("fork");
@@ -276,15 +276,20 @@ static pid_t start_process(int port)
             dscomm_priv_store_will(view, "died", "9"))
             _exit(1);
         dscomm_priv_store_withdraw(view, "died");
-        if (write(fds[1], "", 1) != 1)
+        if (ret_child)
+            child = fork();
+        if ((child || !ret_child) &&
+            write(fds[1], &child, sizeof child) != sizeof child)
             _exit(1);
         for (;;)
             pause();
     }
     close(fds[1]);
-    if (read(fds[0], &byte, 1) != 1)
+    if (read(fds[0], &child, sizeof child) != sizeof child)
         bail("no will: %s", dscomm_last_error());
     close(fds[0]);
+    if (ret_child)
+        *ret_child = child;
     return pid;
 }
 
@@ -293,7 +298,7 @@ static void test_process(void)
     int port;
     dscomm_priv_server_t *server = serve(NULL, &port);
     dscomm_store_t *store = store_of(port);
-    pid_t pid = start_process(port);
+    pid_t pid = start_process(port, NULL);
 
     is_int(dscomm_priv_store_will(store, "left", "1"), DSCOMM_OK, "a will");
     dscomm_store_close(store);
@@ -307,6 +312,20 @@ static void test_process(void)
     comes(port, "/died", "7", "a process that is killed");
     comes(port, "/world/died", "8", "of two worlds");
     ok(!is_there(port, "/left/died", 0), "and has left a third");
+    dscomm_priv_server_close(server);
+}
+
+/* A child that lives on does not hide the death of its parent. */
+static void test_forked(void)
+{
+    int port;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+    pid_t child, pid = start_process(port, &child);
+
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    comes(port, "/died", "7", "a process whose child lives on is killed");
+    kill(child, SIGKILL);
     dscomm_priv_server_close(server);
 }
 
@@ -444,6 +463,7 @@ int main(void)
     test_comes_back();
     test_several();
     test_process();
+    test_forked();
     test_dropped();
     test_leaves(0);
     test_leaves(1);
