@@ -77,9 +77,11 @@ typedef struct {
     char text[DSCOMM_OP_TEXT];
 } shm_operator_t;
 
-/* Begin and end of a timed call on one rank; 0, 0: it does not count. */
+/* A timed call on one rank. */
 typedef struct {
-    uint64_t begin_ns, end_ns;
+    uint64_t begin_ns; /* 0: the call does not count */
+    uint32_t ns; /* until its end */
+    bool ahead; /* the rank only sent, so that it waited for no data */
 } shm_span_t;
 
 /* Which stores the collectives of a size class are faster by: see trial.c. */

@@ -8,9 +8,11 @@
  * round the rings before its calls are timed, because streaming stores leave
  * the rings out of the caches and plain ones leave them there. The timed calls
  * are of one key (kind and size). A call lasts from the begin of the last rank
- * to the end of the last one, so ranks that come early do not count. Calls of
- * a broadcast overlap, and one alone may be very short: so the calls of a turn
- * are cut into windows, and the second shortest window stands for the turn.
+ * to the end of the last one, so ranks that come early do not count. But the
+ * root of a broadcast runs ahead, and then receivers take what has been there
+ * for long: a rank that only sends counts with all its own time. One call may
+ * be very short, so the calls of a turn are cut into windows, and the second
+ * shortest window stands for the turn.
  * Streaming stores are chosen if they are clearly faster in both halves of the
  * trial; interruptions lead to plain ones.
  *
@@ -114,17 +116,20 @@ unsigned shm_trial_timed(shm_trial_t *trial, uint64_t place, uint64_t step,
 static uint64_t call_ns(const shm_span_t *const *spans, int ranks,
                         unsigned call)
 {
-    uint64_t begin_ns = 0, end_ns = 0;
+    uint64_t begin_ns = 0, end_ns = 0, ahead_ns = 0;
 
     for (int r = 0; r < ranks; r++) {
         const shm_span_t span = spans[r][call];
+        const uint64_t own_end_ns = span.begin_ns + span.ns;
 
         if (!span.begin_ns)
             return UINT64_MAX;
         begin_ns = span.begin_ns > begin_ns ? span.begin_ns : begin_ns;
-        end_ns = span.end_ns > end_ns ? span.end_ns : end_ns;
+        end_ns = own_end_ns > end_ns ? own_end_ns : end_ns;
+        if (span.ahead && span.ns > ahead_ns)
+            ahead_ns = span.ns;
     }
-    return end_ns - begin_ns;
+    return end_ns - begin_ns > ahead_ns ? end_ns - begin_ns : ahead_ns;
 }
 
 /* `size` calls from number `first` on; UINT64_MAX if one does not count. */
@@ -252,16 +257,31 @@ void shm_trial_begin(shm_t *shm, shm_op_t *op)
     shm->store = trial->store;
 }
 
+static bool only_sends(const shm_t *shm, const dscomm_coll_args_t *args)
+{
+    const bool root = args->root == shm->rank;
+
+    if (args->coll == DSCOMM_COLL_BROADCAST ||
+        args->coll == DSCOMM_COLL_SCATTER)
+        return root;
+    return !root && (args->coll == DSCOMM_COLL_GATHER ||
+                     args->coll == DSCOMM_COLL_REDUCE);
+}
+
 /* A buffer that is read where it lies was not copied by any stores. */
 static void record_span(shm_t *shm, const shm_op_t *op)
 {
     shm_trial_t *trial = &shm->trial[op->class];
     const unsigned call =
         shm_trial_timed(trial, shm->place, shm->step, shm->layout.ring_size);
+    const uint64_t ns = now_ns() - op->begin_ns;
     const bool copied = op->region && !op->referenced;
 
-    shm->own->trial[op->class][call] =
-        copied ? (shm_span_t){op->begin_ns, now_ns()} : (shm_span_t){0, 0};
+    shm->own->trial[op->class][call] = (shm_span_t){
+        .begin_ns = copied ? op->begin_ns : 0,
+        .ns = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX,
+        .ahead = only_sends(shm, op->args),
+    };
 }
 
 /* Every rank has waited for a line of op->first, which others reuse only after

@@ -63,9 +63,11 @@ static void record(job_t *job, uint64_t ns)
         const unsigned call =
             shm_trial_timed(&job->trial[r], job->place, job->step, RING);
 
-        job->spans[r][call] = (shm_span_t){job->now_ns + (uint64_t)r * 1000,
-                                           job->now_ns + (RANKS - 1) * 1000 +
-                                               ns - (RANKS - 1) + (uint64_t)r};
+        job->spans[r][call] =
+            (shm_span_t){job->now_ns + (uint64_t)r * 1000,
+                         (uint32_t)((uint64_t)(RANKS - 1 - r) * 1000 + ns -
+                                    (uint64_t)(RANKS - 1 - r)),
+                         false};
     }
 }
 
@@ -187,10 +189,10 @@ static shm_store_t judge(const uint64_t plain_ns[2],
         const uint64_t call_ns =
             turn % 2 ? stream_ns[turn / 2] : plain_ns[turn / 2];
 
-        spans[0][i] = (shm_span_t){1000 * i + 1, 1000 * i + 2};
-        spans[1][i] = (shm_span_t){1000 * i + 2, 1000 * i + 2 + call_ns};
+        spans[0][i] = (shm_span_t){1000 * i + 1, 1, false};
+        spans[1][i] = (shm_span_t){1000 * i + 2, (uint32_t)call_ns, false};
         if (!call_ns)
-            spans[1][i] = (shm_span_t){0, 0};
+            spans[1][i].begin_ns = 0;
     }
     return shm_trial_judge(both, 2, 8, ns);
 }
@@ -214,6 +216,26 @@ static void test_unclear(void)
     is_int(judge((uint64_t[]){90, 90}, (uint64_t[]){0, 0}, ns), SHM_PLAIN,
            "a rank has no times of streaming turns");
     ok(ns[SHM_STREAM] == UINT64_MAX, "then there is no time of streaming ones");
+}
+
+/* The root of a broadcast runs ahead of its receiver, which finds all data
+ * there: with plain stores the root takes longer, if lines are far. */
+static void test_ahead(void)
+{
+    static shm_span_t spans[2][TURNS * 4];
+    const shm_span_t *const both[] = {spans[0], spans[1]};
+    uint64_t ns[2];
+
+    for (unsigned i = 0; i < TURNS * 4; i++) {
+        const bool stream = i / 4 % 2;
+
+        spans[0][i] = (shm_span_t){1000 * i + 1, stream ? 3800 : 25000, true};
+        spans[1][i] = (shm_span_t){90000 + 10 * i, stream ? 3700 : 3900, false};
+    }
+    is_int(shm_trial_judge(both, 2, 4, ns), SHM_STREAM,
+           "the time of a root that runs ahead counts");
+    is_int((long long)ns[SHM_PLAIN], 25000, "with plain stores");
+    is_int((long long)ns[SHM_STREAM], 3800, "and with streaming ones");
 }
 
 /* Two sizes take turns: only calls of one are compared. */
@@ -327,7 +349,7 @@ static void set_times(shm_t **shms, int class)
     for (int r = 0; r < RANKS; r++)
         for (unsigned i = 0; i < SHM_TRIAL_CALLS; i++)
             shms[r]->own->trial[class][i] =
-                (shm_span_t){1, i / 16 % 2 ? 100 : 200};
+                (shm_span_t){1, i / 16 % 2 ? 99 : 199, false};
 }
 
 static int ranks_that_stream(shm_t **shms, int class)
@@ -361,8 +383,7 @@ static void test_group(shm_t **shms)
         shms[r]->trying = true;
     is_int(run_to_wait(shms, &args, false), TURNS * turn_calls(2),
            "a group has called enough");
-    ok(span->begin_ns && span->end_ns >= span->begin_ns,
-       "its ranks have left their times");
+    ok(span->begin_ns && !span->ahead, "its ranks have left their times");
     set_times(shms, 2);
     for (calls = 0; calls < 10000 && !shms[0]->trial[2].chosen; calls++)
         call_all(shms, &args, 64 * KIB, false);
@@ -372,6 +393,36 @@ static void test_group(shm_t **shms)
     call_all(shms, &args, 64 * KIB, false);
     is_int(shms[1]->store, SHM_STREAM, "the next call is made by it");
     is_int(shms[1]->trial[3].store, SHM_PLAIN, "other classes keep theirs");
+}
+
+/* Rank 1 is the root of a broadcast, or of a reduce. */
+static void test_only_sends(shm_t **shms)
+{
+    static const struct {
+        const char *what;
+        int coll;
+        bool root, other;
+    } kinds[] = {
+        {"broadcast", DSCOMM_COLL_BROADCAST, true, false},
+        {"scatter", DSCOMM_COLL_SCATTER, true, false},
+        {"reduce", DSCOMM_COLL_REDUCE, false, true},
+        {"gather", DSCOMM_COLL_GATHER, false, true},
+        {"all_gather", DSCOMM_COLL_ALL_GATHER, false, false},
+    };
+
+    for (size_t c = 0; c < G_N_ELEMENTS(kinds); c++) {
+        const dscomm_coll_args_t args = {
+            .coll = kinds[c].coll, .root = 1, .count = 256 * KIB, .element = 1};
+
+        for (int r = 0; r < RANKS; r++)
+            memset(&shms[r]->trial[3], 0, sizeof shms[r]->trial[3]);
+        for (int i = 0; i < 17; i++)
+            call_all(shms, &args, 256 * KIB, false);
+        is_int(shms[1]->own->trial[3][0].ahead, kinds[c].root,
+               "%s: does its root only send?", kinds[c].what);
+        is_int(shms[0]->own->trial[3][0].ahead, kinds[c].other,
+               "  and the others?");
+    }
 }
 
 /* Rank 1 gives its buffer itself. */
@@ -412,6 +463,7 @@ int main(void)
     test_choices();
     test_interruptions();
     test_unclear();
+    test_ahead();
     test_keys();
     test_lost_key();
     test_again();
@@ -421,6 +473,7 @@ int main(void)
     test_classes(shms[0]);
     test_group(shms);
     test_referenced(shms);
+    test_only_sends(shms);
     for (int r = 0; r < RANKS; r++)
         g_free(shms[r]->sources);
     fixture_close(shms, RANKS);
