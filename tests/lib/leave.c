@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "lib/clock.h"
+#include "lib/processes.h"
 #include "lib/rendezvous.h"
 #include "lib/roster.h"
 #include "tests/lib/store-raw.h"
@@ -134,6 +135,7 @@ static void check_silent_rank(const char *host)
     dscomm_log_set_handler(NULL, NULL);
     dscomm_log_set_levels("error");
     dscomm_store_close(client);
+    dscomm_priv_processes_free(meeting.processes);
 }
 
 int main(void)
