@@ -2,7 +2,11 @@
 /* A mesh: one group along each dimension. */
 #include "config.h"
 
+#include "lib/clock.h"
 #include "lib/group.h"
+#include "lib/status.h"
+#include "lib/stopped.h"
+#include "lib/world.h"
 
 #include <string.h>
 
@@ -57,6 +61,22 @@ static void line(int rank, const int *dims, int ndims, int d, int *ranks,
         ranks[i] = *ret_first + i * stride;
 }
 
+/* The call's time is over, after so many of its groups. */
+static dscomm_status_t fail_late(const dscomm_group_t *parent,
+                                 const dscomm_group_attr_t *attr, int made,
+                                 int ndims)
+{
+    char text[DSCOMM_ERROR_MAX];
+
+    snprintf(text, sizeof text,
+             "dscomm_group_mesh on group '%s': after %.1f s only %d of %d "
+             "groups were made",
+             parent->name, attr->timeout_ms / 1000.0, made, ndims);
+    dscomm_priv_stopped_append(&parent->world->meeting, parent->world_ranks,
+                               parent->size, text, sizeof text);
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT, "%s", text);
+}
+
 static dscomm_status_t open_lines(dscomm_group_t *parent, const int *dims,
                                   int ndims, const dscomm_group_attr_t *attr,
                                   dscomm_group_t **groups)
@@ -64,8 +84,14 @@ static dscomm_status_t open_lines(dscomm_group_t *parent, const int *dims,
     const uint64_t children = parent->children + (uint64_t)ndims;
     int *ranks = (int *)parent->scratch, first;
     dscomm_status_t status = DSCOMM_OK;
+    const int64_t deadline =
+        dscomm_priv_clock_after(dscomm_priv_clock(), attr->timeout_ms);
 
     for (int d = 0; d < ndims && status == DSCOMM_OK; d++) {
+        if (d && !dscomm_priv_clock_left(deadline)) {
+            status = fail_late(parent, attr, d, ndims);
+            break;
+        }
         line(parent->rank, dims, ndims, d, ranks, &first);
         status = dscomm_priv_group_child(parent, ranks, dims[d], attr, first,
                                          &groups[d]);

@@ -295,8 +295,6 @@ static dscomm_status_t leader_meet(leader_t *leader,
         status = attach(shm);
     if (!status)
         status = leader_collect(leader);
-    if (!status) /* all have it, so that only the store's memory is at stake */
-        (void)dscomm_store_delete(leader->args->store, SHM_KEY, NULL);
     return status;
 }
 
@@ -342,6 +340,8 @@ dscomm_status_t shm_connect_leader(shm_t *shm,
         status = leader_tell(&leader, DSCOMM_OK, -1);
     if (status)
         status = leader_give_up(&leader, status);
+    else /* all have it, so that only the store's memory is at stake */
+        (void)dscomm_store_delete(args->store, SHM_KEY, NULL);
     for (int r = 1; r < shm->ranks; r++)
         if (leader.sockets[r] >= 0)
             close(leader.sockets[r]);
