@@ -161,9 +161,10 @@ static void run_server(const uint8_t *data, size_t size)
 /* No input can prove that it knows the secret. */
 static void run_guarded(const uint8_t *data, size_t size)
 {
-    run_server_of(
-        &(dscomm_priv_job_t){.name = "job", .secret = "fuzz's own secret"},
-        data, size);
+    run_server_of(&(dscomm_priv_job_t){.name = "job",
+                                       .secret = "fuzz's own secret",
+                                       .credential = "for others"},
+                  data, size);
 }
 
 static void run_client(const uint8_t *data, size_t size)
