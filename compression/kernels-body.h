@@ -11,7 +11,7 @@
  *   to_bfloat_vectors(), from_bfloat_vectors() */
 #include "compression/arithmetic.h"
 #include "compression/kernels.h"
-#include "compression/lanes.h"
+#include "lib/lanes.h"
 
 #include <math.h>
 #include <string.h>

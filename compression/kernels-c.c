@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "compression/arithmetic.h"
-#include "compression/lanes.h"
+#include "lib/lanes.h"
 
 #include <string.h>
 

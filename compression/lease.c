@@ -5,28 +5,17 @@
 
 #include "compression/lease.h"
 
+#include "lib/random.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #define TOKEN_BYTES (ssize_t)sizeof((dscomm_lease_t *)0)->token
-
-/* A token is far below what the kernel hands over in part: only a signal can
- * come in between, before it has begun. */
-static int draw_token(unsigned char *ret_token)
-{
-    ssize_t got;
-
-    do {
-        got = getrandom(ret_token, (size_t)TOKEN_BYTES, 0);
-    } while (got < 0 && errno == EINTR);
-    return got == TOKEN_BYTES;
-}
 
 static int write_token(int fd, const unsigned char *token)
 {
@@ -56,7 +45,8 @@ int dscomm_priv_lease_make(dscomm_lease_t *ret_lease)
     if (fd < 0)
         return -1;
     lease.fd = fd;
-    if (!draw_token(lease.token) || !write_token(fd, lease.token)) {
+    if (!dscomm_priv_random(lease.token, sizeof lease.token) ||
+        !write_token(fd, lease.token)) {
         close(fd);
         return -1;
     }

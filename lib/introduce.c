@@ -8,6 +8,7 @@
 #include "lib/clock.h"
 #include "lib/interface.h"
 #include "lib/log.h"
+#include "lib/random.h"
 #include "lib/status.h"
 #include "lib/store-socket.h"
 #include "lib/store.h"
@@ -16,7 +17,6 @@
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 /* "+JOB SECRET URL", or "-" and why rank 0 serves no store. The launcher has
@@ -56,7 +56,7 @@ static void make_token(char token[TOKEN_MAX])
 {
     uint64_t numbers[2] = {0};
 
-    if (getrandom(numbers, sizeof numbers, GRND_NONBLOCK) != sizeof numbers)
+    if (!dscomm_priv_random(numbers, sizeof numbers))
         numbers[0] = (uint64_t)dscomm_priv_clock();
     snprintf(token, TOKEN_MAX, "%016llx%016llx", (unsigned long long)numbers[0],
              (unsigned long long)numbers[1]);

@@ -9,6 +9,7 @@
 
 #include "lib/kernels-table.h"
 #include "lib/kernels.h"
+#include "lib/lanes.h"
 #include "lib/minifloat.h"
 
 #include <math.h>
@@ -16,14 +17,7 @@
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 /* Element i of the destination depends on element i of the sources only, so a
- * loop may be vectorised although the destination may be one of the sources. */
-#if defined(__clang__)
-/* At -O0, and with sanitizers, it is not; no need to say so. */
-#pragma clang diagnostic ignored "-Wpass-failed"
-#define LANES _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define LANES _Pragma("GCC ivdep")
-#endif
+ * loop may have LANES although the destination may be one of the sources. */
 
 #define JOINED_(a, b) a##b
 #define JOINED(a, b) JOINED_(a, b)

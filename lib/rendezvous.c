@@ -10,6 +10,7 @@
 #include "lib/host.h"
 #include "lib/interface.h"
 #include "lib/process.h"
+#include "lib/random.h"
 #include "lib/roster.h"
 #include "lib/status.h"
 #include "lib/store-link.h"
@@ -19,7 +20,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #define RETRY_US 20000
@@ -353,7 +353,7 @@ static void make_token(char *token, size_t size)
     uint64_t number = 0;
 
     dscomm_priv_node_name(node);
-    if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
+    if (!dscomm_priv_random(&number, sizeof number))
         number = (uint64_t)dscomm_priv_clock();
     snprintf(token, size, "pid %ld on %s, %016llx", (long)getpid(), node,
              (unsigned long long)number);

@@ -5,6 +5,7 @@
 #include "lib/store-secret.h"
 
 #include "env/settings.h"
+#include "lib/random.h"
 #include "lib/status.h"
 
 #include <errno.h>
@@ -12,7 +13,6 @@
 #include <glib.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -139,12 +139,7 @@ void dscomm_priv_secret_free(char *secret)
 
 bool dscomm_priv_secret_nonce(uint8_t nonce[SECRET_NONCE_SIZE])
 {
-    ssize_t got;
-
-    do
-        got = getrandom(nonce, SECRET_NONCE_SIZE, 0);
-    while (got < 0 && errno == EINTR);
-    return got == SECRET_NONCE_SIZE;
+    return dscomm_priv_random(nonce, SECRET_NONCE_SIZE);
 }
 
 bool dscomm_priv_secret_make(char made[SECRET_MADE_SIZE])

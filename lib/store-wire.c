@@ -4,10 +4,10 @@
 
 #include "lib/store-wire.h"
 
+#include "lib/random.h"
 #include "lib/store.h"
 
 #include <string.h>
-#include <sys/random.h>
 
 #define SPANS_KEPT 1024 /* a request of more gives the memory back */
 
@@ -103,7 +103,7 @@ void dscomm_priv_put_keys(dscomm_priv_buffer_t *request, int command,
 
 void dscomm_priv_wire_name(uint8_t *name, uint8_t named)
 {
-    if (getrandom(name, WIRE_NAME_SIZE, GRND_NONBLOCK) != WIRE_NAME_SIZE)
+    if (!dscomm_priv_random(name, WIRE_NAME_SIZE))
         for (size_t i = 0; i < WIRE_NAME_SIZE; i++)
             name[i] = (uint8_t)g_random_int();
     name[0] = named;
