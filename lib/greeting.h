@@ -93,7 +93,7 @@ static inline void dscomm_priv_greeting_unpack(uint64_t word,
 }
 
 /* Reads the greeting that a message of so many bytes begins with; how many it
- * takes, or 0 where they are too few. */
+ * takes, or 0 if they are too few. */
 static inline size_t dscomm_priv_greeting_get(const void *from, size_t bytes,
                                               dscomm_greeting_t *ret_greeting)
 {
@@ -124,5 +124,9 @@ static inline size_t dscomm_priv_greeting_get(const void *from, size_t bytes,
     *ret_greeting = greeting;
     return GREETING_WHOLE;
 }
+
+/* Writes the collective that greeting is of, for messages. */
+void dscomm_priv_greeting_describe(const dscomm_greeting_t *greeting,
+                                   uint64_t sequence, char *text, size_t size);
 
 #endif

@@ -3,7 +3,6 @@
 #include "config.h"
 #include "lib/run.h"
 #include "lib/algorithm.h"
-#include "lib/check.h"
 #include "lib/listen.h"
 #include "lib/status.h"
 
@@ -177,39 +176,6 @@ static void copy(dscomm_run_t *run, const dscomm_step_t *step)
         memcpy(dest, source, step->bytes);
 }
 
-/* Coalesced calls that go as one have a fingerprint of all of them. */
-static int is_fused(const dscomm_greeting_t *greeting)
-{
-    return (greeting->coll == DSCOMM_COLL_ALL_REDUCE ||
-            greeting->coll == DSCOMM_COLL_BROADCAST) &&
-           greeting->op != DSCOMM_OP_USER &&
-           greeting->fingerprint !=
-               dscomm_priv_fingerprint(greeting->coll, greeting->dtype,
-                                       greeting->op, greeting->root,
-                                       (size_t)greeting->count);
-}
-
-static void describe_greeting(const dscomm_greeting_t *greeting,
-                              uint64_t sequence, char *text, size_t size)
-{
-    const char *fused = "coalesced calls, together ";
-    dscomm_coll_args_t args = {
-        .coll = greeting->coll,
-        .dtype = greeting->dtype,
-        .op = greeting->op,
-        .root = greeting->root,
-        .count = greeting->count,
-        .sequence = sequence,
-    };
-
-    if (is_fused(greeting)) {
-        memcpy(text, fused, strlen(fused));
-        text += strlen(fused);
-        size -= strlen(fused);
-    }
-    dscomm_coll_describe(&args, text, size);
-}
-
 /* What differs between calls that read alike. */
 static const char *hidden_difference(const dscomm_greeting_t *greeting)
 {
@@ -225,8 +191,9 @@ static void refuse_greeting(dscomm_run_t *run, const dscomm_step_t *step,
     const dscomm_greeting_t *ours = &run->schedule->greeting;
     char here[128], there[128];
 
-    describe_greeting(ours, run->args.sequence, here, sizeof here);
-    describe_greeting(theirs, run->args.sequence, there, sizeof there);
+    dscomm_priv_greeting_describe(ours, run->args.sequence, here, sizeof here);
+    dscomm_priv_greeting_describe(theirs, run->args.sequence, there,
+                                  sizeof there);
     run->differs =
         theirs->chain != run->chain || theirs->fingerprint != ours->fingerprint;
     if (theirs->fingerprint != ours->fingerprint)

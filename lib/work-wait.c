@@ -99,6 +99,17 @@ void dscomm_priv_work_wait_locked(dscomm_work_t *work, int timeout_ms)
     dscomm_priv_pending_settle(goal.group);
 }
 
+dscomm_status_t dscomm_priv_work_result(dscomm_work_t *work)
+{
+    dscomm_status_t status =
+        atomic_load_explicit(&work->status, memory_order_acquire);
+
+    if (status < 0)
+        dscomm_priv_fail_with(status, work->text ? work->text
+                                                 : dscomm_strerror(status));
+    return status;
+}
+
 dscomm_status_t dscomm_priv_work_wait(dscomm_work_t *work, int timeout_ms)
 {
     dscomm_group_t *group = work->group;

@@ -601,14 +601,3 @@ dscomm_status_t dscomm_priv_work_block(dscomm_group_t *group,
     pthread_mutex_unlock(&group->lock);
     return status;
 }
-
-dscomm_status_t dscomm_priv_work_result(dscomm_work_t *work)
-{
-    dscomm_status_t status =
-        atomic_load_explicit(&work->status, memory_order_acquire);
-
-    if (status < 0)
-        dscomm_priv_fail_with(status, work->text ? work->text
-                                                 : dscomm_strerror(status));
-    return status;
-}
