@@ -129,7 +129,7 @@ static dscomm_status_t explain(dscomm_group_t *group, dscomm_work_t *culprit,
     return ask_others(culprit, dscomm_priv_inquest_timeout, text, size);
 }
 
-/* The group's own deadline has passed. 0 where something has come since. */
+/* The group's own deadline has passed. 0 if something has come since. */
 static int expire(dscomm_group_t *group, dscomm_work_t *culprit)
 {
     const uint64_t before = group->completed;
@@ -152,7 +152,7 @@ static int expire(dscomm_group_t *group, dscomm_work_t *culprit)
     return 1;
 }
 
-/* A collective has waited for longer and longer: 1 where that ends the group.
+/* A collective has waited for longer and longer: 1 if that ends the group.
  */
 static int look(dscomm_group_t *group, dscomm_work_t *culprit)
 {
@@ -169,7 +169,7 @@ static int look(dscomm_group_t *group, dscomm_work_t *culprit)
     return 1;
 }
 
-/* Nothing has come for a while. That costs time only where somebody is late, or
+/* Nothing has come for a while. That costs time only if somebody is late, or
  * was called with something else, which listening may tell. The oldest schedule
  * is the first that others may not have. */
 static void listen(dscomm_group_t *group)

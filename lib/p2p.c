@@ -138,7 +138,7 @@ static dscomm_status_t record(dscomm_group_t *group, const dscomm_call_t *call,
     return dscomm_priv_coalesce_message(group, call);
 }
 
-/* A blocking call where something else is going on as well. */
+/* A blocking call while something else is going on. */
 static dscomm_status_t block_slow(dscomm_group_t *group, dscomm_call_t *call,
                                   const char *name, int wants_answer)
 {

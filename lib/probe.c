@@ -52,7 +52,7 @@ static int probe_once(dscomm_group_t *group, probe_t *probe)
                             probe->ret_taken);
 }
 
-/* With the group's lock held: OK, IN_PROGRESS where nothing has come until end,
+/* With the group's lock held: OK, IN_PROGRESS if nothing has come until end,
  * or what the group has ended with. */
 static dscomm_status_t probe_until(dscomm_group_t *group, const char *name,
                                    probe_t *probe, int64_t end)

@@ -49,7 +49,7 @@ dscomm_status_t dscomm_priv_check_peer(const dscomm_group_t *group,
                                        const char *name, int peer, int tag,
                                        int receive);
 
-/* ERR_INVALID where info, which may be NULL, has a size that makes no sense. */
+/* ERR_INVALID if info, which may be NULL, has a size that makes no sense. */
 dscomm_status_t
 dscomm_priv_message_info_check(const dscomm_message_info_t *info,
                                const char *name);

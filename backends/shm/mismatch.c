@@ -97,7 +97,7 @@ static void record_describe(const shm_t *shm, int rank,
              record->number);
 }
 
-/* A copy of a rank's record of an operation; false where it is gone or torn. */
+/* A copy of a rank's record of an operation; false if it is gone or torn. */
 static bool record_of(const shm_t *shm, int rank, uint64_t sequence,
                       shm_record_t *ret_record)
 {
@@ -106,7 +106,7 @@ static bool record_of(const shm_t *shm, int rank, uint64_t sequence,
 }
 
 /* The oldest operation that two ranks remember and that was not the same; 0
- * where there is none. */
+ * if there is none. */
 static uint64_t first_difference(const shm_t *shm, int rank, uint64_t until)
 {
     uint64_t from = until > SHM_RECORDS ? until - SHM_RECORDS + 1 : 1;
@@ -147,7 +147,7 @@ static bool has_majority(const shm_t *shm, int rank, uint64_t sequence)
     return known > 2 && 2 * alike > known;
 }
 
-/* "rank 0", or "ranks 0, 2" where those agree and are more than half. */
+/* "rank 0", or "ranks 0, 2" if those agree and are more than half. */
 static void list_alike(const shm_t *shm, int rank, uint64_t sequence,
                        char *text, size_t size)
 {

@@ -55,7 +55,7 @@ typedef struct dscomm_message_info {
  * the group's deadline, and DSCOMM_TIMEOUT_NONE waits until a message comes or
  * the group ends: the form for a server, which may be idle for long. Once a
  * message has begun to come, the group's deadline holds. *ret_info, which may
- * be NULL, is written with OK and ERR_TRUNCATED. ERR_UNSUPPORTED where the
+ * be NULL, is written with OK and ERR_TRUNCATED. ERR_UNSUPPORTED if the
  * backend cannot take back a receive; not with DSCOMM_TIMEOUT_NONE. ERR_STATE
  * while calls are coalesced. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_recv_within(dscomm_group_t *group,
@@ -69,7 +69,7 @@ DSCOMM_API dscomm_status_t dscomm_recv_within(dscomm_group_t *group,
  * or IN_PROGRESS if none comes within timeout_ms; 0 looks once,
  * DSCOMM_TIMEOUT_DEFAULT means as long as the group's deadline. The group goes
  * on in both cases. A probe does not see that other ranks have left. Messages
- * that a receive waits for are never seen. ERR_UNSUPPORTED where the backend
+ * that a receive waits for are never seen. ERR_UNSUPPORTED if the backend
  * cannot do it. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_probe(dscomm_group_t *group, int source,
                                         int tag, int timeout_ms,
