@@ -111,6 +111,17 @@ static dscomm_status_t parent_status(const dscomm_group_t *group)
     return status < 0 ? dscomm_priv_fail_with(status, text) : DSCOMM_OK;
 }
 
+/* Whether the parent was revoked and tells all its ranks so by itself. One
+ * whose ranks tell each other by messages may not: they are lost with a rank
+ * that ends soon after. */
+static bool is_told(const dscomm_group_t *group)
+{
+    const dscomm_group_t *parent = group->creation->parent;
+
+    return parent && parent->capabilities & DSCOMM_CAP_DEATH_DETECTION &&
+           parent_status(group) < 0;
+}
+
 static dscomm_status_t fail_dead(const dscomm_group_t *group, int world_rank)
 {
     dscomm_processes_t *processes = meeting_of(group)->processes;
@@ -382,8 +393,12 @@ dscomm_status_t dscomm_backend_creation_fail(const dscomm_backend_args_t *args,
         snprintf(
             sentence, sizeof sentence, "rank %d has no memory for '%s': %s",
             args->world_ranks[args->rank], group->name, dscomm_last_error());
-    if (blames(status) && parent_status(group) < 0)
-        return parent_status(group);
+    if (blames(status) && parent_status(group) < 0) {
+        status = parent_status(group);
+        g_strlcpy(sentence, dscomm_last_error(), sizeof sentence);
+        if (is_told(group))
+            return status;
+    }
     return settle(group, status, sentence);
 }
 
@@ -426,7 +441,7 @@ dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
     if (status < 0 && group->store) {
         status = dscomm_backend_creation_fail(args, status);
         g_strlcpy(sentence, dscomm_last_error(), sizeof sentence);
-        if (is_served(group) && parent_status(group) == DSCOMM_OK) {
+        if (is_served(group) && !is_told(group)) {
             if (meeting_of(group)->rank)
                 say_read(group);
             else

@@ -4,9 +4,9 @@
  * group cannot be made, which all of them then give.
  *
  * The reason travels in two ways. A death ends the group that the new one is
- * made from as well, and that reaches all its ranks, also those that have come
- * further or not so far. Everything else, and all of a world, goes through the
- * new group's part of the store. */
+ * made from as well. If the backend detects deaths, that reaches all its ranks,
+ * also those that have come further or not so far. Everything else, and all of
+ * a world, goes through the new group's part of the store. */
 #ifndef LIB_CREATION_H
 #define LIB_CREATION_H
 
