@@ -8,15 +8,13 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <signal.h>
 
 static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
+    engine_latch_t latch; /* MPI_Init_thread() has come back */
     pthread_t thread;
-    int begun, done, rc, level;
-    int ending; /* MPI_Finalize() is wanted */
-} own = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    int begun, rc, level;
+    int ending; /* MPI_Finalize() is wanted; under the latch's lock */
+} own;
 
 /* MPI may take the device of the thread that initialises it: the current
  * context, or the one to become it, where the process has CUDA's driver. */
@@ -49,53 +47,15 @@ static void *serve(void *context)
     if (context)
         call_driver("cuCtxSetCurrent", context);
     rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
-    pthread_mutex_lock(&own.lock);
     own.rc = rc;
     own.level = level;
-    own.done = 1;
-    pthread_cond_broadcast(&own.changed);
+    engine_latch_set(&own.latch);
+    pthread_mutex_lock(&own.latch.lock);
     while (!own.ending)
-        pthread_cond_wait(&own.changed, &own.lock);
-    pthread_mutex_unlock(&own.lock);
+        pthread_cond_wait(&own.latch.changed, &own.latch.lock);
+    pthread_mutex_unlock(&own.latch.lock);
     MPI_Finalize();
     return NULL;
-}
-
-/* Signals are for the program's own threads. */
-static int start_thread(void)
-{
-    pthread_condattr_t clock;
-    sigset_t all, before;
-    int error;
-
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&own.changed, &clock);
-    pthread_condattr_destroy(&clock);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&own.thread, NULL, serve, get_context());
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
-static int await(int timeout_ms)
-{
-    struct timespec until;
-    int done;
-
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += timeout_ms / 1000;
-    until.tv_nsec += timeout_ms % 1000 * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_mutex_lock(&own.lock);
-    while (!own.done &&
-           !pthread_cond_timedwait(&own.changed, &own.lock, &until))
-        ;
-    done = own.done;
-    pthread_mutex_unlock(&own.lock);
-    return done;
 }
 
 int engine_has_begun(void)
@@ -103,14 +63,32 @@ int engine_has_begun(void)
     return own.begun;
 }
 
-dscomm_status_t engine_begin(int timeout_ms, int *ret_level)
+static dscomm_status_t start_thread(void)
 {
-    if (!own.begun && start_thread())
+    if (own.begun)
+        return DSCOMM_OK;
+    engine_latch_init(&own.latch);
+    if (engine_thread_start(serve, get_context(), &own.thread))
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "mpi: no thread could be started for "
                            "MPI_Init_thread()");
     own.begun = 1;
-    if (!await(timeout_ms))
+    return DSCOMM_OK;
+}
+
+dscomm_status_t engine_begin(const dscomm_backend_args_t *args, int timeout_ms,
+                             int *ret_level)
+{
+    const int64_t end_us = g_get_monotonic_time() + (int64_t)timeout_ms * 1000;
+    dscomm_status_t status = start_thread();
+    int done;
+
+    if (status < 0)
+        return status;
+    done = engine_latch_await(&own.latch, args, end_us);
+    if (done < 0)
+        return (dscomm_status_t)done;
+    if (!done)
         return dscomm_fail(
             DSCOMM_ERR_TIMEOUT,
             "mpi: MPI_Init_thread() has not come back within %d ms: it waits "
@@ -128,9 +106,9 @@ dscomm_status_t engine_begin(int timeout_ms, int *ret_level)
 
 void engine_end(void)
 {
-    pthread_mutex_lock(&own.lock);
+    pthread_mutex_lock(&own.latch.lock);
     own.ending = 1;
-    pthread_cond_broadcast(&own.changed);
-    pthread_mutex_unlock(&own.lock);
+    pthread_cond_broadcast(&own.latch.changed);
+    pthread_mutex_unlock(&own.latch.lock);
     pthread_join(own.thread, NULL);
 }

@@ -9,7 +9,7 @@
 #include <dscomm/backend.h>
 
 /* Grows with every change of what is in this header. */
-#define MPI_ENGINE_VERSION 3
+#define MPI_ENGINE_VERSION 4
 
 /* An engine's requests are no larger. */
 #define MPI_REQUEST_BYTES 384
@@ -68,11 +68,9 @@ typedef struct {
 
 /* Collective over the group's ranks: all get the map, to be given to
  * dscomm_store_free(), or none. own < 0: this rank cannot take part, for which
- * there is a sentence; card is not needed then. end: when to give up, as
- * g_get_monotonic_time(). */
+ * there is a sentence; card is not needed then. */
 dscomm_status_t mpi_meet(const dscomm_backend_args_t *args, dscomm_status_t own,
-                         const mpi_card_t *card, int64_t end,
-                         mpi_map_t **ret_map);
+                         const mpi_card_t *card, mpi_map_t **ret_map);
 
 /* How Slurm starts ranks of an MPI library. */
 #define MPI_SRUN_MPICH "srun --mpi=pmi2, or --mpi=pmix if this MPI has that"

@@ -11,6 +11,7 @@
 #include <mpi.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/queue.h>
 
 #if defined(OPEN_MPI)
@@ -89,11 +90,32 @@ typedef struct engine {
     int met_all; /* at the end, all of MPI's ranks */
 } engine_t;
 
+/* apart.c */
+
+/* Tells that a call of MPI has come back. */
+typedef struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool done;
+} engine_latch_t;
+
+void engine_latch_init(engine_latch_t *latch);
+void engine_latch_set(engine_latch_t *latch);
+/* 1 once it is set, 0 at end_us (g_get_monotonic_time()), or a negative status:
+ * why the group of args, which may be NULL, can no longer be made. */
+int engine_latch_await(engine_latch_t *latch, const dscomm_backend_args_t *args,
+                       int64_t end_us);
+/* As pthread_create(), but the thread gets no signals. */
+int engine_thread_start(void *(*body)(void *arg), void *arg,
+                        pthread_t *ret_thread);
+
 /* begin.c */
 
-/* MPI_Init_thread(), or what is left of an earlier call, within a time.
+/* MPI_Init_thread(), or what is left of an earlier call, within a time; ends as
+ * soon as the group of args, which may be NULL, can no longer be made.
  * *ret_level is what MPI provides. */
-dscomm_status_t engine_begin(int timeout_ms, int *ret_level);
+dscomm_status_t engine_begin(const dscomm_backend_args_t *args, int timeout_ms,
+                             int *ret_level);
 /* 1 where MPI was, or will be, initialised by the call above. */
 int engine_has_begun(void);
 /* MPI_Finalize(), after that. */
@@ -101,9 +123,10 @@ void engine_end(void);
 
 /* library.c */
 
-/* Initialises MPI, if nobody has, within timeout_ms. *ret_level: who may call
+/* Initialises MPI, if nobody has, as engine_begin(). *ret_level: who may call
  * it, as MPI_Query_thread(). */
-dscomm_status_t engine_library_open(int timeout_ms, int *ret_level);
+dscomm_status_t engine_library_open(const dscomm_backend_args_t *args,
+                                    int timeout_ms, int *ret_level);
 /* The lock of processes where MPI takes one thread at a time. */
 extern pthread_mutex_t engine_library_lock;
 /* Between the two, errors of calls that belong to no group come back, and do

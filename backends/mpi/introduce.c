@@ -155,7 +155,7 @@ dscomm_status_t engine_introduce(dscomm_introduction_t *introduction)
         PAUSE_US};
     int level = 0;
     dscomm_status_t status =
-        engine_library_open(introduction->timeout_ms, &level);
+        engine_library_open(NULL, introduction->timeout_ms, &level);
 
     if (status < 0)
         return status;

@@ -97,7 +97,8 @@ static dscomm_status_t check_library(void)
                        text);
 }
 
-static dscomm_status_t initialize(int timeout_ms)
+static dscomm_status_t initialize(const dscomm_backend_args_t *args,
+                                  int timeout_ms)
 {
     dscomm_status_t status;
 
@@ -108,7 +109,7 @@ static dscomm_status_t initialize(int timeout_ms)
                            strcmp(ENGINE_NAME, "mpich") == 0
                                ? MPI_SRUN_MPICH
                                : MPI_SRUN_OPENMPI);
-    status = engine_begin(timeout_ms, &level);
+    status = engine_begin(args, timeout_ms, &level);
     if (status < 0)
         return status;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -117,7 +118,7 @@ static dscomm_status_t initialize(int timeout_ms)
     return DSCOMM_OK;
 }
 
-static dscomm_status_t start(int timeout_ms)
+static dscomm_status_t start(const dscomm_backend_args_t *args, int timeout_ms)
 {
     int started = 0, over = 0, key;
     dscomm_status_t status = check_library();
@@ -131,7 +132,7 @@ static dscomm_status_t start(int timeout_ms)
                            "mpi: the program has finalised MPI, which cannot "
                            "be initialised again");
     if (!started || engine_has_begun())
-        status = initialize(timeout_ms);
+        status = initialize(args, timeout_ms);
     else
         MPI_Query_thread(&level);
     if (status < 0)
@@ -186,7 +187,8 @@ static dscomm_status_t check_threads(void)
     return DSCOMM_OK;
 }
 
-dscomm_status_t engine_library_open(int timeout_ms, int *ret_level)
+dscomm_status_t engine_library_open(const dscomm_backend_args_t *args,
+                                    int timeout_ms, int *ret_level)
 {
     dscomm_status_t status = DSCOMM_OK;
 
@@ -200,7 +202,7 @@ dscomm_status_t engine_library_open(int timeout_ms, int *ret_level)
                              "mpi: the program has finalised MPI, which "
                              "cannot be initialised again");
     else if (!ready)
-        status = start(timeout_ms);
+        status = start(args, timeout_ms);
     ready = status == DSCOMM_OK;
     if (ready || engine_has_begun())
         home = home ? home : getpid();

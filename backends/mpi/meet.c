@@ -14,8 +14,7 @@
 #include <sys/random.h>
 
 #define NAMES_MOST 8
-#define TEXT_MAX 256
-#define GRACE_MS 2000
+#define TEXT_MAX 512
 
 /* The map, or a refusal: a map's beginning with status and a sentence behind
  * it. */
@@ -25,20 +24,25 @@ typedef struct {
 } verdict_t;
 
 /* Whose ranks do not fit together; 0 where there can be a group. */
-static int object(const mpi_card_t *const *cards, int rank, char *text,
+static int object(const dscomm_backend_args_t *args,
+                  const mpi_card_t *const *cards, int rank, char *text,
                   size_t size)
 {
     const mpi_card_t *card = cards[rank];
+    char first[DSCOMM_CREATION_RANK_MAX], other[DSCOMM_CREATION_RANK_MAX];
 
+    dscomm_backend_creation_rank(args, 0, first);
+    dscomm_backend_creation_rank(args, rank, other);
     if (strcmp(card->engine, cards[0]->engine))
         return snprintf(text, size,
-                        "rank 0 uses %s and rank %d %s; set DSCOMM_MPI_LIBRARY",
-                        cards[0]->engine, rank, card->engine);
+                        "%s uses %s and %s %s; set "
+                        "DSCOMM_MPI_LIBRARY",
+                        first, cards[0]->engine, other, card->engine);
     if (card->chunk != cards[0]->chunk)
         return snprintf(text, size,
-                        "DSCOMM_MPI_CHUNK is %d for rank 0 and %d for rank %d; "
-                        "give all ranks the same",
-                        cards[0]->chunk, card->chunk, rank);
+                        "DSCOMM_MPI_CHUNK is %d for %s and %d for %s; give all "
+                        "ranks the same",
+                        cards[0]->chunk, first, card->chunk, other);
     return 0;
 }
 
@@ -98,7 +102,7 @@ static dscomm_status_t allow(const dscomm_backend_args_t *args,
         map->mpi_ranks[r] = cards[r]->mpi_rank;
         map->blocking &= cards[r]->blocking;
         map->based &= cards[r]->based;
-        objects = object(cards, r, text, sizeof text);
+        objects = object(args, cards, r, text, sizeof text);
     }
     status = objects ? refuse(args, DSCOMM_ERR_NO_BACKEND, text, ret_verdict)
                      : decide(args, map, size, ret_verdict);
@@ -111,20 +115,21 @@ static dscomm_status_t read_cards(const dscomm_backend_args_t *args,
                                   void **cards)
 {
     const size_t ranks = (size_t)args->ranks;
-    char **keys = g_new0(char *, ranks + 1);
+    char **keys = g_new0(char *, ranks + 1), who[DSCOMM_CREATION_RANK_MAX];
     size_t *sizes = g_new0(size_t, ranks);
     dscomm_status_t status;
 
     for (size_t r = 0; r < ranks; r++)
         keys[r] = g_strdup_printf("m/%zu", r);
-    status = dscomm_store_multi_get(args->store, (const char *const *)keys,
-                                    ranks, args->open_ms, cards, sizes);
+    status = dscomm_backend_creation_get(args, (const char *const *)keys, ranks,
+                                         args->open_ms, cards, sizes);
     for (size_t r = 0; r < ranks && status == DSCOMM_OK; r++)
         if (sizes[r] != sizeof(mpi_card_t))
-            status = dscomm_fail(DSCOMM_ERR_PROTOCOL,
-                                 "group '%s': rank %zu has another version of "
-                                 "backend mpi",
-                                 args->name, r);
+            status = dscomm_fail(
+                DSCOMM_ERR_PROTOCOL,
+                "group '%s': %s has another version of "
+                "backend mpi",
+                args->name, dscomm_backend_creation_rank(args, (int)r, who));
     g_free(sizes);
     g_strfreev(keys);
     return status;
@@ -147,66 +152,68 @@ static dscomm_status_t publish(const dscomm_backend_args_t *args,
     return status;
 }
 
-/* The others did not come: which? */
-static dscomm_status_t give_up(const dscomm_backend_args_t *args,
-                               verdict_t *ret_verdict)
+/* "rank 0 (pid 811 on b), rank 2 (pid 813 on b)": those that have not come, to
+ * be freed; "" if all have. */
+static char *name_missing(const dscomm_backend_args_t *args)
 {
     GString *names = g_string_new(NULL);
-    dscomm_status_t status;
-    char *text;
     int named = 0;
 
     for (int r = 0; r < args->ranks && named < NAMES_MOST; r++) {
-        char key[32];
+        char key[32], who[DSCOMM_CREATION_RANK_MAX];
         int present = 1;
 
         snprintf(key, sizeof key, "m/%d", r);
         if (dscomm_store_check(args->store, &(const char *){key}, 1,
                                &present) == DSCOMM_OK &&
             !present)
-            g_string_append_printf(names, "%s%d", named++ ? ", " : " ", r);
+            g_string_append_printf(names, "%s%s", named++ ? ", " : "",
+                                   dscomm_backend_creation_rank(args, r, who));
     }
-    text = g_strdup_printf("group '%s': %s%s of %d did not come within %d ms",
-                           args->name,
-                           named > 1 ? "ranks"
-                           : named   ? "rank"
-                                     : "the last",
-                           names->str, args->ranks, args->timeout_ms);
-    status = refuse(args, DSCOMM_ERR_TIMEOUT, text, ret_verdict);
-    g_free(text);
-    g_string_free(names, TRUE);
+    return g_string_free(names, FALSE);
+}
+
+/* Those that are missing, at the deadline. */
+static dscomm_status_t fail_missing(const dscomm_backend_args_t *args)
+{
+    char *names = name_missing(args);
+    dscomm_status_t status =
+        dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                    "group '%s': %s of %d did not come within %.1f s; did all "
+                    "reach the same call?",
+                    args->name, *names ? names : "the last", args->ranks,
+                    args->open_ms / 1000.0);
+
+    g_free(names);
     return status;
 }
 
-static int time_left(int64_t end)
-{
-    return (int)(MAX(end - g_get_monotonic_time(), 0) / 1000);
-}
-
-/* The map. A rank that has failed here would leave the others in MPI, where
- * they wait for it without a deadline: so it asks once more. */
-static dscomm_status_t await_map(const dscomm_backend_args_t *args, int64_t end,
+/* The map. Whoever cannot wait any longer refuses, and so learns whether the
+ * map was there before: then the others are in MPI already. */
+static dscomm_status_t await_map(const dscomm_backend_args_t *args,
                                  verdict_t *ret_verdict)
 {
-    dscomm_status_t status = DSCOMM_OK;
+    const char *key = "map";
+    char *why;
     void *value;
+    dscomm_status_t status = dscomm_backend_creation_get(
+        args, &key, 1, args->open_ms, &value, &ret_verdict->size);
 
-    for (int i = 0; i < 2; i++) {
-        status = dscomm_store_get(args->store, "map", time_left(end), &value,
-                                  &ret_verdict->size);
-        if (status == DSCOMM_ERR_TIMEOUT)
-            return give_up(args, ret_verdict);
-        if (status == DSCOMM_OK) {
-            ret_verdict->map = value;
-            break;
-        }
+    if (status == DSCOMM_OK) {
+        ret_verdict->map = value;
+        return status;
     }
+    if (status == DSCOMM_ERR_TIMEOUT)
+        status = fail_missing(args);
+    status = dscomm_backend_creation_fail(args, status);
+    why = g_strdup(dscomm_last_error());
+    status = refuse(args, status, why, ret_verdict);
+    g_free(why);
     return status;
 }
 
 static dscomm_status_t meet(const dscomm_backend_args_t *args,
-                            const mpi_card_t *card, int64_t end,
-                            verdict_t *ret_verdict)
+                            const mpi_card_t *card, verdict_t *ret_verdict)
 {
     dscomm_status_t status;
     int64_t here = 0;
@@ -220,7 +227,7 @@ static dscomm_status_t meet(const dscomm_backend_args_t *args,
         return status;
     if (here == args->ranks)
         return publish(args, ret_verdict);
-    return await_map(args, end, ret_verdict);
+    return await_map(args, ret_verdict);
 }
 
 static int is_refusal(const verdict_t *verdict)
@@ -245,47 +252,34 @@ static dscomm_status_t check(const dscomm_backend_args_t *args,
                        args->name, verdict->size, sizeof *map + ranks);
 }
 
-/* There will be no group. Rank 0 may have the store, and so it stays a little,
- * until the others know why. */
-static void see_off(const dscomm_backend_args_t *args)
-{
-    int64_t readers = 0;
-    void *value;
-    size_t size;
-
-    if (dscomm_store_add(args->store, "read", 1, &readers) < 0)
-        return;
-    if (readers == args->ranks)
-        dscomm_store_set(args->store, "all", "", 0);
-    if (args->rank == 0 && dscomm_store_get(args->store, "all", GRACE_MS,
-                                            &value, &size) == DSCOMM_OK)
-        dscomm_store_free(value);
-}
-
+/* Refuses for this rank's reason; a death is everybody's. */
 static dscomm_status_t decline(const dscomm_backend_args_t *args,
                                dscomm_status_t own, const char *why,
                                verdict_t *ret_verdict)
 {
-    char *sentence = g_strdup_printf("rank %d: %s", args->rank, why);
-    dscomm_status_t status = refuse(args, own, sentence, ret_verdict);
+    char who[DSCOMM_CREATION_RANK_MAX];
+    char *sentence;
+    dscomm_status_t status;
 
+    if (own == DSCOMM_ERR_PEER_FAILED)
+        return refuse(args, own, why, ret_verdict);
+    sentence = g_strdup_printf(
+        "%s: %s", dscomm_backend_creation_rank(args, args->rank, who), why);
+    status = refuse(args, own, sentence, ret_verdict);
     g_free(sentence);
     return status;
 }
 
 /* Where MPI has not come back in time, another rank may have said why. */
 dscomm_status_t mpi_meet(const dscomm_backend_args_t *args, dscomm_status_t own,
-                         const mpi_card_t *card, int64_t end,
-                         mpi_map_t **ret_map)
+                         const mpi_card_t *card, mpi_map_t **ret_map)
 {
     char *why = own < 0 ? g_strdup(dscomm_last_error()) : NULL;
     verdict_t verdict = {0};
     dscomm_status_t status = own < 0 ? decline(args, own, why, &verdict)
-                                     : meet(args, card, end, &verdict);
+                                     : meet(args, card, &verdict);
     int told;
 
-    if (status == DSCOMM_OK && is_refusal(&verdict))
-        see_off(args);
     if (status == DSCOMM_OK)
         status = check(args, &verdict);
     told = own == DSCOMM_ERR_TIMEOUT && is_refusal(&verdict) &&

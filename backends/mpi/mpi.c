@@ -180,9 +180,7 @@ static dscomm_status_t mpi_open(const dscomm_backend_args_t *args,
     mpi_map_t *map;
 
     if (status < 0)
-        return mpi_meet(args, status, NULL,
-                        g_get_monotonic_time() + (int64_t)args->open_ms * 1000,
-                        &map);
+        return mpi_meet(args, status, NULL, &map);
     return engine.open(args, ret_impl);
 }
 

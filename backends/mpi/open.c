@@ -54,7 +54,7 @@ static dscomm_status_t prepare(const dscomm_backend_args_t *args,
 {
     int64_t chunk = 0, aware;
     int level = 0, multiple;
-    dscomm_status_t status = engine_library_open(args->open_ms, &level);
+    dscomm_status_t status = engine_library_open(args, args->open_ms, &level);
 
     multiple = level == MPI_THREAD_MULTIPLE;
     if (status == DSCOMM_OK) {
@@ -100,46 +100,124 @@ static int make_base(MPI_Group world)
     return code;
 }
 
-static int make_from(const dscomm_backend_args_t *args, const mpi_map_t *map,
-                     MPI_Group world, MPI_Comm *ret_comm)
+/* Makes a communicator, in a thread that may outlive the opening of its group:
+ * MPI waits for ranks that have met and died since. */
+typedef struct {
+    engine_latch_t latch;
+    atomic_int users; /* the thread, and who waits for it */
+    int ranks, code;
+    MPI_Comm comm;
+    mpi_map_t *map;
+} maker_t;
+
+static maker_t *maker_new(int ranks, const mpi_map_t *map)
 {
+    const size_t size = sizeof *map + (size_t)ranks * sizeof(int32_t);
+    maker_t *maker = g_new0(maker_t, 1);
+
+    engine_latch_init(&maker->latch);
+    atomic_init(&maker->users, 2);
+    maker->ranks = ranks;
+    maker->comm = MPI_COMM_NULL;
+    maker->map = g_malloc(size);
+    memcpy(maker->map, map, size);
+    return maker;
+}
+
+static void maker_drop(maker_t *maker)
+{
+    if (atomic_fetch_sub(&maker->users, 1) != 1)
+        return;
+    pthread_mutex_destroy(&maker->latch.lock);
+    pthread_cond_destroy(&maker->latch.changed);
+    g_free(maker->map);
+    g_free(maker);
+}
+
+static int maker_create(maker_t *maker, MPI_Group world)
+{
+    const mpi_map_t *map = maker->map;
     const int tag = (int)(map->tag % (uint32_t)engine_tag_bound());
     MPI_Group group = MPI_GROUP_NULL;
     int ranks = 0, code, has_base = map->based;
 
     code = MPI_Group_size(world, &ranks);
-    if (code == MPI_SUCCESS && ranks == args->ranks) {
+    if (code == MPI_SUCCESS && ranks == maker->ranks) {
         code = make_base(world);
         has_base = 1;
     }
     if (code == MPI_SUCCESS)
-        code = MPI_Group_incl(world, args->ranks, map->mpi_ranks, &group);
+        code = MPI_Group_incl(world, maker->ranks, map->mpi_ranks, &group);
     if (code == MPI_SUCCESS)
         code = MPI_Comm_create_group(has_base ? base : MPI_COMM_WORLD, group,
-                                     tag, ret_comm);
+                                     tag, &maker->comm);
     if (group != MPI_GROUP_NULL)
         MPI_Group_free(&group);
     return code;
 }
 
-static dscomm_status_t make_comm(const dscomm_backend_args_t *args,
-                                 const mpi_map_t *map, engine_t *engine)
+static void *maker_run(void *arg)
 {
+    maker_t *maker = arg;
     MPI_Group world = MPI_GROUP_NULL;
-    int code;
 
     engine_errors_hold();
-    code = MPI_Comm_group(MPI_COMM_WORLD, &world);
-    if (code == MPI_SUCCESS)
-        code = make_from(args, map, world, &engine->comm);
-    if (code == MPI_SUCCESS)
-        code = MPI_Comm_set_errhandler(engine->comm, MPI_ERRORS_RETURN);
+    maker->code = MPI_Comm_group(MPI_COMM_WORLD, &world);
+    if (maker->code == MPI_SUCCESS)
+        maker->code = maker_create(maker, world);
+    if (maker->code == MPI_SUCCESS)
+        maker->code = MPI_Comm_set_errhandler(maker->comm, MPI_ERRORS_RETURN);
     if (world != MPI_GROUP_NULL)
         MPI_Group_free(&world);
     engine_errors_release();
-    return code == MPI_SUCCESS ? DSCOMM_OK
-                               : engine_fail_as(engine, DSCOMM_ERR_NO_MEMORY,
-                                                code, "MPI_Comm_create_group");
+    engine_latch_set(&maker->latch);
+    maker_drop(maker);
+    return NULL;
+}
+
+/* Only where any thread may call MPI. */
+static void maker_start(maker_t *maker, bool is_apart)
+{
+    pthread_t thread;
+
+    if (is_apart && engine_thread_start(maker_run, maker, &thread) == 0)
+        pthread_detach(thread);
+    else
+        maker_run(maker);
+}
+
+static dscomm_status_t
+maker_await(maker_t *maker, const dscomm_backend_args_t *args, int64_t end_us)
+{
+    const int done = engine_latch_await(&maker->latch, args, end_us);
+
+    if (done)
+        return done < 0 ? (dscomm_status_t)done : DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                       "group '%s': MPI_Comm_create_group() has not come back "
+                       "within %.1f s, although all ranks had met: one of them "
+                       "stands still, or MPI cannot reach it",
+                       args->name, args->open_ms / 1000.0);
+}
+
+static dscomm_status_t make_comm(const dscomm_backend_args_t *args,
+                                 const mpi_map_t *map, int64_t end_us,
+                                 engine_t *engine)
+{
+    maker_t *maker = maker_new(args->ranks, map);
+    dscomm_status_t status;
+
+    maker_start(maker, engine->lock == &engine->own_lock);
+    status = maker_await(maker, args, end_us);
+    if (status == DSCOMM_OK && maker->code == MPI_SUCCESS)
+        engine->comm = maker->comm;
+    else if (status == DSCOMM_OK) /* of a rank that has died, perhaps */
+        status = dscomm_backend_creation_check(args);
+    if (status == DSCOMM_OK && maker->code != MPI_SUCCESS)
+        status = engine_fail_as(engine, DSCOMM_ERR_NO_MEMORY, maker->code,
+                                "MPI_Comm_create_group");
+    maker_drop(maker);
+    return status;
 }
 
 static void destroy(engine_t *engine)
@@ -150,17 +228,18 @@ static void destroy(engine_t *engine)
 
 static dscomm_status_t join(const dscomm_backend_args_t *args, engine_t *engine)
 {
-    const int64_t end = g_get_monotonic_time() + (int64_t)args->open_ms * 1000;
+    const int64_t end_us =
+        g_get_monotonic_time() + (int64_t)args->open_ms * 1000;
     mpi_card_t card = {.engine = ENGINE_NAME};
     mpi_map_t *map = NULL;
     dscomm_status_t status = prepare(args, engine, &card);
 
-    status = mpi_meet(args, status, &card, end, &map);
+    status = mpi_meet(args, status, &card, &map);
     if (status == DSCOMM_OK) {
         engine->blocking = map->blocking;
         engine->mark = map->mark;
         pthread_mutex_lock(engine->lock);
-        status = make_comm(args, map, engine);
+        status = make_comm(args, map, end_us, engine);
         if (status == DSCOMM_OK)
             engine_message_setup(engine);
         pthread_mutex_unlock(engine->lock);

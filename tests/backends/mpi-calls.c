@@ -6,9 +6,11 @@
 #include "tests/backends/mpi-host.h"
 
 #include <mpi.h>
+#include <signal.h>
 
 int kept;
 int made_tags[2];
+int dying;
 int unmade, exhausted;
 pthread_t outsider;
 int strays;
@@ -49,6 +51,8 @@ DSCOMM_API int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag,
     made_tags[0] = made_tags[1];
     made_tags[1] = tag;
     PMPI_Group_size(group, &size);
+    if (dying)
+        raise(SIGKILL);
     if (size == unmade)
         return MPI_ERR_OTHER;
     if (!exhausted) {

@@ -288,7 +288,8 @@ static void miss(unsigned late_s)
         sleep(late_s);
     need(make_group(ranks, 1000, 1, &group) == DSCOMM_ERR_TIMEOUT,
          "a time-out");
-    need(strstr(dscomm_last_error(), "did not come within 1000 ms") != NULL,
+    need(strstr(dscomm_last_error(), ") of 3 did not come within 1.0 s;") !=
+             NULL,
          "the sentence");
 }
 

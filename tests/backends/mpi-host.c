@@ -487,8 +487,9 @@ static void differ(void)
     if (number && strcmp(number, "0"))
         setenv("DSCOMM_MPI_CHUNK", "1000", 1);
     need(dscomm_init(NULL, &world) == DSCOMM_ERR_NO_BACKEND, "a refusal");
-    need(strstr(dscomm_last_error(), "DSCOMM_MPI_CHUNK is 1073741824 for rank "
-                                     "0 and 1000 for rank 1") != NULL,
+    need(strstr(dscomm_last_error(),
+                "DSCOMM_MPI_CHUNK is 1073741824 for rank 0 (pid ") != NULL &&
+             strstr(dscomm_last_error(), ") and 1000 for rank 1 (pid ") != NULL,
          "the sentence");
 }
 
@@ -546,6 +547,9 @@ static const struct {
     {"miss-one", miss_one},
     {"funneled", use_funneled},
     {"miss-once", miss_once},
+    {"die-meeting", die_meeting},
+    {"die-making", die_making},
+    {"die-beginning", die_beginning},
 };
 
 int main(int argc, char **argv)

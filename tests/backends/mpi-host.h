@@ -13,6 +13,7 @@ extern int rank, ranks; /* in it */
 extern int kept; /* communicators made, and not freed */
 extern int made_tags[2]; /* of the latest calls that made one */
 extern int unmade; /* groups of so many ranks get none */
+extern int dying; /* this rank is killed when it makes a communicator */
 extern int exhausted; /* the error: MPI has none left */
 extern pthread_t outsider;
 extern int strays; /* calls of MPI by it */
@@ -35,5 +36,10 @@ void use_funneled(void);
 void need_more(void);
 void miss_one(void);
 void miss_once(void);
+
+/* mpi-deaths.c */
+void die_meeting(void);
+void die_making(void);
+void die_beginning(void);
 
 #endif

@@ -33,12 +33,14 @@ use_openmpi()
     export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM \
         OMPI_MCA_plm_rsh_agent OMPI_MCA_mpi_yield_when_idle
     launch='timeout -k 5 200 mpirun.openmpi --oversubscribe --bind-to none'
+    survive=--enable-recovery
 }
 
 use_mpich()
 {
     use mpich
     launch='timeout -k 5 200 mpirun.mpich -localhost localhost'
+    survive=-disable-auto-cleanup
 }
 
 node= # script that starts a rank
@@ -101,6 +103,27 @@ END
     node=
 }
 
+# The last of three ranks dies while a group is made, and each of the others learns
+# who died. The launcher must let them live: it sees the end of a shell in place of
+# the rank's, and Hydra tells of it by SIGUSR1.
+die_creating()
+{
+    orderly=$launch
+    launch="$launch $survive"
+    node=$scratch/outlive
+    cat >"$node" <<'END'
+trap '' USR1
+"$@"
+exit 0
+END
+    start 3 "$1"
+    launch=$orderly
+    node=
+    [ "$(said content)" -eq 2 ]
+    result $? "$2" ||
+        { echo "# status $status"; sed 's/^/# /' "$scratch/out" "$scratch/err"; }
+}
+
 # MPICH 4.2 over UCX aborts in the program's own MPI_Finalize() then, whatever
 # the library does.
 end_early()
@@ -156,6 +179,9 @@ test_host()
     [ "$(said joined)" -ge 1 ] && [ $(($(date +%s) - begun)) -lt 25 ]
     result $? 'the end of ranks that another has left alone in a group'
     content 3 miss-once 'the end of those that have met again'
+    die_creating die-meeting 'a death before all ranks of a group have met'
+    die_creating die-making 'a death inside MPI_Comm_create_group()'
+    die_creating die-beginning 'a death while others are in MPI_Init_thread()'
     DSCOMM_MPI_BLOCKING=yes
     export DSCOMM_MPI_BLOCKING
     start 3 desert
