@@ -31,8 +31,9 @@
 
 #define REST 64 /* length of the time between trials, in trials */
 #define AWAY_MOST 256 /* calls after which a key is given up */
-#define TIMED_BYTES                                                            \
-    ((size_t)1 << 20) /* of a turn, within the limits of calls */
+/* Bytes of a turn's timed calls, as the ring has, since the root of a broadcast
+ * stops and goes at that length; but the calls have limits. */
+#define TIMED_BYTES ((size_t)4 << 20)
 #define WINDOWS 4 /* of a turn; also the least number of its calls */
 #define CLEARLY 20 /* streaming stores must save one part in so many */
 
