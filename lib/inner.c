@@ -135,8 +135,5 @@ dscomm_status_t dscomm_inner_introduce(const char *backend,
 
 void dscomm_backend_host(char text[DSCOMM_HOST_MAX])
 {
-    char *host = dscomm_priv_record_host();
-
-    g_strlcpy(text, host, DSCOMM_HOST_MAX);
-    g_free(host);
+    dscomm_priv_record_host(text, DSCOMM_HOST_MAX);
 }

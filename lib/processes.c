@@ -44,12 +44,19 @@ struct dscomm_processes {
 
 dscomm_processes_t *dscomm_priv_processes_new(int size)
 {
-    dscomm_processes_t *processes = g_new0(dscomm_processes_t, 1);
+    dscomm_processes_t *processes = g_try_new0(dscomm_processes_t, 1);
 
+    if (!processes)
+        return NULL;
     pthread_mutex_init(&processes->lock, NULL);
     processes->machine = dscomm_priv_record_machine();
     processes->size = size;
-    processes->of = g_new0(process_t, (gsize)size);
+    processes->of = g_try_new0(process_t, (gsize)size);
+    if (!processes->of || !processes->machine) {
+        processes->size = 0;
+        dscomm_priv_processes_free(processes);
+        return NULL;
+    }
     for (int i = 0; i < size; i++)
         processes->of[i].fd = -1;
     return processes;

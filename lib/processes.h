@@ -12,6 +12,7 @@
 typedef struct dscomm_processes dscomm_processes_t;
 
 /* Of size ranks, of which nothing is known yet; and the end of it. */
+/* NULL: no memory. */
 dscomm_processes_t *dscomm_priv_processes_new(int size);
 void dscomm_priv_processes_free(dscomm_processes_t *processes);
 

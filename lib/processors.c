@@ -10,14 +10,18 @@
 
 #include <glib.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 #define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define PROCESSORS_MOST 65536
 
-static void append_list(GString *text, const cpu_set_t *set, size_t size)
+/* Whole ranges, as many as have room. */
+static void append_list(char *text, const cpu_set_t *set, size_t size)
 {
     const int count = (int)(8 * size);
+    const char *comma = "";
+    char range[32];
 
     for (int first = 0, last; first < count; first = last + 1) {
         last = first;
@@ -25,15 +29,17 @@ static void append_list(GString *text, const cpu_set_t *set, size_t size)
             continue;
         while (last + 1 < count && CPU_ISSET_S((size_t)last + 1, size, set))
             last++;
-        g_string_append_printf(text, first == last ? "%d," : "%d-%d,", first,
-                               last);
+        snprintf(range, sizeof range, first == last ? "%s%d" : "%s%d-%d", comma,
+                 first, last);
+        if (strlen(text) + strlen(range) >= DSCOMM_PROCESSORS_MAX)
+            return;
+        strcat(text, range);
+        comma = ",";
     }
-    if (g_str_has_suffix(text->str, ","))
-        g_string_truncate(text, text->len - 1);
 }
 
 /* The system refuses a set that is too small for its processors. */
-static void append_own(GString *text)
+static void append_own(char *text)
 {
     int found = 0;
 
@@ -48,17 +54,14 @@ static void append_own(GString *text)
     }
 }
 
-char *dscomm_priv_processors_own(void)
+void dscomm_priv_processors_own(char text[DSCOMM_PROCESSORS_MAX])
 {
-    char node[DSCOMM_NODE_MAX], *boot = NULL;
-    GString *text = g_string_new(NULL);
+    char node[DSCOMM_NODE_MAX], boot[64];
 
     dscomm_priv_node_name(node);
-    g_file_get_contents(BOOT_ID, &boot, NULL, NULL);
-    g_string_append_printf(text, "%s ", boot ? g_strstrip(boot) : node);
+    dscomm_priv_read_line(BOOT_ID, boot, sizeof boot);
+    snprintf(text, DSCOMM_PROCESSORS_MAX, "%s ", *boot ? boot : node);
     append_own(text);
-    g_free(boot);
-    return g_string_free(text, FALSE);
 }
 
 typedef struct {

@@ -12,7 +12,9 @@
 
 #include <dscomm/version.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <glib.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,25 +23,30 @@
 #include <unistd.h>
 
 #define FORMAT "dscomm-record 3"
-#define RECORD_MAX 65536
+#define RECORD_MAX 65536 /* bytes as text, */
+#define TEXTS_MAX (RECORD_MAX - 512) /* numbers are the rest */
 
 enum { LINE_FORMAT, NUMBERS = 1, TEXTS = 8, LINES = 16 };
 
-/* Trimmed text of a small file, or "". */
-static char *read_line(const char *path)
-{
-    char *text = NULL;
+#define HOST_MAX 1024 /* bytes; of a longer DSCOMM_HOST_ID the rest is cut */
+#define ALONE_MAX 256
 
-    if (!g_file_get_contents(path, &text, NULL, NULL))
-        return g_strdup("");
-    return g_strstrip(text);
+void dscomm_priv_read_line(const char *path, char *text, size_t size)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, text, size - 1);
+
+    text[MAX(got, 0)] = '\0';
+    g_strstrip(text);
+    if (fd >= 0)
+        close(fd);
 }
 
-static char *read_link(const char *path)
+static void read_link(const char *path, char *text, size_t size)
 {
-    char *text = g_file_read_link(path, NULL);
+    const ssize_t got = readlink(path, text, size - 1);
 
-    return text ? text : g_strdup("");
+    text[MAX(got, 0)] = '\0';
 }
 
 void dscomm_priv_node_name(char node[DSCOMM_NODE_MAX])
@@ -61,14 +68,13 @@ static int resize(int fd, size_t size)
 
 /* Can this process have memory that others map, and pass it on? A filter of
  * system calls may say no. "", or the call that failed. */
-static char *find_alone(void)
+static void find_alone(char why[ALONE_MAX])
 {
     const size_t size = 4096;
     int fd = memfd_create("dscomm-probe", MFD_CLOEXEC);
     int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     const char *call = NULL;
     void *memory;
-    char *why;
 
     if (fd < 0)
         call = "memfd_create";
@@ -81,127 +87,169 @@ static char *find_alone(void)
         call = "mmap";
     else
         munmap(memory, size);
-    why = call ? g_strdup_printf("pid %ld: %s: %s", (long)getpid(), call,
-                                 strerror(errno))
-               : g_strdup("");
+    *why = '\0';
+    if (call)
+        snprintf(why, ALONE_MAX, "pid %ld: %s: %s", (long)getpid(), call,
+                 strerror(errno));
+    dscomm_priv_tidy(why, ALONE_MAX);
     if (sock >= 0)
         close(sock);
     if (fd >= 0)
         close(fd);
-    return why;
-}
-
-/* DSCOMM_HOST_ID as one word, or "". */
-static char *host_id(void)
-{
-    const char *text = dscomm_priv_setting_text(SETTING_HOST_ID);
-
-    return g_strdelimit(g_strdup(text ? text : ""), " \t\r\n", '_');
 }
 
 /* Processes that share kernel, network and pid namespace can pass each other
- * descriptors and watch each other. The machine comes first. */
-static char *host_identity(void)
+ * descriptors and watch each other. The machine comes first: DSCOMM_HOST_ID as
+ * one word, or what the kernel says. */
+static void host_identity(char text[HOST_MAX])
 {
-    char *told = host_id();
-    char *boot = *told ? told : read_line("/proc/sys/kernel/random/boot_id");
-    char *net = read_link("/proc/self/ns/net");
-    char *pid = read_link("/proc/self/ns/pid");
-    char node[DSCOMM_NODE_MAX], *text;
+    const char *told = dscomm_priv_setting_text(SETTING_HOST_ID);
+    char boot[HOST_MAX - 128] = "", net[56], pid[56], node[DSCOMM_NODE_MAX];
 
     dscomm_priv_node_name(node);
-    text = g_strjoin(" ", *boot ? boot : node, net, pid, NULL);
-    if (boot != told)
-        g_free(told);
-    g_free(boot);
-    g_free(net);
-    g_free(pid);
+    if (told)
+        g_strlcpy(boot, told, sizeof boot);
+    g_strdelimit(boot, " \t\r\n", '_');
+    if (!*boot)
+        dscomm_priv_read_line("/proc/sys/kernel/random/boot_id", boot,
+                              sizeof boot);
+    read_link("/proc/self/ns/net", net, sizeof net);
+    read_link("/proc/self/ns/pid", pid, sizeof pid);
+    snprintf(text, HOST_MAX, "%s %s %s", *boot ? boot : node, net, pid);
+    dscomm_priv_tidy(text, HOST_MAX);
+}
+
+void dscomm_priv_record_host(char *text, size_t size)
+{
+    char host[HOST_MAX], alone[ALONE_MAX];
+
+    host_identity(host);
+    find_alone(alone);
+    snprintf(text, size, "%s%s%s", host, *alone ? " " : "", alone);
+}
+
+/* The strings of a record that is being made, each with a 0 behind. */
+typedef struct {
+    char *at, *end;
+} room_t;
+
+/* A string of one line, cut where there is no room. */
+static char *put(room_t *room, const char *format, ...)
+{
+    char *text = room->at;
+    size_t left = (size_t)(room->end - text);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, left, format, args);
+    va_end(args);
+    dscomm_priv_tidy(text, left);
+    room->at = MIN(text + strlen(text) + 1, room->end - 1);
     return text;
+}
+
+/* The string goes on, in place of the last one's 0. */
+static void add(room_t *room, const char *format, const char *text)
+{
+    room->at--;
+    put(room, format, text);
 }
 
 /* With "auto" everything is loaded, and what cannot be is told... */
-static char *list_all(char **ret_why)
+static void list_all(room_t *room, dscomm_record_t *record)
 {
     const dscomm_module_t *module;
-    GString *names = g_string_new(" ");
-    GString *why = g_string_new(dscomm_priv_module_unreadable());
 
+    record->modules = put(room, " ");
     for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++)
         if (module->backend)
-            g_string_append_printf(names, "%s ", module->name);
-        else
-            g_string_append_printf(why, "; %s: %s", module->name, module->why);
-    *ret_why = g_string_free(why, FALSE);
-    return g_string_free(names, FALSE);
+            add(room, "%s ", module->name);
+    record->why = put(room, "%s", dscomm_priv_module_unreadable());
+    for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++)
+        if (!module->backend) {
+            add(room, "; %s: ", module->name);
+            add(room, "%s", module->why);
+        }
 }
 
 /* ...else only what was asked for. */
-static char *list_modules(const char *backend, char **ret_why)
+static void list_modules(const char *backend, room_t *room,
+                         dscomm_record_t *record)
 {
     const dscomm_module_t *module;
 
-    if (!strcmp(backend, "auto"))
-        return list_all(ret_why);
-    if (dscomm_priv_module_find(backend, &module) < 0) {
-        *ret_why = g_strdup(dscomm_last_error());
-        return g_strdup(" ");
+    if (!strcmp(backend, "auto")) {
+        list_all(room, record);
+        return;
     }
-    *ret_why = g_strdup("");
-    return g_strdup_printf(" %s ", backend);
-}
-
-/* A value is one line. */
-static char *one_line(char *text)
-{
-    dscomm_priv_tidy(text, strlen(text) + 1);
-    return text;
-}
-
-char *dscomm_priv_record_host(void)
-{
-    char *alone = one_line(find_alone());
-    char *host = one_line(host_identity());
-    char *text = *alone ? g_strconcat(host, " ", alone, NULL) : NULL;
-
-    g_free(alone);
-    if (!text)
-        return host;
-    g_free(host);
-    return text;
+    if (dscomm_priv_module_find(backend, &module) < 0) {
+        record->modules = put(room, " ");
+        record->why = put(room, "%s", dscomm_last_error());
+        return;
+    }
+    record->modules = put(room, " %s ", backend);
+    record->why = put(room, "");
 }
 
 void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record)
 {
     const char *rules = dscomm_priv_setting_text(SETTING_ALGORITHM);
-    char node[DSCOMM_NODE_MAX];
+    char node[DSCOMM_NODE_MAX], host[HOST_MAX], alone[ALONE_MAX];
+    char processors[DSCOMM_PROCESSORS_MAX];
+    room_t room;
 
+    *record = (dscomm_record_t){
+        .version = DSCOMM_VERSION,
+        .abi = DSCOMM_BACKEND_ABI,
+        .size = join->size,
+        .pid = getpid(),
+        .local_rank = join->local_rank,
+        .local_size = join->local_size,
+        .node_rank = join->node_rank,
+        .memory = g_try_malloc(TEXTS_MAX),
+    };
+    if (!record->memory)
+        return;
+    room = (room_t){record->memory, record->memory + TEXTS_MAX};
     dscomm_priv_node_name(node);
-    record->version = DSCOMM_VERSION;
-    record->abi = DSCOMM_BACKEND_ABI;
-    record->size = join->size;
-    record->pid = getpid();
-    record->local_rank = join->local_rank;
-    record->local_size = join->local_size;
-    record->node_rank = join->node_rank;
-    record->alone = one_line(find_alone());
-    record->node = one_line(g_strdup(node));
-    record->host = one_line(host_identity());
-    record->backend = one_line(g_strdup(join->backend));
-    record->modules = list_modules(join->backend, &record->why);
-    one_line(record->why);
-    record->rules = one_line(g_strdup(rules ? rules : ""));
-    record->processors = one_line(dscomm_priv_processors_own());
+    host_identity(host);
+    find_alone(alone);
+    dscomm_priv_processors_own(processors);
+    record->node = put(&room, "%s", node);
+    record->host = put(&room, "%s", host);
+    record->alone = put(&room, "%s", alone);
+    record->backend = put(&room, "%s", join->backend);
+    record->rules = put(&room, "%s", rules ? rules : "");
+    record->processors = put(&room, "%s", processors);
+    list_modules(join->backend, &room, record);
 }
 
 char *dscomm_priv_record_write(const dscomm_record_t *r)
 {
-    return g_strdup_printf(
-        "%s\n%lld\n%lld\n%lld\n%lld\n%lld\n%lld\n%lld\n%s\n%s\n%s\n%s\n%s\n%s\n"
-        "%s\n%s",
-        FORMAT, (long long)r->version, (long long)r->abi, (long long)r->size,
-        (long long)r->pid, (long long)r->local_rank, (long long)r->local_size,
-        (long long)r->node_rank, r->node, r->host, r->alone, r->backend,
-        r->modules, r->why, r->rules, r->processors);
+    char *text = r->memory ? g_try_malloc(RECORD_MAX) : NULL;
+
+    if (text)
+        snprintf(
+            text, RECORD_MAX,
+            "%s\n%lld\n%lld\n%lld\n%lld\n%lld\n%lld\n%lld\n%s\n%s\n%s\n%s\n"
+            "%s\n%s\n%s\n%s",
+            FORMAT, (long long)r->version, (long long)r->abi,
+            (long long)r->size, (long long)r->pid, (long long)r->local_rank,
+            (long long)r->local_size, (long long)r->node_rank, r->node, r->host,
+            r->alone, r->backend, r->modules, r->why, r->rules, r->processors);
+    return text;
+}
+
+/* A decimal number of 31 bits from least on. */
+static int read_number(const char *text, int64_t least, int64_t *ret_number)
+{
+    const size_t sign = *text == '-';
+    const size_t digits = strspn(text + sign, "0123456789");
+
+    if (!digits || digits > 10 || text[sign + digits])
+        return -1;
+    *ret_number = strtoll(text, NULL, 10);
+    return *ret_number < least || *ret_number > G_MAXINT32 ? -1 : 0;
 }
 
 static int read_numbers(char **lines, dscomm_record_t *record)
@@ -211,31 +259,10 @@ static int read_numbers(char **lines, dscomm_record_t *record)
         &record->pid,       &record->local_rank, &record->local_size,
         &record->node_rank,
     };
-    gint64 number;
 
-    for (int i = 0; i < TEXTS - NUMBERS; i++) {
-        const gint64 least = i < 4 ? 0 : -1;
-
-        if (!g_ascii_string_to_signed(lines[NUMBERS + i], 10, least, G_MAXINT32,
-                                      &number, NULL))
+    for (int i = 0; i < TEXTS - NUMBERS; i++)
+        if (read_number(lines[NUMBERS + i], i < 4 ? 0 : -1, numbers[i]))
             return -1;
-        *numbers[i] = number;
-    }
-    return 0;
-}
-
-static int read_texts(char **lines, dscomm_record_t *record)
-{
-    char **const texts[LINES - TEXTS] = {
-        &record->node,    &record->host, &record->alone, &record->backend,
-        &record->modules, &record->why,  &record->rules, &record->processors,
-    };
-
-    for (int i = 0; i < LINES - TEXTS; i++) {
-        *texts[i] = strdup(lines[TEXTS + i]);
-        if (!*texts[i])
-            return -1;
-    }
     return 0;
 }
 
@@ -250,37 +277,54 @@ static int split_lines(char *text, char *lines[LINES])
     return text ? -1 : 0;
 }
 
+/* Cuts text into its lines, at which record's strings point then. */
+static int read_lines(char *text, dscomm_record_t *record)
+{
+    char *lines[LINES];
+
+    if (split_lines(text, lines) || strcmp(lines[LINE_FORMAT], FORMAT) ||
+        read_numbers(lines, record))
+        return -1;
+    record->node = lines[TEXTS];
+    record->host = lines[TEXTS + 1];
+    record->alone = lines[TEXTS + 2];
+    record->backend = lines[TEXTS + 3];
+    record->modules = lines[TEXTS + 4];
+    record->why = lines[TEXTS + 5];
+    record->rules = lines[TEXTS + 6];
+    record->processors = lines[TEXTS + 7];
+    return 0;
+}
+
 int dscomm_priv_record_read(const char *text, size_t size,
                             dscomm_record_t *record)
 {
-    char *lines[LINES], *copy;
-    int result;
-
+    memset(record, 0, sizeof *record);
     if (size > RECORD_MAX || memchr(text, '\0', size))
         return -1;
-    memset(record, 0, sizeof *record);
-    copy = strndup(text, size);
-    result = !copy || split_lines(copy, lines) ||
-             strcmp(lines[LINE_FORMAT], FORMAT) ||
-             read_numbers(lines, record) || read_texts(lines, record);
-    free(copy);
-    if (result)
-        dscomm_priv_record_clear(record);
-    return result ? -1 : 0;
+    record->memory = strndup(text, size);
+    if (!record->memory)
+        return 1;
+    if (!read_lines(record->memory, record))
+        return 0;
+    dscomm_priv_record_clear(record);
+    return -1;
 }
 
 char *dscomm_priv_record_machine(void)
 {
-    return one_line(host_identity());
+    char host[HOST_MAX];
+
+    host_identity(host);
+    return strdup(host);
 }
 
 int dscomm_priv_record_here(const dscomm_record_t *record)
 {
-    char *host = dscomm_priv_record_machine();
-    const int here = strcmp(host, record->host) == 0;
+    char host[HOST_MAX];
 
-    g_free(host);
-    return here;
+    host_identity(host);
+    return strcmp(host, record->host) == 0;
 }
 
 int dscomm_priv_record_gone(const dscomm_record_t *record)
@@ -295,13 +339,6 @@ int dscomm_priv_record_gone(const dscomm_record_t *record)
 
 void dscomm_priv_record_clear(dscomm_record_t *record)
 {
-    g_free(record->node);
-    g_free(record->host);
-    g_free(record->alone);
-    g_free(record->backend);
-    g_free(record->modules);
-    g_free(record->why);
-    g_free(record->rules);
-    g_free(record->processors);
+    g_free(record->memory);
     memset(record, 0, sizeof *record);
 }

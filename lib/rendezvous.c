@@ -397,6 +397,9 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
     make_token(token, sizeof token);
     meeting.serves = dscomm_priv_join_serves(join);
     meeting.processes = dscomm_priv_processes_new(join->size);
+    if (!meeting.processes && !status)
+        status = dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %d ranks",
+                             join->size);
     while (!status) {
         status = meet(join, token, deadline, &meeting, &final, &verdict);
         if (status == DSCOMM_OK || !try_again(join, status, final, deadline))

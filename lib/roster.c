@@ -109,7 +109,9 @@ static dscomm_status_t register_self(const roster_t *roster)
     dscomm_priv_record_own(roster->join, &record);
     text = dscomm_priv_record_write(&record);
     snprintf(key, sizeof key, "r/%d", roster->join->rank);
-    status = dscomm_store_set(roster->store, key, text, strlen(text));
+    status = text ? dscomm_store_set(roster->store, key, text, strlen(text))
+                  : dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                                "no memory for this rank's record");
     g_free(text);
     dscomm_priv_record_clear(&record);
     return status;
@@ -180,7 +182,12 @@ static dscomm_status_t check_alive(const dscomm_record_t *record, int rank)
 static dscomm_status_t read_record(const void *value, size_t size, int rank,
                                    dscomm_record_t *record)
 {
-    if (dscomm_priv_record_read(value, size, record))
+    const int problem = dscomm_priv_record_read(value, size, record);
+
+    if (problem > 0)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "no memory for the record of rank %d", rank);
+    if (problem)
         return dscomm_fail(DSCOMM_ERR_PROTOCOL,
                            "the record of rank %d makes no sense: it has "
                            "another version of libdscomm, or another program "
@@ -334,15 +341,16 @@ static dscomm_status_t await_batch(watch_t *watch, char **keys, int count,
 
 static dscomm_status_t get_batch(watch_t *watch, int first, int count)
 {
-    char **keys = g_new0(char *, BATCH + 1);
+    char texts[BATCH][16], *keys[BATCH];
     void *values[BATCH];
     size_t sizes[BATCH];
     dscomm_status_t status;
 
-    for (int i = 0; i < count; i++)
-        keys[i] = g_strdup_printf("r/%d", first + i);
+    for (int i = 0; i < count; i++) {
+        snprintf(texts[i], sizeof texts[i], "r/%d", first + i);
+        keys[i] = texts[i];
+    }
     status = await_batch(watch, keys, count, values, sizes);
-    g_strfreev(keys);
     if (status < 0)
         return status;
     for (int i = 0; i < count; i++) {

@@ -39,31 +39,38 @@ dscomm_status_t dscomm_priv_roster(const dscomm_join_t *join,
  * long as it waits for others, makes it the verdict. */
 #define DSCOMM_ROSTER_WRONG "wrong"
 
-/* What one rank says about itself. Strings are owned. */
+/* What one rank says about itself. */
 typedef struct {
+    char *memory; /* of all strings; NULL: none is there */
     int64_t version, abi, size, pid;
     int64_t local_rank, local_size, node_rank; /* as told; -1: not known */
-    char *node; /* host name, for messages */
-    char *host; /* equal text = can share memory */
-    char *alone; /* why this process can share memory with none, or "" */
-    char *backend; /* asked for */
-    char *modules; /* names of those it can load, blanks between and around */
-    char *why; /* why the one asked for, or others, are not among them, or "" */
-    char *rules; /* DSCOMM_ALGORITHM, or "" */
-    char *processors; /* as lib/processors.h has it */
+    const char *node; /* host name, for messages */
+    const char *host; /* equal text = can share memory */
+    const char *alone; /* why this process can share memory with none, or "" */
+    const char *backend; /* asked for */
+    const char
+        *modules; /* names of those it can load, blanks between and around */
+    const char
+        *why; /* why the one asked for, or others, are not among them, or "" */
+    const char *rules; /* DSCOMM_ALGORITHM, or "" */
+    const char *processors; /* as lib/processors.h has it */
 } dscomm_record_t;
 
 /* The name of this machine, or "unknown". */
 #define DSCOMM_NODE_MAX 65
 void dscomm_priv_node_name(char node[DSCOMM_NODE_MAX]);
+/* What a small file begins with, without blanks at its ends; "" where it cannot
+ * be read. */
+void dscomm_priv_read_line(const char *path, char *text, size_t size);
 
-/* How this process is known among hosts (to be freed): equal text where memory
- * can be shared, text of its own where it can share with none. */
-char *dscomm_priv_record_host(void);
+/* How this process is known among hosts: equal text where memory can be shared,
+ * text of its own where it can share with none. */
+void dscomm_priv_record_host(char *text, size_t size);
 
-/* This process's record. */
+/* This process's record; memory is NULL if there was none for it. */
 void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record);
-/* As text, and back; -1 where text is no record, or there is no memory. */
+/* As text for g_free(), NULL without memory, and back; -1 where text is no
+ * record, 1 without memory. */
 char *dscomm_priv_record_write(const dscomm_record_t *record);
 int dscomm_priv_record_read(const char *text, size_t size,
                             dscomm_record_t *record);
