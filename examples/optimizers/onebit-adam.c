@@ -11,8 +11,10 @@
  * differs from this and the paper:
  *
  *   - it compresses each tensor with scales of its own, this all layers with
- *     one, unless per_layer is set: scales of tensors whose momenta differ in
- *     size are then far apart, and so are the weights after some steps;
+ *     one, unless per_layer is set. If the momenta of tensors differ in size,
+ *     so do the scales: after 50 steps on 4 ranks the weights of two tensors
+ *     whose gradients differ by 100 were 139 % apart, by 10 32 %, by 1 6 %
+ *     (README.md has the setting, and the distance from Adam);
  *   - it pads each tensor with zeros, which get errors and pull on its scale;
  *     here nothing is padded (DSCOMM_GEOMETRY_NATIVE);
  *   - it has weight decay, which adds weight_decay * x_t to the update; this
