@@ -368,7 +368,7 @@ dscomm_status_t dscomm_priv_link_connect(link_t *link,
     return status;
 }
 
-gboolean dscomm_priv_link_is_spoilt(const link_t *link)
+gboolean dscomm_priv_link_is_out_of_step(const link_t *link)
 {
     uint8_t byte;
     ssize_t got = recv(link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -384,7 +384,7 @@ static dscomm_status_t link_take(link_t *link, dscomm_priv_deadline_t deadline)
 
     if (status)
         return status;
-    if (link->fd >= 0 && dscomm_priv_link_is_spoilt(link))
+    if (link->fd >= 0 && dscomm_priv_link_is_out_of_step(link))
         dscomm_priv_link_disconnect(link);
     dscomm_priv_own_wills_flush(link);
     if (link->fd < 0)

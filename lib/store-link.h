@@ -83,14 +83,14 @@ dscomm_priv_link_leave_refused(dscomm_priv_link_t *link, dscomm_status_t status,
                                dscomm_priv_deadline_t deadline, const char *key,
                                dscomm_status_t refused, const char *why);
 
-/* A connection for a request that is answered at once, and gives it back. NULL:
- * no memory. Its user passes link->gate, and may find it out of order. */
+/* Takes a connection as enter does, but neither passes its gate nor connects
+ * it; and gives it back. NULL: no memory. */
 dscomm_priv_link_t *dscomm_priv_link_choose(dscomm_priv_link_t *first,
                                             gboolean waits);
 void dscomm_priv_link_release(dscomm_priv_link_t *link);
 /* TRUE where the server has closed the connection, or sent what nobody asked
  * for. */
-gboolean dscomm_priv_link_is_spoilt(const dscomm_priv_link_t *link);
+gboolean dscomm_priv_link_is_out_of_step(const dscomm_priv_link_t *link);
 /* Gives up the connection, which is out of order. One that is bound stays open
  * until the next one is: the server must not take the client for dead. */
 void dscomm_priv_link_disconnect(dscomm_priv_link_t *link);

@@ -169,7 +169,7 @@ void dscomm_priv_own_wills_flush(link_t *link)
     put_wills(link->first, false, &request);
     if (!request.size && !request.bad)
         return;
-    if (dscomm_priv_link_is_spoilt(link) ||
+    if (dscomm_priv_link_is_out_of_step(link) ||
         dscomm_priv_link_send(link, &request, at_once))
         dscomm_priv_link_disconnect(link);
     else
