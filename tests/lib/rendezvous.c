@@ -431,7 +431,7 @@ static void check_largest(const char *url)
             "19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33 and "
             "others of 1048576 did not come within 3.0 s",
             "all the others are missing");
-    ok(time(NULL) - begin < 11, "  soon after the deadline: %ld s",
+    ok(time(NULL) - begin < 30, "  soon after the deadline: %ld s",
        (long)(time(NULL) - begin));
 }
 
