@@ -39,8 +39,9 @@ dscomm_status_t engine_reserve(engine_t *engine, size_t count)
     room = MAX(room + room / 2, 64);
     if (room > G_MAXINT || !grow(active, room))
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                           "group '%s': no memory for %zu requests",
-                           engine->name, room);
+                           "rank %d of group '%s' has no memory for %zu "
+                           "requests",
+                           engine->rank, engine->name, room);
     active->room = (int)room;
     return DSCOMM_OK;
 }

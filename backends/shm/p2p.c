@@ -202,11 +202,10 @@ static void take_bytes(shm_t *shm, shm_request_t *request, int source, int tag,
 
 dscomm_status_t shm_early_fail(shm_t *shm, int source)
 {
-    dscomm_fail(
-        DSCOMM_ERR_NO_MEMORY,
-        "group '%s': no memory to keep a message of rank %d until it is "
-        "received",
-        shm->name, source);
+    dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                "rank %d of group '%s' has no memory to keep a message of rank "
+                "%d until it is received",
+                shm->rank, shm->name, source);
     return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
 }
 

@@ -48,9 +48,9 @@ static dscomm_status_t grow(two_t *two, int which, size_t count, char **ret)
         scratch->size = scratch->bytes ? size : 0;
         if (!scratch->bytes)
             return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                               "group '%s': no memory for %zu bytes between "
-                               "two levels of a collective",
-                               two->name, size);
+                               "rank %d of group '%s' has no memory for %zu "
+                               "bytes between two levels of a collective",
+                               two->rank, two->name, size);
     }
     *ret = scratch->bytes;
     return DSCOMM_OK;

@@ -175,6 +175,21 @@ static dscomm_status_t messages(dscomm_group_t *world)
     return status ? status : ended;
 }
 
+/* A message that comes before its receive is kept: the one that is wanted first
+ * was sent after it. */
+static dscomm_status_t unexpected(dscomm_group_t *world)
+{
+    const int other = 1 - dscomm_group_rank(world);
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (int i = 0; i < 2 && !status; i++)
+        status = dscomm_send(world, in, 1, DSCOMM_FLOAT32, other, i);
+    for (int i = 1; i >= 0 && !status; i--)
+        status =
+            dscomm_recv(world, out, 1, DSCOMM_FLOAT32, other, i, NULL, NULL);
+    return status;
+}
+
 /* Receives the message with tag that other sends. A receive that had no
  * memory to begin leaves the message where it was. */
 static dscomm_status_t receive_matched(dscomm_group_t *world, int other,
@@ -445,6 +460,7 @@ static const struct {
     {"works of schedules", works, "all_reduce:ring", {1, 1}, 0},
     {"events", events, NULL, {1, 1}, 0},
     {"messages", messages, NULL, {1, 1}, 0},
+    {"unexpected messages", unexpected, NULL, {1, 1}, 0},
     {"matched receives", matched, NULL, {1, 1}, 0},
     {"coalescing", coalesce, NULL, {1, 1}, 0},
     {"blobs", blobs, NULL, {1, 1}, 0},
