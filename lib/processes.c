@@ -29,7 +29,7 @@ typedef struct {
     pid_t pid; /* 0: not known */
     int here; /* 1: on this machine, where its pid means something */
     int died; /* 1: its last will was carried out */
-    int recorded; /* 1: known from its record, not from the last will alone */
+    int recorded; /* 1: known from more than the last will */
     int fd; /* pidfd, or -1 */
     char node[DSCOMM_NODE_MAX];
 } process_t;
@@ -76,16 +76,16 @@ void dscomm_priv_processes_free(dscomm_processes_t *processes)
 }
 
 /* A pidfd still names the process after its number has gone to another one. */
-static void process_set(process_t *process, const dscomm_record_t *record,
-                        const char *machine)
+static void process_set(process_t *process, const char *machine, int64_t pid,
+                        const char *node, const char *host)
 {
     if (process->fd >= 0)
         close(process->fd);
     process->recorded = 1;
-    process->pid = (pid_t)record->pid;
-    process->here = strcmp(record->host, machine) == 0;
+    process->pid = (pid_t)pid;
+    process->here = strcmp(host, machine) == 0;
     process->fd = process->here ? dscomm_priv_process_open(process->pid) : -1;
-    g_strlcpy(process->node, record->node, sizeof process->node);
+    g_strlcpy(process->node, node, sizeof process->node);
 }
 
 void dscomm_priv_processes_note(dscomm_processes_t *processes, int rank,
@@ -95,8 +95,18 @@ void dscomm_priv_processes_note(dscomm_processes_t *processes, int rank,
 
     pthread_mutex_lock(&processes->lock);
     if (dscomm_priv_record_read(text, size, &record) == 0)
-        process_set(&processes->of[rank], &record, processes->machine);
+        process_set(&processes->of[rank], processes->machine, record.pid,
+                    record.node, record.host);
     dscomm_priv_record_clear(&record);
+    pthread_mutex_unlock(&processes->lock);
+}
+
+void dscomm_priv_processes_add(dscomm_processes_t *processes, int rank,
+                               int64_t pid, const char *node, const char *host)
+{
+    pthread_mutex_lock(&processes->lock);
+    if (!processes->of[rank].recorded)
+        process_set(&processes->of[rank], processes->machine, pid, node, host);
     pthread_mutex_unlock(&processes->lock);
 }
 

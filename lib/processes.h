@@ -16,6 +16,10 @@ typedef struct dscomm_processes dscomm_processes_t;
 dscomm_processes_t *dscomm_priv_processes_new(int size);
 void dscomm_priv_processes_free(dscomm_processes_t *processes);
 
+/* Takes note of a rank's process, unless it is known; node and host are those
+ * of its member record. */
+void dscomm_priv_processes_add(dscomm_processes_t *processes, int rank,
+                               int64_t pid, const char *node, const char *host);
 /* Takes note of the process that a rank's member record, text as the store has
  * it, tells of. */
 void dscomm_priv_processes_note(dscomm_processes_t *processes, int rank,

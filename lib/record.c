@@ -28,7 +28,6 @@
 
 enum { LINE_FORMAT, NUMBERS = 1, TEXTS = 8, LINES = 16 };
 
-#define HOST_MAX 1024 /* bytes; of a longer DSCOMM_HOST_ID the rest is cut */
 #define ALONE_MAX 256
 
 void dscomm_priv_read_line(const char *path, char *text, size_t size)
@@ -101,10 +100,11 @@ static void find_alone(char why[ALONE_MAX])
 /* Processes that share kernel, network and pid namespace can pass each other
  * descriptors and watch each other. The machine comes first: DSCOMM_HOST_ID as
  * one word, or what the kernel says. */
-static void host_identity(char text[HOST_MAX])
+static void host_identity(char text[DSCOMM_HOST_ID_MAX])
 {
     const char *told = dscomm_priv_setting_text(SETTING_HOST_ID);
-    char boot[HOST_MAX - 128] = "", net[56], pid[56], node[DSCOMM_NODE_MAX];
+    char boot[DSCOMM_HOST_ID_MAX - 128] = "", net[56], pid[56],
+                                   node[DSCOMM_NODE_MAX];
 
     dscomm_priv_node_name(node);
     if (told)
@@ -115,13 +115,14 @@ static void host_identity(char text[HOST_MAX])
                               sizeof boot);
     read_link("/proc/self/ns/net", net, sizeof net);
     read_link("/proc/self/ns/pid", pid, sizeof pid);
-    snprintf(text, HOST_MAX, "%s %s %s", *boot ? boot : node, net, pid);
-    dscomm_priv_tidy(text, HOST_MAX);
+    snprintf(text, DSCOMM_HOST_ID_MAX, "%s %s %s", *boot ? boot : node, net,
+             pid);
+    dscomm_priv_tidy(text, DSCOMM_HOST_ID_MAX);
 }
 
 void dscomm_priv_record_host(char *text, size_t size)
 {
-    char host[HOST_MAX], alone[ALONE_MAX];
+    char host[DSCOMM_HOST_ID_MAX], alone[ALONE_MAX];
 
     host_identity(host);
     find_alone(alone);
@@ -194,7 +195,7 @@ static void list_modules(const char *backend, room_t *room,
 void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record)
 {
     const char *rules = dscomm_priv_setting_text(SETTING_ALGORITHM);
-    char node[DSCOMM_NODE_MAX], host[HOST_MAX], alone[ALONE_MAX];
+    char node[DSCOMM_NODE_MAX], host[DSCOMM_HOST_ID_MAX], alone[ALONE_MAX];
     char processors[DSCOMM_PROCESSORS_MAX];
     room_t room;
 
@@ -313,7 +314,7 @@ int dscomm_priv_record_read(const char *text, size_t size,
 
 char *dscomm_priv_record_machine(void)
 {
-    char host[HOST_MAX];
+    char host[DSCOMM_HOST_ID_MAX];
 
     host_identity(host);
     return strdup(host);
@@ -321,7 +322,7 @@ char *dscomm_priv_record_machine(void)
 
 int dscomm_priv_record_here(const dscomm_record_t *record)
 {
-    char host[HOST_MAX];
+    char host[DSCOMM_HOST_ID_MAX];
 
     host_identity(host);
     return strcmp(host, record->host) == 0;

@@ -413,9 +413,8 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
         return status;
     }
     meeting.nodes = verdict.nodes;
-    if (dscomm_priv_join_serves(join) && join->rank &&
-        meeting.nodes.node[0] == meeting.nodes.node[join->rank])
-        meeting.server_pid = verdict.pid;
+    if (dscomm_priv_join_serves(join) && join->rank)
+        meeting.server_pid = dscomm_priv_processes_pid(meeting.processes, 0);
     meeting.crowded = verdict.crowded;
     *ret_meeting = meeting;
     *ret_module = verdict.module;

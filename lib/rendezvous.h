@@ -6,7 +6,7 @@
  * few hundred bytes, whatever the size of the world; rank 0 sends 6 and one
  * for the records of each 1024 ranks, which come in one answer. So the store
  * sees O(ranks) messages and sends O(ranks) bytes to rank 0, and the verdict,
- * some dozen bytes and what the nodes take (lib/nodes.h), to each rank. While
+ * some 200 bytes and what the nodes take (lib/nodes.h), to each rank. While
  * ranks are missing, those that have come look once a second whether it still
  * makes sense to wait: rank 0 by a request for each of 1024 missing records,
  * the others by two. Where rank 0 itself is missing at the deadline, each rank

@@ -468,6 +468,8 @@ static dscomm_status_t lead(const roster_t *roster,
     if (status == DSCOMM_OK) {
         verdict.crowded = are_crowded(records, size);
         verdict.pid = getpid();
+        g_strlcpy(verdict.node, records[0].node, sizeof verdict.node);
+        g_strlcpy(verdict.host, records[0].host, sizeof verdict.host);
         status = dscomm_priv_choose_backend(records, size, verdict.crowded,
                                             &verdict.module);
     }
@@ -487,15 +489,21 @@ static dscomm_status_t lead(const roster_t *roster,
     return status;
 }
 
-/* Rank 0's verdict, from its text. */
+/* Rank 0's decision, from its text. It tells who rank 0 is: the store need not
+ * answer any more, and may have ended with rank 0. */
 static dscomm_status_t obey(const roster_t *roster, const char *text,
                             dscomm_verdict_t *ret_verdict)
 {
     int64_t seen;
+    dscomm_status_t status;
 
     if (g_str_has_prefix(text, "error\n"))
         dscomm_store_add(roster->store, "seen", 1, &seen);
-    return dscomm_priv_verdict_read(roster->join, text, ret_verdict);
+    status = dscomm_priv_verdict_read(roster->join, text, ret_verdict);
+    if (status == DSCOMM_OK)
+        dscomm_priv_processes_add(roster->processes, 0, ret_verdict->pid,
+                                  ret_verdict->node, ret_verdict->host);
+    return status;
 }
 
 /* A store that has lost this rank's record is not the one it was put in: the
@@ -611,7 +619,7 @@ static dscomm_status_t explain_late(const roster_t *roster,
     g_strlcpy(why, dscomm_last_error(), sizeof why);
     named = name_missing(roster, &came);
     if (named < 0 && came)
-        return named;
+        return check_lost(roster, leader, named);
     return dscomm_priv_fail_with(status, why);
 }
 
@@ -622,12 +630,8 @@ static dscomm_status_t follow(const roster_t *roster,
     size_t size;
     dscomm_record_t leader = {0};
     dscomm_status_t status = await_verdict(roster, &leader, &value, &size);
-    int present;
 
     status = check_lost(roster, &leader, status);
-    if (status == DSCOMM_OK && !leader.node &&
-        dscomm_priv_join_serves(roster->join))
-        status = get_record(roster, "r/0", 0, &leader, &present);
     if (status == DSCOMM_OK)
         status = check_author(roster, value, &leader);
     if (status == DSCOMM_OK)

@@ -6,12 +6,21 @@
 #include "lib/processes.h"
 #include "lib/rendezvous.h"
 
+/* The name of this machine, or "unknown". */
+#define DSCOMM_NODE_MAX 65
+void dscomm_priv_node_name(char node[DSCOMM_NODE_MAX]);
+
+/* Bytes of a record's host; of a longer DSCOMM_HOST_ID the rest is cut. */
+#define DSCOMM_HOST_ID_MAX 1024
+
 /* What rank 0 decides for all. */
 typedef struct {
     const dscomm_module_t *module; /* the backend */
     dscomm_nodes_t nodes;
     int crowded; /* ranks outnumber processors on a machine */
     int64_t pid; /* of rank 0 */
+    /* of rank 0, as in its record */
+    char node[DSCOMM_NODE_MAX], host[DSCOMM_HOST_ID_MAX];
 } dscomm_verdict_t;
 
 /* As text, to be freed; and back, which is a failure where it tells of one, of
@@ -56,9 +65,6 @@ typedef struct {
     const char *processors; /* as lib/processors.h has it */
 } dscomm_record_t;
 
-/* The name of this machine, or "unknown". */
-#define DSCOMM_NODE_MAX 65
-void dscomm_priv_node_name(char node[DSCOMM_NODE_MAX]);
 /* What a small file begins with, without blanks at its ends; "" where it cannot
  * be read. */
 void dscomm_priv_read_line(const char *path, char *text, size_t size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What rank 0 decides, as lines of text: "ok", backend, ranks, nodes,
- * crowded, rank 0's pid; or "error", status, sentence. */
+ * crowded, rank 0's pid, node and host; or "error", status, sentence. */
 #include "config.h"
 
 #include "lib/roster.h"
@@ -10,15 +10,16 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORD, BACKEND, SIZE, NODES, CROWDED, PID, LINES };
+enum { WORD, BACKEND, SIZE, NODES, CROWDED, PID, NODE, HOST, LINES };
 
 char *dscomm_priv_verdict_write(const dscomm_verdict_t *verdict)
 {
     char *nodes = dscomm_priv_nodes_write(&verdict->nodes), *text;
 
-    text = g_strdup_printf("ok\n%s\n%d\n%s\n%d\n%lld", verdict->module->name,
-                           verdict->nodes.ranks, nodes, verdict->crowded,
-                           (long long)verdict->pid);
+    text = g_strdup_printf("ok\n%s\n%d\n%s\n%d\n%lld\n%s\n%s",
+                           verdict->module->name, verdict->nodes.ranks, nodes,
+                           verdict->crowded, (long long)verdict->pid,
+                           verdict->node, verdict->host);
     g_free(nodes);
     return text;
 }
@@ -66,6 +67,9 @@ static dscomm_status_t read_good(const dscomm_join_t *join, char **lines,
         !g_ascii_string_to_signed(lines[PID], 10, 1, G_MAXINT32, &pid, NULL))
         status = nonsense();
     verdict->pid = pid;
+    g_strlcpy(verdict->node, lines[NODE], sizeof verdict->node);
+    dscomm_priv_tidy(verdict->node, sizeof verdict->node);
+    g_strlcpy(verdict->host, lines[HOST], sizeof verdict->host);
     if (!status &&
         dscomm_priv_nodes_read(lines[NODES], join->size, &verdict->nodes))
         status = nonsense();

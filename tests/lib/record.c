@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Records that ranks exchange: written, read, and what is no record. */
+/* Records that ranks exchange: written, read, and what is no record; and what
+ * rank 0's decision tells of it. */
 #include "config.h"
 
 #include "lib/roster.h"
@@ -90,6 +91,39 @@ static void check_refused(void)
            "a zero byte");
 }
 
+/* Rank 0 may end, and the store with it, once its decision can be read: that
+ * alone tells who rank 0 was. */
+static void check_decision(void)
+{
+    const dscomm_join_t join = {.rank = 1,
+                                .size = 2,
+                                .url = (char *)"tcp://127.0.0.1:1",
+                                .serve = 1,
+                                .local_rank = -1,
+                                .local_size = -1,
+                                .node_rank = -1,
+                                .backend = (char *)"auto",
+                                .timeout_ms = 20000};
+    const char *decision = "ok\nself\n2\n0:0+1,1:0+1\n0\n77\nb\nhost";
+    dscomm_processes_t *processes = dscomm_priv_processes_new(2);
+    dscomm_verdict_t verdict = {0};
+    dscomm_store_t *store = NULL;
+    char who[DSCOMM_PROCESS_MAX];
+    int final = 0;
+
+    if (dscomm_store_open("memory://", NULL, &store) ||
+        dscomm_store_set(store, "summary", decision, strlen(decision)))
+        bail("%s", dscomm_last_error());
+    ok(dscomm_priv_roster(&join, store, "this call", "", INT64_MAX / 2, &final,
+                          processes, &verdict) == DSCOMM_OK,
+       "a rank joins by the decision alone");
+    is_str(dscomm_priv_processes_describe(processes, 0, who),
+           "rank 0 (pid 77 on b)", "which tells who rank 0 is");
+    dscomm_priv_nodes_clear(&verdict.nodes);
+    dscomm_priv_processes_free(processes);
+    dscomm_store_close(store);
+}
+
 int main(void)
 {
     /* The modules of the build belong to libdscomm.so. This program has a
@@ -100,5 +134,6 @@ int main(void)
     check_round_trip();
     check_known();
     check_refused();
+    check_decision();
     return tap_done();
 }
