@@ -282,6 +282,28 @@ static dscomm_status_t read_wrong(const roster_t *roster)
     return status;
 }
 
+/* A rank that has ended may have been told that the world can never meet: that
+ * is the cause then. */
+static dscomm_status_t find_cause(const roster_t *roster,
+                                  dscomm_status_t status)
+{
+    const char *key = DSCOMM_ROSTER_WRONG;
+    char why[DSCOMM_ERROR_MAX];
+    int present = 0;
+
+    if (status != DSCOMM_ERR_PEER_FAILED)
+        return status;
+    g_strlcpy(why, dscomm_last_error(), sizeof why);
+    if (dscomm_store_check(roster->store, &key, 1, &present) == DSCOMM_OK &&
+        present) {
+        dscomm_status_t cause = read_wrong(roster);
+
+        if (cause < 0)
+            return cause;
+    }
+    return dscomm_priv_fail_with(status, why);
+}
+
 /* A rank whose last will was carried out is missed by no deadline. */
 static dscomm_status_t check_died(const roster_t *roster, int count)
 {
@@ -461,7 +483,7 @@ static dscomm_status_t lead(const roster_t *roster,
     dscomm_status_t status;
 
     if (records)
-        status = get_records(roster, records, &came);
+        status = find_cause(roster, get_records(roster, records, &came));
     else
         status = dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                              "no memory for the records of %d ranks", size);
@@ -577,7 +599,7 @@ static dscomm_status_t await_verdict(const roster_t *roster,
             return status;
         status = check_own_record(roster);
         if (status == DSCOMM_OK)
-            status = check_leader(roster, leader);
+            status = find_cause(roster, check_leader(roster, leader));
         if (status == DSCOMM_OK && !dscomm_priv_join_serves(roster->join))
             status = look_in_store(roster, 1);
         if (status < 0)
