@@ -7,6 +7,7 @@
 
 #include <dscomm/hook.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <sys/file.h>
 #include <time.h>
 
@@ -74,6 +75,35 @@ static void receive_any(rank_t *self)
           strstr(dscomm_last_error(), "recv from any rank with any tag of "));
 }
 
+/* The library waits 250 ms for the call histories of the other ranks. A rank
+ * that does not run for so long, on a loaded machine, is only said to have made
+ * a different call: the case is repeated then. */
+#define ATTEMPTS 10
+
+static atomic_int unspecific;
+
+static int is_unspecific(void)
+{
+    const int found = strstr(dscomm_last_error(),
+                             " have made different calls; all ranks must make "
+                             "the same calls in the same order") != NULL;
+
+    if (found)
+        atomic_store(&unspecific, 1);
+    return found;
+}
+
+static void run_until_specific(int size, rank_body_t body, const char *what)
+{
+    int failed, attempts = 0;
+
+    do {
+        atomic_store(&unspecific, 0);
+        failed = ranks_try("memory://", size, 20000, body);
+    } while (!failed && atomic_load(&unspecific) && ++attempts < ATTEMPTS);
+    ok(!failed && !atomic_load(&unspecific), "%s, %d ranks", what, size);
+}
+
 /* Rank 2's call sends to rank 1 alone, which has nothing to receive. */
 static void never_meet(rank_t *self)
 {
@@ -89,6 +119,8 @@ static void never_meet(rank_t *self)
         status = dscomm_all_to_all(self->world, x, y, 1, DSCOMM_INT32, NULL);
     CHECK(self, status == DSCOMM_ERR_MISMATCH);
     CHECK(self, now_ms() - began < 5000);
+    if (is_unspecific())
+        return;
     CHECK(self,
           strstr(dscomm_last_error(),
                  "rank 2 called gather(count 1, int32, root 1) #1, but "));
@@ -108,6 +140,8 @@ static void silent(rank_t *self)
     CHECK(self, status == DSCOMM_OK);
     status = dscomm_all_to_all(self->world, x, y, 1, DSCOMM_INT32, NULL);
     CHECK(self, status == DSCOMM_ERR_MISMATCH);
+    if (is_unspecific())
+        return;
     CHECK(self, strstr(dscomm_last_error(),
                        "called scatter(count 1, int32, root 0) #1"));
     CHECK(self, strstr(dscomm_last_error(),
@@ -126,29 +160,34 @@ static void note_end(const dscomm_op_info_t *info, dscomm_status_t status,
         ended_by = pthread_self();
 }
 
+static atomic_int others; /* all_to_alls of rank 0 that another thread ended */
+
 /* While rank 0 asks a store that does not answer, what it waits for comes: the
- * progress thread takes it. */
+ * progress thread takes it. On a loaded machine rank 0 may come to ask only
+ * after that, hence the rounds. */
 static void store_stands_still(rank_t *self)
 {
     int32_t x[2] = {0}, y[2];
-    int others = 0;
 
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 20; i++) {
         int fd = -1;
 
         CHECK(self, !dscomm_barrier(self->world, NULL));
+        if (atomic_load(&others))
+            break;
         if (self->rank == 1) {
             fd = open(store_path, O_RDWR | O_CLOEXEC);
             CHECK(self, fd >= 0 && !flock(fd, LOCK_EX));
-            usleep(150000);
+            usleep(250000);
         }
         CHECK(self,
               !dscomm_all_to_all(self->world, x, y, 1, DSCOMM_INT32, NULL));
-        others += self->rank == 0 && !pthread_equal(ended_by, pthread_self());
+        if (self->rank == 0 && !pthread_equal(ended_by, pthread_self()))
+            atomic_fetch_add(&others, 1);
         if (fd >= 0)
             close(fd);
     }
-    CHECK(self, self->rank != 0 || others > 0);
+    CHECK(self, self->rank != 0 || atomic_load(&others) > 0);
 }
 
 static void test_lock(void)
@@ -170,13 +209,13 @@ static void test_lock(void)
 int main(void)
 {
     ranks_use_modules();
-    ranks_run(4, 1500, late, "a rank that does not come is named");
+    ranks_run(4, 3000, late, "a rank that does not come is named");
     setenv("DSCOMM_ALGORITHM", "all_reduce:ring", 1);
     ranks_run(4, 4000, late_twice, "and where two calls are under way");
     unsetenv("DSCOMM_ALGORITHM");
-    ranks_run(2, 300, receive_any, "a receive from anybody");
-    ranks_run(4, 20000, never_meet, "ranks that do not meet");
-    ranks_run(2, 20000, silent, "a mismatch that nobody waits for");
+    ranks_run(2, 2000, receive_any, "a receive from anybody");
+    run_until_specific(4, never_meet, "ranks that do not meet");
+    run_until_specific(2, silent, "a mismatch that nobody waits for");
     test_lock();
     return tap_done();
 }
