@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which backend serves a world, as rank 0 decides it for all. */
+/* What rank 0 decides for all from the records: which backend serves the world,
+ * and which ranks share a node. */
 #include "config.h"
 
 #include "lib/roster.h"
 
+#include "lib/processors.h"
+
 #include <glib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The first rank that cannot load the module, or -1. */
 static int first_without(const dscomm_record_t *records, int count,
@@ -138,4 +142,52 @@ dscomm_status_t dscomm_priv_choose_backend(const dscomm_record_t *records,
     if (strcmp(records[0].backend, "auto"))
         return choose_named(&job, ret_module);
     return choose_best(&job, ret_module);
+}
+
+static void find_nodes(const dscomm_record_t *records, int size,
+                       dscomm_nodes_t *ret_nodes)
+{
+    dscomm_seat_t *seats = g_new0(dscomm_seat_t, (gsize)size);
+    GString *doubt = g_string_new(NULL);
+
+    for (int i = 0; i < size; i++)
+        seats[i] = (dscomm_seat_t){
+            .host = records[i].host,
+            .local_rank = (int)records[i].local_rank,
+            .local_size = (int)records[i].local_size,
+            .node_rank = (int)records[i].node_rank,
+        };
+    dscomm_priv_nodes_find(seats, size, ret_nodes, doubt);
+    if (doubt->len)
+        dscomm_log(DSCOMM_LOG_WARN, "core", "%s", doubt->str);
+    g_string_free(doubt, TRUE);
+    g_free(seats);
+}
+
+static int are_crowded(const dscomm_record_t *records, int size)
+{
+    const char **texts = g_new(const char *, (gsize)size);
+    int crowded;
+
+    for (int i = 0; i < size; i++)
+        texts[i] = records[i].processors;
+    crowded = dscomm_priv_processors_lack(texts, size);
+    g_free(texts);
+    return crowded;
+}
+
+dscomm_status_t dscomm_priv_decide(const dscomm_record_t *records, int size,
+                                   dscomm_verdict_t *ret_verdict)
+{
+    dscomm_status_t status;
+
+    ret_verdict->crowded = are_crowded(records, size);
+    ret_verdict->pid = getpid();
+    g_strlcpy(ret_verdict->node, records[0].node, sizeof ret_verdict->node);
+    g_strlcpy(ret_verdict->host, records[0].host, sizeof ret_verdict->host);
+    status = dscomm_priv_choose_backend(records, size, ret_verdict->crowded,
+                                        &ret_verdict->module);
+    if (status == DSCOMM_OK)
+        find_nodes(records, size, &ret_verdict->nodes);
+    return status;
 }

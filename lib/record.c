@@ -338,6 +338,49 @@ int dscomm_priv_record_gone(const dscomm_record_t *record)
     return ended && dscomm_priv_record_here(record);
 }
 
+dscomm_status_t dscomm_priv_record_compare(const dscomm_record_t *mine,
+                                           const dscomm_record_t *other,
+                                           int rank)
+{
+    if (other->version != mine->version || other->abi != mine->abi)
+        return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                           "rank 0 has libdscomm %lld with backend abi %lld, "
+                           "rank %d on %s has %lld with %lld; give all ranks "
+                           "one version",
+                           (long long)mine->version, (long long)mine->abi, rank,
+                           other->node, (long long)other->version,
+                           (long long)other->abi);
+    if (other->size != mine->size)
+        return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                           "rank 0 was told of %lld ranks, rank %d on %s of "
+                           "%lld; give all the same world size",
+                           (long long)mine->size, rank, other->node,
+                           (long long)other->size);
+    if (strcmp(other->backend, mine->backend))
+        return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                           "rank 0 asks for backend '%s', rank %d on %s for "
+                           "'%s'; give all the same DSCOMM_BACKEND",
+                           mine->backend, rank, other->node, other->backend);
+    if (strcmp(other->rules, mine->rules))
+        return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                           "rank 0 has DSCOMM_ALGORITHM '%s', rank %d on %s "
+                           "has '%s'; give all ranks the same",
+                           mine->rules, rank, other->node, other->rules);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_record_check_alive(const dscomm_record_t *record,
+                                               int rank)
+{
+    if (!dscomm_priv_record_gone(record))
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                       "rank %d (pid %lld on %s) ended before all had come: "
+                       "see its own output; or its record is of an earlier "
+                       "run, whose file:// store must be removed",
+                       rank, (long long)record->pid, record->node);
+}
+
 void dscomm_priv_record_clear(dscomm_record_t *record)
 {
     g_free(record->memory);

@@ -8,7 +8,6 @@
 
 #include "lib/absent.h"
 #include "lib/clock.h"
-#include "lib/processors.h"
 #include "lib/status.h"
 #include "lib/stopped.h"
 #include "lib/store.h"
@@ -17,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Between looks at what has come, and whether the store is still the same. */
 #define FIRST_LOOK_MS 50
@@ -136,49 +134,6 @@ static dscomm_status_t name_missing(const roster_t *roster, int *ret_came)
     return status;
 }
 
-/* What rank 0 was told, and another. */
-static dscomm_status_t compare_records(const dscomm_record_t *mine,
-                                       const dscomm_record_t *other, int rank)
-{
-    if (other->version != mine->version || other->abi != mine->abi)
-        return dscomm_fail(DSCOMM_ERR_MISMATCH,
-                           "rank 0 has libdscomm %lld with backend abi %lld, "
-                           "rank %d on %s has %lld with %lld; give all ranks "
-                           "one version",
-                           (long long)mine->version, (long long)mine->abi, rank,
-                           other->node, (long long)other->version,
-                           (long long)other->abi);
-    if (other->size != mine->size)
-        return dscomm_fail(DSCOMM_ERR_MISMATCH,
-                           "rank 0 was told of %lld ranks, rank %d on %s of "
-                           "%lld; give all the same world size",
-                           (long long)mine->size, rank, other->node,
-                           (long long)other->size);
-    if (strcmp(other->backend, mine->backend))
-        return dscomm_fail(DSCOMM_ERR_MISMATCH,
-                           "rank 0 asks for backend '%s', rank %d on %s for "
-                           "'%s'; give all the same DSCOMM_BACKEND",
-                           mine->backend, rank, other->node, other->backend);
-    if (strcmp(other->rules, mine->rules))
-        return dscomm_fail(DSCOMM_ERR_MISMATCH,
-                           "rank 0 has DSCOMM_ALGORITHM '%s', rank %d on %s "
-                           "has '%s'; give all ranks the same",
-                           mine->rules, rank, other->node, other->rules);
-    return DSCOMM_OK;
-}
-
-/* Of two runs that use one file, the later finds the records of the earlier. */
-static dscomm_status_t check_alive(const dscomm_record_t *record, int rank)
-{
-    if (!dscomm_priv_record_gone(record))
-        return DSCOMM_OK;
-    return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
-                       "rank %d (pid %lld on %s) ended before all had come: "
-                       "see its own output; or its record is of an earlier "
-                       "run, whose file:// store must be removed",
-                       rank, (long long)record->pid, record->node);
-}
-
 static dscomm_status_t read_record(const void *value, size_t size, int rank,
                                    dscomm_record_t *record)
 {
@@ -236,9 +191,9 @@ static dscomm_status_t check_record(const dscomm_record_t *records, int rank)
     dscomm_status_t status = DSCOMM_OK;
 
     if (records[0].node && records[rank].node)
-        status = compare_records(&records[0], &records[rank], rank);
+        status = dscomm_priv_record_compare(&records[0], &records[rank], rank);
     if (status == DSCOMM_OK && records[rank].node)
-        status = check_alive(&records[rank], rank);
+        status = dscomm_priv_record_check_alive(&records[rank], rank);
     return status;
 }
 
@@ -441,38 +396,6 @@ static dscomm_status_t publish(const roster_t *roster,
     return status;
 }
 
-static void find_nodes(const dscomm_record_t *records, int size,
-                       dscomm_nodes_t *ret_nodes)
-{
-    dscomm_seat_t *seats = g_new0(dscomm_seat_t, (gsize)size);
-    GString *doubt = g_string_new(NULL);
-
-    for (int i = 0; i < size; i++)
-        seats[i] = (dscomm_seat_t){
-            .host = records[i].host,
-            .local_rank = (int)records[i].local_rank,
-            .local_size = (int)records[i].local_size,
-            .node_rank = (int)records[i].node_rank,
-        };
-    dscomm_priv_nodes_find(seats, size, ret_nodes, doubt);
-    if (doubt->len)
-        dscomm_log(DSCOMM_LOG_WARN, "core", "%s", doubt->str);
-    g_string_free(doubt, TRUE);
-    g_free(seats);
-}
-
-static int are_crowded(const dscomm_record_t *records, int size)
-{
-    const char **texts = g_new(const char *, (gsize)size);
-    int crowded;
-
-    for (int i = 0; i < size; i++)
-        texts[i] = records[i].processors;
-    crowded = dscomm_priv_processors_lack(texts, size);
-    g_free(texts);
-    return crowded;
-}
-
 static dscomm_status_t lead(const roster_t *roster,
                             dscomm_verdict_t *ret_verdict)
 {
@@ -487,20 +410,12 @@ static dscomm_status_t lead(const roster_t *roster,
     else
         status = dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                              "no memory for the records of %d ranks", size);
-    if (status == DSCOMM_OK) {
-        verdict.crowded = are_crowded(records, size);
-        verdict.pid = getpid();
-        g_strlcpy(verdict.node, records[0].node, sizeof verdict.node);
-        g_strlcpy(verdict.host, records[0].host, sizeof verdict.host);
-        status = dscomm_priv_choose_backend(records, size, verdict.crowded,
-                                            &verdict.module);
-    }
-    if (status == DSCOMM_OK) {
-        find_nodes(records, size, &verdict.nodes);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_decide(records, size, &verdict);
+    if (status == DSCOMM_OK)
         status = publish(roster, &verdict);
-    } else {
+    else
         publish_failure(roster, status, came);
-    }
     for (int i = 0; records && i < size; i++)
         dscomm_priv_record_clear(&records[i]);
     g_free(records);
@@ -556,7 +471,9 @@ static dscomm_status_t check_leader(const roster_t *roster,
 
     if (!present)
         status = get_record(roster, "r/0", 0, leader, &present);
-    return status == DSCOMM_OK && present ? check_alive(leader, 0) : status;
+    return status == DSCOMM_OK && present
+               ? dscomm_priv_record_check_alive(leader, 0)
+               : status;
 }
 
 /* Where rank 0 serves the store of this very world, the end of the one is the

@@ -87,11 +87,24 @@ char *dscomm_priv_record_machine(void);
 int dscomm_priv_record_here(const dscomm_record_t *record);
 /* 1 where it is of a process of this machine that has ended. */
 int dscomm_priv_record_gone(const dscomm_record_t *record);
+/* ERR_MISMATCH where the record of rank has other settings than mine, rank 0's.
+ */
+dscomm_status_t dscomm_priv_record_compare(const dscomm_record_t *mine,
+                                           const dscomm_record_t *other,
+                                           int rank);
+/* ERR_PEER_FAILED where the process of rank's record has ended: of two runs
+ * that use one file, the later finds the records of the earlier. */
+dscomm_status_t dscomm_priv_record_check_alive(const dscomm_record_t *record,
+                                               int rank);
 void dscomm_priv_record_clear(dscomm_record_t *record);
 
 /* The backend for these ranks, or why there is none. */
 dscomm_status_t dscomm_priv_choose_backend(const dscomm_record_t *records,
                                            int count, int crowded,
                                            const dscomm_module_t **ret_module);
+/* All that rank 0, this process, decides for them; the nodes are the caller's
+ * to clear. */
+dscomm_status_t dscomm_priv_decide(const dscomm_record_t *records, int size,
+                                   dscomm_verdict_t *ret_verdict);
 
 #endif
