@@ -124,11 +124,12 @@ static dscomm_status_t fail_nesting(const dscomm_group_t *parent)
                        parent->name);
 }
 
-/* name is what the group is called if attr has none. */
+/* deadline is that of the call, name what the group is called if attr has none.
+ */
 static dscomm_status_t open_child(dscomm_group_t *parent, const int *ranks,
                                   int count, const dscomm_group_attr_t *attr,
-                                  const char *id, const char *name,
-                                  dscomm_group_t **ret_group)
+                                  int64_t deadline, const char *id,
+                                  const char *name, dscomm_group_t **ret_group)
 {
     const dscomm_module_t *module = NULL;
     dscomm_status_t status = choose_module(attr->backend, count, &module);
@@ -145,15 +146,14 @@ static dscomm_status_t open_child(dscomm_group_t *parent, const int *ranks,
                                .rank = own_index(parent, ranks, count),
                                .count = count,
                                .timeout_ms = attr->timeout_ms,
-                               .deadline = dscomm_priv_clock_after(
-                                   dscomm_priv_clock(), attr->timeout_ms)},
+                               .deadline = deadline},
         ret_group);
 }
 
 dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
                                         const int *ranks, int count,
                                         const dscomm_group_attr_t *attr,
-                                        int discriminator,
+                                        int64_t deadline, int discriminator,
                                         dscomm_group_t **ret_group)
 {
     unsigned long long number = ++parent->children;
@@ -169,7 +169,8 @@ dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
     if (snprintf(id, sizeof id, "%s.%llu%s", parent->id, number, part) >=
         (int)sizeof id)
         return fail_nesting(parent);
-    return open_child(parent, ranks, count, attr, id, name, ret_group);
+    return open_child(parent, ranks, count, attr, deadline, id, name,
+                      ret_group);
 }
 
 /* FNV-1a. */
@@ -226,11 +227,12 @@ static unsigned count_call(dscomm_group_t *parent, uint64_t hash)
 static void list_text(const int *ranks, int count, char text[48])
 {
     size_t used = 0;
+    int i;
 
-    for (int i = 0; i < count && used < 32; i++)
+    for (i = 0; i < count && used < 32; i++)
         used += (size_t)snprintf(text + used, 48 - used, i ? ",%d" : "%d",
                                  ranks[i]);
-    if (used >= 32)
+    if (i < count)
         g_strlcat(text, "...", 48);
 }
 
@@ -257,7 +259,10 @@ static dscomm_status_t open_apart(dscomm_group_t *parent, const int *ranks,
     if (snprintf(id, sizeof id, "%s.m%016llx.%u", parent->id,
                  (unsigned long long)hash, number) >= (int)sizeof id)
         return fail_nesting(parent);
-    return open_child(parent, ranks, count, attr, id, name, ret_group);
+    return open_child(
+        parent, ranks, count, attr,
+        dscomm_priv_clock_after(dscomm_priv_clock(), attr->timeout_ms), id,
+        name, ret_group);
 }
 
 /* The parent's scratch space notes which ranks were seen. */
@@ -315,6 +320,8 @@ dscomm_status_t dscomm_group_new(dscomm_group_t *parent, const int *ranks,
     status = dscomm_priv_group_agree(parent, name, hash);
     if (status < 0)
         return status;
-    return dscomm_priv_group_child(parent, ranks, count, &merged, -1,
-                                   ret_group);
+    return dscomm_priv_group_child(
+        parent, ranks, count, &merged,
+        dscomm_priv_clock_after(dscomm_priv_clock(), merged.timeout_ms), -1,
+        ret_group);
 }

@@ -196,16 +196,16 @@ dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group, char *text,
 void dscomm_priv_group_detach(dscomm_group_t *group);
 
 /* New children of a collective over parent: checked attributes, the module, and
- * a plan for the given members (ranks of parent). discriminator is appended to
- * the id where it is >= 0. ret_group gets NULL where this rank is not
- * listed. */
+ * a plan for the given members (ranks of parent). deadline is that of the call.
+ * discriminator is appended to the id where it is >= 0. ret_group gets NULL
+ * where this rank is not listed. */
 dscomm_status_t dscomm_priv_group_attr(dscomm_group_t *parent, const char *name,
                                        const dscomm_group_attr_t *attr,
                                        dscomm_group_attr_t *ret_attr);
 dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
                                         const int *ranks, int count,
                                         const dscomm_group_attr_t *attr,
-                                        int discriminator,
+                                        int64_t deadline, int discriminator,
                                         dscomm_group_t **ret_group);
 /* ERR_MISMATCH where hash is not the same on all ranks of group. */
 dscomm_status_t dscomm_priv_group_agree(dscomm_group_t *group, const char *name,

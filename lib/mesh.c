@@ -93,8 +93,8 @@ static dscomm_status_t open_lines(dscomm_group_t *parent, const int *dims,
             break;
         }
         line(parent->rank, dims, ndims, d, ranks, &first);
-        status = dscomm_priv_group_child(parent, ranks, dims[d], attr, first,
-                                         &groups[d]);
+        status = dscomm_priv_group_child(parent, ranks, dims[d], attr, deadline,
+                                         first, &groups[d]);
     }
     /* Where one rank fails, others may have come further; what follows is to
      * have the same id on all. */

@@ -4,6 +4,8 @@
 
 #include "lib/group.h"
 
+#include "lib/clock.h"
+
 #include <stdlib.h>
 
 typedef struct {
@@ -93,8 +95,10 @@ dscomm_status_t dscomm_group_split(dscomm_group_t *parent, int color, int key,
     if (status == DSCOMM_OK) {
         ranks = (int *)parent->scratch;
         count = pick(members, parent->size, color, ranks);
-        status = dscomm_priv_group_child(parent, ranks, count, &merged, color,
-                                         ret_group);
+        status = dscomm_priv_group_child(
+            parent, ranks, count, &merged,
+            dscomm_priv_clock_after(dscomm_priv_clock(), merged.timeout_ms),
+            color, ret_group);
     }
     dscomm_priv_buffer_drop(parent, members);
     return status;

@@ -5,6 +5,7 @@
 
 #include "lib/clock.h"
 #include "lib/creation.h"
+#include "lib/group.h"
 #include "tests/tap.h"
 
 #include <unistd.h>
@@ -98,12 +99,71 @@ static void test_get(void)
     is_int(open_level("d"), 0, "a level has no time then");
 }
 
+/* In place of those that talk with other ranks, and of the one that opens. */
+dscomm_status_t __wrap_dscomm_priv_group_agree(dscomm_group_t *parent,
+                                               const char *name, uint64_t hash);
+dscomm_status_t __wrap_dscomm_priv_group_attr(dscomm_group_t *parent,
+                                              const char *name,
+                                              const dscomm_group_attr_t *attr,
+                                              dscomm_group_attr_t *ret_attr);
+dscomm_status_t __wrap_dscomm_priv_group_open(const dscomm_group_plan_t *plan,
+                                              dscomm_group_t **ret_group);
+
+dscomm_status_t __wrap_dscomm_priv_group_agree(dscomm_group_t *parent,
+                                               const char *name, uint64_t hash)
+{
+    (void)parent, (void)name, (void)hash;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t __wrap_dscomm_priv_group_attr(dscomm_group_t *parent,
+                                              const char *name,
+                                              const dscomm_group_attr_t *attr,
+                                              dscomm_group_attr_t *ret_attr)
+{
+    (void)parent, (void)name, (void)attr;
+    *ret_attr = (dscomm_group_attr_t)DSCOMM_GROUP_ATTR_INIT;
+    ret_attr->timeout_ms = OPEN_MS;
+    return DSCOMM_OK;
+}
+
+#define DIMS 3
+
+static int64_t deadlines[DIMS];
+static int opened;
+
+dscomm_status_t __wrap_dscomm_priv_group_open(const dscomm_group_plan_t *plan,
+                                              dscomm_group_t **ret_group)
+{
+    deadlines[opened++] = plan->deadline;
+    *ret_group = NULL;
+    usleep(1000);
+    return DSCOMM_OK;
+}
+
+static void test_mesh(void)
+{
+    static const int dims[DIMS] = {2, 2, 2};
+    static char name[] = "p";
+    size_t scratch[16] = {0};
+    dscomm_group_t parent = {
+        .name = name, .id = name, .size = 8, .scratch = scratch};
+    dscomm_group_t *groups[DIMS];
+
+    is_int(dscomm_group_mesh(&parent, dims, DIMS, groups), DSCOMM_OK, "a mesh");
+    is_int(opened, DIMS, "a group is opened along each dimension");
+    is_int(deadlines[1], deadlines[0],
+           "the second has the first one's deadline");
+    is_int(deadlines[2], deadlines[0], "and so has the third");
+}
+
 int main(void)
 {
     if (dscomm_store_open("memory://", NULL, &args.store) < 0)
         bail("no store");
     test_levels();
     test_get();
+    test_mesh();
     dscomm_store_close(args.store);
     return tap_done();
 }
