@@ -71,26 +71,40 @@ static unsigned char *map_heap(shm_t *shm, int rank)
     return heap->maps[rank];
 }
 
-/* First fit; what is left over becomes a part of its own. NULL: there is none,
- * or no memory for that. */
-static part_t *take_part(shm_heap_t *heap, size_t size)
+static dscomm_status_t fail_full(const shm_t *shm, size_t size)
 {
-    part_t *part = heap->parts, *rest;
+    return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                       "rank %d: %zu more bytes do not fit into the shared "
+                       "heap of group '%s' (%llu bytes); raise "
+                       "DSCOMM_SHM_HEAP",
+                       shm->rank, size, shm->name,
+                       (unsigned long long)shm->layout.heap_size);
+}
+
+/* First fit; what is left over becomes a part of its own. */
+static dscomm_status_t take_part(shm_t *shm, size_t size, part_t **ret_part)
+{
+    part_t *part = shm->heap->parts, *rest;
 
     while (part && (part->used || part->size < size))
         part = part->next;
-    if (part && part->size > size) {
+    if (!part)
+        return fail_full(shm, size);
+    if (part->size > size) {
         rest = malloc(sizeof *rest);
         if (!rest)
-            return NULL;
+            return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                               "rank %d has no memory to note a part of the "
+                               "shared heap of group '%s'",
+                               shm->rank, shm->name);
         *rest = (part_t){part->next, part->offset + size, part->size - size,
                          false, false};
         part->next = rest;
         part->size = size;
     }
-    if (part)
-        part->used = true;
-    return part;
+    part->used = true;
+    *ret_part = part;
+    return DSCOMM_OK;
 }
 
 /* Joins part with the next one, if both are free. */
@@ -132,20 +146,15 @@ dscomm_status_t shm_mem_alloc(void *impl, size_t size, void **ret_memory)
 {
     shm_t *shm = impl;
     dscomm_status_t status;
+    part_t *part = NULL;
     unsigned char *map;
-    part_t *part;
 
     if (!shm->layout.heap_size || !(map = map_heap(shm, shm->rank)))
         return DSCOMM_ERR_UNSUPPORTED;
     size = size ? (size + PAGE - 1) & ~(PAGE - 1) : PAGE;
-    part = size ? take_part(shm->heap, size) : NULL;
-    if (!part)
-        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                           "rank %d: %zu more bytes do not fit into the shared "
-                           "heap of group '%s' (%llu bytes); raise "
-                           "DSCOMM_SHM_HEAP",
-                           shm->rank, size, shm->name,
-                           (unsigned long long)shm->layout.heap_size);
+    status = size ? take_part(shm, size, &part) : fail_full(shm, size);
+    if (status < 0)
+        return status;
     status = shm_segment_reserve(
         shm, heap_offset(shm, shm->rank) + part->offset, size, "heap");
     if (status) {

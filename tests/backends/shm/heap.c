@@ -57,6 +57,34 @@ static void test_random(shm_t *shm)
            "foreign memory is refused");
 }
 
+/* The linker puts this one in malloc()'s place. */
+static bool is_out_of_memory;
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+    return is_out_of_memory ? NULL : __real_malloc(size);
+}
+
+/* The heap has room, but what notes its parts has not. */
+static void test_no_memory(shm_t *shm)
+{
+    dscomm_status_t status;
+    void *memory;
+
+    is_out_of_memory = true;
+    status = shm_mem_alloc(shm, 1, &memory);
+    is_out_of_memory = false;
+    is_int(status, DSCOMM_ERR_NO_MEMORY, "a failed malloc is no memory");
+    is_str(dscomm_last_error(),
+           "rank 0 has no memory to note a part of the shared heap of group "
+           "'test'",
+           "which the sentence says");
+    is_int(shm_mem_alloc(shm, 1, &memory), DSCOMM_OK, "the next one succeeds");
+    shm_mem_free(shm, memory);
+}
+
 static void test_references(shm_t *a, shm_t *b)
 {
     unsigned char *memory, *seen;
@@ -103,6 +131,7 @@ int main(void)
     g_setenv("DSCOMM_SHM_HEAP", "4M", TRUE);
     fixture_open(shms, 2);
     test_random(shms[0]);
+    test_no_memory(shms[0]);
     test_references(shms[0], shms[1]);
     test_revoked(shms[0]);
     fixture_close(shms, 2);
