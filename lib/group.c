@@ -177,6 +177,13 @@ static int time_to_open(const dscomm_group_plan_t *plan)
                MIN(plan->timeout_ms, OPEN_LEAST_MS));
 }
 
+static void limit_store(dscomm_store_t *store, int open_ms)
+{
+    dscomm_priv_store_limit(
+        store, dscomm_priv_clock_after(dscomm_priv_clock(), open_ms) +
+                   OPEN_GRACE_MS * NS_PER_MS);
+}
+
 /* Who is stopped, after a time-out. */
 static dscomm_status_t explain_open(const dscomm_group_t *group,
                                     dscomm_status_t status)
@@ -215,10 +222,7 @@ static dscomm_status_t open_impl(dscomm_group_t *group,
         args.parent = parent->impl;
     dscomm_priv_creation_begin(&creation, group, parent, args.open_ms);
     if (group->store)
-        dscomm_priv_store_limit(
-            group->store,
-            dscomm_priv_clock_after(dscomm_priv_clock(), args.open_ms) +
-                OPEN_GRACE_MS * NS_PER_MS);
+        limit_store(group->store, args.open_ms);
     status = group->ops.open(&args, &group->impl);
     if (status < 0)
         status = explain_open(group, name_group(group, status));
@@ -267,8 +271,10 @@ static dscomm_status_t refuse(const dscomm_group_plan_t *plan)
              parent ? parent->world_ranks[parent->rank] : plan->rank,
              plan->name);
     told = open_store(plan, &store);
-    if (told == DSCOMM_OK && store)
+    if (told == DSCOMM_OK && store) {
+        limit_store(store, time_to_open(plan));
         told = dscomm_priv_creation_tell(store, status, sentence, NULL);
+    }
     if (told < 0 && parent)
         dscomm_priv_group_revoke(parent, status, sentence);
     dscomm_store_close(store);
