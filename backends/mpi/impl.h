@@ -143,6 +143,9 @@ void engine_library_spoil(int so);
  * aborts the process in MPI_Finalize() then, so it is not finalised. Older ones
  * are, because Hydra ends the other ranks by SIGKILL if one ends without it. */
 void engine_library_strand(void);
+/* A thread goes into MPI, or has come out of it (by is 1, or -1). One that
+ * its group has left behind there may never come out: MPI is not finalised. */
+void engine_library_enter(int by);
 
 /* open.c */
 dscomm_status_t engine_open(const dscomm_backend_args_t *args, void **ret_impl);

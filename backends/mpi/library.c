@@ -18,16 +18,17 @@ static TAILQ_HEAD(, engine) engines = TAILQ_HEAD_INITIALIZER(engines);
 static int level, ready;
 static pthread_t first; /* thread that has opened a group */
 static pid_t home; /* the process that uses MPI, or 0 */
-static atomic_int spoilt, stranded, finalized;
+static atomic_int spoilt, stranded, entered, finalized;
 
 /* At the end of the program. MPI is not finalised after a failure, because it
  * may wait for ranks that will not come, nor if a message is stranded, see
- * engine_library_strand(). */
+ * engine_library_strand(), nor while a thread is inside MPI. */
 static void finalize(void)
 {
     int over = 0;
 
-    if (home != getpid() || spoilt || stranded || !TAILQ_EMPTY(&engines))
+    if (home != getpid() || spoilt || stranded || entered ||
+        !TAILQ_EMPTY(&engines))
         return;
     if (MPI_Finalized(&over) == MPI_SUCCESS && !over)
         engine_end();
@@ -235,6 +236,11 @@ int engine_library_alive(void)
 void engine_library_spoil(int so)
 {
     spoilt = so;
+}
+
+void engine_library_enter(int by)
+{
+    entered += by;
 }
 
 void engine_library_strand(void)

@@ -8,6 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* How long a death is looked for where MPI has failed, and the pause between
+ * two looks. */
+#define LOST_US (1000 * 1000)
+#define PAUSE_US (10 * 1000)
+
 /* Has all ranks, and no message but those of MPI_Comm_create_group(), which in
  * Open MPI a program's receive from any source on MPI_COMM_WORLD would take. */
 static MPI_Comm base;
@@ -170,6 +175,7 @@ static void *maker_run(void *arg)
     if (world != MPI_GROUP_NULL)
         MPI_Group_free(&world);
     engine_errors_release();
+    engine_library_enter(-1);
     engine_latch_set(&maker->latch);
     maker_drop(maker);
     return NULL;
@@ -180,6 +186,7 @@ static void maker_start(maker_t *maker, bool is_apart)
 {
     pthread_t thread;
 
+    engine_library_enter(1);
     if (is_apart && engine_thread_start(maker_run, maker, &thread) == 0)
         pthread_detach(thread);
     else
@@ -200,6 +207,20 @@ maker_await(maker_t *maker, const dscomm_backend_args_t *args, int64_t end_us)
                        args->name, args->open_ms / 1000.0);
 }
 
+/* MPI has failed, of a rank that has died, perhaps: its death is seen a little
+ * later than MPI saw it. */
+static dscomm_status_t find_death(const dscomm_backend_args_t *args)
+{
+    const int64_t end_us = g_get_monotonic_time() + LOST_US;
+    dscomm_status_t status = dscomm_backend_creation_check(args);
+
+    while (status == DSCOMM_OK && g_get_monotonic_time() < end_us) {
+        g_usleep(PAUSE_US);
+        status = dscomm_backend_creation_check(args);
+    }
+    return status;
+}
+
 static dscomm_status_t make_comm(const dscomm_backend_args_t *args,
                                  const mpi_map_t *map, int64_t end_us,
                                  engine_t *engine)
@@ -211,8 +232,8 @@ static dscomm_status_t make_comm(const dscomm_backend_args_t *args,
     status = maker_await(maker, args, end_us);
     if (status == DSCOMM_OK && maker->code == MPI_SUCCESS)
         engine->comm = maker->comm;
-    else if (status == DSCOMM_OK) /* of a rank that has died, perhaps */
-        status = dscomm_backend_creation_check(args);
+    else if (status == DSCOMM_OK)
+        status = find_death(args);
     if (status == DSCOMM_OK && maker->code != MPI_SUCCESS)
         status = engine_fail_as(engine, DSCOMM_ERR_NO_MEMORY, maker->code,
                                 "MPI_Comm_create_group");
