@@ -24,23 +24,70 @@ static int fail(const tool_job_t *job, const char *path, int error)
                      g_strerror(error));
 }
 
-/* DIR, which the user names: symbolic links in its path are followed. */
-static int open_top(const tool_job_t *job, folder_t *ret_top)
-{
-    int fd = -1;
-
-    if (g_mkdir_with_parents(job->log_dir, 0777) == 0)
-        fd = open(job->log_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return fail(job, job->log_dir, errno);
-    *ret_top = (folder_t){g_strdup(job->log_dir), fd};
-    return TOOL_OK;
-}
-
 /* Whether info is of the user who runs the job, or of root. */
 static bool is_own(const struct stat *info)
 {
     return info->st_uid == geteuid() || info->st_uid == 0;
+}
+
+/* Opens name in the folder parent, made if it is absent; not what a symbolic
+ * link of that name leads to. */
+static int open_entry(int parent, const char *name)
+{
+    const int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+    int fd = openat(parent, name, flags);
+
+    if (fd < 0 && errno == ENOENT &&
+        (mkdirat(parent, name, 0777) == 0 || errno == EEXIST))
+        fd = openat(parent, name, flags);
+    return fd;
+}
+
+/* Goes down to the folder name on the way to DIR. Another user may have put a
+ * symbolic link there: his are not followed. */
+static int follow(const tool_job_t *job, folder_t *folder, const char *name)
+{
+    int parent = folder->fd;
+    char *path = g_build_filename(folder->path, name, NULL);
+    struct stat info;
+    int status = TOOL_OK;
+
+    g_free(folder->path);
+    folder->path = path;
+    folder->fd = open_entry(parent, name);
+    if (folder->fd < 0 || fstat(folder->fd, &info) != 0) {
+        status = fail(job, path, errno);
+    } else if (S_ISLNK(info.st_mode) && !is_own(&info)) {
+        status = tool_fail(TOOL_INTERNAL, job->command,
+                           "cannot use '%s': it is a symbolic link of user "
+                           "%u; give another --log-dir",
+                           path, (unsigned)info.st_uid);
+    } else if (!S_ISDIR(info.st_mode)) {
+        close(folder->fd);
+        folder->fd = openat(parent, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (folder->fd < 0)
+            status = fail(job, path, errno);
+    }
+    close(parent);
+    return status;
+}
+
+/* DIR, which the user names. */
+static int open_top(const tool_job_t *job, folder_t *top)
+{
+    const bool is_absolute = g_path_is_absolute(job->log_dir);
+    char **names = g_strsplit(job->log_dir, "/", -1);
+    int status = TOOL_OK;
+
+    top->path = g_strdup(is_absolute ? "/" : "");
+    top->fd = open(is_absolute ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (top->fd < 0)
+        status = fail(job, job->log_dir, errno);
+    for (char **name = names; *name && status == TOOL_OK; name++)
+        if (**name)
+            status = follow(job, top, *name);
+    g_strfreev(names);
+    return status;
 }
 
 /* Folders below DIR belong to whoever runs the job, or to root, and nobody else

@@ -520,6 +520,23 @@ else
     skip "logs: another user's folder" 'needs root, to make one'
 fi
 
+# Another user's link is followed neither as DIR nor on the way to it.
+rm -rf "$target"
+mkdir "$target"
+if [ "$(id -u)" = 0 ] && chown -h 65534 "$scratch/linked"; then
+    for path in linked linked/ linked/. linked/new; do
+        "$abs_top_builddir/tools/dscomm" run -n 1 --rdzv-id x \
+            --log-dir "$scratch/$path" true 2>"$scratch/err.0"
+        is $? 125 "logs: another user's link in $path"
+        like "$(err 0)" \
+            "^dscomm run: cannot use '.*/linked': it is a symbolic link of user 65534; " \
+            "logs: another user's link in $path is named"
+        is "$(ls "$target")" '' "logs: nothing is behind another user's link in $path"
+    done
+else
+    skip "logs: another user's link" 'needs root, to make one'
+fi
+
 # logs_refuse WHAT WHERE: the log of a job is not written, since WHERE is WHAT
 logs_refuse()
 {
