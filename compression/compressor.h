@@ -110,9 +110,9 @@ dscomm_status_t dscomm_priv_compressor_known(const dscomm_compressor_t *c,
 /* What dscomm_compressor_save() writes. */
 size_t dscomm_priv_state_bytes(const dscomm_compressor_t *c);
 
-/* The channel of group, made if there is none; collective in that case. */
 /* Fails with ERR_NO_MEMORY, and ends group: the other ranks would wait. */
 dscomm_status_t dscomm_priv_channel_fail(dscomm_group_t *group);
+/* The channel of group, made if there is none; collective in that case. */
 dscomm_status_t dscomm_priv_channel_take(dscomm_group_t *group,
                                          dscomm_channel_t **ret_channel);
 void dscomm_priv_channel_give(dscomm_channel_t *channel);

@@ -172,16 +172,16 @@ static size_t to_half_vectors(const float *x, float *e, size_t count,
 
 /* The others are vectors as they stand in the body. */
 static size_t to_bfloat_vectors(const float *x, const float *e, size_t count,
-                                const void *ret_codes)
+                                const void *codes)
 {
-    (void)x, (void)e, (void)count, (void)ret_codes;
+    (void)x, (void)e, (void)count, (void)codes;
     return 0;
 }
 
 static size_t from_half_vectors(const void *codes, size_t count,
-                                const float *ret_values)
+                                const float *values)
 {
-    (void)codes, (void)count, (void)ret_values;
+    (void)codes, (void)count, (void)values;
     return 0;
 }
 #define from_bfloat_vectors from_half_vectors

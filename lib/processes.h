@@ -11,8 +11,8 @@
 
 typedef struct dscomm_processes dscomm_processes_t;
 
-/* Of size ranks, of which nothing is known yet; and the end of it. */
-/* NULL: no memory. */
+/* Of size ranks, of which nothing is known yet, NULL where there is no memory;
+ * and the end of it. */
 dscomm_processes_t *dscomm_priv_processes_new(int size);
 void dscomm_priv_processes_free(dscomm_processes_t *processes);
 
