@@ -18,6 +18,7 @@
 #include "lib/progress.h"
 #include "lib/status.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define TAG_CALL (-2)
@@ -97,6 +98,21 @@ static void withdraw(dscomm_work_t *work)
     dscomm_work_free(work);
 }
 
+/* text without "group 'NAME': ", which the caller says itself. */
+static const char *without_group(const dscomm_group_t *group, const char *text)
+{
+    static const char before[] = "group '", after[] = "': ";
+    const char *rest = text;
+
+    if (strncmp(rest, before, strlen(before)))
+        return text;
+    rest += strlen(before);
+    if (strncmp(rest, group->name, strlen(group->name)))
+        return text;
+    rest += strlen(group->name);
+    return strncmp(rest, after, strlen(after)) ? text : rest + strlen(after);
+}
+
 /* The sentence of what failed says in which call. If the group has ended, its
  * reason counts: a rank that left after it is no other failure. */
 static dscomm_status_t explain(dscomm_group_t *group, dscomm_status_t status)
@@ -108,24 +124,36 @@ static dscomm_status_t explain(dscomm_group_t *group, dscomm_status_t status)
         ended = dscomm_priv_group_revoked(group, text, sizeof text);
     if (ended < 0)
         status = dscomm_priv_fail_with(ended, text);
-    return status < 0 ? dscomm_fail(status, "%s of group '%s': %s", name,
-                                    group->name, dscomm_last_error())
-                      : status;
+    if (status < 0)
+        dscomm_fail(status, "%s of group '%s': %s", name, group->name,
+                    without_group(group, dscomm_last_error()));
+    return status;
 }
 
+#define INQUEST_NS (INQUEST_MS * NS_PER_MS)
+
 /* Looks at missing ranks: after INQUEST_MS, then each time after twice as
- * long. */
+ * long, and twice before the deadline. */
 typedef struct {
-    int64_t next_ns; /* clock of the next look */
-    int64_t gap_ns; /* until the one after it */
+    int64_t looked_ns; /* clock of the latest look, or of the beginning */
+    int64_t gap_ns; /* until the next one */
     int found; /* latest look found another call */
 } watch_t;
 
 static watch_t watch_begin(void)
 {
-    const int64_t gap_ns = INQUEST_MS * NS_PER_MS;
+    return (watch_t){dscomm_priv_clock(), INQUEST_NS, 0};
+}
 
-    return (watch_t){dscomm_priv_clock() + gap_ns, gap_ns, 0};
+/* Clock of the next look: of two before the deadline, the second one confirms
+ * what the first has found, while the store may still be asked. */
+static int64_t watch_next(const watch_t *watch, int64_t deadline)
+{
+    const int64_t last_ns = deadline - 2 * INQUEST_NS;
+
+    if (watch->found || watch->looked_ns >= last_ns)
+        return MIN(watch->looked_ns + INQUEST_NS, deadline);
+    return MIN(watch->looked_ns + watch->gap_ns, last_ns);
 }
 
 /* A rank that gave up on this barrier may be in the next collective, and its
@@ -141,8 +169,8 @@ static dscomm_status_t watch_look(dscomm_group_t *group, watch_t *watch,
 
     watch->found = status < 0;
     if (!before || !watch->found) {
-        watch->next_ns = dscomm_priv_clock() + watch->gap_ns;
-        watch->gap_ns *= watch->found ? 1 : 2;
+        watch->looked_ns = dscomm_priv_clock();
+        watch->gap_ns *= 2;
         return DSCOMM_OK;
     }
     dscomm_priv_group_revoke(group, status, text);
@@ -159,7 +187,7 @@ static dscomm_status_t wait_watching(dscomm_group_t *group, dscomm_work_t *work,
     dscomm_status_t status;
 
     do {
-        const int64_t end = MIN(watch.next_ns, deadline);
+        const int64_t end = watch_next(&watch, deadline);
 
         status = dscomm_priv_work_wait(work, dscomm_priv_clock_left(end));
         if (status != DSCOMM_IN_PROGRESS)
@@ -202,6 +230,7 @@ typedef enum { PASSED, LATE, GAVE_UP, LOST } end_t;
 typedef struct {
     uint64_t number, end, timeout_ms;
     uint64_t whose; /* rank with that time-out, the earliest */
+    uint64_t early_ms; /* before its deadline the barrier ended */
     uint64_t named[]; /* a bit for each rank */
 } verdict_t;
 
@@ -242,6 +271,7 @@ static dscomm_status_t pronounce(const dscomm_group_t *group,
 {
     const char *what = "did not come";
     int culprit = is_named(verdict, group->rank);
+    char early[64] = "";
     char *ranks;
 
     if (verdict->end == PASSED)
@@ -250,6 +280,9 @@ static dscomm_status_t pronounce(const dscomm_group_t *group,
         what = "gave up, since rank 0 did not come";
         culprit = group->rank == 0;
     }
+    if (verdict->early_ms)
+        snprintf(early, sizeof early, ", less %d ms for all to be told",
+                 (int)verdict->early_ms);
     ranks = list_named(group, verdict);
     if (verdict->end == LOST)
         dscomm_fail(DSCOMM_ERR_PEER_FAILED, "%s of group '%s': %s left or died",
@@ -257,9 +290,9 @@ static dscomm_status_t pronounce(const dscomm_group_t *group,
     else
         dscomm_fail(DSCOMM_ERR_TIMEOUT,
                     "%s of group '%s': %s %s within the %d ms that rank %d "
-                    "waits%s",
+                    "waits%s%s",
                     name, group->name, ranks, what, (int)verdict->timeout_ms,
-                    (int)verdict->whose,
+                    (int)verdict->whose, early,
                     culprit ? "; this rank came too late" : "");
     g_free(ranks);
     return verdict->end == LOST ? DSCOMM_ERR_PEER_FAILED : DSCOMM_ERR_TIMEOUT;
@@ -286,8 +319,8 @@ static void take_answer(roll_t *roll, verdict_t *verdict, int rank)
 {
     const answer_t *answer = &roll->answers[rank];
     int64_t left = (int64_t)MIN(answer->left_ms, INT_MAX);
-    int64_t deadline =
-        dscomm_priv_clock() + (left - MIN(left / 4, TRAVEL_MS)) * NS_PER_MS;
+    int64_t early = MIN(left / 4, TRAVEL_MS);
+    int64_t deadline = dscomm_priv_clock() + (left - early) * NS_PER_MS;
 
     roll->missing--;
     if (!left)
@@ -297,6 +330,7 @@ static void take_answer(roll_t *roll, verdict_t *verdict, int rank)
     roll->deadline = deadline;
     verdict->whose = (uint64_t)rank;
     verdict->timeout_ms = answer->timeout_ms;
+    verdict->early_ms = (uint64_t)early;
 }
 
 /* A look at the ranks that have not answered. */
@@ -322,7 +356,7 @@ static dscomm_status_t collect(dscomm_group_t *group, roll_t *roll,
 {
     while (roll->missing && verdict->end == PASSED) {
         size_t rank;
-        const int64_t end = MIN(roll->watch.next_ns, roll->deadline);
+        const int64_t end = watch_next(&roll->watch, roll->deadline);
         dscomm_status_t status =
             dscomm_work_wait_any(roll->works, (size_t)group->size,
                                  dscomm_priv_clock_left(end), &rank);

@@ -349,11 +349,15 @@ static void test_majority(void)
         }
 }
 
-/* Which ranks come to the monitored barrier: bits. The others call all_reduce.
- */
+/* Which ranks come to the monitored barrier: bits. The others call all_reduce,
+ * after late_ms. */
+typedef struct {
+    int come, timeout_ms, late_ms;
+} monitor_t;
+
 static void monitor(job_rank_t *me)
 {
-    const int come = *(const int *)me->arg;
+    const monitor_t *plan = me->arg;
     const call_t other = {DSCOMM_COLL_ALL_REDUCE, 5, DSCOMM_INT32, DSCOMM_SUM,
                           0};
     dscomm_group_t *world;
@@ -366,36 +370,50 @@ static void monitor(job_rank_t *me)
         dscomm_barrier(world, NULL);
     dscomm_monitored_barrier(world, 4000);
     started = job_now_ms();
-    if (come >> me->rank & 1)
-        status = dscomm_monitored_barrier(world, job_slowly(4000));
-    else
+    if (plan->come >> me->rank & 1) {
+        status = dscomm_monitored_barrier(world, job_slowly(plan->timeout_ms));
+    } else {
+        job_sleep_ms(job_slowly(plan->late_ms));
         status = make_and_wait(world, &other, 0);
+    }
     job_tell(me, status, started);
     dscomm_finalize(world);
 }
 
-/* One cause, one status: of those in the barrier, too. */
-static void test_monitored(void)
+static void run_monitored(const monitor_t *plan)
 {
     static const char *const words[] = {
         "called all_reduce(count 5, int32, sum)",
         "called dscomm_monitored_barrier", NULL};
 
-    for (int come = 1; come < (1 << RANKS) - 1; come++) {
-        job_t job;
-        int passed;
+    const int limit_ms = 2000 + job_slowly(2 * plan->late_ms);
+    job_t job;
+    int passed;
 
-        job_make(&job, RANKS, job_slowly(5000), monitor, &come);
-        job_start(&job);
-        passed = job_join(&job, 8000);
-        for (int r = 0; r < RANKS; r++)
-            passed &= was_told(&job, r, words);
-        if (!detects(&job))
-            skip("monitored barrier: the backend does not promise it");
-        else if (!ok(passed, "monitored barrier of some ranks, mask %d", come))
-            job_show(&job);
-        job_end(&job, "monitored barrier");
-    }
+    job_make(&job, RANKS, job_slowly(5000), monitor, (void *)plan);
+    job_start(&job);
+    passed = job_join(&job, 8000 + 2 * plan->late_ms);
+    for (int r = 0; r < RANKS; r++)
+        passed &=
+            job_was_told(&job, r, DSCOMM_ERR_MISMATCH, limit_ms, words) &&
+            !strstr(job.reports[r].sentence, "group 'world': group 'world'");
+    if (!detects(&job))
+        skip("monitored barrier: the backend does not promise it");
+    else if (!ok(passed, "monitored barrier of some ranks, mask %d, late %d ms",
+                 plan->come, plan->late_ms))
+        job_show(&job);
+    job_end(&job, "monitored barrier");
+}
+
+/* One cause, one status: of those in the barrier, too. The last call comes
+ * between looks that are far apart, but before the barrier ends, after 6 s. */
+static void test_monitored(void)
+{
+    monitor_t plan = {.timeout_ms = 4000};
+
+    for (plan.come = 1; plan.come < (1 << RANKS) - 1; plan.come++)
+        run_monitored(&plan);
+    run_monitored(&(monitor_t){(1 << RANKS) - 1 - 2, 6500, 3500});
 }
 
 /* Rank 0 leaves while the others want something of it. */
