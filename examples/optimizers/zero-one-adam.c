@@ -28,7 +28,7 @@
  *
  *   - its v_0 is 0;
  *   - until the variance stays it sends gradients, not u, and only floats at
- * the steps of T_v; then it forgets the errors and begins to send u, times
+ *     the steps of T_v; then it forgets the errors and begins to send u, times
  *     sqrt(v) + epsilon;
  *   - it updates the variance at steps that its interval divides, the first of
  *     which is its second step, and has epsilon outside of the root;

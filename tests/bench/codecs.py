@@ -6,11 +6,14 @@ codecs.py [numpy|torch] [-c float16|bfloat16|topk] [ELEMENTS...]
 To be compared with tests/bench/codecs. PyTorch packs no bits on a processor; a
 sum of eight bits with their weights stands for that. With -c: a cast to memory
 that is there, as it is the library's, or the hundredth of the elements with the
-largest magnitudes and their places."""
+largest magnitudes and their places. NumPy has no bfloat16."""
 
 import statistics
 import sys
 import time
+
+CODECS = {"numpy": ("float16", "topk"),
+          "torch": ("float16", "bfloat16", "topk")}
 
 
 def numpy_steps(count):
@@ -104,9 +107,14 @@ def median_ms(step, rounds):
 def main(words):
     steps = {"numpy": numpy_steps, "torch": torch_steps}
     who = words.pop(0) if words and words[0] in steps else "numpy"
+    if words == ["-c"]:
+        sys.exit("codecs.py: -c needs the name of a codec")
     codec = words[1] if words and words[0] == "-c" else None
     if codec:
         words = words[2:]
+        if codec not in CODECS[who]:
+            sys.exit(f"codecs.py: {who} has no codec '{codec}'; it has "
+                     + ", ".join(CODECS[who]))
     for count in [int(w, 0) for w in words] or [1 << 20, 1 << 22, 1 << 24]:
         rounds = max(5, min(50, (1 << 26) // count))
         if codec:
