@@ -31,17 +31,18 @@ static dscomm_status_t fail_secret(link_t *link, const char *what)
                        link->peer, what);
 }
 
-/* A server without a credential is one of a job without MUNGE, if it does not
- * work here either; else a stranger. */
+/* A server without a credential is one of a job without MUNGE, if this machine
+ * has none either; else a stranger. */
 static dscomm_status_t check_no_credential(link_t *link)
 {
-    char *own = dscomm_priv_munge_encode("works");
-    const bool works = own != NULL;
+    char *own;
+    const dscomm_status_t status = dscomm_priv_munge_encode("works", &own);
 
     free(own);
-    return works ? fail_secret(link, "gives no credential, though MUNGE works "
-                                     "on this machine")
-                 : DSCOMM_OK;
+    return status == DSCOMM_ERR_NOT_FOUND
+               ? DSCOMM_OK
+               : fail_secret(link, "gives no credential, though this machine "
+                                   "has MUNGE");
 }
 
 static dscomm_status_t fail_credential(link_t *link)

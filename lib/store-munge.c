@@ -18,6 +18,7 @@
 /* Of munge.h, whose numbers are part of the library's ABI. */
 enum {
     OPT_UID_RESTRICTION = 9,
+    SOCKET_FAILED = 6, /* no daemon answers */
     CRED_EXPIRED = 15,
     CRED_REWOUND = 16,
     CRED_REPLAYED = 17,
@@ -74,23 +75,31 @@ static bool find_munge(void)
     return loaded;
 }
 
-char *dscomm_priv_munge_encode(const char *secret)
+dscomm_status_t dscomm_priv_munge_encode(const char *secret,
+                                         char **ret_credential)
 {
-    munge_ctx_t *context = find_munge() ? munge.create() : NULL;
-    char *credential = NULL;
+    munge_ctx_t *context;
     int error;
 
+    *ret_credential = NULL;
+    if (!find_munge())
+        return DSCOMM_ERR_NOT_FOUND;
+    context = munge.create();
     if (!context)
-        return NULL;
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "munge: no memory for a context");
     error = munge.set(context, OPT_UID_RESTRICTION, geteuid());
     if (!error)
-        error = munge.encode(&credential, context, secret, (int)strlen(secret));
+        error =
+            munge.encode(ret_credential, context, secret, (int)strlen(secret));
     munge.destroy(context);
     if (!error)
-        return credential;
-    free(credential);
-    dscomm_fail(DSCOMM_ERR_ENVIRONMENT, "munge: %s", munge.text(error));
-    return NULL;
+        return DSCOMM_OK;
+    free(*ret_credential);
+    *ret_credential = NULL;
+    return dscomm_fail(error == SOCKET_FAILED ? DSCOMM_ERR_NOT_FOUND
+                                              : DSCOMM_ERR_ENVIRONMENT,
+                       "munge: %s", munge.text(error));
 }
 
 /* Whether error is none, or only the credential's age or repetition, which come
@@ -139,8 +148,7 @@ dscomm_status_t dscomm_priv_munge_make(char **ret_secret, char **ret_credential)
     if (!dscomm_priv_secret_make(made))
         return dscomm_fail(DSCOMM_ERR_IO, "the system gives no random numbers "
                                           "for a secret of the job");
-    *ret_credential = dscomm_priv_munge_encode(made);
-    if (*ret_credential)
+    if (!dscomm_priv_munge_encode(made, ret_credential))
         *ret_secret = strdup(made);
     else
         dscomm_log(DSCOMM_LOG_INFO, "store",

@@ -9,9 +9,10 @@
 
 #include "lib/store-secret.h"
 
-/* Encrypts secret; the credential is text to be freed with free(). NULL: MUNGE
- * does not work here, and dscomm_last_error() says why. */
-char *dscomm_priv_munge_encode(const char *secret);
+/* Encrypts secret; the credential is text to be freed with free().
+ * ERR_NOT_FOUND: this machine has no libmunge, or no daemon. */
+dscomm_status_t dscomm_priv_munge_encode(const char *secret,
+                                         char **ret_credential);
 
 /* Reads what dscomm_priv_munge_encode() made in another process of this user.
  * ERR_MISMATCH: another user's, or none; ERR_NOT_FOUND: there is no libmunge. A

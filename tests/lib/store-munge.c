@@ -20,6 +20,7 @@
 #define REPLAYED "17"
 #define INVALID "14"
 #define SOCKET_FAILED "6"
+#define TIMED_OUT "7"
 
 static const dscomm_priv_job_t by_munge = {.ports = 1, .munge = true};
 
@@ -105,18 +106,30 @@ static void test_partly(void)
               "no MUNGE anywhere");
     client_is(NULL, dscomm_store_port(store), DSCOMM_OK, NULL,
               "strangers are served then");
+    setenv("FAKE_MUNGE_ENCODE", TIMED_OUT, 1);
+    client_is(&by_munge, dscomm_store_port(store), DSCOMM_ERR_MISMATCH,
+              "gives no credential", "a daemon that fails is MUNGE, too");
     unsetenv("FAKE_MUNGE_ENCODE");
     client_is(&by_munge, dscomm_store_port(store), DSCOMM_ERR_MISMATCH,
               "gives no credential", "a server without MUNGE");
     dscomm_store_close(store);
 }
 
+static char *credential_of(const char *secret)
+{
+    char *credential;
+
+    if (dscomm_priv_munge_encode(secret, &credential))
+        bail("%s", dscomm_last_error());
+    return credential;
+}
+
 /* A stranger who has the port gives a credential that he got elsewhere. */
 static void test_replayed(void)
 {
-    char *old = dscomm_priv_munge_encode(
+    char *old = credential_of(
         "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
-    char *other = dscomm_priv_munge_encode(SECRET);
+    char *other = credential_of(SECRET);
     const dscomm_priv_job_t rows[] = {
         {.ports = 1, .secret = SECRET, .credential = old},
         {.ports = 1, .secret = SECRET, .credential = other},
