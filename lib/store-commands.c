@@ -555,11 +555,16 @@ static void give_will(commands_t *commands, request_t *request)
     bytes_t *client = copy(commands, request, 0);
     bytes_t *key = client ? copy(commands, request, 1) : NULL;
     bytes_t *value = key ? copy(commands, request, 2) : NULL;
+    dscomm_status_t status = DSCOMM_OK;
 
-    if (value && !join_client(commands, request->session, client))
+    if (value)
+        status = join_client(commands, request->session, client)
+                     ? dscomm_priv_wills_give(commands->wills, client->data,
+                                              key, value)
+                     : DSCOMM_ERR_NO_MEMORY;
+    if (status == DSCOMM_ERR_NO_MEMORY)
         request->problem = no_memory;
-    else if (value &&
-             !dscomm_priv_wills_give(commands->wills, client->data, key, value))
+    else if (status)
         request->problem = "more wills than a client may have";
     dscomm_priv_bytes_unref(value);
     dscomm_priv_bytes_unref(key);

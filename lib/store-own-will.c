@@ -115,7 +115,7 @@ dscomm_status_t dscomm_priv_own_wills_bind(link_t *link,
     return DSCOMM_OK;
 }
 
-/* Notes the will; TRUE where the server is to be told. */
+/* Notes the will, of which the server is to be told. False: no memory. */
 static bool will_note(link_t *first, const char *key, dscomm_priv_data_t value)
 {
     will_t *will;
@@ -139,10 +139,14 @@ dscomm_status_t dscomm_priv_own_will_give(link_t *first, const char *key,
 
     if (status)
         return status;
-    if (link->server[0] == WIRE_NAMED_ITSELF && will_note(first, key, value)) {
-        link->binds = true;
-        status = dscomm_priv_own_wills_bind(link, dscomm_priv_grace(deadline));
-    }
+    if (link->server[0] != WIRE_NAMED_ITSELF)
+        return dscomm_priv_link_leave(link, DSCOMM_OK);
+    if (!will_note(first, key, value))
+        return dscomm_priv_link_leave(
+            link,
+            dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a last will"));
+    link->binds = true;
+    status = dscomm_priv_own_wills_bind(link, dscomm_priv_grace(deadline));
     return dscomm_priv_link_leave(link, status);
 }
 

@@ -172,23 +172,25 @@ static will_t **client_find(client_t *client, data_t key)
     return at;
 }
 
-bool dscomm_priv_wills_give(wills_t *wills, data_t name, bytes_t *key,
-                            bytes_t *value)
+dscomm_status_t dscomm_priv_wills_give(wills_t *wills, data_t name,
+                                       bytes_t *key, bytes_t *value)
 {
     client_t *client = dscomm_priv_map_find(&wills->of, name);
     will_t **at = client ? client_find(client, key->data) : NULL;
 
     if (!at)
-        return false;
+        return DSCOMM_ERR_INVALID;
     if (*at)
-        return true;
-    if (client->count >= WILL_COUNT_MAX || !(*at = g_try_new0(will_t, 1)))
-        return false;
+        return DSCOMM_OK;
+    if (client->count >= WILL_COUNT_MAX)
+        return DSCOMM_ERR_INVALID;
+    if (!(*at = g_try_new0(will_t, 1)))
+        return DSCOMM_ERR_NO_MEMORY;
     (*at)->key = dscomm_priv_bytes_ref(key);
     (*at)->value = dscomm_priv_bytes_ref(value);
     client->count++;
     client_count(wills, client);
-    return true;
+    return DSCOMM_OK;
 }
 
 static void client_withdraw(wills_t *wills, client_t *client, will_t **at)

@@ -33,11 +33,12 @@ void dscomm_priv_wills_leave(dscomm_priv_wills_t *wills,
                              dscomm_priv_data_t client, bool ended);
 
 /* Gives client, which is connected, a will: references to key and value.
- * Nothing if it has one for the key. False: it has too many, or there is no
- * memory. */
-bool dscomm_priv_wills_give(dscomm_priv_wills_t *wills,
-                            dscomm_priv_data_t client, dscomm_priv_bytes_t *key,
-                            dscomm_priv_bytes_t *value);
+ * Nothing if it has one for the key. ERR_INVALID: it has too many;
+ * ERR_NO_MEMORY. */
+dscomm_status_t dscomm_priv_wills_give(dscomm_priv_wills_t *wills,
+                                       dscomm_priv_data_t client,
+                                       dscomm_priv_bytes_t *key,
+                                       dscomm_priv_bytes_t *value);
 /* Withdraws the will for key; an empty key: all of the client's. */
 void dscomm_priv_wills_withdraw(dscomm_priv_wills_t *wills,
                                 dscomm_priv_data_t client,
