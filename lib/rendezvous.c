@@ -477,12 +477,19 @@ static dscomm_status_t look_who_left(const dscomm_meeting_t *meeting,
     return status;
 }
 
-/* Adds rank to a list of ranks, as far as there is room. */
+#define AND_MORE ", ..."
+
+/* Adds rank to a list of ranks, or AND_MORE, once, where there is no room. */
 static void add_name(char *names, size_t size, int rank)
 {
     const size_t length = strlen(names);
+    char name[16];
 
-    snprintf(names + length, size - length, "%s%d", length ? ", " : "", rank);
+    snprintf(name, sizeof name, "%s%d", length ? ", " : "", rank);
+    if (length + strlen(name) + sizeof AND_MORE <= size)
+        strcpy(names + length, name);
+    else if (!g_str_has_suffix(names, AND_MORE))
+        strcpy(names + length, AND_MORE);
 }
 
 /* The ranks that have said nothing, to names; 1 where none of them will, since
