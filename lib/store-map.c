@@ -3,17 +3,36 @@
 
 #include "lib/store-map.h"
 
+#include "lib/random.h"
+
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef dscomm_priv_map_t map_t;
 typedef dscomm_priv_node_t node_t;
 
-/* FNV-1a */
+static uint32_t seed = 2166136261u;
+
+/* Where the system gives no random numbers it stays as FNV-1a has it. */
+static void draw_seed(void)
+{
+    uint32_t drawn;
+
+    if (dscomm_priv_random(&drawn, sizeof drawn))
+        seed = drawn;
+}
+
+/* FNV-1a, with a seed of the process: strangers choose keys, and shall not
+ * choose those of one chain. */
 static uint32_t hash_of(dscomm_priv_data_t key)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     const uint8_t *bytes = key.data;
-    uint32_t hash = 2166136261u;
+    uint32_t hash;
+
+    pthread_once(&once, draw_seed);
+    hash = seed;
 
     for (size_t i = 0; i < key.size; i++)
         hash = (hash ^ bytes[i]) * 16777619u;
