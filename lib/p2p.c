@@ -205,20 +205,17 @@ dscomm_status_t dscomm_recv(dscomm_group_t *group, void *buffer, size_t count,
     return status;
 }
 
-/* ret_info->size has been checked. *ret_begun: whether the receive could begin,
- * which writes request. */
+/* ret_info->size has been checked. */
 static dscomm_status_t recv_within(dscomm_group_t *group, dscomm_call_t *call,
-                                   dscomm_message_info_t *ret_info,
-                                   bool *ret_begun)
+                                   dscomm_message_info_t *ret_info)
 {
-    dscomm_request_t request = {.source = DSCOMM_ANY_SOURCE};
+    dscomm_request_t request;
     dscomm_status_t status;
 
     call->p2p.sequence = ++group->messages;
     status = stage(group, call);
     if (status == DSCOMM_OK)
         status = dscomm_priv_work_block(group, call, &request);
-    *ret_begun = request.source != DSCOMM_ANY_SOURCE;
     if (status == DSCOMM_OK || status == DSCOMM_ERR_TRUNCATED)
         dscomm_priv_message_info_fill(ret_info, status, &request);
     return status;
@@ -232,7 +229,6 @@ dscomm_status_t dscomm_recv_within(dscomm_group_t *group, void *buffer,
     const char *name = "dscomm_recv_within";
     dscomm_call_t call = describe(NULL, buffer, count, dtype, source, tag);
     dscomm_status_t status;
-    bool begun;
 
     call.p2p.receive = 1;
     call.p2p.message.waits = 1;
@@ -244,7 +240,7 @@ dscomm_status_t dscomm_recv_within(dscomm_group_t *group, void *buffer,
     if (status == DSCOMM_OK)
         status = dscomm_priv_receive_deadline(group, name, timeout_ms,
                                               &call.p2p.deadline_ns);
-    return status < 0 ? status : recv_within(group, &call, ret_info, &begun);
+    return status < 0 ? status : recv_within(group, &call, ret_info);
 }
 
 static void matched_free(dscomm_matched_t *matched)
@@ -257,40 +253,45 @@ static void matched_free(dscomm_matched_t *matched)
     g_free(matched);
 }
 
-/* The message is still set aside if the receive could not begin. */
-static dscomm_status_t recv_taken(dscomm_matched_t *matched,
-                                  dscomm_call_t *call,
+static dscomm_status_t recv_taken(dscomm_matched_t *matched, void *buffer,
+                                  size_t count, dscomm_dtype_t dtype,
                                   dscomm_message_info_t *ret_info)
 {
-    dscomm_status_t status;
-    bool begun;
+    const char *name = "dscomm_recv_matched";
+    dscomm_group_t *group = matched->group;
+    dscomm_call_t call =
+        describe(NULL, buffer, count, dtype, matched->source, matched->tag);
+    dscomm_status_t status = dscomm_priv_group_ready(group, name);
 
-    call->p2p.message.taken = matched->taken;
-    status = recv_within(matched->group, call, ret_info, &begun);
-    if (begun)
-        matched_free(matched);
-    return status;
+    call.p2p.receive = 1;
+    call.p2p.message.taken = matched->taken;
+    if (status == DSCOMM_OK)
+        status = check(group, &call, name);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_message_info_check(ret_info, name);
+    return status < 0 ? status : recv_within(group, &call, ret_info);
+}
+
+/* With these the message is still set aside, or its group has failed. */
+static bool is_kept(dscomm_status_t status)
+{
+    return status == DSCOMM_ERR_INVALID || status == DSCOMM_ERR_STATE ||
+           status == DSCOMM_ERR_NO_MEMORY;
 }
 
 dscomm_status_t dscomm_recv_matched(dscomm_matched_t *matched, void *buffer,
                                     size_t count, dscomm_dtype_t dtype,
                                     dscomm_message_info_t *ret_info)
 {
-    const char *name = "dscomm_recv_matched";
-    dscomm_call_t call;
     dscomm_status_t status;
 
     if (!matched)
-        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: matched is NULL", name);
-    status = dscomm_priv_group_ready(matched->group, name);
-    if (status < 0)
-        return status;
-    call = describe(NULL, buffer, count, dtype, matched->source, matched->tag);
-    call.p2p.receive = 1;
-    status = check(matched->group, &call, name);
-    if (status == DSCOMM_OK)
-        status = dscomm_priv_message_info_check(ret_info, name);
-    return status < 0 ? status : recv_taken(matched, &call, ret_info);
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_recv_matched: matched is NULL");
+    status = recv_taken(matched, buffer, count, dtype, ret_info);
+    if (!is_kept(status))
+        matched_free(matched);
+    return status;
 }
 
 static dscomm_status_t start(dscomm_group_t *group, dscomm_call_t *call,
