@@ -249,13 +249,14 @@ void dscomm_priv_processes_read(dscomm_processes_t *processes,
     dscomm_store_close(view);
 }
 
-int dscomm_priv_processes_died(dscomm_processes_t *processes, int count)
+int dscomm_priv_processes_died(dscomm_processes_t *processes, int count,
+                               int own)
 {
     int rank = -1;
 
     pthread_mutex_lock(&processes->lock);
     for (int i = 0; i < count && processes->died && rank < 0; i++)
-        if (processes->of[i].died)
+        if (i != own && processes->of[i].died)
             rank = i;
     pthread_mutex_unlock(&processes->lock);
     return rank;

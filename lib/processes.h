@@ -43,8 +43,10 @@ dscomm_priv_look_t dscomm_priv_processes_key(dscomm_store_t *store);
 void dscomm_priv_processes_read(dscomm_processes_t *processes,
                                 const dscomm_priv_look_t *look);
 
-/* The first of the ranks below count whose last will was carried out, or -1. */
-int dscomm_priv_processes_died(dscomm_processes_t *processes, int count);
+/* The first of the ranks below count, but for own, whose last will was carried
+ * out, or -1. */
+int dscomm_priv_processes_died(dscomm_processes_t *processes, int count,
+                               int own);
 
 /* 1 where the rank's process has ended, dead or not yet reaped by its parent; 0
  * where it lives or is not known. Of another machine's this is known after

@@ -370,15 +370,17 @@ dscomm_status_t dscomm_priv_record_compare(const dscomm_record_t *mine,
 }
 
 dscomm_status_t dscomm_priv_record_check_alive(const dscomm_record_t *record,
-                                               int rank)
+                                               int rank, bool in_file)
 {
     if (!dscomm_priv_record_gone(record))
         return DSCOMM_OK;
     return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
                        "rank %d (pid %lld on %s) ended before all had come: "
-                       "see its own output; or its record is of an earlier "
-                       "run, whose file:// store must be removed",
-                       rank, (long long)record->pid, record->node);
+                       "see its own output%s",
+                       rank, (long long)record->pid, record->node,
+                       in_file ? "; or its record is of an earlier run, whose "
+                                 "file:// store must be removed"
+                               : "");
 }
 
 void dscomm_priv_record_clear(dscomm_record_t *record)

@@ -134,6 +134,15 @@ static dscomm_status_t name_missing(const roster_t *roster, int *ret_came)
     return status;
 }
 
+static dscomm_status_t check_alive(const roster_t *roster,
+                                   const dscomm_record_t *record, int rank)
+{
+    const char *url = roster->join->url;
+
+    return dscomm_priv_record_check_alive(
+        record, rank, !url || g_str_has_prefix(url, "file://"));
+}
+
 static dscomm_status_t read_record(const void *value, size_t size, int rank,
                                    dscomm_record_t *record)
 {
@@ -186,14 +195,15 @@ typedef struct {
 
 /* Whether a record fits this rank's own, the first one. A rank that is told
  * otherwise would make all wait for ranks that do not exist. */
-static dscomm_status_t check_record(const dscomm_record_t *records, int rank)
+static dscomm_status_t check_record(const watch_t *watch, int rank)
 {
+    const dscomm_record_t *records = watch->records;
     dscomm_status_t status = DSCOMM_OK;
 
     if (records[0].node && records[rank].node)
         status = dscomm_priv_record_compare(&records[0], &records[rank], rank);
     if (status == DSCOMM_OK && records[rank].node)
-        status = dscomm_priv_record_check_alive(&records[rank], rank);
+        status = check_alive(watch->roster, &records[rank], rank);
     return status;
 }
 
@@ -213,7 +223,7 @@ static dscomm_status_t look_at_records(watch_t *watch)
             status = get_record(watch->roster, key, rank, &watch->records[rank],
                                 &present);
         if (status == DSCOMM_OK)
-            status = check_record(watch->records, rank);
+            status = check_record(watch, rank);
         watch->next = (rank + 1) % size;
     }
     return status;
@@ -262,10 +272,11 @@ static dscomm_status_t find_cause(const roster_t *roster,
 /* A rank whose last will was carried out is missed by no deadline. */
 static dscomm_status_t check_died(const roster_t *roster, int count)
 {
-    const int rank = dscomm_priv_processes_died(roster->processes, count);
+    const int rank = dscomm_priv_processes_died(roster->processes, count,
+                                                roster->join->rank);
     char who[DSCOMM_PROCESS_MAX];
 
-    if (rank < 0 || rank == roster->join->rank)
+    if (rank < 0)
         return DSCOMM_OK;
     return dscomm_fail(
         DSCOMM_ERR_PEER_FAILED,
@@ -337,7 +348,7 @@ static dscomm_status_t get_batch(watch_t *watch, int first, int count)
         if (status == DSCOMM_OK)
             status = read_record(values[i], sizes[i], first + i, record);
         if (status == DSCOMM_OK)
-            status = check_record(watch->records, first + i);
+            status = check_record(watch, first + i);
         dscomm_store_free(values[i]);
     }
     return status;
@@ -471,9 +482,8 @@ static dscomm_status_t check_leader(const roster_t *roster,
 
     if (!present)
         status = get_record(roster, "r/0", 0, leader, &present);
-    return status == DSCOMM_OK && present
-               ? dscomm_priv_record_check_alive(leader, 0)
-               : status;
+    return status == DSCOMM_OK && present ? check_alive(roster, leader, 0)
+                                          : status;
 }
 
 /* Where rank 0 serves the store of this very world, the end of the one is the

@@ -92,10 +92,11 @@ int dscomm_priv_record_gone(const dscomm_record_t *record);
 dscomm_status_t dscomm_priv_record_compare(const dscomm_record_t *mine,
                                            const dscomm_record_t *other,
                                            int rank);
-/* ERR_PEER_FAILED where the process of rank's record has ended: of two runs
- * that use one file, the later finds the records of the earlier. */
+/* ERR_PEER_FAILED where the process of rank's record has ended. in_file: the
+ * store may be a file; of two runs that use one, the later finds the records of
+ * the earlier. */
 dscomm_status_t dscomm_priv_record_check_alive(const dscomm_record_t *record,
-                                               int rank);
+                                               int rank, bool in_file);
 void dscomm_priv_record_clear(dscomm_record_t *record);
 
 /* The backend for these ranks, or why there is none. */

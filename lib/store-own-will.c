@@ -130,6 +130,13 @@ static bool will_note(link_t *first, const char *key, dscomm_priv_data_t value)
     return noted;
 }
 
+/* The connection, on which nothing was sent, stays. */
+static dscomm_status_t leave_without(link_t *link)
+{
+    dscomm_priv_link_leave(link, DSCOMM_OK);
+    return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a last will");
+}
+
 dscomm_status_t dscomm_priv_own_will_give(link_t *first, const char *key,
                                           dscomm_priv_data_t value,
                                           dscomm_priv_deadline_t deadline)
@@ -142,9 +149,7 @@ dscomm_status_t dscomm_priv_own_will_give(link_t *first, const char *key,
     if (link->server[0] != WIRE_NAMED_ITSELF)
         return dscomm_priv_link_leave(link, DSCOMM_OK);
     if (!will_note(first, key, value))
-        return dscomm_priv_link_leave(
-            link,
-            dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a last will"));
+        return leave_without(link);
     link->binds = true;
     status = dscomm_priv_own_wills_bind(link, dscomm_priv_grace(deadline));
     return dscomm_priv_link_leave(link, status);

@@ -10,6 +10,7 @@
 #include "tests/lib/store-raw.h"
 #include "tests/tap.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 
@@ -24,13 +25,15 @@ static void remember(dscomm_log_level_t level, const char *domain,
     snprintf(logged, sizeof logged, "%s", message);
 }
 
+static int serve = 1;
+
 static dscomm_status_t meet(char *url, int rank, dscomm_meeting_t *meeting)
 {
     static char backend[] = "fine";
     const dscomm_join_t join = {.rank = rank,
                                 .size = 3,
                                 .url = url,
-                                .serve = 1,
+                                .serve = serve,
                                 .run_id = "0",
                                 .backend = backend,
                                 .timeout_ms = 10000,
@@ -84,6 +87,42 @@ static void check_early_death(void)
            strstr(dscomm_last_error(), "ended before all had come"),
        "  %s", dscomm_last_error());
     waitpid(pid, NULL, 0);
+}
+
+/* In a store that another process serves; where that is over TCP, no file is to
+ * blame. */
+static void check_dead_record(void)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *store;
+    dscomm_meeting_t meeting;
+    char url[64];
+    void *value;
+    size_t size;
+    pid_t pid;
+
+    attr.serve = 1;
+    if (dscomm_store_open("tcp://127.0.0.1:0", &attr, &store))
+        bail("%s", dscomm_last_error());
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", dscomm_store_port(store));
+    serve = 0;
+    pid = fork();
+    if (pid == 0) {
+        meet(url, 2, &meeting);
+        _exit(1);
+    }
+    if (dscomm_store_get(store, "dscomm/0/1/r/2", 10000, &value, &size))
+        bail("%s", dscomm_last_error());
+    dscomm_store_free(value);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    is_int(meet(url, 0, &meeting), DSCOMM_ERR_PEER_FAILED,
+           "a rank dies after its record is there");
+    ok(strstr(dscomm_last_error(), "ended before all had come") &&
+           !strstr(dscomm_last_error(), "file://"),
+       "  %s", dscomm_last_error());
+    serve = 1;
+    dscomm_store_close(store);
 }
 
 /* Rank 0 serves the others until they have left, but not one that died, be it
@@ -149,5 +188,6 @@ int main(void)
     check_silent_rank(NULL);
     check_silent_rank("b");
     check_early_death();
+    check_dead_record();
     return tap_done();
 }
