@@ -102,7 +102,7 @@ void dscomm_priv_account_write(const dscomm_history_t *history, const char *id,
             write_call(&history->calls[i], &writer);
 }
 
-/* Of the line at text, which ends before end. */
+/* Reads the waits in the line at text, which ends before end. */
 static void read_waits(const char *text, const char *end,
                        dscomm_account_t *account)
 {
@@ -118,7 +118,7 @@ static void read_waits(const char *text, const char *end,
     }
 }
 
-/* Of the line at text, which has size bytes. */
+/* Reads a call from the line at text, which has size bytes. */
 static void read_call(const char *text, size_t size,
                       dscomm_account_call_t *call)
 {

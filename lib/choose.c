@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What rank 0 decides for all from the records: which backend serves the world,
- * and which ranks share a node. */
+/* Rank 0 decides for all, from the records, which backend serves the world and
+ * which ranks share a node. */
 #include "config.h"
 
 #include "lib/roster.h"

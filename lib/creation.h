@@ -27,7 +27,7 @@ typedef struct dscomm_creation {
 void dscomm_priv_creation_begin(dscomm_creation_t *creation,
                                 dscomm_group_t *group, dscomm_group_t *parent,
                                 int open_ms);
-/* What is left of args->open_ms since then, in ms. */
+/* Returns how much of args->open_ms is left since then, in ms. */
 int dscomm_priv_creation_left(const dscomm_backend_args_t *args);
 /* Returns status, or where that is a failure the one that all ranks give, with
  * its sentence. A rank 0 whose store the others read that from stays until they

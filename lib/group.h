@@ -131,8 +131,8 @@ struct dscomm_group {
 
 #define DSCOMM_GROUP_ID_MAX 512 /* bytes of an id, which is part of keys */
 
-/* What a new group is made of. ranks: count ranks of parent, or NULL for all of
- * the world; rank is this process's number among them. */
+/* Describes a group that is to be made. ranks: count ranks of parent, or NULL
+ * for all of the world; rank is this process's number among them. */
 typedef struct {
     struct dscomm_world *world;
     dscomm_group_t *parent; /* NULL for a world */

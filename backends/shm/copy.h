@@ -17,8 +17,8 @@ void shm_copy_stream(void *dest, const void *source, size_t size);
 /* memcpy of what another rank has just written. */
 void shm_copy_out(void *dest, const void *source, size_t size);
 
-/* What the collectives of a pair have found holds for its messages. word: see
- * shm_path_look(). */
+/* Returns the stores for a message: those that the pair's collectives have
+ * chosen, else those of the path. word: see shm_path_look(). */
 static inline uint8_t shm_path_store(shm_path_t *path,
                                      const _Atomic uint64_t *word, size_t size)
 {

@@ -84,7 +84,7 @@ typedef struct {
     bool ahead; /* the rank only sent, so that it waited for no data */
 } shm_span_t;
 
-/* Which stores the collectives of a size class are faster by: see trial.c. */
+/* Size classes, each of which chooses its stores by a trial: see trial.c. */
 #define SHM_CLASSES 5
 #define SHM_TRIAL_TURN_COUNT 4
 #define SHM_TRIAL_TIMED 64 /* calls of a turn, at most */

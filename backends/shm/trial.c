@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which stores are collectives faster by? The time of a line between two caches
- * does not say: where lines are far, streaming stores are several times faster
- * on one processor and a quarter slower on another. So each group tries both,
- * for each class of sizes.
+/* Each group tries plain and streaming stores for each class of sizes, and
+ * keeps the faster ones. The time of a line between two caches does not tell
+ * which: if lines are far, streaming stores are several times faster on one
+ * processor and a quarter slower on another.
  *
  * A trial has four turns: plain, streaming, plain, streaming. A turn goes once
  * round the rings before its calls are timed, because streaming stores leave
