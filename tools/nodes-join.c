@@ -45,7 +45,7 @@ static int left_ms(gint64 deadline)
 {
     gint64 left = deadline - g_get_monotonic_time();
 
-    return left <= 0 ? 0 : (int)MIN(left / 1000 + 1, G_MAXINT);
+    return left <= 0 ? 0 : (int)MIN((left + 999) / 1000, G_MAXINT);
 }
 
 static char *own_host(void)
