@@ -321,13 +321,16 @@ connect_once(link_t *link, dscomm_priv_deadline_t deadline, gboolean *ret_again)
     return connect_host(link, link->host, deadline, ret_again);
 }
 
-/* Whether to try again after the attempt that began at start and failed. */
-static gboolean is_worth_it(dscomm_status_t status, gint64 start, int *closed)
+/* Whether to try again after the attempt that began at start and failed. A
+ * server with another secret has answered, and goes on to say the same. */
+static gboolean is_worth_it(const link_t *link, dscomm_status_t status,
+                            gint64 start, int *closed)
 {
     if (status == DSCOMM_ERR_NOT_FOUND)
         return g_get_monotonic_time() - start < (gint64)RESOLVE_MS * 1000;
     if (status == DSCOMM_ERR_MISMATCH)
-        return g_get_monotonic_time() - start < (gint64)OTHER_JOB_MS * 1000;
+        return !link->unproven &&
+               g_get_monotonic_time() - start < (gint64)OTHER_JOB_MS * 1000;
     if (status == DSCOMM_ERR_PEER_FAILED)
         return ++*closed < CLOSED_MAX;
     return TRUE;
@@ -344,7 +347,7 @@ dscomm_status_t dscomm_priv_link_connect(link_t *link,
 
     for (;;) {
         status = connect_once(link, deadline, &again);
-        if (!status || !again || !is_worth_it(status, start, &closed))
+        if (!status || !again || !is_worth_it(link, status, start, &closed))
             break;
         dscomm_priv_back_off(deadline, &pause, MOST_PAUSE_US);
         if (dscomm_priv_deadline_passed(deadline))

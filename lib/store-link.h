@@ -57,7 +57,8 @@ gboolean dscomm_priv_link_init(dscomm_priv_link_t *link, const char *host,
 void dscomm_priv_link_clear(dscomm_priv_link_t *link);
 
 /* Connects, trying again until the deadline. A store of another job is given
- * time to end. */
+ * time to end, but not one whose secret differs: that is ERR_MISMATCH at
+ * once. */
 dscomm_status_t dscomm_priv_link_connect(dscomm_priv_link_t *link,
                                          dscomm_priv_deadline_t deadline);
 

@@ -223,9 +223,28 @@ static void test_look_kinds(void)
     }
 }
 
+/* A server with a secret says so once: it is not asked again. If it were, this
+ * one, which takes one connection, would be gone. */
+static void test_refused(void)
+{
+    const uint32_t refusal = ~((uint32_t)getpid() ^ UINT32_C(0x5CA1AB1E));
+    fake_t fake = {.greeting = (const char *)&refusal,
+                   .greeting_size = sizeof refusal};
+    dscomm_store_t *store = NULL;
+
+    fake_start(&fake);
+    status_is(open_at(address_of(fake.port), 1000, &store), DSCOMM_ERR_MISMATCH,
+              "a server that refuses is not asked again");
+    ok(strstr(dscomm_last_error(), "DSCOMM_JOB_SECRET") != NULL, "  %s",
+       dscomm_last_error());
+    dscomm_store_close(store);
+    pthread_join(fake.thread, NULL);
+}
+
 int main(void)
 {
     test_greetings();
+    test_refused();
     test_cancel();
     test_reconnect();
     test_replaced();
