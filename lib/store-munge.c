@@ -7,6 +7,7 @@
 #include "lib/status.h"
 
 #include <dlfcn.h>
+#include <glib.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -140,22 +141,45 @@ dscomm_status_t dscomm_priv_munge_decode(const char *credential,
     return status;
 }
 
+/* A machine without libmunge is one of a cluster without MUNGE. One that has
+ * the library, but no daemon, may be a container, or its daemon has ended: the
+ * job goes on without a secret, and its user learns it. If the daemon answers
+ * but fails, the job ends, since other machines of it may have a secret. */
+static dscomm_status_t make_without(dscomm_status_t status)
+{
+    char why[DSCOMM_ERROR_MAX];
+
+    g_strlcpy(why, dscomm_last_error(), sizeof why);
+    if (status == DSCOMM_ERR_NOT_FOUND) {
+        dscomm_log(loaded ? DSCOMM_LOG_WARN : DSCOMM_LOG_INFO, "store",
+                   "the job's store gets no secret by MUNGE: %s; start munged, "
+                   "or set DSCOMM_JOB_SECRET (see dscomm-security(7))",
+                   why);
+        return DSCOMM_OK;
+    }
+    return dscomm_fail(status,
+                       "the job's store gets no secret by MUNGE, which fails "
+                       "here: %s; mend munged, or set DSCOMM_JOB_SECRET to the "
+                       "same text for all processes of the job",
+                       why);
+}
+
 dscomm_status_t dscomm_priv_munge_make(char **ret_secret, char **ret_credential)
 {
     char made[SECRET_MADE_SIZE];
+    dscomm_status_t status;
 
     *ret_secret = *ret_credential = NULL;
     if (!dscomm_priv_secret_make(made))
         return dscomm_fail(DSCOMM_ERR_IO, "the system gives no random numbers "
                                           "for a secret of the job");
-    if (!dscomm_priv_munge_encode(made, ret_credential))
+    status = dscomm_priv_munge_encode(made, ret_credential);
+    if (status == DSCOMM_OK)
         *ret_secret = strdup(made);
-    else
-        dscomm_log(DSCOMM_LOG_INFO, "store",
-                   "the job's store gets no secret by MUNGE: %s",
-                   dscomm_last_error());
     explicit_bzero(made, sizeof made);
-    if (!*ret_credential || *ret_secret)
+    if (status)
+        return make_without(status);
+    if (*ret_secret)
         return DSCOMM_OK;
     free(*ret_credential);
     *ret_credential = NULL;

@@ -9,6 +9,7 @@
 #include "lib/store.h"
 
 #include <dlfcn.h>
+#include <dscomm/log.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,13 +96,46 @@ static void test_job(void)
     dscomm_store_close(store);
 }
 
+static int warnings;
+
+static void count_warning(dscomm_log_level_t level, const char *domain,
+                          const char *text, void *arg)
+{
+    (void)arg;
+    warnings += level == DSCOMM_LOG_WARN && !strcmp(domain, "store") &&
+                strstr(text, "no secret by MUNGE: munge: error 6") &&
+                strstr(text, "DSCOMM_JOB_SECRET");
+}
+
+/* A daemon that answers, but fails: no job starts without the secret that its
+ * other machines may have. */
+static void test_failing(void)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *store = NULL;
+
+    setenv("FAKE_MUNGE_ENCODE", TIMED_OUT, 1);
+    attr.serve = 1;
+    status_is(
+        dscomm_priv_store_open("tcp://127.0.0.1:0", &attr, &by_munge, &store),
+        DSCOMM_ERR_ENVIRONMENT, "a server whose MUNGE fails");
+    ok(strstr(dscomm_last_error(), "munge: error 7") &&
+           strstr(dscomm_last_error(), "DSCOMM_JOB_SECRET"),
+       "  %s", dscomm_last_error());
+    unsetenv("FAKE_MUNGE_ENCODE");
+    dscomm_store_close(store);
+}
+
 /* MUNGE must work on all machines of a job, or on none. */
 static void test_partly(void)
 {
     dscomm_store_t *store;
 
     setenv("FAKE_MUNGE_ENCODE", SOCKET_FAILED, 1);
+    dscomm_log_set_handler(count_warning, NULL);
     store = serve_store(&by_munge);
+    dscomm_log_set_handler(NULL, NULL);
+    is_int(warnings, 1, "a server without a daemon warns");
     client_is(&by_munge, dscomm_store_port(store), DSCOMM_OK, NULL,
               "no MUNGE anywhere");
     client_is(NULL, dscomm_store_port(store), DSCOMM_OK, NULL,
@@ -177,6 +211,7 @@ int main(void)
         bail("%s", dlerror());
     test_job();
     test_ports();
+    test_failing();
     test_partly();
     test_replayed();
     test_own();
