@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How many ranks, which run, and rank 0's process, in lines. */
-#define HOST_KEY "dscomm/host"
+/* The lines of DSCOMM_HOST_KEY: how many ranks, which run, and rank 0's
+ * process. */
 enum { HOST_SIZE, HOST_RUN, HOST_PROCESS, HOST_LINES };
 
 /* In the store that dscomm run serves for one job: its TORCHELASTIC_RUN_ID.
@@ -44,7 +44,7 @@ static dscomm_status_t read_host(dscomm_store_t *store, int timeout_ms,
     size_t size;
     char **lines;
     dscomm_status_t status =
-        dscomm_store_get(store, HOST_KEY, timeout_ms, &value, &size);
+        dscomm_store_get(store, DSCOMM_HOST_KEY, timeout_ms, &value, &size);
 
     if (status < 0)
         return status;
@@ -176,17 +176,25 @@ dscomm_status_t dscomm_priv_host_taken(const dscomm_join_t *join,
     return status;
 }
 
+char *dscomm_priv_host_text(const dscomm_join_t *join)
+{
+    char node[DSCOMM_NODE_MAX], run[RUN_MAX];
+
+    dscomm_priv_node_name(node);
+    return g_strdup_printf("%d\n%s\npid %ld on %s", join->size,
+                           dscomm_priv_quote(join->run_id, run, sizeof run),
+                           (long)getpid(), node);
+}
+
+/* A store that was opened before the size of the world was known does not have
+ * the key yet. */
 static dscomm_status_t announce(const dscomm_join_t *join,
                                 dscomm_store_t *store)
 {
-    char node[DSCOMM_NODE_MAX], run[RUN_MAX], *text;
-    dscomm_status_t status;
+    char *text = dscomm_priv_host_text(join);
+    dscomm_status_t status =
+        dscomm_store_set(store, DSCOMM_HOST_KEY, text, strlen(text));
 
-    dscomm_priv_node_name(node);
-    text = g_strdup_printf("%d\n%s\npid %ld on %s", join->size,
-                           dscomm_priv_quote(join->run_id, run, sizeof run),
-                           (long)getpid(), node);
-    status = dscomm_store_set(store, HOST_KEY, text, strlen(text));
     g_free(text);
     return status;
 }
@@ -310,24 +318,20 @@ static dscomm_status_t compare_agent(const dscomm_join_t *join, const char *run)
 }
 
 /* A rank 0 that serves its store itself: the variables that say that an agent
- * does are an earlier job's. It has just begun where there is nothing yet. */
+ * does are an earlier job's. Its store has the key from the start. */
 static dscomm_status_t refuse_host(const dscomm_join_t *join,
-                                   dscomm_store_t *store, int64_t deadline)
+                                   dscomm_store_t *store)
 {
-    const char *key = HOST_KEY;
+    const char *key = DSCOMM_HOST_KEY;
     char **lines, run[RUN_MAX], runs[2][RUN_TEXT_MAX];
-    int64_t count = 1;
     int present = 0;
     dscomm_status_t status = dscomm_store_check(store, &key, 1, &present);
 
-    if (status == DSCOMM_OK && !present)
-        status = dscomm_store_num_keys(store, &count);
-    if (status < 0 || (!present && count))
+    if (status < 0 || !present)
         return status;
-    status = read_host(
-        store, CLAMP(dscomm_priv_clock_left(deadline), 1, SOON_MS), &lines);
+    status = read_host(store, SOON_MS, &lines);
     if (status < 0)
-        return status == DSCOMM_ERR_TIMEOUT ? DSCOMM_OK : status;
+        return status;
     dscomm_priv_quote(join->run_id, run, sizeof run);
     dscomm_fail(DSCOMM_ERR_MISMATCH,
                 "another job answers at %s: its rank 0, %s, which was told of "
@@ -343,7 +347,7 @@ static dscomm_status_t refuse_host(const dscomm_join_t *join,
 }
 
 static dscomm_status_t check_agent(const dscomm_join_t *join,
-                                   dscomm_store_t *store, int64_t deadline)
+                                   dscomm_store_t *store)
 {
     void *run;
     dscomm_status_t status = read_agent(store, &run);
@@ -351,7 +355,7 @@ static dscomm_status_t check_agent(const dscomm_join_t *join,
     if (status < 0)
         return status;
     if (!run)
-        return refuse_host(join, store, deadline);
+        return refuse_host(join, store);
     status = compare_agent(join, run);
     dscomm_store_free(run);
     return status;
@@ -362,7 +366,7 @@ dscomm_status_t dscomm_priv_host_meet(const dscomm_join_t *join,
                                       int64_t deadline)
 {
     if (!join->serve && strcmp(join->run_id, "0"))
-        return check_agent(join, store, deadline);
+        return check_agent(join, store);
     if (!dscomm_priv_join_serves(join))
         return DSCOMM_OK;
     return join->rank ? check(join, store, number, deadline)

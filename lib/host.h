@@ -5,6 +5,11 @@
 
 #include "lib/rendezvous.h"
 
+/* In a store that a rank 0 serves, from the start: for whom. */
+#define DSCOMM_HOST_KEY "dscomm/host"
+/* Its value, for g_free(). */
+char *dscomm_priv_host_text(const dscomm_join_t *join);
+
 /* Where rank 0 is to serve the store: rank 0 says so in it; ERR_MISMATCH for
  * one of another job, or another world size, after a moment in which that job's
  * rank 0 may leave; and soon where dscomm run serves it. Where an agent is to:

@@ -122,12 +122,15 @@ static dscomm_status_t open_once(const dscomm_join_t *join, int64_t deadline,
                                  dscomm_store_t **ret_store)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    char *text = dscomm_priv_host_text(join);
     const dscomm_priv_job_t job = {
         .name = *join->job ? join->job : NULL,
         .ports = MAX(join->ports, 1),
         .remote = join->local_size >= 1 && join->local_size < join->size,
         .secret = *join->secret ? join->secret : NULL,
         .munge = join->munge,
+        .key = "/" DSCOMM_HOST_KEY,
+        .text = text,
     };
     const int served = dscomm_priv_join_serves(join);
     dscomm_venue_t venue = DSCOMM_VENUE_FINE;
@@ -135,15 +138,17 @@ static dscomm_status_t open_once(const dscomm_join_t *join, int64_t deadline,
 
     if (served && join->rank)
         venue = dscomm_priv_venue(join, deadline);
-    if (venue == DSCOMM_VENUE_WRONG)
-        return dscomm_priv_venue_fail(join);
     attr.timeout_ms = MAX(dscomm_priv_clock_left(deadline), 1);
     if (venue == DSCOMM_VENUE_DOUBTFUL || (is_tcp(join->url) && !join->serve))
         attr.timeout_ms = MIN(attr.timeout_ms, DOUBTFUL_MS);
     attr.serve = served && join->rank == 0;
     attr.world_size = is_tcp(join->url) ? 0 : join->size;
-    status = dscomm_priv_store_open(join->url, &attr, served ? &job : NULL,
-                                    ret_store);
+    if (venue == DSCOMM_VENUE_WRONG)
+        status = dscomm_priv_venue_fail(join);
+    else
+        status = dscomm_priv_store_open(join->url, &attr, served ? &job : NULL,
+                                        ret_store);
+    g_free(text);
     if (status == DSCOMM_ERR_TIMEOUT && is_tcp(join->url) && !attr.serve)
         status = explain_late(join, venue);
     if (status == DSCOMM_ERR_IO && attr.serve)

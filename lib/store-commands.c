@@ -45,16 +45,16 @@ static void free_queue(dscomm_priv_node_t *node)
 /* Nobody's keys, see store-wire.h. */
 static const char *const own_keys[] = {WIRE_SERVER_KEY, WIRE_JOB_KEY};
 
-static dscomm_status_t set_own(commands_t *commands, size_t i, const void *data,
-                               size_t size)
+static dscomm_status_t set_first(commands_t *commands, const char *key,
+                                 const void *data, size_t size)
 {
     bytes_t *value = dscomm_priv_budget_copy(
         dscomm_priv_table_budget(commands->table), data, size);
     dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
 
     if (value)
-        status = dscomm_priv_table_set(
-            commands->table, dscomm_priv_data_text(own_keys[i]), value);
+        status = dscomm_priv_table_set(commands->table,
+                                       dscomm_priv_data_text(key), value);
     dscomm_priv_bytes_unref(value);
     return status;
 }
@@ -66,9 +66,12 @@ static dscomm_status_t name_server(commands_t *commands,
     dscomm_status_t status;
 
     dscomm_priv_wire_name(name, WIRE_NAMED_ITSELF);
-    status = set_own(commands, 0, name, sizeof name);
+    status = set_first(commands, WIRE_SERVER_KEY, name, sizeof name);
     if (!status && job && job->name)
-        status = set_own(commands, 1, job->name, strlen(job->name));
+        status =
+            set_first(commands, WIRE_JOB_KEY, job->name, strlen(job->name));
+    if (!status && job && job->key)
+        status = set_first(commands, job->key, job->text, strlen(job->text));
     return status;
 }
 

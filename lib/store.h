@@ -112,10 +112,14 @@ typedef struct {
      * clients the credential. */
     bool munge;
     const char *credential; /* the server's, or NULL */
+    /* What the server has from the start, before any client comes: a key, with
+     * torch's '/', and its text; or NULL. */
+    const char *key, *text;
 } dscomm_priv_job_t;
 
 /* dscomm_store_open(), for a job; NULL: anyone's. ERR_MISMATCH where a store of
- * another job answers, and no one else does in a moment. */
+ * another job answers, and no one else does in a moment, or at once where its
+ * secret differs. */
 dscomm_status_t dscomm_priv_store_open(const char *url,
                                        const dscomm_store_attr_t *attr,
                                        const dscomm_priv_job_t *job,

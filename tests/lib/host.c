@@ -6,13 +6,15 @@
 
 #include "lib/clock.h"
 #include "lib/roster.h"
+#include "lib/store.h"
 #include "tests/tap.h"
 
 #include <glib.h>
-#include <pthread.h>
 #include <string.h>
 
-#define KEY "dscomm/host"
+#define KEY DSCOMM_HOST_KEY
+#define SOON_NS (500 * NS_PER_MS) /* half the time of a late rank 0 */
+#define TRIES 5 /* of which one is not held up by the machine */
 
 static dscomm_store_t *store;
 
@@ -118,32 +120,64 @@ static void test_nameless(void)
        "  %s", dscomm_last_error());
 }
 
-static void *announce(void *ret_status)
-{
-    *(dscomm_status_t *)ret_status = meet(0, 2, "0", 1000);
-    return NULL;
-}
-
-/* To rank 0's own store comes one that was told of an agent's, at any time. */
+/* To rank 0's own store comes one that was told of an agent's. */
 static void test_leftover(void)
 {
     dscomm_join_t client = join_of(1, 3, "old/0");
-    dscomm_status_t announced;
-    pthread_t thread;
 
     client.serve = 0;
-    if (pthread_create(&thread, NULL, announce, &announced))
-        bail("no thread");
+    is_int(meet(0, 2, "0", 1000), DSCOMM_OK, "rank 0 says so");
     is_int(dscomm_priv_host_meet(
                &client, store, 1,
                dscomm_priv_clock_after(dscomm_priv_clock(), 60000)),
            DSCOMM_ERR_MISMATCH, "a rank of an agent at a rank 0");
-    pthread_join(thread, NULL);
-    is_int(announced, DSCOMM_OK, "rank 0 says so");
     ok(strstr(dscomm_last_error(), "told of 2 ranks, serves the store there") &&
            strstr(dscomm_last_error(), "rank 1 of 3 ranks and run 'old/0'") &&
            strstr(dscomm_last_error(), "TORCHELASTIC_USE_AGENT_STORE"),
        "  %s", dscomm_last_error());
+}
+
+/* In an agent's store, which may be empty, nobody waits for a rank 0. */
+static void test_empty(void)
+{
+    dscomm_join_t client = join_of(1, 2, "job/0");
+    int64_t least = INT64_MAX;
+
+    client.serve = 0;
+    for (int i = 0; i < TRIES; i++) {
+        const int64_t begin = dscomm_priv_clock();
+
+        is_int(dscomm_priv_host_meet(&client, store, 1,
+                                     dscomm_priv_clock_after(begin, 60000)),
+               DSCOMM_OK, "an agent's store may be for several");
+        least = MIN(least, dscomm_priv_clock() - begin);
+    }
+    ok(least < SOON_NS, "and is used at once");
+}
+
+/* The store that rank 0 serves tells from the start whose it is, so that
+ * whoever finds it empty knows that it is none of rank 0's. */
+static void test_from_the_start(void)
+{
+    const dscomm_join_t host = join_of(0, 2, "0");
+    dscomm_join_t client = join_of(1, 2, "old/0");
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    char *text = dscomm_priv_host_text(&host);
+    const dscomm_priv_job_t job = {
+        .ports = 1, .key = "/" DSCOMM_HOST_KEY, .text = text};
+    dscomm_store_t *served;
+
+    attr.serve = 1;
+    if (dscomm_priv_store_open("tcp://127.0.0.1:0", &attr, &job, &served))
+        bail("%s", dscomm_last_error());
+    client.serve = 0;
+    is_int(dscomm_priv_host_meet(&client, served, 1, 0), DSCOMM_ERR_MISMATCH,
+           "a rank of an agent at a rank 0 that has just begun");
+    ok(strstr(dscomm_last_error(), "told of 2 ranks, serves the store there") !=
+           NULL,
+       "  %s", dscomm_last_error());
+    dscomm_store_close(served);
+    g_free(text);
 }
 
 static void renew(void)
@@ -155,14 +189,10 @@ static void renew(void)
 
 int main(void)
 {
-    dscomm_join_t client = join_of(1, 2, "job/0");
-
-    client.serve = 0;
     if (dscomm_store_open("memory://", NULL, &store))
         bail("%s", dscomm_last_error());
-    is_int(dscomm_priv_host_meet(&client, store, 1, 0), DSCOMM_OK,
-           "an agent's store may be for several");
-    renew();
+    test_empty();
+    test_from_the_start();
     test_leftover();
     renew();
     is_int(meet(1, 2, "0", 200), DSCOMM_ERR_TIMEOUT, "no rank 0 says so");
