@@ -74,7 +74,7 @@ told 4 slurm 'dscomm env'
 run srun -N 3 -n 5 "$dscomm" env --explain
 is "$(grep -c '^rank [0-4] of 5, by slurm' "$scratch/out") $(grep -c '^  slurm  *taken' "$scratch/out")" \
     '5 5' 'dscomm env --explain'
-run srun -N 2 -n 3 "$dscomm" env --exec sh -c 'echo $RANK $WORLD_SIZE $MASTER_ADDR'
+run srun -w n0,n1 -n 3 "$dscomm" env --exec sh -c 'echo $RANK $WORLD_SIZE $MASTER_ADDR'
 is "$(sort "$scratch/out" | tr '\n' ,)" '0 3 n0,1 3 n0,2 3 n0,' 'dscomm env --exec'
 
 printf 'n2\nn0\nn2\n' >"$scratch/hosts"
@@ -206,7 +206,7 @@ else
         run srun --mpi=pmi2 -N 1 -n 2 mpirun.mpich -launcher fork \
             -hosts localhost -n 2 "$dscomm" env --json
         names 'mpirun.mpich in each of two tasks: two jobs'
-        run salloc -N 2 -n 2 srun --mpi=pmi2 -N 2 -n 2 --overlap \
+        run salloc -w n0,n1 -n 2 srun --mpi=pmi2 -N 2 -n 2 --overlap \
             env MASTER_ADDR=n0 mpirun.mpich -n 2 -ppn 1 -hosts n0,n1 \
             "$dscomm" env --json
         is "$(grep -c '"no_master":"MASTER_PORT: not set' "$scratch/out")" 4 \
