@@ -16,15 +16,16 @@ typedef struct {
     will_t *wills;
     int count; /* of them */
     unsigned connections;
-    gint64 due; /* 0: it is connected, or its wills are carried out */
-    GList link; /* in due of all wills */
-    bool carried_out;
+    gint64 due; /* in the queue of that name */
+    GQueue *queue; /* due or kept of all wills, or NULL: it is connected */
+    GList link; /* in queue */
     bool counted; /* in clients of all wills */
 } client_t;
 
 struct dscomm_priv_wills {
     dscomm_priv_map_t of; /* of client_t, by name */
     GQueue due; /* of client_t without connections, the next one first */
+    GQueue kept; /* of client_t whose wills are carried out, the oldest first */
     int clients; /* that are connected and have a will */
     dscomm_priv_table_t *table;
     dscomm_priv_waiters_t *waiters;
@@ -92,18 +93,18 @@ static void client_count(wills_t *wills, client_t *client)
     client->counted = counts;
 }
 
-static void client_set_due(wills_t *wills, client_t *client, gint64 due)
+static void client_move(client_t *client, GQueue *queue)
 {
-    if (client->due)
-        g_queue_unlink(&wills->due, &client->link);
-    if (due)
-        g_queue_push_tail_link(&wills->due, &client->link);
-    client->due = due;
+    if (client->queue)
+        g_queue_unlink(client->queue, &client->link);
+    if (queue)
+        g_queue_push_tail_link(queue, &client->link);
+    client->queue = queue;
 }
 
 static void client_remove(wills_t *wills, client_t *client)
 {
-    client_set_due(wills, client, 0);
+    client_move(client, NULL);
     wills->clients -= client->counted;
     dscomm_priv_map_remove(&wills->of, &client->node);
     client_free(&client->node);
@@ -135,11 +136,10 @@ bool dscomm_priv_wills_join(wills_t *wills, bytes_t *name)
         client = client_add(wills, name);
     if (!client)
         return false;
-    client_set_due(wills, client, 0);
-    for (will_t *will = client->wills; will && client->carried_out;
+    for (will_t *will = client->wills; will && client->queue == &wills->kept;
          will = will->next)
         will_retract(wills, will);
-    client->carried_out = false;
+    client_move(client, NULL);
     client->connections++;
     client_count(wills, client);
     return true;
@@ -155,9 +155,9 @@ void dscomm_priv_wills_leave(wills_t *wills, data_t name, bool ended)
     client_count(wills, client);
     if (client->connections)
         return;
+    client->due = g_get_monotonic_time() + (gint64)WILL_GRACE_MS * 1000;
     if (ended && client->wills)
-        client_set_due(wills, client,
-                       g_get_monotonic_time() + (gint64)WILL_GRACE_MS * 1000);
+        client_move(client, &wills->due);
     else
         client_remove(wills, client);
 }
@@ -197,7 +197,7 @@ static void client_withdraw(wills_t *wills, client_t *client, will_t **at)
 {
     will_t *will = *at;
 
-    if (client->carried_out)
+    if (client->queue == &wills->kept)
         will_retract(wills, will);
     *at = will->next;
     will_free(will);
@@ -236,9 +236,10 @@ void dscomm_priv_wills_carry_out(wills_t *wills, gint64 now)
     client_t *client;
 
     while ((client = g_queue_peek_head(&wills->due)) && client->due <= now) {
-        client_set_due(wills, client, 0);
-        client->carried_out = true;
+        client_move(client, &wills->kept);
         for (will_t *will = client->wills; will; will = will->next)
             will_carry_out(wills, will);
     }
+    while (wills->kept.length > WILL_KEPT_MAX)
+        client_remove(wills, g_queue_peek_head(&wills->kept));
 }

@@ -2,7 +2,9 @@
 /* Last wills of the server's clients. A will is a key and a value, which is
  * appended to the key if all connections of the client end while it has the
  * will, and taken out again if the client comes back or withdraws the will
- * after that. A client has one will for a key.
+ * after that. A client has one will for a key. Of the clients whose wills were
+ * carried out the server remembers the last WILL_KEPT_MAX: what older ones have
+ * appended stays.
  *
  * Connections that end by the client's side count as the end of the client,
  * after a grace period in which it may connect again: the network may have
@@ -16,6 +18,9 @@
 
 #define WILL_GRACE_MS 300
 #define WILL_COUNT_MAX 1024 /* wills of one client */
+/* Clients that may come back: more than the ranks of a job that a failure of
+ * the network cuts off at once. */
+#define WILL_KEPT_MAX 16384
 
 typedef struct dscomm_priv_wills dscomm_priv_wills_t;
 
