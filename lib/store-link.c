@@ -66,6 +66,7 @@ gboolean dscomm_priv_link_init(link_t *link, const char *host, int port,
     link->binds = true;
     pthread_mutex_init(&link->lock, NULL);
     dscomm_priv_gate_init(&link->gate);
+    dscomm_priv_gate_init(&link->turn);
     return TRUE;
 }
 
@@ -93,6 +94,7 @@ static void clear_one(link_t *link)
     close_fd(&link->fd);
     close_fd(&link->parked);
     dscomm_priv_own_wills_free(link);
+    dscomm_priv_gate_clear(&link->turn);
     dscomm_priv_gate_clear(&link->gate);
     pthread_mutex_destroy(&link->lock);
     explicit_bzero(link->secret, sizeof link->secret);
@@ -382,6 +384,7 @@ gboolean dscomm_priv_link_is_out_of_step(const link_t *link)
 /* Through the gate, to a connection that is in order. */
 static dscomm_status_t link_take(link_t *link, dscomm_priv_deadline_t deadline)
 {
+    const dscomm_priv_deadline_t now = {0};
     dscomm_status_t status = dscomm_priv_gate_enter(&link->gate, deadline);
     gboolean again;
 
@@ -389,8 +392,9 @@ static dscomm_status_t link_take(link_t *link, dscomm_priv_deadline_t deadline)
         return status;
     if (link->fd >= 0 && dscomm_priv_link_is_out_of_step(link))
         dscomm_priv_link_disconnect(link);
-    dscomm_priv_own_wills_flush(link);
-    if (link->fd < 0)
+    status =
+        dscomm_priv_own_wills_flush(link, now, dscomm_priv_grace(deadline));
+    if (link->fd < 0 && status != DSCOMM_ERR_TIMEOUT)
         status = connect_once(link, dscomm_priv_grace(deadline), &again);
     if (!status)
         return DSCOMM_OK;

@@ -40,6 +40,7 @@ typedef struct dscomm_priv_link {
     bool binds; /* its connections are to be bound, if there are wills */
     uint8_t client[WIRE_NAME_SIZE]; /* the first one's: names the client */
     dscomm_priv_own_will_t *wills; /* the first one's, see store-own-will.h */
+    dscomm_priv_gate_t turn; /* the first one's: to tell the server of wills */
 } dscomm_priv_link_t;
 
 /* Connections beyond the first that nobody has used for so long are closed. */

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Time for withdrawing a will while another thread uses the connection. */
+/* Time for withdrawing a will, in ms, while another thread uses the connection
+ * or tells the server of wills, and for the server's answer. */
 #define WITHDRAW_MS 100
 
 struct dscomm_priv_own_will {
@@ -28,7 +29,7 @@ static will_t *will_find(const link_t *first, const char *key)
 {
     will_t *will = first->wills;
 
-    while (will && strcmp(will->key, key))
+    while (will && (will->withdrawn || strcmp(will->key, key)))
         will = will->next;
     return will;
 }
@@ -60,16 +61,24 @@ static void put_will(const link_t *first, const will_t *will,
                           will->withdrawn ? 0 : will->size);
 }
 
-/* The requests that tell the server of all wills, or of those alone that are
- * withdrawn. */
-static void put_wills(link_t *first, bool all, dscomm_priv_buffer_t *request)
+static void put_withdrawn(link_t *first, dscomm_priv_buffer_t *request)
 {
-    pthread_mutex_lock(&first->lock);
     for (will_t *will = first->wills; will; will = will->next) {
         will->sent = will->withdrawn;
-        if (all || will->withdrawn)
+        if (will->withdrawn)
             put_will(first, will, request);
     }
+}
+
+/* The requests that withdraw wills, then those that give all others if given is
+ * TRUE: a key may have both. */
+static void put_wills(link_t *first, bool given, dscomm_priv_buffer_t *request)
+{
+    pthread_mutex_lock(&first->lock);
+    put_withdrawn(first, request);
+    for (will_t *will = first->wills; will && given; will = will->next)
+        if (!will->withdrawn)
+            put_will(first, will, request);
     pthread_mutex_unlock(&first->lock);
 }
 
@@ -90,42 +99,53 @@ static void forget_withdrawn(link_t *first)
     pthread_mutex_unlock(&first->lock);
 }
 
-dscomm_status_t dscomm_priv_own_wills_bind(link_t *link,
-                                           dscomm_priv_deadline_t deadline)
+/* Sends what put_wills() makes, and waits until the server has done it. */
+static dscomm_status_t tell(link_t *link, bool given,
+                            dscomm_priv_deadline_t deadline)
 {
     const uint32_t nonce = 0x3B1CF02D;
     dscomm_priv_buffer_t request = {0};
-    dscomm_status_t status = DSCOMM_OK;
+    dscomm_status_t status;
 
-    put_wills(link->first, true, &request);
-    if (request.size || request.bad) {
-        dscomm_priv_put_u8(&request, WIRE_PING);
-        dscomm_priv_put_u32(&request, nonce);
-        status = dscomm_priv_link_send(link, &request, deadline);
-        if (!status)
-            status = dscomm_priv_link_echo(link, nonce, deadline);
+    put_wills(link->first, given, &request);
+    if (!request.size && !request.bad)
+        return DSCOMM_OK;
+    dscomm_priv_put_u8(&request, WIRE_PING);
+    dscomm_priv_put_u32(&request, nonce);
+    status = dscomm_priv_link_send(link, &request, deadline);
+    if (!status)
+        status = dscomm_priv_link_echo(link, nonce, deadline);
+    if (given)
         link->bound = !status;
-    }
+    if (!status)
+        forget_withdrawn(link->first);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_own_wills_bind(link_t *link,
+                                           dscomm_priv_deadline_t deadline)
+{
+    dscomm_priv_gate_t *turn = &link->first->turn;
+    dscomm_status_t status = dscomm_priv_gate_enter(turn, deadline);
+
     if (status)
         return status;
-    forget_withdrawn(link->first);
-    if (link->parked >= 0)
+    status = tell(link, true, deadline);
+    dscomm_priv_gate_leave(turn);
+    if (!status && link->parked >= 0) {
         dscomm_priv_fd_close(link->parked);
-    link->parked = -1;
-    return DSCOMM_OK;
+        link->parked = -1;
+    }
+    return status;
 }
 
 /* Notes the will, of which the server is to be told. False: no memory. */
 static bool will_note(link_t *first, const char *key, dscomm_priv_data_t value)
 {
-    will_t *will;
     bool noted;
 
     pthread_mutex_lock(&first->lock);
-    will = will_find(first, key);
-    if (will)
-        will->withdrawn = will->sent = false;
-    noted = will || will_add(first, key, value);
+    noted = will_find(first, key) || will_add(first, key, value);
     pthread_mutex_unlock(&first->lock);
     return noted;
 }
@@ -168,22 +188,23 @@ static bool note_withdrawn(link_t *first, const char *key)
     return any;
 }
 
-void dscomm_priv_own_wills_flush(link_t *link)
+dscomm_status_t dscomm_priv_own_wills_flush(link_t *link,
+                                            dscomm_priv_deadline_t turn_until,
+                                            dscomm_priv_deadline_t deadline)
 {
-    const dscomm_priv_deadline_t at_once = {0};
-    dscomm_priv_buffer_t request = {0};
+    dscomm_priv_gate_t *turn = &link->first->turn;
+    dscomm_status_t status = DSCOMM_ERR_PEER_FAILED;
 
-    if (link->fd < 0)
-        return;
-    put_wills(link->first, false, &request);
-    if (!request.size && !request.bad)
-        return;
-    if (dscomm_priv_link_is_out_of_step(link) ||
-        dscomm_priv_link_send(link, &request, at_once))
+    if (link->fd < 0 || dscomm_priv_own_wills_settled(link->first))
+        return DSCOMM_OK;
+    if (dscomm_priv_gate_enter(turn, turn_until))
+        return DSCOMM_OK;
+    if (!dscomm_priv_link_is_out_of_step(link))
+        status = tell(link, false, deadline);
+    if (status)
         dscomm_priv_link_disconnect(link);
-    else
-        forget_withdrawn(link->first);
-    dscomm_priv_buffer_clear(&request);
+    dscomm_priv_gate_leave(turn);
+    return status;
 }
 
 /* Any connection can withdraw the wills of the client, but none is made for
@@ -202,19 +223,22 @@ void dscomm_priv_own_will_withdraw(link_t *first, const char *key)
     g_strlcpy(before, dscomm_last_error(), sizeof before);
     deadline.end = deadline.at;
     if (dscomm_priv_gate_enter(&link->gate, deadline) == DSCOMM_OK) {
-        dscomm_priv_own_wills_flush(link);
+        dscomm_priv_own_wills_flush(link, deadline, deadline);
         dscomm_priv_gate_leave(&link->gate);
     }
     dscomm_priv_fail_with(DSCOMM_ERR_TIMEOUT, before);
     dscomm_priv_link_release(link);
 }
 
-bool dscomm_priv_own_wills_settled(const link_t *first)
+bool dscomm_priv_own_wills_settled(link_t *first)
 {
-    for (const will_t *will = first->wills; will; will = will->next)
-        if (will->withdrawn)
-            return false;
-    return true;
+    bool settled = true;
+
+    pthread_mutex_lock(&first->lock);
+    for (will_t *will = first->wills; will; will = will->next)
+        settled = settled && !will->withdrawn;
+    pthread_mutex_unlock(&first->lock);
+    return settled;
 }
 
 void dscomm_priv_own_wills_free(link_t *first)
