@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Operations as text, for sentences and logs. */
 #include "config.h"
+#include "lib/agree.h"
 #include "lib/check.h"
 #include "lib/greeting.h"
 #include "lib/op.h"
@@ -8,6 +9,21 @@
 #include <dscomm/backend.h>
 #include <stdio.h>
 #include <string.h>
+
+/* The public call that a collective is a part of. */
+static const char *const callers[] = {
+    [-DSCOMM_ROOT_FINALIZE] = "dscomm_finalize",
+    [-DSCOMM_ROOT_GROUP_NEW] = "dscomm_group_new",
+    [-DSCOMM_ROOT_GROUP_SPLIT] = "dscomm_group_split",
+    [-DSCOMM_ROOT_GROUP_MESH] = "dscomm_group_mesh",
+};
+
+const char *dscomm_priv_caller(int root)
+{
+    const int last = (int)(sizeof callers / sizeof callers[0]) - 1;
+
+    return root < -1 && root >= -last ? callers[-root] : NULL;
+}
 
 const char *dscomm_coll_describe(const dscomm_coll_args_t *args, char *buffer,
                                  size_t size)
@@ -17,6 +33,7 @@ const char *dscomm_coll_describe(const dscomm_coll_args_t *args, char *buffer,
         [DSCOMM_COLL_GATHER_V] = 1,     [DSCOMM_COLL_SCATTER_V] = 1,
         [DSCOMM_COLL_ALL_TO_ALL_V] = 1,
     };
+    const char *caller = dscomm_priv_caller(args->root);
     unsigned coll = (unsigned)args->coll;
     char op[DSCOMM_OP_TEXT + 2] = "", root[32] = "";
 
@@ -24,10 +41,8 @@ const char *dscomm_coll_describe(const dscomm_coll_args_t *args, char *buffer,
         snprintf(op, sizeof(op), ", %s", dscomm_priv_op_text(args));
     if (args->root >= 0)
         snprintf(root, sizeof(root), ", root %d", args->root);
-    if (args->coll == DSCOMM_COLL_BARRIER)
-        snprintf(buffer, size, "%s() #%llu",
-                 args->root == DSCOMM_ROOT_FINALIZE ? "dscomm_finalize"
-                                                    : "barrier",
+    if (caller || args->coll == DSCOMM_COLL_BARRIER)
+        snprintf(buffer, size, "%s() #%llu", caller ? caller : "barrier",
                  (unsigned long long)args->sequence);
     else
         snprintf(buffer, size, "%s(%scount %zu, %s%s%s) #%llu",

@@ -5,6 +5,7 @@
 
 #include "lib/group.h"
 
+#include "lib/agree.h"
 #include "lib/attr.h"
 #include "lib/clock.h"
 #include "lib/status.h"
@@ -71,28 +72,6 @@ dscomm_status_t dscomm_priv_group_explain(const dscomm_group_t *group,
 
     g_strlcpy(why, dscomm_last_error(), sizeof why);
     return dscomm_fail(status, "%s on group '%s': %s", name, group->name, why);
-}
-
-dscomm_status_t dscomm_priv_group_agree(dscomm_group_t *group, const char *name,
-                                        uint64_t hash)
-{
-    uint64_t *hashes = dscomm_priv_group_memory(
-        group, name, (size_t)group->size, sizeof *hashes);
-    dscomm_status_t status;
-
-    if (!hashes)
-        return DSCOMM_ERR_NO_MEMORY;
-    status = dscomm_all_gather(group, &hash, hashes, 1, DSCOMM_UINT64, NULL);
-    if (status < 0)
-        status = dscomm_priv_group_explain(group, name, status);
-    for (int i = 0; status == DSCOMM_OK && i < group->size; i++)
-        if (hashes[i] != hash)
-            status = dscomm_fail(DSCOMM_ERR_MISMATCH,
-                                 "%s on group '%s': rank %d was called with "
-                                 "other arguments than this rank, %d",
-                                 name, group->name, i, group->rank);
-    dscomm_priv_buffer_drop(group, hashes);
-    return status;
 }
 
 /* Groups of one rank never reach a module, but a wrong name is wrong there,
@@ -223,17 +202,19 @@ static unsigned count_call(dscomm_group_t *parent, uint64_t hash)
     return ++list->calls;
 }
 
+#define LIST_ROOM 16 /* bytes for a last rank and "..." */
+
 /* "0,2,5", cut off where it is long. */
-static void list_text(const int *ranks, int count, char text[48])
+static void list_text(const int *ranks, int count, char *text, size_t size)
 {
     size_t used = 0;
     int i;
 
-    for (i = 0; i < count && used < 32; i++)
-        used += (size_t)snprintf(text + used, 48 - used, i ? ",%d" : "%d",
+    for (i = 0; i < count && used < size - LIST_ROOM; i++)
+        used += (size_t)snprintf(text + used, size - used, i ? ",%d" : "%d",
                                  ranks[i]);
     if (i < count)
-        g_strlcat(text, "...", 48);
+        g_strlcat(text, "...", size);
 }
 
 /* The members alone have the list, and how often they asked for it, in common,
@@ -254,7 +235,7 @@ static dscomm_status_t open_apart(dscomm_group_t *parent, const int *ranks,
     number = count_call(parent, hash);
     if (!number)
         return DSCOMM_ERR_NO_MEMORY;
-    list_text(ranks, count, list);
+    list_text(ranks, count, list, sizeof list);
     snprintf(name, sizeof name, "%s/{%s}#%u", parent->name, list, number);
     if (snprintf(id, sizeof id, "%s.m%016llx.%u", parent->id,
                  (unsigned long long)hash, number) >= (int)sizeof id)
@@ -296,13 +277,29 @@ static dscomm_status_t check_list(dscomm_group_t *parent, const int *ranks,
     return status;
 }
 
+static dscomm_status_t agree(dscomm_group_t *parent, const int *ranks,
+                             int count, const dscomm_group_attr_t *attr)
+{
+    uint64_t hash =
+        hash_bytes(HASH_FIRST, ranks, (size_t)count * sizeof *ranks);
+    char list[64], what[DSCOMM_ERROR_MAX];
+
+    hash = hash_bytes(hash, attr->backend, strlen(attr->backend));
+    list_text(ranks, count, list, sizeof list);
+    snprintf(what, sizeof what,
+             "dscomm_group_new(ranks {%s}, count %d, backend %s)", list, count,
+             attr->backend);
+    return dscomm_priv_agree(parent, DSCOMM_ROOT_GROUP_NEW, hash, what,
+                             "all ranks must give the same list, in the same "
+                             "order, and the same backend");
+}
+
 dscomm_status_t dscomm_group_new(dscomm_group_t *parent, const int *ranks,
                                  int count, const dscomm_group_attr_t *attr,
                                  dscomm_group_t **ret_group)
 {
     const char *name = "dscomm_group_new";
     dscomm_group_attr_t merged;
-    uint64_t hash = HASH_FIRST;
     dscomm_status_t status =
         dscomm_priv_group_attr(parent, name, attr, &merged);
 
@@ -315,9 +312,7 @@ dscomm_status_t dscomm_group_new(dscomm_group_t *parent, const int *ranks,
         return status;
     if (merged.members_only)
         return open_apart(parent, ranks, count, &merged, ret_group);
-    hash = hash_bytes(hash, ranks, (size_t)count * sizeof *ranks);
-    hash = hash_bytes(hash, merged.backend, strlen(merged.backend));
-    status = dscomm_priv_group_agree(parent, name, hash);
+    status = agree(parent, ranks, count, &merged);
     if (status < 0)
         return status;
     return dscomm_priv_group_child(

@@ -207,9 +207,6 @@ dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
                                         const dscomm_group_attr_t *attr,
                                         int64_t deadline, int discriminator,
                                         dscomm_group_t **ret_group);
-/* ERR_MISMATCH where hash is not the same on all ranks of group. */
-dscomm_status_t dscomm_priv_group_agree(dscomm_group_t *group, const char *name,
-                                        uint64_t hash);
 /* The sentence of a failure within name, a call that the user knows. */
 dscomm_status_t dscomm_priv_group_explain(const dscomm_group_t *group,
                                           const char *name,

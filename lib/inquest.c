@@ -5,6 +5,7 @@
 #include "lib/inquest.h"
 #include "lib/account.h"
 #include "lib/clock.h"
+#include "lib/processes.h"
 #include "lib/stopped.h"
 #include "lib/store.h"
 #include "lib/world.h"
@@ -319,19 +320,42 @@ static int is_late(const dscomm_inquest_t *inquest, int rank)
     return 0;
 }
 
+#define LATE_MAX 240 /* bytes of a list of late ranks */
+
+/* The late ranks with their processes; returns how many. */
+static int list_late(const dscomm_inquest_t *inquest, char list[LATE_MAX])
+{
+    const dscomm_group_t *group = inquest->group;
+    const dscomm_meeting_t *meeting = &group->world->meeting;
+    char who[DSCOMM_PROCESS_MAX];
+    int late = 0, full = 0;
+
+    *list = '\0';
+    dscomm_priv_processes_learn(meeting->processes, meeting->store,
+                                group->world_ranks, MIN(group->size, ASKED));
+    for (int r = 0; r < group->size; r++) {
+        if (!is_late(inquest, r) || full)
+            continue;
+        late++;
+        dscomm_priv_processes_member(meeting->processes, r,
+                                     group->world_ranks[r], who);
+        full = late > NAMED ||
+               strlen(list) + strlen(who) + sizeof ", , ..." > LATE_MAX;
+        g_strlcat(list, late > 1 ? ", " : "", LATE_MAX);
+        g_strlcat(list, full ? "..." : who, LATE_MAX);
+    }
+    return late;
+}
+
 static void name_late(const dscomm_inquest_t *inquest, char *ret_text,
                       size_t size)
 {
-    ranks_t late = {0};
+    char list[LATE_MAX];
+    const int late = list_late(inquest, list);
 
-    for (int r = 0; r < inquest->group->size; r++)
-        if (is_late(inquest, r))
-            append_rank(&late, r);
-    if (late.count)
-        snprintf(ret_text, size,
-                 "rank%s %s %s not made this call, or stand%s still",
-                 late.count > 1 ? "s" : "", late.text,
-                 late.count > 1 ? "have" : "has", late.count > 1 ? "" : "s");
+    if (late)
+        snprintf(ret_text, size, "%s %s not made this call, or stand%s still",
+                 list, late > 1 ? "have" : "has", late > 1 ? "" : "s");
 }
 
 /* Among those that are waited for. */

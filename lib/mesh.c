@@ -2,12 +2,13 @@
 /* A mesh: one group along each dimension. */
 #include "config.h"
 
+#include "lib/agree.h"
 #include "lib/clock.h"
-#include "lib/group.h"
 #include "lib/status.h"
 #include "lib/stopped.h"
 #include "lib/world.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define NDIMS_MAX 64
@@ -111,6 +112,20 @@ static uint64_t hash_dims(const int *dims, int ndims)
     return hash;
 }
 
+static dscomm_status_t agree(dscomm_group_t *parent, const int *dims, int ndims)
+{
+    char what[128];
+    size_t used = (size_t)snprintf(what, sizeof what, "dscomm_group_mesh(");
+
+    for (int d = 0; d < ndims && used < sizeof what - 16; d++)
+        used += (size_t)snprintf(what + used, sizeof what - used,
+                                 d ? " x %d" : "%d", dims[d]);
+    snprintf(what + used, sizeof what - used, ")");
+    return dscomm_priv_agree(parent, DSCOMM_ROOT_GROUP_MESH,
+                             hash_dims(dims, ndims), what,
+                             "all ranks must give the same dimensions");
+}
+
 dscomm_status_t dscomm_group_mesh(dscomm_group_t *parent, const int *dims,
                                   int ndims, dscomm_group_t **ret_groups)
 {
@@ -131,7 +146,7 @@ dscomm_status_t dscomm_group_mesh(dscomm_group_t *parent, const int *dims,
                            NDIMS_MAX);
     status = complete(parent, dims, ndims, full);
     if (status == DSCOMM_OK)
-        status = dscomm_priv_group_agree(parent, name, hash_dims(full, ndims));
+        status = agree(parent, full, ndims);
     if (status == DSCOMM_OK)
         status = open_lines(parent, full, ndims, &attr, groups);
     if (status == DSCOMM_OK)

@@ -286,18 +286,41 @@ int64_t dscomm_priv_processes_pid(dscomm_processes_t *processes, int rank)
     return pid;
 }
 
+const char *dscomm_priv_process_describe(int rank, int world_rank, int64_t pid,
+                                         const char *node,
+                                         char text[DSCOMM_PROCESS_MAX])
+{
+    char world[40] = "", process[DSCOMM_NODE_MAX + 32] = "";
+
+    if (rank != world_rank)
+        snprintf(world, sizeof world, "rank %d of the world", world_rank);
+    if (pid)
+        snprintf(process, sizeof process, "pid %lld on %s", (long long)pid,
+                 node);
+    if (*world || *process)
+        snprintf(text, DSCOMM_PROCESS_MAX, "rank %d (%s%s%s)", rank, world,
+                 *world && *process ? ", " : "", process);
+    else
+        snprintf(text, DSCOMM_PROCESS_MAX, "rank %d", rank);
+    return text;
+}
+
+const char *dscomm_priv_processes_member(dscomm_processes_t *processes,
+                                         int rank, int world_rank,
+                                         char text[DSCOMM_PROCESS_MAX])
+{
+    const process_t *process = &processes->of[world_rank];
+
+    pthread_mutex_lock(&processes->lock);
+    dscomm_priv_process_describe(rank, world_rank, process->pid, process->node,
+                                 text);
+    pthread_mutex_unlock(&processes->lock);
+    return text;
+}
+
 const char *dscomm_priv_processes_describe(dscomm_processes_t *processes,
                                            int rank,
                                            char text[DSCOMM_PROCESS_MAX])
 {
-    const process_t *process = &processes->of[rank];
-
-    pthread_mutex_lock(&processes->lock);
-    if (process->pid)
-        snprintf(text, DSCOMM_PROCESS_MAX, "rank %d (pid %ld on %s)", rank,
-                 (long)process->pid, process->node);
-    else
-        snprintf(text, DSCOMM_PROCESS_MAX, "rank %d", rank);
-    pthread_mutex_unlock(&processes->lock);
-    return text;
+    return dscomm_priv_processes_member(processes, rank, rank, text);
 }

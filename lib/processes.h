@@ -57,9 +57,18 @@ int dscomm_priv_processes_ended(dscomm_processes_t *processes, int rank);
  * seen; else 0. */
 int64_t dscomm_priv_processes_pid(dscomm_processes_t *processes, int rank);
 
-/* "rank 3 (pid 812 on b)", or "rank 3" where the process is not known; returns
- * text. */
 #define DSCOMM_PROCESS_MAX 128
+/* "rank 1 (pid 812 on b)" of a rank of a group, or "rank 1 (rank 3 of the
+ * world, pid 812 on b)" if that is another number; pid 0: not known. Returns
+ * text. */
+const char *dscomm_priv_process_describe(int rank, int world_rank, int64_t pid,
+                                         const char *node,
+                                         char text[DSCOMM_PROCESS_MAX]);
+/* The same of a rank's process, as far as it is known, which in a group has
+ * number rank; and of a rank of the world. */
+const char *dscomm_priv_processes_member(dscomm_processes_t *processes,
+                                         int rank, int world_rank,
+                                         char text[DSCOMM_PROCESS_MAX]);
 const char *dscomm_priv_processes_describe(dscomm_processes_t *processes,
                                            int rank,
                                            char text[DSCOMM_PROCESS_MAX]);

@@ -2,10 +2,13 @@
 /* Splitting a group by colour. */
 #include "config.h"
 
-#include "lib/group.h"
+#include "lib/agree.h"
 
 #include "lib/clock.h"
 
+#include "lib/status.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 
 typedef struct {
@@ -13,8 +16,6 @@ typedef struct {
     int32_t backend; /* hash of its name */
     int32_t rank;
 } member_t;
-
-#define WORDS (sizeof(member_t) / sizeof(int32_t))
 
 /* By colour, then in the order of the new group. */
 static int compare(const void *a, const void *b)
@@ -28,25 +29,39 @@ static int compare(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
+static dscomm_status_t fail_backends(dscomm_group_t *parent,
+                                     const member_t *own, const char *backend,
+                                     int odd, int other)
+{
+    char color[24] = "DSCOMM_NO_COLOR", what[DSCOMM_ERROR_MAX];
+
+    if (own->color >= 0)
+        snprintf(color, sizeof color, "color %d", own->color);
+    snprintf(what, sizeof what, "dscomm_group_split(%s, key %d, backend %s)",
+             color, own->key, backend);
+    return dscomm_priv_agree_fail(
+        parent, DSCOMM_ROOT_GROUP_SPLIT, odd, other, 0, what,
+        "ranks of one color must give the same backend");
+}
+
 /* What everyone gave, sorted. All ranks see the same, and so find the same
  * fault in it. */
 static dscomm_status_t gather(dscomm_group_t *parent, const member_t *own,
-                              member_t *members)
+                              const char *backend, member_t *members)
 {
-    dscomm_status_t status =
-        dscomm_all_gather(parent, own, members, WORDS, DSCOMM_INT32, NULL);
+    const member_t *first = members;
+    dscomm_status_t status = dscomm_priv_agree_gather(
+        parent, DSCOMM_ROOT_GROUP_SPLIT, own, members, sizeof *own);
 
     if (status < 0)
-        return dscomm_priv_group_explain(parent, "dscomm_group_split", status);
+        return status;
     qsort(members, (size_t)parent->size, sizeof *members, compare);
     for (int i = 1; i < parent->size; i++) {
-        const member_t *a = &members[i - 1], *b = &members[i];
-
-        if (a->color == b->color && a->color >= 0 && a->backend != b->backend)
-            return dscomm_fail(DSCOMM_ERR_MISMATCH,
-                               "dscomm_group_split of '%s': ranks %d and %d "
-                               "have color %d, but ask for different backends",
-                               parent->name, a->rank, b->rank, a->color);
+        if (members[i].color != first->color)
+            first = &members[i];
+        else if (first->color >= 0 && members[i].backend != first->backend)
+            return fail_backends(parent, own, backend, members[i].rank,
+                                 first->rank);
     }
     return DSCOMM_OK;
 }
@@ -91,7 +106,7 @@ dscomm_status_t dscomm_group_split(dscomm_group_t *parent, int color, int key,
         return DSCOMM_ERR_NO_MEMORY;
     own = (member_t){color, key, (int32_t)g_str_hash(merged.backend),
                      parent->rank};
-    status = gather(parent, &own, members);
+    status = gather(parent, &own, merged.backend, members);
     if (status == DSCOMM_OK) {
         ranks = (int *)parent->scratch;
         count = pick(members, parent->size, color, ranks);

@@ -54,6 +54,11 @@ extern "C" {
  * barrier like any other, but no other call matches it, and messages call it
  * what it is. */
 #define DSCOMM_ROOT_FINALIZE (-2)
+/* The root of an all_gather by which the ranks of a group agree on new groups
+ * made of it: the same for the calls dscomm_group_new(), _split(), _mesh(). */
+#define DSCOMM_ROOT_GROUP_NEW (-3)
+#define DSCOMM_ROOT_GROUP_SPLIT (-4)
+#define DSCOMM_ROOT_GROUP_MESH (-5)
 
 /* Tags from this one down are those of collectives that the core carries out by
  * messages, that barrier perhaps. */
@@ -83,7 +88,7 @@ typedef struct dscomm_coll_args {
     /* dscomm_op_t; -1 where nothing is reduced; DSCOMM_OP_USER only where
      * capabilities has DSCOMM_CAP_USER_OPS */
     int op;
-    int root; /* -1 where none; of a barrier, or DSCOMM_ROOT_FINALIZE */
+    int root; /* -1 where none; of an inner call, DSCOMM_ROOT_* */
     /* broadcast, reduce, all_reduce: elements; all_gather, gather: send count;
      * reduce_scatter, scatter: receive count; all_to_all: per peer; _v: this
      * rank's own count */
