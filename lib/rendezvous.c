@@ -118,11 +118,25 @@ static dscomm_status_t explain_late(const dscomm_join_t *join,
                            : "");
 }
 
+/* For the server of rank 0, if it refuses this rank. */
+static void name_rank(const dscomm_join_t *join, dscomm_priv_rank_t *rank)
+{
+    char node[DSCOMM_NODE_MAX];
+
+    dscomm_priv_node_name(node);
+    memset(rank, 0, sizeof *rank);
+    g_snprintf(rank->world, sizeof rank->world, "%d %s %s", join->size,
+               join->run_id, join->job);
+    g_snprintf(rank->name, sizeof rank->name, "rank %d of %d (pid %ld on %s)",
+               join->rank, join->size, (long)getpid(), node);
+}
+
 static dscomm_status_t open_once(const dscomm_join_t *join, int64_t deadline,
                                  dscomm_store_t **ret_store)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
     char *text = dscomm_priv_host_text(join);
+    dscomm_priv_rank_t rank;
     const dscomm_priv_job_t job = {
         .name = *join->job ? join->job : NULL,
         .ports = MAX(join->ports, 1),
@@ -131,11 +145,13 @@ static dscomm_status_t open_once(const dscomm_join_t *join, int64_t deadline,
         .munge = join->munge,
         .key = "/" DSCOMM_HOST_KEY,
         .text = text,
+        .rank = &rank,
     };
     const int served = dscomm_priv_join_serves(join);
     dscomm_venue_t venue = DSCOMM_VENUE_FINE;
     dscomm_status_t status;
 
+    name_rank(join, &rank);
     if (served && join->rank)
         venue = dscomm_priv_venue(join, deadline);
     attr.timeout_ms = MAX(dscomm_priv_clock_left(deadline), 1);

@@ -115,20 +115,38 @@ static dscomm_status_t register_self(const roster_t *roster)
     return status;
 }
 
-/* ERR_TIMEOUT with the numbers of the ranks that have no record yet. */
+/* Ranks whose secret differs may be those that are missing. */
+static dscomm_status_t name_refused(const roster_t *roster, const char *missing)
+{
+    char *sentence;
+
+    if (!dscomm_priv_refused_fail(dscomm_priv_store_refused(roster->store),
+                                  true))
+        return DSCOMM_OK;
+    sentence = g_strdup_printf("%s; %s", missing, dscomm_last_error());
+    dscomm_priv_fail_with(DSCOMM_ERR_MISMATCH, sentence);
+    g_free(sentence);
+    return DSCOMM_ERR_MISMATCH;
+}
+
+/* ERR_TIMEOUT with the numbers of the ranks that have no record yet, or
+ * ERR_MISMATCH if some were refused. */
 static dscomm_status_t name_missing(const roster_t *roster, int *ret_came)
 {
     const dscomm_join_t *join = roster->join;
-    char *sentence;
+    char missing[DSCOMM_ERROR_MAX], *sentence;
     dscomm_status_t status = dscomm_priv_absent_name(
         roster->store, "r/", join->size, join->timeout_ms, ret_came);
 
     if (status != DSCOMM_ERR_TIMEOUT || !join->url)
         return status;
+    g_strlcpy(missing, dscomm_last_error(), sizeof missing);
+    if (name_refused(roster, missing))
+        return DSCOMM_ERR_MISMATCH;
     sentence = g_strdup_printf("%s; the ranks meet at %s: check that each was "
                                "started, was given this address, and can "
                                "reach it",
-                               dscomm_last_error(), join->url);
+                               missing, join->url);
     dscomm_priv_fail_with(status, sentence);
     g_free(sentence);
     return status;
@@ -191,6 +209,7 @@ typedef struct {
     dscomm_record_t *records; /* of each rank; those not seen yet are empty */
     int next; /* to look at */
     int slice; /* until the next look, in ms */
+    int refused; /* ranks whose secret differs, if that ends the watch */
 } watch_t;
 
 /* Whether a record fits this rank's own, the first one. A rank that is told
@@ -308,6 +327,7 @@ static dscomm_status_t await_batch(watch_t *watch, char **keys, int count,
                                    void **values, size_t *sizes)
 {
     const roster_t *roster = watch->roster;
+    dscomm_priv_refused_t *refused = dscomm_priv_store_refused(roster->store);
     dscomm_status_t status;
 
     for (;;) {
@@ -321,6 +341,10 @@ static dscomm_status_t await_batch(watch_t *watch, char **keys, int count,
         status = look_at_records(watch);
         if (status == DSCOMM_OK)
             status = look_in_store(roster, roster->join->size);
+        if (status == DSCOMM_OK)
+            watch->refused = dscomm_priv_refused_fail(refused, false);
+        if (watch->refused)
+            status = DSCOMM_ERR_MISMATCH;
         if (status < 0)
             return status;
         watch->slice = MIN(2 * watch->slice, MOST_LOOK_MS);
@@ -358,7 +382,8 @@ static dscomm_status_t get_records(const roster_t *roster,
                                    dscomm_record_t *records, int *ret_came)
 {
     const int size = roster->join->size;
-    watch_t watch = {roster, records, 0, FIRST_LOOK_MS};
+    watch_t watch = {
+        .roster = roster, .records = records, .slice = FIRST_LOOK_MS};
     dscomm_status_t status = DSCOMM_OK;
 
     for (int i = 0; i < size && status == DSCOMM_OK; i += BATCH)
@@ -366,19 +391,18 @@ static dscomm_status_t get_records(const roster_t *roster,
     if (status == DSCOMM_ERR_TIMEOUT) {
         dscomm_status_t named = name_missing(roster, ret_came);
 
-        status = named < 0 ? named : status;
+        return named < 0 ? named : status;
     }
+    *ret_came = MAX(size - watch.refused, 1);
     return status;
 }
 
 /* The others must read why it failed before the store goes with this process.
- * Those that have not come by the deadline are not waited for; where it fails
- * before, they still come, all but a dead one. */
-static int readers(const roster_t *roster, dscomm_status_t status, int came)
+ * Those that have not come by the deadline, or were refused, are not waited
+ * for; where it fails before, they still come, all but a dead one. */
+static int readers(dscomm_status_t status, int came)
 {
-    if (status == DSCOMM_ERR_TIMEOUT)
-        return came - 1;
-    return roster->join->size - 1 - (status == DSCOMM_ERR_PEER_FAILED);
+    return came - 1 - (status == DSCOMM_ERR_PEER_FAILED);
 }
 
 static void publish_failure(const roster_t *roster, dscomm_status_t status,
@@ -389,8 +413,7 @@ static void publish_failure(const roster_t *roster, dscomm_status_t status,
 
     if (dscomm_store_set(roster->store, "summary", text, strlen(text)) ==
         DSCOMM_OK)
-        dscomm_priv_absent_linger(roster->store, "seen",
-                                  readers(roster, status, came));
+        dscomm_priv_absent_linger(roster->store, "seen", readers(status, came));
     dscomm_priv_fail_with(status, sentence);
     g_free(text);
     g_free(sentence);
@@ -430,10 +453,12 @@ static dscomm_status_t lead(const roster_t *roster,
     for (int i = 0; records && i < size; i++)
         dscomm_priv_record_clear(&records[i]);
     g_free(records);
-    if (status == DSCOMM_OK)
+    if (status == DSCOMM_OK) {
+        dscomm_priv_refused_settle(dscomm_priv_store_refused(roster->store));
         *ret_verdict = verdict;
-    else
+    } else {
         dscomm_priv_nodes_clear(&verdict.nodes);
+    }
     return status;
 }
 

@@ -3,6 +3,7 @@
 
 #include "lib/store-commands.h"
 
+#include "lib/store-refused.h"
 #include "lib/store-table.h"
 #include "lib/store-waiters.h"
 
@@ -19,6 +20,7 @@ struct dscomm_priv_commands {
     char *secret; /* that clients must know, or NULL */
     char *credential; /* that the secret is in, or NULL */
     bool refused; /* one that does not, and the log knows */
+    dscomm_priv_refused_t ranks_refused;
 };
 
 typedef dscomm_priv_commands_t commands_t;
@@ -78,6 +80,9 @@ static dscomm_status_t name_server(commands_t *commands,
 static dscomm_status_t commands_init(commands_t *commands, size_t most,
                                      const dscomm_priv_job_t *job)
 {
+    dscomm_priv_refused_init(&commands->ranks_refused,
+                             job && job->rank ? job->rank->world : "",
+                             job && job->secret);
     commands->table = dscomm_priv_table_new(most);
     if (!commands->table)
         return DSCOMM_ERR_NO_MEMORY;
@@ -116,6 +121,7 @@ void dscomm_priv_commands_free(commands_t *commands)
     dscomm_priv_waiters_clear(&commands->waiters);
     dscomm_priv_map_clear(&commands->queues, free_queue);
     dscomm_priv_table_free(commands->table);
+    dscomm_priv_refused_clear(&commands->ranks_refused);
     dscomm_priv_secret_free(commands->secret);
     g_free(commands->credential);
     g_free(commands);
@@ -266,6 +272,20 @@ static void run_credential(commands_t *commands, request_t *request)
     const char *text = commands->credential ? commands->credential : "";
 
     dscomm_priv_session_answer_copy(request->session, text, strlen(text));
+}
+
+static void run_refused(commands_t *commands, request_t *request)
+{
+    dscomm_priv_rank_t rank;
+
+    memcpy(&rank, span_data(request, 0), sizeof rank);
+    dscomm_priv_refused_note(&commands->ranks_refused, request->session->fd,
+                             request->session->peer, &rank);
+}
+
+dscomm_priv_refused_t *dscomm_priv_commands_refused(commands_t *commands)
+{
+    return &commands->ranks_refused;
 }
 
 /* SET and MULTI_SET */
@@ -612,6 +632,7 @@ static void (*const handlers[WIRE_COMMANDS])(commands_t *commands,
     [WIRE_PROOF] = run_proof,
     [WIRE_WILL] = run_will,
     [WIRE_CREDENTIAL] = run_credential,
+    [WIRE_REFUSED] = run_refused,
 };
 
 gboolean dscomm_priv_commands_execute(commands_t *commands, session_t *session,

@@ -16,6 +16,9 @@ void dscomm_priv_commands_free(dscomm_priv_commands_t *commands);
 /* Tells the log, once, that a client does not know the job's secret. */
 void dscomm_priv_commands_refuse(dscomm_priv_commands_t *commands,
                                  dscomm_priv_session_t *session);
+/* The ranks that have left since their secret differs; any thread. */
+dscomm_priv_refused_t *
+dscomm_priv_commands_refused(dscomm_priv_commands_t *commands);
 /* Executes the request that session->scan has found in data. FALSE: the
  * connection is to be closed, *ret_problem says why. */
 gboolean dscomm_priv_commands_execute(dscomm_priv_commands_t *commands,

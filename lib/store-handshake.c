@@ -213,6 +213,23 @@ static dscomm_status_t receive_job(link_t *link,
     return status;
 }
 
+/* The answer to PING, whatever it is, tells that the server knows it, and that
+ * it has seen whose socket this is. */
+void dscomm_priv_handshake_refuse(link_t *link, dscomm_priv_deadline_t deadline)
+{
+    dscomm_priv_buffer_t request = {0};
+    uint32_t echo;
+
+    put_validate(&request);
+    dscomm_priv_put_u8(&request, WIRE_REFUSED);
+    dscomm_priv_buffer_put(&request, &link->rank, sizeof link->rank);
+    dscomm_priv_put_u8(&request, WIRE_PING);
+    dscomm_priv_put_u32(&request, 0);
+    if (dscomm_priv_link_send(link, &request, deadline) == DSCOMM_OK)
+        dscomm_priv_recv_all(link->fd, link->peer, &echo, sizeof echo,
+                             deadline);
+}
+
 dscomm_status_t dscomm_priv_handshake(link_t *link,
                                       dscomm_priv_deadline_t deadline)
 {

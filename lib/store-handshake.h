@@ -11,6 +11,11 @@
 dscomm_status_t dscomm_priv_handshake(dscomm_priv_link_t *link,
                                       dscomm_priv_deadline_t deadline);
 
+/* Tells the server on link->fd, which is connected anew, that link->rank gives
+ * up, since secrets differ. */
+void dscomm_priv_handshake_refuse(dscomm_priv_link_t *link,
+                                  dscomm_priv_deadline_t deadline);
+
 /* Receives the answer to a PING with nonce. */
 dscomm_status_t dscomm_priv_link_echo(dscomm_priv_link_t *link, uint32_t nonce,
                                       dscomm_priv_deadline_t deadline);

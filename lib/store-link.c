@@ -20,6 +20,7 @@
 #define RESOLVE_MS 30000 /* for a name that has no address yet */
 #define CLOSED_MAX 8 /* handshakes that may end in a closed connection */
 #define OTHER_JOB_MS (STORE_LINGER_MS + 1000) /* for another job's to end */
+#define REFUSE_MS 1000 /* for telling a server that this rank gives up */
 #define PROBE_MS 1000 /* for one of several places, where others may be */
 #define FIRST_PAUSE_US 1000
 #define MOST_PAUSE_US 500000
@@ -57,6 +58,8 @@ gboolean dscomm_priv_link_init(link_t *link, const char *host, int port,
         link->ports = job->ports;
         link->munge = job->munge && !job->secret;
     }
+    if (job && job->rank)
+        link->rank = *job->rank;
     if (job && job->secret)
         g_strlcpy(link->secret, job->secret, sizeof link->secret);
     if (peer)
@@ -338,6 +341,24 @@ static gboolean is_worth_it(const link_t *link, dscomm_status_t status,
     return TRUE;
 }
 
+/* Tells rank 0 that this rank does not come, since secrets differ. A server
+ * reads nothing more on the connection where it refused the client. */
+static void give_up(link_t *link)
+{
+    const dscomm_priv_deadline_t deadline = dscomm_priv_deadline(REFUSE_MS);
+    char cause[DSCOMM_ERROR_MAX];
+    gboolean again;
+
+    g_strlcpy(cause, dscomm_last_error(), sizeof cause);
+    if (dscomm_priv_connect(link->host, link->port, deadline, &link->fd,
+                            &again) == DSCOMM_OK) {
+        dscomm_priv_fd_keep(link->fd);
+        dscomm_priv_handshake_refuse(link, deadline);
+        dscomm_priv_link_disconnect(link);
+    }
+    dscomm_priv_fail_with(DSCOMM_ERR_MISMATCH, cause);
+}
+
 dscomm_status_t dscomm_priv_link_connect(link_t *link,
                                          dscomm_priv_deadline_t deadline)
 {
@@ -355,6 +376,8 @@ dscomm_status_t dscomm_priv_link_connect(link_t *link,
         if (dscomm_priv_deadline_passed(deadline))
             break;
     }
+    if (status == DSCOMM_ERR_MISMATCH && link->unproven && *link->rank.world)
+        give_up(link);
     g_strlcpy(cause, dscomm_last_error(), sizeof cause);
     if (status == DSCOMM_ERR_PEER_FAILED)
         return dscomm_fail(DSCOMM_ERR_PROTOCOL,

@@ -23,6 +23,7 @@ typedef struct dscomm_priv_link {
     char secret[SECRET_MAX + 1]; /* the job's, or "" */
     bool munge; /* the server gives it in a credential */
     bool unproven; /* the last handshake failed for want of the same secret */
+    dscomm_priv_rank_t rank; /* whose process this is; world "": none's */
     char peer[LINK_PEER_MAX]; /* the address, for messages */
     int fd; /* -1: to be connected again */
     bool bound; /* the server knows that fd is a connection of the client */

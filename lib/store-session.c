@@ -233,7 +233,8 @@ static bool may_give(const dscomm_priv_session_t *session, int command)
         return command == WIRE_VALIDATE;
     return session->validated || command == WIRE_VALIDATE ||
            command == WIRE_PING || command == WIRE_CHALLENGE ||
-           command == WIRE_PROOF || command == WIRE_CREDENTIAL;
+           command == WIRE_PROOF || command == WIRE_CREDENTIAL ||
+           command == WIRE_REFUSED;
 }
 
 static gboolean execute_all(dscomm_priv_session_t *session,

@@ -53,6 +53,13 @@ static int tcp_clients(const dscomm_priv_store_t *self)
     return tcp->server ? dscomm_priv_server_clients(tcp->server) : -1;
 }
 
+static dscomm_priv_refused_t *tcp_refused(const dscomm_priv_store_t *self)
+{
+    const tcp_t *tcp = (const tcp_t *)self;
+
+    return tcp->server ? dscomm_priv_server_refused(tcp->server) : NULL;
+}
+
 /* SET or APPEND. PING makes the server say that it went well, and what is set
  * is there for everyone when the call returns. refusal and why: if it was
  * refused. */
@@ -424,6 +431,7 @@ static const dscomm_priv_store_ops_t ops = {
     .close = tcp_close,
     .port = tcp_port,
     .clients = tcp_clients,
+    .refused = tcp_refused,
     .set = tcp_set,
     .get = tcp_get,
     .add = tcp_add,

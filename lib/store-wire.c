@@ -12,8 +12,8 @@
 #define SPANS_KEPT 1024 /* a request of more gives the memory back */
 
 /* What follows a command byte: m magic, u 32 bits, i 64 bits, k key, v value,
- * o a nonce or a client's identifier, p a proof, n a count of repetitions of
- * all that follows. NULL: there is no such command. */
+ * o a nonce or a client's identifier, p a proof, r a rank, n a count of
+ * repetitions of all that follows. NULL: there is no such command. */
 static const char *const layouts[WIRE_COMMANDS] = {
     [WIRE_VALIDATE] = "m",      [WIRE_SET] = "kv",
     [WIRE_COMPARE_SET] = "kvv", [WIRE_GET] = "k",
@@ -26,7 +26,7 @@ static const char *const layouts[WIRE_COMMANDS] = {
     [WIRE_QUEUE_LEN] = "k",     [WIRE_LIST_KEYS] = "",
     [WIRE_BARRIER] = "ki",      [WIRE_CHALLENGE] = "o",
     [WIRE_PROOF] = "p",         [WIRE_WILL] = "okv",
-    [WIRE_CREDENTIAL] = "",
+    [WIRE_CREDENTIAL] = "",     [WIRE_REFUSED] = "r",
 };
 
 void dscomm_priv_buffer_clear(dscomm_priv_buffer_t *buffer)
@@ -230,6 +230,9 @@ static dscomm_priv_scan_result_t scan_field(dscomm_priv_scan_t *scan,
         return scan_fixed(scan, available, SECRET_NONCE_SIZE, ret_problem);
     case 'p':
         return scan_fixed(scan, available, SECRET_PROOF_SIZE, ret_problem);
+    case 'r':
+        return scan_fixed(scan, available, sizeof(dscomm_priv_rank_t),
+                          ret_problem);
     case 'n':
         return scan_count(scan, data, available, ret_problem);
     case 'k':

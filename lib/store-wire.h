@@ -48,6 +48,10 @@ enum {
     /* Answered with the credential that the job's secret is in, see
      * store-munge.h, or no bytes; a server executes it before PROOF, too. */
     WIRE_CREDENTIAL = 67,
+    /* Gives a dscomm_priv_rank_t, whose process will not use the store since
+     * their secrets differ, see store-refused.h. There is no answer; a server
+     * executes it before PROOF, too. */
+    WIRE_REFUSED = 68,
     WIRE_COMMANDS
 };
 

@@ -36,6 +36,7 @@ void dscomm_priv_back_off(dscomm_priv_deadline_t deadline, gint64 *pause_us,
                           gint64 most_us);
 
 typedef struct dscomm_priv_store dscomm_priv_store_t;
+typedef struct dscomm_priv_refused dscomm_priv_refused_t;
 
 /* A key as the kinds see it, with torch's '/'. */
 #define WHOLE_KEY_MAX (DSCOMM_STORE_KEY_MAX + 1)
@@ -54,6 +55,8 @@ typedef struct {
     void (*close)(dscomm_priv_store_t *self);
     int (*port)(const dscomm_priv_store_t *self); /* optional */
     int (*clients)(const dscomm_priv_store_t *self); /* optional */
+    dscomm_priv_refused_t *(*refused)(
+        const dscomm_priv_store_t *self); /* optional */
     dscomm_status_t (*set)(dscomm_priv_store_t *self, const char *key,
                            const void *value, size_t size,
                            dscomm_priv_deadline_t deadline);
@@ -101,6 +104,13 @@ struct dscomm_priv_store {
     dscomm_priv_store_t *inherited; /* the next that a forked child closed */
 };
 
+/* What a rank says of itself to the server of a store that it may not use, or
+ * will not: texts, cut off, and zeros after them. */
+typedef struct {
+    char world[192]; /* equal for all ranks of a world, and no others' */
+    char name[128]; /* "rank 1 of 2 (pid 77 on node)" */
+} dscomm_priv_rank_t;
+
 /* Whose a TCP store is. Its server tells, and a client whose name differs is
  * no client of it: it goes on to the next port, if it may. */
 typedef struct {
@@ -115,6 +125,7 @@ typedef struct {
     /* What the server has from the start, before any client comes: a key, with
      * torch's '/', and its text; or NULL. */
     const char *key, *text;
+    const dscomm_priv_rank_t *rank; /* of it, this process; or NULL */
 } dscomm_priv_job_t;
 
 /* dscomm_store_open(), for a job; NULL: anyone's. ERR_MISMATCH where a store of
@@ -157,6 +168,15 @@ dscomm_status_t dscomm_priv_store_look(dscomm_priv_look_t *looks, size_t count);
 /* How many clients that have left a last will are connected to the server in
  * this process, however many connections each has; -1 where it serves none. */
 int dscomm_priv_store_clients(const dscomm_store_t *store);
+
+/* The ranks that the server in this process has not served, since their secret
+ * differs, see lib/store-refused.h; NULL: it serves none. */
+dscomm_priv_refused_t *dscomm_priv_store_refused(const dscomm_store_t *store);
+/* How many they are, after dscomm_fail() with ERR_MISMATCH; 0: none. final:
+ * those count, too, that are not believed. NULL is fine. */
+int dscomm_priv_refused_fail(dscomm_priv_refused_t *refused, bool final);
+/* All ranks have come: none is refused any more. NULL is fine. */
+void dscomm_priv_refused_settle(dscomm_priv_refused_t *refused);
 
 /* Leaves a last will: if this process ends without withdrawing it, the server
  * appends value to key within half a second (lib/store-will.h). A store has one

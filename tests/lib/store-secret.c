@@ -9,13 +9,14 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #define FOREIGN_USER 65533
 #define SECRET "sixteen letters."
 #define OTHER "sixteen letters!"
 #define LATE_MS 300 /* for a first command, and a proof */
 
-enum { SET = 1, PING = 13, CHALLENGE = 64, PROOF = 65 };
+enum { SET = 1, PING = 13, CHALLENGE = 64, PROOF = 65, REFUSED = 68 };
 
 static void hex(const uint8_t *bytes, size_t size, char *text)
 {
@@ -275,7 +276,7 @@ static void test_strangers(void)
         ok(raw_closes(fd, WAIT_MS), "command %d: and an end", command);
         close(fd);
     }
-    for (int command = 19; command <= 68; command += 49) {
+    for (int command = 19; command <= 69; command += 50) {
         fd = client(port);
         raw.size = 0;
         raw_put(&raw, (uint64_t)command, 1);
@@ -300,6 +301,112 @@ static void test_strangers(void)
     is_int(raw_recv(fd, got, 8, WAIT_MS), 8, "asks for the number of keys,");
     ok(memcmp(got, "\0\0\0\0\0\0\0\0", 8) == 0, "which is 0");
     close(fd);
+    dscomm_priv_server_close(server);
+}
+
+/* A server of the world WORLD. */
+#define WORLD "2 run job"
+
+static dscomm_priv_server_t *serve_world(int *ret_port)
+{
+    static const dscomm_priv_rank_t rank = {.world = WORLD, .name = "rank 0"};
+    const dscomm_priv_place_t place = {"127.0.0.1", 0, 1, false, false};
+    const dscomm_priv_job_t job = {.ports = 1, .secret = SECRET, .rank = &rank};
+    dscomm_priv_listen_t listening;
+    dscomm_priv_server_t *server;
+
+    if (dscomm_priv_listen(&place, dscomm_priv_deadline(WAIT_MS), &listening) ||
+        dscomm_priv_server_open(&listening, NULL, &job, &server))
+        bail("server: %s", dscomm_last_error());
+    *ret_port = listening.port;
+    return server;
+}
+
+/* A rank says that it was refused; returns when the server knows it. */
+static void say_refused(int port, const char *world, const char *name)
+{
+    raw_t raw = {.size = 0};
+    uint32_t echo;
+    int fd = client(port);
+
+    raw_put(&raw, REFUSED, 1);
+    memset(raw.data + raw.size, 0, sizeof(dscomm_priv_rank_t));
+    strncpy((char *)raw.data + raw.size, world, 192);
+    strncpy((char *)raw.data + raw.size + 192, name, 128);
+    raw.size += 192 + 128;
+    raw_ping(&raw, 0x12345678);
+    raw_send(fd, raw.data, raw.size);
+    raw_recv(fd, &echo, 4, WAIT_MS);
+    close(fd);
+}
+
+static void say_refused_as(uid_t user, int port)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (setuid(user))
+            _exit(1);
+        say_refused(port, WORLD, "rank 1");
+        _exit(0);
+    }
+    waitpid(pid, &status, 0);
+    is_int(status, 0, "user %u says so", (unsigned)user);
+}
+
+static void refused_are(dscomm_priv_server_t *server, int believed, int all,
+                        const char *says, const char *about)
+{
+    dscomm_priv_refused_t *refused = dscomm_priv_server_refused(server);
+
+    is_int(dscomm_priv_refused_fail(refused, false), believed,
+           "%s: those that are believed", about);
+    is_int(dscomm_priv_refused_fail(refused, true), all, "  and all");
+    if (says)
+        ok(strstr(dscomm_last_error(), says) != NULL, "  %s",
+           dscomm_last_error());
+}
+
+/* Who can end the start-up of a world: no stranger. */
+static void test_refused(void)
+{
+    char odd[200], long_name[200];
+    int port;
+    dscomm_priv_server_t *server = serve_world(&port);
+
+    memset(odd, 'x', sizeof odd);
+    memset(long_name, 'y', sizeof long_name);
+    refused_are(server, 0, 0, NULL, "nobody");
+    say_refused(port, "3 run job", "rank 2");
+    refused_are(server, 0, 1, "that it is rank 2:", "one of another world");
+    say_refused(port, odd, long_name);
+    refused_are(server, 0, 2, "one from 127.0.0.1:", "endless texts");
+    if (geteuid() == 0) {
+        say_refused_as(FOREIGN_USER, port);
+        refused_are(server, 0, 3, "that it is rank 2:", "another user");
+    } else {
+        skip("another user: the test does not run as root");
+    }
+    say_refused(port, WORLD, "rank\n1");
+    refused_are(server, geteuid() ? 3 : 4, geteuid() ? 3 : 4,
+                "that it is rank 1:", "this user");
+    dscomm_priv_refused_settle(dscomm_priv_server_refused(server));
+    say_refused(port, WORLD, "rank 1");
+    refused_are(server, 0, 0, NULL, "once all ranks have come");
+    dscomm_priv_server_close(server);
+}
+
+/* Beyond a number of connections nobody's user is looked for. */
+static void test_refused_often(void)
+{
+    int port;
+    dscomm_priv_server_t *server = serve_world(&port);
+
+    for (int i = 0; i < 16; i++)
+        say_refused(port, "another", "rank 1");
+    say_refused(port, WORLD, "rank 1");
+    refused_are(server, 0, 17, "17 connections were refused", "many");
     dscomm_priv_server_close(server);
 }
 
@@ -355,5 +462,7 @@ int main(void)
     test_own();
     test_handshake();
     test_strangers();
+    test_refused();
+    test_refused_often();
     return tap_done();
 }
