@@ -26,10 +26,9 @@ dscomm_status_t dscomm_priv_agree_gather(dscomm_group_t *group, int root,
     const dscomm_status_t status = dscomm_priv_dispatch(group, &args, NULL);
 
     /* The sentence of a mismatch names the public call itself. */
-    if (status < 0 && status != DSCOMM_ERR_MISMATCH)
-        return dscomm_priv_group_explain(group, dscomm_priv_caller(root),
-                                         status);
-    return DSCOMM_OK;
+    if (status == DSCOMM_OK || status == DSCOMM_ERR_MISMATCH)
+        return status;
+    return dscomm_priv_group_explain(group, dscomm_priv_caller(root), status);
 }
 
 static void caller_describe(const dscomm_group_t *group, const char *what,
