@@ -104,7 +104,7 @@ static int help(const char *word)
     char name[16], option[] = "--help";
     char *words[] = {name, option, NULL};
 
-    if (!*word) {
+    if (!*word || strcmp(word, "help") == 0) {
         print_usage(stdout);
         return TOOL_OK;
     }

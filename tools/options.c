@@ -2,6 +2,7 @@
 /* Options and messages in one form for all subcommands. */
 #include "config.h"
 
+#include "env/nearest.h"
 #include "tools/spawn.h"
 #include "tools/tool.h"
 
@@ -72,6 +73,38 @@ static void numbers_free(numbers_t *numbers)
     g_free(numbers->entries);
 }
 
+/* The word that error refuses as unknown, without its value; NULL: none. The
+ * sentence of GLib, in any language, ends with it. */
+static char *find_unknown(char *const *words, const GError *error)
+{
+    if (!g_error_matches(error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION))
+        return NULL;
+    for (; *words; words++) {
+        const char *name = *words + strspn(*words, "-");
+
+        if (**words == '-' && strlen(name) > 2 &&
+            g_str_has_suffix(error->message, *words))
+            return g_strndup(name, strcspn(name, "="));
+    }
+    return NULL;
+}
+
+/* GLib's sentence, and the option that may be meant; g_free(). */
+static char *describe(const GOptionEntry *entries, char *const *words,
+                      const GError *error)
+{
+    char *name = find_unknown(words, error), *text;
+    dscomm_nearest_t search = dscomm_priv_nearest_begin(name ? name : "", 0);
+
+    for (; name && entries->long_name; entries++)
+        dscomm_priv_nearest_try(&search, entries->long_name);
+    text = search.nearest ? g_strdup_printf("%s (is --%s meant?)",
+                                            error->message, search.nearest)
+                          : g_strdup(error->message);
+    g_free(name);
+    return text;
+}
+
 static gboolean parse(int *argc, char ***argv, const GOptionEntry *entries,
                       const char *parameters, const char *description,
                       gboolean strict, char **ret_problem)
@@ -89,7 +122,7 @@ static gboolean parse(int *argc, char ***argv, const GOptionEntry *entries,
     if (g_option_context_parse(context, argc, argv, &error))
         problem = numbers_set(&numbers);
     else
-        problem = g_strdup(error->message);
+        problem = describe(entries, *argv, error);
     if (problem)
         *ret_problem = g_strdup_printf("%s; 'dscomm %s --help' explains",
                                        problem, command);

@@ -232,17 +232,44 @@ static char *respell(char *word)
     return word;
 }
 
-/* Options of mpirun and srun, and what to do instead. */
+/* Options of mpirun, srun and torchrun, and what to do instead. */
 static const struct {
     const char *options; /* each with a blank after it */
     const char *remedy;
 } foreign[] = {
-    {"-np --np --ntasks ", "give the number of ranks on this machine with -n"},
+    {"-np --np --ntasks --ntasks-per-node -ppn --ppn -npernode --npernode ",
+     "give the number of ranks on this machine with -n"},
+    {"-N --nodes ", "give the number of nodes with --nnodes, and that of ranks "
+                    "on this machine with -n"},
     {"-hostfile --hostfile -machinefile --machinefile -f -H -host --host "
      "-hosts --hosts -w --nodelist ",
      "start one dscomm run on each host, with --nnodes, --node-rank and "
      "--master, or start the program with mpirun or srun; SEVERAL NODES in "
      "dscomm-run(1) explains"},
+    {"-x -genv --genv -env --env -genvlist -genvall -envlist -envall --export ",
+     "the ranks get the environment of dscomm run; write NAME=VALUE before it"},
+    {"-bind-to --bind-to -map-by --map-by --rank-by --report-bindings "
+     "--cpu-bind --cpu-set --cpus-per-task -c -m --distribution ",
+     "dscomm run binds no rank; let each bind itself, as sh -c 'exec taskset "
+     "-c $LOCAL_RANK PROGRAM' does, or start the program with mpirun or srun"},
+    {"-oversubscribe --oversubscribe --overcommit -O --allow-run-as-root ",
+     "dscomm run allows it; leave the option out"},
+    {"-rank --rank --rank-id ",
+     "dscomm run numbers the ranks; give the number of this node with "
+     "--node-rank"},
+    {"-mca --mca --gmca --prtemca --mpi ",
+     "no MPI starts the ranks; dscomm's own settings are in dscomm-env(7)"},
+    {"-wdir --wdir -wd --chdir -D ",
+     "start dscomm run in the folder in which the ranks are to run"},
+    {"-l --label -prepend-rank --prepend-rank ",
+     "--tag-output puts the rank before each line"},
+    {"-output-filename --output-filename -outfile-pattern -o --output "
+     "-r --redirects -t --tee ",
+     "--log-dir writes the output of the ranks to files"},
+    {"--standalone --rdzv-backend --rdzv-conf --local-addr --no-python "
+     "--monitor-interval --start-method ",
+     "dscomm run needs none; leave the option out"},
+    {"--module ", "give the program in full, as python3 -m MODULE"},
 };
 
 /* TOOL_OK, or a sentence with the remedy if word is another launcher's. */

@@ -16,6 +16,7 @@ like "`cat "$scratch/err"`" "^dscomm: no command 'inof'; is info meant\?" 'which
 "$program" >/dev/null 2>&1
 is $? 2 'no command'
 is "$("$program" help)" "$("$program" --help)" 'help'
+is "$("$program" help help)" "$("$program" help)" 'help help'
 for command in run perf env info; do
     is "$("$program" help $command)" "$("$program" $command --help)" "help $command"
 done

@@ -160,6 +160,35 @@ for words in '--hostfile hosts' '--host=a,b' '-H a,b' '-machinefile hosts' '-w a
         "^2 dscomm run: there is no ${words%%[= ]*}: start one dscomm run on each host, " \
         "$words: what to do instead"
 done
+while read -r words want; do
+    run -n 2 "$words" true
+    like "$status $(cat "$scratch/err")" "^2 dscomm run: there is no ${words%=*}: .*$want" \
+        "$words: what to do instead"
+done <<'END'
+-x write NAME=VALUE before it
+-genv write NAME=VALUE before it
+--export=ALL write NAME=VALUE before it
+--bind-to taskset -c
+--cpu-bind=cores taskset -c
+--oversubscribe leave the option out
+--rank=1 --node-rank
+--mca dscomm-env
+-N --nnodes
+--wdir=x in the folder
+-l --tag-output puts
+--redirects=3 --log-dir
+--standalone leave the option out
+--module python3 -m MODULE
+END
+for words in '--tag-outpt tag-output' '--log_dri=x log-dir' '-timeout=3 timeout' \
+    '--nprocs-per-node=2 nproc-per-node'; do
+    run -n 2 "${words% *}" true
+    like "$status $(cat "$scratch/err")" "^2 dscomm run: .*is --${words#* } meant" \
+        "${words% *}: which option is meant"
+done
+run -n 2 --xyzzy=1 true
+like "$(cat "$scratch/err")" "^dscomm run: Unknown option --xyzzy=1; 'dscomm run --help'" \
+    'an option that is near none'
 run -n 1 echo -np 2 --hostfile x
 is "$status $out" '0 -np 2 --hostfile x' "the program's own options are its own"
 run -n 2 "$abs_top_builddir/tools/dscomm" run -n 2 sh -c 'echo $WORLD_SIZE-$RANK'
