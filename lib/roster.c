@@ -43,11 +43,24 @@ static char *process_of(const char *token)
     return name;
 }
 
+/* Stores text, which it frees; NULL: there was no memory for it. */
+static dscomm_status_t put(const roster_t *roster, const char *key, char *text)
+{
+    dscomm_status_t status =
+        text ? dscomm_store_set(roster->store, key, text, strlen(text))
+             : dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "no memory for what rank %d tells the others",
+                           roster->join->rank);
+
+    g_free(text);
+    return status;
+}
+
 /* All are told by rank 0, unless they have met before. */
 static dscomm_status_t fail_doubled(const roster_t *roster, const char *other,
                                     const char *token)
 {
-    char *first = process_of(other), *second = process_of(token), *text;
+    char *first = process_of(other), *second = process_of(token);
     dscomm_status_t status = dscomm_fail(
         DSCOMM_ERR_ENVIRONMENT,
         "rank %d of %d is claimed by two processes, %s and %s: give each "
@@ -59,10 +72,9 @@ static dscomm_status_t fail_doubled(const roster_t *roster, const char *other,
     g_free(first);
     g_free(second);
     first = g_strdup(dscomm_last_error());
-    text = dscomm_priv_verdict_write_failure(status, first);
-    dscomm_store_set(roster->store, DSCOMM_ROSTER_WRONG, text, strlen(text));
+    put(roster, DSCOMM_ROSTER_WRONG,
+        dscomm_priv_verdict_write_failure(status, first));
     dscomm_priv_fail_with(status, first);
-    g_free(text);
     g_free(first);
     return status;
 }
@@ -102,15 +114,11 @@ static dscomm_status_t register_self(const roster_t *roster)
 {
     dscomm_record_t record;
     dscomm_status_t status;
-    char key[32], *text;
+    char key[32];
 
     dscomm_priv_record_own(roster->join, &record);
-    text = dscomm_priv_record_write(&record);
     snprintf(key, sizeof key, "r/%d", roster->join->rank);
-    status = text ? dscomm_store_set(roster->store, key, text, strlen(text))
-                  : dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                                "no memory for this rank's record");
-    g_free(text);
+    status = put(roster, key, dscomm_priv_record_write(&record));
     dscomm_priv_record_clear(&record);
     return status;
 }
@@ -400,34 +408,17 @@ static dscomm_status_t get_records(const roster_t *roster,
 /* The others must read why it failed before the store goes with this process.
  * Those that have not come by the deadline, or were refused, are not waited
  * for; where it fails before, they still come, all but a dead one. */
-static int readers(dscomm_status_t status, int came)
-{
-    return came - 1 - (status == DSCOMM_ERR_PEER_FAILED);
-}
-
 static void publish_failure(const roster_t *roster, dscomm_status_t status,
                             int came)
 {
+    const int readers = came - 1 - (status == DSCOMM_ERR_PEER_FAILED);
     char *sentence = g_strdup(dscomm_last_error());
-    char *text = dscomm_priv_verdict_write_failure(status, sentence);
 
-    if (dscomm_store_set(roster->store, "summary", text, strlen(text)) ==
-        DSCOMM_OK)
-        dscomm_priv_absent_linger(roster->store, "seen", readers(status, came));
+    if (put(roster, "summary",
+            dscomm_priv_verdict_write_failure(status, sentence)) == DSCOMM_OK)
+        dscomm_priv_absent_linger(roster->store, "seen", readers);
     dscomm_priv_fail_with(status, sentence);
-    g_free(text);
     g_free(sentence);
-}
-
-static dscomm_status_t publish(const roster_t *roster,
-                               const dscomm_verdict_t *verdict)
-{
-    char *text = dscomm_priv_verdict_write(verdict);
-    dscomm_status_t status =
-        dscomm_store_set(roster->store, "summary", text, strlen(text));
-
-    g_free(text);
-    return status;
 }
 
 static dscomm_status_t lead(const roster_t *roster,
@@ -447,7 +438,7 @@ static dscomm_status_t lead(const roster_t *roster,
     if (status == DSCOMM_OK)
         status = dscomm_priv_decide(records, size, &verdict);
     if (status == DSCOMM_OK)
-        status = publish(roster, &verdict);
+        status = put(roster, "summary", dscomm_priv_verdict_write(&verdict));
     else
         publish_failure(roster, status, came);
     for (int i = 0; records && i < size; i++)
@@ -560,17 +551,6 @@ static dscomm_status_t await_verdict(const roster_t *roster,
     }
 }
 
-/* A failure in a store that outlives rank 0 may be that of an earlier run; rank
- * 0 of this one ends after the others have read it. */
-static dscomm_status_t check_author(const roster_t *roster, const char *text,
-                                    dscomm_record_t *leader)
-{
-    if (dscomm_priv_join_serves(roster->join) ||
-        !g_str_has_prefix(text, "error\n"))
-        return DSCOMM_OK;
-    return check_leader(roster, leader);
-}
-
 /* Why rank 0's decision did not come in time. */
 static dscomm_status_t explain_late(const roster_t *roster,
                                     const dscomm_record_t *leader,
@@ -606,8 +586,11 @@ static dscomm_status_t follow(const roster_t *roster,
     dscomm_status_t status = await_verdict(roster, &leader, &value, &size);
 
     status = check_lost(roster, &leader, status);
-    if (status == DSCOMM_OK)
-        status = check_author(roster, value, &leader);
+    /* A failure in a store that outlives rank 0 may be that of an earlier run;
+     * rank 0 of this one ends after the others have read it. */
+    if (status == DSCOMM_OK && !dscomm_priv_join_serves(roster->join) &&
+        g_str_has_prefix(value, "error\n"))
+        status = check_leader(roster, &leader);
     if (status == DSCOMM_OK)
         status = obey(roster, value, ret_verdict);
     else if (status == DSCOMM_ERR_TIMEOUT)

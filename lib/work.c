@@ -128,16 +128,6 @@ dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
     return DSCOMM_OK;
 }
 
-/* What a backend may use until the process ends stays. */
-static void free_memory(const dscomm_work_t *work)
-{
-    if (work->request.held)
-        return;
-    g_free(work->copy);
-    dscomm_priv_fusion_free(work->call.fusion);
-    dscomm_priv_stage_free(work->call.stage);
-}
-
 static void drop_op(dscomm_work_t *work)
 {
     dscomm_call_t *call = &work->call;
@@ -148,19 +138,29 @@ static void drop_op(dscomm_work_t *work)
     call->coll.user = NULL;
 }
 
+/* What a backend may use until the process ends stays. */
+static void free_memory(dscomm_work_t *work)
+{
+    if (!work->request.held) {
+        g_free(work->copy);
+        dscomm_priv_fusion_free(work->call.fusion);
+        dscomm_priv_stage_free(work->call.stage);
+    }
+    work->copy = NULL;
+    work->call.fusion = NULL;
+    work->call.stage = NULL;
+    g_clear_pointer(&work->text, free);
+    g_clear_pointer(&work->displs, g_free);
+    g_clear_pointer(&work->received, g_free);
+    drop_op(work);
+}
+
 /* The group's memory stays: its impl is open, or the caller holds it. */
 void dscomm_priv_work_discard(dscomm_work_t *work)
 {
     dscomm_group_t *group = work->group;
 
-    g_clear_pointer(&work->text, free);
-    g_clear_pointer(&work->displs, g_free);
-    g_clear_pointer(&work->received, g_free);
     free_memory(work);
-    drop_op(work);
-    work->copy = NULL;
-    work->call.fusion = NULL;
-    work->call.stage = NULL;
     work->next = group->idle;
     group->idle = work;
     dscomm_priv_group_release(group);
@@ -536,11 +536,7 @@ void dscomm_priv_works_destroy(dscomm_group_t *group)
             dscomm_work_t *work =
                 (void *)((char *)slab + SLAB_HEAD + k * group->work_size);
 
-            free(work->text);
-            g_free(work->displs);
-            g_free(work->received);
             free_memory(work);
-            drop_op(work);
             if (work->run) /* of the parent, in a forked child */
                 dscomm_priv_shelf_give(group->shelf, work->run);
         }
