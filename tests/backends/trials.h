@@ -12,6 +12,8 @@
 #ifndef TESTS_BACKENDS_TRIALS_H
 #define TESTS_BACKENDS_TRIALS_H
 
+#include <dscomm/store.h>
+
 /* What runs out; the column of the table of phases. */
 typedef enum { TRIALS_MEMORY, TRIALS_CALLS, TRIALS_KINDS } trials_kind_t;
 
@@ -19,5 +21,11 @@ typedef enum { TRIALS_MEMORY, TRIALS_CALLS, TRIALS_KINDS } trials_kind_t;
  * then say, of the failed call, or NULL. Nothing here asks for memory. */
 int trials_fail(const char *cause);
 int trials_main(trials_kind_t kind, int argc, char **argv);
+
+/* The next call of a phase, unless one has failed before. */
+#define THEN(call) (status = status ? status : (call))
+
+/* Opens a store, and makes each call once. */
+dscomm_status_t trials_use_store(const char *url, int serves);
 
 #endif
