@@ -5,6 +5,7 @@
 
 #include "lib/clock.h"
 #include "lib/status.h"
+#include "lib/store.h"
 
 #include <glib.h>
 #include <stdio.h>
@@ -72,6 +73,25 @@ dscomm_status_t dscomm_priv_absent_name(dscomm_store_t *store,
     g_string_free(count.ranks, TRUE);
     *ret_came = count.came;
     return status;
+}
+
+dscomm_status_t dscomm_priv_absent_members(const dscomm_join_t *join,
+                                           dscomm_store_t *store, int *ret_came)
+{
+    char missing[DSCOMM_ERROR_MAX], refused[DSCOMM_ERROR_MAX];
+    dscomm_status_t status = dscomm_priv_absent_name(
+        store, "r/", join->size, join->timeout_ms, ret_came);
+
+    if (status != DSCOMM_ERR_TIMEOUT || !join->url)
+        return status;
+    g_strlcpy(missing, dscomm_last_error(), sizeof missing);
+    if (!dscomm_priv_refused_fail(dscomm_priv_store_refused(store), true))
+        return dscomm_fail(status,
+                           "%s; the ranks meet at %s: check that each was "
+                           "started, was given this address, and can reach it",
+                           missing, join->url);
+    g_strlcpy(refused, dscomm_last_error(), sizeof refused);
+    return dscomm_fail(DSCOMM_ERR_MISMATCH, "%s; %s", missing, refused);
 }
 
 void dscomm_priv_absent_linger(dscomm_store_t *store, const char *key,

@@ -3,6 +3,8 @@
 #ifndef LIB_ABSENT_H
 #define LIB_ABSENT_H
 
+#include "lib/rendezvous.h"
+
 #include <dscomm/store.h>
 
 /* Each rank that has come has set a key, prefix and its number. OK where all
@@ -11,6 +13,12 @@
 dscomm_status_t dscomm_priv_absent_name(dscomm_store_t *store,
                                         const char *prefix, int size,
                                         int timeout_ms, int *ret_came);
+
+/* The same for the member records of a world, with its address; ERR_MISMATCH if
+ * the store has refused ranks whose secret differs, which may be those. */
+dscomm_status_t dscomm_priv_absent_members(const dscomm_join_t *join,
+                                           dscomm_store_t *store,
+                                           int *ret_came);
 
 /* How much longer than the one that names them the others wait for its words.
  */

@@ -123,43 +123,6 @@ static dscomm_status_t register_self(const roster_t *roster)
     return status;
 }
 
-/* Ranks whose secret differs may be those that are missing. */
-static dscomm_status_t name_refused(const roster_t *roster, const char *missing)
-{
-    char *sentence;
-
-    if (!dscomm_priv_refused_fail(dscomm_priv_store_refused(roster->store),
-                                  true))
-        return DSCOMM_OK;
-    sentence = g_strdup_printf("%s; %s", missing, dscomm_last_error());
-    dscomm_priv_fail_with(DSCOMM_ERR_MISMATCH, sentence);
-    g_free(sentence);
-    return DSCOMM_ERR_MISMATCH;
-}
-
-/* ERR_TIMEOUT with the numbers of the ranks that have no record yet, or
- * ERR_MISMATCH if some were refused. */
-static dscomm_status_t name_missing(const roster_t *roster, int *ret_came)
-{
-    const dscomm_join_t *join = roster->join;
-    char missing[DSCOMM_ERROR_MAX], *sentence;
-    dscomm_status_t status = dscomm_priv_absent_name(
-        roster->store, "r/", join->size, join->timeout_ms, ret_came);
-
-    if (status != DSCOMM_ERR_TIMEOUT || !join->url)
-        return status;
-    g_strlcpy(missing, dscomm_last_error(), sizeof missing);
-    if (name_refused(roster, missing))
-        return DSCOMM_ERR_MISMATCH;
-    sentence = g_strdup_printf("%s; the ranks meet at %s: check that each was "
-                               "started, was given this address, and can "
-                               "reach it",
-                               missing, join->url);
-    dscomm_priv_fail_with(status, sentence);
-    g_free(sentence);
-    return status;
-}
-
 static dscomm_status_t check_alive(const roster_t *roster,
                                    const dscomm_record_t *record, int rank)
 {
@@ -397,7 +360,8 @@ static dscomm_status_t get_records(const roster_t *roster,
     for (int i = 0; i < size && status == DSCOMM_OK; i += BATCH)
         status = get_batch(&watch, i, MIN(size - i, BATCH));
     if (status == DSCOMM_ERR_TIMEOUT) {
-        dscomm_status_t named = name_missing(roster, ret_came);
+        dscomm_status_t named =
+            dscomm_priv_absent_members(roster->join, roster->store, ret_came);
 
         return named < 0 ? named : status;
     }
@@ -571,7 +535,7 @@ static dscomm_status_t explain_late(const roster_t *roster,
                            leader->node, how,
                            roster->join->timeout_ms / 1000.0);
     g_strlcpy(why, dscomm_last_error(), sizeof why);
-    named = name_missing(roster, &came);
+    named = dscomm_priv_absent_members(roster->join, roster->store, &came);
     if (named < 0 && came)
         return check_lost(roster, leader, named);
     return dscomm_priv_fail_with(status, why);

@@ -513,6 +513,17 @@ dscomm_status_t dscomm_priv_link_answer(link_t *link, void *data, size_t size,
                                 dscomm_priv_grace(deadline));
 }
 
+dscomm_status_t dscomm_priv_link_query(link_t *link,
+                                       dscomm_priv_buffer_t *request,
+                                       void *data, size_t size,
+                                       dscomm_priv_deadline_t deadline)
+{
+    dscomm_status_t status = dscomm_priv_link_ask(link, request, deadline);
+
+    return status ? status
+                  : dscomm_priv_link_answer(link, data, size, deadline);
+}
+
 dscomm_status_t dscomm_priv_link_nonsense(const link_t *link,
                                           const char *command, uint64_t got)
 {

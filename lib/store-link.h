@@ -110,6 +110,11 @@ dscomm_status_t dscomm_priv_link_ask(dscomm_priv_link_t *link,
 dscomm_status_t dscomm_priv_link_answer(dscomm_priv_link_t *link, void *data,
                                         size_t size,
                                         dscomm_priv_deadline_t deadline);
+/* Both. */
+dscomm_status_t dscomm_priv_link_query(dscomm_priv_link_t *link,
+                                       dscomm_priv_buffer_t *request,
+                                       void *data, size_t size,
+                                       dscomm_priv_deadline_t deadline);
 dscomm_status_t dscomm_priv_link_answer_value(dscomm_priv_link_t *link,
                                               dscomm_priv_deadline_t deadline,
                                               void **ret_value,

@@ -430,8 +430,9 @@ const char *dscomm_priv_listen_host(const dscomm_priv_listen_t *listening,
     return buffer;
 }
 
-bool dscomm_priv_listen_is_public(const dscomm_priv_listen_t *listening,
-                                  char *ret_name)
+/* Whether other machines may reach the server; *ret_name, of SOCKET_NAME_MAX
+ * bytes, is an address that they come to. */
+static bool is_public(const dscomm_priv_listen_t *listening, char *ret_name)
 {
     for (int i = 0; i < listening->count; i++) {
         struct sockaddr_storage storage;
@@ -445,4 +446,19 @@ bool dscomm_priv_listen_is_public(const dscomm_priv_listen_t *listening,
         return true;
     }
     return false;
+}
+
+void dscomm_priv_listen_warn(const dscomm_priv_listen_t *listening)
+{
+    static gint warned;
+    char name[SOCKET_NAME_MAX];
+
+    if (is_public(listening, name) &&
+        g_atomic_int_compare_and_exchange(&warned, 0, 1))
+        dscomm_log(DSCOMM_LOG_WARN, "store",
+                   "everyone who reaches %s may use the job's store, since the "
+                   "job has no secret: set DSCOMM_JOB_SECRET or "
+                   "DSCOMM_JOB_SECRET_FILE, or trust that network (see "
+                   "dscomm-security(7))",
+                   name);
 }

@@ -94,10 +94,10 @@ void dscomm_priv_listen_close(dscomm_priv_listen_t *listening);
 const char *dscomm_priv_listen_host(const dscomm_priv_listen_t *listening,
                                     char *buffer);
 
-/* Whether other machines may reach the server; *ret_name, of SOCKET_NAME_MAX
- * bytes, is an address that they come to. */
-bool dscomm_priv_listen_is_public(const dscomm_priv_listen_t *listening,
-                                  char *ret_name);
+/* Logs that every machine may use the server's store, which has no secret, if
+ * other machines may reach it: one line a process, however many worlds it
+ * makes. */
+void dscomm_priv_listen_warn(const dscomm_priv_listen_t *listening);
 
 /* 1 where address is of the loopback network. */
 gboolean dscomm_priv_address_is_loopback(const struct sockaddr *address);

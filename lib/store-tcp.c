@@ -81,9 +81,8 @@ static dscomm_status_t change(link_t *link, int command, const char *key,
     dscomm_priv_put_bytes(&request, value, size);
     dscomm_priv_put_u8(&request, WIRE_PING);
     dscomm_priv_put_u32(&request, nonce);
-    status = dscomm_priv_link_ask(link, &request, deadline);
-    if (!status)
-        status = dscomm_priv_link_answer(link, &echo, sizeof echo, deadline);
+    status =
+        dscomm_priv_link_query(link, &request, &echo, sizeof echo, deadline);
     if (!status && echo != nonce)
         status = dscomm_priv_link_nonsense(link, "PING", echo);
     return dscomm_priv_link_leave_refused(link, status, deadline, key, refusal,
@@ -112,10 +111,8 @@ static dscomm_status_t find_present(link_t *link, const char *const *keys,
         some = MIN(count - done, CHUNK);
         for (size_t i = 0; i < some; i++)
             dscomm_priv_put_keys(&request, WIRE_CHECK, keys + done + i, 1);
-        status = dscomm_priv_link_ask(link, &request, deadline);
-        if (!status)
-            status =
-                dscomm_priv_link_answer(link, present + done, some, deadline);
+        status = dscomm_priv_link_query(link, &request, present + done, some,
+                                        deadline);
         for (size_t i = 0; i < some && !status; i++) {
             if (present[done + i] > WIRE_NOT_READY)
                 status =
@@ -151,9 +148,7 @@ cancel_wait(link_t *link, dscomm_priv_deadline_t deadline, gboolean *ret_came)
 
     *ret_came = FALSE;
     dscomm_priv_put_u8(&request, WIRE_CANCEL_WAIT);
-    status = dscomm_priv_link_ask(link, &request, deadline);
-    if (!status)
-        status = dscomm_priv_link_answer(link, &byte, 1, deadline);
+    status = dscomm_priv_link_query(link, &request, &byte, 1, deadline);
     if (!status && byte == WIRE_STOP_WAITING) {
         *ret_came = TRUE;
         status = dscomm_priv_link_answer(link, &byte, 1, deadline);
@@ -280,10 +275,8 @@ static dscomm_status_t tcp_add(dscomm_priv_store_t *self, const char *key,
     dscomm_priv_put_u8(&request, WIRE_ADD);
     dscomm_priv_put_key(&request, key);
     dscomm_priv_put_u64(&request, (uint64_t)delta);
-    status = dscomm_priv_link_ask(link, &request, deadline);
-    if (!status)
-        status =
-            dscomm_priv_link_answer(link, ret_sum, sizeof *ret_sum, deadline);
+    status = dscomm_priv_link_query(link, &request, ret_sum, sizeof *ret_sum,
+                                    deadline);
     return dscomm_priv_link_leave_refused(
         link, status, deadline, key, DSCOMM_ERR_INVALID,
         "its value is no decimal number, or the sum does not fit in 64 bits, "
@@ -339,10 +332,8 @@ static dscomm_status_t tcp_remove(dscomm_priv_store_t *self, const char *key,
         return status;
     dscomm_priv_put_u8(&request, WIRE_DELETE_KEY);
     dscomm_priv_put_key(&request, key);
-    status = dscomm_priv_link_ask(link, &request, deadline);
-    if (!status)
-        status =
-            dscomm_priv_link_answer(link, &deleted, sizeof deleted, deadline);
+    status = dscomm_priv_link_query(link, &request, &deleted, sizeof deleted,
+                                    deadline);
     if (!status && deleted > 1)
         status = dscomm_priv_link_nonsense(link, "DELETE_KEY", deleted);
     if (!status)
@@ -368,9 +359,7 @@ static dscomm_status_t tcp_check(dscomm_priv_store_t *self,
 
         some = MIN(count - done, CHUNK);
         dscomm_priv_put_keys(&request, WIRE_CHECK, keys + done, some);
-        status = dscomm_priv_link_ask(link, &request, deadline);
-        if (!status)
-            status = dscomm_priv_link_answer(link, &byte, 1, deadline);
+        status = dscomm_priv_link_query(link, &request, &byte, 1, deadline);
     }
     if (!status && byte > WIRE_NOT_READY)
         status = dscomm_priv_link_nonsense(link, "CHECK", byte);
@@ -398,9 +387,8 @@ static dscomm_status_t tcp_num_keys(dscomm_priv_store_t *self,
         return status;
     dscomm_priv_put_u8(&request, WIRE_GETNUMKEYS);
     dscomm_priv_put_keys(&request, WIRE_CHECK, &counter, 1);
-    status = dscomm_priv_link_ask(link, &request, deadline);
-    if (!status)
-        status = dscomm_priv_link_answer(link, &count, sizeof count, deadline);
+    status =
+        dscomm_priv_link_query(link, &request, &count, sizeof count, deadline);
     if (!status)
         status = dscomm_priv_link_answer(link, &byte, 1, deadline);
     others = (byte == WIRE_READY) + (link->server[0] == WIRE_NAMED_BY_CLIENT) *
@@ -470,23 +458,6 @@ static dscomm_status_t wait_workers(tcp_t *tcp, int world_size,
     return status;
 }
 
-/* The first store of this process that every machine may use is logged: one
- * line, however many worlds it makes. */
-static void warn_unguarded(const dscomm_priv_listen_t *listening)
-{
-    static gint warned;
-    char name[SOCKET_NAME_MAX];
-
-    if (dscomm_priv_listen_is_public(listening, name) &&
-        g_atomic_int_compare_and_exchange(&warned, 0, 1))
-        dscomm_log(DSCOMM_LOG_WARN, "store",
-                   "everyone who reaches %s may use the job's store, since the "
-                   "job has no secret: set DSCOMM_JOB_SECRET or "
-                   "DSCOMM_JOB_SECRET_FILE, or trust that network (see "
-                   "dscomm-security(7))",
-                   name);
-}
-
 static dscomm_status_t serve(const char *host, int port,
                              const dscomm_store_attr_t *attr,
                              const dscomm_priv_job_t *job,
@@ -513,7 +484,7 @@ static dscomm_status_t serve(const char *host, int port,
     if (status)
         dscomm_priv_listen_close(&listening);
     else if (!job->secret)
-        warn_unguarded(dscomm_priv_server_listening(*ret_server));
+        dscomm_priv_listen_warn(dscomm_priv_server_listening(*ret_server));
     return status;
 }
 
