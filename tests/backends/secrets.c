@@ -126,7 +126,7 @@ static void come_alone(job_rank_t *me)
 /* A stranger says that he is refused, as soon as the server is there. */
 static void send_refused(int port)
 {
-    const double end = job_now_ms() + ALONE_MS;
+    const double end = job_now_ms() + job_slowly(TIMEOUT_MS);
     dscomm_priv_rank_t rank = {.world = "another", .name = "rank 7 of 9"};
     raw_t raw = {.size = 0};
     uint32_t echo;
@@ -140,7 +140,7 @@ static void send_refused(int port)
     raw.size += sizeof rank;
     raw_ping(&raw, 1);
     raw_send(fd, raw.data, raw.size);
-    raw_recv(fd, &echo, 4, ALONE_MS);
+    raw_recv(fd, &echo, 4, job_slowly(ALONE_MS));
     close(fd);
 }
 
@@ -152,7 +152,7 @@ static void check_stranger(void)
         "that it is rank 7 of 9:", "DSCOMM_JOB_SECRET_FILE", NULL};
     job_t job;
 
-    job_make(&job, 2, ALONE_MS, come_alone, NULL);
+    job_make(&job, 2, job_slowly(ALONE_MS), come_alone, NULL);
     job_use_tcp(&job);
     job_start_rank(&job, 0);
     send_refused(atoi(strrchr(job.rendezvous, ':') + 1));
