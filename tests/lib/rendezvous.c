@@ -417,7 +417,8 @@ static void check_no_agent(int rank)
 }
 
 /* Two of the largest world: what they do meanwhile does not take them past the
- * deadline. */
+ * deadline. How many of the missing ranks they name depends on the machine's
+ * load; absent.t has the sentences. */
 static void check_largest(const char *url)
 {
     guest_t guests[2];
@@ -426,10 +427,7 @@ static void check_largest(const char *url)
     invite(guests, 2, url, 3000);
     guests[0].size = guests[1].size = 1048576;
     receive(guests, 2);
-    all_are(guests, 2, DSCOMM_ERR_TIMEOUT,
-            "ranks 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, "
-            "19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33 and "
-            "others of 1048576 did not come within 3.0 s",
+    all_are(guests, 2, DSCOMM_ERR_TIMEOUT, " within 3.0 s; the ranks meet at ",
             "all the others are missing");
     ok(time(NULL) - begin < 30, "  soon after the deadline: %ld s",
        (long)(time(NULL) - begin));
