@@ -323,22 +323,29 @@ static dscomm_status_t read_timeout(const dscomm_store_t *store, int timeout_ms,
 
 /* Calls */
 
-dscomm_status_t dscomm_store_set(dscomm_store_t *store, const char *key,
-                                 const void *value, size_t size)
+static dscomm_status_t change(dscomm_store_t *store, const char *key,
+                              const void *value, size_t size, bool appends)
 {
-    dscomm_status_t status;
+    const dscomm_priv_store_ops_t *ops = store->shared->ops;
+    dscomm_status_t status = check_value(value, size);
     char **whole;
 
-    USABLE(store);
-    status = check_value(value, size);
     if (!status)
         status = whole_keys(store, &key, 1, &whole);
     if (status)
         return status;
-    status = store->shared->ops->set(store->shared, whole[0], value, size,
-                                     deadline_of(store, store->timeout_ms));
+    status = (appends ? ops->append
+                      : ops->set)(store->shared, whole[0], value, size,
+                                  deadline_of(store, store->timeout_ms));
     g_free(whole);
     return status;
+}
+
+dscomm_status_t dscomm_store_set(dscomm_store_t *store, const char *key,
+                                 const void *value, size_t size)
+{
+    USABLE(store);
+    return change(store, key, value, size, false);
 }
 
 /* values and sizes are filled on success only, both or none of them NULL. */
@@ -466,19 +473,8 @@ dscomm_status_t dscomm_store_compare_set(dscomm_store_t *store, const char *key,
 dscomm_status_t dscomm_store_append(dscomm_store_t *store, const char *key,
                                     const void *value, size_t size)
 {
-    dscomm_status_t status;
-    char **whole;
-
     USABLE(store);
-    status = check_value(value, size);
-    if (!status)
-        status = whole_keys(store, &key, 1, &whole);
-    if (status)
-        return status;
-    status = store->shared->ops->append(store->shared, whole[0], value, size,
-                                        deadline_of(store, store->timeout_ms));
-    g_free(whole);
-    return status;
+    return change(store, key, value, size, true);
 }
 
 dscomm_status_t dscomm_store_delete(dscomm_store_t *store, const char *key,
