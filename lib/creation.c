@@ -256,6 +256,7 @@ static dscomm_status_t look(const dscomm_group_t *group)
         status = stored_failure(group);
     if (status == DSCOMM_OK && ended >= 0)
         status = fail_dead(group, ended);
+    group->creation->explained |= status < 0;
     return status;
 }
 
@@ -384,15 +385,16 @@ dscomm_status_t dscomm_backend_creation_fail(const dscomm_backend_args_t *args,
                                              dscomm_status_t status)
 {
     const dscomm_group_t *group = args->group;
-    char sentence[DSCOMM_ERROR_MAX];
+    char sentence[DSCOMM_ERROR_MAX], who[DSCOMM_PROCESS_MAX];
 
     if (!creation_of(args) || !group->store)
         return status;
     g_strlcpy(sentence, dscomm_last_error(), sizeof sentence);
-    if (status == DSCOMM_ERR_NO_MEMORY && !strstr(sentence, "rank "))
-        snprintf(
-            sentence, sizeof sentence, "rank %d has no memory for '%s': %s",
-            args->world_ranks[args->rank], group->name, dscomm_last_error());
+    if (status == DSCOMM_ERR_NO_MEMORY && !group->creation->explained)
+        snprintf(sentence, sizeof sentence, "%s: %s",
+                 dscomm_priv_process_self(args->world_ranks[args->rank], who),
+                 dscomm_last_error());
+    group->creation->explained = true;
     if (blames(status) && parent_status(group) < 0) {
         status = parent_status(group);
         g_strlcpy(sentence, dscomm_last_error(), sizeof sentence);

@@ -12,12 +12,15 @@
 
 #include "lib/group.h"
 
+#include <stdbool.h>
+
 typedef struct dscomm_creation {
     dscomm_group_t *parent; /* or NULL */
     int64_t end_ns; /* when the time for open is over, all levels included */
     int64_t next_ns; /* when to look again */
     int pause_ms;
     int learned; /* the processes of this node's ranks are known */
+    bool explained; /* the last failure's sentence names the rank that failed */
     int lost; /* the store was, and rank 0 that serves it did not end soon */
 } dscomm_creation_t;
 

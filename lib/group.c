@@ -10,6 +10,7 @@
 #include "lib/device.h"
 #include "lib/event.h"
 #include "lib/memory.h"
+#include "lib/processes.h"
 #include "lib/progress.h"
 #include "lib/receive.h"
 #include "lib/status.h"
@@ -264,11 +265,12 @@ static dscomm_status_t refuse(const dscomm_group_plan_t *plan)
     const dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
     dscomm_group_t *parent = plan->parent;
     dscomm_store_t *store = NULL;
-    char sentence[DSCOMM_ERROR_MAX];
+    char sentence[DSCOMM_ERROR_MAX], who[DSCOMM_PROCESS_MAX];
     dscomm_status_t told;
 
-    snprintf(sentence, sizeof sentence, "rank %d has no memory for group '%s'",
-             parent ? parent->world_ranks[parent->rank] : plan->rank,
+    snprintf(sentence, sizeof sentence, "%s has no memory for group '%s'",
+             dscomm_priv_process_self(
+                 parent ? parent->world_ranks[parent->rank] : plan->rank, who),
              plan->name);
     told = open_store(plan, &store);
     if (told == DSCOMM_OK && store) {

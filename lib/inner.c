@@ -70,8 +70,8 @@ dscomm_status_t dscomm_inner_open(const dscomm_backend_args_t *args,
         return status;
     inner = inner_new(args, plan, module);
     if (!inner)
-        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "rank %d has no memory for %s",
-                           args->rank, plan->name);
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %s",
+                           plan->name);
     status = dscomm_store_prefix(args->store, plan->part, &inner->store);
     if (status < 0) {
         inner_free(inner);

@@ -305,6 +305,16 @@ const char *dscomm_priv_process_describe(int rank, int world_rank, int64_t pid,
     return text;
 }
 
+const char *dscomm_priv_process_self(int world_rank,
+                                     char text[DSCOMM_PROCESS_MAX])
+{
+    char node[DSCOMM_NODE_MAX];
+
+    dscomm_priv_node_name(node);
+    return dscomm_priv_process_describe(world_rank, world_rank, getpid(), node,
+                                        text);
+}
+
 const char *dscomm_priv_processes_member(dscomm_processes_t *processes,
                                          int rank, int world_rank,
                                          char text[DSCOMM_PROCESS_MAX])

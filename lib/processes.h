@@ -64,6 +64,9 @@ int64_t dscomm_priv_processes_pid(dscomm_processes_t *processes, int rank);
 const char *dscomm_priv_process_describe(int rank, int world_rank, int64_t pid,
                                          const char *node,
                                          char text[DSCOMM_PROCESS_MAX]);
+/* The same of this process, which is that rank of the world. */
+const char *dscomm_priv_process_self(int world_rank,
+                                     char text[DSCOMM_PROCESS_MAX]);
 /* The same of a rank's process, as far as it is known, which in a group has
  * number rank; and of a rank of the world. */
 const char *dscomm_priv_processes_member(dscomm_processes_t *processes,

@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #define RESOLVE_MS 30000 /* for a name that has no address yet */
+/* Attempts for a request: a server without memory closes the first one. */
+#define TAKE_TRIES 2
 #define CLOSED_MAX 8 /* handshakes that may end in a closed connection */
 #define OTHER_JOB_MS (STORE_LINGER_MS + 1000) /* for another job's to end */
 #define REFUSE_MS 1000 /* for telling a server that this rank gives up */
@@ -417,8 +419,13 @@ static dscomm_status_t link_take(link_t *link, dscomm_priv_deadline_t deadline)
         dscomm_priv_link_disconnect(link);
     status =
         dscomm_priv_own_wills_flush(link, now, dscomm_priv_grace(deadline));
-    if (link->fd < 0 && status != DSCOMM_ERR_TIMEOUT)
+    for (int i = 0; i < TAKE_TRIES && link->fd < 0; i++) {
+        if (status == DSCOMM_ERR_TIMEOUT)
+            break;
         status = connect_once(link, dscomm_priv_grace(deadline), &again);
+        if (status != DSCOMM_ERR_PEER_FAILED)
+            break;
+    }
     if (!status)
         return DSCOMM_OK;
     dscomm_priv_gate_leave(&link->gate);
@@ -457,6 +464,29 @@ dscomm_status_t dscomm_priv_link_leave(link_t *link, dscomm_status_t status)
     return status;
 }
 
+/* After a connection was closed: whether the server takes a new one. Keeps the
+ * last sentence if it does not. */
+static gboolean is_served(link_t *link, dscomm_priv_deadline_t deadline)
+{
+    char cause[DSCOMM_ERROR_MAX];
+    gboolean again;
+
+    g_strlcpy(cause, dscomm_last_error(), sizeof cause);
+    dscomm_priv_link_disconnect(link);
+    if (!connect_once(link, dscomm_priv_grace(deadline), &again))
+        return TRUE;
+    dscomm_priv_fail_with(DSCOMM_ERR_PEER_FAILED, cause);
+    return FALSE;
+}
+
+/* After is_served(): the connection is in order, or there is none. */
+static dscomm_status_t link_give_back(link_t *link, dscomm_status_t status)
+{
+    dscomm_priv_gate_leave(&link->gate);
+    dscomm_priv_link_release(link);
+    return status;
+}
+
 /* A server can only close the connection on what it does not accept. If it is
  * still there, that was it. */
 dscomm_status_t
@@ -464,22 +494,31 @@ dscomm_priv_link_leave_refused(link_t *link, dscomm_status_t status,
                                dscomm_priv_deadline_t deadline, const char *key,
                                dscomm_status_t refused, const char *why)
 {
-    char cause[DSCOMM_ERROR_MAX], shown[64];
-    gboolean again;
+    char shown[64];
 
     if (status != DSCOMM_ERR_PEER_FAILED)
         return dscomm_priv_link_leave(link, status);
-    g_strlcpy(cause, dscomm_last_error(), sizeof cause);
-    dscomm_priv_link_disconnect(link);
-    if (connect_once(link, dscomm_priv_grace(deadline), &again))
-        status = dscomm_priv_fail_with(status, cause);
-    else
+    if (is_served(link, deadline))
         status = dscomm_fail(
             refused, "the store at %s refuses to change key '%s': %s",
             link->peer, dscomm_priv_quote(key + 1, shown, sizeof shown), why);
-    dscomm_priv_gate_leave(&link->gate);
-    dscomm_priv_link_release(link);
-    return status;
+    return link_give_back(link, status);
+}
+
+dscomm_status_t
+dscomm_priv_link_leave_unanswered(link_t *link, dscomm_status_t status,
+                                  dscomm_priv_deadline_t deadline,
+                                  const char *request)
+{
+    if (status != DSCOMM_ERR_PEER_FAILED)
+        return dscomm_priv_link_leave(link, status);
+    if (is_served(link, deadline))
+        status = dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                             "the store at %s has no answer to %s: the process "
+                             "that serves it, most often rank 0, is out of "
+                             "memory, or the store is full",
+                             link->peer, request);
+    return link_give_back(link, status);
 }
 
 /* Requests and answers */

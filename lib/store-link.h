@@ -85,6 +85,10 @@ dscomm_status_t
 dscomm_priv_link_leave_refused(dscomm_priv_link_t *link, dscomm_status_t status,
                                dscomm_priv_deadline_t deadline, const char *key,
                                dscomm_status_t refused, const char *why);
+/* As leave, for requests that a server refuses only without memory for them. */
+dscomm_status_t dscomm_priv_link_leave_unanswered(
+    dscomm_priv_link_t *link, dscomm_status_t status,
+    dscomm_priv_deadline_t deadline, const char *request);
 
 /* Takes a connection as enter does, but neither passes its gate nor connects
  * it; and gives it back. NULL: no memory. */

@@ -134,7 +134,7 @@ static dscomm_status_t tcp_look(dscomm_priv_store_t *self,
     if (status)
         return status;
     status = find_present(link, keys, count, deadline, ret_present);
-    return dscomm_priv_link_leave(link, status);
+    return dscomm_priv_link_leave_unanswered(link, status, deadline, "CHECK");
 }
 
 /* The deadline has passed. The answer to WAIT may be on its way all the same:
@@ -258,7 +258,7 @@ static dscomm_status_t tcp_get(dscomm_priv_store_t *self,
     }
     if (status)
         dscomm_priv_values_drop(ret_values, count);
-    return dscomm_priv_link_leave(link, status);
+    return dscomm_priv_link_leave_unanswered(link, status, deadline, "GET");
 }
 
 static dscomm_status_t tcp_add(dscomm_priv_store_t *self, const char *key,
@@ -338,7 +338,8 @@ static dscomm_status_t tcp_remove(dscomm_priv_store_t *self, const char *key,
         status = dscomm_priv_link_nonsense(link, "DELETE_KEY", deleted);
     if (!status)
         *ret_deleted = (int)deleted;
-    return dscomm_priv_link_leave(link, status);
+    return dscomm_priv_link_leave_unanswered(link, status, deadline,
+                                             "DELETE_KEY");
 }
 
 static dscomm_status_t tcp_check(dscomm_priv_store_t *self,
@@ -365,7 +366,7 @@ static dscomm_status_t tcp_check(dscomm_priv_store_t *self,
         status = dscomm_priv_link_nonsense(link, "CHECK", byte);
     if (!status)
         *ret_present = byte == WIRE_READY;
-    return dscomm_priv_link_leave(link, status);
+    return dscomm_priv_link_leave_unanswered(link, status, deadline, "CHECK");
 }
 
 /* torch's counter of clients, and the name and job that a client has given to
@@ -397,7 +398,8 @@ static dscomm_status_t tcp_num_keys(dscomm_priv_store_t *self,
         status = dscomm_priv_link_nonsense(link, "GETNUMKEYS", (uint64_t)count);
     if (!status)
         *ret_count = count - others;
-    return dscomm_priv_link_leave(link, status);
+    return dscomm_priv_link_leave_unanswered(link, status, deadline,
+                                             "GETNUMKEYS");
 }
 
 /* The server's own process needs none: the store ends with it. */

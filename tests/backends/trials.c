@@ -439,7 +439,7 @@ static int explains(dscomm_status_t status)
 }
 
 /* Without memory on one rank, all are told, and do not wait for a deadline. The
- * sentence names that rank. */
+ * sentence names that rank. No store has ended. */
 static int was_told(dscomm_status_t status)
 {
     char who[16];
@@ -447,6 +447,7 @@ static int was_told(dscomm_status_t status)
     snprintf(who, sizeof who, "rank %d", trial->victim);
     return kind != TRIALS_MEMORY ||
            (status != DSCOMM_ERR_TIMEOUT &&
+            (!status || !strstr(dscomm_last_error(), "is gone")) &&
             (own_rank == trial->victim || status != DSCOMM_ERR_NO_MEMORY ||
              strstr(dscomm_last_error(), who)));
 }
