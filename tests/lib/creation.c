@@ -100,8 +100,9 @@ static void test_get(void)
 }
 
 /* In place of those that talk with other ranks, and of the one that opens. */
-dscomm_status_t __wrap_dscomm_priv_group_agree(dscomm_group_t *parent,
-                                               const char *name, uint64_t hash);
+dscomm_status_t __wrap_dscomm_priv_agree(dscomm_group_t *parent, int root,
+                                         uint64_t hash, const char *what,
+                                         const char *remedy);
 dscomm_status_t __wrap_dscomm_priv_group_attr(dscomm_group_t *parent,
                                               const char *name,
                                               const dscomm_group_attr_t *attr,
@@ -109,10 +110,11 @@ dscomm_status_t __wrap_dscomm_priv_group_attr(dscomm_group_t *parent,
 dscomm_status_t __wrap_dscomm_priv_group_open(const dscomm_group_plan_t *plan,
                                               dscomm_group_t **ret_group);
 
-dscomm_status_t __wrap_dscomm_priv_group_agree(dscomm_group_t *parent,
-                                               const char *name, uint64_t hash)
+dscomm_status_t __wrap_dscomm_priv_agree(dscomm_group_t *parent, int root,
+                                         uint64_t hash, const char *what,
+                                         const char *remedy)
 {
-    (void)parent, (void)name, (void)hash;
+    (void)parent, (void)root, (void)hash, (void)what, (void)remedy;
     return DSCOMM_OK;
 }
 
