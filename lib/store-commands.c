@@ -539,38 +539,16 @@ static void run_barrier(commands_t *commands, request_t *request)
 
 /* Last wills */
 
-static void leave_client(commands_t *commands, session_t *session, bool ended)
-{
-    if (session->client)
-        dscomm_priv_wills_leave(commands->wills, session->client->data, ended);
-    dscomm_priv_bytes_unref(session->client);
-    session->client = NULL;
-}
-
 void dscomm_priv_commands_part(commands_t *commands, session_t *session,
                                bool ended)
 {
     dscomm_priv_waiters_remove(session);
-    leave_client(commands, session, ended);
+    dscomm_priv_wills_leave(commands->wills, &session->client, ended);
 }
 
 dscomm_priv_wills_t *dscomm_priv_commands_wills(commands_t *commands)
 {
     return commands->wills;
-}
-
-/* From now on the connection is one of client. False: no memory. */
-static bool join_client(commands_t *commands, session_t *session,
-                        bytes_t *client)
-{
-    if (session->client &&
-        dscomm_priv_data_equal(session->client->data, client->data))
-        return true;
-    leave_client(commands, session, false);
-    if (!dscomm_priv_wills_join(commands->wills, client))
-        return false;
-    session->client = dscomm_priv_bytes_ref(client);
-    return true;
 }
 
 static void give_will(commands_t *commands, request_t *request)
@@ -581,7 +559,8 @@ static void give_will(commands_t *commands, request_t *request)
     dscomm_status_t status = DSCOMM_OK;
 
     if (value)
-        status = join_client(commands, request->session, client)
+        status = dscomm_priv_wills_join(commands->wills,
+                                        &request->session->client, client)
                      ? dscomm_priv_wills_give(commands->wills, client->data,
                                               key, value)
                      : DSCOMM_ERR_NO_MEMORY;

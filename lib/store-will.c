@@ -128,27 +128,13 @@ static void will_retract(wills_t *wills, const will_t *will)
     dscomm_priv_table_cut(wills->table, will->key->data, will->value->data);
 }
 
-bool dscomm_priv_wills_join(wills_t *wills, bytes_t *name)
+void dscomm_priv_wills_leave(wills_t *wills, bytes_t **slot, bool ended)
 {
-    client_t *client = dscomm_priv_map_find(&wills->of, name->data);
+    client_t *client =
+        *slot ? dscomm_priv_map_find(&wills->of, (*slot)->data) : NULL;
 
-    if (!client)
-        client = client_add(wills, name);
-    if (!client)
-        return false;
-    for (will_t *will = client->wills; will && client->queue == &wills->kept;
-         will = will->next)
-        will_retract(wills, will);
-    client_move(client, NULL);
-    client->connections++;
-    client_count(wills, client);
-    return true;
-}
-
-void dscomm_priv_wills_leave(wills_t *wills, data_t name, bool ended)
-{
-    client_t *client = dscomm_priv_map_find(&wills->of, name);
-
+    dscomm_priv_bytes_unref(*slot);
+    *slot = NULL;
     if (!client || !client->connections)
         return;
     client->connections--;
@@ -160,6 +146,28 @@ void dscomm_priv_wills_leave(wills_t *wills, data_t name, bool ended)
         client_move(client, &wills->due);
     else
         client_remove(wills, client);
+}
+
+bool dscomm_priv_wills_join(wills_t *wills, bytes_t **slot, bytes_t *name)
+{
+    client_t *client;
+
+    if (*slot && dscomm_priv_data_equal((*slot)->data, name->data))
+        return true;
+    dscomm_priv_wills_leave(wills, slot, false);
+    client = dscomm_priv_map_find(&wills->of, name->data);
+    if (!client)
+        client = client_add(wills, name);
+    if (!client)
+        return false;
+    for (will_t *will = client->wills; will && client->queue == &wills->kept;
+         will = will->next)
+        will_retract(wills, will);
+    client_move(client, NULL);
+    client->connections++;
+    client_count(wills, client);
+    *slot = dscomm_priv_bytes_ref(name);
+    return true;
 }
 
 /* The link to the will for key, or to the end of the list. */

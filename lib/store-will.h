@@ -30,12 +30,14 @@ dscomm_priv_wills_t *dscomm_priv_wills_new(dscomm_priv_table_t *table,
                                            dscomm_priv_waiters_t *waiters);
 void dscomm_priv_wills_free(dscomm_priv_wills_t *wills);
 
-/* One more connection of client, an identifier. False: no memory. And one less,
- * ended: by the client's side. */
+/* The connection whose client is *slot becomes one of client, an identifier.
+ * False: no memory. And it ends, ended: by the client's side; *slot is NULL
+ * then, as that of a connection without a client. */
 bool dscomm_priv_wills_join(dscomm_priv_wills_t *wills,
+                            dscomm_priv_bytes_t **slot,
                             dscomm_priv_bytes_t *client);
 void dscomm_priv_wills_leave(dscomm_priv_wills_t *wills,
-                             dscomm_priv_data_t client, bool ended);
+                             dscomm_priv_bytes_t **slot, bool ended);
 
 /* Gives client, which is connected, a will: references to key and value.
  * Nothing if it has one for the key. ERR_INVALID: it has too many;

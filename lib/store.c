@@ -326,7 +326,7 @@ static dscomm_status_t read_timeout(const dscomm_store_t *store, int timeout_ms,
 static dscomm_status_t change(dscomm_store_t *store, const char *key,
                               const void *value, size_t size, bool appends)
 {
-    const dscomm_priv_store_ops_t *ops = store->shared->ops;
+    dscomm_priv_store_t *shared = store->shared;
     dscomm_status_t status = check_value(value, size);
     char **whole;
 
@@ -334,9 +334,8 @@ static dscomm_status_t change(dscomm_store_t *store, const char *key,
         status = whole_keys(store, &key, 1, &whole);
     if (status)
         return status;
-    status = (appends ? ops->append
-                      : ops->set)(store->shared, whole[0], value, size,
-                                  deadline_of(store, store->timeout_ms));
+    status = (appends ? shared->ops->append : shared->ops->set)(
+        shared, whole[0], value, size, deadline_of(store, store->timeout_ms));
     g_free(whole);
     return status;
 }
@@ -354,10 +353,9 @@ static dscomm_status_t get(dscomm_store_t *store, const char *const *keys,
                            size_t *sizes)
 {
     dscomm_priv_deadline_t deadline;
-    dscomm_status_t status;
+    dscomm_status_t status = read_timeout(store, timeout_ms, &deadline);
     char **whole;
 
-    status = read_timeout(store, timeout_ms, &deadline);
     if (!status)
         status = whole_keys(store, keys, count, &whole);
     if (status)

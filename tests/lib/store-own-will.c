@@ -133,6 +133,7 @@ typedef struct {
     dscomm_priv_table_t *table;
     dscomm_priv_wills_t *wills;
     dscomm_priv_bytes_t *name; /* of client i, and its will's key */
+    dscomm_priv_bytes_t *client; /* of the connection */
 } dead_t;
 
 static void name_client(dead_t *dead, int i)
@@ -143,7 +144,8 @@ static void name_client(dead_t *dead, int i)
     dscomm_priv_bytes_unref(dead->name);
     dead->name = dscomm_priv_budget_copy(dscomm_priv_table_budget(dead->table),
                                          name, strlen(name));
-    if (!dead->name || !dscomm_priv_wills_join(dead->wills, dead->name))
+    if (!dead->name ||
+        !dscomm_priv_wills_join(dead->wills, &dead->client, dead->name))
         bail("no memory");
 }
 
@@ -153,7 +155,7 @@ static void die(dead_t *dead, int i)
     if (dscomm_priv_wills_give(dead->wills, dead->name->data, dead->name,
                                dead->name))
         bail("no will");
-    dscomm_priv_wills_leave(dead->wills, dead->name->data, true);
+    dscomm_priv_wills_leave(dead->wills, &dead->client, true);
 }
 
 /* Client i comes back. Returns whether its note is still there. */
@@ -178,6 +180,7 @@ static void test_kept(void)
     ok(stays(&dead, 0), "the oldest client is forgotten, its note is not");
     ok(!stays(&dead, 1), "the next one comes back, and its note goes");
     ok(!stays(&dead, WILL_KEPT_MAX), "so does that of the last one");
+    dscomm_priv_wills_leave(dead.wills, &dead.client, false);
     dscomm_priv_bytes_unref(dead.name);
     dscomm_priv_wills_free(dead.wills);
     dscomm_priv_waiters_clear(&waiters);
