@@ -128,7 +128,7 @@ static const case_t cases[] = {
      "dscomm_group_mesh() #", "dscomm_group_split() #"},
     {"a collective instead", reduce, mesh_31, 1, 0, 0, DSCOMM_ERR_MISMATCH,
      "all_reduce(count 1, int32, sum) #", "dscomm_group_mesh() #"},
-    {"a rank that does not come", stay_away, new_01, 1, 0, 1000,
+    {"a rank that does not come", stay_away, new_01, 1, 0, 4000,
      DSCOMM_ERR_TIMEOUT, "rank 1 (pid ", "dscomm_group_new() #"},
 };
 
@@ -210,9 +210,9 @@ static void run_case(const case_t *c, const char *how)
              run_rank, (void *)c);
     job_start(&job);
     memcpy(pids, job.pids, sizeof pids);
-    passed = job_join(&job, 8000);
+    passed = job_join(&job, 8000 + c->timeout_ms);
     for (int r = 0; r < RANKS; r++) {
-        passed &= job_was_told(&job, r, c->status, 4000, words);
+        passed &= job_was_told(&job, r, c->status, 4000 + c->timeout_ms, words);
         passed &= !strstr(job.reports[r].sentence, "all_gather");
         passed &= !strstr(job.reports[r].sentence, "'world': group 'world'");
     }
