@@ -6,6 +6,7 @@
 #include "lib/clock.h"
 #include "lib/processes.h"
 #include "lib/status.h"
+#include "lib/store.h"
 #include "lib/world.h"
 
 #include <stdbool.h>
@@ -13,8 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Most time between looks, in ms. */
+/* Most time between looks, and for one of them, in ms. */
 #define MOST_LOOK_MS 100
+#define LOOK_MS 1000
 /* Most time between a rank's end as its connections show it, and the reason, in
  * ms: the kernel closes a process's sockets before the process has ended. */
 #define LOST_MS 1000
@@ -71,6 +73,11 @@ static int has_ended(const dscomm_group_t *group, int world_rank)
                                        world_rank);
 }
 
+static bool is_silent(const dscomm_group_t *group)
+{
+    return dscomm_priv_store_silent(meeting_of(group)->store, NULL);
+}
+
 /* Who the ranks of this node are. Only a wait that takes long asks for it. */
 static void learn(const dscomm_group_t *group)
 {
@@ -90,7 +97,7 @@ static void learn(const dscomm_group_t *group)
 /* The rank in the world of one whose process has ended, or -1. */
 static int find_ended(const dscomm_group_t *group)
 {
-    if (!group->creation->learned)
+    if (!group->creation->learned && !is_silent(group))
         learn(group);
     for (int i = 0; i < group->size; i++)
         if (has_ended(group, group->world_ranks[i]))
@@ -223,17 +230,26 @@ static dscomm_status_t stored_failure(const dscomm_group_t *group)
 }
 
 /* Looks in the store for a failure of the group and for last wills, by one
- * request. */
+ * request. A store that does not answer costs a moment, since the group may be
+ * made without it, and after the deadline nothing. */
 static dscomm_status_t look_in_store(const dscomm_group_t *group,
                                      bool *ret_failed)
 {
     const dscomm_meeting_t *meeting = meeting_of(group);
     dscomm_priv_look_t looks[] = {
-        {.store = group->store, .key = FAILED_KEY},
+        {.key = FAILED_KEY},
         dscomm_priv_processes_key(meeting->store),
     };
-    dscomm_status_t status = dscomm_priv_store_look(looks, G_N_ELEMENTS(looks));
+    dscomm_status_t status;
 
+    if (is_silent(group) && !dscomm_priv_clock_left(group->creation->end_ns))
+        return DSCOMM_OK;
+    status = dscomm_store_prefix(group->store, "", &looks[0].store);
+    if (status == DSCOMM_OK) {
+        dscomm_priv_store_limit_diagnosis(looks[0].store, LOOK_MS);
+        status = dscomm_priv_store_look(looks, G_N_ELEMENTS(looks));
+        dscomm_store_close(looks[0].store);
+    }
     if (status < 0)
         return unanswered(group, status);
     dscomm_priv_processes_read(meeting->processes, &looks[1]);

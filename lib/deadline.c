@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #define LISTEN_AFTER_MS 1000
+#define LAST_LOOK_MS 600 /* before the deadline */
 /* Time between two looks at a work counts for at most this part of its
  * deadline: a program that was stopped, or computed for long, has not waited.
  */
@@ -152,14 +153,30 @@ static int expire(dscomm_group_t *group, dscomm_work_t *culprit)
     return 1;
 }
 
+/* How long a collective waits for the next look: each time twice as long, and
+ * once more shortly before the deadline, so that the diagnosis then knows
+ * whether the store answers. */
+static int64_t next_look_ns(const dscomm_group_t *group)
+{
+    const int64_t first =
+        CLAMP(group->timeout_ms / 4, 1, INQUEST_MS) * NS_PER_MS;
+    const int64_t last =
+        (group->timeout_ms - MIN(group->timeout_ms / 4, LAST_LOOK_MS)) *
+        NS_PER_MS;
+    const int64_t next = first << group->looks;
+
+    if (next <= last)
+        return next;
+    return group->looks && next / 2 >= last ? INT64_MAX : last;
+}
+
 /* A collective has waited for longer and longer: 1 if that ends the group.
  */
 static int look(dscomm_group_t *group, dscomm_work_t *culprit)
 {
-    int64_t first = CLAMP(group->timeout_ms / 4, 1, INQUEST_MS) * NS_PER_MS;
     char text[DSCOMM_ERROR_MAX];
 
-    if (!is_noted(culprit) || group->stalled < first << group->looks)
+    if (!is_noted(culprit) || group->stalled < next_look_ns(group))
         return 0;
     group->looks++;
     if (ask_others(culprit, dscomm_priv_inquest_look, text, sizeof text) ==

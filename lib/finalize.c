@@ -114,11 +114,9 @@ static dscomm_status_t last_barrier(dscomm_group_t *group)
 }
 
 /* Every rank's sends are delivered, and every rank has come. */
-static dscomm_status_t meet_again(dscomm_world_t *world)
+static dscomm_status_t meet_again(dscomm_world_t *world, int64_t deadline)
 {
     dscomm_group_t *group = world->group;
-    int64_t deadline =
-        dscomm_priv_clock_after(dscomm_priv_clock(), group->timeout_ms);
     dscomm_status_t status;
 
     dscomm_priv_group_clear(group, GROUP_COALESCING);
@@ -179,10 +177,10 @@ static void forget(dscomm_world_t *world)
     dscomm_priv_world_free(world);
 }
 
-static void leave(dscomm_world_t *world, int orderly, int timeout_ms)
+static void leave(dscomm_world_t *world, int orderly, int64_t deadline)
 {
     close_groups(world, orderly);
-    dscomm_priv_rendezvous_leave(&world->meeting, orderly, timeout_ms);
+    dscomm_priv_rendezvous_leave(&world->meeting, orderly, deadline);
     dscomm_priv_progress_stop();
     free_groups(world);
     dscomm_priv_world_free(world);
@@ -192,7 +190,7 @@ dscomm_status_t dscomm_finalize(dscomm_group_t *group)
 {
     dscomm_world_t *world;
     dscomm_status_t status;
-    int timeout_ms;
+    int64_t deadline;
 
     if (!group)
         return DSCOMM_OK;
@@ -205,12 +203,12 @@ dscomm_status_t dscomm_finalize(dscomm_group_t *group)
         forget(world);
         return DSCOMM_OK;
     }
-    timeout_ms = group->timeout_ms;
+    deadline = dscomm_priv_clock_after(dscomm_priv_clock(), group->timeout_ms);
     if (group->ops.status(group->impl, NULL, 0) != DSCOMM_OK) {
-        leave(world, 0, timeout_ms);
+        leave(world, 0, deadline);
         return DSCOMM_OK;
     }
-    status = meet_again(world);
-    leave(world, status == DSCOMM_OK, timeout_ms);
+    status = meet_again(world, deadline);
+    leave(world, status == DSCOMM_OK, deadline);
     return status;
 }

@@ -300,6 +300,7 @@ dscomm_status_t dscomm_group_new(dscomm_group_t *parent, const int *ranks,
 {
     const char *name = "dscomm_group_new";
     dscomm_group_attr_t merged;
+    const int64_t now = dscomm_priv_clock();
     dscomm_status_t status =
         dscomm_priv_group_attr(parent, name, attr, &merged);
 
@@ -317,6 +318,5 @@ dscomm_status_t dscomm_group_new(dscomm_group_t *parent, const int *ranks,
         return status;
     return dscomm_priv_group_child(
         parent, ranks, count, &merged,
-        dscomm_priv_clock_after(dscomm_priv_clock(), merged.timeout_ms), -1,
-        ret_group);
+        dscomm_priv_clock_after(now, merged.timeout_ms), -1, ret_group);
 }

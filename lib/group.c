@@ -178,25 +178,33 @@ static int time_to_open(const dscomm_group_plan_t *plan)
                MIN(plan->timeout_ms, OPEN_LEAST_MS));
 }
 
-static void limit_store(dscomm_store_t *store, int open_ms)
+static void limit_store(dscomm_store_t *store, const dscomm_group_plan_t *plan,
+                        int open_ms)
 {
     dscomm_priv_store_limit(
-        store, dscomm_priv_clock_after(dscomm_priv_clock(), open_ms) +
-                   OPEN_GRACE_MS * NS_PER_MS);
+        store, plan->deadline,
+        dscomm_priv_clock_after(dscomm_priv_clock(), open_ms) +
+            OPEN_GRACE_MS * NS_PER_MS);
 }
 
-/* Who is stopped, after a time-out. */
+/* Who is stopped, after a time-out; or that the store does not answer, in place
+ * of ranks that cannot reach each other without it. */
 static dscomm_status_t explain_open(const dscomm_group_t *group,
                                     dscomm_status_t status)
 {
+    const dscomm_meeting_t *meeting = &group->world->meeting;
     char text[DSCOMM_ERROR_MAX];
 
     if (status != DSCOMM_ERR_TIMEOUT)
         return status;
     g_strlcpy(text, dscomm_last_error(), sizeof text);
-    dscomm_priv_stopped_append(&group->world->meeting, group->world_ranks,
-                               group->size, text, sizeof text);
-    return dscomm_priv_fail_with(status, text);
+    if (!group->store || !dscomm_priv_store_silent(group->store, NULL))
+        dscomm_priv_stopped_append(meeting, group->world_ranks, group->size,
+                                   text, sizeof text);
+    dscomm_priv_fail_with(status, text);
+    snprintf(text, sizeof text, "group '%s': ", group->name);
+    return dscomm_priv_stopped_store(group->store, meeting->serves, text,
+                                     status);
 }
 
 static dscomm_status_t open_impl(dscomm_group_t *group,
@@ -223,13 +231,13 @@ static dscomm_status_t open_impl(dscomm_group_t *group,
         args.parent = parent->impl;
     dscomm_priv_creation_begin(&creation, group, parent, args.open_ms);
     if (group->store)
-        limit_store(group->store, args.open_ms);
+        limit_store(group->store, plan, args.open_ms);
     status = group->ops.open(&args, &group->impl);
     if (status < 0)
         status = explain_open(group, name_group(group, status));
     status = dscomm_priv_creation_end(&args, status);
     if (group->store)
-        dscomm_priv_store_limit(group->store, INT64_MAX);
+        dscomm_priv_store_limit(group->store, INT64_MAX, INT64_MAX);
     if (status < 0)
         return status;
     dscomm_priv_module_opened(group->module);
@@ -274,7 +282,7 @@ static dscomm_status_t refuse(const dscomm_group_plan_t *plan)
              plan->name);
     told = open_store(plan, &store);
     if (told == DSCOMM_OK && store) {
-        limit_store(store, time_to_open(plan));
+        limit_store(store, plan, time_to_open(plan));
         told = dscomm_priv_creation_tell(store, status, sentence, NULL);
     }
     if (told < 0 && parent)

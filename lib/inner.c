@@ -87,7 +87,7 @@ dscomm_status_t dscomm_inner_open(const dscomm_backend_args_t *args,
     own.store = inner->store;
     own.open_ms = dscomm_priv_creation_left(args);
     status = inner->ops.open(&own, &inner->given.impl);
-    dscomm_priv_store_limit(inner->store, INT64_MAX);
+    dscomm_priv_store_limit(inner->store, INT64_MAX, INT64_MAX);
     if (status < 0) {
         inner_free(inner);
         return status;

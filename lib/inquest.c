@@ -65,7 +65,7 @@ static void publish(dscomm_inquest_t *inquest)
 
     key_of(inquest, inquest->group->rank, key);
     inquest->deadline = dscomm_priv_clock_after(dscomm_priv_clock(), ALL_MS);
-    dscomm_priv_store_limit(inquest->store, inquest->deadline);
+    dscomm_priv_store_limit_diagnosis(inquest->store, ALL_MS);
     inquest->broken = dscomm_store_set(inquest->store, key, inquest->own,
                                        strlen(inquest->own)) < 0;
 }
@@ -436,7 +436,8 @@ dscomm_status_t dscomm_priv_inquest_barrier(dscomm_group_t *group,
     if (!inquest)
         return DSCOMM_OK;
     inquest->deadline = MIN(end, dscomm_priv_clock_after(now, CALL_MS));
-    dscomm_priv_store_limit(inquest->store, inquest->deadline);
+    dscomm_priv_store_limit_diagnosis(
+        inquest->store, dscomm_priv_clock_left(inquest->deadline));
     for (int i = 0; i < MIN(count, ASKED) && status == DSCOMM_OK; i++) {
         if (!find_call(inquest, ranks[i], call, sizeof call))
             continue;

@@ -80,13 +80,11 @@ static dscomm_status_t fail_late(const dscomm_group_t *parent,
 
 static dscomm_status_t open_lines(dscomm_group_t *parent, const int *dims,
                                   int ndims, const dscomm_group_attr_t *attr,
-                                  dscomm_group_t **groups)
+                                  int64_t deadline, dscomm_group_t **groups)
 {
     const uint64_t children = parent->children + (uint64_t)ndims;
     int *ranks = (int *)parent->scratch, first;
     dscomm_status_t status = DSCOMM_OK;
-    const int64_t deadline =
-        dscomm_priv_clock_after(dscomm_priv_clock(), attr->timeout_ms);
 
     for (int d = 0; d < ndims && status == DSCOMM_OK; d++) {
         if (d && !dscomm_priv_clock_left(deadline)) {
@@ -133,6 +131,7 @@ dscomm_status_t dscomm_group_mesh(dscomm_group_t *parent, const int *dims,
     dscomm_group_attr_t attr;
     dscomm_group_t *groups[NDIMS_MAX] = {NULL};
     int full[NDIMS_MAX];
+    const int64_t now = dscomm_priv_clock();
     dscomm_status_t status = dscomm_priv_group_attr(parent, name, NULL, &attr);
 
     if (status < 0)
@@ -148,7 +147,9 @@ dscomm_status_t dscomm_group_mesh(dscomm_group_t *parent, const int *dims,
     if (status == DSCOMM_OK)
         status = agree(parent, full, ndims);
     if (status == DSCOMM_OK)
-        status = open_lines(parent, full, ndims, &attr, groups);
+        status =
+            open_lines(parent, full, ndims, &attr,
+                       dscomm_priv_clock_after(now, attr.timeout_ms), groups);
     if (status == DSCOMM_OK)
         memcpy(ret_groups, groups, (size_t)ndims * sizeof *groups);
     for (int d = 0; status < 0 && d < ndims; d++)

@@ -154,8 +154,7 @@ dscomm_status_t dscomm_priv_processes_learn(dscomm_processes_t *processes,
 
     if (status < 0)
         return status;
-    dscomm_priv_store_limit(
-        view, dscomm_priv_clock_after(dscomm_priv_clock(), LEARN_MS));
+    dscomm_priv_store_limit_diagnosis(view, LEARN_MS);
     for (int i = 0; i < count && status == DSCOMM_OK; i++) {
         if (!is_known(processes, ranks[i]))
             unknown[n++] = ranks[i];
@@ -241,8 +240,7 @@ void dscomm_priv_processes_read(dscomm_processes_t *processes,
     }
     if (dscomm_store_prefix(look->store, "", &view) < 0)
         return;
-    dscomm_priv_store_limit(
-        view, dscomm_priv_clock_after(dscomm_priv_clock(), LEARN_MS));
+    dscomm_priv_store_limit_diagnosis(view, LEARN_MS);
     if (dscomm_store_get(view, look->key, LEARN_MS, &value, &size) == DSCOMM_OK)
         note_all_died(processes, value);
     dscomm_store_free(value);

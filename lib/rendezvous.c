@@ -13,6 +13,7 @@
 #include "lib/random.h"
 #include "lib/roster.h"
 #include "lib/status.h"
+#include "lib/stopped.h"
 #include "lib/store-link.h"
 #include "lib/store.h"
 
@@ -210,9 +211,22 @@ static dscomm_status_t count_before(point_t *point, const dscomm_join_t *join)
     return status;
 }
 
-static int64_t last_words(int64_t deadline)
+/* The others read what rank 0 says at the deadline. */
+static void limit_store(dscomm_store_t *store, int64_t deadline)
 {
-    return deadline + LAST_WORDS_MS * NS_PER_MS;
+    dscomm_priv_store_limit(store, deadline,
+                            deadline + LAST_WORDS_MS * NS_PER_MS);
+}
+
+static void limit_none(dscomm_store_t *store)
+{
+    dscomm_priv_store_limit(store, INT64_MAX, INT64_MAX);
+}
+
+/* Does rank 0, which is another rank, serve the store? */
+static bool is_by_rank_0(const dscomm_join_t *join)
+{
+    return dscomm_priv_join_serves(join) && join->rank;
 }
 
 static dscomm_status_t check_in(point_t *point, const dscomm_join_t *join,
@@ -220,13 +234,14 @@ static dscomm_status_t check_in(point_t *point, const dscomm_join_t *join,
 {
     dscomm_status_t status;
 
-    dscomm_priv_store_limit(point->store, last_words(deadline));
+    limit_store(point->store, deadline);
     status =
         dscomm_priv_host_meet(join, point->store, point->count + 1, deadline);
     if (status == DSCOMM_OK)
         status = count_before(point, join);
-    dscomm_priv_store_limit(point->store, INT64_MAX);
-    return status;
+    limit_none(point->store);
+    return dscomm_priv_stopped_store(point->store, is_by_rank_0(join), "",
+                                     status);
 }
 
 static dscomm_status_t use_store(point_t *point, const dscomm_join_t *join,
@@ -300,8 +315,9 @@ static dscomm_status_t enter_store(const dscomm_join_t *join, int64_t deadline,
     dscomm_status_t status = dscomm_store_prefix(join->store, "dscomm", &view);
 
     if (status == DSCOMM_OK) {
-        dscomm_priv_store_limit(view, last_words(deadline));
+        limit_store(view, deadline);
         status = dscomm_store_add(view, key, 1, &number);
+        status = dscomm_priv_stopped_store(view, false, "", status);
         dscomm_store_close(view);
     }
     g_free(key);
@@ -351,12 +367,14 @@ static dscomm_status_t meet(const dscomm_join_t *join, const char *token,
 
     if (status < 0)
         return status;
-    dscomm_priv_store_limit(meeting->store, last_words(deadline));
+    limit_store(meeting->store, deadline);
     status = dscomm_priv_roster(join, meeting->store, token,
                                 meeting->point ? meeting->point->failed : "",
                                 deadline, ret_final, meeting->processes,
                                 ret_verdict);
-    dscomm_priv_store_limit(meeting->store, INT64_MAX);
+    limit_none(meeting->store);
+    status = dscomm_priv_stopped_store(meeting->store, is_by_rank_0(join), "",
+                                       status);
     if (status < 0) {
         dscomm_priv_processes_withdraw_will(meeting->store);
         dscomm_store_close(g_steal_pointer(&meeting->store));
@@ -434,7 +452,7 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
         return status;
     }
     meeting.nodes = verdict.nodes;
-    if (dscomm_priv_join_serves(join) && join->rank)
+    if (is_by_rank_0(join))
         meeting.server_pid = dscomm_priv_processes_pid(meeting.processes, 0);
     meeting.crowded = verdict.crowded;
     *ret_meeting = meeting;
@@ -453,6 +471,24 @@ static void say_goodbye(const dscomm_meeting_t *meeting)
         dscomm_store_add(meeting->store, "left", 1, &left) == DSCOMM_OK &&
         left == meeting->size - 1)
         dscomm_store_set(meeting->store, "empty", "", 0);
+}
+
+/* In a launcher's store, for the next program. */
+static void count_left(point_t *point, int64_t deadline, int64_t most)
+{
+    int64_t left = 0;
+    dscomm_status_t status;
+
+    dscomm_priv_store_limit(point->store, deadline, most);
+    status = dscomm_store_add(point->store, point->key, 1, &left);
+    status = dscomm_priv_stopped_store(point->store, false, "", status);
+    if (status < 0)
+        dscomm_log(DSCOMM_LOG_WARN, "core",
+                   "dscomm_finalize: the store does not know that this rank "
+                   "has left, so another program of this job may wait in vain: "
+                   "%s",
+                   dscomm_last_error());
+    limit_none(point->store);
 }
 
 /* A rank that rank 0 waits for. */
@@ -539,10 +575,8 @@ static int find_silent(const dscomm_meeting_t *meeting, char *names,
 
 /* One that died since they met, or was told that another did, says nothing, and
  * nobody else is harmed where the store goes. */
-static void await_goodbyes(const dscomm_meeting_t *meeting, int timeout_ms)
+static void await_goodbyes(const dscomm_meeting_t *meeting, int64_t deadline)
 {
-    const int64_t deadline = dscomm_priv_clock_after(
-        dscomm_priv_clock(), MIN(timeout_ms, GOODBYE_MS));
     char names[256] = ""; /* as many ranks as have room in it */
     int slice = LOOK_MS, left;
     void *value;
@@ -566,31 +600,34 @@ static void await_goodbyes(const dscomm_meeting_t *meeting, int timeout_ms)
                    strchr(names, ',') ? "s" : "", names);
 }
 
-static void leave_together(const dscomm_meeting_t *meeting, int timeout_ms)
+static void leave_together(const dscomm_meeting_t *meeting, int64_t deadline)
 {
     if (meeting->rank)
         say_goodbye(meeting);
     else
-        await_goodbyes(meeting, timeout_ms);
+        await_goodbyes(meeting, deadline);
 }
 
 void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
-                                  int timeout_ms)
+                                  int64_t deadline)
 {
-    int64_t left = 0;
+    const int64_t most =
+        dscomm_priv_clock_after(dscomm_priv_clock(), GOODBYE_MS);
 
     dscomm_priv_nodes_clear(&meeting->nodes);
     if (!meeting->store)
         return;
+    deadline = MIN(deadline, most);
+    dscomm_priv_store_limit(meeting->store, deadline, most);
     if (orderly && meeting->serves)
-        leave_together(meeting, timeout_ms);
+        leave_together(meeting, deadline);
     dscomm_priv_processes_withdraw_will(meeting->store);
     dscomm_store_close(meeting->store);
     meeting->store = NULL;
     if (!meeting->point)
         return;
     if (orderly && meeting->point->key)
-        dscomm_store_add(meeting->point->store, meeting->point->key, 1, &left);
+        count_left(meeting->point, deadline, most);
     leave_point(meeting->point, 0);
     meeting->point = NULL;
 }

@@ -62,7 +62,7 @@ typedef struct {
     dscomm_store_t *store; /* view of the world's keys; NULL: one rank */
     struct dscomm_point *point; /* NULL where the store is the user's */
     int rank, size;
-    int serves; /* other ranks use the server in this process */
+    int serves; /* rank 0 serves the store, on all ranks */
     int64_t server_pid; /* of rank 0, if it serves on this machine, or 0 */
     int crowded; /* as in dscomm_backend_args_t */
     dscomm_nodes_t nodes;
@@ -80,10 +80,10 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
 void dscomm_priv_rendezvous_use(const dscomm_join_t *join,
                                 dscomm_store_t *store);
 
-/* Leaves. orderly: all ranks do, so one that serves waits for the others, a few
- * seconds and at most timeout_ms. */
+/* Leaves. orderly: all ranks do, so one that serves waits for the others, and
+ * all tell the store, a few seconds and at most until the deadline. */
 void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
-                                  int timeout_ms);
+                                  int64_t deadline);
 
 /* Where a launcher gave no port, a job has one of DSCOMM_PORTS, from the one
  * that its name leads to (env/master.c). */

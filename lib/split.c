@@ -85,6 +85,7 @@ dscomm_status_t dscomm_group_split(dscomm_group_t *parent, int color, int key,
     dscomm_group_attr_t merged;
     member_t own, *members;
     int *ranks, count;
+    const int64_t now = dscomm_priv_clock();
     dscomm_status_t status =
         dscomm_priv_group_attr(parent, name, attr, &merged);
 
@@ -112,8 +113,7 @@ dscomm_status_t dscomm_group_split(dscomm_group_t *parent, int color, int key,
         count = pick(members, parent->size, color, ranks);
         status = dscomm_priv_group_child(
             parent, ranks, count, &merged,
-            dscomm_priv_clock_after(dscomm_priv_clock(), merged.timeout_ms),
-            color, ret_group);
+            dscomm_priv_clock_after(now, merged.timeout_ms), color, ret_group);
     }
     dscomm_priv_buffer_drop(parent, members);
     return status;

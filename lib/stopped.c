@@ -4,6 +4,9 @@
 #include "lib/stopped.h"
 
 #include "lib/processes.h"
+#include "lib/status.h"
+#include "lib/stopped-server.h"
+#include "lib/store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -56,6 +59,20 @@ static void append_ranks(const dscomm_meeting_t *meeting,
     }
 }
 
+static void append_store(const dscomm_store_t *store, bool by_rank_0,
+                         char *text, size_t size)
+{
+    dscomm_priv_store_place_t place;
+    const size_t used = strlen(text);
+    char why[DSCOMM_ERROR_MAX];
+
+    if (!dscomm_priv_store_silent(store, &place))
+        return;
+    dscomm_priv_stopped_server(place.peer, &place.address, by_rank_0, why,
+                               sizeof why);
+    snprintf(text + used, size - used, "%s%s", used ? "; " : "", why);
+}
+
 /* A stopped server answers nobody, so that its pid must be known before. */
 void dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
                                 const int *world_ranks, int count, char *text,
@@ -67,6 +84,23 @@ void dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
 
     if (how)
         append(0, meeting->server_pid, how, 1, text, size);
-    else if (meeting->store && meeting->processes)
+    if (how || !meeting->store || !meeting->processes)
+        return;
+    if (!dscomm_priv_store_silent(meeting->store, NULL))
         append_ranks(meeting, world_ranks, count, text, size);
+    append_store(meeting->store, meeting->serves, text, size);
+}
+
+dscomm_status_t dscomm_priv_stopped_store(const dscomm_store_t *store,
+                                          bool by_rank_0, const char *prefix,
+                                          dscomm_status_t status)
+{
+    char why[DSCOMM_ERROR_MAX] = "", text[DSCOMM_ERROR_MAX];
+
+    if (status != DSCOMM_ERR_TIMEOUT || !store)
+        return status;
+    g_strlcpy(text, dscomm_last_error(), sizeof text);
+    append_store(store, by_rank_0, why, sizeof why);
+    return *why ? dscomm_fail(status, "%s%s", prefix, why)
+                : dscomm_priv_fail_with(status, text);
 }

@@ -13,6 +13,10 @@
 
 /* Time for an answer once a call's deadline has passed. */
 #define GRACE_MS 1000
+/* The same from a server that has not answered the last request. */
+#define SILENT_MS 300
+/* The same after the deadline of a call that makes several requests. */
+#define DUE_MS 100
 #define NAMES_MAX 6 /* missing keys that a sentence names */
 
 /* Waiting */
@@ -22,6 +26,37 @@ dscomm_priv_deadline_t dscomm_priv_deadline(int timeout_ms)
     const gint64 at = g_get_monotonic_time() + (gint64)timeout_ms * 1000;
 
     return (dscomm_priv_deadline_t){at, at + GRACE_MS * 1000, timeout_ms};
+}
+
+/* The last moment for an answer to a request of now. A server that owes none is
+ * given the usual grace, also after due. */
+static gint64 answer_limit(dscomm_priv_limit_t limit, gint64 now, bool silent)
+{
+    const gint64 due = MIN(limit.due, G_MAXINT64 - DUE_MS * 1000);
+    gint64 last;
+
+    if (silent)
+        last = now < due ? due + DUE_MS * 1000 : now;
+    else
+        last = MAX(due + DUE_MS * 1000, now + GRACE_MS * 1000);
+    return MIN(last, limit.end);
+}
+
+dscomm_priv_deadline_t dscomm_priv_deadline_within(dscomm_priv_limit_t limit,
+                                                   int timeout_ms, bool waits,
+                                                   bool silent)
+{
+    const gint64 now = g_get_monotonic_time();
+    const gint64 last = answer_limit(limit, now, silent);
+    const gint64 grace = (silent ? SILENT_MS : GRACE_MS) * 1000;
+    const gint64 asked = now + (gint64)timeout_ms * 1000;
+    gint64 at = MIN(asked, MAX(last - DUE_MS * 1000, now));
+
+    if (!waits)
+        at = MIN(at, MAX(limit.due, now));
+    if (at < asked)
+        timeout_ms = (int)((at - now) / 1000);
+    return (dscomm_priv_deadline_t){at, MIN(at + grace, last), timeout_ms};
 }
 
 gboolean dscomm_priv_deadline_passed(dscomm_priv_deadline_t deadline)

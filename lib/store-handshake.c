@@ -100,8 +100,8 @@ static dscomm_status_t prove(link_t *link, dscomm_priv_deadline_t deadline)
     dscomm_priv_buffer_put(&request, nonces, SECRET_NONCE_SIZE);
     status = dscomm_priv_link_send(link, &request, deadline);
     if (!status)
-        status = dscomm_priv_recv_all(link->fd, link->peer, &answer,
-                                      sizeof answer, deadline);
+        status =
+            dscomm_priv_link_receive(link, &answer, sizeof answer, deadline);
     if (status)
         return status;
     if (!answer.guarded)
@@ -150,8 +150,7 @@ dscomm_status_t dscomm_priv_link_echo(link_t *link, uint32_t nonce,
     dscomm_status_t status;
     uint32_t echo;
 
-    status = dscomm_priv_recv_all(link->fd, link->peer, &echo, sizeof echo,
-                                  deadline);
+    status = dscomm_priv_link_receive(link, &echo, sizeof echo, deadline);
     if (!status && echo == ~nonce)
         return fail_secret(link, "serves only processes that know its job's "
                                  "secret, and this one has none");
@@ -170,8 +169,8 @@ static dscomm_status_t receive_server(link_t *link,
         uint64_t size;
         uint8_t name[WIRE_NAME_SIZE];
     } answer;
-    dscomm_status_t status = dscomm_priv_recv_all(link->fd, link->peer, &answer,
-                                                  sizeof answer, deadline);
+    dscomm_status_t status =
+        dscomm_priv_link_receive(link, &answer, sizeof answer, deadline);
 
     if (status)
         return status;
@@ -236,6 +235,7 @@ dscomm_status_t dscomm_priv_handshake(link_t *link,
     uint32_t nonce = (uint32_t)getpid() ^ 0x5CA1AB1E;
     dscomm_status_t status = DSCOMM_OK;
 
+    deadline.end = deadline.at; /* no answer has a grace period here */
     link->unproven = false;
     if (link->munge && !link->met)
         status = fetch_secret(link, deadline);

@@ -7,6 +7,7 @@
 
 #include "lib/process-fd.h"
 #include "lib/status.h"
+#include "lib/stopped-server.h"
 #include "lib/store-handshake.h"
 #include "lib/store-own-will.h"
 
@@ -212,6 +213,43 @@ void dscomm_priv_link_release(link_t *link)
     pthread_mutex_unlock(&first->lock);
 }
 
+static void note_address(link_t *link)
+{
+    link_t *first = link->first;
+    socklen_t length = sizeof first->address;
+
+    pthread_mutex_lock(&first->lock);
+    if (getpeername(link->fd, (struct sockaddr *)&first->address, &length))
+        first->address.ss_family = AF_UNSPEC;
+    pthread_mutex_unlock(&first->lock);
+}
+
+bool dscomm_priv_link_silent(link_t *first,
+                             dscomm_priv_store_place_t *ret_place)
+{
+    if (!atomic_load(&first->silent))
+        return false;
+    if (!ret_place)
+        return true;
+    pthread_mutex_lock(&first->lock);
+    ret_place->address = first->address;
+    pthread_mutex_unlock(&first->lock);
+    g_strlcpy(ret_place->peer, first->peer, sizeof ret_place->peer);
+    return true;
+}
+
+static dscomm_status_t fail_silent(link_t *link)
+{
+    dscomm_priv_store_place_t place;
+    char text[DSCOMM_ERROR_MAX];
+
+    if (!dscomm_priv_link_silent(link->first, &place))
+        return DSCOMM_ERR_TIMEOUT;
+    dscomm_priv_stopped_server(place.peer, &place.address, false, text,
+                               sizeof text);
+    return dscomm_priv_fail_with(DSCOMM_ERR_TIMEOUT, text);
+}
+
 /* One port of one server; *ret_again tells whether another attempt may end
  * better. */
 static dscomm_status_t connect_port(link_t *link, const struct addrinfo *list,
@@ -224,6 +262,7 @@ static dscomm_status_t connect_port(link_t *link, const struct addrinfo *list,
     if (status)
         return status;
     dscomm_priv_fd_keep(link->fd);
+    note_address(link);
     status = dscomm_priv_handshake(link, deadline);
     if (!status && link->binds)
         status = dscomm_priv_own_wills_bind(link, deadline);
@@ -395,7 +434,7 @@ dscomm_status_t dscomm_priv_link_connect(link_t *link,
                            "no store within %d ms: %s; is the process that "
                            "serves it running, and may this host reach it?",
                            deadline.ms, cause);
-    return status;
+    return status == DSCOMM_ERR_TIMEOUT ? fail_silent(link) : status;
 }
 
 gboolean dscomm_priv_link_is_out_of_step(const link_t *link)
@@ -404,6 +443,17 @@ gboolean dscomm_priv_link_is_out_of_step(const link_t *link)
     ssize_t got = recv(link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 
     return got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+static bool is_over(dscomm_priv_deadline_t deadline)
+{
+    return dscomm_priv_deadline_passed(dscomm_priv_grace(deadline));
+}
+
+static dscomm_status_t fail_unanswered(const link_t *link)
+{
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT, "the store at %s does not answer",
+                       link->peer);
 }
 
 /* Through the gate, to a connection that is in order. */
@@ -431,6 +481,9 @@ static dscomm_status_t link_take(link_t *link, dscomm_priv_deadline_t deadline)
     dscomm_priv_gate_leave(&link->gate);
     if (status != DSCOMM_ERR_IO)
         return status;
+    /* A stopped server accepts nothing, until its backlog is full. */
+    if (atomic_load(&link->first->silent) && is_over(deadline))
+        return fail_unanswered(link);
     return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
                        "the store at %s is gone; the process that serves it, "
                        "most often rank 0, has ended",
@@ -440,9 +493,12 @@ static dscomm_status_t link_take(link_t *link, dscomm_priv_deadline_t deadline)
 dscomm_status_t dscomm_priv_link_enter(link_t **link, gboolean waits,
                                        dscomm_priv_deadline_t deadline)
 {
-    link_t *chosen = dscomm_priv_link_choose(*link, waits);
+    link_t *chosen;
     dscomm_status_t status;
 
+    if (atomic_load(&(*link)->silent) && is_over(deadline))
+        return fail_unanswered(*link);
+    chosen = dscomm_priv_link_choose(*link, waits);
     if (!chosen)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "no memory for a connection to the store");
@@ -534,6 +590,8 @@ dscomm_status_t dscomm_priv_link_send(link_t *link,
     else
         status = dscomm_priv_send_all(link->fd, link->peer, request->data,
                                       request->size, deadline);
+    if (status == DSCOMM_ERR_TIMEOUT)
+        atomic_store(&link->first->silent, true);
     dscomm_priv_buffer_clear(request);
     return status;
 }
@@ -545,11 +603,21 @@ dscomm_status_t dscomm_priv_link_ask(link_t *link,
     return dscomm_priv_link_send(link, request, dscomm_priv_grace(deadline));
 }
 
+dscomm_status_t dscomm_priv_link_receive(link_t *link, void *data, size_t size,
+                                         dscomm_priv_deadline_t deadline)
+{
+    const dscomm_status_t status =
+        dscomm_priv_recv_all(link->fd, link->peer, data, size, deadline);
+
+    atomic_store(&link->first->silent, status == DSCOMM_ERR_TIMEOUT);
+    return status;
+}
+
 dscomm_status_t dscomm_priv_link_answer(link_t *link, void *data, size_t size,
                                         dscomm_priv_deadline_t deadline)
 {
-    return dscomm_priv_recv_all(link->fd, link->peer, data, size,
-                                dscomm_priv_grace(deadline));
+    return dscomm_priv_link_receive(link, data, size,
+                                    dscomm_priv_grace(deadline));
 }
 
 dscomm_status_t dscomm_priv_link_query(link_t *link,

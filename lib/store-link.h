@@ -6,12 +6,14 @@
 #include "lib/store-socket.h"
 #include "lib/store-wire.h"
 
+#include <stdatomic.h>
+
 /* How long a server may stay for clients that have not said goodbye, whatever
  * comes to its port in the meantime. */
 #define STORE_LINGER_MS 5000
 
 /* A host, cut off, its ports and what is between them. */
-#define LINK_PEER_MAX 96
+#define LINK_PEER_MAX STORE_PEER_MAX
 
 typedef struct dscomm_priv_own_will dscomm_priv_own_will_t;
 
@@ -42,6 +44,8 @@ typedef struct dscomm_priv_link {
     uint8_t client[WIRE_NAME_SIZE]; /* the first one's: names the client */
     dscomm_priv_own_will_t *wills; /* the first one's, see store-own-will.h */
     dscomm_priv_gate_t turn; /* the first one's: to tell the server of wills */
+    struct sockaddr_storage address; /* the first one's: of the server */
+    atomic_bool silent; /* the first one's: the last answer did not come */
 } dscomm_priv_link_t;
 
 /* Connections beyond the first that nobody has used for so long are closed. */
@@ -63,6 +67,10 @@ void dscomm_priv_link_clear(dscomm_priv_link_t *link);
  * once. */
 dscomm_status_t dscomm_priv_link_connect(dscomm_priv_link_t *link,
                                          dscomm_priv_deadline_t deadline);
+
+/* dscomm_priv_store_silent() of the store whose first connection it is. */
+bool dscomm_priv_link_silent(dscomm_priv_link_t *first,
+                             dscomm_priv_store_place_t *ret_place);
 
 /* Takes a connection for a request and its answers, connected anew if it was
  * lost, but to no other server than the first; leave gives it back, and drops
@@ -110,7 +118,12 @@ dscomm_status_t dscomm_priv_link_send(dscomm_priv_link_t *link,
 dscomm_status_t dscomm_priv_link_ask(dscomm_priv_link_t *link,
                                      dscomm_priv_buffer_t *request,
                                      dscomm_priv_deadline_t deadline);
-/* Receives size bytes of an answer that is due. */
+/* Receives size bytes that are due at the deadline, and notes whether the
+ * server has answered. */
+dscomm_status_t dscomm_priv_link_receive(dscomm_priv_link_t *link, void *data,
+                                         size_t size,
+                                         dscomm_priv_deadline_t deadline);
+/* The same for an answer, which has the grace period. */
 dscomm_status_t dscomm_priv_link_answer(dscomm_priv_link_t *link, void *data,
                                         size_t size,
                                         dscomm_priv_deadline_t deadline);

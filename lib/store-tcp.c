@@ -46,6 +46,12 @@ static int tcp_port(const dscomm_priv_store_t *self)
     return ((const tcp_t *)self)->link.port;
 }
 
+static bool tcp_silent(dscomm_priv_store_t *self,
+                       dscomm_priv_store_place_t *ret_place)
+{
+    return dscomm_priv_link_silent(link_of(self), ret_place);
+}
+
 static int tcp_clients(const dscomm_priv_store_t *self)
 {
     const tcp_t *tcp = (const tcp_t *)self;
@@ -181,6 +187,8 @@ static dscomm_status_t wait_some(link_t *link, const char *const *keys,
         *ret_late = TRUE;
         return DSCOMM_ERR_TIMEOUT;
     }
+    if (!status)
+        atomic_store(&link->first->silent, false);
     if (!status && byte != WIRE_STOP_WAITING)
         return dscomm_priv_link_nonsense(link, "WAIT", byte);
     return status;
@@ -422,6 +430,7 @@ static const dscomm_priv_store_ops_t ops = {
     .port = tcp_port,
     .clients = tcp_clients,
     .refused = tcp_refused,
+    .silent = tcp_silent,
     .set = tcp_set,
     .get = tcp_get,
     .add = tcp_add,

@@ -12,11 +12,12 @@
 #include <string.h>
 
 #define TIMEOUT_MS 300000
+#define DIAGNOSIS_US 20000 /* for requests to a silent server, in all */
 
 struct dscomm_store {
     dscomm_priv_store_t *shared;
     int timeout_ms;
-    gint64 end; /* of all calls, in us of g_get_monotonic_time() */
+    dscomm_priv_limit_t limit; /* of all calls */
     char prefix[]; /* "/" or "/PREFIX/", before every key */
 };
 
@@ -94,7 +95,8 @@ static dscomm_status_t open_kind(const char *url,
 /* The keys of the view start with prefix and name, and the latter, if it is not
  * empty, with a slash. NULL after dscomm_fail(): no memory. */
 static dscomm_store_t *view_new(dscomm_priv_store_t *shared, const char *prefix,
-                                const char *name, int timeout_ms, gint64 end)
+                                const char *name, int timeout_ms,
+                                dscomm_priv_limit_t limit)
 {
     const size_t length = strlen(prefix);
     dscomm_store_t *store =
@@ -109,7 +111,7 @@ static dscomm_store_t *view_new(dscomm_priv_store_t *shared, const char *prefix,
     strcpy(store->prefix + length, name);
     strcat(store->prefix, *name ? "/" : "");
     store->timeout_ms = timeout_ms;
-    store->end = end;
+    store->limit = limit;
     return store;
 }
 
@@ -134,6 +136,7 @@ dscomm_status_t dscomm_priv_store_open(const char *url,
                                        dscomm_store_t **ret_store)
 {
     dscomm_store_attr_t known;
+    const dscomm_priv_limit_t no_limit = {G_MAXINT64, G_MAXINT64};
     dscomm_priv_store_t *shared;
     dscomm_status_t status = read_attr(attr, &known);
 
@@ -146,7 +149,7 @@ dscomm_status_t dscomm_priv_store_open(const char *url,
         return status;
     g_atomic_ref_count_init(&shared->refs);
     shared->generation = dscomm_priv_generation();
-    *ret_store = view_new(shared, "/", "", known.timeout_ms, G_MAXINT64);
+    *ret_store = view_new(shared, "/", "", known.timeout_ms, no_limit);
     if (!*ret_store)
         shared->ops->close(shared);
     return *ret_store ? DSCOMM_OK : DSCOMM_ERR_NO_MEMORY;
@@ -166,7 +169,7 @@ dscomm_status_t dscomm_store_prefix(dscomm_store_t *store, const char *prefix,
                            "all its prefixes",
                            strlen(prefix), DSCOMM_STORE_KEY_MAX);
     view = view_new(store->shared, store->prefix, prefix, store->timeout_ms,
-                    store->end);
+                    store->limit);
     if (!view)
         return DSCOMM_ERR_NO_MEMORY;
     g_atomic_ref_count_inc(&store->shared->refs);
@@ -200,9 +203,25 @@ void dscomm_store_close(dscomm_store_t *store)
     g_free(store);
 }
 
-void dscomm_priv_store_limit(dscomm_store_t *store, int64_t end)
+void dscomm_priv_store_limit(dscomm_store_t *store, int64_t due, int64_t end)
 {
-    store->end = end == INT64_MAX ? G_MAXINT64 : end / 1000;
+    store->limit.due = due == INT64_MAX ? G_MAXINT64 : due / 1000;
+    store->limit.end = end == INT64_MAX ? G_MAXINT64 : end / 1000;
+}
+
+void dscomm_priv_store_limit_diagnosis(dscomm_store_t *store, int most_ms)
+{
+    const gint64 now = g_get_monotonic_time();
+
+    store->limit.due = now + DIAGNOSIS_US;
+    store->limit.end = now + (gint64)most_ms * 1000;
+}
+
+bool dscomm_priv_store_silent(const dscomm_store_t *store,
+                              dscomm_priv_store_place_t *ret_place)
+{
+    return store->shared->ops->silent &&
+           store->shared->ops->silent(store->shared, ret_place);
 }
 
 int dscomm_store_port(const dscomm_store_t *store)
@@ -296,15 +315,11 @@ static dscomm_status_t check_value(const void *value, size_t size)
 static dscomm_priv_deadline_t deadline_of(const dscomm_store_t *store,
                                           int timeout_ms)
 {
-    dscomm_priv_deadline_t deadline = dscomm_priv_deadline(timeout_ms);
+    const bool waits = timeout_ms != DSCOMM_TIMEOUT_DEFAULT;
 
-    if (store->end < deadline.at) {
-        deadline.ms -= (int)((deadline.at - store->end) / 1000);
-        deadline.ms = MAX(deadline.ms, 0);
-        deadline.at = store->end;
-    }
-    deadline.end = MIN(deadline.end, store->end);
-    return deadline;
+    return dscomm_priv_deadline_within(
+        store->limit, waits ? timeout_ms : store->timeout_ms, waits,
+        dscomm_priv_store_silent(store, NULL));
 }
 
 static dscomm_status_t read_timeout(const dscomm_store_t *store, int timeout_ms,
@@ -315,9 +330,7 @@ static dscomm_status_t read_timeout(const dscomm_store_t *store, int timeout_ms,
                            "store time-out of %d ms: give 0 or more, or "
                            "DSCOMM_TIMEOUT_DEFAULT",
                            timeout_ms);
-    *ret_deadline = deadline_of(store, timeout_ms == DSCOMM_TIMEOUT_DEFAULT
-                                           ? store->timeout_ms
-                                           : timeout_ms);
+    *ret_deadline = deadline_of(store, timeout_ms);
     return DSCOMM_OK;
 }
 
@@ -335,7 +348,8 @@ static dscomm_status_t change(dscomm_store_t *store, const char *key,
     if (status)
         return status;
     status = (appends ? shared->ops->append : shared->ops->set)(
-        shared, whole[0], value, size, deadline_of(store, store->timeout_ms));
+        shared, whole[0], value, size,
+        deadline_of(store, DSCOMM_TIMEOUT_DEFAULT));
     g_free(whole);
     return status;
 }
@@ -423,9 +437,9 @@ dscomm_status_t dscomm_store_add(dscomm_store_t *store, const char *key,
     status = whole_keys(store, &key, 1, &whole);
     if (status)
         return status;
-    status =
-        store->shared->ops->add(store->shared, whole[0], delta,
-                                deadline_of(store, store->timeout_ms), &sum);
+    status = store->shared->ops->add(store->shared, whole[0], delta,
+                                     deadline_of(store, DSCOMM_TIMEOUT_DEFAULT),
+                                     &sum);
     g_free(whole);
     if (!status && ret_sum)
         *ret_sum = sum;
@@ -455,7 +469,7 @@ dscomm_status_t dscomm_store_compare_set(dscomm_store_t *store, const char *key,
     status = store->shared->ops->compare_set(
         store->shared, whole[0], (dscomm_priv_data_t){expected, expected_size},
         (dscomm_priv_data_t){desired, desired_size},
-        deadline_of(store, store->timeout_ms), &value, &size);
+        deadline_of(store, DSCOMM_TIMEOUT_DEFAULT), &value, &size);
     g_free(whole);
     if (status)
         return status;
@@ -486,9 +500,9 @@ dscomm_status_t dscomm_store_delete(dscomm_store_t *store, const char *key,
     status = whole_keys(store, &key, 1, &whole);
     if (status)
         return status;
-    status = store->shared->ops->remove(store->shared, whole[0],
-                                        deadline_of(store, store->timeout_ms),
-                                        &deleted);
+    status = store->shared->ops->remove(
+        store->shared, whole[0], deadline_of(store, DSCOMM_TIMEOUT_DEFAULT),
+        &deleted);
     g_free(whole);
     if (!status && ret_deleted)
         *ret_deleted = deleted;
@@ -513,7 +527,7 @@ dscomm_status_t dscomm_store_check(dscomm_store_t *store,
     if (count)
         status = store->shared->ops->check(
             store->shared, (const char *const *)whole, count,
-            deadline_of(store, store->timeout_ms), &present);
+            deadline_of(store, DSCOMM_TIMEOUT_DEFAULT), &present);
     g_free(whole);
     if (!status)
         *ret_present = present;
@@ -549,7 +563,7 @@ dscomm_status_t dscomm_priv_store_look(dscomm_priv_look_t *looks, size_t count)
         status =
             (shared->ops->look ? shared->ops->look : dscomm_priv_look_at_each)(
                 shared, keys, count,
-                deadline_of(looks->store, looks->store->timeout_ms), present);
+                deadline_of(looks->store, DSCOMM_TIMEOUT_DEFAULT), present);
     for (size_t i = 0; i < count && wholes; i++) {
         if (!status)
             looks[i].present = present[i];
@@ -566,7 +580,7 @@ dscomm_status_t dscomm_store_num_keys(dscomm_store_t *store, int64_t *ret_count)
     USABLE(store);
     NOT_NULL(ret_count);
     return store->shared->ops->num_keys(
-        store->shared, deadline_of(store, store->timeout_ms), ret_count);
+        store->shared, deadline_of(store, DSCOMM_TIMEOUT_DEFAULT), ret_count);
 }
 
 dscomm_status_t dscomm_priv_store_will(dscomm_store_t *store, const char *key,
@@ -582,8 +596,9 @@ dscomm_status_t dscomm_priv_store_will(dscomm_store_t *store, const char *key,
     status = whole_keys(store, &key, 1, &whole);
     if (status)
         return status;
-    status = store->shared->ops->will(store->shared, whole[0], data,
-                                      deadline_of(store, store->timeout_ms));
+    status =
+        store->shared->ops->will(store->shared, whole[0], data,
+                                 deadline_of(store, DSCOMM_TIMEOUT_DEFAULT));
     g_free(whole);
     return status;
 }

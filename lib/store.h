@@ -9,6 +9,7 @@
 #include <glib.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/socket.h>
 
 /* When a call gives up, of g_get_monotonic_time(), in us, and the time-out it
  * was given, for the sentence. Both times are fixed when the call begins: a
@@ -35,8 +36,29 @@ dscomm_priv_deadline_t dscomm_priv_grace(dscomm_priv_deadline_t deadline);
 void dscomm_priv_back_off(dscomm_priv_deadline_t deadline, gint64 *pause_us,
                           gint64 most_us);
 
+/* The deadlines of a view's calls, in us of g_get_monotonic_time(). */
+typedef struct {
+    gint64 due; /* a server that has answered nothing so far is given up */
+    gint64 end; /* no call ends later */
+} dscomm_priv_limit_t;
+
+/* The deadline of one call on a view. timeout_ms is its time-out, or that of
+ * the store; waits: for keys that others set, else the answer is due at once.
+ * silent: the last request had no answer in time. */
+dscomm_priv_deadline_t dscomm_priv_deadline_within(dscomm_priv_limit_t limit,
+                                                   int timeout_ms, bool waits,
+                                                   bool silent);
+
 typedef struct dscomm_priv_store dscomm_priv_store_t;
 typedef struct dscomm_priv_refused dscomm_priv_refused_t;
+
+#define STORE_PEER_MAX 96
+
+/* Where a TCP store's server is. */
+typedef struct {
+    char peer[STORE_PEER_MAX]; /* for messages */
+    struct sockaddr_storage address; /* of family AF_UNSPEC: not known */
+} dscomm_priv_store_place_t;
 
 /* A key as the kinds see it, with torch's '/'. */
 #define WHOLE_KEY_MAX (DSCOMM_STORE_KEY_MAX + 1)
@@ -57,6 +79,10 @@ typedef struct {
     int (*clients)(const dscomm_priv_store_t *self); /* optional */
     dscomm_priv_refused_t *(*refused)(
         const dscomm_priv_store_t *self); /* optional */
+    /* Whether the last request had no answer in time; fills *ret_place if so,
+     * unless that is NULL; optional. */
+    bool (*silent)(dscomm_priv_store_t *self,
+                   dscomm_priv_store_place_t *ret_place);
     dscomm_status_t (*set)(dscomm_priv_store_t *self, const char *key,
                            const void *value, size_t size,
                            dscomm_priv_deadline_t deadline);
@@ -147,11 +173,22 @@ dscomm_status_t dscomm_priv_store_tcp(const char *address,
                                       const dscomm_priv_job_t *job,
                                       dscomm_priv_store_t **ret_store);
 
-/* No call on this view, or on a view that is made of it from now on, ends later
- * than at end (dscomm_priv_clock(); INT64_MAX: no limit), grace included. This
- * is how a call that makes many requests keeps one deadline. While it is set
- * one thread uses the view. */
-void dscomm_priv_store_limit(dscomm_store_t *store, int64_t end);
+/* Gives this view, and views that are made of it from now on, the deadline of a
+ * call that makes many requests (dscomm_priv_clock(); INT64_MAX: none). No
+ * request ends later than at end, grace included. A server that does not answer
+ * costs a tenth of a second after due: then each request fails at once, until
+ * it answers again. While a limit is set one thread uses the view. */
+void dscomm_priv_store_limit(dscomm_store_t *store, int64_t due, int64_t end);
+/* The limit of a diagnosis, which begins now and asks a server that answers for
+ * at most most_ms; one that has answered nothing lately gets a tenth of a
+ * second. */
+void dscomm_priv_store_limit_diagnosis(dscomm_store_t *store, int most_ms);
+
+/* Whether the store's server has not answered the last request in time, and
+ * none since: diagnosis need not ask it. *ret_place is filled if so, unless it
+ * is NULL. */
+bool dscomm_priv_store_silent(const dscomm_store_t *store,
+                              dscomm_priv_store_place_t *ret_place);
 
 /* A key of a view, and whether it was there. */
 typedef struct {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A rank 0 that serves the store and is stopped by SIGSTOP: each call of the
- * others keeps its one deadline, however many requests it sends to the store,
- * and the sentence says who is stopped. */
+/* The store's server, rank 0 or a process of its own, is stopped by SIGSTOP:
+ * each call of the others keeps its one deadline, however many requests it
+ * sends to the store, and the sentence says who is stopped. Times are checked
+ * with room for a slow machine; tests/lib/store-limit.c checks them exactly. */
 #include "config.h"
 
 #include "tests/backends/job.h"
@@ -9,6 +10,9 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define RANKS 3
@@ -130,27 +134,193 @@ static void schedule_of_other(job_rank_t *me)
     call_all_reduce(me, 1);
 }
 
+/* Joins by a store that a process of its own serves, and makes a turn; then
+ * waits until the test, which stops that process, has made the next. */
+static dscomm_status_t join_apart(job_rank_t *me, dscomm_group_t **ret_world)
+{
+    const double started = job_now_ms();
+    dscomm_store_attr_t store_attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
+    dscomm_status_t status;
+
+    store_attr.timeout_ms = me->timeout_ms;
+    status = dscomm_store_open(me->rendezvous, &store_attr, &attr.store);
+    me->report->loops = 1;
+    attr.has_rank = 1;
+    attr.rank = me->rank;
+    attr.world_size = me->ranks;
+    attr.timeout_ms = me->timeout_ms;
+    if (status == DSCOMM_OK)
+        status = dscomm_init(&attr, ret_world);
+    if (status < 0) {
+        job_tell(me, status, started);
+        return status;
+    }
+    me->report->loops = 2;
+    while (me->report->loops < 3)
+        job_sleep_ms(5);
+    return DSCOMM_OK;
+}
+
+static void start_up_apart(job_rank_t *me)
+{
+    dscomm_group_t *world;
+
+    join_apart(me, &world);
+}
+
+static void group_apart(job_rank_t *me)
+{
+    static const int ranks[] = {0, 1, 2};
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_group_t *world, *group;
+    double started;
+
+    if (join_apart(me, &world))
+        return;
+    attr.members_only = 1;
+    started = job_now_ms();
+    job_tell(me, dscomm_group_new(world, ranks, RANKS, &attr, &group), started);
+}
+
+static void split_apart(job_rank_t *me)
+{
+    dscomm_group_t *world, *group;
+    double started;
+
+    if (join_apart(me, &world))
+        return;
+    started = job_now_ms();
+    job_tell(me, dscomm_group_split(world, 0, me->rank, NULL, &group), started);
+}
+
+static void mesh_apart(job_rank_t *me)
+{
+    const int dims[] = {1, RANKS};
+    dscomm_group_t *world, *groups[2];
+    double started;
+
+    if (join_apart(me, &world))
+        return;
+    started = job_now_ms();
+    job_tell(me, dscomm_group_mesh(world, dims, 2, groups), started);
+}
+
+/* The last rank makes no call, which its value says. */
+static void schedule_apart(job_rank_t *me)
+{
+    float in[8] = {0}, out[8];
+    dscomm_group_t *world;
+    double started;
+
+    setenv("DSCOMM_ALGORITHM", "all_reduce:ring", 1);
+    if (join_apart(me, &world))
+        return;
+    me->report->value = me->rank == RANKS - 1;
+    while (me->report->value)
+        pause();
+    started = job_now_ms();
+    job_tell(
+        me,
+        dscomm_all_reduce(world, in, out, 8, DSCOMM_FLOAT32, DSCOMM_SUM, NULL),
+        started);
+}
+
+/* A store that a launcher serves, as torchrun does, counts who has left. */
+static void finalize_apart(job_rank_t *me)
+{
+    dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
+    char text[16];
+    dscomm_group_t *world;
+    dscomm_status_t status;
+    double started = job_now_ms();
+
+    setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
+    setenv("TORCHELASTIC_RUN_ID", "stopped", 1);
+    setenv("MASTER_ADDR", "127.0.0.1", 1);
+    setenv("MASTER_PORT", strrchr(me->rendezvous, ':') + 1, 1);
+    snprintf(text, sizeof text, "%d", me->rank);
+    setenv("RANK", text, 1);
+    snprintf(text, sizeof text, "%d", me->ranks);
+    setenv("WORLD_SIZE", text, 1);
+    attr.timeout_ms = me->timeout_ms;
+    status = dscomm_init(&attr, &world);
+    me->report->loops = 2;
+    if (status < 0) {
+        job_tell(me, status, started);
+        return;
+    }
+    while (me->report->loops < 3)
+        job_sleep_ms(5);
+    started = job_now_ms();
+    job_tell(me, dscomm_finalize(world), started);
+}
+
+/* Not one of the ranks: a process of its own. */
+#define APART RANKS
+
 static const struct {
     const char *name;
     job_scenario_t scenario;
     int ranks, victim; /* those that come, and the one that is stopped */
-    int outside; /* 1: the test stops it */
+    int outside; /* > 0: the test stops it, after so many turns of the others */
     const char *says; /* besides that it is stopped; a part of the sentence */
 } rows[] = {
     {"start-up", start_up, 2, 0, 1, ""},
     {"a group of others", group_of_others, RANKS, 0, 0, ""},
-    {"a group of all", group_of_all, RANKS, 0, 0, "': rank 0 (pid "},
-    {"a group without its last", group_without_last, RANKS, 0, 1, "': rank "},
+    {"a group of all", group_of_all, RANKS, 0, 0, "': the store at "},
+    {"a group without its last", group_without_last, RANKS, 0, 1,
+     "': the store at "},
     {"a schedule", schedule, RANKS, 0, 0, ""},
     {"a schedule, another rank stopped", schedule_of_other, RANKS, 1, 0, ""},
+    {"start-up, a server apart", start_up_apart, 2, APART, 1, "the store at "},
+    {"a group, a server apart", group_apart, RANKS, APART, 2,
+     "': the store at "},
+    {"a split, a server apart", split_apart, RANKS, APART, 2,
+     "': the store at "},
+    {"a mesh, a server apart", mesh_apart, RANKS, APART, 2, "': the store at "},
+    {"a schedule, a server apart", schedule_apart, RANKS, APART, 2,
+     "; the store at "},
+    {"a finalize, a server apart", finalize_apart, RANKS, APART, 2, ""},
 };
+
+#define FINALIZE (sizeof rows / sizeof rows[0] - 1) /* which succeeds */
+
+/* The process that serves the store of job. */
+static pid_t start_server(const job_t *job)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *store;
+    int ready[2];
+    char byte;
+    pid_t pid;
+
+    if (pipe(ready))
+        bail("no pipe");
+    fflush(NULL);
+    pid = fork();
+    if (pid > 0) {
+        close(ready[1]);
+        if (read(ready[0], &byte, 1) != 1)
+            bail("no server");
+        close(ready[0]);
+        return pid;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    attr.serve = 1;
+    if (dscomm_store_open(job->rendezvous, &attr, &store) == DSCOMM_OK &&
+        write(ready[1], "", 1) == 1)
+        pause();
+    _exit(1);
+}
 
 static void await_others(const job_t *job, int ranks, int victim, int limit_ms)
 {
     const double end = job_now_ms() + limit_ms;
 
     for (int r = 0; r < ranks; r++)
-        while (r != victim && !job->reports[r].ended && job_now_ms() < end)
+        while (r != victim && !job->reports[r].ended &&
+               !job->reports[r].value && job_now_ms() < end)
             job_sleep_ms(10);
 }
 
@@ -170,37 +340,75 @@ static int is_right(const job_t *job, int rank, pid_t pid, int timeout_ms,
            job_sentence_has(job, rank, says);
 }
 
+/* Starts the ranks of row i, stops its victim, and waits for the others. */
+static pid_t run_row(job_t *job, size_t i, int timeout_ms)
+{
+    const int ranks = rows[i].ranks;
+    pid_t pid = rows[i].victim == APART ? start_server(job) : 0;
+
+    for (int r = 0; r < ranks; r++)
+        job_start_rank(job, r);
+    if (!pid)
+        pid = job->pids[rows[i].victim];
+    while (count_reports(job, rows[i].outside) < ranks)
+        job_sleep_ms(10);
+    if (rows[i].outside) {
+        job_sleep_ms(rows[i].outside == 1 ? 700 : 0);
+        kill(pid, SIGSTOP);
+    }
+    for (int r = 0; r < ranks && rows[i].outside == 2; r++)
+        job->reports[r].loops = 3;
+    await_others(job, ranks, rows[i].victim,
+                 timeout_ms + job_slowly(4 * GRACE_MS));
+    kill(pid, SIGKILL);
+    if (rows[i].victim == APART)
+        waitpid(pid, NULL, 0);
+    for (int r = 0; r < ranks; r++)
+        if (job->reports[r].value)
+            kill(job->pids[r], SIGKILL);
+    job_join(job, 5000);
+    return pid;
+}
+
+/* The work is done, so that a finalize waits for the store for 5 s at most,
+ * whatever its time-out. */
+static void test_finalize(void)
+{
+    const int timeout = job_slowly(20000);
+    int passed = 1;
+    job_t job;
+
+    job_make(&job, RANKS, timeout, finalize_apart, NULL);
+    job_use_tcp(&job);
+    run_row(&job, FINALIZE, timeout);
+    for (int r = 0; r < RANKS; r++)
+        passed &= job.reports[r].ended && job.reports[r].status == DSCOMM_OK &&
+                  job.reports[r].took_ms < timeout;
+    if (!ok(passed, "a finalize, a server apart: no longer than 5 s"))
+        job_show(&job);
+    job_end(&job, "a finalize");
+}
+
 int main(void)
 {
     const int timeout = job_slowly(TIMEOUT_MS);
 
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < FINALIZE; i++) {
         int passed = 1;
         pid_t pid;
         job_t job;
 
         job_make(&job, RANKS, timeout, rows[i].scenario, NULL);
         job_use_tcp(&job);
+        pid = run_row(&job, i, timeout);
         for (int r = 0; r < rows[i].ranks; r++)
-            job_start_rank(&job, r);
-        pid = job.pids[rows[i].victim];
-        while (rows[i].outside && count_reports(&job, 1) < rows[i].ranks)
-            job_sleep_ms(10);
-        if (rows[i].outside) {
-            job_sleep_ms(700);
-            kill(pid, SIGSTOP);
-        }
-        await_others(&job, rows[i].ranks, rows[i].victim,
-                     timeout + job_slowly(4 * GRACE_MS));
-        kill(pid, SIGKILL);
-        job_join(&job, 5000);
-        for (int r = 0; r < rows[i].ranks; r++)
-            passed &= r == rows[i].victim ||
+            passed &= r == rows[i].victim || job.reports[r].value ||
                       is_right(&job, r, pid, timeout, rows[i].says);
         if (!ok(passed, "%s: one deadline, and who is stopped", rows[i].name))
             job_show(&job);
         job_end(&job, rows[i].name);
     }
+    test_finalize();
     is_int(job_leftovers(), 0, "nothing is left behind");
     return tap_done();
 }
