@@ -22,8 +22,8 @@ dscomm_status_t dscomm_priv_munge_decode(const char *credential,
                                          char ret_secret[SECRET_MADE_SIZE]);
 
 /* For a server: a new secret, to be freed with dscomm_priv_secret_free(), and
- * its credential; both NULL, which is logged, if this machine has no libmunge or
- * no daemon. ERR_ENVIRONMENT: the daemon fails. */
+ * its credential; both NULL, which is logged, if this machine has no libmunge
+ * or no daemon. ERR_ENVIRONMENT: the daemon fails. */
 dscomm_status_t dscomm_priv_munge_make(char **ret_secret,
                                        char **ret_credential);
 
