@@ -461,6 +461,7 @@ static dscomm_status_t link_take(link_t *link, dscomm_priv_deadline_t deadline)
 {
     const dscomm_priv_deadline_t now = {0};
     dscomm_status_t status = dscomm_priv_gate_enter(&link->gate, deadline);
+    char cause[DSCOMM_ERROR_MAX] = "";
     gboolean again;
 
     if (status)
@@ -475,7 +476,12 @@ static dscomm_status_t link_take(link_t *link, dscomm_priv_deadline_t deadline)
         status = connect_once(link, dscomm_priv_grace(deadline), &again);
         if (status != DSCOMM_ERR_PEER_FAILED)
             break;
+        if (!*cause)
+            g_strlcpy(cause, dscomm_last_error(), sizeof cause);
     }
+    /* The first attempt may have found another server, which says more. */
+    if (*cause && (status == DSCOMM_ERR_IO || status == DSCOMM_ERR_PEER_FAILED))
+        status = dscomm_priv_fail_with(DSCOMM_ERR_PEER_FAILED, cause);
     if (!status)
         return DSCOMM_OK;
     dscomm_priv_gate_leave(&link->gate);
