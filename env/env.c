@@ -3,9 +3,9 @@
 #include "config.h"
 
 #include "env/env.h"
-#include "lib/attr.h"
-#include "lib/info.h"
-#include "lib/status.h"
+#include "lib/base/attr.h"
+#include "lib/module/info.h"
+#include "lib/base/status.h"
 
 #include <stdarg.h>
 #include <stdio.h>

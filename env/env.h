@@ -4,7 +4,7 @@
 #define ENV_ENV_H
 
 #include "env/family.h"
-#include "lib/array.h"
+#include "lib/base/array.h"
 
 #include <dscomm/env.h>
 #include <glib.h>
@@ -97,7 +97,7 @@ void dscomm_priv_env_set_job(dscomm_env_t *env, const char *name);
 int dscomm_priv_env_one_node(const dscomm_env_t *env);
 
 /* 1: the port is the first of several, of which rank 0 takes one that is
- * free (DSCOMM_PORTS of lib/rendezvous.h). */
+ * free (DSCOMM_PORTS of lib/rendezvous/rendezvous.h). */
 int dscomm_priv_env_has_ports(const dscomm_env_t *env);
 
 /* The port that a job's name leads to, above those that Linux gives out

@@ -4,7 +4,7 @@
 
 #include "env/hosts.h"
 #include "env/json.h"
-#include "env/settings.h"
+#include "lib/base/settings.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "config.h"
 
 #include "env/env.h"
-#include "env/settings.h"
+#include "lib/base/settings.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "config.h"
 
 #include "env/env.h"
-#include "env/settings.h"
+#include "lib/base/settings.h"
 
 /* PET_* are what torchrun is to do: "auto" is no number either. */
 static dscomm_status_t check_processes(const env_view_t *view,

@@ -3,8 +3,8 @@
 #include "config.h"
 
 #include "env/env.h"
-#include "env/settings.h"
-#include "lib/status.h"
+#include "lib/base/settings.h"
+#include "lib/base/status.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
 #include "config.h"
 
 #include "env/env.h"
-#include "env/settings.h"
-#include "lib/status.h"
+#include "lib/base/settings.h"
+#include "lib/base/status.h"
 
 static const struct {
     const char *variable;

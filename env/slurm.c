@@ -7,7 +7,7 @@
 
 #include "env/env.h"
 #include "env/nodelist.h"
-#include "env/settings.h"
+#include "lib/base/settings.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "env/env.h"
-#include "lib/status.h"
+#include "lib/base/status.h"
 
 #include <limits.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "env/view.h"
-#include "env/settings.h"
+#include "lib/base/settings.h"
 
 #include <errno.h>
 #include <fcntl.h>

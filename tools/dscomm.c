@@ -2,8 +2,8 @@
 /* The program `dscomm`: finds the subcommand and hands over. */
 #include "config.h"
 
-#include "env/nearest.h"
-#include "tools/tool.h"
+#include "lib/base/nearest.h"
+#include "tools/common/tool.h"
 
 #include <dscomm/version.h>
 #include <errno.h>

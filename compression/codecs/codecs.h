@@ -3,7 +3,7 @@
 #ifndef COMPRESSION_CODECS_H
 #define COMPRESSION_CODECS_H
 
-#include "compression/kernels.h"
+#include "compression/codecs/kernels.h"
 
 #include <dscomm/codec.h>
 

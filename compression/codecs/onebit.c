@@ -2,7 +2,7 @@
 /* One bit an element: the sign, with the root of the mean square for all. */
 #include "config.h"
 
-#include "compression/arithmetic.h"
+#include "compression/codecs/arithmetic.h"
 #include "compression/codecs/codecs.h"
 
 static size_t bytes(const dscomm_codec_args_t *args, size_t count)

@@ -14,7 +14,7 @@
 #define LAUNCHED() (int)cudaGetLastError()
 #endif
 
-#include "compression/arithmetic.h"
+#include "compression/codecs/arithmetic.h"
 #include "compression/cuda/kernels.h"
 
 #define WARP 32

@@ -4,7 +4,7 @@
 #ifndef COMPRESSION_CUDA_KERNELS_H
 #define COMPRESSION_CUDA_KERNELS_H
 
-#include "compression/device-ops.h"
+#include "compression/device/ops.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -4,10 +4,10 @@
 #include "config.h"
 
 #include "tests/backends/job.h"
-#include "tests/lib/store-raw.h"
+#include "tests/lib/store/raw.h"
 #include "tests/tap.h"
 
-#include "lib/store.h"
+#include "lib/store/store.h"
 
 #include <stdlib.h>
 #include <string.h>

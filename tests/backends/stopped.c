@@ -2,7 +2,7 @@
 /* The store's server, rank 0 or a process of its own, is stopped by SIGSTOP:
  * each call of the others keeps its one deadline, however many requests it
  * sends to the store, and the sentence says who is stopped. Times are checked
- * with room for a slow machine; tests/lib/store-limit.c checks them exactly. */
+ * with room for a slow machine; tests/lib/store/limit.c checks them exactly. */
 #include "config.h"
 
 #include "tests/backends/job.h"

@@ -12,7 +12,7 @@
  * and to decode, by the row that DSCOMM_CPU permits. */
 #include "config.h"
 
-#include "compression/kernels.h"
+#include "compression/codecs/kernels.h"
 
 #include <dscomm/codec.h>
 #include <dscomm/info.h>

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "lib/group.h"
+#include "lib/group/group.h"
 
 #include <dscomm/dscomm.h>
 

@@ -11,8 +11,8 @@
  * operators, 15 rounds. -i: the first source is the destination. */
 #include "config.h"
 
-#include "lib/cpu.h"
-#include "lib/kernels.h"
+#include "lib/base/cpu.h"
+#include "lib/reduce/kernels.h"
 
 #include <stdio.h>
 #include <stdlib.h>

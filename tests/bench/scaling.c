@@ -12,8 +12,8 @@
  * by NAME between ranks of equal local number, and an all_gather inside. */
 #include "config.h"
 
-#include "lib/algorithm.h"
-#include "lib/algorithms/algorithms.h"
+#include "lib/schedule/algorithm.h"
+#include "lib/schedule/algorithms/algorithms.h"
 
 #include <mpi.h>
 #include <smpi/smpi.h>

@@ -3,7 +3,7 @@
 #ifndef TESTS_COMPRESSION_COMPRESS_H
 #define TESTS_COMPRESSION_COMPRESS_H
 
-#include "tests/lib/ranks.h"
+#include "tests/lib/work/ranks.h"
 
 #include <dscomm/codec.h>
 #include <dscomm/compression.h>

@@ -10,7 +10,7 @@ folder=$abs_top_srcdir/compression
 kernels=$folder/cuda/kernels.cu
 
 cat >"$scratch/row.c" <<'END'
-#include "compression/kernels.h"
+#include "compression/codecs/kernels.h"
 
 const dscomm_codec_kernels_t *dscomm_priv_codec_kernels(void)
 {

@@ -43,7 +43,7 @@ readelf -d "$module" | grep -q 'NODELETE'
 result $? 'it stays loaded'
 
 cat >"$scratch/load.c" <<'END'
-#include "compression/device-ops.h"
+#include "compression/device/ops.h"
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
  * come late, and the table may fail anywhere. */
 #include "config.h"
 
-#include "compression/device.h"
+#include "compression/device/device.h"
 #include "tests/compression/pairs.h"
 
 #include <stdatomic.h>
@@ -275,7 +275,7 @@ static void held(rank_t *self)
     pair_free(self, &pair);
 }
 
-FAKE_EXPORT extern void *thread_kept; /* see tests/lib/thread.c */
+FAKE_EXPORT extern void *thread_kept; /* see tests/lib/work/thread.c */
 void *thread_kept;
 
 /* Of a call that nobody joins. */

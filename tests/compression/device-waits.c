@@ -4,7 +4,7 @@
  * still use is freed. One that is full is asked again, and seldom. */
 #include "config.h"
 
-#include "compression/device.h"
+#include "compression/device/device.h"
 #include "tests/compression/compress.h"
 #include "tests/compression/fake-device.h"
 

@@ -5,7 +5,7 @@
  * on the host; its failures have a sentence. */
 #include "config.h"
 
-#include "compression/device.h"
+#include "compression/device/device.h"
 #include "tests/compression/compress.h"
 #include "tests/compression/fake-device.h"
 

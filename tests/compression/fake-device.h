@@ -6,7 +6,7 @@
 #ifndef TESTS_COMPRESSION_FAKE_DEVICE_H
 #define TESTS_COMPRESSION_FAKE_DEVICE_H
 
-#include "compression/device-ops.h"
+#include "compression/device/ops.h"
 
 const dscomm_device_ops_t *fake_device_table(void);
 /* 1 where it is a real one after all, see tests/gpu/real-device.c: nothing is

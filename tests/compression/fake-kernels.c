@@ -4,9 +4,9 @@
 
 #include "tests/compression/fake-kernels.h"
 
-#include "compression/arithmetic.h"
+#include "compression/codecs/arithmetic.h"
 #include "compression/codecs/codecs.h"
-#include "compression/device-ops.h"
+#include "compression/device/ops.h"
 
 #include <glib.h>
 

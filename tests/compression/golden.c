@@ -3,7 +3,7 @@
  * ranks, 20 elements padded to 32, and errors that begin at zero. */
 #include "config.h"
 
-#include "tests/lib/ranks.h"
+#include "tests/lib/work/ranks.h"
 
 #include <dscomm/compression.h>
 #include <math.h>

@@ -4,7 +4,7 @@
  * that a thread of the library goes on with. */
 #include "config.h"
 
-#include "compression/compressor.h"
+#include "compression/core/compressor.h"
 #include "tests/compression/compress.h"
 
 #include <sys/wait.h>

@@ -13,7 +13,7 @@ emulator=$(command -v qemu-aarch64-static || command -v qemu-aarch64) ||
 # There is no GLib for that processor: config.h and kernels.c are replaced.
 : >"$scratch/config.h"
 cat >"$scratch/rows.c" <<'EOF2'
-#include "compression/kernels.h"
+#include "compression/codecs/kernels.h"
 
 #include <dscomm/info.h>
 

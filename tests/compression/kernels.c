@@ -3,8 +3,8 @@
  * the plain one, bit for bit. */
 #include "config.h"
 
-#include "compression/kernels.h"
-#include "tests/lib/formats.h"
+#include "compression/codecs/kernels.h"
+#include "tests/lib/reduce/formats.h"
 #include "tests/tap.h"
 
 #include <dscomm/info.h>

@@ -3,7 +3,7 @@
  * longer than that lives; what has ended, or is another's, cannot be held. */
 #include "config.h"
 
-#include "compression/lease.h"
+#include "compression/core/lease.h"
 #include "tests/tap.h"
 
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  * theirs mapped, the others go on, and get their memory back. */
 #include "config.h"
 
-#include "compression/device.h"
+#include "compression/device/device.h"
 #include "tests/backends/job.h"
 #include "tests/compression/pairs.h"
 

@@ -5,7 +5,7 @@
 #include "config.h"
 
 #include "tests/tap.h"
-#include "tools/placement.h"
+#include "tools/env/placement.h"
 
 #include <glib.h>
 #include <string.h>

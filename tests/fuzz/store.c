@@ -11,11 +11,11 @@
  *     5  as 0, of a server with a secret. */
 #include "config.h"
 
-#include "lib/roster.h"
-#include "lib/store-commands.h"
-#include "lib/store-link.h"
-#include "lib/store-records.h"
-#include "lib/store-session.h"
+#include "lib/rendezvous/roster.h"
+#include "lib/store/tcp/commands.h"
+#include "lib/store/tcp/link.h"
+#include "lib/store/records.h"
+#include "lib/store/tcp/session.h"
 
 #include <dscomm/log.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  * context itself. */
 #include "config.h"
 
-#include "lib/device.h"
+#include "lib/device/device.h"
 #include "tests/tap.h"
 
 #include <dlfcn.h>

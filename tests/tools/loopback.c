@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "tests/tap.h"
-#include "tools/loopback.h"
+#include "tools/run/loopback.h"
 
 #include <glib/gstdio.h>
 #include <unistd.h>

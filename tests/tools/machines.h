@@ -5,7 +5,7 @@
 #define TESTS_TOOLS_MACHINES_H
 
 #include "tests/tap.h"
-#include "tools/advice.h"
+#include "tools/env/advice/advice.h"
 
 #include <arpa/inet.h>
 #include <glib/gstdio.h>

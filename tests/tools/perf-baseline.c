@@ -4,8 +4,8 @@
 #include "config.h"
 
 #include "tests/tap.h"
-#include "tools/perf-baseline.h"
-#include "tools/perf-operations.h"
+#include "tools/perf/baseline.h"
+#include "tools/perf/operations.h"
 
 #include <json-glib/json-glib.h>
 #include <stdlib.h>

@@ -4,9 +4,9 @@
 #include "config.h"
 
 #include "tests/tap.h"
-#include "tools/perf-measure.h"
-#include "tools/perf-operations.h"
-#include "tools/perf-options.h"
+#include "tools/perf/measure.h"
+#include "tools/perf/operations.h"
+#include "tools/perf/options.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 #include "config.h"
 
 #include "tests/tap.h"
-#include "tools/perf-operations.h"
-#include "tools/perf-verify.h"
+#include "tools/perf/operations.h"
+#include "tools/perf/verify.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A call from its beginning to its end, or failure: by the caller, who waits,
+ * or as a work. Nothing is allocated once the channel has had a call as
+ * large. */
+#include "config.h"
+
+#include "compression/device/device.h"
+
+#include <dscomm/dscomm.h>
+
+/* Between looks at the group by a call that blocks. */
+#define LOOK_MS 100
+
+/* Frees all works; the group has ended. Where one was not complete before, the
+ * backend may still read or write its rows, and nobody tells until when or
+ * whether it does: they are never used again. */
+static void drop(dscomm_exchange_t *x)
+{
+    const size_t works = dscomm_priv_exchange_works(x);
+
+    for (size_t i = 0; x->gathers && i < works; i++) {
+        if (!x->gathers[i])
+            continue;
+        if (dscomm_work_test(x->gathers[i]) != DSCOMM_OK)
+            x->abandoned = 1;
+        dscomm_work_free(x->gathers[i]);
+    }
+}
+
+/* A failure: the other ranks' calls end as well. The sentence is this thread's
+ * afterwards. */
+static dscomm_status_t fail(dscomm_exchange_t *x, dscomm_status_t status)
+{
+    char text[512]; /* as long as a sentence may be */
+
+    g_strlcpy(text, dscomm_last_error(), sizeof text);
+    if (x->channel->group)
+        dscomm_group_abort(x->channel->group, text);
+    drop(x);
+    if (dscomm_priv_device_settle(x, MIN(x->timeout_ms, DSCOMM_SETTLE_MS)) < 0)
+        x->abandoned = 1;
+    status = dscomm_fail(status, "%s on group '%s': %s", x->name,
+                         dscomm_group_name(x->channel->parent), text);
+    for (size_t i = 0; i < x->part_count; i++)
+        part_at(x, i)->c->lost = 1;
+    dscomm_priv_exchange_retire(x);
+    return status;
+}
+
+/* How far a call has come, in steps. */
+static size_t steps(const dscomm_exchange_t *x)
+{
+    return x->gathered + x->reduced + x->spread + x->fetched + x->decoded +
+           x->sent + (size_t)x->thanked;
+}
+
+/* As far as it goes, up to the end of the call; with the channel's lock. */
+static dscomm_status_t turn(dscomm_exchange_t *x)
+{
+    size_t before = steps(x);
+    dscomm_status_t status = dscomm_priv_exchange_go_on(x);
+
+    if (status == DSCOMM_IN_PROGRESS)
+        status = dscomm_priv_exchange_watch(x, steps(x) != before);
+    if (status < 0)
+        status = fail(x, status);
+    else if (status == DSCOMM_OK)
+        dscomm_priv_exchange_retire(x);
+    return status;
+}
+
+static dscomm_status_t advance(void *state)
+{
+    dscomm_exchange_t *x = state;
+    dscomm_channel_t *channel = x->channel;
+    dscomm_status_t status;
+
+    if (pthread_mutex_trylock(&channel->lock))
+        return DSCOMM_IN_PROGRESS;
+    status = turn(x);
+    pthread_mutex_unlock(&channel->lock);
+    return status;
+}
+
+/* Without the channel's lock: this thread may be inside another call of it,
+ * whose look at a work has come round to here, or another thread that waits for
+ * a lock of ours. */
+static void cancel(void *state, dscomm_status_t status)
+{
+    dscomm_exchange_t *x = state;
+
+    if (dscomm_group_status(x->channel->parent) != status)
+        dscomm_fail(status, "the group has ended");
+    fail(x, status);
+}
+
+/* The result is looked at again. This is no time in which nobody looks, however
+ * long it takes. */
+static void wait(dscomm_exchange_t *x)
+{
+    int most_ms = x->waits ? 0 : MIN(LOOK_MS, x->timeout_ms / 8 + 1);
+
+    if (x->awaited)
+        dscomm_work_wait(x->awaited, most_ms);
+    if (x->waits)
+        dscomm_priv_exchange_rest(x);
+    x->seen = g_get_monotonic_time();
+}
+
+/* Where the group has ended, nobody tells the compressors' own. */
+static dscomm_status_t run(dscomm_exchange_t *x)
+{
+    dscomm_channel_t *channel = x->channel;
+    dscomm_status_t status;
+
+    for (;;) {
+        pthread_mutex_lock(&channel->lock);
+        status = dscomm_group_status(channel->parent);
+        status = status < 0 ? fail(x, status) : turn(x);
+        pthread_mutex_unlock(&channel->lock);
+        if (status != DSCOMM_IN_PROGRESS)
+            return status;
+        wait(x);
+    }
+}
+
+/* There is no memory for the call itself: the other ranks' calls end as well.
+ */
+static dscomm_status_t fail_early(dscomm_channel_t *channel, const char *name)
+{
+    const dscomm_status_t status =
+        dscomm_fail(DSCOMM_ERR_NO_MEMORY, "%s on group '%s': no memory", name,
+                    dscomm_group_name(channel->parent));
+
+    if (channel->group)
+        dscomm_group_abort(channel->group, dscomm_last_error());
+    return status;
+}
+
+dscomm_status_t dscomm_priv_exchange(const char *name,
+                                     dscomm_compressor_t *const *compressors,
+                                     void *const *buffers, size_t n,
+                                     dscomm_dtype_t dtype,
+                                     dscomm_work_t **ret_work)
+{
+    static const dscomm_work_ops_t ops = {sizeof ops, advance, cancel};
+    dscomm_channel_t *channel = compressors[0]->channel;
+    dscomm_exchange_t *x;
+    dscomm_status_t status;
+
+    pthread_mutex_lock(&channel->lock);
+    x = dscomm_priv_exchange_new(channel);
+    if (!x) {
+        pthread_mutex_unlock(&channel->lock);
+        return fail_early(channel, name);
+    }
+    x->name = name;
+    status = dscomm_priv_exchange_plan(x, compressors, buffers, n, dtype);
+    for (size_t i = 0; i < n; i++) {
+        g_atomic_int_set(&compressors[i]->busy, status == DSCOMM_OK);
+        compressors[i]->calls++;
+    }
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_device_begin(x);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_exchange_room(x);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_exchange_start(x);
+    if (status < 0)
+        status = fail(x, status);
+    pthread_mutex_unlock(&channel->lock);
+    if (status < 0)
+        return status;
+    if (!ret_work)
+        return run(x);
+    status = dscomm_work_create(channel->parent, &ops, x, ret_work);
+    if (status < 0) {
+        pthread_mutex_lock(&channel->lock);
+        status = fail(x, status);
+        pthread_mutex_unlock(&channel->lock);
+    }
+    return status;
+}

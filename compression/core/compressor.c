@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Compressors: made, asked, freed. */
+#include "config.h"
+
+#include "compression/device/device.h"
+#include "compression/core/window.h"
+#include "lib/base/attr.h"
+
+#include <dscomm/dscomm.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TILE 1024
+/* Bytes of a block, so that those of a row can be counted. */
+#define CODE_MOST ((size_t)16 * DSCOMM_CODEC_BLOCK)
+#define ALIGNMENT 64
+#define ROW_ALIGNMENT 16
+#define NAME_BYTES 16
+#define TEXT_BYTES 184
+#define ELEMENTS_MOST ((size_t)PTRDIFF_MAX / sizeof(double) / 4)
+
+/* What all ranks must agree on, */
+typedef struct {
+    char codec[NAME_BYTES];
+    uint64_t count, padded;
+    double parameter;
+    int32_t geometry, op, feedback, unused;
+} terms_t;
+
+/* and what each of them sends of it, as it is. */
+typedef struct {
+    terms_t terms;
+    int64_t window; /* its wish */
+    uint32_t oldest; /* page that it has */
+    int32_t verdict; /* a status: why it refuses, in words in text */
+    char text[TEXT_BYTES];
+} offer_t;
+
+/* What all ranks together wish of windows. */
+typedef struct {
+    int64_t least, most;
+    int rank; /* that with the least */
+    uint32_t from; /* pages that all have */
+} wishes_t;
+
+static size_t round_up(size_t count, size_t unit)
+{
+    return count / unit * unit + (count % unit ? unit : 0);
+}
+
+static size_t common_divisor(size_t a, size_t b)
+{
+    while (b) {
+        size_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* DeepSpeed's: a multiple of n * lcm(n, 8). */
+static size_t padding_unit(size_t ranks)
+{
+    return ranks * (ranks / common_divisor(ranks, 8) * 8);
+}
+
+static dscomm_status_t check_attr(const dscomm_compressor_attr_t *attr)
+{
+    if (attr->geometry != DSCOMM_GEOMETRY_NATIVE &&
+        attr->geometry != DSCOMM_GEOMETRY_DEEPSPEED)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%d is no geometry",
+                           (int)attr->geometry);
+    if (attr->sum != 0 && attr->sum != 1)
+        return dscomm_fail(
+            DSCOMM_ERR_INVALID,
+            "sum is %d; it can be 0, for the mean, or 1: there is "
+            "no compression for other operators",
+            attr->sum);
+    if (attr->feedback != DSCOMM_FEEDBACK_CODEC &&
+        attr->feedback != DSCOMM_FEEDBACK_ON &&
+        attr->feedback != DSCOMM_FEEDBACK_OFF)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "feedback is %d; it can be 0, 1 or 2",
+                           (int)attr->feedback);
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t check_geometry(const dscomm_compressor_t *c,
+                                      const dscomm_compressor_attr_t *attr,
+                                      int ranks)
+{
+    if (c->count > ELEMENTS_MOST || attr->padded > ELEMENTS_MOST)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%zu elements are more than memory can hold",
+                           MAX(c->count, attr->padded));
+    if (c->geometry == DSCOMM_GEOMETRY_NATIVE)
+        return attr->padded ? dscomm_fail(DSCOMM_ERR_INVALID,
+                                          "padded is %zu, but the native "
+                                          "geometry has no padding",
+                                          attr->padded)
+                            : DSCOMM_OK;
+    if (strcmp(c->codec->name, "onebit") || !c->codec->feedback)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "the geometry of DeepSpeed is for codec onebit, "
+                           "not %s",
+                           c->codec->name);
+    if (attr->padded &&
+        (attr->padded < c->count || attr->padded % (8 * (size_t)ranks)))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "padded is %zu; it is a multiple of 8 times %d "
+                           "ranks, and not less than the count of %zu",
+                           attr->padded, ranks, c->count);
+    return DSCOMM_OK;
+}
+
+/* Bytes of the block that is not whole, at the end of count elements. */
+static size_t rest_bytes(const dscomm_compressor_t *c, size_t count)
+{
+    size_t rest = count % DSCOMM_CODEC_BLOCK;
+
+    return rest ? c->codec->bytes(&c->args, rest) : 0;
+}
+
+size_t dscomm_priv_code_bytes(const dscomm_compressor_t *c, size_t count)
+{
+    return count / DSCOMM_CODEC_BLOCK * c->block + rest_bytes(c, count);
+}
+
+/* A row has room for a whole part, and for the last one, which may be shorter
+ * and need more. It is cut between blocks, none of which needs more than a
+ * whole one. */
+static dscomm_status_t size_rows(dscomm_compressor_t *c)
+{
+    size_t last = c->chunk ? c->padded % c->chunk : 0;
+
+    c->block = c->codec->bytes(&c->args, DSCOMM_CODEC_BLOCK);
+    if (c->block > CODE_MOST)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "codec %s needs %zu bytes for a block of %d "
+                           "elements; %zu are the most",
+                           c->codec->name, c->block, DSCOMM_CODEC_BLOCK,
+                           CODE_MOST);
+    if (MAX(rest_bytes(c, c->chunk), rest_bytes(c, last)) > c->block)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "codec %s needs more bytes for a part of a block "
+                           "than for a whole one, %zu",
+                           c->codec->name, c->block);
+    if (c->count)
+        c->row = round_up(sizeof(dscomm_row_header_t) +
+                              MAX(dscomm_priv_code_bytes(c, c->chunk),
+                                  dscomm_priv_code_bytes(c, last)),
+                          ROW_ALIGNMENT);
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t take_parameter(dscomm_compressor_t *c, double parameter)
+{
+    const dscomm_codec_t *codec = c->codec;
+
+    c->args.user = codec->user;
+    c->args.parameter = parameter == 0 ? codec->parameter : parameter;
+    if (parameter == 0 || (parameter > 0 && parameter <= codec->parameter_most))
+        return DSCOMM_OK;
+    if (codec->parameter_most > 0)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "the parameter is %g; that of codec %s is in "
+                           "(0, %g]",
+                           parameter, codec->name, codec->parameter_most);
+    return dscomm_fail(DSCOMM_ERR_INVALID,
+                       "the parameter is %g, but codec %s has none", parameter,
+                       codec->name);
+}
+
+/* The parts. */
+static void lay_out(dscomm_compressor_t *c, size_t padded, int ranks)
+{
+    size_t n = (size_t)ranks;
+
+    if (c->geometry == DSCOMM_GEOMETRY_DEEPSPEED && c->count) {
+        c->padded = padded ? padded : round_up(c->count, padding_unit(n));
+        c->chunk = c->padded / n;
+    } else {
+        c->padded = c->count;
+        c->chunk = round_up(c->count / n + (c->count % n != 0), TILE);
+    }
+}
+
+static float *new_errors(size_t count)
+{
+    void *memory = NULL;
+
+    if (posix_memalign(&memory, ALIGNMENT, MAX(count, 1) * sizeof(float)))
+        return NULL;
+    return memset(memory, 0, count * sizeof(float));
+}
+
+static void destroy(dscomm_compressor_t *c)
+{
+    dscomm_priv_device_free(c);
+    if (c->channel)
+        c->channel->windows.demand -=
+            dscomm_priv_window_need(c, c->channel->ranks);
+    dscomm_priv_channel_give(c->channel);
+    free(c->worker);
+    free(c->server);
+    g_free(c->mask);
+    g_free(c);
+}
+
+/* What differs between two ranks' terms, in words; NULL: nothing. */
+static const char *difference(const terms_t *a, const terms_t *b)
+{
+    if (memcmp(a->codec, b->codec, sizeof a->codec))
+        return "the codec";
+    if (a->count != b->count)
+        return "the count";
+    if (a->geometry != b->geometry || a->padded != b->padded)
+        return "the geometry";
+    if (a->op != b->op)
+        return "the operator";
+    if (a->feedback != b->feedback || a->parameter != b->parameter)
+        return "the attributes";
+    return NULL;
+}
+
+/* The first rank that has refused speaks for all. */
+static dscomm_status_t judge(const char *name, const dscomm_group_t *group,
+                             const offer_t *all)
+{
+    for (int r = 0; r < dscomm_group_size(group); r++)
+        if (all[r].verdict != DSCOMM_OK)
+            return dscomm_fail(all[r].verdict < 0
+                                   ? (dscomm_status_t)all[r].verdict
+                                   : DSCOMM_ERR_PROTOCOL,
+                               "%s on group '%s': rank %d says: %.*s", name,
+                               dscomm_group_name(group), r,
+                               (int)sizeof all[r].text, all[r].text);
+    return DSCOMM_OK;
+}
+
+static const char *describe(const terms_t *terms, char *ret_text)
+{
+    snprintf(ret_text, TEXT_BYTES,
+             "%.*s, count %" PRIu64 ", geometry %d, padded %" PRIu64
+             ", %s, feedback %d, parameter %g",
+             NAME_BYTES, terms->codec, terms->count, terms->geometry,
+             terms->padded, terms->op == DSCOMM_SUM ? "sum" : "mean",
+             terms->feedback, terms->parameter);
+    return ret_text;
+}
+
+static dscomm_status_t compare(const char *name, const dscomm_group_t *group,
+                               const offer_t *all)
+{
+    const terms_t *first = &all[0].terms;
+    char texts[2][TEXT_BYTES];
+
+    for (int r = 0; r < dscomm_group_size(group); r++) {
+        const terms_t *other = &all[r].terms;
+        const char *what = difference(first, other);
+
+        if (what)
+            return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                               "%s on group '%s': %s of rank %d and rank 0 "
+                               "differ (%s; and %s)",
+                               name, dscomm_group_name(group), what, r,
+                               describe(other, texts[0]),
+                               describe(first, texts[1]));
+    }
+    return DSCOMM_OK;
+}
+
+uint32_t dscomm_priv_hash(const void *bytes, size_t count, uint32_t seed)
+{
+    const unsigned char *at = bytes;
+
+    for (size_t i = 0; i < count; i++)
+        seed = (seed ^ at[i]) * UINT32_C(16777619);
+    return seed;
+}
+
+static void state_terms(dscomm_compressor_t *c, terms_t *ret_terms)
+{
+    g_strlcpy(ret_terms->codec, c->codec->name, sizeof ret_terms->codec);
+    ret_terms->count = c->count;
+    ret_terms->padded = c->padded;
+    ret_terms->parameter = c->args.parameter;
+    ret_terms->geometry = (int32_t)c->geometry;
+    ret_terms->op = (int32_t)c->op;
+    ret_terms->feedback = c->feedback;
+    c->signature =
+        dscomm_priv_hash(ret_terms, sizeof *ret_terms, DSCOMM_HASH_SEED);
+}
+
+static wishes_t collect(const offer_t *all, int ranks)
+{
+    wishes_t wishes = {all[0].window, all[0].window, 0, all[0].oldest};
+
+    for (int r = 1; r < ranks; r++) {
+        wishes.most = MAX(wishes.most, all[r].window);
+        wishes.from = MAX(wishes.from, all[r].oldest);
+        if (all[r].window < wishes.least) {
+            wishes.least = all[r].window;
+            wishes.rank = r;
+        }
+    }
+    return wishes;
+}
+
+/* All ranks learn whether one has refused, with verdict, and whether they have
+ * asked for the same. Where ranks cannot talk the own verdict comes first. */
+static dscomm_status_t agree(const char *name, dscomm_group_t *group,
+                             dscomm_compressor_t *c, dscomm_status_t verdict,
+                             wishes_t *ret_wishes)
+{
+    size_t ranks = (size_t)dscomm_group_size(group);
+    offer_t mine, *all = g_try_new(offer_t, ranks);
+    dscomm_status_t status;
+
+    memset(&mine, 0, sizeof mine);
+    mine.verdict = (int32_t)verdict;
+    if (verdict == DSCOMM_OK) {
+        state_terms(c, &mine.terms);
+        mine.window = dscomm_priv_window_wish(c, group);
+        mine.oldest = dscomm_priv_window_oldest(group);
+    } else {
+        g_strlcpy(mine.text, dscomm_last_error(), sizeof mine.text);
+    }
+    if (!all)
+        return dscomm_priv_channel_fail(group);
+    status =
+        dscomm_all_gather(group, &mine, all, sizeof mine, DSCOMM_UINT8, NULL);
+    if (status < 0 && verdict < 0)
+        status = dscomm_fail(verdict, "%s: %s", name, mine.text);
+    if (status < 0) { /* a backend may still write there */
+        dscomm_priv_park(all);
+        return status;
+    }
+    status = judge(name, group, all);
+    if (status == DSCOMM_OK)
+        status = compare(name, group, all);
+    if (status == DSCOMM_OK)
+        *ret_wishes = collect(all, (int)ranks);
+    g_free(all);
+    return status;
+}
+
+static dscomm_compressor_t *new_compressor(size_t count, const char *codec,
+                                           const dscomm_compressor_attr_t *attr)
+{
+    dscomm_compressor_t *c = g_try_new0(dscomm_compressor_t, 1);
+
+    if (!c)
+        return NULL;
+    c->codec = dscomm_codec_find(codec ? codec : "onebit");
+    c->args.size = sizeof c->args;
+    c->geometry = attr->geometry;
+    c->op = attr->sum ? DSCOMM_SUM : DSCOMM_AVG;
+    c->feedback = attr->feedback == DSCOMM_FEEDBACK_ON;
+    if (attr->feedback == DSCOMM_FEEDBACK_CODEC && c->codec)
+        c->feedback = c->codec->feedback;
+    c->count = count;
+    return c;
+}
+
+static dscomm_status_t take_memory(dscomm_compressor_t *c, int rank)
+{
+    if (c->feedback)
+        c->worker = new_errors(c->padded);
+    c->server = new_errors(dscomm_priv_part_count(c, rank));
+    return c->server && (c->worker || !c->feedback)
+               ? DSCOMM_OK
+               : dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                             "no memory for the errors of %zu elements",
+                             c->count);
+}
+
+/* What the compressors of a group send each other ends with a failed call. */
+static dscomm_status_t check_channel(dscomm_group_t *group)
+{
+    const dscomm_channel_t *channel = dscomm_priv_channel_of(group);
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (channel && channel->group)
+        status = dscomm_group_status(channel->group);
+    if (status == DSCOMM_OK)
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_STATE,
+                       "a call of a compressor of this group has failed, and "
+                       "ended all that its compressors send; make one of "
+                       "another group of these ranks, as dscomm_group_split() "
+                       "does");
+}
+
+dscomm_status_t dscomm_compressor_attr_init(dscomm_compressor_attr_t *attr,
+                                            size_t size)
+{
+    return dscomm_priv_attr_init("dscomm_compressor_attr_init", attr, size);
+}
+
+/* What this rank does alone. */
+static dscomm_status_t prepare(dscomm_group_t *group, size_t count,
+                               const dscomm_compressor_attr_t *attr,
+                               const char *codec, dscomm_compressor_t **ret_c)
+{
+    dscomm_compressor_attr_t own = DSCOMM_COMPRESSOR_ATTR_INIT;
+    dscomm_status_t status =
+        dscomm_priv_attr_read("attr", "start from DSCOMM_COMPRESSOR_ATTR_INIT",
+                              attr, sizeof own, &own);
+    int ranks = dscomm_group_size(group);
+    dscomm_compressor_t *c;
+
+    if (status == DSCOMM_OK)
+        status = check_channel(group);
+    if (status == DSCOMM_OK)
+        status = check_attr(&own);
+    if (status < 0)
+        return status;
+    c = new_compressor(count, codec ? codec : own.codec, &own);
+    *ret_c = c;
+    if (!c)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a compressor");
+    if (!c->codec)
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
+                           "there is no codec '%s'; there are %s", own.codec,
+                           dscomm_codec_names());
+    status = take_parameter(c, own.parameter);
+    if (status == DSCOMM_OK)
+        status = check_geometry(c, &own, ranks);
+    if (status < 0)
+        return status;
+    lay_out(c, own.padded, ranks);
+    status = size_rows(c);
+    return status < 0 ? status : take_memory(c, dscomm_group_rank(group));
+}
+
+static dscomm_status_t join(dscomm_compressor_t *c, dscomm_group_t *group,
+                            const wishes_t *wishes)
+{
+    dscomm_status_t status = dscomm_priv_channel_take(group, &c->channel);
+
+    if (status < 0)
+        return status;
+    c->channel->windows.demand += dscomm_priv_window_need(c, c->channel->ranks);
+    c->tag = c->channel->tags;
+    c->signature = dscomm_priv_hash(&c->tag, sizeof c->tag, c->signature);
+    c->channel->tags = (c->channel->tags + 2) & DSCOMM_TAG_MAX;
+    return dscomm_priv_window_agree(c->channel, wishes->least, wishes->rank,
+                                    wishes->most, wishes->from);
+}
+
+static dscomm_status_t create(const char *name, dscomm_group_t *group,
+                              size_t count,
+                              const dscomm_compressor_attr_t *attr,
+                              const char *codec,
+                              dscomm_compressor_t **ret_compressor)
+{
+    dscomm_compressor_t *c = NULL;
+    dscomm_status_t status;
+    wishes_t wishes = {0};
+
+    if (!group)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: group is NULL", name);
+    status = ret_compressor
+                 ? prepare(group, count, attr, codec, &c)
+                 : dscomm_fail(DSCOMM_ERR_INVALID, "ret_compressor is NULL");
+    status = agree(name, group, c, status, &wishes);
+    if (status == DSCOMM_OK)
+        status = join(c, group, &wishes);
+    if (status == DSCOMM_OK)
+        *ret_compressor = c;
+    else if (c)
+        destroy(c);
+    return status;
+}
+
+dscomm_status_t dscomm_compressor_create(dscomm_group_t *group, size_t count,
+                                         const dscomm_compressor_attr_t *attr,
+                                         dscomm_compressor_t **ret_compressor)
+{
+    return create("dscomm_compressor_create", group, count, attr, NULL,
+                  ret_compressor);
+}
+
+dscomm_status_t dscomm_onebit_create(dscomm_group_t *group, size_t count,
+                                     const dscomm_compressor_attr_t *attr,
+                                     dscomm_onebit_t **ret_onebit)
+{
+    return create("dscomm_onebit_create", group, count, attr, "onebit",
+                  ret_onebit);
+}
+
+dscomm_status_t dscomm_priv_compressor_idle(const dscomm_compressor_t *c,
+                                            const char *name)
+{
+    if (!c)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: compressor is NULL", name);
+    if (g_atomic_int_get(&c->busy))
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "%s: an all_reduce of this compressor is not "
+                           "complete yet; wait for its work first",
+                           name);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_compressor_free(dscomm_compressor_t *compressor)
+{
+    dscomm_status_t status;
+
+    if (!compressor || dscomm_priv_channel_is_inherited(compressor->channel))
+        return DSCOMM_OK;
+    status = dscomm_priv_compressor_idle(compressor, "dscomm_compressor_free");
+    if (status == DSCOMM_OK)
+        destroy(compressor);
+    return status;
+}
+
+dscomm_status_t dscomm_compressor_set_stream(dscomm_compressor_t *compressor,
+                                             void *stream)
+{
+    dscomm_status_t status =
+        dscomm_priv_compressor_idle(compressor, "dscomm_compressor_set_stream");
+
+    if (status == DSCOMM_OK)
+        compressor->stream = stream;
+    return status;
+}
+
+/* Of the row of rank's part, without filling. */
+static size_t sent_bytes(const dscomm_compressor_t *c, int rank)
+{
+    size_t count = dscomm_priv_part_count(c, rank);
+
+    return c->count
+               ? sizeof(dscomm_row_header_t) + dscomm_priv_code_bytes(c, count)
+               : 0;
+}
+
+/* To each of the other ranks: its part of the buffer, and the own part. */
+static size_t wire_bytes(const dscomm_compressor_t *c)
+{
+    int own = c->channel->rank;
+    size_t bytes = 0;
+
+    for (int r = 0; r < c->channel->ranks; r++)
+        if (r != own)
+            bytes += sent_bytes(c, r) + sent_bytes(c, own);
+    return bytes;
+}
+
+dscomm_status_t dscomm_compressor_info(const dscomm_compressor_t *compressor,
+                                       dscomm_compressor_info_t *ret_info)
+{
+    const char *name = "dscomm_compressor_info";
+    const dscomm_compressor_t *c = compressor;
+    dscomm_compressor_info_t info;
+
+    if (!c || !ret_info)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", name,
+                           c ? "ret_info" : "compressor");
+    if (ret_info->size < sizeof info.size)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: ret_info->size is %zu; set it to the size of "
+                           "the structure",
+                           name, ret_info->size);
+    info = (dscomm_compressor_info_t){
+        .size = MIN(ret_info->size, sizeof info),
+        .codec = c->codec->name,
+        .geometry = c->geometry,
+        .op = c->op,
+        .count = c->count,
+        .padded = c->padded,
+        .chunk = c->chunk,
+        .server = dscomm_priv_part_count(c, c->channel->rank),
+        .wire_bytes = wire_bytes(c),
+        .state_bytes = dscomm_priv_state_bytes(c),
+    };
+    memcpy(ret_info, &info, info.size);
+    return DSCOMM_OK;
+}

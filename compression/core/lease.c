@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See lease.h. */
+#define _GNU_SOURCE
+#include "config.h"
+
+#include "compression/core/lease.h"
+
+#include "lib/base/random.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define TOKEN_BYTES (ssize_t)sizeof((dscomm_lease_t *)0)->token
+
+static int write_token(int fd, const unsigned char *token)
+{
+    ssize_t written;
+
+    do {
+        written = pwrite(fd, token, (size_t)TOKEN_BYTES, 0);
+    } while (written < 0 && errno == EINTR);
+    return written == TOKEN_BYTES;
+}
+
+static int read_token(int fd, unsigned char *ret_token)
+{
+    ssize_t got;
+
+    do {
+        got = pread(fd, ret_token, (size_t)TOKEN_BYTES, 0);
+    } while (got < 0 && errno == EINTR);
+    return got == TOKEN_BYTES;
+}
+
+int dscomm_priv_lease_make(dscomm_lease_t *ret_lease)
+{
+    dscomm_lease_t lease = {.process = getpid()};
+    int fd = memfd_create("dscomm-lease", MFD_CLOEXEC);
+
+    if (fd < 0)
+        return -1;
+    lease.fd = fd;
+    if (!dscomm_priv_random(lease.token, sizeof lease.token) ||
+        !write_token(fd, lease.token)) {
+        close(fd);
+        return -1;
+    }
+    *ret_lease = lease;
+    return fd;
+}
+
+/* The number may be another process's, of another node or container; and the
+ * lease may have ended between the two first calls. */
+int dscomm_priv_lease_hold(const dscomm_lease_t *lease)
+{
+    unsigned char token[sizeof lease->token];
+    char path[64];
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%lld/fd/%d", (long long)lease->process,
+             (int)lease->fd);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return -1;
+    if (flock(fd, LOCK_SH | LOCK_NB) == 0 && read_token(fd, token) &&
+        !memcmp(token, lease->token, sizeof token))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+void dscomm_priv_lease_give(int fd)
+{
+    flock(fd, LOCK_UN);
+    close(fd);
+}
+
+int dscomm_priv_lease_end(int fd)
+{
+    int failed;
+
+    if (flock(fd, LOCK_EX | LOCK_NB))
+        return 0;
+    do {
+        failed = ftruncate(fd, 0);
+    } while (failed && errno == EINTR);
+    if (failed) {
+        flock(fd, LOCK_UN);
+        return 0;
+    }
+    close(fd);
+    return 1;
+}

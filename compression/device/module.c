@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the table for devices comes from: cuda.so, loaded when a buffer of a
+ * device first comes, or a test. */
+#define _GNU_SOURCE
+#include "config.h"
+
+#include "compression/device/device.h"
+#include "compression/core/window.h"
+#include "lib/device/device.h"
+
+#include <dlfcn.h>
+#include <dscomm/codec.h>
+#include <dscomm/dscomm.h>
+#include <libgen.h>
+#include <limits.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef DSCOMM_MODULE_DIR
+#define DSCOMM_MODULE_DIR "/usr/local/lib/" LIBDSCOMM_COMPRESSION_MODULE_FOLDER
+#endif
+#define FILE_NAME "cuda.so"
+#define DEVICES_MAX 64
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int tried;
+static const dscomm_device_ops_t *table;
+static const dscomm_device_ops_t *foreign; /* a test's */
+static char why[512] = "it was not looked for";
+static dscomm_device_queue_t *queues[DEVICES_MAX];
+
+/* Beside the library that this is in, so that an installation may be moved; a
+ * build has it in the library's own folder. Else where configure said. */
+static void path_of_module(char *path, size_t size)
+{
+    const char *folder, *below;
+    char file[PATH_MAX];
+    Dl_info info;
+
+    if (dladdr(path_of_module, &info) && info.dli_fname) {
+        g_strlcpy(file, info.dli_fname, sizeof file);
+        folder = dirname(file);
+        below = g_str_has_suffix(folder, ".libs")
+                    ? "."
+                    : LIBDSCOMM_COMPRESSION_MODULE_FOLDER;
+        g_snprintf(path, size, "%s/%s/" FILE_NAME, folder, below);
+        if (!access(path, F_OK))
+            return;
+    }
+    g_strlcpy(path, DSCOMM_MODULE_DIR "/" FILE_NAME, size);
+}
+
+/* The table of the module at path, or NULL and why. It stays loaded: kernels
+ * are registered by then. */
+static const dscomm_device_ops_t *load(const char *path)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    const dscomm_device_ops_t *ops;
+    dscomm_device_module_t entry;
+    const char *reason;
+
+    if (!handle) {
+        g_snprintf(why, sizeof why, "%s", dlerror());
+        return NULL;
+    }
+    *(void **)&entry = dlsym(handle, DSCOMM_DEVICE_SYMBOL);
+    ops = entry ? entry(DSCOMM_DEVICE_ABI) : NULL;
+    if (!ops || ops->abi != DSCOMM_DEVICE_ABI) {
+        g_snprintf(why, sizeof why,
+                   "%s is of another version; install it again", path);
+        return NULL;
+    }
+    reason = ops->why();
+    g_snprintf(why, sizeof why, "%s", reason ? reason : "");
+    return reason ? NULL : ops;
+}
+
+const dscomm_device_ops_t *dscomm_priv_device_table(void)
+{
+    char path[PATH_MAX + 64];
+
+    pthread_mutex_lock(&lock);
+    if (!tried && !foreign) {
+        tried = 1;
+        path_of_module(path, sizeof path);
+        table = load(path);
+        dscomm_log(DSCOMM_LOG_INFO, "compression",
+                   "buffers of a device are compressed %s%s",
+                   table ? "there" : "in host memory: ", table ? "" : why);
+    }
+    pthread_mutex_unlock(&lock);
+    return foreign ? foreign : table;
+}
+
+const char *dscomm_priv_device_why(void)
+{
+    dscomm_priv_device_table();
+    return why;
+}
+
+const char *dscomm_codec_device_problem(void)
+{
+    return dscomm_priv_device_table() ? NULL : why;
+}
+
+static const dscomm_device_ops_t *current(void)
+{
+    return foreign ? foreign : table;
+}
+
+void dscomm_priv_device_use(const dscomm_device_ops_t *ops)
+{
+    dscomm_priv_window_reap(DSCOMM_SETTLE_MS);
+    for (int i = 0; i < DEVICES_MAX; i++) {
+        if (queues[i])
+            current()->close(queues[i]);
+        queues[i] = NULL;
+    }
+    foreign = ops;
+}
+
+int dscomm_priv_device_holds(const void *buffer, int *ret_device)
+{
+    const dscomm_device_ops_t *ops;
+
+    *ret_device = -1;
+    if (foreign) {
+        *ret_device = foreign->device(buffer);
+        return *ret_device >= 0;
+    }
+    if (G_LIKELY(!dscomm_priv_device_owns(buffer)))
+        return 0;
+    ops = dscomm_priv_device_table();
+    if (ops)
+        *ret_device = ops->device(buffer);
+    return 1;
+}
+
+int dscomm_priv_device_current(void)
+{
+    const dscomm_device_ops_t *ops = foreign;
+
+    if (!ops && dscomm_priv_device_in_context())
+        ops = dscomm_priv_device_table();
+    return ops ? ops->current() : -1;
+}
+
+dscomm_status_t dscomm_priv_device_result(int code, const char *what)
+{
+    if (!code)
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_IO, "%s: %s says %s", what, current()->name,
+                       current()->text(code));
+}
+
+dscomm_status_t dscomm_priv_device_queue(int device,
+                                         dscomm_device_queue_t **ret_queue)
+{
+    int code = 0;
+
+    if (device < 0 || device >= DEVICES_MAX)
+        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                           "device %d: there is room for %d devices", device,
+                           DEVICES_MAX);
+    pthread_mutex_lock(&lock);
+    if (!queues[device])
+        code = current()->open(device, &queues[device]);
+    *ret_queue = queues[device];
+    pthread_mutex_unlock(&lock);
+    return dscomm_priv_device_result(code, "beginning with a device");
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the buffers of a call are: which parts a device does, and which way
+ * their rows go. What is on a device and cannot be done there goes by a copy.
+ */
+#include "config.h"
+
+#include "compression/codecs/codecs.h"
+#include "compression/device/rows.h"
+#include "compression/device/side.h"
+#include "lib/device/device.h"
+
+#include <dscomm/dscomm.h>
+#include <string.h>
+
+static const dscomm_device_ops_t *ops(void)
+{
+    return dscomm_priv_device_table();
+}
+
+int dscomm_priv_device_format(dscomm_dtype_t dtype)
+{
+    return dtype == DSCOMM_FLOAT32    ? DSCOMM_DEVICE_FLOAT32
+           : dtype == DSCOMM_FLOAT16  ? DSCOMM_DEVICE_FLOAT16
+           : dtype == DSCOMM_BFLOAT16 ? DSCOMM_DEVICE_BFLOAT16
+                                      : -1;
+}
+
+/* Whether a device can do the arithmetic. */
+static int suits(const dscomm_exchange_t *x, const part_t *part)
+{
+    const dscomm_compressor_t *c = part->c;
+
+    return c->codec == &dscomm_priv_codec_onebit && c->feedback && !c->mask &&
+           dscomm_priv_device_format(x->dtype) >= 0 &&
+           (uintptr_t)part->buffer % dscomm_dtype_size(x->dtype) == 0;
+}
+
+static size_t bytes_of(const dscomm_exchange_t *x, const part_t *part)
+{
+    return part->c->count * dscomm_dtype_size(x->dtype);
+}
+
+static const char what[] = "copying a buffer";
+
+/* Between a device and a copy on the host, after what the stream has; waits. */
+static dscomm_status_t transfer(const dscomm_exchange_t *x, part_t *part,
+                                char *to, const char *from)
+{
+    const size_t bytes = bytes_of(x, part);
+    void *stream = part->c->stream;
+    dscomm_device_queue_t *queue;
+    dscomm_status_t status;
+    int device;
+
+    dscomm_priv_device_holds(part->origin, &device);
+    if (device < 0)
+        return to == part->origin
+                   ? dscomm_priv_device_to_device(to, from, bytes, stream)
+                   : dscomm_priv_device_to_host(to, from, bytes, stream);
+    status = dscomm_priv_device_queue(device, &queue);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_device_result(ops()->follow(queue, stream), what);
+    /* To put a copy there may wait for what is before it, for as long as it
+     * takes. */
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_exchange_drain(x, queue);
+    if (status < 0)
+        return status;
+    part->late = 1;
+    status = dscomm_priv_device_result(
+        ops()->copy(queue, to, bytes, from, bytes, bytes, 1), what);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_exchange_drain(x, queue);
+    part->late = status < 0;
+    return status;
+}
+
+static void *take_host(const char *origin, size_t bytes)
+{
+    return dscomm_priv_device_owns(origin)
+               ? dscomm_priv_device_host_take(origin, bytes)
+               : g_try_malloc(bytes);
+}
+
+static dscomm_status_t take_copy(const dscomm_exchange_t *x, part_t *part)
+{
+    size_t bytes = bytes_of(x, part);
+    char *memory = take_host(part->buffer, bytes);
+
+    if (!memory)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "no host memory for %zu bytes of a device", bytes);
+    part->origin = part->buffer;
+    part->buffer = memory;
+    return transfer(x, part, memory, part->origin);
+}
+
+static dscomm_status_t follow(const part_t *part)
+{
+    return dscomm_priv_device_result(
+        ops()->follow(part->side->queue, part->c->stream),
+        "beginning with a device");
+}
+
+/* Said once: there may be a little room again later, and none. */
+static void tell_full(void)
+{
+    static gint told;
+
+    if (g_atomic_int_compare_and_exchange(&told, 0, 1))
+        dscomm_log(DSCOMM_LOG_WARN, "compression",
+                   "%s; what finds no room there is compressed in host memory, "
+                   "on a copy",
+                   dscomm_last_error());
+}
+
+/* The call's device is that of its first part that one can do; it has regions
+ * there, if there is room. To read what others show there has to be one. */
+static dscomm_status_t find_device(dscomm_exchange_t *x)
+{
+    const dscomm_windows_t *windows = &x->channel->windows;
+    dscomm_status_t status;
+    int device;
+
+    for (size_t i = 0; i < x->part_count; i++) {
+        const part_t *part = part_at(x, i);
+
+        if (!part->c->count || !suits(x, part) ||
+            !dscomm_priv_device_holds(part->buffer, &device) || device < 0)
+            continue;
+        status = dscomm_priv_device_regions(x, device);
+        if (status != DSCOMM_ERR_NO_MEMORY)
+            return status;
+        tell_full();
+        break;
+    }
+    x->queue = NULL;
+    return windows->newest ? dscomm_priv_device_marks(x, windows->device)
+                           : DSCOMM_OK;
+}
+
+static int is_device_of(const dscomm_exchange_t *x, int device)
+{
+    dscomm_device_queue_t *queue;
+
+    return x->queue && x->mirror.memory && device >= 0 &&
+           dscomm_priv_device_queue(device, &queue) == DSCOMM_OK &&
+           queue == x->queue;
+}
+
+static dscomm_status_t begin_part(dscomm_exchange_t *x, part_t *part)
+{
+    dscomm_status_t status;
+    int device;
+
+    if (!part->c->count)
+        return DSCOMM_OK;
+    if (!dscomm_priv_device_holds(part->buffer, &device))
+        return dscomm_priv_device_home(part->c, 1);
+    if (suits(x, part) && is_device_of(x, device)) {
+        status = dscomm_priv_device_take_side(part, device);
+        if (status != DSCOMM_ERR_NO_MEMORY)
+            return status == DSCOMM_OK ? follow(part) : status;
+        tell_full();
+    }
+    status = dscomm_priv_device_home(part->c, 1);
+    return status == DSCOMM_OK ? take_copy(x, part) : status;
+}
+
+typedef enum { WAY_HOST, WAY_DIRECT, WAY_WINDOW } way_t;
+
+/* Said once for each group and way. */
+static void tell_way(const dscomm_exchange_t *x, way_t way)
+{
+    dscomm_channel_t *channel = x->channel;
+    const char *name = dscomm_group_name(channel->group);
+    const char *backend = dscomm_group_backend(channel->group);
+    const char *why = channel->windows.why;
+
+    if (channel->windows.newest && !channel->windows.refused)
+        why = "a call has rows elsewhere than in its window";
+    if (channel->told & 1 << way)
+        return;
+    channel->told |= 1 << way;
+    if (way == WAY_WINDOW)
+        dscomm_log(DSCOMM_LOG_INFO, "compression",
+                   "group '%s': encoded rows of a device are read there by the "
+                   "other ranks",
+                   name);
+    else
+        dscomm_log(DSCOMM_LOG_INFO, "compression",
+                   "group '%s': encoded rows of a device go %s backend %s%s%s",
+                   name,
+                   way == WAY_DIRECT
+                       ? "as they are to"
+                       : "by host memory, since device memory is not for",
+                   backend, way == WAY_HOST && *why ? ", and " : "",
+                   way == WAY_HOST ? why : "");
+}
+
+/* What messages are given is ready, so they need not look at any stream; a
+ * process without CUDA's driver has none. */
+static dscomm_status_t take_stream(const dscomm_exchange_t *x)
+{
+    dscomm_group_t *group = x->channel->group;
+    dscomm_status_t status =
+        dscomm_group_set_stream(group, ops()->idle(x->queue));
+
+    if (status == DSCOMM_OK || status == DSCOMM_ERR_UNSUPPORTED)
+        return DSCOMM_OK;
+    return dscomm_fail(status,
+                       "backend %s takes device memory, but no stream for it "
+                       "(%s); DSCOMM_CUDA_AWARE=no has messages of mpi go by "
+                       "host memory",
+                       dscomm_group_backend(group), dscomm_last_error());
+}
+
+/* Messages can go from and to the device where all rows are there. */
+static dscomm_status_t choose_way(dscomm_exchange_t *x)
+{
+    dscomm_group_t *group = x->channel->group;
+    dscomm_status_t status = DSCOMM_OK;
+    int takes, all = 1, any = 0;
+
+    for (size_t i = 0; i < x->part_count; i++) {
+        any |= part_at(x, i)->side != NULL;
+        all &= part_at(x, i)->side || !part_at(x, i)->c->count;
+    }
+    if (!any)
+        x->mirror.memory = NULL;
+    if (!any && !x->channel->windows.newest)
+        x->queue = NULL;
+    if (!any || !group)
+        return status;
+    takes = (dscomm_group_capabilities(group) & DSCOMM_CAP_DEVICE_MEMORY) != 0;
+    if (takes && !x->channel->told)
+        status = take_stream(x);
+    if (status < 0)
+        return status;
+    x->direct = takes && all;
+    x->shows = all && x->mirror.berth.window;
+    tell_way(x, takes ? WAY_DIRECT : x->shows ? WAY_WINDOW : WAY_HOST);
+    return status;
+}
+
+/* Nothing is known of where others have their rows. */
+static dscomm_status_t look_around(dscomm_exchange_t *x)
+{
+    const size_t ranks = (size_t)x->channel->ranks;
+
+    if (!x->channel->windows.newest)
+        return DSCOMM_OK;
+    if (!x->sights)
+        x->sights = g_try_new0(char *, ranks);
+    if (!x->sights)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %zu ranks",
+                           ranks);
+    memset(x->sights, 0, ranks * sizeof *x->sights);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_device_begin(dscomm_exchange_t *x)
+{
+    dscomm_status_t status = dscomm_priv_device_settle(x, x->timeout_ms);
+
+    if (status == DSCOMM_OK)
+        status = look_around(x);
+    if (status == DSCOMM_OK)
+        status = find_device(x);
+    for (size_t i = 0; i < x->part_count && status == DSCOMM_OK; i++)
+        status = begin_part(x, part_at(x, i));
+    return status == DSCOMM_OK ? choose_way(x) : status;
+}
+
+dscomm_status_t dscomm_priv_device_finish(const dscomm_exchange_t *x,
+                                          part_t *part)
+{
+    return transfer(x, part, part->origin, part->buffer);
+}
+
+void dscomm_priv_device_end(part_t *part)
+{
+    if (!part->origin)
+        return;
+    if (part->late)
+        dscomm_priv_park(part->buffer);
+    else if (dscomm_priv_device_owns(part->origin))
+        dscomm_priv_device_host_give(part->buffer);
+    else
+        g_free(part->buffer);
+    part->origin = NULL;
+}

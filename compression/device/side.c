@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See device-side.h. */
+#include "config.h"
+
+#include "compression/device/side.h"
+
+#include <dscomm/dscomm.h>
+
+#define ALIGNMENT 256
+
+static const dscomm_device_ops_t *ops(void)
+{
+    return dscomm_priv_device_table();
+}
+
+static size_t server_count(const dscomm_compressor_t *c)
+{
+    return dscomm_priv_part_count(c, c->channel->rank);
+}
+
+/* A place for bytes behind *end, which moves. */
+static size_t reserve(size_t *end, size_t bytes)
+{
+    size_t at = *end;
+
+    *end += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return at;
+}
+
+/* The deepspeed geometry keeps no errors from before a call. */
+static dscomm_status_t furnish(dscomm_device_side_t *side,
+                               dscomm_compressor_t *c)
+{
+    size_t end = 0, errors = c->padded * sizeof(float);
+    size_t first = reserve(&end, errors), second = first, server, scales;
+    int code;
+
+    if (c->geometry == DSCOMM_GEOMETRY_NATIVE)
+        second = reserve(&end, errors);
+    server = reserve(&end, server_count(c) * sizeof(float));
+    scales = reserve(&end, 3 * sizeof(float));
+    if (dscomm_priv_device_is_short(&c->shortage, end))
+        return DSCOMM_ERR_NO_MEMORY;
+    code = ops()->alloc(side->queue, end, 0, (void **)&side->memory);
+    dscomm_priv_device_asked(&c->shortage, end, code);
+    if (code)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "%zu bytes of device %d for the errors of %zu "
+                           "elements: %s",
+                           end, side->device, c->count, ops()->text(code));
+    side->worker[0] = (float *)(side->memory + first);
+    side->worker[1] = (float *)(side->memory + second);
+    side->server = (float *)(side->memory + server);
+    side->scales = (float *)(side->memory + scales);
+    return DSCOMM_OK;
+}
+
+/* Until the queue has ended what it has. */
+static dscomm_status_t await(dscomm_device_side_t *side,
+                             const dscomm_compressor_t *c)
+{
+    const int most_ms = dscomm_priv_channel_timeout(c->channel);
+    dscomm_status_t status = dscomm_priv_device_drain(
+        side->queue, NULL, c->lost ? MIN(most_ms, DSCOMM_SETTLE_MS) : most_ms);
+
+    if (status == DSCOMM_OK)
+        side->late = 0;
+    return status;
+}
+
+static dscomm_status_t let_go(dscomm_compressor_t *c)
+{
+    dscomm_status_t status = await(c->side, c);
+
+    if (status < 0)
+        return status;
+    ops()->release(c->side->queue, 0, c->side->memory);
+    g_free(c->side);
+    c->side = NULL;
+    return DSCOMM_OK;
+}
+
+static void park(dscomm_compressor_t *c)
+{
+    dscomm_log(DSCOMM_LOG_WARN, "compression",
+               "dscomm_compressor_free: %s; the memory of %zu elements' errors "
+               "is kept",
+               dscomm_last_error(), c->count);
+    c->side->kept[0] = c->worker;
+    c->side->kept[1] = c->server;
+    dscomm_priv_park(c->side);
+    c->worker = c->server = NULL;
+    c->side = NULL;
+}
+
+void dscomm_priv_device_free(dscomm_compressor_t *c)
+{
+    if (c->side && let_go(c) < 0)
+        park(c);
+}
+
+/* Of one piece of bytes, which may be none. */
+static int copy(const dscomm_device_side_t *side, void *to, const void *from,
+                size_t bytes)
+{
+    return bytes ? ops()->copy(side->queue, to, bytes, from, bytes, bytes, 1)
+                 : 0;
+}
+
+/* What is done with the host's errors; its result is there afterwards. To put
+ * it there may wait for what is before it, for as long as it takes. */
+static dscomm_status_t
+with_host(dscomm_device_side_t *side, const dscomm_compressor_t *c,
+          int (*put)(dscomm_device_side_t *side, const dscomm_compressor_t *c),
+          const char *what)
+{
+    dscomm_status_t status = await(side, c);
+
+    if (status < 0)
+        return status;
+    side->late = 1;
+    status = dscomm_priv_device_result(put(side, c), what);
+    return status < 0 ? status : await(side, c);
+}
+
+/* The host's errors, with scales of 0. */
+static int push(dscomm_device_side_t *side, const dscomm_compressor_t *c)
+{
+    int code = copy(side, side->worker[side->now], c->worker,
+                    c->padded * sizeof(float));
+
+    if (!code)
+        code = copy(side, side->server, c->server,
+                    server_count(c) * sizeof(float));
+    return code ? code
+                : ops()->clear(side->queue, side->scales, 3 * sizeof(float));
+}
+
+static int materialise(dscomm_device_side_t *side, float *errors, float *scale,
+                       size_t count)
+{
+    dscomm_device_materialise_t args = {errors, scale, count};
+
+    return ops()->materialise(side->queue, &args);
+}
+
+int dscomm_priv_device_materialise_worker(dscomm_device_side_t *side,
+                                          const dscomm_compressor_t *c)
+{
+    return materialise(side, side->worker[side->now], side->scales + side->now,
+                       c->padded);
+}
+
+static int pull(dscomm_device_side_t *side, const dscomm_compressor_t *c)
+{
+    size_t server = server_count(c);
+    int code = dscomm_priv_device_materialise_worker(side, c);
+
+    if (!code && server)
+        code = materialise(side, side->server, side->scales + 2, server);
+    if (!code)
+        code = copy(side, c->worker, side->worker[side->now],
+                    c->padded * sizeof(float));
+    return code ? code
+                : copy(side, c->server, side->server, server * sizeof(float));
+}
+
+dscomm_status_t dscomm_priv_device_home(const dscomm_compressor_t *c,
+                                        int changes)
+{
+    dscomm_device_side_t *side = c->side;
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (!side)
+        return status;
+    if (side->ahead)
+        status = with_host(side, c, pull, "the errors from a device");
+    else if (side->late)
+        status = await(side, c);
+    if (status < 0)
+        return status;
+    side->ahead = 0;
+    side->behind |= changes;
+    return status;
+}
+
+static int clear(dscomm_device_side_t *side, const dscomm_compressor_t *c)
+{
+    size_t server = server_count(c) * sizeof(float);
+    int code = ops()->clear(side->queue, side->worker[side->now],
+                            c->padded * sizeof(float));
+
+    if (!code && server)
+        code = ops()->clear(side->queue, side->server, server);
+    return code ? code
+                : ops()->clear(side->queue, side->scales, 3 * sizeof(float));
+}
+
+/* Where the device fails the next call will tell. */
+dscomm_status_t dscomm_priv_device_discard(const dscomm_compressor_t *c,
+                                           int zero)
+{
+    dscomm_device_side_t *side = c->side;
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (side && side->late)
+        status = await(side, c);
+    if (!side || status < 0)
+        return status;
+    side->ahead = 0;
+    side->behind = !zero || clear(side, c);
+    return status;
+}
+
+static dscomm_status_t new_side(dscomm_compressor_t *c, int device)
+{
+    dscomm_device_side_t *side = g_try_new0(dscomm_device_side_t, 1);
+    dscomm_status_t status;
+
+    if (!side)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a device");
+    status = dscomm_priv_device_queue(device, &side->queue);
+    side->device = device;
+    side->behind = 1;
+    if (status == DSCOMM_OK)
+        status = furnish(side, c);
+    if (status < 0)
+        g_free(side);
+    else
+        c->side = side;
+    return status;
+}
+
+dscomm_status_t dscomm_priv_device_take_side(part_t *part, int device)
+{
+    dscomm_compressor_t *c = part->c;
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (c->side && c->side->device != device) {
+        status = dscomm_priv_device_home(c, 1);
+        if (status == DSCOMM_OK)
+            status = let_go(c);
+    }
+    if (status == DSCOMM_OK && !c->side)
+        status = new_side(c, device);
+    if (status == DSCOMM_OK && c->side->behind)
+        status = with_host(c->side, c, push, "the errors to a device");
+    if (status < 0)
+        return status;
+    c->side->behind = 0;
+    part->side = c->side;
+    return status;
+}

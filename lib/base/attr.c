@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See attr.h. */
+#include "config.h"
+#include "lib/base/attr.h"
+
+#include <glib.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* No structure is larger; a size that is was never set. */
+#define SIZE_MOST 4096
+
+static bool attr_has_size(size_t size)
+{
+    return size >= sizeof size && size <= SIZE_MOST;
+}
+
+dscomm_status_t dscomm_priv_attr_read(const char *what, const char *remedy,
+                                      const void *attr, size_t size,
+                                      void *ret_attr)
+{
+    const unsigned char *bytes = attr;
+    size_t theirs;
+
+    if (!attr)
+        return DSCOMM_OK;
+    memcpy(&theirs, attr, sizeof theirs);
+    if (!attr_has_size(theirs))
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s.size is %zu; %s", what,
+                           theirs, remedy);
+    for (size_t i = size; i < theirs; i++)
+        if (bytes[i])
+            return dscomm_fail(DSCOMM_ERR_INVALID,
+                               "%s has members that this libdscomm does not "
+                               "know (byte %zu is set); leave them zero",
+                               what, i);
+    memcpy(ret_attr, attr, MIN(theirs, size));
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_attr_init(const char *name, void *attr, size_t size)
+{
+    if (!attr || !attr_has_size(size))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: attr is %p and size %zu; give a structure and "
+                           "its size",
+                           name, attr, size);
+    memset(attr, 0, size);
+    memcpy(attr, &size, sizeof size);
+    return DSCOMM_OK;
+}

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The core's settings, and how every table of settings is read and checked. */
+#include "config.h"
+
+#include "lib/base/settings.h"
+
+#include "lib/base/nearest.h"
+#include "lib/base/log.h"
+#include "lib/base/status.h"
+
+#include <glib.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PREFIX "DSCOMM_"
+#define BLANKS " \t"
+
+static const dscomm_setting_t settings[SETTING_COUNT + 1] = {
+    [SETTING_BACKEND] = {"DSCOMM_BACKEND", DSCOMM_SETTING_STRING, "auto", 0, 0,
+                         NULL, "Backend of the world: auto, or its name."},
+    [SETTING_BACKEND_PATH] = {"DSCOMM_BACKEND_PATH", DSCOMM_SETTING_STRING,
+                              NULL, 0, 0, "path",
+                              "Folder to load backends from, instead of the "
+                              "installed one."},
+    [SETTING_INIT_METHOD] = {"DSCOMM_INIT_METHOD", DSCOMM_SETTING_STRING,
+                             "env://", 0, 0, "path",
+                             "Where ranks meet: env://, tcp://HOST:PORT or "
+                             "file:///PATH."},
+    [SETTING_TIMEOUT] = {"DSCOMM_TIMEOUT", DSCOMM_SETTING_MSEC, "1800", 1,
+                         INT_MAX, NULL,
+                         "Default deadline of start-up and of every "
+                         "operation."},
+    [SETTING_LOG] = {"DSCOMM_LOG", DSCOMM_SETTING_STRING, "warn", 0, 0,
+                     "LEVEL or DOMAIN:LEVEL, comma separated",
+                     "What goes to stderr: error, warn, info, debug or "
+                     "trace."},
+    [SETTING_CPU] = {"DSCOMM_CPU", DSCOMM_SETTING_ENUM, "auto", 0, 0,
+                     "auto|c|avx2|avx512|neon",
+                     "Best instruction set that kernels may use."},
+    [SETTING_CUDA_IPC] = {"DSCOMM_CUDA_IPC", DSCOMM_SETTING_ENUM, "yes", 0, 0,
+                          "yes|no",
+                          "Whether compressed data are read in the device "
+                          "memory of other processes."},
+    [SETTING_ALGORITHM] = {"DSCOMM_ALGORITHM", DSCOMM_SETTING_STRING, NULL, 0,
+                           0, "COLLECTIVE:[FROM-TO:]ALGORITHM, comma separated",
+                           "Algorithms of collectives, instead of what the "
+                           "library chooses."},
+    [SETTING_PROGRESS] = {"DSCOMM_PROGRESS", DSCOMM_SETTING_ENUM, "caller", 0,
+                          0, "caller|thread",
+                          "Who advances started operations: whoever waits, or "
+                          "a thread."},
+    [SETTING_RANK] = {"DSCOMM_RANK", DSCOMM_SETTING_INT, NULL, 0,
+                      DSCOMM_RANKS_MAX - 1, NULL,
+                      "Rank in the world; overrides the launcher's."},
+    [SETTING_WORLD_SIZE] = {"DSCOMM_WORLD_SIZE", DSCOMM_SETTING_INT, NULL, 1,
+                            DSCOMM_RANKS_MAX, NULL,
+                            "Ranks in the world; goes with DSCOMM_RANK."},
+    [SETTING_LOCAL_RANK] = {"DSCOMM_LOCAL_RANK", DSCOMM_SETTING_INT, NULL, 0,
+                            DSCOMM_RANKS_MAX - 1, NULL,
+                            "Rank among those of this node."},
+    [SETTING_LOCAL_SIZE] = {"DSCOMM_LOCAL_SIZE", DSCOMM_SETTING_INT, NULL, 1,
+                            DSCOMM_RANKS_MAX, NULL, "Ranks on this node."},
+    [SETTING_NODE_RANK] = {"DSCOMM_NODE_RANK", DSCOMM_SETTING_INT, NULL, 0,
+                           DSCOMM_RANKS_MAX - 1, NULL, "Number of this node."},
+    [SETTING_MASTER_ADDR] = {"DSCOMM_MASTER_ADDR", DSCOMM_SETTING_STRING, NULL,
+                             0, 0, NULL,
+                             "Host of rank 0's store; overrides "
+                             "MASTER_ADDR."},
+    [SETTING_MASTER_PORT] = {"DSCOMM_MASTER_PORT", DSCOMM_SETTING_INT, NULL, 1,
+                             65535, NULL,
+                             "Port of rank 0's store; overrides "
+                             "MASTER_PORT."},
+    [SETTING_SOCKET_IFNAME] = {"DSCOMM_SOCKET_IFNAME", DSCOMM_SETTING_STRING,
+                               NULL, 0, 0,
+                               "[^][=]NAME or NETWORK, comma separated",
+                               "Network interfaces to serve on, by the "
+                               "beginning of their names or by network."},
+    [SETTING_STORE_LISTEN] = {"DSCOMM_STORE_LISTEN", DSCOMM_SETTING_STRING,
+                              NULL, 0, 0,
+                              "* or [^][=]NAME or NETWORK, comma separated",
+                              "Network interfaces on which a store listens "
+                              "besides the address that was named."},
+    [SETTING_JOB_SECRET] = {"DSCOMM_JOB_SECRET", DSCOMM_SETTING_STRING, NULL, 0,
+                            0, "16 to 1024 characters",
+                            "What processes must know to use the job's store; "
+                            "the same on all ranks."},
+    [SETTING_JOB_SECRET_FILE] = {"DSCOMM_JOB_SECRET_FILE",
+                                 DSCOMM_SETTING_STRING, NULL, 0, 0, "path",
+                                 "File that holds the job's secret, closed to "
+                                 "other users."},
+    [SETTING_LAUNCHER] = {"DSCOMM_LAUNCHER", DSCOMM_SETTING_STRING, "auto", 0,
+                          0, "auto, or a name that dscomm env --explain lists",
+                          "Source of rank and world size, instead of the "
+                          "first that is there."},
+    [SETTING_HOST_ID] = {"DSCOMM_HOST_ID", DSCOMM_SETTING_STRING, NULL, 0, 0,
+                         NULL,
+                         "Name of the machine by which ranks find out whether "
+                         "they share one."},
+};
+
+const dscomm_setting_t *dscomm_priv_setting(int index)
+{
+    g_assert(index >= 0 && index < SETTING_COUNT);
+    return &settings[index];
+}
+
+/* Digits at *text, which moves behind them; -1 where there are none or the
+ * number is beyond INT64_MAX. */
+static int read_digits(const char **text, int64_t *ret_value)
+{
+    const char *start = *text;
+    int64_t value = 0;
+
+    for (; g_ascii_isdigit(**text); (*text)++) {
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, **text - '0', &value))
+            return -1;
+    }
+    if (*text == start)
+        return -1;
+    *ret_value = value;
+    return 0;
+}
+
+static int is_end(const char *text)
+{
+    return !text[strspn(text, BLANKS)];
+}
+
+int dscomm_priv_parse_decimal(const char *text, int64_t *ret_value)
+{
+    int64_t value;
+
+    text += strspn(text, BLANKS);
+    if (read_digits(&text, &value) || !is_end(text))
+        return -1;
+    *ret_value = value;
+    return 0;
+}
+
+static int parse_int(const char *text, int64_t *ret_value)
+{
+    int negative;
+
+    text += strspn(text, BLANKS);
+    negative = *text == '-';
+    if (negative && !g_ascii_isdigit(text[1]))
+        return -1;
+    if (dscomm_priv_parse_decimal(text + negative, ret_value))
+        return -1;
+    if (negative)
+        *ret_value = -*ret_value;
+    return 0;
+}
+
+static int parse_bytes(const char *text, int64_t *ret_value)
+{
+    static const char units[] = "KMGT";
+    const char *unit;
+    int64_t value;
+
+    text += strspn(text, BLANKS);
+    if (read_digits(&text, &value))
+        return -1;
+    unit = *text ? strchr(units, g_ascii_toupper(*text)) : NULL;
+    if (unit) {
+        if (__builtin_mul_overflow(value, INT64_C(1) << 10 * (unit - units + 1),
+                                   &value))
+            return -1;
+        text++;
+    }
+    if (!is_end(text))
+        return -1;
+    *ret_value = value;
+    return 0;
+}
+
+/* Seconds, to milliseconds; what is finer is cut off. */
+static int parse_msec(const char *text, int64_t *ret_value)
+{
+    int64_t seconds, value;
+
+    text += strspn(text, BLANKS);
+    if (read_digits(&text, &seconds) ||
+        __builtin_mul_overflow(seconds, 1000, &value))
+        return -1;
+    if (*text == '.') {
+        if (!g_ascii_isdigit(*++text))
+            return -1;
+        for (int weight = 100; g_ascii_isdigit(*text); weight /= 10, text++) {
+            if (__builtin_add_overflow(value, (*text - '0') * weight, &value))
+                return -1;
+        }
+    }
+    if (!is_end(text))
+        return -1;
+    *ret_value = value;
+    return 0;
+}
+
+static int parse_bool(const char *text, int64_t *ret_value)
+{
+    static const char *const words[] = {"0",   "1",  "no",    "yes",
+                                        "off", "on", "false", "true"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++) {
+        if (g_ascii_strcasecmp(text, words[i]) == 0) {
+            *ret_value = (int64_t)(i % 2);
+            return 0;
+        }
+    }
+    return -1;
+}
+
+static int parse_enum(const char *words, const char *text, int64_t *ret_value)
+{
+    size_t length = strlen(text);
+    int64_t index = 0;
+
+    for (const char *word = words; word; index++) {
+        size_t end = strcspn(word, "|");
+
+        if (end == length && g_ascii_strncasecmp(word, text, end) == 0) {
+            *ret_value = index;
+            return 0;
+        }
+        word = word[end] ? word + end + 1 : NULL;
+    }
+    return -1;
+}
+
+int dscomm_priv_setting_try(const dscomm_setting_t *row, const char *text,
+                            int64_t *ret_value)
+{
+    int64_t value = 0;
+    int result = -1;
+
+    switch (row->type) {
+    case DSCOMM_SETTING_BOOL:
+        return parse_bool(text, ret_value);
+    case DSCOMM_SETTING_ENUM:
+        return parse_enum(row->words, text, ret_value);
+    case DSCOMM_SETTING_INT:
+        result = parse_int(text, &value);
+        break;
+    case DSCOMM_SETTING_BYTES:
+        result = parse_bytes(text, &value);
+        break;
+    case DSCOMM_SETTING_MSEC:
+        result = parse_msec(text, &value);
+        break;
+    case DSCOMM_SETTING_STRING:
+        break;
+    }
+    if (result || value < row->min || value > row->max)
+        return -1;
+    *ret_value = value;
+    return 0;
+}
+
+/* "a|b|c" as "a, b or c". */
+static char *list_words(const char *words)
+{
+    gchar **list = g_strsplit(words, "|", -1);
+    GString *text = g_string_new(NULL);
+
+    for (guint i = 0; list[i]; i++) {
+        if (i)
+            g_string_append(text, list[i + 1] ? ", " : " or ");
+        g_string_append(text, list[i]);
+    }
+    g_strfreev(list);
+    return g_string_free(text, FALSE);
+}
+
+static char *describe(const dscomm_setting_t *row)
+{
+    switch (row->type) {
+    case DSCOMM_SETTING_BOOL:
+        return list_words("0|1|no|yes|off|on|false|true");
+    case DSCOMM_SETTING_ENUM:
+        return list_words(row->words);
+    case DSCOMM_SETTING_INT:
+        return g_strdup_printf("%" G_GINT64_FORMAT " to %" G_GINT64_FORMAT,
+                               (gint64)row->min, (gint64)row->max);
+    case DSCOMM_SETTING_BYTES:
+        return g_strdup_printf("%" G_GINT64_FORMAT " to %" G_GINT64_FORMAT
+                               " bytes, with K, M, G or T for powers of 1024",
+                               (gint64)row->min, (gint64)row->max);
+    case DSCOMM_SETTING_MSEC:
+        return g_strdup_printf("%" G_GINT64_FORMAT ".%03d to %" G_GINT64_FORMAT
+                               ".%03d seconds",
+                               (gint64)row->min / 1000, (int)(row->min % 1000),
+                               (gint64)row->max / 1000, (int)(row->max % 1000));
+    case DSCOMM_SETTING_STRING:
+        break;
+    }
+    return g_strdup(row->words ? row->words : "text");
+}
+
+const char *dscomm_priv_setting_accepted(const dscomm_setting_t *row)
+{
+    char *text = describe(row);
+    const char *interned = g_intern_string(text);
+
+    g_free(text);
+    return interned;
+}
+
+dscomm_status_t dscomm_priv_setting_parse(const dscomm_setting_t *row,
+                                          const char *text, int64_t *ret_value)
+{
+    char quoted[96];
+
+    if (dscomm_priv_setting_try(row, text, ret_value) == 0)
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                       "%s='%s' is not accepted; set it to %s, or unset it",
+                       row->name,
+                       dscomm_priv_quote(text, quoted, sizeof quoted),
+                       dscomm_priv_setting_accepted(row));
+}
+
+const char *dscomm_priv_setting_value(const dscomm_setting_t *row)
+{
+    int is_path = row->type == DSCOMM_SETTING_STRING &&
+                  g_strcmp0(row->words, "path") == 0;
+    const char *text = is_path ? secure_getenv(row->name) : getenv(row->name);
+
+    return text && *text ? text : NULL;
+}
+
+dscomm_status_t dscomm_setting_number(const dscomm_setting_t *row,
+                                      int64_t *ret_value)
+{
+    const char *text = dscomm_priv_setting_value(row);
+
+    if (row->type == DSCOMM_SETTING_STRING)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "setting %s is text and has no number", row->name);
+    if (!text)
+        text = row->default_value;
+    if (text)
+        return dscomm_priv_setting_parse(row, text, ret_value);
+    *ret_value = -1;
+    return DSCOMM_OK;
+}
+
+const char *dscomm_setting_text(const dscomm_setting_t *row)
+{
+    const char *text = dscomm_priv_setting_value(row);
+
+    return text ? text : row->default_value;
+}
+
+dscomm_status_t dscomm_priv_setting_number(int index, int64_t *ret_value)
+{
+    return dscomm_setting_number(dscomm_priv_setting(index), ret_value);
+}
+
+const char *dscomm_priv_setting_text(int index)
+{
+    return dscomm_setting_text(dscomm_priv_setting(index));
+}
+
+dscomm_status_t dscomm_priv_settings_validate(void)
+{
+    for (const dscomm_setting_t *row = settings; row->name; row++) {
+        int64_t value;
+        dscomm_status_t status = DSCOMM_OK;
+
+        if (row->type != DSCOMM_SETTING_STRING)
+            status = dscomm_setting_number(row, &value);
+        if (status != DSCOMM_OK)
+            return status;
+    }
+    return dscomm_priv_log_check();
+}
+
+const char *dscomm_priv_setting_nearest(const char *name,
+                                        const dscomm_setting_t *const *tables,
+                                        size_t count)
+{
+    dscomm_nearest_t search = dscomm_priv_nearest_begin(name, strlen(PREFIX));
+
+    for (size_t i = 0; i < count; i++)
+        for (const dscomm_setting_t *row = tables[i]; row->name; row++)
+            dscomm_priv_nearest_try(&search, row->name);
+    return search.nearest;
+}
+
+static int is_known(const char *name, const dscomm_setting_t *const *tables,
+                    size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        for (const dscomm_setting_t *row = tables[i]; row->name; row++) {
+            if (strcmp(row->name, name) == 0)
+                return 1;
+        }
+    }
+    return 0;
+}
+
+static void warn_unknown(const char *name,
+                         const dscomm_setting_t *const *tables, size_t count)
+{
+    const char *nearest = dscomm_priv_setting_nearest(name, tables, count);
+    char quoted[96];
+
+    dscomm_priv_quote(name, quoted, sizeof quoted);
+    if (nearest)
+        dscomm_log(DSCOMM_LOG_WARN, "core",
+                   "%s is no setting and has no effect; is %s meant?", quoted,
+                   nearest);
+    else
+        dscomm_log(DSCOMM_LOG_WARN, "core",
+                   "%s is no setting and has no effect; `dscomm info "
+                   "--settings` lists those there are",
+                   quoted);
+}
+
+#define KNOWN_MAX 128 /* bytes; no known name is as long */
+
+/* A copy of a name that stays, one for each name; NULL without memory. */
+static const char *intern(const char *name, size_t length)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct interned {
+        struct interned *next;
+        char name[];
+    } * all;
+    struct interned *one;
+
+    pthread_mutex_lock(&lock);
+    for (one = all; one; one = one->next)
+        if (!strncmp(one->name, name, length) && !one->name[length])
+            break;
+    if (!one && (one = g_try_malloc0(sizeof *one + length + 1)) != NULL) {
+        memcpy(one->name, name, length);
+        one->next = all;
+        all = one;
+    }
+    pthread_mutex_unlock(&lock);
+    return one ? one->name : NULL;
+}
+
+/* The name in the environment's entry, if it is one that no table knows. */
+static const char *unknown_name(const char *entry,
+                                const dscomm_setting_t *const *tables,
+                                size_t count)
+{
+    const size_t length = strcspn(entry, "=");
+    char name[KNOWN_MAX];
+
+    if (!g_str_has_prefix(entry, PREFIX))
+        return NULL;
+    g_strlcpy(name, entry, MIN(length + 1, sizeof name));
+    if (length < sizeof name && is_known(name, tables, count))
+        return NULL;
+    return intern(entry, length);
+}
+
+const char *dscomm_priv_settings_unknown(char *const *environment,
+                                         const dscomm_setting_t *const *tables,
+                                         size_t count, size_t index)
+{
+    for (; environment && *environment; environment++) {
+        const char *name = unknown_name(*environment, tables, count);
+
+        if (name && index-- == 0)
+            return name;
+    }
+    return NULL;
+}
+
+void dscomm_priv_settings_check(char *const *environment,
+                                const dscomm_setting_t *const *tables,
+                                size_t count)
+{
+    static atomic_flag done = ATOMIC_FLAG_INIT;
+
+    if (!environment || atomic_flag_test_and_set(&done))
+        return;
+    for (; *environment; environment++) {
+        const char *name = unknown_name(*environment, tables, count);
+
+        if (name)
+            warn_unknown(name, tables, count);
+    }
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Names, sizes and kinds of element types, operators and operations. */
+#include "config.h"
+
+#include "lib/base/op.h"
+#include "lib/base/types.h"
+
+#include <dscomm/hook.h>
+#include <string.h>
+
+/* Bits of dtypes. */
+#define INTEGERS 0x00ff
+#define FLOATS 0x3f00
+#define BOOLEAN 0x4000
+#define EVERY (INTEGERS | FLOATS | BOOLEAN)
+
+const uint8_t dscomm_priv_element[DSCOMM_DTYPE_COUNT] = {
+    [DSCOMM_INT8] = 1,        [DSCOMM_UINT8] = 1,       [DSCOMM_INT16] = 2,
+    [DSCOMM_UINT16] = 2,      [DSCOMM_INT32] = 4,       [DSCOMM_UINT32] = 4,
+    [DSCOMM_INT64] = 8,       [DSCOMM_UINT64] = 8,      [DSCOMM_FLOAT16] = 2,
+    [DSCOMM_BFLOAT16] = 2,    [DSCOMM_FLOAT32] = 4,     [DSCOMM_FLOAT64] = 8,
+    [DSCOMM_FLOAT8_E4M3] = 1, [DSCOMM_FLOAT8_E5M2] = 1, [DSCOMM_BOOL] = 1,
+};
+
+const uint16_t dscomm_priv_applies[DSCOMM_OP_COUNT] = {
+    [DSCOMM_SUM] = EVERY,
+    [DSCOMM_PRODUCT] = EVERY,
+    [DSCOMM_MIN] = EVERY,
+    [DSCOMM_MAX] = EVERY,
+    [DSCOMM_AVG] = INTEGERS | FLOATS,
+    [DSCOMM_BAND] = INTEGERS | BOOLEAN,
+    [DSCOMM_BOR] = INTEGERS | BOOLEAN,
+    [DSCOMM_BXOR] = INTEGERS | BOOLEAN,
+    [DSCOMM_PREMUL_SUM] = FLOATS,
+};
+
+static const char *const dtype_names[DSCOMM_DTYPE_COUNT] = {
+    [DSCOMM_INT8] = "int8",
+    [DSCOMM_UINT8] = "uint8",
+    [DSCOMM_INT16] = "int16",
+    [DSCOMM_UINT16] = "uint16",
+    [DSCOMM_INT32] = "int32",
+    [DSCOMM_UINT32] = "uint32",
+    [DSCOMM_INT64] = "int64",
+    [DSCOMM_UINT64] = "uint64",
+    [DSCOMM_FLOAT16] = "float16",
+    [DSCOMM_BFLOAT16] = "bfloat16",
+    [DSCOMM_FLOAT32] = "float32",
+    [DSCOMM_FLOAT64] = "float64",
+    [DSCOMM_FLOAT8_E4M3] = "float8_e4m3",
+    [DSCOMM_FLOAT8_E5M2] = "float8_e5m2",
+    [DSCOMM_BOOL] = "bool",
+};
+
+static const char *const op_names[DSCOMM_OP_COUNT] = {
+    [DSCOMM_SUM] = "sum",
+    [DSCOMM_PRODUCT] = "product",
+    [DSCOMM_MIN] = "min",
+    [DSCOMM_MAX] = "max",
+    [DSCOMM_AVG] = "avg",
+    [DSCOMM_BAND] = "band",
+    [DSCOMM_BOR] = "bor",
+    [DSCOMM_BXOR] = "bxor",
+    [DSCOMM_PREMUL_SUM] = "premul_sum",
+};
+
+static const char *const coll_names[DSCOMM_COLL_COUNT] = {
+    [DSCOMM_COLL_BROADCAST] = "broadcast",
+    [DSCOMM_COLL_REDUCE] = "reduce",
+    [DSCOMM_COLL_ALL_REDUCE] = "all_reduce",
+    [DSCOMM_COLL_ALL_GATHER] = "all_gather",
+    [DSCOMM_COLL_ALL_GATHER_V] = "all_gather_v",
+    [DSCOMM_COLL_REDUCE_SCATTER] = "reduce_scatter",
+    [DSCOMM_COLL_REDUCE_SCATTER_V] = "reduce_scatter_v",
+    [DSCOMM_COLL_GATHER] = "gather",
+    [DSCOMM_COLL_GATHER_V] = "gather_v",
+    [DSCOMM_COLL_SCATTER] = "scatter",
+    [DSCOMM_COLL_SCATTER_V] = "scatter_v",
+    [DSCOMM_COLL_ALL_TO_ALL] = "all_to_all",
+    [DSCOMM_COLL_ALL_TO_ALL_V] = "all_to_all_v",
+    [DSCOMM_COLL_BARRIER] = "barrier",
+    [DSCOMM_COLL_SEND] = "send",
+    [DSCOMM_COLL_RECV] = "recv",
+};
+
+/* Through unsigned, so that negative numbers are out of range too. */
+static int is_dtype(dscomm_dtype_t dtype)
+{
+    return (unsigned)dtype < DSCOMM_DTYPE_COUNT;
+}
+
+static int is_op(dscomm_op_t op)
+{
+    return (unsigned)op < DSCOMM_OP_COUNT;
+}
+
+size_t dscomm_dtype_size(dscomm_dtype_t dtype)
+{
+    return dscomm_priv_element_of(dtype);
+}
+
+const char *dscomm_dtype_name(dscomm_dtype_t dtype)
+{
+    return is_dtype(dtype) ? dtype_names[dtype] : "invalid";
+}
+
+const char *dscomm_op_name(dscomm_op_t op)
+{
+    const char *user;
+
+    if (is_op(op))
+        return op_names[op];
+    user = dscomm_priv_op_user_name(op);
+    return user ? user : "invalid";
+}
+
+const char *dscomm_coll_name(dscomm_coll_t coll)
+{
+    return (unsigned)coll < DSCOMM_COLL_COUNT ? coll_names[coll] : "invalid";
+}
+
+int dscomm_dtype_from_name(const char *name, dscomm_dtype_t *ret_dtype)
+{
+    for (int i = 0; name && ret_dtype && i < DSCOMM_DTYPE_COUNT; i++) {
+        if (strcmp(name, dtype_names[i]) == 0) {
+            *ret_dtype = (dscomm_dtype_t)i;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+int dscomm_op_from_name(const char *name, dscomm_op_t *ret_op)
+{
+    for (int i = 0; name && ret_op && i < DSCOMM_OP_COUNT; i++) {
+        if (strcmp(name, op_names[i]) == 0) {
+            *ret_op = (dscomm_op_t)i;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+int dscomm_op_applies(dscomm_op_t op, dscomm_dtype_t dtype)
+{
+    if (!is_op(op))
+        return dscomm_priv_op_takes(op, dtype);
+    return is_dtype(dtype) && (dscomm_priv_applies[op] >> dtype & 1);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Checks of arguments: a quick predicate in line, and the slow path that finds
+ * the cause and makes the sentence. */
+#ifndef LIB_CHECK_H
+#define LIB_CHECK_H
+
+#include "lib/group/group.h"
+#include "lib/base/types.h"
+
+/* Checks everything about a collective: OK, or ERR_INVALID with a sentence.
+ * args is filled in, except for element where dtype makes no sense. */
+dscomm_status_t dscomm_priv_check(dscomm_group_t *group,
+                                  const dscomm_coll_args_t *args);
+
+/* The quick forms may say no to what is right in rare cases (count 0 with NULL
+ * buffers, and on 32 bits large counts), never yes to what is wrong; after a
+ * no, dscomm_priv_check() decides. */
+
+/* Two buffers of these many bytes have none in common. */
+static inline int dscomm_priv_apart(const void *a, size_t a_bytes,
+                                    const void *b, size_t b_bytes)
+{
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+
+    return x <= y ? y - x >= a_bytes : x - y >= b_bytes;
+}
+
+static inline int dscomm_priv_quick(const dscomm_group_t *group,
+                                    const void *buffer, size_t count,
+                                    dscomm_dtype_t dtype)
+{
+    return group && buffer && (unsigned)dtype < DSCOMM_DTYPE_COUNT &&
+           count <= group->max_count;
+}
+
+static inline int dscomm_priv_quick_op(dscomm_op_t op, dscomm_dtype_t dtype)
+{
+    return (unsigned)op < DSCOMM_PREMUL_SUM &&
+           dscomm_priv_applies[op] >> dtype & 1;
+}
+
+/* What must be equal on all ranks, in 32 bits. */
+static inline uint32_t dscomm_priv_fingerprint(int coll, int dtype, int op,
+                                               int root, size_t count)
+{
+    uint64_t x = (uint64_t)(uint32_t)root << 32 | (uint32_t)coll << 16 |
+                 (uint32_t)dtype << 8 | (uint8_t)op;
+
+    x ^= (uint64_t)count * UINT64_C(0x9e3779b97f4a7c15);
+    x *= UINT64_C(0xd6e8feb86659fd93);
+    return (uint32_t)(x >> 32);
+}
+
+#endif

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Coalescing: calls are recorded, then started in order as the children of one
+ * compound work. */
+#include "config.h"
+#include "lib/call/coalesce.h"
+#include "lib/call/dispatch.h"
+#include "lib/call/fusion.h"
+#include "lib/base/op.h"
+
+#include <dscomm/hook.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Calls that a group keeps room for, between recordings. */
+#define KEPT_CALLS 1024
+
+/* Displacements in the scratch space would not outlive the next call, so they
+ * are left out here and computed again when the call is started. */
+static void forget_scratch(const dscomm_group_t *group,
+                           dscomm_coll_args_t *args)
+{
+    const size_t *scratch = group->scratch;
+
+    if (args->send_displs == scratch)
+        args->send_displs = NULL;
+    if (args->recv_displs == scratch + group->size)
+        args->recv_displs = NULL;
+}
+
+static dscomm_call_t *recorded(const dscomm_group_t *group)
+{
+    return group->recorded.data;
+}
+
+/* Tells the last call what has become a part of it. */
+static void settle(dscomm_group_t *group)
+{
+    const dscomm_sequel_t *sequel = &group->sequel;
+    dscomm_call_t *call = sequel->call;
+
+    if (!call)
+        return;
+    call->coll.count += sequel->bytes / sequel->element;
+    call->coll.fingerprint = sequel->fingerprint;
+    call->parts += sequel->parts;
+    group->recorded_bytes += sequel->bytes;
+    group->sequel.call = NULL;
+}
+
+/* The next call of the recording, to be filled in; NULL where there is no
+ * memory for it. */
+static dscomm_call_t *add(dscomm_group_t *group)
+{
+    dscomm_call_t *call;
+
+    settle(group);
+    call = dscomm_priv_array_add(&group->recorded, sizeof *call);
+    if (!call)
+        dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                    "a call on group '%s' cannot be recorded: no memory beside "
+                    "the %u that are already",
+                    group->name, group->recorded.len);
+    return call;
+}
+
+/* Together, they need buffers that are one or have nothing in common. What is a
+ * device's is not recorded, but must be looked at. */
+static void set_sequel(dscomm_group_t *group, dscomm_call_t *call)
+{
+    const dscomm_coll_args_t *args = &call->coll;
+    const size_t bytes = dscomm_priv_fusion_bytes(args);
+    const uintptr_t send = (uintptr_t)args->send, recv = (uintptr_t)args->recv;
+    size_t apart = send < recv ? recv - send : send - recv;
+
+    if (args->coll != DSCOMM_COLL_ALL_REDUCE || !bytes || group->devices ||
+        !dscomm_priv_fusion_can(call))
+        return;
+    if (!apart)
+        apart = FUSION_WHOLE_MOST;
+    group->sequel = (dscomm_sequel_t){
+        .call = call,
+        .send = (const char *)args->send + bytes,
+        .recv = (const char *)args->recv + bytes,
+        .element = args->element,
+        .most_count = FUSION_PART_MOST / args->element,
+        .most = MIN(FUSION_WHOLE_MOST - group->recorded_bytes, apart - bytes),
+        .dtype = (dscomm_dtype_t)args->dtype,
+        .op = (dscomm_op_t)args->op,
+        .fingerprint = args->fingerprint,
+    };
+}
+
+/* Bytes of the calls that the next may join, now that args comes. */
+static void count_bytes(dscomm_group_t *group, const dscomm_coll_args_t *args)
+{
+    const guint last = group->recorded_last;
+    const dscomm_call_t *call = last ? recorded(group) + (last - 1) : NULL;
+
+    if (!call || !dscomm_priv_fusion_joins(call, group->recorded_bytes, args))
+        group->recorded_bytes = 0;
+    group->recorded_bytes += dscomm_priv_fusion_bytes(args);
+}
+
+dscomm_status_t dscomm_priv_coalesce_collective(dscomm_group_t *group,
+                                                const dscomm_coll_args_t *args)
+{
+    dscomm_call_t *call;
+
+    settle(group);
+    count_bytes(group, args);
+    call = add(group);
+    if (!call)
+        return DSCOMM_ERR_NO_MEMORY;
+    memset(call, 0, offsetof(dscomm_call_t, coll));
+    call->kind = CALL_COLLECTIVE;
+    call->async = 1;
+    call->coll = *args;
+    dscomm_priv_op_hold(args->user);
+    forget_scratch(group, &call->coll);
+    call->parts = 1;
+    group->recorded_last = group->recorded.len;
+    set_sequel(group, call);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_coalesce_message(dscomm_group_t *group,
+                                             const dscomm_call_t *message)
+{
+    dscomm_call_t *call = add(group);
+
+    if (!call)
+        return DSCOMM_ERR_NO_MEMORY;
+    *call = *message;
+    call->async = 1;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_coalesce_refuse(const dscomm_group_t *group,
+                                            const char *name)
+{
+    return dscomm_fail(DSCOMM_ERR_STATE,
+                       "%s on group '%s': between coalesce_begin and _end only "
+                       "calls without a work can be recorded",
+                       name, group->name);
+}
+
+static void drop_operators(const dscomm_group_t *group)
+{
+    for (uint32_t i = 0; i < group->recorded.len; i++) {
+        const dscomm_call_t *call = recorded(group) + i;
+
+        if (call->kind == CALL_COLLECTIVE)
+            dscomm_priv_op_drop(call->coll.user);
+    }
+}
+
+void dscomm_priv_coalesce_drop(dscomm_group_t *group)
+{
+    drop_operators(group);
+    dscomm_priv_array_clear(&group->recorded);
+    group->sequel.call = NULL;
+    dscomm_priv_group_clear(group, GROUP_COALESCING);
+}
+
+static void forget_calls(dscomm_group_t *group)
+{
+    if (group->recorded.len > KEPT_CALLS) {
+        dscomm_priv_coalesce_drop(group);
+        return;
+    }
+    drop_operators(group);
+    group->recorded.len = 0;
+    group->recorded.bad = 0;
+}
+
+dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group)
+{
+    dscomm_status_t status =
+        dscomm_priv_group_ready(group, "dscomm_coalesce_begin");
+
+    if (status < 0)
+        return status;
+    group->recorded_last = 0;
+    group->sequel.call = NULL;
+    dscomm_priv_group_set(group, GROUP_COALESCING);
+    return DSCOMM_OK;
+}
+
+/* Calls that go as one have the number of the first, by which ranks that put
+ * others together find out. */
+static void number(dscomm_group_t *group, dscomm_call_t *call)
+{
+    if (call->kind == CALL_COLLECTIVE) {
+        call->coll.sequence = group->sequence + 1;
+        group->sequence += MAX(call->parts, 1);
+        dscomm_priv_complete_displs(group, &call->coll);
+    } else {
+        call->p2p.sequence = ++group->messages;
+    }
+}
+
+/* With the group's lock held. */
+static dscomm_status_t start_child(dscomm_work_t *compound, dscomm_call_t *call)
+{
+    dscomm_work_t *child;
+    dscomm_status_t status;
+
+    number(compound->group, call);
+    status = dscomm_priv_work_new(compound->group, call, &child);
+    if (status < 0)
+        return status;
+    call->fusion = NULL;
+    child->compound = compound;
+    compound->remaining++;
+    status = dscomm_priv_work_launch(child);
+    if (status < 0) {
+        compound->remaining--;
+        dscomm_priv_work_discard(child);
+    }
+    return status;
+}
+
+/* Room for what the receives among calls will get. */
+static dscomm_status_t number_receives(dscomm_work_t *compound,
+                                       const dscomm_array_t *calls)
+{
+    for (uint32_t i = 0; i < calls->len; i++) {
+        dscomm_call_t *call = (dscomm_call_t *)calls->data + i;
+
+        if (call->kind == CALL_MESSAGE && call->p2p.receive)
+            call->p2p.place = compound->receives++;
+    }
+    if (!compound->receives)
+        return DSCOMM_OK;
+    compound->received = g_try_new0(dscomm_message_info_t, compound->receives);
+    if (!compound->received)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "dscomm_coalesce_end on group '%s': rank %d has no "
+                           "memory for what %zu receives get",
+                           compound->group->name, compound->group->rank,
+                           compound->receives);
+    for (size_t i = 0; i < compound->receives; i++)
+        compound->received[i].size = sizeof *compound->received;
+    return DSCOMM_OK;
+}
+
+/* With the group's lock held. The compound counts one more than its children,
+ * so that it cannot complete before the last is started. A child that does not
+ * start ends the matter: the ones before it go on to their end on their own. */
+static dscomm_status_t start_all(dscomm_group_t *group, dscomm_array_t *calls,
+                                 dscomm_work_t **ret_work)
+{
+    dscomm_call_t call = {.kind = CALL_COMPOUND, .async = 1};
+    dscomm_work_t *compound;
+    dscomm_status_t status;
+    guint i;
+
+    call.coll.sequence = group->sequence + 1;
+    status = dscomm_priv_work_new(group, &call, &compound);
+    if (status < 0)
+        return status;
+    compound->remaining = 1;
+    status = number_receives(compound, calls);
+    if (status < 0)
+        dscomm_priv_group_revoke(group, status, dscomm_last_error());
+    for (i = 0; i < calls->len && status == DSCOMM_OK; i++)
+        status = start_child(compound, (dscomm_call_t *)calls->data + i);
+    if (status < 0)
+        compound->zombie = 1;
+    else
+        *ret_work = compound;
+    dscomm_priv_work_seal(compound);
+    return status;
+}
+
+static void free_calls(dscomm_array_t *calls)
+{
+    const dscomm_call_t *call = calls->data;
+
+    for (uint32_t i = 0; i < calls->len; i++)
+        dscomm_priv_fusion_free(call[i].fusion);
+    dscomm_priv_array_clear(calls);
+}
+
+/* Puts messages behind the collectives, both in their order: which collectives
+ * go as one must not depend on messages, of which each rank has its own. */
+static dscomm_status_t part_messages(dscomm_group_t *group)
+{
+    dscomm_call_t *calls = recorded(group), *messages;
+    const uint32_t count = group->recorded.len;
+    uint32_t moved = 0, kept = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        moved += calls[i].kind == CALL_MESSAGE;
+    if (!moved || moved == count)
+        return DSCOMM_OK;
+    messages = calloc(moved, sizeof *messages);
+    if (!messages)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "dscomm_coalesce_end on group '%s': rank %d has no "
+                           "memory for %u messages",
+                           group->name, group->rank, moved);
+    moved = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        dscomm_call_t call = calls[i];
+
+        *(call.kind == CALL_MESSAGE ? &messages[moved++] : &calls[kept++]) =
+            call;
+    }
+    memcpy(calls + kept, messages, moved * sizeof *messages);
+    free(messages);
+    return DSCOMM_OK;
+}
+
+/* What is to be started for what was recorded: small calls of one kind go as
+ * one. */
+static dscomm_status_t plan_calls(dscomm_group_t *group, dscomm_array_t *calls)
+{
+    const dscomm_call_t *call = recorded(group);
+    size_t left = group->recorded.len, extent;
+    dscomm_call_t *planned;
+    dscomm_status_t status = part_messages(group);
+
+    if (status < 0)
+        return status;
+    for (; left; left -= extent, call += extent) {
+        dscomm_call_t one = *call;
+
+        extent = dscomm_priv_fusion_extent(call, left);
+        planned = dscomm_priv_array_add(calls, sizeof *planned);
+        if (planned)
+            *planned = one;
+        if (!planned ||
+            (extent > 1 && !dscomm_priv_fusion_new(call, extent, &one)))
+            return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                               "dscomm_coalesce_end on group '%s': rank %d has "
+                               "no memory for a buffer for %zu calls",
+                               group->name, group->rank, extent);
+        if (one.kind == CALL_COLLECTIVE) {
+            dscomm_priv_complete_displs(group, &one.coll);
+            one.algorithm = dscomm_priv_dispatch_choose(group, &one.coll, 1);
+            forget_scratch(group, &one.coll);
+        }
+        *planned = one;
+    }
+    return DSCOMM_OK;
+}
+
+/* One call that nobody wants a work of is a blocking one, where those match
+ * calls with a work: other ranks may have put theirs together otherwise. */
+static int is_plain(const dscomm_group_t *group)
+{
+    return group->recorded.len == 1 && group->recorded_last == 1 &&
+           group->ops.start &&
+           !(group->capabilities & DSCOMM_CAP_BLOCKING_APART);
+}
+
+static dscomm_status_t run_plain(dscomm_group_t *group)
+{
+    dscomm_call_t call = *recorded(group);
+
+    call.async = 0;
+    number(group, &call);
+    call.algorithm = dscomm_priv_dispatch_choose(group, &call.coll, 1);
+    return dscomm_priv_dispatch_block(group, &call);
+}
+
+/* Where memory is short peers wait in vain, so the group ends. */
+static dscomm_status_t start_recorded(dscomm_group_t *group,
+                                      dscomm_work_t **ret_work)
+{
+    dscomm_array_t calls = {0};
+    dscomm_status_t status = plan_calls(group, &calls);
+
+    if (status == DSCOMM_OK) {
+        pthread_mutex_lock(&group->lock);
+        status = start_all(group, &calls, ret_work);
+        pthread_mutex_unlock(&group->lock);
+    } else {
+        dscomm_priv_group_revoke(group, status, dscomm_last_error());
+    }
+    free_calls(&calls);
+    return status;
+}
+
+dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
+                                    dscomm_work_t **ret_work)
+{
+    const char *name = "dscomm_coalesce_end";
+    dscomm_work_t *work = NULL;
+    uint64_t before;
+    dscomm_status_t status;
+
+    status = dscomm_priv_group_usable(group, name);
+    if (status < 0) {
+        if (group)
+            dscomm_priv_coalesce_drop(group);
+        return status;
+    }
+    if (!dscomm_priv_group_is(group, GROUP_COALESCING))
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "%s on group '%s': there was no coalesce_begin",
+                           name, group->name);
+    dscomm_priv_group_clear(group, GROUP_COALESCING);
+    settle(group);
+    if (!ret_work && is_plain(group)) {
+        status = run_plain(group);
+        forget_calls(group);
+        return status;
+    }
+    before = group->sequence;
+    status = start_recorded(group, &work);
+    forget_calls(group);
+    if (status < 0)
+        return status;
+    if (ret_work) {
+        *ret_work = work;
+        return DSCOMM_OK;
+    }
+    status = dscomm_priv_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
+    dscomm_work_free(work);
+    if (group->sequence > before)
+        dscomm_priv_works_await(group);
+    return status;
+}

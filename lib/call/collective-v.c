@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Collectives with a count for every rank. Displacements that the caller left
+ * out are computed into the group's scratch space, of which a work takes a
+ * copy. */
+#include "config.h"
+#include "lib/call/dispatch.h"
+#include "lib/base/op.h"
+
+static const size_t *pack(const size_t *counts, int size, size_t *displs)
+{
+    size_t offset = 0;
+
+    for (int i = 0; i < size; i++) {
+        displs[i] = offset;
+        offset += counts[i];
+    }
+    return displs;
+}
+
+void dscomm_priv_complete_displs(dscomm_group_t *group,
+                                 dscomm_coll_args_t *args)
+{
+    if (args->send_counts && !args->send_displs)
+        args->send_displs =
+            pack(args->send_counts, group->size, group->scratch);
+    if (args->recv_counts && !args->recv_displs)
+        args->recv_displs =
+            pack(args->recv_counts, group->size, group->scratch + group->size);
+}
+
+/* Counts that all ranks must give alike. */
+static void sign_counts(dscomm_coll_args_t *args, int size)
+{
+    for (int i = 0; i < size; i++)
+        args->fingerprint = dscomm_priv_fingerprint(
+            (int)(args->fingerprint >> 16), i, 0, (int)args->fingerprint,
+            args->recv_counts[i]);
+}
+
+static dscomm_status_t dispatch(dscomm_group_t *group, dscomm_coll_args_t *args,
+                                dscomm_work_t **ret_work)
+{
+    dscomm_status_t status = dscomm_priv_check(group, args);
+
+    if (status < 0)
+        return status;
+    if (args->coll == DSCOMM_COLL_ALL_GATHER_V ||
+        args->coll == DSCOMM_COLL_REDUCE_SCATTER_V)
+        sign_counts(args, group->size);
+    dscomm_priv_complete_displs(group, args);
+    return dscomm_priv_dispatch(group, args, ret_work);
+}
+
+dscomm_status_t dscomm_all_gather_v(dscomm_group_t *group, const void *send,
+                                    size_t send_count, void *recv,
+                                    const size_t *recv_counts,
+                                    const size_t *recv_displs,
+                                    dscomm_dtype_t dtype,
+                                    dscomm_work_t **ret_work)
+{
+    dscomm_coll_args_t args = dscomm_priv_args(
+        DSCOMM_COLL_ALL_GATHER_V, send, recv, send_count, 0, dtype, -1, -1);
+
+    args.recv_counts = recv_counts;
+    args.recv_displs = recv_displs;
+    return dispatch(group, &args, ret_work);
+}
+
+dscomm_status_t dscomm_reduce_scatter_v(dscomm_group_t *group, const void *send,
+                                        void *recv, const size_t *recv_counts,
+                                        dscomm_dtype_t dtype, dscomm_op_t op,
+                                        dscomm_work_t **ret_work)
+{
+    size_t own = group && recv_counts ? recv_counts[group->rank] : 0;
+    dscomm_coll_args_t args = dscomm_priv_args(
+        DSCOMM_COLL_REDUCE_SCATTER_V, send, recv, own, 0, dtype, (int)op, -1);
+    dscomm_status_t status;
+
+    if (op == DSCOMM_PREMUL_SUM)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "reduce_scatter_v: operator premul_sum needs a "
+                           "factor, which this call does not have");
+    args.recv_counts = recv_counts;
+    if (op < DSCOMM_PREMUL_SUM)
+        return dispatch(group, &args, ret_work);
+    status = dscomm_priv_op_take(op, "reduce_scatter_v",
+                                 group ? group->name : "", 0, &args);
+    if (status < 0)
+        return status;
+    status = dispatch(group, &args, ret_work);
+    dscomm_priv_op_drop(args.user);
+    return status;
+}
+
+dscomm_status_t dscomm_gather_v(dscomm_group_t *group, const void *send,
+                                size_t send_count, void *recv,
+                                const size_t *recv_counts,
+                                const size_t *recv_displs, dscomm_dtype_t dtype,
+                                int root, dscomm_work_t **ret_work)
+{
+    dscomm_coll_args_t args = dscomm_priv_args(DSCOMM_COLL_GATHER_V, send, recv,
+                                               send_count, 0, dtype, -1, root);
+
+    if (group && group->rank == root) {
+        args.recv_counts = recv_counts;
+        args.recv_displs = recv_displs;
+    }
+    return dispatch(group, &args, ret_work);
+}
+
+dscomm_status_t dscomm_scatter_v(dscomm_group_t *group, const void *send,
+                                 const size_t *send_counts,
+                                 const size_t *send_displs, void *recv,
+                                 size_t recv_count, dscomm_dtype_t dtype,
+                                 int root, dscomm_work_t **ret_work)
+{
+    dscomm_coll_args_t args = dscomm_priv_args(
+        DSCOMM_COLL_SCATTER_V, send, recv, recv_count, 0, dtype, -1, root);
+
+    if (group && group->rank == root) {
+        args.send_counts = send_counts;
+        args.send_displs = send_displs;
+    }
+    return dispatch(group, &args, ret_work);
+}
+
+dscomm_status_t dscomm_all_to_all_v(
+    dscomm_group_t *group, const void *send, const size_t *send_counts,
+    const size_t *send_displs, void *recv, const size_t *recv_counts,
+    const size_t *recv_displs, dscomm_dtype_t dtype, dscomm_work_t **ret_work)
+{
+    size_t own = group && send_counts ? send_counts[group->rank] : 0;
+    dscomm_coll_args_t args = dscomm_priv_args(DSCOMM_COLL_ALL_TO_ALL_V, send,
+                                               recv, own, 0, dtype, -1, -1);
+
+    args.send_counts = send_counts;
+    args.send_displs = send_displs;
+    args.recv_counts = recv_counts;
+    args.recv_displs = recv_displs;
+    return dispatch(group, &args, ret_work);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The slow path of a collective. */
+#include "config.h"
+#include "lib/call/dispatch.h"
+#include "lib/call/coalesce.h"
+#include "lib/device/stage.h"
+#include "lib/work/work.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static int is_native(dscomm_group_t *group, const dscomm_coll_args_t *args)
+{
+    if (args->user && !(group->capabilities & DSCOMM_CAP_USER_OPS))
+        return 0;
+    if (group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES)
+        return 1;
+    return group->ops.native && group->ops.native(group->impl, args);
+}
+
+/* Once for each collective and group. */
+static void tell(dscomm_group_t *group, const dscomm_coll_args_t *args,
+                 const dscomm_algorithm_t *algorithm)
+{
+    uint32_t bit = UINT32_C(1) << args->coll;
+
+    if (group->told & bit)
+        return;
+    group->told |= bit;
+    dscomm_log(DSCOMM_LOG_INFO, "core",
+               "group '%s': %s is a schedule over backend %s's messages (%s)",
+               group->name, dscomm_coll_name((dscomm_coll_t)args->coll),
+               group->module->name, algorithm->name);
+}
+
+const dscomm_algorithm_t *
+dscomm_priv_dispatch_peek(dscomm_group_t *group, const dscomm_coll_args_t *args,
+                          int async)
+{
+    const dscomm_nodes_t *nodes = dscomm_priv_group_levels(group);
+    const dscomm_choice_t *rule =
+        dscomm_priv_choice_rule(group->rules, args, group->size, nodes);
+    int native = 0;
+
+    if (rule && rule->algorithm && group->size > 1)
+        return rule->algorithm;
+    if (async ? group->ops.start != NULL : group->ops.run || group->ops.start)
+        native = is_native(group, args);
+    return native ? NULL : dscomm_priv_choice_default(args, group->size, nodes);
+}
+
+/* Once for each rule, in all groups of this process. */
+static int is_told(guint index)
+{
+    static _Atomic uint64_t told; /* a bit each, of those from 63 on one */
+    uint64_t bit = UINT64_C(1) << MIN(index, 63);
+
+    return (atomic_fetch_or(&told, bit) & bit) != 0;
+}
+
+/* On one rank: all pass over the same. */
+static void tell_passed(const dscomm_group_t *group,
+                        const dscomm_coll_args_t *args,
+                        const dscomm_algorithm_t *instead)
+{
+    const dscomm_nodes_t *nodes = dscomm_priv_group_levels(group);
+    const dscomm_choice_t *rule;
+    guint index = 0;
+
+    while ((rule = dscomm_priv_choice_passed(group->rules, index, args,
+                                             group->size, nodes))) {
+        index = (guint)(rule - (const dscomm_choice_t *)group->rules->data) + 1;
+        if (!is_told(index - 1))
+            dscomm_log(
+                DSCOMM_LOG_WARN, "core",
+                "group '%s': rule %u of DSCOMM_ALGORITHM, %s:%s, cannot serve "
+                "this call of %d ranks: %s; %s serves instead",
+                group->name, index, dscomm_coll_name((dscomm_coll_t)args->coll),
+                rule->algorithm->name, group->size,
+                dscomm_priv_algorithm_unfit(rule->algorithm, nodes),
+                instead ? instead->name : "what the backend has");
+    }
+}
+
+const dscomm_algorithm_t *
+dscomm_priv_dispatch_choose(dscomm_group_t *group,
+                            const dscomm_coll_args_t *args, int async)
+{
+    const dscomm_algorithm_t *algorithm =
+        dscomm_priv_dispatch_peek(group, args, async);
+
+    if (algorithm)
+        tell(group, args, algorithm);
+    if (group->rules->len && group->size > 1 && group->rank == 0)
+        tell_passed(group, args, algorithm);
+    return algorithm;
+}
+
+static dscomm_status_t unstage(dscomm_call_t *call, dscomm_status_t status)
+{
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_stage_finish(call->stage, SIZE_MAX);
+    dscomm_priv_stage_free(call->stage);
+    return status;
+}
+
+static dscomm_status_t run(dscomm_group_t *group, dscomm_call_t *call)
+{
+    dscomm_hook_span_t span = dscomm_priv_hook_begin(group, call);
+    dscomm_status_t status;
+
+    status = group->ops.run(group->impl, &call->coll);
+    if (G_UNLIKELY(call->stage))
+        status = unstage(call, status);
+    dscomm_priv_hook_end(group, call, span, status);
+    return status;
+}
+
+/* Without a start slot a blocking call can only be run, which is right while
+ * all pending works are messages, since those make progress in run. */
+static dscomm_status_t run_locked(dscomm_group_t *group, dscomm_call_t *call)
+{
+    dscomm_status_t status;
+
+    pthread_mutex_lock(&group->lock);
+    dscomm_priv_works_drain(group);
+    status = run(group, call);
+    group->unscanned = 1;
+    pthread_mutex_unlock(&group->lock);
+    return status;
+}
+
+/* Blocking calls that match no call with a work cannot be made of one. */
+static int must_run(const dscomm_group_t *group)
+{
+    return !group->ops.start ||
+           (group->capabilities & DSCOMM_CAP_BLOCKING_APART) != 0;
+}
+
+/* A blocking call returns after the collectives before it. To wait for them
+ * holds nobody up, since all ranks have started them. */
+dscomm_status_t dscomm_priv_dispatch_block(dscomm_group_t *group,
+                                           dscomm_call_t *call)
+{
+    dscomm_status_t status;
+
+    if (!call->algorithm && group->ops.run &&
+        !dscomm_priv_group_is(group, GROUP_PENDING))
+        return run(group, call);
+    if (!call->algorithm && must_run(group))
+        return run_locked(group, call);
+    status = dscomm_priv_work_block(group, call, NULL);
+    dscomm_priv_works_await(group);
+    return status;
+}
+
+static dscomm_status_t record(dscomm_group_t *group, const dscomm_call_t *call,
+                              int async)
+{
+    const char *name = dscomm_coll_name((dscomm_coll_t)call->coll.coll);
+
+    if (async)
+        return dscomm_priv_coalesce_refuse(group, name);
+    if (dscomm_priv_stage_wanted(group, call))
+        return dscomm_priv_stage_refuse(group, name);
+    return dscomm_priv_coalesce_collective(group, &call->coll);
+}
+
+/* A blocking call where nothing is going on, but the backend must be asked
+ * whether it takes it. */
+static int is_simple(dscomm_group_t *group, const dscomm_coll_args_t *args)
+{
+    return group->asks && dscomm_priv_group_busy(group) == GROUP_SLOW &&
+           is_native(group, args) && !dscomm_priv_device_present();
+}
+
+static dscomm_status_t dispatch(dscomm_group_t *group, dscomm_coll_args_t *args,
+                                dscomm_work_t **ret_work)
+{
+    const char *name = dscomm_coll_name((dscomm_coll_t)args->coll);
+    dscomm_status_t status = dscomm_priv_group_usable(group, name);
+    dscomm_call_t call;
+
+    if (status < 0)
+        return status;
+    memset(&call, 0, offsetof(dscomm_call_t, coll)); /* the rest is args */
+    call.kind = CALL_COLLECTIVE;
+    call.async = ret_work != NULL;
+    call.coll = *args;
+    if (dscomm_priv_group_is(group, GROUP_COALESCING))
+        return record(group, &call, ret_work != NULL);
+    call.algorithm = dscomm_priv_dispatch_choose(group, args, ret_work != NULL);
+    call.coll.sequence = ++group->sequence;
+    if (G_UNLIKELY(dscomm_priv_stage_wanted(group, &call)) &&
+        (status = dscomm_priv_stage_call(group, &call)) < 0)
+        return status;
+    if (ret_work)
+        return dscomm_priv_work_start(group, &call, ret_work);
+    return dscomm_priv_dispatch_block(group, &call);
+}
+
+dscomm_status_t dscomm_priv_dispatch_slow(dscomm_group_t *group,
+                                          dscomm_coll_args_t *args,
+                                          dscomm_work_t **ret_work)
+{
+    if (ret_work || !is_simple(group, args))
+        return dispatch(group, args, ret_work);
+    args->sequence = ++group->sequence;
+    return group->run(group->impl, args);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Leaving a job: deliver what was sent, meet once more, then take everything
+ * apart. */
+#include "config.h"
+
+#include "lib/base/clock.h"
+#include "lib/call/dispatch.h"
+#include "lib/work/progress.h"
+#include "lib/base/status.h"
+#include "lib/group/world.h"
+
+#include <dscomm/init.h>
+
+#define LAST_TURNS 8
+
+static dscomm_work_t *pending_send(const dscomm_group_t *group)
+{
+    for (dscomm_work_t *work = group->pending; work; work = work->next)
+        if (work->call.kind == CALL_MESSAGE && !work->call.p2p.receive)
+            return work;
+    return NULL;
+}
+
+/* What gives peers nothing on this group. */
+static int is_silent(const dscomm_call_t *call)
+{
+    return call->kind == CALL_CUSTOM ||
+           (call->kind == CALL_MESSAGE && call->p2p.receive);
+}
+
+static int is_quiet(const dscomm_group_t *group)
+{
+    for (dscomm_work_t *work = group->pending; work; work = work->next)
+        if (!is_silent(&work->call))
+            return 0;
+    return 1;
+}
+
+/* Waits for the group's sends, freed or not, and says that there will be no
+ * more. Peers may be doing the same on other groups, whose receives are this
+ * rank's to go on with. */
+static void flush(dscomm_group_t *group, int64_t deadline)
+{
+    dscomm_work_t *work;
+    int64_t left;
+
+    pthread_mutex_lock(&group->lock);
+    while ((work = pending_send(group)) &&
+           (left = deadline - dscomm_priv_clock()) > 0) {
+        dscomm_priv_progress(group);
+        if (work != pending_send(group))
+            continue;
+        if (dscomm_priv_progress_broken(group))
+            break;
+        dscomm_priv_progress_others(group);
+        dscomm_priv_progress_rest(group, left,
+                                  dscomm_priv_progress_wanted(group));
+    }
+    if (group->ops.leave && is_quiet(group))
+        group->ops.leave(group->impl);
+    dscomm_priv_pending_settle(group);
+    pthread_mutex_unlock(&group->lock);
+}
+
+/* What peers sent is on its way no more, so a few turns put it where receives
+ * that nobody waited for want it. */
+static void take_in(dscomm_group_t *group)
+{
+    pthread_mutex_lock(&group->lock);
+    for (int i = 0; group->pending && i < LAST_TURNS; i++)
+        dscomm_priv_progress(group);
+    dscomm_priv_pending_settle(group);
+    pthread_mutex_unlock(&group->lock);
+}
+
+/* Those of a group that has ended are over. */
+static void warn_about_works(dscomm_group_t *group)
+{
+    int count = 0;
+
+    pthread_mutex_lock(&group->lock);
+    dscomm_priv_progress_broken(group);
+    for (dscomm_work_t *work = group->pending; work; work = work->next)
+        count += !work->call.internal || work->call.kind == CALL_CUSTOM;
+    pthread_mutex_unlock(&group->lock);
+    if (count)
+        dscomm_log(DSCOMM_LOG_WARN, "core",
+                   "dscomm_finalize: group '%s' has %d incomplete work%s, "
+                   "cancelled now; wait for every work before",
+                   group->name, count, count > 1 ? "s" : "");
+}
+
+static int is_open(const dscomm_group_t *group)
+{
+    return !dscomm_priv_group_is(group, GROUP_FREED);
+}
+
+/* A barrier that says where it is. */
+static dscomm_status_t last_barrier(dscomm_group_t *group)
+{
+    const int coll = DSCOMM_COLL_BARRIER, dtype = DSCOMM_UINT8;
+    dscomm_coll_args_t args = {
+        .coll = coll,
+        .dtype = dtype,
+        .op = -1,
+        .root = DSCOMM_ROOT_FINALIZE,
+        .element = 1,
+        .factor = 1.0,
+        .fingerprint =
+            dscomm_priv_fingerprint(coll, dtype, -1, DSCOMM_ROOT_FINALIZE, 0),
+    };
+
+    return dscomm_priv_dispatch(group, &args, NULL);
+}
+
+/* Every rank's sends are delivered, and every rank has come. */
+static dscomm_status_t meet_again(dscomm_world_t *world, int64_t deadline)
+{
+    dscomm_group_t *group = world->group;
+    dscomm_status_t status;
+
+    dscomm_priv_group_clear(group, GROUP_COALESCING);
+    for (dscomm_group_t *g = world->groups; g; g = g->world_next)
+        if (is_open(g))
+            flush(g, deadline);
+    status = last_barrier(group);
+    for (dscomm_group_t *g = world->groups; g; g = g->world_next)
+        if (is_open(g))
+            take_in(g);
+    return status;
+}
+
+/* Youngest first, so that children go before what they lean on. All are held,
+ * so that the list stays as it is. */
+static void close_groups(dscomm_world_t *world, int orderly)
+{
+    dscomm_group_t *group;
+
+    for (group = world->groups; group; group = group->world_next) {
+        dscomm_priv_group_hold(group);
+        if (!is_open(group))
+            continue;
+        warn_about_works(group);
+        if (orderly && group->ops.quiesce)
+            group->ops.quiesce(group->impl);
+    }
+    for (group = world->groups; group; group = group->world_next)
+        if (is_open(group))
+            dscomm_priv_group_drop(group);
+}
+
+/* Works that their users kept go as well. */
+static void free_groups(dscomm_world_t *world)
+{
+    while (world->groups)
+        dscomm_priv_group_destroy(world->groups);
+}
+
+/* In a forked child: the parent goes on with everything that these handles
+ * stand for. Only a backend could free its own memory, and must not touch what
+ * it shares with others, and the same goes for stores; so that is kept, where a
+ * search for leaks finds it. */
+static void forget(dscomm_world_t *world)
+{
+    static GPtrArray *left_behind;
+
+    pthread_mutex_init(&world->lock, NULL);
+    if (!left_behind)
+        left_behind = g_ptr_array_new();
+    for (dscomm_group_t *group = world->groups; group;
+         group = group->world_next) {
+        g_ptr_array_add(left_behind, group->impl);
+        g_ptr_array_add(left_behind, group->store);
+    }
+    g_ptr_array_add(left_behind, world->meeting.store);
+    free_groups(world);
+    dscomm_priv_world_free(world);
+}
+
+static void leave(dscomm_world_t *world, int orderly, int64_t deadline)
+{
+    close_groups(world, orderly);
+    dscomm_priv_rendezvous_leave(&world->meeting, orderly, deadline);
+    dscomm_priv_progress_stop();
+    free_groups(world);
+    dscomm_priv_world_free(world);
+}
+
+dscomm_status_t dscomm_finalize(dscomm_group_t *group)
+{
+    dscomm_world_t *world;
+    dscomm_status_t status;
+    int64_t deadline;
+
+    if (!group)
+        return DSCOMM_OK;
+    world = dscomm_priv_world_withdraw(group);
+    if (!world)
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "dscomm_finalize: this is no world, or it was "
+                           "finalized before");
+    if (dscomm_priv_group_forked(group)) {
+        forget(world);
+        return DSCOMM_OK;
+    }
+    deadline = dscomm_priv_clock_after(dscomm_priv_clock(), group->timeout_ms);
+    if (group->ops.status(group->impl, NULL, 0) != DSCOMM_OK) {
+        leave(world, 0, deadline);
+        return DSCOMM_OK;
+    }
+    status = meet_again(world, deadline);
+    leave(world, status == DSCOMM_OK, deadline);
+    return status;
+}

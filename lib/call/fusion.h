@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Fusion: small coalesced calls of one kind go as one: on their own buffers,
+ * where those follow one another, else on a packed one. */
+#ifndef LIB_FUSION_H
+#define LIB_FUSION_H
+
+#include "lib/call/check.h"
+#include "lib/work/work.h"
+
+/* Longer ones are bound by bandwidth, not by the call. */
+#define FUSION_PART_MOST ((size_t)32 << 10)
+#define FUSION_WHOLE_MOST ((size_t)1 << 20)
+
+/* The fingerprint of several calls is a polynomial of theirs. Other counts in
+ * between are another call, even where the sum is the same; how many of the
+ * calls a rank has put together before does not matter. */
+#define FUSION_BASE UINT32_C(0x9e3779b1)
+
+static inline size_t dscomm_priv_fusion_bytes(const dscomm_coll_args_t *args)
+{
+    return args->count * args->element;
+}
+
+/* Element by element the same whatever lies beside it. A rank's factor is its
+ * own, so other ranks cannot know whether two calls have the same; operators of
+ * the program's own go alone. */
+static inline int dscomm_priv_fusion_can(const dscomm_call_t *call)
+{
+    const dscomm_coll_args_t *args = &call->coll;
+
+    return call->kind == CALL_COLLECTIVE &&
+           (args->coll == DSCOMM_COLL_ALL_REDUCE ||
+            args->coll == DSCOMM_COLL_BROADCAST) &&
+           args->op < DSCOMM_PREMUL_SUM &&
+           (call->parts > 1 ||
+            dscomm_priv_fusion_bytes(args) <= FUSION_PART_MOST);
+}
+
+static inline int dscomm_priv_fusion_alike(const dscomm_coll_args_t *a,
+                                           const dscomm_coll_args_t *b)
+{
+    return a->coll == b->coll && a->dtype == b->dtype && a->op == b->op &&
+           a->root == b->root;
+}
+
+/* Whether a call goes together with last, the collective recorded before it;
+ * bytes: of all that go together with that. */
+static inline int dscomm_priv_fusion_joins(const dscomm_call_t *last,
+                                           size_t bytes,
+                                           const dscomm_coll_args_t *args)
+{
+    size_t more = dscomm_priv_fusion_bytes(args);
+
+    return dscomm_priv_fusion_alike(&last->coll, args) &&
+           dscomm_priv_fusion_can(last) && more <= FUSION_PART_MOST &&
+           bytes + more <= FUSION_WHOLE_MOST;
+}
+
+/* How many of the calls from calls[0] on can go as one; 1 where the first must
+ * go alone. Equal on all ranks that make the same calls. */
+size_t dscomm_priv_fusion_extent(const dscomm_call_t *calls, size_t count);
+
+/* The one call for count calls, on a buffer with their inputs; NULL where
+ * memory is short. */
+dscomm_fusion_t *dscomm_priv_fusion_new(const dscomm_call_t *calls,
+                                        size_t count, dscomm_call_t *ret_call);
+/* Puts the results where the calls want them. */
+void dscomm_priv_fusion_unpack(const dscomm_fusion_t *fusion);
+void dscomm_priv_fusion_free(dscomm_fusion_t *fusion);
+
+#endif

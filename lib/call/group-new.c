@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* New groups out of a parent's ranks: who agrees, who is in, what it is
+ * called. */
+#include "config.h"
+
+#include "lib/group/group.h"
+
+#include "lib/call/agree.h"
+#include "lib/base/attr.h"
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/group/world.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What attr says, over what the parent has. */
+static dscomm_status_t merge(const dscomm_group_t *parent, const char *name,
+                             const dscomm_group_attr_t *attr,
+                             dscomm_group_attr_t *merged)
+{
+    char what[64];
+    dscomm_status_t status;
+
+    snprintf(what, sizeof what, "%s: attr", name);
+    status = dscomm_priv_attr_read(what, "start from DSCOMM_GROUP_ATTR_INIT",
+                                   attr, sizeof *attr, merged);
+
+    if (!attr || status < 0)
+        return status;
+    if (merged->timeout_ms < 0)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: attr.timeout_ms is %d; give milliseconds, or 0 "
+                           "for those of '%s'",
+                           name, merged->timeout_ms, parent->name);
+    if (merged->members_only != 0 && merged->members_only != 1)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: attr.members_only is %d, not 0 or 1", name,
+                           merged->members_only);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_group_attr_init(dscomm_group_attr_t *attr, size_t size)
+{
+    return dscomm_priv_attr_init("dscomm_group_attr_init", attr, size);
+}
+
+dscomm_status_t dscomm_priv_group_attr(dscomm_group_t *parent, const char *name,
+                                       const dscomm_group_attr_t *attr,
+                                       dscomm_group_attr_t *ret_attr)
+{
+    dscomm_group_attr_t merged = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_status_t status = dscomm_priv_group_ready(parent, name);
+
+    if (status == DSCOMM_OK)
+        status = merge(parent, name, attr, &merged);
+    if (status < 0)
+        return status;
+    if (!merged.backend)
+        merged.backend = parent->module->name;
+    if (!merged.timeout_ms)
+        merged.timeout_ms = parent->timeout_ms;
+    *ret_attr = merged;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_group_explain(const dscomm_group_t *group,
+                                          const char *name,
+                                          dscomm_status_t status)
+{
+    char why[DSCOMM_ERROR_MAX];
+
+    g_strlcpy(why, dscomm_last_error(), sizeof why);
+    return dscomm_fail(status, "%s on group '%s': %s", name, group->name, why);
+}
+
+/* Groups of one rank never reach a module, but a wrong name is wrong there,
+ * too. */
+static dscomm_status_t choose_module(const char *backend, int count,
+                                     const dscomm_module_t **ret_module)
+{
+    dscomm_status_t status = dscomm_priv_module_find(backend, ret_module);
+
+    if (status == DSCOMM_OK && count == 1)
+        *ret_module = dscomm_priv_module_self();
+    return status;
+}
+
+static int own_index(const dscomm_group_t *parent, const int *ranks, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (ranks[i] == parent->rank)
+            return i;
+    return -1;
+}
+
+static dscomm_status_t fail_nesting(const dscomm_group_t *parent)
+{
+    return dscomm_fail(DSCOMM_ERR_INVALID,
+                       "group '%s' is a group of a group and so on, nested "
+                       "too deeply for another one; make it from a group that "
+                       "is nearer to the world",
+                       parent->name);
+}
+
+/* deadline is that of the call, name what the group is called if attr has none.
+ */
+static dscomm_status_t open_child(dscomm_group_t *parent, const int *ranks,
+                                  int count, const dscomm_group_attr_t *attr,
+                                  int64_t deadline, const char *id,
+                                  const char *name, dscomm_group_t **ret_group)
+{
+    const dscomm_module_t *module = NULL;
+    dscomm_status_t status = choose_module(attr->backend, count, &module);
+
+    if (status < 0)
+        return status;
+    return dscomm_priv_group_open(
+        &(dscomm_group_plan_t){.world = parent->world,
+                               .parent = parent,
+                               .module = module,
+                               .name = attr->name ? attr->name : name,
+                               .id = id,
+                               .ranks = ranks,
+                               .rank = own_index(parent, ranks, count),
+                               .count = count,
+                               .timeout_ms = attr->timeout_ms,
+                               .deadline = deadline},
+        ret_group);
+}
+
+dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
+                                        const int *ranks, int count,
+                                        const dscomm_group_attr_t *attr,
+                                        int64_t deadline, int discriminator,
+                                        dscomm_group_t **ret_group)
+{
+    unsigned long long number = ++parent->children;
+    char part[48] = "", id[DSCOMM_GROUP_ID_MAX], name[DSCOMM_ERROR_MAX];
+
+    if (own_index(parent, ranks, count) < 0) {
+        *ret_group = NULL;
+        return DSCOMM_OK;
+    }
+    if (discriminator >= 0)
+        snprintf(part, sizeof part, ".%d", discriminator);
+    snprintf(name, sizeof name, "%s/%llu%s", parent->name, number, part);
+    if (snprintf(id, sizeof id, "%s.%llu%s", parent->id, number, part) >=
+        (int)sizeof id)
+        return fail_nesting(parent);
+    return open_child(parent, ranks, count, attr, deadline, id, name,
+                      ret_group);
+}
+
+/* FNV-1a. */
+static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
+{
+    const unsigned char *bytes = data;
+
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+#define HASH_FIRST UINT64_C(0xcbf29ce484222325)
+
+/* A list of ranks that groups of members_only were made of. */
+struct dscomm_list {
+    struct dscomm_list *next;
+    uint64_t hash;
+    unsigned calls;
+};
+
+void dscomm_priv_group_lists_free(dscomm_group_t *group)
+{
+    struct dscomm_list *list, *next;
+
+    for (list = group->lists; list; list = next) {
+        next = list->next;
+        g_free(list);
+    }
+    group->lists = NULL;
+}
+
+/* How often this list was asked for, without the other ranks. 0 where there is
+ * no memory: the group has ended, as this rank cannot count any more. */
+static unsigned count_call(dscomm_group_t *parent, uint64_t hash)
+{
+    struct dscomm_list *list = parent->lists;
+
+    while (list && list->hash != hash)
+        list = list->next;
+    if (!list) {
+        list = dscomm_priv_group_memory(parent, "dscomm_group_new", 1,
+                                        sizeof *list);
+        if (!list)
+            return 0;
+        list->hash = hash;
+        list->next = parent->lists;
+        parent->lists = list;
+    }
+    return ++list->calls;
+}
+
+#define LIST_ROOM 16 /* bytes for a last rank and "..." */
+
+/* "0,2,5", cut off where it is long. */
+static void list_text(const int *ranks, int count, char *text, size_t size)
+{
+    size_t used = 0;
+    int i;
+
+    for (i = 0; i < count && used < size - LIST_ROOM; i++)
+        used += (size_t)snprintf(text + used, size - used, i ? ",%d" : "%d",
+                                 ranks[i]);
+    if (i < count)
+        g_strlcat(text, "...", size);
+}
+
+/* The members alone have the list, and how often they asked for it, in common,
+ * so that's what they meet by. */
+static dscomm_status_t open_apart(dscomm_group_t *parent, const int *ranks,
+                                  int count, const dscomm_group_attr_t *attr,
+                                  dscomm_group_t **ret_group)
+{
+    const uint64_t hash =
+        hash_bytes(HASH_FIRST, ranks, (size_t)count * sizeof *ranks);
+    char list[48], id[DSCOMM_GROUP_ID_MAX], name[DSCOMM_ERROR_MAX];
+    unsigned number;
+
+    if (own_index(parent, ranks, count) < 0) {
+        *ret_group = NULL;
+        return DSCOMM_OK;
+    }
+    number = count_call(parent, hash);
+    if (!number)
+        return DSCOMM_ERR_NO_MEMORY;
+    list_text(ranks, count, list, sizeof list);
+    snprintf(name, sizeof name, "%s/{%s}#%u", parent->name, list, number);
+    if (snprintf(id, sizeof id, "%s.m%016llx.%u", parent->id,
+                 (unsigned long long)hash, number) >= (int)sizeof id)
+        return fail_nesting(parent);
+    return open_child(
+        parent, ranks, count, attr,
+        dscomm_priv_clock_after(dscomm_priv_clock(), attr->timeout_ms), id,
+        name, ret_group);
+}
+
+/* The parent's scratch space notes which ranks were seen. */
+static dscomm_status_t check_list(dscomm_group_t *parent, const int *ranks,
+                                  int count)
+{
+    const char *name = "dscomm_group_new";
+    unsigned char *seen = (unsigned char *)parent->scratch;
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (!ranks)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: ranks is NULL; give the ranks of '%s' that "
+                           "form the group",
+                           name, parent->name);
+    if (count < 1 || count > parent->size)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: a list of %d ranks of '%s', which has %d", name,
+                           count, parent->name, parent->size);
+    memset(seen, 0, (size_t)parent->size);
+    for (int i = 0; i < count && status == DSCOMM_OK; i++) {
+        if (ranks[i] < 0 || ranks[i] >= parent->size)
+            status =
+                dscomm_fail(DSCOMM_ERR_INVALID,
+                            "%s: ranks[%d] is %d, not in 0 ... %d of '%s'",
+                            name, i, ranks[i], parent->size - 1, parent->name);
+        else if (seen[ranks[i]]++)
+            status = dscomm_fail(DSCOMM_ERR_INVALID,
+                                 "%s: rank %d is listed twice", name, ranks[i]);
+    }
+    return status;
+}
+
+static dscomm_status_t agree(dscomm_group_t *parent, const int *ranks,
+                             int count, const dscomm_group_attr_t *attr)
+{
+    uint64_t hash =
+        hash_bytes(HASH_FIRST, ranks, (size_t)count * sizeof *ranks);
+    char list[64], what[DSCOMM_ERROR_MAX];
+
+    hash = hash_bytes(hash, attr->backend, strlen(attr->backend));
+    list_text(ranks, count, list, sizeof list);
+    snprintf(what, sizeof what,
+             "dscomm_group_new(ranks {%s}, count %d, backend %s)", list, count,
+             attr->backend);
+    return dscomm_priv_agree(parent, DSCOMM_ROOT_GROUP_NEW, hash, what,
+                             "all ranks must give the same list, in the same "
+                             "order, and the same backend");
+}
+
+dscomm_status_t dscomm_group_new(dscomm_group_t *parent, const int *ranks,
+                                 int count, const dscomm_group_attr_t *attr,
+                                 dscomm_group_t **ret_group)
+{
+    const char *name = "dscomm_group_new";
+    dscomm_group_attr_t merged;
+    const int64_t now = dscomm_priv_clock();
+    dscomm_status_t status =
+        dscomm_priv_group_attr(parent, name, attr, &merged);
+
+    if (status < 0)
+        return status;
+    if (!ret_group)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: ret_group is NULL", name);
+    status = check_list(parent, ranks, count);
+    if (status < 0)
+        return status;
+    if (merged.members_only)
+        return open_apart(parent, ranks, count, &merged, ret_group);
+    status = agree(parent, ranks, count, &merged);
+    if (status < 0)
+        return status;
+    return dscomm_priv_group_child(
+        parent, ranks, count, &merged,
+        dscomm_priv_clock_after(now, merged.timeout_ms), -1, ret_group);
+}

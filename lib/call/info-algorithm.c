@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the library tells about algorithms: which there are, and which serves a
+ * call. */
+#include "config.h"
+
+#include "lib/base/settings.h"
+#include "lib/call/dispatch.h"
+#include "lib/module/info.h"
+#include "lib/base/op.h"
+
+#include <dscomm/info.h>
+
+static const char *name_of(const dscomm_algorithm_t *algorithm)
+{
+    return algorithm ? algorithm->name : "native";
+}
+
+static size_t count_algorithms(void)
+{
+    size_t count = 0;
+
+    while (dscomm_priv_algorithms[count].name)
+        count++;
+    return count;
+}
+
+dscomm_status_t dscomm_algorithm_info(size_t index,
+                                      dscomm_algorithm_info_t *info)
+{
+    const char *name = "dscomm_algorithm_info";
+    dscomm_algorithm_info_t full;
+
+    if (dscomm_priv_info_check(name, info ? &info->size : NULL) < 0)
+        return DSCOMM_ERR_INVALID;
+    if (index >= count_algorithms())
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
+                           "%s: no algorithm %zu; there are %zu", name, index,
+                           count_algorithms());
+    full.coll = dscomm_priv_algorithms[index].coll;
+    full.name = dscomm_priv_algorithms[index].name;
+    full.power_of_two =
+        dscomm_priv_algorithm_needs_power(&dscomm_priv_algorithms[index]);
+    full.two_levels =
+        dscomm_priv_algorithm_needs_levels(&dscomm_priv_algorithms[index]);
+    dscomm_priv_info_copy(&full, sizeof full, info);
+    return DSCOMM_OK;
+}
+
+static int reduces(dscomm_coll_t coll)
+{
+    return coll == DSCOMM_COLL_REDUCE || coll == DSCOMM_COLL_ALL_REDUCE ||
+           coll == DSCOMM_COLL_REDUCE_SCATTER ||
+           coll == DSCOMM_COLL_REDUCE_SCATTER_V;
+}
+
+/* The call that is asked about, as far as a choice depends on it; its user is
+ * held. */
+static dscomm_status_t make_args(const char *name, dscomm_coll_t coll,
+                                 dscomm_dtype_t dtype, dscomm_op_t op,
+                                 dscomm_coll_args_t *ret_args)
+{
+    if ((unsigned)coll >= DSCOMM_COLL_SEND)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %d is no collective", name,
+                           (int)coll);
+    if ((unsigned)dtype >= DSCOMM_DTYPE_COUNT)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %d is no dtype", name,
+                           (int)dtype);
+    if (reduces(coll) && !dscomm_op_applies(op, dtype))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: operator %s does not apply to %s", name,
+                           dscomm_op_name(op), dscomm_dtype_name(dtype));
+    *ret_args = (dscomm_coll_args_t){.coll = (int)coll,
+                                     .dtype = (int)dtype,
+                                     .op = reduces(coll) ? (int)op : -1,
+                                     .root = -1,
+                                     .element = dscomm_priv_element_of(dtype)};
+    if (ret_args->op >= DSCOMM_OP_COUNT)
+        return dscomm_priv_op_take(op, name, "", 0, ret_args);
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t check_place(const char *name, int ranks, int nodes)
+{
+    if (ranks < 2)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: ranks is %d; only 2 and more need an algorithm",
+                           name, ranks);
+    if (nodes < 1 || nodes > ranks)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: nodes is %d; %d ranks are on 1 to %d of them",
+                           name, nodes, ranks, ranks);
+    return DSCOMM_OK;
+}
+
+static dscomm_choice_info_t describe(const dscomm_choice_span_t *span,
+                                     const dscomm_nodes_t *nodes)
+{
+    const dscomm_algorithm_t *passed =
+        span->passed ? span->passed->algorithm : NULL;
+
+    return (dscomm_choice_info_t){
+        .from = span->from,
+        .to = span->to,
+        .by_default = span->algorithm->name,
+        .by_setting = span->rule ? name_of(span->rule->algorithm) : NULL,
+        .passed_over = passed ? passed->name : NULL,
+        .why = passed ? dscomm_priv_algorithm_unfit(passed, nodes) : NULL,
+    };
+}
+
+dscomm_status_t dscomm_choice_info(int ranks, int nodes, dscomm_coll_t coll,
+                                   dscomm_dtype_t dtype, dscomm_op_t op,
+                                   uint64_t bytes, dscomm_choice_info_t *info)
+{
+    const char *name = "dscomm_choice_info";
+    const dscomm_nodes_t several = {.ranks = ranks, .count = nodes};
+    const dscomm_nodes_t *levels = nodes > 1 && nodes < ranks ? &several : NULL;
+    dscomm_choice_info_t full;
+    dscomm_choice_span_t span;
+    dscomm_coll_args_t args;
+    dscomm_status_t status;
+    GArray *rules;
+
+    if (dscomm_priv_info_check(name, info ? &info->size : NULL) < 0)
+        return DSCOMM_ERR_INVALID;
+    status = check_place(name, ranks, nodes);
+    if (status == DSCOMM_OK)
+        status = make_args(name, coll, dtype, op, &args);
+    if (status < 0)
+        return status;
+    status = dscomm_priv_choices_read(
+        dscomm_priv_setting_text(SETTING_ALGORITHM), &rules);
+    if (status == DSCOMM_OK)
+        dscomm_priv_choice_span(rules, &args, ranks, levels, bytes, &span);
+    dscomm_priv_op_drop(args.user);
+    if (status < 0)
+        return status;
+    full = describe(&span, levels);
+    dscomm_priv_info_copy(&full, sizeof full, info);
+    g_array_free(rules, TRUE);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_group_algorithm(dscomm_group_t *group,
+                                       dscomm_coll_t coll, dscomm_dtype_t dtype,
+                                       dscomm_op_t op, size_t count, int async,
+                                       const char **ret_name)
+{
+    const char *name = "dscomm_group_algorithm";
+    dscomm_coll_args_t args;
+    dscomm_status_t status = dscomm_priv_group_alive(group, name);
+
+    if (status < 0)
+        return status;
+    if (!ret_name)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: ret_name is NULL", name);
+    status = make_args(name, coll, dtype, op, &args);
+    if (status < 0)
+        return status;
+    args.count = count;
+    *ret_name = name_of(dscomm_priv_dispatch_peek(group, &args, async != 0));
+    dscomm_priv_op_drop(args.user);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_group_tuning(dscomm_group_t *group, char *text,
+                                    size_t size)
+{
+    const char *name = "dscomm_group_tuning";
+    dscomm_status_t status = dscomm_priv_group_alive(group, name);
+
+    if (status < 0)
+        return status;
+    if (!text || !size)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: there is no room for text",
+                           name);
+    *text = '\0';
+    pthread_mutex_lock(&group->lock);
+    if (group->ops.tuning)
+        group->ops.tuning(group->impl, text, size);
+    pthread_mutex_unlock(&group->lock);
+    return DSCOMM_OK;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Joining a job: discover, meet, open the group of all ranks. */
+#include "config.h"
+
+#include "lib/base/settings.h"
+#include "lib/base/attr.h"
+#include "lib/base/clock.h"
+#include "lib/rendezvous/discover.h"
+#include "lib/rendezvous/bootstrap.h"
+#include "lib/base/log.h"
+#include "lib/base/process.h"
+#include "lib/work/progress.h"
+#include "lib/group/world.h"
+
+#include <dscomm/init.h>
+#include <string.h>
+#include <unistd.h>
+
+static dscomm_status_t merge(const dscomm_init_attr_t *attr,
+                             dscomm_init_attr_t *merged)
+{
+    const char *name = "dscomm_init";
+    dscomm_status_t status = dscomm_priv_attr_read(
+        "dscomm_init: attr", "start from DSCOMM_INIT_ATTR_INIT", attr,
+        sizeof *attr, merged);
+
+    if (!attr || status < 0)
+        return status;
+    if (merged->timeout_ms < 0)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: attr.timeout_ms is %d; give milliseconds, or 0 "
+                           "for the default",
+                           name, merged->timeout_ms);
+    if (!merged->has_rank && (merged->rank || merged->world_size))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: attr.rank is %d and attr.world_size %d, but "
+                           "attr.has_rank is 0; set it to 1, or the others to "
+                           "0",
+                           name, merged->rank, merged->world_size);
+    return DSCOMM_OK;
+}
+
+/* A variable that the core does not know may be a module's. All modules are
+ * loaded to find out, which is not worth it where there is none. */
+static void check_environment(void)
+{
+    const dscomm_setting_t *tables[DSCOMM_TABLES_MAX];
+
+    tables[0] = dscomm_priv_setting(0);
+    if (dscomm_priv_settings_unknown(environ, tables, 1, 0))
+        dscomm_priv_settings_check(environ, tables,
+                                   dscomm_priv_setting_tables(tables));
+}
+
+static dscomm_status_t prepare(void)
+{
+    dscomm_status_t status = dscomm_priv_process_watch();
+
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_settings_validate();
+    return status;
+}
+
+/* Without peers there is nobody to meet; a backend that was asked for must be
+ * there all the same. */
+static dscomm_status_t meet_nobody(const dscomm_join_t *join,
+                                   const dscomm_module_t **ret_module)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (strcmp(join->backend, "auto"))
+        status = dscomm_priv_module_find(join->backend, ret_module);
+    *ret_module = dscomm_priv_module_self();
+    return status;
+}
+
+static dscomm_status_t open_world(const dscomm_join_t *join, const char *name,
+                                  const dscomm_module_t *module,
+                                  int64_t deadline, dscomm_world_t *world)
+{
+    dscomm_status_t status = dscomm_priv_choices_read(
+        dscomm_priv_setting_text(SETTING_ALGORITHM), &world->rules);
+
+    if (status < 0)
+        return status;
+    return dscomm_priv_group_open(
+        &(dscomm_group_plan_t){.world = world,
+                               .module = module,
+                               .name = name ? name : "world",
+                               .id = "w",
+                               .rank = join->rank,
+                               .count = join->size,
+                               .timeout_ms = join->timeout_ms,
+                               .deadline = deadline},
+        &world->group);
+}
+
+static dscomm_status_t join_world(const dscomm_join_t *join, const char *name,
+                                  dscomm_world_t *world)
+{
+    const int64_t began = join->began ? join->began : dscomm_priv_clock();
+    const dscomm_module_t *module = NULL;
+    dscomm_status_t status;
+
+    if (join->size == 1) {
+        status = meet_nobody(join, &module);
+        dscomm_priv_nodes_one(1, &world->meeting.nodes);
+    } else {
+        status = dscomm_priv_rendezvous(join, &world->meeting, &module);
+    }
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_progress_start();
+    if (status < 0)
+        return status;
+    status =
+        open_world(join, name, module,
+                   dscomm_priv_clock_after(began, join->timeout_ms), world);
+    if (status < 0)
+        dscomm_priv_progress_stop();
+    return status;
+}
+
+dscomm_status_t dscomm_init_attr_init(dscomm_init_attr_t *attr, size_t size)
+{
+    return dscomm_priv_attr_init("dscomm_init_attr_init", attr, size);
+}
+
+dscomm_status_t dscomm_init(const dscomm_init_attr_t *attr,
+                            dscomm_group_t **ret_world)
+{
+    dscomm_init_attr_t merged = DSCOMM_INIT_ATTR_INIT;
+    dscomm_join_t join = {0};
+    dscomm_world_t *world;
+    dscomm_status_t status = merge(attr, &merged);
+
+    if (status < 0)
+        return status;
+    if (!ret_world)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_init: ret_world is NULL");
+    status = prepare();
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_discover(&merged, &join);
+    if (status < 0)
+        return status;
+    dscomm_priv_log_rank(join.rank);
+    check_environment();
+    if (join.ask)
+        status = dscomm_priv_introduce(&join);
+    if (status < 0) {
+        dscomm_priv_join_clear(&join);
+        return status;
+    }
+    world = dscomm_priv_world_new(join.size);
+    status = join_world(&join, merged.name, world);
+    if (status == DSCOMM_OK) {
+        dscomm_priv_world_publish(world);
+        *ret_world = world->group;
+    } else {
+        dscomm_priv_rendezvous_leave(&world->meeting, 0, 0);
+        dscomm_priv_world_free(world);
+    }
+    dscomm_priv_join_clear(&join);
+    return status;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A mesh: one group along each dimension. */
+#include "config.h"
+
+#include "lib/call/agree.h"
+#include "lib/base/clock.h"
+#include "lib/base/status.h"
+#include "lib/rendezvous/stopped.h"
+#include "lib/group/world.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NDIMS_MAX 64
+
+/* Checks dims, with the one that is -1 computed. */
+static dscomm_status_t complete(const dscomm_group_t *parent, const int *dims,
+                                int ndims, int *full)
+{
+    const char *name = "dscomm_group_mesh";
+    int64_t product = 1;
+    int unknown = -1;
+
+    for (int d = 0; d < ndims; d++) {
+        full[d] = dims[d];
+        if (dims[d] == -1 && unknown < 0) {
+            unknown = d;
+            continue;
+        }
+        if (dims[d] < 1)
+            return dscomm_fail(DSCOMM_ERR_INVALID,
+                               "%s: dims[%d] is %d; dimensions are positive, "
+                               "and one may be -1",
+                               name, d, dims[d]);
+        product *= dims[d];
+        if (product > parent->size)
+            break;
+    }
+    if (unknown >= 0 && parent->size % product == 0) {
+        full[unknown] = (int)(parent->size / product);
+        product = parent->size;
+    }
+    if (product != parent->size)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: the product of dims does not %s the %d ranks "
+                           "of '%s'",
+                           name, unknown < 0 ? "equal" : "divide", parent->size,
+                           parent->name);
+    return DSCOMM_OK;
+}
+
+/* The ranks that differ from rank in coordinate d only. */
+static void line(int rank, const int *dims, int ndims, int d, int *ranks,
+                 int *ret_first)
+{
+    int stride = 1;
+
+    for (int i = ndims - 1; i > d; i--)
+        stride *= dims[i];
+    *ret_first = rank - rank / stride % dims[d] * stride;
+    for (int i = 0; i < dims[d]; i++)
+        ranks[i] = *ret_first + i * stride;
+}
+
+/* The call's time is over, after so many of its groups. */
+static dscomm_status_t fail_late(const dscomm_group_t *parent,
+                                 const dscomm_group_attr_t *attr, int made,
+                                 int ndims)
+{
+    char text[DSCOMM_ERROR_MAX];
+
+    snprintf(text, sizeof text,
+             "dscomm_group_mesh on group '%s': after %.1f s only %d of %d "
+             "groups were made",
+             parent->name, attr->timeout_ms / 1000.0, made, ndims);
+    dscomm_priv_stopped_append(&parent->world->meeting, parent->world_ranks,
+                               parent->size, text, sizeof text);
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT, "%s", text);
+}
+
+static dscomm_status_t open_lines(dscomm_group_t *parent, const int *dims,
+                                  int ndims, const dscomm_group_attr_t *attr,
+                                  int64_t deadline, dscomm_group_t **groups)
+{
+    const uint64_t children = parent->children + (uint64_t)ndims;
+    int *ranks = (int *)parent->scratch, first;
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (int d = 0; d < ndims && status == DSCOMM_OK; d++) {
+        if (d && !dscomm_priv_clock_left(deadline)) {
+            status = fail_late(parent, attr, d, ndims);
+            break;
+        }
+        line(parent->rank, dims, ndims, d, ranks, &first);
+        status = dscomm_priv_group_child(parent, ranks, dims[d], attr, deadline,
+                                         first, &groups[d]);
+    }
+    /* Where one rank fails, others may have come further; what follows is to
+     * have the same id on all. */
+    parent->children = children;
+    return status;
+}
+
+static uint64_t hash_dims(const int *dims, int ndims)
+{
+    uint64_t hash = (uint64_t)ndims;
+
+    for (int d = 0; d < ndims; d++)
+        hash = hash * UINT64_C(0x100000001b3) + (uint64_t)dims[d];
+    return hash;
+}
+
+static dscomm_status_t agree(dscomm_group_t *parent, const int *dims, int ndims)
+{
+    char what[128];
+    size_t used = (size_t)snprintf(what, sizeof what, "dscomm_group_mesh(");
+
+    for (int d = 0; d < ndims && used < sizeof what - 16; d++)
+        used += (size_t)snprintf(what + used, sizeof what - used,
+                                 d ? " x %d" : "%d", dims[d]);
+    snprintf(what + used, sizeof what - used, ")");
+    return dscomm_priv_agree(parent, DSCOMM_ROOT_GROUP_MESH,
+                             hash_dims(dims, ndims), what,
+                             "all ranks must give the same dimensions");
+}
+
+dscomm_status_t dscomm_group_mesh(dscomm_group_t *parent, const int *dims,
+                                  int ndims, dscomm_group_t **ret_groups)
+{
+    const char *name = "dscomm_group_mesh";
+    dscomm_group_attr_t attr;
+    dscomm_group_t *groups[NDIMS_MAX] = {NULL};
+    int full[NDIMS_MAX];
+    const int64_t now = dscomm_priv_clock();
+    dscomm_status_t status = dscomm_priv_group_attr(parent, name, NULL, &attr);
+
+    if (status < 0)
+        return status;
+    if (!dims || !ret_groups)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", name,
+                           dims ? "ret_groups" : "dims");
+    if (ndims < 1 || ndims > NDIMS_MAX)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: ndims is %d, not in 1 ... %d", name, ndims,
+                           NDIMS_MAX);
+    status = complete(parent, dims, ndims, full);
+    if (status == DSCOMM_OK)
+        status = agree(parent, full, ndims);
+    if (status == DSCOMM_OK)
+        status =
+            open_lines(parent, full, ndims, &attr,
+                       dscomm_priv_clock_after(now, attr.timeout_ms), groups);
+    if (status == DSCOMM_OK)
+        memcpy(ret_groups, groups, (size_t)ndims * sizeof *groups);
+    for (int d = 0; status < 0 && d < ndims; d++)
+        if (groups[d])
+            dscomm_priv_group_drop(groups[d]);
+    return status;
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Point to point: check, describe, hand to the backend. */
+#include "config.h"
+#include "lib/call/check.h"
+#include "lib/call/coalesce.h"
+#include "lib/call/receive.h"
+#include "lib/device/stage.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+dscomm_status_t dscomm_priv_check_peer(const dscomm_group_t *group,
+                                       const char *name, int peer, int tag,
+                                       int receive)
+{
+    if ((peer < 0 || peer >= group->size) &&
+        !(receive && peer == DSCOMM_ANY_SOURCE))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': rank %d is not in 0 ... %d", name,
+                           group->name, peer, group->size - 1);
+    if (tag < 0 && !(receive && tag == DSCOMM_ANY_TAG))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': tag %d is not in 0 ... %d", name,
+                           group->name, tag, DSCOMM_TAG_MAX);
+    if (peer == DSCOMM_ANY_SOURCE &&
+        !(group->capabilities & DSCOMM_CAP_ANY_SOURCE))
+        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                           "%s on group '%s': backend %s cannot receive from "
+                           "any source; name the sender",
+                           name, group->name, group->module->name);
+    return DSCOMM_OK;
+}
+
+/* The slow path of checking: finds the cause. */
+static dscomm_status_t check(const dscomm_group_t *group,
+                             const dscomm_call_t *call, const char *name)
+{
+    const dscomm_message_t *message = &call->p2p.message;
+    dscomm_dtype_t dtype = (dscomm_dtype_t)call->p2p.dtype;
+    size_t count = call->p2p.count;
+
+    if (!group)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: group is NULL", name);
+    if ((unsigned)dtype >= DSCOMM_DTYPE_COUNT)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': %d is no dtype", name,
+                           group->name, (int)dtype);
+    if (count > (size_t)PTRDIFF_MAX / dscomm_priv_element_of(dtype))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': %zu elements of %s are more than "
+                           "memory can hold",
+                           name, group->name, count, dscomm_dtype_name(dtype));
+    if (!message->send && !message->recv && count)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': the buffer is NULL, but has %zu "
+                           "elements",
+                           name, group->name, count);
+    return dscomm_priv_check_peer(group, name, message->peer, message->tag,
+                                  call->p2p.receive);
+}
+
+static inline dscomm_call_t describe(const void *send, void *recv, size_t count,
+                                     dscomm_dtype_t dtype, int peer, int tag)
+{
+    dscomm_call_t call = {.kind = CALL_MESSAGE};
+
+    call.p2p.message.send = send;
+    call.p2p.message.recv = recv;
+    call.p2p.message.bytes = count * dscomm_priv_element_of(dtype);
+    call.p2p.message.peer = peer;
+    call.p2p.message.tag = tag;
+    call.p2p.dtype = (int)dtype;
+    call.p2p.count = count;
+    return call;
+}
+
+/* Never yes to what is wrong. */
+static inline int quick(const dscomm_group_t *group, const dscomm_call_t *call,
+                        const void *buffer)
+{
+    return dscomm_priv_quick(group, buffer, call->p2p.count,
+                             (dscomm_dtype_t)call->p2p.dtype) &&
+           (unsigned)call->p2p.message.peer < (unsigned)group->size &&
+           call->p2p.message.tag >= 0;
+}
+
+static dscomm_status_t transfer(dscomm_group_t *group,
+                                const dscomm_call_t *call)
+{
+    if (!call->p2p.receive)
+        return group->ops.send(group->impl, &call->p2p.message);
+    memset(group->request, 0, sizeof *group->request);
+    return group->ops.recv(group->impl, &call->p2p.message, group->request);
+}
+
+/* With hooks, or while works run. */
+static dscomm_status_t transfer_slow(dscomm_group_t *group, dscomm_call_t *call)
+{
+    dscomm_hook_span_t span = dscomm_priv_hook_begin(group, call);
+    int pending = dscomm_priv_group_is(group, GROUP_PENDING) != 0;
+    dscomm_status_t status;
+
+    if (pending)
+        pthread_mutex_lock(&group->lock);
+    status = transfer(group, call);
+    if (pending) {
+        group->unscanned = 1;
+        pthread_mutex_unlock(&group->lock);
+    }
+    dscomm_priv_hook_end(group, call, span, status);
+    return status;
+}
+
+static dscomm_status_t block(dscomm_group_t *group, dscomm_call_t *call)
+{
+    int can =
+        call->p2p.receive ? group->ops.recv != NULL : group->ops.send != NULL;
+
+    /* The backend's blocking forms do not go on with schedules. */
+    if (can && !call->stage && !dscomm_priv_group_is(group, GROUP_SCHEDULED))
+        return transfer_slow(group, call);
+    call->p2p.message.waits = call->p2p.receive;
+    return dscomm_priv_work_block(group, call, group->request);
+}
+
+static dscomm_status_t stage(dscomm_group_t *group, dscomm_call_t *call)
+{
+    if (G_LIKELY(!dscomm_priv_stage_wanted(group, call)))
+        return DSCOMM_OK;
+    return dscomm_priv_stage_call(group, call);
+}
+
+static dscomm_status_t record(dscomm_group_t *group, const dscomm_call_t *call,
+                              const char *name)
+{
+    if (dscomm_priv_stage_wanted(group, call))
+        return dscomm_priv_stage_refuse(group, name);
+    return dscomm_priv_coalesce_message(group, call);
+}
+
+/* A blocking call while something else is going on. */
+static dscomm_status_t block_slow(dscomm_group_t *group, dscomm_call_t *call,
+                                  const char *name, int wants_answer)
+{
+    dscomm_status_t status = dscomm_priv_group_usable(group, name);
+
+    if (status < 0)
+        return status;
+    if (dscomm_priv_group_is(group, GROUP_COALESCING)) {
+        if (wants_answer)
+            return dscomm_fail(DSCOMM_ERR_STATE,
+                               "%s on group '%s': between coalesce_begin and "
+                               "_end ret_source and ret_bytes must be NULL",
+                               name, group->name);
+        return record(group, call, name);
+    }
+    call->p2p.sequence = ++group->messages;
+    status = stage(group, call);
+    return status < 0 ? status : block(group, call);
+}
+
+dscomm_status_t dscomm_send(dscomm_group_t *group, const void *buffer,
+                            size_t count, dscomm_dtype_t dtype, int dest,
+                            int tag)
+{
+    dscomm_call_t call = describe(buffer, NULL, count, dtype, dest, tag);
+
+    if (G_UNLIKELY(!quick(group, &call, buffer))) {
+        dscomm_status_t status = check(group, &call, "send");
+        if (status < 0)
+            return status;
+    }
+    if (G_UNLIKELY(dscomm_priv_group_busy(group) || !group->ops.send ||
+                   dscomm_priv_device_present()))
+        return block_slow(group, &call, "send", 0);
+    group->messages++;
+    return group->ops.send(group->impl, &call.p2p.message);
+}
+
+dscomm_status_t dscomm_recv(dscomm_group_t *group, void *buffer, size_t count,
+                            dscomm_dtype_t dtype, int source, int tag,
+                            int *ret_source, size_t *ret_bytes)
+{
+    dscomm_call_t call = describe(NULL, buffer, count, dtype, source, tag);
+    dscomm_status_t status = DSCOMM_OK;
+
+    call.p2p.receive = 1;
+    if (G_UNLIKELY(!quick(group, &call, buffer)))
+        status = check(group, &call, "recv");
+    if (status < 0)
+        return status;
+    if (G_UNLIKELY(dscomm_priv_group_busy(group) || !group->ops.recv ||
+                   dscomm_priv_device_present())) {
+        status = block_slow(group, &call, "recv", ret_source || ret_bytes);
+    } else {
+        group->messages++;
+        status = transfer(group, &call);
+    }
+    if (status == DSCOMM_OK || status == DSCOMM_ERR_TRUNCATED) {
+        if (ret_source)
+            *ret_source = group->request->source;
+        if (ret_bytes)
+            *ret_bytes = group->request->bytes;
+    }
+    return status;
+}
+
+/* ret_info->size has been checked. */
+static dscomm_status_t recv_within(dscomm_group_t *group, dscomm_call_t *call,
+                                   dscomm_message_info_t *ret_info)
+{
+    dscomm_request_t request;
+    dscomm_status_t status;
+
+    call->p2p.sequence = ++group->messages;
+    status = stage(group, call);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_work_block(group, call, &request);
+    if (status == DSCOMM_OK || status == DSCOMM_ERR_TRUNCATED)
+        dscomm_priv_message_info_fill(ret_info, status, &request);
+    return status;
+}
+
+dscomm_status_t dscomm_recv_within(dscomm_group_t *group, void *buffer,
+                                   size_t count, dscomm_dtype_t dtype,
+                                   int source, int tag, int timeout_ms,
+                                   dscomm_message_info_t *ret_info)
+{
+    const char *name = "dscomm_recv_within";
+    dscomm_call_t call = describe(NULL, buffer, count, dtype, source, tag);
+    dscomm_status_t status;
+
+    call.p2p.receive = 1;
+    call.p2p.message.waits = 1;
+    status = dscomm_priv_group_ready(group, name);
+    if (status == DSCOMM_OK)
+        status = check(group, &call, name);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_message_info_check(ret_info, name);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_receive_deadline(group, name, timeout_ms,
+                                              &call.p2p.deadline_ns);
+    return status < 0 ? status : recv_within(group, &call, ret_info);
+}
+
+static void matched_free(dscomm_matched_t *matched)
+{
+    dscomm_matched_t **link = &matched->group->matched;
+
+    while (*link != matched)
+        link = &(*link)->next;
+    *link = matched->next;
+    g_free(matched);
+}
+
+static dscomm_status_t recv_taken(dscomm_matched_t *matched, void *buffer,
+                                  size_t count, dscomm_dtype_t dtype,
+                                  dscomm_message_info_t *ret_info)
+{
+    const char *name = "dscomm_recv_matched";
+    dscomm_group_t *group = matched->group;
+    dscomm_call_t call =
+        describe(NULL, buffer, count, dtype, matched->source, matched->tag);
+    dscomm_status_t status = dscomm_priv_group_ready(group, name);
+
+    call.p2p.receive = 1;
+    call.p2p.message.taken = matched->taken;
+    if (status == DSCOMM_OK)
+        status = check(group, &call, name);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_message_info_check(ret_info, name);
+    return status < 0 ? status : recv_within(group, &call, ret_info);
+}
+
+/* With these the message is still set aside, or its group has failed. */
+static bool is_kept(dscomm_status_t status)
+{
+    return status == DSCOMM_ERR_INVALID || status == DSCOMM_ERR_STATE ||
+           status == DSCOMM_ERR_NO_MEMORY;
+}
+
+dscomm_status_t dscomm_recv_matched(dscomm_matched_t *matched, void *buffer,
+                                    size_t count, dscomm_dtype_t dtype,
+                                    dscomm_message_info_t *ret_info)
+{
+    dscomm_status_t status;
+
+    if (!matched)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_recv_matched: matched is NULL");
+    status = recv_taken(matched, buffer, count, dtype, ret_info);
+    if (!is_kept(status))
+        matched_free(matched);
+    return status;
+}
+
+static dscomm_status_t start(dscomm_group_t *group, dscomm_call_t *call,
+                             const void *buffer, const char *name,
+                             dscomm_work_t **ret_work)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (!quick(group, call, buffer))
+        status = check(group, call, name);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_group_usable(group, name);
+    if (status < 0)
+        return status;
+    if (dscomm_priv_group_is(group, GROUP_COALESCING))
+        return ret_work ? dscomm_priv_coalesce_refuse(group, name)
+                        : record(group, call, name);
+    if (!ret_work)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': ret_work is NULL; only between "
+                           "coalesce_begin and _end may it be",
+                           name, group->name);
+    call->async = 1;
+    call->p2p.sequence = ++group->messages;
+    status = stage(group, call);
+    if (status < 0)
+        return status;
+    return dscomm_priv_work_start(group, call, ret_work);
+}
+
+dscomm_status_t dscomm_isend(dscomm_group_t *group, const void *buffer,
+                             size_t count, dscomm_dtype_t dtype, int dest,
+                             int tag, dscomm_work_t **ret_work)
+{
+    dscomm_call_t call = describe(buffer, NULL, count, dtype, dest, tag);
+
+    return start(group, &call, buffer, "isend", ret_work);
+}
+
+dscomm_status_t dscomm_irecv(dscomm_group_t *group, void *buffer, size_t count,
+                             dscomm_dtype_t dtype, int source, int tag,
+                             dscomm_work_t **ret_work)
+{
+    dscomm_call_t call = describe(NULL, buffer, count, dtype, source, tag);
+
+    call.p2p.receive = 1;
+    return start(group, &call, buffer, "irecv", ret_work);
+}

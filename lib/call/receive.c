@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See receive.h. */
+#include "config.h"
+#include "lib/call/receive.h"
+#include "lib/base/clock.h"
+#include "lib/work/progress.h"
+#include "lib/base/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The members that every version of the structure has. */
+#define INFO_LEAST sizeof(dscomm_message_info_t)
+#define INFO_MOST 4096
+
+dscomm_status_t
+dscomm_priv_message_info_check(const dscomm_message_info_t *info,
+                               const char *name)
+{
+    if (!info || (info->size >= INFO_LEAST && info->size <= INFO_MOST))
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_INVALID,
+                       "%s: ret_info->size is %zu; start from "
+                       "DSCOMM_MESSAGE_INFO_INIT",
+                       name, info->size);
+}
+
+void dscomm_priv_message_info_fill(dscomm_message_info_t *ret_info,
+                                   dscomm_status_t status,
+                                   const dscomm_request_t *request)
+{
+    dscomm_message_info_t info = {
+        .status = status,
+        .source = request->source,
+        .tag = request->tag,
+        .bytes = request->bytes,
+    };
+
+    if (!ret_info)
+        return;
+    info.size = ret_info->size;
+    memcpy(ret_info, &info, MIN(info.size, sizeof info));
+}
+
+/* With the group's lock held: work ends with status, unless a message has come
+ * or is coming. */
+static bool receive_withdraw(dscomm_work_t *work, dscomm_status_t status,
+                             const char *why)
+{
+    dscomm_group_t *group = work->group;
+    char what[128], text[DSCOMM_ERROR_MAX];
+
+    if (work->request.status != DSCOMM_IN_PROGRESS ||
+        !group->ops.withdraw(group->impl, &work->request))
+        return false;
+    dscomm_priv_work_describe(work, what, sizeof what);
+    snprintf(text, sizeof text, "%s of group '%s' (rank %d of %d) %s", what,
+             group->name, group->rank, group->size, why);
+    dscomm_priv_work_retire(work, status, text);
+    return true;
+}
+
+int dscomm_priv_receive_expire(dscomm_work_t *work, int64_t now)
+{
+    const dscomm_group_t *group = work->group;
+
+    if (group->ops.matched && group->ops.matched(group->impl, &work->request)) {
+        work->call.p2p.deadline_ns = 0;
+        return 0;
+    }
+    if (now < work->call.p2p.deadline_ns)
+        return 0;
+    if (receive_withdraw(work, DSCOMM_ERR_TIMEOUT,
+                         "got no message before its own deadline; the group "
+                         "goes on"))
+        return 1;
+    work->call.p2p.deadline_ns = 0;
+    return 0;
+}
+
+static dscomm_status_t check_backend(const dscomm_group_t *group,
+                                     const char *name)
+{
+    if (group->ops.withdraw)
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                       "%s on group '%s': backend %s cannot take back a "
+                       "receive; wait for it",
+                       name, group->name, group->module->name);
+}
+
+dscomm_status_t dscomm_priv_receive_deadline(const dscomm_group_t *group,
+                                             const char *name, int timeout_ms,
+                                             int64_t *ret_deadline_ns)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (timeout_ms < DSCOMM_TIMEOUT_NONE)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': timeout_ms is %d; give "
+                           "milliseconds, 0, DSCOMM_TIMEOUT_DEFAULT or "
+                           "DSCOMM_TIMEOUT_NONE",
+                           name, group->name, timeout_ms);
+    if (timeout_ms == DSCOMM_TIMEOUT_DEFAULT)
+        timeout_ms = group->timeout_ms;
+    if (timeout_ms != DSCOMM_TIMEOUT_NONE)
+        status = check_backend(group, name);
+    *ret_deadline_ns = dscomm_priv_clock_after(dscomm_priv_clock(), timeout_ms);
+    return status;
+}
+
+/* OK, or why work is nothing that can be taken back. */
+static dscomm_status_t check_work(const dscomm_work_t *work, const char *name)
+{
+    if (!work)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: work is NULL", name);
+    if (dscomm_priv_group_forked(work->group))
+        return dscomm_priv_group_usable(work->group, name);
+    if (!dscomm_priv_receive_is(work))
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "%s on group '%s': the work is no receive; only "
+                           "one that dscomm_irecv started can be taken back",
+                           name, work->group->name);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_work_cancel(dscomm_work_t *work)
+{
+    const char *name = "dscomm_work_cancel";
+    dscomm_status_t status = check_work(work, name);
+    dscomm_group_t *group;
+
+    if (status < 0 || dscomm_priv_work_done(work))
+        return status;
+    group = work->group;
+    status = check_backend(group, name);
+    if (status < 0)
+        return status;
+    pthread_mutex_lock(&group->lock);
+    dscomm_priv_progress(group);
+    if (!dscomm_priv_work_done(work))
+        receive_withdraw(work, DSCOMM_ERR_CANCELLED, "was cancelled");
+    dscomm_priv_pending_settle(group);
+    pthread_mutex_unlock(&group->lock);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_work_set_timeout(dscomm_work_t *work, int timeout_ms)
+{
+    const char *name = "dscomm_work_set_timeout";
+    dscomm_status_t status = check_work(work, name);
+    int64_t deadline_ns = 0;
+
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_receive_deadline(work->group, name, timeout_ms,
+                                              &deadline_ns);
+    if (status < 0)
+        return status;
+    pthread_mutex_lock(&work->group->lock);
+    work->call.p2p.deadline_ns = deadline_ns;
+    pthread_mutex_unlock(&work->group->lock);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_work_received_at(const dscomm_work_t *work, size_t index,
+                                        dscomm_message_info_t *ret_info)
+{
+    const char *name = "dscomm_work_received_at";
+    dscomm_message_info_t info = DSCOMM_MESSAGE_INFO_INIT;
+    size_t receives;
+
+    if (!work || !ret_info)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", name,
+                           work ? "ret_info" : "work");
+    if (dscomm_priv_message_info_check(ret_info, name) < 0)
+        return DSCOMM_ERR_INVALID;
+    if (!dscomm_priv_work_done((dscomm_work_t *)work))
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "%s: the work is not complete; wait for it first",
+                           name);
+    receives = dscomm_priv_receive_is(work) ? 1 : work->receives;
+    if (index >= receives)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: the work has %zu receives; there is no number "
+                           "%zu",
+                           name, receives, index);
+    if (work->received)
+        info = work->received[index];
+    else
+        dscomm_priv_message_info_fill(
+            &info, atomic_load_explicit(&work->status, memory_order_acquire),
+            &work->request);
+    info.size = ret_info->size;
+    memcpy(ret_info, &info, MIN(info.size, sizeof info));
+    return DSCOMM_OK;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Receives that can be taken back as long as no message has come for them, and
+ * what is told about a message. */
+#ifndef LIB_RECEIVE_H
+#define LIB_RECEIVE_H
+
+#include "lib/work/work.h"
+
+#include <dscomm/p2p.h>
+#include <stdbool.h>
+
+static inline bool dscomm_priv_receive_is(const dscomm_work_t *work)
+{
+    return work->call.kind == CALL_MESSAGE && work->call.p2p.receive;
+}
+
+/* Does a receive have a deadline of its own, in place of the group's? */
+static inline bool dscomm_priv_receive_limited(const dscomm_work_t *work)
+{
+    return dscomm_priv_receive_is(work) && work->call.p2p.deadline_ns;
+}
+
+/* With the group's lock held: takes work back if its own deadline has passed at
+ * now, and returns 1; work is complete then. If a message is coming already,
+ * the group's deadline holds from here on, so that a sender that stalls is
+ * noticed. */
+int dscomm_priv_receive_expire(dscomm_work_t *work, int64_t now);
+
+/* When a receive that begins now is taken back. ERR_INVALID if timeout_ms makes
+ * no sense, ERR_UNSUPPORTED if the backend cannot take it back; name is the
+ * public call's. */
+dscomm_status_t dscomm_priv_receive_deadline(const dscomm_group_t *group,
+                                             const char *name, int timeout_ms,
+                                             int64_t *ret_deadline_ns);
+
+/* What a probe has set aside; in a list of its group, which frees it. */
+struct dscomm_matched {
+    dscomm_group_t *group;
+    void *taken; /* the backend's */
+    int source, tag;
+    dscomm_matched_t *next;
+};
+
+/* Frees those of group that nobody has received. */
+void dscomm_priv_matched_free(dscomm_group_t *group);
+
+/* OK, or why nothing can be sent to peer, or received from it, with tag. */
+dscomm_status_t dscomm_priv_check_peer(const dscomm_group_t *group,
+                                       const char *name, int peer, int tag,
+                                       int receive);
+
+/* ERR_INVALID if info, which may be NULL, has a size that makes no sense. */
+dscomm_status_t
+dscomm_priv_message_info_check(const dscomm_message_info_t *info,
+                               const char *name);
+/* Fills in as much as the caller's headers know; NULL is fine. */
+void dscomm_priv_message_info_fill(dscomm_message_info_t *ret_info,
+                                   dscomm_status_t status,
+                                   const dscomm_request_t *request);
+
+#endif

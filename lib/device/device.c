@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See device.h. CUDA's driver interface is stable since its version 4, so the
+ * few functions and numbers in use are declared here. */
+#define _GNU_SOURCE
+#include "config.h"
+#include "lib/device/device.h"
+
+#include <dscomm/backend.h>
+
+#include <dlfcn.h>
+#include <glib.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+
+#define LIBRARY "libcuda.so.1"
+#define PAGE ((size_t)4096)
+#define SHELF 8 /* blocks that are kept */
+#define PINNED_MOST ((size_t)256 << 20) /* bytes, kept or in use */
+#define PORTABLE 1 /* CU_MEMHOSTREGISTER_PORTABLE */
+#define DEVICES_MOST 64
+#define INVALID_DEVICE 101 /* CUDA_ERROR_INVALID_DEVICE */
+
+/* CU_POINTER_ATTRIBUTE_*, CU_MEMORYTYPE_DEVICE */
+enum {
+    ATTRIBUTE_CONTEXT = 1,
+    ATTRIBUTE_TYPE = 2,
+    ATTRIBUTE_MANAGED = 8,
+    ATTRIBUTE_ORDINAL = 9
+};
+enum { TYPE_DEVICE = 2 };
+
+typedef uint64_t address_t; /* CUdeviceptr */
+
+typedef struct {
+    int (*attribute)(void *value, int which, address_t pointer);
+    int (*count)(int *count);
+    int (*get)(int *device, int ordinal);
+    int (*retain)(void **context, int device);
+    int (*push)(void *context);
+    int (*pop)(void **context);
+    int (*current)(void **context);
+    int (*synchronize)(void *stream);
+    int (*to_host)(void *dest, address_t source, size_t bytes, void *stream);
+    int (*to_device)(address_t dest, const void *source, size_t bytes,
+                     void *stream);
+    int (*pin)(void *memory, size_t bytes, unsigned flags);
+    int (*unpin)(void *memory);
+    int (*error_name)(int code, const char **name);
+} driver_t;
+
+#define SLOT(member, symbol)                                                   \
+    {                                                                          \
+        offsetof(driver_t, member), symbol                                     \
+    }
+static const struct {
+    size_t offset;
+    const char *symbol;
+} slots[] = {
+    SLOT(attribute, "cuPointerGetAttribute"),
+    SLOT(count, "cuDeviceGetCount"),
+    SLOT(get, "cuDeviceGet"),
+    SLOT(retain, "cuDevicePrimaryCtxRetain"),
+    SLOT(push, "cuCtxPushCurrent_v2"),
+    SLOT(pop, "cuCtxPopCurrent_v2"),
+    SLOT(current, "cuCtxGetCurrent"),
+    SLOT(synchronize, "cuStreamSynchronize"),
+    SLOT(to_host, "cuMemcpyDtoHAsync_v2"),
+    SLOT(to_device, "cuMemcpyHtoDAsync_v2"),
+    SLOT(pin, "cuMemHostRegister_v2"),
+    SLOT(unpin, "cuMemHostUnregister"),
+    SLOT(error_name, "cuGetErrorName"),
+};
+
+/* Host memory begins with this. It is the process's own, pinned or not, so that
+ * it outlives the context that it was pinned for. */
+typedef struct block {
+    _Alignas(64) TAILQ_ENTRY(block) link;
+    size_t size;
+    int pinned;
+} block_t;
+typedef TAILQ_HEAD(blocks, block) blocks_t;
+
+static driver_t functions;
+static _Atomic(const driver_t *) driver;
+static atomic_ullong loads; /* of libraries, when it was last looked for */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static blocks_t shelf = TAILQ_HEAD_INITIALIZER(shelf); /* oldest last */
+static int shelved;
+static size_t pinned; /* bytes */
+static void *primaries[DEVICES_MOST]; /* contexts, once they are asked for */
+
+static int see_loads(struct dl_phdr_info *info, size_t size, void *ret_loads)
+{
+    (void)size;
+    *(unsigned long long *)ret_loads = info->dlpi_adds;
+    return 1;
+}
+
+/* Stays loaded from here on. */
+static int find(void)
+{
+    void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_NOLOAD);
+
+    if (!handle)
+        return 0;
+    for (size_t i = 0; i < G_N_ELEMENTS(slots); i++) {
+        void *symbol = dlsym(handle, slots[i].symbol);
+
+        if (!symbol) {
+            dlclose(handle);
+            return 0;
+        }
+        *(void **)((char *)&functions + slots[i].offset) = symbol;
+    }
+    return 1;
+}
+
+_Atomic(struct link_map *) dscomm_priv_device_last, dscomm_priv_device_looked;
+
+/* What an object needs comes behind it in the list; it is bound to stay, in
+ * case that it came from somewhere else at the same time. */
+static void settle(struct link_map *map)
+{
+    struct link_map *next;
+
+    while ((next = __atomic_load_n(&map->l_next, __ATOMIC_ACQUIRE))) {
+        dlopen(next->l_name, RTLD_NOLOAD | RTLD_LAZY | RTLD_NODELETE);
+        map = next;
+    }
+    atomic_store_explicit(&dscomm_priv_device_last, map, memory_order_release);
+}
+
+void dscomm_priv_device_anchor(void *handle)
+{
+    struct link_map *map;
+
+    if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0)
+        settle(map);
+}
+
+/* Where there is no module: the object that this is in. */
+static struct link_map *find_last(void)
+{
+    struct link_map *map;
+    Dl_info info;
+
+    if (!atomic_load_explicit(&dscomm_priv_device_last, memory_order_acquire) &&
+        dladdr1(&functions, &info, (void **)&map, RTLD_DL_LINKMAP))
+        settle(map);
+    return atomic_load_explicit(&dscomm_priv_device_last, memory_order_acquire);
+}
+
+void dscomm_priv_device_anchor_rest(void)
+{
+    struct link_map *map = find_last();
+
+    if (map)
+        settle(map);
+}
+
+/* Looks for the driver where anything was loaded since that was done. */
+static int look(void)
+{
+    unsigned long long now = 0;
+
+    dl_iterate_phdr(see_loads, &now);
+    if (now == atomic_load_explicit(&loads, memory_order_relaxed))
+        return 0;
+    pthread_mutex_lock(&lock);
+    if (!driver && find())
+        atomic_store_explicit(&driver, &functions, memory_order_release);
+    atomic_store_explicit(&loads, now, memory_order_relaxed);
+    pthread_mutex_unlock(&lock);
+    return driver != NULL;
+}
+
+int dscomm_priv_device_look(void)
+{
+    struct link_map *last = find_last();
+
+    if (atomic_load_explicit(&driver, memory_order_acquire) || look())
+        return 1;
+    atomic_store_explicit(&dscomm_priv_device_looked, last,
+                          memory_order_release);
+    return 0;
+}
+
+static address_t address(const void *pointer)
+{
+    return (address_t)(uintptr_t)pointer;
+}
+
+int dscomm_priv_device_owns(const void *pointer)
+{
+    unsigned type = 0, managed = 0;
+
+    if (!pointer || !dscomm_priv_device_present() ||
+        functions.attribute(&type, ATTRIBUTE_TYPE, address(pointer)) ||
+        type != TYPE_DEVICE)
+        return 0;
+    return functions.attribute(&managed, ATTRIBUTE_MANAGED, address(pointer)) ||
+           !managed;
+}
+
+int dscomm_priv_device_in_context(void)
+{
+    void *context = NULL;
+
+    return dscomm_priv_device_present() && !functions.current(&context) &&
+           context;
+}
+
+int dscomm_priv_device_count(void)
+{
+    int count = 0;
+
+    return dscomm_priv_device_present() && !functions.count(&count) ? count : 0;
+}
+
+/* The context that CUDA's runtime uses of a device. Where its memory is in use,
+ * that exists; it is kept. */
+static int find_primary(int ordinal, void **ret_context)
+{
+    int code = 0, device;
+
+    if (ordinal < 0 || ordinal >= DEVICES_MOST)
+        return INVALID_DEVICE;
+    pthread_mutex_lock(&lock);
+    if (!primaries[ordinal]) {
+        code = functions.get(&device, ordinal);
+        if (!code)
+            code = functions.retain(&primaries[ordinal], device);
+    }
+    *ret_context = primaries[ordinal];
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+/* Makes the context of pointer's memory this thread's, until leave(); where
+ * that memory belongs to none, as a pool's does, its device's own. CUDA's
+ * code. */
+static int enter(const void *pointer)
+{
+    void *context = NULL;
+    int code, ordinal = -1;
+
+    code = functions.attribute(&context, ATTRIBUTE_CONTEXT, address(pointer));
+    if (!code && !context) {
+        code =
+            functions.attribute(&ordinal, ATTRIBUTE_ORDINAL, address(pointer));
+        if (!code)
+            code = find_primary(ordinal, &context);
+    }
+    return code ? code : functions.push(context);
+}
+
+static void leave(void)
+{
+    void *context;
+
+    functions.pop(&context);
+}
+
+static dscomm_status_t result(int code, const char *what)
+{
+    const char *name = NULL;
+
+    if (!code)
+        return DSCOMM_OK;
+    if (functions.error_name(code, &name) || !name)
+        name = "an error without a name";
+    return dscomm_fail(DSCOMM_ERR_IO, "%s: CUDA says %s (%d)", what, name,
+                       code);
+}
+
+dscomm_status_t dscomm_priv_device_sync(const void *pointer, void *stream)
+{
+    int code = enter(pointer);
+
+    if (!code) {
+        code = functions.synchronize(stream);
+        leave();
+    }
+    return result(code, "waiting for a device");
+}
+
+dscomm_status_t dscomm_priv_device_to_host(void *dest, const void *source,
+                                           size_t bytes, void *stream)
+{
+    int code = enter(source);
+
+    if (!code) {
+        code = functions.to_host(dest, address(source), bytes, stream);
+        if (!code)
+            code = functions.synchronize(stream);
+        leave();
+    }
+    return result(code, "copying from a device");
+}
+
+dscomm_status_t dscomm_priv_device_to_device(void *dest, const void *source,
+                                             size_t bytes, void *stream)
+{
+    int code = enter(dest);
+
+    if (!code) {
+        code = functions.to_device(address(dest), source, bytes, stream);
+        if (!code)
+            code = functions.synchronize(stream);
+        leave();
+    }
+    return result(code, "copying to a device");
+}
+
+/* The latest that is large enough, but not by far. */
+static block_t *unshelve(size_t size)
+{
+    block_t *block;
+
+    TAILQ_FOREACH (block, &shelf, link)
+        if (block->size >= size && block->size / 4 <= size)
+            break;
+    if (block) {
+        TAILQ_REMOVE(&shelf, block, link);
+        shelved--;
+    }
+    return block;
+}
+
+static void drop_oldest(blocks_t *dropped)
+{
+    block_t *block = TAILQ_LAST(&shelf, blocks);
+
+    TAILQ_REMOVE(&shelf, block, link);
+    TAILQ_INSERT_TAIL(dropped, block, link);
+    shelved--;
+    pinned -= block->size;
+}
+
+/* Where the context has gone, so has what it had pinned. */
+static void release(blocks_t *dropped)
+{
+    block_t *block;
+
+    while ((block = TAILQ_FIRST(dropped)) != NULL) {
+        TAILQ_REMOVE(dropped, block, link);
+        if (!enter(block)) {
+            functions.unpin(block);
+            leave();
+        }
+        free(block);
+    }
+}
+
+/* May so much more be pinned, if need be in place of what is kept? */
+static int reserve(size_t size, blocks_t *dropped)
+{
+    if (size > PINNED_MOST)
+        return 0;
+    while (size > PINNED_MOST - pinned && shelved)
+        drop_oldest(dropped);
+    if (size > PINNED_MOST - pinned)
+        return 0;
+    pinned += size;
+    return 1;
+}
+
+static void unreserve(size_t size)
+{
+    pthread_mutex_lock(&lock);
+    pinned -= size;
+    pthread_mutex_unlock(&lock);
+}
+
+static block_t *make(const void *pointer, size_t size, int reserved)
+{
+    block_t *block = aligned_alloc(PAGE, size);
+    int pins = 0;
+
+    if (block && reserved && !enter(pointer)) {
+        pins = !functions.pin(block, size, PORTABLE);
+        leave();
+    }
+    if (reserved && !pins)
+        unreserve(size);
+    if (block)
+        *block = (block_t){.size = size, .pinned = pins};
+    return block;
+}
+
+void *dscomm_priv_device_host_take(const void *pointer, size_t bytes)
+{
+    size_t size = (bytes + sizeof(block_t) + PAGE - 1) & ~(PAGE - 1);
+    blocks_t dropped = TAILQ_HEAD_INITIALIZER(dropped);
+    block_t *block;
+    int reserved = 0;
+
+    pthread_mutex_lock(&lock);
+    block = unshelve(size);
+    if (!block)
+        reserved = reserve(size, &dropped);
+    pthread_mutex_unlock(&lock);
+    release(&dropped);
+    if (!block)
+        block = make(pointer, size, reserved);
+    return block ? block + 1 : NULL;
+}
+
+void dscomm_priv_device_host_give(void *memory)
+{
+    block_t *block = memory ? (block_t *)memory - 1 : NULL;
+    blocks_t dropped = TAILQ_HEAD_INITIALIZER(dropped);
+
+    if (!block)
+        return;
+    if (!block->pinned) {
+        free(block);
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    TAILQ_INSERT_HEAD(&shelf, block, link);
+    if (++shelved > SHELF)
+        drop_oldest(&dropped);
+    pthread_mutex_unlock(&lock);
+    release(&dropped);
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See stage.h. */
+#include "config.h"
+#include "lib/device/stage.h"
+
+#include <glib.h>
+
+/* What a call reads and writes. */
+typedef struct {
+    const char *send;
+    char *recv;
+    size_t sends, recvs; /* bytes */
+    int gaps; /* not all bytes of recv are written */
+} extent_t;
+
+/* host stands for bytes bytes at device. */
+typedef struct {
+    char *device, *host;
+    size_t bytes;
+} cover_t;
+
+struct dscomm_stage {
+    cover_t send, recv; /* one of them alone where they overlap */
+    char *result; /* on the device: what the call has written */
+    size_t results;
+    void *stream; /* the group's at the time of the call */
+};
+
+static size_t reach(const size_t *counts, const size_t *displs, int size)
+{
+    size_t most = 0;
+
+    for (int r = 0; r < size; r++)
+        if (counts[r])
+            most = MAX(most, displs[r] + counts[r]);
+    return most;
+}
+
+/* How many elements a collective reads (which = 0) or writes: its own count,
+ * that of all ranks, what the counts say, or none. */
+enum { NONE, OWN, ALL, COUNTS };
+static const struct {
+    unsigned char send, recv,
+        rooted; /* rooted: 1 send, 2 recv, on root alone */
+} shapes[DSCOMM_COLL_SEND] = {
+    [DSCOMM_COLL_BARRIER] = {NONE, NONE, 0},
+    [DSCOMM_COLL_BROADCAST] = {OWN, OWN, 1},
+    [DSCOMM_COLL_REDUCE] = {OWN, OWN, 2},
+    [DSCOMM_COLL_ALL_REDUCE] = {OWN, OWN, 0},
+    [DSCOMM_COLL_ALL_GATHER] = {OWN, ALL, 0},
+    [DSCOMM_COLL_ALL_GATHER_V] = {OWN, COUNTS, 0},
+    [DSCOMM_COLL_REDUCE_SCATTER] = {ALL, OWN, 0},
+    [DSCOMM_COLL_REDUCE_SCATTER_V] = {COUNTS, OWN, 0},
+    [DSCOMM_COLL_GATHER] = {OWN, ALL, 2},
+    [DSCOMM_COLL_GATHER_V] = {OWN, COUNTS, 2},
+    [DSCOMM_COLL_SCATTER] = {ALL, OWN, 1},
+    [DSCOMM_COLL_SCATTER_V] = {COUNTS, OWN, 1},
+    [DSCOMM_COLL_ALL_TO_ALL] = {ALL, ALL, 0},
+    [DSCOMM_COLL_ALL_TO_ALL_V] = {COUNTS, COUNTS, 0},
+};
+
+static size_t elements(const dscomm_group_t *group,
+                       const dscomm_coll_args_t *args, int shape,
+                       const size_t *counts, const size_t *displs)
+{
+    switch (shape) {
+    case OWN:
+        return args->count;
+    case ALL:
+        return args->count * (size_t)group->size;
+    case COUNTS:
+        return reach(counts, displs, group->size);
+    default:
+        return 0;
+    }
+}
+
+static extent_t extent_of_collective(const dscomm_group_t *group,
+                                     const dscomm_coll_args_t *args)
+{
+    const int is_root = args->root < 0 || args->root == group->rank;
+    const int rooted = shapes[args->coll].rooted;
+    /* The counts of a reduce_scatter_v are of what it reads. */
+    const int by_recv = args->coll == DSCOMM_COLL_REDUCE_SCATTER_V;
+    extent_t extent = {.send = args->send, .recv = args->recv};
+
+    if (is_root || rooted != 1)
+        extent.sends =
+            args->element *
+            elements(group, args, shapes[args->coll].send,
+                     by_recv ? args->recv_counts : args->send_counts,
+                     by_recv ? args->recv_displs : args->send_displs);
+    if (is_root || rooted != 2)
+        extent.recvs =
+            args->element * elements(group, args, shapes[args->coll].recv,
+                                     args->recv_counts, args->recv_displs);
+    extent.gaps = shapes[args->coll].recv == COUNTS;
+    return extent;
+}
+
+static extent_t extent_of(const dscomm_group_t *group,
+                          const dscomm_call_t *call)
+{
+    const dscomm_message_t *message = &call->p2p.message;
+
+    if (call->kind == CALL_COLLECTIVE)
+        return extent_of_collective(group, &call->coll);
+    return (extent_t){.send = message->send,
+                      .recv = message->recv,
+                      .sends = message->send ? message->bytes : 0,
+                      .recvs = message->recv ? message->bytes : 0};
+}
+
+static int on_device(const void *pointer, size_t bytes)
+{
+    return bytes && dscomm_priv_device_owns(pointer);
+}
+
+int dscomm_priv_stage_wanted(const dscomm_group_t *group,
+                             const dscomm_call_t *call)
+{
+    extent_t extent;
+
+    if (G_LIKELY(!dscomm_priv_device_present()))
+        return 0;
+    extent = extent_of(group, call);
+    return on_device(extent.send, extent.sends) ||
+           on_device(extent.recv, extent.recvs);
+}
+
+/* read: from the device, of which this much. */
+static dscomm_status_t cover(const dscomm_stage_t *stage, cover_t *ret_cover,
+                             char *device, size_t bytes, const char *read,
+                             size_t reads)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    ret_cover->host = dscomm_priv_device_host_take(device, bytes);
+    if (!ret_cover->host)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "no host memory for %zu bytes of a device", bytes);
+    ret_cover->device = device;
+    ret_cover->bytes = bytes;
+    if (reads)
+        status = dscomm_priv_device_to_host(ret_cover->host + (read - device),
+                                            read, reads, stage->stream);
+    return status;
+}
+
+static int overlaps(const extent_t *extent)
+{
+    const uintptr_t send = (uintptr_t)extent->send;
+    const uintptr_t recv = (uintptr_t)extent->recv;
+
+    return extent->sends && extent->recvs && send < recv + extent->recvs &&
+           recv < send + extent->sends;
+}
+
+/* Both in one, as they lie. */
+static dscomm_status_t cover_both(dscomm_stage_t *stage, const extent_t *extent)
+{
+    const char *begin = MIN(extent->send, (const char *)extent->recv);
+    const char *end =
+        MAX(extent->send + extent->sends, extent->recv + extent->recvs);
+
+    return cover(stage, &stage->recv, (char *)begin, (size_t)(end - begin),
+                 extent->gaps ? begin : extent->send,
+                 extent->gaps ? (size_t)(end - begin) : extent->sends);
+}
+
+static dscomm_status_t cover_each(dscomm_stage_t *stage, const extent_t *extent)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (on_device(extent->send, extent->sends))
+        status = cover(stage, &stage->send, (char *)extent->send, extent->sends,
+                       extent->send, extent->sends);
+    if (status == DSCOMM_OK && on_device(extent->recv, extent->recvs))
+        status = cover(stage, &stage->recv, extent->recv, extent->recvs,
+                       extent->recv, extent->gaps ? extent->recvs : 0);
+    return status;
+}
+
+/* Where the host has what is at pointer. */
+static void *moved(const dscomm_stage_t *stage, const void *pointer)
+{
+    const cover_t *covers[] = {&stage->send, &stage->recv};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(covers); i++)
+        if (covers[i]->host && (const char *)pointer >= covers[i]->device &&
+            (const char *)pointer < covers[i]->device + covers[i]->bytes)
+            return covers[i]->host +
+                   ((const char *)pointer - covers[i]->device);
+    return (void *)pointer;
+}
+
+static void replace(const dscomm_stage_t *stage, dscomm_call_t *call)
+{
+    if (call->kind == CALL_COLLECTIVE) {
+        call->coll.send = moved(stage, call->coll.send);
+        call->coll.recv = moved(stage, call->coll.recv);
+    } else {
+        call->p2p.message.send = moved(stage, call->p2p.message.send);
+        call->p2p.message.recv = moved(stage, call->p2p.message.recv);
+    }
+}
+
+/* Asks the backend, once for each group. */
+static int takes_devices(dscomm_group_t *group)
+{
+    const char *why = "it takes none";
+
+    if (!group->devices) {
+        if (group->ops.device)
+            why = group->ops.device(group->impl, dscomm_priv_device_count());
+        group->devices = why ? GROUP_DEVICES_STAGED : GROUP_DEVICES_TAKEN;
+        dscomm_log(DSCOMM_LOG_INFO, "core",
+                   "group '%s': buffers of a device %s backend %s%s%s",
+                   group->name,
+                   why ? "are staged in host memory for" : "go as they are to",
+                   group->module->name, why ? ": " : "", why ? why : "");
+    }
+    return group->devices == GROUP_DEVICES_TAKEN;
+}
+
+dscomm_status_t dscomm_priv_stage_refuse(const dscomm_group_t *group,
+                                         const char *name)
+{
+    return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                       "%s on group '%s': between coalesce_begin and _end "
+                       "buffers must be in host memory, and this one is a "
+                       "device's",
+                       name, group->name);
+}
+
+dscomm_status_t dscomm_priv_stage_finish(const dscomm_stage_t *stage,
+                                         size_t received)
+{
+    const size_t bytes = MIN(stage->results, received);
+
+    if (!bytes)
+        return DSCOMM_OK;
+    return dscomm_priv_device_to_device(
+        stage->result, moved(stage, stage->result), bytes, stage->stream);
+}
+
+void dscomm_priv_stage_free(dscomm_stage_t *stage)
+{
+    if (!stage)
+        return;
+    dscomm_priv_device_host_give(stage->send.host);
+    dscomm_priv_device_host_give(stage->recv.host);
+    g_free(stage);
+}
+
+/* Collectives that move or reduce elements and nothing else. What is divided or
+ * multiplied, or must not be overwritten too early, goes by the host. */
+static int is_plain(const dscomm_coll_args_t *args, const extent_t *extent)
+{
+    if (args->op == DSCOMM_AVG || args->op >= DSCOMM_PREMUL_SUM ||
+        args->send_counts || args->recv_counts)
+        return 0;
+    return !overlaps(extent) || args->coll == DSCOMM_COLL_ALL_REDUCE ||
+           args->coll == DSCOMM_COLL_BROADCAST;
+}
+
+/* 1 where the backend takes call: its run, or isend and irecv. */
+static int is_spared(dscomm_group_t *group, const dscomm_call_t *call,
+                     const extent_t *extent)
+{
+    if (!takes_devices(group))
+        return 0;
+    if (call->kind == CALL_MESSAGE)
+        return (group->capabilities & DSCOMM_CAP_DEVICE_MEMORY) != 0;
+    return call->kind == CALL_COLLECTIVE && !call->async && !call->algorithm &&
+           group->ops.run && is_plain(&call->coll, extent);
+}
+
+/* What the stream has before the call; every device has a default one. */
+static dscomm_status_t await(const dscomm_group_t *group,
+                             const extent_t *extent)
+{
+    const int sends = on_device(extent->send, extent->sends);
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (sends)
+        status = dscomm_priv_device_sync(extent->send, group->stream);
+    if (!status && (!sends || !group->stream) &&
+        on_device(extent->recv, extent->recvs))
+        status = dscomm_priv_device_sync(extent->recv, group->stream);
+    return status;
+}
+
+static dscomm_status_t make(const dscomm_group_t *group, dscomm_call_t *call,
+                            const extent_t *extent)
+{
+    dscomm_stage_t *stage = g_try_new0(dscomm_stage_t, 1);
+    dscomm_status_t status;
+
+    if (!stage)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "group '%s': rank %d has no memory for copies of "
+                           "device buffers",
+                           group->name, group->rank);
+    stage->stream = group->stream;
+    status = overlaps(extent) ? cover_both(stage, extent)
+                              : cover_each(stage, extent);
+    if (status < 0) {
+        dscomm_priv_stage_free(stage);
+        return status;
+    }
+    if (stage->recv.host && extent->recvs) {
+        stage->result = extent->recv;
+        stage->results = extent->recvs;
+    }
+    replace(stage, call);
+    call->stage = stage;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_stage_call(dscomm_group_t *group,
+                                       dscomm_call_t *call)
+{
+    const extent_t extent = extent_of(group, call);
+    dscomm_status_t status = is_spared(group, call, &extent)
+                                 ? await(group, &extent)
+                                 : make(group, call, &extent);
+
+    if (status < 0 && call->kind == CALL_COLLECTIVE)
+        dscomm_priv_group_revoke(group, status, dscomm_last_error());
+    return status;
+}

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See inquest.h. Accounts lie in the store under the rank's number in the
+ * world: a later one, of whatever group, replaces it. */
+#include "config.h"
+#include "lib/diagnosis/diagnosis.h"
+#include "lib/diagnosis/history.h"
+#include "lib/base/clock.h"
+#include "lib/rendezvous/processes.h"
+#include "lib/rendezvous/stopped.h"
+#include "lib/store/store.h"
+#include "lib/group/world.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ASKED 64 /* ranks, besides those that are waited for */
+#define NAMED 8 /* ranks listed in one sentence */
+#define CALL_MS 200 /* of one message to the store */
+#define ALL_MS 500 /* of one inquest */
+#define GRACE_MS 250 /* for accounts that others are about to write */
+
+/* Of the group only that is used which never changes. */
+struct dscomm_inquest {
+    dscomm_group_t *group;
+    dscomm_store_t *store;
+    uint64_t sequence; /* of the collective */
+    int64_t deadline;
+    int broken; /* the store does not answer */
+    int nwaits, *waits; /* ranks that this one waits for */
+    dscomm_account_t *accounts; /* of all ranks */
+    char own[ACCOUNT_MAX]; /* this rank's account, as text */
+};
+
+static int listed(const dscomm_inquest_t *inquest, int rank)
+{
+    for (int i = 0; i < inquest->nwaits; i++)
+        if (inquest->waits[i] == rank)
+            return 1;
+    return 0;
+}
+
+/* Whom a backend's own collective waits for is not known here. */
+static void list_others(dscomm_inquest_t *inquest)
+{
+    for (int r = 0; r < MIN(inquest->group->size, ASKED); r++)
+        if (r != inquest->group->rank)
+            inquest->waits[inquest->nwaits++] = r;
+}
+
+static void list_waits(dscomm_inquest_t *inquest, const dscomm_run_t *run)
+{
+    for (uint32_t i = 0; i < run->nmessages; i++)
+        if (!listed(inquest, run->messages[i].step->peer))
+            inquest->waits[inquest->nwaits++] = run->messages[i].step->peer;
+}
+
+static void key_of(const dscomm_inquest_t *inquest, int rank, char key[16])
+{
+    snprintf(key, 16, "%d", inquest->group->world_ranks[rank]);
+}
+
+static void publish(dscomm_inquest_t *inquest)
+{
+    char key[16];
+
+    key_of(inquest, inquest->group->rank, key);
+    inquest->deadline = dscomm_priv_clock_after(dscomm_priv_clock(), ALL_MS);
+    dscomm_priv_store_limit_diagnosis(inquest->store, ALL_MS);
+    inquest->broken = dscomm_store_set(inquest->store, key, inquest->own,
+                                       strlen(inquest->own)) < 0;
+}
+
+static void ask(dscomm_inquest_t *inquest, int rank)
+{
+    dscomm_account_t *account = &inquest->accounts[rank];
+    char key[16];
+    const char *keys = key;
+    void *value;
+    size_t size;
+    int present = 0;
+
+    if (inquest->broken || account->known ||
+        dscomm_priv_clock() > inquest->deadline)
+        return;
+    key_of(inquest, rank, key);
+    inquest->broken =
+        dscomm_store_check(inquest->store, &keys, 1, &present) < 0;
+    if (inquest->broken || !present)
+        return;
+    inquest->broken =
+        dscomm_store_get(inquest->store, key, CALL_MS, &value, &size) < 0;
+    if (inquest->broken)
+        return;
+    dscomm_priv_account_read(value, inquest->group->id, account);
+    dscomm_store_free(value);
+}
+
+static void ask_all(dscomm_inquest_t *inquest)
+{
+    for (int i = 0; i < inquest->nwaits; i++)
+        ask(inquest, inquest->waits[i]);
+    for (int r = 0; r < MIN(inquest->group->size, ASKED); r++)
+        ask(inquest, r);
+}
+
+static int all_known(const dscomm_inquest_t *inquest)
+{
+    for (int r = 0; r < MIN(inquest->group->size, ASKED); r++)
+        if (!inquest->accounts[r].known)
+            return 0;
+    return 1;
+}
+
+static dscomm_inquest_t *inquest_open(dscomm_group_t *group, uint64_t sequence)
+{
+    dscomm_store_t *base = group->world->meeting.store, *store;
+    dscomm_inquest_t *inquest;
+
+    if (!base || dscomm_store_prefix(base, "calls", &store) < 0)
+        return NULL;
+    inquest = g_try_new0(dscomm_inquest_t, 1);
+    if (!inquest) {
+        dscomm_store_close(store);
+        return NULL;
+    }
+    dscomm_priv_group_hold(group);
+    inquest->group = group;
+    inquest->store = store;
+    inquest->sequence = sequence;
+    inquest->waits = g_try_new(int, (gsize)group->size);
+    inquest->accounts = g_try_new0(dscomm_account_t, (gsize)group->size);
+    if (inquest->waits && inquest->accounts)
+        return inquest;
+    dscomm_priv_inquest_free(inquest);
+    return NULL;
+}
+
+dscomm_inquest_t *dscomm_priv_inquest_new(const dscomm_work_t *work)
+{
+    dscomm_group_t *group = work->group;
+    dscomm_inquest_t *inquest = inquest_open(group, work->call.coll.sequence);
+
+    if (!inquest)
+        return NULL;
+    if (work->run)
+        list_waits(inquest, work->run);
+    else
+        list_others(inquest);
+    dscomm_priv_account_write(group->history, group->id, inquest->waits,
+                              inquest->nwaits, inquest->own);
+    dscomm_priv_account_read(inquest->own, group->id,
+                             &inquest->accounts[group->rank]);
+    return inquest;
+}
+
+void dscomm_priv_inquest_free(dscomm_inquest_t *inquest)
+{
+    if (!inquest)
+        return;
+    dscomm_store_close(inquest->store);
+    dscomm_priv_group_release(inquest->group);
+    g_free(inquest->waits);
+    g_free(inquest->accounts);
+    g_free(inquest);
+}
+
+static const dscomm_account_call_t *call_of(const dscomm_inquest_t *inquest,
+                                            int rank, uint64_t sequence)
+{
+    return dscomm_priv_account_call(&inquest->accounts[rank], sequence);
+}
+
+static int agree(const dscomm_inquest_t *inquest, int a, int b,
+                 uint64_t sequence)
+{
+    const dscomm_account_call_t *one = call_of(inquest, a, sequence);
+    const dscomm_account_call_t *other = call_of(inquest, b, sequence);
+
+    return one && other && one->fingerprint == other->fingerprint;
+}
+
+/* Do more than half of at least three agree with rank? */
+static int has_majority(const dscomm_inquest_t *inquest, int rank,
+                        uint64_t sequence)
+{
+    int known = 0, alike = 0;
+
+    for (int r = 0; r < inquest->group->size; r++) {
+        known += call_of(inquest, r, sequence) != NULL;
+        alike += agree(inquest, rank, r, sequence);
+    }
+    return known > 2 && 2 * alike > known;
+}
+
+/* "0, 2", as a sentence lists ranks. */
+typedef struct {
+    char text[NAMED * 12 + 8];
+    int count;
+} ranks_t;
+
+/* Appends ", RANK", or ", ..." where enough were named. */
+static void append_rank(ranks_t *list, int rank)
+{
+    char one[16] = "...";
+
+    if (++list->count > NAMED + 1)
+        return;
+    if (list->count > 1)
+        g_strlcat(list->text, ", ", sizeof list->text);
+    if (list->count <= NAMED)
+        snprintf(one, sizeof one, "%d", rank);
+    g_strlcat(list->text, one, sizeof list->text);
+}
+
+/* rank, and who agrees with it where they are more than half. */
+static void list_alike(const dscomm_inquest_t *inquest, int rank,
+                       uint64_t sequence, ranks_t *list)
+{
+    const int many = has_majority(inquest, rank, sequence);
+
+    for (int r = 0; r < inquest->group->size; r++)
+        if (r == rank || (many && agree(inquest, rank, r, sequence)))
+            append_rank(list, r);
+}
+
+/* The odd one comes first, if it is known which one that is. */
+static void explain(const dscomm_inquest_t *inquest, int rank,
+                    uint64_t sequence, char *ret_text, size_t size)
+{
+    const int own = inquest->group->rank;
+    int mine_is_odd = has_majority(inquest, rank, sequence) ||
+                      !has_majority(inquest, own, sequence);
+    int odd = mine_is_odd ? own : rank, other = mine_is_odd ? rank : own;
+    ranks_t others = {0};
+
+    list_alike(inquest, other, sequence, &others);
+    snprintf(
+        ret_text, size,
+        "group '%s': rank %d called %s, but rank%s %s called %s; all "
+        "ranks must call the same collectives in the same order with matching "
+        "arguments",
+        inquest->group->name, odd, call_of(inquest, odd, sequence)->text,
+        others.count > 1 ? "s" : "", others.text,
+        call_of(inquest, other, sequence)->text);
+}
+
+/* ERR_MISMATCH and why, or OK: the oldest call that was not the same counts. */
+static dscomm_status_t compare(const dscomm_inquest_t *inquest, char *ret_text,
+                               size_t size)
+{
+    const dscomm_account_t *own = &inquest->accounts[inquest->group->rank];
+    uint64_t first = 0;
+    int rank = -1;
+
+    for (int r = 0; r < inquest->group->size; r++) {
+        uint64_t sequence =
+            dscomm_priv_account_difference(own, &inquest->accounts[r]);
+
+        if (sequence && (!first || sequence < first)) {
+            first = sequence;
+            rank = r;
+        }
+    }
+    if (!first)
+        return DSCOMM_OK;
+    explain(inquest, rank, first, ret_text, size);
+    return DSCOMM_ERR_MISMATCH;
+}
+
+/* Once something is wrong, it is worth a moment to hear from all. */
+static dscomm_status_t judge(dscomm_inquest_t *inquest, char *ret_text,
+                             size_t size)
+{
+    int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), GRACE_MS);
+
+    for (;;) {
+        ask_all(inquest);
+        if (all_known(inquest) || inquest->broken || dscomm_priv_clock() > end)
+            return compare(inquest, ret_text, size);
+        g_usleep(5000);
+    }
+}
+
+dscomm_status_t dscomm_priv_inquest_look(dscomm_inquest_t *inquest,
+                                         char *ret_text, size_t size)
+{
+    publish(inquest);
+    for (int i = 0; i < inquest->nwaits; i++)
+        ask(inquest, inquest->waits[i]);
+    if (compare(inquest, ret_text, size) == DSCOMM_OK)
+        return DSCOMM_OK;
+    return judge(inquest, ret_text, size);
+}
+
+dscomm_status_t dscomm_priv_inquest_mismatch(dscomm_inquest_t *inquest,
+                                             char *ret_text, size_t size)
+{
+    publish(inquest);
+    return judge(inquest, ret_text, size);
+}
+
+/* Does rank, as far as it tells, wait in this collective or a later one? */
+static int has_come(const dscomm_inquest_t *inquest, int rank)
+{
+    return inquest->accounts[rank].last >= inquest->sequence;
+}
+
+/* Someone who waits, in this collective or in one that was started after it,
+ * waits for rank, which has not come to either. */
+static int is_late(const dscomm_inquest_t *inquest, int rank)
+{
+    if (has_come(inquest, rank))
+        return 0;
+    if (listed(inquest, rank))
+        return 1;
+    for (int r = 0; r < inquest->group->size; r++)
+        if (has_come(inquest, r) &&
+            dscomm_priv_account_waits(&inquest->accounts[r], rank))
+            return 1;
+    return 0;
+}
+
+#define LATE_MAX 240 /* bytes of a list of late ranks */
+
+/* The late ranks with their processes; returns how many. */
+static int list_late(const dscomm_inquest_t *inquest, char list[LATE_MAX])
+{
+    const dscomm_group_t *group = inquest->group;
+    const dscomm_meeting_t *meeting = &group->world->meeting;
+    char who[DSCOMM_PROCESS_MAX];
+    int late = 0, full = 0;
+
+    *list = '\0';
+    dscomm_priv_processes_learn(meeting->processes, meeting->store,
+                                group->world_ranks, MIN(group->size, ASKED));
+    for (int r = 0; r < group->size; r++) {
+        if (!is_late(inquest, r) || full)
+            continue;
+        late++;
+        dscomm_priv_processes_member(meeting->processes, r,
+                                     group->world_ranks[r], who);
+        full = late > NAMED ||
+               strlen(list) + strlen(who) + sizeof ", , ..." > LATE_MAX;
+        g_strlcat(list, late > 1 ? ", " : "", LATE_MAX);
+        g_strlcat(list, full ? "..." : who, LATE_MAX);
+    }
+    return late;
+}
+
+static void name_late(const dscomm_inquest_t *inquest, char *ret_text,
+                      size_t size)
+{
+    char list[LATE_MAX];
+    const int late = list_late(inquest, list);
+
+    if (late)
+        snprintf(ret_text, size, "%s %s not made this call, or stand%s still",
+                 list, late > 1 ? "have" : "has", late > 1 ? "" : "s");
+}
+
+/* Among those that are waited for. */
+static void append_stopped(const dscomm_inquest_t *inquest, char *ret_text,
+                           size_t size)
+{
+    const dscomm_group_t *group = inquest->group;
+    int *ranks = g_try_new(int, (gsize)group->size), count = 0;
+
+    for (int r = 0; ranks && r < group->size; r++)
+        if (listed(inquest, r) || is_late(inquest, r))
+            ranks[count++] = group->world_ranks[r];
+    dscomm_priv_stopped_append(&group->world->meeting, ranks, count, ret_text,
+                               size);
+    g_free(ranks);
+}
+
+dscomm_status_t dscomm_priv_inquest_timeout(dscomm_inquest_t *inquest,
+                                            char *ret_text, size_t size)
+{
+    dscomm_status_t status;
+
+    publish(inquest);
+    ask_all(inquest);
+    status = compare(inquest, ret_text, size);
+    if (status < 0)
+        return status;
+    if (!inquest->broken)
+        name_late(inquest, ret_text, size);
+    append_stopped(inquest, ret_text, size);
+    return status;
+}
+
+/* The backend's view of rank. */
+static int has_begun(dscomm_group_t *group, int rank, uint64_t sequence,
+                     char *text, size_t size)
+{
+    int begun;
+
+    if (!group->ops.begun)
+        return 0;
+    pthread_mutex_lock(&group->lock);
+    begun = group->ops.begun(group->impl, rank, sequence, text, size);
+    pthread_mutex_unlock(&group->lock);
+    return begun;
+}
+
+/* 1 where rank has called the collective of the inquest, or a later one: text
+ * gets which. */
+static int find_call(dscomm_inquest_t *inquest, int rank, char *text,
+                     size_t size)
+{
+    const dscomm_account_t *account = &inquest->accounts[rank];
+    const dscomm_account_call_t *call;
+
+    if (has_begun(inquest->group, rank, inquest->sequence, text, size))
+        return 1;
+    ask(inquest, rank);
+    if (!has_come(inquest, rank))
+        return 0;
+    call = call_of(inquest, rank, inquest->sequence);
+    if (!call)
+        call = call_of(inquest, rank, account->last);
+    g_strlcpy(text, call->text, size);
+    return 1;
+}
+
+dscomm_status_t dscomm_priv_inquest_barrier(dscomm_group_t *group,
+                                            const int *ranks, int count,
+                                            int64_t end, char *ret_text,
+                                            size_t size)
+{
+    const int64_t now = dscomm_priv_clock();
+    dscomm_inquest_t *inquest = inquest_open(group, group->sequence + 1);
+    dscomm_status_t status = DSCOMM_OK;
+    char call[200];
+
+    if (!inquest)
+        return DSCOMM_OK;
+    inquest->deadline = MIN(end, dscomm_priv_clock_after(now, CALL_MS));
+    dscomm_priv_store_limit_diagnosis(
+        inquest->store, dscomm_priv_clock_left(inquest->deadline));
+    for (int i = 0; i < MIN(count, ASKED) && status == DSCOMM_OK; i++) {
+        if (!find_call(inquest, ranks[i], call, sizeof call))
+            continue;
+        snprintf(ret_text, size,
+                 "group '%s': rank %d called %s, but rank %d called "
+                 "dscomm_monitored_barrier; all ranks must call the same "
+                 "collectives in the same order with matching arguments",
+                 group->name, ranks[i], call, group->rank);
+        status = DSCOMM_ERR_MISMATCH;
+    }
+    dscomm_priv_inquest_free(inquest);
+    return status;
+}

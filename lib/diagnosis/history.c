@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Accounts, as text: the group's id, a line of ranks, a line for each call. */
+#include "config.h"
+#include "lib/diagnosis/history.h"
+#include "lib/base/op.h"
+#include "lib/base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAMED 256 /* ranks that waits_for has bits for */
+
+void dscomm_priv_history_note(dscomm_history_t *history,
+                              const dscomm_coll_args_t *args, int ranks)
+{
+    dscomm_past_call_t *call = &history->calls[args->sequence % ACCOUNT_CALLS];
+
+    call->args = *args;
+    call->args.user = NULL;
+    if (args->user)
+        g_strlcpy(call->op, args->user->text, sizeof call->op);
+    call->ncounts = 0;
+    if (args->coll != DSCOMM_COLL_ALL_GATHER_V &&
+        args->coll != DSCOMM_COLL_REDUCE_SCATTER_V)
+        return;
+    call->ncounts = ranks;
+    call->sum = 0;
+    for (int r = 0; r < ranks; r++)
+        call->sum += args->recv_counts[r];
+    memcpy(call->counts, args->recv_counts,
+           (size_t)MIN(ranks, ACCOUNT_COUNTS) * sizeof *call->counts);
+}
+
+/* Text that grows within bounds which are large enough. */
+typedef struct {
+    char *text;
+    size_t used, size;
+} writer_t;
+
+static void G_GNUC_PRINTF(2, 3)
+    append(writer_t *writer, const char *format, ...)
+{
+    const size_t left = writer->size - writer->used;
+    va_list args;
+    int length;
+
+    va_start(args, format);
+    length = vsnprintf(writer->text + writer->used, left, format, args);
+    va_end(args);
+    writer->used += MIN((size_t)MAX(length, 0), left - 1);
+}
+
+/* "all_gather_v(counts 5, 12, 5, sum 22, int32) #7". */
+static void write_counts(const dscomm_past_call_t *call,
+                         const dscomm_coll_args_t *args, writer_t *writer)
+{
+    int shown = MIN(call->ncounts, ACCOUNT_COUNTS);
+
+    append(writer, "%s(counts ", dscomm_coll_name((dscomm_coll_t)args->coll));
+    for (int r = 0; r < shown; r++)
+        append(writer, "%zu, ", call->counts[r]);
+    append(writer, "%ssum %llu, %s", shown < call->ncounts ? "..., " : "",
+           (unsigned long long)call->sum,
+           dscomm_dtype_name((dscomm_dtype_t)args->dtype));
+    if (args->op >= 0)
+        append(writer, ", %s", dscomm_priv_op_text(args));
+    append(writer, ") #%llu", (unsigned long long)args->sequence);
+}
+
+static void write_call(const dscomm_past_call_t *call, writer_t *writer)
+{
+    const dscomm_user_op_t user = {.text = call->op};
+    dscomm_coll_args_t args = call->args;
+    char what[160];
+
+    if (args.op == DSCOMM_OP_USER)
+        args.user = &user;
+    append(writer, "%llu %x ", (unsigned long long)call->args.sequence,
+           (unsigned)call->args.fingerprint);
+    if (call->ncounts)
+        write_counts(call, &args, writer);
+    else
+        append(writer, "%s", dscomm_coll_describe(&args, what, sizeof what));
+    append(writer, "\n");
+}
+
+void dscomm_priv_account_write(const dscomm_history_t *history, const char *id,
+                               const int *waits_for, int nwaits,
+                               char text[ACCOUNT_MAX])
+{
+    writer_t writer = {text, 0, ACCOUNT_MAX};
+
+    append(&writer, "%s\n", id);
+    for (int i = 0; i < nwaits; i++)
+        if (waits_for[i] < NAMED)
+            append(&writer, "%d ", waits_for[i]);
+    append(&writer, "\n");
+    for (int i = 0; i < ACCOUNT_CALLS; i++)
+        if (history->calls[i].args.sequence)
+            write_call(&history->calls[i], &writer);
+}
+
+/* Reads the waits in the line at text, which ends before end. */
+static void read_waits(const char *text, const char *end,
+                       dscomm_account_t *account)
+{
+    while (text < end) {
+        char *behind;
+        const unsigned long rank = strtoul(text, &behind, 10);
+
+        if (behind == text || *behind != ' ')
+            return;
+        if (rank < NAMED)
+            account->waits_for[rank / 64] |= UINT64_C(1) << rank % 64;
+        text = behind + 1;
+    }
+}
+
+/* Reads a call from the line at text, which has size bytes. */
+static void read_call(const char *text, size_t size,
+                      dscomm_account_call_t *call)
+{
+    char line[sizeof call->text + 64], *end;
+
+    g_strlcpy(line, text, MIN(size + 1, sizeof line));
+    call->sequence = strtoull(line, &end, 10);
+    call->fingerprint = (uint32_t)strtoul(end, &end, 16);
+    if (*end == ' ')
+        end++;
+    dscomm_priv_quote(end, call->text, sizeof call->text);
+}
+
+int dscomm_priv_account_read(const char *text, const char *id,
+                             dscomm_account_t *ret_account)
+{
+    const size_t length = strlen(id);
+    const char *end;
+
+    if (strncmp(text, id, length) || text[length] != '\n')
+        return -1;
+    text += length + 1;
+    end = strchr(text, '\n');
+    if (!end)
+        return -1;
+    memset(ret_account, 0, sizeof *ret_account);
+    ret_account->known = 1;
+    read_waits(text, end, ret_account);
+    for (int i = 0; *end && i < ACCOUNT_CALLS; i++) {
+        dscomm_account_call_t *call = &ret_account->calls[i];
+
+        text = end + 1;
+        end = text + strcspn(text, "\n");
+        read_call(text, (size_t)(end - text), call);
+        ret_account->last = MAX(ret_account->last, call->sequence);
+    }
+    return 0;
+}
+
+const dscomm_account_call_t *
+dscomm_priv_account_call(const dscomm_account_t *account, uint64_t sequence)
+{
+    for (int i = 0; account->known && sequence && i < ACCOUNT_CALLS; i++)
+        if (account->calls[i].sequence == sequence)
+            return &account->calls[i];
+    return NULL;
+}
+
+uint64_t dscomm_priv_account_difference(const dscomm_account_t *a,
+                                        const dscomm_account_t *b)
+{
+    uint64_t first = 0;
+
+    for (int i = 0; a->known && i < ACCOUNT_CALLS; i++) {
+        const dscomm_account_call_t *one = &a->calls[i];
+        const dscomm_account_call_t *other =
+            dscomm_priv_account_call(b, one->sequence);
+
+        if (other && other->fingerprint != one->fingerprint &&
+            (!first || one->sequence < first))
+            first = one->sequence;
+    }
+    return first;
+}
+
+int dscomm_priv_account_waits(const dscomm_account_t *account, int rank)
+{
+    return account->known && rank < NAMED &&
+           account->waits_for[rank / 64] >> rank % 64 & 1;
+}

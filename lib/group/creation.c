@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config.h"
+
+#include "lib/group/creation.h"
+
+#include "lib/base/clock.h"
+#include "lib/rendezvous/processes.h"
+#include "lib/base/status.h"
+#include "lib/store/store.h"
+#include "lib/group/world.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Most time between looks, and for one of them, in ms. */
+#define MOST_LOOK_MS 100
+#define LOOK_MS 1000
+/* Most time between a rank's end as its connections show it, and the reason, in
+ * ms: the kernel closes a process's sockets before the process has ended. */
+#define LOST_MS 1000
+/* How long rank 0 stays for ranks that have not read why it failed, in ms. */
+#define GRACE_MS 500
+#define PAUSE_US 2000
+
+/* Keys of a group: the first failure, as "STATUS\nSENTENCE", and each rank that
+ * has read it. */
+#define FAILED_KEY "failed"
+#define READ_KEY "read/%d"
+
+void dscomm_priv_creation_begin(dscomm_creation_t *creation,
+                                dscomm_group_t *group, dscomm_group_t *parent,
+                                int open_ms)
+{
+    const int64_t now = dscomm_priv_clock();
+
+    *creation = (dscomm_creation_t){.parent = parent,
+                                    .pause_ms = DSCOMM_CREATION_LOOK_MS};
+    creation->end_ns = dscomm_priv_clock_after(now, open_ms);
+    creation->next_ns = dscomm_priv_clock_after(now, creation->pause_ms);
+    group->creation = creation;
+}
+
+static dscomm_creation_t *creation_of(const dscomm_backend_args_t *args)
+{
+    return args->group ? args->group->creation : NULL;
+}
+
+int dscomm_priv_creation_left(const dscomm_backend_args_t *args)
+{
+    if (!creation_of(args))
+        return args->open_ms;
+    return MIN(args->open_ms,
+               dscomm_priv_clock_left(creation_of(args)->end_ns));
+}
+
+static const dscomm_meeting_t *meeting_of(const dscomm_group_t *group)
+{
+    return &group->world->meeting;
+}
+
+/* Rank 0 of the world serves the store. */
+static int is_served(const dscomm_group_t *group)
+{
+    return meeting_of(group)->serves && group->world->size > 1;
+}
+
+static int has_ended(const dscomm_group_t *group, int world_rank)
+{
+    return world_rank != meeting_of(group)->rank &&
+           dscomm_priv_processes_ended(meeting_of(group)->processes,
+                                       world_rank);
+}
+
+static bool is_silent(const dscomm_group_t *group)
+{
+    return dscomm_priv_store_silent(meeting_of(group)->store, NULL);
+}
+
+/* Who the ranks of this node are. Only a wait that takes long asks for it. */
+static void learn(const dscomm_group_t *group)
+{
+    const dscomm_meeting_t *meeting = meeting_of(group);
+    const int *node = meeting->nodes.node;
+    int *ranks = g_try_new(int, (gsize)group->size), count = 0;
+
+    for (int i = 0; ranks && i < group->size; i++)
+        if (node[group->world_ranks[i]] == node[meeting->rank])
+            ranks[count++] = group->world_ranks[i];
+    group->creation->learned =
+        ranks && dscomm_priv_processes_learn(meeting->processes, meeting->store,
+                                             ranks, count) == DSCOMM_OK;
+    g_free(ranks);
+}
+
+/* The rank in the world of one whose process has ended, or -1. */
+static int find_ended(const dscomm_group_t *group)
+{
+    if (!group->creation->learned && !is_silent(group))
+        learn(group);
+    for (int i = 0; i < group->size; i++)
+        if (has_ended(group, group->world_ranks[i]))
+            return group->world_ranks[i];
+    return -1;
+}
+
+/* OK, or why the parent was revoked. */
+static dscomm_status_t parent_status(const dscomm_group_t *group)
+{
+    const dscomm_group_t *parent = group->creation->parent;
+    char text[DSCOMM_ERROR_MAX];
+    dscomm_status_t status;
+
+    if (!parent)
+        return DSCOMM_OK;
+    status = parent->ops.status(parent->impl, text, sizeof text);
+    return status < 0 ? dscomm_priv_fail_with(status, text) : DSCOMM_OK;
+}
+
+/* Whether the parent was revoked and tells all its ranks so by itself. One
+ * whose ranks tell each other by messages may not: they are lost with a rank
+ * that ends soon after. */
+static bool is_told(const dscomm_group_t *group)
+{
+    const dscomm_group_t *parent = group->creation->parent;
+
+    return parent && parent->capabilities & DSCOMM_CAP_DEATH_DETECTION &&
+           parent_status(group) < 0;
+}
+
+static dscomm_status_t fail_dead(const dscomm_group_t *group, int world_rank)
+{
+    dscomm_processes_t *processes = meeting_of(group)->processes;
+    dscomm_group_t *parent = group->creation->parent;
+    char who[DSCOMM_PROCESS_MAX];
+
+    dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                "%s died%s while group '%s' was made; its own output or the "
+                "kernel log may say why",
+                dscomm_priv_processes_describe(processes, world_rank, who),
+                dscomm_priv_processes_pid(processes, world_rank)
+                    ? ""
+                    : ", or its host cannot be reached any more,",
+                group->name);
+    if (!parent)
+        return DSCOMM_ERR_PEER_FAILED;
+    dscomm_priv_group_revoke(parent, DSCOMM_ERR_PEER_FAILED,
+                             dscomm_last_error());
+    return parent_status(group);
+}
+
+/* The store that rank 0 serves does not answer any more. */
+static dscomm_status_t fail_served(const dscomm_group_t *group)
+{
+    const dscomm_meeting_t *meeting = meeting_of(group);
+    const int here = dscomm_priv_processes_pid(meeting->processes, 0) != 0;
+    const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), LOST_MS);
+    char who[DSCOMM_PROCESS_MAX];
+    dscomm_status_t status;
+
+    do {
+        const int ended = has_ended(group, 0);
+
+        status = parent_status(group);
+        if (status < 0 || ended)
+            return status < 0 ? status : fail_dead(group, 0);
+        g_usleep(PAUSE_US);
+    } while (here && !group->creation->lost && dscomm_priv_clock() < end);
+    group->creation->lost = 1;
+    return dscomm_fail(
+        DSCOMM_ERR_PEER_FAILED,
+        "%s, which serves the store, %s while group '%s' was made",
+        dscomm_priv_processes_describe(meeting->processes, 0, who),
+        here ? "has left" : "died or cannot be reached", group->name);
+}
+
+/* The store has failed, as the last sentence says. */
+static dscomm_status_t fail_store(const dscomm_group_t *group)
+{
+    char why[DSCOMM_ERROR_MAX];
+
+    if (is_served(group))
+        return fail_served(group);
+    g_strlcpy(why, dscomm_last_error(), sizeof why);
+    return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                       "the store failed while group '%s' was made: %s",
+                       group->name, why);
+}
+
+/* The store does not answer in time, or this rank has no memory to ask it. */
+static int is_passing(dscomm_status_t status)
+{
+    return status == DSCOMM_ERR_TIMEOUT || status == DSCOMM_ERR_NO_MEMORY;
+}
+
+/* A request to the store has failed. That there is no answer now is no reason:
+ * the caller knows whom it waits for. */
+static dscomm_status_t unanswered(const dscomm_group_t *group,
+                                  dscomm_status_t status)
+{
+    return is_passing(status) ? DSCOMM_OK : fail_store(group);
+}
+
+/* A failure from the store, or status where value is none. */
+static dscomm_status_t repeat_failure(char *value, dscomm_status_t status)
+{
+    char *end;
+    const long number = strtol(value, &end, 10);
+
+    if (number >= 0 || number < -1000 || *end != '\n')
+        return status;
+    dscomm_priv_tidy(end + 1, strlen(end));
+    return dscomm_priv_fail_with((dscomm_status_t)number, end + 1);
+}
+
+/* The first failure of a rank of the group, which is there. */
+static dscomm_status_t stored_failure(const dscomm_group_t *group)
+{
+    void *value;
+    size_t size;
+    dscomm_status_t status = dscomm_store_get(
+        group->store, FAILED_KEY, DSCOMM_TIMEOUT_DEFAULT, &value, &size);
+
+    if (status < 0)
+        return unanswered(group, status);
+    status = repeat_failure(value, DSCOMM_OK);
+    dscomm_store_free(value);
+    return status;
+}
+
+/* Looks in the store for a failure of the group and for last wills, by one
+ * request. A store that does not answer costs a moment, since the group may be
+ * made without it, and after the deadline nothing. */
+static dscomm_status_t look_in_store(const dscomm_group_t *group,
+                                     bool *ret_failed)
+{
+    const dscomm_meeting_t *meeting = meeting_of(group);
+    dscomm_priv_look_t looks[] = {
+        {.key = FAILED_KEY},
+        dscomm_priv_processes_key(meeting->store),
+    };
+    dscomm_status_t status;
+
+    if (is_silent(group) && !dscomm_priv_clock_left(group->creation->end_ns))
+        return DSCOMM_OK;
+    status = dscomm_store_prefix(group->store, "", &looks[0].store);
+    if (status == DSCOMM_OK) {
+        dscomm_priv_store_limit_diagnosis(looks[0].store, LOOK_MS);
+        status = dscomm_priv_store_look(looks, G_N_ELEMENTS(looks));
+        dscomm_store_close(looks[0].store);
+    }
+    if (status < 0)
+        return unanswered(group, status);
+    dscomm_priv_processes_read(meeting->processes, &looks[1]);
+    *ret_failed = looks[0].present;
+    return DSCOMM_OK;
+}
+
+/* One whose process has ended may have failed before, for a reason that it has
+ * told: so the reasons are read after the processes. What the store tells of
+ * last wills counts at the next look. */
+static dscomm_status_t look(const dscomm_group_t *group)
+{
+    const int ended = find_ended(group);
+    dscomm_status_t status = parent_status(group);
+    bool failed = false;
+
+    if (status == DSCOMM_OK)
+        status = look_in_store(group, &failed);
+    if (status == DSCOMM_OK && failed)
+        status = stored_failure(group);
+    if (status == DSCOMM_OK && ended >= 0)
+        status = fail_dead(group, ended);
+    group->creation->explained |= status < 0;
+    return status;
+}
+
+dscomm_status_t dscomm_backend_creation_check(const dscomm_backend_args_t *args)
+{
+    dscomm_creation_t *creation = creation_of(args);
+    const int64_t now = dscomm_priv_clock();
+    dscomm_status_t status;
+
+    if (!creation || now < creation->next_ns)
+        return DSCOMM_OK;
+    status = look(args->group);
+    creation->next_ns =
+        dscomm_priv_clock_after(dscomm_priv_clock(), creation->pause_ms);
+    creation->pause_ms = MIN(2 * creation->pause_ms, MOST_LOOK_MS);
+    return status;
+}
+
+dscomm_status_t dscomm_backend_creation_lost(const dscomm_backend_args_t *args,
+                                             int rank)
+{
+    const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), LOST_MS);
+    char who[DSCOMM_PROCESS_MAX];
+    dscomm_status_t status = DSCOMM_OK;
+
+    while (creation_of(args) && status == DSCOMM_OK &&
+           dscomm_priv_clock() < end) {
+        status = look(args->group);
+        if (status == DSCOMM_OK)
+            g_usleep(PAUSE_US);
+    }
+    if (status < 0)
+        return status;
+    return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                       "%s closed its connection while group '%s' was made",
+                       dscomm_backend_creation_rank(args, rank, who),
+                       args->name);
+}
+
+dscomm_status_t dscomm_backend_creation_get(const dscomm_backend_args_t *args,
+                                            const char *const *keys,
+                                            size_t count, int timeout_ms,
+                                            void **ret_values,
+                                            size_t *ret_sizes)
+{
+    const dscomm_creation_t *creation = creation_of(args);
+    const int64_t end =
+        MIN(dscomm_priv_clock_after(dscomm_priv_clock(), timeout_ms),
+            creation ? creation->end_ns : INT64_MAX);
+    int slice = DSCOMM_CREATION_LOOK_MS;
+
+    for (;;) {
+        const int left = dscomm_priv_clock_left(end);
+        dscomm_status_t status = dscomm_store_multi_get(
+            args->store, keys, count, MIN(left, slice), ret_values, ret_sizes);
+        char why[DSCOMM_ERROR_MAX];
+
+        if (status != DSCOMM_ERR_TIMEOUT || left <= slice)
+            return status;
+        status = dscomm_backend_creation_check(args);
+        if (status < 0) {
+            g_strlcpy(why, dscomm_last_error(), sizeof why);
+            if (dscomm_store_multi_get(args->store, keys, count, 0, ret_values,
+                                       ret_sizes) == DSCOMM_OK)
+                return DSCOMM_OK;
+            return dscomm_priv_fail_with(status, why);
+        }
+        slice = MIN(2 * slice, MOST_LOOK_MS);
+    }
+}
+
+const char *dscomm_backend_creation_rank(const dscomm_backend_args_t *args,
+                                         int rank,
+                                         char text[DSCOMM_CREATION_RANK_MAX])
+{
+    const int world_rank = args->world_ranks[rank];
+
+    if (creation_of(args))
+        dscomm_priv_processes_describe(meeting_of(args->group)->processes,
+                                       world_rank, text);
+    else
+        snprintf(text, DSCOMM_CREATION_RANK_MAX, "rank %d", world_rank);
+    return text;
+}
+
+static int blames(dscomm_status_t status)
+{
+    return status == DSCOMM_ERR_PEER_FAILED || status == DSCOMM_ERR_TIMEOUT ||
+           status == DSCOMM_ERR_IO;
+}
+
+dscomm_status_t dscomm_priv_creation_tell(dscomm_store_t *store,
+                                          dscomm_status_t status,
+                                          const char *sentence,
+                                          void **ret_value)
+{
+    char own[DSCOMM_ERROR_MAX + 16];
+    size_t size;
+
+    snprintf(own, sizeof own, "%d\n%s", (int)status, sentence);
+    return dscomm_store_compare_set(store, FAILED_KEY, "", 0, own, strlen(own),
+                                    ret_value, &size);
+}
+
+/* Puts this rank's failure into the store, or takes over the one that is
+ * there. */
+static dscomm_status_t settle(const dscomm_group_t *group,
+                              dscomm_status_t status, const char *sentence)
+{
+    void *value;
+    dscomm_status_t stored =
+        dscomm_priv_creation_tell(group->store, status, sentence, &value);
+
+    if (stored < 0 && blames(status) && !is_passing(stored))
+        return fail_store(group);
+    dscomm_priv_fail_with(status, sentence);
+    if (stored < 0)
+        return status;
+    if (blames(status))
+        status = repeat_failure(value, status);
+    dscomm_store_free(value);
+    return status;
+}
+
+dscomm_status_t dscomm_backend_creation_fail(const dscomm_backend_args_t *args,
+                                             dscomm_status_t status)
+{
+    const dscomm_group_t *group = args->group;
+    char sentence[DSCOMM_ERROR_MAX], who[DSCOMM_PROCESS_MAX];
+
+    if (!creation_of(args) || !group->store)
+        return status;
+    g_strlcpy(sentence, dscomm_last_error(), sizeof sentence);
+    if (status == DSCOMM_ERR_NO_MEMORY && !group->creation->explained)
+        snprintf(sentence, sizeof sentence, "%s: %s",
+                 dscomm_priv_process_self(args->world_ranks[args->rank], who),
+                 dscomm_last_error());
+    group->creation->explained = true;
+    if (blames(status) && parent_status(group) < 0) {
+        status = parent_status(group);
+        g_strlcpy(sentence, dscomm_last_error(), sizeof sentence);
+        if (is_told(group))
+            return status;
+    }
+    return settle(group, status, sentence);
+}
+
+static int has_read(const dscomm_group_t *group, int rank)
+{
+    char text[32];
+    const char *key = text;
+    int present = 0;
+
+    snprintf(text, sizeof text, READ_KEY, rank);
+    return dscomm_store_check(group->store, &key, 1, &present) < 0 || present;
+}
+
+/* Rank 0's store ends with its process, or with dscomm_init(). */
+static void await_readers(const dscomm_group_t *group)
+{
+    const int64_t end = dscomm_priv_clock_after(dscomm_priv_clock(), GRACE_MS);
+
+    find_ended(group);
+    for (int r = 0; r < group->size; r++)
+        while (r != group->rank && !has_ended(group, group->world_ranks[r]) &&
+               !has_read(group, r) && dscomm_priv_clock() < end)
+            g_usleep(PAUSE_US);
+}
+
+static void say_read(const dscomm_group_t *group)
+{
+    char key[32];
+
+    snprintf(key, sizeof key, READ_KEY, group->rank);
+    dscomm_store_set(group->store, key, "", 0);
+}
+
+dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
+                                         dscomm_status_t status)
+{
+    dscomm_group_t *group = args->group;
+    char sentence[DSCOMM_ERROR_MAX];
+
+    if (status < 0 && group->store) {
+        status = dscomm_backend_creation_fail(args, status);
+        g_strlcpy(sentence, dscomm_last_error(), sizeof sentence);
+        if (is_served(group) && !is_told(group)) {
+            if (meeting_of(group)->rank)
+                say_read(group);
+            else
+                await_readers(group);
+        }
+        dscomm_priv_fail_with(status, sentence);
+    }
+    group->creation = NULL;
+    return status;
+}

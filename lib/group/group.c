@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Groups: opening and freeing them, and what they tell about themselves. */
+#include "config.h"
+
+#include "lib/group/group.h"
+
+#include "lib/base/clock.h"
+#include "lib/call/coalesce.h"
+#include "lib/group/creation.h"
+#include "lib/device/device.h"
+#include "lib/work/event.h"
+#include "lib/group/memory.h"
+#include "lib/rendezvous/processes.h"
+#include "lib/work/progress.h"
+#include "lib/call/receive.h"
+#include "lib/base/status.h"
+#include "lib/rendezvous/stopped.h"
+#include "lib/store/store.h"
+#include "lib/group/world.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Opening a group: the least time, and how long the store may still be used
+ * after the deadline, to tell the others why it failed; in ms. */
+#define OPEN_LEAST_MS 1000
+#define OPEN_GRACE_MS 1000
+/* Between two looks whether a diagnosis is over. */
+#define CLOSE_PAUSE_US 1000
+
+static void map_ranks(dscomm_group_t *group, const dscomm_group_plan_t *plan)
+{
+    for (int i = 0; i < plan->world->size; i++)
+        group->from_world[i] = -1;
+    for (int i = 0; i < group->size; i++) {
+        group->world_ranks[i] =
+            plan->ranks ? plan->parent->world_ranks[plan->ranks[i]] : i;
+        group->from_world[group->world_ranks[i]] = i;
+    }
+}
+
+/* The store of a group is a view of the world's; a group of one has none. */
+static dscomm_status_t open_store(const dscomm_group_plan_t *plan,
+                                  dscomm_store_t **ret_store)
+{
+    dscomm_store_t *base = plan->world->meeting.store;
+    char prefix[DSCOMM_GROUP_ID_MAX + 8];
+
+    if (!base)
+        return DSCOMM_OK;
+    snprintf(prefix, sizeof prefix, "g/%s", plan->id);
+    return dscomm_store_prefix(base, prefix, ret_store);
+}
+
+/* All that group needs besides itself; false where there is no memory. */
+static bool group_fill(dscomm_group_t *group, const dscomm_group_plan_t *plan)
+{
+    const gsize count = (gsize)plan->count;
+    const dscomm_nodes_t *nodes = &plan->world->meeting.nodes;
+
+    group->world_ranks = g_try_new(int, count);
+    group->from_world = g_try_new(int, (gsize)plan->world->size);
+    group->scratch = g_try_new0(size_t, 2 * count);
+    group->request = g_try_malloc0(group->ops.request_size);
+    group->history = g_try_new0(dscomm_history_t, 1);
+    if (!group->world_ranks || !group->from_world || !group->scratch ||
+        !group->request || !group->history)
+        return false;
+    map_ranks(group, plan);
+    if (!dscomm_priv_nodes_within(nodes, group->world_ranks, group->size,
+                                  &group->nodes))
+        return false;
+    dscomm_priv_nodes_place(nodes, group->world_ranks, &group->nodes,
+                            group->rank, &group->local_rank, &group->local_size,
+                            &group->node_rank);
+    return open_store(plan, &group->store) == DSCOMM_OK;
+}
+
+/* NULL where there is no memory. */
+static dscomm_group_t *group_new(const dscomm_group_plan_t *plan)
+{
+    const size_t name = strlen(plan->name) + 1, id = strlen(plan->id) + 1;
+    dscomm_group_t *group = g_try_malloc0(sizeof *group + name + id);
+
+    if (!group)
+        return NULL;
+    group->name = memcpy(group + 1, plan->name, name);
+    group->id = memcpy(group->name + name, plan->id, id);
+    group->generation = dscomm_priv_generation();
+    group->rank = plan->rank;
+    group->size = plan->count;
+    group->max_count = (size_t)PTRDIFF_MAX / 8 / (size_t)plan->count;
+    group->ops = plan->module->ops;
+    group->module = plan->module;
+    group->timeout_ms = plan->timeout_ms;
+    group->world = plan->world;
+    group->rules = plan->world->rules;
+    atomic_init(&group->uses, 1);
+    atomic_init(&group->holds, 1);
+    pthread_mutex_init(&group->lock, NULL);
+    dscomm_priv_world_enlist(group);
+    if (group_fill(group, plan))
+        return group;
+    dscomm_priv_group_destroy(group);
+    return NULL;
+}
+
+/* The struct itself stays for a while, so that whoever uses the handle still is
+ * told: what that reads is its state, numbers and name. */
+void dscomm_priv_group_destroy(dscomm_group_t *group)
+{
+    dscomm_priv_group_detach(group);
+    dscomm_priv_world_delist(group);
+    dscomm_priv_works_destroy(group);
+    dscomm_priv_memory_destroy(group);
+    dscomm_priv_shelf_free(group->shelf);
+    g_clear_pointer(&group->history, g_free);
+    dscomm_priv_group_lists_free(group);
+    dscomm_priv_coalesce_drop(group);
+    dscomm_priv_matched_free(group);
+    dscomm_priv_group_set(group, GROUP_FREED);
+    pthread_mutex_destroy(&group->lock);
+    g_clear_pointer(&group->request, g_free);
+    g_clear_pointer(&group->scratch, g_free);
+    g_clear_pointer(&group->from_world, g_free);
+    g_clear_pointer(&group->world_ranks, g_free);
+    dscomm_priv_nodes_clear(&group->nodes);
+    group->world = NULL;
+    dscomm_priv_world_bury(group);
+}
+
+void *dscomm_priv_group_memory(dscomm_group_t *group, const char *name,
+                               size_t count, size_t size)
+{
+    void *memory = calloc(count, size);
+
+    if (!memory)
+        dscomm_priv_group_revoke(
+            group,
+            dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                        "%s on group '%s': rank %d has no memory for %zu bytes",
+                        name, group->name, group->rank, count * size),
+            dscomm_last_error());
+    return memory;
+}
+
+void dscomm_priv_group_hold(dscomm_group_t *group)
+{
+    atomic_fetch_add_explicit(&group->holds, 1, memory_order_relaxed);
+}
+
+void dscomm_priv_group_release(dscomm_group_t *group)
+{
+    if (atomic_fetch_sub_explicit(&group->holds, 1, memory_order_acq_rel) == 1)
+        dscomm_priv_group_destroy(group);
+}
+
+/* In the sentence, if the backend has not. */
+static dscomm_status_t name_group(const dscomm_group_t *group,
+                                  dscomm_status_t status)
+{
+    char why[DSCOMM_ERROR_MAX];
+
+    g_strlcpy(why, dscomm_last_error(), sizeof why);
+    if (strstr(why, group->name))
+        return status;
+    return dscomm_fail(status, "group '%s': %s", group->name, why);
+}
+
+/* The rest of the call's time; at least a second (or the whole time-out), so
+ * that ranks which met in the last moment can still open what they agreed on.
+ */
+static int time_to_open(const dscomm_group_plan_t *plan)
+{
+    return MAX(dscomm_priv_clock_left(plan->deadline),
+               MIN(plan->timeout_ms, OPEN_LEAST_MS));
+}
+
+static void limit_store(dscomm_store_t *store, const dscomm_group_plan_t *plan,
+                        int open_ms)
+{
+    dscomm_priv_store_limit(
+        store, plan->deadline,
+        dscomm_priv_clock_after(dscomm_priv_clock(), open_ms) +
+            OPEN_GRACE_MS * NS_PER_MS);
+}
+
+/* Who is stopped, after a time-out; or that the store does not answer, in place
+ * of ranks that cannot reach each other without it. */
+static dscomm_status_t explain_open(const dscomm_group_t *group,
+                                    dscomm_status_t status)
+{
+    const dscomm_meeting_t *meeting = &group->world->meeting;
+    char text[DSCOMM_ERROR_MAX];
+
+    if (status != DSCOMM_ERR_TIMEOUT)
+        return status;
+    g_strlcpy(text, dscomm_last_error(), sizeof text);
+    if (!group->store || !dscomm_priv_store_silent(group->store, NULL))
+        dscomm_priv_stopped_append(meeting, group->world_ranks, group->size,
+                                   text, sizeof text);
+    dscomm_priv_fail_with(status, text);
+    snprintf(text, sizeof text, "group '%s': ", group->name);
+    return dscomm_priv_stopped_store(group->store, meeting->serves, text,
+                                     status);
+}
+
+static dscomm_status_t open_impl(dscomm_group_t *group,
+                                 const dscomm_group_plan_t *plan)
+{
+    dscomm_group_t *parent = plan->parent;
+    dscomm_backend_args_t args = {
+        .size = sizeof args,
+        .group = group,
+        .name = group->name,
+        .id = group->id,
+        .rank = group->rank,
+        .ranks = group->size,
+        .world_ranks = group->world_ranks,
+        .store = group->store,
+        .timeout_ms = group->timeout_ms,
+        .open_ms = time_to_open(plan),
+        .crowded = group->world && group->world->meeting.crowded,
+    };
+    dscomm_creation_t creation;
+    dscomm_status_t status;
+
+    if (parent && parent->module == group->module)
+        args.parent = parent->impl;
+    dscomm_priv_creation_begin(&creation, group, parent, args.open_ms);
+    if (group->store)
+        limit_store(group->store, plan, args.open_ms);
+    status = group->ops.open(&args, &group->impl);
+    if (status < 0)
+        status = explain_open(group, name_group(group, status));
+    status = dscomm_priv_creation_end(&args, status);
+    if (group->store)
+        dscomm_priv_store_limit(group->store, INT64_MAX, INT64_MAX);
+    if (status < 0)
+        return status;
+    dscomm_priv_module_opened(group->module);
+    if (args.parent) {
+        group->parent = parent;
+        atomic_fetch_add(&parent->uses, 1);
+    }
+    return DSCOMM_OK;
+}
+
+/* Decides, once, how a blocking collective goes to the backend. */
+static void choose_path(dscomm_group_t *group)
+{
+    if (group->ops.trim)
+        group->ops.trim(group->impl, &group->ops);
+    if (group->ops.capabilities)
+        group->capabilities = group->ops.capabilities(group->impl);
+    group->run = group->ops.run;
+    group->asks = group->run && group->ops.native && !group->rules->len &&
+                  !(group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES);
+    if (!group->run || group->rules->len || dscomm_priv_device_present() ||
+        !(group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES))
+        dscomm_priv_group_set(group, GROUP_SLOW);
+    /* None is hidden in a call of the backend's. */
+    group->notes = group->ops.start && !group->ops.run;
+}
+
+/* This rank has no memory for the group. The others, which would wait in the
+ * backend's open, are told by the store; where that cannot be, the parent ends.
+ */
+static dscomm_status_t refuse(const dscomm_group_plan_t *plan)
+{
+    const dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
+    dscomm_group_t *parent = plan->parent;
+    dscomm_store_t *store = NULL;
+    char sentence[DSCOMM_ERROR_MAX], who[DSCOMM_PROCESS_MAX];
+    dscomm_status_t told;
+
+    snprintf(sentence, sizeof sentence, "%s has no memory for group '%s'",
+             dscomm_priv_process_self(
+                 parent ? parent->world_ranks[parent->rank] : plan->rank, who),
+             plan->name);
+    told = open_store(plan, &store);
+    if (told == DSCOMM_OK && store) {
+        limit_store(store, plan, time_to_open(plan));
+        told = dscomm_priv_creation_tell(store, status, sentence, NULL);
+    }
+    if (told < 0 && parent)
+        dscomm_priv_group_revoke(parent, status, sentence);
+    dscomm_store_close(store);
+    return dscomm_priv_fail_with(status, sentence);
+}
+
+dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
+                                       dscomm_group_t **ret_group)
+{
+    dscomm_group_t *group = group_new(plan);
+    dscomm_status_t status;
+
+    if (!group)
+        return refuse(plan);
+    status = open_impl(group, plan);
+    if (status < 0) {
+        dscomm_store_close(group->store);
+        dscomm_priv_group_destroy(group);
+        return status;
+    }
+    choose_path(group);
+    dscomm_log(DSCOMM_LOG_DEBUG, "core",
+               "group '%s' (%s): rank %d of %d, backend %s", group->name,
+               group->id, group->rank, group->size, group->module->name);
+    *ret_group = group;
+    return DSCOMM_OK;
+}
+
+/* The last user of the impl is gone. */
+static void close_impl(dscomm_group_t *group)
+{
+    dscomm_group_t *parent = group->parent;
+
+    if (atomic_fetch_sub(&group->uses, 1) != 1)
+        return;
+    dscomm_priv_memory_release(group);
+    group->ops.close(group->impl);
+    group->impl = NULL;
+    dscomm_store_close(group->store);
+    group->store = NULL;
+    dscomm_priv_group_release(group);
+    if (parent)
+        close_impl(parent);
+}
+
+/* Takes the lock of a group that is to be closed, after the progress thread has
+ * ended its diagnosis. */
+static void lock_to_close(dscomm_group_t *group)
+{
+    pthread_mutex_lock(&group->lock);
+    while (group->expiring) {
+        pthread_mutex_unlock(&group->lock);
+        g_usleep(CLOSE_PAUSE_US);
+        pthread_mutex_lock(&group->lock);
+    }
+}
+
+void dscomm_priv_group_drop(dscomm_group_t *group)
+{
+    char text[DSCOMM_ERROR_MAX];
+
+    snprintf(text, sizeof text,
+             "group '%s' was freed while the work was running", group->name);
+    dscomm_priv_coalesce_drop(group);
+    lock_to_close(group);
+    dscomm_priv_works_cancel(group, DSCOMM_ERR_ABORTED, text);
+    dscomm_priv_pending_settle(group);
+    dscomm_priv_group_set(group, GROUP_FREED);
+    pthread_mutex_unlock(&group->lock);
+    dscomm_priv_group_detach(group);
+    dscomm_priv_event_close(group);
+    close_impl(group);
+}
+
+static void note_revocation(dscomm_group_t *group)
+{
+    if (dscomm_priv_group_is(group, GROUP_REVOKED))
+        return;
+    dscomm_priv_group_set(group, GROUP_REVOKED);
+    dscomm_priv_event_signal(group);
+}
+
+void dscomm_priv_group_revoke(dscomm_group_t *group, dscomm_status_t status,
+                              const char *sentence)
+{
+    group->ops.revoke(group->impl, status, sentence);
+    note_revocation(group);
+}
+
+dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group, char *text,
+                                          size_t size)
+{
+    dscomm_status_t status = group->ops.status(group->impl, text, size);
+
+    if (status != DSCOMM_OK)
+        note_revocation(group);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_group_alive(const dscomm_group_t *group,
+                                        const char *name)
+{
+    if (!group)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: group is NULL", name);
+    if (dscomm_priv_group_is(group, GROUP_FREED))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': the group was finalized or freed "
+                           "before; make a new one",
+                           name, group->name);
+    if (dscomm_priv_group_forked(group))
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "%s on group '%s': process forked after "
+                           "dscomm_init; call dscomm_init again in the child",
+                           name, group->name);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_group_usable(dscomm_group_t *group,
+                                         const char *name)
+{
+    char text[DSCOMM_ERROR_MAX];
+    dscomm_status_t status = dscomm_priv_group_alive(group, name);
+
+    if (status < 0)
+        return status;
+    status = dscomm_priv_group_revoked(group, text, sizeof text);
+    return status < 0 ? dscomm_fail(status, "%s: %s", name, text) : DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_group_ready(dscomm_group_t *group, const char *name)
+{
+    dscomm_status_t status = dscomm_priv_group_usable(group, name);
+
+    if (status == DSCOMM_OK && dscomm_priv_group_is(group, GROUP_COALESCING))
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "%s on group '%s': not allowed between "
+                           "coalesce_begin and _end",
+                           name, group->name);
+    return status;
+}
+
+dscomm_status_t dscomm_group_free(dscomm_group_t *group)
+{
+    const char *name = "dscomm_group_free";
+    dscomm_status_t status;
+
+    if (!group)
+        return DSCOMM_OK;
+    status = dscomm_priv_group_alive(group, name);
+    if (status < 0)
+        return status;
+    if (group == group->world->group)
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "%s: '%s' is the world; call dscomm_finalize", name,
+                           group->name);
+    dscomm_priv_group_drop(group);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_group_abort(dscomm_group_t *group, const char *reason)
+{
+    char text[DSCOMM_ERROR_MAX], quoted[256];
+    dscomm_status_t status =
+        dscomm_priv_group_alive(group, "dscomm_group_abort");
+
+    if (status < 0)
+        return status;
+    snprintf(text, sizeof text, "rank %d aborted group '%s'%s%s", group->rank,
+             group->name, reason ? ": " : "",
+             reason ? dscomm_priv_quote(reason, quoted, sizeof quoted) : "");
+    dscomm_priv_group_revoke(group, DSCOMM_ERR_ABORTED, text);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_group_status(const dscomm_group_t *group)
+{
+    char text[DSCOMM_ERROR_MAX];
+    dscomm_status_t status =
+        dscomm_priv_group_alive(group, "dscomm_group_status");
+
+    if (status < 0)
+        return status;
+    status = group->ops.status(group->impl, text, sizeof text);
+    return status < 0 ? dscomm_priv_fail_with(status, text) : DSCOMM_OK;
+}
+
+int dscomm_group_rank(const dscomm_group_t *group)
+{
+    return group ? group->rank : -1;
+}
+
+int dscomm_group_size(const dscomm_group_t *group)
+{
+    return group ? group->size : -1;
+}
+
+int dscomm_group_local_rank(const dscomm_group_t *group)
+{
+    return group ? group->local_rank : -1;
+}
+
+int dscomm_group_local_size(const dscomm_group_t *group)
+{
+    return group ? group->local_size : -1;
+}
+
+int dscomm_group_node_rank(const dscomm_group_t *group)
+{
+    return group ? group->node_rank : -1;
+}
+
+const char *dscomm_group_name(const dscomm_group_t *group)
+{
+    return group ? group->name : "";
+}
+
+const char *dscomm_group_backend(const dscomm_group_t *group)
+{
+    return group ? group->module->name : "";
+}
+
+int dscomm_group_timeout(const dscomm_group_t *group)
+{
+    return group ? group->timeout_ms : -1;
+}
+
+static int is_freed(const dscomm_group_t *group)
+{
+    return dscomm_priv_group_is(group, GROUP_FREED) != 0;
+}
+
+dscomm_status_t dscomm_group_to_global(const dscomm_group_t *group, int rank,
+                                       int *ret_rank)
+{
+    const char *name = "dscomm_group_to_global";
+
+    if (!group || is_freed(group))
+        return dscomm_priv_group_alive(group, name);
+    if (!ret_rank)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: ret_rank is NULL", name);
+    if (rank < 0 || rank >= group->size)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: rank %d of group '%s' is not in 0 ... %d", name,
+                           rank, group->name, group->size - 1);
+    *ret_rank = group->world_ranks[rank];
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_group_from_global(const dscomm_group_t *group, int rank,
+                                         int *ret_rank)
+{
+    const char *name = "dscomm_group_from_global";
+
+    if (!group || is_freed(group))
+        return dscomm_priv_group_alive(group, name);
+    if (!ret_rank)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: ret_rank is NULL", name);
+    if (rank < 0 || rank >= group->world->size)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: world rank %d is not in 0 ... %d", name, rank,
+                           group->world->size - 1);
+    if (group->from_world[rank] < 0)
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
+                           "%s: world rank %d is not in group '%s'", name, rank,
+                           group->name);
+    *ret_rank = group->from_world[rank];
+    return DSCOMM_OK;
+}
+
+uint64_t dscomm_group_sequence(const dscomm_group_t *group)
+{
+    return group ? group->sequence : 0;
+}
+
+uint64_t dscomm_group_capabilities(const dscomm_group_t *group)
+{
+    return group ? group->capabilities : 0;
+}
+
+dscomm_status_t dscomm_group_set_stream(dscomm_group_t *group, void *stream)
+{
+    const char *name = "dscomm_group_set_stream";
+    dscomm_status_t status = dscomm_priv_group_usable(group, name);
+
+    if (status < 0)
+        return status;
+    if (group->ops.set_stream &&
+        (group->capabilities & DSCOMM_CAP_DEVICE_MEMORY)) {
+        pthread_mutex_lock(&group->lock);
+        status = group->ops.set_stream(group->impl, stream);
+        pthread_mutex_unlock(&group->lock);
+    } else if (!dscomm_priv_device_present()) {
+        status = dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                             "%s on group '%s': this process has no CUDA "
+                             "driver loaded, so there are no streams",
+                             name, group->name);
+    } else {
+        group->stream = stream;
+    }
+    return status;
+}

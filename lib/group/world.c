@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Worlds: their groups, and which of them are alive. */
+#include "config.h"
+
+#include "lib/group/world.h"
+
+static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
+static dscomm_world_t *live;
+
+#define GRAVES_MAX 256 /* as group.h promises */
+/* By world_next, oldest first. */
+static dscomm_group_t *graves, **graves_end = &graves;
+static int graves_count;
+
+dscomm_world_t *dscomm_priv_world_new(int size)
+{
+    dscomm_world_t *world = g_new0(dscomm_world_t, 1);
+
+    world->size = size;
+    pthread_mutex_init(&world->lock, NULL);
+    return world;
+}
+
+void dscomm_priv_world_free(dscomm_world_t *world)
+{
+    pthread_mutex_destroy(&world->lock);
+    dscomm_priv_nodes_clear(&world->meeting.nodes);
+    dscomm_priv_processes_free(world->meeting.processes);
+    if (world->rules)
+        g_array_free(world->rules, TRUE);
+    g_free(world);
+}
+
+void dscomm_priv_world_enlist(dscomm_group_t *group)
+{
+    dscomm_world_t *world = group->world;
+
+    pthread_mutex_lock(&world->lock);
+    group->world_next = world->groups;
+    world->groups = group;
+    pthread_mutex_unlock(&world->lock);
+}
+
+void dscomm_priv_world_delist(dscomm_group_t *group)
+{
+    dscomm_world_t *world = group->world;
+    dscomm_group_t **link;
+
+    pthread_mutex_lock(&world->lock);
+    for (link = &world->groups; *link; link = &(*link)->world_next) {
+        if (*link == group) {
+            *link = group->world_next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&world->lock);
+}
+
+void dscomm_priv_world_bury(dscomm_group_t *group)
+{
+    dscomm_group_t *oldest = NULL;
+
+    group->world_next = NULL;
+    pthread_mutex_lock(&live_lock);
+    *graves_end = group;
+    graves_end = &group->world_next;
+    if (++graves_count > GRAVES_MAX) {
+        oldest = graves;
+        graves = oldest->world_next;
+        graves_count--;
+    }
+    pthread_mutex_unlock(&live_lock);
+    g_free(oldest);
+}
+
+void dscomm_priv_world_publish(dscomm_world_t *world)
+{
+    pthread_mutex_lock(&live_lock);
+    world->next = live;
+    live = world;
+    pthread_mutex_unlock(&live_lock);
+}
+
+dscomm_world_t *dscomm_priv_world_withdraw(const dscomm_group_t *group)
+{
+    dscomm_world_t **link, *world = NULL;
+
+    pthread_mutex_lock(&live_lock);
+    for (link = &live; *link; link = &(*link)->next) {
+        if ((*link)->group == group) {
+            world = *link;
+            *link = world->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&live_lock);
+    return world;
+}
+
+void dscomm_priv_world_forked(void)
+{
+    pthread_mutex_init(&live_lock, NULL);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How the library was built, what it can load and be told. Nothing here may
+ * differ between two builds of one source with one tool chain: no dates, no
+ * paths. */
+#include "config.h"
+
+#include "lib/base/settings.h"
+#include "lib/module/info.h"
+#include "lib/module/module.h"
+#include "lib/base/status.h"
+
+#include <dscomm/backend.h>
+#include <dscomm/info.h>
+#include <dscomm/version.h>
+#include <glib.h>
+#include <string.h>
+#include <unistd.h>
+
+#if defined(__clang__)
+#define COMPILER                                                               \
+    "clang " G_STRINGIFY(__clang_major__) "." G_STRINGIFY(                     \
+        __clang_minor__) "." G_STRINGIFY(__clang_patchlevel__)
+#else
+#define COMPILER                                                               \
+    "gcc " G_STRINGIFY(__GNUC__) "." G_STRINGIFY(                              \
+        __GNUC_MINOR__) "." G_STRINGIFY(__GNUC_PATCHLEVEL__)
+#endif
+
+#if defined(__x86_64__)
+#define PROCESSOR "x86_64"
+#elif defined(__i386__)
+#define PROCESSOR "i386"
+#elif defined(__aarch64__)
+#define PROCESSOR "aarch64"
+#elif defined(__powerpc64__)
+#define PROCESSOR "powerpc64"
+#elif defined(__riscv)
+#define PROCESSOR "riscv"
+#else
+#define PROCESSOR "other"
+#endif
+
+#if defined(__GLIBC__)
+#define LIBC "glibc " G_STRINGIFY(__GLIBC__) "." G_STRINGIFY(__GLIBC_MINOR__)
+#else
+#define LIBC "other"
+#endif
+
+#define GLIB                                                                   \
+    G_STRINGIFY(GLIB_MAJOR_VERSION)                                            \
+    "." G_STRINGIFY(GLIB_MINOR_VERSION) "." G_STRINGIFY(GLIB_MICRO_VERSION)
+
+/* No structure is larger; a size that is was never set. */
+#define INFO_MAX 4096
+
+static const struct {
+    const char *name, *value;
+} choices[] = {
+    {"version", DSCOMM_VERSION_STRING},
+    {"backend abi", G_STRINGIFY(DSCOMM_BACKEND_ABI)},
+    {"compiler", COMPILER},
+    {"processor", PROCESSOR},
+    {"bits", sizeof(void *) == 8 ? "64" : "32"},
+    {"byte order", G_BYTE_ORDER == G_LITTLE_ENDIAN ? "little" : "big"},
+    {"libc", LIBC},
+    {"glib", GLIB},
+#ifdef G_DISABLE_ASSERT
+    {"assertions", "no"},
+#else
+    {"assertions", "yes"},
+#endif
+};
+
+static const char *const type_names[] = {
+    [DSCOMM_SETTING_BOOL] = "bool",   [DSCOMM_SETTING_INT] = "integer",
+    [DSCOMM_SETTING_BYTES] = "bytes", [DSCOMM_SETTING_MSEC] = "seconds",
+    [DSCOMM_SETTING_ENUM] = "enum",   [DSCOMM_SETTING_STRING] = "text",
+};
+
+dscomm_status_t dscomm_build_info(size_t index, const char **ret_name,
+                                  const char **ret_value)
+{
+    if (!ret_name || !ret_value)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_build_info: ret_name and ret_value must not "
+                           "be NULL");
+    if (index >= G_N_ELEMENTS(choices))
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
+                           "dscomm_build_info: no choice %zu; there are %zu",
+                           index, G_N_ELEMENTS(choices));
+    *ret_name = choices[index].name;
+    *ret_value = choices[index].value;
+    return DSCOMM_OK;
+}
+
+/* Row index of the core's table and then of the backends', or NULL. */
+static const dscomm_setting_t *find_row(size_t index)
+{
+    const dscomm_setting_t *table = dscomm_priv_setting(0);
+
+    for (size_t next = 0; table; table = dscomm_priv_backend_settings(next++)) {
+        for (; table->name; table++) {
+            if (index-- == 0)
+                return table;
+        }
+    }
+    return NULL;
+}
+
+dscomm_status_t dscomm_priv_info_check(const char *name, const size_t *size)
+{
+    if (size && *size >= sizeof *size && *size <= INFO_MAX)
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_INVALID,
+                       "%s: info must not be NULL, and its size must be that "
+                       "of the structure",
+                       name);
+}
+
+void dscomm_priv_info_copy(const void *from, size_t known, void *info)
+{
+    const size_t head = sizeof known, size = *(size_t *)info;
+
+    known = MIN(size, known);
+    memcpy((char *)info + head, (const char *)from + head, known - head);
+    memset((char *)info + known, 0, size - known);
+}
+
+dscomm_status_t dscomm_setting_info(size_t index, dscomm_setting_info_t *info)
+{
+    const char *name = "dscomm_setting_info";
+    const dscomm_setting_t *row;
+    dscomm_setting_info_t full;
+    int64_t number;
+
+    if (dscomm_priv_info_check(name, info ? &info->size : NULL) < 0)
+        return DSCOMM_ERR_INVALID;
+    row = find_row(index);
+    if (!row)
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND, "%s: no setting %zu", name,
+                           index);
+    full.name = row->name;
+    full.type = type_names[row->type];
+    full.default_value = row->default_value;
+    full.accepted = dscomm_priv_setting_accepted(row);
+    full.help = row->help;
+    full.value = dscomm_priv_setting_value(row);
+    if (full.value && row == dscomm_priv_setting(SETTING_JOB_SECRET))
+        full.value = "(hidden)";
+    full.refused = full.value && row->type != DSCOMM_SETTING_STRING &&
+                   dscomm_priv_setting_try(row, full.value, &number) != 0;
+    dscomm_priv_info_copy(&full, sizeof full, info);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_backend_info(size_t index, dscomm_backend_info_t *info)
+{
+    const char *name = "dscomm_backend_info";
+    const dscomm_module_t *module;
+    dscomm_backend_info_t full;
+
+    if (dscomm_priv_info_check(name, info ? &info->size : NULL) < 0)
+        return DSCOMM_ERR_INVALID;
+    module = dscomm_priv_module_get(index);
+    if (!module)
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND, "%s: no backend %zu", name,
+                           index);
+    full.name = module->name;
+    full.path = module->path;
+    full.priority = module->backend ? (int)module->backend->priority : 0;
+    full.usable = module->backend != NULL;
+    full.why = module->why;
+    full.detail = module->ops.describe ? module->ops.describe() : NULL;
+    dscomm_priv_info_copy(&full, sizeof full, info);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_setting_unknown(size_t index, const char **ret_name,
+                                       const char **ret_nearest)
+{
+    const dscomm_setting_t *tables[DSCOMM_TABLES_MAX];
+    size_t count;
+    const char *name;
+
+    if (!ret_name || !ret_nearest)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_setting_unknown: ret_name and ret_nearest "
+                           "must not be NULL");
+    count = dscomm_priv_setting_tables(tables);
+    name = dscomm_priv_settings_unknown(environ, tables, count, index);
+    if (!name)
+        return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
+                           "dscomm_setting_unknown: no unknown variable %zu",
+                           index);
+    *ret_name = name;
+    *ret_nearest = dscomm_priv_setting_nearest(name, tables, count);
+    return DSCOMM_OK;
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sums, averages and products of two sources of 8-bit floats for x86 processors
+ * with AVX-512 VBMI, which looks up 64 bytes at a time in a table of 128: 64
+ * results need no wider elements, and no arithmetic but that of bytes.
+ *
+ * Magnitudes have consecutive codes across powers of two, so a result is the
+ * larger operand's exponent, and a small number that a table has. Denormals
+ * would break that, so operands are spread first: they get the code that they
+ * would have if there were smaller exponents, unit times the exponent and what
+ * is behind the point. */
+#include "config.h"
+
+#include "lib/reduce/bytes.h"
+#include "lib/reduce/kernels.h"
+
+#define NEXT_ROW dscomm_priv_kernels_avx512
+#include "lib/reduce/call.h"
+
+/* Tables, for a format with unit codes from one power of two to the next. */
+
+/* The spread code of a magnitude other than 0: of a normal one, base more. */
+#define SPREAD(unit, base, code)                                               \
+    ((base) + ((code) >= (unit)       ? (code)                                 \
+               : (code) >= (unit) / 2 ? 2 * (code) - (unit)                    \
+               : (code) >= (unit) / 4 ? 4 * (code)-2 * (unit)                  \
+                                      : 8 * (code)-3 * (unit)))
+
+/* So many bits less, to nearest even. */
+#define NEAREST(value, bits)                                                   \
+    (((value) + (1 << (bits)) / 2 - 1 + ((value) >> (bits)&1)) >> (bits))
+
+/* Sums. The smaller operand's significand is moved to where the larger one's
+ * is, with three more bits, of which the last one is set where any bit behind
+ * it was. That is enough to round the exact sum or difference once, which is
+ * what float32's is rounded to as well. Half of a sum has an exponent less. */
+
+/* Bases are so large that 0, whose spread code is 0, is six bits and more below
+ * all others, which MOVED makes nothing of; and such that the spread codes that
+ * are looked up as denormals differ in their lower six bits. What is no number
+ * is as far above all numbers. */
+#define E4M3_BASE 96
+#define E4M3_NAN 240
+#define E5M2_BASE 32
+#define E5M2_INFINITY 200
+#define E5M2_NAN 232
+#define SPREAD_E4M3(unit, code)                                                \
+    ((code) == 0 ? 0 : (code) < 0x7f ? SPREAD(unit, E4M3_BASE, code) : E4M3_NAN)
+#define SPREAD_E5M2(unit, code)                                                \
+    ((code) == 0      ? 0                                                      \
+     : (code) < 0x7c  ? SPREAD(unit, E5M2_BASE, code)                          \
+     : (code) == 0x7c ? E5M2_INFINITY                                          \
+                      : E5M2_NAN)
+
+#define SIGNIFICAND(unit, code) (8 * ((unit) + (code) % (unit)))
+
+/* The smaller operand's, by the last spread code with the larger one's exponent
+ * less its own. Six bits and more do nothing. */
+#define BITS(unit, index) ((index) / (unit))
+#define WHOLE(unit, index) SIGNIFICAND(unit, (unit)-1 - (index) % (unit))
+#define MOVED(unit, index)                                                     \
+    (BITS(unit, index) > 5                                                     \
+         ? 0                                                                   \
+         : WHOLE(unit, index) >> BITS(unit, index) |                           \
+               ((WHOLE(unit, index) & ((1 << BITS(unit, index)) - 1)) != 0))
+
+/* A sum's distance in spread codes from the last with the larger operand's
+ * exponent, modulo 256. Where nothing is left it lifts infinity to what is NaN,
+ * and nothing else. */
+#define DISTANCE(unit, sum)                                                    \
+    (uint8_t)(1 - 2 * (unit) +                                                 \
+              ((sum) >= 16 * (unit)  ? NEAREST(sum, 4) + (unit)                \
+               : (sum) >= 8 * (unit) ? NEAREST(sum, 3)                         \
+               : (sum) >= 4 * (unit) ? NEAREST(sum, 2) - (unit)                \
+               : (sum) >= 2 * (unit) ? NEAREST(sum, 1) - 2 * (unit)            \
+               : (sum) >= (unit)     ? (sum)-3 * (unit)                        \
+               : (sum) >= (unit) / 2 ? 2 * (sum)-4 * (unit)                    \
+               : (sum) >= (unit) / 4 ? 4 * (sum)-5 * (unit)                    \
+               : (sum)               ? 8 * (sum)-6 * (unit)                    \
+                                     : (unit) + 6))
+
+/* Denormals are looked up by the lower six bits of a spread code, which is that
+ * of a whole number of the least ones: sums of floats are. Half of one is
+ * rounded to even. */
+#define AT(unit, base, code) [SPREAD(unit, base, code) & 63]
+
+typedef struct {
+    _Alignas(64) uint8_t spread[128];
+    uint8_t distance[128], beyond[128]; /* beyond: of sums from 128 on */
+    uint8_t moved[64], significand[64]; /* by the lower six bits */
+    uint8_t small[64], small_half[64];
+} sum_tables_t;
+
+static const sum_tables_t e4m3_sums = {
+    {OF_128(SPREAD_E4M3, 8, 0)},
+    {OF_128(DISTANCE, 8, 0)},
+    {OF_128(DISTANCE, 8, 128)},
+    {OF_64(MOVED, 8, 0)},
+    {OF_64(SIGNIFICAND, 8, 0)},
+    {AT(8, E4M3_BASE, 1) = 1, AT(8, E4M3_BASE, 2) = 2, AT(8, E4M3_BASE, 3) = 3,
+     AT(8, E4M3_BASE, 4) = 4, AT(8, E4M3_BASE, 5) = 5, AT(8, E4M3_BASE, 6) = 6,
+     AT(8, E4M3_BASE, 7) = 7},
+    {AT(8, E4M3_BASE, 2) = 1, AT(8, E4M3_BASE, 3) = 2, AT(8, E4M3_BASE, 4) = 2,
+     AT(8, E4M3_BASE, 5) = 2, AT(8, E4M3_BASE, 6) = 3, AT(8, E4M3_BASE, 7) = 4,
+     AT(8, E4M3_BASE, 8) = 4, AT(8, E4M3_BASE, 9) = 4, AT(8, E4M3_BASE, 10) = 5,
+     AT(8, E4M3_BASE, 11) = 6, AT(8, E4M3_BASE, 12) = 6,
+     AT(8, E4M3_BASE, 13) = 6, AT(8, E4M3_BASE, 14) = 7,
+     AT(8, E4M3_BASE, 15) = 8},
+};
+
+/* Sums are below 128. */
+static const sum_tables_t e5m2_sums = {
+    {OF_128(SPREAD_E5M2, 4, 0)},
+    {OF_128(DISTANCE, 4, 0)},
+    {0},
+    {OF_64(MOVED, 4, 0)},
+    {OF_64(SIGNIFICAND, 4, 0)},
+    {AT(4, E5M2_BASE, 1) = 1, AT(4, E5M2_BASE, 2) = 2, AT(4, E5M2_BASE, 3) = 3},
+    {AT(4, E5M2_BASE, 2) = 1, AT(4, E5M2_BASE, 3) = 2, AT(4, E5M2_BASE, 4) = 2,
+     AT(4, E5M2_BASE, 5) = 2, AT(4, E5M2_BASE, 6) = 3, AT(4, E5M2_BASE, 7) = 4},
+};
+
+/* The index's upper two bits are ignored. */
+ALWAYS_INLINE __m512i look_up_64(const uint8_t *table, __m512i index)
+{
+    return _mm512_permutexvar_epi8(index, _mm512_load_si512(table));
+}
+
+/* Kept from being loaded again wherever it is used. */
+ALWAYS_INLINE __m512i loaded(u8v a)
+{
+    __asm__("" : "+v"(a));
+    return (__m512i)a;
+}
+
+/* The spread code of a sum or difference of two magnitudes. */
+ALWAYS_INLINE __m512i add_spread(__m512i high, __m512i low, __mmask64 differ,
+                                 const sum_tables_t *tables, int unit)
+{
+    __m512i last = _mm512_or_si512(high, all(unit - 1));
+    __m512i index = _mm512_min_epu8(_mm512_sub_epi8(last, low), all(63));
+    __m512i moved = look_up_64(tables->moved, index);
+    __m512i whole = look_up_64(tables->significand, high);
+    __m512i sum = _mm512_mask_sub_epi8(_mm512_add_epi8(whole, moved), differ,
+                                       whole, moved);
+    __m512i distance = look_up(tables->distance, sum);
+
+    if (unit == 8)
+        distance = _mm512_mask_blend_epi8(_mm512_movepi8_mask(sum), distance,
+                                          look_up(tables->beyond, sum));
+    return _mm512_add_epi8(last, distance);
+}
+
+/* Of the spread code of a sum, or half of it. */
+ALWAYS_INLINE __m512i magnitude(int op, __m512i spread,
+                                const sum_tables_t *tables, int unit, int base)
+{
+    const int half = op == DSCOMM_AVG;
+    const int less = base + (half ? unit : 0);
+    __mmask64 small = _mm512_cmplt_epu8_mask(spread, all(less + unit));
+
+    return _mm512_mask_permutexvar_epi8(
+        _mm512_sub_epi8(spread, all(less)), small, spread,
+        _mm512_load_si512(half ? tables->small_half : tables->small));
+}
+
+/* Sums or halves of them. No code is above top but that of NaN, which has no
+ * sign and is what all spread codes from nan on are. Nor has nothing a sign,
+ * where operands cancel out. */
+ALWAYS_INLINE u8v add(int op, u8v codes_a, u8v codes_b,
+                      const sum_tables_t *tables, int unit, int base, int top,
+                      int nan, int nan_code)
+{
+    __m512i a = loaded(codes_a), b = loaded(codes_b);
+    __m512i spread_a = look_up(tables->spread, a);
+    __m512i spread_b = look_up(tables->spread, b);
+    __mmask64 less = _mm512_cmplt_epu8_mask(spread_a, spread_b);
+    __m512i sign = _mm512_mask_blend_epi8(less, a, b);
+    __m512i differ = _mm512_xor_si512(a, b);
+    __m512i sum = add_spread(_mm512_max_epu8(spread_a, spread_b),
+                             _mm512_min_epu8(spread_a, spread_b),
+                             _mm512_movepi8_mask(differ), tables, unit);
+    __m512i size = magnitude(op, sum, tables, unit, base);
+    __mmask64 some = _mm512_cmpneq_epu8_mask(differ, all(0x80));
+    __m512i code;
+
+    if (top < 0x7f)
+        size = _mm512_min_epu8(size, all(top));
+    code = _mm512_maskz_add_epi8(some, size, _mm512_and_si512(sign, all(0x80)));
+    return (u8v)_mm512_mask_mov_epi8(
+        code, _mm512_cmpge_epu8_mask(sum, all(nan)), all(nan_code));
+}
+
+/* Products. Exponents are added, and a table has the rounded products of
+ * significands by level: 0 for normal ones, and for denormal ones how many bits
+ * more lie below the least number. */
+
+/* 0 is so small that its product with anything is too. */
+#define OPERAND(unit, code) ((code) ? SPREAD(unit, 128, code) : 0)
+#define OPERAND_NAN 0xff
+#define OPERAND_INFINITY (128 + 0x7c)
+
+#define BITS_OF(unit) ((unit) == 8 ? 3 : 2)
+#define PRODUCT(unit, a, b) (((unit) + (a)) * ((unit) + (b)))
+#define ROUNDED(unit, level, product)                                          \
+    ((level) == 0 && (product) >= 2 * (unit) * (unit)                          \
+         ? (unit) + NEAREST(product, BITS_OF(unit) + 1)                        \
+         : NEAREST(product, BITS_OF(unit) + (level)))
+
+/* By three bits of each operand, and above them a level's lowest bit. */
+#define E4M3_AT(level, i)                                                      \
+    ROUNDED(8, (level) + (i) / 64, PRODUCT(8, (i) % 8, (i) / 8 % 8))
+/* By two bits of one operand, three of the level and two of the other one. */
+#define E5M2_AT(unit, i)                                                       \
+    ROUNDED(unit, (i) / 4 % 8, PRODUCT(unit, (i) % 4, (i) / 32))
+
+static const _Alignas(64) uint8_t e4m3_operands[128] = {OF_128(OPERAND, 8, 0)};
+static const _Alignas(64) uint8_t e5m2_operands[128] = {OF_128(OPERAND, 4, 0)};
+static const _Alignas(64) uint8_t e4m3_products[3][128] = {
+    {OF_128(E4M3_AT, 0, 0)}, {OF_128(E4M3_AT, 2, 0)}, {OF_128(E4M3_AT, 4, 0)}};
+static const _Alignas(64) uint8_t e5m2_products[128] = {OF_128(E5M2_AT, 4, 0)};
+
+/* What exponents() makes of those of a least normal product, 1 and the bias. */
+#define E4M3_LEAST (8 * (1 + 7) + 8)
+#define E5M2_LEAST (4 * (1 + 15) + 4)
+
+/* Each bit as mask says, of a where it is set, else of b. */
+ALWAYS_INLINE __m512i either(__m512i a, __m512i b, int mask)
+{
+    return _mm512_ternarylogic_epi32(a, b, all(mask), 0xe4);
+}
+
+/* Both are 128 too large, and their sum is unit too large: none is too small
+ * for what comes after. */
+ALWAYS_INLINE __m512i exponents(__m512i x, __m512i y, int unit)
+{
+    return _mm512_subs_epu8(_mm512_and_si512(x, all(256 - unit)),
+                            _mm512_andnot_si512(y, all(256 - unit)));
+}
+
+ALWAYS_INLINE u8v multiply_e4m3(u8v codes_a, u8v codes_b)
+{
+    __m512i a = loaded(codes_a), b = loaded(codes_b);
+    __m512i x = look_up(e4m3_operands, a), y = look_up(e4m3_operands, b);
+    __m512i exponent = exponents(x, y, 8);
+    __m512i level = _mm512_min_epu8(_mm512_subs_epu8(all(E4M3_LEAST), exponent),
+                                    all(6 * 8));
+    __m512i significands = either(x, _mm512_slli_epi16(y, 3), 7);
+    __m512i index = either(significands, _mm512_slli_epi16(level, 3), 0x3f);
+    __m512i code = look_up(e4m3_products[0], index);
+    __mmask64 number =
+        _mm512_cmplt_epu8_mask(_mm512_max_epu8(x, y), all(OPERAND_NAN));
+
+    code = _mm512_mask_mov_epi8(code, _mm512_cmpge_epu8_mask(level, all(2 * 8)),
+                                look_up(e4m3_products[1], index));
+    code = _mm512_mask_mov_epi8(
+        code, _mm512_cmpge_epu8_mask(level, all(4 * 8)),
+        _mm512_maskz_mov_epi8(_mm512_cmplt_epu8_mask(level, all(6 * 8)),
+                              look_up(e4m3_products[2], index)));
+    code = _mm512_add_epi8(code, _mm512_subs_epu8(exponent, all(E4M3_LEAST)));
+    number = _mm512_mask_cmplt_epu8_mask(number, code, all(0x7f));
+    return (u8v)_mm512_mask_mov_epi8(all(0x7f), number,
+                                     with_sign(code, _mm512_xor_si512(a, b)));
+}
+
+/* NaN is what is made of a NaN, and of infinity and 0. */
+ALWAYS_INLINE u8v multiply_e5m2(u8v codes_a, u8v codes_b)
+{
+    __m512i a = loaded(codes_a), b = loaded(codes_b);
+    __m512i x = look_up(e5m2_operands, a), y = look_up(e5m2_operands, b);
+    __m512i most = _mm512_max_epu8(x, y), least = _mm512_min_epu8(x, y);
+    __m512i exponent = exponents(x, y, 4);
+    __m512i level = _mm512_min_epu8(_mm512_subs_epu8(all(E5M2_LEAST), exponent),
+                                    all(5 * 4));
+    __m512i significands = either(x, _mm512_slli_epi16(y, 5), 0x1f);
+    __m512i index = either(level, significands, 0x1c);
+    __m512i code = _mm512_add_epi8(look_up(e5m2_products, index),
+                                   _mm512_subs_epu8(exponent, all(E5M2_LEAST)));
+    __mmask64 infinite = _mm512_cmpge_epu8_mask(most, all(OPERAND_INFINITY));
+    __mmask64 nan;
+
+    code = _mm512_mask_mov_epi8(_mm512_min_epu8(code, all(0x7c)), infinite,
+                                all(0x7c));
+    most = _mm512_sub_epi8(most, _mm512_min_epu8(least, all(1)));
+    nan = _mm512_cmpge_epu8_mask(most, all(OPERAND_INFINITY));
+    return (u8v)_mm512_mask_mov_epi8(with_sign(code, _mm512_xor_si512(a, b)),
+                                     nan, all(0x7e));
+}
+
+/* The kernels */
+
+ALWAYS_INLINE u8v join_e4m3(int op, u8v a, u8v b)
+{
+    const int most = op == DSCOMM_AVG ? 8 : 0;
+
+    if (op == DSCOMM_PRODUCT)
+        return multiply_e4m3(a, b);
+    return add(op, a, b, &e4m3_sums, 8, E4M3_BASE, 0x7f,
+               E4M3_BASE + 0x7f + most, 0x7f);
+}
+
+ALWAYS_INLINE u8v join_e5m2(int op, u8v a, u8v b)
+{
+    if (op == DSCOMM_PRODUCT)
+        return multiply_e5m2(a, b);
+    return add(op, a, b, &e5m2_sums, 4, E5M2_BASE, 0x7c, E5M2_INFINITY + 5,
+               0x7e);
+}
+
+#define FOLD fold_e4m3
+#define ACCUMULATOR u8v
+#define FACTOR_TYPE int
+#define DIVISOR_TYPE int
+#define DIVISOR(op) 2
+#define TAKE(op, at, factor) LOAD(u8, at)
+#define JOIN join_e4m3
+#define GIVE GIVE_AS_IS
+#include "lib/reduce/vector-fold.h"
+
+#define FOLD fold_e5m2
+#define ACCUMULATOR u8v
+#define FACTOR_TYPE int
+#define DIVISOR_TYPE int
+#define DIVISOR(op) 2
+#define TAKE(op, at, factor) LOAD(u8, at)
+#define JOIN join_e5m2
+#define GIVE GIVE_AS_IS
+#include "lib/reduce/vector-fold.h"
+
+/* More sources are rounded once, which takes wider numbers; so do quotients
+ * other than halves. */
+#define OF_TWO(type, dtype, name, op, function)                                \
+    static void JOINED(type, _##name)(void *dest, const void *const *sources,  \
+                                      size_t nsources, size_t count,           \
+                                      const double *factors)                   \
+    {                                                                          \
+        const int is_ours = (op) != DSCOMM_AVG || factors[0] == 2;             \
+        fold_t fold = {dest, sources, 2, 0, 0, factors, 0};                    \
+                                                                               \
+        if (nsources == 2 && is_ours &&                                        \
+            begin(dtype, op, 1, count, &fold) == 0)                            \
+            function(op, &fold);                                               \
+        else                                                                   \
+            NEXT_ROW[dtype][op](dest, sources, nsources, count, factors);      \
+    }
+
+#define KERNELS(type, dtype, function)                                         \
+    OF_TWO(type, dtype, sum, DSCOMM_SUM, function)                             \
+    OF_TWO(type, dtype, product, DSCOMM_PRODUCT, function)                     \
+    OF_TWO(type, dtype, avg, DSCOMM_AVG, function)
+
+KERNELS(float8_e4m3, DSCOMM_FLOAT8_E4M3, fold_e4m3)
+KERNELS(float8_e5m2, DSCOMM_FLOAT8_E5M2, fold_e5m2)
+
+#define ROW(type)                                                              \
+    {                                                                          \
+        [DSCOMM_SUM] = type##_sum, [DSCOMM_PRODUCT] = type##_product,          \
+        [DSCOMM_AVG] = type##_avg,                                             \
+    }
+
+const dscomm_reduce_fn
+    dscomm_priv_kernels_vbmi[DSCOMM_DTYPE_COUNT][DSCOMM_OP_COUNT] = {
+        [DSCOMM_FLOAT8_E4M3] = ROW(float8_e4m3),
+        [DSCOMM_FLOAT8_E5M2] = ROW(float8_e5m2),
+};

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which rank of how many this process is, and where the ranks meet. Attribute
+ * before address before environment; two that contradict are an error. */
+#include "config.h"
+
+#include "lib/rendezvous/discover.h"
+
+#include "env/env.h"
+#include "lib/base/settings.h"
+#include "lib/base/log.h"
+#include "lib/base/status.h"
+#include "lib/store/tcp/socket.h"
+
+#include <glib.h>
+#include <stdio.h>
+#include <string.h>
+
+/* An init_method, taken apart. */
+typedef struct {
+    const char *name; /* of the attribute or variable that it came from */
+    dscomm_status_t wrong; /* what a bad one is */
+    char *url; /* without query; NULL: env:// */
+    int has_rank, rank, world_size;
+} method_t;
+
+static dscomm_status_t bad_method(const method_t *method, const char *text,
+                                  const char *why)
+{
+    char quoted[256];
+
+    return dscomm_fail(method->wrong,
+                       "%s '%s': %s; give env://, tcp://HOST:PORT or "
+                       "file:///PATH",
+                       method->name,
+                       dscomm_priv_quote(text, quoted, sizeof quoted), why);
+}
+
+/* One "name=value" of the query. 1: rank, 2: world_size, 0: other, -1: no
+ * number. */
+static int read_word(const char *word, method_t *method)
+{
+    static const char *const names[] = {"rank=", "world_size="};
+    int *const values[] = {&method->rank, &method->world_size};
+    int64_t number;
+
+    for (int i = 0; i < 2; i++) {
+        if (!g_str_has_prefix(word, names[i]))
+            continue;
+        word += strlen(names[i]);
+        if (!g_ascii_isdigit(*word) ||
+            dscomm_priv_parse_decimal(word, &number) || number > G_MAXINT32)
+            return -1;
+        *values[i] = (int)number;
+        return i + 1;
+    }
+    return 0;
+}
+
+static dscomm_status_t read_query(const char *text, const char *query,
+                                  method_t *method)
+{
+    int found = 0, kind = 0;
+    char word[64]; /* a longer one is no number */
+
+    for (; kind >= 0; query++) {
+        const size_t length = strcspn(query, "&");
+
+        g_strlcpy(word, query, MIN(length + 1, sizeof word));
+        kind = read_word(word, method);
+        found |= kind > 0 ? kind : 0;
+        query += length;
+        if (!*query)
+            break;
+    }
+    if (kind < 0)
+        return bad_method(method, text,
+                          "rank and world_size are whole numbers");
+    if (found == 1 || found == 2)
+        return bad_method(method, text, "rank and world_size go together");
+    method->has_rank = found != 0;
+    return DSCOMM_OK;
+}
+
+/* The port of a tcp:// URL; -1 where it has none, or no host. */
+static int port_of(const char *url)
+{
+    char *host = NULL;
+    int port;
+
+    if (dscomm_priv_address_split(url + strlen("tcp://"), &host, &port))
+        return -1;
+    g_free(host);
+    return port;
+}
+
+/* Also where nobody is to be met, since that is how it is tried first. */
+static dscomm_status_t check_form(const method_t *method, const char *text,
+                                  const char *url)
+{
+    if (g_str_has_prefix(url, "env://"))
+        return DSCOMM_OK;
+    if (g_str_has_prefix(url, "file://"))
+        return g_str_has_prefix(url, "file:///") && url[strlen("file:///")]
+                   ? DSCOMM_OK
+                   : bad_method(method, text, "the path must be absolute");
+    if (g_str_has_prefix(url, "tcp://"))
+        return port_of(url) >= 0
+                   ? DSCOMM_OK
+                   : bad_method(method, text,
+                                "a host and a port from 0 to 65535 are "
+                                "needed, and brackets around an IPv6 address");
+    return bad_method(method, text, "no such method");
+}
+
+static dscomm_status_t read_method(const char *text, method_t *method)
+{
+    const char *query = strchr(text, '?');
+    size_t length = query ? (size_t)(query - text) : strlen(text);
+    char *url = strndup(text, length);
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (!url)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %s",
+                           method->name);
+    if (query)
+        status = read_query(text, query + 1, method);
+    if (status == DSCOMM_OK)
+        status = check_form(method, text, url);
+    if (status < 0 || g_str_has_prefix(url, "env://"))
+        g_free(url);
+    else
+        method->url = url;
+    return status;
+}
+
+/* 1: the environment's numbers are those of the world. */
+static int is_own(const dscomm_env_t *env, const dscomm_join_t *join)
+{
+    return dscomm_env_rank(env) == join->rank &&
+           dscomm_env_world_size(env) == join->size;
+}
+
+/* A number that a variable tells; what only follows from others does not
+ * count. */
+static int told(const dscomm_env_t *env, dscomm_env_field_t field, int number)
+{
+    const char *origin = dscomm_env_origin(env, field);
+
+    return origin && !strchr(origin, ' ') ? number : -1;
+}
+
+static void choose_seat(const dscomm_env_t *env, dscomm_join_t *join)
+{
+    join->local_rank = join->local_size = join->node_rank = -1;
+    if (!is_own(env, join))
+        return;
+    join->local_rank =
+        told(env, DSCOMM_ENV_LOCAL_RANK, dscomm_env_local_rank(env));
+    join->local_size =
+        told(env, DSCOMM_ENV_LOCAL_SIZE, dscomm_env_local_size(env));
+    join->node_rank =
+        told(env, DSCOMM_ENV_NODE_RANK, dscomm_env_node_rank(env));
+}
+
+/* The name of the environment's job is that of the world's only where its ranks
+ * are; an agent's store has other jobs' keys in any case. */
+static void choose_job(const dscomm_env_t *env, dscomm_join_t *join)
+{
+    const char *job = dscomm_env_job(env), *source = dscomm_env_source(env);
+    int agent =
+        strcmp(source, "torchrun") == 0 || strcmp(source, "dscomm") == 0;
+
+    g_strlcpy(join->run_id, agent && *job ? job : "0", sizeof join->run_id);
+    g_strlcpy(join->job, is_own(env, join) ? job : "", sizeof join->job);
+}
+
+/* A place to meet is for several; without numbers each of them would be a job
+ * of one. */
+static dscomm_status_t check_known(const dscomm_init_attr_t *attr,
+                                   const method_t *method,
+                                   const dscomm_env_t *env)
+{
+    char quoted[256];
+
+    if (attr->has_rank || attr->store || method->has_rank || !method->url ||
+        env->forced || env->family->tier != ENV_TIER_ALONE)
+        return DSCOMM_OK;
+    return dscomm_fail(method->wrong,
+                       "%s '%s': nothing tells which rank of how many this "
+                       "process is; add ?rank=R&world_size=N, give rank and "
+                       "world_size as attributes or in DSCOMM_RANK and "
+                       "DSCOMM_WORLD_SIZE, or use a launcher, as dscomm run",
+                       method->name,
+                       dscomm_priv_quote(method->url, quoted, sizeof quoted));
+}
+
+/* Only who serves a free port knows which one it is. */
+static dscomm_status_t check_port(const method_t *method)
+{
+    if (!method->url || !g_str_has_prefix(method->url, "tcp://") ||
+        port_of(method->url) != 0)
+        return DSCOMM_OK;
+    return bad_method(method, method->url,
+                      "port 0 is a free one, which other ranks cannot know");
+}
+
+/* The world's numbers, from where they are given first. */
+static dscomm_status_t choose_rank(const dscomm_init_attr_t *attr,
+                                   const method_t *method,
+                                   const dscomm_env_t *env, dscomm_join_t *join)
+{
+    join->rank = attr->has_rank     ? attr->rank
+                 : method->has_rank ? method->rank
+                                    : dscomm_env_rank(env);
+    join->size = attr->has_rank     ? attr->world_size
+                 : method->has_rank ? method->world_size
+                                    : dscomm_env_world_size(env);
+    if (attr->has_rank && method->has_rank)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "rank and world_size are given in the attributes "
+                           "and in init_method; leave one out");
+    if (join->size < 1 || join->rank < 0 || join->rank >= join->size)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "rank %d of a world of %d ranks; a rank is in 0 ... "
+                           "world_size - 1",
+                           join->rank, join->size);
+    if (join->size > DSCOMM_RANKS_MAX)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "a world of %d ranks; there are at most %d",
+                           join->size, DSCOMM_RANKS_MAX);
+    return DSCOMM_OK;
+}
+
+/* A number that the user gave, or an address, is told by a variable. */
+static int is_told(const dscomm_env_t *env, dscomm_env_field_t field)
+{
+    return told(env, field, 1) == 1;
+}
+
+/* Which of several nodes rank 0 is on, and at which port, no launcher of an MPI
+ * tells, nor is it sure to be the first of those that its scheduler has; but
+ * the list of a step begins with it. */
+static int is_unsure(const dscomm_env_t *env, const dscomm_join_t *join)
+{
+    const env_tier_t tier = env->family->tier;
+
+    if (!is_own(env, join) ||
+        (tier != ENV_TIER_MANAGER && tier != ENV_TIER_STEP))
+        return 0;
+    if (!env->address || dscomm_env_master_port(env) < 1)
+        return 1;
+    return tier == ENV_TIER_MANAGER && !dscomm_priv_env_one_node(env) &&
+           !is_told(env, DSCOMM_ENV_MASTER_ADDR);
+}
+
+/* A copy, NULL of NULL; without memory for it join is bad. */
+static char *copy(dscomm_join_t *join, const char *text)
+{
+    char *own = text ? strdup(text) : NULL;
+
+    join->bad |= text && !own;
+    return own;
+}
+
+/* The same, of a place's URL. */
+static char *url_of(dscomm_join_t *join, const char *address, int port)
+{
+    const int is_ipv6 = strchr(address, ':') && *address != '[';
+    const size_t size = strlen(address) + sizeof "tcp://[]:65535";
+    char *url = g_try_malloc(size);
+
+    if (url)
+        g_snprintf(url, size, is_ipv6 ? "tcp://[%s]:%d" : "tcp://%s:%d",
+                   address, port);
+    join->bad |= !url;
+    return url;
+}
+
+/* What is known of the place goes into the question. */
+static void ask(const dscomm_env_t *env, dscomm_join_t *join)
+{
+    const int likely =
+        !is_told(env, DSCOMM_ENV_MASTER_ADDR) && !dscomm_priv_env_one_node(env);
+
+    if (!likely)
+        join->host = copy(join, env->address);
+    if (is_told(env, DSCOMM_ENV_MASTER_PORT))
+        join->port = dscomm_env_master_port(env);
+}
+
+/* A scheduler has its MUNGE on all nodes. A place that the user gives may be
+ * one where processes that know no secret come, as PyTorch's. */
+static bool has_munge(const dscomm_env_t *env, const dscomm_join_t *join)
+{
+    return join->serve && is_own(env, join) &&
+           !strcmp(env->family->name, "slurm") &&
+           !(is_told(env, DSCOMM_ENV_MASTER_ADDR) &&
+             is_told(env, DSCOMM_ENV_MASTER_PORT));
+}
+
+static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
+                                    method_t *method, const dscomm_env_t *env,
+                                    dscomm_join_t *join)
+{
+    const char *address = dscomm_env_master_addr(env);
+    int port = dscomm_env_master_port(env);
+
+    dscomm_status_t status;
+
+    join->store = attr->store;
+    join->serve = method->url || !dscomm_env_agent_store(env);
+    if (join->store || join->size == 1)
+        return DSCOMM_OK;
+    status = check_port(method);
+    if (status != DSCOMM_OK)
+        return status;
+    join->url = g_steal_pointer(&method->url);
+    if (join->url)
+        return DSCOMM_OK;
+    join->ask = is_unsure(env, join);
+    if (join->ask)
+        ask(env, join);
+    if (dscomm_env_world_size(env) > 1 && (!*address || port < 1)) {
+        status = dscomm_env_check_master(env);
+        if (join->ask)
+            join->problem = copy(join, dscomm_last_error());
+        return join->ask ? DSCOMM_OK : status;
+    }
+    /* among several a store is known by its job */
+    join->ports =
+        dscomm_priv_env_has_ports(env) && *join->job ? DSCOMM_PORTS : 1;
+    if (!*address || port < 1)
+        return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                           "%s is not set, so that rank %d of %d cannot find "
+                           "the others; set MASTER_ADDR and MASTER_PORT, or "
+                           "use a launcher, as dscomm run",
+                           *address ? "MASTER_PORT" : "MASTER_ADDR", join->rank,
+                           join->size);
+    join->munge = has_munge(env, join);
+    join->url = url_of(join, address, port);
+    return DSCOMM_OK;
+}
+
+static bool is_loopback(const char *host)
+{
+    return g_str_has_prefix(host, "127.") || !strcmp(host, "::1") ||
+           !strcmp(host, "localhost");
+}
+
+/* If the launcher says that all ranks are on this machine, they meet at the
+ * loopback whatever the machine is called: nobody else can come there. */
+static void choose_loopback(dscomm_join_t *join)
+{
+    char *host = NULL;
+    int port;
+
+    if (!join->serve || join->local_size != join->size)
+        return;
+    if (join->ask && !join->host)
+        join->host = copy(join, "127.0.0.1");
+    if (!join->url || !g_str_has_prefix(join->url, "tcp://") ||
+        dscomm_priv_address_split(join->url + strlen("tcp://"), &host, &port))
+        return;
+    if (!is_loopback(host)) {
+        g_free(join->url);
+        join->url = url_of(join, "127.0.0.1", port);
+    }
+    g_free(host);
+}
+
+static dscomm_status_t choose_world(const dscomm_init_attr_t *attr,
+                                    method_t *method, const dscomm_env_t *env,
+                                    dscomm_join_t *join)
+{
+    dscomm_status_t status = check_known(attr, method, env);
+
+    if (status == DSCOMM_OK)
+        status = choose_rank(attr, method, env, join);
+    if (status != DSCOMM_OK)
+        return status;
+    choose_seat(env, join);
+    choose_job(env, join);
+    status = choose_place(attr, method, env, join);
+    if (status == DSCOMM_OK)
+        choose_loopback(join);
+    return status;
+}
+
+/* A backend may know how many ranks there are. */
+static int is_lone(const dscomm_init_attr_t *attr, const method_t *method,
+                   const dscomm_env_t *env)
+{
+    return !attr->has_rank && !attr->store && !method->has_rank &&
+           !method->url && env && env->lone_rank >= 0;
+}
+
+static void choose_lone(const dscomm_env_t *env, dscomm_join_t *join)
+{
+    join->rank = env->lone_rank;
+    join->local_rank = join->local_size = join->node_rank = -1;
+    g_strlcpy(join->run_id, "0", sizeof join->run_id);
+    join->serve = join->ask = 1;
+    join->problem = copy(join, dscomm_last_error());
+}
+
+/* The sources that are there, but were not taken. */
+static void list_losers(const dscomm_env_t *env, char *names, size_t size)
+{
+    size_t length = 0;
+
+    g_strlcpy(names, "none", size);
+
+    for (size_t i = 0; i < dscomm_priv_env_family_count; i++) {
+        const env_family_t *family = dscomm_priv_env_families[i];
+
+        if (env->judgements[i].verdict == DSCOMM_ENV_IGNORED &&
+            family->tier != ENV_TIER_ALONE && length < size)
+            length += (size_t)g_snprintf(names + length, size - length, "%s%s",
+                                         length ? ", " : "", family->name);
+    }
+}
+
+/* One line for who wonders, and what everybody should know. */
+static void tell(const dscomm_env_t *env)
+{
+    const char *text;
+
+    if (dscomm_env_rank(env) == 0) {
+        char losers[256];
+
+        list_losers(env, losers, sizeof losers);
+        dscomm_log(DSCOMM_LOG_INFO, "core",
+                   "%s: rank 0 of %d, local rank %d of %d, node %d; they meet "
+                   "at '%s' port %d; other sources: %s",
+                   dscomm_env_source(env), dscomm_env_world_size(env),
+                   dscomm_env_local_rank(env), dscomm_env_local_size(env),
+                   dscomm_env_node_rank(env), dscomm_env_master_addr(env),
+                   dscomm_env_master_port(env), losers);
+    }
+    for (size_t i = 0; (text = dscomm_env_warning(env, i)); i++)
+        dscomm_log(DSCOMM_LOG_WARN, "core", "%s", text);
+}
+
+/* What the launcher says must make sense only where it is needed. */
+static dscomm_status_t ask_launcher(const dscomm_init_attr_t *attr,
+                                    const method_t *method,
+                                    dscomm_env_t **ret_env)
+{
+    dscomm_env_attr_t tolerant = DSCOMM_ENV_ATTR_INIT;
+    int ranks_known = attr->has_rank || method->has_rank;
+    int place_known = attr->store || method->url || attr->world_size == 1;
+    dscomm_status_t status;
+
+    tolerant.tolerate = 1;
+    status = dscomm_env_discover(&tolerant, ret_env);
+    if (status == DSCOMM_OK && !(ranks_known && place_known))
+        status = dscomm_env_status(*ret_env);
+    if (status == DSCOMM_OK && !ranks_known)
+        tell(*ret_env);
+    return status;
+}
+
+static dscomm_status_t choose_timeout(const dscomm_init_attr_t *attr,
+                                      dscomm_join_t *join)
+{
+    int64_t timeout_ms = attr->timeout_ms;
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (!timeout_ms)
+        status = dscomm_priv_setting_number(SETTING_TIMEOUT, &timeout_ms);
+    join->timeout_ms = (int)MIN(timeout_ms, G_MAXINT);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_discover(const dscomm_init_attr_t *attr,
+                                     dscomm_join_t *ret_join)
+{
+    const char *text = attr->init_method;
+    const char *backend = attr->backend;
+    method_t method = {"init_method", DSCOMM_ERR_INVALID, NULL, 0, 0, 0};
+    dscomm_env_t *env = NULL;
+    dscomm_join_t join = {0};
+    dscomm_status_t status = choose_timeout(attr, &join);
+
+    if (!text) {
+        text = dscomm_priv_setting_text(SETTING_INIT_METHOD);
+        method.name = "DSCOMM_INIT_METHOD";
+        method.wrong = DSCOMM_ERR_ENVIRONMENT;
+    }
+    if (status == DSCOMM_OK)
+        status = read_method(text ? text : "env://", &method);
+    if (status == DSCOMM_OK)
+        status = ask_launcher(attr, &method, &env);
+    if (status == DSCOMM_OK) {
+        status = choose_world(attr, &method, env, &join);
+    } else if (is_lone(attr, &method, env)) {
+        choose_lone(env, &join);
+        status = DSCOMM_OK;
+    }
+    dscomm_env_free(env);
+    g_free(method.url);
+    if (status < 0)
+        return status;
+    if (!backend)
+        backend = dscomm_priv_setting_text(SETTING_BACKEND);
+    join.backend = copy(&join, backend ? backend : "auto");
+    if (join.bad) {
+        dscomm_priv_join_clear(&join);
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "no memory for where the ranks meet");
+    }
+    *ret_join = join;
+    return DSCOMM_OK;
+}
+
+void dscomm_priv_join_clear(dscomm_join_t *join)
+{
+    g_free(join->url);
+    g_free(join->host);
+    g_free(join->problem);
+    g_free(join->backend);
+    explicit_bzero(join->secret, sizeof join->secret);
+}

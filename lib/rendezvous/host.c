@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whom a rank 0's store is for, which is the first thing in it: ranks of other
+ * jobs come to a port as well. */
+#include "config.h"
+
+#include "lib/rendezvous/host.h"
+
+#include "lib/base/clock.h"
+#include "lib/rendezvous/roster.h"
+#include "lib/base/status.h"
+
+#include <glib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The lines of DSCOMM_HOST_KEY: how many ranks, which run, and rank 0's
+ * process. */
+enum { HOST_SIZE, HOST_RUN, HOST_PROCESS, HOST_LINES };
+
+/* In the store that dscomm run serves for one job: its TORCHELASTIC_RUN_ID.
+ * Agents of torchrun may serve several, and have no such key. */
+#define AGENT_KEY "dscomm-run/run"
+
+/* That a store is asked which is perhaps none, or another program's. */
+#define TAKEN_MS 500
+/* In which a rank 0 that serves a store says so, and in which one that is late
+ * comes. */
+#define SOON_MS 1000
+#define COME_MS 30000
+/* Between the first and the last rank's end of an earlier job. */
+#define LEAVE_MS 1000
+#define PAUSE_US 50000
+
+#define RUN_MAX 160
+#define RUN_TEXT_MAX (RUN_MAX + 16)
+
+/* The lines of rank 0's key, or what became of it; g_strfreev(). */
+static dscomm_status_t read_host(dscomm_store_t *store, int timeout_ms,
+                                 char ***ret_lines)
+{
+    void *value;
+    size_t size;
+    char **lines;
+    dscomm_status_t status =
+        dscomm_store_get(store, DSCOMM_HOST_KEY, timeout_ms, &value, &size);
+
+    if (status < 0)
+        return status;
+    lines = g_strsplit(value, "\n", HOST_LINES + 1);
+    dscomm_store_free(value);
+    for (int i = 0; lines[i]; i++)
+        dscomm_priv_tidy(lines[i], strlen(lines[i]) + 1);
+    if (g_strv_length(lines) == HOST_LINES) {
+        *ret_lines = lines;
+        return DSCOMM_OK;
+    }
+    g_strfreev(lines);
+    return dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                       "what rank 0 says of its store makes no sense: it has "
+                       "another version of libdscomm, or another program uses "
+                       "the store");
+}
+
+/* *ret_run = the run that dscomm run serves the store for; NULL: it does not.
+ * dscomm_store_free() */
+static dscomm_status_t read_agent(dscomm_store_t *store, void **ret_run)
+{
+    const char *key = AGENT_KEY;
+    int present = 0;
+    size_t size;
+    dscomm_status_t status = dscomm_store_check(store, &key, 1, &present);
+
+    *ret_run = NULL;
+    if (status == DSCOMM_OK && present)
+        status = dscomm_store_get(store, key, DSCOMM_TIMEOUT_DEFAULT, ret_run,
+                                  &size);
+    return status;
+}
+
+/* " and run 'NAME'", where it has one. */
+static const char *name_run(const char *quoted, char text[RUN_TEXT_MAX])
+{
+    if (strcmp(quoted, "0"))
+        snprintf(text, RUN_TEXT_MAX, " and run '%s'", quoted);
+    else
+        *text = '\0';
+    return text;
+}
+
+/* A world that may be this process's ends with the last sentence. */
+static void accuse(const dscomm_join_t *join, dscomm_store_t *store,
+                   unsigned number, dscomm_status_t status)
+{
+    char sentence[DSCOMM_ERROR_MAX], *key, *text;
+
+    snprintf(sentence, sizeof sentence, "%s", dscomm_last_error());
+    key = g_strdup_printf("dscomm/%s/%u/" DSCOMM_ROSTER_WRONG, join->run_id,
+                          number);
+    text = dscomm_priv_verdict_write_failure(status, sentence);
+    dscomm_store_set(store, key, text, strlen(text));
+    dscomm_priv_fail_with(status, sentence);
+    g_free(text);
+    g_free(key);
+}
+
+static int is_same_run(const dscomm_join_t *join, char *const *lines)
+{
+    char run[RUN_MAX];
+
+    return !strcmp(lines[HOST_RUN],
+                   dscomm_priv_quote(join->run_id, run, sizeof run));
+}
+
+/* The other rank 0 is told as well, where it waits in its first world, and may
+ * be of this job, which has no name. */
+static void fail_second(const dscomm_join_t *join, dscomm_store_t *store,
+                        char *const *lines, dscomm_status_t status)
+{
+    char node[DSCOMM_NODE_MAX];
+
+    dscomm_priv_node_name(node);
+    dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
+                "rank 0 of %d is claimed by two processes, %s and pid %ld on "
+                "%s: give each process its own rank, and each job its own "
+                "port (MASTER_PORT)",
+                join->size, lines[HOST_PROCESS], (long)getpid(), node);
+    if (!*join->job && atoi(lines[HOST_SIZE]) == join->size &&
+        is_same_run(join, lines))
+        accuse(join, store, 1, DSCOMM_ERR_ENVIRONMENT);
+    dscomm_fail(status,
+                "rank 0 of %d cannot serve the store at %s, since the port is "
+                "in use by %s, which is rank 0 of %s: where that is of this "
+                "job, two processes have RANK 0, and each must have its own; "
+                "where it is not, give each job its own port (MASTER_PORT)",
+                join->size, join->url, lines[HOST_PROCESS], lines[HOST_SIZE]);
+}
+
+static void fail_taken(const dscomm_join_t *join, dscomm_store_t *store,
+                       dscomm_status_t status, const char *why)
+{
+    char **lines, run[RUN_MAX];
+    void *agent = NULL;
+
+    if (read_host(store, SOON_MS, &lines) == DSCOMM_OK) {
+        fail_second(join, store, lines, status);
+        g_strfreev(lines);
+    } else if (read_agent(store, &agent) == DSCOMM_OK && agent) {
+        dscomm_fail(status,
+                    "rank 0 of %d cannot serve the store at %s, since the port "
+                    "is in use by dscomm run, which serves one for run '%s'; "
+                    "give each job its own port, and unset MASTER_PORT where "
+                    "it is left over",
+                    join->size, join->url,
+                    dscomm_priv_quote(agent, run, sizeof run));
+        dscomm_store_free(agent);
+    } else {
+        dscomm_priv_fail_with(status, why);
+    }
+}
+
+dscomm_status_t dscomm_priv_host_taken(const dscomm_join_t *join,
+                                       dscomm_status_t status)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    char why[DSCOMM_ERROR_MAX];
+    dscomm_store_t *store;
+
+    snprintf(why, sizeof why, "%s", dscomm_last_error());
+    attr.timeout_ms = TAKEN_MS;
+    if (dscomm_store_open(join->url, &attr, &store) < 0)
+        return dscomm_priv_fail_with(status, why);
+    fail_taken(join, store, status, why);
+    dscomm_store_close(store);
+    return status;
+}
+
+char *dscomm_priv_host_text(const dscomm_join_t *join)
+{
+    char node[DSCOMM_NODE_MAX], run[RUN_MAX];
+
+    dscomm_priv_node_name(node);
+    return g_strdup_printf("%d\n%s\npid %ld on %s", join->size,
+                           dscomm_priv_quote(join->run_id, run, sizeof run),
+                           (long)getpid(), node);
+}
+
+/* A store that was opened before the size of the world was known does not have
+ * the key yet. */
+static dscomm_status_t announce(const dscomm_join_t *join,
+                                dscomm_store_t *store)
+{
+    char *text = dscomm_priv_host_text(join);
+    dscomm_status_t status =
+        dscomm_store_set(store, DSCOMM_HOST_KEY, text, strlen(text));
+
+    g_free(text);
+    return status;
+}
+
+/* ERR_MISMATCH: this process is of another job than rank 0. */
+static dscomm_status_t compare(const dscomm_join_t *join, char *const *lines)
+{
+    char size[16], run[RUN_MAX], node[DSCOMM_NODE_MAX];
+    char runs[2][RUN_TEXT_MAX];
+
+    snprintf(size, sizeof size, "%d", join->size);
+    if (!strcmp(lines[HOST_SIZE], size) && is_same_run(join, lines))
+        return DSCOMM_OK;
+    dscomm_priv_node_name(node);
+    dscomm_priv_quote(join->run_id, run, sizeof run);
+    return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                       "two jobs, or two world sizes, at %s: rank 0 there, %s, "
+                       "was told of %s ranks%s, rank %d, pid %ld on %s, of %s "
+                       "ranks%s; give each job its own port (MASTER_PORT), and "
+                       "all ranks of a job the same world size",
+                       join->url, lines[HOST_PROCESS], lines[HOST_SIZE],
+                       name_run(lines[HOST_RUN], runs[0]), join->rank,
+                       (long)getpid(), node, size, name_run(run, runs[1]));
+}
+
+static dscomm_status_t fail_late(const dscomm_join_t *join)
+{
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                       "a store answers at %s, but rank 0 of %d did not come "
+                       "there: another program has the port, one of PyTorch "
+                       "perhaps; give each job its own (MASTER_PORT)",
+                       join->url, join->size);
+}
+
+/* A store of dscomm run is no rank 0's. */
+static dscomm_status_t refuse_agent(const dscomm_join_t *join,
+                                    dscomm_store_t *store)
+{
+    char run[RUN_MAX];
+    void *agent;
+    dscomm_status_t status = read_agent(store, &agent);
+
+    if (status < 0 || !agent)
+        return status;
+    dscomm_fail(DSCOMM_ERR_MISMATCH,
+                "another job answers at %s: dscomm run serves the store there "
+                "for run '%s', and this process is rank %d of %d of a job "
+                "whose rank 0 serves its own; give each job its own port, and "
+                "unset MASTER_PORT where it is left over",
+                join->url, dscomm_priv_quote(agent, run, sizeof run),
+                join->rank, join->size);
+    dscomm_store_free(agent);
+    return DSCOMM_ERR_MISMATCH;
+}
+
+static dscomm_status_t await_host(const dscomm_join_t *join,
+                                  dscomm_store_t *store, int64_t deadline,
+                                  char ***ret_lines)
+{
+    int left = dscomm_priv_clock_left(deadline);
+    dscomm_status_t status =
+        read_host(store, CLAMP(left, 1, SOON_MS), ret_lines);
+
+    if (status != DSCOMM_ERR_TIMEOUT)
+        return status;
+    status = refuse_agent(join, store);
+    if (status < 0)
+        return status;
+    left = dscomm_priv_clock_left(deadline);
+    status = read_host(store, CLAMP(left, 1, COME_MS), ret_lines);
+    return status == DSCOMM_ERR_TIMEOUT ? fail_late(join) : status;
+}
+
+/* Whether the one that serves the store is this world's rank 0. An earlier
+ * job's may just be leaving. */
+static dscomm_status_t check(const dscomm_join_t *join, dscomm_store_t *store,
+                             unsigned number, int64_t deadline)
+{
+    const int64_t leave =
+        MIN(deadline, dscomm_priv_clock_after(dscomm_priv_clock(), LEAVE_MS));
+    dscomm_status_t status;
+    char **lines;
+
+    for (;;) {
+        int over;
+
+        status = await_host(join, store, deadline, &lines);
+        if (status < 0)
+            return status;
+        status = compare(join, lines);
+        over = dscomm_priv_clock() >= leave;
+        /* told of another world size, not of another run, it may be of this
+         * job: all its ranks would wait */
+        if (status < 0 && over && is_same_run(join, lines))
+            accuse(join, store, number, status);
+        g_strfreev(lines);
+        if (status == DSCOMM_OK || over)
+            return status;
+        g_usleep(PAUSE_US);
+    }
+}
+
+/* Runs are called so, or so and the number of the restart. */
+static dscomm_status_t compare_agent(const dscomm_join_t *join, const char *run)
+{
+    const size_t length = strlen(run);
+    char shown[2][RUN_MAX];
+
+    if (!strncmp(join->run_id, run, length) &&
+        (!join->run_id[length] || join->run_id[length] == '/'))
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                       "another job answers at %s: dscomm run serves the store "
+                       "there for run '%s', and this process is rank %d of "
+                       "run '%s'; give each job its own port, and unset "
+                       "MASTER_PORT and TORCHELASTIC_RUN_ID where they are "
+                       "left over",
+                       join->url, dscomm_priv_quote(run, shown[0], RUN_MAX),
+                       join->rank,
+                       dscomm_priv_quote(join->run_id, shown[1], RUN_MAX));
+}
+
+/* A rank 0 that serves its store itself: the variables that say that an agent
+ * does are an earlier job's. Its store has the key from the start. */
+static dscomm_status_t refuse_host(const dscomm_join_t *join,
+                                   dscomm_store_t *store)
+{
+    const char *key = DSCOMM_HOST_KEY;
+    char **lines, run[RUN_MAX], runs[2][RUN_TEXT_MAX];
+    int present = 0;
+    dscomm_status_t status = dscomm_store_check(store, &key, 1, &present);
+
+    if (status < 0 || !present)
+        return status;
+    status = read_host(store, SOON_MS, &lines);
+    if (status < 0)
+        return status;
+    dscomm_priv_quote(join->run_id, run, sizeof run);
+    dscomm_fail(DSCOMM_ERR_MISMATCH,
+                "another job answers at %s: its rank 0, %s, which was told of "
+                "%s ranks%s, serves the store there itself, and this process "
+                "is rank %d of %d ranks%s, whose store a launcher serves; "
+                "unset TORCHELASTIC_USE_AGENT_STORE and TORCHELASTIC_RUN_ID "
+                "where they are left over",
+                join->url, lines[HOST_PROCESS], lines[HOST_SIZE],
+                name_run(lines[HOST_RUN], runs[0]), join->rank, join->size,
+                name_run(run, runs[1]));
+    g_strfreev(lines);
+    return DSCOMM_ERR_MISMATCH;
+}
+
+static dscomm_status_t check_agent(const dscomm_join_t *join,
+                                   dscomm_store_t *store)
+{
+    void *run;
+    dscomm_status_t status = read_agent(store, &run);
+
+    if (status < 0)
+        return status;
+    if (!run)
+        return refuse_host(join, store);
+    status = compare_agent(join, run);
+    dscomm_store_free(run);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_host_meet(const dscomm_join_t *join,
+                                      dscomm_store_t *store, unsigned number,
+                                      int64_t deadline)
+{
+    if (!join->serve && strcmp(join->run_id, "0"))
+        return check_agent(join, store);
+    if (!dscomm_priv_join_serves(join))
+        return DSCOMM_OK;
+    return join->rank ? check(join, store, number, deadline)
+                      : announce(join, store);
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config.h"
+
+#include "lib/rendezvous/processes.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/process.h"
+#include "lib/rendezvous/roster.h"
+#include "lib/base/status.h"
+#include "lib/store/store.h"
+
+#include <glib.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Time allowed for reading member records, which are all there, in ms; and for
+ * last wills. */
+#define LEARN_MS 300
+#define BATCH 64 /* records asked for in one request */
+/* In a world's keys: a line for each rank whose last will was carried out, with
+ * its rank, pid and node. The server takes the line out again if the rank comes
+ * back. */
+#define DIED_KEY "died"
+
+typedef struct {
+    pid_t pid; /* 0: not known */
+    int here; /* 1: on this machine, where its pid means something */
+    int died; /* 1: its last will was carried out */
+    int recorded; /* 1: known from more than the last will */
+    int fd; /* pidfd, or -1 */
+    char node[DSCOMM_NODE_MAX];
+} process_t;
+
+struct dscomm_processes {
+    pthread_mutex_t lock;
+    char *machine; /* of this process, dscomm_priv_record_machine() */
+    int size;
+    int died; /* ranks whose last will was carried out */
+    process_t *of;
+};
+
+dscomm_processes_t *dscomm_priv_processes_new(int size)
+{
+    dscomm_processes_t *processes = g_try_new0(dscomm_processes_t, 1);
+
+    if (!processes)
+        return NULL;
+    pthread_mutex_init(&processes->lock, NULL);
+    processes->machine = dscomm_priv_record_machine();
+    processes->size = size;
+    processes->of = g_try_new0(process_t, (gsize)size);
+    if (!processes->of || !processes->machine) {
+        processes->size = 0;
+        dscomm_priv_processes_free(processes);
+        return NULL;
+    }
+    for (int i = 0; i < size; i++)
+        processes->of[i].fd = -1;
+    return processes;
+}
+
+void dscomm_priv_processes_free(dscomm_processes_t *processes)
+{
+    if (!processes)
+        return;
+    for (int i = 0; i < processes->size; i++)
+        if (processes->of[i].fd >= 0)
+            close(processes->of[i].fd);
+    pthread_mutex_destroy(&processes->lock);
+    g_free(processes->of);
+    g_free(processes->machine);
+    g_free(processes);
+}
+
+/* A pidfd still names the process after its number has gone to another one. */
+static void process_set(process_t *process, const char *machine, int64_t pid,
+                        const char *node, const char *host)
+{
+    if (process->fd >= 0)
+        close(process->fd);
+    process->recorded = 1;
+    process->pid = (pid_t)pid;
+    process->here = strcmp(host, machine) == 0;
+    process->fd = process->here ? dscomm_priv_process_open(process->pid) : -1;
+    g_strlcpy(process->node, node, sizeof process->node);
+}
+
+void dscomm_priv_processes_note(dscomm_processes_t *processes, int rank,
+                                const void *text, size_t size)
+{
+    dscomm_record_t record = {0};
+
+    pthread_mutex_lock(&processes->lock);
+    if (dscomm_priv_record_read(text, size, &record) == 0)
+        process_set(&processes->of[rank], processes->machine, record.pid,
+                    record.node, record.host);
+    dscomm_priv_record_clear(&record);
+    pthread_mutex_unlock(&processes->lock);
+}
+
+void dscomm_priv_processes_add(dscomm_processes_t *processes, int rank,
+                               int64_t pid, const char *node, const char *host)
+{
+    pthread_mutex_lock(&processes->lock);
+    if (!processes->of[rank].recorded)
+        process_set(&processes->of[rank], processes->machine, pid, node, host);
+    pthread_mutex_unlock(&processes->lock);
+}
+
+static int is_known(dscomm_processes_t *processes, int rank)
+{
+    int known;
+
+    pthread_mutex_lock(&processes->lock);
+    known = processes->of[rank].pid != 0;
+    pthread_mutex_unlock(&processes->lock);
+    return known;
+}
+
+/* view: of the records. */
+static dscomm_status_t learn_some(dscomm_processes_t *processes,
+                                  dscomm_store_t *view, const int *ranks,
+                                  int count)
+{
+    char texts[BATCH][16];
+    const char *keys[BATCH];
+    void *records[BATCH];
+    size_t sizes[BATCH];
+    dscomm_status_t status;
+
+    for (int i = 0; i < count; i++) {
+        snprintf(texts[i], sizeof texts[i], "%d", ranks[i]);
+        keys[i] = texts[i];
+    }
+    status = dscomm_store_multi_get(view, keys, (size_t)count, LEARN_MS,
+                                    records, sizes);
+    for (int i = 0; i < count && status == DSCOMM_OK; i++) {
+        dscomm_priv_processes_note(processes, ranks[i], records[i], sizes[i]);
+        dscomm_store_free(records[i]);
+    }
+    return status;
+}
+
+dscomm_status_t dscomm_priv_processes_learn(dscomm_processes_t *processes,
+                                            dscomm_store_t *store,
+                                            const int *ranks, int count)
+{
+    int unknown[BATCH], n = 0;
+    dscomm_store_t *view = NULL;
+    dscomm_status_t status = dscomm_store_prefix(store, "r", &view);
+
+    if (status < 0)
+        return status;
+    dscomm_priv_store_limit_diagnosis(view, LEARN_MS);
+    for (int i = 0; i < count && status == DSCOMM_OK; i++) {
+        if (!is_known(processes, ranks[i]))
+            unknown[n++] = ranks[i];
+        if (n == BATCH || i == count - 1) {
+            status = learn_some(processes, view, unknown, n);
+            n = 0;
+        }
+    }
+    dscomm_store_close(view);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_processes_leave_will(dscomm_store_t *store,
+                                                 int rank)
+{
+    char node[DSCOMM_NODE_MAX], line[DSCOMM_NODE_MAX + 32];
+
+    dscomm_priv_node_name(node);
+    snprintf(line, sizeof line, "%d %ld %s\n", rank, (long)getpid(), node);
+    return dscomm_priv_store_will(store, DIED_KEY, line);
+}
+
+void dscomm_priv_processes_withdraw_will(dscomm_store_t *store)
+{
+    dscomm_priv_store_withdraw(store, DIED_KEY);
+}
+
+/* Reads one line of DIED_KEY; the process is known from it if no record has
+ * told of it. Other lines are ignored: whoever can write to the store can write
+ * anything there. */
+static void note_died(dscomm_processes_t *processes, const char *line)
+{
+    int rank, length = 0;
+    long pid;
+    process_t *process;
+
+    if (sscanf(line, "%d %ld %n", &rank, &pid, &length) < 2 || !length ||
+        rank < 0 || rank >= processes->size || pid < 1)
+        return;
+    process = &processes->of[rank];
+    processes->died += !process->died;
+    process->died = 1;
+    if (process->pid)
+        return;
+    process->pid = (pid_t)pid;
+    g_strlcpy(process->node, line + length, sizeof process->node);
+    dscomm_priv_tidy(process->node, strlen(process->node) + 1);
+}
+
+/* Reads DIED_KEY; NULL: there is none. What is in no line any more was taken
+ * back: the rank lives. */
+static void note_all_died(dscomm_processes_t *processes, char *text)
+{
+    char *line, *rest = text;
+
+    pthread_mutex_lock(&processes->lock);
+    for (int i = 0; i < processes->size && processes->died; i++) {
+        processes->died -= processes->of[i].died;
+        processes->of[i].died = 0;
+        if (!processes->of[i].recorded)
+            processes->of[i].pid = 0;
+    }
+    while ((line = strsep(&rest, "\n")))
+        note_died(processes, line);
+    pthread_mutex_unlock(&processes->lock);
+}
+
+dscomm_priv_look_t dscomm_priv_processes_key(dscomm_store_t *store)
+{
+    return (dscomm_priv_look_t){.store = store, .key = DIED_KEY};
+}
+
+void dscomm_priv_processes_read(dscomm_processes_t *processes,
+                                const dscomm_priv_look_t *look)
+{
+    dscomm_store_t *view = NULL;
+    void *value = NULL;
+    size_t size;
+
+    if (!look->present) {
+        note_all_died(processes, NULL);
+        return;
+    }
+    if (dscomm_store_prefix(look->store, "", &view) < 0)
+        return;
+    dscomm_priv_store_limit_diagnosis(view, LEARN_MS);
+    if (dscomm_store_get(view, look->key, LEARN_MS, &value, &size) == DSCOMM_OK)
+        note_all_died(processes, value);
+    dscomm_store_free(value);
+    dscomm_store_close(view);
+}
+
+int dscomm_priv_processes_died(dscomm_processes_t *processes, int count,
+                               int own)
+{
+    int rank = -1;
+
+    pthread_mutex_lock(&processes->lock);
+    for (int i = 0; i < count && processes->died && rank < 0; i++)
+        if (i != own && processes->of[i].died)
+            rank = i;
+    pthread_mutex_unlock(&processes->lock);
+    return rank;
+}
+
+int dscomm_priv_processes_ended(dscomm_processes_t *processes, int rank)
+{
+    const process_t *process = &processes->of[rank];
+    int ended;
+
+    pthread_mutex_lock(&processes->lock);
+    ended =
+        process->died ||
+        (process->here && dscomm_priv_process_ended(process->pid, process->fd));
+    pthread_mutex_unlock(&processes->lock);
+    return ended;
+}
+
+int64_t dscomm_priv_processes_pid(dscomm_processes_t *processes, int rank)
+{
+    const process_t *process = &processes->of[rank];
+    int64_t pid;
+
+    pthread_mutex_lock(&processes->lock);
+    pid = process->here ? process->pid : 0;
+    pthread_mutex_unlock(&processes->lock);
+    return pid;
+}
+
+const char *dscomm_priv_process_describe(int rank, int world_rank, int64_t pid,
+                                         const char *node,
+                                         char text[DSCOMM_PROCESS_MAX])
+{
+    char world[40] = "", process[DSCOMM_NODE_MAX + 32] = "";
+
+    if (rank != world_rank)
+        snprintf(world, sizeof world, "rank %d of the world", world_rank);
+    if (pid)
+        snprintf(process, sizeof process, "pid %lld on %s", (long long)pid,
+                 node);
+    if (*world || *process)
+        snprintf(text, DSCOMM_PROCESS_MAX, "rank %d (%s%s%s)", rank, world,
+                 *world && *process ? ", " : "", process);
+    else
+        snprintf(text, DSCOMM_PROCESS_MAX, "rank %d", rank);
+    return text;
+}
+
+const char *dscomm_priv_process_self(int world_rank,
+                                     char text[DSCOMM_PROCESS_MAX])
+{
+    char node[DSCOMM_NODE_MAX];
+
+    dscomm_priv_node_name(node);
+    return dscomm_priv_process_describe(world_rank, world_rank, getpid(), node,
+                                        text);
+}
+
+const char *dscomm_priv_processes_member(dscomm_processes_t *processes,
+                                         int rank, int world_rank,
+                                         char text[DSCOMM_PROCESS_MAX])
+{
+    const process_t *process = &processes->of[world_rank];
+
+    pthread_mutex_lock(&processes->lock);
+    dscomm_priv_process_describe(rank, world_rank, process->pid, process->node,
+                                 text);
+    pthread_mutex_unlock(&processes->lock);
+    return text;
+}
+
+const char *dscomm_priv_processes_describe(dscomm_processes_t *processes,
+                                           int rank,
+                                           char text[DSCOMM_PROCESS_MAX])
+{
+    return dscomm_priv_processes_member(processes, rank, rank, text);
+}

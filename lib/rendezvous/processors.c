@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counting the processors of a job by their affinity masks: of a machine with
+ * many, a container may have a few, and a launcher may give each rank its
+ * own. */
+#include "config.h"
+
+#include "lib/rendezvous/processors.h"
+
+#include "lib/rendezvous/roster.h"
+
+#include <glib.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
+#define PROCESSORS_MOST 65536
+
+/* Whole ranges, as many as have room. */
+static void append_list(char *text, const cpu_set_t *set, size_t size)
+{
+    const int count = (int)(8 * size);
+    const char *comma = "";
+    char range[32];
+
+    for (int first = 0, last; first < count; first = last + 1) {
+        last = first;
+        if (!CPU_ISSET_S((size_t)first, size, set))
+            continue;
+        while (last + 1 < count && CPU_ISSET_S((size_t)last + 1, size, set))
+            last++;
+        snprintf(range, sizeof range, first == last ? "%s%d" : "%s%d-%d", comma,
+                 first, last);
+        if (strlen(text) + strlen(range) >= DSCOMM_PROCESSORS_MAX)
+            return;
+        strcat(text, range);
+        comma = ",";
+    }
+}
+
+/* The system refuses a set that is too small for its processors. */
+static void append_own(char *text)
+{
+    int found = 0;
+
+    for (int count = 1024; !found && count <= PROCESSORS_MOST; count *= 2) {
+        const size_t size = CPU_ALLOC_SIZE(count);
+        cpu_set_t *set = CPU_ALLOC(count);
+
+        found = set && sched_getaffinity(0, size, set) == 0;
+        if (found)
+            append_list(text, set, size);
+        CPU_FREE(set);
+    }
+}
+
+void dscomm_priv_processors_own(char text[DSCOMM_PROCESSORS_MAX])
+{
+    char node[DSCOMM_NODE_MAX], boot[64];
+
+    dscomm_priv_node_name(node);
+    dscomm_priv_read_line(BOOT_ID, boot, sizeof boot);
+    snprintf(text, DSCOMM_PROCESSORS_MAX, "%s ", *boot ? boot : node);
+    append_own(text);
+}
+
+typedef struct {
+    int ranks, processors;
+    GByteArray *taken; /* of each processor */
+} machine_t;
+
+static machine_t *machine_new(void)
+{
+    machine_t *machine = g_new0(machine_t, 1);
+
+    machine->taken = g_byte_array_new();
+    return machine;
+}
+
+static void machine_free(gpointer data)
+{
+    machine_t *machine = data;
+
+    g_byte_array_unref(machine->taken);
+    g_free(machine);
+}
+
+static void take(machine_t *machine, guint first, guint last)
+{
+    const guint known = machine->taken->len;
+
+    if (last >= known) {
+        g_byte_array_set_size(machine->taken, last + 1);
+        memset(machine->taken->data + known, 0, last + 1 - known);
+    }
+    for (guint i = first; i <= last; i++) {
+        machine->processors += !machine->taken->data[i];
+        machine->taken->data[i] = 1;
+    }
+}
+
+static void take_list(machine_t *machine, const char *text)
+{
+    for (;; text++) {
+        char *end;
+        guint64 first = g_ascii_strtoull(text, &end, 10), last = first;
+
+        if (end != text && *end == '-') {
+            text = end + 1;
+            last = g_ascii_strtoull(text, &end, 10);
+        }
+        if (end == text || first > last || last >= PROCESSORS_MOST)
+            return;
+        take(machine, (guint)first, (guint)last);
+        text = end;
+        if (*text != ',')
+            return;
+    }
+}
+
+static void add(GHashTable *machines, const char *text)
+{
+    char *name = g_strndup(text, strcspn(text, " "));
+    machine_t *machine = g_hash_table_lookup(machines, name);
+    const char *blank = strchr(text, ' ');
+
+    if (machine) {
+        g_free(name);
+    } else {
+        machine = machine_new();
+        g_hash_table_insert(machines, name, machine);
+    }
+    machine->ranks++;
+    if (blank)
+        take_list(machine, blank + 1);
+}
+
+int dscomm_priv_processors_lack(const char *const *texts, int ranks)
+{
+    GHashTable *machines =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, machine_free);
+    GHashTableIter iter;
+    gpointer value;
+    int lack = 0;
+
+    for (int i = 0; i < ranks; i++)
+        add(machines, texts[i]);
+    g_hash_table_iter_init(&iter, machines);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const machine_t *machine = value;
+
+        lack |= machine->processors && machine->ranks > machine->processors;
+    }
+    g_hash_table_unref(machines);
+    return lack;
+}

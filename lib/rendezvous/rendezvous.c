@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The store of a rendezvous: opened once a process however many worlds meet
+ * there, with keys of their own for each, and closed by its server last. */
+#include "config.h"
+
+#include "lib/rendezvous/rendezvous.h"
+
+#include "lib/rendezvous/missing.h"
+#include "lib/base/clock.h"
+#include "lib/rendezvous/host.h"
+#include "lib/base/interface.h"
+#include "lib/base/process.h"
+#include "lib/base/random.h"
+#include "lib/rendezvous/roster.h"
+#include "lib/base/status.h"
+#include "lib/rendezvous/stopped.h"
+#include "lib/store/tcp/link.h"
+#include "lib/store/store.h"
+
+#include <glib.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RETRY_US 20000
+/* Where it is doubtful that anyone comes, and where a launcher has come that
+ * serves the store. */
+#define DOUBTFUL_MS 30000
+#define DSCOMM_TOKEN_MAX 128
+/* Between the end of the final barrier and the last goodbye. */
+#define GOODBYE_MS STORE_LINGER_MS
+/* Between looks at who is still there, the first and later ones. */
+#define LOOK_MS 50
+#define LOOK_MOST_MS 100
+/* Between the first and the last rank's end of a program. */
+#define LEAVE_MS 1000
+/* Longest time after the deadline of a start-up: rank 0 publishes who is
+ * missing, and the others read it. */
+#define LAST_WORDS_MS (DSCOMM_ABSENT_GRACE_MS + 500)
+
+/* One place where worlds of this process meet others, as one rank of theirs. It
+ * stays known when its store is closed, for the sake of count. */
+typedef struct dscomm_point {
+    char *url;
+    int rank;
+    unsigned generation; /* of the process: a forked child begins anew */
+    pthread_mutex_t lock;
+    dscomm_store_t *store; /* open while there are users */
+    unsigned users;
+    unsigned count; /* worlds so far: the n-th of every rank is the same one */
+    unsigned before; /* worlds of processes that were this rank before */
+    char *key; /* in a launcher's store: where they are counted */
+    char failed[DSCOMM_TOKEN_MAX]; /* the last call that did, or "" */
+    struct dscomm_point *next;
+} point_t;
+
+static pthread_mutex_t points_lock = PTHREAD_MUTEX_INITIALIZER;
+static point_t *points;
+
+static point_t *find_point(const char *url, int rank)
+{
+    point_t *point;
+
+    pthread_mutex_lock(&points_lock);
+    for (point = points; point; point = point->next)
+        if (point->rank == rank && !strcmp(point->url, url) &&
+            point->generation == dscomm_priv_generation())
+            break;
+    if (!point) {
+        point = g_new0(point_t, 1);
+        point->url = g_strdup(url);
+        point->rank = rank;
+        point->generation = dscomm_priv_generation();
+        pthread_mutex_init(&point->lock, NULL);
+        point->next = points;
+        points = point;
+    }
+    pthread_mutex_unlock(&points_lock);
+    return point;
+}
+
+void dscomm_priv_rendezvous_forked(void)
+{
+    pthread_mutex_init(&points_lock, NULL);
+}
+
+static int is_tcp(const char *url)
+{
+    return g_str_has_prefix(url, "tcp:");
+}
+
+int dscomm_priv_join_serves(const dscomm_join_t *join)
+{
+    return !join->store && join->serve && is_tcp(join->url);
+}
+
+/* The store has not opened in time: who is to blame for that? */
+static dscomm_status_t explain_late(const dscomm_join_t *join,
+                                    dscomm_venue_t venue)
+{
+    char why[DSCOMM_ERROR_MAX];
+
+    if (venue != DSCOMM_VENUE_FINE)
+        return dscomm_priv_venue_fail(join);
+    snprintf(why, sizeof why, "%s", dscomm_last_error());
+    if (!join->serve)
+        return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                           "the launcher's store does not answer, and no rank "
+                           "serves one, since TORCHELASTIC_USE_AGENT_STORE is "
+                           "True; unset that where it is left over: %s",
+                           why);
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                       "rank 0 of %d did not come within %.1f s: %s%s",
+                       join->size, join->timeout_ms / 1000.0, why,
+                       join->local_size == join->size
+                           ? " (the launcher says that all ranks are on this "
+                             "node)"
+                           : "");
+}
+
+/* For the server of rank 0, if it refuses this rank. */
+static void name_rank(const dscomm_join_t *join, dscomm_priv_rank_t *rank)
+{
+    char node[DSCOMM_NODE_MAX];
+
+    dscomm_priv_node_name(node);
+    memset(rank, 0, sizeof *rank);
+    g_snprintf(rank->world, sizeof rank->world, "%d %s %s", join->size,
+               join->run_id, join->job);
+    g_snprintf(rank->name, sizeof rank->name, "rank %d of %d (pid %ld on %s)",
+               join->rank, join->size, (long)getpid(), node);
+}
+
+static dscomm_status_t open_once(const dscomm_join_t *join, int64_t deadline,
+                                 dscomm_store_t **ret_store)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    char *text = dscomm_priv_host_text(join);
+    dscomm_priv_rank_t rank;
+    const dscomm_priv_job_t job = {
+        .name = *join->job ? join->job : NULL,
+        .ports = MAX(join->ports, 1),
+        .remote = join->local_size >= 1 && join->local_size < join->size,
+        .secret = *join->secret ? join->secret : NULL,
+        .munge = join->munge,
+        .key = "/" DSCOMM_HOST_KEY,
+        .text = text,
+        .rank = &rank,
+    };
+    const int served = dscomm_priv_join_serves(join);
+    dscomm_venue_t venue = DSCOMM_VENUE_FINE;
+    dscomm_status_t status;
+
+    name_rank(join, &rank);
+    if (served && join->rank)
+        venue = dscomm_priv_venue(join, deadline);
+    attr.timeout_ms = MAX(dscomm_priv_clock_left(deadline), 1);
+    if (venue == DSCOMM_VENUE_DOUBTFUL || (is_tcp(join->url) && !join->serve))
+        attr.timeout_ms = MIN(attr.timeout_ms, DOUBTFUL_MS);
+    attr.serve = served && join->rank == 0;
+    attr.world_size = is_tcp(join->url) ? 0 : join->size;
+    if (venue == DSCOMM_VENUE_WRONG)
+        status = dscomm_priv_venue_fail(join);
+    else
+        status = dscomm_priv_store_open(join->url, &attr, served ? &job : NULL,
+                                        ret_store);
+    g_free(text);
+    if (status == DSCOMM_ERR_TIMEOUT && is_tcp(join->url) && !attr.serve)
+        status = explain_late(join, venue);
+    if (status == DSCOMM_ERR_IO && attr.serve)
+        status = dscomm_priv_host_taken(join, status);
+    return status;
+}
+
+/* Where this process, or one that was this rank before, has met others, some of
+ * them may just be leaving: a file that has had its users goes with the
+ * last. */
+static dscomm_status_t open_store(const point_t *point,
+                                  const dscomm_join_t *join, int64_t deadline,
+                                  dscomm_store_t **ret_store)
+{
+    dscomm_status_t status = open_once(join, deadline, ret_store);
+
+    if (!point->count)
+        deadline = MIN(deadline,
+                       dscomm_priv_clock_after(dscomm_priv_clock(), LEAVE_MS));
+    while (status == DSCOMM_ERR_STATE && !is_tcp(join->url) &&
+           dscomm_priv_clock() < deadline) {
+        g_usleep(RETRY_US);
+        status = open_once(join, deadline, ret_store);
+    }
+    return status;
+}
+
+/* A launcher's store outlives the processes, so that two programs of a job, one
+ * after the other, meet in the same. How many worlds the first has left is kept
+ * there. */
+static dscomm_status_t count_before(point_t *point, const dscomm_join_t *join)
+{
+    int64_t left = 0;
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (join->serve || point->key || !is_tcp(join->url))
+        return DSCOMM_OK;
+    point->key = g_strdup_printf("dscomm/%s/left/%d", join->run_id, join->rank);
+    status = dscomm_store_add(point->store, point->key, 0, &left);
+    point->before = (unsigned)left;
+    if (status < 0)
+        g_clear_pointer(&point->key, g_free);
+    return status;
+}
+
+/* The others read what rank 0 says at the deadline. */
+static void limit_store(dscomm_store_t *store, int64_t deadline)
+{
+    dscomm_priv_store_limit(store, deadline,
+                            deadline + LAST_WORDS_MS * NS_PER_MS);
+}
+
+static void limit_none(dscomm_store_t *store)
+{
+    dscomm_priv_store_limit(store, INT64_MAX, INT64_MAX);
+}
+
+/* Does rank 0, which is another rank, serve the store? */
+static bool is_by_rank_0(const dscomm_join_t *join)
+{
+    return dscomm_priv_join_serves(join) && join->rank;
+}
+
+static dscomm_status_t check_in(point_t *point, const dscomm_join_t *join,
+                                int64_t deadline)
+{
+    dscomm_status_t status;
+
+    limit_store(point->store, deadline);
+    status =
+        dscomm_priv_host_meet(join, point->store, point->count + 1, deadline);
+    if (status == DSCOMM_OK)
+        status = count_before(point, join);
+    limit_none(point->store);
+    return dscomm_priv_stopped_store(point->store, is_by_rank_0(join), "",
+                                     status);
+}
+
+static dscomm_status_t use_store(point_t *point, const dscomm_join_t *join,
+                                 int64_t deadline)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (point->users)
+        return DSCOMM_OK;
+    if (!point->store)
+        status = open_store(point, join, deadline, &point->store);
+    if (status == DSCOMM_OK)
+        status = check_in(point, join, deadline);
+    if (status < 0)
+        dscomm_store_close(g_steal_pointer(&point->store));
+    return status;
+}
+
+void dscomm_priv_rendezvous_use(const dscomm_join_t *join,
+                                dscomm_store_t *store)
+{
+    point_t *point = find_point(join->url, join->rank);
+
+    pthread_mutex_lock(&point->lock);
+    point->store = store;
+    pthread_mutex_unlock(&point->lock);
+}
+
+/* The number of this world among those that meet at the point. One that failed
+ * does not count where its store is gone with it. */
+static dscomm_status_t enter_point(const dscomm_join_t *join, int64_t deadline,
+                                   dscomm_meeting_t *meeting,
+                                   dscomm_store_t **ret_store,
+                                   unsigned *ret_number)
+{
+    point_t *point = find_point(join->url, join->rank);
+    dscomm_status_t status;
+
+    pthread_mutex_lock(&point->lock);
+    status = use_store(point, join, deadline);
+    if (status == DSCOMM_OK) {
+        point->users++;
+        *ret_number = point->before + ++point->count;
+        *ret_store = point->store;
+        meeting->point = point;
+    }
+    pthread_mutex_unlock(&point->lock);
+    return status;
+}
+
+/* forget: the world does not count if the store goes. One that stays, for the
+ * sake of another world, keeps what the failed one has put there. */
+static void leave_point(point_t *point, int forget)
+{
+    pthread_mutex_lock(&point->lock);
+    if (--point->users == 0) {
+        point->count -= forget != 0;
+        dscomm_store_close(point->store);
+        point->store = NULL;
+    }
+    pthread_mutex_unlock(&point->lock);
+}
+
+/* In a store of the user's own the store itself counts. */
+static dscomm_status_t enter_store(const dscomm_join_t *join, int64_t deadline,
+                                   unsigned *ret_number)
+{
+    char *key = g_strdup_printf("%s/worlds/%d", join->run_id, join->rank);
+    int64_t number = 0;
+    dscomm_store_t *view;
+    dscomm_status_t status = dscomm_store_prefix(join->store, "dscomm", &view);
+
+    if (status == DSCOMM_OK) {
+        limit_store(view, deadline);
+        status = dscomm_store_add(view, key, 1, &number);
+        status = dscomm_priv_stopped_store(view, false, "", status);
+        dscomm_store_close(view);
+    }
+    g_free(key);
+    *ret_number = (unsigned)number;
+    return status;
+}
+
+static dscomm_status_t enter(const dscomm_join_t *join, int64_t deadline,
+                             dscomm_meeting_t *meeting)
+{
+    dscomm_store_t *store = join->store;
+    unsigned number = 0;
+    char *prefix;
+    dscomm_status_t status;
+
+    if (store)
+        status = enter_store(join, deadline, &number);
+    else
+        status = enter_point(join, deadline, meeting, &store, &number);
+    if (status < 0)
+        return status;
+    prefix = g_strdup_printf("dscomm/%s/%u", join->run_id, number);
+    status = dscomm_store_prefix(store, prefix, &meeting->store);
+    g_free(prefix);
+    if (status < 0 && meeting->point)
+        leave_point(meeting->point, 1);
+    return status;
+}
+
+/* The server that was found may be an older world's, or that of an attempt that
+ * failed, about to end: its end is no failure as long as there is time for the
+ * new one to come up. But what rank 0 says is final. */
+static int try_again(const dscomm_join_t *join, dscomm_status_t status,
+                     int final, int64_t deadline)
+{
+    if (final || !dscomm_priv_join_serves(join) || !join->rank ||
+        dscomm_priv_clock() >= deadline)
+        return 0;
+    return status == DSCOMM_ERR_IO || status == DSCOMM_ERR_PEER_FAILED;
+}
+
+static dscomm_status_t meet(const dscomm_join_t *join, const char *token,
+                            int64_t deadline, dscomm_meeting_t *meeting,
+                            int *ret_final, dscomm_verdict_t *ret_verdict)
+{
+    dscomm_status_t status = enter(join, deadline, meeting);
+
+    if (status < 0)
+        return status;
+    limit_store(meeting->store, deadline);
+    status = dscomm_priv_roster(join, meeting->store, token,
+                                meeting->point ? meeting->point->failed : "",
+                                deadline, ret_final, meeting->processes,
+                                ret_verdict);
+    limit_none(meeting->store);
+    status = dscomm_priv_stopped_store(meeting->store, is_by_rank_0(join), "",
+                                       status);
+    if (status < 0) {
+        dscomm_priv_processes_withdraw_will(meeting->store);
+        dscomm_store_close(g_steal_pointer(&meeting->store));
+        if (meeting->point)
+            leave_point(g_steal_pointer(&meeting->point),
+                        join->serve && is_tcp(join->url));
+    }
+    return status;
+}
+
+/* Names this call, for one that claims the same rank; unique. */
+static void make_token(char *token, size_t size)
+{
+    char node[DSCOMM_NODE_MAX];
+    uint64_t number = 0;
+
+    dscomm_priv_node_name(node);
+    if (!dscomm_priv_random(&number, sizeof number))
+        number = (uint64_t)dscomm_priv_clock();
+    snprintf(token, size, "pid %ld on %s, %016llx", (long)getpid(), node,
+             (unsigned long long)number);
+}
+
+/* Loaded now, a module finds a process without threads of ours, and nobody
+ * waits for that. Why one cannot be loaded, its record will tell. */
+static void load_modules(const dscomm_join_t *join)
+{
+    const dscomm_module_t *module;
+
+    if (strcmp(join->backend, "auto")) {
+        dscomm_priv_module_find(join->backend, &module);
+        return;
+    }
+    for (size_t i = 0; dscomm_priv_module_get(i); i++)
+        ;
+}
+
+/* The token of a call that has failed, for the next one. */
+static void remember(const dscomm_join_t *join, const char *token)
+{
+    if (join->url)
+        g_strlcpy(find_point(join->url, join->rank)->failed, token,
+                  DSCOMM_TOKEN_MAX);
+}
+
+dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
+                                       dscomm_meeting_t *ret_meeting,
+                                       const dscomm_module_t **ret_module)
+{
+    int64_t deadline = dscomm_priv_clock_after(
+        join->began ? join->began : dscomm_priv_clock(), join->timeout_ms);
+    dscomm_meeting_t meeting = {.rank = join->rank, .size = join->size};
+    dscomm_verdict_t verdict = {0};
+    char token[DSCOMM_TOKEN_MAX];
+    int final = 0;
+    dscomm_status_t status = dscomm_priv_interface_validate();
+
+    load_modules(join);
+    make_token(token, sizeof token);
+    meeting.serves = dscomm_priv_join_serves(join);
+    meeting.processes = dscomm_priv_processes_new(join->size);
+    if (!meeting.processes && !status)
+        status = dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %d ranks",
+                             join->size);
+    while (!status) {
+        status = meet(join, token, deadline, &meeting, &final, &verdict);
+        if (status == DSCOMM_OK || !try_again(join, status, final, deadline))
+            break;
+        status = DSCOMM_OK;
+        g_usleep(RETRY_US);
+    }
+    if (status < 0) {
+        dscomm_priv_processes_free(meeting.processes);
+        remember(join, token);
+        return status;
+    }
+    meeting.nodes = verdict.nodes;
+    if (is_by_rank_0(join))
+        meeting.server_pid = dscomm_priv_processes_pid(meeting.processes, 0);
+    meeting.crowded = verdict.crowded;
+    *ret_meeting = meeting;
+    *ret_module = verdict.module;
+    return DSCOMM_OK;
+}
+
+/* The last of the others says so. */
+static void say_goodbye(const dscomm_meeting_t *meeting)
+{
+    int64_t left = 0;
+    char key[32];
+
+    snprintf(key, sizeof key, "left/%d", meeting->rank);
+    if (dscomm_store_set(meeting->store, key, "", 0) == DSCOMM_OK &&
+        dscomm_store_add(meeting->store, "left", 1, &left) == DSCOMM_OK &&
+        left == meeting->size - 1)
+        dscomm_store_set(meeting->store, "empty", "", 0);
+}
+
+/* In a launcher's store, for the next program. */
+static void count_left(point_t *point, int64_t deadline, int64_t most)
+{
+    int64_t left = 0;
+    dscomm_status_t status;
+
+    dscomm_priv_store_limit(point->store, deadline, most);
+    status = dscomm_store_add(point->store, point->key, 1, &left);
+    status = dscomm_priv_stopped_store(point->store, false, "", status);
+    if (status < 0)
+        dscomm_log(DSCOMM_LOG_WARN, "core",
+                   "dscomm_finalize: the store does not know that this rank "
+                   "has left, so another program of this job may wait in vain: "
+                   "%s",
+                   dscomm_last_error());
+    limit_none(point->store);
+}
+
+/* A rank that rank 0 waits for. */
+typedef struct {
+    char key[24]; /* that says that it has left */
+    bool ended; /* its process has, or it is not connected to the store */
+} leaver_t;
+
+/* Learns who the ranks are, as far as that is not known. */
+static void learn_processes(const dscomm_meeting_t *meeting)
+{
+    int *ranks = g_try_new(int, (gsize)meeting->size);
+
+    for (int i = 0; ranks && i < meeting->size; i++)
+        ranks[i] = i;
+    if (ranks)
+        dscomm_priv_processes_learn(meeting->processes, meeting->store, ranks,
+                                    meeting->size);
+    g_free(ranks);
+}
+
+/* Looks, by one request, which ranks have left, and whose last will was carried
+ * out. That a process has ended is read before: it may have left just then. */
+static dscomm_status_t look_who_left(const dscomm_meeting_t *meeting,
+                                     leaver_t *leavers,
+                                     dscomm_priv_look_t *looks)
+{
+    const bool alone = dscomm_priv_store_clients(meeting->store) == 0;
+    dscomm_status_t status;
+
+    learn_processes(meeting);
+    looks[0] = dscomm_priv_processes_key(meeting->store);
+    for (int i = 1; i < meeting->size; i++) {
+        leavers[i].ended =
+            alone || dscomm_priv_processes_ended(meeting->processes, i);
+        snprintf(leavers[i].key, sizeof leavers[i].key, "left/%d", i);
+        looks[i].store = meeting->store;
+        looks[i].key = leavers[i].key;
+    }
+    status = dscomm_priv_store_look(looks, (size_t)meeting->size);
+    if (status == DSCOMM_OK)
+        dscomm_priv_processes_read(meeting->processes, &looks[0]);
+    return status;
+}
+
+#define AND_MORE ", ..."
+
+/* Adds rank to a list of ranks, or AND_MORE, once, where there is no room. */
+static void add_name(char *names, size_t size, int rank)
+{
+    const size_t length = strlen(names);
+    char name[16];
+
+    snprintf(name, sizeof name, "%s%d", length ? ", " : "", rank);
+    if (length + strlen(name) + sizeof AND_MORE <= size)
+        strcpy(names + length, name);
+    else if (!g_str_has_suffix(names, AND_MORE))
+        strcpy(names + length, AND_MORE);
+}
+
+/* The ranks that have said nothing, to names; 1 where none of them will, since
+ * their processes have ended, or none of them is connected to the store. */
+static int find_silent(const dscomm_meeting_t *meeting, char *names,
+                       size_t size)
+{
+    leaver_t *leavers = g_try_new0(leaver_t, (gsize)meeting->size);
+    dscomm_priv_look_t *looks =
+        g_try_new0(dscomm_priv_look_t, (gsize)meeting->size);
+    const bool known =
+        leavers && looks && look_who_left(meeting, leavers, looks) == DSCOMM_OK;
+    int living = !known;
+
+    names[0] = '\0';
+    for (int i = 1; known && i < meeting->size; i++) {
+        if (looks[i].present)
+            continue;
+        living += !leavers[i].ended;
+        add_name(names, size, i);
+    }
+    g_free(looks);
+    g_free(leavers);
+    return !living;
+}
+
+/* One that died since they met, or was told that another did, says nothing, and
+ * nobody else is harmed where the store goes. */
+static void await_goodbyes(const dscomm_meeting_t *meeting, int64_t deadline)
+{
+    char names[256] = ""; /* as many ranks as have room in it */
+    int slice = LOOK_MS, left;
+    void *value;
+    size_t size;
+    dscomm_status_t status;
+
+    do {
+        left = dscomm_priv_clock_left(deadline);
+        status = dscomm_store_get(meeting->store, "empty",
+                                  MAX(MIN(left, slice), 1), &value, &size);
+        slice = MIN(2 * slice, LOOK_MOST_MS);
+    } while (status == DSCOMM_ERR_TIMEOUT &&
+             !find_silent(meeting, names, sizeof names) &&
+             dscomm_priv_clock() < deadline);
+    if (status == DSCOMM_OK)
+        dscomm_store_free(value);
+    else if (names[0])
+        dscomm_log(DSCOMM_LOG_WARN, "core",
+                   "rank%s %s did not say goodbye in dscomm_finalize: dead, "
+                   "or failed there; see what it has written",
+                   strchr(names, ',') ? "s" : "", names);
+}
+
+static void leave_together(const dscomm_meeting_t *meeting, int64_t deadline)
+{
+    if (meeting->rank)
+        say_goodbye(meeting);
+    else
+        await_goodbyes(meeting, deadline);
+}
+
+void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
+                                  int64_t deadline)
+{
+    const int64_t most =
+        dscomm_priv_clock_after(dscomm_priv_clock(), GOODBYE_MS);
+
+    dscomm_priv_nodes_clear(&meeting->nodes);
+    if (!meeting->store)
+        return;
+    deadline = MIN(deadline, most);
+    dscomm_priv_store_limit(meeting->store, deadline, most);
+    if (orderly && meeting->serves)
+        leave_together(meeting, deadline);
+    dscomm_priv_processes_withdraw_will(meeting->store);
+    dscomm_store_close(meeting->store);
+    meeting->store = NULL;
+    if (!meeting->point)
+        return;
+    if (orderly && meeting->point->key)
+        count_left(meeting->point, deadline, most);
+    leave_point(meeting->point, 0);
+    meeting->point = NULL;
+}

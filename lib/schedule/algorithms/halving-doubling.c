@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Halving and doubling: in each round two ranks share what they have to reduce,
+ * so that each goes on with half of it, until everyone has one part of the
+ * result; all_reduce and reduce then put the parts together the same way back.
+ * Where p is no power of two, the first ranks are paired, and one of each pair
+ * stands for both.
+ *
+ * Cost: with n bytes of input, q the largest power of two <= p: all_reduce 2
+ * log2 q rounds and 2n (q - 1) / q bytes each way; reduce as many rounds, the
+ * way back up a tree; reduce_scatter log2 q rounds and n (q - 1) / q bytes. Up
+ * to n bytes each way more, in up to 2 rounds, where p is no power of two.
+ * Extra memory: some pieces; reduce_scatter 2n.
+ * Source: Rabenseifner, "Optimization of Collective Reduction Operations",
+ * ICCS 2004, LNCS 3036; Thakur, Rabenseifner, Gropp, "Optimization of
+ * Collective Communication Operations in MPICH", International Journal of High
+ * Performance Computing Applications 19(1), 2005. */
+#include "config.h"
+#include "lib/schedule/algorithms/algorithms.h"
+#include "lib/schedule/algorithms/blocks.h"
+#include "lib/schedule/algorithms/fold.h"
+
+#define PIECE ((size_t)512 << 10)
+#define WINDOW 4
+#define HALVINGS_MOST 31
+
+/* One round: of the parts first ... end - 1 this rank keeps those on one side
+ * of middle, and peer the others. */
+typedef struct {
+    int peer, upper;
+    int first, middle, end;
+} halving_t;
+
+typedef struct {
+    fold_t world;
+    int partner; /* the other one of the pair, or -1 */
+    size_t element, count; /* count: of all parts */
+    const size_t *starts; /* power + 1: elements before each part; or NULL */
+    dscomm_place_t own; /* what to fold: the input, later result */
+    dscomm_place_t result, came;
+    dscomm_place_t last; /* where the last fold goes */
+    int folds_in_place; /* which is its place in result */
+    int nhalvings;
+    halving_t halvings[HALVINGS_MOST];
+} lap_t;
+
+static size_t start(const lap_t *lap, int part)
+{
+    if (lap->starts)
+        return lap->starts[part];
+    return dscomm_priv_part_start(lap->count, (size_t)lap->world.power,
+                                  (size_t)part);
+}
+
+/* Elements and bytes of one side of a halving. */
+static piece_t side(const lap_t *lap, const halving_t *halving, int upper)
+{
+    size_t first = start(lap, upper ? halving->middle : halving->first);
+    size_t end = start(lap, upper ? halving->end : halving->middle);
+
+    return (piece_t){first, end - first, first * lap->element,
+                     (end - first) * lap->element};
+}
+
+/* Ranks are numbered from root on. nearest: the longest messages go to the
+ * nearest rank, and parts come in any order; else each number gets the part of
+ * that number. */
+static lap_t begin(const dscomm_plan_t *plan, int root, int nearest)
+{
+    const int own = wrap(plan->rank - root, plan->ranks);
+    lap_t lap = {.world = fold(own, plan->ranks), .partner = -1};
+    const int power = lap.world.power;
+    int first = 0, end = power;
+
+    lap.element = plan->args->element;
+    lap.folds_in_place = 1;
+    if (fold_paired(&lap.world, own))
+        lap.partner = ((own ^ 1) + root) % plan->ranks;
+    for (int i = 1; i < power && lap.world.number >= 0; i *= 2) {
+        const int distance = nearest ? i : power / 2 / i;
+        const int peer = fold_rank(&lap.world, lap.world.number ^ distance);
+        halving_t *halving = &lap.halvings[lap.nhalvings++];
+
+        *halving = (halving_t){
+            .peer = (peer + root) % plan->ranks,
+            .upper = (lap.world.number & distance) != 0,
+            .first = first,
+            .middle = (first + end) / 2,
+            .end = end,
+        };
+        if (halving->upper)
+            first = halving->middle;
+        else
+            end = halving->middle;
+    }
+    return lap;
+}
+
+/* The input of the rank that this one stands for. */
+static void join_partner(dscomm_plan_t *plan, lap_t *lap)
+{
+    if (lap->partner < 0)
+        return;
+    dscomm_priv_plan_recv(plan, lap->partner, lap->came,
+                          lap->count * lap->element);
+    dscomm_priv_plan_round(plan);
+    dscomm_priv_plan_fold(plan, lap->result, lap->own, lap->came, lap->count,
+                          0);
+    lap->own = lap->result;
+}
+
+/* The lower numbers' part comes first in each fold. */
+static void halve(dscomm_plan_t *plan, lap_t *lap)
+{
+    join_partner(plan, lap);
+    for (int i = 0; i < lap->nhalvings; i++) {
+        const halving_t *halving = &lap->halvings[i];
+        const int last = i == lap->nhalvings - 1;
+        piece_t kept = side(lap, halving, halving->upper);
+        piece_t other = side(lap, halving, !halving->upper);
+        dscomm_place_t own = dscomm_priv_beyond(lap->own, kept.offset);
+        dscomm_place_t to = dscomm_priv_beyond(lap->result, kept.offset);
+
+        if (last && !lap->folds_in_place)
+            to = lap->last;
+        dscomm_priv_plan_recv(plan, halving->peer, lap->came, kept.bytes);
+        dscomm_priv_plan_send(plan, halving->peer,
+                              dscomm_priv_beyond(lap->own, other.offset),
+                              other.bytes);
+        dscomm_priv_plan_round(plan);
+        dscomm_priv_plan_fold(plan, to, halving->upper ? lap->came : own,
+                              halving->upper ? own : lap->came, kept.count,
+                              last);
+        lap->own = lap->result;
+    }
+}
+
+static void double_up(dscomm_plan_t *plan, const lap_t *lap)
+{
+    for (int i = lap->nhalvings - 1; i >= 0; i--) {
+        const halving_t *halving = &lap->halvings[i];
+        piece_t kept = side(lap, halving, halving->upper);
+        piece_t other = side(lap, halving, !halving->upper);
+
+        dscomm_priv_plan_recv(plan, halving->peer,
+                              dscomm_priv_beyond(lap->result, other.offset),
+                              other.bytes);
+        dscomm_priv_plan_send(plan, halving->peer,
+                              dscomm_priv_beyond(lap->result, kept.offset),
+                              kept.bytes);
+        dscomm_priv_plan_round(plan);
+    }
+}
+
+/* What double_up() does, but for number 0 only. */
+static void gather(dscomm_plan_t *plan, const lap_t *lap)
+{
+    for (int i = lap->nhalvings - 1; i >= 0; i--) {
+        const halving_t *halving = &lap->halvings[i];
+        piece_t upper = side(lap, halving, 1);
+        dscomm_place_t place = dscomm_priv_beyond(lap->result, upper.offset);
+
+        if (halving->upper) {
+            dscomm_priv_plan_send(plan, halving->peer, place, upper.bytes);
+            return;
+        }
+        dscomm_priv_plan_recv(plan, halving->peer, place, upper.bytes);
+        dscomm_priv_plan_round(plan);
+    }
+}
+
+/* Folds need the product with the factor. */
+static void load(dscomm_plan_t *plan, lap_t *lap)
+{
+    if (plan->args->op != DSCOMM_PREMUL_SUM)
+        return;
+    dscomm_priv_plan_load(plan, lap->result, lap->own, lap->count);
+    lap->own = lap->result;
+}
+
+static void all_reduce_piece(dscomm_plan_t *plan, lap_t lap, piece_t piece)
+{
+    lap.count = piece.count;
+    lap.own = dscomm_priv_at(AT_SEND, piece.offset);
+    lap.result = dscomm_priv_at(AT_RECV, piece.offset);
+    lap.came = dscomm_priv_plan_slot(plan);
+    load(plan, &lap);
+    if (lap.world.number >= 0) {
+        halve(plan, &lap);
+        double_up(plan, &lap);
+        if (lap.partner >= 0)
+            dscomm_priv_plan_send(plan, lap.partner, lap.result, piece.bytes);
+        return;
+    }
+    dscomm_priv_plan_send(plan, lap.partner, lap.own, piece.bytes);
+    dscomm_priv_plan_round(plan);
+    dscomm_priv_plan_recv(plan, lap.partner, lap.result, piece.bytes);
+}
+
+void dscomm_priv_halving_doubling_all_reduce(dscomm_plan_t *plan)
+{
+    const dscomm_coll_args_t *args = plan->args;
+    const size_t pieces = count_pieces(args, args->count, PIECE);
+    const lap_t lap = begin(plan, 0, 1);
+
+    dscomm_priv_plan_window(plan, WINDOW,
+                            cut(args, args->count, pieces, 0).bytes);
+    for (size_t i = 0; i < pieces; i++) {
+        dscomm_priv_plan_chain(plan);
+        all_reduce_piece(plan, lap, cut(args, args->count, pieces, i));
+    }
+}
+
+static void reduce_piece(dscomm_plan_t *plan, lap_t lap, piece_t piece,
+                         size_t room)
+{
+    lap.count = piece.count;
+    lap.own = dscomm_priv_at(AT_SEND, piece.offset);
+    lap.came = dscomm_priv_plan_slot(plan);
+    lap.result = plan->rank == plan->args->root
+                     ? dscomm_priv_at(AT_RECV, piece.offset)
+                     : dscomm_priv_beyond(lap.came, room);
+    load(plan, &lap);
+    if (lap.world.number < 0) {
+        dscomm_priv_plan_send(plan, lap.partner, lap.own, piece.bytes);
+        return;
+    }
+    halve(plan, &lap);
+    gather(plan, &lap);
+}
+
+void dscomm_priv_halving_doubling_reduce(dscomm_plan_t *plan)
+{
+    const dscomm_coll_args_t *args = plan->args;
+    const size_t pieces = count_pieces(args, args->count, PIECE);
+    const size_t room = aligned(cut(args, args->count, pieces, 0).bytes);
+    const lap_t lap = begin(plan, args->root, 1);
+
+    dscomm_priv_plan_window(plan, WINDOW, 2 * room);
+    for (size_t i = 0; i < pieces; i++) {
+        dscomm_priv_plan_chain(plan);
+        reduce_piece(plan, lap, cut(args, args->count, pieces, i), room);
+    }
+}
+
+/* A rank that stands for two has both blocks side by side. */
+static void share(dscomm_plan_t *plan, const lap_t *lap)
+{
+    const dscomm_coll_args_t *args = plan->args;
+    dscomm_place_t own = input_block(args, plan->rank);
+    dscomm_place_t other = input_block(args, lap->partner);
+
+    dscomm_priv_plan_send(plan, lap->partner,
+                          dscomm_priv_beyond(lap->result, other.offset),
+                          recv_count(args, lap->partner) * args->element);
+    dscomm_priv_plan_copy(plan, dscomm_priv_at(AT_RECV, 0),
+                          dscomm_priv_beyond(lap->result, own.offset),
+                          recv_count(args, plan->rank) * args->element);
+}
+
+static void reduce_scatter(dscomm_plan_t *plan, lap_t *lap)
+{
+    const size_t bytes = lap->count * lap->element;
+
+    lap->own = dscomm_priv_at(AT_SEND, 0);
+    lap->result = dscomm_priv_plan_scratch(plan, bytes);
+    lap->came = dscomm_priv_plan_scratch(plan, bytes);
+    lap->last = dscomm_priv_at(AT_RECV, 0);
+    lap->folds_in_place = lap->partner >= 0;
+    load(plan, lap);
+    if (lap->world.number >= 0) {
+        halve(plan, lap);
+        if (lap->partner >= 0)
+            share(plan, lap);
+        return;
+    }
+    dscomm_priv_plan_send(plan, lap->partner, lap->own, bytes);
+    dscomm_priv_plan_round(plan);
+    dscomm_priv_plan_recv(plan, lap->partner, lap->last,
+                          recv_count(plan->args, plan->rank) * lap->element);
+}
+
+void dscomm_priv_halving_doubling_reduce_scatter(dscomm_plan_t *plan)
+{
+    const dscomm_coll_args_t *args = plan->args;
+    lap_t lap = begin(plan, 0, 0);
+    const int power = lap.world.power;
+    size_t *starts =
+        dscomm_priv_plan_memory(plan, (size_t)power + 1, sizeof *starts);
+    size_t sum = 0;
+
+    if (!starts)
+        return;
+    for (int number = 0, rank = 0; number <= power; number++) {
+        for (; rank < fold_rank(&lap.world, number); rank++)
+            sum += recv_count(args, rank);
+        starts[number] = sum;
+    }
+    lap.starts = starts;
+    lap.count = sum;
+    reduce_scatter(plan, &lap);
+    free(starts);
+}

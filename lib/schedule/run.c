@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How schedules run. */
+#include "config.h"
+#include "lib/schedule/run.h"
+#include "lib/schedule/algorithm.h"
+#include "lib/schedule/early.h"
+#include "lib/base/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Tags: those from DSCOMM_TAG_COLLECTIVE down. The number of the collective
+ * keeps collectives apart that are under way together, and comes round again
+ * after so many that memory cannot hold them; a transport with less room for
+ * tags than these have may fold them, the more of them together the more. Field
+ * 0 is that of the greetings, which meet whatever the algorithm, the others are
+ * the places in the window: chains in one place follow one another on every
+ * rank, so their messages come in order. */
+#define TAG_FIELD_BITS 5
+#define TAG_SEQUENCE_MASK ((UINT32_C(1) << (27 - TAG_FIELD_BITS)) - 1)
+
+G_STATIC_ASSERT(WINDOW_MOST < 1 << TAG_FIELD_BITS);
+
+static int make_tag(const dscomm_run_t *run, uint32_t field)
+{
+    uint32_t sequence = (uint32_t)run->args.sequence & TAG_SEQUENCE_MASK;
+
+    return DSCOMM_TAG_COLLECTIVE - (int)(sequence << TAG_FIELD_BITS | field);
+}
+
+int dscomm_priv_run_greeting_tag(const dscomm_run_t *run)
+{
+    return make_tag(run, 0);
+}
+
+size_t dscomm_priv_request_size(const dscomm_port_t *port)
+{
+    return (MAX(port->ops->request_size, sizeof(dscomm_request_t)) + 63) &
+           ~(size_t)63;
+}
+
+size_t dscomm_priv_run_bytes(const dscomm_schedule_t *schedule,
+                             const dscomm_port_t *port)
+{
+    return sizeof(dscomm_run_t) + schedule->scratch +
+           schedule->most_messages *
+               (dscomm_priv_request_size(port) + sizeof(dscomm_run_message_t));
+}
+
+/* None is under way. */
+static void free_requests(dscomm_run_t *run)
+{
+    run->nmessages = 0;
+    run->nidle = run->schedule->most_messages;
+    for (uint32_t i = 0; i < run->nidle; i++)
+        run->idle[i] =
+            (void *)(run->requests + i * dscomm_priv_request_size(&run->port));
+}
+
+/* Cache lines of its own, and pages only where they are used. */
+static void *allocate(size_t bytes)
+{
+    void *memory;
+
+    return posix_memalign(&memory, 64, MAX(bytes, 64)) ? NULL : memory;
+}
+
+static int allocate_all(dscomm_run_t *run)
+{
+    const dscomm_schedule_t *schedule = run->schedule;
+    size_t count = schedule->most_messages, most = schedule->most_sources;
+    size_t size = dscomm_priv_request_size(&run->port);
+
+    run->slots = g_try_new0(dscomm_run_slot_t, schedule->window);
+    run->messages = g_try_new0(dscomm_run_message_t, count + 1);
+    run->idle = g_try_new0(dscomm_request_t *, count + 1);
+    run->pointers = g_try_new0(const void *, most + 1);
+    run->factors = g_try_new0(double, most + 1);
+    run->requests = allocate(count * size);
+    run->base[AT_SCRATCH] = allocate(schedule->scratch);
+    return run->slots && run->messages && run->idle && run->pointers &&
+           run->factors && run->requests && run->base[AT_SCRATCH];
+}
+
+dscomm_run_t *dscomm_priv_run_new(const dscomm_schedule_t *schedule,
+                                  const dscomm_port_t *port)
+{
+    dscomm_run_t *run = calloc(1, sizeof *run);
+
+    if (!run)
+        return NULL;
+    run->schedule = schedule;
+    run->port = *port;
+    if (!allocate_all(run)) {
+        dscomm_priv_run_free(run);
+        return NULL;
+    }
+    free_requests(run);
+    return run;
+}
+
+void dscomm_priv_run_free(dscomm_run_t *run)
+{
+    if (!run)
+        return;
+    g_free(run->slots);
+    g_free(run->messages);
+    g_free(run->idle);
+    g_free(run->pointers);
+    g_free(run->factors);
+    free(run->requests);
+    if (!run->held)
+        free(run->base[AT_SCRATCH]);
+    free(run);
+}
+
+static const char *call_name(const dscomm_run_t *run)
+{
+    return dscomm_coll_name((dscomm_coll_t)run->args.coll);
+}
+
+/* The first failure counts. */
+G_GNUC_PRINTF(3, 4)
+static void fail(dscomm_run_t *run, dscomm_status_t status, const char *format,
+                 ...)
+{
+    va_list list;
+
+    if (run->status != DSCOMM_IN_PROGRESS)
+        return;
+    va_start(list, format);
+    vsnprintf(run->text, sizeof run->text, format, list);
+    va_end(list);
+    run->status = status;
+}
+
+/* The base may be NULL, where nothing is read or written. */
+static void *address(const dscomm_run_t *run, const dscomm_place_t *place)
+{
+    return (void *)((uintptr_t)run->base[place->at] + place->offset);
+}
+
+static void reduce(dscomm_run_t *run, const dscomm_step_t *step)
+{
+    const dscomm_schedule_t *schedule = run->schedule;
+    const dscomm_place_t *sources = schedule->sources + step->source;
+    const double *known =
+        (const void *)(run->base[AT_SCRATCH] + schedule->factors);
+    dscomm_reduce_fn kernel = step->final ? schedule->final : schedule->partial;
+
+    run->factors[0] = schedule->ranks;
+    for (uint32_t i = 0; i < step->nsources; i++) {
+        run->pointers[i] = address(run, &sources[i]);
+        if (schedule->factors)
+            run->factors[i] =
+                sources[i].owner < 0 ? 1.0 : known[sources[i].owner];
+    }
+    if (run->args.user) {
+        dscomm_reduce_user(&run->args, address(run, &step->place),
+                           run->pointers, step->nsources, step->bytes);
+        return;
+    }
+    kernel(address(run, &step->place), run->pointers, step->nsources,
+           step->bytes, run->factors);
+}
+
+static void copy(dscomm_run_t *run, const dscomm_step_t *step)
+{
+    const dscomm_place_t *from = &run->schedule->sources[step->source];
+    char *dest = address(run, &step->place);
+    const char *source = address(run, from);
+
+    if (dest != source)
+        memcpy(dest, source, step->bytes);
+}
+
+/* What differs between calls that read alike. */
+static const char *hidden_difference(const dscomm_greeting_t *greeting)
+{
+    return greeting->op == DSCOMM_OP_USER
+               ? " with another operator, or other counts"
+               : " with other counts";
+}
+
+/* What another rank was called with, and what this one: why they differ. */
+static void refuse_greeting(dscomm_run_t *run, const dscomm_step_t *step,
+                            const dscomm_greeting_t *theirs)
+{
+    const dscomm_greeting_t *ours = &run->schedule->greeting;
+    char here[128], there[128];
+
+    dscomm_priv_greeting_describe(ours, run->args.sequence, here, sizeof here);
+    dscomm_priv_greeting_describe(theirs, run->args.sequence, there,
+                                  sizeof there);
+    run->differs =
+        theirs->chain != run->chain || theirs->fingerprint != ours->fingerprint;
+    if (theirs->fingerprint != ours->fingerprint)
+        fail(run, DSCOMM_ERR_MISMATCH,
+             "group '%s': rank %d called %s, rank %d called %s%s; all ranks "
+             "must make the same calls in the same order",
+             run->port.name, step->peer, there, run->schedule->rank, here,
+             strcmp(here, there) ? "" : hidden_difference(ours));
+    else if (theirs->chain != run->chain)
+        fail(run, DSCOMM_ERR_MISMATCH,
+             "group '%s': before %s, rank %d and rank %d have made different "
+             "calls; all ranks must make the same calls in the same order",
+             run->port.name, here, step->peer, run->schedule->rank);
+    else if (theirs->algorithm != ours->algorithm)
+        fail(run, DSCOMM_ERR_MISMATCH,
+             "%s of group '%s': rank %d and rank %d use different algorithms; "
+             "give all ranks the same DSCOMM_ALGORITHM",
+             here, run->port.name, step->peer, run->schedule->rank);
+    else
+        fail(run, DSCOMM_ERR_MISMATCH,
+             "%s of group '%s': rank %d sends %llu bytes to rank %d, which "
+             "expects %llu; the counts of the two must agree",
+             here, run->port.name, step->peer,
+             (unsigned long long)theirs->total, run->schedule->rank,
+             (unsigned long long)step->total);
+}
+
+void dscomm_priv_run_compare(dscomm_run_t *run, int peer,
+                             const dscomm_greeting_t *theirs)
+{
+    const dscomm_greeting_t *ours = &run->schedule->greeting;
+    const dscomm_step_t step = {.peer = peer};
+
+    if (theirs->fingerprint != ours->fingerprint ||
+        theirs->chain != run->chain || theirs->algorithm != ours->algorithm)
+        refuse_greeting(run, &step, theirs);
+}
+
+/* A message's length is not what it should be. */
+static void refuse_length(dscomm_run_t *run, const dscomm_step_t *step,
+                          size_t bytes)
+{
+    run->differs = 1;
+    fail(run, DSCOMM_ERR_MISMATCH,
+         "%s #%llu of group '%s': rank %d sent %zu bytes where rank %d "
+         "expects %zu; the ranks disagree on counts or on the algorithm",
+         call_name(run), (unsigned long long)run->args.sequence, run->port.name,
+         step->peer, bytes, run->schedule->rank, step->bytes);
+}
+
+/* What the sender was called with tells more, where it comes after it. Until
+ * then the round does not end. */
+static void doubt_length(dscomm_run_t *run, const dscomm_step_t *step,
+                         size_t bytes)
+{
+    for (uint32_t i = 0; i < run->nmessages; i++) {
+        const dscomm_step_t *other = run->messages[i].step;
+
+        if (other->greets && other->kind == STEP_RECV &&
+            other->peer == step->peer) {
+            run->doubted = step;
+            run->doubted_bytes = bytes;
+            return;
+        }
+    }
+    refuse_length(run, step, bytes);
+}
+
+static void check_greeting(dscomm_run_t *run, const dscomm_step_t *step,
+                           size_t bytes)
+{
+    const dscomm_greeting_t *ours = &run->schedule->greeting;
+    const char *stage = run->base[AT_SCRATCH] + step->stage;
+    dscomm_greeting_t theirs;
+    size_t head = dscomm_priv_greeting_get(stage, bytes, &theirs);
+
+    if (!head) {
+        fail(run, DSCOMM_ERR_PROTOCOL,
+             "%s #%llu of group '%s': rank %d sent %zu bytes where a greeting "
+             "of %d or more is due; it may have another version of libdscomm",
+             call_name(run), (unsigned long long)run->args.sequence,
+             run->port.name, step->peer, bytes, GREETING_PACKED);
+        return;
+    }
+    if (theirs.fingerprint != ours->fingerprint || theirs.chain != run->chain ||
+        theirs.algorithm != ours->algorithm || theirs.total != step->total ||
+        bytes != head + step->bytes)
+        refuse_greeting(run, step, &theirs);
+    else if (run->doubted && run->doubted->peer == step->peer)
+        refuse_length(run, run->doubted, run->doubted_bytes);
+    else if (step->bytes)
+        memcpy(address(run, &step->place), stage + head, step->bytes);
+}
+
+static void refuse_request(dscomm_run_t *run, const dscomm_step_t *step,
+                           const dscomm_request_t *request)
+{
+    const dscomm_port_t *port = &run->port;
+    char why[256] = "";
+
+    if (request->status == DSCOMM_ERR_PEER_FAILED && port->ops->explain)
+        port->ops->explain(port->impl, request, why, sizeof why);
+    fail(run, request->status,
+         "%s #%llu of group '%s': the message %s rank %d failed: %s",
+         call_name(run), (unsigned long long)run->args.sequence, port->name,
+         step->kind == STEP_SEND ? "to" : "from", step->peer,
+         *why ? why : dscomm_strerror(request->status));
+}
+
+/* A message has come to its end. */
+static void complete(dscomm_run_t *run, const dscomm_step_t *step,
+                     const dscomm_request_t *request)
+{
+    if (request->status < 0 && request->status != DSCOMM_ERR_TRUNCATED)
+        refuse_request(run, step, request);
+    else if (step->kind == STEP_SEND)
+        return;
+    else if (step->greets)
+        check_greeting(run, step, request->bytes);
+    else if (request->status || request->bytes != step->bytes)
+        doubt_length(run, step, request->bytes);
+}
+
+/* Into step's stage, with what is sent behind it; the bytes of both. */
+static size_t put_greeting(const dscomm_run_t *run, const dscomm_step_t *step)
+{
+    char *stage = run->base[AT_SCRATCH] + step->stage;
+    dscomm_greeting_t greeting = run->schedule->greeting;
+    size_t head;
+
+    greeting.total = step->total;
+    greeting.chain = run->chain;
+    head = dscomm_priv_greeting_put(stage, &greeting);
+    if (step->bytes)
+        memcpy(stage + head, address(run, &step->place), step->bytes);
+    return head + step->bytes;
+}
+
+static dscomm_message_t make_message(const dscomm_run_t *run,
+                                     const dscomm_step_t *step, uint32_t chain)
+{
+    char *data = address(run, &step->place);
+    size_t bytes = step->bytes;
+    uint32_t field = 1 + chain % run->schedule->window;
+    dscomm_message_t message = {.peer = step->peer};
+
+    if (step->greets) {
+        field = 0;
+        bytes = step->kind == STEP_SEND ? put_greeting(run, step)
+                                        : GREETING_WHOLE + GREETING_MOST;
+        data = run->base[AT_SCRATCH] + step->stage;
+    }
+    message.bytes = bytes;
+    message.tag = make_tag(run, field);
+    if (step->kind == STEP_SEND)
+        message.send = data;
+    else
+        message.recv = data;
+    return message;
+}
+
+/* Starts a message with the last idle request. */
+static dscomm_status_t start(dscomm_run_t *run, const dscomm_step_t *step,
+                             const dscomm_run_slot_t *slot)
+{
+    const dscomm_backend_ops_t *ops = run->port.ops;
+    dscomm_request_t *request = run->idle[run->nidle - 1];
+    dscomm_message_t message = make_message(run, step, slot->chain);
+
+    memset(request, 0, sizeof *request);
+    request->status = DSCOMM_IN_PROGRESS;
+    return step->kind == STEP_SEND
+               ? ops->isend(run->port.impl, &message, request)
+               : ops->irecv(run->port.impl, &message, request);
+}
+
+/* A message has been started. */
+static void follow(dscomm_run_t *run, const dscomm_step_t *step,
+                   dscomm_run_slot_t *slot, dscomm_request_t *request)
+{
+    run->messages[run->nmessages++] =
+        (dscomm_run_message_t){step, slot, request};
+    slot->outstanding++;
+}
+
+/* Where what step receives was heard, or is about to be. */
+static int take(dscomm_run_t *run, const dscomm_step_t *step,
+                dscomm_run_slot_t *slot)
+{
+    dscomm_request_t *request = step->greets && step->kind == STEP_RECV
+                                    ? dscomm_priv_listen_take(run, step)
+                                    : NULL;
+
+    if (!request)
+        return 0;
+    if (request->status == DSCOMM_IN_PROGRESS) {
+        follow(run, step, slot, request);
+    } else {
+        dscomm_priv_listen_give(run, step, request);
+        complete(run, step, request);
+    }
+    return 1;
+}
+
+static void post(dscomm_run_t *run, const dscomm_step_t *step,
+                 dscomm_run_slot_t *slot)
+{
+    dscomm_request_t *request = run->idle[run->nidle - 1];
+    dscomm_status_t status;
+
+    if (run->ears && take(run, step, slot))
+        return;
+    status = start(run, step, slot);
+    if (status < 0) {
+        fail(run, status, "%s", dscomm_last_error());
+    } else if (request->status != DSCOMM_IN_PROGRESS) {
+        complete(run, step, request);
+        slot->outstanding += run->doubted == step;
+    } else {
+        run->nidle--;
+        follow(run, step, slot, request);
+    }
+}
+
+static void execute(dscomm_run_t *run, const dscomm_step_t *step,
+                    dscomm_run_slot_t *slot)
+{
+    if (step->kind == STEP_COPY)
+        copy(run, step);
+    else if (step->kind == STEP_REDUCE)
+        reduce(run, step);
+    else
+        post(run, step, slot);
+}
+
+/* The slot's next chain; 0 where there is none. */
+static int next_chain(dscomm_run_t *run, dscomm_run_slot_t *slot,
+                      uint32_t chain)
+{
+    const dscomm_schedule_t *schedule = run->schedule;
+
+    if (chain >= schedule->nchains)
+        return 0;
+    slot->chain = chain;
+    slot->next = schedule->chains[chain];
+    slot->end = schedule->chains[chain + 1];
+    return 1;
+}
+
+/* Goes on with rounds until one has to wait. */
+static void proceed(dscomm_run_t *run, dscomm_run_slot_t *slot)
+{
+    while (!slot->outstanding) {
+        const dscomm_step_t *step;
+
+        while (slot->next == slot->end) {
+            if (!next_chain(run, slot, slot->chain + run->schedule->window)) {
+                if (--run->open == 0)
+                    run->status = DSCOMM_OK;
+                return;
+            }
+        }
+        do {
+            step = &run->schedule->steps[slot->next++];
+            execute(run, step, slot);
+            if (run->status != DSCOMM_IN_PROGRESS)
+                return;
+        } while (!step->last);
+    }
+}
+
+void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args)
+{
+    const dscomm_schedule_t *schedule = run->schedule;
+    uintptr_t send = (uintptr_t)args->send;
+
+    run->args = *args;
+    run->base[AT_SEND] = (char *)send;
+    run->base[AT_RECV] = args->recv;
+    run->status = DSCOMM_IN_PROGRESS;
+    run->differs = 0;
+    run->nmessages = 0;
+    run->doubted = NULL;
+    run->nidle = schedule->most_messages;
+    run->open = schedule->window;
+    if (schedule->factors)
+        memcpy(run->base[AT_SCRATCH] + schedule->factors +
+                   (size_t)schedule->rank * sizeof(double),
+               &args->factor, sizeof(double));
+    for (uint32_t i = 0; i < schedule->window; i++) {
+        run->slots[i].outstanding = 0;
+        run->slots[i].next = run->slots[i].end = 0;
+        run->slots[i].chain = i - schedule->window;
+    }
+    for (uint32_t i = 0; i < schedule->window; i++)
+        if (run->status == DSCOMM_IN_PROGRESS)
+            proceed(run, &run->slots[i]);
+}
+
+unsigned dscomm_priv_run_advance(dscomm_run_t *run)
+{
+    unsigned arrived = run->ears ? dscomm_priv_listen_advance(run) : 0;
+
+    for (uint32_t i = 0;
+         i < run->nmessages && run->status == DSCOMM_IN_PROGRESS;) {
+        dscomm_run_message_t message = run->messages[i];
+
+        if (message.request->status == DSCOMM_IN_PROGRESS) {
+            i++;
+            continue;
+        }
+        arrived++;
+        run->messages[i] = run->messages[--run->nmessages];
+        if (!dscomm_priv_listen_give(run, message.step, message.request))
+            run->idle[run->nidle++] = message.request;
+        complete(run, message.step, message.request);
+        if (run->status == DSCOMM_IN_PROGRESS && run->doubted != message.step &&
+            --message.slot->outstanding == 0)
+            proceed(run, message.slot);
+    }
+    if (run->ears && run->status == DSCOMM_OK)
+        dscomm_priv_listen_end(run);
+    return arrived;
+}
+
+void dscomm_priv_run_cancel(dscomm_run_t *run, dscomm_status_t status)
+{
+    for (uint32_t i = 0; i < run->nmessages; i++) {
+        dscomm_request_t *request = run->messages[i].request;
+
+        if (request->status == DSCOMM_IN_PROGRESS)
+            run->port.ops->cancel(run->port.impl, request);
+        run->held |= request->held;
+    }
+    free_requests(run);
+    dscomm_priv_listen_end(run);
+    if (run->status == DSCOMM_IN_PROGRESS)
+        run->status = status;
+}
+
+/* Does a message of that kind wait for peer? */
+static int waits_for(const dscomm_run_t *run, int kind, int peer)
+{
+    for (uint32_t i = 0; i < run->nmessages; i++)
+        if (run->messages[i].step->kind == kind &&
+            run->messages[i].step->peer == peer)
+            return 1;
+    return 0;
+}
+
+/* " from ranks 1, 3", each once; nothing where there are none. */
+static void list_peers(const dscomm_run_t *run, int kind,
+                       char text[DSCOMM_ERROR_MAX])
+{
+    int count = 0;
+    size_t used;
+
+    *text = '\0';
+    for (int r = 0; r < run->schedule->ranks; r++)
+        count += waits_for(run, kind, r);
+    if (count)
+        snprintf(text, DSCOMM_ERROR_MAX, " %s rank%s",
+                 kind == STEP_SEND ? "to" : "from", count > 1 ? "s" : "");
+    for (int r = 0; r < run->schedule->ranks; r++) {
+        used = strlen(text);
+        if (waits_for(run, kind, r))
+            snprintf(text + used, DSCOMM_ERROR_MAX - used, " %d%s", r,
+                     --count ? "," : "");
+    }
+}
+
+void dscomm_priv_run_explain(const dscomm_run_t *run, char *text, size_t size)
+{
+    char received[DSCOMM_ERROR_MAX], sent[DSCOMM_ERROR_MAX];
+
+    list_peers(run, STEP_RECV, received);
+    list_peers(run, STEP_SEND, sent);
+    snprintf(text, size, "by %s, it waits for messages%s%s%s",
+             run->schedule->algorithm->name, received,
+             *received && *sent ? " and" : "", sent);
+}

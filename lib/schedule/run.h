@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Runs: a schedule on its way, with buffers, requests and scratch. */
+#ifndef LIB_RUN_H
+#define LIB_RUN_H
+
+#include "lib/schedule/schedule.h"
+
+/* Through what a run talks. */
+typedef struct {
+    const dscomm_backend_ops_t *ops;
+    void *impl;
+    const char *name; /* of the group, for sentences */
+} dscomm_port_t;
+
+/* One chain of the window. */
+typedef struct {
+    uint32_t chain;
+    uint32_t next, end; /* steps */
+    uint32_t outstanding; /* messages of the round */
+} dscomm_run_slot_t;
+
+typedef struct {
+    const dscomm_step_t *step;
+    dscomm_run_slot_t *slot;
+    dscomm_request_t *request;
+} dscomm_run_message_t;
+
+typedef struct dscomm_ears dscomm_ears_t;
+
+typedef struct dscomm_run {
+    struct dscomm_run *next; /* on the shelf */
+    struct dscomm_shape *shape; /* where it belongs there */
+    const dscomm_schedule_t *schedule;
+    dscomm_port_t port;
+    dscomm_coll_args_t args; /* of this time */
+    char *base[AT_COUNT];
+    dscomm_run_slot_t *slots;
+    dscomm_run_message_t *messages; /* under way */
+    uint32_t nmessages, open; /* open: slots with a chain */
+    char *requests;
+    dscomm_request_t **idle; /* requests not under way */
+    uint32_t nidle;
+    const void **pointers; /* of the sources of one reduction, */
+    double *factors; /* and their factors */
+    dscomm_ears_t *ears; /* NULL unless it listens, see lib/schedule/early.h */
+    /* a message of the wrong length, whose sender's greeting has yet to come */
+    const dscomm_step_t *doubted;
+    size_t doubted_bytes;
+    dscomm_status_t status; /* IN_PROGRESS until it ends */
+    int held; /* the backend has not given scratch back: never used again */
+    int differs; /* why it failed: a rank seems to have made another call */
+    uint32_t chain; /* of the greetings; set before the start */
+    char text[512]; /* why it failed */
+} dscomm_run_t;
+
+/* Bytes of one run of schedule. */
+size_t dscomm_priv_run_bytes(const dscomm_schedule_t *schedule,
+                             const dscomm_port_t *port);
+/* Memory for runs of schedule over port; NULL where there is none. Both must
+ * stay. */
+dscomm_run_t *dscomm_priv_run_new(const dscomm_schedule_t *schedule,
+                                  const dscomm_port_t *port);
+void dscomm_priv_run_free(dscomm_run_t *run);
+
+/* Starts it; args must fit the schedule. It may end at once. */
+void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args);
+/* After the backend's progress: goes on. Returns how many messages have
+ * arrived. When run->status is OK it has ended. When it is a failure, text says
+ * what it was; nobody else has been told, and messages are under way until the
+ * run is cancelled. */
+unsigned dscomm_priv_run_advance(dscomm_run_t *run);
+/* Forgets what is under way: the run ends with status. */
+void dscomm_priv_run_cancel(dscomm_run_t *run, dscomm_status_t status);
+/* What it waits for, in words: the ranks whose messages have not come, and
+ * those that have not taken its own. One of them is late, or waits in turn for
+ * a rank that is; more cannot be known here. */
+void dscomm_priv_run_explain(const dscomm_run_t *run, char *text, size_t size);
+
+/* For lib/schedule/early.c. */
+
+size_t dscomm_priv_request_size(const dscomm_port_t *port);
+int dscomm_priv_run_greeting_tag(const dscomm_run_t *run);
+/* Fails where peer, which sends theirs, was called with something else. */
+void dscomm_priv_run_compare(dscomm_run_t *run, int peer,
+                             const dscomm_greeting_t *theirs);
+
+#endif

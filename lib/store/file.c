@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* file://: a store in a file that all ranks see, which torch's FileStore can
+ * share. Waiting is polling, since a network file system tells no one. */
+#include "config.h"
+
+#include "lib/store/records.h"
+
+#include "lib/base/status.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define FIRST_PAUSE_US 1000 /* between looks at the file */
+#define MOST_PAUSE_US 10000
+#define LOCKED_LOOK_US 1000000 /* NFS may show an old size until then */
+#define CLOSE_MS 5000
+
+/* Keys without '/', which no user's key can be. torch counts those who have the
+ * file open in the first, and those who have closed it in the second. The third
+ * counts whoever opened it with dscomm, and is never lowered: that tells the
+ * file of an earlier run. */
+#define REFERENCES "refcount/"
+#define CLEANUPS "cleanup/"
+#define USERS "users/"
+
+typedef struct {
+    dscomm_priv_store_t head;
+    dscomm_priv_gate_t gate;
+    dscomm_priv_records_t records;
+    int world_size;
+} file_t;
+
+/* Takes the file for this thread, and locks it. */
+static dscomm_status_t enter(dscomm_priv_store_t *self, gboolean exclusive,
+                             dscomm_priv_deadline_t deadline, file_t **ret_file)
+{
+    file_t *file = (file_t *)self;
+    dscomm_status_t status = dscomm_priv_gate_enter(&file->gate, deadline);
+
+    if (status)
+        return status;
+    status = dscomm_priv_records_lock(&file->records, exclusive, deadline);
+    if (status) {
+        dscomm_priv_gate_leave(&file->gate);
+        return status;
+    }
+    *ret_file = file;
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t leave(file_t *file, dscomm_status_t status)
+{
+    dscomm_priv_records_unlock(&file->records);
+    dscomm_priv_gate_leave(&file->gate);
+    return status;
+}
+
+/* Appends a record of key with value, whose reference it takes. */
+static dscomm_status_t append_bytes(file_t *file, const char *key,
+                                    dscomm_priv_bytes_t *value)
+{
+    dscomm_status_t status = dscomm_priv_records_append(
+        &file->records, key, value->data.data, value->data.size);
+
+    dscomm_priv_bytes_unref(value);
+    return status;
+}
+
+/* Counters */
+
+static dscomm_status_t count(file_t *file, const char *counter, int64_t delta,
+                             int64_t *ret_sum)
+{
+    dscomm_priv_bytes_t *text;
+    dscomm_status_t status;
+
+    status = dscomm_priv_table_sum(file->records.table,
+                                   dscomm_priv_data_text(counter), delta,
+                                   ret_sum, &text);
+    if (status == DSCOMM_ERR_NO_MEMORY)
+        return status;
+    if (status)
+        return dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                           "store file %s: its counter %s is no number; remove "
+                           "it and start anew",
+                           file->records.path, counter);
+    if (!delta) {
+        dscomm_priv_bytes_unref(text);
+        return DSCOMM_OK;
+    }
+    return append_bytes(file, counter, text);
+}
+
+static dscomm_priv_bytes_t *get(const file_t *file, const char *key)
+{
+    return dscomm_priv_table_get(file->records.table,
+                                 dscomm_priv_data_text(key));
+}
+
+static bool has(const file_t *file, const char *key)
+{
+    return get(file, key) != NULL;
+}
+
+/* Calls */
+
+static dscomm_status_t file_set(dscomm_priv_store_t *self, const char *key,
+                                const void *value, size_t size,
+                                dscomm_priv_deadline_t deadline)
+{
+    dscomm_status_t status;
+    file_t *file;
+
+    status = enter(self, TRUE, deadline, &file);
+    if (status)
+        return status;
+    return leave(file,
+                 dscomm_priv_records_append(&file->records, key, value, size));
+}
+
+static dscomm_status_t copy_values(const file_t *file, const char *const *keys,
+                                   size_t n, void **ret_values,
+                                   size_t *ret_sizes)
+{
+    for (size_t i = 0; i < n; i++) {
+        const dscomm_priv_data_t value = get(file, keys[i])->data;
+
+        ret_values[i] = dscomm_priv_value(value.data, value.size);
+        if (!ret_values[i]) {
+            dscomm_priv_values_drop(ret_values, i);
+            return DSCOMM_ERR_NO_MEMORY;
+        }
+        ret_sizes[i] = value.size;
+    }
+    return DSCOMM_OK;
+}
+
+static size_t find_present(const file_t *file, const char *const *keys,
+                           size_t n, uint8_t *present)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        present[i] = has(file, keys[i]) ? 1 : 0;
+        found += present[i];
+    }
+    return found;
+}
+
+/* One look; *ret_all tells whether all were there. locked: also if the file
+ * seems not to have changed. */
+static dscomm_status_t look(file_t *file, gboolean locked,
+                            const char *const *keys, size_t n,
+                            dscomm_priv_deadline_t deadline, uint8_t *present,
+                            void **ret_values, size_t *ret_sizes,
+                            gboolean *ret_all)
+{
+    dscomm_status_t status = dscomm_priv_gate_enter(&file->gate, deadline);
+
+    *ret_all = FALSE;
+    if (status)
+        return status;
+    if (locked || dscomm_priv_records_changed(&file->records)) {
+        status = dscomm_priv_records_lock(&file->records, FALSE, deadline);
+        if (!status)
+            dscomm_priv_records_unlock(&file->records);
+    }
+    if (!status && find_present(file, keys, n, present) == n) {
+        *ret_all = TRUE;
+        if (ret_values)
+            status = copy_values(file, keys, n, ret_values, ret_sizes);
+    }
+    dscomm_priv_gate_leave(&file->gate);
+    return status;
+}
+
+static dscomm_status_t file_get(dscomm_priv_store_t *self,
+                                const char *const *keys, size_t n,
+                                dscomm_priv_deadline_t deadline,
+                                void **ret_values, size_t *ret_sizes)
+{
+    file_t *file = (file_t *)self;
+    gint64 pause = FIRST_PAUSE_US;
+    uint8_t *present = g_try_malloc(n);
+    dscomm_status_t status;
+    gint64 now, looked = 0;
+    gboolean all, last;
+
+    if (!present)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %zu keys", n);
+    for (;;) {
+        now = g_get_monotonic_time();
+        last = now >= deadline.at;
+        if (last || now - looked >= LOCKED_LOOK_US)
+            looked = now;
+        status = look(file, looked == now, keys, n, deadline, present,
+                      ret_values, ret_sizes, &all);
+        if (status || all || last)
+            break;
+        dscomm_priv_back_off(deadline, &pause, MOST_PAUSE_US);
+    }
+    if (!status && !all)
+        status = dscomm_priv_fail_missing(keys, present, n, deadline);
+    g_free(present);
+    return status;
+}
+
+static dscomm_status_t file_add(dscomm_priv_store_t *self, const char *key,
+                                int64_t delta, dscomm_priv_deadline_t deadline,
+                                int64_t *ret_sum)
+{
+    dscomm_priv_bytes_t *text;
+    dscomm_status_t status;
+    file_t *file;
+
+    status = enter(self, TRUE, deadline, &file);
+    if (status)
+        return status;
+    status = dscomm_priv_table_sum(
+        file->records.table, dscomm_priv_data_text(key), delta, ret_sum, &text);
+    if (!status)
+        status = append_bytes(file, key, text);
+    return leave(file, status);
+}
+
+static dscomm_status_t file_compare_set(dscomm_priv_store_t *self,
+                                        const char *key,
+                                        dscomm_priv_data_t before,
+                                        dscomm_priv_data_t after,
+                                        dscomm_priv_deadline_t deadline,
+                                        void **ret_value, size_t *ret_size)
+{
+    dscomm_priv_data_t answer = after;
+    dscomm_priv_bytes_t *found;
+    dscomm_status_t status;
+    bool replace;
+    file_t *file;
+    void *value;
+
+    status = enter(self, TRUE, deadline, &file);
+    if (status)
+        return status;
+    replace = dscomm_priv_table_compare(
+        file->records.table, dscomm_priv_data_text(key), before, &found);
+    if (!replace)
+        answer = found ? found->data : before;
+    value = dscomm_priv_value(answer.data, answer.size);
+    if (!value)
+        status = DSCOMM_ERR_NO_MEMORY;
+    else if (replace)
+        status = dscomm_priv_records_append(&file->records, key, after.data,
+                                            after.size);
+    if (status) {
+        g_free(value);
+    } else {
+        *ret_value = value;
+        *ret_size = answer.size;
+    }
+    return leave(file, status);
+}
+
+static dscomm_status_t file_append(dscomm_priv_store_t *self, const char *key,
+                                   const void *value, size_t size,
+                                   dscomm_priv_deadline_t deadline)
+{
+    dscomm_priv_bytes_t *joined;
+    dscomm_status_t status;
+    file_t *file;
+
+    status = enter(self, TRUE, deadline, &file);
+    if (status)
+        return status;
+    status =
+        dscomm_priv_table_join(file->records.table, dscomm_priv_data_text(key),
+                               (dscomm_priv_data_t){value, size}, &joined);
+    if (!status)
+        status = append_bytes(file, key, joined);
+    return leave(file, status);
+}
+
+static dscomm_status_t file_remove(dscomm_priv_store_t *self, const char *key,
+                                   dscomm_priv_deadline_t deadline,
+                                   int *ret_deleted)
+{
+    char removal[WHOLE_KEY_MAX + 2];
+    dscomm_status_t status;
+    file_t *file;
+
+    status = enter(self, TRUE, deadline, &file);
+    if (status)
+        return status;
+    *ret_deleted = has(file, key);
+    snprintf(removal, sizeof removal, "-%s", key);
+    if (*ret_deleted)
+        status = dscomm_priv_records_append(&file->records, removal, NULL, 0);
+    return leave(file, status);
+}
+
+static dscomm_status_t file_check(dscomm_priv_store_t *self,
+                                  const char *const *keys, size_t n,
+                                  dscomm_priv_deadline_t deadline,
+                                  int *ret_present)
+{
+    dscomm_status_t status;
+    int present = 1;
+    file_t *file;
+
+    status = enter(self, FALSE, deadline, &file);
+    if (status)
+        return status;
+    for (size_t i = 0; i < n && present; i++)
+        present = has(file, keys[i]);
+    *ret_present = present;
+    return leave(file, DSCOMM_OK);
+}
+
+static dscomm_status_t file_num_keys(dscomm_priv_store_t *self,
+                                     dscomm_priv_deadline_t deadline,
+                                     int64_t *ret_count)
+{
+    dscomm_status_t status;
+    file_t *file;
+
+    status = enter(self, FALSE, deadline, &file);
+    if (status)
+        return status;
+    *ret_count = (int64_t)dscomm_priv_table_count(file->records.table) -
+                 has(file, REFERENCES) - has(file, CLEANUPS) - has(file, USERS);
+    return leave(file, DSCOMM_OK);
+}
+
+/* The last user takes the file away; torch's own do so by the same counters. */
+static dscomm_status_t sign_out(file_t *file)
+{
+    int64_t closed = 0, open = 0;
+    dscomm_status_t status;
+
+    status = dscomm_priv_records_lock(&file->records, TRUE,
+                                      dscomm_priv_deadline(CLOSE_MS));
+    if (status)
+        return status;
+    status = count(file, CLEANUPS, 1, &closed);
+    if (!status)
+        status = count(file, REFERENCES, -1, &open);
+    if (!status && file->world_size && closed >= file->world_size && open <= 0)
+        dscomm_priv_records_unlink(&file->records);
+    dscomm_priv_records_unlock(&file->records);
+    return status;
+}
+
+static void file_free(file_t *file)
+{
+    dscomm_priv_records_close(&file->records);
+    dscomm_priv_gate_clear(&file->gate);
+    g_free(file);
+}
+
+static void file_close(dscomm_priv_store_t *self)
+{
+    file_t *file = (file_t *)self;
+
+    if (sign_out(file))
+        dscomm_log(DSCOMM_LOG_INFO, "store", "closing %s: %s",
+                   file->records.path, dscomm_last_error());
+    file_free(file);
+}
+
+static const dscomm_priv_store_ops_t ops = {
+    .close = file_close,
+    .set = file_set,
+    .get = file_get,
+    .add = file_add,
+    .compare_set = file_compare_set,
+    .append = file_append,
+    .remove = file_remove,
+    .check = file_check,
+    .num_keys = file_num_keys,
+};
+
+static dscomm_status_t sign_in(file_t *file, dscomm_priv_deadline_t deadline)
+{
+    int64_t users = 0, open = 0;
+    dscomm_status_t status =
+        dscomm_priv_records_lock(&file->records, TRUE, deadline);
+
+    if (status)
+        return status;
+    status = count(file, USERS, 0, &users);
+    if (!status && file->world_size && users >= file->world_size)
+        status = dscomm_fail(
+            DSCOMM_ERR_STATE,
+            "store file %s has had its %d users: it is left from an earlier "
+            "run; remove it, or give every run a name of its own",
+            file->records.path, file->world_size);
+    if (!status)
+        status = count(file, USERS, 1, &users);
+    if (!status)
+        status = count(file, REFERENCES, 1, &open);
+    dscomm_priv_records_unlock(&file->records);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_store_file(const char *path,
+                                       const dscomm_store_attr_t *attr,
+                                       dscomm_priv_store_t **ret_store)
+{
+    dscomm_priv_deadline_t deadline = dscomm_priv_deadline(attr->timeout_ms);
+    file_t *file = g_try_new0(file_t, 1);
+    dscomm_status_t status;
+
+    if (!file)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a store");
+    file->head.ops = &ops;
+    file->world_size = attr->world_size;
+    dscomm_priv_gate_init(&file->gate);
+    do {
+        /* the last user of an earlier run may just remove the file */
+        status = dscomm_priv_records_open(&file->records, path);
+        if (status)
+            break;
+        status = sign_in(file, deadline);
+        if (!status) {
+            *ret_store = &file->head;
+            return DSCOMM_OK;
+        }
+        dscomm_priv_records_close(&file->records);
+    } while (status == DSCOMM_ERR_NOT_FOUND &&
+             !dscomm_priv_deadline_passed(deadline));
+    dscomm_priv_gate_clear(&file->gate);
+    g_free(file);
+    return status;
+}

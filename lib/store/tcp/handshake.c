@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a client and a server of the store say first on a connection: that both
+ * know the job's secret, which server it is, and whose. */
+#include "config.h"
+
+#include "lib/store/tcp/handshake.h"
+
+#include "lib/base/status.h"
+#include "lib/store/tcp/munge.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef dscomm_priv_link_t link_t;
+
+static void put_validate(dscomm_priv_buffer_t *request)
+{
+    dscomm_priv_put_u8(request, WIRE_VALIDATE);
+    dscomm_priv_put_u32(request, WIRE_MAGIC);
+}
+
+static dscomm_status_t fail_secret(link_t *link, const char *what)
+{
+    link->unproven = true;
+    return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                       "the store at %s %s: give all processes of the job the "
+                       "same DSCOMM_JOB_SECRET or DSCOMM_JOB_SECRET_FILE, and "
+                       "each job its own port",
+                       link->peer, what);
+}
+
+/* A server without a credential is one of a job without MUNGE, if this machine
+ * has none either; else a stranger. */
+static dscomm_status_t check_no_credential(link_t *link)
+{
+    char *own;
+    const dscomm_status_t status = dscomm_priv_munge_encode("works", &own);
+
+    free(own);
+    return status == DSCOMM_ERR_NOT_FOUND
+               ? DSCOMM_OK
+               : fail_secret(link, "gives no credential, though this machine "
+                                   "has MUNGE");
+}
+
+static dscomm_status_t fail_credential(link_t *link)
+{
+    char why[DSCOMM_ERROR_MAX];
+
+    link->unproven = true;
+    g_strlcpy(why, dscomm_last_error(), sizeof why);
+    return dscomm_fail(DSCOMM_ERR_MISMATCH,
+                       "the store at %s gives a credential that is of no use: "
+                       "%s; give all processes of the job the same "
+                       "DSCOMM_JOB_SECRET, and each job its own port",
+                       link->peer, why);
+}
+
+/* The job's secret, out of the credential that every server has of its own. One
+ * that has been met is known by its secret. */
+static dscomm_status_t fetch_secret(link_t *link,
+                                    dscomm_priv_deadline_t deadline)
+{
+    dscomm_priv_buffer_t request = {0};
+    dscomm_status_t status;
+    void *text;
+    size_t size;
+
+    *link->secret = '\0';
+    put_validate(&request);
+    dscomm_priv_put_u8(&request, WIRE_CREDENTIAL);
+    status = dscomm_priv_link_send(link, &request, deadline);
+    if (!status)
+        status = dscomm_priv_link_answer_value(link, deadline, &text, &size);
+    if (status)
+        return status;
+    if (!size)
+        status = check_no_credential(link);
+    else if (dscomm_priv_munge_decode(text, link->secret))
+        status = fail_credential(link);
+    g_free(text);
+    return status;
+}
+
+/* Server and client prove to each other that they know the job's secret. */
+static dscomm_status_t prove(link_t *link, dscomm_priv_deadline_t deadline)
+{
+    dscomm_priv_buffer_t request = {0};
+    uint8_t nonces[2 * SECRET_NONCE_SIZE], proof[SECRET_PROOF_SIZE];
+    dscomm_priv_challenge_t answer;
+    dscomm_status_t status;
+
+    if (!dscomm_priv_secret_nonce(nonces))
+        return dscomm_fail(DSCOMM_ERR_IO, "no random numbers: %s",
+                           strerror(errno));
+    put_validate(&request);
+    dscomm_priv_put_u8(&request, WIRE_CHALLENGE);
+    dscomm_priv_buffer_put(&request, nonces, SECRET_NONCE_SIZE);
+    status = dscomm_priv_link_send(link, &request, deadline);
+    if (!status)
+        status =
+            dscomm_priv_link_receive(link, &answer, sizeof answer, deadline);
+    if (status)
+        return status;
+    if (!answer.guarded)
+        return fail_secret(link, "has no secret, but this process has one");
+    memcpy(nonces + SECRET_NONCE_SIZE, answer.nonce, sizeof answer.nonce);
+    if (!dscomm_priv_secret_check(link->secret, SECRET_SERVER, nonces,
+                                  answer.proof))
+        return fail_secret(link, "has another secret than this process");
+    dscomm_priv_secret_prove(link->secret, SECRET_CLIENT, nonces, proof);
+    dscomm_priv_put_u8(&request, WIRE_PROOF);
+    dscomm_priv_buffer_put(&request, proof, sizeof proof);
+    return dscomm_priv_link_send(link, &request, deadline);
+}
+
+/* VALIDATE, PING and COMPARE_SET leave in one packet: torch's server wants the
+ * five bytes of VALIDATE at once. The name, and the job, are for a server that
+ * has none. One that is met while looking for the job's among several ports is
+ * a stranger then, and gets no job. */
+static dscomm_status_t greet(link_t *link, uint32_t nonce,
+                             dscomm_priv_deadline_t deadline)
+{
+    dscomm_priv_buffer_t hello = {0};
+    uint8_t name[WIRE_NAME_SIZE];
+
+    dscomm_priv_wire_name(name, WIRE_NAMED_BY_CLIENT);
+    if (!*link->secret) /* else prove() has */
+        put_validate(&hello);
+    dscomm_priv_put_u8(&hello, WIRE_PING);
+    dscomm_priv_put_u32(&hello, nonce);
+    dscomm_priv_put_u8(&hello, WIRE_COMPARE_SET);
+    dscomm_priv_put_key(&hello, WIRE_SERVER_KEY);
+    dscomm_priv_put_bytes(&hello, NULL, 0);
+    dscomm_priv_put_bytes(&hello, name, sizeof name);
+    if (link->job) {
+        dscomm_priv_put_u8(&hello, WIRE_COMPARE_SET);
+        dscomm_priv_put_key(&hello, WIRE_JOB_KEY);
+        dscomm_priv_put_bytes(&hello, NULL, 0);
+        dscomm_priv_put_key(&hello, link->ports > 1 ? "" : link->job);
+    }
+    return dscomm_priv_link_send(link, &hello, deadline);
+}
+
+dscomm_status_t dscomm_priv_link_echo(link_t *link, uint32_t nonce,
+                                      dscomm_priv_deadline_t deadline)
+{
+    dscomm_status_t status;
+    uint32_t echo;
+
+    status = dscomm_priv_link_receive(link, &echo, sizeof echo, deadline);
+    if (!status && echo == ~nonce)
+        return fail_secret(link, "serves only processes that know its job's "
+                                 "secret, and this one has none");
+    if (!status && echo != nonce)
+        return dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                           "%s answers, but not as a TCPStore does: another "
+                           "service has that port; choose another",
+                           link->peer);
+    return status;
+}
+
+static dscomm_status_t receive_server(link_t *link,
+                                      dscomm_priv_deadline_t deadline)
+{
+    struct {
+        uint64_t size;
+        uint8_t name[WIRE_NAME_SIZE];
+    } answer;
+    dscomm_status_t status =
+        dscomm_priv_link_receive(link, &answer, sizeof answer, deadline);
+
+    if (status)
+        return status;
+    if (answer.size != sizeof answer.name)
+        return dscomm_priv_link_nonsense(
+            link, "COMPARE_SET with a value, whose size is", answer.size);
+    if (link->met && memcmp(link->server, answer.name, sizeof answer.name) != 0)
+        return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                           "the store at %s is another one than before: the "
+                           "process that served it, most often rank 0, has "
+                           "ended, and what it held is gone",
+                           link->peer);
+    if (!link->met)
+        memcpy(link->server, answer.name, sizeof answer.name);
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t receive_job(link_t *link,
+                                   dscomm_priv_deadline_t deadline)
+{
+    char shown[2][64];
+    dscomm_status_t status;
+    void *value;
+    size_t size;
+
+    if (!link->job)
+        return DSCOMM_OK;
+    status = dscomm_priv_link_answer_value(link, deadline, &value, &size);
+    if (status)
+        return status;
+    if (size != strlen(link->job) || memcmp(value, link->job, size))
+        status = dscomm_fail(
+            DSCOMM_ERR_MISMATCH,
+            "the store at %s is of job '%s', and this process of job '%s': "
+            "two jobs have one port; give each its own (MASTER_PORT)",
+            link->peer, dscomm_priv_quote(value, shown[0], sizeof shown[0]),
+            dscomm_priv_quote(link->job, shown[1], sizeof shown[1]));
+    g_free(value);
+    return status;
+}
+
+/* The answer to PING, whatever it is, tells that the server knows it, and that
+ * it has seen whose socket this is. */
+void dscomm_priv_handshake_refuse(link_t *link, dscomm_priv_deadline_t deadline)
+{
+    dscomm_priv_buffer_t request = {0};
+    uint32_t echo;
+
+    put_validate(&request);
+    dscomm_priv_put_u8(&request, WIRE_REFUSED);
+    dscomm_priv_buffer_put(&request, &link->rank, sizeof link->rank);
+    dscomm_priv_put_u8(&request, WIRE_PING);
+    dscomm_priv_put_u32(&request, 0);
+    if (dscomm_priv_link_send(link, &request, deadline) == DSCOMM_OK)
+        dscomm_priv_recv_all(link->fd, link->peer, &echo, sizeof echo,
+                             deadline);
+}
+
+dscomm_status_t dscomm_priv_handshake(link_t *link,
+                                      dscomm_priv_deadline_t deadline)
+{
+    uint32_t nonce = (uint32_t)getpid() ^ 0x5CA1AB1E;
+    dscomm_status_t status = DSCOMM_OK;
+
+    deadline.end = deadline.at; /* no answer has a grace period here */
+    link->unproven = false;
+    if (link->munge && !link->met)
+        status = fetch_secret(link, deadline);
+    if (!status && *link->secret)
+        status = prove(link, deadline);
+    if (!status)
+        status = greet(link, nonce, deadline);
+    if (!status)
+        status = dscomm_priv_link_echo(link, nonce, deadline);
+    if (!status)
+        status = receive_server(link, deadline);
+    if (!status)
+        status = receive_job(link, deadline);
+    if (!status)
+        link->met = TRUE;
+    return status;
+}

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Listening sockets: which addresses a server takes. */
+#include "config.h"
+
+#include "lib/store/tcp/socket.h"
+
+#include "lib/base/settings.h"
+#include "lib/base/interface.h"
+#include "lib/base/process-fd.h"
+#include "lib/base/status.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void dscomm_priv_listen_close(dscomm_priv_listen_t *listening)
+{
+    for (int i = 0; i < listening->count; i++) {
+        if (!listening->adopted) /* a forked child may have it as well */
+            shutdown(listening->fds[i], SHUT_RDWR);
+        dscomm_priv_fd_close(listening->fds[i]);
+    }
+    listening->count = 0;
+}
+
+static void set_port(struct sockaddr *address, int port)
+{
+    if (address->sa_family == AF_INET)
+        ((struct sockaddr_in *)address)->sin_port = htons((uint16_t)port);
+    else
+        ((struct sockaddr_in6 *)address)->sin6_port = htons((uint16_t)port);
+}
+
+/* Whether the server listens at address already: a file of hosts may give a
+ * name the same address twice, and settings may repeat what a name leads to. */
+static bool is_bound(const dscomm_priv_listen_t *listening,
+                     const struct sockaddr *address, socklen_t length)
+{
+    for (int i = 0; i < listening->count; i++) {
+        struct sockaddr_storage bound;
+        socklen_t got = sizeof bound;
+
+        if (getsockname(listening->fds[i], (struct sockaddr *)&bound, &got) ==
+                0 &&
+            got == length && memcmp(&bound, address, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Adds a socket for address, on the port of the first one if there is one and
+ * room. Returns 0 or an errno. */
+static int add(dscomm_priv_listen_t *listening, const struct sockaddr *wanted,
+               socklen_t length, gboolean dual)
+{
+    struct sockaddr_storage own;
+    struct sockaddr *address = (struct sockaddr *)&own;
+    int on = 1, only = !dual, problem, fd;
+
+    memcpy(&own, wanted, length);
+    set_port(address, listening->port);
+    if (listening->count == LISTEN_MAX || is_bound(listening, address, length))
+        return 0;
+    fd = socket(wanted->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                IPPROTO_TCP);
+    if (fd < 0)
+        return errno;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (address->sa_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
+    if (bind(fd, address, length) != 0 || listen(fd, SOMAXCONN) != 0) {
+        problem = errno;
+        close(fd);
+        return problem;
+    }
+    listening->port = dscomm_priv_socket_port(fd);
+    listening->fds[listening->count++] = fd;
+    return 0;
+}
+
+/* All interfaces: one socket for both families, or IPv4 where IPv6 is off. */
+static int add_all(dscomm_priv_listen_t *listening)
+{
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6,
+                              .sin6_addr = IN6ADDR_ANY_INIT};
+    struct sockaddr_in v4 = {.sin_family = AF_INET,
+                             .sin_addr = {htonl(INADDR_ANY)}};
+    int problem = add(listening, (struct sockaddr *)&v6, sizeof v6, TRUE);
+
+    if (problem && problem != EADDRINUSE)
+        problem = add(listening, (struct sockaddr *)&v4, sizeof v4, FALSE);
+    return problem;
+}
+
+/* One of loopback that is not the usual one. */
+static gboolean is_own_name(const struct sockaddr *address)
+{
+    const struct sockaddr_in *v4 = (const void *)address;
+
+    return dscomm_priv_address_is_loopback(address) &&
+           !(address->sa_family == AF_INET &&
+             v4->sin_addr.s_addr == htonl(INADDR_LOOPBACK));
+}
+
+/* The ways to oneself: the usual one, which must be free, and what the host's
+ * name leads to, as 127.0.1.1, where this machine's other ranks come. */
+static int add_loopback(dscomm_priv_listen_t *listening,
+                        const struct addrinfo *list)
+{
+    struct sockaddr_in usual = {.sin_family = AF_INET,
+                                .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    int problem = add(listening, (struct sockaddr *)&usual, sizeof usual, 0);
+    const struct addrinfo *next = list;
+
+    for (; next && !problem && listening->count < LISTEN_MAX / 2;
+         next = next->ai_next) {
+        if (is_own_name(next->ai_addr))
+            problem = add(listening, next->ai_addr, next->ai_addrlen, 0);
+        if (problem == EADDRNOTAVAIL || problem == EAFNOSUPPORT)
+            problem = 0;
+    }
+    return problem;
+}
+
+/* An address that the kernel lists may be none that it gives yet, as one of
+ * IPv6 that is new: one that works is enough. */
+static int add_interfaces(dscomm_priv_listen_t *listening, const GArray *list)
+{
+    const int before = listening->count;
+    int problem = 0, absent = 0;
+
+    for (guint i = 0; i < list->len && !problem; i++) {
+        dscomm_interface_t *row = &g_array_index(list, dscomm_interface_t, i);
+        struct sockaddr *address = (struct sockaddr *)&row->address;
+
+        if (!dscomm_priv_address_is_loopback(address))
+            problem = add(listening, address, row->length, FALSE);
+        if (problem == EADDRNOTAVAIL) {
+            absent = problem;
+            problem = 0;
+        }
+    }
+    return problem || listening->count > before ? problem : absent;
+}
+
+/* In place of an errno: dscomm_last_error() tells the cause. */
+#define CAUSE_KNOWN (-1)
+
+/* The loopback and the interfaces that choice, the value of variable, names.
+ * CAUSE_KNOWN: it makes no sense, or there are none. */
+static int add_choice(dscomm_priv_listen_t *listening, const char *variable,
+                      const char *choice, const struct addrinfo *host)
+{
+    GArray *rows;
+    int problem;
+
+    if (dscomm_priv_interface_check(variable, choice) ||
+        dscomm_priv_interfaces(variable, choice, &rows))
+        return CAUSE_KNOWN;
+    problem = add_loopback(listening, host);
+    if (!problem)
+        problem = add_interfaces(listening, rows);
+    g_array_unref(rows);
+    return problem;
+}
+
+/* The interfaces of DSCOMM_SOCKET_IFNAME, whose mistakes are errors; else those
+ * of NCCL_SOCKET_IFNAME, which was not written for dscomm and is passed over
+ * with a warning if it chooses none; else all, or ENODEV if not all. */
+static int add_interfaces_chosen(dscomm_priv_listen_t *listening,
+                                 const struct addrinfo *host, bool all)
+{
+    const char *variable, *choice = dscomm_priv_interface_choice(&variable);
+    int problem =
+        choice ? add_choice(listening, variable, choice, host) : ENODEV;
+
+    if (problem == CAUSE_KNOWN && g_str_has_prefix(variable, "NCCL_")) {
+        dscomm_log(DSCOMM_LOG_WARN, "store", "%s", dscomm_last_error());
+        problem = ENODEV;
+    }
+    return problem == ENODEV && all ? add_all(listening) : problem;
+}
+
+static gboolean is_literal(const char *host)
+{
+    struct in6_addr address;
+
+    return inet_pton(AF_INET, host, &address) == 1 ||
+           inet_pton(AF_INET6, host, &address) == 1;
+}
+
+static gboolean is_local_name(const char *host)
+{
+    return g_ascii_strcasecmp(host, "localhost") == 0 ||
+           g_str_has_prefix(host, "localhost.") ||
+           g_str_has_prefix(host, "ip6-localhost");
+}
+
+/* "::" stands for both families. */
+static gboolean is_any_v6(const struct sockaddr *address)
+{
+    const struct sockaddr_in6 *v6 = (const void *)address;
+
+    return address->sa_family == AF_INET6 &&
+           IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr);
+}
+
+/* Binds every address of the list that is this machine's. Of several, one in
+ * use is an error only where the port was asked for. */
+static int add_list(dscomm_priv_listen_t *listening, struct addrinfo *list,
+                    gboolean loopback_is_fine)
+{
+    gboolean chosen = listening->port != 0;
+    int problem = EADDRNOTAVAIL;
+
+    for (struct addrinfo *next = list; next; next = next->ai_next) {
+        int one;
+
+        if (!loopback_is_fine && dscomm_priv_address_is_loopback(next->ai_addr))
+            continue;
+        one = add(listening, next->ai_addr, next->ai_addrlen,
+                  is_any_v6(next->ai_addr));
+        if (one == EADDRINUSE && chosen)
+            return one;
+        if (one && one != EADDRNOTAVAIL && one != EAFNOSUPPORT)
+            problem = one;
+    }
+    return listening->count ? 0 : problem;
+}
+
+static dscomm_status_t fail_listen(const dscomm_priv_place_t *place,
+                                   int problem)
+{
+    const int port = place->port;
+    char shown[64];
+
+    dscomm_priv_quote(place->host, shown, sizeof shown);
+    if (problem == EADDRINUSE && place->ports > 1)
+        return dscomm_fail(
+            DSCOMM_ERR_IO,
+            "serve the store on %s: ports %d to %d, which the job's identity "
+            "led to, are in use; set MASTER_PORT to a free one",
+            shown, port, port + place->ports - 1);
+    if (problem == EADDRINUSE)
+        return dscomm_fail(
+            DSCOMM_ERR_IO,
+            "serve the store on %s: port %d is in use; end the process that "
+            "has it (ss -ltnp), or choose another port",
+            shown, port);
+    if (problem == EACCES)
+        return dscomm_fail(DSCOMM_ERR_IO,
+                           "serve the store on %s: port %d is reserved; "
+                           "choose one from 1024 on",
+                           shown, port);
+    if (problem == CAUSE_KNOWN)
+        return DSCOMM_ERR_ENVIRONMENT;
+    if (problem == EADDRNOTAVAIL)
+        return dscomm_fail(
+            DSCOMM_ERR_ENVIRONMENT,
+            "serve the store on %s: that leads to no address of this machine "
+            "that other machines reach; give one (MASTER_ADDR, or --master of "
+            "dscomm run), or the interfaces to serve on (DSCOMM_STORE_LISTEN), "
+            "or a secret of the job (DSCOMM_JOB_SECRET)",
+            shown);
+    return dscomm_fail(DSCOMM_ERR_IO, "serve the store on %s, port %d: %s",
+                       shown, port, strerror(problem));
+}
+
+static bool is_all(const char *host)
+{
+    return strcmp(host, "*") == 0;
+}
+
+static bool has_loopback(const struct addrinfo *list)
+{
+    for (; list; list = list->ai_next)
+        if (dscomm_priv_address_is_loopback(list->ai_addr))
+            return true;
+    return false;
+}
+
+/* The host has no address here that others reach. */
+static int add_unnamed(dscomm_priv_listen_t *listening,
+                       const dscomm_priv_place_t *place,
+                       const struct addrinfo *list)
+{
+    int problem = add_interfaces_chosen(listening, list, place->guarded);
+
+    if (problem == ENODEV)
+        problem = has_loopback(list) && !place->remote
+                      ? add_loopback(listening, list)
+                      : EADDRNOTAVAIL;
+    return problem;
+}
+
+/* What the host names. */
+static int add_named(dscomm_priv_listen_t *listening,
+                     const dscomm_priv_place_t *place, struct addrinfo *list)
+{
+    const char *host = place->host;
+    int problem;
+
+    if (is_all(host))
+        return add_interfaces_chosen(listening, NULL, true);
+    problem =
+        add_list(listening, list, is_literal(host) || is_local_name(host));
+    return problem == EADDRNOTAVAIL ? add_unnamed(listening, place, list)
+                                    : problem;
+}
+
+/* What the host names and this machine has, and what the user adds to it. */
+static int add_widened(dscomm_priv_listen_t *listening, const char *choice,
+                       struct addrinfo *list)
+{
+    int problem;
+
+    if (is_all(choice))
+        return add_all(listening);
+    problem = add_list(listening, list, false);
+    if (problem && problem != EADDRNOTAVAIL)
+        return problem;
+    return add_choice(listening,
+                      dscomm_priv_setting(SETTING_STORE_LISTEN)->name, choice,
+                      list);
+}
+
+/* One port, with all sockets or none. */
+static int try_port(const dscomm_priv_place_t *place, struct addrinfo *list,
+                    dscomm_priv_listen_t *listening)
+{
+    const char *choice = dscomm_priv_setting_text(SETTING_STORE_LISTEN);
+    int problem = choice ? add_widened(listening, choice, list)
+                         : add_named(listening, place, list);
+
+    if (problem)
+        dscomm_priv_listen_close(listening);
+    return problem;
+}
+
+dscomm_status_t dscomm_priv_listen(const dscomm_priv_place_t *place,
+                                   dscomm_priv_deadline_t deadline,
+                                   dscomm_priv_listen_t *ret_listen)
+{
+    dscomm_priv_listen_t listening;
+    int problem = EADDRINUSE;
+    dscomm_status_t status = DSCOMM_OK;
+    struct addrinfo *list = NULL;
+    gboolean again;
+
+    if (!is_all(place->host))
+        status = dscomm_priv_resolve(place->host, place->port, deadline, &list,
+                                     &again);
+    if (status)
+        return status;
+    for (int i = 0; i < place->ports && problem == EADDRINUSE; i++) {
+        listening = (dscomm_priv_listen_t){.port = place->port + i};
+        problem = try_port(place, list, &listening);
+    }
+    if (list)
+        freeaddrinfo(list);
+    if (problem)
+        return fail_listen(place, problem);
+    *ret_listen = listening;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_listen_adopt(int fd, int port,
+                                         dscomm_priv_listen_t *ret_listen)
+{
+    int listens = 0, has = dscomm_priv_socket_port(fd), own;
+    socklen_t length = sizeof listens;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 ||
+        !listens || !has)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "store listen_fd %d is no listening TCP socket", fd);
+    if (port && port != has)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "store listen_fd %d listens on port %d, but the "
+                           "address says %d",
+                           fd, has, port);
+    own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (own < 0)
+        return dscomm_fail(DSCOMM_ERR_IO, "store listen_fd %d: %s", fd,
+                           strerror(errno));
+    fcntl(own, F_SETFL, fcntl(own, F_GETFL) | O_NONBLOCK);
+    ret_listen->fds[0] = own;
+    ret_listen->count = 1;
+    ret_listen->port = has;
+    ret_listen->adopted = TRUE;
+    return DSCOMM_OK;
+}
+
+/* All interfaces of either family; IPv6 may be switched off even for the
+ * loopback, IPv4 is not where a socket takes both. */
+static const char *loopback_of(int fd, const struct sockaddr *address)
+{
+    int only = 0;
+    socklen_t length = sizeof only;
+
+    if (address->sa_family == AF_INET)
+        return ((const struct sockaddr_in *)(const void *)address)
+                           ->sin_addr.s_addr == htonl(INADDR_ANY)
+                   ? "127.0.0.1"
+                   : NULL;
+    if (!is_any_v6(address))
+        return NULL;
+    getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &length);
+    return only ? "::1" : "127.0.0.1";
+}
+
+const char *dscomm_priv_listen_host(const dscomm_priv_listen_t *listening,
+                                    char *buffer)
+{
+    struct sockaddr_storage storage;
+    struct sockaddr *address = (struct sockaddr *)&storage;
+    socklen_t length = sizeof storage;
+    const char *loopback = "127.0.0.1";
+
+    if (getsockname(listening->fds[0], address, &length) == 0)
+        loopback = loopback_of(listening->fds[0], address);
+    if (loopback || getnameinfo(address, length, buffer, LISTEN_HOST_MAX, NULL,
+                                0, NI_NUMERICHOST) != 0)
+        g_strlcpy(buffer, loopback ? loopback : "127.0.0.1", LISTEN_HOST_MAX);
+    return buffer;
+}
+
+/* Whether other machines may reach the server; *ret_name, of SOCKET_NAME_MAX
+ * bytes, is an address that they come to. */
+static bool is_public(const dscomm_priv_listen_t *listening, char *ret_name)
+{
+    for (int i = 0; i < listening->count; i++) {
+        struct sockaddr_storage storage;
+        struct sockaddr *address = (struct sockaddr *)&storage;
+        socklen_t length = sizeof storage;
+
+        if (getsockname(listening->fds[i], address, &length) != 0 ||
+            dscomm_priv_address_is_loopback(address))
+            continue;
+        dscomm_priv_address_name(address, length, ret_name);
+        return true;
+    }
+    return false;
+}
+
+void dscomm_priv_listen_warn(const dscomm_priv_listen_t *listening)
+{
+    static gint warned;
+    char name[SOCKET_NAME_MAX];
+
+    if (is_public(listening, name) &&
+        g_atomic_int_compare_and_exchange(&warned, 0, 1))
+        dscomm_log(DSCOMM_LOG_WARN, "store",
+                   "everyone who reaches %s may use the job's store, since the "
+                   "job has no secret: set DSCOMM_JOB_SECRET or "
+                   "DSCOMM_JOB_SECRET_FILE, or trust that network (see "
+                   "dscomm-security(7))",
+                   name);
+}

@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The server's thread: accepts, reads and writes as sockets become ready, and
+ * closes who is late. No client can make another one wait. */
+#define _GNU_SOURCE
+#include "config.h"
+
+#include "lib/store/tcp/server.h"
+
+#include "lib/base/process-fd.h"
+#include "lib/base/status.h"
+#include "lib/store/tcp/commands.h"
+#include "lib/store/tcp/session.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define EVENTS 64
+#define ACCEPT_BATCH 64
+#define TICK_US 1000000 /* how often late sessions are looked for, */
+#define TICK_LEAST_US 10000 /* or a quarter of the limit if that is less */
+#define SILENT_US 500000 /* a client says VALIDATE at once */
+#define ACCEPT_PAUSE_US 200000 /* after accept found no file descriptor */
+
+struct dscomm_priv_server {
+    dscomm_priv_listen_t listening;
+    dscomm_priv_server_limits_t limits;
+    int epoll, stop; /* stop: an eventfd, readable when it is over */
+    pthread_t thread;
+    dscomm_priv_commands_t *commands;
+    dscomm_priv_wills_t *wills; /* of commands */
+    GQueue sessions; /* all that are connected */
+    gint clients; /* that have a last will, for other threads */
+    GQueue touched; /* sessions with new answers */
+    GQueue dead; /* sessions to be freed */
+    dscomm_priv_budget_t under_way;
+    GQueue silent; /* sessions that said no VALIDATE yet, oldest first */
+    size_t plenty; /* so many sessions that there is no room for those */
+    gint64 tick_us, tick_at;
+    gint64 accept_at; /* 0: accepting; else when to try again */
+    gboolean starved; /* of file descriptors, and the log knows */
+};
+
+typedef dscomm_priv_server_t server_t;
+typedef dscomm_priv_session_t session_t;
+
+/* A session that is known is watched for other events without fail; a new one
+ * needs memory of the kernel's. */
+static bool watch(server_t *server, session_t *session, int how)
+{
+    struct epoll_event event = {.events = session->events, .data.ptr = session};
+
+    return epoll_ctl(server->epoll, how, session->fd, &event) == 0;
+}
+
+static void watch_listening(server_t *server, uint32_t events)
+{
+    for (int i = 0; i < server->listening.count; i++) {
+        struct epoll_event event = {.events = events,
+                                    .data.ptr = &server->listening.fds[i]};
+
+        epoll_ctl(server->epoll, EPOLL_CTL_MOD, server->listening.fds[i],
+                  &event);
+    }
+}
+
+/* Late sessions are looked for only while any could be late. */
+static void need_tick(server_t *server)
+{
+    if (!server->tick_at)
+        server->tick_at = g_get_monotonic_time() + server->tick_us;
+}
+
+static void end_silence(server_t *server, session_t *session)
+{
+    if (session->silent.data)
+        g_queue_unlink(&server->silent, &session->silent);
+    session->silent.data = NULL;
+}
+
+/* problem: why the server closes the connection; NULL: the client has ended
+ * it. */
+static void bury(server_t *server, session_t *session, const char *problem)
+{
+    if (session->dead)
+        return;
+    if (problem)
+        dscomm_log(DSCOMM_LOG_DEBUG, "store", "closing %s: %s", session->peer,
+                   problem);
+    session->dead = TRUE;
+    dscomm_priv_commands_part(server->commands, session, !problem);
+    epoll_ctl(server->epoll, EPOLL_CTL_DEL, session->fd, NULL);
+    g_queue_unlink(&server->sessions, &session->link);
+    end_silence(server, session);
+    g_queue_push_tail_link(&server->dead, &session->link);
+}
+
+/* After the events of one round, which may still name the dead. */
+static void free_dead(server_t *server)
+{
+    GList *link;
+
+    while ((link = g_queue_pop_head_link(&server->dead)) != NULL) {
+        session_t *session = link->data;
+
+        if (session->queued)
+            g_queue_unlink(&server->touched, &session->touch);
+        dscomm_priv_session_free(session);
+    }
+}
+
+static gboolean may_be_late(const session_t *session)
+{
+    return !session->validated || session->request_began ||
+           session->answer_moved;
+}
+
+static void update(server_t *server, session_t *session)
+{
+    unsigned events = 0;
+
+    if (!dscomm_priv_session_is_full(session))
+        events |= EPOLLIN;
+    if (session->out_bytes)
+        events |= EPOLLOUT;
+    if (events != session->events) {
+        session->events = events;
+        watch(server, session, EPOLL_CTL_MOD);
+    }
+    if (may_be_late(session))
+        need_tick(server);
+}
+
+/* Accepting */
+
+/* Where room is short, those that hold it without a word must not keep others
+ * out; TRUE where some did. */
+static gboolean bury_silent(server_t *server)
+{
+    gint64 since = g_get_monotonic_time() - SILENT_US;
+    gboolean any = FALSE;
+    session_t *session;
+
+    while ((session = g_queue_peek_head(&server->silent)) != NULL &&
+           session->accepted <= since) {
+        bury(server, session, "it sent no VALIDATE, and room is short");
+        any = TRUE;
+    }
+    return any;
+}
+
+static void refuse(int fd, const char *reason)
+{
+    dscomm_log(DSCOMM_LOG_DEBUG, "store", "refusing a connection: %s", reason);
+    close(fd);
+}
+
+static void admit(server_t *server, int fd, const struct sockaddr *address,
+                  socklen_t length)
+{
+    char peer[SOCKET_NAME_MAX];
+    session_t *session;
+
+    if (server->sessions.length >= server->plenty)
+        bury_silent(server);
+    if (server->sessions.length >= server->limits.connections) {
+        refuse(fd, "there are as many as there may be");
+        return;
+    }
+    dscomm_priv_socket_tune(fd);
+    dscomm_priv_address_name(address, length, peer);
+    session =
+        dscomm_priv_session_new(fd, peer, &server->touched, &server->under_way);
+    if (!session) {
+        refuse(fd, "no memory");
+        return;
+    }
+    g_queue_push_tail_link(&server->sessions, &session->link);
+    session->silent.data = session;
+    g_queue_push_tail_link(&server->silent, &session->silent);
+    session->events = EPOLLIN;
+    if (watch(server, session, EPOLL_CTL_ADD)) {
+        need_tick(server);
+        return;
+    }
+    dscomm_log(DSCOMM_LOG_WARN, "store", "cannot serve %s: epoll_ctl: %s", peer,
+               strerror(errno));
+    bury(server, session, "it cannot be watched");
+}
+
+static void pause_accepting(server_t *server, int problem)
+{
+    if (!server->starved)
+        dscomm_log(DSCOMM_LOG_WARN, "store",
+                   "cannot accept a connection: %s; trying again (raise the "
+                   "limit of open files, ulimit -n)",
+                   strerror(problem));
+    server->starved = TRUE;
+    watch_listening(server, 0);
+    server->accept_at = g_get_monotonic_time() + ACCEPT_PAUSE_US;
+}
+
+/* Shut down, by someone else who has it: it would be ready for ever. */
+static void retire(server_t *server, int listening)
+{
+    dscomm_log(DSCOMM_LOG_ERROR, "store",
+               "port %d was shut down: no new clients can come",
+               server->listening.port);
+    epoll_ctl(server->epoll, EPOLL_CTL_DEL, listening, NULL);
+}
+
+static void accept_some(server_t *server, int listening)
+{
+    for (int i = 0; i < ACCEPT_BATCH; i++) {
+        struct sockaddr_storage address;
+        socklen_t length = sizeof address;
+        int fd = accept4(listening, (struct sockaddr *)&address, &length,
+                         SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd >= 0) {
+            server->starved = FALSE;
+            admit(server, fd, (struct sockaddr *)&address, length);
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+                   errno == ENOMEM) {
+            int problem = errno;
+
+            if (!bury_silent(server)) /* else there is room in the next round */
+                pause_accepting(server, problem);
+            return;
+        } else if (errno == EINVAL) {
+            retire(server, listening);
+            return;
+        } else if (errno != EINTR && errno != ECONNABORTED) {
+            return;
+        }
+    }
+}
+
+/* Time */
+
+static const char *is_late(const server_t *server, const session_t *session,
+                           gint64 now)
+{
+    gint64 stall = (gint64)server->limits.stall_ms * 1000;
+
+    if (!session->validated &&
+        now - session->accepted > (gint64)server->limits.validate_ms * 1000)
+        return "it sent no VALIDATE in time";
+    if (session->request_began && now - session->request_began > stall)
+        return "it did not complete its request in time";
+    if (session->answer_moved && now - session->answer_moved > stall)
+        return "it does not read its answers";
+    return NULL;
+}
+
+static void tick(server_t *server, gint64 now)
+{
+    gboolean again = FALSE;
+    GList *next;
+
+    for (GList *link = server->sessions.head; link; link = next) {
+        const char *problem = is_late(server, link->data, now);
+
+        next = link->next;
+        if (problem)
+            bury(server, link->data, problem);
+        else
+            again = again || may_be_late(link->data);
+    }
+    server->tick_at = again ? now + server->tick_us : 0;
+}
+
+static int time_left(gint64 at, gint64 now)
+{
+    return at > now ? (int)((at - now + 999) / 1000) : 0;
+}
+
+/* For epoll_wait: milliseconds until something is due, -1 for never. */
+static int next_due(const server_t *server)
+{
+    const gint64 now = g_get_monotonic_time();
+    const gint64 at[] = {server->tick_at, server->accept_at,
+                         dscomm_priv_wills_due(server->wills)};
+    int due = -1;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(at); i++) {
+        const int left = at[i] ? time_left(at[i], now) : -1;
+
+        if (left >= 0)
+            due = due < 0 ? left : MIN(due, left);
+    }
+    return due;
+}
+
+static void do_due(server_t *server)
+{
+    gint64 now = g_get_monotonic_time();
+
+    dscomm_priv_wills_carry_out(server->wills, now);
+    if (server->tick_at && now >= server->tick_at)
+        tick(server, now);
+    if (server->accept_at && now >= server->accept_at) {
+        server->accept_at = 0;
+        watch_listening(server, EPOLLIN);
+    }
+}
+
+/* Rounds */
+
+static gboolean is_listening(const server_t *server, const void *pointer)
+{
+    for (int i = 0; i < server->listening.count; i++)
+        if (pointer == &server->listening.fds[i])
+            return TRUE;
+    return FALSE;
+}
+
+static void serve_session(server_t *server, session_t *session, uint32_t events)
+{
+    const char *problem = NULL;
+    gboolean good = TRUE;
+
+    if (session->dead)
+        return;
+    if (events & (EPOLLIN | EPOLLERR | EPOLLHUP))
+        good = dscomm_priv_session_read(session, server->commands, &problem);
+    if (good && (events & EPOLLOUT))
+        good = dscomm_priv_session_write(session, server->commands, &problem);
+    if (session->validated)
+        end_silence(server, session);
+    if (!good)
+        bury(server, session, problem);
+    else if (!session->queued) /* else send_touched() does */
+        update(server, session);
+}
+
+/* Sends the answers that this round has made, of whichever session. */
+static void send_touched(server_t *server)
+{
+    GList *link;
+
+    while ((link = g_queue_pop_head_link(&server->touched)) != NULL) {
+        session_t *session = link->data;
+        const char *problem = NULL;
+
+        session->queued = FALSE;
+        if (session->dead)
+            continue;
+        if (!dscomm_priv_session_write(session, server->commands, &problem))
+            bury(server, session, problem);
+        else
+            update(server, session);
+    }
+}
+
+static void *run(void *data)
+{
+    server_t *server = data;
+    struct epoll_event events[EVENTS];
+
+    for (;;) {
+        int count = epoll_wait(server->epoll, events, EVENTS, next_due(server));
+
+        for (int i = 0; i < count; i++) {
+            void *pointer = events[i].data.ptr;
+
+            if (pointer == &server->stop)
+                return NULL;
+            if (is_listening(server, pointer))
+                accept_some(server, *(int *)pointer);
+            else
+                serve_session(server, pointer, events[i].events);
+        }
+        do_due(server);
+        send_touched(server);
+        free_dead(server);
+        g_atomic_int_set(&server->clients,
+                         dscomm_priv_wills_clients(server->wills));
+    }
+}
+
+/* Opening and closing */
+
+static dscomm_status_t watch_first(server_t *server)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &server->stop};
+
+    server->epoll = epoll_create1(EPOLL_CLOEXEC);
+    server->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (server->epoll < 0 || server->stop < 0 ||
+        epoll_ctl(server->epoll, EPOLL_CTL_ADD, server->stop, &event) != 0)
+        return dscomm_fail(DSCOMM_ERR_IO, "start the store's server: %s",
+                           strerror(errno));
+    for (int i = 0; i < server->listening.count; i++) {
+        event.data.ptr = &server->listening.fds[i];
+        if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, server->listening.fds[i],
+                      &event) != 0)
+            return dscomm_fail(DSCOMM_ERR_IO, "start the store's server: %s",
+                               strerror(errno));
+    }
+    return DSCOMM_OK;
+}
+
+/* The thread takes no signal that is meant for the program. */
+static dscomm_status_t start_thread(server_t *server)
+{
+    sigset_t all, before;
+    int problem;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    problem = pthread_create(&server->thread, NULL, run, server);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (problem)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "start the store's server thread: %s",
+                           strerror(problem));
+    pthread_setname_np(server->thread, "dscomm-store");
+    return DSCOMM_OK;
+}
+
+/* Three quarters of what the process may have. */
+static size_t find_plenty(size_t connections)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur == RLIM_INFINITY)
+        return connections;
+    return MIN(connections, (size_t)(files.rlim_cur / 4 * 3));
+}
+
+static void server_free(server_t *server)
+{
+    while (server->sessions.length)
+        bury(server, g_queue_peek_head(&server->sessions), "the store ends");
+    free_dead(server);
+    if (server->commands)
+        dscomm_priv_commands_free(server->commands);
+    if (server->stop >= 0)
+        close(server->stop);
+    if (server->epoll >= 0)
+        close(server->epoll);
+    g_free(server);
+}
+
+dscomm_status_t
+dscomm_priv_server_open(const dscomm_priv_listen_t *listening,
+                        const dscomm_priv_server_limits_t *limits,
+                        const dscomm_priv_job_t *job, server_t **ret_server)
+{
+    const dscomm_priv_server_limits_t usual = SERVER_LIMITS_INIT;
+    server_t *server = g_try_new0(server_t, 1);
+    dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
+    gint64 least;
+
+    if (!server)
+        return dscomm_fail(status, "no memory for the store's server");
+    server->listening = *listening;
+    server->limits = limits ? *limits : usual;
+    server->plenty = find_plenty(server->limits.connections);
+    least = MIN(server->limits.validate_ms, server->limits.stall_ms);
+    server->tick_us = CLAMP(least * 1000 / 4, TICK_LEAST_US, TICK_US);
+    server->under_way.most = server->limits.under_way;
+    server->epoll = server->stop = -1;
+    server->commands = dscomm_priv_commands_new(server->limits.kept, job);
+    if (server->commands) {
+        server->wills = dscomm_priv_commands_wills(server->commands);
+        status = watch_first(server);
+    }
+    if (!status)
+        status = start_thread(server);
+    if (status) {
+        server_free(server);
+        return status;
+    }
+    for (int i = 0; i < listening->count; i++)
+        dscomm_priv_fd_keep(listening->fds[i]);
+    *ret_server = server;
+    return DSCOMM_OK;
+}
+
+/* Wakes the thread for its end. An eventfd that cannot be written is watched
+ * for room to write, which it always has. */
+static bool stop_thread(server_t *server)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT,
+                                .data.ptr = &server->stop};
+    const uint64_t one = 1;
+    ssize_t written;
+
+    do {
+        written = write(server->stop, &one, sizeof one);
+    } while (written < 0 && errno == EINTR);
+    return written == (ssize_t)sizeof one ||
+           epoll_ctl(server->epoll, EPOLL_CTL_MOD, server->stop, &event) == 0;
+}
+
+void dscomm_priv_server_close(server_t *server)
+{
+    if (!server)
+        return;
+    if (!stop_thread(server)) { /* better to serve on than to hang here */
+        dscomm_log(DSCOMM_LOG_ERROR, "store",
+                   "the server cannot be stopped, and goes on: %s",
+                   strerror(errno));
+        return;
+    }
+    pthread_join(server->thread, NULL);
+    dscomm_priv_listen_close(&server->listening);
+    server_free(server);
+}
+
+const dscomm_priv_listen_t *dscomm_priv_server_listening(const server_t *server)
+{
+    return &server->listening;
+}
+
+int dscomm_priv_server_clients(const server_t *server)
+{
+    return g_atomic_int_get(&server->clients);
+}
+
+dscomm_priv_refused_t *dscomm_priv_server_refused(const server_t *server)
+{
+    return dscomm_priv_commands_refused(server->commands);
+}

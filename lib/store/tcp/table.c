@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A hash table of byte strings and the rules of TCPStore's commands. */
+#include "config.h"
+
+#include "lib/store/tcp/table.h"
+
+#include "lib/base/status.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct dscomm_priv_table {
+    dscomm_priv_map_t pairs; /* of pair_t */
+    dscomm_priv_budget_t budget;
+};
+
+typedef struct {
+    dscomm_priv_node_t node; /* the key */
+    dscomm_priv_bytes_t *value;
+} pair_t;
+
+static void pair_free(dscomm_priv_node_t *node)
+{
+    pair_t *pair = (pair_t *)node;
+
+    dscomm_priv_bytes_unref(pair->value);
+    dscomm_priv_bytes_unref(pair->node.key);
+    g_free(pair);
+}
+
+dscomm_priv_table_t *dscomm_priv_table_new(size_t most)
+{
+    dscomm_priv_table_t *table = g_try_new0(dscomm_priv_table_t, 1);
+
+    if (!table) {
+        dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a store's keys");
+        return NULL;
+    }
+    table->budget.most = most;
+    return table;
+}
+
+void dscomm_priv_table_free(dscomm_priv_table_t *table)
+{
+    if (!table)
+        return;
+    dscomm_priv_map_clear(&table->pairs, pair_free);
+    g_free(table);
+}
+
+dscomm_priv_budget_t *dscomm_priv_table_budget(dscomm_priv_table_t *table)
+{
+    return &table->budget;
+}
+
+dscomm_priv_bytes_t *dscomm_priv_table_get(const dscomm_priv_table_t *table,
+                                           dscomm_priv_data_t key)
+{
+    pair_t *pair = dscomm_priv_map_find(&table->pairs, key);
+
+    return pair ? pair->value : NULL;
+}
+
+/* A new pair of the table, without a value. NULL after dscomm_fail(). */
+static pair_t *pair_add(dscomm_priv_table_t *table, dscomm_priv_data_t key)
+{
+    dscomm_priv_bytes_t *own =
+        dscomm_priv_budget_copy(&table->budget, key.data, key.size);
+    pair_t *pair = own ? g_try_new0(pair_t, 1) : NULL;
+
+    if (!pair) {
+        if (own)
+            dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for another key");
+        dscomm_priv_bytes_unref(own);
+        return NULL;
+    }
+    pair->node.key = own;
+    dscomm_priv_map_add(&table->pairs, &pair->node);
+    return pair;
+}
+
+dscomm_status_t dscomm_priv_table_set(dscomm_priv_table_t *table,
+                                      dscomm_priv_data_t key,
+                                      dscomm_priv_bytes_t *value)
+{
+    pair_t *pair = dscomm_priv_map_find(&table->pairs, key);
+
+    if (!pair)
+        pair = pair_add(table, key);
+    if (!pair)
+        return DSCOMM_ERR_NO_MEMORY;
+    dscomm_priv_bytes_ref(value);
+    dscomm_priv_bytes_unref(pair->value);
+    pair->value = value;
+    return DSCOMM_OK;
+}
+
+bool dscomm_priv_table_remove(dscomm_priv_table_t *table,
+                              dscomm_priv_data_t key)
+{
+    pair_t *pair = dscomm_priv_map_find(&table->pairs, key);
+
+    if (!pair)
+        return false;
+    dscomm_priv_map_remove(&table->pairs, &pair->node);
+    pair_free(&pair->node);
+    return true;
+}
+
+size_t dscomm_priv_table_count(const dscomm_priv_table_t *table)
+{
+    return table->pairs.count;
+}
+
+dscomm_priv_bytes_t *
+dscomm_priv_table_next_key(const dscomm_priv_table_t *table,
+                           const dscomm_priv_node_t **cursor)
+{
+    *cursor = dscomm_priv_map_next(&table->pairs, *cursor);
+    return *cursor ? (*cursor)->key : NULL;
+}
+
+/* The whole text must be one number; torch, which uses stoll, takes "12 apples"
+ * for 12. */
+static bool number_of(dscomm_priv_data_t value, int64_t *ret_number)
+{
+    char text[24];
+
+    if (!value.size || value.size >= sizeof text)
+        return false;
+    memcpy(text, value.data, value.size);
+    text[value.size] = '\0';
+    return strlen(text) == value.size &&
+           g_ascii_string_to_signed(text, 10, INT64_MIN, INT64_MAX, ret_number,
+                                    NULL);
+}
+
+static const char *quote(dscomm_priv_data_t bytes, size_t skip, char *buffer,
+                         size_t room)
+{
+    char text[64] = "";
+    size_t size;
+
+    skip = MIN(skip, bytes.size);
+    size = MIN(bytes.size - skip, sizeof text - 1);
+    if (size)
+        memcpy(text, (const char *)bytes.data + skip, size);
+    return dscomm_priv_quote(text, buffer, room);
+}
+
+dscomm_status_t dscomm_priv_table_sum(dscomm_priv_table_t *table,
+                                      dscomm_priv_data_t key, int64_t delta,
+                                      int64_t *ret_sum,
+                                      dscomm_priv_bytes_t **ret_text)
+{
+    dscomm_priv_bytes_t *value = dscomm_priv_table_get(table, key), *made;
+    char text[24], name[64], shown[32];
+    int64_t old = 0, sum;
+
+    if (value && !number_of(value->data, &old))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "add to key '%s': its value '%s' is no decimal "
+                           "number of 64 bits",
+                           quote(key, 1, name, sizeof name),
+                           quote(value->data, 0, shown, sizeof shown));
+    if (__builtin_add_overflow(old, delta, &sum))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "add %" PRId64 " to key '%s': the sum with %" PRId64
+                           " does not fit in 64 bits",
+                           delta, quote(key, 1, name, sizeof name), old);
+    snprintf(text, sizeof text, "%" PRId64, sum);
+    made = dscomm_priv_budget_copy(&table->budget, text, strlen(text));
+    if (!made)
+        return DSCOMM_ERR_NO_MEMORY;
+    *ret_sum = sum;
+    *ret_text = made;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_table_join(dscomm_priv_table_t *table,
+                                       dscomm_priv_data_t key,
+                                       dscomm_priv_data_t data,
+                                       dscomm_priv_bytes_t **ret_value)
+{
+    const dscomm_priv_bytes_t *value = dscomm_priv_table_get(table, key);
+    const dscomm_priv_data_t old =
+        value ? value->data : (dscomm_priv_data_t){0};
+    dscomm_priv_bytes_t *joined;
+    char name[64];
+
+    if (old.size + data.size > DSCOMM_STORE_VALUE_MAX)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "append %zu bytes to the %zu of key '%s': a value "
+                           "has at most %zu",
+                           data.size, old.size,
+                           quote(key, 1, name, sizeof name),
+                           DSCOMM_STORE_VALUE_MAX);
+    joined =
+        dscomm_priv_budget_copy(&table->budget, NULL, old.size + data.size);
+    if (!joined)
+        return DSCOMM_ERR_NO_MEMORY;
+    if (old.size)
+        memcpy(joined->own, old.data, old.size);
+    if (data.size)
+        memcpy(joined->own + old.size, data.data, data.size);
+    *ret_value = joined;
+    return DSCOMM_OK;
+}
+
+/* Where the first line of data begins that begins with part, or NULL. */
+static const char *find_line(dscomm_priv_data_t data, dscomm_priv_data_t part)
+{
+    const char *at = data.data, *end = at + data.size;
+
+    while (at && (size_t)(end - at) >= part.size) {
+        if (!memcmp(at, part.data, part.size))
+            return at;
+        at = memchr(at, '\n', (size_t)(end - at));
+        at = at ? at + 1 : NULL;
+    }
+    return NULL;
+}
+
+void dscomm_priv_table_cut(dscomm_priv_table_t *table, dscomm_priv_data_t key,
+                           dscomm_priv_data_t part)
+{
+    const dscomm_priv_bytes_t *old = dscomm_priv_table_get(table, key);
+    const char *at = old ? find_line(old->data, part) : NULL;
+    size_t before, size;
+    dscomm_priv_bytes_t *rest;
+
+    if (!at)
+        return;
+    before = (size_t)(at - (const char *)old->data.data);
+    size = old->data.size - part.size;
+    if (!size) {
+        dscomm_priv_table_remove(table, key);
+        return;
+    }
+    rest = dscomm_priv_bytes_new(&table->budget, NULL, size,
+                                 size + BUDGET_COPY_COST);
+    if (!rest)
+        return;
+    memcpy(rest->own, old->data.data, before);
+    memcpy(rest->own + before, at + part.size, size - before);
+    dscomm_priv_table_set(table, key, rest);
+    dscomm_priv_bytes_unref(rest);
+}
+
+bool dscomm_priv_table_compare(const dscomm_priv_table_t *table,
+                               dscomm_priv_data_t key,
+                               dscomm_priv_data_t expected,
+                               dscomm_priv_bytes_t **ret_value)
+{
+    dscomm_priv_bytes_t *value = dscomm_priv_table_get(table, key);
+
+    *ret_value = value;
+    return value ? dscomm_priv_data_equal(value->data, expected)
+                 : expected.size == 0;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See deadline.h. */
+#include "config.h"
+#include "lib/work/deadline.h"
+#include "lib/base/clock.h"
+#include "lib/diagnosis/diagnosis.h"
+#include "lib/schedule/early.h"
+#include "lib/work/progress.h"
+#include "lib/call/receive.h"
+#include "lib/base/status.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#define LISTEN_AFTER_MS 1000
+#define LAST_LOOK_MS 600 /* before the deadline */
+/* Time between two looks at a work counts for at most this part of its
+ * deadline: a program that was stopped, or computed for long, has not waited.
+ */
+#define GAP_PART 4
+
+/* The oldest started part of work, for a message. */
+static dscomm_work_t *part(dscomm_work_t *work)
+{
+    dscomm_work_t *child;
+
+    if (work->call.kind != CALL_COMPOUND)
+        return work;
+    for (child = work->group->pending; child; child = child->next)
+        if (child->compound == work)
+            return child;
+    return NULL;
+}
+
+/* Into text, which has size bytes; returns it. */
+static const char *number(char *text, size_t size, const char *what, int which)
+{
+    if (which == -1)
+        snprintf(text, size, "any %s", what);
+    else
+        snprintf(text, size, "%s %d", what, which);
+    return text;
+}
+
+void dscomm_priv_work_describe(const dscomm_work_t *work, char *text,
+                               size_t size)
+{
+    const dscomm_call_t *call = &work->call;
+    char rank[32], tag[32];
+
+    if (call->kind == CALL_COLLECTIVE)
+        dscomm_coll_describe(&call->coll, text, size);
+    else if (call->p2p.receive)
+        snprintf(text, size, "recv from %s with %s",
+                 number(rank, sizeof rank, "rank", call->p2p.message.peer),
+                 number(tag, sizeof tag, "tag", call->p2p.message.tag));
+    else
+        snprintf(text, size, "send to rank %d with tag %d",
+                 call->p2p.message.peer, call->p2p.message.tag);
+}
+
+/* Nothing more can run on the group. */
+static void break_group(dscomm_group_t *group, dscomm_status_t status,
+                        const char *text)
+{
+    dscomm_priv_group_revoke(group, status, text);
+    if (!dscomm_priv_progress_broken(group))
+        dscomm_priv_works_cancel(group, status, text);
+}
+
+typedef dscomm_status_t (*inquire_t)(dscomm_inquest_t *inquest, char *ret_text,
+                                     size_t size);
+
+/* Can the others be asked about work? */
+static int is_noted(const dscomm_work_t *work)
+{
+    return work && (work->run ||
+                    (work->call.kind == CALL_COLLECTIVE && work->group->notes));
+}
+
+/* Calls inquire for a collective and returns its result. The lock is released
+ * meanwhile, so that other threads can go on with the group, and work may be
+ * gone afterwards. */
+static dscomm_status_t ask_others(const dscomm_work_t *work, inquire_t inquire,
+                                  char *text, size_t size)
+{
+    dscomm_group_t *group = work->group;
+    dscomm_inquest_t *inquest = dscomm_priv_inquest_new(work);
+    dscomm_status_t status;
+
+    if (!inquest)
+        return DSCOMM_OK;
+    dscomm_priv_pending_add(group);
+    pthread_mutex_unlock(&group->lock);
+    status = inquire(inquest, text, size);
+    dscomm_priv_inquest_free(inquest);
+    pthread_mutex_lock(&group->lock);
+    return status;
+}
+
+/* The backend sees who has not come to one step; the others may tell more. */
+static dscomm_status_t explain_native(dscomm_group_t *group,
+                                      dscomm_work_t *culprit, char *text,
+                                      size_t size)
+{
+    char seen[DSCOMM_ERROR_MAX] = "";
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (group->ops.explain)
+        group->ops.explain(group->impl, culprit ? &culprit->request : NULL,
+                           seen, sizeof seen);
+    if (is_noted(culprit))
+        status = ask_others(culprit, dscomm_priv_inquest_timeout, text, size);
+    if (status == DSCOMM_OK && *seen) {
+        if (*text)
+            g_strlcat(text, "; ", size);
+        g_strlcat(text, seen, size);
+    }
+    return status;
+}
+
+/* Who is late, and what for. ERR_MISMATCH, and text is the whole sentence,
+ * where the ranks have made different calls. */
+static dscomm_status_t explain(dscomm_group_t *group, dscomm_work_t *culprit,
+                               char *text, size_t size)
+{
+    if (!culprit || !culprit->run)
+        return explain_native(group, culprit, text, size);
+    dscomm_priv_run_explain(culprit->run, text, size);
+    return ask_others(culprit, dscomm_priv_inquest_timeout, text, size);
+}
+
+/* The group's own deadline has passed. 0 if something has come since. */
+static int expire(dscomm_group_t *group, dscomm_work_t *culprit)
+{
+    const uint64_t before = group->completed;
+    char what[128] = "a coalesced call", why[DSCOMM_ERROR_MAX] = "";
+    char text[DSCOMM_ERROR_MAX];
+
+    if (culprit)
+        dscomm_priv_work_describe(culprit, what, sizeof(what));
+    if (explain(group, culprit, why, sizeof(why)) < 0) {
+        break_group(group, DSCOMM_ERR_MISMATCH, why);
+        return 1;
+    }
+    if (group->completed != before)
+        return 0;
+    snprintf(text, sizeof(text),
+             "%s of group '%s' (rank %d of %d) made no progress for %d ms%s%s",
+             what, group->name, group->rank, group->size, group->timeout_ms,
+             *why ? ": " : "", why);
+    break_group(group, DSCOMM_ERR_TIMEOUT, text);
+    return 1;
+}
+
+/* How long a collective waits for the next look: each time twice as long, and
+ * once more shortly before the deadline, so that the diagnosis then knows
+ * whether the store answers. */
+static int64_t next_look_ns(const dscomm_group_t *group)
+{
+    const int64_t first =
+        CLAMP(group->timeout_ms / 4, 1, INQUEST_MS) * NS_PER_MS;
+    const int64_t last =
+        (group->timeout_ms - MIN(group->timeout_ms / 4, LAST_LOOK_MS)) *
+        NS_PER_MS;
+    const int64_t next = first << group->looks;
+
+    if (next <= last)
+        return next;
+    return group->looks && next / 2 >= last ? INT64_MAX : last;
+}
+
+/* A collective has waited for longer and longer: 1 if that ends the group.
+ */
+static int look(dscomm_group_t *group, dscomm_work_t *culprit)
+{
+    char text[DSCOMM_ERROR_MAX];
+
+    if (!is_noted(culprit) || group->stalled < next_look_ns(group))
+        return 0;
+    group->looks++;
+    if (ask_others(culprit, dscomm_priv_inquest_look, text, sizeof text) ==
+        DSCOMM_OK)
+        return 0;
+    break_group(group, DSCOMM_ERR_MISMATCH, text);
+    return 1;
+}
+
+/* Nothing has come for a while. That costs time only if somebody is late, or
+ * was called with something else, which listening may tell. The oldest schedule
+ * is the first that others may not have. */
+static void listen(dscomm_group_t *group)
+{
+    dscomm_work_t *work = group->pending;
+
+    while (work && !work->run)
+        work = work->next;
+    if (work)
+        dscomm_priv_run_listen(work->run);
+}
+
+/* Who waits again and again, for a short time each or for none, must learn of a
+ * mismatch as well. */
+static void count_wait(dscomm_group_t *group, int64_t now)
+{
+    if (group->wait_seen != group->completed) {
+        group->wait_seen = group->completed;
+        group->wait_last = 0;
+        group->stalled = 0;
+        group->looks = 0;
+    }
+    if (group->wait_last)
+        group->stalled += MAX(now - group->wait_last, 0);
+    group->wait_last = now;
+    if (group->stalled >=
+        MIN(LISTEN_AFTER_MS, group->timeout_ms / 2) * NS_PER_MS)
+        listen(group);
+}
+
+/* Has work been waited for and tested in vain as long as the group's deadline
+ * allows, in however many calls? */
+static bool is_overdue(dscomm_work_t *work, int64_t now)
+{
+    const dscomm_group_t *group = work->group;
+    const int64_t deadline_ns = dscomm_priv_clock_after(0, group->timeout_ms);
+
+    if (!work->looked_ns || work->seen != group->completed)
+        work->waited_ns = 0;
+    else
+        work->waited_ns +=
+            CLAMP(now - work->looked_ns, 0, deadline_ns / GAP_PART);
+    work->looked_ns = MAX(work->looked_ns, now); /* clocks differ by a tick */
+    work->seen = group->completed;
+    return work->waited_ns >= deadline_ns;
+}
+
+int dscomm_priv_work_over(dscomm_work_t *work, int64_t now)
+{
+    dscomm_group_t *group = work->group;
+
+    if (dscomm_priv_progress_broken(group))
+        return 1;
+    /* A program that tests in a loop does so many times within a tick. */
+    if (now == work->looked_ns && work->seen == group->completed)
+        return 0;
+    count_wait(group, now);
+    if (work->call.internal)
+        return 0;
+    if (dscomm_priv_receive_limited(work))
+        return dscomm_priv_receive_expire(work, now);
+    if (!is_overdue(work, now))
+        return look(group, part(work));
+    return expire(group, part(work));
+}
+
+/* Lets the own deadlines of receives pass, and returns a work for which the
+ * group's deadline has passed, or NULL. */
+static dscomm_work_t *find_overdue(dscomm_group_t *group, int64_t now)
+{
+    dscomm_work_t *overdue = NULL, *work, *next;
+
+    for (work = group->pending; work; work = next) {
+        next = work->next;
+        if (work->call.internal)
+            continue;
+        if (dscomm_priv_receive_limited(work))
+            dscomm_priv_receive_expire(work, now);
+        else if (is_overdue(work, now) && !overdue)
+            overdue = work;
+    }
+    return overdue;
+}
+
+static dscomm_work_t *first_noted(const dscomm_group_t *group)
+{
+    dscomm_work_t *work = group->pending;
+
+    while (work && !is_noted(work))
+        work = work->next;
+    return work;
+}
+
+void dscomm_priv_works_expire(dscomm_group_t *group, int64_t now)
+{
+    dscomm_work_t *overdue;
+
+    if (!group->pending || dscomm_priv_progress_broken(group))
+        return;
+    group->expiring = 1;
+    count_wait(group, now);
+    overdue = find_overdue(group, now);
+    if (overdue)
+        expire(group, overdue);
+    else
+        look(group, first_noted(group));
+    group->expiring = 0;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Descriptors for event loops: an eventfd a group, to which every work of the
+ * program's that becomes complete adds one, and so does the group's failure.
+ * Backends have no descriptors of their own in common (shm sleeps on futexes,
+ * MPI does not sleep), so the progress thread makes progress for the loop. */
+#include "config.h"
+#include "lib/work/event.h"
+#include "lib/work/progress.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* Groups with descriptors. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static dscomm_group_t *watched;
+static atomic_int wanted;
+
+/* group->event is one more than the descriptor, so that 0 is none. */
+static int event_fd(const dscomm_group_t *group)
+{
+    return atomic_load(&group->event) - 1;
+}
+
+/* The counter cannot be full: that would take 2^64 - 2 completions. */
+void dscomm_priv_event_write(dscomm_group_t *group)
+{
+    const uint64_t one = 1;
+    ssize_t written;
+
+    do
+        written = write(event_fd(group), &one, sizeof one);
+    while (written < 0 && errno == EINTR);
+}
+
+static void watch(dscomm_group_t *group, int fd)
+{
+    pthread_mutex_lock(&lock);
+    atomic_store(&group->event, fd + 1);
+    group->watch_next = watched;
+    watched = group;
+    atomic_fetch_add(&wanted, 1);
+    pthread_mutex_unlock(&lock);
+    dscomm_priv_progress_wake();
+}
+
+void dscomm_priv_event_close(dscomm_group_t *group)
+{
+    dscomm_group_t **link = &watched;
+    const int fd = event_fd(group);
+
+    if (fd < 0)
+        return;
+    pthread_mutex_lock(&lock);
+    while (*link && *link != group)
+        link = &(*link)->watch_next;
+    if (*link) {
+        *link = group->watch_next;
+        atomic_fetch_sub(&wanted, 1);
+    }
+    atomic_store(&group->event, 0);
+    pthread_mutex_unlock(&lock);
+    close(fd);
+}
+
+int dscomm_priv_event_wanted(void)
+{
+    return atomic_load_explicit(&wanted, memory_order_relaxed) != 0;
+}
+
+/* The group's state tells whether its failure was signalled. */
+void dscomm_priv_event_look(void)
+{
+    dscomm_group_t *group;
+
+    if (!dscomm_priv_event_wanted())
+        return;
+    pthread_mutex_lock(&lock);
+    for (group = watched; group; group = group->watch_next)
+        if (!dscomm_priv_group_is(group, GROUP_REVOKED))
+            dscomm_priv_group_revoked(group, NULL, 0);
+    pthread_mutex_unlock(&lock);
+}
+
+void dscomm_priv_event_forked(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    watched = NULL;
+    atomic_store(&wanted, 0);
+}
+
+dscomm_status_t dscomm_group_fd(dscomm_group_t *group, int *ret_fd)
+{
+    const char *name = "dscomm_group_fd";
+    dscomm_status_t status = dscomm_priv_group_alive(group, name);
+    int fd;
+
+    if (status < 0)
+        return status;
+    if (!ret_fd)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': ret_fd is NULL", name,
+                           group->name);
+    if (event_fd(group) >= 0) {
+        *ret_fd = event_fd(group);
+        return DSCOMM_OK;
+    }
+    if (group->capabilities & DSCOMM_CAP_CALLER_PROGRESS)
+        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                           "%s on group '%s': backend %s makes progress in the "
+                           "program's calls alone; if it is MPI's, initialise "
+                           "MPI with MPI_THREAD_MULTIPLE",
+                           name, group->name, group->module->name);
+    status = dscomm_priv_progress_demand();
+    if (status < 0)
+        return status;
+    fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd < 0)
+        return dscomm_fail(DSCOMM_ERR_IO, "%s on group '%s': eventfd: %s", name,
+                           group->name, strerror(errno));
+    watch(group, fd);
+    if (dscomm_priv_group_revoked(group, NULL, 0) != DSCOMM_OK)
+        dscomm_priv_event_write(group);
+    *ret_fd = fd;
+    return DSCOMM_OK;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The thread beside calls that cannot go on with works themselves: one a
+ * process, from the first such call to the end of the last world. While calls
+ * come it looks in often, and helps those that it finds again; else it sleeps,
+ * so that a short call costs two turns of a lock. */
+#include "config.h"
+
+#include "lib/work/helper.h"
+
+#include <dscomm/backend.h>
+
+#include <glib.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#define PAUSE_NS 50000
+#define PAUSES_MOST 20 /* without a call, before it sleeps */
+#define DOUBLED_MOST 3 /* times that a pause is, where nothing moves */
+
+/* NEW: since the last pause. Then it takes turns, and is BUSY meanwhile. */
+enum { NEW, OLD, DUE, BUSY };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t came; /* as long as there is the thread */
+static pthread_cond_t turned = PTHREAD_COND_INITIALIZER;
+static pthread_t thread;
+static int running, stopping, asleep;
+static dscomm_help_t *calls;
+static unsigned begun; /* calls */
+static unsigned vain; /* turns since a call began in which nothing moved */
+
+static void pause_for_a_moment(void)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += PAUSE_NS << vain;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&came, &lock, &until);
+}
+
+static void sleep_until_wanted(void)
+{
+    asleep = 1;
+    while (asleep && !stopping)
+        pthread_cond_wait(&came, &lock);
+}
+
+static dscomm_help_t *find_due(void)
+{
+    dscomm_help_t *call = calls;
+
+    while (call && call->state != DUE)
+        call = call->next;
+    return call;
+}
+
+/* A turn may take the processor from the very call that it helps, and is for
+ * nothing while a receive just stands there. */
+static void count_turn(int moved)
+{
+    vain = moved ? 0 : MIN(vain + 1, DOUBLED_MOST);
+}
+
+/* Calls may come and go during a turn. */
+static void help_calls(void)
+{
+    dscomm_help_t *call;
+    int moved;
+
+    for (call = calls; call; call = call->next)
+        call->state = call->state == NEW ? OLD : DUE;
+    while ((call = find_due())) {
+        call->state = BUSY;
+        pthread_mutex_unlock(&lock);
+        moved = call->turn(call->arg);
+        pthread_mutex_lock(&lock);
+        count_turn(moved);
+        call->state = OLD;
+        pthread_cond_broadcast(&turned);
+    }
+}
+
+static void *loop(void *arg)
+{
+    unsigned seen = 0, pauses = 0;
+
+    pthread_mutex_lock(&lock);
+    while (!stopping) {
+        pauses = calls || begun != seen ? 0 : pauses + 1;
+        seen = begun;
+        if (pauses > PAUSES_MOST)
+            sleep_until_wanted();
+        else
+            pause_for_a_moment();
+        help_calls();
+    }
+    pthread_mutex_unlock(&lock);
+    return arg;
+}
+
+/* Signals are for the program's own threads. */
+static void start(void)
+{
+    pthread_condattr_t attr;
+    sigset_t all, before;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&came, &attr);
+    pthread_condattr_destroy(&attr);
+    stopping = asleep = 0;
+    vain = 0;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    running = pthread_create(&thread, NULL, loop, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void dscomm_help_begin(dscomm_help_t *help)
+{
+    int wake; /* out of sleep, or a pause that another call made longer */
+
+    pthread_mutex_lock(&lock);
+    wake = asleep || (vain && !calls);
+    help->state = NEW;
+    help->next = calls;
+    calls = help;
+    begun++;
+    if (!running)
+        start();
+    if (wake)
+        pthread_cond_signal(&came);
+    asleep = 0;
+    vain = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+void dscomm_help_end(dscomm_help_t *help)
+{
+    dscomm_help_t **link = &calls;
+
+    pthread_mutex_lock(&lock);
+    while (help->state == BUSY)
+        pthread_cond_wait(&turned, &lock);
+    while (*link && *link != help)
+        link = &(*link)->next;
+    if (*link)
+        *link = help->next;
+    pthread_mutex_unlock(&lock);
+}
+
+/* No call is under way. */
+void dscomm_priv_helper_stop(void)
+{
+    pthread_mutex_lock(&lock);
+    stopping = 1;
+    if (running)
+        pthread_cond_signal(&came);
+    pthread_mutex_unlock(&lock);
+    if (!running)
+        return;
+    pthread_join(thread, NULL);
+    pthread_cond_destroy(&came);
+    running = 0;
+}
+
+void dscomm_priv_helper_forked(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&turned, NULL);
+    calls = NULL;
+    running = 0;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The hook table of the process. */
+#include "config.h"
+#include "lib/work/hook.h"
+#include "lib/base/attr.h"
+#include "lib/base/process.h"
+#include "lib/work/work.h"
+
+#include <dscomm/backend.h>
+#include <pthread.h>
+
+/* Tables are never freed, since operations in flight end with the one they
+ * began with; one that comes back is found again. */
+typedef struct node {
+    dscomm_hooks_t hooks;
+    struct node *next;
+} node_t;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static node_t *nodes;
+static _Atomic(node_t *) current;
+
+/* NULL: no memory. */
+static node_t *intern(const dscomm_hooks_t *hooks)
+{
+    node_t *node;
+
+    for (node = nodes; node; node = node->next)
+        if (node->hooks.begin == hooks->begin &&
+            node->hooks.end == hooks->end && node->hooks.arg == hooks->arg)
+            return node;
+    node = g_try_new0(node_t, 1);
+    if (!node)
+        return NULL;
+    node->hooks = *hooks;
+    node->next = nodes;
+    nodes = node;
+    return node;
+}
+
+static dscomm_status_t install(const dscomm_hooks_t *hooks)
+{
+    node_t *node;
+
+    if (atomic_load(&current))
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "dscomm_hooks_set: another hook table is "
+                           "installed; remove it first with NULL");
+    node = intern(hooks);
+    if (!node)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "dscomm_hooks_set: no memory");
+    atomic_store(&current, node);
+    atomic_fetch_or(&dscomm_priv_attention, DSCOMM_ATTENTION_HOOKS);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_hooks_set(const dscomm_hooks_t *hooks)
+{
+    dscomm_hooks_t own = {0};
+    dscomm_status_t status = dscomm_priv_attr_read(
+        "dscomm_hooks_set: hooks", "set it to sizeof(dscomm_hooks_t)", hooks,
+        sizeof own, &own);
+
+    if (status < 0)
+        return status;
+    pthread_mutex_lock(&lock);
+    if (hooks) {
+        status = install(&own);
+    } else {
+        atomic_fetch_and(&dscomm_priv_attention, ~DSCOMM_ATTENTION_HOOKS);
+        atomic_store(&current, NULL);
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+/* Collectives whose size is that of the whole, p blocks. */
+static int counts_all_ranks(int coll)
+{
+    return coll == DSCOMM_COLL_ALL_GATHER ||
+           coll == DSCOMM_COLL_REDUCE_SCATTER || coll == DSCOMM_COLL_GATHER ||
+           coll == DSCOMM_COLL_SCATTER || coll == DSCOMM_COLL_ALL_TO_ALL;
+}
+
+static void describe_collective(const dscomm_group_t *group,
+                                const dscomm_coll_args_t *args,
+                                dscomm_op_info_t *info)
+{
+    info->sequence = args->sequence;
+    info->coll = args->coll;
+    info->dtype = args->dtype;
+    info->op = args->user ? args->user->handle : args->op;
+    info->root = MAX(args->root, -1);
+    info->tag = -1;
+    info->count = args->count;
+    info->bytes = args->count * args->element;
+    if (counts_all_ranks(args->coll))
+        info->bytes *= (size_t)group->size;
+    info->send = args->send;
+    info->recv = args->recv;
+}
+
+static void describe_message(const dscomm_call_t *call, dscomm_op_info_t *info)
+{
+    const dscomm_message_t *message = &call->p2p.message;
+
+    info->sequence = call->p2p.sequence;
+    info->coll = call->p2p.receive ? DSCOMM_COLL_RECV : DSCOMM_COLL_SEND;
+    info->dtype = call->p2p.dtype;
+    info->op = -1;
+    info->root = message->peer;
+    info->tag = message->tag;
+    info->count = call->p2p.count;
+    info->bytes = message->bytes;
+    info->send = message->send;
+    info->recv = message->recv;
+}
+
+static void describe(const dscomm_group_t *group, const dscomm_call_t *call,
+                     dscomm_op_info_t *info)
+{
+    info->size = sizeof(*info);
+    info->group = group;
+    info->async = call->async;
+    if (call->kind == CALL_COLLECTIVE)
+        describe_collective(group, &call->coll, info);
+    else
+        describe_message(call, info);
+}
+
+dscomm_hook_span_t dscomm_priv_hook_begin(const dscomm_group_t *group,
+                                          const void *call)
+{
+    node_t *node = atomic_load_explicit(&current, memory_order_acquire);
+    dscomm_hook_span_t span = {node ? &node->hooks : NULL, 0};
+    dscomm_op_info_t info;
+
+    if (node && node->hooks.begin) {
+        describe(group, call, &info);
+        span.token = node->hooks.begin(&info, node->hooks.arg);
+    }
+    return span;
+}
+
+void dscomm_priv_hook_end(const dscomm_group_t *group, const void *call,
+                          dscomm_hook_span_t span, dscomm_status_t status)
+{
+    dscomm_op_info_t info;
+
+    if (!span.hooks || !span.hooks->end)
+        return;
+    describe(group, call, &info);
+    span.hooks->end(&info, status, span.token, span.hooks->arg);
+}
+
+void dscomm_priv_hook_forked(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}

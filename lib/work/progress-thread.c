@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The thread that makes progress while the program computes
+ * (DSCOMM_PROGRESS=thread) or waits for descriptors (dscomm_group_fd()): one a
+ * process, as long as there is a world. */
+#include "config.h"
+#include "lib/base/settings.h"
+#include "lib/base/clock.h"
+#include "lib/work/event.h"
+#include "lib/work/helper.h"
+#include "lib/work/progress.h"
+#include "lib/store/store.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NAP_MIN_US 1
+#define NAP_MAX_US 256
+/* Between two looks at idle groups for whose failure an event loop waits. */
+#define LOOK_MS 50
+/* Between two looks at the deadlines of works. */
+#define DEADLINES_MS 10
+
+/* Held while the thread is started or joined, so that no other is started
+ * meanwhile. */
+static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned users;
+static pthread_t thread;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Made with the first thread, and never destroyed: whoever saw that the thread
+ * runs may signal after it has ended. */
+static pthread_cond_t work_came;
+static bool made;
+static int stopping;
+static atomic_int running;
+
+/* Sleeps until works come, or it is time to look whether groups have failed.
+ * With the lock held. */
+static void sleep_idle(void)
+{
+    struct timespec until;
+
+    if (!dscomm_priv_event_wanted()) {
+        pthread_cond_wait(&work_came, &lock);
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += LOOK_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    if (!pthread_cond_timedwait(&work_came, &lock, &until))
+        return;
+    pthread_mutex_unlock(&lock);
+    dscomm_priv_event_look();
+    pthread_mutex_lock(&lock);
+}
+
+/* Sleeps until a group has works; 0 when the thread shall end. */
+static int sleep_until_wanted(void)
+{
+    int go_on;
+
+    pthread_mutex_lock(&lock);
+    while (!stopping && dscomm_priv_progress_idle())
+        sleep_idle();
+    go_on = !stopping;
+    pthread_mutex_unlock(&lock);
+    return go_on;
+}
+
+/* The time, if deadlines are to be looked at again; else 0. */
+static int64_t time_of_deadlines(int64_t *last_ns)
+{
+    if (dscomm_priv_clock_coarse() - *last_ns < DEADLINES_MS * NS_PER_MS)
+        return 0;
+    return *last_ns = dscomm_priv_clock();
+}
+
+static void *loop(void *arg)
+{
+    useconds_t nap = NAP_MIN_US;
+    int64_t last_ns = 0;
+
+    while (sleep_until_wanted()) {
+        if (dscomm_priv_progress_all(time_of_deadlines(&last_ns))) {
+            nap = NAP_MIN_US;
+            continue;
+        }
+        dscomm_priv_event_look();
+        usleep(nap);
+        nap = MIN(nap * 2, NAP_MAX_US);
+    }
+    return arg;
+}
+
+/* Signals are the program's business. */
+static int create(void)
+{
+    sigset_t all, old;
+    int error;
+
+    stopping = 0;
+    if (!made)
+        dscomm_priv_cond_init(&work_came);
+    made = true;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    error = pthread_create(&thread, NULL, loop, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return error;
+}
+
+void dscomm_priv_progress_wake(void)
+{
+    if (!atomic_load_explicit(&running, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&lock);
+    pthread_cond_signal(&work_came);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Starts the thread, unless it runs. With users_lock held. */
+static dscomm_status_t run_thread(void)
+{
+    int error;
+
+    if (atomic_load(&running))
+        return DSCOMM_OK;
+    error = create();
+    if (error)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "cannot start the progress thread: %s; unset "
+                           "DSCOMM_PROGRESS, and do not ask for descriptors",
+                           strerror(error));
+    atomic_store(&running, 1);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_progress_start(void)
+{
+    int64_t mode;
+    dscomm_status_t status =
+        dscomm_priv_setting_number(SETTING_PROGRESS, &mode);
+
+    if (status < 0)
+        return status;
+    pthread_mutex_lock(&users_lock);
+    if (mode)
+        status = run_thread();
+    users += status == DSCOMM_OK;
+    pthread_mutex_unlock(&users_lock);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_progress_demand(void)
+{
+    dscomm_status_t status;
+
+    pthread_mutex_lock(&users_lock);
+    status = run_thread();
+    pthread_mutex_unlock(&users_lock);
+    return status;
+}
+
+static void end(void)
+{
+    pthread_mutex_lock(&lock);
+    stopping = 1;
+    pthread_cond_signal(&work_came);
+    pthread_mutex_unlock(&lock);
+    pthread_join(thread, NULL);
+    atomic_store(&running, 0);
+}
+
+void dscomm_priv_progress_stop(void)
+{
+    pthread_mutex_lock(&users_lock);
+    if (--users == 0) {
+        if (atomic_load(&running))
+            end();
+        dscomm_priv_helper_stop();
+    }
+    pthread_mutex_unlock(&users_lock);
+}
+
+void dscomm_priv_progress_thread_forked(void)
+{
+    pthread_mutex_init(&users_lock, NULL);
+    pthread_mutex_init(&lock, NULL);
+    users = 0;
+    stopping = 0;
+    made = false; /* the parent's threads may have been in it */
+    atomic_store(&running, 0);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The list of groups with works, in the whole process: whoever waits walks it,
+ * so that a rank that waits on one group does not hold up its peers on
+ * another. */
+#include "config.h"
+#include "lib/work/progress.h"
+#include "lib/work/deadline.h"
+#include "lib/work/event.h"
+#include "lib/base/status.h"
+
+#include <sched.h>
+#include <stdbool.h>
+
+#define REST_US 1000 /* where nothing else needs this thread */
+#define SHORT_REST_US 20 /* where it does */
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static dscomm_group_t *list;
+static atomic_uint listed;
+static atomic_uint custom; /* works that are their callers' own */
+static _Thread_local int walking;
+
+void dscomm_priv_pending_add(dscomm_group_t *group)
+{
+    if (group->listed)
+        return;
+    dscomm_priv_group_set(group, GROUP_PENDING);
+    pthread_mutex_lock(&list_lock);
+    group->listed = 1;
+    group->prev = NULL;
+    group->next = list;
+    if (list)
+        list->prev = group;
+    list = group;
+    atomic_fetch_add_explicit(&listed, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&list_lock);
+    dscomm_priv_progress_wake();
+}
+
+/* Whether group leaves the list. */
+static bool is_settled(const dscomm_group_t *group)
+{
+    return group->listed && !group->pending && !group->expiring;
+}
+
+/* With both locks held. Clearing GROUP_PENDING hands the group back to its own
+ * thread: nothing of the backend is touched after it. */
+static void settle(dscomm_group_t *group)
+{
+    if (!is_settled(group))
+        return;
+    group->listed = 0;
+    if (group->prev)
+        group->prev->next = group->next;
+    else
+        list = group->next;
+    if (group->next)
+        group->next->prev = group->prev;
+    atomic_fetch_sub_explicit(&listed, 1, memory_order_relaxed);
+    dscomm_priv_group_clear(group, GROUP_PENDING);
+}
+
+void dscomm_priv_pending_settle(dscomm_group_t *group)
+{
+    if (!is_settled(group))
+        return;
+    pthread_mutex_lock(&list_lock);
+    settle(group);
+    pthread_mutex_unlock(&list_lock);
+}
+
+static void scan(dscomm_group_t *group)
+{
+    dscomm_work_t *work, *next;
+
+    group->unscanned = 0;
+    for (work = group->pending; work; work = next) {
+        next = work->next;
+        dscomm_priv_work_advance(work);
+        if (work->request.status != DSCOMM_IN_PROGRESS)
+            dscomm_priv_work_retire(work, work->request.status, NULL);
+    }
+}
+
+unsigned dscomm_priv_progress(dscomm_group_t *group)
+{
+    uint64_t before = group->completed;
+    unsigned moved;
+
+    if (!group->pending)
+        return 0;
+    moved = group->ops.progress(group->impl);
+    if (moved || group->unscanned || group->scheduled || group->custom)
+        scan(group);
+    if (moved && group->completed == before)
+        group->completed++;
+    return (unsigned)(group->completed - before);
+}
+
+int dscomm_priv_progress_broken(dscomm_group_t *group)
+{
+    char text[DSCOMM_ERROR_MAX];
+    dscomm_status_t status;
+
+    if (group->ops.status(group->impl, NULL, 0) == DSCOMM_OK)
+        return 0;
+    scan(group);
+    status = dscomm_priv_group_revoked(group, text, sizeof(text));
+    dscomm_priv_works_cancel(group, status, text);
+    return 1;
+}
+
+void dscomm_priv_progress_rest(dscomm_group_t *group, int64_t at_most_ns,
+                               int hurry)
+{
+    int64_t us = MIN(at_most_ns / 1000 + 1, hurry ? SHORT_REST_US : REST_US);
+
+    if (group->ops.wait)
+        group->ops.wait(group->impl, (unsigned)us);
+    else
+        sched_yield();
+}
+
+int dscomm_priv_progress_wanted(const dscomm_group_t *group)
+{
+    unsigned own = group && dscomm_priv_group_is(group, GROUP_PENDING);
+
+    return atomic_load_explicit(&listed, memory_order_relaxed) > own;
+}
+
+/* Only groups that nobody is working on; the list's lock is not held meanwhile.
+ * A group stays on the list as long as its lock is held or it is expiring, so
+ * next is still right when the list's lock is taken again. locked: the caller
+ * has another group's lock, and so must not come to works that are their
+ * callers' own. unless: capabilities of groups to be left out. now: deadlines
+ * pass, unless it is 0.
+ */
+static unsigned walk_list(const dscomm_group_t *except, int locked,
+                          uint64_t unless, int64_t now)
+{
+    dscomm_group_t *group, *next;
+    unsigned completed = 0;
+
+    pthread_mutex_lock(&list_lock);
+    for (group = list; group; group = next) {
+        next = group->next;
+        if (group == except || group->capabilities & unless ||
+            pthread_mutex_trylock(&group->lock))
+            continue;
+        if (locked && group->custom) {
+            pthread_mutex_unlock(&group->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&list_lock);
+        completed += dscomm_priv_progress(group);
+        if (!completed)
+            dscomm_priv_progress_broken(group);
+        if (now)
+            dscomm_priv_works_expire(group, now);
+        pthread_mutex_lock(&list_lock);
+        next = group->next;
+        settle(group);
+        pthread_mutex_unlock(&group->lock);
+    }
+    pthread_mutex_unlock(&list_lock);
+    return completed;
+}
+
+/* What a work of its caller's own does on other groups comes here again. */
+static unsigned walk(const dscomm_group_t *except, int locked, uint64_t unless,
+                     int64_t now)
+{
+    unsigned completed = 0;
+
+    if (walking)
+        return 0;
+    walking = 1;
+    completed = walk_list(except, locked, unless, now);
+    walking = 0;
+    return completed;
+}
+
+static int progress_others(const dscomm_group_t *group, int locked)
+{
+    return dscomm_priv_progress_wanted(group) && walk(group, locked, 0, 0);
+}
+
+/* In a call that waits. The group has works of its callers' own only while it
+ * is pending, and then that call has its lock. 1: something moved. */
+static int advance_own(dscomm_group_t *group)
+{
+    dscomm_work_t *work, *next;
+    const uint64_t before = group->completed;
+
+    walking = 1;
+    for (work = group->pending; work; work = next) {
+        next = work->next;
+        if (work->call.kind != CALL_CUSTOM)
+            continue;
+        dscomm_priv_work_advance(work);
+        if (work->request.status != DSCOMM_IN_PROGRESS)
+            dscomm_priv_work_retire(work, work->request.status, NULL);
+    }
+    walking = 0;
+    return group->completed != before;
+}
+
+int dscomm_backend_progress_others(dscomm_group_t *group)
+{
+    int moved = 0;
+
+    if (group && group->custom && !walking)
+        moved = advance_own(group);
+    return progress_others(group, 0) || moved;
+}
+
+void dscomm_priv_progress_custom(int more)
+{
+    atomic_fetch_add_explicit(&custom, (unsigned)more, memory_order_relaxed);
+}
+
+/* A work of its caller's own takes the locks of other groups. Whoever held this
+ * one meanwhile could meet another thread that does the same the other way
+ * round. */
+void dscomm_priv_progress_others(dscomm_group_t *group)
+{
+    if (!atomic_load_explicit(&custom, memory_order_relaxed)) {
+        progress_others(group, 1);
+        return;
+    }
+    pthread_mutex_unlock(&group->lock);
+    progress_others(group, 0);
+    pthread_mutex_lock(&group->lock);
+}
+
+int dscomm_backend_has_works(void)
+{
+    return !dscomm_priv_progress_idle();
+}
+
+unsigned dscomm_priv_progress_all(int64_t now)
+{
+    return walk(NULL, 0, DSCOMM_CAP_CALLER_PROGRESS, now);
+}
+
+int dscomm_priv_progress_idle(void)
+{
+    return atomic_load_explicit(&listed, memory_order_relaxed) == 0;
+}
+
+void dscomm_priv_progress_forked(void)
+{
+    pthread_mutex_init(&list_lock, NULL);
+    list = NULL;
+    atomic_store(&listed, 0);
+    atomic_store(&custom, 0);
+    walking = 0;
+    dscomm_priv_event_forked();
+    dscomm_priv_progress_thread_forked();
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Waiting for works: spin, then watch the clock, the group's state and the
+ * other groups, and sleep where the backend can be woken. */
+#include "config.h"
+#include "lib/base/attr.h"
+#include "lib/base/clock.h"
+#include "lib/work/deadline.h"
+#include "lib/work/progress.h"
+#include "lib/base/status.h"
+
+#define SPINS 256
+
+/* What a wait is for: the end of a work, or of all collectives that were
+ * started on the group. */
+typedef struct {
+    dscomm_group_t *group;
+    dscomm_work_t *work; /* NULL: the collectives */
+} goal_t;
+
+static dscomm_work_t *first_collective(const dscomm_group_t *group)
+{
+    dscomm_work_t *work = group->pending;
+
+    while (work && work->call.kind != CALL_COLLECTIVE)
+        work = work->next;
+    return work;
+}
+
+/* What is still to be waited for, or NULL. Collectives that nobody holds any
+ * more are gone when they end, so only the list tells of them. */
+static dscomm_work_t *awaited(const goal_t *goal)
+{
+    if (!goal->work)
+        return first_collective(goal->group);
+    return dscomm_priv_work_done(goal->work) ? NULL : goal->work;
+}
+
+static void wait_locked(const goal_t *goal, int timeout_ms)
+{
+    dscomm_group_t *group = goal->group;
+    int64_t now, end = 0;
+    int spins = 0;
+
+    if (timeout_ms)
+        group->wait_last = 0;
+    for (;;) {
+        dscomm_work_t *work;
+
+        if (dscomm_priv_progress(group))
+            spins = 0;
+        work = awaited(goal);
+        if (!work)
+            return;
+        if (timeout_ms == 0) {
+            dscomm_priv_work_over(work, dscomm_priv_clock_coarse());
+            dscomm_priv_progress_others(group);
+            return;
+        }
+        if (++spins < SPINS) {
+            dscomm_priv_cpu_relax();
+            continue;
+        }
+        now = dscomm_priv_clock();
+        if (!end)
+            end = dscomm_priv_clock_after(now, timeout_ms);
+        if (dscomm_priv_work_over(work, now) || now >= end)
+            return;
+        dscomm_priv_progress_others(group);
+        dscomm_priv_progress_rest(group, end - now,
+                                  dscomm_priv_progress_wanted(group));
+    }
+}
+
+void dscomm_priv_works_drain(dscomm_group_t *group)
+{
+    const goal_t goal = {group, NULL};
+
+    if (awaited(&goal))
+        wait_locked(&goal, DSCOMM_TIMEOUT_DEFAULT);
+    dscomm_priv_pending_settle(group);
+}
+
+void dscomm_priv_works_await(dscomm_group_t *group)
+{
+    if (!dscomm_priv_group_is(group, GROUP_PENDING))
+        return;
+    pthread_mutex_lock(&group->lock);
+    dscomm_priv_works_drain(group);
+    pthread_mutex_unlock(&group->lock);
+}
+
+void dscomm_priv_work_wait_locked(dscomm_work_t *work, int timeout_ms)
+{
+    const goal_t goal = {work->group, work};
+
+    if (dscomm_priv_work_done(work))
+        return;
+    wait_locked(&goal, timeout_ms);
+    dscomm_priv_pending_settle(goal.group);
+}
+
+dscomm_status_t dscomm_priv_work_result(dscomm_work_t *work)
+{
+    dscomm_status_t status =
+        atomic_load_explicit(&work->status, memory_order_acquire);
+
+    if (status < 0)
+        dscomm_priv_fail_with(status, work->text ? work->text
+                                                 : dscomm_strerror(status));
+    return status;
+}
+
+dscomm_status_t dscomm_priv_work_wait(dscomm_work_t *work, int timeout_ms)
+{
+    dscomm_group_t *group = work->group;
+
+    if (!dscomm_priv_work_done(work)) {
+        pthread_mutex_lock(&group->lock);
+        dscomm_priv_work_wait_locked(work, timeout_ms);
+        pthread_mutex_unlock(&group->lock);
+    }
+    return dscomm_priv_work_result(work);
+}
+
+static dscomm_status_t check(const dscomm_work_t *work, const char *name,
+                             int timeout_ms)
+{
+    if (timeout_ms < DSCOMM_TIMEOUT_DEFAULT)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s: timeout_ms is %d; give milliseconds, 0 or "
+                           "DSCOMM_TIMEOUT_DEFAULT",
+                           name, timeout_ms);
+    if (!work)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: work is NULL", name);
+    if (dscomm_priv_group_forked(work->group))
+        return dscomm_priv_group_usable(work->group, name);
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_work_wait(dscomm_work_t *work, int timeout_ms)
+{
+    dscomm_status_t status = check(work, "dscomm_work_wait", timeout_ms);
+
+    return status < 0 ? status : dscomm_priv_work_wait(work, timeout_ms);
+}
+
+dscomm_status_t dscomm_work_test(dscomm_work_t *work)
+{
+    dscomm_status_t status = check(work, "dscomm_work_test", 0);
+
+    return status < 0 ? status : dscomm_priv_work_wait(work, 0);
+}
+
+static dscomm_status_t check_array(dscomm_work_t *const *works, size_t count,
+                                   const char *name, int timeout_ms)
+{
+    dscomm_status_t status = DSCOMM_OK;
+    size_t i;
+
+    if (!works && count)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: works is NULL", name);
+    for (i = 0; i < count && status == DSCOMM_OK; i++)
+        if (works[i])
+            status = check(works[i], name, timeout_ms);
+    return status;
+}
+
+dscomm_status_t dscomm_work_wait_all(dscomm_work_t *const *works, size_t count,
+                                     int timeout_ms)
+{
+    const char *name = "dscomm_work_wait_all";
+    dscomm_status_t status, first = DSCOMM_OK;
+    dscomm_work_t *failed = NULL;
+    int64_t end;
+    size_t i;
+
+    status = check_array(works, count, name, timeout_ms);
+    if (status < 0)
+        return status;
+    end = dscomm_priv_clock_after(dscomm_priv_clock(), timeout_ms);
+    for (i = 0; i < count; i++) {
+        if (!works[i])
+            continue;
+        status = dscomm_priv_work_wait(works[i], dscomm_priv_clock_left(end));
+        if (status == DSCOMM_IN_PROGRESS)
+            return status;
+        if (status < 0 && !failed) {
+            failed = works[i];
+            first = status;
+        }
+    }
+    return failed ? dscomm_priv_work_result(failed) : first;
+}
+
+/* Looks after one of several works; slow: also at clock and state. */
+static int visit(dscomm_work_t *work, int slow, int64_t now)
+{
+    dscomm_group_t *group = work->group;
+
+    if (dscomm_priv_work_done(work))
+        return 1;
+    pthread_mutex_lock(&group->lock);
+    dscomm_priv_progress(group);
+    if (slow && !dscomm_priv_work_done(work))
+        dscomm_priv_work_over(work, now);
+    dscomm_priv_pending_settle(group);
+    pthread_mutex_unlock(&group->lock);
+    return dscomm_priv_work_done(work);
+}
+
+/* Sleeps for a moment; the works' groups are in no order. */
+static void rest_any(dscomm_work_t *const *works, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count && !works[i]; i++)
+        ;
+    pthread_mutex_lock(&works[i]->group->lock);
+    if (!dscomm_priv_work_done(works[i]))
+        dscomm_priv_progress_rest(works[i]->group, NS_PER_MS, 1);
+    pthread_mutex_unlock(&works[i]->group->lock);
+}
+
+/* Index of a complete one, or count. */
+static size_t visit_all(dscomm_work_t *const *works, size_t count, int slow,
+                        int64_t now)
+{
+    size_t i;
+
+    for (i = 0; i < count; i++)
+        if (works[i] && visit(works[i], slow, now))
+            return i;
+    return count;
+}
+
+static dscomm_status_t wait_any(dscomm_work_t *const *works, size_t count,
+                                int timeout_ms, size_t *ret_index)
+{
+    int64_t now = dscomm_priv_clock();
+    int64_t end = dscomm_priv_clock_after(now, timeout_ms);
+    int spins = 0;
+    size_t i;
+
+    for (i = 0; timeout_ms && i < count; i++)
+        if (works[i])
+            works[i]->group->wait_last = 0;
+    while ((i = visit_all(works, count, !timeout_ms || spins >= SPINS, now)) ==
+           count) {
+        if (++spins < SPINS && timeout_ms)
+            continue;
+        dscomm_backend_progress_others(NULL);
+        now = dscomm_priv_clock();
+        if (now >= end)
+            return DSCOMM_IN_PROGRESS;
+        rest_any(works, count);
+    }
+    *ret_index = i;
+    return dscomm_priv_work_result(works[i]);
+}
+
+dscomm_status_t dscomm_work_wait_any(dscomm_work_t *const *works, size_t count,
+                                     int timeout_ms, size_t *ret_index)
+{
+    const char *name = "dscomm_work_wait_any";
+    dscomm_status_t status = check_array(works, count, name, timeout_ms);
+    size_t i;
+
+    if (status < 0)
+        return status;
+    if (!ret_index)
+        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: ret_index is NULL", name);
+    for (i = 0; i < count; i++)
+        if (works[i])
+            return wait_any(works, count, timeout_ms, ret_index);
+    return dscomm_fail(DSCOMM_ERR_INVALID, "%s: all works are NULL", name);
+}
+
+void dscomm_work_free(dscomm_work_t *work)
+{
+    dscomm_group_t *group;
+
+    if (!work || dscomm_priv_group_forked(work->group))
+        return;
+    group = work->group;
+    dscomm_priv_group_hold(group);
+    pthread_mutex_lock(&group->lock);
+    if (dscomm_priv_work_done(work))
+        dscomm_priv_work_discard(work);
+    else
+        work->zombie = 1;
+    pthread_mutex_unlock(&group->lock);
+    dscomm_priv_group_release(group);
+}
+
+dscomm_status_t dscomm_work_received(const dscomm_work_t *work, int *ret_source,
+                                     int *ret_tag, size_t *ret_bytes)
+{
+    dscomm_status_t status =
+        check(work, "dscomm_work_received", DSCOMM_TIMEOUT_DEFAULT);
+
+    if (status < 0)
+        return status;
+    status = atomic_load_explicit(&work->status, memory_order_acquire);
+    if (work->call.kind != CALL_MESSAGE || !work->call.p2p.receive ||
+        (status != DSCOMM_OK && status != DSCOMM_ERR_TRUNCATED))
+        return dscomm_fail(DSCOMM_ERR_STATE,
+                           "dscomm_work_received: the work is no completed "
+                           "receive; wait for it first");
+    if (ret_source)
+        *ret_source = work->request.source;
+    if (ret_tag)
+        *ret_tag = work->request.tag;
+    if (ret_bytes)
+        *ret_bytes = work->request.bytes;
+    return DSCOMM_OK;
+}
+
+dscomm_group_t *dscomm_work_group(const dscomm_work_t *work)
+{
+    return work && !dscomm_priv_group_is(work->group, GROUP_FREED) ? work->group
+                                                                   : NULL;
+}
+
+static dscomm_status_t read_ops(const dscomm_group_t *group,
+                                const dscomm_work_ops_t *ops,
+                                dscomm_work_ops_t *ret_ops)
+{
+    const char *name = "dscomm_work_create";
+    dscomm_status_t status = dscomm_priv_attr_read(
+        "dscomm_work_create: ops", "set it to sizeof(dscomm_work_ops_t)", ops,
+        sizeof *ret_ops, ret_ops);
+
+    if (status == DSCOMM_OK && !(ret_ops->advance && ret_ops->cancel))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': %s is NULL; fill in size, "
+                           "advance and cancel",
+                           name, group->name,
+                           !ops                ? "ops"
+                           : !ret_ops->advance ? "ops.advance"
+                                               : "ops.cancel");
+    return status;
+}
+
+dscomm_status_t dscomm_work_create(dscomm_group_t *group,
+                                   const dscomm_work_ops_t *ops, void *state,
+                                   dscomm_work_t **ret_work)
+{
+    const char *name = "dscomm_work_create";
+    dscomm_call_t call = {.kind = CALL_CUSTOM,
+                          .async = 1,
+                          .internal = 1,
+                          .custom = {.state = state}};
+    dscomm_status_t status = dscomm_priv_group_ready(group, name);
+
+    if (status < 0)
+        return status;
+    if (!ret_work)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': ret_work is NULL", name,
+                           group->name);
+    status = read_ops(group, ops, &call.custom.ops);
+    return status < 0 ? status : dscomm_priv_work_start(group, &call, ret_work);
+}
+
+uint64_t dscomm_work_sequence(const dscomm_work_t *work)
+{
+    if (!work || work->call.kind == CALL_CUSTOM)
+        return 0;
+    return work->call.kind == CALL_MESSAGE ? work->call.p2p.sequence
+                                           : work->call.coll.sequence;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The monitored barrier: names everyone who is late, and forgives. */
+#include "config.h"
+
+#include "tests/lib/work/ranks.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+#define SLACK_MS 2000 /* of a busy machine */
+
+static void all_come(rank_t *self)
+{
+    for (int i = 0; i < 20; i++)
+        CHECK(self, !dscomm_monitored_barrier(self->world, -1));
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+/* One call, and whether it kept its deadline. */
+static dscomm_status_t enter(rank_t *self, int timeout_ms)
+{
+    int64_t start = now_ms();
+    dscomm_status_t status = dscomm_monitored_barrier(self->world, timeout_ms);
+
+    CHECK(self, now_ms() - start < timeout_ms + SLACK_MS);
+    return status;
+}
+
+static atomic_int given_up;
+
+/* Waits outside of any call until count ranks have given up. */
+static void stay_away(int count)
+{
+    while (given_up < count)
+        usleep(1000);
+}
+
+/* Ranks 1 and 3 stay away until the others have given up; what they send
+ * afterwards confuses nobody. They are told at once how it ended. */
+static void two_late(rank_t *self)
+{
+    int late = self->rank == 1 || self->rank == 3;
+    int64_t start;
+
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    if (late)
+        stay_away(3);
+    start = now_ms();
+    CHECK(self, enter(self, late ? 8000 : 1000) == DSCOMM_ERR_TIMEOUT);
+    CHECK(self, strstr(dscomm_last_error(), "dscomm_monitored_barrier"));
+    CHECK(self, strstr(dscomm_last_error(), "ranks 1, 3 of 5 did not come"));
+    if (late) {
+        CHECK(self, strstr(dscomm_last_error(), "this rank came too late"));
+        CHECK(self, now_ms() - start < 8000);
+    }
+    given_up++;
+    CHECK(self, dscomm_group_status(self->world) == DSCOMM_OK);
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    for (int i = 0; i < 3; i++)
+        CHECK(self, !dscomm_monitored_barrier(self->world, 5000));
+}
+
+/* The others gave up, each in time, and rank 0 is told so when it comes: the
+ * barrier has passed for nobody. That they wait in the next collective by then
+ * is no mismatch. */
+static void root_late(rank_t *self)
+{
+    if (self->rank == 0) {
+        stay_away(2);
+        usleep(400000);
+        CHECK(self, enter(self, 5000) == DSCOMM_ERR_TIMEOUT);
+        CHECK(self, strstr(dscomm_last_error(),
+                           "gave up, since rank 0 did not come within the 50"));
+        CHECK(self, strstr(dscomm_last_error(), "this rank came too late"));
+        CHECK(self, !dscomm_barrier(self->world, NULL));
+    } else {
+        CHECK(self, enter(self, 50) == DSCOMM_ERR_TIMEOUT);
+        CHECK(self, strstr(dscomm_last_error(), "rank 0 of 3 did not come"));
+        given_up++;
+        CHECK(self, !dscomm_barrier(self->world, NULL));
+    }
+    CHECK(self, !dscomm_monitored_barrier(self->world, 5000));
+}
+
+/* Rank 2 never comes; the others come one after the other. All name it, and
+ * none waits longer than its own time-out allows. */
+static void one_missing(rank_t *self)
+{
+    const int delays_ms[] = {400, 0, 0, 800};
+
+    if (self->rank != 2) {
+        usleep((useconds_t)delays_ms[self->rank] * 1000);
+        CHECK(self, enter(self, 2000) == DSCOMM_ERR_TIMEOUT);
+        CHECK(self, strstr(dscomm_last_error(), ": rank 2 of 4 did not come "
+                                                "within the 2000 ms"));
+        given_up++;
+    } else {
+        stay_away(3);
+    }
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+}
+
+/* Whoever is late, those that try again meet in the end. */
+static void again(rank_t *self, int late)
+{
+    dscomm_status_t status = DSCOMM_ERR_TIMEOUT;
+
+    if (self->rank == late)
+        usleep(900000);
+    for (int i = 0; i < 50 && status == DSCOMM_ERR_TIMEOUT; i++)
+        status = enter(self, 250);
+    CHECK(self, status == DSCOMM_OK);
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+}
+
+static void root_again(rank_t *self)
+{
+    again(self, 0);
+}
+
+static void other_again(rank_t *self)
+{
+    again(self, 2);
+}
+
+/* Its messages are not for those who take any tag. */
+static void any_tag(rank_t *self)
+{
+    dscomm_work_t *work;
+    int x = self->rank, y = -1;
+
+    CHECK(self, !dscomm_irecv(self->world, &y, 1, DSCOMM_INT32,
+                              DSCOMM_ANY_SOURCE, DSCOMM_ANY_TAG, &work));
+    CHECK(self, !dscomm_monitored_barrier(self->world, -1));
+    CHECK(self, dscomm_work_test(work) == DSCOMM_IN_PROGRESS);
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    CHECK(self,
+          !dscomm_send(self->world, &x, 1, DSCOMM_INT32, 1 - self->rank, 0));
+    CHECK(self, !dscomm_work_wait(work, -1) && y == 1 - self->rank);
+    dscomm_work_free(work);
+}
+
+int main(void)
+{
+    ranks_use_modules();
+    ranks_run(1, 10000, all_come, "alone");
+    ranks_run(5, 10000, all_come, "everyone comes");
+    ranks_run(5, 10000, two_late, "two are late");
+    given_up = 0;
+    ranks_run(3, 10000, root_late, "rank 0 is late");
+    given_up = 0;
+    ranks_run(4, 10000, one_missing, "one never comes");
+    ranks_run(3, 10000, root_again, "all try again until rank 0 is there");
+    ranks_run(3, 10000, other_again, "all try again until rank 2 is there");
+    ranks_run(2, 10000, any_tag, "any tag does not match");
+    return tap_done();
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Coalescing: what is recorded, refused, and how it ends. */
+#include "config.h"
+
+#include "tests/lib/work/ranks.h"
+
+static void together(rank_t *self)
+{
+    int32_t a = self->rank, b = 1, sum = 0, most = 0, out = self->rank, in = -1;
+    int next = (self->rank + 1) % 3, before = (self->rank + 2) % 3;
+    const size_t counts[3] = {1, 1, 1};
+    int32_t all[3] = {0};
+
+    for (int i = 0; i < 2; i++) {
+        dscomm_work_t *work = NULL;
+
+        sum = most = 0;
+        in = -1;
+        CHECK(self, !dscomm_coalesce_begin(self->world));
+        CHECK(self, !dscomm_all_reduce(self->world, &b, &sum, 1, DSCOMM_INT32,
+                                       DSCOMM_SUM, NULL));
+        CHECK(self, !dscomm_all_reduce(self->world, &a, &most, 1, DSCOMM_INT32,
+                                       DSCOMM_MAX, NULL));
+        CHECK(self, !dscomm_recv(self->world, &in, 1, DSCOMM_INT32, before, 1,
+                                 NULL, NULL));
+        CHECK(self,
+              !dscomm_isend(self->world, &out, 1, DSCOMM_INT32, next, 1, NULL));
+        CHECK(self, !dscomm_all_gather_v(self->world, &a, 1, all, counts, NULL,
+                                         DSCOMM_INT32, NULL));
+        CHECK(self, sum == 0 && most == 0 && in == -1);
+        CHECK(self, !dscomm_coalesce_end(self->world, i ? &work : NULL));
+        if (work) {
+            CHECK(self, !dscomm_work_wait(work, -1));
+            dscomm_work_free(work);
+        }
+        CHECK(self, sum == 3 && most == 2 && in == before);
+        CHECK(self, all[0] == 0 && all[1] == 1 && all[2] == 2);
+    }
+    CHECK(self, dscomm_group_sequence(self->world) == 6);
+}
+
+static void refused(rank_t *self)
+{
+    int32_t a = 1, b = 0;
+    dscomm_group_t *group;
+    dscomm_work_t *work;
+    size_t size;
+    void *blob;
+    int source;
+
+    CHECK(self, !dscomm_coalesce_begin(self->world));
+    CHECK(self, dscomm_coalesce_begin(self->world) == DSCOMM_ERR_STATE);
+    CHECK(self, dscomm_barrier(self->world, &work) == DSCOMM_ERR_STATE);
+    CHECK(self, strstr(dscomm_last_error(), "without a work"));
+    CHECK(self, dscomm_irecv(self->world, &b, 1, DSCOMM_INT32, 0, 1, &work) ==
+                    DSCOMM_ERR_STATE);
+    CHECK(self, dscomm_recv(self->world, &b, 1, DSCOMM_INT32, 0, 1, &source,
+                            NULL) == DSCOMM_ERR_STATE);
+    CHECK(self, dscomm_monitored_barrier(self->world, 0) == DSCOMM_ERR_STATE);
+    CHECK(self, dscomm_broadcast_blob(self->world, "x", 1, 0, &blob, &size) ==
+                    DSCOMM_ERR_STATE);
+    CHECK(self, dscomm_group_split(self->world, 0, 0, NULL, &group) ==
+                    DSCOMM_ERR_STATE);
+    CHECK(self, dscomm_all_reduce(self->world, NULL, &b, 1, DSCOMM_INT32,
+                                  DSCOMM_SUM, NULL) == DSCOMM_ERR_INVALID);
+    CHECK(self, !dscomm_all_reduce(self->world, &a, &b, 1, DSCOMM_INT32,
+                                   DSCOMM_SUM, NULL));
+    CHECK(self, !dscomm_coalesce_end(self->world, NULL) && b == 2);
+    CHECK(self, dscomm_coalesce_end(self->world, NULL) == DSCOMM_ERR_STATE);
+    CHECK(self, !dscomm_coalesce_begin(self->world));
+    CHECK(self, !dscomm_coalesce_end(self->world, &work));
+    CHECK(self, !dscomm_work_test(work));
+    dscomm_work_free(work);
+}
+
+/* One part fails, the rest goes on: a truncated message. */
+static void partly(rank_t *self)
+{
+    int32_t out[2] = {1, 2}, in = 0, a = 1, sum = 0;
+
+    CHECK(self, !dscomm_coalesce_begin(self->world));
+    CHECK(self,
+          !dscomm_send(self->world, out, 2, DSCOMM_INT32, 1 - self->rank, 1));
+    CHECK(self, !dscomm_recv(self->world, &in, 1, DSCOMM_INT32, 1 - self->rank,
+                             1, NULL, NULL));
+    CHECK(self, !dscomm_all_reduce(self->world, &a, &sum, 1, DSCOMM_INT32,
+                                   DSCOMM_SUM, NULL));
+    CHECK(self, dscomm_coalesce_end(self->world, NULL) == DSCOMM_ERR_TRUNCATED);
+    CHECK(self, strstr(dscomm_last_error(), "message of 8 bytes"));
+    CHECK(self, in == 1 && sum == 2);
+}
+
+/* Neither a recording nor a work is an obstacle to freeing the group. */
+static void abandoned(rank_t *self)
+{
+    dscomm_group_t *group;
+    dscomm_work_t *work;
+    int x;
+
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+    CHECK(self, !dscomm_coalesce_begin(group));
+    CHECK(self, !dscomm_recv(group, &x, 1, DSCOMM_INT32, 0, 1, NULL, NULL));
+    CHECK(self, !dscomm_recv(group, &x, 1, DSCOMM_INT32, 1, 1, NULL, NULL));
+    CHECK(self, !dscomm_coalesce_end(group, &work));
+    CHECK(self, dscomm_work_wait(work, 5) == DSCOMM_IN_PROGRESS);
+    CHECK(self, !dscomm_coalesce_begin(group));
+    CHECK(self, !dscomm_barrier(group, NULL));
+    CHECK(self, !dscomm_group_free(group));
+    CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_ERR_ABORTED);
+    dscomm_work_free(work);
+}
+
+int main(void)
+{
+    ranks_use_modules();
+    ranks_run(3, 10000, together, "several calls as one");
+    ranks_run(2, 10000, refused, "what cannot be recorded");
+    ranks_run(2, 10000, partly, "one part fails");
+    ranks_run(2, 10000, abandoned, "what is left behind");
+    return tap_done();
+}

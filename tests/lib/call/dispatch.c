@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Collectives that the backend has and those that are schedules, together on
+ * one group: order, numbers, and what peers learn of a rank that cannot go
+ * on. */
+#include "config.h"
+
+#include "lib/group/group.h"
+#include "tests/lib/work/hungry.h"
+#include "tests/lib/work/ranks.h"
+
+#include <sys/wait.h>
+
+#define MOST 8
+
+/* The backend in thread.c has all_reduce, and neither gather nor all_to_all. A
+ * gather ends at once for all but the root. */
+static dscomm_status_t gather(rank_t *self, int32_t *in, int32_t *out,
+                              dscomm_work_t **ret_work)
+{
+    return dscomm_gather(self->world, in, out, 1, DSCOMM_INT32, 0, ret_work);
+}
+
+/* A blocking schedule returns after what the backend has started. */
+static void behind_native(rank_t *self)
+{
+    int32_t one = 1, all[RANKS_MAX];
+
+    for (int i = 0; i < 50; i++) {
+        int32_t sum = 0;
+        dscomm_work_t *work;
+
+        if (self->rank == i % self->size)
+            usleep(1000);
+        CHECK(self, !dscomm_all_reduce(self->world, &one, &sum, 1, DSCOMM_INT32,
+                                       DSCOMM_SUM, &work));
+        CHECK(self, !gather(self, &one, all, NULL));
+        CHECK(self, sum == self->size);
+        CHECK(self, !dscomm_work_wait(work, 0));
+        dscomm_work_free(work);
+    }
+}
+
+/* A blocking call returns after schedules that are parts of another work, held
+ * or freed. */
+static void behind_coalesced(rank_t *self)
+{
+    int32_t in[MOST], out[MOST], one = 1, sum;
+
+    for (int i = 0; i < 50; i++) {
+        dscomm_work_t *work;
+
+        if (self->rank == i % self->size)
+            usleep(1000);
+        CHECK(self, !dscomm_coalesce_begin(self->world));
+        for (int r = 0; r < self->size; r++)
+            in[r] = 10 * self->rank + r;
+        CHECK(self,
+              !dscomm_all_to_all(self->world, in, out, 1, DSCOMM_INT32, NULL));
+        CHECK(self, !dscomm_coalesce_end(self->world, &work));
+        if (i % 2)
+            dscomm_work_free(work);
+        if (i % 4 < 2)
+            CHECK(self, !gather(self, &one, (int32_t[RANKS_MAX]){0}, NULL));
+        else
+            CHECK(self, !dscomm_all_reduce(self->world, &one, &sum, 1,
+                                           DSCOMM_INT32, DSCOMM_SUM, NULL));
+        for (int r = 0; r < self->size; r++)
+            CHECK(self, out[r] == 10 * r + self->rank);
+        if (i % 2)
+            continue;
+        CHECK(self, !dscomm_work_wait(work, 0));
+        dscomm_work_free(work);
+    }
+}
+
+/* The end of a recording is a blocking call like others, unless it is one of
+ * messages. */
+static void coalesced_behind(rank_t *self)
+{
+    int32_t one = 1, all[RANKS_MAX], sum = 0, note = 0;
+    int peer = self->rank ^ 1;
+    dscomm_work_t *work;
+
+    if (self->rank == 0)
+        usleep(20000);
+    CHECK(self, !dscomm_all_reduce(self->world, &one, &sum, 1, DSCOMM_INT32,
+                                   DSCOMM_SUM, &work));
+    CHECK(self, !dscomm_coalesce_begin(self->world));
+    CHECK(self, !gather(self, &one, all, NULL));
+    CHECK(self, !dscomm_coalesce_end(self->world, NULL));
+    CHECK(self, sum == self->size);
+    dscomm_work_free(work);
+    /* The peer starts the collective only when it has the message. */
+    if (self->rank % 2)
+        CHECK(self, !dscomm_recv(self->world, &note, 1, DSCOMM_INT32, peer, 1,
+                                 NULL, NULL));
+    CHECK(self, !dscomm_all_reduce(self->world, &one, &sum, 1, DSCOMM_INT32,
+                                   DSCOMM_SUM, &work));
+    if (self->rank % 2 == 0) {
+        CHECK(self, !dscomm_coalesce_begin(self->world));
+        CHECK(self, !dscomm_send(self->world, &one, 1, DSCOMM_INT32, peer, 1));
+        CHECK(self, !dscomm_coalesce_end(self->world, NULL));
+    }
+    CHECK(self, !dscomm_work_wait(work, -1));
+    dscomm_work_free(work);
+}
+
+/* Numbers in tags come round again. */
+static void numbers_wrap(rank_t *self)
+{
+    int32_t in[MOST][RANKS_MAX], out[MOST][RANKS_MAX];
+    dscomm_work_t *works[MOST];
+
+    self->world->sequence = (UINT64_C(1) << 22) - MOST;
+    for (int round = 0; round < 4; round++) {
+        for (int i = 0; i < MOST; i++) {
+            for (int r = 0; r < self->size; r++)
+                in[i][r] = 1000 * round + 100 * i + 10 * self->rank + r;
+            CHECK(self, !dscomm_all_to_all(self->world, in[i], out[i], 1,
+                                           DSCOMM_INT32, &works[i]));
+        }
+        for (int i = MOST - 1; i >= 0; i--) {
+            CHECK(self, !dscomm_work_wait(works[i], -1));
+            dscomm_work_free(works[i]);
+            for (int r = 0; r < self->size; r++)
+                CHECK(self, out[i][r] ==
+                                1000 * round + 100 * i + 10 * r + self->rank);
+        }
+    }
+}
+
+/* From here on rank 0, which knows that all are there, has no memory for
+ * requests. */
+static void starve(rank_t *self)
+{
+    int32_t note = 0;
+
+    if (self->rank)
+        CHECK(self, !dscomm_send(self->world, &note, 1, DSCOMM_INT32, 0, 1));
+    for (int r = 1; r < self->size && !self->rank; r++)
+        CHECK(self, !dscomm_recv(self->world, &note, 1, DSCOMM_INT32, r, 1,
+                                 NULL, NULL));
+    if (self->rank == 0)
+        self->world->ops.request_size = SIZE_MAX / 64;
+}
+
+static void no_memory(rank_t *self)
+{
+    const size_t size = self->world->ops.request_size;
+    int32_t in[RANKS_MAX] = {0}, out[RANKS_MAX];
+
+    starve(self);
+    CHECK(self, dscomm_all_to_all(self->world, in, out, 1, DSCOMM_INT32,
+                                  NULL) == DSCOMM_ERR_NO_MEMORY);
+    self->world->ops.request_size = size;
+    CHECK(self, strstr(dscomm_last_error(), "rank 0 has no memory"));
+    CHECK(self, dscomm_barrier(self->world, NULL) == DSCOMM_ERR_NO_MEMORY);
+}
+
+/* The same for works, once those that there is memory for are in use. */
+static void no_memory_coalesced(rank_t *self)
+{
+    const size_t size = self->world->ops.request_size;
+    int32_t one = 1, all[RANKS_MAX];
+    dscomm_work_t *works[16] = {NULL};
+
+    starve(self);
+    for (int i = 0; i < 16 && !self->rank; i++)
+        CHECK(self, !dscomm_isend(self->world, &one, 1, DSCOMM_INT32, 0, 2,
+                                  &works[i]));
+    CHECK(self, !dscomm_coalesce_begin(self->world));
+    CHECK(self, !gather(self, &one, all, NULL));
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    CHECK(self, dscomm_coalesce_end(self->world, NULL) == DSCOMM_ERR_NO_MEMORY);
+    self->world->ops.request_size = size;
+    CHECK(self, strstr(dscomm_last_error(), "rank 0 has no memory"));
+    for (int i = 0; i < 16; i++)
+        dscomm_work_free(works[i]);
+}
+
+/* Who waits for a schedule learns why its group was ended. */
+static void aborted(rank_t *self)
+{
+    int32_t in[RANKS_MAX] = {0}, out[RANKS_MAX];
+    dscomm_work_t *works[3];
+
+    if (self->rank == 0) {
+        usleep(20000);
+        CHECK(self, !dscomm_group_abort(self->world, "enough"));
+        return;
+    }
+    for (int i = 0; i < 3; i++)
+        CHECK(self, !dscomm_all_to_all(self->world, in, out, 1, DSCOMM_INT32,
+                                       &works[i]));
+    for (int i = 2; i >= 0; i--) {
+        CHECK(self, dscomm_work_wait(works[i], -1) == DSCOMM_ERR_ABORTED);
+        CHECK(self, strstr(dscomm_last_error(), "enough"));
+        dscomm_work_free(works[i]);
+    }
+}
+
+/* Schedules under way are no obstacle to freeing the group, and what a forked
+ * child has of them it can free. */
+static void abandoned(rank_t *self)
+{
+    int32_t in[RANKS_MAX] = {0}, out[RANKS_MAX];
+    dscomm_group_t *group;
+    dscomm_work_t *work;
+    pid_t child;
+    int status = -1;
+
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+    if (self->rank == 0) {
+        CHECK(self, !dscomm_all_to_all(group, in, out, 1, DSCOMM_INT32, &work));
+        child = fork();
+        if (child == 0)
+            _exit(dscomm_work_wait(work, -1) != DSCOMM_ERR_STATE ||
+                  dscomm_finalize(self->world));
+        waitpid(child, &status, 0);
+        CHECK(self, WIFEXITED(status) && !WEXITSTATUS(status));
+        CHECK(self, !dscomm_group_free(group));
+        CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_ERR_ABORTED);
+        dscomm_work_free(work);
+    } else {
+        CHECK(self, !dscomm_group_free(group));
+    }
+}
+
+/* Longer than the deadline, but never as long without a message: rank 1 passes
+ * on a few segments at a time, then nothing any more. */
+static void slow(rank_t *self)
+{
+    const size_t bytes = 96 * (64 << 10);
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_status_t status = DSCOMM_IN_PROGRESS;
+    char *buffer = calloc(1, bytes);
+    dscomm_group_t *group;
+    dscomm_work_t *work;
+
+    attr.timeout_ms = 1000;
+    memset(buffer, self->rank ? 0 : 42, bytes);
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
+    CHECK(self,
+          !dscomm_broadcast(group, buffer, bytes, DSCOMM_UINT8, 0, &work));
+    while (self->rank == 1 && status == DSCOMM_IN_PROGRESS) {
+        usleep(60000);
+        status = dscomm_work_test(work);
+    }
+    CHECK(self, !dscomm_work_wait(work, -1));
+    CHECK(self, buffer[0] == 42 && buffer[bytes - 1] == 42);
+    dscomm_work_free(work);
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    if (self->rank != 1) {
+        status = dscomm_broadcast(group, buffer, bytes, DSCOMM_UINT8, 1, NULL);
+        CHECK(self, status == DSCOMM_ERR_TIMEOUT);
+        CHECK(self, strstr(dscomm_last_error(), "1000 ms"));
+        CHECK(self, strstr(dscomm_last_error(), "rank 1"));
+    }
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    CHECK(self, !dscomm_group_free(group));
+    free(buffer);
+}
+
+/* What was started everywhere ends before the world does. */
+static void unwaited(rank_t *self)
+{
+    static int32_t in[RANKS_MAX][RANKS_MAX], out[RANKS_MAX][RANKS_MAX];
+    dscomm_work_t *work;
+
+    for (int i = 0; i < 20; i++) {
+        CHECK(self,
+              !dscomm_all_to_all(self->world, in[self->rank], out[self->rank],
+                                 1, DSCOMM_INT32, &work));
+        if (i % 2)
+            dscomm_work_free(work);
+    }
+}
+
+int main(void)
+{
+    ranks_use_modules();
+    ranks_run(4, 10000, behind_native, "a schedule behind the backend's own");
+    ranks_run(4, 10000, behind_coalesced, "a call behind coalesced schedules");
+    ranks_run(4, 10000, coalesced_behind, "a recording behind a collective");
+    ranks_run(3, 10000, numbers_wrap, "numbers come round again");
+    ranks_run(3, 10000, no_memory, "a rank without memory");
+    ranks_run(3, 10000, no_memory_coalesced, "the same, coalesced");
+    ranks_run(3, 10000, aborted, "an aborted group");
+    ranks_run(2, 10000, abandoned, "a group freed, a process forked");
+    ranks_run(3, 10000, unwaited, "works that nobody waits for");
+    setenv("DSCOMM_ALGORITHM", "broadcast:chain", 1);
+    ranks_run(3, 10000, slow, "longer than the deadline");
+    return tap_done();
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Schedules that do not go on: whom the sentence names. all_to_all, gather and
+ * scatter are schedules over the thread backend. */
+#include "config.h"
+
+#include "tests/lib/work/ranks.h"
+
+#include <dscomm/hook.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/file.h>
+#include <time.h>
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Until the group ends, without waiting in a call. */
+static void stay_away(rank_t *self)
+{
+    for (int i = 0; i < 2000 && !dscomm_group_status(self->world); i++)
+        usleep(5000);
+}
+
+/* The last sentence ends with what rank 3, which is this process, does. */
+static int names_late(void)
+{
+    char who[64];
+
+    snprintf(who, sizeof who, ": rank 3 (pid %ld on ", (long)getpid());
+    return strstr(dscomm_last_error(), who) &&
+           strstr(dscomm_last_error(), ") has not made this call, or stands "
+                                       "still");
+}
+
+/* Rank 3 makes one call less. */
+static void late(rank_t *self)
+{
+    int32_t x[4] = {0}, y[4];
+
+    CHECK(self, !dscomm_all_to_all(self->world, x, y, 1, DSCOMM_INT32, NULL));
+    if (self->rank == 3)
+        stay_away(self);
+    CHECK(self, dscomm_all_to_all(self->world, x, y, 1, DSCOMM_INT32, NULL) ==
+                    DSCOMM_ERR_TIMEOUT);
+    CHECK(self, strstr(dscomm_last_error(), "all_to_all(count 1, int32) #2"));
+    CHECK(self, names_late());
+}
+
+/* The same where two are started at once, by a ring: rank 1 waits for rank 0,
+ * which tells whom it waits for before the time is over for rank 1. */
+static void late_twice(rank_t *self)
+{
+    int32_t x[4] = {0}, y[2][4];
+    dscomm_work_t *works[2];
+
+    if (self->rank == 3) {
+        stay_away(self);
+        return;
+    }
+    for (int i = 0; i < 2; i++)
+        CHECK(self, !dscomm_all_reduce(self->world, x, y[i], 4, DSCOMM_INT32,
+                                       DSCOMM_SUM, &works[i]));
+    if (self->rank == 0)
+        usleep(300000);
+    CHECK(self, dscomm_work_wait(works[0], DSCOMM_TIMEOUT_DEFAULT) ==
+                    DSCOMM_ERR_TIMEOUT);
+    CHECK(self, names_late());
+    for (int i = 0; i < 2; i++)
+        dscomm_work_free(works[i]);
+}
+
+/* Nobody sends. */
+static void receive_any(rank_t *self)
+{
+    int32_t x;
+
+    CHECK(self, dscomm_recv(self->world, &x, 1, DSCOMM_INT32, DSCOMM_ANY_SOURCE,
+                            DSCOMM_ANY_TAG, NULL, NULL) == DSCOMM_ERR_TIMEOUT);
+    CHECK(self,
+          strstr(dscomm_last_error(), "recv from any rank with any tag of "));
+}
+
+/* The library waits 250 ms for the call histories of the other ranks. A rank
+ * that does not run for so long, on a loaded machine, is only said to have made
+ * a different call: the case is repeated then. */
+#define ATTEMPTS 10
+
+static atomic_int unspecific;
+
+static int is_unspecific(void)
+{
+    const int found = strstr(dscomm_last_error(),
+                             " have made different calls; all ranks must make "
+                             "the same calls in the same order") != NULL;
+
+    if (found)
+        atomic_store(&unspecific, 1);
+    return found;
+}
+
+static void run_until_specific(int size, rank_body_t body, const char *what)
+{
+    int failed, attempts = 0;
+
+    do {
+        atomic_store(&unspecific, 0);
+        failed = ranks_try("memory://", size, 20000, body);
+    } while (!failed && atomic_load(&unspecific) && ++attempts < ATTEMPTS);
+    ok(!failed && !atomic_load(&unspecific), "%s, %d ranks", what, size);
+}
+
+/* Rank 2's call sends to rank 1 alone, which has nothing to receive. */
+static void never_meet(rank_t *self)
+{
+    int32_t x[4] = {0}, y[4];
+    int64_t began = now_ms();
+    dscomm_status_t status;
+
+    if (self->rank == 2)
+        status = dscomm_gather(self->world, x, y, 1, DSCOMM_INT32, 1, NULL);
+    else
+        status = dscomm_gather(self->world, x, y, 1, DSCOMM_INT32, 0, NULL);
+    for (int i = 0; i < 2 && !status; i++)
+        status = dscomm_all_to_all(self->world, x, y, 1, DSCOMM_INT32, NULL);
+    CHECK(self, status == DSCOMM_ERR_MISMATCH);
+    CHECK(self, now_ms() - began < 5000);
+    if (is_unspecific())
+        return;
+    CHECK(self,
+          strstr(dscomm_last_error(),
+                 "rank 2 called gather(count 1, int32, root 1) #1, but "));
+    CHECK(self, strstr(dscomm_last_error(),
+                       " called gather(count 1, int32, root 0) #1"));
+}
+
+/* A broadcast that goes through everywhere, with two roots: no rank waits for
+ * another that differs, but the next collective tells. */
+static void silent(rank_t *self)
+{
+    int32_t x[2] = {0}, y[2];
+    dscomm_status_t status;
+
+    status =
+        dscomm_scatter(self->world, x, y, 1, DSCOMM_INT32, self->rank, NULL);
+    CHECK(self, status == DSCOMM_OK);
+    status = dscomm_all_to_all(self->world, x, y, 1, DSCOMM_INT32, NULL);
+    CHECK(self, status == DSCOMM_ERR_MISMATCH);
+    if (is_unspecific())
+        return;
+    CHECK(self, strstr(dscomm_last_error(),
+                       "called scatter(count 1, int32, root 0) #1"));
+    CHECK(self, strstr(dscomm_last_error(),
+                       "called scatter(count 1, int32, root 1) #1"));
+}
+
+static char store_path[64];
+static pthread_t ended_by; /* rank 0's all_to_all */
+
+static void note_end(const dscomm_op_info_t *info, dscomm_status_t status,
+                     uint64_t token, void *arg)
+{
+    (void)status, (void)token, (void)arg;
+    if (info->coll == DSCOMM_COLL_ALL_TO_ALL &&
+        dscomm_group_rank(info->group) == 0)
+        ended_by = pthread_self();
+}
+
+static atomic_int others; /* all_to_alls of rank 0 that another thread ended */
+
+/* While rank 0 asks a store that does not answer, what it waits for comes: the
+ * progress thread takes it. On a loaded machine rank 0 may come to ask only
+ * after that, hence the rounds. */
+static void store_stands_still(rank_t *self)
+{
+    int32_t x[2] = {0}, y[2];
+
+    for (int i = 0; i < 20; i++) {
+        int fd = -1;
+
+        CHECK(self, !dscomm_barrier(self->world, NULL));
+        if (atomic_load(&others))
+            break;
+        if (self->rank == 1) {
+            fd = open(store_path, O_RDWR | O_CLOEXEC);
+            CHECK(self, fd >= 0 && !flock(fd, LOCK_EX));
+            usleep(250000);
+        }
+        CHECK(self,
+              !dscomm_all_to_all(self->world, x, y, 1, DSCOMM_INT32, NULL));
+        if (self->rank == 0 && !pthread_equal(ended_by, pthread_self()))
+            atomic_fetch_add(&others, 1);
+        if (fd >= 0)
+            close(fd);
+    }
+    CHECK(self, self->rank != 0 || atomic_load(&others) > 0);
+}
+
+static void test_lock(void)
+{
+    const dscomm_hooks_t hooks = {.size = sizeof hooks, .end = note_end};
+    char url[80];
+
+    snprintf(store_path, sizeof store_path, "/tmp/dscomm-test.%d.inquest",
+             (int)getpid());
+    snprintf(url, sizeof url, "file://%s", store_path);
+    setenv("DSCOMM_PROGRESS", "thread", 1);
+    dscomm_hooks_set(&hooks);
+    ranks_run_in(url, 2, 20000, store_stands_still,
+                 "a store that stands still holds up nobody else");
+    dscomm_hooks_set(NULL);
+    unlink(store_path);
+}
+
+int main(void)
+{
+    ranks_use_modules();
+    ranks_run(4, 3000, late, "a rank that does not come is named");
+    setenv("DSCOMM_ALGORITHM", "all_reduce:ring", 1);
+    ranks_run(4, 4000, late_twice, "and where two calls are under way");
+    unsetenv("DSCOMM_ALGORITHM");
+    ranks_run(2, 2000, receive_any, "a receive from anybody");
+    run_until_specific(4, never_meet, "ranks that do not meet");
+    run_until_specific(2, silent, "a mismatch that nobody waits for");
+    test_lock();
+    return tap_done();
+}

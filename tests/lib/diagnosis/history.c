@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Accounts: written, read, compared. */
+#include "config.h"
+
+#include "lib/diagnosis/history.h"
+
+#include "tests/tap.h"
+
+static dscomm_coll_args_t make(uint64_t sequence, int coll, size_t count)
+{
+    return (dscomm_coll_args_t){
+        .coll = coll,
+        .dtype = DSCOMM_INT32,
+        .op = coll == DSCOMM_COLL_ALL_REDUCE ? DSCOMM_SUM : -1,
+        .root = -1,
+        .count = count,
+        .sequence = sequence,
+        .fingerprint = (uint32_t)(coll * 1000 + (int)count)};
+}
+
+static void note(dscomm_history_t *history, uint64_t sequence, int coll,
+                 size_t count)
+{
+    dscomm_coll_args_t args = make(sequence, coll, count);
+
+    dscomm_priv_history_note(history, &args, 4);
+}
+
+static const char *text_of(const dscomm_account_t *account, uint64_t sequence)
+{
+    const dscomm_account_call_t *call =
+        dscomm_priv_account_call(account, sequence);
+
+    return call ? call->text : NULL;
+}
+
+static dscomm_account_t pass_on(const dscomm_history_t *history)
+{
+    const int waits[] = {3, 200};
+    char text[ACCOUNT_MAX];
+    dscomm_account_t account = {0};
+
+    dscomm_priv_account_write(history, "w.1", waits, 2, text);
+
+    is_int(dscomm_priv_account_read(text, "w.2", &account), -1,
+           "another group's is none");
+    ok(!account.known, "and leaves nothing");
+    is_int(dscomm_priv_account_read(text, "w.1", &account), 0, "read");
+    ok(account.known, "known");
+    return account;
+}
+
+static void test_calls(void)
+{
+    dscomm_history_t history = {0}, other = {0};
+    dscomm_account_t a, b;
+
+    a = pass_on(&history);
+    is_int((long)a.last, 0, "nothing was called yet");
+    for (uint64_t s = 1; s <= 11; s++) {
+        note(&history, s, DSCOMM_COLL_ALL_REDUCE, 5);
+        note(&other, s, DSCOMM_COLL_ALL_REDUCE, 5 + (s == 6 || s == 7));
+    }
+    a = pass_on(&history);
+    b = pass_on(&other);
+    is_int((long)a.last, 11, "the last");
+    is_str(text_of(&a, 11), "all_reduce(count 5, int32, sum) #11", "as text");
+    is_str(text_of(&a, 4), "all_reduce(count 5, int32, sum) #4", "the oldest");
+    is_str(text_of(&a, 3), NULL, "older ones are gone");
+    is_str(text_of(&a, 12), NULL, "newer ones are to come");
+    ok(dscomm_priv_account_waits(&a, 3) && dscomm_priv_account_waits(&a, 200),
+       "whom it waits for");
+    ok(!dscomm_priv_account_waits(&a, 2) && !dscomm_priv_account_waits(&a, 999),
+       "and whom not");
+    is_int((long)dscomm_priv_account_difference(&a, &b), 6,
+           "the first difference");
+    is_int((long)dscomm_priv_account_difference(&b, &a), 6, "either way");
+    is_int((long)dscomm_priv_account_difference(&a, &a), 0, "no difference");
+    b.known = 0;
+    is_int((long)dscomm_priv_account_difference(&a, &b), 0, "nothing known");
+}
+
+static void test_counts(void)
+{
+    const size_t counts[] = {5, 12, 0, 7},
+                 many[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    dscomm_coll_args_t args = make(1, DSCOMM_COLL_ALL_GATHER_V, 5);
+    dscomm_history_t history = {0};
+    dscomm_account_t account;
+
+    args.recv_counts = counts;
+    dscomm_priv_history_note(&history, &args, 4);
+    args = make(2, DSCOMM_COLL_REDUCE_SCATTER_V, 5);
+    args.op = DSCOMM_MAX;
+    args.recv_counts = many;
+    dscomm_priv_history_note(&history, &args, 12);
+    account = pass_on(&history);
+    is_str(text_of(&account, 1),
+           "all_gather_v(counts 5, 12, 0, 7, sum 24, int32) #1", "counts");
+    is_str(text_of(&account, 2),
+           "reduce_scatter_v(counts 1, 2, 3, 4, 5, 6, 7, 8, ..., sum 78, "
+           "int32, max) #2",
+           "the first of many");
+}
+
+/* Whatever lies in the store is read without harm. */
+static void test_foreign(void)
+{
+    static const char *const texts[] = {
+        "",
+        "w",
+        "w\n",
+        "w\n\n",
+        "w\n1 x 2\n\n\n\n",
+        "w\n\n99999999999999999999 zz",
+        "w\n-1 -99999999999 4294967296\n1",
+        "w\n\n1 1 a\033[1m\tb\n2 2",
+        "w\n\n1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n"};
+    dscomm_account_t account;
+
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        account = (dscomm_account_t){0};
+        ok(dscomm_priv_account_read(texts[i], "w", &account) == 0 ||
+               !account.known,
+           "foreign text %zu", i);
+    }
+    account = (dscomm_account_t){0};
+    dscomm_priv_account_read(texts[7], "w", &account);
+    is_str(text_of(&account, 1), "a [1m b", "control characters are blanks");
+}
+
+int main(void)
+{
+    test_calls();
+    test_counts();
+    test_foreign();
+    return tap_done();
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Leaving a rendezvous: whom the rank that serves waits for. Ranks are
+ * processes, which come and go without a world. */
+#include "config.h"
+
+#include "lib/base/clock.h"
+#include "lib/rendezvous/processes.h"
+#include "lib/rendezvous/rendezvous.h"
+#include "lib/rendezvous/roster.h"
+#include "tests/lib/store/raw.h"
+#include "tests/tap.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+static char logged[1024];
+
+static void remember(dscomm_log_level_t level, const char *domain,
+                     const char *message, void *arg)
+{
+    (void)level;
+    (void)domain;
+    (void)arg;
+    snprintf(logged, sizeof logged, "%s", message);
+}
+
+static int serve = 1;
+
+static dscomm_status_t meet(char *url, int rank, dscomm_meeting_t *meeting)
+{
+    static char backend[] = "fine";
+    const dscomm_join_t join = {.rank = rank,
+                                .size = 3,
+                                .url = url,
+                                .serve = serve,
+                                .run_id = "0",
+                                .backend = backend,
+                                .timeout_ms = 10000,
+                                .local_rank = -1,
+                                .local_size = -1,
+                                .node_rank = -1};
+    const dscomm_module_t *module;
+
+    return dscomm_priv_rendezvous(&join, meeting, &module);
+}
+
+/* In place of libdscomm's: a rank of which it is asked dies before it has put
+ * its record into the store. */
+static int dies_early;
+
+void __real_dscomm_priv_record_own(const dscomm_join_t *join,
+                                   dscomm_record_t *record);
+void __wrap_dscomm_priv_record_own(const dscomm_join_t *join,
+                                   dscomm_record_t *record);
+
+void __wrap_dscomm_priv_record_own(const dscomm_join_t *join,
+                                   dscomm_record_t *record)
+{
+    if (dies_early)
+        _exit(0);
+    __real_dscomm_priv_record_own(join, record);
+}
+
+static void check_early_death(void)
+{
+    char url[64], words[48];
+    dscomm_meeting_t meeting;
+    int port, fd = raw_listen(&port);
+    pid_t pid;
+
+    if (fd < 0)
+        bail("no free port");
+    close(fd);
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
+    pid = fork();
+    if (pid == 0) {
+        dies_early = 1;
+        setenv("DSCOMM_HOST_ID", "b", 1);
+        meet(url, 2, &meeting);
+        _exit(1);
+    }
+    is_int(meet(url, 0, &meeting), DSCOMM_ERR_PEER_FAILED,
+           "a rank elsewhere dies before its record is there");
+    snprintf(words, sizeof words, "rank 2 (pid %d on ", (int)pid);
+    ok(strstr(dscomm_last_error(), words) &&
+           strstr(dscomm_last_error(), "ended before all had come"),
+       "  %s", dscomm_last_error());
+    waitpid(pid, NULL, 0);
+}
+
+/* In a store that another process serves; where that is over TCP, no file is to
+ * blame. */
+static void check_dead_record(void)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *store;
+    dscomm_meeting_t meeting;
+    char url[64];
+    void *value;
+    size_t size;
+    pid_t pid;
+
+    attr.serve = 1;
+    if (dscomm_store_open("tcp://127.0.0.1:0", &attr, &store))
+        bail("%s", dscomm_last_error());
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", dscomm_store_port(store));
+    serve = 0;
+    pid = fork();
+    if (pid == 0) {
+        meet(url, 2, &meeting);
+        _exit(1);
+    }
+    if (dscomm_store_get(store, "dscomm/0/1/r/2", 10000, &value, &size))
+        bail("%s", dscomm_last_error());
+    dscomm_store_free(value);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    is_int(meet(url, 0, &meeting), DSCOMM_ERR_PEER_FAILED,
+           "a rank dies after its record is there");
+    ok(strstr(dscomm_last_error(), "ended before all had come") &&
+           !strstr(dscomm_last_error(), "file://"),
+       "  %s", dscomm_last_error());
+    serve = 1;
+    dscomm_store_close(store);
+}
+
+/* Rank 0 serves the others until they have left, but not one that died, be it
+ * on a machine of its own. Another client of the store is none of the ranks. */
+static void check_silent_rank(const char *host)
+{
+    dscomm_store_t *client = NULL;
+    char url[64];
+    dscomm_meeting_t meeting;
+    pid_t pids[2];
+    int64_t begin;
+    int port, fd = raw_listen(&port);
+
+    if (fd < 0)
+        bail("no free port");
+    close(fd);
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
+    for (int i = 0; i < 2; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            dscomm_status_t status;
+
+            if (host && !i)
+                setenv("DSCOMM_HOST_ID", host, 1);
+            status = meet(url, i + 1, &meeting);
+            if (status == DSCOMM_OK && i)
+                dscomm_priv_rendezvous_leave(
+                    &meeting, 1,
+                    dscomm_priv_clock_after(dscomm_priv_clock(), 10000));
+            _exit(status != DSCOMM_OK);
+        }
+    }
+    if (!is_int(meet(url, 0, &meeting), DSCOMM_OK, "three processes meet"))
+        return;
+    for (int i = 0; i < 2; i++) {
+        int status = -1;
+
+        waitpid(pids[i], &status, 0);
+        is_int(status, 0, "rank %d came, and went", i + 1);
+    }
+    if (dscomm_store_open(url, NULL, &client))
+        bail("%s", dscomm_last_error());
+    dscomm_log_set_levels("warn");
+    dscomm_log_set_handler(remember, NULL);
+    begin = dscomm_priv_clock();
+    dscomm_priv_rendezvous_leave(
+        &meeting, 1, dscomm_priv_clock_after(dscomm_priv_clock(), 10000));
+    ok(dscomm_priv_clock() - begin < INT64_C(3000000000),
+       "rank 0 does not wait for one that died%s", host ? " elsewhere" : "");
+    ok(!strncmp(logged, "rank 1 did not say goodbye", 26),
+       "and names it, alone: %s", logged);
+    dscomm_log_set_handler(NULL, NULL);
+    dscomm_log_set_levels("error");
+    dscomm_store_close(client);
+    dscomm_priv_processes_free(meeting.processes);
+}
+
+int main(void)
+{
+    const char *top = getenv("abs_top_builddir");
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s/tests/lib/modules/.libs", top ? top : ".");
+    setenv("DSCOMM_BACKEND_PATH", path, 1);
+    dscomm_log_set_levels("error");
+    check_silent_rank(NULL);
+    check_silent_rank("b");
+    check_early_death();
+    check_dead_record();
+    return tap_done();
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Records that ranks exchange: written, read, and what is no record; and what
+ * rank 0's decision tells of it. */
+#include "config.h"
+
+#include "lib/rendezvous/roster.h"
+#include "tests/tap.h"
+
+#include <glib.h>
+#include <stdlib.h>
+
+#define GOOD                                                                   \
+    "dscomm-record 3\n1000\n1\n4\n77\n1\n2\n-1\nnode\nhost\n\nauto\n self "    \
+    "\n\n\n"
+
+static void check_round_trip(void)
+{
+    dscomm_join_t join = {.rank = 1,
+                          .size = 4,
+                          .local_rank = 1,
+                          .local_size = 2,
+                          .node_rank = -1,
+                          .backend = (char *)"auto"};
+    dscomm_record_t record, copy;
+    char *text;
+
+    dscomm_priv_record_own(&join, &record);
+    text = dscomm_priv_record_write(&record);
+    if (!is_int(dscomm_priv_record_read(text, strlen(text), &copy), 0,
+                "what is written can be read"))
+        bail("%s", text);
+    is_int(copy.version, record.version, "version");
+    is_int(copy.abi, DSCOMM_BACKEND_ABI, "abi");
+    is_int(copy.size, 4, "size");
+    is_int(copy.pid, record.pid, "pid");
+    is_int(copy.local_rank, 1, "local rank");
+    is_int(copy.local_size, 2, "local size");
+    is_int(copy.node_rank, -1, "node rank");
+    is_str(copy.alone, "", "it can share memory");
+    is_str(copy.node, record.node, "node");
+    is_str(copy.host, record.host, "host");
+    is_str(copy.backend, "auto", "backend");
+    is_str(copy.modules, record.modules, "modules");
+    is_str(copy.why, "", "why");
+    is_str(copy.rules, "barrier:linear", "rules");
+    is_str(copy.processors, record.processors, "processors");
+    ok(strstr(copy.modules, " self ") != NULL, "self is among the modules");
+    dscomm_priv_record_clear(&record);
+    dscomm_priv_record_clear(&copy);
+    g_free(text);
+}
+
+static void check_known(void)
+{
+    dscomm_record_t record;
+
+    is_int(dscomm_priv_record_read(GOOD, strlen(GOOD), &record), 0, "a record");
+    is_int(record.version, 1000, "its version");
+    is_int(record.pid, 77, "its pid");
+    is_str(record.node, "node", "its node");
+    dscomm_priv_record_clear(&record);
+}
+
+/* Every beginning of a record, and a few things more. */
+static void check_refused(void)
+{
+    static const char *const texts[] = {
+        "",
+        "\n\n\n\n\n\n\n\n\n\n\n\n\n\n",
+        "dscomm-record 1\n1000\n1\n4\n77\nnode\nhost\nauto\n self \n\n\n",
+        "dscomm-record 4\n1000\n1\n4\n77\n1\n2\n0\nn\nh\n\nauto\n self \n\n\n",
+        "dscomm-record 3\n-1\n1\n4\n77\n1\n2\n0\nn\nh\n\nauto\n self \n\n\n",
+        "dscomm-record 3\n1000\nx\n4\n77\n1\n2\n0\nn\nh\n\nauto\n self \n\n\n",
+        "dscomm-record 3\n1000\n1\n99999999999\n7\n1\n2\n0\nn\nh\n\na\n s "
+        "\n\n\n",
+        "dscomm-record 3\n1000\n1\n4\n77\n-2\n2\n0\nn\nh\n\nauto\n self \n\n\n",
+        "dscomm-record 3\n1000\n1\n4\n77\n1\n2\n\nn\nh\n\nauto\n self \n\n\n",
+        GOOD "\nmore",
+    };
+    dscomm_record_t record;
+    char zero[] = GOOD;
+
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        is_int(dscomm_priv_record_read(texts[i], strlen(texts[i]), &record), -1,
+               "text %zu is no record", i);
+    for (size_t size = 0; size < strlen(GOOD); size++)
+        if (dscomm_priv_record_read(GOOD, size, &record) != -1)
+            ok(0, "%zu bytes of a record are none", size);
+    zero[20] = '\0';
+    is_int(dscomm_priv_record_read(zero, sizeof zero - 1, &record), -1,
+           "a zero byte");
+}
+
+/* Rank 0 may end, and the store with it, once its decision can be read: that
+ * alone tells who rank 0 was. */
+static void check_decision(void)
+{
+    const dscomm_join_t join = {.rank = 1,
+                                .size = 2,
+                                .url = (char *)"tcp://127.0.0.1:1",
+                                .serve = 1,
+                                .local_rank = -1,
+                                .local_size = -1,
+                                .node_rank = -1,
+                                .backend = (char *)"auto",
+                                .timeout_ms = 20000};
+    const char *decision = "ok\nself\n2\n0:0+1,1:0+1\n0\n77\nb\nhost";
+    dscomm_processes_t *processes = dscomm_priv_processes_new(2);
+    dscomm_verdict_t verdict = {0};
+    dscomm_store_t *store = NULL;
+    char who[DSCOMM_PROCESS_MAX];
+    int final = 0;
+
+    if (dscomm_store_open("memory://", NULL, &store) ||
+        dscomm_store_set(store, "summary", decision, strlen(decision)))
+        bail("%s", dscomm_last_error());
+    ok(dscomm_priv_roster(&join, store, "this call", "", INT64_MAX / 2, &final,
+                          processes, &verdict) == DSCOMM_OK,
+       "a rank joins by the decision alone");
+    is_str(dscomm_priv_processes_describe(processes, 0, who),
+           "rank 0 (pid 77 on b)", "which tells who rank 0 is");
+    dscomm_priv_nodes_clear(&verdict.nodes);
+    dscomm_priv_processes_free(processes);
+    dscomm_store_close(store);
+}
+
+int main(void)
+{
+    /* The modules of the build belong to libdscomm.so. This program has a
+     * libdscomm of its own, which refuses them, and its record would say why.
+     */
+    setenv("DSCOMM_BACKEND_PATH", "/", 1);
+    setenv("DSCOMM_ALGORITHM", "barrier:linear", 1);
+    check_round_trip();
+    check_known();
+    check_refused();
+    check_decision();
+    return tap_done();
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A rank that waits for nothing to come hears what the others called, long
+ * before the deadline. */
+#include "config.h"
+
+#include "tests/lib/work/ranks.h"
+
+#include <time.h>
+
+#define DEADLINE_MS 60000
+
+/* In one wait, or in many short ones, none of which is long enough by itself.
+ */
+static dscomm_status_t await(dscomm_work_t *work, int step_ms)
+{
+    dscomm_status_t status;
+    time_t start = time(NULL);
+
+    do
+        status = dscomm_work_wait(work, step_ms);
+    while (status == DSCOMM_IN_PROGRESS &&
+           time(NULL) - start < DEADLINE_MS / 4000);
+    dscomm_work_free(work);
+    return status;
+}
+
+static int step_ms;
+
+/* Root 0 sends to rank 2, which waits for rank 1, which has what it wants. */
+static void other_root(rank_t *self)
+{
+    dscomm_group_t *group;
+    int32_t all[3] = {5, 6, 7}, own = 0;
+    dscomm_status_t status;
+    dscomm_work_t *work;
+    time_t start = time(NULL);
+
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    CHECK(self, !dscomm_scatter(group, all, &own, 1, DSCOMM_INT32,
+                                self->rank == 2 ? 1 : 0, &work));
+    status = await(work, step_ms);
+    if (self->rank == 2) {
+        CHECK(self, status == DSCOMM_ERR_MISMATCH);
+        CHECK(self, strstr(dscomm_last_error(), "rank 0 called scatter(count "
+                                                "1, int32, root 0)"));
+        CHECK(self, strstr(dscomm_last_error(), "rank 2 called scatter(count "
+                                                "1, int32, root 1)"));
+        CHECK(self, dscomm_barrier(group, NULL) == DSCOMM_ERR_MISMATCH);
+    } else {
+        CHECK(self, status == DSCOMM_OK && own == 5 + self->rank);
+    }
+    CHECK(self, time(NULL) - start < DEADLINE_MS / 2000);
+    dscomm_group_free(group);
+}
+
+/* Somebody who is late only does not disturb those who listen already. */
+static void late(rank_t *self)
+{
+    int32_t all[3] = {5, 6, 7}, own = 0;
+
+    if (self->rank == 0)
+        usleep(1500000);
+    CHECK(self,
+          !dscomm_scatter(self->world, all, &own, 1, DSCOMM_INT32, 0, NULL));
+    CHECK(self, own == 5 + self->rank);
+    CHECK(self,
+          !dscomm_gather(self->world, &own, all, 1, DSCOMM_INT32, 2, NULL));
+    CHECK(self, self->rank != 2 || (all[0] == 5 && all[2] == 7));
+}
+
+int main(void)
+{
+    ranks_use_modules();
+    step_ms = DSCOMM_TIMEOUT_DEFAULT;
+    ranks_run(3, DEADLINE_MS, other_root, "a rank with another root");
+    for (step_ms = 0; step_ms <= 5; step_ms += 5)
+        ranks_run(3, DEADLINE_MS, other_root, "a rank that polls");
+    ranks_run(3, DEADLINE_MS, late, "a rank that is late");
+    return tap_done();
+}

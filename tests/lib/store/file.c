@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The file store: torch's format byte by byte, files that are damaged, locked,
+ * removed or left over. */
+#include "config.h"
+
+#include <dscomm/store.h>
+
+#include "tests/lib/store/told.h"
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static char path[64], url[80];
+
+static dscomm_status_t open_for(int world_size, int timeout_ms,
+                                dscomm_store_t **ret_store)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+
+    attr.world_size = world_size;
+    attr.timeout_ms = timeout_ms;
+    return dscomm_store_open(url, &attr, ret_store);
+}
+
+static void write_file(const void *data, size_t size)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+    if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+        bail("cannot write %s", path);
+    close(fd);
+}
+
+static void append_file(const void *data, size_t size)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+
+    if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+        bail("cannot append to %s", path);
+    close(fd);
+}
+
+static size_t read_file(char *data, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, data, size);
+
+    if (fd >= 0)
+        close(fd);
+    return got < 0 ? 0 : (size_t)got;
+}
+
+#define BYTES(text) text, sizeof text - 1
+
+/* What torch 2.15's FileStore writes for: open, set a=x, add n 5, delete a. */
+static const char by_torch[] = "\11\0\0\0refcount/\1\0\0\0"
+                               "1"
+                               "\2\0\0\0/a\1\0\0\0x"
+                               "\2\0\0\0/n\1\0\0\0"
+                               "5"
+                               "\3\0\0\0-/a\0\0\0\0";
+
+static void test_reads_torch(void)
+{
+    dscomm_store_t *store = NULL;
+    const char *key = "a";
+    int64_t count = -1;
+    int present = -1;
+    void *value;
+    size_t size;
+
+    write_file(BYTES(by_torch));
+    status_is(open_for(0, 1000, &store), DSCOMM_OK, "open torch's file");
+    status_is(dscomm_store_get(store, "n", 0, &value, &size), DSCOMM_OK,
+              "its key");
+    ok(size == 1 && *(char *)value == '5', "its value");
+    dscomm_store_free(value);
+    dscomm_store_check(store, &key, 1, &present);
+    is_int(present, 0, "what it deleted is gone");
+    dscomm_store_num_keys(store, &count);
+    is_int(count, 1, "counters are no keys");
+    append_file(BYTES("\2\0\0\0/b\2\0\0\0yy"));
+    status_is(dscomm_store_get(store, "b", 1000, &value, &size), DSCOMM_OK,
+              "what it sets later");
+    ok(size == 2 && memcmp(value, "yy", 2) == 0, "its value");
+    dscomm_store_free(value);
+    dscomm_store_close(store);
+    unlink(path);
+}
+
+static void test_writes_as_torch(void)
+{
+    static const char want[] = "\6\0\0\0users/\1\0\0\0"
+                               "1"
+                               "\11\0\0\0refcount/\1\0\0\0"
+                               "1"
+                               "\2\0\0\0/a\1\0\0\0x"
+                               "\2\0\0\0/n\1\0\0\0"
+                               "5"
+                               "\3\0\0\0-/a\0\0\0\0"
+                               "\10\0\0\0cleanup/\1\0\0\0"
+                               "1"
+                               "\11\0\0\0refcount/\1\0\0\0"
+                               "0";
+    dscomm_store_t *store = NULL;
+    struct stat info;
+    char got[512];
+    size_t size;
+
+    status_is(open_for(2, 1000, &store), DSCOMM_OK, "open a new file");
+    ok(stat(path, &info) == 0 && (info.st_mode & 0177) == 0,
+       "its mode is no wider than 0600");
+    dscomm_store_set(store, "a", "x", 1);
+    dscomm_store_add(store, "n", 5, NULL);
+    dscomm_store_delete(store, "a", NULL);
+    dscomm_store_delete(store, "never", NULL);
+    dscomm_store_close(store);
+    size = read_file(got, sizeof got);
+    ok(size == sizeof want - 1 && memcmp(got, want, size) == 0,
+       "the file is as torch would write it (%zu bytes)", size);
+    unlink(path);
+}
+
+/* Each is read at open, and each again behind a good beginning. */
+static void test_damaged(void)
+{
+    static const struct {
+        const char *name, *bytes;
+        size_t size;
+        const char *offset; /* where the sentence sees it */
+    } rows[] = {
+        {"a text file", BYTES("hello, this is no store\n"), "byte 0"},
+        {"a length alone", BYTES("\2\0\0\0"), "byte 0"},
+        {"half a length", BYTES("\2\0"), "byte 0"},
+        {"half a key", BYTES("\5\0\0\0/ab"), "byte 0"},
+        {"no value", BYTES("\2\0\0\0/a"), "byte 0"},
+        {"half a value", BYTES("\2\0\0\0/a\5\0\0\0xy"), "byte 0"},
+        {"a good record and half a one",
+         BYTES("\2\0\0\0/a\1\0\0\0x\2\0\0\0/b\1"), "byte 11"},
+        {"a key beyond its limit", BYTES("\2\40\0\0/a"), "byte 0"},
+        {"a value beyond its limit", BYTES("\2\0\0\0/a\1\0\200\0x"), "byte 6"},
+        {"a value of 4 GiB", BYTES("\2\0\0\0/a\377\377\377\377x"), "byte 6"},
+        {"an empty key", BYTES("\0\0\0\0\1\0\0\0x"), "byte 0"},
+        {"a counter that is no number", BYTES("\6\0\0\0users/\3\0\0\0two"),
+         "users/"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        dscomm_store_t *store = NULL;
+        void *value;
+        size_t size;
+
+        write_file(rows[i].bytes, rows[i].size);
+        status_is(open_for(0, 300, &store), DSCOMM_ERR_PROTOCOL, rows[i].name);
+        ok(!store && strstr(dscomm_last_error(), path) &&
+               strstr(dscomm_last_error(), rows[i].offset),
+           "%s: %s", rows[i].name, dscomm_last_error());
+        unlink(path);
+        if (!strncmp(rows[i].offset, "users", 5))
+            continue;
+        status_is(open_for(0, 300, &store), DSCOMM_OK, "a good file");
+        append_file(rows[i].bytes, rows[i].size);
+        status_is(dscomm_store_get(store, "z", 300, &value, &size),
+                  DSCOMM_ERR_PROTOCOL, rows[i].name);
+        status_is(dscomm_store_set(store, "z", "", 0), DSCOMM_ERR_PROTOCOL,
+                  "and nothing is written behind it");
+        dscomm_store_close(store);
+        unlink(path);
+    }
+}
+
+static void test_shorter(void)
+{
+    dscomm_store_t *store = NULL;
+
+    status_is(open_for(0, 300, &store), DSCOMM_OK, "open");
+    if (truncate(path, 3) != 0)
+        bail("truncate");
+    status_is(dscomm_store_add(store, "n", 1, NULL), DSCOMM_ERR_PROTOCOL,
+              "a file that becomes shorter");
+    dscomm_store_close(store);
+    unlink(path);
+}
+
+static void test_removed(void)
+{
+    dscomm_store_t *store = NULL;
+    void *value;
+    size_t size;
+
+    status_is(open_for(0, 300, &store), DSCOMM_OK, "open");
+    unlink(path);
+    status_is(dscomm_store_set(store, "a", "b", 1), DSCOMM_ERR_NOT_FOUND,
+              "a file that is removed meanwhile");
+    status_is(dscomm_store_get(store, "a", 5000, &value, &size),
+              DSCOMM_ERR_NOT_FOUND, "is not waited for");
+    dscomm_store_close(store);
+    ok(access(path, F_OK) != 0, "closing does not bring it back");
+}
+
+static void test_left_over(void)
+{
+    dscomm_store_t *a = NULL, *b = NULL, *c = NULL;
+
+    status_is(open_for(2, 300, &a), DSCOMM_OK, "the first of two users");
+    dscomm_store_set(a, "k", "old", 3);
+    dscomm_store_close(a);
+    ok(access(path, F_OK) == 0, "the file stays for the second");
+    status_is(open_for(2, 300, &b), DSCOMM_OK, "the second of two");
+    status_is(open_for(2, 300, &c), DSCOMM_ERR_STATE, "a third");
+    ok(strstr(dscomm_last_error(), "earlier run") != NULL, "%s",
+       dscomm_last_error());
+    dscomm_store_close(b);
+    ok(access(path, F_OK) != 0, "the second has removed it");
+    status_is(open_for(2, 300, &c), DSCOMM_OK, "a new run");
+    status_is(dscomm_store_wait(c, (const char *[]){"k"}, 1, 0),
+              DSCOMM_ERR_TIMEOUT, "sees nothing of the old one");
+    dscomm_store_close(c);
+    unlink(path);
+}
+
+/* Opening the link at path fails, and what it leads to is as before. */
+static void refuse_link(const char *to, const char *what)
+{
+    dscomm_store_t *store = NULL;
+
+    if (symlink(to, path) != 0)
+        bail("cannot link %s", path);
+    status_is(open_for(0, 300, &store), DSCOMM_ERR_INVALID, what);
+    ok(!store && strstr(dscomm_last_error(), "symbolic link") != NULL, "%s",
+       dscomm_last_error());
+    unlink(path);
+}
+
+static void test_links(void)
+{
+    char other[sizeof path + 8];
+    struct stat info;
+    int fd;
+
+    snprintf(other, sizeof other, "%s-other", path);
+    refuse_link(other, "a link to a file that is absent");
+    ok(access(other, F_OK) != 0, "which is not created");
+    fd = open(other, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    close(fd);
+    refuse_link(other, "a link to an empty file");
+    ok(stat(other, &info) == 0 && info.st_size == 0, "which stays empty");
+    unlink(other);
+}
+
+/* The kernel refuses the second open by itself if fs.protected_regular is set.
+ */
+static void test_foreign(const char *folder)
+{
+    dscomm_store_t *store = NULL;
+    dscomm_status_t status;
+
+    if (geteuid() != 0) {
+        skip("needs root, to make files of another user");
+        return;
+    }
+    write_file("", 0);
+    if (chown(path, 65534, 65534) != 0)
+        bail("cannot chown %s", path);
+    status_is(open_for(0, 300, &store), DSCOMM_OK,
+              "another user's file in a folder of one's own");
+    dscomm_store_close(store);
+    store = NULL;
+    write_file("", 0);
+    if (chmod(folder, 01777) != 0)
+        bail("cannot chmod %s", folder);
+    status = open_for(0, 300, &store);
+    ok(status == DSCOMM_ERR_INVALID || status == DSCOMM_ERR_IO,
+       "another user's file in a folder of everybody: status %d", status);
+    ok(!store && strstr(dscomm_last_error(), path) != NULL, "%s",
+       dscomm_last_error());
+    unlink(path);
+    status_is(open_for(0, 300, &store), DSCOMM_OK, "one's own file there");
+    dscomm_store_close(store);
+    unlink(path);
+    chmod(folder, 0700);
+}
+
+static double now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+/* Somebody keeps the lock: calls end at their deadline. */
+static void test_locked(void)
+{
+    dscomm_store_t *store = NULL;
+    double start;
+    int fd;
+
+    status_is(open_for(0, 200, &store), DSCOMM_OK, "open");
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    flock(fd, LOCK_EX);
+    start = now_ms();
+    status_is(dscomm_store_set(store, "a", "b", 1), DSCOMM_ERR_TIMEOUT,
+              "a lock that is kept");
+    ok(now_ms() - start < 5000, "in %.0f ms", now_ms() - start);
+    close(fd);
+    status_is(dscomm_store_set(store, "a", "b", 1), DSCOMM_OK,
+              "and one that is given back");
+    dscomm_store_close(store);
+    unlink(path);
+}
+
+/* No room for a record: nothing of it stays. */
+static void test_no_room(void)
+{
+    static const char value[10000];
+    dscomm_store_t *store = NULL;
+    struct rlimit old, tight;
+    struct stat before, after;
+
+    status_is(open_for(0, 300, &store), DSCOMM_OK, "open");
+    getrlimit(RLIMIT_FSIZE, &old);
+    tight = old;
+    tight.rlim_cur = 8192;
+    setrlimit(RLIMIT_FSIZE, &tight);
+    stat(path, &before);
+    status_is(dscomm_store_set(store, "a", value, sizeof value), DSCOMM_ERR_IO,
+              "a file that may not grow so far");
+    stat(path, &after);
+    is_int(after.st_size, before.st_size, "is as before");
+    status_is(dscomm_store_set(store, "a", value, 100), DSCOMM_OK,
+              "and takes less");
+    setrlimit(RLIMIT_FSIZE, &old);
+    dscomm_store_close(store);
+    unlink(path);
+}
+
+/* Processes that count, append and leave; nothing is lost. */
+static void test_processes(void)
+{
+    enum { PROCESSES = 4, ADDS = 50 };
+    dscomm_store_t *store = NULL;
+    int64_t sum = -1;
+    int failed = 0;
+
+    status_is(open_for(PROCESSES + 1, 10000, &store), DSCOMM_OK, "open");
+    for (int i = 0; i < PROCESSES; i++) {
+        if (fork() == 0) {
+            dscomm_store_t *own;
+            int wrong = open_for(PROCESSES + 1, 10000, &own) != DSCOMM_OK;
+
+            for (int j = 0; j < ADDS && !wrong; j++)
+                wrong = dscomm_store_add(own, "sum", 1, NULL) != DSCOMM_OK;
+            if (!wrong)
+                dscomm_store_close(own);
+            _exit(wrong);
+        }
+    }
+    for (int i = 0; i < PROCESSES; i++) {
+        int status = 1;
+
+        wait(&status);
+        failed += status != 0;
+    }
+    is_int(failed, 0, "all processes ended well");
+    dscomm_store_add(store, "sum", 0, &sum);
+    is_int(sum, PROCESSES * ADDS, "none of their adds is lost");
+    dscomm_store_close(store);
+    ok(access(path, F_OK) != 0, "the last one has removed the file");
+}
+
+int main(void)
+{
+    char folder[] = "/tmp/dscomm-file-XXXXXX";
+
+    if (!mkdtemp(folder))
+        bail("mkdtemp failed");
+    snprintf(path, sizeof path, "%s/store", folder);
+    snprintf(url, sizeof url, "file://%s", path);
+    test_reads_torch();
+    test_writes_as_torch();
+    test_damaged();
+    test_shorter();
+    test_removed();
+    test_left_over();
+    test_links();
+    test_foreign(folder);
+    test_locked();
+    test_no_room();
+    test_processes();
+    rmdir(folder);
+    return tap_done();
+}

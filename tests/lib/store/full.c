@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Stores at the limit of what they may hold, which is small here, and servers
+ * whose clients want more than there is room for. */
+#include "tests/lib/store/serve.h"
+#include "tests/lib/store/told.h"
+
+#include "lib/store/records.h"
+#include "lib/store/tcp/table.h"
+
+#include <sys/stat.h>
+
+#define LIMIT 100000
+
+static dscomm_status_t put(dscomm_priv_table_t *table, const char *key,
+                           const void *value, size_t size)
+{
+    dscomm_priv_bytes_t *copy =
+        dscomm_priv_budget_copy(dscomm_priv_table_budget(table), value, size);
+    dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
+
+    if (copy)
+        status = dscomm_priv_table_set(table, dscomm_priv_data_text(key), copy);
+    dscomm_priv_bytes_unref(copy);
+    return status;
+}
+
+/* A key and a value count with 256 bytes each besides their own. */
+static void test_table(void)
+{
+    static const char value[1000];
+    dscomm_priv_table_t *table = dscomm_priv_table_new(4 * 1000);
+    dscomm_priv_budget_t *budget = dscomm_priv_table_budget(table);
+    const dscomm_priv_data_t key = {"/b", 2}, more = {value, 500};
+    dscomm_priv_bytes_t *joined;
+    int64_t sum;
+
+    status_is(put(table, "/a", value, 1000), DSCOMM_OK, "a first value");
+    is_int((long long)budget->used, 1000 + 2 + 512, "counts");
+    status_is(put(table, "/a", value, 1000), DSCOMM_OK, "another in its place");
+    is_int((long long)budget->used, 1000 + 2 + 512, "counts as one");
+    status_is(put(table, "/b", value, 1000), DSCOMM_OK, "a second");
+    status_is(put(table, "/c", value, 1000), DSCOMM_ERR_NO_MEMORY, "a third");
+    ok(strstr(dscomm_last_error(), "full") != NULL, "%s", dscomm_last_error());
+    status_is(dscomm_priv_table_join(table, key, more, &joined),
+              DSCOMM_ERR_NO_MEMORY,
+              "a longer value has no room beside the old one");
+    is_int((long long)dscomm_priv_table_count(table), 2, "two are there");
+    is_int((long long)budget->used, 2 * (1000 + 2 + 512), "and count");
+    ok(dscomm_priv_table_remove(table, key), "one is removed");
+    is_int((long long)budget->used, 1000 + 2 + 512, "and counts no more");
+    status_is(dscomm_priv_table_sum(table, key, 7, &sum, &joined), DSCOMM_OK,
+              "a sum has room again");
+    dscomm_priv_bytes_unref(joined);
+    is_int((long long)budget->used, 1000 + 2 + 512, "and is forgotten");
+    dscomm_priv_table_free(table);
+}
+
+/* What would fill others' tables is not written. */
+static void test_file(void)
+{
+    char path[] = "/tmp/dscomm-full-XXXXXX";
+    dscomm_priv_records_t records;
+    static const char value[LIMIT];
+    struct stat before, after;
+    int fd = mkstemp(path);
+
+    if (fd < 0 || dscomm_priv_records_open(&records, path))
+        bail("%s", path);
+    dscomm_priv_table_free(records.table);
+    records.table = dscomm_priv_table_new(LIMIT);
+    status_is(dscomm_priv_records_append(&records, "/a", value, 50000),
+              DSCOMM_OK, "half a file");
+    dscomm_priv_records_lock(&records, TRUE, dscomm_priv_deadline(1000));
+    fstat(fd, &before);
+    status_is(dscomm_priv_records_append(&records, "/b", value, 50000),
+              DSCOMM_ERR_NO_MEMORY, "another");
+    fstat(fd, &after);
+    is_int(after.st_size, before.st_size, "nothing is written");
+    status_is(dscomm_priv_records_append(&records, "users/", "2", 1), DSCOMM_OK,
+              "but counters are");
+    status_is(dscomm_priv_records_append(&records, "-/a", NULL, 0), DSCOMM_OK,
+              "and removals");
+    dscomm_priv_records_unlock(&records);
+    dscomm_priv_records_lock(&records, TRUE, dscomm_priv_deadline(1000));
+    status_is(dscomm_priv_records_append(&records, "/b", value, 50000),
+              DSCOMM_OK, "which make room");
+    dscomm_priv_records_unlock(&records);
+    dscomm_priv_records_close(&records);
+    close(fd);
+    unlink(path);
+}
+
+/* The client's calls at a server that is full. */
+static void test_client(void)
+{
+    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+    static const char value[LIMIT];
+    const char *keys[] = {"large"};
+    dscomm_priv_server_t *server;
+    dscomm_store_t *store = NULL;
+    int port, present = 0;
+    char address[40];
+    void *got = NULL;
+    size_t size = 0;
+    int64_t sum = 0;
+
+    limits.kept = LIMIT;
+    server = serve(&limits, &port);
+    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", port);
+    if (dscomm_store_open(address, NULL, &store))
+        bail("%s", dscomm_last_error());
+    status_is(dscomm_store_set(store, "n", "1", 1), DSCOMM_OK, "a counter");
+    status_is(dscomm_store_set(store, "large", value, 97000), DSCOMM_OK,
+              "a store that is nearly full");
+    status_is(dscomm_store_set(store, "more", value, 9000),
+              DSCOMM_ERR_NO_MEMORY, "set");
+    ok(strstr(dscomm_last_error(), "full") &&
+           strstr(dscomm_last_error(), "'more'"),
+       "%s", dscomm_last_error());
+    status_is(
+        dscomm_store_compare_set(store, "more", "", 0, value, 9000, NULL, NULL),
+        DSCOMM_ERR_NO_MEMORY, "compare_set");
+    status_is(dscomm_store_append(store, "more", value, 9000),
+              DSCOMM_ERR_INVALID, "append");
+    ok(strstr(dscomm_last_error(), "full") != NULL, "%s", dscomm_last_error());
+    status_is(dscomm_store_add(store, "n", 1, &sum), DSCOMM_OK, "add");
+    is_int(sum, 2, "to what is there");
+    status_is(dscomm_store_check(store, keys, 1, &present), DSCOMM_OK, "check");
+    status_is(dscomm_store_get(store, "large", 1000, &got, &size), DSCOMM_OK,
+              "get");
+    is_int((long long)size, 97000, "it is whole");
+    dscomm_store_free(got);
+    status_is(dscomm_store_delete(store, "large", NULL), DSCOMM_OK, "delete");
+    status_is(dscomm_store_set(store, "more", value, 9000), DSCOMM_OK,
+              "makes room");
+    dscomm_store_close(store);
+    dscomm_priv_server_close(server);
+}
+
+/* What raw commands would store beyond the limit closes their connection. */
+static void test_commands(void)
+{
+    enum { SET = 1, ADD = 4, MULTI_SET = 11, QUEUE_PUSH = 14, BARRIER = 18 };
+    static const int commands[] = {SET, ADD, MULTI_SET, QUEUE_PUSH, BARRIER};
+    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+
+    limits.kept = LIMIT;
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        int port, sent, fd;
+        dscomm_priv_server_t *server = serve(&limits, &port);
+
+        fd = client(port);
+        for (sent = 0; sent < 2 * LIMIT / 512; sent++) {
+            raw_t raw = {.size = 0};
+            char key[16];
+            uint8_t echo[8];
+
+            snprintf(key, sizeof key, "/%d", sent);
+            raw_put(&raw, (uint64_t)commands[i], 1);
+            if (commands[i] == MULTI_SET)
+                raw_put(&raw, 1, 8);
+            raw_text(&raw, key);
+            if (commands[i] == ADD || commands[i] == BARRIER)
+                raw_put(&raw, 1, 8);
+            else
+                raw_text(&raw, "");
+            if (commands[i] != ADD && commands[i] != BARRIER)
+                raw_ping(&raw, 1);
+            raw_send(fd, raw.data, raw.size);
+            if (raw_recv(fd, echo,
+                         commands[i] == ADD       ? 8
+                         : commands[i] == BARRIER ? 1
+                                                  : 4,
+                         WAIT_MS) <= 0)
+                break;
+        }
+        ok(sent > LIMIT / 600, "command %d: %d keys had room", commands[i],
+           sent);
+        ok(sent < 2 * LIMIT / 512, "command %d: the rest was refused",
+           commands[i]);
+        close(fd);
+        ok(is_alive(port), "others are served");
+        dscomm_priv_server_close(server);
+    }
+}
+
+/* Halves of requests: the server takes some, and goes on with small ones. */
+static void test_requests(void)
+{
+    enum { CLIENTS = 12, PART = 40000 };
+    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+    static raw_t raw;
+    dscomm_priv_server_t *server;
+    int port, fds[CLIENTS], closed = 0;
+
+    limits.under_way = 5 * PART;
+    server = serve(&limits, &port);
+    raw_put(&raw, 1, 1);
+    raw_text(&raw, "/k");
+    raw_put(&raw, 1 << 20, 8);
+    memset(raw.data + raw.size, 'x', PART);
+    raw.size += PART;
+    for (int i = 0; i < CLIENTS; i++) {
+        fds[i] = client(port);
+        raw_send(fds[i], raw.data, raw.size);
+    }
+    for (int i = 0; i < CLIENTS; i++)
+        closed += raw_closes(fds[i], 100);
+    ok(closed >= CLIENTS - 5 && closed < CLIENTS,
+       "%d of %d large requests are refused", closed, CLIENTS);
+    ok(is_alive(port), "small ones are not");
+    for (int i = 0; i < CLIENTS; i++)
+        close(fds[i]);
+    usleep(100000);
+    fds[0] = client(port);
+    raw_send(fds[0], raw.data, raw.size);
+    ok(!raw_closes(fds[0], 200), "there is room when they have left");
+    close(fds[0]);
+    dscomm_priv_server_close(server);
+}
+
+/* A small request for much, and waits for many keys. */
+static void test_answers(void)
+{
+    enum { ASKS = 3000, WAITS = 2000 };
+    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+    static uint8_t value[4000];
+    static raw_t raw;
+    dscomm_priv_server_t *server;
+    int port, fd, setter;
+    uint32_t echo;
+
+    limits.under_way = 1 << 20;
+    server = serve(&limits, &port);
+    setter = client(port);
+    raw_put(&raw, 1, 1);
+    raw_text(&raw, "/k");
+    raw_put(&raw, sizeof value, 8);
+    memcpy(raw.data + raw.size, value, sizeof value);
+    raw.size += sizeof value;
+    raw_ping(&raw, 5);
+    raw_send(setter, raw.data, raw.size);
+    is_int(raw_recv(setter, &echo, 4, WAIT_MS), 4, "a value is set");
+    raw.size = 0;
+    raw_put(&raw, 10, 1);
+    raw_put(&raw, ASKS, 8);
+    for (int i = 0; i < ASKS; i++)
+        raw_text(&raw, "/k");
+    fd = client(port);
+    raw_send(fd, raw.data, raw.size);
+    ok(raw_closes(fd, WAIT_MS), "12 MB of answers are refused");
+    close(fd);
+    raw.size = 0;
+    raw_put(&raw, 6, 1);
+    raw_put(&raw, WAITS, 8);
+    for (int i = 0; i < WAITS; i++) {
+        char key[16];
+
+        snprintf(key, sizeof key, "/%d", i);
+        raw_text(&raw, key);
+    }
+    fd = client(port);
+    raw_send(fd, raw.data, raw.size);
+    ok(raw_closes(fd, WAIT_MS), "so are waits for %d keys", WAITS);
+    close(fd);
+    raw.size = 0;
+    raw_command(&raw, 3, "/k", NULL, NULL);
+    raw_send(setter, raw.data, raw.size);
+    is_int(raw_recv(setter, raw.data, sizeof value + 8, WAIT_MS),
+           sizeof value + 8, "others get what they ask for");
+    close(setter);
+    dscomm_priv_server_close(server);
+}
+
+int main(void)
+{
+    test_table();
+    test_file();
+    test_client();
+    test_commands();
+    test_requests();
+    test_answers();
+    return tap_done();
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A secret that MUNGE carries: who gets it from the server, and what a client
+ * makes of other credentials. libmunge is tests/lib/munge/fake.c. */
+#include "config.h"
+
+#include "tests/lib/store/told.h"
+
+#include "lib/store/tcp/munge.h"
+#include "lib/store/store.h"
+
+#include <dlfcn.h>
+#include <dscomm/log.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WAIT_MS 10000
+#define REFUSED_MS 1000
+#define SECRET "sixteen letters."
+#define EXPIRED "15"
+#define REPLAYED "17"
+#define INVALID "14"
+#define SOCKET_FAILED "6"
+#define TIMED_OUT "7"
+
+static const dscomm_priv_job_t by_munge = {.ports = 1, .munge = true};
+
+static dscomm_store_t *serve_store(const dscomm_priv_job_t *job)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *store;
+
+    attr.serve = 1;
+    attr.timeout_ms = WAIT_MS;
+    if (dscomm_priv_store_open("tcp://127.0.0.1:0", &attr, job, &store))
+        bail("%s", dscomm_last_error());
+    return store;
+}
+
+/* What a client of job gets at port; says: part of the sentence, or NULL. */
+static void client_is(const dscomm_priv_job_t *job, int port,
+                      dscomm_status_t want, const char *says, const char *about)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *store = NULL;
+    char url[40];
+
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
+    attr.timeout_ms = want ? REFUSED_MS : WAIT_MS;
+    status_is(dscomm_priv_store_open(url, &attr, job, &store), want, about);
+    if (!want)
+        status_is(dscomm_store_set(store, "key", "value", 5), DSCOMM_OK,
+                  "  and has the keys");
+    if (says)
+        ok(strstr(dscomm_last_error(), says) != NULL, "  %s",
+           dscomm_last_error());
+    dscomm_store_close(store);
+}
+
+/* Among several ports the store is known by its job's name; the sentence tells
+ * of one that has another secret. */
+static void test_ports(void)
+{
+    const dscomm_priv_job_t job = {.name = "7", .ports = 2, .munge = true};
+    dscomm_store_t *store = serve_store(&job);
+    int port = dscomm_store_port(store);
+
+    client_is(&job, port, DSCOMM_OK, NULL, "a client of several ports");
+    setenv("FAKE_MUNGE_DECODE", INVALID, 1);
+    client_is(&job, port, DSCOMM_ERR_TIMEOUT, "munge: error 14",
+              "and one that does not get the secret");
+    unsetenv("FAKE_MUNGE_DECODE");
+    dscomm_store_close(store);
+}
+
+static void test_job(void)
+{
+    dscomm_store_t *store = serve_store(&by_munge);
+    int port = dscomm_store_port(store);
+
+    client_is(&by_munge, port, DSCOMM_OK, NULL, "a client with MUNGE");
+    client_is(NULL, port, DSCOMM_ERR_MISMATCH, "serves only processes",
+              "a client without");
+    setenv("FAKE_MUNGE_DECODE", REPLAYED, 1);
+    client_is(&by_munge, port, DSCOMM_OK, NULL, "a second one on a machine");
+    setenv("FAKE_MUNGE_DECODE", EXPIRED, 1);
+    client_is(&by_munge, port, DSCOMM_OK, NULL, "one that is late");
+    setenv("FAKE_MUNGE_DECODE", INVALID, 1);
+    client_is(&by_munge, port, DSCOMM_ERR_MISMATCH, "munge: error 14",
+              "a credential that MUNGE refuses");
+    unsetenv("FAKE_MUNGE_DECODE");
+    setenv("FAKE_MUNGE_USER", "4242", 1);
+    client_is(&by_munge, port, DSCOMM_ERR_MISMATCH, "user 4242 has made",
+              "another user's server");
+    unsetenv("FAKE_MUNGE_USER");
+    dscomm_store_close(store);
+}
+
+static int warnings;
+
+static void count_warning(dscomm_log_level_t level, const char *domain,
+                          const char *text, void *arg)
+{
+    (void)arg;
+    warnings += level == DSCOMM_LOG_WARN && !strcmp(domain, "store") &&
+                strstr(text, "no secret by MUNGE: munge: error 6") &&
+                strstr(text, "DSCOMM_JOB_SECRET");
+}
+
+/* A daemon that answers, but fails: no job starts without the secret that its
+ * other machines may have. */
+static void test_failing(void)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *store = NULL;
+
+    setenv("FAKE_MUNGE_ENCODE", TIMED_OUT, 1);
+    attr.serve = 1;
+    status_is(
+        dscomm_priv_store_open("tcp://127.0.0.1:0", &attr, &by_munge, &store),
+        DSCOMM_ERR_ENVIRONMENT, "a server whose MUNGE fails");
+    ok(strstr(dscomm_last_error(), "munge: error 7") &&
+           strstr(dscomm_last_error(), "DSCOMM_JOB_SECRET"),
+       "  %s", dscomm_last_error());
+    unsetenv("FAKE_MUNGE_ENCODE");
+    dscomm_store_close(store);
+}
+
+/* MUNGE must work on all machines of a job, or on none. */
+static void test_partly(void)
+{
+    dscomm_store_t *store;
+
+    setenv("FAKE_MUNGE_ENCODE", SOCKET_FAILED, 1);
+    dscomm_log_set_handler(count_warning, NULL);
+    store = serve_store(&by_munge);
+    dscomm_log_set_handler(NULL, NULL);
+    is_int(warnings, 1, "a server without a daemon warns");
+    client_is(&by_munge, dscomm_store_port(store), DSCOMM_OK, NULL,
+              "no MUNGE anywhere");
+    client_is(NULL, dscomm_store_port(store), DSCOMM_OK, NULL,
+              "strangers are served then");
+    setenv("FAKE_MUNGE_ENCODE", TIMED_OUT, 1);
+    client_is(&by_munge, dscomm_store_port(store), DSCOMM_ERR_MISMATCH,
+              "gives no credential", "a daemon that fails is MUNGE, too");
+    unsetenv("FAKE_MUNGE_ENCODE");
+    client_is(&by_munge, dscomm_store_port(store), DSCOMM_ERR_MISMATCH,
+              "gives no credential", "a server without MUNGE");
+    dscomm_store_close(store);
+}
+
+static char *credential_of(const char *secret)
+{
+    char *credential;
+
+    if (dscomm_priv_munge_encode(secret, &credential))
+        bail("%s", dscomm_last_error());
+    return credential;
+}
+
+/* A stranger who has the port gives a credential that he got elsewhere. */
+static void test_replayed(void)
+{
+    char *old = credential_of(
+        "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
+    char *other = credential_of(SECRET);
+    const dscomm_priv_job_t rows[] = {
+        {.ports = 1, .secret = SECRET, .credential = old},
+        {.ports = 1, .secret = SECRET, .credential = other},
+        {.ports = 1, .secret = SECRET, .credential = "FAKE:4242:x"},
+        {.ports = 1, .secret = SECRET, .credential = "nonsense"},
+        {.ports = 1, .credential = old},
+    };
+    const char *const says[] = {"another secret", "holds no secret",
+                                "munge: error 18", "munge: error 8",
+                                "has no secret"};
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        dscomm_store_t *store = serve_store(&rows[i]);
+
+        client_is(&by_munge, dscomm_store_port(store), DSCOMM_ERR_MISMATCH,
+                  says[i], "another credential");
+        dscomm_store_close(store);
+    }
+    free(other);
+    free(old);
+}
+
+/* The user's own secret comes first. */
+static void test_own(void)
+{
+    dscomm_store_t *store;
+
+    setenv("DSCOMM_JOB_SECRET", SECRET, 1);
+    store = serve_store(&by_munge);
+    client_is(NULL, dscomm_store_port(store), DSCOMM_OK, NULL,
+              "a client with the secret of the environment");
+    client_is(&by_munge, dscomm_store_port(store), DSCOMM_OK, NULL,
+              "also one that has MUNGE");
+    unsetenv("DSCOMM_JOB_SECRET");
+    dscomm_store_close(store);
+}
+
+int main(void)
+{
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s/tests/lib/munge/.libs/libmunge.so.2",
+             getenv("abs_top_builddir") ? getenv("abs_top_builddir") : ".");
+    if (!dlopen(path, RTLD_NOW | RTLD_LOCAL))
+        bail("%s", dlerror());
+    test_job();
+    test_ports();
+    test_failing();
+    test_partly();
+    test_replayed();
+    test_own();
+    return tap_done();
+}

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The job's secret: who is served with it, and who without it is not. */
+#include "tests/lib/store/serve.h"
+
+#include "lib/store/tcp/secret.h"
+#include "tests/lib/store/told.h"
+
+#include <dscomm/log.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define FOREIGN_USER 65533
+#define SECRET "sixteen letters."
+#define OTHER "sixteen letters!"
+#define LATE_MS 300 /* for a first command, and a proof */
+
+enum { SET = 1, PING = 13, CHALLENGE = 64, PROOF = 65, REFUSED = 68 };
+
+static void hex(const uint8_t *bytes, size_t size, char *text)
+{
+    for (size_t i = 0; i < size; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+}
+
+/* By Python's hmac: key SECRET, text "dscomm store client" or "... server" and
+ * the bytes 0 to 31. */
+static void test_proofs(void)
+{
+    static const char *const want[] = {
+        "2dbf793a9c6905810c879be16eea11437098fc8c3d7b4b18bf3f68a48899dcab",
+        "ec507d8113fd1d6b98fa8e125568a62fda561162ad9a3d89d3628f0dfb6c1fec",
+    };
+    uint8_t nonces[2 * SECRET_NONCE_SIZE], proof[SECRET_PROOF_SIZE];
+    char text[2 * SECRET_PROOF_SIZE + 1];
+
+    for (size_t i = 0; i < sizeof nonces; i++)
+        nonces[i] = (uint8_t)i;
+    for (int role = SECRET_CLIENT; role <= SECRET_SERVER; role++) {
+        dscomm_priv_secret_prove(SECRET, role, nonces, proof);
+        hex(proof, sizeof proof, text);
+        is_str(text, want[role], "the proof of role %d", role);
+        ok(dscomm_priv_secret_check(SECRET, role, nonces, proof), "is right");
+        ok(!dscomm_priv_secret_check(OTHER, role, nonces, proof),
+           "but for another secret");
+        ok(!dscomm_priv_secret_check(SECRET, !role, nonces, proof),
+           "and for the other role");
+        proof[31] ^= 1;
+        ok(!dscomm_priv_secret_check(SECRET, role, nonces, proof),
+           "and with another last bit");
+    }
+}
+
+/* What the environment gives; want NULL: an error that contains says. */
+static void find_is(const char *want, const char *says, const char *about)
+{
+    char *secret = NULL;
+    dscomm_status_t status = dscomm_priv_secret_find(&secret);
+
+    if (says) {
+        is_int(status, DSCOMM_ERR_ENVIRONMENT, "%s: refused", about);
+        ok(strstr(dscomm_last_error(), says) != NULL, "  %s",
+           dscomm_last_error());
+        ok(!strstr(dscomm_last_error(), "letters"), "  which keeps it");
+    } else {
+        is_int(status, DSCOMM_OK, "%s: taken", about);
+        is_str(secret ? secret : "none", want ? want : "none", "  as it is");
+    }
+    dscomm_priv_secret_free(secret);
+}
+
+static void test_sources(void)
+{
+    char path[] = "/tmp/dscomm-secret-XXXXXX", link[sizeof path + 5];
+    int fd = mkstemp(path);
+
+    if (fd < 0 || dprintf(fd, "\n%s\n", SECRET) < 0)
+        bail("%s", path);
+    find_is(NULL, NULL, "nothing");
+    setenv("DSCOMM_JOB_SECRET", "letters", 1);
+    find_is(NULL, "less than 16", "a short one");
+    setenv("DSCOMM_JOB_SECRET", SECRET, 1);
+    find_is(SECRET, NULL, "a variable");
+    unsetenv("DSCOMM_JOB_SECRET");
+    setenv("DSCOMM_JOB_SECRET_FILE", path, 1);
+    find_is(SECRET, NULL, "a file");
+    fchmod(fd, 0640);
+    find_is(NULL, "chmod 600", "a file that others may read");
+    fchmod(fd, 0600);
+    snprintf(link, sizeof link, "%s.link", path);
+    if (symlink(path, link))
+        bail("%s", link);
+    setenv("DSCOMM_JOB_SECRET_FILE", link, 1);
+    find_is(NULL, "symbolic link", "a link to the file");
+    unlink(link);
+    if (mkfifo(link, 0600))
+        bail("%s", link);
+    find_is(NULL, "no regular file", "a FIFO without a writer");
+    unlink(link);
+    setenv("DSCOMM_JOB_SECRET_FILE", path, 1);
+    if (fchown(fd, FOREIGN_USER, (gid_t)-1) == 0) {
+        find_is(NULL, "belongs to user 65533", "a file of another user");
+        fchown(fd, geteuid(), (gid_t)-1);
+    } else {
+        skip("a file of another user: the test does not run as root");
+    }
+    if (ftruncate(fd, SECRET_MAX + 100))
+        bail("ftruncate");
+    find_is(NULL, "byte 0", "a file of zeros");
+    setenv("DSCOMM_JOB_SECRET_FILE", "/tmp", 1);
+    find_is(NULL, "no regular file", "a folder");
+    setenv("DSCOMM_JOB_SECRET_FILE", "/tmp/dscomm/nosuch", 1);
+    find_is(NULL, "No such file", "no file");
+    unsetenv("DSCOMM_JOB_SECRET_FILE");
+    close(fd);
+    unlink(path);
+}
+
+static dscomm_priv_server_t *serve_job(const char *secret, int *ret_port)
+{
+    const dscomm_priv_place_t place = {"127.0.0.1", 0, 1, false, false};
+    const dscomm_priv_job_t job = {.ports = 1, .secret = secret};
+    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+    dscomm_priv_listen_t listening;
+    dscomm_priv_server_t *server;
+
+    limits.validate_ms = LATE_MS;
+    if (dscomm_priv_listen(&place, dscomm_priv_deadline(WAIT_MS), &listening) ||
+        dscomm_priv_server_open(&listening, &limits, &job, &server))
+        bail("server: %s", dscomm_last_error());
+    *ret_port = listening.port;
+    return server;
+}
+
+/* Clients of the library; says NULL: it is served. */
+static void test_clients(void)
+{
+    static const struct {
+        const char *server, *client, *says;
+    } rows[] = {
+        {NULL, NULL, NULL},
+        {SECRET, SECRET, NULL},
+        {SECRET, OTHER, "another secret"},
+        {SECRET, NULL, "DSCOMM_JOB_SECRET"},
+        {NULL, SECRET, "has no secret"},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+        dscomm_store_t *store = NULL;
+        int port;
+        dscomm_priv_server_t *server = serve_job(rows[i].server, &port);
+        char url[40];
+        dscomm_status_t status;
+
+        snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
+        if (rows[i].client)
+            setenv("DSCOMM_JOB_SECRET", rows[i].client, 1);
+        attr.timeout_ms = 1000;
+        status = dscomm_store_open(url, &attr, &store);
+        unsetenv("DSCOMM_JOB_SECRET");
+        is_int(status, rows[i].says ? DSCOMM_ERR_MISMATCH : DSCOMM_OK,
+               "server %s, client %s", rows[i].server ? rows[i].server : "-",
+               rows[i].client ? rows[i].client : "-");
+        if (rows[i].says)
+            ok(strstr(dscomm_last_error(), rows[i].says) != NULL, "  %s",
+               dscomm_last_error());
+        else
+            is_int(dscomm_store_set(store, "k", "v", 1), DSCOMM_OK,
+                   "  is served");
+        dscomm_store_close(store);
+        dscomm_priv_server_close(server);
+    }
+}
+
+/* A store that this process serves and uses. */
+static void test_own(void)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *store = NULL;
+    raw_t raw = {.size = 0};
+    uint32_t echo = 0;
+    int fd;
+
+    attr.serve = 1;
+    setenv("DSCOMM_JOB_SECRET", SECRET, 1);
+    if (dscomm_store_open("tcp://127.0.0.1:0", &attr, &store))
+        bail("%s", dscomm_last_error());
+    unsetenv("DSCOMM_JOB_SECRET");
+    is_int(dscomm_store_set(store, "k", "v", 1), DSCOMM_OK, "one's own store");
+    fd = client(dscomm_store_port(store));
+    raw_ping(&raw, 0x12345678);
+    raw_send(fd, raw.data, raw.size);
+    raw_recv(fd, &echo, 4, WAIT_MS);
+    ok(echo == ~UINT32_C(0x12345678), "torch's client is told that it is not "
+                                      "served");
+    close(fd);
+    dscomm_store_close(store);
+}
+
+/* A challenge with a nonce of zeros: the server's nonce and proof. */
+static void challenge(int fd, uint8_t answer[49])
+{
+    raw_t raw = {.size = 0};
+
+    raw_put(&raw, CHALLENGE, 1);
+    raw.size += 16;
+    raw_send(fd, raw.data, raw.size);
+    is_int(raw_recv(fd, answer, 49, WAIT_MS), 49, "a challenge is answered");
+}
+
+/* What a proof is worth: served, or closed. */
+static int send_proof(int fd, const uint8_t proof[32])
+{
+    raw_t raw = {.size = 0};
+    uint32_t echo = 0;
+
+    raw_put(&raw, PROOF, 1);
+    memcpy(raw.data + raw.size, proof, 32);
+    raw.size += 32;
+    raw_ping(&raw, 0xCAFE0003);
+    raw_send(fd, raw.data, raw.size);
+    return raw_recv(fd, &echo, 4, WAIT_MS) == 4 && echo == 0xCAFE0003;
+}
+
+static void test_handshake(void)
+{
+    uint8_t answer[49], nonces[32] = {0}, proof[32], zeros[32] = {0};
+    int port, fd, other;
+    dscomm_priv_server_t *server = serve_job(SECRET, &port);
+
+    fd = client(port);
+    ok(!send_proof(fd, zeros), "a proof without a challenge");
+    close(fd);
+    fd = client(port);
+    challenge(fd, answer);
+    ok(!send_proof(fd, zeros), "a wrong proof");
+    close(fd);
+    fd = client(port);
+    challenge(fd, answer);
+    ok(!send_proof(fd, answer + 17), "the server's own proof, sent back");
+    close(fd);
+    fd = client(port);
+    other = client(port);
+    challenge(fd, answer);
+    memcpy(nonces + 16, answer + 1, 16);
+    dscomm_priv_secret_prove(SECRET, SECRET_CLIENT, nonces, proof);
+    challenge(other, answer);
+    ok(memcmp(nonces + 16, answer + 1, 16) != 0, "nonces differ");
+    ok(!send_proof(other, proof), "another connection's proof");
+    ok(send_proof(fd, proof), "the right one");
+    close(other);
+    close(fd);
+    dscomm_priv_server_close(server);
+}
+
+/* Commands without a proof are neither executed nor kept. */
+static void test_strangers(void)
+{
+    int port, fd;
+    dscomm_priv_server_t *server = serve_job(SECRET, &port);
+    uint8_t answer[49], nonces[32] = {0}, proof[32], got[8];
+    static raw_t raw;
+
+    for (int command = 1; command <= 18; command++) {
+        if (command == PING)
+            continue;
+        fd = client(port);
+        raw.size = 0;
+        raw_put(&raw, (uint64_t)command, 1);
+        memset(raw.data + raw.size, 0, 100000);
+        raw.size += 100000;
+        raw_send(fd, raw.data, raw.size);
+        is_int(raw_recv(fd, got, 1, 20), 0, "command %d: no answer", command);
+        ok(raw_closes(fd, WAIT_MS), "command %d: and an end", command);
+        close(fd);
+    }
+    for (int command = 19; command <= 69; command += 50) {
+        fd = client(port);
+        raw.size = 0;
+        raw_put(&raw, (uint64_t)command, 1);
+        raw_send(fd, raw.data, raw.size);
+        ok(raw_closes(fd, LATE_MS / 2), "command %d is none", command);
+        close(fd);
+    }
+    fd = client(port);
+    raw.size = 0;
+    raw_command(&raw, SET, "/k", "v", NULL);
+    raw_send(fd, raw.data, raw.size);
+    challenge(client(port), answer);
+    close(fd);
+    fd = client(port);
+    challenge(fd, answer);
+    memcpy(nonces + 16, answer + 1, 16);
+    dscomm_priv_secret_prove(SECRET, SECRET_CLIENT, nonces, proof);
+    ok(send_proof(fd, proof), "one who knows it");
+    raw.size = 0;
+    raw_put(&raw, 7, 1);
+    raw_send(fd, raw.data, raw.size);
+    is_int(raw_recv(fd, got, 8, WAIT_MS), 8, "asks for the number of keys,");
+    ok(memcmp(got, "\0\0\0\0\0\0\0\0", 8) == 0, "which is 0");
+    close(fd);
+    dscomm_priv_server_close(server);
+}
+
+/* A server of the world WORLD. */
+#define WORLD "2 run job"
+
+static dscomm_priv_server_t *serve_world(int *ret_port)
+{
+    static const dscomm_priv_rank_t rank = {.world = WORLD, .name = "rank 0"};
+    const dscomm_priv_place_t place = {"127.0.0.1", 0, 1, false, false};
+    const dscomm_priv_job_t job = {.ports = 1, .secret = SECRET, .rank = &rank};
+    dscomm_priv_listen_t listening;
+    dscomm_priv_server_t *server;
+
+    if (dscomm_priv_listen(&place, dscomm_priv_deadline(WAIT_MS), &listening) ||
+        dscomm_priv_server_open(&listening, NULL, &job, &server))
+        bail("server: %s", dscomm_last_error());
+    *ret_port = listening.port;
+    return server;
+}
+
+/* A rank says that it was refused; returns when the server knows it. */
+static void say_refused(int port, const char *world, const char *name)
+{
+    raw_t raw = {.size = 0};
+    uint32_t echo;
+    int fd = client(port);
+
+    raw_put(&raw, REFUSED, 1);
+    memset(raw.data + raw.size, 0, sizeof(dscomm_priv_rank_t));
+    strncpy((char *)raw.data + raw.size, world, 192);
+    strncpy((char *)raw.data + raw.size + 192, name, 128);
+    raw.size += 192 + 128;
+    raw_ping(&raw, 0x12345678);
+    raw_send(fd, raw.data, raw.size);
+    raw_recv(fd, &echo, 4, WAIT_MS);
+    close(fd);
+}
+
+/* False: this process cannot become that user. */
+static bool say_refused_as(uid_t user, int port)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (setuid(user))
+            _exit(1);
+        say_refused(port, WORLD, "rank 1");
+        _exit(0);
+    }
+    waitpid(pid, &status, 0);
+    return status == 0;
+}
+
+static void refused_are(dscomm_priv_server_t *server, int believed, int all,
+                        const char *says, const char *about)
+{
+    dscomm_priv_refused_t *refused = dscomm_priv_server_refused(server);
+
+    is_int(dscomm_priv_refused_fail(refused, false), believed,
+           "%s: those that are believed", about);
+    is_int(dscomm_priv_refused_fail(refused, true), all, "  and all");
+    if (says)
+        ok(strstr(dscomm_last_error(), says) != NULL, "  %s",
+           dscomm_last_error());
+}
+
+/* Who can end the start-up of a world: no stranger. */
+static void test_refused(void)
+{
+    char odd[200], long_name[200];
+    int port, all = 2;
+    dscomm_priv_server_t *server = serve_world(&port);
+
+    memset(odd, 'x', sizeof odd);
+    memset(long_name, 'y', sizeof long_name);
+    refused_are(server, 0, 0, NULL, "nobody");
+    say_refused(port, "3 run job", "rank 2");
+    refused_are(server, 0, 1, "that it is rank 2:", "one of another world");
+    say_refused(port, odd, long_name);
+    refused_are(server, 0, 2, "one from 127.0.0.1:", "endless texts");
+    if (say_refused_as(FOREIGN_USER, port))
+        refused_are(server, 0, ++all, "that it is rank 2:", "another user");
+    else
+        skip("another user: the test does not run as root");
+    say_refused(port, WORLD, "rank\n1");
+    all++;
+    refused_are(server, all, all, "that it is rank 1:", "this user");
+    dscomm_priv_refused_settle(dscomm_priv_server_refused(server));
+    say_refused(port, WORLD, "rank 1");
+    refused_are(server, 0, 0, NULL, "once all ranks have come");
+    dscomm_priv_server_close(server);
+}
+
+/* Beyond a number of connections nobody's user is looked for. */
+static void test_refused_often(void)
+{
+    int port;
+    dscomm_priv_server_t *server = serve_world(&port);
+
+    for (int i = 0; i < 16; i++)
+        say_refused(port, "another", "rank 1");
+    say_refused(port, WORLD, "rank 1");
+    refused_are(server, 0, 17, "17 connections were refused", "many");
+    dscomm_priv_server_close(server);
+}
+
+static int lines;
+
+static void count_line(dscomm_log_level_t level, const char *domain,
+                       const char *text, void *arg)
+{
+    (void)arg;
+    lines += level == DSCOMM_LOG_WARN && !strcmp(domain, "store") &&
+             strstr(text, "everyone who reaches") &&
+             strstr(text, "DSCOMM_JOB_SECRET_FILE");
+}
+
+/* A store that other machines reach and that has no secret is logged, once. */
+static void test_warning(void)
+{
+    static const struct {
+        const char *url, *secret;
+        int lines;
+    } rows[] = {
+        {"tcp://127.0.0.1:0", NULL, 0},
+        {"tcp://*:0", SECRET, 0},
+        {"tcp://*:0", NULL, 1},
+        {"tcp://*:0", NULL, 1},
+    };
+
+    dscomm_log_set_handler(count_line, NULL);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+        dscomm_store_t *store = NULL;
+
+        if (rows[i].secret)
+            setenv("DSCOMM_JOB_SECRET", rows[i].secret, 1);
+        attr.serve = 1;
+        attr.timeout_ms = WAIT_MS;
+        status_is(dscomm_store_open(rows[i].url, &attr, &store), DSCOMM_OK,
+                  rows[i].url);
+        unsetenv("DSCOMM_JOB_SECRET");
+        is_int(lines, rows[i].lines, "warnings of %s %s secret", rows[i].url,
+               rows[i].secret ? "with a" : "without a");
+        dscomm_store_close(store);
+    }
+    dscomm_log_set_handler(NULL, NULL);
+}
+
+int main(void)
+{
+    test_warning();
+    test_proofs();
+    test_sources();
+    test_clients();
+    test_own();
+    test_handshake();
+    test_strangers();
+    test_refused();
+    test_refused_often();
+    return tap_done();
+}

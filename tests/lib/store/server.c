@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The server and what it is sent: in pieces, malformed, foreign, random. */
+#include "tests/lib/store/serve.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+/* In place of libc's: one of 8 bytes, as an eventfd takes, fails if wanted. */
+static int write_fails;
+
+ssize_t write(int fd, const void *data, size_t size)
+{
+    if (write_fails && size == 8) {
+        errno = EIO;
+        return -1;
+    }
+    return syscall(SYS_write, fd, data, size);
+}
+
+/* SET, GET, COMPARE_SET, ADD. */
+static void put_values(raw_t *raw, raw_t *answers)
+{
+    raw_command(raw, 1, "/k", "value", NULL);
+    raw_command(raw, 3, "/k", NULL, NULL);
+    raw_text(answers, "value");
+    raw_command(raw, 3, "/absent", NULL, NULL);
+    raw_text(answers, "");
+    raw_command(raw, 2, "/k", "value", "other");
+    raw_text(answers, "other");
+    raw_command(raw, 2, "/k", "value", "third");
+    raw_text(answers, "other");
+    raw_command(raw, 2, "/c", "x", "y");
+    raw_text(answers, "x");
+    raw_command(raw, 4, "/n", NULL, NULL);
+    raw_put(raw, (uint64_t)-3, 8);
+    raw_put(answers, (uint64_t)-3, 8);
+    raw_command(raw, 3, "/n", NULL, NULL);
+    raw_text(answers, "-3");
+}
+
+/* Several keys at a time, their number, DELETE, APPEND. */
+static void put_keys(raw_t *raw, raw_t *answers)
+{
+    raw_keys(raw, 5, "/k", "/n");
+    raw_put(answers, 0, 1);
+    raw_keys(raw, 5, "/k", "/absent");
+    raw_put(answers, 1, 1);
+    raw_keys(raw, 5, NULL, NULL);
+    raw_put(answers, 0, 1);
+    raw_keys(raw, 6, "/k", "/n");
+    raw_put(answers, 0, 1);
+    raw_command(raw, 7, NULL, NULL, NULL);
+    raw_put(answers, 2, 8);
+    raw_command(raw, 8, "/n", NULL, NULL);
+    raw_put(answers, 1, 8);
+    raw_command(raw, 8, "/n", NULL, NULL);
+    raw_put(answers, 0, 8);
+    raw_command(raw, 9, "/k", "!", NULL);
+    raw_keys(raw, 10, "/k", "/absent");
+    raw_text(answers, "other!");
+    raw_text(answers, "");
+    raw_put(raw, 11, 1); /* MULTI_SET */
+    raw_put(raw, 2, 8);
+    raw_text(raw, "/m1");
+    raw_text(raw, "1");
+    raw_text(raw, "/m2");
+    raw_text(raw, "");
+    raw_keys(raw, 10, "/m2", "/m1");
+    raw_text(answers, "");
+    raw_text(answers, "1");
+    raw_command(raw, 12, NULL, NULL, NULL); /* CANCEL_WAIT without WAIT */
+    raw_put(answers, 1, 1);
+}
+
+static void put_queue(raw_t *raw, raw_t *answers)
+{
+    raw_command(raw, 15, "/q", NULL, NULL); /* QUEUE_POP of nothing */
+    raw_put(answers, 0, 8);
+    raw_command(raw, 14, "/q", "one", NULL);
+    raw_command(raw, 14, "/q", "two", NULL);
+    raw_keys(raw, 5, "/q", NULL); /* a queue counts */
+    raw_put(answers, 0, 1);
+    raw_command(raw, 3, "/q", NULL, NULL); /* but is no key */
+    raw_text(answers, "");
+    raw_command(raw, 8, "/q", NULL, NULL);
+    raw_put(answers, 0, 8);
+    raw_command(raw, 16, "/q", NULL, NULL);
+    raw_put(answers, 2, 8);
+    raw_command(raw, 15, "/q", NULL, NULL);
+    raw_put(answers, 2, 8);
+    raw_text(answers, "one");
+    raw_command(raw, 15, "/q", NULL, NULL);
+    raw_put(answers, 1, 8);
+    raw_text(answers, "two");
+    raw_command(raw, 16, "/q", NULL, NULL);
+    raw_put(answers, 0, 8);
+}
+
+static void put_barrier(raw_t *raw, raw_t *answers)
+{
+    raw_command(raw, 18, "/b", NULL, NULL); /* BARRIER of one */
+    raw_put(raw, 1, 8);
+    raw_put(answers, 0, 1);
+    raw_command(raw, 3, "/b", NULL, NULL);
+    raw_text(answers, "1");
+    raw_command(raw, 8, "/b", NULL, NULL);
+    raw_put(answers, 1, 8);
+}
+
+/* What is left by now, which is deleted: the traffic may come again. */
+static void put_end(raw_t *raw, raw_t *answers)
+{
+    raw_command(raw, 8, "/m1", NULL, NULL);
+    raw_put(answers, 1, 8);
+    raw_command(raw, 8, "/m2", NULL, NULL);
+    raw_put(answers, 1, 8);
+    raw_command(raw, 17, NULL, NULL, NULL); /* LIST_KEYS */
+    raw_put(answers, 1, 8);
+    raw_text(answers, "/k");
+    raw_command(raw, 8, "/k", NULL, NULL);
+    raw_put(answers, 1, 8);
+}
+
+/* Every command once, and what torch's server answers to it. */
+static void put_traffic(raw_t *raw, raw_t *answers)
+{
+    raw_hello(raw);
+    raw_ping(raw, 0xCAFE0001);
+    raw_put(answers, 0xCAFE0001, 4);
+    put_values(raw, answers);
+    put_keys(raw, answers);
+    put_queue(raw, answers);
+    put_barrier(raw, answers);
+    put_end(raw, answers);
+}
+
+/* The same traffic in portions of any size gives the same answers. */
+static void test_segments(void)
+{
+    static const size_t portions[] = {RAW_MAX, 1, 2, 3, 7, 64, 255};
+    dscomm_priv_server_t *server;
+    int port, fd;
+
+    server = serve(NULL, &port);
+    for (size_t i = 0; i < sizeof portions / sizeof portions[0]; i++) {
+        static raw_t raw, answers;
+        static uint8_t got[RAW_MAX];
+        long n;
+
+        raw.size = answers.size = 0;
+        put_traffic(&raw, &answers);
+        fd = raw_connect(port);
+        for (size_t sent = 0, some; sent < raw.size; sent += some) {
+            struct timespec moment = {0, 20000};
+
+            some = raw.size - sent;
+            if (some > portions[i])
+                some = portions[i];
+            if (!raw_send(fd, raw.data + sent, some))
+                break;
+            nanosleep(&moment, NULL); /* so that it leaves alone */
+        }
+        n = raw_recv(fd, got, answers.size, WAIT_MS);
+        is_int(n, (long)answers.size, "portions of %zu: bytes of answers",
+               portions[i]);
+        ok(n > 0 && memcmp(got, answers.data, (size_t)n) == 0,
+           "portions of %zu: the answers", portions[i]);
+        is_int(raw_recv(fd, got, 1, 10), 0, "portions of %zu: nothing else",
+               portions[i]);
+        close(fd);
+    }
+    dscomm_priv_server_close(server);
+}
+
+/* Requests after which the server closes. */
+static void test_malformed(void)
+{
+    enum { HUGE_KEY, HUGE_VALUE, LENGTHS, MANY_KEYS, NEGATIVE_KEYS };
+    static const struct {
+        const char *name;
+        const char *bytes; /* after VALIDATE; NULL: made below */
+        size_t size;
+        int made;
+    } rows[] = {
+        {"an unknown command", "\x13", 1, 0},
+        {"command 255", "\xff", 1, 0},
+        {"a key of 8 KiB and 1", NULL, 0, HUGE_KEY},
+        {"a value of 8 MiB and 1", NULL, 0, HUGE_VALUE},
+        {"a length of 2^64 - 1", NULL, 0, LENGTHS},
+        {"128 Ki keys and 1", NULL, 0, MANY_KEYS},
+        {"-1 keys", NULL, 0, NEGATIVE_KEYS},
+        {"a second, wrong magic", "\0\1\2\3\4", 5, 0},
+        {"add to text",
+         "\1\1\0\0\0\0\0\0\0t\1\0\0\0\0\0\0\0x"
+         "\4\1\0\0\0\0\0\0\0t\1\0\0\0\0\0\0\0",
+         37, 0},
+        {"two waits at a time",
+         "\6\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0A"
+         "\6\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0B",
+         36, 0},
+    };
+    dscomm_priv_server_t *server;
+    int port;
+
+    server = serve(NULL, &port);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        raw_t raw = {.size = 0};
+        int fd = client(port);
+
+        switch (rows[i].bytes ? -1 : rows[i].made) {
+        case HUGE_KEY:
+            raw_put(&raw, 3, 1);
+            raw_put(&raw, (8 << 10) + 1, 8);
+            break;
+        case HUGE_VALUE:
+            raw_command(&raw, 1, "k", NULL, NULL);
+            raw_put(&raw, DSCOMM_STORE_VALUE_MAX + 1, 8);
+            break;
+        case LENGTHS:
+            raw_put(&raw, 3, 1);
+            raw_put(&raw, UINT64_MAX, 8);
+            break;
+        case MANY_KEYS:
+            raw_put(&raw, 5, 1);
+            raw_put(&raw, ((uint64_t)128 << 10) + 1, 8);
+            break;
+        case NEGATIVE_KEYS:
+            raw_put(&raw, 11, 1);
+            raw_put(&raw, UINT64_MAX, 8);
+            break;
+        default:
+            memcpy(raw.data, rows[i].bytes, rows[i].size);
+            raw.size = rows[i].size;
+        }
+        raw_send(fd, raw.data, raw.size);
+        ok(raw_closes(fd, WAIT_MS), "%s: closed", rows[i].name);
+        close(fd);
+    }
+    ok(is_alive(port), "others are served");
+    dscomm_priv_server_close(server);
+}
+
+/* First bytes that are no VALIDATE. */
+static void test_strangers(void)
+{
+    static const char *const rows[] = {
+        "GET / HTTP/1.0\r\n\r\n",
+        "SSH-2.0-x\r\n",
+        "\1abcdefgh",
+        "\r1234",
+    };
+    dscomm_priv_server_t *server;
+    raw_t raw = {.size = 0};
+    int port, fd;
+
+    server = serve(NULL, &port);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        fd = raw_connect(port);
+        raw_send(fd, rows[i], strlen(rows[i]));
+        ok(raw_closes(fd, WAIT_MS), "stranger %zu: closed", i);
+        close(fd);
+    }
+    raw_put(&raw, 0, 1);
+    raw_put(&raw, 0xDEADBEEF, 4);
+    fd = raw_connect(port);
+    raw_send(fd, raw.data, raw.size);
+    ok(raw_closes(fd, WAIT_MS), "wrong magic: closed");
+    close(fd);
+    ok(is_alive(port), "others are served");
+    dscomm_priv_server_close(server);
+}
+
+/* Truncated requests, then gone: at every byte of the traffic. */
+static void test_truncated(void)
+{
+    static raw_t raw, answers;
+    dscomm_priv_server_t *server;
+    int port;
+
+    server = serve(NULL, &port);
+    raw.size = answers.size = 0;
+    put_traffic(&raw, &answers);
+    for (size_t cut = 0; cut < raw.size; cut++) {
+        int fd = raw_connect(port);
+
+        raw_send(fd, raw.data, cut);
+        close(fd);
+    }
+    ok(is_alive(port), "others are served after %zu cut connections", raw.size);
+    dscomm_priv_server_close(server);
+}
+
+static uint32_t random_state = 20260101;
+
+static uint32_t next_random(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 17;
+    random_state ^= random_state << 5;
+    return random_state;
+}
+
+/* Traffic with bytes changed, for a second; the server neither falls nor
+ * stops. */
+static void test_fuzz(void)
+{
+    static raw_t raw, answers;
+    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+    double end = raw_now_ms() + 1000;
+    dscomm_priv_server_t *server;
+    unsigned long rounds = 0;
+    int port;
+
+    server = serve(&limits, &port);
+    for (; raw_now_ms() < end; rounds++) {
+        int fd = raw_connect(port), changes = (int)(next_random() % 8);
+        size_t cut;
+        uint8_t byte;
+
+        raw.size = answers.size = 0;
+        put_traffic(&raw, &answers);
+        for (int i = 0; i < changes; i++)
+            raw.data[5 + next_random() % (raw.size - 5)] =
+                (uint8_t)next_random();
+        cut = next_random() % raw.size;
+        raw_send(fd, raw.data, cut);
+        raw_send(fd, raw.data + cut, raw.size - cut);
+        raw_recv(fd, &byte, 1, 1);
+        close(fd);
+    }
+    ok(is_alive(port), "others are served after %lu rounds", rounds);
+    dscomm_priv_server_close(server);
+}
+
+/* A server whose end cannot be told by its eventfd ends all the same. */
+static void test_close(void)
+{
+    dscomm_priv_server_t *server;
+    int port, fd;
+
+    server = serve(NULL, &port);
+    fd = client(port);
+    write_fails = 1;
+    dscomm_priv_server_close(server);
+    write_fails = 0;
+    ok(raw_closes(fd, WAIT_MS), "a server is closed without its eventfd");
+    close(fd);
+}
+
+/* Waits that are fulfilled, cancelled, doubled and left. */
+static void test_waits(void)
+{
+    dscomm_priv_server_t *server;
+    raw_t raw = {.size = 0};
+    int port, a, b, c;
+    uint8_t bytes[3];
+
+    server = serve(NULL, &port);
+    a = client(port);
+    b = client(port);
+    c = client(port);
+    raw_keys(&raw, 6, "/x", "/x");
+    raw_send(a, raw.data, raw.size);
+    raw_send(b, raw.data, raw.size);
+    is_int(raw_recv(a, bytes, 1, 50), 0, "a wait waits");
+    close(b); /* leaves in the middle */
+    raw.size = 0;
+    raw_command(&raw, 1, "/x", "", NULL);
+    raw_send(c, raw.data, raw.size);
+    is_int(raw_recv(a, bytes, 1, WAIT_MS), 1, "the key wakes it");
+    is_int(bytes[0], 0, "with STOP_WAITING");
+    raw.size = 0;
+    raw_keys(&raw, 6, "/y", "/x");
+    raw_put(&raw, 12, 1);
+    raw_send(a, raw.data, raw.size);
+    is_int(raw_recv(a, bytes, 2, 100), 1, "CANCEL_WAIT answers once");
+    is_int(bytes[0], 1, "with WAIT_CANCELED");
+    raw.size = 0;
+    raw_command(&raw, 1, "/y", "", NULL);
+    raw_send(c, raw.data, raw.size);
+    is_int(raw_recv(a, bytes, 1, 50), 0, "the key wakes no one any more");
+    raw.size = 0;
+    raw_keys(&raw, 6, "/x", NULL);
+    raw_put(&raw, 12, 1);
+    raw_send(a, raw.data, raw.size);
+    is_int(raw_recv(a, bytes, 2, WAIT_MS), 2, "a cancel that is late");
+    ok(bytes[0] == 0 && bytes[1] == 1, "is answered [0][1]");
+    ok(is_alive(port), "others are served");
+    close(a);
+    close(c);
+    dscomm_priv_server_close(server);
+}
+
+/* A request for COMPARE_SET of an absent key, and its answer. */
+static void put_absent(raw_t *raw, raw_t *answer, char byte, size_t size)
+{
+    raw_command(raw, 2, "/absent", NULL, NULL);
+    raw_put(raw, size, 8);
+    memset(raw->data + raw->size, byte, size);
+    raw->size += size;
+    raw_text(raw, "desired");
+    raw_put(answer, size, 8);
+    memset(answer->data + answer->size, byte, size);
+    answer->size += size;
+}
+
+/* The answer is the expected value, so it must not lie in the memory of the
+ * request, which another client's request takes next. */
+static void test_answers_own_their_bytes(void)
+{
+    static const size_t sizes[] = {4096, 4097, 5000, 65000, 150000};
+    static raw_t raw[2], answers[2];
+    static uint8_t got[RAW_MAX];
+    dscomm_priv_server_t *server;
+    int port, fds[2];
+
+    server = serve(NULL, &port);
+    for (int i = 0; i < 2; i++)
+        fds[i] = client(port);
+    for (size_t n = 0; n < sizeof sizes / sizeof sizes[0]; n++) {
+        int wrong = 0;
+
+        for (int i = 0; i < 2; i++) {
+            raw[i].size = answers[i].size = 0;
+            put_absent(&raw[i], &answers[i], i ? 'B' : 'A', sizes[n]);
+        }
+        for (int round = 0; round < 10; round++) {
+            for (int i = 0; i < 2; i++)
+                raw_send(fds[i], raw[i].data, raw[i].size);
+            for (int i = 0; i < 2; i++) {
+                size_t size = answers[i].size;
+
+                wrong += raw_recv(fds[i], got, size, WAIT_MS) != (long)size ||
+                         memcmp(got, answers[i].data, size) != 0;
+            }
+        }
+        is_int(wrong, 0, "%zu bytes: answers with other bytes", sizes[n]);
+    }
+    for (int i = 0; i < 2; i++)
+        close(fds[i]);
+    dscomm_priv_server_close(server);
+}
+
+static void test_queues_and_barriers(void)
+{
+    dscomm_priv_server_t *server;
+    raw_t raw = {.size = 0};
+    uint8_t bytes[2];
+    int port, a, b, c;
+
+    server = serve(NULL, &port);
+    a = client(port);
+    b = client(port);
+    c = client(port);
+    raw_keys(&raw, 6, "/q", NULL);
+    raw_send(a, raw.data, raw.size);
+    raw_send(b, raw.data, raw.size);
+    usleep(50000);
+    raw.size = 0;
+    raw_command(&raw, 14, "/q", "x", NULL);
+    raw_send(c, raw.data, raw.size);
+    {
+        int woken = (raw_recv(a, bytes, 1, 200) == 1) +
+                    (raw_recv(b, bytes, 1, 200) == 1);
+
+        is_int(woken, 1, "QUEUE_PUSH wakes one");
+    }
+    close(a);
+    close(b);
+    a = client(port);
+    b = client(port);
+    raw.size = 0;
+    raw_command(&raw, 18, "/b", NULL, NULL);
+    raw_put(&raw, 3, 8);
+    raw_send(a, raw.data, raw.size);
+    raw_send(b, raw.data, raw.size);
+    is_int(raw_recv(a, bytes, 1, 50), 0, "two of three wait in BARRIER");
+    raw_send(c, raw.data, raw.size);
+    is_int(raw_recv(a, bytes, 1, WAIT_MS), 1, "the third frees the first,");
+    is_int(raw_recv(b, bytes, 1, WAIT_MS), 1, "the second,");
+    is_int(raw_recv(c, bytes, 1, WAIT_MS), 1, "and itself");
+    close(a);
+    close(b);
+    close(c);
+    dscomm_priv_server_close(server);
+}
+
+/* Connections that say nothing hold room only while there is enough: of
+ * connections, or of the process's descriptors. */
+static void test_silent(int short_of_files)
+{
+    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+    const struct timespec moment = {0, 700000000};
+    const char *what = short_of_files ? "descriptors" : "connections";
+    struct rlimit before, few;
+    dscomm_priv_server_t *server;
+    int port, fds[8], closed = 0, early;
+    raw_t raw = {.size = 0};
+    uint32_t echo = 0;
+
+    limits.connections = short_of_files ? 1000 : 8;
+    limits.validate_ms = 60000;
+    server = serve(&limits, &port);
+    for (int i = 0; i < 8; i++)
+        fds[i] = i == 3 ? client(port) : raw_connect(port);
+    early = raw_closes(fds[0], 100);
+    nanosleep(&moment, NULL);
+    getrlimit(RLIMIT_NOFILE, &before);
+    few = before;
+    few.rlim_cur = (rlim_t)dup(0) + 1;
+    close((int)few.rlim_cur - 1);
+    if (short_of_files && setrlimit(RLIMIT_NOFILE, &few))
+        bail("setrlimit failed");
+    ok(is_alive(port), "no %s: a new client is served", what);
+    setrlimit(RLIMIT_NOFILE, &before);
+    for (int i = 0; i < 8; i++)
+        closed += i != 3 && raw_closes(fds[i], 1000);
+    is_int(early, 0, "no %s: the silent had time", what);
+    is_int(closed, 7, "no %s: the silent are closed", what);
+    raw_ping(&raw, 0xCAFE0002);
+    raw_send(fds[3], raw.data, raw.size);
+    raw_recv(fds[3], &echo, 4, WAIT_MS);
+    ok(echo == 0xCAFE0002, "no %s: a client among them stays", what);
+    for (int i = 0; i < 8; i++)
+        close(fds[i]);
+    dscomm_priv_server_close(server);
+}
+
+int main(void)
+{
+    test_segments();
+    test_malformed();
+    test_strangers();
+    test_truncated();
+    test_fuzz();
+    test_close();
+    test_waits();
+    test_answers_own_their_bytes();
+    test_queues_and_barriers();
+    test_silent(0);
+    test_silent(1);
+    return tap_done();
+}

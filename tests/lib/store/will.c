@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Last wills: carried out when a client has died, and never for a living one.
+ */
+#include "tests/lib/store/serve.h"
+
+#include "lib/store/tcp/own-will.h"
+#include "lib/store/tcp/will.h"
+#include "lib/store/store.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#define LONG_MS (2 * WILL_GRACE_MS + 200) /* no will is that late */
+
+enum { GET = 3, CHECK = 5, WAIT = 6, WILL = 66 };
+
+/* Gives a will on a connection, under the identifier of 16 times name. */
+static void give(int fd, char name, const char *key, const char *value)
+{
+    raw_t raw = {.size = 0};
+    uint32_t echo = 0;
+
+    raw_put(&raw, WILL, 1);
+    for (int i = 0; i < 16; i++)
+        raw_put(&raw, (uint64_t)name, 1);
+    raw_text(&raw, key);
+    raw_text(&raw, value);
+    raw_ping(&raw, 0xCAFE0004);
+    raw_send(fd, raw.data, raw.size);
+    raw_recv(fd, &echo, 4, WAIT_MS);
+    if (echo != 0xCAFE0004)
+        bail("the will is refused");
+}
+
+static int client_with(int port, char name)
+{
+    int fd = client(port);
+
+    give(fd, name, "/died", "dead ");
+    return fd;
+}
+
+/* Whether there is a key, after ms. */
+static int is_there(int port, const char *key, int ms)
+{
+    raw_t raw = {.size = 0};
+    uint8_t answer = 2;
+    int fd = client(port);
+
+    usleep((useconds_t)ms * 1000);
+    raw_keys(&raw, CHECK, key, NULL);
+    raw_send(fd, raw.data, raw.size);
+    raw_recv(fd, &answer, 1, WAIT_MS);
+    close(fd);
+    return answer == 0;
+}
+
+/* The value of a key that may not be there. */
+static void get(int port, const char *key, char got[64])
+{
+    raw_t raw = {.size = 0};
+    uint64_t size = 0;
+    int fd = client(port);
+
+    memset(got, 0, 64);
+    raw_command(&raw, GET, key, NULL, NULL);
+    raw_send(fd, raw.data, raw.size);
+    raw_recv(fd, &size, 8, WAIT_MS);
+    if (size < 64)
+        raw_recv(fd, got, size, WAIT_MS);
+    close(fd);
+}
+
+/* The key gets the value. */
+static void becomes(int port, const char *key, const char *value,
+                    const char *about)
+{
+    const double end = raw_now_ms() + WAIT_MS;
+    char got[64];
+
+    do {
+        usleep(20000);
+        get(port, key, got);
+    } while (strcmp(got, value) && raw_now_ms() < end);
+    is_str(got, value, "%s", about);
+}
+
+/* Waits for the key, which must have the value. */
+static void comes(int port, const char *key, const char *value,
+                  const char *about)
+{
+    raw_t raw = {.size = 0};
+    uint8_t answer = 2;
+    int fd = client(port);
+    char got[64];
+
+    raw_keys(&raw, WAIT, key, NULL);
+    raw_send(fd, raw.data, raw.size);
+    ok(raw_recv(fd, &answer, 1, WAIT_MS) == 1 && answer == 0,
+       "%s: who waits for it is woken", about);
+    get(port, key, got);
+    is_str(got, value, "%s: as it was given", about);
+    close(fd);
+}
+
+static void test_ends(void)
+{
+    int port, fd;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+
+    fd = client_with(port, 'a');
+    ok(!is_there(port, "/died", LONG_MS), "a client that is silent lives");
+    close(fd);
+    comes(port, "/died", "dead ", "a client that ends");
+    fd = client_with(port, 'b');
+    close(fd);
+    becomes(port, "/died", "dead dead ", "another one");
+    fd = client(port);
+    give(fd, 'c', "/other", "1");
+    give(fd, 'd', "/other", "2");
+    close(fd);
+    comes(port, "/other", "2", "a will in place of another");
+    dscomm_priv_server_close(server);
+}
+
+static void test_withdrawn(void)
+{
+    int port, fd, other;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+
+    fd = client_with(port, 'a');
+    give(fd, 'a', "", "");
+    close(fd);
+    ok(!is_there(port, "/died", LONG_MS), "withdrawn");
+    fd = client_with(port, 'b');
+    other = client(port);
+    give(other, 'b', "", "");
+    close(fd);
+    ok(!is_there(port, "/died", LONG_MS), "withdrawn on another connection");
+    give(other, 'z', "", "");
+    ok(is_alive(port), "nobody's will can be withdrawn");
+    close(other);
+    dscomm_priv_server_close(server);
+}
+
+static void test_connections(void)
+{
+    int port, first, second;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+
+    first = client_with(port, 'a');
+    second = client_with(port, 'a');
+    close(first);
+    ok(!is_there(port, "/died", LONG_MS), "one connection of two ends");
+    close(second);
+    second = client_with(port, 'a');
+    ok(!is_there(port, "/died", LONG_MS), "the client comes again");
+    close(second);
+    comes(port, "/died", "dead ", "the last connection ends");
+    dscomm_priv_server_close(server);
+}
+
+/* What the server closes tells nothing about the client. */
+static void test_closed(void)
+{
+    dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
+    static raw_t raw;
+    int port, fd;
+    dscomm_priv_server_t *server;
+
+    limits.stall_ms = 100;
+    server = serve(&limits, &port);
+    fd = client_with(port, 'a');
+    raw_put(&raw, GET, 1);
+    raw_send(fd, raw.data, raw.size);
+    ok(raw_closes(fd, WAIT_MS), "a request that stalls is closed");
+    close(fd);
+    fd = client(port);
+    raw.size = 0;
+    raw_put(&raw, WILL, 1);
+    raw.size += 16;
+    raw_text(&raw, "/died");
+    raw_put(&raw, 1020, 8);
+    raw.size += 1020;
+    raw_send(fd, raw.data, raw.size);
+    ok(raw_closes(fd, WAIT_MS), "a will of 1025 bytes is closed");
+    close(fd);
+    ok(!is_there(port, "/died", LONG_MS), "neither will is carried out");
+    dscomm_priv_server_close(server);
+}
+
+/* A client that comes back lives: only its own line goes. */
+static void test_comes_back(void)
+{
+    int port, fd;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+
+    fd = client(port);
+    give(fd, 'a', "/died", "21 a\n");
+    close(fd);
+    comes(port, "/died", "21 a\n", "one client dies");
+    fd = client(port);
+    give(fd, 'b', "/died", "1 a\n");
+    close(fd);
+    becomes(port, "/died", "21 a\n1 a\n", "then another one");
+    fd = client(port);
+    give(fd, 'c', "/died", "3 a\n");
+    close(fd);
+    becomes(port, "/died", "21 a\n1 a\n3 a\n", "and a third one");
+    fd = client(port);
+    give(fd, 'b', "/died", "1 a\n");
+    comes(port, "/died", "21 a\n3 a\n", "one comes back");
+    give(fd, 'c', "", "");
+    comes(port, "/died", "21 a\n", "one is known to have left");
+    give(fd, 'a', "/died", "");
+    ok(!is_there(port, "/died", 0), "nor is the last one dead");
+    close(fd);
+    comes(port, "/died", "1 a\n", "the one that came back dies");
+    dscomm_priv_server_close(server);
+}
+
+/* One client, several wills. */
+static void test_several(void)
+{
+    int port, fd;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+
+    fd = client(port);
+    is_int(dscomm_priv_server_clients(server), 0, "no client has a will");
+    give(fd, 'a', "/one", "1");
+    give(fd, 'a', "/two", "2");
+    give(fd, 'a', "/three", "3");
+    give(fd, 'a', "/two", "");
+    ok(is_alive(port) && dscomm_priv_server_clients(server) == 1,
+       "one client has wills");
+    close(fd);
+    comes(port, "/one", "1", "the first of several");
+    comes(port, "/three", "3", "the third");
+    ok(!is_there(port, "/two", 0), "but not the withdrawn one");
+    ok(dscomm_priv_server_clients(server) == 0, "nobody is there any more");
+    dscomm_priv_server_close(server);
+}
+
+/* Clients of the library */
+
+static dscomm_store_t *store_of(int port)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *store;
+    char url[40];
+
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
+    attr.timeout_ms = WAIT_MS;
+    if (dscomm_store_open(url, &attr, &store))
+        bail("%s", dscomm_last_error());
+    return store;
+}
+
+/* A process with a will, which sleeps when it is there, and so does a child
+ * that it has forked then, if ret_child is not NULL. */
+static pid_t start_process(int port, pid_t *ret_child)
+{
+    int fds[2];
+    pid_t pid, child = 0;
+
+    if (pipe(fds) || (pid = fork()) < 0)
+        bail("fork");
+    if (!pid) {
+        dscomm_store_t *store = store_of(port), *view;
+
+        if (dscomm_priv_store_will(store, "died", "7") ||
+            dscomm_store_prefix(store, "world", &view) ||
+            dscomm_priv_store_will(view, "died", "8") ||
+            dscomm_store_prefix(store, "left", &view) ||
+            dscomm_priv_store_will(view, "died", "9"))
+            _exit(1);
+        dscomm_priv_store_withdraw(view, "died");
+        if (ret_child)
+            child = fork();
+        if ((child || !ret_child) &&
+            write(fds[1], &child, sizeof child) != sizeof child)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(fds[1]);
+    if (read(fds[0], &child, sizeof child) != sizeof child)
+        bail("no will: %s", dscomm_last_error());
+    close(fds[0]);
+    if (ret_child)
+        *ret_child = child;
+    return pid;
+}
+
+static void test_process(void)
+{
+    int port;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+    dscomm_store_t *store = store_of(port);
+    pid_t pid = start_process(port, NULL);
+
+    is_int(dscomm_priv_store_will(store, "left", "1"), DSCOMM_OK, "a will");
+    dscomm_store_close(store);
+    ok(!is_there(port, "/left", LONG_MS), "a store that is closed has left");
+    kill(pid, SIGSTOP);
+    ok(!is_there(port, "/died", LONG_MS), "a process that is stopped lives");
+    kill(pid, SIGCONT);
+    ok(!is_there(port, "/died", LONG_MS), "and when it goes on");
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    comes(port, "/died", "7", "a process that is killed");
+    comes(port, "/world/died", "8", "of two worlds");
+    ok(!is_there(port, "/left/died", 0), "and has left a third");
+    dscomm_priv_server_close(server);
+}
+
+/* A child that lives on does not hide the death of its parent. */
+static void test_forked(void)
+{
+    int port;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+    pid_t child, pid = start_process(port, &child);
+
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    comes(port, "/died", "7", "a process whose child lives on is killed");
+    kill(child, SIGKILL);
+    dscomm_priv_server_close(server);
+}
+
+static void link_give(dscomm_priv_link_t *link, const char *key,
+                      const char *value)
+{
+    if (dscomm_priv_own_will_give(link, key, dscomm_priv_data_text(value),
+                                  dscomm_priv_deadline(WAIT_MS)))
+        bail("%s", dscomm_last_error());
+}
+
+static void use_link(dscomm_priv_link_t *first, dscomm_status_t status)
+{
+    dscomm_priv_link_t *link = first;
+
+    if (dscomm_priv_link_enter(&link, FALSE, dscomm_priv_deadline(WAIT_MS)))
+        bail("%s", dscomm_last_error());
+    dscomm_priv_link_leave(link, status);
+}
+
+/* A client with a will for /died. */
+static void link_with_will(dscomm_priv_link_t *link, int port,
+                           const char *value)
+{
+    if (!dscomm_priv_link_init(link, "127.0.0.1", port, NULL, NULL) ||
+        dscomm_priv_link_connect(link, dscomm_priv_deadline(WAIT_MS)))
+        bail("%s", dscomm_last_error());
+    link_give(link, "/died", value);
+}
+
+/* After a request that failed a client drops its connection, and makes another
+ * one when it next needs it, if ever. */
+static void test_dropped(void)
+{
+    dscomm_priv_link_t link;
+    int port;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+
+    link_with_will(&link, port, "8");
+    for (int i = 0; i < 2; i++) {
+        use_link(&link, DSCOMM_ERR_TIMEOUT);
+        ok(!is_there(port, "/died", LONG_MS), "a dropped connection, time %d",
+           i + 1);
+        use_link(&link, DSCOMM_OK);
+        ok(!is_there(port, "/died", LONG_MS), "and the next one");
+    }
+    is_int(link.parked, -1, "the dropped one is closed then");
+    dscomm_priv_link_clear(&link);
+    comes(port, "/died", "8", "the end without a word");
+    dscomm_priv_server_close(server);
+}
+
+/* A client that leaves in order, while the server cannot be told: its
+ * connection was dropped, or another thread has it. */
+static void test_leaves(int held)
+{
+    dscomm_priv_link_t link, *taken = &link;
+    int port;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+
+    link_with_will(&link, port, "9");
+    if (!held)
+        use_link(&link, DSCOMM_ERR_TIMEOUT);
+    else if (dscomm_priv_link_enter(&taken, FALSE,
+                                    dscomm_priv_deadline(WAIT_MS)))
+        bail("%s", dscomm_last_error());
+    dscomm_priv_own_will_withdraw(&link, "/died");
+    ok(!dscomm_priv_own_wills_settled(&link), "the server is not told");
+    dscomm_priv_link_clear(&link);
+    ok(!is_there(port, "/died", LONG_MS), "and takes it for no death: %s",
+       held ? "a connection in use" : "a dropped one");
+    dscomm_priv_server_close(server);
+}
+
+/* A withdrawal that had to wait goes with the next request. */
+static void test_withdrawn_later(void)
+{
+    dscomm_priv_link_t link;
+    int port;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+
+    link_with_will(&link, port, "9");
+    link_give(&link, "/other", "9");
+    use_link(&link, DSCOMM_ERR_TIMEOUT);
+    dscomm_priv_own_will_withdraw(&link, "/died");
+    use_link(&link, DSCOMM_OK);
+    ok(dscomm_priv_own_wills_settled(&link), "the next request tells it");
+    dscomm_priv_link_clear(&link);
+    comes(port, "/other", "9", "the will that was left");
+    ok(!is_there(port, "/died", 0), "the withdrawn one is not carried out");
+    dscomm_priv_server_close(server);
+}
+
+static int count_links(const dscomm_priv_link_t *link)
+{
+    return link ? 1 + count_links(link->next) : 0;
+}
+
+/* Threads that wait have a connection each, which goes when it is idle. */
+static void test_idle(void)
+{
+    dscomm_priv_link_t link, *taken[3];
+    int port;
+    dscomm_priv_server_t *server = serve(NULL, &port);
+
+    if (!dscomm_priv_link_init(&link, "127.0.0.1", port, NULL, NULL) ||
+        dscomm_priv_link_connect(&link, dscomm_priv_deadline(WAIT_MS)))
+        bail("%s", dscomm_last_error());
+    for (int i = 0; i < 3; i++) {
+        taken[i] = &link;
+        if (dscomm_priv_link_enter(&taken[i], TRUE,
+                                   dscomm_priv_deadline(WAIT_MS)))
+            bail("%s", dscomm_last_error());
+    }
+    is_int(count_links(&link), 3, "three threads wait");
+    for (int i = 0; i < 3; i++)
+        dscomm_priv_link_leave(taken[i], DSCOMM_OK);
+    use_link(&link, DSCOMM_OK);
+    is_int(count_links(&link), 3, "connections are used again");
+    taken[1]->idle -= LINK_IDLE_US;
+    use_link(&link, DSCOMM_OK);
+    is_int(count_links(&link), 2, "but not kept for ever");
+    link.idle = 0;
+    use_link(&link, DSCOMM_OK);
+    is_int(count_links(&link), 2, "all but the first one");
+    dscomm_priv_link_clear(&link);
+    dscomm_priv_server_close(server);
+}
+
+int main(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    test_ends();
+    test_withdrawn();
+    test_connections();
+    test_closed();
+    test_comes_back();
+    test_several();
+    test_process();
+    test_forked();
+    test_dropped();
+    test_leaves(0);
+    test_leaves(1);
+    test_withdrawn_later();
+    test_idle();
+    return tap_done();
+}

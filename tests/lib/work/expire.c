@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The progress thread diagnoses a call that is late, which may take a while:
+ * other threads go on with the group meanwhile, and it is closed only
+ * afterwards. The group, its backend and the diagnosis are the test's. */
+#include "config.h"
+
+#include "lib/base/clock.h"
+#include "lib/work/deadline.h"
+#include "lib/diagnosis/diagnosis.h"
+#include "lib/work/progress.h"
+#include "tests/tap.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TIMEOUT_MS 1000
+#define PATIENCE_S 20 /* for what other threads do */
+
+static sem_t begun, allowed; /* a diagnosis */
+static atomic_int closed;
+
+/* In place of those that ask the store. */
+dscomm_inquest_t *__wrap_dscomm_priv_inquest_new(const dscomm_work_t *work);
+void __wrap_dscomm_priv_inquest_free(dscomm_inquest_t *inquest);
+dscomm_status_t __wrap_dscomm_priv_inquest_look(dscomm_inquest_t *inquest,
+                                                char *ret_text, size_t size);
+dscomm_status_t __wrap_dscomm_priv_inquest_timeout(dscomm_inquest_t *inquest,
+                                                   char *ret_text, size_t size);
+
+dscomm_inquest_t *__wrap_dscomm_priv_inquest_new(const dscomm_work_t *work)
+{
+    return (dscomm_inquest_t *)work;
+}
+
+void __wrap_dscomm_priv_inquest_free(dscomm_inquest_t *inquest)
+{
+    (void)inquest;
+}
+
+dscomm_status_t __wrap_dscomm_priv_inquest_look(dscomm_inquest_t *inquest,
+                                                char *ret_text, size_t size)
+{
+    (void)inquest, (void)ret_text, (void)size;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t __wrap_dscomm_priv_inquest_timeout(dscomm_inquest_t *inquest,
+                                                   char *ret_text, size_t size)
+{
+    (void)inquest, (void)ret_text, (void)size;
+    sem_post(&begun);
+    while (sem_wait(&allowed) && errno == EINTR)
+        ;
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t get_status(void *impl, char *text, size_t size)
+{
+    (void)impl, (void)text, (void)size;
+    return DSCOMM_OK;
+}
+
+static void close_impl(void *impl)
+{
+    (void)impl;
+    atomic_store(&closed, 1);
+}
+
+static const dscomm_backend_ops_t ops = {
+    .size = sizeof ops,
+    .status = get_status,
+    .close = close_impl,
+};
+
+static dscomm_group_t group;
+static dscomm_work_t work;
+static char name[] = "g";
+
+static void make_group(void)
+{
+    memset(&work, 0, sizeof work);
+    work.group = &group;
+    work.call.kind = CALL_COLLECTIVE;
+    work.status = work.request.status = DSCOMM_IN_PROGRESS;
+    memset(&group, 0, sizeof group);
+    group.ops = ops;
+    group.name = name;
+    group.size = 2;
+    group.notes = 1;
+    group.timeout_ms = TIMEOUT_MS;
+    group.pending = &work;
+    atomic_init(&group.uses, 1);
+    atomic_init(&group.holds, 2); /* it is the test's, and so stays */
+    pthread_mutex_init(&group.lock, NULL);
+    pthread_mutex_lock(&group.lock);
+    dscomm_priv_pending_add(&group);
+    pthread_mutex_unlock(&group.lock);
+}
+
+/* As the progress thread does it, with a clock that runs fast: until the
+ * deadline has passed. */
+static void *expire(void *arg)
+{
+    int64_t now = dscomm_priv_clock();
+
+    pthread_mutex_lock(&group.lock);
+    for (int i = 0; i < 6 && group.pending; i++) {
+        dscomm_priv_works_expire(&group, now);
+        now += TIMEOUT_MS / 4 * NS_PER_MS;
+    }
+    dscomm_priv_pending_settle(&group);
+    pthread_mutex_unlock(&group.lock);
+    return arg;
+}
+
+static void *drop(void *arg)
+{
+    dscomm_priv_group_drop(&group);
+    return arg;
+}
+
+/* Absolute, for semaphores and locks. */
+static struct timespec patience(void)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += PATIENCE_S;
+    return until;
+}
+
+static pthread_t start_diagnosis(void)
+{
+    const struct timespec until = patience();
+    pthread_t thread;
+
+    make_group();
+    if (pthread_create(&thread, NULL, expire, NULL))
+        bail("no thread");
+    if (sem_timedwait(&begun, &until))
+        bail("no diagnosis");
+    return thread;
+}
+
+/* Completes the work, as another thread, during the diagnosis. */
+static void complete_meanwhile(void)
+{
+    const struct timespec until = patience();
+    const bool taken = pthread_mutex_timedlock(&group.lock, &until) == 0;
+
+    ok(taken, "another thread takes the group's lock during a diagnosis");
+    if (!taken)
+        return;
+    group.pending = NULL;
+    group.completed++;
+    dscomm_priv_pending_settle(&group);
+    ok(group.listed, "the group stays in the list meanwhile");
+    pthread_mutex_unlock(&group.lock);
+}
+
+static void test_lock(void)
+{
+    pthread_t thread = start_diagnosis();
+
+    complete_meanwhile();
+    sem_post(&allowed);
+    pthread_join(thread, NULL);
+    ok(!group.listed, "it leaves the list afterwards");
+}
+
+static void test_drop(void)
+{
+    pthread_t thread = start_diagnosis(), dropper;
+
+    complete_meanwhile();
+    if (pthread_create(&dropper, NULL, drop, NULL))
+        bail("no thread");
+    usleep(100000);
+    ok(!atomic_load(&closed), "a diagnosis keeps the group open");
+    sem_post(&allowed);
+    pthread_join(thread, NULL);
+    pthread_join(dropper, NULL);
+    ok(atomic_load(&closed), "it is closed afterwards");
+}
+
+int main(void)
+{
+    sem_init(&begun, 0, 0);
+    sem_init(&allowed, 0, 0);
+    test_lock();
+    test_drop();
+    return tap_done();
+}

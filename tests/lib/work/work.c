@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Works: completion, time-outs, cancelling, and groups in several threads. */
+#include "config.h"
+
+#include "tests/lib/work/ranks.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#define ROUNDS 300
+
+static void doze(int signal)
+{
+    const struct timespec while_ms = {0, 400000000};
+
+    (void)signal;
+    nanosleep(&while_ms, NULL);
+}
+
+/* Keeps a thread from the processor for 400 ms, soon. */
+static void *disturb(void *arg)
+{
+    usleep(50000);
+    pthread_kill(*(pthread_t *)arg, SIGUSR1);
+    return NULL;
+}
+
+static void several_in_order(rank_t *self)
+{
+    int32_t in[8], out[8];
+    dscomm_work_t *works[8];
+
+    for (int i = 0; i < 8; i++) {
+        in[i] = self->rank + i;
+        CHECK(self, !dscomm_all_reduce(self->world, &in[i], &out[i], 1,
+                                       DSCOMM_INT32, DSCOMM_SUM, &works[i]));
+        CHECK(self, dscomm_work_sequence(works[i]) == (uint64_t)i + 1);
+        CHECK(self, dscomm_work_group(works[i]) == self->world);
+    }
+    CHECK(self, dscomm_barrier(self->world, NULL) == DSCOMM_OK);
+    for (int i = 7; i >= 0; i--) {
+        CHECK(self, dscomm_work_wait(works[i], -1) == DSCOMM_OK);
+        CHECK(self, dscomm_work_wait(works[i], 0) == DSCOMM_OK);
+        CHECK(self, dscomm_work_test(works[i]) == DSCOMM_OK);
+        CHECK(self, out[i] == 3 + 3 * i);
+        dscomm_work_free(works[i]);
+    }
+}
+
+static atomic_int have_waited;
+
+/* Rank 0 is late on purpose: the others see work in progress. */
+static void wait_a_little(rank_t *self)
+{
+    dscomm_work_t *work;
+
+    while (self->rank == 0 && have_waited < self->size - 1)
+        usleep(1000);
+    CHECK(self, !dscomm_barrier(self->world, &work));
+    if (self->rank) {
+        CHECK(self, dscomm_work_test(work) == DSCOMM_IN_PROGRESS);
+        CHECK(self, dscomm_work_wait(work, 0) == DSCOMM_IN_PROGRESS);
+        CHECK(self, dscomm_work_wait(work, 10) == DSCOMM_IN_PROGRESS);
+        have_waited++;
+    }
+    CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_OK);
+    dscomm_work_free(work);
+}
+
+/* The displacements of a _v call outlive it. */
+static void packed(rank_t *self)
+{
+    size_t counts[2][3] = {{1, 2, 3}, {3, 2, 1}};
+    int32_t in[2][3], out[2][6];
+    dscomm_work_t *works[2];
+
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; i < 3; i++)
+            in[k][i] = 100 * k + 10 * self->rank + i;
+        CHECK(self, !dscomm_all_gather_v(
+                        self->world, in[k], counts[k][self->rank], out[k],
+                        counts[k], NULL, DSCOMM_INT32, &works[k]));
+    }
+    CHECK(self, dscomm_work_wait_all(works, 2, -1) == DSCOMM_OK);
+    CHECK(self, out[0][0] == 0 && out[0][1] == 10 && out[0][5] == 22);
+    CHECK(self, out[1][2] == 102 && out[1][3] == 110 && out[1][5] == 120);
+    for (int k = 0; k < 2; k++)
+        dscomm_work_free(works[k]);
+}
+
+/* Messages in a ring, from any source too. */
+static void messages(rank_t *self)
+{
+    int next = (self->rank + 1) % self->size, source = -9, tag = -9;
+    int before = (self->rank + self->size - 1) % self->size;
+    int64_t out = self->rank, in = -1, more[2] = {7, 8};
+    dscomm_work_t *work;
+    size_t bytes = 0;
+
+    CHECK(self, !dscomm_irecv(self->world, &in, 1, DSCOMM_INT64,
+                              DSCOMM_ANY_SOURCE, DSCOMM_ANY_TAG, &work));
+    CHECK(self, dscomm_work_received(work, &source, &tag, &bytes) ==
+                    DSCOMM_ERR_STATE);
+    CHECK(self, !dscomm_send(self->world, &out, 1, DSCOMM_INT64, next, 5));
+    CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_OK && in == before);
+    CHECK(self, !dscomm_work_received(work, &source, &tag, &bytes));
+    CHECK(self, source == before && tag == 5 && bytes == 8);
+    dscomm_work_free(work);
+    CHECK(self, !dscomm_send(self->world, more, 2, DSCOMM_INT64, next, 6));
+    CHECK(self, dscomm_recv(self->world, &in, 1, DSCOMM_INT64, before, 6,
+                            &source, &bytes) == DSCOMM_ERR_TRUNCATED);
+    CHECK(self, in == 7 && bytes == 16 && source == before);
+    CHECK(self, strstr(dscomm_last_error(), "16 bytes"));
+    CHECK(self, dscomm_barrier(self->world, NULL) == DSCOMM_OK);
+}
+
+/* A freed work runs on to its end. */
+static void zombies(rank_t *self)
+{
+    static int32_t in[3][64], out[3][64];
+    dscomm_work_t *work;
+
+    for (int i = 0; i < 64; i++) {
+        in[self->rank][i] = i + self->rank;
+        CHECK(self, !dscomm_all_reduce(self->world, &in[self->rank][i],
+                                       &out[self->rank][i], 1, DSCOMM_INT32,
+                                       DSCOMM_SUM, &work));
+        dscomm_work_free(work);
+    }
+    CHECK(self, dscomm_barrier(self->world, NULL) == DSCOMM_OK);
+    for (int i = 0; i < 64; i++)
+        CHECK(self, out[self->rank][i] == 3 * i + 3);
+}
+
+/* A wait that is shorter than the group's time-out does not end the group, even
+ * if this process comes to the processor too late. */
+static void disturbed(rank_t *self)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    pthread_t own = pthread_self(), other;
+    dscomm_work_t *work;
+    dscomm_group_t *group;
+    int x;
+
+    attr.timeout_ms = 200;
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
+    CHECK(self, !dscomm_irecv(group, &x, 1, DSCOMM_INT32, 0, 1, &work));
+    signal(SIGUSR1, doze);
+    pthread_create(&other, NULL, disturb, &own);
+    CHECK(self, dscomm_work_wait(work, 150) == DSCOMM_IN_PROGRESS);
+    pthread_join(other, NULL);
+    CHECK(self, dscomm_group_status(group) == DSCOMM_OK);
+    CHECK(self, !dscomm_group_free(group));
+    dscomm_work_free(work);
+}
+
+/* What nobody sends: the group's own time-out ends the group. */
+static void expire(rank_t *self)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_work_t *work, *other;
+    dscomm_group_t *group;
+    int x;
+
+    attr.timeout_ms = 1000;
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
+    CHECK(self, !dscomm_irecv(group, &x, 1, DSCOMM_INT32, 0, 1, &work));
+    CHECK(self, !dscomm_irecv(group, &x, 1, DSCOMM_INT32, 1, 2, &other));
+    CHECK(self, dscomm_work_wait(work, 20) == DSCOMM_IN_PROGRESS);
+    CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_ERR_TIMEOUT);
+    CHECK(self, strstr(dscomm_last_error(), " 1000 ms"));
+    CHECK(self, strstr(dscomm_last_error(), "nobody knows"));
+    CHECK(self, dscomm_work_test(other) == DSCOMM_ERR_TIMEOUT);
+    CHECK(self, dscomm_group_status(group) == DSCOMM_ERR_TIMEOUT);
+    CHECK(self, dscomm_barrier(group, NULL) == DSCOMM_ERR_TIMEOUT);
+    CHECK(self, dscomm_isend(group, &x, 1, DSCOMM_INT32, 0, 1, &work) ==
+                    DSCOMM_ERR_TIMEOUT);
+    dscomm_work_free(work);
+    dscomm_work_free(other);
+    CHECK(self, !dscomm_group_free(group));
+}
+
+/* A backend without the slot says so, and the work goes on. */
+static void not_cancelled(rank_t *self)
+{
+    int32_t x = self->rank, y = -1;
+    dscomm_work_t *work;
+
+    CHECK(self, !dscomm_irecv(self->world, &y, 1, DSCOMM_INT32, self->rank ^ 1,
+                              1, &work));
+    CHECK(self, dscomm_work_cancel(work) == DSCOMM_ERR_UNSUPPORTED);
+    CHECK(self, strstr(dscomm_last_error(), "backend thread cannot"));
+    CHECK(self, dscomm_work_set_timeout(work, 10) == DSCOMM_ERR_UNSUPPORTED);
+    CHECK(self, !dscomm_work_set_timeout(work, DSCOMM_TIMEOUT_NONE));
+    CHECK(self,
+          dscomm_probe(self->world, 0, 1, 0, NULL) == DSCOMM_ERR_UNSUPPORTED);
+    CHECK(self, strstr(dscomm_last_error(), "backend thread cannot probe"));
+    CHECK(self, dscomm_recv_within(self->world, &y, 1, DSCOMM_INT32, 0, 2, 10,
+                                   NULL) == DSCOMM_ERR_UNSUPPORTED);
+    CHECK(self,
+          !dscomm_send(self->world, &x, 1, DSCOMM_INT32, self->rank ^ 1, 1));
+    CHECK(self, !dscomm_work_wait(work, -1) && y == (self->rank ^ 1));
+    dscomm_work_free(work);
+}
+
+static void never_sent(rank_t *self)
+{
+    static int32_t x[RANKS_MAX];
+    dscomm_work_t *work;
+
+    CHECK(self, !dscomm_irecv(self->world, &x[self->rank], 1, DSCOMM_INT32, 0,
+                              1, &work));
+}
+
+static void never_sent_and_cancelled(rank_t *self)
+{
+    dscomm_work_t *work;
+    int32_t x;
+
+    CHECK(self, !dscomm_irecv(self->world, &x, 1, DSCOMM_INT32, 0, 1, &work));
+    CHECK(self, !dscomm_work_cancel(work));
+    CHECK(self, dscomm_work_test(work) == DSCOMM_ERR_CANCELLED);
+    CHECK(self, strstr(dscomm_last_error(), "was cancelled"));
+    dscomm_work_free(work);
+}
+
+static void count_warnings(dscomm_log_level_t level, const char *domain,
+                           const char *message, void *arg)
+{
+    (void)level, (void)domain;
+    *(int *)arg += strstr(message, "incomplete work") != NULL;
+}
+
+/* Finalize warns of a receive that is incomplete, and of none that was
+ * cancelled. */
+static void test_warnings(void)
+{
+    int warnings = 0;
+
+    dscomm_log_set_handler(count_warnings, &warnings);
+    ranks_run(1, 10000, never_sent, "a receive of what is never sent");
+    is_int(warnings, 1, "finalize warns of it");
+    ranks_run(1, 10000, never_sent_and_cancelled, "it is cancelled");
+    is_int(warnings, 1, "finalize says nothing");
+    dscomm_log_set_handler(NULL, NULL);
+}
+
+enum { BY_TEST, BY_SHORT_WAITS, BY_WAIT_ANY, BY_WAIT_ALL, POLLS };
+
+static dscomm_status_t poll_once(dscomm_work_t *work, int how)
+{
+    size_t index;
+
+    if (how == BY_TEST)
+        return dscomm_work_test(work);
+    if (how == BY_SHORT_WAITS)
+        return dscomm_work_wait(work, 1);
+    if (how == BY_WAIT_ANY)
+        return dscomm_work_wait_any(&work, 1, 0, &index);
+    return dscomm_work_wait_all(&work, 1, 0);
+}
+
+static double now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+/* The group's deadline holds for a work that nobody waits for. What the program
+ * does between two looks is no waiting. */
+static void polled(rank_t *self, int how)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_status_t status = DSCOMM_IN_PROGRESS;
+    dscomm_work_t *work;
+    dscomm_group_t *group;
+    double start;
+    int x;
+
+    attr.timeout_ms = 300;
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
+    CHECK(self, !dscomm_irecv(group, &x, 1, DSCOMM_INT32, 0, 1, &work));
+    CHECK(self, poll_once(work, how) == DSCOMM_IN_PROGRESS);
+    usleep(500000);
+    start = now_ms();
+    CHECK(self, poll_once(work, how) == DSCOMM_IN_PROGRESS);
+    while (status == DSCOMM_IN_PROGRESS && now_ms() - start < 8000) {
+        usleep(500);
+        status = poll_once(work, how);
+    }
+    CHECK(self, status == DSCOMM_ERR_TIMEOUT);
+    CHECK(self, strstr(dscomm_last_error(), " 300 ms"));
+    CHECK(self, now_ms() - start > 100);
+    CHECK(self, dscomm_group_status(group) == DSCOMM_ERR_TIMEOUT);
+    dscomm_work_free(work);
+    CHECK(self, !dscomm_group_free(group));
+}
+
+static void polled_in_all_ways(rank_t *self)
+{
+    for (int how = 0; how < POLLS; how++)
+        polled(self, how);
+}
+
+/* Nobody waits or tests: the progress thread lets the deadline pass. */
+static void untested(rank_t *self)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    const double start = now_ms();
+    dscomm_work_t *work;
+    dscomm_group_t *group;
+    int x;
+
+    attr.timeout_ms = 300;
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, &attr, &group));
+    CHECK(self, !dscomm_irecv(group, &x, 1, DSCOMM_INT32, 0, 1, &work));
+    while (dscomm_group_status(group) == DSCOMM_OK && now_ms() - start < 8000)
+        usleep(1000);
+    CHECK(self, dscomm_group_status(group) == DSCOMM_ERR_TIMEOUT);
+    CHECK(self, now_ms() - start > 250);
+    CHECK(self, dscomm_work_test(work) == DSCOMM_ERR_TIMEOUT);
+    CHECK(self, strstr(dscomm_last_error(), " 300 ms"));
+    dscomm_work_free(work);
+    CHECK(self, !dscomm_group_free(group));
+}
+
+/* Works end with their group, and their handles stay good. */
+static void freed_group(rank_t *self)
+{
+    dscomm_work_t *work;
+    dscomm_group_t *group;
+    int x;
+
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+    CHECK(self, !dscomm_irecv(group, &x, 1, DSCOMM_INT32, 0, 1, &work));
+    CHECK(self, !dscomm_group_free(group));
+    CHECK(self, dscomm_work_wait(work, -1) == DSCOMM_ERR_ABORTED);
+    CHECK(self, strstr(dscomm_last_error(), "was freed"));
+    CHECK(self, dscomm_work_group(work) == NULL);
+    dscomm_work_free(work);
+}
+
+static void any_of(rank_t *self)
+{
+    dscomm_group_t *group;
+    dscomm_work_t *works[3] = {NULL, NULL, NULL};
+    size_t index = 9;
+    int x, y = 1;
+
+    CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &group));
+    CHECK(self, !dscomm_irecv(self->world, &x, 1, DSCOMM_INT32,
+                              DSCOMM_ANY_SOURCE, 1, &works[0]));
+    CHECK(self, !dscomm_irecv(group, &x, 1, DSCOMM_INT32, DSCOMM_ANY_SOURCE, 1,
+                              &works[2]));
+    CHECK(self,
+          dscomm_work_wait_any(works, 3, 0, &index) == DSCOMM_IN_PROGRESS);
+    CHECK(self,
+          dscomm_work_wait_any(works, 3, 10, &index) == DSCOMM_IN_PROGRESS);
+    CHECK(self, dscomm_work_wait_all(works, 3, 10) == DSCOMM_IN_PROGRESS);
+    CHECK(self, index == 9);
+    CHECK(self, !dscomm_barrier(self->world, NULL));
+    CHECK(self, !dscomm_send(group, &y, 1, DSCOMM_INT32, self->rank ^ 1, 1));
+    CHECK(self, !dscomm_work_wait_any(works, 3, -1, &index) && index == 2);
+    CHECK(self, !dscomm_barrier(group, NULL));
+    CHECK(self,
+          !dscomm_send(self->world, &y, 1, DSCOMM_INT32, self->rank ^ 1, 1));
+    CHECK(self, !dscomm_work_wait_all(works, 3, -1));
+    dscomm_work_free(works[0]);
+    dscomm_work_free(works[2]);
+    CHECK(self, !dscomm_group_free(group));
+}
+
+/* One thread of two in a rank, with a group of its own. */
+typedef struct {
+    rank_t *rank;
+    dscomm_group_t *group;
+} user_t;
+
+static void *use_group(void *arg)
+{
+    user_t *user = arg;
+    rank_t *self = user->rank;
+    dscomm_work_t *works[3];
+    int32_t in[3], out[3];
+
+    for (int i = 0; i < ROUNDS; i++) {
+        for (int k = 0; k < 3; k++) {
+            in[k] = i + k;
+            CHECK(self,
+                  !dscomm_all_reduce(user->group, &in[k], &out[k], 1,
+                                     DSCOMM_INT32, DSCOMM_SUM, &works[k]));
+        }
+        if (i % 3 == 0)
+            CHECK(self, !dscomm_barrier(user->group, NULL));
+        CHECK(self, !dscomm_work_wait_all(works, 3, -1));
+        for (int k = 0; k < 3; k++) {
+            CHECK(self, out[k] == self->size * (i + k));
+            dscomm_work_free(works[k]);
+        }
+    }
+    return NULL;
+}
+
+static void two_threads(rank_t *self)
+{
+    user_t users[2];
+    pthread_t thread;
+
+    for (int i = 0; i < 2; i++) {
+        users[i].rank = self;
+        CHECK(self,
+              !dscomm_group_split(self->world, 0, 0, NULL, &users[i].group));
+    }
+    pthread_create(&thread, NULL, use_group, &users[1]);
+    use_group(&users[0]);
+    pthread_join(thread, NULL);
+    for (int i = 0; i < 2; i++)
+        CHECK(self, !dscomm_group_free(users[i].group));
+}
+
+/* Ranks that wait in different orders, each for a different group first, get on
+ * only because all groups make progress. */
+static void crosswise(rank_t *self)
+{
+    dscomm_group_t *groups[2];
+    dscomm_work_t *works[2];
+
+    for (int i = 0; i < 2; i++)
+        CHECK(self, !dscomm_group_split(self->world, 0, 0, NULL, &groups[i]));
+    for (int round = 0; round < 100; round++) {
+        for (int i = 0; i < 2; i++) {
+            int k = self->rank % 2 ? 1 - i : i;
+
+            CHECK(self, !dscomm_barrier(groups[k], &works[k]));
+        }
+        for (int i = 0; i < 2; i++) {
+            int k = self->rank % 2 ? i : 1 - i;
+
+            CHECK(self, !dscomm_work_wait(works[k], -1));
+            dscomm_work_free(works[k]);
+        }
+    }
+    for (int i = 0; i < 2; i++)
+        CHECK(self, !dscomm_group_free(groups[i]));
+}
+
+/* Nobody waits: the progress thread completes the work. */
+static void progress_thread(rank_t *self)
+{
+    static int done[RANKS_MAX];
+    dscomm_work_t *work;
+    int x = 1, y = 0;
+
+    CHECK(self, !dscomm_all_reduce(self->world, &x, &y, 1, DSCOMM_INT32,
+                                   DSCOMM_SUM, &work));
+    usleep(50000);
+    done[self->rank] = dscomm_work_wait(work, 2000);
+    CHECK(self, done[self->rank] == DSCOMM_OK && y == self->size);
+    dscomm_work_free(work);
+    two_threads(self);
+}
+
+/* The group of one rank: messages to oneself. */
+static void alone(rank_t *self)
+{
+    dscomm_group_t *group;
+    dscomm_work_t *send, *recv;
+    int x = 41, y = 0, z = 0, source, pair[2] = {1, 2};
+    size_t bytes;
+
+    CHECK(self, !dscomm_group_split(self->world, self->rank, 0, NULL, &group));
+    CHECK(self, dscomm_recv(group, &y, 1, DSCOMM_INT32, 0, 1, NULL, NULL) ==
+                    DSCOMM_ERR_STATE);
+    CHECK(self,
+          dscomm_send(group, &x, 1, DSCOMM_INT32, 0, 1) == DSCOMM_ERR_STATE);
+    CHECK(self, !dscomm_irecv(group, &y, 1, DSCOMM_INT32, DSCOMM_ANY_SOURCE,
+                              DSCOMM_ANY_TAG, &recv));
+    CHECK(self, dscomm_work_test(recv) == DSCOMM_IN_PROGRESS);
+    CHECK(self, !dscomm_send(group, &x, 1, DSCOMM_INT32, 0, 3));
+    CHECK(self, !dscomm_work_test(recv) && y == 41);
+    dscomm_work_free(recv);
+    CHECK(self, !dscomm_isend(group, &x, 1, DSCOMM_INT32, 0, 4, &send));
+    CHECK(self, dscomm_work_test(send) == DSCOMM_IN_PROGRESS);
+    CHECK(self,
+          !dscomm_recv(group, &z, 1, DSCOMM_INT32, 0, 4, &source, &bytes));
+    CHECK(self, z == 41 && source == 0 && bytes == 4);
+    CHECK(self, !dscomm_work_wait(send, -1));
+    dscomm_work_free(send);
+    CHECK(self, !dscomm_irecv(group, &y, 1, DSCOMM_INT32, 0, 5, &recv));
+    CHECK(self, !dscomm_send(group, pair, 2, DSCOMM_INT32, 0, 5));
+    CHECK(self, !dscomm_group_free(group));
+    CHECK(self, dscomm_work_test(recv) == DSCOMM_ERR_TRUNCATED);
+    CHECK(self, strstr(dscomm_last_error(), "message of 8 bytes"));
+    dscomm_work_free(recv);
+}
+
+int main(void)
+{
+    ranks_use_modules();
+    ranks_run(3, 10000, several_in_order, "works start in order");
+    ranks_run(3, 10000, wait_a_little, "a wait that is too short");
+    ranks_run(3, 10000, packed, "packed displacements are kept");
+    ranks_run(4, 10000, messages, "messages");
+    ranks_run(3, 10000, zombies, "freed works go on");
+    ranks_run(2, 10000, disturbed, "a wait that takes too long");
+    ranks_run(2, 10000, expire, "the group's deadline");
+    ranks_run(1, 10000, polled_in_all_ways, "the deadline of polled works");
+    ranks_run(2, 10000, not_cancelled, "a backend that cannot cancel");
+    ranks_run(2, 10000, freed_group, "works of a freed group");
+    ranks_run(2, 10000, any_of, "waiting for any and for all");
+    ranks_run(3, 20000, two_threads, "two threads, two groups");
+    ranks_run(4, 20000, crosswise, "waits in different orders");
+    ranks_run(2, 10000, alone, "messages to oneself");
+    test_warnings();
+    setenv("DSCOMM_PROGRESS", "thread", 1);
+    ranks_run(3, 20000, progress_thread, "the progress thread");
+    ranks_run(1, 10000, untested,
+              "the deadline of untested works beside the progress thread");
+    return tap_done();
+}

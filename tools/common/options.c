@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options and messages in one form for all subcommands. */
+#include "config.h"
+
+#include "lib/base/nearest.h"
+#include "tools/run/spawn.h"
+#include "tools/common/tool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Options with their whole numbers as texts, since GLib takes 010 for 8. */
+typedef struct {
+    const GOptionEntry *wanted;
+    GOptionEntry *entries; /* the same, with numbers as texts */
+    char **texts; /* one an entry */
+} numbers_t;
+
+static numbers_t numbers_new(const GOptionEntry *wanted)
+{
+    numbers_t numbers = {wanted, NULL, NULL};
+    gsize count = 0;
+
+    while (wanted[count].long_name)
+        count++;
+    numbers.entries = g_new0(GOptionEntry, count + 1);
+    numbers.texts = g_new0(char *, count + 1);
+    for (gsize i = 0; i < count; i++) {
+        numbers.entries[i] = wanted[i];
+        if (wanted[i].arg != G_OPTION_ARG_INT)
+            continue;
+        numbers.entries[i].arg = G_OPTION_ARG_STRING;
+        numbers.entries[i].arg_data = &numbers.texts[i];
+    }
+    return numbers;
+}
+
+/* FALSE: text is no decimal number that an int holds. */
+static gboolean read_decimal(const char *text, int *ret_number)
+{
+    const char *digits = text + (*text == '-');
+    gint64 number = 0;
+
+    if (!*digits || digits[strspn(digits, "0123456789")])
+        return FALSE;
+    for (; *digits && number <= G_MAXINT; digits++)
+        number = number * 10 + *digits - '0';
+    if (number > G_MAXINT)
+        return FALSE;
+    *ret_number = (int)(*text == '-' ? -number : number);
+    return TRUE;
+}
+
+/* NULL, or what is wrong; g_free(). */
+static char *numbers_set(const numbers_t *numbers)
+{
+    for (gsize i = 0; numbers->wanted[i].long_name; i++) {
+        if (numbers->texts[i] &&
+            !read_decimal(numbers->texts[i], numbers->wanted[i].arg_data))
+            return g_strdup_printf("'%s' for --%s is no decimal number, or far "
+                                   "too large",
+                                   numbers->texts[i],
+                                   numbers->wanted[i].long_name);
+    }
+    return NULL;
+}
+
+static void numbers_free(numbers_t *numbers)
+{
+    for (gsize i = 0; numbers->wanted[i].long_name; i++)
+        g_free(numbers->texts[i]);
+    g_free(numbers->texts);
+    g_free(numbers->entries);
+}
+
+/* The word that error refuses as unknown, without its value; NULL: none. The
+ * sentence of GLib, in any language, ends with it. */
+static char *find_unknown(char *const *words, const GError *error)
+{
+    if (!g_error_matches(error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION))
+        return NULL;
+    for (; *words; words++) {
+        const char *name = *words + strspn(*words, "-");
+
+        if (**words == '-' && strlen(name) > 2 &&
+            g_str_has_suffix(error->message, *words))
+            return g_strndup(name, strcspn(name, "="));
+    }
+    return NULL;
+}
+
+/* GLib's sentence, and the option that may be meant; g_free(). */
+static char *describe(const GOptionEntry *entries, char *const *words,
+                      const GError *error)
+{
+    char *name = find_unknown(words, error), *text;
+    dscomm_nearest_t search = dscomm_priv_nearest_begin(name ? name : "", 0);
+
+    for (; name && entries->long_name; entries++)
+        dscomm_priv_nearest_try(&search, entries->long_name);
+    text = search.nearest ? g_strdup_printf("%s (is --%s meant?)",
+                                            error->message, search.nearest)
+                          : g_strdup(error->message);
+    g_free(name);
+    return text;
+}
+
+static gboolean parse(int *argc, char ***argv, const GOptionEntry *entries,
+                      const char *parameters, const char *description,
+                      gboolean strict, char **ret_problem)
+{
+    const char *command = (*argv)[0];
+    GOptionContext *context = g_option_context_new(parameters);
+    numbers_t numbers = numbers_new(entries);
+    GError *error = NULL;
+    char *name = g_strdup_printf("dscomm %s", command), *problem;
+
+    g_set_prgname(name);
+    g_option_context_set_strict_posix(context, strict);
+    g_option_context_set_description(context, description);
+    g_option_context_add_main_entries(context, numbers.entries, NULL);
+    if (g_option_context_parse(context, argc, argv, &error))
+        problem = numbers_set(&numbers);
+    else
+        problem = describe(entries, *argv, error);
+    if (problem)
+        *ret_problem = g_strdup_printf("%s; 'dscomm %s --help' explains",
+                                       problem, command);
+    numbers_free(&numbers);
+    g_clear_error(&error);
+    g_option_context_free(context);
+    g_free(name);
+    if (!problem)
+        return TRUE;
+    g_free(problem);
+    return FALSE;
+}
+
+/* With a sentence to stderr. */
+static gboolean parse_or_say(int *argc, char ***argv,
+                             const GOptionEntry *entries,
+                             const char *parameters, const char *description,
+                             gboolean strict)
+{
+    const char *command = (*argv)[0];
+    char *problem = NULL;
+    gboolean parsed =
+        parse(argc, argv, entries, parameters, description, strict, &problem);
+
+    if (!parsed)
+        tool_fail(TOOL_USAGE, command, "%s", problem);
+    g_free(problem);
+    return parsed;
+}
+
+gboolean tool_parse(int *argc, char ***argv, const GOptionEntry *entries,
+                    const char *parameters, const char *description)
+{
+    return parse_or_say(argc, argv, entries, parameters, description, TRUE);
+}
+
+gboolean tool_parse_quietly(int *argc, char ***argv,
+                            const GOptionEntry *entries, const char *parameters,
+                            const char *description, char **ret_problem)
+{
+    return parse(argc, argv, entries, parameters, description, TRUE,
+                 ret_problem);
+}
+
+gboolean tool_parse_anywhere(int *argc, char ***argv,
+                             const GOptionEntry *entries,
+                             const char *parameters, const char *description)
+{
+    return parse_or_say(argc, argv, entries, parameters, description, FALSE);
+}
+
+gboolean tool_is_id(const char *text)
+{
+    static const char fit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                              "abcdefghijklmnopqrstuvwxyz0123456789._-";
+    size_t length = strlen(text);
+
+    return length > 0 && length <= TOOL_ID_MAX && strspn(text, fit) == length &&
+           strcmp(text, ".") != 0 && strcmp(text, "..") != 0;
+}
+
+char *tool_printable(const char *text)
+{
+    GString *clean = g_string_new(NULL);
+
+    while (*text) {
+        gunichar c = g_utf8_get_char_validated(text, -1);
+        if (c < (gunichar)-2 && g_unichar_isprint(c)) {
+            g_string_append_unichar(clean, c);
+            text = g_utf8_next_char(text);
+        } else {
+            g_string_append_printf(clean, "\\x%02x", (guchar)*text++);
+        }
+    }
+    return g_string_free(clean, FALSE);
+}
+
+char *tool_sentence(const char *command, const char *format, va_list args)
+{
+    char *sentence = g_strdup_vprintf(format, args);
+    char *printable = tool_printable(sentence);
+    char *line = g_strdup_printf("dscomm %s: %s\n", command, printable);
+
+    g_free(printable);
+    g_free(sentence);
+    return line;
+}
+
+int tool_fail(int status, const char *command, const char *format, ...)
+{
+    va_list args;
+    char *line;
+
+    va_start(args, format);
+    line = tool_sentence(command, format, args);
+    va_end(args);
+    fputs(line, stderr);
+    g_free(line);
+    return status;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `dscomm env`: who this process is, the same for a program that reads torch's
+ * variables, and how to start a job with mpirun. */
+#include "config.h"
+
+#include "tools/env/mpirun.h"
+#include "tools/env/show-placement.h"
+#include "tools/env/env.h"
+#include "tools/common/tool.h"
+
+#include <dscomm/status.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NOT_SAID G_MININT
+
+typedef struct {
+    gboolean json, export, exec, explain, mpirun, placement;
+    tool_env_placement_t place;
+    int nodes, ranks_per_node; /* or NOT_SAID */
+    char *mpirun_path, *devices;
+} options_t;
+
+/* In one piece, so that ranks that share a pipe do not mix within lines. */
+static int print(const GString *text)
+{
+    const char *at = text->str;
+    size_t left = text->len;
+
+    while (left) {
+        ssize_t written = write(STDOUT_FILENO, at, left);
+
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return tool_fail(TOOL_FAILED, "env", "cannot write: %s",
+                             g_strerror(errno));
+        at += written;
+        left -= (size_t)written;
+    }
+    return TOOL_OK;
+}
+
+/* Wrong use; with JSON an object says so. */
+static G_GNUC_PRINTF(2, 3) int refuse(const options_t *options,
+                                      const char *format, ...)
+{
+    GString *text = g_string_new(NULL);
+    va_list args;
+    char *problem;
+
+    va_start(args, format);
+    problem = g_strdup_vprintf(format, args);
+    va_end(args);
+    if (options->json)
+        tool_env_mpirun_error(problem, text);
+    else
+        tool_fail(0, "env", "%s", problem);
+    print(text);
+    g_string_free(text, TRUE);
+    g_free(problem);
+    return TOOL_USAGE;
+}
+
+static int show(const dscomm_env_t *env, const options_t *options)
+{
+    GString *text = g_string_new(NULL);
+    int status;
+
+    if (options->json)
+        tool_env_print_json(env, options->explain, text);
+    else
+        tool_env_print(env, options->explain, text);
+    status = print(text);
+    g_string_free(text, TRUE);
+    if (status == TOOL_OK && dscomm_env_status(env) < 0)
+        status = options->json
+                     ? TOOL_FAILED
+                     : tool_fail(TOOL_FAILED, "env", "%s", dscomm_last_error());
+    return status;
+}
+
+/* What a table would show; these print none. */
+static int export(const dscomm_env_t *env)
+{
+    const char *warning;
+
+    for (size_t i = 0; (warning = dscomm_env_warning(env, i)); i++)
+        tool_fail(0, "env", "%s", warning);
+    if (dscomm_env_export(env) < 0)
+        return tool_fail(TOOL_FAILED, "env", "%s", dscomm_last_error());
+    return TOOL_OK;
+}
+
+static int print_exports(const dscomm_env_t *env)
+{
+    int status = export(env);
+    GString *text;
+
+    if (status != TOOL_OK)
+        return status;
+    text = g_string_new(NULL);
+    tool_env_print_exports(text);
+    status = print(text);
+    g_string_free(text, TRUE);
+    return status;
+}
+
+static int show_placement(const dscomm_env_t *env, const options_t *options)
+{
+    GString *text = g_string_new(NULL);
+    int status = TOOL_FAILED, printed;
+
+    if (dscomm_env_status(env) == DSCOMM_OK)
+        status = tool_env_placement(env, &options->place, text);
+    else if (options->json)
+        tool_env_placement_error(dscomm_last_error(), text);
+    else
+        tool_fail(0, "env", "%s", dscomm_last_error());
+    printed = print(text);
+    g_string_free(text, TRUE);
+    return status == TOOL_OK ? printed : status;
+}
+
+static int execute(const dscomm_env_t *env, const options_t *options,
+                   char **argv)
+{
+    int status = export(env);
+
+    if (status == TOOL_OK && options->placement)
+        status = tool_env_bind(env, &options->place);
+    if (status != TOOL_OK)
+        return status;
+    execvp(argv[0], argv);
+    return tool_fail(errno == ENOENT ? TOOL_NOT_FOUND : TOOL_NOT_EXECUTABLE,
+                     "env", "cannot execute '%s': %s", argv[0],
+                     g_strerror(errno));
+}
+
+static int advise(const options_t *options, char **argv)
+{
+    const tool_env_mpirun_t asked = {
+        .program = options->mpirun_path,
+        .nodes = MAX(options->nodes, 0),
+        .ranks_per_node = MAX(options->ranks_per_node, 0),
+        .json = options->json,
+        .old = argv,
+    };
+    GString *text = g_string_new(NULL);
+    int status = tool_env_mpirun(&asked, text);
+    int printed = print(text);
+
+    g_string_free(text, TRUE);
+    return status == TOOL_OK ? printed : status;
+}
+
+/* What is not said counts as 0 further on, and a 0 that is said as wrong. */
+static int counted(int number)
+{
+    return number == NOT_SAID ? 0 : number == 0 ? -1 : number;
+}
+
+static int check_counts(const options_t *options)
+{
+    char *problem = tool_advice_check(counted(options->nodes),
+                                      counted(options->ranks_per_node));
+    int status = problem ? refuse(options, "%s", problem) : TOOL_OK;
+
+    g_free(problem);
+    return status;
+}
+
+static int check_mpirun(const options_t *options)
+{
+    if (options->mpirun && (options->export || options->exec ||
+                            options->explain || options->placement))
+        return refuse(options,
+                      "--mpirun goes with --json, --nodes, --ranks-per-node "
+                      "and --mpirun-path only");
+    if (!options->mpirun &&
+        (options->nodes != NOT_SAID || options->mpirun_path ||
+         options->ranks_per_node != NOT_SAID))
+        return refuse(options,
+                      "--nodes, --ranks-per-node and --mpirun-path go with "
+                      "--mpirun");
+    return options->mpirun ? check_counts(options) : TOOL_OK;
+}
+
+static int check_placement(const options_t *options)
+{
+    if (options->placement && (options->export || options->explain))
+        return refuse(options, "--placement goes with neither --export nor "
+                               "--explain");
+    if (!options->placement && (options->devices || options->place.rebind))
+        return refuse(options, "--device and --rebind go with --placement");
+    return TOOL_OK;
+}
+
+static int check_options(const options_t *options, char **argv)
+{
+    int status = check_mpirun(options);
+
+    if (status == TOOL_OK)
+        status = check_placement(options);
+    if (status != TOOL_OK || options->mpirun)
+        return status;
+    if (options->json + options->export + options->exec > 1)
+        return refuse(options,
+                      "--json, --export and --exec exclude each other");
+    if (options->explain && (options->export || options->exec))
+        return refuse(options,
+                      "--explain goes with neither --export nor --exec");
+    if (options->exec && !argv[0])
+        return refuse(options,
+                      "which program? Usage: dscomm env --exec PROGRAM "
+                      "[ARGUMENT...]");
+    if (!options->exec && argv[0])
+        return refuse(options,
+                      "unexpected argument '%s'; --exec runs a program",
+                      argv[0]);
+    return TOOL_OK;
+}
+
+static int run(const options_t *options, char **argv)
+{
+    dscomm_env_attr_t attr = DSCOMM_ENV_ATTR_INIT;
+    dscomm_env_t *env;
+    int status;
+
+    attr.tolerate = 1;
+    if (dscomm_env_discover(&attr, &env) < 0)
+        return tool_fail(TOOL_FAILED, "env", "%s", dscomm_last_error());
+    if (options->exec)
+        status = execute(env, options, argv);
+    else if (options->export)
+        status = print_exports(env);
+    else if (options->placement)
+        status = show_placement(env, options);
+    else
+        status = show(env, options);
+    dscomm_env_free(env);
+    return status;
+}
+
+/* --json as an option, also where those before it are wrong. */
+static gboolean wants_json(char *const *argv)
+{
+    static const char *const valued[] = {"--device", "--nodes",
+                                         "--ranks-per-node", "--mpirun-path"};
+    gboolean is_value = FALSE;
+
+    while (*++argv && strcmp(*argv, "--") != 0 && (is_value || **argv == '-')) {
+        if (!is_value && strcmp(*argv, "--json") == 0)
+            return TRUE;
+        is_value = FALSE;
+        for (size_t i = 0; i < G_N_ELEMENTS(valued); i++)
+            is_value = is_value || strcmp(*argv, valued[i]) == 0;
+    }
+    return FALSE;
+}
+
+static gboolean parse(int *argc, char ***argv, options_t *o, char **ret_problem)
+{
+    const GOptionEntry entries[] = {
+        {"explain", 0, 0, G_OPTION_ARG_NONE, &o->explain,
+         "Tell of each source why it was taken or not", NULL},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &o->json,
+         "Print it as JSON, one line", NULL},
+        {"export", 0, 0, G_OPTION_ARG_NONE, &o->export,
+         "Print commands for eval \"$(dscomm env --export)\"", NULL},
+        {"exec", 0, 0, G_OPTION_ARG_NONE, &o->exec,
+         "Run PROGRAM with RANK, WORLD_SIZE, ... set", NULL},
+        {"placement", 0, 0, G_OPTION_ARG_NONE, &o->placement,
+         "Print which processors this rank should have; with --exec, bind to "
+         "them",
+         NULL},
+        {"device", 0, 0, G_OPTION_ARG_STRING, &o->devices,
+         "With --placement: near this device, or the node's devices in the "
+         "order of its ranks",
+         "PCI[,PCI...]"},
+        {"rebind", 0, 0, G_OPTION_ARG_NONE, &o->place.rebind,
+         "With --placement: also where the launcher has bound the rank", NULL},
+        {"mpirun", 0, 0, G_OPTION_ARG_NONE, &o->mpirun,
+         "Print how to start a job with the installed mpirun, and why", NULL},
+        {"nodes", 0, 0, G_OPTION_ARG_INT, &o->nodes,
+         "With --mpirun: on so many nodes", "N"},
+        {"ranks-per-node", 0, 0, G_OPTION_ARG_INT, &o->ranks_per_node,
+         "With --mpirun: so many ranks on each", "K"},
+        {"mpirun-path", 0, 0, G_OPTION_ARG_FILENAME, &o->mpirun_path,
+         "With --mpirun: this one instead of those in PATH", "PROG"},
+        {NULL, 0, 0, 0, NULL, NULL, NULL},
+    };
+
+    return tool_parse_quietly(
+        argc, argv, entries, "[PROGRAM [ARGUMENT...]]",
+        "With --exec, PROGRAM is searched in PATH and takes this process's "
+        "place. With --mpirun, old arguments of mpirun may follow \"--\", and "
+        "are judged.",
+        ret_problem);
+}
+
+int tool_env(int argc, char **argv)
+{
+    options_t o = {.nodes = NOT_SAID, .ranks_per_node = NOT_SAID};
+    gboolean json = wants_json(argv);
+    char *problem = NULL;
+    int status;
+
+    if (!parse(&argc, &argv, &o, &problem)) {
+        o.json = json;
+        status = refuse(&o, "%s", problem);
+        g_free(problem);
+        return status;
+    }
+    argv++;
+    if (argv[0] && strcmp(argv[0], "--") == 0)
+        argv++;
+    o.place.devices = o.devices;
+    o.place.json = o.json;
+    status = check_options(&o, argv);
+    if (status == TOOL_OK)
+        status = o.mpirun ? advise(&o, argv) : run(&o, argv);
+    g_free(o.devices);
+    g_free(o.mpirun_path);
+    return status;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which processors a rank should have: those near its device, or of its share
+ * of the NUMA nodes, whole cores, of which no two ranks of a node have the
+ * same. */
+#ifndef TOOLS_PLACEMENT_H
+#define TOOLS_PLACEMENT_H
+
+#include "tools/common/processors.h"
+
+typedef struct {
+    const char *root; /* "" for "/" */
+    /* PCI addresses of the ranks' devices: local rank r uses number r modulo
+     * how many there are; NULL at the end, or NULL */
+    const char *const *devices;
+    int local_rank, local_size;
+    gboolean force; /* also where the process is bound already */
+} tool_placement_question_t;
+
+typedef struct {
+    gboolean bind; /* FALSE: leave the process where it is */
+    tool_processors_t processors; /* where bind */
+    int cores, node; /* how many, and of which NUMA node, -1: several or none */
+    char *why;
+    char *warning; /* or NULL */
+} tool_placement_t;
+
+/* To be freed with tool_placement_free(). */
+tool_placement_t *tool_place(const tool_placement_question_t *question);
+void tool_placement_free(tool_placement_t *placement);
+
+/* "0000:1a:00.0" of any of the forms that tools print; NULL where text is no
+ * PCI address; g_free(). */
+char *tool_pci_address(const char *text);
+
+#endif

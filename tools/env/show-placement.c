@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `dscomm env --placement`: which processors this rank should have, for people
+ * and for programs, and binding to them. */
+#include "config.h"
+
+#include "tools/env/show-placement.h"
+#include "tools/common/json.h"
+#include "tools/env/placement.h"
+#include "tools/common/tool.h"
+
+#include <dscomm/status.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* FALSE, and a sentence, where one of them is no PCI address. */
+static gboolean check_devices(char *const *devices)
+{
+    if (devices && !devices[0]) {
+        tool_fail(0, "env", "--device '' names no device");
+        return FALSE;
+    }
+    for (int i = 0; devices && devices[i]; i++) {
+        char *address = tool_pci_address(devices[i]);
+
+        g_free(address);
+        if (address)
+            continue;
+        tool_fail(0, "env",
+                  "--device '%s' is no PCI address; give one as 0000:1a:00.0, "
+                  "or the node's, with commas between, in the order of its "
+                  "ranks",
+                  devices[i]);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+/* With --virtual-local-rank torchrun tells all ranks of a node that they are
+ * its rank 0; which they are follows from RANK where nodes have equally many.
+ */
+static int find_local_rank(const dscomm_env_t *env)
+{
+    const int local = dscomm_env_local_rank(env);
+    const int size = dscomm_env_local_size(env);
+    const int node = dscomm_env_node_rank(env);
+    const char *nodes = g_getenv("GROUP_WORLD_SIZE");
+    gint64 own = dscomm_env_rank(env) - (gint64)MAX(node, 0) * size;
+
+    if (strcmp(dscomm_env_source(env), "torchrun") != 0 || local != 0 ||
+        size < 1 || dscomm_env_world_size(env) % size != 0 ||
+        (nodes && g_ascii_strtoll(nodes, NULL, 10) * size !=
+                      dscomm_env_world_size(env)) ||
+        (node < 0 && size != dscomm_env_world_size(env)) || own < 0 ||
+        own >= size)
+        return local;
+    return (int)own;
+}
+
+/* Tells it where the launcher has said something else. */
+static void warn_local_rank(int local_rank, tool_placement_t *placement)
+{
+    char *more = placement->warning;
+
+    placement->warning = g_strdup_printf(
+        "LOCAL_RANK is 0, but RANK says %d, as with torchrun "
+        "--virtual-local-rank; %d is taken%s%s",
+        local_rank, local_rank, more ? "; " : "", more ? more : "");
+    g_free(more);
+}
+
+/* NULL: a sentence went to stderr. */
+static tool_placement_t *ask(const dscomm_env_t *env,
+                             const tool_env_placement_t *options)
+{
+    char **devices =
+        options->devices ? g_strsplit(options->devices, ",", -1) : NULL;
+    const tool_placement_question_t question = {
+        .root = "",
+        .devices = (const char *const *)devices,
+        .local_rank = find_local_rank(env),
+        .local_size = dscomm_env_local_size(env),
+        .force = options->rebind,
+    };
+    tool_placement_t *placement =
+        check_devices(devices) ? tool_place(&question) : NULL;
+
+    g_strfreev(devices);
+    if (placement && question.local_rank != dscomm_env_local_rank(env))
+        warn_local_rank(question.local_rank, placement);
+    return placement;
+}
+
+static void print(const dscomm_env_t *env, const tool_placement_t *placement,
+                  GString *text)
+{
+    char *list = tool_processors_text(&placement->processors);
+
+    g_string_append_printf(
+        text, "rank %d of %d: %s%s%s\n", dscomm_env_rank(env),
+        dscomm_env_world_size(env), placement->bind ? "processors " : "",
+        placement->bind ? list : "", placement->bind ? "" : "not bound");
+    g_string_append_printf(text, "  %s\n", placement->why);
+    if (placement->warning)
+        g_string_append_printf(text, "  warning: %s\n", placement->warning);
+    g_free(list);
+}
+
+/* placement NULL: error says why there is none. */
+static void print_json(const dscomm_env_t *env,
+                       const tool_placement_t *placement, const char *error,
+                       GString *text)
+{
+    JsonBuilder *builder = json_builder_new();
+    char *list =
+        placement ? tool_processors_text(&placement->processors) : g_strdup("");
+    char *line;
+
+    json_builder_begin_object(builder);
+    if (placement) {
+        tool_json_number(builder, "rank", dscomm_env_rank(env));
+        tool_json_number(builder, "local_rank", find_local_rank(env));
+    } else {
+        tool_json_text(builder, "rank", NULL);
+        tool_json_text(builder, "local_rank", NULL);
+    }
+    json_builder_set_member_name(builder, "bind");
+    json_builder_add_boolean_value(builder, placement && placement->bind);
+    tool_json_text(builder, "processors", list);
+    tool_json_number(builder, "cores", placement ? placement->cores : 0);
+    tool_json_number(builder, "numa_node", placement ? placement->node : -1);
+    tool_json_text(builder, "why", placement ? placement->why : NULL);
+    tool_json_text(builder, "warning", placement ? placement->warning : NULL);
+    tool_json_text(builder, "error", error);
+    json_builder_end_object(builder);
+    line = tool_json_end(builder, FALSE);
+    g_string_append_printf(text, "%s\n", line);
+    g_free(line);
+    g_free(list);
+}
+
+void tool_env_placement_error(const char *sentence, GString *text)
+{
+    print_json(NULL, NULL, sentence, text);
+}
+
+int tool_env_placement(const dscomm_env_t *env,
+                       const tool_env_placement_t *options, GString *text)
+{
+    tool_placement_t *placement = ask(env, options);
+
+    if (!placement)
+        return TOOL_USAGE;
+    if (options->json)
+        print_json(env, placement, NULL, text);
+    else
+        print(env, placement, text);
+    tool_placement_free(placement);
+    return TOOL_OK;
+}
+
+static int apply(const tool_placement_t *placement)
+{
+    const size_t size = CPU_ALLOC_SIZE(TOOL_PROCESSORS_MAX);
+    cpu_set_t *set = CPU_ALLOC(TOOL_PROCESSORS_MAX);
+    char threads[16];
+    int result;
+
+    CPU_ZERO_S(size, set);
+    for (int i = 0; i < TOOL_PROCESSORS_MAX; i++)
+        if (placement->processors.has[i])
+            CPU_SET_S((size_t)i, size, set);
+    result = sched_setaffinity(0, size, set);
+    CPU_FREE(set);
+    if (result < 0)
+        return tool_fail(TOOL_FAILED, "env",
+                         "cannot bind to the processors that --placement "
+                         "tells: %s",
+                         g_strerror(errno));
+    g_snprintf(threads, sizeof threads, "%d", placement->cores);
+    setenv("OMP_NUM_THREADS", threads, 0);
+    return TOOL_OK;
+}
+
+int tool_env_bind(const dscomm_env_t *env, const tool_env_placement_t *options)
+{
+    tool_placement_t *placement = ask(env, options);
+    int status = placement ? TOOL_OK : TOOL_USAGE;
+
+    if (!placement)
+        return status;
+    if (placement->warning)
+        tool_fail(0, "env", "%s", placement->warning);
+    if (placement->bind)
+        status = apply(placement);
+    tool_placement_free(placement);
+    return status;
+}

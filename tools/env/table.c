@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* `dscomm env` for people and for the shell. */
+#include "config.h"
+
+#include "tools/env/env.h"
+#include "tools/common/tool.h"
+
+#include <dscomm/status.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const tool_env_fields[DSCOMM_ENV_FIELD_COUNT] = {
+    "rank",      "world_size",  "local_rank",  "local_size",
+    "node_rank", "master_addr", "master_port",
+};
+
+const char *const tool_env_verdicts[] = {"absent", "refused", "ignored",
+                                         "taken"};
+
+static int (*const numbers[DSCOMM_ENV_FIELD_COUNT])(const dscomm_env_t *) = {
+    [DSCOMM_ENV_RANK] = dscomm_env_rank,
+    [DSCOMM_ENV_WORLD_SIZE] = dscomm_env_world_size,
+    [DSCOMM_ENV_LOCAL_RANK] = dscomm_env_local_rank,
+    [DSCOMM_ENV_LOCAL_SIZE] = dscomm_env_local_size,
+    [DSCOMM_ENV_NODE_RANK] = dscomm_env_node_rank,
+    [DSCOMM_ENV_MASTER_PORT] = dscomm_env_master_port,
+};
+
+char *tool_env_field(const dscomm_env_t *env, dscomm_env_field_t field)
+{
+    if (!dscomm_env_origin(env, field))
+        return NULL;
+    if (field == DSCOMM_ENV_MASTER_ADDR)
+        return g_strdup(dscomm_env_master_addr(env));
+    return g_strdup_printf("%d", numbers[field](env));
+}
+
+/* Of the source: from the list of all. */
+static const char *about(const dscomm_env_t *env)
+{
+    dscomm_env_candidate_t info = {.size = sizeof info};
+
+    for (size_t i = 0; dscomm_env_candidate(env, i, &info) == DSCOMM_OK; i++)
+        if (info.verdict == DSCOMM_ENV_TAKEN)
+            return info.about;
+    return "";
+}
+
+static void add_line(GString *text, const char *name, const char *value,
+                     const char *origin)
+{
+    char *label = g_strdelimit(g_strdup(name), "_", ' ');
+    char *printable = tool_printable(value ? value : "unknown");
+
+    if (origin)
+        g_string_append_printf(text, "  %-12s %-15s %s\n", label, printable,
+                               origin);
+    else
+        g_string_append_printf(text, "  %-12s %s\n", label, printable);
+    g_free(printable);
+    g_free(label);
+}
+
+static void add_notes(const dscomm_env_t *env, GString *text)
+{
+    const char *note;
+
+    for (size_t i = 0; (note = dscomm_env_overlay(env, i)); i++)
+        add_line(text, "platform", note, NULL);
+    if (*dscomm_env_job(env))
+        add_line(text, "job", dscomm_env_job(env), NULL);
+    for (size_t i = 0; (note = dscomm_env_warning(env, i)); i++)
+        add_line(text, "warning", note, NULL);
+    if (dscomm_env_world_size(env) > 1 && dscomm_env_check_master(env) < 0)
+        add_line(text, "warning", dscomm_last_error(), NULL);
+}
+
+static void add_values(const dscomm_env_t *env, GString *text)
+{
+    g_string_append_printf(text, "rank %d of %d, by %s (%s)\n",
+                           dscomm_env_rank(env), dscomm_env_world_size(env),
+                           dscomm_env_source(env), about(env));
+    for (int i = 0; i < DSCOMM_ENV_FIELD_COUNT; i++) {
+        dscomm_env_field_t field = (dscomm_env_field_t)i;
+        char *value = tool_env_field(env, field);
+
+        add_line(text, tool_env_fields[i], value,
+                 dscomm_env_origin(env, field));
+        g_free(value);
+    }
+    add_notes(env, text);
+}
+
+static void add_candidates(const dscomm_env_t *env, GString *text)
+{
+    dscomm_env_candidate_t info = {.size = sizeof info};
+
+    g_string_append(text, "sources, in the order of precedence:\n");
+    for (size_t i = 0; dscomm_env_candidate(env, i, &info) == DSCOMM_OK; i++)
+        g_string_append_printf(text, "  %-12s %-8s %s\n", info.name,
+                               tool_env_verdicts[info.verdict],
+                               info.why ? info.why : "");
+}
+
+void tool_env_print(const dscomm_env_t *env, gboolean explain, GString *text)
+{
+    if (dscomm_env_status(env) == DSCOMM_OK)
+        add_values(env, text);
+    if (explain)
+        add_candidates(env, text);
+}
+
+void tool_env_print_exports(GString *text)
+{
+    static const char *const names[] = {"RANK",        "WORLD_SIZE",
+                                        "LOCAL_RANK",  "LOCAL_WORLD_SIZE",
+                                        "MASTER_ADDR", "MASTER_PORT"};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        const char *value = getenv(names[i]);
+        char *quoted = value && *value ? g_shell_quote(value) : NULL;
+
+        if (quoted)
+            g_string_append_printf(text, "export %s=%s\n", names[i], quoted);
+        g_free(quoted);
+    }
+}

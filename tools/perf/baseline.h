@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Files of earlier runs: what --save writes and --against reads, which is what
+ * --json prints. */
+#ifndef TOOLS_PERF_BASELINE_H
+#define TOOLS_PERF_BASELINE_H
+
+#include "tools/perf/perf.h"
+
+#include <stdio.h>
+
+#define PERF_FORMAT "dscomm-perf"
+#define PERF_FORMAT_VERSION 1
+
+/* TOOL_OK and *ret_baseline, or TOOL_FAILED for a file that cannot be read or
+ * is no such file. */
+int perf_baseline_load(const char *path, perf_baseline_t **ret_baseline);
+void perf_baseline_free(perf_baseline_t *baseline);
+
+/* Median time of the same measurement there, in microseconds; 0: none. */
+double perf_baseline_time(const perf_baseline_t *baseline,
+                          const perf_row_t *row, perf_place_t place);
+/* "async" and so on: whether that run had it. */
+gboolean perf_baseline_option(const perf_baseline_t *baseline,
+                              const char *name);
+/* Calls that it coalesced into one. */
+int perf_baseline_aggregate(const perf_baseline_t *baseline);
+int perf_baseline_ranks(const perf_baseline_t *baseline);
+const char *perf_baseline_backend(const perf_baseline_t *baseline);
+
+/* Opens path to be written; a regular file takes its name only when all of it
+ * is there. NULL: errno says why. */
+typedef struct perf_save perf_save_t;
+perf_save_t *perf_save_new(const char *path);
+FILE *perf_save_stream(perf_save_t *save);
+/* Completes the file, or, where keep is FALSE, forgets it. 0, or an errno. */
+int perf_save_end(perf_save_t *save, gboolean keep);
+
+#endif

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A compressed all_reduce beside the plain one: times, what the codec takes
+ * alone, what travels, and below which bandwidth of a link compression pays.
+ *
+ * With n ranks, a ring sends 2 (n - 1) / n times the bytes of the buffer. What
+ * a link gains by sending fewer must be more than the codec takes: so it pays
+ * where the link is slower than (bytes of the ring - bytes compressed) / time
+ * of the codec. That time is the one of a compressor in a group of one rank,
+ * which sums as much as one of n and encodes more; or that of the whole call,
+ * where that is shorter. */
+#include "config.h"
+
+#include "tools/perf/compress.h"
+#include "tools/perf/measure.h"
+#include "tools/perf/operations.h"
+#include "tools/perf/options.h"
+
+#include <dscomm/codec.h>
+#include <dscomm/compression.h>
+#include <math.h>
+#include <string.h>
+
+typedef struct {
+    size_t bytes, count;
+    dscomm_dtype_t dtype;
+    double ring, wire; /* bytes that a rank sends */
+    perf_times_t plain, compressed, codec;
+    gint64 wrong; /* ranks whose result is not that of rank 0; -1: unknown */
+} line_t;
+
+static double get_bytes(const line_t *l)
+{
+    return (double)l->bytes;
+}
+
+static double get_count(const line_t *l)
+{
+    return (double)l->count;
+}
+
+static double get_plain(const line_t *l)
+{
+    return l->plain.p50;
+}
+
+static double get_plain_rate(const line_t *l)
+{
+    return perf_algbw(l->bytes, l->plain.p50);
+}
+
+static double get_time(const line_t *l)
+{
+    return l->compressed.p50;
+}
+
+static double get_min(const line_t *l)
+{
+    return l->compressed.min;
+}
+
+static double get_p99(const line_t *l)
+{
+    return l->compressed.p99;
+}
+
+static double get_rate(const line_t *l)
+{
+    return perf_algbw(l->bytes, l->compressed.p50);
+}
+
+static double get_speedup(const line_t *l)
+{
+    return l->plain.p50 / l->compressed.p50;
+}
+
+static double get_codec(const line_t *l)
+{
+    return l->codec.p50;
+}
+
+static double get_codec_rate(const line_t *l)
+{
+    return perf_algbw(l->bytes, l->codec.p50);
+}
+
+static double get_wire(const line_t *l)
+{
+    return l->wire;
+}
+
+static double get_part(const line_t *l)
+{
+    return l->ring > 0 ? 100 * l->wire / l->ring : 0;
+}
+
+static double get_pays(const line_t *l)
+{
+    double codec = MIN(l->codec.p50, l->compressed.p50);
+
+    return MAX(l->ring - l->wire, 0) / codec / 1e3;
+}
+
+static double get_wrong(const line_t *l)
+{
+    return (double)l->wrong;
+}
+
+static const struct {
+    const char *title, *unit; /* of the table */
+    const char *name; /* of JSON and CSV */
+    int width, decimals;
+    double (*value)(const line_t *line);
+} columns[] = {
+    {"size", "(B)", "bytes", 12, 0, get_bytes},
+    {"count", "(elements)", "count", 12, 0, get_count},
+    {"plain", "(us)", "plain_us", 10, 2, get_plain},
+    {"algbw", "(GB/s)", "plain_algbw_gbs", 7, 2, get_plain_rate},
+    {"compr.", "(us)", "time_us", 10, 2, get_time},
+    {"min", "(us)", "min_us", 10, 2, get_min},
+    {"p99", "(us)", "p99_us", 10, 2, get_p99},
+    {"algbw", "(GB/s)", "algbw_gbs", 7, 2, get_rate},
+    {"speedup", "", "speedup", 7, 2, get_speedup},
+    {"codec", "(us)", "codec_us", 10, 2, get_codec},
+    {"rate", "(GB/s)", "codec_gbs", 7, 2, get_codec_rate},
+    {"wire", "(B)", "wire_bytes", 12, 0, get_wire},
+    {"of ring", "(%)", "wire_percent", 7, 2, get_part},
+    {"pays <", "(GB/s)", "pays_below_gbs", 7, 2, get_pays},
+    {"#wrong", "", "wrong", 6, 0, get_wrong},
+};
+
+int perf_compress_check(const perf_options_t *o, char *const *names)
+{
+    const struct {
+        const char *name;
+        gboolean given;
+    } others[] = {
+        {"-m", o->aggregate > 1},    {"--overlap", o->overlap},
+        {"--save", o->save != NULL}, {"--against", o->against != NULL},
+        {"-r", o->root != 0},
+    };
+
+    if (!dscomm_codec_find(o->compress))
+        return tool_fail(TOOL_USAGE, "perf",
+                         "--compress: there is no codec '%s'; there are %s",
+                         o->compress, dscomm_codec_names());
+    for (size_t i = 0; i < G_N_ELEMENTS(others); i++)
+        if (others[i].given)
+            return tool_fail(TOOL_USAGE, "perf",
+                             "--compress and %s exclude each other",
+                             others[i].name);
+    for (int i = 0; i < DSCOMM_OP_COUNT; i++)
+        if (o->ops[i] && i != DSCOMM_SUM && i != DSCOMM_AVG)
+            return tool_fail(TOOL_USAGE, "perf",
+                             "--compress: -o %s is not compressed; the mean is",
+                             dscomm_op_name((dscomm_op_t)i));
+    for (int i = 0; names[i]; i++)
+        if (strcmp(names[i], "all_reduce") != 0 && strcmp(names[i], "--") != 0)
+            return tool_fail(TOOL_USAGE, "perf",
+                             "--compress: %s has no compressed form; "
+                             "all_reduce has",
+                             names[i]);
+    for (int i = 0; i < DSCOMM_DTYPE_COUNT; i++)
+        if (o->dtypes[i] && i != DSCOMM_FLOAT16 && i != DSCOMM_BFLOAT16 &&
+            i != DSCOMM_FLOAT32 && i != DSCOMM_FLOAT64)
+            return tool_fail(TOOL_USAGE, "perf",
+                             "--compress: -d %s is not compressed; float16, "
+                             "bfloat16, float32 and float64 are",
+                             dscomm_dtype_name((dscomm_dtype_t)i));
+    return TOOL_OK;
+}
+
+static dscomm_status_t step_plain(const perf_call_t *call,
+                                  dscomm_work_t **ret_work)
+{
+    return dscomm_all_reduce(call->group, call->recv, call->recv, call->count,
+                             call->dtype, DSCOMM_AVG, ret_work);
+}
+
+static dscomm_status_t step_compressed(const perf_call_t *call,
+                                       dscomm_work_t **ret_work)
+{
+    return dscomm_compressor_all_reduce(call->compressor, call->recv,
+                                        call->dtype, ret_work);
+}
+
+static dscomm_status_t finish(dscomm_status_t status, dscomm_work_t *work)
+{
+    if (status == DSCOMM_OK)
+        status = dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
+    dscomm_work_free(work);
+    return status;
+}
+
+static dscomm_status_t step_plain_async(const perf_call_t *call,
+                                        dscomm_work_t **none)
+{
+    dscomm_work_t *work = NULL;
+    dscomm_status_t status = step_plain(call, &work);
+
+    (void)none;
+    return finish(status, work);
+}
+
+static dscomm_status_t step_compressed_async(const perf_call_t *call,
+                                             dscomm_work_t **none)
+{
+    dscomm_work_t *work = NULL;
+    dscomm_status_t status = step_compressed(call, &work);
+
+    (void)none;
+    return finish(status, work);
+}
+
+/* Noise that has the same magnitude whatever is averaged how often: the result
+ * of one call is the input of the next. */
+static void fill(const perf_call_t *call)
+{
+    guint32 word = 1 + (guint32)call->rank;
+
+    for (size_t i = 0; i < call->count * call->size / 4; i++) {
+        word = word * 1664525 + 1013904223;
+        ((guint32 *)call->recv)[i] = call->dtype == DSCOMM_FLOAT32
+                                         ? 0x3f000000u | (word & 0x807fffffu)
+                                         : 0x3c003c00u | (word & 0x80ff80ffu);
+    }
+}
+
+/* How many ranks differ from rank 0, seen by all. */
+static dscomm_status_t compare_ranks(const perf_call_t *call, gint64 *ret_wrong)
+{
+    char *sum = g_compute_checksum_for_data(G_CHECKSUM_SHA256, call->recv,
+                                            call->count * call->size);
+    char first[65];
+    gint64 wrong;
+    dscomm_status_t status;
+
+    g_strlcpy(first, sum, sizeof first);
+    status = dscomm_broadcast(call->group, first, sizeof first, DSCOMM_UINT8, 0,
+                              NULL);
+    wrong = strcmp(first, sum) != 0;
+    if (status == DSCOMM_OK)
+        status = dscomm_all_reduce(call->group, &wrong, ret_wrong, 1,
+                                   DSCOMM_INT64, DSCOMM_SUM, NULL);
+    g_free(sum);
+    return status;
+}
+
+static dscomm_status_t check(const perf_run_t *run, perf_call_t *call,
+                             gint64 *ret_wrong)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    *ret_wrong = -1;
+    for (int i = 0; i < run->options->checks && status == DSCOMM_OK; i++) {
+        gint64 wrong = 0;
+
+        fill(call);
+        status = step_compressed(call, NULL);
+        if (status == DSCOMM_OK)
+            status = compare_ranks(call, &wrong);
+        *ret_wrong = MAX(*ret_wrong, 0) + wrong;
+    }
+    return status;
+}
+
+/* Times of all three, on compressors that live as long. */
+static dscomm_status_t measure_with(perf_run_t *run, perf_call_t *call,
+                                    dscomm_compressor_t *shared,
+                                    dscomm_compressor_t *alone, line_t *line)
+{
+    gboolean async = run->options->async;
+    dscomm_status_t status;
+
+    call->compressor = shared;
+    status = check(run, call, &line->wrong);
+    fill(call);
+    if (status == DSCOMM_OK)
+        status = perf_time(run, call, async ? step_plain_async : step_plain,
+                           &line->plain);
+    fill(call);
+    if (status == DSCOMM_OK)
+        status = perf_time(run, call,
+                           async ? step_compressed_async : step_compressed,
+                           &line->compressed);
+    fill(call);
+    call->compressor = alone;
+    if (status == DSCOMM_OK)
+        status = perf_time(run, call, step_compressed, &line->codec);
+    return status;
+}
+
+static dscomm_status_t measure_line(perf_run_t *run, perf_call_t *call,
+                                    dscomm_group_t *self, line_t *line)
+{
+    dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
+    dscomm_compressor_info_t info = {.size = sizeof info};
+    dscomm_compressor_t *shared = NULL, *alone = NULL;
+    dscomm_status_t status;
+
+    attr.codec = run->options->compress;
+    line->count = call->count;
+    line->bytes = call->count * call->size;
+    line->dtype = call->dtype;
+    line->ring = 2.0 * (run->ranks - 1) / run->ranks * (double)line->bytes;
+    status = dscomm_compressor_create(run->group, call->count, &attr, &shared);
+    if (status == DSCOMM_OK)
+        status = dscomm_compressor_create(self, call->count, &attr, &alone);
+    if (status == DSCOMM_OK)
+        status = dscomm_compressor_info(shared, &info);
+    line->wire = (double)info.wire_bytes;
+    if (status == DSCOMM_OK)
+        status = measure_with(run, call, shared, alone, line);
+    dscomm_compressor_free(alone);
+    dscomm_compressor_free(shared);
+    return status;
+}
+
+/* Printing, on rank 0 */
+
+static void print_titles(const perf_run_t *run)
+{
+    const perf_options_t *o = run->options;
+
+    if (o->json) {
+        printf("{\n  \"format\": \"dscomm-perf-compress\", "
+               "\"format_version\": 1,\n  \"dscomm\": \"%s\", \"codec\": "
+               "\"%s\", \"ranks\": %d,\n  \"backend\": \"%s\", \"async\": "
+               "%s,\n  \"rows\": [",
+               dscomm_version_string(), o->compress, run->ranks,
+               dscomm_group_backend(run->group), o->async ? "true" : "false");
+        return;
+    }
+    if (!o->csv)
+        printf("# dscomm %s, backend %s, %d ranks, codec %s\n# time: median "
+               "over batches of the mean time of a call in the slowest rank\n"
+               "# codec: the same call in a group of one rank\n#\n# %8s",
+               dscomm_version_string(), dscomm_group_backend(run->group),
+               run->ranks, o->compress, "type");
+    else
+        printf("codec,ranks,type");
+    for (size_t i = 0; i < G_N_ELEMENTS(columns); i++)
+        if (o->csv)
+            printf(",%s", columns[i].name);
+        else
+            printf(" %*s", columns[i].width, columns[i].title);
+    printf("%s", o->csv ? "\n" : "\n#         ");
+    for (size_t i = 0; i < G_N_ELEMENTS(columns) && !o->csv; i++)
+        printf(" %*s", columns[i].width, columns[i].unit);
+    printf("%s", o->csv ? "" : "\n");
+}
+
+static void print_nothing(const perf_options_t *o, size_t column)
+{
+    if (o->json)
+        printf(", \"%s\": null", columns[column].name);
+    else if (o->csv)
+        printf(",");
+    else
+        printf(" %*s", columns[column].width, "N/A");
+}
+
+static void print_line(const perf_run_t *run, const line_t *line,
+                       gboolean first)
+{
+    const perf_options_t *o = run->options;
+    const char *type = dscomm_dtype_name(line->dtype);
+
+    if (o->json)
+        printf("%s\n    {\"type\": \"%s\"", first ? "" : ",", type);
+    else if (o->csv)
+        printf("%s,%d,%s", o->compress, run->ranks, type);
+    else
+        printf("%10s", type);
+    for (size_t i = 0; i < G_N_ELEMENTS(columns); i++) {
+        double value = columns[i].value(line);
+
+        if (value < 0 || !isfinite(value)) /* not measured */
+            print_nothing(o, i);
+        else if (o->json)
+            printf(", \"%s\": %.*f", columns[i].name, columns[i].decimals * 2,
+                   value);
+        else if (o->csv)
+            printf(",%.*f", columns[i].decimals * 2, value);
+        else
+            printf(" %*.*f", columns[i].width, columns[i].decimals, value);
+    }
+    printf(o->json ? "}" : "\n");
+    fflush(stdout);
+}
+
+/* What the last line, the longest buffer, says. */
+static void print_advice(const perf_run_t *run, const line_t *line)
+{
+    double moves = line->ring / line->plain.p50 / 1e3;
+
+    if (run->options->json)
+        printf("\n  ]\n}\n");
+    if (run->options->json || run->options->csv || run->ranks == 1)
+        return;
+    printf(
+        "#\n# %s of %zu bytes takes %.2f ms, %.2f GB/s, and sends %.1f %% of "
+        "the bytes of a ring.\n# It pays where a rank's link moves less "
+        "than %.2f GB/s. Between these ranks all_reduce\n# moves %.2f GB/s: "
+        "%s.\n",
+        run->options->compress, line->bytes, line->codec.p50 / 1e3,
+        get_codec_rate(line), get_part(line), get_pays(line), moves,
+        dscomm_group_local_size(run->group) == run->ranks
+            ? "inside one node it does not pay"
+        : get_speedup(line) > 1 ? "here it pays"
+                                : "here it does not pay");
+}
+
+static int measure_sizes(perf_run_t *run, perf_call_t *call,
+                         dscomm_group_t *self, line_t *line, gboolean *first)
+{
+    const perf_options_t *o = run->options;
+
+    size_t last = 0;
+
+    for (size_t bytes = o->min, next = 1; next; bytes = next) {
+        next = perf_next_size(o, bytes);
+        call->count = MAX(bytes / call->size, 1);
+        if (call->count == last)
+            continue;
+        last = call->count;
+        memset(line, 0, sizeof *line);
+        perf_progress(run, "%s, %zu bytes", o->compress, bytes);
+        if (measure_line(run, call, self, line) != DSCOMM_OK)
+            return perf_fail("--compress");
+        perf_progress(run, NULL);
+        if (run->rank == 0)
+            print_line(run, line, *first);
+        *first = FALSE;
+        run->wrong += MAX(line->wrong, 0);
+    }
+    return TOOL_OK;
+}
+
+int perf_compress(perf_run_t *run)
+{
+    perf_call_t call = {.group = run->group,
+                        .operation = perf_operation_find("all_reduce"),
+                        .rank = run->rank,
+                        .ranks = run->ranks,
+                        .aggregate = 1,
+                        .recv = run->recv};
+    dscomm_group_t *self = NULL;
+    gboolean first = TRUE;
+    line_t line;
+    int status = TOOL_OK;
+
+    if (dscomm_group_split(run->group, run->rank, 0, NULL, &self) != DSCOMM_OK)
+        return perf_fail("--compress");
+    if (run->rank == 0)
+        print_titles(run);
+    for (int dtype = 0; dtype < DSCOMM_DTYPE_COUNT; dtype++) {
+        if (!run->options->dtypes[dtype] || status != TOOL_OK)
+            continue;
+        call.dtype = (dscomm_dtype_t)dtype;
+        call.size = dscomm_dtype_size(call.dtype);
+        status = measure_sizes(run, &call, self, &line, &first);
+    }
+    if (run->rank == 0 && status == TOOL_OK)
+        print_advice(run, &line);
+    dscomm_group_free(self);
+    return status == TOOL_OK && run->wrong ? TOOL_FAILED : status;
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The measuring loop, see perf-measure.h.
+ *
+ * A figure is made of batches: after a barrier, every rank reads its clock,
+ * makes so many calls that the clock does not count, and reads it again. No
+ * rank waits for another in between but by the call itself. The ranks' times of
+ * a batch are compared when all batches are done; the slowest rank's is the
+ * batch's. */
+#include "config.h"
+
+#include "tools/perf/measure.h"
+#include "tools/perf/operations.h"
+#include "tools/perf/roof.h"
+#include "tools/perf/step.h"
+#include "tools/perf/verify.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+/* A batch takes so long or is one call. */
+#define BATCH_US 500.0
+#define BATCHES_MIN 3
+#define BATCHES_MAX 1000
+/* Batches by which the time of a call is estimated before. */
+#define TRIES 3
+/* An interquartile range of so many percent of the median is noise. */
+#define NOISY 10.0
+/* Bytes of inputs, and of results, of coalesced calls that are verified. */
+#define CHECKED_MOST ((size_t)128 << 20)
+#define ALIGNMENT ((size_t)64)
+
+typedef struct {
+    perf_run_t *run;
+    perf_call_t *call;
+    perf_call_fn step;
+    perf_place_t place;
+    gboolean rotates;
+} loop_t;
+
+double perf_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+static dscomm_status_t batch(const loop_t *loop, size_t calls, double *ret_time)
+{
+    perf_call_t *call = loop->call;
+    perf_call_fn step = loop->step;
+    dscomm_status_t status = dscomm_barrier(call->group, NULL);
+    double time = perf_now();
+
+    for (size_t i = 0; i < calls && status == DSCOMM_OK; i++) {
+        if (loop->rotates)
+            call->root = (call->root + 1) % call->ranks;
+        status = step(call, NULL);
+    }
+    *ret_time = (perf_now() - time) / (double)calls;
+    return status;
+}
+
+static dscomm_status_t slowest(const loop_t *loop, double *times, size_t count)
+{
+    return dscomm_all_reduce(loop->call->group, times, times, count,
+                             DSCOMM_FLOAT64, DSCOMM_MAX, NULL);
+}
+
+/* The best of a few batches: one that was interrupted says nothing. */
+static dscomm_status_t best_batch(const loop_t *loop, size_t calls,
+                                  double *ret_time)
+{
+    double times[TRIES];
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (int i = 0; i < TRIES && status == DSCOMM_OK; i++)
+        status = batch(loop, calls, &times[i]);
+    if (status == DSCOMM_OK)
+        status = slowest(loop, times, TRIES);
+    if (status != DSCOMM_OK)
+        return status;
+    for (int i = 1; i < TRIES; i++)
+        times[0] = MIN(times[0], times[i]);
+    *ret_time = MAX(times[0], 1e-3);
+    return DSCOMM_OK;
+}
+
+/* The time of one call, roughly, alike on all ranks. */
+static dscomm_status_t estimate(const loop_t *loop, double *ret_time)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (size_t calls = 1; calls <= 4096 && status == DSCOMM_OK; calls *= 8) {
+        status = best_batch(loop, calls, ret_time);
+        if (status == DSCOMM_OK && *ret_time * (double)calls > BATCH_US / 10)
+            break;
+    }
+    return status;
+}
+
+/* Batches of at least BATCH_US, but not too many of them. */
+static void plan(const perf_options_t *options, double time,
+                 perf_times_t *times)
+{
+    double all =
+        options->iterations ? options->iterations : options->time * 1e6 / time;
+    double calls = MAX(BATCH_US / time, all / BATCHES_MAX);
+    double least = options->iterations ? 1 : BATCHES_MIN;
+
+    calls = CLAMP(calls, 1, MAX(all, 1));
+    times->calls = (size_t)calls;
+    times->batches = (size_t)CLAMP(all / calls, least, BATCHES_MAX);
+}
+
+static dscomm_status_t run_batches(const loop_t *loop, double *times,
+                                   const perf_times_t *plan)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (size_t i = 0; i < plan->batches && status == DSCOMM_OK; i++)
+        status = batch(loop, plan->calls, &times[i]);
+    if (status != DSCOMM_OK)
+        return status;
+    return slowest(loop, times, plan->batches);
+}
+
+/* *ret_times, of one message where the operation moves several. */
+static dscomm_status_t time_loop(const loop_t *loop, perf_times_t *ret_times)
+{
+    const perf_options_t *options = loop->run->options;
+    double divisor =
+        loop->call->aggregate * MAX(loop->call->operation->messages, 1);
+    double one, *times;
+    dscomm_status_t status = estimate(loop, &one);
+
+    if (status != DSCOMM_OK)
+        return status;
+    plan(options, one, ret_times);
+    if (options->warmup > 0)
+        status = batch(loop, (size_t)options->warmup, &one);
+    if (status != DSCOMM_OK)
+        return status;
+    times = g_new(double, ret_times->batches);
+    status = run_batches(loop, times, ret_times);
+    for (size_t i = 0; i < ret_times->batches; i++)
+        times[i] /= divisor;
+    perf_times_fill(times, ret_times->batches, ret_times);
+    g_free(times);
+    return status;
+}
+
+dscomm_status_t perf_time(perf_run_t *run, perf_call_t *call, perf_call_fn step,
+                          perf_times_t *ret_times)
+{
+    const loop_t loop = {run, call, step, PERF_IN_PLACE, FALSE};
+
+    return time_loop(&loop, ret_times);
+}
+
+/* *ret_wrong grows by what is wrong on any rank. */
+static dscomm_status_t count_wrong(const perf_call_t *call, guint32 seed,
+                                   gint64 *ret_wrong)
+{
+    gint64 wrong = 0;
+    dscomm_status_t status;
+
+    for (int i = 0; i < call->aggregate; i++) {
+        perf_call_t one = perf_coalesced_call(call, i);
+
+        wrong += perf_count_wrong(&one, seed + (guint32)i);
+    }
+    status = dscomm_all_reduce(call->group, &wrong, &wrong, 1, DSCOMM_INT64,
+                               DSCOMM_SUM, NULL);
+    if (status == DSCOMM_OK)
+        *ret_wrong += wrong;
+    return status;
+}
+
+static dscomm_status_t check_once(const loop_t *loop, guint32 seed,
+                                  gint64 *ret_wrong)
+{
+    perf_call_t *call = loop->call;
+    dscomm_status_t status;
+
+    for (int i = 0; i < call->aggregate; i++) {
+        perf_call_t one = perf_coalesced_call(call, i);
+
+        perf_fill(&one, seed + (guint32)i);
+    }
+    call->keep = call->recv;
+    status = loop->step(call, NULL);
+    call->keep = NULL;
+    return status == DSCOMM_OK ? count_wrong(call, seed, ret_wrong) : status;
+}
+
+/* Calls that are coalesced run at the same time: each has buffers of its own,
+ * in what is returned, and there are as many as it has room for. */
+static char *spread(const loop_t *loop)
+{
+    perf_call_t *call = loop->call;
+    size_t bytes = (call->total * call->size + ALIGNMENT) & ~(ALIGNMENT - 1);
+    size_t calls = CLAMP(CHECKED_MOST / bytes, 1, (size_t)call->aggregate);
+    char *memory = g_malloc(2 * calls * bytes);
+
+    call->aggregate = (int)calls;
+    call->apart = bytes;
+    perf_call_place(call, loop->place, memory, memory + calls * bytes);
+    return memory;
+}
+
+static dscomm_status_t check(const loop_t *loop, gint64 *ret_wrong)
+{
+    const perf_call_t call = *loop->call;
+    char *memory = call.aggregate > 1 ? spread(loop) : NULL;
+    dscomm_status_t status = DSCOMM_OK;
+
+    *ret_wrong = 0;
+    for (int i = 0; i < loop->run->options->checks && status == DSCOMM_OK; i++)
+        status = check_once(loop, (guint32)i + 1, ret_wrong);
+    *loop->call = call;
+    g_free(memory);
+    return status;
+}
+
+/* The part of the call's time that a computation as long as it hides, as OSU
+ * defines it. */
+static dscomm_status_t measure_hidden(const loop_t *loop, perf_figure_t *figure)
+{
+    loop_t compute = *loop, both = *loop;
+    double alone = figure->times.p50 * loop->call->aggregate;
+    perf_times_t computed = {0}, together = {0};
+    dscomm_status_t status;
+
+    compute.step = perf_step_compute;
+    both.step = perf_step_overlap;
+    loop->call->work = 100000;
+    status = time_loop(&compute, &computed);
+    if (status != DSCOMM_OK)
+        return status;
+    loop->call->work *= alone / (computed.p50 * loop->call->aggregate);
+    status = time_loop(&compute, &computed);
+    if (status == DSCOMM_OK)
+        status = time_loop(&both, &together);
+    if (status != DSCOMM_OK)
+        return status;
+    figure->hidden = CLAMP(
+        100 * (1 - (together.p50 - computed.p50) / figure->times.p50), 0, 100);
+    return DSCOMM_OK;
+}
+
+/* What follows from the times. */
+static void rate(perf_run_t *run, const perf_call_t *call, size_t bytes,
+                 perf_figure_t *figure)
+{
+    figure->valid = TRUE;
+    figure->algbw = perf_algbw(bytes, figure->times.p50);
+    figure->busbw = perf_busbw(call->operation, run->ranks, figure->algbw);
+    run->busbw_sum += figure->busbw;
+    run->figures++;
+    run->noisy += figure->times.spread > NOISY;
+    if (figure->wrong > 0)
+        run->wrong += figure->wrong;
+}
+
+/* Out of place the last result is still there, and the inputs are, unless calls
+ * have shared them. */
+static dscomm_status_t check_last(const loop_t *loop, gint64 *ret_wrong)
+{
+    if (loop->place == PERF_IN_PLACE || loop->rotates ||
+        loop->call->aggregate > 1)
+        return DSCOMM_OK;
+    return count_wrong(loop->call, (guint32)loop->run->options->checks,
+                       ret_wrong);
+}
+
+static dscomm_status_t measure_place(perf_run_t *run, perf_call_t *call,
+                                     perf_place_t place, perf_figure_t *figure)
+{
+    loop_t loop = {run, call, perf_step(run->options, call), place, FALSE};
+    const int root = call->root;
+    dscomm_status_t status = DSCOMM_OK;
+
+    perf_call_place(call, place, run->send, run->recv);
+    figure->wrong = -1;
+    perf_fill(call, 0);
+    if (run->options->checks > 0)
+        status = check(&loop, &figure->wrong);
+    loop.rotates =
+        call->operation->rooted && run->options->root == PERF_ROOT_ROTATES;
+    if (status == DSCOMM_OK)
+        status = time_loop(&loop, &figure->times);
+    if (status == DSCOMM_OK && run->options->checks > 0)
+        status = check_last(&loop, &figure->wrong);
+    if (status == DSCOMM_OK && run->options->overlap)
+        status = measure_hidden(&loop, figure);
+    call->root = root;
+    return status;
+}
+
+static double find_roof(perf_run_t *run, const perf_call_t *call,
+                        perf_place_t place, size_t bytes)
+{
+    double part = call->operation->copied(run->ranks, place);
+
+    return perf_roof_time(run, (size_t)((double)bytes * part));
+}
+
+static int shown_root(const perf_run_t *run, const perf_call_t *call)
+{
+    if (!call->operation->rooted)
+        return -1;
+    return run->options->root == PERF_ROOT_ROTATES ? PERF_ROOT_ROTATES
+                                                   : call->root;
+}
+
+int perf_measure(perf_run_t *run, perf_call_t *call, size_t bytes,
+                 perf_row_t *ret_row)
+{
+    const perf_operation_t *operation = call->operation;
+    perf_row_t row = {.operation = operation,
+                      .dtype = call->dtype,
+                      .op = call->op,
+                      .root = shown_root(run, call)};
+    dscomm_status_t status = DSCOMM_OK;
+
+    perf_call_size(call, bytes);
+    row.bytes = call->total * call->size;
+    row.count = call->count;
+    row.algorithm = perf_algorithm(run->options, call);
+    for (perf_place_t place = 0; place < PERF_PLACES; place++) {
+        perf_figure_t *figure = &row.figures[place];
+        if (!operation->places[place] || status != DSCOMM_OK)
+            continue;
+        perf_progress(run, "%s, %zu bytes, %s", operation->name, row.bytes,
+                      place == PERF_IN_PLACE ? "in place" : "out of place");
+        figure->roof = find_roof(run, call, place, row.bytes);
+        status = measure_place(run, call, place, figure);
+        if (status == DSCOMM_OK)
+            rate(run, call, row.bytes, figure);
+    }
+    perf_progress(run, NULL);
+    if (status != DSCOMM_OK) {
+        char *what =
+            g_strdup_printf("%s of %zu bytes", operation->name, row.bytes);
+        perf_fail(what);
+        g_free(what);
+        return TOOL_FAILED;
+    }
+    *ret_row = row;
+    return TOOL_OK;
+}

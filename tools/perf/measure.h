@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The measuring loop. */
+#ifndef TOOLS_PERF_MEASURE_H
+#define TOOLS_PERF_MEASURE_H
+
+#include "tools/perf/operations.h"
+
+/* Measures what call says, collectively, and fills *ret_row. */
+int perf_measure(perf_run_t *run, perf_call_t *call, size_t bytes,
+                 perf_row_t *ret_row);
+
+/* The times of step with call, alike on all ranks. */
+dscomm_status_t perf_time(perf_run_t *run, perf_call_t *call, perf_call_fn step,
+                          perf_times_t *ret_times);
+
+/* Sorts count > 0 times and sums them up; batches and calls are left alone. */
+void perf_times_fill(double *times, size_t count, perf_times_t *ret_times);
+
+/* A computation of so many turns, which touches no memory to speak of. */
+void perf_compute(double turns);
+
+#endif

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line, see perf-options.h. */
+#include "config.h"
+
+#include "tools/perf/compress.h"
+#include "tools/perf/operations.h"
+#include "tools/perf/options.h"
+
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Options that are numbers. */
+enum { RANKS, FACTOR, TIME, ITERATIONS, WARMUP, AGGREGATE, CHECKS, REGISTERED };
+
+/* Both limits are included. what: as a sentence tells them. */
+static const struct {
+    const char *option, *what;
+    double min, max;
+    gboolean fraction;
+} numbers[] = {
+    [RANKS] = {"-n", "a whole number from 1 to 4096", 1, 4096, FALSE},
+    [FACTOR] = {"-f", "a number of more than 1, and 1000000000 at most",
+                1 + DBL_EPSILON, 1e9, TRUE},
+    [TIME] = {"-t", "seconds, 0.000001 to 1000000", 1e-6, 1e6, TRUE},
+    [ITERATIONS] = {"-i", "a whole number from 1 to 2147483647", 1, G_MAXINT,
+                    FALSE},
+    [WARMUP] = {"-w", "a whole number from 0 to 2147483647", 0, G_MAXINT,
+                FALSE},
+    [AGGREGATE] = {"-m", "a whole number from 1 to 10000", 1, 10000, FALSE},
+    [CHECKS] = {"-c", "a whole number from 0 to 2147483647", 0, G_MAXINT,
+                FALSE},
+    [REGISTERED] = {"-R", "0 or 1", 0, 1, FALSE},
+};
+
+/* As GOption leaves them. */
+typedef struct {
+    char *min, *max, *step, *dtypes, *ops, *root;
+    char *numbers[G_N_ELEMENTS(numbers)];
+} words_t;
+
+static const struct {
+    char letter;
+    const char *name;
+} letters[] = {
+    {'n', "ranks"},      {'b', "minbytes"}, {'e', "maxbytes"},
+    {'f', "stepfactor"}, {'i', "iters"},    {'w', "warmup_iters"},
+    {'m', "agg_iters"},  {'t', "time"},     {'c', "check"},
+    {'r', "root"},       {'R', "register"},
+};
+
+/* "--ranks=4" for "-n4", which people write and GOption does not know; else
+ * word. */
+static char *spell_out(char *word)
+{
+    if (word[0] != '-' || !word[1] || !g_ascii_isdigit(word[2]))
+        return word;
+    for (size_t i = 0; i < G_N_ELEMENTS(letters); i++)
+        if (word[1] == letters[i].letter) {
+            char *text = g_strdup_printf("--%s=%s", letters[i].name, word + 2);
+            word = (char *)g_intern_string(text);
+            g_free(text);
+            break;
+        }
+    return word;
+}
+
+/* "-1" as well: it is refused as a number, not as an option. */
+static gboolean is_number(const char *word)
+{
+    return g_ascii_isdigit(word[word[0] == '-']);
+}
+
+/* The long name of an option that may stand alone, then meaning 1; or NULL. */
+static const char *find_alone(const char *word)
+{
+    static const char *const words[][2] = {{"-c", "--check"},
+                                           {"-R", "--register"}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++)
+        if (strcmp(word, words[i][0]) == 0 || strcmp(word, words[i][1]) == 0)
+            return words[i][1];
+    return NULL;
+}
+
+/* The word after an option that may stand alone is its number only if it is
+ * one. */
+static void prepare_words(int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        const char *name = find_alone(argv[i]);
+        char *text;
+
+        argv[i] = spell_out(argv[i]);
+        if (!name || (i + 1 < argc && is_number(argv[i + 1])))
+            continue;
+        text = g_strdup_printf("%s=1", name);
+        argv[i] = (char *)g_intern_string(text);
+        g_free(text);
+    }
+}
+
+static char *describe_operations(void)
+{
+    GString *text = g_string_new("Operations:\n");
+    const perf_operation_t *operation;
+
+    for (size_t i = 0; (operation = perf_operation(i)); i++)
+        g_string_append_printf(text, "  %-18s %s\n", operation->name,
+                               operation->summary);
+    g_string_append(text, "\nIn its own job (-n) or under any launcher. Sizes "
+                          "are bytes and may end in K, M, G\nor T, of 1024.");
+    return g_string_free(text, FALSE);
+}
+
+static gboolean parse(int *argc, char ***argv, perf_options_t *o, words_t *w)
+{
+    const GOptionEntry entries[] = {
+        {"ranks", 'n', 0, G_OPTION_ARG_STRING, &w->numbers[RANKS],
+         "Start N ranks here (without a launcher)", "N"},
+        {"minbytes", 'b', 0, G_OPTION_ARG_STRING, &w->min, "Smallest size (8)",
+         "SIZE"},
+        {"maxbytes", 'e', 0, G_OPTION_ARG_STRING, &w->max, "Largest size (32M)",
+         "SIZE"},
+        {"stepfactor", 'f', 0, G_OPTION_ARG_STRING, &w->numbers[FACTOR],
+         "Factor from one size to the next (4)", "F"},
+        {"stepbytes", 0, 0, G_OPTION_ARG_STRING, &w->step,
+         "Difference between sizes, instead of a factor", "SIZE"},
+        {"datatype", 'd', 0, G_OPTION_ARG_STRING, &w->dtypes,
+         "Element types, or all (float32)", "LIST"},
+        {"op", 'o', 0, G_OPTION_ARG_STRING, &w->ops,
+         "Reduction operators, or all (sum)", "LIST"},
+        {"root", 'r', 0, G_OPTION_ARG_STRING, &w->root,
+         "Root, all, or rotate (0)", "RANK"},
+        {"time", 't', 0, G_OPTION_ARG_STRING, &w->numbers[TIME],
+         "Seconds of a figure (0.1)", "S"},
+        {"iters", 'i', 0, G_OPTION_ARG_STRING, &w->numbers[ITERATIONS],
+         "Calls of a figure, instead of its time", "N"},
+        {"warmup_iters", 'w', 0, G_OPTION_ARG_STRING, &w->numbers[WARMUP],
+         "Calls before a figure (5)", "N"},
+        {"agg_iters", 'm', 0, G_OPTION_ARG_STRING, &w->numbers[AGGREGATE],
+         "Coalesce N calls into one (1)", "N"},
+        {"check", 'c', 0, G_OPTION_ARG_STRING, &w->numbers[CHECKS],
+         "Verified calls of a figure, 0 for none (1)", "N"},
+        {"backend", 0, 0, G_OPTION_ARG_STRING, &o->backend, "Backend (auto)",
+         "NAME"},
+        {"compress", 0, 0, G_OPTION_ARG_STRING, &o->compress,
+         "Compressed all_reduce beside the plain one", "CODEC"},
+        {"async", 0, 0, G_OPTION_ARG_NONE, &o->async,
+         "Start calls, and wait for their works", NULL},
+        {"overlap", 0, 0, G_OPTION_ARG_NONE, &o->overlap,
+         "How much of a call a computation hides", NULL},
+        {"register", 'R', 0, G_OPTION_ARG_STRING, &w->numbers[REGISTERED],
+         "Buffers of dscomm_mem_alloc(), 1 for yes (0)", "N"},
+        {"no-pin", 0, 0, G_OPTION_ARG_NONE, &o->unpinned,
+         "Do not bind ranks to processors", NULL},
+        {"json", 'J', 0, G_OPTION_ARG_NONE, &o->json, "Print JSON", NULL},
+        {"csv", 0, 0, G_OPTION_ARG_NONE, &o->csv, "Print CSV", NULL},
+        {"save", 0, 0, G_OPTION_ARG_FILENAME, &o->save,
+         "Write a baseline, as JSON", "FILE"},
+        {"against", 0, 0, G_OPTION_ARG_FILENAME, &o->against,
+         "Compare with a baseline", "FILE"},
+        {NULL, 0, 0, 0, NULL, NULL, NULL},
+    };
+    char *description = describe_operations();
+    gboolean parsed =
+        tool_parse_anywhere(argc, argv, entries, "OPERATION...", description);
+
+    g_free(description);
+    return parsed;
+}
+
+static int read_size(const char *option, const char *text, size_t *ret_size)
+{
+    if (!text || perf_parse_size(text, ret_size))
+        return TOOL_OK;
+    return tool_fail(TOOL_USAGE, "perf",
+                     "%s %s is no size; give bytes, as 8, 64K or 1.5M", option,
+                     text);
+}
+
+static int read_sizes(const words_t *w, perf_options_t *o)
+{
+    int status = read_size("-b", w->min, &o->min);
+
+    if (status == TOOL_OK)
+        status = read_size("-e", w->max, &o->max);
+    if (status == TOOL_OK)
+        status = read_size("--stepbytes", w->step, &o->step);
+    if (status != TOOL_OK)
+        return status;
+    if (!w->max)
+        o->max = MAX(o->max, o->min);
+    if (!w->min)
+        o->min = MIN(o->min, o->max);
+    if (o->min > o->max)
+        return tool_fail(TOOL_USAGE, "perf",
+                         "the smallest size, -b %s, is larger than the "
+                         "largest, -e %s",
+                         w->min, w->max);
+    if (w->step && o->step == 0)
+        return tool_fail(TOOL_USAGE, "perf", "--stepbytes must not be 0");
+    return TOOL_OK;
+}
+
+/* nccl-tests' names of types that have another one here. */
+static const struct {
+    const char *name;
+    dscomm_dtype_t dtype;
+} aliases[] = {
+    {"half", DSCOMM_FLOAT16},       {"float", DSCOMM_FLOAT32},
+    {"double", DSCOMM_FLOAT64},     {"char", DSCOMM_INT8},
+    {"int", DSCOMM_INT32},          {"f8e4m3", DSCOMM_FLOAT8_E4M3},
+    {"f8e5m2", DSCOMM_FLOAT8_E5M2},
+};
+
+static gboolean find_dtype(const char *name, int *ret_number)
+{
+    dscomm_dtype_t dtype;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(aliases); i++)
+        if (strcmp(aliases[i].name, name) == 0) {
+            *ret_number = (int)aliases[i].dtype;
+            return TRUE;
+        }
+    if (dscomm_dtype_from_name(name, &dtype) != 0)
+        return FALSE;
+    *ret_number = (int)dtype;
+    return TRUE;
+}
+
+static gboolean find_op(const char *name, int *ret_number)
+{
+    static const char *const bitwise[] = {"band", "bor", "bxor"};
+    dscomm_op_t op;
+
+    if (strcmp(name, "prod") == 0)
+        name = "product";
+    if (strcmp(name, "mulsum") == 0)
+        name = "premul_sum";
+    for (size_t i = 0; i < G_N_ELEMENTS(bitwise); i++)
+        if (strcmp(name, bitwise[i] + 1) == 0)
+            name = bitwise[i];
+    if (dscomm_op_from_name(name, &op) != 0)
+        return FALSE;
+    *ret_number = (int)op;
+    return TRUE;
+}
+
+/* Sets the flags of the names in a list, or of all count. */
+static int read_list(const char *option, const char *what, const char *list,
+                     gboolean (*find)(const char *name, int *ret_number),
+                     gboolean *flags, int count)
+{
+    char **names = g_strsplit(list, ",", -1);
+    int status = TOOL_OK;
+
+    for (int i = 0; names[i] && status == TOOL_OK; i++) {
+        int number;
+        if (strcmp(names[i], "all") == 0)
+            for (int k = 0; k < count; k++)
+                flags[k] = TRUE;
+        else if (find(names[i], &number))
+            flags[number] = TRUE;
+        else
+            status = tool_fail(TOOL_USAGE, "perf",
+                               "%s: there is no %s '%s'; the names are those "
+                               "of dscomm_types(3), lower case",
+                               option, what, names[i]);
+    }
+    if (!names[0])
+        status = tool_fail(TOOL_USAGE, "perf", "%s: which %s?", option, what);
+    g_strfreev(names);
+    return status;
+}
+
+static int read_root(const char *text, int *ret_root)
+{
+    char *end;
+    long root;
+
+    *ret_root = 0;
+    if (text && strcmp(text, "rotate") == 0)
+        *ret_root = PERF_ROOT_ROTATES;
+    else if (text && (strcmp(text, "all") == 0 || strcmp(text, "-1") == 0))
+        *ret_root = PERF_ROOT_ALL;
+    if (!text || *ret_root < 0)
+        return TOOL_OK;
+    root = strtol(text, &end, 10);
+    if (*end || end == text || root < 0 || root >= G_MAXINT)
+        return tool_fail(TOOL_USAGE, "perf",
+                         "-r %s is no rank, nor 'all' or 'rotate'", text);
+    *ret_root = (int)root;
+    return TOOL_OK;
+}
+
+/* Of option i; neither hexadecimal nor "inf". */
+static gboolean parse_number(const char *text, size_t i, double *ret_number)
+{
+    const char *fit = numbers[i].fraction ? "0123456789.eE+-" : "0123456789";
+    char *end;
+    double number = g_ascii_strtod(text, &end);
+
+    if (!*text || text[strspn(text, fit)] || *end ||
+        !(number >= numbers[i].min && number <= numbers[i].max))
+        return FALSE;
+    *ret_number = number;
+    return TRUE;
+}
+
+static int read_numbers(const words_t *w, perf_options_t *o)
+{
+    double values[] = {
+        [RANKS] = 0,  [FACTOR] = 4,    [TIME] = 0.1, [ITERATIONS] = 0,
+        [WARMUP] = 5, [AGGREGATE] = 1, [CHECKS] = 1, [REGISTERED] = 0,
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++)
+        if (w->numbers[i] && !parse_number(w->numbers[i], i, &values[i]))
+            return tool_fail(TOOL_USAGE, "perf", "%s must be %s, not '%s'",
+                             numbers[i].option, numbers[i].what, w->numbers[i]);
+    o->ranks = (int)values[RANKS];
+    o->factor = values[FACTOR];
+    o->time = values[TIME];
+    o->iterations = (int)values[ITERATIONS];
+    o->warmup = (int)values[WARMUP];
+    o->aggregate = (int)values[AGGREGATE];
+    o->checks = (int)values[CHECKS];
+    o->registered = (int)values[REGISTERED];
+    return TOOL_OK;
+}
+
+static int check_modes(const perf_options_t *o)
+{
+    if ((o->save && !*o->save) || (o->against && !*o->against))
+        return tool_fail(TOOL_USAGE, "perf", "%s needs a file's name",
+                         o->save && !*o->save ? "--save" : "--against");
+    if (o->json && o->csv)
+        return tool_fail(TOOL_USAGE, "perf",
+                         "--json and --csv exclude each "
+                         "other");
+    return TOOL_OK;
+}
+
+static int interpret(const words_t *w, char **names, perf_options_t *o)
+{
+    int status = read_numbers(w, o);
+
+    o->async = o->async || o->overlap;
+    if (status == TOOL_OK)
+        status = check_modes(o);
+    if (status == TOOL_OK)
+        status = read_sizes(w, o);
+    if (status == TOOL_OK)
+        status = read_list("-d", "type", w->dtypes ? w->dtypes : "float32",
+                           find_dtype, o->dtypes, DSCOMM_DTYPE_COUNT);
+    if (status == TOOL_OK)
+        status = read_list("-o", "operator", w->ops ? w->ops : "sum", find_op,
+                           o->ops, DSCOMM_OP_COUNT);
+    if (status == TOOL_OK)
+        status = read_root(w->root, &o->root);
+    if (status == TOOL_OK && o->compress)
+        status = perf_compress_check(o, names);
+    else if (status == TOOL_OK)
+        status = perf_select(o, names);
+    return status;
+}
+
+static void clear_words(words_t *w)
+{
+    g_free(w->min);
+    g_free(w->max);
+    g_free(w->step);
+    g_free(w->dtypes);
+    g_free(w->ops);
+    g_free(w->root);
+    for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++)
+        g_free(w->numbers[i]);
+}
+
+int perf_options_read(int argc, char **argv, perf_options_t *ret_options)
+{
+    perf_options_t o = {.min = 8, .max = (size_t)32 << 20};
+    words_t words = {0};
+    int status = TOOL_USAGE;
+
+    prepare_words(argc, argv);
+    if (parse(&argc, &argv, &o, &words))
+        status = interpret(&words, argv + 1, &o);
+    clear_words(&words);
+    if (status == TOOL_OK)
+        *ret_options = o;
+    else
+        perf_options_clear(&o);
+    return status;
+}
+
+void perf_options_clear(perf_options_t *o)
+{
+    g_free(o->operations);
+    g_free(o->backend);
+    g_free(o->compress);
+    g_free(o->save);
+    g_free(o->against);
+    memset(o, 0, sizeof *o);
+}

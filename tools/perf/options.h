@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line of `dscomm perf`. */
+#ifndef TOOLS_PERF_OPTIONS_H
+#define TOOLS_PERF_OPTIONS_H
+
+#include "tools/perf/perf.h"
+
+/* TOOL_OK and *ret_options, to be cleared; or TOOL_USAGE. */
+int perf_options_read(int argc, char **argv, perf_options_t *ret_options);
+void perf_options_clear(perf_options_t *options);
+
+/* Fills options->operations from their names, NULL at the end, and checks that
+ * each can be measured as the other options say. */
+int perf_select(perf_options_t *options, char *const *names);
+
+/* Whether an operation is to be measured with this type and operator; one that
+ * does not reduce takes any. */
+gboolean perf_is_selected(const perf_options_t *options,
+                          const perf_operation_t *operation,
+                          dscomm_dtype_t dtype, dscomm_op_t op);
+
+/* "64M", "1.5K", "8": bytes, with K, M, G and T of 1024; an i, a B or both may
+ * follow. FALSE: it is no size. */
+gboolean perf_parse_size(const char *text, size_t *ret_bytes);
+
+/* The size after bytes, or 0 where that was the last one. */
+size_t perf_next_size(const perf_options_t *options, size_t bytes);
+
+#endif

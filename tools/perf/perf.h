@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The words that the files of `dscomm perf` share: what is asked for, one call,
+ * one figure, one row, and the run that they belong to.
+ *
+ * Functions that may fail print their sentence to stderr, once, and return an
+ * exit status (tool.h); those that return dscomm_status_t leave it in
+ * dscomm_last_error(). */
+#ifndef TOOLS_PERF_H
+#define TOOLS_PERF_H
+
+#include "tools/common/tool.h"
+
+#include <dscomm/dscomm.h>
+
+typedef struct perf_operation perf_operation_t;
+
+enum { PERF_ROOT_ALL = -1, PERF_ROOT_ROTATES = -2 };
+
+/* The command line. */
+typedef struct {
+    int ranks; /* 0: not given */
+    const perf_operation_t **operations; /* NULL at the end */
+    size_t min, max; /* bytes */
+    size_t step; /* 0: by factor */
+    double factor;
+    int iterations; /* of a figure; 0: as many as take the time below */
+    double time; /* seconds of a figure */
+    int warmup;
+    int aggregate; /* calls coalesced into one */
+    int checks; /* verified calls a figure; 0: none */
+    gboolean dtypes[DSCOMM_DTYPE_COUNT];
+    gboolean ops[DSCOMM_OP_COUNT];
+    int root; /* a rank, or PERF_ROOT_* */
+    char *backend; /* NULL: auto */
+    char *compress; /* codec; NULL: nothing is compressed */
+    gboolean async, overlap;
+    int registered; /* 1: buffers of dscomm_mem_alloc() */
+    gboolean unpinned;
+    gboolean json, csv;
+    char *save, *against;
+} perf_options_t;
+
+/* Where buffers are: an operation may know one of them only. */
+typedef enum { PERF_OUT_OF_PLACE, PERF_IN_PLACE } perf_place_t;
+#define PERF_PLACES 2
+
+/* A block of a buffer, in elements. */
+typedef struct {
+    size_t offset, count;
+} perf_block_t;
+
+/* The arguments of one call. */
+typedef struct {
+    const perf_operation_t *operation;
+    dscomm_group_t *group;
+    int rank, ranks;
+    dscomm_dtype_t dtype;
+    size_t size; /* bytes of an element */
+    dscomm_op_t op;
+    double factor; /* of PREMUL_SUM */
+    int root;
+    size_t total; /* elements of the larger buffer: nccl-tests' size */
+    size_t count; /* elements that the call is told: nccl-tests' count */
+    void *send, *recv;
+    /* of _v calls, ranks entries each */
+    size_t *send_counts, *send_displs, *recv_counts, *recv_displs;
+    int aggregate;
+    size_t apart; /* bytes from the buffers of one coalesced call to the next */
+    double work; /* --overlap: turns of the computation */
+    void *keep; /* a blob goes there as well, unless NULL */
+    struct dscomm_compressor *compressor; /* --compress */
+} perf_call_t;
+
+/* Times of one call, in microseconds, over batches. */
+typedef struct {
+    double min, p50, p99, max;
+    double spread; /* interquartile range over median, in percent */
+    size_t batches, calls; /* calls in one batch */
+} perf_times_t;
+
+/* What a row says of one place. */
+typedef struct {
+    gboolean valid; /* else the operation has no such place */
+    perf_times_t times;
+    double algbw, busbw; /* GB/s, 10^9 bytes */
+    double roof; /* microseconds of the limit; 0: not known */
+    double hidden; /* percent; --overlap only */
+    gint64 wrong; /* elements; -1: not checked */
+    double ratio; /* the baseline's time over this one's; 0: not in it */
+} perf_figure_t;
+
+typedef struct {
+    const perf_operation_t *operation;
+    size_t bytes, count;
+    dscomm_dtype_t dtype;
+    dscomm_op_t op;
+    int root;
+    const char *algorithm;
+    perf_figure_t figures[PERF_PLACES];
+} perf_row_t;
+
+/* A rank, as all others know it. */
+typedef struct {
+    char host[64];
+    int pid;
+    int processor; /* it is bound to; -1: none */
+    int local; /* index among the ranks of its host */
+    int locals; /* their number */
+} perf_rank_t;
+
+typedef struct perf_report perf_report_t;
+typedef struct perf_baseline perf_baseline_t;
+typedef struct perf_roof perf_roof_t;
+
+/* One run, on one rank. */
+typedef struct {
+    const perf_options_t *options;
+    dscomm_group_t *group; /* of all ranks, made after they were pinned */
+    int rank, ranks;
+    perf_rank_t *everyone; /* ranks entries */
+    void *send, *recv; /* of options->max bytes each */
+    perf_roof_t *roof;
+    perf_baseline_t *baseline; /* on rank 0, with --against; else NULL */
+    perf_report_t *report; /* on rank 0; else NULL */
+    size_t figures, noisy; /* how many there were, how many spread */
+    size_t compared; /* how many of them the baseline has */
+    gint64 wrong;
+    double busbw_sum;
+} perf_run_t;
+
+/* Monotonic time in microseconds. */
+double perf_now(void);
+
+/* "dscomm perf: WHAT: dscomm_last_error()", which ranks that dscomm has started
+ * say once where it is the same for several; returns TOOL_FAILED. */
+int perf_fail(const char *what);
+
+/* Name of the algorithm that serves this call, "native" for the backend's own,
+ * "-" where there is none; of coalesced calls, where all of them as one would
+ * have another, "one/all". Stays until the next call of this. */
+const char *perf_algorithm(const perf_options_t *options,
+                           const perf_call_t *call);
+
+/* What is being done, on a terminal's stderr; NULL wipes it away. */
+void perf_progress(const perf_run_t *run, const char *format, ...)
+    G_GNUC_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Words to the person in front: progress, and failures of the library. */
+#include "config.h"
+
+#include "tools/common/errors.h"
+#include "tools/perf/perf.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+int perf_fail(const char *what)
+{
+    char *sentence = g_strdup_printf("%s: %s", what, dscomm_last_error());
+
+    if (tool_errors_is_first(sentence))
+        tool_fail(0, "perf", "%s", sentence);
+    g_free(sentence);
+    return TOOL_FAILED;
+}
+
+void perf_progress(const perf_run_t *run, const char *format, ...)
+{
+    va_list args;
+
+    if (run->rank != 0 || !isatty(STDERR_FILENO))
+        return;
+    fprintf(stderr, "\r\033[K");
+    if (format) {
+        va_start(args, format);
+        vfprintf(stderr, format, args);
+        va_end(args);
+    }
+    fflush(stderr);
+}

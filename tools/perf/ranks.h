@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Who takes part, where, and with how much memory. */
+#ifndef TOOLS_PERF_RANKS_H
+#define TOOLS_PERF_RANKS_H
+
+#include "tools/perf/perf.h"
+
+/* Fills run->everyone and binds this rank to a processor where there is one for
+ * each rank of its host. Collective over group. */
+dscomm_status_t perf_ranks_place(perf_run_t *run, dscomm_group_t *group);
+
+/* Allocates run->send and run->recv and touches them. */
+int perf_buffers_new(perf_run_t *run);
+void perf_buffers_free(perf_run_t *run);
+
+/* Bytes that processes of this host can still have, as far as is known. */
+size_t perf_memory_available(void);
+
+/* Whether ok is true on all ranks; where it is not, *ret_first is the first
+ * rank that says so. Collective. */
+dscomm_status_t perf_agree(const perf_run_t *run, gboolean ok, int *ret_first);
+
+#endif

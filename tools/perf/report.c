@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The report, see perf-report.h: to stdout in one form, and to a file. */
+#include "config.h"
+
+#include "tools/perf/baseline.h"
+#include "tools/perf/processors.h"
+#include "tools/perf/report.h"
+#include "tools/perf/roof.h"
+
+#include <string.h>
+
+/* The cache line's way has become longer or shorter by so much: the processors
+ * are not where they were. */
+#define MOVED 1.5
+
+double perf_roof_percent(const perf_figure_t *figure)
+{
+    if (figure->roof <= 0 || figure->times.p50 <= 0)
+        return 0;
+    return 100 * figure->roof / figure->times.p50;
+}
+
+const char *perf_row_op(const perf_row_t *row)
+{
+    return row->operation->reduces ? dscomm_op_name(row->op) : "none";
+}
+
+const char *perf_row_root(const perf_row_t *row, char text[PERF_ROOT_TEXT])
+{
+    if (row->root == PERF_ROOT_ROTATES)
+        return "rotate";
+    g_snprintf(text, PERF_ROOT_TEXT, "%d", row->root);
+    return text;
+}
+
+void perf_report_begin(const perf_run_t *run)
+{
+    perf_report_t *report = run->report;
+
+    report->first = TRUE;
+    if (report->form->begin)
+        report->form->begin(run, stdout);
+    if (report->save)
+        perf_form_json.begin(run, report->save);
+}
+
+void perf_report_operation(const perf_run_t *run,
+                           const perf_operation_t *operation)
+{
+    if (run->report->form->operation)
+        run->report->form->operation(run, stdout, operation);
+    fflush(stdout);
+}
+
+void perf_report_row(const perf_run_t *run, const perf_row_t *row)
+{
+    perf_report_t *report = run->report;
+
+    report->form->row(run, stdout, row, report->first);
+    fflush(stdout);
+    if (report->save)
+        perf_form_json.row(run, report->save, row, report->first);
+    report->first = FALSE;
+}
+
+static void warn(const perf_run_t *run, const char *format, ...)
+    G_GNUC_PRINTF(2, 3);
+static void warn(const perf_run_t *run, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    g_ptr_array_add(run->report->warnings, g_strdup_vprintf(format, args));
+    va_end(args);
+}
+
+/* Ranks that take turns measure the scheduler. */
+static void warn_of_sharing(const perf_run_t *run)
+{
+    int processors = perf_processor_count();
+    int locals = run->everyone[0].locals;
+
+    if (run->everyone[0].processor < 0 && locals > processors)
+        warn(run,
+             "%d ranks share %d processor%s of %s and wait for their "
+             "turn",
+             locals, processors, processors == 1 ? "" : "s",
+             run->everyone[0].host);
+}
+
+static void warn_of_option(const perf_run_t *run, const char *name,
+                           gboolean now)
+{
+    if (perf_baseline_option(run->baseline, name) != now)
+        warn(run, "the baseline is %s%s, this is %s%s", now ? "not " : "", name,
+             now ? "" : "not ", name);
+}
+
+static void warn_of_baseline(const perf_run_t *run)
+{
+    const perf_baseline_t *baseline = run->baseline;
+
+    if (!baseline)
+        return;
+    if (!run->compared)
+        warn(run, "the baseline has none of these rows: their operation, size, "
+                  "type, operator and root must be the same");
+    else if (run->compared < run->figures)
+        warn(run, "the baseline lacks %zu of the %zu figures",
+             run->figures - run->compared, run->figures);
+    warn_of_option(run, "async", run->options->async);
+    warn_of_option(run, "overlapped", run->options->overlap);
+    warn_of_option(run, "registered", run->options->registered);
+    if (perf_baseline_aggregate(baseline) != run->options->aggregate)
+        warn(run, "the baseline coalesces %d calls into one (-m), this %d",
+             perf_baseline_aggregate(baseline), run->options->aggregate);
+    if (perf_baseline_ranks(baseline) != run->ranks)
+        warn(run, "the baseline is of %d ranks, this is of %d",
+             perf_baseline_ranks(baseline), run->ranks);
+    if (strcmp(perf_baseline_backend(baseline),
+               dscomm_group_backend(run->group)) != 0)
+        warn(run, "the baseline is of backend %s, this is of %s",
+             perf_baseline_backend(baseline), dscomm_group_backend(run->group));
+}
+
+static void warn_of_noise(const perf_run_t *run, double line_now)
+{
+    double line = perf_roof_first_line(run->roof);
+
+    if (line == 0 && perf_roof_has_line(run))
+        warn(run, "a cache line's way from rank 0 to rank 1 could not be "
+                  "measured: %%roof of small sizes says nothing");
+    if (line > 0 && line_now > 0 &&
+        (line_now > line * MOVED || line > line_now * MOVED))
+        warn(run,
+             "a cache line took %.0f ns from rank 0 to rank 1 before, and "
+             "%.0f after: the processors were moved, figures do not "
+             "compare",
+             line, line_now);
+    if (run->noisy * 10 > run->figures)
+        warn(run,
+             "%zu of %zu figures spread by more than 10%%: the machine "
+             "is noisy; end what else runs, or give more time (-t)",
+             run->noisy, run->figures);
+}
+
+gboolean perf_tuning(const perf_run_t *run, char text[PERF_TUNING_TEXT])
+{
+    return dscomm_group_tuning(run->group, text, PERF_TUNING_TEXT) ==
+               DSCOMM_OK &&
+           *text;
+}
+
+void perf_report_end(const perf_run_t *run, double line_now)
+{
+    perf_report_t *report = run->report;
+
+    warn_of_sharing(run);
+    warn_of_baseline(run);
+    warn_of_noise(run, line_now);
+    g_ptr_array_add(report->warnings, NULL);
+    char *const *warnings = (char *const *)report->warnings->pdata;
+    if (report->form->end)
+        report->form->end(run, stdout, warnings);
+    if (report->save)
+        perf_form_json.end(run, report->save, warnings);
+    report->complete = TRUE;
+}

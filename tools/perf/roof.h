@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the machine itself allows: the time in which all ranks at once copy so
+ * many bytes, and that in which a cache line goes from rank 0 to rank 1. */
+#ifndef TOOLS_PERF_ROOF_H
+#define TOOLS_PERF_ROOF_H
+
+#include "tools/perf/perf.h"
+
+/* Collective. NULL: out of memory, or a call failed. */
+perf_roof_t *perf_roof_new(perf_run_t *run);
+void perf_roof_free(perf_roof_t *roof);
+
+/* Microseconds below which a call that makes each rank copy so many bytes
+ * cannot be. Collective: measures a number that was not asked for before.
+ * Negative: a call failed. */
+double perf_roof_time(perf_run_t *run, size_t bytes);
+
+/* Nanoseconds from rank 0 to rank 1, measured now; 0 where they are not bound
+ * to different processors of one host. Collective. */
+double perf_roof_line(const perf_run_t *run);
+/* Ranks 0 and 1 are bound to different processors of one host. */
+gboolean perf_roof_has_line(const perf_run_t *run);
+/* As measured when the roof was made. */
+double perf_roof_first_line(const perf_roof_t *roof);
+
+/* The largest copy measured: its bytes a rank, and all ranks' GB/s. */
+void perf_roof_copy(const perf_run_t *run, size_t *ret_bytes, double *ret_rate);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One rank of `dscomm perf`: everything between joining the job and leaving
+ * it. */
+#include "config.h"
+
+#include "tools/perf/baseline.h"
+#include "tools/perf/compress.h"
+#include "tools/perf/measure.h"
+#include "tools/perf/operations.h"
+#include "tools/perf/options.h"
+#include "tools/perf/ranks.h"
+#include "tools/perf/report.h"
+#include "tools/perf/roof.h"
+#include "tools/perf/run.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void compare(perf_run_t *run, perf_row_t *row)
+{
+    for (perf_place_t place = 0; place < PERF_PLACES && run->baseline;
+         place++) {
+        perf_figure_t *figure = &row->figures[place];
+        if (figure->valid && figure->times.p50 > 0)
+            figure->ratio = perf_baseline_time(run->baseline, row, place) /
+                            figure->times.p50;
+        run->compared += figure->ratio > 0;
+    }
+}
+
+/* Every size, except those that round to the one before. */
+static int measure_sizes(perf_run_t *run, perf_call_t *call)
+{
+    const perf_options_t *o = run->options;
+    size_t last = SIZE_MAX;
+
+    for (size_t bytes = o->min, next; bytes != SIZE_MAX; bytes = next) {
+        perf_row_t row;
+        next = perf_next_size(o, bytes);
+        next = next ? next : SIZE_MAX;
+        perf_call_size(call, bytes);
+        if (call->total == last)
+            continue;
+        last = call->total;
+        int status = perf_measure(run, call, bytes, &row);
+        if (status != TOOL_OK)
+            return status;
+        if (run->report) {
+            compare(run, &row);
+            perf_report_row(run, &row);
+        }
+    }
+    return TOOL_OK;
+}
+
+static int measure_roots(perf_run_t *run, perf_call_t *call)
+{
+    int root = run->options->root;
+    gboolean all = root == PERF_ROOT_ALL && call->operation->rooted;
+    int first = all ? 0 : MAX(root, 0);
+    int status = TOOL_OK;
+
+    for (call->root = first;
+         call->root <= (all ? run->ranks - 1 : first) && status == TOOL_OK;
+         call->root++) {
+        int now = call->root;
+        status = measure_sizes(run, call);
+        call->root = now;
+    }
+    return status;
+}
+
+static void call_new(const perf_run_t *run, perf_call_t *call)
+{
+    *call = (perf_call_t){.group = run->group,
+                          .rank = run->rank,
+                          .ranks = run->ranks,
+                          .factor = 1 + run->rank % 2,
+                          .aggregate = run->options->aggregate};
+    call->send_counts = g_new0(size_t, run->ranks);
+    call->send_displs = g_new0(size_t, run->ranks);
+    call->recv_counts = g_new0(size_t, run->ranks);
+    call->recv_displs = g_new0(size_t, run->ranks);
+}
+
+static void call_clear(perf_call_t *call)
+{
+    g_free(call->send_counts);
+    g_free(call->send_displs);
+    g_free(call->recv_counts);
+    g_free(call->recv_displs);
+}
+
+static int measure_operation(perf_run_t *run, const perf_operation_t *operation)
+{
+    perf_call_t call;
+    int status = TOOL_OK;
+
+    call_new(run, &call);
+    call.operation = operation;
+    for (int dtype = 0; dtype < DSCOMM_DTYPE_COUNT; dtype++)
+        for (int op = 0; op < DSCOMM_OP_COUNT; op++) {
+            call.dtype = (dscomm_dtype_t)dtype;
+            call.op = (dscomm_op_t)op;
+            call.size = dscomm_dtype_size(call.dtype);
+            if (status == TOOL_OK &&
+                perf_is_selected(run->options, operation, call.dtype, call.op))
+                status = measure_roots(run, &call);
+        }
+    call_clear(&call);
+    return status;
+}
+
+/* What depends on the number of ranks: NULL, or what is wrong; g_free(). */
+static char *check_ranks(const perf_run_t *run)
+{
+    const perf_options_t *o = run->options;
+
+    if (o->ranks && o->ranks != run->ranks)
+        return g_strdup_printf("-n %d, but the launcher has started %d ranks; "
+                               "leave out -n under a launcher",
+                               o->ranks, run->ranks);
+    if (o->root >= run->ranks)
+        return g_strdup_printf("-r %d: there are %d ranks only", o->root,
+                               run->ranks);
+    for (size_t i = 0; o->operations && o->operations[i]; i++)
+        if (run->ranks < o->operations[i]->least_ranks)
+            return g_strdup_printf("%s needs %d ranks; start them with -n",
+                                   o->operations[i]->name,
+                                   o->operations[i]->least_ranks);
+    return NULL;
+}
+
+static int measure_all(perf_run_t *run)
+{
+    const perf_options_t *o = run->options;
+    int status = TOOL_OK;
+
+    if (run->report)
+        perf_report_begin(run);
+    for (size_t i = 0; o->operations[i] && status == TOOL_OK; i++) {
+        if (run->report)
+            perf_report_operation(run, o->operations[i]);
+        status = measure_operation(run, o->operations[i]);
+    }
+    if (status != TOOL_OK)
+        return status;
+    double line = perf_roof_line(run);
+    if (run->report)
+        perf_report_end(run, line);
+    return run->wrong ? TOOL_FAILED : TOOL_OK;
+}
+
+/* On rank 0: the files of --against and --save. */
+static int open_files(perf_run_t *run, perf_save_t **ret_save)
+{
+    const perf_options_t *o = run->options;
+
+    if (o->against && perf_baseline_load(o->against, &run->baseline) != TOOL_OK)
+        return TOOL_FAILED;
+    if (!o->save)
+        return TOOL_OK;
+    *ret_save = perf_save_new(o->save);
+    if (*ret_save)
+        return TOOL_OK;
+    return tool_fail(TOOL_FAILED, "perf", "--save %s: %s", o->save,
+                     g_strerror(errno));
+}
+
+static int close_files(perf_run_t *run, perf_save_t *save, int status)
+{
+    int error = perf_save_end(save, run->report->complete);
+
+    perf_baseline_free(run->baseline);
+    if (error)
+        status = tool_fail(TOOL_FAILED, "perf", "--save %s: %s",
+                           run->options->save, g_strerror(error));
+    return status;
+}
+
+static int run_measured(perf_run_t *run)
+{
+    int status = perf_buffers_new(run);
+
+    if (status != TOOL_OK)
+        return status;
+    if (run->options->compress) {
+        status = perf_compress(run);
+        perf_buffers_free(run);
+        return status;
+    }
+    run->roof = perf_roof_new(run);
+    status = measure_all(run);
+    perf_roof_free(run->roof);
+    perf_buffers_free(run);
+    return status;
+}
+
+static int run_reporting(perf_run_t *run)
+{
+    perf_report_t report = {.form = &perf_form_table};
+    perf_save_t *save = NULL;
+    int first, status = TOOL_OK;
+
+    if (run->rank == 0)
+        status = open_files(run, &save);
+    if (perf_agree(run, status == TOOL_OK, &first) != DSCOMM_OK)
+        status = perf_fail("start");
+    else if (first < run->ranks)
+        status = TOOL_FAILED;
+    if (run->options->json || run->options->csv)
+        report.form = run->options->json ? &perf_form_json : &perf_form_csv;
+    report.save = save ? perf_save_stream(save) : NULL;
+    report.warnings = g_ptr_array_new_with_free_func(g_free);
+    if (run->rank == 0)
+        run->report = &report;
+    if (status == TOOL_OK)
+        status = run_measured(run);
+    if (run->rank == 0)
+        status = close_files(run, save, status);
+    g_ptr_array_free(report.warnings, TRUE);
+    return status;
+}
+
+/* The group that is measured is made when all ranks are where they stay: some
+ * backends look at distances when they make one. */
+static int run_in_group(perf_run_t *run, dscomm_group_t *world)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    int *list = g_new(int, run->ranks);
+    int status;
+
+    for (int i = 0; i < run->ranks; i++)
+        list[i] = i;
+    attr.name = "perf";
+    if (perf_ranks_place(run, world) != DSCOMM_OK ||
+        dscomm_group_new(world, list, run->ranks, &attr, &run->group) !=
+            DSCOMM_OK) {
+        g_free(list);
+        return perf_fail("start");
+    }
+    status = run_reporting(run);
+    dscomm_group_free(run->group);
+    g_free(list);
+    return status;
+}
+
+int perf_run(const perf_options_t *options, dscomm_group_t *world)
+{
+    perf_run_t run = {.options = options,
+                      .rank = dscomm_group_rank(world),
+                      .ranks = dscomm_group_size(world)};
+    char *problem = check_ranks(&run);
+    int status;
+
+    if (problem && run.rank == 0) /* all have it */
+        tool_fail(0, "perf", "%s", problem);
+    g_free(problem);
+    if (problem)
+        return TOOL_USAGE;
+    run.everyone = g_new0(perf_rank_t, run.ranks);
+    status = run_in_group(&run, world);
+    g_free(run.everyone);
+    return status;
+}

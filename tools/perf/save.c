@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A file that is complete or is not there, see perf-baseline.h. */
+#include "config.h"
+
+#include "tools/perf/baseline.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct perf_save {
+    char *path;
+    char *temporary; /* NULL: path is no regular file, and written directly */
+    FILE *stream;
+};
+
+/* mkstemp() makes files that only their owner reads. */
+static void take_mode(int fd)
+{
+    mode_t mask = umask(0);
+
+    umask(mask);
+    if (fchmod(fd, 0666 & ~mask) != 0)
+        return;
+}
+
+static int open_temporary(perf_save_t *save)
+{
+    save->temporary = g_strdup_printf("%s.XXXXXX", save->path);
+    int fd = mkostemp(save->temporary, O_CLOEXEC);
+    if (fd >= 0)
+        take_mode(fd);
+    return fd;
+}
+
+static void release(perf_save_t *save)
+{
+    g_free(save->temporary);
+    g_free(save->path);
+    g_free(save);
+}
+
+perf_save_t *perf_save_new(const char *path)
+{
+    perf_save_t *save = g_new0(perf_save_t, 1);
+    struct stat status;
+    gboolean special = stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+    int fd;
+
+    save->path = g_strdup(path);
+    if (special)
+        fd = open(path, O_WRONLY | O_CLOEXEC);
+    else
+        fd = open_temporary(save);
+    if (fd >= 0) {
+        save->stream = fdopen(fd, "w");
+        return save;
+    }
+    int error = errno;
+    release(save);
+    errno = error;
+    return NULL;
+}
+
+FILE *perf_save_stream(perf_save_t *save)
+{
+    return save->stream;
+}
+
+int perf_save_end(perf_save_t *save, gboolean keep)
+{
+    int error = 0;
+
+    if (!save)
+        return 0;
+    errno = 0;
+    if (ferror(save->stream) || fflush(save->stream) != 0)
+        error = errno ? errno : EIO;
+    if (fclose(save->stream) != 0 && !error)
+        error = errno;
+    if (save->temporary && keep && !error &&
+        rename(save->temporary, save->path) != 0)
+        error = errno;
+    if (save->temporary && (error || !keep))
+        unlink(save->temporary);
+    release(save);
+    return error;
+}

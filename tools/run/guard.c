@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The guard, see guard.h. It reads from a pipe whose other end only the guarded
+ * process has, and so wakes up when that is gone, however it went. */
+#include "config.h"
+
+#include "tools/common/errors.h"
+#include "tools/run/guard.h"
+#include "tools/run/nodes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void detach(void)
+{
+    sigset_t all;
+    int null_fd = open("/dev/null", O_RDWR);
+
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, NULL);
+    prctl(PR_SET_NAME, "dscomm-guard");
+    setsid();
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        dup2(null_fd, fd);
+    close(null_fd);
+    if (chdir("/") < 0)
+        return;
+}
+
+static void guard(int fd, const tool_guard_t *shared, int count, int node)
+{
+    const volatile pid_t *groups = shared->groups;
+    const pid_t guarded = getppid();
+    char byte;
+
+    detach();
+    while (read(fd, &byte, 1) < 0 && errno == EINTR)
+        continue;
+    /* before the other nodes' ranks fail for lack of ours */
+    if (*shared->url)
+        tool_nodes_bury(shared->url, node, guarded);
+    for (int i = 0; i < count; i++)
+        if (groups[i] > 0)
+            kill(-groups[i], SIGKILL);
+    tool_errors_remove(shared->folder);
+    _exit(0);
+}
+
+/* As fork(), but without a signal at the child's end: such children are not
+ * among those that waitpid() waits for unless asked. All arguments are 0, in
+ * whatever order a machine has them. */
+static pid_t fork_apart(void)
+{
+    return (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);
+}
+
+static int start(int count, int node, tool_guard_t *own)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return errno;
+    own->pid = fork_apart();
+    if (own->pid == 0) {
+        close(ends[1]);
+        guard(ends[0], own, count, node);
+    }
+    int error = own->pid < 0 ? errno : 0;
+    close(ends[0]);
+    own->fd = ends[1];
+    if (error)
+        close(ends[1]);
+    return error;
+}
+
+int tool_guard_start(int count, int node, tool_guard_t *ret_guard)
+{
+    size_t size = 2 * PATH_MAX + (size_t)count * sizeof(pid_t);
+    char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    tool_guard_t own = {.folder = memory};
+
+    if (memory == MAP_FAILED)
+        return errno;
+    own.url = memory + PATH_MAX;
+    own.groups = (pid_t *)(void *)(memory + 2 * PATH_MAX);
+    int error = start(count, node, &own);
+    if (error)
+        munmap(memory, size);
+    else
+        *ret_guard = own;
+    return error;
+}
+
+void tool_guard_end(const tool_guard_t *own)
+{
+    close(own->fd);
+    while (waitpid(own->pid, NULL, __WCLONE) < 0 && errno == EINTR)
+        continue;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Jobs, see job.h. */
+#include "config.h"
+
+#include "tools/common/errors.h"
+#include "tools/run/guard.h"
+#include "tools/run/job.h"
+#include "tools/run/nodes-common.h"
+#include "tools/common/tool.h"
+
+#include <dscomm/status.h>
+#include <dscomm/store.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* To open a store that is served here. */
+#define STORE_TIMEOUT_MS 10000
+/* Bytes drawn for a secret, and characters of a run's id with the final zero.
+ */
+#define RANDOM_MOST 32
+#define RUN_ID_SIZE 33
+
+/* Pipes and logs, and two connections of every rank to a store that is here. */
+static int raise_file_limit(const tool_job_t *job, const tool_limits_t *limits)
+{
+    rlim_t need =
+        64 + (rlim_t)job->ranks * (limits->tag_output ? 2 : 0) +
+        (rlim_t)job->ranks * (limits->tag_output && limits->log_dir ? 2 : 0) +
+        (rlim_t)(job->node_rank == 0 ? job->world : 0) * 2;
+    struct rlimit limit;
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur >= need)
+        return TOOL_OK;
+    if (limit.rlim_max < need)
+        return tool_fail(TOOL_INTERNAL, job->command,
+                         "%d ranks need %llu open files, and the hard limit "
+                         "is %llu: raise it (ulimit -Hn) or start fewer",
+                         job->world, (unsigned long long)need,
+                         (unsigned long long)limit.rlim_max);
+    limit.rlim_cur = need;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
+        return TOOL_OK;
+    return tool_fail(TOOL_INTERNAL, job->command,
+                     "cannot have %llu open files: %s",
+                     (unsigned long long)need, g_strerror(errno));
+}
+
+/* Ours must not get the numbers of stdin, stdout and stderr. */
+static void fill_standard_fds(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO && fcntl(fd, F_SETFD, 0) == 0);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
+/* Fills text with size - 1 random hexadecimal digits, an even number of at most
+ * 2 * RANDOM_MOST. */
+static int draw_hex(const tool_job_t *job, char *text, size_t size)
+{
+    unsigned char bytes[RANDOM_MOST];
+    size_t count = (size - 1) / 2;
+    ssize_t got;
+
+    do
+        got = getrandom(bytes, count, 0);
+    while (got < 0 && errno == EINTR);
+    if (got != (ssize_t)count)
+        return tool_fail(TOOL_INTERNAL, job->command, "no random numbers: %s",
+                         g_strerror(errno));
+    for (size_t i = 0; i < count; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    return TOOL_OK;
+}
+
+static int make_run_id(tool_job_t *job, const char *id)
+{
+    if (!id)
+        return draw_hex(job, job->run_id, RUN_ID_SIZE);
+    g_strlcpy(job->run_id, id, sizeof(job->run_id));
+    return TOOL_OK;
+}
+
+static gboolean is_set(const char *variable)
+{
+    const char *value = g_getenv(variable);
+
+    return value && *value;
+}
+
+/* A secret for the store of a job on this machine, which the ranks inherit. One
+ * for several nodes is the user's: they have no channel of their own. */
+static int choose_secret(const tool_job_t *job, const tool_limits_t *limits)
+{
+    char text[2 * RANDOM_MOST + 1];
+    int status;
+
+    if (limits->no_secret) {
+        g_unsetenv("DSCOMM_JOB_SECRET");
+        g_unsetenv("DSCOMM_JOB_SECRET_FILE");
+        return TOOL_OK;
+    }
+    if (limits->place || is_set("DSCOMM_JOB_SECRET") ||
+        is_set("DSCOMM_JOB_SECRET_FILE"))
+        return TOOL_OK;
+    status = draw_hex(job, text, sizeof(text));
+    if (status == TOOL_OK)
+        g_setenv("DSCOMM_JOB_SECRET", text, TRUE);
+    return status;
+}
+
+static int prepare(tool_job_t *job, const tool_limits_t *limits)
+{
+    const int node_rank = limits->place ? limits->place->node_rank : 0;
+    int error, status;
+
+    getrlimit(RLIMIT_NOFILE, &job->files);
+    status = raise_file_limit(job, limits);
+    fill_standard_fds();
+    if (status == TOOL_OK)
+        status = make_run_id(job, limits->id);
+    if (status == TOOL_OK)
+        status = choose_secret(job, limits);
+    if (status != TOOL_OK)
+        return status;
+    job->terminal = node_rank == 0 && tcgetpgrp(STDIN_FILENO) >= 0;
+    job->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (job->null_fd < 0)
+        return tool_fail(TOOL_INTERNAL, job->command, "/dev/null: %s",
+                         g_strerror(errno));
+    error = tool_guard_start(job->ranks, node_rank, &job->guard);
+    if (error)
+        return tool_fail(TOOL_INTERNAL, job->command,
+                         "cannot start the guard process: %s",
+                         g_strerror(error));
+    tool_errors_make(job->guard.folder, PATH_MAX);
+    return TOOL_OK;
+}
+
+static int open_store(tool_job_t *job, dscomm_store_t **ret_store)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+
+    attr.serve = 1;
+    attr.timeout_ms = STORE_TIMEOUT_MS;
+    if (dscomm_store_open("tcp://127.0.0.1:0", &attr, ret_store) < 0)
+        return tool_fail(TOOL_INTERNAL, job->command,
+                         "cannot serve the ranks' store: %s",
+                         dscomm_last_error());
+    job->port = dscomm_store_port(*ret_store);
+    dscomm_store_set(*ret_store, TOOL_NODES_PREFIX "/" TOOL_NODES_RUN,
+                     job->run_id, strlen(job->run_id));
+    return TOOL_OK;
+}
+
+static int run_here(tool_job_t *job, const tool_limits_t *limits)
+{
+    dscomm_store_t *store;
+    int status = open_store(job, &store);
+
+    if (status != TOOL_OK)
+        return status;
+    status = TOOL_INTERNAL;
+    if (tool_supervise_prepare(job) == 0)
+        status = tool_supervise(job, limits, NULL);
+    dscomm_store_close(store);
+    return status;
+}
+
+static int run_on_nodes(tool_job_t *job, const tool_limits_t *limits)
+{
+    tool_nodes_t *nodes;
+    int status = tool_nodes_join(job, limits->place, &nodes);
+
+    if (status != TOOL_OK)
+        return status;
+    status = raise_file_limit(job, limits);
+    if (status == TOOL_OK && tool_supervise_prepare(job) < 0)
+        status = TOOL_INTERNAL;
+    tool_nodes_watch(nodes);
+    if (status == TOOL_OK)
+        return tool_supervise(job, limits, nodes);
+    tool_nodes_end(nodes, status, "its ranks could not be started");
+    tool_nodes_leave(nodes);
+    return status;
+}
+
+int tool_job_run(const char *command, char **argv, int ranks,
+                 const tool_limits_t *limits)
+{
+    tool_job_t job = {
+        .command = command,
+        .argv = argv,
+        .ranks = ranks,
+        .world = ranks,
+        .nodes = 1,
+        .address = "127.0.0.1",
+        .max_restarts = limits->max_restarts,
+        .log_dir = limits->log_dir,
+    };
+    int status = prepare(&job, limits);
+
+    if (status != TOOL_OK)
+        return status;
+    status =
+        limits->place ? run_on_nodes(&job, limits) : run_here(&job, limits);
+    tool_guard_end(&job.guard);
+    return status;
+}

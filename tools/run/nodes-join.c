@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How the nodes of a job come together: each puts a record of itself into the
+ * store; node 0 reads them and puts the plan there, or what is wrong, in the
+ * same words for all. One that contradicts node 0's record is of another job:
+ * it finds that out by itself, leaves a note, and does not come. */
+#include "config.h"
+
+#include "tools/run/loopback.h"
+#include "tools/run/nodes-common.h"
+#include "tools/run/nodes-record.h"
+#include "tools/common/tool.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define TEXT_MAX 256
+/* How much longer than node 0 the others wait for its plan. */
+#define GRACE_US (2 * G_USEC_PER_SEC)
+/* After which a node says for whom it waits. */
+#define NOTICE_MS 5000
+/* Between looks for notes of strangers, and for what is there already. */
+#define LOOK_MS 500
+/* What the first stranger says. */
+#define NOTE_KEY "stranger"
+#define NOTE_MAX 1024
+
+typedef struct {
+    tool_job_t *job;
+    const tool_place_t *place;
+    char *url;
+    tool_nodes_record_t own;
+    dscomm_store_t *store;
+    gint64 deadline;
+    gint64 notice_at; /* when to say for whom it waits; 0: it is said */
+    char *note; /* node 0: the stranger's that came */
+    char **hosts; /* all nodes' */
+    int *counts; /* and ranks */
+} join_t;
+
+static int left_ms(gint64 deadline)
+{
+    gint64 left = deadline - g_get_monotonic_time();
+
+    return left <= 0 ? 0 : (int)MIN((left + 999) / 1000, G_MAXINT);
+}
+
+static char *own_host(void)
+{
+    char host[TEXT_MAX] = "";
+
+    if (gethostname(host, sizeof(host) - 1) < 0 || !*host)
+        g_strlcpy(host, "unknown", sizeof(host));
+    return tool_printable(host);
+}
+
+static char *node_key(const char *what, int node)
+{
+    return g_strdup_printf("%s/%d", what, node);
+}
+
+static int fail(const join_t *j)
+{
+    return tool_fail(TOOL_INTERNAL, j->job->command, "the nodes' store: %s",
+                     dscomm_last_error());
+}
+
+/* "pid P on HOST", what tells where P is a process, and a number of its own. */
+static char *make_token(const join_t *j)
+{
+    char *space = g_file_read_link("/proc/self/ns/pid", NULL);
+    guint32 number[2] = {0, 0};
+    ssize_t random = getrandom(number, sizeof(number), GRND_NONBLOCK);
+    char *token = g_strdup_printf("pid %d on %s, %s, %08x%08x", (int)getpid(),
+                                  j->own.host, space ? space : "", number[0],
+                                  random > 0 ? number[1]
+                                             : (guint32)g_get_monotonic_time());
+
+    g_free(space);
+    return token;
+}
+
+/* Whether the process that other names ran here, as mine does, and is gone. */
+static gboolean is_dead(const char *other, const char *mine)
+{
+    char **theirs = g_strsplit(other, ", ", 3);
+    char **ours = g_strsplit(mine, ", ", 3);
+    const char *host = theirs[0] ? strstr(theirs[0], " on ") : NULL;
+    const char *here = strstr(ours[0], " on ");
+    int pid = g_str_has_prefix(other, "pid ") ? atoi(other + 4) : 0;
+    gboolean dead = g_strv_length(theirs) == 3 && host && pid > 0 &&
+                    strcmp(host, here) == 0 &&
+                    strcmp(theirs[1], ours[1]) == 0 && kill(pid, 0) < 0 &&
+                    errno == ESRCH;
+
+    g_strfreev(ours);
+    g_strfreev(theirs);
+    return dead;
+}
+
+/* The first one with a number has it: two nodes were given the same, most
+ * often. One that was ended while it waited may come again. */
+static int claim(const join_t *j)
+{
+    char *key = node_key("claim", j->place->node_rank);
+    char *token = make_token(j);
+    char *expected = g_strdup("");
+    int status = TOOL_OK;
+    gboolean again;
+
+    do {
+        void *value;
+        size_t size;
+        if (dscomm_store_compare_set(j->store, key, expected, strlen(expected),
+                                     token, strlen(token), &value, &size) < 0) {
+            status = fail(j);
+            break;
+        }
+        again = strcmp(value, token) && is_dead(value, token);
+        g_free(expected);
+        expected = g_strdup(value);
+        dscomm_store_free(value);
+    } while (again);
+    if (status == TOOL_OK && strcmp(expected, token))
+        status = tool_fail(
+            TOOL_INTERNAL, j->job->command,
+            "node %d is there already (%.*s); give each node its own "
+            "--node-rank, and each job its own port",
+            j->place->node_rank, (int)strcspn(expected, ","), expected);
+    g_free(expected);
+    g_free(token);
+    g_free(key);
+    return status;
+}
+
+static int register_self(const join_t *j)
+{
+    char *key = node_key("node", j->place->node_rank);
+    char *text = tool_nodes_record_write(&j->own);
+    dscomm_status_t status =
+        dscomm_store_set(j->store, key, text, strlen(text));
+
+    g_free(text);
+    g_free(key);
+    return status < 0 ? fail(j) : TOOL_OK;
+}
+
+/* Node 0 */
+
+/* What it needs of a record for the plan; NULL, or what is wrong. */
+static char *look_at(join_t *j, int node, const void *value, size_t size)
+{
+    tool_nodes_record_t record = {0};
+    char *wrong = NULL;
+
+    if (!tool_nodes_record_read(value, size, &record) || record.ranks < 1 ||
+        record.ranks > TOOL_RANKS_MAX) {
+        wrong = g_strdup_printf("what node %d says of itself makes no sense: "
+                                "give all nodes the same version of dscomm",
+                                node);
+    } else {
+        j->counts[node] = record.ranks;
+        g_free(j->hosts[node]);
+        j->hosts[node] = g_strdup(record.host);
+    }
+    tool_nodes_record_clear(&record);
+    return wrong;
+}
+
+/* Debian's /etc/hosts gives a machine's own name to 127.0.1.1: nobody else
+ * comes to a server there. */
+static const char *explain_missing(const join_t *j)
+{
+    return tool_host_is_loopback("/etc/hosts", j->place->host)
+               ? "; the address of --master is loopback here, where only "
+                 "this machine can reach it: see /etc/hosts, or give "
+                 "another address"
+               : "; check that dscomm run was started on every node, each "
+                 "with its own --node-rank, and that each can reach this "
+                 "address";
+}
+
+/* "nodes 1, 2 of 3"; *ret_came = how many have come. g_free(). */
+static char *name_missing(const join_t *j, int *ret_came)
+{
+    GString *names = g_string_new(NULL);
+    int missing = 0;
+
+    for (int i = 0; i < j->place->nodes; i++) {
+        char *key = node_key("node", i);
+        int present = 0;
+        if (dscomm_store_check(j->store, (const char *const *)&key, 1,
+                               &present) == DSCOMM_OK &&
+            !present)
+            g_string_append_printf(names, "%s%d", missing++ ? ", " : "", i);
+        g_free(key);
+    }
+    *ret_came = j->place->nodes - missing;
+    char *text = g_strdup_printf("node%s %s of %d", missing == 1 ? "" : "s",
+                                 names->str, j->place->nodes);
+    g_string_free(names, TRUE);
+    return text;
+}
+
+/* Who did not come, and what may be the reason. */
+static char *fail_missing(const join_t *j, int *ret_came)
+{
+    char *names = name_missing(j, ret_came);
+    char *text = g_strdup_printf(
+        "%s did not come to %s within %g s%s%s", names,
+        j->url + strlen("tcp://"), (double)j->place->join_us / G_USEC_PER_SEC,
+        j->note ? "; " : explain_missing(j), j->note ? j->note : "");
+
+    g_free(names);
+    return text;
+}
+
+/* The first stranger is told of, once. */
+static void look_for_note(join_t *j)
+{
+    const char *key = NOTE_KEY;
+    int present = 0;
+    void *value;
+    size_t size;
+    char *text;
+
+    if (j->note || dscomm_store_check(j->store, &key, 1, &present) < 0 ||
+        !present || dscomm_store_get(j->store, key, LOOK_MS, &value, &size) < 0)
+        return;
+    text = g_strndup(value, MIN(size, NOTE_MAX));
+    dscomm_store_free(value);
+    j->note = tool_printable(text);
+    g_free(text);
+    tool_fail(0, j->job->command, "refused a node of another job: %s", j->note);
+}
+
+/* Says at some time for whom it waits. */
+static void give_notice(join_t *j)
+{
+    int came;
+    char *names;
+
+    if (!j->notice_at || g_get_monotonic_time() < j->notice_at)
+        return;
+    j->notice_at = 0;
+    names = name_missing(j, &came);
+    if (came < j->place->nodes)
+        tool_fail(0, j->job->command, "waiting for %s", names);
+    g_free(names);
+}
+
+/* NULL, or what is wrong: nodes are waited for in turn. */
+static char *await_record(join_t *j, int node, int *ret_came)
+{
+    char *key = node_key("node", node), *wrong;
+    dscomm_status_t status;
+    void *value;
+    size_t size;
+
+    for (;;) {
+        const int left = left_ms(j->deadline);
+
+        status =
+            dscomm_store_get(j->store, key, MIN(left, LOOK_MS), &value, &size);
+        if (status != DSCOMM_ERR_TIMEOUT)
+            break;
+        look_for_note(j);
+        if (left <= LOOK_MS)
+            break;
+        give_notice(j);
+    }
+    g_free(key);
+    if (status == DSCOMM_ERR_TIMEOUT)
+        return fail_missing(j, ret_came);
+    if (status < 0)
+        return g_strdup(dscomm_last_error());
+    wrong = look_at(j, node, value, size);
+    dscomm_store_free(value);
+    return wrong;
+}
+
+/* NULL, or what is wrong. */
+static char *collect(join_t *j, int *ret_came)
+{
+    char *wrong = NULL;
+
+    *ret_came = j->place->nodes;
+    for (int i = 0; i < j->place->nodes && !wrong; i++)
+        wrong = await_record(j, i, ret_came);
+    return wrong;
+}
+
+static char *write_plan(const join_t *j)
+{
+    GString *plan = g_string_new("ok\n");
+
+    g_string_append(plan, j->job->run_id);
+    for (int i = 0; i < j->place->nodes; i++)
+        g_string_append_printf(plan, "\n%d %s", j->counts[i], j->hosts[i]);
+    return g_string_free(plan, FALSE);
+}
+
+static int lead(join_t *j)
+{
+    int came, result = TOOL_OK;
+    dscomm_status_t status;
+    char *wrong, *plan;
+
+    dscomm_store_set(j->store, TOOL_NODES_RUN, j->job->run_id,
+                     strlen(j->job->run_id));
+    wrong = collect(j, &came);
+    if (!wrong) /* as they are now: one may have come again, with other ranks */
+        wrong = collect(j, &came);
+    plan = wrong ? g_strconcat("error\n", wrong, NULL) : write_plan(j);
+    status = dscomm_store_set(j->store, "plan", plan, strlen(plan));
+    if (wrong) {
+        result = tool_fail(TOOL_INTERNAL, j->job->command, "%s", wrong);
+        tool_nodes_linger(j->store, came - 1);
+    } else if (status < 0) {
+        result = fail(j);
+    }
+    g_free(plan);
+    g_free(wrong);
+    return result;
+}
+
+/* The others */
+
+/* Not to be one of the nodes is this one's end alone; node 0 gets a note. */
+static int refuse(const join_t *j, const char *why)
+{
+    dscomm_store_compare_set(j->store, NOTE_KEY, "", 0, why,
+                             MIN(strlen(why), NOTE_MAX), NULL, NULL);
+    return tool_fail(TOOL_INTERNAL, j->job->command, "%s", why);
+}
+
+/* Whether this node is one of node 0's, whose record comes first. */
+static int compare_first(const join_t *j)
+{
+    tool_nodes_record_t first = {0};
+    char *wrong;
+    void *value;
+    size_t size;
+    int status = TOOL_OK;
+
+    if (dscomm_store_get(j->store, "node/0", left_ms(j->deadline), &value,
+                         &size) < 0)
+        return tool_fail(TOOL_INTERNAL, j->job->command,
+                         "a store answers at %s, but node 0 does not come "
+                         "there: another program may have that port: %s",
+                         j->url, dscomm_last_error());
+    if (tool_nodes_record_read(value, size, &first))
+        wrong = tool_nodes_record_compare(&first, j->place->node_rank, &j->own);
+    else
+        wrong = g_strdup("what node 0 says of itself makes no sense: give all "
+                         "nodes the same version of dscomm");
+    if (wrong)
+        status = refuse(j, wrong);
+    g_free(wrong);
+    tool_nodes_record_clear(&first);
+    dscomm_store_free(value);
+    return status;
+}
+
+static gboolean read_node(join_t *j, int node, const char *line)
+{
+    char *end;
+    gint64 count = g_ascii_strtoll(line, &end, 10);
+
+    if (end == line || *end != ' ' || count < 1 || count > TOOL_RANKS_MAX)
+        return FALSE;
+    j->counts[node] = (int)count;
+    j->hosts[node] = tool_printable(end + 1);
+    return TRUE;
+}
+
+static gboolean read_plan(join_t *j, char **lines)
+{
+    const int nodes = j->place->nodes;
+
+    if ((int)g_strv_length(lines) != nodes + 2 || strcmp(lines[0], "ok") ||
+        !tool_is_id(lines[1]))
+        return FALSE;
+    g_strlcpy(j->job->run_id, lines[1], sizeof(j->job->run_id));
+    for (int i = 0; i < nodes; i++)
+        if (!read_node(j, i, lines[2 + i]))
+            return FALSE;
+    return TRUE;
+}
+
+/* The plan was made before this node came in the place of one that was ended:
+ * all the others learn by it that they wait in vain. */
+static int fail_replaced(const join_t *j, int planned)
+{
+    const int node = j->place->node_rank;
+    char *why = g_strdup_printf("was started again with %d ranks, when the job "
+                                "had begun with %d: start it with as many, or "
+                                "the whole job anew",
+                                j->own.ranks, planned);
+    char *end = g_strdup_printf("%d %d %s", node, TOOL_INTERNAL, why);
+    int status;
+
+    dscomm_store_compare_set(j->store, "end", "", 0, end, strlen(end), NULL,
+                             NULL);
+    status = tool_fail(TOOL_INTERNAL, j->job->command, "node %d %s", node, why);
+    g_free(end);
+    g_free(why);
+    return status;
+}
+
+static int obey(join_t *j, const char *plan)
+{
+    char **lines = g_strsplit(plan, "\n", j->place->nodes + 3);
+    int status = TOOL_OK;
+
+    if (lines[0] && !strcmp(lines[0], "error")) {
+        dscomm_store_add(j->store, "bye", 1, NULL);
+        status = tool_fail(TOOL_INTERNAL, j->job->command, "%s",
+                           lines[1] ? lines[1] : "");
+    } else if (!read_plan(j, lines)) {
+        status = tool_fail(TOOL_INTERNAL, j->job->command,
+                           "the plan of node 0 is not one for %d nodes; give "
+                           "all the same --nnodes and version of dscomm",
+                           j->place->nodes);
+    } else if (j->counts[j->place->node_rank] != j->own.ranks) {
+        status = fail_replaced(j, j->counts[j->place->node_rank]);
+    }
+    g_strfreev(lines);
+    return status;
+}
+
+static int follow(join_t *j)
+{
+    void *value;
+    size_t size;
+    int status;
+
+    if (dscomm_store_get(j->store, "plan", left_ms(j->deadline + GRACE_US),
+                         &value, &size) < 0)
+        return tool_fail(TOOL_INTERNAL, j->job->command,
+                         "node 0 came, but is gone, or said nothing: %s",
+                         dscomm_last_error());
+    status = obey(j, value);
+    dscomm_store_free(value);
+    return status;
+}
+
+/* Together */
+
+/* Says at some time that it waits for node 0. */
+static dscomm_status_t await_store(join_t *j)
+{
+    int left = left_ms(j->deadline);
+    dscomm_status_t status =
+        tool_nodes_open(j->url, 0, MIN(left, NOTICE_MS), &j->store);
+
+    if (status != DSCOMM_ERR_TIMEOUT || left <= NOTICE_MS)
+        return status;
+    tool_fail(0, j->job->command, "waiting for node 0: %s",
+              dscomm_last_error());
+    return tool_nodes_open(j->url, 0, left_ms(j->deadline), &j->store);
+}
+
+static int open_store(join_t *j)
+{
+    const int serve = j->place->node_rank == 0;
+    dscomm_status_t status =
+        serve ? tool_nodes_open(j->url, 1, left_ms(j->deadline), &j->store)
+              : await_store(j);
+
+    if (status == DSCOMM_OK)
+        return TOOL_OK;
+    if (serve)
+        return tool_fail(TOOL_INTERNAL, j->job->command,
+                         "node 0 cannot serve the job's store: %s",
+                         dscomm_last_error());
+    return tool_fail(TOOL_INTERNAL, j->job->command,
+                     "node 0 of %d did not come: %s", j->place->nodes,
+                     dscomm_last_error());
+}
+
+static void take_plan(join_t *j)
+{
+    tool_job_t *job = j->job;
+
+    job->nodes = j->place->nodes;
+    job->node_rank = j->place->node_rank;
+    job->address = j->place->host;
+    job->port = j->place->port;
+    job->first_rank = 0;
+    job->world = 0;
+    for (int i = 0; i < job->nodes; i++) {
+        if (i < job->node_rank)
+            job->first_rank += j->counts[i];
+        job->world += j->counts[i];
+    }
+}
+
+static int join(join_t *j)
+{
+    int status = open_store(j);
+
+    if (status == TOOL_OK && j->place->node_rank)
+        status = compare_first(j);
+    if (status == TOOL_OK)
+        status = claim(j);
+    if (status == TOOL_OK)
+        status = register_self(j);
+    if (status == TOOL_OK)
+        status = j->place->node_rank ? follow(j) : lead(j);
+    return status;
+}
+
+int tool_nodes_join(tool_job_t *job, const tool_place_t *place,
+                    tool_nodes_t **ret_nodes)
+{
+    join_t j = {.job = job, .place = place};
+    int status;
+
+    j.url = tool_nodes_url(place->host, place->port);
+    j.own =
+        (tool_nodes_record_t){place->nodes, job->ranks, job->max_restarts,
+                              g_strdup(place->id ? place->id : ""), own_host()};
+    j.deadline = g_get_monotonic_time() + place->join_us;
+    j.notice_at = g_get_monotonic_time() + NOTICE_MS * 1000;
+    j.hosts = g_new0(char *, place->nodes + 1);
+    j.counts = g_new0(int, place->nodes);
+    status = join(&j);
+    if (status == TOOL_OK) {
+        take_plan(&j);
+        *ret_nodes = tool_nodes_new(job, place, j.hosts, j.url, j.store);
+    } else {
+        dscomm_store_close(j.store);
+    }
+    for (int i = 0; i < place->nodes; i++)
+        g_free(j.hosts[i]);
+    g_free(j.hosts);
+    g_free(j.counts);
+    g_free(j.note);
+    tool_nodes_record_clear(&j.own);
+    g_free(j.url);
+    return status;
+}

@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Watching the nodes of a job, see nodes.h. One thread asks the store in turn:
+ * has the job ended, is it to start again, is everyone alive? What the main
+ * thread has to say wakes it up; what it hears makes an eventfd readable. */
+#include "config.h"
+
+#include "tools/run/nodes-common.h"
+#include "tools/common/tool.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S 1000000000L
+#define BURY_MS 1000
+#define TEXT_MAX 4096
+
+typedef enum { SAY_END, SAY_RESTART, SAY_DONE, SAY_READY } say_t;
+
+typedef struct {
+    say_t say;
+    char *text; /* as it goes to the store */
+} post_t;
+
+struct tool_nodes {
+    int count, own;
+    int restarts_max;
+    char **hosts;
+    char *url;
+    char *grave; /* shared with the guard: url while we should be mourned */
+    gint64 silence_us;
+    dscomm_store_t *joined; /* the server of node 0 */
+    dscomm_store_t *store; /* the thread's */
+    gboolean watching; /* is there a thread? */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    GQueue *posts, *events;
+    gboolean leaving;
+    int event_fd;
+    /* of the thread alone: */
+    int attempt;
+    gboolean restarting; /* the main thread is told, and not ready */
+    gboolean waiting; /* for the others to be ready */
+    gboolean over, ended; /* nothing to look for; the store says so */
+    gint64 next_beat;
+    int64_t *beats; /* node 0: of each node, and when they last changed */
+    gint64 *heard;
+    int lost; /* node 0: how many will say no goodbye */
+};
+
+char *tool_nodes_url(const char *host, int port)
+{
+    return g_strdup_printf(strchr(host, ':') ? "tcp://[%s]:%d" : "tcp://%s:%d",
+                           host, port);
+}
+
+dscomm_status_t tool_nodes_open(const char *url, int serve, int timeout_ms,
+                                dscomm_store_t **ret_store)
+{
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    dscomm_store_t *base;
+    dscomm_status_t status;
+
+    attr.serve = serve;
+    attr.timeout_ms = MAX(timeout_ms, 1);
+    status = dscomm_store_open(url, &attr, &base);
+    if (status < 0)
+        return status;
+    status = dscomm_store_prefix(base, TOOL_NODES_PREFIX, ret_store);
+    dscomm_store_close(base);
+    return status;
+}
+
+void tool_nodes_linger(dscomm_store_t *store, int count)
+{
+    gint64 end = g_get_monotonic_time() + (gint64)TOOL_NODES_LINGER_MS * 1000;
+    int64_t seen = 0;
+
+    while (dscomm_store_add(store, "bye", 0, &seen) == DSCOMM_OK &&
+           seen < count && g_get_monotonic_time() < end)
+        g_usleep(10000);
+}
+
+/* Its waits are of monotonic time. */
+static void init_lock(tool_nodes_t *n)
+{
+    pthread_condattr_t attr;
+
+    pthread_mutex_init(&n->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&n->wake, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+tool_nodes_t *tool_nodes_new(const tool_job_t *job, const tool_place_t *place,
+                             char *const *hosts, const char *url,
+                             dscomm_store_t *store)
+{
+    tool_nodes_t *n = g_new0(tool_nodes_t, 1);
+
+    n->count = place->nodes;
+    n->own = place->node_rank;
+    n->restarts_max = job->max_restarts;
+    n->silence_us = place->silence_us;
+    n->hosts = g_strdupv((char **)hosts);
+    n->url = g_strdup(url);
+    n->grave = job->guard.url;
+    n->joined = store;
+    n->posts = g_queue_new();
+    n->events = g_queue_new();
+    n->beats = g_new0(int64_t, n->count);
+    n->heard = g_new0(gint64, n->count);
+    n->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    init_lock(n);
+    return n;
+}
+
+/* Events, to the main thread */
+
+static void emit(tool_nodes_t *n, tool_nodes_kind_t kind, int node, int status,
+                 const char *text)
+{
+    tool_nodes_event_t *event = g_new0(tool_nodes_event_t, 1);
+
+    event->kind = kind;
+    event->node = node;
+    event->status = status;
+    event->text = g_strdup(text);
+    pthread_mutex_lock(&n->lock);
+    g_queue_push_tail(n->events, event);
+    pthread_mutex_unlock(&n->lock);
+    eventfd_write(n->event_fd, 1);
+}
+
+int tool_nodes_fd(const tool_nodes_t *n)
+{
+    return n->event_fd;
+}
+
+tool_nodes_event_t *tool_nodes_next(tool_nodes_t *n)
+{
+    tool_nodes_event_t *event;
+    eventfd_t count;
+
+    eventfd_read(n->event_fd, &count);
+    pthread_mutex_lock(&n->lock);
+    event = g_queue_pop_head(n->events);
+    pthread_mutex_unlock(&n->lock);
+    return event;
+}
+
+void tool_nodes_event_free(tool_nodes_event_t *event)
+{
+    g_free(event->text);
+    g_free(event);
+}
+
+const char *tool_nodes_host(const tool_nodes_t *n, int node)
+{
+    return node >= 0 && node < n->count ? n->hosts[node] : "unknown";
+}
+
+/* What is in the store: "NODE STATUS TEXT" */
+
+static char *write_text(int node, int status, const char *text)
+{
+    return g_strdup_printf("%d %d %s", node, status, text);
+}
+
+static void emit_text(tool_nodes_t *n, tool_nodes_kind_t kind, const char *text)
+{
+    char *end, *rest;
+    gint64 node = g_ascii_strtoll(text, &end, 10);
+    gint64 status = g_ascii_strtoll(end, &rest, 10);
+
+    if (end == text || rest == end || node < -1 || node >= n->count ||
+        status < 0 || status > 255)
+        emit(n, kind, -1, TOOL_INTERNAL,
+             "what the nodes' store says makes no sense; has a "
+             "stranger written there?");
+    else
+        emit(n, kind, (int)node, (int)status, g_strchug(rest));
+}
+
+/* Posts, to the thread */
+
+static void post(tool_nodes_t *n, say_t say, char *text)
+{
+    post_t *p = g_new0(post_t, 1);
+
+    p->say = say;
+    p->text = text;
+    pthread_mutex_lock(&n->lock);
+    g_queue_push_tail(n->posts, p);
+    pthread_cond_signal(&n->wake);
+    pthread_mutex_unlock(&n->lock);
+}
+
+void tool_nodes_end(tool_nodes_t *n, int status, const char *text)
+{
+    post(n, SAY_END, write_text(n->own, status, text));
+}
+
+void tool_nodes_restart(tool_nodes_t *n, const char *text)
+{
+    post(n, SAY_RESTART, write_text(n->own, TOOL_OK, text));
+}
+
+void tool_nodes_done(tool_nodes_t *n)
+{
+    post(n, SAY_DONE, NULL);
+}
+
+void tool_nodes_ready(tool_nodes_t *n)
+{
+    post(n, SAY_READY, NULL);
+}
+
+static char *attempt_key(const tool_nodes_t *n, const char *what)
+{
+    return g_strdup_printf("%s/%d", what, n->attempt);
+}
+
+/* The first one counts. */
+static dscomm_status_t set_once(dscomm_store_t *store, const char *key,
+                                const char *text)
+{
+    return dscomm_store_compare_set(store, key, "", 0, text, strlen(text), NULL,
+                                    NULL);
+}
+
+static dscomm_status_t count_up(tool_nodes_t *n, const char *what, int by,
+                                gboolean *ret_all)
+{
+    char *key = attempt_key(n, what);
+    int64_t sum = 0;
+    dscomm_status_t status = dscomm_store_add(n->store, key, by, &sum);
+
+    g_free(key);
+    *ret_all = sum >= n->count;
+    return status;
+}
+
+static dscomm_status_t say_end(tool_nodes_t *n, const char *text)
+{
+    return set_once(n->store, "end", text);
+}
+
+static dscomm_status_t say_restart(tool_nodes_t *n, const char *text)
+{
+    char *key = attempt_key(n, "restart");
+    dscomm_status_t status = set_once(n->store, key, text);
+
+    g_free(key);
+    return status;
+}
+
+/* The last node ends the job. */
+static dscomm_status_t say_done(tool_nodes_t *n, const char *text)
+{
+    gboolean all;
+    dscomm_status_t status = count_up(n, "done", 1, &all);
+
+    (void)text;
+    if (status == DSCOMM_OK && all)
+        status = say_end(n, "-1 0 ");
+    return status;
+}
+
+static dscomm_status_t say_ready(tool_nodes_t *n, const char *text)
+{
+    gboolean all;
+
+    (void)text;
+    n->attempt++;
+    n->restarting = FALSE;
+    n->waiting = TRUE;
+    return count_up(n, "ready", 1, &all);
+}
+
+static dscomm_status_t send_posts(tool_nodes_t *n)
+{
+    static dscomm_status_t (*const say[])(tool_nodes_t *, const char *) = {
+        [SAY_END] = say_end,
+        [SAY_RESTART] = say_restart,
+        [SAY_DONE] = say_done,
+        [SAY_READY] = say_ready,
+    };
+    dscomm_status_t status = DSCOMM_OK;
+    post_t *p;
+
+    do {
+        pthread_mutex_lock(&n->lock);
+        p = g_queue_pop_head(n->posts);
+        pthread_mutex_unlock(&n->lock);
+        if (!p)
+            break;
+        status = say[p->say](n, p->text);
+        g_free(p->text);
+        g_free(p);
+    } while (status == DSCOMM_OK);
+    return status;
+}
+
+/* Looking */
+
+/* *ret_text = what key holds, or NULL. */
+static dscomm_status_t fetch(tool_nodes_t *n, const char *key, char **ret_text)
+{
+    int present = 0;
+    void *value;
+    size_t size;
+    dscomm_status_t status = dscomm_store_check(n->store, &key, 1, &present);
+
+    *ret_text = NULL;
+    if (status < 0 || !present)
+        return status;
+    status =
+        dscomm_store_get(n->store, key, DSCOMM_TIMEOUT_DEFAULT, &value, &size);
+    if (status < 0)
+        return status;
+    *ret_text = g_strndup(value, MIN(size, TEXT_MAX));
+    dscomm_store_free(value);
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t look_for_end(tool_nodes_t *n)
+{
+    char *text;
+    dscomm_status_t status = fetch(n, "end", &text);
+
+    if (status < 0 || !text)
+        return status;
+    n->over = n->ended = TRUE;
+    dscomm_store_add(n->store, "bye", 1, NULL);
+    emit_text(n, TOOL_NODES_END, text);
+    g_free(text);
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t look_for_restart(tool_nodes_t *n)
+{
+    char *key, *text;
+    dscomm_status_t status;
+
+    if (n->restarting || n->waiting || n->attempt >= n->restarts_max)
+        return DSCOMM_OK;
+    key = attempt_key(n, "restart");
+    status = fetch(n, key, &text);
+    g_free(key);
+    if (status < 0 || !text)
+        return status;
+    n->restarting = TRUE;
+    emit_text(n, TOOL_NODES_RESTART, text);
+    g_free(text);
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t look_for_start(tool_nodes_t *n)
+{
+    gboolean all;
+    dscomm_status_t status;
+
+    if (!n->waiting)
+        return DSCOMM_OK;
+    status = count_up(n, "ready", 0, &all);
+    if (status < 0 || !all)
+        return status;
+    n->waiting = FALSE;
+    emit(n, TOOL_NODES_START, -1, TOOL_OK, "");
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t beat(const tool_nodes_t *n, int node, int by,
+                            int64_t *ret_count)
+{
+    char *key = g_strdup_printf("beat/%d", node);
+    dscomm_status_t status = dscomm_store_add(n->store, key, by, ret_count);
+
+    g_free(key);
+    return status;
+}
+
+static dscomm_status_t declare_lost(tool_nodes_t *n, int node)
+{
+    char *what = g_strdup_printf(
+        "nothing was heard of it for %g s: its machine, its network or its "
+        "dscomm run is gone",
+        (double)n->silence_us / G_USEC_PER_SEC);
+    char *text = write_text(node, TOOL_INTERNAL, what);
+    dscomm_status_t status = say_end(n, text);
+
+    n->lost++;
+    g_free(text);
+    g_free(what);
+    return status;
+}
+
+/* Node 0 looks after the others. */
+static dscomm_status_t look_at_beats(tool_nodes_t *n)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (int i = 1; i < n->count && status == DSCOMM_OK; i++) {
+        gint64 now = g_get_monotonic_time();
+        int64_t count = 0;
+        status = beat(n, i, 0, &count);
+        if (count != n->beats[i] || !n->heard[i])
+            n->heard[i] = now;
+        n->beats[i] = count;
+        if (status == DSCOMM_OK && now - n->heard[i] > n->silence_us)
+            return declare_lost(n, i);
+    }
+    return status;
+}
+
+static dscomm_status_t show_life(tool_nodes_t *n)
+{
+    gint64 now = g_get_monotonic_time();
+    int64_t count;
+
+    if (now < n->next_beat)
+        return DSCOMM_OK;
+    n->next_beat = now + tool_nodes_beat_us(n->count, n->silence_us);
+    return n->own == 0 ? look_at_beats(n) : beat(n, n->own, 1, &count);
+}
+
+static dscomm_status_t tick(tool_nodes_t *n)
+{
+    dscomm_status_t status = send_posts(n);
+
+    if (status == DSCOMM_OK)
+        status = look_for_end(n);
+    if (status == DSCOMM_OK && !n->over)
+        status = look_for_restart(n);
+    if (status == DSCOMM_OK && !n->over)
+        status = look_for_start(n);
+    if (status == DSCOMM_OK && !n->over)
+        status = show_life(n);
+    return status;
+}
+
+/* The store is node 0, which has not told it where it is this node. */
+static void lose_store(tool_nodes_t *n)
+{
+    char *text = g_strdup_printf("node 0 does not reach the store that it "
+                                 "serves itself: %s; give all nodes a "
+                                 "--master that leads to it",
+                                 dscomm_last_error());
+
+    n->over = TRUE;
+    if (n->own == 0)
+        emit(n, TOOL_NODES_END, -1, TOOL_INTERNAL, text);
+    else
+        emit(n, TOOL_NODES_END, 0, TOOL_INTERNAL, dscomm_last_error());
+    g_free(text);
+}
+
+/* Until there is something to say, or a moment has passed; TRUE while this
+ * node has not left. */
+static gboolean pause_watch(tool_nodes_t *n)
+{
+    struct timespec end;
+    gboolean stay;
+
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_nsec += tool_nodes_tick_us(n->count) * 1000;
+    end.tv_sec += end.tv_nsec / NS_PER_S;
+    end.tv_nsec %= NS_PER_S;
+    pthread_mutex_lock(&n->lock);
+    while (!n->leaving && g_queue_is_empty(n->posts) &&
+           pthread_cond_timedwait(&n->wake, &n->lock, &end) == 0)
+        continue;
+    stay = !n->leaving;
+    pthread_mutex_unlock(&n->lock);
+    return stay;
+}
+
+static void *watch(void *arg)
+{
+    tool_nodes_t *n = arg;
+    gboolean stay;
+
+    do {
+        stay = pause_watch(n);
+        if (!n->over && tick(n) < 0)
+            lose_store(n);
+    } while (stay);
+    return NULL;
+}
+
+/* Without a thread this node can only leave. */
+static void end_unwatched(tool_nodes_t *n, int error)
+{
+    char *text = g_strdup_printf("dscomm run cannot start a thread: %s",
+                                 g_strerror(error));
+
+    emit(n, TOOL_NODES_END, -1, TOOL_INTERNAL, text);
+    g_free(text);
+}
+
+void tool_nodes_watch(tool_nodes_t *n)
+{
+    sigset_t all, before;
+    int error;
+
+    if (n->own > 0)
+        g_strlcpy(n->grave, n->url, PATH_MAX);
+    if (tool_nodes_open(n->url, 0, (int)(n->silence_us / 1000), &n->store) <
+        0) {
+        lose_store(n);
+        return;
+    }
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&n->thread, NULL, watch, n);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    n->watching = error == 0;
+    if (error)
+        end_unwatched(n, error);
+}
+
+static void free_post(gpointer p)
+{
+    g_free(((post_t *)p)->text);
+    g_free(p);
+}
+
+static void free_event(gpointer event)
+{
+    tool_nodes_event_free(event);
+}
+
+void tool_nodes_leave(tool_nodes_t *n)
+{
+    if (!n)
+        return;
+    *n->grave = '\0';
+    pthread_mutex_lock(&n->lock);
+    n->leaving = TRUE;
+    pthread_cond_signal(&n->wake);
+    pthread_mutex_unlock(&n->lock);
+    if (n->watching)
+        pthread_join(n->thread, NULL);
+    if (n->own == 0 && n->ended)
+        tool_nodes_linger(n->store, n->count - n->lost);
+    dscomm_store_close(n->store);
+    dscomm_store_close(n->joined);
+    g_queue_free_full(n->posts, free_post);
+    g_queue_free_full(n->events, free_event);
+    g_strfreev(n->hosts);
+    g_free(n->url);
+    g_free(n->beats);
+    g_free(n->heard);
+    close(n->event_fd);
+    pthread_mutex_destroy(&n->lock);
+    pthread_cond_destroy(&n->wake);
+    g_free(n);
+}
+
+void tool_nodes_bury(const char *url, int node, pid_t pid)
+{
+    char *what = g_strdup_printf("dscomm run (pid %d) was killed", (int)pid);
+    char *text = write_text(node, TOOL_INTERNAL, what);
+    dscomm_store_t *store;
+
+    if (tool_nodes_open(url, 0, BURY_MS, &store) == DSCOMM_OK) {
+        set_once(store, "end", text);
+        dscomm_store_close(store);
+    }
+    g_free(text);
+    g_free(what);
+}

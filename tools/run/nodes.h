@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The nodes of a job, each with a dscomm run of its own. They meet at a store
+ * that node 0 serves, agree on the ranks, and then watch each other: what ends
+ * the job on one node, or starts it again, does so on all. */
+#ifndef TOOLS_NODES_H
+#define TOOLS_NODES_H
+
+#include "tools/run/spawn.h"
+
+#define TOOL_NODES_MAX 4096
+
+typedef struct tool_nodes tool_nodes_t;
+
+/* What the command line says. */
+typedef struct {
+    int nodes, node_rank;
+    const char *host; /* of node 0, for all nodes */
+    int port;
+    const char *id; /* of the job; NULL: node 0's random one */
+    gint64 join_us; /* for all nodes to come */
+    gint64 silence_us; /* after which a node is lost */
+} tool_place_t;
+
+typedef enum {
+    TOOL_NODES_RESTART, /* all end their ranks, and then say ready */
+    TOOL_NODES_START, /* all are ready */
+    TOOL_NODES_END /* of the job, on all nodes */
+} tool_nodes_kind_t;
+
+typedef struct {
+    tool_nodes_kind_t kind;
+    int node; /* whose fault it was, or -1 */
+    int status; /* END: to exit with */
+    char *text; /* why: "rank 3 (pid 7) exited with status 1", or "" */
+} tool_nodes_event_t;
+
+/* Waits until all nodes have come and agree, then fills what of job depends on
+ * the others: ranks, address and run id. Other than TOOL_OK: a sentence went to
+ * stderr. No thread may exist that takes signals. */
+int tool_nodes_join(tool_job_t *job, const tool_place_t *place,
+                    tool_nodes_t **ret_nodes);
+
+/* From now on the other nodes hear of this one, and it of them. */
+void tool_nodes_watch(tool_nodes_t *nodes);
+
+/* Readable when there is an event. */
+int tool_nodes_fd(const tool_nodes_t *nodes);
+/* The next event, to be freed with tool_nodes_event_free(), or NULL. */
+tool_nodes_event_t *tool_nodes_next(tool_nodes_t *nodes);
+void tool_nodes_event_free(tool_nodes_event_t *event);
+/* The name of a node, for messages. */
+const char *tool_nodes_host(const tool_nodes_t *nodes, int node);
+
+/* What happened here. Of several that end the job or start it again the first
+ * one counts, on all nodes. None of these blocks. */
+void tool_nodes_end(tool_nodes_t *nodes, int status, const char *text);
+void tool_nodes_restart(tool_nodes_t *nodes, const char *text);
+/* All ranks here have ended with status 0. */
+void tool_nodes_done(tool_nodes_t *nodes);
+/* No rank is left here; the next attempt may begin. */
+void tool_nodes_ready(tool_nodes_t *nodes);
+
+/* Says the last words and closes the store; NULL is fine. */
+void tool_nodes_leave(tool_nodes_t *nodes);
+
+/* In a process that outlives a dscomm run which was killed: ends the job, whose
+ * store is at url, in the name of node. */
+void tool_nodes_bury(const char *url, int node, pid_t pid);
+
+#endif

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The options of `dscomm run`: its own, and torchrun's words for the same. */
+#include "config.h"
+
+#include "tools/run/options.h"
+#include "tools/common/tool.h"
+
+#include <arpa/inet.h>
+#include <dscomm/env.h>
+#include <string.h>
+
+#define PORT_DEFAULT 29500 /* torchrun's */
+#define SECONDS_MAX 1e9
+#define RESTARTS_MAX 1000000
+
+typedef struct {
+    int ranks, node_rank, master_port, max_restarts;
+    double timeout, grace, join_timeout, node_timeout; /* seconds */
+    gboolean no_secret, tag_output;
+    char *nodes, *master, *master_addr, *id, *log_dir;
+    int nodes_count;
+    const char *host;
+    int port;
+    char **argv;
+} options_t;
+
+static const char description[] =
+    "PROGRAM is searched in PATH and gets ARGUMENTS. The exit status is that "
+    "of the\n"
+    "first rank that fails (128 + N for signal N), after which the others are\n"
+    "ended, on all nodes; 0 if none fails; 124 after --timeout; 125 if dscomm\n"
+    "itself fails, or a node is missing; 126 if PROGRAM cannot be executed, "
+    "127 if\n"
+    "it is not found; 2 for wrong use. torchrun's --nproc-per-node and\n"
+    "--rdzv-endpoint mean --ranks and --master; '_' is as good as '-'.";
+
+static const char *const with_value[] = {
+    "-n",
+    "--ranks",
+    "--nproc-per-node",
+    "--nnodes",
+    "--node-rank",
+    "--master",
+    "--rdzv-endpoint",
+    "--master-addr",
+    "--master-port",
+    "--rdzv-id",
+    "--max-restarts",
+    "--timeout",
+    "--grace",
+    "--join-timeout",
+    "--node-timeout",
+    "--log-dir",
+    NULL,
+};
+
+static int refuse(const char *text)
+{
+    return tool_fail(TOOL_USAGE, "run", "%s", text);
+}
+
+/* "4", and nothing after it. */
+static gboolean read_count(const char *text, int most, int *ret_count)
+{
+    gint64 number;
+
+    if (!g_ascii_string_to_signed(text, 10, 1, most, &number, NULL))
+        return FALSE;
+    *ret_count = (int)number;
+    return TRUE;
+}
+
+static int read_nodes(options_t *o)
+{
+    if (!o->nodes) {
+        o->nodes_count = 1;
+    } else if (strchr(o->nodes, ':')) {
+        return tool_fail(TOOL_USAGE, "run",
+                         "--nnodes '%s': the number of nodes cannot change "
+                         "while a job runs; give one number",
+                         o->nodes);
+    } else if (!read_count(o->nodes, TOOL_NODES_MAX, &o->nodes_count)) {
+        return tool_fail(TOOL_USAGE, "run", "--nnodes must be 1 to %d",
+                         TOOL_NODES_MAX);
+    }
+    if (o->nodes_count == 1 && o->node_rank < 0)
+        o->node_rank = 0;
+    if (o->node_rank < 0 || o->node_rank >= o->nodes_count)
+        return tool_fail(TOOL_USAGE, "run",
+                         "give this node's number, 0 to %d, with --node-rank",
+                         o->nodes_count - 1);
+    return TOOL_OK;
+}
+
+/* Which of the colons of a bare address would come before the port? */
+static gboolean lacks_brackets(const char *text)
+{
+    return text && *text != '[' && strchr(text, ':') != strrchr(text, ':');
+}
+
+/* HOST, HOST:PORT, [IPV6] or [IPV6]:PORT. */
+static gboolean split_master(char *master, options_t *o)
+{
+    char *colon = strrchr(master, ':');
+    char *bracket = *master == '[' ? strchr(master, ']') : NULL;
+
+    if (*master == '[' && !bracket)
+        return FALSE;
+    o->host = master;
+    if (bracket) {
+        *bracket = '\0';
+        o->host = master + 1;
+        colon = bracket[1] == ':' ? bracket + 1 : NULL;
+        if ((bracket[1] && !colon) || !strchr(o->host, ':'))
+            return FALSE;
+    } else if (colon) {
+        *colon = '\0';
+    }
+    return *o->host && (!colon || read_count(colon + 1, 65535, &o->port));
+}
+
+/* An address of IPv6 may be bare where no port can follow. */
+static gboolean read_address(char *text, options_t *o)
+{
+    struct in6_addr address;
+
+    if (!lacks_brackets(text))
+        return split_master(text, o);
+    o->host = text;
+    return inet_pton(AF_INET6, text, &address) == 1;
+}
+
+static int read_master(options_t *o)
+{
+    o->port = PORT_DEFAULT;
+    if (o->master && (o->master_addr || o->master_port))
+        return refuse("give --master HOST:PORT, or --master-addr and "
+                      "--master-port, not both");
+    if (o->master_port < 0 || o->master_port > 65535)
+        return refuse("--master-port must be 1 to 65535");
+    if (lacks_brackets(o->master))
+        return tool_fail(TOOL_USAGE, "run",
+                         "--master '%s': an IPv6 address needs brackets, as "
+                         "in [::1]:29500",
+                         o->master);
+    if (o->master && !split_master(o->master, o))
+        return refuse("--master must be HOST:PORT, with a port of 1 to 65535, "
+                      "and brackets around an address of IPv6 alone");
+    if (o->master_addr && !read_address(o->master_addr, o))
+        return refuse(
+            "--master-addr must be the name or address of a host; with "
+            "a port, an IPv6 address needs brackets");
+    if (o->master_port)
+        o->port = o->master_port;
+    if (o->nodes_count > 1 && !o->host)
+        return refuse("where do the nodes meet? Give all of them the same "
+                      "--master HOST:PORT, of node 0");
+    if (!o->host && o->master_port)
+        o->host = "127.0.0.1";
+    return TOOL_OK;
+}
+
+static int check_times(const options_t *o)
+{
+    const struct {
+        const char *name;
+        double seconds, min, max;
+    } times[] = {
+        {"--timeout", o->timeout, 0, SECONDS_MAX},
+        {"--grace", o->grace, 0, SECONDS_MAX},
+        {"--join-timeout", o->join_timeout, 0, SECONDS_MAX},
+        {"--node-timeout", o->node_timeout, 1, 86400},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(times); i++)
+        if (!(times[i].seconds >= times[i].min &&
+              times[i].seconds <= times[i].max))
+            return tool_fail(TOOL_USAGE, "run",
+                             "%s must be %.0f to %.0f "
+                             "seconds",
+                             times[i].name, times[i].min, times[i].max);
+    return TOOL_OK;
+}
+
+static int check_options(options_t *o)
+{
+    int status;
+
+    if (o->ranks < 1 || o->ranks > TOOL_RANKS_MAX)
+        return tool_fail(TOOL_USAGE, "run",
+                         "give the number of ranks, 1 to %d, with -n",
+                         TOOL_RANKS_MAX);
+    status = check_times(o);
+    if (status == TOOL_OK)
+        status = read_nodes(o);
+    if (status == TOOL_OK)
+        status = read_master(o);
+    if (status != TOOL_OK)
+        return status;
+    if (o->max_restarts < 0 || o->max_restarts > RESTARTS_MAX)
+        return tool_fail(TOOL_USAGE, "run", "--max-restarts must be 0 to %d",
+                         RESTARTS_MAX);
+    if (o->id && !tool_is_id(o->id))
+        return refuse("--rdzv-id must be 1 to 100 letters, digits, '.', '_' "
+                      "and '-'");
+    if (o->log_dir && !*o->log_dir)
+        return refuse("--log-dir must be the path of a folder");
+    if (!o->argv[0])
+        return refuse("which program? Usage: dscomm run -n N PROGRAM "
+                      "[ARGUMENTS]");
+    return TOOL_OK;
+}
+
+/* "--nproc_per_node=2" as "--nproc-per-node=2", and "-n4" as "--ranks=4", which
+ * GOption does not know. Names are short, and there are few. */
+static char *respell(char *word)
+{
+    char *copy;
+
+    if (g_str_has_prefix(word, "--")) {
+        copy = g_strdup(word);
+        for (char *c = copy; *c && *c != '='; c++)
+            if (*c == '_')
+                *c = '-';
+    } else if (g_str_has_prefix(word, "-n") && g_ascii_isdigit(word[2])) {
+        copy = g_strdup_printf("--ranks=%s", word + 2);
+    } else {
+        return word;
+    }
+    word = (char *)g_intern_string(copy);
+    g_free(copy);
+    return word;
+}
+
+/* Options of mpirun, srun and torchrun, and what to do instead. */
+static const struct {
+    const char *options; /* each with a blank after it */
+    const char *remedy;
+} foreign[] = {
+    {"-np --np --ntasks --ntasks-per-node -ppn --ppn -npernode --npernode ",
+     "give the number of ranks on this machine with -n"},
+    {"-N --nodes ", "give the number of nodes with --nnodes, and that of ranks "
+                    "on this machine with -n"},
+    {"-hostfile --hostfile -machinefile --machinefile -f -H -host --host "
+     "-hosts --hosts -w --nodelist ",
+     "start one dscomm run on each host, with --nnodes, --node-rank and "
+     "--master, or start the program with mpirun or srun; SEVERAL NODES in "
+     "dscomm-run(1) explains"},
+    {"-x -genv --genv -env --env -genvlist -genvall -envlist -envall --export ",
+     "the ranks get the environment of dscomm run; write NAME=VALUE before it"},
+    {"-bind-to --bind-to -map-by --map-by --rank-by --report-bindings "
+     "--cpu-bind --cpu-set --cpus-per-task -c -m --distribution ",
+     "dscomm run binds no rank; let each bind itself, as sh -c 'exec taskset "
+     "-c $LOCAL_RANK PROGRAM' does, or start the program with mpirun or srun"},
+    {"-oversubscribe --oversubscribe --overcommit -O --allow-run-as-root ",
+     "dscomm run allows it; leave the option out"},
+    {"-rank --rank --rank-id ",
+     "dscomm run numbers the ranks; give the number of this node with "
+     "--node-rank"},
+    {"-mca --mca --gmca --prtemca --mpi ",
+     "no MPI starts the ranks; dscomm's own settings are in dscomm-env(7)"},
+    {"-wdir --wdir -wd --chdir -D ",
+     "start dscomm run in the folder in which the ranks are to run"},
+    {"-l --label -prepend-rank --prepend-rank ",
+     "--tag-output puts the rank before each line"},
+    {"-output-filename --output-filename -outfile-pattern -o --output "
+     "-r --redirects -t --tee ",
+     "--log-dir writes the output of the ranks to files"},
+    {"--standalone --rdzv-backend --rdzv-conf --local-addr --no-python "
+     "--monitor-interval --start-method ",
+     "dscomm run needs none; leave the option out"},
+    {"--module ", "give the program in full, as python3 -m MODULE"},
+};
+
+/* TOOL_OK, or a sentence with the remedy if word is another launcher's. */
+static int check_word(const char *word)
+{
+    char *option = g_strdup_printf("%.*s ", (int)strcspn(word, "="), word);
+    int status = TOOL_OK;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(foreign); i++) {
+        const char *found = strstr(foreign[i].options, option);
+
+        if (found && (found == foreign[i].options || found[-1] == ' '))
+            status = tool_fail(TOOL_USAGE, "run", "there is no %s: %s",
+                               g_strchomp(option), foreign[i].remedy);
+    }
+    g_free(option);
+    return status;
+}
+
+/* Respells and checks the words before the program. */
+static int read_words(char **argv)
+{
+    for (int i = 1; argv[i] && argv[i][0] == '-'; i++) {
+        if (strcmp(argv[i], "--") == 0)
+            break;
+        argv[i] = respell(argv[i]);
+        if (check_word(argv[i]) != TOOL_OK)
+            return TOOL_USAGE;
+        if (g_strv_contains(with_value, argv[i]) && argv[i + 1])
+            i++;
+    }
+    return TOOL_OK;
+}
+
+static const char *get_launcher(const char *name, void *arg)
+{
+    return strcmp(name, "DSCOMM_LAUNCHER") == 0 ? arg : NULL;
+}
+
+/* Ranks are told by dscomm run who they are, whatever DSCOMM_LAUNCHER says. A
+ * name that no source has is refused as everywhere else. */
+static int check_launcher(void)
+{
+    const char *name = g_getenv("DSCOMM_LAUNCHER");
+    dscomm_env_attr_t attr = DSCOMM_ENV_ATTR_INIT;
+    dscomm_env_candidate_t source = {.size = sizeof source};
+    dscomm_env_t *env = NULL;
+    gboolean known = FALSE;
+
+    if (!name || !*name || g_ascii_strcasecmp(name, "auto") == 0 ||
+        g_ascii_strcasecmp(name, "torchrun") == 0)
+        return TOOL_OK;
+    attr.get = get_launcher;
+    attr.arg = (char *)name;
+    attr.tolerate = 1;
+    if (dscomm_env_discover(&attr, &env) != DSCOMM_OK)
+        return tool_fail(TOOL_INTERNAL, "run", "%s", dscomm_last_error());
+    for (size_t i = 0; dscomm_env_candidate(env, i, &source) == DSCOMM_OK; i++)
+        known |= g_ascii_strcasecmp(source.name, name) == 0;
+    if (!known) {
+        dscomm_env_status(env);
+        tool_fail(TOOL_USAGE, "run", "%s", dscomm_last_error());
+    }
+    dscomm_env_free(env);
+    if (!known)
+        return TOOL_USAGE;
+    return tool_fail(TOOL_OK, "run",
+                     "DSCOMM_LAUNCHER='%s' is ignored: the ranks are told by "
+                     "dscomm run who they are",
+                     name);
+}
+
+/* Only 0 becomes 0, which may mean "never". */
+static gint64 to_us(double seconds)
+{
+    gint64 us = (gint64)(seconds * G_USEC_PER_SEC);
+
+    return seconds > 0 ? MAX(us, 1) : 0;
+}
+
+static void take(const options_t *o, tool_run_options_t *run)
+{
+    run->ranks = o->ranks;
+    run->argv = o->argv;
+    run->limits = (tool_limits_t){
+        .timeout_us = to_us(o->timeout),
+        .grace_us = to_us(o->grace),
+        .tag_output = o->tag_output,
+        .max_restarts = o->max_restarts,
+        .log_dir = o->log_dir,
+        .no_secret = o->no_secret,
+        .place = o->host ? &run->place : NULL,
+        .id = o->id,
+    };
+    run->place = (tool_place_t){
+        .nodes = o->nodes_count,
+        .node_rank = o->node_rank,
+        .host = o->host,
+        .port = o->port,
+        .id = o->id,
+        .join_us = to_us(o->join_timeout),
+        .silence_us = to_us(o->node_timeout),
+    };
+}
+
+void tool_run_options_clear(tool_run_options_t *options)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(options->texts); i++)
+        g_clear_pointer(&options->texts[i], g_free);
+}
+
+static void own_texts(const options_t *o, tool_run_options_t *options)
+{
+    char *const texts[] = {o->nodes, o->master, o->master_addr, o->id,
+                           o->log_dir};
+
+    memcpy(options->texts, texts, sizeof(texts));
+}
+
+int tool_run_options(int argc, char **argv, tool_run_options_t *options)
+{
+    options_t o = {
+        .node_rank = -1, .grace = 5, .join_timeout = 300, .node_timeout = 10};
+    const GOptionEntry entries[] = {
+        {"ranks", 'n', 0, G_OPTION_ARG_INT, &o.ranks,
+         "Start N ranks on this machine (required)", "N"},
+        {"nproc-per-node", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_INT, &o.ranks,
+         NULL, NULL},
+        {"nnodes", 0, 0, G_OPTION_ARG_STRING, &o.nodes,
+         "The job has N nodes, each with a dscomm run of its own", "N"},
+        {"node-rank", 0, 0, G_OPTION_ARG_INT, &o.node_rank,
+         "This is node R, from 0", "R"},
+        {"master", 0, 0, G_OPTION_ARG_STRING, &o.master,
+         "Node 0 serves the store there; port 29500 if none is given",
+         "HOST:PORT"},
+        {"rdzv-endpoint", 0, G_OPTION_FLAG_HIDDEN, G_OPTION_ARG_STRING,
+         &o.master, NULL, NULL},
+        {"master-addr", 0, 0, G_OPTION_ARG_STRING, &o.master_addr,
+         "The same: the host", "HOST"},
+        {"master-port", 0, 0, G_OPTION_ARG_INT, &o.master_port,
+         "The same: the port", "PORT"},
+        {"rdzv-id", 0, 0, G_OPTION_ARG_STRING, &o.id,
+         "Name of the job, the same on all nodes (a random one)", "ID"},
+        {"join-timeout", 0, 0, G_OPTION_ARG_DOUBLE, &o.join_timeout,
+         "Time for all nodes to come (300 seconds)", "S"},
+        {"node-timeout", 0, 0, G_OPTION_ARG_DOUBLE, &o.node_timeout,
+         "A node not heard of for S seconds is lost (10)", "S"},
+        {"max-restarts", 0, 0, G_OPTION_ARG_INT, &o.max_restarts,
+         "Start all ranks again after a failure, at most N times (0)", "N"},
+        {"tag-output", 0, 0, G_OPTION_ARG_NONE, &o.tag_output,
+         "Put \"[rank]: \" before every line of output", NULL},
+        {"log-dir", 0, 0, G_OPTION_ARG_FILENAME, &o.log_dir,
+         "Write the ranks' output to files in DIR", "DIR"},
+        {"no-secret", 0, 0, G_OPTION_ARG_NONE, &o.no_secret,
+         "Serve the store to whoever reaches it, as PyTorch needs", NULL},
+        {"timeout", 0, 0, G_OPTION_ARG_DOUBLE, &o.timeout,
+         "End all ranks after S seconds; 0 = never", "S"},
+        {"grace", 0, 0, G_OPTION_ARG_DOUBLE, &o.grace,
+         "Time from SIGTERM to SIGKILL (5 seconds)", "S"},
+        {NULL, 0, 0, 0, NULL, NULL, NULL},
+    };
+
+    if (read_words(argv) != TOOL_OK)
+        return TOOL_USAGE;
+    gboolean parsed =
+        tool_parse(&argc, &argv, entries, "PROGRAM [ARGUMENT...]", description);
+    own_texts(&o, options);
+    if (!parsed)
+        return TOOL_USAGE;
+    o.argv = argv + 1;
+    if (o.argv[0] && strcmp(o.argv[0], "--") == 0)
+        o.argv++;
+    int status = check_options(&o);
+    if (status == TOOL_OK)
+        status = check_launcher();
+    if (status == TOOL_OK)
+        take(&o, options);
+    return status;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Starting one rank, see spawn.h. */
+#include "config.h"
+
+#include "tools/common/errors.h"
+#include "tools/run/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Who a process is, in words that only its launcher may speak: set for an outer
+ * job, they would be wrong in ours. */
+static const char *const stale[] = {
+    "DSCOMM_RANK",        "DSCOMM_WORLD_SIZE",
+    "DSCOMM_LOCAL_RANK",  "DSCOMM_LOCAL_SIZE",
+    "DSCOMM_NODE_RANK",   "DSCOMM_MASTER_ADDR",
+    "DSCOMM_MASTER_PORT", "DSCOMM_LAUNCHER",
+    "NODE_RANK",          "TORCHELASTIC_ERROR_FILE",
+};
+
+/* torchrun's variables; a number is printed where text is NULL. */
+typedef struct {
+    const char *name;
+    const char *text;
+    int number;
+} variable_t;
+
+/* What stays as the user has it; torchrun's defaults otherwise. */
+static const variable_t defaults[] = {
+    {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGHUP,SIGQUIT", 0},
+    {"TORCH_NCCL_ASYNC_ERROR_HANDLING", NULL, 1},
+    {"OMP_NUM_THREADS", NULL, 1},
+};
+
+static char **set_variables(char **environment, const variable_t *variables,
+                            size_t count, gboolean overwrite)
+{
+    for (size_t i = 0; i < count; i++) {
+        const variable_t *v = &variables[i];
+        char *number = g_strdup_printf("%d", v->number);
+        environment = g_environ_setenv(environment, v->name,
+                                       v->text ? v->text : number, overwrite);
+        g_free(number);
+    }
+    return environment;
+}
+
+static char **set_error_file(char **environment, const tool_job_t *job,
+                             int rank)
+{
+    char *path;
+
+    if (!*job->guard.folder)
+        return environment;
+    path = tool_errors_path(job->guard.folder, rank);
+    environment =
+        g_environ_setenv(environment, "TORCHELASTIC_ERROR_FILE", path, TRUE);
+    g_free(path);
+    return environment;
+}
+
+char **tool_spawn_environment(const tool_job_t *job, int rank,
+                              char *const *environment)
+{
+    const int number = job->first_rank + rank;
+    const variable_t variables[] = {
+        {"RANK", NULL, number},
+        {"WORLD_SIZE", NULL, job->world},
+        {"LOCAL_RANK", NULL, rank},
+        {"LOCAL_WORLD_SIZE", NULL, job->ranks},
+        {"GROUP_RANK", NULL, job->node_rank},
+        {"GROUP_WORLD_SIZE", NULL, job->nodes},
+        {"ROLE_NAME", "default", 0},
+        {"ROLE_RANK", NULL, number},
+        {"ROLE_WORLD_SIZE", NULL, job->world},
+        {"MASTER_ADDR", job->address, 0},
+        {"MASTER_PORT", NULL, job->port},
+        {"TORCHELASTIC_RUN_ID", job->run_id, 0},
+        {"TORCHELASTIC_RESTART_COUNT", NULL, job->attempt},
+        {"TORCHELASTIC_MAX_RESTARTS", NULL, job->max_restarts},
+        {"TORCHELASTIC_USE_AGENT_STORE", "True", 0},
+    };
+    char **result = g_strdupv((char **)environment);
+
+    for (size_t i = 0; i < G_N_ELEMENTS(stale); i++)
+        result = g_environ_unsetenv(result, stale[i]);
+    result = set_error_file(result, job, rank);
+    /* the last is for several ranks only */
+    result = set_variables(result, defaults,
+                           G_N_ELEMENTS(defaults) - (job->ranks == 1), FALSE);
+    return set_variables(result, variables, G_N_ELEMENTS(variables), TRUE);
+}
+
+static void child_stdio(const tool_job_t *job, int rank, const int *fds)
+{
+    if (job->first_rank + rank > 0)
+        dup2(job->null_fd, STDIN_FILENO);
+    if (fds) {
+        dup2(fds[0], STDOUT_FILENO);
+        dup2(fds[1], STDERR_FILENO);
+    }
+}
+
+/* What stops a process from a terminal, for all of its group. */
+static const int stop_signals[] = {SIGTSTP, SIGTTIN, SIGTTOU};
+
+/* A child of vfork() that stopped would hold its parent, which could not even
+ * stop: these signals are blocked meanwhile, and what came is dropped here. The
+ * parent has it too, and stops; whoever reads then gets another. */
+static void drop_stops(void)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct sigaction action;
+
+    for (size_t i = 0; i < G_N_ELEMENTS(stop_signals); i++)
+        if (sigaction(stop_signals[i], &ignore, &action) == 0)
+            sigaction(stop_signals[i], &action, NULL);
+}
+
+/* In the child, which shares our memory until it executes: system calls only.
+ * Death of the parent before prctl() shows as another parent. */
+static void child_execute(const tool_job_t *job, int rank, const int *fds,
+                          char *const *environment, pid_t parent)
+{
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+        return;
+    if (!(job->terminal && rank == 0)) {
+        setpgid(0, 0);
+        /* or its output would stop it where "stty tostop" is set */
+        signal(SIGTTOU, SIG_IGN);
+    }
+    drop_stops();
+    child_stdio(job, rank, fds);
+    setrlimit(RLIMIT_NOFILE, &job->files);
+    sigaction(SIGPIPE, &job->pipe_action, NULL);
+    sigprocmask(SIG_SETMASK, &job->mask, NULL);
+    execvpe(job->argv[0], job->argv, (char **)environment);
+}
+
+/* vfork, since fork's copy of the page tables is most of a start's time. The
+ * child tells by the pipe if it could not execute. */
+static pid_t start_child(const tool_job_t *job, int rank, const int *fds,
+                         char *const *environment, int tell)
+{
+    pid_t parent = getpid();
+    sigset_t stops, mask;
+
+    sigemptyset(&stops);
+    for (size_t i = 0; i < G_N_ELEMENTS(stop_signals); i++)
+        sigaddset(&stops, stop_signals[i]);
+    pthread_sigmask(SIG_BLOCK, &stops, &mask);
+    pid_t pid = vfork();
+    if (pid == 0) {
+        child_execute(job, rank, fds, environment, parent);
+        int error = errno;
+        ssize_t told = write(tell, &error, sizeof(error));
+        _exit(told < 0 ? 126 : 127);
+    }
+    int error = errno;
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    errno = error;
+    return pid;
+}
+
+static int hear_child(int fd)
+{
+    int error;
+    ssize_t size;
+
+    do
+        size = read(fd, &error, sizeof(error));
+    while (size < 0 && errno == EINTR);
+    return size == sizeof(error) ? error : 0;
+}
+
+int tool_spawn(const tool_job_t *job, int rank, const int *fds, pid_t *ret_pid,
+               gboolean *ret_executing)
+{
+    int ends[2];
+    int error = 0;
+
+    *ret_executing = FALSE;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return errno;
+    char **environment = tool_spawn_environment(job, rank, environ);
+    pid_t pid = start_child(job, rank, fds, environment, ends[1]);
+    if (pid < 0)
+        error = errno;
+    close(ends[1]);
+    if (pid > 0) {
+        error = hear_child(ends[0]);
+        *ret_executing = error != 0;
+        if (error)
+            waitpid(pid, NULL, 0);
+    }
+    close(ends[0]);
+    g_strfreev(environment);
+    if (!error)
+        *ret_pid = pid;
+    return error;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Starting one rank: its environment, its stdio and its process. */
+#ifndef TOOLS_SPAWN_H
+#define TOOLS_SPAWN_H
+
+#include "tools/run/guard.h"
+
+#include <glib.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#define TOOL_RANKS_MAX 4096 /* on a node */
+#define TOOL_ID_MAX 100 /* bytes of a run id */
+
+/* What all ranks of a job have in common. A rank is a number from 0 on this
+ * node, but in messages and for the rank itself, where first_rank is added. */
+typedef struct {
+    const char *command; /* "run": ours, for messages */
+    char **argv; /* the program and its arguments, searched in PATH */
+    int ranks; /* on this node */
+    int first_rank, world; /* of all nodes */
+    int nodes, node_rank;
+    const char *address; /* of the store, and its port */
+    int port;
+    char run_id[TOOL_ID_MAX + 1];
+    int attempt, max_restarts; /* times the ranks were started again */
+    const char *log_dir; /* NULL: what the ranks write goes to no files */
+    int null_fd; /* /dev/null: stdin of all ranks but 0 */
+    gboolean terminal; /* is stdin; rank 0 stays in our group to read it */
+    sigset_t mask; /* signals, as they were when the program started */
+    struct sigaction pipe_action;
+    struct rlimit files;
+    tool_guard_t guard; /* its groups are the ranks' pids, 0 = does not run */
+} tool_job_t;
+
+/* Environment of a rank: environment, with torchrun's variables for this rank
+ * and without those that would contradict them; g_strfreev(). */
+char **tool_spawn_environment(const tool_job_t *job, int rank,
+                              char *const *environment);
+
+/* Starts rank with fds as stdout and stderr (NULL: ours). Returns 0, or the
+ * errno of what failed; *ret_executing says whether exec did. The process is
+ * the leader of its own group, and is killed when this one dies. */
+int tool_spawn(const tool_job_t *job, int rank, const int *fds, pid_t *ret_pid,
+               gboolean *ret_executing);
+
+#endif

@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Running a job, see supervise.h. One loop of poll() over a signalfd and the
+ * ranks' pipes. Processes that a rank started and left behind become our
+ * children (we are a subreaper), so that "no child is left" means that nothing
+ * is left of the job. */
+#include "config.h"
+
+#include "tools/run/supervise.h"
+#include "tools/run/supervisor.h"
+#include "tools/common/tool.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A process that survives SIGKILL so long hangs in the kernel. */
+#define GIVE_UP_US (10 * G_USEC_PER_SEC)
+
+/* The same wish twice: timeout(1) signals its child, and then its child's
+ * group. A person who insists takes longer. */
+#define REPEAT_US (G_USEC_PER_SEC / 4)
+
+static const int end_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+static const int passed_signals[] = {SIGUSR1, SIGUSR2};
+
+/* A signal that was ignored when we were started (nohup) stays so. */
+static void add_signal(sigset_t *set, int signal)
+{
+    struct sigaction action;
+
+    if (sigaction(signal, NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+        sigaddset(set, signal);
+}
+
+static void fill_signals(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGCHLD);
+    add_signal(set, SIGTSTP);
+    for (size_t i = 0; i < G_N_ELEMENTS(end_signals); i++)
+        add_signal(set, end_signals[i]);
+    for (size_t i = 0; i < G_N_ELEMENTS(passed_signals); i++)
+        add_signal(set, passed_signals[i]);
+}
+
+int tool_supervise_prepare(tool_job_t *job)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigset_t set;
+
+    fill_signals(&set);
+    sigaction(SIGPIPE, &ignore, &job->pipe_action);
+    sigaction(SIGCHLD, &standard, NULL);
+    pthread_sigmask(SIG_BLOCK, &set, &job->mask);
+    sigdelset(&job->mask, SIGCHLD);
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) == 0)
+        return 0;
+    return tool_fail(-1, job->command, "cannot adopt the ranks' processes: %s",
+                     g_strerror(errno));
+}
+
+/* A process in our own group gets the terminal's signals without us. */
+static gboolean has_signal(pid_t pid, gboolean from_terminal)
+{
+    return from_terminal && getpgid(pid) == getpgrp();
+}
+
+static void tell(supervisor_t *s, pid_t pid)
+{
+    if (pid == s->job->guard.pid ||
+        !g_hash_table_add(s->told, GINT_TO_POINTER(pid)))
+        return;
+    if (has_signal(pid, s->from_terminal))
+        return;
+    int group = kill(-pid, s->end_signal) == 0;
+    if (!group)
+        kill(pid, s->end_signal);
+    if (s->end_signal != SIGKILL)
+        kill(group ? -pid : pid, SIGCONT);
+}
+
+/* Every child that was not told yet. A pid here is of a child that we have not
+ * reaped, so it cannot have become another process, nor another process
+ * group. */
+static void tell_children(supervisor_t *s)
+{
+    char *path = g_strdup_printf("/proc/self/task/%d/children", getpid());
+    char *text = NULL;
+
+    for (int i = 0; i < s->job->ranks; i++)
+        if (s->pids[i])
+            tell(s, s->pids[i]);
+    if (g_file_get_contents(path, &text, NULL, NULL))
+        for (char *at = text; *g_strchug(at);)
+            tell(s, (pid_t)strtol(at, &at, 10));
+    g_free(text);
+    g_free(path);
+}
+
+static void enter(supervisor_t *s, stage_t stage, int signal, gint64 duration)
+{
+    s->stage = stage;
+    s->deadline = g_get_monotonic_time() + duration;
+    s->end_signal = signal;
+    g_hash_table_remove_all(s->told);
+    tell_children(s);
+}
+
+static void end_all(supervisor_t *s, int signal)
+{
+    enter(s, ENDING, signal, s->limits->grace_us);
+}
+
+static void kill_all(supervisor_t *s)
+{
+    s->from_terminal = FALSE;
+    enter(s, KILLING, SIGKILL, GIVE_UP_US);
+}
+
+/* TRUE where the ranks are to start again because one of them failed. */
+static gboolean fail_attempt(supervisor_t *s, const char *text)
+{
+    const gboolean again = s->job->attempt < s->job->max_restarts;
+
+    if (!s->nodes)
+        s->restarting = again;
+    else if (again)
+        tool_nodes_restart(s->nodes, text);
+    else
+        tool_nodes_end(s->nodes, s->status, text);
+    return again;
+}
+
+/* What this node alone has to say ends the job. */
+static void end_job(const supervisor_t *s, const char *text)
+{
+    if (s->nodes)
+        tool_nodes_end(s->nodes, s->status, text);
+}
+
+/* How a rank failed, to stderr and to the other nodes. */
+static void report(supervisor_t *s, int rank, pid_t pid, int wait_status)
+{
+    char *text = tool_name_failure(s->job, rank, pid, wait_status);
+    gboolean again = fail_attempt(s, text);
+    char *then = tool_name_consequence(s, again);
+
+    tool_say(s, "%s%s", text, then);
+    tool_quote_rank(s, rank);
+    /* of nobody who takes what it writes, which is ours to tell */
+    if (s->output && tool_output_failed(s->output))
+        s->status = TOOL_INTERNAL;
+    g_free(then);
+    g_free(text);
+}
+
+static int to_status(int wait_status)
+{
+    return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status)
+                                    : WEXITSTATUS(wait_status);
+}
+
+static void rank_ended(supervisor_t *s, int rank, int wait_status)
+{
+    pid_t pid = s->pids[rank];
+
+    s->pids[rank] = 0;
+    s->running--;
+    if (s->stage != RUNNING || wait_status == 0)
+        return;
+    s->status = to_status(wait_status);
+    if (WIFSIGNALED(wait_status) || !s->limits->ranks_explain)
+        report(s, rank, pid, wait_status);
+    end_all(s, SIGTERM);
+}
+
+/* It would hang, and its peers with it; it is not ours to wake it up. */
+static void rank_stopped(const supervisor_t *s, int rank, int signal)
+{
+    if (rank > 0 && (signal == SIGTTIN || signal == SIGTTOU))
+        tool_say(s,
+                 "rank %d (pid %d) is stopped, since only rank 0 may use the "
+                 "terminal",
+                 s->job->first_rank + rank, (int)s->pids[rank]);
+}
+
+/* Reaps which (-1 = any child) if it has ended; FALSE if none has. */
+static gboolean reap_one(supervisor_t *s, pid_t which)
+{
+    int wait_status;
+    pid_t pid = waitpid(which, &wait_status, WNOHANG | WUNTRACED);
+
+    if (pid < 0 && which == -1)
+        s->children = FALSE;
+    if (pid <= 0)
+        return FALSE;
+    if (!WIFSTOPPED(wait_status))
+        g_hash_table_remove(s->told, GINT_TO_POINTER(pid));
+    for (int i = 0; i < s->job->ranks; i++) {
+        if (s->pids[i] != pid)
+            continue;
+        if (WIFSTOPPED(wait_status))
+            rank_stopped(s, i, WSTOPSIG(wait_status));
+        else
+            rank_ended(s, i, wait_status);
+    }
+    return TRUE;
+}
+
+/* SIGCHLD tells of the child that ended first: of several, that is the one to
+ * blame. */
+static void reap(supervisor_t *s, pid_t first)
+{
+    reap_one(s, first);
+    while (reap_one(s, -1))
+        continue;
+    if (!s->children) {
+        s->succeeded |= s->stage == RUNNING;
+        return;
+    }
+    if (s->stage != RUNNING) {
+        tell_children(s);
+    } else if (s->running == 0) {
+        s->succeeded = TRUE;
+        end_all(s, SIGTERM);
+    }
+}
+
+static void pass_signal(supervisor_t *s, gboolean from_terminal, int signal)
+{
+    for (int i = 0; i < s->job->ranks; i++)
+        if (s->pids[i] && !has_signal(s->pids[i], from_terminal) &&
+            kill(-s->pids[i], signal) < 0)
+            kill(s->pids[i], signal);
+}
+
+static void suspend(supervisor_t *s, const struct signalfd_siginfo *info)
+{
+    pass_signal(s, info->ssi_code == SI_KERNEL, SIGTSTP);
+    raise(SIGSTOP);
+    pass_signal(s, FALSE, SIGCONT);
+}
+
+static void end_by_signal(supervisor_t *s, const struct signalfd_siginfo *info)
+{
+    gint64 now = g_get_monotonic_time();
+
+    if (s->signal && now - s->signal_time < REPEAT_US)
+        return;
+    if (!s->children) {
+        s->stage = GIVEN_UP;
+    } else if (s->signal) {
+        kill_all(s);
+    } else {
+        s->from_terminal = info->ssi_code == SI_KERNEL;
+        end_all(s, (int)info->ssi_signo);
+    }
+    s->signal = (int)info->ssi_signo;
+    s->signal_time = now;
+    s->status = 128 + s->signal;
+    s->restarting = FALSE;
+    char *text = g_strdup_printf("dscomm run was told to end by signal %d (%s)",
+                                 s->signal, g_strsignal(s->signal));
+    end_job(s, text);
+    g_free(text);
+}
+
+static gboolean is_in(int signal, const int *signals, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (signals[i] == signal)
+            return TRUE;
+    return FALSE;
+}
+
+static void handle_signals(supervisor_t *s)
+{
+    struct signalfd_siginfo info;
+
+    while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+        int signal = (int)info.ssi_signo;
+        if (signal == SIGCHLD)
+            reap(s, (pid_t)info.ssi_pid);
+        else if (signal == SIGTSTP)
+            suspend(s, &info);
+        else if (is_in(signal, end_signals, G_N_ELEMENTS(end_signals)))
+            end_by_signal(s, &info);
+        else
+            pass_signal(s, info.ssi_code == SI_KERNEL, signal);
+    }
+}
+
+static void time_out(supervisor_t *s, const char *who)
+{
+    char *text =
+        g_strdup_printf("%s still ran after %g s", who,
+                        (double)s->limits->timeout_us / G_USEC_PER_SEC);
+
+    tool_say(s, "%s; ending %s", text, s->running == 1 ? "it" : "them");
+    s->status = TOOL_TIMED_OUT;
+    end_job(s, text);
+    end_all(s, SIGTERM);
+    g_free(text);
+}
+
+/* No process is left here, but other nodes have some, which the time-out of the
+ * job is for as well. */
+static gboolean awaits_nodes(const supervisor_t *s)
+{
+    return s->nodes && !s->over && s->stage == RUNNING && !s->children;
+}
+
+static void handle_deadline(supervisor_t *s)
+{
+    char *who =
+        awaits_nodes(s) ? g_strdup("other nodes") : tool_name_running(s);
+
+    if (s->stage == RUNNING) {
+        time_out(s, who);
+    } else if (s->stage == ENDING) {
+        if (s->running > 0)
+            tool_say(s, "%s did not end within %g s; killing %s", who,
+                     (double)s->limits->grace_us / G_USEC_PER_SEC,
+                     s->running == 1 ? "it" : "them");
+        kill_all(s);
+    } else {
+        tool_say(s, "some processes do not end even by SIGKILL; leaving them "
+                    "behind");
+        s->stage = GIVEN_UP;
+        end_job(s, "some processes do not end even by SIGKILL");
+    }
+    g_free(who);
+}
+
+/* Other nodes */
+
+static void start_all(supervisor_t *s)
+{
+    if (tool_start_ranks(s))
+        return;
+    end_job(s, "not all of its ranks could be started");
+    end_all(s, SIGTERM);
+}
+
+static void start_again(supervisor_t *s)
+{
+    s->job->attempt++;
+    s->restarting = s->succeeded = FALSE;
+    s->status = TOOL_OK;
+    s->stage = RUNNING;
+    s->deadline = s->job_deadline;
+    start_all(s);
+}
+
+/* Tells what another node has to say, unless we were told to end. */
+static void quote_node(const supervisor_t *s, const tool_nodes_event_t *event,
+                       gboolean again)
+{
+    char *then;
+
+    if (!*event->text || event->node == s->job->node_rank || s->signal)
+        return;
+    then = s->stage == RUNNING ? tool_name_consequence(s, again) : g_strdup("");
+    if (event->node < 0)
+        tool_say(s, "%s%s", event->text, then);
+    else
+        tool_say(s, "node %d (%s): %s%s", event->node,
+                 tool_nodes_host(s->nodes, event->node), event->text, then);
+    g_free(then);
+}
+
+static void end_by_node(supervisor_t *s, const tool_nodes_event_t *event)
+{
+    quote_node(s, event, FALSE);
+    s->over = TRUE;
+    s->restarting = FALSE;
+    if (!s->signal && s->status != TOOL_INTERNAL)
+        s->status = event->status;
+    if (s->stage == RUNNING && s->children)
+        end_all(s, SIGTERM);
+}
+
+static void restart_by_node(supervisor_t *s, const tool_nodes_event_t *event)
+{
+    quote_node(s, event, TRUE);
+    s->restarting = !s->signal;
+    if (s->stage == RUNNING && s->children)
+        end_all(s, SIGTERM);
+}
+
+static void handle_nodes(supervisor_t *s)
+{
+    tool_nodes_event_t *event;
+
+    while ((event = tool_nodes_next(s->nodes))) {
+        if (event->kind == TOOL_NODES_END)
+            end_by_node(s, event);
+        else if (event->kind == TOOL_NODES_RESTART)
+            restart_by_node(s, event);
+        else if (!s->signal && !s->over)
+            start_again(s);
+        tool_nodes_event_free(event);
+    }
+}
+
+/* No process of this attempt is left here. */
+static void attempt_ended(supervisor_t *s)
+{
+    if (s->output)
+        tool_output_end(s->output);
+    if (s->restarting && s->nodes)
+        tool_nodes_ready(s->nodes);
+    else if (s->restarting)
+        start_again(s);
+    else if (s->succeeded && s->nodes)
+        tool_nodes_done(s->nodes);
+    s->restarting = s->succeeded = FALSE;
+}
+
+/* Nothing is left but what somebody has to read. */
+static gboolean awaits_reader(const supervisor_t *s)
+{
+    return s->output && !s->children && !(s->nodes && !s->over);
+}
+
+/* A pause of so much is not yet that of somebody who does not read. */
+#define READER_US G_USEC_PER_SEC
+
+/* Who reads may take as long as the job may, and then go on as long as no pause
+ * is longer than what ranks get to end. */
+static gint64 current_deadline(const supervisor_t *s)
+{
+    if (s->children || awaits_nodes(s))
+        return s->deadline;
+    if (!s->ended || s->job_deadline == G_MAXINT64)
+        return G_MAXINT64;
+    return MAX(MAX(s->job_deadline, s->ended), tool_output_taken(s->output)) +
+           MAX(s->limits->grace_us, READER_US);
+}
+
+static void give_up_output(supervisor_t *s)
+{
+    s->stage = GIVEN_UP;
+    if (s->status == TOOL_OK)
+        s->status = TOOL_TIMED_OUT;
+    tool_output_give_up(s->output);
+}
+
+/* Milliseconds to the deadline, rounded up, for poll(). */
+static int wait_time(const supervisor_t *s)
+{
+    gint64 deadline = current_deadline(s);
+    gint64 left = deadline - g_get_monotonic_time();
+
+    if (deadline == G_MAXINT64)
+        return -1;
+    return left <= 0 ? 0 : (int)MIN(left / 1000 + 1, G_MAXINT);
+}
+
+static void wait_once(supervisor_t *s, GArray *fds)
+{
+    struct pollfd own[] = {{s->signal_fd, POLLIN, 0}, {-1, POLLIN, 0}};
+
+    if (s->nodes)
+        own[1].fd = tool_nodes_fd(s->nodes);
+    g_array_set_size(fds, 0);
+    g_array_append_vals(fds, own, G_N_ELEMENTS(own));
+    if (s->output)
+        tool_output_prepare(s->output, fds);
+    if (poll((struct pollfd *)(void *)fds->data, fds->len, wait_time(s)) < 0)
+        return;
+    if (s->output)
+        tool_output_dispatch(s->output, fds);
+    if (g_array_index(fds, struct pollfd, 0).revents)
+        handle_signals(s);
+    if (g_array_index(fds, struct pollfd, 1).revents)
+        handle_nodes(s);
+    if (g_get_monotonic_time() < current_deadline(s))
+        return;
+    if (s->children || awaits_nodes(s))
+        handle_deadline(s);
+    else if (!tool_output_idle(s->output))
+        give_up_output(s);
+}
+
+static gboolean is_done(const supervisor_t *s)
+{
+    if (s->stage == GIVEN_UP)
+        return TRUE;
+    if (s->children || (s->nodes && !s->over))
+        return FALSE;
+    return !s->output || tool_output_idle(s->output);
+}
+
+static void supervise(supervisor_t *s)
+{
+    GArray *fds = g_array_new(FALSE, FALSE, sizeof(struct pollfd));
+
+    while (!is_done(s)) {
+        wait_once(s, fds);
+        if (!s->children && s->stage != GIVEN_UP)
+            attempt_ended(s);
+        if (!s->ended && awaits_reader(s))
+            s->ended = g_get_monotonic_time();
+    }
+    g_array_free(fds, TRUE);
+}
+
+/* As if the signal had never been caught, so that a shell sees it. No core of
+ * ours. */
+static void die_by(int signal)
+{
+    struct rlimit none = {0, 0};
+    sigset_t set;
+
+    setrlimit(RLIMIT_CORE, &none);
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    raise(signal);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+int tool_supervise(tool_job_t *job, const tool_limits_t *limits,
+                   tool_nodes_t *nodes)
+{
+    supervisor_t s = {.job = job, .limits = limits, .nodes = nodes};
+    sigset_t set;
+
+    s.pids = job->guard.groups;
+    fill_signals(&set);
+    s.signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (s.signal_fd < 0)
+        return tool_fail(TOOL_INTERNAL, job->command,
+                         "cannot receive signals: %s", g_strerror(errno));
+    s.told = g_hash_table_new(NULL, NULL);
+    if (limits->tag_output)
+        s.output = tool_output_new(job->command, job->first_rank, job->ranks);
+    s.job_deadline = G_MAXINT64;
+    if (limits->timeout_us > 0)
+        s.job_deadline = g_get_monotonic_time() + limits->timeout_us;
+    s.deadline = s.job_deadline;
+    start_all(&s);
+    supervise(&s);
+    if (s.output && tool_output_failed(s.output) && s.status == TOOL_OK)
+        s.status = TOOL_INTERNAL;
+    tool_output_free(s.output);
+    g_hash_table_destroy(s.told);
+    close(s.signal_fd);
+    tool_nodes_leave(nodes);
+    if (s.signal) {
+        tool_guard_end(&job->guard);
+        die_by(s.signal);
+    }
+    return s.status;
+}
