@@ -59,7 +59,7 @@ mkdir "$scratch/lib"
 mv "$scratch"/*.o "$scratch/lib"
 
 for name in kernels kernels-vector; do
-    compile "$abs_top_srcdir/tests/lib/$name.c" >"$scratch/log" 2>&1 &&
+    compile "$abs_top_srcdir/tests/lib/reduce/$name.c" >"$scratch/log" 2>&1 &&
         "$compiler" -static -pthread "$scratch/$name.o" "$scratch"/lib/*.o -lm \
             -o "$scratch/$name" >>"$scratch/log" 2>&1 &&
         "$emulator" "$scratch/$name" >"$scratch/$name.out" 2>>"$scratch/log"
