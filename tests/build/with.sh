@@ -144,17 +144,25 @@ like "$(cat "$scratch/x.pc")" '^URL: https://dscomm\.example$' 'a home page'
 like "$(cat "$scratch/x.pc")" '^bugurl=https://bugs\.example$' 'where defects are reported'
 
 # Parts that are left out, without what only they need
-cat >"$scratch/no-json" <<END
+# lacks PATTERN: a pkg-config that does not find what matches
+lacks()
+{
+    cat >"$scratch/pkg-config" <<END
 #!/bin/sh
-case \$* in *json-glib*) exit 1 ;; esac
+case \$* in $1) exit 1 ;; esac
 exec "$PKG_CONFIG" "\$@"
 END
-chmod +x "$scratch/no-json"
+    chmod +x "$scratch/pkg-config"
+}
+lacks '*json-glib* | *hwloc*'
 end=$(configures --cache-file=/dev/null --disable-tools --disable-manual \
-    PKG_CONFIG="$scratch/no-json")
+    PKG_CONFIG="$scratch/pkg-config")
 like "$end" '^  manual +no$' '--disable-manual'
-like "$end" '^  tools +no$' '--disable-tools needs no JSON-GLib'
+like "$end" '^  tools +no$' '--disable-tools needs neither JSON-GLib nor hwloc'
 like "$end" '^  tests +no$' 'without the tools there are no tests'
+lacks '*hwloc*'
+like "$(configures --cache-file=/dev/null PKG_CONFIG="$scratch/pkg-config")" \
+    'error: hwloc 2\.2 .*libhwloc-dev.*--disable-tools' 'no hwloc'
 like "$(configures --disable-tests)" '^  tests +no$' '--disable-tests'
 like "$(configures --disable-tools --enable-tests)" \
     'error: --enable-tests: the tests need the program dscomm' 'tests without tools'

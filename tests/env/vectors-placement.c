@@ -7,35 +7,46 @@
 #include "tests/tap.h"
 #include "tools/env/placement.h"
 
+#include <errno.h>
 #include <glib.h>
+#include <sched.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define GPU "0000:1a:00.0"
 #define GPU_2 "0000:9b:00.0"
 
 typedef struct {
-    int nodes, cores, threads; /* cores on each node */
+    const char *synthetic; /* as hwloc describes one */
     const char *mask; /* by the launcher, or NULL */
-    int gpu_node, bridge_node; /* -1: not told; both of GPU */
-    const char *gpu_list; /* local_cpulist of GPU */
+    const char *type; /* of the object that has GPU, or NULL: there is none */
+    int number; /* which of them, from the first in the order of XML */
 } machine_t;
 
 static const machine_t machines[] = {
 #define BLIND 0
-    {2, 4, 1, NULL, -1, -1, "0-7"},
+    {"NUMANode:2 Core:4 PU:1", NULL, "Machine", 0},
 #define MASKED 1
-    {2, 8, 1, "0-7", 1, -1, "8-15"},
+    {"NUMANode:2 Core:8 PU:1", "0-7", "Group", 1},
 #define SMT 2
-    {1, 16, 2, NULL, 0, -1, "0-31"},
+    {"NUMANode:1 Core:16 PU:2(indexes=2*16:1*2)", NULL, "Machine", 0},
 #define ODD 3
-    {1, 17, 2, NULL, 0, -1, "0-33"},
+    {"NUMANode:1 Core:17 PU:2(indexes=2*17:1*2)", NULL, "Machine", 0},
 #define TWO 4
-    {2, 4, 2, NULL, 1, -1, "4-7,12-15"},
-#define BRIDGED 5
-    {2, 4, 1, NULL, -1, 1, "0-7"},
-#define LISTED 6
-    {2, 4, 1, NULL, -1, -1, "2-3"},
+    {"NUMANode:2 Core:4 PU:2(indexes=2*8:1*2)", NULL, "Group", 1},
+/* The second half of node 0 is near */
+#define LISTED 5
+    {"NUMANode:2 Group:2 Core:2 PU:1", NULL, "Group", 2},
+/* Each package has a second node, of memory only. */
+#define MEMORY 6
+    {"Package:2 [NUMANode] [NUMANode] Core:4 PU:1", NULL, "Package", 1},
+/* Nobody knows which processors share a core. */
+#define FLAT 7
+    {"NUMANode:1 PU:4", NULL, NULL, 0},
+#define ONE_CORE 8
+    {"NUMANode:2 Core:4 PU:2(indexes=2*8:1*2)", "1,9", NULL, 0},
+#define UNEQUAL 9
+    {"NUMANode:2 Core:4 PU:1", "0-4", NULL, 0},
 };
 
 static const struct {
@@ -172,15 +183,6 @@ static const struct {
      "7,15",
      "1 of the 4 cores of NUMA node 1",
      NULL},
-    {"a bridge tells what the device does not",
-     BRIDGED,
-     {GPU},
-     0,
-     1,
-     0,
-     "4-7",
-     "NUMA node 1, near",
-     NULL},
     {"processors are told, but no node",
      LISTED,
      {GPU},
@@ -235,6 +237,42 @@ static const struct {
      NULL,
      "2147483647 ranks, but 4 cores, of NUMA node 1",
      NULL},
+    {"a device of a machine with one node",
+     SMT,
+     {GPU},
+     0,
+     1,
+     0,
+     "0-31",
+     "NUMA node 0, near " GPU,
+     NULL},
+    {"a node of memory only gets no ranks",
+     MEMORY,
+     {NULL},
+     1,
+     4,
+     0,
+     "2-3",
+     "2 of the 4 cores of NUMA node 0, for 2 ranks",
+     NULL},
+    {"and no device",
+     MEMORY,
+     {GPU},
+     0,
+     1,
+     0,
+     "4-7",
+     "NUMA node 2, near " GPU,
+     NULL},
+    {"processors without cores",
+     FLAT,
+     {NULL},
+     1,
+     2,
+     0,
+     "2-3",
+     "2 of the 4 cores of NUMA node 0",
+     NULL},
     {"a device that is not there",
      TWO,
      {"0000:77:00.0"},
@@ -255,107 +293,86 @@ static const struct {
      NULL},
 };
 
-static char *folder;
+static const char device[] =
+    "<object type=\"Bridge\" gp_index=\"1001\" bridge_type=\"0-1\" depth=\"0\" "
+    "bridge_pci=\"0000:[00-1a]\"><object type=\"PCIDev\" gp_index=\"1002\" "
+    "pci_busid=\"" GPU "\" pci_type=\"0302 [10de:20b0] [10de:1463] a1\" "
+    "pci_link_speed=\"0.000000\"/></object>\n";
 
-static G_GNUC_PRINTF(3, 4) void put(const char *root, const char *path,
-                                    const char *format, ...)
+/* The end of the object that has GPU, which is indented as its beginning. */
+static gssize find_end(const machine_t *m, const char *xml)
 {
-    char *name = g_build_filename(root, path, NULL);
-    char *parent = g_path_get_dirname(name);
-    va_list args;
-    char *text;
+    char *begin = g_strdup_printf("<object type=\"%s\"", m->type);
+    const char *at = strstr(xml, begin), *line;
+    char *end;
 
-    va_start(args, format);
-    text = g_strdup_vprintf(format, args);
-    va_end(args);
-    if (g_mkdir_with_parents(parent, 0700) < 0 ||
-        !g_file_set_contents(name, text, -1, NULL))
-        bail("cannot write %s", name);
-    g_free(text);
-    g_free(parent);
-    g_free(name);
+    for (int i = 0; i < m->number && at; i++)
+        at = strstr(at + 1, begin);
+    if (!at)
+        bail("no %s %d", m->type, m->number);
+    for (line = at; line[-1] != '\n'; line--)
+        continue;
+    end = g_strdup_printf("\n%.*s</object>", (int)(at - line), line);
+    at = strstr(at, end);
+    g_free(begin);
+    g_free(end);
+    return at + 1 - xml;
 }
 
-/* core, or a range of cores, with the threads of both. */
-static char *threads_of(const machine_t *m, int first, int last)
+static void load(hwloc_topology_t *hwloc, const char *synthetic,
+                 const GString *xml)
 {
-    const int all = m->nodes * m->cores;
-
-    if (m->threads == 1)
-        return g_strdup_printf("%d-%d", first, last);
-    return g_strdup_printf("%d-%d,%d-%d", first, last, first + all, last + all);
+    hwloc_topology_init(hwloc);
+    hwloc_topology_set_io_types_filter(*hwloc, HWLOC_TYPE_FILTER_KEEP_ALL);
+    if ((synthetic && hwloc_topology_set_synthetic(*hwloc, synthetic) < 0) ||
+        (xml && hwloc_topology_set_xmlbuffer(*hwloc, xml->str,
+                                             (int)xml->len + 1) < 0) ||
+        hwloc_topology_load(*hwloc) < 0)
+        bail("hwloc does not load a machine");
 }
 
-static void put_gpu(const machine_t *m, const char *root)
+static void add_device(const machine_t *m, hwloc_topology_t *hwloc)
 {
-    static const char bridge[] = "sys/devices/pci0000:00/0000:00:01.0";
-    char *path = g_strdup_printf("%s/" GPU, bridge);
-    char *own = g_strdup_printf("%s/numa_node", path);
-    char *above = g_strdup_printf("%s/numa_node", bridge);
-    char *list = g_strdup_printf("%s/local_cpulist", path);
-    char *link = g_strdup_printf("%s/sys/bus/pci/devices/" GPU, root);
-    char *parent = g_path_get_dirname(link);
-    char *target = g_strdup_printf("../../../../%s", path);
+    GString *xml;
+    char *buffer;
+    int length;
 
-    put(root, own, "%d\n", m->gpu_node);
-    put(root, above, "%d\n", m->bridge_node);
-    put(root, list, "%s\n", m->gpu_list);
-    if (g_mkdir_with_parents(parent, 0700) < 0 || symlink(target, link) < 0)
-        bail("cannot make %s", link);
-    g_free(target);
-    g_free(parent);
-    g_free(link);
-    g_free(list);
-    g_free(above);
-    g_free(own);
-    g_free(path);
+    if (hwloc_topology_export_xmlbuffer(*hwloc, &buffer, &length, 0) < 0)
+        bail("hwloc does not export %s", m->synthetic);
+    xml = g_string_new(buffer);
+    g_string_insert(xml, find_end(m, buffer), device);
+    hwloc_free_xmlbuffer(*hwloc, buffer);
+    hwloc_topology_destroy(*hwloc);
+    load(hwloc, NULL, xml);
+    g_string_free(xml, TRUE);
 }
 
-static char *put_machine(size_t number)
+static tool_topology_t *topology_of(const machine_t *m)
 {
-    const machine_t *m = &machines[number];
-    const int cores = m->nodes * m->cores;
-    char *root = g_strdup_printf("%s/%zu", folder, number);
+    tool_topology_t *topology = g_new0(tool_topology_t, 1);
 
-    put(root, "sys/devices/system/cpu/online", "0-%d\n",
-        cores * m->threads - 1);
-    for (int i = 0; i < cores * m->threads; i++) {
-        char *path = g_strdup_printf(
-            "sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", i);
-        char *list = threads_of(m, i % cores, i % cores);
-
-        put(root, path, "%s\n", list);
-        g_free(list);
-        g_free(path);
-    }
-    for (int i = 0; i < m->nodes; i++) {
-        char *path =
-            g_strdup_printf("sys/devices/system/node/node%d/cpulist", i);
-        char *list = threads_of(m, i * m->cores, i * m->cores + m->cores - 1);
-
-        put(root, path, "%s\n", list);
-        g_free(list);
-        g_free(path);
-    }
+    load(&topology->hwloc, m->synthetic, NULL);
+    if (m->type)
+        add_device(m, &topology->hwloc);
+    topology->allowed =
+        hwloc_bitmap_dup(hwloc_topology_get_topology_cpuset(topology->hwloc));
     if (m->mask)
-        put(root, "proc/self/status", "Name:\tx\nCpus_allowed_list:\t%s\n",
-            m->mask);
-    put_gpu(m, root);
-    return root;
+        hwloc_bitmap_list_sscanf(topology->allowed, m->mask);
+    return topology;
 }
 
 static void try(size_t i)
 {
-    char *root = g_strdup_printf("%s/%d", folder, vectors[i].machine);
+    tool_topology_t *topology = topology_of(&machines[vectors[i].machine]);
     const tool_placement_question_t question = {
-        .root = root,
+        .topology = topology,
         .devices = vectors[i].devices,
         .local_rank = vectors[i].local_rank,
         .local_size = vectors[i].local_size,
         .force = vectors[i].force,
     };
     tool_placement_t *got = tool_place(&question);
-    char *list = tool_processors_text(&got->processors);
+    char *list = tool_topology_text(got->processors);
 
     is_int(got->bind, vectors[i].want != NULL, "%s: bound or not",
            vectors[i].name);
@@ -370,7 +387,61 @@ static void try(size_t i)
            "%s: warns of it", vectors[i].name);
     g_free(list);
     tool_placement_free(got);
-    g_free(root);
+    tool_topology_free(topology);
+}
+
+static const struct {
+    int machine, cores, nodes, each;
+} counts[] = {
+    {BLIND, 8, 2, 4},    {MASKED, 8, 0, 0},  {SMT, 16, 0, 0},   {ODD, 17, 0, 0},
+    {TWO, 8, 2, 4},      {LISTED, 8, 2, 4},  {MEMORY, 8, 2, 4}, {FLAT, 4, 0, 0},
+    {ONE_CORE, 1, 0, 0}, {UNEQUAL, 5, 0, 0},
+};
+
+static void test_counts(void)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(counts); i++) {
+        const machine_t *m = &machines[counts[i].machine];
+        tool_topology_t *topology = topology_of(m);
+        int cores, nodes, each;
+
+        tool_topology_count(topology, &cores, &nodes, &each);
+        is_int(cores, counts[i].cores, "%s: cores", m->synthetic);
+        is_int(nodes, counts[i].nodes, "%s: NUMA nodes", m->synthetic);
+        is_int(each, counts[i].each, "%s: cores of each", m->synthetic);
+        tool_topology_free(topology);
+    }
+}
+
+/* As many processors as this thread may run on, whatever describes them. */
+static void test_new(const char *synthetic)
+{
+    tool_topology_t *topology;
+    cpu_set_t sets[64];
+
+    if (sched_getaffinity(0, sizeof sets, sets) < 0)
+        bail("sched_getaffinity: %s", strerror(errno));
+    if (synthetic)
+        setenv("HWLOC_SYNTHETIC", synthetic, 1);
+    topology = tool_topology_new(TRUE);
+    unsetenv("HWLOC_SYNTHETIC");
+    is_int(topology ? hwloc_bitmap_weight(topology->allowed) : -1,
+           CPU_COUNT_S(sizeof sets, sets), "this machine, by %s",
+           synthetic ? synthetic : "itself");
+    ok(!g_getenv("HWLOC_HIDE_ERRORS") && !g_getenv("HWLOC_THISSYSTEM"),
+       "the environment is as before");
+    tool_topology_free(topology);
+}
+
+static void test_unknown(void)
+{
+    const tool_placement_question_t question = {.local_size = 1};
+    tool_placement_t *got = tool_place(&question);
+
+    is_int(got->bind, FALSE, "nothing is known: not bound");
+    is_str(got->why, "unknown: the machine does not tell its processors",
+           "nothing is known: why");
+    tool_placement_free(got);
 }
 
 static const struct {
@@ -409,19 +480,16 @@ static void test_addresses(void)
 
 int main(void)
 {
-    char *remove[] = {(char *)"rm", (char *)"-r", NULL, NULL};
-
-    folder = g_dir_make_tmp("dscomm-placement-XXXXXX", NULL);
-    if (!folder)
-        bail("cannot make a folder");
-    for (size_t i = 0; i < G_N_ELEMENTS(machines); i++)
-        g_free(put_machine(i));
+    unsetenv("HWLOC_HIDE_ERRORS");
+    unsetenv("HWLOC_THISSYSTEM");
+    setenv("HWLOC_PLUGINS_PATH", "", 1);
     for (size_t i = 0; i < G_N_ELEMENTS(vectors); i++)
         try(i);
+    test_counts();
+    test_new(NULL);
+    test_new("NUMANode:2 Core:1024 PU:2");
+    tool_topology_free(NULL);
+    test_unknown();
     test_addresses();
-    remove[2] = folder;
-    g_spawn_sync(NULL, remove, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL,
-                 NULL, NULL, NULL);
-    g_free(folder);
     return tap_done();
 }

@@ -153,6 +153,18 @@ fi
 run2 --json
 is "$status $(grep -c '^{"rank":[01],"local_rank":[01],"bind":.*,"why":".*","warning":null,"error":null}$' \
     "$scratch/out")" '0 2' '--placement --json'
+# Other machines, by hwloc's variables
+like "$(of HWLOC_SYNTHETIC='NUMANode:2 Core:4 PU:2' HWLOC_THISSYSTEM=0 WORLD_SIZE=2 \
+    RANK=1 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 -- --placement && echo "$out$err")" \
+    '^rank 1 of 2: processors 8-15$' \
+    '--placement on another machine'
+if unshare -m mount -t tmpfs none /sys 2>/dev/null; then
+    out=$(RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 unshare -m sh -c \
+        'mount -t tmpfs none /sys && "$0" env --placement' "$program" 2>&1)
+    is "$? $(printf '%s\n' "$out" | wc -l)" '0 2' '--placement without /sys: no noise'
+else
+    skip '--placement without /sys' 'cannot mount'
+fi
 tool --placement --device x
 is "$status" 2 '--device: no address'
 like "$err" "'x' is no PCI address" '--device: no address'

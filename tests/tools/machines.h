@@ -35,34 +35,6 @@ static inline void put(const char *machine, const char *path, const char *text)
     g_free(name);
 }
 
-/* So many NUMA nodes of so many cores, with two processors each. */
-static inline void put_processors(const char *machine, int nodes, int each)
-{
-    int cores = nodes * each;
-    char text[64];
-
-    snprintf(text, sizeof text, "0-%d\n", 2 * cores - 1);
-    put(machine, "sys/devices/system/cpu/online", text);
-    for (int i = 0; i < 2 * cores; i++) {
-        char *path = g_strdup_printf(
-            "sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", i);
-
-        snprintf(text, sizeof text, "%d,%d\n", i % cores, i % cores + cores);
-        put(machine, path, text);
-        g_free(path);
-    }
-    for (int i = 0; i < nodes; i++) {
-        char *path =
-            g_strdup_printf("sys/devices/system/node/node%d/cpulist", i);
-
-        snprintf(text, sizeof text, "%d-%d,%d-%d\n", i * each,
-                 i * each + each - 1, cores + i * each,
-                 cores + i * each + each - 1);
-        put(machine, path, text);
-        g_free(path);
-    }
-}
-
 /* As the kernel prints it: addresses as this machine reads them. */
 static inline void add_route(GString *text, const char *interface,
                              const char *network, const char *gateway,
@@ -96,20 +68,15 @@ static inline void put_device(const char *machine, const char *device,
     g_free(path);
 }
 
-/* plain: 8 cores, two NUMA nodes. small: 2 cores. bare: nothing is known.
- * rdma, down, efa, opa, usnic, iwarp and cxi: plain with a device. masked:
- * plain, but a launcher leaves one core. */
+/* rdma, down, efa, opa, usnic, iwarp and cxi: plain with a device. */
 static inline void put_machines(void)
 {
     static const char *const likes[] = {"plain", "rdma", "down",
                                         "efa",   "opa",  "usnic",
                                         "iwarp", "cxi",  "masked"};
 
-    for (size_t i = 0; i < G_N_ELEMENTS(likes); i++) {
-        put_processors(likes[i], 2, 4);
+    for (size_t i = 0; i < G_N_ELEMENTS(likes); i++)
         put_routes(likes[i]);
-    }
-    put_processors("small", 1, 2);
     put("small", "proc/sys/kernel/hostname", "small.local\n");
     put_routes("small");
     put_device("rdma", "mlx5_0", "4: ACTIVE\n");
@@ -120,8 +87,6 @@ static inline void put_machines(void)
     put_device("iwarp", "siw_eth0", "4: ACTIVE\n");
     put("iwarp", "sys/class/infiniband/siw_eth0/node_type", "4: RNIC\n");
     put("cxi", "sys/class/cxi/cxi0/uevent", "");
-    put("masked", "proc/self/status",
-        "Name:\tx\nCpus_allowed:\t202\nCpus_allowed_list:\t1,9\nMems:\t1\n");
 }
 
 typedef struct {
@@ -129,6 +94,21 @@ typedef struct {
     int superuser, nodes, each;
     const char *const *environment, *const *old; /* NULL at the end, or NULL */
 } question_t;
+
+/* small: 2 cores. bare: nothing is known. masked: a launcher leaves one core.
+ * All others: 8 cores, two NUMA nodes. */
+static inline void count_cores(tool_advice_question_t *question,
+                               const char *machine)
+{
+    const gboolean small = strcmp(machine, "small") == 0;
+    const gboolean masked = strcmp(machine, "masked") == 0;
+
+    if (strcmp(machine, "bare") == 0)
+        return;
+    question->cores = small ? 2 : masked ? 1 : 8;
+    question->numa_nodes = small || masked ? 0 : 2;
+    question->cores_per_numa = small || masked ? 0 : 4;
+}
 
 static inline tool_advice_t *ask(const question_t *v, char **ret_problem)
 {
@@ -143,8 +123,10 @@ static inline tool_advice_t *ask(const question_t *v, char **ret_problem)
         .ranks_per_node = v->each,
         .old = (char *const *)v->old,
     };
-    tool_advice_t *advice = tool_advise(&question, ret_problem);
+    tool_advice_t *advice;
 
+    count_cores(&question, v->machine);
+    advice = tool_advise(&question, ret_problem);
     g_free(root);
     return advice;
 }

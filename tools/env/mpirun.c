@@ -5,6 +5,7 @@
 #include "tools/env/mpirun.h"
 #include "tools/env/mpirun-version.h"
 #include "tools/common/tool.h"
+#include "tools/common/topology.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -63,14 +64,11 @@ static void add_advice(const tool_advice_t *advice, GString *text)
     g_free(line);
 }
 
-/* Advice about one program, or NULL and a sentence. */
-static tool_advice_t *ask(const tool_env_mpirun_t *options, const char *program,
-                          char **ret_problem)
+/* What does not depend on the program. */
+static tool_advice_question_t make_question(const tool_env_mpirun_t *options)
 {
-    char *version = tool_mpirun_version(program, VERSION_MSEC, ret_problem);
+    tool_topology_t *topology = tool_topology_new(FALSE);
     tool_advice_question_t question = {
-        .program = program,
-        .version = version,
         .root = "",
         .environment = environ,
         .superuser = geteuid() == 0,
@@ -78,10 +76,25 @@ static tool_advice_t *ask(const tool_env_mpirun_t *options, const char *program,
         .ranks_per_node = options->ranks_per_node,
         .old = options->old,
     };
+
+    if (topology)
+        tool_topology_count(topology, &question.cores, &question.numa_nodes,
+                            &question.cores_per_numa);
+    tool_topology_free(topology);
+    return question;
+}
+
+/* Advice about one program, or NULL and a sentence. */
+static tool_advice_t *ask(tool_advice_question_t question, const char *program,
+                          char **ret_problem)
+{
+    char *version = tool_mpirun_version(program, VERSION_MSEC, ret_problem);
     tool_advice_t *advice;
 
     if (!version)
         return NULL;
+    question.program = program;
+    question.version = version;
     advice = tool_advise(&question, ret_problem);
     g_free(version);
     return advice;
@@ -98,11 +111,12 @@ static GPtrArray *ask_all(const tool_env_mpirun_t *options, GPtrArray *problems)
 {
     char *named[] = {(char *)options->program, NULL};
     char **found = options->program ? g_strdupv(named) : tool_mpirun_find();
+    const tool_advice_question_t question = make_question(options);
     GPtrArray *list = g_ptr_array_new_with_free_func(free_advice);
 
     for (int i = 0; found[i]; i++) {
         char *problem = NULL;
-        tool_advice_t *advice = ask(options, found[i], &problem);
+        tool_advice_t *advice = ask(question, found[i], &problem);
 
         g_ptr_array_add(advice ? list : problems,
                         advice ? (void *)advice : (void *)problem);

@@ -4,17 +4,13 @@
 
 #include "tools/env/placement.h"
 
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define NODES "sys/devices/system/node"
 
 /* Processors among which ranks choose: a NUMA node, or what is near a device.
  */
 typedef struct {
-    tool_processors_t set;
+    hwloc_const_bitmap_t set; /* NULL: unknown; part of the topology */
     int node; /* -1: unknown */
     char *name; /* for sentences; NULL: nothing is known */
     char *absent; /* a device that is not there; or NULL */
@@ -22,8 +18,8 @@ typedef struct {
 
 typedef struct {
     const tool_placement_question_t *question;
+    const tool_topology_t *topology;
     const char *const *devices; /* NULL: none is named */
-    tool_processors_t online, allowed;
     domain_t *domains; /* one a device, or one a NUMA node */
     int count;
     tool_placement_t *result;
@@ -47,74 +43,50 @@ char *tool_pci_address(const char *text)
     return g_strdup_printf("%04x:%02x:%02x.%x", domain, bus, device, function);
 }
 
-static gboolean node_processors(const char *root, int node,
-                                tool_processors_t *set)
+/* The NUMA node with exactly these processors, or NULL. */
+static hwloc_obj_t find_node(const state_t *s, hwloc_const_bitmap_t set)
 {
-    char *path = g_strdup_printf(NODES "/node%d/cpulist", node);
-    gboolean good = tool_processors_read(root, path, set);
+    hwloc_obj_t node = NULL;
 
-    g_free(path);
-    return good;
-}
-
-/* Of a folder of sysfs; -1: it does not tell. */
-static int read_node(const char *folder)
-{
-    char *path = g_strconcat(folder, "/numa_node", NULL);
-    char *text = NULL;
-    int node = -1;
-
-    if (g_file_get_contents(path, &text, NULL, NULL))
-        node = atoi(text);
-    g_free(text);
-    g_free(path);
+    do
+        node = tool_topology_next_node(s->topology, set, node);
+    while (node && !hwloc_bitmap_isequal(node->cpuset, set));
     return node;
 }
 
-/* Firmware that does not tell the device's node may tell that of a bridge above
- * it. */
-static int device_node(const char *root, const char *address)
+/* Sets domain to the processors near the device. A machine of several nodes
+ * that does not know them gives all of its processors. */
+static void place_device(const state_t *s, hwloc_obj_t device, char *address,
+                         domain_t *domain)
 {
-    char *path = g_strdup_printf("%s/sys/bus/pci/devices/%s", root, address);
-    char *at = realpath(path, NULL);
-    int node = -1;
+    hwloc_topology_t hwloc = s->topology->hwloc;
+    hwloc_obj_t near = hwloc_get_non_io_ancestor_obj(hwloc, device);
+    hwloc_obj_t node = find_node(s, near->cpuset);
 
-    while (at && node < 0) {
-        char *slash = strrchr(at, '/');
-
-        node = read_node(at);
-        if (!slash || slash == at || !strstr(at, "/pci"))
-            break;
-        *slash = '\0';
+    if (node) {
+        domain->node = (int)node->os_index;
+        domain->name =
+            g_strdup_printf("NUMA node %d, near %s", domain->node, address);
+    } else if (!hwloc_bitmap_isequal(
+                   near->cpuset, hwloc_topology_get_topology_cpuset(hwloc))) {
+        domain->name = g_strdup_printf("those near %s", address);
     }
-    free(at);
-    g_free(path);
-    return node;
+    domain->set = near->cpuset;
 }
 
-/* "All processors" is what a machine says that knows nothing. */
 static void read_device(const state_t *s, const char *text, domain_t *domain)
 {
-    const char *root = s->question->root;
     char *address = tool_pci_address(text);
-    char *path;
+    hwloc_obj_t device;
 
     domain->node = -1;
     if (!address)
         return;
-    domain->node = device_node(root, address);
-    path = g_strdup_printf("sys/bus/pci/devices/%s/local_cpulist", address);
-    if (domain->node >= 0 && node_processors(root, domain->node, &domain->set))
-        domain->name =
-            g_strdup_printf("NUMA node %d, near %s", domain->node, address);
-    else if (tool_processors_read(root, path, &domain->set) &&
-             memcmp(&domain->set, &s->online, sizeof s->online) != 0)
-        domain->name = g_strdup_printf("those near %s", address);
-    g_free(path);
-    path = g_strdup_printf("%s/sys/bus/pci/devices/%s", root, address);
-    if (!g_file_test(path, G_FILE_TEST_EXISTS))
-        domain->absent = g_steal_pointer(&address);
-    g_free(path);
+    device = hwloc_get_pcidev_by_busidstring(s->topology->hwloc, address);
+    if (device)
+        place_device(s, device, address, domain);
+    else
+        domain->absent = g_strdup(address);
     g_free(address);
 }
 
@@ -126,34 +98,27 @@ static void read_devices(state_t *s)
         read_device(s, s->devices[i], &s->domains[i]);
 }
 
-/* Those with processors that may be used; the whole machine where it has no
- * nodes. */
+/* One domain for each NUMA node with processors that may be used. If there is
+ * none, the only domain is the whole machine. */
 static void read_nodes(state_t *s)
 {
-    GPtrArray *names = tool_root_names(s->question->root, NODES);
+    const tool_topology_t *topology = s->topology;
+    hwloc_const_bitmap_t allowed = topology->allowed;
+    hwloc_obj_t node = NULL;
+    const int most =
+        hwloc_get_nbobjs_by_type(topology->hwloc, HWLOC_OBJ_NUMANODE);
 
-    s->domains = g_new0(domain_t, names->len + 1);
-    for (int i = 0; i < 1024; i++) {
-        domain_t *domain = &s->domains[s->count];
-        tool_processors_t some;
-        char *name = g_strdup_printf("node%d", i);
-        gboolean there =
-            g_ptr_array_find_with_equal_func(names, name, g_str_equal, NULL) &&
-            node_processors(s->question->root, i, &domain->set);
+    s->domains = g_new0(domain_t, most + 1);
+    while ((node = tool_topology_next_node(topology, allowed, node))) {
+        domain_t *domain = &s->domains[s->count++];
 
-        g_free(name);
-        some = domain->set;
-        tool_processors_intersect(&some, &s->allowed);
-        if (!there || !tool_processors_count(&some))
-            continue;
-        domain->node = i;
-        domain->name = g_strdup_printf("NUMA node %d", i);
-        s->count++;
+        domain->set = node->cpuset;
+        domain->node = (int)node->os_index;
+        domain->name = g_strdup_printf("NUMA node %d", domain->node);
     }
-    g_ptr_array_unref(names);
     if (s->count)
         return;
-    s->domains[0] = (domain_t){s->online, -1, g_strdup("this machine"), NULL};
+    s->domains[0] = (domain_t){allowed, -1, g_strdup("this machine"), NULL};
     s->count = 1;
 }
 
@@ -185,7 +150,9 @@ static int count_sharers(const state_t *s, const domain_t *own, int *ret_index)
     gint64 count = 0, index = 0;
 
     for (int d = 0; d < s->count; d++) {
-        if (memcmp(&s->domains[d].set, &own->set, sizeof own->set) != 0)
+        const domain_t *domain = &s->domains[d];
+
+        if (!domain->set || !hwloc_bitmap_isequal(domain->set, own->set))
             continue;
         count += ranks_below(s, d, s->question->local_size);
         index += ranks_below(s, d, s->question->local_rank);
@@ -194,38 +161,31 @@ static int count_sharers(const state_t *s, const domain_t *own, int *ret_index)
     return (int)count;
 }
 
-/* Cores first to last, counted from 0, of those in cores, with all their
- * processors in set. */
-static void take_cores(const state_t *s, const tool_processors_t *cores,
-                       const tool_processors_t *set, int first, int count)
+/* Adds to the result the cores numbered first to first + count - 1 of those
+ * with processors in set: all of their processors that are in set. */
+static void take_cores(const state_t *s, hwloc_const_bitmap_t set, int first,
+                       int count)
 {
-    tool_processors_t siblings, *taken = &s->result->processors;
-    int core = 0;
+    hwloc_bitmap_t taken = s->result->processors;
+    hwloc_obj_t core = NULL;
 
-    for (int i = 0; i < TOOL_PROCESSORS_MAX; i++) {
-        if (!cores->has[i])
-            continue;
-        if (core >= first && core < first + count) {
-            tool_processors_siblings(s->question->root, i, &siblings);
-            tool_processors_intersect(&siblings, set);
-            for (int j = 0; j < TOOL_PROCESSORS_MAX; j++)
-                taken->has[j] |= siblings.has[j];
-        }
-        core++;
+    for (int i = 0; i < first + count; i++) {
+        core = tool_topology_next_core(s->topology, set, core);
+        if (i >= first)
+            hwloc_bitmap_or(taken, taken, core->cpuset);
     }
+    hwloc_bitmap_and(taken, taken, set);
 }
 
 /* Contiguous shares; the first ranks have one core more where they are not
  * equal. */
 static void share(const state_t *s, const domain_t *domain,
-                  const tool_processors_t *set)
+                  hwloc_const_bitmap_t set)
 {
     tool_placement_t *result = s->result;
-    tool_processors_t cores = *set;
-    int index = 0, all, sharers = count_sharers(s, domain, &index);
+    const int all = tool_topology_count_cores(s->topology, set);
+    int index = 0, sharers = count_sharers(s, domain, &index);
 
-    tool_processors_keep_cores(s->question->root, &cores);
-    all = tool_processors_count(&cores);
     if (all < sharers) {
         result->why = g_strdup_printf("%d ranks, but %d cores, of %s: not "
                                       "bound",
@@ -233,8 +193,7 @@ static void share(const state_t *s, const domain_t *domain,
         return;
     }
     result->cores = all / sharers + (index < all % sharers);
-    take_cores(s, &cores, set,
-               index * (all / sharers) + MIN(index, all % sharers),
+    take_cores(s, set, index * (all / sharers) + MIN(index, all % sharers),
                result->cores);
     result->bind = TRUE;
     result->node = domain->node;
@@ -243,22 +202,37 @@ static void share(const state_t *s, const domain_t *domain,
                                   sharers == 1 ? "" : "s");
 }
 
-static void decide(const state_t *s)
+/* Decides among the processors of a domain that is known. */
+static void decide_in(const state_t *s, const domain_t *domain)
 {
-    const domain_t *domain = &s->domains[domain_of(s, s->question->local_rank)];
+    const tool_topology_t *topology = s->topology;
     tool_placement_t *result = s->result;
-    gboolean bound = memcmp(&s->allowed, &s->online, sizeof s->online) != 0;
-    tool_processors_t set = domain->set;
-    char *mask = tool_processors_text(&s->allowed);
+    gboolean bound = !hwloc_bitmap_isequal(
+        topology->allowed, hwloc_topology_get_topology_cpuset(topology->hwloc));
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    char *mask = tool_topology_text(topology->allowed);
 
-    tool_processors_intersect(&set, &s->allowed);
-    if (domain->name && !tool_processors_count(&set)) {
+    hwloc_bitmap_and(set, domain->set, topology->allowed);
+    if (hwloc_bitmap_iszero(set))
         result->warning =
             g_strdup_printf("the launcher's mask, %s, has no processor of %s; "
                             "it is kept",
                             mask, domain->name);
-        bound = TRUE;
-    }
+    if (result->warning || (bound && !s->question->force))
+        result->why = g_strdup_printf("bound to %s already, by the launcher "
+                                      "or a container",
+                                      mask);
+    else
+        share(s, domain, set);
+    g_free(mask);
+    hwloc_bitmap_free(set);
+}
+
+static void decide(const state_t *s)
+{
+    const domain_t *domain = &s->domains[domain_of(s, s->question->local_rank)];
+    tool_placement_t *result = s->result;
+
     if (domain->absent) {
         result->why = g_strdup("unknown: the device is not there");
         result->warning = g_strdup_printf("this machine has no PCI device %s",
@@ -266,14 +240,9 @@ static void decide(const state_t *s)
     } else if (!domain->name) {
         result->why = g_strdup("unknown: the machine does not tell which "
                                "processors are near the device");
-    } else if (bound && (result->warning || !s->question->force)) {
-        result->why = g_strdup_printf("bound to %s already, by the launcher "
-                                      "or a container",
-                                      mask);
     } else {
-        share(s, domain, &set);
+        decide_in(s, domain);
     }
-    g_free(mask);
 }
 
 tool_placement_t *tool_place(const tool_placement_question_t *question)
@@ -282,15 +251,16 @@ tool_placement_t *tool_place(const tool_placement_question_t *question)
     state_t *s = g_new0(state_t, 1);
 
     s->question = question;
+    s->topology = question->topology;
     s->result = result;
+    result->processors = hwloc_bitmap_alloc();
     s->devices =
         question->devices && question->devices[0] ? question->devices : NULL;
     result->node = -1;
     if (question->local_rank < 0 ||
         question->local_size <= question->local_rank) {
         result->why = g_strdup("unknown: which rank of this node this is");
-    } else if (!tool_processors_online(question->root, &s->online) ||
-               !tool_processors_allowed(question->root, &s->allowed)) {
+    } else if (!s->topology) {
         result->why = g_strdup("unknown: the machine does not tell its "
                                "processors");
     } else {
@@ -311,6 +281,9 @@ tool_placement_t *tool_place(const tool_placement_question_t *question)
 
 void tool_placement_free(tool_placement_t *placement)
 {
+    if (!placement)
+        return;
+    hwloc_bitmap_free(placement->processors);
     g_free(placement->why);
     g_free(placement->warning);
     g_free(placement);

@@ -5,10 +5,11 @@
 #ifndef TOOLS_PLACEMENT_H
 #define TOOLS_PLACEMENT_H
 
-#include "tools/common/processors.h"
+#include "tools/common/topology.h"
 
 typedef struct {
-    const char *root; /* "" for "/" */
+    const tool_topology_t *topology; /* with PCI devices if devices are given;
+                                        NULL: unknown */
     /* PCI addresses of the ranks' devices: local rank r uses number r modulo
      * how many there are; NULL at the end, or NULL */
     const char *const *devices;
@@ -18,7 +19,7 @@ typedef struct {
 
 typedef struct {
     gboolean bind; /* FALSE: leave the process where it is */
-    tool_processors_t processors; /* where bind */
+    hwloc_bitmap_t processors; /* empty unless bind */
     int cores, node; /* how many, and of which NUMA node, -1: several or none */
     char *why;
     char *warning; /* or NULL */

@@ -10,7 +10,6 @@
 
 #include <dscomm/status.h>
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,12 +71,13 @@ static void warn_local_rank(int local_rank, tool_placement_t *placement)
 
 /* NULL: a sentence went to stderr. */
 static tool_placement_t *ask(const dscomm_env_t *env,
-                             const tool_env_placement_t *options)
+                             const tool_env_placement_t *options,
+                             const tool_topology_t *topology)
 {
     char **devices =
         options->devices ? g_strsplit(options->devices, ",", -1) : NULL;
     const tool_placement_question_t question = {
-        .root = "",
+        .topology = topology,
         .devices = (const char *const *)devices,
         .local_rank = find_local_rank(env),
         .local_size = dscomm_env_local_size(env),
@@ -95,7 +95,7 @@ static tool_placement_t *ask(const dscomm_env_t *env,
 static void print(const dscomm_env_t *env, const tool_placement_t *placement,
                   GString *text)
 {
-    char *list = tool_processors_text(&placement->processors);
+    char *list = tool_topology_text(placement->processors);
 
     g_string_append_printf(
         text, "rank %d of %d: %s%s%s\n", dscomm_env_rank(env),
@@ -114,7 +114,7 @@ static void print_json(const dscomm_env_t *env,
 {
     JsonBuilder *builder = json_builder_new();
     char *list =
-        placement ? tool_processors_text(&placement->processors) : g_strdup("");
+        placement ? tool_topology_text(placement->processors) : g_strdup("");
     char *line;
 
     json_builder_begin_object(builder);
@@ -148,8 +148,10 @@ void tool_env_placement_error(const char *sentence, GString *text)
 int tool_env_placement(const dscomm_env_t *env,
                        const tool_env_placement_t *options, GString *text)
 {
-    tool_placement_t *placement = ask(env, options);
+    tool_topology_t *topology = tool_topology_new(options->devices != NULL);
+    tool_placement_t *placement = ask(env, options, topology);
 
+    tool_topology_free(topology);
     if (!placement)
         return TOOL_USAGE;
     if (options->json)
@@ -160,20 +162,13 @@ int tool_env_placement(const dscomm_env_t *env,
     return TOOL_OK;
 }
 
-static int apply(const tool_placement_t *placement)
+static int apply(const tool_placement_t *placement,
+                 const tool_topology_t *topology)
 {
-    const size_t size = CPU_ALLOC_SIZE(TOOL_PROCESSORS_MAX);
-    cpu_set_t *set = CPU_ALLOC(TOOL_PROCESSORS_MAX);
     char threads[16];
-    int result;
 
-    CPU_ZERO_S(size, set);
-    for (int i = 0; i < TOOL_PROCESSORS_MAX; i++)
-        if (placement->processors.has[i])
-            CPU_SET_S((size_t)i, size, set);
-    result = sched_setaffinity(0, size, set);
-    CPU_FREE(set);
-    if (result < 0)
+    if (hwloc_set_cpubind(topology->hwloc, placement->processors,
+                          HWLOC_CPUBIND_THREAD) < 0)
         return tool_fail(TOOL_FAILED, "env",
                          "cannot bind to the processors that --placement "
                          "tells: %s",
@@ -185,15 +180,15 @@ static int apply(const tool_placement_t *placement)
 
 int tool_env_bind(const dscomm_env_t *env, const tool_env_placement_t *options)
 {
-    tool_placement_t *placement = ask(env, options);
+    tool_topology_t *topology = tool_topology_new(options->devices != NULL);
+    tool_placement_t *placement = ask(env, options, topology);
     int status = placement ? TOOL_OK : TOOL_USAGE;
 
-    if (!placement)
-        return status;
-    if (placement->warning)
+    if (placement && placement->warning)
         tool_fail(0, "env", "%s", placement->warning);
-    if (placement->bind)
-        status = apply(placement);
+    if (placement && placement->bind)
+        status = apply(placement, topology);
     tool_placement_free(placement);
+    tool_topology_free(topology);
     return status;
 }

@@ -117,9 +117,9 @@ static G_GNUC_PRINTF(2, 3) void note(advice_state_t *state, const char *format,
 /* How many ranks share what. */
 static void place(advice_state_t *state)
 {
-    const tool_advice_machine_t *machine = &state->machine;
+    const tool_advice_question_t *question = state->question;
     int each = state->advice->ranks_per_node;
-    int numa = machine->numa_nodes, cores = machine->cores;
+    int numa = question->numa_nodes, cores = question->cores;
 
     set(state, "cores", "%d", cores);
     set(state, "numa", "%d", numa);
@@ -132,7 +132,7 @@ static void place(advice_state_t *state)
     else if (numa && each % numa == 0)
         state->facts |= FACT_NUMA;
     if (state->facts & FACT_NUMA)
-        set(state, "pe", "%d", machine->cores_per_numa / (each / numa));
+        set(state, "pe", "%d", question->cores_per_numa / (each / numa));
 }
 
 /* What gives mpirun its nodes. */

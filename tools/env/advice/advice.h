@@ -21,6 +21,8 @@ typedef struct {
     const char *root; /* "" for "/" */
     char *const *environment; /* "NAME=VALUE", NULL at the end */
     gboolean superuser;
+    int cores; /* that this process may use; 0: unknown */
+    int numa_nodes, cores_per_numa; /* 0: one, or several that differ */
     int nodes, ranks_per_node; /* 0: not said */
     char *const *old; /* arguments to judge, NULL at the end; or NULL */
 } tool_advice_question_t;

@@ -1,63 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Cores, NUMA nodes and RDMA devices, from Linux's files. */
+/* RDMA devices, from Linux's files. */
 #include "config.h"
 
 #include "tools/env/advice/machine.h"
-#include "tools/common/processors.h"
 
 #include <string.h>
 
-/* Several NUMA nodes with as many cores each; those without any do not
- * count. */
-static void read_numa(const char *root, const tool_processors_t *cores,
-                      tool_advice_machine_t *machine)
+char *tool_root_file(const char *root, const char *path)
 {
-    static const char folder[] = "sys/devices/system/node";
-    GPtrArray *list = tool_root_names(root, folder);
-    tool_processors_t set;
-    int nodes = 0, each = 0;
-    gboolean equal = TRUE;
+    char *name = g_strconcat(root, "/", path, NULL);
+    char *text = NULL;
 
-    for (guint i = 0; i < list->len; i++) {
-        const char *name = g_ptr_array_index(list, i);
-        char *path = g_strdup_printf("%s/%s/cpulist", folder, name);
-        int here = 0;
-
-        if (g_str_has_prefix(name, "node") &&
-            tool_processors_read(root, path, &set)) {
-            tool_processors_intersect(&set, cores);
-            here = tool_processors_count(&set);
-        }
-        equal = equal && (!here || !each || here == each);
-        if (here) {
-            each = here;
-            nodes++;
-        }
-        g_free(path);
-    }
-    g_ptr_array_unref(list);
-    if (equal && nodes > 1) {
-        machine->numa_nodes = nodes;
-        machine->cores_per_numa = each;
-    }
+    g_file_get_contents(name, &text, NULL, NULL);
+    g_free(name);
+    return text;
 }
 
-static void read_cores(const char *root, tool_advice_machine_t *machine)
+static int compare(const void *a, const void *b)
 {
-    tool_processors_t *set = g_new0(tool_processors_t, 1);
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
 
-    if (tool_processors_allowed(root, set)) {
-        tool_processors_keep_cores(root, set);
-        machine->cores = tool_processors_count(set);
-        read_numa(root, set, machine);
-    }
-    g_free(set);
+/* Names in a folder below root, sorted; g_ptr_array_unref(). */
+static GPtrArray *root_names(const char *root, const char *path)
+{
+    char *name = g_strconcat(root, "/", path, NULL);
+    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
+    GDir *dir = g_dir_open(name, 0, NULL);
+    const char *entry;
+
+    while (dir && (entry = g_dir_read_name(dir)))
+        g_ptr_array_add(list, g_strdup(entry));
+    if (dir)
+        g_dir_close(dir);
+    g_free(name);
+    g_ptr_array_sort(list, compare);
+    return list;
 }
 
 static gboolean is_active(const char *root, const char *device)
 {
     char *folder = g_strdup_printf("sys/class/infiniband/%s/ports", device);
-    GPtrArray *ports = tool_root_names(root, folder);
+    GPtrArray *ports = root_names(root, folder);
     gboolean active = FALSE;
 
     for (guint i = 0; i < ports->len; i++) {
@@ -141,7 +125,7 @@ static const char *look_at(const char *root, const char *device,
 
 static void read_rdma(const char *root, tool_advice_machine_t *machine)
 {
-    GPtrArray *devices = tool_root_names(root, "sys/class/infiniband");
+    GPtrArray *devices = root_names(root, "sys/class/infiniband");
 
     for (guint i = 0; i < devices->len && !machine->rdma; i++) {
         const char *name = g_ptr_array_index(devices, i);
@@ -158,7 +142,7 @@ static void read_rdma(const char *root, tool_advice_machine_t *machine)
 /* HPE's Slingshot has a class of its own. */
 static void read_slingshot(const char *root, tool_advice_machine_t *machine)
 {
-    GPtrArray *devices = tool_root_names(root, "sys/class/cxi");
+    GPtrArray *devices = root_names(root, "sys/class/cxi");
 
     if (devices->len && !machine->fabric) {
         machine->device = TRUE;
@@ -176,7 +160,6 @@ void tool_advice_machine_read(const char *root, const char *wanted,
                               tool_advice_machine_t *ret_machine)
 {
     memset(ret_machine, 0, sizeof *ret_machine);
-    read_cores(root, ret_machine);
     read_rdma(root, ret_machine);
     read_slingshot(root, ret_machine);
     tool_advice_machine_network(root, wanted, ret_machine);

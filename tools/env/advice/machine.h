@@ -6,8 +6,6 @@
 #include <glib.h>
 
 typedef struct {
-    int cores; /* that this process may use; 0: unknown */
-    int numa_nodes, cores_per_numa; /* 0: one, or several that differ */
     char *rdma; /* an active device that UCX drives, or NULL */
     char *no_rdma; /* a device that is there, and why UCX does not drive it */
     char *fabric; /* an active device that others drive, or NULL */
@@ -16,6 +14,9 @@ typedef struct {
     char *interface, *subnet; /* of the network to use, or NULL */
     gboolean choice; /* there are other interfaces as well */
 } tool_advice_machine_t;
+
+/* A file below root, or NULL; g_free(). */
+char *tool_root_file(const char *root, const char *path);
 
 /* wanted: interfaces, as of DSCOMM_SOCKET_IFNAME, or NULL. */
 void tool_advice_machine_read(const char *root, const char *wanted,

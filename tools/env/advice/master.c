@@ -4,7 +4,6 @@
 
 #include "env/nodelist.h"
 #include "tools/env/advice/state.h"
-#include "tools/common/processors.h"
 
 #include <string.h>
 

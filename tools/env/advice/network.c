@@ -4,7 +4,6 @@
 #include "config.h"
 
 #include "tools/env/advice/machine.h"
-#include "tools/common/processors.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -173,7 +173,7 @@ void tool_advice_size(advice_state_t *state)
         count_old(state, &hosts);
     advice->nodes = MAX(advice->nodes, 1);
     if (!advice->ranks_per_node)
-        advice->ranks_per_node = MAX(state->machine.cores, 1);
+        advice->ranks_per_node = MAX(question->cores, 1);
     if (!advice->ranks)
         advice->ranks = advice->nodes * advice->ranks_per_node;
     if (hosts.count && hosts.least < advice->ranks_per_node)
