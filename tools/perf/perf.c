@@ -3,6 +3,7 @@
  * which is this program again. */
 #include "config.h"
 
+#include "tools/common/topology.h"
 #include "tools/run/job.h"
 #include "tools/perf/baseline.h"
 #include "tools/perf/options.h"
@@ -50,7 +51,8 @@ static int start_ranks(const perf_options_t *options, char **words)
 }
 
 /* Who knows of no others is alone, or started without a launcher. */
-static int join_or_start(const perf_options_t *options, char **words)
+static int join_or_start(const perf_options_t *options,
+                         const tool_topology_t *topology, char **words)
 {
     dscomm_init_attr_t attr = DSCOMM_INIT_ATTR_INIT;
     dscomm_group_t *world;
@@ -65,7 +67,7 @@ static int join_or_start(const perf_options_t *options, char **words)
     if (start)
         status = TOOL_OK;
     else
-        status = perf_run(options, world);
+        status = perf_run(options, topology, world);
     if (dscomm_finalize(world) != DSCOMM_OK && status == TOOL_OK && !start)
         status = perf_fail("end");
     return start ? start_ranks(options, words) : status;
@@ -78,7 +80,11 @@ int tool_perf(int argc, char **argv)
     int status = perf_options_read(argc, argv, &options);
 
     if (status == TOOL_OK) {
-        status = join_or_start(&options, words);
+        /* Before the library starts threads, see topology.h */
+        tool_topology_t *topology = tool_topology_new(FALSE);
+
+        status = join_or_start(&options, topology, words);
+        tool_topology_free(topology);
         perf_options_clear(&options);
     }
     g_strfreev(words);

@@ -115,6 +115,7 @@ typedef struct perf_roof perf_roof_t;
 /* One run, on one rank. */
 typedef struct {
     const perf_options_t *options;
+    const struct tool_topology *topology; /* NULL: unknown */
     dscomm_group_t *group; /* of all ranks, made after they were pinned */
     int rank, ranks;
     perf_rank_t *everyone; /* ranks entries */

@@ -1,74 +1,59 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Binding to processors, see perf-processors.h. */
+/* Binding to processors, see processors.h. */
 #include "config.h"
 
 #include "tools/perf/processors.h"
 
-#include <glib.h>
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-static int allowed(cpu_set_t *ret_set)
+int perf_processor_count(const tool_topology_t *topology)
 {
-    CPU_ZERO(ret_set);
-    if (sched_getaffinity(0, sizeof *ret_set, ret_set) != 0)
-        return 0;
-    return CPU_COUNT(ret_set);
+    return topology ? hwloc_bitmap_weight(topology->allowed) : 0;
 }
 
-int perf_processor_count(void)
+int perf_processor_bound(const tool_topology_t *topology)
 {
-    cpu_set_t set;
-
-    return allowed(&set);
+    return perf_processor_count(topology) == 1
+               ? hwloc_bitmap_first(topology->allowed)
+               : -1;
 }
 
-/* Is it the first thread of its core? Where nobody says, it is. */
-static gboolean is_first_thread(int processor)
+static int nth(hwloc_const_bitmap_t set, int n)
 {
-    char *path = g_strdup_printf(
-        "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
-        processor);
-    char *text = NULL;
-    gboolean first = TRUE;
+    int processor = hwloc_bitmap_first(set);
 
-    if (g_file_get_contents(path, &text, NULL, NULL))
-        first = strtol(text, NULL, 10) == processor;
-    g_free(text);
-    g_free(path);
-    return first;
+    while (n-- > 0)
+        processor = hwloc_bitmap_next(set, processor);
+    return processor;
 }
 
-/* The index-th processor of set, first threads of cores before all others. */
-static int pick(const cpu_set_t *set, int index)
+/* One processor of each core before all others. */
+static int pick(const tool_topology_t *topology, int index)
 {
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < CPU_SETSIZE; i++)
-            if (CPU_ISSET((size_t)i, set) &&
-                is_first_thread(i) == (pass == 0) && index-- == 0)
-                return i;
-    return -1;
+    hwloc_bitmap_t set = hwloc_bitmap_dup(topology->allowed);
+    int cores, processor;
+
+    hwloc_bitmap_singlify_per_core(topology->hwloc, set, 0);
+    cores = hwloc_bitmap_weight(set);
+    if (index >= cores) {
+        hwloc_bitmap_andnot(set, topology->allowed, set);
+        index -= cores;
+    }
+    processor = nth(set, index);
+    hwloc_bitmap_free(set);
+    return processor;
 }
 
-int perf_processor_bound(void)
+int perf_processor_bind(const tool_topology_t *topology, int local, int locals)
 {
-    cpu_set_t set;
-
-    return allowed(&set) == 1 ? pick(&set, 0) : -1;
-}
-
-int perf_processor_bind(int local, int locals)
-{
-    cpu_set_t set, one;
-    int count = allowed(&set);
+    const int count = perf_processor_count(topology);
+    hwloc_bitmap_t one;
+    int processor, result;
 
     if (count <= 1 || count < locals)
-        return perf_processor_bound();
-    int processor = pick(&set, local);
-    if (processor < 0)
-        return -1;
-    CPU_ZERO(&one);
-    CPU_SET((size_t)processor, &one);
-    return sched_setaffinity(0, sizeof one, &one) == 0 ? processor : -1;
+        return perf_processor_bound(topology);
+    processor = pick(topology, local);
+    one = hwloc_bitmap_alloc();
+    hwloc_bitmap_only(one, (unsigned)processor);
+    result = hwloc_set_cpubind(topology->hwloc, one, HWLOC_CPUBIND_THREAD);
+    hwloc_bitmap_free(one);
+    return result == 0 ? processor : -1;
 }

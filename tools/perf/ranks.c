@@ -54,9 +54,10 @@ dscomm_status_t perf_ranks_place(perf_run_t *run, dscomm_group_t *group)
         return status;
     count_locals(run);
     if (run->options->unpinned)
-        processor = perf_processor_bound();
+        processor = perf_processor_bound(run->topology);
     else
-        processor = perf_processor_bind(self->local, self->locals);
+        processor =
+            perf_processor_bind(run->topology, self->local, self->locals);
     return tell_processors(run, group, processor);
 }
 

@@ -77,7 +77,7 @@ static void warn(const perf_run_t *run, const char *format, ...)
 /* Ranks that take turns measure the scheduler. */
 static void warn_of_sharing(const perf_run_t *run)
 {
-    int processors = perf_processor_count();
+    int processors = perf_processor_count(run->topology);
     int locals = run->everyone[0].locals;
 
     if (run->everyone[0].processor < 0 && locals > processors)

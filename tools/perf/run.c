@@ -245,9 +245,11 @@ static int run_in_group(perf_run_t *run, dscomm_group_t *world)
     return status;
 }
 
-int perf_run(const perf_options_t *options, dscomm_group_t *world)
+int perf_run(const perf_options_t *options,
+             const struct tool_topology *topology, dscomm_group_t *world)
 {
     perf_run_t run = {.options = options,
+                      .topology = topology,
                       .rank = dscomm_group_rank(world),
                       .ranks = dscomm_group_size(world)};
     char *problem = check_ranks(&run);

@@ -5,7 +5,9 @@
 
 #include "tools/perf/perf.h"
 
-/* Measures all that options say, on world's ranks. Returns the exit status. */
-int perf_run(const perf_options_t *options, dscomm_group_t *world);
+/* Measures all that options say, on world's ranks; topology may be NULL.
+ * Returns the exit status. */
+int perf_run(const perf_options_t *options,
+             const struct tool_topology *topology, dscomm_group_t *world);
 
 #endif
