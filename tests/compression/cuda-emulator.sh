@@ -21,7 +21,7 @@ includes="-I$abs_top_builddir -I$abs_top_srcdir -I$abs_top_srcdir/lib -I$folder"
 # Words are options; compilers may be commands with arguments.
 # shellcheck disable=SC2086
 (cd "$scratch" && $CC -O1 -std=gnu11 -ffp-contract=off $includes -c \
-    "$folder/kernels-c.c" "$folder/codecs/onebit.c" "$folder/codecs/common.c" \
+    "$folder/codecs/kernels-c.c" "$folder/codecs/onebit.c" "$folder/codecs/common.c" \
     row.c) >"$scratch/log" 2>&1
 result $? 'the codec of hosts is compiled' || sed 's/^/# /' "$scratch/log"
 

@@ -31,7 +31,7 @@ const dscomm_codec_kernels_t *dscomm_priv_codec_kernels_row(size_t index)
 }
 EOF2
 
-folder=$abs_top_srcdir/compression
+folder=$abs_top_srcdir/compression/codecs
 "$compiler" -static -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 \
     -ftree-vectorize -ffp-contract=off -fno-math-errno -fno-trapping-math \
     -I"$scratch" -I"$abs_top_srcdir" -I"$abs_top_srcdir/lib" \
