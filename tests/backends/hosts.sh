@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# For the scripts that run two_level: on HOSTS [AREA...] runs the conformance
-# suite on as many ranks as HOSTS has letters, each on the host that its letter
-# names.
+# For the scripts that make hosts of this machine. $conformance starts the conformance
+# suite on the host that a rank's letter in $hosts names; without $hosts, on this one.
 # shellcheck shell=sh
 
 [ -n "$conformance" ] || . "$abs_top_srcdir/tests/backends/conform.sh"
@@ -11,8 +10,10 @@ conformance=$scratch/on-host
 cat >"$conformance" <<'SCRIPT'
 #!/bin/sh
 rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${RANK:-0}}}
-DSCOMM_HOST_ID=$(echo "$hosts" | cut -c $((rank + 1)))
-export DSCOMM_HOST_ID
+if [ "$hosts" ]; then
+    DSCOMM_HOST_ID=$(echo "$hosts" | cut -c $((rank + 1)))
+    export DSCOMM_HOST_ID
+fi
 exec "$real" "$@"
 SCRIPT
 chmod +x "$conformance"
@@ -22,10 +23,23 @@ export real hosts
 # shellcheck disable=SC2034
 levels=all_reduce:two_level,broadcast:two_level,reduce:two_level,all_gather:two_level,reduce_scatter:two_level,barrier:two_level
 
+# on HOSTS BACKEND [AREA...]: the suite on as many ranks as HOSTS has letters
 on()
 {
-    hosts=$1
-    shift
+    hosts=$1 backend=$2
+    shift 2
     echo "# ranks on hosts $hosts"
-    conform two_level ${#hosts} "$@"
+    conform "$backend" ${#hosts} "$@"
+    hosts=
+}
+
+# Adds the example backend, which has messages alone, to those that can be loaded.
+make_mailbox()
+{
+    # Compiler and flags are words.
+    # shellcheck disable=SC2086
+    $CC $SANITIZER_FLAGS -O2 -I"$abs_top_srcdir/lib" -fPIC -shared \
+        -o "$scratch/mailbox.so" "$abs_top_srcdir/examples/backend/mailbox.c" || return
+    DSCOMM_BACKEND_PATH=$DSCOMM_BACKEND_PATH:$scratch
+    export DSCOMM_BACKEND_PATH
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Backend mpi on MPICH: programs that use MPI as well, and the conformance suite.
+# Backend mpi on MPICH: programs that use MPI as well.
 
 . "$abs_top_srcdir/tests/backends/mpi.sh"
 
@@ -60,8 +60,4 @@ DSCOMM_MPI_PATH=$scratch/half DSCOMM_BACKEND=mpi $launch -n 2 "$scratch/alike" \
 is "$(said 'the sum of all ranks is 1')" 2 'the first module that can be loaded'
 like "$(cat "$scratch/err")" 'openmpi.so.*; trying mpich' 'and a word on the other'
 
-conform_must_fail mpi 2
-for n in 2 3; do
-    conform mpi $n
-done
 tap_done

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Backend mpi on Open MPI: programs that use MPI as well, jobs that are not wired
-# up, and the conformance suite.
+# Backend mpi on Open MPI: programs that use MPI as well, and jobs that are not
+# wired up.
 
 . "$abs_top_srcdir/tests/backends/mpi.sh"
 
@@ -51,9 +51,4 @@ else
     skip "MPICH's mpirun" 'no mpirun.mpich'
 fi
 
-use_openmpi
-conform_must_fail mpi 2
-for n in 2 3; do
-    conform mpi $n
-done
 tap_done

@@ -71,25 +71,6 @@ content()
         { echo "# status $status"; sed 's/^/# /' "$scratch/out" "$scratch/err"; }
 }
 
-# The suite with other numbers of ranks, and with other settings, which do not
-# touch all of it
-more()
-{
-    for n in 1 4 5 8; do
-        conform mpi $n
-    done
-    for blocking in yes no; do
-        DSCOMM_MPI_BLOCKING=$blocking
-        export DSCOMM_MPI_BLOCKING
-        conform mpi 3 collectives reductions works
-    done
-    unset DSCOMM_MPI_BLOCKING
-    DSCOMM_MPI_CHUNK=1000
-    export DSCOMM_MPI_CHUNK
-    conform mpi 2 collectives reductions variants
-    unset DSCOMM_MPI_CHUNK
-}
-
 # Two ranks on a node, and the third, the one to be late, on another
 by_levels()
 {

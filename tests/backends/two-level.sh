@@ -1,38 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The conformance suite on two levels, on nodes that DSCOMM_HOST_ID makes of
-# this machine. shm serves on both levels: its collectives between nodes are as
-# any backend's that has all of them.
+# Two levels, on nodes that DSCOMM_HOST_ID makes of this machine: what auto chooses, and
+# failures. The conformance suite on them is in the matrix.
 
 . "$abs_top_srcdir/tests/backends/hosts.sh"
-
-DSCOMM_TWO_LEVEL_BETWEEN=shm
-export DSCOMM_TWO_LEVEL_BETWEEN
-
-on aabb
-for hosts in aaabbb aaab abab; do
-    on "$hosts" collectives reductions variants p2p works groups aborted
-done
-for hosts in aaa abc abbab; do
-    on "$hosts" collectives p2p groups
-done
-# Every all_reduce by slices, and none; messages in a node by its own backend.
-DSCOMM_TWO_LEVEL_SLICE=0 on abba collectives reductions
-DSCOMM_TWO_LEVEL_SLICE=1T on aabb collectives reductions
-DSCOMM_TWO_LEVEL_ANY_SOURCE=0 on abba p2p matching receives works stress
 
 # What cannot be loaded is named.
 like "$(DSCOMM_BACKEND=two_level DSCOMM_TWO_LEVEL_BETWEEN=nosuch $launch -n 2 \
     "$abs_top_builddir/examples/hello/hello" 2>&1)" "there is no backend 'nosuch' in " \
     'a backend between nodes that is not there'
 
-# Messages alone between nodes: then every collective is a schedule. And auto
-# takes two levels where it should.
-if $CC $SANITIZER_FLAGS -O2 -I"$abs_top_srcdir/lib" -fPIC -shared \
-    -o "$scratch/mailbox.so" "$abs_top_srcdir/examples/backend/mailbox.c"; then
-    DSCOMM_BACKEND_PATH=$DSCOMM_BACKEND_PATH:$scratch
+if make_mailbox; then
     DSCOMM_TWO_LEVEL_BETWEEN=mailbox
-    on aaab collectives reductions variants p2p matching receives works groups stress
+    export DSCOMM_TWO_LEVEL_BETWEEN
     # chosen HOSTS: the backend that auto takes
     chosen()
     {
@@ -70,10 +50,7 @@ else
     skip 'auto' 'the example backend cannot be compiled'
 fi
 
-# Schedules on two levels, and ranks that die in one. Long calls are left to shm.
-for hosts in aaabbb abbab; do
-    DSCOMM_ALGORITHM=$levels on $hosts collectives reductions works stress
-done
+# Ranks that die in a schedule on two levels. Long calls are left to shm.
 DSCOMM_ALGORITHM=all_reduce:16K-:native,$levels
 export DSCOMM_ALGORITHM
 JOB_HOSTS=aab DSCOMM_BACKEND=two_level DSCOMM_TWO_LEVEL_BETWEEN=shm \
