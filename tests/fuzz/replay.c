@@ -5,7 +5,8 @@
  *
  *     tests/fuzz/NAME.t [FILE...]
  *
- * Without files it takes $abs_top_srcdir/tests/fuzz/corpus/NAME. */
+ * Without files it takes $abs_top_srcdir/tests/fuzz/corpus/NAME. FUZZ_SEED=N in
+ * the environment draws other changes. */
 #include "config.h"
 
 #include "tests/tap.h"
@@ -79,13 +80,22 @@ static size_t change(uint8_t *data, size_t size)
     }
 }
 
+/* Where the changes are drawn from; xorshift knows no 0. */
+static uint32_t first_state(void)
+{
+    const char *seed = getenv("FUZZ_SEED");
+    const uint32_t first = seed ? (uint32_t)strtoul(seed, NULL, 10) : 0;
+
+    return first ? first * 2654435761u : 20261121;
+}
+
 static void try_changes(const uint8_t *data, size_t size)
 {
     uint8_t *copy = malloc(size + 8 * 16);
 
     if (!copy)
         bail("no memory");
-    state = 20261121;
+    state = first_state();
     for (int i = 0; i < CHANGES && size; i++) {
         size_t now = size;
 
