@@ -5,7 +5,6 @@
 
 #include "tests/backends/job.h"
 #include "tests/backends/sandbox.h"
-#include "tests/tap.h"
 
 #include <regex.h>
 #include <signal.h>
@@ -22,68 +21,56 @@
 
 static float in[LARGE], out[LARGE * RANKS];
 
-typedef dscomm_status_t (*turn_t)(dscomm_group_t *group, int rank, int ranks);
+typedef dscomm_status_t (*turn_t)(dscomm_group_t *group);
 
-static dscomm_status_t turn_small(dscomm_group_t *group, int rank, int ranks)
+/* The rank so far away in the ring of all. */
+static int neighbour(dscomm_group_t *group, int distance)
 {
-    (void)rank;
-    (void)ranks;
+    return (dscomm_group_rank(group) + distance + RANKS) % RANKS;
+}
+
+static dscomm_status_t turn_small(dscomm_group_t *group)
+{
     return dscomm_all_reduce(group, in, out, 4, DSCOMM_FLOAT32, DSCOMM_SUM,
                              NULL);
 }
 
-static dscomm_status_t turn_large(dscomm_group_t *group, int rank, int ranks)
+static dscomm_status_t turn_large(dscomm_group_t *group)
 {
-    (void)rank;
-    (void)ranks;
     return dscomm_all_reduce(group, in, out, LARGE, DSCOMM_FLOAT32, DSCOMM_SUM,
                              NULL);
 }
 
-static dscomm_status_t turn_barrier(dscomm_group_t *group, int rank, int ranks)
+static dscomm_status_t turn_barrier(dscomm_group_t *group)
 {
-    (void)rank;
-    (void)ranks;
     return dscomm_barrier(group, NULL);
 }
 
-static dscomm_status_t turn_monitored(dscomm_group_t *group, int rank,
-                                      int ranks)
+static dscomm_status_t turn_monitored(dscomm_group_t *group)
 {
-    (void)rank;
-    (void)ranks;
     return dscomm_monitored_barrier(group, 10000);
 }
 
-static dscomm_status_t turn_all_to_all(dscomm_group_t *group, int rank,
-                                       int ranks)
+static dscomm_status_t turn_all_to_all(dscomm_group_t *group)
 {
-    (void)rank;
-    (void)ranks;
     return dscomm_all_to_all(group, in, out, 20000, DSCOMM_FLOAT32, NULL);
 }
 
-static dscomm_status_t turn_gather(dscomm_group_t *group, int rank, int ranks)
+static dscomm_status_t turn_gather(dscomm_group_t *group)
 {
-    (void)rank;
-    (void)ranks;
     return dscomm_gather(group, in, out, 3000, DSCOMM_FLOAT32, 0, NULL);
 }
 
-static dscomm_status_t turn_broadcast(dscomm_group_t *group, int rank,
-                                      int ranks)
+static dscomm_status_t turn_broadcast(dscomm_group_t *group)
 {
-    (void)rank;
-    return dscomm_broadcast(group, out, 3000, DSCOMM_FLOAT32, ranks - 1, NULL);
+    return dscomm_broadcast(group, out, 3000, DSCOMM_FLOAT32, RANKS - 1, NULL);
 }
 
-static dscomm_status_t turn_works(dscomm_group_t *group, int rank, int ranks)
+static dscomm_status_t turn_works(dscomm_group_t *group)
 {
     dscomm_work_t *works[4] = {NULL};
     dscomm_status_t status = DSCOMM_OK;
 
-    (void)rank;
-    (void)ranks;
     for (int i = 0; i < 4 && status == DSCOMM_OK; i++)
         status = dscomm_all_reduce(group, in + i * 5000, out + i * 5000, 5000,
                                    DSCOMM_FLOAT32, DSCOMM_SUM, &works[i]);
@@ -94,46 +81,41 @@ static dscomm_status_t turn_works(dscomm_group_t *group, int rank, int ranks)
     return status;
 }
 
-static dscomm_status_t ring(dscomm_group_t *group, int rank, int ranks,
-                            size_t count)
+static dscomm_status_t ring(dscomm_group_t *group, size_t count)
 {
     dscomm_work_t *work = NULL;
     dscomm_status_t status;
 
-    status = dscomm_isend(group, in, count, DSCOMM_FLOAT32, (rank + 1) % ranks,
+    status = dscomm_isend(group, in, count, DSCOMM_FLOAT32, neighbour(group, 1),
                           1, &work);
     if (status == DSCOMM_OK)
         status = dscomm_recv(group, out, count, DSCOMM_FLOAT32,
-                             (rank + ranks - 1) % ranks, 1, NULL, NULL);
+                             neighbour(group, -1), 1, NULL, NULL);
     if (status == DSCOMM_OK)
         status = dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
     dscomm_work_free(work);
     return status;
 }
 
-static dscomm_status_t turn_ring(dscomm_group_t *group, int rank, int ranks)
+static dscomm_status_t turn_ring(dscomm_group_t *group)
 {
-    return ring(group, rank, ranks, 10);
+    return ring(group, 10);
 }
 
-static dscomm_status_t turn_large_ring(dscomm_group_t *group, int rank,
-                                       int ranks)
+static dscomm_status_t turn_large_ring(dscomm_group_t *group)
 {
-    return ring(group, rank, ranks, LARGE);
+    return ring(group, LARGE);
 }
 
 /* Everyone but the victim waits for a message that never comes. */
-static dscomm_status_t turn_never(dscomm_group_t *group, int rank, int ranks)
+static dscomm_status_t turn_never(dscomm_group_t *group)
 {
-    return dscomm_recv(group, out, 1, DSCOMM_FLOAT32, (rank + 1) % ranks, 9,
+    return dscomm_recv(group, out, 1, DSCOMM_FLOAT32, neighbour(group, 1), 9,
                        NULL, NULL);
 }
 
-static dscomm_status_t turn_any_source(dscomm_group_t *group, int rank,
-                                       int ranks)
+static dscomm_status_t turn_any_source(dscomm_group_t *group)
 {
-    (void)rank;
-    (void)ranks;
     return dscomm_recv(group, out, 1, DSCOMM_FLOAT32, DSCOMM_ANY_SOURCE,
                        DSCOMM_ANY_TAG, NULL, NULL);
 }
@@ -150,22 +132,19 @@ static dscomm_status_t test_only(dscomm_work_t *work)
     return status;
 }
 
-static dscomm_status_t turn_tested(dscomm_group_t *group, int rank, int ranks)
+static dscomm_status_t turn_tested(dscomm_group_t *group)
 {
     dscomm_work_t *work;
     dscomm_status_t status = dscomm_barrier(group, &work);
 
-    (void)rank;
-    (void)ranks;
     return status == DSCOMM_OK ? test_only(work) : status;
 }
 
-static dscomm_status_t turn_tested_receive(dscomm_group_t *group, int rank,
-                                           int ranks)
+static dscomm_status_t turn_tested_receive(dscomm_group_t *group)
 {
     dscomm_work_t *work;
     dscomm_status_t status = dscomm_irecv(group, out, 1, DSCOMM_FLOAT32,
-                                          (rank + 1) % ranks, 9, &work);
+                                          neighbour(group, 1), 9, &work);
 
     return status == DSCOMM_OK ? test_only(work) : status;
 }
@@ -183,7 +162,7 @@ static void loop(job_rank_t *me)
     while (status == DSCOMM_OK) {
         me->report->loops++;
         started = job_now_ms();
-        status = turn(world, me->rank, me->ranks);
+        status = turn(world);
     }
     job_tell(me, status, started);
     started = job_now_ms();
@@ -233,80 +212,13 @@ static int sees_deaths(void)
     job_t job;
     int promised = 1;
 
-    job_make(&job, RANKS, 0, join_and_leave, NULL);
-    job_start(&job);
-    ok(job_join(&job, 10000), "ranks join and leave");
+    ok(job_run(&job, RANKS, 0, join_and_leave, NULL, 10000),
+       "ranks join and leave");
     for (int r = 0; r < RANKS; r++)
         promised &= !job.reports[r].ready || (job.reports[r].capabilities &
                                               DSCOMM_CAP_DEATH_DETECTION) != 0;
     job_end(&job, "join and leave");
     return promised;
-}
-
-/* coll: what the sentences must name, or NULL. */
-static void run_kill(const char *name, turn_t turn, const char *coll,
-                     int64_t loops, int victim)
-{
-    job_t job;
-    pid_t pid;
-    double killed;
-    int passed;
-
-    job_make(&job, RANKS, 0, loop, &turn);
-    job_start(&job);
-    passed = job_wait_loops(&job, loops);
-    job_sleep_ms((int)job_draw(15));
-    pid = job.pids[victim];
-    killed = job_now_ms();
-    kill(pid, SIGKILL);
-    passed &= job_join(&job, 5000);
-    for (int r = 0; r < RANKS; r++)
-        if (r != victim)
-            passed &= survivor_knows(&job, r, victim, pid, killed) &&
-                      (!coll || job_sentence_has(&job, r, coll));
-    ok(passed, "kill -9 of rank %d: %s", victim, name);
-    job_end(&job, name);
-}
-
-static void test_kill(void)
-{
-    static const struct {
-        const char *name;
-        turn_t turn;
-        const char *coll;
-        int64_t loops; /* before the kill */
-    } cases[] = {
-        {"small all_reduce", turn_small, "all_reduce", 200},
-        {"large all_reduce", turn_large, "all_reduce", 5},
-        {"barrier", turn_barrier, "barrier", 200},
-        {"monitored_barrier", turn_monitored, "dscomm_monitored_barrier", 100},
-        {"all_to_all", turn_all_to_all, "all_to_all", 10},
-        {"gather to rank 0", turn_gather, "gather", 20},
-        {"broadcast from the last rank", turn_broadcast, "broadcast", 20},
-        {"works in flight", turn_works, "all_reduce", 10},
-        {"ring of small messages", turn_ring, NULL, 100},
-        {"ring of large messages", turn_large_ring, NULL, 5},
-        {"a receive that waits", turn_never, NULL, 1},
-        {"a receive from any source", turn_any_source, NULL, 1},
-        {"works that are only tested", turn_tested, "barrier", 20},
-        {"a receive that is only tested", turn_tested_receive, NULL, 1},
-    };
-
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        for (int victim = 0; victim < RANKS; victim++)
-            run_kill(cases[i].name, cases[i].turn, cases[i].coll,
-                     cases[i].loops, victim);
-}
-
-/* Again and again at other moments, with both ends of the range of sizes. */
-static void test_kill_repeated(void)
-{
-    for (int i = 0; i < 6; i++) {
-        run_kill("large all_reduce again", turn_large, "all_reduce", 1 + i,
-                 i % RANKS);
-        run_kill("small all_reduce again", turn_small, "all_reduce", 1 + i * 50,
-                 i % RANKS);
-    }
 }
 
 /* Rank 1 never makes the call that the others have begun. */
@@ -330,27 +242,6 @@ static void begin_without_one(job_rank_t *me)
     dscomm_finalize(world);
 }
 
-static void test_call_is_named(void)
-{
-    job_t job;
-    double killed;
-    pid_t pid;
-    int passed;
-
-    job_make(&job, RANKS, 0, begin_without_one, NULL);
-    job_start(&job);
-    passed = job_wait_loops(&job, 1);
-    pid = job.pids[1];
-    killed = job_now_ms();
-    kill(pid, SIGKILL);
-    passed &= job_join(&job, 5000);
-    for (int r = 0; r < RANKS; r += 2)
-        passed &= survivor_knows(&job, r, 1, pid, killed) &&
-                  job_sentence_has(&job, r, "barrier() #2");
-    ok(passed, "a collective that has begun is named with its number");
-    job_end(&job, "call is named");
-}
-
 /* The victim dies while the others are busy with something else. */
 static void be_elsewhere(job_rank_t *me)
 {
@@ -371,25 +262,6 @@ static void be_elsewhere(job_rank_t *me)
     dscomm_finalize(world);
 }
 
-static void test_died_elsewhere(void)
-{
-    job_t job;
-    pid_t pid;
-    int passed;
-
-    job_make(&job, RANKS, 0, be_elsewhere, NULL);
-    job_start(&job);
-    passed = job_wait_loops(&job, 1);
-    pid = job.pids[1];
-    job_sleep_ms(100);
-    kill(pid, SIGKILL);
-    passed &= job_join(&job, 5000);
-    passed &= survivor_knows(&job, 0, 1, pid, job_now_ms());
-    passed &= survivor_knows(&job, 2, 1, pid, job_now_ms());
-    ok(passed, "a rank that died between calls is named by the next one");
-    job_end(&job, "died between calls");
-}
-
 /* Rank 1 dies while it waits in dscomm_finalize() with rank 0, for a rank that
  * comes later. */
 static void die_leaving(job_rank_t *me)
@@ -407,25 +279,137 @@ static void die_leaving(job_rank_t *me)
     job_tell(me, dscomm_finalize(world), started);
 }
 
-static void test_died_leaving(void)
+/* A child of the victim lives on with all its file descriptors. */
+static void loop_with_child(job_rank_t *me)
 {
+    turn_t turn = turn_small;
+    dscomm_status_t status = DSCOMM_OK;
+    dscomm_group_t *world;
+
+    if (job_init(me, &world) < 0)
+        return;
+    if (me->rank == 1) {
+        pid_t child = fork();
+
+        if (child == 0) {
+            job_sleep_ms(job_slowly(3500));
+            _exit(0);
+        }
+        me->report->value = child;
+    }
+    while (status == DSCOMM_OK) {
+        me->report->loops++;
+        status = turn(world);
+    }
+    job_tell(me, status, job_now_ms());
+    dscomm_finalize(world);
+}
+
+typedef struct {
+    const char *name;
+    turn_t turn; /* of all ranks in a loop, each of which is a victim in turn */
+    const char *words; /* in the survivors' sentences, or NULL */
+    int64_t loops; /* before the kill */
+    job_scenario_t scenario; /* instead of turn; rank 1 is the victim */
+    int delay_ms; /* from the last loop to the kill; random with turn */
+    int told; /* bits: the ranks that must be told; 0: all others */
+} kill_t;
+
+static void end_child(const job_t *job)
+{
+    const pid_t child = (pid_t)job->reports[1].value;
+
+    if (child > 0 && kill(child, SIGKILL) == 0)
+        waitpid(child, NULL, 0);
+}
+
+static void run_kill(const kill_t *c, int victim)
+{
+    const int told = c->told ? c->told : (1 << RANKS) - 1 - (1 << victim);
+    turn_t turn = c->turn;
+    char prefix[40] = "";
     job_t job;
-    double killed;
     pid_t pid;
+    double killed;
     int passed;
 
-    job_make(&job, RANKS, 0, die_leaving, NULL);
+    job_make(&job, RANKS, 0, turn ? loop : c->scenario, &turn);
     job_start(&job);
-    passed = job_wait_loops(&job, 1);
-    pid = job.pids[1];
-    job_sleep_ms(200);
+    passed = job_wait_loops(&job, c->loops);
+    job_sleep_ms(turn ? (int)job_draw(15) : c->delay_ms);
+    pid = job.pids[victim];
     killed = job_now_ms();
     kill(pid, SIGKILL);
     passed &= job_join(&job, 5000);
-    passed &= survivor_knows(&job, 0, 1, pid, killed);
-    passed &= job_sentence_has(&job, 0, "died");
-    ok(passed, "a rank that dies in dscomm_finalize() has not left");
-    job_end(&job, "died leaving");
+    for (int r = 0; r < RANKS; r++)
+        if (told >> r & 1)
+            passed &= survivor_knows(&job, r, victim, pid, killed) &&
+                      (!c->words || job_sentence_has(&job, r, c->words));
+    if (c->scenario == loop_with_child)
+        end_child(&job);
+    if (turn)
+        snprintf(prefix, sizeof prefix, "kill -9 of rank %d: ", victim);
+    job_ok(&job, passed, "%s%s", prefix, c->name);
+}
+
+static void test_kill(void)
+{
+    static const kill_t cases[] = {
+        {"small all_reduce", turn_small, "all_reduce", 200, NULL, 0, 0},
+        {"large all_reduce", turn_large, "all_reduce", 5, NULL, 0, 0},
+        {"barrier", turn_barrier, "barrier", 200, NULL, 0, 0},
+        {"monitored_barrier", turn_monitored, "dscomm_monitored_barrier", 100,
+         NULL, 0, 0},
+        {"all_to_all", turn_all_to_all, "all_to_all", 10, NULL, 0, 0},
+        {"gather to rank 0", turn_gather, "gather", 20, NULL, 0, 0},
+        {"broadcast from the last rank", turn_broadcast, "broadcast", 20, NULL,
+         0, 0},
+        {"works in flight", turn_works, "all_reduce", 10, NULL, 0, 0},
+        {"ring of small messages", turn_ring, NULL, 100, NULL, 0, 0},
+        {"ring of large messages", turn_large_ring, NULL, 5, NULL, 0, 0},
+        {"a receive that waits", turn_never, NULL, 1, NULL, 0, 0},
+        {"a receive from any source", turn_any_source, NULL, 1, NULL, 0, 0},
+        {"works that are only tested", turn_tested, "barrier", 20, NULL, 0, 0},
+        {"a receive that is only tested", turn_tested_receive, NULL, 1, NULL, 0,
+         0},
+        {"a collective that has begun is named with its number", NULL,
+         "barrier() #2", 1, begin_without_one, 0, 0},
+        {"a rank that died between calls is named by the next one", NULL, NULL,
+         1, be_elsewhere, 100, 0},
+        {"a rank that dies in dscomm_finalize() has not left", NULL, "died", 1,
+         die_leaving, 200, 1 << 0},
+        {"a death is seen although the dead rank's child lives on", NULL, NULL,
+         20, loop_with_child, 0, 0},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int victim = 0; victim < RANKS; victim++)
+            if (cases[i].turn || victim == 1)
+                run_kill(&cases[i], victim);
+}
+
+/* Again and again at other moments, with both ends of the range of sizes. */
+static void test_kill_repeated(void)
+{
+    for (int i = 0; i < 6; i++) {
+        const kill_t large = {"large all_reduce again",
+                              turn_large,
+                              "all_reduce",
+                              1 + i,
+                              NULL,
+                              0,
+                              0};
+        const kill_t small = {"small all_reduce again",
+                              turn_small,
+                              "all_reduce",
+                              1 + i * 50,
+                              NULL,
+                              0,
+                              0};
+
+        run_kill(&large, i % RANKS);
+        run_kill(&small, i % RANKS);
+    }
 }
 
 /* Rank 1 dies after the last barrier, as it begins to say that it leaves. */
@@ -461,20 +445,18 @@ static void test_died_after_barrier(const char *hosts)
     job_use_tcp(&job);
     job_start(&job);
     passed = job_join(&job, 10000);
+    for (int r = 0; r < RANKS; r += 2)
+        passed &= job.reports[r].ended && job.reports[r].status == DSCOMM_OK &&
+                  job.reports[r].took_ms < job_slowly(NOTICE_MS);
     if (job.reports[1].value) {
         skip("system calls cannot be filtered: %s",
              strerror((int)job.reports[1].value));
+        job_end(&job, "died after the last barrier");
     } else {
-        for (int r = 0; r < RANKS; r += 2)
-            passed &= job.reports[r].ended &&
-                      job.reports[r].status == DSCOMM_OK &&
-                      job.reports[r].took_ms < job_slowly(NOTICE_MS);
-        if (!ok(passed && !job.reports[1].ended,
-                "a rank that dies after the last barrier keeps nobody, %s",
-                hosts ? "another host" : "same host"))
-            job_show(&job);
+        job_ok(&job, passed && !job.reports[1].ended,
+               "a rank that dies after the last barrier keeps nobody, %s",
+               hosts ? "another host" : "same host");
     }
-    job_end(&job, "died after the last barrier");
     if (hosts) {
         unsetenv("JOB_HOSTS");
         unsetenv("DSCOMM_BACKEND");
@@ -504,64 +486,13 @@ static void test_left_early(void)
     job_t job;
     int passed;
 
-    job_make(&job, RANKS, 0, leave_early, NULL);
-    job_start(&job);
-    passed = job_join(&job, 5000);
-    passed &= job.reports[0].took_ms < job_slowly(NOTICE_MS) &&
-              job.reports[2].took_ms < job_slowly(NOTICE_MS);
-    ok(passed && job.reports[0].ended && job.reports[2].ended,
-       "finalize does not wait for a rank that has left (%.0f ms)",
-       job.reports[0].took_ms);
-    job_end(&job, "left without finalize");
-}
-
-/* A child of the victim lives on with all its file descriptors. */
-static void loop_with_child(job_rank_t *me)
-{
-    turn_t turn = turn_small;
-    dscomm_status_t status = DSCOMM_OK;
-    dscomm_group_t *world;
-
-    if (job_init(me, &world) < 0)
-        return;
-    if (me->rank == 1) {
-        pid_t child = fork();
-
-        if (child == 0) {
-            job_sleep_ms(job_slowly(3500));
-            _exit(0);
-        }
-        me->report->value = child;
-    }
-    while (status == DSCOMM_OK) {
-        me->report->loops++;
-        status = turn(world, me->rank, me->ranks);
-    }
-    job_tell(me, status, job_now_ms());
-    dscomm_finalize(world);
-}
-
-static void test_child_lives_on(void)
-{
-    job_t job;
-    pid_t pid, child;
-    double killed;
-    int passed;
-
-    job_make(&job, RANKS, 0, loop_with_child, NULL);
-    job_start(&job);
-    passed = job_wait_loops(&job, 20);
-    pid = job.pids[1];
-    child = (pid_t)job.reports[1].value;
-    killed = job_now_ms();
-    kill(pid, SIGKILL);
-    passed &= job_join(&job, 6000);
-    passed &= survivor_knows(&job, 0, 1, pid, killed);
-    passed &= survivor_knows(&job, 2, 1, pid, killed);
-    ok(passed, "a death is seen although the dead rank's child lives on");
-    if (child > 0 && kill(child, SIGKILL) == 0)
-        waitpid(child, NULL, 0);
-    job_end(&job, "child lives on");
+    passed = job_run(&job, RANKS, 0, leave_early, NULL, 5000);
+    for (int r = 0; r < RANKS; r += 2)
+        passed &= job.reports[r].ended &&
+                  job.reports[r].took_ms < job_slowly(NOTICE_MS);
+    job_ok(&job, passed,
+           "finalize does not wait for a rank that has left (%.0f ms)",
+           job.reports[0].took_ms);
 }
 
 /* It alone, or among those that wait for it one call earlier. */
@@ -604,9 +535,7 @@ static void run_stop(const char *name, turn_t turn, const char *coll,
                         : job_sentence_has(&job, r, "rank ");
         passed &= !coll || job_sentence_has(&job, r, coll);
     }
-    if (!ok(passed, "a stopped rank %d is noticed: %s", victim, name))
-        job_show(&job);
-    job_end(&job, name);
+    job_ok(&job, passed, "a stopped rank %d is noticed: %s", victim, name);
 }
 
 static void test_stop(void)
@@ -623,15 +552,11 @@ int main(void)
     if (sees_deaths()) {
         test_kill();
         test_kill_repeated();
-        test_call_is_named();
-        test_died_elsewhere();
-        test_died_leaving();
         if (!getenv("DSCOMM_BACKEND")) {
             test_died_after_barrier(NULL);
             test_died_after_barrier("aba");
         }
         test_left_early();
-        test_child_lives_on();
     } else {
         skip("kill -9: the backend does not see deaths here");
     }

@@ -3,7 +3,6 @@
 #include "config.h"
 
 #include "tests/backends/job.h"
-#include "tests/tap.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -220,6 +219,14 @@ int job_join(job_t *job, int limit_ms)
         job->statuses[r] = -1;
     }
     return 0;
+}
+
+int job_run(job_t *job, int ranks, int timeout_ms, job_scenario_t scenario,
+            void *arg, int limit_ms)
+{
+    job_make(job, ranks, timeout_ms, scenario, arg);
+    job_start(job);
+    return job_join(job, limit_ms);
 }
 
 int job_exited(const job_t *job, int rank)

@@ -5,6 +5,8 @@
 #ifndef TESTS_BACKENDS_JOB_H
 #define TESTS_BACKENDS_JOB_H
 
+#include "tests/tap.h"
+
 #include <dscomm/dscomm.h>
 #include <netinet/in.h>
 #include <sys/types.h>
@@ -63,6 +65,9 @@ int job_wait_loops(job_t *job, int64_t loops);
 /* Waits for the processes; those that do not end in limit_ms are killed, which
  * makes it return 0. */
 int job_join(job_t *job, int limit_ms);
+/* job_make(), job_start() and job_join(limit_ms). */
+int job_run(job_t *job, int ranks, int timeout_ms, job_scenario_t scenario,
+            void *arg, int limit_ms);
 /* Frees, and looks for what is left of the job, to be told with name. */
 void job_end(job_t *job, const char *name);
 /* How many jobs left something behind: the last check of a program. */
@@ -91,5 +96,21 @@ int job_was_told(const job_t *job, int rank, dscomm_status_t status,
                  int limit_ms, const char *const *words);
 /* After a check that failed: a comment on what each rank told. */
 void job_show(const job_t *job);
+
+/* ok(), job_show() if that fails, and job_end(). */
+static inline TAP_PRINTF(3, 4) int job_ok(job_t *job, int passed,
+                                          const char *format, ...)
+{
+    char name[256];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(name, sizeof name, format, args);
+    va_end(args);
+    if (!ok(passed, "%s", name))
+        job_show(job);
+    job_end(job, name);
+    return passed;
+}
 
 #endif

@@ -4,7 +4,6 @@
 #include "config.h"
 
 #include "tests/backends/job.h"
-#include "tests/tap.h"
 
 #include <signal.h>
 #include <string.h>
@@ -58,16 +57,13 @@ static void test_sends(int coalesced, const char *what)
     job_t job;
     int passed;
 
-    job_make(&job, 2, timeout, leave_with_sends, &coalesced);
-    job_start(&job);
-    passed = job_join(&job, 4 * timeout);
+    passed =
+        job_run(&job, 2, timeout, leave_with_sends, &coalesced, 4 * timeout);
     for (int r = 0; r < 2; r++)
         passed &= job.reports[r].ended && !job.reports[r].status &&
                   job.reports[r].took_ms < 0.5 * timeout &&
                   job.reports[r].value == (int64_t)BYTES;
-    if (!ok(passed, "finalize delivers %s that cross on two groups", what))
-        job_show(&job);
-    job_end(&job, what);
+    job_ok(&job, passed, "finalize delivers %s that cross on two groups", what);
 }
 
 /* After the final barrier, and a moment for the others to see its end. */
@@ -107,9 +103,7 @@ static void test_no_goodbye(void)
     job_start(&job);
     passed = job_join(&job, timeout / 2) && job.reports[0].ended &&
              !job.reports[0].status && job.reports[0].took_ms < timeout / 4.0;
-    if (!ok(passed, "a rank dies before it says goodbye: rank 0 leaves"))
-        job_show(&job);
-    job_end(&job, "no goodbye");
+    job_ok(&job, passed, "a rank dies before it says goodbye: rank 0 leaves");
 }
 
 /* Rank 1 is busy until long after the deadline. */
@@ -129,17 +123,13 @@ static void leave_late(job_rank_t *me)
 static void test_late(void)
 {
     job_t job;
-    int passed;
+    int passed = job_run(&job, 2, job_slowly(800), leave_late, NULL, 8000) &&
+                 job.reports[0].ended &&
+                 job.reports[0].status == DSCOMM_ERR_TIMEOUT &&
+                 job_sentence_has(&job, 0, "dscomm_finalize() #") &&
+                 job_sentence_has(&job, 0, "rank 1");
 
-    job_make(&job, 2, job_slowly(800), leave_late, NULL);
-    job_start(&job);
-    passed = job_join(&job, 8000) && job.reports[0].ended &&
-             job.reports[0].status == DSCOMM_ERR_TIMEOUT &&
-             job_sentence_has(&job, 0, "dscomm_finalize() #") &&
-             job_sentence_has(&job, 0, "rank 1");
-    if (!ok(passed, "a rank that does not leave is named"))
-        job_show(&job);
-    job_end(&job, "late");
+    job_ok(&job, passed, "a rank that does not leave is named");
 }
 
 /* Rank 1 leaves the job, or frees a group, while rank 0 waits for something of
@@ -175,26 +165,23 @@ static dscomm_status_t wait_serving(dscomm_group_t *group)
 
 static dscomm_status_t wait_work(dscomm_group_t *group)
 {
-    dscomm_work_t *work;
+    dscomm_work_t *work = NULL;
     dscomm_status_t status =
         dscomm_irecv(group, &box, 1, DSCOMM_INT32, 1, 9, &work);
 
-    if (status < 0)
-        return status;
-    status = dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
+    if (status == DSCOMM_OK)
+        status = dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT);
     dscomm_work_free(work);
     return status;
 }
 
 static dscomm_status_t wait_tested(dscomm_group_t *group)
 {
-    dscomm_work_t *work;
+    dscomm_work_t *work = NULL;
     dscomm_status_t status =
         dscomm_irecv(group, &box, 1, DSCOMM_INT32, 1, 9, &work);
 
-    if (status < 0)
-        return status;
-    while ((status = dscomm_work_test(work)) == DSCOMM_IN_PROGRESS)
+    while (work && (status = dscomm_work_test(work)) == DSCOMM_IN_PROGRESS)
         continue;
     dscomm_work_free(work);
     return status;
@@ -304,28 +291,22 @@ static void leave_in_order(job_rank_t *me)
 
 static void test_gone(void)
 {
+    static const char finalized[] = "rank 1 has left (dscomm_finalize)";
+    static const char freed[] = "rank 1 has left (dscomm_group_free)";
+    static const char all_left[] = "all other ranks have left group 'world'";
     static const gone_t cases[] = {
-        {"a receive", wait_recv, 0, 0, 0, "rank 1 has left (dscomm_finalize)"},
-        {"a receive in a group", wait_recv, 1, 0, 0,
-         "rank 1 has left (dscomm_finalize)"},
-        {"a receive from any source", wait_any_source, 0, 0, 0,
-         "all other ranks have left group 'world'"},
+        {"a receive", wait_recv, 0, 0, 0, finalized},
+        {"a receive in a group", wait_recv, 1, 0, 0, finalized},
+        {"a receive from any source", wait_any_source, 0, 0, 0, all_left},
         {"a server that waits without a deadline", wait_serving, 0, 0, 0,
-         "all other ranks have left group 'world'"},
-        {"a receive as a work", wait_work, 0, 0, 0,
-         "rank 1 has left (dscomm_finalize)"},
-        {"a work that is tested", wait_tested, 1, 0, 0,
-         "rank 1 has left (dscomm_finalize)"},
-        {"an all_reduce in a group", wait_all_reduce, 1, 0, 1,
-         "rank 1 has left (dscomm_finalize)"},
-        {"a broadcast in a group", wait_broadcast, 1, 0, 1,
-         "rank 1 has left (dscomm_finalize)"},
-        {"a receive in a freed group", wait_recv, 1, 1, 0,
-         "rank 1 has left (dscomm_group_free)"},
-        {"a long send in a freed group", wait_send, 1, 1, 1,
-         "rank 1 has left (dscomm_group_free)"},
-        {"an all_reduce in a freed group", wait_all_reduce, 1, 1, 1,
-         "rank 1 has left (dscomm_group_free)"},
+         all_left},
+        {"a receive as a work", wait_work, 0, 0, 0, finalized},
+        {"a work that is tested", wait_tested, 1, 0, 0, finalized},
+        {"an all_reduce in a group", wait_all_reduce, 1, 0, 1, finalized},
+        {"a broadcast in a group", wait_broadcast, 1, 0, 1, finalized},
+        {"a receive in a freed group", wait_recv, 1, 1, 0, freed},
+        {"a long send in a freed group", wait_send, 1, 1, 1, freed},
+        {"an all_reduce in a freed group", wait_all_reduce, 1, 1, 1, freed},
         {"a monitored barrier", wait_monitored, 0, 0, 0,
          "dscomm_monitored_barrier of group 'world': rank 1 has left "
          "(dscomm_finalize)"},
@@ -337,15 +318,13 @@ static void test_gone(void)
         job_t job;
         int passed;
 
-        job_make(&job, 2, timeout, leave_in_order, (void *)&cases[i]);
-        job_start(&job);
-        passed = job_join(&job, 2 * timeout) && job.reports[0].value == 1 &&
+        passed = job_run(&job, 2, timeout, leave_in_order, (void *)&cases[i],
+                         2 * timeout) &&
+                 job.reports[0].value == 1 &&
                  job_was_told(&job, 0, DSCOMM_ERR_PEER_FAILED, 1000, words);
         for (int r = 0; r < 2; r++)
             passed &= job.reports[r].other_status == DSCOMM_OK;
-        if (!ok(passed, "a rank leaves: %s", cases[i].name))
-            job_show(&job);
-        job_end(&job, cases[i].name);
+        job_ok(&job, passed, "a rank leaves: %s", cases[i].name);
     }
 }
 
@@ -367,18 +346,13 @@ static void test_monitored(void)
 {
     const char *const words[] = {"dscomm_monitored_barrier", "rank 2", NULL};
     job_t job;
-    int passed;
+    int passed = job_run(&job, 3, 0, monitor, NULL, 15000);
 
-    job_make(&job, 3, 0, monitor, NULL);
-    job_start(&job);
-    passed = job_join(&job, 15000);
     for (int r = 0; r < 3; r++)
         passed &= job.reports[r].other_status == DSCOMM_OK;
     for (int r = 0; r < 2; r++)
         passed &= job_was_told(&job, r, DSCOMM_ERR_PEER_FAILED, 1000, words);
-    if (!ok(passed, "a rank leaves: a monitored barrier of three"))
-        job_show(&job);
-    job_end(&job, "monitored barrier");
+    job_ok(&job, passed, "a rank leaves: a monitored barrier of three");
 }
 
 int main(void)

@@ -4,7 +4,6 @@
 #include "config.h"
 
 #include "tests/backends/job.h"
-#include "tests/tap.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -25,12 +24,18 @@ typedef struct {
 
 /* Two calls that do not match, and what the sentence must contain. */
 typedef struct {
+    int odd_rank;
     const char *name;
     call_t theirs, odd;
     const char *words[2];
-    int odd_rank, as_work;
-    int last; /* the odd rank comes when the others wait */
 } case_t;
+
+/* One run of a case. */
+typedef struct {
+    const case_t *c;
+    int as_work;
+    int last; /* the odd rank comes when the others wait */
+} case_run_t;
 
 /* Every rank gives count, the next one root more, as this rank believes. */
 static dscomm_status_t gather_v(dscomm_group_t *group, const call_t *c,
@@ -99,7 +104,8 @@ static dscomm_status_t make_and_wait(dscomm_group_t *group, const call_t *call,
  * seen learn of it by the next call. */
 static void run_rank(job_rank_t *me)
 {
-    const case_t *c = me->arg;
+    const case_run_t *run = me->arg;
+    const case_t *c = run->c;
     const call_t matching = {DSCOMM_COLL_ALL_REDUCE, 3, DSCOMM_INT32,
                              DSCOMM_MAX, 0};
     dscomm_status_t status = DSCOMM_OK;
@@ -111,11 +117,11 @@ static void run_rank(job_rank_t *me)
     for (int i = 0; i < 3 && status == DSCOMM_OK; i++)
         status = make_and_wait(world, &matching, 0);
     me->report->other_status = status;
-    if (c->last && me->rank == c->odd_rank)
+    if (run->last && me->rank == c->odd_rank)
         job_sleep_ms(job_slowly(500));
     started = job_now_ms();
     status = make_and_wait(
-        world, me->rank == c->odd_rank ? &c->odd : &c->theirs, c->as_work);
+        world, me->rank == c->odd_rank ? &c->odd : &c->theirs, run->as_work);
     for (int i = 0; i < 3 && status == DSCOMM_OK; i++)
         status = dscomm_barrier(world, NULL);
     job_tell(me, status, started);
@@ -136,15 +142,13 @@ static int was_told(const job_t *job, int rank, const char *const *words)
     return job_was_told(job, rank, DSCOMM_ERR_MISMATCH, 2000, words);
 }
 
-static void run_case(const case_t *c)
+static void run_case(const case_t *c, int as_work, int last)
 {
+    case_run_t run = {c, as_work, last};
     job_t job;
     char who[32];
-    int passed;
+    int passed = job_run(&job, RANKS, job_slowly(5000), run_rank, &run, 8000);
 
-    job_make(&job, RANKS, job_slowly(5000), run_rank, (void *)c);
-    job_start(&job);
-    passed = job_join(&job, 8000);
     if (!detects(&job)) {
         skip("%s: the backend does not promise it", c->name);
         job_end(&job, c->name);
@@ -157,10 +161,8 @@ static void run_case(const case_t *c)
         passed &= job.reports[r].other_status == DSCOMM_OK;
         passed &= was_told(&job, r, words);
     }
-    if (!ok(passed, "%s, rank %d, %s", c->name, c->odd_rank,
-            c->as_work ? "works" : "blocking"))
-        job_show(&job);
-    job_end(&job, c->name);
+    job_ok(&job, passed, "%s, rank %d, %s", c->name, c->odd_rank,
+           as_work ? "works" : "blocking");
 }
 
 #define SUM(count)                                                             \
@@ -169,92 +171,68 @@ static void run_case(const case_t *c)
     }
 
 static const case_t cases[] = {
-    {"another collective",
+    {1,
+     "another collective",
      SUM(5),
      {DSCOMM_COLL_BROADCAST, 5, DSCOMM_INT32, 0, 0},
-     {"all_reduce", "broadcast"},
-     1,
-     0,
-     0},
-    {"other counts of all_gather_v",
+     {"all_reduce", "broadcast"}},
+    {1,
+     "other counts of all_gather_v",
      {DSCOMM_COLL_ALL_GATHER_V, 100, DSCOMM_INT32, 0, 0},
      {DSCOMM_COLL_ALL_GATHER_V, 100, DSCOMM_INT32, 0, 7},
      {"all_gather_v(counts 100, 100, 100, sum 300, int32)",
-      "all_gather_v(counts 100, 100, 107, sum 307, int32)"},
-     1,
-     0,
-     0},
-    {"a barrier instead",
+      "all_gather_v(counts 100, 100, 107, sum 307, int32)"}},
+    {2,
+     "a barrier instead",
      SUM(70000),
      {DSCOMM_COLL_BARRIER, 0, 0, 0, 0},
-     {"all_reduce", "barrier"},
-     2,
-     0,
-     0},
-    {"another count", SUM(5), SUM(6), {"count 5", "count 6"}, 0, 0, 0},
-    {"another count, long against short",
+     {"all_reduce", "barrier"}},
+    {0, "another count", SUM(5), SUM(6), {"count 5", "count 6"}},
+    {1,
+     "another count, long against short",
      SUM(4),
      SUM(90000),
-     {"count 4", "count 90000"},
-     1,
-     0,
-     0},
-    {"another count, long",
+     {"count 4", "count 90000"}},
+    {2,
+     "another count, long",
      SUM(90000),
      SUM(90001),
-     {"count 90000", "count 90001"},
-     2,
-     0,
-     0},
-    {"another dtype",
+     {"count 90000", "count 90001"}},
+    {1,
+     "another dtype",
      SUM(5),
      {DSCOMM_COLL_ALL_REDUCE, 5, DSCOMM_UINT32, DSCOMM_SUM, 0},
-     {" int32", "uint32"},
-     1,
-     0,
-     0},
-    {"another operator",
+     {" int32", "uint32"}},
+    {0,
+     "another operator",
      SUM(500),
      {DSCOMM_COLL_ALL_REDUCE, 500, DSCOMM_INT32, DSCOMM_MAX, 0},
-     {"sum", "max"},
-     0,
-     0,
-     0},
-    {"another root",
+     {"sum", "max"}},
+    {2,
+     "another root",
      {DSCOMM_COLL_BROADCAST, 5, DSCOMM_INT32, 0, 0},
      {DSCOMM_COLL_BROADCAST, 5, DSCOMM_INT32, 0, 1},
-     {"root 0", "root 1"},
-     2,
-     0,
-     0},
-    {"another root, long reduce",
+     {"root 0", "root 1"}},
+    {0,
+     "another root, long reduce",
      {DSCOMM_COLL_REDUCE, 60000, DSCOMM_INT32, DSCOMM_SUM, 2},
      {DSCOMM_COLL_REDUCE, 60000, DSCOMM_INT32, DSCOMM_SUM, 0},
-     {"root 2", "root 0"},
-     0,
-     0,
-     0},
-    {"gather with another count",
+     {"root 2", "root 0"}},
+    {2,
+     "gather with another count",
      {DSCOMM_COLL_GATHER, 9, DSCOMM_INT32, 0, 0},
      {DSCOMM_COLL_GATHER, 8, DSCOMM_INT32, 0, 0},
-     {"count 9", "count 8"},
-     2,
-     0,
-     0},
-    {"all_gather with another count",
+     {"count 9", "count 8"}},
+    {1,
+     "all_gather with another count",
      {DSCOMM_COLL_ALL_GATHER, 3000, DSCOMM_INT32, 0, 0},
      {DSCOMM_COLL_ALL_GATHER, 2999, DSCOMM_INT32, 0, 0},
-     {"count 3000", "count 2999"},
-     1,
-     0,
-     0},
-    {"all_to_all with another dtype",
+     {"count 3000", "count 2999"}},
+    {0,
+     "all_to_all with another dtype",
      {DSCOMM_COLL_ALL_TO_ALL, 2, DSCOMM_INT32, 0, 0},
      {DSCOMM_COLL_ALL_TO_ALL, 2, DSCOMM_INT64, 0, 0},
-     {"int32", "int64"},
-     0,
-     0,
-     0},
+     {"int32", "int64"}},
 };
 
 /* _v calls whose counts contradict each other: rank 1 sends one element more
@@ -291,16 +269,12 @@ static void run_case_v(int coll)
     job_t job;
     const char *name = dscomm_coll_name(coll);
     const char *const words[] = {"rank 1", name, NULL};
-    int passed;
+    int passed =
+        job_run(&job, RANKS, job_slowly(5000), run_rank_v, &coll, 8000);
 
-    job_make(&job, RANKS, job_slowly(5000), run_rank_v, &coll);
-    job_start(&job);
-    passed = job_join(&job, 8000);
     for (int r = 0; r < RANKS; r++)
         passed &= was_told(&job, r, words);
-    if (!ok(passed, "%s: counts that contradict each other", name))
-        job_show(&job);
-    job_end(&job, name);
+    job_ok(&job, passed, "%s: counts that contradict each other", name);
 }
 
 /* When the odd one comes last, all calls are known, and so is who differs. With
@@ -329,13 +303,11 @@ static void test_majority(void)
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
         for (int odd = 0; odd < RANKS; odd++) {
             char first[100], rest[100];
-            case_t c = {"the odd one comes last",
-                        calls[i].theirs,
-                        calls[i].odd,
-                        {first, rest},
-                        odd,
-                        0,
-                        1};
+            const case_t c = {odd,
+                              "the odd one comes last",
+                              calls[i].theirs,
+                              calls[i].odd,
+                              {first, rest}};
 
             snprintf(first, sizeof first, "rank %d", odd);
             snprintf(rest, sizeof rest, "but rank");
@@ -345,7 +317,7 @@ static void test_majority(void)
                 snprintf(rest, sizeof rest, "but %s called %s", others[odd],
                          dscomm_coll_name(calls[i].theirs.coll));
             }
-            run_case(&c);
+            run_case(&c, 0, 1);
         }
 }
 
@@ -388,21 +360,21 @@ static void run_monitored(const monitor_t *plan)
 
     const int limit_ms = 2000 + job_slowly(2 * plan->late_ms);
     job_t job;
-    int passed;
+    int passed = job_run(&job, RANKS, job_slowly(5000), monitor, (void *)plan,
+                         8000 + 2 * plan->late_ms);
 
-    job_make(&job, RANKS, job_slowly(5000), monitor, (void *)plan);
-    job_start(&job);
-    passed = job_join(&job, 8000 + 2 * plan->late_ms);
     for (int r = 0; r < RANKS; r++)
         passed &=
             job_was_told(&job, r, DSCOMM_ERR_MISMATCH, limit_ms, words) &&
             !strstr(job.reports[r].sentence, "group 'world': group 'world'");
-    if (!detects(&job))
+    if (detects(&job)) {
+        job_ok(&job, passed,
+               "monitored barrier of some ranks, mask %d, late %d ms",
+               plan->come, plan->late_ms);
+    } else {
         skip("monitored barrier: the backend does not promise it");
-    else if (!ok(passed, "monitored barrier of some ranks, mask %d, late %d ms",
-                 plan->come, plan->late_ms))
-        job_show(&job);
-    job_end(&job, "monitored barrier");
+        job_end(&job, "monitored barrier");
+    }
 }
 
 /* One cause, one status: of those in the barrier, too. The last call comes
@@ -446,17 +418,13 @@ static void run_leaving(call_t call)
     const char *const words[] = {"rank 0 called dscomm_finalize()", called,
                                  NULL};
     job_t job;
-    int passed;
+    int passed =
+        job_run(&job, RANKS, job_slowly(5000), leave_early, &call, 8000);
 
-    job_make(&job, RANKS, job_slowly(5000), leave_early, &call);
-    job_start(&job);
-    passed = job_join(&job, 8000);
     snprintf(called, sizeof called, "called %s(", name);
     for (int r = 0; r < RANKS; r++)
         passed &= was_told(&job, r, words);
-    if (!ok(passed, "%s, but rank 0 leaves", name))
-        job_show(&job);
-    job_end(&job, name);
+    job_ok(&job, passed, "%s, but rank 0 leaves", name);
 }
 
 #define ROOT_RANKS 4
@@ -525,11 +493,9 @@ static void run_root_case(const root_case_t *c)
     const char *name = dscomm_coll_name(c->coll);
     const char *const words[] = {name, "root 0", "root 1", NULL};
     job_t job;
-    int passed;
+    int passed = job_run(&job, ROOT_RANKS, job_slowly(5000), run_rank_root,
+                         (void *)c, 8000);
 
-    job_make(&job, ROOT_RANKS, job_slowly(5000), run_rank_root, (void *)c);
-    job_start(&job);
-    passed = job_join(&job, 8000);
     for (int r = 0; r < ROOT_RANKS; r++) {
         const job_report_t *report = &job.reports[r];
 
@@ -538,9 +504,8 @@ static void run_root_case(const root_case_t *c)
                    !(report->value && c->must >> r & 1));
         passed &= was_told(&job, r, words);
     }
-    if (!ok(passed, "%s of %zu with root 1 on rank %d", name, c->count, c->odd))
-        job_show(&job);
-    job_end(&job, name);
+    job_ok(&job, passed, "%s of %zu with root 1 on rank %d", name, c->count,
+           c->odd);
 }
 
 /* What <dscomm/collective.h> says of roots that differ. */
@@ -575,11 +540,8 @@ static void test_roots(void)
 int main(void)
 {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        case_t c = cases[i];
-
-        run_case(&c);
-        c.as_work = 1;
-        run_case(&c);
+        run_case(&cases[i], 0, 0);
+        run_case(&cases[i], 1, 0);
     }
     test_majority();
     test_monitored();
