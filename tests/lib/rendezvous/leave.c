@@ -7,7 +7,7 @@
 #include "lib/rendezvous/processes.h"
 #include "lib/rendezvous/rendezvous.h"
 #include "lib/rendezvous/roster.h"
-#include "tests/lib/store/raw.h"
+#include "tests/lib/store/fixture.h"
 #include "tests/tap.h"
 
 #include <signal.h>
@@ -25,7 +25,7 @@ static void remember(dscomm_log_level_t level, const char *domain,
     snprintf(logged, sizeof logged, "%s", message);
 }
 
-static int serve = 1;
+static int serves = 1;
 
 static dscomm_status_t meet(char *url, int rank, dscomm_meeting_t *meeting)
 {
@@ -33,7 +33,7 @@ static dscomm_status_t meet(char *url, int rank, dscomm_meeting_t *meeting)
     const dscomm_join_t join = {.rank = rank,
                                 .size = 3,
                                 .url = url,
-                                .serve = serve,
+                                .serve = serves,
                                 .run_id = "0",
                                 .backend = backend,
                                 .timeout_ms = 10000,
@@ -66,13 +66,9 @@ static void check_early_death(void)
 {
     char url[64], words[48];
     dscomm_meeting_t meeting;
-    int port, fd = raw_listen(&port);
     pid_t pid;
 
-    if (fd < 0)
-        bail("no free port");
-    close(fd);
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
+    snprintf(url, sizeof url, "%s", url_of(raw_free_port()));
     pid = fork();
     if (pid == 0) {
         dies_early = 1;
@@ -93,19 +89,15 @@ static void check_early_death(void)
  * blame. */
 static void check_dead_record(void)
 {
-    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
-    dscomm_store_t *store;
+    dscomm_store_t *store = must_open_store("tcp://127.0.0.1:0", NULL, 1);
     dscomm_meeting_t meeting;
     char url[64];
     void *value;
     size_t size;
     pid_t pid;
 
-    attr.serve = 1;
-    if (dscomm_store_open("tcp://127.0.0.1:0", &attr, &store))
-        bail("%s", dscomm_last_error());
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", dscomm_store_port(store));
-    serve = 0;
+    snprintf(url, sizeof url, "%s", url_of(dscomm_store_port(store)));
+    serves = 0;
     pid = fork();
     if (pid == 0) {
         meet(url, 2, &meeting);
@@ -121,7 +113,7 @@ static void check_dead_record(void)
     ok(strstr(dscomm_last_error(), "ended before all had come") &&
            !strstr(dscomm_last_error(), "file://"),
        "  %s", dscomm_last_error());
-    serve = 1;
+    serves = 1;
     dscomm_store_close(store);
 }
 
@@ -134,12 +126,8 @@ static void check_silent_rank(const char *host)
     dscomm_meeting_t meeting;
     pid_t pids[2];
     int64_t begin;
-    int port, fd = raw_listen(&port);
 
-    if (fd < 0)
-        bail("no free port");
-    close(fd);
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
+    snprintf(url, sizeof url, "%s", url_of(raw_free_port()));
     for (int i = 0; i < 2; i++) {
         pids[i] = fork();
         if (pids[i] == 0) {

@@ -3,12 +3,10 @@
  * and when it goes wrong. Ranks are threads. */
 #include "config.h"
 
+#include "tests/lib/store/raw.h"
 #include "tests/lib/work/ranks.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -19,20 +17,6 @@ typedef struct {
     char failure[1024];
     dscomm_status_t status;
 } guest_t;
-
-static int free_port(void)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t size = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) ||
-        getsockname(fd, (struct sockaddr *)&address, &size))
-        bail("no free port");
-    close(fd);
-    return ntohs(address.sin_port);
-}
 
 static dscomm_status_t join(const guest_t *guest, dscomm_group_t **ret_world)
 {
@@ -107,7 +91,7 @@ static void check_tcp(void)
     guest_t guests[4];
     char url[64];
 
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", free_port());
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", raw_free_port());
     invite(guests, 4, url, 20000);
     for (int i = 0; i < 4; i++)
         guests[i].worlds = 5;
@@ -120,7 +104,7 @@ static void check_tcp_failures(void)
     guest_t guests[3];
     char url[64];
 
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", free_port());
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", raw_free_port());
     invite(guests, 3, url, 300);
     receive(&guests[1], 2);
     all_are(&guests[1], 2, DSCOMM_ERR_TIMEOUT, "rank 0 of 3 did not come",
@@ -268,7 +252,7 @@ static void come_together(guest_t guests[3], void *(*body)(void *),
     pthread_t threads[3];
     char url[64];
 
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", free_port());
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", raw_free_port());
     invite(guests, 3, url, 20000);
     pthread_barrier_init(&together, NULL, waiting);
     for (int i = 0; i < 3; i++)
@@ -374,7 +358,7 @@ static void check_two_zeros(void)
     pid_t pids[2];
     char url[64];
 
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", free_port());
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", raw_free_port());
     for (int i = 0; i < 2; i++)
         pids[i] = come_as_zero(url);
     for (int i = 0; i < 2; i++) {
@@ -403,7 +387,7 @@ static void check_no_agent(int rank)
     dscomm_group_t *world;
 
     snprintf(texts[0], sizeof texts[0], "%d", rank);
-    snprintf(texts[1], sizeof texts[1], "%d", free_port());
+    snprintf(texts[1], sizeof texts[1], "%d", raw_free_port());
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         setenv(names[i][0], names[i][1], 1);
     attr.timeout_ms = 300;
@@ -437,7 +421,7 @@ static void check_largest_worlds(void)
 {
     char folder[] = "/tmp/dscomm-meet-XXXXXX", url[128];
 
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", free_port());
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", raw_free_port());
     check_largest(url);
     if (!mkdtemp(folder))
         bail("no folder");

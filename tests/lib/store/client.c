@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The TCP client's calls against servers that lie, stall and die, and the ways
  * to serve. */
-#include "tests/lib/store/fake.h"
+#include "tests/lib/store/fixture.h"
 
 #include <fcntl.h>
 #include <netdb.h>
@@ -21,38 +21,40 @@ static void test_answers(void)
         int closes;
         dscomm_status_t status;
     } rows[] = {
-        {"WAIT, GET in order", GET, BYTES("\0"), BYTES("\1\0\0\0\0\0\0\0v"), 0,
-         DSCOMM_OK},
-        {"WAIT answers 7", GET, BYTES("\7"), NULL, 0, 0, DSCOMM_ERR_PROTOCOL},
-        {"WAIT answers canceled", GET, BYTES("\1"), NULL, 0, 0,
+        {"WAIT, GET in order", CALL_GET, BYTES("\0"),
+         BYTES("\1\0\0\0\0\0\0\0v"), 0, DSCOMM_OK},
+        {"WAIT answers 7", CALL_GET, BYTES("\7"), NULL, 0, 0,
          DSCOMM_ERR_PROTOCOL},
-        {"GET: a value beyond 8 MiB", GET, BYTES("\0"),
+        {"WAIT answers canceled", CALL_GET, BYTES("\1"), NULL, 0, 0,
+         DSCOMM_ERR_PROTOCOL},
+        {"GET: a value beyond 8 MiB", CALL_GET, BYTES("\0"),
          BYTES("\1\0\200\0\0\0\0\0"), 0, DSCOMM_ERR_PROTOCOL},
-        {"GET: a size of 2^64 - 1", GET, BYTES("\0"),
+        {"GET: a size of 2^64 - 1", CALL_GET, BYTES("\0"),
          BYTES("\377\377\377\377\377\377\377\377"), 0, DSCOMM_ERR_PROTOCOL},
-        {"GET: half a value", GET, BYTES("\0"), BYTES("\4\0\0\0\0\0\0\0v"), 0,
-         DSCOMM_ERR_TIMEOUT},
-        {"GET: half a value and the end", GET, BYTES("\0"),
+        {"GET: half a value", CALL_GET, BYTES("\0"), BYTES("\4\0\0\0\0\0\0\0v"),
+         0, DSCOMM_ERR_TIMEOUT},
+        {"GET: half a value and the end", CALL_GET, BYTES("\0"),
          BYTES("\4\0\0\0\0\0\0\0v"), 1, DSCOMM_ERR_PEER_FAILED},
-        {"MULTI_GET: one of two", MULTI_GET, BYTES("\0"),
+        {"MULTI_GET: one of two", CALL_MULTI_GET, BYTES("\0"),
          BYTES("\1\0\0\0\0\0\0\0v"), 1, DSCOMM_ERR_PEER_FAILED},
-        {"the end instead of WAIT's answer", GET, NULL, 0, NULL, 0, 1,
+        {"the end instead of WAIT's answer", CALL_GET, NULL, 0, NULL, 0, 1,
          DSCOMM_ERR_PEER_FAILED},
-        {"CHECK answers 2", CHECK, BYTES("\2"), NULL, 0, 0,
+        {"CHECK answers 2", CALL_CHECK, BYTES("\2"), NULL, 0, 0,
          DSCOMM_ERR_PROTOCOL},
-        {"CHECK answers no", CHECK, BYTES("\1"), NULL, 0, 0, DSCOMM_OK},
-        {"DELETE_KEY answers 2", DELETE, BYTES("\2\0\0\0\0\0\0\0"), NULL, 0, 0,
-         DSCOMM_ERR_PROTOCOL},
-        {"GETNUMKEYS answers -1", NUM_KEYS,
+        {"CHECK answers no", CALL_CHECK, BYTES("\1"), NULL, 0, 0, DSCOMM_OK},
+        {"DELETE_KEY answers 2", CALL_DELETE, BYTES("\2\0\0\0\0\0\0\0"), NULL,
+         0, 0, DSCOMM_ERR_PROTOCOL},
+        {"GETNUMKEYS answers -1", CALL_NUM_KEYS,
          BYTES("\377\377\377\377\377\377\377\377\1"), NULL, 0, 0,
          DSCOMM_ERR_PROTOCOL},
-        {"GETNUMKEYS: 3, with init/", NUM_KEYS, BYTES("\3\0\0\0\0\0\0\0\0"),
-         NULL, 0, 0, DSCOMM_OK},
-        {"APPEND and a wrong echo", APPEND, BYTES("abcd"), NULL, 0, 0,
+        {"GETNUMKEYS: 3, with init/", CALL_NUM_KEYS,
+         BYTES("\3\0\0\0\0\0\0\0\0"), NULL, 0, 0, DSCOMM_OK},
+        {"APPEND and a wrong echo", CALL_APPEND, BYTES("abcd"), NULL, 0, 0,
          DSCOMM_ERR_PROTOCOL},
-        {"ADD and the end", ADD, BYTES(""), NULL, 0, 1, DSCOMM_ERR_PEER_FAILED},
-        {"COMPARE_SET: a huge value", COMPARE_SET, BYTES("\0\0\0\0\0\0\0\1"),
-         NULL, 0, 0, DSCOMM_ERR_PROTOCOL},
+        {"ADD and the end", CALL_ADD, BYTES(""), NULL, 0, 1,
+         DSCOMM_ERR_PEER_FAILED},
+        {"COMPARE_SET: a huge value", CALL_COMPARE_SET,
+         BYTES("\0\0\0\0\0\0\0\1"), NULL, 0, 0, DSCOMM_ERR_PROTOCOL},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -63,10 +65,11 @@ static void test_answers(void)
         double start;
 
         fake_start(&fake);
-        if (status_is(open_at(address_of(fake.port), 2000, &store), DSCOMM_OK,
-                      rows[i].name)) {
+        if (status_is(open_store(url_of(fake.port), NULL, 0, 2000, &store),
+                      DSCOMM_OK, rows[i].name)) {
             start = raw_now_ms();
-            status_is(call(store, rows[i].call), rows[i].status, rows[i].name);
+            status_is(call_store(store, rows[i].call), rows[i].status,
+                      rows[i].name);
             ok(raw_now_ms() - start < 5000, "%s: in time", rows[i].name);
         }
         dscomm_store_close(store);
@@ -83,15 +86,15 @@ static void test_port_in_use(void)
 
     attr.serve = 1;
     snprintf(text, sizeof text, "port %d", port);
-    status_is(dscomm_store_open(address_of(port), &attr, &store), DSCOMM_ERR_IO,
+    status_is(dscomm_store_open(url_of(port), &attr, &store), DSCOMM_ERR_IO,
               "a port in use");
     ok(strstr(dscomm_last_error(), text) && strstr(dscomm_last_error(), "use"),
        "%s", dscomm_last_error());
     close(fd);
-    store = serve(address_of(port));
+    store = must_open_store(url_of(port), NULL, 1);
     is_int(dscomm_store_port(store), port, "the port is free again");
     dscomm_store_close(store);
-    store = serve(address_of(port));
+    store = must_open_store(url_of(port), NULL, 1);
     is_int(dscomm_store_port(store), port, "and once more, at once");
     dscomm_store_close(store);
 }
@@ -105,10 +108,10 @@ static void test_listen_fd(void)
     attr.serve = 1;
     attr.listen_fd = fd;
     other = port == 65535 ? 1024 : port + 1;
-    status_is(dscomm_store_open(address_of(other), &attr, &store),
+    status_is(dscomm_store_open(url_of(other), &attr, &store),
               DSCOMM_ERR_INVALID, "an inherited socket on another port");
     ok(fcntl(fd, F_GETFD) >= 0, "is still ours");
-    status_is(dscomm_store_open(address_of(port), &attr, &store), DSCOMM_OK,
+    status_is(dscomm_store_open(url_of(port), &attr, &store), DSCOMM_OK,
               "on the right port");
     is_int(dscomm_store_port(store), port, "which it serves");
     ok(fcntl(fd, F_GETFD) < 0, "and the socket is the store's");
@@ -116,12 +119,12 @@ static void test_listen_fd(void)
     dscomm_store_close(store);
     file = open("/dev/null", O_RDWR | O_CLOEXEC);
     attr.listen_fd = file;
-    status_is(dscomm_store_open(address_of(port), &attr, &store),
+    status_is(dscomm_store_open(url_of(port), &attr, &store),
               DSCOMM_ERR_INVALID, "no socket");
     close(file);
     file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     attr.listen_fd = file;
-    status_is(dscomm_store_open(address_of(port), &attr, &store),
+    status_is(dscomm_store_open(url_of(port), &attr, &store),
               DSCOMM_ERR_INVALID, "a socket that does not listen");
     close(file);
 }
@@ -156,7 +159,7 @@ static void test_workers(void)
        dscomm_last_error());
     attr.timeout_ms = 10000;
     attr.listen_fd = fd;
-    snprintf(address, sizeof address, "%s", address_of(port));
+    snprintf(address, sizeof address, "%s", url_of(port));
     pthread_create(&thread, NULL, join_workers, address);
     status_is(dscomm_store_open(address, &attr, &store), DSCOMM_OK,
               "all workers are there");
@@ -177,13 +180,14 @@ static void *close_later(void *arg)
 
 static void test_server_dies(void)
 {
-    dscomm_store_t *server = serve("tcp://127.0.0.1:0"), *store = NULL;
+    dscomm_store_t *server = must_open_store("tcp://127.0.0.1:0", NULL, 1),
+                   *store = NULL;
     double start = raw_now_ms();
     pthread_t thread;
     void *value;
     size_t size;
 
-    status_is(open_at(address_of(dscomm_store_port(server)), 0, &store),
+    status_is(open_store(url_of(dscomm_store_port(server)), NULL, 0, 0, &store),
               DSCOMM_OK, "open");
     pthread_create(&thread, NULL, close_later, server);
     status_is(dscomm_store_get(store, "never", 60000, &value, &size),
@@ -212,11 +216,12 @@ static void *wait_for_key(void *arg)
 /* Threads that wait for keys, and others that set them, have one store. */
 static void test_shared(void)
 {
-    dscomm_store_t *server = serve("tcp://127.0.0.1:0"), *store = NULL;
+    dscomm_store_t *server = must_open_store("tcp://127.0.0.1:0", NULL, 1),
+                   *store = NULL;
     waiter_t waiters[3] = {{.key = "a"}, {.key = "b"}, {.key = "c"}};
     pthread_t threads[3];
 
-    status_is(open_at(address_of(dscomm_store_port(server)), 0, &store),
+    status_is(open_store(url_of(dscomm_store_port(server)), NULL, 0, 0, &store),
               DSCOMM_OK, "open");
     for (int i = 0; i < 3; i++) {
         waiters[i].store = store;
@@ -274,7 +279,8 @@ static void test_addresses(void)
                  : i == 0 ? "localhost"
                           : "127.0.0.1",
                  dscomm_store_port(store));
-        status_is(open_at(address, 5000, &other), DSCOMM_OK, address);
+        status_is(open_store(address, NULL, 0, 5000, &other), DSCOMM_OK,
+                  address);
         dscomm_store_close(other);
         dscomm_store_close(store);
     }

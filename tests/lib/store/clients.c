@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The server against clients that are slow, deaf or many, and without means. */
-#include "tests/lib/store/serve.h"
+#include "tests/lib/store/fixture.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -19,12 +19,12 @@ static void test_slow(void)
 
     limits.validate_ms = 300;
     limits.stall_ms = 300;
-    server = serve(&limits, &port);
+    server = start_server(&limits, NULL, &port);
     raw_put(&part, 1, 1);
     raw_put(&part, 3, 8);
     raw_put(&part, 'k', 1);
     for (int i = 0; i < SLOW; i++) {
-        fds[i] = i % 4 ? client(port) : raw_connect(port);
+        fds[i] = i % 4 ? raw_client(port) : raw_connect(port);
         if (i % 4 == 1) /* a request's beginning */
             raw_send(fds[i], part.data, part.size);
         if (i % 4 == 2) /* a wait, which may take for ever */
@@ -64,8 +64,8 @@ static void test_drip(void)
     int port, fd, sent = 0;
 
     limits.stall_ms = 200;
-    server = serve(&limits, &port);
-    fd = client(port);
+    server = start_server(&limits, NULL, &port);
+    fd = raw_client(port);
     raw_put(&raw, 1, 1);
     raw_put(&raw, 4000, 8);
     raw_send(fd, raw.data, raw.size);
@@ -92,8 +92,8 @@ static void test_deaf(void)
     int port, fd, setter;
 
     limits.stall_ms = 400;
-    server = serve(&limits, &port);
-    setter = client(port);
+    server = start_server(&limits, NULL, &port);
+    setter = raw_client(port);
     raw_command(&raw, 1, "/large", NULL, NULL);
     raw_put(&raw, sizeof value, 8);
     raw_send(setter, raw.data, raw.size);
@@ -102,7 +102,7 @@ static void test_deaf(void)
     raw_ping(&raw, 5);
     raw_send(setter, raw.data, raw.size);
     is_int(raw_recv(setter, value, 4, WAIT_MS), 4, "a large value is set");
-    fd = client(port);
+    fd = raw_client(port);
     raw.size = 0;
     for (int i = 0; i < ASKS; i++)
         raw_command(&raw, 3, "/large", NULL, NULL);
@@ -116,7 +116,7 @@ static void test_deaf(void)
     ok(raw_closes(fd, WAIT_MS), "who does not read is closed");
     close(fd);
     /* and one who reads gets all, in order */
-    fd = client(port);
+    fd = raw_client(port);
     raw_send(fd, raw.data, raw.size);
     {
         int whole = 0;
@@ -144,9 +144,9 @@ static void test_crowd(void)
     int port, fds[8];
 
     limits.connections = 8;
-    server = serve(&limits, &port);
+    server = start_server(&limits, NULL, &port);
     for (int i = 0; i < 8; i++)
-        fds[i] = client(port);
+        fds[i] = raw_client(port);
     usleep(100000);
     {
         int fd = raw_connect(port);
@@ -186,8 +186,8 @@ static void test_no_descriptors(void)
         skip("valgrind has a limit of descriptors of its own");
         return;
     }
-    server = serve(NULL, &port);
-    fd = client(port);
+    server = start_server(NULL, NULL, &port);
+    fd = raw_client(port);
     late = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     getrlimit(RLIMIT_NOFILE, &old);
     usleep(50000);
@@ -236,7 +236,7 @@ static void test_shut_down(void)
     if (dscomm_priv_listen_adopt(fd, port, &listening) ||
         dscomm_priv_server_open(&listening, NULL, NULL, &server))
         bail("server: %s", dscomm_last_error());
-    old = client(port);
+    old = raw_client(port);
     raw_ping(&raw, 7);
     raw_send(old, raw.data, raw.size);
     is_int(raw_recv(old, &echo, 4, WAIT_MS), 4, "a client of before");
@@ -274,7 +274,7 @@ static void test_signals(void)
     sigemptyset(&usr1);
     sigaddset(&usr1, SIGUSR1);
     pthread_sigmask(SIG_BLOCK, &usr1, &before);
-    server = serve(NULL, &port);
+    server = start_server(NULL, NULL, &port);
     kill(getpid(), SIGUSR1);
     usleep(50000);
     is_int(signals_here, 0, "the server's thread takes no signal");

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stores and fork: a child may close what it inherited, and open its own. */
-#include "config.h"
-
-#include <dscomm/store.h>
-
-#include "tests/tap.h"
+#include "tests/lib/store/fixture.h"
 
 #include <signal.h>
 #include <string.h>
@@ -69,7 +65,6 @@ static void test_kind(const char *kind, const char *url)
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
     dscomm_store_t *store = NULL, *other = NULL;
     void *value = NULL;
-    char address[64];
     size_t size = 0;
 
     attr.serve = strncmp(url, "tcp:", 4) == 0;
@@ -84,11 +79,10 @@ static void test_kind(const char *kind, const char *url)
        "%s: with what it has stored", kind);
     dscomm_store_free(value);
     if (attr.serve) {
-        snprintf(address, sizeof address, "tcp://127.0.0.1:%d",
-                 dscomm_store_port(store));
         attr.serve = 0;
-        is_int(dscomm_store_open(address, &attr, &other), DSCOMM_OK,
-               "%s: and serves new clients", kind);
+        is_int(
+            dscomm_store_open(url_of(dscomm_store_port(store)), &attr, &other),
+            DSCOMM_OK, "%s: and serves new clients", kind);
         dscomm_store_close(other);
     }
     dscomm_store_close(store);
@@ -98,19 +92,14 @@ static void test_kind(const char *kind, const char *url)
  * clients, nor the port. */
 static void test_server_ends(void)
 {
-    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
     dscomm_store_t *store = NULL, *other = NULL;
     char address[64];
     pid_t pid;
 
-    attr.serve = 1;
-    attr.timeout_ms = 3000;
-    if (dscomm_store_open("tcp://127.0.0.1:0", &attr, &store))
+    if (open_store("tcp://127.0.0.1:0", NULL, 1, 3000, &store))
         bail("serve: %s", dscomm_last_error());
-    snprintf(address, sizeof address, "tcp://127.0.0.1:%d",
-             dscomm_store_port(store));
-    if (dscomm_store_open(address, NULL, &other))
-        bail("open: %s", dscomm_last_error());
+    snprintf(address, sizeof address, "%s", url_of(dscomm_store_port(store)));
+    other = must_open_store(address, NULL, 0);
     pid = fork();
     if (pid == 0) {
         sleep(20);
@@ -120,7 +109,7 @@ static void test_server_ends(void)
     is_int(dscomm_store_wait(other, (const char *[]){"k"}, 1, 2000),
            DSCOMM_ERR_PEER_FAILED, "a child holds no client of a server");
     store = NULL;
-    is_int(dscomm_store_open(address, &attr, &store), DSCOMM_OK,
+    is_int(open_store(address, NULL, 1, 3000, &store), DSCOMM_OK,
            "nor its port");
     dscomm_store_close(store);
     dscomm_store_close(other);

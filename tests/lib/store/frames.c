@@ -6,7 +6,7 @@
  *     tests/lib/store/frames.t [FRAMES [SEED]]
  *
  * FRAMES are sent to a server without a secret, and as many to one with. */
-#include "tests/lib/store/serve.h"
+#include "tests/lib/store/fixture.h"
 
 #include <dscomm/log.h>
 #include <dscomm/store.h>
@@ -300,15 +300,12 @@ static int count_wrong(dscomm_store_t *store)
 static dscomm_store_t *open_client(int port, int guarded)
 {
     static char value[HONEST_KEYS * 1000 * 8];
-    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
     dscomm_store_t *store;
-    char url[40], key[16];
+    char key[16];
 
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
-    attr.timeout_ms = 10 * WAIT_MS;
     if (guarded)
         setenv("DSCOMM_JOB_SECRET", SECRET, 1);
-    if (dscomm_store_open(url, &attr, &store))
+    if (open_store(url_of(port), NULL, 0, 10 * WAIT_MS, &store))
         bail("%s", dscomm_last_error());
     unsetenv("DSCOMM_JOB_SECRET");
     for (int i = 0; i < HONEST_KEYS; i++) {
@@ -333,19 +330,12 @@ static long resident_kb(void)
 
 static dscomm_priv_server_t *open_server(int guarded, int *ret_port)
 {
-    const dscomm_priv_place_t place = {"127.0.0.1", 0, 1, false, false};
     const dscomm_priv_job_t job = {.ports = 1,
                                    .secret = guarded ? SECRET : NULL};
     dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
-    dscomm_priv_listen_t listening;
-    dscomm_priv_server_t *server;
 
     limits.kept = limits.under_way = KEPT;
-    if (dscomm_priv_listen(&place, dscomm_priv_deadline(WAIT_MS), &listening) ||
-        dscomm_priv_server_open(&listening, &limits, &job, &server))
-        bail("server: %s", dscomm_last_error());
-    *ret_port = listening.port;
-    return server;
+    return start_server(&limits, &job, ret_port);
 }
 
 static void attack(int guarded, long frames, uint32_t seed)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stores at the limit of what they may hold, which is small here, and servers
  * whose clients want more than there is room for. */
-#include "tests/lib/store/serve.h"
-#include "tests/lib/store/told.h"
+#include "tests/lib/store/fixture.h"
 
 #include "lib/store/records.h"
 #include "lib/store/tcp/table.h"
@@ -99,16 +98,13 @@ static void test_client(void)
     dscomm_priv_server_t *server;
     dscomm_store_t *store = NULL;
     int port, present = 0;
-    char address[40];
     void *got = NULL;
     size_t size = 0;
     int64_t sum = 0;
 
     limits.kept = LIMIT;
-    server = serve(&limits, &port);
-    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", port);
-    if (dscomm_store_open(address, NULL, &store))
-        bail("%s", dscomm_last_error());
+    server = start_server(&limits, NULL, &port);
+    store = must_open_store(url_of(port), NULL, 0);
     status_is(dscomm_store_set(store, "n", "1", 1), DSCOMM_OK, "a counter");
     status_is(dscomm_store_set(store, "large", value, 97000), DSCOMM_OK,
               "a store that is nearly full");
@@ -147,9 +143,9 @@ static void test_commands(void)
     limits.kept = LIMIT;
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         int port, sent, fd;
-        dscomm_priv_server_t *server = serve(&limits, &port);
+        dscomm_priv_server_t *server = start_server(&limits, NULL, &port);
 
-        fd = client(port);
+        fd = raw_client(port);
         for (sent = 0; sent < 2 * LIMIT / 512; sent++) {
             raw_t raw = {.size = 0};
             char key[16];
@@ -194,14 +190,14 @@ static void test_requests(void)
     int port, fds[CLIENTS], closed = 0;
 
     limits.under_way = 5 * PART;
-    server = serve(&limits, &port);
+    server = start_server(&limits, NULL, &port);
     raw_put(&raw, 1, 1);
     raw_text(&raw, "/k");
     raw_put(&raw, 1 << 20, 8);
     memset(raw.data + raw.size, 'x', PART);
     raw.size += PART;
     for (int i = 0; i < CLIENTS; i++) {
-        fds[i] = client(port);
+        fds[i] = raw_client(port);
         raw_send(fds[i], raw.data, raw.size);
     }
     for (int i = 0; i < CLIENTS; i++)
@@ -212,7 +208,7 @@ static void test_requests(void)
     for (int i = 0; i < CLIENTS; i++)
         close(fds[i]);
     usleep(100000);
-    fds[0] = client(port);
+    fds[0] = raw_client(port);
     raw_send(fds[0], raw.data, raw.size);
     ok(!raw_closes(fds[0], 200), "there is room when they have left");
     close(fds[0]);
@@ -231,8 +227,8 @@ static void test_answers(void)
     uint32_t echo;
 
     limits.under_way = 1 << 20;
-    server = serve(&limits, &port);
-    setter = client(port);
+    server = start_server(&limits, NULL, &port);
+    setter = raw_client(port);
     raw_put(&raw, 1, 1);
     raw_text(&raw, "/k");
     raw_put(&raw, sizeof value, 8);
@@ -246,7 +242,7 @@ static void test_answers(void)
     raw_put(&raw, ASKS, 8);
     for (int i = 0; i < ASKS; i++)
         raw_text(&raw, "/k");
-    fd = client(port);
+    fd = raw_client(port);
     raw_send(fd, raw.data, raw.size);
     ok(raw_closes(fd, WAIT_MS), "12 MB of answers are refused");
     close(fd);
@@ -259,7 +255,7 @@ static void test_answers(void)
         snprintf(key, sizeof key, "/%d", i);
         raw_text(&raw, key);
     }
-    fd = client(port);
+    fd = raw_client(port);
     raw_send(fd, raw.data, raw.size);
     ok(raw_closes(fd, WAIT_MS), "so are waits for %d keys", WAITS);
     close(fd);

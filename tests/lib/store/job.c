@@ -4,7 +4,7 @@
 #include "config.h"
 
 #include "lib/store/store.h"
-#include "tests/lib/store/raw.h"
+#include "tests/lib/store/fixture.h"
 #include "tests/tap.h"
 
 #include <dscomm/log.h>
@@ -48,26 +48,21 @@ static int free_ports(void)
     return -1;
 }
 
-static dscomm_status_t open_at(int port, int ports, const char *job, int serve,
+static dscomm_status_t open_at(int port, int ports, const char *job, int serves,
                                int timeout_ms, dscomm_store_t **ret_store)
 {
-    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
     const dscomm_priv_job_t whose = {.name = job, .ports = ports};
-    char url[64];
 
-    attr.serve = serve;
-    attr.timeout_ms = timeout_ms;
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
-    return dscomm_priv_store_open(url, &attr, &whose, ret_store);
+    return open_store(url_of(port), &whose, serves, timeout_ms, ret_store);
 }
 
 static dscomm_store_t *must_open(int port, int ports, const char *job,
-                                 int serve)
+                                 int serves)
 {
     dscomm_store_t *store = NULL;
 
-    if (open_at(port, ports, job, serve, 20000, &store))
-        bail("%s of %s: %s", serve ? "server" : "client", job,
+    if (open_at(port, ports, job, serves, 20000, &store))
+        bail("%s of %s: %s", serves ? "server" : "client", job,
              dscomm_last_error());
     return store;
 }

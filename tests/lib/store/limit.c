@@ -6,7 +6,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/store/store.h"
-#include "tests/lib/store/fake.h"
+#include "tests/lib/store/fixture.h"
 #include "tests/tap.h"
 
 #define MS 1000 /* in us */
@@ -78,7 +78,7 @@ static void test_silent(void)
     int failed = 0;
 
     fake_start(&fake);
-    if (open_at(address_of(fake.port), 5000, &store))
+    if (open_store(url_of(fake.port), NULL, 0, 5000, &store))
         bail("open: %s", dscomm_last_error());
     ok(!dscomm_priv_store_silent(store, NULL), "a store that has answered");
     dscomm_priv_store_limit_diagnosis(store, 200);
@@ -89,7 +89,8 @@ static void test_silent(void)
         store, dscomm_priv_clock(),
         dscomm_priv_clock_after(dscomm_priv_clock(), 60000));
     for (int i = 0; i < 100; i++)
-        failed += call(store, i % (MULTI_GET + 1)) == DSCOMM_ERR_TIMEOUT;
+        failed +=
+            call_store(store, i % (CALL_MULTI_GET + 1)) == DSCOMM_ERR_TIMEOUT;
     is_int(failed, 100, "after the deadline all requests fail");
     dscomm_store_close(store);
     pthread_join(fake.thread, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The TCP client's connection: greetings, time-outs in the middle, connections
  * made anew, servers that are not there, or not there yet. */
-#include "tests/lib/store/fake.h"
+#include "tests/lib/store/fixture.h"
 
 #include "lib/store/store.h"
 
@@ -30,7 +30,7 @@ static void test_greetings(void)
         double start = raw_now_ms();
 
         fake_start(&fake);
-        status_is(open_at(address_of(fake.port), wait_ms, &store),
+        status_is(open_store(url_of(fake.port), NULL, 0, wait_ms, &store),
                   rows[i].status, rows[i].name);
         ok(!store, "%s: no store", rows[i].name);
         ok(raw_now_ms() - start < 8000, "%s: in time", rows[i].name);
@@ -61,9 +61,10 @@ static void test_cancel(void)
         dscomm_store_t *store = NULL;
 
         fake_start(&fake);
-        if (status_is(open_at(address_of(fake.port), 2000, &store), DSCOMM_OK,
-                      rows[i].name)) {
-            status_is(call(store, GET), rows[i].status, rows[i].name);
+        if (status_is(open_store(url_of(fake.port), NULL, 0, 2000, &store),
+                      DSCOMM_OK, rows[i].name)) {
+            status_is(call_store(store, CALL_GET), rows[i].status,
+                      rows[i].name);
             if (rows[i].sentence)
                 ok(strstr(dscomm_last_error(), rows[i].sentence) != NULL,
                    "%s: %s", rows[i].name, dscomm_last_error());
@@ -81,11 +82,12 @@ static void test_reconnect(void)
     dscomm_store_t *store = NULL;
 
     fake_start(&fake);
-    status_is(open_at(address_of(fake.port), 2000, &store), DSCOMM_OK, "open");
-    status_is(call(store, CHECK), DSCOMM_ERR_PROTOCOL, "nonsense");
-    status_is(call(store, CHECK), DSCOMM_ERR_PROTOCOL,
+    status_is(open_store(url_of(fake.port), NULL, 0, 2000, &store), DSCOMM_OK,
+              "open");
+    status_is(call_store(store, CALL_CHECK), DSCOMM_ERR_PROTOCOL, "nonsense");
+    status_is(call_store(store, CALL_CHECK), DSCOMM_ERR_PROTOCOL,
               "nonsense again, on a new connection");
-    status_is(call(store, CHECK), DSCOMM_ERR_PEER_FAILED,
+    status_is(call_store(store, CALL_CHECK), DSCOMM_ERR_PEER_FAILED,
               "then nobody is there");
     dscomm_store_close(store);
     pthread_join(fake.thread, NULL);
@@ -101,9 +103,10 @@ static void test_replaced(void)
     dscomm_store_t *store = NULL;
 
     fake_start(&fake);
-    status_is(open_at(address_of(fake.port), 2000, &store), DSCOMM_OK, "open");
-    status_is(call(store, CHECK), DSCOMM_ERR_PROTOCOL, "nonsense");
-    status_is(call(store, CHECK), DSCOMM_ERR_PEER_FAILED,
+    status_is(open_store(url_of(fake.port), NULL, 0, 2000, &store), DSCOMM_OK,
+              "open");
+    status_is(call_store(store, CALL_CHECK), DSCOMM_ERR_PROTOCOL, "nonsense");
+    status_is(call_store(store, CALL_CHECK), DSCOMM_ERR_PEER_FAILED,
               "the next connection meets another server");
     ok(strstr(dscomm_last_error(), "another") != NULL, "%s",
        dscomm_last_error());
@@ -114,20 +117,23 @@ static void test_replaced(void)
 /* A server that ends and is served anew on its port. */
 static void test_restarted(void)
 {
-    dscomm_store_t *server = serve("tcp://127.0.0.1:0"), *store = NULL;
+    dscomm_store_t *server = must_open_store("tcp://127.0.0.1:0", NULL, 1),
+                   *store = NULL;
     int port = dscomm_store_port(server);
     int64_t sum = 0;
 
-    status_is(open_at(address_of(port), 2000, &store), DSCOMM_OK, "open");
+    status_is(open_store(url_of(port), NULL, 0, 2000, &store), DSCOMM_OK,
+              "open");
     status_is(dscomm_store_add(store, "n", 1, &sum), DSCOMM_OK, "count");
     dscomm_store_close(server);
-    server = serve(address_of(port));
+    server = must_open_store(url_of(port), NULL, 1);
     status_is(dscomm_store_add(store, "n", 1, &sum), DSCOMM_ERR_PEER_FAILED,
               "nobody counts from the beginning unawares");
     status_is(dscomm_store_set(store, "k", "v", 1), DSCOMM_ERR_PEER_FAILED,
               "nor stores what others do not see");
     dscomm_store_close(store);
-    status_is(open_at(address_of(port), 2000, &store), DSCOMM_OK, "open anew");
+    status_is(open_store(url_of(port), NULL, 0, 2000, &store), DSCOMM_OK,
+              "open anew");
     status_is(dscomm_store_add(store, "n", 1, &sum), DSCOMM_OK, "count");
     is_int(sum, 1, "from the beginning");
     dscomm_store_close(store);
@@ -142,8 +148,8 @@ static void test_no_server(void)
     char host[100];
 
     close(fd);
-    status_is(open_at(address_of(port), 300, &store), DSCOMM_ERR_TIMEOUT,
-              "nobody listens");
+    status_is(open_store(url_of(port), NULL, 0, 300, &store),
+              DSCOMM_ERR_TIMEOUT, "nobody listens");
     took = raw_now_ms() - start;
     ok(took >= 300 && took < 3000, "it tried for %.0f ms", took);
     ok(strstr(dscomm_last_error(), "refused") != NULL, "%s",
@@ -155,7 +161,7 @@ static void test_no_server(void)
         char url[120];
 
         snprintf(url, sizeof url, "tcp://%s", host);
-        status_is(open_at(url, 2000, &store), DSCOMM_ERR_NOT_FOUND,
+        status_is(open_store(url, NULL, 0, 2000, &store), DSCOMM_ERR_NOT_FOUND,
                   "a name without address");
     }
 }
@@ -163,7 +169,7 @@ static void test_no_server(void)
 static void *serve_later(void *arg)
 {
     usleep(250000);
-    return serve(arg);
+    return must_open_store(arg, NULL, 1);
 }
 
 static void test_late_server(void)
@@ -175,9 +181,9 @@ static void test_late_server(void)
     int port, fd = raw_listen(&port);
 
     close(fd);
-    snprintf(address, sizeof address, "%s", address_of(port));
+    snprintf(address, sizeof address, "%s", url_of(port));
     pthread_create(&thread, NULL, serve_later, address);
-    status_is(open_at(address, 10000, &store), DSCOMM_OK,
+    status_is(open_store(address, NULL, 0, 10000, &store), DSCOMM_OK,
               "a server that comes later");
     pthread_join(thread, &server);
     dscomm_store_close(store);
@@ -191,7 +197,8 @@ static void test_look(void)
     dscomm_store_t *store = NULL, *view = NULL;
 
     fake_start(&fake);
-    status_is(open_at(address_of(fake.port), 2000, &store), DSCOMM_OK, "open");
+    status_is(open_store(url_of(fake.port), NULL, 0, 2000, &store), DSCOMM_OK,
+              "open");
     status_is(dscomm_store_prefix(store, "p", &view), DSCOMM_OK, "a view");
     {
         dscomm_priv_look_t looks[] = {
@@ -212,7 +219,7 @@ static void test_look_kinds(void)
     static const char *const urls[] = {"memory://", "tcp://127.0.0.1:0"};
 
     for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
-        dscomm_store_t *store = serve(urls[i]);
+        dscomm_store_t *store = must_open_store(urls[i], NULL, 1);
         dscomm_priv_look_t looks[] = {{store, "a", true}, {store, "b", false}};
 
         status_is(dscomm_store_set(store, "b", "v", 1), DSCOMM_OK, urls[i]);
@@ -233,8 +240,8 @@ static void test_refused(void)
     dscomm_store_t *store = NULL;
 
     fake_start(&fake);
-    status_is(open_at(address_of(fake.port), 1000, &store), DSCOMM_ERR_MISMATCH,
-              "a server that refuses is not asked again");
+    status_is(open_store(url_of(fake.port), NULL, 0, 1000, &store),
+              DSCOMM_ERR_MISMATCH, "a server that refuses is not asked again");
     ok(strstr(dscomm_last_error(), "DSCOMM_JOB_SECRET") != NULL, "  %s",
        dscomm_last_error());
     dscomm_store_close(store);

@@ -3,7 +3,7 @@
  * makes of other credentials. libmunge is tests/lib/munge/fake.c. */
 #include "config.h"
 
-#include "tests/lib/store/told.h"
+#include "tests/lib/store/fixture.h"
 
 #include "lib/store/tcp/munge.h"
 #include "lib/store/store.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAIT_MS 10000
+#define SERVED_MS 10000
 #define REFUSED_MS 1000
 #define SECRET "sixteen letters."
 #define EXPIRED "15"
@@ -27,27 +27,18 @@ static const dscomm_priv_job_t by_munge = {.ports = 1, .munge = true};
 
 static dscomm_store_t *serve_store(const dscomm_priv_job_t *job)
 {
-    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
-    dscomm_store_t *store;
-
-    attr.serve = 1;
-    attr.timeout_ms = WAIT_MS;
-    if (dscomm_priv_store_open("tcp://127.0.0.1:0", &attr, job, &store))
-        bail("%s", dscomm_last_error());
-    return store;
+    return must_open_store("tcp://127.0.0.1:0", job, 1);
 }
 
 /* What a client of job gets at port; says: part of the sentence, or NULL. */
 static void client_is(const dscomm_priv_job_t *job, int port,
                       dscomm_status_t want, const char *says, const char *about)
 {
-    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
     dscomm_store_t *store = NULL;
-    char url[40];
 
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
-    attr.timeout_ms = want ? REFUSED_MS : WAIT_MS;
-    status_is(dscomm_priv_store_open(url, &attr, job, &store), want, about);
+    status_is(
+        open_store(url_of(port), job, 0, want ? REFUSED_MS : SERVED_MS, &store),
+        want, about);
     if (!want)
         status_is(dscomm_store_set(store, "key", "value", 5), DSCOMM_OK,
                   "  and has the keys");

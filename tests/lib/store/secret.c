@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The job's secret: who is served with it, and who without it is not. */
-#include "tests/lib/store/serve.h"
+#include "tests/lib/store/fixture.h"
 
 #include "lib/store/tcp/secret.h"
-#include "tests/lib/store/told.h"
 
 #include <dscomm/log.h>
 #include <fcntl.h>
@@ -119,18 +118,11 @@ static void test_sources(void)
 
 static dscomm_priv_server_t *serve_job(const char *secret, int *ret_port)
 {
-    const dscomm_priv_place_t place = {"127.0.0.1", 0, 1, false, false};
     const dscomm_priv_job_t job = {.ports = 1, .secret = secret};
     dscomm_priv_server_limits_t limits = SERVER_LIMITS_INIT;
-    dscomm_priv_listen_t listening;
-    dscomm_priv_server_t *server;
 
     limits.validate_ms = LATE_MS;
-    if (dscomm_priv_listen(&place, dscomm_priv_deadline(WAIT_MS), &listening) ||
-        dscomm_priv_server_open(&listening, &limits, &job, &server))
-        bail("server: %s", dscomm_last_error());
-    *ret_port = listening.port;
-    return server;
+    return start_server(&limits, &job, ret_port);
 }
 
 /* Clients of the library; says NULL: it is served. */
@@ -147,18 +139,14 @@ static void test_clients(void)
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
         dscomm_store_t *store = NULL;
         int port;
         dscomm_priv_server_t *server = serve_job(rows[i].server, &port);
-        char url[40];
         dscomm_status_t status;
 
-        snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
         if (rows[i].client)
             setenv("DSCOMM_JOB_SECRET", rows[i].client, 1);
-        attr.timeout_ms = 1000;
-        status = dscomm_store_open(url, &attr, &store);
+        status = open_store(url_of(port), NULL, 0, 1000, &store);
         unsetenv("DSCOMM_JOB_SECRET");
         is_int(status, rows[i].says ? DSCOMM_ERR_MISMATCH : DSCOMM_OK,
                "server %s, client %s", rows[i].server ? rows[i].server : "-",
@@ -177,19 +165,16 @@ static void test_clients(void)
 /* A store that this process serves and uses. */
 static void test_own(void)
 {
-    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
-    dscomm_store_t *store = NULL;
+    dscomm_store_t *store;
     raw_t raw = {.size = 0};
     uint32_t echo = 0;
     int fd;
 
-    attr.serve = 1;
     setenv("DSCOMM_JOB_SECRET", SECRET, 1);
-    if (dscomm_store_open("tcp://127.0.0.1:0", &attr, &store))
-        bail("%s", dscomm_last_error());
+    store = must_open_store("tcp://127.0.0.1:0", NULL, 1);
     unsetenv("DSCOMM_JOB_SECRET");
     is_int(dscomm_store_set(store, "k", "v", 1), DSCOMM_OK, "one's own store");
-    fd = client(dscomm_store_port(store));
+    fd = raw_client(dscomm_store_port(store));
     raw_ping(&raw, 0x12345678);
     raw_send(fd, raw.data, raw.size);
     raw_recv(fd, &echo, 4, WAIT_MS);
@@ -230,19 +215,19 @@ static void test_handshake(void)
     int port, fd, other;
     dscomm_priv_server_t *server = serve_job(SECRET, &port);
 
-    fd = client(port);
+    fd = raw_client(port);
     ok(!send_proof(fd, zeros), "a proof without a challenge");
     close(fd);
-    fd = client(port);
+    fd = raw_client(port);
     challenge(fd, answer);
     ok(!send_proof(fd, zeros), "a wrong proof");
     close(fd);
-    fd = client(port);
+    fd = raw_client(port);
     challenge(fd, answer);
     ok(!send_proof(fd, answer + 17), "the server's own proof, sent back");
     close(fd);
-    fd = client(port);
-    other = client(port);
+    fd = raw_client(port);
+    other = raw_client(port);
     challenge(fd, answer);
     memcpy(nonces + 16, answer + 1, 16);
     dscomm_priv_secret_prove(SECRET, SECRET_CLIENT, nonces, proof);
@@ -266,7 +251,7 @@ static void test_strangers(void)
     for (int command = 1; command <= 18; command++) {
         if (command == PING)
             continue;
-        fd = client(port);
+        fd = raw_client(port);
         raw.size = 0;
         raw_put(&raw, (uint64_t)command, 1);
         memset(raw.data + raw.size, 0, 100000);
@@ -277,20 +262,20 @@ static void test_strangers(void)
         close(fd);
     }
     for (int command = 19; command <= 69; command += 50) {
-        fd = client(port);
+        fd = raw_client(port);
         raw.size = 0;
         raw_put(&raw, (uint64_t)command, 1);
         raw_send(fd, raw.data, raw.size);
         ok(raw_closes(fd, LATE_MS / 2), "command %d is none", command);
         close(fd);
     }
-    fd = client(port);
+    fd = raw_client(port);
     raw.size = 0;
     raw_command(&raw, SET, "/k", "v", NULL);
     raw_send(fd, raw.data, raw.size);
-    challenge(client(port), answer);
+    challenge(raw_client(port), answer);
     close(fd);
-    fd = client(port);
+    fd = raw_client(port);
     challenge(fd, answer);
     memcpy(nonces + 16, answer + 1, 16);
     dscomm_priv_secret_prove(SECRET, SECRET_CLIENT, nonces, proof);
@@ -310,16 +295,9 @@ static void test_strangers(void)
 static dscomm_priv_server_t *serve_world(int *ret_port)
 {
     static const dscomm_priv_rank_t rank = {.world = WORLD, .name = "rank 0"};
-    const dscomm_priv_place_t place = {"127.0.0.1", 0, 1, false, false};
     const dscomm_priv_job_t job = {.ports = 1, .secret = SECRET, .rank = &rank};
-    dscomm_priv_listen_t listening;
-    dscomm_priv_server_t *server;
 
-    if (dscomm_priv_listen(&place, dscomm_priv_deadline(WAIT_MS), &listening) ||
-        dscomm_priv_server_open(&listening, NULL, &job, &server))
-        bail("server: %s", dscomm_last_error());
-    *ret_port = listening.port;
-    return server;
+    return start_server(NULL, &job, ret_port);
 }
 
 /* A rank says that it was refused; returns when the server knows it. */
@@ -327,7 +305,7 @@ static void say_refused(int port, const char *world, const char *name)
 {
     raw_t raw = {.size = 0};
     uint32_t echo;
-    int fd = client(port);
+    int fd = raw_client(port);
 
     raw_put(&raw, REFUSED, 1);
     memset(raw.data + raw.size, 0, sizeof(dscomm_priv_rank_t));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The server and what it is sent: in pieces, malformed, foreign, random. */
-#include "tests/lib/store/serve.h"
+#include "tests/lib/store/fixture.h"
 
 #include <pthread.h>
 #include <sys/resource.h>
@@ -142,7 +142,7 @@ static void test_segments(void)
     dscomm_priv_server_t *server;
     int port, fd;
 
-    server = serve(NULL, &port);
+    server = start_server(NULL, NULL, &port);
     for (size_t i = 0; i < sizeof portions / sizeof portions[0]; i++) {
         static raw_t raw, answers;
         static uint8_t got[RAW_MAX];
@@ -203,10 +203,10 @@ static void test_malformed(void)
     dscomm_priv_server_t *server;
     int port;
 
-    server = serve(NULL, &port);
+    server = start_server(NULL, NULL, &port);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         raw_t raw = {.size = 0};
-        int fd = client(port);
+        int fd = raw_client(port);
 
         switch (rows[i].bytes ? -1 : rows[i].made) {
         case HUGE_KEY:
@@ -254,7 +254,7 @@ static void test_strangers(void)
     raw_t raw = {.size = 0};
     int port, fd;
 
-    server = serve(NULL, &port);
+    server = start_server(NULL, NULL, &port);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         fd = raw_connect(port);
         raw_send(fd, rows[i], strlen(rows[i]));
@@ -278,7 +278,7 @@ static void test_truncated(void)
     dscomm_priv_server_t *server;
     int port;
 
-    server = serve(NULL, &port);
+    server = start_server(NULL, NULL, &port);
     raw.size = answers.size = 0;
     put_traffic(&raw, &answers);
     for (size_t cut = 0; cut < raw.size; cut++) {
@@ -312,7 +312,7 @@ static void test_fuzz(void)
     unsigned long rounds = 0;
     int port;
 
-    server = serve(&limits, &port);
+    server = start_server(&limits, NULL, &port);
     for (; raw_now_ms() < end; rounds++) {
         int fd = raw_connect(port), changes = (int)(next_random() % 8);
         size_t cut;
@@ -339,8 +339,8 @@ static void test_close(void)
     dscomm_priv_server_t *server;
     int port, fd;
 
-    server = serve(NULL, &port);
-    fd = client(port);
+    server = start_server(NULL, NULL, &port);
+    fd = raw_client(port);
     write_fails = 1;
     dscomm_priv_server_close(server);
     write_fails = 0;
@@ -356,10 +356,10 @@ static void test_waits(void)
     int port, a, b, c;
     uint8_t bytes[3];
 
-    server = serve(NULL, &port);
-    a = client(port);
-    b = client(port);
-    c = client(port);
+    server = start_server(NULL, NULL, &port);
+    a = raw_client(port);
+    b = raw_client(port);
+    c = raw_client(port);
     raw_keys(&raw, 6, "/x", "/x");
     raw_send(a, raw.data, raw.size);
     raw_send(b, raw.data, raw.size);
@@ -415,9 +415,9 @@ static void test_answers_own_their_bytes(void)
     dscomm_priv_server_t *server;
     int port, fds[2];
 
-    server = serve(NULL, &port);
+    server = start_server(NULL, NULL, &port);
     for (int i = 0; i < 2; i++)
-        fds[i] = client(port);
+        fds[i] = raw_client(port);
     for (size_t n = 0; n < sizeof sizes / sizeof sizes[0]; n++) {
         int wrong = 0;
 
@@ -449,10 +449,10 @@ static void test_queues_and_barriers(void)
     uint8_t bytes[2];
     int port, a, b, c;
 
-    server = serve(NULL, &port);
-    a = client(port);
-    b = client(port);
-    c = client(port);
+    server = start_server(NULL, NULL, &port);
+    a = raw_client(port);
+    b = raw_client(port);
+    c = raw_client(port);
     raw_keys(&raw, 6, "/q", NULL);
     raw_send(a, raw.data, raw.size);
     raw_send(b, raw.data, raw.size);
@@ -468,8 +468,8 @@ static void test_queues_and_barriers(void)
     }
     close(a);
     close(b);
-    a = client(port);
-    b = client(port);
+    a = raw_client(port);
+    b = raw_client(port);
     raw.size = 0;
     raw_command(&raw, 18, "/b", NULL, NULL);
     raw_put(&raw, 3, 8);
@@ -501,9 +501,9 @@ static void test_silent(int short_of_files)
 
     limits.connections = short_of_files ? 1000 : 8;
     limits.validate_ms = 60000;
-    server = serve(&limits, &port);
+    server = start_server(&limits, NULL, &port);
     for (int i = 0; i < 8; i++)
-        fds[i] = i == 3 ? client(port) : raw_connect(port);
+        fds[i] = i == 3 ? raw_client(port) : raw_connect(port);
     early = raw_closes(fds[0], 100);
     nanosleep(&moment, NULL);
     getrlimit(RLIMIT_NOFILE, &before);

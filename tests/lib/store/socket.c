@@ -5,7 +5,7 @@
 
 #include "lib/store/tcp/socket.h"
 
-#include "tests/lib/store/raw.h"
+#include "tests/lib/store/fixture.h"
 #include "tests/tap.h"
 
 #include <dlfcn.h>

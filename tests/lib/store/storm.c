@@ -5,7 +5,7 @@
 
 #include "lib/rendezvous/roster.h"
 #include "lib/store/store.h"
-#include "tests/lib/store/raw.h"
+#include "tests/lib/store/fixture.h"
 #include "tests/tap.h"
 
 #include <pthread.h>
@@ -15,6 +15,7 @@
 #define RANKS 512
 #define LIMIT_MS 2000 /* twenty times that where a build is slow */
 
+static const dscomm_priv_job_t storm = {.name = "storm", .ports = 1};
 static char url[64];
 static double came[RANKS];
 static dscomm_status_t statuses[RANKS];
@@ -47,12 +48,9 @@ static dscomm_status_t join(dscomm_store_t *store, int rank)
 static void *live(void *arg)
 {
     const int rank = (int)(intptr_t)arg;
-    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
-    const dscomm_priv_job_t job = {.name = "storm", .ports = 1};
     dscomm_store_t *store = NULL;
 
-    attr.timeout_ms = 60000;
-    statuses[rank] = dscomm_priv_store_open(url, &attr, &job, &store);
+    statuses[rank] = open_store(url, &storm, 0, 60000, &store);
     if (!statuses[rank])
         statuses[rank] = join(store, rank);
     if (statuses[rank])
@@ -104,23 +102,18 @@ static int is_slow(void)
 
 int main(void)
 {
-    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
-    const dscomm_priv_job_t job = {.name = "storm", .ports = 1};
     static pthread_t threads[RANKS];
     dscomm_store_t *store = NULL;
     double begin, last = 0, limit = LIMIT_MS * (is_slow() ? 20 : 1);
-    int port = 0, failed = 0;
+    int failed = 0;
 
     raise_limit();
-    close(raw_listen(&port));
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
+    snprintf(url, sizeof url, "%s", url_of(raw_free_port()));
     begin = raw_now_ms();
     for (int i = 0; i < RANKS; i++)
         if (pthread_create(&threads[i], NULL, live, (void *)(intptr_t)i))
             bail("no thread for rank %d", i);
-    attr.serve = 1;
-    attr.timeout_ms = 60000;
-    if (dscomm_priv_store_open(url, &attr, &job, &store))
+    if (open_store(url, &storm, 1, 60000, &store))
         bail("%s", dscomm_last_error());
     is_int(lead(store), DSCOMM_OK, "rank 0 hears from all");
     for (int i = 0; i < RANKS; i++) {

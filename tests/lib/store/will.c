@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Last wills: carried out when a client has died, and never for a living one.
  */
-#include "tests/lib/store/serve.h"
+#include "tests/lib/store/fixture.h"
 
 #include "lib/store/tcp/own-will.h"
 #include "lib/store/tcp/will.h"
@@ -35,7 +35,7 @@ static void give(int fd, char name, const char *key, const char *value)
 
 static int client_with(int port, char name)
 {
-    int fd = client(port);
+    int fd = raw_client(port);
 
     give(fd, name, "/died", "dead ");
     return fd;
@@ -46,7 +46,7 @@ static int is_there(int port, const char *key, int ms)
 {
     raw_t raw = {.size = 0};
     uint8_t answer = 2;
-    int fd = client(port);
+    int fd = raw_client(port);
 
     usleep((useconds_t)ms * 1000);
     raw_keys(&raw, CHECK, key, NULL);
@@ -61,7 +61,7 @@ static void get(int port, const char *key, char got[64])
 {
     raw_t raw = {.size = 0};
     uint64_t size = 0;
-    int fd = client(port);
+    int fd = raw_client(port);
 
     memset(got, 0, 64);
     raw_command(&raw, GET, key, NULL, NULL);
@@ -92,7 +92,7 @@ static void comes(int port, const char *key, const char *value,
 {
     raw_t raw = {.size = 0};
     uint8_t answer = 2;
-    int fd = client(port);
+    int fd = raw_client(port);
     char got[64];
 
     raw_keys(&raw, WAIT, key, NULL);
@@ -107,7 +107,7 @@ static void comes(int port, const char *key, const char *value,
 static void test_ends(void)
 {
     int port, fd;
-    dscomm_priv_server_t *server = serve(NULL, &port);
+    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
     fd = client_with(port, 'a');
     ok(!is_there(port, "/died", LONG_MS), "a client that is silent lives");
@@ -116,7 +116,7 @@ static void test_ends(void)
     fd = client_with(port, 'b');
     close(fd);
     becomes(port, "/died", "dead dead ", "another one");
-    fd = client(port);
+    fd = raw_client(port);
     give(fd, 'c', "/other", "1");
     give(fd, 'd', "/other", "2");
     close(fd);
@@ -127,14 +127,14 @@ static void test_ends(void)
 static void test_withdrawn(void)
 {
     int port, fd, other;
-    dscomm_priv_server_t *server = serve(NULL, &port);
+    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
     fd = client_with(port, 'a');
     give(fd, 'a', "", "");
     close(fd);
     ok(!is_there(port, "/died", LONG_MS), "withdrawn");
     fd = client_with(port, 'b');
-    other = client(port);
+    other = raw_client(port);
     give(other, 'b', "", "");
     close(fd);
     ok(!is_there(port, "/died", LONG_MS), "withdrawn on another connection");
@@ -147,7 +147,7 @@ static void test_withdrawn(void)
 static void test_connections(void)
 {
     int port, first, second;
-    dscomm_priv_server_t *server = serve(NULL, &port);
+    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
     first = client_with(port, 'a');
     second = client_with(port, 'a');
@@ -170,13 +170,13 @@ static void test_closed(void)
     dscomm_priv_server_t *server;
 
     limits.stall_ms = 100;
-    server = serve(&limits, &port);
+    server = start_server(&limits, NULL, &port);
     fd = client_with(port, 'a');
     raw_put(&raw, GET, 1);
     raw_send(fd, raw.data, raw.size);
     ok(raw_closes(fd, WAIT_MS), "a request that stalls is closed");
     close(fd);
-    fd = client(port);
+    fd = raw_client(port);
     raw.size = 0;
     raw_put(&raw, WILL, 1);
     raw.size += 16;
@@ -194,21 +194,21 @@ static void test_closed(void)
 static void test_comes_back(void)
 {
     int port, fd;
-    dscomm_priv_server_t *server = serve(NULL, &port);
+    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
-    fd = client(port);
+    fd = raw_client(port);
     give(fd, 'a', "/died", "21 a\n");
     close(fd);
     comes(port, "/died", "21 a\n", "one client dies");
-    fd = client(port);
+    fd = raw_client(port);
     give(fd, 'b', "/died", "1 a\n");
     close(fd);
     becomes(port, "/died", "21 a\n1 a\n", "then another one");
-    fd = client(port);
+    fd = raw_client(port);
     give(fd, 'c', "/died", "3 a\n");
     close(fd);
     becomes(port, "/died", "21 a\n1 a\n3 a\n", "and a third one");
-    fd = client(port);
+    fd = raw_client(port);
     give(fd, 'b', "/died", "1 a\n");
     comes(port, "/died", "21 a\n3 a\n", "one comes back");
     give(fd, 'c', "", "");
@@ -224,9 +224,9 @@ static void test_comes_back(void)
 static void test_several(void)
 {
     int port, fd;
-    dscomm_priv_server_t *server = serve(NULL, &port);
+    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
-    fd = client(port);
+    fd = raw_client(port);
     is_int(dscomm_priv_server_clients(server), 0, "no client has a will");
     give(fd, 'a', "/one", "1");
     give(fd, 'a', "/two", "2");
@@ -244,19 +244,6 @@ static void test_several(void)
 
 /* Clients of the library */
 
-static dscomm_store_t *store_of(int port)
-{
-    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
-    dscomm_store_t *store;
-    char url[40];
-
-    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
-    attr.timeout_ms = WAIT_MS;
-    if (dscomm_store_open(url, &attr, &store))
-        bail("%s", dscomm_last_error());
-    return store;
-}
-
 /* A process with a will, which sleeps when it is there, and so does a child
  * that it has forked then, if ret_child is not NULL. */
 static pid_t start_process(int port, pid_t *ret_child)
@@ -267,7 +254,7 @@ static pid_t start_process(int port, pid_t *ret_child)
     if (pipe(fds) || (pid = fork()) < 0)
         bail("fork");
     if (!pid) {
-        dscomm_store_t *store = store_of(port), *view;
+        dscomm_store_t *store = must_open_store(url_of(port), NULL, 0), *view;
 
         if (dscomm_priv_store_will(store, "died", "7") ||
             dscomm_store_prefix(store, "world", &view) ||
@@ -296,8 +283,8 @@ static pid_t start_process(int port, pid_t *ret_child)
 static void test_process(void)
 {
     int port;
-    dscomm_priv_server_t *server = serve(NULL, &port);
-    dscomm_store_t *store = store_of(port);
+    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
+    dscomm_store_t *store = must_open_store(url_of(port), NULL, 0);
     pid_t pid = start_process(port, NULL);
 
     is_int(dscomm_priv_store_will(store, "left", "1"), DSCOMM_OK, "a will");
@@ -319,7 +306,7 @@ static void test_process(void)
 static void test_forked(void)
 {
     int port;
-    dscomm_priv_server_t *server = serve(NULL, &port);
+    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
     pid_t child, pid = start_process(port, &child);
 
     kill(pid, SIGKILL);
@@ -362,7 +349,7 @@ static void test_dropped(void)
 {
     dscomm_priv_link_t link;
     int port;
-    dscomm_priv_server_t *server = serve(NULL, &port);
+    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
     link_with_will(&link, port, "8");
     for (int i = 0; i < 2; i++) {
@@ -384,7 +371,7 @@ static void test_leaves(int held)
 {
     dscomm_priv_link_t link, *taken = &link;
     int port;
-    dscomm_priv_server_t *server = serve(NULL, &port);
+    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
     link_with_will(&link, port, "9");
     if (!held)
@@ -405,7 +392,7 @@ static void test_withdrawn_later(void)
 {
     dscomm_priv_link_t link;
     int port;
-    dscomm_priv_server_t *server = serve(NULL, &port);
+    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
     link_with_will(&link, port, "9");
     link_give(&link, "/other", "9");
@@ -429,7 +416,7 @@ static void test_idle(void)
 {
     dscomm_priv_link_t link, *taken[3];
     int port;
-    dscomm_priv_server_t *server = serve(NULL, &port);
+    dscomm_priv_server_t *server = start_server(NULL, NULL, &port);
 
     if (!dscomm_priv_link_init(&link, "127.0.0.1", port, NULL, NULL) ||
         dscomm_priv_link_connect(&link, dscomm_priv_deadline(WAIT_MS)))

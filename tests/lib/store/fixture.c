@@ -1,63 +1,80 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A server that greets as TCPStore does, and then plays a part. */
-#ifndef TESTS_LIB_STORE_FAKE_H
-#define TESTS_LIB_STORE_FAKE_H
-
-#include "config.h"
-
-#include <dscomm/store.h>
-
-#include "tests/lib/store/raw.h"
-#include "tests/lib/store/told.h"
-
-#include <pthread.h>
+/* See fixture.h. */
+#include "tests/lib/store/fixture.h"
 
 /* Bytes of VALIDATE, PING, and COMPARE_SET of "dscomm/server" to 16 bytes. */
 #define HELLO (5 + 5 + 1 + 8 + 13 + 8 + 8 + 16)
+
 static const char server_name[] = "\20\0\0\0\0\0\0\0c has this name:";
 
-static inline const char *address_of(int port)
+dscomm_priv_server_t *start_server(const dscomm_priv_server_limits_t *limits,
+                                   const dscomm_priv_job_t *job, int *ret_port)
 {
-    static char address[40];
+    const dscomm_priv_place_t place = {"127.0.0.1", 0, 1, false, false};
+    dscomm_priv_listen_t listening;
+    dscomm_priv_server_t *server;
 
-    snprintf(address, sizeof address, "tcp://127.0.0.1:%d", port);
-    return address;
+    if (dscomm_priv_listen(&place, dscomm_priv_deadline(WAIT_MS), &listening) ||
+        dscomm_priv_server_open(&listening, limits, job, &server))
+        bail("server: %s", dscomm_last_error());
+    *ret_port = listening.port;
+    return server;
 }
 
-static inline dscomm_status_t open_at(const char *address, int timeout_ms,
-                                      dscomm_store_t **ret_store)
+int raw_client(int port)
+{
+    raw_t raw = {.size = 0};
+    int fd = raw_connect(port);
+
+    raw_hello(&raw);
+    if (fd < 0 || !raw_send(fd, raw.data, raw.size))
+        bail("cannot connect");
+    return fd;
+}
+
+int is_alive(int port)
+{
+    raw_t raw = {.size = 0};
+    int fd = raw_client(port);
+    uint32_t echo = 0;
+
+    raw_ping(&raw, 0x12345678);
+    raw_send(fd, raw.data, raw.size);
+    raw_recv(fd, &echo, 4, WAIT_MS);
+    close(fd);
+    return echo == 0x12345678;
+}
+
+const char *url_of(int port)
+{
+    static char url[40];
+
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", port);
+    return url;
+}
+
+dscomm_status_t open_store(const char *url, const dscomm_priv_job_t *job,
+                           int serves, int timeout_ms,
+                           dscomm_store_t **ret_store)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
 
+    attr.serve = serves;
     attr.timeout_ms = timeout_ms;
-    return dscomm_store_open(address, &attr, ret_store);
+    return dscomm_priv_store_open(url, &attr, job, ret_store);
 }
 
-static inline dscomm_store_t *serve(const char *address)
+dscomm_store_t *must_open_store(const char *url, const dscomm_priv_job_t *job,
+                                int serves)
 {
-    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
-    dscomm_store_t *store;
+    dscomm_store_t *store = NULL;
 
-    attr.serve = 1;
-    if (dscomm_store_open(address, &attr, &store))
-        bail("serve %s: %s", address, dscomm_last_error());
+    if (open_store(url, job, serves, 20000, &store))
+        bail("%s %s: %s", serves ? "serve" : "open", url, dscomm_last_error());
     return store;
 }
 
-/* A server that answers the greeting, then plays a part. */
-typedef struct {
-    const char *greeting; /* instead of the echo, or NULL */
-    size_t greeting_size;
-    const char *answers[3]; /* each after some bytes of a request */
-    size_t sizes[3];
-    int closes; /* at the end, else it stays silent */
-    const char *names[3]; /* for each connection, instead of server_name */
-    int connections;
-    int listening, port;
-    pthread_t thread;
-} fake_t;
-
-static inline void play(fake_t *fake, int fd, int number)
+static void play(fake_t *fake, int fd, int number)
 {
     uint8_t bytes[4096];
 
@@ -89,7 +106,7 @@ static inline void play(fake_t *fake, int fd, int number)
     raw_closes(fd, 3000); /* until the client goes */
 }
 
-static inline void *fake_run(void *arg)
+static void *fake_run(void *arg)
 {
     fake_t *fake = arg;
 
@@ -107,7 +124,7 @@ static inline void *fake_run(void *arg)
     return NULL;
 }
 
-static inline void fake_start(fake_t *fake)
+void fake_start(fake_t *fake)
 {
     fake->listening = raw_listen(&fake->port);
     if (fake->listening < 0)
@@ -117,9 +134,7 @@ static inline void fake_start(fake_t *fake)
     pthread_create(&fake->thread, NULL, fake_run, fake);
 }
 
-enum { GET, CHECK, DELETE, NUM_KEYS, ADD, APPEND, COMPARE_SET, MULTI_GET };
-
-static inline dscomm_status_t call(dscomm_store_t *store, int which)
+dscomm_status_t call_store(dscomm_store_t *store, int which)
 {
     const char *keys[] = {"a", "b"};
     void *values[2] = {NULL, NULL};
@@ -129,21 +144,21 @@ static inline dscomm_status_t call(dscomm_store_t *store, int which)
     dscomm_status_t status;
 
     switch (which) {
-    case GET:
+    case CALL_GET:
         status = dscomm_store_get(store, "a", 200, values, sizes);
         break;
-    case MULTI_GET:
+    case CALL_MULTI_GET:
         status = dscomm_store_multi_get(store, keys, 2, 200, values, sizes);
         break;
-    case CHECK:
+    case CALL_CHECK:
         return dscomm_store_check(store, keys, 2, &flag);
-    case DELETE:
+    case CALL_DELETE:
         return dscomm_store_delete(store, "a", &flag);
-    case NUM_KEYS:
+    case CALL_NUM_KEYS:
         return dscomm_store_num_keys(store, &number);
-    case ADD:
+    case CALL_ADD:
         return dscomm_store_add(store, "a", 1, &number);
-    case APPEND:
+    case CALL_APPEND:
         return dscomm_store_append(store, "a", "x", 1);
     default:
         status =
@@ -154,5 +169,3 @@ static inline dscomm_status_t call(dscomm_store_t *store, int which)
     dscomm_store_free(values[1]);
     return status;
 }
-
-#endif
