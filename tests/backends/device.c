@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls on buffers of a device, which fake-cuda.c makes; the argument says when
- * the process loads CUDA: "before" the world is made, "after", "never". Each
- * rank that is content prints "content", and how many copies CUDA has made for
- * the blocking all_reduce out of place, and "copies" for messages. */
+/* Calls on buffers of a device, which tests/lib/device/driver.c makes; the
+ * argument says when the process loads CUDA: "before" the world is made,
+ * "after", "never". Each rank that is content prints "content", and how many
+ * copies CUDA has made for the blocking all_reduce out of place, and "copies"
+ * for messages. */
 #include "config.h"
 
 #include <dscomm/dscomm.h>

@@ -6,14 +6,11 @@
 
 program=$abs_top_builddir/tests/backends/device
 case $SANITIZER_FLAGS in
-*-fsanitize*) skip_all 'the stand-in for CUDA is not built with sanitizers' ;;
+*-fsanitize*) skip_all 'the stand-in for CUDA does not do with sanitizers' ;;
 esac
-# Its compiler is a command with arguments.
-# shellcheck disable=SC2086
-$CC -O1 -fPIC -shared -Wl,-soname,libcuda.so.1 -o "$scratch/libcuda.so.1" \
-    "$abs_top_srcdir/tests/backends/fake-cuda.c" ||
-    skip_all 'the stand-in for CUDA cannot be compiled'
-LD_LIBRARY_PATH=$scratch${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+cuda=$abs_top_builddir/tests/lib/device/.libs
+[ -e "$cuda/libcuda.so.1" ] || skip_all 'the stand-in for CUDA is no shared library'
+LD_LIBRARY_PATH=$cuda${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 DSCOMM_MPI_BLOCKING=yes
 DSCOMM_LOG=core:info
 export LD_LIBRARY_PATH DSCOMM_MPI_BLOCKING DSCOMM_LOG
@@ -53,12 +50,12 @@ for library in openmpi mpich; do
     devices mpi before 2 'staged.*not CUDA-aware' 'CUDA, then the world'
     devices mpi after 2 'staged.*not CUDA-aware' 'the world, then CUDA'
     devices mpi before 0 'go as they are' 'an MPI that takes them' \
-        FAKE_CUDA_OPEN=1 FAKE_CUDA_AWARE=1 "LD_PRELOAD=$scratch/libcuda.so.1"
+        FAKE_CUDA_OPEN=1 FAKE_CUDA_AWARE=1 "LD_PRELOAD=$cuda/libcuda.so.1"
     devices mpi before 0 'go as they are' 'DSCOMM_CUDA_AWARE=yes' \
         FAKE_CUDA_OPEN=1 DSCOMM_CUDA_AWARE=yes
     devices mpi before 2 'staged.*DSCOMM_CUDA_AWARE is no' \
         'DSCOMM_CUDA_AWARE=no' FAKE_CUDA_OPEN=1 FAKE_CUDA_AWARE=1 \
-        DSCOMM_CUDA_AWARE=no "LD_PRELOAD=$scratch/libcuda.so.1"
+        DSCOMM_CUDA_AWARE=no "LD_PRELOAD=$cuda/libcuda.so.1"
 done
 launch="$abs_top_builddir/tools/dscomm run"
 devices shm never 0 '' 'shm: no CUDA'

@@ -12,9 +12,10 @@ void fake_device_unpack(const void *args);
 void fake_device_materialise(const void *args);
 void fake_device_take_back(const void *args);
 
-/* Of the device: whose memory is at pointer, -1: nobody's; memory of a certain
- * one. */
+/* Of the device: whose memory is at pointer, -1: nobody's; how many bytes are
+ * there from pointer on; memory of a certain one. */
 int fake_device_number(const void *pointer);
+size_t fake_device_room(const void *pointer);
 void *fake_device_alloc_on(int device, size_t bytes);
 int fake_device_chosen(void);
 /* Another process's memory once more: what it tells of it; -1: that cannot

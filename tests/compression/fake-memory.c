@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The memory of the fake devices, see fake-device.h: mapped twice, and the host
- * is given the mapping that it cannot touch. */
+ * is given the mapping that it cannot touch. With FAKE_CUDA_OPEN set it can, as
+ * an MPI that is CUDA-aware could. */
 #define _GNU_SOURCE
 #include "config.h"
 
@@ -8,11 +9,11 @@
 #include "tests/compression/fake-kernels.h"
 
 #include <fcntl.h>
-#include <glib.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -63,6 +64,15 @@ void *fake_device_shadow(const void *pointer)
                  : (void *)pointer;
 }
 
+size_t fake_device_room(const void *pointer)
+{
+    const piece_t *piece = find(pointer);
+
+    return piece
+               ? piece->bytes - (size_t)((const char *)pointer - piece->device)
+               : 0;
+}
+
 int fake_device_number(const void *pointer)
 {
     const piece_t *piece = find(pointer);
@@ -72,6 +82,8 @@ int fake_device_number(const void *pointer)
 
 static void *add(piece_t piece)
 {
+    const int access =
+        getenv("FAKE_CUDA_OPEN") ? PROT_READ | PROT_WRITE : PROT_NONE;
     struct stat about;
     int i = 0;
 
@@ -79,10 +91,11 @@ static void *add(piece_t piece)
     piece.file = about.st_ino;
     piece.shadow = mmap(NULL, piece.bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
                         piece.fd, 0);
-    piece.device = mmap(NULL, piece.bytes, PROT_NONE, MAP_SHARED, piece.fd, 0);
+    piece.device = mmap(NULL, piece.bytes, access, MAP_SHARED, piece.fd, 0);
     pthread_mutex_lock(&lock);
     while (pieces[i].bytes)
-        i++;
+        if (++i == PIECES_MAX)
+            abort();
     pieces[i] = piece;
     pthread_mutex_unlock(&lock);
     count++;
@@ -91,7 +104,7 @@ static void *add(piece_t piece)
 
 void *fake_device_alloc_on(int device, size_t bytes)
 {
-    piece_t piece = {.bytes = MAX(bytes, 1),
+    piece_t piece = {.bytes = bytes ? bytes : 1,
                      .number = device,
                      .fd = memfd_create("device", MFD_CLOEXEC)};
 

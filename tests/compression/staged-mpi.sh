@@ -10,22 +10,19 @@
 program=$abs_top_builddir/tests/compression/.libs/staged
 libraries=$abs_top_builddir/compression/.libs
 case $SANITIZER_FLAGS in
-*-fsanitize*) skip_all 'the stand-in for CUDA is not built with sanitizers' ;;
+*-fsanitize*) skip_all 'the stand-in for CUDA does not do with sanitizers' ;;
 esac
 [ -x "$program" ] && [ -e "$libraries/libdscomm-compression.so.0" ] ||
     skip_all 'the libraries are not shared ones'
-# Its compiler is a command with arguments.
-# shellcheck disable=SC2086
-$CC -O1 -fPIC -shared -Wl,-soname,libcuda.so.1 -o "$scratch/libcuda.so.1" \
-    "$abs_top_srcdir/tests/backends/fake-cuda.c" ||
-    skip_all 'the stand-in for CUDA cannot be compiled'
+cuda=$abs_top_builddir/tests/lib/device/.libs
+[ -e "$cuda/libcuda.so.1" ] || skip_all 'the stand-in for CUDA is no shared library'
 # A library looks for its module beside itself, in a folder of its version.
 folder=$scratch/$(basename "$compressionmoduledir")
 mkdir "$folder" &&
     ln -s "$libraries/libdscomm-compression.so.0" "$scratch" &&
     ln -s "$abs_top_builddir/tests/compression/.libs/fake-module.so" \
         "$folder/cuda.so" || exit 1
-LD_LIBRARY_PATH=$scratch:$abs_top_builddir/lib/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+LD_LIBRARY_PATH=$cuda:$scratch:$abs_top_builddir/lib/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 FAKE_CUDA_OPEN=1
 DSCOMM_BACKEND=mpi
 DSCOMM_LOG=compression:info

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Compressors on buffers of a device. Its driver is fake-cuda.c, with no
- * runtime for it, so that the work is done on a copy; or there is a device.
- * Results are those of host memory. Arguments: counts of elements (5000),
- * before which -r and a number make so many calls of each, at any times. A rank
- * that is content prints "content", the last count and the milliseconds of a
- * call. */
+/* Compressors on buffers of a device. Its driver is tests/lib/device/driver.c,
+ * with no runtime for it, so that the work is done on a copy; or there is a
+ * device. Results are those of host memory. Arguments: counts of elements
+ * (5000), before which -r and a number make so many calls of each, at any
+ * times. A rank that is content prints "content", the last count and the
+ * milliseconds of a call. */
 #include "config.h"
 
 #include <dscomm/compression.h>

@@ -1,28 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A stand-in for CUDA's driver with one device, whose memory the host cannot
- * touch: each allocation is mapped twice, once without access, which is what
- * the program sees. With FAKE_CUDA_OPEN set it can, as an MPI that is
- * CUDA-aware could; FAKE_CUDA_AWARE makes the MPI say that it is; with
- * FAKE_CUDA_POOL memory belongs to no context, as a pool's does. A stream
- * carries out what fake_cuda_later() gives it when somebody waits for it, or
- * copies on it, and not before. */
-#define _GNU_SOURCE
+/* A libcuda for tests, a driver of one device with the memory of the fake
+ * devices, that of the fake cuda.so in the same process too. FAKE_CUDA_AWARE
+ * makes an MPI say that it is CUDA-aware; with FAKE_CUDA_POOL memory belongs to
+ * no context, as a pool's does. A stream carries out what fake_cuda_later()
+ * gives it when somebody waits for it, or copies on it, and not before. */
+#include "config.h"
+
+#include "tests/compression/fake-kernels.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #define MOST 4096
 #define INVALID_VALUE 1
 #define INVALID_CONTEXT 201
 
-static struct {
-    char *device, *shadow;
-    size_t bytes;
-} blocks[MOST];
-static int count;
 static _Thread_local int depth; /* of contexts that are current */
 static char context;
 unsigned fake_cuda_copies;
@@ -40,31 +34,21 @@ static struct {
 } later[MOST];
 static int later_count;
 
-static int find(uint64_t pointer)
+/* Where the driver finds so many bytes at pointer; NULL: it has none there. */
+static char *shadow(uint64_t pointer, size_t bytes)
 {
-    for (int i = 0; i < count; i++)
-        if (pointer >= (uintptr_t)blocks[i].device &&
-            pointer < (uintptr_t)blocks[i].device + blocks[i].bytes)
-            return i;
-    return -1;
+    const void *memory = (void *)(uintptr_t)pointer;
+    const size_t room = fake_device_room(memory);
+
+    return room && bytes <= room ? fake_device_shadow(memory) : NULL;
 }
 
 int cuMemAlloc_v2(uint64_t *ret_pointer, size_t bytes)
 {
-    const int open = getenv("FAKE_CUDA_OPEN") != NULL;
-    int fd = memfd_create("device", MFD_CLOEXEC);
+    void *memory = fake_device_alloc_on(0, bytes);
 
-    if (fd < 0 || count == MOST || ftruncate(fd, (off_t)bytes))
-        return 2;
-    blocks[count].bytes = bytes;
-    blocks[count].shadow =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    blocks[count].device =
-        mmap(NULL, bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE, MAP_SHARED,
-             fd, 0);
-    close(fd);
-    *ret_pointer = (uintptr_t)blocks[count++].device;
-    return 0;
+    *ret_pointer = (uintptr_t)memory;
+    return memory ? 0 : 2;
 }
 
 static int find_pin(const void *memory);
@@ -73,7 +57,7 @@ int cuPointerGetAttribute(void *value, int which, uint64_t pointer)
 {
     const int pinned = find_pin((void *)(uintptr_t)pointer) >= 0;
 
-    if (find(pointer) < 0 && !pinned)
+    if (!shadow(pointer, 0) && !pinned)
         return INVALID_VALUE;
     if (which == 1)
         *(void **)value = getenv("FAKE_CUDA_POOL") && !pinned ? NULL : &context;
@@ -117,16 +101,6 @@ int cuCtxGetCurrent(void **ret_context)
 {
     *ret_context = depth > 0 ? &context : NULL;
     return 0;
-}
-
-static char *shadow(uint64_t pointer, size_t bytes)
-{
-    int i = find(pointer);
-    size_t offset = i < 0 ? 0 : pointer - (uintptr_t)blocks[i].device;
-
-    return i < 0 || offset + bytes > blocks[i].bytes
-               ? NULL
-               : blocks[i].shadow + offset;
 }
 
 /* On stream: count words at pointer become value. */
