@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # dscomm env --mpirun: what it prints starts ranks with the mpiruns that are
-# here. Which line for which mpirun is tested in tests/tools/advice.c.
+# here. Which line for which mpirun is in tests/tools/advice.golden.
 
 . "$abs_top_srcdir/tests/tap.sh"
 
