@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Advice on launch lines against tests/tools/advice.golden, which says what it
- * holds. `advice.t --write FILE` prints FILE with the answers of today. */
+ * holds, and the form of the rules. `advice.t --write FILE` prints FILE with
+ * the answers of today. */
 #include "config.h"
 
 #include "tests/tap.h"
@@ -175,9 +176,9 @@ static void case_read(case_t *v, const char *line)
     *question = (tool_advice_question_t){
         .program = "P", .version = version_of(v->words[0]), .root = v->root};
     count_cores(question, v->words[1]);
-    for (char **word = v->words + 2; *word && !question->old; word++) {
+    for (char **word = v->words + 2; *word && !question->given; word++) {
         if (strcmp(*word, "--") == 0)
-            question->old = word + 1;
+            question->given = word + 1;
         else if (strcmp(*word, "root") == 0)
             question->superuser = TRUE;
         else if (strcmp(*word, "why") == 0)
@@ -309,22 +310,44 @@ static void check_answers(const char *path)
     g_strfreev(lines);
 }
 
+/* GLib joins groups of one name, so that one of two rules would be lost. */
+static void check_rules(const char *path)
+{
+    GHashTable *groups = g_hash_table_new(g_str_hash, g_str_equal);
+    char **lines = read_lines(path);
+    int rules = 0;
+
+    for (char **line = lines; *line; line++) {
+        if (**line == '[' && !g_hash_table_add(groups, *line))
+            ok(0, "%s is there once", *line);
+        rules += **line == '[';
+    }
+    ok(rules > 100, "%s has rules", path);
+    g_hash_table_unref(groups);
+    g_strfreev(lines);
+}
+
 int main(int argc, char **argv)
 {
     const char *top = getenv("abs_top_srcdir");
     char *golden =
         g_build_filename(top ? top : ".", "tests/tools/advice.golden", NULL);
+    char *rules =
+        g_build_filename(top ? top : ".", "tools/env/advice/rules.ini", NULL);
 
     folder = g_dir_make_tmp("advice-XXXXXX", NULL);
     if (!folder)
         bail("cannot make a folder");
     put_machines();
-    if (argc == 3 && strcmp(argv[1], "--write") == 0)
+    if (argc == 3 && strcmp(argv[1], "--write") == 0) {
         write_answers(argv[2]);
-    else
+    } else {
         check_answers(golden);
+        check_rules(rules);
+    }
     remove_tree(folder);
     g_free(folder);
+    g_free(rules);
     g_free(golden);
     return argc == 3 ? 0 : tap_done();
 }

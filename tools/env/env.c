@@ -145,7 +145,7 @@ static int advise(const options_t *options, char **argv)
         .nodes = MAX(options->nodes, 0),
         .ranks_per_node = MAX(options->ranks_per_node, 0),
         .json = options->json,
-        .old = argv,
+        .given = argv,
     };
     GString *text = g_string_new(NULL);
     int status = tool_env_mpirun(&asked, text);

@@ -74,7 +74,7 @@ static tool_advice_question_t make_question(const tool_env_mpirun_t *options)
         .superuser = geteuid() == 0,
         .nodes = options->nodes,
         .ranks_per_node = options->ranks_per_node,
-        .old = options->old,
+        .given = options->given,
     };
 
     if (topology)

@@ -9,7 +9,7 @@ typedef struct {
     const char *program; /* NULL: all that are found */
     int nodes, ranks_per_node; /* 0: not said */
     gboolean json;
-    char *const *old;
+    char *const *given; /* arguments to judge, or NULL */
 } tool_env_mpirun_t;
 
 /* Appends to text; returns the exit status. */

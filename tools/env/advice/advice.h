@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How to start a job with a given mpirun: its command line, each part with the
- * reason, and what is wrong with an older one. Nothing is read but the
- * question and the files below its root. */
+ * reason, and the verdict on given arguments. Nothing is read but the question
+ * and the files below its root. */
 #ifndef TOOLS_ADVICE_H
 #define TOOLS_ADVICE_H
 
 #include <glib.h>
-
-/* Whose mpirun: bits, for tables of what holds for several. */
-enum {
-    ADVICE_OPENMPI_4 = 1,
-    ADVICE_OPENMPI_5 = 2, /* and later, with PRRTE */
-    ADVICE_MPICH = 4,
-    ADVICE_INTEL = 8
-};
 
 typedef struct {
     const char *program; /* the mpirun, as it is to be printed */
@@ -24,7 +16,7 @@ typedef struct {
     int cores; /* that this process may use; 0: unknown */
     int numa_nodes, cores_per_numa; /* 0: one, or several that differ */
     int nodes, ranks_per_node; /* 0: not said */
-    char *const *old; /* arguments to judge, NULL at the end; or NULL */
+    char *const *given; /* arguments to judge, NULL at the end; or NULL */
 } tool_advice_question_t;
 
 /* Words of the command line that belong together. */
@@ -53,11 +45,12 @@ typedef struct {
     char *program;
     const char *library; /* "Open MPI" */
     char *version; /* "4.1.4" */
-    unsigned mask; /* one ADVICE_* bit */
+    const char *launcher; /* "openmpi", "mpich" or "intel" */
+    int major; /* of the version */
     int nodes, ranks_per_node, ranks;
     GPtrArray *variables; /* parts: "NAME=VALUE" in front of the command */
     GPtrArray *parts; /* of the command line, in its order */
-    GPtrArray *judgements; /* of the old arguments, in their order */
+    GPtrArray *judgements; /* of the given arguments, in their order */
     GPtrArray *notes; /* sentences */
     char **command; /* the program and its arguments, where they were given */
 } tool_advice_t;
@@ -72,10 +65,9 @@ tool_advice_t *tool_advise(const tool_advice_question_t *question,
                            char **ret_problem);
 void tool_advice_free(tool_advice_t *advice);
 
-/* Whose version text is: an ADVICE_* bit, 0 for none that is known.
- * *ret_version is its number, g_free(). */
-unsigned tool_advice_version(const char *text, const char **ret_library,
-                             char **ret_version);
+/* Sets launcher, library, version and major of advice from what --version
+ * prints; FALSE if that is of no mpirun that is known. */
+gboolean tool_advice_version(const char *text, tool_advice_t *advice);
 
 /* The whole command line, for a shell; g_free(). */
 char *tool_advice_line(const tool_advice_t *advice);

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Given arguments, cut up into options with their values, and what becomes of
+ * each by the rules or by the line. */
+#include "config.h"
+
+#include "tools/env/advice/given.h"
+
+#include <string.h>
+
+const char *const tool_advice_verdicts[] = {"kept", "replaced", "dropped",
+                                            "unknown"};
+
+void tool_advice_given_free(void *given)
+{
+    advice_given_t *g = given;
+
+    g_free(g->name);
+    g_free(g->value);
+    g_strfreev(g->words);
+    g_free(g);
+}
+
+/* Whether a key of [options COUNT] lists name; its kind is that key. */
+static gboolean options_list(const advice_state_t *state, int count,
+                             const char *name, const char **ret_kind)
+{
+    char *group = g_strdup_printf("options %d", count);
+    char **keys = g_key_file_get_keys(state->file, group, NULL, NULL);
+    gboolean found = FALSE;
+
+    for (int i = 0; keys[i] && !found; i++) {
+        char *names = tool_advice_rules_get(state, group, keys[i]);
+
+        found = tool_advice_matches(state, names, name);
+        if (found)
+            *ret_kind = strcmp(keys[i], "mca") == 0        ? "mca"
+                        : strcmp(keys[i], "variable") == 0 ? "variable"
+                                                           : "option";
+        g_free(names);
+    }
+    g_strfreev(keys);
+    g_free(group);
+    return found;
+}
+
+/* How many words follow an option; sets its kind, and whether it is known. */
+static int option_words(const advice_state_t *state, advice_given_t *given)
+{
+    given->kind = "option";
+    for (int count = 2; count >= 0 && !given->known; count--) {
+        given->known = options_list(state, count, given->name, &given->kind);
+        if (given->known)
+            return count;
+    }
+    return 0;
+}
+
+/* What a parameter, or a variable, is called, and its value. */
+static void given_name_pair(advice_given_t *given)
+{
+    const char *name = given->words[1];
+    const char *equals = strchr(name, '=');
+
+    if (strcmp(given->kind, "option") == 0) {
+        given->value = g_strdup(name);
+        return;
+    }
+    g_free(given->name);
+    given->name = g_strndup(name, strcspn(name, "="));
+    if (given->words[2])
+        given->value = g_strdup(given->words[2]);
+    else if (equals)
+        given->value = g_strdup(equals + 1);
+}
+
+/* Cuts one option off words; returns how many words it takes. */
+static int given_cut(advice_state_t *state, char *const *words)
+{
+    const char *name = words[0] + 1 + (words[0][1] == '-');
+    size_t length = strcspn(name, "=");
+    advice_given_t *given = g_new0(advice_given_t, 1);
+    int count, taken;
+
+    given->name = g_strndup(name, length);
+    count = option_words(state, given);
+    if (name[length] && strcmp(given->kind, "option") == 0) {
+        given->value = g_strdup(name + length + 1);
+        count = 0;
+    }
+    for (taken = 1; taken <= count && words[taken]; taken++)
+        ;
+    given->words = g_new0(char *, (gsize)taken + 1);
+    for (int i = 0; i < taken; i++)
+        given->words[i] = g_strdup(words[i]);
+    if (taken > 1)
+        given_name_pair(given);
+    else if (count)
+        given->known = FALSE;
+    g_ptr_array_add(state->given, given);
+    return taken;
+}
+
+static gboolean is_launcher(const char *word)
+{
+    char *name = g_path_get_basename(word);
+    gboolean launcher =
+        g_str_has_prefix(name, "mpirun") || g_str_has_prefix(name, "mpiexec") ||
+        strcmp(name, "orterun") == 0 || strcmp(name, "prterun") == 0;
+
+    g_free(name);
+    return launcher;
+}
+
+static void given_read_ambient(advice_state_t *state)
+{
+    static const char prefix[] = "OMPI_MCA_";
+    char *const *entry = state->question->environment;
+
+    for (; entry && *entry; entry++) {
+        char **pair = g_strsplit(*entry, "=", 2);
+
+        if (g_str_has_prefix(*entry, prefix) && pair[1] && *pair[1]) {
+            advice_given_t *given = g_new0(advice_given_t, 1);
+
+            given->kind = "mca";
+            given->known = given->ambient = TRUE;
+            given->name = g_strdup(pair[0] + strlen(prefix));
+            given->value = g_strdup(pair[1]);
+            given->words = g_new0(char *, 2);
+            given->words[0] = g_strdup(*entry);
+            g_ptr_array_add(state->given, given);
+        }
+        g_strfreev(pair);
+    }
+}
+
+void tool_advice_given_read(advice_state_t *state)
+{
+    char *const *word = state->question->given;
+
+    if (word && *word && is_launcher(*word))
+        word++;
+    while (word && *word && (*word)[0] == '-' && (*word)[1]) {
+        if (strcmp(*word, "--") == 0) {
+            word++;
+            break;
+        }
+        word += given_cut(state, word);
+    }
+    if (word && *word)
+        state->advice->command = g_strdupv((char **)word);
+    if (strcmp(state->advice->launcher, "openmpi") == 0)
+        given_read_ambient(state);
+}
+
+void tool_advice_part_add(GPtrArray *parts, char **words, const char *why)
+{
+    tool_advice_part_t *part = g_new(tool_advice_part_t, 1);
+
+    part->words = words;
+    part->why = g_strdup(why);
+    g_ptr_array_add(parts, part);
+}
+
+/* The part whose words begin so, as text, or NULL; g_free(). */
+static char *part_find(const advice_state_t *state, const char *begin)
+{
+    const GPtrArray *parts = state->advice->parts;
+
+    for (guint i = 0; i < parts->len; i++) {
+        const tool_advice_part_t *part = g_ptr_array_index(parts, i);
+        char *text = tool_advice_quote(part->words);
+
+        if (g_str_has_prefix(text, begin))
+            return text;
+        g_free(text);
+    }
+    return NULL;
+}
+
+/* Takes over instead. */
+static void judge(advice_state_t *state, const advice_given_t *given,
+                  tool_advice_verdict_t verdict, const char *why, char *instead)
+{
+    tool_advice_judgement_t *judgement = g_new(tool_advice_judgement_t, 1);
+
+    judgement->text = tool_advice_quote(given->words);
+    judgement->verdict = verdict;
+    judgement->why = tool_advice_expand(state, why);
+    judgement->instead = instead;
+    g_ptr_array_add(state->advice->judgements, judgement);
+}
+
+/* The same in words of this mpirun joins the line, unless it is of the
+ * environment, whose rest is not in the line either; g_free(). */
+static char *part_add_other(advice_state_t *state, const advice_given_t *given,
+                            const char *template)
+{
+    char **words = tool_advice_words(state, template);
+    char *text = tool_advice_quote(words);
+
+    if (given->ambient)
+        g_strfreev(words);
+    else
+        tool_advice_part_add(state->advice->parts, words,
+                             "as it was given, in this mpirun's words");
+    return text;
+}
+
+/* What to write instead by a rule, or NULL; g_free(). */
+static char *rule_instead(advice_state_t *state, const advice_rule_t *rule,
+                          const advice_given_t *given)
+{
+    char *line = tool_advice_rules_get(state, rule->group, "line");
+    char *other = tool_advice_rules_get(state, rule->group, "add");
+    char *text = tool_advice_rules_get(state, rule->group, "instead");
+    char *instead = line    ? part_find(state, line)
+                    : other ? part_add_other(state, given, other)
+                    : text  ? tool_advice_expand(state, text)
+                            : NULL;
+
+    g_free(line);
+    g_free(other);
+    g_free(text);
+    return instead;
+}
+
+/* FALSE: no rule fits, or nothing is to be said. */
+static gboolean judge_by_rule(advice_state_t *state,
+                              const advice_given_t *given)
+{
+    const advice_rule_t *rule = tool_advice_rule(state, given);
+    tool_advice_verdict_t verdict = ADVICE_KEPT;
+    char *why = NULL;
+
+    for (; rule && verdict <= ADVICE_DROPPED; verdict++) {
+        why = tool_advice_rules_get(state, rule->group,
+                                    tool_advice_verdicts[verdict]);
+        if (why)
+            break;
+    }
+    if (!why || (given->ambient && verdict == ADVICE_KEPT)) {
+        g_free(why);
+        return FALSE;
+    }
+    tool_advice_set(state, "value", "%s", given->value ? given->value : "");
+    tool_advice_set(state, "rest", "%s",
+                    given->name +
+                        MIN(strlen(given->name), strcspn(rule->name, "*")));
+    if (verdict == ADVICE_KEPT)
+        tool_advice_part_add(state->advice->parts, g_strdupv(given->words),
+                             "as it was given");
+    judge(state, given, verdict, why, rule_instead(state, rule, given));
+    g_free(why);
+    return TRUE;
+}
+
+/* Whether part is about the same as given. */
+static gboolean part_is_about(const tool_advice_part_t *part,
+                              const advice_given_t *given)
+{
+    static const char *const synonyms[][2] = {
+        {"np", "n"}, {"c", "n"}, {"perhost", "ppn"}};
+    const char *name = given->name, *option = part->words[0];
+
+    if (strcmp(given->kind, "option") != 0)
+        return strcmp(option, *given->kind == 'm' ? "--mca" : "-genv") == 0 &&
+               g_strcmp0(part->words[1], name) == 0;
+    for (size_t i = 0; i < G_N_ELEMENTS(synonyms); i++) {
+        if (strcmp(name, synonyms[i][0]) == 0)
+            name = synonyms[i][1];
+    }
+    return strcmp(option + strspn(option, "-"), name) == 0;
+}
+
+/* What the line itself says about it, or NULL. */
+static const tool_advice_part_t *part_about(const advice_state_t *state,
+                                            const advice_given_t *given)
+{
+    const GPtrArray *parts = state->advice->parts;
+
+    for (guint i = 0; i < parts->len; i++) {
+        const tool_advice_part_t *part = g_ptr_array_index(parts, i);
+
+        if (part_is_about(part, given))
+            return part;
+    }
+    return NULL;
+}
+
+static void judge_by_part(advice_state_t *state, const advice_given_t *given,
+                          const tool_advice_part_t *part)
+{
+    const char *value = part->words[g_strv_length(part->words) - 1];
+
+    if (given->value ? strcmp(given->value, value) == 0 : given->known)
+        judge(state, given, ADVICE_KEPT, "the line says the same", NULL);
+    else
+        judge(state, given, ADVICE_REPLACED,
+              given->value ? "the line has its own"
+                           : "it lacks its value; the line has its own",
+              tool_advice_quote(part->words));
+}
+
+static void judge_kept(advice_state_t *state, const advice_given_t *given,
+                       tool_advice_verdict_t verdict, const char *why)
+{
+    tool_advice_part_add(state->advice->parts, g_strdupv(given->words),
+                         "as it was given");
+    judge(state, given, verdict, why, NULL);
+}
+
+/* -x NAME=VALUE is of Open MPI, -genv NAME VALUE of the others. */
+static void judge_variable(advice_state_t *state, const advice_given_t *given)
+{
+    gboolean openmpi = strcmp(state->advice->launcher, "openmpi") == 0;
+    gboolean is_x = strspn(given->words[0], "-x") == strlen(given->words[0]);
+    char *pair, **words;
+
+    if (is_x == openmpi) {
+        judge_kept(state, given, ADVICE_KEPT, "right as it is");
+        return;
+    }
+    if (!given->value) {
+        judge(state, given, ADVICE_DROPPED,
+              "an option of Open MPI; mpiexec hands all variables on", NULL);
+        return;
+    }
+    pair = g_strdup_printf("%s=%s", given->name, given->value);
+    words = g_strdupv(
+        openmpi ? (char *[]){(char *)"-x", pair, NULL}
+                : (char *[]){(char *)"-genv", given->name, given->value, NULL});
+    judge(state, given, ADVICE_REPLACED,
+          openmpi ? "an option of MPICH" : "an option of Open MPI",
+          tool_advice_quote(words));
+    tool_advice_part_add(state->advice->parts, words, "as it was given");
+    g_free(pair);
+}
+
+static void judge_other(advice_state_t *state, const advice_given_t *given)
+{
+    const tool_advice_part_t *part = part_about(state, given);
+
+    if (given->ambient)
+        return;
+    if (part)
+        judge_by_part(state, given, part);
+    else if (!given->known)
+        judge_kept(
+            state, given, ADVICE_UNKNOWN,
+            "not in this table; it and what follows are left as they are");
+    else if (strcmp(given->kind, "mca") == 0)
+        judge_kept(
+            state, given, ADVICE_UNKNOWN,
+            "not in this table; a name that Open MPI does not know either is "
+            "silently ignored: see ompi_info --all");
+    else if (strcmp(given->kind, "variable") == 0)
+        judge_variable(state, given);
+    else
+        judge_kept(state, given, ADVICE_KEPT, "right as it is");
+}
+
+void tool_advice_given_judge(advice_state_t *state)
+{
+    for (guint i = 0; i < state->given->len; i++) {
+        const advice_given_t *given = g_ptr_array_index(state->given, i);
+
+        if (!judge_by_rule(state, given))
+            judge_other(state, given);
+    }
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The size of a job, its hosts, and where rank 0 is: no mpirun tells ranks of
+ * several nodes where they meet. */
+#include "config.h"
+
+#include "env/nodelist.h"
+#include "tools/env/advice/job.h"
+#include "tools/env/advice/machine.h"
+
+#include <string.h>
+
+/* Hosts that given arguments list. */
+typedef struct {
+    const advice_given_t *option; /* NULL: none gives the hosts */
+    gboolean is_file;
+    GPtrArray *names;
+    GHashTable *slots; /* by name */
+    int count; /* 0: unknown */
+    int least, most, all; /* slots */
+    gboolean said; /* by a number, or by a name that is there twice */
+} hosts_t;
+
+/* The last argument of the first option that is given, of those that a key of
+ * [options 1] lists; or NULL. */
+static const advice_given_t *given_of(const advice_state_t *state,
+                                      const char *key)
+{
+    char *list = tool_advice_rules_get(state, "options 1", key);
+    char **names = g_strsplit(list, "|", -1);
+    const advice_given_t *given = NULL;
+
+    for (int i = 0; names[i] && !given; i++)
+        given = tool_advice_given(state, "option", names[i]);
+    g_strfreev(names);
+    g_free(list);
+    return given;
+}
+
+/* "a" and "a:4", more of which add up; FALSE if word is no name: Open MPI has
+ * relative ones, and IPv6 comes in brackets. */
+static gboolean hosts_add(hosts_t *hosts, const char *word)
+{
+    const char *colon = strchr(word, ':');
+    char *name = g_strndup(word, strcspn(word, ":"));
+    int more = colon ? tool_advice_decimal(colon + 1, ADVICE_RANKS_MAX) : 1;
+    int before = GPOINTER_TO_INT(g_hash_table_lookup(hosts->slots, name));
+    gboolean good = more > 0 && *name && !strchr("+[", *word);
+
+    hosts->said = hosts->said || colon || before;
+    if (!before)
+        g_ptr_array_add(hosts->names, g_strdup(name));
+    g_hash_table_replace(hosts->slots, name, GINT_TO_POINTER(before + more));
+    return good;
+}
+
+static void hosts_count(hosts_t *hosts)
+{
+    for (guint i = 0; i < hosts->names->len; i++) {
+        int own = GPOINTER_TO_INT(g_hash_table_lookup(
+            hosts->slots, g_ptr_array_index(hosts->names, i)));
+
+        hosts->least = i ? MIN(hosts->least, own) : own;
+        hosts->most = MAX(hosts->most, own);
+        hosts->all += own;
+    }
+    hosts->count = (int)hosts->names->len;
+}
+
+static void hosts_read(const advice_state_t *state, hosts_t *ret_hosts)
+{
+    hosts_t *hosts = ret_hosts;
+    gboolean good = TRUE;
+    char **words;
+
+    *hosts = (hosts_t){.option = given_of(state, "hosts")};
+    hosts->is_file = !hosts->option;
+    if (hosts->is_file)
+        hosts->option = given_of(state, "files");
+    hosts->names = g_ptr_array_new_with_free_func(g_free);
+    hosts->slots = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    words = g_strsplit(
+        hosts->is_file || !hosts->option->value ? "" : hosts->option->value,
+        ",", -1);
+    for (int i = 0; words[i] && good; i++)
+        good = hosts_add(hosts, words[i]);
+    if (good && hosts->names->len <= ADVICE_NODES_MAX)
+        hosts_count(hosts);
+    else
+        hosts->said = FALSE;
+    g_strfreev(words);
+}
+
+static void hosts_clear(hosts_t *hosts)
+{
+    g_ptr_array_unref(hosts->names);
+    g_hash_table_unref(hosts->slots);
+}
+
+/* Each host with as many slots as it has ranks, for Open MPI. */
+static void hosts_set_list(advice_state_t *state, const hosts_t *hosts)
+{
+    GString *list = g_string_new(NULL);
+
+    for (guint i = 0; i < hosts->names->len; i++)
+        g_string_append_printf(list, "%s%s:%d", i ? "," : "",
+                               (const char *)g_ptr_array_index(hosts->names, i),
+                               state->advice->ranks_per_node);
+    tool_advice_set(state, "hosts", "%s", list->str);
+    g_string_free(list, TRUE);
+}
+
+/* The K of "ppr:K:node", or 0. */
+static int mapping_each(const char *value)
+{
+    char **words = g_strsplit(value, ":", -1);
+    int each = 0;
+
+    if (g_strv_length(words) >= 3 && strcmp(words[0], "ppr") == 0 &&
+        strcmp(words[2], "node") == 0)
+        each = tool_advice_decimal(words[1], ADVICE_RANKS_MAX);
+    g_strfreev(words);
+    return each;
+}
+
+/* The number of ranks on each node that given arguments say, or 0. */
+static int given_each(const advice_state_t *state)
+{
+    char *list = tool_advice_rules_get(state, "options 1", "each");
+    char **names = g_strsplit(list, "|", -1);
+    const advice_given_t *given;
+    int each = 0;
+
+    for (int i = 0; names[i] && !each; i++) {
+        given = tool_advice_given(state, "option", names[i]);
+        each = given ? tool_advice_decimal(given->value, ADVICE_RANKS_MAX) : 0;
+    }
+    g_strfreev(names);
+    g_free(list);
+    if (!each && tool_advice_given(state, "option", "pernode"))
+        each = 1;
+    given = tool_advice_given(state, "option", "map-by");
+    return each || !given || !given->value ? each : mapping_each(given->value);
+}
+
+static int divide(int ranks, int nodes)
+{
+    return ranks / nodes + (ranks % nodes > 0);
+}
+
+/* From the given arguments, if ranks on each node are not asked for. */
+static void count_given(const advice_state_t *state, const hosts_t *hosts)
+{
+    tool_advice_t *advice = state->advice;
+    const advice_given_t *given = given_of(state, "ranks");
+    int ranks = given ? tool_advice_decimal(given->value, ADVICE_JOB_MAX) : 0;
+    int each = given_each(state);
+
+    if (!advice->nodes && each && ranks)
+        advice->nodes = MIN(divide(ranks, each), ADVICE_NODES_MAX);
+    advice->nodes = MAX(advice->nodes, 1);
+    if (!each && !ranks && hosts->said && advice->nodes == hosts->count) {
+        each = hosts->most;
+        ranks = hosts->all;
+    }
+    if (ranks)
+        each = MAX(each, divide(ranks, advice->nodes));
+    advice->ranks_per_node = each;
+    advice->ranks = ranks;
+}
+
+static void count(advice_state_t *state, const hosts_t *hosts)
+{
+    const tool_advice_question_t *question = state->question;
+    tool_advice_t *advice = state->advice;
+
+    advice->nodes = question->nodes ? question->nodes : hosts->count;
+    if (!advice->nodes)
+        advice->nodes = tool_advice_decimal(
+            tool_advice_variable(question, "SLURM_JOB_NUM_NODES"),
+            ADVICE_NODES_MAX);
+    advice->ranks_per_node = question->ranks_per_node;
+    if (!advice->ranks_per_node)
+        count_given(state, hosts);
+    advice->nodes = MAX(advice->nodes, 1);
+    if (!advice->ranks_per_node)
+        advice->ranks_per_node = MAX(question->cores, 1);
+    if (!advice->ranks)
+        advice->ranks = advice->nodes * advice->ranks_per_node;
+}
+
+/* The first word of text, which ends at one of ends. */
+static char *first_word(const char *text, const char *ends)
+{
+    text += strspn(text, " \t\n");
+    return g_strndup(text, strcspn(text, ends));
+}
+
+/* The host of a list that is this one, by short names, or NULL. */
+static char *master_own(const char *root, const char *list)
+{
+    char *own = tool_root_file(root, "proc/sys/kernel/hostname");
+    char **hosts = g_strsplit(list, ",", -1), *found = NULL;
+    const size_t length = own ? strcspn(own, ".\n") : 0;
+
+    for (int i = 0; length && hosts[i] && !found; i++) {
+        if (strcspn(hosts[i], ".:") == length &&
+            g_ascii_strncasecmp(hosts[i], own, length) == 0)
+            found = first_word(hosts[i], ":");
+    }
+    g_strfreev(hosts);
+    g_free(own);
+    return found;
+}
+
+/* Open MPI 4 begins with the node that mpirun is on, wherever that is in the
+ * list; else rank 0 is on the first host. */
+static char *master_by_list(const advice_state_t *state, const char *list)
+{
+    const tool_advice_t *advice = state->advice;
+    char *own = strcmp(advice->launcher, "openmpi") == 0 && advice->major < 5
+                    ? master_own(state->question->root, list)
+                    : NULL;
+
+    if (own || strchr("[+", *list))
+        return own;
+    return first_word(list, ",: ");
+}
+
+static char *master_by_scheduler(const advice_state_t *state)
+{
+    const tool_advice_question_t *question = state->question;
+    const char *slurm = tool_advice_variable(question, "SLURM_JOB_NODELIST");
+    const char *lsf = tool_advice_variable(question, "LSB_MCPU_HOSTS");
+    const char *pbs = tool_advice_variable(question, "PBS_NODEFILE");
+    char *text, *host = NULL;
+
+    if (slurm) {
+        dscomm_priv_nodelist_first(slurm, &host);
+        return host;
+    }
+    /* With CSM the first host is not one that computes. */
+    if (lsf && !tool_advice_variable(question, "CSM_ALLOCATION_ID"))
+        return first_word(lsf, " \t\n");
+    text = pbs ? tool_root_file(question->root, pbs + (*pbs == '/')) : NULL;
+    host = text ? first_word(text, " \t\n") : NULL;
+    g_free(text);
+    return host;
+}
+
+static void set_master(advice_state_t *state, const hosts_t *hosts)
+{
+    char *host = NULL;
+
+    if (state->advice->nodes > 1 && !hosts->option)
+        host = master_by_scheduler(state);
+    else if (state->advice->nodes > 1 && !hosts->is_file &&
+             hosts->option->value)
+        host = master_by_list(state, hosts->option->value);
+    tool_advice_set(state, "master", "%s", host ? host : "");
+    g_free(host);
+}
+
+void tool_advice_job(advice_state_t *state)
+{
+    tool_advice_t *advice = state->advice;
+    hosts_t hosts;
+
+    hosts_read(state, &hosts);
+    count(state, &hosts);
+    tool_advice_set(state, "nodes", "%d", advice->nodes);
+    tool_advice_set(state, "per_node", "%d", advice->ranks_per_node);
+    tool_advice_set(state, "ranks", "%d", advice->ranks);
+    tool_advice_set_fact(state, "several", advice->nodes > 1);
+    tool_advice_set_fact(state, "hosts-given", hosts.option != NULL);
+    tool_advice_set_fact(state, "few-slots",
+                         hosts.count && hosts.least < advice->ranks_per_node);
+    hosts_set_list(state, &hosts);
+    set_master(state, &hosts);
+    hosts_clear(&hosts);
+}

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The interpreter of rules.ini. */
+#include "config.h"
+
+#include "tools/env/advice/rules.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One string a line. */
+static const char *const lines[] = {
+#include "tools/env/advice/rules.inc"
+    NULL};
+
+/* "any", "openmpi" or "openmpi<5" */
+static gboolean launcher_fits(const char *item, const tool_advice_t *advice)
+{
+    size_t length = strlen(advice->launcher);
+    const char *range = item + length;
+
+    if (strcmp(item, "any") == 0)
+        return TRUE;
+    if (strncmp(item, advice->launcher, length) != 0)
+        return FALSE;
+    if (*range == '<')
+        return advice->major < atoi(range + 1);
+    return !*range || advice->major >= atoi(range + strlen(">="));
+}
+
+static gboolean launchers_fit(const char *list, const tool_advice_t *advice)
+{
+    char **items = g_strsplit(list, ",", -1);
+    gboolean found = FALSE;
+
+    for (int i = 0; items[i]; i++)
+        found = found || launcher_fits(items[i], advice);
+    g_strfreev(items);
+    return found;
+}
+
+static void rule_free(void *data)
+{
+    advice_rule_t *rule = data;
+
+    g_free(rule->kind);
+    g_free(rule->name);
+    g_free(rule->check);
+    g_free(rule->terms);
+    g_free(rule);
+}
+
+/* A group that is no rule, or another launcher's, is passed over. */
+static void rule_add(advice_state_t *state, const char *group)
+{
+    char **halves = g_strsplit(group, " if ", 2);
+    char **words = g_strsplit(halves[0], " ", 3);
+
+    if (g_strv_length(words) == 3 && launchers_fit(words[0], state->advice)) {
+        advice_rule_t *rule = g_new0(advice_rule_t, 1);
+        char **pair = g_strsplit(words[2], "=", 2);
+
+        rule->group = group;
+        rule->kind = g_strdup(words[1]);
+        rule->name = g_strdup(pair[0]);
+        rule->check = g_strdup(pair[1]);
+        rule->terms = g_strdup(halves[1]);
+        g_ptr_array_add(state->rules, rule);
+        g_strfreev(pair);
+    }
+    g_strfreev(words);
+    g_strfreev(halves);
+}
+
+void tool_advice_rules_open(advice_state_t *state)
+{
+    char *text = g_strjoinv("\n", (char **)lines);
+    char **group;
+
+    state->file = g_key_file_new();
+    if (!g_key_file_load_from_data(state->file, text, strlen(text), 0, NULL))
+        g_assert_not_reached();
+    g_free(text);
+    state->groups = g_key_file_get_groups(state->file, NULL);
+    state->rules = g_ptr_array_new_with_free_func(rule_free);
+    for (group = state->groups; *group; group++)
+        rule_add(state, *group);
+    state->values =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+}
+
+void tool_advice_rules_close(advice_state_t *state)
+{
+    g_ptr_array_unref(state->rules);
+    g_hash_table_unref(state->values);
+    g_strfreev(state->groups);
+    g_key_file_unref(state->file);
+}
+
+char *tool_advice_rules_get(const advice_state_t *state, const char *group,
+                            const char *key)
+{
+    return g_key_file_get_value(state->file, group, key, NULL);
+}
+
+const char *tool_advice_variable(const tool_advice_question_t *question,
+                                 const char *name)
+{
+    const char *value = g_environ_getenv((char **)question->environment, name);
+
+    return value && *value ? value : NULL;
+}
+
+void tool_advice_set(advice_state_t *state, const char *name,
+                     const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    g_hash_table_insert(state->values, g_strdup(name),
+                        g_strdup_vprintf(format, args));
+    va_end(args);
+}
+
+void tool_advice_set_fact(advice_state_t *state, const char *name,
+                          gboolean holds)
+{
+    tool_advice_set(state, name, "%s", holds ? "1" : "");
+}
+
+/* The value of a fact, "" if it does not hold. A name that is nowhere set is a
+ * mistake in the rules. */
+static const char *fact_value(const advice_state_t *state, const char *name)
+{
+    const char *value = g_hash_table_lookup(state->values, name);
+
+    g_assert(value);
+    return value;
+}
+
+char *tool_advice_expand(const advice_state_t *state, const char *text)
+{
+    GString *result = g_string_new(NULL);
+    const char *open;
+
+    while ((open = strchr(text, '{'))) {
+        const char *close = strchr(open, '}');
+        char *name;
+
+        g_assert(close);
+        name = g_strndup(open + 1, (gsize)(close - open - 1));
+        g_string_append_len(result, text, open - text);
+        g_string_append(result, fact_value(state, name));
+        g_free(name);
+        text = close + 1;
+    }
+    g_string_append(result, text);
+    return g_string_free(result, FALSE);
+}
+
+char **tool_advice_words(const advice_state_t *state, const char *text)
+{
+    char **words = g_strsplit(text, " ", -1);
+
+    for (int i = 0; words[i]; i++) {
+        char *word = tool_advice_expand(state, words[i]);
+
+        g_free(words[i]);
+        words[i] = word;
+    }
+    return words;
+}
+
+static gboolean pattern_matches(const advice_state_t *state,
+                                const char *pattern, const char *text)
+{
+    char *list;
+    gboolean found;
+
+    if (*pattern != '@')
+        return g_pattern_match_simple(pattern, text);
+    list = tool_advice_rules_get(state, "names", pattern + 1);
+    found = tool_advice_matches(state, list, text);
+    g_free(list);
+    return found;
+}
+
+gboolean tool_advice_matches(const advice_state_t *state, const char *patterns,
+                             const char *text)
+{
+    char **items = g_strsplit(patterns, "|", -1);
+    gboolean found = FALSE;
+
+    for (int i = 0; items[i] && !found; i++)
+        found = pattern_matches(state, items[i], text);
+    g_strfreev(items);
+    return found;
+}
+
+/* Tests of values. A list of components that begins with "^" excludes them. */
+static gboolean test_lists(const char *value, const char *component)
+{
+    char **words = g_strsplit(value, ",", -1);
+    gboolean found =
+        *value != '^' && g_strv_contains((const char *const *)words, component);
+
+    g_strfreev(words);
+    return found;
+}
+
+static gboolean test_lacks(const char *value, const char *components)
+{
+    char **words = g_strsplit(components, ",", -1);
+    gboolean lacks = FALSE;
+
+    for (int i = 0; words[i] && *value != '^'; i++)
+        lacks = lacks || !test_lists(value, words[i]);
+    g_strfreev(words);
+    return lacks;
+}
+
+int tool_advice_decimal(const char *text, int max)
+{
+    gint64 number = 0;
+
+    if (!text || !*text || text[strspn(text, "0123456789")])
+        return 0;
+    for (; *text && number <= max; text++)
+        number = number * 10 + *text - '0';
+    return number > max ? 0 : (int)number;
+}
+
+static gboolean test_number(const char *value, const char *max)
+{
+    return tool_advice_decimal(value, atoi(max)) > 0;
+}
+
+gboolean tool_advice_is_network(const char *text)
+{
+    char **words = g_strsplit(text, ",", -1);
+    gboolean good = words[0] != NULL;
+
+    for (int i = 0; words[i]; i++) {
+        char *slash = strchr(words[i], '/');
+        struct in6_addr address;
+
+        if (slash)
+            *slash = 0;
+        good = good && slash &&
+               (inet_pton(AF_INET, words[i], &address) == 1 ||
+                inet_pton(AF_INET6, words[i], &address) == 1);
+    }
+    g_strfreev(words);
+    return good;
+}
+
+static gboolean test_network(const char *value, const char *unused)
+{
+    (void)unused;
+    return tool_advice_is_network(value);
+}
+
+static const struct {
+    const char *name;
+    gboolean (*holds)(const char *value, const char *argument);
+} tests[] = {
+    {"lists(", test_lists},
+    {"lacks(", test_lacks},
+    {"number(", test_number},
+    {"network(", test_network},
+};
+
+/* A value that is not there passes no check. */
+static gboolean check(const advice_state_t *state, const char *check_text,
+                      const char *value)
+{
+    gboolean negated = *check_text == '!', passes;
+    size_t i = 0;
+
+    if (!value)
+        return FALSE;
+    check_text += negated;
+    while (i < G_N_ELEMENTS(tests) &&
+           !g_str_has_prefix(check_text, tests[i].name))
+        i++;
+    if (i < G_N_ELEMENTS(tests)) {
+        const char *open = check_text + strlen(tests[i].name);
+        char *argument = g_strndup(open, strcspn(open, ")"));
+
+        passes = tests[i].holds(value, argument);
+        g_free(argument);
+    } else {
+        passes = tool_advice_matches(state, check_text, value);
+    }
+    return passes != negated;
+}
+
+const advice_given_t *tool_advice_given(const advice_state_t *state,
+                                        const char *kind, const char *patterns)
+{
+    const advice_given_t *found = NULL;
+
+    for (guint i = 0; i < state->given->len; i++) {
+        const advice_given_t *given = g_ptr_array_index(state->given, i);
+
+        if (strcmp(given->kind, kind) == 0 &&
+            tool_advice_matches(state, patterns, given->name) &&
+            (!found || !given->ambient))
+            found = given;
+    }
+    return found;
+}
+
+/* "mca:pml=ucx": the argument that counts, NULL: the fact of that name */
+static gboolean term_given(const advice_state_t *state, char *term, char *name,
+                           const char *value)
+{
+    gboolean arguments = strcmp(term, "given") == 0;
+    const advice_given_t *given =
+        tool_advice_given(state, arguments ? "mca" : term, name);
+
+    return given && !(arguments && given->ambient) &&
+           (!value || check(state, value, given->value));
+}
+
+static gboolean term_holds(const advice_state_t *state, const char *text)
+{
+    gboolean negated = *text == '!', holds;
+    char *term = g_strdup(text + negated);
+    char *equals = strchr(term, '='), *colon;
+    const char *found;
+
+    if (equals)
+        *equals++ = 0;
+    colon = strchr(term, ':');
+    if (colon) {
+        *colon++ = 0;
+        holds = term_given(state, term, colon, equals);
+    } else {
+        found = *term == '$' ? tool_advice_variable(state->question, term + 1)
+                             : fact_value(state, term);
+        holds = found && *found && (!equals || strcmp(found, equals) == 0);
+    }
+    g_free(term);
+    return holds != negated;
+}
+
+gboolean tool_advice_holds(const advice_state_t *state, const char *terms)
+{
+    char **words = g_strsplit(terms ? terms : "", " ", -1);
+    gboolean holds = TRUE;
+
+    for (int i = 0; words[i] && holds; i++)
+        holds = !*words[i] || term_holds(state, words[i]);
+    g_strfreev(words);
+    return holds;
+}
+
+void tool_advice_rules_facts(advice_state_t *state)
+{
+    char **names = g_key_file_get_keys(state->file, "facts", NULL, NULL);
+
+    for (int i = 0; names[i]; i++) {
+        char *text = tool_advice_rules_get(state, "facts", names[i]);
+        char **alternatives = g_strsplit(text, ";", -1);
+        gboolean holds = FALSE;
+
+        for (int j = 0; alternatives[j]; j++)
+            holds = holds || tool_advice_holds(state, alternatives[j]);
+        tool_advice_set_fact(state, names[i], holds);
+        g_strfreev(alternatives);
+        g_free(text);
+    }
+    g_strfreev(names);
+}
+
+const advice_rule_t *tool_advice_rule(const advice_state_t *state,
+                                      const advice_given_t *given)
+{
+    for (guint i = 0; i < state->rules->len; i++) {
+        const advice_rule_t *rule = g_ptr_array_index(state->rules, i);
+
+        if (strcmp(rule->kind, given->kind) == 0 &&
+            tool_advice_matches(state, rule->name, given->name) &&
+            (!rule->check || check(state, rule->check, given->value)) &&
+            tool_advice_holds(state, rule->terms))
+            return rule;
+    }
+    return NULL;
+}
