@@ -7,8 +7,6 @@
 #include "lib/module/info.h"
 #include "lib/base/status.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,93 +45,6 @@ void dscomm_env_free(dscomm_env_t *env)
     g_free(env->root);
     g_free(env->sentence);
     g_free(env);
-}
-
-void dscomm_priv_env_set(dscomm_env_t *env, dscomm_env_field_t field,
-                         int64_t number, const char *origin)
-{
-    g_assert(field < ENV_NUMBERS && number >= 0 && number <= G_MAXINT);
-    env->numbers[field] = (int)number;
-    env->origins[field] = origin;
-}
-
-void dscomm_priv_env_set_address(dscomm_env_t *env, char *address,
-                                 const char *origin)
-{
-    g_free(env->address);
-    env->address = address;
-    env->origins[DSCOMM_ENV_MASTER_ADDR] = address ? origin : NULL;
-}
-
-void dscomm_priv_env_set_port(dscomm_env_t *env, int port, const char *origin)
-{
-    env->port = port;
-    env->origins[DSCOMM_ENV_MASTER_PORT] = origin;
-}
-
-static char *vtext(dscomm_env_t *env, const char *format, va_list args)
-{
-    va_list again;
-    char *text;
-    int length;
-
-    va_copy(again, args);
-    length = vsnprintf(NULL, 0, format, again);
-    va_end(again);
-    text = length < 0 ? NULL : g_try_malloc((gsize)length + 1);
-    if (text)
-        vsnprintf(text, (size_t)length + 1, format, args);
-    else
-        env->bad = 1;
-    return text;
-}
-
-char *dscomm_priv_env_text(dscomm_env_t *env, const char *format, ...)
-{
-    va_list args;
-    char *text;
-
-    va_start(args, format);
-    text = vtext(env, format, args);
-    va_end(args);
-    return text;
-}
-
-void dscomm_priv_env_warn(dscomm_env_t *env, const char *format, ...)
-{
-    va_list args;
-    char **place, *text;
-
-    va_start(args, format);
-    text = vtext(env, format, args);
-    va_end(args);
-    place = text ? dscomm_priv_array_add(&env->warnings, sizeof *place) : NULL;
-    if (place)
-        *place = text;
-    else
-        g_free(text);
-    env->bad |= !place;
-}
-
-void dscomm_priv_env_no_address(dscomm_env_t *env, const char *format, ...)
-{
-    va_list args;
-
-    if (env->no_address)
-        return;
-    va_start(args, format);
-    env->no_address = vtext(env, format, args);
-    va_end(args);
-}
-
-void dscomm_priv_env_set_job(dscomm_env_t *env, const char *name)
-{
-    char *sum = NULL;
-
-    if (strlen(name) >= sizeof env->job)
-        sum = g_compute_checksum_for_string(G_CHECKSUM_SHA256, name, -1);
-    g_strlcpy(env->job, sum ? sum : name, sizeof env->job);
-    g_free(sum);
 }
 
 static const char *from_process(const char *name, void *arg)
@@ -325,6 +236,12 @@ int dscomm_env_agent_store(const dscomm_env_t *env)
     return env ? env->agent_store : -1;
 }
 
+int dscomm_priv_env_has_ports(const dscomm_env_t *env)
+{
+    return dscomm_env_origin(env, DSCOMM_ENV_MASTER_PORT) ==
+           dscomm_priv_env_by_name;
+}
+
 const char *dscomm_env_job(const dscomm_env_t *env)
 {
     return env ? dscomm_priv_env_named(env)->job : NULL;
@@ -348,10 +265,9 @@ const char *dscomm_env_origin(const dscomm_env_t *env, dscomm_env_field_t field)
 
 const char *dscomm_env_overlay(const dscomm_env_t *env, size_t index)
 {
-    for (size_t i = 0; env && i < dscomm_priv_env_overlay_count; i++)
-        if (env->overlays >> i & 1 && index-- == 0)
-            return dscomm_priv_env_overlays[i]->name;
-    return NULL;
+    return env && index < ENV_OVERLAYS && env->overlays[index]
+               ? env->overlays[index]->name
+               : NULL;
 }
 
 const char *dscomm_env_warning(const dscomm_env_t *env, size_t index)

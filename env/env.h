@@ -1,57 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What was found in an environment, while it is being found. */
+/* The steps of discovery. */
 #ifndef ENV_ENV_H
 #define ENV_ENV_H
 
-#include "env/family.h"
-#include "lib/base/array.h"
-
-#include <dscomm/env.h>
-#include <glib.h>
-
-/* One source, judged. */
-typedef struct {
-    dscomm_env_verdict_t verdict;
-    char *why;
-} env_judgement_t;
-
-/* What a number may be, and how sentences call it. */
-typedef struct {
-    const char *what;
-    int min, max;
-    const char *with; /* to unset as well; or NULL */
-} env_limits_t;
-
-struct dscomm_env {
-    const env_family_t *family; /* whose numbers these are; NULL: none yet */
-    int forced; /* 1: DSCOMM_LAUNCHER asks for it */
-    int numbers[ENV_NUMBERS]; /* -1: unknown */
-    int lone_rank; /* where nothing but the number of ranks is missing; or -1 */
-    char *address; /* NULL: unknown */
-    int port; /* -1: unknown */
-    const char *origins[DSCOMM_ENV_FIELD_COUNT];
-    char *no_address; /* why there is none, where somebody can tell */
-    int agent_store;
-    int agent_port; /* 1: MASTER_PORT is of an agent's store, not for ours */
-    char job[128];
-    /* The scheduler's variable that job is after, whose job may have started
-     * several programs that it does not tell apart; NULL: job is unique. */
-    const char *shared;
-    /* The job is named after an ancestor, or else as job says; found where it
-     * is asked for, since looking at processes takes longer than all else. */
-    const char *ancestor; /* static; NULL: job is the name */
-    char *root; /* of the file system to look at */
-    unsigned overlays; /* those there are: bits, by index of their table */
-    dscomm_array_t warnings; /* char *, g_free() */
-    env_judgement_t *judgements; /* one a family */
-    dscomm_status_t status;
-    char *sentence; /* where status is not OK */
-    int bad; /* 1: something found no memory, and discovery fails */
-};
-
-/* A text for g_free(); NULL without memory for it, and env->bad. */
-char *dscomm_priv_env_text(dscomm_env_t *env, const char *format, ...)
-    G_GNUC_PRINTF(2, 3);
+#include "env/fields.h"
 
 /* Fills env, which is empty, from what view shows. */
 dscomm_status_t dscomm_priv_env_read(const env_view_t *view, dscomm_env_t *env);
@@ -72,29 +24,8 @@ void dscomm_priv_env_find_port(dscomm_env_t *env);
 dscomm_status_t dscomm_priv_env_find_master(const env_view_t *view,
                                             dscomm_env_t *env);
 
-/* Sets a number and where it is from, static. */
-void dscomm_priv_env_set(dscomm_env_t *env, dscomm_env_field_t field,
-                         int64_t number, const char *origin);
-
-/* Takes over address, which is NULL where there is none. */
-void dscomm_priv_env_set_address(dscomm_env_t *env, char *address,
-                                 const char *origin);
-
-void dscomm_priv_env_set_port(dscomm_env_t *env, int port, const char *origin);
-
-/* Adds a warning. */
-void dscomm_priv_env_warn(dscomm_env_t *env, const char *format, ...)
-    G_GNUC_PRINTF(2, 3);
-
-/* Says why there is no address, unless that was said already; printf. */
-void dscomm_priv_env_no_address(dscomm_env_t *env, const char *format, ...)
-    G_GNUC_PRINTF(2, 3);
-
-/* Names the job; a name that is too long is replaced by its checksum. */
-void dscomm_priv_env_set_job(dscomm_env_t *env, const char *name);
-
-/* 1: all ranks are known to be on one node. */
-int dscomm_priv_env_one_node(const dscomm_env_t *env);
+/* The origin of a port that the job's name leads to. */
+extern const char dscomm_priv_env_by_name[];
 
 /* 1: the port is the first of several, of which rank 0 takes one that is
  * free (DSCOMM_PORTS of lib/rendezvous/rendezvous.h). */
@@ -103,30 +34,5 @@ int dscomm_priv_env_has_ports(const dscomm_env_t *env);
 /* The port that a job's name leads to, above those that Linux gives out
  * itself. */
 int dscomm_priv_env_port(const char *job);
-
-/* "openmpi+azureml", for sentences; g_free(). */
-char *dscomm_priv_env_title(const dscomm_env_t *env);
-
-/* ERR_ENVIRONMENT: "NAME='VALUE': TEXT (source: SOURCE)", without VALUE if the
- * variable is not set. */
-dscomm_status_t dscomm_priv_env_fail(const env_view_t *view,
-                                     const dscomm_env_t *env, const char *name,
-                                     const char *format, ...)
-    G_GNUC_PRINTF(4, 5);
-
-/* A decimal number within limit in variable name, or *ret_number = -1 where it
- * is not set. */
-dscomm_status_t dscomm_priv_env_count(const env_view_t *view,
-                                      const dscomm_env_t *env, const char *name,
-                                      const env_limits_t *limit,
-                                      int *ret_number);
-
-/* A decimal number of field's range in variable name, or *ret_number = -1 where
- * it is not set. */
-dscomm_status_t dscomm_priv_env_number(const env_view_t *view,
-                                       const dscomm_env_t *env,
-                                       const char *name,
-                                       dscomm_env_field_t field,
-                                       int *ret_number);
 
 #endif

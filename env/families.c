@@ -23,10 +23,8 @@ const env_family_t *const dscomm_priv_env_families[] = {
 const size_t dscomm_priv_env_family_count =
     G_N_ELEMENTS(dscomm_priv_env_families);
 
-const env_overlay_t *const dscomm_priv_env_overlays[] = {
+const env_overlay_t *const dscomm_priv_env_overlays[ENV_OVERLAYS] = {
     &dscomm_priv_env_azureml,
     &dscomm_priv_env_sagemaker_mpi,
     &dscomm_priv_env_kubernetes,
 };
-const size_t dscomm_priv_env_overlay_count =
-    G_N_ELEMENTS(dscomm_priv_env_overlays);

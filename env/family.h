@@ -11,6 +11,7 @@
 
 #define ENV_NUMBERS (DSCOMM_ENV_NODE_RANK + 1)
 #define ENV_MARKS 6
+#define ENV_OVERLAYS 3
 
 /* How near to the program a source is. */
 typedef enum {
@@ -77,8 +78,7 @@ typedef struct {
 extern const env_family_t *const dscomm_priv_env_families[];
 extern const size_t dscomm_priv_env_family_count;
 
-extern const env_overlay_t *const dscomm_priv_env_overlays[];
-extern const size_t dscomm_priv_env_overlay_count;
+extern const env_overlay_t *const dscomm_priv_env_overlays[ENV_OVERLAYS];
 
 #define ENV_FAMILY(name) extern const env_family_t dscomm_priv_env_##name
 ENV_FAMILY(explicit);

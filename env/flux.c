@@ -2,7 +2,7 @@
 /* Flux. A batch script of it has none of a task's variables. */
 #include "config.h"
 
-#include "env/env.h"
+#include "env/fields.h"
 
 #include <limits.h>
 

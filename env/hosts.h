@@ -3,7 +3,7 @@
 #ifndef ENV_HOSTS_H
 #define ENV_HOSTS_H
 
-#include "env/env.h"
+#include "env/fields.h"
 
 /* Checks the JSON in variable name, which is set. */
 dscomm_status_t dscomm_priv_hosts_json(const env_view_t *view,

@@ -3,7 +3,7 @@
  * that set PMI's variables alone. */
 #include "config.h"
 
-#include "env/env.h"
+#include "env/fields.h"
 #include "lib/base/settings.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 /* jsrun, which starts the ranks of a job of LSF. */
 #include "config.h"
 
-#include "env/env.h"
+#include "env/fields.h"
 
 #include <string.h>
 

@@ -97,11 +97,6 @@ static dscomm_status_t user_address(const env_view_t *view, dscomm_env_t *env)
     return DSCOMM_OK;
 }
 
-static int is_there(const dscomm_env_t *env, size_t overlay)
-{
-    return env->overlays >> overlay & 1;
-}
-
 /* Platforms are asked on behalf of managers, which know no address. */
 static dscomm_status_t ask_overlays(const env_view_t *view, dscomm_env_t *env)
 {
@@ -109,10 +104,10 @@ static dscomm_status_t ask_overlays(const env_view_t *view, dscomm_env_t *env)
 
     if (env->family->tier != ENV_TIER_MANAGER)
         return DSCOMM_OK;
-    for (size_t i = 0; i < dscomm_priv_env_overlay_count; i++) {
-        const env_overlay_t *overlay = dscomm_priv_env_overlays[i];
+    for (size_t i = 0; env->overlays[i]; i++) {
+        const env_overlay_t *overlay = env->overlays[i];
 
-        if (!is_there(env, i) || !overlay->find_master)
+        if (!overlay->find_master)
             continue;
         if (!env->address)
             status = overlay->find_master(view, env);
@@ -150,21 +145,15 @@ int dscomm_priv_env_port(const char *job)
     return PORT_BASE + PORT_BLOCK * (int)((hash >> 16) % PORT_BLOCKS);
 }
 
-static const char by_name[] = "name of job";
-
-int dscomm_priv_env_has_ports(const dscomm_env_t *env)
-{
-    return dscomm_env_origin(env, DSCOMM_ENV_MASTER_PORT) == by_name;
-}
+const char dscomm_priv_env_by_name[] = "name of job";
 
 /* For one node, of which a platform's ports for several may be in use. */
 static void ask_overlays_last(dscomm_env_t *env)
 {
-    for (size_t i = 0; i < dscomm_priv_env_overlay_count; i++) {
-        const env_overlay_t *overlay = dscomm_priv_env_overlays[i];
+    for (size_t i = 0; env->overlays[i]; i++) {
+        const env_overlay_t *overlay = env->overlays[i];
 
-        if (is_there(env, i) && overlay->local_port &&
-            env->family->tier == ENV_TIER_MANAGER &&
+        if (overlay->local_port && env->family->tier == ENV_TIER_MANAGER &&
             dscomm_priv_env_one_node(env))
             dscomm_priv_env_set_port(env, overlay->local_port, overlay->name);
     }
@@ -177,7 +166,8 @@ void dscomm_priv_env_find_port(dscomm_env_t *env)
     if (env->family->port)
         dscomm_priv_env_set_port(env, env->family->port, "default");
     else if (*env->job && !env->shared)
-        dscomm_priv_env_set_port(env, dscomm_priv_env_port(env->job), by_name);
+        dscomm_priv_env_set_port(env, dscomm_priv_env_port(env->job),
+                                 dscomm_priv_env_by_name);
     else
         ask_overlays_last(env);
 }

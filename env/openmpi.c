@@ -3,7 +3,7 @@
  * the number of the node, but one of the process on it. */
 #include "config.h"
 
-#include "env/env.h"
+#include "env/fields.h"
 
 /* jsrun sets both, and knows more. */
 static int is_jsrun(const env_view_t *view, char **ret_why)

@@ -2,7 +2,7 @@
 /* PALS, HPE's mpiexec, mostly in jobs of PBS. */
 #include "config.h"
 
-#include "env/env.h"
+#include "env/fields.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * WORLD_SIZE number pods or nodes, of one process each. */
 #include "config.h"
 
-#include "env/env.h"
+#include "env/fields.h"
 #include "lib/base/settings.h"
 
 /* PET_* are what torchrun is to do: "auto" is no number either. */

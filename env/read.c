@@ -8,93 +8,6 @@
 
 #include <string.h>
 
-#define QUOTED 96
-
-/* What each field may be. */
-static const env_limits_t limits[] = {
-    [DSCOMM_ENV_RANK] = {"a rank", 0, DSCOMM_RANKS_MAX - 1,
-                         "the number of ranks"},
-    [DSCOMM_ENV_WORLD_SIZE] = {"a number of ranks", 1, DSCOMM_RANKS_MAX,
-                               "the rank"},
-    [DSCOMM_ENV_LOCAL_RANK] = {"a rank", 0, DSCOMM_RANKS_MAX - 1, NULL},
-    [DSCOMM_ENV_LOCAL_SIZE] = {"a number of ranks", 1, DSCOMM_RANKS_MAX, NULL},
-    [DSCOMM_ENV_NODE_RANK] = {"the number of a node", 0, DSCOMM_RANKS_MAX - 1,
-                              NULL},
-    [DSCOMM_ENV_MASTER_ADDR] = {"", 0, 0, NULL},
-    [DSCOMM_ENV_MASTER_PORT] = {"a port", 1, 65535, NULL},
-};
-
-char *dscomm_priv_env_title(const dscomm_env_t *env)
-{
-    GString *title = g_string_new(env->family ? env->family->name : "launcher");
-    const char *overlay;
-
-    for (size_t i = 0; (overlay = dscomm_env_overlay(env, i)); i++)
-        g_string_append_printf(title, "+%s", overlay);
-    return g_string_free(title, FALSE);
-}
-
-dscomm_status_t dscomm_priv_env_fail(const env_view_t *view,
-                                     const dscomm_env_t *env, const char *name,
-                                     const char *format, ...)
-{
-    const char *value = dscomm_priv_view_value(view, name);
-    char quoted[QUOTED] = "";
-    char *title, *text;
-    va_list args;
-    dscomm_status_t status;
-
-    va_start(args, format);
-    text = g_strdup_vprintf(format, args);
-    va_end(args);
-    title = dscomm_priv_env_title(env);
-    if (value)
-        dscomm_priv_quote(value, quoted, sizeof quoted);
-    status =
-        dscomm_fail(DSCOMM_ERR_ENVIRONMENT, "%s%s%s%s: %s (source: %s)", name,
-                    value ? "='" : "", quoted, value ? "'" : "", text, title);
-    g_free(title);
-    g_free(text);
-    return status;
-}
-
-dscomm_status_t dscomm_priv_env_count(const env_view_t *view,
-                                      const dscomm_env_t *env, const char *name,
-                                      const env_limits_t *limit,
-                                      int *ret_number)
-{
-    const char *text = dscomm_priv_view_value(view, name);
-    int64_t number = -1;
-
-    if (text && (dscomm_priv_parse_decimal(text, &number) ||
-                 number < limit->min || number > limit->max))
-        return dscomm_priv_env_fail(view, env, name,
-                                    "not %s. Set it to a decimal number "
-                                    "from %d to %d, or unset it%s%s",
-                                    limit->what, limit->min, limit->max,
-                                    limit->with ? " and " : "",
-                                    limit->with ? limit->with : "");
-    *ret_number = (int)number;
-    return DSCOMM_OK;
-}
-
-dscomm_status_t dscomm_priv_env_number(const env_view_t *view,
-                                       const dscomm_env_t *env,
-                                       const char *name,
-                                       dscomm_env_field_t field,
-                                       int *ret_number)
-{
-    return dscomm_priv_env_count(view, env, name, &limits[field], ret_number);
-}
-
-int dscomm_priv_env_one_node(const dscomm_env_t *env)
-{
-    const int *numbers = env->numbers;
-
-    return numbers[DSCOMM_ENV_WORLD_SIZE] > 0 &&
-           numbers[DSCOMM_ENV_LOCAL_SIZE] == numbers[DSCOMM_ENV_WORLD_SIZE];
-}
-
 static dscomm_status_t read_variables(const env_view_t *view, dscomm_env_t *env)
 {
     for (int i = 0; i < ENV_NUMBERS; i++) {
@@ -335,13 +248,15 @@ static void complete_one_node(dscomm_env_t *env)
 
 static void find_overlays(const env_view_t *view, dscomm_env_t *env)
 {
-    for (size_t i = 0; i < dscomm_priv_env_overlay_count; i++) {
+    size_t count = 0;
+
+    for (size_t i = 0; i < ENV_OVERLAYS; i++) {
         const env_overlay_t *overlay = dscomm_priv_env_overlays[i];
 
         if (strcmp(overlay->name, env->family->name) != 0 &&
             dscomm_priv_view_value(view, overlay->marker) &&
             !dscomm_priv_view_value(view, overlay->unless))
-            env->overlays |= 1u << i;
+            env->overlays[count++] = overlay;
     }
 }
 

@@ -3,7 +3,7 @@
  * not start this process, that is said. */
 #include "config.h"
 
-#include "env/env.h"
+#include "env/fields.h"
 #include "lib/base/settings.h"
 #include "lib/base/status.h"
 

@@ -5,7 +5,7 @@
  * SLURM_LAUNCH_NODE_IPADDR is where srun runs. */
 #include "config.h"
 
-#include "env/env.h"
+#include "env/fields.h"
 #include "env/nodelist.h"
 #include "lib/base/settings.h"
 

@@ -2,7 +2,7 @@
 /* The variables of torch's env://, as Ray, accelerate and people set them. */
 #include "config.h"
 
-#include "env/env.h"
+#include "env/fields.h"
 
 static int has_loopback(const env_view_t *view)
 {

@@ -2,7 +2,7 @@
 /* torchrun, and `dscomm run`, which sets the same. */
 #include "config.h"
 
-#include "env/env.h"
+#include "env/fields.h"
 #include "lib/base/status.h"
 
 #include <limits.h>
