@@ -4,7 +4,6 @@
 
 #include "env/env.h"
 #include "lib/base/attr.h"
-#include "lib/module/info.h"
 #include "lib/base/status.h"
 
 #include <stdlib.h>

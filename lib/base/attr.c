@@ -49,3 +49,22 @@ dscomm_status_t dscomm_priv_attr_init(const char *name, void *attr, size_t size)
     memcpy(attr, &size, sizeof size);
     return DSCOMM_OK;
 }
+
+dscomm_status_t dscomm_priv_info_check(const char *name, const size_t *size)
+{
+    if (size && attr_has_size(*size))
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_INVALID,
+                       "%s: info must not be NULL, and its size must be that "
+                       "of the structure",
+                       name);
+}
+
+void dscomm_priv_info_copy(const void *from, size_t known, void *info)
+{
+    const size_t head = sizeof known, size = *(size_t *)info;
+
+    known = MIN(size, known);
+    memcpy((char *)info + head, (const char *)from + head, known - head);
+    memset((char *)info + known, 0, size - known);
+}

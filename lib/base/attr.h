@@ -22,4 +22,13 @@ dscomm_status_t dscomm_priv_attr_read(const char *what, const char *remedy,
 dscomm_status_t dscomm_priv_attr_init(const char *name, void *attr,
                                       size_t size);
 
+/* ERR_INVALID if size, that of a struct which a call fills in for name, is NULL
+ * or makes no sense. */
+dscomm_status_t dscomm_priv_info_check(const char *name, const size_t *size);
+
+/* Fills in info from the known bytes at from: members that an older caller does
+ * not know are left out, those that only a newer one has are zeroed, and info's
+ * size stays. */
+void dscomm_priv_info_copy(const void *from, size_t known, void *info);
+
 #endif

@@ -5,9 +5,10 @@
 #include "config.h"
 #include "lib/base/op.h"
 #include "lib/base/attr.h"
-#include "lib/call/check.h"
+#include "lib/base/types.h"
 
 #include <dscomm/op.h>
+#include <glib.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -3,14 +3,8 @@
 #include "config.h"
 #include "lib/base/process.h"
 #include "lib/base/process-fd.h"
-#include "lib/work/helper.h"
-#include "lib/work/hook.h"
 #include "lib/base/log.h"
 #include "lib/base/op.h"
-#include "lib/module/module.h"
-#include "lib/work/progress.h"
-#include "lib/rendezvous/rendezvous.h"
-#include "lib/group/world.h"
 
 #include <dscomm/backend.h>
 #include <errno.h>
@@ -26,6 +20,12 @@ atomic_uint dscomm_priv_attention;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int registered;
+static void (*const *_Atomic functions)(void);
+
+void dscomm_priv_process_set_forked(void (*const *table)(void))
+{
+    atomic_store(&functions, table);
+}
 
 /* In the child: the worlds stay known, so that they can be freed, but every
  * lock may have been held by a thread that does not exist here. */
@@ -33,13 +33,10 @@ static void after_fork(void)
 {
     atomic_fetch_add(&dscomm_priv_attention, DSCOMM_ATTENTION_FORK);
     dscomm_priv_log_forked();
-    dscomm_priv_hook_forked();
     dscomm_priv_op_forked();
-    dscomm_priv_module_forked();
-    dscomm_priv_progress_forked();
-    dscomm_priv_helper_forked();
-    dscomm_priv_world_forked();
-    dscomm_priv_rendezvous_forked();
+    for (void (*const *forked)(void) = atomic_load(&functions);
+         forked && *forked; forked++)
+        (*forked)();
     dscomm_priv_fd_after_fork(true);
 }
 

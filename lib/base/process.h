@@ -25,6 +25,10 @@ static inline unsigned dscomm_priv_generation(void)
 /* Arranges that a fork is noticed; from dscomm_init(), any number of times. */
 dscomm_status_t dscomm_priv_process_watch(void);
 
+/* What rooms above base do in the child of a fork: functions, then NULL, in
+ * static memory. dscomm_init() sets them; without it nothing is at stake. */
+void dscomm_priv_process_set_forked(void (*const *table)(void));
+
 /* A pidfd, or -1 where the process is gone or there are none to be had. */
 int dscomm_priv_process_open(pid_t pid);
 /* 1 where the process has ended, also while its parent has not waited for it;

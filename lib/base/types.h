@@ -18,4 +18,16 @@ static inline size_t dscomm_priv_element_of(dscomm_dtype_t dtype)
                                                 : 0;
 }
 
+/* What must be equal on all ranks, in 32 bits. */
+static inline uint32_t dscomm_priv_fingerprint(int coll, int dtype, int op,
+                                               int root, size_t count)
+{
+    uint64_t x = (uint64_t)(uint32_t)root << 32 | (uint32_t)coll << 16 |
+                 (uint32_t)dtype << 8 | (uint8_t)op;
+
+    x ^= (uint64_t)count * UINT64_C(0x9e3779b97f4a7c15);
+    x *= UINT64_C(0xd6e8feb86659fd93);
+    return (uint32_t)(x >> 32);
+}
+
 #endif

@@ -3,6 +3,7 @@
 
 #include "lib/call/agree.h"
 
+#include "lib/base/describe.h"
 #include "lib/call/dispatch.h"
 #include "lib/rendezvous/processes.h"
 #include "lib/rendezvous/roster.h"
@@ -10,6 +11,16 @@
 
 #include <stdio.h>
 #include <unistd.h>
+
+dscomm_status_t dscomm_priv_agree_explain(const dscomm_group_t *group,
+                                          const char *name,
+                                          dscomm_status_t status)
+{
+    char why[DSCOMM_ERROR_MAX];
+
+    g_strlcpy(why, dscomm_last_error(), sizeof why);
+    return dscomm_fail(status, "%s on group '%s': %s", name, group->name, why);
+}
 
 /* What one rank tells all after a mismatch. */
 typedef struct {
@@ -28,7 +39,7 @@ dscomm_status_t dscomm_priv_agree_gather(dscomm_group_t *group, int root,
     /* The sentence of a mismatch names the public call itself. */
     if (status == DSCOMM_OK || status == DSCOMM_ERR_MISMATCH)
         return status;
-    return dscomm_priv_group_explain(group, dscomm_priv_caller(root), status);
+    return dscomm_priv_agree_explain(group, dscomm_priv_caller(root), status);
 }
 
 static void caller_describe(const dscomm_group_t *group, const char *what,

@@ -24,8 +24,9 @@ dscomm_status_t dscomm_priv_agree_fail(dscomm_group_t *group, int root, int odd,
                                        int other, int others, const char *what,
                                        const char *remedy);
 
-/* "dscomm_group_new": the public call that a collective with this root is a
- * part of, or NULL. */
-const char *dscomm_priv_caller(int root);
+/* The sentence of a failure within name, a call that the user knows. */
+dscomm_status_t dscomm_priv_agree_explain(const dscomm_group_t *group,
+                                          const char *name,
+                                          dscomm_status_t status);
 
 #endif

@@ -154,7 +154,8 @@ static void drop_operators(const dscomm_group_t *group)
     }
 }
 
-void dscomm_priv_coalesce_drop(dscomm_group_t *group)
+/* Forgets what was recorded. */
+static void coalesce_drop(dscomm_group_t *group)
 {
     drop_operators(group);
     dscomm_priv_array_clear(&group->recorded);
@@ -162,10 +163,15 @@ void dscomm_priv_coalesce_drop(dscomm_group_t *group)
     dscomm_priv_group_clear(group, GROUP_COALESCING);
 }
 
+const dscomm_group_part_t dscomm_priv_coalesce_part = {
+    .end = coalesce_drop,
+    .free = coalesce_drop,
+};
+
 static void forget_calls(dscomm_group_t *group)
 {
     if (group->recorded.len > KEPT_CALLS) {
-        dscomm_priv_coalesce_drop(group);
+        coalesce_drop(group);
         return;
     }
     drop_operators(group);
@@ -394,7 +400,7 @@ dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
     status = dscomm_priv_group_usable(group, name);
     if (status < 0) {
         if (group)
-            dscomm_priv_coalesce_drop(group);
+            coalesce_drop(group);
         return status;
     }
     if (!dscomm_priv_group_is(group, GROUP_COALESCING))

@@ -38,7 +38,7 @@ dscomm_status_t dscomm_priv_coalesce_message(dscomm_group_t *group,
 /* ERR_STATE: the call named name cannot be recorded. */
 dscomm_status_t dscomm_priv_coalesce_refuse(const dscomm_group_t *group,
                                             const char *name);
-/* Forgets the recording, if there is one. */
-void dscomm_priv_coalesce_drop(dscomm_group_t *group);
+/* What is recorded on a group. */
+extern const dscomm_group_part_t dscomm_priv_coalesce_part;
 
 #endif

@@ -3,7 +3,7 @@
 #include "config.h"
 #include "lib/call/dispatch.h"
 #include "lib/call/coalesce.h"
-#include "lib/device/stage.h"
+#include "lib/work/stage.h"
 #include "lib/work/work.h"
 
 #include <stddef.h>

@@ -5,6 +5,7 @@
 
 #include "lib/call/check.h"
 #include "lib/device/device.h"
+#include "lib/schedule/choice.h"
 
 /* Everything but the simple case: hooks, works, coalescing, a revoked group, a
  * backend that takes only some collectives. */

@@ -3,7 +3,7 @@
  * called. */
 #include "config.h"
 
-#include "lib/group/group.h"
+#include "lib/call/group-new.h"
 
 #include "lib/call/agree.h"
 #include "lib/base/attr.h"
@@ -62,16 +62,6 @@ dscomm_status_t dscomm_priv_group_attr(dscomm_group_t *parent, const char *name,
         merged.timeout_ms = parent->timeout_ms;
     *ret_attr = merged;
     return DSCOMM_OK;
-}
-
-dscomm_status_t dscomm_priv_group_explain(const dscomm_group_t *group,
-                                          const char *name,
-                                          dscomm_status_t status)
-{
-    char why[DSCOMM_ERROR_MAX];
-
-    g_strlcpy(why, dscomm_last_error(), sizeof why);
-    return dscomm_fail(status, "%s on group '%s': %s", name, group->name, why);
 }
 
 /* Groups of one rank never reach a module, but a wrong name is wrong there,
@@ -171,7 +161,7 @@ struct dscomm_list {
     unsigned calls;
 };
 
-void dscomm_priv_group_lists_free(dscomm_group_t *group)
+static void lists_free(dscomm_group_t *group)
 {
     struct dscomm_list *list, *next;
 
@@ -181,6 +171,8 @@ void dscomm_priv_group_lists_free(dscomm_group_t *group)
     }
     group->lists = NULL;
 }
+
+const dscomm_group_part_t dscomm_priv_lists_part = {.free = lists_free};
 
 /* How often this list was asked for, without the other ranks. 0 where there is
  * no memory: the group has ended, as this rank cannot count any more. */

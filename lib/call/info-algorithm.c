@@ -5,7 +5,7 @@
 
 #include "lib/base/settings.h"
 #include "lib/call/dispatch.h"
-#include "lib/module/info.h"
+#include "lib/base/attr.h"
 #include "lib/base/op.h"
 
 #include <dscomm/info.h>

@@ -9,6 +9,15 @@
 #include "lib/rendezvous/bootstrap.h"
 #include "lib/base/log.h"
 #include "lib/base/process.h"
+#include "lib/call/coalesce.h"
+#include "lib/call/group-new.h"
+#include "lib/call/receive.h"
+#include "lib/diagnosis/history.h"
+#include "lib/schedule/cache.h"
+#include "lib/schedule/choice.h"
+#include "lib/work/event.h"
+#include "lib/work/helper.h"
+#include "lib/work/hook.h"
 #include "lib/work/progress.h"
 #include "lib/group/world.h"
 
@@ -52,9 +61,34 @@ static void check_environment(void)
                                    dscomm_priv_setting_tables(tables));
 }
 
+/* What each room does in the child of a fork. */
+static void (*const forked[])(void) = {
+    dscomm_priv_module_forked,
+    dscomm_priv_rendezvous_forked,
+    dscomm_priv_world_forked,
+    dscomm_priv_hook_forked,
+    dscomm_priv_progress_forked,
+    dscomm_priv_helper_forked,
+    NULL,
+};
+
+/* What each room keeps with a group; the end of a group's works comes before
+ * that of its descriptor. */
+static const dscomm_group_part_t *const parts[] = {
+    &dscomm_priv_coalesce_part, &dscomm_priv_works_part,
+    &dscomm_priv_event_part,    &dscomm_priv_cache_part,
+    &dscomm_priv_history_part,  &dscomm_priv_lists_part,
+    &dscomm_priv_matched_part,  NULL,
+};
+
+/* Gives lower rooms the functions of higher ones that they call. */
 static dscomm_status_t prepare(void)
 {
-    dscomm_status_t status = dscomm_priv_process_watch();
+    dscomm_status_t status;
+
+    dscomm_priv_process_set_forked(forked);
+    dscomm_priv_group_set_parts(parts);
+    status = dscomm_priv_process_watch();
 
     if (status == DSCOMM_OK)
         status = dscomm_priv_settings_validate();

@@ -4,6 +4,7 @@
 
 #include "lib/call/agree.h"
 #include "lib/base/clock.h"
+#include "lib/call/group-new.h"
 #include "lib/base/status.h"
 #include "lib/rendezvous/stopped.h"
 #include "lib/group/world.h"

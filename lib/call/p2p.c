@@ -4,7 +4,7 @@
 #include "lib/call/check.h"
 #include "lib/call/coalesce.h"
 #include "lib/call/receive.h"
-#include "lib/device/stage.h"
+#include "lib/work/stage.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -142,7 +142,7 @@ dscomm_status_t dscomm_probe_matched(dscomm_group_t *group, int source, int tag,
     return DSCOMM_OK;
 }
 
-void dscomm_priv_matched_free(dscomm_group_t *group)
+static void matched_free(dscomm_group_t *group)
 {
     dscomm_matched_t *matched;
 
@@ -151,3 +151,5 @@ void dscomm_priv_matched_free(dscomm_group_t *group)
         g_free(matched);
     }
 }
+
+const dscomm_group_part_t dscomm_priv_matched_part = {.free = matched_free};

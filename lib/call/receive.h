@@ -41,8 +41,8 @@ struct dscomm_matched {
     dscomm_matched_t *next;
 };
 
-/* Frees those of group that nobody has received. */
-void dscomm_priv_matched_free(dscomm_group_t *group);
+/* Those of a group that nobody has received. */
+extern const dscomm_group_part_t dscomm_priv_matched_part;
 
 /* OK, or why nothing can be sent to peer, or received from it, with tag. */
 dscomm_status_t dscomm_priv_check_peer(const dscomm_group_t *group,

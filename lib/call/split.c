@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "lib/call/agree.h"
+#include "lib/call/group-new.h"
 
 #include "lib/base/clock.h"
 

@@ -12,6 +12,22 @@
 
 #define NAMED 256 /* ranks that waits_for has bits for */
 
+static bool history_new(dscomm_group_t *group)
+{
+    group->history = g_try_new0(dscomm_history_t, 1);
+    return group->history != NULL;
+}
+
+static void history_free(dscomm_group_t *group)
+{
+    g_clear_pointer(&group->history, g_free);
+}
+
+const dscomm_group_part_t dscomm_priv_history_part = {
+    .open = history_new,
+    .free = history_free,
+};
+
 void dscomm_priv_history_note(dscomm_history_t *history,
                               const dscomm_coll_args_t *args, int ranks)
 {

@@ -5,6 +5,8 @@
 #ifndef LIB_ACCOUNT_H
 #define LIB_ACCOUNT_H
 
+#include "lib/group/group.h"
+
 #include <dscomm/backend.h>
 #include <glib.h>
 
@@ -21,9 +23,12 @@ typedef struct {
 } dscomm_past_call_t;
 
 /* The latest ones. */
-typedef struct {
+struct dscomm_history {
     dscomm_past_call_t calls[ACCOUNT_CALLS];
-} dscomm_history_t;
+};
+
+/* The history of a group. */
+extern const dscomm_group_part_t dscomm_priv_history_part;
 
 void dscomm_priv_history_note(dscomm_history_t *history,
                               const dscomm_coll_args_t *args, int ranks);

@@ -5,14 +5,10 @@
 #include "lib/group/group.h"
 
 #include "lib/base/clock.h"
-#include "lib/call/coalesce.h"
 #include "lib/group/creation.h"
 #include "lib/device/device.h"
-#include "lib/work/event.h"
 #include "lib/group/memory.h"
 #include "lib/rendezvous/processes.h"
-#include "lib/work/progress.h"
-#include "lib/call/receive.h"
 #include "lib/base/status.h"
 #include "lib/rendezvous/stopped.h"
 #include "lib/store/store.h"
@@ -27,8 +23,36 @@
  * after the deadline, to tell the others why it failed; in ms. */
 #define OPEN_LEAST_MS 1000
 #define OPEN_GRACE_MS 1000
-/* Between two looks whether a diagnosis is over. */
-#define CLOSE_PAUSE_US 1000
+
+static const dscomm_group_part_t *const none[] = {NULL};
+static const dscomm_group_part_t *const *all_parts = none;
+
+void dscomm_priv_group_set_parts(const dscomm_group_part_t *const *parts)
+{
+    all_parts = parts;
+}
+
+static bool parts_open(dscomm_group_t *group)
+{
+    for (const dscomm_group_part_t *const *part = all_parts; *part; part++)
+        if ((*part)->open && !(*part)->open(group))
+            return false;
+    return true;
+}
+
+static void parts_end(dscomm_group_t *group)
+{
+    for (const dscomm_group_part_t *const *part = all_parts; *part; part++)
+        if ((*part)->end)
+            (*part)->end(group);
+}
+
+static void parts_free(dscomm_group_t *group)
+{
+    for (const dscomm_group_part_t *const *part = all_parts; *part; part++)
+        if ((*part)->free)
+            (*part)->free(group);
+}
 
 static void map_ranks(dscomm_group_t *group, const dscomm_group_plan_t *plan)
 {
@@ -64,9 +88,8 @@ static bool group_fill(dscomm_group_t *group, const dscomm_group_plan_t *plan)
     group->from_world = g_try_new(int, (gsize)plan->world->size);
     group->scratch = g_try_new0(size_t, 2 * count);
     group->request = g_try_malloc0(group->ops.request_size);
-    group->history = g_try_new0(dscomm_history_t, 1);
     if (!group->world_ranks || !group->from_world || !group->scratch ||
-        !group->request || !group->history)
+        !group->request || !parts_open(group))
         return false;
     map_ranks(group, plan);
     if (!dscomm_priv_nodes_within(nodes, group->world_ranks, group->size,
@@ -113,13 +136,8 @@ void dscomm_priv_group_destroy(dscomm_group_t *group)
 {
     dscomm_priv_group_detach(group);
     dscomm_priv_world_delist(group);
-    dscomm_priv_works_destroy(group);
+    parts_free(group);
     dscomm_priv_memory_destroy(group);
-    dscomm_priv_shelf_free(group->shelf);
-    g_clear_pointer(&group->history, g_free);
-    dscomm_priv_group_lists_free(group);
-    dscomm_priv_coalesce_drop(group);
-    dscomm_priv_matched_free(group);
     dscomm_priv_group_set(group, GROUP_FREED);
     pthread_mutex_destroy(&group->lock);
     g_clear_pointer(&group->request, g_free);
@@ -330,32 +348,10 @@ static void close_impl(dscomm_group_t *group)
         close_impl(parent);
 }
 
-/* Takes the lock of a group that is to be closed, after the progress thread has
- * ended its diagnosis. */
-static void lock_to_close(dscomm_group_t *group)
-{
-    pthread_mutex_lock(&group->lock);
-    while (group->expiring) {
-        pthread_mutex_unlock(&group->lock);
-        g_usleep(CLOSE_PAUSE_US);
-        pthread_mutex_lock(&group->lock);
-    }
-}
-
 void dscomm_priv_group_drop(dscomm_group_t *group)
 {
-    char text[DSCOMM_ERROR_MAX];
-
-    snprintf(text, sizeof text,
-             "group '%s' was freed while the work was running", group->name);
-    dscomm_priv_coalesce_drop(group);
-    lock_to_close(group);
-    dscomm_priv_works_cancel(group, DSCOMM_ERR_ABORTED, text);
-    dscomm_priv_pending_settle(group);
-    dscomm_priv_group_set(group, GROUP_FREED);
-    pthread_mutex_unlock(&group->lock);
+    parts_end(group);
     dscomm_priv_group_detach(group);
-    dscomm_priv_event_close(group);
     close_impl(group);
 }
 
@@ -364,7 +360,9 @@ static void note_revocation(dscomm_group_t *group)
     if (dscomm_priv_group_is(group, GROUP_REVOKED))
         return;
     dscomm_priv_group_set(group, GROUP_REVOKED);
-    dscomm_priv_event_signal(group);
+    for (const dscomm_group_part_t *const *part = all_parts; *part; part++)
+        if ((*part)->revoked)
+            (*part)->revoked(group);
 }
 
 void dscomm_priv_group_revoke(dscomm_group_t *group, dscomm_status_t status,

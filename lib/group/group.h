@@ -8,15 +8,16 @@
 #include <glib.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
-#include "lib/diagnosis/history.h"
 #include "lib/base/array.h"
-#include "lib/schedule/choice.h"
 #include "lib/module/module.h"
+#include "lib/rendezvous/nodes.h"
 #include "lib/base/process.h"
-#include "lib/schedule/cache.h"
 
 struct dscomm_world;
+typedef struct dscomm_shelf dscomm_shelf_t;
+typedef struct dscomm_history dscomm_history_t;
 
 /* Bits of dscomm_group.state. Any of them sends an operation to the slow
  * path. */
@@ -144,6 +145,21 @@ typedef struct {
     int64_t deadline; /* of opening it, dscomm_priv_clock() */
 } dscomm_group_plan_t;
 
+/* What a higher room keeps with each group. A function that is NULL has nothing
+ * to do. */
+typedef struct {
+    bool (*open)(dscomm_group_t *group); /* false: there is no memory */
+    void (*revoked)(dscomm_group_t *group); /* seen for the first time */
+    /* The handle ends; the impl is still open. */
+    void (*end)(dscomm_group_t *group);
+    /* Nobody uses the group any more, which open may not have finished. */
+    void (*free)(dscomm_group_t *group);
+} dscomm_group_part_t;
+
+/* The parts of groups, then NULL, in static memory; in this order their
+ * functions are called. dscomm_init() sets them, before there is a group. */
+void dscomm_priv_group_set_parts(const dscomm_group_part_t *const *parts);
+
 dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
                                        dscomm_group_t **ret_group);
 
@@ -152,8 +168,6 @@ dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
 void dscomm_priv_group_drop(dscomm_group_t *group);
 /* Frees what is behind the handle, whatever still points at it. */
 void dscomm_priv_group_destroy(dscomm_group_t *group);
-/* Frees what it counts groups of members_only by. */
-void dscomm_priv_group_lists_free(dscomm_group_t *group);
 /* Memory for a call that all ranks make, zeroed, for
  * dscomm_priv_buffer_drop(). NULL where there is none: the others would wait
  * for this rank, so the group ends. name is the public call's. */
@@ -194,23 +208,6 @@ dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group, char *text,
 
 /* The end of everything that was attached; see dscomm_group_attach(). */
 void dscomm_priv_group_detach(dscomm_group_t *group);
-
-/* New children of a collective over parent: checked attributes, the module, and
- * a plan for the given members (ranks of parent). deadline is that of the call.
- * discriminator is appended to the id where it is >= 0. ret_group gets NULL
- * where this rank is not listed. */
-dscomm_status_t dscomm_priv_group_attr(dscomm_group_t *parent, const char *name,
-                                       const dscomm_group_attr_t *attr,
-                                       dscomm_group_attr_t *ret_attr);
-dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
-                                        const int *ranks, int count,
-                                        const dscomm_group_attr_t *attr,
-                                        int64_t deadline, int discriminator,
-                                        dscomm_group_t **ret_group);
-/* The sentence of a failure within name, a call that the user knows. */
-dscomm_status_t dscomm_priv_group_explain(const dscomm_group_t *group,
-                                          const char *name,
-                                          dscomm_status_t status);
 
 /* Non-zero where an operation must take the slow path. */
 static inline unsigned dscomm_priv_group_busy(const dscomm_group_t *group)

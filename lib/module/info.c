@@ -5,7 +5,7 @@
 #include "config.h"
 
 #include "lib/base/settings.h"
-#include "lib/module/info.h"
+#include "lib/base/attr.h"
 #include "lib/module/module.h"
 #include "lib/base/status.h"
 
@@ -49,9 +49,6 @@
 #define GLIB                                                                   \
     G_STRINGIFY(GLIB_MAJOR_VERSION)                                            \
     "." G_STRINGIFY(GLIB_MINOR_VERSION) "." G_STRINGIFY(GLIB_MICRO_VERSION)
-
-/* No structure is larger; a size that is was never set. */
-#define INFO_MAX 4096
 
 static const struct {
     const char *name, *value;
@@ -105,25 +102,6 @@ static const dscomm_setting_t *find_row(size_t index)
         }
     }
     return NULL;
-}
-
-dscomm_status_t dscomm_priv_info_check(const char *name, const size_t *size)
-{
-    if (size && *size >= sizeof *size && *size <= INFO_MAX)
-        return DSCOMM_OK;
-    return dscomm_fail(DSCOMM_ERR_INVALID,
-                       "%s: info must not be NULL, and its size must be that "
-                       "of the structure",
-                       name);
-}
-
-void dscomm_priv_info_copy(const void *from, size_t known, void *info)
-{
-    const size_t head = sizeof known, size = *(size_t *)info;
-
-    known = MIN(size, known);
-    memcpy((char *)info + head, (const char *)from + head, known - head);
-    memset((char *)info + known, 0, size - known);
 }
 
 dscomm_status_t dscomm_setting_info(size_t index, dscomm_setting_info_t *info)

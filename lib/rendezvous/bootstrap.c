@@ -6,7 +6,7 @@
 
 #include "lib/rendezvous/missing.h"
 #include "lib/base/clock.h"
-#include "lib/base/interface.h"
+#include "lib/store/tcp/interface.h"
 #include "lib/base/log.h"
 #include "lib/base/random.h"
 #include "lib/base/status.h"

@@ -8,7 +8,7 @@
 #include "lib/rendezvous/missing.h"
 #include "lib/base/clock.h"
 #include "lib/rendezvous/host.h"
-#include "lib/base/interface.h"
+#include "lib/store/tcp/interface.h"
 #include "lib/base/process.h"
 #include "lib/base/random.h"
 #include "lib/rendezvous/roster.h"

@@ -98,6 +98,14 @@ void dscomm_priv_shelf_free(dscomm_shelf_t *shelf)
     g_free(shelf);
 }
 
+static void cache_free(dscomm_group_t *group)
+{
+    dscomm_priv_shelf_free(group->shelf);
+    group->shelf = NULL;
+}
+
+const dscomm_group_part_t dscomm_priv_cache_part = {.free = cache_free};
+
 static shape_t *shape_new(dscomm_shelf_t *shelf, const shape_key_t *key,
                           const dscomm_coll_args_t *args)
 {

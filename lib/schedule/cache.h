@@ -4,14 +4,16 @@
 #ifndef LIB_SHELF_H
 #define LIB_SHELF_H
 
+#include "lib/group/group.h"
 #include "lib/schedule/run.h"
-
-typedef struct dscomm_shelf dscomm_shelf_t;
 
 /* nodes, or NULL: see lib/schedule/algorithm.h; they must stay. NULL where
  * there is no memory. */
 dscomm_shelf_t *dscomm_priv_shelf_new(const dscomm_port_t *port, int rank,
                                       int ranks, const dscomm_nodes_t *nodes);
+/* The cache of a group. */
+extern const dscomm_group_part_t dscomm_priv_cache_part;
+
 /* All runs must have been given back. */
 void dscomm_priv_shelf_free(dscomm_shelf_t *shelf);
 

@@ -45,7 +45,8 @@ static void watch(dscomm_group_t *group, int fd)
     dscomm_priv_progress_wake();
 }
 
-void dscomm_priv_event_close(dscomm_group_t *group)
+/* Before its impl is closed. */
+static void event_close(dscomm_group_t *group)
 {
     dscomm_group_t **link = &watched;
     const int fd = event_fd(group);
@@ -63,6 +64,11 @@ void dscomm_priv_event_close(dscomm_group_t *group)
     pthread_mutex_unlock(&lock);
     close(fd);
 }
+
+const dscomm_group_part_t dscomm_priv_event_part = {
+    .revoked = dscomm_priv_event_signal,
+    .end = event_close,
+};
 
 int dscomm_priv_event_wanted(void)
 {

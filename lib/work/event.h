@@ -16,8 +16,9 @@ static inline void dscomm_priv_event_signal(dscomm_group_t *group)
         dscomm_priv_event_write(group);
 }
 
-/* Closes the group's descriptor, if it has one; before its impl is closed. */
-void dscomm_priv_event_close(dscomm_group_t *group);
+/* The descriptor of a group: a failure makes it readable, and the end of the
+ * handle closes it. */
+extern const dscomm_group_part_t dscomm_priv_event_part;
 
 /* For the progress thread: 1 if groups have descriptors; a look at each of
  * these, whether it has failed. */

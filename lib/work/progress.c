@@ -10,9 +10,12 @@
 
 #include <sched.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #define REST_US 1000 /* where nothing else needs this thread */
 #define SHORT_REST_US 20 /* where it does */
+/* Between two looks whether a diagnosis is over. */
+#define CLOSE_PAUSE_US 1000
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static dscomm_group_t *list;
@@ -68,6 +71,36 @@ void dscomm_priv_pending_settle(dscomm_group_t *group)
     settle(group);
     pthread_mutex_unlock(&list_lock);
 }
+
+/* Takes the lock of a group that is to be closed, after the progress thread has
+ * ended its diagnosis. */
+static void lock_to_close(dscomm_group_t *group)
+{
+    pthread_mutex_lock(&group->lock);
+    while (group->expiring) {
+        pthread_mutex_unlock(&group->lock);
+        g_usleep(CLOSE_PAUSE_US);
+        pthread_mutex_lock(&group->lock);
+    }
+}
+
+static void works_end(dscomm_group_t *group)
+{
+    char text[DSCOMM_ERROR_MAX];
+
+    snprintf(text, sizeof text,
+             "group '%s' was freed while the work was running", group->name);
+    lock_to_close(group);
+    dscomm_priv_works_cancel(group, DSCOMM_ERR_ABORTED, text);
+    dscomm_priv_pending_settle(group);
+    dscomm_priv_group_set(group, GROUP_FREED);
+    pthread_mutex_unlock(&group->lock);
+}
+
+const dscomm_group_part_t dscomm_priv_works_part = {
+    .end = works_end,
+    .free = dscomm_priv_works_destroy,
+};
 
 static void scan(dscomm_group_t *group)
 {

@@ -10,6 +10,9 @@
 void dscomm_priv_pending_add(dscomm_group_t *group);
 void dscomm_priv_pending_settle(dscomm_group_t *group);
 
+/* The works of a group. */
+extern const dscomm_group_part_t dscomm_priv_works_part;
+
 /* With the group's lock held: lets the backend advance and retires what is
  * complete; returns how many. */
 unsigned dscomm_priv_progress(dscomm_group_t *group);

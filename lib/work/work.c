@@ -5,10 +5,12 @@
 #include "lib/work/event.h"
 #include "lib/call/fusion.h"
 #include "lib/diagnosis/diagnosis.h"
+#include "lib/diagnosis/history.h"
+#include "lib/schedule/cache.h"
 #include "lib/base/op.h"
 #include "lib/work/progress.h"
 #include "lib/call/receive.h"
-#include "lib/device/stage.h"
+#include "lib/work/stage.h"
 #include "lib/base/status.h"
 
 #include <stdio.h>

@@ -5,6 +5,8 @@
 
 #include "lib/group/group.h"
 #include "lib/work/hook.h"
+#include "lib/schedule/algorithm.h"
+#include "lib/schedule/run.h"
 
 #include <dscomm/work.h>
 

@@ -5,7 +5,7 @@
 #include "lib/store/tcp/socket.h"
 
 #include "lib/base/settings.h"
-#include "lib/base/interface.h"
+#include "lib/store/tcp/interface.h"
 #include "lib/base/process-fd.h"
 #include "lib/base/status.h"
 

@@ -187,8 +187,12 @@ static void test_drop(void)
     ok(atomic_load(&closed), "it is closed afterwards");
 }
 
+static const dscomm_group_part_t *const parts[] = {&dscomm_priv_works_part,
+                                                   NULL};
+
 int main(void)
 {
+    dscomm_priv_group_set_parts(parts);
     sem_init(&begun, 0, 0);
     sem_init(&allowed, 0, 0);
     test_lock();

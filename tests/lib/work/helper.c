@@ -196,10 +196,13 @@ static void test_fork(void)
     ok(1, "its parent keeps the other");
 }
 
+static void (*const forked[])(void) = {dscomm_priv_helper_forked, NULL};
+
 int main(void)
 {
     int threads; /* a sanitizer may have one, too */
 
+    dscomm_priv_process_set_forked(forked);
     is_int(dscomm_priv_process_watch(), DSCOMM_OK, "forks are seen");
     test_long_call();
     threads = count_threads();

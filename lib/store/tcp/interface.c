@@ -2,7 +2,7 @@
 /* Choosing interfaces: NCCL's syntax, and networks beside names. */
 #include "config.h"
 
-#include "lib/base/interface.h"
+#include "lib/store/tcp/interface.h"
 
 #include "lib/base/settings.h"
 #include "lib/base/status.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* See stage.h. */
 #include "config.h"
-#include "lib/device/stage.h"
+#include "lib/work/stage.h"
 
 #include <glib.h>
 
