@@ -1,0 +1,118 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Files that call each other in circles are one file in several pieces: none can
+# be read, tested or replaced without the others. The symbols of the objects
+# show them.
+
+. "$abs_top_srcdir/tests/tap.sh"
+
+# Files that still are in a circle, one circle a line. Nothing may be added.
+cat >"$scratch/known" <<'END'
+lib/base/op lib/base/types
+lib/call/coalesce lib/call/collective-v lib/call/dispatch
+lib/call/receive lib/work/deadline lib/work/event lib/work/progress lib/work/progress-thread lib/work/wait lib/work/work
+lib/group/attach lib/group/creation lib/group/group lib/group/memory
+lib/rendezvous/host lib/rendezvous/rendezvous lib/rendezvous/roster
+lib/rendezvous/processors lib/rendezvous/record
+lib/schedule/algorithm lib/schedule/algorithms/binomial lib/schedule/algorithms/bruck lib/schedule/algorithms/chain lib/schedule/algorithms/dissemination lib/schedule/algorithms/halving-doubling lib/schedule/algorithms/knomial lib/schedule/algorithms/linear lib/schedule/algorithms/pairwise lib/schedule/algorithms/recursive-doubling lib/schedule/algorithms/ring lib/schedule/algorithms/scatter-all-gather lib/schedule/algorithms/tree lib/schedule/algorithms/two-level lib/schedule/choice lib/schedule/schedule
+lib/schedule/early lib/schedule/run
+lib/store/tcp/commands lib/store/tcp/session lib/store/tcp/waiters lib/store/tcp/will
+lib/rendezvous/processes lib/rendezvous/stopped lib/store/store lib/store/tcp/client lib/store/tcp/handshake lib/store/tcp/link lib/store/tcp/own-will lib/store/tcp/stopped-server
+env/azureml env/batch env/choose env/env env/explicit env/families env/flux env/hosts env/hydra env/job env/jsrun env/master env/openmpi env/pals env/pod env/read env/sagemaker env/singleton env/slurm env/torch env/torchrun env/vertex
+backends/shm/cancel backends/shm/collective backends/shm/connect backends/shm/exchange backends/shm/explain backends/shm/heap backends/shm/leader backends/shm/leave backends/shm/mismatch backends/shm/p2p backends/shm/peers backends/shm/reduce backends/shm/segment backends/shm/shm backends/shm/wait
+backends/mpi/active backends/mpi/failure backends/mpi/library backends/mpi/message
+compression/core/channel compression/core/compressor compression/core/state compression/core/window compression/device/module compression/device/part compression/device/rows compression/device/side compression/exchange/back-off compression/exchange/packets
+tools/env/advice/machine tools/env/advice/network
+tools/env/advice/advice tools/env/advice/master tools/env/advice/obsolete tools/env/advice/parts tools/env/advice/size
+tools/perf/baseline tools/perf/json tools/perf/report
+tools/perf/line tools/perf/measure tools/perf/roof
+END
+
+# uses DIRECTORY...: "FILE FILE" for each file with a symbol that another one
+# defines, by the objects in DIRECTORY.
+uses()
+{
+    for object in $(find "$@" -path '*/.libs/*.o' | sort); do
+        $NM -g "$object" | awk -v file="${object%.o}" '{ print file, $(NF - 1), $NF }'
+    done |
+        sed 's,/\.libs/\([a-z0-9]*_la-\)*,/,' |
+        awk '
+        $2 == "U" { used[++n] = $0; next }
+        $2 ~ /^[TDRBCVW]$/ { by[$3] = $1 }
+        END {
+            for (i = 1; i <= n; i++) {
+                split(used[i], use, " ")
+                if (use[3] in by && by[use[3]] != use[1])
+                    print use[1], by[use[3]]
+            }
+        }' | sort -u
+}
+
+# circles: reads "FILE FILE"; prints the files of each circle as a line.
+circles()
+{
+    awk '
+    { if (!($1 in out)) names[++n] = $1; out[$1] = out[$1] " " $2 }
+    # marks all that from reaches by way of file
+    function visit(file,    list, i, count)
+    {
+        count = split(out[file], list, " ")
+        for (i = 1; i <= count; i++) {
+            if (!((from, list[i]) in reach)) {
+                reach[from, list[i]] = 1
+                visit(list[i])
+            }
+        }
+    }
+    END {
+        for (i = 1; i <= n; i++) {
+            from = names[i]
+            visit(from)
+        }
+        for (i = 1; i <= n; i++) {
+            if (names[i] in done || !((names[i], names[i]) in reach))
+                continue
+            line = ""
+            for (j = 1; j <= n; j++) {
+                if (((names[i], names[j]) in reach) && ((names[j], names[i]) in reach)) {
+                    done[names[j]] = 1
+                    line = line " " names[j]
+                }
+            }
+            print substr(line, 2)
+        }
+    }'
+}
+
+is "$(printf '%s\n' 'a b' 'b c' 'c b' 'c d' 'd d' | circles)" 'b c
+d' 'a circle is found'
+
+# new: reads circles; prints those that are not part of one in $scratch/known.
+new()
+{
+    awk '
+    FILENAME == ARGV[1] { for (i = 1; i <= NF; i++) circle[$i] = NR; next }
+    {
+        for (i = 1; i <= NF; i++) {
+            if (!($i in circle) || circle[$i] != circle[$1]) {
+                print
+                next
+            }
+        }
+    }' "$scratch/known" -
+}
+
+printf '%s\n' 'lib/a lib/b' >>"$scratch/known"
+is "$(printf '%s\n' 'lib/a lib/b' 'lib/a lib/c' | new)" 'lib/a lib/c' \
+    'a file that joins a circle is found'
+
+cd "$abs_top_builddir" || exit 1
+for component in lib env backends/shm backends/mpi compression tools; do
+    [ ! -d "$component" ] || uses "$component"
+done >"$scratch/uses"
+if [ ! -s "$scratch/uses" ]; then
+    skip 'no new circle' 'the objects of a shared library were not kept'
+else
+    is "$(circles <"$scratch/uses" | new)" '' 'no new circle'
+fi
+tap_done
