@@ -85,9 +85,7 @@ static void test_creation(void)
     for (int r = 0; r < VICTIM; r++)
         passed &=
             job_was_told(&job, r, DSCOMM_ERR_PEER_FAILED, 2 * NOTICE_MS, words);
-    if (!ok(passed, "a rank elsewhere dies while a group is made"))
-        job_show(&job);
-    job_end(&job, "died elsewhere");
+    job_ok(&job, passed, "a rank elsewhere dies while a group is made");
 }
 
 static void make_group(job_rank_t *me)
@@ -121,9 +119,8 @@ static void test_stopped(void)
     passed &= job_join(&job, job_slowly(10000));
     for (int r = 0; r < RANKS; r++)
         passed &= job.reports[r].ended && job.reports[r].status == DSCOMM_OK;
-    if (!ok(passed, "a rank elsewhere is stopped for three seconds: all go on"))
-        job_show(&job);
-    job_end(&job, "stopped elsewhere");
+    job_ok(&job, passed,
+           "a rank elsewhere is stopped for three seconds: all go on");
 }
 
 static void meet(job_rank_t *me)
@@ -158,9 +155,7 @@ static void test_meeting(void)
     for (int r = 0; r < VICTIM; r++)
         passed &=
             job_was_told(&job, r, DSCOMM_ERR_PEER_FAILED, 4 * NOTICE_MS, words);
-    if (!ok(passed, "a rank elsewhere is killed while ranks meet"))
-        job_show(&job);
-    job_end(&job, "killed elsewhere");
+    job_ok(&job, passed, "a rank elsewhere is killed while ranks meet");
 }
 
 int main(void)

@@ -25,16 +25,12 @@ static void test_finalize_timeout(void)
     job_t job;
     int passed, timeout = job_slowly(1000);
 
-    job_make(&job, 3, timeout, stay_away, NULL);
-    job_start(&job);
-    passed = job_join(&job, 10000);
+    passed = job_run(&job, 3, timeout, stay_away, NULL, 10000);
     for (int r = 0; r < 3; r += 2)
         passed &= job.reports[r].status == DSCOMM_ERR_TIMEOUT &&
                   job.reports[r].took_ms < 2.5 * timeout &&
                   job_sentence_has(&job, r, "rank 1");
-    if (!ok(passed, "finalize names who does not come"))
-        job_show(&job);
-    job_end(&job, "finalize");
+    job_ok(&job, passed, "finalize names who does not come");
 }
 
 static void finalize_twice(job_rank_t *me)
@@ -54,17 +50,13 @@ static void test_finalize_twice(void)
         job_t job;
         int passed;
 
-        job_make(&job, ranks, 0, finalize_twice, NULL);
-        job_start(&job);
-        passed = job_join(&job, 5000);
+        passed = job_run(&job, ranks, 0, finalize_twice, NULL, 5000);
         for (int r = 0; r < ranks; r++)
             passed &= job.reports[r].value == DSCOMM_OK &&
                       job.reports[r].status == DSCOMM_ERR_STATE &&
                       job.reports[r].other_status == DSCOMM_OK &&
                       job_exited(&job, r);
-        if (!ok(passed, "finalize twice, %d ranks", ranks))
-            job_show(&job);
-        job_end(&job, "finalize twice");
+        job_ok(&job, passed, "finalize twice, %d ranks", ranks);
     }
 }
 

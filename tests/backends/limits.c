@@ -125,16 +125,14 @@ static void run_limit(const limit_t *l)
     job_t job;
     int passed;
 
-    job_make(&job, RANKS, job_slowly(1200), work_limited, (void *)l);
-    job_start(&job);
-    passed = job_join(&job, 8000) && ended_well(&job);
+    passed =
+        job_run(&job, RANKS, job_slowly(1200), work_limited, (void *)l, 8000) &&
+        ended_well(&job);
     if (l->must_run)
         passed &= all_ok(&job);
-    if (!ok(passed, "%s, %llu more than in use, %s%s", l->name,
-            (unsigned long long)l->limit, l->victims ? "one rank" : "all ranks",
-            all_ok(&job) ? ": works" : ": is told"))
-        job_show(&job);
-    job_end(&job, l->name);
+    job_ok(&job, passed, "%s, %llu more than in use, %s%s", l->name,
+           (unsigned long long)l->limit, l->victims ? "one rank" : "all ranks",
+           all_ok(&job) ? ": works" : ": is told");
 }
 
 static void test_limits(void)
@@ -207,19 +205,17 @@ static void run_named(const named_t *n)
     int passed;
 
     snprintf(rank, sizeof rank, "rank %d", n->victim);
-    job_make(&job, RANKS, job_slowly(5000), split_limited, (void *)n);
-    job_start(&job);
-    passed = job_join(&job, 12000) && ended_well(&job);
+    passed = job_run(&job, RANKS, job_slowly(5000), split_limited, (void *)n,
+                     12000) &&
+             ended_well(&job);
     for (int r = 0; r < RANKS; r++) {
         passed &= job.reports[r].status == DSCOMM_ERR_NO_MEMORY;
         passed &= job.reports[r].took_ms < job_slowly(2500);
         passed &= job_sentence_has(&job, r, rank);
         passed &= job_sentence_has(&job, r, "ulimit -n");
     }
-    if (!ok(passed, "%s may open %d files more in %s: all name it", rank,
-            n->limit, n->splits ? "a split" : "init"))
-        job_show(&job);
-    job_end(&job, "named limit");
+    job_ok(&job, passed, "%s may open %d files more in %s: all name it", rank,
+           n->limit, n->splits ? "a split" : "init");
 }
 
 /* With a file:// store, which takes two files while it is open: what is left is
@@ -247,12 +243,9 @@ static void run_small_shm(const char *name, const char *options)
         skip("%s: mount: %s", name, strerror(errno));
         return;
     }
-    job_make(&job, RANKS, job_slowly(3000), work, NULL);
-    job_start(&job);
-    passed = job_join(&job, 10000) && ended_well(&job);
-    if (!ok(passed, "%s: %s", name, all_ok(&job) ? "works" : "is told"))
-        job_show(&job);
-    job_end(&job, name);
+    passed = job_run(&job, RANKS, job_slowly(3000), work, NULL, 10000) &&
+             ended_well(&job);
+    job_ok(&job, passed, "%s: %s", name, all_ok(&job) ? "works" : "is told");
     umount("/dev/shm");
 }
 
@@ -292,9 +285,8 @@ static void test_sandbox(void)
         job_t job;
         int passed;
 
-        job_make(&job, RANKS, 0, work_sandboxed, &victims);
-        job_start(&job);
-        passed = job_join(&job, 15000) && all_ok(&job);
+        passed = job_run(&job, RANKS, 0, work_sandboxed, &victims, 15000) &&
+                 all_ok(&job);
         if (job.reports[1].value)
             skip("system calls cannot be filtered: %s",
                  strerror((int)job.reports[1].value));

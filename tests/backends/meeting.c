@@ -257,9 +257,7 @@ static void test_no_interface(void)
     job_t job;
     int passed;
 
-    job_make(&job, 2, 0, join_nowhere, &launch);
-    job_start(&job);
-    passed = job_join(&job, 10000);
+    passed = job_run(&job, 2, 0, join_nowhere, &launch, 10000);
     for (int r = 0; r < 2; r++)
         passed &= job.reports[r].status == DSCOMM_ERR_ENVIRONMENT &&
                   job_sentence_has(&job, r, "DSCOMM_SOCKET_IFNAME='=nosuch0'");

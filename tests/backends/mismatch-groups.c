@@ -218,9 +218,7 @@ static void run_case(const case_t *c, const char *how)
     }
     if (is_agreed(c))
         passed &= told_alike(&job, c, pids);
-    if (!ok(passed, "%s, %s", c->name, how))
-        job_show(&job);
-    job_end(&job, c->name);
+    job_ok(&job, passed, "%s, %s", c->name, how);
 }
 
 int main(void)

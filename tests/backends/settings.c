@@ -35,9 +35,7 @@ static void run(const setting_t *setting)
     job_t job;
     int passed;
 
-    job_make(&job, 3, 0, join, (void *)setting);
-    job_start(&job);
-    passed = job_join(&job, 8000);
+    passed = job_run(&job, 3, 0, join, (void *)setting, 8000);
     for (int r = 0; r < 3; r++)
         passed &= job.reports[r].status == DSCOMM_ERR_MISMATCH &&
                   job_sentence_has(&job, r, setting->name) &&

@@ -68,10 +68,8 @@ static void run_missing(int tcp, int missing, int also_missing)
         passed &= job_sentence_has(&job, r, numbers[0]);
         passed &= job_sentence_has(&job, r, numbers[1]);
     }
-    if (!ok(passed, "ranks %d and %d never come, %s: they are named", missing,
-            also_missing, tcp ? "tcp" : "file"))
-        job_show(&job);
-    job_end(&job, "missing ranks");
+    job_ok(&job, passed, "ranks %d and %d never come, %s: they are named",
+           missing, also_missing, tcp ? "tcp" : "file");
 }
 
 /* Rank 1 is killed when it has come; rank 2 comes later than rank 0 sees it,
@@ -99,10 +97,9 @@ static void run_killed(int tcp)
         passed &= job.reports[r].took_ms < job_slowly(5000);
         passed &= job_sentence_has(&job, r, "rank 1 (pid ");
     }
-    if (!ok(passed, "rank 1 is killed before rank 2 comes, %s: both name it",
-            tcp ? "tcp" : "file"))
-        job_show(&job);
-    job_end(&job, "killed at start");
+    job_ok(&job, passed,
+           "rank 1 is killed before rank 2 comes, %s: both name it",
+           tcp ? "tcp" : "file");
 }
 
 typedef struct {
@@ -146,9 +143,8 @@ static void test_killed_joining(void)
         job_t job;
         int passed;
 
-        job_make(&job, 3, job_slowly(8000), die_joining, (void *)&deadly[i]);
-        job_start(&job);
-        passed = job_join(&job, 20000);
+        passed = job_run(&job, 3, job_slowly(8000), die_joining,
+                         (void *)&deadly[i], 20000);
         if (job.reports[1].value) {
             skip("system calls cannot be filtered: %s",
                  strerror((int)job.reports[1].value));
@@ -160,9 +156,7 @@ static void test_killed_joining(void)
             passed &= job.reports[r].took_ms < job_slowly(4000);
             passed &= job_sentence_has(&job, r, "rank 1 ");
         }
-        if (!ok(passed, "rank 1 dies in %s: both name it", deadly[i].name))
-            job_show(&job);
-        job_end(&job, deadly[i].name);
+        job_ok(&job, passed, "rank 1 dies in %s: both name it", deadly[i].name);
     }
 }
 
@@ -191,9 +185,7 @@ static void test_nobody_serves(void)
     for (int r = 1; r < 3; r++)
         passed &= job.reports[r].status == DSCOMM_ERR_TIMEOUT &&
                   job_sentence_has(&job, r, port);
-    if (!ok(passed, "rank 0 never serves: the address is named"))
-        job_show(&job);
-    job_end(&job, "nobody serves");
+    job_ok(&job, passed, "rank 0 never serves: the address is named");
 }
 
 static void run_late(int tcp)
@@ -209,10 +201,8 @@ static void run_late(int tcp)
         job_sleep_ms(200);
     }
     passed = job_join(&job, 10000) && all_summed(&job);
-    if (!ok(passed, "ranks that come late and in reverse order, %s",
-            tcp ? "tcp" : "file"))
-        job_show(&job);
-    job_end(&job, "late ranks");
+    job_ok(&job, passed, "ranks that come late and in reverse order, %s",
+           tcp ? "tcp" : "file");
 }
 
 /* The last rank says that it is the one that arg tells. */
@@ -238,10 +228,8 @@ static void test_doubled(int tcp, int doubled)
     passed = job_join(&job, 30000);
     for (int r = 0; r < 4; r++)
         passed &= job_was_told(&job, r, DSCOMM_ERR_ENVIRONMENT, 20000, words);
-    if (!ok(passed, "two processes claim rank %d, %s: all are told", doubled,
-            tcp ? "tcp" : "file"))
-        job_show(&job);
-    job_end(&job, "doubled rank");
+    job_ok(&job, passed, "two processes claim rank %d, %s: all are told",
+           doubled, tcp ? "tcp" : "file");
 }
 
 /* A second rank 0 finds the port taken, and the first is told of it. */
@@ -262,9 +250,7 @@ static void test_two_leaders(void)
     passed &= job_was_told(&job, second, DSCOMM_ERR_IO, 20000, words);
     passed &=
         job_was_told(&job, !second, DSCOMM_ERR_ENVIRONMENT, 20000, claimed);
-    if (!ok(passed, "two processes claim rank 0: both are told"))
-        job_show(&job);
-    job_end(&job, "two leaders");
+    job_ok(&job, passed, "two processes claim rank 0: both are told");
 }
 
 /* The last rank thinks that there are as many as arg tells. */
@@ -289,10 +275,9 @@ static void test_miscounted(int tcp, int ranks)
     for (int r = 0; r < 3; r++)
         passed &= tcp ? job_was_told(&job, r, DSCOMM_ERR_MISMATCH, 20000, words)
                       : job.reports[r].ended && job.reports[r].status < 0;
-    if (!ok(passed, "ranks disagree about the world's size, 3 or %d, %s: %s",
-            ranks, tcp ? "tcp" : "file", tcp ? "all are told" : "none hangs"))
-        job_show(&job);
-    job_end(&job, "miscounted world");
+    job_ok(&job, passed,
+           "ranks disagree about the world's size, 3 or %d, %s: %s", ranks,
+           tcp ? "tcp" : "file", tcp ? "all are told" : "none hangs");
 }
 
 /* One wrong thing in the environment, and who is to blame in the sentence. */
@@ -345,16 +330,13 @@ static void test_environment(void)
         job_t job;
         int passed;
 
-        job_make(&job, 1, 0, init_from_environment, (void *)&cases[i]);
-        job_start(&job);
-        passed = job_join(&job, 5000) &&
+        passed = job_run(&job, 1, 0, init_from_environment, (void *)&cases[i],
+                         5000) &&
                  job.reports[0].status == cases[i].want &&
                  job_sentence_has(&job, 0, cases[i].word);
-        if (!ok(passed, "environment %s=%s",
-                cases[i].set[0][0] ? cases[i].set[0][0] : "(none)",
-                cases[i].set[0][0] ? cases[i].set[0][1] : ""))
-            job_show(&job);
-        job_end(&job, "environment");
+        job_ok(&job, passed, "environment %s=%s",
+               cases[i].set[0][0] ? cases[i].set[0][0] : "(none)",
+               cases[i].set[0][0] ? cases[i].set[0][1] : "");
     }
 }
 
@@ -378,16 +360,13 @@ static void test_no_modules(void)
         job_t job;
         int passed;
 
-        job_make(&job, 2, 0, join_without_modules, all ? &job : NULL);
-        job_start(&job);
-        passed = job_join(&job, 8000);
+        passed =
+            job_run(&job, 2, 0, join_without_modules, all ? &job : NULL, 8000);
         for (int r = 0; r < 2; r++)
             passed &= job.reports[r].status == DSCOMM_ERR_NO_BACKEND &&
                       job_sentence_has(&job, r, words[all][0]) &&
                       job_sentence_has(&job, r, words[all][1]);
-        if (!ok(passed, "no modules on %s", all ? "any rank" : "rank 1"))
-            job_show(&job);
-        job_end(&job, "no modules");
+        job_ok(&job, passed, "no modules on %s", all ? "any rank" : "rank 1");
     }
 }
 
@@ -423,14 +402,11 @@ static void test_attributes(void)
         job_t job;
         int passed;
 
-        job_make(&job, 1, 0, init_from_attributes, (void *)&cases[i]);
-        job_start(&job);
-        passed = job_join(&job, 5000) &&
+        passed = job_run(&job, 1, 0, init_from_attributes, (void *)&cases[i],
+                         5000) &&
                  job.reports[0].status == DSCOMM_ERR_INVALID &&
                  job_sentence_has(&job, 0, cases[i].word);
-        if (!ok(passed, "wrong attribute %zu", i))
-            job_show(&job);
-        job_end(&job, "attributes");
+        job_ok(&job, passed, "wrong attribute %zu", i);
     }
 }
 
@@ -450,9 +426,7 @@ static void test_port_in_use(void)
         passed &=
             job.reports[r].status < 0 && job_sentence_has(&job, r, number);
     passed &= job_sentence_has(&job, 0, "in use");
-    if (!ok(passed, "the port is in use: both ranks name it"))
-        job_show(&job);
-    job_end(&job, "port in use");
+    job_ok(&job, passed, "the port is in use: both ranks name it");
     close(fd);
 }
 
@@ -525,9 +499,7 @@ static void test_strangers(void)
         kill(pest, SIGKILL);
         waitpid(pest, NULL, 0);
     }
-    if (!ok(passed, "strangers, nonsense and silence on the port"))
-        job_show(&job);
-    job_end(&job, "strangers");
+    job_ok(&job, passed, "strangers, nonsense and silence on the port");
 }
 
 int main(void)

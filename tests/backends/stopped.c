@@ -384,9 +384,7 @@ static void test_finalize(void)
     for (int r = 0; r < RANKS; r++)
         passed &= job.reports[r].ended && job.reports[r].status == DSCOMM_OK &&
                   job.reports[r].took_ms < timeout;
-    if (!ok(passed, "a finalize, a server apart: no longer than 5 s"))
-        job_show(&job);
-    job_end(&job, "a finalize");
+    job_ok(&job, passed, "a finalize, a server apart: no longer than 5 s");
 }
 
 int main(void)
@@ -404,9 +402,8 @@ int main(void)
         for (int r = 0; r < rows[i].ranks; r++)
             passed &= r == rows[i].victim || job.reports[r].value ||
                       is_right(&job, r, pid, timeout, rows[i].says);
-        if (!ok(passed, "%s: one deadline, and who is stopped", rows[i].name))
-            job_show(&job);
-        job_end(&job, rows[i].name);
+        job_ok(&job, passed, "%s: one deadline, and who is stopped",
+               rows[i].name);
     }
     test_finalize();
     is_int(job_leftovers(), 0, "nothing is left behind");

@@ -180,10 +180,8 @@ static void run_simple(const char *name, job_scenario_t scenario)
     job_make(&job, RANKS, 0, scenario, NULL);
     snprintf(other, sizeof other, "%s.other", job.path);
     job_start(&job);
-    if (!ok(job_join(&job, 15000) && all_ok(&job) && sums_right(&job), "%s",
-            name))
-        job_show(&job);
-    job_end(&job, name);
+    job_ok(&job, job_join(&job, 15000) && all_ok(&job) && sums_right(&job),
+           "%s", name);
     unlink(other);
 }
 
