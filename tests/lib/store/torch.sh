@@ -14,4 +14,4 @@ library=$abs_top_builddir/lib/.libs/libdscomm.so
 "$python" -c 'import torch.distributed as d; d.TCPStore, d.FileStore' \
     >/dev/null 2>&1 ||
     skip_all "$no_torch"
-"$python" "$abs_top_srcdir/tests/lib/store/torch.py" "$library" "$scratch"
+"$python" "$abs_top_srcdir/tests/lib/store/torch-peer.py" "$library" "$scratch"

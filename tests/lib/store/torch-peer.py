@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Our store against torch's: store-torch.py LIBDSCOMM FOLDER, speaks TAP."""
+"""Our store against torch's: torch-peer.py LIBDSCOMM FOLDER, speaks TAP."""
 
 import ctypes
 import datetime
