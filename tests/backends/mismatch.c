@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #define RANKS 3
+#define ROOT_RANKS 4 /* where roots differ */
 #define SPACE 400000
 
 static int32_t in[SPACE], out[SPACE];
@@ -38,8 +39,8 @@ typedef struct {
 } case_run_t;
 
 /* Every rank gives count, the next one root more, as this rank believes. */
-static dscomm_status_t gather_v(dscomm_group_t *group, const call_t *c,
-                                dscomm_work_t **work)
+static dscomm_status_t all_gather_v(dscomm_group_t *group, const call_t *c,
+                                    dscomm_work_t **work)
 {
     static size_t counts[RANKS]; /* must outlive a work */
 
@@ -50,8 +51,8 @@ static dscomm_status_t gather_v(dscomm_group_t *group, const call_t *c,
                                work);
 }
 
-static dscomm_status_t scatter_v(dscomm_group_t *group, const call_t *c,
-                                 dscomm_work_t **work)
+static dscomm_status_t reduce_scatter_v(dscomm_group_t *group, const call_t *c,
+                                        dscomm_work_t **work)
 {
     static size_t counts[RANKS];
 
@@ -59,6 +60,16 @@ static dscomm_status_t scatter_v(dscomm_group_t *group, const call_t *c,
         counts[r] = c->count + (size_t)(r == c->root);
     return dscomm_reduce_scatter_v(group, in, out, counts, c->dtype, c->op,
                                    work);
+}
+
+/* The same of each rank. */
+static const size_t *equal_counts(const call_t *c)
+{
+    static size_t counts[ROOT_RANKS]; /* must outlive a work */
+
+    for (int r = 0; r < ROOT_RANKS; r++)
+        counts[r] = c->count;
+    return counts;
 }
 
 static dscomm_status_t make_call(dscomm_group_t *group, const call_t *c,
@@ -79,10 +90,19 @@ static dscomm_status_t make_call(dscomm_group_t *group, const call_t *c,
         return dscomm_all_to_all(group, in, out, c->count, c->dtype, work);
     case DSCOMM_COLL_GATHER:
         return dscomm_gather(group, in, out, c->count, c->dtype, c->root, work);
+    case DSCOMM_COLL_SCATTER:
+        return dscomm_scatter(group, in, out, c->count, c->dtype, c->root,
+                              work);
     case DSCOMM_COLL_ALL_GATHER_V:
-        return gather_v(group, c, work);
+        return all_gather_v(group, c, work);
     case DSCOMM_COLL_REDUCE_SCATTER_V:
-        return scatter_v(group, c, work);
+        return reduce_scatter_v(group, c, work);
+    case DSCOMM_COLL_GATHER_V:
+        return dscomm_gather_v(group, in, c->count, out, equal_counts(c), NULL,
+                               c->dtype, c->root, work);
+    case DSCOMM_COLL_SCATTER_V:
+        return dscomm_scatter_v(group, in, equal_counts(c), NULL, out, c->count,
+                                c->dtype, c->root, work);
     default:
         return dscomm_barrier(group, work);
     }
@@ -427,8 +447,6 @@ static void run_leaving(call_t call)
     job_ok(&job, passed, "%s, but rank 0 leaves", name);
 }
 
-#define ROOT_RANKS 4
-
 /* A call of rank `odd` with root 1, of the others with root 0. Bits of must:
  * the ranks that wait for one which disagrees, and so are told in that call;
  * by which algorithm the ranks wait for each other is shm's own affair, and
@@ -439,36 +457,12 @@ typedef struct {
     int odd, must;
 } root_case_t;
 
-static dscomm_status_t call_rooted(dscomm_group_t *group, int coll,
-                                   size_t count, int root)
-{
-    size_t counts[ROOT_RANKS];
-
-    for (int r = 0; r < ROOT_RANKS; r++)
-        counts[r] = count;
-    switch (coll) {
-    case DSCOMM_COLL_BROADCAST:
-        return dscomm_broadcast(group, out, count, DSCOMM_INT8, root, NULL);
-    case DSCOMM_COLL_SCATTER:
-        return dscomm_scatter(group, in, out, count, DSCOMM_INT8, root, NULL);
-    case DSCOMM_COLL_SCATTER_V:
-        return dscomm_scatter_v(group, in, counts, NULL, out, count,
-                                DSCOMM_INT8, root, NULL);
-    case DSCOMM_COLL_GATHER:
-        return dscomm_gather(group, in, out, count, DSCOMM_INT8, root, NULL);
-    case DSCOMM_COLL_GATHER_V:
-        return dscomm_gather_v(group, in, count, out, counts, NULL, DSCOMM_INT8,
-                               root, NULL);
-    default:
-        return dscomm_reduce(group, in, out, count, DSCOMM_INT8, DSCOMM_MAX,
-                             root, NULL);
-    }
-}
-
 /* other_status: of the call itself; status: of the first that failed. */
 static void run_rank_root(job_rank_t *me)
 {
     const root_case_t *c = me->arg;
+    const call_t call = {c->coll, c->count, DSCOMM_INT8, DSCOMM_MAX,
+                         me->rank == c->odd};
     const char *algorithm = "";
     dscomm_group_t *world;
     dscomm_status_t status;
@@ -480,7 +474,7 @@ static void run_rank_root(job_rank_t *me)
     dscomm_group_algorithm(world, (dscomm_coll_t)c->coll, DSCOMM_INT8,
                            DSCOMM_MAX, c->count, 0, &algorithm);
     me->report->value = strcmp(algorithm, "native") == 0;
-    status = call_rooted(world, c->coll, c->count, me->rank == c->odd);
+    status = make_call(world, &call, NULL);
     me->report->other_status = status;
     if (status == DSCOMM_OK)
         status = dscomm_barrier(world, NULL);
