@@ -2,25 +2,12 @@
 /* Sentences about ranks that are late. */
 #include "config.h"
 
-#include "backends/shm/shm.h"
+#include "backends/shm/p2p.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define NAMED 8 /* ranks listed in one sentence */
-
-uint64_t shm_last_sequence(const shm_t *shm, int rank)
-{
-    uint64_t last = 0;
-
-    for (int i = 0; i < SHM_RECORDS; i++) {
-        uint64_t sequence = shm_control(shm, rank)->record[i].sequence;
-
-        if (sequence > last)
-            last = sequence;
-    }
-    return last;
-}
 
 /* Appends as snprintf does, never beyond size. */
 static size_t append(char *text, size_t size, size_t used, const char *word)
@@ -96,6 +83,37 @@ static void explain_begun(const shm_t *shm, const char *what, char *text,
              shm->name, list[0] ? list : "some of them");
 }
 
+/* What this rank waits for outside of collectives. */
+static void explain_messages(const shm_t *shm, char *text, size_t size)
+{
+    const shm_request_t *receive = shm->p2p->posted.head;
+    char who[96] = "any rank";
+
+    if (receive) {
+        if (receive->p2p.message.peer >= 0)
+            shm_peers_describe(shm, receive->p2p.message.peer, who, sizeof who);
+        snprintf(text, size,
+                 "rank %d of group '%s' still waits for a message with tag %d "
+                 "from %s",
+                 shm->rank, shm->name, receive->p2p.message.tag, who);
+        return;
+    }
+    for (int r = 0; r < shm->ranks; r++) {
+        const shm_pair_t *pair = &shm->p2p->pairs[r];
+
+        if (!pair->interest)
+            continue;
+        snprintf(
+            text, size,
+            "rank %d of group '%s' still waits for %s to take or to send a "
+            "message",
+            shm->rank, shm->name, shm_peers_describe(shm, r, who, sizeof who));
+        return;
+    }
+    snprintf(text, size, "rank %d of group '%s' waits for nothing", shm->rank,
+             shm->name);
+}
+
 void shm_explain(void *impl, const dscomm_request_t *request, char *text,
                  size_t size)
 {
@@ -107,7 +125,7 @@ void shm_explain(void *impl, const dscomm_request_t *request, char *text,
         return;
     }
     if (!shm->op_step) {
-        shm_p2p_explain(shm, text, size);
+        explain_messages(shm, text, size);
         return;
     }
     dscomm_coll_describe(shm_call(shm), what, sizeof what);

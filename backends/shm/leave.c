@@ -85,7 +85,7 @@ void shm_left_receives(shm_t *shm)
     }
     if (!any)
         return;
-    shm_p2p_progress(shm);
+    shm->advance_messages(shm);
     for (receive = shm->p2p->posted.head; receive; receive = next) {
         next = receive->next;
         if (!receive->p2p.hopeless)

@@ -233,6 +233,19 @@ dscomm_status_t shm_mismatch(shm_t *shm)
     return DSCOMM_OK;
 }
 
+uint64_t shm_last_sequence(const shm_t *shm, int rank)
+{
+    uint64_t last = 0;
+
+    for (int i = 0; i < SHM_RECORDS; i++) {
+        uint64_t sequence = shm_control(shm, rank)->record[i].sequence;
+
+        if (sequence > last)
+            last = sequence;
+    }
+    return last;
+}
+
 int shm_begun(void *impl, int rank, uint64_t sequence, char *text, size_t size)
 {
     const shm_t *shm = impl;

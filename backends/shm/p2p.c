@@ -8,7 +8,6 @@
 #include "backends/shm/copy.h"
 #include "backends/shm/p2p.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include <glib.h>
@@ -200,15 +199,6 @@ static void take_bytes(shm_t *shm, shm_request_t *request, int source, int tag,
     shm_received(shm, request, source, tag, bytes);
 }
 
-dscomm_status_t shm_early_fail(shm_t *shm, int source)
-{
-    dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                "rank %d of group '%s' has no memory to keep a message of rank "
-                "%d until it is received",
-                shm->rank, shm->name, source);
-    return shm_revoke_last(shm, DSCOMM_ERR_NO_MEMORY);
-}
-
 static dscomm_status_t frame_message(shm_t *shm, int source, shm_frame_t *frame)
 {
     const unsigned char *payload =
@@ -367,11 +357,6 @@ unsigned shm_p2p_progress(shm_t *shm)
             break;
     }
     return shm->completed - before;
-}
-
-bool shm_p2p_active(const shm_t *shm)
-{
-    return shm->p2p->busy > 0;
 }
 
 /* --- this rank to itself --- */
@@ -540,36 +525,6 @@ dscomm_status_t shm_recv(void *impl, const dscomm_message_t *message,
 
     own->p2p.blocking = true;
     return status ? status : finish(impl, own);
-}
-
-void shm_p2p_explain(const shm_t *shm, char *text, size_t size)
-{
-    const shm_request_t *receive = shm->p2p->posted.head;
-    char who[96] = "any rank";
-
-    if (receive) {
-        if (receive->p2p.message.peer >= 0)
-            shm_peers_describe(shm, receive->p2p.message.peer, who, sizeof who);
-        snprintf(text, size,
-                 "rank %d of group '%s' still waits for a message with tag %d "
-                 "from %s",
-                 shm->rank, shm->name, receive->p2p.message.tag, who);
-        return;
-    }
-    for (int r = 0; r < shm->ranks; r++) {
-        const shm_pair_t *pair = &shm->p2p->pairs[r];
-
-        if (!pair->interest)
-            continue;
-        snprintf(
-            text, size,
-            "rank %d of group '%s' still waits for %s to take or to send a "
-            "message",
-            shm->rank, shm->name, shm_peers_describe(shm, r, who, sizeof who));
-        return;
-    }
-    snprintf(text, size, "rank %d of group '%s' waits for nothing", shm->rank,
-             shm->name);
 }
 
 bool shm_p2p_new(shm_t *shm)

@@ -111,10 +111,6 @@ static inline bool shm_list_remove(shm_list_t *list, shm_request_t *request)
     return true;
 }
 
-/* p2p.c: there is no memory for a message of source that must be kept: the
- * group ends. */
-dscomm_status_t shm_early_fail(shm_t *shm, int source);
-
 /* cancel.c: receives of nobody that are cancelled halfway, see SHM_DRAIN. */
 void shm_drains_free(shm_pair_t *pair);
 
@@ -129,6 +125,9 @@ shm_early_t *shm_early_take(shm_p2p_t *p2p, const dscomm_message_t *wanted);
 /* A new early message with room for bytes of data, appended; NULL without
  * memory. */
 shm_early_t *shm_early_add(shm_p2p_t *p2p, int source, int tag, size_t bytes);
+/* There is no memory for a message of source that must be kept: the group
+ * ends. */
+dscomm_status_t shm_early_fail(shm_t *shm, int source);
 /* Marks a receive complete: bytes of the message, OK or ERR_TRUNCATED. */
 void shm_received(shm_t *shm, shm_request_t *request, int source, int tag,
                   uint64_t bytes);

@@ -14,43 +14,10 @@
 
 #define WATCH 64 /* fruitless calls of progress between looks at the clock */
 
-/* Words of DSCOMM_SHM_STORE, in order. */
-enum { STORE_AUTO, STORE_PLAIN, STORE_STREAM };
-
 #define SPIN_DEFAULT 2000 /* looks with a pause in between, 20 to 100 us */
 
-const dscomm_setting_t shm_settings[] = {
-    [SHM_SETTING_RING] =
-        {"DSCOMM_SHM_RING", DSCOMM_SETTING_BYTES, "0", 0, (int64_t)1 << 30,
-         NULL,
-         "Bytes of a rank's ring in each group, at least 512 a rank; 0 = 4 "
-         "MiB, less with more than 8 ranks, at least 512 KiB."},
-    [SHM_SETTING_CHANNEL] = {"DSCOMM_SHM_CHANNEL", DSCOMM_SETTING_BYTES, "0", 0,
-                             (int64_t)1 << 30, NULL,
-                             "Bytes of a channel from one rank to another; 0 = "
-                             "4 MiB, less with more than 2 ranks, at least 64 "
-                             "KiB."},
-    [SHM_SETTING_HEAP] =
-        {"DSCOMM_SHM_HEAP", DSCOMM_SETTING_BYTES, "16G", 0, (int64_t)1 << 40,
-         NULL,
-         "Address space of a rank for dscomm_mem_alloc in each "
-         "group; 0 = plain memory."},
-    [SHM_SETTING_SPIN] =
-        {"DSCOMM_SHM_SPIN", DSCOMM_SETTING_INT, "-1", -1, 1000000000, NULL,
-         "Looks at a flag before yielding; -1 = 2000, or 0 when "
-         "ranks outnumber processors."},
-    [SHM_SETTING_STORE] =
-        {"DSCOMM_SHM_STORE", DSCOMM_SETTING_ENUM, "auto", 0, 0,
-         "auto|plain|stream",
-         "How payloads are put into shared memory: plain stores "
-         "leave them in the cache, streaming ones do not; auto "
-         "tries both for collectives, and dscomm perf shows the choice."},
-    [SHM_SETTING_NATIVE] =
-        {"DSCOMM_SHM_NATIVE", DSCOMM_SETTING_BOOL, "1", 0, 1, NULL,
-         "Collectives by shared memory itself; 0 = by schedules over "
-         "messages, as on other backends."},
-    {0},
-};
+/* Words of DSCOMM_SHM_STORE, in order. */
+enum { STORE_AUTO, STORE_PLAIN, STORE_STREAM };
 
 static dscomm_status_t publish_self(shm_t *shm)
 {
@@ -196,6 +163,8 @@ static shm_t *shm_new(const dscomm_backend_args_t *args)
     shm->timeout_ms = args->timeout_ms;
     shm->fd = -1;
     shm->step = shm->floor = shm->tail = 1;
+    shm->advance_collectives = shm_collective_progress;
+    shm->advance_messages = shm_p2p_progress;
     for (int d = 0; d < DSCOMM_DTYPE_COUNT; d++)
         for (int o = 0; o < DSCOMM_OP_COUNT; o++)
             shm->kernels[d][o] =

@@ -177,6 +177,7 @@ typedef struct {
     const shm_trial_t *trial; /* of each class, between two ranks, or NULL */
 } shm_path_t;
 
+typedef struct shm shm_t;
 typedef struct shm_op shm_op_t;
 typedef struct shm_request shm_request_t;
 typedef struct shm_p2p shm_p2p_t;
@@ -196,7 +197,7 @@ typedef struct {
     uint64_t checked_us; /* when peers were last looked at */
 } shm_wait_t;
 
-typedef struct {
+struct shm {
     int rank, ranks;
     /* Hot: steps of collectives. */
     uint64_t step; /* next one */
@@ -235,12 +236,17 @@ typedef struct {
     bool world; /* the ranks' last meeting is a barrier of this group */
     shm_peers_t *peers;
     int *peer; /* index in peers of each rank */
+    /* What goes on while this rank waits for something else. wait.c and leave.c
+     * lie below the files of collectives and messages, which wait themselves.
+     */
+    unsigned (*advance_collectives)(shm_t *shm);
+    unsigned (*advance_messages)(shm_t *shm);
     dscomm_group_t *group;
     char *name;
     int *world_ranks;
     int timeout_ms;
     int fd;
-} shm_t;
+};
 
 /* What this rank is in, as its user knows it. */
 static inline const dscomm_coll_args_t *shm_call(const shm_t *shm)
@@ -343,6 +349,7 @@ void shm_wait_end_slow(shm_t *shm, shm_wait_t *wait);
 void shm_wait_hint(void *impl, unsigned timeout_us);
 /* Looks at peers, now and then, for whoever tests works and never waits. */
 void shm_watch(shm_t *shm);
+/* revoke.c: wakes the ranks that sleep. */
 void shm_wake_slow(shm_t *shm);
 
 static inline void shm_pause(void)
@@ -378,6 +385,7 @@ static inline void shm_wake(shm_t *shm)
         shm_wake_slow(shm);
 }
 
+/* revoke.c: the end of the group. */
 void shm_revoke(void *impl, dscomm_status_t status, const char *sentence);
 dscomm_status_t shm_status(void *impl, char *text, size_t size);
 /* Stores the revocation's sentence as this thread's and returns its status. */
@@ -388,8 +396,6 @@ dscomm_status_t shm_revoke_last(shm_t *shm, dscomm_status_t status);
 /* explain.c: sentences about who is late. */
 void shm_explain(void *impl, const dscomm_request_t *request, char *text,
                  size_t size);
-/* The last collective that a rank has begun. */
-uint64_t shm_last_sequence(const shm_t *shm, int rank);
 
 /* leave.c: ranks that leave in good order, without what others need. */
 shm_left_t shm_left(const shm_t *shm, int rank);
@@ -411,6 +417,8 @@ void shm_operator_publish(shm_t *shm, const dscomm_coll_args_t *args);
 /* ERR_MISMATCH with a sentence and the group revoked, if a peer runs another
  * collective than the current one; else OK. */
 dscomm_status_t shm_mismatch(shm_t *shm);
+/* The last collective that a rank has begun. */
+uint64_t shm_last_sequence(const shm_t *shm, int rank);
 /* See dscomm_backend_ops_t. */
 int shm_begun(void *impl, int rank, uint64_t sequence, char *text, size_t size);
 
@@ -438,8 +446,6 @@ int shm_probe(void *impl, const dscomm_message_t *wanted,
               dscomm_request_t *found, void **ret_taken);
 void shm_p2p_cancel(shm_t *shm, shm_request_t *request);
 unsigned shm_p2p_progress(shm_t *shm);
-bool shm_p2p_active(const shm_t *shm);
-void shm_p2p_explain(const shm_t *shm, char *text, size_t size);
 
 /* heap.c: memory that peers can read. */
 dscomm_status_t shm_mem_alloc(void *impl, size_t size, void **ret_memory);
@@ -451,6 +457,7 @@ uint64_t shm_heap_reference(const shm_t *shm, const void *memory, size_t size);
  * mapped or does not lie in the peer's heap. */
 void *shm_heap_resolve(shm_t *shm, int rank, uint64_t reference, size_t size);
 
+/* settings.c. */
 extern const dscomm_setting_t shm_settings[];
 enum {
     SHM_SETTING_RING,

@@ -3,7 +3,7 @@
  * look at times whether there is still something to wait for. */
 #include "config.h"
 
-#include "backends/shm/shm.h"
+#include "backends/shm/p2p.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -19,7 +19,6 @@
 #define CHECK_US 1000 /* look at peers and clock that often */
 #define SLEEP_SHORT_US 2000 /* first sleep; what a lost wake-up costs */
 #define SLEEP_LONG_US 20000
-#define REVOKE_US 100000 /* writing a sentence takes less */
 
 static uint64_t now_us(void)
 {
@@ -27,20 +26,6 @@ static uint64_t now_us(void)
 
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
-/* Where the fence is needed, sleepers is never zero. */
-void shm_wake_slow(shm_t *shm)
-{
-    atomic_thread_fence(memory_order_seq_cst);
-    for (int r = 0; r < shm->ranks; r++) {
-        shm_control_t *control = shm_control(shm, r);
-
-        if (!atomic_load_explicit(&control->sleeping, memory_order_relaxed))
-            continue;
-        atomic_fetch_add(&control->wake, 1);
-        syscall(SYS_futex, &control->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
-    }
 }
 
 /* The flags that others raise are plain stores followed by a plain load of
@@ -108,61 +93,6 @@ static void sleep_announced(shm_t *shm, shm_wait_t *wait, unsigned timeout_us)
     syscall(SYS_futex, &shm->own->wake, FUTEX_WAIT, wait->ticket, &timeout,
             NULL, 0);
     shm_wait_end_slow(shm, wait);
-}
-
-/* Somebody else writes why the group is revoked. That takes a moment; false if
- * it does not end, since its writer has died over it. */
-static bool revoked_by_other(const shm_t *shm)
-{
-    uint64_t start = now_us();
-
-    while (!shm_is_revoked(shm)) {
-        if (now_us() - start > REVOKE_US)
-            return false;
-        sched_yield();
-    }
-    return true;
-}
-
-void shm_revoke(void *impl, dscomm_status_t status, const char *sentence)
-{
-    shm_t *shm = impl;
-    shm_header_t *header = shm->header;
-    uint32_t free_to_write = 0;
-
-    if (!atomic_compare_exchange_strong(&header->revoking, &free_to_write, 1) &&
-        revoked_by_other(shm))
-        return;
-    snprintf(header->text, sizeof header->text, "%s", sentence);
-    atomic_store_explicit(&header->revoked, status, memory_order_release);
-    shm_wake_slow(shm);
-}
-
-dscomm_status_t shm_status(void *impl, char *text, size_t size)
-{
-    shm_t *shm = impl;
-    int32_t status =
-        atomic_load_explicit(&shm->header->revoked, memory_order_acquire);
-
-    if (status >= 0)
-        return DSCOMM_OK;
-    if (text)
-        snprintf(text, size, "%.*s", SHM_TEXT - 1, shm->header->text);
-    return (dscomm_status_t)status;
-}
-
-dscomm_status_t shm_revoked(shm_t *shm)
-{
-    char text[SHM_TEXT];
-    dscomm_status_t status = shm_status(shm, text, sizeof text);
-
-    return status ? dscomm_fail(status, "%s", text) : DSCOMM_OK;
-}
-
-dscomm_status_t shm_revoke_last(shm_t *shm, dscomm_status_t status)
-{
-    shm_revoke(shm, status, dscomm_last_error());
-    return shm_revoked(shm);
 }
 
 static dscomm_status_t fail_dead(shm_t *shm, int rank, const char *during)
@@ -252,8 +182,8 @@ void shm_wait_hint(void *impl, unsigned timeout_us)
         return;
     }
     announce_sleep(shm, wait);
-    shm_collective_progress(shm);
-    shm_p2p_progress(shm);
+    shm->advance_collectives(shm);
+    shm->advance_messages(shm);
     if (shm->moves == wait->moves && !shm_is_revoked(shm))
         sleep_announced(shm, wait,
                         timeout_us < SLEEP_SHORT_US ? timeout_us
@@ -307,8 +237,8 @@ dscomm_status_t shm_wait_slow(shm_t *shm, shm_wait_t *wait)
 
     if (shm_is_revoked(shm))
         return shm_revoked(shm);
-    if (shm_p2p_active(shm))
-        shm_p2p_progress(shm);
+    if (shm->p2p->busy)
+        shm->advance_messages(shm);
     dscomm_backend_progress_others(shm->group);
     if (wait->moves != shm->moves) {
         wait->moves = shm->moves;

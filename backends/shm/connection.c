@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What both sides of a connection need: the socket's address, a process's
+ * pidfd, waiting for a message, and sentences about what has failed. */
+#include "config.h"
+
+#include "backends/shm/connect.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <glib.h>
+
+#define MOST_SLICE_US 100000 /* of a wait, between looks at the other ranks */
+socklen_t shm_connect_address(const char *name, struct sockaddr_un *ret_address)
+{
+    *ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    /* The leading zero byte makes it a name without a file. */
+    snprintf(ret_address->sun_path + 1, sizeof ret_address->sun_path - 1,
+             "dscomm-%s", name);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+                       strlen(ret_address->sun_path + 1));
+}
+
+dscomm_status_t shm_connect_fail(const shm_t *shm, const char *call)
+{
+    int error = errno;
+
+    return dscomm_fail(
+        error == EMFILE || error == ENFILE || error == ENOMEM ||
+                error == ENOBUFS
+            ? DSCOMM_ERR_NO_MEMORY
+            : DSCOMM_ERR_IO,
+        "rank %d of group '%s' cannot meet its peers: %s: %s%s", shm->rank,
+        shm->name, call, strerror(error),
+        error == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
+}
+
+dscomm_status_t shm_connect_no_memory(const shm_t *shm)
+{
+    return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                       "rank %d of group '%s' has no memory to meet its peers",
+                       shm->rank, shm->name);
+}
+
+dscomm_status_t shm_connect_await(const dscomm_backend_args_t *args, int fd,
+                                  int64_t deadline)
+{
+    int64_t slice = DSCOMM_CREATION_LOOK_MS * 1000;
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (;;) {
+        int64_t now = g_get_monotonic_time();
+
+        if (shm_message_poll(fd, status ? now : MIN(now + slice, deadline)))
+            return DSCOMM_OK;
+        if (status || now + slice >= deadline)
+            return status ? status : DSCOMM_ERR_TIMEOUT;
+        status = dscomm_backend_creation_check(args);
+        slice = MIN(2 * slice, MOST_SLICE_US);
+    }
+}
+
+dscomm_status_t shm_connect_pidfd(const shm_t *shm, int *ret_fd)
+{
+    int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+        return shm_connect_fail(shm, "pidfd_open");
+    *ret_fd = fd;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t shm_connect_lost(const shm_t *shm,
+                                 const dscomm_backend_args_t *args, int rank,
+                                 const char *call, int error)
+{
+    if (!shm_message_is_own(error))
+        return dscomm_backend_creation_lost(args, rank);
+    errno = error;
+    return shm_connect_fail(shm, call);
+}
