@@ -7,6 +7,7 @@
 #include "tools/env/advice/job.h"
 #include "tools/env/advice/machine.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* How many ranks share what. */
@@ -29,167 +30,14 @@ static void set_placement(advice_state_t *state)
 }
 
 /* A network that is given counts more than what the machine has. */
-static void set_network(advice_state_t *state,
-                        const tool_advice_machine_t *machine)
+static void set_given_network(advice_state_t *state)
 {
     const advice_given_t *given =
         tool_advice_given(state, "mca", "btl_tcp_if_include");
-    gboolean own =
-        given && given->value && tool_advice_is_network(given->value);
-    const char *subnet = own ? given->value : machine->subnet;
-    const char *interface =
-        own ? "the network that was given" : machine->interface;
 
-    tool_advice_set(state, "subnet", "%s", subnet ? subnet : "");
-    tool_advice_set(state, "interface", "%s", interface ? interface : "");
-    tool_advice_set_fact(state, "choice", machine->choice);
-}
-
-static void set_devices(advice_state_t *state,
-                        const tool_advice_machine_t *machine)
-{
-    const struct {
-        const char *name, *value;
-    } facts[] = {
-        {"rdma", machine->rdma},
-        {"no_rdma", machine->no_rdma},
-        {"fabric", machine->fabric},
-        {"mtl", machine->mtl},
-    };
-
-    for (size_t i = 0; i < G_N_ELEMENTS(facts); i++)
-        tool_advice_set(state, facts[i].name, "%s",
-                        facts[i].value ? facts[i].value : "");
-    tool_advice_set_fact(state, "device", machine->device);
-    tool_advice_set_fact(state, "superuser", state->question->superuser);
-}
-
-/* Why other nodes need a variable, g_free(); NULL or "": they do not. */
-static char *forward_why(const advice_state_t *state, const char *name)
-{
-    char **keys = g_key_file_get_keys(state->file, "forward", NULL, NULL);
-    char *why = NULL;
-
-    for (int i = 0; keys[i] && !why; i++) {
-        if (tool_advice_matches(state, keys[i], name))
-            why = tool_advice_rules_get(state, "forward", keys[i]);
-    }
-    g_strfreev(keys);
-    return why;
-}
-
-static gboolean forward_needs(const advice_state_t *state, const char *name)
-{
-    static const char plain[] = G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "_";
-    char *why = forward_why(state, name);
-    gboolean needs = why && *why && !name[strspn(name, plain)] &&
-                     tool_advice_variable(state->question, name) &&
-                     !tool_advice_given(state, "variable", name);
-
-    g_free(why);
-    return needs;
-}
-
-static gint compare(gconstpointer a, gconstpointer b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Names, sorted, of variables that other nodes lack; g_ptr_array_unref(). */
-static GPtrArray *forward_list(advice_state_t *state)
-{
-    char *const *entry = state->question->environment;
-    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
-    GString *names = g_string_new(NULL);
-
-    for (; entry && *entry; entry++) {
-        char *name = g_strndup(*entry, strcspn(*entry, "="));
-
-        if (forward_needs(state, name))
-            g_ptr_array_add(list, name);
-        else
-            g_free(name);
-    }
-    g_ptr_array_sort(list, compare);
-    for (guint i = 0; i < list->len; i++)
-        g_string_append_printf(names, "%s%s", i ? ", " : "",
-                               (const char *)g_ptr_array_index(list, i));
-    tool_advice_set(state, "forward", "%s", names->str);
-    g_string_free(names, TRUE);
-    return list;
-}
-
-static void add_forwarded(advice_state_t *state, const GPtrArray *list)
-{
-    for (guint i = 0; i < list->len; i++) {
-        const char *name = g_ptr_array_index(list, i);
-        const char *const words[] = {"-x", name, NULL};
-        char *why = forward_why(state, name);
-
-        tool_advice_part_add(state->advice->parts, g_strdupv((char **)words),
-                             why);
-        g_free(why);
-    }
-}
-
-/* NAME and the value of a rule, as words. */
-static void add_part(advice_state_t *state, const advice_rule_t *rule,
-                     GPtrArray *parts)
-{
-    char *group_why = tool_advice_rules_get(state, rule->group, "why");
-    char *value = tool_advice_rules_get(state, rule->group, "value");
-    char *why = tool_advice_expand(state, group_why);
-    char *text = g_strconcat(rule->name, rule->check ? "=" : "",
-                             rule->check ? rule->check : "", value ? " " : "",
-                             value, NULL);
-
-    tool_advice_part_add(parts, tool_advice_words(state, text), why);
-    g_free(text);
-    g_free(why);
-    g_free(value);
-    g_free(group_why);
-}
-
-/* What the rules of a kind add to parts. */
-static void add_parts(advice_state_t *state, const char *kind, GPtrArray *parts)
-{
-    for (guint i = 0; i < state->rules->len; i++) {
-        const advice_rule_t *rule = g_ptr_array_index(state->rules, i);
-
-        if (strcmp(rule->kind, kind) == 0 &&
-            tool_advice_holds(state, rule->terms))
-            add_part(state, rule, parts);
-    }
-}
-
-/* Once, or for each of a list of variables that is set. */
-static void add_note(advice_state_t *state, const advice_rule_t *rule)
-{
-    char *why = tool_advice_rules_get(state, rule->group, "why");
-    char *each = tool_advice_rules_get(state, rule->group, "each");
-    char **names = g_strsplit(each ? each : "", "|", -1);
-
-    if (!each)
-        g_ptr_array_add(state->advice->notes, tool_advice_expand(state, why));
-    for (int i = 0; names[i]; i++) {
-        tool_advice_set(state, "name", "%s", names[i]);
-        if (tool_advice_variable(state->question, names[i]))
-            g_ptr_array_add(state->advice->notes,
-                            tool_advice_expand(state, why));
-    }
-    g_strfreev(names);
-    g_free(each);
-    g_free(why);
-}
-
-static void add_notes(advice_state_t *state)
-{
-    for (guint i = 0; i < state->rules->len; i++) {
-        const advice_rule_t *rule = g_ptr_array_index(state->rules, i);
-
-        if (strcmp(rule->kind, "note") == 0 &&
-            tool_advice_holds(state, rule->terms))
-            add_note(state, rule);
+    if (given && given->value && tool_advice_is_network(given->value)) {
+        tool_advice_set(state, "subnet", "%s", given->value);
+        tool_advice_set(state, "interface", "the network that was given");
     }
 }
 
@@ -200,6 +48,109 @@ static void part_free(void *part)
     g_strfreev(p->words);
     g_free(p->why);
     g_free(p);
+}
+
+/* Why other nodes need a variable of the environment, g_free(); NULL or "":
+ * they do not, or are given it. */
+static char *forward_why(const advice_state_t *state, const char *name)
+{
+    static const char plain[] = G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "_";
+    char **keys = g_key_file_get_keys(state->file, "forward", NULL, NULL);
+    char *why = NULL;
+
+    for (int i = 0; keys[i] && !why && !name[strspn(name, plain)]; i++) {
+        if (tool_advice_matches(state, keys[i], name) &&
+            tool_advice_variable(state->question, name) &&
+            !tool_advice_given(state, "variable", name))
+            why = tool_advice_rules_get(state, "forward", keys[i]);
+    }
+    g_strfreev(keys);
+    return why;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* A part for each variable that other nodes lack, sorted; their names are fact
+ * forward. g_ptr_array_unref() */
+static GPtrArray *forward_parts(advice_state_t *state)
+{
+    GPtrArray *parts = g_ptr_array_new_with_free_func(part_free);
+    char **names = g_strdupv((char **)state->question->environment);
+    GString *list = g_string_new(NULL);
+
+    for (char **name = names; *name; name++)
+        (*name)[strcspn(*name, "=")] = 0;
+    qsort(names, g_strv_length(names), sizeof *names, compare);
+    for (char **name = names; *name; name++) {
+        const char *const words[] = {"-x", *name, NULL};
+        char *why = forward_why(state, *name);
+
+        if (why && *why) {
+            tool_advice_part_add(parts, g_strdupv((char **)words), why);
+            g_string_append_printf(list, "%s%s", list->len ? ", " : "", *name);
+        }
+        g_free(why);
+    }
+    tool_advice_set(state, "forward", "%s", list->str);
+    g_string_free(list, TRUE);
+    g_strfreev(names);
+    return parts;
+}
+
+/* NAME and the value of a rule, as words. */
+static void add_part(advice_state_t *state, const advice_rule_t *rule,
+                     const char *why)
+{
+    tool_advice_t *advice = state->advice;
+    char *value = tool_advice_rules_get(state, rule->group, "value");
+    char *text = g_strconcat(rule->name, rule->check ? "=" : "",
+                             rule->check ? rule->check : "", value ? " " : "",
+                             value, NULL);
+    char *reason = tool_advice_expand(state, why);
+
+    tool_advice_part_add(strcmp(rule->kind, "front") == 0 ? advice->variables
+                                                          : advice->parts,
+                         tool_advice_words(state, text), reason);
+    g_free(reason);
+    g_free(text);
+    g_free(value);
+}
+
+/* Once, or for each of a list of variables that is set. */
+static void add_note(advice_state_t *state, const advice_rule_t *rule,
+                     const char *why)
+{
+    GPtrArray *notes = state->advice->notes;
+    char *each = tool_advice_rules_get(state, rule->group, "each");
+    char **names = g_strsplit(each ? each : "", "|", -1);
+
+    if (!each)
+        g_ptr_array_add(notes, tool_advice_expand(state, why));
+    for (int i = 0; names[i]; i++) {
+        tool_advice_set(state, "name", "%s", names[i]);
+        if (tool_advice_variable(state->question, names[i]))
+            g_ptr_array_add(notes, tool_advice_expand(state, why));
+    }
+    g_strfreev(names);
+    g_free(each);
+}
+
+static void apply_rules(advice_state_t *state, const char *kind,
+                        void (*add)(advice_state_t *state,
+                                    const advice_rule_t *rule, const char *why))
+{
+    for (guint i = 0; i < state->rules->len; i++) {
+        const advice_rule_t *rule = g_ptr_array_index(state->rules, i);
+        char *why = tool_advice_rules_get(state, rule->group, "why");
+
+        if (strcmp(rule->kind, kind) == 0 &&
+            tool_advice_holds(state, rule->terms))
+            add(state, rule, why);
+        g_free(why);
+    }
 }
 
 static void judgement_free(void *judgement)
@@ -226,19 +177,12 @@ static tool_advice_t *advice_new(const char *program)
 
 static void find_facts(advice_state_t *state)
 {
-    tool_advice_machine_t machine;
-    const char *wanted =
-        tool_advice_variable(state->question, "DSCOMM_SOCKET_IFNAME");
-
-    if (!wanted)
-        wanted = tool_advice_variable(state->question, "NCCL_SOCKET_IFNAME");
-    tool_advice_set(state, "wanted", "%s", wanted ? wanted : "");
-    tool_advice_machine_read(state->question->root, wanted, &machine);
+    tool_advice_set_fact(state, "superuser", state->question->superuser);
     tool_advice_job(state);
     set_placement(state);
-    set_network(state, &machine);
-    set_devices(state, &machine);
-    tool_advice_machine_clear(&machine);
+    tool_advice_devices(state);
+    tool_advice_network(state);
+    set_given_network(state);
     tool_advice_rules_facts(state);
 }
 
@@ -251,14 +195,16 @@ static void fill(const tool_advice_question_t *question, tool_advice_t *advice)
     state.given = g_ptr_array_new_with_free_func(tool_advice_given_free);
     tool_advice_given_read(&state);
     find_facts(&state);
-    forwarded = forward_list(&state);
-    add_parts(&state, "front", advice->variables);
-    add_parts(&state, "part", advice->parts);
+    forwarded = forward_parts(&state);
+    apply_rules(&state, "front", add_part);
+    apply_rules(&state, "part", add_part);
     if (strcmp(advice->launcher, "openmpi") == 0 && advice->nodes > 1)
-        add_forwarded(&state, forwarded);
+        g_ptr_array_extend_and_steal(advice->parts,
+                                     g_steal_pointer(&forwarded));
     tool_advice_given_judge(&state);
-    add_notes(&state);
-    g_ptr_array_unref(forwarded);
+    apply_rules(&state, "note", add_note);
+    if (forwarded)
+        g_ptr_array_unref(forwarded);
     g_ptr_array_unref(state.given);
     tool_advice_rules_close(&state);
 }

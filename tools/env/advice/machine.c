@@ -4,6 +4,7 @@
 
 #include "tools/env/advice/machine.h"
 
+#include <glob.h>
 #include <string.h>
 
 char *tool_root_file(const char *root, const char *path)
@@ -16,160 +17,105 @@ char *tool_root_file(const char *root, const char *path)
     return text;
 }
 
-static int compare(const void *a, const void *b)
+/* Whether a file of a device's folder has mark; file is a glob. */
+static gboolean device_has(const char *device, const char *file,
+                           const char *mark)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
+    char *pattern = g_build_filename(device, file, NULL), *text;
+    gboolean has = FALSE;
+    glob_t files = {0};
 
-/* Names in a folder below root, sorted; g_ptr_array_unref(). */
-static GPtrArray *root_names(const char *root, const char *path)
-{
-    char *name = g_strconcat(root, "/", path, NULL);
-    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
-    GDir *dir = g_dir_open(name, 0, NULL);
-    const char *entry;
-
-    while (dir && (entry = g_dir_read_name(dir)))
-        g_ptr_array_add(list, g_strdup(entry));
-    if (dir)
-        g_dir_close(dir);
-    g_free(name);
-    g_ptr_array_sort(list, compare);
-    return list;
-}
-
-static gboolean is_active(const char *root, const char *device)
-{
-    char *folder = g_strdup_printf("sys/class/infiniband/%s/ports", device);
-    GPtrArray *ports = root_names(root, folder);
-    gboolean active = FALSE;
-
-    for (guint i = 0; i < ports->len; i++) {
-        char *path = g_strdup_printf("%s/%s/state", folder,
-                                     (const char *)g_ptr_array_index(ports, i));
-        char *state = tool_root_file(root, path);
-
-        active = active || (state && strstr(state, "ACTIVE"));
-        g_free(state);
-        g_free(path);
+    glob(pattern, 0, NULL, &files);
+    for (size_t i = 0; i < files.gl_pathc && !has; i++) {
+        if (g_file_get_contents(files.gl_pathv[i], &text, NULL, NULL)) {
+            has = strstr(text, mark) != NULL;
+            g_free(text);
+        }
     }
-    g_ptr_array_unref(ports);
-    g_free(folder);
-    return active;
+    globfree(&files);
+    g_free(pattern);
+    return has;
 }
 
-/* The kernel's name for what drives device; g_free(). */
-static char *driver(const char *root, const char *device)
+/* HPE's Slingshot has a class of its own, and no ports. */
+static gboolean is_slingshot(const char *device)
 {
-    char *path = g_strdup_printf("%s/sys/class/infiniband/%s/device/driver",
-                                 root, device);
-    char *target = g_file_read_link(path, NULL);
-    char *name = target ? g_path_get_basename(target) : g_strdup(device);
+    return strstr(device, "/sys/class/cxi/") != NULL;
+}
 
+/* [device DRIVER] of the rules, or NULL if UCX drives it. The driver's name is
+ * the kernel's, or that of the device, as always for Slingshot. */
+static const char *device_group(const advice_state_t *state, const char *device)
+{
+    char *link = g_build_filename(device, "device/driver", NULL);
+    char *target = is_slingshot(device) ? NULL : g_file_read_link(link, NULL);
+    char *name = g_path_get_basename(target ? target : device);
+    const char *found = NULL;
+
+    for (char **group = state->groups; *group && !found; group++) {
+        if (g_str_has_prefix(*group, "device ") &&
+            g_str_has_prefix(name, *group + strlen("device ")))
+            found = *group;
+    }
+    g_free(name);
     g_free(target);
-    g_free(path);
-    return name;
+    g_free(link);
+    return found;
 }
 
-/* Devices whose own library is not UCX, and what of Open MPI uses that. */
-static const struct {
-    const char *driver, *why, *mtl;
-} others[] = {
-    {"efa", "is Amazon's, which libfabric drives and UCX does not", "ofi"},
-    {"hfi1", "is Omni-Path, which PSM2 drives", "psm2"},
-    {"usnic", "is Cisco's, which libfabric drives", NULL},
-};
-
-/* The row of a device, or -1. */
-static int find_other(const char *root, const char *device)
+/* Why UCX does not drive a device, g_free(); or NULL. */
+static char *device_problem(advice_state_t *state, const char *device)
 {
-    char *name = driver(root, device);
-    int row = (int)G_N_ELEMENTS(others) - 1;
+    const char *group = device_group(state, device);
+    char *mtl;
 
-    while (row >= 0 && !g_str_has_prefix(name, others[row].driver))
-        row--;
-    g_free(name);
-    return row;
-}
-
-static gboolean is_iwarp(const char *root, const char *device)
-{
-    char *path = g_strdup_printf("sys/class/infiniband/%s/node_type", device);
-    char *type = tool_root_file(root, path);
-    gboolean is = type && strstr(type, "RNIC");
-
-    g_free(type);
-    g_free(path);
-    return is;
-}
-
-/* Why UCX does not drive it, or NULL. */
-static const char *look_at(const char *root, const char *device,
-                           tool_advice_machine_t *machine)
-{
-    int other = find_other(root, device);
-
-    if (!is_active(root, device))
-        return "has no active port";
-    machine->device = TRUE;
-    if (is_iwarp(root, device))
-        return "is iWARP, which UCX does not drive";
-    if (other < 0)
+    if (!is_slingshot(device) && !device_has(device, "ports/*/state", "ACTIVE"))
+        return g_strdup("has no active port");
+    tool_advice_set_fact(state, "device", TRUE);
+    if (device_has(device, "node_type", "RNIC"))
+        return g_strdup("is iWARP, which UCX does not drive");
+    if (!group)
         return NULL;
-    if (!machine->fabric) {
-        machine->fabric = g_strdup(device);
-        machine->mtl = others[other].mtl;
+    if (!*tool_advice_fact(state, "fabric")) {
+        mtl = tool_advice_rules_get(state, group, "mtl");
+        tool_advice_set(state, "fabric", "%s", strrchr(device, '/') + 1);
+        tool_advice_set(state, "mtl", "%s", mtl ? mtl : "");
+        g_free(mtl);
     }
-    return others[other].why;
+    return tool_advice_rules_get(state, group, "why");
 }
 
-static void read_rdma(const char *root, tool_advice_machine_t *machine)
+/* Those of a class, until UCX drives one. */
+static void devices_read(advice_state_t *state, const char *class)
 {
-    GPtrArray *devices = root_names(root, "sys/class/infiniband");
+    char *pattern =
+        g_strdup_printf("%s/sys/class/%s/*", state->question->root, class);
+    glob_t devices = {0};
 
-    for (guint i = 0; i < devices->len && !machine->rdma; i++) {
-        const char *name = g_ptr_array_index(devices, i);
-        const char *why = look_at(root, name, machine);
+    glob(pattern, 0, NULL, &devices);
+    for (size_t i = 0; i < devices.gl_pathc; i++) {
+        const char *name = strrchr(devices.gl_pathv[i], '/') + 1;
+        char *problem = device_problem(state, devices.gl_pathv[i]);
 
-        if (!why)
-            machine->rdma = g_strdup(name);
-        else if (!machine->no_rdma)
-            machine->no_rdma = g_strdup_printf("%s %s", name, why);
+        if (problem && !*tool_advice_fact(state, "no_rdma"))
+            tool_advice_set(state, "no_rdma", "%s %s", name, problem);
+        g_free(problem);
+        if (!problem) {
+            tool_advice_set(state, "rdma", "%s", name);
+            break;
+        }
     }
-    g_ptr_array_unref(devices);
+    globfree(&devices);
+    g_free(pattern);
 }
 
-/* HPE's Slingshot has a class of its own. */
-static void read_slingshot(const char *root, tool_advice_machine_t *machine)
+void tool_advice_devices(advice_state_t *state)
 {
-    GPtrArray *devices = root_names(root, "sys/class/cxi");
+    static const char *const facts[] = {"rdma", "no_rdma", "fabric", "mtl",
+                                        "device"};
 
-    if (devices->len && !machine->fabric) {
-        machine->device = TRUE;
-        machine->fabric = g_strdup(g_ptr_array_index(devices, 0));
-        machine->mtl = "ofi";
-    }
-    if (devices->len && !machine->no_rdma)
-        machine->no_rdma = g_strdup_printf(
-            "%s is Slingshot, which libfabric drives and UCX does not",
-            (const char *)g_ptr_array_index(devices, 0));
-    g_ptr_array_unref(devices);
-}
-
-void tool_advice_machine_read(const char *root, const char *wanted,
-                              tool_advice_machine_t *ret_machine)
-{
-    memset(ret_machine, 0, sizeof *ret_machine);
-    read_rdma(root, ret_machine);
-    read_slingshot(root, ret_machine);
-    tool_advice_machine_network(root, wanted, ret_machine);
-}
-
-void tool_advice_machine_clear(tool_advice_machine_t *machine)
-{
-    g_free(machine->rdma);
-    g_free(machine->no_rdma);
-    g_free(machine->fabric);
-    g_free(machine->interface);
-    g_free(machine->subnet);
+    for (size_t i = 0; i < G_N_ELEMENTS(facts); i++)
+        tool_advice_set_fact(state, facts[i], FALSE);
+    devices_read(state, "infiniband");
+    devices_read(state, "cxi");
 }

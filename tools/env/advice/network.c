@@ -14,23 +14,8 @@ typedef struct {
     unsigned destination, gateway, mask;
 } route_t;
 
-/* Interfaces that lead to no other host. */
-static const char *const inner[] = {
-    "lo",  "docker", "virbr",   "veth", "br-",
-    "cni", "podman", "flannel", "cali", "lxc",
-};
-
-static gboolean is_inner(const char *interface)
-{
-    for (size_t i = 0; i < G_N_ELEMENTS(inner); i++) {
-        if (g_str_has_prefix(interface, inner[i]))
-            return TRUE;
-    }
-    return FALSE;
-}
-
 /* Whether the address of route is in the network of item, "10.0.0.0/8". */
-static gboolean is_in(const route_t *route, const char *item)
+static gboolean route_is_in(const route_t *route, const char *item)
 {
     char **words = g_strsplit(item, "/", 2);
     struct in_addr network;
@@ -46,10 +31,11 @@ static gboolean is_in(const route_t *route, const char *item)
     return ((route->destination ^ network.s_addr) & mask) == 0;
 }
 
-static gboolean fits(const route_t *route, const char *item, gboolean exact)
+static gboolean route_fits(const route_t *route, const char *item,
+                           gboolean exact)
 {
     if (strchr(item, '/'))
-        return is_in(route, item);
+        return route_is_in(route, item);
     if (exact)
         return strcmp(route->interface, item) == 0;
     return *item && g_str_has_prefix(route->interface, item);
@@ -57,7 +43,7 @@ static gboolean fits(const route_t *route, const char *item, gboolean exact)
 
 /* As of DSCOMM_SOCKET_IFNAME: beginnings of names and networks with commas
  * between, "^" excludes, "=" wants whole names. */
-static gboolean is_wanted(const route_t *route, const char *wanted)
+static gboolean route_is_wanted(const route_t *route, const char *wanted)
 {
     gboolean exclude = *wanted == '^', exact, found = FALSE;
     char **items;
@@ -66,12 +52,12 @@ static gboolean is_wanted(const route_t *route, const char *wanted)
     exact = *wanted == '=';
     items = g_strsplit(wanted + exact, ",", -1);
     for (int i = 0; items[i]; i++)
-        found = found || fits(route, items[i], exact);
+        found = found || route_fits(route, items[i], exact);
     g_strfreev(items);
     return found != exclude;
 }
 
-static gboolean parse(const char *line, route_t *route)
+static gboolean route_parse(const char *line, route_t *route)
 {
     return sscanf(line, "%31s %8x %8x %*x %*d %*d %*d %8x", route->interface,
                   &route->destination, &route->gateway, &route->mask) == 4;
@@ -79,69 +65,64 @@ static gboolean parse(const char *line, route_t *route)
 
 /* The network of a host's own interface; the default and a single host are
  * none, nor is that of addresses given by chance, 169.254. */
-static gboolean is_network(const route_t *route)
+static gboolean route_is_network(const route_t *route)
 {
     return route->destination && route->mask && !route->gateway &&
            route->mask != 0xffffffffu &&
            (ntohl(route->destination) >> 16) != 0xa9fe;
 }
 
-static char *subnet(const route_t *route)
+static void route_set(advice_state_t *state, const route_t *route)
 {
     struct in_addr address = {.s_addr = route->destination};
     char text[INET_ADDRSTRLEN];
 
     inet_ntop(AF_INET, &address, text, sizeof text);
-    return g_strdup_printf("%s/%d", text, __builtin_popcount(route->mask));
+    tool_advice_set(state, "subnet", "%s/%d", text,
+                    __builtin_popcount(route->mask));
+    tool_advice_set(state, "interface", "%s", route->interface);
 }
 
 /* Of two the better has more; 0 is not to be used. */
-static int rank(const route_t *route, const char *wanted,
-                const char *by_default)
+static int route_rank(const advice_state_t *state, const route_t *route,
+                      const char *wanted, const char *by_default)
 {
-    if (wanted ? !is_wanted(route, wanted) : is_inner(route->interface))
+    gboolean inner = tool_advice_matches(state, "@inner", route->interface);
+
+    if (wanted ? !route_is_wanted(route, wanted) : inner)
         return 0;
-    return 1 + !is_inner(route->interface) +
-           (strcmp(route->interface, by_default) == 0);
+    return 1 + !inner + (strcmp(route->interface, by_default) == 0);
 }
 
-static void choose(char **lines, const char *wanted, const char *by_default,
-                   tool_advice_machine_t *machine)
+void tool_advice_network(advice_state_t *state)
 {
-    route_t route;
-    int best = 0, networks = 0;
-
-    for (int i = 0; lines[i]; i++) {
-        int here;
-
-        if (!parse(lines[i], &route) || !is_network(&route))
-            continue;
-        networks++;
-        here = rank(&route, wanted, by_default);
-        if (here <= best)
-            continue;
-        best = here;
-        g_free(machine->interface);
-        g_free(machine->subnet);
-        machine->interface = g_strdup(route.interface);
-        machine->subnet = subnet(&route);
-    }
-    machine->choice = networks > 1;
-}
-
-void tool_advice_machine_network(const char *root, const char *wanted,
-                                 tool_advice_machine_t *machine)
-{
-    char *text = tool_root_file(root, "proc/net/route");
+    const char *own =
+        tool_advice_variable(state->question, "DSCOMM_SOCKET_IFNAME");
+    const char *wanted =
+        own ? own : tool_advice_variable(state->question, "NCCL_SOCKET_IFNAME");
+    char *text = tool_root_file(state->question->root, "proc/net/route");
     char **lines = g_strsplit(text ? text : "", "\n", -1);
     char by_default[32] = "";
+    int rank, best = 0, networks = 0;
     route_t route;
 
+    tool_advice_set(state, "wanted", "%s", wanted ? wanted : "");
+    tool_advice_set_fact(state, "subnet", FALSE);
+    tool_advice_set_fact(state, "interface", FALSE);
     for (int i = 0; lines[i] && !*by_default; i++) {
-        if (parse(lines[i], &route) && !route.destination && !route.mask)
+        if (route_parse(lines[i], &route) && !route.destination && !route.mask)
             g_strlcpy(by_default, route.interface, sizeof by_default);
     }
-    choose(lines, wanted, by_default, machine);
+    for (int i = 0; lines[i]; i++) {
+        if (!route_parse(lines[i], &route) || !route_is_network(&route))
+            continue;
+        networks++;
+        rank = route_rank(state, &route, wanted, by_default);
+        if (rank > best)
+            route_set(state, &route);
+        best = MAX(best, rank);
+    }
+    tool_advice_set_fact(state, "choice", networks > 1);
     g_strfreev(lines);
     g_free(text);
 }

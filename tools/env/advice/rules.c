@@ -128,9 +128,7 @@ void tool_advice_set_fact(advice_state_t *state, const char *name,
     tool_advice_set(state, name, "%s", holds ? "1" : "");
 }
 
-/* The value of a fact, "" if it does not hold. A name that is nowhere set is a
- * mistake in the rules. */
-static const char *fact_value(const advice_state_t *state, const char *name)
+const char *tool_advice_fact(const advice_state_t *state, const char *name)
 {
     const char *value = g_hash_table_lookup(state->values, name);
 
@@ -150,7 +148,7 @@ char *tool_advice_expand(const advice_state_t *state, const char *text)
         g_assert(close);
         name = g_strndup(open + 1, (gsize)(close - open - 1));
         g_string_append_len(result, text, open - text);
-        g_string_append(result, fact_value(state, name));
+        g_string_append(result, tool_advice_fact(state, name));
         g_free(name);
         text = close + 1;
     }
@@ -338,7 +336,7 @@ static gboolean term_holds(const advice_state_t *state, const char *text)
         holds = term_given(state, term, colon, equals);
     } else {
         found = *term == '$' ? tool_advice_variable(state->question, term + 1)
-                             : fact_value(state, term);
+                             : tool_advice_fact(state, term);
         holds = found && *found && (!equals || strcmp(found, equals) == 0);
     }
     g_free(term);

@@ -81,6 +81,10 @@ void tool_advice_set(advice_state_t *state, const char *name,
 void tool_advice_set_fact(advice_state_t *state, const char *name,
                           gboolean holds);
 
+/* The value of a fact, "" if it does not hold. A name that is nowhere set is a
+ * mistake in the rules, and ends the program. */
+const char *tool_advice_fact(const advice_state_t *state, const char *name);
+
 /* text with each {NAME} replaced by its value; g_free(). */
 char *tool_advice_expand(const advice_state_t *state, const char *text);
 
