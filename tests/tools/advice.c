@@ -216,8 +216,7 @@ static void print_parts(const GPtrArray *parts, gboolean why, GString *text)
 static void print_judgement(const tool_advice_judgement_t *judgement,
                             GString *text)
 {
-    g_string_append_printf(text, "  %s %s: %s%s%s\n",
-                           tool_advice_verdicts[judgement->verdict],
+    g_string_append_printf(text, "  %s %s: %s%s%s\n", judgement->verdict,
                            judgement->text, judgement->why,
                            judgement->instead ? ". Instead: " : "",
                            judgement->instead ? judgement->instead : "");

@@ -40,8 +40,7 @@ static void add_judgements(JsonBuilder *builder, const GPtrArray *judgements)
 
         json_builder_begin_object(builder);
         tool_json_text(builder, "text", judgement->text);
-        tool_json_text(builder, "verdict",
-                       tool_advice_verdicts[judgement->verdict]);
+        tool_json_text(builder, "verdict", judgement->verdict);
         tool_json_text(builder, "why", judgement->why);
         tool_json_text(builder, "instead", judgement->instead);
         json_builder_end_object(builder);

@@ -37,8 +37,8 @@ static void add_judgement(const tool_advice_judgement_t *judgement,
                           GString *text)
 {
     char *why =
-        g_strdup_printf("%s: %s%s%s", tool_advice_verdicts[judgement->verdict],
-                        judgement->why, judgement->instead ? ". Instead: " : "",
+        g_strdup_printf("%s: %s%s%s", judgement->verdict, judgement->why,
+                        judgement->instead ? ". Instead: " : "",
                         judgement->instead ? judgement->instead : "");
 
     add_line(text, judgement->text, why);

@@ -25,18 +25,11 @@ typedef struct {
     char *why;
 } tool_advice_part_t;
 
-typedef enum {
-    ADVICE_KEPT, /* right as it is, or already there */
-    ADVICE_REPLACED,
-    ADVICE_DROPPED,
-    ADVICE_UNKNOWN /* kept, but not in the table */
-} tool_advice_verdict_t;
-
-extern const char *const tool_advice_verdicts[];
-
 typedef struct {
     char *text; /* what was given */
-    tool_advice_verdict_t verdict;
+    /* "kept": right as it is, or already there; "replaced"; "dropped"; or
+     * "unknown": kept, but not in the rules */
+    const char *verdict;
     char *why;
     char *instead; /* NULL: nothing */
 } tool_advice_judgement_t;

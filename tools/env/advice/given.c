@@ -7,9 +7,6 @@
 
 #include <string.h>
 
-const char *const tool_advice_verdicts[] = {"kept", "replaced", "dropped",
-                                            "unknown"};
-
 void tool_advice_given_free(void *given)
 {
     advice_given_t *g = given;
@@ -20,39 +17,31 @@ void tool_advice_given_free(void *given)
     g_free(g);
 }
 
-/* Whether a key of [options COUNT] lists name; its kind is that key. */
-static gboolean options_list(const advice_state_t *state, int count,
-                             const char *name, const char **ret_kind)
-{
-    char *group = g_strdup_printf("options %d", count);
-    char **keys = g_key_file_get_keys(state->file, group, NULL, NULL);
-    gboolean found = FALSE;
-
-    for (int i = 0; keys[i] && !found; i++) {
-        char *names = tool_advice_rules_get(state, group, keys[i]);
-
-        found = tool_advice_matches(state, names, name);
-        if (found)
-            *ret_kind = strcmp(keys[i], "mca") == 0        ? "mca"
-                        : strcmp(keys[i], "variable") == 0 ? "variable"
-                                                           : "option";
-        g_free(names);
-    }
-    g_strfreev(keys);
-    g_free(group);
-    return found;
-}
-
 /* How many words follow an option; sets its kind, and whether it is known. */
 static int option_words(const advice_state_t *state, advice_given_t *given)
 {
+    static const char *const groups[] = {"options 0", "options 1", "options 2"};
+    int words = 0;
+
     given->kind = "option";
-    for (int count = 2; count >= 0 && !given->known; count--) {
-        given->known = options_list(state, count, given->name, &given->kind);
-        if (given->known)
-            return count;
+    for (int count = 0; count < 3 && !given->known; count++) {
+        char **keys =
+            g_key_file_get_keys(state->file, groups[count], NULL, NULL);
+
+        for (int i = 0; keys[i] && !given->known; i++) {
+            char *names = tool_advice_rules_get(state, groups[count], keys[i]);
+
+            given->known = tool_advice_matches(state, names, given->name);
+            words = given->known ? count : 0;
+            if (given->known && strcmp(keys[i], "mca") == 0)
+                given->kind = "mca";
+            else if (given->known && strcmp(keys[i], "variable") == 0)
+                given->kind = "variable";
+            g_free(names);
+        }
+        g_strfreev(keys);
     }
-    return 0;
+    return words;
 }
 
 /* What a parameter, or a variable, is called, and its value. */
@@ -180,7 +169,7 @@ static char *part_find(const advice_state_t *state, const char *begin)
 
 /* Takes over instead. */
 static void judge(advice_state_t *state, const advice_given_t *given,
-                  tool_advice_verdict_t verdict, const char *why, char *instead)
+                  const char *verdict, const char *why, char *instead)
 {
     tool_advice_judgement_t *judgement = g_new(tool_advice_judgement_t, 1);
 
@@ -229,28 +218,26 @@ static char *rule_instead(advice_state_t *state, const advice_rule_t *rule,
 static gboolean judge_by_rule(advice_state_t *state,
                               const advice_given_t *given)
 {
+    static const char *const verdicts[] = {"kept", "replaced", "dropped"};
     const advice_rule_t *rule = tool_advice_rule(state, given);
-    tool_advice_verdict_t verdict = ADVICE_KEPT;
     char *why = NULL;
+    int i = given->ambient; /* what is kept of the environment needs no word */
 
-    for (; rule && verdict <= ADVICE_DROPPED; verdict++) {
-        why = tool_advice_rules_get(state, rule->group,
-                                    tool_advice_verdicts[verdict]);
+    for (; rule && i < 3; i++) {
+        why = tool_advice_rules_get(state, rule->group, verdicts[i]);
         if (why)
             break;
     }
-    if (!why || (given->ambient && verdict == ADVICE_KEPT)) {
-        g_free(why);
+    if (!why)
         return FALSE;
-    }
     tool_advice_set(state, "value", "%s", given->value ? given->value : "");
     tool_advice_set(state, "rest", "%s",
                     given->name +
                         MIN(strlen(given->name), strcspn(rule->name, "*")));
-    if (verdict == ADVICE_KEPT)
+    if (i == 0)
         tool_advice_part_add(state->advice->parts, g_strdupv(given->words),
                              "as it was given");
-    judge(state, given, verdict, why, rule_instead(state, rule, given));
+    judge(state, given, verdicts[i], why, rule_instead(state, rule, given));
     g_free(why);
     return TRUE;
 }
@@ -264,7 +251,8 @@ static gboolean part_is_about(const tool_advice_part_t *part,
     const char *name = given->name, *option = part->words[0];
 
     if (strcmp(given->kind, "option") != 0)
-        return strcmp(option, *given->kind == 'm' ? "--mca" : "-genv") == 0 &&
+        return strcmp(option, strcmp(given->kind, "mca") == 0 ? "--mca"
+                                                              : "-genv") == 0 &&
                g_strcmp0(part->words[1], name) == 0;
     for (size_t i = 0; i < G_N_ELEMENTS(synonyms); i++) {
         if (strcmp(name, synonyms[i][0]) == 0)
@@ -294,16 +282,16 @@ static void judge_by_part(advice_state_t *state, const advice_given_t *given,
     const char *value = part->words[g_strv_length(part->words) - 1];
 
     if (given->value ? strcmp(given->value, value) == 0 : given->known)
-        judge(state, given, ADVICE_KEPT, "the line says the same", NULL);
+        judge(state, given, "kept", "the line says the same", NULL);
     else
-        judge(state, given, ADVICE_REPLACED,
+        judge(state, given, "replaced",
               given->value ? "the line has its own"
                            : "it lacks its value; the line has its own",
               tool_advice_quote(part->words));
 }
 
 static void judge_kept(advice_state_t *state, const advice_given_t *given,
-                       tool_advice_verdict_t verdict, const char *why)
+                       const char *verdict, const char *why)
 {
     tool_advice_part_add(state->advice->parts, g_strdupv(given->words),
                          "as it was given");
@@ -318,11 +306,11 @@ static void judge_variable(advice_state_t *state, const advice_given_t *given)
     char *pair, **words;
 
     if (is_x == openmpi) {
-        judge_kept(state, given, ADVICE_KEPT, "right as it is");
+        judge_kept(state, given, "kept", "right as it is");
         return;
     }
     if (!given->value) {
-        judge(state, given, ADVICE_DROPPED,
+        judge(state, given, "dropped",
               "an option of Open MPI; mpiexec hands all variables on", NULL);
         return;
     }
@@ -330,7 +318,7 @@ static void judge_variable(advice_state_t *state, const advice_given_t *given)
     words = g_strdupv(
         openmpi ? (char *[]){(char *)"-x", pair, NULL}
                 : (char *[]){(char *)"-genv", given->name, given->value, NULL});
-    judge(state, given, ADVICE_REPLACED,
+    judge(state, given, "replaced",
           openmpi ? "an option of MPICH" : "an option of Open MPI",
           tool_advice_quote(words));
     tool_advice_part_add(state->advice->parts, words, "as it was given");
@@ -347,17 +335,17 @@ static void judge_other(advice_state_t *state, const advice_given_t *given)
         judge_by_part(state, given, part);
     else if (!given->known)
         judge_kept(
-            state, given, ADVICE_UNKNOWN,
+            state, given, "unknown",
             "not in this table; it and what follows are left as they are");
     else if (strcmp(given->kind, "mca") == 0)
         judge_kept(
-            state, given, ADVICE_UNKNOWN,
+            state, given, "unknown",
             "not in this table; a name that Open MPI does not know either is "
             "silently ignored: see ompi_info --all");
     else if (strcmp(given->kind, "variable") == 0)
         judge_variable(state, given);
     else
-        judge_kept(state, given, ADVICE_KEPT, "right as it is");
+        judge_kept(state, given, "kept", "right as it is");
 }
 
 void tool_advice_given_judge(advice_state_t *state)
