@@ -336,12 +336,12 @@ static void judge_other(advice_state_t *state, const advice_given_t *given)
     else if (!given->known)
         judge_kept(
             state, given, "unknown",
-            "not in this table; it and what follows are left as they are");
+            "no rule knows it; it and what follows are left as they are");
     else if (strcmp(given->kind, "mca") == 0)
         judge_kept(
             state, given, "unknown",
-            "not in this table; a name that Open MPI does not know either is "
-            "silently ignored: see ompi_info --all");
+            "no rule knows it; Open MPI silently ignores a name that it does "
+            "not know either: see ompi_info --all");
     else if (strcmp(given->kind, "variable") == 0)
         judge_variable(state, given);
     else
