@@ -198,7 +198,7 @@ static void fill(const tool_advice_question_t *question, tool_advice_t *advice)
     forwarded = forward_parts(&state);
     apply_rules(&state, "front", add_part);
     apply_rules(&state, "part", add_part);
-    if (strcmp(advice->launcher, "openmpi") == 0 && advice->nodes > 1)
+    if (tool_advice_holds(&state, "openmpi several"))
         g_ptr_array_extend_and_steal(advice->parts,
                                      g_steal_pointer(&forwarded));
     tool_advice_given_judge(&state);

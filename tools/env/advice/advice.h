@@ -39,7 +39,6 @@ typedef struct {
     const char *library; /* "Open MPI" */
     char *version; /* "4.1.4" */
     const char *launcher; /* "openmpi", "mpich" or "intel" */
-    int major; /* of the version */
     int nodes, ranks_per_node, ranks;
     GPtrArray *variables; /* parts: "NAME=VALUE" in front of the command */
     GPtrArray *parts; /* of the command line, in its order */
@@ -58,7 +57,7 @@ tool_advice_t *tool_advise(const tool_advice_question_t *question,
                            char **ret_problem);
 void tool_advice_free(tool_advice_t *advice);
 
-/* Sets launcher, library, version and major of advice from what --version
+/* Sets launcher, library and version of advice from what --version
  * prints; FALSE if that is of no mpirun that is known. */
 gboolean tool_advice_version(const char *text, tool_advice_t *advice);
 

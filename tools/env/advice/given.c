@@ -138,7 +138,7 @@ void tool_advice_given_read(advice_state_t *state)
     }
     if (word && *word)
         state->advice->command = g_strdupv((char **)word);
-    if (strcmp(state->advice->launcher, "openmpi") == 0)
+    if (tool_advice_holds(state, "openmpi"))
         given_read_ambient(state);
 }
 
@@ -301,7 +301,7 @@ static void judge_kept(advice_state_t *state, const advice_given_t *given,
 /* -x NAME=VALUE is of Open MPI, -genv NAME VALUE of the others. */
 static void judge_variable(advice_state_t *state, const advice_given_t *given)
 {
-    gboolean openmpi = strcmp(state->advice->launcher, "openmpi") == 0;
+    gboolean openmpi = tool_advice_holds(state, "openmpi");
     gboolean is_x = strspn(given->words[0], "-x") == strlen(given->words[0]);
     char *pair, **words;
 

@@ -216,8 +216,7 @@ static char *master_own(const char *root, const char *list)
  * list; else rank 0 is on the first host. */
 static char *master_by_list(const advice_state_t *state, const char *list)
 {
-    const tool_advice_t *advice = state->advice;
-    char *own = strcmp(advice->launcher, "openmpi") == 0 && advice->major < 5
+    char *own = tool_advice_holds(state, "openmpi<5")
                     ? master_own(state->question->root, list)
                     : NULL;
 

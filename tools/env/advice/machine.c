@@ -52,10 +52,12 @@ static const char *device_group(const advice_state_t *state, const char *device)
     char *name = g_path_get_basename(target ? target : device);
     const char *found = NULL;
 
-    for (char **group = state->groups; *group && !found; group++) {
-        if (g_str_has_prefix(*group, "device ") &&
-            g_str_has_prefix(name, *group + strlen("device ")))
-            found = *group;
+    for (guint i = 0; i < state->rules->len && !found; i++) {
+        const advice_rule_t *rule = g_ptr_array_index(state->rules, i);
+
+        if (strcmp(rule->kind, "device") == 0 &&
+            g_str_has_prefix(name, rule->name))
+            found = rule->group;
     }
     g_free(name);
     g_free(target);

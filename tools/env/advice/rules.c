@@ -13,32 +13,6 @@ static const char *const lines[] = {
 #include "tools/env/advice/rules.inc"
     NULL};
 
-/* "any", "openmpi" or "openmpi<5" */
-static gboolean launcher_fits(const char *item, const tool_advice_t *advice)
-{
-    size_t length = strlen(advice->launcher);
-    const char *range = item + length;
-
-    if (strcmp(item, "any") == 0)
-        return TRUE;
-    if (strncmp(item, advice->launcher, length) != 0)
-        return FALSE;
-    if (*range == '<')
-        return advice->major < atoi(range + 1);
-    return !*range || advice->major >= atoi(range + strlen(">="));
-}
-
-static gboolean launchers_fit(const char *list, const tool_advice_t *advice)
-{
-    char **items = g_strsplit(list, ",", -1);
-    gboolean found = FALSE;
-
-    for (int i = 0; items[i]; i++)
-        found = found || launcher_fits(items[i], advice);
-    g_strfreev(items);
-    return found;
-}
-
 static void rule_free(void *data)
 {
     advice_rule_t *rule = data;
@@ -50,18 +24,18 @@ static void rule_free(void *data)
     g_free(rule);
 }
 
-/* A group that is no rule, or another launcher's, is passed over. */
+/* A group of one word is no rule. */
 static void rule_add(advice_state_t *state, const char *group)
 {
     char **halves = g_strsplit(group, " if ", 2);
-    char **words = g_strsplit(halves[0], " ", 3);
+    char **words = g_strsplit(halves[0], " ", 2);
 
-    if (g_strv_length(words) == 3 && launchers_fit(words[0], state->advice)) {
+    if (words[1]) {
         advice_rule_t *rule = g_new0(advice_rule_t, 1);
-        char **pair = g_strsplit(words[2], "=", 2);
+        char **pair = g_strsplit(words[1], "=", 2);
 
         rule->group = group;
-        rule->kind = g_strdup(words[1]);
+        rule->kind = g_strdup(words[0]);
         rule->name = g_strdup(pair[0]);
         rule->check = g_strdup(pair[1]);
         rule->terms = g_strdup(halves[1]);
@@ -74,6 +48,7 @@ static void rule_add(advice_state_t *state, const char *group)
 
 void tool_advice_rules_open(advice_state_t *state)
 {
+    static const char *const launchers[] = {"openmpi", "mpich", "intel"};
     char *text = g_strjoinv("\n", (char **)lines);
     char **group;
 
@@ -87,6 +62,10 @@ void tool_advice_rules_open(advice_state_t *state)
         rule_add(state, *group);
     state->values =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    for (size_t i = 0; i < G_N_ELEMENTS(launchers); i++)
+        tool_advice_set_fact(state, launchers[i], FALSE);
+    tool_advice_set(state, state->advice->launcher, "%s",
+                    state->advice->version);
 }
 
 void tool_advice_rules_close(advice_state_t *state)
@@ -309,7 +288,7 @@ const advice_given_t *tool_advice_given(const advice_state_t *state,
     return found;
 }
 
-/* "mca:pml=ucx": the argument that counts, NULL: the fact of that name */
+/* "mca:pml=ucx": whether the argument that counts passes a check. */
 static gboolean term_given(const advice_state_t *state, char *term, char *name,
                            const char *value)
 {
@@ -321,24 +300,36 @@ static gboolean term_given(const advice_state_t *state, char *term, char *name,
            (!value || check(state, value, given->value));
 }
 
+/* A fact or a variable, compared by sign with operand, or not empty. */
+static gboolean term_compare(const char *value, char sign, const char *operand)
+{
+    if (!value || !*value)
+        return FALSE;
+    if (sign == '<')
+        return atoi(value) < atoi(operand);
+    if (sign == '>') /* ">=" */
+        return atoi(value) >= atoi(operand + 1);
+    return !sign || strcmp(value, operand) == 0;
+}
+
 static gboolean term_holds(const advice_state_t *state, const char *text)
 {
     gboolean negated = *text == '!', holds;
     char *term = g_strdup(text + negated);
-    char *equals = strchr(term, '='), *colon;
-    const char *found;
+    char *operand = term + strcspn(term, "=<>"), sign = *operand, *colon;
 
-    if (equals)
-        *equals++ = 0;
+    if (sign)
+        *operand++ = 0;
     colon = strchr(term, ':');
-    if (colon) {
+    if (colon)
         *colon++ = 0;
-        holds = term_given(state, term, colon, equals);
-    } else {
-        found = *term == '$' ? tool_advice_variable(state->question, term + 1)
-                             : tool_advice_fact(state, term);
-        holds = found && *found && (!equals || strcmp(found, equals) == 0);
-    }
+    if (colon)
+        holds = term_given(state, term, colon, sign ? operand : NULL);
+    else if (*term == '$')
+        holds = term_compare(tool_advice_variable(state->question, term + 1),
+                             sign, operand);
+    else
+        holds = term_compare(tool_advice_fact(state, term), sign, operand);
     g_free(term);
     return holds != negated;
 }

@@ -2,14 +2,14 @@
 /* The rules of rules.ini, which is compiled into the program, and the state of
  * a question that they are applied to.
  *
- * A rule is a group of the key file: [LAUNCHERS KIND NAME=CHECK if TERMS].
- * LAUNCHERS: "any", or some of openmpi, mpich and intel, each with a range of
- * major versions ("openmpi<5", "openmpi>=5"). KIND: "front" (of the command
- * line) and "part" (of it), which NAME and the key value give; "note", a
- * sentence; "option", "mca" and "variable", given arguments: the
+ * A rule is a group of the key file: [KIND NAME=CHECK if TERMS]. KIND: "front"
+ * (of the command line) and "part" (of it), which NAME and the key value give;
+ * "note", a sentence; "option", "mca" and "variable", given arguments: the
  * first rule that fits one says what becomes of it. NAME: patterns. CHECK:
  * patterns of the value, or a test: lists(COMPONENT), lacks(COMPONENTS),
- * number(MAX), network(). TERMS all hold; [facts] says what there is.
+ * number(MAX), network(). TERMS all hold; [facts] says what there is. The
+ * launcher, openmpi, mpich or intel, is a fact whose value is its major
+ * version; hydra is mpich or intel.
  *
  * Patterns are globs with "|" between, "@LIST" of [names] among them; "!"
  * negates patterns and tests. {NAME} in a text stands for a fact's value.
@@ -43,12 +43,12 @@ typedef struct {
     tool_advice_t *advice;
     GKeyFile *file;
     char **groups; /* names, which rules point at */
-    GPtrArray *rules; /* advice_rule_t of this launcher, in their order */
+    GPtrArray *rules; /* advice_rule_t, in their order */
     GHashTable *values; /* facts: name to value, of which "" is no fact */
     GPtrArray *given; /* advice_given_t */
 } advice_state_t;
 
-/* Reads the rules of the launcher of state->advice. */
+/* Reads the rules, and sets the facts about the launcher. */
 void tool_advice_rules_open(advice_state_t *state);
 void tool_advice_rules_close(advice_state_t *state);
 

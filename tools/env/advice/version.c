@@ -42,7 +42,6 @@ gboolean tool_advice_version(const char *text, tool_advice_t *advice)
             advice->launcher = makers[i].launcher;
             advice->library = makers[i].library;
             advice->version = version;
-            advice->major = (int)major;
             return TRUE;
         }
         g_free(version);
