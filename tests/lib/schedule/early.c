@@ -42,8 +42,12 @@ static void other_root(rank_t *self)
     status = await(work, step_ms);
     if (self->rank == 2) {
         CHECK(self, status == DSCOMM_ERR_MISMATCH);
-        CHECK(self, strstr(dscomm_last_error(), "rank 0 called scatter(count "
-                                                "1, int32, root 0)"));
+        /* Rank 1 says the same of itself if it is done first. */
+        CHECK(self,
+              strstr(dscomm_last_error(), "rank 0 called scatter(count "
+                                          "1, int32, root 0)") ||
+                  strstr(dscomm_last_error(), "rank 1 called scatter(count "
+                                              "1, int32, root 0)"));
         CHECK(self, strstr(dscomm_last_error(), "rank 2 called scatter(count "
                                                 "1, int32, root 1)"));
         CHECK(self, dscomm_barrier(group, NULL) == DSCOMM_ERR_MISMATCH);
