@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* How many ranks share what. */
-static void set_placement(advice_state_t *state)
+static void facts_set_placement(advice_state_t *state)
 {
     const tool_advice_question_t *question = state->question;
     int each = state->advice->ranks_per_node;
@@ -30,7 +30,7 @@ static void set_placement(advice_state_t *state)
 }
 
 /* A network that is given counts more than what the machine has. */
-static void set_given_network(advice_state_t *state)
+static void facts_set_network(advice_state_t *state)
 {
     const advice_given_t *given =
         tool_advice_given(state, "mca", "btl_tcp_if_include");
@@ -68,7 +68,7 @@ static char *forward_why(const advice_state_t *state, const char *name)
     return why;
 }
 
-static int compare(const void *a, const void *b)
+static int name_compare(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -83,7 +83,7 @@ static GPtrArray *forward_parts(advice_state_t *state)
 
     for (char **name = names; *name; name++)
         (*name)[strcspn(*name, "=")] = 0;
-    qsort(names, g_strv_length(names), sizeof *names, compare);
+    qsort(names, g_strv_length(names), sizeof *names, name_compare);
     for (char **name = names; *name; name++) {
         const char *const words[] = {"-x", *name, NULL};
         char *why = forward_why(state, *name);
@@ -101,8 +101,8 @@ static GPtrArray *forward_parts(advice_state_t *state)
 }
 
 /* NAME and the value of a rule, as words. */
-static void add_part(advice_state_t *state, const advice_rule_t *rule,
-                     const char *why)
+static void part_apply(advice_state_t *state, const advice_rule_t *rule,
+                       const char *why)
 {
     tool_advice_t *advice = state->advice;
     char *value = tool_advice_rules_get(state, rule->group, "value");
@@ -120,8 +120,8 @@ static void add_part(advice_state_t *state, const advice_rule_t *rule,
 }
 
 /* Once, or for each of a list of variables that is set. */
-static void add_note(advice_state_t *state, const advice_rule_t *rule,
-                     const char *why)
+static void note_apply(advice_state_t *state, const advice_rule_t *rule,
+                       const char *why)
 {
     GPtrArray *notes = state->advice->notes;
     char *each = tool_advice_rules_get(state, rule->group, "each");
@@ -138,7 +138,7 @@ static void add_note(advice_state_t *state, const advice_rule_t *rule,
     g_free(each);
 }
 
-static void apply_rules(advice_state_t *state, const char *kind,
+static void rules_apply(advice_state_t *state, const char *kind,
                         void (*add)(advice_state_t *state,
                                     const advice_rule_t *rule, const char *why))
 {
@@ -175,18 +175,19 @@ static tool_advice_t *advice_new(const char *program)
     return advice;
 }
 
-static void find_facts(advice_state_t *state)
+static void facts_find(advice_state_t *state)
 {
     tool_advice_set_fact(state, "superuser", state->question->superuser);
     tool_advice_job(state);
-    set_placement(state);
+    facts_set_placement(state);
     tool_advice_devices(state);
     tool_advice_network(state);
-    set_given_network(state);
+    facts_set_network(state);
     tool_advice_rules_facts(state);
 }
 
-static void fill(const tool_advice_question_t *question, tool_advice_t *advice)
+static void advice_fill(const tool_advice_question_t *question,
+                        tool_advice_t *advice)
 {
     advice_state_t state = {.question = question, .advice = advice};
     GPtrArray *forwarded;
@@ -194,15 +195,15 @@ static void fill(const tool_advice_question_t *question, tool_advice_t *advice)
     tool_advice_rules_open(&state);
     state.given = g_ptr_array_new_with_free_func(tool_advice_given_free);
     tool_advice_given_read(&state);
-    find_facts(&state);
+    facts_find(&state);
     forwarded = forward_parts(&state);
-    apply_rules(&state, "front", add_part);
-    apply_rules(&state, "part", add_part);
+    rules_apply(&state, "front", part_apply);
+    rules_apply(&state, "part", part_apply);
     if (tool_advice_holds(&state, "openmpi several"))
         g_ptr_array_extend_and_steal(advice->parts,
                                      g_steal_pointer(&forwarded));
     tool_advice_given_judge(&state);
-    apply_rules(&state, "note", add_note);
+    rules_apply(&state, "note", note_apply);
     if (forwarded)
         g_ptr_array_unref(forwarded);
     g_ptr_array_unref(state.given);
@@ -235,7 +236,7 @@ tool_advice_t *tool_advise(const tool_advice_question_t *question,
             question->program);
         return NULL;
     }
-    fill(question, advice);
+    advice_fill(question, advice);
     return advice;
 }
 
@@ -253,7 +254,7 @@ void tool_advice_free(tool_advice_t *advice)
     g_free(advice);
 }
 
-static void add_words(GString *line, char *const *words)
+static void line_add_words(GString *line, char *const *words)
 {
     static const char plain[] =
         G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "_-+./:=,@%";
@@ -272,7 +273,7 @@ char *tool_advice_quote(char *const *words)
 {
     GString *line = g_string_new(NULL);
 
-    add_words(line, words);
+    line_add_words(line, words);
     return g_string_free(line, FALSE);
 }
 
@@ -283,12 +284,13 @@ char *tool_advice_line(const tool_advice_t *advice)
     GString *line = g_string_new(NULL);
 
     for (guint i = 0; i < advice->variables->len; i++)
-        add_words(line,
-                  ((tool_advice_part_t *)advice->variables->pdata[i])->words);
-    add_words(line, (char *const *)program);
+        line_add_words(
+            line, ((tool_advice_part_t *)advice->variables->pdata[i])->words);
+    line_add_words(line, (char *const *)program);
     for (guint i = 0; i < advice->parts->len; i++)
-        add_words(line, ((tool_advice_part_t *)advice->parts->pdata[i])->words);
-    add_words(line,
-              advice->command ? advice->command : (char *const *)placeholder);
+        line_add_words(line,
+                       ((tool_advice_part_t *)advice->parts->pdata[i])->words);
+    line_add_words(line, advice->command ? advice->command
+                                         : (char *const *)placeholder);
     return g_string_free(line, FALSE);
 }

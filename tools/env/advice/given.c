@@ -89,7 +89,7 @@ static int given_cut(advice_state_t *state, char *const *words)
     return taken;
 }
 
-static gboolean is_launcher(const char *word)
+static gboolean word_is_launcher(const char *word)
 {
     char *name = g_path_get_basename(word);
     gboolean launcher =
@@ -127,7 +127,7 @@ void tool_advice_given_read(advice_state_t *state)
 {
     char *const *word = state->question->given;
 
-    if (word && *word && is_launcher(*word))
+    if (word && *word && word_is_launcher(*word))
         word++;
     while (word && *word && (*word)[0] == '-' && (*word)[1]) {
         if (strcmp(*word, "--") == 0) {
@@ -197,8 +197,8 @@ static char *part_add_other(advice_state_t *state, const advice_given_t *given,
 }
 
 /* What to write instead by a rule, or NULL; g_free(). */
-static char *rule_instead(advice_state_t *state, const advice_rule_t *rule,
-                          const advice_given_t *given)
+static char *judge_instead(advice_state_t *state, const advice_rule_t *rule,
+                           const advice_given_t *given)
 {
     char *line = tool_advice_rules_get(state, rule->group, "line");
     char *other = tool_advice_rules_get(state, rule->group, "add");
@@ -237,7 +237,7 @@ static gboolean judge_by_rule(advice_state_t *state,
     if (i == 0)
         tool_advice_part_add(state->advice->parts, g_strdupv(given->words),
                              "as it was given");
-    judge(state, given, verdicts[i], why, rule_instead(state, rule, given));
+    judge(state, given, verdicts[i], why, judge_instead(state, rule, given));
     g_free(why);
     return TRUE;
 }

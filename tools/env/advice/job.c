@@ -7,6 +7,7 @@
 #include "tools/env/advice/job.h"
 #include "tools/env/advice/machine.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Hosts that given arguments list. */
@@ -22,8 +23,8 @@ typedef struct {
 
 /* The last argument of the first option that is given, of those that a key of
  * [options 1] lists; or NULL. */
-static const advice_given_t *given_of(const advice_state_t *state,
-                                      const char *key)
+static const advice_given_t *given_of_list(const advice_state_t *state,
+                                           const char *key)
 {
     char *list = tool_advice_rules_get(state, "options 1", key);
     char **names = g_strsplit(list, "|", -1);
@@ -72,10 +73,10 @@ static void hosts_read(const advice_state_t *state, hosts_t *ret_hosts)
     gboolean good = TRUE;
     char **words;
 
-    *hosts = (hosts_t){.option = given_of(state, "hosts")};
+    *hosts = (hosts_t){.option = given_of_list(state, "hosts")};
     hosts->is_file = !hosts->option;
     if (hosts->is_file)
-        hosts->option = given_of(state, "files");
+        hosts->option = given_of_list(state, "files");
     hosts->names = g_ptr_array_new_with_free_func(g_free);
     hosts->slots = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     words = g_strsplit(
@@ -112,14 +113,12 @@ static void hosts_set_list(advice_state_t *state, const hosts_t *hosts)
 /* The K of "ppr:K:node", or 0. */
 static int mapping_each(const char *value)
 {
-    char **words = g_strsplit(value, ":", -1);
-    int each = 0;
+    char count[16], object[16];
 
-    if (g_strv_length(words) >= 3 && strcmp(words[0], "ppr") == 0 &&
-        strcmp(words[2], "node") == 0)
-        each = tool_advice_decimal(words[1], ADVICE_RANKS_MAX);
-    g_strfreev(words);
-    return each;
+    if (sscanf(value, "ppr:%15[^:]:%15[^:]", count, object) != 2 ||
+        strcmp(object, "node") != 0)
+        return 0;
+    return tool_advice_decimal(count, ADVICE_RANKS_MAX);
 }
 
 /* The number of ranks on each node that given arguments say, or 0. */
@@ -142,33 +141,33 @@ static int given_each(const advice_state_t *state)
     return each || !given || !given->value ? each : mapping_each(given->value);
 }
 
-static int divide(int ranks, int nodes)
+static int job_divide(int ranks, int nodes)
 {
     return ranks / nodes + (ranks % nodes > 0);
 }
 
 /* From the given arguments, if ranks on each node are not asked for. */
-static void count_given(const advice_state_t *state, const hosts_t *hosts)
+static void job_count_given(const advice_state_t *state, const hosts_t *hosts)
 {
     tool_advice_t *advice = state->advice;
-    const advice_given_t *given = given_of(state, "ranks");
+    const advice_given_t *given = given_of_list(state, "ranks");
     int ranks = given ? tool_advice_decimal(given->value, ADVICE_JOB_MAX) : 0;
     int each = given_each(state);
 
     if (!advice->nodes && each && ranks)
-        advice->nodes = MIN(divide(ranks, each), ADVICE_NODES_MAX);
+        advice->nodes = MIN(job_divide(ranks, each), ADVICE_NODES_MAX);
     advice->nodes = MAX(advice->nodes, 1);
     if (!each && !ranks && hosts->said && advice->nodes == hosts->count) {
         each = hosts->most;
         ranks = hosts->all;
     }
     if (ranks)
-        each = MAX(each, divide(ranks, advice->nodes));
+        each = MAX(each, job_divide(ranks, advice->nodes));
     advice->ranks_per_node = each;
     advice->ranks = ranks;
 }
 
-static void count(advice_state_t *state, const hosts_t *hosts)
+static void job_count(advice_state_t *state, const hosts_t *hosts)
 {
     const tool_advice_question_t *question = state->question;
     tool_advice_t *advice = state->advice;
@@ -180,7 +179,7 @@ static void count(advice_state_t *state, const hosts_t *hosts)
             ADVICE_NODES_MAX);
     advice->ranks_per_node = question->ranks_per_node;
     if (!advice->ranks_per_node)
-        count_given(state, hosts);
+        job_count_given(state, hosts);
     advice->nodes = MAX(advice->nodes, 1);
     if (!advice->ranks_per_node)
         advice->ranks_per_node = MAX(question->cores, 1);
@@ -246,7 +245,7 @@ static char *master_by_scheduler(const advice_state_t *state)
     return host;
 }
 
-static void set_master(advice_state_t *state, const hosts_t *hosts)
+static void master_set(advice_state_t *state, const hosts_t *hosts)
 {
     char *host = NULL;
 
@@ -265,7 +264,7 @@ void tool_advice_job(advice_state_t *state)
     hosts_t hosts;
 
     hosts_read(state, &hosts);
-    count(state, &hosts);
+    job_count(state, &hosts);
     tool_advice_set(state, "nodes", "%d", advice->nodes);
     tool_advice_set(state, "per_node", "%d", advice->ranks_per_node);
     tool_advice_set(state, "ranks", "%d", advice->ranks);
@@ -274,6 +273,6 @@ void tool_advice_job(advice_state_t *state)
     tool_advice_set_fact(state, "few-slots",
                          hosts.count && hosts.least < advice->ranks_per_node);
     hosts_set_list(state, &hosts);
-    set_master(state, &hosts);
+    master_set(state, &hosts);
     hosts_clear(&hosts);
 }

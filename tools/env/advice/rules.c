@@ -248,26 +248,25 @@ static const struct {
 };
 
 /* A value that is not there passes no check. */
-static gboolean check(const advice_state_t *state, const char *check_text,
-                      const char *value)
+static gboolean value_passes(const advice_state_t *state, const char *check,
+                             const char *value)
 {
-    gboolean negated = *check_text == '!', passes;
+    gboolean negated = *check == '!', passes;
     size_t i = 0;
 
     if (!value)
         return FALSE;
-    check_text += negated;
-    while (i < G_N_ELEMENTS(tests) &&
-           !g_str_has_prefix(check_text, tests[i].name))
+    check += negated;
+    while (i < G_N_ELEMENTS(tests) && !g_str_has_prefix(check, tests[i].name))
         i++;
     if (i < G_N_ELEMENTS(tests)) {
-        const char *open = check_text + strlen(tests[i].name);
+        const char *open = check + strlen(tests[i].name);
         char *argument = g_strndup(open, strcspn(open, ")"));
 
         passes = tests[i].holds(value, argument);
         g_free(argument);
     } else {
-        passes = tool_advice_matches(state, check_text, value);
+        passes = tool_advice_matches(state, check, value);
     }
     return passes != negated;
 }
@@ -297,7 +296,7 @@ static gboolean term_given(const advice_state_t *state, char *term, char *name,
         tool_advice_given(state, arguments ? "mca" : term, name);
 
     return given && !(arguments && given->ambient) &&
-           (!value || check(state, value, given->value));
+           (!value || value_passes(state, value, given->value));
 }
 
 /* A fact or a variable, compared by sign with operand, or not empty. */
@@ -371,7 +370,7 @@ const advice_rule_t *tool_advice_rule(const advice_state_t *state,
 
         if (strcmp(rule->kind, given->kind) == 0 &&
             tool_advice_matches(state, rule->name, given->name) &&
-            (!rule->check || check(state, rule->check, given->value)) &&
+            (!rule->check || value_passes(state, rule->check, given->value)) &&
             tool_advice_holds(state, rule->terms))
             return rule;
     }

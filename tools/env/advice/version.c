@@ -20,7 +20,7 @@ static const struct {
     {"HYDRA build details:", "Version:", "mpich", "MPICH", 3},
 };
 
-static char *number(const char *text)
+static char *version_number(const char *text)
 {
     size_t length;
 
@@ -35,7 +35,7 @@ gboolean tool_advice_version(const char *text, tool_advice_t *advice)
         const char *mark = strstr(text, makers[i].mark);
         const char *before = mark ? strstr(mark, makers[i].before) : NULL;
         char *version =
-            before ? number(before + strlen(makers[i].before)) : NULL;
+            before ? version_number(before + strlen(makers[i].before)) : NULL;
         gint64 major = version ? g_ascii_strtoll(version, NULL, 10) : 0;
 
         if (major >= makers[i].oldest && major <= NEWEST) {
