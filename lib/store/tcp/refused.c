@@ -6,16 +6,14 @@
 #include "lib/store/tcp/refused.h"
 
 #include "lib/base/status.h"
+#include "lib/store/tcp/socket-table.h"
 
-#include <netinet/in.h>
-#include <stdio.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <unistd.h>
 
 #define LOOKUPS_MAX 16 /* connections whose user is looked for */
-#define LINE_MAX_BYTES 512 /* of /proc/net/tcp6, and more */
 #define UID_UNMAPPED 65534 /* of users that this namespace does not know */
-#define TCP_ESTABLISHED_STATE 1
 
 typedef dscomm_priv_refused_t refused_t;
 
@@ -34,72 +32,38 @@ void dscomm_priv_refused_clear(refused_t *refused)
 
 /* Who is at the other end */
 
-/* The end of a connection, as /proc/net/tcp and, if v6, tcp6 have it. */
-static bool write_end(const struct sockaddr_storage *address, bool v6,
-                      char text[48])
-{
-    const struct sockaddr_in *in4 = (const void *)address;
-    const struct sockaddr_in6 *in6 = (const void *)address;
-    uint32_t words[4];
+/* Looks for the socket with these ends. */
+typedef struct {
+    dscomm_priv_socket_end_t near, far;
+    bool own_user; /* it is there, and of this user */
+} lookup_t;
 
-    if (address->ss_family == AF_INET && !v6) {
-        g_snprintf(text, 48, "%08X:%04X", in4->sin_addr.s_addr,
-                   ntohs(in4->sin_port));
+static bool look_at(const dscomm_priv_socket_row_t *row, void *arg)
+{
+    lookup_t *lookup = arg;
+
+    if (row->state != TCP_ESTABLISHED ||
+        !dscomm_priv_socket_end_equal(&row->near, &lookup->near) ||
+        !dscomm_priv_socket_end_equal(&row->far, &lookup->far))
         return true;
-    }
-    if (address->ss_family != AF_INET6)
-        return false;
-    memcpy(words, &in6->sin6_addr, sizeof words);
-    if (v6)
-        g_snprintf(text, 48, "%08X%08X%08X%08X:%04X", words[0], words[1],
-                   words[2], words[3], ntohs(in6->sin6_port));
-    else
-        g_snprintf(text, 48, "%08X:%04X", words[3], ntohs(in6->sin6_port));
-    return v6 || IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr);
-}
-
-/* The user of the socket of this machine whose two ends are these; false: there
- * is none. */
-static bool find_user(const char *path, const char *ends, unsigned *ret_user)
-{
-    FILE *file = fopen(path, "re");
-    char line[LINE_MAX_BYTES];
-    bool found = false;
-
-    while (file && !found && fgets(line, sizeof line, file)) {
-        const char *at = strstr(line, ends);
-        unsigned state;
-
-        found = at &&
-                sscanf(at + strlen(ends), " %x %*x:%*x %*x:%*x %*x %u", &state,
-                       ret_user) == 2 &&
-                state == TCP_ESTABLISHED_STATE;
-    }
-    if (file)
-        fclose(file);
-    return found;
+    lookup->own_user = row->user == geteuid() && row->user != UID_UNMAPPED;
+    return false;
 }
 
 /* Whether the other end of fd is a socket of this user on this machine. */
 static bool is_own_user(int fd)
 {
-    static const char *const paths[] = {"/proc/net/tcp", "/proc/net/tcp6"};
     struct sockaddr_storage peer, own;
     socklen_t peer_length = sizeof peer, own_length = sizeof own;
-    char ends[100], far[48], near[48];
-    unsigned user;
+    lookup_t lookup = {.own_user = false};
 
     if (getpeername(fd, (struct sockaddr *)&peer, &peer_length) ||
-        getsockname(fd, (struct sockaddr *)&own, &own_length))
+        getsockname(fd, (struct sockaddr *)&own, &own_length) ||
+        !dscomm_priv_socket_end(&peer, &lookup.near) ||
+        !dscomm_priv_socket_end(&own, &lookup.far))
         return false;
-    for (int v6 = 0; v6 < 2; v6++) {
-        if (!write_end(&peer, v6, far) || !write_end(&own, v6, near))
-            continue;
-        g_snprintf(ends, sizeof ends, " %s %s ", far, near);
-        if (find_user(paths[v6], ends, &user))
-            return user == geteuid() && user != UID_UNMAPPED;
-    }
-    return false;
+    dscomm_priv_socket_table(look_at, &lookup);
+    return lookup.own_user;
 }
 
 /* What is known of them */

@@ -1,113 +1,67 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernel's table of TCP sockets gives the number of the server's socket,
- * and the process that has it open is the server. */
+/* The kernel's table of TCP sockets gives the inode of the server's socket, and
+ * the process that has it open is the server. */
 #include "config.h"
 
 #include "lib/store/tcp/stopped-server.h"
 
 #include "lib/rendezvous/stopped.h"
+#include "lib/store/tcp/socket-table.h"
 
-#include <arpa/inet.h>
 #include <dirent.h>
-#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* An IPv6 address as /proc/net/tcp6 has it, four words in hexadecimal. IPv4
- * addresses are mapped: a socket for both kinds has them so. */
-#define ADDRESS_HEX 32
-#define MAPPED "0000000000000000FFFF0000"
-#define STATE_LISTEN 0x0A
-
 /* Sockets of the server. */
 typedef struct {
-    char address[ADDRESS_HEX + 1];
-    unsigned port;
+    dscomm_priv_socket_end_t end;
     bool here; /* the address is this machine's */
-    unsigned long accepted, listening; /* their numbers, or 0 */
+    unsigned long accepted, listening; /* their inodes, or 0 */
 } sockets_t;
 
-static bool sockets_init(sockets_t *sockets,
-                         const struct sockaddr_storage *address)
+/* A socket that listens on all interfaces. */
+static bool is_any(const dscomm_priv_socket_end_t *end)
 {
-    const struct sockaddr_in *v4 = (const void *)address;
-    const struct sockaddr_in6 *v6 = (const void *)address;
-    uint32_t words[4];
+    const struct sockaddr_storage v4 = {.ss_family = AF_INET};
+    dscomm_priv_socket_end_t any;
 
-    memset(sockets, 0, sizeof *sockets);
-    sockets->port = ntohs(v4->sin_port); /* at the same place in both */
-    if (address->ss_family == AF_INET) {
-        snprintf(sockets->address, sizeof sockets->address, MAPPED "%08X",
-                 v4->sin_addr.s_addr);
-        return true;
-    }
-    if (address->ss_family != AF_INET6)
-        return false;
-    memcpy(words, &v6->sin6_addr, sizeof words);
-    snprintf(sockets->address, sizeof sockets->address, "%08X%08X%08X%08X",
-             words[0], words[1], words[2], words[3]);
-    return true;
-}
-
-/* All zeros, mapped or not: a socket that listens on all interfaces. */
-static bool is_any(const char *address)
-{
-    return strspn(address + strlen(MAPPED), "0") == 8 &&
-           (strspn(address, "0") == ADDRESS_HEX ||
-            !strncmp(address, MAPPED, strlen(MAPPED)));
+    dscomm_priv_socket_end(&v4, &any);
+    return IN6_IS_ADDR_UNSPECIFIED(&end->address) ||
+           IN6_ARE_ADDR_EQUAL(&end->address, &any.address);
 }
 
 /* Any connection to the server's address shows that it is here, also one that a
- * stopped server has not accepted, which has no number. */
-static void note_socket(sockets_t *sockets, const char *address, unsigned state,
-                        unsigned long number)
+ * stopped server has not accepted, which has no inode. */
+static bool note_socket(const dscomm_priv_socket_row_t *row, void *arg)
 {
-    const bool same = !strcmp(address, sockets->address);
+    sockets_t *sockets = arg;
+    const bool same = dscomm_priv_socket_end_equal(&row->near, &sockets->end);
 
-    if (state == STATE_LISTEN) {
-        if (same || (is_any(address) && !sockets->listening))
-            sockets->listening = number;
+    if (row->near.port != sockets->end.port)
+        return true;
+    if (row->state == TCP_LISTEN) {
+        if (same || (is_any(&row->near) && !sockets->listening))
+            sockets->listening = row->inode;
     } else if (same) {
         sockets->here = true;
-        if (number)
-            sockets->accepted = number;
+        if (row->inode)
+            sockets->accepted = row->inode;
     }
-}
-
-static void read_table(sockets_t *sockets, const char *path)
-{
-    char line[512], own[ADDRESS_HEX + 1];
-    FILE *table = fopen(path, "re");
-
-    while (table && fgets(line, sizeof line, table)) {
-        char address[sizeof MAPPED + ADDRESS_HEX];
-        unsigned port, state;
-        unsigned long number;
-
-        if (sscanf(line, " %*d: %32[0-9A-F]:%x %*s %x %*s %*s %*s %*u %*d %lu",
-                   own, &port, &state, &number) != 4 ||
-            port != sockets->port)
-            continue;
-        snprintf(address, sizeof address, "%s%s",
-                 strlen(own) < ADDRESS_HEX ? MAPPED : "", own);
-        if (strlen(address) == ADDRESS_HEX)
-            note_socket(sockets, address, state, number);
-    }
-    if (table)
-        fclose(table);
+    return true;
 }
 
 /* Does the process have the socket open, as far as this one may know? */
-static bool has_socket(const char *pid, unsigned long number)
+static bool has_socket(const char *pid, unsigned long inode)
 {
     char path[300], link[64], wanted[64];
     struct dirent *entry;
     bool found = false;
     DIR *folder;
 
-    snprintf(wanted, sizeof wanted, "socket:[%lu]", number);
+    snprintf(wanted, sizeof wanted, "socket:[%lu]", inode);
     snprintf(path, sizeof path, "/proc/%.20s/fd", pid);
     folder = opendir(path);
     while (folder && !found && (entry = readdir(folder))) {
@@ -124,7 +78,7 @@ static bool has_socket(const char *pid, unsigned long number)
 
 /* The stopped process that has the socket open, or 0. Few processes are
  * stopped, so their states are read first. */
-static long find_stopped(unsigned long number, const char **ret_how)
+static long find_stopped(unsigned long inode, const char **ret_how)
 {
     DIR *folder = opendir("/proc");
     struct dirent *entry;
@@ -136,7 +90,7 @@ static long find_stopped(unsigned long number, const char **ret_how)
         if (pid <= 0)
             continue;
         *ret_how = dscomm_priv_process_stopped(pid);
-        if (*ret_how && has_socket(entry->d_name, number))
+        if (*ret_how && has_socket(entry->d_name, inode))
             found = pid;
     }
     if (folder)
@@ -149,12 +103,11 @@ void dscomm_priv_stopped_server(const char *peer,
                                 bool by_rank_0, char *text, size_t size)
 {
     const char *how = NULL;
-    sockets_t sockets;
+    sockets_t sockets = {.here = false};
     long pid = 0;
 
-    if (sockets_init(&sockets, address)) {
-        read_table(&sockets, "/proc/self/net/tcp");
-        read_table(&sockets, "/proc/self/net/tcp6");
+    if (dscomm_priv_socket_end(address, &sockets.end)) {
+        dscomm_priv_socket_table(note_socket, &sockets);
         if (sockets.here && (sockets.accepted || sockets.listening))
             pid = find_stopped(
                 sockets.accepted ? sockets.accepted : sockets.listening, &how);
