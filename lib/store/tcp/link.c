@@ -25,6 +25,8 @@
 #define OTHER_JOB_MS (STORE_LINGER_MS + 1000) /* for another job's to end */
 #define REFUSE_MS 1000 /* for telling a server that this rank gives up */
 #define PROBE_MS 1000 /* for one of several places, where others may be */
+/* A server that has not answered for so long is silent. */
+#define LATE_US 50000
 #define FIRST_PAUSE_US 1000
 #define MOST_PAUSE_US 500000
 
@@ -585,10 +587,19 @@ dscomm_priv_link_leave_unanswered(link_t *link, dscomm_status_t status,
 
 /* Requests and answers */
 
+/* A request or its answer, begun at that moment, has met its deadline. If that
+ * was about to pass before, nothing is known of the server. */
+static void note_late(link_t *link, gint64 begun)
+{
+    if (g_get_monotonic_time() - begun >= LATE_US)
+        atomic_store(&link->first->silent, true);
+}
+
 dscomm_status_t dscomm_priv_link_send(link_t *link,
                                       dscomm_priv_buffer_t *request,
                                       dscomm_priv_deadline_t deadline)
 {
+    const gint64 begun = g_get_monotonic_time();
     dscomm_status_t status;
 
     if (request->bad)
@@ -597,7 +608,7 @@ dscomm_status_t dscomm_priv_link_send(link_t *link,
         status = dscomm_priv_send_all(link->fd, link->peer, request->data,
                                       request->size, deadline);
     if (status == DSCOMM_ERR_TIMEOUT)
-        atomic_store(&link->first->silent, true);
+        note_late(link, begun);
     dscomm_priv_buffer_clear(request);
     return status;
 }
@@ -612,10 +623,14 @@ dscomm_status_t dscomm_priv_link_ask(link_t *link,
 dscomm_status_t dscomm_priv_link_receive(link_t *link, void *data, size_t size,
                                          dscomm_priv_deadline_t deadline)
 {
+    const gint64 begun = g_get_monotonic_time();
     const dscomm_status_t status =
         dscomm_priv_recv_all(link->fd, link->peer, data, size, deadline);
 
-    atomic_store(&link->first->silent, status == DSCOMM_ERR_TIMEOUT);
+    if (status == DSCOMM_ERR_TIMEOUT)
+        note_late(link, begun);
+    else
+        atomic_store(&link->first->silent, false);
     return status;
 }
 

@@ -96,9 +96,28 @@ static void test_silent(void)
     pthread_join(fake.thread, NULL);
 }
 
+/* A deadline that has passed before the request says nothing of the server. */
+static void test_passed(void)
+{
+    const int64_t now = dscomm_priv_clock();
+    fake_t fake = {0};
+    dscomm_store_t *store;
+
+    fake_start(&fake);
+    if (open_store(url_of(fake.port), NULL, 0, 5000, &store))
+        bail("open: %s", dscomm_last_error());
+    dscomm_priv_store_limit(store, now, now);
+    is_int(dscomm_store_set(store, "a", "b", 1), DSCOMM_ERR_TIMEOUT,
+           "a request after the end");
+    ok(!dscomm_priv_store_silent(store, NULL), "  does not make it silent");
+    dscomm_store_close(store);
+    pthread_join(fake.thread, NULL);
+}
+
 int main(void)
 {
     test_rows();
+    test_passed();
     test_silent();
     return tap_done();
 }
