@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LOOKUPS_MAX 16 /* connections whose user is looked for */
+#define LOOKUPS_MAX 16 /* connections whose user a server looks for */
 #define UID_UNMAPPED 65534 /* of users that this namespace does not know */
 
 typedef dscomm_priv_refused_t refused_t;
@@ -50,20 +50,28 @@ static bool look_at(const dscomm_priv_socket_row_t *row, void *arg)
     return false;
 }
 
-/* Whether the other end of fd is a socket of this user on this machine. */
-static bool is_own_user(int fd)
+static bool is_loopback(const struct in6_addr *address)
+{
+    return IN6_IS_ADDR_LOOPBACK(address) ||
+           (IN6_IS_ADDR_V4MAPPED(address) && address->s6_addr[12] == 127);
+}
+
+/* Prepares to look for the other end of fd; false: it is on another machine,
+ * since the kernel gives both ends of a connection here one address, or two of
+ * the loopback network. */
+static bool lookup_init(lookup_t *lookup, int fd)
 {
     struct sockaddr_storage peer, own;
     socklen_t peer_length = sizeof peer, own_length = sizeof own;
-    lookup_t lookup = {.own_user = false};
 
     if (getpeername(fd, (struct sockaddr *)&peer, &peer_length) ||
         getsockname(fd, (struct sockaddr *)&own, &own_length) ||
-        !dscomm_priv_socket_end(&peer, &lookup.near) ||
-        !dscomm_priv_socket_end(&own, &lookup.far))
+        !dscomm_priv_socket_end(&peer, &lookup->near) ||
+        !dscomm_priv_socket_end(&own, &lookup->far))
         return false;
-    dscomm_priv_socket_table(look_at, &lookup);
-    return lookup.own_user;
+    return IN6_ARE_ADDR_EQUAL(&lookup->near.address, &lookup->far.address) ||
+           (is_loopback(&lookup->near.address) &&
+            is_loopback(&lookup->far.address));
 }
 
 /* What is known of them */
@@ -77,6 +85,22 @@ static void keep(refused_t *refused, const char *peer,
     g_strlcpy(refused->rank.world, rank->world, sizeof refused->rank.world);
 }
 
+/* Whether rank, on the connection fd, is of the server's world and this user. A
+ * lookup takes longer the more connections this machine has, so there are few;
+ * ranks on other machines need none. */
+static bool is_member(refused_t *refused, int fd,
+                      const dscomm_priv_rank_t *rank)
+{
+    lookup_t lookup = {.own_user = false};
+
+    if (!*refused->world || strcmp(rank->world, refused->world) ||
+        !lookup_init(&lookup, fd) || refused->lookups == LOOKUPS_MAX)
+        return false;
+    refused->lookups++;
+    dscomm_priv_socket_table(look_at, &lookup);
+    return lookup.own_user;
+}
+
 void dscomm_priv_refused_note(refused_t *refused, int fd, const char *peer,
                               const dscomm_priv_rank_t *rank)
 {
@@ -85,9 +109,8 @@ void dscomm_priv_refused_note(refused_t *refused, int fd, const char *peer,
 
     said.name[sizeof said.name - 1] = said.world[sizeof said.world - 1] = '\0';
     pthread_mutex_lock(&refused->lock);
-    member = !refused->settled && !refused->member &&
-             refused->count < LOOKUPS_MAX && *refused->world &&
-             !strcmp(said.world, refused->world) && is_own_user(fd);
+    member =
+        !refused->settled && !refused->member && is_member(refused, fd, &said);
     first = !refused->settled && refused->count == 0;
     if (first || member)
         keep(refused, peer, &said);

@@ -19,6 +19,7 @@ struct dscomm_priv_refused {
     bool member; /* the rank below is believed */
     char world[sizeof((dscomm_priv_rank_t *)NULL)->world]; /* the server's */
     unsigned count; /* connections that have said so */
+    unsigned lookups; /* of the user of one */
     char
         peer[SOCKET_NAME_MAX]; /* of the first that is believed, or the first */
     dscomm_priv_rank_t rank; /* what it says */

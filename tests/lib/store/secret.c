@@ -2,6 +2,7 @@
 /* The job's secret: who is served with it, and who without it is not. */
 #include "tests/lib/store/fixture.h"
 
+#include "lib/store/tcp/refused.h"
 #include "lib/store/tcp/secret.h"
 
 #include <dscomm/log.h>
@@ -374,17 +375,49 @@ static void test_refused(void)
     dscomm_priv_server_close(server);
 }
 
-/* Beyond a number of connections nobody's user is looked for. */
+/* A socket whose ends are here, but which is none of TCP: nobody's. */
+static int connect_udp(void)
+{
+    const struct sockaddr_in address = {.sin_family = AF_INET,
+                                        .sin_port = htons(9),
+                                        .sin_addr.s_addr =
+                                            htonl(INADDR_LOOPBACK)};
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    if (connect(fd, (const struct sockaddr *)&address, sizeof address))
+        bail("no UDP");
+    return fd;
+}
+
+static void refuse_often(dscomm_priv_server_t *server, int fd, int count)
+{
+    static const dscomm_priv_rank_t rank = {.world = WORLD, .name = "rank 1"};
+
+    for (int i = 0; i < count; i++)
+        dscomm_priv_refused_note(dscomm_priv_server_refused(server), fd,
+                                 "elsewhere", &rank);
+}
+
+/* Users are looked for 16 times: for ranks of this world on this machine. */
 static void test_refused_often(void)
 {
+    const int udp = connect_udp();
     int port;
     dscomm_priv_server_t *server = serve_world(&port);
 
     for (int i = 0; i < 16; i++)
         say_refused(port, "another", "rank 1");
+    refuse_often(server, -1, 16);
+    refuse_often(server, udp, 15);
     say_refused(port, WORLD, "rank 1");
-    refused_are(server, 0, 17, "17 connections were refused", "many");
+    refused_are(server, 48, 48, "48 connections were refused", "in time");
     dscomm_priv_server_close(server);
+    server = serve_world(&port);
+    refuse_often(server, udp, 16);
+    say_refused(port, WORLD, "rank 1");
+    refused_are(server, 0, 17, "17 connections were refused", "too many");
+    dscomm_priv_server_close(server);
+    close(udp);
 }
 
 static int lines;
