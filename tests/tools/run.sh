@@ -179,6 +179,7 @@ done <<'END'
 --redirects=3 --log-dir
 --standalone leave the option out
 --module python3 -m MODULE
+-m python3 -m MODULE
 END
 for words in '--tag-outpt tag-output' '--log_dri=x log-dir' '-timeout=3 timeout' \
     '--nprocs-per-node=2 nproc-per-node'; do

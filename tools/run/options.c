@@ -249,7 +249,7 @@ static const struct {
     {"-x -genv --genv -env --env -genvlist -genvall -envlist -envall --export ",
      "the ranks get the environment of dscomm run; write NAME=VALUE before it"},
     {"-bind-to --bind-to -map-by --map-by --rank-by --report-bindings "
-     "--cpu-bind --cpu-set --cpus-per-task -c -m --distribution ",
+     "--cpu-bind --cpu-set --cpus-per-task -c --distribution ",
      "dscomm run binds no rank; let each bind itself, as sh -c 'exec taskset "
      "-c $LOCAL_RANK PROGRAM' does, or start the program with mpirun or srun"},
     {"-oversubscribe --oversubscribe --overcommit -O --allow-run-as-root ",
@@ -269,7 +269,7 @@ static const struct {
     {"--standalone --rdzv-backend --rdzv-conf --local-addr --no-python "
      "--monitor-interval --start-method ",
      "dscomm run needs none; leave the option out"},
-    {"--module ", "give the program in full, as python3 -m MODULE"},
+    {"-m --module ", "give the program in full, as python3 -m MODULE"},
 };
 
 /* TOOL_OK, or a sentence with the remedy if word is another launcher's. */
