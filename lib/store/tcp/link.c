@@ -283,9 +283,17 @@ static void settle_port(link_t *link, int port)
     dscomm_priv_link_peer(link->peer, link->host, port, 1);
 }
 
+/* Notes a server that does not know the secret, for the sentence on all places:
+ * it may be the job's. */
+static void note_unproven(const link_t *link, dscomm_status_t status,
+                          char refused[DSCOMM_ERROR_MAX])
+{
+    if (status == DSCOMM_ERR_MISMATCH && link->unproven)
+        snprintf(refused, DSCOMM_ERROR_MAX, "; %s", dscomm_last_error());
+}
+
 /* The port where the job's store is. What others answer on the rest is no
- * failure, as long as the store may still come; but the sentence names one that
- * does not know the secret, which may be the job's. */
+ * failure, as long as the store may still come. */
 static dscomm_status_t probe(link_t *link, const struct addrinfo *list,
                              dscomm_priv_deadline_t deadline,
                              gboolean *ret_again)
@@ -301,8 +309,7 @@ static dscomm_status_t probe(link_t *link, const struct addrinfo *list,
                          dscomm_priv_deadline(MIN(left, PROBE_MS)), ret_again);
         if (status == DSCOMM_ERR_NO_MEMORY)
             return status;
-        if (status == DSCOMM_ERR_MISMATCH && link->unproven)
-            snprintf(refused, sizeof refused, "; %s", dscomm_last_error());
+        note_unproven(link, status, refused);
         if (!status)
             settle_port(link, link->port + i);
     }
@@ -338,6 +345,7 @@ static dscomm_status_t try_hosts(link_t *link, dscomm_priv_deadline_t deadline,
                                  gboolean *ret_again)
 {
     char **hosts = g_strsplit(link->host, ",", -1);
+    char refused[DSCOMM_ERROR_MAX] = "";
     dscomm_status_t status = DSCOMM_ERR_IO;
 
     for (char **host = hosts; *host && status; host++) {
@@ -347,6 +355,7 @@ static dscomm_status_t try_hosts(link_t *link, dscomm_priv_deadline_t deadline,
             link, *host, dscomm_priv_deadline(MIN(left, PROBE_MS)), ret_again);
         if (status == DSCOMM_ERR_NO_MEMORY)
             break;
+        note_unproven(link, status, refused);
         if (status)
             continue;
         memmove(link->host, *host, strlen(*host) + 1); /* a part of it */
@@ -356,8 +365,8 @@ static dscomm_status_t try_hosts(link_t *link, dscomm_priv_deadline_t deadline,
     if (!status || status == DSCOMM_ERR_NO_MEMORY)
         return status;
     *ret_again = TRUE;
-    return dscomm_fail(DSCOMM_ERR_IO, "rank 0's store answers at none of %s",
-                       link->peer);
+    return dscomm_fail(DSCOMM_ERR_IO, "rank 0's store answers at none of %s%s",
+                       link->peer, refused);
 }
 
 /* One attempt. */

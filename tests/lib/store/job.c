@@ -258,6 +258,35 @@ static void test_hosts(void)
     dscomm_store_close(stranger);
 }
 
+/* The one that is meant has a secret, which this process does not know. An
+ * attempt that the deadline cuts off may not learn that. */
+static void test_secret_hosts(void)
+{
+    const int port = free_ports();
+    dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
+    const dscomm_priv_job_t guarded = {
+        .name = "one", .ports = 1, .secret = "sixteen letters."};
+    const dscomm_priv_job_t mine = {.name = "one", .ports = 1};
+    dscomm_store_t *server = NULL, *client = NULL;
+    char url[80];
+    bool says = false;
+
+    attr.serve = 1;
+    snprintf(url, sizeof url, "tcp://127.0.0.2:%d", port);
+    is_int(dscomm_priv_store_open(url, &attr, &guarded, &server), 0,
+           "a store with a secret");
+    attr.serve = 0;
+    attr.timeout_ms = 500;
+    snprintf(url, sizeof url, "tcp://[127.0.0.2,127.0.0.1]:%d", port);
+    for (int i = 0; i < 5 && !says; i++) {
+        dscomm_priv_store_open(url, &attr, &mine, &client);
+        says = strstr(dscomm_last_error(), "DSCOMM_JOB_SECRET") != NULL;
+    }
+    ok(says, "  %s", dscomm_last_error());
+    dscomm_store_close(client);
+    dscomm_store_close(server);
+}
+
 static void test_all_interfaces(void)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
@@ -282,6 +311,7 @@ int main(void)
     test_nameless();
     test_no_port();
     test_hosts();
+    test_secret_hosts();
     test_all_interfaces();
     return tap_done();
 }
