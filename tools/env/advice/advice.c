@@ -50,13 +50,13 @@ static void part_free(void *part)
     g_free(p);
 }
 
-/* Why other nodes need a variable of the environment, g_free(); NULL or "":
- * they do not, or are given it. */
-static char *forward_why(const advice_state_t *state, const char *name)
+/* Why other nodes need a variable of the environment; NULL or "": they do not,
+ * or are given it. */
+static const char *forward_why(const advice_state_t *state, const char *name)
 {
     static const char plain[] = G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "_";
     char **keys = g_key_file_get_keys(state->file, "forward", NULL, NULL);
-    char *why = NULL;
+    const char *why = NULL;
 
     for (int i = 0; keys[i] && !why && !name[strspn(name, plain)]; i++) {
         if (tool_advice_matches(state, keys[i], name) &&
@@ -86,13 +86,12 @@ static GPtrArray *forward_parts(advice_state_t *state)
     qsort(names, g_strv_length(names), sizeof *names, name_compare);
     for (char **name = names; *name; name++) {
         const char *const words[] = {"-x", *name, NULL};
-        char *why = forward_why(state, *name);
+        const char *why = forward_why(state, *name);
 
         if (why && *why) {
             tool_advice_part_add(parts, g_strdupv((char **)words), why);
             g_string_append_printf(list, "%s%s", list->len ? ", " : "", *name);
         }
-        g_free(why);
     }
     tool_advice_set(state, "forward", "%s", list->str);
     g_string_free(list, TRUE);
@@ -105,7 +104,7 @@ static void part_apply(advice_state_t *state, const advice_rule_t *rule,
                        const char *why)
 {
     tool_advice_t *advice = state->advice;
-    char *value = tool_advice_rules_get(state, rule->group, "value");
+    const char *value = tool_advice_rules_get(state, rule->group, "value");
     char *text = g_strconcat(rule->name, rule->check ? "=" : "",
                              rule->check ? rule->check : "", value ? " " : "",
                              value, NULL);
@@ -116,7 +115,6 @@ static void part_apply(advice_state_t *state, const advice_rule_t *rule,
                          tool_advice_words(state, text), reason);
     g_free(reason);
     g_free(text);
-    g_free(value);
 }
 
 /* Once, or for each of a list of variables that is set. */
@@ -124,7 +122,7 @@ static void note_apply(advice_state_t *state, const advice_rule_t *rule,
                        const char *why)
 {
     GPtrArray *notes = state->advice->notes;
-    char *each = tool_advice_rules_get(state, rule->group, "each");
+    const char *each = tool_advice_rules_get(state, rule->group, "each");
     char **names = g_strsplit(each ? each : "", "|", -1);
 
     if (!each)
@@ -135,7 +133,6 @@ static void note_apply(advice_state_t *state, const advice_rule_t *rule,
             g_ptr_array_add(notes, tool_advice_expand(state, why));
     }
     g_strfreev(names);
-    g_free(each);
 }
 
 static void rules_apply(advice_state_t *state, const char *kind,
@@ -144,12 +141,11 @@ static void rules_apply(advice_state_t *state, const char *kind,
 {
     for (guint i = 0; i < state->rules->len; i++) {
         const advice_rule_t *rule = g_ptr_array_index(state->rules, i);
-        char *why = tool_advice_rules_get(state, rule->group, "why");
+        const char *why = tool_advice_rules_get(state, rule->group, "why");
 
         if (strcmp(rule->kind, kind) == 0 &&
             tool_advice_holds(state, rule->terms))
             add(state, rule, why);
-        g_free(why);
     }
 }
 

@@ -29,7 +29,8 @@ static int option_words(const advice_state_t *state, advice_given_t *given)
             g_key_file_get_keys(state->file, groups[count], NULL, NULL);
 
         for (int i = 0; keys[i] && !given->known; i++) {
-            char *names = tool_advice_rules_get(state, groups[count], keys[i]);
+            const char *names =
+                tool_advice_rules_get(state, groups[count], keys[i]);
 
             given->known = tool_advice_matches(state, names, given->name);
             words = given->known ? count : 0;
@@ -37,7 +38,6 @@ static int option_words(const advice_state_t *state, advice_given_t *given)
                 given->kind = "mca";
             else if (given->known && strcmp(keys[i], "variable") == 0)
                 given->kind = "variable";
-            g_free(names);
         }
         g_strfreev(keys);
     }
@@ -200,18 +200,15 @@ static char *part_add_other(advice_state_t *state, const advice_given_t *given,
 static char *judge_instead(advice_state_t *state, const advice_rule_t *rule,
                            const advice_given_t *given)
 {
-    char *line = tool_advice_rules_get(state, rule->group, "line");
-    char *other = tool_advice_rules_get(state, rule->group, "add");
-    char *text = tool_advice_rules_get(state, rule->group, "instead");
-    char *instead = line    ? part_find(state, line)
-                    : other ? part_add_other(state, given, other)
-                    : text  ? tool_advice_expand(state, text)
-                            : NULL;
+    const char *line = tool_advice_rules_get(state, rule->group, "line");
+    const char *other = tool_advice_rules_get(state, rule->group, "add");
+    const char *text = tool_advice_rules_get(state, rule->group, "instead");
 
-    g_free(line);
-    g_free(other);
-    g_free(text);
-    return instead;
+    if (line)
+        return part_find(state, line);
+    if (other)
+        return part_add_other(state, given, other);
+    return text ? tool_advice_expand(state, text) : NULL;
 }
 
 /* FALSE: no rule fits, or nothing is to be said. */
@@ -220,7 +217,7 @@ static gboolean judge_by_rule(advice_state_t *state,
 {
     static const char *const verdicts[] = {"kept", "replaced", "dropped"};
     const advice_rule_t *rule = tool_advice_rule(state, given);
-    char *why = NULL;
+    const char *why = NULL;
     int i = given->ambient; /* what is kept of the environment needs no word */
 
     for (; rule && i < 3; i++) {
@@ -238,7 +235,6 @@ static gboolean judge_by_rule(advice_state_t *state,
         tool_advice_part_add(state->advice->parts, g_strdupv(given->words),
                              "as it was given");
     judge(state, given, verdicts[i], why, judge_instead(state, rule, given));
-    g_free(why);
     return TRUE;
 }
 

@@ -26,14 +26,13 @@ typedef struct {
 static const advice_given_t *given_of_list(const advice_state_t *state,
                                            const char *key)
 {
-    char *list = tool_advice_rules_get(state, "options 1", key);
-    char **names = g_strsplit(list, "|", -1);
+    char **names =
+        g_strsplit(tool_advice_rules_get(state, "options 1", key), "|", -1);
     const advice_given_t *given = NULL;
 
     for (int i = 0; names[i] && !given; i++)
         given = tool_advice_given(state, "option", names[i]);
     g_strfreev(names);
-    g_free(list);
     return given;
 }
 
@@ -124,8 +123,8 @@ static int mapping_each(const char *value)
 /* The number of ranks on each node that given arguments say, or 0. */
 static int given_each(const advice_state_t *state)
 {
-    char *list = tool_advice_rules_get(state, "options 1", "each");
-    char **names = g_strsplit(list, "|", -1);
+    char **names =
+        g_strsplit(tool_advice_rules_get(state, "options 1", "each"), "|", -1);
     const advice_given_t *given;
     int each = 0;
 
@@ -134,7 +133,6 @@ static int given_each(const advice_state_t *state)
         each = given ? tool_advice_decimal(given->value, ADVICE_RANKS_MAX) : 0;
     }
     g_strfreev(names);
-    g_free(list);
     if (!each && tool_advice_given(state, "option", "pernode"))
         each = 1;
     given = tool_advice_given(state, "option", "map-by");

@@ -65,24 +65,23 @@ static const char *device_group(const advice_state_t *state, const char *device)
     return found;
 }
 
-/* Why UCX does not drive a device, g_free(); or NULL. */
-static char *device_problem(advice_state_t *state, const char *device)
+/* Why UCX does not drive a device, or NULL. */
+static const char *device_problem(advice_state_t *state, const char *device)
 {
     const char *group = device_group(state, device);
-    char *mtl;
+    const char *mtl;
 
     if (!is_slingshot(device) && !device_has(device, "ports/*/state", "ACTIVE"))
-        return g_strdup("has no active port");
+        return "has no active port";
     tool_advice_set_fact(state, "device", TRUE);
     if (device_has(device, "node_type", "RNIC"))
-        return g_strdup("is iWARP, which UCX does not drive");
+        return "is iWARP, which UCX does not drive";
     if (!group)
         return NULL;
     if (!*tool_advice_fact(state, "fabric")) {
         mtl = tool_advice_rules_get(state, group, "mtl");
         tool_advice_set(state, "fabric", "%s", strrchr(device, '/') + 1);
         tool_advice_set(state, "mtl", "%s", mtl ? mtl : "");
-        g_free(mtl);
     }
     return tool_advice_rules_get(state, group, "why");
 }
@@ -97,11 +96,10 @@ static void devices_read(advice_state_t *state, const char *class)
     glob(pattern, 0, NULL, &devices);
     for (size_t i = 0; i < devices.gl_pathc; i++) {
         const char *name = strrchr(devices.gl_pathv[i], '/') + 1;
-        char *problem = device_problem(state, devices.gl_pathv[i]);
+        const char *problem = device_problem(state, devices.gl_pathv[i]);
 
         if (problem && !*tool_advice_fact(state, "no_rdma"))
             tool_advice_set(state, "no_rdma", "%s %s", name, problem);
-        g_free(problem);
         if (!problem) {
             tool_advice_set(state, "rdma", "%s", name);
             break;

@@ -13,17 +13,6 @@ static const char *const lines[] = {
 #include "tools/env/advice/rules.inc"
     NULL};
 
-static void rule_free(void *data)
-{
-    advice_rule_t *rule = data;
-
-    g_free(rule->kind);
-    g_free(rule->name);
-    g_free(rule->check);
-    g_free(rule->terms);
-    g_free(rule);
-}
-
 /* A group of one word is no rule. */
 static void rule_add(advice_state_t *state, const char *group)
 {
@@ -35,10 +24,10 @@ static void rule_add(advice_state_t *state, const char *group)
         char **pair = g_strsplit(words[1], "=", 2);
 
         rule->group = group;
-        rule->kind = g_strdup(words[0]);
-        rule->name = g_strdup(pair[0]);
-        rule->check = g_strdup(pair[1]);
-        rule->terms = g_strdup(halves[1]);
+        rule->kind = g_intern_string(words[0]);
+        rule->name = g_intern_string(pair[0]);
+        rule->check = g_intern_string(pair[1]);
+        rule->terms = g_intern_string(halves[1]);
         g_ptr_array_add(state->rules, rule);
         g_strfreev(pair);
     }
@@ -57,7 +46,7 @@ void tool_advice_rules_open(advice_state_t *state)
         g_assert_not_reached();
     g_free(text);
     state->groups = g_key_file_get_groups(state->file, NULL);
-    state->rules = g_ptr_array_new_with_free_func(rule_free);
+    state->rules = g_ptr_array_new_with_free_func(g_free);
     for (group = state->groups; *group; group++)
         rule_add(state, *group);
     state->values =
@@ -76,10 +65,14 @@ void tool_advice_rules_close(advice_state_t *state)
     g_key_file_unref(state->file);
 }
 
-char *tool_advice_rules_get(const advice_state_t *state, const char *group,
-                            const char *key)
+const char *tool_advice_rules_get(const advice_state_t *state,
+                                  const char *group, const char *key)
 {
-    return g_key_file_get_value(state->file, group, key, NULL);
+    char *value = g_key_file_get_value(state->file, group, key, NULL);
+    const char *text = g_intern_string(value);
+
+    g_free(value);
+    return text;
 }
 
 const char *tool_advice_variable(const tool_advice_question_t *question,
@@ -151,15 +144,10 @@ char **tool_advice_words(const advice_state_t *state, const char *text)
 static gboolean pattern_matches(const advice_state_t *state,
                                 const char *pattern, const char *text)
 {
-    char *list;
-    gboolean found;
-
     if (*pattern != '@')
         return g_pattern_match_simple(pattern, text);
-    list = tool_advice_rules_get(state, "names", pattern + 1);
-    found = tool_advice_matches(state, list, text);
-    g_free(list);
-    return found;
+    return tool_advice_matches(
+        state, tool_advice_rules_get(state, "names", pattern + 1), text);
 }
 
 gboolean tool_advice_matches(const advice_state_t *state, const char *patterns,
@@ -349,15 +337,14 @@ void tool_advice_rules_facts(advice_state_t *state)
     char **names = g_key_file_get_keys(state->file, "facts", NULL, NULL);
 
     for (int i = 0; names[i]; i++) {
-        char *text = tool_advice_rules_get(state, "facts", names[i]);
-        char **alternatives = g_strsplit(text, ";", -1);
+        char **alternatives = g_strsplit(
+            tool_advice_rules_get(state, "facts", names[i]), ";", -1);
         gboolean holds = FALSE;
 
         for (int j = 0; alternatives[j]; j++)
             holds = holds || tool_advice_holds(state, alternatives[j]);
         tool_advice_set_fact(state, names[i], holds);
         g_strfreev(alternatives);
-        g_free(text);
     }
     g_strfreev(names);
 }

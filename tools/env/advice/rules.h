@@ -35,7 +35,7 @@ typedef struct {
 
 typedef struct {
     const char *group;
-    char *kind, *name, *check, *terms; /* check and terms: NULL: none */
+    const char *kind, *name, *check, *terms; /* check and terms: NULL: none */
 } advice_rule_t;
 
 typedef struct {
@@ -55,9 +55,9 @@ void tool_advice_rules_close(advice_state_t *state);
 /* Sets those of [facts]. */
 void tool_advice_rules_facts(advice_state_t *state);
 
-/* The value of a key of group, or NULL; g_free(). */
-char *tool_advice_rules_get(const advice_state_t *state, const char *group,
-                            const char *key);
+/* The value of a key of group, or NULL; it stays for the process. */
+const char *tool_advice_rules_get(const advice_state_t *state,
+                                  const char *group, const char *key);
 
 gboolean tool_advice_matches(const advice_state_t *state, const char *patterns,
                              const char *text);
