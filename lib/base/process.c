@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -72,4 +73,26 @@ int dscomm_priv_process_ended(pid_t pid, int fd)
     if (fd >= 0)
         return poll(&one, 1, 0) > 0;
     return kill(pid, 0) && errno == ESRCH;
+}
+
+const char *dscomm_priv_process_stopped(int64_t pid)
+{
+    char path[40], text[512];
+    const char *end;
+    FILE *file;
+    size_t size;
+
+    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    file = fopen(path, "re");
+    if (!file)
+        return NULL;
+    size = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[size] = '\0';
+    end = strrchr(text, ')'); /* the name may hold anything, ')' too */
+    if (!end || end[1] != ' ')
+        return NULL;
+    return end[2] == 'T'   ? " by a signal"
+           : end[2] == 't' ? " by a debugger"
+                           : NULL;
 }

@@ -34,5 +34,8 @@ int dscomm_priv_process_open(pid_t pid);
 /* 1 where the process has ended, also while its parent has not waited for it;
  * fd: as above. */
 int dscomm_priv_process_ended(pid_t pid, int fd);
+/* " by a signal" or " by a debugger" if the process is stopped; NULL if it
+ * runs, or nothing is known of it. */
+const char *dscomm_priv_process_stopped(int64_t pid);
 
 #endif

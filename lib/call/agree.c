@@ -6,7 +6,7 @@
 #include "lib/base/describe.h"
 #include "lib/call/dispatch.h"
 #include "lib/rendezvous/processes.h"
-#include "lib/rendezvous/roster.h"
+#include "lib/base/node.h"
 #include "lib/base/status.h"
 
 #include <stdio.h>

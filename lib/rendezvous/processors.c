@@ -6,14 +6,13 @@
 
 #include "lib/rendezvous/processors.h"
 
-#include "lib/rendezvous/roster.h"
+#include "lib/base/node.h"
 
 #include <glib.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
-#define BOOT_ID "/proc/sys/kernel/random/boot_id"
 #define PROCESSORS_MOST 65536
 
 /* Whole ranges, as many as have room. */
@@ -56,11 +55,10 @@ static void append_own(char *text)
 
 void dscomm_priv_processors_own(char text[DSCOMM_PROCESSORS_MAX])
 {
-    char node[DSCOMM_NODE_MAX], boot[64];
+    char machine[DSCOMM_NODE_MAX];
 
-    dscomm_priv_node_name(node);
-    dscomm_priv_read_line(BOOT_ID, boot, sizeof boot);
-    snprintf(text, DSCOMM_PROCESSORS_MAX, "%s ", *boot ? boot : node);
+    dscomm_priv_node_machine(machine, sizeof machine);
+    snprintf(text, DSCOMM_PROCESSORS_MAX, "%s ", machine);
     append_own(text);
 }
 

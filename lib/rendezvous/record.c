@@ -3,6 +3,7 @@
  * the format, each of the others is one value. */
 #include "config.h"
 
+#include "lib/base/node.h"
 #include "lib/rendezvous/roster.h"
 
 #include "lib/base/settings.h"
@@ -12,7 +13,6 @@
 
 #include <dscomm/version.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <glib.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,29 +30,11 @@ enum { LINE_FORMAT, NUMBERS = 1, TEXTS = 8, LINES = 16 };
 
 #define ALONE_MAX 256
 
-void dscomm_priv_read_line(const char *path, char *text, size_t size)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? 0 : read(fd, text, size - 1);
-
-    text[MAX(got, 0)] = '\0';
-    g_strstrip(text);
-    if (fd >= 0)
-        close(fd);
-}
-
 static void read_link(const char *path, char *text, size_t size)
 {
     const ssize_t got = readlink(path, text, size - 1);
 
     text[MAX(got, 0)] = '\0';
-}
-
-void dscomm_priv_node_name(char node[DSCOMM_NODE_MAX])
-{
-    if (gethostname(node, DSCOMM_NODE_MAX) || !*node)
-        g_strlcpy(node, "unknown", DSCOMM_NODE_MAX);
-    node[DSCOMM_NODE_MAX - 1] = '\0';
 }
 
 static int resize(int fd, size_t size)
@@ -103,20 +85,16 @@ static void find_alone(char why[ALONE_MAX])
 static void host_identity(char text[DSCOMM_HOST_ID_MAX])
 {
     const char *told = dscomm_priv_setting_text(SETTING_HOST_ID);
-    char boot[DSCOMM_HOST_ID_MAX - 128] = "", net[56], pid[56],
-                                   node[DSCOMM_NODE_MAX];
+    char machine[DSCOMM_HOST_ID_MAX - 128] = "", net[56], pid[56];
 
-    dscomm_priv_node_name(node);
     if (told)
-        g_strlcpy(boot, told, sizeof boot);
-    g_strdelimit(boot, " \t\r\n", '_');
-    if (!*boot)
-        dscomm_priv_read_line("/proc/sys/kernel/random/boot_id", boot,
-                              sizeof boot);
+        g_strlcpy(machine, told, sizeof machine);
+    g_strdelimit(machine, " \t\r\n", '_');
+    if (!*machine)
+        dscomm_priv_node_machine(machine, sizeof machine);
     read_link("/proc/self/ns/net", net, sizeof net);
     read_link("/proc/self/ns/pid", pid, sizeof pid);
-    snprintf(text, DSCOMM_HOST_ID_MAX, "%s %s %s", *boot ? boot : node, net,
-             pid);
+    snprintf(text, DSCOMM_HOST_ID_MAX, "%s %s %s", machine, net, pid);
     dscomm_priv_tidy(text, DSCOMM_HOST_ID_MAX);
 }
 

@@ -8,6 +8,7 @@
 
 #include "lib/rendezvous/missing.h"
 #include "lib/base/clock.h"
+#include "lib/base/process.h"
 #include "lib/base/status.h"
 #include "lib/rendezvous/stopped.h"
 #include "lib/store/store.h"

@@ -3,12 +3,9 @@
 #ifndef LIB_ROSTER_H
 #define LIB_ROSTER_H
 
+#include "lib/base/node.h"
 #include "lib/rendezvous/processes.h"
 #include "lib/rendezvous/rendezvous.h"
-
-/* The name of this machine, or "unknown". */
-#define DSCOMM_NODE_MAX 65
-void dscomm_priv_node_name(char node[DSCOMM_NODE_MAX]);
 
 /* Bytes of a record's host; of a longer DSCOMM_HOST_ID the rest is cut. */
 #define DSCOMM_HOST_ID_MAX 1024
@@ -64,10 +61,6 @@ typedef struct {
     const char *rules; /* DSCOMM_ALGORITHM, or "" */
     const char *processors; /* as lib/rendezvous/processors.h has it */
 } dscomm_record_t;
-
-/* What a small file begins with, without blanks at its ends; "" where it cannot
- * be read. */
-void dscomm_priv_read_line(const char *path, char *text, size_t size);
 
 /* How this process is known among hosts: equal text where memory can be shared,
  * text of its own where it can share with none. */

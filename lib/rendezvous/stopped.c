@@ -3,6 +3,7 @@
 
 #include "lib/rendezvous/stopped.h"
 
+#include "lib/base/process.h"
 #include "lib/rendezvous/processes.h"
 #include "lib/base/status.h"
 #include "lib/store/tcp/stopped-server.h"
@@ -10,28 +11,6 @@
 
 #include <stdio.h>
 #include <string.h>
-
-const char *dscomm_priv_process_stopped(int64_t pid)
-{
-    char path[40], text[512];
-    const char *end;
-    FILE *file;
-    size_t size;
-
-    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
-    file = fopen(path, "re");
-    if (!file)
-        return NULL;
-    size = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[size] = '\0';
-    end = strrchr(text, ')'); /* the name may hold anything, ')' too */
-    if (!end || end[1] != ' ')
-        return NULL;
-    return end[2] == 'T'   ? " by a signal"
-           : end[2] == 't' ? " by a debugger"
-                           : NULL;
-}
 
 static void append(int rank, int64_t pid, const char *how, int serves,
                    char *text, size_t size)

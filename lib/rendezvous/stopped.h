@@ -6,10 +6,6 @@
 
 #include "lib/rendezvous/rendezvous.h"
 
-/* " by a signal" or " by a debugger"; NULL where the process runs, or nothing
- * is known of it. */
-const char *dscomm_priv_process_stopped(int64_t pid);
-
 /* Appends "; rank 3 (pid 812) is stopped by a signal" to text for each of the
  * given ranks of the world that is stopped on this machine, and for rank 0
  * where it serves the store. Text that is too long is cut off. Asks the store

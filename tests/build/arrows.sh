@@ -37,7 +37,6 @@ lib/work/work.c lib/diagnosis/diagnosis.h
 lib/work/work.c lib/diagnosis/history.h
 lib/work/work.c lib/schedule/cache.h
 lib/work/work.c lib/call/receive.h
-lib/store/tcp/stopped-server.c lib/rendezvous/stopped.h
 compression/device/module.c lib/device/device.h
 compression/device/part.c lib/device/device.h
 END

@@ -5,7 +5,7 @@
 
 #include "lib/store/tcp/stopped-server.h"
 
-#include "lib/rendezvous/stopped.h"
+#include "lib/base/process.h"
 #include "lib/store/tcp/socket-table.h"
 
 #include <dirent.h>
