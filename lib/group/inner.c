@@ -5,7 +5,7 @@
 #include "lib/group/group.h"
 
 #include "lib/group/creation.h"
-#include "lib/rendezvous/roster.h"
+#include "lib/rendezvous/record.h"
 #include "lib/store/store.h"
 
 #include <stdio.h>

@@ -4,7 +4,8 @@
 
 #include "lib/rendezvous/bootstrap.h"
 
-#include "lib/rendezvous/missing.h"
+#include "lib/rendezvous/join.h"
+#include "lib/rendezvous/roster.h"
 #include "lib/base/clock.h"
 #include "lib/store/tcp/interface.h"
 #include "lib/base/log.h"
@@ -28,7 +29,7 @@
 /* In the store: how many ranks have heard, and each of them; which ones have
  * not, as rank 0 says, and how many have read that. */
 #define HEARD_KEY "dscomm/heard"
-#define ABSENT_KEY "dscomm/absent"
+#define MISSING_KEY "dscomm/absent"
 #define READ_KEY "dscomm/read"
 
 typedef struct {
@@ -253,11 +254,11 @@ static int has_arrived(void *arg)
 
 /* Who has not heard of rank 0. Such a rank may have come, and wait for what
  * another passes on. */
-static dscomm_status_t find_absent(const introduction_t *own, int *ret_came)
+static dscomm_status_t find_missing(const introduction_t *own, int *ret_came)
 {
     const int size = own->told.ranks;
     char *sentence;
-    dscomm_status_t status = dscomm_priv_absent_name(
+    dscomm_status_t status = dscomm_priv_missing_ranks(
         own->store, HEARD_KEY "/", size, own->join->timeout_ms, ret_came);
 
     if (status != DSCOMM_ERR_TIMEOUT || size - *ret_came < 2)
@@ -272,16 +273,16 @@ static dscomm_status_t find_absent(const introduction_t *own, int *ret_came)
 }
 
 /* Rank 0, while it still has its store. */
-static dscomm_status_t tell_absent(const introduction_t *own)
+static dscomm_status_t publish_missing(const introduction_t *own)
 {
     int came;
-    dscomm_status_t status = find_absent(own, &came);
+    dscomm_status_t status = find_missing(own, &came);
     char *sentence = g_strdup(dscomm_last_error());
 
     if (status == DSCOMM_ERR_TIMEOUT &&
-        dscomm_store_set(own->store, ABSENT_KEY, sentence, strlen(sentence)) ==
+        dscomm_store_set(own->store, MISSING_KEY, sentence, strlen(sentence)) ==
             DSCOMM_OK)
-        dscomm_priv_absent_linger(own->store, READ_KEY, came - 1);
+        dscomm_priv_roster_await_readers(own->store, READ_KEY, came - 1);
     if (status < 0)
         dscomm_priv_fail_with(status, sentence);
     g_free(sentence);
@@ -289,16 +290,16 @@ static dscomm_status_t tell_absent(const introduction_t *own)
 }
 
 /* Others, which wait a little for its words. */
-static dscomm_status_t read_absent(const introduction_t *own)
+static dscomm_status_t read_missing(const introduction_t *own)
 {
     void *text;
     int64_t count;
     size_t size;
     int came;
 
-    if (dscomm_store_get(own->store, ABSENT_KEY, DSCOMM_ABSENT_GRACE_MS, &text,
+    if (dscomm_store_get(own->store, MISSING_KEY, ROSTER_GRACE_MS, &text,
                          &size) < 0)
-        return find_absent(own, &came);
+        return find_missing(own, &came);
     dscomm_store_add(own->store, READ_KEY, 1, &count);
     dscomm_priv_tidy(text, size + 1);
     dscomm_priv_fail_with(DSCOMM_ERR_TIMEOUT, text);
@@ -328,7 +329,7 @@ introduce(dscomm_join_t *join, const dscomm_module_t *module, int *ret_refused)
     own.farewell = dscomm_priv_clock_after(dscomm_priv_clock(), FAREWELL_MS);
     status = module->ops.introduce(&own.told);
     if (status == DSCOMM_ERR_TIMEOUT && own.store && own.begun)
-        status = join->rank ? read_absent(&own) : tell_absent(&own);
+        status = join->rank ? read_missing(&own) : publish_missing(&own);
     *ret_refused = own.status < 0;
     if (status == DSCOMM_OK)
         join->size = own.told.ranks;
@@ -372,7 +373,7 @@ static const dscomm_module_t *find_named(const dscomm_join_t *join)
 }
 
 /* What it needs is not there, as it has found on trying. */
-static int is_absent(dscomm_status_t status)
+static int is_not_there(dscomm_status_t status)
 {
     return status == DSCOMM_ERR_NO_BACKEND || status == DSCOMM_ERR_ENVIRONMENT;
 }
@@ -401,7 +402,7 @@ dscomm_status_t dscomm_priv_introduce(dscomm_join_t *join)
                    : dscomm_fail(DSCOMM_ERR_ENVIRONMENT, "%s", join->problem);
     status = introduce(join, module, &refused);
     if (status < 0)
-        return by_choice && join->url && is_absent(status) && !refused
+        return by_choice && join->url && is_not_there(status) && !refused
                    ? keep_place(join, module)
                    : status;
     dscomm_log(DSCOMM_LOG_INFO, "core",

@@ -3,7 +3,7 @@
  * which ranks share a node. */
 #include "config.h"
 
-#include "lib/rendezvous/roster.h"
+#include "lib/rendezvous/join-decision.h"
 
 #include "lib/rendezvous/processors.h"
 
@@ -177,17 +177,17 @@ static int are_crowded(const dscomm_record_t *records, int size)
 }
 
 dscomm_status_t dscomm_priv_decide(const dscomm_record_t *records, int size,
-                                   dscomm_verdict_t *ret_verdict)
+                                   dscomm_join_decision_t *ret_decision)
 {
     dscomm_status_t status;
 
-    ret_verdict->crowded = are_crowded(records, size);
-    ret_verdict->pid = getpid();
-    g_strlcpy(ret_verdict->node, records[0].node, sizeof ret_verdict->node);
-    g_strlcpy(ret_verdict->host, records[0].host, sizeof ret_verdict->host);
-    status = dscomm_priv_choose_backend(records, size, ret_verdict->crowded,
-                                        &ret_verdict->module);
+    ret_decision->crowded = are_crowded(records, size);
+    ret_decision->pid = getpid();
+    g_strlcpy(ret_decision->node, records[0].node, sizeof ret_decision->node);
+    g_strlcpy(ret_decision->host, records[0].host, sizeof ret_decision->host);
+    status = dscomm_priv_choose_backend(records, size, ret_decision->crowded,
+                                        &ret_decision->module);
     if (status == DSCOMM_OK)
-        find_nodes(records, size, &ret_verdict->nodes);
+        find_nodes(records, size, &ret_decision->nodes);
     return status;
 }

@@ -6,7 +6,8 @@
 #include "lib/rendezvous/host.h"
 
 #include "lib/base/clock.h"
-#include "lib/rendezvous/roster.h"
+#include "lib/base/node.h"
+#include "lib/rendezvous/join-decision.h"
 #include "lib/base/status.h"
 
 #include <glib.h>
@@ -35,6 +36,11 @@ enum { HOST_SIZE, HOST_RUN, HOST_PROCESS, HOST_LINES };
 
 #define RUN_MAX 160
 #define RUN_TEXT_MAX (RUN_MAX + 16)
+
+int dscomm_priv_join_serves(const dscomm_join_t *join)
+{
+    return !join->store && join->serve && g_str_has_prefix(join->url, "tcp:");
+}
 
 /* The lines of rank 0's key, or what became of it; g_strfreev(). */
 static dscomm_status_t read_host(dscomm_store_t *store, int timeout_ms,
@@ -89,19 +95,14 @@ static const char *name_run(const char *quoted, char text[RUN_TEXT_MAX])
     return text;
 }
 
-/* A world that may be this process's ends with the last sentence. */
+/* A world that may be this process's ends with the last error. */
 static void accuse(const dscomm_join_t *join, dscomm_store_t *store,
                    unsigned number, dscomm_status_t status)
 {
-    char sentence[DSCOMM_ERROR_MAX], *key, *text;
+    char *key = g_strdup_printf("dscomm/%s/%u/" DSCOMM_JOIN_WRONG, join->run_id,
+                                number);
 
-    snprintf(sentence, sizeof sentence, "%s", dscomm_last_error());
-    key = g_strdup_printf("dscomm/%s/%u/" DSCOMM_ROSTER_WRONG, join->run_id,
-                          number);
-    text = dscomm_priv_verdict_write_failure(status, sentence);
-    dscomm_store_set(store, key, text, strlen(text));
-    dscomm_priv_fail_with(status, sentence);
-    g_free(text);
+    dscomm_priv_join_decision_put_failure(store, key, status);
     g_free(key);
 }
 

@@ -5,6 +5,9 @@
 
 #include "lib/rendezvous/rendezvous.h"
 
+/* Whether the store is in rank 0's process. */
+int dscomm_priv_join_serves(const dscomm_join_t *join);
+
 /* In a store that a rank 0 serves, from the start: for whom. */
 #define DSCOMM_HOST_KEY "dscomm/host"
 /* Its value, for g_free(). */

@@ -3,34 +3,49 @@
  * crowded, rank 0's pid, node and host; or "error", status, sentence. */
 #include "config.h"
 
-#include "lib/rendezvous/roster.h"
+#include "lib/rendezvous/join-decision.h"
 
 #include "lib/base/status.h"
+#include "lib/rendezvous/roster.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { WORD, BACKEND, SIZE, NODES, CROWDED, PID, NODE, HOST, LINES };
 
-char *dscomm_priv_verdict_write(const dscomm_verdict_t *verdict)
+char *dscomm_priv_join_decision_write(const dscomm_join_decision_t *decision)
 {
-    char *nodes = dscomm_priv_nodes_write(&verdict->nodes), *text;
+    char *nodes = dscomm_priv_nodes_write(&decision->nodes), *text;
 
     text = g_strdup_printf("ok\n%s\n%d\n%s\n%d\n%lld\n%s\n%s",
-                           verdict->module->name, verdict->nodes.ranks, nodes,
-                           verdict->crowded, (long long)verdict->pid,
-                           verdict->node, verdict->host);
+                           decision->module->name, decision->nodes.ranks, nodes,
+                           decision->crowded, (long long)decision->pid,
+                           decision->node, decision->host);
     g_free(nodes);
     return text;
 }
 
-char *dscomm_priv_verdict_write_failure(dscomm_status_t status,
-                                        const char *sentence)
+char *dscomm_priv_join_decision_write_failure(dscomm_status_t status,
+                                              const char *sentence)
 {
-    return g_strdup_printf("error\n%d\n%s", (int)status, sentence);
+    return g_strdup_printf(ROSTER_FAILURE "%d\n%s", (int)status, sentence);
 }
 
-static dscomm_status_t nonsense(void)
+dscomm_status_t dscomm_priv_join_decision_put_failure(dscomm_store_t *store,
+                                                      const char *key,
+                                                      dscomm_status_t status)
+{
+    char *sentence = g_strdup(dscomm_last_error());
+    char *text = dscomm_priv_join_decision_write_failure(status, sentence);
+
+    dscomm_store_set(store, key, text, strlen(text));
+    dscomm_priv_fail_with(status, sentence);
+    g_free(text);
+    g_free(sentence);
+    return status;
+}
+
+static dscomm_status_t fail_nonsense(void)
 {
     return dscomm_fail(DSCOMM_ERR_PROTOCOL,
                        "what rank 0 published makes no sense; another program "
@@ -53,26 +68,26 @@ static dscomm_status_t check_size(const dscomm_join_t *join, const char *size)
 }
 
 static dscomm_status_t read_good(const dscomm_join_t *join, char **lines,
-                                 dscomm_verdict_t *verdict)
+                                 dscomm_join_decision_t *decision)
 {
     dscomm_status_t status = check_size(join, lines[SIZE]);
     gint64 pid = 0;
 
     if (!status)
-        status = dscomm_priv_module_find(lines[BACKEND], &verdict->module);
-    verdict->crowded = strcmp(lines[CROWDED], "1") == 0;
-    if (!status && !verdict->crowded && strcmp(lines[CROWDED], "0"))
-        status = nonsense();
+        status = dscomm_priv_module_find(lines[BACKEND], &decision->module);
+    decision->crowded = strcmp(lines[CROWDED], "1") == 0;
+    if (!status && !decision->crowded && strcmp(lines[CROWDED], "0"))
+        status = fail_nonsense();
     if (!status &&
         !g_ascii_string_to_signed(lines[PID], 10, 1, G_MAXINT32, &pid, NULL))
-        status = nonsense();
-    verdict->pid = pid;
-    g_strlcpy(verdict->node, lines[NODE], sizeof verdict->node);
-    dscomm_priv_tidy(verdict->node, sizeof verdict->node);
-    g_strlcpy(verdict->host, lines[HOST], sizeof verdict->host);
+        status = fail_nonsense();
+    decision->pid = pid;
+    g_strlcpy(decision->node, lines[NODE], sizeof decision->node);
+    dscomm_priv_tidy(decision->node, sizeof decision->node);
+    g_strlcpy(decision->host, lines[HOST], sizeof decision->host);
     if (!status &&
-        dscomm_priv_nodes_read(lines[NODES], join->size, &verdict->nodes))
-        status = nonsense();
+        dscomm_priv_nodes_read(lines[NODES], join->size, &decision->nodes))
+        status = fail_nonsense();
     return status;
 }
 
@@ -87,29 +102,29 @@ static dscomm_status_t read_failure(const char *text)
         dscomm_priv_quote(lines[2], quoted, sizeof quoted);
         status = dscomm_priv_fail_with((dscomm_status_t)number, quoted);
     } else {
-        status = nonsense();
+        status = fail_nonsense();
     }
     g_strfreev(lines);
     return status;
 }
 
-dscomm_status_t dscomm_priv_verdict_read(const dscomm_join_t *join,
-                                         const char *text,
-                                         dscomm_verdict_t *ret_verdict)
+dscomm_status_t
+dscomm_priv_join_decision_read(const dscomm_join_t *join, const char *text,
+                               dscomm_join_decision_t *ret_decision)
 {
-    dscomm_verdict_t verdict = {0};
+    dscomm_join_decision_t decision = {0};
     dscomm_status_t status;
     char **lines;
 
-    if (g_str_has_prefix(text, "error\n"))
+    if (g_str_has_prefix(text, ROSTER_FAILURE))
         return read_failure(text);
     lines = g_strsplit(text, "\n", LINES + 1);
     if (g_strv_length(lines) == LINES && !strcmp(lines[WORD], "ok"))
-        status = read_good(join, lines, &verdict);
+        status = read_good(join, lines, &decision);
     else
-        status = nonsense();
+        status = fail_nonsense();
     g_strfreev(lines);
     if (!status)
-        *ret_verdict = verdict;
+        *ret_decision = decision;
     return status;
 }

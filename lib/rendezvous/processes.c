@@ -5,7 +5,8 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/process.h"
-#include "lib/rendezvous/roster.h"
+#include "lib/base/node.h"
+#include "lib/rendezvous/record.h"
 #include "lib/base/status.h"
 #include "lib/store/store.h"
 

@@ -4,7 +4,7 @@
 #include "config.h"
 
 #include "lib/base/node.h"
-#include "lib/rendezvous/roster.h"
+#include "lib/rendezvous/record.h"
 
 #include "lib/base/settings.h"
 #include "lib/base/process.h"

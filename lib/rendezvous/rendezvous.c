@@ -5,12 +5,12 @@
 
 #include "lib/rendezvous/rendezvous.h"
 
-#include "lib/rendezvous/missing.h"
 #include "lib/base/clock.h"
 #include "lib/rendezvous/host.h"
 #include "lib/store/tcp/interface.h"
 #include "lib/base/process.h"
-#include "lib/base/random.h"
+#include "lib/base/node.h"
+#include "lib/rendezvous/join.h"
 #include "lib/rendezvous/roster.h"
 #include "lib/base/status.h"
 #include "lib/rendezvous/stopped.h"
@@ -27,7 +27,6 @@
 /* Where it is doubtful that anyone comes, and where a launcher has come that
  * serves the store. */
 #define DOUBTFUL_MS 30000
-#define DSCOMM_TOKEN_MAX 128
 /* Between the end of the final barrier and the last goodbye. */
 #define GOODBYE_MS STORE_LINGER_MS
 /* Between looks at who is still there, the first and later ones. */
@@ -37,7 +36,7 @@
 #define LEAVE_MS 1000
 /* Longest time after the deadline of a start-up: rank 0 publishes who is
  * missing, and the others read it. */
-#define LAST_WORDS_MS (DSCOMM_ABSENT_GRACE_MS + 500)
+#define LAST_WORDS_MS (ROSTER_GRACE_MS + 500)
 
 /* One place where worlds of this process meet others, as one rank of theirs. It
  * stays known when its store is closed, for the sake of count. */
@@ -51,7 +50,7 @@ typedef struct dscomm_point {
     unsigned count; /* worlds so far: the n-th of every rank is the same one */
     unsigned before; /* worlds of processes that were this rank before */
     char *key; /* in a launcher's store: where they are counted */
-    char failed[DSCOMM_TOKEN_MAX]; /* the last call that did, or "" */
+    char failed[ROSTER_TOKEN_MAX]; /* the last call that did, or "" */
     struct dscomm_point *next;
 } point_t;
 
@@ -88,11 +87,6 @@ void dscomm_priv_rendezvous_forked(void)
 static int is_tcp(const char *url)
 {
     return g_str_has_prefix(url, "tcp:");
-}
-
-int dscomm_priv_join_serves(const dscomm_join_t *join)
-{
-    return !join->store && join->serve && is_tcp(join->url);
 }
 
 /* The store has not opened in time: who is to blame for that? */
@@ -361,17 +355,18 @@ static int try_again(const dscomm_join_t *join, dscomm_status_t status,
 
 static dscomm_status_t meet(const dscomm_join_t *join, const char *token,
                             int64_t deadline, dscomm_meeting_t *meeting,
-                            int *ret_final, dscomm_verdict_t *ret_verdict)
+                            int *ret_final,
+                            dscomm_join_decision_t *ret_decision)
 {
     dscomm_status_t status = enter(join, deadline, meeting);
 
     if (status < 0)
         return status;
     limit_store(meeting->store, deadline);
-    status = dscomm_priv_roster(join, meeting->store, token,
-                                meeting->point ? meeting->point->failed : "",
-                                deadline, ret_final, meeting->processes,
-                                ret_verdict);
+    status =
+        dscomm_priv_join(join, meeting->store, token,
+                         meeting->point ? meeting->point->failed : "", deadline,
+                         ret_final, meeting->processes, ret_decision);
     limit_none(meeting->store);
     status = dscomm_priv_stopped_store(meeting->store, is_by_rank_0(join), "",
                                        status);
@@ -383,19 +378,6 @@ static dscomm_status_t meet(const dscomm_join_t *join, const char *token,
                         join->serve && is_tcp(join->url));
     }
     return status;
-}
-
-/* Names this call, for one that claims the same rank; unique. */
-static void make_token(char *token, size_t size)
-{
-    char node[DSCOMM_NODE_MAX];
-    uint64_t number = 0;
-
-    dscomm_priv_node_name(node);
-    if (!dscomm_priv_random(&number, sizeof number))
-        number = (uint64_t)dscomm_priv_clock();
-    snprintf(token, size, "pid %ld on %s, %016llx", (long)getpid(), node,
-             (unsigned long long)number);
 }
 
 /* Loaded now, a module finds a process without threads of ours, and nobody
@@ -417,7 +399,7 @@ static void remember(const dscomm_join_t *join, const char *token)
 {
     if (join->url)
         g_strlcpy(find_point(join->url, join->rank)->failed, token,
-                  DSCOMM_TOKEN_MAX);
+                  ROSTER_TOKEN_MAX);
 }
 
 dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
@@ -427,20 +409,20 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
     int64_t deadline = dscomm_priv_clock_after(
         join->began ? join->began : dscomm_priv_clock(), join->timeout_ms);
     dscomm_meeting_t meeting = {.rank = join->rank, .size = join->size};
-    dscomm_verdict_t verdict = {0};
-    char token[DSCOMM_TOKEN_MAX];
+    dscomm_join_decision_t decision = {0};
+    char token[ROSTER_TOKEN_MAX];
     int final = 0;
     dscomm_status_t status = dscomm_priv_interface_validate();
 
     load_modules(join);
-    make_token(token, sizeof token);
+    dscomm_priv_roster_token(NULL, token);
     meeting.serves = dscomm_priv_join_serves(join);
     meeting.processes = dscomm_priv_processes_new(join->size);
     if (!meeting.processes && !status)
         status = dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %d ranks",
                              join->size);
     while (!status) {
-        status = meet(join, token, deadline, &meeting, &final, &verdict);
+        status = meet(join, token, deadline, &meeting, &final, &decision);
         if (status == DSCOMM_OK || !try_again(join, status, final, deadline))
             break;
         status = DSCOMM_OK;
@@ -451,12 +433,12 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
         remember(join, token);
         return status;
     }
-    meeting.nodes = verdict.nodes;
+    meeting.nodes = decision.nodes;
     if (is_by_rank_0(join))
         meeting.server_pid = dscomm_priv_processes_pid(meeting.processes, 0);
-    meeting.crowded = verdict.crowded;
+    meeting.crowded = decision.crowded;
     *ret_meeting = meeting;
-    *ret_module = verdict.module;
+    *ret_module = decision.module;
     return DSCOMM_OK;
 }
 

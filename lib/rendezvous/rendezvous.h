@@ -5,7 +5,7 @@
  * What it costs: a rank other than 0 sends the store about 12 requests, of a
  * few hundred bytes, whatever the size of the world; rank 0 sends 6 and one
  * for the records of each 1024 ranks, which come in one answer. So the store
- * sees O(ranks) messages and sends O(ranks) bytes to rank 0, and the verdict,
+ * sees O(ranks) messages and sends O(ranks) bytes to rank 0, and the decision,
  * some 200 bytes and what the nodes take (lib/rendezvous/nodes.h), to each
  * rank. While ranks are missing, those that have come look once a second
  * whether it still makes sense to wait: rank 0 by a request for each of 1024
@@ -53,9 +53,6 @@ typedef struct {
     int timeout_ms;
     int bad; /* something of it found no memory */
 } dscomm_join_t;
-
-/* 1 where the store is in rank 0's process. */
-int dscomm_priv_join_serves(const dscomm_join_t *join);
 
 /* What a world keeps of it. */
 typedef struct {

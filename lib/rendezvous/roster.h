@@ -1,104 +1,106 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The roster: who the ranks of a world are, and what they agree on. */
+/* The roster: members that meet in a store. Each member claims its number and
+ * puts a record of itself there; member 0 waits for all records and publishes a
+ * decision for all members, or why there is none. The ranks of a world meet so,
+ * and the nodes of `dscomm run`, which links this file too. What records and
+ * decisions say is their users' affair. */
 #ifndef LIB_ROSTER_H
 #define LIB_ROSTER_H
 
-#include "lib/base/node.h"
-#include "lib/rendezvous/processes.h"
-#include "lib/rendezvous/rendezvous.h"
+#include <dscomm/store.h>
 
-/* Bytes of a record's host; of a longer DSCOMM_HOST_ID the rest is cut. */
-#define DSCOMM_HOST_ID_MAX 1024
+#include <stdbool.h>
 
-/* What rank 0 decides for all. */
+#define ROSTER_KEY_MAX 32
+#define ROSTER_TOKEN_MAX 128
+
+/* A decision that begins so is none: the rest says why. */
+#define ROSTER_FAILURE "error\n"
+
+/* How much longer than member 0, which names the missing ones, the others wait
+ * for its decision, in ms. */
+#define ROSTER_GRACE_MS 1000
+
 typedef struct {
-    const dscomm_module_t *module; /* the backend */
-    dscomm_nodes_t nodes;
-    int crowded; /* ranks outnumber processors on a machine */
-    int64_t pid; /* of rank 0 */
-    /* of rank 0, as in its record */
-    char node[DSCOMM_NODE_MAX], host[DSCOMM_HOST_ID_MAX];
-} dscomm_verdict_t;
+    dscomm_store_t *store; /* view of the members' keys */
+    int own, count; /* this member's number; how many members there are */
+    int64_t deadline; /* for all to come; dscomm_priv_clock() */
+    /* Keys: of a record, which the member's number follows; of the decision; of
+     * the number of members that have read why there is none. */
+    const char *record, *decision, *read;
+} dscomm_roster_t;
 
-/* As text, to be freed; and back, which is a failure where it tells of one, of
- * another size of the world, or makes no sense. */
-char *dscomm_priv_verdict_write(const dscomm_verdict_t *verdict);
-char *dscomm_priv_verdict_write_failure(dscomm_status_t status,
-                                        const char *sentence);
-dscomm_status_t dscomm_priv_verdict_read(const dscomm_join_t *join,
-                                         const char *text,
-                                         dscomm_verdict_t *ret_verdict);
-
-/* Exchanges records through store, a view of the world's keys; returns what
- * rank 0 decided. token tells this call from any other, before is that of the
- * last one of this process and rank that failed, or "". processes learns who
- * rank 0 is. *ret_final becomes 1 where another attempt ends no better: the
- * status is the verdict of rank 0, or rank 0 was there and has ended. */
-dscomm_status_t dscomm_priv_roster(const dscomm_join_t *join,
-                                   dscomm_store_t *store, const char *token,
-                                   const char *before, int64_t deadline,
-                                   int *ret_final,
-                                   dscomm_processes_t *processes,
-                                   dscomm_verdict_t *ret_verdict);
-
-/* In a world's keys: why it can never meet, as a failed verdict. Rank 0, as
- * long as it waits for others, makes it the verdict. */
-#define DSCOMM_ROSTER_WRONG "wrong"
-
-/* What one rank says about itself. */
+/* How a member waits: it looks around at times. */
 typedef struct {
-    char *memory; /* of all strings; NULL: none is there */
-    int64_t version, abi, size, pid;
-    int64_t local_rank, local_size, node_rank; /* as told; -1: not known */
-    const char *node; /* host name, for messages */
-    const char *host; /* equal text = can share memory */
-    const char *alone; /* why this process can share memory with none, or "" */
-    const char *backend; /* asked for */
-    const char
-        *modules; /* names of those it can load, blanks between and around */
-    const char
-        *why; /* why the one asked for, or others, are not among them, or "" */
-    const char *rules; /* DSCOMM_ALGORITHM, or "" */
-    const char *processors; /* as lib/rendezvous/processors.h has it */
-} dscomm_record_t;
+    int slice_ms, most_ms; /* until the next look; doubled up to most_ms */
+    /* What it looks at. A failure ends the wait. */
+    dscomm_status_t (*look)(void *arg);
+    void *arg;
+} dscomm_roster_wait_t;
 
-/* How this process is known among hosts: equal text where memory can be shared,
- * text of its own where it can share with none. */
-void dscomm_priv_record_host(char *text, size_t size);
+/* Names this process for those that claim the same number: "pid 7 on b, 03a0"
+ * with a random last field; unique. space: a field before it, or NULL. */
+void dscomm_priv_roster_token(const char *space, char token[ROSTER_TOKEN_MAX]);
 
-/* This process's record; memory is NULL if there was none for it. */
-void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record);
-/* As text for g_free(), NULL without memory, and back; -1 where text is no
- * record, 1 without memory. */
-char *dscomm_priv_record_write(const dscomm_record_t *record);
-int dscomm_priv_record_read(const char *text, size_t size,
-                            dscomm_record_t *record);
-/* The host of records whose processes share this machine, and the pid namespace
- * (to be freed). */
-char *dscomm_priv_record_machine(void);
-/* 1 where record is one of them. */
-int dscomm_priv_record_here(const dscomm_record_t *record);
-/* 1 where it is of a process of this machine that has ended. */
-int dscomm_priv_record_gone(const dscomm_record_t *record);
-/* ERR_MISMATCH where the record of rank has other settings than mine, rank 0's.
- */
-dscomm_status_t dscomm_priv_record_compare(const dscomm_record_t *mine,
-                                           const dscomm_record_t *other,
-                                           int rank);
-/* ERR_PEER_FAILED where the process of rank's record has ended. in_file: the
- * store may be a file; of two runs that use one, the later finds the records of
- * the earlier. */
-dscomm_status_t dscomm_priv_record_check_alive(const dscomm_record_t *record,
-                                               int rank, bool in_file);
-void dscomm_priv_record_clear(dscomm_record_t *record);
+/* Claims this member's number: the first process has it. *ret_other is NULL, or
+ * the token of the process that has it already; g_free(). replaces: whether the
+ * process of token may take the place of the other one; NULL: never. */
+dscomm_status_t
+dscomm_priv_roster_claim(const dscomm_roster_t *roster, const char *token,
+                         bool (*replaces)(const char *other, const char *token),
+                         char **ret_other);
 
-/* The backend for these ranks, or why there is none. */
-dscomm_status_t dscomm_priv_choose_backend(const dscomm_record_t *records,
-                                           int count, int crowded,
-                                           const dscomm_module_t **ret_module);
-/* All that rank 0, this process, decides for them; the nodes are the caller's
- * to clear. */
-dscomm_status_t dscomm_priv_decide(const dscomm_record_t *records, int size,
-                                   dscomm_verdict_t *ret_verdict);
+/* The key of a member's record. Returns key. */
+const char *dscomm_priv_roster_key(const dscomm_roster_t *roster, int member,
+                                   char key[ROSTER_KEY_MAX]);
+
+/* Puts this member's record there. */
+dscomm_status_t dscomm_priv_roster_put(const dscomm_roster_t *roster,
+                                       const char *record);
+
+/* *ret_value = a member's record, for dscomm_store_free(); NULL: there is none
+ * yet. */
+dscomm_status_t dscomm_priv_roster_get(const dscomm_roster_t *roster,
+                                       int member, void **ret_value,
+                                       size_t *ret_size);
+
+/* Waits for the records of all members, until the deadline, and gives them to
+ * take in the order of their numbers, some each time that all before have come.
+ * A failure of take ends that. */
+dscomm_status_t dscomm_priv_roster_collect(
+    const dscomm_roster_t *roster, dscomm_roster_wait_t *wait,
+    dscomm_status_t (*take)(void *arg, int member, const void *value,
+                            size_t size));
+
+/* Looks for half a second at most which of so many members have not set their
+ * key, prefix and number. *ret_names is NULL if none is missing, or known to
+ * be; else "ranks 2, 3 and perhaps others of 8", with noun "rank"; g_free().
+ * *ret_came: so many are known to be there. */
+dscomm_status_t dscomm_priv_roster_missing(dscomm_store_t *store,
+                                           const char *prefix, int count,
+                                           const char *noun, char **ret_names,
+                                           int *ret_came);
+
+/* Waits until so many members have read what was published, that is added 1 to
+ * key, for twice the grace period at most. */
+void dscomm_priv_roster_await_readers(dscomm_store_t *store, const char *key,
+                                      int readers);
+
+/* Member 0: publishes its decision; one that begins with ROSTER_FAILURE until
+ * so many others have read it. */
+dscomm_status_t dscomm_priv_roster_publish(const dscomm_roster_t *roster,
+                                           const char *decision, int readers);
+
+/* The others: wait until end for the decision, for dscomm_store_free(). */
+dscomm_status_t dscomm_priv_roster_await_decision(const dscomm_roster_t *roster,
+                                                  int64_t end,
+                                                  dscomm_roster_wait_t *wait,
+                                                  void **ret_value,
+                                                  size_t *ret_size);
+
+/* Whether the decision is a failure, which member 0 is told to have been
+ * read. */
+bool dscomm_priv_roster_failed(const dscomm_roster_t *roster,
+                               const char *decision);
 
 #endif

@@ -12,11 +12,10 @@ lib/base/op lib/base/types
 lib/call/coalesce lib/call/collective-v lib/call/dispatch
 lib/call/receive lib/work/deadline lib/work/event lib/work/progress lib/work/progress-thread lib/work/wait lib/work/work
 lib/group/attach lib/group/creation lib/group/group lib/group/memory
-lib/rendezvous/host lib/rendezvous/rendezvous lib/rendezvous/roster
 lib/schedule/algorithm lib/schedule/algorithms/binomial lib/schedule/algorithms/bruck lib/schedule/algorithms/chain lib/schedule/algorithms/dissemination lib/schedule/algorithms/halving-doubling lib/schedule/algorithms/knomial lib/schedule/algorithms/linear lib/schedule/algorithms/pairwise lib/schedule/algorithms/recursive-doubling lib/schedule/algorithms/ring lib/schedule/algorithms/scatter-all-gather lib/schedule/algorithms/tree lib/schedule/algorithms/two-level lib/schedule/choice lib/schedule/schedule
 lib/schedule/early lib/schedule/run
 lib/store/tcp/commands lib/store/tcp/session lib/store/tcp/waiters lib/store/tcp/will
-lib/rendezvous/processes lib/rendezvous/stopped lib/store/store lib/store/tcp/client lib/store/tcp/handshake lib/store/tcp/link lib/store/tcp/own-will lib/store/tcp/stopped-server
+lib/store/tcp/handshake lib/store/tcp/link lib/store/tcp/own-will
 env/azureml env/batch env/choose env/env env/explicit env/families env/flux env/hosts env/hydra env/job env/jsrun env/master env/openmpi env/pals env/pod env/read env/sagemaker env/singleton env/slurm env/torch env/torchrun env/vertex
 backends/shm/cancel backends/shm/collective backends/shm/connect backends/shm/exchange backends/shm/explain backends/shm/heap backends/shm/leader backends/shm/leave backends/shm/mismatch backends/shm/p2p backends/shm/peers backends/shm/reduce backends/shm/segment backends/shm/shm backends/shm/wait
 backends/mpi/active backends/mpi/failure backends/mpi/library backends/mpi/message

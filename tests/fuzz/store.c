@@ -11,7 +11,7 @@
  *     5  as 0, of a server with a secret. */
 #include "config.h"
 
-#include "lib/rendezvous/roster.h"
+#include "lib/rendezvous/join-decision.h"
 #include "lib/store/tcp/commands.h"
 #include "lib/store/tcp/link.h"
 #include "lib/store/records.h"
@@ -206,11 +206,11 @@ static void run_verdict(const uint8_t *data, size_t size)
 {
     const dscomm_join_t join = {.rank = 1, .size = 4};
     char *text = dscomm_priv_value(data, size), *copy;
-    dscomm_verdict_t verdict, again;
+    dscomm_join_decision_t verdict, again;
 
-    if (!dscomm_priv_verdict_read(&join, text, &verdict)) {
-        copy = dscomm_priv_verdict_write(&verdict);
-        must(!dscomm_priv_verdict_read(&join, copy, &again));
+    if (!dscomm_priv_join_decision_read(&join, text, &verdict)) {
+        copy = dscomm_priv_join_decision_write(&verdict);
+        must(!dscomm_priv_join_decision_read(&join, copy, &again));
         must(!memcmp(verdict.nodes.local, again.nodes.local, 4 * sizeof(int)));
         dscomm_priv_nodes_clear(&verdict.nodes);
         dscomm_priv_nodes_clear(&again.nodes);

@@ -5,7 +5,7 @@
 #include "lib/rendezvous/host.h"
 
 #include "lib/base/clock.h"
-#include "lib/rendezvous/roster.h"
+#include "lib/rendezvous/join-decision.h"
 #include "lib/store/store.h"
 #include "tests/tap.h"
 
@@ -62,8 +62,8 @@ static const struct {
 static void test_strangers(void)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(strangers); i++) {
-        char *key = g_strdup_printf("dscomm/%s/1/" DSCOMM_ROSTER_WRONG,
-                                    strangers[i].run);
+        char *key =
+            g_strdup_printf("dscomm/%s/1/" DSCOMM_JOIN_WRONG, strangers[i].run);
         int64_t begin = dscomm_priv_clock();
 
         is_int(meet(strangers[i].rank, strangers[i].size, strangers[i].run,

@@ -5,8 +5,8 @@
 
 #include "lib/base/clock.h"
 #include "lib/rendezvous/processes.h"
+#include "lib/rendezvous/record.h"
 #include "lib/rendezvous/rendezvous.h"
-#include "lib/rendezvous/roster.h"
 #include "tests/lib/store/fixture.h"
 #include "tests/tap.h"
 

@@ -3,7 +3,7 @@
  * rank 0's decision tells of it. */
 #include "config.h"
 
-#include "lib/rendezvous/roster.h"
+#include "lib/rendezvous/join.h"
 #include "tests/tap.h"
 
 #include <glib.h>
@@ -104,22 +104,22 @@ static void check_decision(void)
                                 .node_rank = -1,
                                 .backend = (char *)"auto",
                                 .timeout_ms = 20000};
-    const char *decision = "ok\nself\n2\n0:0+1,1:0+1\n0\n77\nb\nhost";
+    const char *text = "ok\nself\n2\n0:0+1,1:0+1\n0\n77\nb\nhost";
     dscomm_processes_t *processes = dscomm_priv_processes_new(2);
-    dscomm_verdict_t verdict = {0};
+    dscomm_join_decision_t decision = {0};
     dscomm_store_t *store = NULL;
     char who[DSCOMM_PROCESS_MAX];
     int final = 0;
 
     if (dscomm_store_open("memory://", NULL, &store) ||
-        dscomm_store_set(store, "summary", decision, strlen(decision)))
+        dscomm_store_set(store, "summary", text, strlen(text)))
         bail("%s", dscomm_last_error());
-    ok(dscomm_priv_roster(&join, store, "this call", "", INT64_MAX / 2, &final,
-                          processes, &verdict) == DSCOMM_OK,
+    ok(dscomm_priv_join(&join, store, "this call", "", INT64_MAX / 2, &final,
+                        processes, &decision) == DSCOMM_OK,
        "a rank joins by the decision alone");
     is_str(dscomm_priv_processes_describe(processes, 0, who),
            "rank 0 (pid 77 on b)", "which tells who rank 0 is");
-    dscomm_priv_nodes_clear(&verdict.nodes);
+    dscomm_priv_nodes_clear(&decision.nodes);
     dscomm_priv_processes_free(processes);
     dscomm_store_close(store);
 }

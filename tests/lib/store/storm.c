@@ -3,7 +3,7 @@
  * They are threads, with connections of their own; the server is up last. */
 #include "config.h"
 
-#include "lib/rendezvous/roster.h"
+#include "lib/rendezvous/join-decision.h"
 #include "lib/store/store.h"
 #include "tests/lib/store/fixture.h"
 #include "tests/tap.h"

@@ -3,7 +3,7 @@
  * each look into the store takes as long as a case says. */
 #include "config.h"
 
-#include "lib/rendezvous/missing.h"
+#include "lib/rendezvous/join.h"
 
 #include "lib/base/clock.h"
 #include "tests/tap.h"
@@ -73,7 +73,7 @@ static void check_case(const case_t *one)
     int came = -1;
 
     now_case = one;
-    is_int(dscomm_priv_absent_name(NULL, "came/", one->size, 3000, &came),
+    is_int(dscomm_priv_missing_ranks(NULL, "came/", one->size, 3000, &came),
            one->status, "%d of %d ranks, %d ms a look", one->present, one->size,
            one->look_ms);
     is_int(came, one->came, "  so many came");

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A rank joins the others of its world. */
+#ifndef LIB_JOIN_H
+#define LIB_JOIN_H
+
+#include "lib/rendezvous/join-decision.h"
+#include "lib/rendezvous/processes.h"
+#include "lib/rendezvous/rendezvous.h"
+
+/* Exchanges records through store, a view of the world's keys; returns what
+ * rank 0 decided. token names this call, by dscomm_priv_roster_token(); before
+ * is the token of the last call of this process and rank that failed, or "".
+ * processes learns who rank 0 is. *ret_final becomes 1 if another attempt ends
+ * no better: the status is the decision of rank 0, or rank 0 was there and has
+ * ended. */
+dscomm_status_t dscomm_priv_join(const dscomm_join_t *join,
+                                 dscomm_store_t *store, const char *token,
+                                 const char *before, int64_t deadline,
+                                 int *ret_final, dscomm_processes_t *processes,
+                                 dscomm_join_decision_t *ret_decision);
+
+/* Each rank that has come has set a key, prefix and its number. OK if all have,
+ * else ERR_TIMEOUT with the numbers of the missing ranks, as far as half a
+ * second suffices to look. *ret_came: so many are known to be there. */
+dscomm_status_t dscomm_priv_missing_ranks(dscomm_store_t *store,
+                                          const char *prefix, int size,
+                                          int timeout_ms, int *ret_came);
+
+#endif
