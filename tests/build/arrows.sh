@@ -21,7 +21,7 @@ lib/call            lib/base lib/store lib/reduce lib/device lib/module lib/rend
 env                 lib/base
 backends
 compression         lib/base
-tools               lib/base env
+tools               lib/base lib/rendezvous env
 examples
 END
 

@@ -11,8 +11,9 @@
 #define TOOL_NODES_PREFIX "dscomm-run"
 /* Key of the run's id, by which ranks of other jobs find that they are. */
 #define TOOL_NODES_RUN "run"
-/* That node 0 stays for the others to read how it ended, at most. */
-#define TOOL_NODES_LINGER_MS 2000
+/* Key of the number of nodes that have read how the job ended, or why it did
+ * not begin. */
+#define TOOL_NODES_READ "bye"
 
 /* Between looks at the store, and between signs of life: with hundreds of nodes
  * rarer, since node 0 serves all of them, but several within the silence after
@@ -38,7 +39,8 @@ char *tool_nodes_url(const char *host, int port);
 /* Opens the nodes' view of the store; ret_base may be NULL. */
 dscomm_status_t tool_nodes_open(const char *url, int serve, int timeout_ms,
                                 dscomm_store_t **ret_store);
-/* Until so many nodes have read what the job's end was. */
-void tool_nodes_linger(dscomm_store_t *store, int count);
+/* Sets key to text, unless it is set already: the first one counts. */
+dscomm_status_t tool_nodes_set_once(dscomm_store_t *store, const char *key,
+                                    const char *text);
 
 #endif

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How the nodes of a job come together: each puts a record of itself into the
- * store; node 0 reads them and puts the plan there, or what is wrong, in the
- * same words for all. One that contradicts node 0's record is of another job:
- * it finds that out by itself, leaves a note, and does not come. */
+/* How the nodes of a job meet, as members of a roster: each node puts a record
+ * of itself there, and node 0 decides the plan, or tells all nodes in the same
+ * words what is wrong. A node that contradicts node 0's record is of another
+ * job: it finds that out by itself, leaves a note, and does not join. */
 #include "config.h"
 
+#include "lib/base/clock.h"
+#include "lib/base/node.h"
+#include "lib/rendezvous/roster.h"
 #include "tools/run/loopback.h"
 #include "tools/run/nodes-common.h"
 #include "tools/run/nodes-record.h"
@@ -14,12 +17,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 
-#define TEXT_MAX 256
 /* How much longer than node 0 the others wait for its plan. */
-#define GRACE_US (2 * G_USEC_PER_SEC)
+#define GRACE_MS 2000
 /* After which a node says for whom it waits. */
 #define NOTICE_MS 5000
 /* Between looks for notes of strangers, and for what is there already. */
@@ -33,33 +33,19 @@ typedef struct {
     const tool_place_t *place;
     char *url;
     tool_nodes_record_t own;
-    dscomm_store_t *store;
-    gint64 deadline;
-    gint64 notice_at; /* when to say for whom it waits; 0: it is said */
+    dscomm_roster_t roster;
+    int64_t notice_at; /* when to say for whom it waits; 0: it is said */
     char *note; /* node 0: the stranger's that came */
     char **hosts; /* all nodes' */
     int *counts; /* and ranks */
 } join_t;
 
-static int left_ms(gint64 deadline)
-{
-    gint64 left = deadline - g_get_monotonic_time();
-
-    return left <= 0 ? 0 : (int)MIN((left + 999) / 1000, G_MAXINT);
-}
-
 static char *own_host(void)
 {
-    char host[TEXT_MAX] = "";
+    char host[DSCOMM_NODE_MAX];
 
-    if (gethostname(host, sizeof(host) - 1) < 0 || !*host)
-        g_strlcpy(host, "unknown", sizeof(host));
+    dscomm_priv_node_name(host);
     return tool_printable(host);
-}
-
-static char *node_key(const char *what, int node)
-{
-    return g_strdup_printf("%s/%d", what, node);
 }
 
 static int fail(const join_t *j)
@@ -68,33 +54,17 @@ static int fail(const join_t *j)
                      dscomm_last_error());
 }
 
-/* "pid P on HOST", what tells where P is a process, and a number of its own. */
-static char *make_token(const join_t *j)
-{
-    char *space = g_file_read_link("/proc/self/ns/pid", NULL);
-    guint32 number[2] = {0, 0};
-    ssize_t random = getrandom(number, sizeof(number), GRND_NONBLOCK);
-    char *token = g_strdup_printf("pid %d on %s, %s, %08x%08x", (int)getpid(),
-                                  j->own.host, space ? space : "", number[0],
-                                  random > 0 ? number[1]
-                                             : (guint32)g_get_monotonic_time());
-
-    g_free(space);
-    return token;
-}
-
 /* Whether the process that other names ran here, as mine does, and is gone. */
-static gboolean is_dead(const char *other, const char *mine)
+static bool is_dead(const char *other, const char *mine)
 {
     char **theirs = g_strsplit(other, ", ", 3);
     char **ours = g_strsplit(mine, ", ", 3);
     const char *host = theirs[0] ? strstr(theirs[0], " on ") : NULL;
     const char *here = strstr(ours[0], " on ");
     int pid = g_str_has_prefix(other, "pid ") ? atoi(other + 4) : 0;
-    gboolean dead = g_strv_length(theirs) == 3 && host && pid > 0 &&
-                    strcmp(host, here) == 0 &&
-                    strcmp(theirs[1], ours[1]) == 0 && kill(pid, 0) < 0 &&
-                    errno == ESRCH;
+    bool dead = g_strv_length(theirs) == 3 && host && pid > 0 &&
+                strcmp(host, here) == 0 && strcmp(theirs[1], ours[1]) == 0 &&
+                kill(pid, 0) < 0 && errno == ESRCH;
 
     g_strfreev(ours);
     g_strfreev(theirs);
@@ -105,69 +75,57 @@ static gboolean is_dead(const char *other, const char *mine)
  * often. One that was ended while it waited may come again. */
 static int claim(const join_t *j)
 {
-    char *key = node_key("claim", j->place->node_rank);
-    char *token = make_token(j);
-    char *expected = g_strdup("");
-    int status = TOOL_OK;
-    gboolean again;
+    char *space = g_file_read_link("/proc/self/ns/pid", NULL);
+    char token[ROSTER_TOKEN_MAX], *other;
+    dscomm_status_t status;
 
-    do {
-        void *value;
-        size_t size;
-        if (dscomm_store_compare_set(j->store, key, expected, strlen(expected),
-                                     token, strlen(token), &value, &size) < 0) {
-            status = fail(j);
-            break;
-        }
-        again = strcmp(value, token) && is_dead(value, token);
-        g_free(expected);
-        expected = g_strdup(value);
-        dscomm_store_free(value);
-    } while (again);
-    if (status == TOOL_OK && strcmp(expected, token))
-        status = tool_fail(
-            TOOL_INTERNAL, j->job->command,
-            "node %d is there already (%.*s); give each node its own "
-            "--node-rank, and each job its own port",
-            j->place->node_rank, (int)strcspn(expected, ","), expected);
-    g_free(expected);
-    g_free(token);
-    g_free(key);
-    return status;
+    dscomm_priv_roster_token(space ? space : "", token);
+    g_free(space);
+    status = dscomm_priv_roster_claim(&j->roster, token, is_dead, &other);
+    if (status < 0)
+        return fail(j);
+    if (!other)
+        return TOOL_OK;
+    tool_fail(TOOL_INTERNAL, j->job->command,
+              "node %d is there already (%.*s); give each node its own "
+              "--node-rank, and each job its own port",
+              j->place->node_rank, (int)strcspn(other, ","), other);
+    g_free(other);
+    return TOOL_INTERNAL;
 }
 
-static int register_self(const join_t *j)
+static int put_own_record(const join_t *j)
 {
-    char *key = node_key("node", j->place->node_rank);
     char *text = tool_nodes_record_write(&j->own);
-    dscomm_status_t status =
-        dscomm_store_set(j->store, key, text, strlen(text));
+    dscomm_status_t status = dscomm_priv_roster_put(&j->roster, text);
 
     g_free(text);
-    g_free(key);
     return status < 0 ? fail(j) : TOOL_OK;
 }
 
 /* Node 0 */
 
-/* What it needs of a record for the plan; NULL, or what is wrong. */
-static char *look_at(join_t *j, int node, const void *value, size_t size)
+/* Keeps what the plan needs of a record. */
+static dscomm_status_t take_record(void *arg, int node, const void *value,
+                                   size_t size)
 {
+    join_t *j = arg;
     tool_nodes_record_t record = {0};
-    char *wrong = NULL;
+    dscomm_status_t status = DSCOMM_OK;
 
     if (!tool_nodes_record_read(value, size, &record) || record.ranks < 1 ||
         record.ranks > TOOL_RANKS_MAX) {
-        wrong = g_strdup_printf("what node %d says of itself makes no sense: "
-                                "give all nodes the same version of dscomm",
-                                node);
+        status = dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                             "what node %d says of itself makes no sense: "
+                             "give all nodes the same version of dscomm",
+                             node);
     } else {
         j->counts[node] = record.ranks;
         g_free(j->hosts[node]);
         j->hosts[node] = g_strdup(record.host);
     }
     tool_nodes_record_clear(&record);
-    return wrong;
+    return status;
 }
 
 /* Debian's /etc/hosts gives a machine's own name to 127.0.1.1: nobody else
@@ -183,41 +141,6 @@ static const char *explain_missing(const join_t *j)
                  "address";
 }
 
-/* "nodes 1, 2 of 3"; *ret_came = how many have come. g_free(). */
-static char *name_missing(const join_t *j, int *ret_came)
-{
-    GString *names = g_string_new(NULL);
-    int missing = 0;
-
-    for (int i = 0; i < j->place->nodes; i++) {
-        char *key = node_key("node", i);
-        int present = 0;
-        if (dscomm_store_check(j->store, (const char *const *)&key, 1,
-                               &present) == DSCOMM_OK &&
-            !present)
-            g_string_append_printf(names, "%s%d", missing++ ? ", " : "", i);
-        g_free(key);
-    }
-    *ret_came = j->place->nodes - missing;
-    char *text = g_strdup_printf("node%s %s of %d", missing == 1 ? "" : "s",
-                                 names->str, j->place->nodes);
-    g_string_free(names, TRUE);
-    return text;
-}
-
-/* Who did not come, and what may be the reason. */
-static char *fail_missing(const join_t *j, int *ret_came)
-{
-    char *names = name_missing(j, ret_came);
-    char *text = g_strdup_printf(
-        "%s did not come to %s within %g s%s%s", names,
-        j->url + strlen("tcp://"), (double)j->place->join_us / G_USEC_PER_SEC,
-        j->note ? "; " : explain_missing(j), j->note ? j->note : "");
-
-    g_free(names);
-    return text;
-}
-
 /* The first stranger is told of, once. */
 static void look_for_note(join_t *j)
 {
@@ -227,8 +150,9 @@ static void look_for_note(join_t *j)
     size_t size;
     char *text;
 
-    if (j->note || dscomm_store_check(j->store, &key, 1, &present) < 0 ||
-        !present || dscomm_store_get(j->store, key, LOOK_MS, &value, &size) < 0)
+    if (j->note || dscomm_store_check(j->roster.store, &key, 1, &present) < 0 ||
+        !present ||
+        dscomm_store_get(j->roster.store, key, LOOK_MS, &value, &size) < 0)
         return;
     text = g_strndup(value, MIN(size, NOTE_MAX));
     dscomm_store_free(value);
@@ -237,60 +161,66 @@ static void look_for_note(join_t *j)
     tool_fail(0, j->job->command, "refused a node of another job: %s", j->note);
 }
 
+/* "nodes 1, 2 of 3"; NULL: none is missing, or none is known to be. *ret_came:
+ * so many are known to have come. g_free() */
+static char *name_missing(const join_t *j, int *ret_came)
+{
+    char *names;
+
+    dscomm_priv_roster_missing(j->roster.store, j->roster.record,
+                               j->roster.count, "node", &names, ret_came);
+    return names;
+}
+
 /* Says at some time for whom it waits. */
 static void give_notice(join_t *j)
 {
     int came;
     char *names;
 
-    if (!j->notice_at || g_get_monotonic_time() < j->notice_at)
+    if (!j->notice_at || dscomm_priv_clock() < j->notice_at)
         return;
     j->notice_at = 0;
     names = name_missing(j, &came);
-    if (came < j->place->nodes)
+    if (names)
         tool_fail(0, j->job->command, "waiting for %s", names);
     g_free(names);
 }
 
-/* NULL, or what is wrong: nodes are waited for in turn. */
-static char *await_record(join_t *j, int node, int *ret_came)
+static dscomm_status_t look_around(void *arg)
 {
-    char *key = node_key("node", node), *wrong;
-    dscomm_status_t status;
-    void *value;
-    size_t size;
+    look_for_note(arg);
+    give_notice(arg);
+    return DSCOMM_OK;
+}
 
-    for (;;) {
-        const int left = left_ms(j->deadline);
+/* Who did not come, and what may be the reason. */
+static char *explain_late(join_t *j, int *ret_came)
+{
+    char *names = name_missing(j, ret_came), *text;
 
-        status =
-            dscomm_store_get(j->store, key, MIN(left, LOOK_MS), &value, &size);
-        if (status != DSCOMM_ERR_TIMEOUT)
-            break;
-        look_for_note(j);
-        if (left <= LOOK_MS)
-            break;
-        give_notice(j);
-    }
-    g_free(key);
-    if (status == DSCOMM_ERR_TIMEOUT)
-        return fail_missing(j, ret_came);
-    if (status < 0)
-        return g_strdup(dscomm_last_error());
-    wrong = look_at(j, node, value, size);
-    dscomm_store_free(value);
-    return wrong;
+    look_for_note(j);
+    if (!names)
+        names = g_strdup_printf("not all %d nodes", j->place->nodes);
+    text = g_strdup_printf(
+        "%s did not come to %s within %g s%s%s", names,
+        j->url + strlen("tcp://"), (double)j->place->join_us / G_USEC_PER_SEC,
+        j->note ? "; " : explain_missing(j), j->note ? j->note : "");
+    g_free(names);
+    return text;
 }
 
 /* NULL, or what is wrong. */
 static char *collect(join_t *j, int *ret_came)
 {
-    char *wrong = NULL;
+    dscomm_roster_wait_t wait = {LOOK_MS, LOOK_MS, look_around, j};
+    dscomm_status_t status =
+        dscomm_priv_roster_collect(&j->roster, &wait, take_record);
 
     *ret_came = j->place->nodes;
-    for (int i = 0; i < j->place->nodes && !wrong; i++)
-        wrong = await_record(j, i, ret_came);
-    return wrong;
+    if (status == DSCOMM_ERR_TIMEOUT)
+        return explain_late(j, ret_came);
+    return status < 0 ? g_strdup(dscomm_last_error()) : NULL;
 }
 
 static char *write_plan(const join_t *j)
@@ -309,19 +239,17 @@ static int lead(join_t *j)
     dscomm_status_t status;
     char *wrong, *plan;
 
-    dscomm_store_set(j->store, TOOL_NODES_RUN, j->job->run_id,
+    dscomm_store_set(j->roster.store, TOOL_NODES_RUN, j->job->run_id,
                      strlen(j->job->run_id));
     wrong = collect(j, &came);
     if (!wrong) /* as they are now: one may have come again, with other ranks */
         wrong = collect(j, &came);
-    plan = wrong ? g_strconcat("error\n", wrong, NULL) : write_plan(j);
-    status = dscomm_store_set(j->store, "plan", plan, strlen(plan));
-    if (wrong) {
+    if (wrong)
         result = tool_fail(TOOL_INTERNAL, j->job->command, "%s", wrong);
-        tool_nodes_linger(j->store, came - 1);
-    } else if (status < 0) {
+    plan = wrong ? g_strconcat(ROSTER_FAILURE, wrong, NULL) : write_plan(j);
+    status = dscomm_priv_roster_publish(&j->roster, plan, came - 1);
+    if (!wrong && status < 0)
         result = fail(j);
-    }
     g_free(plan);
     g_free(wrong);
     return result;
@@ -332,7 +260,7 @@ static int lead(join_t *j)
 /* Not to be one of the nodes is this one's end alone; node 0 gets a note. */
 static int refuse(const join_t *j, const char *why)
 {
-    dscomm_store_compare_set(j->store, NOTE_KEY, "", 0, why,
+    dscomm_store_compare_set(j->roster.store, NOTE_KEY, "", 0, why,
                              MIN(strlen(why), NOTE_MAX), NULL, NULL);
     return tool_fail(TOOL_INTERNAL, j->job->command, "%s", why);
 }
@@ -341,13 +269,14 @@ static int refuse(const join_t *j, const char *why)
 static int compare_first(const join_t *j)
 {
     tool_nodes_record_t first = {0};
-    char *wrong;
+    char key[ROSTER_KEY_MAX], *wrong;
     void *value;
     size_t size;
     int status = TOOL_OK;
 
-    if (dscomm_store_get(j->store, "node/0", left_ms(j->deadline), &value,
-                         &size) < 0)
+    if (dscomm_store_get(
+            j->roster.store, dscomm_priv_roster_key(&j->roster, 0, key),
+            dscomm_priv_clock_left(j->roster.deadline), &value, &size) < 0)
         return tool_fail(TOOL_INTERNAL, j->job->command,
                          "a store answers at %s, but node 0 does not come "
                          "there: another program may have that port: %s",
@@ -403,21 +332,19 @@ static int fail_replaced(const join_t *j, int planned)
     char *end = g_strdup_printf("%d %d %s", node, TOOL_INTERNAL, why);
     int status;
 
-    dscomm_store_compare_set(j->store, "end", "", 0, end, strlen(end), NULL,
-                             NULL);
+    tool_nodes_set_once(j->roster.store, "end", end);
     status = tool_fail(TOOL_INTERNAL, j->job->command, "node %d %s", node, why);
     g_free(end);
     g_free(why);
     return status;
 }
 
-static int obey(join_t *j, const char *plan)
+static int apply(join_t *j, const char *plan)
 {
     char **lines = g_strsplit(plan, "\n", j->place->nodes + 3);
     int status = TOOL_OK;
 
-    if (lines[0] && !strcmp(lines[0], "error")) {
-        dscomm_store_add(j->store, "bye", 1, NULL);
+    if (dscomm_priv_roster_failed(&j->roster, plan)) {
         status = tool_fail(TOOL_INTERNAL, j->job->command, "%s",
                            lines[1] ? lines[1] : "");
     } else if (!read_plan(j, lines)) {
@@ -434,16 +361,18 @@ static int obey(join_t *j, const char *plan)
 
 static int follow(join_t *j)
 {
+    const int64_t end = j->roster.deadline + GRACE_MS * NS_PER_MS;
+    dscomm_roster_wait_t wait = {.slice_ms = G_MAXINT};
     void *value;
     size_t size;
     int status;
 
-    if (dscomm_store_get(j->store, "plan", left_ms(j->deadline + GRACE_US),
-                         &value, &size) < 0)
+    if (dscomm_priv_roster_await_decision(&j->roster, end, &wait, &value,
+                                          &size) < 0)
         return tool_fail(TOOL_INTERNAL, j->job->command,
                          "node 0 came, but is gone, or said nothing: %s",
                          dscomm_last_error());
-    status = obey(j, value);
+    status = apply(j, value);
     dscomm_store_free(value);
     return status;
 }
@@ -453,22 +382,26 @@ static int follow(join_t *j)
 /* Says at some time that it waits for node 0. */
 static dscomm_status_t await_store(join_t *j)
 {
-    int left = left_ms(j->deadline);
+    const int left = dscomm_priv_clock_left(j->roster.deadline);
     dscomm_status_t status =
-        tool_nodes_open(j->url, 0, MIN(left, NOTICE_MS), &j->store);
+        tool_nodes_open(j->url, 0, MIN(left, NOTICE_MS), &j->roster.store);
 
     if (status != DSCOMM_ERR_TIMEOUT || left <= NOTICE_MS)
         return status;
     tool_fail(0, j->job->command, "waiting for node 0: %s",
               dscomm_last_error());
-    return tool_nodes_open(j->url, 0, left_ms(j->deadline), &j->store);
+    return tool_nodes_open(j->url, 0,
+                           dscomm_priv_clock_left(j->roster.deadline),
+                           &j->roster.store);
 }
 
 static int open_store(join_t *j)
 {
     const int serve = j->place->node_rank == 0;
     dscomm_status_t status =
-        serve ? tool_nodes_open(j->url, 1, left_ms(j->deadline), &j->store)
+        serve ? tool_nodes_open(j->url, 1,
+                                dscomm_priv_clock_left(j->roster.deadline),
+                                &j->roster.store)
               : await_store(j);
 
     if (status == DSCOMM_OK)
@@ -508,7 +441,7 @@ static int join(join_t *j)
     if (status == TOOL_OK)
         status = claim(j);
     if (status == TOOL_OK)
-        status = register_self(j);
+        status = put_own_record(j);
     if (status == TOOL_OK)
         status = j->place->node_rank ? follow(j) : lead(j);
     return status;
@@ -517,23 +450,32 @@ static int join(join_t *j)
 int tool_nodes_join(tool_job_t *job, const tool_place_t *place,
                     tool_nodes_t **ret_nodes)
 {
-    join_t j = {.job = job, .place = place};
+    const int64_t now = dscomm_priv_clock();
+    join_t j = {
+        .job = job,
+        .place = place,
+        .roster = {.own = place->node_rank,
+                   .count = place->nodes,
+                   .deadline = now + place->join_us * 1000,
+                   .record = "node/",
+                   .decision = "plan",
+                   .read = TOOL_NODES_READ},
+        .notice_at = now + NOTICE_MS * NS_PER_MS,
+    };
     int status;
 
     j.url = tool_nodes_url(place->host, place->port);
     j.own =
         (tool_nodes_record_t){place->nodes, job->ranks, job->max_restarts,
                               g_strdup(place->id ? place->id : ""), own_host()};
-    j.deadline = g_get_monotonic_time() + place->join_us;
-    j.notice_at = g_get_monotonic_time() + NOTICE_MS * 1000;
     j.hosts = g_new0(char *, place->nodes + 1);
     j.counts = g_new0(int, place->nodes);
     status = join(&j);
     if (status == TOOL_OK) {
         take_plan(&j);
-        *ret_nodes = tool_nodes_new(job, place, j.hosts, j.url, j.store);
+        *ret_nodes = tool_nodes_new(job, place, j.hosts, j.url, j.roster.store);
     } else {
-        dscomm_store_close(j.store);
+        dscomm_store_close(j.roster.store);
     }
     for (int i = 0; i < place->nodes; i++)
         g_free(j.hosts[i]);

@@ -4,6 +4,7 @@
  * thread has to say wakes it up; what it hears makes an eventfd readable. */
 #include "config.h"
 
+#include "lib/rendezvous/roster.h"
 #include "tools/run/nodes-common.h"
 #include "tools/common/tool.h"
 
@@ -75,14 +76,11 @@ dscomm_status_t tool_nodes_open(const char *url, int serve, int timeout_ms,
     return status;
 }
 
-void tool_nodes_linger(dscomm_store_t *store, int count)
+dscomm_status_t tool_nodes_set_once(dscomm_store_t *store, const char *key,
+                                    const char *text)
 {
-    gint64 end = g_get_monotonic_time() + (gint64)TOOL_NODES_LINGER_MS * 1000;
-    int64_t seen = 0;
-
-    while (dscomm_store_add(store, "bye", 0, &seen) == DSCOMM_OK &&
-           seen < count && g_get_monotonic_time() < end)
-        g_usleep(10000);
+    return dscomm_store_compare_set(store, key, "", 0, text, strlen(text), NULL,
+                                    NULL);
 }
 
 /* Its waits are of monotonic time. */
@@ -226,14 +224,6 @@ static char *attempt_key(const tool_nodes_t *n, const char *what)
     return g_strdup_printf("%s/%d", what, n->attempt);
 }
 
-/* The first one counts. */
-static dscomm_status_t set_once(dscomm_store_t *store, const char *key,
-                                const char *text)
-{
-    return dscomm_store_compare_set(store, key, "", 0, text, strlen(text), NULL,
-                                    NULL);
-}
-
 static dscomm_status_t count_up(tool_nodes_t *n, const char *what, int by,
                                 gboolean *ret_all)
 {
@@ -248,13 +238,13 @@ static dscomm_status_t count_up(tool_nodes_t *n, const char *what, int by,
 
 static dscomm_status_t say_end(tool_nodes_t *n, const char *text)
 {
-    return set_once(n->store, "end", text);
+    return tool_nodes_set_once(n->store, "end", text);
 }
 
 static dscomm_status_t say_restart(tool_nodes_t *n, const char *text)
 {
     char *key = attempt_key(n, "restart");
-    dscomm_status_t status = set_once(n->store, key, text);
+    dscomm_status_t status = tool_nodes_set_once(n->store, key, text);
 
     g_free(key);
     return status;
@@ -337,7 +327,7 @@ static dscomm_status_t look_for_end(tool_nodes_t *n)
     if (status < 0 || !text)
         return status;
     n->over = n->ended = TRUE;
-    dscomm_store_add(n->store, "bye", 1, NULL);
+    dscomm_store_add(n->store, TOOL_NODES_READ, 1, NULL);
     emit_text(n, TOOL_NODES_END, text);
     g_free(text);
     return DSCOMM_OK;
@@ -548,7 +538,8 @@ void tool_nodes_leave(tool_nodes_t *n)
     if (n->watching)
         pthread_join(n->thread, NULL);
     if (n->own == 0 && n->ended)
-        tool_nodes_linger(n->store, n->count - n->lost);
+        dscomm_priv_roster_await_readers(n->store, TOOL_NODES_READ,
+                                         n->count - n->lost);
     dscomm_store_close(n->store);
     dscomm_store_close(n->joined);
     g_queue_free_full(n->posts, free_post);
@@ -570,7 +561,7 @@ void tool_nodes_bury(const char *url, int node, pid_t pid)
     dscomm_store_t *store;
 
     if (tool_nodes_open(url, 0, BURY_MS, &store) == DSCOMM_OK) {
-        set_once(store, "end", text);
+        tool_nodes_set_once(store, "end", text);
         dscomm_store_close(store);
     }
     g_free(text);
