@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A group's end: marked here by anyone, told to the others by whoever calls
- * next. */
+/* A group's end: marked here by anyone, told to the others (notice.c) by
+ * whoever calls next. */
 #include "config.h"
 
 #include "backends/mpi/impl.h"
@@ -9,14 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-/* What ranks tell each other. mark: one that comes late may be of an earlier
- * group, whose communicator's number MPICH gives to the next. */
-typedef struct {
-    int32_t status;
-    uint32_t mark;
-    char text[ENDING_MAX];
-} notice_t;
-
 /* Where another thread is inside, that one will see, at the latest when it
  * leaves. */
 static void look(engine_t *engine)
@@ -24,7 +16,7 @@ static void look(engine_t *engine)
     do {
         if (pthread_mutex_trylock(engine->lock))
             return;
-        engine_poll(engine);
+        engine->poll(engine);
         pthread_mutex_unlock(engine->lock);
     } while (atomic_load(&engine->untold) && engine_library_alive() &&
              engine->comm != MPI_COMM_NULL);
@@ -83,55 +75,6 @@ dscomm_status_t engine_status(void *impl, char *text, size_t size)
 
     engine_listen(engine);
     return ending_status(&engine->ending, text, size);
-}
-
-void engine_tell(engine_t *engine)
-{
-    engine_request_t *request;
-    notice_t *notice;
-
-    if (!atomic_exchange(&engine->untold, 0) || !engine_library_alive() ||
-        engine_reserve(engine, 0) < 0)
-        return;
-    notice = g_new0(notice_t, 1);
-    notice->status = engine->ending.status;
-    notice->mark = engine->mark;
-    memcpy(notice->text, engine->ending.text, sizeof notice->text);
-    request = g_new0(engine_request_t, 1);
-    request->kind = ENGINE_SEND;
-    request->orphan = 1;
-    request->stage = notice;
-    request->parts = 1; /* until all are posted */
-    for (int r = 0; r < engine->ranks; r++) {
-        MPI_Request handle;
-
-        if (r != engine->rank &&
-            engine_notify(engine, r, notice, sizeof *notice, &handle) == 0) {
-            request->parts++;
-            engine_add(engine, handle, request);
-        }
-    }
-    if (--request->parts == 0) {
-        g_free(notice);
-        g_free(request);
-    }
-}
-
-void engine_told(engine_t *engine, MPI_Message *message, size_t bytes)
-{
-    notice_t notice = {0};
-
-    if (bytes != sizeof notice ||
-        MPI_Mrecv(&notice, sizeof notice, MPI_BYTE, message,
-                  MPI_STATUS_IGNORE) != MPI_SUCCESS ||
-        notice.status >= 0 || !memchr(notice.text, '\0', sizeof notice.text)) {
-        engine_revoke(engine, DSCOMM_ERR_PROTOCOL,
-                      "a rank has sent a notice that makes no sense");
-        return;
-    }
-    if (notice.mark == engine->mark)
-        ending_mark(&engine->ending, (dscomm_status_t)notice.status,
-                    notice.text);
 }
 
 /* Another thread may be about to say why the group has ended. */

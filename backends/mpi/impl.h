@@ -83,6 +83,9 @@ typedef struct engine {
     TAILQ_HEAD(, engine_request) owed; /* cancelled, but may still be sent */
     int strayed; /* a send was cancelled, and may be received by nobody */
 
+    /* engine_poll(), which lies above failure.c: a failure lets the messages go
+     * on that tell others of it. */
+    void (*poll)(struct engine *engine);
     ending_t ending;
     atomic_int untold; /* the others are to be told */
     atomic_long listened; /* when somebody last looked */
@@ -179,6 +182,14 @@ void engine_look(engine_t *engine);
 void engine_listen(engine_t *engine);
 /* Gives the lock back. */
 void engine_leave(engine_t *engine);
+
+/* notice.c */
+
+/* The last of the users' tags, which are the engine's own. */
+#define WIRE_HEADER(engine) ((engine)->tag_limit - 1)
+#define WIRE_FOLLOW(engine) ((engine)->tag_limit - 2)
+#define WIRE_NOTICE(engine) ((engine)->tag_limit - 3)
+#define TAGS_TAKEN 3
 /* With the lock held: tells the other ranks, if that is to be done. */
 void engine_tell(engine_t *engine);
 /* A message from source says that the group is revoked. */
@@ -222,10 +233,6 @@ void engine_poll(engine_t *engine);
 int engine_tag_bound(void);
 void engine_message_setup(engine_t *engine);
 void engine_message_clear(engine_t *engine);
-/* A message of the engine's own to a rank; the buffer stays until request is
- * complete. */
-int engine_notify(engine_t *engine, int rank, const void *buffer, int bytes,
-                  MPI_Request *request);
 void engine_explain(void *impl, const dscomm_request_t *request, char *text,
                     size_t size);
 

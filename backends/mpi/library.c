@@ -36,7 +36,7 @@ static void finalize(void)
 
 /* MPI_Finalize() deletes what hangs on MPI_COMM_SELF first. Whoever has the
  * lock may be inside MPI still; who comes after sees that the group has ended.
- */
+ * The other ranks can no longer be told. */
 static int see_finalize(MPI_Comm comm, int key, void *value, void *extra)
 {
     engine_t *engine;
@@ -45,9 +45,9 @@ static int see_finalize(MPI_Comm comm, int key, void *value, void *extra)
     finalized = 1;
     pthread_mutex_lock(&lock);
     TAILQ_FOREACH (engine, &engines, link) {
-        engine_revoke(engine, DSCOMM_ERR_STATE,
-                      "the program has called MPI_Finalize() before "
-                      "dscomm_finalize()");
+        ending_mark(&engine->ending, DSCOMM_ERR_STATE,
+                    "the program has called MPI_Finalize() before "
+                    "dscomm_finalize()");
         pthread_mutex_lock(engine->lock);
         pthread_mutex_unlock(engine->lock);
     }

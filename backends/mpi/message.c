@@ -14,11 +14,6 @@
 #include <string.h>
 
 #define POLL_MOST 64
-/* The last of the users' tags. */
-#define WIRE_HEADER(engine) ((engine)->tag_limit - 1)
-#define WIRE_FOLLOW(engine) ((engine)->tag_limit - 2)
-#define WIRE_NOTICE(engine) ((engine)->tag_limit - 3)
-#define TAGS_TAKEN 3
 #define MOST_AT_ONCE ((size_t)1 << 30)
 
 /* A tag of the core as a number below -1, any tag is -1. */
@@ -67,13 +62,6 @@ static int bytes_type(size_t bytes, int *ret_count, MPI_Datatype *ret_type)
         return make_large_type(bytes, ret_type);
     *ret_count = (int)bytes;
     return MPI_SUCCESS;
-}
-
-int engine_notify(engine_t *engine, int rank, const void *buffer, int bytes,
-                  MPI_Request *request)
-{
-    return MPI_Isend(buffer, bytes, MPI_BYTE, rank, WIRE_NOTICE(engine),
-                     engine->comm, request) != MPI_SUCCESS;
 }
 
 static int matches(const engine_request_t *receive,

@@ -293,6 +293,7 @@ dscomm_status_t engine_open(const dscomm_backend_args_t *args, void **ret_impl)
     dscomm_status_t status;
 
     engine->comm = MPI_COMM_NULL;
+    engine->poll = engine_poll;
     engine->opener = pthread_self();
     engine->name = args->name;
     engine->group = args->group;

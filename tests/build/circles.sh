@@ -16,9 +16,6 @@ lib/schedule/algorithm lib/schedule/algorithms/binomial lib/schedule/algorithms/
 lib/schedule/early lib/schedule/run
 lib/store/tcp/commands lib/store/tcp/session lib/store/tcp/waiters lib/store/tcp/will
 lib/store/tcp/handshake lib/store/tcp/link lib/store/tcp/own-will
-env/azureml env/batch env/choose env/env env/explicit env/families env/flux env/hosts env/hydra env/job env/jsrun env/master env/openmpi env/pals env/pod env/read env/sagemaker env/singleton env/slurm env/torch env/torchrun env/vertex
-backends/shm/cancel backends/shm/collective backends/shm/connect backends/shm/exchange backends/shm/explain backends/shm/heap backends/shm/leader backends/shm/leave backends/shm/mismatch backends/shm/p2p backends/shm/peers backends/shm/reduce backends/shm/segment backends/shm/shm backends/shm/wait
-backends/mpi/active backends/mpi/failure backends/mpi/library backends/mpi/message
 compression/core/channel compression/core/compressor compression/core/state compression/core/window compression/device/module compression/device/part compression/device/rows compression/device/side compression/exchange/back-off compression/exchange/packets
 tools/env/advice/machine tools/env/advice/network
 tools/env/advice/advice tools/env/advice/master tools/env/advice/obsolete tools/env/advice/parts tools/env/advice/size
