@@ -1,63 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Channels: one for each group that has had compressors, attached to it. It
- * stays until the group ends, so that ranks may free their last compressors at
- * different times, and as long as it has compressors. */
+/* Channels: one for each group that has had compressors, attached to it. */
 #include "config.h"
 
-#include "compression/core/window.h"
+#include "compression/core/compressor.h"
 
 #include <dscomm/dscomm.h>
-#include <stdio.h>
 #include <unistd.h>
 
 static const char key; /* of attachments */
 
-static void destroy(dscomm_channel_t *channel)
+dscomm_status_t dscomm_priv_channel_attach(dscomm_group_t *group,
+                                           dscomm_channel_t *channel,
+                                           void (*end)(void *value))
 {
-    dscomm_priv_exchange_free(channel->idle);
-    pthread_mutex_destroy(&channel->windows.lock);
-    pthread_mutex_destroy(&channel->idle_lock);
-    pthread_mutex_destroy(&channel->lock);
-    g_free(channel);
+    return dscomm_group_attach(group, &key, channel, end);
 }
 
-/* Whoever has just ended the last call, perhaps another thread, is out of it
- * afterwards. */
-static void meet(pthread_mutex_t *mutex)
+dscomm_channel_t *dscomm_priv_channel_of(dscomm_group_t *group)
 {
-    pthread_mutex_lock(mutex);
-    pthread_mutex_unlock(mutex);
-}
-
-/* The group ends; calls have been cancelled. */
-static void end(void *value)
-{
-    dscomm_channel_t *channel = value;
-
-    if (dscomm_priv_channel_is_inherited(channel))
-        return;
-    meet(&channel->lock);
-    channel->timeout_ms = dscomm_group_timeout(channel->parent);
-    dscomm_group_free(channel->group);
-    channel->group = channel->parent = NULL;
-    if (!channel->compressors)
-        destroy(channel);
-}
-
-static dscomm_channel_t *new_channel(dscomm_group_t *group)
-{
-    dscomm_channel_t *channel = g_try_new0(dscomm_channel_t, 1);
-
-    if (!channel)
-        return NULL;
-    channel->parent = group;
-    channel->process = getpid();
-    channel->rank = dscomm_group_rank(group);
-    channel->ranks = dscomm_group_size(group);
-    pthread_mutex_init(&channel->lock, NULL);
-    pthread_mutex_init(&channel->idle_lock, NULL);
-    pthread_mutex_init(&channel->windows.lock, NULL);
-    return channel;
+    return dscomm_group_attached(group, &key);
 }
 
 dscomm_status_t dscomm_priv_channel_fail(dscomm_group_t *group)
@@ -68,54 +29,6 @@ dscomm_status_t dscomm_priv_channel_fail(dscomm_group_t *group)
 
     dscomm_group_abort(group, dscomm_last_error());
     return status;
-}
-
-static dscomm_status_t open_channel(dscomm_group_t *group,
-                                    dscomm_channel_t **ret_channel)
-{
-    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
-    dscomm_channel_t *channel = new_channel(group);
-    dscomm_status_t status = DSCOMM_OK;
-    char name[64];
-
-    if (!channel)
-        return dscomm_priv_channel_fail(group);
-    snprintf(name, sizeof name, "%.40s/compressed", dscomm_group_name(group));
-    attr.name = name;
-    if (channel->ranks > 1)
-        status =
-            dscomm_group_split(group, 0, channel->rank, &attr, &channel->group);
-    if (status == DSCOMM_OK)
-        status = dscomm_group_attach(group, &key, channel, end);
-    if (status < 0) {
-        if (channel->group) /* which the other ranks may keep */
-            dscomm_group_abort(channel->group, dscomm_last_error());
-        dscomm_group_free(channel->group);
-        destroy(channel);
-        return status;
-    }
-    *ret_channel = channel;
-    return DSCOMM_OK;
-}
-
-dscomm_channel_t *dscomm_priv_channel_of(dscomm_group_t *group)
-{
-    return dscomm_group_attached(group, &key);
-}
-
-dscomm_status_t dscomm_priv_channel_take(dscomm_group_t *group,
-                                         dscomm_channel_t **ret_channel)
-{
-    dscomm_channel_t *channel = dscomm_priv_channel_of(group);
-    dscomm_status_t status = DSCOMM_OK;
-
-    if (!channel)
-        status = open_channel(group, &channel);
-    if (status < 0)
-        return status;
-    channel->compressors++;
-    *ret_channel = channel;
-    return DSCOMM_OK;
 }
 
 dscomm_status_t dscomm_priv_channel_status(const dscomm_channel_t *channel)
@@ -136,21 +49,4 @@ int dscomm_priv_channel_timeout(const dscomm_channel_t *channel)
 {
     return channel->parent ? dscomm_group_timeout(channel->parent)
                            : channel->timeout_ms;
-}
-
-void dscomm_priv_channel_give(dscomm_channel_t *channel)
-{
-    dscomm_exchange_t *idle;
-
-    if (!channel || --channel->compressors)
-        return;
-    meet(&channel->lock);
-    pthread_mutex_lock(&channel->idle_lock);
-    idle = channel->idle;
-    channel->idle = NULL;
-    pthread_mutex_unlock(&channel->idle_lock);
-    dscomm_priv_exchange_free(idle);
-    dscomm_priv_window_leave(channel);
-    if (!channel->parent)
-        destroy(channel);
 }

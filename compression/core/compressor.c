@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Compressors: made, asked, freed. */
+/* Compressors: made and freed. */
 #include "config.h"
 
 #include "compression/device/device.h"
@@ -12,10 +12,7 @@
 #include <string.h>
 
 #define TILE 1024
-/* Bytes of a block, so that those of a row can be counted. */
-#define CODE_MOST ((size_t)16 * DSCOMM_CODEC_BLOCK)
 #define ALIGNMENT 64
-#define ROW_ALIGNMENT 16
 #define NAME_BYTES 16
 #define TEXT_BYTES 184
 #define ELEMENTS_MOST ((size_t)PTRDIFF_MAX / sizeof(double) / 4)
@@ -112,46 +109,6 @@ static dscomm_status_t check_geometry(const dscomm_compressor_t *c,
                            "padded is %zu; it is a multiple of 8 times %d "
                            "ranks, and not less than the count of %zu",
                            attr->padded, ranks, c->count);
-    return DSCOMM_OK;
-}
-
-/* Bytes of the block that is not whole, at the end of count elements. */
-static size_t rest_bytes(const dscomm_compressor_t *c, size_t count)
-{
-    size_t rest = count % DSCOMM_CODEC_BLOCK;
-
-    return rest ? c->codec->bytes(&c->args, rest) : 0;
-}
-
-size_t dscomm_priv_code_bytes(const dscomm_compressor_t *c, size_t count)
-{
-    return count / DSCOMM_CODEC_BLOCK * c->block + rest_bytes(c, count);
-}
-
-/* A row has room for a whole part, and for the last one, which may be shorter
- * and need more. It is cut between blocks, none of which needs more than a
- * whole one. */
-static dscomm_status_t size_rows(dscomm_compressor_t *c)
-{
-    size_t last = c->chunk ? c->padded % c->chunk : 0;
-
-    c->block = c->codec->bytes(&c->args, DSCOMM_CODEC_BLOCK);
-    if (c->block > CODE_MOST)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "codec %s needs %zu bytes for a block of %d "
-                           "elements; %zu are the most",
-                           c->codec->name, c->block, DSCOMM_CODEC_BLOCK,
-                           CODE_MOST);
-    if (MAX(rest_bytes(c, c->chunk), rest_bytes(c, last)) > c->block)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "codec %s needs more bytes for a part of a block "
-                           "than for a whole one, %zu",
-                           c->codec->name, c->block);
-    if (c->count)
-        c->row = round_up(sizeof(dscomm_row_header_t) +
-                              MAX(dscomm_priv_code_bytes(c, c->chunk),
-                                  dscomm_priv_code_bytes(c, last)),
-                          ROW_ALIGNMENT);
     return DSCOMM_OK;
 }
 
@@ -270,15 +227,6 @@ static dscomm_status_t compare(const char *name, const dscomm_group_t *group,
                                describe(first, texts[1]));
     }
     return DSCOMM_OK;
-}
-
-uint32_t dscomm_priv_hash(const void *bytes, size_t count, uint32_t seed)
-{
-    const unsigned char *at = bytes;
-
-    for (size_t i = 0; i < count; i++)
-        seed = (seed ^ at[i]) * UINT32_C(16777619);
-    return seed;
 }
 
 static void state_terms(dscomm_compressor_t *c, terms_t *ret_terms)
@@ -432,7 +380,7 @@ static dscomm_status_t prepare(dscomm_group_t *group, size_t count,
     if (status < 0)
         return status;
     lay_out(c, own.padded, ranks);
-    status = size_rows(c);
+    status = dscomm_priv_size_rows(c);
     return status < 0 ? status : take_memory(c, dscomm_group_rank(group));
 }
 
@@ -526,57 +474,4 @@ dscomm_status_t dscomm_compressor_set_stream(dscomm_compressor_t *compressor,
     if (status == DSCOMM_OK)
         compressor->stream = stream;
     return status;
-}
-
-/* Of the row of rank's part, without filling. */
-static size_t sent_bytes(const dscomm_compressor_t *c, int rank)
-{
-    size_t count = dscomm_priv_part_count(c, rank);
-
-    return c->count
-               ? sizeof(dscomm_row_header_t) + dscomm_priv_code_bytes(c, count)
-               : 0;
-}
-
-/* To each of the other ranks: its part of the buffer, and the own part. */
-static size_t wire_bytes(const dscomm_compressor_t *c)
-{
-    int own = c->channel->rank;
-    size_t bytes = 0;
-
-    for (int r = 0; r < c->channel->ranks; r++)
-        if (r != own)
-            bytes += sent_bytes(c, r) + sent_bytes(c, own);
-    return bytes;
-}
-
-dscomm_status_t dscomm_compressor_info(const dscomm_compressor_t *compressor,
-                                       dscomm_compressor_info_t *ret_info)
-{
-    const char *name = "dscomm_compressor_info";
-    const dscomm_compressor_t *c = compressor;
-    dscomm_compressor_info_t info;
-
-    if (!c || !ret_info)
-        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %s is NULL", name,
-                           c ? "ret_info" : "compressor");
-    if (ret_info->size < sizeof info.size)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s: ret_info->size is %zu; set it to the size of "
-                           "the structure",
-                           name, ret_info->size);
-    info = (dscomm_compressor_info_t){
-        .size = MIN(ret_info->size, sizeof info),
-        .codec = c->codec->name,
-        .geometry = c->geometry,
-        .op = c->op,
-        .count = c->count,
-        .padded = c->padded,
-        .chunk = c->chunk,
-        .server = dscomm_priv_part_count(c, c->channel->rank),
-        .wire_bytes = wire_bytes(c),
-        .state_bytes = dscomm_priv_state_bytes(c),
-    };
-    memcpy(ret_info, &info, info.size);
-    return DSCOMM_OK;
 }

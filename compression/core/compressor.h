@@ -95,6 +95,13 @@ static inline size_t dscomm_priv_part_count(const dscomm_compressor_t *c,
 /* The bytes that count elements from the first of a block on become. */
 size_t dscomm_priv_code_bytes(const dscomm_compressor_t *c, size_t count);
 
+/* The bytes of whole blocks and of rows; ERR_INVALID where the codec's make no
+ * sense. */
+dscomm_status_t dscomm_priv_size_rows(dscomm_compressor_t *c);
+/* What rows of c carry where its buffer is of dtype. */
+uint32_t dscomm_priv_row_signature(const dscomm_compressor_t *c,
+                                   dscomm_dtype_t dtype);
+
 /* FNV-1a, from seed on. */
 uint32_t dscomm_priv_hash(const void *bytes, size_t count, uint32_t seed);
 #define DSCOMM_HASH_SEED UINT32_C(2166136261)
@@ -123,6 +130,10 @@ dscomm_status_t dscomm_priv_channel_status(const dscomm_channel_t *channel);
 int dscomm_priv_channel_is_inherited(const dscomm_channel_t *channel);
 /* The time-out of its group, in milliseconds, be that over or not. */
 int dscomm_priv_channel_timeout(const dscomm_channel_t *channel);
+/* Makes it that of group, whose end calls end. */
+dscomm_status_t dscomm_priv_channel_attach(dscomm_group_t *group,
+                                           dscomm_channel_t *channel,
+                                           void (*end)(void *value));
 /* That of group, if there is one. */
 dscomm_channel_t *dscomm_priv_channel_of(dscomm_group_t *group);
 

@@ -103,6 +103,12 @@ void dscomm_priv_window_reap(int most_ms)
     pthread_mutex_unlock(&lock);
 }
 
+void dscomm_priv_device_use(const dscomm_device_ops_t *ops)
+{
+    dscomm_priv_window_reap(DSCOMM_SETTLE_MS);
+    dscomm_priv_device_replace(ops);
+}
+
 /* Once the device has ended what it does with those of others. */
 static void discard(dscomm_window_t *window, int most_ms)
 {

@@ -41,6 +41,10 @@ void dscomm_priv_window_leave(dscomm_channel_t *channel);
  * waits so long for a device that is at work. */
 void dscomm_priv_window_reap(int most_ms);
 
+/* For tests: this table serves devices from here on, or none. No call is
+ * outstanding, and no compressor has been at a device. */
+void dscomm_priv_device_use(const dscomm_device_ops_t *ops);
+
 /* Room in a window of the queue's device, or NULL. */
 char *dscomm_priv_window_take(dscomm_channel_t *channel,
                               const dscomm_device_queue_t *queue, size_t bytes,

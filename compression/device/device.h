@@ -10,14 +10,14 @@
  * one that stands keeps the memory. */
 #define DSCOMM_SETTLE_MS 1000
 
-/* In device-module.c: the table of cuda.so, which is loaded when first asked
+/* In module.c: the table of cuda.so, which is loaded when first asked
  * for, or NULL. */
 const dscomm_device_ops_t *dscomm_priv_device_table(void);
 /* Why there is no table; static. */
 const char *dscomm_priv_device_why(void);
-/* For tests: this table serves from here on, or none. No call is outstanding,
- * and no compressor has been at a device. */
-void dscomm_priv_device_use(const dscomm_device_ops_t *ops);
+/* Ends all queues; this table serves from here on, or none. See
+ * dscomm_priv_device_use(). */
+void dscomm_priv_device_replace(const dscomm_device_ops_t *ops);
 /* 1 where the host must not touch what is at buffer; *ret_device: its device,
  * or -1 where there is no table. */
 int dscomm_priv_device_holds(const void *buffer, int *ret_device);
@@ -29,7 +29,7 @@ dscomm_status_t dscomm_priv_device_queue(int device,
 /* OK, or the sentence for a code of the table. */
 dscomm_status_t dscomm_priv_device_result(int code, const char *what);
 
-/* In device-part.c: looks where the buffers of a call are. A part gets a side,
+/* In part.c: looks where the buffers of a call are. A part gets a side,
  * or a copy of its buffer, or what is on a device comes back to the host. */
 dscomm_status_t dscomm_priv_device_begin(dscomm_exchange_t *x);
 /* Gives the copy back; finish() before it puts the result where it belongs. */
@@ -37,7 +37,7 @@ void dscomm_priv_device_end(part_t *part);
 dscomm_status_t dscomm_priv_device_finish(const dscomm_exchange_t *x,
                                           part_t *part);
 
-/* In device-work.c, for the parts of a call with a side; what they say is done
+/* In work.c, for the parts of a call with a side; what they say is done
  * is put on the device's queue. Encodes them for all ranks, */
 dscomm_status_t dscomm_priv_device_encode(dscomm_exchange_t *x);
 /* and takes note once that is done. Of those in [first, end), reduces what
@@ -52,7 +52,7 @@ dscomm_status_t dscomm_priv_device_reduced(const dscomm_exchange_t *x,
 dscomm_status_t dscomm_priv_device_decode(dscomm_exchange_t *x, size_t p);
 dscomm_status_t dscomm_priv_device_complete(dscomm_exchange_t *x);
 
-/* In device-rows.c: whether the queue has come to the mark for a packet's
+/* In rows.c: whether the queue has come to the mark for a packet's
  * stage; OK where there is none. STAGES: the call's, MARK_*. */
 dscomm_status_t dscomm_priv_device_reached(dscomm_exchange_t *x, stage_t stage,
                                            size_t p);
@@ -61,7 +61,7 @@ void dscomm_priv_device_leave(dscomm_exchange_t *x);
 /* Waits so long for what a device may still do with the memory of x. */
 dscomm_status_t dscomm_priv_device_settle(dscomm_exchange_t *x, int most_ms);
 
-/* In patience.c: waits so long for all that the queue has. event: a place for a
+/* In drain.c: waits so long for all that the queue has. event: a place for a
  * mark that stays, or NULL; */
 dscomm_status_t dscomm_priv_device_drain(dscomm_device_queue_t *queue,
                                          void **event, int most_ms);
@@ -75,6 +75,9 @@ dscomm_status_t dscomm_priv_device_release(dscomm_device_queue_t *queue,
                                            int on_host, void *memory,
                                            int most_ms);
 
+/* Keeps memory until the process ends, which may be in use. */
+void dscomm_priv_park(void *memory);
+
 /* 1 where a device is not to be asked for so many bytes, which it did not have
  * a few calls ago; these are more each time. What it said: a code of the table.
  */
@@ -82,7 +85,7 @@ int dscomm_priv_device_is_short(dscomm_shortage_t *shortage, size_t bytes);
 void dscomm_priv_device_asked(dscomm_shortage_t *shortage, size_t bytes,
                               int code);
 
-/* In device-side.c, all of which wait as long as the group does at most.
+/* In side.c, all of which wait as long as the group does at most.
  * Brings the errors to the host. changes: they will be others there. */
 dscomm_status_t dscomm_priv_device_home(const dscomm_compressor_t *c,
                                         int changes);

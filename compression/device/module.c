@@ -5,7 +5,6 @@
 #include "config.h"
 
 #include "compression/device/device.h"
-#include "compression/core/window.h"
 #include "lib/device/device.h"
 
 #include <dlfcn.h>
@@ -109,9 +108,8 @@ static const dscomm_device_ops_t *current(void)
     return foreign ? foreign : table;
 }
 
-void dscomm_priv_device_use(const dscomm_device_ops_t *ops)
+void dscomm_priv_device_replace(const dscomm_device_ops_t *ops)
 {
-    dscomm_priv_window_reap(DSCOMM_SETTLE_MS);
     for (int i = 0; i < DEVICES_MAX; i++) {
         if (queues[i])
             current()->close(queues[i]);

@@ -137,20 +137,20 @@ static inline packet_t *packet_at(const dscomm_exchange_t *x, size_t i)
     return &x->packets[i];
 }
 
-/* In packets.c. An idle one of channel, or a new one; */
-dscomm_exchange_t *dscomm_priv_exchange_new(dscomm_channel_t *channel);
-/* cuts what goes to a rank into packets; ERR_NO_MEMORY, and there are no parts;
- */
+/* In packets.c. Cuts what goes to a rank into packets; ERR_NO_MEMORY, and there
+ * are no parts; */
 dscomm_status_t
 dscomm_priv_exchange_plan(dscomm_exchange_t *x,
                           dscomm_compressor_t *const *compressors,
                           void *const *buffers, size_t n, dscomm_dtype_t dtype);
-/* tells what rows of c carry where its buffer is of dtype; */
-uint32_t dscomm_priv_row_signature(const dscomm_compressor_t *c,
-                                   dscomm_dtype_t dtype);
 /* tells how many bytes of packet p are sent of rank's part, without what is
- * filling at its end; 0: nothing is; */
+ * filling at its end; 0: nothing is. */
 size_t dscomm_priv_packet_bytes(const dscomm_exchange_t *x, size_t p, int rank);
+/* So many bytes at least; what was there is gone. */
+dscomm_status_t dscomm_priv_room_grow(room_t *room, size_t bytes);
+
+/* In memory.c. An idle one of channel, or a new one; */
+dscomm_exchange_t *dscomm_priv_exchange_new(dscomm_channel_t *channel);
 /* finds memory for two regions of each rank, and a place for each work. */
 dscomm_status_t dscomm_priv_exchange_room(dscomm_exchange_t *x);
 /* How many places for works there are, from the first one, gathers. */
@@ -164,16 +164,14 @@ void dscomm_priv_exchange_retire(dscomm_exchange_t *x);
 dscomm_status_t dscomm_priv_exchange_start(dscomm_exchange_t *x);
 dscomm_status_t dscomm_priv_exchange_go_on(dscomm_exchange_t *x);
 
-/* In patience.c. IN_PROGRESS, or a failure if the call's device has not gone on
+/* In back-off.c. IN_PROGRESS, or a failure if the call's device has not gone on
  * for too long; */
 dscomm_status_t dscomm_priv_exchange_watch(dscomm_exchange_t *x, int moved);
-/* sleeps a little, for what nobody tells, */
-void dscomm_priv_exchange_rest(const dscomm_exchange_t *x);
-/* or until the device has come to a packet's mark, while messages go on; */
+/* sleeps until the device has come to a packet's mark, while messages go on. */
 dscomm_status_t dscomm_priv_exchange_await(dscomm_exchange_t *x, stage_t stage,
                                            size_t p);
-/* and keeps memory until the process ends, which may be in use. */
-void dscomm_priv_park(void *memory);
+/* In drain.c: sleeps a little, for what nobody tells. */
+void dscomm_priv_exchange_rest(const dscomm_exchange_t *x);
 
 /* In blocks.c: arithmetic on one segment. These look at the whole buffer of a
  * part, encode a segment for rank, */

@@ -16,7 +16,6 @@ lib/schedule/algorithm lib/schedule/algorithms/binomial lib/schedule/algorithms/
 lib/schedule/early lib/schedule/run
 lib/store/tcp/commands lib/store/tcp/session lib/store/tcp/waiters lib/store/tcp/will
 lib/store/tcp/handshake lib/store/tcp/link lib/store/tcp/own-will
-compression/core/channel compression/core/compressor compression/core/state compression/core/window compression/device/module compression/device/part compression/device/rows compression/device/side compression/exchange/back-off compression/exchange/packets
 tools/env/advice/machine tools/env/advice/network
 tools/env/advice/advice tools/env/advice/master tools/env/advice/obsolete tools/env/advice/parts tools/env/advice/size
 tools/perf/baseline tools/perf/json tools/perf/report

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of a channel, with what hangs on it: idle calls and windows. It
+ * stays until the group ends, so that ranks may free their last compressors at
+ * different times, and as long as it has compressors. */
+#include "config.h"
+
+#include "compression/core/window.h"
+
+#include <dscomm/dscomm.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static void destroy(dscomm_channel_t *channel)
+{
+    dscomm_priv_exchange_free(channel->idle);
+    pthread_mutex_destroy(&channel->windows.lock);
+    pthread_mutex_destroy(&channel->idle_lock);
+    pthread_mutex_destroy(&channel->lock);
+    g_free(channel);
+}
+
+/* Whoever has just ended the last call, perhaps another thread, is out of it
+ * afterwards. */
+static void meet(pthread_mutex_t *mutex)
+{
+    pthread_mutex_lock(mutex);
+    pthread_mutex_unlock(mutex);
+}
+
+/* The group ends; calls have been cancelled. */
+static void end(void *value)
+{
+    dscomm_channel_t *channel = value;
+
+    if (dscomm_priv_channel_is_inherited(channel))
+        return;
+    meet(&channel->lock);
+    channel->timeout_ms = dscomm_group_timeout(channel->parent);
+    dscomm_group_free(channel->group);
+    channel->group = channel->parent = NULL;
+    if (!channel->compressors)
+        destroy(channel);
+}
+
+static dscomm_channel_t *new_channel(dscomm_group_t *group)
+{
+    dscomm_channel_t *channel = g_try_new0(dscomm_channel_t, 1);
+
+    if (!channel)
+        return NULL;
+    channel->parent = group;
+    channel->process = getpid();
+    channel->rank = dscomm_group_rank(group);
+    channel->ranks = dscomm_group_size(group);
+    pthread_mutex_init(&channel->lock, NULL);
+    pthread_mutex_init(&channel->idle_lock, NULL);
+    pthread_mutex_init(&channel->windows.lock, NULL);
+    return channel;
+}
+
+static dscomm_status_t open_channel(dscomm_group_t *group,
+                                    dscomm_channel_t **ret_channel)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_channel_t *channel = new_channel(group);
+    dscomm_status_t status = DSCOMM_OK;
+    char name[64];
+
+    if (!channel)
+        return dscomm_priv_channel_fail(group);
+    snprintf(name, sizeof name, "%.40s/compressed", dscomm_group_name(group));
+    attr.name = name;
+    if (channel->ranks > 1)
+        status =
+            dscomm_group_split(group, 0, channel->rank, &attr, &channel->group);
+    if (status == DSCOMM_OK)
+        status = dscomm_priv_channel_attach(group, channel, end);
+    if (status < 0) {
+        if (channel->group) /* which the other ranks may keep */
+            dscomm_group_abort(channel->group, dscomm_last_error());
+        dscomm_group_free(channel->group);
+        destroy(channel);
+        return status;
+    }
+    *ret_channel = channel;
+    return DSCOMM_OK;
+}
+
+dscomm_status_t dscomm_priv_channel_take(dscomm_group_t *group,
+                                         dscomm_channel_t **ret_channel)
+{
+    dscomm_channel_t *channel = dscomm_priv_channel_of(group);
+    dscomm_status_t status = DSCOMM_OK;
+
+    if (!channel)
+        status = open_channel(group, &channel);
+    if (status < 0)
+        return status;
+    channel->compressors++;
+    *ret_channel = channel;
+    return DSCOMM_OK;
+}
+
+void dscomm_priv_channel_give(dscomm_channel_t *channel)
+{
+    dscomm_exchange_t *idle;
+
+    if (!channel || --channel->compressors)
+        return;
+    meet(&channel->lock);
+    pthread_mutex_lock(&channel->idle_lock);
+    idle = channel->idle;
+    channel->idle = NULL;
+    pthread_mutex_unlock(&channel->idle_lock);
+    dscomm_priv_exchange_free(idle);
+    dscomm_priv_window_leave(channel);
+    if (!channel->parent)
+        destroy(channel);
+}
