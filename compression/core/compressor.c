@@ -434,10 +434,10 @@ dscomm_status_t dscomm_compressor_create(dscomm_group_t *group, size_t count,
 
 dscomm_status_t dscomm_onebit_create(dscomm_group_t *group, size_t count,
                                      const dscomm_compressor_attr_t *attr,
-                                     dscomm_onebit_t **ret_onebit)
+                                     dscomm_compressor_t **ret_compressor)
 {
     return create("dscomm_onebit_create", group, count, attr, "onebit",
-                  ret_onebit);
+                  ret_compressor);
 }
 
 dscomm_status_t dscomm_priv_compressor_idle(const dscomm_compressor_t *c,

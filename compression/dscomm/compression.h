@@ -45,8 +45,6 @@ extern "C" {
 #endif
 
 typedef struct dscomm_compressor dscomm_compressor_t;
-/* One whose codec is "onebit". */
-typedef dscomm_compressor_t dscomm_onebit_t;
 
 /* How a buffer is cut into the ranks' parts. */
 typedef enum {
@@ -102,7 +100,7 @@ DSCOMM_API dscomm_status_t dscomm_compressor_create(
 /* The same with codec "onebit", whatever attr says of the codec. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_onebit_create(
     dscomm_group_t *group, size_t count, const dscomm_compressor_attr_t *attr,
-    dscomm_onebit_t **ret_onebit);
+    dscomm_compressor_t **ret_compressor);
 
 /* Local, before or after its group is freed. NULL is fine, and a forked child
  * does nothing. ERR_STATE while a call is outstanding. Memory that a device has
@@ -198,33 +196,6 @@ DSCOMM_API dscomm_status_t dscomm_compressor_save_file(
     const dscomm_compressor_t *compressor, const char *path);
 DSCOMM_API dscomm_status_t
 dscomm_compressor_load_file(dscomm_compressor_t *compressor, const char *path);
-
-/* The calls above by the name of the codec that most programs want. They do the
- * same, and both sets take either. MT: group, but info: safe. */
-DSCOMM_API dscomm_status_t dscomm_onebit_free(dscomm_onebit_t *onebit);
-DSCOMM_API dscomm_status_t dscomm_onebit_all_reduce(dscomm_onebit_t *onebit,
-                                                    void *buffer,
-                                                    dscomm_dtype_t dtype,
-                                                    dscomm_work_t **ret_work);
-DSCOMM_API dscomm_status_t dscomm_onebit_all_reduce_many(
-    dscomm_onebit_t *const *onebits, void *const *buffers, size_t n,
-    dscomm_dtype_t dtype, dscomm_work_t **ret_work);
-DSCOMM_API dscomm_status_t dscomm_onebit_reset(dscomm_onebit_t *onebit);
-DSCOMM_API dscomm_status_t dscomm_onebit_set_mask(dscomm_onebit_t *onebit,
-                                                  const uint8_t *mask);
-DSCOMM_API dscomm_status_t dscomm_onebit_info(
-    const dscomm_onebit_t *onebit, dscomm_compressor_info_t *ret_info);
-DSCOMM_API dscomm_status_t dscomm_onebit_errors(dscomm_onebit_t *onebit,
-                                                float **ret_worker,
-                                                float **ret_server);
-DSCOMM_API dscomm_status_t dscomm_onebit_save(const dscomm_onebit_t *onebit,
-                                              void *memory, size_t bytes);
-DSCOMM_API dscomm_status_t dscomm_onebit_load(dscomm_onebit_t *onebit,
-                                              const void *memory, size_t bytes);
-DSCOMM_API dscomm_status_t
-dscomm_onebit_save_file(const dscomm_onebit_t *onebit, const char *path);
-DSCOMM_API dscomm_status_t dscomm_onebit_load_file(dscomm_onebit_t *onebit,
-                                                   const char *path);
 
 #ifdef __cplusplus
 }

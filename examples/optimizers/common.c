@@ -116,7 +116,7 @@ void optimizer_free(optimizer_t *optimizer)
     if (!optimizer)
         return;
     for (size_t i = 0; i < optimizer->onebit_count; i++)
-        dscomm_onebit_free(optimizer->onebits[i]);
+        dscomm_compressor_free(optimizer->onebits[i]);
     free(optimizer->onebits);
     free(optimizer->parts);
     free(optimizer->layers);
@@ -168,8 +168,8 @@ dscomm_status_t optimizer_average_signs(optimizer_t *optimizer, float *vector)
     o->traffic.sent += o->onebit_bytes;
     if (o->onebit_count == 0)
         return DSCOMM_OK;
-    return dscomm_onebit_all_reduce_many(o->onebits, o->parts, o->onebit_count,
-                                         DSCOMM_FLOAT32, NULL);
+    return dscomm_compressor_all_reduce_many(
+        o->onebits, o->parts, o->onebit_count, DSCOMM_FLOAT32, NULL);
 }
 
 static dscomm_status_t mask_onebit(optimizer_t *o, size_t which, size_t first)

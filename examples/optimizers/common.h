@@ -32,7 +32,7 @@ struct optimizer {
     float *mean; /* of the ranks' gradients */
     float *more; /* kind->vectors times count, one after the other */
     uint8_t *mask; /* 0 where the variance is */
-    dscomm_onebit_t **onebits; /* of all layers together, or of each */
+    dscomm_compressor_t **onebits; /* of all layers together, or of each */
     void **parts; /* of a vector, one for each of them */
     size_t onebit_count;
     size_t ring_bytes, onebit_bytes; /* that this rank sends in one call */

@@ -278,15 +278,15 @@ static dscomm_status_t stores(dscomm_group_t *world)
 
 static dscomm_status_t compress(dscomm_group_t *world)
 {
-    dscomm_onebit_t *onebit = NULL;
+    dscomm_compressor_t *onebit = NULL;
     dscomm_work_t *work = NULL;
     dscomm_status_t status = dscomm_onebit_create(world, COUNT, NULL, &onebit);
 
-    THEN(dscomm_onebit_all_reduce(onebit, out, DSCOMM_FLOAT32, NULL));
-    THEN(dscomm_onebit_all_reduce(onebit, out, DSCOMM_FLOAT32, &work));
+    THEN(dscomm_compressor_all_reduce(onebit, out, DSCOMM_FLOAT32, NULL));
+    THEN(dscomm_compressor_all_reduce(onebit, out, DSCOMM_FLOAT32, &work));
     THEN(dscomm_work_wait(work, DSCOMM_TIMEOUT_DEFAULT));
     dscomm_work_free(work);
-    dscomm_onebit_free(onebit);
+    dscomm_compressor_free(onebit);
     return status;
 }
 

@@ -31,7 +31,7 @@ static void put(const float *from, size_t count, FILE *file)
     must(!count || fwrite(from, sizeof *from, count, file) == count, "write");
 }
 
-static void put_errors(dscomm_onebit_t *onebit, FILE *out)
+static void put_errors(dscomm_compressor_t *onebit, FILE *out)
 {
     dscomm_compressor_info_t info = {.size = sizeof info};
     float *worker, *server;
@@ -47,7 +47,7 @@ static void run(dscomm_group_t *world, FILE *in, FILE *out)
 {
     dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
     size_t ranks = (size_t)dscomm_group_size(world), count;
-    dscomm_onebit_t *onebit;
+    dscomm_compressor_t *onebit;
     float *buffers;
     case_t c;
 
@@ -62,12 +62,12 @@ static void run(dscomm_group_t *world, FILE *in, FILE *out)
         float *mine = buffers + (size_t)dscomm_group_rank(world) * count;
 
         get(buffers, sizeof *buffers, ranks * count, in);
-        must(!dscomm_onebit_all_reduce(onebit, mine, DSCOMM_FLOAT32, NULL),
+        must(!dscomm_compressor_all_reduce(onebit, mine, DSCOMM_FLOAT32, NULL),
              "all_reduce");
         put(mine, count, out);
     }
     put_errors(onebit, out);
-    must(!dscomm_onebit_free(onebit), "free");
+    must(!dscomm_compressor_free(onebit), "free");
     free(buffers);
 }
 

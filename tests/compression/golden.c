@@ -52,7 +52,7 @@ static void fill(float *x, int rank, int call)
         x[i] = (float)((7 * i + 3 * rank + 5 * call) % 11 - 5) / 4;
 }
 
-static void check_errors(rank_t *self, dscomm_onebit_t *onebit, int call)
+static void check_errors(rank_t *self, dscomm_compressor_t *onebit, int call)
 {
     const errors_t *want = &wanted[call][self->rank];
     float *worker = NULL, *server = NULL;
@@ -69,7 +69,7 @@ static void golden(rank_t *self)
 {
     dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
     dscomm_compressor_info_t info = {.size = sizeof info};
-    dscomm_onebit_t *onebit = NULL;
+    dscomm_compressor_t *onebit = NULL;
     float x[COUNT];
 
     attr.geometry = DSCOMM_GEOMETRY_DEEPSPEED;
@@ -78,7 +78,8 @@ static void golden(rank_t *self)
     CHECK(self, info.padded == PADDED && info.server == PADDED / 2);
     for (int call = 0; call < CALLS; call++) {
         fill(x, self->rank, call);
-        CHECK(self, !dscomm_onebit_all_reduce(onebit, x, DSCOMM_FLOAT32, NULL));
+        CHECK(self,
+              !dscomm_compressor_all_reduce(onebit, x, DSCOMM_FLOAT32, NULL));
         for (int i = 0; i < COUNT; i++) {
             float scale = scales[call][i >= PADDED / 2];
 
@@ -86,7 +87,7 @@ static void golden(rank_t *self)
         }
         check_errors(self, onebit, call);
     }
-    CHECK(self, !dscomm_onebit_free(onebit));
+    CHECK(self, !dscomm_compressor_free(onebit));
 }
 
 int main(void)

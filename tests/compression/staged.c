@@ -83,21 +83,21 @@ static void fill(float *x, size_t count, int seed)
 
 /* While a call is outstanding another compressor is made, for which there is
  * no room among the rows that others read, and ranks come to it one by one. */
-static void reduce(dscomm_group_t *world, dscomm_onebit_t *there, void *x,
+static void reduce(dscomm_group_t *world, dscomm_compressor_t *there, void *x,
                    size_t larger)
 {
-    dscomm_onebit_t *other = NULL;
+    dscomm_compressor_t *other = NULL;
     dscomm_work_t *work = NULL;
 
-    DSCOMM_CHECK(dscomm_onebit_all_reduce(there, x, DSCOMM_FLOAT32,
-                                          larger ? &work : NULL));
+    DSCOMM_CHECK(dscomm_compressor_all_reduce(there, x, DSCOMM_FLOAT32,
+                                              larger ? &work : NULL));
     if (!larger)
         return;
     usleep(5000 * (useconds_t)dscomm_group_rank(world));
     DSCOMM_CHECK(dscomm_onebit_create(world, larger, NULL, &other));
     DSCOMM_CHECK(dscomm_work_wait(work, -1));
     dscomm_work_free(work);
-    DSCOMM_CHECK(dscomm_onebit_free(other));
+    DSCOMM_CHECK(dscomm_compressor_free(other));
 }
 
 /* The milliseconds of a call. */
@@ -107,7 +107,7 @@ static double run(dscomm_group_t *world, size_t count)
     float *want = malloc(count * sizeof *want);
     uint64_t device = memory_of_device(count * sizeof *got);
     void *x = (void *)(uintptr_t)device;
-    dscomm_onebit_t *there, *here;
+    dscomm_compressor_t *there, *here;
     double begin;
 
     need(got && want, "memory");
@@ -120,16 +120,17 @@ static double run(dscomm_group_t *world, size_t count)
         need(!to_device(device, want, count * sizeof *want), "a copy to it");
         reduce(world, there, x, call == 1 ? LARGE : 0);
         DSCOMM_CHECK(
-            dscomm_onebit_all_reduce(here, want, DSCOMM_FLOAT32, NULL));
+            dscomm_compressor_all_reduce(here, want, DSCOMM_FLOAT32, NULL));
         need(!to_host(got, device, count * sizeof *got), "a copy from it");
         need(!memcmp(got, want, count * sizeof *got), "the same result");
     }
     begin = now();
     for (int call = 0; call < TIMED; call++)
-        DSCOMM_CHECK(dscomm_onebit_all_reduce(there, x, DSCOMM_FLOAT32, NULL));
+        DSCOMM_CHECK(
+            dscomm_compressor_all_reduce(there, x, DSCOMM_FLOAT32, NULL));
     begin = now() - begin;
-    DSCOMM_CHECK(dscomm_onebit_free(there));
-    DSCOMM_CHECK(dscomm_onebit_free(here));
+    DSCOMM_CHECK(dscomm_compressor_free(there));
+    DSCOMM_CHECK(dscomm_compressor_free(here));
     free(got);
     free(want);
     return begin / TIMED;

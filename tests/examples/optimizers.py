@@ -39,7 +39,7 @@ SEEDS = {"onebit-adam": {1: 1, 2: 1, 4: 2},
 
 
 class Signs(model.Model):
-    """Averages as dscomm_onebit_all_reduce() does, but for what is masked."""
+    """Averages as dscomm_compressor_all_reduce() does, but for what is masked."""
 
     def __init__(self, n, count):
         super().__init__(n, dict(geometry=model.NATIVE, op=model.AVG,
