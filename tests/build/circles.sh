@@ -16,8 +16,7 @@ lib/schedule/algorithm lib/schedule/algorithms/binomial lib/schedule/algorithms/
 lib/schedule/early lib/schedule/run
 lib/store/tcp/commands lib/store/tcp/session lib/store/tcp/waiters lib/store/tcp/will
 lib/store/tcp/handshake lib/store/tcp/link lib/store/tcp/own-will
-tools/env/advice/machine tools/env/advice/network
-tools/env/advice/advice tools/env/advice/master tools/env/advice/obsolete tools/env/advice/parts tools/env/advice/size
+tools/env/advice/advice tools/env/advice/given
 tools/perf/baseline tools/perf/json tools/perf/report
 tools/perf/line tools/perf/measure tools/perf/roof
 END

@@ -237,7 +237,8 @@ static const struct {
     const char *options; /* each with a blank after it */
     const char *remedy;
 } foreign[] = {
-    {"-np --np --ntasks --ntasks-per-node -ppn --ppn -npernode --npernode ",
+    {"-np --np --nproc --ntasks --ntasks-per-node -ppn --ppn -npernode "
+     "--npernode ",
      "give the number of ranks on this machine with -n"},
     {"-N --nodes ", "give the number of nodes with --nnodes, and that of ranks "
                     "on this machine with -n"},
@@ -269,6 +270,9 @@ static const struct {
     {"--standalone --rdzv-backend --rdzv-conf --local-addr --no-python "
      "--monitor-interval --start-method ",
      "dscomm run needs none; leave the option out"},
+    {"--gpus --gpus-per-task --gpus-per-node --gres ",
+     "dscomm run gives all devices to all ranks; let each take that of its "
+     "LOCAL_RANK"},
     {"-m --module ", "give the program in full, as python3 -m MODULE"},
 };
 

@@ -6,8 +6,10 @@
 
 #include "lib/base/status.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct dscomm_priv_table {
@@ -122,18 +124,24 @@ dscomm_priv_table_next_key(const dscomm_priv_table_t *table,
 }
 
 /* The whole text must be one number; torch, which uses stoll, takes "12 apples"
- * for 12. */
+ * for 12. Not by GLib, which ends the process at its first number if there is
+ * no memory for a locale. */
 static bool number_of(dscomm_priv_data_t value, int64_t *ret_number)
 {
     char text[24];
+    size_t sign;
 
     if (!value.size || value.size >= sizeof text)
         return false;
     memcpy(text, value.data, value.size);
     text[value.size] = '\0';
-    return strlen(text) == value.size &&
-           g_ascii_string_to_signed(text, 10, INT64_MIN, INT64_MAX, ret_number,
-                                    NULL);
+    sign = *text == '-';
+    if (value.size == sign ||
+        sign + strspn(text + sign, "0123456789") != value.size)
+        return false;
+    errno = 0;
+    *ret_number = strtoll(text, NULL, 10);
+    return !errno;
 }
 
 static const char *quote(dscomm_priv_data_t bytes, size_t skip, char *buffer,

@@ -141,6 +141,9 @@ static void test_add(dscomm_store_t *store)
         {"seven", 1, DSCOMM_ERR_INVALID, 0, "seven"},
         {"7 apples", 1, DSCOMM_ERR_INVALID, 0, "7 apples"},
         {"", 1, DSCOMM_ERR_INVALID, 0, ""},
+        {"-", 1, DSCOMM_ERR_INVALID, 0, "-"},
+        {"+7", 1, DSCOMM_ERR_INVALID, 0, "+7"},
+        {" 7", 1, DSCOMM_ERR_INVALID, 0, " 7"},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
