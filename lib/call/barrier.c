@@ -15,6 +15,8 @@
 #include "config.h"
 #include "lib/base/clock.h"
 #include "lib/diagnosis/diagnosis.h"
+#include "lib/call/receive.h"
+#include "lib/work/deadline.h"
 #include "lib/work/progress.h"
 #include "lib/base/status.h"
 
@@ -38,7 +40,7 @@ typedef struct {
 
 static dscomm_call_t describe(const note_t *note)
 {
-    dscomm_call_t call = {.kind = CALL_MESSAGE, .async = 1, .internal = 1};
+    dscomm_call_t call = {.type = CALL_MESSAGE, .async = 1, .internal = 1};
 
     call.p2p.receive = note->receive;
     call.p2p.message.send = note->receive ? NULL : note->buffer;
@@ -56,7 +58,8 @@ static dscomm_status_t post(dscomm_group_t *group, const note_t *note,
 {
     dscomm_call_t call = describe(note);
 
-    return dscomm_priv_work_start(group, &call, ret_work);
+    return dscomm_priv_work_start(group, &dscomm_priv_message_kind, &call,
+                                  ret_work);
 }
 
 /* Sends a copy of note's bytes and does not wait for it. */
@@ -70,7 +73,8 @@ static dscomm_status_t post_copy(dscomm_group_t *group, const note_t *note)
     if (!copy)
         return DSCOMM_ERR_NO_MEMORY;
     pthread_mutex_lock(&group->lock);
-    status = dscomm_priv_work_new(group, &call, &work);
+    status =
+        dscomm_priv_work_new(group, &dscomm_priv_message_kind, &call, &work);
     if (status < 0) {
         g_free(copy);
     } else {
@@ -130,9 +134,9 @@ static dscomm_status_t explain(dscomm_group_t *group, dscomm_status_t status)
     return status;
 }
 
-#define INQUEST_NS (INQUEST_MS * NS_PER_MS)
+#define FIRST_LOOK_NS (FIRST_LOOK_MS * NS_PER_MS)
 
-/* Looks at missing ranks: after INQUEST_MS, then each time after twice as
+/* Looks at missing ranks: after FIRST_LOOK_MS, then each time after twice as
  * long, and twice before the deadline. */
 typedef struct {
     int64_t looked_ns; /* clock of the latest look, or of the beginning */
@@ -142,17 +146,17 @@ typedef struct {
 
 static watch_t watch_begin(void)
 {
-    return (watch_t){dscomm_priv_clock(), INQUEST_NS, 0};
+    return (watch_t){dscomm_priv_clock(), FIRST_LOOK_NS, 0};
 }
 
 /* Clock of the next look: of two before the deadline, the second one confirms
  * what the first has found, while the store may still be asked. */
 static int64_t watch_next(const watch_t *watch, int64_t deadline)
 {
-    const int64_t last_ns = deadline - 2 * INQUEST_NS;
+    const int64_t last_ns = deadline - 2 * FIRST_LOOK_NS;
 
     if (watch->found || watch->looked_ns >= last_ns)
-        return MIN(watch->looked_ns + INQUEST_NS, deadline);
+        return MIN(watch->looked_ns + FIRST_LOOK_NS, deadline);
     return MIN(watch->looked_ns + watch->gap_ns, last_ns);
 }
 

@@ -5,6 +5,8 @@
 #include "lib/call/coalesce.h"
 #include "lib/call/dispatch.h"
 #include "lib/call/fusion.h"
+#include "lib/call/receive.h"
+#include "lib/schedule/collective.h"
 #include "lib/base/op.h"
 
 #include <dscomm/hook.h>
@@ -112,7 +114,7 @@ dscomm_status_t dscomm_priv_coalesce_collective(dscomm_group_t *group,
     if (!call)
         return DSCOMM_ERR_NO_MEMORY;
     memset(call, 0, offsetof(dscomm_call_t, coll));
-    call->kind = CALL_COLLECTIVE;
+    call->type = CALL_COLLECTIVE;
     call->async = 1;
     call->coll = *args;
     dscomm_priv_op_hold(args->user);
@@ -149,7 +151,7 @@ static void drop_operators(const dscomm_group_t *group)
     for (uint32_t i = 0; i < group->recorded.len; i++) {
         const dscomm_call_t *call = recorded(group) + i;
 
-        if (call->kind == CALL_COLLECTIVE)
+        if (call->type == CALL_COLLECTIVE)
             dscomm_priv_op_drop(call->coll.user);
     }
 }
@@ -196,13 +198,54 @@ dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group)
  * others together find out. */
 static void number(dscomm_group_t *group, dscomm_call_t *call)
 {
-    if (call->kind == CALL_COLLECTIVE) {
+    if (call->type == CALL_COLLECTIVE) {
         call->coll.sequence = group->sequence + 1;
         group->sequence += MAX(call->parts, 1);
         dscomm_priv_complete_displs(group, &call->coll);
     } else {
         call->p2p.sequence = ++group->messages;
     }
+}
+
+/* One child less, or the last one was started. */
+static void compound_count(dscomm_work_t *compound)
+{
+    if (--compound->remaining == 0)
+        dscomm_priv_work_retire(compound, compound->failure, NULL);
+}
+
+static void compound_child_end(dscomm_work_t *child, dscomm_status_t status)
+{
+    dscomm_work_t *compound = child->compound;
+
+    if (dscomm_priv_receive_is(child) && compound->received)
+        dscomm_priv_message_info_fill(
+            &compound->received[child->call.p2p.place], status,
+            &child->request);
+    if (status < 0 && compound->failure == DSCOMM_OK) {
+        compound->failure = status;
+        compound->text = g_steal_pointer(&child->text);
+    }
+    dscomm_priv_work_discard(child);
+    compound_count(compound);
+}
+
+static void compound_release(dscomm_work_t *compound)
+{
+    g_clear_pointer(&compound->received, g_free);
+}
+
+static const dscomm_work_kind_t compound_kind = {
+    .child_end = compound_child_end,
+    .release = compound_release,
+};
+
+static const dscomm_work_kind_t *kind_of(const dscomm_group_t *group,
+                                         const dscomm_call_t *call)
+{
+    return call->type == CALL_MESSAGE
+               ? &dscomm_priv_message_kind
+               : dscomm_priv_collective_kind(group, call);
 }
 
 /* With the group's lock held. */
@@ -212,10 +255,11 @@ static dscomm_status_t start_child(dscomm_work_t *compound, dscomm_call_t *call)
     dscomm_status_t status;
 
     number(compound->group, call);
-    status = dscomm_priv_work_new(compound->group, call, &child);
+    status = dscomm_priv_work_new(compound->group,
+                                  kind_of(compound->group, call), call, &child);
+    call->bounce = NULL;
     if (status < 0)
         return status;
-    call->fusion = NULL;
     child->compound = compound;
     compound->remaining++;
     status = dscomm_priv_work_launch(child);
@@ -233,7 +277,7 @@ static dscomm_status_t number_receives(dscomm_work_t *compound,
     for (uint32_t i = 0; i < calls->len; i++) {
         dscomm_call_t *call = (dscomm_call_t *)calls->data + i;
 
-        if (call->kind == CALL_MESSAGE && call->p2p.receive)
+        if (call->type == CALL_MESSAGE && call->p2p.receive)
             call->p2p.place = compound->receives++;
     }
     if (!compound->receives)
@@ -256,13 +300,13 @@ static dscomm_status_t number_receives(dscomm_work_t *compound,
 static dscomm_status_t start_all(dscomm_group_t *group, dscomm_array_t *calls,
                                  dscomm_work_t **ret_work)
 {
-    dscomm_call_t call = {.kind = CALL_COMPOUND, .async = 1};
+    dscomm_call_t call = {.type = CALL_COMPOUND, .async = 1};
     dscomm_work_t *compound;
     dscomm_status_t status;
     guint i;
 
     call.coll.sequence = group->sequence + 1;
-    status = dscomm_priv_work_new(group, &call, &compound);
+    status = dscomm_priv_work_new(group, &compound_kind, &call, &compound);
     if (status < 0)
         return status;
     compound->remaining = 1;
@@ -275,7 +319,7 @@ static dscomm_status_t start_all(dscomm_group_t *group, dscomm_array_t *calls,
         compound->zombie = 1;
     else
         *ret_work = compound;
-    dscomm_priv_work_seal(compound);
+    compound_count(compound);
     return status;
 }
 
@@ -284,7 +328,7 @@ static void free_calls(dscomm_array_t *calls)
     const dscomm_call_t *call = calls->data;
 
     for (uint32_t i = 0; i < calls->len; i++)
-        dscomm_priv_fusion_free(call[i].fusion);
+        dscomm_priv_bounce_free(call[i].bounce);
     dscomm_priv_array_clear(calls);
 }
 
@@ -297,7 +341,7 @@ static dscomm_status_t part_messages(dscomm_group_t *group)
     uint32_t moved = 0, kept = 0;
 
     for (uint32_t i = 0; i < count; i++)
-        moved += calls[i].kind == CALL_MESSAGE;
+        moved += calls[i].type == CALL_MESSAGE;
     if (!moved || moved == count)
         return DSCOMM_OK;
     messages = calloc(moved, sizeof *messages);
@@ -310,7 +354,7 @@ static dscomm_status_t part_messages(dscomm_group_t *group)
     for (uint32_t i = 0; i < count; i++) {
         dscomm_call_t call = calls[i];
 
-        *(call.kind == CALL_MESSAGE ? &messages[moved++] : &calls[kept++]) =
+        *(call.type == CALL_MESSAGE ? &messages[moved++] : &calls[kept++]) =
             call;
     }
     memcpy(calls + kept, messages, moved * sizeof *messages);
@@ -342,7 +386,7 @@ static dscomm_status_t plan_calls(dscomm_group_t *group, dscomm_array_t *calls)
                                "dscomm_coalesce_end on group '%s': rank %d has "
                                "no memory for a buffer for %zu calls",
                                group->name, group->rank, extent);
-        if (one.kind == CALL_COLLECTIVE) {
+        if (one.type == CALL_COLLECTIVE) {
             dscomm_priv_complete_displs(group, &one.coll);
             one.algorithm = dscomm_priv_dispatch_choose(group, &one.coll, 1);
             forget_scratch(group, &one.coll);

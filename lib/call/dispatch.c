@@ -3,6 +3,7 @@
 #include "config.h"
 #include "lib/call/dispatch.h"
 #include "lib/call/coalesce.h"
+#include "lib/schedule/collective.h"
 #include "lib/work/stage.h"
 #include "lib/work/work.h"
 
@@ -99,8 +100,8 @@ dscomm_priv_dispatch_choose(dscomm_group_t *group,
 static dscomm_status_t unstage(dscomm_call_t *call, dscomm_status_t status)
 {
     if (status == DSCOMM_OK)
-        status = dscomm_priv_stage_finish(call->stage, SIZE_MAX);
-    dscomm_priv_stage_free(call->stage);
+        status = call->bounce->finish(call->bounce, SIZE_MAX);
+    call->bounce->free(call->bounce);
     return status;
 }
 
@@ -110,7 +111,7 @@ static dscomm_status_t run(dscomm_group_t *group, dscomm_call_t *call)
     dscomm_status_t status;
 
     status = group->ops.run(group->impl, &call->coll);
-    if (G_UNLIKELY(call->stage))
+    if (G_UNLIKELY(call->bounce))
         status = unstage(call, status);
     dscomm_priv_hook_end(group, call, span, status);
     return status;
@@ -149,7 +150,8 @@ dscomm_status_t dscomm_priv_dispatch_block(dscomm_group_t *group,
         return run(group, call);
     if (!call->algorithm && must_run(group))
         return run_locked(group, call);
-    status = dscomm_priv_work_block(group, call, NULL);
+    status = dscomm_priv_work_block(
+        group, dscomm_priv_collective_kind(group, call), call, NULL);
     dscomm_priv_works_await(group);
     return status;
 }
@@ -184,7 +186,7 @@ static dscomm_status_t dispatch(dscomm_group_t *group, dscomm_coll_args_t *args,
     if (status < 0)
         return status;
     memset(&call, 0, offsetof(dscomm_call_t, coll)); /* the rest is args */
-    call.kind = CALL_COLLECTIVE;
+    call.type = CALL_COLLECTIVE;
     call.async = ret_work != NULL;
     call.coll = *args;
     if (dscomm_priv_group_is(group, GROUP_COALESCING))
@@ -195,7 +197,8 @@ static dscomm_status_t dispatch(dscomm_group_t *group, dscomm_coll_args_t *args,
         (status = dscomm_priv_stage_call(group, &call)) < 0)
         return status;
     if (ret_work)
-        return dscomm_priv_work_start(group, &call, ret_work);
+        return dscomm_priv_work_start(
+            group, dscomm_priv_collective_kind(group, &call), &call, ret_work);
     return dscomm_priv_dispatch_block(group, &call);
 }
 

@@ -16,7 +16,7 @@
 static dscomm_work_t *pending_send(const dscomm_group_t *group)
 {
     for (dscomm_work_t *work = group->pending; work; work = work->next)
-        if (work->call.kind == CALL_MESSAGE && !work->call.p2p.receive)
+        if (work->call.type == CALL_MESSAGE && !work->call.p2p.receive)
             return work;
     return NULL;
 }
@@ -24,8 +24,8 @@ static dscomm_work_t *pending_send(const dscomm_group_t *group)
 /* What gives peers nothing on this group. */
 static int is_silent(const dscomm_call_t *call)
 {
-    return call->kind == CALL_CUSTOM ||
-           (call->kind == CALL_MESSAGE && call->p2p.receive);
+    return call->type == CALL_CUSTOM ||
+           (call->type == CALL_MESSAGE && call->p2p.receive);
 }
 
 static int is_quiet(const dscomm_group_t *group)
@@ -81,7 +81,7 @@ static void warn_about_works(dscomm_group_t *group)
     pthread_mutex_lock(&group->lock);
     dscomm_priv_progress_broken(group);
     for (dscomm_work_t *work = group->pending; work; work = work->next)
-        count += !work->call.internal || work->call.kind == CALL_CUSTOM;
+        count += !work->call.internal || work->call.type == CALL_CUSTOM;
     pthread_mutex_unlock(&group->lock);
     if (count)
         dscomm_log(DSCOMM_LOG_WARN, "core",

@@ -12,11 +12,12 @@ typedef struct {
     size_t bytes;
 } part_t;
 
-struct dscomm_fusion {
+typedef struct {
+    dscomm_bounce_t bounce;
     size_t count;
     char *buffer;
     part_t parts[];
-};
+} fusion_t;
 
 size_t dscomm_priv_fusion_extent(const dscomm_call_t *calls, size_t count)
 {
@@ -49,10 +50,32 @@ static uint32_t power(uint32_t base, uint32_t exponent)
     return result;
 }
 
-dscomm_fusion_t *dscomm_priv_fusion_new(const dscomm_call_t *calls,
-                                        size_t count, dscomm_call_t *ret_call)
+static dscomm_status_t fusion_finish(dscomm_bounce_t *bounce, size_t received)
 {
-    dscomm_fusion_t *fusion =
+    const fusion_t *fusion = (const fusion_t *)bounce;
+    const char *from = fusion->buffer;
+
+    (void)received;
+    for (size_t i = 0; i < fusion->count; i++) {
+        const part_t *part = &fusion->parts[i];
+
+        if (part->recv)
+            memcpy(part->recv, from, part->bytes);
+        from += part->bytes;
+    }
+    return DSCOMM_OK;
+}
+
+static void fusion_free(dscomm_bounce_t *bounce)
+{
+    g_free(((fusion_t *)bounce)->buffer);
+    g_free(bounce);
+}
+
+bool dscomm_priv_fusion_new(const dscomm_call_t *calls, size_t count,
+                            dscomm_call_t *ret_call)
+{
+    fusion_t *fusion =
         g_try_malloc(sizeof *fusion + count * sizeof fusion->parts[0]);
     dscomm_coll_args_t *args = &ret_call->coll;
     size_t elements = 0, offset = 0;
@@ -61,12 +84,13 @@ dscomm_fusion_t *dscomm_priv_fusion_new(const dscomm_call_t *calls,
     for (size_t i = 0; i < count; i++)
         elements += calls[i].coll.count;
     if (!fusion)
-        return NULL;
+        return false;
+    fusion->bounce = (dscomm_bounce_t){fusion_finish, fusion_free};
     fusion->count = count;
     fusion->buffer = g_try_malloc(MAX(elements * calls->coll.element, 1));
     if (!fusion->buffer) {
         g_free(fusion);
-        return NULL;
+        return false;
     }
     *ret_call = *calls;
     for (size_t i = 0; i < count; i++) {
@@ -88,26 +112,6 @@ dscomm_fusion_t *dscomm_priv_fusion_new(const dscomm_call_t *calls,
     ret_call->parts = parts;
     args->count = elements;
     args->recv = fusion->buffer;
-    ret_call->fusion = fusion;
-    return fusion;
-}
-
-void dscomm_priv_fusion_unpack(const dscomm_fusion_t *fusion)
-{
-    const char *from = fusion->buffer;
-
-    for (size_t i = 0; i < fusion->count; i++) {
-        const part_t *part = &fusion->parts[i];
-
-        if (part->recv)
-            memcpy(part->recv, from, part->bytes);
-        from += part->bytes;
-    }
-}
-
-void dscomm_priv_fusion_free(dscomm_fusion_t *fusion)
-{
-    if (fusion)
-        g_free(fusion->buffer);
-    g_free(fusion);
+    ret_call->bounce = &fusion->bounce;
+    return true;
 }

@@ -28,7 +28,7 @@ static inline int dscomm_priv_fusion_can(const dscomm_call_t *call)
 {
     const dscomm_coll_args_t *args = &call->coll;
 
-    return call->kind == CALL_COLLECTIVE &&
+    return call->type == CALL_COLLECTIVE &&
            (args->coll == DSCOMM_COLL_ALL_REDUCE ||
             args->coll == DSCOMM_COLL_BROADCAST) &&
            args->op < DSCOMM_PREMUL_SUM &&
@@ -60,12 +60,9 @@ static inline int dscomm_priv_fusion_joins(const dscomm_call_t *last,
  * go alone. Equal on all ranks that make the same calls. */
 size_t dscomm_priv_fusion_extent(const dscomm_call_t *calls, size_t count);
 
-/* The one call for count calls, on a buffer with their inputs; NULL where
- * memory is short. */
-dscomm_fusion_t *dscomm_priv_fusion_new(const dscomm_call_t *calls,
-                                        size_t count, dscomm_call_t *ret_call);
-/* Puts the results where the calls want them. */
-void dscomm_priv_fusion_unpack(const dscomm_fusion_t *fusion);
-void dscomm_priv_fusion_free(dscomm_fusion_t *fusion);
+/* The one call for count calls, on a buffer with their inputs,
+ * ret_call->bounce, which is the caller's; false if memory is short. */
+bool dscomm_priv_fusion_new(const dscomm_call_t *calls, size_t count,
+                            dscomm_call_t *ret_call);
 
 #endif

@@ -62,7 +62,7 @@ static dscomm_status_t check(const dscomm_group_t *group,
 static inline dscomm_call_t describe(const void *send, void *recv, size_t count,
                                      dscomm_dtype_t dtype, int peer, int tag)
 {
-    dscomm_call_t call = {.kind = CALL_MESSAGE};
+    dscomm_call_t call = {.type = CALL_MESSAGE};
 
     call.p2p.message.send = send;
     call.p2p.message.recv = recv;
@@ -117,10 +117,11 @@ static dscomm_status_t block(dscomm_group_t *group, dscomm_call_t *call)
         call->p2p.receive ? group->ops.recv != NULL : group->ops.send != NULL;
 
     /* The backend's blocking forms do not go on with schedules. */
-    if (can && !call->stage && !dscomm_priv_group_is(group, GROUP_SCHEDULED))
+    if (can && !call->bounce && !dscomm_priv_group_is(group, GROUP_SCHEDULED))
         return transfer_slow(group, call);
     call->p2p.message.waits = call->p2p.receive;
-    return dscomm_priv_work_block(group, call, group->request);
+    return dscomm_priv_work_block(group, &dscomm_priv_message_kind, call,
+                                  group->request);
 }
 
 static dscomm_status_t stage(dscomm_group_t *group, dscomm_call_t *call)
@@ -215,7 +216,8 @@ static dscomm_status_t recv_within(dscomm_group_t *group, dscomm_call_t *call,
     call->p2p.sequence = ++group->messages;
     status = stage(group, call);
     if (status == DSCOMM_OK)
-        status = dscomm_priv_work_block(group, call, &request);
+        status = dscomm_priv_work_block(group, &dscomm_priv_message_kind, call,
+                                        &request);
     if (status == DSCOMM_OK || status == DSCOMM_ERR_TRUNCATED)
         dscomm_priv_message_info_fill(ret_info, status, &request);
     return status;
@@ -239,7 +241,7 @@ dscomm_status_t dscomm_recv_within(dscomm_group_t *group, void *buffer,
         status = dscomm_priv_message_info_check(ret_info, name);
     if (status == DSCOMM_OK)
         status = dscomm_priv_receive_deadline(group, name, timeout_ms,
-                                              &call.p2p.deadline_ns);
+                                              &call.deadline_ns);
     return status < 0 ? status : recv_within(group, &call, ret_info);
 }
 
@@ -319,7 +321,8 @@ static dscomm_status_t start(dscomm_group_t *group, dscomm_call_t *call,
     status = stage(group, call);
     if (status < 0)
         return status;
-    return dscomm_priv_work_start(group, call, ret_work);
+    return dscomm_priv_work_start(group, &dscomm_priv_message_kind, call,
+                                  ret_work);
 }
 
 dscomm_status_t dscomm_isend(dscomm_group_t *group, const void *buffer,

@@ -60,23 +60,40 @@ static bool receive_withdraw(dscomm_work_t *work, dscomm_status_t status,
     return true;
 }
 
-int dscomm_priv_receive_expire(dscomm_work_t *work, int64_t now)
+/* If a message is coming already, the group's deadline holds from here on, so
+ * that a sender that stalls is noticed. */
+static int receive_expire(dscomm_work_t *work, int64_t now)
 {
     const dscomm_group_t *group = work->group;
 
     if (group->ops.matched && group->ops.matched(group->impl, &work->request)) {
-        work->call.p2p.deadline_ns = 0;
+        work->call.deadline_ns = 0;
         return 0;
     }
-    if (now < work->call.p2p.deadline_ns)
+    if (now < work->call.deadline_ns)
         return 0;
     if (receive_withdraw(work, DSCOMM_ERR_TIMEOUT,
                          "got no message before its own deadline; the group "
                          "goes on"))
         return 1;
-    work->call.p2p.deadline_ns = 0;
+    work->call.deadline_ns = 0;
     return 0;
 }
+
+static dscomm_status_t message_start(dscomm_work_t *work)
+{
+    const dscomm_group_t *group = work->group;
+    const dscomm_message_t *message = &work->call.p2p.message;
+
+    if (work->call.p2p.receive)
+        return group->ops.irecv(group->impl, message, &work->request);
+    return group->ops.isend(group->impl, message, &work->request);
+}
+
+const dscomm_work_kind_t dscomm_priv_message_kind = {
+    .start = message_start,
+    .expire = receive_expire,
+};
 
 static dscomm_status_t check_backend(const dscomm_group_t *group,
                                      const char *name)
@@ -157,7 +174,7 @@ dscomm_status_t dscomm_work_set_timeout(dscomm_work_t *work, int timeout_ms)
     if (status < 0)
         return status;
     pthread_mutex_lock(&work->group->lock);
-    work->call.p2p.deadline_ns = deadline_ns;
+    work->call.deadline_ns = deadline_ns;
     pthread_mutex_unlock(&work->group->lock);
     return DSCOMM_OK;
 }

@@ -11,20 +11,11 @@
 
 static inline bool dscomm_priv_receive_is(const dscomm_work_t *work)
 {
-    return work->call.kind == CALL_MESSAGE && work->call.p2p.receive;
+    return work->call.type == CALL_MESSAGE && work->call.p2p.receive;
 }
 
-/* Does a receive have a deadline of its own, in place of the group's? */
-static inline bool dscomm_priv_receive_limited(const dscomm_work_t *work)
-{
-    return dscomm_priv_receive_is(work) && work->call.p2p.deadline_ns;
-}
-
-/* With the group's lock held: takes work back if its own deadline has passed at
- * now, and returns 1; work is complete then. If a message is coming already,
- * the group's deadline holds from here on, so that a sender that stalls is
- * noticed. */
-int dscomm_priv_receive_expire(dscomm_work_t *work, int64_t now);
+/* The kind of works that are messages. */
+extern const dscomm_work_kind_t dscomm_priv_message_kind;
 
 /* When a receive that begins now is taken back. ERR_INVALID if timeout_ms makes
  * no sense, ERR_UNSUPPORTED if the backend cannot take it back; name is the

@@ -47,11 +47,13 @@ static void list_others(dscomm_inquest_t *inquest)
             inquest->waits[inquest->nwaits++] = r;
 }
 
-static void list_waits(dscomm_inquest_t *inquest, const dscomm_run_t *run)
+static void list_waits(dscomm_inquest_t *inquest, const dscomm_work_t *work)
 {
-    for (uint32_t i = 0; i < run->nmessages; i++)
-        if (!listed(inquest, run->messages[i].step->peer))
-            inquest->waits[inquest->nwaits++] = run->messages[i].step->peer;
+    int peer;
+
+    for (uint32_t i = 0; (peer = work->kind->peer(work, i)) >= 0; i++)
+        if (!listed(inquest, peer))
+            inquest->waits[inquest->nwaits++] = peer;
 }
 
 static void key_of(const dscomm_inquest_t *inquest, int rank, char key[16])
@@ -142,8 +144,8 @@ dscomm_inquest_t *dscomm_priv_inquest_new(const dscomm_work_t *work)
 
     if (!inquest)
         return NULL;
-    if (work->run)
-        list_waits(inquest, work->run);
+    if (work->kind->peer)
+        list_waits(inquest, work);
     else
         list_others(inquest);
     dscomm_priv_account_write(group->history, group->id, inquest->waits,

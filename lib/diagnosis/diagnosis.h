@@ -15,9 +15,6 @@
 
 #include "lib/work/work.h"
 
-/* A wait of this long is looked into, then each that is twice as long. */
-#define INQUEST_MS 100
-
 typedef struct dscomm_inquest dscomm_inquest_t;
 
 /* With the group's lock held: what this rank has to say of work, which is such

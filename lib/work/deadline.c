@@ -3,10 +3,7 @@
 #include "config.h"
 #include "lib/work/deadline.h"
 #include "lib/base/clock.h"
-#include "lib/diagnosis/diagnosis.h"
-#include "lib/schedule/early.h"
 #include "lib/work/progress.h"
-#include "lib/call/receive.h"
 #include "lib/base/status.h"
 
 #include <stdbool.h>
@@ -24,7 +21,7 @@ static dscomm_work_t *part(dscomm_work_t *work)
 {
     dscomm_work_t *child;
 
-    if (work->call.kind != CALL_COMPOUND)
+    if (!work->kind->child_end)
         return work;
     for (child = work->group->pending; child; child = child->next)
         if (child->compound == work)
@@ -48,7 +45,7 @@ void dscomm_priv_work_describe(const dscomm_work_t *work, char *text,
     const dscomm_call_t *call = &work->call;
     char rank[32], tag[32];
 
-    if (call->kind == CALL_COLLECTIVE)
+    if (call->type == CALL_COLLECTIVE)
         dscomm_coll_describe(&call->coll, text, size);
     else if (call->p2p.receive)
         snprintf(text, size, "recv from %s with %s",
@@ -68,66 +65,17 @@ static void break_group(dscomm_group_t *group, dscomm_status_t status,
         dscomm_priv_works_cancel(group, status, text);
 }
 
-typedef dscomm_status_t (*inquire_t)(dscomm_inquest_t *inquest, char *ret_text,
-                                     size_t size);
-
-/* Can the others be asked about work? */
-static int is_noted(const dscomm_work_t *work)
-{
-    return work && (work->run ||
-                    (work->call.kind == CALL_COLLECTIVE && work->group->notes));
-}
-
-/* Calls inquire for a collective and returns its result. The lock is released
- * meanwhile, so that other threads can go on with the group, and work may be
- * gone afterwards. */
-static dscomm_status_t ask_others(const dscomm_work_t *work, inquire_t inquire,
-                                  char *text, size_t size)
-{
-    dscomm_group_t *group = work->group;
-    dscomm_inquest_t *inquest = dscomm_priv_inquest_new(work);
-    dscomm_status_t status;
-
-    if (!inquest)
-        return DSCOMM_OK;
-    dscomm_priv_pending_add(group);
-    pthread_mutex_unlock(&group->lock);
-    status = inquire(inquest, text, size);
-    dscomm_priv_inquest_free(inquest);
-    pthread_mutex_lock(&group->lock);
-    return status;
-}
-
-/* The backend sees who has not come to one step; the others may tell more. */
-static dscomm_status_t explain_native(dscomm_group_t *group,
-                                      dscomm_work_t *culprit, char *text,
-                                      size_t size)
-{
-    char seen[DSCOMM_ERROR_MAX] = "";
-    dscomm_status_t status = DSCOMM_OK;
-
-    if (group->ops.explain)
-        group->ops.explain(group->impl, culprit ? &culprit->request : NULL,
-                           seen, sizeof seen);
-    if (is_noted(culprit))
-        status = ask_others(culprit, dscomm_priv_inquest_timeout, text, size);
-    if (status == DSCOMM_OK && *seen) {
-        if (*text)
-            g_strlcat(text, "; ", size);
-        g_strlcat(text, seen, size);
-    }
-    return status;
-}
-
 /* Who is late, and what for. ERR_MISMATCH, and text is the whole sentence,
- * where the ranks have made different calls. */
+ * if the ranks have made different calls. */
 static dscomm_status_t explain(dscomm_group_t *group, dscomm_work_t *culprit,
                                char *text, size_t size)
 {
-    if (!culprit || !culprit->run)
-        return explain_native(group, culprit, text, size);
-    dscomm_priv_run_explain(culprit->run, text, size);
-    return ask_others(culprit, dscomm_priv_inquest_timeout, text, size);
+    if (culprit && culprit->kind->overdue)
+        return culprit->kind->overdue(culprit, text, size);
+    if (group->ops.explain)
+        group->ops.explain(group->impl, culprit ? &culprit->request : NULL,
+                           text, size);
+    return DSCOMM_OK;
 }
 
 /* The group's own deadline has passed. 0 if something has come since. */
@@ -159,7 +107,7 @@ static int expire(dscomm_group_t *group, dscomm_work_t *culprit)
 static int64_t next_look_ns(const dscomm_group_t *group)
 {
     const int64_t first =
-        CLAMP(group->timeout_ms / 4, 1, INQUEST_MS) * NS_PER_MS;
+        CLAMP(group->timeout_ms / 4, 1, FIRST_LOOK_MS) * NS_PER_MS;
     const int64_t last =
         (group->timeout_ms - MIN(group->timeout_ms / 4, LAST_LOOK_MS)) *
         NS_PER_MS;
@@ -176,11 +124,11 @@ static int look(dscomm_group_t *group, dscomm_work_t *culprit)
 {
     char text[DSCOMM_ERROR_MAX];
 
-    if (!is_noted(culprit) || group->stalled < next_look_ns(group))
+    if (!culprit || !culprit->kind->look ||
+        group->stalled < next_look_ns(group))
         return 0;
     group->looks++;
-    if (ask_others(culprit, dscomm_priv_inquest_look, text, sizeof text) ==
-        DSCOMM_OK)
+    if (culprit->kind->look(culprit, text, sizeof text) == DSCOMM_OK)
         return 0;
     break_group(group, DSCOMM_ERR_MISMATCH, text);
     return 1;
@@ -193,10 +141,10 @@ static void listen(dscomm_group_t *group)
 {
     dscomm_work_t *work = group->pending;
 
-    while (work && !work->run)
+    while (work && !work->kind->listen)
         work = work->next;
     if (work)
-        dscomm_priv_run_listen(work->run);
+        work->kind->listen(work);
 }
 
 /* Who waits again and again, for a short time each or for none, must learn of a
@@ -246,8 +194,8 @@ int dscomm_priv_work_over(dscomm_work_t *work, int64_t now)
     count_wait(group, now);
     if (work->call.internal)
         return 0;
-    if (dscomm_priv_receive_limited(work))
-        return dscomm_priv_receive_expire(work, now);
+    if (work->call.deadline_ns)
+        return work->kind->expire(work, now);
     if (!is_overdue(work, now))
         return look(group, part(work));
     return expire(group, part(work));
@@ -263,19 +211,19 @@ static dscomm_work_t *find_overdue(dscomm_group_t *group, int64_t now)
         next = work->next;
         if (work->call.internal)
             continue;
-        if (dscomm_priv_receive_limited(work))
-            dscomm_priv_receive_expire(work, now);
+        if (work->call.deadline_ns)
+            work->kind->expire(work, now);
         else if (is_overdue(work, now) && !overdue)
             overdue = work;
     }
     return overdue;
 }
 
-static dscomm_work_t *first_noted(const dscomm_group_t *group)
+static dscomm_work_t *first_to_look_at(const dscomm_group_t *group)
 {
     dscomm_work_t *work = group->pending;
 
-    while (work && !is_noted(work))
+    while (work && !work->kind->look)
         work = work->next;
     return work;
 }
@@ -292,6 +240,6 @@ void dscomm_priv_works_expire(dscomm_group_t *group, int64_t now)
     if (overdue)
         expire(group, overdue);
     else
-        look(group, first_noted(group));
+        look(group, first_to_look_at(group));
     group->expiring = 0;
 }

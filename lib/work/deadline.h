@@ -6,6 +6,9 @@
 
 #include "lib/work/work.h"
 
+/* A wait of this long is looked into, then each that is twice as long. */
+#define FIRST_LOOK_MS 100
+
 /* With the group's lock held, which may be let go of meanwhile, by one that
  * waits for work or tests it: 1 when work is complete, since its group came to
  * an end or its own deadline has passed. Internal works have deadlines of their

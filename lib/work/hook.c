@@ -122,7 +122,7 @@ static void describe(const dscomm_group_t *group, const dscomm_call_t *call,
     info->size = sizeof(*info);
     info->group = group;
     info->async = call->async;
-    if (call->kind == CALL_COLLECTIVE)
+    if (call->type == CALL_COLLECTIVE)
         describe_collective(group, &call->coll, info);
     else
         describe_message(call, info);

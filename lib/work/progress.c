@@ -228,7 +228,7 @@ static int advance_own(dscomm_group_t *group)
     walking = 1;
     for (work = group->pending; work; work = next) {
         next = work->next;
-        if (work->call.kind != CALL_CUSTOM)
+        if (work->call.type != CALL_CUSTOM)
             continue;
         dscomm_priv_work_advance(work);
         if (work->request.status != DSCOMM_IN_PROGRESS)

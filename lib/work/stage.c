@@ -19,12 +19,13 @@ typedef struct {
     size_t bytes;
 } cover_t;
 
-struct dscomm_stage {
+typedef struct {
+    dscomm_bounce_t bounce;
     cover_t send, recv; /* one of them alone where they overlap */
     char *result; /* on the device: what the call has written */
     size_t results;
     void *stream; /* the group's at the time of the call */
-};
+} stage_t;
 
 static size_t reach(const size_t *counts, const size_t *displs, int size)
 {
@@ -103,7 +104,7 @@ static extent_t extent_of(const dscomm_group_t *group,
 {
     const dscomm_message_t *message = &call->p2p.message;
 
-    if (call->kind == CALL_COLLECTIVE)
+    if (call->type == CALL_COLLECTIVE)
         return extent_of_collective(group, &call->coll);
     return (extent_t){.send = message->send,
                       .recv = message->recv,
@@ -129,7 +130,7 @@ int dscomm_priv_stage_wanted(const dscomm_group_t *group,
 }
 
 /* read: from the device, of which this much. */
-static dscomm_status_t cover(const dscomm_stage_t *stage, cover_t *ret_cover,
+static dscomm_status_t cover(const stage_t *stage, cover_t *ret_cover,
                              char *device, size_t bytes, const char *read,
                              size_t reads)
 {
@@ -157,7 +158,7 @@ static int overlaps(const extent_t *extent)
 }
 
 /* Both in one, as they lie. */
-static dscomm_status_t cover_both(dscomm_stage_t *stage, const extent_t *extent)
+static dscomm_status_t cover_both(stage_t *stage, const extent_t *extent)
 {
     const char *begin = MIN(extent->send, (const char *)extent->recv);
     const char *end =
@@ -168,7 +169,7 @@ static dscomm_status_t cover_both(dscomm_stage_t *stage, const extent_t *extent)
                  extent->gaps ? (size_t)(end - begin) : extent->sends);
 }
 
-static dscomm_status_t cover_each(dscomm_stage_t *stage, const extent_t *extent)
+static dscomm_status_t cover_each(stage_t *stage, const extent_t *extent)
 {
     dscomm_status_t status = DSCOMM_OK;
 
@@ -182,7 +183,7 @@ static dscomm_status_t cover_each(dscomm_stage_t *stage, const extent_t *extent)
 }
 
 /* Where the host has what is at pointer. */
-static void *moved(const dscomm_stage_t *stage, const void *pointer)
+static void *moved(const stage_t *stage, const void *pointer)
 {
     const cover_t *covers[] = {&stage->send, &stage->recv};
 
@@ -194,9 +195,9 @@ static void *moved(const dscomm_stage_t *stage, const void *pointer)
     return (void *)pointer;
 }
 
-static void replace(const dscomm_stage_t *stage, dscomm_call_t *call)
+static void replace(const stage_t *stage, dscomm_call_t *call)
 {
-    if (call->kind == CALL_COLLECTIVE) {
+    if (call->type == CALL_COLLECTIVE) {
         call->coll.send = moved(stage, call->coll.send);
         call->coll.recv = moved(stage, call->coll.recv);
     } else {
@@ -233,9 +234,9 @@ dscomm_status_t dscomm_priv_stage_refuse(const dscomm_group_t *group,
                        name, group->name);
 }
 
-dscomm_status_t dscomm_priv_stage_finish(const dscomm_stage_t *stage,
-                                         size_t received)
+static dscomm_status_t stage_finish(dscomm_bounce_t *bounce, size_t received)
 {
+    const stage_t *stage = (const stage_t *)bounce;
     const size_t bytes = MIN(stage->results, received);
 
     if (!bytes)
@@ -244,10 +245,10 @@ dscomm_status_t dscomm_priv_stage_finish(const dscomm_stage_t *stage,
         stage->result, moved(stage, stage->result), bytes, stage->stream);
 }
 
-void dscomm_priv_stage_free(dscomm_stage_t *stage)
+static void stage_free(dscomm_bounce_t *bounce)
 {
-    if (!stage)
-        return;
+    stage_t *stage = (stage_t *)bounce;
+
     dscomm_priv_device_host_give(stage->send.host);
     dscomm_priv_device_host_give(stage->recv.host);
     g_free(stage);
@@ -270,9 +271,9 @@ static int is_spared(dscomm_group_t *group, const dscomm_call_t *call,
 {
     if (!takes_devices(group))
         return 0;
-    if (call->kind == CALL_MESSAGE)
+    if (call->type == CALL_MESSAGE)
         return (group->capabilities & DSCOMM_CAP_DEVICE_MEMORY) != 0;
-    return call->kind == CALL_COLLECTIVE && !call->async && !call->algorithm &&
+    return call->type == CALL_COLLECTIVE && !call->async && !call->algorithm &&
            group->ops.run && is_plain(&call->coll, extent);
 }
 
@@ -294,7 +295,7 @@ static dscomm_status_t await(const dscomm_group_t *group,
 static dscomm_status_t make(const dscomm_group_t *group, dscomm_call_t *call,
                             const extent_t *extent)
 {
-    dscomm_stage_t *stage = g_try_new0(dscomm_stage_t, 1);
+    stage_t *stage = g_try_new0(stage_t, 1);
     dscomm_status_t status;
 
     if (!stage)
@@ -302,11 +303,12 @@ static dscomm_status_t make(const dscomm_group_t *group, dscomm_call_t *call,
                            "group '%s': rank %d has no memory for copies of "
                            "device buffers",
                            group->name, group->rank);
+    stage->bounce = (dscomm_bounce_t){stage_finish, stage_free};
     stage->stream = group->stream;
     status = overlaps(extent) ? cover_both(stage, extent)
                               : cover_each(stage, extent);
     if (status < 0) {
-        dscomm_priv_stage_free(stage);
+        stage_free(&stage->bounce);
         return status;
     }
     if (stage->recv.host && extent->recvs) {
@@ -314,7 +316,7 @@ static dscomm_status_t make(const dscomm_group_t *group, dscomm_call_t *call,
         stage->results = extent->recvs;
     }
     replace(stage, call);
-    call->stage = stage;
+    call->bounce = &stage->bounce;
     return DSCOMM_OK;
 }
 
@@ -326,7 +328,7 @@ dscomm_status_t dscomm_priv_stage_call(dscomm_group_t *group,
                                  ? await(group, &extent)
                                  : make(group, call, &extent);
 
-    if (status < 0 && call->kind == CALL_COLLECTIVE)
+    if (status < 0 && call->type == CALL_COLLECTIVE)
         dscomm_priv_group_revoke(group, status, dscomm_last_error());
     return status;
 }

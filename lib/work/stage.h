@@ -11,7 +11,7 @@
 int dscomm_priv_stage_wanted(const dscomm_group_t *group,
                              const dscomm_call_t *call);
 /* For such a call: puts host memory into it, with a copy of what it sends, and
- * call->stage, which whoever has call must finish and free; or nothing where
+ * call->bounce, which whoever has call must finish and free; or nothing where
  * the backend takes it as it is, and then what the device has under way is
  * complete. A collective that fails here ends the group. Tells the log, once
  * for each group. */
@@ -20,10 +20,5 @@ dscomm_status_t dscomm_priv_stage_call(dscomm_group_t *group,
 /* Where it cannot be staged: ERR_UNSUPPORTED. */
 dscomm_status_t dscomm_priv_stage_refuse(const dscomm_group_t *group,
                                          const char *name);
-/* Copies the results to where they belong; received: bytes of a message. */
-dscomm_status_t dscomm_priv_stage_finish(const dscomm_stage_t *stage,
-                                         size_t received);
-/* NULL is fine. */
-void dscomm_priv_stage_free(dscomm_stage_t *stage);
 
 #endif

@@ -2,7 +2,6 @@
 /* Waiting for works: spin, then watch the clock, the group's state and the
  * other groups, and sleep where the backend can be woken. */
 #include "config.h"
-#include "lib/base/attr.h"
 #include "lib/base/clock.h"
 #include "lib/work/deadline.h"
 #include "lib/work/progress.h"
@@ -21,7 +20,7 @@ static dscomm_work_t *first_collective(const dscomm_group_t *group)
 {
     dscomm_work_t *work = group->pending;
 
-    while (work && work->call.kind != CALL_COLLECTIVE)
+    while (work && work->call.type != CALL_COLLECTIVE)
         work = work->next;
     return work;
 }
@@ -301,7 +300,7 @@ dscomm_status_t dscomm_work_received(const dscomm_work_t *work, int *ret_source,
     if (status < 0)
         return status;
     status = atomic_load_explicit(&work->status, memory_order_acquire);
-    if (work->call.kind != CALL_MESSAGE || !work->call.p2p.receive ||
+    if (work->call.type != CALL_MESSAGE || !work->call.p2p.receive ||
         (status != DSCOMM_OK && status != DSCOMM_ERR_TRUNCATED))
         return dscomm_fail(DSCOMM_ERR_STATE,
                            "dscomm_work_received: the work is no completed "
@@ -321,51 +320,10 @@ dscomm_group_t *dscomm_work_group(const dscomm_work_t *work)
                                                                    : NULL;
 }
 
-static dscomm_status_t read_ops(const dscomm_group_t *group,
-                                const dscomm_work_ops_t *ops,
-                                dscomm_work_ops_t *ret_ops)
-{
-    const char *name = "dscomm_work_create";
-    dscomm_status_t status = dscomm_priv_attr_read(
-        "dscomm_work_create: ops", "set it to sizeof(dscomm_work_ops_t)", ops,
-        sizeof *ret_ops, ret_ops);
-
-    if (status == DSCOMM_OK && !(ret_ops->advance && ret_ops->cancel))
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': %s is NULL; fill in size, "
-                           "advance and cancel",
-                           name, group->name,
-                           !ops                ? "ops"
-                           : !ret_ops->advance ? "ops.advance"
-                                               : "ops.cancel");
-    return status;
-}
-
-dscomm_status_t dscomm_work_create(dscomm_group_t *group,
-                                   const dscomm_work_ops_t *ops, void *state,
-                                   dscomm_work_t **ret_work)
-{
-    const char *name = "dscomm_work_create";
-    dscomm_call_t call = {.kind = CALL_CUSTOM,
-                          .async = 1,
-                          .internal = 1,
-                          .custom = {.state = state}};
-    dscomm_status_t status = dscomm_priv_group_ready(group, name);
-
-    if (status < 0)
-        return status;
-    if (!ret_work)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': ret_work is NULL", name,
-                           group->name);
-    status = read_ops(group, ops, &call.custom.ops);
-    return status < 0 ? status : dscomm_priv_work_start(group, &call, ret_work);
-}
-
 uint64_t dscomm_work_sequence(const dscomm_work_t *work)
 {
-    if (!work || work->call.kind == CALL_CUSTOM)
+    if (!work || work->call.type == CALL_CUSTOM)
         return 0;
-    return work->call.kind == CALL_MESSAGE ? work->call.p2p.sequence
+    return work->call.type == CALL_MESSAGE ? work->call.p2p.sequence
                                            : work->call.coll.sequence;
 }

@@ -3,14 +3,8 @@
 #include "config.h"
 #include "lib/work/work.h"
 #include "lib/work/event.h"
-#include "lib/call/fusion.h"
-#include "lib/diagnosis/diagnosis.h"
-#include "lib/diagnosis/history.h"
-#include "lib/schedule/cache.h"
 #include "lib/base/op.h"
 #include "lib/work/progress.h"
-#include "lib/call/receive.h"
-#include "lib/work/stage.h"
 #include "lib/base/status.h"
 
 #include <stdio.h>
@@ -81,15 +75,15 @@ static dscomm_status_t own_displs(dscomm_work_t *work)
     return DSCOMM_OK;
 }
 
-/* A collective that this rank cannot start leaves peers waiting, so the group
- * ends. */
-static dscomm_status_t give_up(dscomm_group_t *group, dscomm_status_t status)
+dscomm_status_t dscomm_priv_work_give_up(dscomm_group_t *group,
+                                         dscomm_status_t status)
 {
     dscomm_priv_group_revoke(group, status, dscomm_last_error());
     return status;
 }
 
 dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
+                                     const dscomm_work_kind_t *kind,
                                      const dscomm_call_t *call,
                                      dscomm_work_t **ret_work)
 {
@@ -99,11 +93,11 @@ dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
     if (!group->idle) {
         status = grow(group);
         if (status < 0)
-            dscomm_priv_stage_free(call->stage);
+            dscomm_priv_bounce_free(call->bounce);
         if (status < 0)
-            return call->kind == CALL_MESSAGE || call->kind == CALL_CUSTOM
+            return call->type == CALL_MESSAGE || call->type == CALL_CUSTOM
                        ? status
-                       : give_up(group, status);
+                       : dscomm_priv_work_give_up(group, status);
     }
     work = group->idle;
     group->idle = work->next;
@@ -115,16 +109,17 @@ dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
            offsetof(dscomm_work_t, request) - offsetof(dscomm_work_t, span));
     memset(&work->request, 0, sizeof work->request);
     work->group = group;
+    work->kind = kind;
     work->call = *call;
-    if (call->kind == CALL_COLLECTIVE)
+    if (call->type == CALL_COLLECTIVE)
         dscomm_priv_op_hold(call->coll.user);
     atomic_store_explicit(&work->status, DSCOMM_IN_PROGRESS,
                           memory_order_relaxed);
     dscomm_priv_group_hold(group);
-    status = call->kind == CALL_COLLECTIVE ? own_displs(work) : DSCOMM_OK;
+    status = call->type == CALL_COLLECTIVE ? own_displs(work) : DSCOMM_OK;
     if (status < 0) {
         dscomm_priv_work_discard(work);
-        return give_up(group, status);
+        return dscomm_priv_work_give_up(group, status);
     }
     *ret_work = work;
     return DSCOMM_OK;
@@ -134,7 +129,7 @@ static void drop_op(dscomm_work_t *work)
 {
     dscomm_call_t *call = &work->call;
 
-    if (call->kind != CALL_COLLECTIVE || !call->coll.user)
+    if (call->type != CALL_COLLECTIVE || !call->coll.user)
         return;
     dscomm_priv_op_drop(call->coll.user);
     call->coll.user = NULL;
@@ -145,15 +140,14 @@ static void free_memory(dscomm_work_t *work)
 {
     if (!work->request.held) {
         g_free(work->copy);
-        dscomm_priv_fusion_free(work->call.fusion);
-        dscomm_priv_stage_free(work->call.stage);
+        dscomm_priv_bounce_free(work->call.bounce);
     }
     work->copy = NULL;
-    work->call.fusion = NULL;
-    work->call.stage = NULL;
+    work->call.bounce = NULL;
     g_clear_pointer(&work->text, free);
     g_clear_pointer(&work->displs, g_free);
-    g_clear_pointer(&work->received, g_free);
+    if (work->kind && work->kind->release)
+        work->kind->release(work);
     drop_op(work);
 }
 
@@ -202,150 +196,6 @@ static void unlink_pending(dscomm_work_t *work)
         group->pending_tail = work->prev;
 }
 
-/* A greeting has told of another call; what the others were called with may
- * tell more. */
-static void inquire(dscomm_work_t *work)
-{
-    dscomm_run_t *run = work->run;
-    dscomm_inquest_t *inquest = dscomm_priv_inquest_new(work);
-
-    if (inquest)
-        dscomm_priv_inquest_mismatch(inquest, run->text, sizeof run->text);
-    dscomm_priv_inquest_free(inquest);
-}
-
-/* The backend may still use the buffers. */
-static void hold(dscomm_work_t *work, int held)
-{
-    work->request.held = held;
-    work->group->held |= held;
-}
-
-/* What a failed schedule leaves: peers that wait, so the group ends. If it had
- * ended before, that is why this one failed. */
-static void settle_failure(dscomm_work_t *work)
-{
-    dscomm_group_t *group = work->group;
-    dscomm_run_t *run = work->run;
-    dscomm_status_t status;
-
-    if (run->differs)
-        inquire(work);
-    dscomm_priv_group_revoke(group, run->status, run->text);
-    status = dscomm_priv_group_revoked(group, run->text, sizeof run->text);
-    if (status < 0)
-        run->status = status;
-    dscomm_priv_run_cancel(run, run->status);
-    hold(work, run->held);
-    work->text = strdup(run->text);
-}
-
-/* A schedule that has ended gives its result to the request, where the result
- * of a native collective would be. */
-static void settle_run(dscomm_work_t *work)
-{
-    if (work->run->status < 0)
-        settle_failure(work);
-    work->request.status = work->run->status;
-}
-
-static dscomm_status_t start_run(dscomm_work_t *work)
-{
-    dscomm_group_t *group = work->group;
-    const dscomm_call_t *call = &work->call;
-
-    if (!group->shelf)
-        group->shelf = dscomm_priv_shelf_new(
-            &(dscomm_port_t){&group->ops, group->impl, group->name},
-            group->rank, group->size, dscomm_priv_group_levels(group));
-    if (group->shelf)
-        work->run =
-            dscomm_priv_shelf_take(group->shelf, call->algorithm, &call->coll);
-    if (!work->run) {
-        dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                    "%s of group '%s': rank %d has no memory for %s",
-                    dscomm_coll_name((dscomm_coll_t)call->coll.coll),
-                    group->name, group->rank, call->algorithm->name);
-        return give_up(group, DSCOMM_ERR_NO_MEMORY);
-    }
-    if (!group->scheduled++)
-        dscomm_priv_group_set(group, GROUP_SCHEDULED);
-    group->wait_last = group->stalled = 0;
-    group->looks = 0;
-    group->chain =
-        (group->chain ^ call->coll.fingerprint) * UINT32_C(0x9e3779b1) + 1;
-    work->run->chain = group->chain;
-    dscomm_priv_history_note(group->history, &call->coll, group->size);
-    dscomm_priv_run_start(work->run, &call->coll);
-    settle_run(work);
-    return DSCOMM_OK;
-}
-
-static void end_run(dscomm_work_t *work)
-{
-    dscomm_group_t *group = work->group;
-
-    dscomm_priv_shelf_give(group->shelf, work->run);
-    work->run = NULL;
-    if (!--group->scheduled)
-        dscomm_priv_group_clear(group, GROUP_SCHEDULED);
-}
-
-static void advance_custom(dscomm_work_t *work)
-{
-    dscomm_status_t status =
-        work->call.custom.ops.advance(work->call.custom.state);
-
-    if (status < 0)
-        work->text = strdup(dscomm_last_error());
-    work->request.status = status;
-}
-
-void dscomm_priv_work_advance(dscomm_work_t *work)
-{
-    if (work->call.kind == CALL_CUSTOM)
-        advance_custom(work);
-    if (!work->run)
-        return;
-    work->group->completed += dscomm_priv_run_advance(work->run);
-    if (work->run->status != DSCOMM_IN_PROGRESS)
-        settle_run(work);
-}
-
-static void end_custom(dscomm_work_t *work)
-{
-    work->group->custom--;
-    dscomm_priv_progress_custom(-1);
-}
-
-static dscomm_status_t start_custom(dscomm_work_t *work)
-{
-    work->group->custom++;
-    dscomm_priv_progress_custom(1);
-    advance_custom(work);
-    return DSCOMM_OK;
-}
-
-static dscomm_status_t hand_over(dscomm_work_t *work)
-{
-    dscomm_group_t *group = work->group;
-    const dscomm_call_t *call = &work->call;
-
-    if (call->kind == CALL_CUSTOM)
-        return start_custom(work);
-    if (call->algorithm)
-        return start_run(work);
-    if (call->kind == CALL_COLLECTIVE) {
-        if (group->notes)
-            dscomm_priv_history_note(group->history, &call->coll, group->size);
-        return group->ops.start(group->impl, &call->coll, &work->request);
-    }
-    if (call->p2p.receive)
-        return group->ops.irecv(group->impl, &call->p2p.message,
-                                &work->request);
-    return group->ops.isend(group->impl, &call->p2p.message, &work->request);
-}
-
 dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work)
 {
     dscomm_group_t *group = work->group;
@@ -354,7 +204,7 @@ dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work)
     work->request.status = DSCOMM_IN_PROGRESS;
     if (!work->call.internal)
         work->span = dscomm_priv_hook_begin(group, &work->call);
-    status = hand_over(work);
+    status = work->kind->start(work);
     group->unscanned = 1;
     if (status < 0) {
         dscomm_priv_hook_end(group, &work->call, work->span, status);
@@ -386,7 +236,7 @@ static void explain(dscomm_work_t *work, dscomm_status_t status, char *text,
             work->request.tag, call->p2p.message.bytes);
     else if (status == DSCOMM_ERR_PEER_FAILED && group->ops.explain)
         group->ops.explain(group->impl, &work->request, text, size);
-    else if (call->kind == CALL_COLLECTIVE)
+    else if (call->type == CALL_COLLECTIVE)
         snprintf(text, size, "%s of group '%s' failed: %s",
                  dscomm_coll_describe(&call->coll, what, sizeof what),
                  group->name, dscomm_strerror(status));
@@ -418,7 +268,7 @@ static void name_call(dscomm_work_t *work)
 {
     char what[160], text[DSCOMM_ERROR_MAX + sizeof what];
 
-    if (work->call.kind != CALL_COLLECTIVE || !work->text)
+    if (work->call.type != CALL_COLLECTIVE || !work->text)
         return;
     dscomm_coll_describe(&work->call.coll, what, sizeof what);
     if (names_call(work->text, what))
@@ -428,38 +278,18 @@ static void name_call(dscomm_work_t *work)
     work->text = strdup(text);
 }
 
-static void retire_child(dscomm_work_t *child, dscomm_status_t status)
+/* The caller's buffers get what has come. */
+static dscomm_status_t finish_bounce(dscomm_work_t *work,
+                                     dscomm_status_t status)
 {
-    dscomm_work_t *compound = child->compound;
-
-    if (dscomm_priv_receive_is(child) && compound->received)
-        dscomm_priv_message_info_fill(
-            &compound->received[child->call.p2p.place], status,
-            &child->request);
-    if (status < 0 && compound->failure == DSCOMM_OK) {
-        compound->failure = status;
-        compound->text = g_steal_pointer(&child->text);
-    }
-    dscomm_priv_work_discard(child);
-    dscomm_priv_work_seal(compound);
-}
-
-void dscomm_priv_work_seal(dscomm_work_t *work)
-{
-    if (--work->remaining == 0)
-        dscomm_priv_work_retire(work, work->failure, NULL);
-}
-
-/* The device gets what has come. */
-static dscomm_status_t unstage(dscomm_work_t *work, dscomm_status_t status)
-{
+    dscomm_bounce_t *bounce = work->call.bounce;
     const size_t bytes =
-        work->call.kind == CALL_MESSAGE ? work->request.bytes : SIZE_MAX;
+        work->call.type == CALL_MESSAGE ? work->request.bytes : SIZE_MAX;
     dscomm_status_t copied;
 
     if (status != DSCOMM_OK && status != DSCOMM_ERR_TRUNCATED)
         return status;
-    copied = dscomm_priv_stage_finish(work->call.stage, bytes);
+    copied = bounce->finish(bounce, bytes);
     if (copied < 0)
         work->text = strdup(dscomm_last_error());
     return copied < 0 ? copied : status;
@@ -474,14 +304,10 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
     char why[DSCOMM_ERROR_MAX];
 
     unlink_pending(work);
-    if (work->run)
-        end_run(work);
-    if (work->call.kind == CALL_CUSTOM)
-        end_custom(work);
-    if (work->call.fusion && status == DSCOMM_OK)
-        dscomm_priv_fusion_unpack(work->call.fusion);
-    if (work->call.stage)
-        status = unstage(work, status);
+    if (work->kind->end)
+        work->kind->end(work);
+    if (work->call.bounce)
+        status = finish_bounce(work, status);
     work->group->completed++;
     if (status < 0 && !work->text && !text) {
         explain(work, status, why, sizeof why);
@@ -493,7 +319,7 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
         name_call(work);
     dscomm_priv_hook_end(work->group, &work->call, work->span, status);
     if (work->compound) {
-        retire_child(work, status);
+        work->compound->kind->child_end(work, status);
     } else if (work->zombie) {
         dscomm_priv_work_discard(work);
     } else {
@@ -509,13 +335,11 @@ void dscomm_priv_work_cancel(dscomm_work_t *work, dscomm_status_t status,
                              const char *text)
 {
     if (work->request.status == DSCOMM_IN_PROGRESS) {
-        if (work->run)
-            dscomm_priv_run_cancel(work->run, status);
-        else if (work->call.kind == CALL_CUSTOM)
-            work->call.custom.ops.cancel(work->call.custom.state, status);
+        if (work->kind->cancel)
+            work->kind->cancel(work, status);
         else
             work->group->ops.cancel(work->group->impl, &work->request);
-        hold(work, work->run ? work->run->held : work->request.held);
+        work->group->held |= work->request.held; /* may still use buffers */
         dscomm_priv_work_retire(work, status, text);
     } else {
         dscomm_priv_work_retire(work, work->request.status, NULL);
@@ -539,8 +363,6 @@ void dscomm_priv_works_destroy(dscomm_group_t *group)
                 (void *)((char *)slab + SLAB_HEAD + k * group->work_size);
 
             free_memory(work);
-            if (work->run) /* of the parent, in a forked child */
-                dscomm_priv_shelf_give(group->shelf, work->run);
         }
         group->slabs = slab->next;
         free(slab);
@@ -549,11 +371,12 @@ void dscomm_priv_works_destroy(dscomm_group_t *group)
 
 /* Starts call; held: nobody else will look after it. */
 static dscomm_status_t start_locked(dscomm_group_t *group,
+                                    const dscomm_work_kind_t *kind,
                                     const dscomm_call_t *call, int held,
                                     dscomm_work_t **ret_work)
 {
     dscomm_work_t *work;
-    dscomm_status_t status = dscomm_priv_work_new(group, call, &work);
+    dscomm_status_t status = dscomm_priv_work_new(group, kind, call, &work);
 
     if (status < 0)
         return status;
@@ -567,13 +390,14 @@ static dscomm_status_t start_locked(dscomm_group_t *group,
 }
 
 dscomm_status_t dscomm_priv_work_start(dscomm_group_t *group,
+                                       const dscomm_work_kind_t *kind,
                                        const dscomm_call_t *call,
                                        dscomm_work_t **ret_work)
 {
     dscomm_status_t status;
 
     pthread_mutex_lock(&group->lock);
-    status = start_locked(group, call, 0, ret_work);
+    status = start_locked(group, kind, call, 0, ret_work);
     pthread_mutex_unlock(&group->lock);
     return status;
 }
@@ -581,6 +405,7 @@ dscomm_status_t dscomm_priv_work_start(dscomm_group_t *group,
 /* The lock is held all the time, so that nobody else needs to know of it; a
  * wait that takes long makes an exception. */
 dscomm_status_t dscomm_priv_work_block(dscomm_group_t *group,
+                                       const dscomm_work_kind_t *kind,
                                        const dscomm_call_t *call,
                                        dscomm_request_t *ret_request)
 {
@@ -588,7 +413,7 @@ dscomm_status_t dscomm_priv_work_block(dscomm_group_t *group,
     dscomm_status_t status;
 
     pthread_mutex_lock(&group->lock);
-    status = start_locked(group, call, 1, &work);
+    status = start_locked(group, kind, call, 1, &work);
     if (status == DSCOMM_OK) {
         dscomm_priv_work_wait_locked(work, DSCOMM_TIMEOUT_DEFAULT);
         status = dscomm_priv_work_result(work);

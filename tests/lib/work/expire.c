@@ -7,6 +7,7 @@
 #include "lib/base/clock.h"
 #include "lib/work/deadline.h"
 #include "lib/diagnosis/diagnosis.h"
+#include "lib/schedule/collective.h"
 #include "lib/work/progress.h"
 #include "tests/tap.h"
 
@@ -84,13 +85,13 @@ static void make_group(void)
 {
     memset(&work, 0, sizeof work);
     work.group = &group;
-    work.call.kind = CALL_COLLECTIVE;
     work.status = work.request.status = DSCOMM_IN_PROGRESS;
     memset(&group, 0, sizeof group);
     group.ops = ops;
     group.name = name;
     group.size = 2;
     group.notes = 1;
+    work.kind = dscomm_priv_collective_kind(&group, &work.call);
     group.timeout_ms = TIMEOUT_MS;
     group.pending = &work;
     atomic_init(&group.uses, 1);

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See collective.h. */
+#include "config.h"
+#include "lib/schedule/collective.h"
+#include "lib/base/status.h"
+#include "lib/diagnosis/diagnosis.h"
+#include "lib/diagnosis/history.h"
+#include "lib/schedule/algorithm.h"
+#include "lib/schedule/cache.h"
+#include "lib/schedule/early.h"
+#include "lib/work/progress.h"
+
+#include <string.h>
+
+typedef dscomm_status_t (*inquire_t)(dscomm_inquest_t *inquest, char *ret_text,
+                                     size_t size);
+
+/* Calls inquire and returns its result. The group's lock is released meanwhile,
+ * so that other threads can go on with the group, and work may be gone
+ * afterwards. */
+static dscomm_status_t ask_others(const dscomm_work_t *work, inquire_t inquire,
+                                  char *ret_text, size_t size)
+{
+    dscomm_group_t *group = work->group;
+    dscomm_inquest_t *inquest = dscomm_priv_inquest_new(work);
+    dscomm_status_t status;
+
+    if (!inquest)
+        return DSCOMM_OK;
+    dscomm_priv_pending_add(group);
+    pthread_mutex_unlock(&group->lock);
+    status = inquire(inquest, ret_text, size);
+    dscomm_priv_inquest_free(inquest);
+    pthread_mutex_lock(&group->lock);
+    return status;
+}
+
+static dscomm_status_t collective_look(dscomm_work_t *work, char *ret_text,
+                                       size_t size)
+{
+    return ask_others(work, dscomm_priv_inquest_look, ret_text, size);
+}
+
+static dscomm_status_t native_start(dscomm_work_t *work)
+{
+    dscomm_group_t *group = work->group;
+
+    return group->ops.start(group->impl, &work->call.coll, &work->request);
+}
+
+static dscomm_status_t noted_start(dscomm_work_t *work)
+{
+    dscomm_group_t *group = work->group;
+
+    dscomm_priv_history_note(group->history, &work->call.coll, group->size);
+    return native_start(work);
+}
+
+/* The backend sees who has not come to one step; the others may tell more. */
+static dscomm_status_t noted_overdue(dscomm_work_t *work, char *ret_text,
+                                     size_t size)
+{
+    dscomm_group_t *group = work->group;
+    char seen[DSCOMM_ERROR_MAX] = "";
+    dscomm_status_t status;
+
+    if (group->ops.explain)
+        group->ops.explain(group->impl, &work->request, seen, sizeof seen);
+    status = ask_others(work, dscomm_priv_inquest_timeout, ret_text, size);
+    if (status == DSCOMM_OK && *seen) {
+        if (*ret_text)
+            g_strlcat(ret_text, "; ", size);
+        g_strlcat(ret_text, seen, size);
+    }
+    return status;
+}
+
+/* A message header has told of another call; what the others were called with
+ * may tell more. */
+static void schedule_compare(dscomm_work_t *work)
+{
+    dscomm_run_t *run = work->run;
+    dscomm_inquest_t *inquest = dscomm_priv_inquest_new(work);
+
+    if (inquest)
+        dscomm_priv_inquest_mismatch(inquest, run->text, sizeof run->text);
+    dscomm_priv_inquest_free(inquest);
+}
+
+static void schedule_cancel(dscomm_work_t *work, dscomm_status_t status)
+{
+    dscomm_priv_run_cancel(work->run, status);
+    work->request.held = work->run->held;
+    work->group->held |= work->run->held;
+}
+
+/* What a failed schedule leaves: peers that wait, so the group ends. If it had
+ * ended before, that is why this one failed. */
+static void schedule_fail(dscomm_work_t *work)
+{
+    dscomm_group_t *group = work->group;
+    dscomm_run_t *run = work->run;
+    dscomm_status_t status;
+
+    if (run->differs)
+        schedule_compare(work);
+    dscomm_priv_group_revoke(group, run->status, run->text);
+    status = dscomm_priv_group_revoked(group, run->text, sizeof run->text);
+    if (status < 0)
+        run->status = status;
+    schedule_cancel(work, run->status);
+    work->text = strdup(run->text);
+}
+
+/* A schedule that has ended gives its result to the request, where the result
+ * of a native collective would be. */
+static void schedule_settle(dscomm_work_t *work)
+{
+    if (work->run->status < 0)
+        schedule_fail(work);
+    work->request.status = work->run->status;
+}
+
+static dscomm_run_t *take_run(dscomm_group_t *group, const dscomm_call_t *call)
+{
+    if (!group->shelf)
+        group->shelf = dscomm_priv_shelf_new(
+            &(dscomm_port_t){&group->ops, group->impl, group->name},
+            group->rank, group->size, dscomm_priv_group_levels(group));
+    if (!group->shelf)
+        return NULL;
+    return dscomm_priv_shelf_take(group->shelf, call->algorithm, &call->coll);
+}
+
+static dscomm_status_t schedule_start(dscomm_work_t *work)
+{
+    dscomm_group_t *group = work->group;
+    const dscomm_call_t *call = &work->call;
+
+    work->run = take_run(group, call);
+    if (!work->run) {
+        dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                    "%s of group '%s': rank %d has no memory for %s",
+                    dscomm_coll_name((dscomm_coll_t)call->coll.coll),
+                    group->name, group->rank, call->algorithm->name);
+        return dscomm_priv_work_give_up(group, DSCOMM_ERR_NO_MEMORY);
+    }
+    if (!group->scheduled++)
+        dscomm_priv_group_set(group, GROUP_SCHEDULED);
+    group->wait_last = group->stalled = 0;
+    group->looks = 0;
+    group->chain =
+        (group->chain ^ call->coll.fingerprint) * UINT32_C(0x9e3779b1) + 1;
+    work->run->chain = group->chain;
+    dscomm_priv_history_note(group->history, &call->coll, group->size);
+    dscomm_priv_run_start(work->run, &call->coll);
+    schedule_settle(work);
+    return DSCOMM_OK;
+}
+
+static void schedule_advance(dscomm_work_t *work)
+{
+    work->group->completed += dscomm_priv_run_advance(work->run);
+    if (work->run->status != DSCOMM_IN_PROGRESS)
+        schedule_settle(work);
+}
+
+static void schedule_release(dscomm_work_t *work)
+{
+    if (work->run)
+        dscomm_priv_shelf_give(work->group->shelf, work->run);
+    work->run = NULL;
+}
+
+static void schedule_end(dscomm_work_t *work)
+{
+    dscomm_group_t *group = work->group;
+
+    schedule_release(work);
+    if (!--group->scheduled)
+        dscomm_priv_group_clear(group, GROUP_SCHEDULED);
+}
+
+static int schedule_peer(const dscomm_work_t *work, uint32_t index)
+{
+    const dscomm_run_t *run = work->run;
+
+    return index < run->nmessages ? run->messages[index].step->peer : -1;
+}
+
+static void schedule_listen(dscomm_work_t *work)
+{
+    dscomm_priv_run_listen(work->run);
+}
+
+static dscomm_status_t schedule_overdue(dscomm_work_t *work, char *ret_text,
+                                        size_t size)
+{
+    dscomm_priv_run_explain(work->run, ret_text, size);
+    return ask_others(work, dscomm_priv_inquest_timeout, ret_text, size);
+}
+
+static const dscomm_work_kind_t native_kind = {.start = native_start};
+
+/* Of a backend whose collectives nobody else takes note of. */
+static const dscomm_work_kind_t noted_kind = {
+    .start = noted_start,
+    .look = collective_look,
+    .overdue = noted_overdue,
+};
+
+static const dscomm_work_kind_t schedule_kind = {
+    .start = schedule_start,
+    .advance = schedule_advance,
+    .cancel = schedule_cancel,
+    .end = schedule_end,
+    .release = schedule_release,
+    .peer = schedule_peer,
+    .listen = schedule_listen,
+    .look = collective_look,
+    .overdue = schedule_overdue,
+};
+
+const dscomm_work_kind_t *
+dscomm_priv_collective_kind(const dscomm_group_t *group,
+                            const dscomm_call_t *call)
+{
+    if (call->algorithm)
+        return &schedule_kind;
+    return group->notes ? &noted_kind : &native_kind;
+}
