@@ -24,7 +24,9 @@
 typedef struct {
     dscomm_store_t *store; /* view of the members' keys */
     int own, count; /* this member's number; how many members there are */
-    int64_t deadline; /* for all to come; dscomm_priv_clock() */
+    /* For all to come, of dscomm_priv_clock(); never INT64_MAX: a wait without
+     * end would not look around. */
+    int64_t deadline;
     /* Keys: of a record, which the member's number follows; of the decision; of
      * the number of members that have read why there is none. */
     const char *record, *decision, *read;
