@@ -63,7 +63,8 @@ static void server_begin(server_t *server, const dscomm_priv_job_t *job)
         pair(fds);
         server->clients[i].fd = fds[1];
         server->clients[i].session = dscomm_priv_session_new(
-            fds[0], "stranger", &server->touched, &server->under_way);
+            fds[0], "stranger", &server->touched, &server->under_way,
+            &dscomm_priv_commands_handlers);
     }
 }
 

@@ -129,7 +129,7 @@ void dscomm_priv_commands_free(commands_t *commands)
 
 /* Who may use the keys */
 
-void dscomm_priv_commands_refuse(commands_t *commands, session_t *session)
+static void commands_refuse(commands_t *commands, session_t *session)
 {
     if (!commands->refused)
         dscomm_log(DSCOMM_LOG_WARN, "store",
@@ -614,9 +614,8 @@ static void (*const handlers[WIRE_COMMANDS])(commands_t *commands,
     [WIRE_REFUSED] = run_refused,
 };
 
-gboolean dscomm_priv_commands_execute(commands_t *commands, session_t *session,
-                                      const uint8_t *data,
-                                      const char **ret_problem)
+static gboolean commands_execute(commands_t *commands, session_t *session,
+                                 const uint8_t *data, const char **ret_problem)
 {
     request_t request = {
         .session = session,
@@ -631,3 +630,8 @@ gboolean dscomm_priv_commands_execute(commands_t *commands, session_t *session,
     *ret_problem = request.problem;
     return FALSE;
 }
+
+const dscomm_priv_handlers_t dscomm_priv_commands_handlers = {
+    .execute = commands_execute,
+    .refuse = commands_refuse,
+};

@@ -13,18 +13,11 @@
 dscomm_priv_commands_t *dscomm_priv_commands_new(size_t most,
                                                  const dscomm_priv_job_t *job);
 void dscomm_priv_commands_free(dscomm_priv_commands_t *commands);
-/* Tells the log, once, that a client does not know the job's secret. */
-void dscomm_priv_commands_refuse(dscomm_priv_commands_t *commands,
-                                 dscomm_priv_session_t *session);
 /* The ranks that have left since their secret differs; any thread. */
 dscomm_priv_refused_t *
 dscomm_priv_commands_refused(dscomm_priv_commands_t *commands);
-/* Executes the request that session->scan has found in data. FALSE: the
- * connection is to be closed, *ret_problem says why. */
-gboolean dscomm_priv_commands_execute(dscomm_priv_commands_t *commands,
-                                      dscomm_priv_session_t *session,
-                                      const uint8_t *data,
-                                      const char **ret_problem);
+/* How a session's requests are executed. */
+extern const dscomm_priv_handlers_t dscomm_priv_commands_handlers;
 /* The connection of session ends, and what it waits for; ended: by the client's
  * side. */
 void dscomm_priv_commands_part(dscomm_priv_commands_t *commands,

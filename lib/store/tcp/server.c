@@ -175,7 +175,8 @@ static void admit(server_t *server, int fd, const struct sockaddr *address,
     dscomm_priv_socket_tune(fd);
     dscomm_priv_address_name(address, length, peer);
     session =
-        dscomm_priv_session_new(fd, peer, &server->touched, &server->under_way);
+        dscomm_priv_session_new(fd, peer, &server->touched, &server->under_way,
+                                &dscomm_priv_commands_handlers);
     if (!session) {
         refuse(fd, "no memory");
         return;

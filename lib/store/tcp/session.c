@@ -5,7 +5,6 @@
 #include "lib/store/tcp/session.h"
 
 #include "lib/base/process-fd.h"
-#include "lib/store/tcp/commands.h"
 
 #include <errno.h>
 #include <string.h>
@@ -23,14 +22,16 @@
                        */
 #define TURNS 4
 
-dscomm_priv_session_t *dscomm_priv_session_new(int fd, const char *peer,
-                                               GQueue *touched,
-                                               dscomm_priv_budget_t *under_way)
+dscomm_priv_session_t *
+dscomm_priv_session_new(int fd, const char *peer, GQueue *touched,
+                        dscomm_priv_budget_t *under_way,
+                        const dscomm_priv_handlers_t *handlers)
 {
     dscomm_priv_session_t *session = g_try_new0(dscomm_priv_session_t, 1);
 
     if (!session)
         return NULL;
+    session->handlers = handlers;
     session->fd = fd;
     dscomm_priv_fd_keep(fd);
     g_strlcpy(session->peer, peer, sizeof session->peer);
@@ -258,13 +259,13 @@ static gboolean execute_all(dscomm_priv_session_t *session,
                 *ret_problem = "its first command is not VALIDATE";
                 return FALSE;
             }
-            dscomm_priv_commands_refuse(commands, session);
+            session->handlers->refuse(commands, session);
             done = in->size;
             break;
         }
         if (result == SCAN_MORE)
             break;
-        if (!dscomm_priv_commands_execute(commands, session, data, ret_problem))
+        if (!session->handlers->execute(commands, session, data, ret_problem))
             return FALSE;
         done += scan->end;
         dscomm_priv_scan_next(scan);

@@ -11,7 +11,20 @@
 typedef struct dscomm_priv_session dscomm_priv_session_t;
 typedef struct dscomm_priv_commands dscomm_priv_commands_t;
 
+/* What executes the requests of sessions: the command handlers. */
+typedef struct {
+    /* Executes the request that session->scan has found in data. FALSE: the
+     * connection is to be closed, *ret_problem says why. */
+    gboolean (*execute)(dscomm_priv_commands_t *commands,
+                        dscomm_priv_session_t *session, const uint8_t *data,
+                        const char **ret_problem);
+    /* Tells the log, once, that a client does not know the job's secret. */
+    void (*refuse)(dscomm_priv_commands_t *commands,
+                   dscomm_priv_session_t *session);
+} dscomm_priv_handlers_t;
+
 struct dscomm_priv_session {
+    const dscomm_priv_handlers_t *handlers;
     int fd;
     char peer[SOCKET_NAME_MAX];
     GQueue *touched; /* sessions with new answers; the server's */
@@ -51,9 +64,10 @@ struct dscomm_priv_session {
 #define SESSION_NOTE_COST ((size_t)768)
 
 /* Takes over fd. NULL: no memory, and fd is still the caller's. */
-dscomm_priv_session_t *dscomm_priv_session_new(int fd, const char *peer,
-                                               GQueue *touched,
-                                               dscomm_priv_budget_t *under_way);
+dscomm_priv_session_t *
+dscomm_priv_session_new(int fd, const char *peer, GQueue *touched,
+                        dscomm_priv_budget_t *under_way,
+                        const dscomm_priv_handlers_t *handlers);
 /* Closes the socket. dscomm_priv_commands_part() comes before. */
 void dscomm_priv_session_free(dscomm_priv_session_t *session);
 
