@@ -39,4 +39,30 @@ static inline int dscomm_priv_quick_op(dscomm_op_t op, dscomm_dtype_t dtype)
            dscomm_priv_applies[op] >> dtype & 1;
 }
 
+/* The displacements of blocks that follow one another, into displs. */
+static inline const size_t *dscomm_priv_pack(const size_t *counts, int size,
+                                             size_t *displs)
+{
+    size_t offset = 0;
+
+    for (int i = 0; i < size; i++) {
+        displs[i] = offset;
+        offset += counts[i];
+    }
+    return displs;
+}
+
+/* Displacements that a _v call was not given, in the group's scratch space, of
+ * which a work takes a copy. */
+static inline void dscomm_priv_complete_displs(dscomm_group_t *group,
+                                               dscomm_coll_args_t *args)
+{
+    if (args->send_counts && !args->send_displs)
+        args->send_displs =
+            dscomm_priv_pack(args->send_counts, group->size, group->scratch);
+    if (args->recv_counts && !args->recv_displs)
+        args->recv_displs = dscomm_priv_pack(args->recv_counts, group->size,
+                                             group->scratch + group->size);
+}
+
 #endif

@@ -1,32 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collectives with a count for every rank. Displacements that the caller left
- * out are computed into the group's scratch space, of which a work takes a
- * copy. */
+/* Collectives with a count for every rank. */
 #include "config.h"
 #include "lib/call/dispatch.h"
 #include "lib/base/op.h"
-
-static const size_t *pack(const size_t *counts, int size, size_t *displs)
-{
-    size_t offset = 0;
-
-    for (int i = 0; i < size; i++) {
-        displs[i] = offset;
-        offset += counts[i];
-    }
-    return displs;
-}
-
-void dscomm_priv_complete_displs(dscomm_group_t *group,
-                                 dscomm_coll_args_t *args)
-{
-    if (args->send_counts && !args->send_displs)
-        args->send_displs =
-            pack(args->send_counts, group->size, group->scratch);
-    if (args->recv_counts && !args->recv_displs)
-        args->recv_displs =
-            pack(args->recv_counts, group->size, group->scratch + group->size);
-}
 
 /* Counts that all ranks must give alike. */
 static void sign_counts(dscomm_coll_args_t *args, int size)

@@ -27,10 +27,6 @@ const dscomm_algorithm_t *
 dscomm_priv_dispatch_choose(dscomm_group_t *group,
                             const dscomm_coll_args_t *args, int async);
 
-/* Displacements that a _v call was not given, in the group's scratch space. */
-void dscomm_priv_complete_displs(dscomm_group_t *group,
-                                 dscomm_coll_args_t *args);
-
 /* A call in the backend's words. common: the count, where every rank has to
  * give the same one, else 0. */
 static inline dscomm_coll_args_t

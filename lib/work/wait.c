@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waiting for works: spin, then watch the clock, the group's state and the
- * other groups, and sleep where the backend can be woken. */
+/* Starting works and waiting for them: spin, then watch the clock, the group's
+ * state and the other groups, and sleep where the backend can be woken. */
 #include "config.h"
 #include "lib/base/clock.h"
 #include "lib/work/deadline.h"
@@ -119,6 +119,62 @@ dscomm_status_t dscomm_priv_work_wait(dscomm_work_t *work, int timeout_ms)
         pthread_mutex_unlock(&group->lock);
     }
     return dscomm_priv_work_result(work);
+}
+
+/* Starts call; held: nobody else will look after it. */
+static dscomm_status_t start_locked(dscomm_group_t *group,
+                                    const dscomm_work_kind_t *kind,
+                                    const dscomm_call_t *call, int held,
+                                    dscomm_work_t **ret_work)
+{
+    dscomm_work_t *work;
+    dscomm_status_t status = dscomm_priv_work_new(group, kind, call, &work);
+
+    if (status < 0)
+        return status;
+    work->held = held;
+    status = dscomm_priv_work_launch(work);
+    if (status < 0)
+        dscomm_priv_work_discard(work);
+    else
+        *ret_work = work;
+    return status;
+}
+
+dscomm_status_t dscomm_priv_work_start(dscomm_group_t *group,
+                                       const dscomm_work_kind_t *kind,
+                                       const dscomm_call_t *call,
+                                       dscomm_work_t **ret_work)
+{
+    dscomm_status_t status;
+
+    pthread_mutex_lock(&group->lock);
+    status = start_locked(group, kind, call, 0, ret_work);
+    pthread_mutex_unlock(&group->lock);
+    return status;
+}
+
+/* The lock is held all the time, so that nobody else needs to know of it; a
+ * wait that takes long makes an exception. */
+dscomm_status_t dscomm_priv_work_block(dscomm_group_t *group,
+                                       const dscomm_work_kind_t *kind,
+                                       const dscomm_call_t *call,
+                                       dscomm_request_t *ret_request)
+{
+    dscomm_work_t *work;
+    dscomm_status_t status;
+
+    pthread_mutex_lock(&group->lock);
+    status = start_locked(group, kind, call, 1, &work);
+    if (status == DSCOMM_OK) {
+        dscomm_priv_work_wait_locked(work, DSCOMM_TIMEOUT_DEFAULT);
+        status = dscomm_priv_work_result(work);
+        if (ret_request)
+            *ret_request = work->request;
+        dscomm_priv_work_discard(work);
+    }
+    pthread_mutex_unlock(&group->lock);
+    return status;
 }
 
 static dscomm_status_t check(const dscomm_work_t *work, const char *name,
