@@ -78,7 +78,8 @@ static bool is_silent(const dscomm_group_t *group)
     return dscomm_priv_store_silent(meeting_of(group)->store, NULL);
 }
 
-/* Who the ranks of this node are. Only a wait that takes long asks for it. */
+/* Who the ranks of this node are. Only a wait that takes long, or
+ * a sentence about a rank, asks for it. */
 static void learn(const dscomm_group_t *group)
 {
     const dscomm_meeting_t *meeting = meeting_of(group);
@@ -94,11 +95,16 @@ static void learn(const dscomm_group_t *group)
     g_free(ranks);
 }
 
-/* The rank in the world of one whose process has ended, or -1. */
-static int find_ended(const dscomm_group_t *group)
+static void learn_once(const dscomm_group_t *group)
 {
     if (!group->creation->learned && !is_silent(group))
         learn(group);
+}
+
+/* The rank in the world of one whose process has ended, or -1. */
+static int find_ended(const dscomm_group_t *group)
+{
+    learn_once(group);
     for (int i = 0; i < group->size; i++)
         if (has_ended(group, group->world_ranks[i]))
             return group->world_ranks[i];
@@ -257,6 +263,21 @@ static dscomm_status_t look_in_store(const dscomm_group_t *group,
     return DSCOMM_OK;
 }
 
+/* A rank has ended, and no failure of it is known. While the store does not
+ * answer, that is most likely the end of its own wait for the store: its
+ * process is not the cause. The caller adds what it knows of the store. */
+static dscomm_status_t explain_end(const dscomm_group_t *group, int world_rank)
+{
+    char who[DSCOMM_PROCESS_MAX];
+
+    if (!is_silent(group))
+        return fail_dead(group, world_rank);
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                       "%s has ended, and the store does not answer",
+                       dscomm_priv_processes_describe(
+                           meeting_of(group)->processes, world_rank, who));
+}
+
 /* One whose process has ended may have failed before, for a reason that it has
  * told: so the reasons are read after the processes. What the store tells of
  * last wills counts at the next look. */
@@ -271,7 +292,7 @@ static dscomm_status_t look(const dscomm_group_t *group)
     if (status == DSCOMM_OK && failed)
         status = stored_failure(group);
     if (status == DSCOMM_OK && ended >= 0)
-        status = fail_dead(group, ended);
+        status = explain_end(group, ended);
     group->creation->explained |= status < 0;
     return status;
 }
@@ -350,11 +371,13 @@ const char *dscomm_backend_creation_rank(const dscomm_backend_args_t *args,
 {
     const int world_rank = args->world_ranks[rank];
 
-    if (creation_of(args))
+    if (creation_of(args)) {
+        learn_once(args->group);
         dscomm_priv_processes_describe(meeting_of(args->group)->processes,
                                        world_rank, text);
-    else
+    } else {
         snprintf(text, DSCOMM_CREATION_RANK_MAX, "rank %d", world_rank);
+    }
     return text;
 }
 

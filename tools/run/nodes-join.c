@@ -201,7 +201,7 @@ static char *explain_late(join_t *j, int *ret_came)
 
     look_for_note(j);
     if (!names)
-        names = g_strdup_printf("not all %d nodes", j->place->nodes);
+        names = g_strdup_printf("some of %d nodes", j->place->nodes);
     text = g_strdup_printf(
         "%s did not come to %s within %g s%s%s", names,
         j->url + strlen("tcp://"), (double)j->place->join_us / G_USEC_PER_SEC,
