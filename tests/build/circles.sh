@@ -20,14 +20,25 @@ tools/perf/baseline tools/perf/json tools/perf/report
 tools/perf/line tools/perf/measure tools/perf/roof
 END
 
+# objects DIRECTORY...: "OBJECT FILE" for the latest object of each file, as a build
+# folder may have some of files that went, or were built otherwise before.
+objects()
+{
+    # shellcheck disable=SC2046
+    ls -t $(find "$@" -path '*/.libs/*.o') |
+        sed 's,\(.*\)/\.libs/\([a-z0-9]*_la-\)*\(.*\)\.o$,& \1/\3,' |
+        while read -r object file; do
+            [ ! -e "$abs_top_srcdir/$file.c" ] || echo "$object $file"
+        done | sort -s -u -k 2
+}
+
 # uses DIRECTORY...: "FILE FILE" for each file with a symbol that another one
-# defines, by the objects in DIRECTORY.
+# defines.
 uses()
 {
-    for object in $(find "$@" -path '*/.libs/*.o' | sort); do
-        $NM -g "$object" | awk -v file="${object%.o}" '{ print file, $(NF - 1), $NF }'
+    objects "$@" | while read -r object file; do
+        $NM -g "$object" | awk -v file="$file" '{ print file, $(NF - 1), $NF }'
     done |
-        sed 's,/\.libs/\([a-z0-9]*_la-\)*,/,' |
         awk '
         $2 == "U" { used[++n] = $0; next }
         $2 ~ /^[TDRBCVW]$/ { by[$3] = $1 }
