@@ -168,7 +168,7 @@ static dscomm_status_t watch_look(dscomm_group_t *group, watch_t *watch,
 {
     char text[DSCOMM_ERROR_MAX];
     const int before = watch->found;
-    const dscomm_status_t status = dscomm_priv_inquest_barrier(
+    const dscomm_status_t status = dscomm_priv_diagnosis_barrier(
         group, ranks, count, deadline, text, sizeof text);
 
     watch->found = status < 0;

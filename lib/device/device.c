@@ -86,8 +86,8 @@ static driver_t functions;
 static _Atomic(const driver_t *) driver;
 static atomic_ullong loads; /* of libraries, when it was last looked for */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static blocks_t shelf = TAILQ_HEAD_INITIALIZER(shelf); /* oldest last */
-static int shelved;
+static blocks_t cache = TAILQ_HEAD_INITIALIZER(cache); /* oldest last */
+static int cached;
 static size_t pinned; /* bytes */
 static void *primaries[DEVICES_MOST]; /* contexts, once they are asked for */
 
@@ -315,27 +315,27 @@ dscomm_status_t dscomm_priv_device_to_device(void *dest, const void *source,
 }
 
 /* The latest that is large enough, but not by far. */
-static block_t *unshelve(size_t size)
+static block_t *cache_evict(size_t size)
 {
     block_t *block;
 
-    TAILQ_FOREACH (block, &shelf, link)
+    TAILQ_FOREACH (block, &cache, link)
         if (block->size >= size && block->size / 4 <= size)
             break;
     if (block) {
-        TAILQ_REMOVE(&shelf, block, link);
-        shelved--;
+        TAILQ_REMOVE(&cache, block, link);
+        cached--;
     }
     return block;
 }
 
 static void drop_oldest(blocks_t *dropped)
 {
-    block_t *block = TAILQ_LAST(&shelf, blocks);
+    block_t *block = TAILQ_LAST(&cache, blocks);
 
-    TAILQ_REMOVE(&shelf, block, link);
+    TAILQ_REMOVE(&cache, block, link);
     TAILQ_INSERT_TAIL(dropped, block, link);
-    shelved--;
+    cached--;
     pinned -= block->size;
 }
 
@@ -359,7 +359,7 @@ static int reserve(size_t size, blocks_t *dropped)
 {
     if (size > PINNED_MOST)
         return 0;
-    while (size > PINNED_MOST - pinned && shelved)
+    while (size > PINNED_MOST - pinned && cached)
         drop_oldest(dropped);
     if (size > PINNED_MOST - pinned)
         return 0;
@@ -398,7 +398,7 @@ void *dscomm_priv_device_host_take(const void *pointer, size_t bytes)
     int reserved = 0;
 
     pthread_mutex_lock(&lock);
-    block = unshelve(size);
+    block = cache_evict(size);
     if (!block)
         reserved = reserve(size, &dropped);
     pthread_mutex_unlock(&lock);
@@ -420,8 +420,8 @@ void dscomm_priv_device_host_give(void *memory)
         return;
     }
     pthread_mutex_lock(&lock);
-    TAILQ_INSERT_HEAD(&shelf, block, link);
-    if (++shelved > SHELF)
+    TAILQ_INSERT_HEAD(&cache, block, link);
+    if (++cached > SHELF)
         drop_oldest(&dropped);
     pthread_mutex_unlock(&lock);
     release(&dropped);

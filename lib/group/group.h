@@ -16,7 +16,7 @@
 #include "lib/base/process.h"
 
 struct dscomm_world;
-typedef struct dscomm_shelf dscomm_shelf_t;
+typedef struct dscomm_schedule_cache dscomm_schedule_cache_t;
 typedef struct dscomm_history dscomm_history_t;
 
 /* Bits of dscomm_group.state. Any of them sends an operation to the slow
@@ -98,7 +98,7 @@ struct dscomm_group {
     /* ns: waited without progress, in this wait and others, since the latest
      * schedule was started */
     int64_t stalled;
-    unsigned looks; /* inquests meanwhile */
+    unsigned looks; /* diagnoses meanwhile */
     /* dscomm_priv_works_expire() runs, which may release the lock meanwhile:
      * the group stays in the list and is not closed. */
     int expiring;
@@ -111,7 +111,7 @@ struct dscomm_group {
 
     struct dscomm_attachment *attachments;
     const GArray *rules; /* the world's */
-    dscomm_shelf_t *shelf; /* NULL: no schedule was made yet */
+    dscomm_schedule_cache_t *cache; /* NULL: no schedule was made yet */
     dscomm_history_t *history; /* of schedules; notes: of all collectives */
     int notes;
     uint32_t chain; /* of their fingerprints, in their order */

@@ -36,43 +36,44 @@ static int is_own_name(const struct sockaddr *address)
            ntohl(v4->sin_addr.s_addr) != INADDR_LOOPBACK;
 }
 
-static dscomm_venue_t judge(const struct addrinfo *list)
+static dscomm_address_check_t judge(const struct addrinfo *list)
 {
-    dscomm_venue_t venue = DSCOMM_VENUE_WRONG;
+    dscomm_address_check_t address = DSCOMM_ADDRESS_WRONG;
 
     for (; list; list = list->ai_next) {
         if (!dscomm_priv_address_is_loopback(list->ai_addr))
-            return DSCOMM_VENUE_FINE;
+            return DSCOMM_ADDRESS_FINE;
         if (!is_own_name(list->ai_addr))
-            venue = DSCOMM_VENUE_DOUBTFUL;
+            address = DSCOMM_ADDRESS_DOUBTFUL;
     }
-    return venue;
+    return address;
 }
 
-dscomm_venue_t dscomm_priv_venue(const dscomm_join_t *join, int64_t deadline)
+dscomm_address_check_t dscomm_priv_address_check(const dscomm_join_t *join,
+                                                 int64_t deadline)
 {
-    dscomm_venue_t venue = DSCOMM_VENUE_FINE;
+    dscomm_address_check_t address = DSCOMM_ADDRESS_FINE;
     struct addrinfo *list;
     gboolean again;
     char *host;
 
     if (!join->serve || join->local_size < 1 || join->local_size >= join->size)
-        return DSCOMM_VENUE_FINE;
+        return DSCOMM_ADDRESS_FINE;
     host = host_of(join);
     if (host && !strchr(host, ',') &&
         !dscomm_priv_resolve(
             host, 0, dscomm_priv_deadline(dscomm_priv_clock_left(deadline)),
             &list, &again)) {
-        venue = judge(list);
+        address = judge(list);
         freeaddrinfo(list);
     }
     g_free(host);
-    if (venue == DSCOMM_VENUE_WRONG && join->node_rank <= 0)
-        venue = DSCOMM_VENUE_DOUBTFUL; /* it may be the machine itself */
-    return venue;
+    if (address == DSCOMM_ADDRESS_WRONG && join->node_rank <= 0)
+        address = DSCOMM_ADDRESS_DOUBTFUL; /* it may be the machine itself */
+    return address;
 }
 
-dscomm_status_t dscomm_priv_venue_fail(const dscomm_join_t *join)
+dscomm_status_t dscomm_priv_address_check_fail(const dscomm_join_t *join)
 {
     char *host = host_of(join), shown[80];
 

@@ -91,12 +91,12 @@ static int is_tcp(const char *url)
 
 /* The store has not opened in time: who is to blame for that? */
 static dscomm_status_t explain_late(const dscomm_join_t *join,
-                                    dscomm_venue_t venue)
+                                    dscomm_address_check_t address)
 {
     char why[DSCOMM_ERROR_MAX];
 
-    if (venue != DSCOMM_VENUE_FINE)
-        return dscomm_priv_venue_fail(join);
+    if (address != DSCOMM_ADDRESS_FINE)
+        return dscomm_priv_address_check_fail(join);
     snprintf(why, sizeof why, "%s", dscomm_last_error());
     if (!join->serve)
         return dscomm_fail(DSCOMM_ERR_TIMEOUT,
@@ -143,25 +143,26 @@ static dscomm_status_t open_once(const dscomm_join_t *join, int64_t deadline,
         .rank = &rank,
     };
     const int served = dscomm_priv_join_serves(join);
-    dscomm_venue_t venue = DSCOMM_VENUE_FINE;
+    dscomm_address_check_t address = DSCOMM_ADDRESS_FINE;
     dscomm_status_t status;
 
     name_rank(join, &rank);
     if (served && join->rank)
-        venue = dscomm_priv_venue(join, deadline);
+        address = dscomm_priv_address_check(join, deadline);
     attr.timeout_ms = MAX(dscomm_priv_clock_left(deadline), 1);
-    if (venue == DSCOMM_VENUE_DOUBTFUL || (is_tcp(join->url) && !join->serve))
+    if (address == DSCOMM_ADDRESS_DOUBTFUL ||
+        (is_tcp(join->url) && !join->serve))
         attr.timeout_ms = MIN(attr.timeout_ms, DOUBTFUL_MS);
     attr.serve = served && join->rank == 0;
     attr.world_size = is_tcp(join->url) ? 0 : join->size;
-    if (venue == DSCOMM_VENUE_WRONG)
-        status = dscomm_priv_venue_fail(join);
+    if (address == DSCOMM_ADDRESS_WRONG)
+        status = dscomm_priv_address_check_fail(join);
     else
         status = dscomm_priv_store_open(join->url, &attr, served ? &job : NULL,
                                         ret_store);
     g_free(text);
     if (status == DSCOMM_ERR_TIMEOUT && is_tcp(join->url) && !attr.serve)
-        status = explain_late(join, venue);
+        status = explain_late(join, address);
     if (status == DSCOMM_ERR_IO && attr.serve)
         status = dscomm_priv_host_taken(join, status);
     return status;

@@ -88,16 +88,17 @@ void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
 
 /* Whether the host of a world's store can be what its ranks meet at. */
 typedef enum {
-    DSCOMM_VENUE_FINE,
+    DSCOMM_ADDRESS_FINE,
     /* the loopback, while launchers say that there are several nodes: none of
      * the others comes there, unless all are the same machine */
-    DSCOMM_VENUE_DOUBTFUL,
+    DSCOMM_ADDRESS_DOUBTFUL,
     /* this machine's name for itself, as stock /etc/hosts have it */
-    DSCOMM_VENUE_WRONG
-} dscomm_venue_t;
-dscomm_venue_t dscomm_priv_venue(const dscomm_join_t *join, int64_t deadline);
+    DSCOMM_ADDRESS_WRONG
+} dscomm_address_check_t;
+dscomm_address_check_t dscomm_priv_address_check(const dscomm_join_t *join,
+                                                 int64_t deadline);
 /* ERR_ENVIRONMENT: nobody meets at this loopback. */
-dscomm_status_t dscomm_priv_venue_fail(const dscomm_join_t *join);
+dscomm_status_t dscomm_priv_address_check_fail(const dscomm_join_t *join);
 
 /* In a forked child: its lock is new. */
 void dscomm_priv_rendezvous_forked(void);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The shelf: boards of a few shapes each, of which the one not used for longest
- * makes room. A shape has its place on one board, so it is found at once, and a
+/* The cache: sets of a few shapes each; in each the one not used for longest
+ * makes room. A shape has its place in one set, so it is found at once, and a
  * program that goes through more shapes than there is room for still finds
  * most. */
 #include "config.h"
@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BOARDS 64 /* a power of two */
-#define PLACES 4
+#define SETS 64 /* a power of two */
+#define WAYS 4
 /* What schedules may take, and idle runs of them. */
-#define SHELVED_BYTES ((size_t)16 << 20)
+#define CACHED_BYTES ((size_t)16 << 20)
 #define KEPT_BYTES ((size_t)64 << 20)
 
 /* What makes a schedule: equal bytes, equal schedule. */
@@ -30,31 +30,32 @@ typedef struct dscomm_shape {
     size_t run_bytes;
     dscomm_run_t *idle;
     unsigned taken; /* runs under way */
-    int shelved; /* 0: goes with its last run */
+    int cached; /* 0: goes with its last run */
     uint64_t used;
 } shape_t;
 
-struct dscomm_shelf {
+struct dscomm_schedule_cache {
     dscomm_port_t port;
     int rank, ranks;
     const dscomm_nodes_t *nodes;
-    shape_t *shapes[BOARDS][PLACES]; /* NULL: free */
-    size_t shelved, kept; /* bytes: of schedules, of idle runs */
+    shape_t *shapes[SETS][WAYS]; /* NULL: free */
+    size_t cached, kept; /* bytes: of schedules, of idle runs */
     uint64_t clock;
 };
 
-dscomm_shelf_t *dscomm_priv_shelf_new(const dscomm_port_t *port, int rank,
-                                      int ranks, const dscomm_nodes_t *nodes)
+dscomm_schedule_cache_t *dscomm_priv_cache_new(const dscomm_port_t *port,
+                                               int rank, int ranks,
+                                               const dscomm_nodes_t *nodes)
 {
-    dscomm_shelf_t *shelf = g_try_new0(dscomm_shelf_t, 1);
+    dscomm_schedule_cache_t *cache = g_try_new0(dscomm_schedule_cache_t, 1);
 
-    if (!shelf)
+    if (!cache)
         return NULL;
-    shelf->port = *port;
-    shelf->rank = rank;
-    shelf->ranks = ranks;
-    shelf->nodes = nodes;
-    return shelf;
+    cache->port = *port;
+    cache->rank = rank;
+    cache->ranks = ranks;
+    cache->nodes = nodes;
+    return cache;
 }
 
 static void shape_free(shape_t *shape)
@@ -63,8 +64,8 @@ static void shape_free(shape_t *shape)
     free(shape);
 }
 
-/* Its runs under way outlive it on the shelf. */
-static void unshelve(dscomm_shelf_t *shelf, shape_t **place)
+/* Its runs under way outlive it in the cache. */
+static void cache_evict(dscomm_schedule_cache_t *cache, shape_t **place)
 {
     shape_t *shape = *place;
 
@@ -73,40 +74,41 @@ static void unshelve(dscomm_shelf_t *shelf, shape_t **place)
         dscomm_run_t *run = shape->idle;
 
         shape->idle = run->next;
-        shelf->kept -= shape->run_bytes;
+        cache->kept -= shape->run_bytes;
         dscomm_priv_run_free(run);
     }
-    shelf->shelved -= shape->schedule->bytes;
-    shape->shelved = 0;
+    cache->cached -= shape->schedule->bytes;
+    shape->cached = 0;
     if (!shape->taken)
         shape_free(shape);
 }
 
-static void unshelve_all(dscomm_shelf_t *shelf)
+static void cache_evict_all(dscomm_schedule_cache_t *cache)
 {
-    for (int b = 0; b < BOARDS; b++)
-        for (int i = 0; i < PLACES; i++)
-            if (shelf->shapes[b][i])
-                unshelve(shelf, &shelf->shapes[b][i]);
+    for (int b = 0; b < SETS; b++)
+        for (int i = 0; i < WAYS; i++)
+            if (cache->shapes[b][i])
+                cache_evict(cache, &cache->shapes[b][i]);
 }
 
-void dscomm_priv_shelf_free(dscomm_shelf_t *shelf)
+void dscomm_priv_cache_free(dscomm_schedule_cache_t *cache)
 {
-    if (!shelf)
+    if (!cache)
         return;
-    unshelve_all(shelf);
-    g_free(shelf);
+    cache_evict_all(cache);
+    g_free(cache);
 }
 
 static void cache_free(dscomm_group_t *group)
 {
-    dscomm_priv_shelf_free(group->shelf);
-    group->shelf = NULL;
+    dscomm_priv_cache_free(group->cache);
+    group->cache = NULL;
 }
 
 const dscomm_group_part_t dscomm_priv_cache_part = {.free = cache_free};
 
-static shape_t *shape_new(dscomm_shelf_t *shelf, const shape_key_t *key,
+static shape_t *shape_new(dscomm_schedule_cache_t *cache,
+                          const shape_key_t *key,
                           const dscomm_coll_args_t *args)
 {
     shape_t *shape = calloc(1, sizeof *shape);
@@ -115,71 +117,72 @@ static shape_t *shape_new(dscomm_shelf_t *shelf, const shape_key_t *key,
         return NULL;
     shape->key = *key;
     shape->schedule = dscomm_priv_schedule_new(
-        key->algorithm, args, shelf->rank, shelf->ranks, shelf->nodes);
+        key->algorithm, args, cache->rank, cache->ranks, cache->nodes);
     if (!shape->schedule) {
         free(shape);
         return NULL;
     }
-    shape->run_bytes = dscomm_priv_run_bytes(shape->schedule, &shelf->port);
+    shape->run_bytes = dscomm_priv_run_bytes(shape->schedule, &cache->port);
     return shape;
 }
 
 /* The fingerprint is a hash of the rest. */
-static shape_t **find_board(dscomm_shelf_t *shelf, const shape_key_t *key)
+static shape_t **find_board(dscomm_schedule_cache_t *cache,
+                            const shape_key_t *key)
 {
-    return shelf->shapes[key->fingerprint % BOARDS];
+    return cache->shapes[key->fingerprint % SETS];
 }
 
 /* A free place, or the place of what was not used for longest. */
-static shape_t **oldest(shape_t **board)
+static shape_t **oldest(shape_t **set)
 {
-    shape_t **place = board;
+    shape_t **place = set;
 
-    for (int i = 0; i < PLACES; i++) {
-        if (!board[i])
-            return &board[i];
-        if (board[i]->used < (*place)->used)
-            place = &board[i];
+    for (int i = 0; i < WAYS; i++) {
+        if (!set[i])
+            return &set[i];
+        if (set[i]->used < (*place)->used)
+            place = &set[i];
     }
     return place;
 }
 
-/* What is larger than all that may be shelved together stays with its runs. */
-static void put_on(dscomm_shelf_t *shelf, shape_t *shape)
+/* What is larger than all that may be cached together stays with its runs. */
+static void put_on(dscomm_schedule_cache_t *cache, shape_t *shape)
 {
     const size_t bytes = shape->schedule->bytes;
     shape_t **place;
 
-    if (bytes > SHELVED_BYTES)
+    if (bytes > CACHED_BYTES)
         return;
-    if (shelf->shelved + bytes > SHELVED_BYTES)
-        unshelve_all(shelf);
-    place = oldest(find_board(shelf, &shape->key));
+    if (cache->cached + bytes > CACHED_BYTES)
+        cache_evict_all(cache);
+    place = oldest(find_board(cache, &shape->key));
     if (*place)
-        unshelve(shelf, place);
+        cache_evict(cache, place);
     *place = shape;
-    shelf->shelved += bytes;
-    shape->shelved = 1;
+    cache->cached += bytes;
+    shape->cached = 1;
 }
 
 /* Calls with counts of their own for every rank come and go. */
-static shape_t *find(dscomm_shelf_t *shelf, const shape_key_t *key,
+static shape_t *find(dscomm_schedule_cache_t *cache, const shape_key_t *key,
                      const dscomm_coll_args_t *args)
 {
-    shape_t *shape, **board = find_board(shelf, key);
+    shape_t *shape, **set = find_board(cache, key);
 
     if (args->send_counts || args->recv_counts)
-        return shape_new(shelf, key, args);
-    for (int i = 0; i < PLACES; i++)
-        if (board[i] && !memcmp(&board[i]->key, key, sizeof *key))
-            return board[i];
-    shape = shape_new(shelf, key, args);
+        return shape_new(cache, key, args);
+    for (int i = 0; i < WAYS; i++)
+        if (set[i] && !memcmp(&set[i]->key, key, sizeof *key))
+            return set[i];
+    shape = shape_new(cache, key, args);
     if (shape)
-        put_on(shelf, shape);
+        put_on(cache, shape);
     return shape;
 }
 
-dscomm_run_t *dscomm_priv_shelf_take(dscomm_shelf_t *shelf,
+dscomm_run_t *dscomm_priv_cache_take(dscomm_schedule_cache_t *cache,
                                      const dscomm_algorithm_t *algorithm,
                                      const dscomm_coll_args_t *args)
 {
@@ -194,39 +197,39 @@ dscomm_run_t *dscomm_priv_shelf_take(dscomm_shelf_t *shelf,
     key.dtype = args->dtype;
     key.op = args->op;
     key.root = args->root;
-    shape = find(shelf, &key, args);
+    shape = find(cache, &key, args);
     if (!shape)
         return NULL;
-    shape->used = ++shelf->clock;
+    shape->used = ++cache->clock;
     run = shape->idle;
     if (run) {
         shape->idle = run->next;
-        shelf->kept -= shape->run_bytes;
+        cache->kept -= shape->run_bytes;
     } else {
-        run = dscomm_priv_run_new(shape->schedule, &shelf->port);
+        run = dscomm_priv_run_new(shape->schedule, &cache->port);
     }
     if (run) {
         run->shape = shape;
         shape->taken++;
-    } else if (!shape->shelved) {
+    } else if (!shape->cached) {
         shape_free(shape);
     }
     return run;
 }
 
-void dscomm_priv_shelf_give(dscomm_shelf_t *shelf, dscomm_run_t *run)
+void dscomm_priv_cache_give(dscomm_schedule_cache_t *cache, dscomm_run_t *run)
 {
     shape_t *shape = run->shape;
 
     shape->taken--;
-    if (!run->held && shape->shelved &&
-        shelf->kept + shape->run_bytes <= KEPT_BYTES) {
+    if (!run->held && shape->cached &&
+        cache->kept + shape->run_bytes <= KEPT_BYTES) {
         run->next = shape->idle;
         shape->idle = run;
-        shelf->kept += shape->run_bytes;
+        cache->kept += shape->run_bytes;
         return;
     }
     dscomm_priv_run_free(run);
-    if (!shape->shelved && !shape->taken)
+    if (!shape->cached && !shape->taken)
         shape_free(shape);
 }

@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-typedef dscomm_status_t (*inquire_t)(dscomm_inquest_t *inquest, char *ret_text,
-                                     size_t size);
+typedef dscomm_status_t (*inquire_t)(dscomm_diagnosis_t *diagnosis,
+                                     char *ret_text, size_t size);
 
 /* Calls inquire and returns its result. The group's lock is released meanwhile,
  * so that other threads can go on with the group, and work may be gone
@@ -22,15 +22,15 @@ static dscomm_status_t ask_others(const dscomm_work_t *work, inquire_t inquire,
                                   char *ret_text, size_t size)
 {
     dscomm_group_t *group = work->group;
-    dscomm_inquest_t *inquest = dscomm_priv_inquest_new(work);
+    dscomm_diagnosis_t *diagnosis = dscomm_priv_diagnosis_new(work);
     dscomm_status_t status;
 
-    if (!inquest)
+    if (!diagnosis)
         return DSCOMM_OK;
     dscomm_priv_pending_add(group);
     pthread_mutex_unlock(&group->lock);
-    status = inquire(inquest, ret_text, size);
-    dscomm_priv_inquest_free(inquest);
+    status = inquire(diagnosis, ret_text, size);
+    dscomm_priv_diagnosis_free(diagnosis);
     pthread_mutex_lock(&group->lock);
     return status;
 }
@@ -38,7 +38,7 @@ static dscomm_status_t ask_others(const dscomm_work_t *work, inquire_t inquire,
 static dscomm_status_t collective_look(dscomm_work_t *work, char *ret_text,
                                        size_t size)
 {
-    return ask_others(work, dscomm_priv_inquest_look, ret_text, size);
+    return ask_others(work, dscomm_priv_diagnosis_look, ret_text, size);
 }
 
 static dscomm_status_t native_start(dscomm_work_t *work)
@@ -66,7 +66,7 @@ static dscomm_status_t noted_overdue(dscomm_work_t *work, char *ret_text,
 
     if (group->ops.explain)
         group->ops.explain(group->impl, &work->request, seen, sizeof seen);
-    status = ask_others(work, dscomm_priv_inquest_timeout, ret_text, size);
+    status = ask_others(work, dscomm_priv_diagnosis_timeout, ret_text, size);
     if (status == DSCOMM_OK && *seen) {
         if (*ret_text)
             g_strlcat(ret_text, "; ", size);
@@ -80,11 +80,11 @@ static dscomm_status_t noted_overdue(dscomm_work_t *work, char *ret_text,
 static void schedule_compare(dscomm_work_t *work)
 {
     dscomm_run_t *run = work->run;
-    dscomm_inquest_t *inquest = dscomm_priv_inquest_new(work);
+    dscomm_diagnosis_t *diagnosis = dscomm_priv_diagnosis_new(work);
 
-    if (inquest)
-        dscomm_priv_inquest_mismatch(inquest, run->text, sizeof run->text);
-    dscomm_priv_inquest_free(inquest);
+    if (diagnosis)
+        dscomm_priv_diagnosis_mismatch(diagnosis, run->text, sizeof run->text);
+    dscomm_priv_diagnosis_free(diagnosis);
 }
 
 static void schedule_cancel(dscomm_work_t *work, dscomm_status_t status)
@@ -123,13 +123,13 @@ static void schedule_settle(dscomm_work_t *work)
 
 static dscomm_run_t *take_run(dscomm_group_t *group, const dscomm_call_t *call)
 {
-    if (!group->shelf)
-        group->shelf = dscomm_priv_shelf_new(
+    if (!group->cache)
+        group->cache = dscomm_priv_cache_new(
             &(dscomm_port_t){&group->ops, group->impl, group->name},
             group->rank, group->size, dscomm_priv_group_levels(group));
-    if (!group->shelf)
+    if (!group->cache)
         return NULL;
-    return dscomm_priv_shelf_take(group->shelf, call->algorithm, &call->coll);
+    return dscomm_priv_cache_take(group->cache, call->algorithm, &call->coll);
 }
 
 static dscomm_status_t schedule_start(dscomm_work_t *work)
@@ -168,7 +168,7 @@ static void schedule_advance(dscomm_work_t *work)
 static void schedule_release(dscomm_work_t *work)
 {
     if (work->run)
-        dscomm_priv_shelf_give(work->group->shelf, work->run);
+        dscomm_priv_cache_give(work->group->cache, work->run);
     work->run = NULL;
 }
 
@@ -197,7 +197,7 @@ static dscomm_status_t schedule_overdue(dscomm_work_t *work, char *ret_text,
                                         size_t size)
 {
     dscomm_priv_run_explain(work->run, ret_text, size);
-    return ask_others(work, dscomm_priv_inquest_timeout, ret_text, size);
+    return ask_others(work, dscomm_priv_diagnosis_timeout, ret_text, size);
 }
 
 static const dscomm_work_kind_t native_kind = {.start = native_start};

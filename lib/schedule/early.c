@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Listening: a receive for the greeting of each rank that has none posted. */
+/* Listening: a receive for the header of each rank that has none posted. */
 #include "config.h"
 #include "lib/schedule/early.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MESSAGE_MOST (GREETING_WHOLE + GREETING_MOST)
+#define MESSAGE_MOST (HEADER_WHOLE + HEADER_MOST)
 
 /* TAKEN: a step's receive, from its beginning on; to cancel it could lose a
  * message that is halfway here. */
@@ -34,7 +34,7 @@ static int has_come(const dscomm_run_t *run, uint32_t chain, uint32_t step)
     return chain < slot->chain || step < slot->next;
 }
 
-/* Ranks whose greeting has come, or has a receive; NULL: no memory. */
+/* Ranks whose header has come, or has a receive; NULL: no memory. */
 static uint8_t *find_greeted(const dscomm_run_t *run)
 {
     const dscomm_schedule_t *schedule = run->schedule;
@@ -62,7 +62,7 @@ static void open_ear(dscomm_run_t *run, int peer)
         .recv = ear->message,
         .bytes = MESSAGE_MOST,
         .peer = peer,
-        .tag = dscomm_priv_run_greeting_tag(run),
+        .tag = dscomm_priv_run_header_tag(run),
     };
 
     ear->request->status = DSCOMM_IN_PROGRESS;
@@ -114,10 +114,10 @@ void dscomm_priv_run_listen(dscomm_run_t *run)
 static void hear(dscomm_run_t *run, int peer)
 {
     const ear_t *ear = &run->ears->ears[peer];
-    dscomm_greeting_t theirs;
+    dscomm_header_t theirs;
 
     if (ear->request->status >= 0 &&
-        dscomm_priv_greeting_get(ear->message, ear->request->bytes, &theirs))
+        dscomm_priv_header_get(ear->message, ear->request->bytes, &theirs))
         dscomm_priv_run_compare(run, peer, &theirs);
 }
 

@@ -15,9 +15,9 @@
  * keeps collectives apart that are under way together, and comes round again
  * after so many that memory cannot hold them; a transport with less room for
  * tags than these have may fold them, the more of them together the more. Field
- * 0 is that of the greetings, which meet whatever the algorithm, the others are
- * the places in the window: chains in one place follow one another on every
- * rank, so their messages come in order. */
+ * 0 is that of the message headers, which meet whatever the algorithm, the
+ * others are the places in the window: chains in one place follow one another
+ * on every rank, so their messages come in order. */
 #define TAG_FIELD_BITS 5
 #define TAG_SEQUENCE_MASK ((UINT32_C(1) << (27 - TAG_FIELD_BITS)) - 1)
 
@@ -30,7 +30,7 @@ static int make_tag(const dscomm_run_t *run, uint32_t field)
     return DSCOMM_TAG_COLLECTIVE - (int)(sequence << TAG_FIELD_BITS | field);
 }
 
-int dscomm_priv_run_greeting_tag(const dscomm_run_t *run)
+int dscomm_priv_run_header_tag(const dscomm_run_t *run)
 {
     return make_tag(run, 0);
 }
@@ -177,23 +177,23 @@ static void copy(dscomm_run_t *run, const dscomm_step_t *step)
 }
 
 /* What differs between calls that read alike. */
-static const char *hidden_difference(const dscomm_greeting_t *greeting)
+static const char *hidden_difference(const dscomm_header_t *header)
 {
-    return greeting->op == DSCOMM_OP_USER
+    return header->op == DSCOMM_OP_USER
                ? " with another operator, or other counts"
                : " with other counts";
 }
 
 /* What another rank was called with, and what this one: why they differ. */
-static void refuse_greeting(dscomm_run_t *run, const dscomm_step_t *step,
-                            const dscomm_greeting_t *theirs)
+static void refuse_header(dscomm_run_t *run, const dscomm_step_t *step,
+                          const dscomm_header_t *theirs)
 {
-    const dscomm_greeting_t *ours = &run->schedule->greeting;
+    const dscomm_header_t *ours = &run->schedule->header;
     char here[128], there[128];
 
-    dscomm_priv_greeting_describe(ours, run->args.sequence, here, sizeof here);
-    dscomm_priv_greeting_describe(theirs, run->args.sequence, there,
-                                  sizeof there);
+    dscomm_priv_header_describe(ours, run->args.sequence, here, sizeof here);
+    dscomm_priv_header_describe(theirs, run->args.sequence, there,
+                                sizeof there);
     run->differs =
         theirs->chain != run->chain || theirs->fingerprint != ours->fingerprint;
     if (theirs->fingerprint != ours->fingerprint)
@@ -222,14 +222,14 @@ static void refuse_greeting(dscomm_run_t *run, const dscomm_step_t *step,
 }
 
 void dscomm_priv_run_compare(dscomm_run_t *run, int peer,
-                             const dscomm_greeting_t *theirs)
+                             const dscomm_header_t *theirs)
 {
-    const dscomm_greeting_t *ours = &run->schedule->greeting;
+    const dscomm_header_t *ours = &run->schedule->header;
     const dscomm_step_t step = {.peer = peer};
 
     if (theirs->fingerprint != ours->fingerprint ||
         theirs->chain != run->chain || theirs->algorithm != ours->algorithm)
-        refuse_greeting(run, &step, theirs);
+        refuse_header(run, &step, theirs);
 }
 
 /* A message's length is not what it should be. */
@@ -262,26 +262,26 @@ static void doubt_length(dscomm_run_t *run, const dscomm_step_t *step,
     refuse_length(run, step, bytes);
 }
 
-static void check_greeting(dscomm_run_t *run, const dscomm_step_t *step,
-                           size_t bytes)
+static void check_header(dscomm_run_t *run, const dscomm_step_t *step,
+                         size_t bytes)
 {
-    const dscomm_greeting_t *ours = &run->schedule->greeting;
+    const dscomm_header_t *ours = &run->schedule->header;
     const char *stage = run->base[AT_SCRATCH] + step->stage;
-    dscomm_greeting_t theirs;
-    size_t head = dscomm_priv_greeting_get(stage, bytes, &theirs);
+    dscomm_header_t theirs;
+    size_t head = dscomm_priv_header_get(stage, bytes, &theirs);
 
     if (!head) {
         fail(run, DSCOMM_ERR_PROTOCOL,
-             "%s #%llu of group '%s': rank %d sent %zu bytes where a greeting "
+             "%s #%llu of group '%s': rank %d sent %zu bytes where a header "
              "of %d or more is due; it may have another version of libdscomm",
              call_name(run), (unsigned long long)run->args.sequence,
-             run->port.name, step->peer, bytes, GREETING_PACKED);
+             run->port.name, step->peer, bytes, HEADER_PACKED);
         return;
     }
     if (theirs.fingerprint != ours->fingerprint || theirs.chain != run->chain ||
         theirs.algorithm != ours->algorithm || theirs.total != step->total ||
         bytes != head + step->bytes)
-        refuse_greeting(run, step, &theirs);
+        refuse_header(run, step, &theirs);
     else if (run->doubted && run->doubted->peer == step->peer)
         refuse_length(run, run->doubted, run->doubted_bytes);
     else if (step->bytes)
@@ -312,21 +312,21 @@ static void complete(dscomm_run_t *run, const dscomm_step_t *step,
     else if (step->kind == STEP_SEND)
         return;
     else if (step->greets)
-        check_greeting(run, step, request->bytes);
+        check_header(run, step, request->bytes);
     else if (request->status || request->bytes != step->bytes)
         doubt_length(run, step, request->bytes);
 }
 
 /* Into step's stage, with what is sent behind it; the bytes of both. */
-static size_t put_greeting(const dscomm_run_t *run, const dscomm_step_t *step)
+static size_t put_header(const dscomm_run_t *run, const dscomm_step_t *step)
 {
     char *stage = run->base[AT_SCRATCH] + step->stage;
-    dscomm_greeting_t greeting = run->schedule->greeting;
+    dscomm_header_t header = run->schedule->header;
     size_t head;
 
-    greeting.total = step->total;
-    greeting.chain = run->chain;
-    head = dscomm_priv_greeting_put(stage, &greeting);
+    header.total = step->total;
+    header.chain = run->chain;
+    head = dscomm_priv_header_put(stage, &header);
     if (step->bytes)
         memcpy(stage + head, address(run, &step->place), step->bytes);
     return head + step->bytes;
@@ -342,8 +342,8 @@ static dscomm_message_t make_message(const dscomm_run_t *run,
 
     if (step->greets) {
         field = 0;
-        bytes = step->kind == STEP_SEND ? put_greeting(run, step)
-                                        : GREETING_WHOLE + GREETING_MOST;
+        bytes = step->kind == STEP_SEND ? put_header(run, step)
+                                        : HEADER_WHOLE + HEADER_MOST;
         data = run->base[AT_SCRATCH] + step->stage;
     }
     message.bytes = bytes;

@@ -28,7 +28,7 @@ typedef struct {
 typedef struct dscomm_ears dscomm_ears_t;
 
 typedef struct dscomm_run {
-    struct dscomm_run *next; /* on the shelf */
+    struct dscomm_run *next; /* in the cache */
     struct dscomm_shape *shape; /* where it belongs there */
     const dscomm_schedule_t *schedule;
     dscomm_port_t port;
@@ -43,13 +43,13 @@ typedef struct dscomm_run {
     const void **pointers; /* of the sources of one reduction, */
     double *factors; /* and their factors */
     dscomm_ears_t *ears; /* NULL unless it listens, see lib/schedule/early.h */
-    /* a message of the wrong length, whose sender's greeting has yet to come */
+    /* a message of the wrong length, whose sender's header has yet to come */
     const dscomm_step_t *doubted;
     size_t doubted_bytes;
     dscomm_status_t status; /* IN_PROGRESS until it ends */
     int held; /* the backend has not given scratch back: never used again */
     int differs; /* why it failed: a rank seems to have made another call */
-    uint32_t chain; /* of the greetings; set before the start */
+    uint32_t chain; /* of the message headers; set before the start */
     char text[512]; /* why it failed */
 } dscomm_run_t;
 
@@ -79,9 +79,9 @@ void dscomm_priv_run_explain(const dscomm_run_t *run, char *text, size_t size);
 /* For lib/schedule/early.c. */
 
 size_t dscomm_priv_request_size(const dscomm_port_t *port);
-int dscomm_priv_run_greeting_tag(const dscomm_run_t *run);
+int dscomm_priv_run_header_tag(const dscomm_run_t *run);
 /* Fails where peer, which sends theirs, was called with something else. */
 void dscomm_priv_run_compare(dscomm_run_t *run, int peer,
-                             const dscomm_greeting_t *theirs);
+                             const dscomm_header_t *theirs);
 
 #endif

@@ -158,13 +158,13 @@ static void message(dscomm_plan_t *plan, dscomm_step_t step, int32_t *first)
     step.greets = first[step.peer] < 0;
     plan->round_messages++;
     if (step.greets) {
-        dscomm_step_t greeting = step;
+        dscomm_step_t header = step;
 
         first[step.peer] = (int32_t)plan->steps.len;
-        step.greets = step.bytes <= GREETING_MOST;
+        step.greets = step.bytes <= HEADER_MOST;
         if (!step.greets) {
-            greeting.bytes = 0;
-            add(plan, &greeting);
+            header.bytes = 0;
+            add(plan, &header);
             plan->round_messages++;
         }
     }
@@ -283,17 +283,17 @@ void dscomm_priv_plan_recv_factor(dscomm_plan_t *plan, int peer)
                               sizeof(double));
 }
 
-/* Room for greetings, and for as long a message behind them: what comes may be
- * another than what is awaited. */
+/* Room for message headers, and for as long a message behind them: what comes
+ * may be another than what is awaited. */
 static void add_stages(dscomm_plan_t *plan)
 {
     for (guint i = 0; i < plan->steps.len; i++) {
         dscomm_step_t *step = step_at(plan, i);
-        size_t room = step->kind == STEP_SEND ? step->bytes : GREETING_MOST;
+        size_t room = step->kind == STEP_SEND ? step->bytes : HEADER_MOST;
 
         if (step->greets)
             step->stage =
-                dscomm_priv_plan_scratch(plan, GREETING_WHOLE + room).offset;
+                dscomm_priv_plan_scratch(plan, HEADER_WHOLE + room).offset;
     }
 }
 
@@ -331,10 +331,10 @@ static void set_kernels(dscomm_schedule_t *schedule,
                             : schedule->final;
 }
 
-static void set_greeting(dscomm_schedule_t *schedule,
-                         const dscomm_coll_args_t *args)
+static void set_header(dscomm_schedule_t *schedule,
+                       const dscomm_coll_args_t *args)
 {
-    schedule->greeting = (dscomm_greeting_t){
+    schedule->header = (dscomm_header_t){
         .fingerprint = args->fingerprint,
         .coll = (uint8_t)args->coll,
         .dtype = (uint8_t)args->dtype,
@@ -381,7 +381,7 @@ static dscomm_schedule_t *finish(dscomm_plan_t *plan,
     schedule->chains = g_steal_pointer(&plan->chains.data);
     schedule->sources = g_steal_pointer(&plan->sources.data);
     set_kernels(schedule, plan->args);
-    set_greeting(schedule, plan->args);
+    set_header(schedule, plan->args);
     return schedule;
 }
 

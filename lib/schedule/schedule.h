@@ -13,7 +13,7 @@
  * built.
  *
  * The first message from one rank to another in a collective begins with a
- * greeting, which says what the sender was called with. Ranks that make
+ * header, which says what the sender was called with. Ranks that make
  * different calls so find out, whatever the backend. */
 #ifndef LIB_SCHEDULE_H
 #define LIB_SCHEDULE_H
@@ -28,8 +28,8 @@
 
 struct dscomm_algorithm;
 
-/* Messages up to so many bytes travel with the greeting, others follow it. */
-#define GREETING_MOST 1024
+/* Messages up to so many bytes travel with the header, others follow it. */
+#define HEADER_MOST 1024
 /* Chains side by side, at most. */
 #define WINDOW_MOST 31
 
@@ -48,13 +48,13 @@ enum { STEP_SEND, STEP_RECV, STEP_COPY, STEP_REDUCE };
 typedef struct {
     uint8_t kind;
     uint8_t last; /* of its round */
-    uint8_t greets; /* the message begins with a greeting */
+    uint8_t greets; /* the message begins with a header */
     uint8_t final; /* a reduction that leaves a result, not a partial one */
     int32_t peer;
     dscomm_place_t place; /* of the message; where copy and reduce write */
     size_t bytes; /* of the message, or to copy; elements to reduce */
-    size_t stage; /* greets: offset in scratch of greeting and message */
-    uint64_t total; /* greets: as in the greeting */
+    size_t stage; /* greets: offset in scratch of header and message */
+    uint64_t total; /* greets: as in the header */
     uint32_t source, nsources; /* of copy and reduce: in sources */
 } dscomm_step_t;
 
@@ -71,7 +71,7 @@ typedef struct {
     size_t scratch; /* bytes */
     size_t factors; /* offset in scratch of ranks factors; 0: none are needed */
     dscomm_reduce_fn partial, final; /* of one step, see dscomm_step_t */
-    dscomm_greeting_t greeting;
+    dscomm_header_t header;
 } dscomm_schedule_t;
 
 /* Some of the ranks, for which an algorithm writes a part of a schedule: a

@@ -70,14 +70,14 @@ static void post(sim_t *sim, const dscomm_step_t *step, slot_t *slot,
 static void message(sim_t *sim, const dscomm_step_t *step, slot_t *slot)
 {
     const int tag = 1 + (int)(slot - sim->slots);
-    const size_t greeting = sizeof(dscomm_greeting_t);
+    const size_t header = sizeof(dscomm_header_t);
 
     if (!step->greets) {
         post(sim, step, slot, step->bytes, tag);
     } else if (step->bytes <= GREETING_MOST) {
-        post(sim, step, slot, greeting + step->bytes, 0);
+        post(sim, step, slot, header + step->bytes, 0);
     } else {
-        post(sim, step, slot, greeting, 0);
+        post(sim, step, slot, header, 0);
         post(sim, step, slot, step->bytes, tag);
     }
 }

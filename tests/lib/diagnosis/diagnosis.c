@@ -205,7 +205,7 @@ static void test_lock(void)
     const dscomm_hooks_t hooks = {.size = sizeof hooks, .end = note_end};
     char url[80];
 
-    snprintf(store_path, sizeof store_path, "/tmp/dscomm-test.%d.inquest",
+    snprintf(store_path, sizeof store_path, "/tmp/dscomm-test.%d.diagnosis",
              (int)getpid());
     snprintf(url, sizeof url, "file://%s", store_path);
     setenv("DSCOMM_PROGRESS", "thread", 1);

@@ -33,27 +33,27 @@ int getaddrinfo(const char *host, const char *service,
     return real(host, service, hints, ret_list);
 }
 
-static void check_venues(void)
+static void check_addresses(void)
 {
     static const struct {
         const char *url;
         int size, local_size, node_rank;
-        dscomm_venue_t want;
+        dscomm_address_check_t want;
     } rows[] = {
-        {"tcp://far.test:1", 4, 2, 1, DSCOMM_VENUE_FINE},
-        {"tcp://192.0.2.1:1", 4, 2, 1, DSCOMM_VENUE_FINE},
-        {"tcp://127.0.0.1:1", 4, 4, 0, DSCOMM_VENUE_FINE}, /* one node */
-        {"tcp://own.test:1", 4, 4, 0, DSCOMM_VENUE_FINE}, /* T27b */
-        {"tcp://127.0.0.1:1", 4, -1, -1, DSCOMM_VENUE_FINE}, /* unknown */
-        {"tcp://127.0.0.1:1", 4, 2, 0, DSCOMM_VENUE_DOUBTFUL},
-        {"tcp://127.0.0.1:1", 4, 2, 1, DSCOMM_VENUE_DOUBTFUL},
-        {"tcp://[::1]:1", 4, 2, 1, DSCOMM_VENUE_DOUBTFUL},
-        {"tcp://localhost:1", 4, 2, 1, DSCOMM_VENUE_DOUBTFUL},
-        {"tcp://near.test:1", 4, 2, 1, DSCOMM_VENUE_DOUBTFUL},
-        {"tcp://own.test:1", 4, 2, 0, DSCOMM_VENUE_DOUBTFUL},
-        {"tcp://own.test:1", 4, 2, -1, DSCOMM_VENUE_DOUBTFUL},
-        {"tcp://own.test:1", 4, 2, 1, DSCOMM_VENUE_WRONG},
-        {"file:///x", 4, 2, 1, DSCOMM_VENUE_FINE},
+        {"tcp://far.test:1", 4, 2, 1, DSCOMM_ADDRESS_FINE},
+        {"tcp://192.0.2.1:1", 4, 2, 1, DSCOMM_ADDRESS_FINE},
+        {"tcp://127.0.0.1:1", 4, 4, 0, DSCOMM_ADDRESS_FINE}, /* one node */
+        {"tcp://own.test:1", 4, 4, 0, DSCOMM_ADDRESS_FINE}, /* T27b */
+        {"tcp://127.0.0.1:1", 4, -1, -1, DSCOMM_ADDRESS_FINE}, /* unknown */
+        {"tcp://127.0.0.1:1", 4, 2, 0, DSCOMM_ADDRESS_DOUBTFUL},
+        {"tcp://127.0.0.1:1", 4, 2, 1, DSCOMM_ADDRESS_DOUBTFUL},
+        {"tcp://[::1]:1", 4, 2, 1, DSCOMM_ADDRESS_DOUBTFUL},
+        {"tcp://localhost:1", 4, 2, 1, DSCOMM_ADDRESS_DOUBTFUL},
+        {"tcp://near.test:1", 4, 2, 1, DSCOMM_ADDRESS_DOUBTFUL},
+        {"tcp://own.test:1", 4, 2, 0, DSCOMM_ADDRESS_DOUBTFUL},
+        {"tcp://own.test:1", 4, 2, -1, DSCOMM_ADDRESS_DOUBTFUL},
+        {"tcp://own.test:1", 4, 2, 1, DSCOMM_ADDRESS_WRONG},
+        {"file:///x", 4, 2, 1, DSCOMM_ADDRESS_FINE},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -66,7 +66,7 @@ static void check_venues(void)
         const int64_t deadline =
             dscomm_priv_clock_after(dscomm_priv_clock(), 5000);
 
-        is_int(dscomm_priv_venue(&join, deadline), rows[i].want,
+        is_int(dscomm_priv_address_check(&join, deadline), rows[i].want,
                "%s, %d of %d ranks here, node %d", rows[i].url,
                rows[i].local_size, rows[i].size, rows[i].node_rank);
     }
@@ -104,7 +104,7 @@ static void check_trap(void)
 int main(void)
 {
     dscomm_log_set_levels("error");
-    check_venues();
+    check_addresses();
     check_trap();
     return tap_done();
 }

@@ -18,23 +18,13 @@ static const char *const layouts[] = {"aabbccddeeffgghhi", "abababababababaca",
 
 #define NLAYOUTS (sizeof layouts / sizeof layouts[0])
 
-/* Of elements: few, about as many as ranks, and about what fits a greeting. */
+/* Of elements: few, about as many as ranks, and about what fits a header. */
 static size_t counts_of(int ranks, size_t element, size_t *ret_counts)
 {
-    const size_t p = (size_t)ranks, greeting = GREETING_MOST / element;
-    const size_t counts[] = {0,
-                             1,
-                             2,
-                             3,
-                             p - 1,
-                             p,
-                             p + 1,
-                             2 * p + 1,
-                             97,
-                             greeting - 1,
-                             greeting,
-                             greeting + 1,
-                             greeting * p + 1};
+    const size_t p = (size_t)ranks, header = HEADER_MOST / element;
+    const size_t counts[] = {
+        0,  1,          2,      3,          p - 1,         p, p + 1, 2 * p + 1,
+        97, header - 1, header, header + 1, header * p + 1};
 
     memcpy(ret_counts, counts, sizeof counts);
     return sizeof counts / sizeof counts[0];

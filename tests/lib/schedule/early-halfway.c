@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A greeting that a run has begun to hear when its turn comes. */
+/* A header that a run has begun to hear when its turn comes. */
 #include "config.h"
 
 #include "lib/call/check.h"
@@ -55,13 +55,13 @@ static void count_posted(int receive, int peer, int *ret_all, int *ret_cancels)
         }
 }
 
-/* peer's greeting and value come, and it takes this rank's. */
+/* peer's header and value come, and it takes this rank's. */
 static void arrive(const dscomm_run_t *run, int peer, int32_t value)
 {
-    dscomm_greeting_t greeting = run->schedule->greeting;
+    dscomm_header_t header = run->schedule->header;
 
-    greeting.total = sizeof value;
-    greeting.chain = run->chain;
+    header.total = sizeof value;
+    header.chain = run->chain;
     for (int i = 0; i < nposted; i++) {
         posted_t *p = &posted[i];
         char *to = p->message.recv;
@@ -69,7 +69,7 @@ static void arrive(const dscomm_run_t *run, int peer, int32_t value)
         if (p->message.peer != peer || p->ended)
             continue;
         if (to) {
-            size_t head = dscomm_priv_greeting_put(to, &greeting);
+            size_t head = dscomm_priv_header_put(to, &header);
 
             memcpy(to + head, &value, sizeof value);
             p->request->bytes = head + sizeof value;

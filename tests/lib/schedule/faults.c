@@ -415,7 +415,7 @@ static void try_variants(const case_t *c, tally_t *tally, verdict_t *verdict)
                 try_variant(c, &variants[v], culprit, tally, verdict);
 }
 
-/* Chains whose messages may come before the greeting does. */
+/* Chains whose messages may come before the header does. */
 static void try_long_variants(const dscomm_algorithm_t *algorithm,
                               tally_t *tally, verdict_t *verdict)
 {

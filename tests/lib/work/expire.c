@@ -25,34 +25,36 @@ static sem_t begun, allowed; /* a diagnosis */
 static atomic_int closed;
 
 /* In place of those that ask the store. */
-dscomm_inquest_t *__wrap_dscomm_priv_inquest_new(const dscomm_work_t *work);
-void __wrap_dscomm_priv_inquest_free(dscomm_inquest_t *inquest);
-dscomm_status_t __wrap_dscomm_priv_inquest_look(dscomm_inquest_t *inquest,
-                                                char *ret_text, size_t size);
-dscomm_status_t __wrap_dscomm_priv_inquest_timeout(dscomm_inquest_t *inquest,
-                                                   char *ret_text, size_t size);
+dscomm_diagnosis_t *__wrap_dscomm_priv_diagnosis_new(const dscomm_work_t *work);
+void __wrap_dscomm_priv_diagnosis_free(dscomm_diagnosis_t *diagnosis);
+dscomm_status_t __wrap_dscomm_priv_diagnosis_look(dscomm_diagnosis_t *diagnosis,
+                                                  char *ret_text, size_t size);
+dscomm_status_t
+__wrap_dscomm_priv_diagnosis_timeout(dscomm_diagnosis_t *diagnosis,
+                                     char *ret_text, size_t size);
 
-dscomm_inquest_t *__wrap_dscomm_priv_inquest_new(const dscomm_work_t *work)
+dscomm_diagnosis_t *__wrap_dscomm_priv_diagnosis_new(const dscomm_work_t *work)
 {
-    return (dscomm_inquest_t *)work;
+    return (dscomm_diagnosis_t *)work;
 }
 
-void __wrap_dscomm_priv_inquest_free(dscomm_inquest_t *inquest)
+void __wrap_dscomm_priv_diagnosis_free(dscomm_diagnosis_t *diagnosis)
 {
-    (void)inquest;
+    (void)diagnosis;
 }
 
-dscomm_status_t __wrap_dscomm_priv_inquest_look(dscomm_inquest_t *inquest,
-                                                char *ret_text, size_t size)
+dscomm_status_t __wrap_dscomm_priv_diagnosis_look(dscomm_diagnosis_t *diagnosis,
+                                                  char *ret_text, size_t size)
 {
-    (void)inquest, (void)ret_text, (void)size;
+    (void)diagnosis, (void)ret_text, (void)size;
     return DSCOMM_OK;
 }
 
-dscomm_status_t __wrap_dscomm_priv_inquest_timeout(dscomm_inquest_t *inquest,
-                                                   char *ret_text, size_t size)
+dscomm_status_t
+__wrap_dscomm_priv_diagnosis_timeout(dscomm_diagnosis_t *diagnosis,
+                                     char *ret_text, size_t size)
 {
-    (void)inquest, (void)ret_text, (void)size;
+    (void)diagnosis, (void)ret_text, (void)size;
     sem_post(&begun);
     while (sem_wait(&allowed) && errno == EINTR)
         ;

@@ -50,22 +50,22 @@ static int is_reused(void)
         .fingerprint = dscomm_priv_fingerprint(
             DSCOMM_COLL_ALL_REDUCE, DSCOMM_INT32, DSCOMM_SUM, -1, 100),
     };
-    dscomm_shelf_t *shelf = dscomm_priv_shelf_new(&port, 0, 4, NULL);
-    dscomm_run_t *run = dscomm_priv_shelf_take(
-        shelf, find_algorithm(DSCOMM_COLL_ALL_REDUCE, "recursive_doubling"),
+    dscomm_schedule_cache_t *cache = dscomm_priv_cache_new(&port, 0, 4, NULL);
+    dscomm_run_t *run = dscomm_priv_cache_take(
+        cache, find_algorithm(DSCOMM_COLL_ALL_REDUCE, "recursive_doubling"),
         &args);
     void *scratch = run->base[AT_SCRATCH];
     int reused;
 
     dscomm_priv_run_start(run, &args);
     dscomm_priv_run_cancel(run, DSCOMM_ERR_TIMEOUT);
-    dscomm_priv_shelf_give(shelf, run);
-    run = dscomm_priv_shelf_take(
-        shelf, find_algorithm(DSCOMM_COLL_ALL_REDUCE, "recursive_doubling"),
+    dscomm_priv_cache_give(cache, run);
+    run = dscomm_priv_cache_take(
+        cache, find_algorithm(DSCOMM_COLL_ALL_REDUCE, "recursive_doubling"),
         &args);
     reused = run->base[AT_SCRATCH] == scratch;
-    dscomm_priv_shelf_give(shelf, run);
-    dscomm_priv_shelf_free(shelf);
+    dscomm_priv_cache_give(cache, run);
+    dscomm_priv_cache_free(cache);
     if (!reused)
         free(scratch); /* this transport does nothing with it */
     return reused;
