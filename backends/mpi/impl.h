@@ -141,7 +141,7 @@ void engine_library_enlist(engine_t *engine);
 void engine_library_delist(engine_t *engine);
 int engine_library_alive(void);
 /* Whether a rank may not come to MPI_Finalize(). */
-void engine_library_spoil(int so);
+void engine_library_set_unsafe(int so);
 /* A group has ended with a message that nobody has received: MPICH 4.2 over UCX
  * aborts the process in MPI_Finalize() then, so it is not finalised. Older ones
  * are, because Hydra ends the other ranks by SIGKILL if one ends without it. */

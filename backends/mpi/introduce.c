@@ -172,7 +172,7 @@ dscomm_status_t engine_introduce(dscomm_introduction_t *introduction)
         engine_errors_hold();
     leave(&turn);
     if (status < 0) {
-        engine_library_spoil(1);
+        engine_library_set_unsafe(1);
         return status;
     }
     status = broadcast(introduction, &turn);
@@ -182,6 +182,6 @@ dscomm_status_t engine_introduce(dscomm_introduction_t *introduction)
     engine_errors_release();
     leave(&turn);
     if (status < 0)
-        engine_library_spoil(1);
+        engine_library_set_unsafe(1);
     return status;
 }

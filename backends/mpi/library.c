@@ -18,7 +18,7 @@ static TAILQ_HEAD(, engine) engines = TAILQ_HEAD_INITIALIZER(engines);
 static int level, ready;
 static pthread_t first; /* thread that has opened a group */
 static pid_t home; /* the process that uses MPI, or 0 */
-static atomic_int spoilt, stranded, entered, finalized;
+static atomic_int unsafe, stranded, entered, finalized;
 
 /* At the end of the program. MPI is not finalised after a failure, because it
  * may wait for ranks that will not come, nor if a message is stranded, see
@@ -27,7 +27,7 @@ static void finalize(void)
 {
     int over = 0;
 
-    if (home != getpid() || spoilt || stranded || entered ||
+    if (home != getpid() || unsafe || stranded || entered ||
         !TAILQ_EMPTY(&engines))
         return;
     if (MPI_Finalized(&over) == MPI_SUCCESS && !over)
@@ -233,9 +233,9 @@ int engine_library_alive(void)
     return !finalized;
 }
 
-void engine_library_spoil(int so)
+void engine_library_set_unsafe(int so)
 {
-    spoilt = so;
+    unsafe = so;
 }
 
 void engine_library_enter(int by)

@@ -6,8 +6,9 @@
 
 #include <string.h>
 
-/* What ranks tell each other. mark: one that comes late may be of an earlier
- * group, whose communicator's number MPICH gives to the next. */
+/* A notice: the message by which a rank tells the others that the group has
+ * ended. mark: a late notice may be of an earlier group, since MPICH gives the
+ * number of its communicator to the next. */
 typedef struct {
     int32_t status;
     uint32_t mark;

@@ -281,10 +281,10 @@ static void judge_opening(const engine_t *engine, dscomm_status_t status)
         pthread_mutex_unlock(engine->lock);
     }
     if (ranks == engine->ranks)
-        engine_library_spoil(0);
+        engine_library_set_unsafe(0);
     if (status == DSCOMM_ERR_TIMEOUT || status == DSCOMM_ERR_PEER_FAILED ||
         status == DSCOMM_ERR_IO || status == DSCOMM_ERR_NO_MEMORY)
-        engine_library_spoil(1);
+        engine_library_set_unsafe(1);
 }
 
 dscomm_status_t engine_open(const dscomm_backend_args_t *args, void **ret_impl)
@@ -336,9 +336,9 @@ void engine_quiesce(void *impl)
 static void judge(const engine_t *engine)
 {
     if (engine->met_all)
-        engine_library_spoil(0);
+        engine_library_set_unsafe(0);
     else if (engine->ending.status && engine->ending.status != DSCOMM_ERR_STATE)
-        engine_library_spoil(1);
+        engine_library_set_unsafe(1);
 }
 
 /* MPI calls the end of a communicator collective, but Open MPI 4.1 and

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What both sides of a connection need: the socket's address, a process's
- * pidfd, waiting for a message, and sentences about what has failed. */
+/* Functions for both sides of a connection: the socket's address, a process's
+ * pidfd, waiting for a message, and sentences about failures. */
 #include "config.h"
 
 #include "backends/shm/connect.h"

@@ -83,7 +83,7 @@ static void explain_begun(const shm_t *shm, const char *what, char *text,
              shm->name, list[0] ? list : "some of them");
 }
 
-/* What this rank waits for outside of collectives. */
+/* Writes the message that this rank waits for, if there is one. */
 static void explain_messages(const shm_t *shm, char *text, size_t size)
 {
     const shm_request_t *receive = shm->p2p->posted.head;

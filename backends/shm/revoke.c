@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a rank tells all others: to look again, where they sleep, and that the
- * group has ended, and why. */
+/* Wakes ranks that sleep, and revokes the group for all ranks, with the
+ * reason. */
 #include "config.h"
 
 #include "backends/shm/shm.h"
@@ -15,7 +15,7 @@
 
 #define REVOKE_US 100000 /* writing a sentence takes less */
 
-/* Where the fence is needed, sleepers is never zero. */
+/* Sleepers is never zero where the fence is needed. */
 void shm_wake_slow(shm_t *shm)
 {
     atomic_thread_fence(memory_order_seq_cst);

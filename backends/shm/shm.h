@@ -236,9 +236,9 @@ struct shm {
     bool world; /* the ranks' last meeting is a barrier of this group */
     shm_peers_t *peers;
     int *peer; /* index in peers of each rank */
-    /* What goes on while this rank waits for something else. wait.c and leave.c
-     * lie below the files of collectives and messages, which wait themselves.
-     */
+    /* Functions that advance works while this rank waits for something else.
+     * Pointers, as wait.c and leave.c lie below the files of collectives and
+     * messages, which wait themselves. */
     unsigned (*advance_collectives)(shm_t *shm);
     unsigned (*advance_messages)(shm_t *shm);
     dscomm_group_t *group;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a compressor is, and the channel that all compressors of a group
- * share. */
+/* The compressor, and the channel that all compressors of a group share. */
 #ifndef COMPRESSION_COMPRESSOR_H
 #define COMPRESSION_COMPRESSOR_H
 
@@ -98,7 +97,7 @@ size_t dscomm_priv_code_bytes(const dscomm_compressor_t *c, size_t count);
 /* The bytes of whole blocks and of rows; ERR_INVALID where the codec's make no
  * sense. */
 dscomm_status_t dscomm_priv_size_rows(dscomm_compressor_t *c);
-/* What rows of c carry where its buffer is of dtype. */
+/* The signature of what rows of c carry if its buffer is of dtype. */
 uint32_t dscomm_priv_row_signature(const dscomm_compressor_t *c,
                                    dscomm_dtype_t dtype);
 

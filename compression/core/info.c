@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a compressor is, for the program. */
+/* The description of a compressor that a program asks for. */
 #include "config.h"
 
 #include "compression/core/compressor.h"

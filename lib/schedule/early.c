@@ -8,18 +8,18 @@
 
 #define MESSAGE_MOST (HEADER_WHOLE + HEADER_MOST)
 
-/* TAKEN: a step's receive, from its beginning on; to cancel it could lose a
+/* CONSUMED: a step's receive, from its beginning on; to cancel it could lose a
  * message that is halfway here. */
-enum { DEAF, OPEN, HEARD, TAKEN };
+enum { IDLE, POSTED, RECEIVED, CONSUMED };
 
 typedef struct {
     int state;
     dscomm_request_t *request;
     char *message;
-} ear_t;
+} early_receive_t;
 
-struct dscomm_ears {
-    ear_t *ears; /* of each rank */
+struct dscomm_early {
+    early_receive_t *receives; /* of each rank */
     char *memory;
 };
 
@@ -57,34 +57,35 @@ static uint8_t *find_greeted(const dscomm_run_t *run)
 
 static void open_ear(dscomm_run_t *run, int peer)
 {
-    ear_t *ear = &run->ears->ears[peer];
+    early_receive_t *receive = &run->early->receives[peer];
     dscomm_message_t message = {
-        .recv = ear->message,
+        .recv = receive->message,
         .bytes = MESSAGE_MOST,
         .peer = peer,
         .tag = dscomm_priv_run_header_tag(run),
     };
 
-    ear->request->status = DSCOMM_IN_PROGRESS;
-    if (run->port.ops->irecv(run->port.impl, &message, ear->request) >= 0)
-        ear->state = OPEN;
+    receive->request->status = DSCOMM_IN_PROGRESS;
+    if (run->port.ops->irecv(run->port.impl, &message, receive->request) >= 0)
+        receive->state = POSTED;
 }
 
-static dscomm_ears_t *ears_new(size_t ranks, size_t room)
+static dscomm_early_t *early_new(size_t ranks, size_t room)
 {
-    dscomm_ears_t *ears = calloc(1, sizeof *ears);
+    dscomm_early_t *early = calloc(1, sizeof *early);
     void *memory = NULL;
 
-    if (ears)
-        ears->ears = calloc(ranks, sizeof *ears->ears);
-    if (!ears || !ears->ears || posix_memalign(&memory, 64, ranks * room)) {
-        if (ears)
-            free(ears->ears);
-        free(ears);
+    if (early)
+        early->receives = calloc(ranks, sizeof *early->receives);
+    if (!early || !early->receives ||
+        posix_memalign(&memory, 64, ranks * room)) {
+        if (early)
+            free(early->receives);
+        free(early);
         return NULL;
     }
-    ears->memory = memset(memory, 0, ranks * room);
-    return ears;
+    early->memory = memset(memory, 0, ranks * room);
+    return early;
 }
 
 void dscomm_priv_run_listen(dscomm_run_t *run)
@@ -94,16 +95,16 @@ void dscomm_priv_run_listen(dscomm_run_t *run)
     const size_t room = (size + MESSAGE_MOST + 63) & ~(size_t)63;
     uint8_t *greeted;
 
-    if (run->ears || run->status != DSCOMM_IN_PROGRESS)
+    if (run->early || run->status != DSCOMM_IN_PROGRESS)
         return;
     greeted = find_greeted(run);
     if (greeted)
-        run->ears = ears_new(ranks, room);
-    for (size_t r = 0; r < ranks && run->ears; r++) {
-        char *own = run->ears->memory + r * room;
+        run->early = early_new(ranks, room);
+    for (size_t r = 0; r < ranks && run->early; r++) {
+        char *own = run->early->memory + r * room;
 
-        run->ears->ears[r].request = (void *)own;
-        run->ears->ears[r].message = own + size;
+        run->early->receives[r].request = (void *)own;
+        run->early->receives[r].message = own + size;
         if (!greeted[r])
             open_ear(run, (int)r);
     }
@@ -113,11 +114,12 @@ void dscomm_priv_run_listen(dscomm_run_t *run)
 /* Of the same call, it waits for the step that takes it. */
 static void hear(dscomm_run_t *run, int peer)
 {
-    const ear_t *ear = &run->ears->ears[peer];
+    const early_receive_t *receive = &run->early->receives[peer];
     dscomm_header_t theirs;
 
-    if (ear->request->status >= 0 &&
-        dscomm_priv_header_get(ear->message, ear->request->bytes, &theirs))
+    if (receive->request->status >= 0 &&
+        dscomm_priv_header_get(receive->message, receive->request->bytes,
+                               &theirs))
         dscomm_priv_run_compare(run, peer, &theirs);
 }
 
@@ -126,11 +128,12 @@ unsigned dscomm_priv_listen_advance(dscomm_run_t *run)
     unsigned heard = 0;
 
     for (int r = 0; r < run->schedule->ranks; r++) {
-        ear_t *ear = &run->ears->ears[r];
+        early_receive_t *receive = &run->early->receives[r];
 
-        if (ear->state != OPEN || ear->request->status == DSCOMM_IN_PROGRESS)
+        if (receive->state != POSTED ||
+            receive->request->status == DSCOMM_IN_PROGRESS)
             continue;
-        ear->state = HEARD;
+        receive->state = RECEIVED;
         heard++;
         hear(run, r);
     }
@@ -139,52 +142,55 @@ unsigned dscomm_priv_listen_advance(dscomm_run_t *run)
 
 /* 1 where the backend may still write to it. A run that ended well has received
  * all that was sent for it. */
-static int close_ear(dscomm_run_t *run, ear_t *ear)
+static int close_early(dscomm_run_t *run, early_receive_t *receive)
 {
-    if (ear->state == OPEN && ear->request->status == DSCOMM_IN_PROGRESS) {
-        ear->request->vain = run->status == DSCOMM_OK;
-        run->port.ops->cancel(run->port.impl, ear->request);
+    if (receive->state == POSTED &&
+        receive->request->status == DSCOMM_IN_PROGRESS) {
+        receive->request->vain = run->status == DSCOMM_OK;
+        run->port.ops->cancel(run->port.impl, receive->request);
     }
-    ear->state = DEAF;
-    return ear->request->held;
+    receive->state = IDLE;
+    return receive->request->held;
 }
 
 dscomm_request_t *dscomm_priv_listen_take(dscomm_run_t *run,
                                           const dscomm_step_t *step)
 {
-    ear_t *ear = run->ears ? &run->ears->ears[step->peer] : NULL;
+    early_receive_t *receive =
+        run->early ? &run->early->receives[step->peer] : NULL;
 
-    if (!ear || ear->state == DEAF)
+    if (!receive || receive->state == IDLE)
         return NULL;
-    ear->state = TAKEN;
-    return ear->request;
+    receive->state = CONSUMED;
+    return receive->request;
 }
 
 int dscomm_priv_listen_give(dscomm_run_t *run, const dscomm_step_t *step,
                             const dscomm_request_t *request)
 {
-    ear_t *ear = run->ears ? &run->ears->ears[step->peer] : NULL;
+    early_receive_t *receive =
+        run->early ? &run->early->receives[step->peer] : NULL;
 
-    if (!ear || ear->request != request)
+    if (!receive || receive->request != request)
         return 0;
-    memcpy(run->base[AT_SCRATCH] + step->stage, ear->message,
+    memcpy(run->base[AT_SCRATCH] + step->stage, receive->message,
            MIN(request->bytes, MESSAGE_MOST));
-    ear->state = DEAF;
+    receive->state = IDLE;
     return 1;
 }
 
 void dscomm_priv_listen_end(dscomm_run_t *run)
 {
-    dscomm_ears_t *ears = run->ears;
+    dscomm_early_t *early = run->early;
     int held = 0;
 
-    if (!ears)
+    if (!early)
         return;
     for (int r = 0; r < run->schedule->ranks; r++)
-        held |= close_ear(run, &ears->ears[r]);
+        held |= close_early(run, &early->receives[r]);
     if (!held)
-        free(ears->memory);
-    free(ears->ears);
-    free(ears);
-    run->ears = NULL;
+        free(early->memory);
+    free(early->receives);
+    free(early);
+    run->early = NULL;
 }

@@ -404,7 +404,7 @@ static void post(dscomm_run_t *run, const dscomm_step_t *step,
     dscomm_request_t *request = run->idle[run->nidle - 1];
     dscomm_status_t status;
 
-    if (run->ears && take(run, step, slot))
+    if (run->early && take(run, step, slot))
         return;
     status = start(run, step, slot);
     if (status < 0) {
@@ -495,7 +495,7 @@ void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args)
 
 unsigned dscomm_priv_run_advance(dscomm_run_t *run)
 {
-    unsigned arrived = run->ears ? dscomm_priv_listen_advance(run) : 0;
+    unsigned arrived = run->early ? dscomm_priv_listen_advance(run) : 0;
 
     for (uint32_t i = 0;
          i < run->nmessages && run->status == DSCOMM_IN_PROGRESS;) {
@@ -514,7 +514,7 @@ unsigned dscomm_priv_run_advance(dscomm_run_t *run)
             --message.slot->outstanding == 0)
             proceed(run, message.slot);
     }
-    if (run->ears && run->status == DSCOMM_OK)
+    if (run->early && run->status == DSCOMM_OK)
         dscomm_priv_listen_end(run);
     return arrived;
 }

@@ -25,7 +25,7 @@ typedef struct {
     dscomm_request_t *request;
 } dscomm_run_message_t;
 
-typedef struct dscomm_ears dscomm_ears_t;
+typedef struct dscomm_early dscomm_early_t;
 
 typedef struct dscomm_run {
     struct dscomm_run *next; /* in the cache */
@@ -42,7 +42,8 @@ typedef struct dscomm_run {
     uint32_t nidle;
     const void **pointers; /* of the sources of one reduction, */
     double *factors; /* and their factors */
-    dscomm_ears_t *ears; /* NULL unless it listens, see lib/schedule/early.h */
+    dscomm_early_t
+        *early; /* NULL unless it listens, see lib/schedule/early.h */
     /* a message of the wrong length, whose sender's header has yet to come */
     const dscomm_step_t *doubted;
     size_t doubted_bytes;

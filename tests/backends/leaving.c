@@ -103,7 +103,7 @@ static void test_no_goodbye(void)
     job_start(&job);
     passed = job_join(&job, timeout / 2) && job.reports[0].ended &&
              !job.reports[0].status && job.reports[0].took_ms < timeout / 4.0;
-    job_ok(&job, passed, "a rank dies before it says goodbye: rank 0 leaves");
+    job_ok(&job, passed, "a rank dies before its leave message: rank 0 leaves");
 }
 
 /* Rank 1 is busy until long after the deadline. */

@@ -6,7 +6,7 @@
  *        server writes once more), u16 length, bytes.
  *     1  a value that a client awaits from a server.
  *     2  a record of a rank, in a store that ranks meet in.
- *     3  rank 0's verdict there, read by rank 1 of 4.
+ *     3  rank 0's join decision there, read by rank 1 of 4.
  *     4  the file of a file:// store.
  *     5  as 0, of a server with a secret. */
 #include "config.h"
@@ -203,17 +203,17 @@ static void run_record(const uint8_t *data, size_t size)
     dscomm_priv_record_clear(&again);
 }
 
-static void run_verdict(const uint8_t *data, size_t size)
+static void run_decision(const uint8_t *data, size_t size)
 {
     const dscomm_join_t join = {.rank = 1, .size = 4};
     char *text = dscomm_priv_value(data, size), *copy;
-    dscomm_join_decision_t verdict, again;
+    dscomm_join_decision_t decision, again;
 
-    if (!dscomm_priv_join_decision_read(&join, text, &verdict)) {
-        copy = dscomm_priv_join_decision_write(&verdict);
+    if (!dscomm_priv_join_decision_read(&join, text, &decision)) {
+        copy = dscomm_priv_join_decision_write(&decision);
         must(!dscomm_priv_join_decision_read(&join, copy, &again));
-        must(!memcmp(verdict.nodes.local, again.nodes.local, 4 * sizeof(int)));
-        dscomm_priv_nodes_clear(&verdict.nodes);
+        must(!memcmp(decision.nodes.local, again.nodes.local, 4 * sizeof(int)));
+        dscomm_priv_nodes_clear(&decision.nodes);
         dscomm_priv_nodes_clear(&again.nodes);
         g_free(copy);
     }
@@ -251,7 +251,7 @@ static void run_file(const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static void (*const runs[])(const uint8_t *data, size_t size) = {
-        run_server, run_client, run_record, run_verdict, run_file, run_guarded,
+        run_server, run_client, run_record, run_decision, run_file, run_guarded,
     };
 
     static int quiet;

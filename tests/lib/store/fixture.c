@@ -80,8 +80,8 @@ static void play(fake_t *fake, int fd, int number)
 
     if (raw_recv(fd, bytes, HELLO, 3000) != HELLO)
         return;
-    if (fake->greeting) {
-        raw_send(fd, fake->greeting, fake->greeting_size);
+    if (fake->handshake) {
+        raw_send(fd, fake->handshake, fake->handshake_size);
     } else {
         raw_send(fd, bytes + 6, 4);
         raw_send(fd,
@@ -99,7 +99,7 @@ static void play(fake_t *fake, int fd, int number)
     if (fake->closes) {
         struct pollfd entry = {.fd = fd, .events = POLLIN};
 
-        if (!fake->greeting && !fake->answers[0])
+        if (!fake->handshake && !fake->answers[0])
             poll(&entry, 1, 3000);
         return;
     }

@@ -48,10 +48,10 @@ enum {
 };
 dscomm_status_t call_store(dscomm_store_t *store, int which);
 
-/* A server that answers the greeting, then plays a part. */
+/* A server that answers the handshake, then plays a part. */
 typedef struct {
-    const char *greeting; /* instead of the echo, or NULL */
-    size_t greeting_size;
+    const char *handshake; /* instead of the echo, or NULL */
+    size_t handshake_size;
     const char *answers[3]; /* each after some bytes of a request */
     size_t sizes[3];
     int closes; /* at the end, else it stays silent */

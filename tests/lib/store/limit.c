@@ -69,7 +69,7 @@ static void test_rows(void)
     }
 }
 
-/* The server answers nothing but the greeting, and accepts one connection
+/* The server answers nothing but the handshake, and accepts one connection
  * alone: a request that came to another one would find that it has ended. */
 static void test_silent(void)
 {

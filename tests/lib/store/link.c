@@ -8,7 +8,7 @@
 static void test_greetings(void)
 {
     static const struct {
-        const char *name, *greeting;
+        const char *name, *handshake;
         size_t size;
         int closes, connections;
         dscomm_status_t status;
@@ -21,8 +21,8 @@ static void test_greetings(void)
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        fake_t fake = {.greeting = rows[i].greeting,
-                       .greeting_size = rows[i].size,
+        fake_t fake = {.handshake = rows[i].handshake,
+                       .handshake_size = rows[i].size,
                        .closes = rows[i].closes,
                        .connections = rows[i].connections};
         int wait_ms = rows[i].closes ? 20000 : 400;
@@ -235,8 +235,8 @@ static void test_look_kinds(void)
 static void test_refused(void)
 {
     const uint32_t refusal = ~((uint32_t)getpid() ^ UINT32_C(0x5CA1AB1E));
-    fake_t fake = {.greeting = (const char *)&refusal,
-                   .greeting_size = sizeof refusal};
+    fake_t fake = {.handshake = (const char *)&refusal,
+                   .handshake_size = sizeof refusal};
     dscomm_store_t *store = NULL;
 
     fake_start(&fake);
