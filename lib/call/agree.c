@@ -19,7 +19,8 @@ dscomm_status_t dscomm_priv_agree_explain(const dscomm_group_t *group,
     char why[DSCOMM_ERROR_MAX];
 
     g_strlcpy(why, dscomm_last_error(), sizeof why);
-    return dscomm_fail(status, "%s on group '%s': %s", name, group->name, why);
+    return dscomm_fail(status, "%s on group '%s': %s", name,
+                       group->identity.name, why);
 }
 
 /* What one rank tells all after a mismatch. */
@@ -48,7 +49,8 @@ static void caller_describe(const dscomm_group_t *group, const char *what,
     char node[DSCOMM_NODE_MAX];
 
     dscomm_priv_node_name(node);
-    dscomm_priv_process_describe(group->rank, group->world_ranks[group->rank],
+    dscomm_priv_process_describe(group->rank,
+                                 group->identity.world_ranks[group->rank],
                                  getpid(), node, caller->who);
     g_strlcpy(caller->what, what, sizeof caller->what);
 }
@@ -72,11 +74,11 @@ dscomm_status_t dscomm_priv_agree_fail(dscomm_group_t *group, int root, int odd,
                  others > 1 ? "s" : "");
     status = dscomm_priv_agree_gather(group, root, &own, callers, sizeof own);
     if (status == DSCOMM_OK)
-        status =
-            dscomm_fail(DSCOMM_ERR_MISMATCH,
-                        "group '%s': %s called %s, but %s%s called %s; %s",
-                        group->name, callers[odd].who, callers[odd].what,
-                        callers[other].who, more, callers[other].what, remedy);
+        status = dscomm_fail(DSCOMM_ERR_MISMATCH,
+                             "group '%s': %s called %s, but %s%s called %s; %s",
+                             group->identity.name, callers[odd].who,
+                             callers[odd].what, callers[other].who, more,
+                             callers[other].what, remedy);
     dscomm_priv_buffer_drop(group, callers);
     return status;
 }

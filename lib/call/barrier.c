@@ -72,7 +72,7 @@ static dscomm_status_t post_copy(dscomm_group_t *group, const note_t *note)
 
     if (!copy)
         return DSCOMM_ERR_NO_MEMORY;
-    pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->works.lock);
     status =
         dscomm_priv_work_new(group, &dscomm_priv_message_kind, &call, &work);
     if (status < 0) {
@@ -85,7 +85,7 @@ static dscomm_status_t post_copy(dscomm_group_t *group, const note_t *note)
         if (status < 0)
             dscomm_priv_work_discard(work);
     }
-    pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->works.lock);
     return status;
 }
 
@@ -94,11 +94,11 @@ static void withdraw(dscomm_work_t *work)
 {
     dscomm_group_t *group = work->group;
 
-    pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->works.lock);
     if (!dscomm_priv_work_done(work))
         dscomm_priv_work_cancel(work, DSCOMM_ERR_TIMEOUT, "");
     dscomm_priv_pending_settle(group);
-    pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->works.lock);
     dscomm_work_free(work);
 }
 
@@ -111,9 +111,9 @@ static const char *without_group(const dscomm_group_t *group, const char *text)
     if (strncmp(rest, before, strlen(before)))
         return text;
     rest += strlen(before);
-    if (strncmp(rest, group->name, strlen(group->name)))
+    if (strncmp(rest, group->identity.name, strlen(group->identity.name)))
         return text;
-    rest += strlen(group->name);
+    rest += strlen(group->identity.name);
     return strncmp(rest, after, strlen(after)) ? text : rest + strlen(after);
 }
 
@@ -129,7 +129,7 @@ static dscomm_status_t explain(dscomm_group_t *group, dscomm_status_t status)
     if (ended < 0)
         status = dscomm_priv_fail_with(ended, text);
     if (status < 0)
-        dscomm_fail(status, "%s of group '%s': %s", name, group->name,
+        dscomm_fail(status, "%s of group '%s': %s", name, group->identity.name,
                     without_group(group, dscomm_last_error()));
     return status;
 }
@@ -217,7 +217,7 @@ static dscomm_status_t await(dscomm_group_t *group, const note_t *note,
             break;
         status = wait_watching(group, work, deadline);
         withdraw(work);
-    } while (status == DSCOMM_OK && *number != group->barriers);
+    } while (status == DSCOMM_OK && *number != group->life.barriers);
     return explain(group, status);
 }
 
@@ -290,13 +290,13 @@ static dscomm_status_t pronounce(const dscomm_group_t *group,
     ranks = list_named(group, verdict);
     if (verdict->end == LOST)
         dscomm_fail(DSCOMM_ERR_PEER_FAILED, "%s of group '%s': %s left or died",
-                    name, group->name, ranks);
+                    name, group->identity.name, ranks);
     else
         dscomm_fail(DSCOMM_ERR_TIMEOUT,
                     "%s of group '%s': %s %s within the %d ms that rank %d "
                     "waits%s%s",
-                    name, group->name, ranks, what, (int)verdict->timeout_ms,
-                    (int)verdict->whose, early,
+                    name, group->identity.name, ranks, what,
+                    (int)verdict->timeout_ms, (int)verdict->whose, early,
                     culprit ? "; this rank came too late" : "");
     g_free(ranks);
     return verdict->end == LOST ? DSCOMM_ERR_PEER_FAILED : DSCOMM_ERR_TIMEOUT;
@@ -378,7 +378,7 @@ static dscomm_status_t collect(dscomm_group_t *group, roll_t *roll,
             set_end(verdict, LOST, (int)rank);
             return explain(group, status);
         }
-        if (roll->answers[rank].number == group->barriers)
+        if (roll->answers[rank].number == group->life.barriers)
             take_answer(roll, verdict, (int)rank);
         else if ((status = ask(group, roll, (int)rank)) < 0)
             return explain(group, status);
@@ -406,7 +406,8 @@ static dscomm_status_t call_all(dscomm_group_t *group, roll_t *roll)
     dscomm_status_t status = DSCOMM_OK;
 
     for (int rank = 1; rank < group->size && status == DSCOMM_OK; rank++) {
-        note_t note = {0, &group->barriers, sizeof(uint64_t), rank, TAG_CALL};
+        note_t note = {0, &group->life.barriers, sizeof(uint64_t), rank,
+                       TAG_CALL};
 
         status = ask(group, roll, rank);
         if (status == DSCOMM_OK)
@@ -420,7 +421,7 @@ static dscomm_status_t tell_all(dscomm_group_t *group, verdict_t *verdict)
 {
     dscomm_status_t status = DSCOMM_OK;
 
-    verdict->number = group->barriers;
+    verdict->number = group->life.barriers;
     for (int rank = 1; rank < group->size && status == DSCOMM_OK; rank++) {
         note_t note = {0, verdict, verdict_bytes(group), rank, TAG_VERDICT};
 
@@ -471,14 +472,15 @@ static dscomm_status_t give_up(dscomm_group_t *group, answer_t *answer)
     return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                        "%s of group '%s': rank 0 of %d did not come within %d "
                        "ms",
-                       name, group->name, group->size, (int)answer->timeout_ms);
+                       name, group->identity.name, group->size,
+                       (int)answer->timeout_ms);
 }
 
 static dscomm_status_t follow(dscomm_group_t *group, verdict_t *verdict,
                               int timeout_ms, int64_t deadline)
 {
     uint64_t *call = dscomm_priv_group_memory(group, name, 1, sizeof *call);
-    answer_t answer = {.number = group->barriers,
+    answer_t answer = {.number = group->life.barriers,
                        .timeout_ms = (uint64_t)timeout_ms};
     note_t called = {1, call, sizeof *call, 0, TAG_CALL};
     note_t here = {0, &answer, sizeof answer, 0, TAG_ANSWER};
@@ -502,7 +504,7 @@ static dscomm_status_t follow(dscomm_group_t *group, verdict_t *verdict,
         return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                            "%s of group '%s': rank 0 of %d came, but did not "
                            "say within %d ms who is missing",
-                           name, group->name, group->size, timeout_ms);
+                           name, group->identity.name, group->size, timeout_ms);
     return status;
 }
 
@@ -522,7 +524,7 @@ dscomm_status_t dscomm_monitored_barrier(dscomm_group_t *group, int timeout_ms)
     if (timeout_ms == DSCOMM_TIMEOUT_DEFAULT)
         timeout_ms = group->timeout_ms;
     deadline = dscomm_priv_clock_after(dscomm_priv_clock(), timeout_ms);
-    group->barriers++;
+    group->life.barriers++;
     verdict = dscomm_priv_group_memory(group, name, 1, verdict_bytes(group));
     if (!verdict)
         return DSCOMM_ERR_NO_MEMORY;

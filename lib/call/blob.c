@@ -20,11 +20,11 @@ static dscomm_status_t agree(dscomm_group_t *group, const char *name,
     status = dscomm_all_reduce(group, lacks, lacks, 1, DSCOMM_INT32, DSCOMM_MIN,
                                NULL);
     if (status == DSCOMM_OK && *lacks < group->size)
-        status =
-            dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                        "%s on group '%s': rank %d has no memory for %llu "
-                        "bytes",
-                        name, group->name, *lacks, (unsigned long long)size);
+        status = dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                             "%s on group '%s': rank %d has no memory for %llu "
+                             "bytes",
+                             name, group->identity.name, *lacks,
+                             (unsigned long long)size);
     dscomm_priv_buffer_drop(group, lacks);
     return status;
 }
@@ -40,11 +40,11 @@ static dscomm_status_t check(dscomm_group_t *group, const char *name,
     if (!ret_blob || !ret_size)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': an output is NULL", name,
-                           group->name);
+                           group->identity.name);
     if (!blob && size)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': blob is NULL, but has %zu bytes",
-                           name, group->name, size);
+                           name, group->identity.name, size);
     return DSCOMM_OK;
 }
 

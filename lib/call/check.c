@@ -74,17 +74,17 @@ static dscomm_status_t check_words(const check_t *check)
     if ((unsigned)dtype >= DSCOMM_DTYPE_COUNT)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': %d is no dtype", check->name,
-                           check->group->name, args->dtype);
+                           check->group->identity.name, args->dtype);
     if (!check->rules->op || args->user)
         return DSCOMM_OK;
     if ((unsigned)args->op >= DSCOMM_OP_COUNT)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': %d is no operator", check->name,
-                           check->group->name, args->op);
+                           check->group->identity.name, args->op);
     if (!(dscomm_priv_applies[args->op] >> dtype & 1))
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': operator %s does not apply to %s",
-                           check->name, check->group->name,
+                           check->name, check->group->identity.name,
                            dscomm_op_name((dscomm_op_t)args->op),
                            dscomm_dtype_name(dtype));
     return DSCOMM_OK;
@@ -95,9 +95,9 @@ static dscomm_status_t check_root(const check_t *check)
     int root = check->args->root, size = check->group->size;
 
     if (check->rules->rooted && (root < 0 || root >= size))
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': root %d is not in 0 ... %d",
-                           check->name, check->group->name, root, size - 1);
+        return dscomm_fail(
+            DSCOMM_ERR_INVALID, "%s on group '%s': root %d is not in 0 ... %d",
+            check->name, check->group->identity.name, root, size - 1);
     return DSCOMM_OK;
 }
 
@@ -112,8 +112,8 @@ static dscomm_status_t too_large(const check_t *check, size_t count)
     return dscomm_fail(DSCOMM_ERR_INVALID,
                        "%s on group '%s' of %d ranks: %zu elements of %s are "
                        "more than memory can hold",
-                       check->name, check->group->name, check->group->size,
-                       count,
+                       check->name, check->group->identity.name,
+                       check->group->size, count,
                        dscomm_dtype_name((dscomm_dtype_t)check->args->dtype));
 }
 
@@ -139,7 +139,7 @@ static dscomm_status_t check_array(const check_t *check, const char *side,
     if (!counts)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': %s_counts is NULL", check->name,
-                           check->group->name, side);
+                           check->group->identity.name, side);
     for (i = 0; i < check->group->size; i++) {
         if (counts[i] > limit - total)
             return too_large(check, counts[i]);
@@ -147,8 +147,8 @@ static dscomm_status_t check_array(const check_t *check, const char *side,
             return dscomm_fail(DSCOMM_ERR_INVALID,
                                "%s on group '%s': %s_displs[%d] is %zu, more "
                                "than memory can hold",
-                               check->name, check->group->name, side, i,
-                               displs[i]);
+                               check->name, check->group->identity.name, side,
+                               i, displs[i]);
         total += counts[i];
     }
     *ret_total = total;
@@ -162,7 +162,8 @@ static dscomm_status_t check_buffer(const check_t *check, const char *side,
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': the %s buffer is NULL, but has "
                            "%zu elements",
-                           check->name, check->group->name, side, count);
+                           check->name, check->group->identity.name, side,
+                           count);
     return DSCOMM_OK;
 }
 
@@ -233,7 +234,7 @@ static dscomm_status_t check_overlap(const check_t *check)
         return DSCOMM_OK;
     return dscomm_fail(DSCOMM_ERR_INVALID,
                        "%s on group '%s': send and receive buffers overlap%s",
-                       check->name, check->group->name,
+                       check->name, check->group->identity.name,
                        r->apart ? "; this call is never in place"
                                 : " other than in place");
 }
@@ -283,7 +284,8 @@ static dscomm_status_t check_own_count(const check_t *check)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "all_gather_v on group '%s': send_count is %zu, but "
                            "recv_counts[%d], this rank's own, is %zu",
-                           check->group->name, args->count, check->group->rank,
+                           check->group->identity.name, args->count,
+                           check->group->rank,
                            args->recv_counts[check->group->rank]);
     return DSCOMM_OK;
 }

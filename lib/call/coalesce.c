@@ -31,13 +31,13 @@ static void forget_scratch(const dscomm_group_t *group,
 
 static dscomm_call_t *recorded(const dscomm_group_t *group)
 {
-    return group->recorded.data;
+    return group->recording.calls.data;
 }
 
 /* Tells the last call what has become a part of it. */
 static void settle(dscomm_group_t *group)
 {
-    const dscomm_sequel_t *sequel = &group->sequel;
+    const dscomm_sequel_t *sequel = &group->recording.sequel;
     dscomm_call_t *call = sequel->call;
 
     if (!call)
@@ -45,8 +45,8 @@ static void settle(dscomm_group_t *group)
     call->coll.count += sequel->bytes / sequel->element;
     call->coll.fingerprint = sequel->fingerprint;
     call->parts += sequel->parts;
-    group->recorded_bytes += sequel->bytes;
-    group->sequel.call = NULL;
+    group->recording.bytes += sequel->bytes;
+    group->recording.sequel.call = NULL;
 }
 
 /* The next call of the recording, to be filled in; NULL where there is no
@@ -56,12 +56,12 @@ static dscomm_call_t *add(dscomm_group_t *group)
     dscomm_call_t *call;
 
     settle(group);
-    call = dscomm_priv_array_add(&group->recorded, sizeof *call);
+    call = dscomm_priv_array_add(&group->recording.calls, sizeof *call);
     if (!call)
         dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                     "a call on group '%s' cannot be recorded: no memory beside "
                     "the %u that are already",
-                    group->name, group->recorded.len);
+                    group->identity.name, group->recording.calls.len);
     return call;
 }
 
@@ -74,18 +74,18 @@ static void set_sequel(dscomm_group_t *group, dscomm_call_t *call)
     const uintptr_t send = (uintptr_t)args->send, recv = (uintptr_t)args->recv;
     size_t apart = send < recv ? recv - send : send - recv;
 
-    if (args->coll != DSCOMM_COLL_ALL_REDUCE || !bytes || group->devices ||
-        !dscomm_priv_fusion_can(call))
+    if (args->coll != DSCOMM_COLL_ALL_REDUCE || !bytes ||
+        group->memory.devices || !dscomm_priv_fusion_can(call))
         return;
     if (!apart)
         apart = FUSION_WHOLE_MOST;
-    group->sequel = (dscomm_sequel_t){
+    group->recording.sequel = (dscomm_sequel_t){
         .call = call,
         .send = (const char *)args->send + bytes,
         .recv = (const char *)args->recv + bytes,
         .element = args->element,
         .most_count = FUSION_PART_MOST / args->element,
-        .most = MIN(FUSION_WHOLE_MOST - group->recorded_bytes, apart - bytes),
+        .most = MIN(FUSION_WHOLE_MOST - group->recording.bytes, apart - bytes),
         .dtype = (dscomm_dtype_t)args->dtype,
         .op = (dscomm_op_t)args->op,
         .fingerprint = args->fingerprint,
@@ -95,12 +95,12 @@ static void set_sequel(dscomm_group_t *group, dscomm_call_t *call)
 /* Bytes of the calls that the next may join, now that args comes. */
 static void count_bytes(dscomm_group_t *group, const dscomm_coll_args_t *args)
 {
-    const guint last = group->recorded_last;
+    const guint last = group->recording.last;
     const dscomm_call_t *call = last ? recorded(group) + (last - 1) : NULL;
 
-    if (!call || !dscomm_priv_fusion_joins(call, group->recorded_bytes, args))
-        group->recorded_bytes = 0;
-    group->recorded_bytes += dscomm_priv_fusion_bytes(args);
+    if (!call || !dscomm_priv_fusion_joins(call, group->recording.bytes, args))
+        group->recording.bytes = 0;
+    group->recording.bytes += dscomm_priv_fusion_bytes(args);
 }
 
 dscomm_status_t dscomm_priv_coalesce_collective(dscomm_group_t *group,
@@ -120,7 +120,7 @@ dscomm_status_t dscomm_priv_coalesce_collective(dscomm_group_t *group,
     dscomm_priv_op_hold(args->user);
     forget_scratch(group, &call->coll);
     call->parts = 1;
-    group->recorded_last = group->recorded.len;
+    group->recording.last = group->recording.calls.len;
     set_sequel(group, call);
     return DSCOMM_OK;
 }
@@ -143,12 +143,12 @@ dscomm_status_t dscomm_priv_coalesce_refuse(const dscomm_group_t *group,
     return dscomm_fail(DSCOMM_ERR_STATE,
                        "%s on group '%s': between coalesce_begin and _end only "
                        "calls without a work can be recorded",
-                       name, group->name);
+                       name, group->identity.name);
 }
 
 static void drop_operators(const dscomm_group_t *group)
 {
-    for (uint32_t i = 0; i < group->recorded.len; i++) {
+    for (uint32_t i = 0; i < group->recording.calls.len; i++) {
         const dscomm_call_t *call = recorded(group) + i;
 
         if (call->type == CALL_COLLECTIVE)
@@ -160,8 +160,8 @@ static void drop_operators(const dscomm_group_t *group)
 static void coalesce_drop(dscomm_group_t *group)
 {
     drop_operators(group);
-    dscomm_priv_array_clear(&group->recorded);
-    group->sequel.call = NULL;
+    dscomm_priv_array_clear(&group->recording.calls);
+    group->recording.sequel.call = NULL;
     dscomm_priv_group_clear(group, GROUP_COALESCING);
 }
 
@@ -172,13 +172,13 @@ const dscomm_group_part_t dscomm_priv_coalesce_part = {
 
 static void forget_calls(dscomm_group_t *group)
 {
-    if (group->recorded.len > KEPT_CALLS) {
+    if (group->recording.calls.len > KEPT_CALLS) {
         coalesce_drop(group);
         return;
     }
     drop_operators(group);
-    group->recorded.len = 0;
-    group->recorded.bad = 0;
+    group->recording.calls.len = 0;
+    group->recording.calls.bad = 0;
 }
 
 dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group)
@@ -188,8 +188,8 @@ dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group)
 
     if (status < 0)
         return status;
-    group->recorded_last = 0;
-    group->sequel.call = NULL;
+    group->recording.last = 0;
+    group->recording.sequel.call = NULL;
     dscomm_priv_group_set(group, GROUP_COALESCING);
     return DSCOMM_OK;
 }
@@ -203,7 +203,7 @@ static void number(dscomm_group_t *group, dscomm_call_t *call)
         group->sequence += MAX(call->parts, 1);
         dscomm_priv_complete_displs(group, &call->coll);
     } else {
-        call->p2p.sequence = ++group->messages;
+        call->p2p.sequence = ++group->life.messages;
     }
 }
 
@@ -287,8 +287,8 @@ static dscomm_status_t number_receives(dscomm_work_t *compound,
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "dscomm_coalesce_end on group '%s': rank %d has no "
                            "memory for what %zu receives get",
-                           compound->group->name, compound->group->rank,
-                           compound->receives);
+                           compound->group->identity.name,
+                           compound->group->rank, compound->receives);
     for (size_t i = 0; i < compound->receives; i++)
         compound->received[i].size = sizeof *compound->received;
     return DSCOMM_OK;
@@ -337,7 +337,7 @@ static void free_calls(dscomm_array_t *calls)
 static dscomm_status_t part_messages(dscomm_group_t *group)
 {
     dscomm_call_t *calls = recorded(group), *messages;
-    const uint32_t count = group->recorded.len;
+    const uint32_t count = group->recording.calls.len;
     uint32_t moved = 0, kept = 0;
 
     for (uint32_t i = 0; i < count; i++)
@@ -349,7 +349,7 @@ static dscomm_status_t part_messages(dscomm_group_t *group)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "dscomm_coalesce_end on group '%s': rank %d has no "
                            "memory for %u messages",
-                           group->name, group->rank, moved);
+                           group->identity.name, group->rank, moved);
     moved = 0;
     for (uint32_t i = 0; i < count; i++) {
         dscomm_call_t call = calls[i];
@@ -367,7 +367,7 @@ static dscomm_status_t part_messages(dscomm_group_t *group)
 static dscomm_status_t plan_calls(dscomm_group_t *group, dscomm_array_t *calls)
 {
     const dscomm_call_t *call = recorded(group);
-    size_t left = group->recorded.len, extent;
+    size_t left = group->recording.calls.len, extent;
     dscomm_call_t *planned;
     dscomm_status_t status = part_messages(group);
 
@@ -385,7 +385,7 @@ static dscomm_status_t plan_calls(dscomm_group_t *group, dscomm_array_t *calls)
             return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                                "dscomm_coalesce_end on group '%s': rank %d has "
                                "no memory for a buffer for %zu calls",
-                               group->name, group->rank, extent);
+                               group->identity.name, group->rank, extent);
         if (one.type == CALL_COLLECTIVE) {
             dscomm_priv_complete_displs(group, &one.coll);
             one.algorithm = dscomm_priv_dispatch_choose(group, &one.coll, 1);
@@ -400,7 +400,7 @@ static dscomm_status_t plan_calls(dscomm_group_t *group, dscomm_array_t *calls)
  * calls with a work: other ranks may have put theirs together otherwise. */
 static int is_plain(const dscomm_group_t *group)
 {
-    return group->recorded.len == 1 && group->recorded_last == 1 &&
+    return group->recording.calls.len == 1 && group->recording.last == 1 &&
            group->ops.start &&
            !(group->capabilities & DSCOMM_CAP_BLOCKING_APART);
 }
@@ -423,9 +423,9 @@ static dscomm_status_t start_recorded(dscomm_group_t *group,
     dscomm_status_t status = plan_calls(group, &calls);
 
     if (status == DSCOMM_OK) {
-        pthread_mutex_lock(&group->lock);
+        pthread_mutex_lock(&group->works.lock);
         status = start_all(group, &calls, ret_work);
-        pthread_mutex_unlock(&group->lock);
+        pthread_mutex_unlock(&group->works.lock);
     } else {
         dscomm_priv_group_revoke(group, status, dscomm_last_error());
     }
@@ -450,7 +450,7 @@ dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
     if (!dscomm_priv_group_is(group, GROUP_COALESCING))
         return dscomm_fail(DSCOMM_ERR_STATE,
                            "%s on group '%s': there was no coalesce_begin",
-                           name, group->name);
+                           name, group->identity.name);
     dscomm_priv_group_clear(group, GROUP_COALESCING);
     settle(group);
     if (!ret_work && is_plain(group)) {

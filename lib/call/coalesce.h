@@ -13,7 +13,7 @@ static inline int dscomm_priv_coalesce_extend(dscomm_group_t *group,
                                               dscomm_dtype_t dtype,
                                               dscomm_op_t op)
 {
-    dscomm_sequel_t *sequel = &group->sequel;
+    dscomm_sequel_t *sequel = &group->recording.sequel;
     size_t before = sequel->bytes, all = before + count * sequel->element;
 
     if (!sequel->call || dscomm_priv_group_ended(group) ||

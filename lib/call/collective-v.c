@@ -60,7 +60,7 @@ dscomm_status_t dscomm_reduce_scatter_v(dscomm_group_t *group, const void *send,
     if (op < DSCOMM_PREMUL_SUM)
         return dispatch(group, &args, ret_work);
     status = dscomm_priv_op_take(op, "reduce_scatter_v",
-                                 group ? group->name : "", 0, &args);
+                                 group ? group->identity.name : "", 0, &args);
     if (status < 0)
         return status;
     status = dispatch(group, &args, ret_work);

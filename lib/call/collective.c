@@ -120,9 +120,9 @@ static dscomm_status_t reduce_by(dscomm_op_t op, dscomm_group_t *group,
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': operator premul_sum needs a "
                            "factor; call dscomm_%s_premul_sum",
-                           name, group ? group->name : "", name);
-    status = dscomm_priv_op_take(op, name, group ? group->name : "", args.count,
-                                 &args);
+                           name, group ? group->identity.name : "", name);
+    status = dscomm_priv_op_take(op, name, group ? group->identity.name : "",
+                                 args.count, &args);
     if (status < 0)
         return status;
     status = dscomm_priv_check(group, &args);

@@ -25,13 +25,14 @@ static void tell(dscomm_group_t *group, const dscomm_coll_args_t *args,
 {
     uint32_t bit = UINT32_C(1) << args->coll;
 
-    if (group->told & bit)
+    if (group->schedules.logged & bit)
         return;
-    group->told |= bit;
+    group->schedules.logged |= bit;
     dscomm_log(DSCOMM_LOG_INFO, "core",
                "group '%s': %s is a schedule over backend %s's messages (%s)",
-               group->name, dscomm_coll_name((dscomm_coll_t)args->coll),
-               group->module->name, algorithm->name);
+               group->identity.name,
+               dscomm_coll_name((dscomm_coll_t)args->coll), group->module->name,
+               algorithm->name);
 }
 
 const dscomm_algorithm_t *
@@ -39,8 +40,8 @@ dscomm_priv_dispatch_peek(dscomm_group_t *group, const dscomm_coll_args_t *args,
                           int async)
 {
     const dscomm_nodes_t *nodes = dscomm_priv_group_levels(group);
-    const dscomm_choice_t *rule =
-        dscomm_priv_choice_rule(group->rules, args, group->size, nodes);
+    const dscomm_choice_t *rule = dscomm_priv_choice_rule(
+        group->schedules.rules, args, group->size, nodes);
     int native = 0;
 
     if (rule && rule->algorithm && group->size > 1)
@@ -68,15 +69,18 @@ static void tell_passed(const dscomm_group_t *group,
     const dscomm_choice_t *rule;
     guint index = 0;
 
-    while ((rule = dscomm_priv_choice_passed(group->rules, index, args,
-                                             group->size, nodes))) {
-        index = (guint)(rule - (const dscomm_choice_t *)group->rules->data) + 1;
+    while ((rule = dscomm_priv_choice_passed(group->schedules.rules, index,
+                                             args, group->size, nodes))) {
+        index = (guint)(rule -
+                        (const dscomm_choice_t *)group->schedules.rules->data) +
+                1;
         if (!is_told(index - 1))
             dscomm_log(
                 DSCOMM_LOG_WARN, "core",
                 "group '%s': rule %u of DSCOMM_ALGORITHM, %s:%s, cannot serve "
                 "this call of %d ranks: %s; %s serves instead",
-                group->name, index, dscomm_coll_name((dscomm_coll_t)args->coll),
+                group->identity.name, index,
+                dscomm_coll_name((dscomm_coll_t)args->coll),
                 rule->algorithm->name, group->size,
                 dscomm_priv_algorithm_unfit(rule->algorithm, nodes),
                 instead ? instead->name : "what the backend has");
@@ -92,7 +96,7 @@ dscomm_priv_dispatch_choose(dscomm_group_t *group,
 
     if (algorithm)
         tell(group, args, algorithm);
-    if (group->rules->len && group->size > 1 && group->rank == 0)
+    if (group->schedules.rules->len && group->size > 1 && group->rank == 0)
         tell_passed(group, args, algorithm);
     return algorithm;
 }
@@ -123,11 +127,11 @@ static dscomm_status_t run_locked(dscomm_group_t *group, dscomm_call_t *call)
 {
     dscomm_status_t status;
 
-    pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->works.lock);
     dscomm_priv_works_drain(group);
     status = run(group, call);
-    group->unscanned = 1;
-    pthread_mutex_unlock(&group->lock);
+    group->works.unscanned = 1;
+    pthread_mutex_unlock(&group->works.lock);
     return status;
 }
 

@@ -15,7 +15,7 @@
 
 static dscomm_work_t *pending_send(const dscomm_group_t *group)
 {
-    for (dscomm_work_t *work = group->pending; work; work = work->next)
+    for (dscomm_work_t *work = group->works.pending; work; work = work->next)
         if (work->call.type == CALL_MESSAGE && !work->call.p2p.receive)
             return work;
     return NULL;
@@ -30,7 +30,7 @@ static int is_silent(const dscomm_call_t *call)
 
 static int is_quiet(const dscomm_group_t *group)
 {
-    for (dscomm_work_t *work = group->pending; work; work = work->next)
+    for (dscomm_work_t *work = group->works.pending; work; work = work->next)
         if (!is_silent(&work->call))
             return 0;
     return 1;
@@ -44,7 +44,7 @@ static void flush(dscomm_group_t *group, int64_t deadline)
     dscomm_work_t *work;
     int64_t left;
 
-    pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->works.lock);
     while ((work = pending_send(group)) &&
            (left = deadline - dscomm_priv_clock()) > 0) {
         dscomm_priv_progress(group);
@@ -59,18 +59,18 @@ static void flush(dscomm_group_t *group, int64_t deadline)
     if (group->ops.leave && is_quiet(group))
         group->ops.leave(group->impl);
     dscomm_priv_pending_settle(group);
-    pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->works.lock);
 }
 
 /* What peers sent is on its way no more, so a few turns put it where receives
  * that nobody waited for want it. */
 static void take_in(dscomm_group_t *group)
 {
-    pthread_mutex_lock(&group->lock);
-    for (int i = 0; group->pending && i < LAST_TURNS; i++)
+    pthread_mutex_lock(&group->works.lock);
+    for (int i = 0; group->works.pending && i < LAST_TURNS; i++)
         dscomm_priv_progress(group);
     dscomm_priv_pending_settle(group);
-    pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->works.lock);
 }
 
 /* Those of a group that has ended are over. */
@@ -78,16 +78,16 @@ static void warn_about_works(dscomm_group_t *group)
 {
     int count = 0;
 
-    pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->works.lock);
     dscomm_priv_progress_broken(group);
-    for (dscomm_work_t *work = group->pending; work; work = work->next)
+    for (dscomm_work_t *work = group->works.pending; work; work = work->next)
         count += !work->call.internal || work->call.type == CALL_CUSTOM;
-    pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->works.lock);
     if (count)
         dscomm_log(DSCOMM_LOG_WARN, "core",
                    "dscomm_finalize: group '%s' has %d incomplete work%s, "
                    "cancelled now; wait for every work before",
-                   group->name, count, count > 1 ? "s" : "");
+                   group->identity.name, count, count > 1 ? "s" : "");
 }
 
 static int is_open(const dscomm_group_t *group)
@@ -120,11 +120,11 @@ static dscomm_status_t meet_again(dscomm_world_t *world, int64_t deadline)
     dscomm_status_t status;
 
     dscomm_priv_group_clear(group, GROUP_COALESCING);
-    for (dscomm_group_t *g = world->groups; g; g = g->world_next)
+    for (dscomm_group_t *g = world->groups; g; g = g->life.world_next)
         if (is_open(g))
             flush(g, deadline);
     status = last_barrier(group);
-    for (dscomm_group_t *g = world->groups; g; g = g->world_next)
+    for (dscomm_group_t *g = world->groups; g; g = g->life.world_next)
         if (is_open(g))
             take_in(g);
     return status;
@@ -136,7 +136,7 @@ static void close_groups(dscomm_world_t *world, int orderly)
 {
     dscomm_group_t *group;
 
-    for (group = world->groups; group; group = group->world_next) {
+    for (group = world->groups; group; group = group->life.world_next) {
         dscomm_priv_group_hold(group);
         if (!is_open(group))
             continue;
@@ -144,7 +144,7 @@ static void close_groups(dscomm_world_t *world, int orderly)
         if (orderly && group->ops.quiesce)
             group->ops.quiesce(group->impl);
     }
-    for (group = world->groups; group; group = group->world_next)
+    for (group = world->groups; group; group = group->life.world_next)
         if (is_open(group))
             dscomm_priv_group_drop(group);
 }
@@ -168,9 +168,9 @@ static void forget(dscomm_world_t *world)
     if (!left_behind)
         left_behind = g_ptr_array_new();
     for (dscomm_group_t *group = world->groups; group;
-         group = group->world_next) {
+         group = group->life.world_next) {
         g_ptr_array_add(left_behind, group->impl);
-        g_ptr_array_add(left_behind, group->store);
+        g_ptr_array_add(left_behind, group->life.store);
     }
     g_ptr_array_add(left_behind, world->meeting.store);
     free_groups(world);

@@ -32,7 +32,7 @@ static dscomm_status_t merge(const dscomm_group_t *parent, const char *name,
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: attr.timeout_ms is %d; give milliseconds, or 0 "
                            "for those of '%s'",
-                           name, merged->timeout_ms, parent->name);
+                           name, merged->timeout_ms, parent->identity.name);
     if (merged->members_only != 0 && merged->members_only != 1)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: attr.members_only is %d, not 0 or 1", name,
@@ -90,7 +90,7 @@ static dscomm_status_t fail_nesting(const dscomm_group_t *parent)
                        "group '%s' is a group of a group and so on, nested "
                        "too deeply for another one; make it from a group that "
                        "is nearer to the world",
-                       parent->name);
+                       parent->identity.name);
 }
 
 /* deadline is that of the call, name what the group is called if attr has none.
@@ -106,7 +106,7 @@ static dscomm_status_t open_child(dscomm_group_t *parent, const int *ranks,
     if (status < 0)
         return status;
     return dscomm_priv_group_open(
-        &(dscomm_group_plan_t){.world = parent->world,
+        &(dscomm_group_plan_t){.world = parent->identity.world,
                                .parent = parent,
                                .module = module,
                                .name = attr->name ? attr->name : name,
@@ -125,7 +125,7 @@ dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
                                         int64_t deadline, int discriminator,
                                         dscomm_group_t **ret_group)
 {
-    unsigned long long number = ++parent->children;
+    unsigned long long number = ++parent->life.children;
     char part[48] = "", id[DSCOMM_GROUP_ID_MAX], name[DSCOMM_ERROR_MAX];
 
     if (own_index(parent, ranks, count) < 0) {
@@ -134,9 +134,10 @@ dscomm_status_t dscomm_priv_group_child(dscomm_group_t *parent,
     }
     if (discriminator >= 0)
         snprintf(part, sizeof part, ".%d", discriminator);
-    snprintf(name, sizeof name, "%s/%llu%s", parent->name, number, part);
-    if (snprintf(id, sizeof id, "%s.%llu%s", parent->id, number, part) >=
-        (int)sizeof id)
+    snprintf(name, sizeof name, "%s/%llu%s", parent->identity.name, number,
+             part);
+    if (snprintf(id, sizeof id, "%s.%llu%s", parent->identity.id, number,
+                 part) >= (int)sizeof id)
         return fail_nesting(parent);
     return open_child(parent, ranks, count, attr, deadline, id, name,
                       ret_group);
@@ -165,11 +166,11 @@ static void lists_free(dscomm_group_t *group)
 {
     struct dscomm_list *list, *next;
 
-    for (list = group->lists; list; list = next) {
+    for (list = group->life.lists; list; list = next) {
         next = list->next;
         g_free(list);
     }
-    group->lists = NULL;
+    group->life.lists = NULL;
 }
 
 const dscomm_group_part_t dscomm_priv_lists_part = {.free = lists_free};
@@ -178,7 +179,7 @@ const dscomm_group_part_t dscomm_priv_lists_part = {.free = lists_free};
  * no memory: the group has ended, as this rank cannot count any more. */
 static unsigned count_call(dscomm_group_t *parent, uint64_t hash)
 {
-    struct dscomm_list *list = parent->lists;
+    struct dscomm_list *list = parent->life.lists;
 
     while (list && list->hash != hash)
         list = list->next;
@@ -188,8 +189,8 @@ static unsigned count_call(dscomm_group_t *parent, uint64_t hash)
         if (!list)
             return 0;
         list->hash = hash;
-        list->next = parent->lists;
-        parent->lists = list;
+        list->next = parent->life.lists;
+        parent->life.lists = list;
     }
     return ++list->calls;
 }
@@ -228,8 +229,9 @@ static dscomm_status_t open_apart(dscomm_group_t *parent, const int *ranks,
     if (!number)
         return DSCOMM_ERR_NO_MEMORY;
     list_text(ranks, count, list, sizeof list);
-    snprintf(name, sizeof name, "%s/{%s}#%u", parent->name, list, number);
-    if (snprintf(id, sizeof id, "%s.m%016llx.%u", parent->id,
+    snprintf(name, sizeof name, "%s/{%s}#%u", parent->identity.name, list,
+             number);
+    if (snprintf(id, sizeof id, "%s.m%016llx.%u", parent->identity.id,
                  (unsigned long long)hash, number) >= (int)sizeof id)
         return fail_nesting(parent);
     return open_child(
@@ -250,18 +252,18 @@ static dscomm_status_t check_list(dscomm_group_t *parent, const int *ranks,
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: ranks is NULL; give the ranks of '%s' that "
                            "form the group",
-                           name, parent->name);
+                           name, parent->identity.name);
     if (count < 1 || count > parent->size)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: a list of %d ranks of '%s', which has %d", name,
-                           count, parent->name, parent->size);
+                           count, parent->identity.name, parent->size);
     memset(seen, 0, (size_t)parent->size);
     for (int i = 0; i < count && status == DSCOMM_OK; i++) {
         if (ranks[i] < 0 || ranks[i] >= parent->size)
-            status =
-                dscomm_fail(DSCOMM_ERR_INVALID,
-                            "%s: ranks[%d] is %d, not in 0 ... %d of '%s'",
-                            name, i, ranks[i], parent->size - 1, parent->name);
+            status = dscomm_fail(DSCOMM_ERR_INVALID,
+                                 "%s: ranks[%d] is %d, not in 0 ... %d of '%s'",
+                                 name, i, ranks[i], parent->size - 1,
+                                 parent->identity.name);
         else if (seen[ranks[i]]++)
             status = dscomm_fail(DSCOMM_ERR_INVALID,
                                  "%s: rank %d is listed twice", name, ranks[i]);

@@ -175,9 +175,9 @@ dscomm_status_t dscomm_group_tuning(dscomm_group_t *group, char *text,
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: there is no room for text",
                            name);
     *text = '\0';
-    pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->works.lock);
     if (group->ops.tuning)
         group->ops.tuning(group->impl, text, size);
-    pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->works.lock);
     return DSCOMM_OK;
 }

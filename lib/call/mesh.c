@@ -46,7 +46,7 @@ static dscomm_status_t complete(const dscomm_group_t *parent, const int *dims,
                            "%s: the product of dims does not %s the %d ranks "
                            "of '%s'",
                            name, unknown < 0 ? "equal" : "divide", parent->size,
-                           parent->name);
+                           parent->identity.name);
     return DSCOMM_OK;
 }
 
@@ -73,9 +73,10 @@ static dscomm_status_t fail_late(const dscomm_group_t *parent,
     snprintf(text, sizeof text,
              "dscomm_group_mesh on group '%s': after %.1f s only %d of %d "
              "groups were made",
-             parent->name, attr->timeout_ms / 1000.0, made, ndims);
-    dscomm_priv_stopped_append(&parent->world->meeting, parent->world_ranks,
-                               parent->size, text, sizeof text);
+             parent->identity.name, attr->timeout_ms / 1000.0, made, ndims);
+    dscomm_priv_stopped_append(&parent->identity.world->meeting,
+                               parent->identity.world_ranks, parent->size, text,
+                               sizeof text);
     return dscomm_fail(DSCOMM_ERR_TIMEOUT, "%s", text);
 }
 
@@ -83,7 +84,7 @@ static dscomm_status_t open_lines(dscomm_group_t *parent, const int *dims,
                                   int ndims, const dscomm_group_attr_t *attr,
                                   int64_t deadline, dscomm_group_t **groups)
 {
-    const uint64_t children = parent->children + (uint64_t)ndims;
+    const uint64_t children = parent->life.children + (uint64_t)ndims;
     int *ranks = (int *)parent->scratch, first;
     dscomm_status_t status = DSCOMM_OK;
 
@@ -98,7 +99,7 @@ static dscomm_status_t open_lines(dscomm_group_t *parent, const int *dims,
     }
     /* Where one rank fails, others may have come further; what follows is to
      * have the same id on all. */
-    parent->children = children;
+    parent->life.children = children;
     return status;
 }
 

@@ -17,17 +17,17 @@ dscomm_status_t dscomm_priv_check_peer(const dscomm_group_t *group,
         !(receive && peer == DSCOMM_ANY_SOURCE))
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': rank %d is not in 0 ... %d", name,
-                           group->name, peer, group->size - 1);
+                           group->identity.name, peer, group->size - 1);
     if (tag < 0 && !(receive && tag == DSCOMM_ANY_TAG))
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': tag %d is not in 0 ... %d", name,
-                           group->name, tag, DSCOMM_TAG_MAX);
+                           group->identity.name, tag, DSCOMM_TAG_MAX);
     if (peer == DSCOMM_ANY_SOURCE &&
         !(group->capabilities & DSCOMM_CAP_ANY_SOURCE))
         return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
                            "%s on group '%s': backend %s cannot receive from "
                            "any source; name the sender",
-                           name, group->name, group->module->name);
+                           name, group->identity.name, group->module->name);
     return DSCOMM_OK;
 }
 
@@ -44,17 +44,18 @@ static dscomm_status_t check(const dscomm_group_t *group,
     if ((unsigned)dtype >= DSCOMM_DTYPE_COUNT)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': %d is no dtype", name,
-                           group->name, (int)dtype);
+                           group->identity.name, (int)dtype);
     if (count > (size_t)PTRDIFF_MAX / dscomm_priv_element_of(dtype))
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': %zu elements of %s are more than "
                            "memory can hold",
-                           name, group->name, count, dscomm_dtype_name(dtype));
+                           name, group->identity.name, count,
+                           dscomm_dtype_name(dtype));
     if (!message->send && !message->recv && count)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': the buffer is NULL, but has %zu "
                            "elements",
-                           name, group->name, count);
+                           name, group->identity.name, count);
     return dscomm_priv_check_peer(group, name, message->peer, message->tag,
                                   call->p2p.receive);
 }
@@ -89,8 +90,9 @@ static dscomm_status_t transfer(dscomm_group_t *group,
 {
     if (!call->p2p.receive)
         return group->ops.send(group->impl, &call->p2p.message);
-    memset(group->request, 0, sizeof *group->request);
-    return group->ops.recv(group->impl, &call->p2p.message, group->request);
+    memset(group->works.request, 0, sizeof *group->works.request);
+    return group->ops.recv(group->impl, &call->p2p.message,
+                           group->works.request);
 }
 
 /* With hooks, or while works run. */
@@ -101,11 +103,11 @@ static dscomm_status_t transfer_slow(dscomm_group_t *group, dscomm_call_t *call)
     dscomm_status_t status;
 
     if (pending)
-        pthread_mutex_lock(&group->lock);
+        pthread_mutex_lock(&group->works.lock);
     status = transfer(group, call);
     if (pending) {
-        group->unscanned = 1;
-        pthread_mutex_unlock(&group->lock);
+        group->works.unscanned = 1;
+        pthread_mutex_unlock(&group->works.lock);
     }
     dscomm_priv_hook_end(group, call, span, status);
     return status;
@@ -121,7 +123,7 @@ static dscomm_status_t block(dscomm_group_t *group, dscomm_call_t *call)
         return transfer_slow(group, call);
     call->p2p.message.waits = call->p2p.receive;
     return dscomm_priv_work_block(group, &dscomm_priv_message_kind, call,
-                                  group->request);
+                                  group->works.request);
 }
 
 static dscomm_status_t stage(dscomm_group_t *group, dscomm_call_t *call)
@@ -152,10 +154,10 @@ static dscomm_status_t block_slow(dscomm_group_t *group, dscomm_call_t *call,
             return dscomm_fail(DSCOMM_ERR_STATE,
                                "%s on group '%s': between coalesce_begin and "
                                "_end ret_source and ret_bytes must be NULL",
-                               name, group->name);
+                               name, group->identity.name);
         return record(group, call, name);
     }
-    call->p2p.sequence = ++group->messages;
+    call->p2p.sequence = ++group->life.messages;
     status = stage(group, call);
     return status < 0 ? status : block(group, call);
 }
@@ -174,7 +176,7 @@ dscomm_status_t dscomm_send(dscomm_group_t *group, const void *buffer,
     if (G_UNLIKELY(dscomm_priv_group_busy(group) || !group->ops.send ||
                    dscomm_priv_device_present()))
         return block_slow(group, &call, "send", 0);
-    group->messages++;
+    group->life.messages++;
     return group->ops.send(group->impl, &call.p2p.message);
 }
 
@@ -194,14 +196,14 @@ dscomm_status_t dscomm_recv(dscomm_group_t *group, void *buffer, size_t count,
                    dscomm_priv_device_present())) {
         status = block_slow(group, &call, "recv", ret_source || ret_bytes);
     } else {
-        group->messages++;
+        group->life.messages++;
         status = transfer(group, &call);
     }
     if (status == DSCOMM_OK || status == DSCOMM_ERR_TRUNCATED) {
         if (ret_source)
-            *ret_source = group->request->source;
+            *ret_source = group->works.request->source;
         if (ret_bytes)
-            *ret_bytes = group->request->bytes;
+            *ret_bytes = group->works.request->bytes;
     }
     return status;
 }
@@ -213,7 +215,7 @@ static dscomm_status_t recv_within(dscomm_group_t *group, dscomm_call_t *call,
     dscomm_request_t request;
     dscomm_status_t status;
 
-    call->p2p.sequence = ++group->messages;
+    call->p2p.sequence = ++group->life.messages;
     status = stage(group, call);
     if (status == DSCOMM_OK)
         status = dscomm_priv_work_block(group, &dscomm_priv_message_kind, call,
@@ -247,7 +249,7 @@ dscomm_status_t dscomm_recv_within(dscomm_group_t *group, void *buffer,
 
 static void matched_free(dscomm_matched_t *matched)
 {
-    dscomm_matched_t **link = &matched->group->matched;
+    dscomm_matched_t **link = &matched->group->works.matched;
 
     while (*link != matched)
         link = &(*link)->next;
@@ -315,9 +317,9 @@ static dscomm_status_t start(dscomm_group_t *group, dscomm_call_t *call,
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': ret_work is NULL; only between "
                            "coalesce_begin and _end may it be",
-                           name, group->name);
+                           name, group->identity.name);
     call->async = 1;
-    call->p2p.sequence = ++group->messages;
+    call->p2p.sequence = ++group->life.messages;
     status = stage(group, call);
     if (status < 0)
         return status;

@@ -30,12 +30,12 @@ static dscomm_status_t check_probe(dscomm_group_t *group, const char *name,
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': timeout_ms is %d; give "
                            "milliseconds, 0 or DSCOMM_TIMEOUT_DEFAULT",
-                           name, group->name, timeout_ms);
+                           name, group->identity.name, timeout_ms);
     if (!group->ops.probe)
         return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
                            "%s on group '%s': backend %s cannot probe; receive "
                            "into a buffer that is large enough",
-                           name, group->name, group->module->name);
+                           name, group->identity.name, group->module->name);
     return DSCOMM_OK;
 }
 
@@ -43,11 +43,11 @@ static dscomm_status_t check_probe(dscomm_group_t *group, const char *name,
  * works. */
 static int probe_once(dscomm_group_t *group, probe_t *probe)
 {
-    if (group->pending)
+    if (group->works.pending)
         dscomm_priv_progress(group);
     else
         group->ops.progress(group->impl);
-    group->unscanned = 1;
+    group->works.unscanned = 1;
     return group->ops.probe(group->impl, &probe->wanted, &probe->found,
                             probe->ret_taken);
 }
@@ -84,10 +84,10 @@ static dscomm_status_t probe_group(dscomm_group_t *group, const char *name,
     if (timeout_ms == DSCOMM_TIMEOUT_DEFAULT)
         timeout_ms = group->timeout_ms;
     end = dscomm_priv_clock_after(dscomm_priv_clock(), timeout_ms);
-    pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->works.lock);
     status = probe_until(group, name, probe, end);
     dscomm_priv_pending_settle(group);
-    pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->works.lock);
     if (status == DSCOMM_OK)
         dscomm_priv_message_info_fill(ret_info, status, &probe->found);
     return status;
@@ -121,12 +121,12 @@ dscomm_status_t dscomm_probe_matched(dscomm_group_t *group, int source, int tag,
     if (!ret_matched)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': ret_matched is NULL", name,
-                           group->name);
+                           group->identity.name);
     matched = g_try_new0(dscomm_matched_t, 1);
     if (!matched)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "%s on group '%s': no memory for a handle", name,
-                           group->name);
+                           group->identity.name);
     probe.ret_taken = &matched->taken;
     status = probe_group(group, name, &probe, timeout_ms, ret_info);
     if (status != DSCOMM_OK) {
@@ -136,8 +136,8 @@ dscomm_status_t dscomm_probe_matched(dscomm_group_t *group, int source, int tag,
     matched->group = group;
     matched->source = probe.found.source;
     matched->tag = probe.found.tag;
-    matched->next = group->matched;
-    group->matched = matched;
+    matched->next = group->works.matched;
+    group->works.matched = matched;
     *ret_matched = matched;
     return DSCOMM_OK;
 }
@@ -146,8 +146,8 @@ static void matched_free(dscomm_group_t *group)
 {
     dscomm_matched_t *matched;
 
-    while ((matched = group->matched) != NULL) {
-        group->matched = matched->next;
+    while ((matched = group->works.matched) != NULL) {
+        group->works.matched = matched->next;
         g_free(matched);
     }
 }

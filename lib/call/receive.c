@@ -55,7 +55,7 @@ static bool receive_withdraw(dscomm_work_t *work, dscomm_status_t status,
         return false;
     dscomm_priv_work_describe(work, what, sizeof what);
     snprintf(text, sizeof text, "%s of group '%s' (rank %d of %d) %s", what,
-             group->name, group->rank, group->size, why);
+             group->identity.name, group->rank, group->size, why);
     dscomm_priv_work_retire(work, status, text);
     return true;
 }
@@ -103,7 +103,7 @@ static dscomm_status_t check_backend(const dscomm_group_t *group,
     return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
                        "%s on group '%s': backend %s cannot take back a "
                        "receive; wait for it",
-                       name, group->name, group->module->name);
+                       name, group->identity.name, group->module->name);
 }
 
 dscomm_status_t dscomm_priv_receive_deadline(const dscomm_group_t *group,
@@ -117,7 +117,7 @@ dscomm_status_t dscomm_priv_receive_deadline(const dscomm_group_t *group,
                            "%s on group '%s': timeout_ms is %d; give "
                            "milliseconds, 0, DSCOMM_TIMEOUT_DEFAULT or "
                            "DSCOMM_TIMEOUT_NONE",
-                           name, group->name, timeout_ms);
+                           name, group->identity.name, timeout_ms);
     if (timeout_ms == DSCOMM_TIMEOUT_DEFAULT)
         timeout_ms = group->timeout_ms;
     if (timeout_ms != DSCOMM_TIMEOUT_NONE)
@@ -137,7 +137,7 @@ static dscomm_status_t check_work(const dscomm_work_t *work, const char *name)
         return dscomm_fail(DSCOMM_ERR_STATE,
                            "%s on group '%s': the work is no receive; only "
                            "one that dscomm_irecv started can be taken back",
-                           name, work->group->name);
+                           name, work->group->identity.name);
     return DSCOMM_OK;
 }
 
@@ -153,12 +153,12 @@ dscomm_status_t dscomm_work_cancel(dscomm_work_t *work)
     status = check_backend(group, name);
     if (status < 0)
         return status;
-    pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->works.lock);
     dscomm_priv_progress(group);
     if (!dscomm_priv_work_done(work))
         receive_withdraw(work, DSCOMM_ERR_CANCELLED, "was cancelled");
     dscomm_priv_pending_settle(group);
-    pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->works.lock);
     return DSCOMM_OK;
 }
 
@@ -173,9 +173,9 @@ dscomm_status_t dscomm_work_set_timeout(dscomm_work_t *work, int timeout_ms)
                                               &deadline_ns);
     if (status < 0)
         return status;
-    pthread_mutex_lock(&work->group->lock);
+    pthread_mutex_lock(&work->group->works.lock);
     work->call.deadline_ns = deadline_ns;
-    pthread_mutex_unlock(&work->group->lock);
+    pthread_mutex_unlock(&work->group->works.lock);
     return DSCOMM_OK;
 }
 

@@ -58,7 +58,7 @@ static void list_waits(dscomm_diagnosis_t *diagnosis, const dscomm_work_t *work)
 
 static void key_of(const dscomm_diagnosis_t *diagnosis, int rank, char key[16])
 {
-    snprintf(key, 16, "%d", diagnosis->group->world_ranks[rank]);
+    snprintf(key, 16, "%d", diagnosis->group->identity.world_ranks[rank]);
 }
 
 static void publish(dscomm_diagnosis_t *diagnosis)
@@ -93,7 +93,7 @@ static void ask(dscomm_diagnosis_t *diagnosis, int rank)
         dscomm_store_get(diagnosis->store, key, CALL_MS, &value, &size) < 0;
     if (diagnosis->broken)
         return;
-    dscomm_priv_account_read(value, diagnosis->group->id, account);
+    dscomm_priv_account_read(value, diagnosis->group->identity.id, account);
     dscomm_store_free(value);
 }
 
@@ -116,7 +116,7 @@ static int all_known(const dscomm_diagnosis_t *diagnosis)
 static dscomm_diagnosis_t *diagnosis_open(dscomm_group_t *group,
                                           uint64_t sequence)
 {
-    dscomm_store_t *base = group->world->meeting.store, *store;
+    dscomm_store_t *base = group->identity.world->meeting.store, *store;
     dscomm_diagnosis_t *diagnosis;
 
     if (!base || dscomm_store_prefix(base, "calls", &store) < 0)
@@ -150,9 +150,10 @@ dscomm_diagnosis_t *dscomm_priv_diagnosis_new(const dscomm_work_t *work)
         list_waits(diagnosis, work);
     else
         list_others(diagnosis);
-    dscomm_priv_account_write(group->history, group->id, diagnosis->waits,
-                              diagnosis->nwaits, diagnosis->own);
-    dscomm_priv_account_read(diagnosis->own, group->id,
+    dscomm_priv_account_write(group->schedules.history, group->identity.id,
+                              diagnosis->waits, diagnosis->nwaits,
+                              diagnosis->own);
+    dscomm_priv_account_read(diagnosis->own, group->identity.id,
                              &diagnosis->accounts[group->rank]);
     return diagnosis;
 }
@@ -243,9 +244,9 @@ static void explain(const dscomm_diagnosis_t *diagnosis, int rank,
         "group '%s': rank %d called %s, but rank%s %s called %s; all "
         "ranks must call the same collectives in the same order with matching "
         "arguments",
-        diagnosis->group->name, odd, call_of(diagnosis, odd, sequence)->text,
-        others.count > 1 ? "s" : "", others.text,
-        call_of(diagnosis, other, sequence)->text);
+        diagnosis->group->identity.name, odd,
+        call_of(diagnosis, odd, sequence)->text, others.count > 1 ? "s" : "",
+        others.text, call_of(diagnosis, other, sequence)->text);
 }
 
 /* ERR_MISMATCH and why, or OK: the oldest call that was not the same counts. */
@@ -331,19 +332,20 @@ static int is_late(const dscomm_diagnosis_t *diagnosis, int rank)
 static int list_late(const dscomm_diagnosis_t *diagnosis, char list[LATE_MAX])
 {
     const dscomm_group_t *group = diagnosis->group;
-    const dscomm_meeting_t *meeting = &group->world->meeting;
+    const dscomm_meeting_t *meeting = &group->identity.world->meeting;
     char who[DSCOMM_PROCESS_MAX];
     int late = 0, full = 0;
 
     *list = '\0';
     dscomm_priv_processes_learn(meeting->processes, meeting->store,
-                                group->world_ranks, MIN(group->size, ASKED));
+                                group->identity.world_ranks,
+                                MIN(group->size, ASKED));
     for (int r = 0; r < group->size; r++) {
         if (!is_late(diagnosis, r) || full)
             continue;
         late++;
         dscomm_priv_processes_member(meeting->processes, r,
-                                     group->world_ranks[r], who);
+                                     group->identity.world_ranks[r], who);
         full = late > NAMED ||
                strlen(list) + strlen(who) + sizeof ", , ..." > LATE_MAX;
         g_strlcat(list, late > 1 ? ", " : "", LATE_MAX);
@@ -372,9 +374,9 @@ static void append_stopped(const dscomm_diagnosis_t *diagnosis, char *ret_text,
 
     for (int r = 0; ranks && r < group->size; r++)
         if (listed(diagnosis, r) || is_late(diagnosis, r))
-            ranks[count++] = group->world_ranks[r];
-    dscomm_priv_stopped_append(&group->world->meeting, ranks, count, ret_text,
-                               size);
+            ranks[count++] = group->identity.world_ranks[r];
+    dscomm_priv_stopped_append(&group->identity.world->meeting, ranks, count,
+                               ret_text, size);
     g_free(ranks);
 }
 
@@ -402,9 +404,9 @@ static int has_begun(dscomm_group_t *group, int rank, uint64_t sequence,
 
     if (!group->ops.begun)
         return 0;
-    pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->works.lock);
     begun = group->ops.begun(group->impl, rank, sequence, text, size);
-    pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->works.lock);
     return begun;
 }
 
@@ -450,7 +452,7 @@ dscomm_status_t dscomm_priv_diagnosis_barrier(dscomm_group_t *group,
                  "group '%s': rank %d called %s, but rank %d called "
                  "dscomm_monitored_barrier; all ranks must call the same "
                  "collectives in the same order with matching arguments",
-                 group->name, ranks[i], call, group->rank);
+                 group->identity.name, ranks[i], call, group->rank);
         status = DSCOMM_ERR_MISMATCH;
     }
     dscomm_priv_diagnosis_free(diagnosis);

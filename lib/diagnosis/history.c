@@ -14,13 +14,13 @@
 
 static bool history_new(dscomm_group_t *group)
 {
-    group->history = g_try_new0(dscomm_history_t, 1);
-    return group->history != NULL;
+    group->schedules.history = g_try_new0(dscomm_history_t, 1);
+    return group->schedules.history != NULL;
 }
 
 static void history_free(dscomm_group_t *group)
 {
-    g_clear_pointer(&group->history, g_free);
+    g_clear_pointer(&group->schedules.history, g_free);
 }
 
 const dscomm_group_part_t dscomm_priv_history_part = {

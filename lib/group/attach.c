@@ -18,7 +18,7 @@ typedef struct dscomm_attachment attachment_t;
 /* Takes what is there under key, if anything, out of the list. */
 static attachment_t *take(dscomm_group_t *group, const void *key)
 {
-    attachment_t **link = &group->attachments, *found;
+    attachment_t **link = &group->life.attachments, *found;
 
     while (*link && (*link)->key != key)
         link = &(*link)->next;
@@ -45,9 +45,9 @@ dscomm_status_t dscomm_group_attach(dscomm_group_t *group, const void *key,
     attachment = g_try_new(attachment_t, 1);
     if (!attachment)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "%s on group '%s': no memory",
-                           name, group->name);
-    *attachment = (attachment_t){group->attachments, key, value, end};
-    group->attachments = attachment;
+                           name, group->identity.name);
+    *attachment = (attachment_t){group->life.attachments, key, value, end};
+    group->life.attachments = attachment;
     return DSCOMM_OK;
 }
 
@@ -55,7 +55,7 @@ void *dscomm_group_attached(const dscomm_group_t *group, const void *key)
 {
     if (dscomm_priv_group_alive(group, "dscomm_group_attached") < 0)
         return NULL;
-    for (const attachment_t *a = group->attachments; a; a = a->next)
+    for (const attachment_t *a = group->life.attachments; a; a = a->next)
         if (a->key == key)
             return a->value;
     return NULL;
@@ -65,8 +65,8 @@ void dscomm_priv_group_detach(dscomm_group_t *group)
 {
     attachment_t *attachment;
 
-    while ((attachment = group->attachments)) {
-        group->attachments = attachment->next;
+    while ((attachment = group->life.attachments)) {
+        group->life.attachments = attachment->next;
         if (attachment->end)
             attachment->end(attachment->value);
         g_free(attachment);

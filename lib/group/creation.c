@@ -39,12 +39,12 @@ void dscomm_priv_creation_begin(dscomm_creation_t *creation,
                                     .pause_ms = DSCOMM_CREATION_LOOK_MS};
     creation->end_ns = dscomm_priv_clock_after(now, open_ms);
     creation->next_ns = dscomm_priv_clock_after(now, creation->pause_ms);
-    group->creation = creation;
+    group->life.creation = creation;
 }
 
 static dscomm_creation_t *creation_of(const dscomm_backend_args_t *args)
 {
-    return args->group ? args->group->creation : NULL;
+    return args->group ? args->group->life.creation : NULL;
 }
 
 int dscomm_priv_creation_left(const dscomm_backend_args_t *args)
@@ -57,13 +57,13 @@ int dscomm_priv_creation_left(const dscomm_backend_args_t *args)
 
 static const dscomm_meeting_t *meeting_of(const dscomm_group_t *group)
 {
-    return &group->world->meeting;
+    return &group->identity.world->meeting;
 }
 
 /* Rank 0 of the world serves the store. */
 static int is_served(const dscomm_group_t *group)
 {
-    return meeting_of(group)->serves && group->world->size > 1;
+    return meeting_of(group)->serves && group->identity.world->size > 1;
 }
 
 static int has_ended(const dscomm_group_t *group, int world_rank)
@@ -87,9 +87,9 @@ static void learn(const dscomm_group_t *group)
     int *ranks = g_try_new(int, (gsize)group->size), count = 0;
 
     for (int i = 0; ranks && i < group->size; i++)
-        if (node[group->world_ranks[i]] == node[meeting->rank])
-            ranks[count++] = group->world_ranks[i];
-    group->creation->learned =
+        if (node[group->identity.world_ranks[i]] == node[meeting->rank])
+            ranks[count++] = group->identity.world_ranks[i];
+    group->life.creation->learned =
         ranks && dscomm_priv_processes_learn(meeting->processes, meeting->store,
                                              ranks, count) == DSCOMM_OK;
     g_free(ranks);
@@ -97,7 +97,7 @@ static void learn(const dscomm_group_t *group)
 
 static void learn_once(const dscomm_group_t *group)
 {
-    if (!group->creation->learned && !is_silent(group))
+    if (!group->life.creation->learned && !is_silent(group))
         learn(group);
 }
 
@@ -106,15 +106,15 @@ static int find_ended(const dscomm_group_t *group)
 {
     learn_once(group);
     for (int i = 0; i < group->size; i++)
-        if (has_ended(group, group->world_ranks[i]))
-            return group->world_ranks[i];
+        if (has_ended(group, group->identity.world_ranks[i]))
+            return group->identity.world_ranks[i];
     return -1;
 }
 
 /* OK, or why the parent was revoked. */
 static dscomm_status_t parent_status(const dscomm_group_t *group)
 {
-    const dscomm_group_t *parent = group->creation->parent;
+    const dscomm_group_t *parent = group->life.creation->parent;
     char text[DSCOMM_ERROR_MAX];
     dscomm_status_t status;
 
@@ -129,7 +129,7 @@ static dscomm_status_t parent_status(const dscomm_group_t *group)
  * that ends soon after. */
 static bool is_told(const dscomm_group_t *group)
 {
-    const dscomm_group_t *parent = group->creation->parent;
+    const dscomm_group_t *parent = group->life.creation->parent;
 
     return parent && parent->capabilities & DSCOMM_CAP_DEATH_DETECTION &&
            parent_status(group) < 0;
@@ -138,7 +138,7 @@ static bool is_told(const dscomm_group_t *group)
 static dscomm_status_t fail_dead(const dscomm_group_t *group, int world_rank)
 {
     dscomm_processes_t *processes = meeting_of(group)->processes;
-    dscomm_group_t *parent = group->creation->parent;
+    dscomm_group_t *parent = group->life.creation->parent;
     char who[DSCOMM_PROCESS_MAX];
 
     dscomm_fail(DSCOMM_ERR_PEER_FAILED,
@@ -148,7 +148,7 @@ static dscomm_status_t fail_dead(const dscomm_group_t *group, int world_rank)
                 dscomm_priv_processes_pid(processes, world_rank)
                     ? ""
                     : ", or its host cannot be reached any more,",
-                group->name);
+                group->identity.name);
     if (!parent)
         return DSCOMM_ERR_PEER_FAILED;
     dscomm_priv_group_revoke(parent, DSCOMM_ERR_PEER_FAILED,
@@ -172,13 +172,13 @@ static dscomm_status_t fail_served(const dscomm_group_t *group)
         if (status < 0 || ended)
             return status < 0 ? status : fail_dead(group, 0);
         g_usleep(PAUSE_US);
-    } while (here && !group->creation->lost && dscomm_priv_clock() < end);
-    group->creation->lost = 1;
+    } while (here && !group->life.creation->lost && dscomm_priv_clock() < end);
+    group->life.creation->lost = 1;
     return dscomm_fail(
         DSCOMM_ERR_PEER_FAILED,
         "%s, which serves the store, %s while group '%s' was made",
         dscomm_priv_processes_describe(meeting->processes, 0, who),
-        here ? "has left" : "died or cannot be reached", group->name);
+        here ? "has left" : "died or cannot be reached", group->identity.name);
 }
 
 /* The store has failed, as the last sentence says. */
@@ -191,7 +191,7 @@ static dscomm_status_t fail_store(const dscomm_group_t *group)
     g_strlcpy(why, dscomm_last_error(), sizeof why);
     return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
                        "the store failed while group '%s' was made: %s",
-                       group->name, why);
+                       group->identity.name, why);
 }
 
 /* The store does not answer in time, or this rank has no memory to ask it. */
@@ -226,7 +226,7 @@ static dscomm_status_t stored_failure(const dscomm_group_t *group)
     void *value;
     size_t size;
     dscomm_status_t status = dscomm_store_get(
-        group->store, FAILED_KEY, DSCOMM_TIMEOUT_DEFAULT, &value, &size);
+        group->life.store, FAILED_KEY, DSCOMM_TIMEOUT_DEFAULT, &value, &size);
 
     if (status < 0)
         return unanswered(group, status);
@@ -248,9 +248,10 @@ static dscomm_status_t look_in_store(const dscomm_group_t *group,
     };
     dscomm_status_t status;
 
-    if (is_silent(group) && !dscomm_priv_clock_left(group->creation->end_ns))
+    if (is_silent(group) &&
+        !dscomm_priv_clock_left(group->life.creation->end_ns))
         return DSCOMM_OK;
-    status = dscomm_store_prefix(group->store, "", &looks[0].store);
+    status = dscomm_store_prefix(group->life.store, "", &looks[0].store);
     if (status == DSCOMM_OK) {
         dscomm_priv_store_limit_diagnosis(looks[0].store, LOOK_MS);
         status = dscomm_priv_store_look(looks, G_N_ELEMENTS(looks));
@@ -293,7 +294,7 @@ static dscomm_status_t look(const dscomm_group_t *group)
         status = stored_failure(group);
     if (status == DSCOMM_OK && ended >= 0)
         status = explain_end(group, ended);
-    group->creation->explained |= status < 0;
+    group->life.creation->explained |= status < 0;
     return status;
 }
 
@@ -407,7 +408,7 @@ static dscomm_status_t settle(const dscomm_group_t *group,
 {
     void *value;
     dscomm_status_t stored =
-        dscomm_priv_creation_tell(group->store, status, sentence, &value);
+        dscomm_priv_creation_tell(group->life.store, status, sentence, &value);
 
     if (stored < 0 && blames(status) && !is_passing(stored))
         return fail_store(group);
@@ -426,14 +427,14 @@ dscomm_status_t dscomm_backend_creation_fail(const dscomm_backend_args_t *args,
     const dscomm_group_t *group = args->group;
     char sentence[DSCOMM_ERROR_MAX], who[DSCOMM_PROCESS_MAX];
 
-    if (!creation_of(args) || !group->store)
+    if (!creation_of(args) || !group->life.store)
         return status;
     g_strlcpy(sentence, dscomm_last_error(), sizeof sentence);
-    if (status == DSCOMM_ERR_NO_MEMORY && !group->creation->explained)
+    if (status == DSCOMM_ERR_NO_MEMORY && !group->life.creation->explained)
         snprintf(sentence, sizeof sentence, "%s: %s",
                  dscomm_priv_process_self(args->world_ranks[args->rank], who),
                  dscomm_last_error());
-    group->creation->explained = true;
+    group->life.creation->explained = true;
     if (blames(status) && parent_status(group) < 0) {
         status = parent_status(group);
         g_strlcpy(sentence, dscomm_last_error(), sizeof sentence);
@@ -450,7 +451,8 @@ static int has_read(const dscomm_group_t *group, int rank)
     int present = 0;
 
     snprintf(text, sizeof text, READ_KEY, rank);
-    return dscomm_store_check(group->store, &key, 1, &present) < 0 || present;
+    return dscomm_store_check(group->life.store, &key, 1, &present) < 0 ||
+           present;
 }
 
 /* Rank 0's store ends with its process, or with dscomm_init(). */
@@ -460,7 +462,8 @@ static void await_readers(const dscomm_group_t *group)
 
     find_ended(group);
     for (int r = 0; r < group->size; r++)
-        while (r != group->rank && !has_ended(group, group->world_ranks[r]) &&
+        while (r != group->rank &&
+               !has_ended(group, group->identity.world_ranks[r]) &&
                !has_read(group, r) && dscomm_priv_clock() < end)
             g_usleep(PAUSE_US);
 }
@@ -470,7 +473,7 @@ static void say_read(const dscomm_group_t *group)
     char key[32];
 
     snprintf(key, sizeof key, READ_KEY, group->rank);
-    dscomm_store_set(group->store, key, "", 0);
+    dscomm_store_set(group->life.store, key, "", 0);
 }
 
 dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
@@ -479,7 +482,7 @@ dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
     dscomm_group_t *group = args->group;
     char sentence[DSCOMM_ERROR_MAX];
 
-    if (status < 0 && group->store) {
+    if (status < 0 && group->life.store) {
         status = dscomm_backend_creation_fail(args, status);
         g_strlcpy(sentence, dscomm_last_error(), sizeof sentence);
         if (is_served(group) && !is_told(group)) {
@@ -490,6 +493,6 @@ dscomm_status_t dscomm_priv_creation_end(const dscomm_backend_args_t *args,
         }
         dscomm_priv_fail_with(status, sentence);
     }
-    group->creation = NULL;
+    group->life.creation = NULL;
     return status;
 }

@@ -57,11 +57,12 @@ static void parts_free(dscomm_group_t *group)
 static void map_ranks(dscomm_group_t *group, const dscomm_group_plan_t *plan)
 {
     for (int i = 0; i < plan->world->size; i++)
-        group->from_world[i] = -1;
+        group->identity.from_world[i] = -1;
     for (int i = 0; i < group->size; i++) {
-        group->world_ranks[i] =
-            plan->ranks ? plan->parent->world_ranks[plan->ranks[i]] : i;
-        group->from_world[group->world_ranks[i]] = i;
+        group->identity.world_ranks[i] =
+            plan->ranks ? plan->parent->identity.world_ranks[plan->ranks[i]]
+                        : i;
+        group->identity.from_world[group->identity.world_ranks[i]] = i;
     }
 }
 
@@ -84,21 +85,22 @@ static bool group_fill(dscomm_group_t *group, const dscomm_group_plan_t *plan)
     const gsize count = (gsize)plan->count;
     const dscomm_nodes_t *nodes = &plan->world->meeting.nodes;
 
-    group->world_ranks = g_try_new(int, count);
-    group->from_world = g_try_new(int, (gsize)plan->world->size);
+    group->identity.world_ranks = g_try_new(int, count);
+    group->identity.from_world = g_try_new(int, (gsize)plan->world->size);
     group->scratch = g_try_new0(size_t, 2 * count);
-    group->request = g_try_malloc0(group->ops.request_size);
-    if (!group->world_ranks || !group->from_world || !group->scratch ||
-        !group->request || !parts_open(group))
+    group->works.request = g_try_malloc0(group->ops.request_size);
+    if (!group->identity.world_ranks || !group->identity.from_world ||
+        !group->scratch || !group->works.request || !parts_open(group))
         return false;
     map_ranks(group, plan);
-    if (!dscomm_priv_nodes_within(nodes, group->world_ranks, group->size,
-                                  &group->nodes))
+    if (!dscomm_priv_nodes_within(nodes, group->identity.world_ranks,
+                                  group->size, &group->identity.nodes))
         return false;
-    dscomm_priv_nodes_place(nodes, group->world_ranks, &group->nodes,
-                            group->rank, &group->local_rank, &group->local_size,
-                            &group->node_rank);
-    return open_store(plan, &group->store) == DSCOMM_OK;
+    dscomm_priv_nodes_place(
+        nodes, group->identity.world_ranks, &group->identity.nodes, group->rank,
+        &group->identity.local_rank, &group->identity.local_size,
+        &group->identity.node_rank);
+    return open_store(plan, &group->life.store) == DSCOMM_OK;
 }
 
 /* NULL where there is no memory. */
@@ -109,8 +111,8 @@ static dscomm_group_t *group_new(const dscomm_group_plan_t *plan)
 
     if (!group)
         return NULL;
-    group->name = memcpy(group + 1, plan->name, name);
-    group->id = memcpy(group->name + name, plan->id, id);
+    group->identity.name = memcpy(group + 1, plan->name, name);
+    group->identity.id = memcpy(group->identity.name + name, plan->id, id);
     group->generation = dscomm_priv_generation();
     group->rank = plan->rank;
     group->size = plan->count;
@@ -118,11 +120,11 @@ static dscomm_group_t *group_new(const dscomm_group_plan_t *plan)
     group->ops = plan->module->ops;
     group->module = plan->module;
     group->timeout_ms = plan->timeout_ms;
-    group->world = plan->world;
-    group->rules = plan->world->rules;
-    atomic_init(&group->uses, 1);
-    atomic_init(&group->holds, 1);
-    pthread_mutex_init(&group->lock, NULL);
+    group->identity.world = plan->world;
+    group->schedules.rules = plan->world->rules;
+    atomic_init(&group->life.uses, 1);
+    atomic_init(&group->life.holds, 1);
+    pthread_mutex_init(&group->works.lock, NULL);
     dscomm_priv_world_enlist(group);
     if (group_fill(group, plan))
         return group;
@@ -139,13 +141,13 @@ void dscomm_priv_group_destroy(dscomm_group_t *group)
     parts_free(group);
     dscomm_priv_memory_destroy(group);
     dscomm_priv_group_set(group, GROUP_FREED);
-    pthread_mutex_destroy(&group->lock);
-    g_clear_pointer(&group->request, g_free);
+    pthread_mutex_destroy(&group->works.lock);
+    g_clear_pointer(&group->works.request, g_free);
     g_clear_pointer(&group->scratch, g_free);
-    g_clear_pointer(&group->from_world, g_free);
-    g_clear_pointer(&group->world_ranks, g_free);
-    dscomm_priv_nodes_clear(&group->nodes);
-    group->world = NULL;
+    g_clear_pointer(&group->identity.from_world, g_free);
+    g_clear_pointer(&group->identity.world_ranks, g_free);
+    dscomm_priv_nodes_clear(&group->identity.nodes);
+    group->identity.world = NULL;
     dscomm_priv_world_bury(group);
 }
 
@@ -159,19 +161,20 @@ void *dscomm_priv_group_memory(dscomm_group_t *group, const char *name,
             group,
             dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                         "%s on group '%s': rank %d has no memory for %zu bytes",
-                        name, group->name, group->rank, count * size),
+                        name, group->identity.name, group->rank, count * size),
             dscomm_last_error());
     return memory;
 }
 
 void dscomm_priv_group_hold(dscomm_group_t *group)
 {
-    atomic_fetch_add_explicit(&group->holds, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&group->life.holds, 1, memory_order_relaxed);
 }
 
 void dscomm_priv_group_release(dscomm_group_t *group)
 {
-    if (atomic_fetch_sub_explicit(&group->holds, 1, memory_order_acq_rel) == 1)
+    if (atomic_fetch_sub_explicit(&group->life.holds, 1,
+                                  memory_order_acq_rel) == 1)
         dscomm_priv_group_destroy(group);
 }
 
@@ -182,9 +185,9 @@ static dscomm_status_t name_group(const dscomm_group_t *group,
     char why[DSCOMM_ERROR_MAX];
 
     g_strlcpy(why, dscomm_last_error(), sizeof why);
-    if (strstr(why, group->name))
+    if (strstr(why, group->identity.name))
         return status;
-    return dscomm_fail(status, "group '%s': %s", group->name, why);
+    return dscomm_fail(status, "group '%s': %s", group->identity.name, why);
 }
 
 /* The rest of the call's time; at least a second (or the whole time-out), so
@@ -210,18 +213,19 @@ static void limit_store(dscomm_store_t *store, const dscomm_group_plan_t *plan,
 static dscomm_status_t explain_open(const dscomm_group_t *group,
                                     dscomm_status_t status)
 {
-    const dscomm_meeting_t *meeting = &group->world->meeting;
+    const dscomm_meeting_t *meeting = &group->identity.world->meeting;
     char text[DSCOMM_ERROR_MAX];
 
     if (status != DSCOMM_ERR_TIMEOUT)
         return status;
     g_strlcpy(text, dscomm_last_error(), sizeof text);
-    if (!group->store || !dscomm_priv_store_silent(group->store, NULL))
-        dscomm_priv_stopped_append(meeting, group->world_ranks, group->size,
-                                   text, sizeof text);
+    if (!group->life.store ||
+        !dscomm_priv_store_silent(group->life.store, NULL))
+        dscomm_priv_stopped_append(meeting, group->identity.world_ranks,
+                                   group->size, text, sizeof text);
     dscomm_priv_fail_with(status, text);
-    snprintf(text, sizeof text, "group '%s': ", group->name);
-    return dscomm_priv_stopped_store(group->store, meeting->serves, text,
+    snprintf(text, sizeof text, "group '%s': ", group->identity.name);
+    return dscomm_priv_stopped_store(group->life.store, meeting->serves, text,
                                      status);
 }
 
@@ -232,15 +236,16 @@ static dscomm_status_t open_impl(dscomm_group_t *group,
     dscomm_backend_args_t args = {
         .size = sizeof args,
         .group = group,
-        .name = group->name,
-        .id = group->id,
+        .name = group->identity.name,
+        .id = group->identity.id,
         .rank = group->rank,
         .ranks = group->size,
-        .world_ranks = group->world_ranks,
-        .store = group->store,
+        .world_ranks = group->identity.world_ranks,
+        .store = group->life.store,
         .timeout_ms = group->timeout_ms,
         .open_ms = time_to_open(plan),
-        .crowded = group->world && group->world->meeting.crowded,
+        .crowded =
+            group->identity.world && group->identity.world->meeting.crowded,
     };
     dscomm_creation_t creation;
     dscomm_status_t status;
@@ -248,20 +253,20 @@ static dscomm_status_t open_impl(dscomm_group_t *group,
     if (parent && parent->module == group->module)
         args.parent = parent->impl;
     dscomm_priv_creation_begin(&creation, group, parent, args.open_ms);
-    if (group->store)
-        limit_store(group->store, plan, args.open_ms);
+    if (group->life.store)
+        limit_store(group->life.store, plan, args.open_ms);
     status = group->ops.open(&args, &group->impl);
     if (status < 0)
         status = explain_open(group, name_group(group, status));
     status = dscomm_priv_creation_end(&args, status);
-    if (group->store)
-        dscomm_priv_store_limit(group->store, INT64_MAX, INT64_MAX);
+    if (group->life.store)
+        dscomm_priv_store_limit(group->life.store, INT64_MAX, INT64_MAX);
     if (status < 0)
         return status;
     dscomm_priv_module_opened(group->module);
     if (args.parent) {
-        group->parent = parent;
-        atomic_fetch_add(&parent->uses, 1);
+        group->life.parent = parent;
+        atomic_fetch_add(&parent->life.uses, 1);
     }
     return DSCOMM_OK;
 }
@@ -274,13 +279,15 @@ static void choose_path(dscomm_group_t *group)
     if (group->ops.capabilities)
         group->capabilities = group->ops.capabilities(group->impl);
     group->run = group->ops.run;
-    group->asks = group->run && group->ops.native && !group->rules->len &&
+    group->asks = group->run && group->ops.native &&
+                  !group->schedules.rules->len &&
                   !(group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES);
-    if (!group->run || group->rules->len || dscomm_priv_device_present() ||
+    if (!group->run || group->schedules.rules->len ||
+        dscomm_priv_device_present() ||
         !(group->capabilities & DSCOMM_CAP_NATIVE_COLLECTIVES))
         dscomm_priv_group_set(group, GROUP_SLOW);
     /* None is hidden in a call of the backend's. */
-    group->notes = group->ops.start && !group->ops.run;
+    group->schedules.notes = group->ops.start && !group->ops.run;
 }
 
 /* This rank has no memory for the group. The others, which would wait in the
@@ -294,10 +301,12 @@ static dscomm_status_t refuse(const dscomm_group_plan_t *plan)
     char sentence[DSCOMM_ERROR_MAX], who[DSCOMM_PROCESS_MAX];
     dscomm_status_t told;
 
-    snprintf(sentence, sizeof sentence, "%s has no memory for group '%s'",
-             dscomm_priv_process_self(
-                 parent ? parent->world_ranks[parent->rank] : plan->rank, who),
-             plan->name);
+    snprintf(
+        sentence, sizeof sentence, "%s has no memory for group '%s'",
+        dscomm_priv_process_self(
+            parent ? parent->identity.world_ranks[parent->rank] : plan->rank,
+            who),
+        plan->name);
     told = open_store(plan, &store);
     if (told == DSCOMM_OK && store) {
         limit_store(store, plan, time_to_open(plan));
@@ -319,14 +328,15 @@ dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
         return refuse(plan);
     status = open_impl(group, plan);
     if (status < 0) {
-        dscomm_store_close(group->store);
+        dscomm_store_close(group->life.store);
         dscomm_priv_group_destroy(group);
         return status;
     }
     choose_path(group);
     dscomm_log(DSCOMM_LOG_DEBUG, "core",
-               "group '%s' (%s): rank %d of %d, backend %s", group->name,
-               group->id, group->rank, group->size, group->module->name);
+               "group '%s' (%s): rank %d of %d, backend %s",
+               group->identity.name, group->identity.id, group->rank,
+               group->size, group->module->name);
     *ret_group = group;
     return DSCOMM_OK;
 }
@@ -334,15 +344,15 @@ dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
 /* The last user of the impl is gone. */
 static void close_impl(dscomm_group_t *group)
 {
-    dscomm_group_t *parent = group->parent;
+    dscomm_group_t *parent = group->life.parent;
 
-    if (atomic_fetch_sub(&group->uses, 1) != 1)
+    if (atomic_fetch_sub(&group->life.uses, 1) != 1)
         return;
     dscomm_priv_memory_release(group);
     group->ops.close(group->impl);
     group->impl = NULL;
-    dscomm_store_close(group->store);
-    group->store = NULL;
+    dscomm_store_close(group->life.store);
+    group->life.store = NULL;
     dscomm_priv_group_release(group);
     if (parent)
         close_impl(parent);
@@ -391,12 +401,12 @@ dscomm_status_t dscomm_priv_group_alive(const dscomm_group_t *group,
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': the group was finalized or freed "
                            "before; make a new one",
-                           name, group->name);
+                           name, group->identity.name);
     if (dscomm_priv_group_forked(group))
         return dscomm_fail(DSCOMM_ERR_STATE,
                            "%s on group '%s': process forked after "
                            "dscomm_init; call dscomm_init again in the child",
-                           name, group->name);
+                           name, group->identity.name);
     return DSCOMM_OK;
 }
 
@@ -420,7 +430,7 @@ dscomm_status_t dscomm_priv_group_ready(dscomm_group_t *group, const char *name)
         return dscomm_fail(DSCOMM_ERR_STATE,
                            "%s on group '%s': not allowed between "
                            "coalesce_begin and _end",
-                           name, group->name);
+                           name, group->identity.name);
     return status;
 }
 
@@ -434,10 +444,10 @@ dscomm_status_t dscomm_group_free(dscomm_group_t *group)
     status = dscomm_priv_group_alive(group, name);
     if (status < 0)
         return status;
-    if (group == group->world->group)
+    if (group == group->identity.world->group)
         return dscomm_fail(DSCOMM_ERR_STATE,
                            "%s: '%s' is the world; call dscomm_finalize", name,
-                           group->name);
+                           group->identity.name);
     dscomm_priv_group_drop(group);
     return DSCOMM_OK;
 }
@@ -451,7 +461,7 @@ dscomm_status_t dscomm_group_abort(dscomm_group_t *group, const char *reason)
     if (status < 0)
         return status;
     snprintf(text, sizeof text, "rank %d aborted group '%s'%s%s", group->rank,
-             group->name, reason ? ": " : "",
+             group->identity.name, reason ? ": " : "",
              reason ? dscomm_priv_quote(reason, quoted, sizeof quoted) : "");
     dscomm_priv_group_revoke(group, DSCOMM_ERR_ABORTED, text);
     return DSCOMM_OK;
@@ -481,22 +491,22 @@ int dscomm_group_size(const dscomm_group_t *group)
 
 int dscomm_group_local_rank(const dscomm_group_t *group)
 {
-    return group ? group->local_rank : -1;
+    return group ? group->identity.local_rank : -1;
 }
 
 int dscomm_group_local_size(const dscomm_group_t *group)
 {
-    return group ? group->local_size : -1;
+    return group ? group->identity.local_size : -1;
 }
 
 int dscomm_group_node_rank(const dscomm_group_t *group)
 {
-    return group ? group->node_rank : -1;
+    return group ? group->identity.node_rank : -1;
 }
 
 const char *dscomm_group_name(const dscomm_group_t *group)
 {
-    return group ? group->name : "";
+    return group ? group->identity.name : "";
 }
 
 const char *dscomm_group_backend(const dscomm_group_t *group)
@@ -526,8 +536,8 @@ dscomm_status_t dscomm_group_to_global(const dscomm_group_t *group, int rank,
     if (rank < 0 || rank >= group->size)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: rank %d of group '%s' is not in 0 ... %d", name,
-                           rank, group->name, group->size - 1);
-    *ret_rank = group->world_ranks[rank];
+                           rank, group->identity.name, group->size - 1);
+    *ret_rank = group->identity.world_ranks[rank];
     return DSCOMM_OK;
 }
 
@@ -540,15 +550,15 @@ dscomm_status_t dscomm_group_from_global(const dscomm_group_t *group, int rank,
         return dscomm_priv_group_alive(group, name);
     if (!ret_rank)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: ret_rank is NULL", name);
-    if (rank < 0 || rank >= group->world->size)
+    if (rank < 0 || rank >= group->identity.world->size)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: world rank %d is not in 0 ... %d", name, rank,
-                           group->world->size - 1);
-    if (group->from_world[rank] < 0)
+                           group->identity.world->size - 1);
+    if (group->identity.from_world[rank] < 0)
         return dscomm_fail(DSCOMM_ERR_NOT_FOUND,
                            "%s: world rank %d is not in group '%s'", name, rank,
-                           group->name);
-    *ret_rank = group->from_world[rank];
+                           group->identity.name);
+    *ret_rank = group->identity.from_world[rank];
     return DSCOMM_OK;
 }
 
@@ -571,16 +581,16 @@ dscomm_status_t dscomm_group_set_stream(dscomm_group_t *group, void *stream)
         return status;
     if (group->ops.set_stream &&
         (group->capabilities & DSCOMM_CAP_DEVICE_MEMORY)) {
-        pthread_mutex_lock(&group->lock);
+        pthread_mutex_lock(&group->works.lock);
         status = group->ops.set_stream(group->impl, stream);
-        pthread_mutex_unlock(&group->lock);
+        pthread_mutex_unlock(&group->works.lock);
     } else if (!dscomm_priv_device_present()) {
         status = dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
                              "%s on group '%s': this process has no CUDA "
                              "driver loaded, so there are no streams",
-                             name, group->name);
+                             name, group->identity.name);
     } else {
-        group->stream = stream;
+        group->memory.stream = stream;
     }
     return status;
 }

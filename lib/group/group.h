@@ -47,50 +47,38 @@ typedef struct {
     size_t bytes;
 } dscomm_sequel_t;
 
-/* Locking. While GROUP_PENDING is set, other threads may make progress on the
- * group, so calls into the backend, the list of pending works and the free list
- * need the lock. While it is clear they belong to the thread that uses the
- * group, which is how a blocking collective does without a lock. Only a holder
- * of the lock sets or clears it. Order: a group's lock, then the list of groups
- * in progress.c, then (only tried, never waited for) another group's lock. */
-struct dscomm_group {
-    atomic_uint state;
-    unsigned generation; /* of the process that made it */
-    void *impl;
-    dscomm_status_t (*run)(void *impl, const dscomm_coll_args_t *args);
-    int asks; /* run may be called where native says yes, and nothing else */
-    uint64_t sequence; /* of the last collective */
-    size_t max_count; /* elements of any dtype, times size, are in range */
-    int rank, size;
+/* Who the group is; set while it is made, constant afterwards. */
+typedef struct {
+    struct dscomm_world *world;
+    char *name, *id; /* behind the group */
+    int *world_ranks; /* size entries: group to world */
+    int *from_world; /* world size entries: -1 where not a member */
     int local_rank, local_size, node_rank;
     dscomm_nodes_t nodes; /* of its ranks */
+} dscomm_group_identity_t;
 
-    dscomm_backend_ops_t ops;
-    const dscomm_module_t *module;
-    uint64_t capabilities;
-    int timeout_ms;
-    struct dscomm_world *world;
+/* How long the group lives, and what lives as long as it does. */
+typedef struct {
+    atomic_int uses; /* open handle, and open children: keep impl open */
+    atomic_int holds; /* open impl, and works not freed: keep this memory */
     dscomm_group_t *parent; /* whose impl this impl may lean on */
     struct dscomm_creation *creation; /* while open runs, see creation.h */
     dscomm_store_t *store;
-    char *name, *id; /* behind this struct */
-    int *world_ranks; /* size entries: group to world */
-    int *from_world; /* world size entries: -1 where not a member */
-    /* 2 * size entries, for one call: displacements of packed blocks; ranks */
-    size_t *scratch;
     uint64_t children, messages, barriers; /* counters for ids */
     struct dscomm_list *lists; /* of members_only; group-new.c */
-
-    atomic_int uses; /* open handle, and open children: keep impl open */
-    atomic_int holds; /* open impl, and works not freed: keep this memory */
     dscomm_group_t *world_next; /* in world->groups */
+    struct dscomm_attachment *attachments;
+} dscomm_group_life_t;
 
+/* Works, and those who wait for them. */
+typedef struct {
     pthread_mutex_t lock;
     struct dscomm_work *pending, *pending_tail; /* started, in order */
     struct dscomm_work *idle; /* free list */
     struct dscomm_work_slab *slabs; /* memory of works; work.c */
-    size_t work_size;
+    size_t size; /* bytes of one work */
     dscomm_request_t *request; /* of a blocking receive */
+    struct dscomm_matched *matched; /* messages that probes have set aside */
     uint64_t completed; /* counts retired works, messages, and parts of them */
     int unscanned; /* a slot ran that may have completed requests */
     uint64_t wait_seen; /* completed at the latest look at the clock */
@@ -102,32 +90,69 @@ struct dscomm_group {
     /* dscomm_priv_works_expire() runs, which may release the lock meanwhile:
      * the group stays in the list and is not closed. */
     int expiring;
-
-    dscomm_group_t *next, *prev; /* in the list of groups with works */
-    int listed;
-
-    atomic_int event; /* 1 + descriptor of dscomm_group_fd(); 0: none */
-    dscomm_group_t *watch_next; /* in the list of event.c */
-
-    struct dscomm_attachment *attachments;
-    const GArray *rules; /* the world's */
-    dscomm_schedule_cache_t *cache; /* NULL: no schedule was made yet */
-    dscomm_history_t *history; /* of schedules; notes: of all collectives */
-    int notes;
-    uint32_t chain; /* of their fingerprints, in their order */
     unsigned scheduled; /* works that are schedules */
     unsigned custom; /* works that are their callers' own */
+    int held; /* the backend has not given back what works had, see cancel */
+    dscomm_group_t *next, *prev; /* in the list of groups with works */
+    int listed;
+    atomic_int event; /* 1 + descriptor of dscomm_group_fd(); 0: none */
+    dscomm_group_t *watch_next; /* in the list of event.c */
+} dscomm_group_works_t;
+
+/* Collectives that the core carries out by messages. */
+typedef struct {
+    const GArray *rules; /* the world's */
+    dscomm_schedule_cache_t *cache; /* NULL: no schedule was made yet */
+    dscomm_history_t *history; /* the latest calls, see notes */
+    int notes; /* history has all collectives, not schedules alone */
+    uint32_t chain; /* hash of the schedules' fingerprints, in their order */
+    uint32_t logged; /* a bit for each collective: the log names its schedule */
+} dscomm_group_schedules_t;
+
+/* Calls that are being coalesced. */
+typedef struct {
+    dscomm_array_t calls; /* dscomm_call_t */
+    size_t bytes; /* of calls that the next may join */
+    guint last; /* the last collective's number, from 1 */
+    dscomm_sequel_t sequel;
+} dscomm_group_recording_t;
+
+/* Memory that transports or devices know. */
+typedef struct {
+    struct dscomm_area *allocated, *registered; /* memory.c */
     int devices; /* GROUP_DEVICES_*; 0: not asked yet */
     void *stream; /* of calls with buffers of a device */
-    int held; /* the backend has not given back what works had, see cancel */
-    uint32_t told; /* collectives whose schedule the log knows of, a bit each */
+} dscomm_group_memory_t;
 
-    struct dscomm_matched *matched; /* messages that probes have set aside */
-    dscomm_array_t recorded; /* dscomm_call_t, while coalescing */
-    size_t recorded_bytes; /* of calls that the next may join */
-    guint recorded_last; /* the last collective's number, from 1 */
-    dscomm_sequel_t sequel;
-    struct dscomm_area *memory, *registered; /* memory.c */
+/* Locking. While GROUP_PENDING is set, other threads may make progress on the
+ * group, so calls into the backend, the list of pending works and the free list
+ * need works.lock. While it is clear they belong to the thread that uses the
+ * group, which is how a blocking collective does without a lock. Only a holder
+ * of the lock sets or clears it. Order: a group's lock, then the list of groups
+ * in progress.c, then (only tried, never waited for) another group's lock. */
+struct dscomm_group {
+    /* Every collective reads these. */
+    atomic_uint state;
+    unsigned generation; /* of the process that made it */
+    void *impl;
+    dscomm_status_t (*run)(void *impl, const dscomm_coll_args_t *args);
+    int asks; /* run may be called where native says yes, and nothing else */
+    uint64_t sequence; /* of the last collective */
+    size_t max_count; /* elements of any dtype, times size, are in range */
+    int rank, size;
+    int timeout_ms;
+    uint64_t capabilities;
+    dscomm_backend_ops_t ops;
+    const dscomm_module_t *module;
+    /* 2 * size entries, for one call: displacements of packed blocks; ranks */
+    size_t *scratch;
+
+    dscomm_group_works_t works;
+    dscomm_group_schedules_t schedules;
+    dscomm_group_recording_t recording;
+    dscomm_group_memory_t memory;
+    dscomm_group_identity_t identity;
+    dscomm_group_life_t life;
 };
 
 #define DSCOMM_GROUP_ID_MAX 512 /* bytes of an id, which is part of keys */
@@ -183,7 +208,7 @@ void dscomm_priv_group_release(dscomm_group_t *group);
 static inline void dscomm_priv_buffer_drop(const dscomm_group_t *group,
                                            void *memory)
 {
-    if (!group->held)
+    if (!group->works.held)
         g_free(memory);
 }
 
@@ -235,9 +260,9 @@ static inline unsigned dscomm_priv_group_ended(const dscomm_group_t *group)
 static inline const dscomm_nodes_t *
 dscomm_priv_group_levels(const dscomm_group_t *group)
 {
-    const int count = group->nodes.count;
+    const int count = group->identity.nodes.count;
 
-    return count > 1 && count < group->size ? &group->nodes : NULL;
+    return count > 1 && count < group->size ? &group->identity.nodes : NULL;
 }
 
 static inline int dscomm_priv_group_forked(const dscomm_group_t *group)

@@ -122,15 +122,15 @@ dscomm_status_t dscomm_mem_alloc(dscomm_group_t *group, size_t size,
     area = area_new(name);
     if (!area)
         return DSCOMM_ERR_NO_MEMORY;
-    pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->works.lock);
     status = obtain(group, size, &memory, &mapped);
     if (status == DSCOMM_OK) {
-        area_add(&group->memory, area, memory, mapped);
+        area_add(&group->memory.allocated, area, memory, mapped);
         *ret_memory = memory;
     } else {
         free(area);
     }
-    pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->works.lock);
     return status;
 }
 
@@ -142,14 +142,14 @@ dscomm_status_t dscomm_mem_free(dscomm_group_t *group, void *memory)
 
     if (status < 0 || !memory)
         return status;
-    if (!area_forget(&group->memory, memory, &size))
+    if (!area_forget(&group->memory.allocated, memory, &size))
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: %p is not what dscomm_mem_alloc() returned for "
                            "group '%s'",
-                           name, memory, group->name);
-    pthread_mutex_lock(&group->lock);
+                           name, memory, group->identity.name);
+    pthread_mutex_lock(&group->works.lock);
     status = give_back(group, memory, size);
-    pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->works.lock);
     return status;
 }
 
@@ -165,20 +165,20 @@ dscomm_status_t dscomm_mem_register(dscomm_group_t *group, void *memory,
     if (!memory || !size || size > PTRDIFF_MAX)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: no memory: %zu bytes at %p",
                            name, size, memory);
-    if (*area_find(&group->registered, memory))
+    if (*area_find(&group->memory.registered, memory))
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: %p is registered with group '%s' already", name,
-                           memory, group->name);
+                           memory, group->identity.name);
     area = area_new(name);
     if (!area)
         return DSCOMM_ERR_NO_MEMORY;
     if (group->ops.mem_register) {
-        pthread_mutex_lock(&group->lock);
+        pthread_mutex_lock(&group->works.lock);
         status = group->ops.mem_register(group->impl, memory, size);
-        pthread_mutex_unlock(&group->lock);
+        pthread_mutex_unlock(&group->works.lock);
     }
     if (status == DSCOMM_OK)
-        area_add(&group->registered, area, memory, size);
+        area_add(&group->memory.registered, area, memory, size);
     else
         free(area);
     return status;
@@ -192,14 +192,14 @@ dscomm_status_t dscomm_mem_deregister(dscomm_group_t *group, void *memory)
 
     if (status < 0)
         return status;
-    if (!area_forget(&group->registered, memory, &size))
+    if (!area_forget(&group->memory.registered, memory, &size))
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: %p is not registered with group '%s'", name,
-                           memory, group->name);
+                           memory, group->identity.name);
     if (group->ops.mem_deregister) {
-        pthread_mutex_lock(&group->lock);
+        pthread_mutex_lock(&group->works.lock);
         status = group->ops.mem_deregister(group->impl, memory);
-        pthread_mutex_unlock(&group->lock);
+        pthread_mutex_unlock(&group->works.lock);
     }
     return status;
 }
@@ -207,16 +207,16 @@ dscomm_status_t dscomm_mem_deregister(dscomm_group_t *group, void *memory)
 void dscomm_priv_memory_release(dscomm_group_t *group)
 {
     if (group->ops.mem_deregister)
-        for (area_t *area = group->registered; area; area = area->next)
+        for (area_t *area = group->memory.registered; area; area = area->next)
             group->ops.mem_deregister(group->impl, area->memory);
-    if (!group->held)
-        for (area_t *area = group->memory; area; area = area->next)
+    if (!group->works.held)
+        for (area_t *area = group->memory.allocated; area; area = area->next)
             give_back(group, area->memory, area->size);
     dscomm_priv_memory_destroy(group);
 }
 
 void dscomm_priv_memory_destroy(dscomm_group_t *group)
 {
-    areas_free(&group->registered);
-    areas_free(&group->memory);
+    areas_free(&group->memory.registered);
+    areas_free(&group->memory.allocated);
 }

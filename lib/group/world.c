@@ -33,23 +33,23 @@ void dscomm_priv_world_free(dscomm_world_t *world)
 
 void dscomm_priv_world_enlist(dscomm_group_t *group)
 {
-    dscomm_world_t *world = group->world;
+    dscomm_world_t *world = group->identity.world;
 
     pthread_mutex_lock(&world->lock);
-    group->world_next = world->groups;
+    group->life.world_next = world->groups;
     world->groups = group;
     pthread_mutex_unlock(&world->lock);
 }
 
 void dscomm_priv_world_delist(dscomm_group_t *group)
 {
-    dscomm_world_t *world = group->world;
+    dscomm_world_t *world = group->identity.world;
     dscomm_group_t **link;
 
     pthread_mutex_lock(&world->lock);
-    for (link = &world->groups; *link; link = &(*link)->world_next) {
+    for (link = &world->groups; *link; link = &(*link)->life.world_next) {
         if (*link == group) {
-            *link = group->world_next;
+            *link = group->life.world_next;
             break;
         }
     }
@@ -60,13 +60,13 @@ void dscomm_priv_world_bury(dscomm_group_t *group)
 {
     dscomm_group_t *oldest = NULL;
 
-    group->world_next = NULL;
+    group->life.world_next = NULL;
     pthread_mutex_lock(&live_lock);
     *graves_end = group;
-    graves_end = &group->world_next;
+    graves_end = &group->life.world_next;
     if (++graves_count > GRAVES_MAX) {
         oldest = graves;
-        graves = oldest->world_next;
+        graves = oldest->life.world_next;
         graves_count--;
     }
     pthread_mutex_unlock(&live_lock);

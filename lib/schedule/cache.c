@@ -101,8 +101,8 @@ void dscomm_priv_cache_free(dscomm_schedule_cache_t *cache)
 
 static void cache_free(dscomm_group_t *group)
 {
-    dscomm_priv_cache_free(group->cache);
-    group->cache = NULL;
+    dscomm_priv_cache_free(group->schedules.cache);
+    group->schedules.cache = NULL;
 }
 
 const dscomm_group_part_t dscomm_priv_cache_part = {.free = cache_free};

@@ -28,10 +28,10 @@ static dscomm_status_t ask_others(const dscomm_work_t *work, inquire_t inquire,
     if (!diagnosis)
         return DSCOMM_OK;
     dscomm_priv_pending_add(group);
-    pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->works.lock);
     status = inquire(diagnosis, ret_text, size);
     dscomm_priv_diagnosis_free(diagnosis);
-    pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->works.lock);
     return status;
 }
 
@@ -52,7 +52,8 @@ static dscomm_status_t noted_start(dscomm_work_t *work)
 {
     dscomm_group_t *group = work->group;
 
-    dscomm_priv_history_note(group->history, &work->call.coll, group->size);
+    dscomm_priv_history_note(group->schedules.history, &work->call.coll,
+                             group->size);
     return native_start(work);
 }
 
@@ -91,7 +92,7 @@ static void schedule_cancel(dscomm_work_t *work, dscomm_status_t status)
 {
     dscomm_priv_run_cancel(work->run, status);
     work->request.held = work->run->held;
-    work->group->held |= work->run->held;
+    work->group->works.held |= work->run->held;
 }
 
 /* What a failed schedule leaves: peers that wait, so the group ends. If it had
@@ -123,13 +124,14 @@ static void schedule_settle(dscomm_work_t *work)
 
 static dscomm_run_t *take_run(dscomm_group_t *group, const dscomm_call_t *call)
 {
-    if (!group->cache)
-        group->cache = dscomm_priv_cache_new(
-            &(dscomm_port_t){&group->ops, group->impl, group->name},
+    if (!group->schedules.cache)
+        group->schedules.cache = dscomm_priv_cache_new(
+            &(dscomm_port_t){&group->ops, group->impl, group->identity.name},
             group->rank, group->size, dscomm_priv_group_levels(group));
-    if (!group->cache)
+    if (!group->schedules.cache)
         return NULL;
-    return dscomm_priv_cache_take(group->cache, call->algorithm, &call->coll);
+    return dscomm_priv_cache_take(group->schedules.cache, call->algorithm,
+                                  &call->coll);
 }
 
 static dscomm_status_t schedule_start(dscomm_work_t *work)
@@ -142,17 +144,19 @@ static dscomm_status_t schedule_start(dscomm_work_t *work)
         dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                     "%s of group '%s': rank %d has no memory for %s",
                     dscomm_coll_name((dscomm_coll_t)call->coll.coll),
-                    group->name, group->rank, call->algorithm->name);
+                    group->identity.name, group->rank, call->algorithm->name);
         return dscomm_priv_work_give_up(group, DSCOMM_ERR_NO_MEMORY);
     }
-    if (!group->scheduled++)
+    if (!group->works.scheduled++)
         dscomm_priv_group_set(group, GROUP_SCHEDULED);
-    group->wait_last = group->stalled = 0;
-    group->looks = 0;
-    group->chain =
-        (group->chain ^ call->coll.fingerprint) * UINT32_C(0x9e3779b1) + 1;
-    work->run->chain = group->chain;
-    dscomm_priv_history_note(group->history, &call->coll, group->size);
+    group->works.wait_last = group->works.stalled = 0;
+    group->works.looks = 0;
+    group->schedules.chain = (group->schedules.chain ^ call->coll.fingerprint) *
+                                 UINT32_C(0x9e3779b1) +
+                             1;
+    work->run->chain = group->schedules.chain;
+    dscomm_priv_history_note(group->schedules.history, &call->coll,
+                             group->size);
     dscomm_priv_run_start(work->run, &call->coll);
     schedule_settle(work);
     return DSCOMM_OK;
@@ -160,7 +164,7 @@ static dscomm_status_t schedule_start(dscomm_work_t *work)
 
 static void schedule_advance(dscomm_work_t *work)
 {
-    work->group->completed += dscomm_priv_run_advance(work->run);
+    work->group->works.completed += dscomm_priv_run_advance(work->run);
     if (work->run->status != DSCOMM_IN_PROGRESS)
         schedule_settle(work);
 }
@@ -168,7 +172,7 @@ static void schedule_advance(dscomm_work_t *work)
 static void schedule_release(dscomm_work_t *work)
 {
     if (work->run)
-        dscomm_priv_cache_give(work->group->cache, work->run);
+        dscomm_priv_cache_give(work->group->schedules.cache, work->run);
     work->run = NULL;
 }
 
@@ -177,7 +181,7 @@ static void schedule_end(dscomm_work_t *work)
     dscomm_group_t *group = work->group;
 
     schedule_release(work);
-    if (!--group->scheduled)
+    if (!--group->works.scheduled)
         dscomm_priv_group_clear(group, GROUP_SCHEDULED);
 }
 
@@ -227,5 +231,5 @@ dscomm_priv_collective_kind(const dscomm_group_t *group,
 {
     if (call->algorithm)
         return &schedule_kind;
-    return group->notes ? &noted_kind : &native_kind;
+    return group->schedules.notes ? &noted_kind : &native_kind;
 }

@@ -19,7 +19,7 @@ static void custom_advance(dscomm_work_t *work)
 
 static dscomm_status_t custom_start(dscomm_work_t *work)
 {
-    work->group->custom++;
+    work->group->works.custom++;
     dscomm_priv_progress_custom(1);
     custom_advance(work);
     return DSCOMM_OK;
@@ -32,7 +32,7 @@ static void custom_cancel(dscomm_work_t *work, dscomm_status_t status)
 
 static void custom_end(dscomm_work_t *work)
 {
-    work->group->custom--;
+    work->group->works.custom--;
     dscomm_priv_progress_custom(-1);
 }
 
@@ -56,7 +56,7 @@ static dscomm_status_t read_ops(const dscomm_group_t *group,
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': %s is NULL; fill in size, "
                            "advance and cancel",
-                           name, group->name,
+                           name, group->identity.name,
                            !ops                ? "ops"
                            : !ret_ops->advance ? "ops.advance"
                                                : "ops.cancel");
@@ -79,7 +79,7 @@ dscomm_status_t dscomm_work_create(dscomm_group_t *group,
     if (!ret_work)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': ret_work is NULL", name,
-                           group->name);
+                           group->identity.name);
     status = read_ops(group, ops, &call.custom.ops);
     return status < 0
                ? status

@@ -23,7 +23,7 @@ static dscomm_work_t *part(dscomm_work_t *work)
 
     if (!work->kind->child_end)
         return work;
-    for (child = work->group->pending; child; child = child->next)
+    for (child = work->group->works.pending; child; child = child->next)
         if (child->compound == work)
             return child;
     return NULL;
@@ -81,7 +81,7 @@ static dscomm_status_t explain(dscomm_group_t *group, dscomm_work_t *culprit,
 /* The group's own deadline has passed. 0 if something has come since. */
 static int expire(dscomm_group_t *group, dscomm_work_t *culprit)
 {
-    const uint64_t before = group->completed;
+    const uint64_t before = group->works.completed;
     char what[128] = "a coalesced call", why[DSCOMM_ERROR_MAX] = "";
     char text[DSCOMM_ERROR_MAX];
 
@@ -91,12 +91,12 @@ static int expire(dscomm_group_t *group, dscomm_work_t *culprit)
         break_group(group, DSCOMM_ERR_MISMATCH, why);
         return 1;
     }
-    if (group->completed != before)
+    if (group->works.completed != before)
         return 0;
     snprintf(text, sizeof(text),
              "%s of group '%s' (rank %d of %d) made no progress for %d ms%s%s",
-             what, group->name, group->rank, group->size, group->timeout_ms,
-             *why ? ": " : "", why);
+             what, group->identity.name, group->rank, group->size,
+             group->timeout_ms, *why ? ": " : "", why);
     break_group(group, DSCOMM_ERR_TIMEOUT, text);
     return 1;
 }
@@ -111,11 +111,11 @@ static int64_t next_look_ns(const dscomm_group_t *group)
     const int64_t last =
         (group->timeout_ms - MIN(group->timeout_ms / 4, LAST_LOOK_MS)) *
         NS_PER_MS;
-    const int64_t next = first << group->looks;
+    const int64_t next = first << group->works.looks;
 
     if (next <= last)
         return next;
-    return group->looks && next / 2 >= last ? INT64_MAX : last;
+    return group->works.looks && next / 2 >= last ? INT64_MAX : last;
 }
 
 /* A collective has waited for longer and longer: 1 if that ends the group.
@@ -125,9 +125,9 @@ static int look(dscomm_group_t *group, dscomm_work_t *culprit)
     char text[DSCOMM_ERROR_MAX];
 
     if (!culprit || !culprit->kind->look ||
-        group->stalled < next_look_ns(group))
+        group->works.stalled < next_look_ns(group))
         return 0;
-    group->looks++;
+    group->works.looks++;
     if (culprit->kind->look(culprit, text, sizeof text) == DSCOMM_OK)
         return 0;
     break_group(group, DSCOMM_ERR_MISMATCH, text);
@@ -139,7 +139,7 @@ static int look(dscomm_group_t *group, dscomm_work_t *culprit)
  * is the first that others may not have. */
 static void listen(dscomm_group_t *group)
 {
-    dscomm_work_t *work = group->pending;
+    dscomm_work_t *work = group->works.pending;
 
     while (work && !work->kind->listen)
         work = work->next;
@@ -151,16 +151,16 @@ static void listen(dscomm_group_t *group)
  * mismatch as well. */
 static void count_wait(dscomm_group_t *group, int64_t now)
 {
-    if (group->wait_seen != group->completed) {
-        group->wait_seen = group->completed;
-        group->wait_last = 0;
-        group->stalled = 0;
-        group->looks = 0;
+    if (group->works.wait_seen != group->works.completed) {
+        group->works.wait_seen = group->works.completed;
+        group->works.wait_last = 0;
+        group->works.stalled = 0;
+        group->works.looks = 0;
     }
-    if (group->wait_last)
-        group->stalled += MAX(now - group->wait_last, 0);
-    group->wait_last = now;
-    if (group->stalled >=
+    if (group->works.wait_last)
+        group->works.stalled += MAX(now - group->works.wait_last, 0);
+    group->works.wait_last = now;
+    if (group->works.stalled >=
         MIN(LISTEN_AFTER_MS, group->timeout_ms / 2) * NS_PER_MS)
         listen(group);
 }
@@ -172,13 +172,13 @@ static bool is_overdue(dscomm_work_t *work, int64_t now)
     const dscomm_group_t *group = work->group;
     const int64_t deadline_ns = dscomm_priv_clock_after(0, group->timeout_ms);
 
-    if (!work->looked_ns || work->seen != group->completed)
+    if (!work->looked_ns || work->seen != group->works.completed)
         work->waited_ns = 0;
     else
         work->waited_ns +=
             CLAMP(now - work->looked_ns, 0, deadline_ns / GAP_PART);
     work->looked_ns = MAX(work->looked_ns, now); /* clocks differ by a tick */
-    work->seen = group->completed;
+    work->seen = group->works.completed;
     return work->waited_ns >= deadline_ns;
 }
 
@@ -189,7 +189,7 @@ int dscomm_priv_work_over(dscomm_work_t *work, int64_t now)
     if (dscomm_priv_progress_broken(group))
         return 1;
     /* A program that tests in a loop does so many times within a tick. */
-    if (now == work->looked_ns && work->seen == group->completed)
+    if (now == work->looked_ns && work->seen == group->works.completed)
         return 0;
     count_wait(group, now);
     if (work->call.internal)
@@ -207,7 +207,7 @@ static dscomm_work_t *find_overdue(dscomm_group_t *group, int64_t now)
 {
     dscomm_work_t *overdue = NULL, *work, *next;
 
-    for (work = group->pending; work; work = next) {
+    for (work = group->works.pending; work; work = next) {
         next = work->next;
         if (work->call.internal)
             continue;
@@ -221,7 +221,7 @@ static dscomm_work_t *find_overdue(dscomm_group_t *group, int64_t now)
 
 static dscomm_work_t *first_to_look_at(const dscomm_group_t *group)
 {
-    dscomm_work_t *work = group->pending;
+    dscomm_work_t *work = group->works.pending;
 
     while (work && !work->kind->look)
         work = work->next;
@@ -232,14 +232,14 @@ void dscomm_priv_works_expire(dscomm_group_t *group, int64_t now)
 {
     dscomm_work_t *overdue;
 
-    if (!group->pending || dscomm_priv_progress_broken(group))
+    if (!group->works.pending || dscomm_priv_progress_broken(group))
         return;
-    group->expiring = 1;
+    group->works.expiring = 1;
     count_wait(group, now);
     overdue = find_overdue(group, now);
     if (overdue)
         expire(group, overdue);
     else
         look(group, first_to_look_at(group));
-    group->expiring = 0;
+    group->works.expiring = 0;
 }

@@ -20,7 +20,7 @@ static atomic_int wanted;
 /* group->event is one more than the descriptor, so that 0 is none. */
 static int event_fd(const dscomm_group_t *group)
 {
-    return atomic_load(&group->event) - 1;
+    return atomic_load(&group->works.event) - 1;
 }
 
 /* The counter cannot be full: that would take 2^64 - 2 completions. */
@@ -37,8 +37,8 @@ void dscomm_priv_event_write(dscomm_group_t *group)
 static void watch(dscomm_group_t *group, int fd)
 {
     pthread_mutex_lock(&lock);
-    atomic_store(&group->event, fd + 1);
-    group->watch_next = watched;
+    atomic_store(&group->works.event, fd + 1);
+    group->works.watch_next = watched;
     watched = group;
     atomic_fetch_add(&wanted, 1);
     pthread_mutex_unlock(&lock);
@@ -55,12 +55,12 @@ static void event_close(dscomm_group_t *group)
         return;
     pthread_mutex_lock(&lock);
     while (*link && *link != group)
-        link = &(*link)->watch_next;
+        link = &(*link)->works.watch_next;
     if (*link) {
-        *link = group->watch_next;
+        *link = group->works.watch_next;
         atomic_fetch_sub(&wanted, 1);
     }
-    atomic_store(&group->event, 0);
+    atomic_store(&group->works.event, 0);
     pthread_mutex_unlock(&lock);
     close(fd);
 }
@@ -83,7 +83,7 @@ void dscomm_priv_event_look(void)
     if (!dscomm_priv_event_wanted())
         return;
     pthread_mutex_lock(&lock);
-    for (group = watched; group; group = group->watch_next)
+    for (group = watched; group; group = group->works.watch_next)
         if (!dscomm_priv_group_is(group, GROUP_REVOKED))
             dscomm_priv_group_revoked(group, NULL, 0);
     pthread_mutex_unlock(&lock);
@@ -107,7 +107,7 @@ dscomm_status_t dscomm_group_fd(dscomm_group_t *group, int *ret_fd)
     if (!ret_fd)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': ret_fd is NULL", name,
-                           group->name);
+                           group->identity.name);
     if (event_fd(group) >= 0) {
         *ret_fd = event_fd(group);
         return DSCOMM_OK;
@@ -117,14 +117,14 @@ dscomm_status_t dscomm_group_fd(dscomm_group_t *group, int *ret_fd)
                            "%s on group '%s': backend %s makes progress in the "
                            "program's calls alone; if it is MPI's, initialise "
                            "MPI with MPI_THREAD_MULTIPLE",
-                           name, group->name, group->module->name);
+                           name, group->identity.name, group->module->name);
     status = dscomm_priv_progress_demand();
     if (status < 0)
         return status;
     fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fd < 0)
         return dscomm_fail(DSCOMM_ERR_IO, "%s on group '%s': eventfd: %s", name,
-                           group->name, strerror(errno));
+                           group->identity.name, strerror(errno));
     watch(group, fd);
     if (dscomm_priv_group_revoked(group, NULL, 0) != DSCOMM_OK)
         dscomm_priv_event_write(group);

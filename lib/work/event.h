@@ -12,7 +12,8 @@ void dscomm_priv_event_write(dscomm_group_t *group);
 
 static inline void dscomm_priv_event_signal(dscomm_group_t *group)
 {
-    if (G_UNLIKELY(atomic_load_explicit(&group->event, memory_order_relaxed)))
+    if (G_UNLIKELY(
+            atomic_load_explicit(&group->works.event, memory_order_relaxed)))
         dscomm_priv_event_write(group);
 }
 

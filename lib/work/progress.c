@@ -25,15 +25,15 @@ static _Thread_local int walking;
 
 void dscomm_priv_pending_add(dscomm_group_t *group)
 {
-    if (group->listed)
+    if (group->works.listed)
         return;
     dscomm_priv_group_set(group, GROUP_PENDING);
     pthread_mutex_lock(&list_lock);
-    group->listed = 1;
-    group->prev = NULL;
-    group->next = list;
+    group->works.listed = 1;
+    group->works.prev = NULL;
+    group->works.next = list;
     if (list)
-        list->prev = group;
+        list->works.prev = group;
     list = group;
     atomic_fetch_add_explicit(&listed, 1, memory_order_relaxed);
     pthread_mutex_unlock(&list_lock);
@@ -43,7 +43,8 @@ void dscomm_priv_pending_add(dscomm_group_t *group)
 /* Whether group leaves the list. */
 static bool is_settled(const dscomm_group_t *group)
 {
-    return group->listed && !group->pending && !group->expiring;
+    return group->works.listed && !group->works.pending &&
+           !group->works.expiring;
 }
 
 /* With both locks held. Clearing GROUP_PENDING hands the group back to its own
@@ -52,13 +53,13 @@ static void settle(dscomm_group_t *group)
 {
     if (!is_settled(group))
         return;
-    group->listed = 0;
-    if (group->prev)
-        group->prev->next = group->next;
+    group->works.listed = 0;
+    if (group->works.prev)
+        group->works.prev->works.next = group->works.next;
     else
-        list = group->next;
-    if (group->next)
-        group->next->prev = group->prev;
+        list = group->works.next;
+    if (group->works.next)
+        group->works.next->works.prev = group->works.prev;
     atomic_fetch_sub_explicit(&listed, 1, memory_order_relaxed);
     dscomm_priv_group_clear(group, GROUP_PENDING);
 }
@@ -76,11 +77,11 @@ void dscomm_priv_pending_settle(dscomm_group_t *group)
  * ended its diagnosis. */
 static void lock_to_close(dscomm_group_t *group)
 {
-    pthread_mutex_lock(&group->lock);
-    while (group->expiring) {
-        pthread_mutex_unlock(&group->lock);
+    pthread_mutex_lock(&group->works.lock);
+    while (group->works.expiring) {
+        pthread_mutex_unlock(&group->works.lock);
         g_usleep(CLOSE_PAUSE_US);
-        pthread_mutex_lock(&group->lock);
+        pthread_mutex_lock(&group->works.lock);
     }
 }
 
@@ -89,12 +90,13 @@ static void works_end(dscomm_group_t *group)
     char text[DSCOMM_ERROR_MAX];
 
     snprintf(text, sizeof text,
-             "group '%s' was freed while the work was running", group->name);
+             "group '%s' was freed while the work was running",
+             group->identity.name);
     lock_to_close(group);
     dscomm_priv_works_cancel(group, DSCOMM_ERR_ABORTED, text);
     dscomm_priv_pending_settle(group);
     dscomm_priv_group_set(group, GROUP_FREED);
-    pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->works.lock);
 }
 
 const dscomm_group_part_t dscomm_priv_works_part = {
@@ -106,8 +108,8 @@ static void scan(dscomm_group_t *group)
 {
     dscomm_work_t *work, *next;
 
-    group->unscanned = 0;
-    for (work = group->pending; work; work = next) {
+    group->works.unscanned = 0;
+    for (work = group->works.pending; work; work = next) {
         next = work->next;
         dscomm_priv_work_advance(work);
         if (work->request.status != DSCOMM_IN_PROGRESS)
@@ -117,17 +119,18 @@ static void scan(dscomm_group_t *group)
 
 unsigned dscomm_priv_progress(dscomm_group_t *group)
 {
-    uint64_t before = group->completed;
+    uint64_t before = group->works.completed;
     unsigned moved;
 
-    if (!group->pending)
+    if (!group->works.pending)
         return 0;
     moved = group->ops.progress(group->impl);
-    if (moved || group->unscanned || group->scheduled || group->custom)
+    if (moved || group->works.unscanned || group->works.scheduled ||
+        group->works.custom)
         scan(group);
-    if (moved && group->completed == before)
-        group->completed++;
-    return (unsigned)(group->completed - before);
+    if (moved && group->works.completed == before)
+        group->works.completed++;
+    return (unsigned)(group->works.completed - before);
 }
 
 int dscomm_priv_progress_broken(dscomm_group_t *group)
@@ -176,12 +179,12 @@ static unsigned walk_list(const dscomm_group_t *except, int locked,
 
     pthread_mutex_lock(&list_lock);
     for (group = list; group; group = next) {
-        next = group->next;
+        next = group->works.next;
         if (group == except || group->capabilities & unless ||
-            pthread_mutex_trylock(&group->lock))
+            pthread_mutex_trylock(&group->works.lock))
             continue;
-        if (locked && group->custom) {
-            pthread_mutex_unlock(&group->lock);
+        if (locked && group->works.custom) {
+            pthread_mutex_unlock(&group->works.lock);
             continue;
         }
         pthread_mutex_unlock(&list_lock);
@@ -191,9 +194,9 @@ static unsigned walk_list(const dscomm_group_t *except, int locked,
         if (now)
             dscomm_priv_works_expire(group, now);
         pthread_mutex_lock(&list_lock);
-        next = group->next;
+        next = group->works.next;
         settle(group);
-        pthread_mutex_unlock(&group->lock);
+        pthread_mutex_unlock(&group->works.lock);
     }
     pthread_mutex_unlock(&list_lock);
     return completed;
@@ -223,10 +226,10 @@ static int progress_others(const dscomm_group_t *group, int locked)
 static int advance_own(dscomm_group_t *group)
 {
     dscomm_work_t *work, *next;
-    const uint64_t before = group->completed;
+    const uint64_t before = group->works.completed;
 
     walking = 1;
-    for (work = group->pending; work; work = next) {
+    for (work = group->works.pending; work; work = next) {
         next = work->next;
         if (work->call.type != CALL_CUSTOM)
             continue;
@@ -235,14 +238,14 @@ static int advance_own(dscomm_group_t *group)
             dscomm_priv_work_retire(work, work->request.status, NULL);
     }
     walking = 0;
-    return group->completed != before;
+    return group->works.completed != before;
 }
 
 int dscomm_backend_progress_others(dscomm_group_t *group)
 {
     int moved = 0;
 
-    if (group && group->custom && !walking)
+    if (group && group->works.custom && !walking)
         moved = advance_own(group);
     return progress_others(group, 0) || moved;
 }
@@ -261,9 +264,9 @@ void dscomm_priv_progress_others(dscomm_group_t *group)
         progress_others(group, 1);
         return;
     }
-    pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->works.lock);
     progress_others(group, 0);
-    pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->works.lock);
 }
 
 int dscomm_backend_has_works(void)

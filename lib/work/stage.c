@@ -211,17 +211,18 @@ static int takes_devices(dscomm_group_t *group)
 {
     const char *why = "it takes none";
 
-    if (!group->devices) {
+    if (!group->memory.devices) {
         if (group->ops.device)
             why = group->ops.device(group->impl, dscomm_priv_device_count());
-        group->devices = why ? GROUP_DEVICES_STAGED : GROUP_DEVICES_TAKEN;
+        group->memory.devices =
+            why ? GROUP_DEVICES_STAGED : GROUP_DEVICES_TAKEN;
         dscomm_log(DSCOMM_LOG_INFO, "core",
                    "group '%s': buffers of a device %s backend %s%s%s",
-                   group->name,
+                   group->identity.name,
                    why ? "are staged in host memory for" : "go as they are to",
                    group->module->name, why ? ": " : "", why ? why : "");
     }
-    return group->devices == GROUP_DEVICES_TAKEN;
+    return group->memory.devices == GROUP_DEVICES_TAKEN;
 }
 
 dscomm_status_t dscomm_priv_stage_refuse(const dscomm_group_t *group,
@@ -231,7 +232,7 @@ dscomm_status_t dscomm_priv_stage_refuse(const dscomm_group_t *group,
                        "%s on group '%s': between coalesce_begin and _end "
                        "buffers must be in host memory, and this one is a "
                        "device's",
-                       name, group->name);
+                       name, group->identity.name);
 }
 
 static dscomm_status_t stage_finish(dscomm_bounce_t *bounce, size_t received)
@@ -285,10 +286,10 @@ static dscomm_status_t await(const dscomm_group_t *group,
     dscomm_status_t status = DSCOMM_OK;
 
     if (sends)
-        status = dscomm_priv_device_sync(extent->send, group->stream);
-    if (!status && (!sends || !group->stream) &&
+        status = dscomm_priv_device_sync(extent->send, group->memory.stream);
+    if (!status && (!sends || !group->memory.stream) &&
         on_device(extent->recv, extent->recvs))
-        status = dscomm_priv_device_sync(extent->recv, group->stream);
+        status = dscomm_priv_device_sync(extent->recv, group->memory.stream);
     return status;
 }
 
@@ -302,9 +303,9 @@ static dscomm_status_t make(const dscomm_group_t *group, dscomm_call_t *call,
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "group '%s': rank %d has no memory for copies of "
                            "device buffers",
-                           group->name, group->rank);
+                           group->identity.name, group->rank);
     stage->bounce = (dscomm_bounce_t){stage_finish, stage_free};
-    stage->stream = group->stream;
+    stage->stream = group->memory.stream;
     status = overlaps(extent) ? cover_both(stage, extent)
                               : cover_each(stage, extent);
     if (status < 0) {

@@ -18,7 +18,7 @@ typedef struct {
 
 static dscomm_work_t *first_collective(const dscomm_group_t *group)
 {
-    dscomm_work_t *work = group->pending;
+    dscomm_work_t *work = group->works.pending;
 
     while (work && work->call.type != CALL_COLLECTIVE)
         work = work->next;
@@ -41,7 +41,7 @@ static void wait_locked(const goal_t *goal, int timeout_ms)
     int spins = 0;
 
     if (timeout_ms)
-        group->wait_last = 0;
+        group->works.wait_last = 0;
     for (;;) {
         dscomm_work_t *work;
 
@@ -83,9 +83,9 @@ void dscomm_priv_works_await(dscomm_group_t *group)
 {
     if (!dscomm_priv_group_is(group, GROUP_PENDING))
         return;
-    pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->works.lock);
     dscomm_priv_works_drain(group);
-    pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->works.lock);
 }
 
 void dscomm_priv_work_wait_locked(dscomm_work_t *work, int timeout_ms)
@@ -114,9 +114,9 @@ dscomm_status_t dscomm_priv_work_wait(dscomm_work_t *work, int timeout_ms)
     dscomm_group_t *group = work->group;
 
     if (!dscomm_priv_work_done(work)) {
-        pthread_mutex_lock(&group->lock);
+        pthread_mutex_lock(&group->works.lock);
         dscomm_priv_work_wait_locked(work, timeout_ms);
-        pthread_mutex_unlock(&group->lock);
+        pthread_mutex_unlock(&group->works.lock);
     }
     return dscomm_priv_work_result(work);
 }
@@ -148,9 +148,9 @@ dscomm_status_t dscomm_priv_work_start(dscomm_group_t *group,
 {
     dscomm_status_t status;
 
-    pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->works.lock);
     status = start_locked(group, kind, call, 0, ret_work);
-    pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->works.lock);
     return status;
 }
 
@@ -164,7 +164,7 @@ dscomm_status_t dscomm_priv_work_block(dscomm_group_t *group,
     dscomm_work_t *work;
     dscomm_status_t status;
 
-    pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->works.lock);
     status = start_locked(group, kind, call, 1, &work);
     if (status == DSCOMM_OK) {
         dscomm_priv_work_wait_locked(work, DSCOMM_TIMEOUT_DEFAULT);
@@ -173,7 +173,7 @@ dscomm_status_t dscomm_priv_work_block(dscomm_group_t *group,
             *ret_request = work->request;
         dscomm_priv_work_discard(work);
     }
-    pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->works.lock);
     return status;
 }
 
@@ -254,12 +254,12 @@ static int visit(dscomm_work_t *work, int slow, int64_t now)
 
     if (dscomm_priv_work_done(work))
         return 1;
-    pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->works.lock);
     dscomm_priv_progress(group);
     if (slow && !dscomm_priv_work_done(work))
         dscomm_priv_work_over(work, now);
     dscomm_priv_pending_settle(group);
-    pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->works.lock);
     return dscomm_priv_work_done(work);
 }
 
@@ -270,10 +270,10 @@ static void rest_any(dscomm_work_t *const *works, size_t count)
 
     for (i = 0; i < count && !works[i]; i++)
         ;
-    pthread_mutex_lock(&works[i]->group->lock);
+    pthread_mutex_lock(&works[i]->group->works.lock);
     if (!dscomm_priv_work_done(works[i]))
         dscomm_priv_progress_rest(works[i]->group, NS_PER_MS, 1);
-    pthread_mutex_unlock(&works[i]->group->lock);
+    pthread_mutex_unlock(&works[i]->group->works.lock);
 }
 
 /* Index of a complete one, or count. */
@@ -298,7 +298,7 @@ static dscomm_status_t wait_any(dscomm_work_t *const *works, size_t count,
 
     for (i = 0; timeout_ms && i < count; i++)
         if (works[i])
-            works[i]->group->wait_last = 0;
+            works[i]->group->works.wait_last = 0;
     while ((i = visit_all(works, count, !timeout_ms || spins >= SPINS, now)) ==
            count) {
         if (++spins < SPINS && timeout_ms)
@@ -338,12 +338,12 @@ void dscomm_work_free(dscomm_work_t *work)
         return;
     group = work->group;
     dscomm_priv_group_hold(group);
-    pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->works.lock);
     if (dscomm_priv_work_done(work))
         dscomm_priv_work_discard(work);
     else
         work->zombie = 1;
-    pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->works.lock);
     dscomm_priv_group_release(group);
 }
 

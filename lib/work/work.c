@@ -37,17 +37,17 @@ static dscomm_status_t grow(dscomm_group_t *group)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "group '%s': rank %d has no memory for %d works of "
                            "%zu bytes",
-                           group->name, group->rank, SLAB_WORKS, size);
+                           group->identity.name, group->rank, SLAB_WORKS, size);
     memset(memory, 0, SLAB_HEAD + SLAB_WORKS * size);
-    group->work_size = size;
-    slab->next = group->slabs;
-    group->slabs = slab;
+    group->works.size = size;
+    slab->next = group->works.slabs;
+    group->works.slabs = slab;
     for (int i = SLAB_WORKS - 1; i >= 0; i--) {
         dscomm_work_t *work = (void *)(memory + SLAB_HEAD + (size_t)i * size);
 
         work->group = group;
-        work->next = group->idle;
-        group->idle = work;
+        work->next = group->works.idle;
+        group->works.idle = work;
     }
     return DSCOMM_OK;
 }
@@ -66,7 +66,7 @@ static dscomm_status_t own_displs(dscomm_work_t *work)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "group '%s': rank %d has no memory for "
                            "displacements of %zu ranks",
-                           group->name, group->rank, size);
+                           group->identity.name, group->rank, size);
     memcpy(work->displs, send, 2 * size * sizeof(*send));
     if (args->send_displs == send)
         args->send_displs = work->displs;
@@ -90,7 +90,7 @@ dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
     dscomm_work_t *work;
     dscomm_status_t status;
 
-    if (!group->idle) {
+    if (!group->works.idle) {
         status = grow(group);
         if (status < 0)
             dscomm_priv_bounce_free(call->bounce);
@@ -99,8 +99,8 @@ dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
                        ? status
                        : dscomm_priv_work_give_up(group, status);
     }
-    work = group->idle;
-    group->idle = work->next;
+    work = group->works.idle;
+    group->works.idle = work->next;
     /* All but call; in parts, since one is long enough to cost a start. */
     memset(work, 0, offsetof(dscomm_work_t, call));
     memset(&work->next, 0,
@@ -157,8 +157,8 @@ void dscomm_priv_work_discard(dscomm_work_t *work)
     dscomm_group_t *group = work->group;
 
     free_memory(work);
-    work->next = group->idle;
-    group->idle = work;
+    work->next = group->works.idle;
+    group->works.idle = work;
     dscomm_priv_group_release(group);
 }
 
@@ -168,13 +168,13 @@ static void link_pending(dscomm_work_t *work)
 
     work->pending = 1;
     work->next = NULL;
-    work->prev = group->pending_tail;
+    work->prev = group->works.pending_tail;
     if (work->prev)
         work->prev->next = work;
     else
-        group->pending = work;
-    group->pending_tail = work;
-    group->unscanned = 1;
+        group->works.pending = work;
+    group->works.pending_tail = work;
+    group->works.unscanned = 1;
     if (!work->held)
         dscomm_priv_pending_add(group);
 }
@@ -189,11 +189,11 @@ static void unlink_pending(dscomm_work_t *work)
     if (work->prev)
         work->prev->next = work->next;
     else
-        group->pending = work->next;
+        group->works.pending = work->next;
     if (work->next)
         work->next->prev = work->prev;
     else
-        group->pending_tail = work->prev;
+        group->works.pending_tail = work->prev;
 }
 
 dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work)
@@ -205,7 +205,7 @@ dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work)
     if (!work->call.internal)
         work->span = dscomm_priv_hook_begin(group, &work->call);
     status = work->kind->start(work);
-    group->unscanned = 1;
+    group->works.unscanned = 1;
     if (status < 0) {
         dscomm_priv_hook_end(group, &work->call, work->span, status);
         return status;
@@ -232,18 +232,18 @@ static void explain(dscomm_work_t *work, dscomm_status_t status, char *text,
             text, size,
             "recv on group '%s': the message of %zu bytes from rank %d with "
             "tag %d is longer than the buffer of %zu bytes",
-            group->name, work->request.bytes, work->request.source,
+            group->identity.name, work->request.bytes, work->request.source,
             work->request.tag, call->p2p.message.bytes);
     else if (status == DSCOMM_ERR_PEER_FAILED && group->ops.explain)
         group->ops.explain(group->impl, &work->request, text, size);
     else if (call->type == CALL_COLLECTIVE)
         snprintf(text, size, "%s of group '%s' failed: %s",
                  dscomm_coll_describe(&call->coll, what, sizeof what),
-                 group->name, dscomm_strerror(status));
+                 group->identity.name, dscomm_strerror(status));
     else
         snprintf(text, size, "%s with rank %d on group '%s' failed: %s",
                  call->p2p.receive ? "recv" : "send", call->p2p.message.peer,
-                 group->name, dscomm_strerror(status));
+                 group->identity.name, dscomm_strerror(status));
 }
 
 /* "all_reduce" and "#17", in whatever sentence. */
@@ -308,7 +308,7 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
         work->kind->end(work);
     if (work->call.bounce)
         status = finish_bounce(work, status);
-    work->group->completed++;
+    work->group->works.completed++;
     if (status < 0 && !work->text && !text) {
         explain(work, status, why, sizeof why);
         text = why;
@@ -339,7 +339,8 @@ void dscomm_priv_work_cancel(dscomm_work_t *work, dscomm_status_t status,
             work->kind->cancel(work, status);
         else
             work->group->ops.cancel(work->group->impl, &work->request);
-        work->group->held |= work->request.held; /* may still use buffers */
+        work->group->works.held |=
+            work->request.held; /* may still use buffers */
         dscomm_priv_work_retire(work, status, text);
     } else {
         dscomm_priv_work_retire(work, work->request.status, NULL);
@@ -349,22 +350,22 @@ void dscomm_priv_work_cancel(dscomm_work_t *work, dscomm_status_t status,
 void dscomm_priv_works_cancel(dscomm_group_t *group, dscomm_status_t status,
                               const char *text)
 {
-    while (group->pending)
-        dscomm_priv_work_cancel(group->pending, status, text);
+    while (group->works.pending)
+        dscomm_priv_work_cancel(group->works.pending, status, text);
 }
 
 void dscomm_priv_works_destroy(dscomm_group_t *group)
 {
     struct dscomm_work_slab *slab;
 
-    while ((slab = group->slabs) != NULL) {
+    while ((slab = group->works.slabs) != NULL) {
         for (size_t k = 0; k < SLAB_WORKS; k++) {
             dscomm_work_t *work =
-                (void *)((char *)slab + SLAB_HEAD + k * group->work_size);
+                (void *)((char *)slab + SLAB_HEAD + k * group->works.size);
 
             free_memory(work);
         }
-        group->slabs = slab->next;
+        group->works.slabs = slab->next;
         free(slab);
     }
 }

@@ -148,8 +148,10 @@ static void test_mesh(void)
     static const int dims[DIMS] = {2, 2, 2};
     static char name[] = "p";
     size_t scratch[16] = {0};
-    dscomm_group_t parent = {
-        .name = name, .id = name, .size = 8, .scratch = scratch};
+    dscomm_group_t parent = {.identity.name = name,
+                             .identity.id = name,
+                             .size = 8,
+                             .scratch = scratch};
     dscomm_group_t *groups[DIMS];
 
     is_int(dscomm_group_mesh(&parent, dims, DIMS, groups), DSCOMM_OK, "a mesh");

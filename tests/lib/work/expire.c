@@ -90,18 +90,18 @@ static void make_group(void)
     work.status = work.request.status = DSCOMM_IN_PROGRESS;
     memset(&group, 0, sizeof group);
     group.ops = ops;
-    group.name = name;
+    group.identity.name = name;
     group.size = 2;
-    group.notes = 1;
+    group.schedules.notes = 1;
     work.kind = dscomm_priv_collective_kind(&group, &work.call);
     group.timeout_ms = TIMEOUT_MS;
-    group.pending = &work;
-    atomic_init(&group.uses, 1);
-    atomic_init(&group.holds, 2); /* it is the test's, and so stays */
-    pthread_mutex_init(&group.lock, NULL);
-    pthread_mutex_lock(&group.lock);
+    group.works.pending = &work;
+    atomic_init(&group.life.uses, 1);
+    atomic_init(&group.life.holds, 2); /* it is the test's, and so stays */
+    pthread_mutex_init(&group.works.lock, NULL);
+    pthread_mutex_lock(&group.works.lock);
     dscomm_priv_pending_add(&group);
-    pthread_mutex_unlock(&group.lock);
+    pthread_mutex_unlock(&group.works.lock);
 }
 
 /* As the progress thread does it, with a clock that runs fast: until the
@@ -110,13 +110,13 @@ static void *expire(void *arg)
 {
     int64_t now = dscomm_priv_clock();
 
-    pthread_mutex_lock(&group.lock);
-    for (int i = 0; i < 6 && group.pending; i++) {
+    pthread_mutex_lock(&group.works.lock);
+    for (int i = 0; i < 6 && group.works.pending; i++) {
         dscomm_priv_works_expire(&group, now);
         now += TIMEOUT_MS / 4 * NS_PER_MS;
     }
     dscomm_priv_pending_settle(&group);
-    pthread_mutex_unlock(&group.lock);
+    pthread_mutex_unlock(&group.works.lock);
     return arg;
 }
 
@@ -153,16 +153,16 @@ static pthread_t start_diagnosis(void)
 static void complete_meanwhile(void)
 {
     const struct timespec until = patience();
-    const bool taken = pthread_mutex_timedlock(&group.lock, &until) == 0;
+    const bool taken = pthread_mutex_timedlock(&group.works.lock, &until) == 0;
 
     ok(taken, "another thread takes the group's lock during a diagnosis");
     if (!taken)
         return;
-    group.pending = NULL;
-    group.completed++;
+    group.works.pending = NULL;
+    group.works.completed++;
     dscomm_priv_pending_settle(&group);
-    ok(group.listed, "the group stays in the list meanwhile");
-    pthread_mutex_unlock(&group.lock);
+    ok(group.works.listed, "the group stays in the list meanwhile");
+    pthread_mutex_unlock(&group.works.lock);
 }
 
 static void test_lock(void)
@@ -172,7 +172,7 @@ static void test_lock(void)
     complete_meanwhile();
     sem_post(&allowed);
     pthread_join(thread, NULL);
-    ok(!group.listed, "it leaves the list afterwards");
+    ok(!group.works.listed, "it leaves the list afterwards");
 }
 
 static void test_drop(void)
