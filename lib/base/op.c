@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operators of the program's own. A handle is the number of a slot in a table
- * and the number of times that the slot was used, by which one that was freed
- * is recognized. */
+/* Operators: the built-in ones, and the program's own. The handle of an own one
+ * is the number of a slot in a table and how often that slot was used before,
+ * so that the handle of a freed operator is recognized. */
 #include "config.h"
 #include "lib/base/op.h"
 #include "lib/base/attr.h"
@@ -10,6 +10,7 @@
 #include <dscomm/op.h>
 #include <glib.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,18 @@ typedef struct {
     char name[DSCOMM_OP_NAME_MAX + 1];
     char text[DSCOMM_OP_TEXT];
 } user_op_t;
+
+static const char *const op_names[DSCOMM_OP_COUNT] = {
+    [DSCOMM_SUM] = "sum",
+    [DSCOMM_PRODUCT] = "product",
+    [DSCOMM_MIN] = "min",
+    [DSCOMM_MAX] = "max",
+    [DSCOMM_AVG] = "avg",
+    [DSCOMM_BAND] = "band",
+    [DSCOMM_BOR] = "bor",
+    [DSCOMM_BXOR] = "bxor",
+    [DSCOMM_PREMUL_SUM] = "premul_sum",
+};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
@@ -121,21 +134,45 @@ dscomm_status_t dscomm_priv_op_take(dscomm_op_t op, const char *name,
     return DSCOMM_OK;
 }
 
-const char *dscomm_priv_op_user_name(dscomm_op_t op)
+static int is_op(dscomm_op_t op)
 {
-    user_op_t *found = op_find(op);
+    return (unsigned)op < DSCOMM_OP_COUNT;
+}
 
+const char *dscomm_op_name(dscomm_op_t op)
+{
+    user_op_t *found;
+
+    if (is_op(op))
+        return op_names[op];
+    found = op_find(op);
     if (!found)
-        return NULL;
+        return "invalid";
     dscomm_priv_op_drop(&found->user);
     return found->name;
 }
 
-bool dscomm_priv_op_takes(dscomm_op_t op, dscomm_dtype_t dtype)
+int dscomm_op_from_name(const char *name, dscomm_op_t *ret_op)
 {
-    user_op_t *found = op_find(op);
-    const bool takes = found && op_takes(found, dtype);
+    for (int i = 0; name && ret_op && i < DSCOMM_OP_COUNT; i++) {
+        if (strcmp(name, op_names[i]) == 0) {
+            *ret_op = (dscomm_op_t)i;
+            return 0;
+        }
+    }
+    return -1;
+}
 
+int dscomm_op_applies(dscomm_op_t op, dscomm_dtype_t dtype)
+{
+    user_op_t *found;
+    bool takes;
+
+    if (is_op(op))
+        return (unsigned)dtype < DSCOMM_DTYPE_COUNT &&
+               (dscomm_priv_applies[op] >> dtype & 1);
+    found = op_find(op);
+    takes = found && op_takes(found, dtype);
     if (found)
         dscomm_priv_op_drop(&found->user);
     return takes;

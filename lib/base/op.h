@@ -5,7 +5,6 @@
 #define LIB_OP_H
 
 #include <dscomm/backend.h>
-#include <stdbool.h>
 
 /* Makes args a reduction by op, a handle: its user, op and fingerprint, whose
  * count is common (0 if ranks may give others). ERR_INVALID if op is no handle,
@@ -26,10 +25,6 @@ static inline const char *dscomm_priv_op_text(const dscomm_coll_args_t *args)
         return args->user ? args->user->text : "user";
     return dscomm_op_name((dscomm_op_t)args->op);
 }
-
-/* The name of a live handle, or NULL; whether it takes dtype. */
-const char *dscomm_priv_op_user_name(dscomm_op_t op);
-bool dscomm_priv_op_takes(dscomm_op_t op, dscomm_dtype_t dtype);
 
 /* In a forked child: a lock that nobody holds. */
 void dscomm_priv_op_forked(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names, sizes and kinds of element types, operators and operations. */
+/* Element types: names, sizes, and the operators that apply; names of
+ * collectives. */
 #include "config.h"
 
-#include "lib/base/op.h"
 #include "lib/base/types.h"
 
 #include <dscomm/hook.h>
@@ -52,18 +52,6 @@ static const char *const dtype_names[DSCOMM_DTYPE_COUNT] = {
     [DSCOMM_BOOL] = "bool",
 };
 
-static const char *const op_names[DSCOMM_OP_COUNT] = {
-    [DSCOMM_SUM] = "sum",
-    [DSCOMM_PRODUCT] = "product",
-    [DSCOMM_MIN] = "min",
-    [DSCOMM_MAX] = "max",
-    [DSCOMM_AVG] = "avg",
-    [DSCOMM_BAND] = "band",
-    [DSCOMM_BOR] = "bor",
-    [DSCOMM_BXOR] = "bxor",
-    [DSCOMM_PREMUL_SUM] = "premul_sum",
-};
-
 static const char *const coll_names[DSCOMM_COLL_COUNT] = {
     [DSCOMM_COLL_BROADCAST] = "broadcast",
     [DSCOMM_COLL_REDUCE] = "reduce",
@@ -89,11 +77,6 @@ static int is_dtype(dscomm_dtype_t dtype)
     return (unsigned)dtype < DSCOMM_DTYPE_COUNT;
 }
 
-static int is_op(dscomm_op_t op)
-{
-    return (unsigned)op < DSCOMM_OP_COUNT;
-}
-
 size_t dscomm_dtype_size(dscomm_dtype_t dtype)
 {
     return dscomm_priv_element_of(dtype);
@@ -102,16 +85,6 @@ size_t dscomm_dtype_size(dscomm_dtype_t dtype)
 const char *dscomm_dtype_name(dscomm_dtype_t dtype)
 {
     return is_dtype(dtype) ? dtype_names[dtype] : "invalid";
-}
-
-const char *dscomm_op_name(dscomm_op_t op)
-{
-    const char *user;
-
-    if (is_op(op))
-        return op_names[op];
-    user = dscomm_priv_op_user_name(op);
-    return user ? user : "invalid";
 }
 
 const char *dscomm_coll_name(dscomm_coll_t coll)
@@ -128,22 +101,4 @@ int dscomm_dtype_from_name(const char *name, dscomm_dtype_t *ret_dtype)
         }
     }
     return -1;
-}
-
-int dscomm_op_from_name(const char *name, dscomm_op_t *ret_op)
-{
-    for (int i = 0; name && ret_op && i < DSCOMM_OP_COUNT; i++) {
-        if (strcmp(name, op_names[i]) == 0) {
-            *ret_op = (dscomm_op_t)i;
-            return 0;
-        }
-    }
-    return -1;
-}
-
-int dscomm_op_applies(dscomm_op_t op, dscomm_dtype_t dtype)
-{
-    if (!is_op(op))
-        return dscomm_priv_op_takes(op, dtype);
-    return is_dtype(dtype) && (dscomm_priv_applies[op] >> dtype & 1);
 }
