@@ -2,184 +2,15 @@
 /* Coalescing: calls are recorded, then started in order as the children of one
  * compound work. */
 #include "config.h"
-#include "lib/call/coalesce.h"
 #include "lib/call/dispatch.h"
 #include "lib/call/fusion.h"
 #include "lib/call/receive.h"
+#include "lib/call/recording.h"
 #include "lib/schedule/collective.h"
-#include "lib/base/op.h"
 
 #include <dscomm/hook.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Calls that a group keeps room for, between recordings. */
-#define KEPT_CALLS 1024
-
-/* Displacements in the scratch space would not outlive the next call, so they
- * are left out here and computed again when the call is started. */
-static void forget_scratch(const dscomm_group_t *group,
-                           dscomm_coll_args_t *args)
-{
-    const size_t *scratch = group->scratch;
-
-    if (args->send_displs == scratch)
-        args->send_displs = NULL;
-    if (args->recv_displs == scratch + group->size)
-        args->recv_displs = NULL;
-}
-
-static dscomm_call_t *recorded(const dscomm_group_t *group)
-{
-    return group->recording.calls.data;
-}
-
-/* Tells the last call what has become a part of it. */
-static void settle(dscomm_group_t *group)
-{
-    const dscomm_sequel_t *sequel = &group->recording.sequel;
-    dscomm_call_t *call = sequel->call;
-
-    if (!call)
-        return;
-    call->coll.count += sequel->bytes / sequel->element;
-    call->coll.fingerprint = sequel->fingerprint;
-    call->parts += sequel->parts;
-    group->recording.bytes += sequel->bytes;
-    group->recording.sequel.call = NULL;
-}
-
-/* The next call of the recording, to be filled in; NULL where there is no
- * memory for it. */
-static dscomm_call_t *add(dscomm_group_t *group)
-{
-    dscomm_call_t *call;
-
-    settle(group);
-    call = dscomm_priv_array_add(&group->recording.calls, sizeof *call);
-    if (!call)
-        dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                    "a call on group '%s' cannot be recorded: no memory beside "
-                    "the %u that are already",
-                    group->identity.name, group->recording.calls.len);
-    return call;
-}
-
-/* Together, they need buffers that are one or have nothing in common. What is a
- * device's is not recorded, but must be looked at. */
-static void set_sequel(dscomm_group_t *group, dscomm_call_t *call)
-{
-    const dscomm_coll_args_t *args = &call->coll;
-    const size_t bytes = dscomm_priv_fusion_bytes(args);
-    const uintptr_t send = (uintptr_t)args->send, recv = (uintptr_t)args->recv;
-    size_t apart = send < recv ? recv - send : send - recv;
-
-    if (args->coll != DSCOMM_COLL_ALL_REDUCE || !bytes ||
-        group->memory.devices || !dscomm_priv_fusion_can(call))
-        return;
-    if (!apart)
-        apart = FUSION_WHOLE_MOST;
-    group->recording.sequel = (dscomm_sequel_t){
-        .call = call,
-        .send = (const char *)args->send + bytes,
-        .recv = (const char *)args->recv + bytes,
-        .element = args->element,
-        .most_count = FUSION_PART_MOST / args->element,
-        .most = MIN(FUSION_WHOLE_MOST - group->recording.bytes, apart - bytes),
-        .dtype = (dscomm_dtype_t)args->dtype,
-        .op = (dscomm_op_t)args->op,
-        .fingerprint = args->fingerprint,
-    };
-}
-
-/* Bytes of the calls that the next may join, now that args comes. */
-static void count_bytes(dscomm_group_t *group, const dscomm_coll_args_t *args)
-{
-    const guint last = group->recording.last;
-    const dscomm_call_t *call = last ? recorded(group) + (last - 1) : NULL;
-
-    if (!call || !dscomm_priv_fusion_joins(call, group->recording.bytes, args))
-        group->recording.bytes = 0;
-    group->recording.bytes += dscomm_priv_fusion_bytes(args);
-}
-
-dscomm_status_t dscomm_priv_coalesce_collective(dscomm_group_t *group,
-                                                const dscomm_coll_args_t *args)
-{
-    dscomm_call_t *call;
-
-    settle(group);
-    count_bytes(group, args);
-    call = add(group);
-    if (!call)
-        return DSCOMM_ERR_NO_MEMORY;
-    memset(call, 0, offsetof(dscomm_call_t, coll));
-    call->type = CALL_COLLECTIVE;
-    call->async = 1;
-    call->coll = *args;
-    dscomm_priv_op_hold(args->user);
-    forget_scratch(group, &call->coll);
-    call->parts = 1;
-    group->recording.last = group->recording.calls.len;
-    set_sequel(group, call);
-    return DSCOMM_OK;
-}
-
-dscomm_status_t dscomm_priv_coalesce_message(dscomm_group_t *group,
-                                             const dscomm_call_t *message)
-{
-    dscomm_call_t *call = add(group);
-
-    if (!call)
-        return DSCOMM_ERR_NO_MEMORY;
-    *call = *message;
-    call->async = 1;
-    return DSCOMM_OK;
-}
-
-dscomm_status_t dscomm_priv_coalesce_refuse(const dscomm_group_t *group,
-                                            const char *name)
-{
-    return dscomm_fail(DSCOMM_ERR_STATE,
-                       "%s on group '%s': between coalesce_begin and _end only "
-                       "calls without a work can be recorded",
-                       name, group->identity.name);
-}
-
-static void drop_operators(const dscomm_group_t *group)
-{
-    for (uint32_t i = 0; i < group->recording.calls.len; i++) {
-        const dscomm_call_t *call = recorded(group) + i;
-
-        if (call->type == CALL_COLLECTIVE)
-            dscomm_priv_op_drop(call->coll.user);
-    }
-}
-
-/* Forgets what was recorded. */
-static void coalesce_drop(dscomm_group_t *group)
-{
-    drop_operators(group);
-    dscomm_priv_array_clear(&group->recording.calls);
-    group->recording.sequel.call = NULL;
-    dscomm_priv_group_clear(group, GROUP_COALESCING);
-}
-
-const dscomm_group_part_t dscomm_priv_coalesce_part = {
-    .end = coalesce_drop,
-    .free = coalesce_drop,
-};
-
-static void forget_calls(dscomm_group_t *group)
-{
-    if (group->recording.calls.len > KEPT_CALLS) {
-        coalesce_drop(group);
-        return;
-    }
-    drop_operators(group);
-    group->recording.calls.len = 0;
-    group->recording.calls.bad = 0;
-}
 
 dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group)
 {
@@ -189,7 +20,7 @@ dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group)
     if (status < 0)
         return status;
     group->recording.last = 0;
-    group->recording.sequel.call = NULL;
+    group->recording.extension.call = NULL;
     dscomm_priv_group_set(group, GROUP_COALESCING);
     return DSCOMM_OK;
 }
@@ -336,7 +167,7 @@ static void free_calls(dscomm_array_t *calls)
  * go as one must not depend on messages, of which each rank has its own. */
 static dscomm_status_t part_messages(dscomm_group_t *group)
 {
-    dscomm_call_t *calls = recorded(group), *messages;
+    dscomm_call_t *calls = dscomm_priv_recording_calls(group), *messages;
     const uint32_t count = group->recording.calls.len;
     uint32_t moved = 0, kept = 0;
 
@@ -366,7 +197,7 @@ static dscomm_status_t part_messages(dscomm_group_t *group)
  * one. */
 static dscomm_status_t plan_calls(dscomm_group_t *group, dscomm_array_t *calls)
 {
-    const dscomm_call_t *call = recorded(group);
+    const dscomm_call_t *call = dscomm_priv_recording_calls(group);
     size_t left = group->recording.calls.len, extent;
     dscomm_call_t *planned;
     dscomm_status_t status = part_messages(group);
@@ -389,7 +220,7 @@ static dscomm_status_t plan_calls(dscomm_group_t *group, dscomm_array_t *calls)
         if (one.type == CALL_COLLECTIVE) {
             dscomm_priv_complete_displs(group, &one.coll);
             one.algorithm = dscomm_priv_dispatch_choose(group, &one.coll, 1);
-            forget_scratch(group, &one.coll);
+            dscomm_priv_recording_forget_scratch(group, &one.coll);
         }
         *planned = one;
     }
@@ -407,7 +238,7 @@ static int is_plain(const dscomm_group_t *group)
 
 static dscomm_status_t run_plain(dscomm_group_t *group)
 {
-    dscomm_call_t call = *recorded(group);
+    dscomm_call_t call = *dscomm_priv_recording_calls(group);
 
     call.async = 0;
     number(group, &call);
@@ -444,7 +275,7 @@ dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
     status = dscomm_priv_group_usable(group, name);
     if (status < 0) {
         if (group)
-            coalesce_drop(group);
+            dscomm_priv_recording_drop(group);
         return status;
     }
     if (!dscomm_priv_group_is(group, GROUP_COALESCING))
@@ -452,15 +283,15 @@ dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
                            "%s on group '%s': there was no coalesce_begin",
                            name, group->identity.name);
     dscomm_priv_group_clear(group, GROUP_COALESCING);
-    settle(group);
+    dscomm_priv_recording_settle(group);
     if (!ret_work && is_plain(group)) {
         status = run_plain(group);
-        forget_calls(group);
+        dscomm_priv_recording_clear(group);
         return status;
     }
     before = group->sequence;
     status = start_recorded(group, &work);
-    forget_calls(group);
+    dscomm_priv_recording_clear(group);
     if (status < 0)
         return status;
     if (ret_work) {

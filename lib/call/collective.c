@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives with one count: check, describe, dispatch. */
 #include "config.h"
-#include "lib/call/coalesce.h"
+#include "lib/call/recording.h"
 #include "lib/call/dispatch.h"
 #include "lib/base/op.h"
 
@@ -157,7 +157,7 @@ dscomm_status_t dscomm_all_reduce(dscomm_group_t *group, const void *send,
                          ret_work);
     if (G_UNLIKELY(group && dscomm_priv_group_is(group, GROUP_COALESCING)) &&
         !ret_work &&
-        dscomm_priv_coalesce_extend(group, send, recv, count, dtype, op))
+        dscomm_priv_recording_extend(group, send, recv, count, dtype, op))
         return DSCOMM_OK;
     return all_reduce(group, send, recv, count, dtype, op, 1.0, ret_work);
 }

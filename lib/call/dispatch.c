@@ -2,7 +2,7 @@
 /* The slow path of a collective. */
 #include "config.h"
 #include "lib/call/dispatch.h"
-#include "lib/call/coalesce.h"
+#include "lib/call/recording.h"
 #include "lib/schedule/collective.h"
 #include "lib/work/stage.h"
 #include "lib/work/work.h"
@@ -166,10 +166,10 @@ static dscomm_status_t record(dscomm_group_t *group, const dscomm_call_t *call,
     const char *name = dscomm_coll_name((dscomm_coll_t)call->coll.coll);
 
     if (async)
-        return dscomm_priv_coalesce_refuse(group, name);
+        return dscomm_priv_recording_refuse(group, name);
     if (dscomm_priv_stage_wanted(group, call))
         return dscomm_priv_stage_refuse(group, name);
-    return dscomm_priv_coalesce_collective(group, &call->coll);
+    return dscomm_priv_recording_collective(group, &call->coll);
 }
 
 /* A blocking call where nothing is going on, but the backend must be asked

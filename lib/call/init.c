@@ -9,7 +9,7 @@
 #include "lib/rendezvous/bootstrap.h"
 #include "lib/base/log.h"
 #include "lib/base/process.h"
-#include "lib/call/coalesce.h"
+#include "lib/call/recording.h"
 #include "lib/call/group-new.h"
 #include "lib/call/receive.h"
 #include "lib/diagnosis/history.h"
@@ -75,10 +75,10 @@ static void (*const forked[])(void) = {
 /* What each room keeps with a group; the end of a group's works comes before
  * that of its descriptor. */
 static const dscomm_group_part_t *const parts[] = {
-    &dscomm_priv_coalesce_part, &dscomm_priv_works_part,
-    &dscomm_priv_event_part,    &dscomm_priv_cache_part,
-    &dscomm_priv_history_part,  &dscomm_priv_lists_part,
-    &dscomm_priv_matched_part,  NULL,
+    &dscomm_priv_recording_part, &dscomm_priv_works_part,
+    &dscomm_priv_event_part,     &dscomm_priv_cache_part,
+    &dscomm_priv_history_part,   &dscomm_priv_lists_part,
+    &dscomm_priv_matched_part,   NULL,
 };
 
 /* Gives lower rooms the functions of higher ones that they call. */

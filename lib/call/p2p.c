@@ -2,7 +2,7 @@
 /* Point to point: check, describe, hand to the backend. */
 #include "config.h"
 #include "lib/call/check.h"
-#include "lib/call/coalesce.h"
+#include "lib/call/recording.h"
 #include "lib/call/receive.h"
 #include "lib/work/stage.h"
 
@@ -138,7 +138,7 @@ static dscomm_status_t record(dscomm_group_t *group, const dscomm_call_t *call,
 {
     if (dscomm_priv_stage_wanted(group, call))
         return dscomm_priv_stage_refuse(group, name);
-    return dscomm_priv_coalesce_message(group, call);
+    return dscomm_priv_recording_message(group, call);
 }
 
 /* A blocking call while something else is going on. */
@@ -311,7 +311,7 @@ static dscomm_status_t start(dscomm_group_t *group, dscomm_call_t *call,
     if (status < 0)
         return status;
     if (dscomm_priv_group_is(group, GROUP_COALESCING))
-        return ret_work ? dscomm_priv_coalesce_refuse(group, name)
+        return ret_work ? dscomm_priv_recording_refuse(group, name)
                         : record(group, call, name);
     if (!ret_work)
         return dscomm_fail(DSCOMM_ERR_INVALID,

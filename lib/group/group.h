@@ -45,7 +45,7 @@ typedef struct {
     uint32_t parts;
     uint32_t fingerprint; /* with that of call */
     size_t bytes;
-} dscomm_sequel_t;
+} dscomm_extension_t;
 
 /* Who the group is; set while it is made, constant afterwards. */
 typedef struct {
@@ -114,7 +114,7 @@ typedef struct {
     dscomm_array_t calls; /* dscomm_call_t */
     size_t bytes; /* of calls that the next may join */
     guint last; /* the last collective's number, from 1 */
-    dscomm_sequel_t sequel;
+    dscomm_extension_t extension;
 } dscomm_group_recording_t;
 
 /* Memory that transports or devices know. */
