@@ -25,12 +25,10 @@
  * deadline slips. */
 #define LOOK_MOST 1024
 
-/* One attempt of this rank to join. */
 typedef struct {
+    dscomm_attempt_t *own;
     dscomm_roster_t roster;
     const dscomm_join_t *join;
-    const char *token, *before;
-    int *final; /* set if another attempt ends no better */
     dscomm_processes_t *processes;
 } attempt_t;
 
@@ -68,18 +66,18 @@ static dscomm_status_t claim(const attempt_t *attempt)
 {
     char *other;
     dscomm_status_t status = dscomm_priv_roster_claim(
-        &attempt->roster, attempt->token, NULL, &other);
+        &attempt->roster, attempt->own->token, NULL, &other);
 
     if (status < 0 || !other)
         return status;
-    if (!strcmp(attempt->before, other))
+    if (!strcmp(attempt->own->before, other))
         status = dscomm_fail(DSCOMM_ERR_PEER_FAILED,
                              "rank 0 serves the store still in which rank %d "
                              "has failed to meet the others; repeat the call "
                              "on rank 0 too",
                              attempt->join->rank);
     else
-        status = fail_doubled(attempt, other, attempt->token);
+        status = fail_doubled(attempt, other, attempt->own->token);
     g_free(other);
     return status;
 }
@@ -285,6 +283,12 @@ dscomm_status_t dscomm_priv_missing_ranks(dscomm_store_t *store,
     return status;
 }
 
+/* Who serves the store. */
+static const char *server_of(const attempt_t *attempt)
+{
+    return dscomm_priv_join_serves(attempt->join) ? "rank 0" : "the launcher";
+}
+
 /* OK if all ranks have come, else who is missing; ERR_MISMATCH if the store has
  * refused ranks whose secret differs, which may be those. *ret_came: so many
  * are known to be there. */
@@ -299,8 +303,8 @@ static dscomm_status_t name_missing(const attempt_t *attempt, int *ret_came)
     if (status != DSCOMM_ERR_TIMEOUT || !join->url)
         return status;
     g_strlcpy(missing, dscomm_last_error(), sizeof missing);
-    if (!dscomm_priv_refused_fail(
-            dscomm_priv_store_refused(attempt->roster.store), true))
+    if (!dscomm_priv_roster_refused(attempt->own->base, attempt->own->world,
+                                    server_of(attempt), false))
         return dscomm_fail(status,
                            "%s; the ranks meet at %s: check that each was "
                            "started, was given this address, and can reach it",
@@ -314,14 +318,14 @@ static dscomm_status_t look_around(void *arg)
 {
     watch_t *watch = arg;
     const attempt_t *attempt = watch->attempt;
-    dscomm_priv_refused_t *refused =
-        dscomm_priv_store_refused(attempt->roster.store);
+    const dscomm_attempt_t *own = attempt->own;
     dscomm_status_t status = look_at_records(watch);
 
     if (status == DSCOMM_OK)
         status = look_in_store(attempt, attempt->join->size);
     if (status == DSCOMM_OK)
-        watch->refused = dscomm_priv_refused_fail(refused, false);
+        watch->refused = dscomm_priv_roster_refused(own->base, own->world,
+                                                    server_of(attempt), true);
     return watch->refused ? DSCOMM_ERR_MISMATCH : status;
 }
 
@@ -406,13 +410,10 @@ static dscomm_status_t lead(const attempt_t *attempt,
     for (int i = 0; records && i < size; i++)
         dscomm_priv_record_clear(&records[i]);
     g_free(records);
-    if (status == DSCOMM_OK) {
-        dscomm_priv_refused_settle(
-            dscomm_priv_store_refused(attempt->roster.store));
+    if (status == DSCOMM_OK)
         *ret_decision = decision;
-    } else {
+    else
         dscomm_priv_nodes_clear(&decision.nodes);
-    }
     return status;
 }
 
@@ -471,7 +472,7 @@ static dscomm_status_t check_lost(const attempt_t *attempt,
     if ((status != DSCOMM_ERR_PEER_FAILED && status != DSCOMM_ERR_IO) ||
         !leader->node || !dscomm_priv_join_serves(attempt->join))
         return status;
-    *attempt->final = 1;
+    attempt->own->final = 1;
     return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
                        "rank 0 (pid %lld on %s) ended before all had come: see "
                        "its own output; or its host cannot be reached any more",
@@ -562,31 +563,27 @@ static dscomm_status_t follow(const attempt_t *attempt,
         status = apply(attempt, value, ret_decision);
     else if (status == DSCOMM_ERR_TIMEOUT)
         status = explain_late(attempt, leader, status);
-    *attempt->final |= value != NULL;
+    attempt->own->final |= value != NULL;
     dscomm_priv_record_clear(leader);
     dscomm_store_free(value);
     return status;
 }
 
-dscomm_status_t dscomm_priv_join(const dscomm_join_t *join,
-                                 dscomm_store_t *store, const char *token,
-                                 const char *before, int64_t deadline,
-                                 int *ret_final, dscomm_processes_t *processes,
+dscomm_status_t dscomm_priv_join(dscomm_attempt_t *own,
                                  dscomm_join_decision_t *ret_decision)
 {
+    const dscomm_join_t *join = own->join;
     const attempt_t attempt = {
-        .roster = {store, join->rank, join->size, deadline, "r/", "summary",
-                   "seen"},
+        .own = own,
+        .roster = {own->store, join->rank, join->size, own->deadline, "r/",
+                   "summary", "seen"},
         .join = join,
-        .token = token,
-        .before = before,
-        .final = ret_final,
-        .processes = processes,
+        .processes = own->processes,
     };
     dscomm_status_t status = claim(&attempt);
 
     if (status == DSCOMM_OK)
-        status = dscomm_priv_processes_leave_will(store, join->rank);
+        status = dscomm_priv_processes_leave_will(own->store, join->rank);
     if (status == DSCOMM_OK)
         status = put_own_record(&attempt);
     if (status == DSCOMM_OK)

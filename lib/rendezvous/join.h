@@ -7,16 +7,24 @@
 #include "lib/rendezvous/processes.h"
 #include "lib/rendezvous/rendezvous.h"
 
-/* Exchanges records through store, a view of the world's keys; returns what
- * rank 0 decided. token names this call, by dscomm_priv_roster_token(); before
- * is the token of the last call of this process and rank that failed, or "".
- * processes learns who rank 0 is. *ret_final becomes 1 if another attempt ends
- * no better: the status is the decision of rank 0, or rank 0 was there and has
- * ended. */
-dscomm_status_t dscomm_priv_join(const dscomm_join_t *join,
-                                 dscomm_store_t *store, const char *token,
-                                 const char *before, int64_t deadline,
-                                 int *ret_final, dscomm_processes_t *processes,
+/* One attempt of this rank to join its world. */
+typedef struct {
+    const dscomm_join_t *join;
+    dscomm_store_t *store; /* view of the world's keys */
+    dscomm_store_t *base; /* the store, in which its server reports */
+    const char *world; /* how its ranks call it there */
+    const char *token; /* names this call: dscomm_priv_roster_token() */
+    /* The token of the last call of this process and rank that failed, or "" */
+    const char *before;
+    int64_t deadline;
+    dscomm_processes_t *processes; /* learns who rank 0 is */
+    /* Becomes 1 if another attempt ends no better: the status is the decision
+     * of rank 0, or rank 0 was there and has ended. */
+    int final;
+} dscomm_attempt_t;
+
+/* Exchanges records through the store; returns what rank 0 decided. */
+dscomm_status_t dscomm_priv_join(dscomm_attempt_t *attempt,
                                  dscomm_join_decision_t *ret_decision);
 
 /* Each rank that has come has set a key, prefix and its number. OK if all have,

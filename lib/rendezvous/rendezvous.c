@@ -113,20 +113,24 @@ static dscomm_status_t explain_late(const dscomm_join_t *join,
                            : "");
 }
 
-/* For the server of rank 0, if it refuses this rank. */
-static void name_rank(const dscomm_join_t *join, dscomm_priv_rank_t *rank)
+/* For the server of the store, if it refuses this rank. number: of the world
+ * among those of this process that meet there. */
+static void name_rank(const dscomm_join_t *join, unsigned number,
+                      dscomm_priv_rank_t *rank)
 {
     char node[DSCOMM_NODE_MAX];
 
     dscomm_priv_node_name(node);
     memset(rank, 0, sizeof *rank);
-    g_snprintf(rank->world, sizeof rank->world, "%d %s %s", join->size,
-               join->run_id, join->job);
+    g_snprintf(rank->world, sizeof rank->world, "%d %u %s %s", join->size,
+               number, join->run_id, join->job);
+    dscomm_priv_tidy(rank->world, sizeof rank->world);
     g_snprintf(rank->name, sizeof rank->name, "rank %d of %d (pid %ld on %s)",
                join->rank, join->size, (long)getpid(), node);
 }
 
-static dscomm_status_t open_once(const dscomm_join_t *join, int64_t deadline,
+static dscomm_status_t open_once(const point_t *point,
+                                 const dscomm_join_t *join, int64_t deadline,
                                  dscomm_store_t **ret_store)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
@@ -142,11 +146,12 @@ static dscomm_status_t open_once(const dscomm_join_t *join, int64_t deadline,
         .text = text,
         .rank = &rank,
     };
+    const dscomm_priv_job_t guest = {.ports = 1, .rank = &rank};
     const int served = dscomm_priv_join_serves(join);
     dscomm_address_check_t address = DSCOMM_ADDRESS_FINE;
     dscomm_status_t status;
 
-    name_rank(join, &rank);
+    name_rank(join, point->count + 1, &rank);
     if (served && join->rank)
         address = dscomm_priv_address_check(join, deadline);
     attr.timeout_ms = MAX(dscomm_priv_clock_left(deadline), 1);
@@ -158,8 +163,8 @@ static dscomm_status_t open_once(const dscomm_join_t *join, int64_t deadline,
     if (address == DSCOMM_ADDRESS_WRONG)
         status = dscomm_priv_address_check_fail(join);
     else
-        status = dscomm_priv_store_open(join->url, &attr, served ? &job : NULL,
-                                        ret_store);
+        status = dscomm_priv_store_open(join->url, &attr,
+                                        served ? &job : &guest, ret_store);
     g_free(text);
     if (status == DSCOMM_ERR_TIMEOUT && is_tcp(join->url) && !attr.serve)
         status = explain_late(join, address);
@@ -175,7 +180,7 @@ static dscomm_status_t open_store(const point_t *point,
                                   const dscomm_join_t *join, int64_t deadline,
                                   dscomm_store_t **ret_store)
 {
-    dscomm_status_t status = open_once(join, deadline, ret_store);
+    dscomm_status_t status = open_once(point, join, deadline, ret_store);
 
     if (!point->count)
         deadline = MIN(deadline,
@@ -183,7 +188,7 @@ static dscomm_status_t open_store(const point_t *point,
     while (status == DSCOMM_ERR_STATE && !is_tcp(join->url) &&
            dscomm_priv_clock() < deadline) {
         g_usleep(RETRY_US);
-        status = open_once(join, deadline, ret_store);
+        status = open_once(point, join, deadline, ret_store);
     }
     return status;
 }
@@ -360,14 +365,30 @@ static dscomm_status_t meet(const dscomm_join_t *join, const char *token,
                             dscomm_join_decision_t *ret_decision)
 {
     dscomm_status_t status = enter(join, deadline, meeting);
+    const point_t *point = meeting->point;
+    dscomm_priv_rank_t rank;
+    dscomm_attempt_t attempt = {
+        .join = join,
+        .store = meeting->store,
+        .world = rank.world,
+        .token = token,
+        .before = point ? point->failed : "",
+        .deadline = deadline,
+        .processes = meeting->processes,
+    };
 
     if (status < 0)
         return status;
+    name_rank(join, point ? point->count : 0, &rank);
+    status = dscomm_store_prefix(point ? point->store : join->store, "",
+                                 &attempt.base);
     limit_store(meeting->store, deadline);
-    status =
-        dscomm_priv_join(join, meeting->store, token,
-                         meeting->point ? meeting->point->failed : "", deadline,
-                         ret_final, meeting->processes, ret_decision);
+    if (status == DSCOMM_OK) {
+        limit_store(attempt.base, deadline);
+        status = dscomm_priv_join(&attempt, ret_decision);
+    }
+    *ret_final = attempt.final;
+    dscomm_store_close(attempt.base);
     limit_none(meeting->store);
     status = dscomm_priv_stopped_store(meeting->store, is_by_rank_0(join), "",
                                        status);

@@ -6,6 +6,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/node.h"
 #include "lib/base/random.h"
+#include "lib/store/tcp/refused.h"
 
 #include <glib.h>
 #include <stdio.h>
@@ -18,6 +19,8 @@
  * for. */
 #define NAMES_MAX 32
 #define MISSING_MS 500
+/* How many further addresses of refused processes a sentence names. */
+#define OTHERS_MAX 3
 #define READERS_PAUSE_US 2000
 
 void dscomm_priv_roster_token(const char *space, char token[ROSTER_TOKEN_MAX])
@@ -200,6 +203,95 @@ dscomm_status_t dscomm_priv_roster_missing(dscomm_store_t *store,
     *ret_came = count.came;
     g_string_free(count.numbers, TRUE);
     return status;
+}
+
+/* Reports of refused processes */
+
+enum { REPORT_VOUCHED, REPORT_WORLD, REPORT_PEER, REPORT_PROCESS };
+enum { REPORT_FIELDS = REPORT_PROCESS + 1 };
+
+/* The first that a member of world has sent for certain, or, unless certain,
+ * the first; NULL: none. */
+static char **report_find(char **lines, const char *world, bool certain)
+{
+    char **first = NULL;
+
+    for (int i = 0; lines[i]; i++) {
+        char **fields = g_strsplit(lines[i], "\t", REPORT_FIELDS);
+        const bool fits = g_strv_length(fields) == REPORT_FIELDS;
+        const bool member = fits && !strcmp(fields[REPORT_VOUCHED], "1") &&
+                            !strcmp(fields[REPORT_WORLD], world);
+
+        if (member || (fits && !certain && !first)) {
+            g_strfreev(first);
+            first = g_steal_pointer(&fields);
+        }
+        g_strfreev(fields);
+        if (member)
+            break;
+    }
+    return first;
+}
+
+/* "; others came from ADDRESS, ADDRESS", or "". */
+static char *report_others(char **lines, const char *peer)
+{
+    GString *text = g_string_new(NULL);
+
+    for (int i = 0, count = 0; lines[i] && count < OTHERS_MAX; i++) {
+        char **fields = g_strsplit(lines[i], "\t", REPORT_FIELDS);
+
+        if (g_strv_length(fields) == REPORT_FIELDS &&
+            strcmp(fields[REPORT_PEER], peer) != 0)
+            g_string_append_printf(text, "%s%s",
+                                   count++ ? ", " : "; others came from ",
+                                   fields[REPORT_PEER]);
+        g_strfreev(fields);
+    }
+    return g_string_free(text, FALSE);
+}
+
+static void report_fail(char **lines, char **fields, const char *server,
+                        unsigned count, int guarded)
+{
+    char *others = report_others(lines, fields[REPORT_PEER]);
+
+    dscomm_fail(
+        DSCOMM_ERR_MISMATCH,
+        "%u connection%s refused at %s's store, %sfrom %s, which says that it "
+        "is %s: it has %s %s%s%s; give all processes of the job the same "
+        "DSCOMM_JOB_SECRET or DSCOMM_JOB_SECRET_FILE, or none of them one",
+        count, count > 1 ? "s were" : " was", server, count > 1 ? "one " : "",
+        fields[REPORT_PEER], fields[REPORT_PROCESS],
+        guarded ? "another job secret than" : "a job secret, and", server,
+        guarded ? ", or none" : " has none", others);
+    g_free(others);
+}
+
+int dscomm_priv_roster_refused(dscomm_store_t *store, const char *world,
+                               const char *server, bool certain)
+{
+    const char *key = REFUSED_KEY;
+    char **lines, **fields = NULL;
+    unsigned count = 0;
+    int present = 0, guarded = 0;
+    void *value;
+    size_t size;
+
+    if (dscomm_store_check(store, &key, 1, &present) < 0 || !present ||
+        dscomm_store_get(store, key, DSCOMM_TIMEOUT_DEFAULT, &value, &size) < 0)
+        return 0;
+    lines = g_strsplit(value, "\n", -1);
+    dscomm_store_free(value);
+    if (lines[0] && sscanf(lines[0], "%u %d", &count, &guarded) == 2)
+        fields = report_find(lines + 1, world, certain);
+    if (fields)
+        report_fail(lines + 1, fields, server, count, guarded);
+    else
+        count = 0;
+    g_strfreev(fields);
+    g_strfreev(lines);
+    return (int)MIN(count, G_MAXINT);
 }
 
 void dscomm_priv_roster_await_readers(dscomm_store_t *store, const char *key,

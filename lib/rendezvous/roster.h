@@ -83,6 +83,13 @@ dscomm_status_t dscomm_priv_roster_missing(dscomm_store_t *store,
                                            const char *noun, char **ret_names,
                                            int *ret_came);
 
+/* How many connections the store's server has refused because of another job
+ * secret (lib/store/tcp/refused.h), after dscomm_fail() with ERR_MISMATCH; 0:
+ * none, or it does not say. certain: only if the kernel vouches for one of
+ * them, whose process is of world. server: whose store it is, as "rank 0". */
+int dscomm_priv_roster_refused(dscomm_store_t *store, const char *world,
+                               const char *server, bool certain);
+
 /* Waits until so many members have read what was published, that is added 1 to
  * key, for twice the grace period at most. */
 void dscomm_priv_roster_await_readers(dscomm_store_t *store, const char *key,

@@ -238,13 +238,6 @@ int dscomm_priv_store_clients(const dscomm_store_t *store)
     return shared->ops->clients ? shared->ops->clients(shared) : -1;
 }
 
-dscomm_priv_refused_t *dscomm_priv_store_refused(const dscomm_store_t *store)
-{
-    const dscomm_priv_store_t *shared = store->shared;
-
-    return shared->ops->refused ? shared->ops->refused(shared) : NULL;
-}
-
 void dscomm_store_free(void *value)
 {
     g_free(value);

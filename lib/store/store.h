@@ -50,7 +50,6 @@ dscomm_priv_deadline_t dscomm_priv_deadline_within(dscomm_priv_limit_t limit,
                                                    bool silent);
 
 typedef struct dscomm_priv_store dscomm_priv_store_t;
-typedef struct dscomm_priv_refused dscomm_priv_refused_t;
 
 #define STORE_PEER_MAX 96
 
@@ -77,8 +76,6 @@ typedef struct {
     void (*close)(dscomm_priv_store_t *self);
     int (*port)(const dscomm_priv_store_t *self); /* optional */
     int (*clients)(const dscomm_priv_store_t *self); /* optional */
-    dscomm_priv_refused_t *(*refused)(
-        const dscomm_priv_store_t *self); /* optional */
     /* Whether the last request had no answer in time; fills *ret_place if so,
      * unless that is NULL; optional. */
     bool (*silent)(dscomm_priv_store_t *self,
@@ -130,8 +127,9 @@ struct dscomm_priv_store {
     dscomm_priv_store_t *inherited; /* the next that a forked child closed */
 };
 
-/* What a rank says of itself to the server of a store that it may not use, or
- * will not: texts, cut off, and zeros after them. */
+/* What a process says of itself to the server of a store that it may not use,
+ * or will not: texts, cut off, and zeros after them. A process that is no rank
+ * gives its program's name as its world. */
 typedef struct {
     char world[192]; /* equal for all ranks of a world, and no others' */
     char name[128]; /* "rank 1 of 2 (pid 77 on node)" */
@@ -205,15 +203,6 @@ dscomm_status_t dscomm_priv_store_look(dscomm_priv_look_t *looks, size_t count);
 /* How many clients that have left a last will are connected to the server in
  * this process, however many connections each has; -1 where it serves none. */
 int dscomm_priv_store_clients(const dscomm_store_t *store);
-
-/* The ranks that the server in this process has not served, since their secret
- * differs, see lib/store/tcp/refused.h; NULL: it serves none. */
-dscomm_priv_refused_t *dscomm_priv_store_refused(const dscomm_store_t *store);
-/* How many they are, after dscomm_fail() with ERR_MISMATCH; 0: none. final:
- * those count, too, that are not believed. NULL is fine. */
-int dscomm_priv_refused_fail(dscomm_priv_refused_t *refused, bool final);
-/* All ranks have come: none is refused any more. NULL is fine. */
-void dscomm_priv_refused_settle(dscomm_priv_refused_t *refused);
 
 /* Leaves a last will: if this process ends without withdrawing it, the server
  * appends value to key within half a second (lib/store/tcp/will.h). A store has

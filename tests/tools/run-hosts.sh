@@ -212,6 +212,22 @@ since 10 'a host dies'
 gone
 result $? 'a host dies: no rank is left'
 
+# Another host's secret differs. The kernel does not know whose process that is, so
+# that it ends nothing, but node 0 names it when its time is over.
+secret=$DSCOMM_JOB_SECRET
+bounds="$usual --join-timeout 3"
+node 0 -n 1 true
+DSCOMM_JOB_SECRET=0123456789abcdef
+node 1 -n 1 true
+finish
+DSCOMM_JOB_SECRET=$secret
+is "$statuses" 125,125 'another secret on another host: statuses'
+like "$(err 0)" 'dscomm run: node 1 of 2 did not come to .* within 3 s; 1 connection was refused at node 0.s store, from 10\.99\.0\.2:[0-9]+, which says that it is dscomm run \(pid [0-9]+ on host1\): it has another job secret than node 0, or none; give all processes of the job the same DSCOMM_JOB_SECRET' \
+    'another secret on another host: node 0'
+like "$(err 1)" '^dscomm run: node 0 of 2 did not come: the store at .* has another secret' \
+    'another secret on another host: node 1'
+bounds=$usual
+
 # Addresses, without the secret, with which node 0 would listen at all that it has
 secret=$DSCOMM_JOB_SECRET
 unset DSCOMM_JOB_SECRET

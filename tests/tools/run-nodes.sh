@@ -299,6 +299,33 @@ is "$(err 1)" "dscomm run: $why" 'only a node of another job comes: it is told'
 is "$(err 0)" "dscomm run: refused a node of another job: $why
 dscomm run: nodes 1, 2 of 3 did not come to $address:29500 within 3 s; $why" \
     'only a node of another job comes: node 0'
+# Secrets that differ, or of which one node has none: SECRET-0|SECRET-1|WHAT IT HAS
+# Node 0 ends at once, because the kernel says that the other is of the same user.
+bounds='--join-timeout 300 --node-timeout 5'
+while IFS='|' read -r first other has; do
+    nodes=2
+    DSCOMM_JOB_SECRET=$first
+    export DSCOMM_JOB_SECRET
+    node 0 -n 1 true
+    DSCOMM_JOB_SECRET=$other
+    node 1 -n 1 true
+    who="dscomm run (pid $pid on $host)"
+    finish
+    unset DSCOMM_JOB_SECRET
+    is "$statuses" 125,125 "secrets '$first' and '$other': statuses"
+    is "$(err 0 | grep -v 'dscomm: warn:' |
+        sed "s/127.0.0.1:[0-9]*, which/ADDRESS, which/")" \
+        "dscomm run: 1 connection was refused at node 0's store, from ADDRESS, \
+which says that it is $who: it has $has; give all processes of the job the same \
+DSCOMM_JOB_SECRET or DSCOMM_JOB_SECRET_FILE, or none of them one" \
+        "secrets '$first' and '$other': node 0"
+    like "$(err 1)" '^dscomm run: node 0 of 2 did not come: the store at .* same DSCOMM_JOB_SECRET' \
+        "secrets '$first' and '$other': node 1"
+done <<'END'
+0123456789abcdef|0123456789abcdeF|another job secret than node 0, or none
+0123456789abcdef||another job secret than node 0, or none
+|0123456789abcdef|a job secret, and node 0 has none
+END
 bounds='--join-timeout 20 --node-timeout 5'
 nodes=2
 node 1 -n 1 true

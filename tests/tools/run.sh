@@ -255,6 +255,12 @@ TMPDIR=$scratch/nowhere TORCHELASTIC_ERROR_FILE=/outer run -n 2 sh -c \
 is "$status `sort -u "$scratch/out"`" '0 none' 'no place for error files: a job without'
 unset TMPDIR
 
+# A rank whose secret is not the store's, and whose end nobody takes for a failure
+DSCOMM_TIMEOUT=300 run -n 2 sh -c '[ $RANK = 0 ] || export DSCOMM_JOB_SECRET=0123456789abcdef
+    "$1" arguments >&2; [ $RANK != 0 ]' sh "$abs_top_builddir/tests/backends/conformance"
+is "$status `grep -c "1 connection was refused at the launcher's store, from 127.0.0.1:.* that it is rank 1 of 2 (pid .*): it has another job secret than the launcher, or none; give all" "$scratch/err"`" \
+    '1 1' 'a rank with another secret: rank 0 ends' || cat "$scratch/err"
+
 # Two programs of the suite, one after the other in each rank
 for method in env:// "file://$scratch/meeting"; do
     DSCOMM_INIT_METHOD=$method DSCOMM_TIMEOUT=20 run -n 3 sh -c \

@@ -36,8 +36,10 @@ tool_nodes_t *tool_nodes_new(const tool_job_t *job, const tool_place_t *place,
 
 /* "tcp://HOST:PORT"; g_free(). */
 char *tool_nodes_url(const char *host, int port);
-/* Opens the nodes' view of the store; ret_base may be NULL. */
+/* Opens the nodes' view of the store, and the store, unless ret_base is NULL.
+ */
 dscomm_status_t tool_nodes_open(const char *url, int serve, int timeout_ms,
+                                dscomm_store_t **ret_base,
                                 dscomm_store_t **ret_store);
 /* Sets key to text, unless it is set already: the first one counts. */
 dscomm_status_t tool_nodes_set_once(dscomm_store_t *store, const char *key,

@@ -34,6 +34,8 @@ typedef struct {
     char *url;
     tool_nodes_record_t own;
     dscomm_roster_t roster;
+    dscomm_store_t *base; /* node 0: the store, in which its server reports */
+    int refused; /* node 0: launchers whose secret differs, if that ends it */
     int64_t notice_at; /* when to say for whom it waits; 0: it is said */
     char *note; /* node 0: the stranger's that came */
     char **hosts; /* all nodes' */
@@ -133,10 +135,10 @@ static dscomm_status_t take_record(void *arg, int node, const void *value,
 static const char *explain_missing(const join_t *j)
 {
     return tool_host_is_loopback("/etc/hosts", j->place->host)
-               ? "; the address of --master is loopback here, where only "
+               ? "the address of --master is loopback here, where only "
                  "this machine can reach it: see /etc/hosts, or give "
                  "another address"
-               : "; check that dscomm run was started on every node, each "
+               : "check that dscomm run was started on every node, each "
                  "with its own --node-rank, and that each can reach this "
                  "address";
 }
@@ -187,25 +189,39 @@ static void give_notice(join_t *j)
     g_free(names);
 }
 
+/* How many launchers were refused because of another job secret; the sentence
+ * is the last error. */
+static int find_refused(const join_t *j, bool certain)
+{
+    return dscomm_priv_roster_refused(j->base, g_get_prgname(), "node 0",
+                                      certain);
+}
+
 static dscomm_status_t look_around(void *arg)
 {
-    look_for_note(arg);
-    give_notice(arg);
-    return DSCOMM_OK;
+    join_t *j = arg;
+
+    look_for_note(j);
+    give_notice(j);
+    j->refused = find_refused(j, true);
+    return j->refused ? DSCOMM_ERR_MISMATCH : DSCOMM_OK;
 }
 
 /* Who did not come, and what may be the reason. */
 static char *explain_late(join_t *j, int *ret_came)
 {
     char *names = name_missing(j, ret_came), *text;
+    const char *why;
 
     look_for_note(j);
+    why = j->note ? j->note : explain_missing(j);
+    if (find_refused(j, false))
+        why = dscomm_last_error();
     if (!names)
         names = g_strdup_printf("some of %d nodes", j->place->nodes);
-    text = g_strdup_printf(
-        "%s did not come to %s within %g s%s%s", names,
-        j->url + strlen("tcp://"), (double)j->place->join_us / G_USEC_PER_SEC,
-        j->note ? "; " : explain_missing(j), j->note ? j->note : "");
+    text = g_strdup_printf("%s did not come to %s within %g s; %s", names,
+                           j->url + strlen("tcp://"),
+                           (double)j->place->join_us / G_USEC_PER_SEC, why);
     g_free(names);
     return text;
 }
@@ -217,7 +233,7 @@ static char *collect(join_t *j, int *ret_came)
     dscomm_status_t status =
         dscomm_priv_roster_collect(&j->roster, &wait, take_record);
 
-    *ret_came = j->place->nodes;
+    *ret_came = MAX(j->place->nodes - j->refused, 1);
     if (status == DSCOMM_ERR_TIMEOUT)
         return explain_late(j, ret_came);
     return status < 0 ? g_strdup(dscomm_last_error()) : NULL;
@@ -383,15 +399,15 @@ static int follow(join_t *j)
 static dscomm_status_t await_store(join_t *j)
 {
     const int left = dscomm_priv_clock_left(j->roster.deadline);
-    dscomm_status_t status =
-        tool_nodes_open(j->url, 0, MIN(left, NOTICE_MS), &j->roster.store);
+    dscomm_status_t status = tool_nodes_open(j->url, 0, MIN(left, NOTICE_MS),
+                                             NULL, &j->roster.store);
 
     if (status != DSCOMM_ERR_TIMEOUT || left <= NOTICE_MS)
         return status;
     tool_fail(0, j->job->command, "waiting for node 0: %s",
               dscomm_last_error());
     return tool_nodes_open(j->url, 0,
-                           dscomm_priv_clock_left(j->roster.deadline),
+                           dscomm_priv_clock_left(j->roster.deadline), NULL,
                            &j->roster.store);
 }
 
@@ -401,7 +417,7 @@ static int open_store(join_t *j)
     dscomm_status_t status =
         serve ? tool_nodes_open(j->url, 1,
                                 dscomm_priv_clock_left(j->roster.deadline),
-                                &j->roster.store)
+                                &j->base, &j->roster.store)
               : await_store(j);
 
     if (status == DSCOMM_OK)
@@ -477,6 +493,7 @@ int tool_nodes_join(tool_job_t *job, const tool_place_t *place,
     } else {
         dscomm_store_close(j.roster.store);
     }
+    dscomm_store_close(j.base);
     for (int i = 0; i < place->nodes; i++)
         g_free(j.hosts[i]);
     g_free(j.hosts);

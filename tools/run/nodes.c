@@ -60,6 +60,7 @@ char *tool_nodes_url(const char *host, int port)
 }
 
 dscomm_status_t tool_nodes_open(const char *url, int serve, int timeout_ms,
+                                dscomm_store_t **ret_base,
                                 dscomm_store_t **ret_store)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
@@ -72,7 +73,10 @@ dscomm_status_t tool_nodes_open(const char *url, int serve, int timeout_ms,
     if (status < 0)
         return status;
     status = dscomm_store_prefix(base, TOOL_NODES_PREFIX, ret_store);
-    dscomm_store_close(base);
+    if (status == DSCOMM_OK && ret_base)
+        *ret_base = base;
+    else
+        dscomm_store_close(base);
     return status;
 }
 
@@ -501,8 +505,8 @@ void tool_nodes_watch(tool_nodes_t *n)
 
     if (n->own > 0)
         g_strlcpy(n->grave, n->url, PATH_MAX);
-    if (tool_nodes_open(n->url, 0, (int)(n->silence_us / 1000), &n->store) <
-        0) {
+    if (tool_nodes_open(n->url, 0, (int)(n->silence_us / 1000), NULL,
+                        &n->store) < 0) {
         lose_store(n);
         return;
     }
@@ -560,7 +564,7 @@ void tool_nodes_bury(const char *url, int node, pid_t pid)
     char *text = write_text(node, TOOL_INTERNAL, what);
     dscomm_store_t *store;
 
-    if (tool_nodes_open(url, 0, BURY_MS, &store) == DSCOMM_OK) {
+    if (tool_nodes_open(url, 0, BURY_MS, NULL, &store) == DSCOMM_OK) {
         tool_nodes_set_once(store, "end", text);
         dscomm_store_close(store);
     }

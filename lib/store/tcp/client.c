@@ -59,13 +59,6 @@ static int tcp_clients(const dscomm_priv_store_t *self)
     return tcp->server ? dscomm_priv_server_clients(tcp->server) : -1;
 }
 
-static dscomm_priv_refused_t *tcp_refused(const dscomm_priv_store_t *self)
-{
-    const tcp_t *tcp = (const tcp_t *)self;
-
-    return tcp->server ? dscomm_priv_server_refused(tcp->server) : NULL;
-}
-
 /* SET or APPEND. PING makes the server say that it went well, and what is set
  * is there for everyone when the call returns. refusal and why: if it was
  * refused. */
@@ -429,7 +422,6 @@ static const dscomm_priv_store_ops_t ops = {
     .close = tcp_close,
     .port = tcp_port,
     .clients = tcp_clients,
-    .refused = tcp_refused,
     .silent = tcp_silent,
     .set = tcp_set,
     .get = tcp_get,

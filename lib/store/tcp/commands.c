@@ -20,7 +20,7 @@ struct dscomm_priv_commands {
     char *secret; /* that clients must know, or NULL */
     char *credential; /* that the secret is in, or NULL */
     bool refused; /* one that does not, and the log knows */
-    dscomm_priv_refused_t ranks_refused;
+    dscomm_priv_refused_t reports; /* of processes that were refused */
 };
 
 typedef dscomm_priv_commands_t commands_t;
@@ -47,8 +47,8 @@ static void free_queue(dscomm_priv_node_t *node)
 /* Nobody's keys, see store-wire.h. */
 static const char *const own_keys[] = {WIRE_SERVER_KEY, WIRE_JOB_KEY};
 
-static dscomm_status_t set_first(commands_t *commands, const char *key,
-                                 const void *data, size_t size)
+static dscomm_status_t set_own(commands_t *commands, const char *key,
+                               const void *data, size_t size)
 {
     bytes_t *value = dscomm_priv_budget_copy(
         dscomm_priv_table_budget(commands->table), data, size);
@@ -68,19 +68,18 @@ static dscomm_status_t name_server(commands_t *commands,
     dscomm_status_t status;
 
     dscomm_priv_wire_name(name, WIRE_NAMED_ITSELF);
-    status = set_first(commands, WIRE_SERVER_KEY, name, sizeof name);
+    status = set_own(commands, WIRE_SERVER_KEY, name, sizeof name);
     if (!status && job && job->name)
-        status =
-            set_first(commands, WIRE_JOB_KEY, job->name, strlen(job->name));
+        status = set_own(commands, WIRE_JOB_KEY, job->name, strlen(job->name));
     if (!status && job && job->key)
-        status = set_first(commands, job->key, job->text, strlen(job->text));
+        status = set_own(commands, job->key, job->text, strlen(job->text));
     return status;
 }
 
 static dscomm_status_t commands_init(commands_t *commands, size_t most,
                                      const dscomm_priv_job_t *job)
 {
-    dscomm_priv_refused_init(&commands->ranks_refused,
+    dscomm_priv_refused_init(&commands->reports,
                              job && job->rank ? job->rank->world : "",
                              job && job->secret);
     commands->table = dscomm_priv_table_new(most);
@@ -121,7 +120,6 @@ void dscomm_priv_commands_free(commands_t *commands)
     dscomm_priv_waiters_clear(&commands->waiters);
     dscomm_priv_map_clear(&commands->queues, free_queue);
     dscomm_priv_table_free(commands->table);
-    dscomm_priv_refused_clear(&commands->ranks_refused);
     dscomm_priv_secret_free(commands->secret);
     g_free(commands->credential);
     g_free(commands);
@@ -274,18 +272,20 @@ static void run_credential(commands_t *commands, request_t *request)
     dscomm_priv_session_answer_copy(request->session, text, strlen(text));
 }
 
+/* Without memory for it a report is lost: who waits learns less. */
 static void run_refused(commands_t *commands, request_t *request)
 {
+    const data_t key = dscomm_priv_data_text("/" REFUSED_KEY);
     dscomm_priv_rank_t rank;
+    char *text;
 
     memcpy(&rank, span_data(request, 0), sizeof rank);
-    dscomm_priv_refused_note(&commands->ranks_refused, request->session->fd,
+    dscomm_priv_refused_note(&commands->reports, request->session->fd,
                              request->session->peer, &rank);
-}
-
-dscomm_priv_refused_t *dscomm_priv_commands_refused(commands_t *commands)
-{
-    return &commands->ranks_refused;
+    text = dscomm_priv_refused_text(&commands->reports);
+    if (!set_own(commands, "/" REFUSED_KEY, text, strlen(text)))
+        dscomm_priv_waiters_wake(&commands->waiters, WAITERS_KEY, key);
+    g_free(text);
 }
 
 /* SET and MULTI_SET */

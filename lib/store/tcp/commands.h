@@ -13,9 +13,6 @@
 dscomm_priv_commands_t *dscomm_priv_commands_new(size_t most,
                                                  const dscomm_priv_job_t *job);
 void dscomm_priv_commands_free(dscomm_priv_commands_t *commands);
-/* The ranks that have left since their secret differs; any thread. */
-dscomm_priv_refused_t *
-dscomm_priv_commands_refused(dscomm_priv_commands_t *commands);
 /* How a session's requests are executed. */
 extern const dscomm_priv_handlers_t dscomm_priv_commands_handlers;
 /* The connection of session ends, and what it waits for; ended: by the client's

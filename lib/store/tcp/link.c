@@ -5,6 +5,7 @@
 
 #include "lib/store/tcp/link.h"
 
+#include "lib/base/node.h"
 #include "lib/base/process-fd.h"
 #include "lib/base/status.h"
 #include "lib/store/tcp/stopped-server.h"
@@ -393,14 +394,30 @@ static gboolean is_worth_it(const link_t *link, dscomm_status_t status,
     return TRUE;
 }
 
-/* Tells rank 0 that this rank does not come, since secrets differ. A server
- * reads nothing more on the connection where it refused the client. */
+/* A process that is no rank, as a launcher, has its program's name. */
+static void name_program(dscomm_priv_rank_t *rank)
+{
+    const char *program = g_get_prgname();
+    char node[DSCOMM_NODE_MAX];
+
+    dscomm_priv_node_name(node);
+    if (!program)
+        program = program_invocation_short_name;
+    g_strlcpy(rank->world, program, sizeof rank->world);
+    g_snprintf(rank->name, sizeof rank->name, "%s (pid %ld on %s)", program,
+               (long)getpid(), node);
+}
+
+/* Reports to the server that this process does not come, since secrets differ.
+ * A server reads nothing more on the connection where it refused the client. */
 static void give_up(link_t *link)
 {
     const dscomm_priv_deadline_t deadline = dscomm_priv_deadline(REFUSE_MS);
     char cause[DSCOMM_ERROR_MAX];
     gboolean again;
 
+    if (!*link->rank.world)
+        name_program(&link->rank);
     g_strlcpy(cause, dscomm_last_error(), sizeof cause);
     if (dscomm_priv_connect(link->host, link->port, deadline, &link->fd,
                             &again) == DSCOMM_OK) {
@@ -428,7 +445,7 @@ dscomm_status_t dscomm_priv_link_connect(link_t *link,
         if (dscomm_priv_deadline_passed(deadline))
             break;
     }
-    if (status == DSCOMM_ERR_MISMATCH && link->unproven && *link->rank.world)
+    if (status == DSCOMM_ERR_MISMATCH && link->unproven)
         give_up(link);
     g_strlcpy(cause, dscomm_last_error(), sizeof cause);
     if (status == DSCOMM_ERR_PEER_FAILED)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks with another secret, and whether the kernel says that they are of this
- * user. */
+/* Reports of processes with another secret, and whether the kernel says that
+ * they are of this user. */
 #include "config.h"
 
 #include "lib/store/tcp/refused.h"
@@ -9,10 +9,10 @@
 #include "lib/store/tcp/socket-table.h"
 
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#define LOOKUPS_MAX 16 /* connections whose user a server looks for */
 #define UID_UNMAPPED 65534 /* of users that this namespace does not know */
 
 typedef dscomm_priv_refused_t refused_t;
@@ -22,12 +22,6 @@ void dscomm_priv_refused_init(refused_t *refused, const char *world,
 {
     *refused = (refused_t){.guarded = guarded};
     g_strlcpy(refused->world, world, sizeof refused->world);
-    pthread_mutex_init(&refused->lock, NULL);
-}
-
-void dscomm_priv_refused_clear(refused_t *refused)
-{
-    pthread_mutex_destroy(&refused->lock);
 }
 
 /* Who is at the other end */
@@ -74,16 +68,7 @@ static bool lookup_init(lookup_t *lookup, int fd)
             is_loopback(&lookup->far.address));
 }
 
-/* What is known of them */
-
-static void keep(refused_t *refused, const char *peer,
-                 const dscomm_priv_rank_t *rank)
-{
-    g_strlcpy(refused->peer, peer, sizeof refused->peer);
-    dscomm_priv_quote(rank->name, refused->rank.name,
-                      sizeof refused->rank.name);
-    g_strlcpy(refused->rank.world, rank->world, sizeof refused->rank.world);
-}
+/* Reports */
 
 /* Whether rank, on the connection fd, is of the server's world and this user. A
  * lookup takes longer the more connections this machine has, so there are few;
@@ -93,70 +78,45 @@ static bool is_member(refused_t *refused, int fd,
 {
     lookup_t lookup = {.own_user = false};
 
-    if (!*refused->world || strcmp(rank->world, refused->world) ||
-        !lookup_init(&lookup, fd) || refused->lookups == LOOKUPS_MAX)
+    if ((*refused->world && strcmp(rank->world, refused->world)) ||
+        !lookup_init(&lookup, fd) || refused->lookups == REFUSED_LOOKUPS_MAX)
         return false;
     refused->lookups++;
     dscomm_priv_socket_table(look_at, &lookup);
     return lookup.own_user;
 }
 
+/* There is room for all members, and for some strangers. */
+static void refused_keep(refused_t *refused, bool member, const char *peer,
+                         const dscomm_priv_rank_t *rank)
+{
+    const size_t length = strlen(refused->kept);
+
+    if (!member && refused->strangers++ >= REFUSED_KEPT_MAX)
+        return;
+    snprintf(refused->kept + length, sizeof refused->kept - length,
+             "%d\t%s\t%s\t%s\n", member, rank->world, peer, rank->name);
+}
+
 void dscomm_priv_refused_note(refused_t *refused, int fd, const char *peer,
                               const dscomm_priv_rank_t *rank)
 {
     dscomm_priv_rank_t said = *rank;
-    bool member, first;
 
-    said.name[sizeof said.name - 1] = said.world[sizeof said.world - 1] = '\0';
-    pthread_mutex_lock(&refused->lock);
-    member =
-        !refused->settled && !refused->member && is_member(refused, fd, &said);
-    first = !refused->settled && refused->count == 0;
-    if (first || member)
-        keep(refused, peer, &said);
-    refused->member = refused->member || member;
-    if (!refused->settled)
-        refused->count++;
-    pthread_mutex_unlock(&refused->lock);
-    if (first)
+    dscomm_priv_tidy(said.name, sizeof said.name);
+    dscomm_priv_tidy(said.world, sizeof said.world);
+    refused_keep(refused, is_member(refused, fd, &said), peer, &said);
+    if (refused->count++ == 0)
         dscomm_log(DSCOMM_LOG_WARN, "store",
                    "%s, which says that it is %s, leaves, since its job secret "
                    "differs; give all processes of the job the same "
                    "DSCOMM_JOB_SECRET or DSCOMM_JOB_SECRET_FILE, or none of "
                    "them one",
-                   peer, refused->rank.name);
+                   peer, said.name);
 }
 
-int dscomm_priv_refused_fail(refused_t *refused, bool final)
+char *dscomm_priv_refused_text(const refused_t *refused)
 {
-    int count = 0;
-
-    if (!refused)
-        return 0;
-    pthread_mutex_lock(&refused->lock);
-    if (final || refused->member)
-        count = (int)MIN(refused->count, (unsigned)G_MAXINT);
-    if (count)
-        dscomm_fail(
-            DSCOMM_ERR_MISMATCH,
-            "%d connection%s refused at rank 0's store, %sfrom %s, which says "
-            "that it is %s: it has %s; give all processes of the job the same "
-            "DSCOMM_JOB_SECRET or DSCOMM_JOB_SECRET_FILE, or none of them one",
-            count, count > 1 ? "s were" : " was", count > 1 ? "one " : "",
-            refused->peer, refused->rank.name,
-            refused->guarded ? "another job secret than rank 0, or none"
-                             : "a job secret, and rank 0 has none");
-    pthread_mutex_unlock(&refused->lock);
-    return count;
-}
-
-void dscomm_priv_refused_settle(refused_t *refused)
-{
-    if (!refused)
-        return;
-    pthread_mutex_lock(&refused->lock);
-    refused->settled = true;
-    refused->count = 0;
-    refused->member = false;
-    pthread_mutex_unlock(&refused->lock);
+    return g_strdup_printf("%u %d\n%s", refused->count, refused->guarded,
+                           refused->kept);
 }

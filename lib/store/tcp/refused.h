@@ -1,36 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranks that rank 0's server has not served, since their job secret is another
- * than the server's, or only one of both has one. Such a rank says so before it
- * gives up, on a connection of its own, so that rank 0 does not wait for it.
+/* Processes that this server has not served, because their job secret is
+ * another than the server's, or only one of both has one. Such a process
+ * reports that before it gives up, on a connection of its own, so that the
+ * members of its job do not wait for it.
  *
- * Everyone can say so. Only a process of the same user on this machine is
- * believed, because the kernel tells who it is: it can end the start-up of its
- * world. What others say is kept until the start-up has failed for want of
- * ranks, and is part of the sentence then. */
+ * The server keeps the reports under REFUSED_KEY, where whoever waits looks for
+ * them (dscomm_priv_roster_refused()). Everyone can report. The kernel tells
+ * which reports are from a process of the server's user on this machine: such a
+ * report can end a start-up. All others are part of the sentence after the
+ * start-up has failed for want of members. */
 #ifndef LIB_STORE_REFUSED_H
 #define LIB_STORE_REFUSED_H
 
 #include "lib/store/tcp/socket.h"
 
-struct dscomm_priv_refused {
-    pthread_mutex_t lock;
-    bool guarded; /* the server has a secret */
-    bool settled; /* all ranks have come: nothing is noted any more */
-    bool member; /* the rank below is believed */
-    char world[sizeof((dscomm_priv_rank_t *)NULL)->world]; /* the server's */
-    unsigned count; /* connections that have said so */
-    unsigned lookups; /* of the user of one */
-    char
-        peer[SOCKET_NAME_MAX]; /* of the first that is believed, or the first */
-    dscomm_priv_rank_t rank; /* what it says */
-};
+/* Text: a line with the number of reports, and with 1 if the server has a
+ * secret; then one with four fields, tabs between them, for each report that is
+ * kept: 1 if the kernel vouches for it, its world, the address, the process. */
+#define REFUSED_KEY "dscomm/refused"
+#define REFUSED_LOOKUPS_MAX 16 /* reports whose user a server looks for */
+#define REFUSED_KEPT_MAX 4 /* reports of strangers that are kept */
+#define REFUSED_TEXT_MAX                                                       \
+    ((REFUSED_LOOKUPS_MAX + REFUSED_KEPT_MAX) *                                \
+     (sizeof(dscomm_priv_rank_t) + SOCKET_NAME_MAX + 8))
 
-/* world: of the job that the server serves, or "". */
+typedef struct {
+    bool guarded; /* the server has a secret */
+    char world[sizeof((dscomm_priv_rank_t *)NULL)->world]; /* the server's */
+    unsigned count, lookups, strangers; /* reports; lookups; strangers kept */
+    char kept[REFUSED_TEXT_MAX]; /* their lines */
+} dscomm_priv_refused_t;
+
+/* world: of the job that the server serves; "": not known. */
 void dscomm_priv_refused_init(dscomm_priv_refused_t *refused, const char *world,
                               bool guarded);
-void dscomm_priv_refused_clear(dscomm_priv_refused_t *refused);
-/* rank says so on the connection fd, from peer. */
+/* rank reports on the connection fd, from peer. */
 void dscomm_priv_refused_note(dscomm_priv_refused_t *refused, int fd,
                               const char *peer, const dscomm_priv_rank_t *rank);
+/* The value of REFUSED_KEY; g_free(). */
+char *dscomm_priv_refused_text(const dscomm_priv_refused_t *refused);
 
 #endif

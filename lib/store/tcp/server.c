@@ -525,8 +525,3 @@ int dscomm_priv_server_clients(const server_t *server)
 {
     return g_atomic_int_get(&server->clients);
 }
-
-dscomm_priv_refused_t *dscomm_priv_server_refused(const server_t *server)
-{
-    return dscomm_priv_commands_refused(server->commands);
-}

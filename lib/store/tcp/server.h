@@ -35,8 +35,5 @@ const dscomm_priv_listen_t *
 dscomm_priv_server_listening(const dscomm_priv_server_t *server);
 /* How many clients are connected and have a last will. Any thread. */
 int dscomm_priv_server_clients(const dscomm_priv_server_t *server);
-/* The ranks that have left since their secret differs. Any thread. */
-dscomm_priv_refused_t *
-dscomm_priv_server_refused(const dscomm_priv_server_t *server);
 
 #endif

@@ -109,13 +109,18 @@ static void check_decision(void)
     dscomm_join_decision_t decision = {0};
     dscomm_store_t *store = NULL;
     char who[DSCOMM_PROCESS_MAX];
-    int final = 0;
+    dscomm_attempt_t attempt = {.join = &join,
+                                .world = "",
+                                .token = "this call",
+                                .before = "",
+                                .deadline = INT64_MAX / 2,
+                                .processes = processes};
 
     if (dscomm_store_open("memory://", NULL, &store) ||
         dscomm_store_set(store, "summary", text, strlen(text)))
         bail("%s", dscomm_last_error());
-    ok(dscomm_priv_join(&join, store, "this call", "", INT64_MAX / 2, &final,
-                        processes, &decision) == DSCOMM_OK,
+    attempt.store = attempt.base = store;
+    ok(dscomm_priv_join(&attempt, &decision) == DSCOMM_OK,
        "a rank joins by the decision alone");
     is_str(dscomm_priv_processes_describe(processes, 0, who),
            "rank 0 (pid 77 on b)", "which tells who rank 0 is");

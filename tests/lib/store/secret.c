@@ -2,6 +2,7 @@
 /* The job's secret: who is served with it, and who without it is not. */
 #include "tests/lib/store/fixture.h"
 
+#include "lib/rendezvous/roster.h"
 #include "lib/store/tcp/refused.h"
 #include "lib/store/tcp/secret.h"
 
@@ -335,17 +336,27 @@ static bool say_refused_as(uid_t user, int port)
     return status == 0;
 }
 
-static void refused_are(dscomm_priv_server_t *server, int believed, int all,
-                        const char *says, const char *about)
+static dscomm_store_t *client_of_world(int port)
 {
-    dscomm_priv_refused_t *refused = dscomm_priv_server_refused(server);
+    const dscomm_priv_job_t job = {.ports = 1, .secret = SECRET};
 
-    is_int(dscomm_priv_refused_fail(refused, false), believed,
+    return must_open_store(url_of(port), &job, 0);
+}
+
+/* What a rank of WORLD that waits learns at the server's port. */
+static void refused_are(int port, int believed, int all, const char *says,
+                        const char *about)
+{
+    dscomm_store_t *store = client_of_world(port);
+
+    is_int(dscomm_priv_roster_refused(store, WORLD, "rank 0", true), believed,
            "%s: those that are believed", about);
-    is_int(dscomm_priv_refused_fail(refused, true), all, "  and all");
+    is_int(dscomm_priv_roster_refused(store, WORLD, "rank 0", false), all,
+           "  and all");
     if (says)
         ok(strstr(dscomm_last_error(), says) != NULL, "  %s",
            dscomm_last_error());
+    dscomm_store_close(store);
 }
 
 /* Who can end the start-up of a world: no stranger. */
@@ -357,21 +368,20 @@ static void test_refused(void)
 
     memset(odd, 'x', sizeof odd);
     memset(long_name, 'y', sizeof long_name);
-    refused_are(server, 0, 0, NULL, "nobody");
+    refused_are(port, 0, 0, NULL, "nobody");
     say_refused(port, "3 run job", "rank 2");
-    refused_are(server, 0, 1, "that it is rank 2:", "one of another world");
+    refused_are(port, 0, 1, "that it is rank 2:", "one of another world");
     say_refused(port, odd, long_name);
-    refused_are(server, 0, 2, "one from 127.0.0.1:", "endless texts");
+    refused_are(port, 0, 2, "one from 127.0.0.1:", "endless texts");
     if (say_refused_as(FOREIGN_USER, port))
-        refused_are(server, 0, ++all, "that it is rank 2:", "another user");
+        refused_are(port, 0, ++all, "that it is rank 2:", "another user");
     else
         skip("another user: the test does not run as root");
     say_refused(port, WORLD, "rank\n1");
     all++;
-    refused_are(server, all, all, "that it is rank 1:", "this user");
-    dscomm_priv_refused_settle(dscomm_priv_server_refused(server));
-    say_refused(port, WORLD, "rank 1");
-    refused_are(server, 0, 0, NULL, "once all ranks have come");
+    refused_are(port, all, all, "that it is rank 1:", "this user");
+    ok(strstr(dscomm_last_error(), "; others came from 127.0.0.1:") != NULL,
+       "  and names the others");
     dscomm_priv_server_close(server);
 }
 
@@ -389,34 +399,69 @@ static int connect_udp(void)
     return fd;
 }
 
-static void refuse_often(dscomm_priv_server_t *server, int fd, int count)
+/* So many reports of rank 1 of WORLD. */
+static void note_often(dscomm_priv_refused_t *refused, int fd, int count)
 {
     static const dscomm_priv_rank_t rank = {.world = WORLD, .name = "rank 1"};
 
     for (int i = 0; i < count; i++)
-        dscomm_priv_refused_note(dscomm_priv_server_refused(server), fd,
-                                 "elsewhere", &rank);
+        dscomm_priv_refused_note(refused, fd, "elsewhere", &rank);
+}
+
+/* How many of the reports that are kept the kernel vouches for. */
+static void kept_are(const dscomm_priv_refused_t *refused, int count,
+                     int vouched, const char *about)
+{
+    char *text = dscomm_priv_refused_text(refused);
+    char **lines = g_strsplit(text, "\n", -1);
+    int found = 0;
+
+    for (int i = 1; lines[0] && lines[i]; i++)
+        found += lines[i][0] == '1';
+    is_int(atoi(text), count, "%s: reports", about);
+    is_int(found, vouched, "  of members");
+    g_strfreev(lines);
+    g_free(text);
+}
+
+/* A connection between two sockets of this process. */
+static void connect_tcp(int ends[2])
+{
+    int port, listening = raw_listen(&port);
+
+    ends[0] = raw_connect(port);
+    ends[1] = accept(listening, NULL, NULL);
+    if (ends[0] < 0 || ends[1] < 0)
+        bail("no TCP");
+    close(listening);
 }
 
 /* Users are looked for 16 times: for ranks of this world on this machine. */
 static void test_refused_often(void)
 {
+    static dscomm_priv_refused_t refused;
     const int udp = connect_udp();
-    int port;
-    dscomm_priv_server_t *server = serve_world(&port);
+    int ends[2];
 
-    for (int i = 0; i < 16; i++)
-        say_refused(port, "another", "rank 1");
-    refuse_often(server, -1, 16);
-    refuse_often(server, udp, 15);
-    say_refused(port, WORLD, "rank 1");
-    refused_are(server, 48, 48, "48 connections were refused", "in time");
-    dscomm_priv_server_close(server);
-    server = serve_world(&port);
-    refuse_often(server, udp, 16);
-    say_refused(port, WORLD, "rank 1");
-    refused_are(server, 0, 17, "17 connections were refused", "too many");
-    dscomm_priv_server_close(server);
+    connect_tcp(ends);
+    dscomm_priv_refused_init(&refused, "another", true);
+    note_often(&refused, ends[1], 1);
+    kept_are(&refused, 1, 0, "ranks of another world");
+    dscomm_priv_refused_init(&refused, "", true);
+    note_often(&refused, ends[1], 1);
+    kept_are(&refused, 1, 1, "a launcher's server");
+    dscomm_priv_refused_init(&refused, WORLD, true);
+    note_often(&refused, -1, 16);
+    note_often(&refused, udp, 15);
+    note_often(&refused, ends[1], 1);
+    kept_are(&refused, 32, 1, "in time");
+    note_often(&refused, ends[1], 20);
+    kept_are(&refused, 52, 1, "too many");
+    dscomm_priv_refused_init(&refused, "", true);
+    note_often(&refused, ends[1], 20);
+    kept_are(&refused, 20, 16, "as many as have room");
+    close(ends[0]);
+    close(ends[1]);
     close(udp);
 }
 
