@@ -263,8 +263,6 @@ typedef struct dscomm_backend_ops {
      * frees it itself. */
     dscomm_status_t (*mem_alloc)(void *impl, size_t size, void **ret_memory);
     dscomm_status_t (*mem_free)(void *impl, void *memory);
-    dscomm_status_t (*mem_register)(void *impl, void *memory, size_t size);
-    dscomm_status_t (*mem_deregister)(void *impl, void *memory);
     dscomm_status_t (*set_stream)(void *impl, void *stream);
     /* Last call of a group that ends in order, after its final barrier: from
      * here on a peer that leaves has not died. */

@@ -80,7 +80,7 @@ DSCOMM_API dscomm_status_t dscomm_group_free(dscomm_group_t *group);
 /* Ends everything on the group, here and on its other ranks: calls that wait
  * now and all later ones return ERR_ABORTED and say who aborted and why, those
  * too that would need no peer. Works can still be asked and freed, memory given
- * back (dscomm_mem_free(), _deregister()), and the questions below are
+ * back (dscomm_mem_free()), and the questions below are
  * answered; the group must still be freed. reason may be NULL. MT: safe, from
  * any thread. */
 DSCOMM_API dscomm_status_t dscomm_group_abort(dscomm_group_t *group,

@@ -12,26 +12,16 @@
 extern "C" {
 #endif
 
-/* size bytes, page aligned, zeroed, for buffers of operations on group. Local.
- * ERR_NO_MEMORY where the system has no more to give (pages are reserved now,
- * not on first touch); ERR_ABORTED and its like where group has come to its
- * end, for dscomm_mem_register() as well. Stays valid until freed or the group
- * is. MT: group. */
+/* Allocates size bytes, page aligned and zeroed, for buffers of operations on
+ * group. Local. ERR_NO_MEMORY if the system has no more (pages are reserved
+ * now, not on first touch); ERR_ABORTED and its like if group has ended. The
+ * memory stays valid until it or the group is freed. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_mem_alloc(dscomm_group_t *group, size_t size,
                                             void **ret_memory);
 
 /* Gives back what dscomm_mem_alloc() returned for this group; NULL is fine; any
  * other pointer is ERR_INVALID. No operation may still use it. MT: group. */
 DSCOMM_API dscomm_status_t dscomm_mem_free(dscomm_group_t *group, void *memory);
-
-/* Prepares the caller's own size bytes for direct access by the group's
- * transport (RDMA registration, say), until deregistered or the group is freed.
- * A backend that has no use for it does nothing. deregister takes the same
- * address. MT: group. */
-DSCOMM_API dscomm_status_t dscomm_mem_register(dscomm_group_t *group,
-                                               void *memory, size_t size);
-DSCOMM_API dscomm_status_t dscomm_mem_deregister(dscomm_group_t *group,
-                                                 void *memory);
 
 #ifdef __cplusplus
 }

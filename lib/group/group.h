@@ -119,7 +119,7 @@ typedef struct {
 
 /* Memory that transports or devices know. */
 typedef struct {
-    struct dscomm_area *allocated, *registered; /* memory.c */
+    struct dscomm_area *allocated; /* memory.c */
     int devices; /* GROUP_DEVICES_*; 0: not asked yet */
     void *stream; /* of calls with buffers of a device */
 } dscomm_group_memory_t;

@@ -45,60 +45,26 @@ static dscomm_status_t give_back(dscomm_group_t *group, void *memory,
     return DSCOMM_OK;
 }
 
-/* The few that a group has, so that a list does. */
+/* A group has few of these. */
 struct dscomm_area {
     struct dscomm_area *next;
     void *memory;
-    size_t size;
+    size_t mapped; /* see obtain() */
 };
 
 typedef struct dscomm_area area_t;
 
-/* To be filled and put into a list; NULL after dscomm_fail(). */
-static area_t *area_new(const char *name)
+/* Removes the area at memory from the list; NULL if the list has none. */
+static area_t *area_take(area_t **list, const void *memory)
 {
-    area_t *area = malloc(sizeof *area);
+    area_t *area;
 
-    if (!area)
-        dscomm_fail(DSCOMM_ERR_NO_MEMORY, "%s: no memory", name);
-    return area;
-}
-
-static void area_add(area_t **list, area_t *area, void *memory, size_t size)
-{
-    *area = (area_t){*list, memory, size};
-    *list = area;
-}
-
-/* Where the list points to memory, or its end. */
-static area_t **area_find(area_t **list, const void *memory)
-{
     while (*list && (*list)->memory != memory)
         list = &(*list)->next;
-    return list;
-}
-
-/* 1 where memory was in the list, which forgets it. */
-static int area_forget(area_t **list, const void *memory, size_t *ret_size)
-{
-    area_t **place = area_find(list, memory), *area = *place;
-
-    if (!area)
-        return 0;
-    *place = area->next;
-    *ret_size = area->size;
-    free(area);
-    return 1;
-}
-
-static void areas_free(area_t **list)
-{
-    while (*list) {
-        area_t *area = *list;
-
+    area = *list;
+    if (area)
         *list = area->next;
-        free(area);
-    }
+    return area;
 }
 
 dscomm_status_t dscomm_mem_alloc(dscomm_group_t *group, size_t size,
@@ -107,8 +73,6 @@ dscomm_status_t dscomm_mem_alloc(dscomm_group_t *group, size_t size,
     const char *name = "dscomm_mem_alloc";
     dscomm_status_t status = dscomm_priv_group_usable(group, name);
     area_t *area;
-    size_t mapped;
-    void *memory;
 
     if (status < 0)
         return status;
@@ -119,14 +83,15 @@ dscomm_status_t dscomm_mem_alloc(dscomm_group_t *group, size_t size,
     if (size > PTRDIFF_MAX)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "%s: size %zu is out of range",
                            name, size);
-    area = area_new(name);
+    area = malloc(sizeof *area);
     if (!area)
-        return DSCOMM_ERR_NO_MEMORY;
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "%s: no memory", name);
     pthread_mutex_lock(&group->works.lock);
-    status = obtain(group, size, &memory, &mapped);
+    status = obtain(group, size, &area->memory, &area->mapped);
     if (status == DSCOMM_OK) {
-        area_add(&group->memory.allocated, area, memory, mapped);
-        *ret_memory = memory;
+        area->next = group->memory.allocated;
+        group->memory.allocated = area;
+        *ret_memory = area->memory;
     } else {
         free(area);
     }
@@ -138,85 +103,37 @@ dscomm_status_t dscomm_mem_free(dscomm_group_t *group, void *memory)
 {
     const char *name = "dscomm_mem_free";
     dscomm_status_t status = dscomm_priv_group_alive(group, name);
-    size_t size;
+    area_t *area;
 
     if (status < 0 || !memory)
         return status;
-    if (!area_forget(&group->memory.allocated, memory, &size))
+    area = area_take(&group->memory.allocated, memory);
+    if (!area)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: %p is not what dscomm_mem_alloc() returned for "
                            "group '%s'",
                            name, memory, group->identity.name);
     pthread_mutex_lock(&group->works.lock);
-    status = give_back(group, memory, size);
+    status = give_back(group, memory, area->mapped);
     pthread_mutex_unlock(&group->works.lock);
-    return status;
-}
-
-dscomm_status_t dscomm_mem_register(dscomm_group_t *group, void *memory,
-                                    size_t size)
-{
-    const char *name = "dscomm_mem_register";
-    dscomm_status_t status = dscomm_priv_group_usable(group, name);
-    area_t *area;
-
-    if (status < 0)
-        return status;
-    if (!memory || !size || size > PTRDIFF_MAX)
-        return dscomm_fail(DSCOMM_ERR_INVALID, "%s: no memory: %zu bytes at %p",
-                           name, size, memory);
-    if (*area_find(&group->memory.registered, memory))
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s: %p is registered with group '%s' already", name,
-                           memory, group->identity.name);
-    area = area_new(name);
-    if (!area)
-        return DSCOMM_ERR_NO_MEMORY;
-    if (group->ops.mem_register) {
-        pthread_mutex_lock(&group->works.lock);
-        status = group->ops.mem_register(group->impl, memory, size);
-        pthread_mutex_unlock(&group->works.lock);
-    }
-    if (status == DSCOMM_OK)
-        area_add(&group->memory.registered, area, memory, size);
-    else
-        free(area);
-    return status;
-}
-
-dscomm_status_t dscomm_mem_deregister(dscomm_group_t *group, void *memory)
-{
-    const char *name = "dscomm_mem_deregister";
-    dscomm_status_t status = dscomm_priv_group_alive(group, name);
-    size_t size;
-
-    if (status < 0)
-        return status;
-    if (!area_forget(&group->memory.registered, memory, &size))
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s: %p is not registered with group '%s'", name,
-                           memory, group->identity.name);
-    if (group->ops.mem_deregister) {
-        pthread_mutex_lock(&group->works.lock);
-        status = group->ops.mem_deregister(group->impl, memory);
-        pthread_mutex_unlock(&group->works.lock);
-    }
+    free(area);
     return status;
 }
 
 void dscomm_priv_memory_release(dscomm_group_t *group)
 {
-    if (group->ops.mem_deregister)
-        for (area_t *area = group->memory.registered; area; area = area->next)
-            group->ops.mem_deregister(group->impl, area->memory);
     if (!group->works.held)
         for (area_t *area = group->memory.allocated; area; area = area->next)
-            give_back(group, area->memory, area->size);
+            give_back(group, area->memory, area->mapped);
     dscomm_priv_memory_destroy(group);
 }
 
 void dscomm_priv_memory_destroy(dscomm_group_t *group)
 {
-    areas_free(&group->memory.registered);
-    areas_free(&group->memory.allocated);
+    while (group->memory.allocated) {
+        area_t *area = group->memory.allocated;
+
+        group->memory.allocated = area->next;
+        free(area);
+    }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory from dscomm_mem_alloc(): in every collective, on all ranks or on some,
- * and registered memory of the caller's own. */
+/* Memory from dscomm_mem_alloc(): in every collective, on all ranks or on
+ * some. */
 #include "config.h"
 
 #include "tests/backends/conform.h"
@@ -156,24 +156,6 @@ static void test_messages(void)
     CHECK_OK(dscomm_mem_free(my.group, out));
 }
 
-static void test_register(void)
-{
-    size_t count = 5000;
-    float *data = calloc(count, sizeof *data);
-
-    if (!check(data != NULL, "no memory"))
-        return;
-    CHECK_OK(dscomm_mem_register(my.group, data, count * sizeof *data));
-    for (size_t i = 0; i < count; i++)
-        data[i] = 1;
-    CHECK_OK(dscomm_all_reduce(my.group, data, data, count, DSCOMM_FLOAT32,
-                               DSCOMM_SUM, NULL));
-    check(data[0] == (float)my.ranks && data[count - 1] == (float)my.ranks,
-          "sum %g and %g", (double)data[0], (double)data[count - 1]);
-    CHECK_OK(dscomm_mem_deregister(my.group, data));
-    free(data);
-}
-
 /* Freeing the group frees what was allocated on it. */
 static void test_freed_with_group(void)
 {
@@ -195,7 +177,6 @@ static const conform_test_t tests[] = {
     {"many at a time", test_many},
     {"refused", test_refused},
     {"messages", test_messages},
-    {"registered memory", test_register},
     {"freed with its group", test_freed_with_group},
     {NULL, NULL},
 };

@@ -246,8 +246,6 @@ static dscomm_status_t memory(dscomm_group_t *world)
     void *heap = NULL;
     dscomm_status_t status = dscomm_mem_alloc(world, 10000, &heap);
 
-    THEN(dscomm_mem_register(world, in, sizeof in));
-    THEN(dscomm_mem_deregister(world, in));
     dscomm_mem_free(world, heap);
     return status;
 }

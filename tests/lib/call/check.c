@@ -231,8 +231,6 @@ static void check_rest(void)
             dscomm_mem_alloc(W, SIZE_MAX, &memory));
     INVALID("not what dscomm_mem_alloc", dscomm_mem_free(W, a));
     is_int(dscomm_mem_free(W, NULL), DSCOMM_OK, "freeing no memory");
-    INVALID("no memory", dscomm_mem_register(W, NULL, 1));
-    INVALID("not registered", dscomm_mem_deregister(W, a));
     INVALID("size is 1", dscomm_hooks_set(&hooks));
 }
 

@@ -101,8 +101,6 @@ static void check_others(dscomm_group_t *g, const char *what)
     GONE(dscomm_group_set_stream(g, NULL));
     GONE(dscomm_mem_alloc(g, 1, &memory));
     GONE(dscomm_mem_free(g, in));
-    GONE(dscomm_mem_register(g, in, 4));
-    GONE(dscomm_mem_deregister(g, in));
     is_int(dscomm_finalize(g), DSCOMM_ERR_STATE, "%s: finalize", what);
 }
 
