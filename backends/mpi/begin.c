@@ -6,7 +6,7 @@
 
 #include "backends/mpi/impl.h"
 
-#include <dlfcn.h>
+#include <dscomm/device.h>
 #include <pthread.h>
 
 static struct {
@@ -16,36 +16,14 @@ static struct {
     int ending; /* MPI_Finalize() is wanted; under the latch's lock */
 } own;
 
-/* MPI may take the device of the thread that initialises it: the current
- * context, or the one to become it, where the process has CUDA's driver. */
-static int call_driver(const char *function, void *argument)
-{
-    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    int (*call)(void *) = NULL;
-    int error = -1;
-
-    if (driver)
-        *(void **)&call = dlsym(driver, function);
-    if (call)
-        error = call(argument);
-    if (driver)
-        dlclose(driver);
-    return error;
-}
-
-static void *get_context(void)
-{
-    void *context = NULL;
-
-    return call_driver("cuCtxGetCurrent", &context) ? NULL : context;
-}
-
+/* MPI may use the device of the thread that initialises it: context is the
+ * caller's. */
 static void *serve(void *context)
 {
     int level = 0, rc;
 
     if (context)
-        call_driver("cuCtxSetCurrent", context);
+        dscomm_device_set_context(context);
     rc = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
     own.rc = rc;
     own.level = level;
@@ -68,7 +46,7 @@ static dscomm_status_t start_thread(void)
     if (own.begun)
         return DSCOMM_OK;
     engine_latch_init(&own.latch);
-    if (engine_thread_start(serve, get_context(), &own.thread))
+    if (engine_thread_start(serve, dscomm_device_context(), &own.thread))
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "mpi: no thread could be started for "
                            "MPI_Init_thread()");

@@ -5,7 +5,6 @@
 #include "config.h"
 
 #include "compression/device/device.h"
-#include "lib/device/device.h"
 
 #include <dlfcn.h>
 #include <dscomm/codec.h>
@@ -127,7 +126,7 @@ int dscomm_priv_device_holds(const void *buffer, int *ret_device)
         *ret_device = foreign->device(buffer);
         return *ret_device >= 0;
     }
-    if (G_LIKELY(!dscomm_priv_device_owns(buffer)))
+    if (G_LIKELY(!dscomm_device_owns(buffer)))
         return 0;
     ops = dscomm_priv_device_table();
     if (ops)
@@ -139,7 +138,7 @@ int dscomm_priv_device_current(void)
 {
     const dscomm_device_ops_t *ops = foreign;
 
-    if (!ops && dscomm_priv_device_in_context())
+    if (!ops && dscomm_device_context())
         ops = dscomm_priv_device_table();
     return ops ? ops->current() : -1;
 }

@@ -7,7 +7,6 @@
 #include "compression/codecs/codecs.h"
 #include "compression/device/rows.h"
 #include "compression/device/side.h"
-#include "lib/device/device.h"
 
 #include <dscomm/dscomm.h>
 #include <string.h>
@@ -54,9 +53,7 @@ static dscomm_status_t transfer(const dscomm_exchange_t *x, part_t *part,
 
     dscomm_priv_device_holds(part->origin, &device);
     if (device < 0)
-        return to == part->origin
-                   ? dscomm_priv_device_to_device(to, from, bytes, stream)
-                   : dscomm_priv_device_to_host(to, from, bytes, stream);
+        return dscomm_device_copy(to, from, bytes, stream);
     status = dscomm_priv_device_queue(device, &queue);
     if (status == DSCOMM_OK)
         status = dscomm_priv_device_result(ops()->follow(queue, stream), what);
@@ -77,8 +74,8 @@ static dscomm_status_t transfer(const dscomm_exchange_t *x, part_t *part,
 
 static void *take_host(const char *origin, size_t bytes)
 {
-    return dscomm_priv_device_owns(origin)
-               ? dscomm_priv_device_host_take(origin, bytes)
+    return dscomm_device_owns(origin)
+               ? dscomm_device_staging_alloc(origin, bytes)
                : g_try_malloc(bytes);
 }
 
@@ -284,8 +281,8 @@ void dscomm_priv_device_end(part_t *part)
         return;
     if (part->late)
         dscomm_priv_park(part->buffer);
-    else if (dscomm_priv_device_owns(part->origin))
-        dscomm_priv_device_host_give(part->buffer);
+    else if (dscomm_device_owns(part->origin))
+        dscomm_device_staging_free(part->buffer);
     else
         g_free(part->buffer);
     part->origin = NULL;

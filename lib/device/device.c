@@ -16,8 +16,8 @@
 
 #define LIBRARY "libcuda.so.1"
 #define PAGE ((size_t)4096)
-#define SHELF 8 /* blocks that are kept */
-#define PINNED_MOST ((size_t)256 << 20) /* bytes, kept or in use */
+#define CACHED_MOST 8 /* free blocks in the cache */
+#define PINNED_MOST ((size_t)256 << 20) /* bytes, cached or in use */
 #define PORTABLE 1 /* CU_MEMHOSTREGISTER_PORTABLE */
 #define DEVICES_MOST 64
 #define INVALID_DEVICE 101 /* CUDA_ERROR_INVALID_DEVICE */
@@ -41,6 +41,7 @@ typedef struct {
     int (*push)(void *context);
     int (*pop)(void **context);
     int (*current)(void **context);
+    int (*set)(void *context);
     int (*synchronize)(void *stream);
     int (*to_host)(void *dest, address_t source, size_t bytes, void *stream);
     int (*to_device)(address_t dest, const void *source, size_t bytes,
@@ -65,6 +66,7 @@ static const struct {
     SLOT(push, "cuCtxPushCurrent_v2"),
     SLOT(pop, "cuCtxPopCurrent_v2"),
     SLOT(current, "cuCtxGetCurrent"),
+    SLOT(set, "cuCtxSetCurrent"),
     SLOT(synchronize, "cuStreamSynchronize"),
     SLOT(to_host, "cuMemcpyDtoHAsync_v2"),
     SLOT(to_device, "cuMemcpyHtoDAsync_v2"),
@@ -192,7 +194,7 @@ static address_t address(const void *pointer)
     return (address_t)(uintptr_t)pointer;
 }
 
-int dscomm_priv_device_owns(const void *pointer)
+int dscomm_device_owns(const void *pointer)
 {
     unsigned type = 0, managed = 0;
 
@@ -204,12 +206,19 @@ int dscomm_priv_device_owns(const void *pointer)
            !managed;
 }
 
-int dscomm_priv_device_in_context(void)
+void *dscomm_device_context(void)
 {
     void *context = NULL;
 
-    return dscomm_priv_device_present() && !functions.current(&context) &&
-           context;
+    return dscomm_priv_device_present() && !functions.current(&context)
+               ? context
+               : NULL;
+}
+
+void dscomm_device_set_context(void *context)
+{
+    if (dscomm_priv_device_present())
+        functions.set(context);
 }
 
 int dscomm_priv_device_count(void)
@@ -286,32 +295,31 @@ dscomm_status_t dscomm_priv_device_sync(const void *pointer, void *stream)
     return result(code, "waiting for a device");
 }
 
-dscomm_status_t dscomm_priv_device_to_host(void *dest, const void *source,
-                                           size_t bytes, void *stream)
+dscomm_status_t dscomm_device_copy(void *dest, const void *source, size_t bytes,
+                                   void *stream)
 {
-    int code = enter(source);
+    const int is_dest = dscomm_device_owns(dest);
+    int code;
 
+    if (!dscomm_priv_device_present())
+        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                           "dscomm_device_copy: the process has not loaded "
+                           "CUDA");
+    if (is_dest == dscomm_device_owns(source))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "dscomm_device_copy: one of dest and source must be "
+                           "device memory, the other one host memory");
+    code = enter(is_dest ? dest : source);
     if (!code) {
-        code = functions.to_host(dest, address(source), bytes, stream);
+        code = is_dest
+                   ? functions.to_device(address(dest), source, bytes, stream)
+                   : functions.to_host(dest, address(source), bytes, stream);
         if (!code)
             code = functions.synchronize(stream);
         leave();
     }
-    return result(code, "copying from a device");
-}
-
-dscomm_status_t dscomm_priv_device_to_device(void *dest, const void *source,
-                                             size_t bytes, void *stream)
-{
-    int code = enter(dest);
-
-    if (!code) {
-        code = functions.to_device(address(dest), source, bytes, stream);
-        if (!code)
-            code = functions.synchronize(stream);
-        leave();
-    }
-    return result(code, "copying to a device");
+    return result(code,
+                  is_dest ? "copying to a device" : "copying from a device");
 }
 
 /* The latest that is large enough, but not by far. */
@@ -379,7 +387,7 @@ static block_t *make(const void *pointer, size_t size, int reserved)
     block_t *block = aligned_alloc(PAGE, size);
     int pins = 0;
 
-    if (block && reserved && !enter(pointer)) {
+    if (block && reserved && dscomm_priv_device_present() && !enter(pointer)) {
         pins = !functions.pin(block, size, PORTABLE);
         leave();
     }
@@ -390,7 +398,7 @@ static block_t *make(const void *pointer, size_t size, int reserved)
     return block;
 }
 
-void *dscomm_priv_device_host_take(const void *pointer, size_t bytes)
+void *dscomm_device_staging_alloc(const void *pointer, size_t bytes)
 {
     size_t size = (bytes + sizeof(block_t) + PAGE - 1) & ~(PAGE - 1);
     blocks_t dropped = TAILQ_HEAD_INITIALIZER(dropped);
@@ -408,7 +416,7 @@ void *dscomm_priv_device_host_take(const void *pointer, size_t bytes)
     return block ? block + 1 : NULL;
 }
 
-void dscomm_priv_device_host_give(void *memory)
+void dscomm_device_staging_free(void *memory)
 {
     block_t *block = memory ? (block_t *)memory - 1 : NULL;
     blocks_t dropped = TAILQ_HEAD_INITIALIZER(dropped);
@@ -421,7 +429,7 @@ void dscomm_priv_device_host_give(void *memory)
     }
     pthread_mutex_lock(&lock);
     TAILQ_INSERT_HEAD(&cache, block, link);
-    if (++cached > SHELF)
+    if (++cached > CACHED_MOST)
         drop_oldest(&dropped);
     pthread_mutex_unlock(&lock);
     release(&dropped);

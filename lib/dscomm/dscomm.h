@@ -17,6 +17,7 @@
 #include <dscomm/op.h>
 #include <dscomm/p2p.h>
 #include <dscomm/memory.h>
+#include <dscomm/device.h>
 #include <dscomm/hook.h>
 #include <dscomm/info.h>
 

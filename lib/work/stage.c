@@ -114,7 +114,7 @@ static extent_t extent_of(const dscomm_group_t *group,
 
 static int on_device(const void *pointer, size_t bytes)
 {
-    return bytes && dscomm_priv_device_owns(pointer);
+    return bytes && dscomm_device_owns(pointer);
 }
 
 int dscomm_priv_stage_wanted(const dscomm_group_t *group,
@@ -136,15 +136,15 @@ static dscomm_status_t cover(const stage_t *stage, cover_t *ret_cover,
 {
     dscomm_status_t status = DSCOMM_OK;
 
-    ret_cover->host = dscomm_priv_device_host_take(device, bytes);
+    ret_cover->host = dscomm_device_staging_alloc(device, bytes);
     if (!ret_cover->host)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "no host memory for %zu bytes of a device", bytes);
     ret_cover->device = device;
     ret_cover->bytes = bytes;
     if (reads)
-        status = dscomm_priv_device_to_host(ret_cover->host + (read - device),
-                                            read, reads, stage->stream);
+        status = dscomm_device_copy(ret_cover->host + (read - device), read,
+                                    reads, stage->stream);
     return status;
 }
 
@@ -242,16 +242,16 @@ static dscomm_status_t stage_finish(dscomm_bounce_t *bounce, size_t received)
 
     if (!bytes)
         return DSCOMM_OK;
-    return dscomm_priv_device_to_device(
-        stage->result, moved(stage, stage->result), bytes, stage->stream);
+    return dscomm_device_copy(stage->result, moved(stage, stage->result), bytes,
+                              stage->stream);
 }
 
 static void stage_free(dscomm_bounce_t *bounce)
 {
     stage_t *stage = (stage_t *)bounce;
 
-    dscomm_priv_device_host_give(stage->send.host);
-    dscomm_priv_device_host_give(stage->recv.host);
+    dscomm_device_staging_free(stage->send.host);
+    dscomm_device_staging_free(stage->recv.host);
     g_free(stage);
 }
 

@@ -4,10 +4,10 @@
  * context itself. */
 #include "config.h"
 
-#include "lib/device/device.h"
 #include "tests/tap.h"
 
 #include <dlfcn.h>
+#include <dscomm/device.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -42,8 +42,8 @@ static void look(const char *when)
 {
     for (int i = 0; i < 4; i++)
         if (kinds[i].pointer)
-            is_int(dscomm_priv_device_owns(kinds[i].pointer),
-                   kinds[i].is_device, "%s: %s", when, kinds[i].what);
+            is_int(dscomm_device_owns(kinds[i].pointer), kinds[i].is_device,
+                   "%s: %s", when, kinds[i].what);
 }
 
 static void *look_without_context(void *argument)

@@ -97,6 +97,12 @@ int cuCtxPopCurrent_v2(void **ret_context)
     return 0;
 }
 
+int cuCtxSetCurrent(void *current)
+{
+    depth = current == &context;
+    return current && !depth ? INVALID_CONTEXT : 0;
+}
+
 int cuCtxGetCurrent(void **ret_context)
 {
     *ret_context = depth > 0 ? &context : NULL;
