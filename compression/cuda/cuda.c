@@ -10,8 +10,8 @@
 #include CUDA_RUNTIME
 #else
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
 #endif
+#include <dscomm/device.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,30 +96,12 @@ static int current(void)
     return cudaGetDevice(&number) == cudaSuccess ? number : -1;
 }
 
-/* Of the driver, which the runtime has loaded by then. The runtime can give a
- * thread back the device that it had, not that it had none: it would make a
- * context on device 0 for it. */
-static struct {
-    int (*get)(void **ret_context);
-    int (*set)(void *context);
-} driver;
-
-static void look_for_driver(void)
-{
-    void *handle = dlopen("libcuda.so.1", RTLD_NOW);
-
-    if (!handle)
-        return;
-    *(void **)&driver.get = dlsym(handle, "cuCtxGetCurrent");
-    *(void **)&driver.set = dlsym(handle, "cuCtxSetCurrent");
-}
-
-/* Makes the queue's device this thread's; leave() gives back the context that
- * it had, also where this fails. */
+/* Makes the queue's device the thread's; leave() restores the thread's context,
+ * also if this fails. The runtime could restore a device, but not that there
+ * was none: it would make a context on device 0. */
 static int enter(const dscomm_device_queue_t *queue, void **ret_before)
 {
-    *ret_before = NULL;
-    driver.get(ret_before);
+    *ret_before = dscomm_device_context();
     return (int)cudaSetDevice(queue->device);
 }
 
@@ -127,7 +109,7 @@ static int leave(void *before, int code)
 {
     if (code)
         cudaGetLastError(); /* or the next kernel would be blamed for it */
-    driver.set(before);
+    dscomm_device_set_context(before);
     return code;
 }
 
@@ -181,15 +163,10 @@ static void close_queue(dscomm_device_queue_t *queue)
 
 static int open_queue(int number, dscomm_device_queue_t **ret_queue)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    dscomm_device_queue_t *queue;
+    dscomm_device_queue_t *queue = calloc(1, sizeof *queue);
     void *before;
     int code;
 
-    pthread_once(&once, look_for_driver);
-    if (!driver.get || !driver.set)
-        return cudaErrorInsufficientDriver;
-    queue = calloc(1, sizeof *queue);
     if (!queue)
         return cudaErrorMemoryAllocation;
     queue->device = number;

@@ -5,12 +5,12 @@
 #ifndef TESTS_COMPRESSION_FAKE_RUNTIME_H
 #define TESTS_COMPRESSION_FAKE_RUNTIME_H
 
+#include <dscomm/device.h>
 #include <stdint.h>
 #include <string.h>
 
 #define FAKE_DEVICES 4
 #define CUDART_VERSION 13000
-#define RTLD_NOW 2
 
 typedef enum {
     cudaSuccess = 0,
@@ -139,29 +139,16 @@ static inline cudaError_t cudaDriverGetVersion(int *ret_version)
     return cudaSuccess;
 }
 
-static inline int fake_get(void **ret_context)
+void *dscomm_device_context(void)
 {
-    *ret_context = fake_current;
-    return 0;
+    return fake_current;
 }
 
-static inline int fake_set(void *context)
+void dscomm_device_set_context(void *context)
 {
     fake_current = context;
-    return 0;
 }
 
-static inline void *fake_symbol(const char *name)
-{
-    int (*get)(void **) = fake_get, (*set)(void *) = fake_set;
-
-    if (!strcmp(name, "cuCtxGetCurrent"))
-        return *(void **)&get;
-    return strcmp(name, "cuCtxSetCurrent") ? NULL : *(void **)&set;
-}
-
-#define dlopen(name, flags) ((void)(flags), (void *)(uintptr_t)(name))
-#define dlsym(handle, name) ((void)(handle), fake_symbol(name))
 #define cudaGetErrorName(error) ((error) ? "FAKE" : "none")
 #define cudaGetErrorString(error) ((error) ? "it failed" : "it went well")
 #define cudaDeviceGetAttribute(value, ...)                                     \
