@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The diagnosis: why schedules do not go on, and collectives of a backend that
- * has no blocking ones, so that all are known here. A rank that has waited for
- * a moment puts its account into the world's store, and reads those of the
- * ranks that it waits for. Only that finds
- * - a mismatch of ranks that wait without sending to each other,
- * - one in an earlier call, which everybody came through,
- * - who has called the same as most, and whom a time-out is due to.
- * It hears nothing of a rank that does not wait: it has no account. Of such a
- * rank, if it was called with something else and has gone on, there is just the
- * header that it has sent to a rank that does not expect one. That is what a
- * run listens for (listen.h), which needs no store. */
+/* The diagnosis: why a collective does not go on. It serves schedules, and the
+ * works of backends that have no blocking collectives, because the core then
+ * knows all calls. A rank that has waited for a moment writes a report into the
+ * world's store: its last calls, and the ranks that it waits for. It reads the
+ * reports of those ranks. Only reports can show
+ * - a mismatch between ranks that wait and do not send to each other,
+ * - a mismatch in an earlier call that no rank had to wait in,
+ * - which call most ranks have made, and which rank caused a time-out.
+ * A rank that does not wait writes no report. If such a rank has made another
+ * call and has gone on, the only trace is the message header that it sent to a
+ * rank which does not expect one. Early receives find that header (early.h),
+ * without the store. */
 #ifndef LIB_DIAGNOSIS_H
 #define LIB_DIAGNOSIS_H
 
@@ -17,34 +18,36 @@
 
 typedef struct dscomm_diagnosis dscomm_diagnosis_t;
 
-/* With the group's lock held: what this rank has to say of work, which is such
- * a collective. The group's memory stays as long as there is the diagnosis.
- * NULL where there is no store. */
+/* Makes the diagnosis of work, which must be such a collective, with this
+ * rank's report. Called with the group's lock held. The diagnosis keeps the
+ * group's memory. NULL if the world has no store, or there is no memory. */
 dscomm_diagnosis_t *dscomm_priv_diagnosis_new(const dscomm_work_t *work);
 void dscomm_priv_diagnosis_free(dscomm_diagnosis_t *diagnosis);
 
-/* The store may let one wait for up to 750 ms in all, so these are called
- * without the group's lock, which they have no use for; what was true in the
- * beginning need not be so in the end, except that a mismatch remains one.
- * ret_text gets a sentence of at most size - 1 bytes, or is left as it is. */
+/* The next functions wait for the store, up to 750 ms in all, so they are
+ * called without the group's lock. The state of the group may change meanwhile;
+ * but a mismatch, once found, stays true. They write a sentence of at most
+ * size - 1 bytes to ret_text, or do not change it. */
 
-/* ERR_MISMATCH where a rank that is waited for has made another call. */
+/* Returns ERR_MISMATCH if a rank that this one waits for has made another call,
+ * else OK. */
 dscomm_status_t dscomm_priv_diagnosis_look(dscomm_diagnosis_t *diagnosis,
                                            char *ret_text, size_t size);
-/* At the deadline: the same; else OK, and who is late if that is known. */
+/* As above, at the deadline; if the result is OK, the sentence names the ranks
+ * that are late, if that is known. */
 dscomm_status_t dscomm_priv_diagnosis_timeout(dscomm_diagnosis_t *diagnosis,
                                               char *ret_text, size_t size);
-/* After a header has shown a mismatch: the same as the first, with all ranks
- * that can be asked, some of which may be about to write their account. Here
- * the caller keeps the lock: the group is at its end, and whoever got the lock
- * meanwhile would have to wait for the sentence. */
+/* As the first, after a header has shown a mismatch: reads the reports of more
+ * ranks, and waits GRACE_MS for reports that are about to be written. The
+ * caller keeps the group's lock: the group is being revoked, and another thread
+ * with the lock could only wait for the sentence. */
 dscomm_status_t dscomm_priv_diagnosis_mismatch(dscomm_diagnosis_t *diagnosis,
                                                char *ret_text, size_t size);
 
-/* In a monitored barrier, to which ranks have not come: ERR_MISMATCH where one
- * of them has called a collective that this rank has not called. It may have
- * been to the barrier before and gone on: the caller makes sure that it has no
- * message of it. Asks the store, until end at most. */
+/* For a monitored barrier in which ranks are missing: ERR_MISMATCH if one of
+ * them has called a collective that this rank has not called. Such a rank may
+ * have passed the barrier before; the caller must make sure that it has no
+ * message of that rank. Waits for the store until end (ns) at most. */
 dscomm_status_t dscomm_priv_diagnosis_barrier(dscomm_group_t *group,
                                               const int *ranks, int count,
                                               int64_t end, char *ret_text,

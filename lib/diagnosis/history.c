@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Accounts, as text: the group's id, a line of ranks, a line for each call. */
+/* Call history and reports. The text of a report is the group's id, a line of
+ * ranks, and a line for each call. */
 #include "config.h"
 #include "lib/diagnosis/history.h"
 #include "lib/base/op.h"
@@ -31,7 +32,7 @@ const dscomm_group_part_t dscomm_priv_history_part = {
 void dscomm_priv_history_note(dscomm_history_t *history,
                               const dscomm_coll_args_t *args, int ranks)
 {
-    dscomm_past_call_t *call = &history->calls[args->sequence % ACCOUNT_CALLS];
+    dscomm_past_call_t *call = &history->calls[args->sequence % HISTORY_CALLS];
 
     call->args = *args;
     call->args.user = NULL;
@@ -46,17 +47,17 @@ void dscomm_priv_history_note(dscomm_history_t *history,
     for (int r = 0; r < ranks; r++)
         call->sum += args->recv_counts[r];
     memcpy(call->counts, args->recv_counts,
-           (size_t)MIN(ranks, ACCOUNT_COUNTS) * sizeof *call->counts);
+           (size_t)MIN(ranks, HISTORY_COUNTS) * sizeof *call->counts);
 }
 
-/* Text that grows within bounds which are large enough. */
+/* Text in a buffer of size bytes; what does not fit is cut off. */
 typedef struct {
     char *text;
     size_t used, size;
 } writer_t;
 
 static void G_GNUC_PRINTF(2, 3)
-    append(writer_t *writer, const char *format, ...)
+    writer_append(writer_t *writer, const char *format, ...)
 {
     const size_t left = writer->size - writer->used;
     va_list args;
@@ -69,23 +70,26 @@ static void G_GNUC_PRINTF(2, 3)
 }
 
 /* "all_gather_v(counts 5, 12, 5, sum 22, int32) #7". */
-static void write_counts(const dscomm_past_call_t *call,
-                         const dscomm_coll_args_t *args, writer_t *writer)
+static void history_write_counts(const dscomm_past_call_t *call,
+                                 const dscomm_coll_args_t *args,
+                                 writer_t *writer)
 {
-    int shown = MIN(call->ncounts, ACCOUNT_COUNTS);
+    int shown = MIN(call->ncounts, HISTORY_COUNTS);
 
-    append(writer, "%s(counts ", dscomm_coll_name((dscomm_coll_t)args->coll));
+    writer_append(writer, "%s(counts ",
+                  dscomm_coll_name((dscomm_coll_t)args->coll));
     for (int r = 0; r < shown; r++)
-        append(writer, "%zu, ", call->counts[r]);
-    append(writer, "%ssum %llu, %s", shown < call->ncounts ? "..., " : "",
-           (unsigned long long)call->sum,
-           dscomm_dtype_name((dscomm_dtype_t)args->dtype));
+        writer_append(writer, "%zu, ", call->counts[r]);
+    writer_append(writer, "%ssum %llu, %s",
+                  shown < call->ncounts ? "..., " : "",
+                  (unsigned long long)call->sum,
+                  dscomm_dtype_name((dscomm_dtype_t)args->dtype));
     if (args->op >= 0)
-        append(writer, ", %s", dscomm_priv_op_text(args));
-    append(writer, ") #%llu", (unsigned long long)args->sequence);
+        writer_append(writer, ", %s", dscomm_priv_op_text(args));
+    writer_append(writer, ") #%llu", (unsigned long long)args->sequence);
 }
 
-static void write_call(const dscomm_past_call_t *call, writer_t *writer)
+static void history_write_call(const dscomm_past_call_t *call, writer_t *writer)
 {
     const dscomm_user_op_t user = {.text = call->op};
     dscomm_coll_args_t args = call->args;
@@ -93,34 +97,35 @@ static void write_call(const dscomm_past_call_t *call, writer_t *writer)
 
     if (args.op == DSCOMM_OP_USER)
         args.user = &user;
-    append(writer, "%llu %x ", (unsigned long long)call->args.sequence,
-           (unsigned)call->args.fingerprint);
+    writer_append(writer, "%llu %x ", (unsigned long long)call->args.sequence,
+                  (unsigned)call->args.fingerprint);
     if (call->ncounts)
-        write_counts(call, &args, writer);
+        history_write_counts(call, &args, writer);
     else
-        append(writer, "%s", dscomm_coll_describe(&args, what, sizeof what));
-    append(writer, "\n");
+        writer_append(writer, "%s",
+                      dscomm_coll_describe(&args, what, sizeof what));
+    writer_append(writer, "\n");
 }
 
-void dscomm_priv_account_write(const dscomm_history_t *history, const char *id,
-                               const int *waits_for, int nwaits,
-                               char text[ACCOUNT_MAX])
+void dscomm_priv_report_write(const dscomm_history_t *history, const char *id,
+                              const int *waits_for, int nwaits,
+                              char text[REPORT_MAX])
 {
-    writer_t writer = {text, 0, ACCOUNT_MAX};
+    writer_t writer = {text, 0, REPORT_MAX};
 
-    append(&writer, "%s\n", id);
+    writer_append(&writer, "%s\n", id);
     for (int i = 0; i < nwaits; i++)
         if (waits_for[i] < NAMED)
-            append(&writer, "%d ", waits_for[i]);
-    append(&writer, "\n");
-    for (int i = 0; i < ACCOUNT_CALLS; i++)
+            writer_append(&writer, "%d ", waits_for[i]);
+    writer_append(&writer, "\n");
+    for (int i = 0; i < HISTORY_CALLS; i++)
         if (history->calls[i].args.sequence)
-            write_call(&history->calls[i], &writer);
+            history_write_call(&history->calls[i], &writer);
 }
 
-/* Reads the waits in the line at text, which ends before end. */
-static void read_waits(const char *text, const char *end,
-                       dscomm_account_t *account)
+/* Reads the ranks of the line at text, which ends before end. */
+static void report_read_waits(const char *text, const char *end,
+                              dscomm_report_t *report)
 {
     while (text < end) {
         char *behind;
@@ -129,14 +134,14 @@ static void read_waits(const char *text, const char *end,
         if (behind == text || *behind != ' ')
             return;
         if (rank < NAMED)
-            account->waits_for[rank / 64] |= UINT64_C(1) << rank % 64;
+            report->waits_for[rank / 64] |= UINT64_C(1) << rank % 64;
         text = behind + 1;
     }
 }
 
-/* Reads a call from the line at text, which has size bytes. */
-static void read_call(const char *text, size_t size,
-                      dscomm_account_call_t *call)
+/* Reads a call from the line of size bytes at text. */
+static void report_read_call(const char *text, size_t size,
+                             dscomm_report_call_t *call)
 {
     char line[sizeof call->text + 64], *end;
 
@@ -148,8 +153,8 @@ static void read_call(const char *text, size_t size,
     dscomm_priv_quote(end, call->text, sizeof call->text);
 }
 
-int dscomm_priv_account_read(const char *text, const char *id,
-                             dscomm_account_t *ret_account)
+int dscomm_priv_report_read(const char *text, const char *id,
+                            dscomm_report_t *ret_report)
 {
     const size_t length = strlen(id);
     const char *end;
@@ -160,38 +165,38 @@ int dscomm_priv_account_read(const char *text, const char *id,
     end = strchr(text, '\n');
     if (!end)
         return -1;
-    memset(ret_account, 0, sizeof *ret_account);
-    ret_account->known = 1;
-    read_waits(text, end, ret_account);
-    for (int i = 0; *end && i < ACCOUNT_CALLS; i++) {
-        dscomm_account_call_t *call = &ret_account->calls[i];
+    memset(ret_report, 0, sizeof *ret_report);
+    ret_report->known = 1;
+    report_read_waits(text, end, ret_report);
+    for (int i = 0; *end && i < HISTORY_CALLS; i++) {
+        dscomm_report_call_t *call = &ret_report->calls[i];
 
         text = end + 1;
         end = text + strcspn(text, "\n");
-        read_call(text, (size_t)(end - text), call);
-        ret_account->last = MAX(ret_account->last, call->sequence);
+        report_read_call(text, (size_t)(end - text), call);
+        ret_report->last = MAX(ret_report->last, call->sequence);
     }
     return 0;
 }
 
-const dscomm_account_call_t *
-dscomm_priv_account_call(const dscomm_account_t *account, uint64_t sequence)
+const dscomm_report_call_t *
+dscomm_priv_report_call(const dscomm_report_t *report, uint64_t sequence)
 {
-    for (int i = 0; account->known && sequence && i < ACCOUNT_CALLS; i++)
-        if (account->calls[i].sequence == sequence)
-            return &account->calls[i];
+    for (int i = 0; report->known && sequence && i < HISTORY_CALLS; i++)
+        if (report->calls[i].sequence == sequence)
+            return &report->calls[i];
     return NULL;
 }
 
-uint64_t dscomm_priv_account_difference(const dscomm_account_t *a,
-                                        const dscomm_account_t *b)
+uint64_t dscomm_priv_report_difference(const dscomm_report_t *a,
+                                       const dscomm_report_t *b)
 {
     uint64_t first = 0;
 
-    for (int i = 0; a->known && i < ACCOUNT_CALLS; i++) {
-        const dscomm_account_call_t *one = &a->calls[i];
-        const dscomm_account_call_t *other =
-            dscomm_priv_account_call(b, one->sequence);
+    for (int i = 0; a->known && i < HISTORY_CALLS; i++) {
+        const dscomm_report_call_t *one = &a->calls[i];
+        const dscomm_report_call_t *other =
+            dscomm_priv_report_call(b, one->sequence);
 
         if (other && other->fingerprint != one->fingerprint &&
             (!first || one->sequence < first))
@@ -200,8 +205,8 @@ uint64_t dscomm_priv_account_difference(const dscomm_account_t *a,
     return first;
 }
 
-int dscomm_priv_account_waits(const dscomm_account_t *account, int rank)
+int dscomm_priv_report_waits(const dscomm_report_t *report, int rank)
 {
-    return account->known && rank < NAMED &&
-           account->waits_for[rank / 64] >> rank % 64 & 1;
+    return report->known && rank < NAMED &&
+           report->waits_for[rank / 64] >> rank % 64 & 1;
 }

@@ -1,69 +1,73 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Accounts: what a rank says of itself when its schedules do not go on, for the
- * others to read: the latest collectives it was called for, and the ranks it
- * waits for. */
-#ifndef LIB_ACCOUNT_H
-#define LIB_ACCOUNT_H
+/* The call history of a rank: its last collectives. And reports: a rank whose
+ * collective does not go on writes its history, and the ranks that it waits
+ * for, as text for the other ranks. */
+#ifndef LIB_HISTORY_H
+#define LIB_HISTORY_H
 
 #include "lib/group/group.h"
 
 #include <dscomm/backend.h>
 #include <glib.h>
 
-#define ACCOUNT_CALLS 8
-#define ACCOUNT_COUNTS 8
+#define HISTORY_CALLS 8
+#define HISTORY_COUNTS 8
 
-/* One collective, as it was called here. */
+/* One collective that this rank has called. */
 typedef struct {
-    dscomm_coll_args_t args; /* its pointers mean nothing any more */
-    int ncounts; /* of recv_counts; 0 where it has none */
-    uint64_t sum;
-    size_t counts[ACCOUNT_COUNTS]; /* the first of them */
-    char op[DSCOMM_OP_TEXT]; /* of DSCOMM_OP_USER */
+    dscomm_coll_args_t args; /* its pointers are no longer valid */
+    int ncounts; /* entries of recv_counts; 0 without that array */
+    uint64_t sum; /* of all counts */
+    size_t counts[HISTORY_COUNTS]; /* the first ones */
+    char op[DSCOMM_OP_TEXT]; /* the operator's text, of DSCOMM_OP_USER */
 } dscomm_past_call_t;
 
-/* The latest ones. */
+/* The call with sequence s is calls[s % HISTORY_CALLS]. */
 struct dscomm_history {
-    dscomm_past_call_t calls[ACCOUNT_CALLS];
+    dscomm_past_call_t calls[HISTORY_CALLS];
 };
 
-/* The history of a group. */
+/* Makes and frees the history of a group. */
 extern const dscomm_group_part_t dscomm_priv_history_part;
 
 void dscomm_priv_history_note(dscomm_history_t *history,
                               const dscomm_coll_args_t *args, int ranks);
 
-/* An account as it was read. */
+/* A call in a report. */
 typedef struct {
     uint64_t sequence; /* 0: none */
     uint32_t fingerprint;
     char text[160];
-} dscomm_account_call_t;
+} dscomm_report_call_t;
 
+/* A report that was read from its text. */
 typedef struct {
-    int known; /* 0: nothing was read */
-    uint64_t last; /* sequence of the latest call */
-    uint64_t waits_for[4]; /* a bit a rank, of the first 256 */
-    dscomm_account_call_t calls[ACCOUNT_CALLS];
-} dscomm_account_t;
+    int known; /* 0: no report was read */
+    uint64_t last; /* sequence of the last call */
+    uint64_t waits_for[4]; /* bit r: the rank waits for rank r, below 256 */
+    dscomm_report_call_t calls[HISTORY_CALLS];
+} dscomm_report_t;
 
-/* Room for the longest one: an id, ranks, and calls. */
-#define ACCOUNT_MAX (1024 + 1024 + 512 * ACCOUNT_CALLS)
+/* Bytes of the longest report: an id, ranks, and calls. */
+#define REPORT_MAX (1024 + 1024 + 512 * HISTORY_CALLS)
 
-/* id is the group's; waits_for: nwaits ranks. */
-void dscomm_priv_account_write(const dscomm_history_t *history, const char *id,
-                               const int *waits_for, int nwaits,
-                               char text[ACCOUNT_MAX]);
-/* 0 where text is an account of the group id, else -1: any bytes may come. */
-int dscomm_priv_account_read(const char *text, const char *id,
-                             dscomm_account_t *ret_account);
+/* Writes a report to text. id is the group's; waits_for has nwaits ranks. */
+void dscomm_priv_report_write(const dscomm_history_t *history, const char *id,
+                              const int *waits_for, int nwaits,
+                              char text[REPORT_MAX]);
+/* Returns 0 if text is a report of the group with this id, else -1. text may
+ * hold any bytes. */
+int dscomm_priv_report_read(const char *text, const char *id,
+                            dscomm_report_t *ret_report);
 
-/* What it says of a collective, or NULL. */
-const dscomm_account_call_t *
-dscomm_priv_account_call(const dscomm_account_t *account, uint64_t sequence);
-/* The oldest collective that both tell of, and not the same; 0: none. */
-uint64_t dscomm_priv_account_difference(const dscomm_account_t *a,
-                                        const dscomm_account_t *b);
-int dscomm_priv_account_waits(const dscomm_account_t *account, int rank);
+/* The call with that sequence in a report, or NULL. */
+const dscomm_report_call_t *
+dscomm_priv_report_call(const dscomm_report_t *report, uint64_t sequence);
+/* The sequence of the oldest call that is in both reports with different
+ * fingerprints; 0 if there is none. */
+uint64_t dscomm_priv_report_difference(const dscomm_report_t *a,
+                                       const dscomm_report_t *b);
+/* 1 if the report says that its rank waits for rank, else 0. */
+int dscomm_priv_report_waits(const dscomm_report_t *report, int rank);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Accounts: written, read, compared. */
+/* Call history and reports: written, read, compared. */
 #include "config.h"
 
 #include "lib/diagnosis/history.h"
@@ -26,34 +26,34 @@ static void note(dscomm_history_t *history, uint64_t sequence, int coll,
     dscomm_priv_history_note(history, &args, 4);
 }
 
-static const char *text_of(const dscomm_account_t *account, uint64_t sequence)
+static const char *text_of(const dscomm_report_t *report, uint64_t sequence)
 {
-    const dscomm_account_call_t *call =
-        dscomm_priv_account_call(account, sequence);
+    const dscomm_report_call_t *call =
+        dscomm_priv_report_call(report, sequence);
 
     return call ? call->text : NULL;
 }
 
-static dscomm_account_t pass_on(const dscomm_history_t *history)
+static dscomm_report_t pass_on(const dscomm_history_t *history)
 {
     const int waits[] = {3, 200};
-    char text[ACCOUNT_MAX];
-    dscomm_account_t account = {0};
+    char text[REPORT_MAX];
+    dscomm_report_t report = {0};
 
-    dscomm_priv_account_write(history, "w.1", waits, 2, text);
+    dscomm_priv_report_write(history, "w.1", waits, 2, text);
 
-    is_int(dscomm_priv_account_read(text, "w.2", &account), -1,
+    is_int(dscomm_priv_report_read(text, "w.2", &report), -1,
            "another group's is none");
-    ok(!account.known, "and leaves nothing");
-    is_int(dscomm_priv_account_read(text, "w.1", &account), 0, "read");
-    ok(account.known, "known");
-    return account;
+    ok(!report.known, "and leaves nothing");
+    is_int(dscomm_priv_report_read(text, "w.1", &report), 0, "read");
+    ok(report.known, "known");
+    return report;
 }
 
 static void test_calls(void)
 {
     dscomm_history_t history = {0}, other = {0};
-    dscomm_account_t a, b;
+    dscomm_report_t a, b;
 
     a = pass_on(&history);
     is_int((long)a.last, 0, "nothing was called yet");
@@ -68,16 +68,16 @@ static void test_calls(void)
     is_str(text_of(&a, 4), "all_reduce(count 5, int32, sum) #4", "the oldest");
     is_str(text_of(&a, 3), NULL, "older ones are gone");
     is_str(text_of(&a, 12), NULL, "newer ones are to come");
-    ok(dscomm_priv_account_waits(&a, 3) && dscomm_priv_account_waits(&a, 200),
+    ok(dscomm_priv_report_waits(&a, 3) && dscomm_priv_report_waits(&a, 200),
        "whom it waits for");
-    ok(!dscomm_priv_account_waits(&a, 2) && !dscomm_priv_account_waits(&a, 999),
+    ok(!dscomm_priv_report_waits(&a, 2) && !dscomm_priv_report_waits(&a, 999),
        "and whom not");
-    is_int((long)dscomm_priv_account_difference(&a, &b), 6,
+    is_int((long)dscomm_priv_report_difference(&a, &b), 6,
            "the first difference");
-    is_int((long)dscomm_priv_account_difference(&b, &a), 6, "either way");
-    is_int((long)dscomm_priv_account_difference(&a, &a), 0, "no difference");
+    is_int((long)dscomm_priv_report_difference(&b, &a), 6, "either way");
+    is_int((long)dscomm_priv_report_difference(&a, &a), 0, "no difference");
     b.known = 0;
-    is_int((long)dscomm_priv_account_difference(&a, &b), 0, "nothing known");
+    is_int((long)dscomm_priv_report_difference(&a, &b), 0, "nothing known");
 }
 
 static void test_counts(void)
@@ -86,7 +86,7 @@ static void test_counts(void)
                  many[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
     dscomm_coll_args_t args = make(1, DSCOMM_COLL_ALL_GATHER_V, 5);
     dscomm_history_t history = {0};
-    dscomm_account_t account;
+    dscomm_report_t report;
 
     args.recv_counts = counts;
     dscomm_priv_history_note(&history, &args, 4);
@@ -94,10 +94,10 @@ static void test_counts(void)
     args.op = DSCOMM_MAX;
     args.recv_counts = many;
     dscomm_priv_history_note(&history, &args, 12);
-    account = pass_on(&history);
-    is_str(text_of(&account, 1),
+    report = pass_on(&history);
+    is_str(text_of(&report, 1),
            "all_gather_v(counts 5, 12, 0, 7, sum 24, int32) #1", "counts");
-    is_str(text_of(&account, 2),
+    is_str(text_of(&report, 2),
            "reduce_scatter_v(counts 1, 2, 3, 4, 5, 6, 7, 8, ..., sum 78, "
            "int32, max) #2",
            "the first of many");
@@ -116,17 +116,17 @@ static void test_foreign(void)
         "w\n-1 -99999999999 4294967296\n1",
         "w\n\n1 1 a\033[1m\tb\n2 2",
         "w\n\n1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n"};
-    dscomm_account_t account;
+    dscomm_report_t report;
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        account = (dscomm_account_t){0};
-        ok(dscomm_priv_account_read(texts[i], "w", &account) == 0 ||
-               !account.known,
+        report = (dscomm_report_t){0};
+        ok(dscomm_priv_report_read(texts[i], "w", &report) == 0 ||
+               !report.known,
            "foreign text %zu", i);
     }
-    account = (dscomm_account_t){0};
-    dscomm_priv_account_read(texts[7], "w", &account);
-    is_str(text_of(&account, 1), "a [1m b", "control characters are blanks");
+    report = (dscomm_report_t){0};
+    dscomm_priv_report_read(texts[7], "w", &report);
+    is_str(text_of(&report, 1), "a [1m b", "control characters are blanks");
 }
 
 int main(void)
