@@ -122,6 +122,8 @@ static shape_t *shape_new(dscomm_schedule_cache_t *cache,
         free(shape);
         return NULL;
     }
+    shape->schedule->header.algorithm =
+        (uint8_t)dscomm_priv_algorithm_number(key->algorithm);
     shape->run_bytes = dscomm_priv_run_bytes(shape->schedule, &cache->port);
     return shape;
 }

@@ -194,7 +194,7 @@ static int schedule_peer(const dscomm_work_t *work, uint32_t index)
 
 static void schedule_listen(dscomm_work_t *work)
 {
-    dscomm_priv_run_listen(work->run);
+    dscomm_priv_early_begin(work->run);
 }
 
 static dscomm_status_t schedule_overdue(dscomm_work_t *work, char *ret_text,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Listening: a receive for the header of each rank that has none posted. */
+/* Early receives: one for the header of each rank that has none posted. */
 #include "config.h"
 #include "lib/schedule/early.h"
 
@@ -23,8 +23,8 @@ struct dscomm_early {
     char *memory;
 };
 
-/* A step that has been carried out, or is now. */
-static int has_come(const dscomm_run_t *run, uint32_t chain, uint32_t step)
+/* Whether the step has begun, or has ended. */
+static int step_begun(const dscomm_run_t *run, uint32_t chain, uint32_t step)
 {
     const dscomm_run_slot_t *slot = &run->slots[chain % run->schedule->window];
 
@@ -35,34 +35,34 @@ static int has_come(const dscomm_run_t *run, uint32_t chain, uint32_t step)
 }
 
 /* Ranks whose header has come, or has a receive; NULL: no memory. */
-static uint8_t *find_greeted(const dscomm_run_t *run)
+static uint8_t *find_received(const dscomm_run_t *run)
 {
     const dscomm_schedule_t *schedule = run->schedule;
-    uint8_t *greeted = calloc((size_t)schedule->ranks, sizeof *greeted);
+    uint8_t *received = calloc((size_t)schedule->ranks, sizeof *received);
 
-    if (!greeted)
+    if (!received)
         return NULL;
-    greeted[schedule->rank] = 1;
+    received[schedule->rank] = 1;
     for (uint32_t chain = 0; chain < schedule->nchains; chain++)
         for (uint32_t i = schedule->chains[chain];
              i < schedule->chains[chain + 1]; i++) {
             const dscomm_step_t *step = &schedule->steps[i];
 
             if (step->greets && step->kind == STEP_RECV &&
-                has_come(run, chain, i))
-                greeted[step->peer] = 1;
+                step_begun(run, chain, i))
+                received[step->peer] = 1;
         }
-    return greeted;
+    return received;
 }
 
-static void open_ear(dscomm_run_t *run, int peer)
+static void early_post(dscomm_run_t *run, int peer)
 {
     early_receive_t *receive = &run->early->receives[peer];
     dscomm_message_t message = {
         .recv = receive->message,
         .bytes = MESSAGE_MOST,
         .peer = peer,
-        .tag = dscomm_priv_run_header_tag(run),
+        .tag = dscomm_priv_run_tag(run, 0),
     };
 
     receive->request->status = DSCOMM_IN_PROGRESS;
@@ -88,61 +88,53 @@ static dscomm_early_t *early_new(size_t ranks, size_t room)
     return early;
 }
 
-void dscomm_priv_run_listen(dscomm_run_t *run)
+void dscomm_priv_early_begin(dscomm_run_t *run)
 {
     const size_t ranks = (size_t)run->schedule->ranks;
-    const size_t size = dscomm_priv_request_size(&run->port);
+    const size_t size = dscomm_priv_port_request_size(&run->port);
     const size_t room = (size + MESSAGE_MOST + 63) & ~(size_t)63;
-    uint8_t *greeted;
+    uint8_t *received;
 
     if (run->early || run->status != DSCOMM_IN_PROGRESS)
         return;
-    greeted = find_greeted(run);
-    if (greeted)
+    received = find_received(run);
+    if (received)
         run->early = early_new(ranks, room);
     for (size_t r = 0; r < ranks && run->early; r++) {
         char *own = run->early->memory + r * room;
 
         run->early->receives[r].request = (void *)own;
         run->early->receives[r].message = own + size;
-        if (!greeted[r])
-            open_ear(run, (int)r);
+        if (!received[r])
+            early_post(run, (int)r);
     }
-    free(greeted);
+    free(received);
 }
 
-/* Of the same call, it waits for the step that takes it. */
-static void hear(dscomm_run_t *run, int peer)
+bool dscomm_priv_early_arrived(dscomm_run_t *run, int peer)
+{
+    early_receive_t *receive = &run->early->receives[peer];
+
+    if (receive->state != POSTED ||
+        receive->request->status == DSCOMM_IN_PROGRESS)
+        return false;
+    receive->state = RECEIVED;
+    return true;
+}
+
+bool dscomm_priv_early_header(const dscomm_run_t *run, int peer,
+                              dscomm_header_t *ret_header)
 {
     const early_receive_t *receive = &run->early->receives[peer];
-    dscomm_header_t theirs;
 
-    if (receive->request->status >= 0 &&
-        dscomm_priv_header_get(receive->message, receive->request->bytes,
-                               &theirs))
-        dscomm_priv_run_compare(run, peer, &theirs);
+    return receive->request->status >= 0 &&
+           dscomm_priv_header_get(receive->message, receive->request->bytes,
+                                  ret_header);
 }
 
-unsigned dscomm_priv_listen_advance(dscomm_run_t *run)
-{
-    unsigned heard = 0;
-
-    for (int r = 0; r < run->schedule->ranks; r++) {
-        early_receive_t *receive = &run->early->receives[r];
-
-        if (receive->state != POSTED ||
-            receive->request->status == DSCOMM_IN_PROGRESS)
-            continue;
-        receive->state = RECEIVED;
-        heard++;
-        hear(run, r);
-    }
-    return heard;
-}
-
-/* 1 where the backend may still write to it. A run that ended well has received
- * all that was sent for it. */
-static int close_early(dscomm_run_t *run, early_receive_t *receive)
+/* Returns 1 if the backend may still write to it. A run that ended with OK has
+ * received everything that was sent for it. */
+static int early_close(dscomm_run_t *run, early_receive_t *receive)
 {
     if (receive->state == POSTED &&
         receive->request->status == DSCOMM_IN_PROGRESS) {
@@ -153,8 +145,8 @@ static int close_early(dscomm_run_t *run, early_receive_t *receive)
     return receive->request->held;
 }
 
-dscomm_request_t *dscomm_priv_listen_take(dscomm_run_t *run,
-                                          const dscomm_step_t *step)
+dscomm_request_t *dscomm_priv_early_take(dscomm_run_t *run,
+                                         const dscomm_step_t *step)
 {
     early_receive_t *receive =
         run->early ? &run->early->receives[step->peer] : NULL;
@@ -165,8 +157,8 @@ dscomm_request_t *dscomm_priv_listen_take(dscomm_run_t *run,
     return receive->request;
 }
 
-int dscomm_priv_listen_give(dscomm_run_t *run, const dscomm_step_t *step,
-                            const dscomm_request_t *request)
+int dscomm_priv_early_give(dscomm_run_t *run, const dscomm_step_t *step,
+                           const dscomm_request_t *request)
 {
     early_receive_t *receive =
         run->early ? &run->early->receives[step->peer] : NULL;
@@ -179,7 +171,7 @@ int dscomm_priv_listen_give(dscomm_run_t *run, const dscomm_step_t *step,
     return 1;
 }
 
-void dscomm_priv_listen_end(dscomm_run_t *run)
+void dscomm_priv_early_end(dscomm_run_t *run)
 {
     dscomm_early_t *early = run->early;
     int held = 0;
@@ -187,7 +179,7 @@ void dscomm_priv_listen_end(dscomm_run_t *run)
     if (!early)
         return;
     for (int r = 0; r < run->schedule->ranks; r++)
-        held |= close_early(run, &early->receives[r]);
+        held |= early_close(run, &early->receives[r]);
     if (!held)
         free(early->memory);
     free(early->receives);

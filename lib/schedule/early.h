@@ -1,31 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a run does that has not moved for a while: it hears message headers also
- * from ranks whose turn has not come, or never comes. So a rank that was called
- * with something else is known by its call, not only by what it fails to send.
- * What a diagnosis (diagnosis.h) finds is something else. */
-#ifndef LIB_LISTEN_H
-#define LIB_LISTEN_H
+/* Early receives. A run that has not moved for a while posts a receive for the
+ * header of every rank, also of those whose turn has not come or never comes.
+ * So a rank that was called with something else is known by its call, not only
+ * by the message that it fails to send. The diagnosis (diagnosis.h) asks other
+ * ranks through the store instead. */
+#ifndef LIB_EARLY_H
+#define LIB_EARLY_H
 
 #include "lib/schedule/run.h"
 
-/* From now on run hears message headers from all ranks. Does nothing where it
- * hears already, has ended or memory is short. */
-void dscomm_priv_run_listen(dscomm_run_t *run);
+#include <stdbool.h>
 
-/* For lib/schedule/run.c. What has been heard since, which may make the run
- * fail; returns how many messages. */
-unsigned dscomm_priv_listen_advance(dscomm_run_t *run);
-/* The run comes to step, a receive of a header: the request that receives it
- * already, or has done so, which is the run's from now on; NULL: there is
- * none. */
-dscomm_request_t *dscomm_priv_listen_take(dscomm_run_t *run,
-                                          const dscomm_step_t *step);
-/* request is complete: where it was taken, puts what came into step's stage and
- * returns 1. */
-int dscomm_priv_listen_give(dscomm_run_t *run, const dscomm_step_t *step,
-                            const dscomm_request_t *request);
-/* Hears no more; anything not taken is forgotten. None of what was is under
- * way. */
-void dscomm_priv_listen_end(dscomm_run_t *run);
+/* Posts the early receives. Does nothing if run has some already, has ended, or
+ * there is no memory. */
+void dscomm_priv_early_begin(dscomm_run_t *run);
+
+/* For lib/schedule/run.c, on a run that has early receives. */
+
+/* Whether the message of peer has arrived since the last question. */
+bool dscomm_priv_early_arrived(dscomm_run_t *run, int peer);
+/* The header of a message that has arrived; false: it has none. */
+bool dscomm_priv_early_header(const dscomm_run_t *run, int peer,
+                              dscomm_header_t *ret_header);
+
+/* For lib/schedule/run.c, on any run. */
+
+/* The early receive of step's message, which may be complete; it is the run's
+ * from now on. NULL: there is none. */
+dscomm_request_t *dscomm_priv_early_take(dscomm_run_t *run,
+                                         const dscomm_step_t *step);
+/* If request, which is complete, is an early receive: copies its message to
+ * step's stage and returns 1. */
+int dscomm_priv_early_give(dscomm_run_t *run, const dscomm_step_t *step,
+                           const dscomm_request_t *request);
+/* Cancels the early receives that were not taken. None that was taken may be
+ * under way. */
+void dscomm_priv_early_end(dscomm_run_t *run);
 
 #endif

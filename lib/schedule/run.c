@@ -11,42 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tags: those from DSCOMM_TAG_COLLECTIVE down. The number of the collective
- * keeps collectives apart that are under way together, and comes round again
- * after so many that memory cannot hold them; a transport with less room for
- * tags than these have may fold them, the more of them together the more. Field
- * 0 is that of the message headers, which meet whatever the algorithm, the
- * others are the places in the window: chains in one place follow one another
- * on every rank, so their messages come in order. */
-#define TAG_FIELD_BITS 5
-#define TAG_SEQUENCE_MASK ((UINT32_C(1) << (27 - TAG_FIELD_BITS)) - 1)
-
-G_STATIC_ASSERT(WINDOW_MOST < 1 << TAG_FIELD_BITS);
-
-static int make_tag(const dscomm_run_t *run, uint32_t field)
-{
-    uint32_t sequence = (uint32_t)run->args.sequence & TAG_SEQUENCE_MASK;
-
-    return DSCOMM_TAG_COLLECTIVE - (int)(sequence << TAG_FIELD_BITS | field);
-}
-
-int dscomm_priv_run_header_tag(const dscomm_run_t *run)
-{
-    return make_tag(run, 0);
-}
-
-size_t dscomm_priv_request_size(const dscomm_port_t *port)
-{
-    return (MAX(port->ops->request_size, sizeof(dscomm_request_t)) + 63) &
-           ~(size_t)63;
-}
-
 size_t dscomm_priv_run_bytes(const dscomm_schedule_t *schedule,
                              const dscomm_port_t *port)
 {
     return sizeof(dscomm_run_t) + schedule->scratch +
-           schedule->most_messages *
-               (dscomm_priv_request_size(port) + sizeof(dscomm_run_message_t));
+           schedule->most_messages * (dscomm_priv_port_request_size(port) +
+                                      sizeof(dscomm_run_message_t));
 }
 
 /* None is under way. */
@@ -55,8 +25,8 @@ static void free_requests(dscomm_run_t *run)
     run->nmessages = 0;
     run->nidle = run->schedule->most_messages;
     for (uint32_t i = 0; i < run->nidle; i++)
-        run->idle[i] =
-            (void *)(run->requests + i * dscomm_priv_request_size(&run->port));
+        run->idle[i] = (void *)(run->requests +
+                                i * dscomm_priv_port_request_size(&run->port));
 }
 
 /* Cache lines of its own, and pages only where they are used. */
@@ -71,7 +41,7 @@ static int allocate_all(dscomm_run_t *run)
 {
     const dscomm_schedule_t *schedule = run->schedule;
     size_t count = schedule->most_messages, most = schedule->most_sources;
-    size_t size = dscomm_priv_request_size(&run->port);
+    size_t size = dscomm_priv_port_request_size(&run->port);
 
     run->slots = g_try_new0(dscomm_run_slot_t, schedule->window);
     run->messages = g_try_new0(dscomm_run_message_t, count + 1);
@@ -221,8 +191,9 @@ static void refuse_header(dscomm_run_t *run, const dscomm_step_t *step,
              (unsigned long long)step->total);
 }
 
-void dscomm_priv_run_compare(dscomm_run_t *run, int peer,
-                             const dscomm_header_t *theirs)
+/* Fails if peer, which sends theirs, was called with something else. */
+static void run_compare(dscomm_run_t *run, int peer,
+                        const dscomm_header_t *theirs)
 {
     const dscomm_header_t *ours = &run->schedule->header;
     const dscomm_step_t step = {.peer = peer};
@@ -347,7 +318,7 @@ static dscomm_message_t make_message(const dscomm_run_t *run,
         data = run->base[AT_SCRATCH] + step->stage;
     }
     message.bytes = bytes;
-    message.tag = make_tag(run, field);
+    message.tag = dscomm_priv_run_tag(run, field);
     if (step->kind == STEP_SEND)
         message.send = data;
     else
@@ -379,12 +350,12 @@ static void follow(dscomm_run_t *run, const dscomm_step_t *step,
     slot->outstanding++;
 }
 
-/* Where what step receives was heard, or is about to be. */
-static int take(dscomm_run_t *run, const dscomm_step_t *step,
-                dscomm_run_slot_t *slot)
+/* Receives step's message by its early receive, if there is one. */
+static int run_take_early(dscomm_run_t *run, const dscomm_step_t *step,
+                          dscomm_run_slot_t *slot)
 {
     dscomm_request_t *request = step->greets && step->kind == STEP_RECV
-                                    ? dscomm_priv_listen_take(run, step)
+                                    ? dscomm_priv_early_take(run, step)
                                     : NULL;
 
     if (!request)
@@ -392,7 +363,7 @@ static int take(dscomm_run_t *run, const dscomm_step_t *step,
     if (request->status == DSCOMM_IN_PROGRESS) {
         follow(run, step, slot, request);
     } else {
-        dscomm_priv_listen_give(run, step, request);
+        dscomm_priv_early_give(run, step, request);
         complete(run, step, request);
     }
     return 1;
@@ -404,7 +375,7 @@ static void post(dscomm_run_t *run, const dscomm_step_t *step,
     dscomm_request_t *request = run->idle[run->nidle - 1];
     dscomm_status_t status;
 
-    if (run->early && take(run, step, slot))
+    if (run->early && run_take_early(run, step, slot))
         return;
     status = start(run, step, slot);
     if (status < 0) {
@@ -493,9 +464,26 @@ void dscomm_priv_run_start(dscomm_run_t *run, const dscomm_coll_args_t *args)
             proceed(run, &run->slots[i]);
 }
 
+/* Headers that came before the step that takes them: of the same call, they
+ * wait for it. Returns how many came. */
+static unsigned run_advance_early(dscomm_run_t *run)
+{
+    dscomm_header_t theirs;
+    unsigned arrived = 0;
+
+    for (int r = 0; r < run->schedule->ranks; r++) {
+        if (!dscomm_priv_early_arrived(run, r))
+            continue;
+        arrived++;
+        if (dscomm_priv_early_header(run, r, &theirs))
+            run_compare(run, r, &theirs);
+    }
+    return arrived;
+}
+
 unsigned dscomm_priv_run_advance(dscomm_run_t *run)
 {
-    unsigned arrived = run->early ? dscomm_priv_listen_advance(run) : 0;
+    unsigned arrived = run->early ? run_advance_early(run) : 0;
 
     for (uint32_t i = 0;
          i < run->nmessages && run->status == DSCOMM_IN_PROGRESS;) {
@@ -507,7 +495,7 @@ unsigned dscomm_priv_run_advance(dscomm_run_t *run)
         }
         arrived++;
         run->messages[i] = run->messages[--run->nmessages];
-        if (!dscomm_priv_listen_give(run, message.step, message.request))
+        if (!dscomm_priv_early_give(run, message.step, message.request))
             run->idle[run->nidle++] = message.request;
         complete(run, message.step, message.request);
         if (run->status == DSCOMM_IN_PROGRESS && run->doubted != message.step &&
@@ -515,7 +503,7 @@ unsigned dscomm_priv_run_advance(dscomm_run_t *run)
             proceed(run, message.slot);
     }
     if (run->early && run->status == DSCOMM_OK)
-        dscomm_priv_listen_end(run);
+        dscomm_priv_early_end(run);
     return arrived;
 }
 
@@ -529,7 +517,7 @@ void dscomm_priv_run_cancel(dscomm_run_t *run, dscomm_status_t status)
         run->held |= request->held;
     }
     free_requests(run);
-    dscomm_priv_listen_end(run);
+    dscomm_priv_early_end(run);
     if (run->status == DSCOMM_IN_PROGRESS)
         run->status = status;
 }

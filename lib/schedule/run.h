@@ -42,8 +42,7 @@ typedef struct dscomm_run {
     uint32_t nidle;
     const void **pointers; /* of the sources of one reduction, */
     double *factors; /* and their factors */
-    dscomm_early_t
-        *early; /* NULL unless it listens, see lib/schedule/early.h */
+    dscomm_early_t *early; /* early receives; NULL: none, see early.h */
     /* a message of the wrong length, whose sender's header has yet to come */
     const dscomm_step_t *doubted;
     size_t doubted_bytes;
@@ -77,12 +76,29 @@ void dscomm_priv_run_cancel(dscomm_run_t *run, dscomm_status_t status);
  * a rank that is; more cannot be known here. */
 void dscomm_priv_run_explain(const dscomm_run_t *run, char *text, size_t size);
 
-/* For lib/schedule/early.c. */
+/* Bytes of one request, in cache lines of its own. */
+static inline size_t dscomm_priv_port_request_size(const dscomm_port_t *port)
+{
+    return (MAX(port->ops->request_size, sizeof(dscomm_request_t)) + 63) &
+           ~(size_t)63;
+}
 
-size_t dscomm_priv_request_size(const dscomm_port_t *port);
-int dscomm_priv_run_header_tag(const dscomm_run_t *run);
-/* Fails where peer, which sends theirs, was called with something else. */
-void dscomm_priv_run_compare(dscomm_run_t *run, int peer,
-                             const dscomm_header_t *theirs);
+/* Tags are those from DSCOMM_TAG_COLLECTIVE down. The collective's number keeps
+ * collectives apart that are under way together; it repeats after more of them
+ * than memory can hold. A transport with fewer bits for tags may fold them.
+ * Field 0 is that of message headers, which match whatever the algorithm; the
+ * others are slots of the window: the chains of one slot follow one another on
+ * every rank, so their messages come in order. */
+#define TAG_FIELD_BITS 5
+#define TAG_SEQUENCE_MASK ((UINT32_C(1) << (27 - TAG_FIELD_BITS)) - 1)
+
+G_STATIC_ASSERT(WINDOW_MOST < 1 << TAG_FIELD_BITS);
+
+static inline int dscomm_priv_run_tag(const dscomm_run_t *run, uint32_t field)
+{
+    uint32_t sequence = (uint32_t)run->args.sequence & TAG_SEQUENCE_MASK;
+
+    return DSCOMM_TAG_COLLECTIVE - (int)(sequence << TAG_FIELD_BITS | field);
+}
 
 #endif

@@ -339,7 +339,6 @@ static void set_header(dscomm_schedule_t *schedule,
         .coll = (uint8_t)args->coll,
         .dtype = (uint8_t)args->dtype,
         .op = (int8_t)args->op,
-        .algorithm = (uint8_t)dscomm_priv_algorithm_number(schedule->algorithm),
         .root = args->root,
         .count = args->count,
     };

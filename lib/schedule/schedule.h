@@ -104,8 +104,8 @@ typedef struct {
 } dscomm_plan_t;
 
 /* The schedule of args by algorithm, which must fit. nodes: who is together, or
- * NULL. Neither is kept. Freed with dscomm_priv_schedule_free(). NULL: no
- * memory. */
+ * NULL. Neither is kept. The caller sets header.algorithm. Freed with
+ * dscomm_priv_schedule_free(). NULL: no memory. */
 dscomm_schedule_t *
 dscomm_priv_schedule_new(const struct dscomm_algorithm *algorithm,
                          const dscomm_coll_args_t *args, int rank, int ranks,

@@ -10,8 +10,7 @@
 cat >"$scratch/known" <<'END'
 lib/work/deadline lib/work/event lib/work/progress lib/work/progress-thread lib/work/work
 lib/group/attach lib/group/creation lib/group/group lib/group/memory
-lib/schedule/algorithm lib/schedule/algorithms/binomial lib/schedule/algorithms/bruck lib/schedule/algorithms/chain lib/schedule/algorithms/dissemination lib/schedule/algorithms/halving-doubling lib/schedule/algorithms/knomial lib/schedule/algorithms/linear lib/schedule/algorithms/pairwise lib/schedule/algorithms/recursive-doubling lib/schedule/algorithms/ring lib/schedule/algorithms/scatter-all-gather lib/schedule/algorithms/tree lib/schedule/algorithms/two-level lib/schedule/choice lib/schedule/schedule
-lib/schedule/early lib/schedule/run
+lib/schedule/algorithm lib/schedule/algorithms/two-level lib/schedule/choice
 lib/store/tcp/handshake lib/store/tcp/link lib/store/tcp/own-will
 tools/env/advice/advice tools/env/advice/given
 tools/perf/baseline tools/perf/json tools/perf/report

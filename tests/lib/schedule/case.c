@@ -263,6 +263,8 @@ static void begin_rank(const case_t *c, loop_t *loop, uint64_t sequence,
     stage->schedules[rank] =
         dscomm_priv_schedule_new(c->algorithm, &stage->args[rank], rank,
                                  c->ranks, c->hosts ? &stage->nodes : NULL);
+    stage->schedules[rank]->header.algorithm =
+        (uint8_t)dscomm_priv_algorithm_number(c->algorithm);
     stage->runs[rank] = dscomm_priv_run_new(stage->schedules[rank], &port);
 }
 
@@ -335,7 +337,7 @@ static int move(const case_t *c, loop_t *loop, stage_t *stage)
     int moved = loop_step(loop);
 
     if (stage->listens && !loop_random(loop, 4))
-        dscomm_priv_run_listen(
+        dscomm_priv_early_begin(
             stage->runs[loop_random(loop, (unsigned)c->ranks)]);
     for (int r = 0; r < c->ranks; r++)
         if (stage->started[r] && !loop_is_dead(loop, r))
@@ -364,7 +366,7 @@ int case_drive(const case_t *c, loop_t *loop, stage_t *stage)
 void case_listen(const case_t *c, loop_t *loop, stage_t *stage)
 {
     for (int r = 0; r < c->ranks; r++)
-        dscomm_priv_run_listen(stage->runs[r]);
+        dscomm_priv_early_begin(stage->runs[r]);
     while (move(c, loop, stage))
         ;
 }

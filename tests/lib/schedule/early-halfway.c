@@ -85,7 +85,7 @@ static void begin(dscomm_run_t *run, const dscomm_coll_args_t *args)
 {
     nposted = 0;
     dscomm_priv_run_start(run, args);
-    dscomm_priv_run_listen(run);
+    dscomm_priv_early_begin(run);
     arrive(run, 1, 7);
     dscomm_priv_run_advance(run);
 }
