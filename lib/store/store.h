@@ -146,6 +146,7 @@ typedef struct {
      * clients the credential. */
     bool munge;
     const char *credential; /* the server's, or NULL */
+    int ranks; /* of the world that meets there; 0: not known */
     /* What the server has from the start, before any client comes: a key, with
      * torch's '/', and its text; or NULL. */
     const char *key, *text;

@@ -6,6 +6,7 @@
 #include "lib/store/tcp/link.h"
 #include "lib/store/tcp/munge.h"
 #include "lib/store/tcp/own-will.h"
+#include "lib/store/tcp/refused.h"
 #include "lib/store/tcp/server.h"
 
 #include "lib/base/status.h"
@@ -16,6 +17,8 @@
 
 #define CHUNK 1024 /* keys in one request */
 #define FULL "the store is full: delete keys that are no longer used"
+/* Longest time in which rank 0 tells the others that it cannot serve them. */
+#define ANNOUNCE_MS 30000
 #define WORKERS_PAUSE_US 10000 /* between looks at how many have come */
 
 typedef struct {
@@ -553,6 +556,54 @@ static dscomm_status_t open_at(const char *host, int port,
     return DSCOMM_OK;
 }
 
+/* Waits until so many processes have reported that they do not use the store.
+ */
+static void await_reports(dscomm_priv_store_t *store, int count,
+                          dscomm_priv_deadline_t deadline)
+{
+    const char *key = "/" REFUSED_KEY;
+    gint64 pause = WORKERS_PAUSE_US;
+    int reports = 0;
+
+    while (reports < count && !dscomm_priv_deadline_passed(deadline)) {
+        void *value;
+        size_t size;
+
+        if (store->ops->get(store, &key, 1, deadline, &value, &size))
+            break;
+        reports = atoi(value);
+        dscomm_store_free(value);
+        if (reports < count)
+            dscomm_priv_back_off(deadline, &pause, WORKERS_PAUSE_US);
+    }
+}
+
+/* Rank 0, which cannot make a secret, as the last error says: tells the other
+ * ranks, in place of a credential. Nobody can use the store meanwhile, because
+ * nobody knows its secret. Returns status. */
+static dscomm_status_t announce(const char *host, int port,
+                                const dscomm_store_attr_t *attr,
+                                dscomm_priv_job_t job, dscomm_status_t status)
+{
+    char made[SECRET_MADE_SIZE], why[DSCOMM_ERROR_MAX];
+    char text[DSCOMM_ERROR_MAX + 256];
+    dscomm_priv_store_t *store;
+
+    g_strlcpy(why, dscomm_last_error(), sizeof why);
+    g_snprintf(text, sizeof text, "%c%.200s\n%s", WIRE_NO_CREDENTIAL,
+               job.name ? job.name : "", why);
+    job.credential = text;
+    job.secret = made;
+    if (dscomm_priv_secret_make(made) &&
+        open_at(host, port, attr, &job, &store) == DSCOMM_OK) {
+        await_reports(store, job.ranks - 1,
+                      dscomm_priv_deadline(MIN(attr->timeout_ms, ANNOUNCE_MS)));
+        store->ops->close(store);
+    }
+    explicit_bzero(made, sizeof made);
+    return dscomm_priv_fail_with(status, why);
+}
+
 /* A job without a secret of its own has that of the environment, else, if its
  * launcher has MUNGE, one that the server makes. */
 static dscomm_status_t open_guarded(const char *host, int port,
@@ -569,8 +620,11 @@ static dscomm_status_t open_guarded(const char *host, int port,
     if (!whose.secret)
         status = dscomm_priv_secret_find(&found);
     if (!whose.secret && !found && whose.munge && attr->serve &&
-        status == DSCOMM_OK)
+        status == DSCOMM_OK) {
         status = dscomm_priv_munge_make(&found, &credential);
+        if (status && whose.ranks > 1)
+            return announce(host, port, attr, whose, status);
+    }
     if (found)
         whose.secret = found;
     if (credential)

@@ -79,9 +79,10 @@ static dscomm_status_t name_server(commands_t *commands,
 static dscomm_status_t commands_init(commands_t *commands, size_t most,
                                      const dscomm_priv_job_t *job)
 {
-    dscomm_priv_refused_init(&commands->reports,
-                             job && job->rank ? job->rank->world : "",
-                             job && job->secret);
+    dscomm_priv_refused_init(
+        &commands->reports, job && job->rank ? job->rank->world : "",
+        job && job->secret,
+        job && job->credential && *job->credential == WIRE_NO_CREDENTIAL);
     commands->table = dscomm_priv_table_new(most);
     if (!commands->table)
         return DSCOMM_ERR_NO_MEMORY;

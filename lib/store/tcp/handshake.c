@@ -58,6 +58,27 @@ static dscomm_status_t fail_credential(link_t *link)
                        link->peer, why);
 }
 
+/* What a rank 0 says that cannot make a credential. Among several ports, one of
+ * another job may say so, which is no concern of this one. */
+static dscomm_status_t fail_announced(link_t *link, const char *text)
+{
+    char **lines = g_strsplit(text + 1, "\n", 2);
+    const char *job = lines[0] ? lines[0] : "";
+    const char *why = lines[0] && lines[1] ? lines[1] : "";
+    char shown[DSCOMM_ERROR_MAX];
+    dscomm_status_t status;
+
+    link->unproven = true;
+    if (link->job && strcmp(link->job, job) != 0)
+        status = fail_secret(link, "is of another job");
+    else
+        status = dscomm_fail(
+            DSCOMM_ERR_ENVIRONMENT, "rank 0 cannot serve the store at %s: %s",
+            link->peer, dscomm_priv_quote(why, shown, sizeof shown));
+    g_strfreev(lines);
+    return status;
+}
+
 /* The job's secret, out of the credential that every server has of its own. One
  * that has been met is known by its secret. */
 static dscomm_status_t fetch_secret(link_t *link,
@@ -78,6 +99,8 @@ static dscomm_status_t fetch_secret(link_t *link,
         return status;
     if (!size)
         status = check_no_credential(link);
+    else if (*(const char *)text == WIRE_NO_CREDENTIAL)
+        status = fail_announced(link, text);
     else if (dscomm_priv_munge_decode(text, link->secret))
         status = fail_credential(link);
     g_free(text);

@@ -7,12 +7,13 @@
 
 /* Shakes hands on link->fd, which is connected; it must be the server of the
  * connections before, if there was one. ERR_PROTOCOL: no TCPStore answers.
- * ERR_MISMATCH: the server is of another job, or secrets differ. */
+ * ERR_MISMATCH: the server is of another job, or secrets differ.
+ * ERR_ENVIRONMENT: it is rank 0's, which cannot make a secret. */
 dscomm_status_t dscomm_priv_handshake(dscomm_priv_link_t *link,
                                       dscomm_priv_deadline_t deadline);
 
-/* Tells the server on link->fd, which is connected anew, that link->rank gives
- * up, since secrets differ. */
+/* Reports to the server on link->fd, which is connected anew, that link->rank
+ * does not use its store, because secrets differ. */
 void dscomm_priv_handshake_refuse(dscomm_priv_link_t *link,
                                   dscomm_priv_deadline_t deadline);
 

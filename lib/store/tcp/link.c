@@ -24,7 +24,7 @@
 #define TAKE_TRIES 2
 #define CLOSED_MAX 8 /* handshakes that may end in a closed connection */
 #define OTHER_JOB_MS (STORE_LINGER_MS + 1000) /* for another job's to end */
-#define REFUSE_MS 1000 /* for telling a server that this rank gives up */
+#define REFUSE_MS 1000 /* for a report to a server that it is not used */
 #define PROBE_MS 1000 /* for one of several places, where others may be */
 /* A server that has not answered for so long is silent. */
 #define LATE_US 50000
@@ -253,6 +253,45 @@ static dscomm_status_t fail_silent(link_t *link)
     return dscomm_priv_fail_with(DSCOMM_ERR_TIMEOUT, text);
 }
 
+/* A process that is no rank, as a launcher, has its program's name. */
+static void name_program(dscomm_priv_rank_t *rank)
+{
+    const char *program = g_get_prgname();
+    char node[DSCOMM_NODE_MAX];
+
+    dscomm_priv_node_name(node);
+    if (!program)
+        program = program_invocation_short_name;
+    g_strlcpy(rank->world, program, sizeof rank->world);
+    g_snprintf(rank->name, sizeof rank->name, "%s (pid %ld on %s)", program,
+               (long)getpid(), node);
+}
+
+/* Reports to the server at port that this process does not come, once. A server
+ * reads nothing more on the connection where it refused the client. */
+static dscomm_status_t link_report(link_t *link, const struct addrinfo *list,
+                                   int port, dscomm_status_t status)
+{
+    const dscomm_priv_deadline_t deadline = dscomm_priv_deadline(REFUSE_MS);
+    const unsigned bit = 1u << (port - link->port);
+    char cause[DSCOMM_ERROR_MAX];
+    gboolean again;
+
+    if (link->met || (link->reported & bit))
+        return status;
+    link->reported |= bit;
+    if (!*link->rank.world)
+        name_program(&link->rank);
+    g_strlcpy(cause, dscomm_last_error(), sizeof cause);
+    if (dscomm_priv_connect_list(list, port, deadline, &link->fd, &again) ==
+        DSCOMM_OK) {
+        dscomm_priv_fd_keep(link->fd);
+        dscomm_priv_handshake_refuse(link, deadline);
+        dscomm_priv_link_disconnect(link);
+    }
+    return dscomm_priv_fail_with(status, cause);
+}
+
 /* One port of one server; *ret_again tells whether another attempt may end
  * better. */
 static dscomm_status_t connect_port(link_t *link, const struct addrinfo *list,
@@ -273,7 +312,7 @@ static dscomm_status_t connect_port(link_t *link, const struct addrinfo *list,
         status == DSCOMM_ERR_PEER_FAILED || status == DSCOMM_ERR_MISMATCH;
     if (status)
         dscomm_priv_link_disconnect(link);
-    return status;
+    return link->unproven ? link_report(link, list, port, status) : status;
 }
 
 /* This is where it is. */
@@ -308,7 +347,7 @@ static dscomm_status_t probe(link_t *link, const struct addrinfo *list,
         status =
             connect_port(link, list, link->port + i,
                          dscomm_priv_deadline(MIN(left, PROBE_MS)), ret_again);
-        if (status == DSCOMM_ERR_NO_MEMORY)
+        if (status == DSCOMM_ERR_NO_MEMORY || status == DSCOMM_ERR_ENVIRONMENT)
             return status;
         note_unproven(link, status, refused);
         if (!status)
@@ -394,40 +433,6 @@ static gboolean is_worth_it(const link_t *link, dscomm_status_t status,
     return TRUE;
 }
 
-/* A process that is no rank, as a launcher, has its program's name. */
-static void name_program(dscomm_priv_rank_t *rank)
-{
-    const char *program = g_get_prgname();
-    char node[DSCOMM_NODE_MAX];
-
-    dscomm_priv_node_name(node);
-    if (!program)
-        program = program_invocation_short_name;
-    g_strlcpy(rank->world, program, sizeof rank->world);
-    g_snprintf(rank->name, sizeof rank->name, "%s (pid %ld on %s)", program,
-               (long)getpid(), node);
-}
-
-/* Reports to the server that this process does not come, since secrets differ.
- * A server reads nothing more on the connection where it refused the client. */
-static void give_up(link_t *link)
-{
-    const dscomm_priv_deadline_t deadline = dscomm_priv_deadline(REFUSE_MS);
-    char cause[DSCOMM_ERROR_MAX];
-    gboolean again;
-
-    if (!*link->rank.world)
-        name_program(&link->rank);
-    g_strlcpy(cause, dscomm_last_error(), sizeof cause);
-    if (dscomm_priv_connect(link->host, link->port, deadline, &link->fd,
-                            &again) == DSCOMM_OK) {
-        dscomm_priv_fd_keep(link->fd);
-        dscomm_priv_handshake_refuse(link, deadline);
-        dscomm_priv_link_disconnect(link);
-    }
-    dscomm_priv_fail_with(DSCOMM_ERR_MISMATCH, cause);
-}
-
 dscomm_status_t dscomm_priv_link_connect(link_t *link,
                                          dscomm_priv_deadline_t deadline)
 {
@@ -445,8 +450,6 @@ dscomm_status_t dscomm_priv_link_connect(link_t *link,
         if (dscomm_priv_deadline_passed(deadline))
             break;
     }
-    if (status == DSCOMM_ERR_MISMATCH && link->unproven)
-        give_up(link);
     g_strlcpy(cause, dscomm_last_error(), sizeof cause);
     if (status == DSCOMM_ERR_PEER_FAILED)
         return dscomm_fail(DSCOMM_ERR_PROTOCOL,

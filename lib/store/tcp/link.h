@@ -25,6 +25,7 @@ typedef struct dscomm_priv_link {
     char secret[SECRET_MAX + 1]; /* the job's, or "" */
     bool munge; /* the server gives it in a credential */
     bool unproven; /* the last handshake failed for want of the same secret */
+    unsigned reported; /* ports, from the first on, whose servers know that */
     dscomm_priv_rank_t rank; /* whose process this is; world "": none's */
     char peer[LINK_PEER_MAX]; /* the address, for messages */
     int fd; /* -1: to be connected again */
@@ -64,7 +65,7 @@ void dscomm_priv_link_clear(dscomm_priv_link_t *link);
 
 /* Connects, trying again until the deadline. A store of another job is given
  * time to end, but not one whose secret differs: that is ERR_MISMATCH at
- * once. */
+ * once. ERR_ENVIRONMENT: rank 0 cannot make a secret. */
 dscomm_status_t dscomm_priv_link_connect(dscomm_priv_link_t *link,
                                          dscomm_priv_deadline_t deadline);
 

@@ -18,9 +18,9 @@
 typedef dscomm_priv_refused_t refused_t;
 
 void dscomm_priv_refused_init(refused_t *refused, const char *world,
-                              bool guarded)
+                              bool guarded, bool quiet)
 {
-    *refused = (refused_t){.guarded = guarded};
+    *refused = (refused_t){.guarded = guarded, .quiet = quiet};
     g_strlcpy(refused->world, world, sizeof refused->world);
 }
 
@@ -98,6 +98,17 @@ static void refused_keep(refused_t *refused, bool member, const char *peer,
              "%d\t%s\t%s\t%s\n", member, rank->world, peer, rank->name);
 }
 
+/* Whether rank looks for its job's server among several ports, and has found
+ * this one. A world ends with its job's name. */
+static bool is_of_other_job(const refused_t *refused,
+                            const dscomm_priv_rank_t *rank)
+{
+    const char *own = strrchr(refused->world, ' ');
+    const char *other = strrchr(rank->world, ' ');
+
+    return own && other && own[1] && strcmp(own, other) != 0;
+}
+
 void dscomm_priv_refused_note(refused_t *refused, int fd, const char *peer,
                               const dscomm_priv_rank_t *rank)
 {
@@ -105,8 +116,10 @@ void dscomm_priv_refused_note(refused_t *refused, int fd, const char *peer,
 
     dscomm_priv_tidy(said.name, sizeof said.name);
     dscomm_priv_tidy(said.world, sizeof said.world);
+    if (is_of_other_job(refused, &said))
+        return;
     refused_keep(refused, is_member(refused, fd, &said), peer, &said);
-    if (refused->count++ == 0)
+    if (refused->count++ == 0 && !refused->quiet)
         dscomm_log(DSCOMM_LOG_WARN, "store",
                    "%s, which says that it is %s, leaves, since its job secret "
                    "differs; give all processes of the job the same "

@@ -25,7 +25,7 @@
      (sizeof(dscomm_priv_rank_t) + SOCKET_NAME_MAX + 8))
 
 typedef struct {
-    bool guarded; /* the server has a secret */
+    bool guarded, quiet; /* the server has a secret; logs no report */
     char world[sizeof((dscomm_priv_rank_t *)NULL)->world]; /* the server's */
     unsigned count, lookups, strangers; /* reports; lookups; strangers kept */
     char kept[REFUSED_TEXT_MAX]; /* their lines */
@@ -33,7 +33,7 @@ typedef struct {
 
 /* world: of the job that the server serves; "": not known. */
 void dscomm_priv_refused_init(dscomm_priv_refused_t *refused, const char *world,
-                              bool guarded);
+                              bool guarded, bool quiet);
 /* rank reports on the connection fd, from peer. */
 void dscomm_priv_refused_note(dscomm_priv_refused_t *refused, int fd,
                               const char *peer, const dscomm_priv_rank_t *rank);

@@ -46,7 +46,9 @@ enum {
      * itself: torch's has no such command. */
     WIRE_WILL = 66,
     /* Answered with the credential that the job's secret is in, see
-     * store-munge.h, or no bytes; a server executes it before PROOF, too. */
+     * munge.h, or with no bytes; a server executes it before PROOF, too. A rank
+     * 0 that cannot make one answers WIRE_NO_CREDENTIAL, its job's name, a line
+     * feed and why. */
     WIRE_CREDENTIAL = 67,
     /* Gives a dscomm_priv_rank_t, whose process will not use the store since
      * their secrets differ, see store-refused.h. There is no answer; a server
@@ -77,6 +79,7 @@ typedef struct {
 #define WIRE_NAMED_ITSELF 's' /* the first byte of the name */
 #define WIRE_NAMED_BY_CLIENT 'c'
 
+#define WIRE_NO_CREDENTIAL '-' /* MUNGE's begin with a letter */
 enum { WIRE_READY = 0, WIRE_NOT_READY = 1 }; /* answers to CHECK */
 enum { WIRE_STOP_WAITING = 0, WIRE_CANCELED = 1 }; /* to WAIT, CANCEL_WAIT */
 

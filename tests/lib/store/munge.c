@@ -13,9 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #define SERVED_MS 10000
 #define REFUSED_MS 1000
+#define PATIENT_MS 60000
 #define SECRET "sixteen letters."
 #define EXPIRED "15"
 #define REPLAYED "17"
@@ -140,6 +142,58 @@ static void test_partly(void)
     dscomm_store_close(store);
 }
 
+/* Rank 0 of three of job "7", whose MUNGE fails, in a process of its own. */
+static pid_t start_failing(int port, int ports)
+{
+    const dscomm_priv_rank_t rank = {"3 1 0 7", "rank 0"};
+    const dscomm_priv_job_t job = {
+        .name = "7", .ports = ports, .munge = true, .ranks = 3, .rank = &rank};
+    const pid_t pid = fork();
+    dscomm_store_t *store;
+
+    if (pid)
+        return pid;
+    setenv("FAKE_MUNGE_ENCODE", TIMED_OUT, 1);
+    if (open_store(url_of(port), &job, 1, PATIENT_MS, &store) !=
+        DSCOMM_ERR_ENVIRONMENT)
+        _exit(1);
+    _exit(strstr(dscomm_last_error(), "munge: error 7") ? 0 : 2);
+}
+
+/* The other ranks learn at once that rank 0's MUNGE fails, and it ends when all
+ * know. Ranks of another job that look for their store at its port do not care,
+ * and do not count. */
+static void test_announced(int ports)
+{
+    const dscomm_priv_rank_t ranks[] = {
+        {"3 1 0 7", "rank 1"}, {"3 1 0 7", "rank 2"}, {"3 1 0 8", "rank 1"}};
+    const int port = raw_free_port();
+    const double start = raw_now_ms();
+    const pid_t pid = start_failing(port, ports);
+    int status;
+
+    for (int i = 2; i >= 0; i--) {
+        const bool other = i == 2;
+        const dscomm_priv_job_t job = {.name = other ? "8" : "7",
+                                       .ports = other ? 2 : ports,
+                                       .munge = true,
+                                       .rank = &ranks[i]};
+        dscomm_store_t *store = NULL;
+
+        status_is(open_store(url_of(port), &job, 0,
+                             other ? REFUSED_MS : PATIENT_MS, &store),
+                  other ? DSCOMM_ERR_TIMEOUT : DSCOMM_ERR_ENVIRONMENT,
+                  other ? "a rank of another job" : "a rank of the job");
+        ok(strstr(dscomm_last_error(),
+                  other ? "no store of job '8'" : "munge: error 7") != NULL,
+           "  %s", dscomm_last_error());
+    }
+    waitpid(pid, &status, 0);
+    is_int(status, 0, "rank 0 fails for the same reason");
+    ok(raw_now_ms() - start < PATIENT_MS / 3,
+       "and stays no longer than needed");
+}
+
 static char *credential_of(const char *secret)
 {
     char *credential;
@@ -204,6 +258,8 @@ int main(void)
     test_ports();
     test_failing();
     test_partly();
+    test_announced(1);
+    test_announced(2);
     test_replayed();
     test_own();
     return tap_done();

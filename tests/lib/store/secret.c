@@ -444,20 +444,23 @@ static void test_refused_often(void)
     int ends[2];
 
     connect_tcp(ends);
-    dscomm_priv_refused_init(&refused, "another", true);
+    dscomm_priv_refused_init(&refused, "another", true, false);
     note_often(&refused, ends[1], 1);
     kept_are(&refused, 1, 0, "ranks of another world");
-    dscomm_priv_refused_init(&refused, "", true);
+    dscomm_priv_refused_init(&refused, "2 run other", true, false);
+    note_often(&refused, ends[1], 1);
+    kept_are(&refused, 0, 0, "ranks of another job");
+    dscomm_priv_refused_init(&refused, "", true, false);
     note_often(&refused, ends[1], 1);
     kept_are(&refused, 1, 1, "a launcher's server");
-    dscomm_priv_refused_init(&refused, WORLD, true);
+    dscomm_priv_refused_init(&refused, WORLD, true, false);
     note_often(&refused, -1, 16);
     note_often(&refused, udp, 15);
     note_often(&refused, ends[1], 1);
     kept_are(&refused, 32, 1, "in time");
     note_often(&refused, ends[1], 20);
     kept_are(&refused, 52, 1, "too many");
-    dscomm_priv_refused_init(&refused, "", true);
+    dscomm_priv_refused_init(&refused, "", true, false);
     note_often(&refused, ends[1], 20);
     kept_are(&refused, 20, 16, "as many as have room");
     close(ends[0]);
