@@ -83,7 +83,7 @@ dscomm_status_t dscomm_priv_agree_fail(dscomm_group_t *group, int root, int odd,
     return status;
 }
 
-static int count_alike(const uint64_t *hashes, int count, int rank)
+static int hashes_count_alike(const uint64_t *hashes, int count, int rank)
 {
     int alike = 0;
 
@@ -93,14 +93,14 @@ static int count_alike(const uint64_t *hashes, int count, int rank)
 }
 
 /* Compares the first rank that differs from most with the first of these. */
-static dscomm_status_t fail_hashes(dscomm_group_t *group, int root,
+static dscomm_status_t hashes_fail(dscomm_group_t *group, int root,
                                    const uint64_t *hashes, const char *what,
                                    const char *remedy)
 {
     int most = 0, odd = 0, other = 0;
 
     for (int r = 0; r < group->size; r++) {
-        const int alike = count_alike(hashes, group->size, r);
+        const int alike = hashes_count_alike(hashes, group->size, r);
 
         if (alike > most)
             other = r;
@@ -124,8 +124,8 @@ dscomm_status_t dscomm_priv_agree(dscomm_group_t *group, int root,
         return DSCOMM_ERR_NO_MEMORY;
     status = dscomm_priv_agree_gather(group, root, &hash, hashes, sizeof hash);
     if (status == DSCOMM_OK &&
-        count_alike(hashes, group->size, 0) < group->size)
-        status = fail_hashes(group, root, hashes, what, remedy);
+        hashes_count_alike(hashes, group->size, 0) < group->size)
+        status = hashes_fail(group, root, hashes, what, remedy);
     dscomm_priv_buffer_drop(group, hashes);
     return status;
 }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The monitored barrier. Rank 0 calls everyone; who hears it answers how much
- * time it has left, or that it has waited in vain before; and rank 0 tells all,
- * also those that come later, how the barrier ended. It waits no longer than
- * the earliest deadline allows, so that nobody ends without knowing who was
- * missing.
+/* The monitored barrier, in three messages. Rank 0 sends a call to every rank.
+ * A rank that has arrived answers with the time that it has left, or that it
+ * gave up before the call. Rank 0 sends the outcome to all ranks, also to those
+ * that arrive later. Rank 0 ends the barrier before the earliest deadline, so
+ * that all ranks still learn which ranks were missing.
  *
- * A missing rank may wait in another collective, for ranks that are here. Rank
- * 0 looks for such ranks, and the others look at rank 0. Who finds one ends the
- * group, so that all ranks return the same.
+ * A missing rank may wait in another collective, for ranks that are in this
+ * barrier. Rank 0 looks for such ranks, and the others look whether rank 0 is
+ * one. The rank that finds one revokes the group, so that all ranks return the
+ * same failure.
  *
- * Messages carry the number of the barrier: what was meant for one that has
- * ended is thrown away by the next. They use tags that no user can name and
- * DSCOMM_ANY_TAG does not match. */
+ * Messages carry the number of the barrier, so that a barrier drops messages of
+ * earlier ones. Their tags are below those of users, and DSCOMM_ANY_TAG does
+ * not match them. */
 #include "config.h"
 #include "lib/base/clock.h"
 #include "lib/diagnosis/diagnosis.h"
@@ -25,8 +26,8 @@
 
 #define TAG_CALL (-2)
 #define TAG_ANSWER (-3)
-#define TAG_VERDICT (-4)
-#define TRAVEL_MS 500 /* of a deadline, for the verdict to arrive */
+#define TAG_OUTCOME (-4)
+#define OUTCOME_MS 500 /* kept of a deadline for the outcome to arrive */
 
 static const char name[] = "dscomm_monitored_barrier";
 
@@ -38,7 +39,7 @@ typedef struct {
     int peer, tag;
 } note_t;
 
-static dscomm_call_t describe(const note_t *note)
+static dscomm_call_t note_describe(const note_t *note)
 {
     dscomm_call_t call = {.type = CALL_MESSAGE, .async = 1, .internal = 1};
 
@@ -53,20 +54,20 @@ static dscomm_call_t describe(const note_t *note)
     return call;
 }
 
-static dscomm_status_t post(dscomm_group_t *group, const note_t *note,
-                            dscomm_work_t **ret_work)
+static dscomm_status_t note_post(dscomm_group_t *group, const note_t *note,
+                                 dscomm_work_t **ret_work)
 {
-    dscomm_call_t call = describe(note);
+    dscomm_call_t call = note_describe(note);
 
     return dscomm_priv_work_start(group, &dscomm_priv_message_kind, &call,
                                   ret_work);
 }
 
 /* Sends a copy of note's bytes and does not wait for it. */
-static dscomm_status_t post_copy(dscomm_group_t *group, const note_t *note)
+static dscomm_status_t note_post_copy(dscomm_group_t *group, const note_t *note)
 {
     void *copy = dscomm_priv_group_memory(group, name, 1, note->bytes);
-    dscomm_call_t call = describe(note);
+    dscomm_call_t call = note_describe(note);
     dscomm_work_t *work;
     dscomm_status_t status;
 
@@ -89,8 +90,8 @@ static dscomm_status_t post_copy(dscomm_group_t *group, const note_t *note)
     return status;
 }
 
-/* A receive that nobody waits for any more. */
-static void withdraw(dscomm_work_t *work)
+/* Cancels a receive that is no longer needed. */
+static void note_cancel(dscomm_work_t *work)
 {
     dscomm_group_t *group = work->group;
 
@@ -102,7 +103,8 @@ static void withdraw(dscomm_work_t *work)
     dscomm_work_free(work);
 }
 
-/* text without "group 'NAME': ", which the caller says itself. */
+/* Returns text without "group 'NAME': ", because the caller's sentence names
+ * the group. */
 static const char *without_group(const dscomm_group_t *group, const char *text)
 {
     static const char before[] = "group '", after[] = "': ";
@@ -117,9 +119,11 @@ static const char *without_group(const dscomm_group_t *group, const char *text)
     return strncmp(rest, after, strlen(after)) ? text : rest + strlen(after);
 }
 
-/* The sentence of what failed says in which call. If the group has ended, its
- * reason counts: a rank that left after it is no other failure. */
-static dscomm_status_t explain(dscomm_group_t *group, dscomm_status_t status)
+/* Adds the call's name to the sentence of a failure. If the group was revoked,
+ * that reason replaces the failure: a rank that left because of it is not
+ * another cause. */
+static dscomm_status_t barrier_explain(dscomm_group_t *group,
+                                       dscomm_status_t status)
 {
     char text[DSCOMM_ERROR_MAX];
     dscomm_status_t ended = DSCOMM_OK;
@@ -149,8 +153,9 @@ static watch_t watch_begin(void)
     return (watch_t){dscomm_priv_clock(), FIRST_LOOK_NS, 0};
 }
 
-/* Clock of the next look: of two before the deadline, the second one confirms
- * what the first has found, while the store may still be asked. */
+/* The time (ns) of the next look. Two looks come shortly before the deadline:
+ * the second confirms what the first has found, while there is time to read the
+ * store. */
 static int64_t watch_next(const watch_t *watch, int64_t deadline)
 {
     const int64_t last_ns = deadline - 2 * FIRST_LOOK_NS;
@@ -160,9 +165,10 @@ static int64_t watch_next(const watch_t *watch, int64_t deadline)
     return MIN(watch->looked_ns + watch->gap_ns, last_ns);
 }
 
-/* A rank that gave up on this barrier may be in the next collective, and its
- * message on the way, so that one look is not enough. The status of the group's
- * end. */
+/* One look at ranks. It revokes the group if this look and the one before found
+ * a rank in another call, and returns the group's failure then, else OK. One
+ * look is not enough: a rank that gave up on this barrier may be in the next
+ * collective while its message is still on the way. */
 static dscomm_status_t watch_look(dscomm_group_t *group, watch_t *watch,
                                   const int *ranks, int count, int64_t deadline)
 {
@@ -182,7 +188,8 @@ static dscomm_status_t watch_look(dscomm_group_t *group, watch_t *watch,
         dscomm_priv_group_revoked(group, text, sizeof text), text);
 }
 
-/* Waits until the deadline for rank 0's message. */
+/* Waits until the deadline for a message of rank 0, and looks at rank 0
+ * meanwhile. */
 static dscomm_status_t wait_watching(dscomm_group_t *group, dscomm_work_t *work,
                                      int64_t deadline)
 {
@@ -201,94 +208,97 @@ static dscomm_status_t wait_watching(dscomm_group_t *group, dscomm_work_t *work,
     return status < 0 ? status : DSCOMM_IN_PROGRESS;
 }
 
-/* Receives note of rank 0, whose first word is the barrier's number; what older
- * barriers left behind is thrown away. IN_PROGRESS where nothing came before
- * the deadline. */
-static dscomm_status_t await(dscomm_group_t *group, const note_t *note,
-                             int64_t deadline)
+/* Receives note from rank 0; its first word is the barrier's number. Messages
+ * of earlier barriers are dropped. IN_PROGRESS: no message came before the
+ * deadline. */
+static dscomm_status_t note_await(dscomm_group_t *group, const note_t *note,
+                                  int64_t deadline)
 {
     const uint64_t *number = note->buffer;
     dscomm_work_t *work;
     dscomm_status_t status;
 
     do {
-        status = post(group, note, &work);
+        status = note_post(group, note, &work);
         if (status < 0)
             break;
         status = wait_watching(group, work, deadline);
-        withdraw(work);
+        note_cancel(work);
     } while (status == DSCOMM_OK && *number != group->life.barriers);
-    return explain(group, status);
+    return barrier_explain(group, status);
 }
 
-/* What a rank answers. */
+/* The answer of a rank. */
 typedef struct {
     uint64_t number;
     uint64_t left_ms; /* until its deadline; 0: it gave up */
-    uint64_t timeout_ms; /* that it was given */
+    uint64_t timeout_ms; /* the argument of its call */
 } answer_t;
 
-/* How a barrier ended: if not for all, then the named ranks are why. */
+/* How a barrier ended. If it failed, the outcome names the ranks that caused
+ * it. */
 typedef enum { PASSED, LATE, GAVE_UP, LOST } end_t;
 
 typedef struct {
     uint64_t number, end, timeout_ms;
-    uint64_t whose; /* rank with that time-out, the earliest */
-    uint64_t early_ms; /* before its deadline the barrier ended */
+    uint64_t whose; /* the rank with the earliest deadline, which gave
+                       timeout_ms */
+    uint64_t early_ms; /* how long before that deadline the barrier ended */
     uint64_t named[]; /* a bit for each rank */
-} verdict_t;
+} outcome_t;
 
-static size_t verdict_bytes(const dscomm_group_t *group)
+static size_t outcome_bytes(const dscomm_group_t *group)
 {
-    return sizeof(verdict_t) +
+    return sizeof(outcome_t) +
            ((size_t)group->size + 63) / 64 * sizeof(uint64_t);
 }
 
-static int is_named(const verdict_t *verdict, int rank)
+static int outcome_names(const outcome_t *outcome, int rank)
 {
-    return verdict->named[rank / 64] >> (rank % 64) & 1;
+    return outcome->named[rank / 64] >> (rank % 64) & 1;
 }
 
-static void set_end(verdict_t *verdict, end_t end, int rank)
+static void outcome_set(outcome_t *outcome, end_t end, int rank)
 {
-    verdict->end = end;
-    verdict->named[rank / 64] |= UINT64_C(1) << (rank % 64);
+    outcome->end = end;
+    outcome->named[rank / 64] |= UINT64_C(1) << (rank % 64);
 }
 
-/* "ranks 1, 3 of 5", to be freed. */
-static char *list_named(const dscomm_group_t *group, const verdict_t *verdict)
+/* Returns "ranks 1, 3 of 5"; the caller frees it. */
+static char *outcome_list_ranks(const dscomm_group_t *group,
+                                const outcome_t *outcome)
 {
     GString *text = g_string_new(NULL);
     int count = 0;
 
     for (int rank = 0; rank < group->size; rank++)
-        if (is_named(verdict, rank))
+        if (outcome_names(outcome, rank))
             g_string_append_printf(text, "%s%d", count++ ? ", " : "", rank);
     g_string_prepend(text, count > 1 ? "ranks " : "rank ");
     g_string_append_printf(text, " of %d", group->size);
     return g_string_free(text, FALSE);
 }
 
-/* The status of a barrier that has ended, and its sentence. */
-static dscomm_status_t pronounce(const dscomm_group_t *group,
-                                 const verdict_t *verdict)
+/* Returns the status of a barrier that has ended, with its sentence. */
+static dscomm_status_t outcome_status(const dscomm_group_t *group,
+                                      const outcome_t *outcome)
 {
     const char *what = "did not come";
-    int culprit = is_named(verdict, group->rank);
+    int culprit = outcome_names(outcome, group->rank);
     char early[64] = "";
     char *ranks;
 
-    if (verdict->end == PASSED)
+    if (outcome->end == PASSED)
         return DSCOMM_OK;
-    if (verdict->end == GAVE_UP) {
+    if (outcome->end == GAVE_UP) {
         what = "gave up, since rank 0 did not come";
         culprit = group->rank == 0;
     }
-    if (verdict->early_ms)
+    if (outcome->early_ms)
         snprintf(early, sizeof early, ", less %d ms for all to be told",
-                 (int)verdict->early_ms);
-    ranks = list_named(group, verdict);
-    if (verdict->end == LOST)
+                 (int)outcome->early_ms);
+    ranks = outcome_list_ranks(group, outcome);
+    if (outcome->end == LOST)
         dscomm_fail(DSCOMM_ERR_PEER_FAILED, "%s of group '%s': %s left or died",
                     name, group->identity.name, ranks);
     else
@@ -296,49 +306,51 @@ static dscomm_status_t pronounce(const dscomm_group_t *group,
                     "%s of group '%s': %s %s within the %d ms that rank %d "
                     "waits%s%s",
                     name, group->identity.name, ranks, what,
-                    (int)verdict->timeout_ms, (int)verdict->whose, early,
+                    (int)outcome->timeout_ms, (int)outcome->whose, early,
                     culprit ? "; this rank came too late" : "");
     g_free(ranks);
-    return verdict->end == LOST ? DSCOMM_ERR_PEER_FAILED : DSCOMM_ERR_TIMEOUT;
+    return outcome->end == LOST ? DSCOMM_ERR_PEER_FAILED : DSCOMM_ERR_TIMEOUT;
 }
 
 /* Rank 0's view while it collects answers. */
 typedef struct {
     answer_t *answers;
-    dscomm_work_t **works; /* receives that wait, of each rank or NULL */
-    int missing; /* how many */
+    dscomm_work_t **works; /* for each rank, the receive of its answer, or NULL
+                              after the answer came */
+    int missing; /* ranks that have not answered */
     int64_t deadline;
     watch_t watch;
 } roll_t;
 
-static dscomm_status_t ask(dscomm_group_t *group, roll_t *roll, int rank)
+static dscomm_status_t answer_receive(dscomm_group_t *group, roll_t *roll,
+                                      int rank)
 {
     note_t note = {1, &roll->answers[rank], sizeof(answer_t), rank, TAG_ANSWER};
 
-    return post(group, &note, &roll->works[rank]);
+    return note_post(group, &note, &roll->works[rank]);
 }
 
-/* A rank has come. Its deadline may be before all others. */
-static void take_answer(roll_t *roll, verdict_t *verdict, int rank)
+/* Notes the answer of a rank. Its deadline may be the earliest. */
+static void answer_take(roll_t *roll, outcome_t *outcome, int rank)
 {
     const answer_t *answer = &roll->answers[rank];
     int64_t left = (int64_t)MIN(answer->left_ms, INT_MAX);
-    int64_t early = MIN(left / 4, TRAVEL_MS);
+    int64_t early = MIN(left / 4, OUTCOME_MS);
     int64_t deadline = dscomm_priv_clock() + (left - early) * NS_PER_MS;
 
     roll->missing--;
     if (!left)
-        set_end(verdict, GAVE_UP, rank);
+        outcome_set(outcome, GAVE_UP, rank);
     if (deadline >= roll->deadline)
         return;
     roll->deadline = deadline;
-    verdict->whose = (uint64_t)rank;
-    verdict->timeout_ms = answer->timeout_ms;
-    verdict->early_ms = (uint64_t)early;
+    outcome->whose = (uint64_t)rank;
+    outcome->timeout_ms = answer->timeout_ms;
+    outcome->early_ms = (uint64_t)early;
 }
 
-/* A look at the ranks that have not answered. */
-static dscomm_status_t look(dscomm_group_t *group, roll_t *roll)
+/* Looks at the ranks that have not answered. */
+static dscomm_status_t answers_look(dscomm_group_t *group, roll_t *roll)
 {
     int *ranks = g_try_new(int, (gsize)group->size);
     int count = 0;
@@ -354,11 +366,12 @@ static dscomm_status_t look(dscomm_group_t *group, roll_t *roll)
     return status;
 }
 
-/* Until all have come, the time is up, or one of them will not come. */
-static dscomm_status_t collect(dscomm_group_t *group, roll_t *roll,
-                               verdict_t *verdict)
+/* Waits until all ranks have answered, the deadline has passed, or a rank
+ * cannot come any more. */
+static dscomm_status_t answers_collect(dscomm_group_t *group, roll_t *roll,
+                                       outcome_t *outcome)
 {
-    while (roll->missing && verdict->end == PASSED) {
+    while (roll->missing && outcome->end == PASSED) {
         size_t rank;
         const int64_t end = watch_next(&roll->watch, roll->deadline);
         dscomm_status_t status =
@@ -366,42 +379,43 @@ static dscomm_status_t collect(dscomm_group_t *group, roll_t *roll,
                                  dscomm_priv_clock_left(end), &rank);
 
         if (status == DSCOMM_IN_PROGRESS) {
-            status = look(group, roll);
+            status = answers_look(group, roll);
             if (status < 0)
-                return explain(group, status);
+                return barrier_explain(group, status);
             if (dscomm_priv_clock() >= roll->deadline)
                 break;
             continue;
         }
         g_clear_pointer(&roll->works[rank], dscomm_work_free);
         if (status < 0) {
-            set_end(verdict, LOST, (int)rank);
-            return explain(group, status);
+            outcome_set(outcome, LOST, (int)rank);
+            return barrier_explain(group, status);
         }
         if (roll->answers[rank].number == group->life.barriers)
-            take_answer(roll, verdict, (int)rank);
-        else if ((status = ask(group, roll, (int)rank)) < 0)
-            return explain(group, status);
+            answer_take(roll, outcome, (int)rank);
+        else if ((status = answer_receive(group, roll, (int)rank)) < 0)
+            return barrier_explain(group, status);
     }
     return DSCOMM_OK;
 }
 
-/* Ranks whose receives still wait are late, unless something else happened. */
-static void withdraw_all(dscomm_group_t *group, roll_t *roll,
-                         verdict_t *verdict)
+/* Cancels the receives of missing answers. If nothing else failed, these ranks
+ * are the late ones. */
+static void answers_cancel(dscomm_group_t *group, roll_t *roll,
+                           outcome_t *outcome)
 {
-    int late = verdict->end == PASSED;
+    int late = outcome->end == PASSED;
 
     for (int rank = 1; rank < group->size; rank++) {
         if (!roll->works[rank])
             continue;
-        withdraw(roll->works[rank]);
+        note_cancel(roll->works[rank]);
         if (late)
-            set_end(verdict, LATE, rank);
+            outcome_set(outcome, LATE, rank);
     }
 }
 
-static dscomm_status_t call_all(dscomm_group_t *group, roll_t *roll)
+static dscomm_status_t barrier_call_all(dscomm_group_t *group, roll_t *roll)
 {
     dscomm_status_t status = DSCOMM_OK;
 
@@ -409,30 +423,32 @@ static dscomm_status_t call_all(dscomm_group_t *group, roll_t *roll)
         note_t note = {0, &group->life.barriers, sizeof(uint64_t), rank,
                        TAG_CALL};
 
-        status = ask(group, roll, rank);
+        status = answer_receive(group, roll, rank);
         if (status == DSCOMM_OK)
-            status = post_copy(group, &note);
+            status = note_post_copy(group, &note);
     }
-    return explain(group, status);
+    return barrier_explain(group, status);
 }
 
-/* Also to those that are late: they need not wait when they come. */
-static dscomm_status_t tell_all(dscomm_group_t *group, verdict_t *verdict)
+/* Sends the outcome, also to late ranks: they then return as soon as they
+ * call. */
+static dscomm_status_t outcome_send_all(dscomm_group_t *group,
+                                        outcome_t *outcome)
 {
     dscomm_status_t status = DSCOMM_OK;
 
-    verdict->number = group->life.barriers;
+    outcome->number = group->life.barriers;
     for (int rank = 1; rank < group->size && status == DSCOMM_OK; rank++) {
-        note_t note = {0, verdict, verdict_bytes(group), rank, TAG_VERDICT};
+        note_t note = {0, outcome, outcome_bytes(group), rank, TAG_OUTCOME};
 
-        if (verdict->end != LOST || !is_named(verdict, rank))
-            status = post_copy(group, &note);
+        if (outcome->end != LOST || !outcome_names(outcome, rank))
+            status = note_post_copy(group, &note);
     }
-    return explain(group, status);
+    return barrier_explain(group, status);
 }
 
-static dscomm_status_t lead(dscomm_group_t *group, verdict_t *verdict,
-                            int64_t deadline)
+static dscomm_status_t barrier_lead(dscomm_group_t *group, outcome_t *outcome,
+                                    int64_t deadline)
 {
     const size_t size = (size_t)group->size;
     roll_t roll = {
@@ -449,26 +465,26 @@ static dscomm_status_t lead(dscomm_group_t *group, verdict_t *verdict,
         g_free(roll.works);
         return DSCOMM_ERR_NO_MEMORY;
     }
-    status = call_all(group, &roll);
+    status = barrier_call_all(group, &roll);
     if (status == DSCOMM_OK)
-        status = collect(group, &roll, verdict);
-    withdraw_all(group, &roll, verdict);
+        status = answers_collect(group, &roll, outcome);
+    answers_cancel(group, &roll, outcome);
     g_free(roll.works);
     dscomm_priv_buffer_drop(group, roll.answers);
-    if (status == DSCOMM_OK || verdict->end == LOST)
-        told = tell_all(group, verdict);
+    if (status == DSCOMM_OK || outcome->end == LOST)
+        told = outcome_send_all(group, outcome);
     return status < 0 ? status : told;
 }
 
-/* Rank 0 has not called in time: it need not wait for this rank when it
- * does. */
-static dscomm_status_t give_up(dscomm_group_t *group, answer_t *answer)
+/* Rank 0 did not call in time. The answer says that this rank gave up, so rank
+ * 0 need not wait for it. */
+static dscomm_status_t barrier_give_up(dscomm_group_t *group, answer_t *answer)
 {
     note_t note = {0, answer, sizeof *answer, 0, TAG_ANSWER};
-    dscomm_status_t status = post_copy(group, &note);
+    dscomm_status_t status = note_post_copy(group, &note);
 
     if (status < 0)
-        return explain(group, status);
+        return barrier_explain(group, status);
     return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                        "%s of group '%s': rank 0 of %d did not come within %d "
                        "ms",
@@ -476,30 +492,30 @@ static dscomm_status_t give_up(dscomm_group_t *group, answer_t *answer)
                        (int)answer->timeout_ms);
 }
 
-static dscomm_status_t follow(dscomm_group_t *group, verdict_t *verdict,
-                              int timeout_ms, int64_t deadline)
+static dscomm_status_t barrier_follow(dscomm_group_t *group, outcome_t *outcome,
+                                      int timeout_ms, int64_t deadline)
 {
     uint64_t *call = dscomm_priv_group_memory(group, name, 1, sizeof *call);
     answer_t answer = {.number = group->life.barriers,
                        .timeout_ms = (uint64_t)timeout_ms};
     note_t called = {1, call, sizeof *call, 0, TAG_CALL};
     note_t here = {0, &answer, sizeof answer, 0, TAG_ANSWER};
-    note_t told = {1, verdict, verdict_bytes(group), 0, TAG_VERDICT};
+    note_t told = {1, outcome, outcome_bytes(group), 0, TAG_OUTCOME};
     dscomm_status_t status;
 
     if (!call)
         return DSCOMM_ERR_NO_MEMORY;
-    status = await(group, &called, deadline);
+    status = note_await(group, &called, deadline);
     dscomm_priv_buffer_drop(group, call);
     if (status == DSCOMM_IN_PROGRESS)
-        return give_up(group, &answer);
+        return barrier_give_up(group, &answer);
     if (status < 0)
         return status;
     answer.left_ms = MAX((uint64_t)dscomm_priv_clock_left(deadline), 1);
-    status = post_copy(group, &here);
+    status = note_post_copy(group, &here);
     if (status < 0)
-        return explain(group, status);
-    status = await(group, &told, deadline);
+        return barrier_explain(group, status);
+    status = note_await(group, &told, deadline);
     if (status == DSCOMM_IN_PROGRESS)
         return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                            "%s of group '%s': rank 0 of %d came, but did not "
@@ -511,13 +527,13 @@ static dscomm_status_t follow(dscomm_group_t *group, verdict_t *verdict,
 dscomm_status_t dscomm_monitored_barrier(dscomm_group_t *group, int timeout_ms)
 {
     dscomm_status_t status = dscomm_priv_group_ready(group, name);
-    verdict_t *verdict;
+    outcome_t *outcome;
     int64_t deadline;
 
     if (status == DSCOMM_ERR_INVALID || status == DSCOMM_ERR_STATE)
         return status;
     if (status < 0) /* broken before; the sentence is of another call */
-        return explain(group, status);
+        return barrier_explain(group, status);
     if (timeout_ms < DSCOMM_TIMEOUT_DEFAULT)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: timeout_ms is %d", name,
                            timeout_ms);
@@ -525,16 +541,16 @@ dscomm_status_t dscomm_monitored_barrier(dscomm_group_t *group, int timeout_ms)
         timeout_ms = group->timeout_ms;
     deadline = dscomm_priv_clock_after(dscomm_priv_clock(), timeout_ms);
     group->life.barriers++;
-    verdict = dscomm_priv_group_memory(group, name, 1, verdict_bytes(group));
-    if (!verdict)
+    outcome = dscomm_priv_group_memory(group, name, 1, outcome_bytes(group));
+    if (!outcome)
         return DSCOMM_ERR_NO_MEMORY;
-    verdict->timeout_ms = (uint64_t)timeout_ms;
+    outcome->timeout_ms = (uint64_t)timeout_ms;
     if (group->rank == 0)
-        status = lead(group, verdict, deadline);
+        status = barrier_lead(group, outcome, deadline);
     else
-        status = follow(group, verdict, timeout_ms, deadline);
+        status = barrier_follow(group, outcome, timeout_ms, deadline);
     if (status == DSCOMM_OK)
-        status = pronounce(group, verdict);
-    dscomm_priv_buffer_drop(group, verdict);
+        status = outcome_status(group, outcome);
+    dscomm_priv_buffer_drop(group, outcome);
     return status;
 }

@@ -8,8 +8,8 @@
 #include <string.h>
 
 /* OK where every rank has its memory. */
-static dscomm_status_t agree(dscomm_group_t *group, const char *name,
-                             const void *memory, uint64_t size)
+static dscomm_status_t blob_agree(dscomm_group_t *group, const char *name,
+                                  const void *memory, uint64_t size)
 {
     int32_t *lacks = dscomm_priv_group_memory(group, name, 1, sizeof *lacks);
     dscomm_status_t status;
@@ -29,9 +29,9 @@ static dscomm_status_t agree(dscomm_group_t *group, const char *name,
     return status;
 }
 
-static dscomm_status_t check(dscomm_group_t *group, const char *name,
-                             const void *blob, size_t size,
-                             const void *ret_blob, const void *ret_size)
+static dscomm_status_t blob_check(dscomm_group_t *group, const char *name,
+                                  const void *blob, size_t size,
+                                  const void *ret_blob, const void *ret_size)
 {
     dscomm_status_t status = dscomm_priv_group_ready(group, name);
 
@@ -49,14 +49,14 @@ static dscomm_status_t check(dscomm_group_t *group, const char *name,
 }
 
 /* One byte more, so that no blob is NULL. */
-static void *allocate(uint64_t size)
+static void *blob_allocate(uint64_t size)
 {
     return size < PTRDIFF_MAX ? g_try_malloc((gsize)size + 1) : NULL;
 }
 
 /* The root's size, on all ranks. */
-static dscomm_status_t share_size(dscomm_group_t *group, const char *name,
-                                  uint64_t *size, int root)
+static dscomm_status_t blob_share_size(dscomm_group_t *group, const char *name,
+                                       uint64_t *size, int root)
 {
     uint64_t *copy = dscomm_priv_group_memory(group, name, 1, sizeof *copy);
     dscomm_status_t status;
@@ -79,16 +79,16 @@ dscomm_status_t dscomm_broadcast_blob(dscomm_group_t *group, const void *blob,
     uint64_t bytes = mine ? size : 0;
     void *result;
     dscomm_status_t status =
-        check(group, name, mine ? blob : NULL, bytes, ret_blob, ret_size);
+        blob_check(group, name, mine ? blob : NULL, bytes, ret_blob, ret_size);
 
     if (status == DSCOMM_OK)
-        status = share_size(group, name, &bytes, root);
+        status = blob_share_size(group, name, &bytes, root);
     if (status < 0)
         return status;
-    result = allocate(bytes);
+    result = blob_allocate(bytes);
     if (mine && result && bytes)
         memcpy(result, blob, bytes);
-    status = agree(group, name, result, bytes);
+    status = blob_agree(group, name, result, bytes);
     if (status == DSCOMM_OK)
         status = dscomm_broadcast(group, result, (size_t)bytes, DSCOMM_UINT8,
                                   root, NULL);
@@ -102,9 +102,9 @@ dscomm_status_t dscomm_broadcast_blob(dscomm_group_t *group, const void *blob,
 }
 
 /* Everyone's size, as counts; the sum, or more than there can be memory for. */
-static dscomm_status_t gather_sizes(dscomm_group_t *group, const char *name,
-                                    size_t size, size_t *counts,
-                                    uint64_t *ret_sum)
+static dscomm_status_t blob_gather_sizes(dscomm_group_t *group,
+                                         const char *name, size_t size,
+                                         size_t *counts, uint64_t *ret_sum)
 {
     const uint64_t own = size;
     uint64_t sum = 0, *sizes = dscomm_priv_group_memory(
@@ -123,13 +123,13 @@ static dscomm_status_t gather_sizes(dscomm_group_t *group, const char *name,
     return status;
 }
 
-static dscomm_status_t gather_bytes(dscomm_group_t *group, const char *name,
-                                    const void *blob, size_t size,
-                                    const size_t *counts, uint64_t sum,
-                                    void **ret_blob)
+static dscomm_status_t blob_gather_bytes(dscomm_group_t *group,
+                                         const char *name, const void *blob,
+                                         size_t size, const size_t *counts,
+                                         uint64_t sum, void **ret_blob)
 {
-    void *result = allocate(sum);
-    dscomm_status_t status = agree(group, name, result, sum);
+    void *result = blob_allocate(sum);
+    dscomm_status_t status = blob_agree(group, name, result, sum);
 
     if (status == DSCOMM_OK)
         status = dscomm_all_gather_v(group, blob, size, result, counts, NULL,
@@ -149,7 +149,7 @@ dscomm_status_t dscomm_all_gather_blob(dscomm_group_t *group, const void *blob,
     size_t *counts;
     uint64_t sum;
     dscomm_status_t status =
-        check(group, name, blob, size, ret_blob, ret_sizes);
+        blob_check(group, name, blob, size, ret_blob, ret_sizes);
 
     if (status < 0)
         return status;
@@ -157,9 +157,10 @@ dscomm_status_t dscomm_all_gather_blob(dscomm_group_t *group, const void *blob,
                                       sizeof *counts);
     if (!counts)
         return DSCOMM_ERR_NO_MEMORY;
-    status = gather_sizes(group, name, size, counts, &sum);
+    status = blob_gather_sizes(group, name, size, counts, &sum);
     if (status == DSCOMM_OK)
-        status = gather_bytes(group, name, blob, size, counts, sum, ret_blob);
+        status =
+            blob_gather_bytes(group, name, blob, size, counts, sum, ret_blob);
     if (status == DSCOMM_OK)
         memcpy(ret_sizes, counts, (size_t)group->size * sizeof(*counts));
     g_free(counts);

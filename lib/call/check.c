@@ -61,7 +61,7 @@ typedef struct {
     size_t send, recv; /* elements of the buffers */
 } check_t;
 
-static int mine(const check_t *check, int who)
+static int counts_own(const check_t *check, int who)
 {
     return who == ALL || (who == ROOT && check->root);
 }
@@ -102,7 +102,7 @@ static dscomm_status_t check_root(const check_t *check)
 }
 
 /* Elements that memory can hold. */
-static size_t most(const check_t *check)
+static size_t bytes_limit(const check_t *check)
 {
     return (size_t)PTRDIFF_MAX / check->args->element;
 }
@@ -122,17 +122,17 @@ static dscomm_status_t check_count(const check_t *check)
     const rules_t *r = check->rules;
     size_t blocks = r->send_p || r->recv_p ? (size_t)check->group->size : 1;
 
-    return check->args->count > most(check) / blocks
+    return check->args->count > bytes_limit(check) / blocks
                ? too_large(check, check->args->count)
                : DSCOMM_OK;
 }
 
 /* Counts and displacements of one side; *ret_total is the sum of the counts. */
-static dscomm_status_t check_array(const check_t *check, const char *side,
-                                   const size_t *counts, const size_t *displs,
-                                   size_t *ret_total)
+static dscomm_status_t
+counts_check_array(const check_t *check, const char *side, const size_t *counts,
+                   const size_t *displs, size_t *ret_total)
 {
-    const size_t limit = most(check);
+    const size_t limit = bytes_limit(check);
     size_t total = 0;
     int i;
 
@@ -212,7 +212,7 @@ static int touches_blocks(const check_t *check)
 }
 
 /* Where both sides are blocks, only the worst is seen. */
-static int overlaps(const check_t *check)
+static int check_find_overlap(const check_t *check)
 {
     const dscomm_coll_args_t *args = check->args;
 
@@ -229,8 +229,8 @@ static dscomm_status_t check_overlap(const check_t *check)
 {
     const rules_t *r = check->rules;
 
-    if (!mine(check, r->send) || !mine(check, r->recv) || !check->send ||
-        !check->recv || !overlaps(check))
+    if (!counts_own(check, r->send) || !counts_own(check, r->recv) ||
+        !check->send || !check->recv || !check_find_overlap(check))
         return DSCOMM_OK;
     return dscomm_fail(DSCOMM_ERR_INVALID,
                        "%s on group '%s': send and receive buffers overlap%s",
@@ -240,7 +240,7 @@ static dscomm_status_t check_overlap(const check_t *check)
 }
 
 /* The arrays of a _v call, and how many elements each buffer has. */
-static dscomm_status_t check_counts(check_t *check)
+static dscomm_status_t counts_check(check_t *check)
 {
     const dscomm_coll_args_t *args = check->args;
     const rules_t *r = check->rules;
@@ -249,12 +249,12 @@ static dscomm_status_t check_counts(check_t *check)
 
     check->send = r->send_p ? args->count * p : args->count;
     check->recv = r->recv_p ? args->count * p : args->count;
-    if (mine(check, r->send_v))
-        status = check_array(check, "send", args->send_counts,
-                             args->send_displs, &check->send);
-    if (status == DSCOMM_OK && mine(check, r->recv_v))
-        status = check_array(check, "recv", args->recv_counts,
-                             args->recv_displs, &check->recv);
+    if (counts_own(check, r->send_v))
+        status = counts_check_array(check, "send", args->send_counts,
+                                    args->send_displs, &check->send);
+    if (status == DSCOMM_OK && counts_own(check, r->recv_v))
+        status = counts_check_array(check, "recv", args->recv_counts,
+                                    args->recv_displs, &check->recv);
     if (args->coll == DSCOMM_COLL_REDUCE_SCATTER_V) {
         check->send = check->recv;
         check->recv = args->count;
@@ -265,11 +265,11 @@ static dscomm_status_t check_counts(check_t *check)
 static dscomm_status_t check_buffers(check_t *check)
 {
     const dscomm_coll_args_t *args = check->args;
-    dscomm_status_t status = check_counts(check);
+    dscomm_status_t status = counts_check(check);
 
-    if (status == DSCOMM_OK && mine(check, check->rules->send))
+    if (status == DSCOMM_OK && counts_own(check, check->rules->send))
         status = check_buffer(check, "send", args->send, check->send);
-    if (status == DSCOMM_OK && mine(check, check->rules->recv))
+    if (status == DSCOMM_OK && counts_own(check, check->rules->recv))
         status = check_buffer(check, "recv", args->recv, check->recv);
     return status;
 }

@@ -27,7 +27,7 @@ dscomm_status_t dscomm_coalesce_begin(dscomm_group_t *group)
 
 /* Calls that go as one have the number of the first, by which ranks that put
  * others together find out. */
-static void number(dscomm_group_t *group, dscomm_call_t *call)
+static void call_number(dscomm_group_t *group, dscomm_call_t *call)
 {
     if (call->type == CALL_COLLECTIVE) {
         call->coll.sequence = group->sequence + 1;
@@ -71,8 +71,8 @@ static const dscomm_work_kind_t compound_kind = {
     .release = compound_release,
 };
 
-static const dscomm_work_kind_t *kind_of(const dscomm_group_t *group,
-                                         const dscomm_call_t *call)
+static const dscomm_work_kind_t *call_kind(const dscomm_group_t *group,
+                                           const dscomm_call_t *call)
 {
     return call->type == CALL_MESSAGE
                ? &dscomm_priv_message_kind
@@ -80,14 +80,15 @@ static const dscomm_work_kind_t *kind_of(const dscomm_group_t *group,
 }
 
 /* With the group's lock held. */
-static dscomm_status_t start_child(dscomm_work_t *compound, dscomm_call_t *call)
+static dscomm_status_t compound_start_child(dscomm_work_t *compound,
+                                            dscomm_call_t *call)
 {
     dscomm_work_t *child;
     dscomm_status_t status;
 
-    number(compound->group, call);
-    status = dscomm_priv_work_new(compound->group,
-                                  kind_of(compound->group, call), call, &child);
+    call_number(compound->group, call);
+    status = dscomm_priv_work_new(
+        compound->group, call_kind(compound->group, call), call, &child);
     call->bounce = NULL;
     if (status < 0)
         return status;
@@ -128,8 +129,9 @@ static dscomm_status_t number_receives(dscomm_work_t *compound,
 /* With the group's lock held. The compound counts one more than its children,
  * so that it cannot complete before the last is started. A child that does not
  * start ends the matter: the ones before it go on to their end on their own. */
-static dscomm_status_t start_all(dscomm_group_t *group, dscomm_array_t *calls,
-                                 dscomm_work_t **ret_work)
+static dscomm_status_t coalesced_start_all(dscomm_group_t *group,
+                                           dscomm_array_t *calls,
+                                           dscomm_work_t **ret_work)
 {
     dscomm_call_t call = {.type = CALL_COMPOUND, .async = 1};
     dscomm_work_t *compound;
@@ -145,7 +147,8 @@ static dscomm_status_t start_all(dscomm_group_t *group, dscomm_array_t *calls,
     if (status < 0)
         dscomm_priv_group_revoke(group, status, dscomm_last_error());
     for (i = 0; i < calls->len && status == DSCOMM_OK; i++)
-        status = start_child(compound, (dscomm_call_t *)calls->data + i);
+        status =
+            compound_start_child(compound, (dscomm_call_t *)calls->data + i);
     if (status < 0)
         compound->zombie = 1;
     else
@@ -154,7 +157,7 @@ static dscomm_status_t start_all(dscomm_group_t *group, dscomm_array_t *calls,
     return status;
 }
 
-static void free_calls(dscomm_array_t *calls)
+static void calls_free(dscomm_array_t *calls)
 {
     const dscomm_call_t *call = calls->data;
 
@@ -165,7 +168,7 @@ static void free_calls(dscomm_array_t *calls)
 
 /* Puts messages behind the collectives, both in their order: which collectives
  * go as one must not depend on messages, of which each rank has its own. */
-static dscomm_status_t part_messages(dscomm_group_t *group)
+static dscomm_status_t calls_part_messages(dscomm_group_t *group)
 {
     dscomm_call_t *calls = dscomm_priv_recording_calls(group), *messages;
     const uint32_t count = group->recording.calls.len;
@@ -195,12 +198,12 @@ static dscomm_status_t part_messages(dscomm_group_t *group)
 
 /* What is to be started for what was recorded: small calls of one kind go as
  * one. */
-static dscomm_status_t plan_calls(dscomm_group_t *group, dscomm_array_t *calls)
+static dscomm_status_t calls_plan(dscomm_group_t *group, dscomm_array_t *calls)
 {
     const dscomm_call_t *call = dscomm_priv_recording_calls(group);
     size_t left = group->recording.calls.len, extent;
     dscomm_call_t *planned;
-    dscomm_status_t status = part_messages(group);
+    dscomm_status_t status = calls_part_messages(group);
 
     if (status < 0)
         return status;
@@ -229,38 +232,38 @@ static dscomm_status_t plan_calls(dscomm_group_t *group, dscomm_array_t *calls)
 
 /* One call that nobody wants a work of is a blocking one, where those match
  * calls with a work: other ranks may have put theirs together otherwise. */
-static int is_plain(const dscomm_group_t *group)
+static int group_has_plain_messages(const dscomm_group_t *group)
 {
     return group->recording.calls.len == 1 && group->recording.last == 1 &&
            group->ops.start &&
            !(group->capabilities & DSCOMM_CAP_BLOCKING_APART);
 }
 
-static dscomm_status_t run_plain(dscomm_group_t *group)
+static dscomm_status_t calls_run_plain(dscomm_group_t *group)
 {
     dscomm_call_t call = *dscomm_priv_recording_calls(group);
 
     call.async = 0;
-    number(group, &call);
+    call_number(group, &call);
     call.algorithm = dscomm_priv_dispatch_choose(group, &call.coll, 1);
     return dscomm_priv_dispatch_block(group, &call);
 }
 
 /* Where memory is short peers wait in vain, so the group ends. */
-static dscomm_status_t start_recorded(dscomm_group_t *group,
-                                      dscomm_work_t **ret_work)
+static dscomm_status_t coalesced_start(dscomm_group_t *group,
+                                       dscomm_work_t **ret_work)
 {
     dscomm_array_t calls = {0};
-    dscomm_status_t status = plan_calls(group, &calls);
+    dscomm_status_t status = calls_plan(group, &calls);
 
     if (status == DSCOMM_OK) {
         pthread_mutex_lock(&group->works.lock);
-        status = start_all(group, &calls, ret_work);
+        status = coalesced_start_all(group, &calls, ret_work);
         pthread_mutex_unlock(&group->works.lock);
     } else {
         dscomm_priv_group_revoke(group, status, dscomm_last_error());
     }
-    free_calls(&calls);
+    calls_free(&calls);
     return status;
 }
 
@@ -284,13 +287,13 @@ dscomm_status_t dscomm_coalesce_end(dscomm_group_t *group,
                            name, group->identity.name);
     dscomm_priv_group_clear(group, GROUP_COALESCING);
     dscomm_priv_recording_settle(group);
-    if (!ret_work && is_plain(group)) {
-        status = run_plain(group);
+    if (!ret_work && group_has_plain_messages(group)) {
+        status = calls_run_plain(group);
         dscomm_priv_recording_clear(group);
         return status;
     }
     before = group->sequence;
-    status = start_recorded(group, &work);
+    status = coalesced_start(group, &work);
     dscomm_priv_recording_clear(group);
     if (status < 0)
         return status;

@@ -13,8 +13,9 @@ static void sign_counts(dscomm_coll_args_t *args, int size)
             args->recv_counts[i]);
 }
 
-static dscomm_status_t dispatch(dscomm_group_t *group, dscomm_coll_args_t *args,
-                                dscomm_work_t **ret_work)
+static dscomm_status_t dispatch_v(dscomm_group_t *group,
+                                  dscomm_coll_args_t *args,
+                                  dscomm_work_t **ret_work)
 {
     dscomm_status_t status = dscomm_priv_check(group, args);
 
@@ -39,7 +40,7 @@ dscomm_status_t dscomm_all_gather_v(dscomm_group_t *group, const void *send,
 
     args.recv_counts = recv_counts;
     args.recv_displs = recv_displs;
-    return dispatch(group, &args, ret_work);
+    return dispatch_v(group, &args, ret_work);
 }
 
 dscomm_status_t dscomm_reduce_scatter_v(dscomm_group_t *group, const void *send,
@@ -58,12 +59,12 @@ dscomm_status_t dscomm_reduce_scatter_v(dscomm_group_t *group, const void *send,
                            "factor, which this call does not have");
     args.recv_counts = recv_counts;
     if (op < DSCOMM_PREMUL_SUM)
-        return dispatch(group, &args, ret_work);
+        return dispatch_v(group, &args, ret_work);
     status = dscomm_priv_op_take(op, "reduce_scatter_v",
                                  group ? group->identity.name : "", 0, &args);
     if (status < 0)
         return status;
-    status = dispatch(group, &args, ret_work);
+    status = dispatch_v(group, &args, ret_work);
     dscomm_priv_op_drop(args.user);
     return status;
 }
@@ -81,7 +82,7 @@ dscomm_status_t dscomm_gather_v(dscomm_group_t *group, const void *send,
         args.recv_counts = recv_counts;
         args.recv_displs = recv_displs;
     }
-    return dispatch(group, &args, ret_work);
+    return dispatch_v(group, &args, ret_work);
 }
 
 dscomm_status_t dscomm_scatter_v(dscomm_group_t *group, const void *send,
@@ -97,7 +98,7 @@ dscomm_status_t dscomm_scatter_v(dscomm_group_t *group, const void *send,
         args.send_counts = send_counts;
         args.send_displs = send_displs;
     }
-    return dispatch(group, &args, ret_work);
+    return dispatch_v(group, &args, ret_work);
 }
 
 dscomm_status_t dscomm_all_to_all_v(
@@ -113,5 +114,5 @@ dscomm_status_t dscomm_all_to_all_v(
     args.send_displs = send_displs;
     args.recv_counts = recv_counts;
     args.recv_displs = recv_displs;
-    return dispatch(group, &args, ret_work);
+    return dispatch_v(group, &args, ret_work);
 }

@@ -57,10 +57,11 @@ dscomm_status_t dscomm_broadcast(dscomm_group_t *group, void *buffer,
     return dscomm_priv_dispatch(group, &args, ret_work);
 }
 
-static dscomm_status_t reduce(dscomm_group_t *group, const void *send,
-                              void *recv, size_t count, dscomm_dtype_t dtype,
-                              dscomm_op_t op, double factor, int root,
-                              dscomm_work_t **ret_work)
+static dscomm_status_t call_reduce(dscomm_group_t *group, const void *send,
+                                   void *recv, size_t count,
+                                   dscomm_dtype_t dtype, dscomm_op_t op,
+                                   double factor, int root,
+                                   dscomm_work_t **ret_work)
 {
     dscomm_coll_args_t args = dscomm_priv_args(
         DSCOMM_COLL_REDUCE, send, recv, count, count, dtype, (int)op, root);
@@ -73,11 +74,10 @@ static dscomm_status_t reduce(dscomm_group_t *group, const void *send,
     return dscomm_priv_dispatch(group, &args, ret_work);
 }
 
-static inline dscomm_status_t all_reduce(dscomm_group_t *group,
-                                         const void *send, void *recv,
-                                         size_t count, dscomm_dtype_t dtype,
-                                         dscomm_op_t op, double factor,
-                                         dscomm_work_t **ret_work)
+static inline dscomm_status_t
+call_all_reduce(dscomm_group_t *group, const void *send, void *recv,
+                size_t count, dscomm_dtype_t dtype, dscomm_op_t op,
+                double factor, dscomm_work_t **ret_work)
 {
     dscomm_coll_args_t args = dscomm_priv_args(
         DSCOMM_COLL_ALL_REDUCE, send, recv, count, count, dtype, (int)op, -1);
@@ -89,10 +89,10 @@ static inline dscomm_status_t all_reduce(dscomm_group_t *group,
     return dscomm_priv_dispatch(group, &args, ret_work);
 }
 
-static dscomm_status_t reduce_scatter(dscomm_group_t *group, const void *send,
-                                      void *recv, size_t recv_count,
-                                      dscomm_dtype_t dtype, dscomm_op_t op,
-                                      double factor, dscomm_work_t **ret_work)
+static dscomm_status_t
+call_reduce_scatter(dscomm_group_t *group, const void *send, void *recv,
+                    size_t recv_count, dscomm_dtype_t dtype, dscomm_op_t op,
+                    double factor, dscomm_work_t **ret_work)
 {
     dscomm_coll_args_t args =
         dscomm_priv_args(DSCOMM_COLL_REDUCE_SCATTER, send, recv, recv_count,
@@ -109,9 +109,9 @@ static dscomm_status_t reduce_scatter(dscomm_group_t *group, const void *send,
 
 /* Reductions whose operator is not one of the plain ones: PREMUL_SUM, which
  * needs a factor, is refused; the program's own are checked and dispatched. */
-static dscomm_status_t reduce_by(dscomm_op_t op, dscomm_group_t *group,
-                                 dscomm_coll_args_t args,
-                                 dscomm_work_t **ret_work)
+static dscomm_status_t call_reduce_by(dscomm_op_t op, dscomm_group_t *group,
+                                      dscomm_coll_args_t args,
+                                      dscomm_work_t **ret_work)
 {
     const char *name = dscomm_coll_name((dscomm_coll_t)args.coll);
     dscomm_status_t status;
@@ -138,11 +138,12 @@ dscomm_status_t dscomm_reduce(dscomm_group_t *group, const void *send,
                               dscomm_work_t **ret_work)
 {
     if (G_UNLIKELY(op >= DSCOMM_PREMUL_SUM))
-        return reduce_by(op, group,
-                         dscomm_priv_args(DSCOMM_COLL_REDUCE, send, recv, count,
-                                          count, dtype, -1, root),
-                         ret_work);
-    return reduce(group, send, recv, count, dtype, op, 1.0, root, ret_work);
+        return call_reduce_by(op, group,
+                              dscomm_priv_args(DSCOMM_COLL_REDUCE, send, recv,
+                                               count, count, dtype, -1, root),
+                              ret_work);
+    return call_reduce(group, send, recv, count, dtype, op, 1.0, root,
+                       ret_work);
 }
 
 dscomm_status_t dscomm_all_reduce(dscomm_group_t *group, const void *send,
@@ -151,15 +152,16 @@ dscomm_status_t dscomm_all_reduce(dscomm_group_t *group, const void *send,
                                   dscomm_work_t **ret_work)
 {
     if (G_UNLIKELY(op >= DSCOMM_PREMUL_SUM))
-        return reduce_by(op, group,
-                         dscomm_priv_args(DSCOMM_COLL_ALL_REDUCE, send, recv,
-                                          count, count, dtype, -1, -1),
-                         ret_work);
+        return call_reduce_by(op, group,
+                              dscomm_priv_args(DSCOMM_COLL_ALL_REDUCE, send,
+                                               recv, count, count, dtype, -1,
+                                               -1),
+                              ret_work);
     if (G_UNLIKELY(group && dscomm_priv_group_is(group, GROUP_COALESCING)) &&
         !ret_work &&
         dscomm_priv_recording_extend(group, send, recv, count, dtype, op))
         return DSCOMM_OK;
-    return all_reduce(group, send, recv, count, dtype, op, 1.0, ret_work);
+    return call_all_reduce(group, send, recv, count, dtype, op, 1.0, ret_work);
 }
 
 dscomm_status_t dscomm_reduce_scatter(dscomm_group_t *group, const void *send,
@@ -168,13 +170,13 @@ dscomm_status_t dscomm_reduce_scatter(dscomm_group_t *group, const void *send,
                                       dscomm_work_t **ret_work)
 {
     if (G_UNLIKELY(op >= DSCOMM_PREMUL_SUM))
-        return reduce_by(op, group,
-                         dscomm_priv_args(DSCOMM_COLL_REDUCE_SCATTER, send,
-                                          recv, recv_count, recv_count, dtype,
-                                          -1, -1),
-                         ret_work);
-    return reduce_scatter(group, send, recv, recv_count, dtype, op, 1.0,
-                          ret_work);
+        return call_reduce_by(op, group,
+                              dscomm_priv_args(DSCOMM_COLL_REDUCE_SCATTER, send,
+                                               recv, recv_count, recv_count,
+                                               dtype, -1, -1),
+                              ret_work);
+    return call_reduce_scatter(group, send, recv, recv_count, dtype, op, 1.0,
+                               ret_work);
 }
 
 dscomm_status_t dscomm_reduce_premul_sum(dscomm_group_t *group,
@@ -183,8 +185,8 @@ dscomm_status_t dscomm_reduce_premul_sum(dscomm_group_t *group,
                                          double factor, int root,
                                          dscomm_work_t **ret_work)
 {
-    return reduce(group, send, recv, count, dtype, DSCOMM_PREMUL_SUM, factor,
-                  root, ret_work);
+    return call_reduce(group, send, recv, count, dtype, DSCOMM_PREMUL_SUM,
+                       factor, root, ret_work);
 }
 
 dscomm_status_t dscomm_all_reduce_premul_sum(dscomm_group_t *group,
@@ -193,16 +195,16 @@ dscomm_status_t dscomm_all_reduce_premul_sum(dscomm_group_t *group,
                                              double factor,
                                              dscomm_work_t **ret_work)
 {
-    return all_reduce(group, send, recv, count, dtype, DSCOMM_PREMUL_SUM,
-                      factor, ret_work);
+    return call_all_reduce(group, send, recv, count, dtype, DSCOMM_PREMUL_SUM,
+                           factor, ret_work);
 }
 
 dscomm_status_t dscomm_reduce_scatter_premul_sum(
     dscomm_group_t *group, const void *send, void *recv, size_t recv_count,
     dscomm_dtype_t dtype, double factor, dscomm_work_t **ret_work)
 {
-    return reduce_scatter(group, send, recv, recv_count, dtype,
-                          DSCOMM_PREMUL_SUM, factor, ret_work);
+    return call_reduce_scatter(group, send, recv, recv_count, dtype,
+                               DSCOMM_PREMUL_SUM, factor, ret_work);
 }
 
 dscomm_status_t dscomm_all_gather(dscomm_group_t *group, const void *send,

@@ -20,8 +20,8 @@ static int is_native(dscomm_group_t *group, const dscomm_coll_args_t *args)
 }
 
 /* Once for each collective and group. */
-static void tell(dscomm_group_t *group, const dscomm_coll_args_t *args,
-                 const dscomm_algorithm_t *algorithm)
+static void choice_log(dscomm_group_t *group, const dscomm_coll_args_t *args,
+                       const dscomm_algorithm_t *algorithm)
 {
     uint32_t bit = UINT32_C(1) << args->coll;
 
@@ -52,7 +52,7 @@ dscomm_priv_dispatch_peek(dscomm_group_t *group, const dscomm_coll_args_t *args,
 }
 
 /* Once for each rule, in all groups of this process. */
-static int is_told(guint index)
+static int choice_is_logged(guint index)
 {
     static _Atomic uint64_t told; /* a bit each, of those from 63 on one */
     uint64_t bit = UINT64_C(1) << MIN(index, 63);
@@ -61,9 +61,9 @@ static int is_told(guint index)
 }
 
 /* On one rank: all pass over the same. */
-static void tell_passed(const dscomm_group_t *group,
-                        const dscomm_coll_args_t *args,
-                        const dscomm_algorithm_t *instead)
+static void choice_log_passed(const dscomm_group_t *group,
+                              const dscomm_coll_args_t *args,
+                              const dscomm_algorithm_t *instead)
 {
     const dscomm_nodes_t *nodes = dscomm_priv_group_levels(group);
     const dscomm_choice_t *rule;
@@ -74,7 +74,7 @@ static void tell_passed(const dscomm_group_t *group,
         index = (guint)(rule -
                         (const dscomm_choice_t *)group->schedules.rules->data) +
                 1;
-        if (!is_told(index - 1))
+        if (!choice_is_logged(index - 1))
             dscomm_log(
                 DSCOMM_LOG_WARN, "core",
                 "group '%s': rule %u of DSCOMM_ALGORITHM, %s:%s, cannot serve "
@@ -95,9 +95,9 @@ dscomm_priv_dispatch_choose(dscomm_group_t *group,
         dscomm_priv_dispatch_peek(group, args, async);
 
     if (algorithm)
-        tell(group, args, algorithm);
+        choice_log(group, args, algorithm);
     if (group->schedules.rules->len && group->size > 1 && group->rank == 0)
-        tell_passed(group, args, algorithm);
+        choice_log_passed(group, args, algorithm);
     return algorithm;
 }
 
@@ -109,7 +109,8 @@ static dscomm_status_t unstage(dscomm_call_t *call, dscomm_status_t status)
     return status;
 }
 
-static dscomm_status_t run(dscomm_group_t *group, dscomm_call_t *call)
+static dscomm_status_t collective_run(dscomm_group_t *group,
+                                      dscomm_call_t *call)
 {
     dscomm_hook_span_t span = dscomm_priv_hook_begin(group, call);
     dscomm_status_t status;
@@ -123,13 +124,14 @@ static dscomm_status_t run(dscomm_group_t *group, dscomm_call_t *call)
 
 /* Without a start slot a blocking call can only be run, which is right while
  * all pending works are messages, since those make progress in run. */
-static dscomm_status_t run_locked(dscomm_group_t *group, dscomm_call_t *call)
+static dscomm_status_t collective_run_locked(dscomm_group_t *group,
+                                             dscomm_call_t *call)
 {
     dscomm_status_t status;
 
     pthread_mutex_lock(&group->works.lock);
     dscomm_priv_works_drain(group);
-    status = run(group, call);
+    status = collective_run(group, call);
     group->works.unscanned = 1;
     pthread_mutex_unlock(&group->works.lock);
     return status;
@@ -151,17 +153,17 @@ dscomm_status_t dscomm_priv_dispatch_block(dscomm_group_t *group,
 
     if (!call->algorithm && group->ops.run &&
         !dscomm_priv_group_is(group, GROUP_PENDING))
-        return run(group, call);
+        return collective_run(group, call);
     if (!call->algorithm && must_run(group))
-        return run_locked(group, call);
+        return collective_run_locked(group, call);
     status = dscomm_priv_work_block(
         group, dscomm_priv_collective_kind(group, call), call, NULL);
     dscomm_priv_works_await(group);
     return status;
 }
 
-static dscomm_status_t record(dscomm_group_t *group, const dscomm_call_t *call,
-                              int async)
+static dscomm_status_t collective_record(dscomm_group_t *group,
+                                         const dscomm_call_t *call, int async)
 {
     const char *name = dscomm_coll_name((dscomm_coll_t)call->coll.coll);
 
@@ -180,8 +182,9 @@ static int is_simple(dscomm_group_t *group, const dscomm_coll_args_t *args)
            is_native(group, args) && !dscomm_priv_device_present();
 }
 
-static dscomm_status_t dispatch(dscomm_group_t *group, dscomm_coll_args_t *args,
-                                dscomm_work_t **ret_work)
+static dscomm_status_t dispatch_collective(dscomm_group_t *group,
+                                           dscomm_coll_args_t *args,
+                                           dscomm_work_t **ret_work)
 {
     const char *name = dscomm_coll_name((dscomm_coll_t)args->coll);
     dscomm_status_t status = dscomm_priv_group_usable(group, name);
@@ -194,7 +197,7 @@ static dscomm_status_t dispatch(dscomm_group_t *group, dscomm_coll_args_t *args,
     call.async = ret_work != NULL;
     call.coll = *args;
     if (dscomm_priv_group_is(group, GROUP_COALESCING))
-        return record(group, &call, ret_work != NULL);
+        return collective_record(group, &call, ret_work != NULL);
     call.algorithm = dscomm_priv_dispatch_choose(group, args, ret_work != NULL);
     call.coll.sequence = ++group->sequence;
     if (G_UNLIKELY(dscomm_priv_stage_wanted(group, &call)) &&
@@ -211,7 +214,7 @@ dscomm_status_t dscomm_priv_dispatch_slow(dscomm_group_t *group,
                                           dscomm_work_t **ret_work)
 {
     if (ret_work || !is_simple(group, args))
-        return dispatch(group, args, ret_work);
+        return dispatch_collective(group, args, ret_work);
     args->sequence = ++group->sequence;
     return group->run(group->impl, args);
 }

@@ -22,7 +22,7 @@ static dscomm_work_t *pending_send(const dscomm_group_t *group)
 }
 
 /* What gives peers nothing on this group. */
-static int is_silent(const dscomm_call_t *call)
+static int message_is_silent(const dscomm_call_t *call)
 {
     return call->type == CALL_CUSTOM ||
            (call->type == CALL_MESSAGE && call->p2p.receive);
@@ -31,7 +31,7 @@ static int is_silent(const dscomm_call_t *call)
 static int is_quiet(const dscomm_group_t *group)
 {
     for (dscomm_work_t *work = group->works.pending; work; work = work->next)
-        if (!is_silent(&work->call))
+        if (!message_is_silent(&work->call))
             return 0;
     return 1;
 }
@@ -160,7 +160,7 @@ static void free_groups(dscomm_world_t *world)
  * stand for. Only a backend could free its own memory, and must not touch what
  * it shares with others, and the same goes for stores; so that is kept, where a
  * search for leaks finds it. */
-static void forget(dscomm_world_t *world)
+static void world_forget(dscomm_world_t *world)
 {
     static GPtrArray *left_behind;
 
@@ -177,7 +177,7 @@ static void forget(dscomm_world_t *world)
     dscomm_priv_world_free(world);
 }
 
-static void leave(dscomm_world_t *world, int orderly, int64_t deadline)
+static void world_leave(dscomm_world_t *world, int orderly, int64_t deadline)
 {
     close_groups(world, orderly);
     dscomm_priv_rendezvous_leave(&world->meeting, orderly, deadline);
@@ -200,15 +200,15 @@ dscomm_status_t dscomm_finalize(dscomm_group_t *group)
                            "dscomm_finalize: this is no world, or it was "
                            "finalized before");
     if (dscomm_priv_group_forked(group)) {
-        forget(world);
+        world_forget(world);
         return DSCOMM_OK;
     }
     deadline = dscomm_priv_clock_after(dscomm_priv_clock(), group->timeout_ms);
     if (group->ops.status(group->impl, NULL, 0) != DSCOMM_OK) {
-        leave(world, 0, deadline);
+        world_leave(world, 0, deadline);
         return DSCOMM_OK;
     }
     status = meet_again(world, deadline);
-    leave(world, status == DSCOMM_OK, deadline);
+    world_leave(world, status == DSCOMM_OK, deadline);
     return status;
 }

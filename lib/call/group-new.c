@@ -15,9 +15,10 @@
 #include <string.h>
 
 /* What attr says, over what the parent has. */
-static dscomm_status_t merge(const dscomm_group_t *parent, const char *name,
-                             const dscomm_group_attr_t *attr,
-                             dscomm_group_attr_t *merged)
+static dscomm_status_t group_attr_merge(const dscomm_group_t *parent,
+                                        const char *name,
+                                        const dscomm_group_attr_t *attr,
+                                        dscomm_group_attr_t *merged)
 {
     char what[64];
     dscomm_status_t status;
@@ -53,7 +54,7 @@ dscomm_status_t dscomm_priv_group_attr(dscomm_group_t *parent, const char *name,
     dscomm_status_t status = dscomm_priv_group_ready(parent, name);
 
     if (status == DSCOMM_OK)
-        status = merge(parent, name, attr, &merged);
+        status = group_attr_merge(parent, name, attr, &merged);
     if (status < 0)
         return status;
     if (!merged.backend)
@@ -241,7 +242,7 @@ static dscomm_status_t open_apart(dscomm_group_t *parent, const int *ranks,
 }
 
 /* The parent's scratch space notes which ranks were seen. */
-static dscomm_status_t check_list(dscomm_group_t *parent, const int *ranks,
+static dscomm_status_t list_check(dscomm_group_t *parent, const int *ranks,
                                   int count)
 {
     const char *name = "dscomm_group_new";
@@ -271,8 +272,8 @@ static dscomm_status_t check_list(dscomm_group_t *parent, const int *ranks,
     return status;
 }
 
-static dscomm_status_t agree(dscomm_group_t *parent, const int *ranks,
-                             int count, const dscomm_group_attr_t *attr)
+static dscomm_status_t list_agree(dscomm_group_t *parent, const int *ranks,
+                                  int count, const dscomm_group_attr_t *attr)
 {
     uint64_t hash =
         hash_bytes(HASH_FIRST, ranks, (size_t)count * sizeof *ranks);
@@ -302,12 +303,12 @@ dscomm_status_t dscomm_group_new(dscomm_group_t *parent, const int *ranks,
         return status;
     if (!ret_group)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: ret_group is NULL", name);
-    status = check_list(parent, ranks, count);
+    status = list_check(parent, ranks, count);
     if (status < 0)
         return status;
     if (merged.members_only)
         return open_apart(parent, ranks, count, &merged, ret_group);
-    status = agree(parent, ranks, count, &merged);
+    status = list_agree(parent, ranks, count, &merged);
     if (status < 0)
         return status;
     return dscomm_priv_group_child(

@@ -10,7 +10,7 @@
 
 #include <dscomm/info.h>
 
-static const char *name_of(const dscomm_algorithm_t *algorithm)
+static const char *algorithm_name(const dscomm_algorithm_t *algorithm)
 {
     return algorithm ? algorithm->name : "native";
 }
@@ -46,7 +46,7 @@ dscomm_status_t dscomm_algorithm_info(size_t index,
     return DSCOMM_OK;
 }
 
-static int reduces(dscomm_coll_t coll)
+static int coll_reduces(dscomm_coll_t coll)
 {
     return coll == DSCOMM_COLL_REDUCE || coll == DSCOMM_COLL_ALL_REDUCE ||
            coll == DSCOMM_COLL_REDUCE_SCATTER ||
@@ -65,13 +65,13 @@ static dscomm_status_t make_args(const char *name, dscomm_coll_t coll,
     if ((unsigned)dtype >= DSCOMM_DTYPE_COUNT)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: %d is no dtype", name,
                            (int)dtype);
-    if (reduces(coll) && !dscomm_op_applies(op, dtype))
+    if (coll_reduces(coll) && !dscomm_op_applies(op, dtype))
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: operator %s does not apply to %s", name,
                            dscomm_op_name(op), dscomm_dtype_name(dtype));
     *ret_args = (dscomm_coll_args_t){.coll = (int)coll,
                                      .dtype = (int)dtype,
-                                     .op = reduces(coll) ? (int)op : -1,
+                                     .op = coll_reduces(coll) ? (int)op : -1,
                                      .root = -1,
                                      .element = dscomm_priv_element_of(dtype)};
     if (ret_args->op >= DSCOMM_OP_COUNT)
@@ -92,8 +92,8 @@ static dscomm_status_t check_place(const char *name, int ranks, int nodes)
     return DSCOMM_OK;
 }
 
-static dscomm_choice_info_t describe(const dscomm_choice_span_t *span,
-                                     const dscomm_nodes_t *nodes)
+static dscomm_choice_info_t choice_describe(const dscomm_choice_span_t *span,
+                                            const dscomm_nodes_t *nodes)
 {
     const dscomm_algorithm_t *passed =
         span->passed ? span->passed->algorithm : NULL;
@@ -102,7 +102,7 @@ static dscomm_choice_info_t describe(const dscomm_choice_span_t *span,
         .from = span->from,
         .to = span->to,
         .by_default = span->algorithm->name,
-        .by_setting = span->rule ? name_of(span->rule->algorithm) : NULL,
+        .by_setting = span->rule ? algorithm_name(span->rule->algorithm) : NULL,
         .passed_over = passed ? passed->name : NULL,
         .why = passed ? dscomm_priv_algorithm_unfit(passed, nodes) : NULL,
     };
@@ -135,7 +135,7 @@ dscomm_status_t dscomm_choice_info(int ranks, int nodes, dscomm_coll_t coll,
     dscomm_priv_op_drop(args.user);
     if (status < 0)
         return status;
-    full = describe(&span, levels);
+    full = choice_describe(&span, levels);
     dscomm_priv_info_copy(&full, sizeof full, info);
     g_array_free(rules, TRUE);
     return DSCOMM_OK;
@@ -158,7 +158,8 @@ dscomm_status_t dscomm_group_algorithm(dscomm_group_t *group,
     if (status < 0)
         return status;
     args.count = count;
-    *ret_name = name_of(dscomm_priv_dispatch_peek(group, &args, async != 0));
+    *ret_name =
+        algorithm_name(dscomm_priv_dispatch_peek(group, &args, async != 0));
     dscomm_priv_op_drop(args.user);
     return DSCOMM_OK;
 }

@@ -25,8 +25,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static dscomm_status_t merge(const dscomm_init_attr_t *attr,
-                             dscomm_init_attr_t *merged)
+static dscomm_status_t init_attr_merge(const dscomm_init_attr_t *attr,
+                                       dscomm_init_attr_t *merged)
 {
     const char *name = "dscomm_init";
     dscomm_status_t status = dscomm_priv_attr_read(
@@ -82,7 +82,7 @@ static const dscomm_group_part_t *const parts[] = {
 };
 
 /* Gives lower rooms the functions of higher ones that they call. */
-static dscomm_status_t prepare(void)
+static dscomm_status_t process_prepare(void)
 {
     dscomm_status_t status;
 
@@ -165,14 +165,14 @@ dscomm_status_t dscomm_init(const dscomm_init_attr_t *attr,
     dscomm_init_attr_t merged = DSCOMM_INIT_ATTR_INIT;
     dscomm_join_t join = {0};
     dscomm_world_t *world;
-    dscomm_status_t status = merge(attr, &merged);
+    dscomm_status_t status = init_attr_merge(attr, &merged);
 
     if (status < 0)
         return status;
     if (!ret_world)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "dscomm_init: ret_world is NULL");
-    status = prepare();
+    status = process_prepare();
     if (status == DSCOMM_OK)
         status = dscomm_priv_discover(&merged, &join);
     if (status < 0)

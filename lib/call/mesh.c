@@ -15,8 +15,8 @@
 #define NDIMS_MAX 64
 
 /* Checks dims, with the one that is -1 computed. */
-static dscomm_status_t complete(const dscomm_group_t *parent, const int *dims,
-                                int ndims, int *full)
+static dscomm_status_t mesh_complete(const dscomm_group_t *parent,
+                                     const int *dims, int ndims, int *full)
 {
     const char *name = "dscomm_group_mesh";
     int64_t product = 1;
@@ -51,8 +51,8 @@ static dscomm_status_t complete(const dscomm_group_t *parent, const int *dims,
 }
 
 /* The ranks that differ from rank in coordinate d only. */
-static void line(int rank, const int *dims, int ndims, int d, int *ranks,
-                 int *ret_first)
+static void mesh_line(int rank, const int *dims, int ndims, int d, int *ranks,
+                      int *ret_first)
 {
     int stride = 1;
 
@@ -64,9 +64,9 @@ static void line(int rank, const int *dims, int ndims, int d, int *ranks,
 }
 
 /* The call's time is over, after so many of its groups. */
-static dscomm_status_t fail_late(const dscomm_group_t *parent,
-                                 const dscomm_group_attr_t *attr, int made,
-                                 int ndims)
+static dscomm_status_t mesh_fail_timeout(const dscomm_group_t *parent,
+                                         const dscomm_group_attr_t *attr,
+                                         int made, int ndims)
 {
     char text[DSCOMM_ERROR_MAX];
 
@@ -80,9 +80,11 @@ static dscomm_status_t fail_late(const dscomm_group_t *parent,
     return dscomm_fail(DSCOMM_ERR_TIMEOUT, "%s", text);
 }
 
-static dscomm_status_t open_lines(dscomm_group_t *parent, const int *dims,
-                                  int ndims, const dscomm_group_attr_t *attr,
-                                  int64_t deadline, dscomm_group_t **groups)
+static dscomm_status_t mesh_open_lines(dscomm_group_t *parent, const int *dims,
+                                       int ndims,
+                                       const dscomm_group_attr_t *attr,
+                                       int64_t deadline,
+                                       dscomm_group_t **groups)
 {
     const uint64_t children = parent->life.children + (uint64_t)ndims;
     int *ranks = (int *)parent->scratch, first;
@@ -90,10 +92,10 @@ static dscomm_status_t open_lines(dscomm_group_t *parent, const int *dims,
 
     for (int d = 0; d < ndims && status == DSCOMM_OK; d++) {
         if (d && !dscomm_priv_clock_left(deadline)) {
-            status = fail_late(parent, attr, d, ndims);
+            status = mesh_fail_timeout(parent, attr, d, ndims);
             break;
         }
-        line(parent->rank, dims, ndims, d, ranks, &first);
+        mesh_line(parent->rank, dims, ndims, d, ranks, &first);
         status = dscomm_priv_group_child(parent, ranks, dims[d], attr, deadline,
                                          first, &groups[d]);
     }
@@ -103,7 +105,7 @@ static dscomm_status_t open_lines(dscomm_group_t *parent, const int *dims,
     return status;
 }
 
-static uint64_t hash_dims(const int *dims, int ndims)
+static uint64_t mesh_hash_dims(const int *dims, int ndims)
 {
     uint64_t hash = (uint64_t)ndims;
 
@@ -112,7 +114,8 @@ static uint64_t hash_dims(const int *dims, int ndims)
     return hash;
 }
 
-static dscomm_status_t agree(dscomm_group_t *parent, const int *dims, int ndims)
+static dscomm_status_t mesh_agree(dscomm_group_t *parent, const int *dims,
+                                  int ndims)
 {
     char what[128];
     size_t used = (size_t)snprintf(what, sizeof what, "dscomm_group_mesh(");
@@ -122,7 +125,7 @@ static dscomm_status_t agree(dscomm_group_t *parent, const int *dims, int ndims)
                                  d ? " x %d" : "%d", dims[d]);
     snprintf(what + used, sizeof what - used, ")");
     return dscomm_priv_agree(parent, DSCOMM_ROOT_GROUP_MESH,
-                             hash_dims(dims, ndims), what,
+                             mesh_hash_dims(dims, ndims), what,
                              "all ranks must give the same dimensions");
 }
 
@@ -145,13 +148,13 @@ dscomm_status_t dscomm_group_mesh(dscomm_group_t *parent, const int *dims,
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s: ndims is %d, not in 1 ... %d", name, ndims,
                            NDIMS_MAX);
-    status = complete(parent, dims, ndims, full);
+    status = mesh_complete(parent, dims, ndims, full);
     if (status == DSCOMM_OK)
-        status = agree(parent, full, ndims);
+        status = mesh_agree(parent, full, ndims);
     if (status == DSCOMM_OK)
-        status =
-            open_lines(parent, full, ndims, &attr,
-                       dscomm_priv_clock_after(now, attr.timeout_ms), groups);
+        status = mesh_open_lines(parent, full, ndims, &attr,
+                                 dscomm_priv_clock_after(now, attr.timeout_ms),
+                                 groups);
     if (status == DSCOMM_OK)
         memcpy(ret_groups, groups, (size_t)ndims * sizeof *groups);
     for (int d = 0; status < 0 && d < ndims; d++)

@@ -32,8 +32,9 @@ dscomm_status_t dscomm_priv_check_peer(const dscomm_group_t *group,
 }
 
 /* The slow path of checking: finds the cause. */
-static dscomm_status_t check(const dscomm_group_t *group,
-                             const dscomm_call_t *call, const char *name)
+static dscomm_status_t message_check(const dscomm_group_t *group,
+                                     const dscomm_call_t *call,
+                                     const char *name)
 {
     const dscomm_message_t *message = &call->p2p.message;
     dscomm_dtype_t dtype = (dscomm_dtype_t)call->p2p.dtype;
@@ -60,8 +61,9 @@ static dscomm_status_t check(const dscomm_group_t *group,
                                   call->p2p.receive);
 }
 
-static inline dscomm_call_t describe(const void *send, void *recv, size_t count,
-                                     dscomm_dtype_t dtype, int peer, int tag)
+static inline dscomm_call_t message_describe(const void *send, void *recv,
+                                             size_t count, dscomm_dtype_t dtype,
+                                             int peer, int tag)
 {
     dscomm_call_t call = {.type = CALL_MESSAGE};
 
@@ -85,8 +87,8 @@ static inline int quick(const dscomm_group_t *group, const dscomm_call_t *call,
            call->p2p.message.tag >= 0;
 }
 
-static dscomm_status_t transfer(dscomm_group_t *group,
-                                const dscomm_call_t *call)
+static dscomm_status_t message_transfer(dscomm_group_t *group,
+                                        const dscomm_call_t *call)
 {
     if (!call->p2p.receive)
         return group->ops.send(group->impl, &call->p2p.message);
@@ -96,7 +98,8 @@ static dscomm_status_t transfer(dscomm_group_t *group,
 }
 
 /* With hooks, or while works run. */
-static dscomm_status_t transfer_slow(dscomm_group_t *group, dscomm_call_t *call)
+static dscomm_status_t message_transfer_slow(dscomm_group_t *group,
+                                             dscomm_call_t *call)
 {
     dscomm_hook_span_t span = dscomm_priv_hook_begin(group, call);
     int pending = dscomm_priv_group_is(group, GROUP_PENDING) != 0;
@@ -104,7 +107,7 @@ static dscomm_status_t transfer_slow(dscomm_group_t *group, dscomm_call_t *call)
 
     if (pending)
         pthread_mutex_lock(&group->works.lock);
-    status = transfer(group, call);
+    status = message_transfer(group, call);
     if (pending) {
         group->works.unscanned = 1;
         pthread_mutex_unlock(&group->works.lock);
@@ -113,14 +116,14 @@ static dscomm_status_t transfer_slow(dscomm_group_t *group, dscomm_call_t *call)
     return status;
 }
 
-static dscomm_status_t block(dscomm_group_t *group, dscomm_call_t *call)
+static dscomm_status_t message_block(dscomm_group_t *group, dscomm_call_t *call)
 {
     int can =
         call->p2p.receive ? group->ops.recv != NULL : group->ops.send != NULL;
 
     /* The backend's blocking forms do not go on with schedules. */
     if (can && !call->bounce && !dscomm_priv_group_is(group, GROUP_SCHEDULED))
-        return transfer_slow(group, call);
+        return message_transfer_slow(group, call);
     call->p2p.message.waits = call->p2p.receive;
     return dscomm_priv_work_block(group, &dscomm_priv_message_kind, call,
                                   group->works.request);
@@ -133,8 +136,9 @@ static dscomm_status_t stage(dscomm_group_t *group, dscomm_call_t *call)
     return dscomm_priv_stage_call(group, call);
 }
 
-static dscomm_status_t record(dscomm_group_t *group, const dscomm_call_t *call,
-                              const char *name)
+static dscomm_status_t message_record(dscomm_group_t *group,
+                                      const dscomm_call_t *call,
+                                      const char *name)
 {
     if (dscomm_priv_stage_wanted(group, call))
         return dscomm_priv_stage_refuse(group, name);
@@ -142,8 +146,9 @@ static dscomm_status_t record(dscomm_group_t *group, const dscomm_call_t *call,
 }
 
 /* A blocking call while something else is going on. */
-static dscomm_status_t block_slow(dscomm_group_t *group, dscomm_call_t *call,
-                                  const char *name, int wants_answer)
+static dscomm_status_t message_block_slow(dscomm_group_t *group,
+                                          dscomm_call_t *call, const char *name,
+                                          int wants_answer)
 {
     dscomm_status_t status = dscomm_priv_group_usable(group, name);
 
@@ -155,27 +160,28 @@ static dscomm_status_t block_slow(dscomm_group_t *group, dscomm_call_t *call,
                                "%s on group '%s': between coalesce_begin and "
                                "_end ret_source and ret_bytes must be NULL",
                                name, group->identity.name);
-        return record(group, call, name);
+        return message_record(group, call, name);
     }
     call->p2p.sequence = ++group->life.messages;
     status = stage(group, call);
-    return status < 0 ? status : block(group, call);
+    return status < 0 ? status : message_block(group, call);
 }
 
 dscomm_status_t dscomm_send(dscomm_group_t *group, const void *buffer,
                             size_t count, dscomm_dtype_t dtype, int dest,
                             int tag)
 {
-    dscomm_call_t call = describe(buffer, NULL, count, dtype, dest, tag);
+    dscomm_call_t call =
+        message_describe(buffer, NULL, count, dtype, dest, tag);
 
     if (G_UNLIKELY(!quick(group, &call, buffer))) {
-        dscomm_status_t status = check(group, &call, "send");
+        dscomm_status_t status = message_check(group, &call, "send");
         if (status < 0)
             return status;
     }
     if (G_UNLIKELY(dscomm_priv_group_busy(group) || !group->ops.send ||
                    dscomm_priv_device_present()))
-        return block_slow(group, &call, "send", 0);
+        return message_block_slow(group, &call, "send", 0);
     group->life.messages++;
     return group->ops.send(group->impl, &call.p2p.message);
 }
@@ -184,20 +190,22 @@ dscomm_status_t dscomm_recv(dscomm_group_t *group, void *buffer, size_t count,
                             dscomm_dtype_t dtype, int source, int tag,
                             int *ret_source, size_t *ret_bytes)
 {
-    dscomm_call_t call = describe(NULL, buffer, count, dtype, source, tag);
+    dscomm_call_t call =
+        message_describe(NULL, buffer, count, dtype, source, tag);
     dscomm_status_t status = DSCOMM_OK;
 
     call.p2p.receive = 1;
     if (G_UNLIKELY(!quick(group, &call, buffer)))
-        status = check(group, &call, "recv");
+        status = message_check(group, &call, "recv");
     if (status < 0)
         return status;
     if (G_UNLIKELY(dscomm_priv_group_busy(group) || !group->ops.recv ||
                    dscomm_priv_device_present())) {
-        status = block_slow(group, &call, "recv", ret_source || ret_bytes);
+        status =
+            message_block_slow(group, &call, "recv", ret_source || ret_bytes);
     } else {
         group->life.messages++;
-        status = transfer(group, &call);
+        status = message_transfer(group, &call);
     }
     if (status == DSCOMM_OK || status == DSCOMM_ERR_TRUNCATED) {
         if (ret_source)
@@ -231,14 +239,15 @@ dscomm_status_t dscomm_recv_within(dscomm_group_t *group, void *buffer,
                                    dscomm_message_info_t *ret_info)
 {
     const char *name = "dscomm_recv_within";
-    dscomm_call_t call = describe(NULL, buffer, count, dtype, source, tag);
+    dscomm_call_t call =
+        message_describe(NULL, buffer, count, dtype, source, tag);
     dscomm_status_t status;
 
     call.p2p.receive = 1;
     call.p2p.message.waits = 1;
     status = dscomm_priv_group_ready(group, name);
     if (status == DSCOMM_OK)
-        status = check(group, &call, name);
+        status = message_check(group, &call, name);
     if (status == DSCOMM_OK)
         status = dscomm_priv_message_info_check(ret_info, name);
     if (status == DSCOMM_OK)
@@ -247,7 +256,7 @@ dscomm_status_t dscomm_recv_within(dscomm_group_t *group, void *buffer,
     return status < 0 ? status : recv_within(group, &call, ret_info);
 }
 
-static void matched_free(dscomm_matched_t *matched)
+static void matched_release(dscomm_matched_t *matched)
 {
     dscomm_matched_t **link = &matched->group->works.matched;
 
@@ -263,14 +272,14 @@ static dscomm_status_t recv_taken(dscomm_matched_t *matched, void *buffer,
 {
     const char *name = "dscomm_recv_matched";
     dscomm_group_t *group = matched->group;
-    dscomm_call_t call =
-        describe(NULL, buffer, count, dtype, matched->source, matched->tag);
+    dscomm_call_t call = message_describe(NULL, buffer, count, dtype,
+                                          matched->source, matched->tag);
     dscomm_status_t status = dscomm_priv_group_ready(group, name);
 
     call.p2p.receive = 1;
     call.p2p.message.taken = matched->taken;
     if (status == DSCOMM_OK)
-        status = check(group, &call, name);
+        status = message_check(group, &call, name);
     if (status == DSCOMM_OK)
         status = dscomm_priv_message_info_check(ret_info, name);
     return status < 0 ? status : recv_within(group, &call, ret_info);
@@ -294,25 +303,25 @@ dscomm_status_t dscomm_recv_matched(dscomm_matched_t *matched, void *buffer,
                            "dscomm_recv_matched: matched is NULL");
     status = recv_taken(matched, buffer, count, dtype, ret_info);
     if (!is_kept(status))
-        matched_free(matched);
+        matched_release(matched);
     return status;
 }
 
-static dscomm_status_t start(dscomm_group_t *group, dscomm_call_t *call,
-                             const void *buffer, const char *name,
-                             dscomm_work_t **ret_work)
+static dscomm_status_t message_begin(dscomm_group_t *group, dscomm_call_t *call,
+                                     const void *buffer, const char *name,
+                                     dscomm_work_t **ret_work)
 {
     dscomm_status_t status = DSCOMM_OK;
 
     if (!quick(group, call, buffer))
-        status = check(group, call, name);
+        status = message_check(group, call, name);
     if (status == DSCOMM_OK)
         status = dscomm_priv_group_usable(group, name);
     if (status < 0)
         return status;
     if (dscomm_priv_group_is(group, GROUP_COALESCING))
         return ret_work ? dscomm_priv_recording_refuse(group, name)
-                        : record(group, call, name);
+                        : message_record(group, call, name);
     if (!ret_work)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "%s on group '%s': ret_work is NULL; only between "
@@ -331,17 +340,19 @@ dscomm_status_t dscomm_isend(dscomm_group_t *group, const void *buffer,
                              size_t count, dscomm_dtype_t dtype, int dest,
                              int tag, dscomm_work_t **ret_work)
 {
-    dscomm_call_t call = describe(buffer, NULL, count, dtype, dest, tag);
+    dscomm_call_t call =
+        message_describe(buffer, NULL, count, dtype, dest, tag);
 
-    return start(group, &call, buffer, "isend", ret_work);
+    return message_begin(group, &call, buffer, "isend", ret_work);
 }
 
 dscomm_status_t dscomm_irecv(dscomm_group_t *group, void *buffer, size_t count,
                              dscomm_dtype_t dtype, int source, int tag,
                              dscomm_work_t **ret_work)
 {
-    dscomm_call_t call = describe(NULL, buffer, count, dtype, source, tag);
+    dscomm_call_t call =
+        message_describe(NULL, buffer, count, dtype, source, tag);
 
     call.p2p.receive = 1;
-    return start(group, &call, buffer, "irecv", ret_work);
+    return message_begin(group, &call, buffer, "irecv", ret_work);
 }

@@ -95,8 +95,8 @@ const dscomm_work_kind_t dscomm_priv_message_kind = {
     .expire = receive_expire,
 };
 
-static dscomm_status_t check_backend(const dscomm_group_t *group,
-                                     const char *name)
+static dscomm_status_t receive_check_backend(const dscomm_group_t *group,
+                                             const char *name)
 {
     if (group->ops.withdraw)
         return DSCOMM_OK;
@@ -121,13 +121,14 @@ dscomm_status_t dscomm_priv_receive_deadline(const dscomm_group_t *group,
     if (timeout_ms == DSCOMM_TIMEOUT_DEFAULT)
         timeout_ms = group->timeout_ms;
     if (timeout_ms != DSCOMM_TIMEOUT_NONE)
-        status = check_backend(group, name);
+        status = receive_check_backend(group, name);
     *ret_deadline_ns = dscomm_priv_clock_after(dscomm_priv_clock(), timeout_ms);
     return status;
 }
 
 /* OK, or why work is nothing that can be taken back. */
-static dscomm_status_t check_work(const dscomm_work_t *work, const char *name)
+static dscomm_status_t receive_check_work(const dscomm_work_t *work,
+                                          const char *name)
 {
     if (!work)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: work is NULL", name);
@@ -144,13 +145,13 @@ static dscomm_status_t check_work(const dscomm_work_t *work, const char *name)
 dscomm_status_t dscomm_work_cancel(dscomm_work_t *work)
 {
     const char *name = "dscomm_work_cancel";
-    dscomm_status_t status = check_work(work, name);
+    dscomm_status_t status = receive_check_work(work, name);
     dscomm_group_t *group;
 
     if (status < 0 || dscomm_priv_work_done(work))
         return status;
     group = work->group;
-    status = check_backend(group, name);
+    status = receive_check_backend(group, name);
     if (status < 0)
         return status;
     pthread_mutex_lock(&group->works.lock);
@@ -165,7 +166,7 @@ dscomm_status_t dscomm_work_cancel(dscomm_work_t *work)
 dscomm_status_t dscomm_work_set_timeout(dscomm_work_t *work, int timeout_ms)
 {
     const char *name = "dscomm_work_set_timeout";
-    dscomm_status_t status = check_work(work, name);
+    dscomm_status_t status = receive_check_work(work, name);
     int64_t deadline_ns = 0;
 
     if (status == DSCOMM_OK)

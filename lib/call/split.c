@@ -19,7 +19,7 @@ typedef struct {
 } member_t;
 
 /* By colour, then in the order of the new group. */
-static int compare(const void *a, const void *b)
+static int member_compare(const void *a, const void *b)
 {
     const member_t *x = a, *y = b;
 
@@ -30,9 +30,10 @@ static int compare(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-static dscomm_status_t fail_backends(dscomm_group_t *parent,
-                                     const member_t *own, const char *backend,
-                                     int odd, int other)
+static dscomm_status_t split_fail_backends(dscomm_group_t *parent,
+                                           const member_t *own,
+                                           const char *backend, int odd,
+                                           int other)
 {
     char color[24] = "DSCOMM_NO_COLOR", what[DSCOMM_ERROR_MAX];
 
@@ -47,8 +48,9 @@ static dscomm_status_t fail_backends(dscomm_group_t *parent,
 
 /* What everyone gave, sorted. All ranks see the same, and so find the same
  * fault in it. */
-static dscomm_status_t gather(dscomm_group_t *parent, const member_t *own,
-                              const char *backend, member_t *members)
+static dscomm_status_t members_gather(dscomm_group_t *parent,
+                                      const member_t *own, const char *backend,
+                                      member_t *members)
 {
     const member_t *first = members;
     dscomm_status_t status = dscomm_priv_agree_gather(
@@ -56,19 +58,20 @@ static dscomm_status_t gather(dscomm_group_t *parent, const member_t *own,
 
     if (status < 0)
         return status;
-    qsort(members, (size_t)parent->size, sizeof *members, compare);
+    qsort(members, (size_t)parent->size, sizeof *members, member_compare);
     for (int i = 1; i < parent->size; i++) {
         if (members[i].color != first->color)
             first = &members[i];
         else if (first->color >= 0 && members[i].backend != first->backend)
-            return fail_backends(parent, own, backend, members[i].rank,
-                                 first->rank);
+            return split_fail_backends(parent, own, backend, members[i].rank,
+                                       first->rank);
     }
     return DSCOMM_OK;
 }
 
 /* The ranks of one colour, in order; returns how many. */
-static int pick(const member_t *members, int size, int color, int *ranks)
+static int members_pick(const member_t *members, int size, int color,
+                        int *ranks)
 {
     int count = 0;
 
@@ -108,10 +111,10 @@ dscomm_status_t dscomm_group_split(dscomm_group_t *parent, int color, int key,
         return DSCOMM_ERR_NO_MEMORY;
     own = (member_t){color, key, (int32_t)g_str_hash(merged.backend),
                      parent->rank};
-    status = gather(parent, &own, merged.backend, members);
+    status = members_gather(parent, &own, merged.backend, members);
     if (status == DSCOMM_OK) {
         ranks = (int *)parent->scratch;
-        count = pick(members, parent->size, color, ranks);
+        count = members_pick(members, parent->size, color, ranks);
         status = dscomm_priv_group_child(
             parent, ranks, count, &merged,
             dscomm_priv_clock_after(now, merged.timeout_ms), color, ret_group);

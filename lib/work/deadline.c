@@ -30,7 +30,8 @@ static dscomm_work_t *part(dscomm_work_t *work)
 }
 
 /* Into text, which has size bytes; returns it. */
-static const char *number(char *text, size_t size, const char *what, int which)
+static const char *append_number(char *text, size_t size, const char *what,
+                                 int which)
 {
     if (which == -1)
         snprintf(text, size, "any %s", what);
@@ -48,9 +49,10 @@ void dscomm_priv_work_describe(const dscomm_work_t *work, char *text,
     if (call->type == CALL_COLLECTIVE)
         dscomm_coll_describe(&call->coll, text, size);
     else if (call->p2p.receive)
-        snprintf(text, size, "recv from %s with %s",
-                 number(rank, sizeof rank, "rank", call->p2p.message.peer),
-                 number(tag, sizeof tag, "tag", call->p2p.message.tag));
+        snprintf(
+            text, size, "recv from %s with %s",
+            append_number(rank, sizeof rank, "rank", call->p2p.message.peer),
+            append_number(tag, sizeof tag, "tag", call->p2p.message.tag));
     else
         snprintf(text, size, "send to rank %d with tag %d",
                  call->p2p.message.peer, call->p2p.message.tag);
@@ -67,8 +69,9 @@ static void break_group(dscomm_group_t *group, dscomm_status_t status,
 
 /* Who is late, and what for. ERR_MISMATCH, and text is the whole sentence,
  * if the ranks have made different calls. */
-static dscomm_status_t explain(dscomm_group_t *group, dscomm_work_t *culprit,
-                               char *text, size_t size)
+static dscomm_status_t timeout_explain(dscomm_group_t *group,
+                                       dscomm_work_t *culprit, char *text,
+                                       size_t size)
 {
     if (culprit && culprit->kind->overdue)
         return culprit->kind->overdue(culprit, text, size);
@@ -79,7 +82,7 @@ static dscomm_status_t explain(dscomm_group_t *group, dscomm_work_t *culprit,
 }
 
 /* The group's own deadline has passed. 0 if something has come since. */
-static int expire(dscomm_group_t *group, dscomm_work_t *culprit)
+static int work_expire(dscomm_group_t *group, dscomm_work_t *culprit)
 {
     const uint64_t before = group->works.completed;
     char what[128] = "a coalesced call", why[DSCOMM_ERROR_MAX] = "";
@@ -87,7 +90,7 @@ static int expire(dscomm_group_t *group, dscomm_work_t *culprit)
 
     if (culprit)
         dscomm_priv_work_describe(culprit, what, sizeof(what));
-    if (explain(group, culprit, why, sizeof(why)) < 0) {
+    if (timeout_explain(group, culprit, why, sizeof(why)) < 0) {
         break_group(group, DSCOMM_ERR_MISMATCH, why);
         return 1;
     }
@@ -120,7 +123,7 @@ static int64_t next_look_ns(const dscomm_group_t *group)
 
 /* A collective has waited for longer and longer: 1 if that ends the group.
  */
-static int look(dscomm_group_t *group, dscomm_work_t *culprit)
+static int diagnosis_look(dscomm_group_t *group, dscomm_work_t *culprit)
 {
     char text[DSCOMM_ERROR_MAX];
 
@@ -197,8 +200,8 @@ int dscomm_priv_work_over(dscomm_work_t *work, int64_t now)
     if (work->call.deadline_ns)
         return work->kind->expire(work, now);
     if (!is_overdue(work, now))
-        return look(group, part(work));
-    return expire(group, part(work));
+        return diagnosis_look(group, part(work));
+    return work_expire(group, part(work));
 }
 
 /* Lets the own deadlines of receives pass, and returns a work for which the
@@ -238,8 +241,8 @@ void dscomm_priv_works_expire(dscomm_group_t *group, int64_t now)
     count_wait(group, now);
     overdue = find_overdue(group, now);
     if (overdue)
-        expire(group, overdue);
+        work_expire(group, overdue);
     else
-        look(group, first_to_look_at(group));
+        diagnosis_look(group, first_to_look_at(group));
     group->works.expiring = 0;
 }

@@ -34,7 +34,7 @@ void dscomm_priv_event_write(dscomm_group_t *group)
     while (written < 0 && errno == EINTR);
 }
 
-static void watch(dscomm_group_t *group, int fd)
+static void event_watch(dscomm_group_t *group, int fd)
 {
     pthread_mutex_lock(&lock);
     atomic_store(&group->works.event, fd + 1);
@@ -125,7 +125,7 @@ dscomm_status_t dscomm_group_fd(dscomm_group_t *group, int *ret_fd)
     if (fd < 0)
         return dscomm_fail(DSCOMM_ERR_IO, "%s on group '%s': eventfd: %s", name,
                            group->identity.name, strerror(errno));
-    watch(group, fd);
+    event_watch(group, fd);
     if (dscomm_priv_group_revoked(group, NULL, 0) != DSCOMM_OK)
         dscomm_priv_event_write(group);
     *ret_fd = fd;

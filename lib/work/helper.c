@@ -41,7 +41,7 @@ static void pause_for_a_moment(void)
     pthread_cond_timedwait(&came, &lock, &until);
 }
 
-static void sleep_until_wanted(void)
+static void helper_sleep(void)
 {
     asleep = 1;
     while (asleep && !stopping)
@@ -83,7 +83,7 @@ static void help_calls(void)
     }
 }
 
-static void *loop(void *arg)
+static void *helper_loop(void *arg)
 {
     unsigned seen = 0, pauses = 0;
 
@@ -92,7 +92,7 @@ static void *loop(void *arg)
         pauses = calls || begun != seen ? 0 : pauses + 1;
         seen = begun;
         if (pauses > PAUSES_MOST)
-            sleep_until_wanted();
+            helper_sleep();
         else
             pause_for_a_moment();
         help_calls();
@@ -102,7 +102,7 @@ static void *loop(void *arg)
 }
 
 /* Signals are for the program's own threads. */
-static void start(void)
+static void helper_start(void)
 {
     pthread_condattr_t attr;
     sigset_t all, before;
@@ -115,7 +115,7 @@ static void start(void)
     vain = 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    running = pthread_create(&thread, NULL, loop, NULL) == 0;
+    running = pthread_create(&thread, NULL, helper_loop, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -130,7 +130,7 @@ void dscomm_help_begin(dscomm_help_t *help)
     calls = help;
     begun++;
     if (!running)
-        start();
+        helper_start();
     if (wake)
         pthread_cond_signal(&came);
     asleep = 0;

@@ -21,7 +21,7 @@ static node_t *nodes;
 static _Atomic(node_t *) current;
 
 /* NULL: no memory. */
-static node_t *intern(const dscomm_hooks_t *hooks)
+static node_t *hooks_intern(const dscomm_hooks_t *hooks)
 {
     node_t *node;
 
@@ -38,7 +38,7 @@ static node_t *intern(const dscomm_hooks_t *hooks)
     return node;
 }
 
-static dscomm_status_t install(const dscomm_hooks_t *hooks)
+static dscomm_status_t hooks_install(const dscomm_hooks_t *hooks)
 {
     node_t *node;
 
@@ -46,7 +46,7 @@ static dscomm_status_t install(const dscomm_hooks_t *hooks)
         return dscomm_fail(DSCOMM_ERR_STATE,
                            "dscomm_hooks_set: another hook table is "
                            "installed; remove it first with NULL");
-    node = intern(hooks);
+    node = hooks_intern(hooks);
     if (!node)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "dscomm_hooks_set: no memory");
     atomic_store(&current, node);
@@ -65,7 +65,7 @@ dscomm_status_t dscomm_hooks_set(const dscomm_hooks_t *hooks)
         return status;
     pthread_mutex_lock(&lock);
     if (hooks) {
-        status = install(&own);
+        status = hooks_install(&own);
     } else {
         atomic_fetch_and(&dscomm_priv_attention, ~DSCOMM_ATTENTION_HOOKS);
         atomic_store(&current, NULL);
@@ -82,9 +82,9 @@ static int counts_all_ranks(int coll)
            coll == DSCOMM_COLL_SCATTER || coll == DSCOMM_COLL_ALL_TO_ALL;
 }
 
-static void describe_collective(const dscomm_group_t *group,
-                                const dscomm_coll_args_t *args,
-                                dscomm_op_info_t *info)
+static void op_describe_collective(const dscomm_group_t *group,
+                                   const dscomm_coll_args_t *args,
+                                   dscomm_op_info_t *info)
 {
     info->sequence = args->sequence;
     info->coll = args->coll;
@@ -100,7 +100,8 @@ static void describe_collective(const dscomm_group_t *group,
     info->recv = args->recv;
 }
 
-static void describe_message(const dscomm_call_t *call, dscomm_op_info_t *info)
+static void op_describe_message(const dscomm_call_t *call,
+                                dscomm_op_info_t *info)
 {
     const dscomm_message_t *message = &call->p2p.message;
 
@@ -116,16 +117,16 @@ static void describe_message(const dscomm_call_t *call, dscomm_op_info_t *info)
     info->recv = message->recv;
 }
 
-static void describe(const dscomm_group_t *group, const dscomm_call_t *call,
-                     dscomm_op_info_t *info)
+static void op_describe(const dscomm_group_t *group, const dscomm_call_t *call,
+                        dscomm_op_info_t *info)
 {
     info->size = sizeof(*info);
     info->group = group;
     info->async = call->async;
     if (call->type == CALL_COLLECTIVE)
-        describe_collective(group, &call->coll, info);
+        op_describe_collective(group, &call->coll, info);
     else
-        describe_message(call, info);
+        op_describe_message(call, info);
 }
 
 dscomm_hook_span_t dscomm_priv_hook_begin(const dscomm_group_t *group,
@@ -136,7 +137,7 @@ dscomm_hook_span_t dscomm_priv_hook_begin(const dscomm_group_t *group,
     dscomm_op_info_t info;
 
     if (node && node->hooks.begin) {
-        describe(group, call, &info);
+        op_describe(group, call, &info);
         span.token = node->hooks.begin(&info, node->hooks.arg);
     }
     return span;
@@ -149,7 +150,7 @@ void dscomm_priv_hook_end(const dscomm_group_t *group, const void *call,
 
     if (!span.hooks || !span.hooks->end)
         return;
-    describe(group, call, &info);
+    op_describe(group, call, &info);
     span.hooks->end(&info, status, span.token, span.hooks->arg);
 }
 

@@ -39,7 +39,7 @@ static atomic_int running;
 
 /* Sleeps until works come, or it is time to look whether groups have failed.
  * With the lock held. */
-static void sleep_idle(void)
+static void thread_sleep_idle(void)
 {
     struct timespec until;
 
@@ -59,13 +59,13 @@ static void sleep_idle(void)
 }
 
 /* Sleeps until a group has works; 0 when the thread shall end. */
-static int sleep_until_wanted(void)
+static int thread_sleep(void)
 {
     int go_on;
 
     pthread_mutex_lock(&lock);
     while (!stopping && dscomm_priv_progress_idle())
-        sleep_idle();
+        thread_sleep_idle();
     go_on = !stopping;
     pthread_mutex_unlock(&lock);
     return go_on;
@@ -79,12 +79,12 @@ static int64_t time_of_deadlines(int64_t *last_ns)
     return *last_ns = dscomm_priv_clock();
 }
 
-static void *loop(void *arg)
+static void *thread_loop(void *arg)
 {
     useconds_t nap = NAP_MIN_US;
     int64_t last_ns = 0;
 
-    while (sleep_until_wanted()) {
+    while (thread_sleep()) {
         if (dscomm_priv_progress_all(time_of_deadlines(&last_ns))) {
             nap = NAP_MIN_US;
             continue;
@@ -97,7 +97,7 @@ static void *loop(void *arg)
 }
 
 /* Signals are the program's business. */
-static int create(void)
+static int thread_create(void)
 {
     sigset_t all, old;
     int error;
@@ -108,7 +108,7 @@ static int create(void)
     made = true;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    error = pthread_create(&thread, NULL, loop, NULL);
+    error = pthread_create(&thread, NULL, thread_loop, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return error;
 }
@@ -123,13 +123,13 @@ void dscomm_priv_progress_wake(void)
 }
 
 /* Starts the thread, unless it runs. With users_lock held. */
-static dscomm_status_t run_thread(void)
+static dscomm_status_t thread_run(void)
 {
     int error;
 
     if (atomic_load(&running))
         return DSCOMM_OK;
-    error = create();
+    error = thread_create();
     if (error)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "cannot start the progress thread: %s; unset "
@@ -149,7 +149,7 @@ dscomm_status_t dscomm_priv_progress_start(void)
         return status;
     pthread_mutex_lock(&users_lock);
     if (mode)
-        status = run_thread();
+        status = thread_run();
     users += status == DSCOMM_OK;
     pthread_mutex_unlock(&users_lock);
     return status;
@@ -160,12 +160,12 @@ dscomm_status_t dscomm_priv_progress_demand(void)
     dscomm_status_t status;
 
     pthread_mutex_lock(&users_lock);
-    status = run_thread();
+    status = thread_run();
     pthread_mutex_unlock(&users_lock);
     return status;
 }
 
-static void end(void)
+static void thread_end(void)
 {
     pthread_mutex_lock(&lock);
     stopping = 1;
@@ -180,7 +180,7 @@ void dscomm_priv_progress_stop(void)
     pthread_mutex_lock(&users_lock);
     if (--users == 0) {
         if (atomic_load(&running))
-            end();
+            thread_end();
         dscomm_priv_helper_stop();
     }
     pthread_mutex_unlock(&users_lock);

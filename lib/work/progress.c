@@ -49,7 +49,7 @@ static bool is_settled(const dscomm_group_t *group)
 
 /* With both locks held. Clearing GROUP_PENDING hands the group back to its own
  * thread: nothing of the backend is touched after it. */
-static void settle(dscomm_group_t *group)
+static void pending_settle(dscomm_group_t *group)
 {
     if (!is_settled(group))
         return;
@@ -69,7 +69,7 @@ void dscomm_priv_pending_settle(dscomm_group_t *group)
     if (!is_settled(group))
         return;
     pthread_mutex_lock(&list_lock);
-    settle(group);
+    pending_settle(group);
     pthread_mutex_unlock(&list_lock);
 }
 
@@ -104,7 +104,7 @@ const dscomm_group_part_t dscomm_priv_works_part = {
     .free = dscomm_priv_works_destroy,
 };
 
-static void scan(dscomm_group_t *group)
+static void works_scan(dscomm_group_t *group)
 {
     dscomm_work_t *work, *next;
 
@@ -127,7 +127,7 @@ unsigned dscomm_priv_progress(dscomm_group_t *group)
     moved = group->ops.progress(group->impl);
     if (moved || group->works.unscanned || group->works.scheduled ||
         group->works.custom)
-        scan(group);
+        works_scan(group);
     if (moved && group->works.completed == before)
         group->works.completed++;
     return (unsigned)(group->works.completed - before);
@@ -140,7 +140,7 @@ int dscomm_priv_progress_broken(dscomm_group_t *group)
 
     if (group->ops.status(group->impl, NULL, 0) == DSCOMM_OK)
         return 0;
-    scan(group);
+    works_scan(group);
     status = dscomm_priv_group_revoked(group, text, sizeof(text));
     dscomm_priv_works_cancel(group, status, text);
     return 1;
@@ -195,7 +195,7 @@ static unsigned walk_list(const dscomm_group_t *except, int locked,
             dscomm_priv_works_expire(group, now);
         pthread_mutex_lock(&list_lock);
         next = group->works.next;
-        settle(group);
+        pending_settle(group);
         pthread_mutex_unlock(&group->works.lock);
     }
     pthread_mutex_unlock(&list_lock);

@@ -27,7 +27,8 @@ typedef struct {
     void *stream; /* the group's at the time of the call */
 } stage_t;
 
-static size_t reach(const size_t *counts, const size_t *displs, int size)
+static size_t counts_extent(const size_t *counts, const size_t *displs,
+                            int size)
 {
     size_t most = 0;
 
@@ -70,14 +71,14 @@ static size_t elements(const dscomm_group_t *group,
     case ALL:
         return args->count * (size_t)group->size;
     case COUNTS:
-        return reach(counts, displs, group->size);
+        return counts_extent(counts, displs, group->size);
     default:
         return 0;
     }
 }
 
-static extent_t extent_of_collective(const dscomm_group_t *group,
-                                     const dscomm_coll_args_t *args)
+static extent_t collective_extent(const dscomm_group_t *group,
+                                  const dscomm_coll_args_t *args)
 {
     const int is_root = args->root < 0 || args->root == group->rank;
     const int rooted = shapes[args->coll].rooted;
@@ -99,13 +100,13 @@ static extent_t extent_of_collective(const dscomm_group_t *group,
     return extent;
 }
 
-static extent_t extent_of(const dscomm_group_t *group,
-                          const dscomm_call_t *call)
+static extent_t buffer_extent(const dscomm_group_t *group,
+                              const dscomm_call_t *call)
 {
     const dscomm_message_t *message = &call->p2p.message;
 
     if (call->type == CALL_COLLECTIVE)
-        return extent_of_collective(group, &call->coll);
+        return collective_extent(group, &call->coll);
     return (extent_t){.send = message->send,
                       .recv = message->recv,
                       .sends = message->send ? message->bytes : 0,
@@ -124,7 +125,7 @@ int dscomm_priv_stage_wanted(const dscomm_group_t *group,
 
     if (G_LIKELY(!dscomm_priv_device_present()))
         return 0;
-    extent = extent_of(group, call);
+    extent = buffer_extent(group, call);
     return on_device(extent.send, extent.sends) ||
            on_device(extent.recv, extent.recvs);
 }
@@ -148,7 +149,7 @@ static dscomm_status_t cover(const stage_t *stage, cover_t *ret_cover,
     return status;
 }
 
-static int overlaps(const extent_t *extent)
+static int extents_overlap(const extent_t *extent)
 {
     const uintptr_t send = (uintptr_t)extent->send;
     const uintptr_t recv = (uintptr_t)extent->recv;
@@ -257,12 +258,13 @@ static void stage_free(dscomm_bounce_t *bounce)
 
 /* Collectives that move or reduce elements and nothing else. What is divided or
  * multiplied, or must not be overwritten too early, goes by the host. */
-static int is_plain(const dscomm_coll_args_t *args, const extent_t *extent)
+static int buffers_are_plain(const dscomm_coll_args_t *args,
+                             const extent_t *extent)
 {
     if (args->op == DSCOMM_AVG || args->op >= DSCOMM_PREMUL_SUM ||
         args->send_counts || args->recv_counts)
         return 0;
-    return !overlaps(extent) || args->coll == DSCOMM_COLL_ALL_REDUCE ||
+    return !extents_overlap(extent) || args->coll == DSCOMM_COLL_ALL_REDUCE ||
            args->coll == DSCOMM_COLL_BROADCAST;
 }
 
@@ -275,12 +277,12 @@ static int is_spared(dscomm_group_t *group, const dscomm_call_t *call,
     if (call->type == CALL_MESSAGE)
         return (group->capabilities & DSCOMM_CAP_DEVICE_MEMORY) != 0;
     return call->type == CALL_COLLECTIVE && !call->async && !call->algorithm &&
-           group->ops.run && is_plain(&call->coll, extent);
+           group->ops.run && buffers_are_plain(&call->coll, extent);
 }
 
 /* What the stream has before the call; every device has a default one. */
-static dscomm_status_t await(const dscomm_group_t *group,
-                             const extent_t *extent)
+static dscomm_status_t stream_await(const dscomm_group_t *group,
+                                    const extent_t *extent)
 {
     const int sends = on_device(extent->send, extent->sends);
     dscomm_status_t status = DSCOMM_OK;
@@ -293,8 +295,8 @@ static dscomm_status_t await(const dscomm_group_t *group,
     return status;
 }
 
-static dscomm_status_t make(const dscomm_group_t *group, dscomm_call_t *call,
-                            const extent_t *extent)
+static dscomm_status_t stage_make(const dscomm_group_t *group,
+                                  dscomm_call_t *call, const extent_t *extent)
 {
     stage_t *stage = g_try_new0(stage_t, 1);
     dscomm_status_t status;
@@ -306,8 +308,8 @@ static dscomm_status_t make(const dscomm_group_t *group, dscomm_call_t *call,
                            group->identity.name, group->rank);
     stage->bounce = (dscomm_bounce_t){stage_finish, stage_free};
     stage->stream = group->memory.stream;
-    status = overlaps(extent) ? cover_both(stage, extent)
-                              : cover_each(stage, extent);
+    status = extents_overlap(extent) ? cover_both(stage, extent)
+                                     : cover_each(stage, extent);
     if (status < 0) {
         stage_free(&stage->bounce);
         return status;
@@ -324,10 +326,10 @@ static dscomm_status_t make(const dscomm_group_t *group, dscomm_call_t *call,
 dscomm_status_t dscomm_priv_stage_call(dscomm_group_t *group,
                                        dscomm_call_t *call)
 {
-    const extent_t extent = extent_of(group, call);
+    const extent_t extent = buffer_extent(group, call);
     dscomm_status_t status = is_spared(group, call, &extent)
-                                 ? await(group, &extent)
-                                 : make(group, call, &extent);
+                                 ? stream_await(group, &extent)
+                                 : stage_make(group, call, &extent);
 
     if (status < 0 && call->type == CALL_COLLECTIVE)
         dscomm_priv_group_revoke(group, status, dscomm_last_error());

@@ -177,8 +177,8 @@ dscomm_status_t dscomm_priv_work_block(dscomm_group_t *group,
     return status;
 }
 
-static dscomm_status_t check(const dscomm_work_t *work, const char *name,
-                             int timeout_ms)
+static dscomm_status_t work_check(const dscomm_work_t *work, const char *name,
+                                  int timeout_ms)
 {
     if (timeout_ms < DSCOMM_TIMEOUT_DEFAULT)
         return dscomm_fail(DSCOMM_ERR_INVALID,
@@ -194,19 +194,19 @@ static dscomm_status_t check(const dscomm_work_t *work, const char *name,
 
 dscomm_status_t dscomm_work_wait(dscomm_work_t *work, int timeout_ms)
 {
-    dscomm_status_t status = check(work, "dscomm_work_wait", timeout_ms);
+    dscomm_status_t status = work_check(work, "dscomm_work_wait", timeout_ms);
 
     return status < 0 ? status : dscomm_priv_work_wait(work, timeout_ms);
 }
 
 dscomm_status_t dscomm_work_test(dscomm_work_t *work)
 {
-    dscomm_status_t status = check(work, "dscomm_work_test", 0);
+    dscomm_status_t status = work_check(work, "dscomm_work_test", 0);
 
     return status < 0 ? status : dscomm_priv_work_wait(work, 0);
 }
 
-static dscomm_status_t check_array(dscomm_work_t *const *works, size_t count,
+static dscomm_status_t works_check(dscomm_work_t *const *works, size_t count,
                                    const char *name, int timeout_ms)
 {
     dscomm_status_t status = DSCOMM_OK;
@@ -216,7 +216,7 @@ static dscomm_status_t check_array(dscomm_work_t *const *works, size_t count,
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: works is NULL", name);
     for (i = 0; i < count && status == DSCOMM_OK; i++)
         if (works[i])
-            status = check(works[i], name, timeout_ms);
+            status = work_check(works[i], name, timeout_ms);
     return status;
 }
 
@@ -229,7 +229,7 @@ dscomm_status_t dscomm_work_wait_all(dscomm_work_t *const *works, size_t count,
     int64_t end;
     size_t i;
 
-    status = check_array(works, count, name, timeout_ms);
+    status = works_check(works, count, name, timeout_ms);
     if (status < 0)
         return status;
     end = dscomm_priv_clock_after(dscomm_priv_clock(), timeout_ms);
@@ -317,7 +317,7 @@ dscomm_status_t dscomm_work_wait_any(dscomm_work_t *const *works, size_t count,
                                      int timeout_ms, size_t *ret_index)
 {
     const char *name = "dscomm_work_wait_any";
-    dscomm_status_t status = check_array(works, count, name, timeout_ms);
+    dscomm_status_t status = works_check(works, count, name, timeout_ms);
     size_t i;
 
     if (status < 0)
@@ -351,7 +351,7 @@ dscomm_status_t dscomm_work_received(const dscomm_work_t *work, int *ret_source,
                                      int *ret_tag, size_t *ret_bytes)
 {
     dscomm_status_t status =
-        check(work, "dscomm_work_received", DSCOMM_TIMEOUT_DEFAULT);
+        work_check(work, "dscomm_work_received", DSCOMM_TIMEOUT_DEFAULT);
 
     if (status < 0)
         return status;

@@ -27,7 +27,7 @@ static size_t work_size(const dscomm_group_t *group)
     return (MAX(size, sizeof(dscomm_work_t)) + 63) & ~(size_t)63;
 }
 
-static dscomm_status_t grow(dscomm_group_t *group)
+static dscomm_status_t slots_grow(dscomm_group_t *group)
 {
     const size_t size = work_size(group);
     char *memory = aligned_alloc(64, SLAB_HEAD + SLAB_WORKS * size);
@@ -91,7 +91,7 @@ dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
     dscomm_status_t status;
 
     if (!group->works.idle) {
-        status = grow(group);
+        status = slots_grow(group);
         if (status < 0)
             dscomm_priv_bounce_free(call->bounce);
         if (status < 0)
@@ -136,7 +136,7 @@ static void drop_op(dscomm_work_t *work)
 }
 
 /* What a backend may use until the process ends stays. */
-static void free_memory(dscomm_work_t *work)
+static void work_free_memory(dscomm_work_t *work)
 {
     if (!work->request.held) {
         g_free(work->copy);
@@ -156,7 +156,7 @@ void dscomm_priv_work_discard(dscomm_work_t *work)
 {
     dscomm_group_t *group = work->group;
 
-    free_memory(work);
+    work_free_memory(work);
     work->next = group->works.idle;
     group->works.idle = work;
     dscomm_priv_group_release(group);
@@ -218,8 +218,8 @@ dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work)
 }
 
 /* What went wrong with a request. */
-static void explain(dscomm_work_t *work, dscomm_status_t status, char *text,
-                    size_t size)
+static void failure_explain(dscomm_work_t *work, dscomm_status_t status,
+                            char *text, size_t size)
 {
     dscomm_group_t *group = work->group;
     const dscomm_call_t *call = &work->call;
@@ -310,7 +310,7 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
         status = finish_bounce(work, status);
     work->group->works.completed++;
     if (status < 0 && !work->text && !text) {
-        explain(work, status, why, sizeof why);
+        failure_explain(work, status, why, sizeof why);
         text = why;
     }
     if (status < 0 && !work->text)
@@ -363,7 +363,7 @@ void dscomm_priv_works_destroy(dscomm_group_t *group)
             dscomm_work_t *work =
                 (void *)((char *)slab + SLAB_HEAD + k * group->works.size);
 
-            free_memory(work);
+            work_free_memory(work);
         }
         group->works.slabs = slab->next;
         free(slab);
