@@ -199,14 +199,12 @@ static dscomm_status_t memory_append(dscomm_priv_store_t *self, const char *key,
                                      dscomm_priv_deadline_t deadline)
 {
     memory_t *memory = lock(self);
-    dscomm_priv_bytes_t *value;
     dscomm_status_t status;
 
     (void)deadline;
-    status = dscomm_priv_table_join(memory->table, dscomm_priv_data_text(key),
-                                    (dscomm_priv_data_t){data, size}, &value);
-    if (!status)
-        status = store(memory, key, value);
+    status = dscomm_priv_table_append(memory->table, dscomm_priv_data_text(key),
+                                      (dscomm_priv_data_t){data, size});
+    pthread_cond_broadcast(&memory->changed);
     pthread_mutex_unlock(&memory->mutex);
     return status;
 }

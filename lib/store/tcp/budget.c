@@ -44,7 +44,7 @@ static bytes_t *bytes_make(dscomm_priv_budget_t *budget, size_t size,
                     size);
         return NULL;
     }
-    *bytes = (bytes_t){{bytes->own, size}, budget, cost, NULL, 1};
+    *bytes = (bytes_t){{bytes->own, size}, budget, cost, NULL, 1, own};
     budget->used += cost;
     return bytes;
 }

@@ -18,6 +18,7 @@ typedef struct {
     size_t cost; /* bytes of budget */
     void *taken; /* what g_free() frees, or NULL: the bytes are own */
     unsigned refs;
+    size_t room; /* bytes of own */
     uint8_t own[];
 } dscomm_priv_bytes_t;
 

@@ -162,14 +162,14 @@ static data_t look(const request_t *request, size_t i)
     return (data_t){span_data(request, i), request->spans[i].size};
 }
 
-/* There was no room for it. */
+/* There was no room or no memory for it. */
 static void refuse(commands_t *commands, request_t *request)
 {
     if (!commands->full)
         dscomm_log(DSCOMM_LOG_WARN, "store", "closing %s: %s",
                    request->session->peer, dscomm_last_error());
     commands->full = TRUE;
-    request->problem = "the store is full";
+    request->problem = "no room or no memory for what it stores";
 }
 
 /* A copy to be stored; NULL closes the connection. */
@@ -329,7 +329,7 @@ static void run_get(commands_t *commands, request_t *request)
             dscomm_priv_table_get(commands->table, look(request, i)));
 }
 
-/* FALSE: the value is no number, or the store is full. */
+/* FALSE: the value is no number, or there is no room or no memory. */
 static gboolean add(commands_t *commands, request_t *request, int64_t delta,
                     data_t key, int64_t *ret_sum)
 {
@@ -428,19 +428,15 @@ static void run_delete_key(commands_t *commands, request_t *request)
 static void run_append(commands_t *commands, request_t *request)
 {
     const data_t key = look(request, 0);
-    dscomm_status_t status;
-    bytes_t *value;
+    const dscomm_status_t status =
+        dscomm_priv_table_append(commands->table, key, look(request, 1));
 
-    status =
-        dscomm_priv_table_join(commands->table, key, look(request, 1), &value);
-    if (status == DSCOMM_ERR_INVALID) {
+    if (status == DSCOMM_ERR_INVALID)
         request->problem = "it appends beyond what a value may have";
-    } else if (status) {
+    else if (status)
         refuse(commands, request);
-    } else {
-        store(commands, request, key, value);
-        dscomm_priv_bytes_unref(value);
-    }
+    else
+        dscomm_priv_waiters_wake(&commands->waiters, WAITERS_KEY, key);
 }
 
 /* Inverted, a client learns that it must prove that it knows the secret, and

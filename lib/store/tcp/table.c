@@ -157,26 +157,40 @@ static const char *quote(dscomm_priv_data_t bytes, size_t skip, char *buffer,
     return dscomm_priv_quote(text, buffer, room);
 }
 
+dscomm_status_t dscomm_priv_value_sum(dscomm_priv_data_t key,
+                                      const dscomm_priv_data_t *value,
+                                      int64_t delta, int64_t *ret_sum)
+{
+    char name[64], shown[32];
+    int64_t old = 0;
+
+    if (value && !number_of(*value, &old))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "add to key '%s': its value '%s' is no decimal "
+                           "number of 64 bits",
+                           quote(key, 1, name, sizeof name),
+                           quote(*value, 0, shown, sizeof shown));
+    if (__builtin_add_overflow(old, delta, ret_sum))
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "add %" PRId64 " to key '%s': the sum with %" PRId64
+                           " does not fit in 64 bits",
+                           delta, quote(key, 1, name, sizeof name), old);
+    return DSCOMM_OK;
+}
+
 dscomm_status_t dscomm_priv_table_sum(dscomm_priv_table_t *table,
                                       dscomm_priv_data_t key, int64_t delta,
                                       int64_t *ret_sum,
                                       dscomm_priv_bytes_t **ret_text)
 {
     dscomm_priv_bytes_t *value = dscomm_priv_table_get(table, key), *made;
-    char text[24], name[64], shown[32];
-    int64_t old = 0, sum;
+    int64_t sum;
+    dscomm_status_t status =
+        dscomm_priv_value_sum(key, value ? &value->data : NULL, delta, &sum);
+    char text[24];
 
-    if (value && !number_of(value->data, &old))
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "add to key '%s': its value '%s' is no decimal "
-                           "number of 64 bits",
-                           quote(key, 1, name, sizeof name),
-                           quote(value->data, 0, shown, sizeof shown));
-    if (__builtin_add_overflow(old, delta, &sum))
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "add %" PRId64 " to key '%s': the sum with %" PRId64
-                           " does not fit in 64 bits",
-                           delta, quote(key, 1, name, sizeof name), old);
+    if (status)
+        return status;
     snprintf(text, sizeof text, "%" PRId64, sum);
     made = dscomm_priv_budget_copy(&table->budget, text, strlen(text));
     if (!made)
@@ -186,33 +200,108 @@ dscomm_status_t dscomm_priv_table_sum(dscomm_priv_table_t *table,
     return DSCOMM_OK;
 }
 
+dscomm_status_t dscomm_priv_value_check_append(dscomm_priv_data_t key,
+                                               size_t old, size_t more)
+{
+    char name[64];
+
+    if (old + more <= DSCOMM_STORE_VALUE_MAX)
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_INVALID,
+                       "append %zu bytes to the %zu of key '%s': a value has "
+                       "at most %zu",
+                       more, old, quote(key, 1, name, sizeof name),
+                       DSCOMM_STORE_VALUE_MAX);
+}
+
+/* A copy of value, which may be NULL, with room for size bytes. */
+static dscomm_priv_bytes_t *copy_into(dscomm_priv_table_t *table,
+                                      const dscomm_priv_bytes_t *value,
+                                      size_t size)
+{
+    dscomm_priv_bytes_t *copy =
+        dscomm_priv_budget_copy(&table->budget, NULL, size);
+
+    if (!copy)
+        return NULL;
+    copy->data.size = value ? MIN(value->data.size, size) : 0;
+    if (copy->data.size)
+        memcpy(copy->own, value->data.data, copy->data.size);
+    return copy;
+}
+
+static void put(dscomm_priv_bytes_t *value, dscomm_priv_data_t data)
+{
+    if (data.size)
+        memcpy(value->own + value->data.size, data.data, data.size);
+    value->data.size += data.size;
+}
+
 dscomm_status_t dscomm_priv_table_join(dscomm_priv_table_t *table,
                                        dscomm_priv_data_t key,
                                        dscomm_priv_data_t data,
                                        dscomm_priv_bytes_t **ret_value)
 {
     const dscomm_priv_bytes_t *value = dscomm_priv_table_get(table, key);
-    const dscomm_priv_data_t old =
-        value ? value->data : (dscomm_priv_data_t){0};
+    const size_t old = value ? value->data.size : 0;
+    dscomm_status_t status =
+        dscomm_priv_value_check_append(key, old, data.size);
     dscomm_priv_bytes_t *joined;
-    char name[64];
 
-    if (old.size + data.size > DSCOMM_STORE_VALUE_MAX)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "append %zu bytes to the %zu of key '%s': a value "
-                           "has at most %zu",
-                           data.size, old.size,
-                           quote(key, 1, name, sizeof name),
-                           DSCOMM_STORE_VALUE_MAX);
-    joined =
-        dscomm_priv_budget_copy(&table->budget, NULL, old.size + data.size);
+    if (status)
+        return status;
+    joined = copy_into(table, value, old + data.size);
     if (!joined)
         return DSCOMM_ERR_NO_MEMORY;
-    if (old.size)
-        memcpy(joined->own, old.data, old.size);
-    if (data.size)
-        memcpy(joined->own + old.size, data.data, data.size);
+    put(joined, data);
     *ret_value = joined;
+    return DSCOMM_OK;
+}
+
+/* Hands value over to the table. False after dscomm_fail(). */
+static bool value_replace(dscomm_priv_table_t *table, dscomm_priv_data_t key,
+                          dscomm_priv_bytes_t *value)
+{
+    const dscomm_status_t status = dscomm_priv_table_set(table, key, value);
+
+    dscomm_priv_bytes_unref(value);
+    return status == DSCOMM_OK;
+}
+
+/* Replaces the value of key, which may be NULL, by a copy with room for size
+ * bytes, and for as many again if the table has room for them: n bytes that
+ * come one by one are copied 2 n times, not n * n. NULL after dscomm_fail(). */
+static dscomm_priv_bytes_t *value_grow(dscomm_priv_table_t *table,
+                                       dscomm_priv_data_t key,
+                                       const dscomm_priv_bytes_t *value,
+                                       size_t size)
+{
+    const size_t twice = MIN(2 * size, DSCOMM_STORE_VALUE_MAX);
+    const size_t cost = twice + 2 * BUDGET_COPY_COST + key.size;
+    const bool ample =
+        value && dscomm_priv_budget_has_room(&table->budget, cost);
+    dscomm_priv_bytes_t *grown = copy_into(table, value, ample ? twice : size);
+
+    return grown && value_replace(table, key, grown) ? grown : NULL;
+}
+
+dscomm_status_t dscomm_priv_table_append(dscomm_priv_table_t *table,
+                                         dscomm_priv_data_t key,
+                                         dscomm_priv_data_t data)
+{
+    dscomm_priv_bytes_t *value = dscomm_priv_table_get(table, key);
+    const size_t old = value ? value->data.size : 0;
+    const size_t size = old + data.size;
+    dscomm_status_t status =
+        dscomm_priv_value_check_append(key, old, data.size);
+
+    if (status)
+        return status;
+    if (!value || value->refs > 1 || value->room < size)
+        value = value_grow(table, key, value, size);
+    if (!value)
+        return DSCOMM_ERR_NO_MEMORY;
+    put(value, data);
     return DSCOMM_OK;
 }
 
@@ -233,27 +322,28 @@ static const char *find_line(dscomm_priv_data_t data, dscomm_priv_data_t part)
 void dscomm_priv_table_cut(dscomm_priv_table_t *table, dscomm_priv_data_t key,
                            dscomm_priv_data_t part)
 {
-    const dscomm_priv_bytes_t *old = dscomm_priv_table_get(table, key);
-    const char *at = old ? find_line(old->data, part) : NULL;
+    dscomm_priv_bytes_t *value = dscomm_priv_table_get(table, key);
+    const char *at = value ? find_line(value->data, part) : NULL;
     size_t before, size;
-    dscomm_priv_bytes_t *rest;
 
     if (!at)
         return;
-    before = (size_t)(at - (const char *)old->data.data);
-    size = old->data.size - part.size;
+    before = (size_t)(at - (const char *)value->data.data);
+    size = value->data.size - part.size;
     if (!size) {
         dscomm_priv_table_remove(table, key);
         return;
     }
-    rest = dscomm_priv_bytes_new(&table->budget, NULL, size,
-                                 size + BUDGET_COPY_COST);
-    if (!rest)
-        return;
-    memcpy(rest->own, old->data.data, before);
-    memcpy(rest->own + before, at + part.size, size - before);
-    dscomm_priv_table_set(table, key, rest);
-    dscomm_priv_bytes_unref(rest);
+    if (value->refs > 1) { /* a copy counts, room or not */
+        value = dscomm_priv_bytes_new(&table->budget, value->data.data,
+                                      value->data.size,
+                                      value->data.size + BUDGET_COPY_COST);
+        if (!value || !value_replace(table, key, value))
+            return;
+    }
+    memmove(value->own + before, value->own + before + part.size,
+            size - before);
+    value->data.size = size;
 }
 
 bool dscomm_priv_table_compare(const dscomm_priv_table_t *table,

@@ -31,22 +31,34 @@ dscomm_priv_bytes_t *
 dscomm_priv_table_next_key(const dscomm_priv_table_t *table,
                            const dscomm_priv_node_t **cursor);
 
+/* The rules of ADD and APPEND, for a key whose value has value, or old bytes.
+ * value NULL: the key is not there. ERR_INVALID: value is no decimal number, or
+ * the sum overflows; the new value would be longer than a value may be. */
+dscomm_status_t dscomm_priv_value_sum(dscomm_priv_data_t key,
+                                      const dscomm_priv_data_t *value,
+                                      int64_t delta, int64_t *ret_sum);
+dscomm_status_t dscomm_priv_value_check_append(dscomm_priv_data_t key,
+                                               size_t old, size_t more);
+
 /* What a command would store, without storing it, with a reference for the
  * caller. ERR_NO_MEMORY where there is no room for it. */
 
-/* The decimal text of value + delta. ERR_INVALID where value is no decimal
- * number or the sum overflows. */
+/* The decimal text of value + delta. */
 dscomm_status_t dscomm_priv_table_sum(dscomm_priv_table_t *table,
                                       dscomm_priv_data_t key, int64_t delta,
                                       int64_t *ret_sum,
                                       dscomm_priv_bytes_t **ret_text);
-/* value and data joined. ERR_INVALID where that is longer than a value may
- * be. */
+/* value and data joined. */
 dscomm_status_t dscomm_priv_table_join(dscomm_priv_table_t *table,
                                        dscomm_priv_data_t key,
                                        dscomm_priv_data_t data,
                                        dscomm_priv_bytes_t **ret_value);
 
+/* Appends data to the value of key, in its place unless somebody else has a
+ * reference to the value. */
+dscomm_status_t dscomm_priv_table_append(dscomm_priv_table_t *table,
+                                         dscomm_priv_data_t key,
+                                         dscomm_priv_data_t data);
 /* Takes part out of the value of key, at the first line that begins with it; a
  * value without a rest is removed. Nothing where it is not there, or there is
  * no memory. */

@@ -114,13 +114,9 @@ static void client_remove(wills_t *wills, client_t *client)
 static void will_carry_out(wills_t *wills, const will_t *will)
 {
     const data_t key = will->key->data;
-    bytes_t *joined;
 
-    if (dscomm_priv_table_join(wills->table, key, will->value->data, &joined))
-        return;
-    if (!dscomm_priv_table_set(wills->table, key, joined))
+    if (!dscomm_priv_table_append(wills->table, key, will->value->data))
         dscomm_priv_waiters_wake(wills->waiters, WAITERS_KEY, key);
-    dscomm_priv_bytes_unref(joined);
 }
 
 static void will_retract(wills_t *wills, const will_t *will)

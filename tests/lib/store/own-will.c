@@ -165,6 +165,55 @@ static bool stays(dead_t *dead, int i)
     return dscomm_priv_table_get(dead->table, dead->name->data) != NULL;
 }
 
+/* Client i dies, with a will for key. Returns the value of key then. */
+static const dscomm_priv_bytes_t *die_for(dead_t *dead, int i,
+                                          dscomm_priv_bytes_t *key)
+{
+    name_client(dead, i);
+    if (dscomm_priv_wills_give(dead->wills, dead->name->data, key, key))
+        bail("no will");
+    dscomm_priv_wills_leave(dead->wills, &dead->client, true);
+    dscomm_priv_wills_carry_out(dead->wills, G_MAXINT64);
+    return dscomm_priv_table_get(dead->table, key->data);
+}
+
+/* Thousands of deaths under one key copy its value a few times, not at each. */
+static void test_one_key(void)
+{
+    enum { CLIENTS = 4096 };
+    dscomm_priv_waiters_t waiters = {0};
+    dead_t dead = {.table = dscomm_priv_table_new((size_t)1 << 30)};
+    dscomm_priv_bytes_t *key, *kept = NULL;
+    const dscomm_priv_bytes_t *value = NULL;
+    int copies = 0;
+
+    dead.wills = dscomm_priv_wills_new(dead.table, &waiters);
+    key = dscomm_priv_budget_copy(dscomm_priv_table_budget(dead.table),
+                                  "0123456789abcde\n", 16);
+    for (int i = 0; i < CLIENTS; i++) {
+        const dscomm_priv_bytes_t *now = die_for(&dead, i, key);
+
+        copies += now != value;
+        value = now;
+    }
+    is_int((long)value->data.size, 16 * CLIENTS, "each will is there");
+    ok(copies <= 13, "%d deaths copy the value %d times", CLIENTS, copies);
+    kept = dscomm_priv_bytes_ref((dscomm_priv_bytes_t *)value);
+    value = die_for(&dead, CLIENTS, key);
+    ok(value != kept && kept->data.size == 16 * CLIENTS &&
+           value->data.size == 16 * (CLIENTS + 1),
+       "a value that is being sent stays as it is");
+    dscomm_priv_table_cut(dead.table, key->data, key->data);
+    is_int((long)value->data.size, 16 * CLIENTS, "a will is taken out again");
+    ok(!memcmp(value->own, kept->own, kept->data.size), "and no other one");
+    dscomm_priv_bytes_unref(kept);
+    dscomm_priv_bytes_unref(dead.name);
+    dscomm_priv_bytes_unref(key);
+    dscomm_priv_wills_free(dead.wills);
+    dscomm_priv_waiters_clear(&waiters);
+    dscomm_priv_table_free(dead.table);
+}
+
 static void test_kept(void)
 {
     dscomm_priv_waiters_t waiters = {0};
@@ -191,5 +240,6 @@ int main(void)
 {
     test_two_connections();
     test_kept();
+    test_one_key();
     return tap_done();
 }
