@@ -8,8 +8,7 @@
  * in front), values are at most 8 MiB of any bytes, and all of a store's keys
  * and values at most 1 GiB, with 256 bytes added for each key and for each
  * value; the limits are the same for all kinds. Beyond the last one calls fail
- * with ERR_NO_MEMORY (add and append over TCP, where a server cannot say why,
- * with ERR_INVALID).
+ * with ERR_NO_MEMORY.
  *
  * A forked child can only close a store that it inherits (the parent's stays as
  * it is) and open one of its own; other calls return ERR_STATE. */

@@ -1,126 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory that runs out: the k-th request for memory within one phase of a job
- * fails (trials.h). The functions here stand in the place of libc's, for the
- * libraries as well. */
-#define _GNU_SOURCE
+ * fails (trials.h). */
 #include "config.h"
 
+#include "tests/backends/inject-memory.h"
 #include "tests/backends/trials.h"
 
-#include <dlfcn.h>
-#include <errno.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <stddef.h>
 
-/* A sanitizer calls them before it is ready to watch them. */
-#define UNWATCHED __attribute__((no_sanitize("address", "undefined")))
-#define VISIBLE __attribute__((visibility("default"))) UNWATCHED
-
-static void *(*real_malloc)(size_t size);
-static void *(*real_calloc)(size_t count, size_t size);
-static void *(*real_realloc)(void *old, size_t size);
-static void *(*real_aligned)(size_t alignment, size_t size);
-static int (*real_memalign)(void **ret, size_t alignment, size_t size);
-
-/* Not 0 in a function that AddressSanitizer calls in each new thread: it ends
- * the process where that fails. */
-static _Thread_local int exempt;
-
-UNWATCHED static int fails(void)
+int inject_memory_fails(void)
 {
-    if (exempt || !trials_fail(NULL))
-        return 0;
-    errno = ENOMEM;
-    return 1;
-}
-
-/* The dynamic loader may ask for memory before its own function is found. */
-static void *look_up(const char *name)
-{
-    void *found = dlsym(RTLD_NEXT, name);
-
-    if (!found)
-        abort();
-    return found;
-}
-
-VISIBLE int pthread_getattr_np(pthread_t thread, pthread_attr_t *attr)
-{
-    static int (*real)(pthread_t thread, pthread_attr_t * attr);
-    int status;
-
-    if (!real)
-        *(void **)&real = look_up("pthread_getattr_np");
-    exempt = 1;
-    status = real(thread, attr);
-    exempt = 0;
-    return status;
-}
-
-VISIBLE void *malloc(size_t size)
-{
-    if (!real_malloc)
-        *(void **)&real_malloc = look_up("malloc");
-    return fails() ? NULL : real_malloc(size);
-}
-
-VISIBLE void *calloc(size_t count, size_t size)
-{
-    static char early[4096];
-    static size_t taken;
-    static int looking;
-
-    if (!real_calloc && looking) {
-        void *memory = early + taken;
-
-        taken += (count * size + 15) & ~(size_t)15;
-        return taken <= sizeof early ? memory : NULL;
-    }
-    if (!real_calloc) {
-        looking = 1;
-        *(void **)&real_calloc = look_up("calloc");
-    }
-    return fails() ? NULL : real_calloc(count, size);
-}
-
-VISIBLE void *realloc(void *old, size_t size)
-{
-    if (!real_realloc)
-        *(void **)&real_realloc = look_up("realloc");
-    return fails() ? NULL : real_realloc(old, size);
-}
-
-VISIBLE void *aligned_alloc(size_t alignment, size_t size)
-{
-    if (!real_aligned)
-        *(void **)&real_aligned = look_up("aligned_alloc");
-    return fails() ? NULL : real_aligned(alignment, size);
-}
-
-VISIBLE int posix_memalign(void **ret, size_t alignment, size_t size)
-{
-    if (!real_memalign)
-        *(void **)&real_memalign = look_up("posix_memalign");
-    return fails() ? ENOMEM : real_memalign(ret, alignment, size);
-}
-
-VISIBLE void *mmap(void *at, size_t size, int access, int flags, int fd,
-                   off_t offset)
-{
-    return fails()
-               ? MAP_FAILED
-               : (void *)syscall(SYS_mmap, at, size, access, flags, fd, offset);
+    return trials_fail(NULL);
 }
 
 int main(int argc, char **argv)
 {
-    free(malloc(1));
-    free(calloc(1, 1));
-    free(realloc(NULL, 1));
-    *(void **)&real_aligned = look_up("aligned_alloc");
-    *(void **)&real_memalign = look_up("posix_memalign");
+    inject_memory_prepare();
     return trials_main(TRIALS_MEMORY, argc, argv);
 }

@@ -8,6 +8,7 @@
 #include "lib/store/tcp/own-will.h"
 #include "lib/store/tcp/refused.h"
 #include "lib/store/tcp/server.h"
+#include "lib/store/tcp/table.h"
 
 #include "lib/base/status.h"
 
@@ -16,7 +17,6 @@
 #include <unistd.h>
 
 #define CHUNK 1024 /* keys in one request */
-#define FULL "the store is full: delete keys that are no longer used"
 /* Longest time in which rank 0 tells the others that it cannot serve them. */
 #define ANNOUNCE_MS 30000
 #define WORKERS_PAUSE_US 10000 /* between looks at how many have come */
@@ -63,12 +63,12 @@ static int tcp_clients(const dscomm_priv_store_t *self)
 }
 
 /* SET or APPEND. PING makes the server say that it went well, and what is set
- * is there for everyone when the call returns. refusal and why: if it was
- * refused. */
+ * is there for everyone when the call returns. find: why it may be refused, or
+ * NULL. */
 static dscomm_status_t change(link_t *link, int command, const char *key,
-                              const void *value, size_t size,
+                              dscomm_priv_data_t value,
                               dscomm_priv_deadline_t deadline,
-                              dscomm_status_t refusal, const char *why)
+                              dscomm_priv_reason_t find)
 {
     dscomm_priv_buffer_t request = {0};
     const uint32_t nonce = 0xA99E4DED;
@@ -80,23 +80,24 @@ static dscomm_status_t change(link_t *link, int command, const char *key,
         return status;
     dscomm_priv_put_u8(&request, (uint8_t)command);
     dscomm_priv_put_key(&request, key);
-    dscomm_priv_put_bytes(&request, value, size);
+    dscomm_priv_put_bytes(&request, value.data, value.size);
     dscomm_priv_put_u8(&request, WIRE_PING);
     dscomm_priv_put_u32(&request, nonce);
     status =
         dscomm_priv_link_query(link, &request, &echo, sizeof echo, deadline);
     if (!status && echo != nonce)
         status = dscomm_priv_link_nonsense(link, "PING", echo);
-    return dscomm_priv_link_leave_refused(link, status, deadline, key, refusal,
-                                          why);
+    return dscomm_priv_link_leave_refused(
+        link, status, deadline, command == WIRE_SET ? "SET" : "APPEND", key,
+        find, &value.size);
 }
 
 static dscomm_status_t tcp_set(dscomm_priv_store_t *self, const char *key,
                                const void *value, size_t size,
                                dscomm_priv_deadline_t deadline)
 {
-    return change(link_of(self), WIRE_SET, key, value, size, deadline,
-                  DSCOMM_ERR_NO_MEMORY, FULL);
+    return change(link_of(self), WIRE_SET, key,
+                  (dscomm_priv_data_t){value, size}, deadline, NULL);
 }
 
 /* Asks for each key alone. */
@@ -136,7 +137,8 @@ static dscomm_status_t tcp_look(dscomm_priv_store_t *self,
     if (status)
         return status;
     status = find_present(link, keys, count, deadline, ret_present);
-    return dscomm_priv_link_leave_unanswered(link, status, deadline, "CHECK");
+    return dscomm_priv_link_leave_refused(link, status, deadline, "CHECK", NULL,
+                                          NULL, NULL);
 }
 
 /* The deadline has passed. The answer to WAIT may be on its way all the same:
@@ -262,7 +264,60 @@ static dscomm_status_t tcp_get(dscomm_priv_store_t *self,
     }
     if (status)
         dscomm_priv_values_drop(ret_values, count);
-    return dscomm_priv_link_leave_unanswered(link, status, deadline, "GET");
+    return dscomm_priv_link_leave_refused(link, status, deadline, "GET", NULL,
+                                          NULL, NULL);
+}
+
+/* The value of key after the server has refused to change it; data NULL: there
+ * is none. It is that of now: another client may have changed it since. */
+static dscomm_status_t read_value(link_t *link, const char *key,
+                                  dscomm_priv_deadline_t deadline,
+                                  dscomm_priv_data_t *ret_value)
+{
+    dscomm_status_t status;
+    void *value = NULL;
+    uint8_t present;
+
+    *ret_value = (dscomm_priv_data_t){0};
+    status = find_present(link, &key, 1, deadline, &present);
+    if (!status && present)
+        status = fetch(link, &key, 1, deadline, &value, &ret_value->size);
+    if (status)
+        dscomm_priv_link_disconnect(link);
+    ret_value->data = value;
+    return status == DSCOMM_ERR_PEER_FAILED ? DSCOMM_OK : status;
+}
+
+/* Why ADD of *(int64_t *)delta is refused. */
+static dscomm_status_t find_add(link_t *link, const char *key,
+                                const void *delta,
+                                dscomm_priv_deadline_t deadline)
+{
+    dscomm_priv_data_t value;
+    dscomm_status_t status = read_value(link, key, deadline, &value);
+    int64_t sum;
+
+    if (!status)
+        status = dscomm_priv_value_sum(dscomm_priv_data_text(key),
+                                       value.data ? &value : NULL,
+                                       *(const int64_t *)delta, &sum);
+    g_free((void *)value.data);
+    return status;
+}
+
+/* Why APPEND of *(size_t *)size bytes is refused. */
+static dscomm_status_t find_append(link_t *link, const char *key,
+                                   const void *size,
+                                   dscomm_priv_deadline_t deadline)
+{
+    dscomm_priv_data_t value;
+    dscomm_status_t status = read_value(link, key, deadline, &value);
+
+    if (!status)
+        status = dscomm_priv_value_check_append(
+            dscomm_priv_data_text(key), value.size, *(const size_t *)size);
+    g_free((void *)value.data);
+    return status;
 }
 
 static dscomm_status_t tcp_add(dscomm_priv_store_t *self, const char *key,
@@ -281,10 +336,8 @@ static dscomm_status_t tcp_add(dscomm_priv_store_t *self, const char *key,
     dscomm_priv_put_u64(&request, (uint64_t)delta);
     status = dscomm_priv_link_query(link, &request, ret_sum, sizeof *ret_sum,
                                     deadline);
-    return dscomm_priv_link_leave_refused(
-        link, status, deadline, key, DSCOMM_ERR_INVALID,
-        "its value is no decimal number, or the sum does not fit in 64 bits, "
-        "or " FULL);
+    return dscomm_priv_link_leave_refused(link, status, deadline, "ADD", key,
+                                          find_add, &delta);
 }
 
 static dscomm_status_t tcp_compare_set(dscomm_priv_store_t *self,
@@ -309,17 +362,16 @@ static dscomm_status_t tcp_compare_set(dscomm_priv_store_t *self,
     if (!status)
         status =
             dscomm_priv_link_answer_value(link, deadline, ret_value, ret_size);
-    return dscomm_priv_link_leave_refused(link, status, deadline, key,
-                                          DSCOMM_ERR_NO_MEMORY, FULL);
+    return dscomm_priv_link_leave_refused(link, status, deadline, "COMPARE_SET",
+                                          key, NULL, NULL);
 }
 
 static dscomm_status_t tcp_append(dscomm_priv_store_t *self, const char *key,
                                   const void *value, size_t size,
                                   dscomm_priv_deadline_t deadline)
 {
-    return change(link_of(self), WIRE_APPEND, key, value, size, deadline,
-                  DSCOMM_ERR_INVALID,
-                  "its value would become longer than 8 MiB, or " FULL);
+    return change(link_of(self), WIRE_APPEND, key,
+                  (dscomm_priv_data_t){value, size}, deadline, find_append);
 }
 
 static dscomm_status_t tcp_remove(dscomm_priv_store_t *self, const char *key,
@@ -342,8 +394,8 @@ static dscomm_status_t tcp_remove(dscomm_priv_store_t *self, const char *key,
         status = dscomm_priv_link_nonsense(link, "DELETE_KEY", deleted);
     if (!status)
         *ret_deleted = (int)deleted;
-    return dscomm_priv_link_leave_unanswered(link, status, deadline,
-                                             "DELETE_KEY");
+    return dscomm_priv_link_leave_refused(link, status, deadline, "DELETE_KEY",
+                                          NULL, NULL, NULL);
 }
 
 static dscomm_status_t tcp_check(dscomm_priv_store_t *self,
@@ -370,7 +422,8 @@ static dscomm_status_t tcp_check(dscomm_priv_store_t *self,
         status = dscomm_priv_link_nonsense(link, "CHECK", byte);
     if (!status)
         *ret_present = byte == WIRE_READY;
-    return dscomm_priv_link_leave_unanswered(link, status, deadline, "CHECK");
+    return dscomm_priv_link_leave_refused(link, status, deadline, "CHECK", NULL,
+                                          NULL, NULL);
 }
 
 /* torch's counter of clients, and the name and job that a client has given to
@@ -402,8 +455,8 @@ static dscomm_status_t tcp_num_keys(dscomm_priv_store_t *self,
         status = dscomm_priv_link_nonsense(link, "GETNUMKEYS", (uint64_t)count);
     if (!status)
         *ret_count = count - others;
-    return dscomm_priv_link_leave_unanswered(link, status, deadline,
-                                             "GETNUMKEYS");
+    return dscomm_priv_link_leave_refused(link, status, deadline, "GETNUMKEYS",
+                                          NULL, NULL, NULL);
 }
 
 /* The server's own process needs none: the store ends with it. */

@@ -200,7 +200,9 @@ static dscomm_status_t receive_server(link_t *link,
     if (answer.size != sizeof answer.name)
         return dscomm_priv_link_nonsense(
             link, "COMPARE_SET with a value, whose size is", answer.size);
-    if (link->met && memcmp(link->server, answer.name, sizeof answer.name) != 0)
+    link->replaced =
+        link->met && memcmp(link->server, answer.name, sizeof answer.name) != 0;
+    if (link->replaced)
         return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
                            "the store at %s is another one than before: the "
                            "process that served it, most often rank 0, has "
@@ -259,7 +261,7 @@ dscomm_status_t dscomm_priv_handshake(link_t *link,
     dscomm_status_t status = DSCOMM_OK;
 
     deadline.end = deadline.at; /* no answer has a grace period here */
-    link->unproven = false;
+    link->unproven = link->replaced = false;
     if (link->munge && !link->met)
         status = fetch_secret(link, deadline);
     if (!status && *link->secret)

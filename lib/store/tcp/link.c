@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 #define RESOLVE_MS 30000 /* for a name that has no address yet */
-/* Attempts for a request: a server without memory closes the first one. */
-#define TAKE_TRIES 2
-#define CLOSED_MAX 8 /* handshakes that may end in a closed connection */
+/* Handshakes that may end in a closed connection: with the pauses between them
+ * 2 s, in which a server without memory may get some. */
+#define CLOSED_MAX 12
 #define OTHER_JOB_MS (STORE_LINGER_MS + 1000) /* for another job's to end */
 #define REFUSE_MS 1000 /* for a report to a server that it is not used */
 #define PROBE_MS 1000 /* for one of several places, where others may be */
@@ -454,7 +454,7 @@ dscomm_status_t dscomm_priv_link_connect(link_t *link,
     if (status == DSCOMM_ERR_PEER_FAILED)
         return dscomm_fail(DSCOMM_ERR_PROTOCOL,
                            "%s accepts connections and closes them: no "
-                           "TCPStore, or one that is full%s",
+                           "TCPStore, or one that is full or out of memory%s",
                            link->peer,
                            *link->secret ? ", or one that knows no secret of a "
                                            "job, as torchrun's own: unset "
@@ -487,13 +487,34 @@ static dscomm_status_t fail_unanswered(const link_t *link)
                        link->peer);
 }
 
+/* Connects to the server that the link has met. One that has ended accepts no
+ * connection; one that accepts connections and closes them lives, but has no
+ * memory for them, or as many as it may have. */
+static dscomm_status_t reconnect(link_t *link, dscomm_priv_deadline_t deadline)
+{
+    const dscomm_priv_deadline_t grace = dscomm_priv_grace(deadline);
+    gint64 pause = FIRST_PAUSE_US;
+    dscomm_status_t status;
+    gboolean again;
+
+    for (int i = 0; i < CLOSED_MAX; i++) {
+        status = connect_once(link, grace, &again);
+        if (status != DSCOMM_ERR_PEER_FAILED || link->replaced)
+            return status;
+        dscomm_priv_back_off(grace, &pause, MOST_PAUSE_US);
+    }
+    return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                       "the store at %s closes each connection: the process "
+                       "that serves it, most often rank 0, is out of memory, "
+                       "or has as many clients as it may have",
+                       link->peer);
+}
+
 /* Through the gate, to a connection that is in order. */
 static dscomm_status_t link_take(link_t *link, dscomm_priv_deadline_t deadline)
 {
     const dscomm_priv_deadline_t now = {0};
     dscomm_status_t status = dscomm_priv_gate_enter(&link->gate, deadline);
-    char cause[DSCOMM_ERROR_MAX] = "";
-    gboolean again;
 
     if (status)
         return status;
@@ -501,18 +522,8 @@ static dscomm_status_t link_take(link_t *link, dscomm_priv_deadline_t deadline)
         dscomm_priv_link_disconnect(link);
     status =
         dscomm_priv_own_wills_flush(link, now, dscomm_priv_grace(deadline));
-    for (int i = 0; i < TAKE_TRIES && link->fd < 0; i++) {
-        if (status == DSCOMM_ERR_TIMEOUT)
-            break;
-        status = connect_once(link, dscomm_priv_grace(deadline), &again);
-        if (status != DSCOMM_ERR_PEER_FAILED)
-            break;
-        if (!*cause)
-            g_strlcpy(cause, dscomm_last_error(), sizeof cause);
-    }
-    /* The first attempt may have found another server, which says more. */
-    if (*cause && (status == DSCOMM_ERR_IO || status == DSCOMM_ERR_PEER_FAILED))
-        status = dscomm_priv_fail_with(DSCOMM_ERR_PEER_FAILED, cause);
+    if (link->fd < 0 && status != DSCOMM_ERR_TIMEOUT)
+        status = reconnect(link, deadline);
     if (!status)
         return DSCOMM_OK;
     dscomm_priv_gate_leave(&link->gate);
@@ -557,61 +568,46 @@ dscomm_status_t dscomm_priv_link_leave(link_t *link, dscomm_status_t status)
     return status;
 }
 
-/* After a connection was closed: whether the server takes a new one. Keeps the
- * last sentence if it does not. */
-static gboolean is_served(link_t *link, dscomm_priv_deadline_t deadline)
+dscomm_status_t dscomm_priv_link_renew(link_t *link,
+                                       dscomm_priv_deadline_t deadline)
 {
     char cause[DSCOMM_ERROR_MAX];
-    gboolean again;
+    dscomm_status_t status;
 
     g_strlcpy(cause, dscomm_last_error(), sizeof cause);
     dscomm_priv_link_disconnect(link);
-    if (!connect_once(link, dscomm_priv_grace(deadline), &again))
-        return TRUE;
-    dscomm_priv_fail_with(DSCOMM_ERR_PEER_FAILED, cause);
-    return FALSE;
+    status = reconnect(link, deadline);
+    if (!status || status == DSCOMM_ERR_NO_MEMORY)
+        return status;
+    return dscomm_priv_fail_with(DSCOMM_ERR_PEER_FAILED, cause);
 }
 
-/* After is_served(): the connection is in order, or there is none. */
-static dscomm_status_t link_give_back(link_t *link, dscomm_status_t status)
-{
-    dscomm_priv_gate_leave(&link->gate);
-    dscomm_priv_link_release(link);
-    return status;
-}
-
-/* A server can only close the connection on what it does not accept. If it is
- * still there, that was it. */
 dscomm_status_t
 dscomm_priv_link_leave_refused(link_t *link, dscomm_status_t status,
-                               dscomm_priv_deadline_t deadline, const char *key,
-                               dscomm_status_t refused, const char *why)
+                               dscomm_priv_deadline_t deadline,
+                               const char *request, const char *key,
+                               dscomm_priv_reason_t find, const void *arg)
 {
     char shown[64];
 
     if (status != DSCOMM_ERR_PEER_FAILED)
         return dscomm_priv_link_leave(link, status);
-    if (is_served(link, deadline))
+    status = dscomm_priv_link_renew(link, deadline);
+    if (!status && find)
+        status = find(link, key, arg, deadline);
+    if (!status)
         status = dscomm_fail(
-            refused, "the store at %s refuses to change key '%s': %s",
-            link->peer, dscomm_priv_quote(key + 1, shown, sizeof shown), why);
-    return link_give_back(link, status);
-}
-
-dscomm_status_t
-dscomm_priv_link_leave_unanswered(link_t *link, dscomm_status_t status,
-                                  dscomm_priv_deadline_t deadline,
-                                  const char *request)
-{
-    if (status != DSCOMM_ERR_PEER_FAILED)
-        return dscomm_priv_link_leave(link, status);
-    if (is_served(link, deadline))
-        status = dscomm_fail(DSCOMM_ERR_NO_MEMORY,
-                             "the store at %s has no answer to %s: the process "
-                             "that serves it, most often rank 0, is out of "
-                             "memory, or the store is full",
-                             link->peer, request);
-    return link_give_back(link, status);
+            DSCOMM_ERR_NO_MEMORY,
+            "the store at %s has no answer to %s%s%s%s: the process that "
+            "serves it, most often rank 0, is out of memory, or the store is "
+            "full: delete keys that are no longer used",
+            link->peer, request, key ? " of key '" : "",
+            key ? dscomm_priv_quote(key + 1, shown, sizeof shown) : "",
+            key ? "'" : "");
+    /* the connection is in order, or there is none */
+    dscomm_priv_gate_leave(&link->gate);
+    dscomm_priv_link_release(link);
+    return status;
 }
 
 /* Requests and answers */

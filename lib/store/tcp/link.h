@@ -26,6 +26,7 @@ typedef struct dscomm_priv_link {
     bool munge; /* the server gives it in a credential */
     bool unproven; /* the last handshake failed for want of the same secret */
     unsigned reported; /* ports, from the first on, whose servers know that */
+    bool replaced; /* the last handshake met another server than before */
     dscomm_priv_rank_t rank; /* whose process this is; world "": none's */
     char peer[LINK_PEER_MAX]; /* the address, for messages */
     int fd; /* -1: to be connected again */
@@ -88,16 +89,24 @@ dscomm_status_t dscomm_priv_link_enter(dscomm_priv_link_t **link,
                                        dscomm_priv_deadline_t deadline);
 dscomm_status_t dscomm_priv_link_leave(dscomm_priv_link_t *link,
                                        dscomm_status_t status);
-/* As leave, for commands that a server may refuse, which it can only do by
- * closing the connection: refused with why, if that is what happened. */
+/* After ERR_PEER_FAILED on a connection that enter has given: OK, and another
+ * connection, if the server lives. ERR_NO_MEMORY if it closes that, too; the
+ * last sentence again if it is gone. */
+dscomm_status_t dscomm_priv_link_renew(dscomm_priv_link_t *link,
+                                       dscomm_priv_deadline_t deadline);
+/* Fails with the reason why the server may not execute a request on key, or
+ * returns OK: there is none. Gives up a connection that is out of order. */
+typedef dscomm_status_t (*dscomm_priv_reason_t)(
+    dscomm_priv_link_t *link, const char *key, const void *arg,
+    dscomm_priv_deadline_t deadline);
+/* As leave, after a request, whose key may be NULL. A server can refuse it only
+ * by closing the connection: without memory or room for it, or for a reason
+ * that find tells, unless that is NULL. */
 dscomm_status_t
 dscomm_priv_link_leave_refused(dscomm_priv_link_t *link, dscomm_status_t status,
-                               dscomm_priv_deadline_t deadline, const char *key,
-                               dscomm_status_t refused, const char *why);
-/* As leave, for requests that a server refuses only without memory for them. */
-dscomm_status_t dscomm_priv_link_leave_unanswered(
-    dscomm_priv_link_t *link, dscomm_status_t status,
-    dscomm_priv_deadline_t deadline, const char *request);
+                               dscomm_priv_deadline_t deadline,
+                               const char *request, const char *key,
+                               dscomm_priv_reason_t find, const void *arg);
 
 /* Takes a connection as enter does, but neither passes its gate nor connects
  * it; and gives it back. NULL: no memory. */

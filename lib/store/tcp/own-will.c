@@ -172,6 +172,8 @@ dscomm_status_t dscomm_priv_own_will_give(link_t *first, const char *key,
         return leave_without(link);
     link->binds = true;
     status = dscomm_priv_own_wills_bind(link, dscomm_priv_grace(deadline));
+    if (status == DSCOMM_ERR_PEER_FAILED) /* the next connection is bound */
+        status = dscomm_priv_link_renew(link, deadline);
     return dscomm_priv_link_leave(link, status);
 }
 

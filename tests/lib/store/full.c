@@ -117,7 +117,7 @@ static void test_client(void)
         dscomm_store_compare_set(store, "more", "", 0, value, 9000, NULL, NULL),
         DSCOMM_ERR_NO_MEMORY, "compare_set");
     status_is(dscomm_store_append(store, "more", value, 9000),
-              DSCOMM_ERR_INVALID, "append");
+              DSCOMM_ERR_NO_MEMORY, "append");
     ok(strstr(dscomm_last_error(), "full") != NULL, "%s", dscomm_last_error());
     status_is(dscomm_store_add(store, "n", 1, &sum), DSCOMM_OK, "add");
     is_int(sum, 2, "to what is there");

@@ -17,7 +17,7 @@ static void test_greetings(void)
          DSCOMM_ERR_PROTOCOL},
         {"a silent server", "", 0, 0, 1, DSCOMM_ERR_TIMEOUT},
         {"half an echo", "ab", 2, 0, 1, DSCOMM_ERR_TIMEOUT},
-        {"a server that closes", "", 0, 1, 8, DSCOMM_ERR_PROTOCOL},
+        {"a server that closes", "", 0, 1, 12, DSCOMM_ERR_PROTOCOL},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A server that gets no memory: it lives, and its clients say so. Requests for
+ * memory fail in the server's thread alone. */
+#include "tests/lib/store/fixture.h"
+
+#include "tests/backends/inject-memory.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define ALL 1000000
+#define STEPS 12 /* a call has the server ask for memory less often */
+
+static _Thread_local bool is_client;
+static atomic_int passing; /* requests that do not fail, then */
+static atomic_int failing; /* requests that fail */
+
+int inject_memory_fails(void)
+{
+    if (is_client || !atomic_load(&failing))
+        return 0;
+    if (atomic_fetch_sub(&passing, 1) > 0)
+        return 0;
+    return atomic_fetch_sub(&failing, 1) > 0;
+}
+
+static void fail(int first, int count)
+{
+    atomic_store(&failing, 0);
+    atomic_store(&passing, first);
+    atomic_store(&failing, count);
+}
+
+static dscomm_status_t use_set(dscomm_store_t *store)
+{
+    return dscomm_store_set(store, "text", "x", 1);
+}
+
+static dscomm_status_t use_add(dscomm_store_t *store)
+{
+    int64_t sum;
+
+    return dscomm_store_add(store, "number", 1, &sum);
+}
+
+static dscomm_status_t use_append(dscomm_store_t *store)
+{
+    return dscomm_store_append(store, "text", "x", 1);
+}
+
+static dscomm_status_t use_compare_set(dscomm_store_t *store)
+{
+    return dscomm_store_compare_set(store, "text", "x", 1, "y", 1, NULL, NULL);
+}
+
+static dscomm_status_t use_get(dscomm_store_t *store)
+{
+    size_t size;
+    void *value = NULL;
+    dscomm_status_t status =
+        dscomm_store_get(store, "text", WAIT_MS, &value, &size);
+
+    dscomm_store_free(value);
+    return status;
+}
+
+static dscomm_status_t use_check(dscomm_store_t *store)
+{
+    const char *key = "text";
+    int present;
+
+    return dscomm_store_check(store, &key, 1, &present);
+}
+
+static dscomm_status_t use_delete(dscomm_store_t *store)
+{
+    return dscomm_store_delete(store, "none", NULL);
+}
+
+static dscomm_status_t use_num_keys(dscomm_store_t *store)
+{
+    int64_t count;
+
+    return dscomm_store_num_keys(store, &count);
+}
+
+static dscomm_status_t use_will(dscomm_store_t *store)
+{
+    dscomm_priv_store_withdraw(store, "died");
+    return dscomm_priv_store_will(store, "died", "1");
+}
+
+static const struct {
+    const char *name;
+    dscomm_status_t (*use)(dscomm_store_t *store);
+} calls[] = {
+    {"set", use_set},          {"add", use_add},
+    {"append", use_append},    {"compare_set", use_compare_set},
+    {"get", use_get},          {"check", use_check},
+    {"delete", use_delete},    {"num_keys", use_num_keys},
+    {"a last will", use_will},
+};
+
+/* Whether the status and the sentence of a call are true. */
+static bool is_true(dscomm_status_t status)
+{
+    const char *sentence = dscomm_last_error();
+
+    if (!status)
+        return true;
+    return status == DSCOMM_ERR_NO_MEMORY &&
+           strstr(sentence, "out of memory") && !strstr(sentence, "ended") &&
+           !strstr(sentence, "no decimal number") &&
+           !strstr(sentence, "most 8");
+}
+
+/* Every request for memory of a call fails, each by itself. */
+static void test_each(int port)
+{
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        dscomm_store_t *store = must_open_store(url_of(port), NULL, 0);
+        int wrong = 0, failed = 0;
+
+        for (int k = 0; k < STEPS; k++) {
+            dscomm_status_t status;
+
+            use_set(store);
+            fail(k, 1);
+            status = calls[i].use(store);
+            fail(0, 0);
+            failed += status != DSCOMM_OK;
+            if (is_true(status))
+                continue;
+            wrong++;
+            tap_text("wrong:", dscomm_last_error());
+        }
+        is_int(wrong, 0, "%s: each failure is named truly", calls[i].name);
+        ok(failed < STEPS, "%s: after the last one it succeeds", calls[i].name);
+        dscomm_store_close(store);
+    }
+}
+
+/* No memory at all, for longer than a client waits. */
+static void test_none(int port)
+{
+    dscomm_store_t *store = must_open_store(url_of(port), NULL, 0), *other;
+
+    use_set(store);
+    fail(0, ALL);
+    status_is(use_add(store), DSCOMM_ERR_NO_MEMORY, "a server without memory");
+    ok(is_true(DSCOMM_ERR_NO_MEMORY), "%s", dscomm_last_error());
+    status_is(use_will(store), DSCOMM_ERR_NO_MEMORY, "and when it goes on");
+    ok(is_true(DSCOMM_ERR_NO_MEMORY), "%s", dscomm_last_error());
+    status_is(open_store(url_of(port), NULL, 0, 20000, &other),
+              DSCOMM_ERR_PROTOCOL, "another store is not opened");
+    ok(strstr(dscomm_last_error(), "out of memory") != NULL, "%s",
+       dscomm_last_error());
+    fail(0, 6);
+    status_is(use_add(store), DSCOMM_OK, "a call waits for memory");
+    fail(0, 6);
+    status_is(open_store(url_of(port), NULL, 0, 20000, &other), DSCOMM_OK,
+              "so does opening a store");
+    fail(0, 0);
+    dscomm_store_close(other);
+    dscomm_store_close(store);
+}
+
+/* What the server may not execute is named, too. */
+static void test_refused(int port)
+{
+    static char large[DSCOMM_STORE_VALUE_MAX];
+    dscomm_store_t *store = must_open_store(url_of(port), NULL, 0);
+    int64_t sum;
+
+    status_is(dscomm_store_set(store, "text", "apples", 6), DSCOMM_OK,
+              "a word");
+    status_is(dscomm_store_add(store, "text", 1, &sum), DSCOMM_ERR_INVALID,
+              "is no number");
+    ok(strstr(dscomm_last_error(), "'text'") &&
+           strstr(dscomm_last_error(), "'apples' is no decimal number"),
+       "%s", dscomm_last_error());
+    status_is(dscomm_store_add(store, "large", INT64_MAX, &sum), DSCOMM_OK,
+              "a large number");
+    status_is(dscomm_store_add(store, "large", 1, &sum), DSCOMM_ERR_INVALID,
+              "has no successor");
+    ok(strstr(dscomm_last_error(), "64 bits") != NULL, "%s",
+       dscomm_last_error());
+    status_is(dscomm_store_append(store, "text", large, sizeof large - 5),
+              DSCOMM_ERR_INVALID, "a value that would become too long");
+    ok(strstr(dscomm_last_error(), "8388603 bytes to the 6") != NULL, "%s",
+       dscomm_last_error());
+    dscomm_store_close(store);
+}
+
+int main(void)
+{
+    dscomm_priv_server_t *server;
+    int port;
+
+    inject_memory_prepare();
+    is_client = true;
+    server = start_server(NULL, NULL, &port);
+    test_each(port);
+    test_none(port);
+    test_refused(port);
+    dscomm_priv_server_close(server);
+    return tap_done();
+}
