@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <string.h>
 
-static int grow(engine_active_t *active, size_t room)
+static int active_grow(engine_active_t *active, size_t room)
 {
     MPI_Request *handles = g_try_renew(MPI_Request, active->handles, room);
     engine_request_t **owners;
@@ -37,7 +37,7 @@ dscomm_status_t engine_reserve(engine_t *engine, size_t count)
     if (room <= (size_t)active->room)
         return DSCOMM_OK;
     room = MAX(room + room / 2, 64);
-    if (room > G_MAXINT || !grow(active, room))
+    if (room > G_MAXINT || !active_grow(active, room))
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "rank %d of group '%s' has no memory for %zu "
                            "requests",
@@ -86,7 +86,7 @@ static dscomm_status_t finish_receive(const engine_t *engine,
 }
 
 /* All parts are complete. The status is written last. */
-static void retire(engine_t *engine, engine_request_t *request)
+static void request_retire(engine_t *engine, engine_request_t *request)
 {
     dscomm_status_t status = request->failure;
     int orphan = request->orphan;
@@ -105,16 +105,17 @@ static void retire(engine_t *engine, engine_request_t *request)
     request->head.status = status;
 }
 
-static void complete(engine_t *engine, engine_request_t *request, int code)
+static void request_complete(engine_t *engine, engine_request_t *request,
+                             int code)
 {
     if (code != MPI_SUCCESS && !request->orphan)
         request->failure = engine_fail(engine, code, kinds[request->kind]);
     if (--request->parts == 0)
-        retire(engine, request);
+        request_retire(engine, request);
 }
 
 /* Closes the gaps, and keeps the order. */
-static void pack(engine_active_t *active)
+static void active_pack(engine_active_t *active)
 {
     int kept = 0;
 
@@ -145,11 +146,11 @@ void engine_test(engine_t *engine)
     for (int i = 0; i < done; i++) {
         engine_request_t *owner = active->owners[active->indices[i]];
 
-        complete(engine, owner,
-                 code == MPI_SUCCESS ? MPI_SUCCESS
-                                     : active->statuses[i].MPI_ERROR);
+        request_complete(engine, owner,
+                         code == MPI_SUCCESS ? MPI_SUCCESS
+                                             : active->statuses[i].MPI_ERROR);
     }
-    pack(active);
+    active_pack(active);
 }
 
 void engine_orphan(engine_t *engine, engine_request_t *request)
@@ -168,7 +169,7 @@ void engine_orphan(engine_t *engine, engine_request_t *request)
 }
 
 /* So that what looks for leaks finds them. */
-static void keep(engine_active_t *active)
+static void active_keep(engine_active_t *active)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static GSList *kept;
@@ -187,7 +188,7 @@ void engine_active_clear(engine_t *engine)
 
     for (int i = 0; i < LAST_TESTS && active->count; i++)
         engine_test(engine);
-    keep(active);
+    active_keep(active);
     g_free(active->handles);
     g_free(active->owners);
     g_free(active->statuses);

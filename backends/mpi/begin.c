@@ -18,7 +18,7 @@ static struct {
 
 /* MPI may use the device of the thread that initialises it: context is the
  * caller's. */
-static void *serve(void *context)
+static void *begin_serve(void *context)
 {
     int level = 0, rc;
 
@@ -41,12 +41,12 @@ int engine_has_begun(void)
     return own.begun;
 }
 
-static dscomm_status_t start_thread(void)
+static dscomm_status_t begin_start_thread(void)
 {
     if (own.begun)
         return DSCOMM_OK;
     engine_latch_init(&own.latch);
-    if (engine_thread_start(serve, dscomm_device_context(), &own.thread))
+    if (engine_thread_start(begin_serve, dscomm_device_context(), &own.thread))
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "mpi: no thread could be started for "
                            "MPI_Init_thread()");
@@ -58,7 +58,7 @@ dscomm_status_t engine_begin(const dscomm_backend_args_t *args, int timeout_ms,
                              int *ret_level)
 {
     const int64_t end_us = g_get_monotonic_time() + (int64_t)timeout_ms * 1000;
-    dscomm_status_t status = start_thread();
+    dscomm_status_t status = begin_start_thread();
     int done;
 
     if (status < 0)

@@ -21,8 +21,8 @@
 typedef int (*call_t)(const engine_t *engine, const dscomm_coll_args_t *args,
                       void *stage);
 
-static char *at(const void *buffer, const dscomm_coll_args_t *args,
-                size_t index)
+static char *buffer_at(const void *buffer, const dscomm_coll_args_t *args,
+                       size_t index)
 {
     return (char *)buffer + index * args->element;
 }
@@ -32,7 +32,7 @@ static size_t own_block(const engine_t *engine, const dscomm_coll_args_t *args)
     return (size_t)engine->rank * args->count;
 }
 
-static size_t sum(const size_t *counts, int many)
+static size_t counts_sum(const size_t *counts, int many)
 {
     size_t total = 0;
 
@@ -45,10 +45,11 @@ static size_t sum(const size_t *counts, int many)
 static const void *own_part(const engine_t *engine,
                             const dscomm_coll_args_t *args)
 {
-    size_t index = args->recv_counts ? sum(args->recv_counts, engine->rank)
-                                     : own_block(engine, args);
+    size_t index = args->recv_counts
+                       ? counts_sum(args->recv_counts, engine->rank)
+                       : own_block(engine, args);
 
-    return at(args->send, args, index);
+    return buffer_at(args->send, args, index);
 }
 
 /* MPI has no such displacements. */
@@ -84,7 +85,8 @@ static size_t staged(const engine_t *engine, const dscomm_coll_args_t *args)
                    : 0;
     case DSCOMM_COLL_ALL_GATHER_V:
         return is_far(engine, args)
-                   ? sum(args->recv_counts, engine->ranks) * args->element
+                   ? counts_sum(args->recv_counts, engine->ranks) *
+                         args->element
                    : 0;
     default:
         return 0;
@@ -157,7 +159,7 @@ static int call_all_gather(const engine_t *engine,
     const void *send = args->send;
 
     (void)stage;
-    if (send == at(args->recv, args, own_block(engine, args)))
+    if (send == buffer_at(args->recv, args, own_block(engine, args)))
         send = MPI_IN_PLACE;
     return MPI_Allgather(send, count, type, args->recv, count, type,
                          engine->comm);
@@ -177,7 +179,8 @@ static int call_all_gather_v(const engine_t *engine,
         displs[r] = data ? packed : (int)args->recv_displs[r];
         packed += counts[r];
     }
-    if (!data && send == at(args->recv, args, args->recv_displs[engine->rank]))
+    if (!data &&
+        send == buffer_at(args->recv, args, args->recv_displs[engine->rank]))
         send = MPI_IN_PLACE;
     return MPI_Allgatherv(send, (int)args->count, type,
                           data ? data : args->recv, counts, displs, type,
@@ -185,8 +188,8 @@ static int call_all_gather_v(const engine_t *engine,
 }
 
 /* Where MPI puts this rank's part; it wants a place for no bytes as well. */
-static void *result_of(const engine_t *engine, const dscomm_coll_args_t *args,
-                       void *stage)
+static void *collective_result(const engine_t *engine,
+                               const dscomm_coll_args_t *args, void *stage)
 {
     static char nowhere[16];
     void *data = stage_data(engine, args, stage);
@@ -199,7 +202,7 @@ static void *result_of(const engine_t *engine, const dscomm_coll_args_t *args,
 static int call_reduce_scatter(const engine_t *engine,
                                const dscomm_coll_args_t *args, void *stage)
 {
-    void *data = result_of(engine, args, stage);
+    void *data = collective_result(engine, args, stage);
 
     return MPI_Reduce_scatter_block(
         args->send, data, (int)args->count, engine_types[args->dtype],
@@ -209,7 +212,7 @@ static int call_reduce_scatter(const engine_t *engine,
 static int call_reduce_scatter_v(const engine_t *engine,
                                  const dscomm_coll_args_t *args, void *stage)
 {
-    void *data = result_of(engine, args, stage);
+    void *data = collective_result(engine, args, stage);
     int *counts = stage;
 
     for (int r = 0; r < engine->ranks; r++)
@@ -227,7 +230,7 @@ static int call_gather(const engine_t *engine, const dscomm_coll_args_t *args,
     const void *send = args->send;
 
     (void)stage;
-    if (is_root && send == at(args->recv, args, own_block(engine, args)))
+    if (is_root && send == buffer_at(args->recv, args, own_block(engine, args)))
         send = MPI_IN_PLACE;
     return MPI_Gather(send, count, type, is_root ? args->recv : NULL, count,
                       type, args->root, engine->comm);
@@ -241,7 +244,7 @@ static int call_scatter(const engine_t *engine, const dscomm_coll_args_t *args,
     void *recv = args->recv;
 
     (void)stage;
-    if (is_root && recv == at(args->send, args, own_block(engine, args)))
+    if (is_root && recv == buffer_at(args->send, args, own_block(engine, args)))
         recv = MPI_IN_PLACE;
     return MPI_Scatter(is_root ? args->send : NULL, count, type, recv, count,
                        type, args->root, engine->comm);
@@ -278,7 +281,7 @@ static const struct {
 };
 
 /* Only an all-reduce has room for the products, in recv. */
-static int reduces(const dscomm_coll_args_t *args)
+static int coll_reduces(const dscomm_coll_args_t *args)
 {
     int op = args->op;
 
@@ -296,18 +299,19 @@ int engine_native(void *impl, const dscomm_coll_args_t *args)
     const engine_t *engine = impl;
     size_t total;
 
-    if (!engine->blocking || !calls[args->coll].call || !reduces(args) ||
+    if (!engine->blocking || !calls[args->coll].call || !coll_reduces(args) ||
         args->root == DSCOMM_ROOT_FINALIZE)
         return 0;
     if (calls[args->coll].divisible)
         return 1;
-    total = args->recv_counts ? sum(args->recv_counts, engine->ranks)
+    total = args->recv_counts ? counts_sum(args->recv_counts, engine->ranks)
                               : args->count * (size_t)engine->ranks;
     return total <= engine->chunk;
 }
 
 /* AVG is the sum over the number of ranks. */
-static void divide(const engine_t *engine, const dscomm_coll_args_t *args)
+static void result_divide(const engine_t *engine,
+                          const dscomm_coll_args_t *args)
 {
     const double ranks = engine->ranks;
     const void *source = args->recv;
@@ -325,29 +329,30 @@ static void multiply(const dscomm_coll_args_t *args)
             args->recv, &args->send, 1, args->count, &args->factor);
 }
 
-static void unpack(const engine_t *engine, const dscomm_coll_args_t *args,
-                   const char *data)
+static void blocks_unpack(const engine_t *engine,
+                          const dscomm_coll_args_t *args, const char *data)
 {
     for (int r = 0; r < engine->ranks; r++) {
         size_t bytes = args->recv_counts[r] * args->element;
 
         if (bytes)
-            memcpy(at(args->recv, args, args->recv_displs[r]), data, bytes);
+            memcpy(buffer_at(args->recv, args, args->recv_displs[r]), data,
+                   bytes);
         data += bytes;
     }
 }
 
-static void finish(const engine_t *engine, const dscomm_coll_args_t *args,
-                   const void *stage)
+static void collective_finish(const engine_t *engine,
+                              const dscomm_coll_args_t *args, const void *stage)
 {
     const void *data = stage_data(engine, args, (void *)stage);
 
     if (data && args->coll == DSCOMM_COLL_ALL_GATHER_V)
-        unpack(engine, args, data);
+        blocks_unpack(engine, args, data);
     else if (data)
         memcpy(args->recv, data, args->count * args->element);
     if (args->op == DSCOMM_AVG)
-        divide(engine, args);
+        result_divide(engine, args);
 }
 
 /* Sets *ret_stage; NULL where none is needed. */
@@ -374,28 +379,29 @@ static size_t pieces_of(const engine_t *engine, const dscomm_coll_args_t *args)
     return (args->count + engine->chunk - 1) / engine->chunk;
 }
 
-static dscomm_coll_args_t
-piece_of(const engine_t *engine, const dscomm_coll_args_t *args, size_t number)
+static dscomm_coll_args_t collective_piece(const engine_t *engine,
+                                           const dscomm_coll_args_t *args,
+                                           size_t number)
 {
     dscomm_coll_args_t piece = *args;
     size_t index = number * engine->chunk;
 
     piece.count = MIN(args->count - index, engine->chunk);
     if (piece.send)
-        piece.send = at(args->send, args, index);
+        piece.send = buffer_at(args->send, args, index);
     if (piece.recv)
-        piece.recv = at(args->recv, args, index);
+        piece.recv = buffer_at(args->recv, args, index);
     return piece;
 }
 
 static void *piece_stage(const engine_t *engine, const dscomm_coll_args_t *args,
                          void *stage, size_t number)
 {
-    return stage ? at(stage, args, number * engine->chunk) : NULL;
+    return stage ? buffer_at(stage, args, number * engine->chunk) : NULL;
 }
 
-static dscomm_status_t fail(engine_t *engine, const dscomm_coll_args_t *args,
-                            int code)
+static dscomm_status_t collective_fail(engine_t *engine,
+                                       const dscomm_coll_args_t *args, int code)
 {
     char what[128];
 
@@ -414,7 +420,7 @@ static int run_pieces(engine_t *engine, const dscomm_coll_args_t *args,
     if (pieces == 1)
         return calls[args->coll].call(engine, args, stage);
     for (size_t i = 0; i < pieces && code == MPI_SUCCESS; i++) {
-        dscomm_coll_args_t piece = piece_of(engine, args, i);
+        dscomm_coll_args_t piece = collective_piece(engine, args, i);
 
         code = calls[args->coll].call(engine, &piece,
                                       piece_stage(engine, args, stage, i));
@@ -433,8 +439,8 @@ static int go_on(void *arg)
 }
 
 /* While this thread is inside MPI, another one goes on with works. */
-static int run_helped(engine_t *engine, const dscomm_coll_args_t *args,
-                      void *stage)
+static int collective_run_helped(engine_t *engine,
+                                 const dscomm_coll_args_t *args, void *stage)
 {
     dscomm_help_t help = {.turn = go_on, .arg = engine};
     int code;
@@ -456,13 +462,13 @@ static dscomm_status_t run_blocking(engine_t *engine,
     if (status < 0)
         return status;
     if (G_UNLIKELY(dscomm_backend_has_works()))
-        code = run_helped(engine, args, stage);
+        code = collective_run_helped(engine, args, stage);
     else
         code = run_pieces(engine, args, stage);
     if (code == MPI_SUCCESS)
-        finish(engine, args, stage);
+        collective_finish(engine, args, stage);
     else
-        status = fail(engine, args, code);
+        status = collective_fail(engine, args, code);
     g_free(stage);
     return status;
 }
@@ -487,5 +493,6 @@ dscomm_status_t engine_run(void *impl, const dscomm_coll_args_t *args)
     if (!is_bare(engine, args))
         return run_blocking(engine, args);
     code = run_pieces(engine, args, NULL);
-    return code == MPI_SUCCESS ? DSCOMM_OK : fail(engine, args, code);
+    return code == MPI_SUCCESS ? DSCOMM_OK
+                               : collective_fail(engine, args, code);
 }

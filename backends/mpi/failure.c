@@ -11,7 +11,7 @@
 
 /* Where another thread is inside, that one will see, at the latest when it
  * leaves. */
-static void look(engine_t *engine)
+static void failure_look(engine_t *engine)
 {
     do {
         if (pthread_mutex_trylock(engine->lock))
@@ -28,7 +28,7 @@ void engine_look(engine_t *engine)
 {
     if (engine->lock == &engine->own_lock ||
         pthread_equal(pthread_self(), engine->opener))
-        look(engine);
+        failure_look(engine);
 }
 
 /* The clock moves as often as that. Two threads that look at once do no harm.
@@ -50,7 +50,7 @@ void engine_leave(engine_t *engine)
 {
     pthread_mutex_unlock(engine->lock);
     if (G_UNLIKELY(atomic_load(&engine->untold)) && engine_may_call(engine))
-        look(engine);
+        failure_look(engine);
 }
 
 /* The others are told at once: this rank may not call again for long. */
@@ -88,7 +88,7 @@ dscomm_status_t engine_give_up(engine_t *engine, dscomm_status_t status,
     return ended < 0 ? ended : dscomm_fail(status, "%s", sentence);
 }
 
-static dscomm_status_t status_of(int code, dscomm_status_t otherwise)
+static dscomm_status_t failure_status(int code, dscomm_status_t otherwise)
 {
     int class = MPI_ERR_OTHER;
 
@@ -119,7 +119,7 @@ dscomm_status_t engine_fail_as(engine_t *engine, dscomm_status_t otherwise,
     MPI_Error_string(code, why, &length);
     snprintf(text, sizeof text, "%s on group '%s' (rank %d of %d): MPI: %.250s",
              what, engine->name, engine->rank, engine->ranks, last_line(why));
-    return engine_give_up(engine, status_of(code, otherwise), text);
+    return engine_give_up(engine, failure_status(code, otherwise), text);
 }
 
 dscomm_status_t engine_fail(engine_t *engine, int code, const char *what)

@@ -41,7 +41,7 @@ const char *mpi_family_launched(void)
     return NULL;
 }
 
-static int note(struct dl_phdr_info *info, size_t size, void *names)
+static int library_note(struct dl_phdr_info *info, size_t size, void *names)
 {
     const char *slash = strrchr(info->dlpi_name, '/');
     const char *base = slash ? slash + 1 : info->dlpi_name;
@@ -72,7 +72,7 @@ const char *mpi_family_loaded(void)
     GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
     const char *family = NULL;
 
-    dl_iterate_phdr(note, names);
+    dl_iterate_phdr(library_note, names);
     for (guint i = 0; i < names->len && !family; i++)
         family = family_of(g_ptr_array_index(names, i));
     g_ptr_array_free(names, TRUE);

@@ -21,40 +21,41 @@ typedef struct {
     useconds_t pause;
 } turn_t;
 
-static void enter(const turn_t *turn)
+static void turn_enter(const turn_t *turn)
 {
     if (turn->lock)
         pthread_mutex_lock(turn->lock);
 }
 
-static void leave(const turn_t *turn)
+static void turn_leave(const turn_t *turn)
 {
     if (turn->lock)
         pthread_mutex_unlock(turn->lock);
 }
 
 /* 0 where there is no more time. */
-static int rest(turn_t *turn)
+static int turn_rest(turn_t *turn)
 {
     usleep(turn->pause);
     turn->pause = MIN(2 * turn->pause, MOST_PAUSE_US);
     return g_get_monotonic_time() < turn->end;
 }
 
-static dscomm_status_t fail(const turn_t *turn, int code, const char *what)
+static dscomm_status_t turn_fail(const turn_t *turn, int code, const char *what)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length;
 
-    enter(turn);
+    turn_enter(turn);
     MPI_Error_string(code, text, &length);
-    leave(turn);
+    turn_leave(turn);
     return dscomm_fail(DSCOMM_ERR_IO, "mpi: %s, to introduce the ranks: %.200s",
                        what, text);
 }
 
 /* Where it is in MPI's world must be where it is in the launcher's. */
-static dscomm_status_t take_seat(dscomm_introduction_t *introduction)
+static dscomm_status_t
+bootstrap_check_ranks(dscomm_introduction_t *introduction)
 {
     const int told = introduction->ranks;
     dscomm_status_t status = DSCOMM_OK;
@@ -81,7 +82,8 @@ static dscomm_status_t take_seat(dscomm_introduction_t *introduction)
  * the next one for another. */
 static atomic_int abandoned;
 
-static dscomm_status_t fail_late(const dscomm_introduction_t *introduction)
+static dscomm_status_t
+bootstrap_fail_late(const dscomm_introduction_t *introduction)
 {
     abandoned = 1;
     return dscomm_fail(DSCOMM_ERR_TIMEOUT,
@@ -102,21 +104,21 @@ static dscomm_status_t broadcast(dscomm_introduction_t *introduction,
     memcpy(copy, introduction->data, introduction->bytes);
     if (is_root)
         introduction->arrived(introduction->arg);
-    enter(turn);
+    turn_enter(turn);
     code = MPI_Ibcast(copy, (int)introduction->bytes, MPI_BYTE, 0,
                       MPI_COMM_WORLD, &request);
-    leave(turn);
+    turn_leave(turn);
     while (code == MPI_SUCCESS) {
-        enter(turn);
+        turn_enter(turn);
         code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-        leave(turn);
+        turn_leave(turn);
         if (done || code != MPI_SUCCESS)
             break;
-        if (!rest(turn))
-            return fail_late(introduction);
+        if (!turn_rest(turn))
+            return bootstrap_fail_late(introduction);
     }
     if (code != MPI_SUCCESS)
-        return fail(turn, code, "MPI_Ibcast");
+        return turn_fail(turn, code, "MPI_Ibcast");
     if (!is_root)
         memcpy(introduction->data, copy, introduction->bytes);
     g_free(copy);
@@ -124,13 +126,13 @@ static dscomm_status_t broadcast(dscomm_introduction_t *introduction,
 }
 
 /* Nobody sends there; but whoever asks makes messages move. */
-static void move(const turn_t *turn)
+static void turn_move(const turn_t *turn)
 {
     int found;
 
-    enter(turn);
+    turn_enter(turn);
     MPI_Iprobe(0, 0, MPI_COMM_SELF, &found, MPI_STATUS_IGNORE);
-    leave(turn);
+    turn_leave(turn);
 }
 
 static dscomm_status_t await_all(const dscomm_introduction_t *introduction,
@@ -142,9 +144,9 @@ static dscomm_status_t await_all(const dscomm_introduction_t *introduction,
 
         if (answer)
             return answer < 0 ? (dscomm_status_t)answer : DSCOMM_OK;
-        move(turn);
-        if (!rest(turn))
-            return fail_late(introduction);
+        turn_move(turn);
+        if (!turn_rest(turn))
+            return bootstrap_fail_late(introduction);
     }
 }
 
@@ -166,11 +168,11 @@ dscomm_status_t engine_introduce(dscomm_introduction_t *introduction)
                            "come to that; set MASTER_ADDR and MASTER_PORT, "
                            "which need no MPI");
     turn.lock = level == MPI_THREAD_MULTIPLE ? NULL : &engine_library_lock;
-    enter(&turn);
-    status = take_seat(introduction);
+    turn_enter(&turn);
+    status = bootstrap_check_ranks(introduction);
     if (status == DSCOMM_OK)
         engine_errors_hold();
-    leave(&turn);
+    turn_leave(&turn);
     if (status < 0) {
         engine_library_set_unsafe(1);
         return status;
@@ -178,9 +180,9 @@ dscomm_status_t engine_introduce(dscomm_introduction_t *introduction)
     status = broadcast(introduction, &turn);
     if (status == DSCOMM_OK)
         status = await_all(introduction, &turn);
-    enter(&turn);
+    turn_enter(&turn);
     engine_errors_release();
-    leave(&turn);
+    turn_leave(&turn);
     if (status < 0)
         engine_library_set_unsafe(1);
     return status;

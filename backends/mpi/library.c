@@ -82,7 +82,7 @@ void engine_errors_release(void)
     pthread_mutex_unlock(&errors_lock);
 }
 
-static dscomm_status_t check_library(void)
+static dscomm_status_t library_check(void)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int length = 0, is_openmpi;
@@ -119,10 +119,11 @@ static dscomm_status_t initialize(const dscomm_backend_args_t *args,
     return DSCOMM_OK;
 }
 
-static dscomm_status_t start(const dscomm_backend_args_t *args, int timeout_ms)
+static dscomm_status_t library_start(const dscomm_backend_args_t *args,
+                                     int timeout_ms)
 {
     int started = 0, over = 0, key;
-    dscomm_status_t status = check_library();
+    dscomm_status_t status = library_check();
 
     if (status < 0)
         return status;
@@ -203,7 +204,7 @@ dscomm_status_t engine_library_open(const dscomm_backend_args_t *args,
                              "mpi: the program has finalised MPI, which "
                              "cannot be initialised again");
     else if (!ready)
-        status = start(args, timeout_ms);
+        status = library_start(args, timeout_ms);
     ready = status == DSCOMM_OK;
     if (ready || engine_has_begun())
         home = home ? home : getpid();

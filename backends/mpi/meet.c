@@ -46,9 +46,9 @@ static int object(const dscomm_backend_args_t *args,
     return 0;
 }
 
-static dscomm_status_t decide(const dscomm_backend_args_t *args,
-                              const mpi_map_t *map, size_t size,
-                              verdict_t *ret_verdict)
+static dscomm_status_t records_decide(const dscomm_backend_args_t *args,
+                                      const mpi_map_t *map, size_t size,
+                                      verdict_t *ret_verdict)
 {
     void *value;
     dscomm_status_t status = dscomm_store_compare_set(
@@ -59,9 +59,9 @@ static dscomm_status_t decide(const dscomm_backend_args_t *args,
     return status;
 }
 
-static dscomm_status_t refuse(const dscomm_backend_args_t *args,
-                              dscomm_status_t why, const char *sentence,
-                              verdict_t *ret_verdict)
+static dscomm_status_t record_refuse(const dscomm_backend_args_t *args,
+                                     dscomm_status_t why, const char *sentence,
+                                     verdict_t *ret_verdict)
 {
     const size_t length = strlen(sentence);
     mpi_map_t *map = g_malloc0(sizeof *map + length);
@@ -69,12 +69,12 @@ static dscomm_status_t refuse(const dscomm_backend_args_t *args,
 
     map->status = why;
     memcpy(map->mpi_ranks, sentence, length);
-    status = decide(args, map, sizeof *map + length, ret_verdict);
+    status = records_decide(args, map, sizeof *map + length, ret_verdict);
     g_free(map);
     return status;
 }
 
-static void draw(mpi_map_t *map)
+static void map_draw(mpi_map_t *map)
 {
     uint32_t numbers[2];
 
@@ -96,7 +96,7 @@ static dscomm_status_t allow(const dscomm_backend_args_t *args,
     dscomm_status_t status;
     int objects = 0;
 
-    draw(map);
+    map_draw(map);
     map->blocking = map->based = 1;
     for (int r = 0; r < args->ranks && !objects; r++) {
         map->mpi_ranks[r] = cards[r]->mpi_rank;
@@ -104,8 +104,9 @@ static dscomm_status_t allow(const dscomm_backend_args_t *args,
         map->based &= cards[r]->based;
         objects = object(args, cards, r, text, sizeof text);
     }
-    status = objects ? refuse(args, DSCOMM_ERR_NO_BACKEND, text, ret_verdict)
-                     : decide(args, map, size, ret_verdict);
+    status = objects
+                 ? record_refuse(args, DSCOMM_ERR_NO_BACKEND, text, ret_verdict)
+                 : records_decide(args, map, size, ret_verdict);
     g_free(map);
     return status;
 }
@@ -136,8 +137,8 @@ static dscomm_status_t read_cards(const dscomm_backend_args_t *args,
 }
 
 /* The last one to come does so for all. */
-static dscomm_status_t publish(const dscomm_backend_args_t *args,
-                               verdict_t *ret_verdict)
+static dscomm_status_t record_publish(const dscomm_backend_args_t *args,
+                                      verdict_t *ret_verdict)
 {
     void **cards = g_new0(void *, (gsize)args->ranks);
     dscomm_status_t status = read_cards(args, cards);
@@ -145,7 +146,7 @@ static dscomm_status_t publish(const dscomm_backend_args_t *args,
     if (status == DSCOMM_OK)
         status = allow(args, (const mpi_card_t *const *)cards, ret_verdict);
     else
-        status = refuse(args, status, dscomm_last_error(), ret_verdict);
+        status = record_refuse(args, status, dscomm_last_error(), ret_verdict);
     for (int r = 0; r < args->ranks; r++)
         dscomm_store_free(cards[r]);
     g_free(cards);
@@ -154,7 +155,7 @@ static dscomm_status_t publish(const dscomm_backend_args_t *args,
 
 /* "rank 0 (pid 811 on b), rank 2 (pid 813 on b)": those that have not come, to
  * be freed; "" if all have. */
-static char *name_missing(const dscomm_backend_args_t *args)
+static char *missing_ranks_name(const dscomm_backend_args_t *args)
 {
     GString *names = g_string_new(NULL);
     int named = 0;
@@ -174,9 +175,9 @@ static char *name_missing(const dscomm_backend_args_t *args)
 }
 
 /* Those that are missing, at the deadline. */
-static dscomm_status_t fail_missing(const dscomm_backend_args_t *args)
+static dscomm_status_t meeting_fail_missing(const dscomm_backend_args_t *args)
 {
-    char *names = name_missing(args);
+    char *names = missing_ranks_name(args);
     dscomm_status_t status =
         dscomm_fail(DSCOMM_ERR_TIMEOUT,
                     "group '%s': %s of %d did not come within %.1f s; did all "
@@ -204,16 +205,17 @@ static dscomm_status_t await_map(const dscomm_backend_args_t *args,
         return status;
     }
     if (status == DSCOMM_ERR_TIMEOUT)
-        status = fail_missing(args);
+        status = meeting_fail_missing(args);
     status = dscomm_backend_creation_fail(args, status);
     why = g_strdup(dscomm_last_error());
-    status = refuse(args, status, why, ret_verdict);
+    status = record_refuse(args, status, why, ret_verdict);
     g_free(why);
     return status;
 }
 
-static dscomm_status_t meet(const dscomm_backend_args_t *args,
-                            const mpi_card_t *card, verdict_t *ret_verdict)
+static dscomm_status_t ranks_meet(const dscomm_backend_args_t *args,
+                                  const mpi_card_t *card,
+                                  verdict_t *ret_verdict)
 {
     dscomm_status_t status;
     int64_t here = 0;
@@ -226,7 +228,7 @@ static dscomm_status_t meet(const dscomm_backend_args_t *args,
     if (status < 0)
         return status;
     if (here == args->ranks)
-        return publish(args, ret_verdict);
+        return record_publish(args, ret_verdict);
     return await_map(args, ret_verdict);
 }
 
@@ -235,8 +237,8 @@ static int is_refusal(const verdict_t *verdict)
     return verdict->size >= sizeof(mpi_map_t) && verdict->map->status < 0;
 }
 
-static dscomm_status_t check(const dscomm_backend_args_t *args,
-                             const verdict_t *verdict)
+static dscomm_status_t records_check(const dscomm_backend_args_t *args,
+                                     const verdict_t *verdict)
 {
     const size_t ranks = (size_t)args->ranks * sizeof(int32_t);
     const mpi_map_t *map = verdict->map;
@@ -262,10 +264,10 @@ static dscomm_status_t decline(const dscomm_backend_args_t *args,
     dscomm_status_t status;
 
     if (own == DSCOMM_ERR_PEER_FAILED)
-        return refuse(args, own, why, ret_verdict);
+        return record_refuse(args, own, why, ret_verdict);
     sentence = g_strdup_printf(
         "%s: %s", dscomm_backend_creation_rank(args, args->rank, who), why);
-    status = refuse(args, own, sentence, ret_verdict);
+    status = record_refuse(args, own, sentence, ret_verdict);
     g_free(sentence);
     return status;
 }
@@ -277,11 +279,11 @@ dscomm_status_t mpi_meet(const dscomm_backend_args_t *args, dscomm_status_t own,
     char *why = own < 0 ? g_strdup(dscomm_last_error()) : NULL;
     verdict_t verdict = {0};
     dscomm_status_t status = own < 0 ? decline(args, own, why, &verdict)
-                                     : meet(args, card, &verdict);
+                                     : ranks_meet(args, card, &verdict);
     int told;
 
     if (status == DSCOMM_OK)
-        status = check(args, &verdict);
+        status = records_check(args, &verdict);
     told = own == DSCOMM_ERR_TIMEOUT && is_refusal(&verdict) &&
            status != DSCOMM_ERR_TIMEOUT;
     if (own < 0 && !told)

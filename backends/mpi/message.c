@@ -64,8 +64,8 @@ static int bytes_type(size_t bytes, int *ret_count, MPI_Datatype *ret_type)
     return MPI_SUCCESS;
 }
 
-static int matches(const engine_request_t *receive,
-                   const engine_arrival_t *arrival)
+static int receive_matches(const engine_request_t *receive,
+                           const engine_arrival_t *arrival)
 {
     const int peer = receive->message.peer;
 
@@ -98,8 +98,8 @@ static int post_receive(engine_request_t *receive, engine_arrival_t *arrival,
 }
 
 /* A receive gets its message. */
-static void deliver(engine_t *engine, engine_request_t *receive,
-                    engine_arrival_t *arrival)
+static void message_deliver(engine_t *engine, engine_request_t *receive,
+                            engine_arrival_t *arrival)
 {
     MPI_Request handle;
     int code = MPI_ERR_NO_MEM;
@@ -125,7 +125,7 @@ static void cross_off(engine_t *engine, const engine_arrival_t *arrival)
     engine_request_t *owed;
 
     TAILQ_FOREACH (owed, &engine->owed, link) {
-        if (!matches(owed, arrival))
+        if (!receive_matches(owed, arrival))
             continue;
         TAILQ_REMOVE(&engine->owed, owed, link);
         g_free(owed);
@@ -140,10 +140,10 @@ static void match(engine_t *engine, engine_arrival_t *arrival)
 
     cross_off(engine, arrival);
     TAILQ_FOREACH (receive, &engine->receives, link) {
-        if (!matches(receive, arrival))
+        if (!receive_matches(receive, arrival))
             continue;
         TAILQ_REMOVE(&engine->receives, receive, link);
-        deliver(engine, receive, arrival);
+        message_deliver(engine, receive, arrival);
         return;
     }
     kept = g_new(engine_arrival_t, 1);
@@ -166,7 +166,7 @@ static void read_header(engine_t *engine, engine_arrival_t *arrival)
         engine->headers[arrival->source] = tag;
 }
 
-static void take(engine_t *engine, engine_arrival_t *arrival, int wire)
+static void arrival_take(engine_t *engine, engine_arrival_t *arrival, int wire)
 {
     if (wire == WIRE_NOTICE(engine)) {
         engine_told(engine, &arrival->message, arrival->bytes);
@@ -184,8 +184,8 @@ static void take(engine_t *engine, engine_arrival_t *arrival, int wire)
     match(engine, arrival);
 }
 
-static void prepare(engine_request_t *request, engine_kind_t kind,
-                    const dscomm_message_t *message, int64_t key)
+static void request_prepare(engine_request_t *request, engine_kind_t kind,
+                            const dscomm_message_t *message, int64_t key)
 {
     request->kind = kind;
     request->parts = 0;
@@ -271,7 +271,7 @@ static engine_arrival_t *find_arrival(engine_t *engine,
     if (receive->message.taken)
         return receive->message.taken;
     TAILQ_FOREACH (arrival, &engine->arrivals, link)
-        if (!arrival->taken && matches(receive, arrival))
+        if (!arrival->taken && receive_matches(receive, arrival))
             break;
     return arrival;
 }
@@ -285,12 +285,13 @@ static void begin_receive(engine_t *engine, engine_request_t *request)
         return;
     }
     TAILQ_REMOVE(&engine->arrivals, arrival, link);
-    deliver(engine, request, arrival);
+    message_deliver(engine, request, arrival);
     g_free(arrival);
     engine_test(engine);
 }
 
-static dscomm_status_t begin(engine_t *engine, engine_request_t *request)
+static dscomm_status_t message_begin(engine_t *engine,
+                                     engine_request_t *request)
 {
     dscomm_status_t status = engine_check(engine);
 
@@ -311,7 +312,7 @@ static void begin_delayed(engine_t *engine)
 
         TAILQ_REMOVE(&engine->delayed, request, link);
         request->delayed = 0;
-        status = begin(engine, request);
+        status = message_begin(engine, request);
         if (status == DSCOMM_OK)
             continue;
         engine->completed++;
@@ -340,7 +341,7 @@ void engine_poll(engine_t *engine)
         MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
         arrival.source = status.MPI_SOURCE;
         arrival.bytes = (size_t)bytes;
-        take(engine, &arrival, status.MPI_TAG);
+        arrival_take(engine, &arrival, status.MPI_TAG);
     }
 }
 
@@ -360,14 +361,15 @@ unsigned engine_progress(void *impl)
     return completed;
 }
 
-static dscomm_status_t start(engine_t *engine, engine_request_t *request)
+static dscomm_status_t message_start(engine_t *engine,
+                                     engine_request_t *request)
 {
     dscomm_status_t status = DSCOMM_OK;
 
     pthread_mutex_lock(engine->lock);
     if (engine_may_call(engine)) {
         begin_delayed(engine);
-        status = begin(engine, request);
+        status = message_begin(engine, request);
     } else {
         request->delayed = 1;
         TAILQ_INSERT_TAIL(&engine->delayed, request, link);
@@ -381,8 +383,8 @@ dscomm_status_t engine_isend(void *impl, const dscomm_message_t *message,
 {
     engine_request_t *request = (engine_request_t *)head;
 
-    prepare(request, ENGINE_SEND, message, key_of(impl, message->tag));
-    return start(impl, request);
+    request_prepare(request, ENGINE_SEND, message, key_of(impl, message->tag));
+    return message_start(impl, request);
 }
 
 dscomm_status_t engine_irecv(void *impl, const dscomm_message_t *message,
@@ -390,11 +392,12 @@ dscomm_status_t engine_irecv(void *impl, const dscomm_message_t *message,
 {
     engine_request_t *request = (engine_request_t *)head;
 
-    prepare(request, ENGINE_RECEIVE, message, key_of(impl, message->tag));
-    return start(impl, request);
+    request_prepare(request, ENGINE_RECEIVE, message,
+                    key_of(impl, message->tag));
+    return message_start(impl, request);
 }
 
-static void forget(engine_t *engine, engine_request_t *receive)
+static void receive_forget(engine_t *engine, engine_request_t *receive)
 {
     engine_request_t *owed;
 
@@ -410,10 +413,10 @@ static void forget(engine_t *engine, engine_request_t *receive)
 }
 
 /* What MPI has begun to move goes on, which is why there are last tests. */
-static void withdraw(engine_t *engine, engine_request_t *request)
+static void receive_withdraw(engine_t *engine, engine_request_t *request)
 {
     if (request->kind == ENGINE_RECEIVE && !request->parts) {
-        forget(engine, request);
+        receive_forget(engine, request);
         return;
     }
     if (request->delayed) {
@@ -435,7 +438,7 @@ void engine_cancel(void *impl, dscomm_request_t *head)
 
     pthread_mutex_lock(engine->lock);
     if (head->status == DSCOMM_IN_PROGRESS)
-        withdraw(engine, (engine_request_t *)head);
+        receive_withdraw(engine, (engine_request_t *)head);
     engine_leave(engine);
 }
 
@@ -449,7 +452,7 @@ int engine_withdraw(void *impl, dscomm_request_t *head)
     unmatched = head->status == DSCOMM_IN_PROGRESS && !request->parts;
     if (unmatched) {
         head->vain = 1; /* what comes later finds another receive */
-        forget(engine, request);
+        receive_forget(engine, request);
     }
     engine_leave(engine);
     return unmatched;
@@ -473,7 +476,8 @@ int engine_probe(void *impl, const dscomm_message_t *wanted,
     engine_request_t receive;
     engine_arrival_t *arrival;
 
-    prepare(&receive, ENGINE_RECEIVE, wanted, key_of(engine, wanted->tag));
+    request_prepare(&receive, ENGINE_RECEIVE, wanted,
+                    key_of(engine, wanted->tag));
     pthread_mutex_lock(engine->lock);
     arrival = find_arrival(engine, &receive);
     if (arrival) {
@@ -514,13 +518,13 @@ void engine_message_setup(engine_t *engine)
 }
 
 /* MPI wants to get rid of what it has shown. */
-static void discard(engine_t *engine, engine_arrival_t *arrival)
+static void arrival_discard(engine_t *engine, engine_arrival_t *arrival)
 {
     engine_request_t *request = g_new0(engine_request_t, 1);
 
     request->kind = ENGINE_RECEIVE;
     request->orphan = 1;
-    deliver(engine, request, arrival);
+    message_deliver(engine, request, arrival);
     if (!request->parts) {
         g_free(request->stage);
         g_free(request);
@@ -540,7 +544,7 @@ void engine_message_clear(engine_t *engine)
     while ((arrival = TAILQ_FIRST(&engine->arrivals)) != NULL) {
         TAILQ_REMOVE(&engine->arrivals, arrival, link);
         if (engine_library_alive())
-            discard(engine, arrival);
+            arrival_discard(engine, arrival);
         g_free(arrival);
     }
     g_free(engine->headers);

@@ -81,7 +81,7 @@ static const char *mpi_describe(void)
 }
 
 /* Two MPI libraries in one process would take each other's symbols. */
-static dscomm_status_t choose(const char **ret_name)
+static dscomm_status_t family_choose(const char **ret_name)
 {
     const char *asked = dscomm_setting_text(&mpi_settings[MPI_SETTING_LIBRARY]);
     const char *loaded = mpi_family_loaded();
@@ -100,7 +100,8 @@ static dscomm_status_t choose(const char **ret_name)
     return DSCOMM_OK;
 }
 
-static dscomm_status_t take(const char *name, const char *file, void *handle)
+static dscomm_status_t engine_take(const char *name, const char *file,
+                                   void *handle)
 {
     const dscomm_mpi_engine_t *found = dlsym(handle, "dscomm_mpi_engine");
 
@@ -115,7 +116,7 @@ static dscomm_status_t take(const char *name, const char *file, void *handle)
     return DSCOMM_OK;
 }
 
-static dscomm_status_t load(const char *name)
+static dscomm_status_t family_load(const char *name)
 {
     char *file = find_file(name), *folder = find_folder();
     dscomm_status_t status;
@@ -129,7 +130,7 @@ static dscomm_status_t load(const char *name)
     else if (!(handle = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)))
         status = dscomm_fail(DSCOMM_ERR_NO_BACKEND, "mpi: %s", dlerror());
     else
-        status = take(name, file, handle);
+        status = engine_take(name, file, handle);
     g_free(folder);
     g_free(file);
     return status;
@@ -142,7 +143,7 @@ static dscomm_status_t load_any(const char *chosen)
     const int is_free =
         !dscomm_setting_text(&mpi_settings[MPI_SETTING_LIBRARY]) &&
         !mpi_family_loaded();
-    dscomm_status_t status = load(chosen);
+    dscomm_status_t status = family_load(chosen);
     char *why = g_strdup(dscomm_last_error());
 
     for (int i = 0; i < MPI_FAMILIES && status < 0 && is_free; i++) {
@@ -150,7 +151,7 @@ static dscomm_status_t load_any(const char *chosen)
             continue;
         dscomm_log(DSCOMM_LOG_WARN, "mpi", "%s; trying %s", why,
                    mpi_families[i]);
-        status = load(mpi_families[i]);
+        status = family_load(mpi_families[i]);
     }
     if (status < 0)
         dscomm_fail(status, "%s", why);
@@ -165,7 +166,7 @@ static dscomm_status_t load_once(void)
 
     pthread_mutex_lock(&lock);
     if (!engine.size) {
-        status = choose(&name);
+        status = family_choose(&name);
         if (status == DSCOMM_OK)
             status = load_any(name);
     }
@@ -258,7 +259,7 @@ static const char *mpi_beneath(int crowded)
     if (!crowded || blocking == MPI_YES)
         return NULL;
     if (blocking == MPI_AUTO &&
-        (choose(&name) < 0 || mpi_family_blocks(name, crowded)))
+        (family_choose(&name) < 0 || mpi_family_blocks(name, crowded)))
         return NULL;
     return "ranks outnumber processors, and there blocking calls of this MPI, "
            "of which levels between nodes would be made, are not used";

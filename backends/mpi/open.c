@@ -54,8 +54,8 @@ dscomm_status_t engine_check_world(const char *group, int ranks)
     return status;
 }
 
-static dscomm_status_t prepare(const dscomm_backend_args_t *args,
-                               engine_t *engine, mpi_card_t *card)
+static dscomm_status_t engine_prepare(const dscomm_backend_args_t *args,
+                                      engine_t *engine, mpi_card_t *card)
 {
     int64_t chunk = 0, aware;
     int level = 0, multiple;
@@ -241,19 +241,20 @@ static dscomm_status_t make_comm(const dscomm_backend_args_t *args,
     return status;
 }
 
-static void destroy(engine_t *engine)
+static void engine_destroy(engine_t *engine)
 {
     pthread_mutex_destroy(&engine->own_lock);
     g_free(engine);
 }
 
-static dscomm_status_t join(const dscomm_backend_args_t *args, engine_t *engine)
+static dscomm_status_t engine_join(const dscomm_backend_args_t *args,
+                                   engine_t *engine)
 {
     const int64_t end_us =
         g_get_monotonic_time() + (int64_t)args->open_ms * 1000;
     mpi_card_t card = {.engine = ENGINE_NAME};
     mpi_map_t *map = NULL;
-    dscomm_status_t status = prepare(args, engine, &card);
+    dscomm_status_t status = engine_prepare(args, engine, &card);
 
     status = mpi_meet(args, status, &card, &map);
     if (status == DSCOMM_OK) {
@@ -301,11 +302,11 @@ dscomm_status_t engine_open(const dscomm_backend_args_t *args, void **ret_impl)
     engine->ranks = args->ranks;
     engine->timeout_ms = args->timeout_ms;
     pthread_mutex_init(&engine->own_lock, NULL);
-    status = join(args, engine);
+    status = engine_join(args, engine);
     if (engine->lock) /* else MPI is not initialised */
         judge_opening(engine, status);
     if (status < 0) {
-        destroy(engine);
+        engine_destroy(engine);
         return status;
     }
     engine_library_enlist(engine);
@@ -333,7 +334,7 @@ void engine_quiesce(void *impl)
 /* Where a group has failed, a rank may be dead, or for ever in a call that
  * nobody else will make: MPI_Finalize() would wait for it. But not where all
  * ranks have met at the end. */
-static void judge(const engine_t *engine)
+static void engine_judge(const engine_t *engine)
 {
     if (engine->met_all)
         engine_library_set_unsafe(0);
@@ -362,7 +363,7 @@ void engine_close(void *impl)
     if (engine_library_alive() && clean)
         MPI_Comm_free(&engine->comm);
     pthread_mutex_unlock(engine->lock);
-    judge(engine);
+    engine_judge(engine);
     engine_library_delist(engine);
-    destroy(engine);
+    engine_destroy(engine);
 }

@@ -47,7 +47,7 @@ static void put_back(shm_t *shm, const shm_request_t *request)
 }
 
 /* The sender sends: the rest of its chunks must leave the ring. */
-static void drain(shm_t *shm, int source, shm_request_t *request)
+static void request_drain(shm_t *shm, int source, shm_request_t *request)
 {
     shm_list_t *list = &shm_pair(shm, source)->arriving;
     shm_request_t **link = &list->head;
@@ -120,7 +120,7 @@ void shm_p2p_cancel(shm_t *shm, shm_request_t *request)
         if (unanswered || shm_list_remove(&pair->waiting, request) ||
             shm_list_remove(&pair->sending, request))
             shm_unwant(shm, r);
-        drain(shm, r, request);
+        request_drain(shm, r, request);
     }
     forget_self(p2p, request);
 }

@@ -29,7 +29,7 @@ static dscomm_status_t await_raised_slow(shm_t *shm, int rank, uint64_t step)
 
 /* Everyone raises one flag and waits for everyone's: the line of a barrier or
  * of a small all_reduce. */
-static inline dscomm_status_t meet(shm_t *shm, uint64_t step)
+static inline dscomm_status_t barrier_meet(shm_t *shm, uint64_t step)
 {
     shm_raise(shm, step);
     for (int r = 0; r < shm->ranks; r++) {
@@ -79,7 +79,7 @@ static dscomm_status_t run_line(shm_t *shm, const dscomm_coll_args_t *args,
         copy_small(line->byte, args->send, bytes);
     if (args->op == DSCOMM_PREMUL_SUM)
         memcpy(&line->word[WORD_FACTOR], &args->factor, sizeof args->factor);
-    if ((status = meet(shm, step)))
+    if ((status = barrier_meet(shm, step)))
         return status;
     if (bytes) {
         const double *factors = &size;
@@ -100,7 +100,7 @@ static dscomm_status_t run_line(shm_t *shm, const dscomm_coll_args_t *args,
     return DSCOMM_OK;
 }
 
-static int begin(shm_t *shm, shm_op_t *op, const dscomm_coll_args_t *args)
+static int op_begin(shm_t *shm, shm_op_t *op, const dscomm_coll_args_t *args)
 {
     static int (*const begins[DSCOMM_COLL_COUNT])(shm_t *, shm_op_t *) = {
         [DSCOMM_COLL_BROADCAST] = shm_exchange_begin,
@@ -134,7 +134,7 @@ static int begin(shm_t *shm, shm_op_t *op, const dscomm_coll_args_t *args)
     return begins[args->coll](shm, op);
 }
 
-static void end(shm_t *shm, const shm_op_t *op)
+static void op_end(shm_t *shm, const shm_op_t *op)
 {
     if (op->class)
         shm_trial_end(shm, op);
@@ -145,7 +145,7 @@ static dscomm_status_t run_machine(shm_t *shm, const dscomm_coll_args_t *args)
 {
     shm_op_t op;
     shm_wait_t wait = {0};
-    int result = begin(shm, &op, args);
+    int result = op_begin(shm, &op, args);
 
     while (result == SHM_AGAIN) {
         uint64_t moves = shm->moves;
@@ -159,7 +159,7 @@ static dscomm_status_t run_machine(shm_t *shm, const dscomm_coll_args_t *args)
     shm_wait_end(shm, &wait);
     if (result < 0)
         return (dscomm_status_t)result;
-    end(shm, &op);
+    op_end(shm, &op);
     return DSCOMM_OK;
 }
 
@@ -241,7 +241,7 @@ static void unqueue(shm_t *shm, shm_request_t *request)
         shm->queue_tail = before;
 }
 
-static void finish(shm_t *shm, shm_request_t *request, int result)
+static void request_finish(shm_t *shm, shm_request_t *request, int result)
 {
     unqueue(shm, request);
     shm->completed++;
@@ -259,18 +259,18 @@ void shm_collective_cancel(shm_t *shm, shm_request_t *request)
 }
 
 /* The head of the queue: begun if it is not, and moved on. */
-static int advance_head(shm_t *shm)
+static int queue_advance_head(shm_t *shm)
 {
     shm_request_t *head = shm->queue_head;
     shm_op_t *op = &head->collective.op;
     int result = SHM_AGAIN;
 
     if (!op->args)
-        result = begin(shm, op, &head->collective.args);
+        result = op_begin(shm, op, &head->collective.args);
     if (result == SHM_AGAIN)
         result = op->advance(shm, op);
     if (result == SHM_DONE)
-        end(shm, op);
+        op_end(shm, op);
     return result;
 }
 
@@ -282,10 +282,10 @@ unsigned shm_collective_progress(shm_t *shm)
         int result = shm->op_step ? (int)shm_mismatch(shm) : 0;
 
         if (!result)
-            result = advance_head(shm);
+            result = queue_advance_head(shm);
         if (result == SHM_AGAIN)
             break;
-        finish(shm, shm->queue_head, result);
+        request_finish(shm, shm->queue_head, result);
         if (result < 0)
             break;
     }

@@ -102,7 +102,7 @@ static void copy_own_part(shm_t *shm, shm_op_t *op)
 }
 
 /* The longest part of the whole operation is known: cut it into pieces. */
-static void plan(shm_t *shm, shm_op_t *op, size_t longest)
+static void exchange_plan(shm_t *shm, shm_op_t *op, size_t longest)
 {
     size_t parts = shape_of(op)->each ? (size_t)shm->ranks : 1;
     size_t most = shm->layout.ring_size / 8 / parts & ~(size_t)(SHM_LINE - 1);
@@ -161,7 +161,7 @@ static uint64_t reference_of(const shm_t *shm, const shm_op_t *op)
 
 /* Writes and raises piece `published`, whose step was taken. All ranks raise
  * the first piece, so that a mismatch is seen; then only senders. */
-static int put(shm_t *shm, shm_op_t *op)
+static int exchange_put(shm_t *shm, shm_op_t *op)
 {
     uint64_t step = op->taken;
     bool sends = takes_part(op, shape_of(op)->senders, shm->rank) && op->bytes;
@@ -184,7 +184,7 @@ static int put(shm_t *shm, shm_op_t *op)
     return SHM_DONE;
 }
 
-static int publish(shm_t *shm, shm_op_t *op)
+static int exchange_publish(shm_t *shm, shm_op_t *op)
 {
     bool sends = takes_part(op, shape_of(op)->senders, shm->rank);
 
@@ -193,7 +193,7 @@ static int publish(shm_t *shm, shm_op_t *op)
         if (!op->taken)
             op->taken = shm_take(shm, op->region);
         if (!op->published || (sends && !op->referenced)) {
-            int result = put(shm, op);
+            int result = exchange_put(shm, op);
 
             if (result != SHM_DONE)
                 return result;
@@ -229,7 +229,7 @@ static int get_reference(shm_t *shm, shm_op_t *op, int rank, uint64_t reference)
     return SHM_DONE;
 }
 
-static int get(shm_t *shm, shm_op_t *op, int rank)
+static int exchange_get(shm_t *shm, shm_op_t *op, int rank)
 {
     uint64_t step = op->data + op->finished;
     part_t part = part_in(op, rank);
@@ -267,7 +267,7 @@ static int consume_piece(shm_t *shm, shm_op_t *op)
 
         if (!takes_part(op, shape->senders, rank))
             continue;
-        result = get(shm, op, rank);
+        result = exchange_get(shm, op, rank);
         if (result != SHM_DONE)
             return result;
         shm->moves++;
@@ -278,7 +278,7 @@ static int consume_piece(shm_t *shm, shm_op_t *op)
     return SHM_DONE;
 }
 
-static int consume(shm_t *shm, shm_op_t *op)
+static int exchange_consume(shm_t *shm, shm_op_t *op)
 {
     bool receives = takes_part(op, shape_of(op)->receivers, shm->rank);
 
@@ -360,13 +360,13 @@ static int get_counts(shm_t *shm, shm_op_t *op)
                                part_in(op, r).bytes);
     }
     copy_own_part(shm, op);
-    plan(shm, op, (size_t)longest);
+    exchange_plan(shm, op, (size_t)longest);
     op->stage = STAGE_DATA;
     shm->moves++;
     return SHM_DONE;
 }
 
-static int advance(shm_t *shm, shm_op_t *op)
+static int exchange_advance(shm_t *shm, shm_op_t *op)
 {
     int result;
 
@@ -380,7 +380,8 @@ static int advance(shm_t *shm, shm_op_t *op)
     while (op->finished < op->pieces) {
         size_t finished = op->finished;
 
-        if ((result = publish(shm, op)) < 0 || (result = consume(shm, op)) < 0)
+        if ((result = exchange_publish(shm, op)) < 0 ||
+            (result = exchange_consume(shm, op)) < 0)
             return result;
         if (op->finished == finished)
             return SHM_AGAIN;
@@ -400,7 +401,7 @@ int shm_exchange_begin(shm_t *shm, shm_op_t *op)
     const dscomm_coll_args_t *a = op->args;
     size_t longest = a->count * a->element;
 
-    op->advance = advance;
+    op->advance = exchange_advance;
     op->bytes = longest;
     if (shape_of(op)->counts) {
         op->stage = STAGE_COUNTS;
@@ -413,6 +414,6 @@ int shm_exchange_begin(shm_t *shm, shm_op_t *op)
                 longest = a->recv_counts[r] * a->element;
     op->stage = STAGE_DATA;
     copy_own_part(shm, op);
-    plan(shm, op, longest);
+    exchange_plan(shm, op, longest);
     return SHM_AGAIN;
 }

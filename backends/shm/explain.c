@@ -10,7 +10,8 @@
 #define NAMED 8 /* ranks listed in one sentence */
 
 /* Appends as snprintf does, never beyond size. */
-static size_t append(char *text, size_t size, size_t used, const char *word)
+static size_t text_append(char *text, size_t size, size_t used,
+                          const char *word)
 {
     int n = snprintf(text + used, size - used, "%s%s", used ? ", " : "", word);
 
@@ -30,19 +31,19 @@ static int list_late(const shm_t *shm, uint64_t sequence, char *text,
         if (shm_last_sequence(shm, r) >= sequence)
             continue;
         if (late++ < NAMED)
-            used = append(text, size, used,
-                          shm_peers_describe(shm, r, word, sizeof word));
+            used = text_append(text, size, used,
+                               shm_peers_describe(shm, r, word, sizeof word));
     }
     if (late > NAMED) {
         snprintf(word, sizeof word, "and %d more", late - NAMED);
-        append(text, size, used, word);
+        text_append(text, size, used, word);
     }
     return late;
 }
 
 /* How far a rank has come in the current operation: the steps whose flags it
  * raised, then those it has read. */
-static uint64_t reach(const shm_t *shm, int rank)
+static uint64_t rank_reached(const shm_t *shm, int rank)
 {
     uint64_t raised = shm->op_step;
 
@@ -69,15 +70,15 @@ static void explain_begun(const shm_t *shm, const char *what, char *text,
     size_t used = 0;
 
     for (int r = 0; r < shm->ranks; r++) {
-        uint64_t at = reach(shm, r);
+        uint64_t at = rank_reached(shm, r);
 
         least = at < least ? at : least;
         most = at > most ? at : most;
     }
     for (int r = 0; r < shm->ranks && least < most; r++)
-        if (reach(shm, r) == least)
-            used = append(list, sizeof list, used,
-                          shm_peers_describe(shm, r, word, sizeof word));
+        if (rank_reached(shm, r) == least)
+            used = text_append(list, sizeof list, used,
+                               shm_peers_describe(shm, r, word, sizeof word));
     snprintf(text, size,
              "all ranks began %s of group '%s', but %s did not finish", what,
              shm->name, list[0] ? list : "some of them");

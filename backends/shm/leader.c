@@ -43,7 +43,7 @@ static dscomm_status_t leader_offer(const leader_t *leader)
 }
 
 /* Blocks, and may be interrupted, until the kernel's generator is seeded. */
-static bool draw(unsigned char *ret_bytes, size_t size)
+static bool secret_draw(unsigned char *ret_bytes, size_t size)
 {
     ssize_t got;
 
@@ -59,7 +59,8 @@ static dscomm_status_t leader_listen(leader_t *leader)
     struct sockaddr_un address;
     socklen_t length;
 
-    if (!draw(name, sizeof name) || !draw(leader->password, PASSWORD))
+    if (!secret_draw(name, sizeof name) ||
+        !secret_draw(leader->password, PASSWORD))
         return shm_connect_fail(leader->shm, "getrandom");
     to_hex(name, sizeof name, leader->offer);
     length = shm_connect_address(leader->offer, &address);
@@ -113,7 +114,7 @@ static dscomm_status_t leader_admit(leader_t *leader, int fd)
                   : DSCOMM_OK;
 }
 
-static dscomm_status_t fail_missing(const leader_t *leader)
+static dscomm_status_t leader_fail_missing(const leader_t *leader)
 {
     const shm_t *shm = leader->shm;
     char who[DSCOMM_CREATION_RANK_MAX], list[SHM_TEXT] = "";
@@ -148,7 +149,7 @@ static dscomm_status_t leader_await(const leader_t *leader)
         if (status != DSCOMM_ERR_TIMEOUT)
             return status;
         if (now + OFFER_US >= leader->deadline)
-            return fail_missing(leader);
+            return leader_fail_missing(leader);
         status = leader_offer(leader);
         if (status && status != DSCOMM_ERR_TIMEOUT)
             return status;
@@ -166,7 +167,7 @@ static dscomm_status_t leader_gather(leader_t *leader)
         if (here == before)
             status = dscomm_backend_creation_check(leader->args);
         if (!status && g_get_monotonic_time() >= leader->deadline)
-            status = fail_missing(leader);
+            status = leader_fail_missing(leader);
         before = here;
         if (!status)
             status = leader_await(leader);

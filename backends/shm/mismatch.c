@@ -122,8 +122,8 @@ static uint64_t first_difference(const shm_t *shm, int rank, uint64_t until)
 
 /* How many ranks have made an operation's call as rank has; and how many are
  * known to have made any. */
-static int count_alike(const shm_t *shm, int rank, uint64_t sequence,
-                       int *ret_known)
+static int hashes_count_alike(const shm_t *shm, int rank, uint64_t sequence,
+                              int *ret_known)
 {
     shm_record_t one, other;
     int alike = 0;
@@ -142,7 +142,7 @@ static int count_alike(const shm_t *shm, int rank, uint64_t sequence,
 /* Do more than half of at least three agree with rank? */
 static bool has_majority(const shm_t *shm, int rank, uint64_t sequence)
 {
-    int known, alike = count_alike(shm, rank, sequence, &known);
+    int known, alike = hashes_count_alike(shm, rank, sequence, &known);
 
     return known > 2 && 2 * alike > known;
 }
@@ -175,7 +175,7 @@ static void list_alike(const shm_t *shm, int rank, uint64_t sequence,
 }
 
 /* The odd one comes first, if it is known which one that is. */
-static void explain(const shm_t *shm, int rank, uint64_t sequence)
+static void mismatch_explain(const shm_t *shm, int rank, uint64_t sequence)
 {
     bool mine_is_odd = has_majority(shm, rank, sequence) ||
                        !has_majority(shm, shm->rank, sequence);
@@ -202,7 +202,7 @@ static dscomm_status_t fail_mismatch(shm_t *shm, int rank)
     char what[160];
 
     if (sequence) {
-        explain(shm, rank, sequence);
+        mismatch_explain(shm, rank, sequence);
     } else {
         dscomm_coll_describe(shm_call(shm), what, sizeof what);
         dscomm_fail(DSCOMM_ERR_MISMATCH,

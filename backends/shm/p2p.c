@@ -17,7 +17,7 @@
 #define PREFETCHED ((size_t)17 * SHM_LINE)
 
 /* Reserves the channel to a rank before its first use. */
-static dscomm_status_t open_channel(shm_t *shm, int rank)
+static dscomm_status_t channel_open(shm_t *shm, int rank)
 {
     shm_pair_t *pair = shm_pair(shm, rank);
     uint64_t size = shm->layout.channel_size;
@@ -146,7 +146,7 @@ static bool send_frame(shm_t *shm, shm_request_t *request, shm_pair_t *pair)
 static dscomm_status_t queue_frame(shm_t *shm, shm_request_t *request, int rank)
 {
     shm_pair_t *pair = shm_pair(shm, rank);
-    dscomm_status_t status = open_channel(shm, rank);
+    dscomm_status_t status = channel_open(shm, rank);
 
     if (status)
         return status;
@@ -477,7 +477,7 @@ int shm_probe(void *impl, const dscomm_message_t *wanted,
 
 /* Waits for a request of the caller's own; what completes meanwhile besides is
  * told by the next progress. */
-static dscomm_status_t finish(shm_t *shm, shm_request_t *request)
+static dscomm_status_t message_finish(shm_t *shm, shm_request_t *request)
 {
     shm_wait_t wait = {0};
     dscomm_status_t status = DSCOMM_OK;
@@ -514,7 +514,7 @@ dscomm_status_t shm_send(void *impl, const dscomm_message_t *message)
     shm_request_t request;
     dscomm_status_t status = shm_isend(impl, message, &request.head);
 
-    return status ? status : finish(impl, &request);
+    return status ? status : message_finish(impl, &request);
 }
 
 dscomm_status_t shm_recv(void *impl, const dscomm_message_t *message,
@@ -524,7 +524,7 @@ dscomm_status_t shm_recv(void *impl, const dscomm_message_t *message,
     dscomm_status_t status = shm_irecv(impl, message, request);
 
     own->p2p.blocking = true;
-    return status ? status : finish(impl, own);
+    return status ? status : message_finish(impl, own);
 }
 
 bool shm_p2p_new(shm_t *shm)

@@ -37,7 +37,7 @@ void shm_peers_free(shm_peers_t *peers)
 }
 
 /* Has a process ended before it was through with the group? */
-static bool is_dead(const shm_t *shm, int rank, const struct pollfd *entry)
+static bool peer_is_dead(const shm_t *shm, int rank, const struct pollfd *entry)
 {
     return entry->revents & POLLIN && shm_left(shm, rank) < SHM_LEFT;
 }
@@ -46,7 +46,7 @@ bool shm_peers_ended(const shm_t *shm, int rank)
 {
     struct pollfd one = {shm->peers->fds[shm->peer[rank]], POLLIN, 0};
 
-    return poll(&one, 1, 0) > 0 && is_dead(shm, rank, &one);
+    return poll(&one, 1, 0) > 0 && peer_is_dead(shm, rank, &one);
 }
 
 int shm_peers_dead(const shm_t *shm)
@@ -58,7 +58,7 @@ int shm_peers_dead(const shm_t *shm)
     if (poll(polls, (nfds_t)shm->ranks, 0) <= 0)
         return -1;
     for (int r = 0; r < shm->ranks; r++)
-        if (is_dead(shm, r, &polls[r]))
+        if (peer_is_dead(shm, r, &polls[r]))
             return r;
     return -1;
 }

@@ -64,7 +64,7 @@ static part_t part_of(const shm_op_t *op, int rank)
                     total - offset < op->bytes ? total - offset : op->bytes};
 }
 
-static part_t piece_of(const shm_op_t *op, int rank, size_t piece)
+static part_t reduce_piece(const shm_op_t *op, int rank, size_t piece)
 {
     part_t part = part_of(op, rank);
     size_t from = piece * op->chunk;
@@ -231,8 +231,8 @@ static inline uint64_t result_step(const shm_op_t *op, size_t piece)
 }
 
 /* Where a rank's part of a piece lies in a ring. */
-static inline unsigned char *slot(const shm_t *shm, const shm_op_t *op,
-                                  int ring, int part, size_t piece)
+static inline unsigned char *reduce_slot(const shm_t *shm, const shm_op_t *op,
+                                         int ring, int part, size_t piece)
 {
     return shm_region(shm, ring, input_step(op, piece)) +
            (size_t)part * op->chunk;
@@ -252,10 +252,11 @@ static int scatter_publish(shm_t *shm, shm_op_t *op)
         return status;
     for (int i = 1; i < shm->ranks; i++) {
         int r = (shm->rank + i) % shm->ranks;
-        part_t piece = piece_of(op, r, op->published);
+        part_t piece = reduce_piece(op, r, op->published);
 
         if (piece.bytes)
-            shm_hand_over(shm, slot(shm, op, shm->rank, r, op->published),
+            shm_hand_over(shm,
+                          reduce_slot(shm, op, shm->rank, r, op->published),
                           shm_at(op->args->send, piece.offset), piece.bytes);
     }
     if (op->taken == op->first)
@@ -301,8 +302,9 @@ static void show_result(shm_t *shm, shm_op_t *op, part_t piece,
 /* Folds the own part of piece `reduced` and shows it to whoever wants it. */
 static int scatter_fold(shm_t *shm, shm_op_t *op)
 {
-    part_t piece = piece_of(op, shm->rank, op->reduced);
-    unsigned char *own = slot(shm, op, shm->rank, shm->rank, op->reduced);
+    part_t piece = reduce_piece(op, shm->rank, op->reduced);
+    unsigned char *own =
+        reduce_slot(shm, op, shm->rank, shm->rank, op->reduced);
 
     if (!all_raised(shm, op, input_step(op, op->reduced)))
         return SHM_AGAIN;
@@ -311,7 +313,7 @@ static int scatter_fold(shm_t *shm, shm_op_t *op)
         read_factors(shm, op);
     }
     for (int r = 0; r < shm->ranks; r++)
-        shm->sources[r] = slot(shm, op, r, shm->rank, op->reduced);
+        shm->sources[r] = reduce_slot(shm, op, r, shm->rank, op->reduced);
     shm->sources[shm->rank] = shm_at(op->args->send, piece.offset);
     if (scatters(op)) {
         if (piece.bytes)
@@ -330,13 +332,13 @@ static int scatter_collect(shm_t *shm, shm_op_t *op)
 {
     for (; wants_all(shm, op) && op->next < shm->ranks; op->next++) {
         int r = (shm->rank + op->next) % shm->ranks;
-        part_t piece = piece_of(op, r, op->finished);
+        part_t piece = reduce_piece(op, r, op->finished);
 
         if (!shm_raised(shm, r, result_step(op, op->finished)))
             return SHM_AGAIN;
         if (piece.bytes)
-            copy_result(op, piece.offset, slot(shm, op, r, r, op->finished),
-                        piece.bytes);
+            copy_result(op, piece.offset,
+                        reduce_slot(shm, op, r, r, op->finished), piece.bytes);
         shm->moves++;
     }
     op->next = 1;

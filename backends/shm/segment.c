@@ -22,13 +22,14 @@
  */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-static uint64_t round_up(uint64_t value, uint64_t unit)
+static uint64_t size_round_up(uint64_t value, uint64_t unit)
 {
     return (value + unit - 1) / unit * unit;
 }
 
 /* A power of two times total/ranks, within [low, high]. */
-static uint64_t share(uint64_t total, int ranks, uint64_t low, uint64_t high)
+static uint64_t segment_share(uint64_t total, int ranks, uint64_t low,
+                              uint64_t high)
 {
     uint64_t bytes = high;
 
@@ -48,7 +49,7 @@ static dscomm_status_t size_setting(int setting, uint64_t automatic,
 
     if (status)
         return status;
-    *ret_size = round_up(value ? (uint64_t)value : automatic, PAGE);
+    *ret_size = size_round_up(value ? (uint64_t)value : automatic, PAGE);
     return DSCOMM_OK;
 }
 
@@ -59,11 +60,11 @@ static shm_layout_t layout_place(uint64_t ranks, uint64_t ring,
     shm_layout_t l = {.ranks = ranks};
 
     /* A piece takes a line a rank at least, and eight of them must fit. */
-    l.ring_size = round_up(MAX(ring, 8 * SHM_LINE * ranks), PAGE);
-    l.channel_size = round_up(channel, PAGE);
-    l.heap_size = round_up(heap, PAGE);
-    l.control = round_up(sizeof(shm_header_t), PAGE);
-    l.control_stride = round_up(sizeof(shm_control_t), PAGE);
+    l.ring_size = size_round_up(MAX(ring, 8 * SHM_LINE * ranks), PAGE);
+    l.channel_size = size_round_up(channel, PAGE);
+    l.heap_size = size_round_up(heap, PAGE);
+    l.control = size_round_up(sizeof(shm_header_t), PAGE);
+    l.control_stride = size_round_up(sizeof(shm_control_t), PAGE);
     l.ring = l.control + ranks * l.control_stride;
     l.channel = l.ring + ranks * l.ring_size;
     l.heap = l.channel + ranks * ranks * l.channel_size;
@@ -76,11 +77,11 @@ dscomm_status_t shm_layout_make(int ranks, shm_layout_t *ret_layout)
     uint64_t ring, channel, heap;
     dscomm_status_t status;
 
-    if ((status =
-             size_setting(SHM_SETTING_RING,
-                          share(32 * MIB, ranks, MIB / 2, 4 * MIB), &ring)) ||
+    if ((status = size_setting(SHM_SETTING_RING,
+                               segment_share(32 * MIB, ranks, MIB / 2, 4 * MIB),
+                               &ring)) ||
         (status = size_setting(SHM_SETTING_CHANNEL,
-                               share(8 * MIB, ranks, MIB / 16, 4 * MIB),
+                               segment_share(8 * MIB, ranks, MIB / 16, 4 * MIB),
                                &channel)) ||
         (status = size_setting(SHM_SETTING_HEAP, 0, &heap)))
         return status;
@@ -136,7 +137,8 @@ static dscomm_status_t fit_file_limit(const char *name, shm_layout_t *layout)
         (unsigned long long)limit.rlim_cur);
 }
 
-static dscomm_status_t fail_file(const char *name, const char *call, int fd)
+static dscomm_status_t segment_fail_file(const char *name, const char *call,
+                                         int fd)
 {
     int error = errno;
 
@@ -163,14 +165,14 @@ dscomm_status_t shm_segment_create(const char *name, shm_layout_t *layout,
         return status;
     fd = memfd_create("dscomm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
-        return fail_file(name, "memfd_create", -1);
+        return segment_fail_file(name, "memfd_create", -1);
     do {
         failed = ftruncate(fd, (off_t)layout->total);
     } while (failed && errno == EINTR);
     if (failed)
-        return fail_file(name, "ftruncate", fd);
+        return segment_fail_file(name, "ftruncate", fd);
     if (fcntl(fd, F_ADD_SEALS, SEALS))
-        return fail_file(name, "sealing", fd);
+        return segment_fail_file(name, "sealing", fd);
     *ret_fd = fd;
     return DSCOMM_OK;
 }

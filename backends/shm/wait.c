@@ -95,7 +95,7 @@ static void sleep_announced(shm_t *shm, shm_wait_t *wait, unsigned timeout_us)
     shm_wait_end_slow(shm, wait);
 }
 
-static dscomm_status_t fail_dead(shm_t *shm, int rank, const char *during)
+static dscomm_status_t wait_fail_dead(shm_t *shm, int rank, const char *during)
 {
     dscomm_fail(DSCOMM_ERR_PEER_FAILED,
                 "rank %d (pid %ld) of group '%s' died%s%s; the group cannot go "
@@ -126,7 +126,7 @@ static dscomm_status_t fail_peer(shm_t *shm, int rank)
 
     if (shm->op_step)
         dscomm_coll_describe(shm_call(shm), what, sizeof what);
-    return left ? fail_left(shm, rank, what) : fail_dead(shm, rank, what);
+    return left ? fail_left(shm, rank, what) : wait_fail_dead(shm, rank, what);
 }
 
 static dscomm_status_t check_peers(shm_t *shm, shm_wait_t *wait)
@@ -204,7 +204,8 @@ static dscomm_status_t check_deadline(shm_t *shm, uint64_t waited_us)
     return shm_revoke_last(shm, DSCOMM_ERR_TIMEOUT);
 }
 
-static dscomm_status_t look_around(shm_t *shm, shm_wait_t *wait, uint64_t now)
+static dscomm_status_t wait_look_around(shm_t *shm, shm_wait_t *wait,
+                                        uint64_t now)
 {
     dscomm_status_t status;
 
@@ -251,7 +252,7 @@ dscomm_status_t shm_wait_slow(shm_t *shm, shm_wait_t *wait)
     }
     now = now_us();
     if (wait->suspect || now - wait->checked_us >= CHECK_US) {
-        status = look_around(shm, wait, now);
+        status = wait_look_around(shm, wait, now);
         if (status || wait->suspect)
             return status;
     }

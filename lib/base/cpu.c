@@ -86,7 +86,7 @@ static unsigned saved_state(unsigned leaf1_ecx)
     return low;
 }
 
-static uint64_t detect(void)
+static uint64_t cpu_detect(void)
 {
     static const unsigned asked[LEAVES][2] = {{1, 0}, {7, 0}, {7, 1}};
     unsigned leaves[LEAVES][REGISTERS] = {{0}}, saved;
@@ -111,14 +111,14 @@ static uint64_t detect(void)
 
 #elif defined(__aarch64__)
 
-static uint64_t detect(void)
+static uint64_t cpu_detect(void)
 {
     return getauxval(AT_HWCAP) & HWCAP_ASIMD ? CPU_NEON : 0;
 }
 
 #else
 
-static uint64_t detect(void)
+static uint64_t cpu_detect(void)
 {
     return 0;
 }
@@ -142,9 +142,9 @@ static pthread_once_t found = PTHREAD_ONCE_INIT;
 static uint64_t usable;
 static char names[96];
 
-static void find(void)
+static void cpu_find(void)
 {
-    usable = detect() & mask();
+    usable = cpu_detect() & mask();
     for (size_t i = 0; i < G_N_ELEMENTS(features); i++) {
         if (!(usable & features[i].bit))
             continue;
@@ -156,12 +156,12 @@ static void find(void)
 
 uint64_t dscomm_priv_cpu_features(void)
 {
-    pthread_once(&found, find);
+    pthread_once(&found, cpu_find);
     return usable;
 }
 
 const char *dscomm_cpu_features(void)
 {
-    pthread_once(&found, find);
+    pthread_once(&found, cpu_find);
     return names;
 }

@@ -122,8 +122,8 @@ static int parse_levels(const char *text, levels_t *ret_levels, char *wrong,
     return result;
 }
 
-static dscomm_status_t refuse(dscomm_status_t status, const char *where,
-                              const char *wrong)
+static dscomm_status_t levels_refuse(dscomm_status_t status, const char *where,
+                                     const char *wrong)
 {
     return dscomm_fail(status,
                        "%s: '%s' is not understood; give LEVEL or "
@@ -165,7 +165,7 @@ dscomm_status_t dscomm_priv_log_check(void)
 
     if (!text || !*text || parse_levels(text, &table, wrong, sizeof wrong) == 0)
         return DSCOMM_OK;
-    return refuse(DSCOMM_ERR_ENVIRONMENT, "DSCOMM_LOG", wrong);
+    return levels_refuse(DSCOMM_ERR_ENVIRONMENT, "DSCOMM_LOG", wrong);
 }
 
 dscomm_status_t dscomm_log_set_levels(const char *text)
@@ -174,7 +174,8 @@ dscomm_status_t dscomm_log_set_levels(const char *text)
     char wrong[64] = "";
 
     if (!text || parse_levels(text, &table, wrong, sizeof wrong))
-        return refuse(DSCOMM_ERR_INVALID, "dscomm_log_set_levels", wrong);
+        return levels_refuse(DSCOMM_ERR_INVALID, "dscomm_log_set_levels",
+                             wrong);
     pthread_mutex_lock(&lock);
     install_levels(&table);
     pthread_mutex_unlock(&lock);
@@ -249,8 +250,8 @@ static int passes(dscomm_log_level_t level, const char *domain)
     return result;
 }
 
-static void deliver(dscomm_log_level_t level, const char *domain,
-                    const char *message)
+static void log_deliver(dscomm_log_level_t level, const char *domain,
+                        const char *message)
 {
     dscomm_log_handler_t handler;
 
@@ -272,7 +273,7 @@ log_line(dscomm_log_level_t level, const char *domain, const char *format,
     if (vsnprintf(message, sizeof message, format, args) < 0)
         g_strlcpy(message, format, sizeof message);
     dscomm_priv_tidy(message, LINE_MAX_BYTES);
-    deliver(level, domain, message);
+    log_deliver(level, domain, message);
 }
 
 void dscomm_log(dscomm_log_level_t level, const char *domain,

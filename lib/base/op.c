@@ -195,7 +195,7 @@ static const char *attr_defect(const dscomm_op_attr_t *attr)
 }
 
 /* FNV-1a. */
-static uint32_t hash_of(const char *text)
+static uint32_t text_hash(const char *text)
 {
     uint32_t hash = UINT32_C(0x811c9dc5);
 
@@ -219,7 +219,7 @@ static user_op_t *op_new(dscomm_op_fn function, const dscomm_op_attr_t *attr)
     snprintf(op->text, sizeof op->text, "%s%s", op->name,
              attr->commutative ? "" : " in rank order");
     op->dtypes = attr->dtypes;
-    op->hash = hash_of(op->text);
+    op->hash = text_hash(op->text);
     atomic_init(&op->holds, 1);
     return op;
 }

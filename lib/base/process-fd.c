@@ -15,7 +15,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t *kept; /* a bit for each descriptor */
 static size_t words; /* of kept */
 
-static bool grow(size_t word)
+static bool flags_grow(size_t word)
 {
     const size_t room = word < 2 * words ? 2 * words : word + 1;
     uint64_t *more = realloc(kept, room * sizeof *more);
@@ -33,7 +33,7 @@ void dscomm_priv_fd_keep(int fd)
     const size_t word = (size_t)fd / WORD_BITS;
 
     pthread_mutex_lock(&lock);
-    if (word < words || grow(word))
+    if (word < words || flags_grow(word))
         kept[word] |= UINT64_C(1) << fd % WORD_BITS;
     pthread_mutex_unlock(&lock);
 }

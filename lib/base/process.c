@@ -46,7 +46,7 @@ static void after_fork_in_parent(void)
     dscomm_priv_fd_after_fork(false);
 }
 
-static void watch(void)
+static void fork_watch(void)
 {
     registered = pthread_atfork(dscomm_priv_fd_before_fork,
                                 after_fork_in_parent, after_fork);
@@ -54,7 +54,7 @@ static void watch(void)
 
 dscomm_status_t dscomm_priv_process_watch(void)
 {
-    pthread_once(&once, watch);
+    pthread_once(&once, fork_watch);
     if (registered)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "pthread_atfork: %s",
                            strerror(registered));

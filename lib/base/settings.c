@@ -276,7 +276,7 @@ static char *list_words(const char *words)
     return g_string_free(text, FALSE);
 }
 
-static char *describe(const dscomm_setting_t *row)
+static char *setting_describe(const dscomm_setting_t *row)
 {
     switch (row->type) {
     case DSCOMM_SETTING_BOOL:
@@ -303,7 +303,7 @@ static char *describe(const dscomm_setting_t *row)
 
 const char *dscomm_priv_setting_accepted(const dscomm_setting_t *row)
 {
-    char *text = describe(row);
+    char *text = setting_describe(row);
     const char *interned = g_intern_string(text);
 
     g_free(text);
@@ -392,8 +392,8 @@ const char *dscomm_priv_setting_nearest(const char *name,
     return search.nearest;
 }
 
-static int is_known(const char *name, const dscomm_setting_t *const *tables,
-                    size_t count)
+static int setting_is_known(const char *name,
+                            const dscomm_setting_t *const *tables, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         for (const dscomm_setting_t *row = tables[i]; row->name; row++) {
@@ -404,8 +404,9 @@ static int is_known(const char *name, const dscomm_setting_t *const *tables,
     return 0;
 }
 
-static void warn_unknown(const char *name,
-                         const dscomm_setting_t *const *tables, size_t count)
+static void setting_warn_unknown(const char *name,
+                                 const dscomm_setting_t *const *tables,
+                                 size_t count)
 {
     const char *nearest = dscomm_priv_setting_nearest(name, tables, count);
     char quoted[96];
@@ -425,7 +426,7 @@ static void warn_unknown(const char *name,
 #define KNOWN_MAX 128 /* bytes; no known name is as long */
 
 /* A copy of a name that stays, one for each name; NULL without memory. */
-static const char *intern(const char *name, size_t length)
+static const char *name_intern(const char *name, size_t length)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static struct interned {
@@ -458,9 +459,9 @@ static const char *unknown_name(const char *entry,
     if (!g_str_has_prefix(entry, PREFIX))
         return NULL;
     g_strlcpy(name, entry, MIN(length + 1, sizeof name));
-    if (length < sizeof name && is_known(name, tables, count))
+    if (length < sizeof name && setting_is_known(name, tables, count))
         return NULL;
-    return intern(entry, length);
+    return name_intern(entry, length);
 }
 
 const char *dscomm_priv_settings_unknown(char *const *environment,
@@ -488,6 +489,6 @@ void dscomm_priv_settings_check(char *const *environment,
         const char *name = unknown_name(*environment, tables, count);
 
         if (name)
-            warn_unknown(name, tables, count);
+            setting_warn_unknown(name, tables, count);
     }
 }

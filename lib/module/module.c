@@ -64,7 +64,7 @@ static void find_directory(void)
         directory = g_strdup(DSCOMM_BACKEND_DIR);
 }
 
-static dscomm_module_t *find(const char *name)
+static dscomm_module_t *module_find(const char *name)
 {
     for (guint i = 0; i < modules->len; i++) {
         dscomm_module_t *module = g_ptr_array_index(modules, i);
@@ -75,11 +75,11 @@ static dscomm_module_t *find(const char *name)
     return NULL;
 }
 
-static void add(const char *name, const char *path)
+static void module_add(const char *name, const char *path)
 {
     dscomm_module_t *module;
 
-    if (find(name)) {
+    if (module_find(name)) {
         dscomm_log(DSCOMM_LOG_DEBUG, "core",
                    "%s is left out: an earlier backend has its name", path);
         return;
@@ -133,7 +133,7 @@ static GPtrArray *list_folder(const char *folder)
     return files;
 }
 
-static void refuse_name(const char *name, const char *folder)
+static void module_refuse_name(const char *name, const char *folder)
 {
     char quoted[128];
 
@@ -154,9 +154,9 @@ static void scan_folder(const char *folder)
         char *path = g_strdup_printf("%s/%s.so", folder, name);
 
         if (is_identifier(name))
-            add(name, path);
+            module_add(name, path);
         else
-            refuse_name(name, folder);
+            module_refuse_name(name, folder);
         g_free(path);
     }
     g_ptr_array_free(files, TRUE);
@@ -170,7 +170,7 @@ static void take_ops(dscomm_module_t *module)
     module->ops.size = sizeof module->ops;
 }
 
-static void scan(void)
+static void folder_scan(void)
 {
     dscomm_module_t *self;
     char **folders;
@@ -179,7 +179,7 @@ static void scan(void)
         return;
     modules = g_ptr_array_new();
     unreadable = g_string_new(NULL);
-    add("self", NULL);
+    module_add("self", NULL);
     self = g_ptr_array_index(modules, 0);
     self->backend = &dscomm_backend_self;
     self->tried = 1;
@@ -213,8 +213,8 @@ static char *check_ops(const dscomm_backend_ops_t *ops)
     return NULL;
 }
 
-static char *check_backend(const dscomm_module_t *module,
-                           const dscomm_backend_t *backend)
+static char *module_check_backend(const dscomm_module_t *module,
+                                  const dscomm_backend_t *backend)
 {
     if (backend->abi != DSCOMM_BACKEND_ABI)
         return g_strdup_printf("it was built for backend abi %u, this "
@@ -251,13 +251,13 @@ static char *find_backend(const dscomm_module_t *module, void *handle,
 /* A module must call the libdscomm that loads it: another one in the process,
  * or one that is linked into the program, knows nothing of this one's groups.
  * NULL, or what is wrong (to be freed). */
-static char *check_library(void *handle)
+static char *module_check_library(void *handle)
 {
     void *theirs = dlsym(handle, "dscomm_backend_directory");
     Dl_info other, own;
 
     if (!theirs || !dladdr(theirs, &other) ||
-        !dladdr((void *)check_library, &own) ||
+        !dladdr((void *)module_check_library, &own) ||
         other.dli_fbase == own.dli_fbase)
         return NULL;
     return g_strdup_printf("it uses the libdscomm in %s, but this program the "
@@ -265,7 +265,7 @@ static char *check_library(void *handle)
                            other.dli_fname, own.dli_fname);
 }
 
-static char *load(dscomm_module_t *module)
+static char *module_load(dscomm_module_t *module)
 {
     const dscomm_backend_t *backend = NULL;
     char *why = dscomm_priv_check_shared_object(module->path);
@@ -280,11 +280,11 @@ static char *load(dscomm_module_t *module)
         return g_strdup(error ? error : "dlopen failed");
     }
     dscomm_priv_device_anchor(handle);
-    why = check_library(handle);
+    why = module_check_library(handle);
     if (!why)
         why = find_backend(module, handle, &backend);
     if (!why)
-        why = check_backend(module, backend);
+        why = module_check_backend(module, backend);
     if (!why) {
         module->backend = backend;
         take_ops(module);
@@ -299,7 +299,7 @@ static void try(dscomm_module_t *module)
     if (module->tried)
         return;
     module->tried = 1;
-    why = load(module);
+    why = module_load(module);
     if (!why)
         return;
     module->why = why;
@@ -333,8 +333,8 @@ dscomm_status_t dscomm_priv_module_find(const char *name,
     dscomm_status_t status = DSCOMM_OK;
 
     pthread_mutex_lock(&lock);
-    scan();
-    module = find(name);
+    folder_scan();
+    module = module_find(name);
     if (module)
         try(module);
     if (!module)
@@ -365,7 +365,7 @@ const dscomm_module_t *dscomm_priv_module_get(size_t index)
     dscomm_module_t *module = NULL;
 
     pthread_mutex_lock(&lock);
-    scan();
+    folder_scan();
     if (index < modules->len) {
         module = g_ptr_array_index(modules, (guint)index);
         try(module);
@@ -407,7 +407,7 @@ size_t dscomm_priv_setting_tables(
 const char *dscomm_backend_directory(void)
 {
     pthread_mutex_lock(&lock);
-    scan();
+    folder_scan();
     pthread_mutex_unlock(&lock);
     return directory;
 }
@@ -415,7 +415,7 @@ const char *dscomm_backend_directory(void)
 const char *dscomm_priv_module_unreadable(void)
 {
     pthread_mutex_lock(&lock);
-    scan();
+    folder_scan();
     pthread_mutex_unlock(&lock);
     return unreadable->str;
 }

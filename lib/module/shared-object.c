@@ -30,7 +30,7 @@ typedef struct {
     uint64_t size;
 } file_t;
 
-static int has(const file_t *file, uint64_t offset, uint64_t size)
+static int file_has(const file_t *file, uint64_t offset, uint64_t size)
 {
     return offset <= file->size && size <= file->size - offset;
 }
@@ -39,7 +39,7 @@ static int read_at(const file_t *file, uint64_t offset, void *data, size_t size)
 {
     char *next = data;
 
-    if (!has(file, offset, size))
+    if (!file_has(file, offset, size))
         return 0;
     while (size) {
         ssize_t got = pread(file->fd, next, size, (off_t)offset);
@@ -66,13 +66,14 @@ static int is_whole(const file_t *file)
         header.e_type != ET_DYN || header.e_phentsize != sizeof program ||
         !header.e_phnum)
         return 0;
-    if (header.e_shoff && !has(file, header.e_shoff,
-                               (uint64_t)header.e_shnum * header.e_shentsize))
+    if (header.e_shoff &&
+        !file_has(file, header.e_shoff,
+                  (uint64_t)header.e_shnum * header.e_shentsize))
         return 0;
     for (unsigned i = 0; i < header.e_phnum; i++)
         if (!read_at(file, header.e_phoff + (uint64_t)i * sizeof program,
                      &program, sizeof program) ||
-            !has(file, program.p_offset, program.p_filesz))
+            !file_has(file, program.p_offset, program.p_filesz))
             return 0;
     return 1;
 }
