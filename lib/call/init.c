@@ -72,13 +72,14 @@ static void (*const forked[])(void) = {
     NULL,
 };
 
-/* What each room keeps with a group; the end of a group's works comes before
- * that of its descriptor. */
+/* What is kept with each group. Works end before the descriptor that tells of
+ * them, attachments last. */
 static const dscomm_group_part_t *const parts[] = {
-    &dscomm_priv_recording_part, &dscomm_priv_works_part,
-    &dscomm_priv_event_part,     &dscomm_priv_cache_part,
-    &dscomm_priv_history_part,   &dscomm_priv_lists_part,
-    &dscomm_priv_matched_part,   NULL,
+    &dscomm_priv_recording_part,   &dscomm_priv_works_part,
+    &dscomm_priv_event_part,       &dscomm_priv_cache_part,
+    &dscomm_priv_history_part,     &dscomm_priv_lists_part,
+    &dscomm_priv_matched_part,     &dscomm_priv_memory_part,
+    &dscomm_priv_attachments_part, NULL,
 };
 
 /* Gives lower rooms the functions of higher ones that they call. */

@@ -61,7 +61,7 @@ void *dscomm_group_attached(const dscomm_group_t *group, const void *key)
     return NULL;
 }
 
-void dscomm_priv_group_detach(dscomm_group_t *group)
+static void attachments_end(dscomm_group_t *group)
 {
     attachment_t *attachment;
 
@@ -72,3 +72,8 @@ void dscomm_priv_group_detach(dscomm_group_t *group)
         g_free(attachment);
     }
 }
+
+const dscomm_group_part_t dscomm_priv_attachments_part = {
+    .end = attachments_end,
+    .free = attachments_end,
+};

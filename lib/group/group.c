@@ -7,7 +7,6 @@
 #include "lib/base/clock.h"
 #include "lib/group/creation.h"
 #include "lib/device/device.h"
-#include "lib/group/memory.h"
 #include "lib/rendezvous/processes.h"
 #include "lib/base/status.h"
 #include "lib/rendezvous/stopped.h"
@@ -45,6 +44,13 @@ static void parts_end(dscomm_group_t *group)
     for (const dscomm_group_part_t *const *part = all_parts; *part; part++)
         if ((*part)->end)
             (*part)->end(group);
+}
+
+static void parts_close(dscomm_group_t *group)
+{
+    for (const dscomm_group_part_t *const *part = all_parts; *part; part++)
+        if ((*part)->close)
+            (*part)->close(group);
 }
 
 static void parts_free(dscomm_group_t *group)
@@ -136,10 +142,8 @@ static dscomm_group_t *group_new(const dscomm_group_plan_t *plan)
  * told: what that reads is its state, numbers and name. */
 void dscomm_priv_group_destroy(dscomm_group_t *group)
 {
-    dscomm_priv_group_detach(group);
     dscomm_priv_world_delist(group);
     parts_free(group);
-    dscomm_priv_memory_destroy(group);
     dscomm_priv_group_set(group, GROUP_FREED);
     pthread_mutex_destroy(&group->works.lock);
     g_clear_pointer(&group->works.request, g_free);
@@ -348,7 +352,7 @@ static void close_impl(dscomm_group_t *group)
 
     if (atomic_fetch_sub(&group->life.uses, 1) != 1)
         return;
-    dscomm_priv_memory_release(group);
+    parts_close(group);
     group->ops.close(group->impl);
     group->impl = NULL;
     dscomm_store_close(group->life.store);
@@ -361,7 +365,6 @@ static void close_impl(dscomm_group_t *group)
 void dscomm_priv_group_drop(dscomm_group_t *group)
 {
     parts_end(group);
-    dscomm_priv_group_detach(group);
     close_impl(group);
 }
 

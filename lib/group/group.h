@@ -177,6 +177,8 @@ typedef struct {
     void (*revoked)(dscomm_group_t *group); /* seen for the first time */
     /* The handle ends; the impl is still open. */
     void (*end)(dscomm_group_t *group);
+    /* The impl is about to be closed. */
+    void (*close)(dscomm_group_t *group);
     /* Nobody uses the group any more, which open may not have finished. */
     void (*free)(dscomm_group_t *group);
 } dscomm_group_part_t;
@@ -231,8 +233,10 @@ void dscomm_priv_group_revoke(dscomm_group_t *group, dscomm_status_t status,
 dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group, char *text,
                                           size_t size);
 
-/* The end of everything that was attached; see dscomm_group_attach(). */
-void dscomm_priv_group_detach(dscomm_group_t *group);
+/* What was attached, see dscomm_group_attach(), and memory that was handed
+ * out. */
+extern const dscomm_group_part_t dscomm_priv_attachments_part;
+extern const dscomm_group_part_t dscomm_priv_memory_part;
 
 /* Non-zero where an operation must take the slow path. */
 static inline unsigned dscomm_priv_group_busy(const dscomm_group_t *group)

@@ -3,7 +3,9 @@
  * elsewhere. Addresses are remembered, so that a wrong one is refused and the
  * rest is given back with the group. */
 #include "config.h"
-#include "lib/group/memory.h"
+#include "lib/group/group.h"
+
+#include "lib/base/status.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -120,15 +122,8 @@ dscomm_status_t dscomm_mem_free(dscomm_group_t *group, void *memory)
     return status;
 }
 
-void dscomm_priv_memory_release(dscomm_group_t *group)
-{
-    if (!group->works.held)
-        for (area_t *area = group->memory.allocated; area; area = area->next)
-            give_back(group, area->memory, area->mapped);
-    dscomm_priv_memory_destroy(group);
-}
-
-void dscomm_priv_memory_destroy(dscomm_group_t *group)
+/* Forgets the memory and touches none of it. */
+static void memory_forget(dscomm_group_t *group)
 {
     while (group->memory.allocated) {
         area_t *area = group->memory.allocated;
@@ -137,3 +132,16 @@ void dscomm_priv_memory_destroy(dscomm_group_t *group)
         free(area);
     }
 }
+
+static void memory_close(dscomm_group_t *group)
+{
+    if (!group->works.held)
+        for (area_t *area = group->memory.allocated; area; area = area->next)
+            give_back(group, area->memory, area->mapped);
+    memory_forget(group);
+}
+
+const dscomm_group_part_t dscomm_priv_memory_part = {
+    .close = memory_close,
+    .free = memory_forget,
+};
