@@ -625,7 +625,7 @@ static void await_reports(dscomm_priv_store_t *store, int count,
         if (store->ops->get(store, &key, 1, deadline, &value, &size))
             break;
         reports = atoi(value);
-        dscomm_store_free(value);
+        g_free(value);
         if (reports < count)
             dscomm_priv_back_off(deadline, &pause, WORKERS_PAUSE_US);
     }
