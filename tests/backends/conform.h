@@ -153,8 +153,12 @@ void letter_recv(letter_t *l);
 
 void conform_pause(long ms);
 double conform_now_ms(void);
-/* All ranks of the test's group, with that deadline; NULL: the test fails. */
-dscomm_group_t *conform_group_within(int timeout_ms);
+/* All ranks of the test's group, with a deadline of *timeout_ms, or of four,
+ * sixteen ... times that on a machine that is too busy to make a group in that
+ * time. NULL: the test fails. */
+dscomm_group_t *conform_group_within(int *timeout_ms);
+/* The lowest verdict of all ranks: 1 where everyone passed. */
+int conform_agree(int verdict);
 /* News on the world, where a test's own group is busy or broken: hear waits
  * until that rank tells this one. */
 void conform_tell(int rank);

@@ -104,16 +104,6 @@ double conform_now_ms(void)
     return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
 }
 
-dscomm_group_t *conform_group_within(int timeout_ms)
-{
-    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
-    dscomm_group_t *group = NULL;
-
-    attr.timeout_ms = timeout_ms;
-    CHECK_OK(dscomm_group_split(my.group, 0, 0, &attr, &group));
-    return group;
-}
-
 #define NEWS 77
 
 void conform_tell(int rank)
@@ -127,8 +117,7 @@ void conform_hear(int rank)
         dscomm_recv(my.world, NULL, 0, DSCOMM_INT32, rank, NEWS, NULL, NULL));
 }
 
-/* The lowest verdict of all ranks: 1 where everyone passed. */
-static int agree(int verdict)
+int conform_agree(int verdict)
 {
     int32_t mine = verdict, all = 0;
     dscomm_status_t status = dscomm_all_reduce(verdicts, &mine, &all, 1,
@@ -138,6 +127,26 @@ static int agree(int verdict)
         bail("rank %d: verdicts cannot be collected: %s", my.rank,
              dscomm_last_error());
     return all;
+}
+
+dscomm_group_t *conform_group_within(int *timeout_ms)
+{
+    dscomm_group_attr_t attr = DSCOMM_GROUP_ATTR_INIT;
+    dscomm_group_t *group = NULL;
+    dscomm_status_t status;
+
+    for (;;) {
+        attr.timeout_ms = *timeout_ms;
+        status = dscomm_group_split(my.group, 0, 0, &attr, &group);
+        if (conform_agree(status != DSCOMM_ERR_TIMEOUT) || *timeout_ms > 5000)
+            break;
+        dscomm_group_free(group);
+        group = NULL;
+        *timeout_ms *= 4;
+    }
+    check_status(status, DSCOMM_OK, "a group with a deadline of %d ms",
+                 *timeout_ms);
+    return group;
 }
 
 static void run_test(const conform_area_t *area, const conform_test_t *test)
@@ -152,7 +161,7 @@ static void run_test(const conform_area_t *area, const conform_test_t *test)
         bail("rank %d: no group for the next test: %s", my.rank,
              dscomm_last_error());
     test->run();
-    all = agree(failures == 0);
+    all = conform_agree(failures == 0);
     if (my.rank == 0 && skipped && all)
         skip("%s: %s: %s", area->name, test->name, skipped);
     else if (my.rank == 0)

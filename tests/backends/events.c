@@ -8,11 +8,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define PATIENCE_MS 20000
-#define DEADLINE_MS 600
+#define DEADLINE_MS 600 /* or more, see conform_group_within() */
+#define LATE_TRIES 5
 
 /* The descriptor of the test's group; -1, and the test is skipped, where only
  * the program's own calls make progress. */
@@ -189,14 +191,15 @@ static int prev_rank(void)
     return (my.rank + my.ranks - 1) % my.ranks;
 }
 
-/* A group whose deadline passes soon, and its descriptor; NULL: the test is
- * over. */
-static dscomm_group_t *open_short_lived(int *ret_fd)
+/* A group whose deadline passes soon, its descriptor and the deadline; NULL:
+ * the test is over. */
+static dscomm_group_t *open_short_lived(int *ret_fd, int *ret_ms)
 {
     dscomm_group_t *group = NULL;
 
+    *ret_ms = DEADLINE_MS;
     if (open_fd() >= 0)
-        group = conform_group_within(DEADLINE_MS);
+        group = conform_group_within(ret_ms);
     if (group)
         CHECK_OK(dscomm_group_fd(group, ret_fd));
     return group;
@@ -213,43 +216,57 @@ static void close_short_lived(dscomm_group_t *group)
 static void test_deadline(void)
 {
     dscomm_work_t *work = NULL;
+    int fd = -1, deadline_ms;
+    dscomm_group_t *group = open_short_lived(&fd, &deadline_ms);
     double start = conform_now_ms();
-    int fd = -1;
-    dscomm_group_t *group = open_short_lived(&fd);
+    char words[64];
     int32_t in;
 
     if (!group)
         return;
     CHECK_OK(dscomm_irecv(group, &in, 1, DSCOMM_INT32, prev_rank(), 1, &work));
     check(is_readable(fd, PATIENCE_MS), "the deadline is not told");
-    check(conform_now_ms() - start > DEADLINE_MS / 2.0, "%.0f ms",
+    check(conform_now_ms() - start > deadline_ms / 2.0, "%.0f ms",
           conform_now_ms() - start);
     CHECK_FAILS(dscomm_group_status(group), DSCOMM_ERR_TIMEOUT);
     check_status(dscomm_work_test(work), DSCOMM_ERR_TIMEOUT, "the receive");
-    check_sentence("made no progress for 600 ms", "the receive");
+    snprintf(words, sizeof words, "made no progress for %d ms", deadline_ms);
+    check_sentence(words, "the receive");
     dscomm_work_free(work);
     close_short_lived(group);
 }
 
-/* Rank 0 does not call: the others are told who is late. */
-static void test_late_rank(void)
+/* Rank 0 does not call: the others are told who is late. 1: they were, or the
+ * test is over. */
+static int name_late_rank(int last)
 {
     dscomm_work_t *work = NULL;
-    int fd = -1;
-    dscomm_group_t *group = open_short_lived(&fd);
+    int fd = -1, deadline_ms, named = 1;
+    dscomm_group_t *group = open_short_lived(&fd, &deadline_ms);
 
     if (!group)
-        return;
+        return 1;
     if (my.rank)
         CHECK_OK(dscomm_barrier(group, &work));
     if (my.ranks > 1)
         check(is_readable(fd, PATIENCE_MS), "the deadline is not told");
     if (work) {
         check_status(dscomm_work_test(work), DSCOMM_ERR_TIMEOUT, "barrier");
-        check_sentence("rank 0", "who is late");
+        named = strstr(dscomm_last_error(), "rank 0") != NULL;
+        if (!named && last)
+            check_sentence("rank 0", "who is late");
     }
     dscomm_work_free(work);
     close_short_lived(group);
+    return conform_agree(named);
+}
+
+/* On a busy machine the store may answer too late for the sentence. */
+static void test_late_rank(void)
+{
+    for (int i = 1; i <= LATE_TRIES; i++)
+        if (name_late_rank(i == LATE_TRIES))
+            return;
 }
 
 /* A receive with a deadline of its own ends alone, and one with none goes on
@@ -257,8 +274,8 @@ static void test_late_rank(void)
 static void test_own_deadline(void)
 {
     dscomm_work_t *soon = NULL, *never = NULL;
-    int fd = -1;
-    dscomm_group_t *group = open_short_lived(&fd);
+    int fd = -1, deadline_ms;
+    dscomm_group_t *group = open_short_lived(&fd, &deadline_ms);
     dscomm_status_t status;
     int32_t in[2];
 
@@ -277,7 +294,7 @@ static void test_own_deadline(void)
         check(is_readable(fd, PATIENCE_MS), "its own deadline is not told");
         drain(fd);
         check_status(dscomm_work_test(soon), DSCOMM_ERR_TIMEOUT, "80 ms");
-        check(!is_readable(fd, 2 * DEADLINE_MS), "the group's deadline passes");
+        check(!is_readable(fd, 2 * deadline_ms), "the group's deadline passes");
         CHECK_OK(dscomm_group_status(group));
         check_status(dscomm_work_test(never), DSCOMM_IN_PROGRESS, "no time");
     }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEADLINE_MS 600
+#define DEADLINE_MS 600 /* or more, see conform_group_within() */
 #define LONG_MS 20000 /* no test needs more */
 
 static int prev_rank(void)
@@ -15,17 +15,19 @@ static int prev_rank(void)
     return (my.rank + my.ranks - 1) % my.ranks;
 }
 
-/* All ranks, with a deadline that passes soon. */
-static dscomm_group_t *short_lived_group(void)
+/* All ranks, with a deadline that passes soon: *ret_ms. */
+static dscomm_group_t *short_lived_group(int *ret_ms)
 {
-    return conform_group_within(DEADLINE_MS);
+    *ret_ms = DEADLINE_MS;
+    return conform_group_within(ret_ms);
 }
 
 /* The group's deadline holds for a work that is tested, and never waited
  * for. */
 static void test_polled(void)
 {
-    dscomm_group_t *group = short_lived_group();
+    int deadline_ms;
+    dscomm_group_t *group = short_lived_group(&deadline_ms);
     dscomm_status_t status = DSCOMM_IN_PROGRESS;
     dscomm_work_t *work = NULL;
     double start = conform_now_ms();
@@ -39,7 +41,7 @@ static void test_polled(void)
         conform_pause(1);
     }
     check_status(status, DSCOMM_ERR_TIMEOUT, "a receive that is only tested");
-    check(conform_now_ms() - start > DEADLINE_MS / 2.0, "%.0f ms",
+    check(conform_now_ms() - start > deadline_ms / 2.0, "%.0f ms",
           conform_now_ms() - start);
     dscomm_work_free(work);
     CHECK_OK(dscomm_group_free(group));
@@ -135,7 +137,8 @@ static void test_info_truncated(void)
  * work that it tests. */
 static void run_idle(int blocking)
 {
-    dscomm_group_t *group = short_lived_group();
+    int deadline_ms;
+    dscomm_group_t *group = short_lived_group(&deadline_ms);
     dscomm_status_t status = DSCOMM_IN_PROGRESS;
     dscomm_work_t *work = NULL;
     double start = conform_now_ms();
@@ -144,7 +147,7 @@ static void run_idle(int blocking)
     if (!group)
         return;
     if (my.rank != my.ranks - 1 || my.ranks == 1) {
-        conform_pause(2 * DEADLINE_MS);
+        conform_pause(2 * deadline_ms);
         send_number(group, next_rank(), 5, my.rank);
     }
     if (blocking && my.rank) {
@@ -155,7 +158,7 @@ static void run_idle(int blocking)
             dscomm_irecv(group, &in, 1, DSCOMM_INT32, prev_rank(), 5, &work));
         CHECK_OK(dscomm_work_set_timeout(work, DSCOMM_TIMEOUT_NONE));
         while (status == DSCOMM_IN_PROGRESS &&
-               conform_now_ms() - start < LONG_MS) {
+               conform_now_ms() - start < LONG_MS + 2 * deadline_ms) {
             status = dscomm_work_test(work);
             conform_pause(1);
         }
@@ -179,8 +182,9 @@ static void test_idle(void)
     run_idle(0);
 }
 
-/* The sender stalls in the middle of a message: it makes no call until the
- * receiver has given up. */
+/* The sender stalls in the middle of a message: it makes no call from before
+ * the receive begins until the receiver has given up. A receiver that took the
+ * message while the call sends it would get all of it. */
 static void send_half(dscomm_group_t *group, const void *out, size_t bytes)
 {
     dscomm_work_t *work = NULL;
@@ -188,6 +192,7 @@ static void send_half(dscomm_group_t *group, const void *out, size_t bytes)
 
     CHECK_OK(
         dscomm_isend(group, out, bytes, DSCOMM_UINT8, next_rank(), 6, &work));
+    conform_tell(1);
     while (dscomm_group_status(group) == DSCOMM_OK &&
            conform_now_ms() - start < LONG_MS)
         conform_pause(5);
@@ -200,8 +205,10 @@ static void receive_half(dscomm_group_t *group, void *in, size_t bytes)
 {
     dscomm_status_t status = DSCOMM_IN_PROGRESS;
     dscomm_work_t *work = NULL;
-    double start = conform_now_ms();
+    double start;
 
+    conform_hear(0);
+    start = conform_now_ms();
     CHECK_OK(
         dscomm_irecv(group, in, bytes, DSCOMM_UINT8, prev_rank(), 6, &work));
     CHECK_OK(dscomm_work_set_timeout(work, DSCOMM_TIMEOUT_NONE));
@@ -220,6 +227,7 @@ static void test_stalled(void)
     const size_t bytes = (size_t)16 << 20; /* more than a backend buffers */
     const char *progress = getenv("DSCOMM_PROGRESS");
     dscomm_group_t *group;
+    int deadline_ms;
     void *buffer;
 
     if (progress && !strcmp(progress, "thread")) {
@@ -230,7 +238,7 @@ static void test_stalled(void)
         conform_skip("one rank, or a backend that may need no sender");
         return;
     }
-    group = short_lived_group();
+    group = short_lived_group(&deadline_ms);
     buffer = calloc(1, bytes);
     if (group && buffer && my.rank == 0)
         send_half(group, buffer, bytes);
