@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The group: what a collective needs first, then everything else. */
+/* The group. Its first members are those that every collective reads. */
 #ifndef LIB_GROUP_H
 #define LIB_GROUP_H
 
@@ -25,43 +25,48 @@ enum {
     GROUP_REVOKED = 1 << 0, /* ended; the backend's status tells why */
     GROUP_COALESCING = 1 << 1, /* calls are recorded */
     GROUP_PENDING = 1 << 2, /* works run: calls to the backend need the lock */
-    GROUP_SLOW = 1 << 3, /* no run slot, or it must be asked what it takes */
-    GROUP_FREED = 1 << 4, /* by its user; what follows may be gone */
-    GROUP_SCHEDULED = 1 << 5, /* some of the works are schedules */
+    GROUP_SLOW = 1 << 3, /* the backend has no slot run, or native must be
+                            called before each call of run */
+    GROUP_FREED = 1 << 4, /* the user freed it; later members are invalid */
+    GROUP_SCHEDULED = 1 << 5, /* some pending works are schedules */
 };
 
-/* How buffers of a device go to the backend. */
+/* What is done with buffers in device memory: passed to the backend, or
+ * replaced by copies in host memory. */
 enum { GROUP_DEVICES_TAKEN = 1, GROUP_DEVICES_STAGED };
 
-/* What an all_reduce must be to become a part of the one recorded before it,
- * and what has become so, of which that does not know yet. */
+/* Coalesced all_reduces of adjoining buffers become one call, the extended
+ * call. The first members tell whether the next all_reduce can be added; parts,
+ * fingerprint and bytes are those of the calls already added, which the
+ * extended call gets at the end of the recording. */
 typedef struct {
-    struct dscomm_call *call; /* that one; NULL: none can */
-    const char *send, *recv; /* where its buffers end */
-    size_t element; /* bytes */
-    size_t most_count, most; /* elements of one, bytes of all */
+    struct dscomm_call *call; /* the extended call; NULL: none */
+    const char *send, *recv; /* the ends of its buffers */
+    size_t element; /* bytes of one element */
+    size_t most_count, most; /* limits: elements of one part, bytes of all */
     dscomm_dtype_t dtype;
     dscomm_op_t op;
     uint32_t parts;
-    uint32_t fingerprint; /* with that of call */
+    uint32_t fingerprint; /* including that of call */
     size_t bytes;
 } dscomm_extension_t;
 
 /* Who the group is; set while it is made, constant afterwards. */
 typedef struct {
     struct dscomm_world *world;
-    char *name, *id; /* behind the group */
-    int *world_ranks; /* size entries: group to world */
-    int *from_world; /* world size entries: -1 where not a member */
+    char *name, *id; /* part of the group's memory block */
+    int *world_ranks; /* size entries: rank in the group to rank in the world */
+    int *from_world; /* an entry for each rank of the world: its rank in the
+                        group, or -1 */
     int local_rank, local_size, node_rank;
     dscomm_nodes_t nodes; /* of its ranks */
 } dscomm_group_identity_t;
 
-/* How long the group lives, and what lives as long as it does. */
+/* The lifetime of the group, and what lives as long as it does. */
 typedef struct {
-    atomic_int uses; /* open handle, and open children: keep impl open */
-    atomic_int holds; /* open impl, and works not freed: keep this memory */
-    dscomm_group_t *parent; /* whose impl this impl may lean on */
+    atomic_int uses; /* the open handle and open children: keep impl open */
+    atomic_int holds; /* the open impl and works not freed: keep the memory */
+    dscomm_group_t *parent; /* its impl may be in use by this group's impl */
     struct dscomm_creation *creation; /* while open runs, see creation.h */
     dscomm_store_t *store;
     uint64_t children, messages, barriers; /* counters for ids */
@@ -70,7 +75,7 @@ typedef struct {
     struct dscomm_attachment *attachments;
 } dscomm_group_life_t;
 
-/* Works, and those who wait for them. */
+/* Works, and the state of waits for them. */
 typedef struct {
     pthread_mutex_t lock;
     struct dscomm_work *pending, *pending_tail; /* started, in order */
@@ -79,66 +84,71 @@ typedef struct {
     size_t size; /* bytes of one work */
     dscomm_request_t *request; /* of a blocking receive */
     struct dscomm_matched *matched; /* messages that probes have set aside */
-    uint64_t completed; /* counts retired works, messages, and parts of them */
-    int unscanned; /* a slot ran that may have completed requests */
-    uint64_t wait_seen; /* completed at the latest look at the clock */
-    int64_t wait_last; /* ns: that look; 0: none in this wait */
-    /* ns: waited without progress, in this wait and others, since the latest
-     * schedule was started */
+    uint64_t completed; /* progress counter: retired works, messages, and parts
+                           of messages */
+    int unscanned; /* 1: a slot ran that may have completed requests */
+    /* Of the current wait: the counter completed at the last reading of the
+     * clock, and that time in ns (0: none yet). */
+    uint64_t wait_seen;
+    int64_t wait_last;
+    /* ns: time waited without progress, over all waits since the last schedule
+     * was started */
     int64_t stalled;
-    unsigned looks; /* diagnoses meanwhile */
-    /* dscomm_priv_works_expire() runs, which may release the lock meanwhile:
-     * the group stays in the list and is not closed. */
+    unsigned looks; /* diagnoses made in that time */
+    /* 1 while dscomm_priv_works_expire() runs. It may release the lock, so the
+     * group must stay in the list and must not be closed. */
     int expiring;
-    unsigned scheduled; /* works that are schedules */
-    unsigned custom; /* works that are their callers' own */
-    int held; /* the backend has not given back what works had, see cancel */
+    unsigned scheduled; /* pending works that are schedules */
+    unsigned custom; /* pending works of dscomm_work_create() */
+    int held; /* 1: after a cancel, the backend kept buffers of works */
     dscomm_group_t *next, *prev; /* in the list of groups with works */
     int listed;
     atomic_int event; /* 1 + descriptor of dscomm_group_fd(); 0: none */
     dscomm_group_t *watch_next; /* in the list of event.c */
 } dscomm_group_works_t;
 
-/* Collectives that the core carries out by messages. */
+/* Collectives that the core runs over messages. */
 typedef struct {
     const GArray *rules; /* the world's */
     dscomm_schedule_cache_t *cache; /* NULL: no schedule was made yet */
-    dscomm_history_t *history; /* the latest calls, see notes */
-    int notes; /* history has all collectives, not schedules alone */
+    dscomm_history_t *history; /* the last calls, see notes */
+    int notes; /* 1: history records all collectives; 0: only schedules */
     uint32_t chain; /* hash of the schedules' fingerprints, in their order */
-    uint32_t logged; /* a bit for each collective: the log names its schedule */
+    uint32_t logged; /* bit c: the choice for dscomm_coll_t c was logged */
 } dscomm_group_schedules_t;
 
 /* Calls that are being coalesced. */
 typedef struct {
     dscomm_array_t calls; /* dscomm_call_t */
-    size_t bytes; /* of calls that the next may join */
-    guint last; /* the last collective's number, from 1 */
+    size_t bytes; /* of the buffers of calls that can still be fused */
+    guint last; /* 1 + index of the last collective; 0: none */
     dscomm_extension_t extension;
 } dscomm_group_recording_t;
 
-/* Memory that transports or devices know. */
+/* Memory known to transports or devices. */
 typedef struct {
     struct dscomm_area *allocated; /* memory.c */
-    int devices; /* GROUP_DEVICES_*; 0: not asked yet */
-    void *stream; /* of calls with buffers of a device */
+    int devices; /* GROUP_DEVICES_*; 0: not known yet */
+    void *stream; /* of calls with buffers in device memory */
 } dscomm_group_memory_t;
 
 /* Locking. While GROUP_PENDING is set, other threads may make progress on the
  * group, so calls into the backend, the list of pending works and the free list
- * need works.lock. While it is clear they belong to the thread that uses the
- * group, which is how a blocking collective does without a lock. Only a holder
- * of the lock sets or clears it. Order: a group's lock, then the list of groups
- * in progress.c, then (only tried, never waited for) another group's lock. */
+ * need works.lock. While it is clear, these belong to the thread that uses the
+ * group; so a blocking collective needs no lock. Only a holder of the lock sets
+ * or clears GROUP_PENDING. Order: a group's lock, then the list of groups in
+ * progress.c, then another group's lock, by trylock only. */
 struct dscomm_group {
     /* Every collective reads these. */
     atomic_uint state;
     unsigned generation; /* of the process that made it */
     void *impl;
     dscomm_status_t (*run)(void *impl, const dscomm_coll_args_t *args);
-    int asks; /* run may be called where native says yes, and nothing else */
+    int asks; /* 1: the only reason for GROUP_SLOW is that native must be
+                 called before each call of run */
     uint64_t sequence; /* of the last collective */
-    size_t max_count; /* elements of any dtype, times size, are in range */
+    size_t max_count; /* so many elements of any dtype, times size, are a valid
+                         number of bytes */
     int rank, size;
     int timeout_ms;
     uint64_t capabilities;
@@ -170,43 +180,47 @@ typedef struct {
     int64_t deadline; /* of opening it, dscomm_priv_clock() */
 } dscomm_group_plan_t;
 
-/* What a higher room keeps with each group. A function that is NULL has nothing
- * to do. */
+/* Functions of a higher room that keeps something with each group. Each may be
+ * NULL. */
 typedef struct {
     bool (*open)(dscomm_group_t *group); /* false: there is no memory */
-    void (*revoked)(dscomm_group_t *group); /* seen for the first time */
-    /* The handle ends; the impl is still open. */
+    void (*revoked)(dscomm_group_t *group); /* once, when this rank sees it */
+    /* The user has freed the handle; the impl is still open. */
     void (*end)(dscomm_group_t *group);
     /* The impl is about to be closed. */
     void (*close)(dscomm_group_t *group);
-    /* Nobody uses the group any more, which open may not have finished. */
+    /* Before the group's memory is freed; also after an open that failed. */
     void (*free)(dscomm_group_t *group);
 } dscomm_group_part_t;
 
-/* The parts of groups, then NULL, in static memory; in this order their
- * functions are called. dscomm_init() sets them, before there is a group. */
+/* Sets the parts of groups: static memory that ends with NULL. Their functions
+ * are called in this order. dscomm_init() makes the call before the first group
+ * is made. */
 void dscomm_priv_group_set_parts(const dscomm_group_part_t *const *parts);
 
 dscomm_status_t dscomm_priv_group_open(const dscomm_group_plan_t *plan,
                                        dscomm_group_t **ret_group);
 
-/* Ends the handle: pending works end with ERR_ABORTED, the impl is closed when
- * no child leans on it, the memory goes with the last work. */
+/* Ends the handle. Pending works end with ERR_ABORTED. The impl is closed when
+ * the last child that uses it is closed; the memory is freed with the last
+ * work. */
 void dscomm_priv_group_drop(dscomm_group_t *group);
-/* Frees what is behind the handle, whatever still points at it. */
+/* Frees the group's memory at once. Works that still point at it become
+ * invalid. */
 void dscomm_priv_group_destroy(dscomm_group_t *group);
-/* Memory for a call that all ranks make, zeroed, for
- * dscomm_priv_buffer_drop(). NULL where there is none: the others would wait
- * for this rank, so the group ends. name is the public call's. */
+/* Returns zeroed memory for a call that all ranks make; free it by
+ * dscomm_priv_buffer_drop(). Without memory it returns NULL and revokes the
+ * group, because the other ranks would wait for this one. name is the public
+ * call's. */
 void *dscomm_priv_group_memory(dscomm_group_t *group, const char *name,
                                size_t count, size_t size);
 
-/* Adds or removes what keeps the memory. */
+/* Takes or drops a reference that keeps the group's memory. */
 void dscomm_priv_group_hold(dscomm_group_t *group);
 void dscomm_priv_group_release(dscomm_group_t *group);
 
-/* Frees memory of the library's own that was part of a work, unless the backend
- * may still write to it. */
+/* Frees a buffer that the library allocated for a work, unless the backend may
+ * still write to it. */
 static inline void dscomm_priv_buffer_drop(const dscomm_group_t *group,
                                            void *memory)
 {
@@ -214,31 +228,32 @@ static inline void dscomm_priv_buffer_drop(const dscomm_group_t *group,
         g_free(memory);
 }
 
-/* OK, or why the handle stands for nothing: NULL or freed (ERR_INVALID),
- * forked (ERR_STATE). name is the public call's. */
+/* OK, or the reason why the handle is invalid: NULL or freed (ERR_INVALID), or
+ * inherited by fork (ERR_STATE). name is the public call's. */
 dscomm_status_t dscomm_priv_group_alive(const dscomm_group_t *group,
                                         const char *name);
-/* OK, or why nothing can run on group: NULL, forked, freed, revoked by any
- * rank. name is the public call's. */
+/* OK, or the reason why no call can run on group: as above, or the group was
+ * revoked. name is the public call's. */
 dscomm_status_t dscomm_priv_group_usable(dscomm_group_t *group,
                                          const char *name);
-/* As above, and not coalescing either. */
+/* As above; fails as well while calls are coalesced. */
 dscomm_status_t dscomm_priv_group_ready(dscomm_group_t *group,
                                         const char *name);
-/* Ends the group for all ranks, unless that has happened before. Any thread. */
+/* Revokes the group for all ranks with status and sentence; the first
+ * revocation is kept. From any thread. */
 void dscomm_priv_group_revoke(dscomm_group_t *group, dscomm_status_t status,
                               const char *sentence);
-/* The status with which the backend was revoked, its sentence to text; notes a
- * revocation in state. */
+/* Returns the status with which the group was revoked, or OK, and writes the
+ * sentence to text. Sets GROUP_REVOKED. */
 dscomm_status_t dscomm_priv_group_revoked(dscomm_group_t *group, char *text,
                                           size_t size);
 
-/* What was attached, see dscomm_group_attach(), and memory that was handed
- * out. */
+/* Parts that end the attachments, see dscomm_group_attach(), and free the
+ * memory of dscomm_mem_alloc(). */
 extern const dscomm_group_part_t dscomm_priv_attachments_part;
 extern const dscomm_group_part_t dscomm_priv_memory_part;
 
-/* Non-zero where an operation must take the slow path. */
+/* Non-zero if an operation must take the slow path. */
 static inline unsigned dscomm_priv_group_busy(const dscomm_group_t *group)
 {
     unsigned attention =
@@ -248,7 +263,7 @@ static inline unsigned dscomm_priv_group_busy(const dscomm_group_t *group)
     return state | (attention ^ group->generation);
 }
 
-/* Zero where a call may be recorded. */
+/* Zero if a call may be recorded. */
 static inline unsigned dscomm_priv_group_ended(const dscomm_group_t *group)
 {
     unsigned attention =
@@ -259,8 +274,8 @@ static inline unsigned dscomm_priv_group_ended(const dscomm_group_t *group)
            (attention ^ group->generation);
 }
 
-/* The nodes of its ranks, or NULL where they have not two levels: all are on
- * one, or each has its own. */
+/* The nodes of the group's ranks; NULL if the group has no two levels, because
+ * all ranks are on one node or each is on a node of its own. */
 static inline const dscomm_nodes_t *
 dscomm_priv_group_levels(const dscomm_group_t *group)
 {

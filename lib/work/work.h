@@ -16,28 +16,29 @@ enum {
     CALL_CUSTOM, /* made by the caller of dscomm_work_create() */
 };
 
-/* A buffer in place of a call's own ones, as the first member of what knows how
- * both belong together: the copy of a device's buffers, or one for several
- * calls. */
+/* A buffer that replaces the buffers of a call: a copy of buffers in device
+ * memory, or one buffer for several fused calls. It is the first member of the
+ * structure of whoever makes it. */
 typedef struct dscomm_bounce {
-    /* Copies the results to where they belong; received: bytes of a message. */
+    /* Copies the results to the call's buffers; received: bytes of a
+     * message. */
     dscomm_status_t (*finish)(struct dscomm_bounce *bounce, size_t received);
     void (*free)(struct dscomm_bounce *bounce);
 } dscomm_bounce_t;
 
-/* One call, as recorded and as started. */
+/* The description of one call, recorded or started. */
 typedef struct dscomm_call {
     int type; /* CALL_* */
     int async; /* the caller gets a work */
-    int internal; /* not the user's: hooks do not see it */
-    /* of a collective: what runs it; NULL: the backend */
+    int internal; /* made by the library itself: hooks do not see it */
+    /* of a collective: the algorithm that runs it; NULL: the backend does */
     const struct dscomm_algorithm *algorithm;
     dscomm_bounce_t
         *bounce; /* NULL: none; owned by the work, if there is one */
-    /* ns: when a receive for which no message has come is taken back,
-     * INT64_MAX: never; 0: the group's deadline holds */
+    /* A receive's own deadline, ns: if no message has come by then, it is taken
+     * back. INT64_MAX: never; 0: the group's deadline holds. */
     int64_t deadline_ns;
-    uint32_t parts; /* coalesced calls that it stands for; 0: itself */
+    uint32_t parts; /* number of coalesced calls fused into it; 0: none */
     union {
         dscomm_coll_args_t coll;
         struct {
@@ -55,41 +56,46 @@ typedef struct dscomm_call {
     };
 } dscomm_call_t;
 
-/* How works of one kind run, in static memory. A function that is NULL has
- * nothing to do, unless it says otherwise. All are called with the group's lock
- * held. */
+/* The functions of one kind of work, in static memory. A function may be NULL:
+ * then nothing is done, unless its comment says otherwise. All are called with
+ * the group's lock held. */
 typedef struct dscomm_work_kind {
-    /* Starts the call. It may end at once, in work->request.status. On failure
-     * nothing was started. */
+    /* Starts the call. The call may complete at once; work->request.status then
+     * has the result. On failure nothing was started. */
     dscomm_status_t (*start)(dscomm_work_t *work);
-    /* After the backend's progress: goes on with what is not the backend's. */
+    /* Advances what the core itself does for the work. Called after each
+     * progress of the backend. */
     void (*advance)(dscomm_work_t *work);
-    /* Forgets what is under way. NULL: the backend's request is. */
+    /* Cancels what was started. NULL: cancels the backend's request. */
     void (*cancel)(dscomm_work_t *work, dscomm_status_t status);
-    /* The work, which was started, has ended or was cancelled. */
+    /* Called once, when a started work has completed or was cancelled. */
     void (*end)(dscomm_work_t *work);
-    /* A child of a compound has ended; frees the child. */
+    /* Called for a compound when one of its children has ended; frees the
+     * child. */
     void (*child_end)(dscomm_work_t *child, dscomm_status_t status);
-    /* Frees memory of the kind's own; may be called again. */
+    /* Frees the kind's own memory; may be called again. */
     void (*release)(dscomm_work_t *work);
 
-    /* The rank that the work's message number index waits for; -1: there are no
-     * more messages. NULL: only the backend knows. */
+    /* The work waits for messages, numbered from 0: returns the rank that
+     * message index waits for, or -1 beyond the last. NULL: only the backend
+     * knows for which ranks it waits. */
     int (*peer)(const dscomm_work_t *work, uint32_t index);
-    /* Nothing has come for a while: from now on, learns about other calls from
-     * all ranks. */
+    /* Called when nothing has come for a while: from now on, accepts headers of
+     * other calls from all ranks, to find a mismatch (see schedule/early.h). */
     void (*listen)(dscomm_work_t *work);
-    /* The next two may release the lock meanwhile, and work may be gone
-     * afterwards. ERR_MISMATCH, and ret_text is the sentence, if another rank
-     * has made another call. */
-    /* The work has waited for a while. NULL: others cannot be asked. */
+    /* The next two look for a mismatch by the diagnosis. They return
+     * ERR_MISMATCH, with the sentence in ret_text, if another rank has made
+     * another call, else OK. They may release the lock, and the work may be
+     * freed when they return. */
+    /* Called after the work has waited for a while. NULL: this kind has no
+     * diagnosis. */
     dscomm_status_t (*look)(dscomm_work_t *work, char *ret_text, size_t size);
-    /* The group's deadline has passed: OK, and ret_text is who is late. NULL:
-     * the backend explains it. */
+    /* Called when the group's deadline has passed; with OK, ret_text names the
+     * ranks that are late. NULL: the backend explains it. */
     dscomm_status_t (*overdue)(dscomm_work_t *work, char *ret_text,
                                size_t size);
-    /* For a call with a deadline of its own: 1 if that has passed at now, and
-     * work is complete. */
+    /* For a call with a deadline of its own: if that has passed at now (ns),
+     * completes the work and returns 1; else 0. */
     int (*expire)(dscomm_work_t *work, int64_t now);
 } dscomm_work_kind_t;
 
@@ -100,64 +106,68 @@ struct dscomm_work {
     dscomm_call_t call;
     dscomm_work_t *next, *prev; /* pending list; next: free list */
     int pending; /* on the pending list */
-    int held; /* by a blocking call, like the group's lock */
-    int zombie; /* freed by its user */
+    int held; /* 1: a blocking call owns it, under the group's lock */
+    int zombie; /* 1: the user freed it before it was complete */
     char *text; /* sentence of a failure; NULL: no memory for one */
     size_t *displs; /* owned displacements of a _v call */
     void *copy; /* owned bytes of an internal send */
-    /* Time in which somebody waited for it or tested it, or the progress thread
-     * looked at it, while nothing moved on the group; see is_overdue(). */
-    int64_t waited_ns, looked_ns; /* looked_ns: when somebody did last */
-    uint64_t seen; /* the group's completed at that time */
+    /* The time without progress on the group, of the waits and tests for this
+     * work and of the progress thread; see is_overdue(). */
+    int64_t waited_ns, looked_ns; /* looked_ns: the time of the last test */
+    uint64_t seen; /* works.completed at that time */
     dscomm_hook_span_t span;
     struct dscomm_run *run; /* of a schedule */
-    dscomm_work_t *compound; /* of which this is a child */
+    dscomm_work_t *compound; /* the compound of which this is a child */
     size_t remaining; /* of a compound: children not retired */
     dscomm_status_t failure; /* of a compound: the first one */
-    dscomm_message_info_t *received; /* of a compound: what its receives got */
+    dscomm_message_info_t *received; /* of a compound: results of receives */
     size_t receives; /* their number */
     _Alignas(64) dscomm_request_t request; /* and what follows, request_size */
 };
 
-/* All below are called with the group's lock held, unless they say
+/* The following are called with the group's lock held, unless the comment says
  * otherwise. */
 
-/* A work of the group's free list, with call copied into it. call->bounce is
- * freed with the work, or on failure. */
+/* Takes a work from the group's free list and copies call into it. The work
+ * owns call->bounce, which is freed also on failure. */
 dscomm_status_t dscomm_priv_work_new(dscomm_group_t *group,
                                      const dscomm_work_kind_t *kind,
                                      const dscomm_call_t *call,
                                      dscomm_work_t **ret_work);
-/* Gives back one that nothing refers to. */
+/* Returns a work to the free list; nothing may refer to it. */
 void dscomm_priv_work_discard(dscomm_work_t *work);
-/* Starts work. On failure nothing was started, and work is the caller's
- * still. */
+/* Starts work. On failure nothing was started, and the caller still owns
+ * work. */
 dscomm_status_t dscomm_priv_work_launch(dscomm_work_t *work);
-/* A collective that this rank cannot start leaves peers waiting, so the group
- * ends, with status and dscomm_last_error(). Returns status. */
+/* Revokes the group with status and dscomm_last_error(), because this rank
+ * cannot start a collective for which its peers wait. Returns status. */
 dscomm_status_t dscomm_priv_work_give_up(dscomm_group_t *group,
                                          dscomm_status_t status);
-/* Completes a work; text is NULL or the sentence. Frees it if its user did. */
+/* Completes a work with status and, if not NULL, the sentence text. Frees the
+ * work if its user freed it before. */
 void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
                              const char *text);
-/* Forgets a started work: it ends with status, unless it came to its own end
- * before. */
+/* Cancels a started work: it completes with status and text, unless it is
+ * complete already. */
 void dscomm_priv_work_cancel(dscomm_work_t *work, dscomm_status_t status,
                              const char *text);
 /* Cancels all pending works. */
 void dscomm_priv_works_cancel(dscomm_group_t *group, dscomm_status_t status,
                               const char *text);
-/* These two may let go of the lock meanwhile. Waits until work is complete, at
- * most timeout_ms. */
+/* Waits until work is complete, at most timeout_ms. May release the lock while
+ * it waits. */
 void dscomm_priv_work_wait_locked(dscomm_work_t *work, int timeout_ms);
-/* Waits for all collectives. */
+/* Waits until all collectives of the group are complete. May release the lock
+ * while it waits. */
 void dscomm_priv_works_drain(dscomm_group_t *group);
-/* Frees the slabs; no lock, nobody uses the group any more. */
+/* Frees the memory of all works. Called without the lock, when no thread uses
+ * the group any more. */
 void dscomm_priv_works_destroy(dscomm_group_t *group);
 
-/* No lock held by the caller from here on. */
+/* The following are called without the group's lock. */
 
-/* Starts call, to be waited by the caller or given to the user. */
+/* Starts call and returns its work; the caller waits for it or gives it to the
+ * user. */
 dscomm_status_t dscomm_priv_work_start(dscomm_group_t *group,
                                        const dscomm_work_kind_t *kind,
                                        const dscomm_call_t *call,
@@ -168,14 +178,16 @@ dscomm_status_t dscomm_priv_work_block(dscomm_group_t *group,
                                        const dscomm_work_kind_t *kind,
                                        const dscomm_call_t *call,
                                        dscomm_request_t *ret_request);
-/* Waits for all collectives, after a call that must not return before. */
+/* Waits until all collectives of the group are complete. */
 void dscomm_priv_works_await(dscomm_group_t *group);
-/* The status; the sentence becomes this thread's. */
+/* Returns the status of a complete work; the sentence of a failure becomes
+ * dscomm_last_error(). */
 dscomm_status_t dscomm_priv_work_result(dscomm_work_t *work);
 /* Waits until work is complete, at most timeout_ms. */
 dscomm_status_t dscomm_priv_work_wait(dscomm_work_t *work, int timeout_ms);
 
-/* "recv from rank 2 with tag 7", for messages. */
+/* Writes a description of the work's call for messages: "recv from rank 2 with
+ * tag 7". */
 void dscomm_priv_work_describe(const dscomm_work_t *work, char *text,
                                size_t size);
 
@@ -185,7 +197,7 @@ static inline void dscomm_priv_bounce_free(dscomm_bounce_t *bounce)
         bounce->free(bounce);
 }
 
-/* After the backend's progress. */
+/* To be called after each progress of the backend. */
 static inline void dscomm_priv_work_advance(dscomm_work_t *work)
 {
     if (work->kind->advance)
