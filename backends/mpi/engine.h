@@ -43,8 +43,8 @@ const char *mpi_family_launched(void);
 const char *mpi_family_loaded(void);
 
 /* Whether a family's blocking calls leave others the processor as they must;
- * crowded: as in dscomm_backend_args_t. */
-int mpi_family_blocks(const char *family, int crowded);
+ * oversubscribed: as in dscomm_backend_args_t. */
+int mpi_family_blocks(const char *family, int oversubscribed);
 
 /* meet.c */
 

@@ -81,7 +81,7 @@ const char *mpi_family_loaded(void)
 
 /* Open MPI yields the processor while it waits where it is told so, as by its
  * mpirun where ranks outnumber processors; MPICH never does. */
-int mpi_family_blocks(const char *family, int crowded)
+int mpi_family_blocks(const char *family, int oversubscribed)
 {
-    return !crowded || strcmp(family, MPICH) != 0;
+    return !oversubscribed || strcmp(family, MPICH) != 0;
 }

@@ -250,16 +250,16 @@ static const char *mpi_usable(const char *const *hosts, int ranks)
 
 /* Without MPI's blocking calls both levels are made of messages, and then one
  * level is the faster one (doc/performance.md). */
-static const char *mpi_beneath(int crowded)
+static const char *mpi_beneath(int oversubscribed)
 {
     int64_t blocking = MPI_AUTO;
     const char *name = NULL;
 
     dscomm_setting_number(&mpi_settings[MPI_SETTING_BLOCKING], &blocking);
-    if (!crowded || blocking == MPI_YES)
+    if (!oversubscribed || blocking == MPI_YES)
         return NULL;
     if (blocking == MPI_AUTO &&
-        (family_choose(&name) < 0 || mpi_family_blocks(name, crowded)))
+        (family_choose(&name) < 0 || mpi_family_blocks(name, oversubscribed)))
         return NULL;
     return "ranks outnumber processors, and there blocking calls of this MPI, "
            "of which levels between nodes would be made, are not used";

@@ -21,14 +21,15 @@ static pthread_mutex_t base_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Where only one thread at a time may be inside MPI, nothing else would go on
  * meanwhile. */
-static int wants_blocking(int multiple, int crowded)
+static int wants_blocking(int multiple, int oversubscribed)
 {
     int64_t value = MPI_AUTO;
 
     if (dscomm_setting_number(&mpi_settings[MPI_SETTING_BLOCKING], &value) < 0)
         return -1;
     if (value == MPI_AUTO)
-        value = mpi_family_blocks(ENGINE_NAME, crowded) ? MPI_YES : MPI_NO;
+        value =
+            mpi_family_blocks(ENGINE_NAME, oversubscribed) ? MPI_YES : MPI_NO;
     return multiple && value == MPI_YES;
 }
 
@@ -77,7 +78,7 @@ static dscomm_status_t engine_prepare(const dscomm_backend_args_t *args,
         status = dscomm_setting_number(&mpi_settings[MPI_SETTING_CUDA_AWARE],
                                        &aware);
     if (status == DSCOMM_OK &&
-        (card->blocking = wants_blocking(multiple, args->crowded)) < 0)
+        (card->blocking = wants_blocking(multiple, args->oversubscribed)) < 0)
         status = DSCOMM_ERR_ENVIRONMENT;
     if (status < 0)
         return status;

@@ -102,7 +102,7 @@ static dscomm_status_t tune(shm_t *shm, const dscomm_backend_args_t *args)
     if (status)
         return status;
     if (spin < 0)
-        spin = args->crowded ? 0 : SPIN_DEFAULT;
+        spin = args->oversubscribed ? 0 : SPIN_DEFAULT;
     shm->spin_limit = (unsigned)spin;
     shm_wait_agree(shm);
     return choose_stores(shm, parent);

@@ -114,7 +114,7 @@ static two_t *two_new(const dscomm_backend_args_t *args)
 }
 
 /* All ranks come to the same slice. */
-static dscomm_status_t read_settings(two_t *two, int crowded)
+static dscomm_status_t read_settings(two_t *two, int oversubscribed)
 {
     int64_t any_source, slice;
     dscomm_status_t status = dscomm_setting_number(
@@ -126,9 +126,9 @@ static dscomm_status_t read_settings(two_t *two, int crowded)
     if (status)
         return status;
     two->direct = !any_source;
-    two->slice = slice >= 0 ? (size_t)slice
-                 : crowded  ? SIZE_MAX
-                            : SLICE_DEFAULT;
+    two->slice = slice >= 0       ? (size_t)slice
+                 : oversubscribed ? SIZE_MAX
+                                  : SLICE_DEFAULT;
     return DSCOMM_OK;
 }
 
@@ -161,7 +161,7 @@ static dscomm_status_t two_open(const dscomm_backend_args_t *args,
                                 void **ret_impl)
 {
     two_t *two = two_new(args);
-    dscomm_status_t status = read_settings(two, args->crowded);
+    dscomm_status_t status = read_settings(two, args->oversubscribed);
 
     if (!status)
         status = two_places_find(two, args, args->parent);
@@ -326,7 +326,7 @@ static const char *two_usable(const char *const *hosts, int ranks)
 }
 
 static const char *two_advisable(const char *const *hosts, int ranks,
-                                 int crowded)
+                                 int oversubscribed)
 {
     GHashTable *seen = g_hash_table_new(g_str_hash, g_str_equal);
     int count;
@@ -339,7 +339,7 @@ static const char *two_advisable(const char *const *hosts, int ranks,
         return "all ranks run on one host";
     if (count == ranks)
         return "every rank has a host of its own";
-    return dscomm_inner_usable(between(), hosts, ranks, crowded);
+    return dscomm_inner_usable(between(), hosts, ranks, oversubscribed);
 }
 
 static dscomm_status_t two_introduce(dscomm_introduction_t *introduction)

@@ -160,7 +160,7 @@ typedef struct dscomm_backend_args {
     int timeout_ms; /* default deadline of every operation */
     /* 1 where on one of the job's machines ranks outnumber the processors on
      * which they may run: whoever waits must give way at once. */
-    int crowded;
+    int oversubscribed;
     int open_ms; /* what is left of the call's time for open; >= 0 */
 } dscomm_backend_args_t;
 
@@ -357,12 +357,13 @@ typedef struct dscomm_backend {
      * that is static or dscomm_last_error(). Optional. Local and cheap. */
     const char *(*usable)(const char *const *hosts, int ranks);
     /* As usable, but asked by "auto" alone: is there no better one for these
-     * hosts, whatever its priority? crowded: as in dscomm_backend_args_t.
-     * Optional. */
-    const char *(*advisable)(const char *const *hosts, int ranks, int crowded);
+     * hosts, whatever its priority? oversubscribed: as in
+     * dscomm_backend_args_t. Optional. */
+    const char *(*advisable)(const char *const *hosts, int ranks,
+                             int oversubscribed);
     /* As advisable, but asked where another backend would use this one for a
      * part of its ranks. Optional. */
-    const char *(*beneath)(int crowded);
+    const char *(*beneath)(int oversubscribed);
 } dscomm_backend_t;
 
 #define DSCOMM_BACKEND_EXPORT DSCOMM_API
@@ -481,7 +482,7 @@ DSCOMM_API void dscomm_inner_close(dscomm_inner_t *inner);
  * beneath say as well. NULL: it can be used. */
 DSCOMM_API const char *dscomm_inner_usable(const char *backend,
                                            const char *const *hosts, int ranks,
-                                           int crowded);
+                                           int oversubscribed);
 
 /* For introduce: what the backend's own does. */
 DSCOMM_API dscomm_status_t dscomm_inner_introduce(

@@ -248,8 +248,8 @@ static dscomm_status_t open_impl(dscomm_group_t *group,
         .store = group->life.store,
         .timeout_ms = group->timeout_ms,
         .open_ms = time_to_open(plan),
-        .crowded =
-            group->identity.world && group->identity.world->meeting.crowded,
+        .oversubscribed = group->identity.world &&
+                          group->identity.world->meeting.oversubscribed,
     };
     dscomm_creation_t creation;
     dscomm_status_t status;

@@ -107,7 +107,7 @@ void dscomm_inner_close(dscomm_inner_t *given)
 }
 
 const char *dscomm_inner_usable(const char *backend, const char *const *hosts,
-                                int ranks, int crowded)
+                                int ranks, int oversubscribed)
 {
     const dscomm_module_t *module;
     const char *why = NULL;
@@ -117,7 +117,7 @@ const char *dscomm_inner_usable(const char *backend, const char *const *hosts,
     if (hosts && module->backend->usable)
         why = module->backend->usable(hosts, ranks);
     if (hosts && !why && module->backend->beneath)
-        why = module->backend->beneath(crowded);
+        why = module->backend->beneath(oversubscribed);
     return why;
 }
 

@@ -28,7 +28,7 @@ static int first_without(const dscomm_record_t *records, int count,
 /* What is decided about. */
 typedef struct {
     const dscomm_record_t *records;
-    int count, crowded;
+    int count, oversubscribed;
 } job_t;
 
 /* What the backend says of the hosts; one that can share memory with none is
@@ -48,7 +48,7 @@ static char *ask(const job_t *job, const dscomm_backend_t *backend,
     if (backend->usable)
         why = backend->usable(hosts, job->count);
     if (!why && by_choice && backend->advisable)
-        why = backend->advisable(hosts, job->count, job->crowded);
+        why = backend->advisable(hosts, job->count, job->oversubscribed);
     if (why)
         g_string_append(text, why);
     if (why && alone >= 0)
@@ -134,10 +134,10 @@ static dscomm_status_t choose_best(const job_t *job,
 }
 
 dscomm_status_t dscomm_priv_choose_backend(const dscomm_record_t *records,
-                                           int count, int crowded,
+                                           int count, int oversubscribed,
                                            const dscomm_module_t **ret_module)
 {
-    const job_t job = {records, count, crowded};
+    const job_t job = {records, count, oversubscribed};
 
     if (strcmp(records[0].backend, "auto"))
         return choose_named(&job, ret_module);
@@ -164,16 +164,16 @@ static void find_nodes(const dscomm_record_t *records, int size,
     g_free(seats);
 }
 
-static int are_crowded(const dscomm_record_t *records, int size)
+static int job_is_oversubscribed(const dscomm_record_t *records, int size)
 {
     const char **texts = g_new(const char *, (gsize)size);
-    int crowded;
+    int oversubscribed;
 
     for (int i = 0; i < size; i++)
         texts[i] = records[i].processors;
-    crowded = dscomm_priv_processors_lack(texts, size);
+    oversubscribed = dscomm_priv_processors_lack(texts, size);
     g_free(texts);
-    return crowded;
+    return oversubscribed;
 }
 
 dscomm_status_t dscomm_priv_decide(const dscomm_record_t *records, int size,
@@ -181,12 +181,12 @@ dscomm_status_t dscomm_priv_decide(const dscomm_record_t *records, int size,
 {
     dscomm_status_t status;
 
-    ret_decision->crowded = are_crowded(records, size);
+    ret_decision->oversubscribed = job_is_oversubscribed(records, size);
     ret_decision->pid = getpid();
     g_strlcpy(ret_decision->node, records[0].node, sizeof ret_decision->node);
     g_strlcpy(ret_decision->host, records[0].host, sizeof ret_decision->host);
-    status = dscomm_priv_choose_backend(records, size, ret_decision->crowded,
-                                        &ret_decision->module);
+    status = dscomm_priv_choose_backend(
+        records, size, ret_decision->oversubscribed, &ret_decision->module);
     if (status == DSCOMM_OK)
         find_nodes(records, size, &ret_decision->nodes);
     return status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What rank 0 decides, as lines of text: "ok", backend, ranks, nodes,
- * crowded, rank 0's pid, node and host; or "error", status, sentence. */
+ * oversubscribed, rank 0's pid, node and host; or "error", status, sentence. */
 #include "config.h"
 
 #include "lib/rendezvous/join-decision.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORD, BACKEND, SIZE, NODES, CROWDED, PID, NODE, HOST, LINES };
+enum { WORD, BACKEND, SIZE, NODES, OVERSUBSCRIBED, PID, NODE, HOST, LINES };
 
 char *dscomm_priv_join_decision_write(const dscomm_join_decision_t *decision)
 {
@@ -19,7 +19,7 @@ char *dscomm_priv_join_decision_write(const dscomm_join_decision_t *decision)
 
     text = g_strdup_printf("ok\n%s\n%d\n%s\n%d\n%lld\n%s\n%s",
                            decision->module->name, decision->nodes.ranks, nodes,
-                           decision->crowded, (long long)decision->pid,
+                           decision->oversubscribed, (long long)decision->pid,
                            decision->node, decision->host);
     g_free(nodes);
     return text;
@@ -75,8 +75,9 @@ static dscomm_status_t read_good(const dscomm_join_t *join, char **lines,
 
     if (!status)
         status = dscomm_priv_module_find(lines[BACKEND], &decision->module);
-    decision->crowded = strcmp(lines[CROWDED], "1") == 0;
-    if (!status && !decision->crowded && strcmp(lines[CROWDED], "0"))
+    decision->oversubscribed = strcmp(lines[OVERSUBSCRIBED], "1") == 0;
+    if (!status && !decision->oversubscribed &&
+        strcmp(lines[OVERSUBSCRIBED], "0"))
         status = fail_nonsense();
     if (!status &&
         !g_ascii_string_to_signed(lines[PID], 10, 1, G_MAXINT32, &pid, NULL))

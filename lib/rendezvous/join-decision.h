@@ -11,7 +11,7 @@
 typedef struct {
     const dscomm_module_t *module; /* the backend */
     dscomm_nodes_t nodes;
-    int crowded; /* ranks outnumber processors on a machine */
+    int oversubscribed; /* ranks outnumber processors on a machine */
     int64_t pid; /* of rank 0 */
     /* of rank 0, as in its record */
     char node[DSCOMM_NODE_MAX], host[DSCOMM_HOST_ID_MAX];
@@ -39,7 +39,7 @@ dscomm_status_t dscomm_priv_join_decision_put_failure(dscomm_store_t *store,
 
 /* The backend for these ranks, or why there is none. */
 dscomm_status_t dscomm_priv_choose_backend(const dscomm_record_t *records,
-                                           int count, int crowded,
+                                           int count, int oversubscribed,
                                            const dscomm_module_t **ret_module);
 /* All that rank 0, this process, decides for them; the nodes are the caller's
  * to clear. */

@@ -459,7 +459,7 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
     meeting.nodes = decision.nodes;
     if (is_by_rank_0(join))
         meeting.server_pid = dscomm_priv_processes_pid(meeting.processes, 0);
-    meeting.crowded = decision.crowded;
+    meeting.oversubscribed = decision.oversubscribed;
     *ret_meeting = meeting;
     *ret_module = decision.module;
     return DSCOMM_OK;

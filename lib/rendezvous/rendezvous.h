@@ -61,7 +61,7 @@ typedef struct {
     int rank, size;
     int serves; /* rank 0 serves the store, on all ranks */
     int64_t server_pid; /* of rank 0, if it serves on this machine, or 0 */
-    int crowded; /* as in dscomm_backend_args_t */
+    int oversubscribed; /* as in dscomm_backend_args_t */
     dscomm_nodes_t nodes;
     dscomm_processes_t *processes; /* NULL: one rank */
 } dscomm_meeting_t;
