@@ -569,14 +569,21 @@ static dscomm_status_t follow(const attempt_t *attempt,
     return status;
 }
 
+dscomm_roster_t dscomm_priv_join_roster(dscomm_store_t *store, int rank,
+                                        int size, int64_t deadline)
+{
+    return (dscomm_roster_t){store, rank,      size,  deadline,
+                             "r/",  "summary", "seen"};
+}
+
 dscomm_status_t dscomm_priv_join(dscomm_attempt_t *own,
                                  dscomm_join_decision_t *ret_decision)
 {
     const dscomm_join_t *join = own->join;
     const attempt_t attempt = {
         .own = own,
-        .roster = {own->store, join->rank, join->size, own->deadline, "r/",
-                   "summary", "seen"},
+        .roster = dscomm_priv_join_roster(own->store, join->rank, join->size,
+                                          own->deadline),
         .join = join,
         .processes = own->processes,
     };

@@ -6,6 +6,7 @@
 #include "lib/rendezvous/join-decision.h"
 #include "lib/rendezvous/processes.h"
 #include "lib/rendezvous/rendezvous.h"
+#include "lib/rendezvous/roster.h"
 
 /* One attempt of this rank to join its world. */
 typedef struct {
@@ -26,6 +27,10 @@ typedef struct {
 /* Exchanges records through the store; returns what rank 0 decided. */
 dscomm_status_t dscomm_priv_join(dscomm_attempt_t *attempt,
                                  dscomm_join_decision_t *ret_decision);
+
+/* The roster of a world's ranks; store: view of the world's keys. */
+dscomm_roster_t dscomm_priv_join_roster(dscomm_store_t *store, int rank,
+                                        int size, int64_t deadline);
 
 /* Each rank that has come has set a key, prefix and its number. OK if all have,
  * else ERR_TIMEOUT with the numbers of the missing ranks, as far as half a

@@ -613,6 +613,22 @@ static void leave_together(const dscomm_meeting_t *meeting, int64_t deadline)
         await_goodbyes(meeting, deadline);
 }
 
+/* Whether the store outlives the world: the launcher's or the user's. A file
+ * goes with its last user. */
+static bool store_outlives(const dscomm_meeting_t *meeting)
+{
+    return !meeting->serves && (!meeting->point || meeting->point->key);
+}
+
+/* The last rank removes the world's keys from a store that outlives it. */
+static void leave_store(const dscomm_meeting_t *meeting, int64_t deadline)
+{
+    const dscomm_roster_t roster = dscomm_priv_join_roster(
+        meeting->store, meeting->rank, meeting->size, deadline);
+
+    dscomm_priv_roster_leave(&roster);
+}
+
 void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
                                   int64_t deadline)
 {
@@ -626,6 +642,8 @@ void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
     dscomm_priv_store_limit(meeting->store, deadline, most);
     if (orderly && meeting->serves)
         leave_together(meeting, deadline);
+    if (orderly && store_outlives(meeting))
+        leave_store(meeting, deadline);
     dscomm_priv_processes_withdraw_will(meeting->store);
     dscomm_store_close(meeting->store);
     meeting->store = NULL;

@@ -36,6 +36,11 @@ void dscomm_priv_roster_token(const char *space, char token[ROSTER_TOKEN_MAX])
              (unsigned long long)number);
 }
 
+static void claim_key(int member, char key[ROSTER_KEY_MAX])
+{
+    snprintf(key, ROSTER_KEY_MAX, "claim/%d", member);
+}
+
 dscomm_status_t
 dscomm_priv_roster_claim(const dscomm_roster_t *roster, const char *token,
                          bool (*replaces)(const char *other, const char *token),
@@ -45,7 +50,7 @@ dscomm_priv_roster_claim(const dscomm_roster_t *roster, const char *token,
     dscomm_status_t status;
     bool own, again;
 
-    snprintf(key, sizeof key, "claim/%d", roster->own);
+    claim_key(roster->own, key);
     do {
         void *value;
         size_t size;
@@ -338,4 +343,27 @@ bool dscomm_priv_roster_failed(const dscomm_roster_t *roster,
         return false;
     dscomm_store_add(roster->store, roster->read, 1, &count);
     return true;
+}
+
+void dscomm_priv_roster_leave(const dscomm_roster_t *roster)
+{
+    static const char counter[] = "left";
+    dscomm_store_t *store = roster->store;
+    char key[ROSTER_KEY_MAX];
+    int64_t left = 0;
+    dscomm_status_t status = dscomm_store_add(store, counter, 1, &left);
+
+    if (status < 0 || left < roster->count)
+        return;
+    for (int i = 0; i < roster->count && status == DSCOMM_OK; i++) {
+        claim_key(i, key);
+        status = dscomm_store_delete(store, key, NULL);
+        if (status == DSCOMM_OK)
+            status = dscomm_store_delete(
+                store, dscomm_priv_roster_key(roster, i, key), NULL);
+    }
+    if (status == DSCOMM_OK)
+        status = dscomm_store_delete(store, roster->decision, NULL);
+    if (status == DSCOMM_OK)
+        dscomm_store_delete(store, counter, NULL);
 }

@@ -112,4 +112,9 @@ dscomm_status_t dscomm_priv_roster_await_decision(const dscomm_roster_t *roster,
 bool dscomm_priv_roster_failed(const dscomm_roster_t *roster,
                                const char *decision);
 
+/* This member leaves, in order. The last one to leave deletes what the members
+ * have put into a store that outlives them; a member that never does so leaves
+ * all of it there. */
+void dscomm_priv_roster_leave(const dscomm_roster_t *roster);
+
 #endif

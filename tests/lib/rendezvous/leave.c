@@ -168,6 +168,50 @@ static void check_silent_rank(const char *host)
     dscomm_priv_processes_free(meeting.processes);
 }
 
+/* Three ranks meet in a store that outlives them, and leave, rank 1 in order or
+ * not. Returns the number of keys that they leave there. */
+static int count_left(int orderly)
+{
+    dscomm_store_t *store = must_open_store("tcp://127.0.0.1:0", NULL, 1);
+    const int64_t never = INT64_MAX / 2;
+    dscomm_meeting_t meeting;
+    int64_t before = 0, after = 0;
+    pid_t pids[2];
+    char url[64];
+    int status;
+
+    snprintf(url, sizeof url, "%s", url_of(dscomm_store_port(store)));
+    dscomm_store_num_keys(store, &before);
+    serves = 0;
+    for (int i = 0; i < 2; i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            status = meet(url, i + 1, &meeting);
+            if (status == DSCOMM_OK)
+                dscomm_priv_rendezvous_leave(&meeting, i || orderly, never);
+            _exit(status != DSCOMM_OK);
+        }
+    }
+    is_int(meet(url, 0, &meeting), DSCOMM_OK, "three processes meet");
+    dscomm_priv_rendezvous_leave(&meeting, 1, never);
+    dscomm_priv_processes_free(meeting.processes);
+    for (int i = 0; i < 2; i++) {
+        waitpid(pids[i], &status, 0);
+        is_int(status, 0, "rank %d came, and went", i + 1);
+    }
+    serves = 1;
+    dscomm_store_num_keys(store, &after);
+    dscomm_store_close(store);
+    return (int)(after - before);
+}
+
+/* In a launcher's store each rank counts the worlds that it has left. */
+static void check_keys_left(void)
+{
+    is_int(count_left(1), 3, "all leave in order: what they counted stays");
+    ok(count_left(0) >= 2 * 3 + 1, "one does not: all keys stay");
+}
+
 int main(void)
 {
     const char *top = getenv("abs_top_builddir");
@@ -180,5 +224,6 @@ int main(void)
     check_silent_rank("b");
     check_early_death();
     check_dead_record();
+    check_keys_left();
     return tap_done();
 }
