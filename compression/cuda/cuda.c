@@ -6,9 +6,7 @@
 
 #include "compression/cuda/kernels.h"
 
-#ifdef CUDA_RUNTIME /* a test's */
-#include CUDA_RUNTIME
-#else
+#ifndef FAKE_CUDA /* a test has its own runtime */
 #include <cuda_runtime_api.h>
 #endif
 #include <dscomm/device.h>

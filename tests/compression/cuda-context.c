@@ -1,216 +1,240 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What cuda.c does to a thread: work goes to the queue's device alone, the
- * thread's context is afterwards what it was, be it none, and an error is told
- * of once. */
+ * thread's context is restored, be it none, and each error is reported once. */
 #include "config.h"
 
+#include "tests/compression/fake-device.h"
 #include "tests/tap.h"
 
-#define CUDA_RUNTIME "tests/compression/fake-runtime.h"
-#include "compression/cuda/cuda.c"
+#include <string.h>
+#include <unistd.h>
 
-/* Starting a kernel tells of any error that was not taken. */
-#define START(name)                                                            \
-    int dscomm_priv_cuda_##name(const dscomm_cuda_grid_t *grid,                \
-                                const dscomm_device_##name##_t *args,          \
-                                size_t jobs)                                   \
-    {                                                                          \
-        fake_call(0, grid, args, jobs);                                        \
-        return (int)cudaGetLastError();                                        \
-    }
-#define START_ONE(name)                                                        \
-    int dscomm_priv_cuda_##name(const dscomm_cuda_grid_t *grid,                \
-                                const dscomm_device_##name##_t *args)          \
-    {                                                                          \
-        fake_call(0, grid, args);                                              \
-        return (int)cudaGetLastError();                                        \
-    }
+#define COUNT 8
 
-START(worker)
-START(server)
-START(unpack)
-START_ONE(materialise)
-START_ONE(take_back)
+/* A queue of device 2, and what its calls need. */
+typedef struct {
+    dscomm_device_queue_t *queue;
+    void *memory, *event;
+    dscomm_device_card_t card;
+} use_t;
 
-/* Number at of the table's calls; what it said. */
-static int call(dscomm_device_queue_t *queue, int at)
+static const dscomm_device_ops_t *ops;
+
+static use_t use_begin(void)
 {
-    const dscomm_device_ops_t *ops = dscomm_device_cuda(DSCOMM_DEVICE_ABI);
-    dscomm_device_worker_t work = {0};
-    dscomm_device_server_t serve = {0};
-    dscomm_device_unpack_t show = {0};
-    dscomm_device_materialise_t make = {0};
-    dscomm_device_take_back_t take = {0};
-    dscomm_device_card_t card = {0};
-    void *memory, *event = NULL;
-    int is_there;
+    use_t use = {0};
+    int failed = ops->open(2, &use.queue);
+
+    if (!failed)
+        failed = ops->alloc(use.queue, COUNT, 0, &use.memory) ||
+                 ops->lend(use.queue, use.memory, &use.card) ||
+                 ops->mark(use.queue, &use.event) || ops->sync(use.queue);
+    is_int(failed, 0, "a queue");
+    return use;
+}
+
+static void use_end(use_t *use)
+{
+    ops->unmark(use->queue, use->event);
+    ops->release(use->queue, 0, use->memory);
+    ops->close(use->queue);
+}
+
+/* What gets memory or an event gives it back. */
+static int call_and_undo(const use_t *use, int at)
+{
+    void *got = NULL;
+    int code = at == 0   ? ops->mark(use->queue, &got)
+               : at == 1 ? ops->map(use->queue, &use->card, &got)
+                         : ops->alloc(use->queue, 4, at == 2, &got);
+
+    if (got && at == 0)
+        ops->unmark(use->queue, got);
+    else if (got && at == 1)
+        ops->unmap(use->queue, got);
+    else if (got)
+        ops->release(use->queue, at == 2, got);
+    return code;
+}
+
+/* Kernels, on memory of the host. */
+static int call_kernel(const use_t *use, int at)
+{
+    static char row[32];
+    static float x[COUNT], c[COUNT], s;
+    const dscomm_device_rows_t rows = {row, sizeof row, 1, COUNT};
+    const dscomm_device_worker_t work = {0,  x, COUNT, COUNT, c,
+                                         &s, c, &s,    rows};
+    const dscomm_device_server_t serve = {rows, 1, COUNT, c, &s, row};
+    const dscomm_device_unpack_t show = {0, rows, COUNT, 0, COUNT, x};
+    const dscomm_device_materialise_t make = {c, &s, COUNT};
+    const dscomm_device_take_back_t take = {0, x, COUNT, row, c};
+
+    return at == 0   ? ops->worker(use->queue, &work, 1)
+           : at == 1 ? ops->server(use->queue, &serve, 1)
+           : at == 2 ? ops->unpack(use->queue, &show, 1)
+           : at == 3 ? ops->materialise(use->queue, &make)
+                     : ops->take_back(use->queue, &take);
+}
+
+/* Number at of the table's calls; what it returned. */
+#define CALLS 17
+static int call(const use_t *use, int at)
+{
+    static char from[8], to[8];
+    dscomm_device_card_t card;
+    int is_reached;
 
     switch (at) {
     case 0:
-        return ops->sync(queue);
+        return ops->sync(use->queue);
     case 1:
-        return ops->follow(queue, NULL);
+        return ops->follow(use->queue, NULL);
     case 2:
-        return ops->lead(queue, NULL);
+        return ops->lead(use->queue, NULL);
     case 3:
-        return ops->alloc(queue, 4, 0, &memory);
+        return ops->copy(use->queue, to, 0, from, 0, 4, 1);
     case 4:
-        return ops->alloc(queue, 4, 1, &memory);
+        return ops->copy(use->queue, to, 4, from, 4, 4, 2);
     case 5:
-        return ops->copy(queue, NULL, 0, NULL, 0, 4, 1);
+        return ops->clear(use->queue, to, 4);
     case 6:
-        return ops->copy(queue, NULL, 0, NULL, 0, 4, 2);
+        return ops->reached(use->queue, use->event, &is_reached);
     case 7:
-        return ops->clear(queue, NULL, 4);
-    case 8:
-        return ops->worker(queue, &work, 1);
-    case 9:
-        return ops->server(queue, &serve, 1);
-    case 10:
-        return ops->unpack(queue, &show, 1);
-    case 11:
-        return ops->materialise(queue, &make);
-    case 12:
-        return ops->take_back(queue, &take);
-    case 13:
-        return ops->mark(queue, &event);
-    case 14:
-        return ops->reached(queue, &event, &is_there);
-    case 15:
-        return ops->lend(queue, NULL, &card);
-    case 16:
-        return ops->map(queue, &card, &memory);
+        return ops->lend(use->queue, use->memory, &card);
     default:
-        return -1;
+        return at < 12 ? call_and_undo(use, at - 8) : call_kernel(use, at - 12);
     }
 }
-#define CALLS 17
 
-/* The thread's context is context before and after; calls on device 2. */
+static void forget(void)
+{
+    memset(&fake_account, 0, sizeof fake_account);
+    fake_account.refused = -1;
+}
+
+/* The thread's context is context before and after. */
 static void with_context(void *context, const char *what)
 {
-    const dscomm_device_ops_t *ops = dscomm_device_cuda(DSCOMM_DEVICE_ABI);
-    dscomm_device_queue_t *queue = NULL;
     int kept, failed = 0;
+    use_t use;
 
-    fake = (fake_runtime_t){.refused = -1};
-    fake_current = context;
-    is_int(ops->open(2, &queue), 0, "%s: a queue", what);
-    kept = fake_current == context;
+    forget();
+    fake_set_context(context);
+    use = use_begin();
+    kept = fake_context() == context;
     for (int i = 0; i < CALLS; i++) {
-        failed += call(queue, i) != 0;
-        kept &= fake_current == context;
+        failed += call(&use, i) != 0;
+        kept &= fake_context() == context;
     }
-    ops->release(queue, 0, NULL);
-    ops->release(queue, 1, NULL);
-    kept &= fake_current == context;
-    ops->unmap(queue, NULL);
-    kept &= fake_current == context;
-    ops->unmark(queue, NULL);
-    kept &= fake_current == context;
-    ops->close(queue);
-    is_int(failed, 0, "%s: all calls go well", what);
-    ok(kept && fake_current == context, "%s: it stays", what);
-    ok(fake.calls[2] > CALLS && !fake.calls[0] && !fake.calls[1] &&
-           !fake.calls[3],
-       "%s: all is done on the queue's device", what);
-    ok(!fake.made[0] && !fake.made[1] && !fake.made[3],
+    use_end(&use);
+    is_int(failed, 0, "%s: all calls succeed", what);
+    ok(kept && fake_context() == context, "%s: it is restored", what);
+    ok(fake_account.calls[2] > CALLS && !fake_account.calls[0] &&
+           !fake_account.calls[1] && !fake_account.calls[3],
+       "%s: all work is on the queue's device", what);
+    ok(!fake_account.made[0] && !fake_account.made[1] && !fake_account.made[3],
        "%s: no other device gets a context", what);
 }
 
-/* A device that is no longer to be had. */
+/* A device that can no longer be used. */
 static void refused(void)
 {
-    const dscomm_device_ops_t *ops = dscomm_device_cuda(DSCOMM_DEVICE_ABI);
-    dscomm_device_queue_t *queue = NULL, *none = NULL;
-    int told = 0, before;
+    dscomm_device_queue_t *none = NULL;
+    int reported = 0, before;
+    use_t use;
 
-    fake = (fake_runtime_t){.refused = 3};
-    fake_current = &fake_contexts[1];
-    is_int(ops->open(3, &none), cudaErrorInvalidDevice, "no such device");
+    forget();
+    fake_account.refused = 3;
+    fake_set_context(fake_context_of(1));
+    is_int(ops->open(3, &none), FAKE_INVALID_DEVICE, "no such device");
     ok(!none, "and no queue");
-    ops->open(2, &queue);
-    before = fake.calls[2];
-    fake.refused = 2;
+    use = use_begin();
+    before = fake_account.calls[2];
+    fake_account.refused = 2;
     for (int i = 0; i < CALLS; i++)
-        told += call(queue, i) == cudaErrorInvalidDevice;
-    is_int(told, CALLS, "all calls tell of a device that is gone");
-    ok(!fake.calls[1] && fake.calls[2] == before, "nothing is done elsewhere");
-    ok(fake_current == &fake_contexts[1], "the thread's context stays");
-    ops->release(queue, 0, NULL);
-    ops->close(queue);
-    is_int(fake.last, 0, "nothing is left for another call to tell");
+        reported += call(&use, i) == FAKE_INVALID_DEVICE;
+    is_int(reported, CALLS, "all calls report a device that is gone");
+    ops->release(use.queue, 0, NULL);
+    ok(!fake_account.calls[1] && fake_account.calls[2] == before,
+       "nothing is done elsewhere");
+    ok(fake_context() == fake_context_of(1), "the thread's context is kept");
+    fake_account.refused = -1;
+    is_int(call_kernel(&use, 0), 0, "no error is left for another call");
+    use_end(&use);
 }
 
-static void told_once(void)
+static void reported_once(void)
 {
-    const dscomm_device_ops_t *ops = dscomm_device_cuda(DSCOMM_DEVICE_ABI);
-    dscomm_device_worker_t work = {0};
-    dscomm_device_queue_t *queue = NULL;
+    use_t use;
 
-    fake = (fake_runtime_t){.refused = -1};
-    ops->open(2, &queue);
+    forget();
+    use = use_begin();
     for (int i = 0; i < CALLS; i++) {
-        fake.fails = 1;
-        is_int(call(queue, i), cudaErrorUnknown, "call %d fails", i);
-        fake.fails = 0;
-        is_int(ops->worker(queue, &work, 1), 0, "the kernel after it does not");
+        fake_device_fail(0);
+        is_int(call(&use, i), FAKE_ERROR, "call %d fails", i);
+        is_int(call_kernel(&use, 0), 0, "the kernel after it does not");
     }
-    ops->close(queue);
+    use_end(&use);
 }
 
-/* A mark that the queue has not come to is no failure, then or later. */
+/* A mark that the queue has not reached is no failure, then or later. */
 static void not_yet(void)
 {
-    const dscomm_device_ops_t *ops = dscomm_device_cuda(DSCOMM_DEVICE_ABI);
-    dscomm_device_worker_t work = {0};
-    dscomm_device_queue_t *queue = NULL;
-    int is_there = 1;
+    int is_reached = 1;
+    use_t use;
 
-    fake = (fake_runtime_t){.refused = -1, .late = 1};
-    ops->open(2, &queue);
-    is_int(ops->reached(queue, NULL, &is_there), 0, "a mark is looked at");
-    is_int(is_there, 0, "it is not reached");
-    is_int(ops->worker(queue, &work, 1), 0, "the kernel after it goes well");
-    fake.late = 0;
-    is_int(ops->reached(queue, NULL, &is_there), 0, "it is looked at again");
-    is_int(is_there, 1, "it is reached");
-    ok(ops->idle(queue) == ops->idle(queue), "there is one idle stream");
-    ops->close(queue);
+    forget();
+    use = use_begin();
+    fake_device_late(1);
+    ops->mark(use.queue, &use.event);
+    ops->sync(use.queue);
+    fake_device_late(0);
+    is_int(ops->reached(use.queue, use.event, &is_reached), 0, "it is queried");
+    is_int(is_reached, 0, "it is not reached");
+    is_int(call_kernel(&use, 0), 0, "the kernel after it succeeds");
+    is_int(ops->reached(use.queue, use.event, &is_reached), 0, "once more");
+    is_int(is_reached, 1, "it is reached");
+    ok(ops->idle(use.queue) == ops->idle(use.queue), "one idle stream");
+    use_end(&use);
 }
 
-/* What one lends is what another maps; it says whose it is. */
+/* Memory that one process lends is what another one maps. */
 static void lent(void)
 {
-    const dscomm_device_ops_t *ops = dscomm_device_cuda(DSCOMM_DEVICE_ABI);
-    dscomm_device_card_t card = {0};
-    dscomm_device_queue_t *queue = NULL;
-    void *memory = NULL;
+    void *mapped = NULL;
+    char byte = 7;
+    use_t use;
 
-    fake = (fake_runtime_t){.refused = -1};
-    fake_current = &fake_contexts[1];
+    forget();
+    fake_set_context(fake_context_of(1));
     is_int(ops->current(), 1, "the thread's device");
-    ops->open(2, &queue);
-    is_int(ops->lend(queue, NULL, &card), 0, "memory is lent");
-    ok(card.process == (uint64_t)getpid(), "its process is on the card");
-    is_int(ops->map(queue, &card, &memory), 0, "it is mapped");
-    ok(memory == fake_contexts + 7, "by the handle on the card");
-    fake.fails = 1;
-    memory = NULL;
-    ok(ops->map(queue, &card, &memory) && !memory, "or there is nothing");
-    ops->close(queue);
+    use = use_begin();
+    ok(use.card.process == (uint64_t)getpid(), "the card has the process");
+    is_int(ops->map(use.queue, &use.card, &mapped), 0, "it is mapped");
+    fake_device_write(use.memory, &byte, 1);
+    byte = 0;
+    fake_device_read(&byte, mapped, 1);
+    ok(mapped != use.memory && byte == 7, "by the handle on the card");
+    ops->unmap(use.queue, mapped);
+    mapped = NULL;
+    fake_device_fail(0);
+    ok(ops->map(use.queue, &use.card, &mapped) && !mapped, "or is NULL");
+    use_end(&use);
+    is_int(fake_device_pieces(), 0, "all memory is free");
 }
 
 int main(void)
 {
     char own;
 
+    ops = fake_device_table();
     with_context(NULL, "no context");
-    with_context(&fake_contexts[1], "that of another device");
-    with_context(&fake_contexts[2], "that of the device");
+    with_context(fake_context_of(1), "that of another device");
+    with_context(fake_context_of(2), "that of the device");
     with_context(&own, "one of the program's own");
     refused();
-    told_once();
+    reported_once();
     not_yet();
     lent();
     return tap_done();

@@ -325,8 +325,8 @@ static void late_row(rank_t *self)
 
 static int at, beyond;
 
-/* Wherever the table fails, all ranks end, and with the right result or with a
- * failure. */
+/* Wherever the runtime fails, all ranks end, and with the right result or with
+ * a failure. */
 static void failing(rank_t *self)
 {
     pair_t pair;
@@ -359,7 +359,8 @@ static void fail_everywhere(void)
     beyond = 0;
     for (at = 0; !beyond && at < 200; at++)
         ranks_run(2, 20000, failing, "a failure of a device");
-    ok(at > 30 && at < 200, "%d calls of the table, each of which failed", at);
+    ok(at > 30 && at < 200, "%d calls of the runtime, each of which failed",
+       at);
 }
 
 FAKE_EXPORT extern dscomm_status_t fake_device_stream; /* backend thread's */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices that are threads of this process: they fill the table that cuda.so
- * fills. Its memory is mapped twice, and the host that touches what it was
- * given for it dies. Work is done late, so that a result which nobody has
- * waited for is not there. */
+/* Devices that are threads of this process: the table of cuda.so, on a runtime
+ * whose streams are threads. Device memory is mapped twice; a host access by a
+ * device pointer ends the process. Work is done late, so that a result for
+ * which nobody has waited is not there. */
 #ifndef TESTS_COMPRESSION_FAKE_DEVICE_H
 #define TESTS_COMPRESSION_FAKE_DEVICE_H
 
 #include "compression/device/ops.h"
+
+#include <stdatomic.h>
 
 const dscomm_device_ops_t *fake_device_table(void);
 /* 1 where it is a real one after all, see tests/gpu/real-device.c: nothing is
@@ -58,12 +60,12 @@ void fake_device_late(int looks);
 /* Marks that were set since this was asked last. */
 int fake_device_marks(void);
 
-/* Calls of the table that start kernels, since this was asked last. */
+/* Starts of kernels for many jobs, since this was asked last. */
 int fake_device_launches(void);
 /* Bytes that were copied for the library from and to the host, since this was
  * asked last. */
 size_t fake_device_copied(void);
-/* Pieces of memory that are there, those that were mapped again too. */
+/* Pieces of device memory, and mappings of other processes' pieces. */
 int fake_device_pieces(void);
 /* Those that were released while they were still mapped elsewhere. */
 int fake_device_early(void);
@@ -74,12 +76,27 @@ extern _Thread_local int fake_device_unmappable;
 /* Bytes that were read of memory that was mapped again, since this was asked
  * last. */
 size_t fake_device_read_elsewhere(void);
-/* The call of the table after so many fails, once; -1: none. Returns how many
- * were left before such a one: -1 where it has come. */
+/* The call of the runtime after so many fails, once; -1: none. Returns how many
+ * were left before such a call: -1 if it has come. */
 int fake_device_fail(int calls);
 /* 1: there is no memory for the library any more, of either kind, until 0. */
 void fake_device_full(int full);
 /* Pieces that it was asked for meanwhile, since this was asked last. */
 int fake_device_refused(void);
+
+/* The thread's context; that of a device. */
+void *fake_context(void);
+void fake_set_context(void *context);
+void *fake_context_of(int device);
+/* What became of contexts. */
+#define FAKE_DEVICES 16
+#define FAKE_INVALID_DEVICE 101 /* what CUDA says of one that is refused */
+#define FAKE_ERROR 717 /* and of a failure on demand */
+typedef struct {
+    atomic_int made[FAKE_DEVICES]; /* 1: the device has one */
+    atomic_int calls[FAKE_DEVICES]; /* made while that device was current */
+    int refused; /* the device that cannot be chosen; -1: none */
+} fake_account_t;
+extern fake_account_t fake_account;
 
 #endif

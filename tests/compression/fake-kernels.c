@@ -133,14 +133,14 @@ void fake_device_unpack(const void *args)
 void fake_device_materialise(const void *args)
 {
     dscomm_device_materialise_t a;
-    float *c, *s;
+    const float *s;
+    float *c;
 
     memcpy(&a, args, sizeof a);
     c = fake_device_shadow(a.c);
     s = fake_device_shadow(a.s);
     for (size_t i = 0; i < a.count; i++)
         c[i] = onebit_error(c[i], *s);
-    *s = 0;
 }
 
 void fake_device_take_back(const void *args)

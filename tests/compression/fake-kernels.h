@@ -18,10 +18,12 @@ int fake_device_number(const void *pointer);
 size_t fake_device_room(const void *pointer);
 void *fake_device_alloc_on(int device, size_t bytes);
 int fake_device_chosen(void);
-/* Another process's memory once more: what it tells of it; -1: that cannot
- * be. */
-int fake_device_lend(const void *memory, dscomm_device_card_t *ret_card);
-void *fake_device_map(int device, const dscomm_device_card_t *card);
+/* Another process maps memory by the handle that its owner has made; NULL: it
+ * cannot. */
+void fake_device_lend(const void *memory, char handle[64]);
+void *fake_device_map(int device, const char handle[64]);
+/* Pieces of memory, each mapping one. */
+int fake_device_mappings(void);
 int fake_device_is_mapped(const void *pointer);
 /* Waits as long as results are held; tells what happens to memory. */
 void fake_device_held(void);

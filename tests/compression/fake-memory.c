@@ -30,7 +30,7 @@ typedef struct {
     int is_mapped;
 } piece_t;
 
-/* What stands on a card. */
+/* A handle begins with this. */
 typedef struct {
     int64_t process;
     int32_t fd;
@@ -113,25 +113,21 @@ void *fake_device_alloc_on(int device, size_t bytes)
     return add(piece);
 }
 
-/* Threads stand for processes. */
-int fake_device_lend(const void *memory, dscomm_device_card_t *ret_card)
+void fake_device_lend(const void *memory, char handle[64])
 {
     const piece_t *piece = find(memory);
     const lent_t lent = {getpid(), piece->fd, piece->bytes};
 
-    *ret_card = (dscomm_device_card_t){
-        .process = (uint64_t)(fake_device_one_process ? getpid() : gettid())};
-    memcpy(ret_card->handle, &lent, sizeof lent);
-    return 0;
+    memcpy(handle, &lent, sizeof lent);
 }
 
-void *fake_device_map(int device, const dscomm_device_card_t *card)
+void *fake_device_map(int device, const char handle[64])
 {
     piece_t piece = {.number = device, .is_mapped = 1};
     char path[64];
     lent_t lent;
 
-    memcpy(&lent, card->handle, sizeof lent);
+    memcpy(&lent, handle, sizeof lent);
     snprintf(path, sizeof path, "/proc/%lld/fd/%d", (long long)lent.process,
              lent.fd);
     piece.bytes = lent.bytes;
@@ -195,7 +191,7 @@ void fake_device_read(void *to, const void *from, size_t bytes)
     memcpy(to, fake_device_shadow(from), bytes);
 }
 
-int fake_device_pieces(void)
+int fake_device_mappings(void)
 {
     return count;
 }

@@ -344,7 +344,7 @@ static void failing_call(rank_t *self)
 
 static int at, beyond;
 
-/* Wherever the table fails while a compressor is made, it is made. */
+/* Wherever the runtime fails while a compressor is made, it is made. */
 static void failing_create(rank_t *self)
 {
     pair_t pair;
@@ -387,7 +387,7 @@ int main(void)
     is_int(fake_device_pieces(), 0, "all memory is free");
     for (at = 0; !beyond && at < 100; at++)
         ranks_run(2, 20000, failing_create, "a failure of a device");
-    ok(at > 5 && at < 100, "%d calls of the table, each of which failed", at);
+    ok(at > 5 && at < 100, "%d calls of the runtime, each of which failed", at);
     is_int(fake_device_pieces(), 0, "all memory is free");
     ranks_run(3, 20000, failing_call, "a rank that does not call");
     is_int(fake_device_pieces(), 0, "all memory is free");
