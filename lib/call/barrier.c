@@ -18,7 +18,7 @@
 #include "lib/diagnosis/diagnosis.h"
 #include "lib/call/receive.h"
 #include "lib/work/deadline.h"
-#include "lib/work/progress.h"
+#include "lib/work/pending.h"
 #include "lib/base/status.h"
 
 #include <stdio.h>

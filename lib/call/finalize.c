@@ -5,6 +5,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/call/dispatch.h"
+#include "lib/work/pending.h"
 #include "lib/work/progress.h"
 #include "lib/base/status.h"
 #include "lib/group/world.h"
@@ -50,11 +51,11 @@ static void flush(dscomm_group_t *group, int64_t deadline)
         dscomm_priv_progress(group);
         if (work != pending_send(group))
             continue;
-        if (dscomm_priv_progress_broken(group))
+        if (dscomm_priv_works_broken(group))
             break;
         dscomm_priv_progress_others(group);
         dscomm_priv_progress_rest(group, left,
-                                  dscomm_priv_progress_wanted(group));
+                                  dscomm_priv_pending_others(group));
     }
     if (group->ops.leave && is_quiet(group))
         group->ops.leave(group->impl);
@@ -79,7 +80,7 @@ static void warn_about_works(dscomm_group_t *group)
     int count = 0;
 
     pthread_mutex_lock(&group->works.lock);
-    dscomm_priv_progress_broken(group);
+    dscomm_priv_works_broken(group);
     for (dscomm_work_t *work = group->works.pending; work; work = work->next)
         count += !work->call.internal || work->call.type == CALL_CUSTOM;
     pthread_mutex_unlock(&group->works.lock);

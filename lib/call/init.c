@@ -18,6 +18,7 @@
 #include "lib/work/event.h"
 #include "lib/work/helper.h"
 #include "lib/work/hook.h"
+#include "lib/work/pending.h"
 #include "lib/work/progress.h"
 #include "lib/group/world.h"
 
@@ -63,13 +64,11 @@ static void check_environment(void)
 
 /* What each room does in the child of a fork. */
 static void (*const forked[])(void) = {
-    dscomm_priv_module_forked,
-    dscomm_priv_rendezvous_forked,
-    dscomm_priv_world_forked,
-    dscomm_priv_hook_forked,
-    dscomm_priv_progress_forked,
-    dscomm_priv_helper_forked,
-    NULL,
+    dscomm_priv_module_forked,   dscomm_priv_rendezvous_forked,
+    dscomm_priv_world_forked,    dscomm_priv_hook_forked,
+    dscomm_priv_pending_forked,  dscomm_priv_event_forked,
+    dscomm_priv_progress_forked, dscomm_priv_progress_thread_forked,
+    dscomm_priv_helper_forked,   NULL,
 };
 
 /* What is kept with each group. Works end before the descriptor that tells of

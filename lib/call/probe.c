@@ -2,6 +2,7 @@
 /* Probes: what has come that a receive would take. */
 #include "config.h"
 #include "lib/base/clock.h"
+#include "lib/work/pending.h"
 #include "lib/work/progress.h"
 #include "lib/call/receive.h"
 
@@ -60,7 +61,7 @@ static dscomm_status_t probe_until(dscomm_group_t *group, const char *name,
     int64_t now;
 
     for (int spins = 0; !probe_once(group, probe); spins++) {
-        if (dscomm_priv_progress_broken(group))
+        if (dscomm_priv_works_broken(group))
             return dscomm_priv_group_usable(group, name);
         now = dscomm_priv_clock();
         if (now >= end)
@@ -69,7 +70,7 @@ static dscomm_status_t probe_until(dscomm_group_t *group, const char *name,
             continue;
         dscomm_priv_progress_others(group);
         dscomm_priv_progress_rest(group, end - now,
-                                  dscomm_priv_progress_wanted(group));
+                                  dscomm_priv_pending_others(group));
     }
     return DSCOMM_OK;
 }

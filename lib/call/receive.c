@@ -3,6 +3,7 @@
 #include "config.h"
 #include "lib/call/receive.h"
 #include "lib/base/clock.h"
+#include "lib/work/pending.h"
 #include "lib/work/progress.h"
 #include "lib/base/status.h"
 

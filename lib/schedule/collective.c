@@ -8,7 +8,7 @@
 #include "lib/schedule/algorithm.h"
 #include "lib/schedule/cache.h"
 #include "lib/schedule/early.h"
-#include "lib/work/progress.h"
+#include "lib/work/pending.h"
 
 #include <string.h>
 

@@ -63,7 +63,7 @@ static void break_group(dscomm_group_t *group, dscomm_status_t status,
                         const char *text)
 {
     dscomm_priv_group_revoke(group, status, text);
-    if (!dscomm_priv_progress_broken(group))
+    if (!dscomm_priv_works_broken(group))
         dscomm_priv_works_cancel(group, status, text);
 }
 
@@ -189,7 +189,7 @@ int dscomm_priv_work_over(dscomm_work_t *work, int64_t now)
 {
     dscomm_group_t *group = work->group;
 
-    if (dscomm_priv_progress_broken(group))
+    if (dscomm_priv_works_broken(group))
         return 1;
     /* A program that tests in a loop does so many times within a tick. */
     if (now == work->looked_ns && work->seen == group->works.completed)
@@ -235,7 +235,7 @@ void dscomm_priv_works_expire(dscomm_group_t *group, int64_t now)
 {
     dscomm_work_t *overdue;
 
-    if (!group->works.pending || dscomm_priv_progress_broken(group))
+    if (!group->works.pending || dscomm_priv_works_broken(group))
         return;
     group->works.expiring = 1;
     count_wait(group, now);

@@ -5,7 +5,6 @@
  * MPI does not sleep), so the progress thread makes progress for the loop. */
 #include "config.h"
 #include "lib/work/event.h"
-#include "lib/work/progress.h"
 
 #include <errno.h>
 #include <string.h>
@@ -17,8 +16,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static dscomm_group_t *watched;
 static atomic_int wanted;
 
-/* group->event is one more than the descriptor, so that 0 is none. */
-static int event_fd(const dscomm_group_t *group)
+int dscomm_priv_event_fd(const dscomm_group_t *group)
 {
     return atomic_load(&group->works.event) - 1;
 }
@@ -30,10 +28,11 @@ void dscomm_priv_event_write(dscomm_group_t *group)
     ssize_t written;
 
     do
-        written = write(event_fd(group), &one, sizeof one);
+        written = write(dscomm_priv_event_fd(group), &one, sizeof one);
     while (written < 0 && errno == EINTR);
 }
 
+/* The progress thread looks at the group from now on. */
 static void event_watch(dscomm_group_t *group, int fd)
 {
     pthread_mutex_lock(&lock);
@@ -42,14 +41,13 @@ static void event_watch(dscomm_group_t *group, int fd)
     watched = group;
     atomic_fetch_add(&wanted, 1);
     pthread_mutex_unlock(&lock);
-    dscomm_priv_progress_wake();
 }
 
 /* Before its impl is closed. */
 static void event_close(dscomm_group_t *group)
 {
     dscomm_group_t **link = &watched;
-    const int fd = event_fd(group);
+    const int fd = dscomm_priv_event_fd(group);
 
     if (fd < 0)
         return;
@@ -96,38 +94,16 @@ void dscomm_priv_event_forked(void)
     atomic_store(&wanted, 0);
 }
 
-dscomm_status_t dscomm_group_fd(dscomm_group_t *group, int *ret_fd)
+dscomm_status_t dscomm_priv_event_open(dscomm_group_t *group)
 {
-    const char *name = "dscomm_group_fd";
-    dscomm_status_t status = dscomm_priv_group_alive(group, name);
-    int fd;
+    const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
-    if (status < 0)
-        return status;
-    if (!ret_fd)
-        return dscomm_fail(DSCOMM_ERR_INVALID,
-                           "%s on group '%s': ret_fd is NULL", name,
-                           group->identity.name);
-    if (event_fd(group) >= 0) {
-        *ret_fd = event_fd(group);
-        return DSCOMM_OK;
-    }
-    if (group->capabilities & DSCOMM_CAP_CALLER_PROGRESS)
-        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
-                           "%s on group '%s': backend %s makes progress in the "
-                           "program's calls alone; if it is MPI's, initialise "
-                           "MPI with MPI_THREAD_MULTIPLE",
-                           name, group->identity.name, group->module->name);
-    status = dscomm_priv_progress_demand();
-    if (status < 0)
-        return status;
-    fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fd < 0)
-        return dscomm_fail(DSCOMM_ERR_IO, "%s on group '%s': eventfd: %s", name,
+        return dscomm_fail(DSCOMM_ERR_IO,
+                           "dscomm_group_fd on group '%s': eventfd: %s",
                            group->identity.name, strerror(errno));
     event_watch(group, fd);
     if (dscomm_priv_group_revoked(group, NULL, 0) != DSCOMM_OK)
         dscomm_priv_event_write(group);
-    *ret_fd = fd;
     return DSCOMM_OK;
 }

@@ -17,6 +17,11 @@ static inline void dscomm_priv_event_signal(dscomm_group_t *group)
         dscomm_priv_event_write(group);
 }
 
+/* The group's descriptor, or -1; gives it one, which is readable already if the
+ * group has failed. */
+int dscomm_priv_event_fd(const dscomm_group_t *group);
+dscomm_status_t dscomm_priv_event_open(dscomm_group_t *group);
+
 /* The descriptor of a group: a failure makes it readable, and the end of the
  * handle closes it. */
 extern const dscomm_group_part_t dscomm_priv_event_part;

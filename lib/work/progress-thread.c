@@ -7,6 +7,7 @@
 #include "lib/base/clock.h"
 #include "lib/work/event.h"
 #include "lib/work/helper.h"
+#include "lib/work/pending.h"
 #include "lib/work/progress.h"
 #include "lib/store/store.h"
 
@@ -64,7 +65,7 @@ static int thread_sleep(void)
     int go_on;
 
     pthread_mutex_lock(&lock);
-    while (!stopping && dscomm_priv_progress_idle())
+    while (!stopping && dscomm_priv_pending_none())
         thread_sleep_idle();
     go_on = !stopping;
     pthread_mutex_unlock(&lock);
@@ -113,7 +114,8 @@ static int thread_create(void)
     return error;
 }
 
-void dscomm_priv_progress_wake(void)
+/* Works have come, or the first group with a descriptor. */
+static void thread_wake(void)
 {
     if (!atomic_load_explicit(&running, memory_order_relaxed))
         return;
@@ -136,6 +138,7 @@ static dscomm_status_t thread_run(void)
                            "DSCOMM_PROGRESS, and do not ask for descriptors",
                            strerror(error));
     atomic_store(&running, 1);
+    dscomm_priv_pending_set_wake(thread_wake);
     return DSCOMM_OK;
 }
 
@@ -155,7 +158,8 @@ dscomm_status_t dscomm_priv_progress_start(void)
     return status;
 }
 
-dscomm_status_t dscomm_priv_progress_demand(void)
+/* Starts the thread whatever the settings say; it ends with its last user. */
+static dscomm_status_t thread_demand(void)
 {
     dscomm_status_t status;
 
@@ -163,6 +167,35 @@ dscomm_status_t dscomm_priv_progress_demand(void)
     status = thread_run();
     pthread_mutex_unlock(&users_lock);
     return status;
+}
+
+dscomm_status_t dscomm_group_fd(dscomm_group_t *group, int *ret_fd)
+{
+    const char *name = "dscomm_group_fd";
+    dscomm_status_t status = dscomm_priv_group_alive(group, name);
+
+    if (status < 0)
+        return status;
+    if (!ret_fd)
+        return dscomm_fail(DSCOMM_ERR_INVALID,
+                           "%s on group '%s': ret_fd is NULL", name,
+                           group->identity.name);
+    if (group->capabilities & DSCOMM_CAP_CALLER_PROGRESS)
+        return dscomm_fail(DSCOMM_ERR_UNSUPPORTED,
+                           "%s on group '%s': backend %s makes progress in the "
+                           "program's calls alone; if it is MPI's, initialise "
+                           "MPI with MPI_THREAD_MULTIPLE",
+                           name, group->identity.name, group->module->name);
+    if (dscomm_priv_event_fd(group) < 0) {
+        status = thread_demand();
+        if (status == DSCOMM_OK)
+            status = dscomm_priv_event_open(group);
+        if (status < 0)
+            return status;
+        thread_wake();
+    }
+    *ret_fd = dscomm_priv_event_fd(group);
+    return DSCOMM_OK;
 }
 
 static void thread_end(void)

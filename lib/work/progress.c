@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The list of groups with works, in the whole process: whoever waits walks it,
- * so that a rank that waits on one group does not hold up its peers on
- * another. */
+/* Progress: of one group, and of all groups with works. Whoever waits advances
+ * all of them, so that a rank that waits on one group does not hold up its
+ * peers on another. */
 #include "config.h"
 #include "lib/work/progress.h"
 #include "lib/work/deadline.h"
-#include "lib/work/event.h"
+#include "lib/work/pending.h"
 #include "lib/base/status.h"
 
 #include <sched.h>
@@ -17,61 +17,8 @@
 /* Between two looks whether a diagnosis is over. */
 #define CLOSE_PAUSE_US 1000
 
-static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static dscomm_group_t *list;
-static atomic_uint listed;
 static atomic_uint custom; /* works that are their callers' own */
 static _Thread_local int walking;
-
-void dscomm_priv_pending_add(dscomm_group_t *group)
-{
-    if (group->works.listed)
-        return;
-    dscomm_priv_group_set(group, GROUP_PENDING);
-    pthread_mutex_lock(&list_lock);
-    group->works.listed = 1;
-    group->works.prev = NULL;
-    group->works.next = list;
-    if (list)
-        list->works.prev = group;
-    list = group;
-    atomic_fetch_add_explicit(&listed, 1, memory_order_relaxed);
-    pthread_mutex_unlock(&list_lock);
-    dscomm_priv_progress_wake();
-}
-
-/* Whether group leaves the list. */
-static bool is_settled(const dscomm_group_t *group)
-{
-    return group->works.listed && !group->works.pending &&
-           !group->works.expiring;
-}
-
-/* With both locks held. Clearing GROUP_PENDING hands the group back to its own
- * thread: nothing of the backend is touched after it. */
-static void pending_settle(dscomm_group_t *group)
-{
-    if (!is_settled(group))
-        return;
-    group->works.listed = 0;
-    if (group->works.prev)
-        group->works.prev->works.next = group->works.next;
-    else
-        list = group->works.next;
-    if (group->works.next)
-        group->works.next->works.prev = group->works.prev;
-    atomic_fetch_sub_explicit(&listed, 1, memory_order_relaxed);
-    dscomm_priv_group_clear(group, GROUP_PENDING);
-}
-
-void dscomm_priv_pending_settle(dscomm_group_t *group)
-{
-    if (!is_settled(group))
-        return;
-    pthread_mutex_lock(&list_lock);
-    pending_settle(group);
-    pthread_mutex_unlock(&list_lock);
-}
 
 /* Takes the lock of a group that is to be closed, after the progress thread has
  * ended its diagnosis. */
@@ -104,19 +51,6 @@ const dscomm_group_part_t dscomm_priv_works_part = {
     .free = dscomm_priv_works_destroy,
 };
 
-static void works_scan(dscomm_group_t *group)
-{
-    dscomm_work_t *work, *next;
-
-    group->works.unscanned = 0;
-    for (work = group->works.pending; work; work = next) {
-        next = work->next;
-        dscomm_priv_work_advance(work);
-        if (work->request.status != DSCOMM_IN_PROGRESS)
-            dscomm_priv_work_retire(work, work->request.status, NULL);
-    }
-}
-
 unsigned dscomm_priv_progress(dscomm_group_t *group)
 {
     uint64_t before = group->works.completed;
@@ -127,23 +61,10 @@ unsigned dscomm_priv_progress(dscomm_group_t *group)
     moved = group->ops.progress(group->impl);
     if (moved || group->works.unscanned || group->works.scheduled ||
         group->works.custom)
-        works_scan(group);
+        dscomm_priv_works_scan(group);
     if (moved && group->works.completed == before)
         group->works.completed++;
     return (unsigned)(group->works.completed - before);
-}
-
-int dscomm_priv_progress_broken(dscomm_group_t *group)
-{
-    char text[DSCOMM_ERROR_MAX];
-    dscomm_status_t status;
-
-    if (group->ops.status(group->impl, NULL, 0) == DSCOMM_OK)
-        return 0;
-    works_scan(group);
-    status = dscomm_priv_group_revoked(group, text, sizeof(text));
-    dscomm_priv_works_cancel(group, status, text);
-    return 1;
 }
 
 void dscomm_priv_progress_rest(dscomm_group_t *group, int64_t at_most_ns,
@@ -157,48 +78,25 @@ void dscomm_priv_progress_rest(dscomm_group_t *group, int64_t at_most_ns,
         sched_yield();
 }
 
-int dscomm_priv_progress_wanted(const dscomm_group_t *group)
+typedef struct {
+    int64_t now; /* deadlines pass, unless it is 0 */
+    bool locked;
+} walk_t;
+
+/* locked: the caller has another group's lock, and so must not come to works
+ * that are their callers' own. */
+static unsigned walk_visit(dscomm_group_t *group, void *arg)
 {
-    unsigned own = group && dscomm_priv_group_is(group, GROUP_PENDING);
+    const walk_t *walk = arg;
+    unsigned completed;
 
-    return atomic_load_explicit(&listed, memory_order_relaxed) > own;
-}
-
-/* Only groups that nobody is working on; the list's lock is not held meanwhile.
- * A group stays on the list as long as its lock is held or it is expiring, so
- * next is still right when the list's lock is taken again. locked: the caller
- * has another group's lock, and so must not come to works that are their
- * callers' own. unless: capabilities of groups to be left out. now: deadlines
- * pass, unless it is 0.
- */
-static unsigned walk_list(const dscomm_group_t *except, int locked,
-                          uint64_t unless, int64_t now)
-{
-    dscomm_group_t *group, *next;
-    unsigned completed = 0;
-
-    pthread_mutex_lock(&list_lock);
-    for (group = list; group; group = next) {
-        next = group->works.next;
-        if (group == except || group->capabilities & unless ||
-            pthread_mutex_trylock(&group->works.lock))
-            continue;
-        if (locked && group->works.custom) {
-            pthread_mutex_unlock(&group->works.lock);
-            continue;
-        }
-        pthread_mutex_unlock(&list_lock);
-        completed += dscomm_priv_progress(group);
-        if (!completed)
-            dscomm_priv_progress_broken(group);
-        if (now)
-            dscomm_priv_works_expire(group, now);
-        pthread_mutex_lock(&list_lock);
-        next = group->works.next;
-        pending_settle(group);
-        pthread_mutex_unlock(&group->works.lock);
-    }
-    pthread_mutex_unlock(&list_lock);
+    if (walk->locked && group->works.custom)
+        return 0;
+    completed = dscomm_priv_progress(group);
+    if (!completed)
+        dscomm_priv_works_broken(group);
+    if (walk->now)
+        dscomm_priv_works_expire(group, walk->now);
     return completed;
 }
 
@@ -211,14 +109,15 @@ static unsigned walk(const dscomm_group_t *except, int locked, uint64_t unless,
     if (walking)
         return 0;
     walking = 1;
-    completed = walk_list(except, locked, unless, now);
+    completed = dscomm_priv_pending_walk(
+        except, unless, walk_visit, &(walk_t){.now = now, .locked = locked});
     walking = 0;
     return completed;
 }
 
 static int progress_others(const dscomm_group_t *group, int locked)
 {
-    return dscomm_priv_progress_wanted(group) && walk(group, locked, 0, 0);
+    return dscomm_priv_pending_others(group) && walk(group, locked, 0, 0);
 }
 
 /* In a call that waits. The group has works of its callers' own only while it
@@ -271,7 +170,7 @@ void dscomm_priv_progress_others(dscomm_group_t *group)
 
 int dscomm_backend_has_works(void)
 {
-    return !dscomm_priv_progress_idle();
+    return !dscomm_priv_pending_none();
 }
 
 unsigned dscomm_priv_progress_all(int64_t now)
@@ -279,18 +178,8 @@ unsigned dscomm_priv_progress_all(int64_t now)
     return walk(NULL, 0, DSCOMM_CAP_CALLER_PROGRESS, now);
 }
 
-int dscomm_priv_progress_idle(void)
-{
-    return atomic_load_explicit(&listed, memory_order_relaxed) == 0;
-}
-
 void dscomm_priv_progress_forked(void)
 {
-    pthread_mutex_init(&list_lock, NULL);
-    list = NULL;
-    atomic_store(&listed, 0);
     atomic_store(&custom, 0);
     walking = 0;
-    dscomm_priv_event_forked();
-    dscomm_priv_progress_thread_forked();
 }

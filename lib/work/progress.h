@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Progress on groups that have works: the list of them, and who walks it. */
+/* Progress on groups that have works, by whoever waits and by a thread. */
 #ifndef LIB_PROGRESS_H
 #define LIB_PROGRESS_H
 
 #include "lib/work/work.h"
-
-/* With the group's lock held: put the group on the list of those with works,
- * take it off where it has none any more. */
-void dscomm_priv_pending_add(dscomm_group_t *group);
-void dscomm_priv_pending_settle(dscomm_group_t *group);
 
 /* The works of a group. */
 extern const dscomm_group_part_t dscomm_priv_works_part;
@@ -16,9 +11,6 @@ extern const dscomm_group_part_t dscomm_priv_works_part;
 /* With the group's lock held: lets the backend advance and retires what is
  * complete; returns how many. */
 unsigned dscomm_priv_progress(dscomm_group_t *group);
-/* With the group's lock held: where the group is revoked, ends all its works
- * and returns 1. */
-int dscomm_priv_progress_broken(dscomm_group_t *group);
 /* With the group's lock held: sleeps for a moment, where the backend can be
  * woken; hurry: others need this thread as well. */
 void dscomm_priv_progress_rest(dscomm_group_t *group, int64_t at_most_ns,
@@ -28,22 +20,13 @@ void dscomm_priv_progress_rest(dscomm_group_t *group, int64_t at_most_ns,
 void dscomm_priv_progress_others(dscomm_group_t *group);
 /* One more, or less, of the works that are their callers' own. */
 void dscomm_priv_progress_custom(int more);
-/* 1 where a group other than this one has works. */
-int dscomm_priv_progress_wanted(const dscomm_group_t *group);
-
-/* For the thread: one walk over all groups, on which deadlines pass if now is
- * not 0; and whether there are none. */
+/* For the thread: advances all groups; deadlines pass if now is not 0. */
 unsigned dscomm_priv_progress_all(int64_t now);
-int dscomm_priv_progress_idle(void);
 
 /* In progress-thread.c: one user more, or less, of the progress thread, if the
  * settings ask for one. */
 dscomm_status_t dscomm_priv_progress_start(void);
 void dscomm_priv_progress_stop(void);
-/* Starts the thread whatever the settings say; it ends with its last user. */
-dscomm_status_t dscomm_priv_progress_demand(void);
-/* The list is no longer empty, or the first group has a descriptor. */
-void dscomm_priv_progress_wake(void);
 
 /* In a forked child: forgets groups, thread and locks of the parent. */
 void dscomm_priv_progress_forked(void);

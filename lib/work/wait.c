@@ -4,6 +4,7 @@
 #include "config.h"
 #include "lib/base/clock.h"
 #include "lib/work/deadline.h"
+#include "lib/work/pending.h"
 #include "lib/work/progress.h"
 #include "lib/base/status.h"
 
@@ -66,7 +67,7 @@ static void wait_locked(const goal_t *goal, int timeout_ms)
             return;
         dscomm_priv_progress_others(group);
         dscomm_priv_progress_rest(group, end - now,
-                                  dscomm_priv_progress_wanted(group));
+                                  dscomm_priv_pending_others(group));
     }
 }
 

@@ -4,7 +4,7 @@
 #include "lib/work/work.h"
 #include "lib/work/event.h"
 #include "lib/base/op.h"
-#include "lib/work/progress.h"
+#include "lib/work/pending.h"
 #include "lib/base/status.h"
 
 #include <stdio.h>
@@ -352,6 +352,32 @@ void dscomm_priv_works_cancel(dscomm_group_t *group, dscomm_status_t status,
 {
     while (group->works.pending)
         dscomm_priv_work_cancel(group->works.pending, status, text);
+}
+
+void dscomm_priv_works_scan(dscomm_group_t *group)
+{
+    dscomm_work_t *work, *next;
+
+    group->works.unscanned = 0;
+    for (work = group->works.pending; work; work = next) {
+        next = work->next;
+        dscomm_priv_work_advance(work);
+        if (work->request.status != DSCOMM_IN_PROGRESS)
+            dscomm_priv_work_retire(work, work->request.status, NULL);
+    }
+}
+
+int dscomm_priv_works_broken(dscomm_group_t *group)
+{
+    char text[DSCOMM_ERROR_MAX];
+    dscomm_status_t status;
+
+    if (group->ops.status(group->impl, NULL, 0) == DSCOMM_OK)
+        return 0;
+    dscomm_priv_works_scan(group);
+    status = dscomm_priv_group_revoked(group, text, sizeof(text));
+    dscomm_priv_works_cancel(group, status, text);
+    return 1;
 }
 
 void dscomm_priv_works_destroy(dscomm_group_t *group)

@@ -154,6 +154,10 @@ void dscomm_priv_work_cancel(dscomm_work_t *work, dscomm_status_t status,
 /* Cancels all pending works. */
 void dscomm_priv_works_cancel(dscomm_group_t *group, dscomm_status_t status,
                               const char *text);
+/* Advances works, and retires those that are complete. */
+void dscomm_priv_works_scan(dscomm_group_t *group);
+/* If the group is revoked, ends all its works and returns 1. */
+int dscomm_priv_works_broken(dscomm_group_t *group);
 /* Waits until work is complete, at most timeout_ms. May release the lock while
  * it waits. */
 void dscomm_priv_work_wait_locked(dscomm_work_t *work, int timeout_ms);

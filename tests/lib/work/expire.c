@@ -8,6 +8,7 @@
 #include "lib/work/deadline.h"
 #include "lib/diagnosis/diagnosis.h"
 #include "lib/schedule/collective.h"
+#include "lib/work/pending.h"
 #include "lib/work/progress.h"
 #include "tests/tap.h"
 

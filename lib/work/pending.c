@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The list of groups with works, in the whole process. */
+#include "config.h"
+#include "lib/work/pending.h"
+
+#include <stdbool.h>
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static dscomm_group_t *list;
+static atomic_uint listed;
+static _Atomic(dscomm_pending_wake_t) wake_thread;
+
+void dscomm_priv_pending_set_wake(dscomm_pending_wake_t function)
+{
+    atomic_store(&wake_thread, function);
+}
+
+static void wake(void)
+{
+    dscomm_pending_wake_t function =
+        atomic_load_explicit(&wake_thread, memory_order_relaxed);
+
+    if (function)
+        function();
+}
+
+void dscomm_priv_pending_add(dscomm_group_t *group)
+{
+    if (group->works.listed)
+        return;
+    dscomm_priv_group_set(group, GROUP_PENDING);
+    pthread_mutex_lock(&list_lock);
+    group->works.listed = 1;
+    group->works.prev = NULL;
+    group->works.next = list;
+    if (list)
+        list->works.prev = group;
+    list = group;
+    atomic_fetch_add_explicit(&listed, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&list_lock);
+    wake();
+}
+
+/* Whether group leaves the list. */
+static bool is_settled(const dscomm_group_t *group)
+{
+    return group->works.listed && !group->works.pending &&
+           !group->works.expiring;
+}
+
+/* With both locks held. Clearing GROUP_PENDING hands the group back to its own
+ * thread: nothing of the backend is touched after it. */
+static void pending_settle(dscomm_group_t *group)
+{
+    if (!is_settled(group))
+        return;
+    group->works.listed = 0;
+    if (group->works.prev)
+        group->works.prev->works.next = group->works.next;
+    else
+        list = group->works.next;
+    if (group->works.next)
+        group->works.next->works.prev = group->works.prev;
+    atomic_fetch_sub_explicit(&listed, 1, memory_order_relaxed);
+    dscomm_priv_group_clear(group, GROUP_PENDING);
+}
+
+void dscomm_priv_pending_settle(dscomm_group_t *group)
+{
+    if (!is_settled(group))
+        return;
+    pthread_mutex_lock(&list_lock);
+    pending_settle(group);
+    pthread_mutex_unlock(&list_lock);
+}
+
+int dscomm_priv_pending_others(const dscomm_group_t *group)
+{
+    unsigned own = group && dscomm_priv_group_is(group, GROUP_PENDING);
+
+    return atomic_load_explicit(&listed, memory_order_relaxed) > own;
+}
+
+bool dscomm_priv_pending_none(void)
+{
+    return atomic_load_explicit(&listed, memory_order_relaxed) == 0;
+}
+
+/* The list's lock is not held during visit. A group stays on the list as long
+ * as its lock is held or it is expiring, so next is still right when the list's
+ * lock is taken again. */
+unsigned dscomm_priv_pending_walk(const dscomm_group_t *except, uint64_t unless,
+                                  unsigned (*visit)(dscomm_group_t *group,
+                                                    void *arg),
+                                  void *arg)
+{
+    dscomm_group_t *group, *next;
+    unsigned completed = 0;
+
+    pthread_mutex_lock(&list_lock);
+    for (group = list; group; group = next) {
+        next = group->works.next;
+        if (group == except || group->capabilities & unless ||
+            pthread_mutex_trylock(&group->works.lock))
+            continue;
+        pthread_mutex_unlock(&list_lock);
+        completed += visit(group, arg);
+        pthread_mutex_lock(&list_lock);
+        next = group->works.next;
+        pending_settle(group);
+        pthread_mutex_unlock(&group->works.lock);
+    }
+    pthread_mutex_unlock(&list_lock);
+    return completed;
+}
+
+void dscomm_priv_pending_forked(void)
+{
+    pthread_mutex_init(&list_lock, NULL);
+    list = NULL;
+    atomic_store(&listed, 0);
+}
