@@ -157,8 +157,8 @@ void engine_close(void *impl);
 /* ERR_ENVIRONMENT where MPI has fewer ranks than the group. */
 dscomm_status_t engine_check_world(const char *group, int ranks);
 
-/* introduce.c */
-dscomm_status_t engine_introduce(dscomm_introduction_t *introduction);
+/* bootstrap.c */
+dscomm_status_t engine_bootstrap(dscomm_bootstrap_t *bootstrap);
 
 /* failure.c */
 

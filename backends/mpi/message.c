@@ -405,7 +405,7 @@ static void receive_forget(engine_t *engine, engine_request_t *receive)
         TAILQ_REMOVE(&engine->delayed, receive, link);
     else
         TAILQ_REMOVE(&engine->receives, receive, link);
-    if (receive->head.vain)
+    if (receive->head.never_sent)
         return;
     owed = g_new(engine_request_t, 1);
     *owed = *receive;
@@ -451,7 +451,7 @@ int engine_withdraw(void *impl, dscomm_request_t *head)
     pthread_mutex_lock(engine->lock);
     unmatched = head->status == DSCOMM_IN_PROGRESS && !request->parts;
     if (unmatched) {
-        head->vain = 1; /* what comes later finds another receive */
+        head->never_sent = 1; /* what comes later finds another receive */
         receive_forget(engine, request);
     }
     engine_leave(engine);

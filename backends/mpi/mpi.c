@@ -265,14 +265,14 @@ static const char *mpi_beneath(int oversubscribed)
            "of which levels between nodes would be made, are not used";
 }
 
-static dscomm_status_t mpi_introduce(dscomm_introduction_t *introduction)
+static dscomm_status_t mpi_bootstrap(dscomm_bootstrap_t *bootstrap)
 {
     dscomm_status_t status = DSCOMM_OK;
 
-    if (!introduction->data)
+    if (!bootstrap->data)
         return mpi_usable(NULL, 0) ? DSCOMM_ERR_UNSUPPORTED : DSCOMM_OK;
     status = load_once();
-    return status < 0 ? status : engine.introduce(introduction);
+    return status < 0 ? status : engine.bootstrap(bootstrap);
 }
 
 static const dscomm_backend_ops_t ops = {
@@ -287,7 +287,7 @@ static const dscomm_backend_ops_t ops = {
     .revoke = mpi_revoke,
     .status = mpi_status,
     .trim = mpi_trim,
-    .introduce = mpi_introduce,
+    .bootstrap = mpi_bootstrap,
     .describe = mpi_describe,
 };
 

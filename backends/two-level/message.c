@@ -203,7 +203,7 @@ void two_message_cancel(two_t *two, two_request_t *request)
     if (!forget(two, request))
         return;
     if (request->inner->status == DSCOMM_IN_PROGRESS) {
-        request->inner->vain = request->head.vain;
+        request->inner->never_sent = request->head.never_sent;
         request->level->ops->cancel(request->level->impl, request->inner);
         request->head.held = request->inner->held;
     }

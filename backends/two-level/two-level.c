@@ -342,9 +342,9 @@ static const char *two_advisable(const char *const *hosts, int ranks,
     return dscomm_inner_usable(between(), hosts, ranks, oversubscribed);
 }
 
-static dscomm_status_t two_introduce(dscomm_introduction_t *introduction)
+static dscomm_status_t two_bootstrap(dscomm_bootstrap_t *bootstrap)
 {
-    return dscomm_inner_introduce(between(), introduction);
+    return dscomm_inner_introduce(between(), bootstrap);
 }
 
 static const dscomm_backend_ops_t ops = {
@@ -371,7 +371,7 @@ static const dscomm_backend_ops_t ops = {
     .quiesce = two_quiesce,
     .leave = two_leave,
     .trim = two_trim,
-    .introduce = two_introduce,
+    .bootstrap = two_bootstrap,
     .withdraw = two_withdraw,
     .matched = two_matched,
     .probe = two_probe,

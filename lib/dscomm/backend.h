@@ -11,24 +11,24 @@
  *
  * Who calls what, and when. An implementation ("impl") serves one group in one
  * process. The core never calls two slots of one impl at the same time, except
- * revoke and status, which may come from any thread at any time. The next call
- * may come from another thread than the last: whoever makes progress. Slots of
- * different impls may run at the same time, so what impls share needs a lock of
- * the backend's. Arguments are already checked: pointers, ranks, counts and
- * their products are valid, and no byte count overflows; buffers of no bytes
- * may be NULL. A group of one rank never reaches a module.
+ * revoke and status, which any thread may call at any time. Consecutive calls
+ * may come from different threads, because any thread may make progress. Slots
+ * of different impls may run at the same time, so the backend must lock what
+ * impls share. Arguments are already checked: pointers, ranks, counts and their
+ * products are valid, and no byte count overflows; buffers of no bytes may be
+ * NULL. A group of one rank never reaches a module.
  *
- * Failure. A slot that fails returns a negative status after dscomm_fail() with
- * a sentence: operation, group, rank, cause, remedy. A failure that leaves
- * peers without what they wait for (death, time-out, mismatch) revokes the
- * group: the backend makes every rank's present and later call return that
- * status and sentence, within milliseconds where the transport allows. A
- * request has no sentence of its own, so one that fails has revoked the group
- * first; ERR_TRUNCATED alone does not, and the group goes on.
+ * Failure. A slot that fails calls dscomm_fail() with a sentence (operation,
+ * group, rank, cause, remedy) and returns the negative status. If a failure
+ * leaves peers waiting (death, time-out, mismatch), the backend revokes the
+ * group: present and later calls of every rank return that status and sentence,
+ * within milliseconds if the transport can do so. A request has no sentence of
+ * its own, so the backend revokes the group before a request fails. The one
+ * exception is ERR_TRUNCATED: the group goes on.
  *
  * Waiting. A slot that may wait (run, send, recv) gives up when the group's
- * time-out has passed without progress, sees a revocation and a peer's death at
- * once, and calls dscomm_backend_progress_others() from time to time, so that
+ * time-out has passed without progress. It sees a revocation and a peer's death
+ * at once. It calls dscomm_backend_progress_others() from time to time, so that
  * works on other groups of the process go on. All other slots return without
  * waiting. */
 #ifndef DSCOMM_BACKEND_H
@@ -50,23 +50,23 @@ extern "C" {
  * refused. */
 #define DSCOMM_BACKEND_ABI 2
 
-/* The root of the barrier by which all ranks meet in dscomm_finalize(): a
- * barrier like any other, but no other call matches it, and messages call it
- * what it is. */
+/* The root of the barrier of dscomm_finalize(). It is a barrier like any other,
+ * but no other call matches it, and messages call it dscomm_finalize. */
 #define DSCOMM_ROOT_FINALIZE (-2)
-/* The root of an all_gather by which the ranks of a group agree on new groups
- * made of it: the same for the calls dscomm_group_new(), _split(), _mesh(). */
+/* The roots of the all_gather by which the ranks of a group agree on a new
+ * group, in dscomm_group_new(), _split() and _mesh(). No other call matches
+ * it. */
 #define DSCOMM_ROOT_GROUP_NEW (-3)
 #define DSCOMM_ROOT_GROUP_SPLIT (-4)
 #define DSCOMM_ROOT_GROUP_MESH (-5)
 
-/* Tags from this one down are those of collectives that the core carries out by
- * messages, that barrier perhaps. */
+/* Tags less than or equal to this one belong to collectives that the core runs
+ * over messages; the barrier of dscomm_finalize() may be one. */
 #define DSCOMM_TAG_COLLECTIVE (-16)
 
-/* The op of a collective by an operator of the program's own, which user
- * describes. No built-in operator has this value, however many are added. It
- * fits into an int8_t. */
+/* The value of op if the operator is one of dscomm_op_create(); the member user
+ * describes it. Built-in operators will never have this value. It fits into an
+ * int8_t. */
 #define DSCOMM_OP_USER 126
 typedef struct dscomm_user_op {
     size_t size;
@@ -74,21 +74,21 @@ typedef struct dscomm_user_op {
     void *arg;
     int commutative;
     int handle; /* dscomm_op_t */
-    /* For messages, less than DSCOMM_OP_TEXT bytes: the name, and whether it
-     * needs the ranks' order. */
+    /* A text for messages, shorter than DSCOMM_OP_TEXT bytes: the name, and
+     * whether the operator is commutative. */
     const char *text;
 } dscomm_user_op_t;
 #define DSCOMM_OP_TEXT 48
 
-/* One collective. Which members mean something follows from coll; counts are in
+/* One collective. coll determines which members are used. Counts are in
  * elements, as in the public call. */
 typedef struct dscomm_coll_args {
     int coll; /* dscomm_coll_t, below DSCOMM_COLL_SEND */
     int dtype; /* dscomm_dtype_t */
-    /* dscomm_op_t; -1 where nothing is reduced; DSCOMM_OP_USER only where
+    /* dscomm_op_t; -1 if the collective does not reduce; DSCOMM_OP_USER only if
      * capabilities has DSCOMM_CAP_USER_OPS */
     int op;
-    int root; /* -1 where none; of an inner call, DSCOMM_ROOT_* */
+    int root; /* -1: none; DSCOMM_ROOT_* of the library's own calls */
     /* broadcast, reduce, all_reduce: elements; all_gather, gather: send count;
      * reduce_scatter, scatter: receive count; all_to_all: per peer; _v: this
      * rank's own count */
@@ -102,98 +102,103 @@ typedef struct dscomm_coll_args {
                                the ranks' parts in send, where they lie side by
                                side from 0 on */
     double factor; /* of PREMUL_SUM */
-    uint64_t sequence; /* of collectives on this group, from 1 */
-    /* of what must be equal on all ranks: coll, dtype, op, root, and count
+    uint64_t sequence; /* number of the collective on this group, from 1 */
+    /* hash of what must be equal on all ranks: coll, dtype, op, root, and count
      * unless _v; all_gather_v and reduce_scatter_v: recv_counts */
     uint32_t fingerprint;
     /* The call of which this is a step, where there is one: to be named in
      * messages. Stays valid as long as the arrays. */
     const struct dscomm_coll_args *of;
-    /* Of DSCOMM_OP_USER, else NULL; stays valid as long as the arrays. */
+    /* The operator if op is DSCOMM_OP_USER, else NULL; valid as long as the
+     * arrays. */
     const dscomm_user_op_t *user;
 } dscomm_coll_args_t;
 
-/* One message of bytes bytes; the structure is gone when the call returns, the
- * buffer stays until the request is complete. A shorter message than the
- * receive asks for is no failure. Tags below -1 are the core's own: they match
- * like any other, but DSCOMM_ANY_TAG does not match them. */
+/* One point-to-point message. The structure is valid during the call only, the
+ * buffer until the request is complete. A message may be shorter than the
+ * receive. Tags below -1 are the core's own: they match like any other, but
+ * DSCOMM_ANY_TAG does not match them. */
 typedef struct dscomm_message {
     const void *send; /* of a send, else NULL */
     void *recv; /* of a receive, else NULL */
-    size_t bytes;
+    size_t bytes; /* of the send, or room of the receive */
     int peer; /* or DSCOMM_ANY_SOURCE, if the backend has that capability */
     int tag; /* or DSCOMM_ANY_TAG on a receive */
-    /* 1: a receive whose caller waits for it, and starts nothing else on the
-     * group meanwhile. */
+    /* 1: a receive whose caller waits for it and starts nothing else on the
+     * group until it is complete. */
     int waits;
-    /* Of a receive: the message that probe has set aside, which it gets, and
-     * peer and tag are that message's; else NULL. */
+    /* Of a receive: NULL, or the message that probe has set aside for it; peer
+     * and tag are then those of that message. */
     void *taken;
 } dscomm_message_t;
 
 /* State of one non-blocking operation. The core allocates ops->request_size
- * bytes (at least sizeof(dscomm_request_t), aligned as by malloc), of which the
- * backend may use what follows this head; they stay where they are. Only the
- * head is zero at the start, the rest is what an earlier operation left.
- * The backend sets status last, when it will not touch the request or its
- * buffers again: in progress, or in start, isend, irecv, run, send or recv. */
+ * bytes (at least sizeof(dscomm_request_t), aligned as by malloc) and does not
+ * move them. The backend may use the bytes after this head. At the start only
+ * the head is zero; the rest holds what an earlier operation left. The backend
+ * sets status last, when it will not touch the request or its buffers again: in
+ * progress, or in start, isend, irecv, run, send or recv. */
 typedef struct dscomm_request {
     dscomm_status_t status; /* IN_PROGRESS until complete */
     int source, tag; /* of a completed receive */
     int held; /* set by cancel: see there */
-    int vain; /* set before cancel: see there */
-    size_t bytes; /* of a completed receive: of the message, if truncated */
+    int never_sent; /* set by the core before cancel: see there */
+    size_t bytes; /* of a completed receive: bytes received; if truncated, bytes
+                     of the message */
 } dscomm_request_t;
 
-/* What open gets; strings, arrays and store live until close. */
+/* The arguments of open. Strings, arrays and store are valid until close. */
 typedef struct dscomm_backend_args {
     size_t size;
     dscomm_group_t *group; /* for the services below */
-    /* impl of the group it is made from, if it has the same backend:
-     * connections may be shared. Closed after its children. NULL for a world */
+    /* The impl of the group from which this group is made, if it has the same
+     * backend; connections may be shared with it. It is closed after its
+     * children. NULL for a world. */
     void *parent;
-    const char *name; /* for messages */
+    const char *name; /* the group's, for messages */
     const char *id; /* unique in the world, equal on all ranks */
-    int rank, ranks; /* this one, and how many */
-    const int *world_ranks; /* numbers in the world, for messages */
+    int rank, ranks; /* this rank, and the number of ranks */
+    const int *world_ranks; /* the ranks' numbers in the world, for messages */
     dscomm_store_t *store; /* private to the group: keys may be short */
     int timeout_ms; /* default deadline of every operation */
-    /* 1 where on one of the job's machines ranks outnumber the processors on
-     * which they may run: whoever waits must give way at once. */
+    /* 1 if, on one of the job's machines, ranks outnumber the processors on
+     * which they may run: a rank that waits must yield at once. */
     int oversubscribed;
-    int open_ms; /* what is left of the call's time for open; >= 0 */
+    int open_ms; /* time left for open; >= 0 */
 } dscomm_backend_args_t;
 
-/* What rank 0 tells the other ranks of a world before they have a store. */
-typedef struct dscomm_introduction {
+/* The bootstrap: data that rank 0 sends to all ranks of a world before they
+ * have a store. */
+typedef struct dscomm_bootstrap {
     size_t size;
-    /* As the launcher tells; ranks is 0 where it does not tell how many there
-     * are, and set then. */
+    /* The numbers of the launcher. If ranks is 0, the launcher does not tell
+     * it, and the backend sets it. */
     int rank, ranks;
-    void *data; /* rank 0's, to become everybody's; NULL: a question */
+    void *data; /* rank 0's, to be copied to all ranks; NULL: a question */
     size_t bytes;
     int timeout_ms;
-    /* To be asked again and again, with short pauses in which messages go on,
-     * once data is there, by rank 0 also before it sends data, when the ranks
-     * are connected: 1 when all have it, 0 as long as some may not, or a
-     * negative status. After a time-out from then on the core names those that
-     * have not. */
+    /* Returns 1 if all ranks have the data, 0 if some may not have it yet, or a
+     * negative status. The backend calls it repeatedly after data has arrived,
+     * with short pauses in which it makes progress; on rank 0 also once before
+     * the data is sent, when the ranks are connected. If the backend times out
+     * after the first call, the core names the ranks that did not arrive. */
     int (*arrived)(void *arg);
     void *arg;
-} dscomm_introduction_t;
+} dscomm_bootstrap_t;
 
-/* size is of the table that the module was compiled with; members are appended
- * only. Required: open, close, isend, irecv, cancel, progress, revoke,
- * status. */
+/* The slots of a backend. size is that of the table with which the module was
+ * compiled; members are only added at the end. Required: open, close, isend,
+ * irecv, cancel, progress, revoke, status. */
 typedef struct dscomm_backend_ops {
     size_t size;
     size_t request_size; /* bytes of this backend's request */
 
-    /* Collective over the group; gives up after open_ms and names the ranks
-     * that did not come. Calls on the store end soon after that, whatever
-     * time-out they are given. */
+    /* Makes the impl of a group. Collective over the group. Gives up after
+     * open_ms and names the ranks that did not arrive. Calls on the store end
+     * soon after that time, even if they were given a longer time-out. */
     dscomm_status_t (*open)(const dscomm_backend_args_t *args, void **ret_impl);
-    /* Local. Works have been completed or cancelled. Never waits for peers. */
+    /* Frees the impl. Local: never waits for peers. All works were completed or
+     * cancelled before. */
     void (*close)(void *impl);
     /* Start one message. Messages to one peer with one tag are received in the
      * order sent. On failure the request was not started. */
@@ -201,130 +206,139 @@ typedef struct dscomm_backend_ops {
                              dscomm_request_t *request);
     dscomm_status_t (*irecv)(void *impl, const dscomm_message_t *message,
                              dscomm_request_t *request);
-    /* Forgets a started request, of a group that is revoked or being freed; or
-     * a receive that nobody waits for any more, on a group that goes on: a
-     * message that comes later is kept for the next receive. Where vain is set,
-     * it is a receive for which nothing was or will be sent. Afterwards the
-     * backend does not touch the request, nor its buffer, unless it sets held:
-     * its transport does not give the buffer back, so the core never uses or
-     * frees memory of its own that was there, until the process ends. */
+    /* Cancels a started request. The group is revoked or being freed; or the
+     * group goes on, and the request is a receive that is no longer needed: a
+     * message that comes later is kept for the next receive. never_sent is 1 if
+     * the core knows that no message was or will be sent to that receive. After
+     * cancel the backend must not touch the request or its buffer, unless it
+     * sets held, because the transport does not release the buffer: then the
+     * core neither uses nor frees the buffer until the process ends, if it is
+     * the core's own. */
     void (*cancel)(void *impl, dscomm_request_t *request);
-    /* Advances whatever can advance; 0 where nothing did, or how many requests
-     * were completed. A backend that sees long messages move returns 1 for that
-     * as well: a group's deadline counts from when something last moved. */
+    /* Makes progress. Returns the number of requests that were completed; it
+     * may return 1 also if only a part of a long message has moved. A group's
+     * deadline restarts whenever the result is not 0. */
     unsigned (*progress)(void *impl);
-    /* Marks the group broken for all ranks, with status and sentence; the first
-     * call wins. From any thread; takes no lock that another slot may hold. A
-     * sentence need not say which collective messages are for: the core adds
-     * it. */
+    /* Revokes the group for all ranks, with status and sentence; the first
+     * revocation is kept. Called from any thread; must not take a lock that
+     * another slot may hold. The sentence need not name the collective to which
+     * messages belong: the core adds it. */
     void (*revoke)(void *impl, dscomm_status_t status, const char *sentence);
-    /* OK, or what revoked the group; the sentence goes to text (size bytes) if
-     * text is not NULL. Cheap: every poll asks. */
+    /* Returns OK, or the status with which the group was revoked; then writes
+     * the sentence to text (size bytes) if text is not NULL. Cheap: called by
+     * every poll. */
     dscomm_status_t (*status)(void *impl, char *text, size_t size);
 
-    /* From here on optional. */
+    /* The following slots are optional. */
 
-    /* DSCOMM_CAP_* of this impl. */
+    /* Returns the DSCOMM_CAP_* of this impl. */
     uint64_t (*capabilities)(void *impl);
-    /* 1 where run and start take this collective natively; the answer may
-     * depend on coll, dtype, op, count (not of a _v call, where that is this
-     * rank's own), and on whether root is DSCOMM_ROOT_FINALIZE, and must be the
-     * same on all ranks. Without it, none is taken. Never asked where
-     * capabilities has DSCOMM_CAP_NATIVE_COLLECTIVES: then all of them are. */
+    /* Returns 1 if run and start take this collective, else 0. The answer must
+     * be the same on all ranks; it may depend on coll, dtype, op, count (except
+     * for a _v call, whose count is this rank's own), and on whether root is
+     * DSCOMM_ROOT_FINALIZE. Without this slot the backend takes none; with
+     * DSCOMM_CAP_NATIVE_COLLECTIVES it takes all, and native is not called. */
     int (*native)(void *impl, const dscomm_coll_args_t *args);
-    /* One collective from beginning to end. Never called while requests of
-     * start are incomplete. Without start, a call with a work is made of
-     * messages: then all ranks must make a call in the same form. The same is
-     * true with DSCOMM_CAP_BLOCKING_APART, where what start does matches no
-     * run. */
+    /* Runs one collective from beginning to end. Never called while requests of
+     * start are incomplete. Without slot start, the core runs a call with a
+     * work over messages; then all ranks must make a collective in the same
+     * form, blocking or with a work. The same holds with
+     * DSCOMM_CAP_BLOCKING_APART, where a collective of start never matches one
+     * of run. */
     dscomm_status_t (*run)(void *impl, const dscomm_coll_args_t *args);
-    /* Starts one; collectives of one impl take effect in the order started.
-     * args is copied by the backend; arrays in it stay valid. */
+    /* Starts one collective. Collectives of one impl take effect in the order
+     * in which they were started. The backend copies args; arrays in it stay
+     * valid until the request is complete. */
     dscomm_status_t (*start)(void *impl, const dscomm_coll_args_t *args,
                              dscomm_request_t *request);
-    /* Blocking forms of isend and irecv, for backends that can do better than
-     * start and progress. May be called while requests are incomplete, which
-     * go on meanwhile. request tells what was received. */
+    /* Blocking forms of isend and irecv, for backends that are faster so. May
+     * be called while requests are incomplete; these must make progress. The
+     * head of request gets what was received. */
     dscomm_status_t (*send)(void *impl, const dscomm_message_t *message);
     dscomm_status_t (*recv)(void *impl, const dscomm_message_t *message,
                             dscomm_request_t *request);
-    /* Sleeps until progress may have something to do, at most timeout_us;
-     * called after progress was fruitless for a while. Without it the core
-     * yields. */
+    /* Sleeps until progress may have something to do, at most timeout_us.
+     * Called after progress has returned 0 for a while. Without this slot the
+     * core yields. */
     void (*wait)(void *impl, unsigned timeout_us);
-    /* Who is late: writes a sentence on what request (NULL: the oldest started
-     * collective) waits for into text, for a time-out's message; or why request
-     * has failed with ERR_PEER_FAILED although the group goes on. */
+    /* Writes a sentence to text, for the message of a failure: for which ranks
+     * request (NULL: the oldest started collective) waits; or, for a request
+     * that failed with ERR_PEER_FAILED on a group that goes on, the reason. */
     void (*explain)(void *impl, const dscomm_request_t *request, char *text,
                     size_t size);
-    /* Memory the transport moves without copies: whole pages, zeroed. The core
-     * gives back what is left before close. mem_alloc may answer
-     * ERR_UNSUPPORTED without a sentence: then the core gives plain memory, and
-     * frees it itself. */
+    /* Memory that the transport moves without copies: whole pages, zeroed. The
+     * core frees what is left before close. If mem_alloc returns
+     * ERR_UNSUPPORTED, without a sentence, the core gives plain memory to the
+     * user instead. */
     dscomm_status_t (*mem_alloc)(void *impl, size_t size, void **ret_memory);
     dscomm_status_t (*mem_free)(void *impl, void *memory);
     dscomm_status_t (*set_stream)(void *impl, void *stream);
-    /* Last call of a group that ends in order, after its final barrier: from
-     * here on a peer that leaves has not died. */
+    /* Called last on a group that ends in order, after its final barrier. From
+     * then on, a peer that leaves has not died. */
     void (*quiesce)(void *impl);
-    /* dscomm_finalize() begins: this rank starts nothing more on the group, but
-     * for a world's last barrier (which may be messages, see
-     * DSCOMM_TAG_COLLECTIVE), and what it sent has been taken over by the
-     * transport. Peers that wait for something else of it, once they have what
-     * it sent, end with ERR_PEER_FAILED, if the backend can tell them. Receives
-     * may still be incomplete. */
+    /* Called when dscomm_finalize() begins. This rank will start nothing more
+     * on the group, except a world's last barrier (which may be messages, see
+     * DSCOMM_TAG_COLLECTIVE), and the transport has accepted all that it sent.
+     * If the backend can notify peers, a peer that has received all that this
+     * rank sent, and still waits for something else of it, ends with
+     * ERR_PEER_FAILED. Receives may still be incomplete. */
     void (*leave)(void *impl);
-    /* Changes ops, a copy for this impl alone: sets optional slots to NULL that
-     * it does without, for all ranks alike, and slots to what serves it better.
-     * Called once, after open. */
+    /* Adapts ops, a copy for this impl alone: sets optional slots that it does
+     * not need to NULL, equally on all ranks, or replaces slots. Called once,
+     * after open. */
     void (*trim)(void *impl, struct dscomm_backend_ops *ops);
-    /* Asked when a buffer in the memory of a device first comes; devices: how
-     * many there are. NULL where run takes such buffers, for collectives that
-     * only move and reduce: not AVG, PREMUL_SUM or a _v call, and in place only
-     * all_reduce and broadcast; with DSCOMM_CAP_DEVICE_MEMORY messages do so as
-     * well; else why not, static text. All other buffers of devices the core
-     * replaces by host memory, and without this slot all. */
+    /* May run be given buffers in device memory? Called when the first such
+     * buffer is passed; devices is the number of devices. NULL means yes, for
+     * collectives that only move or reduce: no AVG, PREMUL_SUM or _v call, and
+     * in place only all_reduce and broadcast; with DSCOMM_CAP_DEVICE_MEMORY
+     * also for messages. Otherwise returns the reason, as static text. The core
+     * replaces all other buffers in device memory by host memory; without this
+     * slot, all. */
     const char *(*device)(void *impl, int devices);
-    /* Before any open, for backends whose launcher has connected the processes
-     * already, so that rank 0's address need not be known: collective over the
-     * processes that it has started, which must be the ranks of the world. To a
-     * question it says OK where it would try, else ERR_UNSUPPORTED without a
-     * sentence: locally, cheaply, and the same on all ranks. */
-    dscomm_status_t (*introduce)(dscomm_introduction_t *introduction);
-    /* What this module finds on this machine, for dscomm_backend_info(): a
-     * phrase, "MPI libraries: openmpi, mpich". Static text; any thread; loads
-     * nothing. */
+    /* For backends whose launcher has connected the processes, so that rank 0's
+     * address need not be known. Called before any open; collective over the
+     * processes that the launcher has started, which must be the ranks of the
+     * world. Answers a question (data NULL) locally, cheaply, and equally on
+     * all ranks: OK if it would try, else ERR_UNSUPPORTED without a sentence.
+     */
+    dscomm_status_t (*bootstrap)(dscomm_bootstrap_t *bootstrap);
+    /* Returns what this module finds on this machine, for
+     * dscomm_backend_info(): a static phrase, "MPI libraries: openmpi, mpich".
+     * Called from any thread; must not load a library. */
     const char *(*describe)(void);
-    /* Takes back a started receive for which no message has begun to come: 1,
-     * and the request is forgotten as by cancel; a message that comes later is
-     * kept for the next receive. 0 where a message has: the receive goes on.
-     * Without it, receives can neither be cancelled nor have a deadline of
-     * their own. */
+    /* Takes back a started receive. Returns 1 if no message has begun to arrive
+     * for it: the request is then cancelled as by cancel, and a message that
+     * comes later is kept for the next receive. Returns 0 if a message has: the
+     * receive goes on. Without this slot, receives can neither be cancelled nor
+     * have a deadline of their own. */
     int (*withdraw)(void *impl, dscomm_request_t *request);
-    /* What was chosen by measuring, in words, for reports ("" before the call);
-     * nothing where nothing was. */
+    /* Writes to text, for reports, what the impl has chosen by measurement. It
+     * leaves text, "" before the call, unchanged if nothing was measured. */
     void (*tuning)(void *impl, char *text, size_t size);
-    /* 1 if a message has begun to come that a receive like wanted (peer and tag
-     * count) would take; source, tag and bytes of found then tell of the oldest
-     * one. Called after progress. If ret_taken is not NULL, that message is set
-     * aside: no other receive or probe sees it until a receive whose
-     * message.taken is *ret_taken gets it; what is left is freed by close. */
+    /* Returns 1 if a message has begun to arrive that a receive with wanted's
+     * peer and tag would take, and writes source, tag and bytes of the oldest
+     * such message to found; else 0. Called after progress. If ret_taken is not
+     * NULL, that message is set aside: only a receive whose message.taken is
+     * *ret_taken gets it. close frees messages that were not received. */
     int (*probe)(void *impl, const dscomm_message_t *wanted,
                  dscomm_request_t *found, void **ret_taken);
-    /* 1 where rank has begun the collective with number sequence, or a later
-     * one: text gets which. 0 where it has not, as far as this rank sees. For
-     * run's collectives, of which the core knows nothing on other ranks. */
+    /* Returns 1 if this rank sees that rank has begun the collective with
+     * number sequence, or a later one, and writes that one to text; else 0.
+     * Serves the collectives of run, because the core does not see those of
+     * other ranks. */
     int (*begun)(void *impl, int rank, uint64_t sequence, char *text,
                  size_t size);
-    /* 1 if a message has begun to come for a started receive that is in
-     * progress. The group's deadline holds for it from then on, in place of its
-     * own. Without it, this holds only after the receive's own deadline. */
+    /* Returns 1 if a message has begun to arrive for a started receive that is
+     * in progress: from then on the group's deadline holds for the receive
+     * instead of its own. Without this slot, the core learns so only when the
+     * receive's own deadline has passed. */
     int (*matched)(void *impl, const dscomm_request_t *request);
 } dscomm_backend_ops_t;
 
-/* One row of the settings table. The value is text in the environment, and a
- * number here: BOOL 0/1, INT, BYTES ("64K", "4M"), MSEC (seconds in the
- * environment, "1.5"), ENUM (index in words). STRING has no number. */
+/* The type of a setting. The environment has a text; dscomm_setting_number()
+ * gives a number: BOOL 0/1, INT, BYTES ("64K", "4M"), MSEC (milliseconds; the
+ * environment has seconds, "1.5"), ENUM (index in words). STRING has no
+ * number. */
 typedef enum {
     DSCOMM_SETTING_BOOL = 0,
     DSCOMM_SETTING_INT = 1,
@@ -337,24 +351,24 @@ typedef enum {
 typedef struct dscomm_setting {
     const char *name; /* "DSCOMM_SHM_RING" */
     dscomm_setting_type_t type;
-    const char *default_value; /* as in the environment; NULL = unset */
-    int64_t min, max; /* INT, BYTES, MSEC (in ms) */
-    /* ENUM: "auto|yes|no"; STRING: what is accepted, in words, or NULL; "path"
-     * is ignored in set-uid programs */
+    const char *default_value; /* as in the environment; NULL: none */
+    int64_t min, max; /* of INT, BYTES, MSEC (in ms) */
+    /* ENUM: the words, "auto|yes|no". STRING: a phrase on what is accepted, or
+     * NULL; with "path", the variable is ignored in set-uid programs. */
     const char *words;
     const char *help;
 } dscomm_setting_t;
 
 typedef struct dscomm_backend {
     uint32_t abi; /* DSCOMM_BACKEND_ABI */
-    uint32_t priority; /* larger is tried first by "auto" */
+    uint32_t priority; /* "auto" tries the largest first */
     const char *name; /* as in the file's name */
     const dscomm_backend_ops_t *ops;
     /* ends with a row whose name is NULL; or NULL */
     const dscomm_setting_t *settings;
-    /* May this module serve a world whose ranks live on hosts[0 ... ranks-1]
-     * (equal text = can share memory)? Returns NULL for yes, or why not: text
-     * that is static or dscomm_last_error(). Optional. Local and cheap. */
+    /* Can this module serve a world whose ranks are on hosts[0 ... ranks-1]
+     * (equal text: they can share memory)? Returns NULL for yes, else the
+     * reason: static text or dscomm_last_error(). Optional. Local and cheap. */
     const char *(*usable)(const char *const *hosts, int ranks);
     /* As usable, but asked by "auto" alone: is there no better one for these
      * hosts, whatever its priority? oversubscribed: as in
@@ -484,9 +498,9 @@ DSCOMM_API const char *dscomm_inner_usable(const char *backend,
                                            const char *const *hosts, int ranks,
                                            int oversubscribed);
 
-/* For introduce: what the backend's own does. */
-DSCOMM_API dscomm_status_t dscomm_inner_introduce(
-    const char *backend, dscomm_introduction_t *introduction);
+/* For the slot bootstrap: calls that of the other backend. */
+DSCOMM_API dscomm_status_t
+dscomm_inner_introduce(const char *backend, dscomm_bootstrap_t *bootstrap);
 
 /* For slots that are inside a call which cannot let works go on: begin before
  * it and end after it, with the same help, of which turn and arg are set. Where

@@ -122,14 +122,14 @@ const char *dscomm_inner_usable(const char *backend, const char *const *hosts,
 }
 
 dscomm_status_t dscomm_inner_introduce(const char *backend,
-                                       dscomm_introduction_t *introduction)
+                                       dscomm_bootstrap_t *bootstrap)
 {
     const dscomm_module_t *module;
     dscomm_status_t status = dscomm_priv_module_find(backend, &module);
 
     if (status < 0)
-        return introduction->data ? status : DSCOMM_ERR_UNSUPPORTED;
-    return module->ops.introduce ? module->ops.introduce(introduction)
+        return bootstrap->data ? status : DSCOMM_ERR_UNSUPPORTED;
+    return module->ops.bootstrap ? module->ops.bootstrap(bootstrap)
                                  : DSCOMM_ERR_UNSUPPORTED;
 }
 

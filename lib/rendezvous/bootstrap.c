@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Introductions: what rank 0 says of its store, and who has heard it. */
+/* The bootstrap: rank 0 sends the address and the secret of its store to all
+ * ranks, over connections that the launcher has made. In the store, the ranks
+ * then count who has arrived. */
 #include "config.h"
 
 #include "lib/rendezvous/bootstrap.h"
@@ -20,34 +22,37 @@
 #include <string.h>
 #include <unistd.h>
 
-/* "+JOB SECRET URL", or "-" and why rank 0 serves no store. The launcher has
- * connected the ranks, so that nobody else reads it. */
-#define LETTER_MAX 1024
+/* Bytes of the bootstrap message: "+JOB SECRET URL", or "-" and the reason why
+ * rank 0 cannot serve a store. Only ranks of the job can read it, because it
+ * travels over connections of the launcher. */
+#define MESSAGE_MAX 1024
 #define TOKEN_MAX 40
-/* Keeps rank 0, which has failed, for the others to learn of it. */
-#define FAREWELL_MS 500
-/* In the store: how many ranks have heard, and each of them; which ones have
- * not, as rank 0 says, and how many have read that. */
-#define HEARD_KEY "dscomm/heard"
+/* How long rank 0 stays after a failure, so that the others can receive the
+ * reason. */
+#define GRACE_MS 500
+/* Keys in the store: the number of ranks that have arrived, with a key below it
+ * for each of them; rank 0's sentence on missing ranks; the number of ranks
+ * that have read that sentence. */
+#define ARRIVED_KEY "dscomm/heard"
 #define MISSING_KEY "dscomm/absent"
 #define READ_KEY "dscomm/read"
 
 typedef struct {
-    dscomm_introduction_t told;
+    dscomm_bootstrap_t args;
     dscomm_join_t *join;
     dscomm_store_t *store;
-    int64_t deadline, farewell;
+    int64_t deadline, grace_end;
     int begun; /* the ranks are connected */
     dscomm_status_t status; /* of rank 0, where it cannot serve */
-    char letter[LETTER_MAX];
-} introduction_t;
+    char message[MESSAGE_MAX];
+} bootstrap_t;
 
-/* A rank that has come. */
-static dscomm_status_t sign(const introduction_t *own)
+/* Notes in the store that this rank has arrived. */
+static dscomm_status_t rank_sign(const bootstrap_t *own)
 {
     char key[32];
 
-    snprintf(key, sizeof key, HEARD_KEY "/%d", own->join->rank);
+    snprintf(key, sizeof key, ARRIVED_KEY "/%d", own->join->rank);
     return dscomm_store_set(own->store, key, "", 0);
 }
 
@@ -63,8 +68,9 @@ static void make_token(char token[TOKEN_MAX])
              (unsigned long long)numbers[1]);
 }
 
-/* A choice of NCCL's counts where there is what it names; one of dscomm's own
- * has been looked at. */
+/* Lists the interfaces of the setting. If the setting is NCCL's variable and
+ * names no interface of this machine, it is ignored with a warning; dscomm's
+ * own variable was validated before. */
 static dscomm_status_t list_interfaces(GArray **ret_rows)
 {
     const char *variable, *choice = dscomm_priv_interface_choice(&variable);
@@ -76,8 +82,8 @@ static dscomm_status_t list_interfaces(GArray **ret_rows)
     return dscomm_priv_interfaces(variable, NULL, ret_rows);
 }
 
-/* The addresses that others may reach, comma separated; the loopback only where
- * there is nothing else. */
+/* Lists the addresses of this machine, separated by commas; the loopback only
+ * if there is no other. */
 static dscomm_status_t list_addresses(char **ret_list)
 {
     GString *text = g_string_new(NULL);
@@ -105,7 +111,7 @@ static dscomm_status_t list_addresses(char **ret_list)
     return status;
 }
 
-/* The user's host, if there is one. */
+/* Returns the host that the user gave, else the addresses of this machine. */
 static dscomm_status_t find_host(const dscomm_join_t *join, char **ret_host)
 {
     if (join->host) {
@@ -121,7 +127,7 @@ static char *make_url(const char *host, int port)
         strpbrk(host, ":,") ? "tcp://[%s]:%d" : "tcp://%s:%d", host, port);
 }
 
-static dscomm_status_t open_at(introduction_t *own, const char *token, int port)
+static dscomm_status_t open_at(bootstrap_t *own, const char *token, int port)
 {
     const char *host = own->join->host ? own->join->host : "*";
     const dscomm_priv_job_t job = {
@@ -137,9 +143,9 @@ static dscomm_status_t open_at(introduction_t *own, const char *token, int port)
     return status;
 }
 
-/* At the port that the user gave, or where that is taken, as by another world
- * of this job, at any. */
-static dscomm_status_t serve(introduction_t *own)
+/* Serves the store at the port that the user gave; if that port is in use, for
+ * example by another world of this job, at any free port. */
+static dscomm_status_t bootstrap_serve(bootstrap_t *own)
 {
     dscomm_join_t *join = own->join;
     char token[TOKEN_MAX], *host = NULL, *url;
@@ -157,14 +163,14 @@ static dscomm_status_t serve(introduction_t *own)
     if (status == DSCOMM_ERR_IO && join->port)
         status = open_at(own, token, 0);
     if (status == DSCOMM_OK)
-        status = sign(own);
+        status = rank_sign(own);
     if (status == DSCOMM_OK) {
         url = make_url(host, dscomm_store_port(own->store));
-        snprintf(own->letter, LETTER_MAX, "+%s %s %s", token, join->secret,
+        snprintf(own->message, MESSAGE_MAX, "+%s %s %s", token, join->secret,
                  url);
         g_free(url);
     } else {
-        snprintf(own->letter, LETTER_MAX, "-%s", dscomm_last_error());
+        snprintf(own->message, MESSAGE_MAX, "-%s", dscomm_last_error());
     }
     g_free(host);
     return status;
@@ -172,31 +178,31 @@ static dscomm_status_t serve(introduction_t *own)
 
 /* All ranks */
 
-static dscomm_status_t fail_letter(void)
+static dscomm_status_t message_fail(void)
 {
     return dscomm_fail(DSCOMM_ERR_PROTOCOL,
                        "what rank 0 says of its store makes no sense: it has "
                        "another version of libdscomm");
 }
 
-static dscomm_status_t read_letter(introduction_t *own)
+static dscomm_status_t message_read(bootstrap_t *own)
 {
-    char *letter = own->letter, **words;
+    char *message = own->message, **words;
     dscomm_join_t *join = own->join;
 
-    letter[LETTER_MAX - 1] = '\0';
-    dscomm_priv_tidy(letter, LETTER_MAX);
-    if (*letter == '-')
+    message[MESSAGE_MAX - 1] = '\0';
+    dscomm_priv_tidy(message, MESSAGE_MAX);
+    if (*message == '-')
         return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
-                           "rank 0 cannot serve the store: %s", letter + 1);
-    words = g_strsplit(letter, " ", 4);
-    explicit_bzero(letter, LETTER_MAX);
+                           "rank 0 cannot serve the store: %s", message + 1);
+    words = g_strsplit(message, " ", 4);
+    explicit_bzero(message, MESSAGE_MAX);
     if (g_strv_length(words) != 3 || *words[0] != '+' ||
         strlen(words[0]) > TOKEN_MAX ||
         strlen(words[1]) != SECRET_MADE_SIZE - 1 ||
         !g_str_has_prefix(words[2], "tcp://")) {
         g_strfreev(words);
-        return fail_letter();
+        return message_fail();
     }
     g_free(join->url);
     join->url = g_strdup(words[2]);
@@ -208,7 +214,7 @@ static dscomm_status_t read_letter(introduction_t *own)
     return DSCOMM_OK;
 }
 
-static dscomm_status_t come(introduction_t *own)
+static dscomm_status_t bootstrap_connect(bootstrap_t *own)
 {
     dscomm_store_attr_t attr = DSCOMM_STORE_ATTR_INIT;
     const dscomm_priv_job_t job = {
@@ -219,47 +225,48 @@ static dscomm_status_t come(introduction_t *own)
     attr.timeout_ms = MAX(dscomm_priv_clock_left(own->deadline), 1);
     status = dscomm_priv_store_open(own->join->url, &attr, &job, &own->store);
     if (status == DSCOMM_OK)
-        status = sign(own);
+        status = rank_sign(own);
     if (status == DSCOMM_OK)
-        status = dscomm_store_add(own->store, HEARD_KEY, 1, &count);
+        status = dscomm_store_add(own->store, ARRIVED_KEY, 1, &count);
     return status;
 }
 
-/* Rank 0 has failed, or this is the first that this rank hears. */
-static int begin(introduction_t *own)
+/* Runs when the ranks are connected. Rank 0 that has failed waits until
+ * grace_end; another rank reads the message and connects to the store. */
+static int bootstrap_begin(bootstrap_t *own)
 {
     dscomm_status_t status;
 
     if (own->status < 0)
-        return dscomm_priv_clock() < own->farewell ? 0 : (int)own->status;
-    status = *own->letter ? read_letter(own) : DSCOMM_OK;
-    *own->letter = '\0';
+        return dscomm_priv_clock() < own->grace_end ? 0 : (int)own->status;
+    status = *own->message ? message_read(own) : DSCOMM_OK;
+    *own->message = '\0';
     if (status == DSCOMM_OK && !own->store)
-        status = come(own);
+        status = bootstrap_connect(own);
     return (int)status;
 }
 
-static int has_arrived(void *arg)
+static int bootstrap_has_arrived(void *arg)
 {
-    introduction_t *own = arg;
+    bootstrap_t *own = arg;
     int64_t count = 0;
-    int status = *own->letter ? begin(own) : DSCOMM_OK;
+    int status = *own->message ? bootstrap_begin(own) : DSCOMM_OK;
 
     own->begun = 1;
     if (status < 0 || !own->store)
         return status;
-    status = (int)dscomm_store_add(own->store, HEARD_KEY, 0, &count);
-    return status < 0 ? status : count >= own->told.ranks - 1;
+    status = (int)dscomm_store_add(own->store, ARRIVED_KEY, 0, &count);
+    return status < 0 ? status : count >= own->args.ranks - 1;
 }
 
-/* Who has not heard of rank 0. Such a rank may have come, and wait for what
- * another passes on. */
-static dscomm_status_t find_missing(const introduction_t *own, int *ret_came)
+/* Finds the ranks that have not arrived at the store. Such a rank may be in
+ * dscomm_init() and wait for a message that another rank must pass on. */
+static dscomm_status_t missing_find(const bootstrap_t *own, int *ret_came)
 {
-    const int size = own->told.ranks;
+    const int size = own->args.ranks;
     char *sentence;
     dscomm_status_t status = dscomm_priv_missing_ranks(
-        own->store, HEARD_KEY "/", size, own->join->timeout_ms, ret_came);
+        own->store, ARRIVED_KEY "/", size, own->join->timeout_ms, ret_came);
 
     if (status != DSCOMM_ERR_TIMEOUT || size - *ret_came < 2)
         return status;
@@ -272,11 +279,12 @@ static dscomm_status_t find_missing(const introduction_t *own, int *ret_came)
     return status;
 }
 
-/* Rank 0, while it still has its store. */
-static dscomm_status_t publish_missing(const introduction_t *own)
+/* Rank 0 publishes the sentence on missing ranks, and keeps its store until the
+ * others have read it. */
+static dscomm_status_t missing_publish(const bootstrap_t *own)
 {
     int came;
-    dscomm_status_t status = find_missing(own, &came);
+    dscomm_status_t status = missing_find(own, &came);
     char *sentence = g_strdup(dscomm_last_error());
 
     if (status == DSCOMM_ERR_TIMEOUT &&
@@ -289,8 +297,8 @@ static dscomm_status_t publish_missing(const introduction_t *own)
     return status;
 }
 
-/* Others, which wait a little for its words. */
-static dscomm_status_t read_missing(const introduction_t *own)
+/* Other ranks wait up to ROSTER_GRACE_MS for that sentence. */
+static dscomm_status_t missing_read(const bootstrap_t *own)
 {
     void *text;
     int64_t count;
@@ -299,7 +307,7 @@ static dscomm_status_t read_missing(const introduction_t *own)
 
     if (dscomm_store_get(own->store, MISSING_KEY, ROSTER_GRACE_MS, &text,
                          &size) < 0)
-        return find_missing(own, &came);
+        return missing_find(own, &came);
     dscomm_store_add(own->store, READ_KEY, 1, &count);
     dscomm_priv_tidy(text, size + 1);
     dscomm_priv_fail_with(DSCOMM_ERR_TIMEOUT, text);
@@ -307,32 +315,34 @@ static dscomm_status_t read_missing(const introduction_t *own)
     return DSCOMM_ERR_TIMEOUT;
 }
 
-/* ret_refused: rank 0 has told the others that it cannot serve. */
-static dscomm_status_t
-introduce(dscomm_join_t *join, const dscomm_module_t *module, int *ret_refused)
+/* Runs the bootstrap by module. ret_refused is 1 if rank 0 has sent the others
+ * the reason why it cannot serve a store. */
+static dscomm_status_t bootstrap_run(dscomm_join_t *join,
+                                     const dscomm_module_t *module,
+                                     int *ret_refused)
 {
-    introduction_t own = {.join = join};
+    bootstrap_t own = {.join = join};
     dscomm_status_t status;
 
     join->began = dscomm_priv_clock();
     own.deadline = dscomm_priv_clock_after(join->began, join->timeout_ms);
-    own.told = (dscomm_introduction_t){.size = sizeof own.told,
-                                       .rank = join->rank,
-                                       .ranks = join->size,
-                                       .data = own.letter,
-                                       .bytes = LETTER_MAX,
-                                       .timeout_ms = join->timeout_ms,
-                                       .arrived = has_arrived,
-                                       .arg = &own};
+    own.args = (dscomm_bootstrap_t){.size = sizeof own.args,
+                                    .rank = join->rank,
+                                    .ranks = join->size,
+                                    .data = own.message,
+                                    .bytes = MESSAGE_MAX,
+                                    .timeout_ms = join->timeout_ms,
+                                    .arrived = bootstrap_has_arrived,
+                                    .arg = &own};
     if (join->rank == 0)
-        own.status = serve(&own);
-    own.farewell = dscomm_priv_clock_after(dscomm_priv_clock(), FAREWELL_MS);
-    status = module->ops.introduce(&own.told);
+        own.status = bootstrap_serve(&own);
+    own.grace_end = dscomm_priv_clock_after(dscomm_priv_clock(), GRACE_MS);
+    status = module->ops.bootstrap(&own.args);
     if (status == DSCOMM_ERR_TIMEOUT && own.store && own.begun)
-        status = join->rank ? read_missing(&own) : publish_missing(&own);
+        status = join->rank ? missing_read(&own) : missing_publish(&own);
     *ret_refused = own.status < 0;
     if (status == DSCOMM_OK)
-        join->size = own.told.ranks;
+        join->size = own.args.ranks;
     if (status == DSCOMM_OK && join->size > 1)
         dscomm_priv_rendezvous_use(join, own.store);
     else
@@ -340,46 +350,47 @@ introduce(dscomm_join_t *join, const dscomm_module_t *module, int *ret_refused)
     return status;
 }
 
-/* Whom to ask */
+/* The choice of a module */
 
-static int can(const dscomm_module_t *module, const dscomm_join_t *join)
+static int module_can_bootstrap(const dscomm_module_t *module,
+                                const dscomm_join_t *join)
 {
-    dscomm_introduction_t question = {
+    dscomm_bootstrap_t question = {
         .size = sizeof question, .rank = join->rank, .ranks = join->size};
 
-    return module->backend && module->ops.introduce &&
-           module->ops.introduce(&question) == DSCOMM_OK;
+    return module->backend && module->ops.bootstrap &&
+           module->ops.bootstrap(&question) == DSCOMM_OK;
 }
 
-static const dscomm_module_t *find_best(const dscomm_join_t *join)
+static const dscomm_module_t *module_find_best(const dscomm_join_t *join)
 {
     const dscomm_module_t *module, *best = NULL;
 
     for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++)
         if (module->backend &&
             (!best || module->backend->priority > best->backend->priority) &&
-            can(module, join))
+            module_can_bootstrap(module, join))
             best = module;
     return best;
 }
 
-static const dscomm_module_t *find_named(const dscomm_join_t *join)
+static const dscomm_module_t *module_find_named(const dscomm_join_t *join)
 {
     const dscomm_module_t *module;
 
     if (dscomm_priv_module_find(join->backend, &module) < 0)
         return NULL;
-    return can(module, join) ? module : NULL;
+    return module_can_bootstrap(module, join) ? module : NULL;
 }
 
-/* What it needs is not there, as it has found on trying. */
-static int is_not_there(dscomm_status_t status)
+/* Does status mean that the module lacks what it needs on this machine? */
+static int is_unavailable(dscomm_status_t status)
 {
     return status == DSCOMM_ERR_NO_BACKEND || status == DSCOMM_ERR_ENVIRONMENT;
 }
 
-static dscomm_status_t keep_place(const dscomm_join_t *join,
-                                  const dscomm_module_t *module)
+static dscomm_status_t address_keep(const dscomm_join_t *join,
+                                    const dscomm_module_t *module)
 {
     dscomm_log(DSCOMM_LOG_INFO, "core",
                "backend %s cannot tell the ranks where they meet, so that is "
@@ -388,11 +399,11 @@ static dscomm_status_t keep_place(const dscomm_join_t *join,
     return DSCOMM_OK;
 }
 
-dscomm_status_t dscomm_priv_introduce(dscomm_join_t *join)
+dscomm_status_t dscomm_priv_bootstrap(dscomm_join_t *join)
 {
     const int by_choice = strcmp(join->backend, "auto") == 0;
     const dscomm_module_t *module =
-        by_choice ? find_best(join) : find_named(join);
+        by_choice ? module_find_best(join) : module_find_named(join);
     dscomm_status_t status;
     int refused;
 
@@ -400,10 +411,10 @@ dscomm_status_t dscomm_priv_introduce(dscomm_join_t *join)
         return join->url
                    ? DSCOMM_OK
                    : dscomm_fail(DSCOMM_ERR_ENVIRONMENT, "%s", join->problem);
-    status = introduce(join, module, &refused);
+    status = bootstrap_run(join, module, &refused);
     if (status < 0)
-        return by_choice && join->url && is_not_there(status) && !refused
-                   ? keep_place(join, module)
+        return by_choice && join->url && is_unavailable(status) && !refused
+                   ? address_keep(join, module)
                    : status;
     dscomm_log(DSCOMM_LOG_INFO, "core",
                "backend %s has told the ranks where they meet: %s",

@@ -138,7 +138,7 @@ static int early_close(dscomm_run_t *run, early_receive_t *receive)
 {
     if (receive->state == POSTED &&
         receive->request->status == DSCOMM_IN_PROGRESS) {
-        receive->request->vain = run->status == DSCOMM_OK;
+        receive->request->never_sent = run->status == DSCOMM_OK;
         run->port.ops->cancel(run->port.impl, receive->request);
     }
     receive->state = IDLE;

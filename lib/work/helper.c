@@ -28,14 +28,15 @@ static pthread_t thread;
 static int running, stopping, asleep;
 static dscomm_help_t *calls;
 static unsigned begun; /* calls */
-static unsigned vain; /* turns since a call began in which nothing moved */
+static unsigned
+    idle_turns; /* turns since a call began in which nothing moved */
 
 static void pause_for_a_moment(void)
 {
     struct timespec until;
 
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += PAUSE_NS << vain;
+    until.tv_nsec += PAUSE_NS << idle_turns;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     pthread_cond_timedwait(&came, &lock, &until);
@@ -61,7 +62,7 @@ static dscomm_help_t *find_due(void)
  * nothing while a receive just stands there. */
 static void count_turn(int moved)
 {
-    vain = moved ? 0 : MIN(vain + 1, DOUBLED_MOST);
+    idle_turns = moved ? 0 : MIN(idle_turns + 1, DOUBLED_MOST);
 }
 
 /* Calls may come and go during a turn. */
@@ -112,7 +113,7 @@ static void helper_start(void)
     pthread_cond_init(&came, &attr);
     pthread_condattr_destroy(&attr);
     stopping = asleep = 0;
-    vain = 0;
+    idle_turns = 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     running = pthread_create(&thread, NULL, helper_loop, NULL) == 0;
@@ -124,7 +125,7 @@ void dscomm_help_begin(dscomm_help_t *help)
     int wake; /* out of sleep, or a pause that another call made longer */
 
     pthread_mutex_lock(&lock);
-    wake = asleep || (vain && !calls);
+    wake = asleep || (idle_turns && !calls);
     help->state = NEW;
     help->next = calls;
     calls = help;
@@ -134,7 +135,7 @@ void dscomm_help_begin(dscomm_help_t *help)
     if (wake)
         pthread_cond_signal(&came);
     asleep = 0;
-    vain = 0;
+    idle_turns = 0;
     pthread_mutex_unlock(&lock);
 }
 

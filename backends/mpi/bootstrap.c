@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rank 0's words to the others, before there is a store: MPI's own launcher has
- * connected them.
+/* The bootstrap over MPI: rank 0 broadcasts a message to all ranks, which MPI's
+ * launcher has connected, before there is a store.
  *
- * A rank that leaves MPI when it has what it wants may leave others without
- * what it was to pass on, since most messages move only in calls. So all stay
- * until all have it. */
+ * Most messages of MPI move only while a rank is in a call of MPI. A rank that
+ * left as soon as it has the message might not pass it on to others. So all
+ * ranks stay until all have it. */
 #include "config.h"
 
 #include "backends/mpi/impl.h"
@@ -33,7 +33,7 @@ static void turn_leave(const turn_t *turn)
         pthread_mutex_unlock(turn->lock);
 }
 
-/* 0 where there is no more time. */
+/* Sleeps; returns 0 if the deadline has passed. */
 static int turn_rest(turn_t *turn)
 {
     usleep(turn->pause);
@@ -53,11 +53,11 @@ static dscomm_status_t turn_fail(const turn_t *turn, int code, const char *what)
                        what, text);
 }
 
-/* Where it is in MPI's world must be where it is in the launcher's. */
-static dscomm_status_t
-bootstrap_check_ranks(dscomm_introduction_t *introduction)
+/* Fails unless MPI gives this process the same rank and world size as the
+ * launcher. */
+static dscomm_status_t bootstrap_check_ranks(dscomm_bootstrap_t *bootstrap)
 {
-    const int told = introduction->ranks;
+    const int told = bootstrap->ranks;
     dscomm_status_t status = DSCOMM_OK;
     int rank = 0, ranks = 1;
 
@@ -67,46 +67,45 @@ bootstrap_check_ranks(dscomm_introduction_t *introduction)
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (status < 0)
         return status;
-    if (rank != introduction->rank || (told && ranks != told))
+    if (rank != bootstrap->rank || (told && ranks != told))
         return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
                            "mpi: this process is rank %d of %d to MPI, and "
                            "rank %d of %d to its launcher; set MASTER_ADDR and "
                            "MASTER_PORT, which need no MPI",
-                           rank, ranks, introduction->rank,
-                           told ? told : ranks);
-    introduction->ranks = ranks;
+                           rank, ranks, bootstrap->rank, told ? told : ranks);
+    bootstrap->ranks = ranks;
     return DSCOMM_OK;
 }
 
-/* Ranks that come late come to the broadcast that is over here, and MPI takes
- * the next one for another. */
+/* 1: a broadcast has timed out here. A late rank would still join that one, and
+ * MPI would match it with the next broadcast of this rank; so there is no next
+ * one. */
 static atomic_int abandoned;
 
-static dscomm_status_t
-bootstrap_fail_late(const dscomm_introduction_t *introduction)
+static dscomm_status_t bootstrap_fail_late(const dscomm_bootstrap_t *bootstrap)
 {
     abandoned = 1;
     return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                        "mpi: not all %d ranks of MPI_COMM_WORLD came to "
                        "dscomm_init() within %d ms",
-                       introduction->ranks, introduction->timeout_ms);
+                       bootstrap->ranks, bootstrap->timeout_ms);
 }
 
-/* On failure the copy stays MPI's. */
-static dscomm_status_t broadcast(dscomm_introduction_t *introduction,
-                                 turn_t *turn)
+/* Broadcasts rank 0's data. On failure MPI may still use the copy, which is not
+ * freed then. */
+static dscomm_status_t broadcast(dscomm_bootstrap_t *bootstrap, turn_t *turn)
 {
-    const int is_root = introduction->rank == 0;
-    void *copy = g_malloc(introduction->bytes);
+    const int is_root = bootstrap->rank == 0;
+    void *copy = g_malloc(bootstrap->bytes);
     MPI_Request request;
     int done = 0, code;
 
-    memcpy(copy, introduction->data, introduction->bytes);
+    memcpy(copy, bootstrap->data, bootstrap->bytes);
     if (is_root)
-        introduction->arrived(introduction->arg);
+        bootstrap->arrived(bootstrap->arg);
     turn_enter(turn);
-    code = MPI_Ibcast(copy, (int)introduction->bytes, MPI_BYTE, 0,
-                      MPI_COMM_WORLD, &request);
+    code = MPI_Ibcast(copy, (int)bootstrap->bytes, MPI_BYTE, 0, MPI_COMM_WORLD,
+                      &request);
     turn_leave(turn);
     while (code == MPI_SUCCESS) {
         turn_enter(turn);
@@ -115,17 +114,17 @@ static dscomm_status_t broadcast(dscomm_introduction_t *introduction,
         if (done || code != MPI_SUCCESS)
             break;
         if (!turn_rest(turn))
-            return bootstrap_fail_late(introduction);
+            return bootstrap_fail_late(bootstrap);
     }
     if (code != MPI_SUCCESS)
         return turn_fail(turn, code, "MPI_Ibcast");
     if (!is_root)
-        memcpy(introduction->data, copy, introduction->bytes);
+        memcpy(bootstrap->data, copy, bootstrap->bytes);
     g_free(copy);
     return DSCOMM_OK;
 }
 
-/* Nobody sends there; but whoever asks makes messages move. */
+/* Makes MPI's progress: a probe for a message that nobody sends. */
 static void turn_move(const turn_t *turn)
 {
     int found;
@@ -135,29 +134,29 @@ static void turn_move(const turn_t *turn)
     turn_leave(turn);
 }
 
-static dscomm_status_t await_all(const dscomm_introduction_t *introduction,
+static dscomm_status_t await_all(const dscomm_bootstrap_t *bootstrap,
                                  turn_t *turn)
 {
     turn->pause = PAUSE_US;
     for (;;) {
-        int answer = introduction->arrived(introduction->arg);
+        int answer = bootstrap->arrived(bootstrap->arg);
 
         if (answer)
             return answer < 0 ? (dscomm_status_t)answer : DSCOMM_OK;
         turn_move(turn);
         if (!turn_rest(turn))
-            return bootstrap_fail_late(introduction);
+            return bootstrap_fail_late(bootstrap);
     }
 }
 
-dscomm_status_t engine_introduce(dscomm_introduction_t *introduction)
+dscomm_status_t engine_bootstrap(dscomm_bootstrap_t *bootstrap)
 {
     turn_t turn = {
-        NULL, g_get_monotonic_time() + (int64_t)introduction->timeout_ms * 1000,
+        NULL, g_get_monotonic_time() + (int64_t)bootstrap->timeout_ms * 1000,
         PAUSE_US};
     int level = 0;
     dscomm_status_t status =
-        engine_library_open(NULL, introduction->timeout_ms, &level);
+        engine_library_open(NULL, bootstrap->timeout_ms, &level);
 
     if (status < 0)
         return status;
@@ -169,7 +168,7 @@ dscomm_status_t engine_introduce(dscomm_introduction_t *introduction)
                            "which need no MPI");
     turn.lock = level == MPI_THREAD_MULTIPLE ? NULL : &engine_library_lock;
     turn_enter(&turn);
-    status = bootstrap_check_ranks(introduction);
+    status = bootstrap_check_ranks(bootstrap);
     if (status == DSCOMM_OK)
         engine_errors_hold();
     turn_leave(&turn);
@@ -177,9 +176,9 @@ dscomm_status_t engine_introduce(dscomm_introduction_t *introduction)
         engine_library_set_unsafe(1);
         return status;
     }
-    status = broadcast(introduction, &turn);
+    status = broadcast(bootstrap, &turn);
     if (status == DSCOMM_OK)
-        status = await_all(introduction, &turn);
+        status = await_all(bootstrap, &turn);
     turn_enter(&turn);
     engine_errors_release();
     turn_leave(&turn);
