@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What rank 0 decides, as lines of text: "ok", backend, ranks, nodes,
- * oversubscribed, rank 0's pid, node and host; or "error", status, sentence. */
+/* Rank 0 decides for all, from the records, which backend serves the world and
+ * which ranks share a node. It tells them by lines of text: "ok", backend,
+ * ranks, nodes, oversubscribed, rank 0's pid, node and host; or "error",
+ * status, sentence. */
 #include "config.h"
 
 #include "lib/rendezvous/join-decision.h"
 
 #include "lib/base/status.h"
+#include "lib/rendezvous/processors.h"
 #include "lib/rendezvous/roster.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { WORD, BACKEND, SIZE, NODES, OVERSUBSCRIBED, PID, NODE, HOST, LINES };
 
@@ -127,5 +131,188 @@ dscomm_priv_join_decision_read(const dscomm_join_t *join, const char *text,
     g_strfreev(lines);
     if (!status)
         *ret_decision = decision;
+    return status;
+}
+
+/* Deciding */
+
+/* The first rank that cannot load the module, or -1. */
+static int first_without(const dscomm_record_t *records, int count,
+                         const char *name)
+{
+    char *word = g_strdup_printf(" %s ", name);
+    int rank;
+
+    for (rank = 0; rank < count; rank++)
+        if (!strstr(records[rank].modules, word))
+            break;
+    g_free(word);
+    return rank < count ? rank : -1;
+}
+
+/* What is decided about. */
+typedef struct {
+    const dscomm_record_t *records;
+    int count, oversubscribed;
+} job_t;
+
+/* What the backend says of the hosts; one that can share memory with none is
+ * not the host that it seems. */
+static char *ask(const job_t *job, const dscomm_backend_t *backend,
+                 int by_choice)
+{
+    const char **hosts = g_new(const char *, (guint)job->count), *why = NULL;
+    GString *text = g_string_new(NULL);
+    int alone = -1;
+
+    for (int rank = job->count - 1; rank >= 0; rank--) {
+        hosts[rank] = job->records[rank].host;
+        if (*job->records[rank].alone)
+            hosts[alone = rank] = job->records[rank].alone;
+    }
+    if (backend->usable)
+        why = backend->usable(hosts, job->count);
+    if (!why && by_choice && backend->advisable)
+        why = backend->advisable(hosts, job->count, job->oversubscribed);
+    if (why)
+        g_string_append(text, why);
+    if (why && alone >= 0)
+        g_string_append_printf(text, "; rank %d on %s can share no memory (%s)",
+                               alone, job->records[alone].node,
+                               job->records[alone].alone);
+    g_free(hosts);
+    return g_string_free(text, !why);
+}
+
+/* NULL, or why the module cannot serve these ranks, or by its own choice does
+ * not (to be freed). */
+static char *refuse(const job_t *job, const dscomm_module_t *module,
+                    int by_choice)
+{
+    int rank = first_without(job->records, job->count, module->name);
+
+    if (rank >= 0)
+        return g_strdup_printf("rank %d on %s cannot load it%s", rank,
+                               job->records[rank].node, job->records[rank].why);
+    return ask(job, module->backend, by_choice);
+}
+
+static dscomm_status_t choose_named(const job_t *job,
+                                    const dscomm_module_t **ret_module)
+{
+    const char *name = job->records[0].backend;
+    const dscomm_module_t *module;
+    dscomm_status_t status;
+    char *why;
+
+    for (int rank = 0; rank < job->count; rank++)
+        if (*job->records[rank].why)
+            return dscomm_fail(DSCOMM_ERR_NO_BACKEND, "rank %d on %s: %s", rank,
+                               job->records[rank].node, job->records[rank].why);
+    status = dscomm_priv_module_find(name, &module);
+    if (status < 0)
+        return status;
+    why = refuse(job, module, 0);
+    if (why) {
+        dscomm_fail(DSCOMM_ERR_NO_BACKEND,
+                    "backend %s cannot serve this world of %d ranks: %s", name,
+                    job->count, why);
+        g_free(why);
+        return DSCOMM_ERR_NO_BACKEND;
+    }
+    *ret_module = module;
+    return DSCOMM_OK;
+}
+
+static dscomm_status_t choose_best(const job_t *job,
+                                   const dscomm_module_t **ret_module)
+{
+    const dscomm_module_t *module, *best = NULL;
+    GString *reasons = g_string_new(NULL);
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++) {
+        char *why;
+
+        if (module->backend && best &&
+            module->backend->priority <= best->backend->priority)
+            continue;
+        why = module->backend ? refuse(job, module, 1) : g_strdup(module->why);
+        if (!why)
+            best = module;
+        else
+            g_string_append_printf(reasons, "; %s: %s", module->name, why);
+        g_free(why);
+    }
+    if (best)
+        *ret_module = best;
+    else
+        status = dscomm_fail(DSCOMM_ERR_NO_BACKEND,
+                             "no backend can serve this world of %d ranks "
+                             "(modules in %s)%s%s",
+                             job->count, dscomm_backend_directory(),
+                             reasons->str, dscomm_priv_module_unreadable());
+    dscomm_log(DSCOMM_LOG_INFO, "core", "backend %s is chosen%s",
+               best ? best->name : "none", reasons->str);
+    g_string_free(reasons, TRUE);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_choose_backend(const dscomm_record_t *records,
+                                           int count, int oversubscribed,
+                                           const dscomm_module_t **ret_module)
+{
+    const job_t job = {records, count, oversubscribed};
+
+    if (strcmp(records[0].backend, "auto"))
+        return choose_named(&job, ret_module);
+    return choose_best(&job, ret_module);
+}
+
+static void find_nodes(const dscomm_record_t *records, int size,
+                       dscomm_nodes_t *ret_nodes)
+{
+    dscomm_seat_t *seats = g_new0(dscomm_seat_t, (gsize)size);
+    GString *doubt = g_string_new(NULL);
+
+    for (int i = 0; i < size; i++)
+        seats[i] = (dscomm_seat_t){
+            .host = records[i].host,
+            .local_rank = (int)records[i].local_rank,
+            .local_size = (int)records[i].local_size,
+            .node_rank = (int)records[i].node_rank,
+        };
+    dscomm_priv_nodes_find(seats, size, ret_nodes, doubt);
+    if (doubt->len)
+        dscomm_log(DSCOMM_LOG_WARN, "core", "%s", doubt->str);
+    g_string_free(doubt, TRUE);
+    g_free(seats);
+}
+
+static int job_is_oversubscribed(const dscomm_record_t *records, int size)
+{
+    const char **texts = g_new(const char *, (gsize)size);
+    int oversubscribed;
+
+    for (int i = 0; i < size; i++)
+        texts[i] = records[i].processors;
+    oversubscribed = dscomm_priv_processors_lack(texts, size);
+    g_free(texts);
+    return oversubscribed;
+}
+
+dscomm_status_t dscomm_priv_decide(const dscomm_record_t *records, int size,
+                                   dscomm_join_decision_t *ret_decision)
+{
+    dscomm_status_t status;
+
+    ret_decision->oversubscribed = job_is_oversubscribed(records, size);
+    ret_decision->pid = getpid();
+    g_strlcpy(ret_decision->node, records[0].node, sizeof ret_decision->node);
+    g_strlcpy(ret_decision->host, records[0].host, sizeof ret_decision->host);
+    status = dscomm_priv_choose_backend(
+        records, size, ret_decision->oversubscribed, &ret_decision->module);
+    if (status == DSCOMM_OK)
+        find_nodes(records, size, &ret_decision->nodes);
     return status;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a rank tells the others when it joins, as lines of text: the first names
- * the format, each of the others is one value. */
+/* What a rank tells the others when it joins. */
 #include "config.h"
 
 #include "lib/base/node.h"
@@ -9,6 +8,7 @@
 #include "lib/base/settings.h"
 #include "lib/base/process.h"
 #include "lib/rendezvous/processors.h"
+#include "lib/rendezvous/roster.h"
 #include "lib/base/status.h"
 
 #include <dscomm/version.h>
@@ -22,11 +22,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define FORMAT "dscomm-record 3"
 #define RECORD_MAX 65536 /* bytes as text, */
 #define TEXTS_MAX (RECORD_MAX - 512) /* numbers are the rest */
-
-enum { LINE_FORMAT, NUMBERS = 1, TEXTS = 8, LINES = 16 };
 
 #define ALONE_MAX 256
 
@@ -203,91 +200,38 @@ void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record)
     list_modules(join->backend, &room, record);
 }
 
-char *dscomm_priv_record_write(const dscomm_record_t *r)
+static dscomm_roster_lines_t record_lines(dscomm_record_t *r)
 {
-    char *text = r->memory ? g_try_malloc(RECORD_MAX) : NULL;
-
-    if (text)
-        snprintf(
-            text, RECORD_MAX,
-            "%s\n%lld\n%lld\n%lld\n%lld\n%lld\n%lld\n%lld\n%s\n%s\n%s\n%s\n"
-            "%s\n%s\n%s\n%s",
-            FORMAT, (long long)r->version, (long long)r->abi,
-            (long long)r->size, (long long)r->pid, (long long)r->local_rank,
-            (long long)r->local_size, (long long)r->node_rank, r->node, r->host,
-            r->alone, r->backend, r->modules, r->why, r->rules, r->processors);
-    return text;
-}
-
-/* A decimal number of 31 bits from least on. */
-static int read_number(const char *text, int64_t least, int64_t *ret_number)
-{
-    const size_t sign = *text == '-';
-    const size_t digits = strspn(text + sign, "0123456789");
-
-    if (!digits || digits > 10 || text[sign + digits])
-        return -1;
-    *ret_number = strtoll(text, NULL, 10);
-    return *ret_number < least || *ret_number > G_MAXINT32 ? -1 : 0;
-}
-
-static int read_numbers(char **lines, dscomm_record_t *record)
-{
-    int64_t *const numbers[TEXTS - NUMBERS] = {
-        &record->version,   &record->abi,        &record->size,
-        &record->pid,       &record->local_rank, &record->local_size,
-        &record->node_rank,
+    return (dscomm_roster_lines_t){
+        "dscomm-record 3",
+        RECORD_MAX,
+        {&r->version, &r->abi, &r->size, &r->pid, &r->local_rank,
+         &r->local_size, &r->node_rank},
+        {&r->node, &r->host, &r->alone, &r->backend, &r->modules, &r->why,
+         &r->rules, &r->processors},
     };
-
-    for (int i = 0; i < TEXTS - NUMBERS; i++)
-        if (read_number(lines[NUMBERS + i], i < 4 ? 0 : -1, numbers[i]))
-            return -1;
-    return 0;
 }
 
-/* Ends the lines of text; -1 where they are not as many as a record has. */
-static int split_lines(char *text, char *lines[LINES])
+char *dscomm_priv_record_write(dscomm_record_t *record)
 {
-    for (int i = 0; i < LINES; i++) {
-        lines[i] = strsep(&text, "\n");
-        if (!lines[i])
-            return -1;
-    }
-    return text ? -1 : 0;
-}
+    const dscomm_roster_lines_t lines = record_lines(record);
 
-/* Cuts text into its lines, at which record's strings point then. */
-static int read_lines(char *text, dscomm_record_t *record)
-{
-    char *lines[LINES];
-
-    if (split_lines(text, lines) || strcmp(lines[LINE_FORMAT], FORMAT) ||
-        read_numbers(lines, record))
-        return -1;
-    record->node = lines[TEXTS];
-    record->host = lines[TEXTS + 1];
-    record->alone = lines[TEXTS + 2];
-    record->backend = lines[TEXTS + 3];
-    record->modules = lines[TEXTS + 4];
-    record->why = lines[TEXTS + 5];
-    record->rules = lines[TEXTS + 6];
-    record->processors = lines[TEXTS + 7];
-    return 0;
+    return record->memory ? dscomm_priv_roster_write(&lines) : NULL;
 }
 
 int dscomm_priv_record_read(const char *text, size_t size,
                             dscomm_record_t *record)
 {
-    memset(record, 0, sizeof *record);
-    if (size > RECORD_MAX || memchr(text, '\0', size))
-        return -1;
-    record->memory = strndup(text, size);
-    if (!record->memory)
-        return 1;
-    if (!read_lines(record->memory, record))
+    const dscomm_roster_lines_t lines = record_lines(record);
+    int problem = dscomm_priv_roster_read(&lines, text, size, &record->memory);
+
+    if (!problem && MIN(MIN(record->version, record->abi),
+                        MIN(record->size, record->pid)) < 0)
+        problem = -1;
+    if (!problem)
         return 0;
     dscomm_priv_record_clear(record);
-    return -1;
+    return problem;
 }
 
 char *dscomm_priv_record_machine(void)

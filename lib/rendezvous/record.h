@@ -32,7 +32,7 @@ void dscomm_priv_record_host(char *text, size_t size);
 void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record);
 /* As text for g_free(), NULL without memory, and back; -1 where text is no
  * record, 1 without memory. */
-char *dscomm_priv_record_write(const dscomm_record_t *record);
+char *dscomm_priv_record_write(dscomm_record_t *record);
 int dscomm_priv_record_read(const char *text, size_t size,
                             dscomm_record_t *record);
 /* The host of records whose processes share this machine, and the pid namespace

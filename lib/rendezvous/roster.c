@@ -10,6 +10,7 @@
 
 #include <glib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,6 +23,67 @@
 /* How many further addresses of refused processes a sentence names. */
 #define OTHERS_MAX 3
 #define READERS_PAUSE_US 2000
+
+/* Appends a line to text, cut where there is no room. */
+static void line_put(char *text, size_t most, const char *line)
+{
+    g_strlcat(text, "\n", most + 1);
+    g_strlcat(text, line, most + 1);
+}
+
+char *dscomm_priv_roster_write(const dscomm_roster_lines_t *lines)
+{
+    char *text = g_try_malloc(lines->most + 1), number[24];
+
+    if (!text)
+        return NULL;
+    g_strlcpy(text, lines->format, lines->most + 1);
+    for (int i = 0; lines->numbers[i]; i++) {
+        snprintf(number, sizeof number, "%lld", (long long)*lines->numbers[i]);
+        line_put(text, lines->most, number);
+    }
+    for (int i = 0; lines->strings[i]; i++)
+        line_put(text, lines->most, *lines->strings[i]);
+    return text;
+}
+
+static bool number_read(const char *text, int64_t *ret_number)
+{
+    const size_t sign = text && *text == '-';
+    const size_t digits = text ? strspn(text + sign, "0123456789") : 0;
+
+    if (!digits || digits > 10 || text[sign + digits])
+        return false;
+    *ret_number = strtoll(text, NULL, 10);
+    return *ret_number >= -1 && *ret_number <= INT32_MAX;
+}
+
+/* Cuts text into its lines. */
+static bool lines_read(const dscomm_roster_lines_t *lines, char *text)
+{
+    bool good = !strcmp(strsep(&text, "\n"), lines->format);
+
+    for (int i = 0; good && lines->numbers[i]; i++)
+        good = number_read(strsep(&text, "\n"), lines->numbers[i]);
+    for (int i = 0; good && lines->strings[i]; i++)
+        good = (*lines->strings[i] = strsep(&text, "\n")) != NULL;
+    return good && !text;
+}
+
+int dscomm_priv_roster_read(const dscomm_roster_lines_t *lines,
+                            const char *text, size_t size, char **ret_memory)
+{
+    *ret_memory = NULL;
+    if (size > lines->most || memchr(text, '\0', size))
+        return -1;
+    *ret_memory = strndup(text, size);
+    if (!*ret_memory)
+        return 1;
+    if (lines_read(lines, *ret_memory))
+        return 0;
+    g_clear_pointer(ret_memory, g_free);
+    return -1;
+}
 
 void dscomm_priv_roster_token(const char *space, char token[ROSTER_TOKEN_MAX])
 {

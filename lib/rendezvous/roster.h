@@ -10,6 +10,8 @@
 #include <dscomm/store.h>
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #define ROSTER_KEY_MAX 32
 #define ROSTER_TOKEN_MAX 128
@@ -31,6 +33,24 @@ typedef struct {
      * the number of members that have read why there is none. */
     const char *record, *decision, *read;
 } dscomm_roster_t;
+
+#define ROSTER_LINES_MAX 10
+
+/* A member's record is text of lines: the first names the format, then numbers
+ * from -1 to 2^31 - 1, and strings. Arrays end with NULL. */
+typedef struct {
+    const char *format;
+    size_t most; /* bytes of the text */
+    int64_t *numbers[ROSTER_LINES_MAX];
+    const char **strings[ROSTER_LINES_MAX];
+} dscomm_roster_lines_t;
+
+/* The text, for g_free(); NULL without memory. */
+char *dscomm_priv_roster_write(const dscomm_roster_lines_t *lines);
+/* And back: strings point into *ret_memory then, which is for g_free(). -1:
+ * this is no such text, 1: no memory; *ret_memory is NULL then. */
+int dscomm_priv_roster_read(const dscomm_roster_lines_t *lines,
+                            const char *text, size_t size, char **ret_memory);
 
 /* How a member waits: it looks around at times. */
 typedef struct {

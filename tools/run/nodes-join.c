@@ -10,13 +10,13 @@
 #include "lib/rendezvous/roster.h"
 #include "tools/run/loopback.h"
 #include "tools/run/nodes-common.h"
-#include "tools/run/nodes-record.h"
 #include "tools/common/tool.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* How much longer than node 0 the others wait for its plan. */
 #define GRACE_MS 2000
@@ -27,12 +27,39 @@
 /* What the first stranger says. */
 #define NOTE_KEY "stranger"
 #define NOTE_MAX 1024
+#define RECORD_MAX 1024
+
+/* What a node tells the others of itself. */
+typedef struct {
+    int64_t nodes, ranks, restarts; /* of the job, here, and at most */
+    int64_t pid; /* of this process */
+    const char *id; /* of the job, "" where none was given */
+    const char *host; /* this node's name */
+} record_t;
+
+static dscomm_roster_lines_t record_lines(record_t *r)
+{
+    return (dscomm_roster_lines_t){
+        "dscomm-run 1",
+        RECORD_MAX,
+        {&r->nodes, &r->ranks, &r->restarts, &r->pid},
+        {&r->id, &r->host},
+    };
+}
+
+static bool record_read(const char *text, size_t size, record_t *record,
+                        char **ret_memory)
+{
+    const dscomm_roster_lines_t lines = record_lines(record);
+
+    return dscomm_priv_roster_read(&lines, text, size, ret_memory) == 0;
+}
 
 typedef struct {
     tool_job_t *job;
     const tool_place_t *place;
     char *url;
-    tool_nodes_record_t own;
+    record_t own;
     dscomm_roster_t roster;
     dscomm_store_t *base; /* node 0: the store, in which its server reports */
     int refused; /* node 0: launchers whose secret differs, if that ends it */
@@ -96,10 +123,13 @@ static int claim(const join_t *j)
     return TOOL_INTERNAL;
 }
 
-static int put_own_record(const join_t *j)
+static int put_own_record(join_t *j)
 {
-    char *text = tool_nodes_record_write(&j->own);
-    dscomm_status_t status = dscomm_priv_roster_put(&j->roster, text);
+    const dscomm_roster_lines_t lines = record_lines(&j->own);
+    char *text = dscomm_priv_roster_write(&lines);
+    dscomm_status_t status =
+        text ? dscomm_priv_roster_put(&j->roster, text)
+             : dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a record");
 
     g_free(text);
     return status < 0 ? fail(j) : TOOL_OK;
@@ -112,21 +142,22 @@ static dscomm_status_t take_record(void *arg, int node, const void *value,
                                    size_t size)
 {
     join_t *j = arg;
-    tool_nodes_record_t record = {0};
+    record_t record;
     dscomm_status_t status = DSCOMM_OK;
+    char *memory;
 
-    if (!tool_nodes_record_read(value, size, &record) || record.ranks < 1 ||
+    if (!record_read(value, size, &record, &memory) || record.ranks < 1 ||
         record.ranks > TOOL_RANKS_MAX) {
         status = dscomm_fail(DSCOMM_ERR_PROTOCOL,
                              "what node %d says of itself makes no sense: "
                              "give all nodes the same version of dscomm",
                              node);
     } else {
-        j->counts[node] = record.ranks;
+        j->counts[node] = (int)record.ranks;
         g_free(j->hosts[node]);
-        j->hosts[node] = g_strdup(record.host);
+        j->hosts[node] = tool_printable(record.host);
     }
-    tool_nodes_record_clear(&record);
+    g_free(memory);
     return status;
 }
 
@@ -281,11 +312,45 @@ static int refuse(const join_t *j, const char *why)
     return tool_fail(TOOL_INTERNAL, j->job->command, "%s", why);
 }
 
+static char *contradict(const char *first, int node, const record_t *own,
+                        const char *other)
+{
+    return g_strdup_printf("node 0 has %s, node %d (%s) %s; give all nodes of "
+                           "a job the same, and each job its own port",
+                           first, node, own->host, other);
+}
+
+static char *record_compare(const record_t *first, int node,
+                            const record_t *own)
+{
+    const struct {
+        const char *option;
+        int64_t first, own;
+    } numbers[] = {{"--nnodes", first->nodes, own->nodes},
+                   {"--max-restarts", first->restarts, own->restarts}};
+    char texts[2][128];
+
+    for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
+        if (numbers[i].first == numbers[i].own)
+            continue;
+        g_snprintf(texts[0], sizeof texts[0], "%s %d", numbers[i].option,
+                   (int)numbers[i].first);
+        g_snprintf(texts[1], sizeof texts[1], "%d", (int)numbers[i].own);
+        return contradict(texts[0], node, own, texts[1]);
+    }
+    if (strcmp(first->id, own->id) == 0)
+        return NULL;
+    g_snprintf(texts[0], sizeof texts[0],
+               *first->id ? "--rdzv-id '%s'" : "no --rdzv-id", first->id);
+    g_snprintf(texts[1], sizeof texts[1], *own->id ? "'%s'" : "none", own->id);
+    return contradict(texts[0], node, own, texts[1]);
+}
+
 /* Whether this node is one of node 0's, whose record comes first. */
 static int compare_first(const join_t *j)
 {
-    tool_nodes_record_t first = {0};
-    char key[ROSTER_KEY_MAX], *wrong;
+    record_t first;
+    char key[ROSTER_KEY_MAX], *memory, *wrong;
     void *value;
     size_t size;
     int status = TOOL_OK;
@@ -297,15 +362,15 @@ static int compare_first(const join_t *j)
                          "a store answers at %s, but node 0 does not come "
                          "there: another program may have that port: %s",
                          j->url, dscomm_last_error());
-    if (tool_nodes_record_read(value, size, &first))
-        wrong = tool_nodes_record_compare(&first, j->place->node_rank, &j->own);
+    if (record_read(value, size, &first, &memory))
+        wrong = record_compare(&first, j->place->node_rank, &j->own);
     else
         wrong = g_strdup("what node 0 says of itself makes no sense: give all "
                          "nodes the same version of dscomm");
     if (wrong)
         status = refuse(j, wrong);
     g_free(wrong);
-    tool_nodes_record_clear(&first);
+    g_free(memory);
     dscomm_store_free(value);
     return status;
 }
@@ -344,7 +409,7 @@ static int fail_replaced(const join_t *j, int planned)
     char *why = g_strdup_printf("was started again with %d ranks, when the job "
                                 "had begun with %d: start it with as many, or "
                                 "the whole job anew",
-                                j->own.ranks, planned);
+                                (int)j->own.ranks, planned);
     char *end = g_strdup_printf("%d %d %s", node, TOOL_INTERNAL, why);
     int status;
 
@@ -478,12 +543,17 @@ int tool_nodes_join(tool_job_t *job, const tool_place_t *place,
                    .read = TOOL_NODES_READ},
         .notice_at = now + NOTICE_MS * NS_PER_MS,
     };
+    char *host;
     int status;
 
     j.url = tool_nodes_url(place->host, place->port);
-    j.own =
-        (tool_nodes_record_t){place->nodes, job->ranks, job->max_restarts,
-                              g_strdup(place->id ? place->id : ""), own_host()};
+    host = own_host();
+    j.own = (record_t){place->nodes,
+                       job->ranks,
+                       job->max_restarts,
+                       getpid(),
+                       place->id ? place->id : "",
+                       host};
     j.hosts = g_new0(char *, place->nodes + 1);
     j.counts = g_new0(int, place->nodes);
     status = join(&j);
@@ -499,7 +569,7 @@ int tool_nodes_join(tool_job_t *job, const tool_place_t *place,
     g_free(j.hosts);
     g_free(j.counts);
     g_free(j.note);
-    tool_nodes_record_clear(&j.own);
+    g_free(host);
     g_free(j.url);
     return status;
 }
