@@ -119,22 +119,6 @@ gboolean dscomm_priv_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex,
     return pthread_cond_timedwait(cond, mutex, &until) == 0;
 }
 
-dscomm_status_t dscomm_priv_look_at_each(dscomm_priv_store_t *shared,
-                                         const char *const *keys, size_t count,
-                                         dscomm_priv_deadline_t deadline,
-                                         uint8_t *ret_present)
-{
-    dscomm_status_t status = DSCOMM_OK;
-
-    for (size_t i = 0; i < count && !status; i++) {
-        int present = 0;
-
-        status = shared->ops->check(shared, keys + i, 1, deadline, &present);
-        ret_present[i] = present != 0;
-    }
-    return status;
-}
-
 void dscomm_priv_gate_init(dscomm_priv_gate_t *gate)
 {
     pthread_mutex_init(&gate->mutex, NULL);

@@ -3,6 +3,7 @@
  * share. Waiting is polling, since a network file system tells no one. */
 #include "config.h"
 
+#include "lib/store/local.h"
 #include "lib/store/records.h"
 
 #include "lib/base/status.h"
@@ -24,15 +25,15 @@
 #define USERS "users/"
 
 typedef struct {
-    dscomm_priv_store_t head;
+    dscomm_priv_local_t local; /* its table: of records */
     dscomm_priv_gate_t gate;
     dscomm_priv_records_t records;
     int world_size;
 } file_t;
 
 /* Takes the file for this thread, and locks it. */
-static dscomm_status_t enter(dscomm_priv_store_t *self, gboolean exclusive,
-                             dscomm_priv_deadline_t deadline, file_t **ret_file)
+static dscomm_status_t file_enter(dscomm_priv_local_t *self, bool exclusive,
+                                  dscomm_priv_deadline_t deadline)
 {
     file_t *file = (file_t *)self;
     dscomm_status_t status = dscomm_priv_gate_enter(&file->gate, deadline);
@@ -40,28 +41,34 @@ static dscomm_status_t enter(dscomm_priv_store_t *self, gboolean exclusive,
     if (status)
         return status;
     status = dscomm_priv_records_lock(&file->records, exclusive, deadline);
-    if (status) {
+    if (status)
         dscomm_priv_gate_leave(&file->gate);
-        return status;
-    }
-    *ret_file = file;
-    return DSCOMM_OK;
-}
-
-static dscomm_status_t leave(file_t *file, dscomm_status_t status)
-{
-    dscomm_priv_records_unlock(&file->records);
-    dscomm_priv_gate_leave(&file->gate);
     return status;
 }
 
-/* Appends a record of key with value, whose reference it takes. */
-static dscomm_status_t append_bytes(file_t *file, const char *key,
-                                    dscomm_priv_bytes_t *value)
+static void file_leave(dscomm_priv_local_t *self)
 {
-    dscomm_status_t status = dscomm_priv_records_append(
-        &file->records, key, value->data.data, value->data.size);
+    file_t *file = (file_t *)self;
 
+    dscomm_priv_records_unlock(&file->records);
+    dscomm_priv_gate_leave(&file->gate);
+}
+
+/* Appends a record, which the next lock brings into the table. */
+static dscomm_status_t file_put(dscomm_priv_local_t *self, const char *key,
+                                dscomm_priv_bytes_t *value)
+{
+    file_t *file = (file_t *)self;
+    char removal[WHOLE_KEY_MAX + 2];
+    dscomm_status_t status;
+
+    if (value) {
+        status = dscomm_priv_records_append(&file->records, key,
+                                            value->data.data, value->data.size);
+    } else {
+        snprintf(removal, sizeof removal, "-%s", key);
+        status = dscomm_priv_records_append(&file->records, removal, NULL, 0);
+    }
     dscomm_priv_bytes_unref(value);
     return status;
 }
@@ -88,64 +95,19 @@ static dscomm_status_t count(file_t *file, const char *counter, int64_t delta,
         dscomm_priv_bytes_unref(text);
         return DSCOMM_OK;
     }
-    return append_bytes(file, counter, text);
+    return file_put(&file->local, counter, text);
 }
 
-static dscomm_priv_bytes_t *get(const file_t *file, const char *key)
+static int file_count_own(const dscomm_priv_local_t *self)
 {
-    return dscomm_priv_table_get(file->records.table,
-                                 dscomm_priv_data_text(key));
+    static const char *const counters[] = {REFERENCES, CLEANUPS, USERS};
+    uint8_t present[G_N_ELEMENTS(counters)];
+
+    return (int)dscomm_priv_local_present(self, counters,
+                                          G_N_ELEMENTS(counters), present);
 }
 
-static bool has(const file_t *file, const char *key)
-{
-    return get(file, key) != NULL;
-}
-
-/* Calls */
-
-static dscomm_status_t file_set(dscomm_priv_store_t *self, const char *key,
-                                const void *value, size_t size,
-                                dscomm_priv_deadline_t deadline)
-{
-    dscomm_status_t status;
-    file_t *file;
-
-    status = enter(self, TRUE, deadline, &file);
-    if (status)
-        return status;
-    return leave(file,
-                 dscomm_priv_records_append(&file->records, key, value, size));
-}
-
-static dscomm_status_t copy_values(const file_t *file, const char *const *keys,
-                                   size_t n, void **ret_values,
-                                   size_t *ret_sizes)
-{
-    for (size_t i = 0; i < n; i++) {
-        const dscomm_priv_data_t value = get(file, keys[i])->data;
-
-        ret_values[i] = dscomm_priv_value(value.data, value.size);
-        if (!ret_values[i]) {
-            dscomm_priv_values_drop(ret_values, i);
-            return DSCOMM_ERR_NO_MEMORY;
-        }
-        ret_sizes[i] = value.size;
-    }
-    return DSCOMM_OK;
-}
-
-static size_t find_present(const file_t *file, const char *const *keys,
-                           size_t n, uint8_t *present)
-{
-    size_t found = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        present[i] = has(file, keys[i]) ? 1 : 0;
-        found += present[i];
-    }
-    return found;
-}
+/* Waiting */
 
 /* One look; *ret_all tells whether all were there. locked: also if the file
  * seems not to have changed. */
@@ -165,10 +127,12 @@ static dscomm_status_t look(file_t *file, gboolean locked,
         if (!status)
             dscomm_priv_records_unlock(&file->records);
     }
-    if (!status && find_present(file, keys, n, present) == n) {
+    if (!status &&
+        dscomm_priv_local_present(&file->local, keys, n, present) == n) {
         *ret_all = TRUE;
         if (ret_values)
-            status = copy_values(file, keys, n, ret_values, ret_sizes);
+            status = dscomm_priv_local_copy(&file->local, keys, n, ret_values,
+                                            ret_sizes);
     }
     dscomm_priv_gate_leave(&file->gate);
     return status;
@@ -205,129 +169,7 @@ static dscomm_status_t file_get(dscomm_priv_store_t *self,
     return status;
 }
 
-static dscomm_status_t file_add(dscomm_priv_store_t *self, const char *key,
-                                int64_t delta, dscomm_priv_deadline_t deadline,
-                                int64_t *ret_sum)
-{
-    dscomm_priv_bytes_t *text;
-    dscomm_status_t status;
-    file_t *file;
-
-    status = enter(self, TRUE, deadline, &file);
-    if (status)
-        return status;
-    status = dscomm_priv_table_sum(
-        file->records.table, dscomm_priv_data_text(key), delta, ret_sum, &text);
-    if (!status)
-        status = append_bytes(file, key, text);
-    return leave(file, status);
-}
-
-static dscomm_status_t file_compare_set(dscomm_priv_store_t *self,
-                                        const char *key,
-                                        dscomm_priv_data_t before,
-                                        dscomm_priv_data_t after,
-                                        dscomm_priv_deadline_t deadline,
-                                        void **ret_value, size_t *ret_size)
-{
-    dscomm_priv_data_t answer = after;
-    dscomm_priv_bytes_t *found;
-    dscomm_status_t status;
-    bool replace;
-    file_t *file;
-    void *value;
-
-    status = enter(self, TRUE, deadline, &file);
-    if (status)
-        return status;
-    replace = dscomm_priv_table_compare(
-        file->records.table, dscomm_priv_data_text(key), before, &found);
-    if (!replace)
-        answer = found ? found->data : before;
-    value = dscomm_priv_value(answer.data, answer.size);
-    if (!value)
-        status = DSCOMM_ERR_NO_MEMORY;
-    else if (replace)
-        status = dscomm_priv_records_append(&file->records, key, after.data,
-                                            after.size);
-    if (status) {
-        g_free(value);
-    } else {
-        *ret_value = value;
-        *ret_size = answer.size;
-    }
-    return leave(file, status);
-}
-
-static dscomm_status_t file_append(dscomm_priv_store_t *self, const char *key,
-                                   const void *value, size_t size,
-                                   dscomm_priv_deadline_t deadline)
-{
-    dscomm_priv_bytes_t *joined;
-    dscomm_status_t status;
-    file_t *file;
-
-    status = enter(self, TRUE, deadline, &file);
-    if (status)
-        return status;
-    status =
-        dscomm_priv_table_join(file->records.table, dscomm_priv_data_text(key),
-                               (dscomm_priv_data_t){value, size}, &joined);
-    if (!status)
-        status = append_bytes(file, key, joined);
-    return leave(file, status);
-}
-
-static dscomm_status_t file_remove(dscomm_priv_store_t *self, const char *key,
-                                   dscomm_priv_deadline_t deadline,
-                                   int *ret_deleted)
-{
-    char removal[WHOLE_KEY_MAX + 2];
-    dscomm_status_t status;
-    file_t *file;
-
-    status = enter(self, TRUE, deadline, &file);
-    if (status)
-        return status;
-    *ret_deleted = has(file, key);
-    snprintf(removal, sizeof removal, "-%s", key);
-    if (*ret_deleted)
-        status = dscomm_priv_records_append(&file->records, removal, NULL, 0);
-    return leave(file, status);
-}
-
-static dscomm_status_t file_check(dscomm_priv_store_t *self,
-                                  const char *const *keys, size_t n,
-                                  dscomm_priv_deadline_t deadline,
-                                  int *ret_present)
-{
-    dscomm_status_t status;
-    int present = 1;
-    file_t *file;
-
-    status = enter(self, FALSE, deadline, &file);
-    if (status)
-        return status;
-    for (size_t i = 0; i < n && present; i++)
-        present = has(file, keys[i]);
-    *ret_present = present;
-    return leave(file, DSCOMM_OK);
-}
-
-static dscomm_status_t file_num_keys(dscomm_priv_store_t *self,
-                                     dscomm_priv_deadline_t deadline,
-                                     int64_t *ret_count)
-{
-    dscomm_status_t status;
-    file_t *file;
-
-    status = enter(self, FALSE, deadline, &file);
-    if (status)
-        return status;
-    *ret_count = (int64_t)dscomm_priv_table_count(file->records.table) -
-                 has(file, REFERENCES) - has(file, CLEANUPS) - has(file, USERS);
-    return leave(file, DSCOMM_OK);
-}
+/* Opening and closing */
 
 /* The last user takes the file away; torch's own do so by the same counters. */
 static dscomm_status_t sign_out(file_t *file)
@@ -367,14 +209,8 @@ static void file_close(dscomm_priv_store_t *self)
 
 static const dscomm_priv_store_ops_t ops = {
     .close = file_close,
-    .set = file_set,
     .get = file_get,
-    .add = file_add,
-    .compare_set = file_compare_set,
-    .append = file_append,
-    .remove = file_remove,
-    .check = file_check,
-    .num_keys = file_num_keys,
+    LOCAL_OPS,
 };
 
 static dscomm_status_t sign_in(file_t *file, dscomm_priv_deadline_t deadline)
@@ -410,7 +246,11 @@ dscomm_status_t dscomm_priv_store_file(const char *path,
 
     if (!file)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a store");
-    file->head.ops = &ops;
+    file->local = (dscomm_priv_local_t){.head.ops = &ops,
+                                        .enter = file_enter,
+                                        .leave = file_leave,
+                                        .put = file_put,
+                                        .count_own = file_count_own};
     file->world_size = attr->world_size;
     dscomm_priv_gate_init(&file->gate);
     do {
@@ -418,9 +258,10 @@ dscomm_status_t dscomm_priv_store_file(const char *path,
         status = dscomm_priv_records_open(&file->records, path);
         if (status)
             break;
+        file->local.table = file->records.table;
         status = sign_in(file, deadline);
         if (!status) {
-            *ret_store = &file->head;
+            *ret_store = &file->local.head;
             return DSCOMM_OK;
         }
         dscomm_priv_records_close(&file->records);

@@ -6,7 +6,7 @@
 #ifndef LIB_STORE_RECORDS_H
 #define LIB_STORE_RECORDS_H
 
-#include "lib/store/tcp/table.h"
+#include "lib/store/table.h"
 #include "lib/store/tcp/wire.h"
 #include "lib/store/store.h"
 

@@ -506,9 +506,9 @@ dscomm_status_t dscomm_store_check(dscomm_store_t *store,
                                    const char *const *keys, size_t count,
                                    int *ret_present)
 {
+    uint8_t few[16], *present = few;
     dscomm_status_t status;
     char **whole;
-    int present = 1;
 
     USABLE(store);
     NOT_NULL(ret_present);
@@ -517,13 +517,20 @@ dscomm_status_t dscomm_store_check(dscomm_store_t *store,
     status = whole_keys(store, keys, count, &whole);
     if (status)
         return status;
-    if (count)
-        status = store->shared->ops->check(
+    if (count > sizeof few)
+        present = g_try_malloc(count);
+    if (!present)
+        status =
+            dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %zu keys", count);
+    else if (count)
+        status = store->shared->ops->look(
             store->shared, (const char *const *)whole, count,
-            deadline_of(store, DSCOMM_TIMEOUT_DEFAULT), &present);
-    g_free(whole);
+            deadline_of(store, DSCOMM_TIMEOUT_DEFAULT), present);
     if (!status)
-        *ret_present = present;
+        *ret_present = !count || !memchr(present, 0, count);
+    if (present != few)
+        g_free(present);
+    g_free(whole);
     return status;
 }
 
@@ -553,10 +560,9 @@ dscomm_status_t dscomm_priv_store_look(dscomm_priv_look_t *looks, size_t count)
     for (size_t i = 0; i < count && !status; i++)
         keys[i] = wholes[i][0];
     if (!status)
-        status =
-            (shared->ops->look ? shared->ops->look : dscomm_priv_look_at_each)(
-                shared, keys, count,
-                deadline_of(looks->store, DSCOMM_TIMEOUT_DEFAULT), present);
+        status = shared->ops->look(
+            shared, keys, count,
+            deadline_of(looks->store, DSCOMM_TIMEOUT_DEFAULT), present);
     for (size_t i = 0; i < count && wholes; i++) {
         if (!status)
             looks[i].present = present[i];

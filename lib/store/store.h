@@ -102,10 +102,7 @@ typedef struct {
     dscomm_status_t (*remove)(dscomm_priv_store_t *self, const char *key,
                               dscomm_priv_deadline_t deadline,
                               int *ret_deleted);
-    dscomm_status_t (*check)(dscomm_priv_store_t *self, const char *const *keys,
-                             size_t count, dscomm_priv_deadline_t deadline,
-                             int *ret_present);
-    /* Which of the keys are there, each alone; optional. */
+    /* Which of the keys are there. */
     dscomm_status_t (*look)(dscomm_priv_store_t *self, const char *const *keys,
                             size_t count, dscomm_priv_deadline_t deadline,
                             uint8_t *ret_present);
@@ -229,12 +226,6 @@ void dscomm_priv_values_drop(void **values, size_t count);
 dscomm_status_t dscomm_priv_fail_missing(const char *const *keys,
                                          const uint8_t *present, size_t count,
                                          dscomm_priv_deadline_t deadline);
-
-/* The operation look, for a kind that has no faster way. */
-dscomm_status_t dscomm_priv_look_at_each(dscomm_priv_store_t *self,
-                                         const char *const *keys, size_t count,
-                                         dscomm_priv_deadline_t deadline,
-                                         uint8_t *ret_present);
 
 /* A condition whose waits end at a deadline; FALSE where it has passed. With
  * pthreads, whose locks the thread sanitizer knows. */

@@ -8,7 +8,7 @@
 #include "lib/store/tcp/own-will.h"
 #include "lib/store/tcp/refused.h"
 #include "lib/store/tcp/server.h"
-#include "lib/store/tcp/table.h"
+#include "lib/store/table.h"
 
 #include "lib/base/status.h"
 
@@ -398,34 +398,6 @@ static dscomm_status_t tcp_remove(dscomm_priv_store_t *self, const char *key,
                                           NULL, NULL, NULL);
 }
 
-static dscomm_status_t tcp_check(dscomm_priv_store_t *self,
-                                 const char *const *keys, size_t count,
-                                 dscomm_priv_deadline_t deadline,
-                                 int *ret_present)
-{
-    uint8_t byte = WIRE_READY;
-    dscomm_status_t status;
-    link_t *link = link_of(self);
-
-    status = dscomm_priv_link_enter(&link, FALSE, deadline);
-    if (status)
-        return status;
-    for (size_t done = 0, some; done < count && byte == WIRE_READY && !status;
-         done += some) {
-        dscomm_priv_buffer_t request = {0};
-
-        some = MIN(count - done, CHUNK);
-        dscomm_priv_put_keys(&request, WIRE_CHECK, keys + done, some);
-        status = dscomm_priv_link_query(link, &request, &byte, 1, deadline);
-    }
-    if (!status && byte > WIRE_NOT_READY)
-        status = dscomm_priv_link_nonsense(link, "CHECK", byte);
-    if (!status)
-        *ret_present = byte == WIRE_READY;
-    return dscomm_priv_link_leave_refused(link, status, deadline, "CHECK", NULL,
-                                          NULL, NULL);
-}
-
 /* torch's counter of clients, and the name and job that a client has given to
  * torch's server, are no keys of the user's. */
 static dscomm_status_t tcp_num_keys(dscomm_priv_store_t *self,
@@ -485,7 +457,6 @@ static const dscomm_priv_store_ops_t ops = {
     .compare_set = tcp_compare_set,
     .append = tcp_append,
     .remove = tcp_remove,
-    .check = tcp_check,
     .look = tcp_look,
     .num_keys = tcp_num_keys,
     .will = tcp_will,

@@ -4,7 +4,7 @@
 #include "lib/store/tcp/commands.h"
 
 #include "lib/store/tcp/refused.h"
-#include "lib/store/tcp/table.h"
+#include "lib/store/table.h"
 #include "lib/store/tcp/waiters.h"
 
 #include "lib/base/status.h"

@@ -4,7 +4,7 @@
 #ifndef LIB_STORE_SESSION_H
 #define LIB_STORE_SESSION_H
 
-#include "lib/store/tcp/map.h"
+#include "lib/store/table.h"
 #include "lib/store/tcp/socket.h"
 #include "lib/store/tcp/wire.h"
 

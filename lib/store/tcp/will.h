@@ -13,7 +13,7 @@
 #ifndef LIB_STORE_WILL_H
 #define LIB_STORE_WILL_H
 
-#include "lib/store/tcp/table.h"
+#include "lib/store/table.h"
 #include "lib/store/tcp/waiters.h"
 
 #define WILL_GRACE_MS 300

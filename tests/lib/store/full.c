@@ -4,7 +4,7 @@
 #include "tests/lib/store/fixture.h"
 
 #include "lib/store/records.h"
-#include "lib/store/tcp/table.h"
+#include "lib/store/table.h"
 
 #include <sys/stat.h>
 

@@ -2,7 +2,7 @@
 /* The maps of the store, against an array of what must be in them. */
 #include "tests/tap.h"
 
-#include "lib/store/tcp/map.h"
+#include "lib/store/table.h"
 
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A hash table of byte strings and the rules of TCPStore's commands. */
 #include "config.h"
 
-#include "lib/store/tcp/table.h"
+#include "lib/store/table.h"
 
+#include "lib/base/random.h"
 #include "lib/base/status.h"
 
 #include <errno.h>
@@ -11,6 +11,292 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Byte strings */
+
+typedef dscomm_priv_bytes_t bytes_t;
+
+bool dscomm_priv_budget_has_room(const dscomm_priv_budget_t *budget,
+                                 size_t more)
+{
+    return budget->used <= budget->most && more <= budget->most - budget->used;
+}
+
+void dscomm_priv_budget_hold(dscomm_priv_budget_t *budget, size_t *held,
+                             size_t now)
+{
+    budget->used += now - *held;
+    *held = now;
+}
+
+dscomm_status_t dscomm_priv_budget_fail(const dscomm_priv_budget_t *budget,
+                                        size_t more)
+{
+    return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                       "the store is full: %zu bytes more than the %zu that "
+                       "its keys and values take would exceed %zu; delete "
+                       "those that are no longer used",
+                       more, budget->used, budget->most);
+}
+
+/* With room for own bytes. */
+static bytes_t *bytes_make(dscomm_priv_budget_t *budget, size_t size,
+                           size_t cost, size_t own)
+{
+    bytes_t *bytes = g_try_malloc(sizeof *bytes + own);
+
+    if (!bytes) {
+        dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a value of %zu bytes",
+                    size);
+        return NULL;
+    }
+    *bytes = (bytes_t){{bytes->own, size}, budget, cost, NULL, 1, own};
+    budget->used += cost;
+    return bytes;
+}
+
+bytes_t *dscomm_priv_bytes_new(dscomm_priv_budget_t *budget, const void *data,
+                               size_t size, size_t cost)
+{
+    bytes_t *bytes = bytes_make(budget, size, cost, size);
+
+    if (bytes && data && size)
+        memcpy(bytes->own, data, size);
+    return bytes;
+}
+
+bytes_t *dscomm_priv_bytes_take(dscomm_priv_budget_t *budget, void *data,
+                                size_t size, size_t cost)
+{
+    bytes_t *bytes = bytes_make(budget, size, cost, 0);
+
+    if (bytes)
+        bytes->data.data = bytes->taken = data;
+    return bytes;
+}
+
+bytes_t *dscomm_priv_budget_copy(dscomm_priv_budget_t *budget, const void *data,
+                                 size_t size)
+{
+    const size_t cost = size + BUDGET_COPY_COST;
+
+    if (dscomm_priv_budget_has_room(budget, cost))
+        return dscomm_priv_bytes_new(budget, data, size, cost);
+    dscomm_priv_budget_fail(budget, cost);
+    return NULL;
+}
+
+bytes_t *dscomm_priv_bytes_ref(bytes_t *bytes)
+{
+    bytes->refs++;
+    return bytes;
+}
+
+void dscomm_priv_bytes_unref(bytes_t *bytes)
+{
+    if (!bytes || --bytes->refs)
+        return;
+    bytes->budget->used -= bytes->cost;
+    g_free(bytes->taken);
+    g_free(bytes);
+}
+
+dscomm_priv_data_t dscomm_priv_data_text(const char *text)
+{
+    return (dscomm_priv_data_t){text, strlen(text)};
+}
+
+bool dscomm_priv_data_equal(dscomm_priv_data_t a, dscomm_priv_data_t b)
+{
+    return a.size == b.size && (!a.size || memcmp(a.data, b.data, a.size) == 0);
+}
+
+/* Maps, lists and queues */
+
+typedef dscomm_priv_map_t map_t;
+typedef dscomm_priv_node_t node_t;
+
+static uint32_t seed = 2166136261u;
+
+/* Where the system gives no random numbers it stays as FNV-1a has it. */
+static void draw_seed(void)
+{
+    uint32_t drawn;
+
+    if (dscomm_priv_random(&drawn, sizeof drawn))
+        seed = drawn;
+}
+
+/* FNV-1a, with a seed of the process: strangers choose keys, and shall not
+ * choose those of one chain. */
+static uint32_t hash_of(dscomm_priv_data_t key)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const uint8_t *bytes = key.data;
+    uint32_t hash;
+
+    pthread_once(&once, draw_seed);
+    hash = seed;
+
+    for (size_t i = 0; i < key.size; i++)
+        hash = (hash ^ bytes[i]) * 16777619u;
+    return hash;
+}
+
+static size_t map_room(const map_t *map)
+{
+    return map->grown ? map->room : MAP_FIRST;
+}
+
+static node_t **map_chain(const map_t *map, uint32_t hash)
+{
+    node_t *const *chains = map->grown ? map->grown : map->first;
+
+    return (node_t **)&chains[hash & (map_room(map) - 1)];
+}
+
+static void map_link(map_t *map, node_t *node)
+{
+    node_t **chain = map_chain(map, node->hash);
+
+    node->next = *chain;
+    *chain = node;
+}
+
+static void map_grow(map_t *map)
+{
+    const size_t room = 2 * map_room(map);
+    node_t **chains = calloc(room, sizeof *chains);
+    map_t old = *map;
+
+    if (!chains)
+        return;
+    map->grown = chains;
+    map->room = room;
+    for (size_t i = 0; i < map_room(&old); i++) {
+        node_t *next;
+
+        for (node_t *node = *map_chain(&old, (uint32_t)i); node; node = next) {
+            next = node->next;
+            map_link(map, node);
+        }
+    }
+    free(old.grown);
+}
+
+void *dscomm_priv_map_find(const map_t *map, dscomm_priv_data_t key)
+{
+    const uint32_t hash = hash_of(key);
+    node_t *node = *map_chain(map, hash);
+
+    while (node && (node->hash != hash ||
+                    !dscomm_priv_data_equal(node->key->data, key)))
+        node = node->next;
+    return node;
+}
+
+void dscomm_priv_map_add(map_t *map, node_t *node)
+{
+    if (map->count >= map_room(map))
+        map_grow(map);
+    node->hash = hash_of(node->key->data);
+    map_link(map, node);
+    map->count++;
+}
+
+void dscomm_priv_map_remove(map_t *map, node_t *node)
+{
+    node_t **at = map_chain(map, node->hash);
+
+    while (*at != node)
+        at = &(*at)->next;
+    *at = node->next;
+    map->count--;
+}
+
+void *dscomm_priv_map_next(const map_t *map, const node_t *node)
+{
+    size_t i = 0;
+
+    if (node && node->next)
+        return node->next;
+    if (node)
+        i = (node->hash & (map_room(map) - 1)) + 1;
+    for (; i < map_room(map); i++)
+        if (*map_chain(map, (uint32_t)i))
+            return *map_chain(map, (uint32_t)i);
+    return NULL;
+}
+
+void dscomm_priv_map_clear(map_t *map, void (*free_node)(node_t *node))
+{
+    for (size_t i = 0; i < map_room(map); i++) {
+        node_t *next;
+
+        for (node_t *node = *map_chain(map, (uint32_t)i); node; node = next) {
+            next = node->next;
+            free_node(node);
+        }
+    }
+    free(map->grown);
+    memset(map, 0, sizeof *map);
+}
+
+void dscomm_priv_list_free(node_t *node)
+{
+    dscomm_priv_bytes_unref(node->key);
+    free(node);
+}
+
+dscomm_priv_list_t *dscomm_priv_list_ensure(map_t *map,
+                                            dscomm_priv_bytes_t *key)
+{
+    dscomm_priv_list_t *list = dscomm_priv_map_find(map, key->data);
+
+    if (!list && (list = calloc(1, sizeof *list)) != NULL) {
+        list->node.key = dscomm_priv_bytes_ref(key);
+        dscomm_priv_map_add(map, &list->node);
+    }
+    return list;
+}
+
+void dscomm_priv_list_end_if_empty(map_t *map, dscomm_priv_list_t *list)
+{
+    if (list->items.length)
+        return;
+    dscomm_priv_map_remove(map, &list->node);
+    dscomm_priv_list_free(&list->node);
+}
+
+bool dscomm_priv_queue_push(GQueue *queue, dscomm_priv_bytes_t *bytes)
+{
+    GList *link = calloc(1, sizeof *link);
+
+    if (!link)
+        return false;
+    link->data = bytes;
+    g_queue_push_tail_link(queue, link);
+    return true;
+}
+
+dscomm_priv_bytes_t *dscomm_priv_queue_pop(GQueue *queue)
+{
+    GList *link = g_queue_pop_head_link(queue);
+    dscomm_priv_bytes_t *bytes = link ? link->data : NULL;
+
+    free(link);
+    return bytes;
+}
+
+void dscomm_priv_queue_clear(GQueue *queue)
+{
+    dscomm_priv_bytes_t *bytes;
+
+    while ((bytes = dscomm_priv_queue_pop(queue)) != NULL)
+        dscomm_priv_bytes_unref(bytes);
+}
+
+/* Tables */
 
 struct dscomm_priv_table {
     dscomm_priv_map_t pairs; /* of pair_t */
