@@ -93,7 +93,8 @@ static dscomm_status_t bootstrap_fail_late(const dscomm_bootstrap_t *bootstrap)
 
 /* Broadcasts rank 0's data. On failure MPI may still use the copy, which is not
  * freed then. */
-static dscomm_status_t broadcast(dscomm_bootstrap_t *bootstrap, turn_t *turn)
+static dscomm_status_t bootstrap_broadcast(dscomm_bootstrap_t *bootstrap,
+                                           turn_t *turn)
 {
     const int is_root = bootstrap->rank == 0;
     void *copy = g_malloc(bootstrap->bytes);
@@ -134,8 +135,8 @@ static void turn_move(const turn_t *turn)
     turn_leave(turn);
 }
 
-static dscomm_status_t await_all(const dscomm_bootstrap_t *bootstrap,
-                                 turn_t *turn)
+static dscomm_status_t bootstrap_await_all(const dscomm_bootstrap_t *bootstrap,
+                                           turn_t *turn)
 {
     turn->pause = PAUSE_US;
     for (;;) {
@@ -176,9 +177,9 @@ dscomm_status_t engine_bootstrap(dscomm_bootstrap_t *bootstrap)
         engine_library_set_unsafe(1);
         return status;
     }
-    status = broadcast(bootstrap, &turn);
+    status = bootstrap_broadcast(bootstrap, &turn);
     if (status == DSCOMM_OK)
-        status = await_all(bootstrap, &turn);
+        status = bootstrap_await_all(bootstrap, &turn);
     turn_enter(&turn);
     engine_errors_release();
     turn_leave(&turn);

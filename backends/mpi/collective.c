@@ -61,8 +61,9 @@ static int is_far(const engine_t *engine, const dscomm_coll_args_t *args)
     return 0;
 }
 
-/* MPICH 4.0 crashes where the root's result replaces its input. */
-static int is_shy(const engine_t *engine, const dscomm_coll_args_t *args)
+/* MPICH 4.0 crashes in a reduce in place, so the root reduces into a stage. */
+static int reduce_needs_stage(const engine_t *engine,
+                              const dscomm_coll_args_t *args)
 {
 #if defined(OPEN_MPI)
     (void)engine, (void)args;
@@ -72,12 +73,13 @@ static int is_shy(const engine_t *engine, const dscomm_coll_args_t *args)
 #endif
 }
 
-/* How many bytes MPI puts into the stage instead of recv. */
+/* Returns the bytes that MPI writes to the stage instead of recv. */
 static size_t staged(const engine_t *engine, const dscomm_coll_args_t *args)
 {
     switch (args->coll) {
     case DSCOMM_COLL_REDUCE:
-        return is_shy(engine, args) ? args->count * args->element : 0;
+        return reduce_needs_stage(engine, args) ? args->count * args->element
+                                                : 0;
     case DSCOMM_COLL_REDUCE_SCATTER:
     case DSCOMM_COLL_REDUCE_SCATTER_V:
         return args->recv == own_part(engine, args)

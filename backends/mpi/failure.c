@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A group's end: marked here by anyone, told to the others (notice.c) by
- * whoever calls next. */
+/* Revocation of a group. Any thread marks the group here; the next thread that
+ * may call MPI sends the notices to the other ranks (notice.c). */
 #include "config.h"
 
 #include "backends/mpi/impl.h"
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Where another thread is inside, that one will see, at the latest when it
- * leaves. */
+/* Makes progress, and with it sends notices. If another thread holds the lock,
+ * that thread does so, at the latest when it releases the lock. */
 static void failure_look(engine_t *engine)
 {
     do {
@@ -18,12 +18,12 @@ static void failure_look(engine_t *engine)
             return;
         engine->poll(engine);
         pthread_mutex_unlock(engine->lock);
-    } while (atomic_load(&engine->untold) && engine_library_alive() &&
+    } while (atomic_load(&engine->notify_due) && engine_library_alive() &&
              engine->comm != MPI_COMM_NULL);
 }
 
-/* Not by a thread that MPI, or the program, does not expect here: there may be
- * one at a time in all of the program. */
+/* As above, if this thread may call MPI: if MPI allows only one thread at a
+ * time in the whole program, only the thread that opened the group may. */
 void engine_look(engine_t *engine)
 {
     if (engine->lock == &engine->own_lock ||
@@ -31,8 +31,8 @@ void engine_look(engine_t *engine)
         failure_look(engine);
 }
 
-/* The clock moves as often as that. Two threads that look at once do no harm.
- */
+/* Looks for notices at most once per tick of the coarse clock. Two threads may
+ * look at the same time. */
 void engine_listen(engine_t *engine)
 {
     struct timespec now;
@@ -45,22 +45,24 @@ void engine_listen(engine_t *engine)
     engine_look(engine);
 }
 
-/* Whoever has called MPI may do so again. */
+/* Releases the lock after calls of MPI, and sends notices that became due
+ * meanwhile. */
 void engine_leave(engine_t *engine)
 {
     pthread_mutex_unlock(engine->lock);
-    if (G_UNLIKELY(atomic_load(&engine->untold)) && engine_may_call(engine))
+    if (G_UNLIKELY(atomic_load(&engine->notify_due)) && engine_may_call(engine))
         failure_look(engine);
 }
 
-/* The others are told at once: this rank may not call again for long. */
+/* Sends the notices at once, because this rank may not make another call for a
+ * long time. */
 void engine_revoke(void *impl, dscomm_status_t status, const char *sentence)
 {
     engine_t *engine = impl;
 
     if (!ending_mark(&engine->ending, status, sentence))
         return;
-    atomic_store(&engine->untold, 1);
+    atomic_store(&engine->notify_due, 1);
     engine_look(engine);
 }
 
@@ -77,7 +79,8 @@ dscomm_status_t engine_status(void *impl, char *text, size_t size)
     return ending_status(&engine->ending, text, size);
 }
 
-/* Another thread may be about to say why the group has ended. */
+/* Revokes the group. If another thread did so first, its status and sentence
+ * are the result. */
 dscomm_status_t engine_give_up(engine_t *engine, dscomm_status_t status,
                                const char *sentence)
 {
@@ -100,7 +103,8 @@ static dscomm_status_t failure_status(int code, dscomm_status_t otherwise)
     return otherwise;
 }
 
-/* MPICH says which calls it was in, line by line, and then why. */
+/* Returns the last line of MPICH's text: the cause. The lines before it are a
+ * stack of calls. */
 static const char *last_line(char *text)
 {
     const char *line;

@@ -69,11 +69,12 @@ typedef struct engine {
     int tag_limit; /* tags of users below it go as they are */
     int tag_room; /* the core's tags, from there on */
 
-    /* Own, or one for all groups where MPI has only one thread at a time. Held
-     * for everything below, and by whoever calls MPI, but for run. */
+    /* lock is own_lock, or one lock for all groups if MPI allows only one
+     * thread at a time. It guards the members below, and is held during calls
+     * of MPI except those of run. */
     pthread_mutex_t own_lock, *lock;
     pthread_t opener;
-    int funneled; /* MPI takes calls of that thread alone */
+    int funneled; /* 1: only thread opener may call MPI */
     TAILQ_HEAD(, engine_request) delayed; /* what others have started */
     engine_active_t active;
     TAILQ_HEAD(, engine_request) receives; /* oldest first */
@@ -81,21 +82,21 @@ typedef struct engine {
     int *headers; /* of each rank: the tag of its next message, or -1 */
     unsigned completed;
     TAILQ_HEAD(, engine_request) owed; /* cancelled, but may still be sent */
-    int strayed; /* a send was cancelled, and may be received by nobody */
+    int strayed; /* 1: a send was cancelled that may never be received */
 
-    /* engine_poll(), which lies above failure.c: a failure lets the messages go
-     * on that tell others of it. */
+    /* engine_poll(), called by failure.c, which must not include headers above
+     * it: a failure makes progress on its notices. */
     void (*poll)(struct engine *engine);
     ending_t ending;
-    atomic_int untold; /* the others are to be told */
-    atomic_long listened; /* when somebody last looked */
-    uint32_t mark; /* the group's, in notices */
+    atomic_int notify_due; /* 1: notices must be sent to the other ranks */
+    atomic_long listened; /* coarse clock at the last look for notices */
+    uint32_t mark; /* identifies the group in notices */
     int met_all; /* at the end, all of MPI's ranks */
 } engine_t;
 
 /* apart.c */
 
-/* Tells that a call of MPI has come back. */
+/* Set when a call of MPI has returned. */
 typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -190,10 +191,10 @@ void engine_leave(engine_t *engine);
 #define WIRE_FOLLOW(engine) ((engine)->tag_limit - 2)
 #define WIRE_NOTICE(engine) ((engine)->tag_limit - 3)
 #define TAGS_TAKEN 3
-/* With the lock held: tells the other ranks, if that is to be done. */
-void engine_tell(engine_t *engine);
-/* A message from source says that the group is revoked. */
-void engine_told(engine_t *engine, MPI_Message *message, size_t bytes);
+/* With the lock held: sends the notices that are due to the other ranks. */
+void engine_notify(engine_t *engine);
+/* Handles a notice: another rank has revoked the group. */
+void engine_notified(engine_t *engine, MPI_Message *message, size_t bytes);
 
 /* active.c: with the lock held. */
 

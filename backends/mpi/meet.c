@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ranks of a group meet in its store before they make a communicator, since
- * MPI waits for ever for those that do not come, and tells nothing of those
- * that are not its own. They agree on whether there is a group by one key,
- * which is written once: by the last one to come, or by any that cannot take
- * part or does not want to wait any longer. So none is left alone in MPI. */
+/* The ranks of a group meet in its store before they make a communicator,
+ * because MPI would wait for missing ranks for ever, and cannot tell which ones
+ * are missing. The decision whether there will be a group is one key of the
+ * store, which is written only once: by the last rank to arrive, or by a rank
+ * that cannot take part or has reached its deadline. So either all ranks call
+ * MPI to make the communicator, or none does. */
 #include "config.h"
 
 #include "backends/mpi/engine.h"
@@ -16,17 +17,18 @@
 #define NAMES_MOST 8
 #define TEXT_MAX 512
 
-/* The map, or a refusal: a map's beginning with status and a sentence behind
- * it. */
+/* The decision: the map of all ranks; or a refusal, which has the map's first
+ * members with a status, followed by a sentence. */
 typedef struct {
     mpi_map_t *map; /* to be given to dscomm_store_free() */
     size_t size;
-} verdict_t;
+} decision_t;
 
-/* Whose ranks do not fit together; 0 where there can be a group. */
-static int object(const dscomm_backend_args_t *args,
-                  const mpi_card_t *const *cards, int rank, char *text,
-                  size_t size)
+/* Returns 0 if rank's card is compatible with rank 0's; else writes the reason
+ * to text and returns its length. */
+static int card_object(const dscomm_backend_args_t *args,
+                       const mpi_card_t *const *cards, int rank, char *text,
+                       size_t size)
 {
     const mpi_card_t *card = cards[rank];
     char first[DSCOMM_CREATION_RANK_MAX], other[DSCOMM_CREATION_RANK_MAX];
@@ -46,22 +48,23 @@ static int object(const dscomm_backend_args_t *args,
     return 0;
 }
 
-static dscomm_status_t records_decide(const dscomm_backend_args_t *args,
+static dscomm_status_t decision_store(const dscomm_backend_args_t *args,
                                       const mpi_map_t *map, size_t size,
-                                      verdict_t *ret_verdict)
+                                      decision_t *ret_decision)
 {
     void *value;
     dscomm_status_t status = dscomm_store_compare_set(
-        args->store, "map", "", 0, map, size, &value, &ret_verdict->size);
+        args->store, "map", "", 0, map, size, &value, &ret_decision->size);
 
     if (status == DSCOMM_OK)
-        ret_verdict->map = value;
+        ret_decision->map = value;
     return status;
 }
 
-static dscomm_status_t record_refuse(const dscomm_backend_args_t *args,
-                                     dscomm_status_t why, const char *sentence,
-                                     verdict_t *ret_verdict)
+static dscomm_status_t decision_refuse(const dscomm_backend_args_t *args,
+                                       dscomm_status_t why,
+                                       const char *sentence,
+                                       decision_t *ret_decision)
 {
     const size_t length = strlen(sentence);
     mpi_map_t *map = g_malloc0(sizeof *map + length);
@@ -69,7 +72,7 @@ static dscomm_status_t record_refuse(const dscomm_backend_args_t *args,
 
     map->status = why;
     memcpy(map->mpi_ranks, sentence, length);
-    status = records_decide(args, map, sizeof *map + length, ret_verdict);
+    status = decision_store(args, map, sizeof *map + length, ret_decision);
     g_free(map);
     return status;
 }
@@ -85,9 +88,9 @@ static void map_draw(mpi_map_t *map)
     map->mark = numbers[1];
 }
 
-static dscomm_status_t allow(const dscomm_backend_args_t *args,
-                             const mpi_card_t *const *cards,
-                             verdict_t *ret_verdict)
+static dscomm_status_t decision_make(const dscomm_backend_args_t *args,
+                                     const mpi_card_t *const *cards,
+                                     decision_t *ret_decision)
 {
     const size_t size =
         sizeof(mpi_map_t) + (size_t)args->ranks * sizeof(int32_t);
@@ -102,17 +105,17 @@ static dscomm_status_t allow(const dscomm_backend_args_t *args,
         map->mpi_ranks[r] = cards[r]->mpi_rank;
         map->blocking &= cards[r]->blocking;
         map->based &= cards[r]->based;
-        objects = object(args, cards, r, text, sizeof text);
+        objects = card_object(args, cards, r, text, sizeof text);
     }
-    status = objects
-                 ? record_refuse(args, DSCOMM_ERR_NO_BACKEND, text, ret_verdict)
-                 : records_decide(args, map, size, ret_verdict);
+    status = objects ? decision_refuse(args, DSCOMM_ERR_NO_BACKEND, text,
+                                       ret_decision)
+                     : decision_store(args, map, size, ret_decision);
     g_free(map);
     return status;
 }
 
-/* All ranks' cards, to be freed. */
-static dscomm_status_t read_cards(const dscomm_backend_args_t *args,
+/* Reads the cards of all ranks; the caller frees them. */
+static dscomm_status_t cards_read(const dscomm_backend_args_t *args,
                                   void **cards)
 {
     const size_t ranks = (size_t)args->ranks;
@@ -136,25 +139,27 @@ static dscomm_status_t read_cards(const dscomm_backend_args_t *args,
     return status;
 }
 
-/* The last one to come does so for all. */
-static dscomm_status_t record_publish(const dscomm_backend_args_t *args,
-                                      verdict_t *ret_verdict)
+/* The last rank to arrive decides for all. */
+static dscomm_status_t decision_publish(const dscomm_backend_args_t *args,
+                                        decision_t *ret_decision)
 {
     void **cards = g_new0(void *, (gsize)args->ranks);
-    dscomm_status_t status = read_cards(args, cards);
+    dscomm_status_t status = cards_read(args, cards);
 
     if (status == DSCOMM_OK)
-        status = allow(args, (const mpi_card_t *const *)cards, ret_verdict);
+        status =
+            decision_make(args, (const mpi_card_t *const *)cards, ret_decision);
     else
-        status = record_refuse(args, status, dscomm_last_error(), ret_verdict);
+        status =
+            decision_refuse(args, status, dscomm_last_error(), ret_decision);
     for (int r = 0; r < args->ranks; r++)
         dscomm_store_free(cards[r]);
     g_free(cards);
     return status;
 }
 
-/* "rank 0 (pid 811 on b), rank 2 (pid 813 on b)": those that have not come, to
- * be freed; "" if all have. */
+/* Returns the missing ranks, "rank 0 (pid 811 on b), rank 2 (pid 813 on b)", or
+ * "" if none is missing; the caller frees it. */
 static char *missing_ranks_name(const dscomm_backend_args_t *args)
 {
     GString *names = g_string_new(NULL);
@@ -174,7 +179,7 @@ static char *missing_ranks_name(const dscomm_backend_args_t *args)
     return g_string_free(names, FALSE);
 }
 
-/* Those that are missing, at the deadline. */
+/* Fails at the deadline, with the missing ranks. */
 static dscomm_status_t meeting_fail_missing(const dscomm_backend_args_t *args)
 {
     char *names = missing_ranks_name(args);
@@ -189,33 +194,34 @@ static dscomm_status_t meeting_fail_missing(const dscomm_backend_args_t *args)
     return status;
 }
 
-/* The map. Whoever cannot wait any longer refuses, and so learns whether the
- * map was there before: then the others are in MPI already. */
-static dscomm_status_t await_map(const dscomm_backend_args_t *args,
-                                 verdict_t *ret_verdict)
+/* Waits for the decision. At the deadline this rank tries to write a refusal.
+ * If the map was written before, the map stays the decision, because other
+ * ranks may be in MPI already. */
+static dscomm_status_t decision_await(const dscomm_backend_args_t *args,
+                                      decision_t *ret_decision)
 {
     const char *key = "map";
     char *why;
     void *value;
     dscomm_status_t status = dscomm_backend_creation_get(
-        args, &key, 1, args->open_ms, &value, &ret_verdict->size);
+        args, &key, 1, args->open_ms, &value, &ret_decision->size);
 
     if (status == DSCOMM_OK) {
-        ret_verdict->map = value;
+        ret_decision->map = value;
         return status;
     }
     if (status == DSCOMM_ERR_TIMEOUT)
         status = meeting_fail_missing(args);
     status = dscomm_backend_creation_fail(args, status);
     why = g_strdup(dscomm_last_error());
-    status = record_refuse(args, status, why, ret_verdict);
+    status = decision_refuse(args, status, why, ret_decision);
     g_free(why);
     return status;
 }
 
-static dscomm_status_t ranks_meet(const dscomm_backend_args_t *args,
-                                  const mpi_card_t *card,
-                                  verdict_t *ret_verdict)
+static dscomm_status_t cards_exchange(const dscomm_backend_args_t *args,
+                                      const mpi_card_t *card,
+                                      decision_t *ret_decision)
 {
     dscomm_status_t status;
     int64_t here = 0;
@@ -228,70 +234,73 @@ static dscomm_status_t ranks_meet(const dscomm_backend_args_t *args,
     if (status < 0)
         return status;
     if (here == args->ranks)
-        return record_publish(args, ret_verdict);
-    return await_map(args, ret_verdict);
+        return decision_publish(args, ret_decision);
+    return decision_await(args, ret_decision);
 }
 
-static int is_refusal(const verdict_t *verdict)
+static int decision_is_refusal(const decision_t *decision)
 {
-    return verdict->size >= sizeof(mpi_map_t) && verdict->map->status < 0;
+    return decision->size >= sizeof(mpi_map_t) && decision->map->status < 0;
 }
 
-static dscomm_status_t records_check(const dscomm_backend_args_t *args,
-                                     const verdict_t *verdict)
+static dscomm_status_t decision_check(const dscomm_backend_args_t *args,
+                                      const decision_t *decision)
 {
     const size_t ranks = (size_t)args->ranks * sizeof(int32_t);
-    const mpi_map_t *map = verdict->map;
+    const mpi_map_t *map = decision->map;
 
-    if (is_refusal(verdict))
+    if (decision_is_refusal(decision))
         return dscomm_fail((dscomm_status_t)map->status, "%.*s",
-                           (int)(verdict->size - sizeof *map),
+                           (int)(decision->size - sizeof *map),
                            (const char *)map->mpi_ranks);
-    if (verdict->size == sizeof *map + ranks)
+    if (decision->size == sizeof *map + ranks)
         return DSCOMM_OK;
     return dscomm_fail(DSCOMM_ERR_PROTOCOL,
                        "group '%s': the ranks' map has %zu bytes, not %zu",
-                       args->name, verdict->size, sizeof *map + ranks);
+                       args->name, decision->size, sizeof *map + ranks);
 }
 
-/* Refuses for this rank's reason; a death is everybody's. */
-static dscomm_status_t decline(const dscomm_backend_args_t *args,
-                               dscomm_status_t own, const char *why,
-                               verdict_t *ret_verdict)
+/* Refuses for a reason of this rank. The sentence names the rank, unless the
+ * reason is a death, which all ranks see. */
+static dscomm_status_t decision_decline(const dscomm_backend_args_t *args,
+                                        dscomm_status_t own, const char *why,
+                                        decision_t *ret_decision)
 {
     char who[DSCOMM_CREATION_RANK_MAX];
     char *sentence;
     dscomm_status_t status;
 
     if (own == DSCOMM_ERR_PEER_FAILED)
-        return record_refuse(args, own, why, ret_verdict);
+        return decision_refuse(args, own, why, ret_decision);
     sentence = g_strdup_printf(
         "%s: %s", dscomm_backend_creation_rank(args, args->rank, who), why);
-    status = record_refuse(args, own, sentence, ret_verdict);
+    status = decision_refuse(args, own, sentence, ret_decision);
     g_free(sentence);
     return status;
 }
 
-/* Where MPI has not come back in time, another rank may have said why. */
+/* If initialising MPI timed out on this rank (own), another rank's refusal may
+ * have the cause; its sentence is then kept. */
 dscomm_status_t mpi_meet(const dscomm_backend_args_t *args, dscomm_status_t own,
                          const mpi_card_t *card, mpi_map_t **ret_map)
 {
     char *why = own < 0 ? g_strdup(dscomm_last_error()) : NULL;
-    verdict_t verdict = {0};
-    dscomm_status_t status = own < 0 ? decline(args, own, why, &verdict)
-                                     : ranks_meet(args, card, &verdict);
-    int told;
+    decision_t decision = {0};
+    dscomm_status_t status = own < 0
+                                 ? decision_decline(args, own, why, &decision)
+                                 : cards_exchange(args, card, &decision);
+    int refused;
 
     if (status == DSCOMM_OK)
-        status = records_check(args, &verdict);
-    told = own == DSCOMM_ERR_TIMEOUT && is_refusal(&verdict) &&
-           status != DSCOMM_ERR_TIMEOUT;
-    if (own < 0 && !told)
+        status = decision_check(args, &decision);
+    refused = own == DSCOMM_ERR_TIMEOUT && decision_is_refusal(&decision) &&
+              status != DSCOMM_ERR_TIMEOUT;
+    if (own < 0 && !refused)
         status = dscomm_fail(own, "%s", why);
     g_free(why);
     if (status == DSCOMM_OK)
-        *ret_map = verdict.map;
+        *ret_map = decision.map;
     else
-        dscomm_store_free(verdict.map);
+        dscomm_store_free(decision.map);
     return status;
 }

@@ -169,7 +169,7 @@ static void read_header(engine_t *engine, engine_arrival_t *arrival)
 static void arrival_take(engine_t *engine, engine_arrival_t *arrival, int wire)
 {
     if (wire == WIRE_NOTICE(engine)) {
-        engine_told(engine, &arrival->message, arrival->bytes);
+        engine_notified(engine, &arrival->message, arrival->bytes);
         return;
     }
     if (wire == WIRE_HEADER(engine)) {
@@ -324,7 +324,7 @@ void engine_poll(engine_t *engine)
 {
     if (!engine_library_alive() || engine->comm == MPI_COMM_NULL)
         return;
-    engine_tell(engine);
+    engine_notify(engine);
     begin_delayed(engine);
     for (int i = 0; i < POLL_MOST; i++) {
         engine_arrival_t arrival = {0};

@@ -22,12 +22,12 @@ static int notify(engine_t *engine, int rank, const void *buffer, int bytes,
                      engine->comm, request) != MPI_SUCCESS;
 }
 
-void engine_tell(engine_t *engine)
+void engine_notify(engine_t *engine)
 {
     engine_request_t *request;
     notice_t *notice;
 
-    if (!atomic_exchange(&engine->untold, 0) || !engine_library_alive() ||
+    if (!atomic_exchange(&engine->notify_due, 0) || !engine_library_alive() ||
         engine_reserve(engine, 0) < 0)
         return;
     notice = g_new0(notice_t, 1);
@@ -54,7 +54,7 @@ void engine_tell(engine_t *engine)
     }
 }
 
-void engine_told(engine_t *engine, MPI_Message *message, size_t bytes)
+void engine_notified(engine_t *engine, MPI_Message *message, size_t bytes)
 {
     notice_t notice = {0};
 

@@ -55,10 +55,11 @@ static bool all_others_left(const shm_t *shm)
     return true;
 }
 
-/* Has the source of a receive left? Where it may be any rank, this one could
- * still send, unless it waits in this very call. The world's last barrier may
- * be messages of the core. */
-static bool is_hopeless(const shm_t *shm, const shm_request_t *receive)
+/* Can no rank send to this receive any more, because its source has left? With
+ * any source, this rank itself could still send, unless it waits in this call.
+ * In the world's last barrier, which may be messages of the core, ranks that
+ * are leaving still send. */
+static bool receive_is_orphaned(const shm_t *shm, const shm_request_t *receive)
 {
     const dscomm_message_t *message = &receive->p2p.message;
     int source = message->peer;
@@ -70,8 +71,8 @@ static bool is_hopeless(const shm_t *shm, const shm_request_t *receive)
            shm_left(shm, source) >= (last ? SHM_LEFT : SHM_LEAVING);
 }
 
-/* A receive that is hopeless before all messages are taken in, and waits still
- * afterwards, gets none. */
+/* Fails the receives whose source has left. A receive must be orphaned before
+ * all messages that have arrived are matched, and still wait after that. */
 void shm_left_receives(shm_t *shm)
 {
     shm_request_t *receive, *next;
@@ -80,15 +81,15 @@ void shm_left_receives(shm_t *shm)
     if (atomic_load(&shm->own->left) != SHM_STAYS)
         return;
     for (receive = shm->p2p->posted.head; receive; receive = receive->next) {
-        receive->p2p.hopeless = is_hopeless(shm, receive);
-        any = any || receive->p2p.hopeless;
+        receive->p2p.orphaned = receive_is_orphaned(shm, receive);
+        any = any || receive->p2p.orphaned;
     }
     if (!any)
         return;
     shm->advance_messages(shm);
     for (receive = shm->p2p->posted.head; receive; receive = next) {
         next = receive->next;
-        if (!receive->p2p.hopeless)
+        if (!receive->p2p.orphaned)
             continue;
         shm_list_remove(&shm->p2p->posted, receive);
         shm_unwant_source(shm, receive->p2p.message.peer);

@@ -56,7 +56,7 @@ struct shm_request {
             uint64_t reference; /* where it lies, if it is read in place */
             uint64_t total; /* bytes of the message that a receive matched */
             bool blocking; /* nothing else happens before it ends */
-            bool hopeless; /* see leave.c */
+            bool orphaned; /* see leave.c */
         } p2p;
     };
 };
