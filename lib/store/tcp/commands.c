@@ -5,7 +5,7 @@
 
 #include "lib/store/tcp/refused.h"
 #include "lib/store/table.h"
-#include "lib/store/tcp/waiters.h"
+#include "lib/store/tcp/session.h"
 
 #include "lib/base/status.h"
 
@@ -44,7 +44,7 @@ static void free_queue(dscomm_priv_node_t *node)
     dscomm_priv_list_free(node);
 }
 
-/* Nobody's keys, see store-wire.h. */
+/* Nobody's keys, see wire.h. */
 static const char *const own_keys[] = {WIRE_SERVER_KEY, WIRE_JOB_KEY};
 
 static dscomm_status_t set_own(commands_t *commands, const char *key,

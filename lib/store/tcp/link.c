@@ -8,7 +8,7 @@
 #include "lib/base/node.h"
 #include "lib/base/process-fd.h"
 #include "lib/base/status.h"
-#include "lib/store/tcp/stopped-server.h"
+#include "lib/store/tcp/socket-owner.h"
 #include "lib/store/tcp/handshake.h"
 #include "lib/store/tcp/own-will.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Credentials by libmunge, see store-munge.h. */
+/* Credentials by libmunge, see munge.h. */
 #include "config.h"
 
 #include "lib/store/tcp/munge.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The last wills of this process, on the connections of one store: what the
- * server does with them is in store-will.h. All connections that are bound give
+ * server does with them is in will.h. All connections that are bound give
  * the same name of the client, so the server carries the wills out when the
  * last of them has ended.
  *

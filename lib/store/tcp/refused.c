@@ -6,7 +6,7 @@
 #include "lib/store/tcp/refused.h"
 
 #include "lib/base/status.h"
-#include "lib/store/tcp/socket-table.h"
+#include "lib/store/tcp/socket-owner.h"
 
 #include <netinet/tcp.h>
 #include <stdio.h>

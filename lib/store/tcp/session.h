@@ -8,6 +8,8 @@
 #include "lib/store/tcp/socket.h"
 #include "lib/store/tcp/wire.h"
 
+#include <stdbool.h>
+
 typedef struct dscomm_priv_session dscomm_priv_session_t;
 typedef struct dscomm_priv_commands dscomm_priv_commands_t;
 
@@ -55,7 +57,7 @@ struct dscomm_priv_session {
 
     dscomm_priv_bytes_t *client; /* whose last will it holds, or NULL */
 
-    /* WAIT or BARRIER under way, of store-waiters.c */
+    /* WAIT or BARRIER under way */
     gboolean waiting;
     GQueue waits; /* one for each key that is missing */
 };
@@ -94,5 +96,34 @@ gboolean dscomm_priv_session_write(dscomm_priv_session_t *session,
                                    const char **ret_problem);
 /* So much is to be sent that no further request is looked at. */
 gboolean dscomm_priv_session_is_full(const dscomm_priv_session_t *session);
+
+/* The sessions that wait: in WAIT for keys, in BARRIER for the others. */
+
+typedef enum { WAITERS_KEY, WAITERS_BARRIER, WAITERS_KINDS } waiters_kind_t;
+
+typedef struct {
+    dscomm_priv_map_t of[WAITERS_KINDS]; /* lists by key */
+} dscomm_priv_waiters_t; /* all zero: empty */
+
+/* No session must wait. */
+void dscomm_priv_waiters_clear(dscomm_priv_waiters_t *waiters);
+
+/* Makes session wait for one more key; nothing if it waits for that already.
+ * The wait itself begins when the caller sets session->waiting. False: there is
+ * no memory. */
+bool dscomm_priv_waiters_add(dscomm_priv_waiters_t *waiters,
+                             waiters_kind_t kind, dscomm_priv_data_t key,
+                             dscomm_priv_session_t *session);
+/* Ends what session waits for, without an answer. */
+void dscomm_priv_waiters_remove(dscomm_priv_session_t *session);
+/* The key has come: all sessions that wait for it have one key less to wait
+ * for, and get an answer after the last. */
+void dscomm_priv_waiters_wake(dscomm_priv_waiters_t *waiters,
+                              waiters_kind_t kind, dscomm_priv_data_t key);
+/* The same for one session in WAIT. */
+void dscomm_priv_waiters_wake_one(dscomm_priv_waiters_t *waiters,
+                                  dscomm_priv_data_t key);
+/* Tells session that all that it has waited for has come. */
+void dscomm_priv_waiters_answer(dscomm_priv_session_t *session);
 
 #endif

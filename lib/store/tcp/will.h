@@ -14,7 +14,7 @@
 #define LIB_STORE_WILL_H
 
 #include "lib/store/table.h"
-#include "lib/store/tcp/waiters.h"
+#include "lib/store/tcp/session.h"
 
 #define WILL_GRACE_MS 300
 #define WILL_COUNT_MAX 1024 /* wills of one client */

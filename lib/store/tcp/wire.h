@@ -32,14 +32,14 @@ enum {
     WIRE_QUEUE_LEN = 16,
     WIRE_LIST_KEYS = 17,
     WIRE_BARRIER = 18,
-    /* dscomm's own, at numbers that torch leaves free, see store-secret.h.
+    /* dscomm's own, at numbers that torch leaves free, see secret.h.
      * CHALLENGE gives a nonce and is answered with a wire_challenge_t; PROOF
      * gives the client's proof and has no answer. Until then a server with a
      * secret executes nothing else but VALIDATE and PING, whose number it
      * answers inverted. */
     WIRE_CHALLENGE = 64,
     WIRE_PROOF = 65,
-    /* Gives the client's identifier, a key and a value, see store-will.h: the
+    /* Gives the client's identifier, a key and a value, see will.h: the
      * connection is one of a client that has this last will. An empty value
      * withdraws the will for the key, or all wills if the key is empty. There
      * is no answer. A client gives a will only to a server that has named
@@ -51,7 +51,7 @@ enum {
      * feed and why. */
     WIRE_CREDENTIAL = 67,
     /* Gives a dscomm_priv_rank_t, whose process will not use the store since
-     * their secrets differ, see store-refused.h. There is no answer; a server
+     * their secrets differ, see refused.h. There is no answer; a server
      * executes it before PROOF, too. */
     WIRE_REFUSED = 68,
     WIRE_COMMANDS
@@ -118,7 +118,7 @@ typedef struct {
 typedef struct {
     int command; /* of the request; -1 before its first byte */
     size_t end; /* bytes of it that are understood */
-    const char *field; /* what comes next, see the table in store-wire.c */
+    const char *field; /* what comes next, see the table in wire.c */
     const char *loop; /* fields that repeat, or NULL */
     uint64_t left; /* how often they still do */
     size_t want; /* end of the key or value that began, or 0 */
