@@ -78,7 +78,7 @@ static void test_cancel(void)
  * anew. */
 static void test_reconnect(void)
 {
-    fake_t fake = {.answers = {"\7"}, .sizes = {1}, .connections = 2};
+    fake_t fake = {.answers = {"\7\7"}, .sizes = {2}, .connections = 2};
     dscomm_store_t *store = NULL;
 
     fake_start(&fake);
@@ -96,8 +96,8 @@ static void test_reconnect(void)
 /* What has the port later is another store, even if it would answer. */
 static void test_replaced(void)
 {
-    fake_t fake = {.answers = {"\7"},
-                   .sizes = {1},
+    fake_t fake = {.answers = {"\7\7"},
+                   .sizes = {2},
                    .names = {NULL, "\20\0\0\0\0\0\0\0this is another."},
                    .connections = 2};
     dscomm_store_t *store = NULL;
