@@ -18,7 +18,7 @@ int engine_library_alive(void)
 static void count_poll(engine_t *engine)
 {
     polls++;
-    engine_tell(engine);
+    engine_notify(engine);
 }
 
 const char *engine_device_why(void)
