@@ -25,6 +25,7 @@ void dscomm_priv_world_free(dscomm_world_t *world)
 {
     pthread_mutex_destroy(&world->lock);
     dscomm_priv_nodes_clear(&world->meeting.nodes);
+    dscomm_priv_nodes_clear(&world->meeting.hosts);
     dscomm_priv_processes_free(world->meeting.processes);
     if (world->rules)
         g_array_free(world->rules, TRUE);

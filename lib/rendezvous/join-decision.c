@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rank 0 decides for all, from the records, which backend serves the world and
  * which ranks share a node. It tells them by lines of text: "ok", backend,
- * ranks, nodes, oversubscribed, rank 0's pid, node and host; or "error",
+ * ranks, nodes, hosts, oversubscribed, rank 0's pid, node and host; or "error",
  * status, sentence. */
 #include "config.h"
 
@@ -15,18 +15,37 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WORD, BACKEND, SIZE, NODES, OVERSUBSCRIBED, PID, NODE, HOST, LINES };
+enum {
+    WORD,
+    BACKEND,
+    SIZE,
+    NODES,
+    HOSTS,
+    OVERSUBSCRIBED,
+    PID,
+    NODE,
+    HOST,
+    LINES
+};
 
 char *dscomm_priv_join_decision_write(const dscomm_join_decision_t *decision)
 {
-    char *nodes = dscomm_priv_nodes_write(&decision->nodes), *text;
+    char *nodes = dscomm_priv_nodes_write(&decision->nodes);
+    char *hosts = dscomm_priv_nodes_write(&decision->hosts);
+    char *text = g_strdup_printf(
+        "ok\n%s\n%d\n%s\n%s\n%d\n%lld\n%s\n%s", decision->module->name,
+        decision->nodes.ranks, nodes, hosts, decision->oversubscribed,
+        (long long)decision->pid, decision->node, decision->host);
 
-    text = g_strdup_printf("ok\n%s\n%d\n%s\n%d\n%lld\n%s\n%s",
-                           decision->module->name, decision->nodes.ranks, nodes,
-                           decision->oversubscribed, (long long)decision->pid,
-                           decision->node, decision->host);
+    g_free(hosts);
     g_free(nodes);
     return text;
+}
+
+void dscomm_priv_join_decision_clear(dscomm_join_decision_t *decision)
+{
+    dscomm_priv_nodes_clear(&decision->nodes);
+    dscomm_priv_nodes_clear(&decision->hosts);
 }
 
 char *dscomm_priv_join_decision_write_failure(dscomm_status_t status,
@@ -91,7 +110,8 @@ static dscomm_status_t read_good(const dscomm_join_t *join, char **lines,
     dscomm_priv_tidy(decision->node, sizeof decision->node);
     g_strlcpy(decision->host, lines[HOST], sizeof decision->host);
     if (!status &&
-        dscomm_priv_nodes_read(lines[NODES], join->size, &decision->nodes))
+        (dscomm_priv_nodes_read(lines[NODES], join->size, &decision->nodes) ||
+         dscomm_priv_nodes_read(lines[HOSTS], join->size, &decision->hosts)))
         status = fail_nonsense();
     return status;
 }
@@ -131,6 +151,8 @@ dscomm_priv_join_decision_read(const dscomm_join_t *join, const char *text,
     g_strfreev(lines);
     if (!status)
         *ret_decision = decision;
+    else
+        dscomm_priv_join_decision_clear(&decision);
     return status;
 }
 
@@ -269,8 +291,10 @@ dscomm_status_t dscomm_priv_choose_backend(const dscomm_record_t *records,
     return choose_best(&job, ret_module);
 }
 
+/* The nodes, of which the launcher's word counts; and the hosts, by memory
+ * alone. */
 static void find_nodes(const dscomm_record_t *records, int size,
-                       dscomm_nodes_t *ret_nodes)
+                       dscomm_nodes_t *ret_nodes, dscomm_nodes_t *ret_hosts)
 {
     dscomm_seat_t *seats = g_new0(dscomm_seat_t, (gsize)size);
     GString *doubt = g_string_new(NULL);
@@ -285,6 +309,14 @@ static void find_nodes(const dscomm_record_t *records, int size,
     dscomm_priv_nodes_find(seats, size, ret_nodes, doubt);
     if (doubt->len)
         dscomm_log(DSCOMM_LOG_WARN, "core", "%s", doubt->str);
+    for (int i = 0; i < size; i++)
+        seats[i] = (dscomm_seat_t){
+            .host = *records[i].alone ? records[i].alone : records[i].host,
+            .local_rank = -1,
+            .local_size = -1,
+            .node_rank = -1,
+        };
+    dscomm_priv_nodes_find(seats, size, ret_hosts, doubt);
     g_string_free(doubt, TRUE);
     g_free(seats);
 }
@@ -313,6 +345,6 @@ dscomm_status_t dscomm_priv_decide(const dscomm_record_t *records, int size,
     status = dscomm_priv_choose_backend(
         records, size, ret_decision->oversubscribed, &ret_decision->module);
     if (status == DSCOMM_OK)
-        find_nodes(records, size, &ret_decision->nodes);
+        find_nodes(records, size, &ret_decision->nodes, &ret_decision->hosts);
     return status;
 }

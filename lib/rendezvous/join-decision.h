@@ -11,11 +11,14 @@
 typedef struct {
     const dscomm_module_t *module; /* the backend */
     dscomm_nodes_t nodes;
+    dscomm_nodes_t hosts; /* the ranks that share memory */
     int oversubscribed; /* ranks outnumber processors on a machine */
     int64_t pid; /* of rank 0 */
     /* of rank 0, as in its record */
     char node[DSCOMM_NODE_MAX], host[DSCOMM_HOST_ID_MAX];
 } dscomm_join_decision_t;
+
+void dscomm_priv_join_decision_clear(dscomm_join_decision_t *decision);
 
 /* As text, for g_free(); or as the text of a failure. */
 char *dscomm_priv_join_decision_write(const dscomm_join_decision_t *decision);
@@ -41,8 +44,7 @@ dscomm_status_t dscomm_priv_join_decision_put_failure(dscomm_store_t *store,
 dscomm_status_t dscomm_priv_choose_backend(const dscomm_record_t *records,
                                            int count, int oversubscribed,
                                            const dscomm_module_t **ret_module);
-/* All that rank 0, this process, decides for them; the nodes are the caller's
- * to clear. */
+/* All that rank 0, this process, decides for them; the caller clears it. */
 dscomm_status_t dscomm_priv_decide(const dscomm_record_t *records, int size,
                                    dscomm_join_decision_t *ret_decision);
 

@@ -413,7 +413,7 @@ static dscomm_status_t lead(const attempt_t *attempt,
     if (status == DSCOMM_OK)
         *ret_decision = decision;
     else
-        dscomm_priv_nodes_clear(&decision.nodes);
+        dscomm_priv_join_decision_clear(&decision);
     return status;
 }
 

@@ -163,7 +163,7 @@ static void list_modules(const char *backend, room_t *room,
         record->why = put(room, "%s", dscomm_last_error());
         return;
     }
-    record->modules = put(room, " %s ", backend);
+    record->modules = put(room, " %s ", module->name);
     record->why = put(room, "");
 }
 

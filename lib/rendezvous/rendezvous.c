@@ -457,6 +457,7 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
         return status;
     }
     meeting.nodes = decision.nodes;
+    meeting.hosts = decision.hosts;
     if (is_by_rank_0(join))
         meeting.server_pid = dscomm_priv_processes_pid(meeting.processes, 0);
     meeting.oversubscribed = decision.oversubscribed;
@@ -636,6 +637,7 @@ void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
         dscomm_priv_clock_after(dscomm_priv_clock(), GOODBYE_MS);
 
     dscomm_priv_nodes_clear(&meeting->nodes);
+    dscomm_priv_nodes_clear(&meeting->hosts);
     if (!meeting->store)
         return;
     deadline = MIN(deadline, most);

@@ -63,6 +63,7 @@ typedef struct {
     int64_t server_pid; /* of rank 0, if it serves on this machine, or 0 */
     int oversubscribed; /* as in dscomm_backend_args_t */
     dscomm_nodes_t nodes;
+    dscomm_nodes_t hosts; /* the ranks that share memory */
     dscomm_processes_t *processes; /* NULL: one rank */
 } dscomm_meeting_t;
 

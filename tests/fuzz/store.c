@@ -213,8 +213,9 @@ static void run_decision(const uint8_t *data, size_t size)
         copy = dscomm_priv_join_decision_write(&decision);
         must(!dscomm_priv_join_decision_read(&join, copy, &again));
         must(!memcmp(decision.nodes.local, again.nodes.local, 4 * sizeof(int)));
-        dscomm_priv_nodes_clear(&decision.nodes);
-        dscomm_priv_nodes_clear(&again.nodes);
+        must(!memcmp(decision.hosts.node, again.hosts.node, 4 * sizeof(int)));
+        dscomm_priv_join_decision_clear(&decision);
+        dscomm_priv_join_decision_clear(&again);
         g_free(copy);
     }
     g_free(text);

@@ -104,7 +104,7 @@ static void check_decision(void)
                                 .node_rank = -1,
                                 .backend = (char *)"auto",
                                 .timeout_ms = 20000};
-    const char *text = "ok\nself\n2\n0:0+1,1:0+1\n0\n77\nb\nhost";
+    const char *text = "ok\nself\n2\n0:0+1,1:0+1\n0:0+2\n0\n77\nb\nhost";
     dscomm_processes_t *processes = dscomm_priv_processes_new(2);
     dscomm_join_decision_t decision = {0};
     dscomm_store_t *store = NULL;
@@ -124,7 +124,9 @@ static void check_decision(void)
        "a rank joins by the decision alone");
     is_str(dscomm_priv_processes_describe(processes, 0, who),
            "rank 0 (pid 77 on b)", "which tells who rank 0 is");
-    dscomm_priv_nodes_clear(&decision.nodes);
+    ok(decision.nodes.count == 2 && decision.hosts.count == 1,
+       "and who shares memory");
+    dscomm_priv_join_decision_clear(&decision);
     dscomm_priv_processes_free(processes);
     dscomm_store_close(store);
 }
