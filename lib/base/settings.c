@@ -99,6 +99,21 @@ static const dscomm_setting_t settings[SETTING_COUNT + 1] = {
                          NULL,
                          "Name of the machine by which ranks find out whether "
                          "they share one."},
+    [SETTING_LEVEL_INSIDE] = {"DSCOMM_TWO_LEVEL_INSIDE", DSCOMM_SETTING_STRING,
+                              "shm", 0, 0, NULL, "Backend inside each node."},
+    [SETTING_LEVEL_BETWEEN] = {"DSCOMM_TWO_LEVEL_BETWEEN",
+                               DSCOMM_SETTING_STRING, "mpi", 0, 0, NULL,
+                               "Backend between nodes."},
+    [SETTING_LEVEL_ANY_SOURCE] =
+        {"DSCOMM_TWO_LEVEL_ANY_SOURCE", DSCOMM_SETTING_BOOL, "1", 0, 1, NULL,
+         "Receives from any source, where the backend between nodes has them; "
+         "0 = none, but messages inside a node go by its own backend."},
+    [SETTING_LEVEL_SLICE] =
+        {"DSCOMM_TWO_LEVEL_SLICE", DSCOMM_SETTING_BYTES, NULL, 0,
+         (int64_t)1 << 40, NULL,
+         "Bytes from which all ranks of a node share an all_reduce between "
+         "nodes that have equally many ranks; below, the first does it. Unset: "
+         "32K where all ranks have a processor, else none do."},
 };
 
 const dscomm_setting_t *dscomm_priv_setting(int index)

@@ -35,6 +35,10 @@ enum {
     SETTING_JOB_SECRET_FILE, /* STRING, a path */
     SETTING_LAUNCHER, /* STRING "auto" */
     SETTING_HOST_ID, /* STRING */
+    SETTING_LEVEL_INSIDE, /* STRING "shm" */
+    SETTING_LEVEL_BETWEEN, /* STRING "mpi" */
+    SETTING_LEVEL_ANY_SOURCE, /* BOOL 1 */
+    SETTING_LEVEL_SLICE, /* BYTES, unset: as the processors allow */
     SETTING_COUNT
 };
 

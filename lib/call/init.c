@@ -15,6 +15,7 @@
 #include "lib/diagnosis/history.h"
 #include "lib/schedule/cache.h"
 #include "lib/schedule/choice.h"
+#include "lib/schedule/levels.h"
 #include "lib/work/event.h"
 #include "lib/work/helper.h"
 #include "lib/work/hook.h"
@@ -88,6 +89,7 @@ static dscomm_status_t process_prepare(void)
 
     dscomm_priv_process_set_forked(forked);
     dscomm_priv_group_set_parts(parts);
+    dscomm_priv_module_set_levels(&dscomm_priv_levels_ops);
     status = dscomm_priv_process_watch();
 
     if (status == DSCOMM_OK)

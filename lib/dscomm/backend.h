@@ -48,7 +48,7 @@ extern "C" {
 
 /* Grows with every incompatible change; a module of another number is
  * refused. */
-#define DSCOMM_BACKEND_ABI 2
+#define DSCOMM_BACKEND_ABI 3
 
 /* The root of the barrier of dscomm_finalize(). It is a barrier like any other,
  * but no other call matches it, and messages call it dscomm_finalize. */
@@ -383,15 +383,15 @@ typedef struct dscomm_backend {
 #define DSCOMM_BACKEND_EXPORT DSCOMM_API
 
 /* Services of libdscomm for backends. They live in the symbol version
- * DSCOMM_PRIVATE_2, which is renamed with every DSCOMM_BACKEND_ABI. */
+ * DSCOMM_PRIVATE_3, which is renamed with every DSCOMM_BACKEND_ABI. */
 
 /* Lets works on other groups of the process go on, and those of group that are
  * their callers' own; cheap where there are none. group: the one that waits, in
  * a slot that may wait. 1 where something moved. */
 DSCOMM_API int dscomm_backend_progress_others(dscomm_group_t *group);
 
-/* The following serve open, which waits for other ranks: args is what open got,
- * or those of an inner open. */
+/* The following serve open, which waits for other ranks: args is what open got.
+ */
 
 /* OK, or why the group can no longer be made: the process of one of its ranks
  * has ended, another rank has failed in open, or the group that it is made from
@@ -461,47 +461,6 @@ DSCOMM_API void dscomm_reduce_user(const dscomm_coll_args_t *args, void *dest,
 DSCOMM_API const char *dscomm_coll_describe(const dscomm_coll_args_t *args,
                                             char *buffer, size_t size);
 
-/* Backends over other backends: an impl may open impls of its own for some or
- * all of its ranks, and call their slots. What holds between the core and a
- * backend then holds between it and those: one slot of an impl at a time,
- * requests of ops->request_size bytes whose head is zero at the start, a store
- * of their own, close before this impl's close returns. */
-typedef struct dscomm_inner {
-    const dscomm_backend_ops_t *ops; /* missing optional slots are NULL */
-    void *impl;
-} dscomm_inner_t;
-
-/* ranks: numbers in the group, in the order of those in the new one; at least
- * two of them, this rank's among them. name: for messages. part: unique in the
- * group, equal on all of ranks; letters, digits, '-'. parent: an impl of the
- * same backend whose ranks have all of these among them, or NULL; closed
- * later. */
-typedef struct dscomm_inner_plan {
-    const char *backend, *name, *part;
-    const int *ranks;
-    int count;
-    void *parent;
-} dscomm_inner_plan_t;
-
-/* Collective over plan->ranks, in open only; args as open got them. The inner
- * open gets what is left of args->open_ms. */
-DSCOMM_API dscomm_status_t dscomm_inner_open(const dscomm_backend_args_t *args,
-                                             const dscomm_inner_plan_t *plan,
-                                             dscomm_inner_t **ret_inner);
-/* NULL is fine. */
-DSCOMM_API void dscomm_inner_close(dscomm_inner_t *inner);
-
-/* For usable, with hosts NULL: why this process cannot load it, until this
- * thread's next failure. For advisable: what the backend's own usable and
- * beneath say as well. NULL: it can be used. */
-DSCOMM_API const char *dscomm_inner_usable(const char *backend,
-                                           const char *const *hosts, int ranks,
-                                           int oversubscribed);
-
-/* For the slot bootstrap: calls that of the other backend. */
-DSCOMM_API dscomm_status_t
-dscomm_inner_introduce(const char *backend, dscomm_bootstrap_t *bootstrap);
-
 /* For slots that are inside a call which cannot let works go on: begin before
  * it and end after it, with the same help, of which turn and arg are set. Where
  * the call takes longer than about 0.1 ms, a thread of the library's calls turn
@@ -517,10 +476,6 @@ typedef struct dscomm_help {
 } dscomm_help_t;
 DSCOMM_API void dscomm_help_begin(dscomm_help_t *help);
 DSCOMM_API void dscomm_help_end(dscomm_help_t *help);
-
-/* The text by which this process is known in hosts of usable. */
-#define DSCOMM_HOST_MAX 512
-DSCOMM_API void dscomm_backend_host(char text[DSCOMM_HOST_MAX]);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The module loader: where modules are, what is checked before one is used. It
- * knows no transport by name, except self, which is built in. */
+ * knows no transport by name, except self and two_level, which are built in. */
 #include "config.h"
 
 #include "lib/module/module.h"
@@ -29,6 +29,18 @@
 #define OPS_MAX 65536
 
 extern const dscomm_backend_t dscomm_backend_self;
+
+static const char *two_level_usable(const char *const *hosts, int ranks);
+static const char *two_level_advisable(const char *const *hosts, int ranks,
+                                       int oversubscribed);
+
+static const dscomm_backend_t two_level = {
+    .abi = DSCOMM_BACKEND_ABI,
+    .priority = 60,
+    .name = "two_level",
+    .usable = two_level_usable,
+    .advisable = two_level_advisable,
+};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static GPtrArray *modules; /* dscomm_module_t, self first; never freed */
@@ -66,6 +78,8 @@ static void find_directory(void)
 
 static dscomm_module_t *module_find(const char *name)
 {
+    if (!strcmp(name, "hierarchical"))
+        name = "two_level";
     for (guint i = 0; i < modules->len; i++) {
         dscomm_module_t *module = g_ptr_array_index(modules, i);
 
@@ -170,20 +184,28 @@ static void take_ops(dscomm_module_t *module)
     module->ops.size = sizeof module->ops;
 }
 
+static void module_add_builtin(const dscomm_backend_t *backend)
+{
+    dscomm_module_t *module;
+
+    module_add(backend->name, NULL);
+    module = module_find(backend->name);
+    module->backend = backend;
+    module->tried = 1;
+    if (backend->ops)
+        take_ops(module);
+}
+
 static void folder_scan(void)
 {
-    dscomm_module_t *self;
     char **folders;
 
     if (modules)
         return;
     modules = g_ptr_array_new();
     unreadable = g_string_new(NULL);
-    module_add("self", NULL);
-    self = g_ptr_array_index(modules, 0);
-    self->backend = &dscomm_backend_self;
-    self->tried = 1;
-    take_ops(self);
+    module_add_builtin(&dscomm_backend_self);
+    module_add_builtin(&two_level);
     find_directory();
     folders = g_strsplit(directory, ":", -1);
     for (char **folder = folders; *folder; folder++)
@@ -347,6 +369,54 @@ dscomm_status_t dscomm_priv_module_find(const char *name,
         *ret_module = module;
     pthread_mutex_unlock(&lock);
     return status;
+}
+
+static dscomm_status_t find_between(const dscomm_module_t **ret_module)
+{
+    return dscomm_priv_module_find(
+        dscomm_priv_setting_text(SETTING_LEVEL_BETWEEN), ret_module);
+}
+
+/* Who asks for it by name may have hosts that only seem to be several. */
+static const char *two_level_usable(const char *const *hosts, int ranks)
+{
+    const dscomm_module_t *module;
+
+    (void)hosts, (void)ranks;
+    return find_between(&module) < 0 ? dscomm_last_error() : NULL;
+}
+
+static const char *two_level_advisable(const char *const *hosts, int ranks,
+                                       int oversubscribed)
+{
+    GHashTable *seen = g_hash_table_new(g_str_hash, g_str_equal);
+    const dscomm_module_t *module;
+    const char *why = NULL;
+    int count;
+
+    for (int r = 0; r < ranks; r++)
+        g_hash_table_add(seen, (gpointer)hosts[r]);
+    count = (int)g_hash_table_size(seen);
+    g_hash_table_unref(seen);
+    if (count == 1)
+        return "all ranks run on one host";
+    if (count == ranks)
+        return "every rank has a host of its own";
+    if (find_between(&module) < 0)
+        return dscomm_last_error();
+    if (module->backend->usable)
+        why = module->backend->usable(hosts, ranks);
+    if (!why && module->backend->beneath)
+        why = module->backend->beneath(oversubscribed);
+    return why;
+}
+
+void dscomm_priv_module_set_levels(const dscomm_backend_ops_t *ops)
+{
+    pthread_mutex_lock(&lock);
+    folder_scan();
+    module_find(two_level.name)->ops = *ops;
+    pthread_mutex_unlock(&lock);
 }
 
 void dscomm_priv_module_opened(const dscomm_module_t *module)

@@ -32,6 +32,11 @@ void dscomm_priv_module_opened(const dscomm_module_t *module);
 /* The built-in backend for groups of one rank. */
 const dscomm_module_t *dscomm_priv_module_self(void);
 
+/* The built-in backend two_level, also found by the name hierarchical: the
+ * backend that DSCOMM_TWO_LEVEL_BETWEEN names, between nodes on which shared
+ * memory serves. The core's slots for it, set before it is opened. */
+void dscomm_priv_module_set_levels(const dscomm_backend_ops_t *ops);
+
 /* For the end of a sentence: "", or "; FOLDER cannot be read: ..." for each
  * folder of modules that could not be. */
 const char *dscomm_priv_module_unreadable(void);

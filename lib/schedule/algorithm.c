@@ -3,6 +3,7 @@
 #include "config.h"
 #include "lib/schedule/algorithm.h"
 #include "lib/schedule/algorithms/algorithms.h"
+#include "lib/schedule/hierarchical.h"
 
 int dscomm_priv_foldable(const dscomm_coll_args_t *args)
 {
@@ -57,7 +58,7 @@ const dscomm_algorithm_t dscomm_priv_algorithms[] = {
     {COLL(BROADCAST), "chain", NULL, dscomm_priv_chain_broadcast},
     {COLL(BROADCAST), "scatter_all_gather", NULL,
      dscomm_priv_scatter_all_gather_broadcast},
-    {COLL(BROADCAST), "two_level", has_levels, dscomm_priv_two_level_broadcast},
+    {COLL(BROADCAST), "two_level", has_levels, dscomm_priv_hierarchical_build},
     {COLL(REDUCE), "linear", NULL, dscomm_priv_linear_reduce},
     {COLL(REDUCE), "pairwise", NULL, dscomm_priv_pairwise_reduce},
     {COLL(REDUCE), "binomial", folds, dscomm_priv_binomial_reduce},
@@ -65,7 +66,8 @@ const dscomm_algorithm_t dscomm_priv_algorithms[] = {
     {COLL(REDUCE), "chain", folds, dscomm_priv_chain_reduce},
     {COLL(REDUCE), "halving_doubling", folds,
      dscomm_priv_halving_doubling_reduce},
-    {COLL(REDUCE), "two_level", folds_on_levels, dscomm_priv_two_level_reduce},
+    {COLL(REDUCE), "two_level", folds_on_levels,
+     dscomm_priv_hierarchical_build},
     {COLL(ALL_REDUCE), "pairwise", NULL, dscomm_priv_pairwise_all_reduce},
     {COLL(ALL_REDUCE), "linear", NULL, dscomm_priv_linear_all_reduce},
     {COLL(ALL_REDUCE), "bruck", NULL, dscomm_priv_bruck_all_reduce},
@@ -76,14 +78,13 @@ const dscomm_algorithm_t dscomm_priv_algorithms[] = {
     {COLL(ALL_REDUCE), "halving_doubling", folds,
      dscomm_priv_halving_doubling_all_reduce},
     {COLL(ALL_REDUCE), "two_level", folds_on_levels,
-     dscomm_priv_two_level_all_reduce},
+     dscomm_priv_hierarchical_build},
     {COLL(ALL_GATHER), "ring", NULL, dscomm_priv_ring_all_gather},
     {COLL(ALL_GATHER), "linear", NULL, dscomm_priv_linear_all_gather},
     {COLL(ALL_GATHER), "bruck", NULL, dscomm_priv_bruck_all_gather},
     {COLL(ALL_GATHER), "recursive_doubling", is_power,
      dscomm_priv_recursive_doubling_all_gather},
-    {COLL(ALL_GATHER), "two_level", has_levels,
-     dscomm_priv_two_level_all_gather},
+    {COLL(ALL_GATHER), "two_level", has_levels, dscomm_priv_hierarchical_build},
     {COLL(ALL_GATHER_V), "ring", NULL, dscomm_priv_ring_all_gather},
     {COLL(ALL_GATHER_V), "linear", NULL, dscomm_priv_linear_all_gather},
     {COLL(ALL_GATHER_V), "bruck", NULL, dscomm_priv_bruck_all_gather},
@@ -93,7 +94,7 @@ const dscomm_algorithm_t dscomm_priv_algorithms[] = {
     {COLL(REDUCE_SCATTER), "halving_doubling", folds,
      dscomm_priv_halving_doubling_reduce_scatter},
     {COLL(REDUCE_SCATTER), "two_level", folds_on_levels,
-     dscomm_priv_two_level_reduce_scatter},
+     dscomm_priv_hierarchical_build},
     {COLL(REDUCE_SCATTER_V), "pairwise", NULL,
      dscomm_priv_pairwise_reduce_scatter},
     {COLL(REDUCE_SCATTER_V), "ring", folds, dscomm_priv_ring_reduce_scatter},
@@ -112,7 +113,7 @@ const dscomm_algorithm_t dscomm_priv_algorithms[] = {
     {COLL(ALL_TO_ALL_V), "linear", NULL, dscomm_priv_linear_all_to_all},
     {COLL(BARRIER), "dissemination", NULL, dscomm_priv_dissemination_barrier},
     {COLL(BARRIER), "linear", NULL, dscomm_priv_linear_barrier},
-    {COLL(BARRIER), "two_level", has_levels, dscomm_priv_two_level_barrier},
+    {COLL(BARRIER), "two_level", has_levels, dscomm_priv_hierarchical_build},
     {0, NULL, NULL, NULL},
 };
 

@@ -295,6 +295,15 @@ static dscomm_status_t finish_bounce(dscomm_work_t *work,
     return copied < 0 ? copied : status;
 }
 
+/* A rank that left because the group had ended told the backend of that first.
+ */
+static dscomm_status_t find_cause(dscomm_group_t *group, dscomm_status_t status)
+{
+    dscomm_status_t ended = dscomm_priv_group_revoked(group, NULL, 0);
+
+    return ended < 0 ? ended : status;
+}
+
 /* The status is stored last: whoever sees it, without the lock, may use the
  * work. */
 void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
@@ -304,6 +313,10 @@ void dscomm_priv_work_retire(dscomm_work_t *work, dscomm_status_t status,
     char why[DSCOMM_ERROR_MAX];
 
     unlink_pending(work);
+    if (work->call.type == CALL_MESSAGE && work->call.p2p.message.peer >= 0)
+        work->request.source = work->call.p2p.message.peer;
+    if (status == DSCOMM_ERR_PEER_FAILED)
+        status = find_cause(group, status);
     if (work->kind->end)
         work->kind->end(work);
     if (work->call.bounce)

@@ -80,7 +80,10 @@ rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}
 DSCOMM_HOST_ID=h$((rank / 2)) DSCOMM_BACKEND=two_level exec "$@"
 END
     content 3 part-late 'and the same by levels'
+    DSCOMM_MPI_BLOCKING=yes # else there are no rails
+    export DSCOMM_MPI_BLOCKING
     content 3 rail 'a level that some ranks cannot open'
+    unset DSCOMM_MPI_BLOCKING
     node=
 }
 

@@ -9,7 +9,7 @@
 # Files that still are in a circle, one circle a line. Nothing may be added.
 cat >"$scratch/known" <<'END'
 lib/group/creation lib/group/group
-lib/schedule/algorithm lib/schedule/algorithms/two-level lib/schedule/choice
+lib/schedule/algorithm lib/schedule/choice lib/schedule/hierarchical
 lib/store/tcp/handshake lib/store/tcp/link lib/store/tcp/own-will
 tools/env/advice/advice tools/env/advice/given
 tools/perf/baseline tools/perf/json tools/perf/report

@@ -79,12 +79,12 @@ same "$scratch/archives" /dev/null 'modules have no .la file'
 
 # Packages may leave out all modules but one, and any MPI library's.
 find "$root$moduledir" -name '*.so' | sed "s|^$root$backenddir/||" |
-    grep -vxE 'shm\.so|two_level\.so|mpi\.so|mpi/(openmpi|mpich)\.so' \
+    grep -vxE 'shm\.so|mpi\.so|mpi/(openmpi|mpich)\.so' \
         >"$scratch/unknown"
 same "$scratch/unknown" /dev/null 'a module is a file'
 rm -rf "$scratch/backends"
 cp -R "$root$backenddir" "$scratch/backends"
-rm -rf "$scratch/backends/two_level.so" "$scratch/backends/mpi"
+rm -rf "$scratch/backends/mpi"
 if [ -e "$scratch/backends/mpi.so" ]; then
     line=$(unset DSCOMM_MPI_PATH; DSCOMM_BACKEND_PATH=$scratch/backends \
         DSCOMM_BACKEND=mpi "$root$bindir/dscomm" run -n 2 \

@@ -52,11 +52,4 @@ void dscomm_priv_scatter_all_gather_broadcast(dscomm_plan_t *plan);
 
 void dscomm_priv_tree_all_reduce(dscomm_plan_t *plan);
 
-void dscomm_priv_two_level_broadcast(dscomm_plan_t *plan);
-void dscomm_priv_two_level_reduce(dscomm_plan_t *plan);
-void dscomm_priv_two_level_all_reduce(dscomm_plan_t *plan);
-void dscomm_priv_two_level_all_gather(dscomm_plan_t *plan);
-void dscomm_priv_two_level_reduce_scatter(dscomm_plan_t *plan);
-void dscomm_priv_two_level_barrier(dscomm_plan_t *plan);
-
 #endif

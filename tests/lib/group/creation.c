@@ -6,20 +6,26 @@
 #include "lib/base/clock.h"
 #include "lib/group/creation.h"
 #include "lib/group/group.h"
+#include "lib/group/world.h"
+#include "lib/schedule/levels.h"
 #include "tests/tap.h"
 
 #include <unistd.h>
 
 #define OPEN_MS 60000
 #define LEVEL_MS 300 /* that a level takes to open */
+#define RANKS 3
 
-static int given_ms; /* what the latest level had */
+static int given_ms[2]; /* what each level had */
+static int levels; /* that were opened */
 
 static dscomm_status_t open_slowly(const dscomm_backend_args_t *args,
                                    void **ret_impl)
 {
-    given_ms = args->open_ms;
-    *ret_impl = NULL;
+    if (levels < 2)
+        given_ms[levels] = args->open_ms;
+    *ret_impl = &levels;
+    levels++;
     usleep(LEVEL_MS * 1000);
     return DSCOMM_OK;
 }
@@ -39,49 +45,56 @@ dscomm_status_t __wrap_dscomm_priv_module_find(const char *name,
     static dscomm_module_t slow;
 
     (void)name;
+    slow.ops.request_size = sizeof(dscomm_request_t);
     slow.ops.open = open_slowly;
     slow.ops.close = close_level;
     *module = &slow;
     return DSCOMM_OK;
 }
 
-static dscomm_group_t group;
+static dscomm_world_t world;
+static int ranks[] = {0, 1, 2};
+static char group_name[] = "g";
+static dscomm_group_t group = {
+    .size = RANKS,
+    .identity = {.world = &world, .world_ranks = ranks, .name = group_name}};
 static dscomm_creation_t creation;
-static const int ranks[] = {0, 1};
 static dscomm_backend_args_t args = {.size = sizeof args,
                                      .group = &group,
-                                     .name = "g",
+                                     .name = group_name,
                                      .id = "g",
-                                     .ranks = 2,
+                                     .ranks = RANKS,
                                      .world_ranks = ranks,
                                      .open_ms = OPEN_MS};
 
-static int open_level(const char *part)
+/* The other ranks, of which one is on another host, have come before. */
+static void open_levels(int open_ms)
 {
-    const dscomm_inner_plan_t plan = {.backend = "slow",
-                                      .name = "g",
-                                      .part = part,
-                                      .ranks = ranks,
-                                      .count = 2};
-    dscomm_inner_t *inner;
+    static int node[] = {0, 0, 1}, local[] = {0, 1, 0};
+    int64_t count;
+    void *impl;
 
-    if (dscomm_inner_open(&args, &plan, &inner) < 0)
-        bail("no level");
-    dscomm_inner_close(inner);
-    return given_ms;
+    world.meeting.hosts = (dscomm_nodes_t){RANKS, 2, node, local};
+    levels = 0;
+    if (dscomm_store_open("memory://", NULL, &args.store) < 0 ||
+        dscomm_store_add(args.store, "levels/came", RANKS - 1, &count) < 0)
+        bail("no store");
+    dscomm_priv_creation_begin(&creation, &group, NULL, open_ms);
+    if (dscomm_priv_levels_open(&args, &impl) < 0)
+        bail("no levels: %s", dscomm_last_error());
+    dscomm_priv_levels_close(impl);
+    dscomm_store_close(args.store);
+    g_clear_pointer(&group.works.request, g_free);
 }
 
 static void test_levels(void)
 {
-    int first, second, third;
-
-    dscomm_priv_creation_begin(&creation, &group, NULL, OPEN_MS);
-    first = open_level("a");
-    second = open_level("b");
-    third = open_level("c");
-    ok(first <= OPEN_MS, "the first level has no more than the group");
-    ok(second <= first - LEVEL_MS, "the second has what is left");
-    ok(third <= second - LEVEL_MS, "and so has the third");
+    open_levels(OPEN_MS);
+    is_int(levels, 2, "two levels");
+    ok(given_ms[0] <= OPEN_MS, "the first has no more than the group");
+    ok(given_ms[1] <= given_ms[0] - LEVEL_MS, "the second has what is left");
+    open_levels(0);
+    ok(!given_ms[0] && !given_ms[1], "none has time if the group has none");
 }
 
 static void test_get(void)
@@ -91,12 +104,14 @@ static void test_get(void)
     void *value;
     size_t size;
 
+    if (dscomm_store_open("memory://", NULL, &args.store) < 0)
+        bail("no store");
     dscomm_priv_creation_begin(&creation, &group, NULL, 0);
     is_int(dscomm_backend_creation_get(&args, &key, 1, OPEN_MS, &value, &size),
            DSCOMM_ERR_TIMEOUT, "a wait of a group whose time is over");
     ok(dscomm_priv_clock() - begun < OPEN_MS / 2 * NS_PER_MS,
        "it ends with that time");
-    is_int(open_level("d"), 0, "a level has no time then");
+    dscomm_store_close(args.store);
 }
 
 /* In place of those that talk with other ranks, and of the one that opens. */
@@ -146,10 +161,10 @@ dscomm_status_t __wrap_dscomm_priv_group_open(const dscomm_group_plan_t *plan,
 static void test_mesh(void)
 {
     static const int dims[DIMS] = {2, 2, 2};
-    static char name[] = "p";
+    static char whole[] = "p";
     size_t scratch[16] = {0};
-    dscomm_group_t parent = {.identity.name = name,
-                             .identity.id = name,
+    dscomm_group_t parent = {.identity.name = whole,
+                             .identity.id = whole,
                              .size = 8,
                              .scratch = scratch};
     dscomm_group_t *groups[DIMS];
@@ -163,11 +178,8 @@ static void test_mesh(void)
 
 int main(void)
 {
-    if (dscomm_store_open("memory://", NULL, &args.store) < 0)
-        bail("no store");
     test_levels();
     test_get();
     test_mesh();
-    dscomm_store_close(args.store);
     return tap_done();
 }

@@ -97,14 +97,21 @@ static void check_taken(void)
 static void check_info(void)
 {
     dscomm_backend_info_t info = {.size = sizeof info};
-    size_t i, self = 0, refused = 0;
+    size_t i, builtin = 0, refused = 0;
+    const dscomm_module_t *module;
 
     for (i = 0; dscomm_backend_info(i, &info) == DSCOMM_OK; i++) {
-        self += !strcmp(info.name, "self") && !info.path && info.usable;
+        builtin +=
+            (!strcmp(info.name, "self") || !strcmp(info.name, "two_level")) &&
+            !info.path && info.usable;
         refused += !info.usable && info.path && info.why;
     }
-    is_int((long long)i, 16, "dscomm_backend_info lists self and 15 modules");
-    is_int((long long)self, 1, "self is built in and usable");
+    is_int((long long)i, 17,
+           "dscomm_backend_info lists two that are built in, and 15 modules");
+    is_int((long long)builtin, 2, "self and two_level are built in and usable");
+    ok(dscomm_priv_module_find("hierarchical", &module) == DSCOMM_OK &&
+           !strcmp(module->name, "two_level"),
+       "hierarchical is another name of two_level");
     is_int((long long)refused, 14, "14 say why they are refused");
     is_int(dscomm_backend_info(i, &info), DSCOMM_ERR_NOT_FOUND,
            "nothing beyond");

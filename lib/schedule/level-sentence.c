@@ -4,12 +4,12 @@
  * and comes back from another level has it no more. */
 #include "config.h"
 
-#include "backends/two-level/two-level.h"
+#include "lib/schedule/level-sentence.h"
 
 #include <string.h>
 
 /* A number of a rank at text, translated; returns what is behind it. */
-static const char *number(const two_level_t *level, const char *text,
+static const char *number(const dscomm_level_t *level, const char *text,
                           GString *out)
 {
     char *end;
@@ -35,7 +35,7 @@ static size_t joint(const char *text)
 }
 
 /* Numbers behind "rank " or "ranks ". */
-static const char *numbers(const two_level_t *level, const char *text,
+static const char *numbers(const dscomm_level_t *level, const char *text,
                            int several, GString *out)
 {
     size_t length;
@@ -48,8 +48,9 @@ static const char *numbers(const two_level_t *level, const char *text,
     return text;
 }
 
-static void translate(const two_t *two, const two_level_t *level, char *text,
-                      size_t size)
+void dscomm_priv_level_translate(const dscomm_levels_t *levels,
+                                 const dscomm_level_t *level, char *text,
+                                 size_t size)
 {
     GString *out = g_string_new(NULL);
     const size_t length = strlen(level->name);
@@ -61,7 +62,7 @@ static void translate(const two_t *two, const two_level_t *level, char *text,
         const char *digit = at + (one ? 5 : 6);
 
         if (!strncmp(at, level->name, length)) {
-            g_string_append(out, two->name);
+            g_string_append(out, levels->group->identity.name);
             at += length;
         } else if ((one || several) && g_ascii_isdigit(*digit)) {
             g_string_append_len(out, at, digit - at);
@@ -74,19 +75,11 @@ static void translate(const two_t *two, const two_level_t *level, char *text,
     g_string_free(out, TRUE);
 }
 
-void two_sentence(const two_t *two, const two_level_t *level, char *text,
-                  size_t size)
+void dscomm_priv_level_sentence(const dscomm_levels_t *levels,
+                                const dscomm_level_t *level, char *text,
+                                size_t size)
 {
-    if (level->members && strstr(text, level->name))
-        translate(two, level, text, size);
-}
-
-void two_level_explain(const two_t *two, const two_level_t *level,
-                       const dscomm_request_t *request, char *text, size_t size)
-{
-    if (!level->ops->explain)
-        return;
-    level->ops->explain(level->impl, request, text, size);
-    if (level->members)
-        translate(two, level, text, size);
+    if (strcmp(level->name, levels->group->identity.name) &&
+        strstr(text, level->name))
+        dscomm_priv_level_translate(levels, level, text, size);
 }

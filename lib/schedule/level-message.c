@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages of a group with levels: each goes by the level that joins its two
+ * ranks, and its request is one of that level's backend.
+ *
+ * A receive from any source must be matched in the order of posting with the
+ * messages of both levels, and a receive once posted cannot be taken back from
+ * a level without loss. So if such receives are possible, what the user sends
+ * goes by LEVEL_NETWORK, whoever it is for; the core's own messages always name
+ * their source. */
+#include "config.h"
+
+#include "lib/schedule/level-sentence.h"
+#include "lib/schedule/levels.h"
+
+/* The level of message, and the peer's number in it. */
+static dscomm_level_t *route(dscomm_levels_t *levels,
+                             const dscomm_message_t *message, int *ret_peer)
+{
+    const dscomm_layout_t *layout = &levels->layout;
+    const int peer = message->peer;
+
+    *ret_peer = peer;
+    if (peer < 0 || layout->node[peer] != layout->node[levels->rank] ||
+        !levels->level[LEVEL_NODE].impl ||
+        !(levels->direct || message->tag < DSCOMM_ANY_TAG))
+        return &levels->level[LEVEL_NETWORK];
+    *ret_peer = layout->local[peer];
+    return &levels->level[LEVEL_NODE];
+}
+
+/* Where a request has its level. */
+static dscomm_level_t **level_of(const dscomm_levels_t *levels,
+                                 const dscomm_request_t *request)
+{
+    return (void *)((char *)request + levels->level_at);
+}
+
+/* A level that was revoked by another one does not tell whose failure it was.
+ */
+static dscomm_status_t end_start(dscomm_levels_t *levels,
+                                 dscomm_status_t status)
+{
+    dscomm_status_t ended =
+        status < 0 ? dscomm_priv_levels_check(levels) : DSCOMM_OK;
+
+    return ended < 0 ? ended : status;
+}
+
+dscomm_status_t dscomm_priv_levels_isend(void *impl,
+                                         const dscomm_message_t *message,
+                                         dscomm_request_t *request)
+{
+    dscomm_levels_t *levels = impl;
+    dscomm_message_t own = *message;
+    dscomm_level_t *level = route(levels, message, &own.peer);
+
+    *level_of(levels, request) = level;
+    return end_start(levels, level->ops.isend(level->impl, &own, request));
+}
+
+dscomm_status_t dscomm_priv_levels_irecv(void *impl,
+                                         const dscomm_message_t *message,
+                                         dscomm_request_t *request)
+{
+    dscomm_levels_t *levels = impl;
+    dscomm_message_t own = *message;
+    dscomm_level_t *level = route(levels, message, &own.peer);
+
+    *level_of(levels, request) = level;
+    return end_start(levels, level->ops.irecv(level->impl, &own, request));
+}
+
+void dscomm_priv_levels_cancel(void *impl, dscomm_request_t *request)
+{
+    const dscomm_level_t *level = *level_of(impl, request);
+
+    level->ops.cancel(level->impl, request);
+}
+
+void dscomm_priv_levels_explain(void *impl, const dscomm_request_t *request,
+                                char *text, size_t size)
+{
+    const dscomm_level_t *level = request ? *level_of(impl, request) : NULL;
+
+    if (!level || !level->ops.explain)
+        return;
+    level->ops.explain(level->impl, request, text, size);
+    dscomm_priv_level_translate(impl, level, text, size);
+}
+
+int dscomm_priv_levels_withdraw(void *impl, dscomm_request_t *request)
+{
+    const dscomm_level_t *level = *level_of(impl, request);
+
+    return level->ops.withdraw(level->impl, request);
+}
+
+int dscomm_priv_levels_matched(void *impl, const dscomm_request_t *request)
+{
+    const dscomm_level_t *level = *level_of(impl, request);
+
+    return level->ops.matched && level->ops.matched(level->impl, request);
+}
+
+int dscomm_priv_levels_probe(void *impl, const dscomm_message_t *wanted,
+                             dscomm_request_t *found, void **ret_taken)
+{
+    dscomm_levels_t *levels = impl;
+    dscomm_message_t own = *wanted;
+    dscomm_level_t *level = route(levels, wanted, &own.peer);
+
+    if (!level->ops.probe(level->impl, &own, found, ret_taken))
+        return 0;
+    if (wanted->peer >= 0)
+        found->source = wanted->peer;
+    return 1;
+}
