@@ -3,83 +3,53 @@
 #include "config.h"
 
 #include <immintrin.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #define ROW dscomm_priv_codec_kernels_avx2
 #define NAME "avx2"
 
+#define STEP 8
+#define VECTOR 8
+#define turn(signs) (signs) /* as signs_of() makes them */
+typedef __m256 mask_t;
+typedef __m128i codes_t;
+typedef uint8_t signs_t;
+
+static void stream_vector(float *at, __m256 v, int whole)
+{
+    (void)whole;
+    _mm_stream_ps(at, _mm256_castps256_ps128(v));
+    _mm_stream_ps(at + 4, _mm256_extractf128_ps(v, 1));
+}
+
+static __m256 is_plus(__m256 v)
+{
+    return _mm256_cmp_ps(v, _mm256_setzero_ps(), _CMP_NLT_UQ);
+}
+
 /* movemask makes the first lane the lowest bit. */
-static uint8_t byte_of(__m256 mask)
+static uint8_t signs_of(__m256 mask, int k)
 {
     const __m256i order = _mm256_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0);
 
+    (void)k;
     return (uint8_t)_mm256_movemask_ps(_mm256_permutevar8x32_ps(mask, order));
 }
 
-static __m256 mask_of(uint8_t byte)
+static __m256 mask_of(uint8_t signs, int k)
 {
     const __m256i bits =
         _mm256_setr_epi32(0x80, 0x40, 0x20, 0x10, 0x08, 0x04, 0x02, 0x01);
-    __m256i all = _mm256_and_si256(_mm256_set1_epi32(byte), bits);
+    __m256i all = _mm256_and_si256(_mm256_set1_epi32(signs), bits);
 
+    (void)k;
     return _mm256_castsi256_ps(_mm256_cmpeq_epi32(all, bits));
 }
 
-static size_t sign_vectors(const float *x, float *e, size_t count, float scale,
-                           uint8_t *ret_bits)
+static __m256 pick(__m256 mask, float scale)
 {
-    const __m256 plus = _mm256_set1_ps(scale), minus = _mm256_set1_ps(-scale);
-    size_t i = 0;
-
-    for (; i + 8 <= count; i += 8) {
-        __m256 u =
-            _mm256_add_ps(_mm256_loadu_ps(x + i), _mm256_loadu_ps(e + i));
-        __m256 mask = _mm256_cmp_ps(u, _mm256_setzero_ps(), _CMP_NLT_UQ);
-
-        ret_bits[i / 8] = byte_of(mask);
-        _mm256_storeu_ps(e + i,
-                         _mm256_sub_ps(u, _mm256_blendv_ps(minus, plus, mask)));
-    }
-    return i;
-}
-
-static size_t add_vectors(const uint8_t *bits, size_t count, float scale,
-                          float *sum)
-{
-    const __m256 plus = _mm256_set1_ps(scale), minus = _mm256_set1_ps(-scale);
-    size_t i = 0;
-
-    for (; i + 8 <= count; i += 8) {
-        __m256 value = _mm256_blendv_ps(minus, plus, mask_of(bits[i / 8]));
-
-        _mm256_storeu_ps(sum + i,
-                         _mm256_add_ps(_mm256_loadu_ps(sum + i), value));
-    }
-    return i;
-}
-
-/* A buffer of malloc() has 16-byte alignment, and that is enough to stream. */
-static size_t put_vectors(const uint8_t *bits, size_t count, float scale,
-                          int stream, float *ret_values)
-{
-    const __m256 plus = _mm256_set1_ps(scale), minus = _mm256_set1_ps(-scale);
-    size_t i = 0;
-
-    if (!stream || (uintptr_t)ret_values % 16) {
-        for (; i + 8 <= count; i += 8)
-            _mm256_storeu_ps(
-                ret_values + i,
-                _mm256_blendv_ps(minus, plus, mask_of(bits[i / 8])));
-        return i;
-    }
-    for (; i + 8 <= count; i += 8) {
-        __m256 value = _mm256_blendv_ps(minus, plus, mask_of(bits[i / 8]));
-
-        _mm_stream_ps(ret_values + i, _mm256_castps256_ps128(value));
-        _mm_stream_ps(ret_values + i + 4, _mm256_extractf128_ps(value, 1));
-    }
-    return i;
+    return _mm256_blendv_ps(_mm256_set1_ps(-scale), _mm256_set1_ps(scale),
+                            mask);
 }
 
 static __m128i half_codes(__m256 u)
@@ -115,39 +85,4 @@ static __m256 bfloat_values(__m128i codes)
         _mm256_slli_epi32(_mm256_cvtepu16_epi32(codes), 16));
 }
 
-#define CASTS(format)                                                          \
-    static size_t to_##format##_vectors(const float *x, float *e,              \
-                                        size_t count, char *ret_codes)         \
-    {                                                                          \
-        size_t i = 0;                                                          \
-                                                                               \
-        for (; i + 8 <= count && !e; i += 8)                                   \
-            _mm_storeu_si128((__m128i *)(void *)(ret_codes + 2 * i),           \
-                             format##_codes(_mm256_loadu_ps(x + i)));          \
-        for (; i + 8 <= count; i += 8) {                                       \
-            __m256 u =                                                         \
-                _mm256_add_ps(_mm256_loadu_ps(x + i), _mm256_loadu_ps(e + i)); \
-            __m128i codes = format##_codes(u);                                 \
-                                                                               \
-            _mm_storeu_si128((__m128i *)(void *)(ret_codes + 2 * i), codes);   \
-            _mm256_storeu_ps(e + i, _mm256_sub_ps(u, format##_values(codes))); \
-        }                                                                      \
-        return i;                                                              \
-    }                                                                          \
-    static size_t from_##format##_vectors(const char *codes, size_t count,     \
-                                          float *ret_values)                   \
-    {                                                                          \
-        size_t i = 0;                                                          \
-                                                                               \
-        for (; i + 8 <= count; i += 8)                                         \
-            _mm256_storeu_ps(                                                  \
-                ret_values + i,                                                \
-                format##_values(_mm_loadu_si128(                               \
-                    (const __m128i *)(const void *)(codes + 2 * i))));         \
-        return i;                                                              \
-    }
-
-CASTS(half)
-CASTS(bfloat)
-
-#include "compression/codecs/kernels-body.h"
+#include "compression/codecs/kernels-x86.h"
