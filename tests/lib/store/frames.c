@@ -22,7 +22,9 @@
 #define BATCH 64 /* frames of a connection, at most */
 #define HONEST_KEYS 8
 #define MARK "HONEST--" /* in all values of the client, and nowhere else */
-#define KEPT ((size_t)4 << 20)
+/* More than millions of frames need: a full store closes connections, since SET
+ * has no answer. */
+#define KEPT ((size_t)24 << 20)
 #define GROWTH_MAX_KB (64 << 10) /* KEPT twice, and what malloc() keeps */
 #define SECRET "sixteen letters."
 
