@@ -152,21 +152,28 @@ dscomm_status_t dscomm_priv_roster_put(const dscomm_roster_t *roster,
                             record, strlen(record));
 }
 
+dscomm_status_t dscomm_priv_roster_fetch(dscomm_store_t *store, const char *key,
+                                         void **ret_value, size_t *ret_size)
+{
+    int present = 0;
+    dscomm_status_t status = dscomm_store_check(store, &key, 1, &present);
+
+    *ret_value = NULL;
+    if (status == DSCOMM_OK && present)
+        status = dscomm_store_get(store, key, DSCOMM_TIMEOUT_DEFAULT, ret_value,
+                                  ret_size);
+    return status;
+}
+
 dscomm_status_t dscomm_priv_roster_get(const dscomm_roster_t *roster,
                                        int member, void **ret_value,
                                        size_t *ret_size)
 {
-    char name[ROSTER_KEY_MAX];
-    const char *key = dscomm_priv_roster_key(roster, member, name);
-    int present = 0;
-    dscomm_status_t status =
-        dscomm_store_check(roster->store, &key, 1, &present);
+    char key[ROSTER_KEY_MAX];
 
-    *ret_value = NULL;
-    if (status == DSCOMM_OK && present)
-        status = dscomm_store_get(roster->store, key, DSCOMM_TIMEOUT_DEFAULT,
-                                  ret_value, ret_size);
-    return status;
+    return dscomm_priv_roster_fetch(roster->store,
+                                    dscomm_priv_roster_key(roster, member, key),
+                                    ret_value, ret_size);
 }
 
 /* Waits until end for keys, and looks around at times. */
@@ -338,15 +345,14 @@ static void report_fail(char **lines, char **fields, const char *server,
 int dscomm_priv_roster_refused(dscomm_store_t *store, const char *world,
                                const char *server, bool certain)
 {
-    const char *key = REFUSED_KEY;
     char **lines, **fields = NULL;
     unsigned count = 0;
-    int present = 0, guarded = 0;
+    int guarded = 0;
     void *value;
     size_t size;
 
-    if (dscomm_store_check(store, &key, 1, &present) < 0 || !present ||
-        dscomm_store_get(store, key, DSCOMM_TIMEOUT_DEFAULT, &value, &size) < 0)
+    if (dscomm_priv_roster_fetch(store, REFUSED_KEY, &value, &size) < 0 ||
+        !value)
         return 0;
     lines = g_strsplit(value, "\n", -1);
     dscomm_store_free(value);

@@ -80,8 +80,10 @@ const char *dscomm_priv_roster_key(const dscomm_roster_t *roster, int member,
 dscomm_status_t dscomm_priv_roster_put(const dscomm_roster_t *roster,
                                        const char *record);
 
-/* *ret_value = a member's record, for dscomm_store_free(); NULL: there is none
- * yet. */
+/* *ret_value = what key holds, for dscomm_store_free(); NULL: there is none
+ * yet; and the same of a member's record. */
+dscomm_status_t dscomm_priv_roster_fetch(dscomm_store_t *store, const char *key,
+                                         void **ret_value, size_t *ret_size);
 dscomm_status_t dscomm_priv_roster_get(const dscomm_roster_t *roster,
                                        int member, void **ret_value,
                                        size_t *ret_size);

@@ -2,10 +2,12 @@
 /* Jobs, see job.h. */
 #include "config.h"
 
+#include "lib/base/random.h"
 #include "tools/common/errors.h"
 #include "tools/run/guard.h"
 #include "tools/run/job.h"
 #include "tools/run/nodes-common.h"
+#include "tools/run/options.h"
 #include "tools/common/tool.h"
 
 #include <dscomm/status.h>
@@ -15,7 +17,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 /* To open a store that is served here. */
@@ -68,13 +69,9 @@ static void fill_standard_fds(void)
 static int draw_hex(const tool_job_t *job, char *text, size_t size)
 {
     unsigned char bytes[RANDOM_MOST];
-    size_t count = (size - 1) / 2;
-    ssize_t got;
+    const size_t count = (size - 1) / 2;
 
-    do
-        got = getrandom(bytes, count, 0);
-    while (got < 0 && errno == EINTR);
-    if (got != (ssize_t)count)
+    if (!dscomm_priv_random(bytes, count))
         return tool_fail(TOOL_INTERNAL, job->command, "no random numbers: %s",
                          g_strerror(errno));
     for (size_t i = 0; i < count; i++)
@@ -214,5 +211,17 @@ int tool_job_run(const char *command, char **argv, int ranks,
     status =
         limits->place ? run_on_nodes(&job, limits) : run_here(&job, limits);
     tool_guard_end(&job.guard);
+    return status;
+}
+
+int tool_run(int argc, char **argv)
+{
+    tool_run_options_t options = {0};
+    int status = tool_run_options(argc, argv, &options);
+
+    if (status == TOOL_OK)
+        status =
+            tool_job_run("run", options.argv, options.ranks, &options.limits);
+    tool_run_options_clear(&options);
     return status;
 }

@@ -177,15 +177,14 @@ static const char *explain_missing(const join_t *j)
 /* The first stranger is told of, once. */
 static void look_for_note(join_t *j)
 {
-    const char *key = NOTE_KEY;
-    int present = 0;
     void *value;
     size_t size;
     char *text;
 
-    if (j->note || dscomm_store_check(j->roster.store, &key, 1, &present) < 0 ||
-        !present ||
-        dscomm_store_get(j->roster.store, key, LOOK_MS, &value, &size) < 0)
+    if (j->note ||
+        dscomm_priv_roster_fetch(j->roster.store, NOTE_KEY, &value, &size) <
+            0 ||
+        !value)
         return;
     text = g_strndup(value, MIN(size, NOTE_MAX));
     dscomm_store_free(value);

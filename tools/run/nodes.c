@@ -306,21 +306,14 @@ static dscomm_status_t send_posts(tool_nodes_t *n)
 /* *ret_text = what key holds, or NULL. */
 static dscomm_status_t fetch(tool_nodes_t *n, const char *key, char **ret_text)
 {
-    int present = 0;
     void *value;
     size_t size;
-    dscomm_status_t status = dscomm_store_check(n->store, &key, 1, &present);
+    dscomm_status_t status =
+        dscomm_priv_roster_fetch(n->store, key, &value, &size);
 
-    *ret_text = NULL;
-    if (status < 0 || !present)
-        return status;
-    status =
-        dscomm_store_get(n->store, key, DSCOMM_TIMEOUT_DEFAULT, &value, &size);
-    if (status < 0)
-        return status;
-    *ret_text = g_strndup(value, MIN(size, TEXT_MAX));
+    *ret_text = value ? g_strndup(value, MIN(size, TEXT_MAX)) : NULL;
     dscomm_store_free(value);
-    return DSCOMM_OK;
+    return status;
 }
 
 static dscomm_status_t look_for_end(tool_nodes_t *n)
