@@ -14,7 +14,7 @@
 #include "lib/rendezvous/roster.h"
 #include "lib/base/status.h"
 #include "lib/rendezvous/stopped.h"
-#include "lib/store/tcp/link.h"
+#include "lib/store/tcp/connect.h"
 #include "lib/store/store.h"
 
 #include <glib.h>

@@ -10,7 +10,6 @@
 cat >"$scratch/known" <<'END'
 lib/group/creation lib/group/group
 lib/schedule/algorithm lib/schedule/choice lib/schedule/hierarchical
-lib/store/tcp/handshake lib/store/tcp/link lib/store/tcp/own-will
 tools/env/advice/advice tools/env/advice/given
 tools/perf/baseline tools/perf/json tools/perf/report
 tools/perf/line tools/perf/measure tools/perf/roof

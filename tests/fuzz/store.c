@@ -13,7 +13,7 @@
 
 #include "lib/rendezvous/join-decision.h"
 #include "lib/store/tcp/commands.h"
-#include "lib/store/tcp/link.h"
+#include "lib/store/tcp/connect.h"
 #include "lib/store/records.h"
 #include "lib/store/tcp/session.h"
 

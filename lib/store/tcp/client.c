@@ -3,9 +3,8 @@
  * torch's, and the server too where this process hosts it. */
 #include "config.h"
 
-#include "lib/store/tcp/link.h"
+#include "lib/store/tcp/connect.h"
 #include "lib/store/tcp/munge.h"
-#include "lib/store/tcp/own-will.h"
 #include "lib/store/tcp/refused.h"
 #include "lib/store/tcp/server.h"
 #include "lib/store/table.h"
@@ -38,7 +37,7 @@ static void tcp_close(dscomm_priv_store_t *self)
 {
     tcp_t *tcp = (tcp_t *)self;
 
-    dscomm_priv_own_will_withdraw(&tcp->link, NULL);
+    dscomm_priv_link_withdraw_will(&tcp->link, NULL);
     dscomm_priv_link_clear(&tcp->link);
     dscomm_priv_server_close(tcp->server);
     g_free(tcp);
@@ -438,12 +437,12 @@ static dscomm_status_t tcp_will(dscomm_priv_store_t *self, const char *key,
 {
     if (((const tcp_t *)self)->server)
         return DSCOMM_OK;
-    return dscomm_priv_own_will_give(link_of(self), key, value, deadline);
+    return dscomm_priv_link_give_will(link_of(self), key, value, deadline);
 }
 
 static void tcp_withdraw(dscomm_priv_store_t *self, const char *key)
 {
-    dscomm_priv_own_will_withdraw(link_of(self), key);
+    dscomm_priv_link_withdraw_will(link_of(self), key);
 }
 
 static const dscomm_priv_store_ops_t ops = {

@@ -3,7 +3,7 @@
  * withdraw one, and what is kept of clients that have died. */
 #include "config.h"
 
-#include "lib/store/tcp/own-will.h"
+#include "lib/store/tcp/connect.h"
 #include "lib/store/tcp/will.h"
 
 #include "tests/lib/store/raw.h"
@@ -50,8 +50,8 @@ static void answer_wills(int fd)
 
 static void give_will(dscomm_priv_link_t *first, const char *value)
 {
-    if (dscomm_priv_own_will_give(first, "/died", dscomm_priv_data_text(value),
-                                  dscomm_priv_deadline(WAIT_MS)))
+    if (dscomm_priv_link_give_will(first, "/died", dscomm_priv_data_text(value),
+                                   dscomm_priv_deadline(WAIT_MS)))
         bail("%s", dscomm_last_error());
 }
 
@@ -106,7 +106,7 @@ static void test_two_connections(void)
     one = start(give_old, &first);
     read_wills(fds[1], &raw);
     dscomm_priv_link_release(&first);
-    dscomm_priv_own_will_withdraw(&first, "/died");
+    dscomm_priv_link_withdraw_will(&first, "/died");
     ok(recv(fds[0], &byte, 1, MSG_DONTWAIT) < 0,
        "while one connection gives a will another one does not withdraw it");
     ok(!dscomm_priv_own_wills_settled(&first), "and the client knows that");

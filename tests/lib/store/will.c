@@ -3,7 +3,7 @@
  */
 #include "tests/lib/store/fixture.h"
 
-#include "lib/store/tcp/own-will.h"
+#include "lib/store/tcp/connect.h"
 #include "lib/store/tcp/will.h"
 #include "lib/store/store.h"
 
@@ -319,8 +319,8 @@ static void test_forked(void)
 static void link_give(dscomm_priv_link_t *link, const char *key,
                       const char *value)
 {
-    if (dscomm_priv_own_will_give(link, key, dscomm_priv_data_text(value),
-                                  dscomm_priv_deadline(WAIT_MS)))
+    if (dscomm_priv_link_give_will(link, key, dscomm_priv_data_text(value),
+                                   dscomm_priv_deadline(WAIT_MS)))
         bail("%s", dscomm_last_error());
 }
 
@@ -379,7 +379,7 @@ static void test_leaves(int held)
     else if (dscomm_priv_link_enter(&taken, FALSE,
                                     dscomm_priv_deadline(WAIT_MS)))
         bail("%s", dscomm_last_error());
-    dscomm_priv_own_will_withdraw(&link, "/died");
+    dscomm_priv_link_withdraw_will(&link, "/died");
     ok(!dscomm_priv_own_wills_settled(&link), "the server is not told");
     dscomm_priv_link_clear(&link);
     ok(!is_there(port, "/died", LONG_MS), "and takes it for no death: %s",
@@ -397,7 +397,7 @@ static void test_withdrawn_later(void)
     link_with_will(&link, port, "9");
     link_give(&link, "/other", "9");
     use_link(&link, DSCOMM_ERR_TIMEOUT);
-    dscomm_priv_own_will_withdraw(&link, "/died");
+    dscomm_priv_link_withdraw_will(&link, "/died");
     use_link(&link, DSCOMM_OK);
     ok(dscomm_priv_own_wills_settled(&link), "the next request tells it");
     dscomm_priv_link_clear(&link);

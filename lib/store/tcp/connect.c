@@ -1,0 +1,621 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A store's connections: made, shared by threads, and made again after a
+ * failure that left one out of step. */
+#include "config.h"
+
+#include "lib/store/tcp/connect.h"
+
+#include "lib/base/node.h"
+#include "lib/base/process-fd.h"
+#include "lib/base/status.h"
+#include "lib/store/tcp/socket-owner.h"
+#include "lib/store/tcp/will.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RESOLVE_MS 30000 /* for a name that has no address yet */
+/* Handshakes that may end in a closed connection: with the pauses between them
+ * 2 s, in which a server without memory may get some. */
+#define CLOSED_MAX 12
+#define OTHER_JOB_MS (STORE_LINGER_MS + 1000) /* for another job's to end */
+#define REFUSE_MS 1000 /* for a report to a server that it is not used */
+/* Time for withdrawing a will, in ms, while another thread uses the connection
+ * or sends wills, and for the server's answer. */
+#define WITHDRAW_MS 100
+#define PROBE_MS 1000 /* for one of several places, where others may be */
+#define FIRST_PAUSE_US 1000
+#define MOST_PAUSE_US 500000
+
+typedef dscomm_priv_link_t link_t;
+
+gboolean dscomm_priv_link_init(link_t *link, const char *host, int port,
+                               const dscomm_priv_job_t *job, const char *peer)
+{
+    *link = (link_t){
+        .port = port, .ports = 1, .fd = -1, .parked = -1, .first = link};
+    link->host = strdup(host);
+    if (job && job->name)
+        link->job = strdup(job->name);
+    if (!link->host || (job && job->name && !link->job)) {
+        free(link->host);
+        free(link->job);
+        return FALSE;
+    }
+    if (job) {
+        link->ports = job->ports;
+        link->munge = job->munge && !job->secret;
+    }
+    if (job && job->rank)
+        link->rank = *job->rank;
+    if (job && job->secret)
+        g_strlcpy(link->secret, job->secret, sizeof link->secret);
+    if (peer)
+        g_strlcpy(link->peer, peer, sizeof link->peer);
+    else
+        dscomm_priv_link_peer(link->peer, host, port, link->ports);
+    link->binds = true;
+    pthread_mutex_init(&link->lock, NULL);
+    dscomm_priv_gate_init(&link->gate);
+    dscomm_priv_gate_init(&link->turn);
+    return TRUE;
+}
+
+/* Connecting */
+
+static void clear_one(link_t *link)
+{
+    link->bound = false;
+    dscomm_priv_link_disconnect(link);
+    if (link->parked >= 0)
+        dscomm_priv_fd_close(link->parked);
+    dscomm_priv_own_wills_free(link);
+    dscomm_priv_gate_clear(&link->turn);
+    dscomm_priv_gate_clear(&link->gate);
+    pthread_mutex_destroy(&link->lock);
+    explicit_bzero(link->secret, sizeof link->secret);
+    free(link->job);
+    free(link->host);
+}
+
+static void links_free(link_t *link)
+{
+    while (link) {
+        link_t *next = link->next;
+
+        clear_one(link);
+        g_free(link);
+        link = next;
+    }
+}
+
+/* A connection that ends with a reset tells the server nothing about the
+ * client: no last will is carried out. */
+static void set_reset(const link_t *link)
+{
+    const struct linger at_once = {.l_onoff = 1};
+
+    setsockopt(link->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    setsockopt(link->parked, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
+void dscomm_priv_link_clear(link_t *link)
+{
+    if (!dscomm_priv_own_wills_settled(link))
+        for (link_t *other = link; other; other = other->next)
+            set_reset(other);
+    links_free(link->next);
+    clear_one(link);
+}
+
+/* Another connection to the server that the first one has found; NULL: no
+ * memory. */
+static link_t *link_add(link_t *first)
+{
+    const dscomm_priv_job_t job = {
+        .name = first->job, .ports = 1, .secret = first->secret};
+    link_t *link = g_try_new(link_t, 1);
+
+    if (!link)
+        return NULL;
+    if (!dscomm_priv_link_init(link, first->host, first->port, &job,
+                               first->peer)) {
+        g_free(link);
+        return NULL;
+    }
+    memcpy(link->server, first->server, sizeof link->server);
+    link->met = first->met;
+    link->binds = false;
+    link->first = first;
+    link->next = first->next;
+    first->next = link;
+    return link;
+}
+
+/* Takes the connections that have been idle for long out of the list; returns
+ * the list of them. A client with wills keeps those that are bound. */
+static link_t *links_take_idle(link_t *first)
+{
+    const gint64 since = g_get_monotonic_time() - LINK_IDLE_US;
+    link_t **at = &first->next, *idle = NULL;
+
+    while (*at) {
+        link_t *link = *at;
+
+        if (link->users || link->binds || link->idle > since) {
+            at = &link->next;
+            continue;
+        }
+        *at = link->next;
+        link->next = idle;
+        idle = link;
+    }
+    return idle;
+}
+
+link_t *dscomm_priv_link_choose(link_t *first, gboolean waits)
+{
+    link_t *link = first, *idle;
+
+    pthread_mutex_lock(&first->lock);
+    while (link && (waits ? link->users > 0 : link->waits))
+        link = link->next;
+    if (!link)
+        link = link_add(first);
+    if (link) {
+        link->users++;
+        link->waits = waits;
+    }
+    idle = links_take_idle(first);
+    pthread_mutex_unlock(&first->lock);
+    links_free(idle);
+    return link;
+}
+
+void dscomm_priv_link_release(link_t *link)
+{
+    link_t *first = link->first;
+
+    pthread_mutex_lock(&first->lock);
+    if (--link->users == 0)
+        link->idle = g_get_monotonic_time();
+    link->waits = FALSE;
+    pthread_mutex_unlock(&first->lock);
+}
+
+static void note_address(link_t *link)
+{
+    link_t *first = link->first;
+    socklen_t length = sizeof first->address;
+
+    pthread_mutex_lock(&first->lock);
+    if (getpeername(link->fd, (struct sockaddr *)&first->address, &length))
+        first->address.ss_family = AF_UNSPEC;
+    pthread_mutex_unlock(&first->lock);
+}
+
+bool dscomm_priv_link_silent(link_t *first,
+                             dscomm_priv_store_place_t *ret_place)
+{
+    if (!atomic_load(&first->silent))
+        return false;
+    if (!ret_place)
+        return true;
+    pthread_mutex_lock(&first->lock);
+    ret_place->address = first->address;
+    pthread_mutex_unlock(&first->lock);
+    g_strlcpy(ret_place->peer, first->peer, sizeof ret_place->peer);
+    return true;
+}
+
+static dscomm_status_t fail_silent(link_t *link)
+{
+    dscomm_priv_store_place_t place;
+    char text[DSCOMM_ERROR_MAX];
+
+    if (!dscomm_priv_link_silent(link->first, &place))
+        return DSCOMM_ERR_TIMEOUT;
+    dscomm_priv_stopped_server(place.peer, &place.address, false, text,
+                               sizeof text);
+    return dscomm_priv_fail_with(DSCOMM_ERR_TIMEOUT, text);
+}
+
+/* A process that is no rank, as a launcher, has its program's name. */
+static void name_program(dscomm_priv_rank_t *rank)
+{
+    const char *program = g_get_prgname();
+    char node[DSCOMM_NODE_MAX];
+
+    dscomm_priv_node_name(node);
+    if (!program)
+        program = program_invocation_short_name;
+    g_strlcpy(rank->world, program, sizeof rank->world);
+    g_snprintf(rank->name, sizeof rank->name, "%s (pid %ld on %s)", program,
+               (long)getpid(), node);
+}
+
+/* Reports to the server at port that this process does not come, once. A server
+ * reads nothing more on the connection where it refused the client. */
+static dscomm_status_t link_report(link_t *link, const struct addrinfo *list,
+                                   int port, dscomm_status_t status)
+{
+    const dscomm_priv_deadline_t deadline = dscomm_priv_deadline(REFUSE_MS);
+    const unsigned bit = 1u << (port - link->port);
+    char cause[DSCOMM_ERROR_MAX];
+    gboolean again;
+
+    if (link->met || (link->reported & bit))
+        return status;
+    link->reported |= bit;
+    if (!*link->rank.world)
+        name_program(&link->rank);
+    g_strlcpy(cause, dscomm_last_error(), sizeof cause);
+    if (dscomm_priv_connect_list(list, port, deadline, &link->fd, &again) ==
+        DSCOMM_OK) {
+        dscomm_priv_fd_keep(link->fd);
+        dscomm_priv_handshake_refuse(link, deadline);
+        dscomm_priv_link_disconnect(link);
+    }
+    return dscomm_priv_fail_with(status, cause);
+}
+
+/* One port of one server; *ret_again tells whether another attempt may end
+ * better. */
+static dscomm_status_t connect_port(link_t *link, const struct addrinfo *list,
+                                    int port, dscomm_priv_deadline_t deadline,
+                                    gboolean *ret_again)
+{
+    dscomm_status_t status =
+        dscomm_priv_connect_list(list, port, deadline, &link->fd, ret_again);
+
+    if (status)
+        return status;
+    dscomm_priv_fd_keep(link->fd);
+    note_address(link);
+    status = dscomm_priv_handshake(link, deadline);
+    if (!status && link->binds)
+        status = dscomm_priv_own_wills_bind(link, deadline);
+    *ret_again =
+        status == DSCOMM_ERR_PEER_FAILED || status == DSCOMM_ERR_MISMATCH;
+    if (status)
+        dscomm_priv_link_disconnect(link);
+    return link->unproven ? link_report(link, list, port, status) : status;
+}
+
+/* This is where it is. */
+static void settle_port(link_t *link, int port)
+{
+    link->port = port;
+    link->ports = 1;
+    dscomm_priv_link_peer(link->peer, link->host, port, 1);
+}
+
+/* Notes a server that does not know the secret, for the sentence on all places:
+ * it may be the job's. */
+static void note_unproven(const link_t *link, dscomm_status_t status,
+                          char refused[DSCOMM_ERROR_MAX])
+{
+    if (status == DSCOMM_ERR_MISMATCH && link->unproven)
+        snprintf(refused, DSCOMM_ERROR_MAX, "; %s", dscomm_last_error());
+}
+
+/* The port where the job's store is. What others answer on the rest is no
+ * failure, as long as the store may still come. */
+static dscomm_status_t probe(link_t *link, const struct addrinfo *list,
+                             dscomm_priv_deadline_t deadline,
+                             gboolean *ret_again)
+{
+    dscomm_status_t status = DSCOMM_ERR_IO;
+    char refused[DSCOMM_ERROR_MAX] = "";
+
+    for (int i = 0; i < link->ports && status; i++) {
+        const int left = dscomm_priv_deadline_left(deadline);
+
+        status =
+            connect_port(link, list, link->port + i,
+                         dscomm_priv_deadline(MIN(left, PROBE_MS)), ret_again);
+        if (status == DSCOMM_ERR_NO_MEMORY || status == DSCOMM_ERR_ENVIRONMENT)
+            return status;
+        note_unproven(link, status, refused);
+        if (!status)
+            settle_port(link, link->port + i);
+    }
+    *ret_again = TRUE;
+    if (!status)
+        return DSCOMM_OK;
+    return dscomm_fail(DSCOMM_ERR_IO,
+                       "no store of job '%s' answers at any port of %s%s",
+                       link->job ? link->job : "", link->peer, refused);
+}
+
+static dscomm_status_t connect_host(link_t *link, const char *host,
+                                    dscomm_priv_deadline_t deadline,
+                                    gboolean *ret_again)
+{
+    struct addrinfo *list;
+    dscomm_status_t status =
+        dscomm_priv_resolve(host, link->port, deadline, &list, ret_again);
+
+    if (status)
+        return status;
+    if (link->ports > 1)
+        status = probe(link, list, deadline, ret_again);
+    else
+        status = connect_port(link, list, link->port, deadline, ret_again);
+    freeaddrinfo(list);
+    return status;
+}
+
+/* Several addresses of one host, some of which lead nowhere from here, or to
+ * another one. */
+static dscomm_status_t try_hosts(link_t *link, dscomm_priv_deadline_t deadline,
+                                 gboolean *ret_again)
+{
+    char **hosts = g_strsplit(link->host, ",", -1);
+    char refused[DSCOMM_ERROR_MAX] = "";
+    dscomm_status_t status = DSCOMM_ERR_IO;
+
+    for (char **host = hosts; *host && status; host++) {
+        const int left = dscomm_priv_deadline_left(deadline);
+
+        status = connect_host(
+            link, *host, dscomm_priv_deadline(MIN(left, PROBE_MS)), ret_again);
+        if (status == DSCOMM_ERR_NO_MEMORY)
+            break;
+        note_unproven(link, status, refused);
+        if (status)
+            continue;
+        memmove(link->host, *host, strlen(*host) + 1); /* a part of it */
+        settle_port(link, link->port);
+    }
+    g_strfreev(hosts);
+    if (!status || status == DSCOMM_ERR_NO_MEMORY)
+        return status;
+    *ret_again = TRUE;
+    return dscomm_fail(DSCOMM_ERR_IO, "rank 0's store answers at none of %s%s",
+                       link->peer, refused);
+}
+
+/* One attempt. */
+static dscomm_status_t
+connect_once(link_t *link, dscomm_priv_deadline_t deadline, gboolean *ret_again)
+{
+    if (strchr(link->host, ','))
+        return try_hosts(link, deadline, ret_again);
+    return connect_host(link, link->host, deadline, ret_again);
+}
+
+/* Whether to try again after the attempt that began at start and failed. A
+ * server with another secret has answered, and goes on to say the same. */
+static gboolean is_worth_it(const link_t *link, dscomm_status_t status,
+                            gint64 start, int *closed)
+{
+    if (status == DSCOMM_ERR_NOT_FOUND)
+        return g_get_monotonic_time() - start < (gint64)RESOLVE_MS * 1000;
+    if (status == DSCOMM_ERR_MISMATCH)
+        return !link->unproven &&
+               g_get_monotonic_time() - start < (gint64)OTHER_JOB_MS * 1000;
+    if (status == DSCOMM_ERR_PEER_FAILED)
+        return ++*closed < CLOSED_MAX;
+    return TRUE;
+}
+
+dscomm_status_t dscomm_priv_link_connect(link_t *link,
+                                         dscomm_priv_deadline_t deadline)
+{
+    gint64 start = g_get_monotonic_time(), pause = FIRST_PAUSE_US;
+    char cause[DSCOMM_ERROR_MAX];
+    dscomm_status_t status;
+    gboolean again;
+    int closed = 0;
+
+    for (;;) {
+        status = connect_once(link, deadline, &again);
+        if (!status || !again || !is_worth_it(link, status, start, &closed))
+            break;
+        dscomm_priv_back_off(deadline, &pause, MOST_PAUSE_US);
+        if (dscomm_priv_deadline_passed(deadline))
+            break;
+    }
+    g_strlcpy(cause, dscomm_last_error(), sizeof cause);
+    if (status == DSCOMM_ERR_PEER_FAILED)
+        return dscomm_fail(DSCOMM_ERR_PROTOCOL,
+                           "%s accepts connections and closes them: no "
+                           "TCPStore, or one that is full or out of memory%s",
+                           link->peer,
+                           *link->secret ? ", or one that knows no secret of a "
+                                           "job, as torchrun's own: unset "
+                                           "DSCOMM_JOB_SECRET for that"
+                                         : "");
+    if (status == DSCOMM_ERR_IO)
+        return dscomm_fail(DSCOMM_ERR_TIMEOUT,
+                           "no store within %d ms: %s; is the process that "
+                           "serves it running, and may this host reach it?",
+                           deadline.ms, cause);
+    return status == DSCOMM_ERR_TIMEOUT ? fail_silent(link) : status;
+}
+
+static bool is_over(dscomm_priv_deadline_t deadline)
+{
+    return dscomm_priv_deadline_passed(dscomm_priv_grace(deadline));
+}
+
+static dscomm_status_t fail_unanswered(const link_t *link)
+{
+    return dscomm_fail(DSCOMM_ERR_TIMEOUT, "the store at %s does not answer",
+                       link->peer);
+}
+
+/* Connects to the server that the link has met. One that has ended accepts no
+ * connection; one that accepts connections and closes them lives, but has no
+ * memory for them, or as many as it may have. */
+static dscomm_status_t reconnect(link_t *link, dscomm_priv_deadline_t deadline)
+{
+    const dscomm_priv_deadline_t grace = dscomm_priv_grace(deadline);
+    gint64 pause = FIRST_PAUSE_US;
+    dscomm_status_t status;
+    gboolean again;
+
+    for (int i = 0; i < CLOSED_MAX; i++) {
+        status = connect_once(link, grace, &again);
+        if (status != DSCOMM_ERR_PEER_FAILED || link->replaced)
+            return status;
+        dscomm_priv_back_off(grace, &pause, MOST_PAUSE_US);
+    }
+    return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                       "the store at %s closes each connection: the process "
+                       "that serves it, most often rank 0, is out of memory, "
+                       "or has as many clients as it may have",
+                       link->peer);
+}
+
+/* Through the gate, to a connection that is in order. */
+static dscomm_status_t link_take(link_t *link, dscomm_priv_deadline_t deadline)
+{
+    const dscomm_priv_deadline_t now = {0};
+    dscomm_status_t status = dscomm_priv_gate_enter(&link->gate, deadline);
+
+    if (status)
+        return status;
+    if (link->fd >= 0 && dscomm_priv_link_is_out_of_step(link))
+        dscomm_priv_link_disconnect(link);
+    status =
+        dscomm_priv_own_wills_flush(link, now, dscomm_priv_grace(deadline));
+    if (link->fd < 0 && status != DSCOMM_ERR_TIMEOUT)
+        status = reconnect(link, deadline);
+    if (!status)
+        return DSCOMM_OK;
+    dscomm_priv_gate_leave(&link->gate);
+    if (status != DSCOMM_ERR_IO)
+        return status;
+    /* A stopped server accepts nothing, until its backlog is full. */
+    if (atomic_load(&link->first->silent) && is_over(deadline))
+        return fail_unanswered(link);
+    return dscomm_fail(DSCOMM_ERR_PEER_FAILED,
+                       "the store at %s is gone; the process that serves it, "
+                       "most often rank 0, has ended",
+                       link->peer);
+}
+
+dscomm_status_t dscomm_priv_link_enter(link_t **link, gboolean waits,
+                                       dscomm_priv_deadline_t deadline)
+{
+    link_t *chosen;
+    dscomm_status_t status;
+
+    if (atomic_load(&(*link)->silent) && is_over(deadline))
+        return fail_unanswered(*link);
+    chosen = dscomm_priv_link_choose(*link, waits);
+    if (!chosen)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
+                           "no memory for a connection to the store");
+    status = link_take(chosen, deadline);
+    if (status)
+        dscomm_priv_link_release(chosen);
+    else
+        *link = chosen;
+    return status;
+}
+
+/* After a failure on the way no one knows what comes next on the connection. */
+dscomm_status_t dscomm_priv_link_leave(link_t *link, dscomm_status_t status)
+{
+    if (status)
+        dscomm_priv_link_disconnect(link);
+    dscomm_priv_gate_leave(&link->gate);
+    dscomm_priv_link_release(link);
+    return status;
+}
+
+dscomm_status_t dscomm_priv_link_renew(link_t *link,
+                                       dscomm_priv_deadline_t deadline)
+{
+    char cause[DSCOMM_ERROR_MAX];
+    dscomm_status_t status;
+
+    g_strlcpy(cause, dscomm_last_error(), sizeof cause);
+    dscomm_priv_link_disconnect(link);
+    status = reconnect(link, deadline);
+    if (!status || status == DSCOMM_ERR_NO_MEMORY)
+        return status;
+    return dscomm_priv_fail_with(DSCOMM_ERR_PEER_FAILED, cause);
+}
+
+dscomm_status_t
+dscomm_priv_link_leave_refused(link_t *link, dscomm_status_t status,
+                               dscomm_priv_deadline_t deadline,
+                               const char *request, const char *key,
+                               dscomm_priv_reason_t find, const void *arg)
+{
+    char shown[64];
+
+    if (status != DSCOMM_ERR_PEER_FAILED)
+        return dscomm_priv_link_leave(link, status);
+    status = dscomm_priv_link_renew(link, deadline);
+    if (!status && find)
+        status = find(link, key, arg, deadline);
+    if (!status)
+        status = dscomm_fail(
+            DSCOMM_ERR_NO_MEMORY,
+            "the store at %s has no answer to %s%s%s%s: the process that "
+            "serves it, most often rank 0, is out of memory, or the store is "
+            "full: delete keys that are no longer used",
+            link->peer, request, key ? " of key '" : "",
+            key ? dscomm_priv_quote(key + 1, shown, sizeof shown) : "",
+            key ? "'" : "");
+    /* the connection is in order, or there is none */
+    dscomm_priv_gate_leave(&link->gate);
+    dscomm_priv_link_release(link);
+    return status;
+}
+
+/* Last wills */
+
+dscomm_status_t dscomm_priv_link_give_will(link_t *first, const char *key,
+                                           dscomm_priv_data_t value,
+                                           dscomm_priv_deadline_t deadline)
+{
+    link_t *link = first;
+    dscomm_status_t status = dscomm_priv_link_enter(&link, FALSE, deadline);
+
+    if (status)
+        return status;
+    if (link->server[0] != WIRE_NAMED_ITSELF)
+        return dscomm_priv_link_leave(link, DSCOMM_OK);
+    if (!dscomm_priv_own_will_note(first, key, value)) {
+        dscomm_priv_link_leave(link, DSCOMM_OK); /* nothing was sent on it */
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a last will");
+    }
+    link->binds = true;
+    status = dscomm_priv_own_wills_bind(link, dscomm_priv_grace(deadline));
+    if (status == DSCOMM_ERR_PEER_FAILED) /* the next connection is bound */
+        status = dscomm_priv_link_renew(link, deadline);
+    return dscomm_priv_link_leave(link, status);
+}
+
+/* Any connection can withdraw the wills of the client, but none is made for
+ * that. */
+void dscomm_priv_link_withdraw_will(link_t *first, const char *key)
+{
+    dscomm_priv_deadline_t deadline = dscomm_priv_deadline(WITHDRAW_MS);
+    char before[DSCOMM_ERROR_MAX];
+    link_t *link;
+
+    if (!dscomm_priv_own_will_withdraw(first, key))
+        return;
+    link = dscomm_priv_link_choose(first, FALSE);
+    if (!link)
+        return;
+    g_strlcpy(before, dscomm_last_error(), sizeof before);
+    deadline.end = deadline.at;
+    if (dscomm_priv_gate_enter(&link->gate, deadline) == DSCOMM_OK) {
+        dscomm_priv_own_wills_flush(link, deadline, deadline);
+        dscomm_priv_gate_leave(&link->gate);
+    }
+    dscomm_priv_fail_with(DSCOMM_ERR_TIMEOUT, before);
+    dscomm_priv_link_release(link);
+}
