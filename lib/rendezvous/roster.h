@@ -106,7 +106,7 @@ dscomm_status_t dscomm_priv_roster_missing(dscomm_store_t *store,
                                            int *ret_came);
 
 /* How many connections the store's server has refused because of another job
- * secret (lib/store/tcp/refused.h), after dscomm_fail() with ERR_MISMATCH; 0:
+ * secret (lib/store/tcp/peer.h), after dscomm_fail() with ERR_MISMATCH; 0:
  * none, or it does not say. certain: only if the kernel vouches for one of
  * them, whose process is of world. server: whose store it is, as "rank 0". */
 int dscomm_priv_roster_refused(dscomm_store_t *store, const char *world,

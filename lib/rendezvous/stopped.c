@@ -6,7 +6,7 @@
 #include "lib/base/process.h"
 #include "lib/rendezvous/processes.h"
 #include "lib/base/status.h"
-#include "lib/store/tcp/socket-owner.h"
+#include "lib/store/tcp/peer.h"
 #include "lib/store/store.h"
 
 #include <stdio.h>

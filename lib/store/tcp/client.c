@@ -4,8 +4,7 @@
 #include "config.h"
 
 #include "lib/store/tcp/connect.h"
-#include "lib/store/tcp/munge.h"
-#include "lib/store/tcp/refused.h"
+#include "lib/store/tcp/peer.h"
 #include "lib/store/tcp/server.h"
 #include "lib/store/table.h"
 

@@ -3,7 +3,7 @@
 
 #include "lib/store/tcp/commands.h"
 
-#include "lib/store/tcp/refused.h"
+#include "lib/store/tcp/peer.h"
 #include "lib/store/table.h"
 #include "lib/store/tcp/session.h"
 

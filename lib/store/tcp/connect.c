@@ -8,7 +8,7 @@
 #include "lib/base/node.h"
 #include "lib/base/process-fd.h"
 #include "lib/base/status.h"
-#include "lib/store/tcp/socket-owner.h"
+#include "lib/store/tcp/peer.h"
 #include "lib/store/tcp/will.h"
 
 #include <errno.h>

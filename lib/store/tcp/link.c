@@ -7,7 +7,6 @@
 
 #include "lib/base/process-fd.h"
 #include "lib/base/status.h"
-#include "lib/store/tcp/munge.h"
 
 #include <errno.h>
 #include <stdlib.h>

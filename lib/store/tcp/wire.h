@@ -46,12 +46,12 @@ enum {
      * itself: torch's has no such command. */
     WIRE_WILL = 66,
     /* Answered with the credential that the job's secret is in, see
-     * munge.h, or with no bytes; a server executes it before PROOF, too. A rank
-     * 0 that cannot make one answers WIRE_NO_CREDENTIAL, its job's name, a line
-     * feed and why. */
+     * secret.h, or with no bytes; a server executes it before PROOF, too. A
+     * rank 0 that cannot make one answers WIRE_NO_CREDENTIAL, its job's name, a
+     * line feed and why. */
     WIRE_CREDENTIAL = 67,
     /* Gives a dscomm_priv_rank_t, whose process will not use the store since
-     * their secrets differ, see refused.h. There is no answer; a server
+     * their secrets differ, see peer.h. There is no answer; a server
      * executes it before PROOF, too. */
     WIRE_REFUSED = 68,
     WIRE_COMMANDS

@@ -5,7 +5,7 @@
 
 #include "tests/lib/store/fixture.h"
 
-#include "lib/store/tcp/munge.h"
+#include "lib/store/tcp/secret.h"
 #include "lib/store/store.h"
 
 #include <dlfcn.h>

@@ -3,7 +3,7 @@
 #include "tests/lib/store/fixture.h"
 
 #include "lib/rendezvous/roster.h"
-#include "lib/store/tcp/refused.h"
+#include "lib/store/tcp/peer.h"
 #include "lib/store/tcp/secret.h"
 
 #include <dscomm/log.h>

@@ -3,7 +3,7 @@
  * fstat() and getsockname() tell of a connection of this process. */
 #include "config.h"
 
-#include "lib/store/tcp/socket-owner.h"
+#include "lib/store/tcp/peer.h"
 #include "tests/tap.h"
 
 #include <arpa/inet.h>
