@@ -10,9 +10,6 @@
 cat >"$scratch/known" <<'END'
 lib/group/creation lib/group/group
 lib/schedule/algorithm lib/schedule/choice lib/schedule/hierarchical
-tools/env/advice/advice tools/env/advice/given
-tools/perf/baseline tools/perf/json tools/perf/report
-tools/perf/line tools/perf/measure tools/perf/roof
 END
 
 # objects DIRECTORY...: "OBJECT FILE" for the latest object of each file, as a build

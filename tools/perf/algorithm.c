@@ -42,3 +42,9 @@ const char *perf_algorithm(const perf_options_t *options,
     g_snprintf(both, sizeof both, "%s/%s", one, all);
     return both;
 }
+
+gboolean perf_tuning(dscomm_group_t *group, char text[PERF_TUNING_TEXT])
+{
+    return dscomm_group_tuning(group, text, PERF_TUNING_TEXT) == DSCOMM_OK &&
+           *text;
+}

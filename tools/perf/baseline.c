@@ -3,7 +3,7 @@
 #include "config.h"
 
 #include "tools/perf/baseline.h"
-#include "tools/perf/report.h"
+#include "tools/perf/operations.h"
 
 #include <json-glib/json-glib.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "tools/perf/report.h"
+#include "tools/perf/roof.h"
 
 static void begin(const perf_run_t *run, FILE *to)
 {
@@ -58,7 +59,7 @@ static void end(const perf_run_t *run, FILE *to, char *const *warnings)
     char tuning[PERF_TUNING_TEXT];
 
     (void)to;
-    if (perf_tuning(run, tuning))
+    if (perf_tuning(run->group, tuning))
         fprintf(stderr, "dscomm perf: chosen by trial: %s\n", tuning);
     for (int i = 0; warnings[i]; i++)
         fprintf(stderr, "dscomm perf: warning: %s\n", warnings[i]);

@@ -161,7 +161,7 @@ static void end(const perf_run_t *run, FILE *to, char *const *warnings)
         fprintf(to, "  \"cache_line_ns\": %.1f,\n", line);
     else
         fprintf(to, "  \"cache_line_ns\": null,\n");
-    if (perf_tuning(run, tuning))
+    if (perf_tuning(run->group, tuning))
         print_member(to, "chosen_by_trial", tuning);
     else
         fprintf(to, "  \"chosen_by_trial\": null,\n");

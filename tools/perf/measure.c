@@ -14,9 +14,6 @@
 #include "tools/perf/step.h"
 #include "tools/perf/verify.h"
 
-#include <stdlib.h>
-#include <time.h>
-
 /* A batch takes so long or is one call. */
 #define BATCH_US 500.0
 #define BATCHES_MIN 3
@@ -36,14 +33,6 @@ typedef struct {
     perf_place_t place;
     gboolean rotates;
 } loop_t;
-
-double perf_now(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
 
 static dscomm_status_t batch(const loop_t *loop, size_t calls, double *ret_time)
 {

@@ -342,3 +342,8 @@ double perf_busbw(const perf_operation_t *operation, int ranks, double algbw)
 {
     return algbw * operation->bus(ranks);
 }
+
+const char *perf_row_op(const perf_row_t *row)
+{
+    return row->operation->reduces ? dscomm_op_name(row->op) : "none";
+}

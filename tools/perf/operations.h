@@ -79,4 +79,7 @@ perf_block_t perf_call_exchanged(const perf_call_t *call, int from, int to);
 double perf_algbw(size_t bytes, double time);
 double perf_busbw(const perf_operation_t *operation, int ranks, double algbw);
 
+/* The row's operator, as "sum"; "none" if the operation does not reduce. */
+const char *perf_row_op(const perf_row_t *row);
+
 #endif

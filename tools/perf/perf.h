@@ -142,6 +142,11 @@ int perf_fail(const char *what);
 const char *perf_algorithm(const perf_options_t *options,
                            const perf_call_t *call);
 
+/* What the backend of group has chosen by trial on this rank, in text; FALSE:
+ * nothing. */
+#define PERF_TUNING_TEXT 256
+gboolean perf_tuning(dscomm_group_t *group, char text[PERF_TUNING_TEXT]);
+
 /* What is being done, on a terminal's stderr; NULL wipes it away. */
 void perf_progress(const perf_run_t *run, const char *format, ...)
     G_GNUC_PRINTF(2, 3);

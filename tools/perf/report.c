@@ -13,18 +13,6 @@
  * are not where they were. */
 #define MOVED 1.5
 
-double perf_roof_percent(const perf_figure_t *figure)
-{
-    if (figure->roof <= 0 || figure->times.p50 <= 0)
-        return 0;
-    return 100 * figure->roof / figure->times.p50;
-}
-
-const char *perf_row_op(const perf_row_t *row)
-{
-    return row->operation->reduces ? dscomm_op_name(row->op) : "none";
-}
-
 const char *perf_row_root(const perf_row_t *row, char text[PERF_ROOT_TEXT])
 {
     if (row->root == PERF_ROOT_ROTATES)
@@ -142,13 +130,6 @@ static void warn_of_noise(const perf_run_t *run, double line_now)
              "%zu of %zu figures spread by more than 10%%: the machine "
              "is noisy; end what else runs, or give more time (-t)",
              run->noisy, run->figures);
-}
-
-gboolean perf_tuning(const perf_run_t *run, char text[PERF_TUNING_TEXT])
-{
-    return dscomm_group_tuning(run->group, text, PERF_TUNING_TEXT) ==
-               DSCOMM_OK &&
-           *text;
 }
 
 void perf_report_end(const perf_run_t *run, double line_now)

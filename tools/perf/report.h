@@ -34,14 +34,6 @@ void perf_report_row(const perf_run_t *run, const perf_row_t *row);
 /* Warns of what makes figures doubtful, and ends the report. */
 void perf_report_end(const perf_run_t *run, double line_now);
 
-/* Percent of the roof that a figure reaches; 0: not known. */
-double perf_roof_percent(const perf_figure_t *figure);
-/* "sum", or "none" and -1 where the operation has no such thing. */
-const char *perf_row_op(const perf_row_t *row);
-/* What the backend has chosen by trial on this rank, to text; FALSE where that
- * is nothing. */
-#define PERF_TUNING_TEXT 256
-gboolean perf_tuning(const perf_run_t *run, char text[PERF_TUNING_TEXT]);
 /* A number, or "rotate", in text. */
 #define PERF_ROOT_TEXT 12
 const char *perf_row_root(const perf_row_t *row, char text[PERF_ROOT_TEXT]);

@@ -148,6 +148,13 @@ double perf_roof_time(perf_run_t *run, size_t bytes)
     return run->ranks > 1 ? MAX(known->time, roof->line / 1e3) : known->time;
 }
 
+double perf_roof_percent(const perf_figure_t *figure)
+{
+    if (figure->roof <= 0 || figure->times.p50 <= 0)
+        return 0;
+    return 100 * figure->roof / figure->times.p50;
+}
+
 void perf_roof_copy(const perf_run_t *run, size_t *ret_bytes, double *ret_rate)
 {
     const perf_roof_t *roof = run->roof;

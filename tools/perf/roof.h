@@ -15,6 +15,9 @@ void perf_roof_free(perf_roof_t *roof);
  * Negative: a call failed. */
 double perf_roof_time(perf_run_t *run, size_t bytes);
 
+/* Percent of the roof that a figure reaches; 0: not known. */
+double perf_roof_percent(const perf_figure_t *figure);
+
 /* Nanoseconds from rank 0 to rank 1, measured now; 0 where they are not bound
  * to different processors of one host. Collective. */
 double perf_roof_line(const perf_run_t *run);

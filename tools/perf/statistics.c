@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Times summed up, see perf-measure.h. */
+/* The clock, and times summed up, see perf.h and measure.h. */
 #include "config.h"
 
 #include "tools/perf/measure.h"
 
 #include <stdlib.h>
+#include <time.h>
+
+double perf_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
 
 static int compare(const void *a, const void *b)
 {

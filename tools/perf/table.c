@@ -171,7 +171,7 @@ static void end(const perf_run_t *run, FILE *to, char *const *warnings)
                 "# Copy bandwidth       : %.1f GB/s, all ranks at once, "
                 "%zu bytes each\n",
                 rate, bytes);
-    if (perf_tuning(run, tuning))
+    if (perf_tuning(run->group, tuning))
         fprintf(to, "# Chosen by trial      : %s\n", tuning);
     fprintf(to, "#\n");
     for (int i = 0; warnings[i]; i++)

@@ -250,27 +250,18 @@ void tool_advice_free(tool_advice_t *advice)
     g_free(advice);
 }
 
-static void line_add_words(GString *line, char *const *words)
+static void line_add(GString *line, char *const *words)
 {
-    static const char plain[] =
-        G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "_-+./:=,@%";
+    char *text = tool_advice_quote(words);
 
-    for (; words && *words; words++) {
-        char *quoted = **words && !(*words)[strspn(*words, plain)]
-                           ? g_strdup(*words)
-                           : g_shell_quote(*words);
-
-        g_string_append_printf(line, "%s%s", line->len ? " " : "", quoted);
-        g_free(quoted);
-    }
+    g_string_append_printf(line, "%s%s", line->len && *text ? " " : "", text);
+    g_free(text);
 }
 
-char *tool_advice_quote(char *const *words)
+static void line_add_parts(GString *line, const GPtrArray *parts)
 {
-    GString *line = g_string_new(NULL);
-
-    line_add_words(line, words);
-    return g_string_free(line, FALSE);
+    for (guint i = 0; i < parts->len; i++)
+        line_add(line, ((tool_advice_part_t *)parts->pdata[i])->words);
 }
 
 char *tool_advice_line(const tool_advice_t *advice)
@@ -279,14 +270,10 @@ char *tool_advice_line(const tool_advice_t *advice)
     static const char *const placeholder[] = {"PROGRAM", NULL};
     GString *line = g_string_new(NULL);
 
-    for (guint i = 0; i < advice->variables->len; i++)
-        line_add_words(
-            line, ((tool_advice_part_t *)advice->variables->pdata[i])->words);
-    line_add_words(line, (char *const *)program);
-    for (guint i = 0; i < advice->parts->len; i++)
-        line_add_words(line,
-                       ((tool_advice_part_t *)advice->parts->pdata[i])->words);
-    line_add_words(line, advice->command ? advice->command
-                                         : (char *const *)placeholder);
+    line_add_parts(line, advice->variables);
+    line_add(line, (char *const *)program);
+    line_add_parts(line, advice->parts);
+    line_add(line,
+             advice->command ? advice->command : (char *const *)placeholder);
     return g_string_free(line, FALSE);
 }

@@ -141,6 +141,23 @@ char **tool_advice_words(const advice_state_t *state, const char *text)
     return words;
 }
 
+char *tool_advice_quote(char *const *words)
+{
+    static const char plain[] =
+        G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "_-+./:=,@%";
+    GString *line = g_string_new(NULL);
+
+    for (; words && *words; words++) {
+        char *quoted = **words && !(*words)[strspn(*words, plain)]
+                           ? g_strdup(*words)
+                           : g_shell_quote(*words);
+
+        g_string_append_printf(line, "%s%s", line->len ? " " : "", quoted);
+        g_free(quoted);
+    }
+    return g_string_free(line, FALSE);
+}
+
 static gboolean pattern_matches(const advice_state_t *state,
                                 const char *pattern, const char *text)
 {
