@@ -51,7 +51,7 @@ static dscomm_status_t fail(dscomm_exchange_t *x, dscomm_status_t status)
 static size_t steps(const dscomm_exchange_t *x)
 {
     return x->gathered + x->reduced + x->spread + x->fetched + x->decoded +
-           x->sent + (size_t)x->thanked;
+           x->sent + (size_t)x->acknowledged;
 }
 
 /* As far as it goes, up to the end of the call; with the channel's lock. */

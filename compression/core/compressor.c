@@ -30,7 +30,7 @@ typedef struct {
     terms_t terms;
     int64_t window; /* its wish */
     uint32_t oldest; /* page that it has */
-    int32_t verdict; /* a status: why it refuses, in words in text */
+    int32_t refusal; /* a status: why it refuses, in words in text */
     char text[TEXT_BYTES];
 } offer_t;
 
@@ -187,9 +187,9 @@ static dscomm_status_t judge(const char *name, const dscomm_group_t *group,
                              const offer_t *all)
 {
     for (int r = 0; r < dscomm_group_size(group); r++)
-        if (all[r].verdict != DSCOMM_OK)
-            return dscomm_fail(all[r].verdict < 0
-                                   ? (dscomm_status_t)all[r].verdict
+        if (all[r].refusal != DSCOMM_OK)
+            return dscomm_fail(all[r].refusal < 0
+                                   ? (dscomm_status_t)all[r].refusal
                                    : DSCOMM_ERR_PROTOCOL,
                                "%s on group '%s': rank %d says: %.*s", name,
                                dscomm_group_name(group), r,
@@ -257,10 +257,10 @@ static wishes_t collect(const offer_t *all, int ranks)
     return wishes;
 }
 
-/* All ranks learn whether one has refused, with verdict, and whether they have
- * asked for the same. Where ranks cannot talk the own verdict comes first. */
+/* All ranks learn whether one has refused, with refusal, and whether they have
+ * asked for the same. Where ranks cannot talk the own refusal comes first. */
 static dscomm_status_t agree(const char *name, dscomm_group_t *group,
-                             dscomm_compressor_t *c, dscomm_status_t verdict,
+                             dscomm_compressor_t *c, dscomm_status_t refusal,
                              wishes_t *ret_wishes)
 {
     size_t ranks = (size_t)dscomm_group_size(group);
@@ -268,8 +268,8 @@ static dscomm_status_t agree(const char *name, dscomm_group_t *group,
     dscomm_status_t status;
 
     memset(&mine, 0, sizeof mine);
-    mine.verdict = (int32_t)verdict;
-    if (verdict == DSCOMM_OK) {
+    mine.refusal = (int32_t)refusal;
+    if (refusal == DSCOMM_OK) {
         state_terms(c, &mine.terms);
         mine.window = dscomm_priv_window_wish(c, group);
         mine.oldest = dscomm_priv_window_oldest(group);
@@ -280,10 +280,10 @@ static dscomm_status_t agree(const char *name, dscomm_group_t *group,
         return dscomm_priv_channel_fail(group);
     status =
         dscomm_all_gather(group, &mine, all, sizeof mine, DSCOMM_UINT8, NULL);
-    if (status < 0 && verdict < 0)
-        status = dscomm_fail(verdict, "%s: %s", name, mine.text);
+    if (status < 0 && refusal < 0)
+        status = dscomm_fail(refusal, "%s: %s", name, mine.text);
     if (status < 0) { /* a backend may still write there */
-        dscomm_priv_park(all);
+        dscomm_priv_retain(all);
         return status;
     }
     status = judge(name, group, all);

@@ -27,7 +27,7 @@ typedef struct {
     pthread_mutex_t lock; /* of the windows, and of what is taken of them */
 } dscomm_windows_t;
 
-/* Memory that a device did not have; so many calls do not ask for as much. */
+/* The device did not have so many bytes; left calls do not ask for as much. */
 typedef struct {
     size_t bytes;
     unsigned left, pause;
@@ -43,7 +43,7 @@ typedef struct {
     int compressors; /* that use it */
     int tags; /* given out */
     int timeout_ms; /* of the parent that was freed */
-    int told; /* ways of a device's rows, a bit each */
+    int logged; /* ways of a device's rows, a bit each */
     dscomm_windows_t windows;
     pthread_mutex_t lock; /* of calls on group that do not wait */
     pthread_mutex_t idle_lock; /* with it held nothing is called */

@@ -35,7 +35,7 @@ struct dscomm_window {
     size_t bytes;
     int lease; /* -1: nobody could have mapped it */
     uint32_t page; /* the first one */
-    dscomm_berth_t *first; /* in the order of their places */
+    dscomm_window_slot_t *first; /* in the order of their places */
     int ranks;
     view_t views[]; /* of the other ranks' */
 };
@@ -337,7 +337,7 @@ static dscomm_status_t make(dscomm_channel_t *channel, size_t bytes)
         status = meet(channel, &mine, all);
     }
     if (status < 0) /* a backend may still write there */
-        dscomm_priv_park(all);
+        dscomm_priv_retain(all);
     else
         g_free(all);
     if (status < 0 || windows->refused) {
@@ -375,7 +375,7 @@ dscomm_status_t dscomm_priv_window_agree(dscomm_channel_t *channel,
 
 char *dscomm_priv_window_take(dscomm_channel_t *channel,
                               const dscomm_device_queue_t *queue, size_t bytes,
-                              dscomm_berth_t *ret_berth)
+                              dscomm_window_slot_t *ret_slot)
 {
     dscomm_windows_t *windows = &channel->windows;
     dscomm_window_t *window;
@@ -384,7 +384,7 @@ char *dscomm_priv_window_take(dscomm_channel_t *channel,
     bytes = round_up(MAX(bytes, 1), PAGE);
     pthread_mutex_lock(&windows->lock);
     for (window = windows->newest; window && !memory; window = window->next) {
-        dscomm_berth_t **next = &window->first;
+        dscomm_window_slot_t **next = &window->first;
         size_t at = 0;
 
         for (; *next && (*next)->at - at < bytes; next = &(*next)->next)
@@ -392,32 +392,33 @@ char *dscomm_priv_window_take(dscomm_channel_t *channel,
         if (window->page < windows->from || window->queue != queue ||
             window->bytes - at < bytes)
             continue;
-        *ret_berth = (dscomm_berth_t){window, at, bytes, *next};
-        *next = ret_berth;
+        *ret_slot = (dscomm_window_slot_t){window, at, bytes, *next};
+        *next = ret_slot;
         memory = window->memory + at;
     }
     pthread_mutex_unlock(&windows->lock);
     return memory;
 }
 
-void dscomm_priv_window_give(dscomm_channel_t *channel, dscomm_berth_t *berth)
+void dscomm_priv_window_give(dscomm_channel_t *channel,
+                             dscomm_window_slot_t *slot)
 {
-    dscomm_berth_t **at;
+    dscomm_window_slot_t **at;
 
-    if (!berth->window)
+    if (!slot->window)
         return;
     pthread_mutex_lock(&channel->windows.lock);
-    at = &berth->window->first;
-    while (*at != berth)
+    at = &slot->window->first;
+    while (*at != slot)
         at = &(*at)->next;
-    *at = berth->next;
+    *at = slot->next;
     pthread_mutex_unlock(&channel->windows.lock);
-    *berth = (dscomm_berth_t){0};
+    *slot = (dscomm_window_slot_t){0};
 }
 
-uint32_t dscomm_priv_window_page(const dscomm_berth_t *berth)
+uint32_t dscomm_priv_window_page(const dscomm_window_slot_t *slot)
 {
-    return berth->window->page + (uint32_t)(berth->at / PAGE);
+    return slot->window->page + (uint32_t)(slot->at / PAGE);
 }
 
 char *dscomm_priv_window_find(dscomm_channel_t *channel, int rank,

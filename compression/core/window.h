@@ -1,59 +1,61 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Windows: memory of a device that the other ranks of a node have mapped. A
- * group's ranks make them together, when a compressor is made, and each has as
- * many as the others, of the same sizes. What a call's rows need is taken of
- * one where there is room, and its place told to the others; which read it, say
- * so, and only then is it taken again. A window goes when the last compressor
- * of its group does and nobody has it mapped any more; what a process that died
- * had does not count. */
+/* Windows: device memory that the other ranks of a node have mapped. All ranks
+ * of a group make a window together, when a compressor is created; all have the
+ * same number of windows, of the same sizes. A call takes a slot of a window
+ * for its rows, if there is room, and sends its place to the other ranks, which
+ * read the rows and acknowledge that. Only then is the slot free again. A
+ * window is released after the last compressor of its group is freed and no
+ * other process has it mapped; a process that died does not count. */
 #ifndef COMPRESSION_WINDOW_H
 #define COMPRESSION_WINDOW_H
 
 #include "compression/core/compressor.h"
 #include "compression/device/ops.h"
 
-/* Taken of a window, or of none. */
-typedef struct dscomm_berth {
+/* A part of a window; window NULL: none. */
+typedef struct dscomm_window_slot {
     dscomm_window_t *window;
     size_t at, bytes;
-    struct dscomm_berth *next; /* behind it */
-} dscomm_berth_t;
+    struct dscomm_window_slot *next; /* by at */
+} dscomm_window_slot_t;
 
-/* What a call of c alone would take, with so many ranks; 0: its rows are never
- * a device's. */
+/* Bytes that a call of c alone needs with so many ranks; 0: its rows are never
+ * in device memory. */
 size_t dscomm_priv_window_need(const dscomm_compressor_t *c, int ranks);
-/* What this rank says before c is made: the bytes of the new window that it
- * needs, 0 where there is enough, less where there can be none. */
+/* Bytes of the new window that this rank needs for c; 0: the present ones are
+ * enough; negative: this rank can have no window. */
 int64_t dscomm_priv_window_wish(const dscomm_compressor_t *c,
                                 dscomm_group_t *group);
-/* The first page of all that this rank has now, or of the next window. */
+/* The first page of this rank's oldest window, or of the next one. */
 uint32_t dscomm_priv_window_oldest(dscomm_group_t *group);
-/* Collective: a new window where a rank wishes one and none is against it. Of
- * all ranks' wishes: the least, whose it is, and the most; and the highest of
- * their first pages: what is before that some have no longer. Not to get one is
- * no failure; why tells then. */
+/* Collective: makes a new window if a rank needs one and all can have one.
+ * least, rank: the smallest wish of all ranks, and whose it is; most: the
+ * largest one. from: the highest of their first pages; some ranks no longer
+ * have the pages before it. Without a window the status is OK, and why has the
+ * reason. */
 dscomm_status_t dscomm_priv_window_agree(dscomm_channel_t *channel,
                                          int64_t least, int rank, int64_t most,
                                          uint32_t from);
-/* Nothing uses the channel any more. */
+/* Called when the last compressor of the channel is freed. */
 void dscomm_priv_window_leave(dscomm_channel_t *channel);
-/* Releases what others still had mapped when it was left, and have no longer;
- * waits so long for a device that is at work. */
+/* Releases windows of freed channels that no other process has mapped any more.
+ * Waits for a busy device for at most so long. */
 void dscomm_priv_window_reap(int most_ms);
 
-/* For tests: this table serves devices from here on, or none. No call is
- * outstanding, and no compressor has been at a device. */
+/* For tests: replaces the table of devices; NULL: the module's. No call may be
+ * outstanding, and no compressor may have used a device. */
 void dscomm_priv_device_use(const dscomm_device_ops_t *ops);
 
-/* Room in a window of the queue's device, or NULL. */
+/* Takes a slot in a window of the queue's device; NULL: there is no room. */
 char *dscomm_priv_window_take(dscomm_channel_t *channel,
                               const dscomm_device_queue_t *queue, size_t bytes,
-                              dscomm_berth_t *ret_berth);
-void dscomm_priv_window_give(dscomm_channel_t *channel, dscomm_berth_t *berth);
-/* Where that is, as the others find it, */
-uint32_t dscomm_priv_window_page(const dscomm_berth_t *berth);
+                              dscomm_window_slot_t *ret_slot);
+void dscomm_priv_window_give(dscomm_channel_t *channel,
+                             dscomm_window_slot_t *slot);
+/* The first page of a slot, by which the other ranks find it. */
+uint32_t dscomm_priv_window_page(const dscomm_window_slot_t *slot);
 #define DSCOMM_WINDOW_PAGES ((uint32_t)1 << 30)
-/* and so many bytes of rank's there; NULL: it has no such window. */
+/* Where rank's slot of so many bytes is mapped here; NULL: nowhere. */
 char *dscomm_priv_window_find(dscomm_channel_t *channel, int rank,
                               uint32_t page, size_t bytes);
 

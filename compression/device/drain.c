@@ -30,7 +30,7 @@ void dscomm_priv_exchange_rest(const dscomm_exchange_t *x)
 
 /* It stays where tools that look for leaks find it, if there is memory to note
  * it. */
-void dscomm_priv_park(void *memory)
+void dscomm_priv_retain(void *memory)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static GSList *all;
@@ -134,7 +134,7 @@ dscomm_status_t dscomm_priv_device_release(dscomm_device_queue_t *queue,
     dscomm_status_t status = dscomm_priv_device_drain(queue, NULL, most_ms);
 
     if (status < 0)
-        dscomm_priv_park(memory);
+        dscomm_priv_retain(memory);
     else
         ops()->release(queue, on_host, memory);
     return status;

@@ -100,11 +100,11 @@ static dscomm_status_t follow(const part_t *part)
 }
 
 /* Said once: there may be a little room again later, and none. */
-static void tell_full(void)
+static void log_full(void)
 {
-    static gint told;
+    static gint logged;
 
-    if (g_atomic_int_compare_and_exchange(&told, 0, 1))
+    if (g_atomic_int_compare_and_exchange(&logged, 0, 1))
         dscomm_log(DSCOMM_LOG_WARN, "compression",
                    "%s; what finds no room there is compressed in host memory, "
                    "on a copy",
@@ -128,7 +128,7 @@ static dscomm_status_t find_device(dscomm_exchange_t *x)
         status = dscomm_priv_device_regions(x, device);
         if (status != DSCOMM_ERR_NO_MEMORY)
             return status;
-        tell_full();
+        log_full();
         break;
     }
     x->queue = NULL;
@@ -158,7 +158,7 @@ static dscomm_status_t begin_part(dscomm_exchange_t *x, part_t *part)
         status = dscomm_priv_device_take_side(part, device);
         if (status != DSCOMM_ERR_NO_MEMORY)
             return status == DSCOMM_OK ? follow(part) : status;
-        tell_full();
+        log_full();
     }
     status = dscomm_priv_device_home(part->c, 1);
     return status == DSCOMM_OK ? take_copy(x, part) : status;
@@ -167,7 +167,7 @@ static dscomm_status_t begin_part(dscomm_exchange_t *x, part_t *part)
 typedef enum { WAY_HOST, WAY_DIRECT, WAY_WINDOW } way_t;
 
 /* Said once for each group and way. */
-static void tell_way(const dscomm_exchange_t *x, way_t way)
+static void log_way(const dscomm_exchange_t *x, way_t way)
 {
     dscomm_channel_t *channel = x->channel;
     const char *name = dscomm_group_name(channel->group);
@@ -176,9 +176,9 @@ static void tell_way(const dscomm_exchange_t *x, way_t way)
 
     if (channel->windows.newest && !channel->windows.refused)
         why = "a call has rows elsewhere than in its window";
-    if (channel->told & 1 << way)
+    if (channel->logged & 1 << way)
         return;
-    channel->told |= 1 << way;
+    channel->logged |= 1 << way;
     if (way == WAY_WINDOW)
         dscomm_log(DSCOMM_LOG_INFO, "compression",
                    "group '%s': encoded rows of a device are read there by the "
@@ -230,29 +230,29 @@ static dscomm_status_t choose_way(dscomm_exchange_t *x)
     if (!any || !group)
         return status;
     takes = (dscomm_group_capabilities(group) & DSCOMM_CAP_DEVICE_MEMORY) != 0;
-    if (takes && !x->channel->told)
+    if (takes && !x->channel->logged)
         status = take_stream(x);
     if (status < 0)
         return status;
     x->direct = takes && all;
-    x->shows = all && x->mirror.berth.window;
-    tell_way(x, takes ? WAY_DIRECT : x->shows ? WAY_WINDOW : WAY_HOST);
+    x->shows = all && x->mirror.slot.window;
+    log_way(x, takes ? WAY_DIRECT : x->shows ? WAY_WINDOW : WAY_HOST);
     return status;
 }
 
 /* Nothing is known of where others have their rows. */
-static dscomm_status_t look_around(dscomm_exchange_t *x)
+static dscomm_status_t mapped_clear(dscomm_exchange_t *x)
 {
     const size_t ranks = (size_t)x->channel->ranks;
 
     if (!x->channel->windows.newest)
         return DSCOMM_OK;
-    if (!x->sights)
-        x->sights = g_try_new0(char *, ranks);
-    if (!x->sights)
+    if (!x->mapped)
+        x->mapped = g_try_new0(char *, ranks);
+    if (!x->mapped)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %zu ranks",
                            ranks);
-    memset(x->sights, 0, ranks * sizeof *x->sights);
+    memset(x->mapped, 0, ranks * sizeof *x->mapped);
     return DSCOMM_OK;
 }
 
@@ -261,7 +261,7 @@ dscomm_status_t dscomm_priv_device_begin(dscomm_exchange_t *x)
     dscomm_status_t status = dscomm_priv_device_settle(x, x->timeout_ms);
 
     if (status == DSCOMM_OK)
-        status = look_around(x);
+        status = mapped_clear(x);
     if (status == DSCOMM_OK)
         status = find_device(x);
     for (size_t i = 0; i < x->part_count && status == DSCOMM_OK; i++)
@@ -280,7 +280,7 @@ void dscomm_priv_device_end(part_t *part)
     if (!part->origin)
         return;
     if (part->late)
-        dscomm_priv_park(part->buffer);
+        dscomm_priv_retain(part->buffer);
     else if (dscomm_device_owns(part->origin))
         dscomm_device_staging_free(part->buffer);
     else

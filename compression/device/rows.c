@@ -23,7 +23,7 @@ void dscomm_priv_device_leave(dscomm_exchange_t *x)
     if (mirror->own)
         dscomm_priv_device_release(mirror->queue, 0, mirror->own,
                                    x->timeout_ms);
-    dscomm_priv_window_give(x->channel, &mirror->berth);
+    dscomm_priv_window_give(x->channel, &mirror->slot);
     *mirror = (mirror_t){0};
 }
 
@@ -107,7 +107,7 @@ dscomm_status_t dscomm_priv_device_regions(dscomm_exchange_t *x, int device)
     if (status < 0)
         return status;
     mirror->memory =
-        dscomm_priv_window_take(x->channel, x->queue, room, &mirror->berth);
+        dscomm_priv_window_take(x->channel, x->queue, room, &mirror->slot);
     if (mirror->memory)
         return DSCOMM_OK;
     status = take_own(x, device, room);
@@ -224,14 +224,14 @@ static int copy_others(const dscomm_exchange_t *x, size_t p, int *ret_any)
 
 /* What rank shows: to the device, or to the host, which has the headers, and
  * then waits for it. */
-static int read_sight(const dscomm_exchange_t *x, stage_t stage, size_t p,
-                      int rank, int *ret_waits)
+static int read_mapped(const dscomm_exchange_t *x, stage_t stage, size_t p,
+                       int rank, int *ret_waits)
 {
     const int own = x->channel->rank, n = x->channel->ranks;
     const int region = stage == STAGE_GATHERED ? own : n + rank;
     char *here = region_of(x, x->in, rank);
     piece_t piece = {.to = here,
-                     .from = region_of(x, x->sights[rank], region),
+                     .from = region_of(x, x->mapped[rank], region),
                      .regions = 1,
                      .skip = sizeof(dscomm_row_header_t)};
     int any = 0, code = copy_packet(x, p, piece, all_here, ret_waits);
@@ -252,7 +252,7 @@ static int read_others(const dscomm_exchange_t *x, stage_t stage, size_t p,
         if (r == own ||
             !dscomm_priv_packet_bytes(x, p, stage == STAGE_GATHERED ? own : r))
             continue;
-        code = x->sights[r] ? read_sight(x, stage, p, r, ret_waits)
+        code = x->mapped[r] ? read_mapped(x, stage, p, r, ret_waits)
                             : copy_up(x, p, r, r + 1, &any);
     }
     return code;
@@ -286,8 +286,8 @@ int dscomm_priv_device_down(dscomm_exchange_t *x, stage_t stage, size_t p)
 
 static int sees(const dscomm_exchange_t *x)
 {
-    for (int r = 0; x->sights && r < x->channel->ranks; r++)
-        if (x->sights[r])
+    for (int r = 0; x->mapped && r < x->channel->ranks; r++)
+        if (x->mapped[r])
             return 1;
     return 0;
 }

@@ -80,7 +80,7 @@ static dscomm_status_t let_go(dscomm_compressor_t *c)
     return DSCOMM_OK;
 }
 
-static void park(dscomm_compressor_t *c)
+static void side_retain(dscomm_compressor_t *c)
 {
     dscomm_log(DSCOMM_LOG_WARN, "compression",
                "dscomm_compressor_free: %s; the memory of %zu elements' errors "
@@ -88,7 +88,7 @@ static void park(dscomm_compressor_t *c)
                dscomm_last_error(), c->count);
     c->side->kept[0] = c->worker;
     c->side->kept[1] = c->server;
-    dscomm_priv_park(c->side);
+    dscomm_priv_retain(c->side);
     c->worker = c->server = NULL;
     c->side = NULL;
 }
@@ -96,7 +96,7 @@ static void park(dscomm_compressor_t *c)
 void dscomm_priv_device_free(dscomm_compressor_t *c)
 {
     if (c->side && let_go(c) < 0)
-        park(c);
+        side_retain(c);
 }
 
 /* Of one piece of bytes, which may be none. */

@@ -5,25 +5,26 @@
 
 #include "compression/device/device.h"
 
-/* Two arrays for the worker error: what is encoded goes to the other one, and
- * where the scale turns out not to be finite the errors are as before. */
+/* The worker error has two arrays: encoding writes to the other one, so that
+ * the old errors are still there if the scale is not finite. */
 struct dscomm_device_side {
     int device;
     dscomm_device_queue_t *queue;
-    char *memory; /* all that follows lies there */
+    char *memory; /* of all arrays */
     float *worker[2], *server;
-    float *scales; /* of the two worker arrays, and of the server's */
-    int now; /* index of the worker array that holds */
-    int ahead; /* the host's errors are old */
-    int behind; /* the device's are */
-    int late; /* the device may still use the host's */
-    float *kept[2]; /* these, once the compressor is gone */
+    float *scales; /* of worker[0], worker[1] and server */
+    int now; /* index of the valid worker array */
+    int ahead; /* 1: the host's errors are out of date */
+    int behind; /* 1: the device's are */
+    int late; /* 1: the device may still use the host's */
+    float *kept[2]; /* the host's, after the compressor was freed */
 };
 
-/* Gives the part a side at that device, whose errors are the compressor's.
- * ERR_NO_MEMORY: there is no room for one, and the host has the errors. */
+/* Gives the part a side on that device, with the compressor's errors.
+ * ERR_NO_MEMORY: the device has no room; the host keeps the errors. */
 dscomm_status_t dscomm_priv_device_take_side(part_t *part, int device);
-/* In a device: the errors as they are, with a scale of 0; the table's code. */
+/* Materialises the worker errors on the device: a scale of 0. The table's
+ * code. */
 int dscomm_priv_device_materialise_worker(dscomm_device_side_t *side,
                                           const dscomm_compressor_t *c);
 

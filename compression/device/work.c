@@ -41,7 +41,7 @@ static int is_at_work(const part_t *part)
 
 static int is_server(const part_t *part)
 {
-    return part->side && !part->spoilt && server_count(part->c);
+    return part->side && !part->not_finite && server_count(part->c);
 }
 
 /* The next ones from *at, which moves on. */
@@ -153,8 +153,8 @@ static char *result_of(const dscomm_exchange_t *x)
  * scale where the device is to say it. */
 static int judge(const dscomm_exchange_t *x, part_t *part, char *const *rows)
 {
-    part->spoilt = dscomm_priv_is_spoilt(x, part, rows);
-    dscomm_priv_put_header(part, part->spoilt ? NAN : 0, 1, result_of(x));
+    part->not_finite = dscomm_priv_not_finite(x, part, rows);
+    dscomm_priv_put_header(part, part->not_finite ? NAN : 0, 1, result_of(x));
     return is_server(part)
                ? 0
                : dscomm_priv_device_headers(x, part, result_of(x), 1, 0);

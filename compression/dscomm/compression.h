@@ -16,12 +16,13 @@
  * With codec "onebit" an element becomes its sign and each side has one scale,
  * the root of the mean square, finite where the elements are: bit 1 for what is
  * not less than zero, so for -0 and NaN as well. A NaN or an infinity on any
- * rank, or an element that is beyond float32 with its error, spoils the whole
- * result on all. In the native geometry it is NaN, as it is where all scales
- * together are beyond float32, and the errors are then as before the call, but
- * for rounding, so that the next one is whole again; in DeepSpeed's it is NaN
- * or infinite, and errors are no longer finite. With other codecs they spoil
- * what travels with them, and errors that are not finite become zero.
+ * rank, or an element that is beyond float32 with its error, makes the whole
+ * result of all ranks not finite. In the native geometry the result is NaN,
+ * also if the sum of all scales is beyond float32; the errors stay as before
+ * the call, but for rounding, so that later calls are not affected. In
+ * DeepSpeed's geometry the result is NaN or infinite, and so are the errors.
+ * With other codecs only the elements of the same block are affected, and
+ * errors that are not finite become zero.
  *
  * A buffer may be in the memory of a CUDA device. Codec "onebit" then works
  * there, on what is not float64, without a mask and with errors kept, where the

@@ -26,7 +26,7 @@ dscomm_status_t dscomm_priv_exchange_watch(dscomm_exchange_t *x, int moved)
 
 /* To look at any of its messages lets all of the group's go on. A failure where
  * one of the groups has ended. */
-static dscomm_status_t look_around(const dscomm_exchange_t *x)
+static dscomm_status_t messages_progress(const dscomm_exchange_t *x)
 {
     size_t works = x->packet_count * (size_t)x->channel->ranks, i = 0;
 
@@ -47,7 +47,7 @@ dscomm_status_t dscomm_priv_exchange_await(dscomm_exchange_t *x, stage_t stage,
     while (status == DSCOMM_IN_PROGRESS) {
         status = dscomm_priv_exchange_watch(x, 0);
         if (status == DSCOMM_IN_PROGRESS)
-            status = look_around(x);
+            status = messages_progress(x);
         if (status < 0)
             break;
         dscomm_priv_exchange_rest(x);

@@ -80,8 +80,8 @@ static size_t inside(const dscomm_compressor_t *c, size_t first, size_t count)
 }
 
 /* The errors of masked elements. */
-static void forgive(const dscomm_compressor_t *c, size_t first, size_t count,
-                    float *errors)
+static void clear_masked_errors(const dscomm_compressor_t *c, size_t first,
+                                size_t count, float *errors)
 {
     if (c->mask && errors)
         clear_masked(c->mask + first, inside(c, first, count), errors);
@@ -214,7 +214,7 @@ void dscomm_priv_encode(const dscomm_exchange_t *x, part_t *part,
             &args, part->scale, fetch(x, part, base + i, count, scratch.values),
             errors, count, code_of(part, segment->from + i, region));
         forget_lost(c, count, errors);
-        forgive(c, base + i, count, errors);
+        clear_masked_errors(c, base + i, count, errors);
     }
 }
 
@@ -249,8 +249,8 @@ static int is_too_large(const dscomm_compressor_t *c, double scales)
            c->codec == &dscomm_priv_codec_onebit && scales > FLT_MAX;
 }
 
-int dscomm_priv_is_spoilt(const dscomm_exchange_t *x, const part_t *part,
-                          char *const *rows)
+int dscomm_priv_not_finite(const dscomm_exchange_t *x, const part_t *part,
+                           char *const *rows)
 {
     const float factor = factor_of(x, part->c);
     double scales = 0;
@@ -275,8 +275,8 @@ int dscomm_priv_reduce(const dscomm_exchange_t *x, part_t *part,
     scratch_t scratch;
 
     if (!segment->from)
-        part->spoilt = dscomm_priv_is_spoilt(x, part, rows);
-    for (size_t i = 0; i < all && !part->spoilt; i += BLOCK) {
+        part->not_finite = dscomm_priv_not_finite(x, part, rows);
+    for (size_t i = 0; i < all && !part->not_finite; i += BLOCK) {
         size_t count = MIN(BLOCK, all - i), at = segment->from + i;
 
         bad |= add_up(x, part, at, count, rows, scratch.values);
@@ -285,7 +285,7 @@ int dscomm_priv_reduce(const dscomm_exchange_t *x, part_t *part,
                                              count);
         else
             memcpy(c->server + at, scratch.values, count * sizeof(float));
-        forgive(c, base + at, count, c->server + at);
+        clear_masked_errors(c, base + at, count, c->server + at);
         args.first = base + at;
         if (c->codec->measure)
             c->codec->measure(&args, part->sums, NULL, c->server + at, count);
@@ -300,13 +300,13 @@ void dscomm_priv_settle(const dscomm_exchange_t *x, part_t *part)
     size_t count = dscomm_priv_part_count(c, x->channel->rank);
 
     part->scale = 0;
-    if (part->spoilt)
+    if (part->not_finite)
         part->scale = NAN;
     else if (c->codec->settle && count)
         part->scale = c->codec->settle(&args, part->sums, count);
     /* The sum was finite, but not with the server's errors: what these were is
      * unknown. */
-    if (!part->spoilt && dscomm_priv_keeps(c, part->scale))
+    if (!part->not_finite && dscomm_priv_keeps(c, part->scale))
         memset(c->server, 0, count * sizeof *c->server);
 }
 
@@ -330,7 +330,7 @@ void dscomm_priv_encode_result(const dscomm_exchange_t *x, part_t *part,
                          c->feedback ? v : NULL, count,
                          code_of(part, at, region));
         forget_lost(c, count, v);
-        forgive(c, base + at, count, v);
+        clear_masked_errors(c, base + at, count, v);
     }
 }
 
@@ -360,7 +360,7 @@ void dscomm_priv_take_back(const dscomm_exchange_t *x, part_t *part,
                              errors);
         for (size_t k = 0; k < count; k++)
             errors[k] -= values[k];
-        forgive(c, base + i, count, errors);
+        clear_masked_errors(c, base + i, count, errors);
     }
 }
 

@@ -84,7 +84,7 @@ static void take_notes(const dscomm_exchange_t *x, size_t p, char *region,
                        int phase)
 {
     const packet_t *packet = packet_at(x, p);
-    const uint32_t page = dscomm_priv_window_page(&x->mirror.berth);
+    const uint32_t page = dscomm_priv_window_page(&x->mirror.slot);
     char *note = note_of(x, p, phase);
     dscomm_row_header_t header;
 
@@ -245,10 +245,10 @@ static dscomm_status_t see(dscomm_exchange_t *x, int rank)
            sizeof header);
     if (!(header.phase & SHOWS))
         return DSCOMM_OK;
-    x->sights[rank] =
+    x->mapped[rank] =
         dscomm_priv_window_find(x->channel, rank, header.phase >> PAGE_SHIFT,
                                 2 * (size_t)x->channel->ranks * x->region);
-    return x->sights[rank] ? DSCOMM_OK
+    return x->mapped[rank] ? DSCOMM_OK
                            : fail_order(part_at(x, 0)->c, rank, another);
 }
 
@@ -263,7 +263,7 @@ static dscomm_status_t look_for_notes(dscomm_exchange_t *x, stage_t stage,
             continue;
         if (stage == STAGE_GATHERED && p == 0)
             status = see(x, r);
-        if (x->sights[r])
+        if (x->mapped[r])
             put_notes(x, p, region_of(x, x->in, r));
     }
     return status;
@@ -299,7 +299,7 @@ static dscomm_status_t check_row(const dscomm_exchange_t *x, const part_t *part,
     dscomm_row_header_t header;
 
     memcpy(&header, dscomm_priv_row(part, region), sizeof header);
-    if (x->sights && x->sights[rank])
+    if (x->mapped && x->mapped[rank])
         header.phase &= PHASE;
     if (header.signature == part->signature && header.call == c->calls &&
         header.phase == phase)
@@ -392,7 +392,7 @@ static dscomm_status_t await_thanks(dscomm_exchange_t *x)
         if (r != x->channel->rank)
             status =
                 dscomm_irecv(x->channel->group, x->tokens + r, 1, DSCOMM_UINT8,
-                             r, tag_of(x, 1), slot(x, x->thanks, 0, r));
+                             r, tag_of(x, 1), slot(x, x->acks, 0, r));
     return status;
 }
 
@@ -462,7 +462,7 @@ static dscomm_status_t receive_next(dscomm_exchange_t *x, dscomm_work_t **works,
 {
     dscomm_status_t status = look_all(x, works, *packet);
 
-    if (status == DSCOMM_OK && x->sights)
+    if (status == DSCOMM_OK && x->mapped)
         status = look_for_notes(x, stage, *packet);
     if (status == DSCOMM_OK)
         status = dscomm_priv_device_result(
@@ -524,20 +524,20 @@ static dscomm_status_t decode_next(dscomm_exchange_t *x)
 }
 
 /* Tells those that show their rows that they were read. */
-static dscomm_status_t thank(dscomm_exchange_t *x)
+static dscomm_status_t acknowledge(dscomm_exchange_t *x)
 {
     dscomm_status_t status = DSCOMM_IN_PROGRESS;
 
-    if (!x->thanked && x->fetched == x->packet_count)
+    if (!x->acknowledged && x->fetched == x->packet_count)
         status = dscomm_priv_device_reached(x, STAGES, MARK_READ);
-    for (int r = 0; x->sights && r < x->channel->ranks && status == DSCOMM_OK;
+    for (int r = 0; x->mapped && r < x->channel->ranks && status == DSCOMM_OK;
          r++)
-        if (x->sights[r])
+        if (x->mapped[r])
             status = dscomm_isend(x->channel->group,
                                   x->tokens + x->channel->rank, 1, DSCOMM_UINT8,
-                                  r, tag_of(x, 1), slot(x, x->thanks, 1, r));
+                                  r, tag_of(x, 1), slot(x, x->acks, 1, r));
     if (status == DSCOMM_OK)
-        x->thanked = 1;
+        x->acknowledged = 1;
     return status;
 }
 
@@ -551,7 +551,8 @@ static dscomm_status_t finish_send(dscomm_exchange_t *x)
 {
     dscomm_status_t status = DSCOMM_IN_PROGRESS;
 
-    if (x->decoded == x->packet_count && x->thanked && x->sent < all_sends(x))
+    if (x->decoded == x->packet_count && x->acknowledged &&
+        x->sent < all_sends(x))
         status = look(x, slot(x, x->sends, 0, 0) + x->sent,
                       (int)(x->sent % (size_t)x->channel->ranks));
     if (status == DSCOMM_OK)
@@ -563,7 +564,7 @@ dscomm_status_t dscomm_priv_exchange_go_on(dscomm_exchange_t *x)
 {
     static dscomm_status_t (*const steps[])(dscomm_exchange_t *) = {
         gather_next, reduce_next, spread_next, fetch_next,
-        decode_next, thank,       finish_send};
+        decode_next, acknowledge, finish_send};
     dscomm_status_t status;
 
     x->awaited = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One call: what goes where, and how far it is. */
+/* One compressed call: its plan, and its progress. */
 #ifndef COMPRESSION_EXCHANGE_H
 #define COMPRESSION_EXCHANGE_H
 
@@ -15,22 +15,22 @@ typedef struct {
     uint32_t signature; /* of the compressor, with the buffer's dtype */
     float scale; /* of what this rank has reduced */
     double sums[DSCOMM_CODEC_SUMS];
-    int spoilt; /* there is no sum, see dscomm_priv_is_spoilt() */
-    dscomm_device_side_t *side; /* its arithmetic is a device's; NULL: ours */
-    char *origin; /* where buffer is a copy: the device's memory */
-    int late; /* a device may still use the copy */
+    int not_finite; /* 1: no sum is made, see dscomm_priv_not_finite() */
+    dscomm_device_side_t *side; /* a device computes; NULL: the host does */
+    char *origin; /* the device memory that buffer is a copy of; or NULL */
+    int late; /* 1: a device may still use the copy */
 } part_t;
 
-/* Elements of a row that are sent in one piece. */
+/* A range of a row's elements, sent in one piece. */
 typedef struct {
     size_t part; /* index */
-    size_t from, to; /* elements of the row; header: where from is 0 */
+    size_t from, to; /* elements of the row; the header is before 0 */
     size_t offset, bytes; /* in a region */
 } segment_t;
 
 /* Segments that travel together. */
 typedef struct {
-    size_t first, last; /* segments; last is the one behind */
+    size_t first, last; /* segments [first, last) */
     size_t offset, bytes;
 } packet_t;
 
@@ -40,9 +40,9 @@ typedef struct {
     size_t bytes;
 } room_t;
 
-/* What is waited for, for a packet, where parts are a device's: this rank's own
- * part is encoded, what is to be reduced has come, the result is encoded, the
- * results have come. */
+/* A packet of a device's parts passes these stages: the device has encoded this
+ * rank's part; all ranks' parts are on the device; it has encoded the result;
+ * all results are on the device. */
 typedef enum {
     STAGE_ENCODED,
     STAGE_GATHERED,
@@ -56,70 +56,69 @@ typedef struct {
     int is_set;
 } mark_t;
 
-/* In the memory of a device: all regions again, as far as its parts go. Kept
- * like the rest, but for what is taken of a window. */
+/* Device memory for all regions of the parts that the device computes. It is
+ * kept for later calls, except a slot of a window. */
 typedef struct {
-    dscomm_device_queue_t *queue; /* NULL: none of this */
-    char *memory; /* of this call: the next one, or in a window; or NULL */
+    dscomm_device_queue_t *queue; /* NULL: there is no mirror */
+    char *memory; /* of this call: own, or a slot; or NULL */
     char *own;
     size_t room; /* bytes of own */
-    dscomm_berth_t berth;
-    mark_t *marks; /* for each stage one a packet; two of the call */
+    dscomm_window_slot_t slot;
+    mark_t *marks; /* one for each stage and packet, and MARKS of the call */
     size_t mark_count;
 } mirror_t;
 
 /* Marks of STAGES: the call's end, and that others' rows were read. */
 enum { MARK_END, MARK_READ, MARKS };
 
-/* Regions hold a row of every part. Region number r of out is for rank r, that
- * of in from it: first what is to be reduced, and once all of that is, its
- * result. The own region of out is reduced where it is, and the own result is
- * encoded to that of in.
+/* A region has a row of every part. Region r of out is sent to rank r; region r
+ * of in is received from it, first its part to be reduced, later its result.
+ * This rank's region of out is reduced in place, and this rank's result is
+ * encoded into its region of in.
  *
- * A rank whose rows are in a window of its own sends of a packet the headers
- * alone, one after the other, or a byte, where there is none: the others read
- * the rest there, which is ready by then. Each of them sends a byte more,
- * behind its results, once it has read all, and with these the call ends. Which
- * form a rank's messages have, its first header says. */
+ * If a rank's rows are in a window, its messages have only the headers of a
+ * packet, or one byte for a packet without headers; the other ranks read the
+ * rest in the window, where it is complete by then. After a rank has read all
+ * of it, it acknowledges that with a message of one byte, and the call ends
+ * with these. A rank's first header tells which form its messages have. */
 struct dscomm_exchange {
     dscomm_exchange_t *next; /* idle ones */
     dscomm_channel_t *channel;
     const char *name; /* of the public call */
     dscomm_dtype_t dtype;
     int stream;
-    room_t plan, works; /* what the next two lines, and the one after, are in */
+    room_t plan, works; /* memory of parts to packets, and of the works */
     part_t *parts;
     segment_t *segments;
     packet_t *packets;
     size_t part_count, segment_count, packet_count;
     dscomm_work_t **sends, **gathers, **spreads; /* NULL: complete */
-    dscomm_work_t **thanks; /* from ranks, and then to them */
+    dscomm_work_t **acks; /* received from all ranks, then sent to all */
     size_t region; /* bytes */
     char *memory, *out, *in;
     size_t room; /* bytes of memory */
     dscomm_device_queue_t *queue; /* of the parts' device, or NULL */
     mirror_t mirror;
-    int direct; /* messages go from and to it */
-    int shows; /* others read in a window what they do not get */
-    char *notes; /* what goes to them then, a header's bytes for a segment */
-    char *tokens; /* and what comes back, a byte from each */
-    char **sights; /* where others have their regions, or NULL; none without
-                      windows */
-    int thanked; /* those that show theirs */
-    int waits; /* the device has not come to a mark yet */
-    dscomm_device_queue_t *pinned; /* that memory was taken with, or NULL */
-    dscomm_shortage_t unpinned, unmirrored; /* of that, and of the mirror's */
-    dscomm_device_queue_t *unfinished; /* may work on memory still, or NULL */
-    /* Packets that have come to be reduced, were reduced, encoded by a device,
-     * sent on, have come as results, were decoded; parts whose scale is known;
-     * sends known to be complete. */
+    int direct; /* 1: messages read and write device memory */
+    int shows; /* 1: the other ranks read rows in this rank's window */
+    char *notes; /* messages to them then: a header for each segment */
+    char *tokens; /* and their acknowledgements, a byte from each */
+    char **mapped; /* other ranks' regions by rank, NULL: not mapped; NULL
+                     without windows */
+    int acknowledged; /* 1: acknowledgements were sent to those ranks */
+    int waits; /* 1: the device has not reached a mark yet */
+    dscomm_device_queue_t *pinned; /* the queue that allocated memory; NULL */
+    dscomm_shortage_t unpinned, unmirrored; /* of memory, of the mirror */
+    dscomm_device_queue_t *unfinished; /* may still use memory; or NULL */
+    /* Numbers of packets: received to be reduced, reduced, encoded by a device,
+     * sent as results, received as results, decoded. Number of parts whose
+     * scale is known; number of sends that are complete. */
     size_t gathered, reduced, served, spread, fetched, decoded, ready, sent;
-    dscomm_work_t *awaited; /* why the call does not go on; NULL: it waits for
-                               its device */
-    gint64 since; /* microseconds: it has not gone on; 0: unknown */
-    gint64 seen; /* somebody has looked */
+    dscomm_work_t *awaited; /* what the call waits for; NULL: its device */
+    gint64 since; /* time of the last progress, in us; 0: unknown */
+    gint64 seen; /* time of the last look at the device, in us */
     int timeout_ms;
-    int abandoned; /* its memory may be in use until the process ends */
+    int abandoned; /* 1: its memory may be in use until the process ends */
 };
 
 static inline part_t *part_at(const dscomm_exchange_t *x, size_t i)
@@ -137,74 +136,75 @@ static inline packet_t *packet_at(const dscomm_exchange_t *x, size_t i)
     return &x->packets[i];
 }
 
-/* In packets.c. Cuts what goes to a rank into packets; ERR_NO_MEMORY, and there
- * are no parts; */
+/* In packets.c. Divides the rows for a rank into packets. ERR_NO_MEMORY: the
+ * call then has no parts. */
 dscomm_status_t
 dscomm_priv_exchange_plan(dscomm_exchange_t *x,
                           dscomm_compressor_t *const *compressors,
                           void *const *buffers, size_t n, dscomm_dtype_t dtype);
-/* tells how many bytes of packet p are sent of rank's part, without what is
- * filling at its end; 0: nothing is. */
+/* The bytes of packet p that are sent of rank's part, without padding at its
+ * end; 0: none. */
 size_t dscomm_priv_packet_bytes(const dscomm_exchange_t *x, size_t p, int rank);
-/* So many bytes at least; what was there is gone. */
+/* Makes room for at least so many bytes; old contents are lost. */
 dscomm_status_t dscomm_priv_room_grow(room_t *room, size_t bytes);
 
-/* In memory.c. An idle one of channel, or a new one; */
+/* In memory.c. An idle exchange of channel, or a new one. */
 dscomm_exchange_t *dscomm_priv_exchange_new(dscomm_channel_t *channel);
-/* finds memory for two regions of each rank, and a place for each work. */
+/* Allocates two regions for each rank, and room for the works. */
 dscomm_status_t dscomm_priv_exchange_room(dscomm_exchange_t *x);
-/* How many places for works there are, from the first one, gathers. */
+/* The number of works that there is room for, beginning with gathers. */
 size_t dscomm_priv_exchange_works(const dscomm_exchange_t *x);
-/* Back to the idle ones, unless it is abandoned; its compressors may be called
- * again, and freed. */
+/* Returns x to the idle exchanges unless it is abandoned. Its compressors may
+ * be used again, and freed. */
 void dscomm_priv_exchange_retire(dscomm_exchange_t *x);
 
-/* In exchange.c. Posts receives, encodes, sends; and then goes on as far as it
- * goes: OK at the end. */
+/* In exchange.c. Starts the call: posts receives, encodes, sends. go_on() makes
+ * all progress that is possible; OK: the call is complete. */
 dscomm_status_t dscomm_priv_exchange_start(dscomm_exchange_t *x);
 dscomm_status_t dscomm_priv_exchange_go_on(dscomm_exchange_t *x);
 
-/* In back-off.c. IN_PROGRESS, or a failure if the call's device has not gone on
- * for too long; */
+/* In back-off.c. IN_PROGRESS, or ERR_TIMEOUT if the call's device has made no
+ * progress for too long. */
 dscomm_status_t dscomm_priv_exchange_watch(dscomm_exchange_t *x, int moved);
-/* sleeps until the device has come to a packet's mark, while messages go on. */
+/* Waits until the device reaches a packet's mark, while messages progress. */
 dscomm_status_t dscomm_priv_exchange_await(dscomm_exchange_t *x, stage_t stage,
                                            size_t p);
-/* In drain.c: sleeps a little, for what nobody tells. */
+/* In drain.c: a short pause between two looks at a device. */
 void dscomm_priv_exchange_rest(const dscomm_exchange_t *x);
 
-/* In blocks.c: arithmetic on one segment. These look at the whole buffer of a
- * part, encode a segment for rank, */
+/* In blocks.c: arithmetic on one segment. measure() reads the whole buffer of a
+ * part; encode() encodes a segment for rank. */
 void dscomm_priv_measure(const dscomm_exchange_t *x, part_t *part);
 void dscomm_priv_encode(const dscomm_exchange_t *x, part_t *part,
                         const segment_t *segment, int rank, char *region);
-/* add what all ranks have sent (rows[rank]: regions) to the server error, */
+/* Adds the rows of all ranks (rows[rank]: regions) to the server error. -1: a
+ * row is malformed. */
 int dscomm_priv_reduce(const dscomm_exchange_t *x, part_t *part,
                        const segment_t *segment, char *const *rows);
-/* finish the sums of a part that was reduced as a whole, */
+/* Computes the scale of a part after all of it was reduced. */
 void dscomm_priv_settle(const dscomm_exchange_t *x, part_t *part);
-/* encode it, and decode what rank has encoded into the buffer. -1: the bytes
- * make no sense. */
+/* Encodes a result; decodes rank's result into the buffer. -1: the bytes are
+ * malformed. */
 void dscomm_priv_encode_result(const dscomm_exchange_t *x, part_t *part,
                                const segment_t *segment, char *region);
 int dscomm_priv_decode(const dscomm_exchange_t *x, part_t *part,
                        const segment_t *segment, int rank, char *region);
-/* Where that is not finite: takes what this rank has sent for it, in region,
- * back into the worker error. Before it is decoded. */
+/* If rank's result is not finite: adds what this rank sent for it, which is in
+ * region, to the worker error again. Called before the result is decoded. */
 void dscomm_priv_take_back(const dscomm_exchange_t *x, part_t *part,
                            const segment_t *segment, int rank,
                            char *result_region, char *region);
 
-/* What several do: writes the header of a row, reads the scale there, tells
- * whether errors survive it as they do in the native geometry where a scale is
- * not finite, and whether one of a part's rows has such a scale, or all
- * together are too large for a sum. */
+/* put_header() writes the header of a row, scale_of() reads its scale. keeps():
+ * 1 if a call with this scale leaves the errors as they were, as it does in the
+ * native geometry if the scale is not finite. not_finite(): 1 if one of a
+ * part's rows has such a scale, or if their sum would be beyond float32. */
 void dscomm_priv_put_header(const part_t *part, float scale, uint32_t phase,
                             char *region);
 float dscomm_priv_scale_of(const part_t *part, char *region);
 int dscomm_priv_keeps(const dscomm_compressor_t *c, float scale);
-int dscomm_priv_is_spoilt(const dscomm_exchange_t *x, const part_t *part,
-                          char *const *rows);
+int dscomm_priv_not_finite(const dscomm_exchange_t *x, const part_t *part,
+                           char *const *rows);
 
 static inline char *region_of(const dscomm_exchange_t *x, char *regions,
                               int rank)

@@ -35,9 +35,9 @@ dscomm_exchange_t *dscomm_priv_exchange_new(dscomm_channel_t *channel)
     x->part_count = x->segment_count = x->packet_count = 0;
     x->next = NULL;
     x->channel = channel;
-    x->gathers = x->spreads = x->sends = x->thanks = NULL;
+    x->gathers = x->spreads = x->sends = x->acks = NULL;
     x->queue = NULL;
-    x->direct = x->shows = x->thanked = 0;
+    x->direct = x->shows = x->acknowledged = 0;
     x->gathered = x->reduced = x->served = x->spread = 0;
     x->fetched = x->decoded = x->ready = x->sent = 0;
     x->awaited = NULL;
@@ -66,7 +66,7 @@ static void destroy(dscomm_exchange_t *x)
     g_free(x->works.at);
     free_memory(x);
     dscomm_priv_device_leave(x);
-    g_free(x->sights);
+    g_free(x->mapped);
     g_free(x);
 }
 
@@ -74,7 +74,7 @@ static void abandon(dscomm_exchange_t *x)
 {
     x->channel->windows.abandoned |= x->unfinished != NULL;
     x->next = NULL;
-    dscomm_priv_park(x);
+    dscomm_priv_retain(x);
 }
 
 void dscomm_priv_exchange_free(dscomm_exchange_t *x)
@@ -96,7 +96,7 @@ void dscomm_priv_exchange_retire(dscomm_exchange_t *x)
 
     for (size_t i = 0; i < x->part_count; i++)
         dscomm_priv_device_end(part_at(x, i));
-    dscomm_priv_window_give(channel, &x->mirror.berth);
+    dscomm_priv_window_give(channel, &x->mirror.slot);
     pthread_mutex_lock(&channel->idle_lock);
     for (size_t i = 0; i < x->part_count; i++)
         g_atomic_int_set(&part_at(x, i)->c->busy, 0);
@@ -166,7 +166,7 @@ dscomm_status_t dscomm_priv_exchange_room(dscomm_exchange_t *x)
     x->gathers = x->works.at;
     x->spreads = x->gathers + works;
     x->sends = x->spreads + works;
-    x->thanks = x->sends + 2 * works;
+    x->acks = x->sends + 2 * works;
     memset(x->gathers, 0, all * sizeof *x->gathers);
     return DSCOMM_OK;
 }

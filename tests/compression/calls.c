@@ -207,21 +207,21 @@ static void not_finite(rank_t *self)
     float x[COUNT], kept[2 * COUNT + 1024];
 
     for (int call = 0; call < 6; call++) {
-        int spoilt = 0;
+        int infinite = 0;
 
         fill_noise(x, COUNT, self->rank, call);
         reduce(self, c, x);
         for (int i = 0; i < COUNT; i++)
-            spoilt += !isfinite(x[i]);
-        CHECK(self, spoilt == 0);
+            infinite += !isfinite(x[i]);
+        CHECK(self, infinite == 0);
         look_at_errors(self, c, kept, 0);
         fill_noise(x, COUNT, self->rank, call);
         if (self->rank == self->size - 1)
             x[call * 500 % COUNT] = bad[call % 3];
         reduce(self, c, x);
         for (int i = 0; i < COUNT; i++)
-            spoilt += isnan(x[i]) != 0;
-        CHECK(self, spoilt == COUNT);
+            infinite += isnan(x[i]) != 0;
+        CHECK(self, infinite == COUNT);
         look_at_errors(self, c, kept, 1);
     }
     CHECK(self, !dscomm_compressor_free(c));
@@ -311,7 +311,7 @@ static void not_finite_others(rank_t *self)
             dscomm_compressor_attr_t attr = DSCOMM_COMPRESSOR_ATTR_INIT;
             dscomm_compressor_t *c = NULL;
             float x[COUNT];
-            int spoilt = 0;
+            int infinite = 0;
 
             attr.codec = codecs[i];
             attr.feedback = DSCOMM_FEEDBACK_ON;
@@ -326,8 +326,8 @@ static void not_finite_others(rank_t *self)
             fill_noise(x, COUNT, self->rank, i);
             reduce(self, c, x);
             for (int k = 0; k < COUNT; k++)
-                spoilt += !isfinite(x[k]);
-            CHECK(self, spoilt == 0);
+                infinite += !isfinite(x[k]);
+            CHECK(self, infinite == 0);
             CHECK(self, !dscomm_compressor_free(c));
         }
 }

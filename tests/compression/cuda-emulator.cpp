@@ -445,7 +445,7 @@ static case_t deepspeed(size_t count, size_t padded, int ranks, int format,
 }
 
 /* What is not finite makes a scale that is not; the errors before are kept. */
-static void spoil(float what)
+static void not_finite(float what)
 {
     case_t k = native(3000, 2, 0, 0, 2);
     rank_t rank(k, 0);
@@ -560,8 +560,8 @@ int main(int argc, char **argv)
         run(native(3071 + i, 2, i == 2, offs[i], 2));
     run(native(70000, 3, 0, 0, 4));
     run(deepspeed(8 * 9 * 130 - 5, 8 * 9 * 130, 9, 0, 0, 3));
-    spoil(INFINITY);
-    spoil(NAN);
+    not_finite(INFINITY);
+    not_finite(NAN);
     run_together();
     for (size_t i = 0; i < DSCOMM_DEVICE_TOGETHER; i++)
         fine &= arrived[i] == 0;

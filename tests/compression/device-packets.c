@@ -83,7 +83,7 @@ static void no_more_room(rank_t *self)
 }
 
 /* Not finite on a rank, once in its own data and once as a sum. */
-static void spoilt(rank_t *self)
+static void not_finite(rank_t *self)
 {
     pair_t pair = pair_new(self, SHORT);
 
@@ -441,7 +441,7 @@ static void each_way(int late)
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         ranks_run(sizes[s], 20000, short_calls, "short calls");
         ranks_run(sizes[s], 20000, no_more_room, "room from the first call");
-        ranks_run(sizes[s], 20000, spoilt, "not finite");
+        ranks_run(sizes[s], 20000, not_finite, "not finite");
         ranks_run(sizes[s], 20000, many, "many in one call");
         ranks_run(sizes[s], 20000, mixed, "here and there in one call");
         ranks_run(sizes[s], 20000, rank_on_host, "a rank without a device");

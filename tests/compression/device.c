@@ -220,7 +220,7 @@ static float large;
 
 /* What is not finite, on one rank, or in the sum alone where there are few
  * elements; then whole again. */
-static void spoilt(rank_t *self)
+static void not_finite(rank_t *self)
 {
     const case_t *k = current;
     size_t bytes = k->count * sizeof(float);
@@ -578,10 +578,10 @@ int main(void)
         ranks_run(sizes[s], 20000, moving, "now here, now there");
         current = &cases[1];
         large = 3e38f;
-        ranks_run(sizes[s], 20000, spoilt, "not finite");
+        ranks_run(sizes[s], 20000, not_finite, "not finite");
         current = &small;
         large = 1.5e38f;
-        ranks_run(sizes[s], 20000, spoilt, "a sum that is not finite");
+        ranks_run(sizes[s], 20000, not_finite, "a sum that is not finite");
         ranks_run(sizes[s], 20000, fused, "several in one call");
         ranks_run(sizes[s], 20000, together, "many in one call");
         ranks_run(sizes[s], 20000, on_stream, "on a stream");
