@@ -5,7 +5,7 @@
  * most. */
 #include "config.h"
 #include "lib/schedule/cache.h"
-#include "lib/schedule/algorithm.h"
+#include "lib/schedule/choice.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -117,7 +117,8 @@ static shape_t *shape_new(dscomm_schedule_cache_t *cache,
         return NULL;
     shape->key = *key;
     shape->schedule = dscomm_priv_schedule_new(
-        key->algorithm, args, cache->rank, cache->ranks, cache->nodes);
+        key->algorithm, args, cache->rank, cache->ranks, cache->nodes,
+        dscomm_priv_choice_default);
     if (!shape->schedule) {
         free(shape);
         return NULL;

@@ -29,7 +29,6 @@
 #include "lib/schedule/hierarchical.h"
 
 #include "lib/schedule/algorithms/blocks.h"
-#include "lib/schedule/choice.h"
 #include "lib/schedule/levels.h"
 
 #include <string.h>
@@ -177,9 +176,9 @@ choose(const compose_t *c, const dscomm_coll_args_t *args, int ranks)
     dscomm_coll_args_t whole = *args;
 
     if (!one_way || args->count >= c->args->count)
-        return dscomm_priv_choice_default(args, ranks, NULL);
+        return c->plan->choose(args, ranks, NULL);
     whole.count = c->args->count;
-    return dscomm_priv_choice_default(&whole, MIN(ranks, CHAINED), NULL);
+    return c->plan->choose(&whole, MIN(ranks, CHAINED), NULL);
 }
 
 /* The ranks of the far level, node by node, to be freed; NULL without memory.

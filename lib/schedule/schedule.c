@@ -418,7 +418,8 @@ static int32_t *none_yet(dscomm_plan_t *plan)
 dscomm_schedule_t *dscomm_priv_schedule_new(const dscomm_algorithm_t *algorithm,
                                             const dscomm_coll_args_t *args,
                                             int rank, int ranks,
-                                            const dscomm_nodes_t *nodes)
+                                            const dscomm_nodes_t *nodes,
+                                            dscomm_choose_fn choose)
 {
     dscomm_schedule_t *schedule = NULL;
     dscomm_plan_t plan = {
@@ -426,6 +427,7 @@ dscomm_schedule_t *dscomm_priv_schedule_new(const dscomm_algorithm_t *algorithm,
         .rank = rank,
         .ranks = ranks,
         .nodes = nodes,
+        .choose = choose,
         .window = 1,
         .scratch = 64, /* so that no offset is 0 */
     };

@@ -28,6 +28,13 @@
 
 struct dscomm_algorithm;
 
+/* Returns the algorithm that carries out args on so many ranks, as
+ * dscomm_priv_choice_default() does. An algorithm that is composed of others
+ * gets this function by its plan: the choice knows all algorithms, so no
+ * algorithm may call it by name. */
+typedef const struct dscomm_algorithm *(*dscomm_choose_fn)(
+    const dscomm_coll_args_t *args, int ranks, const dscomm_nodes_t *nodes);
+
 /* Messages up to so many bytes travel with the header, others follow it. */
 #define HEADER_MOST 1024
 /* Chains side by side, at most. */
@@ -88,6 +95,7 @@ typedef struct {
     const dscomm_coll_args_t *args;
     int rank, ranks;
     const dscomm_nodes_t *nodes; /* NULL: all ranks are on one */
+    dscomm_choose_fn choose; /* chooses the algorithms of parts */
     const dscomm_part_t *part; /* NULL: the whole */
     /* What finds no memory is left out; the schedule is then thrown away. */
     dscomm_array_t steps, chains, sources;
@@ -103,13 +111,15 @@ typedef struct {
     size_t factors;
 } dscomm_plan_t;
 
-/* The schedule of args by algorithm, which must fit. nodes: who is together, or
- * NULL. Neither is kept. The caller sets header.algorithm. Freed with
- * dscomm_priv_schedule_free(). NULL: no memory. */
+/* Returns the schedule of args by algorithm, which must fit, or NULL without
+ * memory; to be freed with dscomm_priv_schedule_free(). nodes tells which ranks
+ * share memory, and choose chooses algorithms for parts of the schedule;
+ * without nodes, both may be NULL. args and nodes are not kept. The caller sets
+ * header.algorithm. */
 dscomm_schedule_t *
 dscomm_priv_schedule_new(const struct dscomm_algorithm *algorithm,
                          const dscomm_coll_args_t *args, int rank, int ranks,
-                         const dscomm_nodes_t *nodes);
+                         const dscomm_nodes_t *nodes, dscomm_choose_fn choose);
 void dscomm_priv_schedule_free(dscomm_schedule_t *schedule);
 
 /* Memory that an algorithm works with, for free(); NULL where there is none:

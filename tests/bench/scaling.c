@@ -12,8 +12,8 @@
  * by NAME between ranks of equal local number, and an all_gather inside. */
 #include "config.h"
 
-#include "lib/schedule/algorithm.h"
 #include "lib/schedule/algorithms/algorithms.h"
+#include "lib/schedule/choice.h"
 
 #include <mpi.h>
 #include <smpi/smpi.h>
@@ -175,7 +175,8 @@ static void run(const world_t *world, MPI_Comm comm, int coll, const char *name,
         return;
     schedule =
         dscomm_priv_schedule_new(algorithm, &args, rank, ranks,
-                                 comm == MPI_COMM_WORLD ? &world->nodes : NULL);
+                                 comm == MPI_COMM_WORLD ? &world->nodes : NULL,
+                                 dscomm_priv_choice_default);
     room = 2 * (size_t)schedule->most_messages + 2;
     sim.schedule = schedule;
     sim.requests = calloc(room, sizeof *sim.requests);

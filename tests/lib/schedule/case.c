@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "lib/call/check.h"
+#include "lib/schedule/choice.h"
 #include "lib/schedule/early.h"
 #include "tests/lib/schedule/case.h"
 
@@ -260,9 +261,9 @@ static void begin_rank(const case_t *c, loop_t *loop, uint64_t sequence,
     make_args(c, stage, rank, sequence);
     make_buffers(c, stage, rank);
     fill(c, stage, rank);
-    stage->schedules[rank] =
-        dscomm_priv_schedule_new(c->algorithm, &stage->args[rank], rank,
-                                 c->ranks, c->hosts ? &stage->nodes : NULL);
+    stage->schedules[rank] = dscomm_priv_schedule_new(
+        c->algorithm, &stage->args[rank], rank, c->ranks,
+        c->hosts ? &stage->nodes : NULL, dscomm_priv_choice_default);
     stage->schedules[rank]->header.algorithm =
         (uint8_t)dscomm_priv_algorithm_number(c->algorithm);
     stage->runs[rank] = dscomm_priv_run_new(stage->schedules[rank], &port);

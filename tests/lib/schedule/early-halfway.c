@@ -112,7 +112,7 @@ static void test_halfway(void)
     };
     dscomm_schedule_t *schedule = dscomm_priv_schedule_new(
         find_algorithm(DSCOMM_COLL_ALL_REDUCE, "recursive_doubling"), &args, 0,
-        4, NULL);
+        4, NULL, NULL);
     dscomm_run_t *run = dscomm_priv_run_new(schedule, &port);
 
     begin(run, &args);
