@@ -277,16 +277,15 @@ static void run_credential(commands_t *commands, request_t *request)
 static void run_refused(commands_t *commands, request_t *request)
 {
     const data_t key = dscomm_priv_data_text("/" REFUSED_KEY);
+    char text[REFUSED_VALUE_MAX];
     dscomm_priv_rank_t rank;
-    char *text;
 
     memcpy(&rank, span_data(request, 0), sizeof rank);
     dscomm_priv_refused_note(&commands->reports, request->session->fd,
                              request->session->peer, &rank);
-    text = dscomm_priv_refused_text(&commands->reports);
+    dscomm_priv_refused_text(&commands->reports, text);
     if (!set_own(commands, "/" REFUSED_KEY, text, strlen(text)))
         dscomm_priv_waiters_wake(&commands->waiters, WAITERS_KEY, key);
-    g_free(text);
 }
 
 /* SET and MULTI_SET */

@@ -336,8 +336,9 @@ void dscomm_priv_refused_note(refused_t *refused, int fd, const char *peer,
                    peer, said.name);
 }
 
-char *dscomm_priv_refused_text(const refused_t *refused)
+void dscomm_priv_refused_text(const refused_t *refused,
+                              char text[REFUSED_VALUE_MAX])
 {
-    return g_strdup_printf("%u %d\n%s", refused->count, refused->guarded,
-                           refused->kept);
+    snprintf(text, REFUSED_VALUE_MAX, "%u %d\n%s", refused->count,
+             refused->guarded, refused->kept);
 }

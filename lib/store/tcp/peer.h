@@ -67,6 +67,7 @@ void dscomm_priv_stopped_server(const char *peer,
 #define REFUSED_TEXT_MAX                                                       \
     ((REFUSED_LOOKUPS_MAX + REFUSED_KEPT_MAX) *                                \
      (sizeof(dscomm_priv_rank_t) + SOCKET_NAME_MAX + 8))
+#define REFUSED_VALUE_MAX (REFUSED_TEXT_MAX + 24) /* with the first line */
 
 typedef struct {
     bool guarded, quiet; /* the server has a secret; logs no report */
@@ -81,7 +82,8 @@ void dscomm_priv_refused_init(dscomm_priv_refused_t *refused, const char *world,
 /* rank reports on the connection fd, from peer. */
 void dscomm_priv_refused_note(dscomm_priv_refused_t *refused, int fd,
                               const char *peer, const dscomm_priv_rank_t *rank);
-/* The value of REFUSED_KEY; g_free(). */
-char *dscomm_priv_refused_text(const dscomm_priv_refused_t *refused);
+/* The value of REFUSED_KEY. */
+void dscomm_priv_refused_text(const dscomm_priv_refused_t *refused,
+                              char text[REFUSED_VALUE_MAX]);
 
 #endif

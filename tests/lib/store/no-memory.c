@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #define ALL 1000000
+#define REFUSED 68 /* the command */
 #define STEPS 12 /* a call has the server ask for memory less often */
 
 static _Thread_local bool is_client;
@@ -165,6 +166,30 @@ static void test_none(int port)
     dscomm_store_close(store);
 }
 
+/* A process reports that it was refused: the report may be lost, no more. */
+static void test_report(int port)
+{
+    static const uint8_t rank[sizeof(dscomm_priv_rank_t)] = "2 run job";
+    int wrong = 0;
+
+    for (int k = 0; k < STEPS; k++) {
+        const int fd = raw_client(port);
+        raw_t report = {.data = {REFUSED}, .size = 1};
+        uint32_t echo;
+
+        memcpy(report.data + report.size, rank, sizeof rank);
+        report.size += sizeof rank;
+        raw_ping(&report, 1);
+        fail(k, ALL);
+        raw_send(fd, report.data, report.size);
+        raw_recv(fd, &echo, sizeof echo, WAIT_MS);
+        fail(0, 0);
+        close(fd);
+        wrong += !is_alive(port);
+    }
+    is_int(wrong, 0, "a report for which there is no memory");
+}
+
 /* What the server may not execute is named, too. */
 static void test_refused(int port)
 {
@@ -202,6 +227,7 @@ int main(void)
     server = start_server(NULL, NULL, &port);
     test_each(port);
     test_none(port);
+    test_report(port);
     test_refused(port);
     dscomm_priv_server_close(server);
     return tap_done();

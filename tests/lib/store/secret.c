@@ -412,16 +412,16 @@ static void note_often(dscomm_priv_refused_t *refused, int fd, int count)
 static void kept_are(const dscomm_priv_refused_t *refused, int count,
                      int vouched, const char *about)
 {
-    char *text = dscomm_priv_refused_text(refused);
-    char **lines = g_strsplit(text, "\n", -1);
+    char text[REFUSED_VALUE_MAX], **lines;
     int found = 0;
 
+    dscomm_priv_refused_text(refused, text);
+    lines = g_strsplit(text, "\n", -1);
     for (int i = 1; lines[0] && lines[i]; i++)
         found += lines[i][0] == '1';
     is_int(atoi(text), count, "%s: reports", about);
     is_int(found, vouched, "  of members");
     g_strfreev(lines);
-    g_free(text);
 }
 
 /* A connection between two sockets of this process. */
