@@ -112,9 +112,10 @@ is "$(sort "$scratch/out")" 'rank 0 of 4: the sum of all ranks is 6
 rank 1 of 4: the sum of all ranks is 6
 rank 2 of 4: the sum of all ranks is 6
 rank 3 of 4: the sum of all ranks is 6' 'a world over nodes'
-all 1 -n 2 sh -c 'echo $RANK $MASTER_ADDR $MASTER_PORT'
-is "$(sort "$scratch/out" | tr '\n' ' ')" "0 $address 29500 1 $address 29500 " \
-    'one node, at the address that is given'
+all 1 -n 2 sh -c 'echo $RANK $MASTER_ADDR $MASTER_PORT ${DSCOMM_JOB_SECRET:+secret}'
+is "$(sort "$scratch/out" | tr '\n' ' ')" \
+    "0 $address 29500 secret 1 $address 29500 secret " \
+    'one node, at the address that is given, has a secret'
 
 # torchrun's words
 for words in '--nproc-per-node 2 --master-addr %s --master-port 29511' \
@@ -427,11 +428,13 @@ for end in '' x '5 0 x' '-2 3 x' '1 256 x'; do
     like "$(err 1)" "^dscomm run: what the nodes' store says makes no sense; .*; ending rank 1\$" \
         "an end of '$end': it is told"
 done
+export DSCOMM_JOB_SECRET=0123456789abcdef
 "$abs_top_builddir/tools/dscomm" run -n 1 --master $address sleep 600 \
     2>"$scratch/err.0" &
 pid_0=$!
 node 1 -n 1 true
 finish
+unset DSCOMM_JOB_SECRET
 is "$statuses $(err 1)" '125 dscomm run: node 0 has --nnodes 1, node 1 (host) 2; give all nodes of a job the same, and each job its own port' \
     'the store of another job'
 kill $pid_0

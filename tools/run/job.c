@@ -94,8 +94,8 @@ static gboolean is_set(const char *variable)
     return value && *value;
 }
 
-/* A secret for the store of a job on this machine, which the ranks inherit. One
- * for several nodes is the user's: they have no channel of their own. */
+/* A secret for the store of a job on one node, which the ranks inherit. One for
+ * several nodes is the user's: they have no channel of their own. */
 static int choose_secret(const tool_job_t *job, const tool_limits_t *limits)
 {
     char text[2 * RANDOM_MOST + 1];
@@ -106,8 +106,8 @@ static int choose_secret(const tool_job_t *job, const tool_limits_t *limits)
         g_unsetenv("DSCOMM_JOB_SECRET_FILE");
         return TOOL_OK;
     }
-    if (limits->place || is_set("DSCOMM_JOB_SECRET") ||
-        is_set("DSCOMM_JOB_SECRET_FILE"))
+    if ((limits->place && limits->place->nodes > 1) ||
+        is_set("DSCOMM_JOB_SECRET") || is_set("DSCOMM_JOB_SECRET_FILE"))
         return TOOL_OK;
     status = draw_hex(job, text, sizeof(text));
     if (status == TOOL_OK)
