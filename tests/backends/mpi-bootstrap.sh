@@ -64,13 +64,17 @@ joined()
     result $? "$text" || sed 's/^/# /' "$scratch/out" "$scratch/err"
 }
 
-# refused LIKE BACKEND PATTERN TEXT
+# refused LIKE BACKEND PATTERN TEXT: both ranks end, and one of them says PATTERN
 refused()
 {
     like=$1
+    ending=2
+    export ending
     # shellcheck disable=SC2086
     DSCOMM_BACKEND=$2 $launch -n 2 "$apart" "$hello" >"$scratch/out" \
         2>"$scratch/err" </dev/null
+    unset ending
+    rm -f "$scratch"/ended.*
     like "$(cat "$scratch/err")" "$3" "$4"
 }
 
