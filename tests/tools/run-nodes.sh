@@ -83,6 +83,16 @@ appears()
     done
 }
 
+# says R TEXT: waits until node R does
+says()
+{
+    tries=0
+    until grep -q "$2" "$scratch/err.$1" 2>/dev/null || [ $tries -ge 400 ]; do
+        tries=$((tries + 1))
+        sleep 0.05
+    done
+}
+
 # The environment; nodes of different sizes
 nodes=3
 node 2 -n 1 sh -c "$(cat <<'END'
@@ -301,7 +311,8 @@ is "$(err 0)" "dscomm run: refused a node of another job: $why
 dscomm run: nodes 1, 2 of 3 did not come to $address:29500 within 3 s; $why" \
     'only a node of another job comes: node 0'
 # Secrets that differ, or of which one node has none: SECRET-0|SECRET-1|WHAT IT HAS
-# Node 0 ends at once, because the kernel says that the other is of the same user.
+# Node 0 ends at once, because the kernel says that the other is of the same user,
+# and it is of the same job.
 bounds='--join-timeout 300 --node-timeout 5'
 while IFS='|' read -r first other has; do
     nodes=2
@@ -310,7 +321,7 @@ while IFS='|' read -r first other has; do
     node 0 -n 1 true
     DSCOMM_JOB_SECRET=$other
     node 1 -n 1 true
-    who="dscomm run (pid $pid on $host)"
+    who="dscomm run --nnodes 2 --max-restarts 0 (pid $pid on $host)"
     finish
     unset DSCOMM_JOB_SECRET
     is "$statuses" 125,125 "secrets '$first' and '$other': statuses"
@@ -327,10 +338,42 @@ done <<'END'
 0123456789abcdef||another job secret than node 0, or none
 |0123456789abcdef|a job secret, and node 0 has none
 END
-bounds='--join-timeout 20 --node-timeout 5'
+# The same, but of another job: node 0 waits for its own.
+bounds='--join-timeout 60 --node-timeout 5'
+for other in '--rdzv-id b' '--nnodes 3' '--max-restarts 1'; do
+    nodes=2
+    DSCOMM_JOB_SECRET=0123456789abcdef
+    export DSCOMM_JOB_SECRET
+    node 0 -n 1 --rdzv-id a sh -c 'echo $RANK'
+    # shellcheck disable=SC2086
+    DSCOMM_JOB_SECRET=0123456789abcdeF \
+        "$abs_top_builddir/tools/dscomm" run --nnodes 2 --node-rank 1 \
+        --master $address -n 1 --rdzv-id a $other true 2>"$scratch/err.2"
+    is $? 125 "another secret and $other: refused"
+    sleep 1 # node 0 looks for reports twice a second
+    node 1 -n 1 --rdzv-id a sh -c 'echo $RANK'
+    finish
+    unset DSCOMM_JOB_SECRET
+    is "$statuses $(sort "$scratch/out" | tr '\n' ' ')" '0,0 0 1 ' \
+        "another secret and $other: the job's own node comes"
+done
+# What no node is told of until the time is over.
+bounds='--join-timeout 8 --node-timeout 5'
+nodes=2
+DSCOMM_JOB_SECRET=0123456789abcdef
+export DSCOMM_JOB_SECRET
+node 0 -n 1 true
+DSCOMM_JOB_SECRET=0123456789abcdeF
+node 1 -n 1 --rdzv-id b true
+finish
+unset DSCOMM_JOB_SECRET
+is "$statuses" 125,125 'only a node of another job and secret comes: statuses'
+like "$(err 0)" "^dscomm run: node 1 of 2 did not come to $address:29500 within 8 s; 1 connection was refused at node 0's store, from .*, which says that it is dscomm run --nnodes 2 --max-restarts 0 --rdzv-id b " \
+    'only a node of another job and secret comes: node 0'
+bounds='--join-timeout 40 --node-timeout 5'
 nodes=2
 node 1 -n 1 true
-sleep 5.5
+says 1 'waiting for node 0'
 node 0 -n 1 sh -c 'echo $RANK'
 finish
 like "$(err 1)" "^dscomm run: waiting for node 0: no store within 5000 ms: .*$address" \
@@ -344,7 +387,7 @@ kill -KILL "$pid_1"
 wait "$pid_1" 2>/dev/null
 started=0
 node 1 -n 1 true
-sleep 5.5
+says 0 'waiting for'
 is "$(err 0)" 'dscomm run: waiting for node 2 of 3' 'who is waited for: node 2'
 "$abs_top_builddir/tools/dscomm" run --nnodes 3 --node-rank 1 --master $address \
     -n 1 true 2>"$scratch/twice"

@@ -495,6 +495,19 @@ static int open_store(join_t *j)
                      dscomm_last_error());
 }
 
+/* If node 0's store refuses this node because of its secret, the library
+ * reports the program's name there. It is equal for all nodes of a job, and
+ * holds what record_compare() compares. */
+static void name_program(const record_t *own)
+{
+    char *name = g_strdup_printf("dscomm run --nnodes %d --max-restarts %d%s%s",
+                                 (int)own->nodes, (int)own->restarts,
+                                 *own->id ? " --rdzv-id " : "", own->id);
+
+    g_set_prgname(name);
+    g_free(name);
+}
+
 static void take_plan(join_t *j)
 {
     tool_job_t *job = j->job;
@@ -553,6 +566,7 @@ int tool_nodes_join(tool_job_t *job, const tool_place_t *place,
                        getpid(),
                        place->id ? place->id : "",
                        host};
+    name_program(&j.own);
     j.hosts = g_new0(char *, place->nodes + 1);
     j.counts = g_new0(int, place->nodes);
     status = join(&j);
