@@ -282,10 +282,13 @@ static int left_early(const job_report_t *report)
            strstr(report->sentence, "called dscomm_finalize()") != NULL;
 }
 
-static int stop_passed(const job_t *job, int rank)
+static int stop_passed(const job_t *job, const scene_t *scene, int rank,
+                       double when)
 {
     const job_report_t *report = &job->reports[rank];
 
+    if (report->ended && report->status < 0)
+        note(scene->phase->kind, report->at_ms - when);
     return report->ended && job_exited(job, rank) &&
            (report->status == DSCOMM_OK ||
             report->status == DSCOMM_ERR_TIMEOUT ||
@@ -337,7 +340,7 @@ static void run(const scene_t *scene, int stop, unsigned seed)
     passed &= job_join(&job, 2 * INIT_MS);
     for (int r = 0; r < RANKS; r++)
         if (r != victim)
-            passed &= stop ? stop_passed(&job, r)
+            passed &= stop ? stop_passed(&job, scene, r, when)
                            : survivor_passed(&job, scene, r, victim, pid, when);
     if (!ok(passed, "%s of rank %d, %s, %s, seed %u", stop ? "stop" : "kill",
             victim, scene->setup->name, scene->phase->name, seed)) {
