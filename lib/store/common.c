@@ -188,10 +188,12 @@ void dscomm_priv_values_drop(void **values, size_t count)
 }
 
 /* Long keys differ at their ends. */
-dscomm_status_t dscomm_priv_fail_missing(const char *const *keys,
-                                         const uint8_t *present, size_t count,
-                                         dscomm_priv_deadline_t deadline)
+dscomm_status_t dscomm_priv_fail_missing(const dscomm_priv_request_t *request,
+                                         const uint8_t *present)
 {
+    const char *const *keys = request->keys;
+    const size_t count = request->count;
+    const int ms = request->deadline.ms;
     char names[384], name[48];
     size_t missing = 0, length = 0, over;
 
@@ -213,8 +215,8 @@ dscomm_status_t dscomm_priv_fail_missing(const char *const *keys,
     if (!missing)
         return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                            "the last of %zu keys came after the %d ms allowed",
-                           count, deadline.ms);
+                           count, ms);
     return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                        "%zu of %zu keys not set within %d ms: %s", missing,
-                       count, deadline.ms, names);
+                       count, ms, names);
 }

@@ -109,17 +109,16 @@ static int file_count_own(const dscomm_priv_local_t *self)
 
 /* Waiting */
 
-/* One look; *ret_all tells whether all were there. locked: also if the file
- * seems not to have changed. */
-static dscomm_status_t look(file_t *file, gboolean locked,
-                            const char *const *keys, size_t n,
-                            dscomm_priv_deadline_t deadline, uint8_t *present,
-                            void **ret_values, size_t *ret_sizes,
-                            gboolean *ret_all)
+/* One look; *ret_all tells whether all keys were there. locked: also if the
+ * file seems not to have changed. */
+static dscomm_status_t file_look(file_t *file, bool locked,
+                                 dscomm_priv_request_t *request,
+                                 uint8_t *present, bool *ret_all)
 {
+    const dscomm_priv_deadline_t deadline = request->deadline;
     dscomm_status_t status = dscomm_priv_gate_enter(&file->gate, deadline);
 
-    *ret_all = FALSE;
+    *ret_all = false;
     if (status)
         return status;
     if (locked || dscomm_priv_records_changed(&file->records)) {
@@ -127,44 +126,40 @@ static dscomm_status_t look(file_t *file, gboolean locked,
         if (!status)
             dscomm_priv_records_unlock(&file->records);
     }
-    if (!status &&
-        dscomm_priv_local_present(&file->local, keys, n, present) == n) {
-        *ret_all = TRUE;
-        if (ret_values)
-            status = dscomm_priv_local_copy(&file->local, keys, n, ret_values,
-                                            ret_sizes);
-    }
+    if (!status)
+        *ret_all = dscomm_priv_local_present(&file->local, request->keys,
+                                             request->count,
+                                             present) == request->count;
+    if (*ret_all)
+        status = dscomm_priv_local_copy(&file->local, request);
     dscomm_priv_gate_leave(&file->gate);
     return status;
 }
 
-static dscomm_status_t file_get(dscomm_priv_store_t *self,
-                                const char *const *keys, size_t n,
-                                dscomm_priv_deadline_t deadline,
-                                void **ret_values, size_t *ret_sizes)
+static dscomm_status_t file_get(dscomm_priv_local_t *self,
+                                dscomm_priv_request_t *request)
 {
-    file_t *file = (file_t *)self;
-    gint64 pause = FIRST_PAUSE_US;
-    uint8_t *present = g_try_malloc(n);
+    gint64 now, looked = 0, pause = FIRST_PAUSE_US;
+    uint8_t *present = g_try_malloc(request->count);
     dscomm_status_t status;
-    gint64 now, looked = 0;
-    gboolean all, last;
+    bool all, last;
 
     if (!present)
-        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %zu keys", n);
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %zu keys",
+                           request->count);
     for (;;) {
         now = g_get_monotonic_time();
-        last = now >= deadline.at;
+        last = now >= request->deadline.at;
         if (last || now - looked >= LOCKED_LOOK_US)
             looked = now;
-        status = look(file, looked == now, keys, n, deadline, present,
-                      ret_values, ret_sizes, &all);
+        status =
+            file_look((file_t *)self, looked == now, request, present, &all);
         if (status || all || last)
             break;
-        dscomm_priv_back_off(deadline, &pause, MOST_PAUSE_US);
+        dscomm_priv_back_off(request->deadline, &pause, MOST_PAUSE_US);
     }
     if (!status && !all)
-        status = dscomm_priv_fail_missing(keys, present, n, deadline);
+        status = dscomm_priv_fail_missing(request, present);
     g_free(present);
     return status;
 }
@@ -209,8 +204,7 @@ static void file_close(dscomm_priv_store_t *self)
 
 static const dscomm_priv_store_ops_t ops = {
     .close = file_close,
-    .get = file_get,
-    LOCAL_OPS,
+    .execute = dscomm_priv_local_execute,
 };
 
 static dscomm_status_t sign_in(file_t *file, dscomm_priv_deadline_t deadline)
@@ -249,6 +243,7 @@ dscomm_status_t dscomm_priv_store_file(const char *path,
     file->local = (dscomm_priv_local_t){.head.ops = &ops,
                                         .enter = file_enter,
                                         .leave = file_leave,
+                                        .get = file_get,
                                         .put = file_put,
                                         .count_own = file_count_own};
     file->world_size = attr->world_size;

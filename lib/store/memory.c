@@ -9,10 +9,12 @@
 
 typedef dscomm_priv_local_t local_t;
 typedef dscomm_priv_bytes_t bytes_t;
+typedef dscomm_priv_request_t request_t;
 
 /* Operations on any such table */
 
-bytes_t *dscomm_priv_local_find(const local_t *self, const char *key)
+/* The value of key in the locked table, or NULL. */
+static bytes_t *local_find(const local_t *self, const char *key)
 {
     return dscomm_priv_table_get(self->table, dscomm_priv_data_text(key));
 }
@@ -23,171 +25,133 @@ size_t dscomm_priv_local_present(const local_t *self, const char *const *keys,
     size_t found = 0;
 
     for (size_t i = 0; i < count; i++) {
-        present[i] = dscomm_priv_local_find(self, keys[i]) != NULL;
+        present[i] = local_find(self, keys[i]) != NULL;
         found += present[i];
     }
     return found;
 }
 
-dscomm_status_t dscomm_priv_local_copy(const local_t *self,
-                                       const char *const *keys, size_t count,
-                                       void **ret_values, size_t *ret_sizes)
+dscomm_status_t dscomm_priv_local_copy(const local_t *self, request_t *request)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; request->values && i < request->count; i++) {
         const dscomm_priv_data_t value =
-            dscomm_priv_local_find(self, keys[i])->data;
+            local_find(self, request->keys[i])->data;
 
-        ret_values[i] = dscomm_priv_value(value.data, value.size);
-        if (!ret_values[i]) {
-            dscomm_priv_values_drop(ret_values, i);
+        request->values[i] = dscomm_priv_value(value.data, value.size);
+        if (!request->values[i]) {
+            dscomm_priv_values_drop(request->values, i);
             return DSCOMM_ERR_NO_MEMORY;
         }
-        ret_sizes[i] = value.size;
+        request->sizes[i] = value.size;
     }
     return DSCOMM_OK;
 }
 
-/* Stores a copy of data. */
-static dscomm_status_t local_put(local_t *self, const char *key,
-                                 dscomm_priv_data_t data)
+/* Stores a copy of the request's value. */
+static dscomm_status_t local_set(local_t *self, request_t *request)
 {
-    bytes_t *value = dscomm_priv_budget_copy(
-        dscomm_priv_table_budget(self->table), data.data, data.size);
+    bytes_t *value =
+        dscomm_priv_budget_copy(dscomm_priv_table_budget(self->table),
+                                request->value.data, request->value.size);
 
-    return value ? self->put(self, key, value) : DSCOMM_ERR_NO_MEMORY;
+    return value ? self->put(self, *request->keys, value)
+                 : DSCOMM_ERR_NO_MEMORY;
 }
 
-dscomm_status_t dscomm_priv_local_set(dscomm_priv_store_t *store,
-                                      const char *key, const void *value,
-                                      size_t size,
-                                      dscomm_priv_deadline_t deadline)
+static dscomm_status_t local_add(local_t *self, request_t *request)
 {
-    local_t *self = (local_t *)store;
-    dscomm_status_t status = self->enter(self, true, deadline);
-
-    if (status)
-        return status;
-    status = local_put(self, key, (dscomm_priv_data_t){value, size});
-    self->leave(self);
-    return status;
-}
-
-dscomm_status_t dscomm_priv_local_add(dscomm_priv_store_t *store,
-                                      const char *key, int64_t delta,
-                                      dscomm_priv_deadline_t deadline,
-                                      int64_t *ret_sum)
-{
-    local_t *self = (local_t *)store;
-    dscomm_status_t status = self->enter(self, true, deadline);
     bytes_t *text;
+    dscomm_status_t status = dscomm_priv_table_sum(
+        self->table, dscomm_priv_data_text(*request->keys), request->number,
+        &request->number, &text);
 
-    if (status)
-        return status;
-    status = dscomm_priv_table_sum(self->table, dscomm_priv_data_text(key),
-                                   delta, ret_sum, &text);
-    if (!status)
-        status = self->put(self, key, text);
-    self->leave(self);
-    return status;
+    return status ? status : self->put(self, *request->keys, text);
 }
 
-dscomm_status_t dscomm_priv_local_compare_set(
-    dscomm_priv_store_t *store, const char *key, dscomm_priv_data_t expected,
-    dscomm_priv_data_t desired, dscomm_priv_deadline_t deadline,
-    void **ret_value, size_t *ret_size)
+static dscomm_status_t local_compare_set(local_t *self, request_t *request)
 {
-    local_t *self = (local_t *)store;
-    dscomm_status_t status = self->enter(self, true, deadline);
-    dscomm_priv_data_t answer = desired;
+    dscomm_priv_data_t answer = request->value;
+    dscomm_status_t status = DSCOMM_OK;
     bytes_t *found;
     bool replace;
     void *value;
 
-    if (status)
-        return status;
-    replace = dscomm_priv_table_compare(self->table, dscomm_priv_data_text(key),
-                                        expected, &found);
+    replace = dscomm_priv_table_compare(self->table,
+                                        dscomm_priv_data_text(*request->keys),
+                                        request->expected, &found);
     if (!replace)
-        answer = found ? found->data : expected;
+        answer = found ? found->data : request->expected;
     value = dscomm_priv_value(answer.data, answer.size);
     if (!value)
-        status = DSCOMM_ERR_NO_MEMORY;
-    else if (replace)
-        status = local_put(self, key, desired);
-    self->leave(self);
+        return DSCOMM_ERR_NO_MEMORY;
+    if (replace)
+        status = local_set(self, request);
     if (status) {
         g_free(value);
         return status;
     }
-    *ret_value = value;
-    *ret_size = answer.size;
+    *request->values = value;
+    *request->sizes = answer.size;
     return DSCOMM_OK;
 }
 
-dscomm_status_t dscomm_priv_local_append(dscomm_priv_store_t *store,
-                                         const char *key, const void *value,
-                                         size_t size,
-                                         dscomm_priv_deadline_t deadline)
+static dscomm_status_t local_append(local_t *self, request_t *request)
 {
-    local_t *self = (local_t *)store;
-    dscomm_status_t status = self->enter(self, true, deadline);
     bytes_t *joined;
+    dscomm_status_t status = dscomm_priv_table_join(
+        self->table, dscomm_priv_data_text(*request->keys), request->value,
+        &joined);
 
-    if (status)
-        return status;
-    status = dscomm_priv_table_join(self->table, dscomm_priv_data_text(key),
-                                    (dscomm_priv_data_t){value, size}, &joined);
-    if (!status)
-        status = self->put(self, key, joined);
-    self->leave(self);
-    return status;
+    return status ? status : self->put(self, *request->keys, joined);
 }
 
-dscomm_status_t dscomm_priv_local_remove(dscomm_priv_store_t *store,
-                                         const char *key,
-                                         dscomm_priv_deadline_t deadline,
-                                         int *ret_deleted)
+static dscomm_status_t local_delete(local_t *self, request_t *request)
 {
-    local_t *self = (local_t *)store;
-    dscomm_status_t status = self->enter(self, true, deadline);
-
-    if (status)
-        return status;
-    *ret_deleted = dscomm_priv_local_find(self, key) != NULL;
-    if (*ret_deleted)
-        status = self->put(self, key, NULL);
-    self->leave(self);
-    return status;
+    request->number = local_find(self, *request->keys) != NULL;
+    return request->number ? self->put(self, *request->keys, NULL) : DSCOMM_OK;
 }
 
-dscomm_status_t dscomm_priv_local_look(dscomm_priv_store_t *store,
-                                       const char *const *keys, size_t count,
-                                       dscomm_priv_deadline_t deadline,
-                                       uint8_t *ret_present)
+static dscomm_status_t local_look(local_t *self, request_t *request)
 {
-    local_t *self = (local_t *)store;
-    dscomm_status_t status = self->enter(self, false, deadline);
-
-    if (status)
-        return status;
-    dscomm_priv_local_present(self, keys, count, ret_present);
-    self->leave(self);
+    dscomm_priv_local_present(self, request->keys, request->count,
+                              request->present);
     return DSCOMM_OK;
 }
 
-dscomm_status_t dscomm_priv_local_num_keys(dscomm_priv_store_t *store,
-                                           dscomm_priv_deadline_t deadline,
-                                           int64_t *ret_count)
+static dscomm_status_t local_num_keys(local_t *self, request_t *request)
 {
-    local_t *self = (local_t *)store;
-    dscomm_status_t status = self->enter(self, false, deadline);
+    request->number = (int64_t)dscomm_priv_table_count(self->table) -
+                      (self->count_own ? self->count_own(self) : 0);
+    return DSCOMM_OK;
+}
 
+dscomm_status_t dscomm_priv_local_execute(dscomm_priv_store_t *store,
+                                          request_t *request)
+{
+    static const struct {
+        dscomm_status_t (*run)(local_t *self, request_t *request);
+        bool changes;
+    } commands[STORE_COMMANDS] = {
+        [STORE_SET] = {local_set, true},
+        [STORE_APPEND] = {local_append, true},
+        [STORE_ADD] = {local_add, true},
+        [STORE_COMPARE_SET] = {local_compare_set, true},
+        [STORE_DELETE] = {local_delete, true},
+        [STORE_LOOK] = {local_look, false},
+        [STORE_NUM_KEYS] = {local_num_keys, false},
+    };
+    local_t *self = (local_t *)store;
+    dscomm_status_t status;
+
+    if (request->command == STORE_GET)
+        return self->get(self, request);
+    status = self->enter(self, commands[request->command].changes,
+                         request->deadline);
     if (status)
         return status;
-    *ret_count = (int64_t)dscomm_priv_table_count(self->table) -
-                 (self->count_own ? self->count_own(self) : 0);
+    status = commands[request->command].run(self, request);
     self->leave(self);
-    return DSCOMM_OK;
+    return status;
 }
 
 /* memory:// */
@@ -237,39 +201,35 @@ static void memory_close(dscomm_priv_store_t *self)
     g_free(memory);
 }
 
-static dscomm_status_t wait_keys(memory_t *memory, const char *const *keys,
-                                 size_t count, dscomm_priv_deadline_t deadline,
-                                 uint8_t *present)
+static dscomm_status_t memory_wait(memory_t *memory, const request_t *request,
+                                   uint8_t *present)
 {
     bool in_time = true;
 
-    while (dscomm_priv_local_present(&memory->local, keys, count, present) <
-           count) {
+    while (dscomm_priv_local_present(&memory->local, request->keys,
+                                     request->count,
+                                     present) < request->count) {
         if (!in_time)
-            return dscomm_priv_fail_missing(keys, present, count, deadline);
-        in_time =
-            dscomm_priv_cond_wait(&memory->changed, &memory->mutex, deadline);
+            return dscomm_priv_fail_missing(request, present);
+        in_time = dscomm_priv_cond_wait(&memory->changed, &memory->mutex,
+                                        request->deadline);
     }
     return DSCOMM_OK;
 }
 
-static dscomm_status_t memory_get(dscomm_priv_store_t *self,
-                                  const char *const *keys, size_t count,
-                                  dscomm_priv_deadline_t deadline,
-                                  void **ret_values, size_t *ret_sizes)
+static dscomm_status_t memory_get(local_t *self, request_t *request)
 {
     memory_t *memory = (memory_t *)self;
-    uint8_t *present = g_try_malloc(count);
+    uint8_t *present = g_try_malloc(request->count);
     dscomm_status_t status;
 
     if (!present)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %zu keys",
-                           count);
+                           request->count);
     pthread_mutex_lock(&memory->mutex);
-    status = wait_keys(memory, keys, count, deadline, present);
-    if (!status && ret_values)
-        status = dscomm_priv_local_copy(&memory->local, keys, count, ret_values,
-                                        ret_sizes);
+    status = memory_wait(memory, request, present);
+    if (!status)
+        status = dscomm_priv_local_copy(self, request);
     pthread_mutex_unlock(&memory->mutex);
     g_free(present);
     return status;
@@ -277,8 +237,7 @@ static dscomm_status_t memory_get(dscomm_priv_store_t *self,
 
 static const dscomm_priv_store_ops_t ops = {
     .close = memory_close,
-    .get = memory_get,
-    LOCAL_OPS,
+    .execute = dscomm_priv_local_execute,
 };
 
 dscomm_status_t dscomm_priv_store_memory(dscomm_priv_store_t **ret_store)
@@ -291,6 +250,7 @@ dscomm_status_t dscomm_priv_store_memory(dscomm_priv_store_t **ret_store)
         (local_t){.head.ops = &ops,
                   .enter = memory_enter,
                   .leave = memory_leave,
+                  .get = memory_get,
                   .put = memory_put,
                   .table = dscomm_priv_table_new(DSCOMM_STORE_TOTAL_MAX)};
     if (!memory->local.table) {

@@ -315,64 +315,75 @@ static dscomm_priv_deadline_t deadline_of(const dscomm_store_t *store,
         dscomm_priv_store_silent(store, NULL));
 }
 
-static dscomm_status_t read_timeout(const dscomm_store_t *store, int timeout_ms,
-                                    dscomm_priv_deadline_t *ret_deadline)
+/* Calls */
+
+/* Executes request on keys of the view; no keys need none of the kind's. */
+static dscomm_status_t execute(dscomm_store_t *store, const char *const *keys,
+                               size_t count, int timeout_ms,
+                               dscomm_priv_request_t *request)
 {
+    dscomm_priv_store_t *shared = store->shared;
+    dscomm_status_t status;
+    char **whole;
+
     if (timeout_ms < DSCOMM_TIMEOUT_DEFAULT)
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "store time-out of %d ms: give 0 or more, or "
                            "DSCOMM_TIMEOUT_DEFAULT",
                            timeout_ms);
-    *ret_deadline = deadline_of(store, timeout_ms);
-    return DSCOMM_OK;
-}
-
-/* Calls */
-
-static dscomm_status_t change(dscomm_store_t *store, const char *key,
-                              const void *value, size_t size, bool appends)
-{
-    dscomm_priv_store_t *shared = store->shared;
-    dscomm_status_t status = check_value(value, size);
-    char **whole;
-
-    if (!status)
-        status = whole_keys(store, &key, 1, &whole);
+    status = whole_keys(store, keys, count, &whole);
     if (status)
         return status;
-    status = (appends ? shared->ops->append : shared->ops->set)(
-        shared, whole[0], value, size,
-        deadline_of(store, DSCOMM_TIMEOUT_DEFAULT));
+    request->keys = (const char *const *)whole;
+    request->count = count;
+    request->deadline = deadline_of(store, timeout_ms);
+    if (count)
+        status = shared->ops->execute(shared, request);
     g_free(whole);
     return status;
+}
+
+/* The same for one key, whose request waits for no other. */
+static dscomm_status_t execute_one(dscomm_store_t *store, const char *key,
+                                   dscomm_priv_request_t *request)
+{
+    return execute(store, &key, 1, DSCOMM_TIMEOUT_DEFAULT, request);
+}
+
+static dscomm_status_t change(dscomm_store_t *store, const char *key,
+                              const void *value, size_t size,
+                              dscomm_priv_command_t command)
+{
+    dscomm_priv_request_t request = {.command = command,
+                                     .value = {value, size}};
+    dscomm_status_t status = check_value(value, size);
+
+    return status ? status : execute_one(store, key, &request);
 }
 
 dscomm_status_t dscomm_store_set(dscomm_store_t *store, const char *key,
                                  const void *value, size_t size)
 {
     USABLE(store);
-    return change(store, key, value, size, false);
+    return change(store, key, value, size, STORE_SET);
 }
 
-/* values and sizes are filled on success only, both or none of them NULL. */
+dscomm_status_t dscomm_store_append(dscomm_store_t *store, const char *key,
+                                    const void *value, size_t size)
+{
+    USABLE(store);
+    return change(store, key, value, size, STORE_APPEND);
+}
+
+/* Fills values and sizes on success only; both may be NULL. */
 static dscomm_status_t get(dscomm_store_t *store, const char *const *keys,
                            size_t count, int timeout_ms, void **values,
                            size_t *sizes)
 {
-    dscomm_priv_deadline_t deadline;
-    dscomm_status_t status = read_timeout(store, timeout_ms, &deadline);
-    char **whole;
+    dscomm_priv_request_t request = {
+        .command = STORE_GET, .values = values, .sizes = sizes};
 
-    if (!status)
-        status = whole_keys(store, keys, count, &whole);
-    if (status)
-        return status;
-    if (count)
-        status =
-            store->shared->ops->get(store->shared, (const char *const *)whole,
-                                    count, deadline, values, sizes);
-    g_free(whole);
-    return status;
+    return execute(store, keys, count, timeout_ms, &request);
 }
 
 dscomm_status_t dscomm_store_get(dscomm_store_t *store, const char *key,
@@ -422,20 +433,13 @@ dscomm_status_t dscomm_store_wait(dscomm_store_t *store,
 dscomm_status_t dscomm_store_add(dscomm_store_t *store, const char *key,
                                  int64_t delta, int64_t *ret_sum)
 {
+    dscomm_priv_request_t request = {.command = STORE_ADD, .number = delta};
     dscomm_status_t status;
-    int64_t sum;
-    char **whole;
 
     USABLE(store);
-    status = whole_keys(store, &key, 1, &whole);
-    if (status)
-        return status;
-    status = store->shared->ops->add(store->shared, whole[0], delta,
-                                     deadline_of(store, DSCOMM_TIMEOUT_DEFAULT),
-                                     &sum);
-    g_free(whole);
+    status = execute_one(store, key, &request);
     if (!status && ret_sum)
-        *ret_sum = sum;
+        *ret_sum = request.number;
     return status;
 }
 
@@ -446,24 +450,21 @@ dscomm_status_t dscomm_store_compare_set(dscomm_store_t *store, const char *key,
                                          size_t desired_size, void **ret_value,
                                          size_t *ret_size)
 {
-    dscomm_status_t status;
     void *value;
     size_t size;
-    char **whole;
+    dscomm_priv_request_t request = {.command = STORE_COMPARE_SET,
+                                     .expected = {expected, expected_size},
+                                     .value = {desired, desired_size},
+                                     .values = &value,
+                                     .sizes = &size};
+    dscomm_status_t status;
 
     USABLE(store);
     status = check_value(expected, expected_size);
     if (!status)
         status = check_value(desired, desired_size);
     if (!status)
-        status = whole_keys(store, &key, 1, &whole);
-    if (status)
-        return status;
-    status = store->shared->ops->compare_set(
-        store->shared, whole[0], (dscomm_priv_data_t){expected, expected_size},
-        (dscomm_priv_data_t){desired, desired_size},
-        deadline_of(store, DSCOMM_TIMEOUT_DEFAULT), &value, &size);
-    g_free(whole);
+        status = execute_one(store, key, &request);
     if (status)
         return status;
     if (ret_size)
@@ -475,30 +476,16 @@ dscomm_status_t dscomm_store_compare_set(dscomm_store_t *store, const char *key,
     return DSCOMM_OK;
 }
 
-dscomm_status_t dscomm_store_append(dscomm_store_t *store, const char *key,
-                                    const void *value, size_t size)
-{
-    USABLE(store);
-    return change(store, key, value, size, true);
-}
-
 dscomm_status_t dscomm_store_delete(dscomm_store_t *store, const char *key,
                                     int *ret_deleted)
 {
+    dscomm_priv_request_t request = {.command = STORE_DELETE};
     dscomm_status_t status;
-    char **whole;
-    int deleted;
 
     USABLE(store);
-    status = whole_keys(store, &key, 1, &whole);
-    if (status)
-        return status;
-    status = store->shared->ops->remove(
-        store->shared, whole[0], deadline_of(store, DSCOMM_TIMEOUT_DEFAULT),
-        &deleted);
-    g_free(whole);
+    status = execute_one(store, key, &request);
     if (!status && ret_deleted)
-        *ret_deleted = deleted;
+        *ret_deleted = (int)request.number;
     return status;
 }
 
@@ -506,31 +493,23 @@ dscomm_status_t dscomm_store_check(dscomm_store_t *store,
                                    const char *const *keys, size_t count,
                                    int *ret_present)
 {
-    uint8_t few[16], *present = few;
+    dscomm_priv_request_t request = {.command = STORE_LOOK};
     dscomm_status_t status;
-    char **whole;
+    uint8_t few[16];
 
     USABLE(store);
     NOT_NULL(ret_present);
     if (count)
         NOT_NULL(keys);
-    status = whole_keys(store, keys, count, &whole);
-    if (status)
-        return status;
-    if (count > sizeof few)
-        present = g_try_malloc(count);
-    if (!present)
-        status =
-            dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %zu keys", count);
-    else if (count)
-        status = store->shared->ops->look(
-            store->shared, (const char *const *)whole, count,
-            deadline_of(store, DSCOMM_TIMEOUT_DEFAULT), present);
+    request.present = count > sizeof few ? g_try_malloc(count) : few;
+    if (!request.present)
+        return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %zu keys",
+                           count);
+    status = execute(store, keys, count, DSCOMM_TIMEOUT_DEFAULT, &request);
     if (!status)
-        *ret_present = !count || !memchr(present, 0, count);
-    if (present != few)
-        g_free(present);
-    g_free(whole);
+        *ret_present = !count || !memchr(request.present, 0, count);
+    if (request.present != few)
+        g_free(request.present);
     return status;
 }
 
@@ -551,6 +530,10 @@ dscomm_status_t dscomm_priv_store_look(dscomm_priv_look_t *looks, size_t count)
     char ***wholes = g_try_new0(char **, count);
     const char **keys = g_try_new(const char *, count);
     uint8_t *present = g_try_malloc0(count);
+    dscomm_priv_request_t request = {.command = STORE_LOOK,
+                                     .keys = keys,
+                                     .count = count,
+                                     .present = present};
     dscomm_status_t status = DSCOMM_ERR_NO_MEMORY;
 
     if (wholes && keys && present)
@@ -559,10 +542,9 @@ dscomm_status_t dscomm_priv_store_look(dscomm_priv_look_t *looks, size_t count)
         dscomm_fail(status, "no memory for %zu keys of the store", count);
     for (size_t i = 0; i < count && !status; i++)
         keys[i] = wholes[i][0];
+    request.deadline = deadline_of(looks->store, DSCOMM_TIMEOUT_DEFAULT);
     if (!status)
-        status = shared->ops->look(
-            shared, keys, count,
-            deadline_of(looks->store, DSCOMM_TIMEOUT_DEFAULT), present);
+        status = shared->ops->execute(shared, &request);
     for (size_t i = 0; i < count && wholes; i++) {
         if (!status)
             looks[i].present = present[i];
@@ -576,10 +558,16 @@ dscomm_status_t dscomm_priv_store_look(dscomm_priv_look_t *looks, size_t count)
 
 dscomm_status_t dscomm_store_num_keys(dscomm_store_t *store, int64_t *ret_count)
 {
+    dscomm_priv_request_t request = {.command = STORE_NUM_KEYS};
+    dscomm_status_t status;
+
     USABLE(store);
     NOT_NULL(ret_count);
-    return store->shared->ops->num_keys(
-        store->shared, deadline_of(store, DSCOMM_TIMEOUT_DEFAULT), ret_count);
+    request.deadline = deadline_of(store, DSCOMM_TIMEOUT_DEFAULT);
+    status = store->shared->ops->execute(store->shared, &request);
+    if (!status)
+        *ret_count = request.number;
+    return status;
 }
 
 dscomm_status_t dscomm_priv_store_will(dscomm_store_t *store, const char *key,

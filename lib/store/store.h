@@ -68,10 +68,36 @@ typedef struct {
     size_t size;
 } dscomm_priv_data_t;
 
-/* Keys begin with '/', which is torch's own prefix and no part of what the user
- * sees: messages leave it out. All arguments are checked, and lengths are
- * within limits. A value that is returned comes from dscomm_priv_value(). Calls
- * may come from several threads. */
+/* What a store is asked, and the parts of dscomm_priv_request_t that it uses.
+ */
+typedef enum {
+    STORE_SET, /* value */
+    STORE_APPEND, /* value */
+    STORE_GET, /* waits for the keys; values and sizes, unless NULL */
+    STORE_ADD, /* number: what to add, then the sum */
+    STORE_COMPARE_SET, /* expected, value; values and sizes: what is stored */
+    STORE_DELETE, /* number: 1 if the key was there, else 0 */
+    STORE_LOOK, /* present: which of the keys are there */
+    STORE_NUM_KEYS, /* number; no keys */
+    STORE_COMMANDS
+} dscomm_priv_command_t;
+
+/* A request and, on success, its answer. All arguments are checked, and lengths
+ * are within limits. Keys begin with '/', which is torch's own prefix and no
+ * part of what the user sees: messages leave it out. */
+typedef struct {
+    dscomm_priv_command_t command;
+    dscomm_priv_deadline_t deadline;
+    const char *const *keys;
+    size_t count;
+    dscomm_priv_data_t value, expected;
+    int64_t number;
+    void **values; /* of dscomm_priv_value(); all NULL on failure */
+    size_t *sizes;
+    uint8_t *present;
+} dscomm_priv_request_t;
+
+/* Calls may come from several threads. */
 typedef struct {
     void (*close)(dscomm_priv_store_t *self);
     int (*port)(const dscomm_priv_store_t *self); /* optional */
@@ -80,35 +106,8 @@ typedef struct {
      * unless that is NULL; optional. */
     bool (*silent)(dscomm_priv_store_t *self,
                    dscomm_priv_store_place_t *ret_place);
-    dscomm_status_t (*set)(dscomm_priv_store_t *self, const char *key,
-                           const void *value, size_t size,
-                           dscomm_priv_deadline_t deadline);
-    /* Waits for the keys; returns their values unless ret_values is NULL. On
-     * failure all of ret_values are NULL. */
-    dscomm_status_t (*get)(dscomm_priv_store_t *self, const char *const *keys,
-                           size_t count, dscomm_priv_deadline_t deadline,
-                           void **ret_values, size_t *ret_sizes);
-    dscomm_status_t (*add)(dscomm_priv_store_t *self, const char *key,
-                           int64_t delta, dscomm_priv_deadline_t deadline,
-                           int64_t *ret_sum);
-    dscomm_status_t (*compare_set)(dscomm_priv_store_t *self, const char *key,
-                                   dscomm_priv_data_t expected,
-                                   dscomm_priv_data_t desired,
-                                   dscomm_priv_deadline_t deadline,
-                                   void **ret_value, size_t *ret_size);
-    dscomm_status_t (*append)(dscomm_priv_store_t *self, const char *key,
-                              const void *value, size_t size,
-                              dscomm_priv_deadline_t deadline);
-    dscomm_status_t (*remove)(dscomm_priv_store_t *self, const char *key,
-                              dscomm_priv_deadline_t deadline,
-                              int *ret_deleted);
-    /* Which of the keys are there. */
-    dscomm_status_t (*look)(dscomm_priv_store_t *self, const char *const *keys,
-                            size_t count, dscomm_priv_deadline_t deadline,
-                            uint8_t *ret_present);
-    dscomm_status_t (*num_keys)(dscomm_priv_store_t *self,
-                                dscomm_priv_deadline_t deadline,
-                                int64_t *ret_count);
+    dscomm_status_t (*execute)(dscomm_priv_store_t *self,
+                               dscomm_priv_request_t *request);
     dscomm_status_t (*will)(dscomm_priv_store_t *self, const char *key,
                             dscomm_priv_data_t value,
                             dscomm_priv_deadline_t deadline); /* optional */
@@ -223,9 +222,8 @@ void dscomm_priv_values_drop(void **values, size_t count);
 
 /* Fails with ERR_TIMEOUT and names the keys for which present[i] is 0; present
  * may be NULL where no one can tell. */
-dscomm_status_t dscomm_priv_fail_missing(const char *const *keys,
-                                         const uint8_t *present, size_t count,
-                                         dscomm_priv_deadline_t deadline);
+dscomm_status_t dscomm_priv_fail_missing(const dscomm_priv_request_t *request,
+                                         const uint8_t *present);
 
 /* A condition whose waits end at a deadline; FALSE where it has passed. With
  * pthreads, whose locks the thread sanitizer knows. */

@@ -60,373 +60,361 @@ static int tcp_clients(const dscomm_priv_store_t *self)
     return tcp->server ? dscomm_priv_server_clients(tcp->server) : -1;
 }
 
-/* SET or APPEND. PING makes the server say that it went well, and what is set
- * is there for everyone when the call returns. find: why it may be refused, or
- * NULL. */
-static dscomm_status_t change(link_t *link, int command, const char *key,
-                              dscomm_priv_data_t value,
-                              dscomm_priv_deadline_t deadline,
-                              dscomm_priv_reason_t find)
-{
-    dscomm_priv_buffer_t request = {0};
-    const uint32_t nonce = 0xA99E4DED;
-    dscomm_status_t status;
-    uint32_t echo = 0;
+/* Requests */
 
-    status = dscomm_priv_link_enter(&link, FALSE, deadline);
-    if (status)
-        return status;
-    dscomm_priv_put_u8(&request, (uint8_t)command);
-    dscomm_priv_put_key(&request, key);
-    dscomm_priv_put_bytes(&request, value.data, value.size);
-    dscomm_priv_put_u8(&request, WIRE_PING);
-    dscomm_priv_put_u32(&request, nonce);
-    status =
-        dscomm_priv_link_query(link, &request, &echo, sizeof echo, deadline);
-    if (!status && echo != nonce)
-        status = dscomm_priv_link_nonsense(link, "PING", echo);
-    return dscomm_priv_link_leave_refused(
-        link, status, deadline, command == WIRE_SET ? "SET" : "APPEND", key,
-        find, &value.size);
+typedef dscomm_priv_buffer_t buffer_t;
+typedef struct call call_t;
+
+typedef struct {
+    dscomm_status_t (*run)(call_t *call);
+    uint8_t wire; /* its number in the protocol */
+    bool names_key; /* in the message on a server that refuses it */
+    const char *name; /* for messages */
+    /* Fails with the reason why the server refuses the request, or returns OK:
+     * there is none. NULL: a server refuses none. */
+    dscomm_status_t (*explain)(call_t *call);
+} command_t;
+
+/* A request on a connection that dscomm_priv_link_enter() has given. */
+struct call {
+    link_t *link;
+    dscomm_priv_request_t *request;
+    const command_t *command;
+    bool in_order; /* the connection is, though the request has failed */
+};
+
+/* The request's command and key. */
+static void call_put(const call_t *call, buffer_t *bytes)
+{
+    dscomm_priv_put_u8(bytes, call->command->wire);
+    dscomm_priv_put_key(bytes, *call->request->keys);
 }
 
-static dscomm_status_t tcp_set(dscomm_priv_store_t *self, const char *key,
-                               const void *value, size_t size,
-                               dscomm_priv_deadline_t deadline)
+static dscomm_status_t call_receive(call_t *call, void *data, size_t size)
 {
-    return change(link_of(self), WIRE_SET, key,
-                  (dscomm_priv_data_t){value, size}, deadline, NULL);
+    return dscomm_priv_link_receive(call->link, data, size,
+                                    call->request->deadline);
 }
 
-/* Asks for each key alone. */
-static dscomm_status_t find_present(link_t *link, const char *const *keys,
-                                    size_t count,
-                                    dscomm_priv_deadline_t deadline,
-                                    uint8_t *present)
+static dscomm_status_t call_send(call_t *call, buffer_t *bytes)
 {
+    return dscomm_priv_link_send(call->link, bytes, call->request->deadline);
+}
+
+static dscomm_status_t call_query(call_t *call, buffer_t *bytes, void *data,
+                                  size_t size)
+{
+    const dscomm_status_t status = call_send(call, bytes);
+
+    return status ? status : call_receive(call, data, size);
+}
+
+static dscomm_status_t call_fail(const call_t *call, const char *command,
+                                 uint64_t got)
+{
+    return dscomm_priv_link_fail_answer(call->link, command, got);
+}
+
+/* Whether each of the keys is there, which is asked for each one alone. */
+static dscomm_status_t call_find(call_t *call, uint8_t *present)
+{
+    const char *const *keys = call->request->keys;
+    const size_t count = call->request->count;
     dscomm_status_t status = DSCOMM_OK;
 
     for (size_t done = 0, some; done < count && !status; done += some) {
-        dscomm_priv_buffer_t request = {0};
+        buffer_t bytes = {0};
 
         some = MIN(count - done, CHUNK);
-        for (size_t i = 0; i < some; i++)
-            dscomm_priv_put_keys(&request, WIRE_CHECK, keys + done + i, 1);
-        status = dscomm_priv_link_query(link, &request, present + done, some,
-                                        deadline);
-        for (size_t i = 0; i < some && !status; i++) {
-            if (present[done + i] > WIRE_NOT_READY)
-                status =
-                    dscomm_priv_link_nonsense(link, "CHECK", present[done + i]);
-            present[done + i] = present[done + i] == WIRE_READY;
+        for (size_t i = done; i < done + some; i++)
+            dscomm_priv_put_keys(&bytes, WIRE_CHECK, keys + i, 1);
+        status = call_query(call, &bytes, present + done, some);
+        for (size_t i = done; i < done + some && !status; i++) {
+            if (present[i] > WIRE_NOT_READY)
+                status = call_fail(call, "CHECK", present[i]);
+            present[i] = present[i] == WIRE_READY;
         }
     }
     return status;
 }
 
-static dscomm_status_t tcp_look(dscomm_priv_store_t *self,
-                                const char *const *keys, size_t count,
-                                dscomm_priv_deadline_t deadline,
-                                uint8_t *ret_present)
+/* The values of count keys from first on, which are there. */
+static dscomm_status_t call_fetch(call_t *call, size_t first, size_t count,
+                                  void **ret_values, size_t *ret_sizes)
 {
-    link_t *link = link_of(self);
-    dscomm_status_t status = dscomm_priv_link_enter(&link, FALSE, deadline);
-
-    if (status)
-        return status;
-    status = find_present(link, keys, count, deadline, ret_present);
-    return dscomm_priv_link_leave_refused(link, status, deadline, "CHECK", NULL,
-                                          NULL, NULL);
-}
-
-/* The deadline has passed. The answer to WAIT may be on its way all the same:
- * *ret_came. */
-static dscomm_status_t
-cancel_wait(link_t *link, dscomm_priv_deadline_t deadline, gboolean *ret_came)
-{
-    dscomm_priv_buffer_t request = {0};
+    const char *const *keys = call->request->keys + first;
     dscomm_status_t status;
-    uint8_t byte;
-
-    *ret_came = FALSE;
-    dscomm_priv_put_u8(&request, WIRE_CANCEL_WAIT);
-    status = dscomm_priv_link_query(link, &request, &byte, 1, deadline);
-    if (!status && byte == WIRE_STOP_WAITING) {
-        *ret_came = TRUE;
-        status = dscomm_priv_link_answer(link, &byte, 1, deadline);
-    }
-    if (!status && byte != WIRE_CANCELED)
-        status = dscomm_priv_link_nonsense(link, "CANCEL_WAIT", byte);
-    return status;
-}
-
-/* ERR_TIMEOUT leaves the connection usable, unless *ret_late is FALSE. */
-static dscomm_status_t wait_some(link_t *link, const char *const *keys,
-                                 size_t count, dscomm_priv_deadline_t deadline,
-                                 gboolean *ret_late)
-{
-    dscomm_priv_buffer_t request = {0};
-    dscomm_status_t status;
-    uint8_t byte = 0;
-    gboolean came;
-
-    *ret_late = FALSE;
-    dscomm_priv_put_keys(&request, WIRE_WAIT, keys, count);
-    status = dscomm_priv_link_ask(link, &request, deadline);
-    if (status)
-        return status;
-    status = dscomm_priv_recv_all(link->fd, link->peer, &byte, 1, deadline);
-    if (status == DSCOMM_ERR_TIMEOUT) {
-        status = cancel_wait(link, deadline, &came);
-        if (status || came)
-            return status;
-        *ret_late = TRUE;
-        return DSCOMM_ERR_TIMEOUT;
-    }
-    if (!status)
-        atomic_store(&link->first->silent, false);
-    if (!status && byte != WIRE_STOP_WAITING)
-        return dscomm_priv_link_nonsense(link, "WAIT", byte);
-    return status;
-}
-
-static dscomm_status_t wait_all(link_t *link, const char *const *keys,
-                                size_t count, dscomm_priv_deadline_t deadline,
-                                gboolean *ret_late)
-{
-    dscomm_status_t status = DSCOMM_OK;
-
-    *ret_late = FALSE;
-    for (size_t done = 0, some; done < count && !status; done += some) {
-        some = MIN(count - done, CHUNK);
-        status = wait_some(link, keys + done, some, deadline, ret_late);
-    }
-    return status;
-}
-
-/* The connection is in order, but not all keys came. */
-static dscomm_status_t fail_late(link_t *link, const char *const *keys,
-                                 size_t count, dscomm_priv_deadline_t deadline)
-{
-    uint8_t *present = g_try_malloc0(count);
-    gboolean known = present && find_present(link, keys, count, deadline,
-                                             present) == DSCOMM_OK;
-    dscomm_status_t status =
-        dscomm_priv_fail_missing(keys, known ? present : NULL, count, deadline);
-
-    g_free(present);
-    dscomm_priv_link_leave(link, known ? DSCOMM_OK : status);
-    return status;
-}
-
-static dscomm_status_t fetch(link_t *link, const char *const *keys,
-                             size_t count, dscomm_priv_deadline_t deadline,
-                             void **ret_values, size_t *ret_sizes)
-{
-    dscomm_priv_buffer_t request = {0};
-    dscomm_status_t status;
+    buffer_t bytes = {0};
 
     if (count == 1) {
-        dscomm_priv_put_u8(&request, WIRE_GET);
-        dscomm_priv_put_key(&request, keys[0]);
+        dscomm_priv_put_u8(&bytes, WIRE_GET);
+        dscomm_priv_put_key(&bytes, keys[0]);
     } else {
-        dscomm_priv_put_keys(&request, WIRE_MULTI_GET, keys, count);
+        dscomm_priv_put_keys(&bytes, WIRE_MULTI_GET, keys, count);
     }
-    status = dscomm_priv_link_ask(link, &request, deadline);
+    status = call_send(call, &bytes);
     for (size_t i = 0; i < count && !status; i++)
-        status = dscomm_priv_link_answer_value(link, deadline, &ret_values[i],
-                                               &ret_sizes[i]);
+        status = dscomm_priv_link_answer_value(
+            call->link, call->request->deadline, &ret_values[i], &ret_sizes[i]);
     return status;
 }
 
-static dscomm_status_t tcp_get(dscomm_priv_store_t *self,
-                               const char *const *keys, size_t count,
-                               dscomm_priv_deadline_t deadline,
-                               void **ret_values, size_t *ret_sizes)
+/* SET and APPEND. PING makes the server say that it went well, and what is set
+ * is there for everyone when the call returns. */
+static dscomm_status_t call_change(call_t *call)
 {
+    const dscomm_priv_data_t value = call->request->value;
+    const uint32_t nonce = 0xA99E4DED;
     dscomm_status_t status;
-    gboolean late;
-    link_t *link = link_of(self);
+    buffer_t bytes = {0};
+    uint32_t echo = 0;
 
-    status = dscomm_priv_link_enter(&link, TRUE, deadline);
-    if (status)
-        return status;
-    status = wait_all(link, keys, count, deadline, &late);
-    if (late)
-        return fail_late(link, keys, count, deadline);
-    for (size_t done = 0, some; ret_values && done < count && !status;
-         done += some) {
-        some = MIN(count - done, CHUNK);
-        status = fetch(link, keys + done, some, deadline, ret_values + done,
-                       ret_sizes + done);
-    }
-    if (status)
-        dscomm_priv_values_drop(ret_values, count);
-    return dscomm_priv_link_leave_refused(link, status, deadline, "GET", NULL,
-                                          NULL, NULL);
+    call_put(call, &bytes);
+    dscomm_priv_put_bytes(&bytes, value.data, value.size);
+    dscomm_priv_put_u8(&bytes, WIRE_PING);
+    dscomm_priv_put_u32(&bytes, nonce);
+    status = call_query(call, &bytes, &echo, sizeof echo);
+    return status || echo == nonce ? status : call_fail(call, "PING", echo);
 }
 
-/* The value of key after the server has refused to change it; data NULL: there
- * is none. It is that of now: another client may have changed it since. */
-static dscomm_status_t read_value(link_t *link, const char *key,
-                                  dscomm_priv_deadline_t deadline,
-                                  dscomm_priv_data_t *ret_value)
+static dscomm_status_t call_add(call_t *call)
 {
     dscomm_status_t status;
-    void *value = NULL;
-    uint8_t present;
-
-    *ret_value = (dscomm_priv_data_t){0};
-    status = find_present(link, &key, 1, deadline, &present);
-    if (!status && present)
-        status = fetch(link, &key, 1, deadline, &value, &ret_value->size);
-    if (status)
-        dscomm_priv_link_disconnect(link);
-    ret_value->data = value;
-    return status == DSCOMM_ERR_PEER_FAILED ? DSCOMM_OK : status;
-}
-
-/* Why ADD of *(int64_t *)delta is refused. */
-static dscomm_status_t find_add(link_t *link, const char *key,
-                                const void *delta,
-                                dscomm_priv_deadline_t deadline)
-{
-    dscomm_priv_data_t value;
-    dscomm_status_t status = read_value(link, key, deadline, &value);
+    buffer_t bytes = {0};
     int64_t sum;
 
+    call_put(call, &bytes);
+    dscomm_priv_put_u64(&bytes, (uint64_t)call->request->number);
+    status = call_query(call, &bytes, &sum, sizeof sum);
     if (!status)
-        status = dscomm_priv_value_sum(dscomm_priv_data_text(key),
-                                       value.data ? &value : NULL,
-                                       *(const int64_t *)delta, &sum);
-    g_free((void *)value.data);
+        call->request->number = sum;
     return status;
 }
 
-/* Why APPEND of *(size_t *)size bytes is refused. */
-static dscomm_status_t find_append(link_t *link, const char *key,
-                                   const void *size,
-                                   dscomm_priv_deadline_t deadline)
+static dscomm_status_t call_compare_set(call_t *call)
 {
-    dscomm_priv_data_t value;
-    dscomm_status_t status = read_value(link, key, deadline, &value);
+    const dscomm_priv_request_t *request = call->request;
+    const dscomm_priv_data_t expected = request->expected;
+    const dscomm_priv_data_t desired = request->value;
+    dscomm_status_t status;
+    buffer_t bytes = {0};
 
+    call_put(call, &bytes);
+    dscomm_priv_put_bytes(&bytes, expected.data, expected.size);
+    dscomm_priv_put_bytes(&bytes, desired.data, desired.size);
+    status = call_send(call, &bytes);
     if (!status)
-        status = dscomm_priv_value_check_append(
-            dscomm_priv_data_text(key), value.size, *(const size_t *)size);
-    g_free((void *)value.data);
+        status = dscomm_priv_link_answer_value(call->link, request->deadline,
+                                               request->values, request->sizes);
     return status;
 }
 
-static dscomm_status_t tcp_add(dscomm_priv_store_t *self, const char *key,
-                               int64_t delta, dscomm_priv_deadline_t deadline,
-                               int64_t *ret_sum)
+static dscomm_status_t call_delete(call_t *call)
 {
-    dscomm_priv_buffer_t request = {0};
     dscomm_status_t status;
-    link_t *link = link_of(self);
-
-    status = dscomm_priv_link_enter(&link, FALSE, deadline);
-    if (status)
-        return status;
-    dscomm_priv_put_u8(&request, WIRE_ADD);
-    dscomm_priv_put_key(&request, key);
-    dscomm_priv_put_u64(&request, (uint64_t)delta);
-    status = dscomm_priv_link_query(link, &request, ret_sum, sizeof *ret_sum,
-                                    deadline);
-    return dscomm_priv_link_leave_refused(link, status, deadline, "ADD", key,
-                                          find_add, &delta);
-}
-
-static dscomm_status_t tcp_compare_set(dscomm_priv_store_t *self,
-                                       const char *key,
-                                       dscomm_priv_data_t expected,
-                                       dscomm_priv_data_t desired,
-                                       dscomm_priv_deadline_t deadline,
-                                       void **ret_value, size_t *ret_size)
-{
-    dscomm_priv_buffer_t request = {0};
-    dscomm_status_t status;
-    link_t *link = link_of(self);
-
-    status = dscomm_priv_link_enter(&link, FALSE, deadline);
-    if (status)
-        return status;
-    dscomm_priv_put_u8(&request, WIRE_COMPARE_SET);
-    dscomm_priv_put_key(&request, key);
-    dscomm_priv_put_bytes(&request, expected.data, expected.size);
-    dscomm_priv_put_bytes(&request, desired.data, desired.size);
-    status = dscomm_priv_link_ask(link, &request, deadline);
-    if (!status)
-        status =
-            dscomm_priv_link_answer_value(link, deadline, ret_value, ret_size);
-    return dscomm_priv_link_leave_refused(link, status, deadline, "COMPARE_SET",
-                                          key, NULL, NULL);
-}
-
-static dscomm_status_t tcp_append(dscomm_priv_store_t *self, const char *key,
-                                  const void *value, size_t size,
-                                  dscomm_priv_deadline_t deadline)
-{
-    return change(link_of(self), WIRE_APPEND, key,
-                  (dscomm_priv_data_t){value, size}, deadline, find_append);
-}
-
-static dscomm_status_t tcp_remove(dscomm_priv_store_t *self, const char *key,
-                                  dscomm_priv_deadline_t deadline,
-                                  int *ret_deleted)
-{
-    dscomm_priv_buffer_t request = {0};
-    dscomm_status_t status;
+    buffer_t bytes = {0};
     uint64_t deleted = 0;
-    link_t *link = link_of(self);
 
-    status = dscomm_priv_link_enter(&link, FALSE, deadline);
-    if (status)
-        return status;
-    dscomm_priv_put_u8(&request, WIRE_DELETE_KEY);
-    dscomm_priv_put_key(&request, key);
-    status = dscomm_priv_link_query(link, &request, &deleted, sizeof deleted,
-                                    deadline);
-    if (!status && deleted > 1)
-        status = dscomm_priv_link_nonsense(link, "DELETE_KEY", deleted);
-    if (!status)
-        *ret_deleted = (int)deleted;
-    return dscomm_priv_link_leave_refused(link, status, deadline, "DELETE_KEY",
-                                          NULL, NULL, NULL);
+    call_put(call, &bytes);
+    status = call_query(call, &bytes, &deleted, sizeof deleted);
+    call->request->number = (int64_t)deleted;
+    return status || deleted <= 1 ? status
+                                  : call_fail(call, "DELETE_KEY", deleted);
+}
+
+static dscomm_status_t call_look(call_t *call)
+{
+    return call_find(call, call->request->present);
 }
 
 /* torch's counter of clients, and the name and job that a client has given to
  * torch's server, are no keys of the user's. */
-static dscomm_status_t tcp_num_keys(dscomm_priv_store_t *self,
-                                    dscomm_priv_deadline_t deadline,
-                                    int64_t *ret_count)
+static dscomm_status_t call_num_keys(call_t *call)
 {
     static const char *const counter = WIRE_INIT_KEY;
-    dscomm_priv_buffer_t request = {0};
+    const link_t *link = call->link;
     dscomm_status_t status;
+    buffer_t bytes = {0};
     int64_t count = 0;
     uint8_t byte = 0;
     int others;
-    link_t *link = link_of(self);
 
-    status = dscomm_priv_link_enter(&link, FALSE, deadline);
-    if (status)
-        return status;
-    dscomm_priv_put_u8(&request, WIRE_GETNUMKEYS);
-    dscomm_priv_put_keys(&request, WIRE_CHECK, &counter, 1);
-    status =
-        dscomm_priv_link_query(link, &request, &count, sizeof count, deadline);
+    dscomm_priv_put_u8(&bytes, WIRE_GETNUMKEYS);
+    dscomm_priv_put_keys(&bytes, WIRE_CHECK, &counter, 1);
+    status = call_query(call, &bytes, &count, sizeof count);
     if (!status)
-        status = dscomm_priv_link_answer(link, &byte, 1, deadline);
+        status = call_receive(call, &byte, 1);
     others = (byte == WIRE_READY) + (link->server[0] == WIRE_NAMED_BY_CLIENT) *
                                         (1 + (link->job != NULL));
     if (!status && (byte > WIRE_NOT_READY || count < others))
-        status = dscomm_priv_link_nonsense(link, "GETNUMKEYS", (uint64_t)count);
-    if (!status)
-        *ret_count = count - others;
-    return dscomm_priv_link_leave_refused(link, status, deadline, "GETNUMKEYS",
-                                          NULL, NULL, NULL);
+        status = call_fail(call, "GETNUMKEYS", (uint64_t)count);
+    call->request->number = count - others;
+    return status;
+}
+
+/* The deadline has passed. The answer to WAIT may be on its way all the same:
+ * then the keys have come. If not, returns ERR_TIMEOUT. */
+static dscomm_status_t call_cancel_wait(call_t *call)
+{
+    dscomm_status_t status;
+    buffer_t bytes = {0};
+    bool came = false;
+    uint8_t byte;
+
+    dscomm_priv_put_u8(&bytes, WIRE_CANCEL_WAIT);
+    status = call_query(call, &bytes, &byte, 1);
+    if (!status && byte == WIRE_STOP_WAITING) {
+        came = true;
+        status = call_receive(call, &byte, 1);
+    }
+    if (!status && byte != WIRE_CANCELED)
+        status = call_fail(call, "CANCEL_WAIT", byte);
+    if (status || came)
+        return status;
+    call->in_order = true;
+    return DSCOMM_ERR_TIMEOUT;
+}
+
+static dscomm_status_t call_wait(call_t *call, size_t first, size_t count)
+{
+    link_t *link = call->link;
+    dscomm_status_t status;
+    buffer_t bytes = {0};
+    uint8_t byte = 0;
+
+    dscomm_priv_put_keys(&bytes, WIRE_WAIT, call->request->keys + first, count);
+    status = call_send(call, &bytes);
+    if (status)
+        return status;
+    status = dscomm_priv_recv_all(link->fd, link->peer, &byte, 1,
+                                  call->request->deadline);
+    if (status == DSCOMM_ERR_TIMEOUT)
+        return call_cancel_wait(call);
+    if (status)
+        return status;
+    atomic_store(&link->first->silent, false);
+    return byte == WIRE_STOP_WAITING ? DSCOMM_OK
+                                     : call_fail(call, "WAIT", byte);
+}
+
+/* The connection is in order, but not all keys came. */
+static dscomm_status_t call_fail_late(call_t *call)
+{
+    uint8_t *present = g_try_malloc0(call->request->count);
+    dscomm_status_t status;
+
+    call->in_order = present && call_find(call, present) == DSCOMM_OK;
+    status = dscomm_priv_fail_missing(call->request,
+                                      call->in_order ? present : NULL);
+    g_free(present);
+    return status;
+}
+
+static dscomm_status_t call_get(call_t *call)
+{
+    const dscomm_priv_request_t *request = call->request;
+    const size_t count = request->count;
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (size_t done = 0; done < count && !status; done += CHUNK)
+        status = call_wait(call, done, MIN(count - done, CHUNK));
+    if (call->in_order)
+        return call_fail_late(call);
+    if (!request->values)
+        return status;
+    for (size_t done = 0; done < count && !status; done += CHUNK)
+        status = call_fetch(call, done, MIN(count - done, CHUNK),
+                            request->values + done, request->sizes + done);
+    if (status)
+        dscomm_priv_values_drop(request->values, count);
+    return status;
+}
+
+/* Why ADD or APPEND is refused, by the value of the key, which may be absent.
+ * It is that of now: another client may have changed it since. */
+static dscomm_status_t call_explain(call_t *call)
+{
+    const dscomm_priv_request_t *request = call->request;
+    const dscomm_priv_data_t key = dscomm_priv_data_text(*request->keys);
+    dscomm_priv_data_t data = {0};
+    dscomm_status_t status;
+    void *value = NULL;
+    uint8_t present;
+    int64_t sum;
+
+    status = call_find(call, &present);
+    if (!status && present)
+        status = call_fetch(call, 0, 1, &value, &data.size);
+    if (status)
+        dscomm_priv_link_disconnect(call->link);
+    data.data = value;
+    if (status && status != DSCOMM_ERR_PEER_FAILED)
+        return status;
+    if (request->command == STORE_ADD)
+        status = dscomm_priv_value_sum(key, value ? &data : NULL,
+                                       request->number, &sum);
+    else
+        status =
+            dscomm_priv_value_check_append(key, data.size, request->value.size);
+    g_free(value);
+    return status;
+}
+
+static const command_t commands[STORE_COMMANDS] = {
+    [STORE_SET] = {call_change, WIRE_SET, true, "SET", NULL},
+    [STORE_APPEND] = {call_change, WIRE_APPEND, true, "APPEND", call_explain},
+    [STORE_GET] = {call_get, WIRE_GET, false, "GET", NULL},
+    [STORE_ADD] = {call_add, WIRE_ADD, true, "ADD", call_explain},
+    [STORE_COMPARE_SET] = {call_compare_set, WIRE_COMPARE_SET, true,
+                           "COMPARE_SET", NULL},
+    [STORE_DELETE] = {call_delete, WIRE_DELETE_KEY, false, "DELETE_KEY", NULL},
+    [STORE_LOOK] = {call_look, WIRE_CHECK, false, "CHECK", NULL},
+    [STORE_NUM_KEYS] = {call_num_keys, WIRE_GETNUMKEYS, false, "GETNUMKEYS",
+                        NULL},
+};
+
+/* A server can refuse a request only by closing the connection: without memory
+ * or room for it, or for a reason that explain finds. Returns why it has. */
+static dscomm_status_t call_refused(call_t *call)
+{
+    const dscomm_priv_request_t *request = call->request;
+    const char *key = call->command->names_key ? *request->keys : NULL;
+    dscomm_status_t status =
+        dscomm_priv_link_renew(call->link, request->deadline);
+    char shown[64];
+
+    if (!status && call->command->explain)
+        status = call->command->explain(call);
+    if (status)
+        return status;
+    return dscomm_fail(
+        DSCOMM_ERR_NO_MEMORY,
+        "the store at %s has no answer to %s%s%s%s: the process that "
+        "serves it, most often rank 0, is out of memory, or the store is "
+        "full: delete keys that are no longer used",
+        call->link->peer, call->command->name, key ? " of key '" : "",
+        key ? dscomm_priv_quote(key + 1, shown, sizeof shown) : "",
+        key ? "'" : "");
+}
+
+static dscomm_status_t tcp_execute(dscomm_priv_store_t *self,
+                                   dscomm_priv_request_t *request)
+{
+    call_t call = {.link = link_of(self),
+                   .request = request,
+                   .command = &commands[request->command]};
+    dscomm_status_t status = dscomm_priv_link_enter(
+        &call.link, request->command == STORE_GET, request->deadline);
+
+    if (status)
+        return status;
+    status = call.command->run(&call);
+    if (status == DSCOMM_ERR_PEER_FAILED) {
+        status = call_refused(&call);
+        call.in_order = true; /* or there is no connection */
+    }
+    dscomm_priv_link_leave(call.link, call.in_order ? DSCOMM_OK : status);
+    return status;
 }
 
 /* The server's own process needs none: the store ends with it. */
@@ -449,19 +437,28 @@ static const dscomm_priv_store_ops_t ops = {
     .port = tcp_port,
     .clients = tcp_clients,
     .silent = tcp_silent,
-    .set = tcp_set,
-    .get = tcp_get,
-    .add = tcp_add,
-    .compare_set = tcp_compare_set,
-    .append = tcp_append,
-    .remove = tcp_remove,
-    .look = tcp_look,
-    .num_keys = tcp_num_keys,
+    .execute = tcp_execute,
     .will = tcp_will,
     .withdraw = tcp_withdraw,
 };
 
 /* Opening */
+
+static dscomm_status_t tcp_count(tcp_t *tcp, int delta,
+                                 dscomm_priv_deadline_t deadline,
+                                 int *ret_clients)
+{
+    static const char *const counter = WIRE_INIT_KEY;
+    dscomm_priv_request_t request = {.command = STORE_ADD,
+                                     .deadline = deadline,
+                                     .keys = &counter,
+                                     .count = 1,
+                                     .number = delta};
+    dscomm_status_t status = tcp_execute(&tcp->head, &request);
+
+    *ret_clients = (int)request.number;
+    return status;
+}
 
 /* torch's wait_for_workers: clients count themselves, the host waits for
  * all. */
@@ -469,19 +466,17 @@ static dscomm_status_t wait_workers(tcp_t *tcp, int world_size,
                                     dscomm_priv_deadline_t deadline)
 {
     gint64 pause = WORKERS_PAUSE_US;
-    dscomm_status_t status;
-    int64_t count = 0;
+    int count;
+    dscomm_status_t status = tcp_count(tcp, 1, deadline, &count);
 
-    status = tcp_add(&tcp->head, WIRE_INIT_KEY, 1, deadline, &count);
     while (!status && tcp->server && count < world_size) {
         if (dscomm_priv_deadline_passed(deadline))
             return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                                "%d of %d clients came to the store at %s "
                                "within %d ms",
-                               (int)count, world_size, tcp->link.peer,
-                               deadline.ms);
+                               count, world_size, tcp->link.peer, deadline.ms);
         dscomm_priv_back_off(deadline, &pause, WORKERS_PAUSE_US);
-        status = tcp_add(&tcp->head, WIRE_INIT_KEY, 0, deadline, &count);
+        status = tcp_count(tcp, 0, deadline, &count);
     }
     return status;
 }
@@ -585,13 +580,18 @@ static void await_reports(dscomm_priv_store_t *store, int count,
 {
     const char *key = "/" REFUSED_KEY;
     gint64 pause = WORKERS_PAUSE_US;
+    void *value;
+    size_t size;
+    dscomm_priv_request_t request = {.command = STORE_GET,
+                                     .deadline = deadline,
+                                     .keys = &key,
+                                     .count = 1,
+                                     .values = &value,
+                                     .sizes = &size};
     int reports = 0;
 
     while (reports < count && !dscomm_priv_deadline_passed(deadline)) {
-        void *value;
-        size_t size;
-
-        if (store->ops->get(store, &key, 1, deadline, &value, &size))
+        if (store->ops->execute(store, &request))
             break;
         reports = atoi(value);
         g_free(value);

@@ -545,34 +545,6 @@ dscomm_status_t dscomm_priv_link_renew(link_t *link,
     return dscomm_priv_fail_with(DSCOMM_ERR_PEER_FAILED, cause);
 }
 
-dscomm_status_t
-dscomm_priv_link_leave_refused(link_t *link, dscomm_status_t status,
-                               dscomm_priv_deadline_t deadline,
-                               const char *request, const char *key,
-                               dscomm_priv_reason_t find, const void *arg)
-{
-    char shown[64];
-
-    if (status != DSCOMM_ERR_PEER_FAILED)
-        return dscomm_priv_link_leave(link, status);
-    status = dscomm_priv_link_renew(link, deadline);
-    if (!status && find)
-        status = find(link, key, arg, deadline);
-    if (!status)
-        status = dscomm_fail(
-            DSCOMM_ERR_NO_MEMORY,
-            "the store at %s has no answer to %s%s%s%s: the process that "
-            "serves it, most often rank 0, is out of memory, or the store is "
-            "full: delete keys that are no longer used",
-            link->peer, request, key ? " of key '" : "",
-            key ? dscomm_priv_quote(key + 1, shown, sizeof shown) : "",
-            key ? "'" : "");
-    /* the connection is in order, or there is none */
-    dscomm_priv_gate_leave(&link->gate);
-    dscomm_priv_link_release(link);
-    return status;
-}
-
 /* Last wills */
 
 dscomm_status_t dscomm_priv_link_give_will(link_t *first, const char *key,

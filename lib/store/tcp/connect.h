@@ -50,19 +50,6 @@ dscomm_status_t dscomm_priv_link_leave(dscomm_priv_link_t *link,
  * last sentence again if it is gone. */
 dscomm_status_t dscomm_priv_link_renew(dscomm_priv_link_t *link,
                                        dscomm_priv_deadline_t deadline);
-/* Fails with the reason why the server may not execute a request on key, or
- * returns OK: there is none. Gives up a connection that is out of order. */
-typedef dscomm_status_t (*dscomm_priv_reason_t)(
-    dscomm_priv_link_t *link, const char *key, const void *arg,
-    dscomm_priv_deadline_t deadline);
-/* As leave, after a request, whose key may be NULL. A server can refuse it only
- * by closing the connection: without memory or room for it, or for a reason
- * that find tells, unless that is NULL. */
-dscomm_status_t
-dscomm_priv_link_leave_refused(dscomm_priv_link_t *link, dscomm_status_t status,
-                               dscomm_priv_deadline_t deadline,
-                               const char *request, const char *key,
-                               dscomm_priv_reason_t find, const void *arg);
 
 /* Takes a connection as enter does, but neither passes its gate nor connects
  * it; and gives it back. NULL: no memory. */

@@ -77,27 +77,21 @@ dscomm_status_t dscomm_priv_link_send(link_t *link,
     if (request->bad)
         status = dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a request");
     else
-        status = dscomm_priv_send_all(link->fd, link->peer, request->data,
-                                      request->size, deadline);
+        status =
+            dscomm_priv_send_all(link->fd, link->peer, request->data,
+                                 request->size, dscomm_priv_grace(deadline));
     if (status == DSCOMM_ERR_TIMEOUT)
         note_late(link, begun);
     dscomm_priv_buffer_clear(request);
     return status;
 }
 
-dscomm_status_t dscomm_priv_link_ask(link_t *link,
-                                     dscomm_priv_buffer_t *request,
-                                     dscomm_priv_deadline_t deadline)
-{
-    return dscomm_priv_link_send(link, request, dscomm_priv_grace(deadline));
-}
-
 dscomm_status_t dscomm_priv_link_receive(link_t *link, void *data, size_t size,
                                          dscomm_priv_deadline_t deadline)
 {
     const gint64 begun = g_get_monotonic_time();
-    const dscomm_status_t status =
-        dscomm_priv_recv_all(link->fd, link->peer, data, size, deadline);
+    const dscomm_status_t status = dscomm_priv_recv_all(
+        link->fd, link->peer, data, size, dscomm_priv_grace(deadline));
 
     if (status == DSCOMM_ERR_TIMEOUT)
         note_late(link, begun);
@@ -106,26 +100,8 @@ dscomm_status_t dscomm_priv_link_receive(link_t *link, void *data, size_t size,
     return status;
 }
 
-dscomm_status_t dscomm_priv_link_answer(link_t *link, void *data, size_t size,
-                                        dscomm_priv_deadline_t deadline)
-{
-    return dscomm_priv_link_receive(link, data, size,
-                                    dscomm_priv_grace(deadline));
-}
-
-dscomm_status_t dscomm_priv_link_query(link_t *link,
-                                       dscomm_priv_buffer_t *request,
-                                       void *data, size_t size,
-                                       dscomm_priv_deadline_t deadline)
-{
-    dscomm_status_t status = dscomm_priv_link_ask(link, request, deadline);
-
-    return status ? status
-                  : dscomm_priv_link_answer(link, data, size, deadline);
-}
-
-dscomm_status_t dscomm_priv_link_nonsense(const link_t *link,
-                                          const char *command, uint64_t got)
+dscomm_status_t dscomm_priv_link_fail_answer(const link_t *link,
+                                             const char *command, uint64_t got)
 {
     return dscomm_fail(DSCOMM_ERR_PROTOCOL,
                        "the store at %s answers %s with %" G_GUINT64_FORMAT
@@ -140,18 +116,18 @@ dscomm_status_t dscomm_priv_link_answer_value(link_t *link,
 {
     uint64_t size = 0;
     dscomm_status_t status =
-        dscomm_priv_link_answer(link, &size, sizeof size, deadline);
+        dscomm_priv_link_receive(link, &size, sizeof size, deadline);
     void *value;
 
     if (status)
         return status;
     if (size > DSCOMM_STORE_VALUE_MAX)
-        return dscomm_priv_link_nonsense(link, "with a value, whose size is",
-                                         size);
+        return dscomm_priv_link_fail_answer(link, "with a value, whose size is",
+                                            size);
     value = dscomm_priv_value(NULL, size);
     if (!value)
         return DSCOMM_ERR_NO_MEMORY;
-    status = dscomm_priv_link_answer(link, value, size, deadline);
+    status = dscomm_priv_link_receive(link, value, size, deadline);
     if (status) {
         g_free(value);
         return status;
@@ -346,7 +322,7 @@ static dscomm_status_t receive_server(link_t *link,
     if (status)
         return status;
     if (answer.size != sizeof answer.name)
-        return dscomm_priv_link_nonsense(
+        return dscomm_priv_link_fail_answer(
             link, "COMPARE_SET with a value, whose size is", answer.size);
     link->replaced =
         link->met && memcmp(link->server, answer.name, sizeof answer.name) != 0;
@@ -392,6 +368,7 @@ void dscomm_priv_handshake_refuse(link_t *link, dscomm_priv_deadline_t deadline)
     dscomm_priv_buffer_t request = {0};
     uint32_t echo;
 
+    deadline.end = deadline.at; /* no answer has a grace period here */
     put_validate(&request);
     dscomm_priv_put_u8(&request, WIRE_REFUSED);
     dscomm_priv_buffer_put(&request, &link->rank, sizeof link->rank);

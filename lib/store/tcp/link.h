@@ -58,35 +58,23 @@ gboolean dscomm_priv_link_is_out_of_step(const dscomm_priv_link_t *link);
  * until the next one is: the server must not take the client for dead. */
 void dscomm_priv_link_disconnect(dscomm_priv_link_t *link);
 
-/* Sends a request, which is cleared in any case; ask adds the grace period that
- * an answer has. */
+/* Sends a request, which is cleared in any case; and receives size bytes of an
+ * answer, and notes whether the server has answered. Both have the grace period
+ * of the deadline. */
 dscomm_status_t dscomm_priv_link_send(dscomm_priv_link_t *link,
                                       dscomm_priv_buffer_t *request,
                                       dscomm_priv_deadline_t deadline);
-dscomm_status_t dscomm_priv_link_ask(dscomm_priv_link_t *link,
-                                     dscomm_priv_buffer_t *request,
-                                     dscomm_priv_deadline_t deadline);
-/* Receives size bytes that are due at the deadline, and notes whether the
- * server has answered. */
 dscomm_status_t dscomm_priv_link_receive(dscomm_priv_link_t *link, void *data,
                                          size_t size,
                                          dscomm_priv_deadline_t deadline);
-/* The same for an answer, which has the grace period. */
-dscomm_status_t dscomm_priv_link_answer(dscomm_priv_link_t *link, void *data,
-                                        size_t size,
-                                        dscomm_priv_deadline_t deadline);
-/* Both. */
-dscomm_status_t dscomm_priv_link_query(dscomm_priv_link_t *link,
-                                       dscomm_priv_buffer_t *request,
-                                       void *data, size_t size,
-                                       dscomm_priv_deadline_t deadline);
+/* The same for a value after its size; free it with g_free(). */
 dscomm_status_t dscomm_priv_link_answer_value(dscomm_priv_link_t *link,
                                               dscomm_priv_deadline_t deadline,
                                               void **ret_value,
                                               size_t *ret_size);
-/* Fails with ERR_PROTOCOL. */
-dscomm_status_t dscomm_priv_link_nonsense(const dscomm_priv_link_t *link,
-                                          const char *command, uint64_t got);
+/* Fails with ERR_PROTOCOL: command was answered with got. */
+dscomm_status_t dscomm_priv_link_fail_answer(const dscomm_priv_link_t *link,
+                                             const char *command, uint64_t got);
 
 /* Shakes hands on link->fd, which is connected; it must be the server of the
  * connections before, if there was one. ERR_PROTOCOL: no TCPStore answers.

@@ -348,6 +348,7 @@ static dscomm_status_t own_wills_send(link_t *link, bool given,
     dscomm_priv_buffer_t request = {0};
     dscomm_status_t status;
 
+    deadline.end = deadline.at; /* no answer has a grace period here */
     own_wills_put(link->first, given, &request);
     if (!request.size && !request.bad)
         return DSCOMM_OK;
