@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Slurm's lists of nodes: checked as a whole, then expanded host by host, so
- * that a list of many hosts takes no memory. */
+/* Slurm's lists of nodes, which are checked as a whole, and of tasks. */
 #include "config.h"
 
 #include "env/nodelist.h"
 
 #include <glib.h>
-#include <stdio.h>
 #include <string.h>
 
 #define HOSTS_MAX 65536
@@ -33,7 +31,6 @@ typedef struct {
 /* "08-10", or "8" */
 typedef struct {
     int64_t low, high;
-    int digits; /* to which numbers are padded */
     size_t bytes; /* that the longest number may have */
 } range_t;
 
@@ -67,8 +64,7 @@ static range_t read_range(reader_t *reader)
     range_t range = {0};
 
     range.low = range.high = read_number(reader);
-    range.digits = (int)(reader->at - start);
-    range.bytes = (size_t)range.digits;
+    range.bytes = (size_t)(reader->at - start);
     if (!reader->wrong && *reader->at == '-') {
         start = ++reader->at;
         range.high = read_number(reader);
@@ -172,44 +168,23 @@ static void read_element(reader_t *reader, element_t *element)
         reader->wrong = "a host of more than 255 bytes";
 }
 
-/* Number index of those in a group that was read before. */
-static void write_number(const group_t *group, int64_t index, GString *host)
+/* The first host of an element: of each pair of brackets the first number, as
+ * it is written. To be freed. */
+static char *first_host(const element_t *element)
 {
-    reader_t reader = {group->start, NULL};
-
-    for (;;) {
-        range_t range = read_range(&reader);
-        int64_t count = range.high - range.low + 1;
-
-        if (index < count) {
-            g_string_append_printf(host, "%0*" G_GINT64_FORMAT, range.digits,
-                                   (gint64)(range.low + index));
-            return;
-        }
-        index -= count;
-        reader.at++;
-    }
-}
-
-/* Host index of an element, the numbers of its last group changing fastest. */
-static void write_host(const element_t *element, int64_t index, GString *host)
-{
-    int64_t indices[GROUPS_MAX];
+    GString *host = g_string_new(NULL);
     const char *at = element->start;
 
-    for (int i = element->group_count - 1; i >= 0; i--) {
-        indices[i] = index % element->groups[i].count;
-        index /= element->groups[i].count;
-    }
-    g_string_truncate(host, 0);
     for (int i = 0; i < element->group_count; i++) {
         const group_t *group = &element->groups[i];
 
         g_string_append_len(host, at, group->start - 1 - at);
-        write_number(group, indices[i], host);
+        g_string_append_len(host, group->start,
+                            (gssize)strspn(group->start, "0123456789"));
         at = group->end + 1;
     }
     g_string_append_len(host, at, element->end - at);
+    return g_string_free(host, FALSE);
 }
 
 /* The next element, or one of no hosts at the end of the list. */
@@ -255,38 +230,9 @@ env_problem_t dscomm_priv_nodelist_first(const char *text, char **ret_host)
 {
     element_t first;
     env_problem_t problem = check(text, &first);
-    GString *host;
 
-    if (!problem.what) {
-        host = g_string_new(NULL);
-        write_host(&first, 0, host);
-        *ret_host = g_string_free(host, FALSE);
-    }
-    return problem;
-}
-
-env_problem_t dscomm_priv_nodelist(const char *text,
-                                   int (*visit)(const char *host, void *arg),
-                                   void *arg)
-{
-    reader_t reader = {text, NULL};
-    element_t element;
-    env_problem_t problem = check(text, &element);
-    GString *host;
-    int stop = 0;
-
-    if (problem.what)
-        return problem;
-    host = g_string_new(NULL);
-    while (!stop) {
-        next_element(&reader, &element);
-        stop = !element.count;
-        for (int64_t i = 0; !stop && i < element.count; i++) {
-            write_host(&element, i, host);
-            stop = visit(host->str, arg);
-        }
-    }
-    g_string_free(host, TRUE);
+    if (!problem.what)
+        *ret_host = first_host(&first);
     return problem;
 }
 

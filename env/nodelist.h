@@ -8,17 +8,10 @@
 
 #include <stdint.h>
 
-/* Calls visit for every host of a list as "rack[1-2]-n[08-10],login", in order,
- * until it returns other than 0. The whole list is checked before. Elements are
- * separated by commas or blanks outside of brackets. Several pairs of brackets
- * multiply, the left one slowest; numbers are padded with zeros to the digits
- * of the range's first. An element is at most 65536 hosts, a host at most 255
- * bytes of letters, digits, '-', '_' and '.'. */
-env_problem_t dscomm_priv_nodelist(const char *text,
-                                   int (*visit)(const char *host, void *arg),
-                                   void *arg);
-
-/* The first host, to be freed. The whole list is checked. */
+/* Writes the first host of a list as "rack[1-2]-n[08-10],login" to *ret_host,
+ * to be freed; the whole list is checked before. Elements are separated by
+ * commas or blanks outside of brackets; each element is at most 65536 hosts, a
+ * host at most 255 bytes of letters, digits, '-', '_' and '.'. */
 env_problem_t dscomm_priv_nodelist_first(const char *text, char **ret_host);
 
 /* What a list as "2(x3),1" says: 2, 2, 2 and 1 tasks. */

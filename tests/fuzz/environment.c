@@ -14,7 +14,6 @@
 #include <string.h>
 
 #define LINES_MAX 64
-#define HOSTS_MAX 1000
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -92,12 +91,6 @@ static void try_environment(environment_t *environment)
     dscomm_env_free(env);
 }
 
-static int visit(const char *host, void *arg)
-{
-    must(strlen(host) <= 255);
-    return ++*(int *)arg == HOSTS_MAX;
-}
-
 static void walk(const char *value, int depth)
 {
     const char *item = dscomm_priv_json_first(value);
@@ -116,12 +109,9 @@ static void try_texts(const char *text)
     env_tasks_t tasks;
     const char *value;
     char *first = NULL;
-    int hosts = 0;
-    env_problem_t problem = dscomm_priv_nodelist(text, visit, &hosts);
+    env_problem_t problem = dscomm_priv_nodelist_first(text, &first);
 
-    must(problem.what ? hosts == 0 && problem.at <= strlen(text) : hosts > 0);
-    problem = dscomm_priv_nodelist_first(text, &first);
-    must((problem.what || strlen(first) <= 255) && (!hosts || !problem.what));
+    must(problem.what ? problem.at <= strlen(text) : strlen(first) <= 255);
     g_free(first);
     problem = dscomm_priv_tasks(text, 1, &tasks);
     must(problem.what || (tasks.nodes >= 1 && tasks.here >= -1));
