@@ -11,8 +11,8 @@
 #define PORT 6105
 #define LOCAL_PORT 54965
 
-static int take_host(const env_view_t *view, dscomm_env_t *env,
-                     const char *name)
+static int azureml_take_host(const env_view_t *view, dscomm_env_t *env,
+                             const char *name)
 {
     const char *text = dscomm_priv_view_value(view, name);
     int port = env->port, found;
@@ -25,13 +25,14 @@ static int take_host(const env_view_t *view, dscomm_env_t *env,
     return found;
 }
 
-static dscomm_status_t find_master(const env_view_t *view, dscomm_env_t *env)
+static dscomm_status_t azureml_find_master(const env_view_t *view,
+                                           dscomm_env_t *env)
 {
     static const char *const names[] = {"AZ_BATCH_MASTER_NODE",
                                         "AZ_BATCHAI_MPI_MASTER_NODE"};
 
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
-        if (take_host(view, env, names[i]))
+        if (azureml_take_host(view, env, names[i]))
             return DSCOMM_OK;
         if (dscomm_priv_view_value(view, names[i]))
             return dscomm_priv_env_fail(view, env, names[i],
@@ -47,7 +48,7 @@ const env_overlay_t dscomm_priv_env_azureml = {
     .name = "azureml",
     .marker = "AZUREML_EXPERIMENT_ID",
     .unless = "DLTS_JOB_ID",
-    .find_master = find_master,
+    .find_master = azureml_find_master,
     .port = PORT,
     .local_port = LOCAL_PORT,
 };

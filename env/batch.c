@@ -15,7 +15,8 @@ static const char address_name[] =
 
 /* Ranks count from the main node, which is node 0 unless the job says
  * otherwise. */
-static dscomm_status_t find_self(const env_view_t *view, dscomm_env_t *env)
+static dscomm_status_t batch_find_self(const env_view_t *view,
+                                       dscomm_env_t *env)
 {
     int rank = env->numbers[DSCOMM_ENV_RANK], main_node;
     int world = env->numbers[DSCOMM_ENV_WORLD_SIZE];
@@ -36,7 +37,8 @@ static dscomm_status_t find_self(const env_view_t *view, dscomm_env_t *env)
     return DSCOMM_OK;
 }
 
-static dscomm_status_t find_master(const env_view_t *view, dscomm_env_t *env)
+static dscomm_status_t batch_find_master(const env_view_t *view,
+                                         dscomm_env_t *env)
 {
     const char *text = dscomm_priv_view_value(view, address_name);
     char *own;
@@ -82,7 +84,7 @@ const env_family_t dscomm_priv_env_batch = {
             [DSCOMM_ENV_RANK] = {rank_name},
             [DSCOMM_ENV_WORLD_SIZE] = {size_name},
         },
-    .complete = find_self,
-    .find_master = find_master,
+    .complete = batch_find_self,
+    .find_master = batch_find_master,
     .finish = find_job,
 };

@@ -9,7 +9,7 @@
 
 #define LIST_MAX 512 /* bytes of ENV_MARKS names and what is between them */
 
-static void append(char *text, const char *between, const char *name)
+static void list_append(char *text, const char *between, const char *name)
 {
     const size_t length = strlen(text);
 
@@ -28,11 +28,11 @@ static void list_marks(const env_view_t *view, const char *const *list, int set,
         if ((dscomm_priv_view_value(view, list[i]) != NULL) != set)
             continue;
         if (last)
-            append(text, ", ", last);
+            list_append(text, ", ", last);
         last = list[i];
     }
     if (last)
-        append(text, " and ", last);
+        list_append(text, " and ", last);
 }
 
 static int has_all(const env_view_t *view, const env_family_t *family)
@@ -44,7 +44,7 @@ static int has_all(const env_view_t *view, const env_family_t *family)
     return 1;
 }
 
-static int has_any(const env_view_t *view, const env_family_t *family)
+static int family_has_any(const env_view_t *view, const env_family_t *family)
 {
     for (int i = 0; i < ENV_MARKS && family->any[i]; i++) {
         if (dscomm_priv_view_value(view, family->any[i]))
@@ -59,7 +59,7 @@ static char *describe_marks(const env_view_t *view, const env_family_t *family,
 {
     const char *const *list =
         !has_all(view, family) || !family->any[0] ? family->all : family->any;
-    int present = has_all(view, family) && has_any(view, family);
+    int present = has_all(view, family) && family_has_any(view, family);
     char names[LIST_MAX];
 
     list_marks(view, list, present, names);
@@ -69,8 +69,9 @@ static char *describe_marks(const env_view_t *view, const env_family_t *family,
 }
 
 /* By its own variables alone. */
-static env_judgement_t judge(const env_view_t *view, const env_family_t *family,
-                             int asked, dscomm_env_t *env)
+static env_judgement_t family_judge(const env_view_t *view,
+                                    const env_family_t *family, int asked,
+                                    dscomm_env_t *env)
 {
     env_judgement_t judgement = {DSCOMM_ENV_ABSENT, NULL};
 
@@ -79,7 +80,7 @@ static env_judgement_t judge(const env_view_t *view, const env_family_t *family,
             env, "only where DSCOMM_LAUNCHER is '%s'", family->name);
         return judgement;
     }
-    if (has_all(view, family) && has_any(view, family)) {
+    if (has_all(view, family) && family_has_any(view, family)) {
         int refused =
             !asked && family->refuses && family->refuses(view, &judgement.why);
 
@@ -97,27 +98,28 @@ static void judge_all(const env_view_t *view, const char *wanted,
         const env_family_t *family = dscomm_priv_env_families[i];
         int asked = wanted && g_ascii_strcasecmp(wanted, family->name) == 0;
 
-        env->judgements[i] = judge(view, family, asked, env);
+        env->judgements[i] = family_judge(view, family, asked, env);
     }
 }
 
-static void take(dscomm_env_t *env, size_t index)
+static void family_take(dscomm_env_t *env, size_t index)
 {
     env->judgements[index].verdict = DSCOMM_ENV_TAKEN;
     env->family = dscomm_priv_env_families[index];
 }
 
-static dscomm_status_t take_first(dscomm_env_t *env)
+static dscomm_status_t choice_take_first(dscomm_env_t *env)
 {
     size_t i = 0;
 
     while (env->judgements[i].verdict != DSCOMM_ENV_IGNORED)
         i++;
-    take(env, i);
+    family_take(env, i);
     return DSCOMM_OK;
 }
 
-static dscomm_status_t refuse_name(const env_view_t *view, dscomm_env_t *env)
+static dscomm_status_t choice_refuse_name(const env_view_t *view,
+                                          dscomm_env_t *env)
 {
     GString *names = g_string_new(NULL);
     dscomm_status_t status;
@@ -167,12 +169,12 @@ static dscomm_status_t take_named(const env_view_t *view, const char *name,
                                         "by it, or unset DSCOMM_LAUNCHER",
                                         env->judgements[i].why);
         env->forced = 1;
-        take(env, i);
+        family_take(env, i);
         explain_forced(env, i);
         warn_explicit(env);
         return DSCOMM_OK;
     }
-    return refuse_name(view, env);
+    return choice_refuse_name(view, env);
 }
 
 /* Of those present that were not taken. */
@@ -204,7 +206,7 @@ dscomm_status_t dscomm_priv_env_choose(const env_view_t *view,
     if (wanted && g_ascii_strcasecmp(wanted, "auto") != 0)
         status = take_named(view, wanted, env);
     else
-        status = take_first(env);
+        status = choice_take_first(env);
     if (status == DSCOMM_OK)
         explain_ignored(env);
     return status;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* NULL: no memory. */
-static dscomm_env_t *make(void)
+static dscomm_env_t *env_new(void)
 {
     dscomm_env_t *env = g_try_new0(dscomm_env_t, 1);
 
@@ -53,7 +53,7 @@ static const char *from_process(const char *name, void *arg)
 }
 
 /* Numbers of an environment that makes no sense are nobody's. */
-static void forget(dscomm_env_t *env)
+static void env_forget(dscomm_env_t *env)
 {
     for (int i = 0; i < ENV_NUMBERS; i++)
         env->numbers[i] = -1;
@@ -86,7 +86,7 @@ static env_view_t view_of(const dscomm_env_attr_t *attr)
 static void tolerate(dscomm_env_t *env, const char *sentence)
 {
     env->sentence = dscomm_priv_env_text(env, "%s", dscomm_last_error());
-    forget(env);
+    env_forget(env);
     dscomm_priv_fail_with(env->status, sentence);
 }
 
@@ -109,7 +109,7 @@ dscomm_status_t dscomm_env_discover(const dscomm_env_attr_t *attr,
         return DSCOMM_ERR_INVALID;
     g_strlcpy(before, dscomm_last_error(), sizeof before);
     view = view_of(&merged);
-    env = make();
+    env = env_new();
     if (!env)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "%s", no_memory);
     env->status = dscomm_priv_env_read(&view, env);
@@ -138,34 +138,34 @@ dscomm_status_t dscomm_env_status(const dscomm_env_t *env)
                            : DSCOMM_OK;
 }
 
-static int number(const dscomm_env_t *env, dscomm_env_field_t field)
+static int env_number(const dscomm_env_t *env, dscomm_env_field_t field)
 {
     return env ? env->numbers[field] : -1;
 }
 
 int dscomm_env_rank(const dscomm_env_t *env)
 {
-    return number(env, DSCOMM_ENV_RANK);
+    return env_number(env, DSCOMM_ENV_RANK);
 }
 
 int dscomm_env_world_size(const dscomm_env_t *env)
 {
-    return number(env, DSCOMM_ENV_WORLD_SIZE);
+    return env_number(env, DSCOMM_ENV_WORLD_SIZE);
 }
 
 int dscomm_env_local_rank(const dscomm_env_t *env)
 {
-    return number(env, DSCOMM_ENV_LOCAL_RANK);
+    return env_number(env, DSCOMM_ENV_LOCAL_RANK);
 }
 
 int dscomm_env_local_size(const dscomm_env_t *env)
 {
-    return number(env, DSCOMM_ENV_LOCAL_SIZE);
+    return env_number(env, DSCOMM_ENV_LOCAL_SIZE);
 }
 
 int dscomm_env_node_rank(const dscomm_env_t *env)
 {
-    return number(env, DSCOMM_ENV_NODE_RANK);
+    return env_number(env, DSCOMM_ENV_NODE_RANK);
 }
 
 const char *dscomm_env_master_addr(const dscomm_env_t *env)

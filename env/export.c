@@ -59,7 +59,7 @@ static int is_bracketed(const char *text, const char *inner)
 }
 
 /* As the reader of the variable would compare. */
-static int is_same(const char *left, const char *right)
+static int export_is_same(const char *left, const char *right)
 {
     char *a = g_strstrip(g_strdup(left));
     int64_t x, y;
@@ -71,12 +71,12 @@ static int is_same(const char *left, const char *right)
     return same;
 }
 
-static dscomm_status_t check(const char *name, const char *text)
+static dscomm_status_t export_check(const char *name, const char *text)
 {
     const char *old = getenv(name);
     char quoted[96];
 
-    if (!old || !*old || !*text || is_same(old, text))
+    if (!old || !*old || !*text || export_is_same(old, text))
         return DSCOMM_OK;
     return dscomm_fail(DSCOMM_ERR_ENVIRONMENT,
                        "env: %s='%s': set, but found to be '%s'; nothing is "
@@ -85,7 +85,7 @@ static dscomm_status_t check(const char *name, const char *text)
                        text, name);
 }
 
-static dscomm_status_t put(const char *name, const char *text)
+static dscomm_status_t export_put(const char *name, const char *text)
 {
     const char *old = getenv(name);
 
@@ -104,10 +104,12 @@ dscomm_status_t dscomm_env_export(const dscomm_env_t *env)
     if (status == DSCOMM_OK && env->numbers[DSCOMM_ENV_WORLD_SIZE] > 1)
         status = dscomm_env_check_master(env);
     for (size_t i = 0; status == DSCOMM_OK && i < G_N_ELEMENTS(variables); i++)
-        status = check(variables[i].name, field_text(env, variables[i].field,
-                                                     buffer, sizeof buffer));
+        status =
+            export_check(variables[i].name, field_text(env, variables[i].field,
+                                                       buffer, sizeof buffer));
     for (size_t i = 0; status == DSCOMM_OK && i < G_N_ELEMENTS(variables); i++)
-        status = put(variables[i].name, field_text(env, variables[i].field,
-                                                   buffer, sizeof buffer));
+        status =
+            export_put(variables[i].name, field_text(env, variables[i].field,
+                                                     buffer, sizeof buffer));
     return status;
 }

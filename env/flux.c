@@ -6,7 +6,8 @@
 
 #include <limits.h>
 
-static dscomm_status_t count_local(const env_view_t *view, dscomm_env_t *env)
+static dscomm_status_t flux_count_local(const env_view_t *view,
+                                        dscomm_env_t *env)
 {
     static const char origin[] = "FLUX_JOB_SIZE/FLUX_JOB_NNODES";
     static const env_limits_t limit = {"a number of nodes", 1, INT_MAX, NULL};
@@ -28,7 +29,8 @@ static dscomm_status_t count_local(const env_view_t *view, dscomm_env_t *env)
     return DSCOMM_OK;
 }
 
-static dscomm_status_t find_master(const env_view_t *view, dscomm_env_t *env)
+static dscomm_status_t flux_find_master(const env_view_t *view,
+                                        dscomm_env_t *env)
 {
     (void)view;
     dscomm_priv_env_no_address(env, "Flux does not tell where rank 0 is");
@@ -46,7 +48,7 @@ const env_family_t dscomm_priv_env_flux = {
             [DSCOMM_ENV_WORLD_SIZE] = {"FLUX_JOB_SIZE"},
             [DSCOMM_ENV_LOCAL_RANK] = {"FLUX_TASK_LOCAL_ID"},
         },
-    .complete = count_local,
-    .find_master = find_master,
+    .complete = flux_count_local,
+    .find_master = flux_find_master,
     .job = {{"FLUX_JOB_ID"}},
 };

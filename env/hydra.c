@@ -48,7 +48,7 @@ static int is_within_step(const env_view_t *view)
 
 /* srun --mpi=pmi2 sets the pair as well; Slurm knows more. Where mpiexec runs
  * inside of a step, the step is that of its proxies. */
-static int is_slurm(const env_view_t *view, char **ret_why)
+static int hydra_is_slurm(const env_view_t *view, char **ret_why)
 {
     const char *rank = dscomm_priv_view_value(view, "PMI_RANK");
     const char *size = dscomm_priv_view_value(view, "PMI_SIZE");
@@ -64,7 +64,7 @@ static int is_slurm(const env_view_t *view, char **ret_why)
  * also to what other steps start, as that of mpirun's daemons. */
 static int is_of_step(const env_view_t *view, char **ret_why)
 {
-    if (is_slurm(view, ret_why))
+    if (hydra_is_slurm(view, ret_why))
         return 1;
     if (!has_slurm_id(view) || has_hydra_marks(view))
         return 0;
@@ -119,12 +119,13 @@ dscomm_status_t dscomm_priv_env_compare_pmi(const env_view_t *view,
 static int is_not_hydra(const env_view_t *view, char **ret_why)
 {
     if (dscomm_priv_view_either(view, "PMI_RANK", "PMI_SIZE"))
-        return is_slurm(view, ret_why);
+        return hydra_is_slurm(view, ret_why);
     *ret_why = g_strdup("PMI_RANK and PMI_SIZE not set");
     return 1;
 }
 
-static dscomm_status_t find_master(const env_view_t *view, dscomm_env_t *env)
+static dscomm_status_t hydra_find_master(const env_view_t *view,
+                                         dscomm_env_t *env)
 {
     (void)view;
     dscomm_priv_env_no_address(env, "mpiexec does not tell where rank 0 is");
@@ -138,7 +139,7 @@ const env_family_t dscomm_priv_env_hydra = {
     .any = {"MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
     .refuses = is_not_hydra,
     .numbers = PMI_NUMBERS,
-    .find_master = find_master,
+    .find_master = hydra_find_master,
     .ancestor = "hydra_pmi_proxy",
     .step = "SLURM_STEP_ID",
 };
@@ -154,7 +155,7 @@ const env_family_t dscomm_priv_env_pmi = {
 };
 
 /* MPI will know it, so that a backend which uses MPI can do with the rank. */
-static dscomm_status_t refuse(const env_view_t *view, dscomm_env_t *env)
+static dscomm_status_t hydra_refuse(const env_view_t *view, dscomm_env_t *env)
 {
     dscomm_status_t status = dscomm_priv_env_number(
         view, env, "PMI_ID", DSCOMM_ENV_RANK, &env->lone_rank);
@@ -173,5 +174,5 @@ const env_family_t dscomm_priv_env_hydra_port = {
     .about = "mpiexec -pmi-port",
     .tier = ENV_TIER_MANAGER,
     .all = {"PMI_ID", "PMI_PORT"},
-    .complete = refuse,
+    .complete = hydra_refuse,
 };

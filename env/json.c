@@ -17,9 +17,9 @@ typedef struct {
     int depth;
 } reader_t;
 
-static void check_value(reader_t *reader);
+static void json_check_value(reader_t *reader);
 
-static int fail(reader_t *reader, const char *wrong)
+static int json_fail(reader_t *reader, const char *wrong)
 {
     if (!reader->wrong)
         reader->wrong = wrong;
@@ -27,7 +27,7 @@ static int fail(reader_t *reader, const char *wrong)
 }
 
 /* Mostly there is none. */
-static inline const char *after_blanks(const char *at)
+static inline const char *json_after_blanks(const char *at)
 {
     while ((unsigned char)*at <= ' ' &&
            (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n'))
@@ -37,11 +37,11 @@ static inline const char *after_blanks(const char *at)
 
 static void skip_blanks(reader_t *reader)
 {
-    reader->at = after_blanks(reader->at);
+    reader->at = json_after_blanks(reader->at);
 }
 
 /* Steps over c, with blanks on both sides. */
-static inline int take(reader_t *reader, char c)
+static inline int json_take(reader_t *reader, char c)
 {
     skip_blanks(reader);
     if (reader->wrong || *reader->at != c)
@@ -69,7 +69,7 @@ static void check_escape(reader_t *reader)
     else if (*at == 'u' && is_hex(at + 1, 4))
         reader->at += 5;
     else
-        fail(reader, "no such escape");
+        json_fail(reader, "no such escape");
 }
 
 /* What means nothing but itself in a string. */
@@ -80,7 +80,7 @@ static const uint8_t plain[256] = {
     [0x5d ... 0xff] = 1,
 };
 
-static inline int is_plain(char c)
+static inline int json_is_plain(char c)
 {
     return plain[(unsigned char)c];
 }
@@ -90,12 +90,12 @@ static void check_string(reader_t *reader)
     const char *at = reader->at;
 
     if (*at != '"') {
-        fail(reader, "no string where one must be");
+        json_fail(reader, "no string where one must be");
         return;
     }
     at++;
     for (;;) {
-        while (is_plain(*at))
+        while (json_is_plain(*at))
             at++;
         reader->at = at;
         if (*at != '\\')
@@ -108,14 +108,14 @@ static void check_string(reader_t *reader)
     if (*at == '"')
         reader->at++;
     else
-        fail(reader,
-             *at ? "a control character" : "a string that does not end");
+        json_fail(reader,
+                  *at ? "a control character" : "a string that does not end");
 }
 
 static void check_digits(reader_t *reader)
 {
     if (!g_ascii_isdigit(*reader->at))
-        fail(reader, "no digit where one must be");
+        json_fail(reader, "no digit where one must be");
     while (g_ascii_isdigit(*reader->at))
         reader->at++;
 }
@@ -138,7 +138,7 @@ static void check_number(reader_t *reader)
     }
 }
 
-static void check_word(reader_t *reader)
+static void json_check_word(reader_t *reader)
 {
     static const char *const words[] = {"true", "false", "null"};
 
@@ -148,16 +148,16 @@ static void check_word(reader_t *reader)
             return;
         }
     }
-    fail(reader, *reader->at ? "no value where one must be" : "no end");
+    json_fail(reader, *reader->at ? "no value where one must be" : "no end");
 }
 
 static void check_member(reader_t *reader)
 {
     check_string(reader);
-    if (!take(reader, ':'))
-        fail(reader, "no colon behind a name");
+    if (!json_take(reader, ':'))
+        json_fail(reader, "no colon behind a name");
     else
-        check_value(reader);
+        json_check_value(reader);
 }
 
 /* Behind strings without escapes, each with a comma: lists have them by the
@@ -167,11 +167,11 @@ static const char *after_plain(const char *at)
     while (*at == '"') {
         const char *end = at + 1;
 
-        while (is_plain(*end))
+        while (json_is_plain(*end))
             end++;
         if (*end != '"' || end[1] != ',')
             break;
-        at = after_blanks(end + 2);
+        at = json_after_blanks(end + 2);
     }
     return at;
 }
@@ -181,22 +181,22 @@ static void check_list(reader_t *reader, char close,
                        void (*check)(reader_t *reader))
 {
     if (++reader->depth > DEPTH_MAX)
-        fail(reader, "nested deeper than 32");
+        json_fail(reader, "nested deeper than 32");
     reader->at++;
-    if (!take(reader, close)) {
+    if (!json_take(reader, close)) {
         do {
             if (close == ']')
                 reader->at = after_plain(reader->at);
             check(reader);
-        } while (take(reader, ','));
+        } while (json_take(reader, ','));
         if (!reader->wrong && *reader->at != close)
-            fail(reader, "neither comma nor closing bracket");
+            json_fail(reader, "neither comma nor closing bracket");
         reader->at += !reader->wrong;
     }
     reader->depth--;
 }
 
-static void check_value(reader_t *reader)
+static void json_check_value(reader_t *reader)
 {
     skip_blanks(reader);
     if (reader->wrong)
@@ -206,22 +206,22 @@ static void check_value(reader_t *reader)
     else if (*reader->at == '{')
         check_list(reader, '}', check_member);
     else if (*reader->at == '[')
-        check_list(reader, ']', check_value);
+        check_list(reader, ']', json_check_value);
     else if (*reader->at == '-' || g_ascii_isdigit(*reader->at))
         check_number(reader);
     else
-        check_word(reader);
+        json_check_word(reader);
 }
 
 env_problem_t dscomm_priv_json_check(const char *text, const char **ret_value)
 {
     reader_t reader = {text, NULL, 0};
 
-    check_value(&reader);
+    json_check_value(&reader);
     if (!reader.wrong)
         skip_blanks(&reader);
     if (*reader.at)
-        fail(&reader, "more behind the end");
+        json_fail(&reader, "more behind the end");
     if (!reader.wrong)
         *ret_value = text + strspn(text, BLANKS);
     return (env_problem_t){reader.wrong, (size_t)(reader.at - text)};
@@ -231,7 +231,7 @@ static const char *after_string(const char *at)
 {
     at++;
     for (;;) {
-        while (is_plain(*at))
+        while (json_is_plain(*at))
             at++;
         if (*at == '"')
             return at + 1;
@@ -276,23 +276,23 @@ static const char *scan_value(const char *at, int64_t *ret_commas)
     return at;
 }
 
-static const char *first_of(const char *list, const char *brackets)
+static const char *json_first_of(const char *list, const char *brackets)
 {
     if (!list || *list != brackets[0])
         return NULL;
-    list = after_blanks(list + 1);
+    list = json_after_blanks(list + 1);
     return *list == brackets[1] ? NULL : list;
 }
 
 const char *dscomm_priv_json_first(const char *array)
 {
-    return first_of(array, "[]");
+    return json_first_of(array, "[]");
 }
 
 const char *dscomm_priv_json_behind(const char *end)
 {
-    end = after_blanks(end);
-    return *end == ',' ? after_blanks(end + 1) : NULL;
+    end = json_after_blanks(end);
+    return *end == ',' ? json_after_blanks(end + 1) : NULL;
 }
 
 const char *dscomm_priv_json_next(const char *value)
@@ -327,18 +327,18 @@ int64_t dscomm_priv_json_strings(const char *array, const char **ret_end)
         dscomm_priv_json_count(array, ret_end);
         return -1;
     }
-    *ret_end = after_blanks(end) + 1;
+    *ret_end = json_after_blanks(end) + 1;
     return count;
 }
 
 const char *dscomm_priv_json_key(const char *object)
 {
-    return first_of(object, "{}");
+    return json_first_of(object, "{}");
 }
 
 const char *dscomm_priv_json_value(const char *key)
 {
-    return after_blanks(after_blanks(after_string(key)) + 1);
+    return json_after_blanks(json_after_blanks(after_string(key)) + 1);
 }
 
 const char *dscomm_priv_json_member(const char *object, const char *name)

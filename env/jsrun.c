@@ -24,7 +24,7 @@ static inline int is_word(char c)
     return (unsigned char)c > ' ' && c != 0x7f;
 }
 
-static inline const char *after_blanks(const char *at)
+static inline const char *jsrun_after_blanks(const char *at)
 {
     while (is_blank(*at))
         at++;
@@ -39,7 +39,8 @@ static inline int is_right(size_t length, const char *slots, const char *end)
 }
 
 /* What is wrong with one that is not right. */
-static const char *find_wrong(size_t length, const char *slots, const char *end)
+static const char *jsrun_find_wrong(size_t length, const char *slots,
+                                    const char *end)
 {
     if (length < 1 || length > 255)
         return "what is no host";
@@ -51,15 +52,15 @@ static const char *find_wrong(size_t length, const char *slots, const char *end)
 }
 
 /* The next host, and its length, 0 at the end or where something is wrong. */
-static size_t read_host(reader_t *reader, const char **ret_host)
+static size_t jsrun_read_host(reader_t *reader, const char **ret_host)
 {
-    const char *host = after_blanks(reader->at), *at = host, *slots;
+    const char *host = jsrun_after_blanks(reader->at), *at = host, *slots;
     size_t length;
 
     while (is_word(*at))
         at++;
     length = (size_t)(at - host);
-    slots = after_blanks(at);
+    slots = jsrun_after_blanks(at);
     at = slots;
     while ((unsigned)*at - '0' < 10)
         at++;
@@ -68,18 +69,18 @@ static size_t read_host(reader_t *reader, const char **ret_host)
     if (is_right(length, slots, at))
         return length;
     if (length || *at)
-        reader->wrong = find_wrong(length, slots, at);
+        reader->wrong = jsrun_find_wrong(length, slots, at);
     return 0;
 }
 
 /* The first host of a system with CSM is not one that computes. */
-static reader_t start(const env_view_t *view, const char *text)
+static reader_t jsrun_start(const env_view_t *view, const char *text)
 {
     reader_t reader = {text, NULL};
     const char *host;
 
     if (dscomm_priv_view_value(view, "CSM_ALLOCATION_ID"))
-        read_host(&reader, &host);
+        jsrun_read_host(&reader, &host);
     return reader;
 }
 
@@ -92,8 +93,8 @@ static int is_same_host(const char *host, size_t length, const char *own,
            g_ascii_strncasecmp(host, own, own_length) == 0;
 }
 
-static dscomm_status_t refuse(const env_view_t *view, const dscomm_env_t *env,
-                              const char *why)
+static dscomm_status_t jsrun_refuse(const env_view_t *view,
+                                    const dscomm_env_t *env, const char *why)
 {
     return dscomm_priv_env_fail(view, env, list_name,
                                 "not a list of hosts and slots: %s. Correct "
@@ -112,7 +113,8 @@ static void set_node(dscomm_env_t *env, int node)
 }
 
 /* All of it is read: what is malformed beyond this host is so on all ranks. */
-static dscomm_status_t find_node(const env_view_t *view, dscomm_env_t *env)
+static dscomm_status_t jsrun_find_node(const env_view_t *view,
+                                       dscomm_env_t *env)
 {
     const char *text = dscomm_priv_view_value(view, list_name);
     char *own = text ? dscomm_priv_view_host(view) : NULL;
@@ -124,20 +126,21 @@ static dscomm_status_t find_node(const env_view_t *view, dscomm_env_t *env)
 
     if (!text)
         return DSCOMM_OK;
-    reader = start(view, text);
-    for (int i = 0; (length = read_host(&reader, &host)); i++) {
+    reader = jsrun_start(view, text);
+    for (int i = 0; (length = jsrun_read_host(&reader, &host)); i++) {
         if (own && node < 0 && is_same_host(host, length, own, own_length))
             node = i;
     }
     g_free(own);
     if (reader.wrong)
-        return refuse(view, env, reader.wrong);
+        return jsrun_refuse(view, env, reader.wrong);
     if (node >= 0)
         set_node(env, node);
     return DSCOMM_OK;
 }
 
-static dscomm_status_t find_master(const env_view_t *view, dscomm_env_t *env)
+static dscomm_status_t jsrun_find_master(const env_view_t *view,
+                                         dscomm_env_t *env)
 {
     const char *text = dscomm_priv_view_value(view, list_name);
     const char *first;
@@ -148,14 +151,15 @@ static dscomm_status_t find_master(const env_view_t *view, dscomm_env_t *env)
         dscomm_priv_env_no_address(env, "LSB_MCPU_HOSTS is not set either");
         return DSCOMM_OK;
     }
-    reader = start(view, text);
-    length = read_host(&reader, &first);
+    reader = jsrun_start(view, text);
+    length = jsrun_read_host(&reader, &first);
     if (!length)
-        return refuse(view, env,
-                      reader.at > text ? "no host is left behind the batch "
-                                         "host, which CSM_ALLOCATION_ID says "
-                                         "is the first"
-                                       : "no host");
+        return jsrun_refuse(view, env,
+                            reader.at > text
+                                ? "no host is left behind the batch "
+                                  "host, which CSM_ALLOCATION_ID says "
+                                  "is the first"
+                                : "no host");
     dscomm_priv_env_set_address(env, g_strndup(first, length),
                                 "first host of LSB_MCPU_HOSTS");
     return DSCOMM_OK;
@@ -173,8 +177,8 @@ const env_family_t dscomm_priv_env_jsrun = {
             [DSCOMM_ENV_LOCAL_RANK] = {"JSM_NAMESPACE_LOCAL_RANK"},
             [DSCOMM_ENV_LOCAL_SIZE] = {"JSM_NAMESPACE_LOCAL_SIZE"},
         },
-    .complete = find_node,
-    .find_master = find_master,
+    .complete = jsrun_find_node,
+    .find_master = jsrun_find_master,
     /* Several jsrun of one job have each their namespace. */
     .job = {{"LSB_JOBID"}, {"LSB_JOBINDEX"}, {"PMIX_NAMESPACE"}},
     .telling = "PMIX_NAMESPACE",

@@ -43,7 +43,7 @@ static int is_ipv6(const char *text)
 }
 
 /* A host that is no URL and has no port. */
-static int is_plain(const char *text)
+static int host_is_plain(const char *text)
 {
     return dscomm_priv_is_host(text) && !strchr(text, '/') &&
            (!strpbrk(text, ":[]") || is_ipv6(text));
@@ -84,7 +84,7 @@ static dscomm_status_t user_address(const env_view_t *view, dscomm_env_t *env)
     if (!name)
         return DSCOMM_OK;
     address = without_blanks(dscomm_priv_view_value(view, name));
-    if (!is_plain(address)) {
+    if (!host_is_plain(address)) {
         g_free(address);
         return dscomm_priv_env_fail(
             view, env, name,

@@ -40,7 +40,7 @@ typedef struct {
     const char *wrong;
 } reader_t;
 
-static int64_t read_number(reader_t *reader)
+static int64_t nodelist_read_number(reader_t *reader)
 {
     const char *at = reader->at;
     int64_t number = 0;
@@ -58,16 +58,16 @@ static int64_t read_number(reader_t *reader)
     return number;
 }
 
-static range_t read_range(reader_t *reader)
+static range_t nodelist_read_range(reader_t *reader)
 {
     const char *start = reader->at;
     range_t range = {0};
 
-    range.low = range.high = read_number(reader);
+    range.low = range.high = nodelist_read_number(reader);
     range.bytes = (size_t)(reader->at - start);
     if (!reader->wrong && *reader->at == '-') {
         start = ++reader->at;
-        range.high = read_number(reader);
+        range.high = nodelist_read_number(reader);
         range.bytes = MAX(range.bytes, (size_t)(reader->at - start));
     }
     if (reader->wrong)
@@ -85,7 +85,7 @@ static group_t read_group(reader_t *reader)
     group_t group = {.start = reader->at};
 
     for (;;) {
-        range_t range = read_range(reader);
+        range_t range = nodelist_read_range(reader);
 
         if (reader->wrong)
             return group;
@@ -132,7 +132,7 @@ static const char kinds[256] = {
     ['\t'] = 2,        ['\n'] = 2,
 };
 
-static inline int is_plain(char c)
+static inline int nodelist_is_plain(char c)
 {
     return kinds[(unsigned char)c] == 1;
 }
@@ -153,7 +153,7 @@ static void read_element(reader_t *reader, element_t *element)
     while (!reader->wrong && *reader->at && !is_separator(*reader->at)) {
         const char *start = reader->at;
 
-        while (is_plain(*reader->at))
+        while (nodelist_is_plain(*reader->at))
             reader->at++;
         element->bytes += (size_t)(reader->at - start);
         if (*reader->at == '[')
@@ -210,7 +210,7 @@ static void skip_names(reader_t *reader)
 }
 
 /* All elements; the first of them is kept. */
-static env_problem_t check(const char *text, element_t *ret_first)
+static env_problem_t nodelist_check(const char *text, element_t *ret_first)
 {
     reader_t reader = {text, NULL};
     element_t element;
@@ -229,7 +229,7 @@ static env_problem_t check(const char *text, element_t *ret_first)
 env_problem_t dscomm_priv_nodelist_first(const char *text, char **ret_host)
 {
     element_t first;
-    env_problem_t problem = check(text, &first);
+    env_problem_t problem = nodelist_check(text, &first);
 
     if (!problem.what)
         *ret_host = first_host(&first);
@@ -249,7 +249,7 @@ static int64_t read_repeat(reader_t *reader)
         return 1;
     }
     reader->at++;
-    repeat = read_number(reader);
+    repeat = nodelist_read_number(reader);
     if (reader->wrong)
         return 1;
     if (*reader->at != ')')
@@ -263,7 +263,7 @@ static int64_t read_repeat(reader_t *reader)
 
 static void add_tasks(reader_t *reader, int64_t node, env_tasks_t *tasks)
 {
-    int64_t count = read_number(reader), repeat;
+    int64_t count = nodelist_read_number(reader), repeat;
 
     if (!reader->wrong && count > G_MAXINT)
         reader->wrong = "a number of more than 2147483647 tasks";

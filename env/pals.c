@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Slurm's plugin for Cray sets the same; PMI_SIZE need not be there. */
-static int is_slurm(const env_view_t *view, char **ret_why)
+static int pals_is_slurm(const env_view_t *view, char **ret_why)
 {
     const char *rank = dscomm_priv_view_value(view, "PALS_RANKID");
     const char *size = dscomm_priv_view_value(view, "PMI_SIZE");
@@ -19,7 +19,8 @@ static int is_slurm(const env_view_t *view, char **ret_why)
 }
 
 /* The file names a host a line, once a slot; rank 0 is on the first. */
-static dscomm_status_t find_master(const env_view_t *view, dscomm_env_t *env)
+static dscomm_status_t pals_find_master(const env_view_t *view,
+                                        dscomm_env_t *env)
 {
     const char *path = dscomm_priv_view_value(view, "PBS_NODEFILE");
     char *text = path ? dscomm_priv_view_file(view, path) : NULL;
@@ -46,7 +47,7 @@ const env_family_t dscomm_priv_env_pals = {
     .about = "HPE's mpiexec (PALS)",
     .tier = ENV_TIER_MANAGER,
     .all = {"PALS_RANKID"},
-    .refuses = is_slurm,
+    .refuses = pals_is_slurm,
     .numbers =
         {
             [DSCOMM_ENV_RANK] = {"PALS_RANKID"},
@@ -55,7 +56,7 @@ const env_family_t dscomm_priv_env_pals = {
             [DSCOMM_ENV_LOCAL_SIZE] = {"PALS_LOCAL_SIZE", "PMI_LOCAL_SIZE"},
             [DSCOMM_ENV_NODE_RANK] = {"PALS_NODEID"},
         },
-    .find_master = find_master,
+    .find_master = pals_find_master,
     /* Several mpiexec of one job have each their application. */
     .job = {{"PBS_JOBID"}, {"PALS_APID"}},
     .telling = "PALS_APID",

@@ -24,7 +24,8 @@ static dscomm_status_t check_processes(const env_view_t *view,
                                 "torchrun");
 }
 
-static dscomm_status_t count_local(const env_view_t *view, dscomm_env_t *env)
+static dscomm_status_t pod_count_local(const env_view_t *view,
+                                       dscomm_env_t *env)
 {
     int rank = env->numbers[DSCOMM_ENV_RANK];
     dscomm_status_t status;
@@ -50,7 +51,7 @@ const env_family_t dscomm_priv_env_pod = {
             [DSCOMM_ENV_RANK] = {"RANK"},
             [DSCOMM_ENV_WORLD_SIZE] = {"WORLD_SIZE"},
         },
-    .complete = count_local,
+    .complete = pod_count_local,
 };
 
 const env_overlay_t dscomm_priv_env_kubernetes = {

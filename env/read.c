@@ -260,7 +260,8 @@ static void find_overlays(const env_view_t *view, dscomm_env_t *env)
     }
 }
 
-static dscomm_status_t read_numbers(const env_view_t *view, dscomm_env_t *env)
+static dscomm_status_t fields_read_numbers(const env_view_t *view,
+                                           dscomm_env_t *env)
 {
     dscomm_status_t status = read_variables(view, env);
 
@@ -286,7 +287,7 @@ dscomm_status_t dscomm_priv_env_read(const env_view_t *view, dscomm_env_t *env)
     if (status != DSCOMM_OK)
         return status;
     find_overlays(view, env);
-    status = read_numbers(view, env);
+    status = fields_read_numbers(view, env);
     if (status != DSCOMM_OK)
         return status;
     dscomm_priv_env_name_job(view, env);

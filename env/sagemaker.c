@@ -21,12 +21,12 @@ typedef struct {
 } hosts_t;
 
 /* What a host may have, and a string without escapes. */
-static inline int is_plain(char c)
+static inline int sagemaker_is_plain(char c)
 {
     return (unsigned char)c > ' ' && c != '"' && c != '\\' && c != 0x7f;
 }
 
-static inline const char *after_blanks(const char *at)
+static inline const char *sagemaker_after_blanks(const char *at)
 {
     return at + ((unsigned char)*at <= ' ' ? strspn(at, " \t\r\n") : 0);
 }
@@ -44,30 +44,30 @@ static void count_host(hosts_t *hosts, int is_own)
 static int read_plain(const char *text, const char *own, hosts_t *ret_hosts)
 {
     const size_t own_length = own ? strlen(own) : 0;
-    const char *at = after_blanks(text);
+    const char *at = sagemaker_after_blanks(text);
     hosts_t hosts = {0, -1, 0};
 
     if (*at != '[')
         return 0;
     do {
-        const char *host = after_blanks(at + 1), *end = host + 1;
+        const char *host = sagemaker_after_blanks(at + 1), *end = host + 1;
 
-        while (*host == '"' && is_plain(*end))
+        while (*host == '"' && sagemaker_is_plain(*end))
             end++;
         if (*host != '"' || *end != '"' || end == host + 1 || end - host > 256)
             return 0;
         count_host(&hosts, (size_t)(end - host - 1) == own_length &&
                                memcmp(host + 1, own, own_length) == 0);
-        at = after_blanks(end + 1);
+        at = sagemaker_after_blanks(end + 1);
     } while (*at == ',');
-    if (*at != ']' || *after_blanks(at + 1))
+    if (*at != ']' || *sagemaker_after_blanks(at + 1))
         return 0;
     *ret_hosts = hosts;
     return 1;
 }
 
 /* Where the list begins, once read_hosts() has accepted it. */
-static const char *first_of(const env_view_t *view)
+static const char *sagemaker_first_of(const env_view_t *view)
 {
     const char *text = dscomm_priv_view_value(view, list_name);
 
@@ -117,7 +117,8 @@ static dscomm_status_t read_hosts(const env_view_t *view,
     return DSCOMM_OK;
 }
 
-static dscomm_status_t take_first(const env_view_t *view, dscomm_env_t *env)
+static dscomm_status_t sagemaker_take_first(const env_view_t *view,
+                                            dscomm_env_t *env)
 {
     dscomm_status_t status = DSCOMM_OK;
     hosts_t hosts;
@@ -129,13 +130,14 @@ static dscomm_status_t take_first(const env_view_t *view, dscomm_env_t *env)
     if (env->family != &dscomm_priv_env_sagemaker)
         status = read_hosts(view, env, &hosts);
     if (status == DSCOMM_OK)
-        dscomm_priv_env_set_address(env,
-                                    dscomm_priv_json_string(first_of(view)),
-                                    "first host of SM_HOSTS");
+        dscomm_priv_env_set_address(
+            env, dscomm_priv_json_string(sagemaker_first_of(view)),
+            "first host of SM_HOSTS");
     return status;
 }
 
-static dscomm_status_t find_self(const env_view_t *view, dscomm_env_t *env)
+static dscomm_status_t sagemaker_find_self(const env_view_t *view,
+                                           dscomm_env_t *env)
 {
     const char *own = dscomm_priv_view_value(view, host_name);
     const char *list = dscomm_priv_view_value(view, list_name);
@@ -163,14 +165,14 @@ const env_family_t dscomm_priv_env_sagemaker = {
     .about = "SageMaker's list of hosts",
     .tier = ENV_TIER_LIST,
     .any = {list_name, host_name},
-    .complete = find_self,
-    .find_master = take_first,
+    .complete = sagemaker_find_self,
+    .find_master = sagemaker_take_first,
     .port = PORT,
 };
 
 const env_overlay_t dscomm_priv_env_sagemaker_mpi = {
     .name = "sagemaker",
     .marker = "SM_TRAINING_ENV",
-    .find_master = take_first,
+    .find_master = sagemaker_take_first,
     .port = PORT,
 };

@@ -24,7 +24,7 @@ static const struct {
      " of an indexed job, but RANK and WORLD_SIZE are not set: one rank"},
 };
 
-static void warn(const env_view_t *view, dscomm_env_t *env)
+static void singleton_warn(const env_view_t *view, dscomm_env_t *env)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(hints); i++) {
         const char *value = dscomm_priv_view_value(view, hints[i].variable);
@@ -58,7 +58,7 @@ static dscomm_status_t be_alone(const env_view_t *view, dscomm_env_t *env)
     env->numbers[DSCOMM_ENV_WORLD_SIZE] = 1;
     env->numbers[DSCOMM_ENV_LOCAL_SIZE] = 1;
     if (!env->forced) {
-        warn(view, env);
+        singleton_warn(view, env);
         warn_local(view, env);
     }
     return DSCOMM_OK;

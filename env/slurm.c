@@ -27,7 +27,7 @@ static int is_user_step(const env_view_t *view)
 }
 
 /* Slurm 26 counts its own from -1 downwards. */
-static int is_number(const char *text)
+static int slurm_is_number(const char *text)
 {
     int64_t number;
 
@@ -39,7 +39,7 @@ static int is_number(const char *text)
 static int is_no_task(const env_view_t *view, char **ret_why)
 {
     if (is_user_step(view) ||
-        !is_number(dscomm_priv_view_value(view, "SLURM_STEP_ID")))
+        !slurm_is_number(dscomm_priv_view_value(view, "SLURM_STEP_ID")))
         return 0;
     *ret_why = g_strdup("SLURM_STEP_ID is not that of a step by srun");
     return 1;
@@ -89,7 +89,8 @@ static int count_ranks(const char *text, int world)
     }
 }
 
-static dscomm_status_t check_ranks(const env_view_t *view, dscomm_env_t *env)
+static dscomm_status_t slurm_check_ranks(const env_view_t *view,
+                                         dscomm_env_t *env)
 {
     const char *text = dscomm_priv_view_value(view, "SLURM_GTIDS");
     int64_t known = env->numbers[DSCOMM_ENV_LOCAL_SIZE];
@@ -142,7 +143,8 @@ static dscomm_status_t use_tasks(const env_view_t *view, dscomm_env_t *env,
 }
 
 /* In a job of several components the list is perhaps that of one. */
-static dscomm_status_t count_local(const env_view_t *view, dscomm_env_t *env)
+static dscomm_status_t slurm_count_local(const env_view_t *view,
+                                         dscomm_env_t *env)
 {
     const char *text = dscomm_priv_view_value(view, tasks_name);
     const char *step = dscomm_priv_view_value(view, "SLURM_STEP_ID");
@@ -151,12 +153,12 @@ static dscomm_status_t count_local(const env_view_t *view, dscomm_env_t *env)
     env_tasks_t tasks;
     dscomm_status_t status;
 
-    if (!is_number(step))
+    if (!slurm_is_number(step))
         return dscomm_priv_env_fail(view, env, "SLURM_STEP_ID",
                                     "not the number of a step. Start the "
                                     "program with srun, or unset it");
     if (!text || dscomm_priv_view_value(view, "SLURM_HET_SIZE"))
-        return check_ranks(view, env);
+        return slurm_check_ranks(view, env);
     problem = dscomm_priv_tasks(text, MAX(node, 0), &tasks);
     if (problem.what)
         return dscomm_priv_env_fail(view, env, tasks_name,
@@ -165,11 +167,12 @@ static dscomm_status_t count_local(const env_view_t *view, dscomm_env_t *env)
     if (node < 0 && tasks.nodes > 1)
         tasks.here = -1;
     status = use_tasks(view, env, &tasks);
-    return status == DSCOMM_OK ? check_ranks(view, env) : status;
+    return status == DSCOMM_OK ? slurm_check_ranks(view, env) : status;
 }
 
 /* With an arbitrary distribution rank 0 may be anywhere. */
-static dscomm_status_t find_master(const env_view_t *view, dscomm_env_t *env)
+static dscomm_status_t slurm_find_master(const env_view_t *view,
+                                         dscomm_env_t *env)
 {
     const char *text = dscomm_priv_view_value(view, nodes_name);
     const char *how = dscomm_priv_view_value(view, "SLURM_DISTRIBUTION");
@@ -210,8 +213,8 @@ const env_family_t dscomm_priv_env_slurm = {
             [DSCOMM_ENV_LOCAL_RANK] = {"SLURM_LOCALID"},
             [DSCOMM_ENV_NODE_RANK] = {"SLURM_NODEID"},
         },
-    .complete = count_local,
-    .find_master = find_master,
+    .complete = slurm_count_local,
+    .find_master = slurm_find_master,
     .job = {{"SLURM_JOB_ID_HET_GROUP_0", "SLURM_JOB_ID"},
             {"SLURM_STEP_ID"},
             {"SLURM_RESTART_COUNT"}},

@@ -4,7 +4,7 @@
 
 #include "env/fields.h"
 
-static int has_loopback(const env_view_t *view)
+static int torch_has_loopback(const env_view_t *view)
 {
     const char *name =
         dscomm_priv_view_either(view, "DSCOMM_MASTER_ADDR", "MASTER_ADDR");
@@ -16,19 +16,20 @@ static int has_loopback(const env_view_t *view)
 static int is_pod(const env_view_t *view, char **ret_why)
 {
     if (dscomm_priv_view_either(view, "LOCAL_RANK", "LOCAL_WORLD_SIZE") ||
-        has_loopback(view))
+        torch_has_loopback(view))
         return 0;
     *ret_why = g_strdup("LOCAL_RANK not set: see pod");
     return 1;
 }
 
 /* Who meets over the loopback interface is on one node. */
-static dscomm_status_t count_local(const env_view_t *view, dscomm_env_t *env)
+static dscomm_status_t torch_count_local(const env_view_t *view,
+                                         dscomm_env_t *env)
 {
     int world = env->numbers[DSCOMM_ENV_WORLD_SIZE];
 
     if (world >= 0 && env->numbers[DSCOMM_ENV_LOCAL_SIZE] < 0 &&
-        has_loopback(view))
+        torch_has_loopback(view))
         dscomm_priv_env_set(env, DSCOMM_ENV_LOCAL_SIZE, world,
                             "loopback address");
     return DSCOMM_OK;
@@ -48,6 +49,6 @@ const env_family_t dscomm_priv_env_torch = {
             [DSCOMM_ENV_LOCAL_SIZE] = {"LOCAL_WORLD_SIZE"},
             [DSCOMM_ENV_NODE_RANK] = {"NODE_RANK"},
         },
-    .complete = count_local,
+    .complete = torch_count_local,
     .port = 29500,
 };

@@ -58,7 +58,8 @@ static void warn_agent(dscomm_env_t *env, const char *name, const char *text)
 
 /* The address is the agent's, unless the user gives another. The agent listens
  * at its port in any case. */
-static dscomm_status_t read_agent(const env_view_t *view, dscomm_env_t *env)
+static dscomm_status_t torchrun_read_agent(const env_view_t *view,
+                                           dscomm_env_t *env)
 {
     static const char agent[] = "TORCHELASTIC_USE_AGENT_STORE";
     const char *text = dscomm_priv_view_value(view, agent);
@@ -115,5 +116,5 @@ dscomm_status_t dscomm_priv_env_elastic(const env_view_t *view,
     name = name_job(view, id, MAX(restart, 0));
     dscomm_priv_env_set_job(env, name);
     g_free(name);
-    return read_agent(view, env);
+    return torchrun_read_agent(view, env);
 }

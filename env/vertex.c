@@ -191,8 +191,9 @@ static dscomm_status_t use_task(const env_view_t *view, dscomm_env_t *env,
     return DSCOMM_OK;
 }
 
-static dscomm_status_t find_self(const env_view_t *view, dscomm_env_t *env,
-                                 const cluster_t *names)
+static dscomm_status_t vertex_find_self(const env_view_t *view,
+                                        dscomm_env_t *env,
+                                        const cluster_t *names)
 {
     const char *value;
     dscomm_status_t status =
@@ -201,9 +202,10 @@ static dscomm_status_t find_self(const env_view_t *view, dscomm_env_t *env,
     return status == DSCOMM_OK ? use_task(view, env, names, value) : status;
 }
 
-/* After find_self(), which has checked the text. */
-static dscomm_status_t take_first(const env_view_t *view, dscomm_env_t *env,
-                                  const cluster_t *names)
+/* After vertex_find_self(), which has checked the text. */
+static dscomm_status_t vertex_take_first(const env_view_t *view,
+                                         dscomm_env_t *env,
+                                         const cluster_t *names)
 {
     const char *value = dscomm_priv_view_value(view, names->variable);
     const char *host;
@@ -221,23 +223,23 @@ static dscomm_status_t take_first(const env_view_t *view, dscomm_env_t *env,
 
 static dscomm_status_t find_vertex(const env_view_t *view, dscomm_env_t *env)
 {
-    return find_self(view, env, &vertex);
+    return vertex_find_self(view, env, &vertex);
 }
 
 static dscomm_status_t vertex_master(const env_view_t *view, dscomm_env_t *env)
 {
-    return take_first(view, env, &vertex);
+    return vertex_take_first(view, env, &vertex);
 }
 
 static dscomm_status_t find_tf_config(const env_view_t *view, dscomm_env_t *env)
 {
-    return find_self(view, env, &tf_config);
+    return vertex_find_self(view, env, &tf_config);
 }
 
 static dscomm_status_t tf_config_master(const env_view_t *view,
                                         dscomm_env_t *env)
 {
-    return take_first(view, env, &tf_config);
+    return vertex_take_first(view, env, &tf_config);
 }
 
 const env_family_t dscomm_priv_env_vertex = {

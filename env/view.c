@@ -43,7 +43,7 @@ int dscomm_priv_view_same(const env_view_t *view, const char *name,
 }
 
 /* Files of /proc have no size. */
-static char *read_all(int fd)
+static char *view_read_all(int fd)
 {
     char *text = g_malloc(FILE_MAX_BYTES + 1);
     size_t size = 0;
@@ -72,13 +72,13 @@ char *dscomm_priv_view_file(const env_view_t *view, const char *path)
     if (fd < 0)
         return NULL;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-        text = read_all(fd);
+        text = view_read_all(fd);
     close(fd);
     return text;
 }
 
 /* The same as in the file, and faster. */
-static char *own_host(void)
+static char *view_own_host(void)
 {
     char host[HOST_MAX_BYTES + 1];
 
@@ -92,7 +92,7 @@ char *dscomm_priv_view_host(const env_view_t *view)
     if (*view->root)
         text = dscomm_priv_view_file(view, "/proc/sys/kernel/hostname");
     else
-        text = own_host();
+        text = view_own_host();
     if (text && !dscomm_priv_is_host(g_strstrip(text)))
         g_clear_pointer(&text, g_free);
     return text;

@@ -68,14 +68,15 @@ static dscomm_status_t self_status(void *impl, char *text, size_t size)
 /* Messages. Sends and receives that find no partner wait in a list; whichever
  * comes second moves the bytes. */
 
-static int matches(const dscomm_message_t *send, const dscomm_message_t *recv)
+static int message_matches(const dscomm_message_t *send,
+                           const dscomm_message_t *recv)
 {
     if (recv->tag == DSCOMM_ANY_TAG)
         return send->tag >= 0;
     return send->tag == recv->tag;
 }
 
-static void append(request_t **list, request_t *request)
+static void request_append(request_t **list, request_t *request)
 {
     while (*list)
         list = &(*list)->next;
@@ -112,7 +113,7 @@ static int send_now(self_t *self, const dscomm_message_t *message)
 {
     request_t *recv = self->receives;
 
-    while (recv && !matches(message, &recv->message))
+    while (recv && !message_matches(message, &recv->message))
         recv = recv->next;
     if (!recv)
         return 0;
@@ -128,7 +129,7 @@ static request_t *find_send(const self_t *self, const dscomm_message_t *recv)
 
     if (recv->taken)
         return recv->taken;
-    while (send && (send->taken || !matches(&send->message, recv)))
+    while (send && (send->taken || !message_matches(&send->message, recv)))
         send = send->next;
     return send;
 }
@@ -177,7 +178,7 @@ static dscomm_status_t self_isend(void *impl, const dscomm_message_t *message,
     if (send_now(self, message))
         head->status = DSCOMM_OK;
     else
-        append(&self->sends, request);
+        request_append(&self->sends, request);
     return DSCOMM_OK;
 }
 
@@ -192,7 +193,7 @@ static dscomm_status_t self_irecv(void *impl, const dscomm_message_t *message,
         return status;
     request->message = *message;
     if (!receive_now(self, message, head))
-        append(&self->receives, request);
+        request_append(&self->receives, request);
     return DSCOMM_OK;
 }
 
@@ -257,27 +258,27 @@ static unsigned self_progress(void *impl)
 
 /* Collectives. */
 
-static void copy(void *recv, const void *send, size_t bytes)
+static void self_copy(void *recv, const void *send, size_t bytes)
 {
     if (bytes && recv != send)
         memcpy(recv, send, bytes);
 }
 
-static dscomm_status_t reduce(const dscomm_coll_args_t *args)
+static dscomm_status_t self_reduce(const dscomm_coll_args_t *args)
 {
     dscomm_reduce_fn kernel = dscomm_reduce_kernel((dscomm_dtype_t)args->dtype,
                                                    (dscomm_op_t)args->op);
     const double factor = args->op == DSCOMM_AVG ? 1.0 : args->factor;
 
     if (args->user)
-        copy(args->recv, args->send, args->count * args->element);
+        self_copy(args->recv, args->send, args->count * args->element);
     else if (args->count)
         kernel(args->recv, &args->send, 1, args->count, &factor);
     return DSCOMM_OK;
 }
 
-static const char *at(const dscomm_coll_args_t *args, const void *buffer,
-                      const size_t *displs)
+static const char *self_at(const dscomm_coll_args_t *args, const void *buffer,
+                           const size_t *displs)
 {
     size_t offset = displs ? displs[0] * args->element : 0;
 
@@ -296,8 +297,9 @@ static dscomm_status_t copy_v(self_t *self, const dscomm_coll_args_t *args)
                            "itself, but expects %zu",
                            dscomm_coll_name((dscomm_coll_t)args->coll),
                            self->name, sent, expected);
-    copy((void *)at(args, args->recv, args->recv_displs),
-         at(args, args->send, args->send_displs), sent * args->element);
+    self_copy((void *)self_at(args, args->recv, args->recv_displs),
+              self_at(args, args->send, args->send_displs),
+              sent * args->element);
     return DSCOMM_OK;
 }
 
@@ -316,14 +318,14 @@ static dscomm_status_t self_run(void *impl, const dscomm_coll_args_t *args)
     case DSCOMM_COLL_ALL_REDUCE:
     case DSCOMM_COLL_REDUCE_SCATTER:
     case DSCOMM_COLL_REDUCE_SCATTER_V:
-        return reduce(args);
+        return self_reduce(args);
     case DSCOMM_COLL_ALL_GATHER_V:
     case DSCOMM_COLL_GATHER_V:
     case DSCOMM_COLL_SCATTER_V:
     case DSCOMM_COLL_ALL_TO_ALL_V:
         return copy_v(self, args);
     default:
-        copy(args->recv, args->send, args->count * args->element);
+        self_copy(args->recv, args->send, args->count * args->element);
         return DSCOMM_OK;
     }
 }

@@ -10,7 +10,7 @@
 
 #define GROUP_BYTES (sizeof(float) + KERNEL_GROUP)
 
-static size_t bytes(const dscomm_codec_args_t *args, size_t count)
+static size_t int8_bytes(const dscomm_codec_args_t *args, size_t count)
 {
     size_t groups = count / KERNEL_GROUP + (count % KERNEL_GROUP != 0);
 
@@ -18,14 +18,14 @@ static size_t bytes(const dscomm_codec_args_t *args, size_t count)
     return groups * sizeof(float) + count;
 }
 
-static size_t extent(size_t from, size_t count)
+static size_t int8_extent(size_t from, size_t count)
 {
     return count - from < KERNEL_GROUP ? count - from : KERNEL_GROUP;
 }
 
-static void encode(const dscomm_codec_args_t *args, float scale,
-                   const float *values, float *errors, size_t count,
-                   void *ret_bytes)
+static void int8_encode(const dscomm_codec_args_t *args, float scale,
+                        const float *values, float *errors, size_t count,
+                        void *ret_bytes)
 {
     float scratch[DSCOMM_CODEC_BLOCK];
     float *e = dscomm_priv_errors(args, errors, count, scratch);
@@ -34,13 +34,14 @@ static void encode(const dscomm_codec_args_t *args, float scale,
 
     for (size_t i = 0; i < count; i += KERNEL_GROUP, at += GROUP_BYTES) {
         scale = dscomm_priv_codec_kernels()->quantize(
-            x + i, e + i, extent(i, count), (int8_t *)at + sizeof scale);
+            x + i, e + i, int8_extent(i, count), (int8_t *)at + sizeof scale);
         memcpy(at, &scale, sizeof scale);
     }
 }
 
-static int accumulate(const dscomm_codec_args_t *args, float scale,
-                      float factor, const void *from, size_t count, float *sum)
+static int int8_accumulate(const dscomm_codec_args_t *args, float scale,
+                           float factor, const void *from, size_t count,
+                           float *sum)
 {
     const char *at = from;
 
@@ -48,25 +49,25 @@ static int accumulate(const dscomm_codec_args_t *args, float scale,
     for (size_t i = 0; i < count; i += KERNEL_GROUP, at += GROUP_BYTES) {
         memcpy(&scale, at, sizeof scale);
         dscomm_priv_codec_kernels()->add_codes(
-            (const int8_t *)at + sizeof scale, extent(i, count), scale * factor,
-            sum + i);
+            (const int8_t *)at + sizeof scale, int8_extent(i, count),
+            scale * factor, sum + i);
     }
     return 0;
 }
 
-static int decode(const dscomm_codec_args_t *args, float scale,
-                  const void *from, size_t count, float *ret_values)
+static int int8_decode(const dscomm_codec_args_t *args, float scale,
+                       const void *from, size_t count, float *ret_values)
 {
     memset(ret_values, 0, count * sizeof *ret_values);
-    return accumulate(args, scale, 1, from, count, ret_values);
+    return int8_accumulate(args, scale, 1, from, count, ret_values);
 }
 
 const dscomm_codec_t dscomm_priv_codec_int8 = {
     .size = sizeof dscomm_priv_codec_int8,
     .name = "int8",
     .feedback = 1,
-    .bytes = bytes,
-    .encode = encode,
-    .accumulate = accumulate,
-    .decode = decode,
+    .bytes = int8_bytes,
+    .encode = int8_encode,
+    .accumulate = int8_accumulate,
+    .decode = int8_decode,
 };

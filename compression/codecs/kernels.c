@@ -28,7 +28,7 @@ const dscomm_codec_kernels_t *dscomm_priv_codec_kernels_row(size_t index)
 }
 
 /* Whether name is one of the words of list. */
-static int names(const char *list, const char *name)
+static int list_names(const char *list, const char *name)
 {
     const size_t length = strlen(name);
 
@@ -46,7 +46,7 @@ const dscomm_codec_kernels_t *dscomm_priv_codec_kernels(void)
 
     if (row)
         return row;
-    while (!names(dscomm_kernels(), rows[i]->name))
+    while (!list_names(dscomm_kernels(), rows[i]->name))
         i++;
     g_atomic_pointer_set(&chosen, rows[i]);
     return rows[i];

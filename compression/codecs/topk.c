@@ -21,7 +21,7 @@ static size_t kept(const dscomm_codec_args_t *args, size_t count)
     return k < 1 ? 1 : k > count ? count : k;
 }
 
-static size_t bytes(const dscomm_codec_args_t *args, size_t count)
+static size_t topk_bytes(const dscomm_codec_args_t *args, size_t count)
 {
     size_t blocks = count / DSCOMM_CODEC_BLOCK;
 
@@ -29,9 +29,9 @@ static size_t bytes(const dscomm_codec_args_t *args, size_t count)
                           kept(args, count % DSCOMM_CODEC_BLOCK));
 }
 
-static void encode(const dscomm_codec_args_t *args, float scale,
-                   const float *values, float *errors, size_t count,
-                   void *ret_bytes)
+static void topk_encode(const dscomm_codec_args_t *args, float scale,
+                        const float *values, float *errors, size_t count,
+                        void *ret_bytes)
 {
     float scratch[DSCOMM_CODEC_BLOCK];
     float *u = dscomm_priv_errors(args, errors, count, scratch);
@@ -51,8 +51,9 @@ static void encode(const dscomm_codec_args_t *args, float scale,
     }
 }
 
-static int accumulate(const dscomm_codec_args_t *args, float scale,
-                      float factor, const void *from, size_t count, float *sum)
+static int topk_accumulate(const dscomm_codec_args_t *args, float scale,
+                           float factor, const void *from, size_t count,
+                           float *sum)
 {
     const char *at = from;
 
@@ -71,11 +72,11 @@ static int accumulate(const dscomm_codec_args_t *args, float scale,
     return 0;
 }
 
-static int decode(const dscomm_codec_args_t *args, float scale,
-                  const void *from, size_t count, float *ret_values)
+static int topk_decode(const dscomm_codec_args_t *args, float scale,
+                       const void *from, size_t count, float *ret_values)
 {
     memset(ret_values, 0, count * sizeof *ret_values);
-    return accumulate(args, scale, 1, from, count, ret_values);
+    return topk_accumulate(args, scale, 1, from, count, ret_values);
 }
 
 const dscomm_codec_t dscomm_priv_codec_topk = {
@@ -84,8 +85,8 @@ const dscomm_codec_t dscomm_priv_codec_topk = {
     .feedback = 1,
     .parameter = 0.01,
     .parameter_most = 1,
-    .bytes = bytes,
-    .encode = encode,
-    .accumulate = accumulate,
-    .decode = decode,
+    .bytes = topk_bytes,
+    .encode = topk_encode,
+    .accumulate = topk_accumulate,
+    .decode = topk_decode,
 };

@@ -27,9 +27,9 @@ check_twice(const char *name, dscomm_compressor_t *const *compressors, size_t i)
     return dscomm_priv_compressor_idle(compressors[i], name);
 }
 
-static dscomm_status_t check_one(const char *name,
-                                 dscomm_compressor_t *const *compressors,
-                                 size_t i, const void *buffer)
+static dscomm_status_t all_reduce_check(const char *name,
+                                        dscomm_compressor_t *const *compressors,
+                                        size_t i, const void *buffer)
 {
     const dscomm_compressor_t *c = compressors[i];
     dscomm_status_t status = c && g_atomic_int_get(&c->busy)
@@ -52,7 +52,7 @@ static dscomm_status_t check_all(const char *name,
     size_t i;
 
     for (i = 0; i < n; i++) {
-        status = check_one(name, compressors, i, buffers[i]);
+        status = all_reduce_check(name, compressors, i, buffers[i]);
         if (status < 0)
             break;
         if (compressors[i]->channel != compressors[0]->channel) {

@@ -29,7 +29,7 @@ static void drop(dscomm_exchange_t *x)
 
 /* A failure: the other ranks' calls end as well. The sentence is this thread's
  * afterwards. */
-static dscomm_status_t fail(dscomm_exchange_t *x, dscomm_status_t status)
+static dscomm_status_t call_fail(dscomm_exchange_t *x, dscomm_status_t status)
 {
     char text[512]; /* as long as a sentence may be */
 
@@ -55,7 +55,7 @@ static size_t steps(const dscomm_exchange_t *x)
 }
 
 /* As far as it goes, up to the end of the call; with the channel's lock. */
-static dscomm_status_t turn(dscomm_exchange_t *x)
+static dscomm_status_t call_progress(dscomm_exchange_t *x)
 {
     size_t before = steps(x);
     dscomm_status_t status = dscomm_priv_exchange_go_on(x);
@@ -63,7 +63,7 @@ static dscomm_status_t turn(dscomm_exchange_t *x)
     if (status == DSCOMM_IN_PROGRESS)
         status = dscomm_priv_exchange_watch(x, steps(x) != before);
     if (status < 0)
-        status = fail(x, status);
+        status = call_fail(x, status);
     else if (status == DSCOMM_OK)
         dscomm_priv_exchange_retire(x);
     return status;
@@ -77,7 +77,7 @@ static dscomm_status_t advance(void *state)
 
     if (pthread_mutex_trylock(&channel->lock))
         return DSCOMM_IN_PROGRESS;
-    status = turn(x);
+    status = call_progress(x);
     pthread_mutex_unlock(&channel->lock);
     return status;
 }
@@ -85,13 +85,13 @@ static dscomm_status_t advance(void *state)
 /* Without the channel's lock: this thread may be inside another call of it,
  * whose look at a work has come round to here, or another thread that waits for
  * a lock of ours. */
-static void cancel(void *state, dscomm_status_t status)
+static void call_cancel(void *state, dscomm_status_t status)
 {
     dscomm_exchange_t *x = state;
 
     if (dscomm_group_status(x->channel->parent) != status)
         dscomm_fail(status, "the group has ended");
-    fail(x, status);
+    call_fail(x, status);
 }
 
 /* The result is looked at again. This is no time in which nobody looks, however
@@ -108,7 +108,7 @@ static void wait(dscomm_exchange_t *x)
 }
 
 /* Where the group has ended, nobody tells the compressors' own. */
-static dscomm_status_t run(dscomm_exchange_t *x)
+static dscomm_status_t call_run(dscomm_exchange_t *x)
 {
     dscomm_channel_t *channel = x->channel;
     dscomm_status_t status;
@@ -116,7 +116,7 @@ static dscomm_status_t run(dscomm_exchange_t *x)
     for (;;) {
         pthread_mutex_lock(&channel->lock);
         status = dscomm_group_status(channel->parent);
-        status = status < 0 ? fail(x, status) : turn(x);
+        status = status < 0 ? call_fail(x, status) : call_progress(x);
         pthread_mutex_unlock(&channel->lock);
         if (status != DSCOMM_IN_PROGRESS)
             return status;
@@ -143,7 +143,7 @@ dscomm_status_t dscomm_priv_exchange(const char *name,
                                      dscomm_dtype_t dtype,
                                      dscomm_work_t **ret_work)
 {
-    static const dscomm_work_ops_t ops = {sizeof ops, advance, cancel};
+    static const dscomm_work_ops_t ops = {sizeof ops, advance, call_cancel};
     dscomm_channel_t *channel = compressors[0]->channel;
     dscomm_exchange_t *x;
     dscomm_status_t status;
@@ -167,16 +167,16 @@ dscomm_status_t dscomm_priv_exchange(const char *name,
     if (status == DSCOMM_OK)
         status = dscomm_priv_exchange_start(x);
     if (status < 0)
-        status = fail(x, status);
+        status = call_fail(x, status);
     pthread_mutex_unlock(&channel->lock);
     if (status < 0)
         return status;
     if (!ret_work)
-        return run(x);
+        return call_run(x);
     status = dscomm_work_create(channel->parent, &ops, x, ret_work);
     if (status < 0) {
         pthread_mutex_lock(&channel->lock);
-        status = fail(x, status);
+        status = call_fail(x, status);
         pthread_mutex_unlock(&channel->lock);
     }
     return status;

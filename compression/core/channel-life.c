@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static void destroy(dscomm_channel_t *channel)
+static void channel_destroy(dscomm_channel_t *channel)
 {
     dscomm_priv_exchange_free(channel->idle);
     pthread_mutex_destroy(&channel->windows.lock);
@@ -21,25 +21,25 @@ static void destroy(dscomm_channel_t *channel)
 
 /* Whoever has just ended the last call, perhaps another thread, is out of it
  * afterwards. */
-static void meet(pthread_mutex_t *mutex)
+static void mutex_pass(pthread_mutex_t *mutex)
 {
     pthread_mutex_lock(mutex);
     pthread_mutex_unlock(mutex);
 }
 
 /* The group ends; calls have been cancelled. */
-static void end(void *value)
+static void channel_end(void *value)
 {
     dscomm_channel_t *channel = value;
 
     if (dscomm_priv_channel_is_inherited(channel))
         return;
-    meet(&channel->lock);
+    mutex_pass(&channel->lock);
     channel->timeout_ms = dscomm_group_timeout(channel->parent);
     dscomm_group_free(channel->group);
     channel->group = channel->parent = NULL;
     if (!channel->compressors)
-        destroy(channel);
+        channel_destroy(channel);
 }
 
 static dscomm_channel_t *new_channel(dscomm_group_t *group)
@@ -74,12 +74,12 @@ static dscomm_status_t open_channel(dscomm_group_t *group,
         status =
             dscomm_group_split(group, 0, channel->rank, &attr, &channel->group);
     if (status == DSCOMM_OK)
-        status = dscomm_priv_channel_attach(group, channel, end);
+        status = dscomm_priv_channel_attach(group, channel, channel_end);
     if (status < 0) {
         if (channel->group) /* which the other ranks may keep */
             dscomm_group_abort(channel->group, dscomm_last_error());
         dscomm_group_free(channel->group);
-        destroy(channel);
+        channel_destroy(channel);
         return status;
     }
     *ret_channel = channel;
@@ -107,7 +107,7 @@ void dscomm_priv_channel_give(dscomm_channel_t *channel)
 
     if (!channel || --channel->compressors)
         return;
-    meet(&channel->lock);
+    mutex_pass(&channel->lock);
     pthread_mutex_lock(&channel->idle_lock);
     idle = channel->idle;
     channel->idle = NULL;
@@ -115,5 +115,5 @@ void dscomm_priv_channel_give(dscomm_channel_t *channel)
     dscomm_priv_exchange_free(idle);
     dscomm_priv_window_leave(channel);
     if (!channel->parent)
-        destroy(channel);
+        channel_destroy(channel);
 }

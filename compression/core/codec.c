@@ -37,7 +37,7 @@ static const char *all_names(void)
     return newest ? newest->names : own_names;
 }
 
-static dscomm_status_t add(const dscomm_codec_t *codec)
+static dscomm_status_t codec_add(const dscomm_codec_t *codec)
 {
     const size_t size = strlen(all_names()) + strlen(codec->name) + 2;
     added_t *added = g_try_malloc(sizeof *added + size);
@@ -52,7 +52,7 @@ static dscomm_status_t add(const dscomm_codec_t *codec)
     return DSCOMM_OK;
 }
 
-static const dscomm_codec_t *find(const char *name)
+static const dscomm_codec_t *codec_find(const char *name)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(own); i++)
         if (!strcmp(own[i]->name, name))
@@ -68,7 +68,7 @@ const dscomm_codec_t *dscomm_codec_find(const char *name)
     const dscomm_codec_t *codec;
 
     pthread_mutex_lock(&lock);
-    codec = name ? find(name) : NULL;
+    codec = name ? codec_find(name) : NULL;
     pthread_mutex_unlock(&lock);
     return codec;
 }
@@ -120,12 +120,12 @@ dscomm_status_t dscomm_codec_register(const dscomm_codec_t *codec)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: no such codec can be: %s",
                            name, wrong);
     pthread_mutex_lock(&lock);
-    if (find(codec->name))
+    if (codec_find(codec->name))
         status =
             dscomm_fail(DSCOMM_ERR_INVALID, "%s: there is a codec '%s' already",
                         name, codec->name);
     else
-        status = add(codec);
+        status = codec_add(codec);
     pthread_mutex_unlock(&lock);
     return status;
 }

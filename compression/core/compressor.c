@@ -153,7 +153,7 @@ static float *new_errors(size_t count)
     return memset(memory, 0, count * sizeof(float));
 }
 
-static void destroy(dscomm_compressor_t *c)
+static void compressor_destroy(dscomm_compressor_t *c)
 {
     dscomm_priv_device_free(c);
     if (c->channel)
@@ -183,8 +183,9 @@ static const char *difference(const terms_t *a, const terms_t *b)
 }
 
 /* The first rank that has refused speaks for all. */
-static dscomm_status_t judge(const char *name, const dscomm_group_t *group,
-                             const offer_t *all)
+static dscomm_status_t offers_check_refusals(const char *name,
+                                             const dscomm_group_t *group,
+                                             const offer_t *all)
 {
     for (int r = 0; r < dscomm_group_size(group); r++)
         if (all[r].refusal != DSCOMM_OK)
@@ -197,7 +198,7 @@ static dscomm_status_t judge(const char *name, const dscomm_group_t *group,
     return DSCOMM_OK;
 }
 
-static const char *describe(const terms_t *terms, char *ret_text)
+static const char *terms_describe(const terms_t *terms, char *ret_text)
 {
     snprintf(ret_text, TEXT_BYTES,
              "%.*s, count %" PRIu64 ", geometry %d, padded %" PRIu64
@@ -208,8 +209,9 @@ static const char *describe(const terms_t *terms, char *ret_text)
     return ret_text;
 }
 
-static dscomm_status_t compare(const char *name, const dscomm_group_t *group,
-                               const offer_t *all)
+static dscomm_status_t offers_compare(const char *name,
+                                      const dscomm_group_t *group,
+                                      const offer_t *all)
 {
     const terms_t *first = &all[0].terms;
     char texts[2][TEXT_BYTES];
@@ -223,8 +225,8 @@ static dscomm_status_t compare(const char *name, const dscomm_group_t *group,
                                "%s on group '%s': %s of rank %d and rank 0 "
                                "differ (%s; and %s)",
                                name, dscomm_group_name(group), what, r,
-                               describe(other, texts[0]),
-                               describe(first, texts[1]));
+                               terms_describe(other, texts[0]),
+                               terms_describe(first, texts[1]));
     }
     return DSCOMM_OK;
 }
@@ -242,7 +244,7 @@ static void state_terms(dscomm_compressor_t *c, terms_t *ret_terms)
         dscomm_priv_hash(ret_terms, sizeof *ret_terms, DSCOMM_HASH_SEED);
 }
 
-static wishes_t collect(const offer_t *all, int ranks)
+static wishes_t offers_collect(const offer_t *all, int ranks)
 {
     wishes_t wishes = {all[0].window, all[0].window, 0, all[0].oldest};
 
@@ -259,9 +261,10 @@ static wishes_t collect(const offer_t *all, int ranks)
 
 /* All ranks learn whether one has refused, with refusal, and whether they have
  * asked for the same. Where ranks cannot talk the own refusal comes first. */
-static dscomm_status_t agree(const char *name, dscomm_group_t *group,
-                             dscomm_compressor_t *c, dscomm_status_t refusal,
-                             wishes_t *ret_wishes)
+static dscomm_status_t offers_exchange(const char *name, dscomm_group_t *group,
+                                       dscomm_compressor_t *c,
+                                       dscomm_status_t refusal,
+                                       wishes_t *ret_wishes)
 {
     size_t ranks = (size_t)dscomm_group_size(group);
     offer_t mine, *all = g_try_new(offer_t, ranks);
@@ -286,11 +289,11 @@ static dscomm_status_t agree(const char *name, dscomm_group_t *group,
         dscomm_priv_retain(all);
         return status;
     }
-    status = judge(name, group, all);
+    status = offers_check_refusals(name, group, all);
     if (status == DSCOMM_OK)
-        status = compare(name, group, all);
+        status = offers_compare(name, group, all);
     if (status == DSCOMM_OK)
-        *ret_wishes = collect(all, (int)ranks);
+        *ret_wishes = offers_collect(all, (int)ranks);
     g_free(all);
     return status;
 }
@@ -313,7 +316,7 @@ static dscomm_compressor_t *new_compressor(size_t count, const char *codec,
     return c;
 }
 
-static dscomm_status_t take_memory(dscomm_compressor_t *c, int rank)
+static dscomm_status_t compressor_allocate(dscomm_compressor_t *c, int rank)
 {
     if (c->feedback)
         c->worker = new_errors(c->padded);
@@ -349,9 +352,10 @@ dscomm_status_t dscomm_compressor_attr_init(dscomm_compressor_attr_t *attr,
 }
 
 /* What this rank does alone. */
-static dscomm_status_t prepare(dscomm_group_t *group, size_t count,
-                               const dscomm_compressor_attr_t *attr,
-                               const char *codec, dscomm_compressor_t **ret_c)
+static dscomm_status_t compressor_prepare(dscomm_group_t *group, size_t count,
+                                          const dscomm_compressor_attr_t *attr,
+                                          const char *codec,
+                                          dscomm_compressor_t **ret_c)
 {
     dscomm_compressor_attr_t own = DSCOMM_COMPRESSOR_ATTR_INIT;
     dscomm_status_t status =
@@ -381,11 +385,13 @@ static dscomm_status_t prepare(dscomm_group_t *group, size_t count,
         return status;
     lay_out(c, own.padded, ranks);
     status = dscomm_priv_size_rows(c);
-    return status < 0 ? status : take_memory(c, dscomm_group_rank(group));
+    return status < 0 ? status
+                      : compressor_allocate(c, dscomm_group_rank(group));
 }
 
-static dscomm_status_t join(dscomm_compressor_t *c, dscomm_group_t *group,
-                            const wishes_t *wishes)
+static dscomm_status_t compressor_join(dscomm_compressor_t *c,
+                                       dscomm_group_t *group,
+                                       const wishes_t *wishes)
 {
     dscomm_status_t status = dscomm_priv_channel_take(group, &c->channel);
 
@@ -412,15 +418,15 @@ static dscomm_status_t create(const char *name, dscomm_group_t *group,
     if (!group)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: group is NULL", name);
     status = ret_compressor
-                 ? prepare(group, count, attr, codec, &c)
+                 ? compressor_prepare(group, count, attr, codec, &c)
                  : dscomm_fail(DSCOMM_ERR_INVALID, "ret_compressor is NULL");
-    status = agree(name, group, c, status, &wishes);
+    status = offers_exchange(name, group, c, status, &wishes);
     if (status == DSCOMM_OK)
-        status = join(c, group, &wishes);
+        status = compressor_join(c, group, &wishes);
     if (status == DSCOMM_OK)
         *ret_compressor = c;
     else if (c)
-        destroy(c);
+        compressor_destroy(c);
     return status;
 }
 
@@ -461,7 +467,7 @@ dscomm_status_t dscomm_compressor_free(dscomm_compressor_t *compressor)
         return DSCOMM_OK;
     status = dscomm_priv_compressor_idle(compressor, "dscomm_compressor_free");
     if (status == DSCOMM_OK)
-        destroy(compressor);
+        compressor_destroy(compressor);
     return status;
 }
 

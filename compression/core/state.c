@@ -35,7 +35,7 @@ static size_t worker_count(const dscomm_compressor_t *c)
     return c->feedback ? c->padded : 0;
 }
 
-static size_t server_count(const dscomm_compressor_t *c)
+static size_t state_server_count(const dscomm_compressor_t *c)
 {
     return c->feedback ? dscomm_priv_part_count(c, c->channel->rank) : 0;
 }
@@ -43,7 +43,8 @@ static size_t server_count(const dscomm_compressor_t *c)
 size_t dscomm_priv_state_bytes(const dscomm_compressor_t *c)
 {
     return sizeof(state_header_t) +
-           (worker_count(c) + server_count(c)) * sizeof(float) + SUM_BYTES;
+           (worker_count(c) + state_server_count(c)) * sizeof(float) +
+           SUM_BYTES;
 }
 
 static state_header_t header_of(const dscomm_compressor_t *c)
@@ -57,7 +58,7 @@ static state_header_t header_of(const dscomm_compressor_t *c)
         .count = GUINT64_TO_LE(c->count),
         .padded = GUINT64_TO_LE(c->padded),
         .worker = GUINT64_TO_LE(worker_count(c)),
-        .server = GUINT64_TO_LE(server_count(c)),
+        .server = GUINT64_TO_LE(state_server_count(c)),
     };
 
     memcpy(header.magic, MAGIC, MAGIC_BYTES);
@@ -135,7 +136,7 @@ dscomm_status_t dscomm_compressor_save(const dscomm_compressor_t *compressor,
         return status;
     header = header_of(c);
     worker = worker_count(c);
-    server = server_count(c);
+    server = state_server_count(c);
     memcpy(at, &header, sizeof header);
     at += sizeof header;
     copy_floats(at, c->worker, worker);
@@ -181,21 +182,22 @@ static const char *refusal(const dscomm_compressor_t *c,
 }
 
 /* Masked elements keep no errors. */
-static void clear_masked(dscomm_compressor_t *c)
+static void state_clear_masked(dscomm_compressor_t *c)
 {
     size_t base = (size_t)c->channel->rank * c->chunk;
 
     for (size_t i = 0; c->mask && i < MIN(c->count, worker_count(c)); i++)
         if (!c->mask[i])
             c->worker[i] = 0;
-    for (size_t i = 0; c->mask && i < server_count(c); i++)
+    for (size_t i = 0; c->mask && i < state_server_count(c); i++)
         if (base + i < c->count && !c->mask[base + i])
             c->server[i] = 0;
 }
 
 /* from: "" or what the bytes were read from. */
-static dscomm_status_t load(const char *name, dscomm_compressor_t *c,
-                            const char *memory, size_t bytes, const char *from)
+static dscomm_status_t state_load(const char *name, dscomm_compressor_t *c,
+                                  const char *memory, size_t bytes,
+                                  const char *from)
 {
     state_header_t got;
     dscomm_status_t status;
@@ -214,8 +216,8 @@ static dscomm_status_t load(const char *name, dscomm_compressor_t *c,
     memory += sizeof got;
     copy_floats(c->worker, memory, worker_count(c));
     memory += worker_count(c) * sizeof(float);
-    copy_floats(c->server, memory, server_count(c));
-    clear_masked(c);
+    copy_floats(c->server, memory, state_server_count(c));
+    state_clear_masked(c);
     c->lost = 0;
     return DSCOMM_OK;
 }
@@ -231,11 +233,11 @@ dscomm_status_t dscomm_compressor_load(dscomm_compressor_t *compressor,
     if (!memory)
         return dscomm_fail(DSCOMM_ERR_INVALID, "%s: memory is NULL", name);
     /* As for save, memory may be longer. */
-    return load(name, compressor, memory,
-                MIN(bytes, dscomm_priv_state_bytes(compressor)), "");
+    return state_load(name, compressor, memory,
+                      MIN(bytes, dscomm_priv_state_bytes(compressor)), "");
 }
 
-static dscomm_status_t fail_file(const char *name, GError *error)
+static dscomm_status_t state_fail_file(const char *name, GError *error)
 {
     dscomm_status_t status =
         dscomm_fail(DSCOMM_ERR_IO, "%s: %s", name, error->message);
@@ -290,13 +292,13 @@ dscomm_compressor_save_file(const dscomm_compressor_t *compressor,
                                   G_FILE_SET_CONTENTS_CONSISTENT |
                                       G_FILE_SET_CONTENTS_DURABLE,
                                   0666, &error))
-        status = fail_file(name, error);
+        status = state_fail_file(name, error);
     g_free(memory);
     return status;
 }
 
 /* At most so many bytes; -1 with errno. */
-static ssize_t read_all(int fd, char *memory, size_t most)
+static ssize_t state_read_all(int fd, char *memory, size_t most)
 {
     size_t got = 0;
 
@@ -331,12 +333,12 @@ static dscomm_status_t load_from(const char *name, dscomm_compressor_t *c,
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "%s: no memory for the %zu bytes of the state", name,
                            most - 1);
-    got = read_all(fd, memory, most);
+    got = state_read_all(fd, memory, most);
     if (got < 0)
         status = dscomm_fail(DSCOMM_ERR_IO, "%s: %s: %s", name, path,
                              strerror(errno));
     else
-        status = load(name, c, memory, (size_t)got, path);
+        status = state_load(name, c, memory, (size_t)got, path);
     g_free(memory);
     return status;
 }
@@ -422,7 +424,7 @@ dscomm_status_t dscomm_compressor_set_mask(dscomm_compressor_t *compressor,
                                             name, c->count);
     }
     put_mask(c, copy);
-    clear_masked(c);
+    state_clear_masked(c);
     return DSCOMM_OK;
 }
 

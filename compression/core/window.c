@@ -51,18 +51,13 @@ typedef struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static dscomm_window_t *waiting, *kept;
 
-static const dscomm_device_ops_t *ops(void)
-{
-    return dscomm_priv_device_table();
-}
-
-static size_t round_up(size_t bytes, size_t unit)
+static size_t window_round_up(size_t bytes, size_t unit)
 {
     return (bytes + unit - 1) / unit * unit;
 }
 
-static void push(pthread_mutex_t *mutex, dscomm_window_t **list,
-                 dscomm_window_t *window)
+static void window_push(pthread_mutex_t *mutex, dscomm_window_t **list,
+                        dscomm_window_t *window)
 {
     pthread_mutex_lock(mutex);
     window->next = *list;
@@ -94,7 +89,7 @@ void dscomm_priv_window_reap(int most_ms)
 
         if (is_free(window, most_ms)) {
             g_atomic_pointer_set(at, window->next);
-            ops()->release(window->queue, 0, window->memory);
+            device_ops()->release(window->queue, 0, window->memory);
             g_free(window);
         } else {
             at = &window->next;
@@ -103,10 +98,10 @@ void dscomm_priv_window_reap(int most_ms)
     pthread_mutex_unlock(&lock);
 }
 
-void dscomm_priv_device_use(const dscomm_device_ops_t *ops)
+void dscomm_priv_device_use(const dscomm_device_ops_t *device_ops)
 {
     dscomm_priv_window_reap(DSCOMM_SETTLE_MS);
-    dscomm_priv_device_replace(ops);
+    dscomm_priv_device_replace(device_ops);
 }
 
 /* Once the device has ended what it does with those of others. */
@@ -117,18 +112,18 @@ static void discard(dscomm_window_t *window, int most_ms)
         return;
     }
     if (!dscomm_priv_device_is_idle(window->queue, most_ms)) {
-        push(&lock, &kept, window);
+        window_push(&lock, &kept, window);
         return;
     }
     for (int r = 0; r < window->ranks; r++) {
         view_t *view = &window->views[r];
 
         if (view->memory)
-            ops()->unmap(window->queue, view->memory);
+            device_ops()->unmap(window->queue, view->memory);
         if (view->lease >= 0)
             dscomm_priv_lease_give(view->lease);
     }
-    push(&lock, &waiting, window);
+    window_push(&lock, &waiting, window);
 }
 
 void dscomm_priv_window_leave(dscomm_channel_t *channel)
@@ -142,7 +137,7 @@ void dscomm_priv_window_leave(dscomm_channel_t *channel)
 
         windows->newest = window->next;
         if (windows->abandoned)
-            push(&lock, &kept, window);
+            window_push(&lock, &kept, window);
         else
             discard(window, most_ms);
     }
@@ -153,7 +148,7 @@ void dscomm_priv_window_leave(dscomm_channel_t *channel)
 size_t dscomm_priv_window_need(const dscomm_compressor_t *c, int ranks)
 {
     return c->codec == &dscomm_priv_codec_onebit && c->feedback
-               ? round_up(2 * (size_t)ranks * c->row, PAGE)
+               ? window_round_up(2 * (size_t)ranks * c->row, PAGE)
                : 0;
 }
 
@@ -189,7 +184,7 @@ int64_t dscomm_priv_window_wish(const dscomm_compressor_t *c,
     last = windows->newest ? windows->newest->bytes : 0;
     if (demand <= last)
         return 0;
-    demand = round_up(MAX(demand, 2 * last), BLOCK);
+    demand = window_round_up(MAX(demand, 2 * last), BLOCK);
     if ((last && device != windows->device) ||
         demand / PAGE > DSCOMM_WINDOW_PAGES - windows->pages)
         return NONE;
@@ -207,7 +202,7 @@ uint32_t dscomm_priv_window_oldest(dscomm_group_t *group)
     return page;
 }
 
-static void refuse(dscomm_channel_t *channel, int rank, const char *why)
+static void windows_refuse(dscomm_channel_t *channel, int rank, const char *why)
 {
     snprintf(channel->windows.why, sizeof channel->windows.why,
              "rank %d %.159s", rank, why);
@@ -246,13 +241,13 @@ static void open_own(dscomm_window_t *window, int device, card_t *ret_card)
         fill_why(ret_card, "cannot use its device", dscomm_last_error());
         return;
     }
-    code = ops()->alloc(window->queue, window->bytes, 0, &memory);
+    code = device_ops()->alloc(window->queue, window->bytes, 0, &memory);
     window->memory = memory;
     if (!code)
-        code = ops()->lend(window->queue, memory, &ret_card->device);
+        code = device_ops()->lend(window->queue, memory, &ret_card->device);
     if (code) {
         fill_why(ret_card, "has no device memory for others",
-                 ops()->text(code));
+                 device_ops()->text(code));
         return;
     }
     window->lease = dscomm_priv_lease_make(&ret_card->lease);
@@ -287,18 +282,18 @@ static void open_view(dscomm_window_t *window, int r, const card_t *theirs,
                  r);
         return;
     }
-    code = ops()->map(window->queue, &theirs->device, &memory);
+    code = device_ops()->map(window->queue, &theirs->device, &memory);
     view->memory = memory;
     snprintf(what, sizeof what, "cannot map the device memory of rank %d", r);
     if (code)
-        fill_why(mine, what, ops()->text(code));
+        fill_why(mine, what, device_ops()->text(code));
 }
 
 /* All ranks learn what all say; the first that has met with something speaks
  * for all. Not over the channel's own group, which outstanding calls use
  * meanwhile. */
-static dscomm_status_t meet(dscomm_channel_t *channel, const card_t *mine,
-                            card_t *ret_all)
+static dscomm_status_t cards_exchange(dscomm_channel_t *channel,
+                                      const card_t *mine, card_t *ret_all)
 {
     dscomm_windows_t *windows = &channel->windows;
     dscomm_status_t status = dscomm_all_gather(
@@ -308,14 +303,14 @@ static dscomm_status_t meet(dscomm_channel_t *channel, const card_t *mine,
         ret_all[r].why[sizeof ret_all[r].why - 1] = 0;
         if (!*ret_all[r].why)
             continue;
-        refuse(channel, r, ret_all[r].why);
+        windows_refuse(channel, r, ret_all[r].why);
         windows->refused = 1;
         break;
     }
     return status;
 }
 
-static dscomm_status_t make(dscomm_channel_t *channel, size_t bytes)
+static dscomm_status_t window_make(dscomm_channel_t *channel, size_t bytes)
 {
     dscomm_windows_t *windows = &channel->windows;
     card_t mine = {.why = ""};
@@ -329,12 +324,12 @@ static dscomm_status_t make(dscomm_channel_t *channel, size_t bytes)
         open_own(window, windows->device, &mine);
     else
         fill_why(&mine, "cannot share its memory", "no memory to note it");
-    status = meet(channel, &mine, all);
+    status = cards_exchange(channel, &mine, all);
     if (status == DSCOMM_OK && !windows->refused) {
         for (int r = 0; r < channel->ranks && !*mine.why; r++)
             if (r != channel->rank)
                 open_view(window, r, &all[r], &mine);
-        status = meet(channel, &mine, all);
+        status = cards_exchange(channel, &mine, all);
     }
     if (status < 0) /* a backend may still write there */
         dscomm_priv_retain(all);
@@ -346,7 +341,7 @@ static dscomm_status_t make(dscomm_channel_t *channel, size_t bytes)
         return status;
     }
     windows->pages += (uint32_t)(bytes / PAGE);
-    push(&windows->lock, &windows->newest, window);
+    window_push(&windows->lock, &windows->newest, window);
     return status;
 }
 
@@ -361,16 +356,18 @@ dscomm_status_t dscomm_priv_window_agree(dscomm_channel_t *channel,
     pthread_mutex_unlock(&windows->lock);
     dscomm_priv_window_reap(0);
     if (least == NO_DEVICE)
-        refuse(channel, rank, "had no device when its compressor was made");
+        windows_refuse(channel, rank,
+                       "had no device when its compressor was made");
     if (least == SWITCHED_OFF)
-        refuse(channel, rank, "has DSCOMM_CUDA_IPC=no");
+        windows_refuse(channel, rank, "has DSCOMM_CUDA_IPC=no");
     if (least == SEVERAL_NODES)
-        refuse(channel, rank, "shares its node with some of the ranks only");
+        windows_refuse(channel, rank,
+                       "shares its node with some of the ranks only");
     if (least < 0 || most == 0)
         return DSCOMM_OK;
     if (!windows->newest)
         windows->device = dscomm_priv_device_current();
-    return make(channel, (size_t)most);
+    return window_make(channel, (size_t)most);
 }
 
 char *dscomm_priv_window_take(dscomm_channel_t *channel,
@@ -381,7 +378,7 @@ char *dscomm_priv_window_take(dscomm_channel_t *channel,
     dscomm_window_t *window;
     char *memory = NULL;
 
-    bytes = round_up(MAX(bytes, 1), PAGE);
+    bytes = window_round_up(MAX(bytes, 1), PAGE);
     pthread_mutex_lock(&windows->lock);
     for (window = windows->newest; window && !memory; window = window->next) {
         dscomm_window_slot_t **next = &window->first;

@@ -87,23 +87,23 @@ static int device(const void *pointer)
 }
 
 /* Asked where the thread has a context. */
-static int current(void)
+static int cuda_current(void)
 {
     int number = -1;
 
     return cudaGetDevice(&number) == cudaSuccess ? number : -1;
 }
 
-/* Makes the queue's device the thread's; leave() restores the thread's context,
- * also if this fails. The runtime could restore a device, but not that there
- * was none: it would make a context on device 0. */
-static int enter(const dscomm_device_queue_t *queue, void **ret_before)
+/* Makes the queue's device the thread's; cuda_leave() restores the thread's
+ * context, also if this fails. The runtime could restore a device, but not that
+ * there was none: it would make a context on device 0. */
+static int cuda_enter(const dscomm_device_queue_t *queue, void **ret_before)
 {
     *ret_before = dscomm_device_context();
     return (int)cudaSetDevice(queue->device);
 }
 
-static int leave(void *before, int code)
+static int cuda_leave(void *before, int code)
 {
     if (code)
         cudaGetLastError(); /* or the next kernel would be blamed for it */
@@ -112,9 +112,9 @@ static int leave(void *before, int code)
 }
 
 /* Its stream has nothing to do with the default stream. */
-static int prepare(dscomm_device_queue_t *queue)
+static int queue_prepare(dscomm_device_queue_t *queue)
 {
-    const size_t lead = 256; /* what is shared has a line for itself */
+    const size_t queue_lead = 256; /* what is shared has a line for itself */
     int processors = 0;
     cudaError_t error = cudaDeviceGetAttribute(
         &processors, cudaDevAttrMultiProcessorCount, queue->device);
@@ -130,21 +130,21 @@ static int prepare(dscomm_device_queue_t *queue)
     queue->grid.blocks = (unsigned)processors * BLOCKS_PER_SM;
     if (queue->grid.blocks < DSCOMM_DEVICE_TOGETHER)
         queue->grid.blocks = DSCOMM_DEVICE_TOGETHER;
-    bytes = lead + queue->grid.blocks * sizeof(double);
+    bytes = queue_lead + queue->grid.blocks * sizeof(double);
     if (error == cudaSuccess)
         error = cudaMalloc(&queue->shared, bytes);
     if (error == cudaSuccess)
         error = cudaMemsetAsync(queue->shared, 0, bytes, queue->stream);
     queue->grid.stream = queue->stream;
     queue->grid.arrived = queue->shared;
-    queue->grid.partials = (double *)((char *)queue->shared + lead);
+    queue->grid.partials = (double *)((char *)queue->shared + queue_lead);
     return (int)error;
 }
 
 static void close_queue(dscomm_device_queue_t *queue)
 {
     void *before;
-    int code = enter(queue, &before);
+    int code = cuda_enter(queue, &before);
 
     if (!code && queue->event)
         cudaEventDestroy(queue->event);
@@ -154,7 +154,7 @@ static void close_queue(dscomm_device_queue_t *queue)
         cudaStreamDestroy(queue->stream);
     if (!code)
         code = (int)cudaFree(queue->shared);
-    leave(before, code);
+    cuda_leave(before, code);
     pthread_mutex_destroy(&queue->lock);
     free(queue);
 }
@@ -169,8 +169,8 @@ static int open_queue(int number, dscomm_device_queue_t **ret_queue)
         return cudaErrorMemoryAllocation;
     queue->device = number;
     pthread_mutex_init(&queue->lock, NULL);
-    code = enter(queue, &before);
-    code = leave(before, code ? code : prepare(queue));
+    code = cuda_enter(queue, &before);
+    code = cuda_leave(before, code ? code : queue_prepare(queue));
     if (code)
         close_queue(queue);
     else
@@ -181,11 +181,11 @@ static int open_queue(int number, dscomm_device_queue_t **ret_queue)
 static int sync_queue(dscomm_device_queue_t *queue)
 {
     void *before;
-    int code = enter(queue, &before);
+    int code = cuda_enter(queue, &before);
 
     if (!code)
         code = (int)cudaStreamSynchronize(queue->stream);
-    return leave(before, code);
+    return cuda_leave(before, code);
 }
 
 /* What is put on later from here on comes after what first has. */
@@ -193,7 +193,7 @@ static int order(dscomm_device_queue_t *queue, cudaStream_t first,
                  cudaStream_t later)
 {
     void *before;
-    int code = enter(queue, &before);
+    int code = cuda_enter(queue, &before);
 
     pthread_mutex_lock(&queue->lock);
     if (!code)
@@ -201,15 +201,15 @@ static int order(dscomm_device_queue_t *queue, cudaStream_t first,
     if (!code)
         code = (int)cudaStreamWaitEvent(later, queue->event, 0);
     pthread_mutex_unlock(&queue->lock);
-    return leave(before, code);
+    return cuda_leave(before, code);
 }
 
-static int follow(dscomm_device_queue_t *queue, void *stream)
+static int queue_follow(dscomm_device_queue_t *queue, void *stream)
 {
     return order(queue, stream, queue->stream);
 }
 
-static int lead(dscomm_device_queue_t *queue, void *stream)
+static int queue_lead(dscomm_device_queue_t *queue, void *stream)
 {
     return order(queue, queue->stream, stream);
 }
@@ -219,29 +219,29 @@ static void *idle(dscomm_device_queue_t *queue)
     return queue->idle;
 }
 
-static int mark(dscomm_device_queue_t *queue, void **event)
+static int queue_mark(dscomm_device_queue_t *queue, void **event)
 {
     cudaEvent_t made = *event;
     void *before;
-    int code = enter(queue, &before);
+    int code = cuda_enter(queue, &before);
 
     if (!code && !made)
         code = (int)cudaEventCreateWithFlags(&made, cudaEventDisableTiming);
     if (!code)
         code = (int)cudaEventRecord(made, queue->stream);
     *event = made;
-    return leave(before, code);
+    return cuda_leave(before, code);
 }
 
 /* Not to be there yet is no error, but the runtime keeps it as one. */
 static int reached(dscomm_device_queue_t *queue, void *event, int *ret_reached)
 {
     void *before;
-    int code = enter(queue, &before);
+    int code = cuda_enter(queue, &before);
 
     if (!code)
         code = (int)cudaEventQuery(event);
-    leave(before, code);
+    cuda_leave(before, code);
     *ret_reached = code != cudaErrorNotReady;
     return *ret_reached ? code : 0;
 }
@@ -249,12 +249,12 @@ static int reached(dscomm_device_queue_t *queue, void *event, int *ret_reached)
 static void unmark(dscomm_device_queue_t *queue, void *event)
 {
     void *before;
-    int code = enter(queue, &before);
+    int code = cuda_enter(queue, &before);
 
-    leave(before, code ? code : (int)cudaEventDestroy(event));
+    cuda_leave(before, code ? code : (int)cudaEventDestroy(event));
 }
 
-static int free_memory(int on_host, void *memory)
+static int cuda_free(int on_host, void *memory)
 {
     return (int)(on_host ? cudaFreeHost(memory) : cudaFree(memory));
 }
@@ -263,7 +263,7 @@ static int alloc(dscomm_device_queue_t *queue, size_t bytes, int on_host,
                  void **ret_memory)
 {
     void *before, *memory = NULL;
-    int code = enter(queue, &before);
+    int code = cuda_enter(queue, &before);
 
     if (!code)
         code =
@@ -274,16 +274,17 @@ static int alloc(dscomm_device_queue_t *queue, size_t bytes, int on_host,
     if (!code)
         *ret_memory = memory;
     else if (memory)
-        free_memory(on_host, memory);
-    return leave(before, code);
+        cuda_free(on_host, memory);
+    return cuda_leave(before, code);
 }
 
-static void release(dscomm_device_queue_t *queue, int on_host, void *memory)
+static void queue_release(dscomm_device_queue_t *queue, int on_host,
+                          void *memory)
 {
     void *before;
-    int code = enter(queue, &before);
+    int code = cuda_enter(queue, &before);
 
-    leave(before, code ? code : free_memory(on_host, memory));
+    cuda_leave(before, code ? code : cuda_free(on_host, memory));
 }
 
 static int lend(dscomm_device_queue_t *queue, void *memory,
@@ -292,7 +293,7 @@ static int lend(dscomm_device_queue_t *queue, void *memory,
     dscomm_device_card_t card = {.process = (uint64_t)getpid()};
     cudaIpcMemHandle_t handle;
     void *before;
-    int code = enter(queue, &before);
+    int code = cuda_enter(queue, &before);
 
     if (!code)
         code = (int)cudaIpcGetMemHandle(&handle, memory);
@@ -300,7 +301,7 @@ static int lend(dscomm_device_queue_t *queue, void *memory,
         memcpy(card.handle, &handle, sizeof card.handle);
         *ret_card = card;
     }
-    return leave(before, code);
+    return cuda_leave(before, code);
 }
 
 static int map(dscomm_device_queue_t *queue, const dscomm_device_card_t *card,
@@ -308,7 +309,7 @@ static int map(dscomm_device_queue_t *queue, const dscomm_device_card_t *card,
 {
     cudaIpcMemHandle_t handle;
     void *before, *memory = NULL;
-    int code = enter(queue, &before);
+    int code = cuda_enter(queue, &before);
 
     memcpy(&handle, card->handle, sizeof handle);
     if (!code)
@@ -316,22 +317,23 @@ static int map(dscomm_device_queue_t *queue, const dscomm_device_card_t *card,
                                          cudaIpcMemLazyEnablePeerAccess);
     if (!code)
         *ret_memory = memory;
-    return leave(before, code);
+    return cuda_leave(before, code);
 }
 
 static void unmap(dscomm_device_queue_t *queue, void *memory)
 {
     void *before;
-    int code = enter(queue, &before);
+    int code = cuda_enter(queue, &before);
 
-    leave(before, code ? code : (int)cudaIpcCloseMemHandle(memory));
+    cuda_leave(before, code ? code : (int)cudaIpcCloseMemHandle(memory));
 }
 
-static int copy(dscomm_device_queue_t *queue, void *to, size_t to_stride,
-                const void *from, size_t from_stride, size_t bytes, size_t rows)
+static int queue_copy(dscomm_device_queue_t *queue, void *to, size_t to_stride,
+                      const void *from, size_t from_stride, size_t bytes,
+                      size_t rows)
 {
     void *before;
-    int code = enter(queue, &before);
+    int code = cuda_enter(queue, &before);
 
     if (!code)
         code = (int)(rows == 1
@@ -340,17 +342,17 @@ static int copy(dscomm_device_queue_t *queue, void *to, size_t to_stride,
                          : cudaMemcpy2DAsync(to, to_stride, from, from_stride,
                                              bytes, rows, cudaMemcpyDefault,
                                              queue->stream));
-    return leave(before, code);
+    return cuda_leave(before, code);
 }
 
-static int clear(dscomm_device_queue_t *queue, void *memory, size_t bytes)
+static int queue_clear(dscomm_device_queue_t *queue, void *memory, size_t bytes)
 {
     void *before;
-    int code = enter(queue, &before);
+    int code = cuda_enter(queue, &before);
 
     if (!code)
         code = (int)cudaMemsetAsync(memory, 0, bytes, queue->stream);
-    return leave(before, code);
+    return cuda_leave(before, code);
 }
 
 /* A slot of the table that starts a kernel for any number of jobs. */
@@ -359,39 +361,39 @@ static int clear(dscomm_device_queue_t *queue, void *memory, size_t bytes)
                     const dscomm_device_##name##_t *args, size_t jobs)         \
     {                                                                          \
         void *before;                                                          \
-        int code = enter(queue, &before);                                      \
+        int code = cuda_enter(queue, &before);                                 \
                                                                                \
         if (!code)                                                             \
             code = dscomm_priv_cuda_##name(&queue->grid, args, jobs);          \
-        return leave(before, code);                                            \
+        return cuda_leave(before, code);                                       \
     }
 
 KERNEL(worker)
 KERNEL(server)
 KERNEL(unpack)
 
-static int take_back(dscomm_device_queue_t *queue,
-                     const dscomm_device_take_back_t *args)
+static int queue_take_back(dscomm_device_queue_t *queue,
+                           const dscomm_device_take_back_t *args)
 {
     void *before;
-    int code = enter(queue, &before);
+    int code = cuda_enter(queue, &before);
 
     if (!code)
         code = dscomm_priv_cuda_take_back(&queue->grid, args);
-    return leave(before, code);
+    return cuda_leave(before, code);
 }
 
-static int materialise(dscomm_device_queue_t *queue,
-                       const dscomm_device_materialise_t *args)
+static int queue_materialise(dscomm_device_queue_t *queue,
+                             const dscomm_device_materialise_t *args)
 {
     void *before;
-    int code = enter(queue, &before);
+    int code = cuda_enter(queue, &before);
 
     if (!code)
         code = dscomm_priv_cuda_materialise(&queue->grid, args);
     if (!code)
         code = (int)cudaMemsetAsync(args->s, 0, sizeof *args->s, queue->stream);
-    return leave(before, code);
+    return cuda_leave(before, code);
 }
 
 const dscomm_device_ops_t *dscomm_device_cuda(uint32_t abi)
@@ -402,28 +404,28 @@ const dscomm_device_ops_t *dscomm_device_cuda(uint32_t abi)
         .why = why,
         .text = text,
         .device = device,
-        .current = current,
+        .current = cuda_current,
         .open = open_queue,
         .close = close_queue,
         .sync = sync_queue,
-        .follow = follow,
-        .lead = lead,
+        .follow = queue_follow,
+        .lead = queue_lead,
         .idle = idle,
-        .mark = mark,
+        .mark = queue_mark,
         .reached = reached,
         .unmark = unmark,
         .alloc = alloc,
-        .release = release,
+        .release = queue_release,
         .lend = lend,
         .map = map,
         .unmap = unmap,
-        .copy = copy,
-        .clear = clear,
+        .copy = queue_copy,
+        .clear = queue_clear,
         .worker = worker,
         .server = server,
         .unpack = unpack,
-        .materialise = materialise,
-        .take_back = take_back,
+        .materialise = queue_materialise,
+        .take_back = queue_take_back,
     };
 
     return abi == DSCOMM_DEVICE_ABI ? &ops : NULL;

@@ -13,6 +13,10 @@
 /* In module.c: the table of cuda.so, or NULL. The first call loads the
  * module. */
 const dscomm_device_ops_t *dscomm_priv_device_table(void);
+static inline const dscomm_device_ops_t *device_ops(void)
+{
+    return dscomm_priv_device_table();
+}
 /* Why there is no table; static text. */
 const char *dscomm_priv_device_why(void);
 /* Ends all queues and replaces the table; see dscomm_priv_device_use(). */

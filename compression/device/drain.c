@@ -44,31 +44,27 @@ void dscomm_priv_retain(void *memory)
     pthread_mutex_unlock(&lock);
 }
 
-static const dscomm_device_ops_t *ops(void)
-{
-    return dscomm_priv_device_table();
-}
-
 /* Until the queue has ended what it has, or so long, or, where channel is not
  * NULL, until one of its groups ends: the table's code. */
-static int look(const dscomm_channel_t *channel, dscomm_device_queue_t *queue,
-                void **event, int most_ms, int *ret_reached)
+static int queue_look(const dscomm_channel_t *channel,
+                      dscomm_device_queue_t *queue, void **event, int most_ms,
+                      int *ret_reached)
 {
     const gint64 since = g_get_monotonic_time();
     const gint64 end = since + (gint64)most_ms * 1000;
     void *own = NULL, **mark = event ? event : &own;
-    int code = ops()->mark(queue, mark);
+    int code = device_ops()->mark(queue, mark);
 
     *ret_reached = 0;
     if (!code)
-        code = ops()->reached(queue, *mark, ret_reached);
+        code = device_ops()->reached(queue, *mark, ret_reached);
     while (!code && !*ret_reached && g_get_monotonic_time() < end &&
            (!channel || dscomm_priv_channel_status(channel) == DSCOMM_OK)) {
         rest(since);
-        code = ops()->reached(queue, *mark, ret_reached);
+        code = device_ops()->reached(queue, *mark, ret_reached);
     }
     if (own)
-        ops()->unmark(queue, own);
+        device_ops()->unmark(queue, own);
     return code;
 }
 
@@ -76,14 +72,14 @@ int dscomm_priv_device_is_idle(dscomm_device_queue_t *queue, int most_ms)
 {
     int reached;
 
-    return !look(NULL, queue, NULL, most_ms, &reached) && reached;
+    return !queue_look(NULL, queue, NULL, most_ms, &reached) && reached;
 }
 
 static dscomm_status_t drain(const dscomm_channel_t *channel,
                              dscomm_device_queue_t *queue, void **event,
                              int most_ms)
 {
-    int reached, code = look(channel, queue, event, most_ms, &reached);
+    int reached, code = queue_look(channel, queue, event, most_ms, &reached);
     dscomm_status_t status = DSCOMM_OK;
 
     if (code || reached)
@@ -136,6 +132,6 @@ dscomm_status_t dscomm_priv_device_release(dscomm_device_queue_t *queue,
     if (status < 0)
         dscomm_priv_retain(memory);
     else
-        ops()->release(queue, on_host, memory);
+        device_ops()->release(queue, on_host, memory);
     return status;
 }

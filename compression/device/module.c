@@ -51,7 +51,7 @@ static void path_of_module(char *path, size_t size)
 
 /* The table of the module at path, or NULL and why. It stays loaded: kernels
  * are registered by then. */
-static const dscomm_device_ops_t *load(const char *path)
+static const dscomm_device_ops_t *module_load(const char *path)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     const dscomm_device_ops_t *ops;
@@ -82,7 +82,7 @@ const dscomm_device_ops_t *dscomm_priv_device_table(void)
     if (!tried && !foreign) {
         tried = 1;
         path_of_module(path, sizeof path);
-        table = load(path);
+        table = module_load(path);
         dscomm_log(DSCOMM_LOG_INFO, "compression",
                    "buffers of a device are compressed %s%s",
                    table ? "there" : "in host memory: ", table ? "" : why);
@@ -102,7 +102,7 @@ const char *dscomm_codec_device_problem(void)
     return dscomm_priv_device_table() ? NULL : why;
 }
 
-static const dscomm_device_ops_t *current(void)
+static const dscomm_device_ops_t *device_current(void)
 {
     return foreign ? foreign : table;
 }
@@ -111,7 +111,7 @@ void dscomm_priv_device_replace(const dscomm_device_ops_t *ops)
 {
     for (int i = 0; i < DEVICES_MAX; i++) {
         if (queues[i])
-            current()->close(queues[i]);
+            device_current()->close(queues[i]);
         queues[i] = NULL;
     }
     foreign = ops;
@@ -147,8 +147,8 @@ dscomm_status_t dscomm_priv_device_result(int code, const char *what)
 {
     if (!code)
         return DSCOMM_OK;
-    return dscomm_fail(DSCOMM_ERR_IO, "%s: %s says %s", what, current()->name,
-                       current()->text(code));
+    return dscomm_fail(DSCOMM_ERR_IO, "%s: %s says %s", what,
+                       device_current()->name, device_current()->text(code));
 }
 
 dscomm_status_t dscomm_priv_device_queue(int device,
@@ -162,7 +162,7 @@ dscomm_status_t dscomm_priv_device_queue(int device,
                            DEVICES_MAX);
     pthread_mutex_lock(&lock);
     if (!queues[device])
-        code = current()->open(device, &queues[device]);
+        code = device_current()->open(device, &queues[device]);
     *ret_queue = queues[device];
     pthread_mutex_unlock(&lock);
     return dscomm_priv_device_result(code, "beginning with a device");

@@ -11,11 +11,6 @@
 #include <dscomm/dscomm.h>
 #include <string.h>
 
-static const dscomm_device_ops_t *ops(void)
-{
-    return dscomm_priv_device_table();
-}
-
 int dscomm_priv_device_format(dscomm_dtype_t dtype)
 {
     return dtype == DSCOMM_FLOAT32    ? DSCOMM_DEVICE_FLOAT32
@@ -34,7 +29,7 @@ static int suits(const dscomm_exchange_t *x, const part_t *part)
            (uintptr_t)part->buffer % dscomm_dtype_size(x->dtype) == 0;
 }
 
-static size_t bytes_of(const dscomm_exchange_t *x, const part_t *part)
+static size_t part_bytes(const dscomm_exchange_t *x, const part_t *part)
 {
     return part->c->count * dscomm_dtype_size(x->dtype);
 }
@@ -45,7 +40,7 @@ static const char what[] = "copying a buffer";
 static dscomm_status_t transfer(const dscomm_exchange_t *x, part_t *part,
                                 char *to, const char *from)
 {
-    const size_t bytes = bytes_of(x, part);
+    const size_t bytes = part_bytes(x, part);
     void *stream = part->c->stream;
     dscomm_device_queue_t *queue;
     dscomm_status_t status;
@@ -56,7 +51,8 @@ static dscomm_status_t transfer(const dscomm_exchange_t *x, part_t *part,
         return dscomm_device_copy(to, from, bytes, stream);
     status = dscomm_priv_device_queue(device, &queue);
     if (status == DSCOMM_OK)
-        status = dscomm_priv_device_result(ops()->follow(queue, stream), what);
+        status = dscomm_priv_device_result(device_ops()->follow(queue, stream),
+                                           what);
     /* To put a copy there may wait for what is before it, for as long as it
      * takes. */
     if (status == DSCOMM_OK)
@@ -65,14 +61,14 @@ static dscomm_status_t transfer(const dscomm_exchange_t *x, part_t *part,
         return status;
     part->late = 1;
     status = dscomm_priv_device_result(
-        ops()->copy(queue, to, bytes, from, bytes, bytes, 1), what);
+        device_ops()->copy(queue, to, bytes, from, bytes, bytes, 1), what);
     if (status == DSCOMM_OK)
         status = dscomm_priv_exchange_drain(x, queue);
     part->late = status < 0;
     return status;
 }
 
-static void *take_host(const char *origin, size_t bytes)
+static void *part_allocate_host(const char *origin, size_t bytes)
 {
     return dscomm_device_owns(origin)
                ? dscomm_device_staging_alloc(origin, bytes)
@@ -81,8 +77,8 @@ static void *take_host(const char *origin, size_t bytes)
 
 static dscomm_status_t take_copy(const dscomm_exchange_t *x, part_t *part)
 {
-    size_t bytes = bytes_of(x, part);
-    char *memory = take_host(part->buffer, bytes);
+    size_t bytes = part_bytes(x, part);
+    char *memory = part_allocate_host(part->buffer, bytes);
 
     if (!memory)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
@@ -92,10 +88,10 @@ static dscomm_status_t take_copy(const dscomm_exchange_t *x, part_t *part)
     return transfer(x, part, memory, part->origin);
 }
 
-static dscomm_status_t follow(const part_t *part)
+static dscomm_status_t part_follow(const part_t *part)
 {
     return dscomm_priv_device_result(
-        ops()->follow(part->side->queue, part->c->stream),
+        device_ops()->follow(part->side->queue, part->c->stream),
         "beginning with a device");
 }
 
@@ -157,7 +153,7 @@ static dscomm_status_t begin_part(dscomm_exchange_t *x, part_t *part)
     if (suits(x, part) && is_device_of(x, device)) {
         status = dscomm_priv_device_take_side(part, device);
         if (status != DSCOMM_ERR_NO_MEMORY)
-            return status == DSCOMM_OK ? follow(part) : status;
+            return status == DSCOMM_OK ? part_follow(part) : status;
         log_full();
     }
     status = dscomm_priv_device_home(part->c, 1);
@@ -201,7 +197,7 @@ static dscomm_status_t take_stream(const dscomm_exchange_t *x)
 {
     dscomm_group_t *group = x->channel->group;
     dscomm_status_t status =
-        dscomm_group_set_stream(group, ops()->idle(x->queue));
+        dscomm_group_set_stream(group, device_ops()->idle(x->queue));
 
     if (status == DSCOMM_OK || status == DSCOMM_ERR_UNSUPPORTED)
         return DSCOMM_OK;

@@ -7,18 +7,13 @@
 #include <dscomm/dscomm.h>
 #include <string.h>
 
-static const dscomm_device_ops_t *ops(void)
-{
-    return dscomm_priv_device_table();
-}
-
 void dscomm_priv_device_leave(dscomm_exchange_t *x)
 {
     mirror_t *mirror = &x->mirror;
 
     for (size_t i = 0; i < mirror->mark_count; i++)
         if (mirror->marks[i].event)
-            ops()->unmark(mirror->queue, mirror->marks[i].event);
+            device_ops()->unmark(mirror->queue, mirror->marks[i].event);
     g_free(mirror->marks);
     if (mirror->own)
         dscomm_priv_device_release(mirror->queue, 0, mirror->own,
@@ -65,12 +60,12 @@ static dscomm_status_t take_own(dscomm_exchange_t *x, int device, size_t room)
     mirror->room = 0;
     if (status < 0)
         return status;
-    code = ops()->alloc(mirror->queue, room, 0, &memory);
+    code = device_ops()->alloc(mirror->queue, room, 0, &memory);
     dscomm_priv_device_asked(&x->unmirrored, room, code);
     if (code)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "%zu bytes of device %d for encoded rows: %s", room,
-                           device, ops()->text(code));
+                           device, device_ops()->text(code));
     mirror->own = memory;
     mirror->room = room;
     /* It may still be cleared when messages come. */
@@ -155,9 +150,9 @@ static int copy_piece(const dscomm_exchange_t *x, const piece_t *piece)
 {
     if (piece->regions <= 0 || !piece->bytes)
         return 0;
-    return ops()->copy(x->queue, piece->to + piece->offset, x->region,
-                       piece->from + piece->offset, x->region, piece->bytes,
-                       (size_t)piece->regions);
+    return device_ops()->copy(x->queue, piece->to + piece->offset, x->region,
+                              piece->from + piece->offset, x->region,
+                              piece->bytes, (size_t)piece->regions);
 }
 
 /* That much of the packet; neighbours go together. piece has the regions. */
@@ -263,11 +258,11 @@ static mark_t *mark_at(const dscomm_exchange_t *x, stage_t stage, size_t p)
     return &x->mirror.marks[(size_t)stage * x->packet_count + p];
 }
 
-static int mark(const dscomm_exchange_t *x, mark_t *mark)
+static int queue_mark(const dscomm_exchange_t *x, mark_t *queue_mark)
 {
-    int code = ops()->mark(x->queue, &mark->event);
+    int code = device_ops()->mark(x->queue, &queue_mark->event);
 
-    mark->is_set = !code;
+    queue_mark->is_set = !code;
     return code;
 }
 
@@ -281,7 +276,7 @@ int dscomm_priv_device_down(dscomm_exchange_t *x, stage_t stage, size_t p)
         code = copy_down(x, p, x->out, 0, end, extent, &any);
     else
         code = copy_down(x, p, x->in, own, own + 1, extent, &any);
-    return code || !any ? code : mark(x, mark_at(x, stage, p));
+    return code || !any ? code : queue_mark(x, mark_at(x, stage, p));
 }
 
 static int sees(const dscomm_exchange_t *x)
@@ -303,12 +298,12 @@ int dscomm_priv_device_came(dscomm_exchange_t *x, stage_t stage, size_t p)
         x->unfinished = x->queue;
         code = read_others(x, stage, p, &any);
         if (!code && is_last)
-            code = mark(x, mark_at(x, STAGES, MARK_READ));
+            code = queue_mark(x, mark_at(x, STAGES, MARK_READ));
     } else {
         code = copy_others(x, p, &any);
         any &= x->direct;
     }
-    return code || !any ? code : mark(x, mark_at(x, stage, p));
+    return code || !any ? code : queue_mark(x, mark_at(x, stage, p));
 }
 
 int dscomm_priv_device_headers(const dscomm_exchange_t *x, const part_t *part,
@@ -316,14 +311,14 @@ int dscomm_priv_device_headers(const dscomm_exchange_t *x, const part_t *part,
 {
     const char *here = first + part->offset + skip;
 
-    return ops()->copy(x->queue, dscomm_priv_device_there(x, here), x->region,
-                       here, x->region, sizeof(dscomm_row_header_t) - skip,
-                       (size_t)ranks);
+    return device_ops()->copy(
+        x->queue, dscomm_priv_device_there(x, here), x->region, here, x->region,
+        sizeof(dscomm_row_header_t) - skip, (size_t)ranks);
 }
 
 int dscomm_priv_device_mark_end(dscomm_exchange_t *x)
 {
-    return mark(x, mark_at(x, STAGES, MARK_END));
+    return queue_mark(x, mark_at(x, STAGES, MARK_END));
 }
 
 dscomm_status_t dscomm_priv_device_settle(dscomm_exchange_t *x, int most_ms)
@@ -351,7 +346,7 @@ dscomm_status_t dscomm_priv_device_reached(dscomm_exchange_t *x, stage_t stage,
     wanted = mark_at(x, stage, p);
     if (!wanted->is_set)
         return DSCOMM_OK;
-    code = ops()->reached(x->queue, wanted->event, &is_there);
+    code = device_ops()->reached(x->queue, wanted->event, &is_there);
     if (code)
         return dscomm_priv_device_result(code, "waiting for a device");
     if (is_there)

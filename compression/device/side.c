@@ -8,18 +8,8 @@
 
 #define ALIGNMENT 256
 
-static const dscomm_device_ops_t *ops(void)
-{
-    return dscomm_priv_device_table();
-}
-
-static size_t server_count(const dscomm_compressor_t *c)
-{
-    return dscomm_priv_part_count(c, c->channel->rank);
-}
-
 /* A place for bytes behind *end, which moves. */
-static size_t reserve(size_t *end, size_t bytes)
+static size_t side_reserve(size_t *end, size_t bytes)
 {
     size_t at = *end;
 
@@ -32,22 +22,23 @@ static dscomm_status_t furnish(dscomm_device_side_t *side,
                                dscomm_compressor_t *c)
 {
     size_t end = 0, errors = c->padded * sizeof(float);
-    size_t first = reserve(&end, errors), second = first, server, scales;
+    size_t first = side_reserve(&end, errors), second = first, server, scales;
     int code;
 
     if (c->geometry == DSCOMM_GEOMETRY_NATIVE)
-        second = reserve(&end, errors);
-    server = reserve(&end, server_count(c) * sizeof(float));
-    scales = reserve(&end, 3 * sizeof(float));
+        second = side_reserve(&end, errors);
+    server = side_reserve(&end, side_server_count(c) * sizeof(float));
+    scales = side_reserve(&end, 3 * sizeof(float));
     if (dscomm_priv_device_is_short(&c->shortage, end))
         return DSCOMM_ERR_NO_MEMORY;
-    code = ops()->alloc(side->queue, end, 0, (void **)&side->memory);
+    code = device_ops()->alloc(side->queue, end, 0, (void **)&side->memory);
     dscomm_priv_device_asked(&c->shortage, end, code);
     if (code)
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "%zu bytes of device %d for the errors of %zu "
                            "elements: %s",
-                           end, side->device, c->count, ops()->text(code));
+                           end, side->device, c->count,
+                           device_ops()->text(code));
     side->worker[0] = (float *)(side->memory + first);
     side->worker[1] = (float *)(side->memory + second);
     side->server = (float *)(side->memory + server);
@@ -74,7 +65,7 @@ static dscomm_status_t let_go(dscomm_compressor_t *c)
 
     if (status < 0)
         return status;
-    ops()->release(c->side->queue, 0, c->side->memory);
+    device_ops()->release(c->side->queue, 0, c->side->memory);
     g_free(c->side);
     c->side = NULL;
     return DSCOMM_OK;
@@ -100,10 +91,11 @@ void dscomm_priv_device_free(dscomm_compressor_t *c)
 }
 
 /* Of one piece of bytes, which may be none. */
-static int copy(const dscomm_device_side_t *side, void *to, const void *from,
-                size_t bytes)
+static int side_copy(const dscomm_device_side_t *side, void *to,
+                     const void *from, size_t bytes)
 {
-    return bytes ? ops()->copy(side->queue, to, bytes, from, bytes, bytes, 1)
+    return bytes ? device_ops()->copy(side->queue, to, bytes, from, bytes,
+                                      bytes, 1)
                  : 0;
 }
 
@@ -124,45 +116,47 @@ with_host(dscomm_device_side_t *side, const dscomm_compressor_t *c,
 }
 
 /* The host's errors, with scales of 0. */
-static int push(dscomm_device_side_t *side, const dscomm_compressor_t *c)
+static int side_push(dscomm_device_side_t *side, const dscomm_compressor_t *c)
 {
-    int code = copy(side, side->worker[side->now], c->worker,
-                    c->padded * sizeof(float));
+    int code = side_copy(side, side->worker[side->now], c->worker,
+                         c->padded * sizeof(float));
 
     if (!code)
-        code = copy(side, side->server, c->server,
-                    server_count(c) * sizeof(float));
+        code = side_copy(side, side->server, c->server,
+                         side_server_count(c) * sizeof(float));
     return code ? code
-                : ops()->clear(side->queue, side->scales, 3 * sizeof(float));
+                : device_ops()->clear(side->queue, side->scales,
+                                      3 * sizeof(float));
 }
 
-static int materialise(dscomm_device_side_t *side, float *errors, float *scale,
-                       size_t count)
+static int side_materialise(dscomm_device_side_t *side, float *errors,
+                            float *scale, size_t count)
 {
     dscomm_device_materialise_t args = {errors, scale, count};
 
-    return ops()->materialise(side->queue, &args);
+    return device_ops()->materialise(side->queue, &args);
 }
 
 int dscomm_priv_device_materialise_worker(dscomm_device_side_t *side,
                                           const dscomm_compressor_t *c)
 {
-    return materialise(side, side->worker[side->now], side->scales + side->now,
-                       c->padded);
+    return side_materialise(side, side->worker[side->now],
+                            side->scales + side->now, c->padded);
 }
 
-static int pull(dscomm_device_side_t *side, const dscomm_compressor_t *c)
+static int side_pull(dscomm_device_side_t *side, const dscomm_compressor_t *c)
 {
-    size_t server = server_count(c);
+    size_t server = side_server_count(c);
     int code = dscomm_priv_device_materialise_worker(side, c);
 
     if (!code && server)
-        code = materialise(side, side->server, side->scales + 2, server);
+        code = side_materialise(side, side->server, side->scales + 2, server);
     if (!code)
-        code = copy(side, c->worker, side->worker[side->now],
-                    c->padded * sizeof(float));
+        code = side_copy(side, c->worker, side->worker[side->now],
+                         c->padded * sizeof(float));
     return code ? code
-                : copy(side, c->server, side->server, server * sizeof(float));
+                : side_copy(side, c->server, side->server,
+                            server * sizeof(float));
 }
 
 dscomm_status_t dscomm_priv_device_home(const dscomm_compressor_t *c,
@@ -174,7 +168,7 @@ dscomm_status_t dscomm_priv_device_home(const dscomm_compressor_t *c,
     if (!side)
         return status;
     if (side->ahead)
-        status = with_host(side, c, pull, "the errors from a device");
+        status = with_host(side, c, side_pull, "the errors from a device");
     else if (side->late)
         status = await(side, c);
     if (status < 0)
@@ -184,16 +178,17 @@ dscomm_status_t dscomm_priv_device_home(const dscomm_compressor_t *c,
     return status;
 }
 
-static int clear(dscomm_device_side_t *side, const dscomm_compressor_t *c)
+static int side_clear(dscomm_device_side_t *side, const dscomm_compressor_t *c)
 {
-    size_t server = server_count(c) * sizeof(float);
-    int code = ops()->clear(side->queue, side->worker[side->now],
-                            c->padded * sizeof(float));
+    size_t server = side_server_count(c) * sizeof(float);
+    int code = device_ops()->clear(side->queue, side->worker[side->now],
+                                   c->padded * sizeof(float));
 
     if (!code && server)
-        code = ops()->clear(side->queue, side->server, server);
+        code = device_ops()->clear(side->queue, side->server, server);
     return code ? code
-                : ops()->clear(side->queue, side->scales, 3 * sizeof(float));
+                : device_ops()->clear(side->queue, side->scales,
+                                      3 * sizeof(float));
 }
 
 /* Where the device fails the next call will tell. */
@@ -208,7 +203,7 @@ dscomm_status_t dscomm_priv_device_discard(const dscomm_compressor_t *c,
     if (!side || status < 0)
         return status;
     side->ahead = 0;
-    side->behind = !zero || clear(side, c);
+    side->behind = !zero || side_clear(side, c);
     return status;
 }
 
@@ -244,7 +239,7 @@ dscomm_status_t dscomm_priv_device_take_side(part_t *part, int device)
     if (status == DSCOMM_OK && !c->side)
         status = new_side(c, device);
     if (status == DSCOMM_OK && c->side->behind)
-        status = with_host(c->side, c, push, "the errors to a device");
+        status = with_host(c->side, c, side_push, "the errors to a device");
     if (status < 0)
         return status;
     c->side->behind = 0;

@@ -20,6 +20,11 @@ struct dscomm_device_side {
     float *kept[2]; /* the host's, after the compressor was freed */
 };
 
+/* Elements of the server error. */
+static inline size_t side_server_count(const dscomm_compressor_t *c)
+{
+    return dscomm_priv_part_count(c, c->channel->rank);
+}
 /* Gives the part a side on that device, with the compressor's errors.
  * ERR_NO_MEMORY: the device has no room; the host keeps the errors. */
 dscomm_status_t dscomm_priv_device_take_side(part_t *part, int device);

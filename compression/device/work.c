@@ -13,16 +13,6 @@
 
 #define TOGETHER DSCOMM_DEVICE_TOGETHER
 
-static const dscomm_device_ops_t *ops(void)
-{
-    return dscomm_priv_device_table();
-}
-
-static size_t server_count(const dscomm_compressor_t *c)
-{
-    return dscomm_priv_part_count(c, c->channel->rank);
-}
-
 static dscomm_device_format_t format_of(const dscomm_exchange_t *x)
 {
     return (dscomm_device_format_t)dscomm_priv_device_format(x->dtype);
@@ -41,12 +31,12 @@ static int is_at_work(const part_t *part)
 
 static int is_server(const part_t *part)
 {
-    return part->side && !part->not_finite && server_count(part->c);
+    return part->side && !part->not_finite && side_server_count(part->c);
 }
 
 /* The next ones from *at, which moves on. */
-static void gather(const dscomm_exchange_t *x, size_t *at, size_t end,
-                   int (*wants)(const part_t *part), batch_t *ret_batch)
+static void batch_gather(const dscomm_exchange_t *x, size_t *at, size_t end,
+                         int (*wants)(const part_t *part), batch_t *ret_batch)
 {
     ret_batch->count = 0;
     for (; *at < end && ret_batch->count < TOGETHER; ++*at)
@@ -101,7 +91,7 @@ static int work(const dscomm_exchange_t *x, const batch_t *batch)
             code = dscomm_priv_device_headers(x, part, x->out,
                                               x->channel->ranks, 0);
     }
-    return code ? code : ops()->worker(x->queue, args, batch->count);
+    return code ? code : device_ops()->worker(x->queue, args, batch->count);
 }
 
 /* Of what all ranks have sent to this one, its own is there already. */
@@ -111,7 +101,8 @@ static int keep_own(const dscomm_exchange_t *x)
     char *from = dscomm_priv_device_there(x, region_of(x, x->out, own));
     char *to = dscomm_priv_device_there(x, region_of(x, x->in, own));
 
-    return ops()->copy(x->queue, to, x->region, from, x->region, x->region, 1);
+    return device_ops()->copy(x->queue, to, x->region, from, x->region,
+                              x->region, 1);
 }
 
 /* The rows of parts that are done leave, while others are being done. */
@@ -125,7 +116,7 @@ dscomm_status_t dscomm_priv_device_encode(dscomm_exchange_t *x)
         return DSCOMM_OK;
     x->unfinished = x->queue;
     while (at < x->part_count && !code) {
-        gather(x, &at, x->part_count, is_at_work, &batch);
+        batch_gather(x, &at, x->part_count, is_at_work, &batch);
         if (batch.count)
             code = work(x, &batch);
         for (; p < x->packet_count && last_part(x, p) < at && !code; p++)
@@ -151,7 +142,8 @@ static char *result_of(const dscomm_exchange_t *x)
 
 /* Whether there is anything to reduce; the header of the result, without its
  * scale where the device is to say it. */
-static int judge(const dscomm_exchange_t *x, part_t *part, char *const *rows)
+static int part_judge(const dscomm_exchange_t *x, part_t *part,
+                      char *const *rows)
 {
     part->not_finite = dscomm_priv_not_finite(x, part, rows);
     dscomm_priv_put_header(part, part->not_finite ? NAN : 0, 1, result_of(x));
@@ -160,7 +152,7 @@ static int judge(const dscomm_exchange_t *x, part_t *part, char *const *rows)
                : dscomm_priv_device_headers(x, part, result_of(x), 1, 0);
 }
 
-static int serve(const dscomm_exchange_t *x, const batch_t *batch)
+static int batch_reduce(const dscomm_exchange_t *x, const batch_t *batch)
 {
     dscomm_device_server_t args[TOGETHER];
     int code;
@@ -173,13 +165,13 @@ static int serve(const dscomm_exchange_t *x, const batch_t *batch)
         args[i] = (dscomm_device_server_t){
             .rows = rows_of(x, part, x->in),
             .factor = c->op == DSCOMM_AVG ? share : 1,
-            .count = server_count(c),
+            .count = side_server_count(c),
             .c = part->side->server,
             .s = part->side->scales + 2,
             .ret_row = row_there(x, part, x->in, x->channel->rank),
         };
     }
-    code = ops()->server(x->queue, args, batch->count);
+    code = device_ops()->server(x->queue, args, batch->count);
     for (size_t i = 0; i < batch->count && x->direct && !code; i++)
         code = dscomm_priv_device_headers(x, batch->at[i], result_of(x), 1,
                                           sizeof(float));
@@ -197,11 +189,11 @@ dscomm_status_t dscomm_priv_device_reduce(dscomm_exchange_t *x, size_t first,
         return DSCOMM_OK;
     for (size_t i = first; i < end && !code; i++)
         if (part_at(x, i)->side)
-            code = judge(x, part_at(x, i), rows);
+            code = part_judge(x, part_at(x, i), rows);
     while (first < end && !code) {
-        gather(x, &first, end, is_server, &batch);
+        batch_gather(x, &first, end, is_server, &batch);
         if (batch.count)
-            code = serve(x, &batch);
+            code = batch_reduce(x, &batch);
         for (; x->served < x->packet_count && last_part(x, x->served) < first &&
                !code;
              x->served++)
@@ -211,14 +203,15 @@ dscomm_status_t dscomm_priv_device_reduce(dscomm_exchange_t *x, size_t first,
 }
 
 /* What was lost is unknown. */
-static int forget(const part_t *part)
+static int part_forget(const part_t *part)
 {
     dscomm_device_side_t *side = part->side;
-    int code = ops()->clear(side->queue, side->server,
-                            server_count(part->c) * sizeof(float));
+    int code = device_ops()->clear(side->queue, side->server,
+                                   side_server_count(part->c) * sizeof(float));
 
     return code ? code
-                : ops()->clear(side->queue, side->scales + 2, sizeof(float));
+                : device_ops()->clear(side->queue, side->scales + 2,
+                                      sizeof(float));
 }
 
 dscomm_status_t dscomm_priv_device_reduced(const dscomm_exchange_t *x,
@@ -228,14 +221,15 @@ dscomm_status_t dscomm_priv_device_reduced(const dscomm_exchange_t *x,
 
     part->scale = dscomm_priv_scale_of(part, result_of(x));
     if (is_server(part) && dscomm_priv_keeps(part->c, part->scale))
-        code = forget(part);
+        code = part_forget(part);
     dscomm_priv_put_header(part, part->scale, 1, result_of(x));
     return dscomm_priv_device_result(code, "reducing on a device");
 }
 
 /* As dscomm_priv_take_back(), for the part of rank; the errors have been
  * materialised. */
-static int take_back(const dscomm_exchange_t *x, const part_t *part, int rank)
+static int part_take_back(const dscomm_exchange_t *x, const part_t *part,
+                          int rank)
 {
     const dscomm_compressor_t *c = part->c;
     size_t base = (size_t)rank * c->chunk;
@@ -247,7 +241,7 @@ static int take_back(const dscomm_exchange_t *x, const part_t *part, int rank)
         .c = part->side->worker[part->side->now] + base,
     };
 
-    return args.count ? ops()->take_back(x->queue, &args) : 0;
+    return args.count ? device_ops()->take_back(x->queue, &args) : 0;
 }
 
 static int take_back_all(const dscomm_exchange_t *x, const part_t *part)
@@ -265,15 +259,15 @@ static int take_back_all(const dscomm_exchange_t *x, const part_t *part)
         if (!ready++)
             code = dscomm_priv_device_materialise_worker(part->side, c);
         if (!code)
-            code = take_back(x, part, r);
+            code = part_take_back(x, part, r);
     }
     return code;
 }
 
 /* What a packet says of a part; before the first of it, errors get back what
  * has led to no result, for which the buffer must be whole. */
-static int prepare(const dscomm_exchange_t *x, const segment_t *segment,
-                   dscomm_device_unpack_t *ret_args)
+static int unpack_prepare(const dscomm_exchange_t *x, const segment_t *segment,
+                          dscomm_device_unpack_t *ret_args)
 {
     const part_t *part = part_at(x, segment->part);
 
@@ -297,10 +291,10 @@ dscomm_status_t dscomm_priv_device_decode(dscomm_exchange_t *x, size_t p)
 
     for (size_t s = packet->first; s < packet->last && !code; s++) {
         if (part_at(x, segment_at(x, s)->part)->side)
-            code = prepare(x, segment_at(x, s), &args[jobs++]);
+            code = unpack_prepare(x, segment_at(x, s), &args[jobs++]);
         if (code || !jobs || (jobs < TOGETHER && s + 1 < packet->last))
             continue;
-        code = ops()->unpack(x->queue, args, jobs);
+        code = device_ops()->unpack(x->queue, args, jobs);
         jobs = 0;
     }
     return dscomm_priv_device_result(code, "decoding on a device");
@@ -320,7 +314,7 @@ dscomm_status_t dscomm_priv_device_complete(dscomm_exchange_t *x)
         if (!part->c->stream)
             waits = 1;
         else if (!last || last->c->stream != part->c->stream)
-            code = ops()->lead(x->queue, part->c->stream);
+            code = device_ops()->lead(x->queue, part->c->stream);
         last = part;
     }
     if (!code && waits)

@@ -37,8 +37,8 @@ static void to_float64(const float *values, size_t count, char *to)
     }
 }
 
-static void load(dscomm_dtype_t dtype, const char *from, size_t count,
-                 float *ret_values)
+static void values_load(dscomm_dtype_t dtype, const char *from, size_t count,
+                        float *ret_values)
 {
     const dscomm_codec_kernels_t *kernels = dscomm_priv_codec_kernels();
 
@@ -52,8 +52,8 @@ static void load(dscomm_dtype_t dtype, const char *from, size_t count,
         memcpy(ret_values, from, count * sizeof *ret_values);
 }
 
-static void store(dscomm_dtype_t dtype, const float *values, size_t count,
-                  char *to)
+static void values_store(dscomm_dtype_t dtype, const float *values,
+                         size_t count, char *to)
 {
     const dscomm_codec_kernels_t *kernels = dscomm_priv_codec_kernels();
 
@@ -67,7 +67,8 @@ static void store(dscomm_dtype_t dtype, const float *values, size_t count,
         memcpy(to, values, count * sizeof *values);
 }
 
-static void clear_masked(const uint8_t *mask, size_t count, float *values)
+static void values_clear_masked(const uint8_t *mask, size_t count,
+                                float *values)
 {
     for (size_t i = 0; i < count; i++)
         values[i] = mask[i] ? values[i] : 0;
@@ -84,7 +85,7 @@ static void clear_masked_errors(const dscomm_compressor_t *c, size_t first,
                                 size_t count, float *errors)
 {
     if (c->mask && errors)
-        clear_masked(c->mask + first, inside(c, first, count), errors);
+        values_clear_masked(c->mask + first, inside(c, first, count), errors);
 }
 
 /* A NaN, once in the errors, would stay there for good. A codec with a scale
@@ -98,34 +99,34 @@ static void forget_lost(const dscomm_compressor_t *c, size_t count,
         errors[i] = fabsf(errors[i]) <= FLT_MAX ? errors[i] : 0;
 }
 
-static int is_plain(const dscomm_exchange_t *x, const dscomm_compressor_t *c,
-                    const char *buffer)
+static int buffer_is_plain(const dscomm_exchange_t *x,
+                           const dscomm_compressor_t *c, const char *buffer)
 {
     return x->dtype == DSCOMM_FLOAT32 && !c->mask &&
            (uintptr_t)buffer % sizeof(float) == 0;
 }
 
 /* Elements of the buffer as float32, where they are or in scratch. */
-static const float *fetch(const dscomm_exchange_t *x, const part_t *part,
-                          size_t first, size_t count, float *scratch)
+static const float *values_fetch(const dscomm_exchange_t *x, const part_t *part,
+                                 size_t first, size_t count, float *scratch)
 {
     const dscomm_compressor_t *c = part->c;
     size_t real = inside(c, first, count);
     const char *from = part->buffer + first * dscomm_dtype_size(x->dtype);
 
-    if (real == count && is_plain(x, c, part->buffer))
+    if (real == count && buffer_is_plain(x, c, part->buffer))
         return (const float *)from;
     if (real)
-        load(x->dtype, from, real, scratch);
+        values_load(x->dtype, from, real, scratch);
     memset(scratch + real, 0, (count - real) * sizeof *scratch);
     if (c->mask && real)
-        clear_masked(c->mask + first, real, scratch);
+        values_clear_masked(c->mask + first, real, scratch);
     return scratch;
 }
 
 /* How many elements of a segment rank has in its part. */
-static size_t extent(const dscomm_compressor_t *c, const segment_t *segment,
-                     int rank)
+static size_t segment_extent(const dscomm_compressor_t *c,
+                             const segment_t *segment, int rank)
 {
     size_t all = dscomm_priv_part_count(c, rank);
 
@@ -186,7 +187,8 @@ void dscomm_priv_measure(const dscomm_exchange_t *x, part_t *part)
         size_t count = MIN(BLOCK, c->padded - i);
 
         args.first = i;
-        c->codec->measure(&args, sums, fetch(x, part, i, count, scratch.values),
+        c->codec->measure(&args, sums,
+                          values_fetch(x, part, i, count, scratch.values),
                           c->worker ? c->worker + i : NULL, count);
     }
     args.first = 0;
@@ -199,7 +201,7 @@ void dscomm_priv_encode(const dscomm_exchange_t *x, part_t *part,
     dscomm_compressor_t *c = part->c;
     dscomm_codec_args_t args = args_of(c, 0);
     size_t base = (size_t)rank * c->chunk + segment->from;
-    size_t all = extent(c, segment, rank);
+    size_t all = segment_extent(c, segment, rank);
     scratch_t scratch;
 
     args.keep = dscomm_priv_keeps(c, part->scale);
@@ -210,9 +212,10 @@ void dscomm_priv_encode(const dscomm_exchange_t *x, part_t *part,
         float *errors = c->worker ? c->worker + base + i : NULL;
 
         args.first = base + i;
-        c->codec->encode(
-            &args, part->scale, fetch(x, part, base + i, count, scratch.values),
-            errors, count, code_of(part, segment->from + i, region));
+        c->codec->encode(&args, part->scale,
+                         values_fetch(x, part, base + i, count, scratch.values),
+                         errors, count,
+                         code_of(part, segment->from + i, region));
         forget_lost(c, count, errors);
         clear_masked_errors(c, base + i, count, errors);
     }
@@ -271,7 +274,8 @@ int dscomm_priv_reduce(const dscomm_exchange_t *x, part_t *part,
     dscomm_compressor_t *c = part->c;
     dscomm_codec_args_t args = args_of(c, 1);
     int rank = x->channel->rank, bad = 0;
-    size_t base = (size_t)rank * c->chunk, all = extent(c, segment, rank);
+    size_t base = (size_t)rank * c->chunk,
+           all = segment_extent(c, segment, rank);
     scratch_t scratch;
 
     if (!segment->from)
@@ -316,7 +320,8 @@ void dscomm_priv_encode_result(const dscomm_exchange_t *x, part_t *part,
     dscomm_compressor_t *c = part->c;
     dscomm_codec_args_t args = args_of(c, 1);
     int rank = x->channel->rank;
-    size_t base = (size_t)rank * c->chunk, all = extent(c, segment, rank);
+    size_t base = (size_t)rank * c->chunk,
+           all = segment_extent(c, segment, rank);
 
     args.keep = dscomm_priv_keeps(c, part->scale);
     if (!segment->from)
@@ -342,7 +347,7 @@ void dscomm_priv_take_back(const dscomm_exchange_t *x, part_t *part,
     dscomm_codec_args_t args = args_of(c, 0);
     float scale = dscomm_priv_scale_of(part, region);
     size_t base = (size_t)rank * c->chunk + segment->from;
-    size_t all = extent(c, segment, rank);
+    size_t all = segment_extent(c, segment, rank);
     scratch_t scratch;
 
     if (!c->worker ||
@@ -352,7 +357,8 @@ void dscomm_priv_take_back(const dscomm_exchange_t *x, part_t *part,
     for (size_t i = 0; i < all; i += BLOCK) {
         size_t count = MIN(BLOCK, all - i);
         float *errors = c->worker + base + i;
-        const float *values = fetch(x, part, base + i, count, scratch.values);
+        const float *values =
+            values_fetch(x, part, base + i, count, scratch.values);
 
         args.first = base + i;
         c->codec->accumulate(&args, scale, 1,
@@ -370,7 +376,7 @@ int dscomm_priv_decode(const dscomm_exchange_t *x, part_t *part,
     dscomm_compressor_t *c = part->c;
     dscomm_codec_args_t args = args_of(c, 1);
     size_t base = (size_t)rank * c->chunk + segment->from;
-    size_t all = inside(c, base, extent(c, segment, rank));
+    size_t all = inside(c, base, segment_extent(c, segment, rank));
     size_t size = dscomm_dtype_size(x->dtype);
     float scale = dscomm_priv_scale_of(part, region);
     int bad = 0;
@@ -383,15 +389,15 @@ int dscomm_priv_decode(const dscomm_exchange_t *x, part_t *part,
         float values[BLOCK];
 
         args.first = base + i;
-        if (is_plain(x, c, part->buffer)) {
+        if (buffer_is_plain(x, c, part->buffer)) {
             bad |= c->codec->decode(&args, scale, code, count, (float *)to);
             continue;
         }
         args.stream = 0;
         bad |= c->codec->decode(&args, scale, code, count, values);
         if (c->mask)
-            clear_masked(c->mask + base + i, count, values);
-        store(x->dtype, values, count, to);
+            values_clear_masked(c->mask + base + i, count, values);
+        values_store(x->dtype, values, count, to);
     }
     if (x->stream) /* other threads see what went around the caches */
         atomic_thread_fence(memory_order_seq_cst);

@@ -209,8 +209,8 @@ static dscomm_status_t fail_order(const dscomm_compressor_t *c, int rank,
 }
 
 /* OK where the work in that place is complete; it is freed. */
-static dscomm_status_t look(dscomm_exchange_t *x, dscomm_work_t **work,
-                            int rank)
+static dscomm_status_t work_look(dscomm_exchange_t *x, dscomm_work_t **work,
+                                 int rank)
 {
     dscomm_status_t status;
 
@@ -232,7 +232,7 @@ static dscomm_status_t look_all(dscomm_exchange_t *x, dscomm_work_t **works,
     dscomm_status_t status = DSCOMM_OK;
 
     for (int r = 0; r < x->channel->ranks && status == DSCOMM_OK; r++)
-        status = look(x, slot(x, works, p, r), r);
+        status = work_look(x, slot(x, works, p, r), r);
     return status;
 }
 
@@ -330,9 +330,10 @@ static dscomm_status_t fail_code(const dscomm_exchange_t *x, const part_t *part,
 }
 
 /* A device does whole parts, afterwards. */
-static dscomm_status_t reduce_segment(dscomm_exchange_t *x, part_t *part,
-                                      const segment_t *segment,
-                                      char *const *rows)
+static dscomm_status_t exchange_reduce_segment(dscomm_exchange_t *x,
+                                               part_t *part,
+                                               const segment_t *segment,
+                                               char *const *rows)
 {
     if (part->side)
         return DSCOMM_OK;
@@ -359,7 +360,7 @@ static dscomm_status_t reduce_packet(dscomm_exchange_t *x, size_t p)
         if (!segment->from)
             status = check_rows(x, part, 0, x->in);
         if (!status)
-            status = reduce_segment(x, part, segment, rows);
+            status = exchange_reduce_segment(x, part, segment, rows);
         if (segment->to == part->c->chunk)
             ready = segment->part + 1;
     }
@@ -553,8 +554,8 @@ static dscomm_status_t finish_send(dscomm_exchange_t *x)
 
     if (x->decoded == x->packet_count && x->acknowledged &&
         x->sent < all_sends(x))
-        status = look(x, slot(x, x->sends, 0, 0) + x->sent,
-                      (int)(x->sent % (size_t)x->channel->ranks));
+        status = work_look(x, slot(x, x->sends, 0, 0) + x->sent,
+                           (int)(x->sent % (size_t)x->channel->ranks));
     if (status == DSCOMM_OK)
         x->sent++;
     return status;

@@ -45,7 +45,7 @@ dscomm_exchange_t *dscomm_priv_exchange_new(dscomm_channel_t *channel)
     return x;
 }
 
-static dscomm_status_t free_memory(dscomm_exchange_t *x)
+static dscomm_status_t exchange_free_memory(dscomm_exchange_t *x)
 {
     dscomm_status_t status = DSCOMM_OK;
 
@@ -60,17 +60,17 @@ static dscomm_status_t free_memory(dscomm_exchange_t *x)
     return status;
 }
 
-static void destroy(dscomm_exchange_t *x)
+static void exchange_destroy(dscomm_exchange_t *x)
 {
     g_free(x->plan.at);
     g_free(x->works.at);
-    free_memory(x);
+    exchange_free_memory(x);
     dscomm_priv_device_leave(x);
     g_free(x->mapped);
     g_free(x);
 }
 
-static void abandon(dscomm_exchange_t *x)
+static void exchange_abandon(dscomm_exchange_t *x)
 {
     x->channel->windows.abandoned |= x->unfinished != NULL;
     x->next = NULL;
@@ -83,9 +83,9 @@ void dscomm_priv_exchange_free(dscomm_exchange_t *x)
         dscomm_exchange_t *next = x->next;
 
         if (dscomm_priv_device_settle(x, x->timeout_ms) < 0)
-            abandon(x);
+            exchange_abandon(x);
         else
-            destroy(x);
+            exchange_destroy(x);
         x = next;
     }
 }
@@ -102,7 +102,7 @@ void dscomm_priv_exchange_retire(dscomm_exchange_t *x)
         g_atomic_int_set(&part_at(x, i)->c->busy, 0);
     x->part_count = x->segment_count = x->packet_count = 0;
     if (x->abandoned) {
-        abandon(x);
+        exchange_abandon(x);
     } else {
         x->next = channel->idle;
         channel->idle = x;
@@ -122,10 +122,10 @@ static void *take_pinned(dscomm_exchange_t *x, size_t room)
     return memory;
 }
 
-static dscomm_status_t take_memory(dscomm_exchange_t *x, size_t room)
+static dscomm_status_t exchange_allocate(dscomm_exchange_t *x, size_t room)
 {
     void *memory = NULL;
-    dscomm_status_t status = free_memory(x);
+    dscomm_status_t status = exchange_free_memory(x);
 
     if (status < 0)
         return status;
@@ -156,7 +156,7 @@ dscomm_status_t dscomm_priv_exchange_room(dscomm_exchange_t *x)
     if (status == DSCOMM_OK &&
         (room > x->room || (x->queue && !x->pinned &&
                             !dscomm_priv_device_is_short(&x->unpinned, room))))
-        status = take_memory(x, room);
+        status = exchange_allocate(x, room);
     if (status < 0)
         return status;
     x->out = x->memory;

@@ -39,17 +39,17 @@ static void add_segment(dscomm_exchange_t *x, const segment_t *segment)
 }
 
 /* The elements of a row that are sent in one piece, whole blocks. */
-static size_t step_of(const dscomm_compressor_t *c)
+static size_t packet_step(const dscomm_compressor_t *c)
 {
     return MAX(PACKET_BYTES / MAX(c->block, 1), 1) * (size_t)DSCOMM_CODEC_BLOCK;
 }
 
 /* A row is cut between blocks. */
-static void cut(dscomm_exchange_t *x, size_t index)
+static void packet_cut(dscomm_exchange_t *x, size_t index)
 {
     const part_t *part = part_at(x, index);
     const dscomm_compressor_t *c = part->c;
-    size_t step = step_of(c), at = 0;
+    size_t step = packet_step(c), at = 0;
 
     for (size_t from = 0; from < c->chunk; from += step) {
         size_t to = MIN(from + step, c->chunk);
@@ -64,15 +64,15 @@ static void cut(dscomm_exchange_t *x, size_t index)
 }
 
 /* Places for n parts, and for the pieces that they are cut into. */
-static dscomm_status_t take_plan(dscomm_exchange_t *x,
-                                 dscomm_compressor_t *const *compressors,
-                                 size_t n)
+static dscomm_status_t plan_allocate(dscomm_exchange_t *x,
+                                     dscomm_compressor_t *const *compressors,
+                                     size_t n)
 {
     size_t pieces = 0;
     dscomm_status_t status;
 
     for (size_t i = 0; i < n; i++) {
-        size_t step = step_of(compressors[i]);
+        size_t step = packet_step(compressors[i]);
 
         pieces +=
             compressors[i]->chunk / step + (compressors[i]->chunk % step != 0);
@@ -93,7 +93,7 @@ dscomm_priv_exchange_plan(dscomm_exchange_t *x,
                           dscomm_compressor_t *const *compressors,
                           void *const *buffers, size_t n, dscomm_dtype_t dtype)
 {
-    dscomm_status_t status = take_plan(x, compressors, n);
+    dscomm_status_t status = plan_allocate(x, compressors, n);
     size_t bytes = 0;
 
     if (status < 0)
@@ -108,7 +108,7 @@ dscomm_priv_exchange_plan(dscomm_exchange_t *x,
             .signature = dscomm_priv_row_signature(compressors[i], dtype)};
         x->region += compressors[i]->row;
         bytes += compressors[i]->count * dscomm_dtype_size(dtype);
-        cut(x, i);
+        packet_cut(x, i);
     }
     x->stream = bytes >= STREAM_BYTES;
     x->timeout_ms = dscomm_group_timeout(x->channel->parent);

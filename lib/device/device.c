@@ -101,7 +101,7 @@ static int see_loads(struct dl_phdr_info *info, size_t size, void *ret_loads)
 }
 
 /* Stays loaded from here on. */
-static int find(void)
+static int driver_find(void)
 {
     void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_NOLOAD);
 
@@ -123,7 +123,7 @@ _Atomic(struct link_map *) dscomm_priv_device_last, dscomm_priv_device_looked;
 
 /* What an object needs comes behind it in the list; it is bound to stay, in
  * case that it came from somewhere else at the same time. */
-static void settle(struct link_map *map)
+static void driver_pin(struct link_map *map)
 {
     struct link_map *next;
 
@@ -139,7 +139,7 @@ void dscomm_priv_device_anchor(void *handle)
     struct link_map *map;
 
     if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0)
-        settle(map);
+        driver_pin(map);
 }
 
 /* Where there is no module: the object that this is in. */
@@ -150,7 +150,7 @@ static struct link_map *find_last(void)
 
     if (!atomic_load_explicit(&dscomm_priv_device_last, memory_order_acquire) &&
         dladdr1(&functions, &info, (void **)&map, RTLD_DL_LINKMAP))
-        settle(map);
+        driver_pin(map);
     return atomic_load_explicit(&dscomm_priv_device_last, memory_order_acquire);
 }
 
@@ -159,11 +159,11 @@ void dscomm_priv_device_anchor_rest(void)
     struct link_map *map = find_last();
 
     if (map)
-        settle(map);
+        driver_pin(map);
 }
 
 /* Looks for the driver where anything was loaded since that was done. */
-static int look(void)
+static int driver_look(void)
 {
     unsigned long long now = 0;
 
@@ -171,7 +171,7 @@ static int look(void)
     if (now == atomic_load_explicit(&loads, memory_order_relaxed))
         return 0;
     pthread_mutex_lock(&lock);
-    if (!driver && find())
+    if (!driver && driver_find())
         atomic_store_explicit(&driver, &functions, memory_order_release);
     atomic_store_explicit(&loads, now, memory_order_relaxed);
     pthread_mutex_unlock(&lock);
@@ -182,14 +182,14 @@ int dscomm_priv_device_look(void)
 {
     struct link_map *last = find_last();
 
-    if (atomic_load_explicit(&driver, memory_order_acquire) || look())
+    if (atomic_load_explicit(&driver, memory_order_acquire) || driver_look())
         return 1;
     atomic_store_explicit(&dscomm_priv_device_looked, last,
                           memory_order_release);
     return 0;
 }
 
-static address_t address(const void *pointer)
+static address_t address_of(const void *pointer)
 {
     return (address_t)(uintptr_t)pointer;
 }
@@ -199,10 +199,11 @@ int dscomm_device_owns(const void *pointer)
     unsigned type = 0, managed = 0;
 
     if (!pointer || !dscomm_priv_device_present() ||
-        functions.attribute(&type, ATTRIBUTE_TYPE, address(pointer)) ||
+        functions.attribute(&type, ATTRIBUTE_TYPE, address_of(pointer)) ||
         type != TYPE_DEVICE)
         return 0;
-    return functions.attribute(&managed, ATTRIBUTE_MANAGED, address(pointer)) ||
+    return functions.attribute(&managed, ATTRIBUTE_MANAGED,
+                               address_of(pointer)) ||
            !managed;
 }
 
@@ -247,25 +248,26 @@ static int find_primary(int ordinal, void **ret_context)
     return code;
 }
 
-/* Makes the context of pointer's memory this thread's, until leave(); where
- * that memory belongs to none, as a pool's does, its device's own. CUDA's
+/* Makes the context of pointer's memory this thread's, until context_leave();
+ * where that memory belongs to none, as a pool's does, its device's own. CUDA's
  * code. */
-static int enter(const void *pointer)
+static int context_enter(const void *pointer)
 {
     void *context = NULL;
     int code, ordinal = -1;
 
-    code = functions.attribute(&context, ATTRIBUTE_CONTEXT, address(pointer));
+    code =
+        functions.attribute(&context, ATTRIBUTE_CONTEXT, address_of(pointer));
     if (!code && !context) {
-        code =
-            functions.attribute(&ordinal, ATTRIBUTE_ORDINAL, address(pointer));
+        code = functions.attribute(&ordinal, ATTRIBUTE_ORDINAL,
+                                   address_of(pointer));
         if (!code)
             code = find_primary(ordinal, &context);
     }
     return code ? code : functions.push(context);
 }
 
-static void leave(void)
+static void context_leave(void)
 {
     void *context;
 
@@ -286,11 +288,11 @@ static dscomm_status_t result(int code, const char *what)
 
 dscomm_status_t dscomm_priv_device_sync(const void *pointer, void *stream)
 {
-    int code = enter(pointer);
+    int code = context_enter(pointer);
 
     if (!code) {
         code = functions.synchronize(stream);
-        leave();
+        context_leave();
     }
     return result(code, "waiting for a device");
 }
@@ -309,21 +311,22 @@ dscomm_status_t dscomm_device_copy(void *dest, const void *source, size_t bytes,
         return dscomm_fail(DSCOMM_ERR_INVALID,
                            "dscomm_device_copy: one of dest and source must be "
                            "device memory, the other one host memory");
-    code = enter(is_dest ? dest : source);
+    code = context_enter(is_dest ? dest : source);
     if (!code) {
-        code = is_dest
-                   ? functions.to_device(address(dest), source, bytes, stream)
-                   : functions.to_host(dest, address(source), bytes, stream);
+        code =
+            is_dest
+                ? functions.to_device(address_of(dest), source, bytes, stream)
+                : functions.to_host(dest, address_of(source), bytes, stream);
         if (!code)
             code = functions.synchronize(stream);
-        leave();
+        context_leave();
     }
     return result(code,
                   is_dest ? "copying to a device" : "copying from a device");
 }
 
 /* The latest that is large enough, but not by far. */
-static block_t *cache_evict(size_t size)
+static block_t *cache_take(size_t size)
 {
     block_t *block;
 
@@ -348,22 +351,22 @@ static void drop_oldest(blocks_t *dropped)
 }
 
 /* Where the context has gone, so has what it had pinned. */
-static void release(blocks_t *dropped)
+static void blocks_release(blocks_t *dropped)
 {
     block_t *block;
 
     while ((block = TAILQ_FIRST(dropped)) != NULL) {
         TAILQ_REMOVE(dropped, block, link);
-        if (!enter(block)) {
+        if (!context_enter(block)) {
             functions.unpin(block);
-            leave();
+            context_leave();
         }
         free(block);
     }
 }
 
 /* May so much more be pinned, if need be in place of what is kept? */
-static int reserve(size_t size, blocks_t *dropped)
+static int cache_reserve(size_t size, blocks_t *dropped)
 {
     if (size > PINNED_MOST)
         return 0;
@@ -382,14 +385,15 @@ static void unreserve(size_t size)
     pthread_mutex_unlock(&lock);
 }
 
-static block_t *make(const void *pointer, size_t size, int reserved)
+static block_t *block_make(const void *pointer, size_t size, int reserved)
 {
     block_t *block = aligned_alloc(PAGE, size);
     int pins = 0;
 
-    if (block && reserved && dscomm_priv_device_present() && !enter(pointer)) {
+    if (block && reserved && dscomm_priv_device_present() &&
+        !context_enter(pointer)) {
         pins = !functions.pin(block, size, PORTABLE);
-        leave();
+        context_leave();
     }
     if (reserved && !pins)
         unreserve(size);
@@ -406,13 +410,13 @@ void *dscomm_device_staging_alloc(const void *pointer, size_t bytes)
     int reserved = 0;
 
     pthread_mutex_lock(&lock);
-    block = cache_evict(size);
+    block = cache_take(size);
     if (!block)
-        reserved = reserve(size, &dropped);
+        reserved = cache_reserve(size, &dropped);
     pthread_mutex_unlock(&lock);
-    release(&dropped);
+    blocks_release(&dropped);
     if (!block)
-        block = make(pointer, size, reserved);
+        block = block_make(pointer, size, reserved);
     return block ? block + 1 : NULL;
 }
 
@@ -432,5 +436,5 @@ void dscomm_device_staging_free(void *memory)
     if (++cached > CACHED_MOST)
         drop_oldest(&dropped);
     pthread_mutex_unlock(&lock);
-    release(&dropped);
+    blocks_release(&dropped);
 }

@@ -175,7 +175,7 @@ static void float8_e4m3_sum(void *dest, const void *const *sources,
     fold_t fold = {dest, sources, nsources, 0, 0, factors, 0};
 
     if (nsources > 2 && nsources <= SOURCES_MAX &&
-        begin(DSCOMM_FLOAT8_E4M3, DSCOMM_SUM, 1, count, &fold) == 0)
+        fold_begin(DSCOMM_FLOAT8_E4M3, DSCOMM_SUM, 1, count, &fold) == 0)
         fold_all(AS_THEY_ARE, &fold, 1);
     else
         NEXT_ROW[DSCOMM_FLOAT8_E4M3][DSCOMM_SUM](dest, sources, nsources, count,
@@ -191,7 +191,7 @@ static void float8_e4m3_avg(void *dest, const void *const *sources,
     fold_t fold = {dest, sources, nsources, 0, 0, factors, 0};
 
     if (nsources <= 2 || nsources > SOURCES_MAX || !(divisor >= 1) ||
-        begin(DSCOMM_FLOAT8_E4M3, DSCOMM_AVG, 1, count, &fold) < 0)
+        fold_begin(DSCOMM_FLOAT8_E4M3, DSCOMM_AVG, 1, count, &fold) < 0)
         NEXT_ROW[DSCOMM_FLOAT8_E4M3][DSCOMM_AVG](dest, sources, nsources, count,
                                                  factors);
     else if (is_power_of_two(divisor) && divisor < 0x1p60)

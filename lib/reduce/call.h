@@ -36,7 +36,8 @@ typedef struct {
 #define SOURCE(s) ((const unsigned char *)fold->sources[s])
 #define FACTOR(op, s) ((op) == DSCOMM_PREMUL_SUM ? fold->factors[s] : 0)
 
-static int is_source(const void *dest, const void *const *sources, size_t n)
+static int fold_is_source(const void *dest, const void *const *sources,
+                          size_t n)
 {
     for (size_t s = 0; s < n; s++) {
         if (sources[s] == dest)
@@ -57,7 +58,8 @@ static int is_odd_average(int dtype, size_t size, const fold_t *fold)
 
 /* -1 where the next row serves: with what is shorter than a vector, and in
  * rare cases, of which one is a factor that is NaN. size: of an element. */
-static int begin(int dtype, int op, size_t size, size_t count, fold_t *fold)
+static int fold_begin(int dtype, int op, size_t size, size_t count,
+                      fold_t *fold)
 {
     size_t before = (uintptr_t)fold->dest % VECTOR_BYTES;
 
@@ -72,7 +74,7 @@ static int begin(int dtype, int op, size_t size, size_t count, fold_t *fold)
     }
     fold->first = (VECTOR_BYTES - before) & ~(size - 1);
     fold->past = fold->bytes >= PAST_LEAST && before % size == 0 &&
-                 !is_source(fold->dest, fold->sources, fold->nsources);
+                 !fold_is_source(fold->dest, fold->sources, fold->nsources);
     return 0;
 }
 
@@ -85,7 +87,7 @@ static int begin(int dtype, int op, size_t size, size_t count, fold_t *fold)
     {                                                                          \
         fold_t fold = {dest, sources, nsources, 0, 0, factors, 0};             \
                                                                                \
-        if (begin(dtype, op, size, count, &fold) == 0)                         \
+        if (fold_begin(dtype, op, size, count, &fold) == 0)                    \
             function(op, &fold);                                               \
         else                                                                   \
             NEXT_ROW[dtype][op](dest, sources, nsources, count, factors);      \

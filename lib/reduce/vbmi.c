@@ -337,7 +337,7 @@ ALWAYS_INLINE u8v join_e5m2(int op, u8v a, u8v b)
         fold_t fold = {dest, sources, 2, 0, 0, factors, 0};                    \
                                                                                \
         if (nsources == 2 && is_ours &&                                        \
-            begin(dtype, op, 1, count, &fold) == 0)                            \
+            fold_begin(dtype, op, 1, count, &fold) == 0)                       \
             function(op, &fold);                                               \
         else                                                                   \
             NEXT_ROW[dtype][op](dest, sources, nsources, count, factors);      \

@@ -2,7 +2,7 @@
 /* Vector kernels for averages of integers. A quotient is cut off, as in C.
  * That of whole numbers is at least 1 / divisor away from the next whole one
  * that it is not, so it may be found by a product with a reciprocal that is
- * larger than it should be by less than that comes to. begin() sees to the
+ * larger than it should be by less than that comes to. fold_begin() sees to the
  * limits. Bytes of a word are numbered from the least. */
 
 /* Of a divisor from 2 on: how many bits divisor - 1 has. */

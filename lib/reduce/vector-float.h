@@ -106,8 +106,8 @@ ALWAYS_INLINE u8v one_nan_8(u8v codes, int8_t top, uint8_t nan)
 #include "lib/reduce/vector-fold.h"
 
 /* bfloat16: low and high halves of words. No sum has a NaN with anything in its
- * lower half, as no source does, and begin() sees to the factors; so rounding
- * turns none into anything else. */
+ * lower half, as no source does, and fold_begin() sees to the factors; so
+ * rounding turns none into anything else. */
 
 ALWAYS_INLINE f32_pair_t widen_bf16(u32v codes)
 {

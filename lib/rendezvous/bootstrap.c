@@ -127,7 +127,8 @@ static char *make_url(const char *host, int port)
         strpbrk(host, ":,") ? "tcp://[%s]:%d" : "tcp://%s:%d", host, port);
 }
 
-static dscomm_status_t open_at(bootstrap_t *own, const char *token, int port)
+static dscomm_status_t bootstrap_open_at(bootstrap_t *own, const char *token,
+                                         int port)
 {
     const char *host = own->join->host ? own->join->host : "*";
     const dscomm_priv_job_t job = {
@@ -159,9 +160,9 @@ static dscomm_status_t bootstrap_serve(bootstrap_t *own)
     if (status == DSCOMM_OK)
         status = find_host(join, &host);
     if (status == DSCOMM_OK)
-        status = open_at(own, token, join->port);
+        status = bootstrap_open_at(own, token, join->port);
     if (status == DSCOMM_ERR_IO && join->port)
-        status = open_at(own, token, 0);
+        status = bootstrap_open_at(own, token, 0);
     if (status == DSCOMM_OK)
         status = rank_sign(own);
     if (status == DSCOMM_OK) {

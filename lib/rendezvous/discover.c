@@ -134,7 +134,7 @@ static dscomm_status_t read_method(const char *text, method_t *method)
 }
 
 /* 1: the environment's numbers are those of the world. */
-static int is_own(const dscomm_env_t *env, const dscomm_join_t *join)
+static int env_is_own(const dscomm_env_t *env, const dscomm_join_t *join)
 {
     return dscomm_env_rank(env) == join->rank &&
            dscomm_env_world_size(env) == join->size;
@@ -142,24 +142,25 @@ static int is_own(const dscomm_env_t *env, const dscomm_join_t *join)
 
 /* A number that a variable tells; what only follows from others does not
  * count. */
-static int told(const dscomm_env_t *env, dscomm_env_field_t field, int number)
+static int number_given(const dscomm_env_t *env, dscomm_env_field_t field,
+                        int number)
 {
     const char *origin = dscomm_env_origin(env, field);
 
     return origin && !strchr(origin, ' ') ? number : -1;
 }
 
-static void choose_seat(const dscomm_env_t *env, dscomm_join_t *join)
+static void join_choose_locality(const dscomm_env_t *env, dscomm_join_t *join)
 {
     join->local_rank = join->local_size = join->node_rank = -1;
-    if (!is_own(env, join))
+    if (!env_is_own(env, join))
         return;
     join->local_rank =
-        told(env, DSCOMM_ENV_LOCAL_RANK, dscomm_env_local_rank(env));
+        number_given(env, DSCOMM_ENV_LOCAL_RANK, dscomm_env_local_rank(env));
     join->local_size =
-        told(env, DSCOMM_ENV_LOCAL_SIZE, dscomm_env_local_size(env));
+        number_given(env, DSCOMM_ENV_LOCAL_SIZE, dscomm_env_local_size(env));
     join->node_rank =
-        told(env, DSCOMM_ENV_NODE_RANK, dscomm_env_node_rank(env));
+        number_given(env, DSCOMM_ENV_NODE_RANK, dscomm_env_node_rank(env));
 }
 
 /* The name of the environment's job is that of the world's only where its ranks
@@ -171,7 +172,7 @@ static void choose_job(const dscomm_env_t *env, dscomm_join_t *join)
         strcmp(source, "torchrun") == 0 || strcmp(source, "dscomm") == 0;
 
     g_strlcpy(join->run_id, agent && *job ? job : "0", sizeof join->run_id);
-    g_strlcpy(join->job, is_own(env, join) ? job : "", sizeof join->job);
+    g_strlcpy(join->job, env_is_own(env, join) ? job : "", sizeof join->job);
 }
 
 /* A place to meet is for several; without numbers each of them would be a job
@@ -232,9 +233,9 @@ static dscomm_status_t choose_rank(const dscomm_init_attr_t *attr,
 }
 
 /* A number that the user gave, or an address, is told by a variable. */
-static int is_told(const dscomm_env_t *env, dscomm_env_field_t field)
+static int field_is_given(const dscomm_env_t *env, dscomm_env_field_t field)
 {
-    return told(env, field, 1) == 1;
+    return number_given(env, field, 1) == 1;
 }
 
 /* Which of several nodes rank 0 is on, and at which port, no launcher of an MPI
@@ -244,17 +245,17 @@ static int is_unsure(const dscomm_env_t *env, const dscomm_join_t *join)
 {
     const env_tier_t tier = env->family->tier;
 
-    if (!is_own(env, join) ||
+    if (!env_is_own(env, join) ||
         (tier != ENV_TIER_MANAGER && tier != ENV_TIER_STEP))
         return 0;
     if (!env->address || dscomm_env_master_port(env) < 1)
         return 1;
     return tier == ENV_TIER_MANAGER && !dscomm_priv_env_one_node(env) &&
-           !is_told(env, DSCOMM_ENV_MASTER_ADDR);
+           !field_is_given(env, DSCOMM_ENV_MASTER_ADDR);
 }
 
 /* A copy, NULL of NULL; without memory for it join is bad. */
-static char *copy(dscomm_join_t *join, const char *text)
+static char *join_copy(dscomm_join_t *join, const char *text)
 {
     char *own = text ? strdup(text) : NULL;
 
@@ -277,14 +278,14 @@ static char *url_of(dscomm_join_t *join, const char *address, int port)
 }
 
 /* What is known of the place goes into the question. */
-static void ask(const dscomm_env_t *env, dscomm_join_t *join)
+static void join_from_env(const dscomm_env_t *env, dscomm_join_t *join)
 {
-    const int likely =
-        !is_told(env, DSCOMM_ENV_MASTER_ADDR) && !dscomm_priv_env_one_node(env);
+    const int likely = !field_is_given(env, DSCOMM_ENV_MASTER_ADDR) &&
+                       !dscomm_priv_env_one_node(env);
 
     if (!likely)
-        join->host = copy(join, env->address);
-    if (is_told(env, DSCOMM_ENV_MASTER_PORT))
+        join->host = join_copy(join, env->address);
+    if (field_is_given(env, DSCOMM_ENV_MASTER_PORT))
         join->port = dscomm_env_master_port(env);
 }
 
@@ -292,10 +293,10 @@ static void ask(const dscomm_env_t *env, dscomm_join_t *join)
  * one where processes that know no secret come, as PyTorch's. */
 static bool has_munge(const dscomm_env_t *env, const dscomm_join_t *join)
 {
-    return join->serve && is_own(env, join) &&
+    return join->serve && env_is_own(env, join) &&
            !strcmp(env->family->name, "slurm") &&
-           !(is_told(env, DSCOMM_ENV_MASTER_ADDR) &&
-             is_told(env, DSCOMM_ENV_MASTER_PORT));
+           !(field_is_given(env, DSCOMM_ENV_MASTER_ADDR) &&
+             field_is_given(env, DSCOMM_ENV_MASTER_PORT));
 }
 
 static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
@@ -319,11 +320,11 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
         return DSCOMM_OK;
     join->ask = is_unsure(env, join);
     if (join->ask)
-        ask(env, join);
+        join_from_env(env, join);
     if (dscomm_env_world_size(env) > 1 && (!*address || port < 1)) {
         status = dscomm_env_check_master(env);
         if (join->ask)
-            join->problem = copy(join, dscomm_last_error());
+            join->problem = join_copy(join, dscomm_last_error());
         return join->ask ? DSCOMM_OK : status;
     }
     /* among several a store is known by its job */
@@ -341,7 +342,7 @@ static dscomm_status_t choose_place(const dscomm_init_attr_t *attr,
     return DSCOMM_OK;
 }
 
-static bool is_loopback(const char *host)
+static bool host_is_loopback(const char *host)
 {
     return g_str_has_prefix(host, "127.") || !strcmp(host, "::1") ||
            !strcmp(host, "localhost");
@@ -357,11 +358,11 @@ static void choose_loopback(dscomm_join_t *join)
     if (!join->serve || join->local_size != join->size)
         return;
     if (join->ask && !join->host)
-        join->host = copy(join, "127.0.0.1");
+        join->host = join_copy(join, "127.0.0.1");
     if (!join->url || !g_str_has_prefix(join->url, "tcp://") ||
         dscomm_priv_address_split(join->url + strlen("tcp://"), &host, &port))
         return;
-    if (!is_loopback(host)) {
+    if (!host_is_loopback(host)) {
         g_free(join->url);
         join->url = url_of(join, "127.0.0.1", port);
     }
@@ -378,7 +379,7 @@ static dscomm_status_t choose_world(const dscomm_init_attr_t *attr,
         status = choose_rank(attr, method, env, join);
     if (status != DSCOMM_OK)
         return status;
-    choose_seat(env, join);
+    join_choose_locality(env, join);
     choose_job(env, join);
     status = choose_place(attr, method, env, join);
     if (status == DSCOMM_OK)
@@ -400,7 +401,7 @@ static void choose_lone(const dscomm_env_t *env, dscomm_join_t *join)
     join->local_rank = join->local_size = join->node_rank = -1;
     g_strlcpy(join->run_id, "0", sizeof join->run_id);
     join->serve = join->ask = 1;
-    join->problem = copy(join, dscomm_last_error());
+    join->problem = join_copy(join, dscomm_last_error());
 }
 
 /* The sources that are there, but were not taken. */
@@ -421,7 +422,7 @@ static void list_losers(const dscomm_env_t *env, char *names, size_t size)
 }
 
 /* One line for who wonders, and what everybody should know. */
-static void tell(const dscomm_env_t *env)
+static void env_log(const dscomm_env_t *env)
 {
     const char *text;
 
@@ -456,7 +457,7 @@ static dscomm_status_t ask_launcher(const dscomm_init_attr_t *attr,
     if (status == DSCOMM_OK && !(ranks_known && place_known))
         status = dscomm_env_status(*ret_env);
     if (status == DSCOMM_OK && !ranks_known)
-        tell(*ret_env);
+        env_log(*ret_env);
     return status;
 }
 
@@ -503,7 +504,7 @@ dscomm_status_t dscomm_priv_discover(const dscomm_init_attr_t *attr,
         return status;
     if (!backend)
         backend = dscomm_priv_setting_text(SETTING_BACKEND);
-    join.backend = copy(&join, backend ? backend : "auto");
+    join.backend = join_copy(&join, backend ? backend : "auto");
     if (join.bad) {
         dscomm_priv_join_clear(&join);
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,

@@ -64,7 +64,7 @@ static char *host_of(const dscomm_join_t *join)
 
 /* As in 127.0.1.1, with which Debian's /etc/hosts answer for the machine's own
  * name. */
-static int is_own_name(const struct sockaddr *address)
+static int address_is_own_name(const struct sockaddr *address)
 {
     const struct sockaddr_in *v4 = (const void *)address;
 
@@ -72,14 +72,14 @@ static int is_own_name(const struct sockaddr *address)
            ntohl(v4->sin_addr.s_addr) != INADDR_LOOPBACK;
 }
 
-static dscomm_address_check_t judge(const struct addrinfo *list)
+static dscomm_address_check_t addresses_judge(const struct addrinfo *list)
 {
     dscomm_address_check_t address = DSCOMM_ADDRESS_WRONG;
 
     for (; list; list = list->ai_next) {
         if (!dscomm_priv_address_is_loopback(list->ai_addr))
             return DSCOMM_ADDRESS_FINE;
-        if (!is_own_name(list->ai_addr))
+        if (!address_is_own_name(list->ai_addr))
             address = DSCOMM_ADDRESS_DOUBTFUL;
     }
     return address;
@@ -100,7 +100,7 @@ dscomm_address_check_t dscomm_priv_address_check(const dscomm_join_t *join,
         !dscomm_priv_resolve(
             host, 0, dscomm_priv_deadline(dscomm_priv_clock_left(deadline)),
             &list, &again)) {
-        address = judge(list);
+        address = addresses_judge(list);
         freeaddrinfo(list);
     }
     g_free(host);
@@ -127,7 +127,7 @@ dscomm_status_t dscomm_priv_address_check_fail(const dscomm_join_t *join)
 /* Its job */
 
 /* The lines of rank 0's key, or what became of it; g_strfreev(). */
-static dscomm_status_t read_host(dscomm_store_t *store, int timeout_ms,
+static dscomm_status_t host_read(dscomm_store_t *store, int timeout_ms,
                                  char ***ret_lines)
 {
     void *value;
@@ -155,7 +155,7 @@ static dscomm_status_t read_host(dscomm_store_t *store, int timeout_ms,
 
 /* *ret_run = the run that dscomm run serves the store for; NULL: it does not.
  * dscomm_store_free() */
-static dscomm_status_t read_agent(dscomm_store_t *store, void **ret_run)
+static dscomm_status_t host_read_agent(dscomm_store_t *store, void **ret_run)
 {
     size_t size;
 
@@ -221,10 +221,10 @@ static void fail_taken(const dscomm_join_t *join, dscomm_store_t *store,
     char **lines, run[RUN_MAX];
     void *agent = NULL;
 
-    if (read_host(store, SOON_MS, &lines) == DSCOMM_OK) {
+    if (host_read(store, SOON_MS, &lines) == DSCOMM_OK) {
         fail_second(join, store, lines, status);
         g_strfreev(lines);
-    } else if (read_agent(store, &agent) == DSCOMM_OK && agent) {
+    } else if (host_read_agent(store, &agent) == DSCOMM_OK && agent) {
         dscomm_fail(status,
                     "rank 0 of %d cannot serve the store at %s, since the port "
                     "is in use by dscomm run, which serves one for run '%s'; "
@@ -266,8 +266,8 @@ char *dscomm_priv_host_text(const dscomm_join_t *join)
 
 /* A store that was opened before the size of the world was known does not have
  * the key yet. */
-static dscomm_status_t announce(const dscomm_join_t *join,
-                                dscomm_store_t *store)
+static dscomm_status_t host_announce(const dscomm_join_t *join,
+                                     dscomm_store_t *store)
 {
     char *text = dscomm_priv_host_text(join);
     dscomm_status_t status =
@@ -278,7 +278,8 @@ static dscomm_status_t announce(const dscomm_join_t *join,
 }
 
 /* ERR_MISMATCH: this process is of another job than rank 0. */
-static dscomm_status_t compare(const dscomm_join_t *join, char *const *lines)
+static dscomm_status_t host_compare(const dscomm_join_t *join,
+                                    char *const *lines)
 {
     char size[16], run[RUN_MAX], node[DSCOMM_NODE_MAX];
     char runs[2][RUN_TEXT_MAX];
@@ -298,7 +299,7 @@ static dscomm_status_t compare(const dscomm_join_t *join, char *const *lines)
                        (long)getpid(), node, size, name_run(run, runs[1]));
 }
 
-static dscomm_status_t fail_late(const dscomm_join_t *join)
+static dscomm_status_t host_fail_late(const dscomm_join_t *join)
 {
     return dscomm_fail(DSCOMM_ERR_TIMEOUT,
                        "a store answers at %s, but rank 0 of %d did not come "
@@ -313,7 +314,7 @@ static dscomm_status_t refuse_agent(const dscomm_join_t *join,
 {
     char run[RUN_MAX];
     void *agent;
-    dscomm_status_t status = read_agent(store, &agent);
+    dscomm_status_t status = host_read_agent(store, &agent);
 
     if (status < 0 || !agent)
         return status;
@@ -334,7 +335,7 @@ static dscomm_status_t await_host(const dscomm_join_t *join,
 {
     int left = dscomm_priv_clock_left(deadline);
     dscomm_status_t status =
-        read_host(store, CLAMP(left, 1, SOON_MS), ret_lines);
+        host_read(store, CLAMP(left, 1, SOON_MS), ret_lines);
 
     if (status != DSCOMM_ERR_TIMEOUT)
         return status;
@@ -342,14 +343,15 @@ static dscomm_status_t await_host(const dscomm_join_t *join,
     if (status < 0)
         return status;
     left = dscomm_priv_clock_left(deadline);
-    status = read_host(store, CLAMP(left, 1, COME_MS), ret_lines);
-    return status == DSCOMM_ERR_TIMEOUT ? fail_late(join) : status;
+    status = host_read(store, CLAMP(left, 1, COME_MS), ret_lines);
+    return status == DSCOMM_ERR_TIMEOUT ? host_fail_late(join) : status;
 }
 
 /* Whether the one that serves the store is this world's rank 0. An earlier
  * job's may just be leaving. */
-static dscomm_status_t check(const dscomm_join_t *join, dscomm_store_t *store,
-                             unsigned number, int64_t deadline)
+static dscomm_status_t host_check(const dscomm_join_t *join,
+                                  dscomm_store_t *store, unsigned number,
+                                  int64_t deadline)
 {
     const int64_t leave =
         MIN(deadline, dscomm_priv_clock_after(dscomm_priv_clock(), LEAVE_MS));
@@ -362,7 +364,7 @@ static dscomm_status_t check(const dscomm_join_t *join, dscomm_store_t *store,
         status = await_host(join, store, deadline, &lines);
         if (status < 0)
             return status;
-        status = compare(join, lines);
+        status = host_compare(join, lines);
         over = dscomm_priv_clock() >= leave;
         /* told of another world size, not of another run, it may be of this
          * job: all its ranks would wait */
@@ -407,7 +409,7 @@ static dscomm_status_t refuse_host(const dscomm_join_t *join,
 
     if (status < 0 || !present)
         return status;
-    status = read_host(store, SOON_MS, &lines);
+    status = host_read(store, SOON_MS, &lines);
     if (status < 0)
         return status;
     dscomm_priv_quote(join->run_id, run, sizeof run);
@@ -428,7 +430,7 @@ static dscomm_status_t check_agent(const dscomm_join_t *join,
                                    dscomm_store_t *store)
 {
     void *run;
-    dscomm_status_t status = read_agent(store, &run);
+    dscomm_status_t status = host_read_agent(store, &run);
 
     if (status < 0)
         return status;
@@ -447,6 +449,6 @@ dscomm_status_t dscomm_priv_host_meet(const dscomm_join_t *join,
         return check_agent(join, store);
     if (!dscomm_priv_join_serves(join))
         return DSCOMM_OK;
-    return join->rank ? check(join, store, number, deadline)
-                      : announce(join, store);
+    return join->rank ? host_check(join, store, number, deadline)
+                      : host_announce(join, store);
 }

@@ -68,7 +68,7 @@ dscomm_status_t dscomm_priv_join_decision_put_failure(dscomm_store_t *store,
     return status;
 }
 
-static dscomm_status_t fail_nonsense(void)
+static dscomm_status_t fail_malformed(void)
 {
     return dscomm_fail(DSCOMM_ERR_PROTOCOL,
                        "what rank 0 published makes no sense; another program "
@@ -101,10 +101,10 @@ static dscomm_status_t read_good(const dscomm_join_t *join, char **lines,
     decision->oversubscribed = strcmp(lines[OVERSUBSCRIBED], "1") == 0;
     if (!status && !decision->oversubscribed &&
         strcmp(lines[OVERSUBSCRIBED], "0"))
-        status = fail_nonsense();
+        status = fail_malformed();
     if (!status &&
         !g_ascii_string_to_signed(lines[PID], 10, 1, G_MAXINT32, &pid, NULL))
-        status = fail_nonsense();
+        status = fail_malformed();
     decision->pid = pid;
     g_strlcpy(decision->node, lines[NODE], sizeof decision->node);
     dscomm_priv_tidy(decision->node, sizeof decision->node);
@@ -112,7 +112,7 @@ static dscomm_status_t read_good(const dscomm_join_t *join, char **lines,
     if (!status &&
         (dscomm_priv_nodes_read(lines[NODES], join->size, &decision->nodes) ||
          dscomm_priv_nodes_read(lines[HOSTS], join->size, &decision->hosts)))
-        status = fail_nonsense();
+        status = fail_malformed();
     return status;
 }
 
@@ -127,7 +127,7 @@ static dscomm_status_t read_failure(const char *text)
         dscomm_priv_quote(lines[2], quoted, sizeof quoted);
         status = dscomm_priv_fail_with((dscomm_status_t)number, quoted);
     } else {
-        status = fail_nonsense();
+        status = fail_malformed();
     }
     g_strfreev(lines);
     return status;
@@ -147,7 +147,7 @@ dscomm_priv_join_decision_read(const dscomm_join_t *join, const char *text,
     if (g_strv_length(lines) == LINES && !strcmp(lines[WORD], "ok"))
         status = read_good(join, lines, &decision);
     else
-        status = fail_nonsense();
+        status = fail_malformed();
     g_strfreev(lines);
     if (!status)
         *ret_decision = decision;
@@ -180,8 +180,8 @@ typedef struct {
 
 /* What the backend says of the hosts; one that can share memory with none is
  * not the host that it seems. */
-static char *ask(const job_t *job, const dscomm_backend_t *backend,
-                 int by_choice)
+static char *backend_query(const job_t *job, const dscomm_backend_t *backend,
+                           int by_choice)
 {
     const char **hosts = g_new(const char *, (guint)job->count), *why = NULL;
     GString *text = g_string_new(NULL);
@@ -208,15 +208,15 @@ static char *ask(const job_t *job, const dscomm_backend_t *backend,
 
 /* NULL, or why the module cannot serve these ranks, or by its own choice does
  * not (to be freed). */
-static char *refuse(const job_t *job, const dscomm_module_t *module,
-                    int by_choice)
+static char *backend_refuse(const job_t *job, const dscomm_module_t *module,
+                            int by_choice)
 {
     int rank = first_without(job->records, job->count, module->name);
 
     if (rank >= 0)
         return g_strdup_printf("rank %d on %s cannot load it%s", rank,
                                job->records[rank].node, job->records[rank].why);
-    return ask(job, module->backend, by_choice);
+    return backend_query(job, module->backend, by_choice);
 }
 
 static dscomm_status_t choose_named(const job_t *job,
@@ -234,7 +234,7 @@ static dscomm_status_t choose_named(const job_t *job,
     status = dscomm_priv_module_find(name, &module);
     if (status < 0)
         return status;
-    why = refuse(job, module, 0);
+    why = backend_refuse(job, module, 0);
     if (why) {
         dscomm_fail(DSCOMM_ERR_NO_BACKEND,
                     "backend %s cannot serve this world of %d ranks: %s", name,
@@ -259,7 +259,8 @@ static dscomm_status_t choose_best(const job_t *job,
         if (module->backend && best &&
             module->backend->priority <= best->backend->priority)
             continue;
-        why = module->backend ? refuse(job, module, 1) : g_strdup(module->why);
+        why = module->backend ? backend_refuse(job, module, 1)
+                              : g_strdup(module->why);
         if (!why)
             best = module;
         else
@@ -291,34 +292,34 @@ dscomm_status_t dscomm_priv_choose_backend(const dscomm_record_t *records,
     return choose_best(&job, ret_module);
 }
 
-/* The nodes, of which the launcher's word counts; and the hosts, by memory
- * alone. */
+/* The nodes, by hosts and the launcher's numbers; and the hosts, by shared
+ * memory alone. */
 static void find_nodes(const dscomm_record_t *records, int size,
                        dscomm_nodes_t *ret_nodes, dscomm_nodes_t *ret_hosts)
 {
-    dscomm_seat_t *seats = g_new0(dscomm_seat_t, (gsize)size);
-    GString *doubt = g_string_new(NULL);
+    dscomm_locality_t *localities = g_new0(dscomm_locality_t, (gsize)size);
+    GString *warning = g_string_new(NULL);
 
     for (int i = 0; i < size; i++)
-        seats[i] = (dscomm_seat_t){
+        localities[i] = (dscomm_locality_t){
             .host = records[i].host,
             .local_rank = (int)records[i].local_rank,
             .local_size = (int)records[i].local_size,
             .node_rank = (int)records[i].node_rank,
         };
-    dscomm_priv_nodes_find(seats, size, ret_nodes, doubt);
-    if (doubt->len)
-        dscomm_log(DSCOMM_LOG_WARN, "core", "%s", doubt->str);
+    dscomm_priv_nodes_find(localities, size, ret_nodes, warning);
+    if (warning->len)
+        dscomm_log(DSCOMM_LOG_WARN, "core", "%s", warning->str);
     for (int i = 0; i < size; i++)
-        seats[i] = (dscomm_seat_t){
+        localities[i] = (dscomm_locality_t){
             .host = *records[i].alone ? records[i].alone : records[i].host,
             .local_rank = -1,
             .local_size = -1,
             .node_rank = -1,
         };
-    dscomm_priv_nodes_find(seats, size, ret_hosts, doubt);
-    g_string_free(doubt, TRUE);
-    g_free(seats);
+    dscomm_priv_nodes_find(localities, size, ret_hosts, warning);
+    g_string_free(warning, TRUE);
+    g_free(localities);
 }
 
 static int job_is_oversubscribed(const dscomm_record_t *records, int size)

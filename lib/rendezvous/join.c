@@ -62,7 +62,7 @@ static dscomm_status_t fail_doubled(const attempt_t *attempt, const char *other,
 }
 
 /* Who is this rank? The first process that says so, and nobody else. */
-static dscomm_status_t claim(const attempt_t *attempt)
+static dscomm_status_t rank_claim(const attempt_t *attempt)
 {
     char *other;
     dscomm_status_t status = dscomm_priv_roster_claim(
@@ -82,7 +82,7 @@ static dscomm_status_t claim(const attempt_t *attempt)
     return status;
 }
 
-static dscomm_status_t put_own_record(const attempt_t *attempt)
+static dscomm_status_t join_put_record(const attempt_t *attempt)
 {
     dscomm_record_t record;
     dscomm_status_t status;
@@ -110,8 +110,8 @@ static dscomm_status_t check_alive(const attempt_t *attempt,
         record, rank, !url || g_str_has_prefix(url, "file://"));
 }
 
-static dscomm_status_t read_record(const void *value, size_t size, int rank,
-                                   dscomm_record_t *record)
+static dscomm_status_t join_read_record(const void *value, size_t size,
+                                        int rank, dscomm_record_t *record)
 {
     const int problem = dscomm_priv_record_read(value, size, record);
 
@@ -138,7 +138,7 @@ static dscomm_status_t get_record(const attempt_t *attempt, int rank,
 
     if (status < 0 || !value)
         return status;
-    status = read_record(value, size, rank, record);
+    status = join_read_record(value, size, rank, record);
     if (status == DSCOMM_OK && rank == 0)
         dscomm_priv_processes_note(attempt->processes, 0, value, size);
     dscomm_store_free(value);
@@ -206,8 +206,8 @@ static dscomm_status_t read_wrong(const attempt_t *attempt)
 
 /* A rank that has ended may have been told that the world can never meet: that
  * is the cause then. */
-static dscomm_status_t find_cause(const attempt_t *attempt,
-                                  dscomm_status_t status)
+static dscomm_status_t join_find_cause(const attempt_t *attempt,
+                                       dscomm_status_t status)
 {
     const char *key = DSCOMM_JOIN_WRONG;
     char why[DSCOMM_ERROR_MAX];
@@ -245,7 +245,7 @@ static dscomm_status_t check_died(const attempt_t *attempt, int count)
 
 /* Whether the world can never meet, or one of the first count ranks has died;
  * by one request. */
-static dscomm_status_t look_in_store(const attempt_t *attempt, int count)
+static dscomm_status_t join_look_in_store(const attempt_t *attempt, int count)
 {
     dscomm_priv_look_t looks[] = {
         {.store = attempt->roster.store, .key = DSCOMM_JOIN_WRONG},
@@ -292,7 +292,8 @@ static const char *server_of(const attempt_t *attempt)
 /* OK if all ranks have come, else who is missing; ERR_MISMATCH if the store has
  * refused ranks whose secret differs, which may be those. *ret_came: so many
  * are known to be there. */
-static dscomm_status_t name_missing(const attempt_t *attempt, int *ret_came)
+static dscomm_status_t join_name_missing(const attempt_t *attempt,
+                                         int *ret_came)
 {
     const dscomm_join_t *join = attempt->join;
     char missing[DSCOMM_ERROR_MAX], refused[DSCOMM_ERROR_MAX];
@@ -314,7 +315,7 @@ static dscomm_status_t name_missing(const attempt_t *attempt, int *ret_came)
 }
 
 /* What rank 0 looks at while it waits. */
-static dscomm_status_t look_around(void *arg)
+static dscomm_status_t join_watch(void *arg)
 {
     watch_t *watch = arg;
     const attempt_t *attempt = watch->attempt;
@@ -322,22 +323,22 @@ static dscomm_status_t look_around(void *arg)
     dscomm_status_t status = look_at_records(watch);
 
     if (status == DSCOMM_OK)
-        status = look_in_store(attempt, attempt->join->size);
+        status = join_look_in_store(attempt, attempt->join->size);
     if (status == DSCOMM_OK)
         watch->refused = dscomm_priv_roster_refused(own->base, own->world,
                                                     server_of(attempt), true);
     return watch->refused ? DSCOMM_ERR_MISMATCH : status;
 }
 
-static dscomm_status_t take_record(void *arg, int rank, const void *value,
-                                   size_t size)
+static dscomm_status_t join_take_record(void *arg, int rank, const void *value,
+                                        size_t size)
 {
     watch_t *watch = arg;
     dscomm_record_t *record = &watch->records[rank];
     dscomm_status_t status;
 
     dscomm_priv_record_clear(record);
-    status = read_record(value, size, rank, record);
+    status = join_read_record(value, size, rank, record);
     return status == DSCOMM_OK ? check_record(watch, rank) : status;
 }
 
@@ -346,13 +347,13 @@ static dscomm_status_t get_records(const attempt_t *attempt,
 {
     const int size = attempt->join->size;
     watch_t watch = {.attempt = attempt, .records = records};
-    dscomm_roster_wait_t wait = {FIRST_LOOK_MS, MOST_LOOK_MS, look_around,
+    dscomm_roster_wait_t wait = {FIRST_LOOK_MS, MOST_LOOK_MS, join_watch,
                                  &watch};
     dscomm_status_t status =
-        dscomm_priv_roster_collect(&attempt->roster, &wait, take_record);
+        dscomm_priv_roster_collect(&attempt->roster, &wait, join_take_record);
 
     if (status == DSCOMM_ERR_TIMEOUT) {
-        dscomm_status_t named = name_missing(attempt, ret_came);
+        dscomm_status_t named = join_name_missing(attempt, ret_came);
 
         return named < 0 ? named : status;
     }
@@ -387,8 +388,8 @@ static dscomm_status_t publish(const attempt_t *attempt,
     return status;
 }
 
-static dscomm_status_t lead(const attempt_t *attempt,
-                            dscomm_join_decision_t *ret_decision)
+static dscomm_status_t join_lead(const attempt_t *attempt,
+                                 dscomm_join_decision_t *ret_decision)
 {
     const int size = attempt->join->size;
     dscomm_record_t *records = g_try_new0(dscomm_record_t, (gsize)size);
@@ -397,7 +398,7 @@ static dscomm_status_t lead(const attempt_t *attempt,
     dscomm_status_t status;
 
     if (records)
-        status = find_cause(attempt, get_records(attempt, records, &came));
+        status = join_find_cause(attempt, get_records(attempt, records, &came));
     else
         status = dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                              "no memory for the records of %d ranks", size);
@@ -419,8 +420,9 @@ static dscomm_status_t lead(const attempt_t *attempt,
 
 /* Takes rank 0's decision from its text. It tells who rank 0 is: the store need
  * not answer any more, and may have ended with rank 0. */
-static dscomm_status_t apply(const attempt_t *attempt, const char *text,
-                             dscomm_join_decision_t *ret_decision)
+static dscomm_status_t decision_apply(const attempt_t *attempt,
+                                      const char *text,
+                                      dscomm_join_decision_t *ret_decision)
 {
     dscomm_status_t status;
 
@@ -493,9 +495,10 @@ static dscomm_status_t look_at_leader(void *arg)
     dscomm_status_t status = check_own_record(attempt);
 
     if (status == DSCOMM_OK)
-        status = find_cause(attempt, check_leader(attempt, &follower->leader));
+        status =
+            join_find_cause(attempt, check_leader(attempt, &follower->leader));
     if (status == DSCOMM_OK && !dscomm_priv_join_serves(attempt->join))
-        status = look_in_store(attempt, 1);
+        status = join_look_in_store(attempt, 1);
     return status;
 }
 
@@ -519,9 +522,9 @@ static dscomm_status_t await_decision(follower_t *follower, void **ret_value,
 }
 
 /* Why rank 0's decision did not come in time. */
-static dscomm_status_t explain_late(const attempt_t *attempt,
-                                    const dscomm_record_t *leader,
-                                    dscomm_status_t status)
+static dscomm_status_t join_explain_late(const attempt_t *attempt,
+                                         const dscomm_record_t *leader,
+                                         dscomm_status_t status)
 {
     const char *how = leader->node && dscomm_priv_record_here(leader)
                           ? dscomm_priv_process_stopped(leader->pid)
@@ -538,14 +541,14 @@ static dscomm_status_t explain_late(const attempt_t *attempt,
                            leader->node, how,
                            attempt->join->timeout_ms / 1000.0);
     g_strlcpy(why, dscomm_last_error(), sizeof why);
-    named = name_missing(attempt, &came);
+    named = join_name_missing(attempt, &came);
     if (named < 0 && came)
         return check_lost(attempt, leader, named);
     return dscomm_priv_fail_with(status, why);
 }
 
-static dscomm_status_t follow(const attempt_t *attempt,
-                              dscomm_join_decision_t *ret_decision)
+static dscomm_status_t join_follow(const attempt_t *attempt,
+                                   dscomm_join_decision_t *ret_decision)
 {
     void *value = NULL;
     size_t size;
@@ -560,9 +563,9 @@ static dscomm_status_t follow(const attempt_t *attempt,
         g_str_has_prefix(value, ROSTER_FAILURE))
         status = check_leader(attempt, leader);
     if (status == DSCOMM_OK)
-        status = apply(attempt, value, ret_decision);
+        status = decision_apply(attempt, value, ret_decision);
     else if (status == DSCOMM_ERR_TIMEOUT)
-        status = explain_late(attempt, leader, status);
+        status = join_explain_late(attempt, leader, status);
     attempt->own->final |= value != NULL;
     dscomm_priv_record_clear(leader);
     dscomm_store_free(value);
@@ -587,14 +590,14 @@ dscomm_status_t dscomm_priv_join(dscomm_attempt_t *own,
         .join = join,
         .processes = own->processes,
     };
-    dscomm_status_t status = claim(&attempt);
+    dscomm_status_t status = rank_claim(&attempt);
 
     if (status == DSCOMM_OK)
         status = dscomm_priv_processes_leave_will(own->store, join->rank);
     if (status == DSCOMM_OK)
-        status = put_own_record(&attempt);
+        status = join_put_record(&attempt);
     if (status == DSCOMM_OK)
-        status = join->rank ? follow(&attempt, ret_decision)
-                            : lead(&attempt, ret_decision);
+        status = join->rank ? join_follow(&attempt, ret_decision)
+                            : join_lead(&attempt, ret_decision);
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nodes: grouping ranks by host, comparing with the launcher's numbers, and
- * telling the outcome in few bytes. */
+/* Nodes: groups ranks by host, compares that with the launcher's numbers, and
+ * writes the result as short text. */
 #include "config.h"
 
 #include "lib/rendezvous/nodes.h"
@@ -30,9 +30,9 @@ void dscomm_priv_nodes_clear(dscomm_nodes_t *nodes)
     *nodes = (dscomm_nodes_t){0};
 }
 
-/* By the whole host, or by its first word. */
-static void view_new(const dscomm_seat_t *seats, int ranks, int machines,
-                     view_t *view)
+/* Groups ranks by the whole host text, or, for machines, by its first word. */
+static void node_view_new(const dscomm_locality_t *localities, int ranks,
+                          int machines, view_t *view)
 {
     GHashTable *groups =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -41,7 +41,7 @@ static void view_new(const dscomm_seat_t *seats, int ranks, int machines,
     view->size = g_new0(int, (gsize)ranks);
     view->count = 0;
     for (int i = 0; i < ranks; i++) {
-        const char *host = seats[i].host;
+        const char *host = localities[i].host;
         char *name =
             machines ? g_strndup(host, strcspn(host, " ")) : g_strdup(host);
         gpointer group;
@@ -63,25 +63,25 @@ static void view_clear(view_t *view)
     g_free(view->size);
 }
 
-/* What a seat tells of its node fits a group of that many. The size alone may
- * be missing: nothing but LOCAL_RANK is often set by hand. */
-static int fits(const dscomm_seat_t *seat, int size)
+/* 1 if the numbers are possible on a node of size ranks. local_size may be
+ * missing: a user who sets variables by hand often sets LOCAL_RANK only. */
+static int locality_fits(const dscomm_locality_t *locality, int size)
 {
-    return (seat->local_size < 1 || seat->local_size == size) &&
-           seat->local_rank >= 0 && seat->local_rank < size;
+    return (locality->local_size < 1 || locality->local_size == size) &&
+           locality->local_rank >= 0 && locality->local_rank < size;
 }
 
-/* It tells something at all that counting will not find by itself. */
-static int tells(const dscomm_seat_t *seat, int size)
+/* 1 if there are numbers that may differ from those found by counting. */
+static int locality_is_given(const dscomm_locality_t *locality, int size)
 {
-    return seat->local_rank >= 0 ||
-           (seat->local_size >= 1 && seat->local_size != size);
+    return locality->local_rank >= 0 ||
+           (locality->local_size >= 1 && locality->local_size != size);
 }
 
-/* wrong[group] becomes 1 where the numbers told are not 0 ... size - 1, each
- * once; returns how many groups that are. */
-static int find_wrong(const dscomm_seat_t *seats, int ranks, const view_t *view,
-                      uint8_t *wrong)
+/* Sets wrong[group] to 1 if the given local ranks are not 0 ... size - 1, each
+ * once; returns the number of such groups. */
+static int view_find_wrong(const dscomm_locality_t *localities, int ranks,
+                           const view_t *view, uint8_t *wrong)
 {
     int *first = g_new0(int, (gsize)view->count + 1), count = 0;
     uint8_t *taken = g_new0(uint8_t, (gsize)ranks);
@@ -93,11 +93,11 @@ static int find_wrong(const dscomm_seat_t *seats, int ranks, const view_t *view,
         const int g = view->group[i];
         uint8_t *mark;
 
-        if (!fits(&seats[i], view->size[g])) {
+        if (!locality_fits(&localities[i], view->size[g])) {
             wrong[g] = 1;
             continue;
         }
-        mark = &taken[first[g] + seats[i].local_rank];
+        mark = &taken[first[g] + localities[i].local_rank];
         wrong[g] |= *mark;
         *mark = 1;
     }
@@ -108,10 +108,10 @@ static int find_wrong(const dscomm_seat_t *seats, int ranks, const view_t *view,
     return count;
 }
 
-/* The launcher's numbers of nodes are kept where they are one for each group,
- * and different ones: node[group], or -1. */
-static int find_node_ranks(const dscomm_seat_t *seats, int ranks,
-                           const view_t *view, int *node)
+/* Sets node[group]: the launcher's node ranks if each group has one of its own,
+ * else the number of the group. */
+static int nodes_find_ranks(const dscomm_locality_t *localities, int ranks,
+                            const view_t *view, int *node)
 {
     uint8_t *taken = g_new0(uint8_t, (gsize)view->count);
     int good = 1;
@@ -120,13 +120,13 @@ static int find_node_ranks(const dscomm_seat_t *seats, int ranks,
         node[g] = -1;
     for (int i = 0; i < ranks && good; i++) {
         int *own = &node[view->group[i]];
-        const int told = seats[i].node_rank;
+        const int given = localities[i].node_rank;
 
-        good = told >= 0 && told < view->count &&
-               (*own == told || (*own < 0 && !taken[told]));
+        good = given >= 0 && given < view->count &&
+               (*own == given || (*own < 0 && !taken[given]));
         if (good) {
-            *own = told;
-            taken[told] = 1;
+            *own = given;
+            taken[given] = 1;
         }
     }
     g_free(taken);
@@ -135,39 +135,41 @@ static int find_node_ranks(const dscomm_seat_t *seats, int ranks,
     return good;
 }
 
-static void describe(const dscomm_seat_t *seat, int rank, int size,
-                     GString *doubt)
+static void locality_describe(const dscomm_locality_t *locality, int rank,
+                              int size, GString *warning)
 {
-    g_string_append_printf(doubt, "the launcher says that rank %d is ", rank);
-    if (seat->local_rank >= 0)
-        g_string_append_printf(doubt, "local rank %d", seat->local_rank);
+    g_string_append_printf(warning, "the launcher says that rank %d is ", rank);
+    if (locality->local_rank >= 0)
+        g_string_append_printf(warning, "local rank %d", locality->local_rank);
     else
-        g_string_append(doubt, "one");
-    if (seat->local_size >= 1)
-        g_string_append_printf(doubt, " of %d", seat->local_size);
-    g_string_append_printf(doubt, ", but its host has %d rank%s of this job",
+        g_string_append(warning, "one");
+    if (locality->local_size >= 1)
+        g_string_append_printf(warning, " of %d", locality->local_size);
+    g_string_append_printf(warning, ", but its host has %d rank%s of this job",
                            size, size > 1 ? "s" : "");
-    if (fits(seat, size))
-        g_string_append(doubt, ", not all with a number of their own");
-    g_string_append(doubt, "; local ranks are counted anew, by rank");
+    if (locality_fits(locality, size))
+        g_string_append(warning, ", not all with a number of their own");
+    g_string_append(warning, "; local ranks are counted anew, by rank");
 }
 
-/* The first rank whose group's numbers were told, and are wrong. */
-static void tell_doubt(const dscomm_seat_t *seats, int ranks,
-                       const view_t *view, const uint8_t *wrong, GString *doubt)
+/* A sentence on the first rank whose given numbers are not kept. */
+static void nodes_warn(const dscomm_locality_t *localities, int ranks,
+                       const view_t *view, const uint8_t *wrong,
+                       GString *warning)
 {
     for (int i = 0; i < ranks; i++) {
         const int g = view->group[i];
 
-        if (!wrong[g] || !tells(&seats[i], view->size[g]))
+        if (!wrong[g] || !locality_is_given(&localities[i], view->size[g]))
             continue;
-        describe(&seats[i], i, view->size[g], doubt);
+        locality_describe(&localities[i], i, view->size[g], warning);
         return;
     }
 }
 
-static void fill(const dscomm_seat_t *seats, const view_t *view,
-                 const uint8_t *wrong, const int *node, dscomm_nodes_t *nodes)
+static void nodes_fill(const dscomm_locality_t *localities, const view_t *view,
+                       const uint8_t *wrong, const int *node,
+                       dscomm_nodes_t *nodes)
 {
     int *next = g_new0(int, (gsize)view->count);
 
@@ -176,13 +178,13 @@ static void fill(const dscomm_seat_t *seats, const view_t *view,
         const int g = view->group[i];
 
         nodes->node[i] = node[g];
-        nodes->local[i] = wrong[g] ? next[g]++ : seats[i].local_rank;
+        nodes->local[i] = wrong[g] ? next[g]++ : localities[i].local_rank;
     }
     g_free(next);
 }
 
-void dscomm_priv_nodes_find(const dscomm_seat_t *seats, int ranks,
-                            dscomm_nodes_t *ret_nodes, GString *doubt)
+void dscomm_priv_nodes_find(const dscomm_locality_t *localities, int ranks,
+                            dscomm_nodes_t *ret_nodes, GString *warning)
 {
     uint8_t *wrong = g_new0(uint8_t, (gsize)ranks);
     int *node = g_new0(int, (gsize)ranks);
@@ -190,16 +192,16 @@ void dscomm_priv_nodes_find(const dscomm_seat_t *seats, int ranks,
     const view_t *view = &hosts;
 
     nodes_new(ranks, ret_nodes);
-    view_new(seats, ranks, 0, &hosts);
-    view_new(seats, ranks, 1, &machines);
-    if (find_wrong(seats, ranks, &hosts, wrong) &&
-        !find_wrong(seats, ranks, &machines, wrong))
+    node_view_new(localities, ranks, 0, &hosts);
+    node_view_new(localities, ranks, 1, &machines);
+    if (view_find_wrong(localities, ranks, &hosts, wrong) &&
+        !view_find_wrong(localities, ranks, &machines, wrong))
         view = &machines;
     else
-        find_wrong(seats, ranks, &hosts, wrong);
-    tell_doubt(seats, ranks, view, wrong, doubt);
-    find_node_ranks(seats, ranks, view, node);
-    fill(seats, view, wrong, node, ret_nodes);
+        view_find_wrong(localities, ranks, &hosts, wrong);
+    nodes_warn(localities, ranks, view, wrong, warning);
+    nodes_find_ranks(localities, ranks, view, node);
+    nodes_fill(localities, view, wrong, node, ret_nodes);
     view_clear(&machines);
     view_clear(&hosts);
     g_free(node);
@@ -231,8 +233,9 @@ char *dscomm_priv_nodes_write(const dscomm_nodes_t *nodes)
     return g_string_free(text, FALSE);
 }
 
-/* A number at *text and the character behind it, which *text passes; -1. */
-static int read_number(const char **text, char behind, int most)
+/* Reads a number and the character behind it, and moves *text past both. -1:
+ * there is none, or it is more than most. */
+static int runs_read_number(const char **text, char behind, int most)
 {
     gint64 number = 0;
     const char *start = *text;
@@ -248,14 +251,14 @@ static int read_number(const char **text, char behind, int most)
     return (int)number;
 }
 
-static int read_runs(const char *text, dscomm_nodes_t *nodes)
+static int nodes_read_runs(const char *text, dscomm_nodes_t *nodes)
 {
     for (int i = 0, run; i < nodes->ranks; i += run) {
-        const int node = read_number(&text, ':', nodes->ranks - 1);
+        const int node = runs_read_number(&text, ':', nodes->ranks - 1);
         const int local =
-            node < 0 ? -1 : read_number(&text, '+', nodes->ranks - 1);
+            node < 0 ? -1 : runs_read_number(&text, '+', nodes->ranks - 1);
 
-        run = local < 0 ? -1 : read_number(&text, 0, nodes->ranks - i);
+        run = local < 0 ? -1 : runs_read_number(&text, 0, nodes->ranks - i);
         if (run < 1)
             return -1;
         for (int k = 0; k < run; k++) {
@@ -269,8 +272,8 @@ static int read_runs(const char *text, dscomm_nodes_t *nodes)
     return *text ? -1 : 0;
 }
 
-/* Every node has ranks, and their numbers are 0 and on. */
-static int are_dense(const dscomm_nodes_t *nodes)
+/* 1 if each node has ranks, and these are numbered 0 ... size - 1. */
+static int nodes_are_dense(const dscomm_nodes_t *nodes)
 {
     int *size = g_new0(int, (gsize)nodes->count + 1);
     uint8_t *taken = g_new0(uint8_t, (gsize)MAX(nodes->ranks, 1));
@@ -300,7 +303,7 @@ int dscomm_priv_nodes_read(const char *text, int ranks,
     dscomm_nodes_t nodes;
 
     nodes_new(ranks, &nodes);
-    if (read_runs(text, &nodes) || !are_dense(&nodes)) {
+    if (nodes_read_runs(text, &nodes) || !nodes_are_dense(&nodes)) {
         dscomm_priv_nodes_clear(&nodes);
         return -1;
     }

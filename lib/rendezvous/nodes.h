@@ -13,37 +13,38 @@ typedef struct {
     int *local; /* of each rank: its number among those of its node */
 } dscomm_nodes_t;
 
-/* What one rank says. */
+/* One rank's host, and its numbers by its launcher. */
 typedef struct {
     const char *host; /* equal text = can share memory; its first word is the
                          machine's */
     int local_rank, local_size, node_rank; /* -1: it does not know */
-} dscomm_seat_t;
+} dscomm_locality_t;
 
-/* Finds out from what ranks say. Where the launcher's numbers agree with the
- * hosts, or at least with the machines (whose containers may be one node), they
- * stay; else hosts are nodes, and their ranks are counted anew. doubt gets a
- * sentence on numbers that were told and are not kept. */
-void dscomm_priv_nodes_find(const dscomm_seat_t *seats, int ranks,
-                            dscomm_nodes_t *ret_nodes, GString *doubt);
-/* All of them on one. */
+/* Groups ranks into nodes. If the launcher's numbers agree with the hosts, or
+ * at least with the machines (containers of a machine may be one node), they
+ * are kept; else each host is a node, and its ranks are numbered by rank.
+ * warning gets a sentence if numbers of a launcher are not kept. */
+void dscomm_priv_nodes_find(const dscomm_locality_t *localities, int ranks,
+                            dscomm_nodes_t *ret_nodes, GString *warning);
+/* All ranks on one node. */
 void dscomm_priv_nodes_one(int ranks, dscomm_nodes_t *ret_nodes);
 
-/* As text, of runs NODE:LOCAL+RANKS of ranks whose numbers follow each other,
- * comma separated; and back, -1 where text makes no sense for so many ranks. */
+/* As text: comma-separated runs NODE:LOCAL+RANKS of consecutive ranks on a node
+ * with consecutive local ranks. read() returns -1 if text is not one for so
+ * many ranks. */
 char *dscomm_priv_nodes_write(const dscomm_nodes_t *nodes);
 int dscomm_priv_nodes_read(const char *text, int ranks,
                            dscomm_nodes_t *ret_nodes);
 
-/* The nodes of members (count ranks of the world), numbered anew by their first
- * member; and members by their order. false where there is no memory: ret_nodes
- * is all zero then. */
+/* The nodes of members (count ranks of the world), numbered by their first
+ * member; local ranks in the order of members. false: no memory, and ret_nodes
+ * is all zero. */
 bool dscomm_priv_nodes_within(const dscomm_nodes_t *nodes, const int *members,
                               int count, dscomm_nodes_t *ret_nodes);
 
-/* For the one of members with index self: its number among those of them on its
- * node, in the order of local numbers; how many these are; and the number of
- * its node among theirs, in the order of node numbers. within: the nodes of
+/* For members[self]: its local rank, in the order of the world's local ranks;
+ * the number of members on its node; and its node's rank among the nodes of
+ * members, in the order of the world's node ranks. within: the nodes of
  * members, by dscomm_priv_nodes_within(). */
 void dscomm_priv_nodes_place(const dscomm_nodes_t *nodes, const int *members,
                              const dscomm_nodes_t *within, int self,

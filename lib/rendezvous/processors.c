@@ -83,7 +83,7 @@ static void machine_free(gpointer data)
     g_free(machine);
 }
 
-static void take(machine_t *machine, guint first, guint last)
+static void machine_take(machine_t *machine, guint first, guint last)
 {
     const guint known = machine->taken->len;
 
@@ -109,14 +109,14 @@ static void take_list(machine_t *machine, const char *text)
         }
         if (end == text || first > last || last >= PROCESSORS_MOST)
             return;
-        take(machine, (guint)first, (guint)last);
+        machine_take(machine, (guint)first, (guint)last);
         text = end;
         if (*text != ',')
             return;
     }
 }
 
-static void add(GHashTable *machines, const char *text)
+static void machines_add(GHashTable *machines, const char *text)
 {
     char *name = g_strndup(text, strcspn(text, " "));
     machine_t *machine = g_hash_table_lookup(machines, name);
@@ -142,7 +142,7 @@ int dscomm_priv_processors_lack(const char *const *texts, int ranks)
     int lack = 0;
 
     for (int i = 0; i < ranks; i++)
-        add(machines, texts[i]);
+        machines_add(machines, texts[i]);
     g_hash_table_iter_init(&iter, machines);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const machine_t *machine = value;

@@ -46,7 +46,7 @@ static int resize(int fd, size_t size)
 
 /* Can this process have memory that others map, and pass it on? A filter of
  * system calls may say no. "", or the call that failed. */
-static void find_alone(char why[ALONE_MAX])
+static void record_find_alone(char why[ALONE_MAX])
 {
     const size_t size = 4096;
     int fd = memfd_create("dscomm-probe", MFD_CLOEXEC);
@@ -100,7 +100,7 @@ void dscomm_priv_record_host(char *text, size_t size)
     char host[DSCOMM_HOST_ID_MAX], alone[ALONE_MAX];
 
     host_identity(host);
-    find_alone(alone);
+    record_find_alone(alone);
     snprintf(text, size, "%s%s%s", host, *alone ? " " : "", alone);
 }
 
@@ -110,7 +110,7 @@ typedef struct {
 } room_t;
 
 /* A string of one line, cut where there is no room. */
-static char *put(room_t *room, const char *format, ...)
+static char *room_put(room_t *room, const char *format, ...)
 {
     char *text = room->at;
     size_t left = (size_t)(room->end - text);
@@ -125,10 +125,10 @@ static char *put(room_t *room, const char *format, ...)
 }
 
 /* The string goes on, in place of the last one's 0. */
-static void add(room_t *room, const char *format, const char *text)
+static void room_append(room_t *room, const char *format, const char *text)
 {
     room->at--;
-    put(room, format, text);
+    room_put(room, format, text);
 }
 
 /* With "auto" everything is loaded, and what cannot be is told... */
@@ -136,15 +136,15 @@ static void list_all(room_t *room, dscomm_record_t *record)
 {
     const dscomm_module_t *module;
 
-    record->modules = put(room, " ");
+    record->modules = room_put(room, " ");
     for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++)
         if (module->backend)
-            add(room, "%s ", module->name);
-    record->why = put(room, "%s", dscomm_priv_module_unreadable());
+            room_append(room, "%s ", module->name);
+    record->why = room_put(room, "%s", dscomm_priv_module_unreadable());
     for (size_t i = 0; (module = dscomm_priv_module_get(i)); i++)
         if (!module->backend) {
-            add(room, "; %s: ", module->name);
-            add(room, "%s", module->why);
+            room_append(room, "; %s: ", module->name);
+            room_append(room, "%s", module->why);
         }
 }
 
@@ -159,12 +159,12 @@ static void list_modules(const char *backend, room_t *room,
         return;
     }
     if (dscomm_priv_module_find(backend, &module) < 0) {
-        record->modules = put(room, " ");
-        record->why = put(room, "%s", dscomm_last_error());
+        record->modules = room_put(room, " ");
+        record->why = room_put(room, "%s", dscomm_last_error());
         return;
     }
-    record->modules = put(room, " %s ", module->name);
-    record->why = put(room, "");
+    record->modules = room_put(room, " %s ", module->name);
+    record->why = room_put(room, "");
 }
 
 void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record)
@@ -189,18 +189,18 @@ void dscomm_priv_record_own(const dscomm_join_t *join, dscomm_record_t *record)
     room = (room_t){record->memory, record->memory + TEXTS_MAX};
     dscomm_priv_node_name(node);
     host_identity(host);
-    find_alone(alone);
+    record_find_alone(alone);
     dscomm_priv_processors_own(processors);
-    record->node = put(&room, "%s", node);
-    record->host = put(&room, "%s", host);
-    record->alone = put(&room, "%s", alone);
-    record->backend = put(&room, "%s", join->backend);
-    record->rules = put(&room, "%s", rules ? rules : "");
-    record->processors = put(&room, "%s", processors);
+    record->node = room_put(&room, "%s", node);
+    record->host = room_put(&room, "%s", host);
+    record->alone = room_put(&room, "%s", alone);
+    record->backend = room_put(&room, "%s", join->backend);
+    record->rules = room_put(&room, "%s", rules ? rules : "");
+    record->processors = room_put(&room, "%s", processors);
     list_modules(join->backend, &room, record);
 }
 
-static dscomm_roster_lines_t record_lines(dscomm_record_t *r)
+static dscomm_roster_lines_t record_lines_of(dscomm_record_t *r)
 {
     return (dscomm_roster_lines_t){
         "dscomm-record 3",
@@ -214,7 +214,7 @@ static dscomm_roster_lines_t record_lines(dscomm_record_t *r)
 
 char *dscomm_priv_record_write(dscomm_record_t *record)
 {
-    const dscomm_roster_lines_t lines = record_lines(record);
+    const dscomm_roster_lines_t lines = record_lines_of(record);
 
     return record->memory ? dscomm_priv_roster_write(&lines) : NULL;
 }
@@ -222,7 +222,7 @@ char *dscomm_priv_record_write(dscomm_record_t *record)
 int dscomm_priv_record_read(const char *text, size_t size,
                             dscomm_record_t *record)
 {
-    const dscomm_roster_lines_t lines = record_lines(record);
+    const dscomm_roster_lines_t lines = record_lines_of(record);
     int problem = dscomm_priv_roster_read(&lines, text, size, &record->memory);
 
     if (!problem && MIN(MIN(record->version, record->abi),

@@ -24,15 +24,15 @@
 #include <unistd.h>
 
 #define RETRY_US 20000
-/* Where it is doubtful that anyone comes, and where a launcher has come that
- * serves the store. */
+/* Longest time to open a store of a launcher, or at an address that may be
+ * another machine's. */
 #define DOUBTFUL_MS 30000
-/* Between the end of the final barrier and the last goodbye. */
-#define GOODBYE_MS STORE_LINGER_MS
-/* Between looks at who is still there, the first and later ones. */
+/* Between the end of the final barrier and the last leave message. */
+#define LEAVE_MESSAGE_MS STORE_LINGER_MS
+/* Interval of rank 0's checks for missing leave messages: first, longest. */
 #define LOOK_MS 50
 #define LOOK_MOST_MS 100
-/* Between the first and the last rank's end of a program. */
+/* Between the first and the last rank's exit of a program. */
 #define LEAVE_MS 1000
 /* Longest time after the deadline of a start-up: rank 0 publishes who is
  * missing, and the others read it. */
@@ -90,8 +90,8 @@ static int is_tcp(const char *url)
 }
 
 /* The store has not opened in time: who is to blame for that? */
-static dscomm_status_t explain_late(const dscomm_join_t *join,
-                                    dscomm_address_check_t address)
+static dscomm_status_t store_explain_late(const dscomm_join_t *join,
+                                          dscomm_address_check_t address)
 {
     char why[DSCOMM_ERROR_MAX];
 
@@ -115,8 +115,8 @@ static dscomm_status_t explain_late(const dscomm_join_t *join,
 
 /* For the server of the store, if it refuses this rank. number: of the world
  * among those of this process that meet there. */
-static void name_rank(const dscomm_join_t *join, unsigned number,
-                      dscomm_priv_rank_t *rank)
+static void store_name_rank(const dscomm_join_t *join, unsigned number,
+                            dscomm_priv_rank_t *rank)
 {
     char node[DSCOMM_NODE_MAX];
 
@@ -152,7 +152,7 @@ static dscomm_status_t open_once(const point_t *point,
     dscomm_address_check_t address = DSCOMM_ADDRESS_FINE;
     dscomm_status_t status;
 
-    name_rank(join, point->count + 1, &rank);
+    store_name_rank(join, point->count + 1, &rank);
     if (served && join->rank)
         address = dscomm_priv_address_check(join, deadline);
     attr.timeout_ms = MAX(dscomm_priv_clock_left(deadline), 1);
@@ -168,7 +168,7 @@ static dscomm_status_t open_once(const point_t *point,
                                         served ? &job : &guest, ret_store);
     g_free(text);
     if (status == DSCOMM_ERR_TIMEOUT && is_tcp(join->url) && !attr.serve)
-        status = explain_late(join, address);
+        status = store_explain_late(join, address);
     if (status == DSCOMM_ERR_IO && attr.serve)
         status = dscomm_priv_host_taken(join, status);
     return status;
@@ -177,9 +177,10 @@ static dscomm_status_t open_once(const point_t *point,
 /* Where this process, or one that was this rank before, has met others, some of
  * them may just be leaving: a file that has had its users goes with the
  * last. */
-static dscomm_status_t open_store(const point_t *point,
-                                  const dscomm_join_t *join, int64_t deadline,
-                                  dscomm_store_t **ret_store)
+static dscomm_status_t rendezvous_open_store(const point_t *point,
+                                             const dscomm_join_t *join,
+                                             int64_t deadline,
+                                             dscomm_store_t **ret_store)
 {
     dscomm_status_t status = open_once(point, join, deadline, ret_store);
 
@@ -213,7 +214,7 @@ static dscomm_status_t count_before(point_t *point, const dscomm_join_t *join)
 }
 
 /* The others read what rank 0 says at the deadline. */
-static void limit_store(dscomm_store_t *store, int64_t deadline)
+static void rendezvous_limit_store(dscomm_store_t *store, int64_t deadline)
 {
     dscomm_priv_store_limit(store, deadline,
                             deadline + LAST_WORDS_MS * NS_PER_MS);
@@ -235,7 +236,7 @@ static dscomm_status_t check_in(point_t *point, const dscomm_join_t *join,
 {
     dscomm_status_t status;
 
-    limit_store(point->store, deadline);
+    rendezvous_limit_store(point->store, deadline);
     status =
         dscomm_priv_host_meet(join, point->store, point->count + 1, deadline);
     if (status == DSCOMM_OK)
@@ -253,7 +254,7 @@ static dscomm_status_t use_store(point_t *point, const dscomm_join_t *join,
     if (point->users)
         return DSCOMM_OK;
     if (!point->store)
-        status = open_store(point, join, deadline, &point->store);
+        status = rendezvous_open_store(point, join, deadline, &point->store);
     if (status == DSCOMM_OK)
         status = check_in(point, join, deadline);
     if (status < 0)
@@ -316,7 +317,7 @@ static dscomm_status_t enter_store(const dscomm_join_t *join, int64_t deadline,
     dscomm_status_t status = dscomm_store_prefix(join->store, "dscomm", &view);
 
     if (status == DSCOMM_OK) {
-        limit_store(view, deadline);
+        rendezvous_limit_store(view, deadline);
         status = dscomm_store_add(view, key, 1, &number);
         status = dscomm_priv_stopped_store(view, false, "", status);
         dscomm_store_close(view);
@@ -326,8 +327,9 @@ static dscomm_status_t enter_store(const dscomm_join_t *join, int64_t deadline,
     return status;
 }
 
-static dscomm_status_t enter(const dscomm_join_t *join, int64_t deadline,
-                             dscomm_meeting_t *meeting)
+static dscomm_status_t rendezvous_enter(const dscomm_join_t *join,
+                                        int64_t deadline,
+                                        dscomm_meeting_t *meeting)
 {
     dscomm_store_t *store = join->store;
     unsigned number = 0;
@@ -360,12 +362,13 @@ static int try_again(const dscomm_join_t *join, dscomm_status_t status,
     return status == DSCOMM_ERR_IO || status == DSCOMM_ERR_PEER_FAILED;
 }
 
-static dscomm_status_t meet(const dscomm_join_t *join, const char *token,
-                            int64_t deadline, dscomm_meeting_t *meeting,
-                            int *ret_final,
-                            dscomm_join_decision_t *ret_decision)
+static dscomm_status_t rendezvous_meet(const dscomm_join_t *join,
+                                       const char *token, int64_t deadline,
+                                       dscomm_meeting_t *meeting,
+                                       int *ret_final,
+                                       dscomm_join_decision_t *ret_decision)
 {
-    dscomm_status_t status = enter(join, deadline, meeting);
+    dscomm_status_t status = rendezvous_enter(join, deadline, meeting);
     const point_t *point = meeting->point;
     dscomm_priv_rank_t rank;
     dscomm_attempt_t attempt = {
@@ -380,12 +383,12 @@ static dscomm_status_t meet(const dscomm_join_t *join, const char *token,
 
     if (status < 0)
         return status;
-    name_rank(join, point ? point->count : 0, &rank);
+    store_name_rank(join, point ? point->count : 0, &rank);
     status = dscomm_store_prefix(point ? point->store : join->store, "",
                                  &attempt.base);
-    limit_store(meeting->store, deadline);
+    rendezvous_limit_store(meeting->store, deadline);
     if (status == DSCOMM_OK) {
-        limit_store(attempt.base, deadline);
+        rendezvous_limit_store(attempt.base, deadline);
         status = dscomm_priv_join(&attempt, ret_decision);
     }
     *ret_final = attempt.final;
@@ -445,7 +448,8 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
         status = dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for %d ranks",
                              join->size);
     while (!status) {
-        status = meet(join, token, deadline, &meeting, &final, &decision);
+        status =
+            rendezvous_meet(join, token, deadline, &meeting, &final, &decision);
         if (status == DSCOMM_OK || !try_again(join, status, final, deadline))
             break;
         status = DSCOMM_OK;
@@ -466,8 +470,9 @@ dscomm_status_t dscomm_priv_rendezvous(const dscomm_join_t *join,
     return DSCOMM_OK;
 }
 
-/* The last of the others says so. */
-static void say_goodbye(const dscomm_meeting_t *meeting)
+/* Counts this rank as left. The last of the ranks 1 and up sets "empty", for
+ * which rank 0 waits. */
+static void leave_announce(const dscomm_meeting_t *meeting)
 {
     int64_t left = 0;
     char key[32];
@@ -479,7 +484,8 @@ static void say_goodbye(const dscomm_meeting_t *meeting)
         dscomm_store_set(meeting->store, "empty", "", 0);
 }
 
-/* In a launcher's store, for the next program. */
+/* Counts, in a launcher's store, that this rank has left its world: the next
+ * program of the job waits for that. */
 static void count_left(point_t *point, int64_t deadline, int64_t most)
 {
     int64_t left = 0;
@@ -491,13 +497,14 @@ static void count_left(point_t *point, int64_t deadline, int64_t most)
     if (status < 0)
         dscomm_log(DSCOMM_LOG_WARN, "core",
                    "dscomm_finalize: the store does not know that this rank "
-                   "has left, so another program of this job may wait in vain: "
+                   "has left, so another program of this job may wait until "
+                   "its time-out: "
                    "%s",
                    dscomm_last_error());
     limit_none(point->store);
 }
 
-/* A rank that rank 0 waits for. */
+/* The ranks without a leave message, into names. 1: all of them have ended. */
 typedef struct {
     char key[24]; /* that says that it has left */
     bool ended; /* its process has, or it is not connected to the store */
@@ -579,9 +586,9 @@ static int find_silent(const dscomm_meeting_t *meeting, char *names,
     return !living;
 }
 
-/* One that died since they met, or was told that another did, says nothing, and
- * nobody else is harmed where the store goes. */
-static void await_goodbyes(const dscomm_meeting_t *meeting, int64_t deadline)
+/* Rank 0, which serves the store, waits until all other ranks have left. Dead
+ * ranks, and ranks that failed, send no leave message. */
+static void leave_await(const dscomm_meeting_t *meeting, int64_t deadline)
 {
     char names[256] = ""; /* as many ranks as have room in it */
     int slice = LOOK_MS, left;
@@ -601,7 +608,7 @@ static void await_goodbyes(const dscomm_meeting_t *meeting, int64_t deadline)
         dscomm_store_free(value);
     else if (names[0])
         dscomm_log(DSCOMM_LOG_WARN, "core",
-                   "rank%s %s did not say goodbye in dscomm_finalize: dead, "
+                   "rank%s %s did not leave in dscomm_finalize: dead, "
                    "or failed there; see what it has written",
                    strchr(names, ',') ? "s" : "", names);
 }
@@ -609,9 +616,9 @@ static void await_goodbyes(const dscomm_meeting_t *meeting, int64_t deadline)
 static void leave_together(const dscomm_meeting_t *meeting, int64_t deadline)
 {
     if (meeting->rank)
-        say_goodbye(meeting);
+        leave_announce(meeting);
     else
-        await_goodbyes(meeting, deadline);
+        leave_await(meeting, deadline);
 }
 
 /* Whether the store outlives the world: the launcher's or the user's. A file
@@ -634,7 +641,7 @@ void dscomm_priv_rendezvous_leave(dscomm_meeting_t *meeting, int orderly,
                                   int64_t deadline)
 {
     const int64_t most =
-        dscomm_priv_clock_after(dscomm_priv_clock(), GOODBYE_MS);
+        dscomm_priv_clock_after(dscomm_priv_clock(), LEAVE_MESSAGE_MS);
 
     dscomm_priv_nodes_clear(&meeting->nodes);
     dscomm_priv_nodes_clear(&meeting->hosts);

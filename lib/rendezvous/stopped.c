@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void append(int rank, int64_t pid, const char *how, int serves,
-                   char *text, size_t size)
+static void stopped_append(int rank, int64_t pid, const char *how, int serves,
+                           char *text, size_t size)
 {
     const size_t used = strlen(text);
 
@@ -34,7 +34,7 @@ static void append_ranks(const dscomm_meeting_t *meeting,
         const char *how = pid ? dscomm_priv_process_stopped(pid) : NULL;
 
         if (how)
-            append(rank, pid, how, 0, text, size);
+            stopped_append(rank, pid, how, 0, text, size);
     }
 }
 
@@ -62,7 +62,7 @@ void dscomm_priv_stopped_append(const dscomm_meeting_t *meeting,
                           : NULL;
 
     if (how)
-        append(0, meeting->server_pid, how, 1, text, size);
+        stopped_append(0, meeting->server_pid, how, 1, text, size);
     if (how || !meeting->store || !meeting->processes)
         return;
     if (!dscomm_priv_store_silent(meeting->store, NULL))

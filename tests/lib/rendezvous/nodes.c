@@ -13,9 +13,9 @@
 typedef struct {
     const char *what;
     int ranks;
-    dscomm_seat_t seats[RANKS];
+    dscomm_locality_t localities[RANKS];
     int node[RANKS], local[RANKS], count;
-    const char *doubt; /* words of it; "" where there is none */
+    const char *warning; /* words of it; "" where there is none */
 } row_t;
 
 static const row_t rows[] = {
@@ -136,17 +136,18 @@ static const row_t rows[] = {
 static void check_row(const row_t *row)
 {
     const size_t size = (size_t)row->ranks * sizeof(int);
-    GString *doubt = g_string_new(NULL);
+    GString *warning = g_string_new(NULL);
     dscomm_nodes_t nodes, again;
     char *text;
 
-    dscomm_priv_nodes_find(row->seats, row->ranks, &nodes, doubt);
+    dscomm_priv_nodes_find(row->localities, row->ranks, &nodes, warning);
     text = dscomm_priv_nodes_write(&nodes);
     ok(!memcmp(nodes.node, row->node, size) &&
            !memcmp(nodes.local, row->local, size) && nodes.count == row->count,
        "%s: %s", row->what, text);
-    ok(*row->doubt ? strstr(doubt->str, row->doubt) != NULL : !doubt->len,
-       "  doubt: %s", doubt->str);
+    ok(*row->warning ? strstr(warning->str, row->warning) != NULL
+                     : !warning->len,
+       "  warning: %s", warning->str);
     if (is_int(dscomm_priv_nodes_read(text, row->ranks, &again), 0,
                "  is read again")) {
         ok(!memcmp(nodes.node, again.node, size) &&
@@ -156,7 +157,7 @@ static void check_row(const row_t *row)
         dscomm_priv_nodes_clear(&again);
     }
     dscomm_priv_nodes_clear(&nodes);
-    g_string_free(doubt, TRUE);
+    g_string_free(warning, TRUE);
     g_free(text);
 }
 
