@@ -114,12 +114,12 @@ if [ "$(nproc)" -gt 1 ]; then
     perf -n 2 all_reduce -b 1M -e 1M -i 100 --backend shm --csv
     like "$err" "^dscomm perf: chosen by trial: $choice" 'CSV tells it beside the lines'
     perf -n 2 all_reduce -b 1M -e 1M -i 100 --backend shm --json
-    like "$out" "^  \"chosen_by_trial\": \"$choice" 'JSON tells it'
+    like "$out" "^  \"chosen_by_trial\" : \"$choice" 'JSON tells it'
 else
     skip 'the choice of stores' 'ranks share the processor, so nothing is tried'
 fi
 perf -n 2 barrier -i 20 --backend shm --json
-like "$out" '^  "chosen_by_trial": null,$' 'JSON says that nothing was tried'
+like "$out" '^  "chosen_by_trial" : null,$' 'JSON says that nothing was tried'
 
 # STATUS PATTERN ARGUMENTS: one sentence, which says what is wrong
 refusals()
@@ -214,7 +214,7 @@ like "$out$err" 'Warning: the baseline has none of these rows' 'of no row'
 perf -n 2 all_reduce -b 32 -e 128 -t 0.0005 --against "$scratch/base.json"
 like "$out$err" 'Warning: the baseline lacks 2 of the 4 figures' 'of some rows'
 perf -n 2 broadcast -r rotate -e 8 -t 0.0005 --json --save "$scratch/root.json"
-like "$out" '"root": "rotate"' 'a root that rotates is told from 0'
+like "$out" '"root" : "rotate"' 'a root that rotates is told from 0'
 perf -n 2 broadcast -e 8 -t 0.0005 --against "$scratch/root.json"
 like "$out$err" 'Warning: the baseline has none of these rows' 'and not compared with it'
 perf -n 2 broadcast -r rotate -e 8 -t 0.0005 --against "$scratch/root.json"

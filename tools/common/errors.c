@@ -4,10 +4,10 @@
 #include "config.h"
 
 #include "tools/common/errors.h"
+#include "tools/common/json.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <json-glib/json-glib.h>
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -111,23 +111,13 @@ static gboolean is_shallow(const char *text)
     return depth <= DEPTH_MAX;
 }
 
-static JsonNode *member(JsonNode *node, const char *name)
-{
-    if (!node || !JSON_NODE_HOLDS_OBJECT(node))
-        return NULL;
-    return json_object_get_member(json_node_get_object(node), name);
-}
-
 /* {"message": "text"} or {"message": {"message": "text", ...}} */
 static const char *find_message(JsonNode *root)
 {
-    JsonNode *outer = member(root, "message");
-    JsonNode *inner = member(outer, "message");
-    JsonNode *node = inner ? inner : outer;
+    JsonNode *outer = tool_json_get(root, "message");
+    const char *inner = tool_json_get_text(outer, "message");
 
-    if (!node || json_node_get_value_type(node) != G_TYPE_STRING)
-        return NULL;
-    return json_node_get_string(node);
+    return inner ? inner : tool_json_get_text(root, "message");
 }
 
 char *tool_errors_read(const char *folder, int rank)

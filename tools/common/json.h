@@ -1,16 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tools put into JSON: it is UTF-8, arguments, the environment and
- * names of files are any bytes. */
+/* What the tools write as JSON, and read of it. Texts may be any bytes; in JSON
+ * they are UTF-8. */
 #ifndef TOOLS_JSON_H
 #define TOOLS_JSON_H
 
 #include <json-glib/json-glib.h>
 
-/* NULL becomes null. */
-void tool_json_value(JsonBuilder *builder, const char *text);
-void tool_json_text(JsonBuilder *builder, const char *name, const char *text);
+/* Adds a value: a member if name is not NULL, else an element of an array. */
+void tool_json_object(JsonBuilder *builder, const char *name);
+void tool_json_array(JsonBuilder *builder, const char *name);
+void tool_json_flag(JsonBuilder *builder, const char *name, gboolean flag);
 void tool_json_number(JsonBuilder *builder, const char *name, gint64 number);
-/* Frees builder and returns what was built, to be freed. */
-char *tool_json_end(JsonBuilder *builder, gboolean pretty);
+/* The number that the format of printf(3) shows; null if it is not finite. */
+void tool_json_real(JsonBuilder *builder, const char *name, const char *format,
+                    double number);
+/* NULL becomes null. */
+void tool_json_text(JsonBuilder *builder, const char *name, const char *text);
+/* An array; NULL is an empty one. */
+void tool_json_texts(JsonBuilder *builder, const char *name,
+                     char *const *texts);
+
+/* Appends what was built and an end of line to text; frees builder. */
+void tool_json_end(JsonBuilder *builder, gboolean pretty, GString *text);
+
+/* A member of node; NULL if there is none, or node is NULL or no object. */
+JsonNode *tool_json_get(JsonNode *node, const char *name);
+/* The same of a type: NULL, or 0, if the member is of another type. */
+const char *tool_json_get_text(JsonNode *node, const char *name);
+double tool_json_get_number(JsonNode *node, const char *name);
+JsonArray *tool_json_get_array(JsonNode *node, const char *name);
 
 #endif

@@ -12,20 +12,18 @@ static void add_fields(JsonBuilder *builder, const dscomm_env_t *env)
     for (int i = 0; i < DSCOMM_ENV_FIELD_COUNT; i++) {
         char *text = tool_env_field(env, (dscomm_env_field_t)i);
 
-        json_builder_set_member_name(builder, tool_env_fields[i]);
         if (text && i != DSCOMM_ENV_MASTER_ADDR)
-            json_builder_add_int_value(builder,
-                                       g_ascii_strtoll(text, NULL, 10));
+            tool_json_number(builder, tool_env_fields[i],
+                             g_ascii_strtoll(text, NULL, 10));
         else
-            tool_json_value(builder, text);
+            tool_json_text(builder, tool_env_fields[i], text);
         g_free(text);
     }
 }
 
 static void add_origins(JsonBuilder *builder, const dscomm_env_t *env)
 {
-    json_builder_set_member_name(builder, "origins");
-    json_builder_begin_object(builder);
+    tool_json_object(builder, "origins");
     for (int i = 0; i < DSCOMM_ENV_FIELD_COUNT; i++)
         tool_json_text(builder, tool_env_fields[i],
                        dscomm_env_origin(env, (dscomm_env_field_t)i));
@@ -38,10 +36,9 @@ static void add_list(JsonBuilder *builder, const char *name,
 {
     const char *text;
 
-    json_builder_set_member_name(builder, name);
-    json_builder_begin_array(builder);
+    tool_json_array(builder, name);
     for (size_t i = 0; (text = get(env, i)); i++)
-        tool_json_value(builder, text);
+        tool_json_text(builder, NULL, text);
     json_builder_end_array(builder);
 }
 
@@ -49,10 +46,9 @@ static void add_candidates(JsonBuilder *builder, const dscomm_env_t *env)
 {
     dscomm_env_candidate_t info = {.size = sizeof info};
 
-    json_builder_set_member_name(builder, "candidates");
-    json_builder_begin_array(builder);
+    tool_json_array(builder, "candidates");
     for (size_t i = 0; dscomm_env_candidate(env, i, &info) == DSCOMM_OK; i++) {
-        json_builder_begin_object(builder);
+        tool_json_object(builder, NULL);
         tool_json_text(builder, "name", info.name);
         tool_json_text(builder, "about", info.about);
         tool_json_text(builder, "verdict", tool_env_verdicts[info.verdict]);
@@ -79,13 +75,11 @@ void tool_env_print_json(const dscomm_env_t *env, gboolean explain,
                          GString *text)
 {
     JsonBuilder *builder = json_builder_new();
-    char *line;
 
-    json_builder_begin_object(builder);
+    tool_json_object(builder, NULL);
     tool_json_text(builder, "source", dscomm_env_source(env));
     add_fields(builder, env);
-    json_builder_set_member_name(builder, "agent_store");
-    json_builder_add_boolean_value(builder, dscomm_env_agent_store(env) != 0);
+    tool_json_flag(builder, "agent_store", dscomm_env_agent_store(env));
     tool_json_text(builder, "job",
                    *dscomm_env_job(env) ? dscomm_env_job(env) : NULL);
     add_origins(builder, env);
@@ -95,7 +89,5 @@ void tool_env_print_json(const dscomm_env_t *env, gboolean explain,
     if (explain)
         add_candidates(builder, env);
     json_builder_end_object(builder);
-    line = tool_json_end(builder, FALSE);
-    g_string_append_printf(text, "%s\n", line);
-    g_free(line);
+    tool_json_end(builder, FALSE, text);
 }

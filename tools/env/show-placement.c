@@ -115,9 +115,8 @@ static void print_json(const dscomm_env_t *env,
     JsonBuilder *builder = json_builder_new();
     char *list =
         placement ? tool_topology_text(placement->processors) : g_strdup("");
-    char *line;
 
-    json_builder_begin_object(builder);
+    tool_json_object(builder, NULL);
     if (placement) {
         tool_json_number(builder, "rank", dscomm_env_rank(env));
         tool_json_number(builder, "local_rank", find_local_rank(env));
@@ -125,8 +124,7 @@ static void print_json(const dscomm_env_t *env,
         tool_json_text(builder, "rank", NULL);
         tool_json_text(builder, "local_rank", NULL);
     }
-    json_builder_set_member_name(builder, "bind");
-    json_builder_add_boolean_value(builder, placement && placement->bind);
+    tool_json_flag(builder, "bind", placement && placement->bind);
     tool_json_text(builder, "processors", list);
     tool_json_number(builder, "cores", placement ? placement->cores : 0);
     tool_json_number(builder, "numa_node", placement ? placement->node : -1);
@@ -134,9 +132,7 @@ static void print_json(const dscomm_env_t *env,
     tool_json_text(builder, "warning", placement ? placement->warning : NULL);
     tool_json_text(builder, "error", error);
     json_builder_end_object(builder);
-    line = tool_json_end(builder, FALSE);
-    g_string_append_printf(text, "%s\n", line);
-    g_free(line);
+    tool_json_end(builder, FALSE, text);
     g_free(list);
 }
 

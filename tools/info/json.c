@@ -15,12 +15,7 @@ static void add_words(JsonBuilder *builder, const char *name, const char *text)
 {
     char **words = g_strsplit(text, " ", -1);
 
-    json_builder_set_member_name(builder, name);
-    json_builder_begin_array(builder);
-    for (int i = 0; words[i]; i++)
-        if (*words[i])
-            json_builder_add_string_value(builder, words[i]);
-    json_builder_end_array(builder);
+    tool_json_texts(builder, name, words);
     g_strfreev(words);
 }
 
@@ -28,8 +23,7 @@ static void add_build(JsonBuilder *builder)
 {
     const char *name, *value;
 
-    json_builder_set_member_name(builder, "build");
-    json_builder_begin_object(builder);
+    tool_json_object(builder, "build");
     for (size_t i = 0; dscomm_build_info(i, &name, &value) == DSCOMM_OK; i++) {
         char *member = g_strdelimit(g_strdup(name), " ", '_');
         tool_json_text(builder, member, value);
@@ -42,16 +36,14 @@ static void add_build(JsonBuilder *builder)
 
 static void add_backend(JsonBuilder *builder, const dscomm_backend_info_t *info)
 {
-    json_builder_begin_object(builder);
+    tool_json_object(builder, NULL);
     tool_json_text(builder, "name", info->name);
     tool_json_text(builder, "path", info->path);
-    json_builder_set_member_name(builder, "usable");
-    json_builder_add_boolean_value(builder, info->usable != 0);
-    json_builder_set_member_name(builder, "priority");
+    tool_json_flag(builder, "usable", info->usable);
     if (info->usable)
-        json_builder_add_int_value(builder, info->priority);
+        tool_json_number(builder, "priority", info->priority);
     else
-        json_builder_add_null_value(builder);
+        tool_json_text(builder, "priority", NULL);
     tool_json_text(builder, "why", info->why);
     tool_json_text(builder, "detail", info->detail);
     json_builder_end_object(builder);
@@ -62,8 +54,7 @@ static void add_backends(JsonBuilder *builder)
     dscomm_backend_info_t info = {.size = sizeof(info)};
 
     tool_json_text(builder, "backend_directory", dscomm_backend_directory());
-    json_builder_set_member_name(builder, "backends");
-    json_builder_begin_array(builder);
+    tool_json_array(builder, "backends");
     for (size_t i = 0; dscomm_backend_info(i, &info) == DSCOMM_OK; i++)
         add_backend(builder, &info);
     json_builder_end_array(builder);
@@ -82,22 +73,20 @@ static void add_available(JsonBuilder *builder, int coll, int ranks, int nodes)
 {
     dscomm_algorithm_info_t info = {.size = sizeof(info)};
 
-    json_builder_set_member_name(builder, "available");
-    json_builder_begin_array(builder);
+    tool_json_array(builder, "available");
     for (size_t i = 0; dscomm_algorithm_info(i, &info) == DSCOMM_OK; i++)
         if (info.coll == coll && tool_info_fits(&info, ranks, nodes))
-            json_builder_add_string_value(builder, info.name);
+            tool_json_text(builder, NULL, info.name);
     json_builder_end_array(builder);
 }
 
 /* JSON's numbers hold no more, and no buffer does. */
 static void add_bytes(JsonBuilder *builder, const char *name, uint64_t bytes)
 {
-    json_builder_set_member_name(builder, name);
     if (bytes > INT64_MAX)
-        json_builder_add_null_value(builder);
+        tool_json_text(builder, name, NULL);
     else
-        json_builder_add_int_value(builder, (gint64)bytes);
+        tool_json_number(builder, name, (gint64)bytes);
 }
 
 static void add_choices(JsonBuilder *builder, dscomm_coll_t coll,
@@ -110,7 +99,7 @@ static void add_choices(JsonBuilder *builder, dscomm_coll_t coll,
         if (dscomm_choice_info(ranks, nodes, coll, dtype, DSCOMM_SUM, from,
                                &info) < 0)
             return;
-        json_builder_begin_object(builder);
+        tool_json_object(builder, NULL);
         add_bytes(builder, "from", info.from);
         add_bytes(builder, "to", info.to);
         tool_json_text(builder, "dtype",
@@ -128,11 +117,10 @@ static void add_choices(JsonBuilder *builder, dscomm_coll_t coll,
 static void add_collective(JsonBuilder *builder, dscomm_coll_t coll, int ranks,
                            int nodes)
 {
-    json_builder_begin_object(builder);
+    tool_json_object(builder, NULL);
     tool_json_text(builder, "name", dscomm_coll_name(coll));
     add_available(builder, (int)coll, ranks, nodes);
-    json_builder_set_member_name(builder, "choices");
-    json_builder_begin_array(builder);
+    tool_json_array(builder, "choices");
     add_choices(builder, coll, DSCOMM_FLOAT32, ranks, nodes);
     if (tool_info_reduces(coll))
         add_choices(builder, coll, DSCOMM_BFLOAT16, ranks, nodes);
@@ -142,15 +130,11 @@ static void add_collective(JsonBuilder *builder, dscomm_coll_t coll, int ranks,
 
 static void add_algorithms(JsonBuilder *builder, int ranks, int nodes)
 {
-    json_builder_set_member_name(builder, "algorithms");
-    json_builder_begin_object(builder);
-    json_builder_set_member_name(builder, "ranks");
-    json_builder_add_int_value(builder, ranks);
-    json_builder_set_member_name(builder, "nodes");
-    json_builder_add_int_value(builder, nodes);
+    tool_json_object(builder, "algorithms");
+    tool_json_number(builder, "ranks", ranks);
+    tool_json_number(builder, "nodes", nodes);
     tool_json_text(builder, "setting", tool_info_algorithm_setting());
-    json_builder_set_member_name(builder, "collectives");
-    json_builder_begin_array(builder);
+    tool_json_array(builder, "collectives");
     for (int coll = 0; coll < DSCOMM_COLL_SEND; coll++)
         add_collective(builder, (dscomm_coll_t)coll, ranks, nodes);
     json_builder_end_array(builder);
@@ -161,7 +145,7 @@ static void add_setting(JsonBuilder *builder, const dscomm_setting_info_t *info)
 {
     const char *value = info->value ? info->value : info->default_value;
 
-    json_builder_begin_object(builder);
+    tool_json_object(builder, NULL);
     tool_json_text(builder, "name", info->name);
     tool_json_text(builder, "type", info->type);
     tool_json_text(builder, "accepted", info->accepted);
@@ -179,8 +163,7 @@ static void add_settings(JsonBuilder *builder)
 {
     dscomm_setting_info_t info = {.size = sizeof(info)};
 
-    json_builder_set_member_name(builder, "settings");
-    json_builder_begin_array(builder);
+    tool_json_array(builder, "settings");
     for (size_t i = 0; dscomm_setting_info(i, &info) == DSCOMM_OK; i++)
         add_setting(builder, &info);
     json_builder_end_array(builder);
@@ -190,11 +173,10 @@ static void add_unknown(JsonBuilder *builder)
 {
     const char *name, *nearest;
 
-    json_builder_set_member_name(builder, "unknown");
-    json_builder_begin_array(builder);
+    tool_json_array(builder, "unknown");
     for (size_t i = 0; dscomm_setting_unknown(i, &name, &nearest) == DSCOMM_OK;
          i++) {
-        json_builder_begin_object(builder);
+        tool_json_object(builder, NULL);
         tool_json_text(builder, "name", name);
         tool_json_text(builder, "nearest", nearest);
         json_builder_end_object(builder);
@@ -205,9 +187,9 @@ static void add_unknown(JsonBuilder *builder)
 void tool_info_print_json(const tool_info_parts_t *parts)
 {
     JsonBuilder *builder = json_builder_new();
-    char *text;
+    GString *text = g_string_new(NULL);
 
-    json_builder_begin_object(builder);
+    tool_json_object(builder, NULL);
     if (parts->build)
         add_build(builder);
     if (parts->backends)
@@ -221,7 +203,7 @@ void tool_info_print_json(const tool_info_parts_t *parts)
         add_unknown(builder);
     }
     json_builder_end_object(builder);
-    text = tool_json_end(builder, TRUE);
-    puts(text);
-    g_free(text);
+    tool_json_end(builder, TRUE, text);
+    fputs(text->str, stdout);
+    g_string_free(text, TRUE);
 }

@@ -1,91 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading a baseline, see perf-baseline.h. */
+/* Reading a baseline, see baseline.h. */
 #include "config.h"
 
+#include "tools/common/json.h"
 #include "tools/perf/baseline.h"
 #include "tools/perf/operations.h"
 
-#include <json-glib/json-glib.h>
-#include <string.h>
-
 struct perf_baseline {
     JsonParser *parser;
-    JsonObject *root; /* parser's */
-    JsonArray *rows; /* root's */
-    const char *backend; /* root's */
-    int ranks;
+    JsonNode *root; /* parser's */
+    JsonArray *rows, *ranks; /* root's */
 };
 
-/* A member of a type, or NULL where there is none of that type. */
-static JsonNode *get(JsonObject *object, const char *name, JsonNodeType type)
+static gboolean text_is(JsonNode *node, const char *name, const char *text)
 {
-    JsonNode *node = object ? json_object_get_member(object, name) : NULL;
-
-    return node && json_node_get_node_type(node) == type ? node : NULL;
-}
-
-static JsonObject *get_object(JsonObject *object, const char *name)
-{
-    JsonNode *node = get(object, name, JSON_NODE_OBJECT);
-
-    return node ? json_node_get_object(node) : NULL;
-}
-
-static JsonArray *get_array(JsonObject *object, const char *name)
-{
-    JsonNode *node = get(object, name, JSON_NODE_ARRAY);
-
-    return node ? json_node_get_array(node) : NULL;
-}
-
-/* "" where there is none. */
-static const char *get_text(JsonObject *object, const char *name)
-{
-    JsonNode *node = get(object, name, JSON_NODE_VALUE);
-
-    if (!node || json_node_get_value_type(node) != G_TYPE_STRING)
-        return "";
-    return json_node_get_string(node);
-}
-
-/* 0 where there is none. */
-static double get_number(JsonObject *object, const char *name)
-{
-    JsonNode *node = get(object, name, JSON_NODE_VALUE);
-
-    if (!node || (json_node_get_value_type(node) != G_TYPE_DOUBLE &&
-                  json_node_get_value_type(node) != G_TYPE_INT64))
-        return 0;
-    return json_node_get_double(node);
-}
-
-static JsonObject *row_at(JsonArray *rows, guint index)
-{
-    JsonNode *node = json_array_get_element(rows, index);
-
-    return JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
+    return g_strcmp0(tool_json_get_text(node, name), text) == 0;
 }
 
 /* What is wrong with it, or NULL. */
 static const char *interpret(perf_baseline_t *b)
 {
-    JsonNode *node = json_parser_get_root(b->parser);
-
-    if (!node || !JSON_NODE_HOLDS_OBJECT(node))
+    b->root = json_parser_get_root(b->parser);
+    if (!b->root || !JSON_NODE_HOLDS_OBJECT(b->root))
         return "it is no object";
-    b->root = json_node_get_object(node);
-    if (strcmp(get_text(b->root, "format"), PERF_FORMAT) != 0)
+    if (!text_is(b->root, "format", PERF_FORMAT))
         return "its format is not " PERF_FORMAT;
-    if (get_number(b->root, "format_version") != PERF_FORMAT_VERSION)
+    if (tool_json_get_number(b->root, "format_version") != PERF_FORMAT_VERSION)
         return "it is of another version";
-    b->rows = get_array(b->root, "rows");
-    if (!b->rows || !get_array(b->root, "ranks"))
+    b->rows = tool_json_get_array(b->root, "rows");
+    b->ranks = tool_json_get_array(b->root, "ranks");
+    if (!b->rows || !b->ranks)
         return "it has no rows or no ranks";
     for (guint i = 0; i < json_array_get_length(b->rows); i++)
-        if (!row_at(b->rows, i))
+        if (!JSON_NODE_HOLDS_OBJECT(json_array_get_element(b->rows, i)))
             return "a row is no object";
-    b->ranks = (int)json_array_get_length(get_array(b->root, "ranks"));
-    b->backend = get_text(b->root, "backend");
     return NULL;
 }
 
@@ -120,20 +68,20 @@ void perf_baseline_free(perf_baseline_t *b)
     g_free(b);
 }
 
-static int get_root(JsonObject *old)
+static gboolean root_is(JsonNode *old, int root)
 {
-    if (strcmp(get_text(old, "root"), "rotate") == 0)
-        return PERF_ROOT_ROTATES;
-    return (int)get_number(old, "root");
+    if (root == PERF_ROOT_ROTATES)
+        return text_is(old, "root", "rotate");
+    return !text_is(old, "root", "rotate") &&
+           tool_json_get_number(old, "root") == root;
 }
 
-static gboolean is_same(JsonObject *old, const perf_row_t *row)
+static gboolean is_same(JsonNode *old, const perf_row_t *row)
 {
-    return strcmp(get_text(old, "operation"), row->operation->name) == 0 &&
-           get_number(old, "bytes") == (double)row->bytes &&
-           strcmp(get_text(old, "type"), dscomm_dtype_name(row->dtype)) == 0 &&
-           strcmp(get_text(old, "redop"), perf_row_op(row)) == 0 &&
-           get_root(old) == row->root;
+    return text_is(old, "operation", row->operation->name) &&
+           tool_json_get_number(old, "bytes") == (double)row->bytes &&
+           text_is(old, "type", dscomm_dtype_name(row->dtype)) &&
+           text_is(old, "redop", perf_row_op(row)) && root_is(old, row->root);
 }
 
 double perf_baseline_time(const perf_baseline_t *b, const perf_row_t *row,
@@ -142,31 +90,37 @@ double perf_baseline_time(const perf_baseline_t *b, const perf_row_t *row,
     const char *name = place == PERF_IN_PLACE ? "in_place" : "out_of_place";
 
     for (guint i = 0; i < json_array_get_length(b->rows); i++) {
-        JsonObject *old = row_at(b->rows, i);
+        JsonNode *old = json_array_get_element(b->rows, i);
+
         if (is_same(old, row))
-            return MAX(get_number(get_object(old, name), "time_us"), 0);
+            return MAX(
+                tool_json_get_number(tool_json_get(old, name), "time_us"), 0);
     }
     return 0;
 }
 
 gboolean perf_baseline_option(const perf_baseline_t *b, const char *name)
 {
-    JsonNode *node = get(get_object(b->root, "options"), name, JSON_NODE_VALUE);
+    JsonNode *node = tool_json_get(tool_json_get(b->root, "options"), name);
 
-    return node && json_node_get_boolean(node);
+    return node && JSON_NODE_HOLDS_VALUE(node) && json_node_get_boolean(node);
 }
 
 int perf_baseline_aggregate(const perf_baseline_t *b)
 {
-    return (int)MAX(get_number(get_object(b->root, "options"), "aggregate"), 1);
+    JsonNode *options = tool_json_get(b->root, "options");
+
+    return (int)MAX(tool_json_get_number(options, "aggregate"), 1);
 }
 
 int perf_baseline_ranks(const perf_baseline_t *b)
 {
-    return b->ranks;
+    return (int)json_array_get_length(b->ranks);
 }
 
 const char *perf_baseline_backend(const perf_baseline_t *b)
 {
-    return b->backend;
+    const char *backend = tool_json_get_text(b->root, "backend");
+
+    return backend ? backend : "";
 }

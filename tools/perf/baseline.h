@@ -6,8 +6,6 @@
 
 #include "tools/perf/perf.h"
 
-#include <stdio.h>
-
 #define PERF_FORMAT "dscomm-perf"
 #define PERF_FORMAT_VERSION 1
 
@@ -31,8 +29,8 @@ const char *perf_baseline_backend(const perf_baseline_t *baseline);
  * is there. NULL: errno says why. */
 typedef struct perf_save perf_save_t;
 perf_save_t *perf_save_new(const char *path);
-FILE *perf_save_stream(perf_save_t *save);
-/* Completes the file, or, where keep is FALSE, forgets it. 0, or an errno. */
-int perf_save_end(perf_save_t *save, gboolean keep);
+/* Writes text and completes the file; if text is NULL, forgets it. 0, or an
+ * errno. */
+int perf_save_end(perf_save_t *save, const char *text);
 
 #endif

@@ -10,6 +10,7 @@
  * where that is shorter. */
 #include "config.h"
 
+#include "tools/common/json.h"
 #include "tools/perf/compress.h"
 #include "tools/perf/measure.h"
 #include "tools/perf/operations.h"
@@ -317,19 +318,60 @@ static dscomm_status_t measure_line(perf_run_t *run, perf_call_t *call,
 
 /* Printing, on rank 0 */
 
+static JsonBuilder *json_new(const perf_run_t *run)
+{
+    JsonBuilder *json = json_builder_new();
+
+    tool_json_object(json, NULL);
+    tool_json_text(json, "format", "dscomm-perf-compress");
+    tool_json_number(json, "format_version", 1);
+    tool_json_text(json, "dscomm", dscomm_version_string());
+    tool_json_text(json, "codec", run->options->compress);
+    tool_json_number(json, "ranks", run->ranks);
+    tool_json_text(json, "backend", dscomm_group_backend(run->group));
+    tool_json_flag(json, "async", run->options->async);
+    tool_json_array(json, "rows");
+    return json;
+}
+
+static void json_print(JsonBuilder *json)
+{
+    GString *text = g_string_new(NULL);
+
+    json_builder_end_array(json);
+    json_builder_end_object(json);
+    tool_json_end(json, TRUE, text);
+    fputs(text->str, stdout);
+    g_string_free(text, TRUE);
+}
+
+/* Values that were not measured are negative or not finite. */
+static gboolean is_known(double value)
+{
+    return value >= 0 && isfinite(value);
+}
+
+static void json_add_line(JsonBuilder *json, const line_t *line)
+{
+    tool_json_object(json, NULL);
+    tool_json_text(json, "type", dscomm_dtype_name(line->dtype));
+    for (size_t i = 0; i < G_N_ELEMENTS(columns); i++) {
+        double value = columns[i].value(line);
+
+        if (!is_known(value))
+            tool_json_text(json, columns[i].name, NULL);
+        else if (columns[i].decimals)
+            tool_json_real(json, columns[i].name, "%.4f", value);
+        else
+            tool_json_number(json, columns[i].name, (gint64)value);
+    }
+    json_builder_end_object(json);
+}
+
 static void print_titles(const perf_run_t *run)
 {
     const perf_options_t *o = run->options;
 
-    if (o->json) {
-        printf("{\n  \"format\": \"dscomm-perf-compress\", "
-               "\"format_version\": 1,\n  \"dscomm\": \"%s\", \"codec\": "
-               "\"%s\", \"ranks\": %d,\n  \"backend\": \"%s\", \"async\": "
-               "%s,\n  \"rows\": [",
-               dscomm_version_string(), o->compress, run->ranks,
-               dscomm_group_backend(run->group), o->async ? "true" : "false");
-        return;
-    }
     if (!o->csv)
         printf("# dscomm %s, backend %s, %d ranks, codec %s\n# time: median "
                "over batches of the mean time of a call in the slowest rank\n"
@@ -349,42 +391,28 @@ static void print_titles(const perf_run_t *run)
     printf("%s", o->csv ? "" : "\n");
 }
 
-static void print_nothing(const perf_options_t *o, size_t column)
-{
-    if (o->json)
-        printf(", \"%s\": null", columns[column].name);
-    else if (o->csv)
-        printf(",");
-    else
-        printf(" %*s", columns[column].width, "N/A");
-}
-
-static void print_line(const perf_run_t *run, const line_t *line,
-                       gboolean first)
+static void print_line(const perf_run_t *run, const line_t *line)
 {
     const perf_options_t *o = run->options;
     const char *type = dscomm_dtype_name(line->dtype);
 
-    if (o->json)
-        printf("%s\n    {\"type\": \"%s\"", first ? "" : ",", type);
-    else if (o->csv)
+    if (o->csv)
         printf("%s,%d,%s", o->compress, run->ranks, type);
     else
         printf("%10s", type);
     for (size_t i = 0; i < G_N_ELEMENTS(columns); i++) {
         double value = columns[i].value(line);
 
-        if (value < 0 || !isfinite(value)) /* not measured */
-            print_nothing(o, i);
-        else if (o->json)
-            printf(", \"%s\": %.*f", columns[i].name, columns[i].decimals * 2,
-                   value);
+        if (o->csv && !is_known(value))
+            printf(",");
         else if (o->csv)
             printf(",%.*f", columns[i].decimals * 2, value);
+        else if (!is_known(value))
+            printf(" %*s", columns[i].width, "N/A");
         else
             printf(" %*.*f", columns[i].width, columns[i].decimals, value);
     }
-    printf(o->json ? "}" : "\n");
+    printf("\n");
     fflush(stdout);
 }
 
@@ -393,9 +421,7 @@ static void print_advice(const perf_run_t *run, const line_t *line)
 {
     double moves = line->ring / line->plain.p50 / 1e3;
 
-    if (run->options->json)
-        printf("\n  ]\n}\n");
-    if (run->options->json || run->options->csv || run->ranks == 1)
+    if (run->options->csv || run->ranks == 1)
         return;
     printf(
         "#\n# %s of %zu bytes takes %.2f ms, %.2f GB/s, and sends %.1f %% of "
@@ -411,7 +437,7 @@ static void print_advice(const perf_run_t *run, const line_t *line)
 }
 
 static int measure_sizes(perf_run_t *run, perf_call_t *call,
-                         dscomm_group_t *self, line_t *line, gboolean *first)
+                         dscomm_group_t *self, line_t *line, JsonBuilder *json)
 {
     const perf_options_t *o = run->options;
 
@@ -428,9 +454,10 @@ static int measure_sizes(perf_run_t *run, perf_call_t *call,
         if (measure_line(run, call, self, line) != DSCOMM_OK)
             return perf_fail("--compress");
         perf_progress(run, NULL);
-        if (run->rank == 0)
-            print_line(run, line, *first);
-        *first = FALSE;
+        if (json)
+            json_add_line(json, line);
+        else if (run->rank == 0)
+            print_line(run, line);
         run->wrong += MAX(line->wrong, 0);
     }
     return TOOL_OK;
@@ -445,23 +472,28 @@ int perf_compress(perf_run_t *run)
                         .aggregate = 1,
                         .recv = run->recv};
     dscomm_group_t *self = NULL;
-    gboolean first = TRUE;
+    JsonBuilder *json = NULL;
     line_t line;
     int status = TOOL_OK;
 
     if (dscomm_group_split(run->group, run->rank, 0, NULL, &self) != DSCOMM_OK)
         return perf_fail("--compress");
-    if (run->rank == 0)
+    if (run->rank == 0 && run->options->json)
+        json = json_new(run);
+    else if (run->rank == 0)
         print_titles(run);
     for (int dtype = 0; dtype < DSCOMM_DTYPE_COUNT; dtype++) {
         if (!run->options->dtypes[dtype] || status != TOOL_OK)
             continue;
         call.dtype = (dscomm_dtype_t)dtype;
         call.size = dscomm_dtype_size(call.dtype);
-        status = measure_sizes(run, &call, self, &line, &first);
+        status = measure_sizes(run, &call, self, &line, json);
     }
-    if (run->rank == 0 && status == TOOL_OK)
+    if (json && status == TOOL_OK)
+        json_print(g_steal_pointer(&json));
+    else if (run->rank == 0 && status == TOOL_OK)
         print_advice(run, &line);
+    g_clear_object(&json);
     dscomm_group_free(self);
     return status == TOOL_OK && run->wrong ? TOOL_FAILED : status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JSON: one object of what was measured, where, and its rows. Written as rows
- * come, with as many digits as mean anything. */
+/* JSON: one object of what was measured, where, and its rows, with as many
+ * digits as mean anything. */
 #include "config.h"
 
 #include "tools/perf/baseline.h"
@@ -9,168 +9,156 @@
 
 #include <sys/utsname.h>
 
-/* A string of JSON; text is UTF-8, or becomes it. */
-static void print_text(FILE *to, const char *text)
+static void options_add(JsonBuilder *json, const perf_options_t *o)
 {
-    char *valid = g_utf8_make_valid(text, -1);
-
-    fputc('"', to);
-    for (const char *at = valid; *at; at++)
-        if (*at == '"' || *at == '\\')
-            fprintf(to, "\\%c", *at);
-        else if ((guchar)*at < ' ')
-            fprintf(to, "\\u%04x", (unsigned)*at);
-        else
-            fputc(*at, to);
-    fputc('"', to);
-    g_free(valid);
-}
-
-static void print_member(FILE *to, const char *name, const char *text)
-{
-    fprintf(to, "  \"%s\": ", name);
-    print_text(to, text);
-    fprintf(to, ",\n");
-}
-
-static const char *word(gboolean value)
-{
-    return value ? "true" : "false";
-}
-
-static void print_options(const perf_options_t *o, FILE *to)
-{
-    fprintf(to, "  \"options\": {\"min_bytes\": %zu, \"max_bytes\": %zu, ",
-            o->min, o->max);
+    tool_json_object(json, "options");
+    tool_json_number(json, "min_bytes", (gint64)o->min);
+    tool_json_number(json, "max_bytes", (gint64)o->max);
     if (o->step)
-        fprintf(to, "\"step_bytes\": %zu, ", o->step);
+        tool_json_number(json, "step_bytes", (gint64)o->step);
     else
-        fprintf(to, "\"factor\": %g, ", o->factor);
+        tool_json_real(json, "factor", "%g", o->factor);
     if (o->iterations)
-        fprintf(to, "\"iterations\": %d, ", o->iterations);
+        tool_json_number(json, "iterations", o->iterations);
     else
-        fprintf(to, "\"seconds\": %g, ", o->time);
-    fprintf(to, "\"warmup\": %d, \"aggregate\": %d, \"checks\": %d, ",
-            o->warmup, o->aggregate, o->checks);
-    fprintf(to, "\"async\": %s, \"overlapped\": %s, \"registered\": %s},\n",
-            word(o->async), word(o->overlap), word(o->registered));
+        tool_json_real(json, "seconds", "%g", o->time);
+    tool_json_number(json, "warmup", o->warmup);
+    tool_json_number(json, "aggregate", o->aggregate);
+    tool_json_number(json, "checks", o->checks);
+    tool_json_flag(json, "async", o->async);
+    tool_json_flag(json, "overlapped", o->overlap);
+    tool_json_flag(json, "registered", o->registered);
+    json_builder_end_object(json);
 }
 
-static void begin(const perf_run_t *run, FILE *to)
+/* What is not known is null. */
+static void number_add(JsonBuilder *json, const char *name, gboolean known,
+                       gint64 number)
 {
+    if (known)
+        tool_json_number(json, name, number);
+    else
+        tool_json_text(json, name, NULL);
+}
+
+static void real_add(JsonBuilder *json, const char *name, const char *format,
+                     gboolean known, double number)
+{
+    if (known)
+        tool_json_real(json, name, format, number);
+    else
+        tool_json_text(json, name, NULL);
+}
+
+static void rank_add(JsonBuilder *json, const perf_run_t *run, int number)
+{
+    const perf_rank_t *rank = &run->everyone[number];
+
+    tool_json_object(json, NULL);
+    tool_json_number(json, "rank", number);
+    tool_json_text(json, "host", rank->host);
+    tool_json_number(json, "pid", rank->pid);
+    number_add(json, "processor", rank->processor >= 0, rank->processor);
+    json_builder_end_object(json);
+}
+
+JsonBuilder *perf_json_new(const perf_run_t *run)
+{
+    JsonBuilder *json = json_builder_new();
     GDateTime *now = g_date_time_new_now_utc();
     char *time = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");
     struct utsname system;
 
     uname(&system);
-    fprintf(to, "{\n  \"format\": \"%s\",\n  \"format_version\": %d,\n",
-            PERF_FORMAT, PERF_FORMAT_VERSION);
-    print_member(to, "dscomm", dscomm_version_string());
-    print_member(to, "time", time);
-    print_member(to, "kernel", system.release);
-    print_member(to, "machine", system.machine);
-    print_member(to, "cpu_features", dscomm_cpu_features());
-    print_member(to, "backend", dscomm_group_backend(run->group));
-    print_options(run->options, to);
-    fprintf(to, "  \"ranks\": [");
-    for (int i = 0; i < run->ranks; i++) {
-        const perf_rank_t *rank = &run->everyone[i];
-        fprintf(to, "%s\n    {\"rank\": %d, \"host\": ", i ? "," : "", i);
-        print_text(to, rank->host);
-        fprintf(to, ", \"pid\": %d, ", rank->pid);
-        if (rank->processor < 0)
-            fprintf(to, "\"processor\": null}");
-        else
-            fprintf(to, "\"processor\": %d}", rank->processor);
-    }
-    fprintf(to, "\n  ],\n  \"rows\": [");
+    tool_json_object(json, NULL);
+    tool_json_text(json, "format", PERF_FORMAT);
+    tool_json_number(json, "format_version", PERF_FORMAT_VERSION);
+    tool_json_text(json, "dscomm", dscomm_version_string());
+    tool_json_text(json, "time", time);
+    tool_json_text(json, "kernel", system.release);
+    tool_json_text(json, "machine", system.machine);
+    tool_json_text(json, "cpu_features", dscomm_cpu_features());
+    tool_json_text(json, "backend", dscomm_group_backend(run->group));
+    options_add(json, run->options);
+    tool_json_array(json, "ranks");
+    for (int i = 0; i < run->ranks; i++)
+        rank_add(json, run, i);
+    json_builder_end_array(json);
+    tool_json_array(json, "rows");
     g_free(time);
     g_date_time_unref(now);
+    return json;
 }
 
-static void print_known(FILE *to, const char *name, gboolean known,
-                        double value)
+static void figure_add(const perf_run_t *run, JsonBuilder *json,
+                       const char *name, const perf_figure_t *f)
 {
-    if (known)
-        fprintf(to, ", \"%s\": %.4f", name, value);
-    else
-        fprintf(to, ", \"%s\": null", name);
-}
+    const double roof = perf_roof_percent(f);
 
-static void print_figure(const perf_run_t *run, FILE *to, const char *name,
-                         const perf_figure_t *f)
-{
-    double roof = perf_roof_percent(f);
-
-    fprintf(to, ",\n     \"%s\": ", name);
     if (!f->valid) {
-        fprintf(to, "null");
+        tool_json_text(json, name, NULL);
         return;
     }
-    fprintf(to, "{\"time_us\": %.4f, \"min_us\": %.4f, \"p50_us\": %.4f, ",
-            f->times.p50, f->times.min, f->times.p50);
-    fprintf(to,
-            "\"p99_us\": %.4f, \"max_us\": %.4f, \"spread_percent\": %.2f, ",
-            f->times.p99, f->times.max, f->times.spread);
-    fprintf(to, "\"batches\": %zu, \"calls\": %zu,\n      ", f->times.batches,
-            f->times.calls);
-    fprintf(to, "\"algbw_gbs\": %.6g, \"busbw_gbs\": %.6g", f->algbw, f->busbw);
-    print_known(to, "roof_us", roof > 0, f->roof);
-    print_known(to, "roof_percent", roof > 0, roof);
-    print_known(to, "hidden_percent", run->options->overlap, f->hidden);
-    print_known(to, "speedup", f->ratio > 0, f->ratio);
-    if (f->wrong < 0)
-        fprintf(to, ", \"wrong\": null}");
-    else
-        fprintf(to, ", \"wrong\": %" G_GINT64_FORMAT "}", f->wrong);
+    tool_json_object(json, name);
+    tool_json_real(json, "time_us", "%.4f", f->times.p50);
+    tool_json_real(json, "min_us", "%.4f", f->times.min);
+    tool_json_real(json, "p50_us", "%.4f", f->times.p50);
+    tool_json_real(json, "p99_us", "%.4f", f->times.p99);
+    tool_json_real(json, "max_us", "%.4f", f->times.max);
+    tool_json_real(json, "spread_percent", "%.2f", f->times.spread);
+    tool_json_number(json, "batches", (gint64)f->times.batches);
+    tool_json_number(json, "calls", (gint64)f->times.calls);
+    tool_json_real(json, "algbw_gbs", "%.6g", f->algbw);
+    tool_json_real(json, "busbw_gbs", "%.6g", f->busbw);
+    real_add(json, "roof_us", "%.4f", roof > 0, f->roof);
+    real_add(json, "roof_percent", "%.4f", roof > 0, roof);
+    real_add(json, "hidden_percent", "%.4f", run->options->overlap, f->hidden);
+    real_add(json, "speedup", "%.4f", f->ratio > 0, f->ratio);
+    number_add(json, "wrong", f->wrong >= 0, f->wrong);
+    json_builder_end_object(json);
 }
 
-static void row(const perf_run_t *run, FILE *to, const perf_row_t *r,
-                gboolean first)
+void perf_json_row(const perf_run_t *run, JsonBuilder *json,
+                   const perf_row_t *row)
 {
-    fprintf(to, "%s\n    {\"operation\": \"%s\", \"bytes\": %zu, ",
-            first ? "" : ",", r->operation->name, r->bytes);
-    fprintf(to, "\"count\": %zu, \"type\": \"%s\", \"redop\": \"%s\", ",
-            r->count, dscomm_dtype_name(r->dtype), perf_row_op(r));
-    if (r->root == PERF_ROOT_ROTATES)
-        fprintf(to, "\"root\": \"rotate\", \"algorithm\": ");
+    tool_json_object(json, NULL);
+    tool_json_text(json, "operation", row->operation->name);
+    tool_json_number(json, "bytes", (gint64)row->bytes);
+    tool_json_number(json, "count", (gint64)row->count);
+    tool_json_text(json, "type", dscomm_dtype_name(row->dtype));
+    tool_json_text(json, "redop", perf_row_op(row));
+    if (row->root == PERF_ROOT_ROTATES)
+        tool_json_text(json, "root", "rotate");
     else
-        fprintf(to, "\"root\": %d, \"algorithm\": ", r->root);
-    print_text(to, r->algorithm);
-    print_figure(run, to, "out_of_place", &r->figures[PERF_OUT_OF_PLACE]);
-    print_figure(run, to, "in_place", &r->figures[PERF_IN_PLACE]);
-    fprintf(to, "}");
+        tool_json_number(json, "root", row->root);
+    tool_json_text(json, "algorithm", row->algorithm);
+    figure_add(run, json, "out_of_place", &row->figures[PERF_OUT_OF_PLACE]);
+    figure_add(run, json, "in_place", &row->figures[PERF_IN_PLACE]);
+    json_builder_end_object(json);
 }
 
-static void end(const perf_run_t *run, FILE *to, char *const *warnings)
+char *perf_json_end(const perf_run_t *run, JsonBuilder *json,
+                    char *const *warnings)
 {
+    GString *text = g_string_new(NULL);
     double line = perf_roof_first_line(run->roof), rate;
     char tuning[PERF_TUNING_TEXT];
     size_t bytes;
 
     perf_roof_copy(run, &bytes, &rate);
-    fprintf(to, "\n  ],\n  \"wrong\": ");
-    if (run->options->checks > 0)
-        fprintf(to, "%" G_GINT64_FORMAT, run->wrong);
-    else
-        fprintf(to, "null");
-    fprintf(to, ",\n  \"average_busbw_gbs\": %.4f,\n",
-            run->figures ? run->busbw_sum / (double)run->figures : 0);
-    fprintf(to, "  \"copy\": {\"bytes\": %zu, \"gbs\": %.4f},\n", bytes, rate);
-    if (line > 0)
-        fprintf(to, "  \"cache_line_ns\": %.1f,\n", line);
-    else
-        fprintf(to, "  \"cache_line_ns\": null,\n");
-    if (perf_tuning(run->group, tuning))
-        print_member(to, "chosen_by_trial", tuning);
-    else
-        fprintf(to, "  \"chosen_by_trial\": null,\n");
-    fprintf(to, "  \"warnings\": [");
-    for (int i = 0; warnings[i]; i++) {
-        fprintf(to, "%s\n    ", i ? "," : "");
-        print_text(to, warnings[i]);
-    }
-    fprintf(to, "%s]\n}\n", warnings[0] ? "\n  " : "");
+    json_builder_end_array(json);
+    number_add(json, "wrong", run->options->checks > 0, run->wrong);
+    tool_json_real(json, "average_busbw_gbs", "%.4f",
+                   run->figures ? run->busbw_sum / (double)run->figures : 0);
+    tool_json_object(json, "copy");
+    tool_json_number(json, "bytes", (gint64)bytes);
+    tool_json_real(json, "gbs", "%.4f", rate);
+    json_builder_end_object(json);
+    real_add(json, "cache_line_ns", "%.1f", line > 0, line);
+    tool_json_text(json, "chosen_by_trial",
+                   perf_tuning(run->group, tuning) ? tuning : NULL);
+    tool_json_texts(json, "warnings", warnings);
+    json_builder_end_object(json);
+    tool_json_end(json, TRUE, text);
+    return g_string_free(text, FALSE);
 }
-
-const perf_form_t perf_form_json = {begin, NULL, row, end};

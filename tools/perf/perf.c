@@ -26,7 +26,7 @@ static int check_files(const perf_options_t *options)
     if (options->save && !(save = perf_save_new(options->save)))
         return tool_fail(TOOL_FAILED, "perf", "--save %s: %s", options->save,
                          g_strerror(errno));
-    perf_save_end(save, FALSE);
+    perf_save_end(save, NULL);
     return TOOL_OK;
 }
 

@@ -25,18 +25,20 @@ void perf_report_begin(const perf_run_t *run)
 {
     perf_report_t *report = run->report;
 
-    report->first = TRUE;
-    if (report->form->begin)
-        report->form->begin(run, stdout);
-    if (report->save)
-        perf_form_json.begin(run, report->save);
+    report->warnings = g_ptr_array_new_with_free_func(g_free);
+    if (report->form)
+        report->form->begin(run);
+    if (!report->form || run->options->save)
+        report->json = perf_json_new(run);
 }
 
 void perf_report_operation(const perf_run_t *run,
                            const perf_operation_t *operation)
 {
-    if (run->report->form->operation)
-        run->report->form->operation(run, stdout, operation);
+    const perf_form_t *form = run->report->form;
+
+    if (form && form->operation)
+        form->operation(run, operation);
     fflush(stdout);
 }
 
@@ -44,11 +46,11 @@ void perf_report_row(const perf_run_t *run, const perf_row_t *row)
 {
     perf_report_t *report = run->report;
 
-    report->form->row(run, stdout, row, report->first);
+    if (report->form)
+        report->form->row(run, row);
     fflush(stdout);
-    if (report->save)
-        perf_form_json.row(run, report->save, row, report->first);
-    report->first = FALSE;
+    if (report->json)
+        perf_json_row(run, report->json, row);
 }
 
 static void warn(const perf_run_t *run, const char *format, ...)
@@ -135,15 +137,26 @@ static void warn_of_noise(const perf_run_t *run, double line_now)
 void perf_report_end(const perf_run_t *run, double line_now)
 {
     perf_report_t *report = run->report;
+    char *const *warnings;
 
     warn_of_sharing(run);
     warn_of_baseline(run);
     warn_of_noise(run, line_now);
     g_ptr_array_add(report->warnings, NULL);
-    char *const *warnings = (char *const *)report->warnings->pdata;
-    if (report->form->end)
-        report->form->end(run, stdout, warnings);
-    if (report->save)
-        perf_form_json.end(run, report->save, warnings);
-    report->complete = TRUE;
+    warnings = (char *const *)report->warnings->pdata;
+    if (report->json)
+        report->text =
+            perf_json_end(run, g_steal_pointer(&report->json), warnings);
+    if (report->form)
+        report->form->end(run, warnings);
+    else
+        fputs(report->text, stdout);
+}
+
+void perf_report_clear(perf_report_t *report)
+{
+    if (report->warnings)
+        g_ptr_array_unref(report->warnings);
+    g_clear_object(&report->json);
+    g_free(report->text);
 }

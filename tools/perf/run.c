@@ -169,7 +169,7 @@ static int open_files(perf_run_t *run, perf_save_t **ret_save)
 
 static int close_files(perf_run_t *run, perf_save_t *save, int status)
 {
-    int error = perf_save_end(save, run->report->complete);
+    int error = perf_save_end(save, run->report->text);
 
     perf_baseline_free(run->baseline);
     if (error)
@@ -198,7 +198,9 @@ static int run_measured(perf_run_t *run)
 
 static int run_reporting(perf_run_t *run)
 {
-    perf_report_t report = {.form = &perf_form_table};
+    perf_report_t report = {.form = run->options->json  ? NULL
+                                    : run->options->csv ? &perf_form_csv
+                                                        : &perf_form_table};
     perf_save_t *save = NULL;
     int first, status = TOOL_OK;
 
@@ -208,17 +210,13 @@ static int run_reporting(perf_run_t *run)
         status = perf_fail("start");
     else if (first < run->ranks)
         status = TOOL_FAILED;
-    if (run->options->json || run->options->csv)
-        report.form = run->options->json ? &perf_form_json : &perf_form_csv;
-    report.save = save ? perf_save_stream(save) : NULL;
-    report.warnings = g_ptr_array_new_with_free_func(g_free);
     if (run->rank == 0)
         run->report = &report;
     if (status == TOOL_OK)
         status = run_measured(run);
     if (run->rank == 0)
         status = close_files(run, save, status);
-    g_ptr_array_free(report.warnings, TRUE);
+    perf_report_clear(&report);
     return status;
 }
 

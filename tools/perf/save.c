@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -64,26 +65,20 @@ perf_save_t *perf_save_new(const char *path)
     return NULL;
 }
 
-FILE *perf_save_stream(perf_save_t *save)
-{
-    return save->stream;
-}
-
-int perf_save_end(perf_save_t *save, gboolean keep)
+int perf_save_end(perf_save_t *save, const char *text)
 {
     int error = 0;
 
     if (!save)
         return 0;
-    errno = 0;
-    if (ferror(save->stream) || fflush(save->stream) != 0)
-        error = errno ? errno : EIO;
+    if (text && fputs(text, save->stream) < 0)
+        error = errno;
     if (fclose(save->stream) != 0 && !error)
         error = errno;
-    if (save->temporary && keep && !error &&
+    if (save->temporary && text && !error &&
         rename(save->temporary, save->path) != 0)
         error = errno;
-    if (save->temporary && (error || !keep))
+    if (save->temporary && (error || !text))
         unlink(save->temporary);
     release(save);
     return error;

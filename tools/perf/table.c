@@ -16,40 +16,40 @@ static const char *mode(const perf_options_t *options)
     return options->async ? "async" : "blocking";
 }
 
-static void begin(const perf_run_t *run, FILE *to)
+static void begin(const perf_run_t *run)
 {
     const perf_options_t *o = run->options;
 
-    fprintf(to, "# dscomm %s, backend %s, %d rank%s\n", dscomm_version_string(),
-            dscomm_group_backend(run->group), run->ranks,
-            run->ranks == 1 ? " (-n N starts N of them)" : "s");
-    fprintf(to, "# minBytes %zu maxBytes %zu step: ", o->min, o->max);
+    printf("# dscomm %s, backend %s, %d rank%s\n", dscomm_version_string(),
+           dscomm_group_backend(run->group), run->ranks,
+           run->ranks == 1 ? " (-n N starts N of them)" : "s");
+    printf("# minBytes %zu maxBytes %zu step: ", o->min, o->max);
     if (o->step)
-        fprintf(to, "%zu(bytes)", o->step);
+        printf("%zu(bytes)", o->step);
     else
-        fprintf(to, "%g(factor)", o->factor);
-    fprintf(to, " warmup iters: %d iters: ", o->warmup);
+        printf("%g(factor)", o->factor);
+    printf(" warmup iters: %d iters: ", o->warmup);
     if (o->iterations)
-        fprintf(to, "%d", o->iterations);
+        printf("%d", o->iterations);
     else
-        fprintf(to, "%g s", o->time);
-    fprintf(to, " agg iters: %d validation: %d mode: %s%s\n", o->aggregate,
-            o->checks, mode(o), o->registered ? ", registered" : "");
-    fprintf(to, "#\n# Using ranks\n");
+        printf("%g s", o->time);
+    printf(" agg iters: %d validation: %d mode: %s%s\n", o->aggregate,
+           o->checks, mode(o), o->registered ? ", registered" : "");
+    printf("#\n# Using ranks\n");
     for (int i = 0; i < run->ranks; i++) {
         const perf_rank_t *rank = &run->everyone[i];
-        fprintf(to, "#  Rank %2d Pid %6d on %10s processor ", i, rank->pid,
-                rank->host);
+        printf("#  Rank %2d Pid %6d on %10s processor ", i, rank->pid,
+               rank->host);
         if (rank->processor < 0)
-            fprintf(to, "any\n");
+            printf("any\n");
         else
-            fprintf(to, "%d\n", rank->processor);
+            printf("%d\n", rank->processor);
     }
     if (perf_roof_first_line(run->roof) > 0)
-        fprintf(to, "#\n# Cache line, rank 0 to 1: %.0f ns\n",
-                perf_roof_first_line(run->roof));
-    fprintf(to, "#\n# time: median over batches of the mean time of a call in "
-                "the slowest rank\n");
+        printf("#\n# Cache line, rank 0 to 1: %.0f ns\n",
+               perf_roof_first_line(run->roof));
+    printf("#\n# time: median over batches of the mean time of a call in "
+           "the slowest rank\n");
 }
 
 /* The column before "algorithm" that only some runs have. */
@@ -63,119 +63,111 @@ static const char *extra(const perf_run_t *run, int line)
     return run->baseline ? ratio[line] : "";
 }
 
-static void operation(const perf_run_t *run, FILE *to,
-                      const perf_operation_t *which)
+static void operation(const perf_run_t *run, const perf_operation_t *which)
 {
     int width = run->options->overlap ? 7 : run->baseline ? 12 : 0;
 
-    fprintf(to, "#\n# %s: %s\n", which->name, which->summary);
-    fprintf(to,
-            "# %10s  %12s  %8s  %6s  %6s           out-of-place           "
-            "            in-place          \n",
-            "", "", "", "", "");
-    fprintf(to,
-            "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s %6s  %7s  %6s  %6s "
-            "%6s  %7s  %7s  %6s  %5s%*s  %s\n",
-            "size", "count", "type", "redop", "root", "time", "algbw", "busbw",
-            "#wrong", "time", "algbw", "busbw", "#wrong", "min", "p99",
-            "spread", "%roof", width, extra(run, 0), "algorithm");
-    fprintf(to,
-            "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s %6s  %7s  %6s  %6s "
-            "%6s  %7s  %7s  %6s  %5s%*s\n",
-            "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "",
-            "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(us)", "(%)", "(%)", width,
-            extra(run, 1));
+    printf("#\n# %s: %s\n", which->name, which->summary);
+    printf("# %10s  %12s  %8s  %6s  %6s           out-of-place           "
+           "            in-place          \n",
+           "", "", "", "", "");
+    printf("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s %6s  %7s  %6s  %6s "
+           "%6s  %7s  %7s  %6s  %5s%*s  %s\n",
+           "size", "count", "type", "redop", "root", "time", "algbw", "busbw",
+           "#wrong", "time", "algbw", "busbw", "#wrong", "min", "p99", "spread",
+           "%roof", width, extra(run, 0), "algorithm");
+    printf("# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s %6s  %7s  %6s  %6s "
+           "%6s  %7s  %7s  %6s  %5s%*s\n",
+           "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "",
+           "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(us)", "(%)", "(%)", width,
+           extra(run, 1));
 }
 
 /* Seven columns at most, as far as they go. */
-static void print_time(FILE *to, double time)
+static void print_time(double time)
 {
     int digits = time < 100 ? 3 : time < 1e5 ? 1 : 0;
 
-    fprintf(to, "  %7.*f", digits, time);
+    printf("  %7.*f", digits, time);
 }
 
-static void print_figure(FILE *to, const perf_figure_t *figure)
+static void print_figure(const perf_figure_t *figure)
 {
     if (!figure->valid) {
-        fprintf(to, "  %7s  %6s  %6s  %5s", "N/A", "N/A", "N/A", "N/A");
+        printf("  %7s  %6s  %6s  %5s", "N/A", "N/A", "N/A", "N/A");
         return;
     }
-    print_time(to, figure->times.p50);
-    fprintf(to, "  %6.2f  %6.2f  ", figure->algbw, figure->busbw);
+    print_time(figure->times.p50);
+    printf("  %6.2f  %6.2f  ", figure->algbw, figure->busbw);
     if (figure->wrong < 0)
-        fprintf(to, "%5s", "N/A");
+        printf("%5s", "N/A");
     else
-        fprintf(to, "%5" G_GINT64_FORMAT, figure->wrong);
+        printf("%5" G_GINT64_FORMAT, figure->wrong);
 }
 
-static void print_ratio(FILE *to, const perf_figure_t *figure)
+static void print_ratio(const perf_figure_t *figure)
 {
     if (figure->valid && figure->ratio > 0)
-        fprintf(to, " %5.2f", figure->ratio);
+        printf(" %5.2f", figure->ratio);
     else
-        fprintf(to, " %5s", "-");
+        printf(" %5s", "-");
 }
 
 /* Columns of our own: those of the first place that there is. */
-static void print_more(const perf_run_t *run, FILE *to, const perf_row_t *row)
+static void print_more(const perf_run_t *run, const perf_row_t *row)
 {
     const perf_figure_t *figure =
         &row->figures[row->figures[PERF_OUT_OF_PLACE].valid ? PERF_OUT_OF_PLACE
                                                             : PERF_IN_PLACE];
     double roof = perf_roof_percent(figure);
 
-    print_time(to, figure->times.min);
-    print_time(to, figure->times.p99);
-    fprintf(to, "  %6.1f", figure->times.spread);
+    print_time(figure->times.min);
+    print_time(figure->times.p99);
+    printf("  %6.1f", figure->times.spread);
     if (roof > 0)
-        fprintf(to, "  %5.1f", roof);
+        printf("  %5.1f", roof);
     else
-        fprintf(to, "  %5s", "-");
+        printf("  %5s", "-");
     if (run->options->overlap)
-        fprintf(to, "  %5.1f", figure->hidden);
+        printf("  %5.1f", figure->hidden);
     else if (run->baseline)
         for (perf_place_t place = 0; place < PERF_PLACES; place++)
-            print_ratio(to, &row->figures[place]);
-    fprintf(to, "  %s\n", row->algorithm);
+            print_ratio(&row->figures[place]);
+    printf("  %s\n", row->algorithm);
 }
 
-static void row(const perf_run_t *run, FILE *to, const perf_row_t *r,
-                gboolean first)
+static void row(const perf_run_t *run, const perf_row_t *r)
 {
-    (void)first;
     char root[PERF_ROOT_TEXT];
 
-    fprintf(to, "%12zu  %12zu  %8s  %6s  %6s", r->bytes, r->count,
-            dscomm_dtype_name(r->dtype), perf_row_op(r),
-            perf_row_root(r, root));
-    print_figure(to, &r->figures[PERF_OUT_OF_PLACE]);
-    print_figure(to, &r->figures[PERF_IN_PLACE]);
-    print_more(run, to, r);
+    printf("%12zu  %12zu  %8s  %6s  %6s", r->bytes, r->count,
+           dscomm_dtype_name(r->dtype), perf_row_op(r), perf_row_root(r, root));
+    print_figure(&r->figures[PERF_OUT_OF_PLACE]);
+    print_figure(&r->figures[PERF_IN_PLACE]);
+    print_more(run, r);
 }
 
-static void end(const perf_run_t *run, FILE *to, char *const *warnings)
+static void end(const perf_run_t *run, char *const *warnings)
 {
     char tuning[PERF_TUNING_TEXT];
     size_t bytes;
     double rate;
 
     if (run->options->checks > 0)
-        fprintf(to, "# Out of bounds values : %" G_GINT64_FORMAT " %s\n",
-                run->wrong, run->wrong ? "FAILED" : "OK");
-    fprintf(to, "# Avg bus bandwidth    : %g \n",
-            run->figures ? run->busbw_sum / (double)run->figures : 0);
+        printf("# Out of bounds values : %" G_GINT64_FORMAT " %s\n", run->wrong,
+               run->wrong ? "FAILED" : "OK");
+    printf("# Avg bus bandwidth    : %g \n",
+           run->figures ? run->busbw_sum / (double)run->figures : 0);
     perf_roof_copy(run, &bytes, &rate);
     if (bytes)
-        fprintf(to,
-                "# Copy bandwidth       : %.1f GB/s, all ranks at once, "
-                "%zu bytes each\n",
-                rate, bytes);
+        printf("# Copy bandwidth       : %.1f GB/s, all ranks at once, "
+               "%zu bytes each\n",
+               rate, bytes);
     if (perf_tuning(run->group, tuning))
-        fprintf(to, "# Chosen by trial      : %s\n", tuning);
-    fprintf(to, "#\n");
+        printf("# Chosen by trial      : %s\n", tuning);
+    printf("#\n");
     for (int i = 0; warnings[i]; i++)
-        fprintf(to, "# Warning: %s\n", warnings[i]);
+        printf("# Warning: %s\n", warnings[i]);
 }
 
 const perf_form_t perf_form_table = {begin, operation, row, end};
