@@ -481,26 +481,32 @@ static dscomm_status_t wait_workers(tcp_t *tcp, int world_size,
     return status;
 }
 
-static dscomm_status_t serve(const char *host, int port,
-                             const dscomm_store_attr_t *attr,
-                             const dscomm_priv_job_t *job,
-                             dscomm_priv_deadline_t deadline,
+/* What is to be opened. */
+typedef struct {
+    char *host;
+    int port;
+    const dscomm_store_attr_t *attr;
+    dscomm_priv_job_t job;
+    dscomm_priv_deadline_t deadline;
+} opening_t;
+
+static dscomm_status_t serve(const opening_t *opening,
                              dscomm_priv_server_t **ret_server)
 {
+    const dscomm_priv_job_t *job = &opening->job;
+    const int fd = opening->attr->listen_fd, port = opening->port;
     const dscomm_priv_place_t place = {
-        .host = host,
+        .host = opening->host,
         .port = port,
         .ports = job->ports,
         .remote = job->remote,
         .guarded = job->secret != NULL,
     };
     dscomm_priv_listen_t listening;
-    dscomm_status_t status;
+    dscomm_status_t status =
+        fd ? dscomm_priv_listen_adopt(fd, port, &listening)
+           : dscomm_priv_listen(&place, opening->deadline, &listening);
 
-    if (attr->listen_fd)
-        status = dscomm_priv_listen_adopt(attr->listen_fd, port, &listening);
-    else
-        status = dscomm_priv_listen(&place, deadline, &listening);
     if (status)
         return status;
     status = dscomm_priv_server_open(&listening, NULL, job, ret_server);
@@ -513,13 +519,15 @@ static dscomm_status_t serve(const char *host, int port,
 
 /* The client of the server's own process goes straight to it, not through
  * names, nor does it ask whose it is. NULL: no memory. */
-static tcp_t *tcp_new(const char *host, int port, const dscomm_priv_job_t *job,
-                      dscomm_priv_server_t *server)
+static tcp_t *tcp_new(const opening_t *opening, dscomm_priv_server_t *server)
 {
-    const dscomm_priv_job_t own_job = {.ports = 1, .secret = job->secret};
+    const dscomm_priv_job_t own_job = {.ports = 1,
+                                       .secret = opening->job.secret};
+    const dscomm_priv_job_t *job = &opening->job;
     tcp_t *tcp = g_try_new(tcp_t, 1);
     char own[LISTEN_HOST_MAX], name[LINK_PEER_MAX];
-    const char *peer = NULL;
+    const char *host = opening->host, *peer = NULL;
+    int port = opening->port;
 
     if (!tcp)
         return NULL;
@@ -537,32 +545,31 @@ static tcp_t *tcp_new(const char *host, int port, const dscomm_priv_job_t *job,
     return tcp;
 }
 
-static dscomm_status_t open_at(const char *host, int port,
-                               const dscomm_store_attr_t *attr,
-                               const dscomm_priv_job_t *job,
+static dscomm_status_t open_at(opening_t *opening,
                                dscomm_priv_store_t **ret_store)
 {
-    dscomm_priv_deadline_t deadline = dscomm_priv_deadline(attr->timeout_ms);
+    const dscomm_store_attr_t *attr = opening->attr;
     dscomm_priv_server_t *server = NULL;
     dscomm_status_t status = DSCOMM_OK;
     tcp_t *tcp;
 
+    opening->deadline = dscomm_priv_deadline(attr->timeout_ms);
     if (attr->serve)
-        status = serve(host, port, attr, job, deadline, &server);
-    else if (!port)
+        status = serve(opening, &server);
+    else if (!opening->port)
         status = dscomm_fail(DSCOMM_ERR_INVALID,
                              "port 0 is for the process that serves the store; "
                              "all others give the port that it has got");
     if (status)
         return status;
-    tcp = tcp_new(host, port, job, server);
+    tcp = tcp_new(opening, server);
     if (!tcp) {
         dscomm_priv_server_close(server);
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for a store");
     }
-    status = dscomm_priv_link_connect(&tcp->link, deadline);
+    status = dscomm_priv_link_connect(&tcp->link, opening->deadline);
     if (!status && attr->world_size)
-        status = wait_workers(tcp, attr->world_size, deadline);
+        status = wait_workers(tcp, attr->world_size, opening->deadline);
     if (status) {
         tcp_close(&tcp->head);
         return status;
@@ -603,23 +610,22 @@ static void await_reports(dscomm_priv_store_t *store, int count,
 /* Rank 0, which cannot make a secret, as the last error says: tells the other
  * ranks, in place of a credential. Nobody can use the store meanwhile, because
  * nobody knows its secret. Returns status. */
-static dscomm_status_t announce(const char *host, int port,
-                                const dscomm_store_attr_t *attr,
-                                dscomm_priv_job_t job, dscomm_status_t status)
+static dscomm_status_t announce(opening_t *opening, dscomm_status_t status)
 {
+    dscomm_priv_job_t *job = &opening->job;
+    const int ms = MIN(opening->attr->timeout_ms, ANNOUNCE_MS);
     char made[SECRET_MADE_SIZE], why[DSCOMM_ERROR_MAX];
     char text[DSCOMM_ERROR_MAX + 256];
     dscomm_priv_store_t *store;
 
     g_strlcpy(why, dscomm_last_error(), sizeof why);
     g_snprintf(text, sizeof text, "%c%.200s\n%s", WIRE_NO_CREDENTIAL,
-               job.name ? job.name : "", why);
-    job.credential = text;
-    job.secret = made;
+               job->name ? job->name : "", why);
+    job->credential = text;
+    job->secret = made;
     if (dscomm_priv_secret_make(made) &&
-        open_at(host, port, attr, &job, &store) == DSCOMM_OK) {
-        await_reports(store, job.ranks - 1,
-                      dscomm_priv_deadline(MIN(attr->timeout_ms, ANNOUNCE_MS)));
+        open_at(opening, &store) == DSCOMM_OK) {
+        await_reports(store, job->ranks - 1, dscomm_priv_deadline(ms));
         store->ops->close(store);
     }
     explicit_bzero(made, sizeof made);
@@ -628,31 +634,27 @@ static dscomm_status_t announce(const char *host, int port,
 
 /* A job without a secret of its own has that of the environment, else, if its
  * launcher has MUNGE, one that the server makes. */
-static dscomm_status_t open_guarded(const char *host, int port,
-                                    const dscomm_store_attr_t *attr,
-                                    const dscomm_priv_job_t *job,
+static dscomm_status_t open_guarded(opening_t *opening,
                                     dscomm_priv_store_t **ret_store)
 {
-    dscomm_priv_job_t whose = {.ports = 1};
+    dscomm_priv_job_t *job = &opening->job;
     dscomm_status_t status = DSCOMM_OK;
     char *found = NULL, *credential = NULL;
 
-    if (job)
-        whose = *job;
-    if (!whose.secret)
+    if (!job->secret)
         status = dscomm_priv_secret_find(&found);
-    if (!whose.secret && !found && whose.munge && attr->serve &&
-        status == DSCOMM_OK) {
+    if (!status && !job->secret && !found && job->munge &&
+        opening->attr->serve) {
         status = dscomm_priv_munge_make(&found, &credential);
-        if (status && whose.ranks > 1)
-            return announce(host, port, attr, whose, status);
+        if (status && job->ranks > 1)
+            return announce(opening, status);
     }
     if (found)
-        whose.secret = found;
+        job->secret = found;
     if (credential)
-        whose.credential = credential;
-    if (status == DSCOMM_OK)
-        status = open_at(host, port, attr, &whose, ret_store);
+        job->credential = credential;
+    if (!status)
+        status = open_at(opening, ret_store);
     dscomm_priv_secret_free(found);
     free(credential);
     return status;
@@ -663,14 +665,15 @@ dscomm_status_t dscomm_priv_store_tcp(const char *address,
                                       const dscomm_priv_job_t *job,
                                       dscomm_priv_store_t **ret_store)
 {
-    dscomm_status_t status;
-    char *host;
-    int port;
+    opening_t opening = {.attr = attr, .job = {.ports = 1}};
+    dscomm_status_t status =
+        dscomm_priv_address_split(address, &opening.host, &opening.port);
 
-    status = dscomm_priv_address_split(address, &host, &port);
     if (status)
         return status;
-    status = open_guarded(host, port, attr, job, ret_store);
-    g_free(host);
+    if (job)
+        opening.job = *job;
+    status = open_guarded(&opening, ret_store);
+    g_free(opening.host);
     return status;
 }

@@ -69,32 +69,34 @@ static dscomm_status_t name_server(commands_t *commands,
 
     dscomm_priv_wire_name(name, WIRE_NAMED_ITSELF);
     status = set_own(commands, WIRE_SERVER_KEY, name, sizeof name);
-    if (!status && job && job->name)
+    if (!status && job->name)
         status = set_own(commands, WIRE_JOB_KEY, job->name, strlen(job->name));
-    if (!status && job && job->key)
+    if (!status && job->key)
         status = set_own(commands, job->key, job->text, strlen(job->text));
     return status;
+}
+
+/* *ret_copy = a copy of text; NULL if there is none. False: no memory. */
+static bool copy_text(const char *text, char **ret_copy)
+{
+    *ret_copy = text ? dscomm_priv_value(text, strlen(text)) : NULL;
+    return *ret_copy || !text;
 }
 
 static dscomm_status_t commands_init(commands_t *commands, size_t most,
                                      const dscomm_priv_job_t *job)
 {
     dscomm_priv_refused_init(
-        &commands->reports, job && job->rank ? job->rank->world : "",
-        job && job->secret,
-        job && job->credential && *job->credential == WIRE_NO_CREDENTIAL);
+        &commands->reports, job->rank ? job->rank->world : "",
+        job->secret != NULL,
+        job->credential && *job->credential == WIRE_NO_CREDENTIAL);
     commands->table = dscomm_priv_table_new(most);
     if (!commands->table)
         return DSCOMM_ERR_NO_MEMORY;
     commands->wills =
         dscomm_priv_wills_new(commands->table, &commands->waiters);
-    if (job && job->secret)
-        commands->secret = dscomm_priv_value(job->secret, strlen(job->secret));
-    if (job && job->credential)
-        commands->credential =
-            dscomm_priv_value(job->credential, strlen(job->credential));
-    if (!commands->wills || (job && job->secret && !commands->secret) ||
-        (job && job->credential && !commands->credential))
+    if (!commands->wills || !copy_text(job->secret, &commands->secret) ||
+        !copy_text(job->credential, &commands->credential))
         return dscomm_fail(DSCOMM_ERR_NO_MEMORY,
                            "no memory for the store's server");
     return name_server(commands, job);
@@ -102,16 +104,13 @@ static dscomm_status_t commands_init(commands_t *commands, size_t most,
 
 commands_t *dscomm_priv_commands_new(size_t most, const dscomm_priv_job_t *job)
 {
+    static const dscomm_priv_job_t nobody;
     commands_t *commands = g_try_new0(commands_t, 1);
 
-    if (!commands) {
+    if (!commands)
         dscomm_fail(DSCOMM_ERR_NO_MEMORY, "no memory for the store's server");
-        return NULL;
-    }
-    if (commands_init(commands, most, job)) {
-        dscomm_priv_commands_free(commands);
-        return NULL;
-    }
+    else if (commands_init(commands, most, job ? job : &nobody))
+        g_clear_pointer(&commands, dscomm_priv_commands_free);
     return commands;
 }
 

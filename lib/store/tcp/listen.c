@@ -28,14 +28,6 @@ void dscomm_priv_listen_close(dscomm_priv_listen_t *listening)
     listening->count = 0;
 }
 
-static void set_port(struct sockaddr *address, int port)
-{
-    if (address->sa_family == AF_INET)
-        ((struct sockaddr_in *)address)->sin_port = htons((uint16_t)port);
-    else
-        ((struct sockaddr_in6 *)address)->sin6_port = htons((uint16_t)port);
-}
-
 /* Whether the server listens at address already: a file of hosts may give a
  * name the same address twice, and settings may repeat what a name leads to. */
 static bool is_bound(const dscomm_priv_listen_t *listening,
@@ -63,7 +55,7 @@ static int add(dscomm_priv_listen_t *listening, const struct sockaddr *wanted,
     int on = 1, only = !dual, problem, fd;
 
     memcpy(&own, wanted, length);
-    set_port(address, listening->port);
+    dscomm_priv_address_set_port(address, listening->port);
     if (listening->count == LISTEN_MAX || is_bound(listening, address, length))
         return 0;
     fd = socket(wanted->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,

@@ -250,10 +250,12 @@ static gboolean execute_all(dscomm_priv_session_t *session,
            !dscomm_priv_session_is_full(session)) {
         const uint8_t *data = in->data + done;
         dscomm_priv_scan_result_t result =
-            dscomm_priv_scan(scan, data, in->size - done, ret_problem);
+            dscomm_priv_scan(scan, data, in->size - done);
 
-        if (result == SCAN_BAD)
+        if (result == SCAN_BAD) {
+            *ret_problem = scan->problem;
             return FALSE;
+        }
         if (scan->command >= 0 && !may_give(session, scan->command)) {
             if (!session->greeted) {
                 *ret_problem = "its first command is not VALIDATE";

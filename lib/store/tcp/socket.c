@@ -100,6 +100,14 @@ gboolean dscomm_priv_address_is_loopback(const struct sockaddr *address)
     return FALSE;
 }
 
+void dscomm_priv_address_set_port(struct sockaddr *address, int port)
+{
+    if (address->sa_family == AF_INET)
+        ((struct sockaddr_in *)address)->sin_port = htons((uint16_t)port);
+    else if (address->sa_family == AF_INET6)
+        ((struct sockaddr_in6 *)address)->sin6_port = htons((uint16_t)port);
+}
+
 void dscomm_priv_socket_tune(int fd)
 {
     int on = 1, idle = 60, interval = 15;
@@ -238,14 +246,6 @@ static void attempt_sort(attempt_t *attempt, const struct addrinfo *list)
     }
 }
 
-static void set_port(struct sockaddr_storage *address, int port)
-{
-    if (address->ss_family == AF_INET)
-        ((struct sockaddr_in *)address)->sin_port = htons((uint16_t)port);
-    else if (address->ss_family == AF_INET6)
-        ((struct sockaddr_in6 *)address)->sin6_port = htons((uint16_t)port);
-}
-
 /* A connection to a free local port may meet itself: the kernel picks as its
  * own port the very one that it calls. */
 static gboolean talks_to_itself(int fd)
@@ -267,29 +267,39 @@ static gboolean is_own_problem(int problem)
            problem == ENOBUFS;
 }
 
+/* Address i with the port, in storage; returns its length. */
+static socklen_t attempt_address(const attempt_t *attempt, int i,
+                                 struct sockaddr_storage *storage)
+{
+    const struct addrinfo *address = attempt->addresses[i];
+
+    memcpy(storage, address->ai_addr, address->ai_addrlen);
+    dscomm_priv_address_set_port((struct sockaddr *)storage, attempt->port);
+    return address->ai_addrlen;
+}
+
 /* Notes why address i failed. That it is of no family here says least. */
 static void attempt_note(attempt_t *attempt, int i, int problem)
 {
-    const struct addrinfo *address = attempt->addresses[i];
     struct sockaddr_storage storage;
+    socklen_t length;
 
     if (attempt->problem &&
         (problem == EADDRNOTAVAIL || problem == EAFNOSUPPORT ||
          problem == ENETUNREACH || is_own_problem(attempt->problem)))
         return;
     attempt->problem = problem;
-    memcpy(&storage, address->ai_addr, address->ai_addrlen);
-    set_port(&storage, attempt->port);
-    dscomm_priv_address_name((struct sockaddr *)&storage, address->ai_addrlen,
+    length = attempt_address(attempt, i, &storage);
+    dscomm_priv_address_name((struct sockaddr *)&storage, length,
                              attempt->name);
 }
 
 /* Begins with address i; TRUE where it has begun, or is done already. */
 static gboolean attempt_begin(attempt_t *attempt, int i)
 {
-    const struct addrinfo *address = attempt->addresses[i];
     struct sockaddr_storage storage;
-    int fd = socket(address->ai_family,
+    const socklen_t length = attempt_address(attempt, i, &storage);
+    int fd = socket(storage.ss_family,
                     SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
 
     attempt->waiting[i] = (struct pollfd){.fd = fd, .events = POLLOUT};
@@ -297,9 +307,7 @@ static gboolean attempt_begin(attempt_t *attempt, int i)
         attempt_note(attempt, i, errno);
         return FALSE;
     }
-    memcpy(&storage, address->ai_addr, address->ai_addrlen);
-    set_port(&storage, attempt->port);
-    if (connect(fd, (struct sockaddr *)&storage, address->ai_addrlen) == 0 ||
+    if (connect(fd, (struct sockaddr *)&storage, length) == 0 ||
         errno == EINPROGRESS || errno == EINTR)
         return TRUE;
     attempt_note(attempt, i, errno);
@@ -407,21 +415,6 @@ dscomm_status_t dscomm_priv_connect_list(const struct addrinfo *list, int port,
         return attempt_fail(&attempt, ret_again);
     dscomm_priv_socket_tune(*ret_fd);
     return DSCOMM_OK;
-}
-
-dscomm_status_t dscomm_priv_connect(const char *host, int port,
-                                    dscomm_priv_deadline_t deadline,
-                                    int *ret_fd, gboolean *ret_again)
-{
-    struct addrinfo *list;
-    dscomm_status_t status =
-        dscomm_priv_resolve(host, port, deadline, &list, ret_again);
-
-    if (status)
-        return status;
-    status = dscomm_priv_connect_list(list, port, deadline, ret_fd, ret_again);
-    freeaddrinfo(list);
-    return status;
 }
 
 /* Addresses of a name, within a deadline that getaddrinfo() has not: it runs in

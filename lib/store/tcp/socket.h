@@ -18,6 +18,10 @@ dscomm_status_t dscomm_priv_address_split(const char *address, char **ret_host,
 const char *dscomm_priv_address_name(const struct sockaddr *address,
                                      socklen_t length, char *buffer);
 
+void dscomm_priv_address_set_port(struct sockaddr *address, int port);
+/* 1 where address is of the loopback network. */
+gboolean dscomm_priv_address_is_loopback(const struct sockaddr *address);
+
 /* What every connection of the protocol gets: no delay of small requests, and
  * notice of an end that vanished, after some minutes. */
 void dscomm_priv_socket_tune(int fd);
@@ -34,13 +38,9 @@ dscomm_status_t dscomm_priv_resolve(const char *host, int port,
                                     struct addrinfo **ret_list,
                                     gboolean *ret_again);
 
-/* One attempt at each address of host, side by side. ERR_IO where none answers,
- * ERR_NO_MEMORY where this process has no means to ask, or as
- * dscomm_priv_resolve(); *ret_again tells whether it may end better later. */
-dscomm_status_t dscomm_priv_connect(const char *host, int port,
-                                    dscomm_priv_deadline_t deadline,
-                                    int *ret_fd, gboolean *ret_again);
-/* The same with what dscomm_priv_resolve() has found, at another port. */
+/* One attempt at each address of the list, at port, side by side. ERR_IO where
+ * none answers, ERR_NO_MEMORY where this process has no means to ask;
+ * *ret_again tells whether it may end better later. */
 dscomm_status_t dscomm_priv_connect_list(const struct addrinfo *list, int port,
                                          dscomm_priv_deadline_t deadline,
                                          int *ret_fd, gboolean *ret_again);
@@ -98,8 +98,5 @@ const char *dscomm_priv_listen_host(const dscomm_priv_listen_t *listening,
  * other machines may reach it: one line a process, however many worlds it
  * makes. */
 void dscomm_priv_listen_warn(const dscomm_priv_listen_t *listening);
-
-/* 1 where address is of the loopback network. */
-gboolean dscomm_priv_address_is_loopback(const struct sockaddr *address);
 
 #endif

@@ -131,57 +131,37 @@ void dscomm_priv_scan_next(dscomm_priv_scan_t *scan)
     scan->spans = spans;
 }
 
-static dscomm_priv_scan_result_t bad(const char *problem,
-                                     const char **ret_problem)
+static dscomm_priv_scan_result_t scan_bad(dscomm_priv_scan_t *scan,
+                                          const char *problem)
 {
-    *ret_problem = problem;
+    scan->problem = problem;
     return SCAN_BAD;
 }
 
 /* The next size bytes are one span. */
-static dscomm_priv_scan_result_t take(dscomm_priv_scan_t *scan, size_t size,
-                                      const char **ret_problem)
+static dscomm_priv_scan_result_t scan_take(dscomm_priv_scan_t *scan,
+                                           size_t available, size_t size)
 {
-    dscomm_priv_span_t *span =
-        dscomm_priv_array_add(&scan->spans, sizeof *span);
+    dscomm_priv_span_t *span;
 
+    if (available < size)
+        return SCAN_MORE;
+    span = dscomm_priv_array_add(&scan->spans, sizeof *span);
     if (!span)
-        return bad("no memory for its request", ret_problem);
+        return scan_bad(scan, "no memory for its request");
     *span = (dscomm_priv_span_t){scan->end, size};
     scan->end += size;
     return SCAN_DONE;
 }
 
-static dscomm_priv_scan_result_t scan_fixed(dscomm_priv_scan_t *scan,
-                                            size_t available, size_t size,
-                                            const char **ret_problem)
-{
-    return available < size ? SCAN_MORE : take(scan, size, ret_problem);
-}
-
-static dscomm_priv_scan_result_t scan_magic(dscomm_priv_scan_t *scan,
-                                            const uint8_t *data,
-                                            size_t available,
-                                            const char **ret_problem)
-{
-    const uint32_t magic = WIRE_MAGIC;
-
-    /* the wrong one is known by its first wrong byte */
-    if (memcmp(data + scan->end, &magic, MIN(available, sizeof magic)) != 0)
-        return bad("no magic number of TCPStore", ret_problem);
-    return scan_fixed(scan, available, sizeof magic, ret_problem);
-}
-
-static dscomm_priv_scan_result_t scan_count(dscomm_priv_scan_t *scan,
-                                            const uint8_t *data,
-                                            size_t available,
-                                            const char **ret_problem)
+static dscomm_priv_scan_result_t
+scan_count(dscomm_priv_scan_t *scan, const uint8_t *data, size_t available)
 {
     if (available < sizeof scan->left)
         return SCAN_MORE;
     memcpy(&scan->left, data + scan->end, sizeof scan->left);
     if (scan->left > WIRE_KEYS_MAX)
-        return bad("more keys than a request may have", ret_problem);
+        return scan_bad(scan, "more keys than a request may have");
     scan->loop = scan->field + 1;
     scan->end += sizeof scan->left;
     return SCAN_DONE;
@@ -189,9 +169,9 @@ static dscomm_priv_scan_result_t scan_count(dscomm_priv_scan_t *scan,
 
 static dscomm_priv_scan_result_t scan_bytes(dscomm_priv_scan_t *scan,
                                             const uint8_t *data,
-                                            size_t available, uint64_t most,
-                                            const char **ret_problem)
+                                            size_t available, uint64_t most)
 {
+    dscomm_priv_scan_result_t result;
     uint64_t size;
 
     if (!scan->want) {
@@ -199,53 +179,44 @@ static dscomm_priv_scan_result_t scan_bytes(dscomm_priv_scan_t *scan,
             return SCAN_MORE;
         memcpy(&size, data + scan->end, sizeof size);
         if (size > most)
-            return bad("a key or value beyond its limit", ret_problem);
+            return scan_bad(scan, "a key or value beyond its limit");
         if (scan->end + size > WIRE_FRAME_MAX)
-            return bad("a request beyond its limit", ret_problem);
+            return scan_bad(scan, "a request beyond its limit");
         scan->end += sizeof size;
         available -= sizeof size;
         scan->want = scan->end + size;
     }
-    size = scan->want - scan->end;
-    if (available < size)
-        return SCAN_MORE;
-    scan->want = 0;
-    return take(scan, size, ret_problem);
+    result = scan_take(scan, available, scan->want - scan->end);
+    if (result == SCAN_DONE)
+        scan->want = 0;
+    return result;
 }
 
-static dscomm_priv_scan_result_t scan_field(dscomm_priv_scan_t *scan,
-                                            const uint8_t *data, size_t size,
-                                            const char **ret_problem)
+static dscomm_priv_scan_result_t
+scan_field(dscomm_priv_scan_t *scan, const uint8_t *data, size_t available)
 {
-    size_t available = size - scan->end;
+    static const size_t sizes[128] = {
+        ['m'] = sizeof(uint32_t),  ['u'] = sizeof(uint32_t),
+        ['i'] = sizeof(int64_t),   ['o'] = SECRET_NONCE_SIZE,
+        ['p'] = SECRET_PROOF_SIZE, ['r'] = sizeof(dscomm_priv_rank_t),
+    };
+    const uint32_t magic = WIRE_MAGIC;
+    const char field = *scan->field;
 
-    switch (*scan->field) {
-    case 'm':
-        return scan_magic(scan, data, available, ret_problem);
-    case 'u':
-        return scan_fixed(scan, available, sizeof(uint32_t), ret_problem);
-    case 'i':
-        return scan_fixed(scan, available, sizeof(int64_t), ret_problem);
-    case 'o':
-        return scan_fixed(scan, available, SECRET_NONCE_SIZE, ret_problem);
-    case 'p':
-        return scan_fixed(scan, available, SECRET_PROOF_SIZE, ret_problem);
-    case 'r':
-        return scan_fixed(scan, available, sizeof(dscomm_priv_rank_t),
-                          ret_problem);
-    case 'n':
-        return scan_count(scan, data, available, ret_problem);
-    case 'k':
-        return scan_bytes(scan, data, available, WHOLE_KEY_MAX, ret_problem);
-    default:
-        return scan_bytes(scan, data, available, DSCOMM_STORE_VALUE_MAX,
-                          ret_problem);
-    }
+    /* the wrong one is known by its first wrong byte */
+    if (field == 'm' &&
+        memcmp(data + scan->end, &magic, MIN(available, sizeof magic)) != 0)
+        return scan_bad(scan, "no magic number of TCPStore");
+    if (sizes[(uint8_t)field])
+        return scan_take(scan, available, sizes[(uint8_t)field]);
+    if (field == 'n')
+        return scan_count(scan, data, available);
+    return scan_bytes(scan, data, available,
+                      field == 'k' ? WHOLE_KEY_MAX : DSCOMM_STORE_VALUE_MAX);
 }
 
 dscomm_priv_scan_result_t dscomm_priv_scan(dscomm_priv_scan_t *scan,
-                                           const uint8_t *data, size_t size,
-                                           const char **ret_problem)
+                                           const uint8_t *data, size_t size)
 {
     dscomm_priv_scan_result_t result;
 
@@ -253,7 +224,7 @@ dscomm_priv_scan_result_t dscomm_priv_scan(dscomm_priv_scan_t *scan,
         if (!size)
             return SCAN_MORE;
         if (data[0] >= WIRE_COMMANDS || !layouts[data[0]])
-            return bad("an unknown command", ret_problem);
+            return scan_bad(scan, "an unknown command");
         scan->command = data[0];
         scan->end = 1;
         scan->field = layouts[scan->command];
@@ -263,7 +234,7 @@ dscomm_priv_scan_result_t dscomm_priv_scan(dscomm_priv_scan_t *scan,
             scan->field = scan->loop;
         if (!*scan->field || (scan->loop == scan->field && !scan->left))
             return SCAN_DONE;
-        result = scan_field(scan, data, size, ret_problem);
+        result = scan_field(scan, data, size - scan->end);
         if (result != SCAN_DONE)
             return result;
         scan->field++;

@@ -123,6 +123,7 @@ typedef struct {
     uint64_t left; /* how often they still do */
     size_t want; /* end of the key or value that began, or 0 */
     dscomm_array_t spans; /* keys, values and integers: dscomm_priv_span_t */
+    const char *problem; /* after SCAN_BAD: what is wrong */
 } dscomm_priv_scan_t;
 
 typedef enum { SCAN_MORE, SCAN_DONE, SCAN_BAD } dscomm_priv_scan_result_t;
@@ -133,9 +134,8 @@ void dscomm_priv_scan_clear(dscomm_priv_scan_t *scan);
 void dscomm_priv_scan_next(dscomm_priv_scan_t *scan);
 /* data holds the request's bytes from its first on, those of earlier calls
  * included. SCAN_DONE: it has scan->end bytes. SCAN_BAD: it breaks the protocol
- * or its limits, or there is no memory; *ret_problem says how. */
+ * or its limits, or there is no memory. */
 dscomm_priv_scan_result_t dscomm_priv_scan(dscomm_priv_scan_t *scan,
-                                           const uint8_t *data, size_t size,
-                                           const char **ret_problem);
+                                           const uint8_t *data, size_t size);
 
 #endif

@@ -93,6 +93,22 @@ static int listen_full(int port, int *ret_client)
     return fd;
 }
 
+/* Connects to host at port, within ms. */
+static dscomm_status_t connect_to(const char *host, int port, int ms,
+                                  int *ret_fd, gboolean *ret_again)
+{
+    const dscomm_priv_deadline_t deadline = dscomm_priv_deadline(ms);
+    struct addrinfo *list;
+    dscomm_status_t status =
+        dscomm_priv_resolve(host, port, deadline, &list, ret_again);
+
+    if (status)
+        return status;
+    status = dscomm_priv_connect_list(list, port, deadline, ret_fd, ret_again);
+    freeaddrinfo(list);
+    return status;
+}
+
 /* The first of two addresses is dead: the second has its share of the time. */
 static void test_dead_address(void)
 {
@@ -101,20 +117,17 @@ static void test_dead_address(void)
     double start = raw_now_ms();
     gboolean again = FALSE;
 
-    is_int(dscomm_priv_connect("127.0.0.2", port, dscomm_priv_deadline(100),
-                               &fd, &again),
-           DSCOMM_ERR_IO, "the first address is dead");
+    is_int(connect_to("127.0.0.2", port, 100, &fd, &again), DSCOMM_ERR_IO,
+           "the first address is dead");
     ok(again, "which may change");
-    is_int(dscomm_priv_connect("both.test", port, dscomm_priv_deadline(1000),
-                               &fd, &again),
-           DSCOMM_OK, "the second is tried as well");
+    is_int(connect_to("both.test", port, 1000, &fd, &again), DSCOMM_OK,
+           "the second is tried as well");
     ok(raw_now_ms() - start < 1000, "in time");
     if (fd >= 0)
         close(fd);
     start = raw_now_ms();
-    is_int(dscomm_priv_connect("both.test", port, dscomm_priv_deadline(60000),
-                               &fd, &again),
-           DSCOMM_OK, "and where there is much time");
+    is_int(connect_to("both.test", port, 60000, &fd, &again), DSCOMM_OK,
+           "and where there is much time");
     ok(raw_now_ms() - start < 2000, "it is not spent on the first: %.0f ms",
        raw_now_ms() - start);
     if (fd >= 0)
@@ -130,18 +143,15 @@ static void test_both_families(void)
     gboolean again;
     int port, fd, listening = raw_listen(&port);
 
-    if (is_int(dscomm_priv_connect("six.test", port, dscomm_priv_deadline(5000),
-                                   &fd, &again),
-               DSCOMM_OK, "IPv6 is refused, IPv4 is not"))
+    if (is_int(connect_to("six.test", port, 5000, &fd, &again), DSCOMM_OK,
+               "IPv6 is refused, IPv4 is not"))
         close(fd);
-    if (is_int(dscomm_priv_connect("four.test", port,
-                                   dscomm_priv_deadline(5000), &fd, &again),
-               DSCOMM_OK, "IPv4 first"))
+    if (is_int(connect_to("four.test", port, 5000, &fd, &again), DSCOMM_OK,
+               "IPv4 first"))
         close(fd);
     close(listening);
-    is_int(dscomm_priv_connect("six.test", port, dscomm_priv_deadline(5000),
-                               &fd, &again),
-           DSCOMM_ERR_IO, "neither answers");
+    is_int(connect_to("six.test", port, 5000, &fd, &again), DSCOMM_ERR_IO,
+           "neither answers");
     ok(again, "which may change: %s", dscomm_last_error());
 }
 
@@ -324,8 +334,7 @@ static void test_interfaces_own_name(void)
         bail("%s", dscomm_last_error());
     unsetenv("DSCOMM_SOCKET_IFNAME");
     is_int(listening.count, 2, "served at 127.0.0.1 and the name's address");
-    is_int(dscomm_priv_connect("myself.test", listening.port,
-                               dscomm_priv_deadline(5000), &fd, &again),
+    is_int(connect_to("myself.test", listening.port, 5000, &fd, &again),
            DSCOMM_OK, "the machine's own name leads to the server");
     if (fd >= 0)
         close(fd);
