@@ -22,7 +22,7 @@ perf_block_t perf_call_block(const perf_call_t *call, int who)
 {
     size_t even = call->total / (size_t)call->ranks;
 
-    if (call->operation->uneven)
+    if (call->operation->flags & PERF_UNEVEN)
         return uneven_block(call->total, call->ranks, who);
     return (perf_block_t){even * (size_t)who, even};
 }
@@ -31,7 +31,7 @@ perf_block_t perf_call_block(const perf_call_t *call, int who)
  * much as it receives. */
 static size_t exchanged_count(const perf_call_t *call, int from, int to)
 {
-    if (call->operation->uneven)
+    if (call->operation->flags & PERF_UNEVEN)
         return uneven_block(call->total, call->ranks, (from + to) % call->ranks)
             .count;
     return call->total / (size_t)call->ranks;
@@ -66,12 +66,12 @@ void perf_call_size(perf_call_t *call, size_t bytes)
     if (operation->send == PERF_NOTHING && operation->recv == PERF_NOTHING)
         elements = 0;
     call->count = elements;
-    if (operation->divided) {
+    if (operation->flags & PERF_DIVIDED) {
         call->count = elements / (size_t)call->ranks;
         elements = call->count * (size_t)call->ranks;
     }
     call->total = elements;
-    if (operation->uneven)
+    if (operation->flags & PERF_UNEVEN)
         fill_arrays(call);
 }
 

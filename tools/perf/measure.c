@@ -118,8 +118,7 @@ static dscomm_status_t run_batches(const loop_t *loop, double *times,
 static dscomm_status_t time_loop(const loop_t *loop, perf_times_t *ret_times)
 {
     const perf_options_t *options = loop->run->options;
-    double divisor =
-        loop->call->aggregate * MAX(loop->call->operation->messages, 1);
+    double divisor = loop->call->aggregate * loop->call->operation->messages;
     double one, *times;
     dscomm_status_t status = estimate(loop, &one);
 
@@ -275,8 +274,8 @@ static dscomm_status_t measure_place(perf_run_t *run, perf_call_t *call,
     perf_fill(call, 0);
     if (run->options->checks > 0)
         status = check(&loop, &figure->wrong);
-    loop.rotates =
-        call->operation->rooted && run->options->root == PERF_ROOT_ROTATES;
+    loop.rotates = call->operation->flags & PERF_ROOTED &&
+                   run->options->root == PERF_ROOT_ROTATES;
     if (status == DSCOMM_OK)
         status = time_loop(&loop, &figure->times);
     if (status == DSCOMM_OK && run->options->checks > 0)
@@ -290,14 +289,14 @@ static dscomm_status_t measure_place(perf_run_t *run, perf_call_t *call,
 static double find_roof(perf_run_t *run, const perf_call_t *call,
                         perf_place_t place, size_t bytes)
 {
-    double part = call->operation->copied(run->ranks, place);
+    double part = perf_copied(call->operation, run->ranks, place);
 
     return perf_roof_time(run, (size_t)((double)bytes * part));
 }
 
 static int shown_root(const perf_run_t *run, const perf_call_t *call)
 {
-    if (!call->operation->rooted)
+    if (!(call->operation->flags & PERF_ROOTED))
         return -1;
     return run->options->root == PERF_ROOT_ROTATES ? PERF_ROOT_ROTATES
                                                    : call->root;
@@ -319,7 +318,7 @@ int perf_measure(perf_run_t *run, perf_call_t *call, size_t bytes,
     row.algorithm = perf_algorithm(run->options, call);
     for (perf_place_t place = 0; place < PERF_PLACES; place++) {
         perf_figure_t *figure = &row.figures[place];
-        if (!operation->places[place] || status != DSCOMM_OK)
+        if (!(operation->flags & 1u << place) || status != DSCOMM_OK)
             continue;
         perf_progress(run, "%s, %zu bytes, %s", operation->name, row.bytes,
                       place == PERF_IN_PLACE ? "in place" : "out of place");

@@ -1,323 +1,261 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of operations, see perf-operations.h. */
+/* How the operations are called, and the table of them, see operations.h. */
 #include "config.h"
 
-#include "tools/perf/calls.h"
 #include "tools/perf/operations.h"
 
 #include <string.h>
 
-/* nccl-tests' factors, for n ranks. */
-static double bus_one(double n)
-{
-    (void)n;
-    return 1;
-}
+#define TAG 7
+/* Messages in flight in bandwidth, as in OSU's. */
+#define WINDOW 64
 
-static double bus_others(double n)
-{
-    return (n - 1) / n;
-}
-
-static double bus_twice(double n)
-{
-    return 2 * (n - 1) / n;
-}
-
-/* Per rank, (reads + writes) / 2 of the row's bytes. */
-static double copied_all(double n, perf_place_t place)
-{
-    (void)n;
-    (void)place;
-    return 1;
-}
-
-static double copied_from_one(double n, perf_place_t place)
-{
-    (void)place;
-    return (1 + (n - 1)) / (2 * n);
-}
-
-static double copied_reduced(double n, perf_place_t place)
-{
-    (void)place;
-    return (n + 1) / (2 * n);
-}
-
-static double copied_gathered(double n, perf_place_t place)
-{
-    return (1 + (place == PERF_IN_PLACE ? n - 1 : n)) / (2 * n);
-}
-
-static double copied_once(double n, perf_place_t place)
-{
-    return (place == PERF_IN_PLACE ? (n - 1) / n : 1) / n;
-}
-
-static double copied_never(double n, perf_place_t place)
-{
-    (void)n;
-    (void)place;
-    return 0;
-}
-
-#define OUT_ONLY                                                               \
+/* A call that the library has as it is. */
+#define CALL(name, ...)                                                        \
+    static dscomm_status_t call_##name(const perf_call_t *c,                   \
+                                       dscomm_work_t **work)                   \
     {                                                                          \
-        TRUE, FALSE                                                            \
+        return dscomm_##name(c->group, __VA_ARGS__, work);                     \
     }
-#define IN_ONLY                                                                \
+
+CALL(reduce_scatter_v, c->send, c->recv, c->recv_counts, c->dtype, c->op)
+CALL(broadcast, c->recv, c->count, c->dtype, c->root)
+CALL(all_gather, c->send, c->recv, c->count, c->dtype)
+CALL(all_gather_v, c->send, c->recv_counts[c->rank], c->recv, c->recv_counts,
+     c->recv_displs, c->dtype)
+CALL(gather, c->send, c->recv, c->count, c->dtype, c->root)
+CALL(gather_v, c->send, c->recv_counts[c->rank], c->recv, c->recv_counts,
+     c->recv_displs, c->dtype, c->root)
+CALL(scatter, c->send, c->recv, c->count, c->dtype, c->root)
+CALL(scatter_v, c->send, c->send_counts, c->send_displs, c->recv,
+     c->send_counts[c->rank], c->dtype, c->root)
+CALL(all_to_all, c->send, c->recv, c->count, c->dtype)
+CALL(all_to_all_v, c->send, c->send_counts, c->send_displs, c->recv,
+     c->recv_counts, c->recv_displs, c->dtype)
+
+/* The same of a reduction, which has another call for PREMUL_SUM; what follows
+ * the operator goes last. */
+#define REDUCTION(name, ...)                                                   \
+    static dscomm_status_t call_##name(const perf_call_t *c,                   \
+                                       dscomm_work_t **work)                   \
     {                                                                          \
-        FALSE, TRUE                                                            \
+        if (c->op == DSCOMM_PREMUL_SUM)                                        \
+            return dscomm_##name##_premul_sum(c->group, c->send, c->recv,      \
+                                              c->count, c->dtype, c->factor,   \
+                                              __VA_ARGS__);                    \
+        return dscomm_##name(c->group, c->send, c->recv, c->count, c->dtype,   \
+                             c->op, __VA_ARGS__);                              \
     }
-#define BOTH                                                                   \
-    {                                                                          \
-        TRUE, TRUE                                                             \
-    }
+
+REDUCTION(all_reduce, work)
+REDUCTION(reduce, c->root, work)
+REDUCTION(reduce_scatter, work)
+
+static dscomm_status_t call_barrier(const perf_call_t *c, dscomm_work_t **work)
+{
+    return dscomm_barrier(c->group, work);
+}
+
+static dscomm_status_t call_monitored_barrier(const perf_call_t *c,
+                                              dscomm_work_t **work)
+{
+    (void)work;
+    return dscomm_monitored_barrier(c->group, DSCOMM_TIMEOUT_DEFAULT);
+}
+
+static dscomm_status_t call_broadcast_blob(const perf_call_t *c,
+                                           dscomm_work_t **work)
+{
+    void *blob;
+    size_t size;
+    dscomm_status_t status = dscomm_broadcast_blob(
+        c->group, c->send, c->total * c->size, c->root, &blob, &size);
+
+    (void)work;
+    if (status != DSCOMM_OK)
+        return status;
+    if (c->keep && size == c->total * c->size)
+        memcpy(c->keep, blob, size);
+    dscomm_blob_free(blob);
+    return DSCOMM_OK;
+}
+
+/* The lengths go where a _v call would put what is received. */
+static dscomm_status_t call_all_gather_blob(const perf_call_t *c,
+                                            dscomm_work_t **work)
+{
+    void *blob;
+    size_t size = 0;
+    dscomm_status_t status = dscomm_all_gather_blob(
+        c->group, c->send, c->send_counts[c->rank] * c->size, &blob,
+        c->recv_displs);
+
+    (void)work;
+    if (status != DSCOMM_OK)
+        return status;
+    for (int i = 0; i < c->ranks; i++)
+        size += c->recv_displs[i];
+    if (c->keep && size == c->total * c->size)
+        memcpy(c->keep, blob, size);
+    dscomm_blob_free(blob);
+    return DSCOMM_OK;
+}
+
+/* Waits for all and frees them; NULL entries were never started. */
+static dscomm_status_t finish(dscomm_work_t **works, size_t count,
+                              dscomm_status_t status)
+{
+    if (status == DSCOMM_OK)
+        status = dscomm_work_wait_all(works, count, DSCOMM_TIMEOUT_DEFAULT);
+    for (size_t i = 0; i < count; i++)
+        dscomm_work_free(works[i]);
+    return status;
+}
+
+static dscomm_status_t call_sendrecv(const perf_call_t *c, dscomm_work_t **work)
+{
+    dscomm_work_t *works[2] = {NULL, NULL};
+    int next = (c->rank + 1) % c->ranks;
+    int previous = (c->rank + c->ranks - 1) % c->ranks;
+    dscomm_status_t status = dscomm_irecv(c->group, c->recv, c->count, c->dtype,
+                                          previous, TAG, &works[0]);
+
+    (void)work;
+    if (status == DSCOMM_OK)
+        status = dscomm_isend(c->group, c->send, c->count, c->dtype, next, TAG,
+                              &works[1]);
+    return finish(works, 2, status);
+}
+
+static dscomm_status_t call_latency(const perf_call_t *c, dscomm_work_t **work)
+{
+    dscomm_status_t status = DSCOMM_OK;
+
+    (void)work;
+    if (c->rank > 1)
+        return DSCOMM_OK;
+    if (c->rank == 0)
+        status = dscomm_send(c->group, c->send, c->count, c->dtype, 1, TAG);
+    if (status == DSCOMM_OK)
+        status = dscomm_recv(c->group, c->recv, c->count, c->dtype, 1 - c->rank,
+                             TAG, NULL, NULL);
+    if (status == DSCOMM_OK && c->rank == 1)
+        status = dscomm_send(c->group, c->send, c->count, c->dtype, 0, TAG);
+    return status;
+}
+
+static dscomm_status_t run_window(const perf_call_t *c)
+{
+    dscomm_work_t *works[WINDOW] = {NULL};
+    dscomm_status_t status = DSCOMM_OK;
+
+    for (int i = 0; i < WINDOW && status == DSCOMM_OK; i++)
+        status = c->rank == 0 ? dscomm_isend(c->group, c->send, c->count,
+                                             c->dtype, 1, TAG, &works[i])
+                              : dscomm_irecv(c->group, c->recv, c->count,
+                                             c->dtype, 0, TAG, &works[i]);
+    return finish(works, WINDOW, status);
+}
+
+static dscomm_status_t call_bandwidth(const perf_call_t *c,
+                                      dscomm_work_t **work)
+{
+    dscomm_status_t status;
+    char answer = 1;
+
+    (void)work;
+    if (c->rank > 1)
+        return DSCOMM_OK;
+    status = run_window(c);
+    if (status != DSCOMM_OK)
+        return status;
+    if (c->rank == 0)
+        return dscomm_recv(c->group, &answer, 1, DSCOMM_INT8, 1, TAG, NULL,
+                           NULL);
+    return dscomm_send(c->group, &answer, 1, DSCOMM_INT8, 0, TAG);
+}
 
 static const perf_operation_t operations[] = {
-    {.name = "all_reduce",
-     .coll = DSCOMM_COLL_ALL_REDUCE,
-     .summary = "everyone gets the reduction",
-     .run = perf_run_all_reduce,
-     .run_premul = perf_run_all_reduce_premul,
-     .send = PERF_WHOLE,
-     .recv = PERF_WHOLE,
-     .gets = PERF_GETS_REDUCED,
-     .reduces = TRUE,
-     .places = BOTH,
-     .works = TRUE,
-     .bus = bus_twice,
-     .copied = copied_all},
-    {.name = "reduce",
-     .coll = DSCOMM_COLL_REDUCE,
-     .summary = "the root gets the reduction",
-     .run = perf_run_reduce,
-     .run_premul = perf_run_reduce_premul,
-     .send = PERF_WHOLE,
-     .recv = PERF_WHOLE_ON_ROOT,
-     .gets = PERF_GETS_REDUCED_ON_ROOT,
-     .reduces = TRUE,
-     .rooted = TRUE,
-     .places = BOTH,
-     .works = TRUE,
-     .bus = bus_one,
-     .copied = copied_reduced},
-    {.name = "reduce_scatter",
-     .coll = DSCOMM_COLL_REDUCE_SCATTER,
-     .summary = "everyone gets a part of the reduction",
-     .run = perf_run_reduce_scatter,
-     .run_premul = perf_run_reduce_scatter_premul,
-     .send = PERF_WHOLE,
-     .recv = PERF_PART,
-     .gets = PERF_GETS_REDUCED_PART,
-     .reduces = TRUE,
-     .divided = TRUE,
-     .places = BOTH,
-     .works = TRUE,
-     .bus = bus_others,
-     .copied = copied_reduced},
-    {.name = "reduce_scatter_v",
-     .coll = DSCOMM_COLL_REDUCE_SCATTER_V,
-     .summary = "the same, with parts of different sizes",
-     .run = perf_run_reduce_scatter_v,
-     .send = PERF_WHOLE,
-     .recv = PERF_PART,
-     .gets = PERF_GETS_REDUCED_PART,
-     .reduces = TRUE,
-     .uneven = TRUE,
-     .divided = TRUE,
-     .places = BOTH,
-     .works = TRUE,
-     .bus = bus_others,
-     .copied = copied_reduced},
-    {.name = "broadcast",
-     .coll = DSCOMM_COLL_BROADCAST,
-     .summary = "everyone gets the root's elements",
-     .run = perf_run_broadcast,
-     .send = PERF_NOTHING,
-     .recv = PERF_WHOLE,
-     .gets = PERF_GETS_ROOT,
-     .rooted = TRUE,
-     .places = IN_ONLY,
-     .works = TRUE,
-     .bus = bus_one,
-     .copied = copied_from_one},
-    {.name = "broadcast_blob",
-     .coll = -1,
-     .summary = "the same, with a length only the root knows",
-     .run = perf_run_broadcast_blob,
-     .send = PERF_WHOLE_ON_ROOT,
-     .recv = PERF_WHOLE,
-     .gets = PERF_GETS_ROOT,
-     .rooted = TRUE,
-     .places = OUT_ONLY,
-     .bus = bus_one,
-     .copied = copied_from_one},
-    {.name = "all_gather",
-     .coll = DSCOMM_COLL_ALL_GATHER,
-     .summary = "everyone gets everyone's elements",
-     .run = perf_run_all_gather,
-     .send = PERF_PART,
-     .recv = PERF_WHOLE,
-     .gets = PERF_GETS_ALL,
-     .divided = TRUE,
-     .places = BOTH,
-     .works = TRUE,
-     .bus = bus_others,
-     .copied = copied_gathered},
-    {.name = "all_gather_v",
-     .coll = DSCOMM_COLL_ALL_GATHER_V,
-     .summary = "the same, with parts of different sizes",
-     .run = perf_run_all_gather_v,
-     .send = PERF_PART,
-     .recv = PERF_WHOLE,
-     .gets = PERF_GETS_ALL,
-     .uneven = TRUE,
-     .divided = TRUE,
-     .places = BOTH,
-     .works = TRUE,
-     .bus = bus_others,
-     .copied = copied_gathered},
-    {.name = "all_gather_blob",
-     .coll = -1,
-     .summary = "the same, with lengths only their owners know",
-     .run = perf_run_all_gather_blob,
-     .send = PERF_PART,
-     .recv = PERF_WHOLE,
-     .gets = PERF_GETS_ALL,
-     .uneven = TRUE,
-     .divided = TRUE,
-     .places = OUT_ONLY,
-     .bus = bus_others,
-     .copied = copied_gathered},
-    {.name = "gather",
-     .coll = DSCOMM_COLL_GATHER,
-     .summary = "the root gets everyone's elements",
-     .run = perf_run_gather,
-     .send = PERF_PART,
-     .recv = PERF_WHOLE_ON_ROOT,
-     .gets = PERF_GETS_ALL_ON_ROOT,
-     .rooted = TRUE,
-     .divided = TRUE,
-     .places = BOTH,
-     .works = TRUE,
-     .bus = bus_others,
-     .copied = copied_once},
-    {.name = "gather_v",
-     .coll = DSCOMM_COLL_GATHER_V,
-     .summary = "the same, with parts of different sizes",
-     .run = perf_run_gather_v,
-     .send = PERF_PART,
-     .recv = PERF_WHOLE_ON_ROOT,
-     .gets = PERF_GETS_ALL_ON_ROOT,
-     .rooted = TRUE,
-     .uneven = TRUE,
-     .divided = TRUE,
-     .places = BOTH,
-     .works = TRUE,
-     .bus = bus_others,
-     .copied = copied_once},
-    {.name = "scatter",
-     .coll = DSCOMM_COLL_SCATTER,
-     .summary = "everyone gets a part of the root's elements",
-     .run = perf_run_scatter,
-     .send = PERF_WHOLE_ON_ROOT,
-     .recv = PERF_PART,
-     .gets = PERF_GETS_PART,
-     .rooted = TRUE,
-     .divided = TRUE,
-     .places = BOTH,
-     .works = TRUE,
-     .bus = bus_others,
-     .copied = copied_once},
-    {.name = "scatter_v",
-     .coll = DSCOMM_COLL_SCATTER_V,
-     .summary = "the same, with parts of different sizes",
-     .run = perf_run_scatter_v,
-     .send = PERF_WHOLE_ON_ROOT,
-     .recv = PERF_PART,
-     .gets = PERF_GETS_PART,
-     .rooted = TRUE,
-     .uneven = TRUE,
-     .divided = TRUE,
-     .places = BOTH,
-     .works = TRUE,
-     .bus = bus_others,
-     .copied = copied_once},
-    {.name = "all_to_all",
-     .coll = DSCOMM_COLL_ALL_TO_ALL,
-     .summary = "everyone gets a part of everyone's elements",
-     .run = perf_run_all_to_all,
-     .send = PERF_WHOLE,
-     .recv = PERF_WHOLE,
-     .gets = PERF_GETS_EXCHANGED,
-     .divided = TRUE,
-     .places = OUT_ONLY,
-     .works = TRUE,
-     .bus = bus_others,
-     .copied = copied_all},
-    {.name = "all_to_all_v",
-     .coll = DSCOMM_COLL_ALL_TO_ALL_V,
-     .summary = "the same, with parts of different sizes",
-     .run = perf_run_all_to_all_v,
-     .send = PERF_WHOLE,
-     .recv = PERF_WHOLE,
-     .gets = PERF_GETS_EXCHANGED,
-     .uneven = TRUE,
-     .divided = TRUE,
-     .places = OUT_ONLY,
-     .works = TRUE,
-     .bus = bus_others,
-     .copied = copied_all},
-    {.name = "barrier",
-     .coll = DSCOMM_COLL_BARRIER,
-     .summary = "everyone waits for everyone",
-     .run = perf_run_barrier,
-     .places = OUT_ONLY,
-     .works = TRUE,
-     .bus = bus_one,
-     .copied = copied_never},
-    {.name = "monitored_barrier",
-     .coll = -1,
-     .summary = "the same, by the rank 0 that names who is late",
-     .run = perf_run_monitored_barrier,
-     .places = OUT_ONLY,
-     .bus = bus_one,
-     .copied = copied_never},
-    {.name = "sendrecv",
-     .coll = -1,
-     .summary = "everyone sends to the next rank",
-     .run = perf_run_sendrecv,
-     .send = PERF_WHOLE,
-     .recv = PERF_WHOLE,
-     .gets = PERF_GETS_PREVIOUS,
-     .places = OUT_ONLY,
-     .bus = bus_one,
-     .copied = copied_all},
-    {.name = "latency",
-     .coll = -1,
-     .summary = "a message goes to and fro; one way",
-     .run = perf_run_latency,
-     .send = PERF_FIRST_TWO,
-     .recv = PERF_FIRST_TWO,
-     .gets = PERF_GETS_OTHER,
-     .places = OUT_ONLY,
-     .least_ranks = 2,
-     .messages = 2,
-     .bus = bus_one,
-     .copied = copied_once},
-    {.name = "bandwidth",
-     .coll = -1,
-     .summary = "many messages one way, one answer; per message",
-     .run = perf_run_bandwidth,
-     .send = PERF_FIRST_TWO,
-     .recv = PERF_FIRST_TWO,
-     .gets = PERF_GETS_FIRST,
-     .places = OUT_ONLY,
-     .least_ranks = 2,
-     .messages = PERF_WINDOW,
-     .bus = bus_one,
-     .copied = copied_once},
+    {"all_reduce", "everyone gets the reduction", DSCOMM_COLL_ALL_REDUCE,
+     call_all_reduce, PERF_WHOLE, PERF_WHOLE, PERF_GETS_REDUCED,
+     PERF_REDUCES | PERF_PREMUL | PERF_WORKS | PERF_OUT | PERF_IN, 2,
+     PERF_COPIED_ALL, 1},
+    {"reduce", "the root gets the reduction", DSCOMM_COLL_REDUCE, call_reduce,
+     PERF_WHOLE, PERF_WHOLE_ON_ROOT, PERF_GETS_REDUCED_ON_ROOT,
+     PERF_REDUCES | PERF_PREMUL | PERF_ROOTED | PERF_WORKS | PERF_OUT | PERF_IN,
+     0, PERF_COPIED_REDUCED, 1},
+    {"reduce_scatter", "everyone gets a part of the reduction",
+     DSCOMM_COLL_REDUCE_SCATTER, call_reduce_scatter, PERF_WHOLE, PERF_PART,
+     PERF_GETS_REDUCED_PART,
+     PERF_REDUCES | PERF_PREMUL | PERF_DIVIDED | PERF_WORKS | PERF_OUT |
+         PERF_IN,
+     1, PERF_COPIED_REDUCED, 1},
+    {"reduce_scatter_v", "the same, with parts of different sizes",
+     DSCOMM_COLL_REDUCE_SCATTER_V, call_reduce_scatter_v, PERF_WHOLE, PERF_PART,
+     PERF_GETS_REDUCED_PART,
+     PERF_REDUCES | PERF_UNEVEN | PERF_DIVIDED | PERF_WORKS | PERF_OUT |
+         PERF_IN,
+     1, PERF_COPIED_REDUCED, 1},
+    {"broadcast", "everyone gets the root's elements", DSCOMM_COLL_BROADCAST,
+     call_broadcast, PERF_NOTHING, PERF_WHOLE, PERF_GETS_ROOT,
+     PERF_ROOTED | PERF_WORKS | PERF_IN, 0, PERF_COPIED_FROM_ONE, 1},
+    {"broadcast_blob", "the same, with a length only the root knows", -1,
+     call_broadcast_blob, PERF_WHOLE_ON_ROOT, PERF_WHOLE, PERF_GETS_ROOT,
+     PERF_ROOTED | PERF_OUT, 0, PERF_COPIED_FROM_ONE, 1},
+    {"all_gather", "everyone gets everyone's elements", DSCOMM_COLL_ALL_GATHER,
+     call_all_gather, PERF_PART, PERF_WHOLE, PERF_GETS_ALL,
+     PERF_DIVIDED | PERF_WORKS | PERF_OUT | PERF_IN, 1, PERF_COPIED_GATHERED,
+     1},
+    {"all_gather_v", "the same, with parts of different sizes",
+     DSCOMM_COLL_ALL_GATHER_V, call_all_gather_v, PERF_PART, PERF_WHOLE,
+     PERF_GETS_ALL,
+     PERF_UNEVEN | PERF_DIVIDED | PERF_WORKS | PERF_OUT | PERF_IN, 1,
+     PERF_COPIED_GATHERED, 1},
+    {"all_gather_blob", "the same, with lengths only their owners know", -1,
+     call_all_gather_blob, PERF_PART, PERF_WHOLE, PERF_GETS_ALL,
+     PERF_UNEVEN | PERF_DIVIDED | PERF_OUT, 1, PERF_COPIED_GATHERED, 1},
+    {"gather", "the root gets everyone's elements", DSCOMM_COLL_GATHER,
+     call_gather, PERF_PART, PERF_WHOLE_ON_ROOT, PERF_GETS_ALL_ON_ROOT,
+     PERF_ROOTED | PERF_DIVIDED | PERF_WORKS | PERF_OUT | PERF_IN, 1,
+     PERF_COPIED_ONCE, 1},
+    {"gather_v", "the same, with parts of different sizes",
+     DSCOMM_COLL_GATHER_V, call_gather_v, PERF_PART, PERF_WHOLE_ON_ROOT,
+     PERF_GETS_ALL_ON_ROOT,
+     PERF_ROOTED | PERF_UNEVEN | PERF_DIVIDED | PERF_WORKS | PERF_OUT | PERF_IN,
+     1, PERF_COPIED_ONCE, 1},
+    {"scatter", "everyone gets a part of the root's elements",
+     DSCOMM_COLL_SCATTER, call_scatter, PERF_WHOLE_ON_ROOT, PERF_PART,
+     PERF_GETS_PART,
+     PERF_ROOTED | PERF_DIVIDED | PERF_WORKS | PERF_OUT | PERF_IN, 1,
+     PERF_COPIED_ONCE, 1},
+    {"scatter_v", "the same, with parts of different sizes",
+     DSCOMM_COLL_SCATTER_V, call_scatter_v, PERF_WHOLE_ON_ROOT, PERF_PART,
+     PERF_GETS_PART,
+     PERF_ROOTED | PERF_UNEVEN | PERF_DIVIDED | PERF_WORKS | PERF_OUT | PERF_IN,
+     1, PERF_COPIED_ONCE, 1},
+    {"all_to_all", "everyone gets a part of everyone's elements",
+     DSCOMM_COLL_ALL_TO_ALL, call_all_to_all, PERF_WHOLE, PERF_WHOLE,
+     PERF_GETS_EXCHANGED, PERF_DIVIDED | PERF_WORKS | PERF_OUT, 1,
+     PERF_COPIED_ALL, 1},
+    {"all_to_all_v", "the same, with parts of different sizes",
+     DSCOMM_COLL_ALL_TO_ALL_V, call_all_to_all_v, PERF_WHOLE, PERF_WHOLE,
+     PERF_GETS_EXCHANGED, PERF_UNEVEN | PERF_DIVIDED | PERF_WORKS | PERF_OUT, 1,
+     PERF_COPIED_ALL, 1},
+    {"barrier", "everyone waits for everyone", DSCOMM_COLL_BARRIER,
+     call_barrier, PERF_NOTHING, PERF_NOTHING, PERF_GETS_NOTHING,
+     PERF_WORKS | PERF_OUT, 0, PERF_COPIED_NEVER, 1},
+    {"monitored_barrier", "the same, by the rank 0 that names who is late", -1,
+     call_monitored_barrier, PERF_NOTHING, PERF_NOTHING, PERF_GETS_NOTHING,
+     PERF_OUT, 0, PERF_COPIED_NEVER, 1},
+    {"sendrecv", "everyone sends to the next rank", -1, call_sendrecv,
+     PERF_WHOLE, PERF_WHOLE, PERF_GETS_PREVIOUS, PERF_OUT, 0, PERF_COPIED_ALL,
+     1},
+    {"latency", "a message goes to and fro; one way", -1, call_latency,
+     PERF_FIRST_TWO, PERF_FIRST_TWO, PERF_GETS_OTHER, PERF_OUT, 0,
+     PERF_COPIED_ONCE, 2},
+    {"bandwidth", "many messages one way, one answer; per message", -1,
+     call_bandwidth, PERF_FIRST_TWO, PERF_FIRST_TWO, PERF_GETS_FIRST, PERF_OUT,
+     0, PERF_COPIED_ONCE, WINDOW},
 };
 
 const perf_operation_t *perf_operation(size_t index)
@@ -340,10 +278,34 @@ double perf_algbw(size_t bytes, double time)
 
 double perf_busbw(const perf_operation_t *operation, int ranks, double algbw)
 {
-    return algbw * operation->bus(ranks);
+    const double n = ranks;
+
+    return operation->bus ? algbw * (operation->bus * (n - 1) / n) : algbw;
+}
+
+double perf_copied(const perf_operation_t *operation, int ranks,
+                   perf_place_t place)
+{
+    const double n = ranks, own = place == PERF_IN_PLACE;
+
+    switch (operation->copied) {
+    case PERF_COPIED_ALL:
+        return 1;
+    case PERF_COPIED_FROM_ONE:
+        return (1 + (n - 1)) / (2 * n);
+    case PERF_COPIED_REDUCED:
+        return (n + 1) / (2 * n);
+    case PERF_COPIED_GATHERED:
+        return (1 + n - own) / (2 * n);
+    case PERF_COPIED_ONCE:
+        return (n - own) / n / n;
+    default:
+        return 0;
+    }
 }
 
 const char *perf_row_op(const perf_row_t *row)
 {
-    return row->operation->reduces ? dscomm_op_name(row->op) : "none";
+    return row->operation->flags & PERF_REDUCES ? dscomm_op_name(row->op)
+                                                : "none";
 }

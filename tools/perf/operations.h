@@ -35,26 +35,37 @@ typedef enum {
     PERF_GETS_FIRST /* rank 1: rank 0's elements */
 } perf_gets_t;
 
+enum {
+    PERF_OUT = 1 << PERF_OUT_OF_PLACE, /* the places that there are */
+    PERF_IN = 1 << PERF_IN_PLACE,
+    PERF_REDUCES = 1 << 2,
+    PERF_PREMUL = 1 << 3, /* also with PREMUL_SUM */
+    PERF_ROOTED = 1 << 4,
+    PERF_UNEVEN = 1 << 5, /* blocks of different sizes */
+    PERF_DIVIDED = 1 << 6, /* count is one rank's part of the elements */
+    PERF_WORKS = 1 << 7 /* has a form with a work, and may be coalesced */
+};
+
+/* How often the row's bytes must be read, and written, by n ranks in all. */
+typedef enum {
+    PERF_COPIED_NEVER,
+    PERF_COPIED_ONCE, /* 1 and 1; in place, without the root's own part */
+    PERF_COPIED_FROM_ONE, /* 1 and n - 1 */
+    PERF_COPIED_GATHERED, /* 1 and n; in place, n - 1 */
+    PERF_COPIED_REDUCED, /* n and 1 */
+    PERF_COPIED_ALL /* n and n */
+} perf_copied_t;
+
 struct perf_operation {
-    const char *name;
+    const char *name, *summary;
     int coll; /* dscomm_coll_t; -1: several calls of the library's own */
-    const char *summary;
     perf_call_fn run;
-    perf_call_fn run_premul; /* NULL: PREMUL_SUM makes no sense */
     perf_shape_t send, recv;
     perf_gets_t gets;
-    gboolean reduces, rooted;
-    gboolean uneven; /* blocks of different sizes */
-    gboolean divided; /* count is one rank's part of the elements */
-    gboolean places[PERF_PLACES];
-    gboolean works; /* has a form with a work, and may be coalesced */
-    int least_ranks;
+    unsigned flags; /* of those above */
+    int bus; /* busbw / algbw: so many times (n - 1) / n; 0: 1 */
+    perf_copied_t copied;
     int messages; /* a call moves; its time is divided by it */
-    /* busbw / algbw */
-    double (*bus)(double ranks);
-    /* What each rank would copy, could ranks only copy, as a part of the row's
-     * bytes: half of all that must be read and written, by rank. */
-    double (*copied)(double ranks, perf_place_t place);
 };
 
 /* index = 0, 1, ...; NULL beyond the last. */
@@ -78,6 +89,11 @@ perf_block_t perf_call_exchanged(const perf_call_t *call, int from, int to);
 /* GB/s (10^9 bytes) for one call in so many microseconds. */
 double perf_algbw(size_t bytes, double time);
 double perf_busbw(const perf_operation_t *operation, int ranks, double algbw);
+
+/* What each rank would copy, could ranks only copy, as a part of the row's
+ * bytes: half of all that must be read and written, by rank. */
+double perf_copied(const perf_operation_t *operation, int ranks,
+                   perf_place_t place);
 
 /* The row's operator, as "sum"; "none" if the operation does not reduce. */
 const char *perf_row_op(const perf_row_t *row);

@@ -161,7 +161,7 @@ void perf_pattern(const perf_call_t *call, guint32 seed, int rank, void *block)
 
     for (size_t i = 0; i < PERF_PERIOD; i++, element += call->size) {
         guint64 bits = chance(seed, rank, i);
-        if (call->operation->reduces)
+        if (call->operation->flags & PERF_REDUCES)
             perf_encode(call->dtype, input(call, seed, rank, i), element);
         else
             memcpy(element, &bits, call->size);

@@ -56,7 +56,8 @@ static int measure_sizes(perf_run_t *run, perf_call_t *call)
 static int measure_roots(perf_run_t *run, perf_call_t *call)
 {
     int root = run->options->root;
-    gboolean all = root == PERF_ROOT_ALL && call->operation->rooted;
+    gboolean all =
+        root == PERF_ROOT_ALL && call->operation->flags & PERF_ROOTED;
     int first = all ? 0 : MAX(root, 0);
     int status = TOOL_OK;
 
@@ -124,10 +125,9 @@ static char *check_ranks(const perf_run_t *run)
         return g_strdup_printf("-r %d: there are %d ranks only", o->root,
                                run->ranks);
     for (size_t i = 0; o->operations && o->operations[i]; i++)
-        if (run->ranks < o->operations[i]->least_ranks)
-            return g_strdup_printf("%s needs %d ranks; start them with -n",
-                                   o->operations[i]->name,
-                                   o->operations[i]->least_ranks);
+        if (run->ranks < 2 && o->operations[i]->send == PERF_FIRST_TWO)
+            return g_strdup_printf("%s needs 2 ranks; start them with -n",
+                                   o->operations[i]->name);
     return NULL;
 }
 

@@ -14,10 +14,10 @@ gboolean perf_is_selected(const perf_options_t *options,
 {
     if (!options->dtypes[dtype])
         return FALSE;
-    if (!operation->reduces)
+    if (!(operation->flags & PERF_REDUCES))
         return op == DSCOMM_SUM;
     return options->ops[op] && dscomm_op_applies(op, dtype) &&
-           (op != DSCOMM_PREMUL_SUM || operation->run_premul);
+           (op != DSCOMM_PREMUL_SUM || operation->flags & PERF_PREMUL);
 }
 
 /* Is there any type and operator for it? */
@@ -47,7 +47,7 @@ static int check_one(const perf_options_t *options,
 {
     const char *option = needs_works(options);
 
-    if (option && !operation->works)
+    if (option && !(operation->flags & PERF_WORKS))
         return tool_fail(TOOL_USAGE, "perf",
                          "%s: %s has no form that returns a work; leave out "
                          "one of them",
@@ -71,7 +71,7 @@ static void add_all(const perf_options_t *options, GPtrArray *chosen)
     const perf_operation_t *operation;
 
     for (size_t i = 0; (operation = perf_operation(i)); i++)
-        if ((operation->works || !needs_works(options)) &&
+        if ((operation->flags & PERF_WORKS || !needs_works(options)) &&
             has_any(options, operation))
             add(chosen, operation);
 }

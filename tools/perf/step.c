@@ -5,13 +5,6 @@
 #include "tools/perf/measure.h"
 #include "tools/perf/step.h"
 
-static perf_call_fn function(const perf_call_t *call)
-{
-    return call->op == DSCOMM_PREMUL_SUM && call->operation->reduces
-               ? call->operation->run_premul
-               : call->operation->run;
-}
-
 perf_call_t perf_coalesced_call(const perf_call_t *call, int number)
 {
     const size_t offset = (size_t)number * call->apart;
@@ -25,13 +18,12 @@ perf_call_t perf_coalesced_call(const perf_call_t *call, int number)
 static dscomm_status_t start_coalesced(const perf_call_t *call,
                                        dscomm_work_t **ret_work)
 {
-    perf_call_fn run = function(call);
     dscomm_status_t status = dscomm_coalesce_begin(call->group);
 
     for (int i = 0; i < call->aggregate && status == DSCOMM_OK; i++) {
         perf_call_t one = perf_coalesced_call(call, i);
 
-        status = run(&one, NULL);
+        status = call->operation->run(&one, NULL);
     }
     if (status != DSCOMM_OK)
         return status;
@@ -42,7 +34,7 @@ static dscomm_status_t start(const perf_call_t *call, dscomm_work_t **ret_work)
 {
     if (call->aggregate > 1)
         return start_coalesced(call, ret_work);
-    return function(call)(call, ret_work);
+    return call->operation->run(call, ret_work);
 }
 
 static dscomm_status_t finish(dscomm_work_t *work)
@@ -85,7 +77,7 @@ perf_call_fn perf_step(const perf_options_t *options, const perf_call_t *call)
 {
     if (options->async)
         return step_async;
-    return call->aggregate > 1 ? start_coalesced : function(call);
+    return call->aggregate > 1 ? start_coalesced : call->operation->run;
 }
 
 void perf_compute(double turns)
