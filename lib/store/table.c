@@ -516,11 +516,21 @@ static dscomm_priv_bytes_t *copy_into(dscomm_priv_table_t *table,
     return copy;
 }
 
+/* Bytes count, and not the room behind them: a table at its limit holds as much
+ * as one whose values were set. Growing leaves as much room as bytes at most.
+ */
+static void value_resize(dscomm_priv_bytes_t *value, size_t size)
+{
+    value->data.size = size;
+    dscomm_priv_budget_hold(value->budget, &value->cost,
+                            size + BUDGET_COPY_COST);
+}
+
 static void put(dscomm_priv_bytes_t *value, dscomm_priv_data_t data)
 {
     if (data.size)
         memcpy(value->own + value->data.size, data.data, data.size);
-    value->data.size += data.size;
+    value_resize(value, value->data.size + data.size);
 }
 
 dscomm_status_t dscomm_priv_table_join(dscomm_priv_table_t *table,
@@ -585,6 +595,8 @@ dscomm_status_t dscomm_priv_table_append(dscomm_priv_table_t *table,
         return status;
     if (!value || value->refs > 1 || value->room < size)
         value = value_grow(table, key, value, size);
+    else if (!dscomm_priv_budget_has_room(&table->budget, data.size))
+        return dscomm_priv_budget_fail(&table->budget, data.size);
     if (!value)
         return DSCOMM_ERR_NO_MEMORY;
     put(value, data);
@@ -629,7 +641,7 @@ void dscomm_priv_table_cut(dscomm_priv_table_t *table, dscomm_priv_data_t key,
     }
     memmove(value->own + before, value->own + before + part.size,
             size - before);
-    value->data.size = size;
+    value_resize(value, size);
 }
 
 bool dscomm_priv_table_compare(const dscomm_priv_table_t *table,

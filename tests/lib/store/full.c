@@ -54,6 +54,33 @@ static void test_table(void)
     dscomm_priv_table_free(table);
 }
 
+/* Values that grow by pieces count as those that are set; their room does not,
+ * and the limit holds for what is put into it. */
+static void test_pieces(void)
+{
+    static const char piece[100];
+    dscomm_priv_table_t *table = dscomm_priv_table_new(10 * (600 + 2 + 512));
+    dscomm_priv_budget_t *budget = dscomm_priv_table_budget(table);
+    const dscomm_priv_data_t data = {piece, sizeof piece};
+    char name[] = "/a";
+    int failed = 0, more = 0;
+
+    for (; *(name + 1) <= 'h'; (*(name + 1))++)
+        for (int i = 0; i < 6; i++)
+            failed += dscomm_priv_table_append(
+                          table, dscomm_priv_data_text(name), data) < 0;
+    is_int(failed, 0, "values that grow have room");
+    is_int((long long)budget->used, 8 * (600 + 2 + 512), "and count");
+    while (!dscomm_priv_table_append(table, dscomm_priv_data_text("/a"), data))
+        more++;
+    ok(more && budget->used <= budget->most, "no value grows beyond the limit");
+    dscomm_priv_table_cut(table, dscomm_priv_data_text("/b"), data);
+    is_int((long long)budget->used,
+           8 * (600 + 2 + 512) + (more - 1) * (int)sizeof piece,
+           "what is cut off counts no more");
+    dscomm_priv_table_free(table);
+}
+
 /* What would fill others' tables is not written. */
 static void test_file(void)
 {
@@ -271,6 +298,7 @@ static void test_answers(void)
 int main(void)
 {
     test_table();
+    test_pieces();
     test_file();
     test_client();
     test_commands();
